@@ -1,0 +1,74 @@
+// The seam between the models and a device. Mixers, model and run know only this; `cpu` implements it here, other devices beside it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "kernels/convolution.h"
+#include "kernels/decayed_outer_product.h"
+#include "kernels/elementwise.h"
+#include "kernels/gated_delta_rule.h"
+#include "kernels/linear.h"
+#include "kernels/routing.h"
+#include "kernels/softmax_attention.h"
+#include "kernels/sparse_state.h"
+#include "kernels/workspace.h"
+
+namespace statescope {
+
+/// Every operation is that of the header that bears its name; tensors must live on this device. A `chunk_size` of 0 takes the step form,
+/// which needs at most one row per segment. Not for use by two threads at once.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  /// One sentence: what it runs on.
+  virtual std::string description() const = 0;
+
+  /// Uninitialised memory on the device, 64-byte aligned. Throws std::bad_alloc.
+  virtual Buffer allocate(std::size_t bytes) = 0;
+  /// Between device memory and host memory; both sides contiguous and of one shape.
+  virtual void upload(Tensor device, ConstTensor host) = 0;
+  virtual void download(Tensor host, ConstTensor device) = 0;
+  /// A weight as the device wants it: itself where the device reads host memory (then `owner` keeps it alive), else a copy.
+  virtual ConstTensor adopt(ConstTensor host, Buffer& owner) = 0;
+
+  virtual void zero(Tensor x) = 0;
+  virtual void copy(Tensor dst, ConstTensor src) = 0;
+  virtual void gather_rows(Tensor dst, ConstTensor src, const std::int32_t* rows) = 0;
+  virtual void scatter_add_rows(Tensor dst, ConstTensor src, const std::int32_t* rows, ConstTensor weight = {}) = 0;
+
+  virtual void embed(Tensor y, ConstTensor table, const std::int32_t* ids) = 0;
+  virtual void linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias = {}) = 0;
+
+  virtual void rms_norm(Tensor y, ConstTensor x, ConstTensor weight, float eps, float offset = 0) = 0;
+  virtual void rms_norm_plain(Tensor y, ConstTensor x, std::int64_t group, float eps) = 0;
+  virtual void l2_norm(Tensor y, ConstTensor x) = 0;
+  virtual void sum_norm(Tensor y, ConstTensor x, float eps) = 0;
+  virtual void softmax(Tensor y, ConstTensor x, float temperature = 1) = 0;
+  virtual void activate(Tensor y, ConstTensor x, Activation act) = 0;
+  virtual void gate(Tensor y, ConstTensor a, ConstTensor b, Activation act) = 0;
+  virtual void add(Tensor y, ConstTensor a, ConstTensor b, float factor = 1) = 0;
+  virtual void scale_heads(Tensor y, ConstTensor x, ConstTensor g, float scale = 1) = 0;
+  virtual void log_sigmoid_decay(Tensor y, ConstTensor x, float normalizer, float clamp_min) = 0;
+  virtual void gated_delta_decay(Tensor y, ConstTensor a, ConstTensor A_log, ConstTensor dt_bias) = 0;
+  virtual void softplus_clamp(Tensor y, ConstTensor x, ConstTensor dt_bias, float dt_min, float dt_max) = 0;
+  virtual void one_minus_exp(Tensor y, ConstTensor x) = 0;
+  virtual void rope(Tensor y, ConstTensor x, std::int64_t first, double theta, std::int64_t rotary) = 0;
+  virtual void top_k(Tensor ids, ConstTensor scores) = 0;
+
+  virtual void short_convolution(const ShortConvolution& op) = 0;
+  virtual void decayed_outer_product(const DecayedOuterProduct& op, std::int64_t chunk_size) = 0;
+  virtual void gated_delta_rule(const GatedDeltaRule& op, std::int64_t chunk_size) = 0;
+  virtual void softmax_attention(const SoftmaxAttention& op, std::int64_t chunk_size) = 0;
+
+  /// Fused groups: the default is made of the parts above; a device overrides it where one kernel is faster.
+  virtual void sparse_state(const SparseState& op, std::int64_t chunk_size, Workspace& workspace);
+  /// y = (silu(x · gateᵀ) ⊙ (x · upᵀ)) · downᵀ     (spec §1.4)
+  virtual void swiglu(Tensor y, ConstTensor x, ConstTensor gate_proj, ConstTensor up_proj, ConstTensor down_proj, Workspace& workspace);
+};
+
+/// The reference and the product for machines without a GPU. `threads` 0: one per core.
+std::unique_ptr<Backend> make_cpu_backend(int threads = 0);
+
+}  // namespace statescope

@@ -1,0 +1,86 @@
+// All that a view may draw with. Implementations: the screen, paper (PDF, SVG, PNG) and text, in app/canvas/.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace statescope {
+
+/// sRGB, 0 … 255 each.
+struct Color {
+  std::uint8_t r = 0, g = 0, b = 0, a = 255;
+  bool operator==(const Color&) const = default;
+};
+
+/// Logical units: 1 is a pixel at 1× and 1/96 inch on paper. y grows downwards.
+struct Point {
+  float x = 0, y = 0;
+};
+struct Size {
+  float w = 0, h = 0;
+};
+struct Rect {
+  float x = 0, y = 0, w = 0, h = 0;
+  float right() const { return x + w; }
+  float bottom() const { return y + h; }
+  bool contains(Point p) const { return p.x >= x && p.x < right() && p.y >= y && p.y < bottom(); }
+};
+
+enum class Font { label, value };  // proportional; monospaced with tabular figures
+enum class Align { left, center, right };
+
+struct TextStyle {
+  Font font = Font::label;
+  float size = 13;  // height of the em, logical units
+  Color color;
+  Align align = Align::left;  // where the given point lies; vertically it is the middle of the line
+  bool bold = false;
+};
+
+enum class ColorMap { viridis, cividis, diverging };
+
+/// From numbers to colours: `low` is the first colour of the map, `high` the last; NaN is drawn hatched grey.
+struct ColorScale {
+  ColorMap map = ColorMap::viridis;
+  float low = 0, high = 1;
+};
+
+/// `rows` × `columns` cells, row-major, as one image: never one rectangle per cell.
+struct Heatmap {
+  std::int64_t rows = 0, columns = 0;
+  std::span<const float> values;
+  ColorScale scale;
+};
+
+/// A region that answers the pointer: `id` comes back to the view, `tooltip` is shown.
+struct Hit {
+  std::int64_t id = 0;
+  std::string tooltip;
+};
+
+class Canvas {
+ public:
+  virtual ~Canvas() = default;
+
+  virtual Size size() const = 0;
+  /// Width of `text` in logical units.
+  virtual float text_width(std::string_view text, const TextStyle& style) const = 0;
+
+  virtual void fill_rect(Rect rect, Color color, float corner = 0) = 0;
+  virtual void stroke_rect(Rect rect, Color color, float width, float corner = 0) = 0;
+  virtual void line(Point from, Point to, Color color, float width) = 0;
+  /// A polyline through the points, or, when `filled`, the closed polygon (which must be convex).
+  virtual void path(std::span<const Point> points, Color color, float width, bool filled = false) = 0;
+  /// A smooth curve leaving and arriving horizontally: the ribbons of routing.
+  virtual void ribbon(Point from, Point to, Color color, float width) = 0;
+  virtual void text(Point at, std::string_view text, const TextStyle& style) = 0;
+  virtual void heatmap(Rect rect, const Heatmap& cells) = 0;
+  virtual void push_clip(Rect rect) = 0;
+  virtual void pop_clip() = 0;
+  /// Later regions lie above earlier ones. Paper keeps none.
+  virtual void hit(Rect rect, Hit region) = 0;
+};
+
+}  // namespace statescope

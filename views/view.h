@@ -1,0 +1,85 @@
+// A view: a question about the memory, plain data that answers it, and a drawing of that data.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/snapshot.h"
+#include "views/canvas.h"
+
+namespace statescope {
+
+/// What the user looks at; the same for all views.
+struct Cursor {
+  std::int64_t token = 0;
+  std::int64_t layer = 0;
+  std::int64_t head = 0;
+  std::int64_t slot = 0;    // of the state: partition
+  std::int64_t row = -1;    // the cell under the pointer or chosen by key; −1: none
+  std::int64_t column = -1;
+  /// Of a played step: 0 … 1 while it moves, 1 at rest. Moves positions and opacity only, never values.
+  float progress = 1;
+};
+
+/// The colours of one theme (light, dark), made once per frame.
+struct Theme {
+  Color ground, panel, ink, faint, line, accent, needle, question, answer;
+  bool dark = false;
+};
+Theme light_theme();
+Theme dark_theme();
+
+/// Okabe–Ito colour number `index` for partitions, heads and models: the same everywhere, always beside a letter or number.
+Color identity_color(std::int64_t index, const Theme& theme);
+
+/// Plain numbers a drawing needs and every view shares, computed once per frame.
+struct Frame {
+  Theme theme;
+  float scale = 1;  // of type and spacing: 1 … 3
+};
+
+/// The same values for the keyboard and the screen reader.
+struct Table {
+  std::vector<std::string> columns;
+  std::vector<std::vector<std::string>> rows;
+};
+
+/// What a click or arrow on a hit region means: the fields that change.
+struct CursorMove {
+  std::optional<std::int64_t> token, layer, head, slot, row, column;
+};
+
+/// One instance per place on the stage. `build` is pure in (snapshot, cursor) and may run off the interface thread; `draw` does no arithmetic
+/// worth testing. A view keeps only the data it last built.
+class View {
+ public:
+  virtual ~View() = default;
+
+  virtual void build(const Snapshot& snapshot, const Cursor& cursor) = 0;
+  /// Draws the body into `area`; the title is drawn by the caller.
+  virtual void draw(Canvas& canvas, Rect area, const Frame& frame) const = 0;
+  virtual Table table() const = 0;
+  /// One sentence for the screen reader: what is shown now.
+  virtual std::string describe() const = 0;
+  /// What choosing the region `hit_id` of the last drawing does.
+  virtual CursorMove on_hit(std::int64_t hit_id) const = 0;
+};
+
+/// A row of the catalogue.
+struct ViewRow {
+  std::string_view id;        // stable: command line, settings
+  std::string_view title;     // "Partition routing"
+  std::string_view question;  // "Which partition does each token write to?"
+  std::string_view help;      // names the equation and its source
+  std::unique_ptr<View> (*make)();
+};
+
+/// All views, in the order of the menu (catalogue.cpp).
+std::span<const ViewRow> view_catalogue();
+
+}  // namespace statescope
