@@ -12,12 +12,18 @@
 
 namespace statescope {
 
+/// Ids and, for each, the bytes [begin, end) of the text that it stands for.
+struct Encoding {
+  std::vector<std::int32_t> ids;
+  std::vector<std::size_t> begin, end;
+};
+
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
   /// Throws Error naming the first word that the vocabulary lacks.
-  virtual std::vector<std::int32_t> encode(std::string_view text) const = 0;
+  virtual Encoding encode(std::string_view text) const = 0;
   /// What one token stands for; "<7>" for an id that has no text.
   virtual std::string text_of(std::int32_t id) const = 0;
   /// The tokens joined as text would be written (words by spaces, bytes by nothing).

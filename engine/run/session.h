@@ -1,0 +1,59 @@
+// What the window talks to: one worker thread that owns the model, the device and the run.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/snapshot.h"
+
+namespace statescope {
+
+/// Bytes [begin, end) of a prompt's text that mean something to the reader.
+struct TextSpan {
+  SpanKind kind = SpanKind::needle;
+  std::size_t begin = 0, end = 0;
+};
+
+/// What to read: a text, or, where `ids` is not empty, token ids as they are.
+struct PromptInput {
+  std::string text;
+  std::vector<TextSpan> spans;
+  std::vector<std::int32_t> ids;
+  std::int64_t generate = 0;  // tokens to generate (greedily) after the prompt
+};
+
+/// All calls return at once. Answers come on the interface thread, through `post`; none comes after the destructor has begun. A request
+/// replaces the waiting one of its kind, so scrubbing never queues.
+class Session {
+ public:
+  /// `post` runs a closure on the interface thread, later.
+  explicit Session(std::function<void(std::function<void()>)> post);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  struct OpenCallbacks {
+    std::function<void(double fraction, std::string what)> progress;
+    /// Called as soon as the prompt has been read, and again whenever generation has added tokens.
+    std::function<void(std::shared_ptr<const RunInfo>)> run;
+    std::function<void(std::string message)> failed;
+  };
+  /// Opens a checkpoint and runs the prompt. An opening under way is cancelled; the run shown so far stays until the new one stands.
+  void open(std::filesystem::path checkpoint, PromptInput prompt, OpenCallbacks callbacks);
+  /// Runs another prompt on the open model.
+  void read(PromptInput prompt, OpenCallbacks callbacks);
+  /// Cancels an opening or a reading; `failed("cancelled")` follows.
+  void cancel();
+
+  /// The layer after the token. Only the newest request is answered.
+  void show(std::int64_t layer, std::int64_t token, std::function<void(std::shared_ptr<const Snapshot>)> done);
+
+ private:
+  class Worker;
+  std::unique_ptr<Worker> worker_;
+};
+
+}  // namespace statescope
