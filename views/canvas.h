@@ -39,7 +39,7 @@ struct TextStyle {
   bool bold = false;
 };
 
-enum class ColorMap { viridis, cividis, diverging };
+enum class ColorMap { viridis, cividis, diverging, diverging_dark };  // diverging_dark: its middle is the dark ground
 
 /// From numbers to colours: `low` is the first colour of the map, `high` the last; NaN is drawn hatched grey.
 struct ColorScale {
@@ -54,10 +54,11 @@ struct Heatmap {
   ColorScale scale;
 };
 
-/// A region that answers the pointer: `id` comes back to the view, `tooltip` is shown.
+/// A region that answers the pointer: a grid of `rows` × `columns` equal cells; cell (r, c) answers as id + r·columns + c, which comes back
+/// to the view (View::tooltip, View::on_hit).
 struct Hit {
   std::int64_t id = 0;
-  std::string tooltip;
+  std::int64_t rows = 1, columns = 1;
 };
 
 class Canvas {

@@ -66,6 +66,8 @@ class View {
   virtual Table table() const = 0;
   /// One sentence for the screen reader: what is shown now.
   virtual std::string describe() const = 0;
+  /// What stands under the pointer, exactly, and where the number comes from; `hit_id` is of the last drawing. Empty: nothing to say.
+  virtual std::string tooltip(std::int64_t hit_id) const = 0;
   /// What choosing the region `hit_id` of the last drawing does.
   virtual CursorMove on_hit(std::int64_t hit_id) const = 0;
 };
