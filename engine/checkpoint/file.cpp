@@ -1,0 +1,133 @@
+#include "engine/checkpoint/file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <system_error>
+#include <utility>
+
+#include "engine/error.h"
+
+namespace statescope {
+namespace fs = std::filesystem;
+namespace {
+
+/// Control characters would break the one line and drive a terminal; length is what a hostile file makes of it.
+std::string one_line(std::string_view text, std::size_t limit) {
+  std::string line(text.substr(0, limit));
+  for (char& c : line)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  if (text.size() > limit) {
+    while (!line.empty() && (static_cast<unsigned char>(line.back()) & 0x80)) line.pop_back();  // no half of a UTF-8 character
+    line += "...";
+  }
+  return line;
+}
+
+class Descriptor {
+ public:
+  Descriptor(const fs::path& path, int flags) : fd(::open(path.c_str(), flags | O_CLOEXEC)) {}
+  ~Descriptor() {
+    if (fd >= 0) ::close(fd);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  const int fd;
+};
+
+std::size_t size_of_regular_file(const fs::path& path, int fd) {
+  struct stat status{};
+  if (::fstat(fd, &status) != 0) fail_errno(path, "cannot be examined", errno);
+  if (S_ISDIR(status.st_mode)) fail(path, "is a folder, a file was expected");
+  if (!S_ISREG(status.st_mode)) fail(path, "is not a regular file");
+  if (status.st_size == 0) fail(path, "is empty");
+  return static_cast<std::size_t>(status.st_size);
+}
+
+}  // namespace
+
+void fail(const fs::path& path, std::string_view what) { throw Error(one_line(path.string(), 4096) + ": " + one_line(what, 600)); }
+
+void fail_errno(const fs::path& path, std::string_view what, int error) {
+  fail(path, fmt::format("{}: {}", what, std::generic_category().message(error)));
+}
+
+std::string in_quotes(std::string_view name) { return "'" + one_line(name, 100) + "'"; }
+
+MappedFile::MappedFile(const fs::path& path) {
+  const Descriptor file(path, O_RDONLY | O_NONBLOCK);  // a pipe would otherwise wait for its writer
+  if (file.fd < 0) fail_errno(path, "cannot be opened", errno);
+  const std::size_t size = size_of_regular_file(path, file.fd);
+  void* pages = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd, 0);
+  if (pages == MAP_FAILED) fail_errno(path, "cannot be mapped into memory", errno);
+  bytes_ = {static_cast<const std::byte*>(pages), size};
+}
+
+MappedFile::~MappedFile() { ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size()); }
+
+std::string read_file(const fs::path& path, std::size_t limit) {
+  const MappedFile file(path);
+  if (file.bytes().size() > limit) fail(path, fmt::format("has {} bytes; at most {} are read", file.bytes().size(), limit));
+  return std::string(file.text());
+}
+
+OutputFile::OutputFile(const fs::path& path)
+    : path_(path), descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) {
+  if (descriptor_ < 0) fail_errno(path_, "cannot be written", errno);
+}
+
+OutputFile::~OutputFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void OutputFile::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(descriptor_, bytes.data(), std::min<std::size_t>(bytes.size(), 1 << 30));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail_errno(path_, "cannot be written", errno);
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+  }
+}
+
+void OutputFile::finish() {
+  if (::fsync(descriptor_) != 0) fail_errno(path_, "cannot be written", errno);
+  if (::close(std::exchange(descriptor_, -1)) != 0) fail_errno(path_, "cannot be written", errno);
+}
+
+void flush_to_disk(const fs::path& path) {
+  const Descriptor file(path, O_RDONLY);
+  if (file.fd < 0) fail_errno(path, "cannot be written", errno);
+  if (::fsync(file.fd) != 0 && errno != EINVAL) fail_errno(path, "cannot be written", errno);  // EINVAL: a file system without it
+}
+
+Draft::Draft(fs::path target, bool overwrite) : target_(std::move(target)), overwrite_(overwrite) {
+  static std::atomic<unsigned> number{0};
+  std::error_code ignored;
+  if (!overwrite_ && fs::exists(fs::symlink_status(target_, ignored)))
+    fail(target_, "exists already; choose another name or allow overwriting");
+  path_ = target_.parent_path() / fmt::format(".{}.{}-{}.part", target_.filename().string(), ::getpid(), number++);
+  if (fs::exists(fs::symlink_status(path_, ignored))) fail(path_, "is in the way of writing; remove it");
+}
+
+Draft::~Draft() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+void Draft::publish() {
+  const auto rename = [&](unsigned flags) { return ::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, target_.c_str(), flags) == 0; };
+  // A folder that is replaced changes places with the draft, whose destructor then removes it.
+  bool done = rename(overwrite_ && fs::is_directory(fs::symlink_status(target_)) ? RENAME_EXCHANGE : overwrite_ ? 0 : RENAME_NOREPLACE);
+  if (!done && errno == EINVAL && !fs::exists(fs::symlink_status(target_))) done = rename(0);  // a file system without these flags
+  if (!done) fail_errno(target_, "cannot be put in place", errno);
+  flush_to_disk(target_.has_parent_path() ? target_.parent_path() : fs::path("."));
+}
+
+}  // namespace statescope

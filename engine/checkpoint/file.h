@@ -1,0 +1,76 @@
+// Files as this program reads and writes them: mapped whole, or written beside their target and renamed.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace statescope {
+
+/// Throws Error "path: what" as one line, whatever a hostile file put into `what`.
+[[noreturn]] void fail(const std::filesystem::path& path, std::string_view what);
+/// The same for a failed system call: "path: what: No space left on device".
+[[noreturn]] void fail_errno(const std::filesystem::path& path, std::string_view what, int error);
+/// 'name', short and printable.
+std::string in_quotes(std::string_view name);
+
+/// A regular file's own pages, read only. Not for files that another program may shorten meanwhile.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::filesystem::path& path);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  std::span<const std::byte> bytes() const { return bytes_; }
+  std::string_view text() const { return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()}; }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
+/// A small file (config.json, tokenizer.json) whole; refuses more than `limit` bytes.
+std::string read_file(const std::filesystem::path& path, std::size_t limit);
+
+/// A file written front to back; every failure is an Error that names the file.
+class OutputFile {
+ public:
+  explicit OutputFile(const std::filesystem::path& path);  // must not exist yet
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
+  /// Flushes to the disk and closes.
+  void finish();
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+};
+
+/// A name beside `target` under which it is written; what is left there is removed at the end, so a failure leaves nothing behind.
+class Draft {
+ public:
+  Draft(std::filesystem::path target, bool overwrite);
+  ~Draft();
+  Draft(const Draft&) = delete;
+  Draft& operator=(const Draft&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  /// Puts the draft in the target's place, in one step.
+  void publish();
+
+ private:
+  std::filesystem::path target_, path_;
+  bool overwrite_;
+};
+
+/// Flushes a finished file, or a folder's list of files, to the disk.
+void flush_to_disk(const std::filesystem::path& path);
+
+}  // namespace statescope

@@ -1,0 +1,97 @@
+#include "engine/checkpoint/format.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "engine/checkpoint/file.h"
+
+namespace statescope {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::size_t max_nesting = 64;
+constexpr std::size_t max_json_values = 8'000'000;
+
+bool has_control_character(std::string_view text) {
+  return std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+}
+
+}  // namespace
+
+void check_tensor_name(const fs::path& path, std::string_view name) {
+  const bool regular = !name.empty() && name != "." && name.size() <= 1024 && name.find('/') == name.npos && !has_control_character(name);
+  if (!regular) fail(path, fmt::format("tensor name {} is empty, too long or has a character that names do not have", in_quotes(name)));
+}
+
+void check_file_name(const fs::path& path, std::string_view name) {
+  const bool regular =
+      !name.empty() && name.front() != '.' && name.size() <= 255 && name.find('/') == name.npos && !has_control_character(name);
+  if (!regular) fail(path, fmt::format("{} is not the plain name of a file", in_quotes(name)));
+}
+
+std::int64_t checked_bytes(const fs::path& path, std::string_view name, const std::vector<std::int64_t>& shape, std::size_t element) {
+  if (shape.size() > max_rank)
+    fail(path, fmt::format("tensor {} has {} axes; at most {} are read", in_quotes(name), shape.size(), max_rank));
+  auto bytes = static_cast<std::int64_t>(element);
+  for (const std::int64_t extent : shape) {
+    if (extent <= 0) fail(path, fmt::format("tensor {} has an axis of {} elements", in_quotes(name), extent));
+    if (__builtin_mul_overflow(bytes, extent, &bytes))
+      fail(path, fmt::format("tensor {} declares more elements than there can be", in_quotes(name)));
+  }
+  return bytes;
+}
+
+void check_json_text(const fs::path& path, std::string_view what, std::string_view text) {
+  if (text.find_first_not_of(" \t\r\n") == text.npos) fail(path, fmt::format("{} is empty; a JSON object was expected", what));
+  if (text.size() > max_text_bytes) fail(path, fmt::format("{} has {} bytes; at most {} are read", what, text.size(), max_text_bytes));
+  std::size_t depth = 0, values = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"') in_string = !in_string;
+    if (in_string && c == '\\') ++i;
+    if (in_string) continue;
+    if (c == '[' || c == '{') ++depth;
+    if ((c == ']' || c == '}') && depth > 0) --depth;
+    if (c == '[' || c == '{' || c == ',' || c == ':') ++values;
+    if (depth > max_nesting) fail(path, fmt::format("{} is nested more than {} deep", what, max_nesting));
+    if (values > max_json_values) fail(path, fmt::format("{} has more than {} values", what, max_json_values));
+  }
+}
+
+bool is_tokenizer_file(std::string_view name) {
+  static constexpr std::array<std::string_view, 9> names{"tokenizer.json",    "tokenizer_config.json",
+                                                         "tokenizer.model",   "special_tokens_map.json",
+                                                         "added_tokens.json", "vocab.json",
+                                                         "vocab.txt",         "merges.txt",
+                                                         "spiece.model"};
+  return std::ranges::find(names, name) != names.end();
+}
+
+bool is_provenance_file(std::string_view name) { return name == "eval.json" || name == "prompts.json"; }
+
+const std::byte* aligned(const std::byte* data, std::int64_t bytes, DType dtype, std::vector<std::shared_ptr<const void>>& storage) {
+  if (reinterpret_cast<std::uintptr_t>(data) % size_of(dtype) == 0) return data;
+  const std::shared_ptr<std::byte[]> copy(new std::byte[static_cast<std::size_t>(bytes)]);
+  std::memcpy(copy.get(), data, static_cast<std::size_t>(bytes));
+  storage.push_back(copy);
+  return copy.get();
+}
+
+void sort_by_name(const fs::path& path, std::vector<StoredTensor>& tensors) {
+  if (tensors.size() > max_tensors) fail(path, fmt::format("has {} tensors; at most {} are read", tensors.size(), max_tensors));
+  std::ranges::sort(tensors, {}, &StoredTensor::name);
+  const auto twin = std::ranges::adjacent_find(tensors, {}, &StoredTensor::name);
+  if (twin != tensors.end()) fail(path, fmt::format("tensor {} is there twice", in_quotes(twin->name)));
+}
+
+const StoredTensor* find_by_name(const std::vector<StoredTensor>& tensors, std::string_view name) {
+  const auto found =
+      std::ranges::lower_bound(tensors, name, std::ranges::less{}, [](const StoredTensor& t) { return std::string_view(t.name); });
+  return found != tensors.end() && found->name == name ? &*found : nullptr;
+}
+
+}  // namespace statescope
