@@ -19,8 +19,8 @@ struct Cursor {
   std::int64_t token = 0;
   std::int64_t layer = 0;
   std::int64_t head = 0;
-  std::int64_t slot = 0;    // of the state: partition
-  std::int64_t row = -1;    // the cell under the pointer or chosen by key; −1: none
+  std::int64_t slot = 0;  // of the state: partition
+  std::int64_t row = -1;  // the cell under the pointer or chosen by key; −1: none
   std::int64_t column = -1;
   /// Of a played step: 0 … 1 while it moves, 1 at rest. Moves positions and opacity only, never values.
   float progress = 1;
@@ -51,11 +51,11 @@ struct Table {
 
 /// What a click or arrow on a hit region means: the fields that change.
 struct CursorMove {
-  std::optional<std::int64_t> token, layer, head, slot, row, column;
+  std::optional<std::int64_t> token = {}, layer = {}, head = {}, slot = {}, row = {}, column = {};
 };
 
-/// One instance per place on the stage. `build` is pure in (snapshot, cursor) and may run off the interface thread; `draw` does no arithmetic
-/// worth testing. A view keeps only the data it last built.
+/// One instance per place on the stage. `build` is pure in (snapshot, cursor) and may run off the interface thread; `draw` does no
+/// arithmetic worth testing. A view keeps only the data it last built.
 class View {
  public:
   virtual ~View() = default;

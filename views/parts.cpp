@@ -1,0 +1,147 @@
+#include "views/parts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace statescope {
+namespace {
+
+/// Length of the UTF-8 character at the start of `text`; 0 if it is broken.
+std::size_t character_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const std::size_t length = byte(0) < 0x80 ? 1 : byte(0) < 0xC2 ? 0 : byte(0) < 0xE0 ? 2 : byte(0) < 0xF0 ? 3 : byte(0) < 0xF5 ? 4 : 0;
+  if (length > text.size()) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0u) != 0x80u) return 0;
+  }
+  return length;
+}
+
+std::string visible_character(std::string_view character) {
+  if (character == " ") return "␣";
+  if (character == "\n") return "⏎";
+  if (character == "\t") return "⇥";
+  const auto byte = static_cast<unsigned char>(character[0]);
+  return character.size() == 1 && (byte < 0x20 || byte >= 0x7f) ? fmt::format("\\x{:02x}", byte) : std::string(character);
+}
+
+}  // namespace
+
+TextStyle label(const Frame& frame, float size, Color color, Align align, bool bold) {
+  return {Font::label, size * frame.scale, color, align, bold};
+}
+
+TextStyle value(const Frame& frame, float size, Color color, Align align, bool bold) {
+  return {Font::value, size * frame.scale, color, align, bold};
+}
+
+const LayerInfo* layer_of(const Snapshot& snapshot) {
+  if (!snapshot.run || snapshot.run->tokens.empty()) return nullptr;
+  const std::vector<LayerInfo>& layers = snapshot.run->model.layers;
+  const bool known = snapshot.layer >= 0 && snapshot.layer < static_cast<std::int64_t>(layers.size());
+  return known ? &layers[static_cast<std::size_t>(snapshot.layer)] : nullptr;
+}
+
+std::string visible_text(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t length = std::max<std::size_t>(1, character_length(text));
+    out += visible_character(text.substr(0, length));
+    text.remove_prefix(length);
+  }
+  return out;
+}
+
+std::string visible_token(const RunInfo& run, std::int64_t token) {
+  if (token < 0 || token >= static_cast<std::int64_t>(run.tokens.size())) return {};
+  return visible_text(run.tokens[static_cast<std::size_t>(token)].text);
+}
+
+std::string number(float value, int digits) { return fmt::format("{:.{}g}", value, digits); }
+
+std::string exactness_text(Exactness exactness) {
+  return exactness == Exactness::exact ? "exact: kept from the run" : "recomputed from the keyframe before it, float32";
+}
+
+std::string layer_list(const std::vector<std::int64_t>& layers, std::string_view none) {
+  if (layers.empty()) return std::string(none);
+  std::string out = layers.size() == 1 ? "layer " : "layers ";
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const std::string_view separator = i == 0 ? "" : i + 1 == layers.size() ? " and " : ", ";
+    out += fmt::format("{}{}", separator, layers[i]);
+  }
+  return out;
+}
+
+std::int64_t slot_identity(const LayerInfo& layer, std::int64_t slot) {
+  return layer.partitions > 0 && !layer.has_shared_slot ? slot + 1 : slot;
+}
+
+std::vector<std::int64_t> choose_shown(std::int64_t count, std::int64_t capacity, const std::vector<bool>& important) {
+  std::vector<std::int64_t> order(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) order[static_cast<std::size_t>(i)] = i;
+  std::ranges::stable_partition(order, [&](std::int64_t i) { return important[static_cast<std::size_t>(i)]; });
+  order.resize(static_cast<std::size_t>(std::clamp<std::int64_t>(capacity, 0, count)));
+  std::ranges::sort(order);
+  return order;
+}
+
+std::string elided(const Canvas& canvas, std::string_view text, const TextStyle& style, float width) {
+  if (canvas.text_width(text, style) <= width) return std::string(text);
+  while (!text.empty()) {
+    while (text.size() > 1 && (static_cast<unsigned char>(text.back()) & 0xC0u) == 0x80u) text.remove_suffix(1);
+    text.remove_suffix(1);
+    std::string shortened = std::string(text) + "…";
+    if (canvas.text_width(shortened, style) <= width) return text.empty() ? std::string() : shortened;
+  }
+  return {};
+}
+
+void fitted_text(Canvas& canvas, Point at, std::string_view text, const TextStyle& style, float width) {
+  const std::string shown = elided(canvas, text, style, width);
+  if (!shown.empty()) canvas.text(at, shown, style);
+}
+
+std::vector<std::string> wrapped(const Canvas& canvas, std::string_view text, const TextStyle& style, float width) {
+  std::vector<std::string> lines;
+  std::string line;
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+    const std::string longer = line.empty() ? std::string(word) : fmt::format("{} {}", line, word);
+    if (!line.empty() && canvas.text_width(longer, style) > width)
+      lines.push_back(std::exchange(line, std::string(word)));
+    else
+      line = longer;
+  }
+  if (!line.empty()) lines.push_back(line);
+  return lines;
+}
+
+void draw_message(Canvas& canvas, Rect area, const Frame& frame, std::string_view headline, std::string_view detail) {
+  const float width = std::min(area.w - 16 * frame.scale, 520 * frame.scale);
+  const TextStyle head = label(frame, kTokenType, frame.theme.ink, Align::center);
+  const TextStyle body = label(frame, kBodyType, frame.theme.faint, Align::center);
+  const std::vector<std::string> heads = wrapped(canvas, headline, head, width), bodies = wrapped(canvas, detail, body, width);
+  const float head_line = 1.35f * head.size, body_line = 1.45f * body.size;
+  const float height = head_line * static_cast<float>(heads.size()) + body_line * static_cast<float>(bodies.size());
+  const float middle = area.x + area.w / 2;
+  float y = area.y + std::max(0.0f, (area.h - height) / 2);
+  const auto draw_lines = [&](const std::vector<std::string>& lines, const TextStyle& style, float step) {
+    for (const std::string& line : lines) {
+      if (y + step > area.bottom() + 0.5f) return;
+      fitted_text(canvas, {middle, y + step / 2}, line, style, width);
+      y += step;
+    }
+  };
+  draw_lines(heads, head, head_line);
+  draw_lines(bodies, body, body_line);
+}
+
+Rect inset(Rect rect, float margin) {
+  return {rect.x + margin, rect.y + margin, std::max(0.0f, rect.w - 2 * margin), std::max(0.0f, rect.h - 2 * margin)};
+}
+
+}  // namespace statescope

@@ -1,0 +1,50 @@
+// What several views share: type sizes, words for numbers and tokens, and the small things they draw alike.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "views/view.h"
+
+namespace statescope {
+
+/// Heights of the em at 1×.
+inline constexpr float kSmallType = 11, kBodyType = 13, kTokenType = 16;
+
+TextStyle label(const Frame& frame, float size, Color color, Align align = Align::left, bool bold = false);
+TextStyle value(const Frame& frame, float size, Color color, Align align = Align::left, bool bold = false);
+
+/// The layer of the snapshot, or null while there is none.
+const LayerInfo* layer_of(const Snapshot& snapshot);
+
+/// "anna", with white space made visible (␣ ⏎ ⇥), control characters and broken UTF-8 as \x1b.
+std::string visible_text(std::string_view text);
+std::string visible_token(const RunInfo& run, std::int64_t token);
+
+/// `digits` significant digits.
+std::string number(float value, int digits);
+std::string exactness_text(Exactness exactness);
+/// "layers 0, 2 and 5"; `none` when the list is empty.
+std::string layer_list(const std::vector<std::int64_t>& layers, std::string_view none);
+
+/// Identity of slot `slot`: 0 for the shared one (or the only one), n for partition n.
+std::int64_t slot_identity(const LayerInfo& layer, std::int64_t slot);
+
+/// Of `count` things only `capacity` fit: which to show, ascending. The important ones come first, then the lowest numbers.
+std::vector<std::int64_t> choose_shown(std::int64_t count, std::int64_t capacity, const std::vector<bool>& important);
+
+/// The text, or as much of it as fits into `width` with an ellipsis; empty if not even that fits.
+std::string elided(const Canvas& canvas, std::string_view text, const TextStyle& style, float width);
+/// Draws `text` elided to `width`; `at` as in Canvas::text.
+void fitted_text(Canvas& canvas, Point at, std::string_view text, const TextStyle& style, float width);
+/// Lines of at most `width`, broken at spaces.
+std::vector<std::string> wrapped(const Canvas& canvas, std::string_view text, const TextStyle& style, float width);
+/// An empty view: what is missing and what would fill it, in the middle of the area.
+void draw_message(Canvas& canvas, Rect area, const Frame& frame, std::string_view headline, std::string_view detail);
+
+/// Shrinks a rectangle by `margin` on every side.
+Rect inset(Rect rect, float margin);
+
+}  // namespace statescope

@@ -1,0 +1,352 @@
+#include "views/routing.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "views/colormaps.h"
+#include "views/parts.h"
+
+namespace statescope {
+namespace {
+
+constexpr std::int64_t kEarlier = 40, kLater = 4;
+constexpr std::int64_t kBoxIds = std::int64_t{1} << 40;  // hit ids: tokens below, boxes from here on
+
+std::vector<Write> writes_of(const Routing& routing, const LayerInfo& layer, std::int64_t token) {
+  std::vector<Write> writes;
+  const std::int64_t first_slot = layer.has_shared_slot ? 1 : 0;
+  if (layer.has_shared_slot) writes.push_back({0, 1.0f});
+  for (std::int64_t n = 0; n < routing.partitions; ++n) {
+    if (routing.selected_at(token, n)) writes.push_back({first_slot + n, routing.gate_at(token, n)});
+  }
+  return writes;
+}
+
+std::vector<std::int64_t> loads_after(const Routing& routing, std::int64_t tokens) {
+  std::vector<std::int64_t> loads(static_cast<std::size_t>(routing.partitions));
+  for (std::int64_t t = 0; t < tokens; ++t) {
+    for (std::int64_t n = 0; n < routing.partitions; ++n) loads[static_cast<std::size_t>(n)] += routing.selected_at(t, n);
+  }
+  return loads;
+}
+
+std::vector<PartitionBox> build_boxes(const Routing& routing, const LayerInfo& layer, std::int64_t shown) {
+  std::vector<PartitionBox> boxes;
+  const std::int64_t first_slot = layer.has_shared_slot ? 1 : 0, tokens = shown + 1;
+  if (layer.has_shared_slot) boxes.push_back({0, 0, layer.slot_names.front(), true, shown >= 0, 1, tokens, 1, {}});
+  const std::vector<std::int64_t> loads = loads_after(routing, tokens);
+  std::int64_t all = 0;
+  for (const std::int64_t load : loads) all += load;
+  for (std::int64_t n = 0; n < routing.partitions; ++n) {
+    const std::int64_t slot = first_slot + n, load = loads[static_cast<std::size_t>(n)];
+    // load ratio = load_n / (Σ_m load_m / N)
+    const float ratio = all > 0 ? static_cast<float>(load * routing.partitions) / static_cast<float>(all) : 0;
+    const std::string name = slot < layer.slots() ? layer.slot_names[static_cast<std::size_t>(slot)] : std::to_string(n + 1);
+    const bool written = shown >= 0 && routing.selected_at(shown, n);
+    const float gate = shown >= 0 ? routing.gate_at(shown, n) : 0;
+    boxes.push_back({slot, n + 1, name, false, written, gate, load, ratio, load_alarm(load, ratio, tokens, routing.partitions)});
+  }
+  return boxes;
+}
+
+RoutingData without_routing(const Snapshot& snapshot, const LayerInfo& layer) {
+  std::vector<std::int64_t> routed;
+  const std::vector<LayerInfo>& layers = snapshot.run->model.layers;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    if (layers[i].partitions > 0) routed.push_back(static_cast<std::int64_t>(i));
+  }
+  RoutingData data;
+  data.layer = snapshot.layer;
+  if (layer.partitions > 0) {
+    data.headline = fmt::format("The routing of layer {} has not been computed yet", snapshot.layer);
+    data.detail = "It appears with the first token that is read.";
+    return data;
+  }
+  data.headline = fmt::format("Layer {} ({}) does not route its tokens", snapshot.layer, layer.mixer);
+  data.detail = routed.empty() ? "No layer of this model has partitions. SSE and MoM models have."
+                               : fmt::format("Every token goes to the same memory. In this model, {} choose among partitions.",
+                                             layer_list(routed, ""));
+  if (routed.size() == 1) data.detail.replace(data.detail.find(" choose"), 7, " chooses");
+  return data;
+}
+
+/// One drawing: where things stand.
+struct Picture {
+  const RoutingData& data;
+  Canvas& canvas;
+  const Frame& frame;
+  float s;
+  Rect tokens, ribbons, boxes;
+  std::int64_t first_token = 0, last_token = 0;  // of data.tokens: those that fit
+  std::vector<std::int64_t> shown_boxes;         // of data.boxes: those that fit
+  float row_height = 0, box_height = 0, box_gap = 0;
+
+  Picture(const RoutingData& data_, Canvas& canvas_, Rect area, const Frame& frame_);
+
+  std::int64_t cursor_index() const {
+    return std::ranges::find_if(data.tokens, [&](const RoutedToken& t) { return t.token == data.token; }) - data.tokens.begin();
+  }
+  Rect token_rect(std::int64_t index) const {
+    return {tokens.x, tokens.y + row_height * static_cast<float>(index - first_token), tokens.w, row_height};
+  }
+  Rect box_rect(std::int64_t place) const {
+    return {boxes.x, boxes.y + (box_height + box_gap) * static_cast<float>(place), boxes.w, box_height};
+  }
+  /// Where the ribbons of token `index` end at a box: later tokens below earlier ones.
+  Point arrival(std::int64_t place, std::int64_t index) const {
+    const Rect box = box_rect(place);
+    const float share = (static_cast<float>(index - first_token) + 0.5f) / static_cast<float>(last_token - first_token);
+    return {box.x, box.y + box.h * (0.2f + 0.6f * share)};
+  }
+  Point departure(std::int64_t index) const {
+    const Rect row = token_rect(index);
+    return {row.right(), row.y + row.h / 2};
+  }
+};
+
+Picture::Picture(const RoutingData& data_, Canvas& canvas_, Rect area, const Frame& frame_)
+    : data(data_), canvas(canvas_), frame(frame_), s(frame_.scale) {
+  const Rect inner = inset(area, 8 * s);
+  const float token_width = std::min(0.28f * inner.w, 150 * s), box_width = std::min(0.48f * inner.w, 300 * s);
+  tokens = {inner.x, inner.y, token_width, inner.h};
+  boxes = {inner.right() - box_width, inner.y, box_width, inner.h};
+  ribbons = {tokens.right(), inner.y, boxes.x - tokens.right(), inner.h};
+
+  row_height = 24 * s;
+  const auto rows = std::max<std::int64_t>(1, static_cast<std::int64_t>(inner.h / row_height));
+  const std::int64_t later = std::min<std::int64_t>({kLater, rows / 5, std::ssize(data.tokens) - 1 - cursor_index()});
+  last_token = cursor_index() + later + 1;
+  first_token = std::max<std::int64_t>(0, last_token - rows);
+  tokens.y += (inner.h - row_height * static_cast<float>(last_token - first_token)) / 2;
+
+  box_gap = 6 * s;
+  const float least = 24 * s;
+  const auto capacity = std::max<std::int64_t>(1, static_cast<std::int64_t>((inner.h + box_gap) / (least + box_gap)));
+  std::vector<bool> important;
+  for (const PartitionBox& box : data.boxes) important.push_back(box.written || box.shared || box.slot == data.chosen_slot);
+  shown_boxes = choose_shown(std::ssize(data.boxes), capacity, important);
+  const auto count = static_cast<float>(shown_boxes.size());
+  box_height = std::min(62 * s, (inner.h - box_gap * (count - 1)) / count);
+  boxes.y += (inner.h - count * box_height - (count - 1) * box_gap) / 2;
+}
+
+void draw_ribbons_of(const Picture& picture, std::int64_t index) {
+  const RoutedToken& token = picture.data.tokens[static_cast<std::size_t>(index)];
+  const bool current = token.token == picture.data.token;
+  const float age = static_cast<float>(picture.data.token - token.token);
+  const float opacity = current ? 0.9f * picture.data.progress : 0.4f / (1 + 0.35f * age);
+  for (const Write& write : token.writes) {
+    for (std::size_t place = 0; place < picture.shown_boxes.size(); ++place) {
+      const PartitionBox& box = picture.data.boxes[static_cast<std::size_t>(picture.shown_boxes[place])];
+      if (box.slot != write.slot) continue;
+      const float width = (current ? 2 + 6 * write.gate : 1 + 3 * write.gate) * picture.s;
+      picture.canvas.ribbon(picture.departure(index), picture.arrival(static_cast<std::int64_t>(place), index),
+                            faded(identity_color(box.identity, picture.frame.theme), opacity), box.shared ? 1.5f * picture.s : width);
+    }
+  }
+}
+
+void draw_token_row(const Picture& picture, std::int64_t index) {
+  const RoutedToken& token = picture.data.tokens[static_cast<std::size_t>(index)];
+  const Theme& theme = picture.frame.theme;
+  const bool current = token.token == picture.data.token, unread = token.token > picture.data.token;
+  const Rect row = picture.token_rect(index), chip = inset(row, 1.5f * picture.s);
+  if (current) {
+    picture.canvas.fill_rect(chip, theme.panel, 3 * picture.s);
+    picture.canvas.stroke_rect(chip, theme.accent, 2 * picture.s, 3 * picture.s);
+  }
+  const TextStyle position = value(picture.frame, kSmallType, theme.faint);
+  const TextStyle style = label(picture.frame, kTokenType, unread ? theme.faint : theme.ink, Align::right, current);
+  const float y = row.y + row.h / 2;
+  const std::string number = std::to_string(token.token);
+  const float number_width = picture.canvas.text_width(number, position) + 14 * picture.s;
+  const float text_width = row.w - 14 * picture.s;
+  const bool room = picture.canvas.text_width(token.text, style) + number_width <= text_width;
+  if (room) picture.canvas.text({row.x + 6 * picture.s, y}, number, position);
+  fitted_text(picture.canvas, {row.right() - 8 * picture.s, y}, token.text, style, text_width);
+  picture.canvas.hit(row, {token.token});
+}
+
+/// e as a bar along the bottom of the box.
+void draw_gate_bar(const Picture& picture, Rect box, const PartitionBox& partition) {
+  const float s = picture.s;
+  const Rect track{box.x + 12 * s, box.bottom() - 9 * s, box.w - 24 * s, 4 * s};
+  picture.canvas.fill_rect(track, faded(picture.frame.theme.line, 0.6f));
+  picture.canvas.fill_rect({track.x, track.y, track.w * std::clamp(partition.gate, 0.0f, 1.0f), track.h},
+                           identity_color(partition.identity, picture.frame.theme));
+}
+
+std::string load_text(const PartitionBox& box) {
+  return box.shared ? fmt::format("{} tokens, all", box.load) : fmt::format("{} tokens  {:.2f}×", box.load, box.load_ratio);
+}
+
+void draw_box(const Picture& picture, std::int64_t place) {
+  const PartitionBox& partition = picture.data.boxes[static_cast<std::size_t>(picture.shown_boxes[static_cast<std::size_t>(place)])];
+  const Theme& theme = picture.frame.theme;
+  const float s = picture.s;
+  const Rect box = picture.box_rect(place);
+  const Color identity = identity_color(partition.identity, theme);
+  const bool still = !partition.written;
+  const bool tall = box.h >= 52 * s;
+  picture.canvas.fill_rect(box, theme.panel, 3 * s);
+  picture.canvas.fill_rect({box.x, box.y, 6 * s, box.h}, faded(identity, still ? 0.5f : 1));
+  picture.canvas.stroke_rect(box, still ? theme.line : identity, (still ? 1 : 2) * s, 3 * s);
+  if (partition.slot == picture.data.chosen_slot) picture.canvas.fill_rect({box.right() - 4 * s, box.y, 4 * s, box.h}, theme.accent);
+
+  const float left = box.x + 14 * s, right = box.right() - 12 * s,
+              first = tall ? box.y + 14 * s : box.y + box.h / 2 - (partition.shared ? 0 : 2 * s);
+  const TextStyle name = label(picture.frame, kBodyType, still ? theme.faint : theme.ink, Align::left, !still);
+  const TextStyle gate = value(picture.frame, kBodyType, theme.ink, Align::right, true);
+  const std::string gate_text = partition.shared || still ? "" : fmt::format("e {:.3f}", partition.gate);
+  const float gate_width = gate_text.empty() ? 0 : picture.canvas.text_width(gate_text, gate) + 8 * s;
+  fitted_text(picture.canvas, {left, first}, partition.name, name, right - left - gate_width);
+  if (gate_width <= right - left && !gate_text.empty()) picture.canvas.text({right, first}, gate_text, gate);
+  if (!partition.shared) draw_gate_bar(picture, box, partition);
+  if (tall) {
+    const TextStyle alarm = label(picture.frame, kSmallType, theme.ink, Align::right, true);
+    const float alarm_width = partition.alarm.empty() ? 0 : picture.canvas.text_width(partition.alarm, alarm) + 8 * s;
+    const float y = box.y + 34 * s;
+    fitted_text(picture.canvas, {left, y}, load_text(partition), value(picture.frame, kSmallType, theme.faint), right - left - alarm_width);
+    fitted_text(picture.canvas, {right, y}, partition.alarm, alarm, right - left);
+  }
+  picture.canvas.hit(box, {kBoxIds + partition.slot});
+}
+
+/// While a token moves, its chip travels along each of its ribbons.
+void draw_travelling_chips(const Picture& picture) {
+  const std::int64_t index = picture.cursor_index();
+  const RoutedToken& token = picture.data.tokens[static_cast<std::size_t>(index)];
+  const TextStyle style = label(picture.frame, kBodyType, picture.frame.theme.ink, Align::center, true);
+  const float width = picture.canvas.text_width(token.text, style) + 10 * picture.s, height = 20 * picture.s;
+  for (const Write& write : token.writes) {
+    for (std::size_t place = 0; place < picture.shown_boxes.size(); ++place) {
+      const PartitionBox& box = picture.data.boxes[static_cast<std::size_t>(picture.shown_boxes[place])];
+      if (box.slot != write.slot) continue;
+      const Point at =
+          point_on_ribbon(picture.departure(index), picture.arrival(static_cast<std::int64_t>(place), index), picture.data.progress);
+      const Rect chip{at.x - width / 2, at.y - height / 2, width, height};
+      picture.canvas.fill_rect(chip, picture.frame.theme.panel, 3 * picture.s);
+      picture.canvas.stroke_rect(chip, identity_color(box.identity, picture.frame.theme), 2 * picture.s, 3 * picture.s);
+      picture.canvas.text(at, token.text, style);
+    }
+  }
+}
+
+class RoutingView : public View {
+ public:
+  void build(const Snapshot& snapshot, const Cursor& cursor) override { data_ = build_routing(snapshot, cursor); }
+  void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
+
+  Table table() const override {
+    Table table{{"partition", "gate e", "written now", "tokens so far", "load ÷ fair load", "alarm"}, {}};
+    for (const PartitionBox& box : data_.boxes) {
+      table.rows.push_back({box.name, box.shared ? "" : number(box.gate, 9), box.written ? "yes" : "no", std::to_string(box.load),
+                            box.shared ? "" : fmt::format("{:.3f}", box.load_ratio), std::string(box.alarm)});
+    }
+    return table;
+  }
+
+  std::string describe() const override {
+    if (!data_.headline.empty()) return data_.headline + ". " + data_.detail;
+    std::string written;
+    for (const PartitionBox& box : data_.boxes) {
+      if (box.written) written += (written.empty() ? "" : " and ") + box.name;
+    }
+    if (written.empty()) return fmt::format("Layer {}: no token has been routed yet.", data_.layer);
+    return fmt::format("Layer {}: token {} is written to {}.", data_.layer, data_.shown, written);
+  }
+
+  std::string tooltip(std::int64_t hit_id) const override {
+    if (hit_id >= kBoxIds) return box_tooltip(hit_id - kBoxIds);
+    for (const RoutedToken& token : data_.tokens) {
+      if (token.token == hit_id) return token_tooltip(token);
+    }
+    return {};
+  }
+
+  CursorMove on_hit(std::int64_t hit_id) const override {
+    return hit_id >= kBoxIds ? CursorMove{.slot = hit_id - kBoxIds} : CursorMove{.token = hit_id};
+  }
+
+ private:
+  std::string box_tooltip(std::int64_t slot) const {
+    if (slot >= std::ssize(data_.boxes)) return {};
+    const PartitionBox& box = data_.boxes[static_cast<std::size_t>(slot)];
+    if (box.shared) return fmt::format("{}: every token is written here ({} so far)", box.name, box.load);
+    std::string text =
+        fmt::format("partition {}: e = {} at token {}, softmax over {} partitions\n{} tokens so far, {:.3f} of the fair load", box.name,
+                    number(box.gate, 9), data_.shown, data_.boxes.back().identity, box.load, box.load_ratio);
+    text += box.written ? "\nwritten now" : "\nneither decayed nor written now";
+    return box.alarm.empty() ? text : fmt::format("{}\n{}", text, box.alarm);
+  }
+
+  std::string token_tooltip(const RoutedToken& token) const {
+    std::string text = fmt::format("token {}: {}", token.token, token.text);
+    if (token.token > data_.shown) return text;
+    for (const Write& write : token.writes) {
+      const PartitionBox& box = data_.boxes[static_cast<std::size_t>(write.slot)];
+      if (!box.shared) text += fmt::format("\npartition {}: e = {}", box.name, number(write.gate, 9));
+    }
+    return text;
+  }
+
+  RoutingData data_;
+};
+
+}  // namespace
+
+std::string_view load_alarm(std::int64_t load, float load_ratio, std::int64_t tokens, std::int64_t partitions) {
+  if (tokens < 32 * partitions) return {};
+  return load == 0 ? "dead" : load_ratio > 2 ? "overloaded" : "";
+}
+
+// The ribbon is the cubic Bézier curve from → (middle, from.y) → (middle, to.y) → to.
+Point point_on_ribbon(Point from, Point to, float progress) {
+  const float t = std::clamp(progress, 0.0f, 1.0f), u = 1 - t, middle = (from.x + to.x) / 2;
+  const float end = u * u * u, inner_end = 3 * u * u * t, inner_start = 3 * u * t * t, start = t * t * t;
+  return {end * from.x + (inner_end + inner_start) * middle + start * to.x, (end + inner_end) * from.y + (inner_start + start) * to.y};
+}
+
+RoutingData build_routing(const Snapshot& snapshot, const Cursor& cursor) {
+  const LayerInfo* layer = layer_of(snapshot);
+  if (!layer) {
+    RoutingData data;
+    data.headline = "No token has been read yet";
+    data.detail = "Open a checkpoint and give it a prompt.";
+    return data;
+  }
+  if (layer->partitions == 0 || !snapshot.routing || snapshot.routing->tokens() == 0) return without_routing(snapshot, *layer);
+
+  const Routing& routing = *snapshot.routing;
+  RoutingData data;
+  data.layer = snapshot.layer;
+  data.progress = std::clamp(cursor.progress, 0.0f, 1.0f);
+  data.token = std::clamp<std::int64_t>(cursor.token, 0, routing.tokens() - 1);
+  data.shown = data.moving() ? data.token - 1 : data.token;
+  data.chosen_slot = cursor.slot;
+  data.boxes = build_boxes(routing, *layer, data.shown);
+  const auto tokens = static_cast<std::int64_t>(snapshot.run->tokens.size());
+  for (std::int64_t t = std::max<std::int64_t>(0, data.token - kEarlier); t < std::min(tokens, data.token + 1 + kLater); ++t) {
+    data.tokens.push_back({t, visible_token(*snapshot.run, t), t <= data.token ? writes_of(routing, *layer, t) : std::vector<Write>{}});
+  }
+  return data;
+}
+
+void draw(const RoutingData& data, Canvas& canvas, Rect area, const Frame& frame) {
+  if (!data.headline.empty()) {
+    draw_message(canvas, area, frame, data.headline, data.detail);
+    return;
+  }
+  const Picture picture(data, canvas, area, frame);
+  canvas.push_clip(area);
+  for (std::int64_t i = picture.first_token; i < picture.last_token; ++i) draw_ribbons_of(picture, i);
+  for (std::int64_t i = picture.first_token; i < picture.last_token; ++i) draw_token_row(picture, i);
+  for (std::int64_t place = 0; place < std::ssize(picture.shown_boxes); ++place) draw_box(picture, place);
+  if (data.moving()) draw_travelling_chips(picture);
+  canvas.pop_clip();
+}
+
+std::unique_ptr<View> make_routing() { return std::make_unique<RoutingView>(); }
+
+}  // namespace statescope

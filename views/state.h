@@ -1,0 +1,52 @@
+// The memory itself: the K × V matrix of the chosen slot and head, the other slots beside it, what the last token changed, one exact value.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "views/view.h"
+
+namespace statescope {
+
+/// One slot's matrix of the chosen head, [K, V] row-major.
+struct SlotMatrix {
+  std::int64_t slot = 0;
+  std::int64_t identity = 0;
+  std::string name;
+  std::vector<float> values;      // as shown
+  std::vector<float> before;      // after the token before; empty while the token moves (then `values` are these)
+  std::vector<float> row_change;  // ‖row of S_t − S_{t−1}‖, [K]; zero while the token moves
+  float change = 0;               // ‖S_t − S_{t−1}‖
+  bool written = false;           // anything is different from before, be it decayed, erased or written
+};
+
+struct StateData {
+  std::string headline, detail;  // of the empty state; empty when there is a matrix
+  std::int64_t layer = 0, head = 0, heads = 0;
+  std::int64_t token = 0;  // the token whose step is shown
+  std::string token_text;
+  std::int64_t rows = 0, columns = 0;
+  std::vector<SlotMatrix> slots;
+  std::size_t chosen = 0;              // of slots
+  std::int64_t row = -1, column = -1;  // the chosen cell, or −1
+  float range = 1;                     // colours span −range … range, the same for all slots
+  float progress = 1;
+  Exactness exactness = Exactness::exact;
+
+  bool moving() const { return progress < 1; }
+  const SlotMatrix& matrix() const { return slots[chosen]; }
+};
+
+StateData build_state(const Snapshot& snapshot, const Cursor& cursor);
+void draw(const StateData& data, Canvas& canvas, Rect area, const Frame& frame);
+
+/// The least of 1, 2, 5 · 10ⁿ that is not below `value`: a range that changes seldom while stepping. 1 for zero and NaN.
+float round_range(float value);
+
+/// Where numbers stand along an axis of `count` cells: 0 and every so many, at most `most`.
+std::vector<std::int64_t> axis_ticks(std::int64_t count, std::int64_t most);
+
+std::unique_ptr<View> make_state();
+
+}  // namespace statescope

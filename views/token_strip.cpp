@@ -1,0 +1,320 @@
+#include "views/token_strip.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "views/colormaps.h"
+#include "views/parts.h"
+
+namespace statescope {
+namespace {
+
+constexpr std::int64_t kBlock = 256;  // tokens that are wrapped together
+
+std::vector<TokenLine> wrap_block(std::int64_t begin, std::int64_t end, float width,
+                                  const std::function<float(std::int64_t)>& token_width) {
+  std::vector<TokenLine> lines;
+  float x = 0;
+  for (std::int64_t t = begin; t < end; ++t) {
+    const float w = token_width(t);
+    if (lines.empty() || x + w > width) {
+      lines.push_back({t, t});
+      x = 0;
+    }
+    x += w;
+    lines.back().end = t + 1;
+  }
+  return lines;
+}
+
+std::string_view mark_name(SpanKind kind) {
+  switch (kind) {
+    case SpanKind::needle:
+      return "needle";
+    case SpanKind::question:
+      return "question";
+    case SpanKind::answer:
+      return "answer";
+  }
+  return "";
+}
+
+Color mark_color(SpanKind kind, const Theme& theme) {
+  return kind == SpanKind::needle ? theme.needle : kind == SpanKind::question ? theme.question : theme.answer;
+}
+
+std::string_view mark_letter(SpanKind kind) { return kind == SpanKind::needle ? "N" : kind == SpanKind::question ? "Q" : "A"; }
+
+/// One drawing of the strip: what every part of it needs.
+struct Strip {
+  const TokenStripData& data;
+  Canvas& canvas;
+  const Frame& frame;
+  float s;            // scale
+  float gutter;       // left of the tokens: position of the line's first token
+  float line_height;  // tokens, marks and lanes
+  bool lane;
+
+  Strip(const TokenStripData& data_, Canvas& canvas_, const Frame& frame_)
+      : data(data_), canvas(canvas_), frame(frame_), s(frame_.scale), lane(data_.routing != nullptr) {
+    gutter = canvas.text_width(std::to_string(std::max<std::int64_t>(data.tokens() - 1, 100)), position_style()) + 10 * s;
+    line_height = token_height() + mark_height() + (lane ? lane_height() : 0) + 6 * s;
+  }
+
+  TextStyle token_style(Color color) const { return label(frame, kTokenType, color); }
+  TextStyle position_style() const { return value(frame, kSmallType, frame.theme.faint, Align::right); }
+  TextStyle lane_style(Color color) const { return value(frame, kSmallType, color, Align::center); }
+  float token_height() const { return 22 * s; }
+  float mark_height() const { return 12 * s; }
+  float lane_height() const { return 18 * s; }
+  float gap() const { return 5 * s; }
+
+  float token_width(std::int64_t t) const {
+    const float text = canvas.text_width(visible_token(*data.run, t), token_style({})) + 4 * s;
+    const float chips = lane ? canvas.text_width(partitions_text(data, t), lane_style({})) : 0;
+    return std::max({text, chips, 10 * s}) + gap();
+  }
+};
+
+/// White space marks are drawn faint, the letters in ink.
+void draw_token_text(const Strip& strip, Rect cell, std::int64_t token, Color ink) {
+  const std::string text = visible_token(*strip.data.run, token);
+  const bool space = text.starts_with("␣") && text.size() > std::string_view("␣").size();
+  const std::string_view lead = space ? std::string_view(text).substr(0, std::string_view("␣").size()) : std::string_view();
+  float x = cell.x + 2 * strip.s;
+  const float y = cell.y + strip.token_height() / 2;
+  if (space) {
+    strip.canvas.text({x, y}, lead, strip.token_style(faded(strip.frame.theme.faint, 0.7f)));
+    x += strip.canvas.text_width(lead, strip.token_style({}));
+  }
+  const std::string_view rest = std::string_view(text).substr(lead.size());
+  fitted_text(strip.canvas, {x, y}, rest, strip.token_style(ink), cell.right() - x);
+}
+
+/// A mark's line below the token: solid for the needle, dashed for the question, double for the answer.
+void draw_underline(const Strip& strip, float x0, float x1, float y, SpanKind kind) {
+  const float s = strip.s;
+  const Color color = mark_color(kind, strip.frame.theme);
+  switch (kind) {
+    case SpanKind::needle:
+      strip.canvas.fill_rect({x0, y - 1.5f * s, x1 - x0, 3 * s}, color);
+      break;
+    case SpanKind::question:
+      for (float x = x0; x < x1; x += 7 * s) strip.canvas.fill_rect({x, y - s, std::min(4 * s, x1 - x), 2 * s}, color);
+      break;
+    case SpanKind::answer:
+      strip.canvas.fill_rect({x0, y - 2.5f * s, x1 - x0, 1.5f * s}, color);
+      strip.canvas.fill_rect({x0, y + 1 * s, x1 - x0, 1.5f * s}, color);
+      break;
+  }
+}
+
+void draw_generated_line(const Strip& strip, float x0, float x1, float y) {
+  const float s = strip.s;
+  for (float x = x0; x < x1; x += 4 * s) strip.canvas.fill_rect({x, y - s, std::min(1.5f * s, x1 - x), 1.5f * s}, strip.frame.theme.faint);
+}
+
+/// The letter stands where a span begins, and again where a line does.
+void draw_mark(const Strip& strip, Rect cell, std::int64_t token, bool line_start) {
+  const RunInfo& run = *strip.data.run;
+  const std::optional<SpanKind> mark = mark_of(run, token);
+  const bool generated = token >= run.prompt_length;
+  if (!mark && !generated) return;
+  const bool starts = line_start || mark_of(run, token - 1) != mark || (!mark && token == run.prompt_length);
+  const float y = cell.y + strip.token_height() + strip.mark_height() / 2;
+  float x = cell.x;
+  if (starts) {
+    const TextStyle style = label(strip.frame, 10, strip.frame.theme.ink, Align::left, true);
+    const std::string_view letter = mark ? mark_letter(*mark) : "G";
+    strip.canvas.text({x, y}, letter, style);
+    x += strip.canvas.text_width(letter, style) + 2 * strip.s;
+  }
+  if (mark)
+    draw_underline(strip, x, cell.right(), y, *mark);
+  else
+    draw_generated_line(strip, x, cell.right(), y);
+}
+
+void draw_lane_cell(const Strip& strip, Rect cell, std::int64_t token) {
+  const Routing& routing = *strip.data.routing;
+  const std::string text = partitions_text(strip.data, token);
+  if (text.empty()) return;
+  const float y = cell.y + strip.token_height() + strip.mark_height();
+  const float width = cell.w - strip.gap();
+  const auto chosen = static_cast<float>(std::ranges::count(text, ' ') + 1);
+  float x = cell.x;
+  for (std::int64_t n = 0; n < routing.partitions; ++n) {
+    if (!routing.selected_at(token, n)) continue;
+    strip.canvas.fill_rect({x, y, width / chosen, 4 * strip.s}, identity_color(n + 1, strip.frame.theme));
+    x += width / chosen;
+  }
+  strip.canvas.text({cell.x + width / 2, y + 11 * strip.s}, text, strip.lane_style(strip.frame.theme.ink));
+}
+
+void draw_token(const Strip& strip, Rect cell, std::int64_t token, bool line_start) {
+  const Theme& theme = strip.frame.theme;
+  const bool read = token <= strip.data.token;
+  const Rect box{cell.x, cell.y + 1 * strip.s, cell.w - strip.gap(), strip.token_height() - 2 * strip.s};
+  if (mark_of(*strip.data.run, token) == SpanKind::needle)
+    strip.canvas.fill_rect(box, faded(theme.needle, read ? 0.35f : 0.15f), 3 * strip.s);
+  draw_token_text(strip, {cell.x, cell.y, cell.w - strip.gap(), cell.h}, token, read ? theme.ink : theme.faint);
+  if (token == strip.data.token) strip.canvas.stroke_rect(box, theme.accent, 2 * strip.s, 3 * strip.s);
+  draw_mark(strip, cell, token, line_start);
+  if (strip.lane && token <= strip.data.routed) draw_lane_cell(strip, cell, token);
+  strip.canvas.hit({cell.x, cell.y, cell.w, strip.line_height}, {token});
+}
+
+void draw_line(const Strip& strip, Rect row, TokenLine line) {
+  const float s = strip.s;
+  strip.canvas.text({row.x + strip.gutter - 8 * s, row.y + strip.token_height() / 2}, std::to_string(line.begin), strip.position_style());
+  float x = row.x + strip.gutter;
+  for (std::int64_t t = line.begin; t < line.end; ++t) {
+    const float width = std::min(strip.token_width(t), row.right() - x);
+    draw_token(strip, {x, row.y, width, row.h}, t, t == line.begin);
+    x += width;
+  }
+}
+
+/// The whole run as one bar: marks at their place (needle full height, question below, answer above), the visible window, the cursor.
+void draw_overview(const Strip& strip, Rect bar, TokenLine visible) {
+  const TokenStripData& data = strip.data;
+  const Theme& theme = strip.frame.theme;
+  const float s = strip.s, per_token = bar.w / static_cast<float>(data.tokens());
+  const auto x_of = [&](std::int64_t token) { return bar.x + per_token * static_cast<float>(token); };
+  strip.canvas.fill_rect(bar, faded(theme.line, 0.5f));
+  strip.canvas.fill_rect({bar.x, bar.y, x_of(data.token + 1) - bar.x, bar.h}, theme.line);
+  for (const TokenSpan& span : data.run->spans) {
+    const float x = x_of(span.begin), w = std::max(3 * s, x_of(span.end) - x);
+    const float top = span.kind == SpanKind::question ? bar.h / 2 : 0, height = span.kind == SpanKind::needle ? bar.h : bar.h / 2;
+    strip.canvas.fill_rect({std::min(x, bar.right() - w), bar.y + top, w, height}, mark_color(span.kind, theme));
+  }
+  strip.canvas.stroke_rect({x_of(visible.begin), bar.y, std::max(4 * s, x_of(visible.end) - x_of(visible.begin)), bar.h}, theme.faint, s);
+  const float cursor = x_of(data.token) + per_token / 2;
+  strip.canvas.fill_rect({std::clamp(cursor - s, bar.x, bar.right() - 2 * s), bar.y - 3 * s, 2 * s, bar.h + 6 * s}, theme.accent);
+  strip.canvas.hit({bar.x, bar.y - 3 * s, bar.w, bar.h + 6 * s}, {0, 1, data.tokens()});
+}
+
+/// "12/512" and the overview.
+void draw_position(const Strip& strip, Rect row, TokenLine visible) {
+  const TextStyle style = value(strip.frame, kBodyType, strip.frame.theme.ink, Align::right, true);
+  const std::string all = std::to_string(strip.data.tokens());
+  const float width = strip.canvas.text_width(all + "/" + all, style) + 12 * strip.s;
+  strip.canvas.text({row.right(), row.y + row.h / 2}, fmt::format("{}/{}", strip.data.token, all), style);
+  const float bar_height = 12 * strip.s;
+  if (row.w - width < 20 * strip.s) return;
+  draw_overview(strip, {row.x, row.y + (row.h - bar_height) / 2, row.w - width, bar_height}, visible);
+}
+
+class TokenStrip : public View {
+ public:
+  void build(const Snapshot& snapshot, const Cursor& cursor) override { data_ = build_token_strip(snapshot, cursor); }
+  void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
+
+  Table table() const override {
+    Table table{{"token", "text", "id", "mark", "partition"}, {}};
+    for (std::int64_t t = 0; t < data_.tokens(); ++t) {
+      const std::optional<SpanKind> mark = mark_of(*data_.run, t);
+      const std::string_view name = mark ? mark_name(*mark) : t >= data_.run->prompt_length ? "generated" : "";
+      table.rows.push_back({std::to_string(t), visible_token(*data_.run, t),
+                            std::to_string(data_.run->tokens[static_cast<std::size_t>(t)].id), std::string(name),
+                            t <= data_.routed ? partitions_text(data_, t) : ""});
+    }
+    return table;
+  }
+
+  std::string describe() const override {
+    if (data_.tokens() == 0) return "No tokens have been read yet.";
+    return fmt::format("Token {} of {}: {}.", data_.token, data_.tokens(), visible_token(*data_.run, data_.token));
+  }
+
+  std::string tooltip(std::int64_t hit_id) const override {
+    if (hit_id < 0 || hit_id >= data_.tokens()) return {};
+    const std::optional<SpanKind> mark = mark_of(*data_.run, hit_id);
+    std::string text = fmt::format("token {}: {}, id {}", hit_id, visible_token(*data_.run, hit_id),
+                                   data_.run->tokens[static_cast<std::size_t>(hit_id)].id);
+    if (mark) text += fmt::format(", {}", mark_name(*mark));
+    if (hit_id >= data_.run->prompt_length) text += ", generated by the model";
+    const std::string partitions = hit_id <= data_.routed ? partitions_text(data_, hit_id) : "";
+    if (!partitions.empty()) text += fmt::format("\nlayer {}: written to partition {}", data_.layer, partitions);
+    return text;
+  }
+
+  CursorMove on_hit(std::int64_t hit_id) const override { return {.token = hit_id}; }
+
+ private:
+  TokenStripData data_;
+};
+
+}  // namespace
+
+std::optional<SpanKind> mark_of(const RunInfo& run, std::int64_t token) {
+  for (const TokenSpan& span : run.spans) {
+    if (token >= span.begin && token < span.end) return span.kind;
+  }
+  return std::nullopt;
+}
+
+std::string partitions_text(const TokenStripData& data, std::int64_t token) {
+  std::string text;
+  if (!data.routing || token < 0 || token >= data.routing->tokens()) return text;
+  for (std::int64_t n = 0; n < data.routing->partitions; ++n) {
+    if (data.routing->selected_at(token, n)) text += fmt::format("{}{}", text.empty() ? "" : " ", n + 1);
+  }
+  return text;
+}
+
+std::vector<TokenLine> lines_around(std::int64_t tokens, std::int64_t cursor, float width, std::int64_t count,
+                                    const std::function<float(std::int64_t)>& token_width) {
+  const auto block_lines = [&](std::int64_t block) {
+    return wrap_block(block * kBlock, std::min(tokens, (block + 1) * kBlock), width, token_width);
+  };
+  std::int64_t first_block = cursor / kBlock, last_block = first_block;
+  std::vector<TokenLine> lines = block_lines(first_block);
+  const auto cursor_line = [&] { return std::ranges::find_if(lines, [&](TokenLine line) { return cursor < line.end; }) - lines.begin(); };
+  while (first_block > 0 && cursor_line() < count) {
+    const std::vector<TokenLine> earlier = block_lines(--first_block);
+    lines.insert(lines.begin(), earlier.begin(), earlier.end());
+  }
+  while ((last_block + 1) * kBlock < tokens && std::ssize(lines) - cursor_line() <= count) {
+    const std::vector<TokenLine> later = block_lines(++last_block);
+    lines.insert(lines.end(), later.begin(), later.end());
+  }
+  // The cursor's line stands in the middle, except near the ends of the text.
+  const std::int64_t first = std::clamp<std::int64_t>(cursor_line() - count / 2, 0, std::max<std::int64_t>(0, std::ssize(lines) - count));
+  lines.erase(lines.begin(), lines.begin() + first);
+  lines.resize(static_cast<std::size_t>(std::min<std::int64_t>(count, std::ssize(lines))));
+  return lines;
+}
+
+TokenStripData build_token_strip(const Snapshot& snapshot, const Cursor& cursor) {
+  if (!snapshot.run || snapshot.run->tokens.empty()) return {};
+  const std::int64_t last = static_cast<std::int64_t>(snapshot.run->tokens.size()) - 1;
+  const std::int64_t token = std::clamp<std::int64_t>(cursor.token, 0, last);
+  return {snapshot.run, snapshot.routing, snapshot.layer, token, cursor.progress < 1 ? token - 1 : token};
+}
+
+void draw(const TokenStripData& data, Canvas& canvas, Rect area, const Frame& frame) {
+  if (data.tokens() == 0) {
+    draw_message(canvas, area, frame, "Nothing to read yet", "Open a checkpoint and give it a prompt.");
+    return;
+  }
+  const Strip strip(data, canvas, frame);
+  const Rect inner = inset(area, 6 * frame.scale);
+  const float position_height = 22 * frame.scale;
+  const auto count = std::max<std::int64_t>(1, static_cast<std::int64_t>((inner.h - position_height) / strip.line_height));
+  const std::vector<TokenLine> lines =
+      lines_around(data.tokens(), data.token, inner.w - strip.gutter, count, [&](std::int64_t t) { return strip.token_width(t); });
+  canvas.push_clip(area);
+  float y = inner.y;
+  for (const TokenLine line : lines) {
+    draw_line(strip, {inner.x, y, inner.w, strip.line_height}, line);
+    y += strip.line_height;
+  }
+  draw_position(strip, {inner.x, inner.bottom() - position_height, inner.w, position_height}, {lines.front().begin, lines.back().end});
+  canvas.pop_clip();
+}
+
+std::unique_ptr<View> make_token_strip() { return std::make_unique<TokenStrip>(); }
+
+}  // namespace statescope

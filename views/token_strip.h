@@ -1,0 +1,45 @@
+// The text, token after token: where the cursor stands, what the prompt's maker marked, and which partition each token was routed to.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "views/view.h"
+
+namespace statescope {
+
+struct TokenStripData {
+  std::shared_ptr<const RunInfo> run;      // null: nothing has been read yet
+  std::shared_ptr<const Routing> routing;  // of `layer`; null without routing
+  std::int64_t layer = 0;
+  std::int64_t token = 0;   // the cursor, within the run
+  std::int64_t routed = 0;  // the last token whose routing is shown: the one before while the cursor's token still moves
+
+  std::int64_t tokens() const { return run ? static_cast<std::int64_t>(run->tokens.size()) : 0; }
+};
+
+/// Tokens [begin, end) in one line of the strip.
+struct TokenLine {
+  std::int64_t begin = 0, end = 0;
+  bool operator==(const TokenLine&) const = default;
+};
+
+TokenStripData build_token_strip(const Snapshot& snapshot, const Cursor& cursor);
+void draw(const TokenStripData& data, Canvas& canvas, Rect area, const Frame& frame);
+
+/// What the maker of the prompt marked `token` as.
+std::optional<SpanKind> mark_of(const RunInfo& run, std::int64_t token);
+
+/// The partitions `token` was routed to: "2", "1 3"; empty where there is no routing yet.
+std::string partitions_text(const TokenStripData& data, std::int64_t token);
+
+/// Up to `count` lines around the cursor's line. Lines break where the width is full and before every 256th token, so where a line breaks
+/// does not depend on the cursor, and no more than the neighbourhood is ever measured.
+std::vector<TokenLine> lines_around(std::int64_t tokens, std::int64_t cursor, float width, std::int64_t count,
+                                    const std::function<float(std::int64_t)>& token_width);
+
+std::unique_ptr<View> make_token_strip();
+
+}  // namespace statescope
