@@ -1,0 +1,48 @@
+#include "engine/checkpoint/hdf5_handle.h"
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "engine/checkpoint/file.h"
+
+namespace statescope {
+namespace {
+
+std::mutex& library_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+herr_t keep_first(unsigned n, const H5E_error2_t* error, void* reason) {
+  if (n == 0 && error->desc) *static_cast<std::string*>(reason) = error->desc;
+  return 0;
+}
+
+Hdf5Id float_of_16_bits(std::size_t exponent_bits, std::size_t mantissa_bits, std::size_t bias) {
+  Hdf5Id type(H5Tcopy(H5T_IEEE_F32LE), H5Tclose);
+  H5Tset_fields(type, 15, mantissa_bits, exponent_bits, 0, mantissa_bits);
+  H5Tset_precision(type, 16);
+  H5Tset_size(type, 2);
+  H5Tset_ebias(type, bias);
+  return type;
+}
+
+}  // namespace
+
+Hdf5Guard::Hdf5Guard() : lock_(library_mutex()) {
+  H5open();
+  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // the stack is one per thread
+}
+
+void fail_hdf5(const std::filesystem::path& path, std::string_view what) {
+  std::string reason;
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_first, &reason);
+  H5Eclear2(H5E_DEFAULT);
+  fail(path, reason.empty() ? std::string(what) : fmt::format("{} ({})", what, reason));
+}
+
+Hdf5Id hdf5_float16() { return float_of_16_bits(5, 10, 15); }
+Hdf5Id hdf5_bfloat16() { return float_of_16_bits(8, 7, 127); }
+
+}  // namespace statescope
