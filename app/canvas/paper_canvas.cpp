@@ -1,0 +1,161 @@
+#include "app/canvas/paper_canvas.h"
+
+#include <QFontDatabase>
+#include <QFontMetricsF>
+#include <QPaintEngine>
+#include <QPainterPath>
+#include <QPolygonF>
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+
+#include "views/colormaps.h"
+
+namespace statescope {
+namespace {
+
+constexpr int kHatch = 8;  // pixels per cell that a hatched cell needs
+
+QColor to_qt(Color c) { return QColor(c.r, c.g, c.b, c.a); }
+QRectF to_qt(Rect r) { return {r.x, r.y, r.w, r.h}; }
+QPointF to_qt(Point p) { return {p.x, p.y}; }
+QString to_qt(std::string_view text) { return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size())); }
+
+QPen flat_pen(Color color, float width) { return QPen(to_qt(color), width, Qt::SolidLine, Qt::FlatCap, Qt::MiterJoin); }
+
+/// Families of the shipped fonts: label, value.
+std::array<QString, 2> load_families() {
+  const auto load = [](const char* file, QFontDatabase::SystemFont fallback) {
+    const int id = QFontDatabase::addApplicationFont(file);
+    return id < 0 ? QFontDatabase::systemFont(fallback).family() : QFontDatabase::applicationFontFamilies(id).constFirst();
+  };
+  const std::array<QString, 2> families = {load(":/fonts/DejaVuSans.ttf", QFontDatabase::GeneralFont),
+                                           load(":/fonts/DejaVuSansMono.ttf", QFontDatabase::FixedFont)};
+  QFontDatabase::addApplicationFont(":/fonts/DejaVuSans-Bold.ttf");
+  QFontDatabase::addApplicationFont(":/fonts/DejaVuSansMono-Bold.ttf");
+  return families;
+}
+
+/// How often a cell's pixel is repeated: SVG viewers smooth small pictures, whatever the file asks for.
+int enlargement(const Heatmap& cells, const QPainter& painter) {
+  constexpr std::int64_t kMostPixels = 1 << 24;
+  const std::int64_t longer = std::max(cells.rows, cells.columns);
+  const bool svg = painter.paintEngine() != nullptr && painter.paintEngine()->type() == QPaintEngine::SVG;
+  const bool nan = std::ranges::any_of(cells.values, [](float v) { return std::isnan(v); });
+  const std::int64_t wanted = std::max<std::int64_t>(svg ? (511 + longer) / longer : 1, nan ? kHatch : 1);
+  return cells.rows * cells.columns * wanted * wanted <= kMostPixels ? static_cast<int>(wanted) : 1;
+}
+
+}  // namespace
+
+QFont paper_font(const TextStyle& style) {
+  static const std::array<QString, 2> families = load_families();
+  QFont font(families[style.font == Font::value ? 1 : 0]);
+  font.setPixelSize(std::max(1, static_cast<int>(std::lround(style.size))));
+  font.setBold(style.bold);
+  font.setHintingPreference(QFont::PreferNoHinting);
+  font.setKerning(style.font == Font::label);
+  return font;
+}
+
+QImage heatmap_image(const Heatmap& cells, int enlarge) {
+  const std::array<Color, 256>& table = color_table(cells.scale.map);
+  const auto width = static_cast<int>(cells.columns) * enlarge, height = static_cast<int>(cells.rows) * enlarge;
+  QImage image(width, height, QImage::Format_RGB32);
+  for (int y = 0; y < height; ++y) {
+    auto* line = reinterpret_cast<QRgb*>(image.scanLine(y));
+    for (int x = 0; x < width; ++x) {
+      const float v = cells.values[static_cast<std::size_t>((y / enlarge) * cells.columns + x / enlarge)];
+      const bool stripe = enlarge >= kHatch && (x + y) % 4 == 0;
+      const Color color = std::isnan(v) ? (stripe ? Color{90, 90, 90} : Color{160, 160, 160})
+                                        : table[static_cast<std::size_t>(color_index(cells.scale, v))];
+      line[x] = qRgb(color.r, color.g, color.b);
+    }
+  }
+  return image;
+}
+
+PaperCanvas::PaperCanvas(QPainter& painter, Size size, HitRegions* hits)
+    : painter_(painter), size_(size), hits_(hits), clips_{{0, 0, size.w, size.h}} {
+  painter_.save();
+  painter_.setRenderHint(QPainter::Antialiasing);
+  painter_.setRenderHint(QPainter::TextAntialiasing);
+  painter_.setRenderHint(QPainter::LosslessImageRendering);  // a PDF would store cells as JPEG
+  painter_.setRenderHint(QPainter::SmoothPixmapTransform, false);
+}
+
+PaperCanvas::~PaperCanvas() {
+  while (clips_.size() > 1) pop_clip();
+  painter_.restore();
+}
+
+float PaperCanvas::text_width(std::string_view text, const TextStyle& style) const {
+  return static_cast<float>(QFontMetricsF(paper_font(style)).horizontalAdvance(to_qt(text)));
+}
+
+void PaperCanvas::fill_rect(Rect rect, Color color, float corner) {
+  painter_.setPen(Qt::NoPen);
+  painter_.setBrush(to_qt(color));
+  corner > 0 ? painter_.drawRoundedRect(to_qt(rect), corner, corner) : painter_.drawRect(to_qt(rect));
+}
+
+void PaperCanvas::stroke_rect(Rect rect, Color color, float width, float corner) {
+  painter_.setPen(flat_pen(color, width));
+  painter_.setBrush(Qt::NoBrush);
+  corner > 0 ? painter_.drawRoundedRect(to_qt(rect), corner, corner) : painter_.drawRect(to_qt(rect));
+}
+
+void PaperCanvas::line(Point from, Point to, Color color, float width) {
+  painter_.setPen(flat_pen(color, width));
+  painter_.drawLine(to_qt(from), to_qt(to));
+}
+
+void PaperCanvas::path(std::span<const Point> points, Color color, float width, bool filled) {
+  QPolygonF polygon;
+  for (const Point p : points) polygon << to_qt(p);
+  painter_.setPen(filled ? QPen(Qt::NoPen) : flat_pen(color, width));
+  painter_.setBrush(filled ? QBrush(to_qt(color)) : QBrush(Qt::NoBrush));
+  filled ? painter_.drawConvexPolygon(polygon) : painter_.drawPolyline(polygon);
+}
+
+void PaperCanvas::ribbon(Point from, Point to, Color color, float width) {
+  const float middle = (from.x + to.x) / 2;
+  QPainterPath curve(to_qt(from));
+  curve.cubicTo({middle, from.y}, {middle, to.y}, to_qt(to));
+  painter_.strokePath(curve, flat_pen(color, width));
+}
+
+void PaperCanvas::text(Point at, std::string_view text, const TextStyle& style) {
+  const QFont font = paper_font(style);
+  const QFontMetricsF metrics(font);
+  const QString string = to_qt(text);
+  const double width = metrics.horizontalAdvance(string);
+  const double x = style.align == Align::left ? at.x : style.align == Align::center ? at.x - width / 2 : at.x - width;
+  painter_.setFont(font);
+  painter_.setPen(to_qt(style.color));
+  // The middle of the line is halfway between the top of the capitals' line and its bottom.
+  painter_.drawText(QPointF(x, at.y + (metrics.ascent() - metrics.descent()) / 2), string);
+}
+
+void PaperCanvas::heatmap(Rect rect, const Heatmap& cells) {
+  if (cells.rows == 0 || cells.columns == 0) return;
+  painter_.drawImage(to_qt(rect), heatmap_image(cells, enlargement(cells, painter_)));
+}
+
+void PaperCanvas::push_clip(Rect rect) {
+  painter_.save();
+  painter_.setClipRect(to_qt(rect), Qt::IntersectClip);
+  clips_.push_back(intersection(rect, clips_.back()));
+}
+
+void PaperCanvas::pop_clip() {
+  painter_.restore();
+  clips_.pop_back();
+}
+
+void PaperCanvas::hit(Rect rect, Hit region) {
+  if (hits_ != nullptr) hits_->add(rect, clips_.back(), region);
+}
+
+}  // namespace statescope
