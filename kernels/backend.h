@@ -33,7 +33,7 @@ class Backend {
   /// A weight as the device wants it: itself where the device reads host memory (then `owner` keeps it alive), else a copy.
   virtual ConstTensor adopt(ConstTensor host, Buffer& owner) = 0;
 
-  virtual void zero(Tensor x) = 0;
+  virtual void fill(Tensor x, float value) = 0;
   virtual void copy(Tensor dst, ConstTensor src) = 0;
   virtual void gather_rows(Tensor dst, ConstTensor src, const std::int32_t* rows) = 0;
   virtual void scatter_add_rows(Tensor dst, ConstTensor src, const std::int32_t* rows, ConstTensor weight = {}) = 0;
@@ -50,12 +50,15 @@ class Backend {
   virtual void gate(Tensor y, ConstTensor a, ConstTensor b, Activation act) = 0;
   virtual void add(Tensor y, ConstTensor a, ConstTensor b, float factor = 1) = 0;
   virtual void scale_heads(Tensor y, ConstTensor x, ConstTensor g, float scale = 1) = 0;
+  virtual void divide_heads(Tensor y, ConstTensor x, ConstTensor d, float eps) = 0;
   virtual void log_sigmoid_decay(Tensor y, ConstTensor x, float normalizer, float clamp_min) = 0;
   virtual void gated_delta_decay(Tensor y, ConstTensor a, ConstTensor A_log, ConstTensor dt_bias) = 0;
   virtual void softplus_clamp(Tensor y, ConstTensor x, ConstTensor dt_bias, float dt_min, float dt_max) = 0;
   virtual void one_minus_exp(Tensor y, ConstTensor x) = 0;
   virtual void rope(Tensor y, ConstTensor x, std::int64_t first, double theta, std::int64_t rotary) = 0;
   virtual void top_k(Tensor ids, ConstTensor scores) = 0;
+  virtual void renormalise(Tensor y, ConstTensor gate, ConstTensor ids) = 0;
+  virtual void row_sparse(Tensor k, Tensor log_decay, ConstTensor z, std::int64_t topk, bool skip_decay) = 0;
 
   virtual void short_convolution(const ShortConvolution& op) = 0;
   virtual void decayed_outer_product(const DecayedOuterProduct& op, std::int64_t chunk_size) = 0;

@@ -36,10 +36,7 @@ class CpuBackend final : public Backend {
   void download(Tensor host, ConstTensor device) override { copy_contiguous(host, device); }
   ConstTensor adopt(ConstTensor host, Buffer&) override { return host; }
 
-  void zero(Tensor x) override {
-    const std::size_t bytes = static_cast<std::size_t>(x.row_size()) * size_of(x.dtype);
-    for (std::int64_t t = 0; t < x.rows(); ++t) std::memset(x.slice(t, 1).data, 0, bytes);
-  }
+  void fill(Tensor x, float value) override { run(statescope::fill, x, value); }
   void copy(Tensor dst, ConstTensor src) override { run(statescope::copy, dst, src); }
   void gather_rows(Tensor dst, ConstTensor src, const std::int32_t* rows) override { run(statescope::gather_rows, dst, src, rows); }
   void scatter_add_rows(Tensor dst, ConstTensor src, const std::int32_t* rows, ConstTensor weight) override {
@@ -62,6 +59,7 @@ class CpuBackend final : public Backend {
   void gate(Tensor y, ConstTensor a, ConstTensor b, Activation act) override { run(statescope::gate, y, a, b, act); }
   void add(Tensor y, ConstTensor a, ConstTensor b, float factor) override { run(statescope::add, y, a, b, factor); }
   void scale_heads(Tensor y, ConstTensor x, ConstTensor g, float scale) override { run(statescope::scale_heads, y, x, g, scale); }
+  void divide_heads(Tensor y, ConstTensor x, ConstTensor d, float eps) override { run(statescope::divide_heads, y, x, d, eps); }
   void log_sigmoid_decay(Tensor y, ConstTensor x, float normalizer, float clamp_min) override {
     run(statescope::log_sigmoid_decay, y, x, normalizer, clamp_min);
   }
@@ -76,6 +74,10 @@ class CpuBackend final : public Backend {
     run(statescope::rope, y, x, first, theta, rotary);
   }
   void top_k(Tensor ids, ConstTensor scores) override { run(statescope::top_k, ids, scores); }
+  void renormalise(Tensor y, ConstTensor gate, ConstTensor ids) override { run(statescope::renormalise, y, gate, ids); }
+  void row_sparse(Tensor k, Tensor log_decay, ConstTensor z, std::int64_t topk, bool skip_decay) override {
+    run(statescope::row_sparse, k, log_decay, z, topk, skip_decay);
+  }
 
   void short_convolution(const ShortConvolution& op) override { run(statescope::short_convolution, op); }
   void decayed_outer_product(const DecayedOuterProduct& op, std::int64_t chunk_size) override {

@@ -282,6 +282,16 @@ void scale_heads(Tensor y, ConstTensor x, ConstTensor g, float scale) {
   });
 }
 
+void divide_heads(Tensor y, ConstTensor x, ConstTensor d, float eps) {
+  require_same_rows("divide_heads", y, x);
+  const std::int64_t heads = d.row_size();
+  if (d.rows() != x.rows() || heads == 0 || x.row_size() % heads != 0) fail("divide_heads", x, d);
+  const std::int64_t n = x.row_size() / heads;
+  for_rows(y, [&](std::int64_t t) {
+    for (std::int64_t i = 0; i < heads * n; ++i) y.f32(t)[i] = x.f32(t)[i] / (d.f32(t)[i / n] + eps);
+  });
+}
+
 void log_sigmoid_decay(Tensor y, ConstTensor x, float normalizer, float clamp_min) {
   // logσ(x) = −softplus(−x)
   map("log_sigmoid_decay", y, x, [=](float v, std::int64_t) { return std::max(-softplus(-v) / normalizer, clamp_min); });
@@ -354,6 +364,10 @@ void rope(Tensor y, ConstTensor x, std::int64_t first, double theta, std::int64_
       if (out != in) std::copy(in + rotary, in + d, out + rotary);
     }
   });
+}
+
+void fill(Tensor x, float value) {
+  for_rows(x, [&](std::int64_t t) { std::fill_n(x.f32(t), x.row_size(), value); });
 }
 
 void copy(Tensor dst, ConstTensor src) {

@@ -36,6 +36,9 @@ void add(Tensor y, ConstTensor a, ConstTensor b, float factor = 1);
 /// y[t, h, :] = scale · g[t, h] · x[t, h, :]: x, y [T, H, n], g [T, H] (per head) or [T, 1] (per token).
 void scale_heads(Tensor y, ConstTensor x, ConstTensor g, float scale = 1);
 
+/// y[t, h, :] = x[t, h, :] / (d[t, h] + eps): x, y [T, H, n], d [T, H] (normalised linear attention, spec §3.2).
+void divide_heads(Tensor y, ConstTensor x, ConstTensor d, float eps);
+
 /// y = max(logσ(x) / normalizer, clamp_min): the forget gate of GLA and GSA (spec §3.4, §3.7).
 void log_sigmoid_decay(Tensor y, ConstTensor x, float normalizer, float clamp_min);
 
@@ -51,6 +54,9 @@ void one_minus_exp(Tensor y, ConstTensor x);
 /// Rotates the first `rotary` channels of every head, half-split (spec §1.6); the rest are copied. x, y [T, H, d]; row t has position first + t.
 /// Angles in float32, in float64 beyond position 2^20.
 void rope(Tensor y, ConstTensor x, std::int64_t first, double theta, std::int64_t rotary);
+
+/// x = value everywhere.
+void fill(Tensor x, float value);
 
 /// dst = src: the same shape, strides may differ.
 void copy(Tensor dst, ConstTensor src);

@@ -59,6 +59,48 @@ void top_k(Tensor ids, ConstTensor scores) {
   }
 }
 
+void renormalise(Tensor y, ConstTensor gate, ConstTensor ids) {
+  const std::int64_t N = gate.row_size(), W = ids.row_size();
+  if (y.shape != gate.shape || ids.rows() != gate.rows()) {
+    throw std::invalid_argument("renormalise: " + y.shape.to_string() + " of " + gate.shape.to_string() + " by " + ids.shape.to_string());
+  }
+  static thread_local std::vector<float> chosen;
+  chosen.resize(static_cast<std::size_t>(W));
+  for (std::int64_t t = 0; t < gate.rows(); ++t) {
+    const std::int32_t* n = ids.i32(t);
+    float sum = 0;
+    for (std::int64_t w = 0; w < W; ++w) sum += chosen[static_cast<std::size_t>(w)] = gate.f32(t)[n[w]];
+    std::fill_n(y.f32(t), N, 0.0F);
+    for (std::int64_t w = 0; w < W; ++w) y.f32(t)[n[w]] = chosen[static_cast<std::size_t>(w)] / sum;
+  }
+}
+
+void row_sparse(Tensor k, Tensor log_decay, ConstTensor z, std::int64_t topk, bool skip_decay) {
+  const std::int64_t H = z.shape[1], K = z.shape[2];
+  if (k.shape != z.shape || log_decay.shape != z.shape || topk < 1 || topk > K) {
+    throw std::invalid_argument("row_sparse: top " + std::to_string(topk) + " of " + z.shape.to_string());
+  }
+  static thread_local std::vector<std::int32_t> chosen;
+  static thread_local std::vector<float> weight;
+  chosen.resize(static_cast<std::size_t>(topk));
+  for (std::int64_t t = 0; t < z.rows(); ++t) {
+    for (std::int64_t h = 0; h < H; ++h) {
+      const float* scores = z.f32(t) + h * K;
+      for (std::int64_t r = 0; r < K; ++r) insert_largest(chosen.data(), r, topk, scores, static_cast<std::int32_t>(r));
+      // Softmax over R alone, the largest score first in `chosen`.
+      weight.assign(static_cast<std::size_t>(K), 0);
+      float sum = 0;
+      for (std::int32_t r : chosen) sum += weight[static_cast<std::size_t>(r)] = std::exp(scores[r] - scores[chosen[0]]);
+      float* decay = log_decay.f32(t) + h * K;
+      for (std::int64_t r = 0; r < K; ++r) {
+        const float w = weight[static_cast<std::size_t>(r)];
+        if (w == 0 && skip_decay && std::find(chosen.begin(), chosen.end(), r) == chosen.end()) decay[r] = 0;
+        k.f32(t)[h * K + r] = w / sum;
+      }
+    }
+  }
+}
+
 void order_by_partition(PartitionOrder& order, ConstTensor ids, std::span<const std::int32_t> cu_seqlens, std::int64_t partitions) {
   if (cu_seqlens.empty() || cu_seqlens.back() != ids.rows())
     throw std::invalid_argument("order_by_partition: cu_seqlens does not end at the last token");

@@ -11,6 +11,15 @@ namespace statescope {
 /// ids [T, W] i32, scores [T, N] float32, 1 ≤ W ≤ N. NaN counts as smallest.
 void top_k(Tensor ids, ConstTensor scores);
 
+/// y[t, n] = gate[t, n] / Σ_{m ∈ ids[t]} gate[t, m] for n ∈ ids[t], else 0: the weights of the chosen alone (MoM, spec §3.8; SSE v1, [A9]).
+/// y, gate [T, N] float32 (y may be gate), ids [T, W] i32.
+void renormalise(Tensor y, ConstTensor gate, ConstTensor ids);
+
+/// The row-sparse write (SSE eq. 7, 8; spec §5): per token and head, with R the `topk` largest of z (ties: the lowest row),
+/// k_r = exp(z_r) / Σ_{j∈R} exp(z_j) for r ∈ R, else 0; where `skip_decay`, log_decay of the other rows becomes 0 ([A10]).
+/// k, z, log_decay [T, H, K]; k may be z.
+void row_sparse(Tensor k, Tensor log_decay, ConstTensor z, std::int64_t topk, bool skip_decay);
+
 /// Tokens sorted by (sequence, partition, position): one item per token and selected partition.
 struct PartitionOrder {
   std::vector<std::int32_t> token;       // [items] the token (packed row) of an item

@@ -1,0 +1,99 @@
+// DeltaNet: linear attention that erases what it overwrites (spec §3.5).
+#include "engine/mixers/parts.h"
+#include "engine/mixers/table.h"
+
+namespace statescope {
+namespace {
+
+class DeltaNet final : public Mixer {
+ public:
+  explicit DeltaNet(const MixerBuild& build) {
+    const Config& config = build.config;
+    const WeightScope& weights = build.weights;
+    const std::int64_t hidden = config.integer("hidden_size");
+    heads_ = config.integer("num_heads", 16);
+    const std::int64_t key_dim = expanded(hidden, config, "expand_k", 1.0), value_dim = expanded(hidden, config, "expand_v", 1.0);
+    K_ = divided(key_dim, "key dim", heads_, "num_heads");
+    V_ = divided(value_dim, "value dim", heads_, "num_heads");
+    qk_activation_ = activation_named(config, "qk_activation", "silu");
+    l2_ = config.text("qk_norm", "l2", {"l2", "sum"}) == "l2";
+    beta_factor_ = config.boolean("allow_neg_eigval", false) ? 2.0f : 1.0f;
+    q_proj_ = Linear(weights, "q_proj", key_dim, hidden);
+    k_proj_ = Linear(weights, "k_proj", key_dim, hidden);
+    v_proj_ = Linear(weights, "v_proj", value_dim, hidden);
+    if (config.boolean("use_beta", true)) b_proj_ = Linear(weights, "b_proj", heads_, hidden);
+    if (config.boolean("use_short_conv", true)) {
+      const Activation conv_act = qk_activation_ == Activation::silu ? Activation::silu : Activation::identity;
+      conv_ = QkvConv(weights, key_dim, key_dim, value_dim, config.integer("conv_size", 4), conv_act);
+    }
+    if (config.boolean("use_gate", false)) g_proj_ = Linear(weights, "g_proj", value_dim, hidden);
+    readout_ = {.norm = weights.floats("o_norm.weight", {V_}),
+                .head_dim = V_,
+                .eps = static_cast<float>(config.number("norm_eps", 1e-6)),
+                .o_proj = Linear(weights, "o_proj", hidden, value_dim)};
+  }
+
+  MixerLayout layout() const override {
+    MixerLayout layout;
+    layout.slot_names = {"state"};
+    layout.memory.push_back({"recurrent", {1, heads_, K_, V_}});
+    layout.conv_caches = conv_.cache_shapes();
+    return layout;
+  }
+
+  void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const override {
+    Backend& backend = ctx.backend;
+    Tensor q = q_proj_(ctx, x), k = k_proj_(ctx, x), v = v_proj_(ctx, x);
+    if (conv_) {
+      q = conv_.q(ctx, q, state.conv_caches[0]);
+      k = conv_.k(ctx, k, state.conv_caches[1]);
+      v = conv_.v(ctx, v, state.conv_caches[2]);
+    } else {
+      backend.activate(v, v, Activation::silu);
+    }
+    q = q.with_row({heads_, K_});
+    k = k.with_row({heads_, K_});
+    v = v.with_row({heads_, V_});
+    // The convolution has applied silu already; every other activation comes after it.
+    if (!conv_ || qk_activation_ != Activation::silu) {
+      backend.activate(q, q, qk_activation_);
+      backend.activate(k, k, qk_activation_);
+    }
+    for (const Tensor& z : {q, k}) {
+      if (l2_) {
+        backend.l2_norm(z, z);
+      } else {
+        backend.sum_norm(z, z, 0);
+      }
+    }
+    // β_t = σ(b_proj x), doubled if eigenvalues may be negative
+    Tensor beta = ctx.tensor({heads_});
+    if (b_proj_) {
+      b_proj_.into(ctx, beta, x);
+      backend.activate(beta, beta, Activation::sigmoid);
+    } else {
+      backend.fill(beta, 1);
+    }
+    if (beta_factor_ != 1) backend.add(beta, beta, beta);
+
+    // u_t = β_t (v_t − k_t S_{t-1}),   S_t = S_{t-1} + k_tᵀ u_t,   o_t = K^{-1/2} q_t S_t
+    Tensor o = remember(ctx, GatedDeltaRule{.q = q, .k = k, .v = v, .beta = beta, .scale = inverse_sqrt(K_)}, state.memory[0]);
+    if (ctx.state_only) return;
+    readout_(ctx, o, g_proj_ ? g_proj_(ctx, x) : Tensor{}, y);
+  }
+
+ private:
+  std::int64_t heads_, K_, V_;
+  Activation qk_activation_;
+  bool l2_;
+  float beta_factor_;
+  Linear q_proj_, k_proj_, v_proj_, b_proj_, g_proj_;
+  QkvConv conv_;
+  Readout readout_;
+};
+
+}  // namespace
+
+std::unique_ptr<Mixer> make_delta_net(const MixerBuild& build) { return std::make_unique<DeltaNet>(build); }
+
+}  // namespace statescope

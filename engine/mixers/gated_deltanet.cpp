@@ -1,0 +1,100 @@
+// Gated DeltaNet: decay, erase, write; and softmax linear attention (SLA) on it (spec §3.6, §6).
+#include "engine/mixers/parts.h"
+#include "engine/mixers/table.h"
+
+namespace statescope {
+namespace {
+
+class GatedDeltaNet final : public Mixer {
+ public:
+  explicit GatedDeltaNet(const MixerBuild& build) {
+    const Config& config = build.config;
+    const WeightScope& weights = build.weights;
+    const std::int64_t hidden = config.integer("hidden_size");
+    heads_ = config.integer("num_heads", 6);
+    value_heads_ = config.integer("num_v_heads", heads_);
+    divided(value_heads_, "num_v_heads", heads_, "num_heads");
+    K_ = config.integer("head_dim", 256);
+    V_ = expanded(K_, config, "expand_v", 2.0);
+    const std::int64_t key_dim = heads_ * K_, value_dim = value_heads_ * V_;
+    beta_factor_ = config.boolean("allow_neg_eigval", false) ? 2.0f : 1.0f;
+    q_proj_ = Linear(weights, "q_proj", key_dim, hidden);
+    k_proj_ = Linear(weights, "k_proj", key_dim, hidden);
+    v_proj_ = Linear(weights, "v_proj", value_dim, hidden);
+    a_proj_ = Linear(weights, "a_proj", value_heads_, hidden);
+    b_proj_ = Linear(weights, "b_proj", value_heads_, hidden);
+    A_log_ = weights.floats("A_log", {value_heads_});
+    dt_bias_ = weights.floats("dt_bias", {value_heads_});
+    if (config.boolean("use_short_conv", true)) conv_ = QkvConv(weights, key_dim, key_dim, value_dim, config.integer("conv_size", 4));
+    head_gates_ = HeadGates::load(build, heads_, K_, hidden);
+    if (config.boolean("use_gate", true)) g_proj_ = Linear(weights, "g_proj", value_dim, hidden);
+    readout_ = {.norm = weights.floats("o_norm.weight", {V_}),
+                .head_dim = V_,
+                .eps = static_cast<float>(config.number("norm_eps", 1e-6)),
+                .o_proj = Linear(weights, "o_proj", hidden, value_dim)};
+  }
+
+  MixerLayout layout() const override {
+    MixerLayout layout;
+    layout.slot_names = {"state"};
+    layout.memory.push_back({"recurrent", {1, value_heads_, K_, V_}});
+    layout.conv_caches = conv_.cache_shapes();
+    return layout;
+  }
+
+  void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const override {
+    Backend& backend = ctx.backend;
+    Tensor q = q_proj_(ctx, x).with_row({heads_, K_});
+    Tensor k = k_proj_(ctx, x).with_row({heads_, K_});
+    Tensor v = v_proj_(ctx, x).with_row({value_heads_, V_});
+    std::optional<HeadGates::Gates> G;
+    if (head_gates_ && !head_gates_->phi_stage) G = (*head_gates_)(ctx, x, q, k);
+    if (conv_) {
+      q = conv_.q(ctx, q.with_row({heads_ * K_}), state.conv_caches[0]).with_row({heads_, K_});
+      k = conv_.k(ctx, k.with_row({heads_ * K_}), state.conv_caches[1]).with_row({heads_, K_});
+      v = conv_.v(ctx, v.with_row({value_heads_ * V_}), state.conv_caches[2]).with_row({value_heads_, V_});
+    } else {
+      for (const Tensor& z : {q, k, v}) backend.activate(z, z, Activation::silu);
+    }
+    if (head_gates_ && head_gates_->phi_stage) G = (*head_gates_)(ctx, x, q, k);
+    // q̂ = L2(q), k̂ = L2(k)
+    backend.l2_norm(q, q);
+    backend.l2_norm(k, k);
+    // log α_t = −exp(A_log)·softplus(a_proj x + dt_bias),   β_t = σ(b_proj x), per value head
+    Tensor log_decay = ctx.tensor({value_heads_}), beta = ctx.tensor({value_heads_});
+    a_proj_.into(ctx, log_decay, x);
+    backend.gated_delta_decay(log_decay, log_decay, A_log_, dt_bias_);
+    if (head_gates_ && !head_gates_->gdn_decay) backend.fill(log_decay, 0);  // [A14], the literal SLA eq. 14
+    b_proj_.into(ctx, beta, x);
+    backend.activate(beta, beta, Activation::sigmoid);
+    if (beta_factor_ != 1) backend.add(beta, beta, beta);
+    // SLA: the write gate scales the value target alone, the read gate q                                   (SLA eq. 14–16)
+    Tensor read_gate;
+    if (G) {
+      backend.scale_heads(v, v, repeat_heads(ctx, G->k, value_heads_));
+      read_gate = repeat_heads(ctx, G->q, value_heads_);
+      if (!head_gates_->post_norm) backend.scale_heads(q, q, G->q);
+    }
+
+    // S̄ = α_t S_{t-1},   u_t = β_t (v_t − k̂_t S̄),   S_t = S̄ + k̂_tᵀ u_t,   o_t = K^{-1/2} q̂_t S_t
+    Tensor o = remember(ctx, GatedDeltaRule{.q = q, .k = k, .v = v, .log_decay = log_decay, .beta = beta, .scale = inverse_sqrt(K_)},
+                        state.memory[0]);
+    if (ctx.state_only) return;
+    readout_(ctx, o, g_proj_ ? g_proj_(ctx, x) : Tensor{}, y, G && head_gates_->post_norm ? read_gate : Tensor{});
+  }
+
+ private:
+  std::int64_t heads_, value_heads_, K_, V_;
+  float beta_factor_;
+  Linear q_proj_, k_proj_, v_proj_, a_proj_, b_proj_, g_proj_;
+  ConstTensor A_log_, dt_bias_;
+  QkvConv conv_;
+  std::optional<HeadGates> head_gates_;
+  Readout readout_;
+};
+
+}  // namespace
+
+std::unique_ptr<Mixer> make_gated_deltanet(const MixerBuild& build) { return std::make_unique<GatedDeltaNet>(build); }
+
+}  // namespace statescope

@@ -1,0 +1,116 @@
+// Mamba-2 (SSD): a decayed outer product with q = C, k = B, v = dt·x and one scalar decay per head (spec §3.9).
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "engine/error.h"
+#include "engine/mixers/parts.h"
+#include "engine/mixers/table.h"
+
+namespace statescope {
+namespace {
+
+class Mamba2 final : public Mixer {
+ public:
+  explicit Mamba2(const MixerBuild& build) {
+    const Config& config = build.config;
+    const WeightScope& weights = build.weights;
+    const std::int64_t hidden = config.integer("hidden_size");
+    d_in_ = hidden * config.integer("expand", 2);
+    P_ = config.integer("head_dim", 64);
+    heads_ = divided(d_in_, "expand · hidden_size", P_, "head_dim");
+    state_size_ = config.integer("state_size", 128);
+    groups_ = config.integer("n_groups", 1);
+    divided(heads_, "heads", groups_, "n_groups");
+    const std::int64_t conv_dim = d_in_ + 2 * groups_ * state_size_;
+    in_proj_ = Linear(weights, "in_proj", d_in_ + conv_dim + heads_, hidden, config.boolean("use_bias", false));
+    const Activation act = activation_named(config, "hidden_act", "silu");
+    conv_ = Conv(weights, "conv1d", conv_dim, config.integer("conv_kernel", 4), act, config.boolean("use_conv_bias", true));
+    // A = −exp(A_log), once
+    std::vector<float> A = weights.host("A_log", {heads_});
+    for (float& a : A) a = -std::exp(a);
+    A_ = weights.constant(A);
+    dt_bias_ = weights.floats("dt_bias", {heads_});
+    D_per_channel_ = config.boolean("D_has_hdim", false);
+    D_ = weights.floats("D", {D_per_channel_ ? d_in_ : heads_});
+    const std::vector<double> limit = config.numbers("dt_limit");
+    if (!limit.empty() && limit.size() != 2) throw Error("config: \"dt_limit\" must hold two numbers");
+    if (!limit.empty()) {
+      dt_min_ = static_cast<float>(limit[0]);
+      dt_max_ = static_cast<float>(limit[1]);
+    }
+    if (config.boolean("rmsnorm", true)) norm_ = weights.floats("norm.weight", {d_in_});
+    norm_before_gate_ = config.boolean("norm_before_gate", false);
+    eps_ = static_cast<float>(config.number("norm_eps", config.number("layer_norm_epsilon", 1e-5)));
+    out_proj_ = Linear(weights, "out_proj", hidden, d_in_, config.boolean("use_bias", false));
+  }
+
+  MixerLayout layout() const override {
+    MixerLayout layout;
+    layout.slot_names = {"state"};
+    layout.memory.push_back({"recurrent", {1, heads_, state_size_, P_}});
+    layout.conv_caches = {conv_.cache_shape()};
+    return layout;
+  }
+
+  void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const override {
+    Backend& backend = ctx.backend;
+    // z | x | B | C | dt = in_proj(u);   x | B | C = silu(conv(x | B | C))
+    const std::int64_t bc = groups_ * state_size_, conv_dim = d_in_ + 2 * bc;
+    Tensor zxbcdt = in_proj_(ctx, x);
+    Tensor z = zxbcdt.columns(0, {d_in_});
+    Tensor xbc = conv_(ctx, zxbcdt.columns(d_in_, {conv_dim}), state.conv_caches[0]);
+    Tensor xs = xbc.columns(0, {heads_, P_});
+    Tensor B = xbc.columns(d_in_, {groups_, state_size_}), C = xbc.columns(d_in_ + bc, {groups_, state_size_});
+    // dt = clamp(softplus(dt + dt_bias)),   log α = −exp(A_log)·dt
+    Tensor dt = ctx.tensor({heads_}), log_decay = ctx.tensor({heads_});
+    backend.softplus_clamp(dt, zxbcdt.columns(d_in_ + conv_dim, {heads_}), dt_bias_, dt_min_, dt_max_);
+    backend.gate(log_decay, dt, repeated(ctx, A_), Activation::identity);
+    ctx.emit("dt", dt);
+    Tensor v = ctx.tensor({heads_, P_});
+    backend.scale_heads(v, xs, dt);
+
+    // S_t = α_t S_{t-1} + B_tᵀ (dt_t x_t),   y_t = C_t S_t + D x_t
+    Tensor o = remember(ctx, DecayedOuterProduct{.q = C, .k = B, .v = v, .log_decay = log_decay}, state.memory[0]);
+    if (ctx.state_only) return;
+    Tensor flat = o.with_row({d_in_}), skip = ctx.tensor({heads_, P_});
+    if (D_per_channel_) {
+      backend.gate(skip.with_row({d_in_}), xs.with_row({d_in_}), repeated(ctx, D_), Activation::identity);
+    } else {
+      backend.scale_heads(skip, xs, repeated(ctx, D_));
+    }
+    backend.add(flat, flat, skip.with_row({d_in_}));
+    // RMSNorm(y ⊙ silu(z)), or RMSNorm(y) ⊙ silu(z), over each of the G groups
+    if (norm_ && norm_before_gate_) group_norm(ctx, flat);
+    backend.gate(flat, flat, z, Activation::silu);
+    if (norm_ && !norm_before_gate_) group_norm(ctx, flat);
+    ctx.emit("readout", flat);
+    out_proj_.into(ctx, y, flat);
+  }
+
+ private:
+  /// One row of numbers for all T tokens.
+  static ConstTensor repeated(const Context& ctx, ConstTensor row) { return {row.data, row.dtype, {ctx.tokens, row.rows()}, 0}; }
+
+  void group_norm(Context& ctx, Tensor flat) const {
+    const std::int64_t n = d_in_ / groups_;
+    for (std::int64_t g = 0; g < groups_; ++g) {
+      Tensor group = flat.columns(g * n, {n});
+      ctx.backend.rms_norm(group, group, norm_.slice(g * n, n), eps_);
+    }
+  }
+
+  std::int64_t d_in_, P_, heads_, state_size_, groups_;
+  Linear in_proj_, out_proj_;
+  Conv conv_;
+  ConstTensor A_, dt_bias_, D_, norm_;
+  bool D_per_channel_, norm_before_gate_;
+  float dt_min_ = 0, dt_max_ = std::numeric_limits<float>::infinity(), eps_;
+};
+
+}  // namespace
+
+std::unique_ptr<Mixer> make_mamba2(const MixerBuild& build) { return std::make_unique<Mamba2>(build); }
+
+}  // namespace statescope

@@ -1,0 +1,127 @@
+// A mixer: projection → route → memory → readout. One class per family, each in one file that reads like its paper; table.cpp lists them.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/model/config.h"
+#include "engine/model/weights.h"
+#include "kernels/backend.h"
+
+namespace statescope {
+
+/// What a mixer keeps from one token to the next.
+struct MixerLayout {
+  struct Memory {
+    std::string name;  // "recurrent"; GSA "recurrent_k", "recurrent_v"; normalised linear attention also "z"
+    Shape shape;       // [slots, H, K, V]
+  };
+  std::vector<Memory> memory;           // matrix states; views show the first
+  std::vector<std::string> slot_names;  // of the first memory: "shared", "1", …
+  bool has_shared_slot = false;
+  std::int64_t partitions = 0;          // slots that tokens are routed to
+  std::vector<Shape> conv_caches;       // [slots, w − 1, C]
+  std::int64_t kv_heads = 0, key_dim = 0, value_dim = 0;  // of the softmax cache; 0: none
+};
+
+/// Keys and values of all tokens so far. Grows; never forgets, so an earlier length is an earlier state.
+struct KvCache {
+  Buffer memory;
+  Tensor k, v;  // [capacity, Hkv, d]
+  std::int64_t length = 0;
+};
+
+/// The state of one layer. `memory` and `conv_caches` lie in one block of constant size: a keyframe is one copy.
+struct MixerState {
+  Buffer block;
+  Tensor everything;                // the block as [1, n] float32
+  std::vector<Tensor> memory;       // as MixerLayout::memory
+  std::vector<Tensor> conv_caches;  // as MixerLayout::conv_caches
+  KvCache kv;
+};
+
+/// All zeros: the start of a sequence.
+MixerState make_state(const MixerLayout& layout, Backend& backend);
+
+/// Receives what a mixer computes on the way. Tensors live on the device and only during the call.
+class ChannelSink {
+ public:
+  virtual ~ChannelSink() = default;
+  virtual void channel(std::string_view name, ConstTensor values) = 0;
+};
+
+/// One forward pass over T tokens of one sequence.
+struct Context {
+  Backend& backend;
+  Workspace& workspace;
+  std::int64_t tokens = 0;         // T
+  std::int64_t position = 0;       // of the first of them in its sequence
+  std::int64_t prompt_length = 0;  // tokens at earlier positions are the prompt; MoBA treats the rest otherwise (spec §4.8)
+  std::int64_t chunk_size = 64;    // of the memories; 0: step form, T = 1
+  ChannelSink* channels = nullptr;
+  bool state_only = false;         // replay: stop once the memory has been brought forward; y is not written
+
+  Context(Backend& backend_, Workspace& workspace_, std::int64_t tokens_)
+      : backend(backend_), workspace(workspace_), tokens(tokens_), cu_seqlens_{0, static_cast<std::int32_t>(tokens_)} {}
+
+  /// [T, axes...] of scratch.
+  Tensor tensor(std::initializer_list<std::int64_t> axes) const {
+    Shape shape{tokens};
+    for (std::int64_t extent : axes) shape.push_back(extent);
+    return workspace.tensor(shape);
+  }
+  /// All T tokens as one segment with state 0.
+  Segments one_segment() const { return {cu_seqlens_, {}}; }
+  std::span<const std::int32_t> cu_seqlens() const { return cu_seqlens_; }
+  void emit(std::string_view name, ConstTensor values) const {
+    if (channels) channels->channel(name, values);
+  }
+
+ private:
+  std::array<std::int32_t, 2> cu_seqlens_;
+};
+
+class Mixer {
+ public:
+  virtual ~Mixer() = default;
+  virtual MixerLayout layout() const = 0;
+  /// y [T, D] = mixer(x [T, D], already normalised); `state` is brought from before the first token to after the last.
+  virtual void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const = 0;
+};
+
+/// What a layer's mixer is built from.
+struct MixerBuild {
+  const Config& config;  // of this layer: the model's, or for a hybrid's attention layers their own
+  WeightScope weights;   // tensors of the mixer: "….attn."
+  std::int64_t layer;
+};
+
+/// A channel as views and dumps know it (channels.cpp).
+struct ChannelRow {
+  std::string_view name;
+  std::string_view axes;      // after the token axis
+  std::string_view unit;
+  std::string_view equation;  // with its source
+};
+const ChannelRow& channel_row(std::string_view name);
+
+struct MixerRow {
+  std::string_view name;    // also the model_type, where a family is made of this mixer alone
+  std::string_view memory;  // one of the four
+  std::vector<std::string_view> config_keys;
+  std::vector<std::string_view> channels;
+  std::unique_ptr<Mixer> (*build)(const MixerBuild&);
+};
+
+/// All mixers, in the order of the papers.
+std::span<const MixerRow> mixer_table();
+/// Throws Error naming the unknown mixer and the known ones.
+const MixerRow& mixer_row(std::string_view name);
+
+/// What a mixer of this config needs: every tensor with its shape (the builder itself, run on weights that only take notes).
+std::vector<TensorSpec> mixer_tensors(const MixerRow& row, const Config& config, Backend& backend);
+
+}  // namespace statescope

@@ -1,0 +1,266 @@
+#include "engine/mixers/parts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/error.h"
+
+namespace statescope {
+
+std::int64_t divided(std::int64_t a, std::string_view a_name, std::int64_t b, std::string_view b_name) {
+  if (b < 1 || a % b != 0) throw Error(fmt::format("config: {} ({}) is not a multiple of {} ({})", a_name, a, b_name, b));
+  return a / b;
+}
+
+std::int64_t expanded(std::int64_t size, const Config& config, std::string_view key, double fallback) {
+  const double factor = config.number(key, fallback);
+  const double product = static_cast<double>(size) * factor;
+  if (!(product >= 1 && product <= 1e9)) throw Error(fmt::format("config: \"{}\" is {}, out of range", key, factor));
+  return static_cast<std::int64_t>(product);
+}
+
+Activation activation_named(const Config& config, std::string_view key, std::string_view fallback) {
+  const std::string name =
+      config.text(key, std::string(fallback), {"identity", "swish", "silu", "relu", "sigmoid", "elu"});
+  if (name == "swish" || name == "silu") return Activation::silu;
+  if (name == "relu") return Activation::relu;
+  if (name == "sigmoid") return Activation::sigmoid;
+  return name == "elu" ? Activation::elu_plus_one : Activation::identity;
+}
+
+Linear::Linear(const WeightScope& weights, std::string_view name, std::int64_t out, std::int64_t in, bool with_bias) {
+  weight = weights.matrix(fmt::format("{}.weight", name), {out, in});
+  if (with_bias) bias = weights.floats(fmt::format("{}.bias", name), {out});
+}
+
+Tensor Linear::operator()(Context& ctx, ConstTensor x) const {
+  Tensor y = ctx.workspace.tensor({x.rows(), out()});
+  into(ctx, y, x);
+  return y;
+}
+
+LowRank::LowRank(const WeightScope& weights, std::string_view name, std::int64_t out, std::int64_t in, std::int64_t rank_hint, bool bias) {
+  const std::int64_t rank = weights.extent(fmt::format("{}.0.weight", name), 0, rank_hint);
+  first = Linear(weights, fmt::format("{}.0", name), rank, in);
+  second = Linear(weights, fmt::format("{}.1", name), out, rank, bias);
+}
+
+void LowRank::into(Context& ctx, Tensor y, ConstTensor x) const { second.into(ctx, y, first(ctx, x)); }
+
+Conv::Conv(const WeightScope& weights, std::string_view name, std::int64_t channels, std::int64_t width_hint, Activation act_, bool with_bias)
+    : act(act_) {
+  const std::string weight_name = fmt::format("{}.weight", name);
+  const std::int64_t width = weights.extent(weight_name, 2, width_hint);
+  weight = weights.floats(weight_name, {channels, 1, width}).with_row({width});
+  if (with_bias) bias = weights.floats(fmt::format("{}.bias", name), {channels});
+}
+
+Tensor Conv::operator()(Context& ctx, ConstTensor x, Tensor cache) const {
+  Tensor y = ctx.workspace.tensor({x.rows(), channels()});
+  ctx.backend.short_convolution({.x = x,
+                                 .weight = weight,
+                                 .bias = bias,
+                                 .act = act,
+                                 .segments = ctx.one_segment(),
+                                 .initial_cache = cache,
+                                 .final_cache = cache,
+                                 .y = y});
+  return y;
+}
+
+QkvConv::QkvConv(const WeightScope& weights, std::int64_t key_dim, std::int64_t grouped_key_dim, std::int64_t value_dim,
+                 std::int64_t width_hint, Activation qk_act)
+    : q(weights, "q_conv1d", key_dim, width_hint, qk_act),
+      k(weights, "k_conv1d", grouped_key_dim, width_hint, qk_act),
+      v(weights, "v_conv1d", value_dim, width_hint, Activation::silu) {}
+
+std::vector<Shape> QkvConv::cache_shapes() const {
+  if (!q) return {};
+  return {q.cache_shape(), k.cache_shape(), v.cache_shape()};
+}
+
+void Readout::operator()(Context& ctx, Tensor o, ConstTensor gate, Tensor y, ConstTensor head_scale) const {
+  if (norm) {
+    ctx.backend.rms_norm(o, o, norm, eps);
+  } else {
+    ctx.backend.rms_norm_plain(o, o, head_dim, eps);
+  }
+  if (head_scale) ctx.backend.scale_heads(o, o, head_scale);
+  Tensor flat = o.with_row({o.row_size()});
+  if (gate) ctx.backend.gate(flat, flat, gate.with_row({o.row_size()}), gate_act);
+  ctx.emit("readout", flat);
+  o_proj.into(ctx, y, flat);
+}
+
+Readout gated_readout(const MixerBuild& build, std::int64_t head_dim, std::int64_t value_dim, std::int64_t hidden, bool gated) {
+  Readout readout;
+  readout.head_dim = head_dim;
+  readout.eps = static_cast<float>(build.config.number("norm_eps", 1e-6));
+  readout.gate_act = activation_named(build.config, "hidden_act", "swish");
+  if (build.config.boolean("elementwise_affine", true)) {
+    // The fused kernel's module has a name of its own; where config and tensors disagree, the tensors are right.
+    const bool fused = gated && readout.gate_act == Activation::silu && build.config.boolean("fuse_norm", true);
+    std::string_view name = fused ? "g_norm_swish_gate.weight" : "g_norm.weight";
+    const std::string_view other = fused ? "g_norm.weight" : "g_norm_swish_gate.weight";
+    if (!build.weights.has(name) && build.weights.has(other)) name = other;
+    readout.norm = build.weights.floats(name, {head_dim});
+  }
+  readout.o_proj = Linear(build.weights, "o_proj", hidden, value_dim);
+  return readout;
+}
+
+float inverse_sqrt(std::int64_t K) { return 1 / std::sqrt(static_cast<float>(K)); }
+
+namespace {
+
+template <class Memory>
+void place(Context& ctx, Memory& op, Tensor state) {
+  op.segments = ctx.one_segment();
+  op.initial_state = op.final_state = state;
+  op.o = ctx.tensor({state.shape[1], state.shape[3]});
+  ctx.emit("q", op.q);
+  ctx.emit("k", op.k);
+  ctx.emit("v", op.v);
+  if (op.log_decay) ctx.emit("log_decay", op.log_decay);
+}
+
+}  // namespace
+
+Tensor remember(Context& ctx, DecayedOuterProduct op, Tensor state) {
+  place(ctx, op, state);
+  ctx.backend.decayed_outer_product(op, ctx.chunk_size);
+  return op.o;
+}
+
+Tensor remember(Context& ctx, GatedDeltaRule op, Tensor state) {
+  place(ctx, op, state);
+  if (op.beta) ctx.emit("beta", op.beta);
+  ctx.backend.gated_delta_rule(op, ctx.chunk_size);
+  return op.o;
+}
+
+Tensor repeat_heads(Context& ctx, Tensor g, std::int64_t heads) {
+  if (g.row_size() == heads) return g;
+  Tensor repeated = ctx.tensor({heads});
+  for (std::int64_t h = 0; h < heads; ++h) {
+    ctx.backend.copy(repeated.columns(h, {1}), g.columns(producer_head(h, g.row_size(), heads), {1}));
+  }
+  return repeated;
+}
+
+std::optional<HeadGates> HeadGates::load(const MixerBuild& build, std::int64_t heads, std::int64_t head_dim, std::int64_t hidden) {
+  const Config sla = build.config.object("sla");
+  if (!sla.boolean("enabled", false)) return std::nullopt;
+  HeadGates gates;
+  // [A11]: what the logits are made of; by default the weight's own shape tells.
+  const std::string named = sla.text("gate_input", "", {"", "q_per_head", "q_concat", "x"});
+  const std::int64_t described = named == "x" ? hidden : named == "q_concat" ? heads * head_dim : head_dim;
+  const std::int64_t d_in = build.weights.extent("sla_q_gate.weight", 1, described);
+  if (named.empty()) {
+    gates.input = d_in == hidden ? Input::x : d_in == head_dim ? Input::per_head : Input::concat;
+  } else {
+    gates.input = named == "x" ? Input::x : named == "q_concat" ? Input::concat : Input::per_head;
+  }
+  const std::int64_t expected = gates.input == Input::x ? hidden : gates.input == Input::concat ? heads * head_dim : head_dim;
+  gates.w_q = build.weights.matrix("sla_q_gate.weight", {heads, expected});
+  gates.w_k = build.weights.matrix("sla_k_gate.weight", {heads, expected});
+  gates.phi_stage = sla.text("gate_stage", "proj", {"proj", "phi"}) == "phi";
+  gates.post_norm = sla.text("read_gate_position", "q", {"q", "post_norm"}) == "post_norm";
+  gates.temperature = static_cast<float>(sla.number("temperature", 1.0));
+  gates.gdn_decay = sla.boolean("gdn_decay", true);
+  return gates;
+}
+
+HeadGates::Gates HeadGates::operator()(Context& ctx, ConstTensor x, ConstTensor q, ConstTensor k) const {
+  const std::int64_t heads = w_q.rows();
+  auto softmax_over_heads = [&](ConstTensor z, ConstTensor w) {
+    Tensor logits = ctx.tensor({heads});
+    if (input == Input::x) {
+      ctx.backend.linear(logits, x, w);
+    } else if (input == Input::concat) {
+      ctx.backend.linear(logits, z.with_row({z.row_size()}), w);
+    } else {
+      // logit_h = z_h · w_h: row h of the weight sees head h alone
+      const std::int64_t d = w.row_size();
+      for (std::int64_t h = 0; h < heads; ++h) ctx.backend.linear(logits.columns(h, {1}), z.columns(h * d, {d}), w.slice(h, 1));
+    }
+    // G = softmax_h(λ · logits)                                                                       (SLA eq. 4)
+    ctx.backend.softmax(logits, logits, temperature);
+    return logits;
+  };
+  Gates gates{softmax_over_heads(q, w_q), softmax_over_heads(k, w_k)};
+  ctx.emit("head_gate_q", gates.q);
+  ctx.emit("head_gate_k", gates.k);
+  return gates;
+}
+
+void append(KvCache& cache, Backend& backend, ConstTensor k, ConstTensor v) {
+  const std::int64_t length = cache.length + k.rows();
+  const std::int64_t capacity = cache.k ? cache.k.rows() : 0;
+  if (length > capacity) {
+    const std::int64_t grown = std::max<std::int64_t>({length, 2 * capacity, 256});
+    Shape k_shape = k.shape, v_shape = v.shape;
+    k_shape[0] = v_shape[0] = grown;
+    Buffer memory = backend.allocate(static_cast<std::size_t>(k_shape.size() + v_shape.size()) * sizeof(float));
+    Tensor new_k(memory.get(), DType::f32, k_shape);
+    Tensor new_v(static_cast<float*>(memory.get()) + k_shape.size(), DType::f32, v_shape);
+    if (cache.length > 0) {
+      backend.copy(new_k.slice(0, cache.length), cache.k.slice(0, cache.length));
+      backend.copy(new_v.slice(0, cache.length), cache.v.slice(0, cache.length));
+    }
+    cache.memory = std::move(memory);
+    cache.k = new_k;
+    cache.v = new_v;
+  }
+  backend.copy(cache.k.slice(cache.length, k.rows()), k);
+  backend.copy(cache.v.slice(cache.length, v.rows()), v);
+  cache.length = length;
+}
+
+Tensor attend(Context& ctx, ConstTensor q, const KvCache& cache, const AttentionOptions& options) {
+  const std::int64_t heads = q.shape[1], value_dim = cache.v.shape[2];
+  Tensor o = ctx.tensor({heads, value_dim});
+  SoftmaxAttention op{.q = q,
+                      .k = cache.k.slice(0, cache.length),
+                      .v = cache.v.slice(0, cache.length),
+                      .scale = options.scale,
+                      .window = options.window,
+                      .blocks = options.blocks,
+                      .segments = ctx.one_segment(),
+                      .cu_seqlens_k = {},
+                      .o = o,
+                      .selected_blocks = {}};
+  const std::array<std::int32_t, 2> cu_seqlens_k{0, static_cast<std::int32_t>(cache.length)};
+  op.cu_seqlens_k = cu_seqlens_k;
+  if (options.blocks.block_size > 0 && options.blocks.topk > 1 && ctx.channels) {
+    op.selected_blocks = ctx.workspace.tensor({ctx.tokens, heads, options.blocks.topk - 1}, DType::i32);
+  }
+  ctx.backend.softmax_attention(op, ctx.chunk_size);
+  if (op.selected_blocks) ctx.emit("moba_selected", op.selected_blocks);
+  return o;
+}
+
+MixerState make_state(const MixerLayout& layout, Backend& backend) {
+  std::int64_t floats = 0;
+  auto aligned = [](std::int64_t n) { return (n + 15) / 16 * 16; };  // every part begins on a cache line
+  for (const MixerLayout::Memory& memory : layout.memory) floats += aligned(memory.shape.size());
+  for (const Shape& cache : layout.conv_caches) floats += aligned(cache.size());
+  MixerState state;
+  if (floats == 0) return state;
+  state.block = backend.allocate(static_cast<std::size_t>(floats) * sizeof(float));
+  state.everything = Tensor(state.block.get(), DType::f32, {1, floats});
+  backend.fill(state.everything, 0);
+  auto* next = static_cast<float*>(state.block.get());
+  auto take = [&](const Shape& shape) {
+    Tensor part(next, DType::f32, shape);
+    next += aligned(shape.size());
+    return part;
+  };
+  for (const MixerLayout::Memory& memory : layout.memory) state.memory.push_back(take(memory.shape));
+  for (const Shape& cache : layout.conv_caches) state.conv_caches.push_back(take(cache));
+  return state;
+}
+
+}  // namespace statescope

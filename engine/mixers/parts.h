@@ -1,0 +1,125 @@
+// The stages that several mixers share.
+#pragma once
+
+#include <optional>
+
+#include "engine/mixers/mixer.h"
+
+namespace statescope {
+
+/// a / b for sizes that must divide. Throws Error naming both.
+std::int64_t divided(std::int64_t a, std::string_view a_name, std::int64_t b, std::string_view b_name);
+/// trunc(size · factor), at least 1: expand_k, expand_v. Throws Error.
+std::int64_t expanded(std::int64_t size, const Config& config, std::string_view key, double fallback);
+/// "swish", "relu", … as config files name them. Throws Error.
+Activation activation_named(const Config& config, std::string_view key, std::string_view fallback);
+
+/// y = x · Wᵀ (+ b).
+struct Linear {
+  ConstTensor weight;  // [out, in] as stored
+  ConstTensor bias;    // [out] or absent
+
+  Linear() = default;
+  /// Loads `name`.weight and, where wanted, `name`.bias.
+  Linear(const WeightScope& weights, std::string_view name, std::int64_t out, std::int64_t in, bool with_bias = false);
+  explicit operator bool() const { return static_cast<bool>(weight); }
+  std::int64_t out() const { return weight.rows(); }
+  void into(Context& ctx, Tensor y, ConstTensor x) const { ctx.backend.linear(y, x, weight, bias); }
+  Tensor operator()(Context& ctx, ConstTensor x) const;
+};
+
+/// y = second(first(x)): LoRA, low-rank gates (tensors `name`.0 and `name`.1, the rank is read from the shape).
+struct LowRank {
+  Linear first, second;
+
+  LowRank() = default;
+  LowRank(const WeightScope& weights, std::string_view name, std::int64_t out, std::int64_t in, std::int64_t rank_hint, bool bias = false);
+  explicit operator bool() const { return static_cast<bool>(second); }
+  void into(Context& ctx, Tensor y, ConstTensor x) const;
+};
+
+/// Short convolution with its cache in MixerState::conv_caches (spec §1.5).
+struct Conv {
+  ConstTensor weight;  // [C, w] float32
+  ConstTensor bias;
+  Activation act = Activation::identity;
+
+  Conv() = default;
+  /// Loads `name`.weight [C, 1, w]; w from the tensor, `width_hint` when only described. With `with_bias` also `name`.bias.
+  Conv(const WeightScope& weights, std::string_view name, std::int64_t channels, std::int64_t width_hint, Activation act_,
+       bool with_bias = false);
+  explicit operator bool() const { return static_cast<bool>(weight); }
+  std::int64_t channels() const { return weight.rows(); }
+  Shape cache_shape(std::int64_t slots = 1) const { return {slots, weight.row_size() - 1, channels()}; }
+  /// y, x [T, C] over one segment.
+  Tensor operator()(Context& ctx, ConstTensor x, Tensor cache) const;
+};
+
+/// Convolutions of q, k and v, where a model has them; caches 0, 1, 2 of its state.
+struct QkvConv {
+  Conv q, k, v;
+
+  QkvConv() = default;
+  QkvConv(const WeightScope& weights, std::int64_t key_dim, std::int64_t grouped_key_dim, std::int64_t value_dim, std::int64_t width_hint,
+          Activation qk_act = Activation::silu);
+  explicit operator bool() const { return static_cast<bool>(q); }
+  std::vector<Shape> cache_shapes() const;
+};
+
+/// The end of most mixers: y = o_proj( RMSNorm_head(o) ⊙ act(gate) ) (spec §1.3).
+struct Readout {
+  ConstTensor norm;  // [V]; absent: no norm weight (elementwise_affine false)
+  std::int64_t head_dim = 0;
+  float eps = 1e-6f;
+  Activation gate_act = Activation::silu;
+  Linear o_proj;
+
+  /// o [T, H, V] is overwritten; gate [T, H·V] or absent; y [T, D]; head_scale [T, H] multiplies the normalised heads, or is absent.
+  void operator()(Context& ctx, Tensor o, ConstTensor gate, Tensor y, ConstTensor head_scale = {}) const;
+};
+
+/// The readout of RetNet and GLA, whose norm has two names (spec §3.3, §3.4).
+Readout gated_readout(const MixerBuild& build, std::int64_t head_dim, std::int64_t value_dim, std::int64_t hidden, bool gated);
+
+/// K^{-1/2}
+float inverse_sqrt(std::int64_t K);
+
+/// One memory over the T tokens of a context: fills in segments and state [1, H, K, V] (changed in place), emits the operands as channels and
+/// returns o [T, H, V].
+Tensor remember(Context& ctx, DecayedOuterProduct op, Tensor state);
+Tensor remember(Context& ctx, GatedDeltaRule op, Tensor state);
+
+/// g [T, H] → [T, heads], head i taking producer_head(i): repeat-interleave. g itself if H = heads.
+Tensor repeat_heads(Context& ctx, Tensor g, std::int64_t heads);
+
+/// Head-level competition, SLA (spec §6): gates over heads from x, from all heads of q (or k), or per head.
+struct HeadGates {
+  enum class Input { per_head, concat, x };
+  ConstTensor w_q, w_k;  // [H, d_in] as stored
+  Input input = Input::x;
+  bool phi_stage = false;   // logits from q, k after convolution and feature map
+  bool post_norm = false;   // G^Q multiplies the normalised head output instead of q
+  float temperature = 1;    // λ
+  bool gdn_decay = true;
+
+  struct Gates {
+    Tensor q, k;  // [T, H], each row sums to 1
+  };
+  /// None unless config["sla"].enabled. H heads of K channels, model width D.
+  static std::optional<HeadGates> load(const MixerBuild& build, std::int64_t heads, std::int64_t head_dim, std::int64_t hidden);
+  /// G^Q = softmax_h(λ · logits(q)), G^K likewise (SLA eq. 4). q, k [T, H, K]; x [T, D]. Emits both.
+  Gates operator()(Context& ctx, ConstTensor x, ConstTensor q, ConstTensor k) const;
+};
+
+/// Appends T rows to the cache of a softmax layer, growing it (by doubling) if need be.
+void append(KvCache& cache, Backend& backend, ConstTensor k, ConstTensor v);
+
+/// Attention of the last T tokens over all cached ones. q [T, H, d] → o [T, H, V].
+struct AttentionOptions {
+  float scale = 1;
+  std::int64_t window = 0;
+  BlockTopK blocks;
+};
+Tensor attend(Context& ctx, ConstTensor q, const KvCache& cache, const AttentionOptions& options);
+
+}  // namespace statescope

@@ -1,0 +1,178 @@
+// The released GDN hybrids, Qwen3-Next and Qwen3.5: a gated delta rule behind fused projections, and gated softmax attention (spec §8).
+#include <cmath>
+
+#include "engine/mixers/parts.h"
+#include "engine/mixers/table.h"
+
+namespace statescope {
+namespace {
+
+class QwenGatedDeltaNet final : public Mixer {
+ public:
+  explicit QwenGatedDeltaNet(const MixerBuild& build) {
+    const Config& config = build.config;
+    const WeightScope& weights = build.weights;
+    const std::int64_t hidden = config.integer("hidden_size");
+    key_heads_ = config.integer("linear_num_key_heads", 16);
+    value_heads_ = config.integer("linear_num_value_heads", 32);
+    group_ = divided(value_heads_, "linear_num_value_heads", key_heads_, "linear_num_key_heads");
+    K_ = config.integer("linear_key_head_dim", 128);
+    V_ = config.integer("linear_value_head_dim", 128);
+    const std::int64_t key_dim = key_heads_ * K_, value_dim = value_heads_ * V_;
+    fused_ = config.boolean("fused_projections", false);
+    if (fused_) {
+      qkvz_ = Linear(weights, "in_proj_qkvz", 2 * key_dim + 2 * value_dim, hidden);
+      ba_ = Linear(weights, "in_proj_ba", 2 * value_heads_, hidden);
+    } else {
+      qkv_ = Linear(weights, "in_proj_qkv", 2 * key_dim + value_dim, hidden);
+      z_ = Linear(weights, "in_proj_z", value_dim, hidden);
+      b_ = Linear(weights, "in_proj_b", value_heads_, hidden);
+      a_ = Linear(weights, "in_proj_a", value_heads_, hidden);
+    }
+    conv_ = Conv(weights, "conv1d", 2 * key_dim + value_dim, config.integer("linear_conv_kernel_dim", 4), Activation::silu);
+    A_log_ = weights.floats("A_log", {value_heads_});
+    dt_bias_ = weights.floats("dt_bias", {value_heads_});
+    readout_ = {.norm = weights.floats("norm.weight", {V_}),
+                .head_dim = V_,
+                .eps = static_cast<float>(config.number("rms_norm_eps", 1e-6)),
+                .o_proj = Linear(weights, "out_proj", hidden, value_dim)};
+  }
+
+  MixerLayout layout() const override {
+    MixerLayout layout;
+    layout.slot_names = {"state"};
+    layout.memory.push_back({"recurrent", {1, value_heads_, K_, V_}});
+    layout.conv_caches = {conv_.cache_shape()};
+    return layout;
+  }
+
+  void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const override {
+    Backend& backend = ctx.backend;
+    const std::int64_t key_dim = key_heads_ * K_, value_dim = value_heads_ * V_;
+    Tensor qkv, z, b, a;
+    if (fused_) {
+      ungroup(ctx, x, qkv, z, b, a);
+    } else {
+      qkv = qkv_(ctx, x);
+      z = z_(ctx, x);
+      b = b_(ctx, x);
+      a = a_(ctx, x);
+    }
+    // One convolution over all q, all k, all v.
+    qkv = conv_(ctx, qkv, state.conv_caches[0]);
+    Tensor q = qkv.columns(0, {key_heads_, K_}), k = qkv.columns(key_dim, {key_heads_, K_});
+    Tensor v = qkv.columns(2 * key_dim, {value_heads_, V_});
+    backend.l2_norm(q, q);
+    backend.l2_norm(k, k);
+    // log α_t = −exp(A_log)·softplus(a + dt_bias),   β_t = σ(b)
+    Tensor log_decay = ctx.tensor({value_heads_}), beta = ctx.tensor({value_heads_});
+    backend.gated_delta_decay(log_decay, a, A_log_, dt_bias_);
+    backend.activate(beta, b, Activation::sigmoid);
+    // The gated delta rule of spec §3.6; value head j·r + i belongs to key head j.
+    Tensor o = remember(ctx, GatedDeltaRule{.q = q, .k = k, .v = v, .log_decay = log_decay, .beta = beta, .scale = inverse_sqrt(K_)},
+                        state.memory[0]);
+    if (ctx.state_only) return;
+    readout_(ctx, o, z.with_row({value_dim}), y);
+  }
+
+ private:
+  /// in_proj_qkvz holds, per key head j: q(K) | k(K) | v(r·V) | z(r·V); in_proj_ba: b(r) | a(r).
+  void ungroup(Context& ctx, ConstTensor x, Tensor& qkv, Tensor& z, Tensor& b, Tensor& a) const {
+    const std::int64_t key_dim = key_heads_ * K_, r = group_, rV = r * V_, width = 2 * K_ + 2 * rV;
+    Tensor qkvz = qkvz_(ctx, x), ba = ba_(ctx, x);
+    qkv = ctx.tensor({2 * key_dim + value_heads_ * V_});
+    z = ctx.tensor({value_heads_ * V_});
+    b = ctx.tensor({value_heads_});
+    a = ctx.tensor({value_heads_});
+    for (std::int64_t j = 0; j < key_heads_; ++j) {
+      auto take = [&](Tensor to, std::int64_t at, ConstTensor from, std::int64_t begin, std::int64_t n) {
+        ctx.backend.copy(to.columns(at, {n}), from.columns(begin, {n}));
+      };
+      take(qkv, j * K_, qkvz, j * width, K_);
+      take(qkv, key_dim + j * K_, qkvz, j * width + K_, K_);
+      take(qkv, 2 * key_dim + j * rV, qkvz, j * width + 2 * K_, rV);
+      take(z, j * rV, qkvz, j * width + 2 * K_ + rV, rV);
+      take(b, j * r, ba, j * 2 * r, r);
+      take(a, j * r, ba, j * 2 * r + r, r);
+    }
+  }
+
+  std::int64_t key_heads_, value_heads_, group_, K_, V_;
+  bool fused_;
+  Linear qkvz_, ba_, qkv_, z_, b_, a_;
+  Conv conv_;
+  ConstTensor A_log_, dt_bias_;
+  Readout readout_;
+};
+
+class QwenAttention final : public Mixer {
+ public:
+  explicit QwenAttention(const MixerBuild& build) {
+    const Config& config = build.config;
+    const WeightScope& weights = build.weights;
+    const std::int64_t hidden = config.integer("hidden_size");
+    heads_ = config.integer("num_attention_heads", 16);
+    kv_heads_ = config.integer("num_key_value_heads", 2);
+    divided(heads_, "num_attention_heads", kv_heads_, "num_key_value_heads");
+    head_dim_ = config.integer("head_dim", 256);
+    const bool bias = config.boolean("attention_bias", false);
+    q_proj_ = Linear(weights, "q_proj", heads_ * 2 * head_dim_, hidden, bias);
+    k_proj_ = Linear(weights, "k_proj", kv_heads_ * head_dim_, hidden, bias);
+    v_proj_ = Linear(weights, "v_proj", kv_heads_ * head_dim_, hidden, bias);
+    o_proj_ = Linear(weights, "o_proj", hidden, heads_ * head_dim_, bias);
+    q_norm_ = weights.floats("q_norm.weight", {head_dim_});
+    k_norm_ = weights.floats("k_norm.weight", {head_dim_});
+    eps_ = static_cast<float>(config.number("rms_norm_eps", 1e-6));
+    const Config rope = config.object("rope_parameters");
+    theta_ = rope.number("rope_theta", config.number("rope_theta", 10'000'000.0));
+    const double part = rope.number("partial_rotary_factor", config.number("partial_rotary_factor", 0.25));
+    rotary_ = static_cast<std::int64_t>(static_cast<double>(head_dim_) * part);
+  }
+
+  MixerLayout layout() const override {
+    MixerLayout layout;
+    layout.kv_heads = kv_heads_;
+    layout.key_dim = layout.value_dim = head_dim_;
+    return layout;
+  }
+
+  void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const override {
+    Backend& backend = ctx.backend;
+    // q_proj yields [query | gate] per head
+    Tensor query_gate = q_proj_(ctx, x), q = ctx.tensor({heads_, head_dim_}), gate = ctx.tensor({heads_ * head_dim_});
+    for (std::int64_t h = 0; h < heads_; ++h) {
+      backend.copy(q.columns(h * head_dim_, {head_dim_}), query_gate.columns(2 * h * head_dim_, {head_dim_}));
+      backend.copy(gate.columns(h * head_dim_, {head_dim_}), query_gate.columns((2 * h + 1) * head_dim_, {head_dim_}));
+    }
+    Tensor k = k_proj_(ctx, x).with_row({kv_heads_, head_dim_}), v = v_proj_(ctx, x).with_row({kv_heads_, head_dim_});
+    // zero-centred norms, then RoPE on the first part of the channels
+    backend.rms_norm(q, q, q_norm_, eps_, 1);
+    backend.rms_norm(k, k, k_norm_, eps_, 1);
+    backend.rope(q, q, ctx.position, theta_, rotary_);
+    backend.rope(k, k, ctx.position, theta_, rotary_);
+    ctx.emit("q", q);
+    ctx.emit("k", k);
+    ctx.emit("v", v);
+    append(state.kv, backend, k, v);
+    if (ctx.state_only) return;
+    // y = o_proj( softmax(d^{-1/2} q Kᵀ) V ⊙ σ(gate) )
+    Tensor o = attend(ctx, q, state.kv, {.scale = inverse_sqrt(head_dim_)}).with_row({heads_ * head_dim_});
+    backend.gate(o, o, gate, Activation::sigmoid);
+    ctx.emit("readout", o);
+    o_proj_.into(ctx, y, o);
+  }
+
+ private:
+  std::int64_t heads_, kv_heads_, head_dim_, rotary_;
+  Linear q_proj_, k_proj_, v_proj_, o_proj_;
+  ConstTensor q_norm_, k_norm_;
+  float eps_;
+  double theta_;
+};
+
+}  // namespace
+
+std::unique_ptr<Mixer> make_qwen_gated_deltanet(const MixerBuild& build) { return std::make_unique<QwenGatedDeltaNet>(build); }
+std::unique_ptr<Mixer> make_qwen_attention(const MixerBuild& build) { return std::make_unique<QwenAttention>(build); }
+
+}  // namespace statescope

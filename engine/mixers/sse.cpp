@@ -1,0 +1,210 @@
+// Sparse state expansion on GLA and on the gated delta rule: SSE-GLA, SSE-GDN and the first published formulation, v1 (spec §4).
+#include "engine/mixers/sse.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "engine/error.h"
+#include "engine/mixers/table.h"
+
+namespace statescope {
+
+Sse::Sse(const MixerBuild& build, const std::string& prefix) {
+  const Config& config = build.config;
+  const WeightScope& bare = build.weights;
+  const WeightScope weights = bare.scope(prefix);
+  delta_rule_ = config.text("linear_attn_type", prefix.empty() ? "gla" : "gdn", {"gla", "gdn"}) == "gdn";
+  v1_ = config.text("sse_formulation", "iclr", {"iclr", "v1"}) == "v1";
+  v1_joint_softmax_ = config.boolean("v1_joint_softmax", false);
+  hidden_ = config.integer("hidden_size");
+  heads_ = config.integer("num_heads", 6);
+  // The SSE + SWA code line is plain multi-head and ignores num_v_heads (spec §4.8).
+  value_heads_ = prefix.empty() ? config.integer("num_v_heads", heads_) : heads_;
+  divided(value_heads_, "num_v_heads", heads_, "num_heads");
+  K_ = config.integer("head_dim", 256);
+  V_ = expanded(K_, config, "expand_v", 1.0);
+  N_ = config.integer("num_sparse_partition", 4, 1, 1'000'000);
+  writers_ = config.integer("num_writer", 2, 1, N_);
+  readers_ = config.integer("num_reader", 2, 1, N_);
+  if (writers_ == N_ || readers_ == N_) {
+    throw Error(fmt::format("config: num_writer ({}) and num_reader ({}) must be less than num_sparse_partition ({})", writers_, readers_, N_));
+  }
+  use_q_softmax_ = config.boolean("use_q_softmax", false);
+  use_k_softmax_ = config.boolean("use_k_softmax", !delta_rule_);
+  emulq_ = !v1_ && config.boolean("emulq", true);
+  emulk_ = !v1_ && config.boolean("emulk", true);
+  sparse_after_conv_ = config.boolean("sparse_branch_after_conv", false);
+  gate_place_ = config.text("sse_gdn_gate", "pre_l2", {"pre_l2", "post_l2"}) == "pre_l2" ? GatePlace::before_l2 : GatePlace::after_l2;
+  qk_act_ = v1_ ? Activation::identity : config.boolean("sse_qk_relu", false) ? Activation::relu : Activation::silu;
+  v_act_ = v1_ ? Activation::identity : Activation::silu;
+  normalizer_ = static_cast<float>(config.number("gate_logit_normalizer", 16));
+  beta_factor_ = config.boolean("allow_neg_eigval", false) ? 2.0f : 1.0f;
+
+  const std::int64_t key_dim = heads_ * K_, value_dim = value_heads_ * V_, rank = config.integer("gate_low_rank_dim", 16);
+  const bool bias = !prefix.empty() && !delta_rule_ && config.object("attn").boolean("qkv_bias", false);
+  q_proj_ = Linear(weights, "q_proj", key_dim, hidden_, bias);
+  k_proj_ = Linear(weights, "k_proj", key_dim, hidden_, bias);
+  v_proj_ = Linear(weights, "v_proj", value_dim, hidden_, bias);
+  lora_q_ = LowRank(bare, "lora_q_proj", key_dim, hidden_, V_);
+  lora_k_ = LowRank(bare, "lora_k_proj", key_dim, hidden_, V_);
+  e_proj_ = Linear(weights, "e_proj", N_, hidden_);
+  if (delta_rule_) {
+    a_proj_ = Linear(weights, "a_proj", 2 * value_heads_, hidden_);
+    b_proj_ = Linear(weights, "b_proj", 2 * value_heads_, hidden_);
+    A_log_ = bare.floats("A_log", {2 * value_heads_});
+    dt_bias_ = bare.floats("dt_bias", {2 * value_heads_});
+  } else {
+    gk_shared_ = LowRank(weights, "gk_proj.0", key_dim, hidden_, rank, true);
+    gk_sparse_ = LowRank(weights, "gk_proj.1", key_dim, hidden_, rank, true);
+  }
+  if (config.boolean("use_short_conv", false)) {
+    const std::int64_t width = config.integer("conv_size", 4);
+    const bool conv_bias = config.boolean("conv_bias", false);
+    q_conv_ = Conv(bare, "q_conv1d_shared", key_dim, width, Activation::identity, conv_bias);
+    k_conv_ = Conv(bare, "k_conv1d_shared", key_dim, width, Activation::identity, conv_bias);
+  }
+  if (config.boolean("use_output_gate", true)) g_proj_ = LowRank(weights, "g_proj", value_dim, hidden_, V_);
+  readout_ = {.norm = weights.floats("o_norm.weight", {V_}),
+              .head_dim = V_,
+              .eps = static_cast<float>(config.number("norm_eps", 1e-6)),
+              .o_proj = Linear(weights, "o_proj", hidden_, value_dim)};
+}
+
+MixerLayout Sse::layout() const {
+  MixerLayout layout;
+  layout.has_shared_slot = true;
+  layout.partitions = N_;
+  layout.slot_names.push_back("shared");
+  for (std::int64_t n = 1; n <= N_; ++n) layout.slot_names.push_back(fmt::format("{}", n));
+  layout.memory.push_back({"recurrent", {1 + N_, value_heads_, K_, V_}});
+  if (q_conv_) layout.conv_caches = {q_conv_.cache_shape(), k_conv_.cache_shape()};
+  return layout;
+}
+
+/// [T, 2, H, K]: z1 = base x (convolved), z2 = base x + lora x; then softmax or silu per head.
+Tensor Sse::project_pair(Context& ctx, ConstTensor x, const Linear& base, const LowRank& lora, const Conv& conv, Tensor cache,
+                         bool softmax) const {
+  Backend& backend = ctx.backend;
+  const std::int64_t key_dim = heads_ * K_;
+  Tensor pair = ctx.tensor({2, heads_, K_});
+  Tensor z1 = pair.columns(0, {key_dim}), z2 = pair.columns(key_dim, {key_dim});
+  Tensor raw = base(ctx, x);
+  lora.into(ctx, z2, x);
+  if (conv) {
+    Tensor convolved = conv(ctx, raw, cache);
+    backend.add(z2, z2, sparse_after_conv_ ? convolved : raw);
+    backend.copy(z1, convolved);
+  } else {
+    backend.add(z2, z2, raw);
+    backend.copy(z1, raw);
+  }
+  if (softmax) {
+    backend.softmax(pair, pair);
+  } else {
+    backend.activate(pair, pair, qk_act_);
+  }
+  return repeat_pair(ctx, pair, K_);
+}
+
+/// e_t = softmax(e_proj x) over the partitions; the W largest are selected, ties to the lowest index      (SSE eq. 9, ICLR gate)
+Sse::Route Sse::route(Context& ctx, ConstTensor x) const {
+  Backend& backend = ctx.backend;
+  Tensor logits = e_proj_(ctx, x), e = ctx.tensor({N_});
+  Tensor selected = ctx.workspace.tensor({ctx.tokens, std::max(writers_, readers_)}, DType::i32);
+  backend.softmax(e, logits);
+  backend.top_k(selected, v1_ ? logits : e);
+  ctx.emit("partition_logits", logits);
+  ctx.emit("partition_gate", e);
+  ctx.emit("partition_selected", selected);
+  return {e, selected};
+}
+
+/// [T, 2, H, n] → [T, 2, Hv, n], repeat-interleaved.
+Tensor Sse::repeat_pair(Context& ctx, Tensor pair, std::int64_t channels) const {
+  if (value_heads_ == heads_) return pair;
+  Tensor repeated = ctx.tensor({2, value_heads_, channels});
+  for (std::int64_t i = 0; i < 2 * value_heads_; ++i) {
+    const std::int64_t from = i / value_heads_ * heads_ + producer_head(i % value_heads_, heads_, value_heads_);
+    ctx.backend.copy(repeated.columns(i * channels, {channels}), pair.columns(from * channels, {channels}));
+  }
+  return repeated;
+}
+
+void Sse::forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const {
+  Backend& backend = ctx.backend;
+  Tensor q_cache = q_conv_ ? state.conv_caches[0] : Tensor{}, k_cache = q_conv_ ? state.conv_caches[1] : Tensor{};
+  Tensor q = project_pair(ctx, x, q_proj_, lora_q_, q_conv_, q_cache, use_q_softmax_);
+  Tensor k = project_pair(ctx, x, k_proj_, lora_k_, k_conv_, k_cache, use_k_softmax_);
+  // v = silu(v_proj x), never convolved
+  Tensor v = v_proj_(ctx, x).with_row({value_heads_, V_});
+  backend.activate(v, v, v_act_);
+  const Route T = route(ctx, x);
+
+  // Gates of the shared state (pair 0) and of the sparse partitions (pair 1).
+  Tensor log_decay, beta;
+  if (delta_rule_) {
+    // log α = −exp(A_log)·softplus(a + dt_bias),   β = σ(b)
+    log_decay = a_proj_(ctx, x);
+    backend.gated_delta_decay(log_decay, log_decay, A_log_, dt_bias_);
+    log_decay = log_decay.with_row({2, value_heads_});
+    beta = b_proj_(ctx, x).with_row({2, value_heads_});
+    backend.activate(beta, beta, Activation::sigmoid);
+    if (beta_factor_ != 1) backend.add(beta, beta, beta);
+    ctx.emit("beta", beta);
+  } else {
+    // log α^0 = logσ(gk_proj.0 x) / 16,   log α^s = logσ(gk_proj.1 x) / 16, per key channel
+    const std::int64_t key_dim = heads_ * K_;
+    log_decay = ctx.tensor({2, heads_, K_});
+    gk_shared_.into(ctx, log_decay.columns(0, {key_dim}), x);
+    gk_sparse_.into(ctx, log_decay.columns(key_dim, {key_dim}), x);
+    backend.log_sigmoid_decay(log_decay, log_decay, normalizer_, -std::numeric_limits<float>::infinity());
+    log_decay = repeat_pair(ctx, log_decay, K_);
+  }
+  ctx.emit("q", q);
+  ctx.emit("k", k);
+  ctx.emit("v", v);
+  ctx.emit("log_decay", log_decay);
+
+  // v1: k^i = softmax(x W_k) / W, or one softmax over all selected rows, whose partition share is e renormalised over T [A9]
+  Tensor gate = T.gate;
+  const bool joint = v1_ && v1_joint_softmax_;
+  if (joint) {
+    gate = ctx.tensor({N_});
+    backend.renormalise(gate, T.gate, T.selected);
+  }
+  // S⁰_t = diag(α⁰) S⁰_{t-1} + k1ᵀ v;   n ∈ T_t: Sⁿ_t = diag(α^s) Sⁿ_{t-1} + e_t^n k2ᵀ v;   n ∉ T_t: Sⁿ_t = Sⁿ_{t-1}
+  // o_t = K^{-1/2} ( q1 S⁰_t + Σ_{n∈T_t} e_t^n q2 Sⁿ_t )                                   (SSE-GDN: the delta rule in place of the sum)
+  Tensor o = ctx.tensor({value_heads_, V_});
+  backend.sparse_state({.q = q,
+                        .k = k,
+                        .v = v,
+                        .log_decay = log_decay,
+                        .beta = beta,
+                        .gate = gate,
+                        .selected = T.selected,
+                        .writers = writers_,
+                        .readers = readers_,
+                        .gate_q = emulq_,
+                        .gate_k = emulk_ || joint,
+                        .gate_place = gate_place_,
+                        .write_scale = v1_ && !joint ? 1 / static_cast<float>(writers_) : 1.0f,
+                        .scale = inverse_sqrt(K_),
+                        .cu_seqlens = ctx.cu_seqlens(),
+                        .initial_state = state.memory[0],
+                        .final_state = state.memory[0],
+                        .o = o},
+                       ctx.chunk_size, ctx.workspace);
+  if (ctx.state_only) return;
+  Tensor g;
+  if (g_proj_) {
+    g = ctx.tensor({value_heads_ * V_});
+    g_proj_.into(ctx, g, x);
+  }
+  readout_(ctx, o, g, y);
+}
+
+std::unique_ptr<Mixer> make_sse(const MixerBuild& build) { return std::make_unique<Sse>(build); }
+
+}  // namespace statescope

@@ -1,0 +1,22 @@
+// One builder per file of this folder; only table.cpp calls them.
+#pragma once
+
+#include "engine/mixers/mixer.h"
+
+namespace statescope {
+
+std::unique_ptr<Mixer> make_softmax_attention(const MixerBuild& build);
+std::unique_ptr<Mixer> make_linear_attention(const MixerBuild& build);
+std::unique_ptr<Mixer> make_retnet(const MixerBuild& build);
+std::unique_ptr<Mixer> make_gla(const MixerBuild& build);
+std::unique_ptr<Mixer> make_delta_net(const MixerBuild& build);
+std::unique_ptr<Mixer> make_gated_deltanet(const MixerBuild& build);
+std::unique_ptr<Mixer> make_gsa(const MixerBuild& build);
+std::unique_ptr<Mixer> make_mom(const MixerBuild& build);
+std::unique_ptr<Mixer> make_mamba2(const MixerBuild& build);
+std::unique_ptr<Mixer> make_sse(const MixerBuild& build);
+std::unique_ptr<Mixer> make_sse_swa(const MixerBuild& build);
+std::unique_ptr<Mixer> make_qwen_gated_deltanet(const MixerBuild& build);
+std::unique_ptr<Mixer> make_qwen_attention(const MixerBuild& build);
+
+}  // namespace statescope

@@ -1,0 +1,271 @@
+#include "engine/model/family.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+
+#include "engine/error.h"
+#include "engine/mixers/mixer.h"
+
+namespace statescope {
+namespace {
+
+// Shared by all FLA families (spec §2); the last three lines change nothing in the forward pass.
+constexpr std::array<std::string_view, 34> kCommonKeys{
+    "model_type", "architectures", "hidden_size", "num_hidden_layers", "hidden_ratio", "intermediate_size", "hidden_act", "norm_eps",
+    "elementwise_affine", "attn", "vocab_size", "tie_word_embeddings", "fuse_norm", "attn_mode", "max_position_embeddings", "pad_token_id",
+    "bos_token_id", "eos_token_id", "initializer_range", "use_cache", "fuse_swiglu", "fuse_cross_entropy", "fuse_linear_cross_entropy",
+    "use_l2warp", "attnres_block_size", "torch_dtype", "dtype", "transformers_version", "norm_first", "rms_norm_eps",
+    "use_residual", "share_conv_kernel", "_name_or_path", "auto_map"};
+
+constexpr std::array<std::string_view, 10> kFlaFamilies{"transformer", "linear_attn", "retnet", "gla", "delta_net",
+                                                        "gated_deltanet", "gsa", "mom", "sse", "sse_swa_moba"};
+
+constexpr std::int64_t kMaxLayers = 10'000;
+
+std::int64_t swiglu_width(const Config& config, std::int64_t hidden, double default_ratio) {
+  if (config.has("intermediate_size")) return config.integer("intermediate_size");
+  // I = 256·ceil( trunc(D · ratio · 2/3) / 256 )
+  const double ratio = config.number("hidden_ratio", default_ratio);
+  const auto wanted = static_cast<std::int64_t>(static_cast<double>(hidden) * ratio * 2 / 3);
+  if (wanted < 1 || wanted > 100'000'000) throw Error(fmt::format("config: \"hidden_ratio\" is {}, out of range", ratio));
+  return (wanted + 255) / 256 * 256;
+}
+
+void note_unknown_keys(const Config& config, Plan& plan) {
+  std::set<std::string_view> known(kCommonKeys.begin(), kCommonKeys.end());
+  for (const LayerPlan& layer : plan.layers) {
+    const MixerRow& row = mixer_row(layer.mixer);
+    known.insert(row.config_keys.begin(), row.config_keys.end());
+  }
+  std::vector<std::string> unknown;
+  for (const std::string& key : config.keys()) {
+    if (!known.contains(key)) unknown.push_back(key);
+  }
+  if (!unknown.empty()) plan.notes.push_back(fmt::format("config keys without meaning here: {}", fmt::join(unknown, ", ")));
+}
+
+/// One dictionary of a hybrid's `attn` as the config of its softmax layers (spec §7.1): no qk_norm, d = D / num_heads.
+Config softmax_layer(const Config& attn, const Config& model, bool plain) {
+  Config layer(nlohmann::json{{"hidden_size", model.integer("hidden_size")},
+                              {"num_heads", attn.integer("num_heads")},
+                              {"num_kv_heads", attn.integer("num_kv_heads", attn.integer("num_heads"))}});
+  if (plain) return layer;  // MoM hands neither bias nor theta on (spec §3.8)
+  layer = layer.with("qkv_bias", attn.boolean("qkv_bias", false)).with("rope_theta", attn.number("rope_theta", 10000.0));
+  return attn.has("window_size") ? layer.with("window_size", attn.integer("window_size")) : layer;
+}
+
+std::vector<std::int64_t> layer_list(const Config& attn, std::string_view key, std::int64_t layers) {
+  std::vector<std::int64_t> list = attn.integers(key);
+  for (std::int64_t i : list) {
+    if (i < 0 || i >= layers) throw Error(fmt::format("config: \"attn\" names layer {}, the model has {}", i, layers));
+  }
+  return list;
+}
+
+void plan_hybrid(const Config& config, Plan& plan) {
+  const auto layers = static_cast<std::int64_t>(plan.layers.size());
+  std::set<std::int64_t> taken;
+  for (const Config& attn : config.objects("attn")) {
+    if (!attn.has("layers")) throw Error("config: \"attn\" lacks \"layers\"");
+    for (std::int64_t i : layer_list(attn, "layers", layers)) {
+      if (!taken.insert(i).second) throw Error(fmt::format("config: \"attn\" names layer {} twice", i));
+      LayerPlan& layer = plan.layers[static_cast<std::size_t>(i)];
+      layer.mixer = "transformer";
+      layer.config = softmax_layer(attn, config, plan.family == "mom");
+    }
+  }
+}
+
+/// full_layers: softmax; the other listed ones: MoBA; all others: SSE beside a sliding window (spec §4.8).
+void plan_sse_swa_moba(const Config& config, Plan& plan) {
+  const auto layers = static_cast<std::int64_t>(plan.layers.size());
+  const Config attn = config.object("attn");
+  const std::vector<std::int64_t> full = layer_list(attn, "full_layers", layers), listed = layer_list(attn, "layers", layers);
+  Config softmax(nlohmann::json{{"hidden_size", plan.hidden},
+                                {"head_dim", config.integer("head_dim", 256)},
+                                {"num_heads", attn.integer("num_heads", config.integer("num_heads", 6))},
+                                {"qkv_bias", attn.boolean("qkv_bias", false)},
+                                {"qk_norm", attn.boolean("qk_norm", false)},
+                                {"qk_norm_eps", plan.norm_eps},
+                                {"rope_theta", attn.number("rope_theta", 10000.0)}});
+  softmax = softmax.with("num_kv_heads", attn.integer("num_kv_heads", softmax.integer("num_heads")));
+  const Config moba = softmax.with("moba_chunk_size", attn.integer("moba_chunk_size", 1024)).with("moba_topk", attn.integer("moba_topk", 4));
+  for (std::int64_t i = 0; i < layers; ++i) {
+    LayerPlan& layer = plan.layers[static_cast<std::size_t>(i)];
+    const bool is_full = std::find(full.begin(), full.end(), i) != full.end();
+    const bool is_listed = std::find(listed.begin(), listed.end(), i) != listed.end();
+    layer.mixer = is_full || is_listed ? "transformer" : "sse_swa";
+    layer.config = is_full ? softmax : is_listed ? moba : config;
+  }
+}
+
+Plan plan_fla(const Config& config, const std::string& family) {
+  if (config.has("attnres_block_size")) throw Error("config: \"attnres_block_size\" (AttnRes) is not supported");
+  config.text("hidden_act", "swish", family == "retnet" || family == "gla" ? std::initializer_list<std::string_view>{"swish", "silu", "relu", "sigmoid"}
+                                                                             : std::initializer_list<std::string_view>{"swish", "silu"});
+  Plan plan;
+  plan.family = family;
+  plan.hidden = config.integer("hidden_size", 2048);
+  plan.vocab = config.integer("vocab_size", 32000);
+  plan.intermediate = swiglu_width(config, plan.hidden, family == "retnet" ? 2 : 4);
+  plan.embeddings = "model.embeddings.weight";
+  plan.norm = "model.norm.weight";
+  plan.head = "lm_head.weight";
+  plan.norm_eps = plan.ffn_norm_eps = static_cast<float>(config.number("norm_eps", 1e-6));
+  plan.norm_weights = config.boolean("elementwise_affine", true);
+  plan.tied = config.boolean("tie_word_embeddings", false);
+  const std::int64_t layers = config.integer("num_hidden_layers", family == "gated_deltanet" ? 21 : 24, 1, kMaxLayers);
+  for (std::int64_t i = 0; i < layers; ++i) {
+    const std::string prefix = fmt::format("model.layers.{}.", i);
+    plan.layers.push_back({.mixer = family == "sse_swa_moba" ? "sse_swa" : family,
+                           .config = config,
+                           .mixer_prefix = prefix + "attn.",
+                           .mixer_norm = prefix + "attn_norm.weight",
+                           .ffn = FfnKind::swiglu,
+                           .ffn_prefix = prefix + "mlp.",
+                           .ffn_norm = prefix + "mlp_norm.weight"});
+  }
+  if (family == "sse_swa_moba") {
+    plan_sse_swa_moba(config, plan);
+  } else {
+    plan_hybrid(config, plan);
+  }
+  return plan;
+}
+
+Plan plan_mamba2(const Config& config) {
+  Plan plan;
+  plan.family = "mamba2";
+  plan.hidden = config.integer("hidden_size", 2048);
+  plan.vocab = config.integer("vocab_size", 32000);
+  plan.embeddings = "backbone.embeddings.weight";
+  plan.norm = "backbone.norm_f.weight";
+  plan.head = "lm_head.weight";
+  plan.norm_eps = static_cast<float>(config.number("norm_eps", config.number("layer_norm_epsilon", 1e-5)));
+  plan.tied = config.boolean("tie_word_embeddings", false);
+  const std::int64_t layers = config.integer("num_hidden_layers", 48, 1, kMaxLayers);
+  for (std::int64_t i = 0; i < layers; ++i) {
+    plan.layers.push_back({.mixer = "mamba2",
+                           .config = config,
+                           .mixer_prefix = fmt::format("backbone.layers.{}.mixer.", i),
+                           .mixer_norm = fmt::format("backbone.layers.{}.norm.weight", i),
+                           .ffn = FfnKind::none});
+  }
+  if (!config.has("norm_before_gate")) {
+    plan.notes.push_back("config has no \"norm_before_gate\": false is assumed; early Mamba-2 checkpoints normalised before gating");
+  }
+  return plan;
+}
+
+Plan plan_qwen(const Config& outer, const std::string& family) {
+  const Config config = outer.has("text_config") ? outer.object("text_config") : outer;
+  const bool next = family == "qwen3_next", moe = next || family.starts_with("qwen3_5_moe");
+  Plan plan;
+  plan.family = family;
+  plan.hidden = config.integer("hidden_size", next ? 2048 : 4096);
+  plan.vocab = config.integer("vocab_size", next ? 151936 : 248320);
+  plan.intermediate = config.integer("intermediate_size", next ? 5632 : 12288);
+  const std::string root = outer.has("text_config") ? "model.language_model." : "model.";
+  plan.embeddings = root + "embed_tokens.weight";
+  plan.norm = root + "norm.weight";
+  plan.head = "lm_head.weight";
+  plan.norm_eps = plan.ffn_norm_eps = static_cast<float>(config.number("rms_norm_eps", 1e-6));
+  plan.norm_offset = 1;
+  plan.tied = config.boolean("tie_word_embeddings", outer.boolean("tie_word_embeddings", false));
+  const std::int64_t layers = config.integer("num_hidden_layers", next ? 48 : 32, 1, kMaxLayers);
+  const std::vector<std::string> types = config.texts("layer_types");
+  if (!types.empty() && static_cast<std::int64_t>(types.size()) != layers) {
+    throw Error(fmt::format("config: \"layer_types\" has {} entries, the model {} layers", types.size(), layers));
+  }
+  const std::int64_t interval = config.integer("full_attention_interval", 4), sparse_step = config.integer("decoder_sparse_step", 1);
+  const std::vector<std::int64_t> dense = config.integers("mlp_only_layers");
+  for (std::int64_t i = 0; i < layers; ++i) {
+    const bool full = types.empty() ? (i + 1) % interval == 0 : types[static_cast<std::size_t>(i)] == "full_attention";
+    const bool experts = moe && std::find(dense.begin(), dense.end(), i) == dense.end() && (i + 1) % sparse_step == 0;
+    const std::string prefix = fmt::format("{}layers.{}.", root, i);
+    plan.layers.push_back({.mixer = full ? "qwen_attention" : "qwen_gated_deltanet",
+                           .config = config.with("fused_projections", next),
+                           .mixer_prefix = prefix + (full ? "self_attn." : "linear_attn."),
+                           .mixer_norm = prefix + "input_layernorm.weight",
+                           .ffn = experts ? FfnKind::experts : FfnKind::swiglu,
+                           .ffn_prefix = prefix + "mlp.",
+                           .ffn_norm = prefix + "post_attention_layernorm.weight"});
+  }
+  return plan;
+}
+
+/// Gives the tensor `from` the name `to`; false if the checkpoint has none.
+bool rename(const Checkpoint& checkpoint, std::vector<StoredTensor>& tensors, const std::string& from, const std::string& to) {
+  if (!checkpoint.find(from)) return false;
+  const auto it = std::find_if(tensors.begin(), tensors.end(), [&](const StoredTensor& tensor) { return tensor.name == from; });
+  if (it == tensors.end()) return false;
+  it->name = to;
+  return true;
+}
+
+/// Rows [begin, begin + count) of a matrix, as a tensor of its own over the same bytes.
+StoredTensor row_range(const StoredTensor& whole, std::string name, std::int64_t begin, std::int64_t count) {
+  StoredTensor part = whole;
+  part.name = std::move(name);
+  part.data += begin * (whole.bytes() / whole.shape[0]);
+  part.shape[0] = count;
+  return part;
+}
+
+}  // namespace
+
+Plan plan_model(const Config& config) {
+  const std::string family = config.text("model_type");
+  Plan plan;
+  if (std::find(kFlaFamilies.begin(), kFlaFamilies.end(), family) != kFlaFamilies.end()) {
+    plan = plan_fla(config, family);
+  } else if (family == "mamba2") {
+    plan = plan_mamba2(config);
+  } else if (family == "qwen3_next" || family == "qwen3_5" || family == "qwen3_5_text" || family.starts_with("qwen3_5_moe")) {
+    plan = plan_qwen(config, family);
+  } else {
+    throw Error(fmt::format("model_type \"{}\" is not supported; known are {}, mamba2, qwen3_next, qwen3_5", family,
+                            fmt::join(kFlaFamilies, ", ")));
+  }
+  if (!family.starts_with("qwen")) note_unknown_keys(config, plan);
+  return plan;
+}
+
+std::vector<StoredTensor> regular_tensors(const Checkpoint& checkpoint, Plan& plan) {
+  std::vector<StoredTensor> tensors = checkpoint.tensors;
+  // Stray buffers, vision towers and multi-token heads play no part in the text model.
+  std::erase_if(tensors, [](const StoredTensor& tensor) {
+    return tensor.name.ends_with("rotary.inv_freq") || tensor.name.starts_with("mtp.") || tensor.name.starts_with("model.visual.") ||
+           tensor.name.ends_with("attn.D");
+  });
+  if (rename(checkpoint, tensors, "backbone.embedding.weight", "backbone.embeddings.weight")) plan.notes.push_back("legacy name backbone.embedding");
+  if (plan.embeddings == "model.embeddings.weight" && rename(checkpoint, tensors, "model.embed_tokens.weight", plan.embeddings)) {
+    plan.notes.push_back("legacy name model.embed_tokens");
+  }
+  for (const LayerPlan& layer : plan.layers) {
+    if (layer.ffn != FfnKind::swiglu || plan.norm_offset != 0) continue;
+    // Before February 2025 gate and up were one matrix: the first I rows are the gate, the last I rows up.
+    const std::string gate = layer.ffn_prefix + "gate_proj.weight", up = layer.ffn_prefix + "up_proj.weight";
+    const StoredTensor* fused = checkpoint.find(gate);
+    if (fused && fused->shape.size() == 2 && fused->shape[0] == 2 * plan.intermediate && !checkpoint.find(up)) {
+      std::erase_if(tensors, [&](const StoredTensor& tensor) { return tensor.name == gate; });
+      tensors.push_back(row_range(*fused, gate, 0, plan.intermediate));
+      tensors.push_back(row_range(*fused, up, plan.intermediate, plan.intermediate));
+      plan.notes.push_back(fmt::format("{} held gate and up in one matrix", gate));
+    }
+    // norm_first: the pre-norms lay inside the sublayers; linear attention's attn.norm is its output norm and stays.
+    const std::string inner = layer.mixer_prefix + "norm.weight";
+    if (plan.family != "linear_attn" && !checkpoint.find(layer.mixer_norm) && rename(checkpoint, tensors, inner, layer.mixer_norm)) {
+      if (rename(checkpoint, tensors, layer.ffn_prefix + "norm.weight", layer.ffn_norm)) plan.ffn_norm_eps = 1e-5f;
+      plan.notes.push_back(fmt::format("{} was stored inside the sublayer", layer.mixer_norm));
+    }
+  }
+  return tensors;
+}
+
+}  // namespace statescope

@@ -1,0 +1,125 @@
+#include "engine/model/weights.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <Eigen/Core>
+#include <cstring>
+
+#include "engine/error.h"
+
+namespace statescope {
+namespace {
+
+/// Up to four axes, trailing ones folded into the last; a scalar is one row of one.
+Shape folded(const std::vector<std::int64_t>& extents) {
+  Shape shape;
+  for (std::size_t axis = 0; axis < extents.size(); ++axis) {
+    if (axis < 4) {
+      shape.push_back(extents[axis]);
+    } else {
+      shape[3] *= extents[axis];
+    }
+  }
+  if (extents.empty()) shape.push_back(1);
+  return shape;
+}
+
+ConstTensor uploaded(Backend& backend, std::vector<Buffer>& buffers, const float* values, Shape shape) {
+  buffers.push_back(backend.allocate(static_cast<std::size_t>(shape.size()) * sizeof(float)));
+  Tensor device(buffers.back().get(), DType::f32, shape);
+  backend.upload(device, ConstTensor(values, DType::f32, shape));
+  return device;
+}
+
+}  // namespace
+
+void widen(float* to, const StoredTensor& from) {
+  const std::int64_t n = from.size();
+  const auto* halves = reinterpret_cast<const std::uint16_t*>(from.data);
+  switch (from.dtype) {
+    case DType::f32: std::memcpy(to, from.data, static_cast<std::size_t>(n) * sizeof(float)); break;
+    case DType::f16:
+      for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<float>(Eigen::numext::bit_cast<Eigen::half>(halves[i]));
+      break;
+    case DType::bf16:
+      for (std::int64_t i = 0; i < n; ++i) to[i] = std::bit_cast<float>(static_cast<std::uint32_t>(halves[i]) << 16);
+      break;
+    case DType::i32: throw Error(fmt::format("{}: an integer tensor cannot be a weight", from.name));
+  }
+}
+
+StoredWeights::StoredWeights(std::vector<StoredTensor> tensors, Backend& backend) : backend_(backend) {
+  for (StoredTensor& tensor : tensors) {
+    std::string name = tensor.name;
+    used_[name] = false;
+    tensors_.emplace(std::move(name), std::move(tensor));
+  }
+}
+
+bool StoredWeights::has(const std::string& name) const { return tensors_.contains(name); }
+
+std::int64_t StoredWeights::extent(const std::string& name, std::size_t axis, std::int64_t fallback) const {
+  auto it = tensors_.find(name);
+  return it == tensors_.end() || axis >= it->second.shape.size() ? fallback : it->second.shape[axis];
+}
+
+const StoredTensor& StoredWeights::checked(const std::string& name, const std::vector<std::int64_t>& shape) {
+  auto it = tensors_.find(name);
+  if (it == tensors_.end()) throw Error(fmt::format("tensor {} is missing, expected with shape [{}]", name, fmt::join(shape, ", ")));
+  if (it->second.shape != shape) {
+    throw Error(fmt::format("tensor {} has shape [{}], expected [{}] by the config", name, fmt::join(it->second.shape, ", "),
+                            fmt::join(shape, ", ")));
+  }
+  used_[name] = true;
+  return it->second;
+}
+
+ConstTensor StoredWeights::matrix(const std::string& name, std::vector<std::int64_t> shape) {
+  const StoredTensor& stored = checked(name, shape);
+  Buffer owner;
+  ConstTensor weight = backend_.adopt({stored.data, stored.dtype, folded(shape)}, owner);
+  if (owner) buffers_.push_back(std::move(owner));
+  return weight;
+}
+
+std::vector<float> StoredWeights::host(const std::string& name, std::vector<std::int64_t> shape) {
+  const StoredTensor& stored = checked(name, shape);
+  std::vector<float> values(static_cast<std::size_t>(stored.size()));
+  widen(values.data(), stored);
+  return values;
+}
+
+ConstTensor StoredWeights::floats(const std::string& name, std::vector<std::int64_t> shape) {
+  const Shape extents = folded(shape);
+  return uploaded(backend_, buffers_, host(name, std::move(shape)).data(), extents);
+}
+
+ConstTensor StoredWeights::constant(const std::vector<float>& values) {
+  return uploaded(backend_, buffers_, values.data(), {static_cast<std::int64_t>(values.size())});
+}
+
+std::vector<std::string> StoredWeights::unused() const {
+  std::vector<std::string> names;
+  for (const auto& [name, used] : used_) {
+    if (!used) names.push_back(name);
+  }
+  return names;
+}
+
+std::vector<float> DescribedWeights::host(const std::string& name, std::vector<std::int64_t> shape) {
+  std::vector<float> zeros(static_cast<std::size_t>(folded(shape).size()));
+  specs.push_back({name, std::move(shape)});
+  return zeros;
+}
+
+ConstTensor DescribedWeights::floats(const std::string& name, std::vector<std::int64_t> shape) {
+  const Shape extents = folded(shape);
+  return uploaded(backend_, buffers, host(name, std::move(shape)).data(), extents);
+}
+
+ConstTensor DescribedWeights::constant(const std::vector<float>& values) {
+  return uploaded(backend_, buffers, values.data(), {static_cast<std::int64_t>(values.size())});
+}
+
+}  // namespace statescope

@@ -1,0 +1,100 @@
+// Where a model takes its weights from: a checkpoint's tensors, checked against the shape that the model expects, on the device that runs it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/checkpoint/checkpoint.h"
+#include "kernels/backend.h"
+
+namespace statescope {
+
+/// A tensor that a model asks for.
+struct TensorSpec {
+  std::string name;
+  std::vector<std::int64_t> shape;
+};
+
+class Weights {
+ public:
+  virtual ~Weights() = default;
+  virtual bool has(const std::string& name) const = 0;
+  /// Extent of an axis of a tensor; `fallback` if there is no such tensor.
+  virtual std::int64_t extent(const std::string& name, std::size_t axis, std::int64_t fallback) const = 0;
+  /// As stored (float32, float16 or bfloat16), on the device. Throws Error saying which tensor, what was found and what was expected.
+  virtual ConstTensor matrix(const std::string& name, std::vector<std::int64_t> shape) = 0;
+  /// The same as float32: norms, gates, decays, biases, convolutions.
+  virtual ConstTensor floats(const std::string& name, std::vector<std::int64_t> shape) = 0;
+  /// The same as float32 on the host.
+  virtual std::vector<float> host(const std::string& name, std::vector<std::int64_t> shape) = 0;
+  /// Numbers that follow from the config alone, on the device: [values.size()].
+  virtual ConstTensor constant(const std::vector<float>& values) = 0;
+};
+
+/// Weights under a common prefix: "model.layers.0.attn.".
+class WeightScope {
+ public:
+  WeightScope(Weights& weights, std::string prefix) : weights_(weights), prefix_(std::move(prefix)) {}
+  WeightScope scope(std::string_view more) const { return {weights_, prefix_ + std::string(more)}; }
+  bool has(std::string_view name) const { return weights_.has(full(name)); }
+  std::int64_t extent(std::string_view name, std::size_t axis, std::int64_t fallback) const {
+    return weights_.extent(full(name), axis, fallback);
+  }
+  ConstTensor matrix(std::string_view name, std::vector<std::int64_t> shape) const { return weights_.matrix(full(name), std::move(shape)); }
+  ConstTensor floats(std::string_view name, std::vector<std::int64_t> shape) const { return weights_.floats(full(name), std::move(shape)); }
+  std::vector<float> host(std::string_view name, std::vector<std::int64_t> shape) const { return weights_.host(full(name), std::move(shape)); }
+  ConstTensor constant(const std::vector<float>& values) const { return weights_.constant(values); }
+
+ private:
+  std::string full(std::string_view name) const { return prefix_ + std::string(name); }
+  Weights& weights_;
+  std::string prefix_;
+};
+
+/// Takes tensors from a list (a checkpoint's, after its legacy forms have been made regular); remembers which ones were asked for.
+class StoredWeights final : public Weights {
+ public:
+  StoredWeights(std::vector<StoredTensor> tensors, Backend& backend);
+  bool has(const std::string& name) const override;
+  std::int64_t extent(const std::string& name, std::size_t axis, std::int64_t fallback) const override;
+  ConstTensor matrix(const std::string& name, std::vector<std::int64_t> shape) override;
+  ConstTensor floats(const std::string& name, std::vector<std::int64_t> shape) override;
+  std::vector<float> host(const std::string& name, std::vector<std::int64_t> shape) override;
+  ConstTensor constant(const std::vector<float>& values) override;
+
+  std::vector<std::string> unused() const;
+  /// Device memory behind the tensors handed out; keep it as long as they are used.
+  std::vector<Buffer> take_buffers() { return std::move(buffers_); }
+
+ private:
+  const StoredTensor& checked(const std::string& name, const std::vector<std::int64_t>& shape);
+  std::map<std::string, StoredTensor> tensors_;
+  std::map<std::string, bool> used_;
+  Backend& backend_;
+  std::vector<Buffer> buffers_;
+};
+
+/// Gives zeros of whatever shape is asked for and lists the requests: what a model of some config needs.
+class DescribedWeights final : public Weights {
+ public:
+  explicit DescribedWeights(Backend& backend) : backend_(backend) {}
+  bool has(const std::string&) const override { return false; }
+  std::int64_t extent(const std::string&, std::size_t, std::int64_t fallback) const override { return fallback; }
+  ConstTensor matrix(const std::string& name, std::vector<std::int64_t> shape) override { return floats(name, std::move(shape)); }
+  ConstTensor floats(const std::string& name, std::vector<std::int64_t> shape) override;
+  std::vector<float> host(const std::string& name, std::vector<std::int64_t> shape) override;
+  ConstTensor constant(const std::vector<float>& values) override;
+  std::vector<TensorSpec> specs;
+  std::vector<Buffer> buffers;
+
+ private:
+  Backend& backend_;
+};
+
+/// Widens any stored float tensor to float32.
+void widen(float* to, const StoredTensor& from);
+
+}  // namespace statescope
