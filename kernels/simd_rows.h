@@ -1,0 +1,49 @@
+// The inner loops of the memories over rows of float32 numbers, compiled by Highway for every instruction set and chosen at run time.
+// A block of rows is a pointer to its first row and the distance `ld` between rows. One thread.
+#pragma once
+
+#include <cstdint>
+
+namespace statescope {
+
+/// One token against the state of one head.
+struct StateStep {
+  std::int64_t K, V;
+  const float* state;         // [K, V] contiguous
+  float* next;                // [K, V], may be `state`
+  const float *q, *k;         // [K]
+  const float* v;             // [V]
+  const float* row_decay;     // a [K], or null
+  const float* column_decay;  // a [V], or null; one of the two is given
+  float scale;
+  float* o;  // [V]
+};
+
+/// next = diag(a) S + kᵀ v  (columns: S diag(a) + kᵀ v),  o = scale · q next: one pass over the state.
+void step_decayed_outer_product(const StateStep& step);
+
+/// S̄ = α S, u = β (v − k S̄), next = S̄ + kᵀ u, o = scale · q next: two passes over each block of columns.
+void step_gated_delta_rule(const StateStep& step, float beta);
+
+/// y = exp(x) for x ≤ 0; −∞ gives 0. y may be x.
+void exp_row(float* y, const float* x, std::int64_t n);
+
+/// y = exp(x − shift), y may be x; returns Σ y. Where x is −∞, y is 0.
+float exp_shifted(float* y, const float* x, float shift, std::int64_t n);
+
+/// The largest of x; −∞ if n = 0.
+float largest(const float* x, std::int64_t n);
+
+/// y_j = scale · q · x_j for the n rows x_j of `width` numbers.
+void dot_rows(float* y, const float* q, const float* x, std::int64_t ld, std::int64_t n, std::int64_t width, float scale = 1);
+
+/// x_j ← x_j ⊙ a, then y_j = q · x_j.
+void decay_dot_rows(float* y, const float* q, float* x, std::int64_t ld, const float* a, std::int64_t n, std::int64_t width);
+
+/// x_j ← x_j ⊙ a.
+void multiply_rows(float* x, std::int64_t ld, const float* a, std::int64_t n, std::int64_t width);
+
+/// y ← y + factor · Σ_j c_j x_j.
+void add_rows(float* y, const float* c, const float* x, std::int64_t ld, std::int64_t n, std::int64_t width, float factor = 1);
+
+}  // namespace statescope
