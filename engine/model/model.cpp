@@ -1,0 +1,169 @@
+#include "engine/model/model.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "engine/error.h"
+
+namespace statescope {
+namespace {
+
+/// Hands a mixer's channels on with the number of its layer.
+class LayerSink final : public ChannelSink {
+ public:
+  LayerSink(Observer& observer, std::int64_t layer) : observer_(observer), layer_(layer) {}
+  void channel(std::string_view name, ConstTensor values) override { observer_.channel(layer_, name, values); }
+
+ private:
+  Observer& observer_;
+  std::int64_t layer_;
+};
+
+}  // namespace
+
+std::shared_ptr<Model> Model::load(std::shared_ptr<const Checkpoint> checkpoint, std::shared_ptr<Backend> backend) {
+  const std::string name = checkpoint->path.string();
+  try {
+    return std::shared_ptr<Model>(new Model(std::move(checkpoint), std::move(backend)));
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}: {}", name, error.what()));
+  }
+}
+
+Model::Model(std::shared_ptr<const Checkpoint> checkpoint, std::shared_ptr<Backend> backend)
+    : checkpoint_(std::move(checkpoint)), backend_(std::move(backend)), plan_(plan_model(Config::parse(checkpoint_->config))), workspace_(*backend_) {
+  StoredWeights weights(regular_tensors(*checkpoint_, plan_), *backend_);
+  embeddings_ = weights.matrix(plan_.embeddings, {plan_.vocab, plan_.hidden});
+  if (plan_.norm_weights) norm_ = weights.floats(plan_.norm, {plan_.hidden});
+  const bool shared_head = plan_.tied && !weights.has(plan_.head);
+  head_ = shared_head ? embeddings_ : weights.matrix(plan_.head, {plan_.vocab, plan_.hidden});
+  for (std::size_t i = 0; i < plan_.layers.size(); ++i) {
+    const LayerPlan& layer = plan_.layers[i];
+    Block block;
+    if (plan_.norm_weights) block.mixer_norm = weights.floats(layer.mixer_norm, {plan_.hidden});
+    block.mixer = mixer_row(layer.mixer).build({layer.config, WeightScope(weights, layer.mixer_prefix), static_cast<std::int64_t>(i)});
+    block.layout = block.mixer->layout();
+    const WeightScope ffn(weights, layer.ffn_prefix);
+    if (layer.ffn == FfnKind::swiglu) block.ffn = make_swiglu(ffn, plan_.hidden, plan_.intermediate);
+    if (layer.ffn == FfnKind::experts) block.ffn = make_experts(ffn, layer.config);
+    if (block.ffn && plan_.norm_weights) block.ffn_norm = weights.floats(layer.ffn_norm, {plan_.hidden});
+    blocks_.push_back(std::move(block));
+  }
+  const std::vector<std::string> unused = weights.unused();
+  if (!unused.empty()) {
+    plan_.notes.push_back(fmt::format("{} tensors without meaning here: {}{}", unused.size(),
+                                      fmt::join(unused.begin(), unused.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(unused.size(), 4)), ", "),
+                                      unused.size() > 4 ? ", …" : ""));
+  }
+  weight_memory_ = weights.take_buffers();
+}
+
+ModelInfo Model::info() const {
+  ModelInfo info;
+  info.name = checkpoint_->name;
+  info.family = plan_.family;
+  info.device = backend_->description();
+  info.parameters = checkpoint_->parameters();
+  info.weight_bytes = checkpoint_->bytes();
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    const MixerLayout& layout = blocks_[i].layout;
+    LayerInfo layer;
+    layer.mixer = plan_.layers[i].mixer;
+    layer.memory = mixer_row(layer.mixer).memory;
+    layer.slot_names = layout.slot_names;
+    layer.partitions = layout.partitions;
+    layer.has_shared_slot = layout.has_shared_slot;
+    if (!layout.memory.empty()) {
+      layer.heads = layout.memory[0].shape[1];
+      layer.rows = layout.memory[0].shape[2];
+      layer.columns = layout.memory[0].shape[3];
+    }
+    info.layers.push_back(std::move(layer));
+  }
+  return info;
+}
+
+std::int64_t Model::bytes_per_token() const {
+  const auto table = embeddings_.shape.size() * static_cast<std::int64_t>(size_of(embeddings_.dtype));
+  return head_.data == embeddings_.data ? checkpoint_->bytes() : checkpoint_->bytes() - table;
+}
+
+ModelState Model::start() const {
+  ModelState state;
+  for (const Block& block : blocks_) state.layers.push_back(make_state(block.layout, *backend_));
+  return state;
+}
+
+void Model::norm(Tensor y, ConstTensor x, ConstTensor weight, float eps) {
+  if (weight) {
+    backend_->rms_norm(y, x, weight, eps, plan_.norm_offset);
+  } else {
+    backend_->rms_norm_plain(y, x, plan_.hidden, eps);
+  }
+}
+
+void Model::check_ids(std::span<const std::int32_t> ids) const {
+  for (std::int32_t id : ids) {
+    if (id < 0 || id >= plan_.vocab) throw Error(fmt::format("token id {} is outside the vocabulary of {}", id, plan_.vocab));
+  }
+}
+
+void Model::forward(ModelState& state, std::span<const std::int32_t> ids, const ForwardOptions& options, Tensor hidden, Observer* observer) {
+  check_ids(ids);
+  if (ids.empty()) return;
+  Tensor x = hidden;
+  // x = embeddings[token]
+  backend_->embed(x, embeddings_, ids.data());
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    const Workspace::Mark mark(workspace_);
+    const Block& block = blocks_[i];
+    const auto layer = static_cast<std::int64_t>(i);
+    Context ctx(*backend_, workspace_, static_cast<std::int64_t>(ids.size()));
+    ctx.position = state.position;
+    ctx.prompt_length = options.prompt_length;
+    ctx.chunk_size = options.chunk_size;
+    std::optional<LayerSink> sink;
+    if (observer) {
+      observer->residual(layer, x);
+      ctx.channels = &sink.emplace(*observer, layer);
+    }
+    Tensor normed = ctx.tensor({plan_.hidden}), y = ctx.tensor({plan_.hidden});
+    // x += mixer_i( RMSNorm(x; attn_norm_i) )
+    norm(normed, x, block.mixer_norm, plan_.norm_eps);
+    block.mixer->forward(ctx, normed, state.layers[i], y);
+    ctx.emit("mixer_out", y);
+    backend_->add(x, x, y);
+    if (!block.ffn) continue;
+    // x += mlp_i( RMSNorm(x; mlp_norm_i) )
+    norm(normed, x, block.ffn_norm, plan_.ffn_norm_eps);
+    block.ffn->forward(ctx, normed, y);
+    backend_->add(x, x, y);
+  }
+  if (observer) observer->residual(layers(), x);
+  state.position += static_cast<std::int64_t>(ids.size());
+}
+
+void Model::logits(Tensor logits, ConstTensor hidden) {
+  const Workspace::Mark mark(workspace_);
+  Tensor normed = workspace_.tensor({hidden.rows(), plan_.hidden});
+  norm(normed, hidden, norm_, plan_.norm_eps);
+  backend_->linear(logits, normed, head_);
+}
+
+void Model::replay(std::int64_t layer, MixerState& state, ConstTensor residual, std::int64_t position, const ForwardOptions& options,
+                   ChannelSink* channels) {
+  if (residual.rows() == 0) return;
+  const Workspace::Mark mark(workspace_);
+  const Block& block = blocks_[static_cast<std::size_t>(layer)];
+  Context ctx(*backend_, workspace_, residual.rows());
+  ctx.position = position;
+  ctx.prompt_length = options.prompt_length;
+  ctx.chunk_size = options.chunk_size;
+  ctx.channels = channels;
+  ctx.state_only = true;
+  Tensor normed = ctx.tensor({plan_.hidden});
+  norm(normed, residual, block.mixer_norm, plan_.norm_eps);
+  block.mixer->forward(ctx, normed, state, {});
+}
+
+}  // namespace statescope

@@ -1,0 +1,87 @@
+// A language model, whole: embedding, blocks, head (spec §1.1).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/mixers/mixer.h"
+#include "engine/model/family.h"
+#include "engine/model/ffn.h"
+#include "engine/snapshot.h"
+
+namespace statescope {
+
+/// What the model carries from token to token.
+struct ModelState {
+  std::vector<MixerState> layers;
+  std::int64_t position = 0;  // tokens read so far
+};
+
+/// Sees a forward pass from inside. Tensors live on the device and only during the call; rows are the tokens of that pass.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  /// The residual stream [T, D] as it enters block `layer`; layer = number of layers: as it leaves the last one.
+  virtual void residual(std::int64_t layer, ConstTensor x) = 0;
+  virtual void channel(std::int64_t layer, std::string_view name, ConstTensor values) = 0;
+};
+
+struct ForwardOptions {
+  std::int64_t chunk_size = 64;    // of the memories; 0: step form, one token at a time
+  std::int64_t prompt_length = 0;  // of the sequence, see Context
+};
+
+/// Not for use by two threads at once: scratch memory is shared.
+class Model {
+ public:
+  /// Throws Error: which tensor or key, what was found, what was expected.
+  static std::shared_ptr<Model> load(std::shared_ptr<const Checkpoint> checkpoint, std::shared_ptr<Backend> backend);
+
+  const Plan& plan() const { return plan_; }
+  std::int64_t layers() const { return static_cast<std::int64_t>(blocks_.size()); }
+  std::int64_t hidden() const { return plan_.hidden; }
+  std::int64_t vocab() const { return plan_.vocab; }
+  const Checkpoint& checkpoint() const { return *checkpoint_; }
+  Backend& backend() const { return *backend_; }
+  const MixerLayout& layout(std::int64_t layer) const { return blocks_[static_cast<std::size_t>(layer)].layout; }
+  /// Remarks of loading: ignored keys and tensors, mended legacy forms.
+  const std::vector<std::string>& notes() const { return plan_.notes; }
+  ModelInfo info() const;
+  /// Bytes of weights that one token reads: all of them but the embedding table, of which it reads a row.
+  std::int64_t bytes_per_token() const;
+
+  ModelState start() const;
+
+  /// Reads T tokens; `hidden` [T, D] becomes the residual stream after the last block. Throws Error for ids outside the vocabulary.
+  void forward(ModelState& state, std::span<const std::int32_t> ids, const ForwardOptions& options, Tensor hidden, Observer* observer = nullptr);
+  /// logits [T, V] = RMSNorm(hidden; norm) · lm_headᵀ
+  void logits(Tensor logits, ConstTensor hidden);
+  /// Brings one layer's state forward over recorded residual streams [T, D] that entered its block, the first of them at `position`.
+  void replay(std::int64_t layer, MixerState& state, ConstTensor residual, std::int64_t position, const ForwardOptions& options,
+              ChannelSink* channels = nullptr);
+
+ private:
+  struct Block {
+    std::unique_ptr<Mixer> mixer;
+    MixerLayout layout;
+    ConstTensor mixer_norm, ffn_norm;
+    std::unique_ptr<Ffn> ffn;
+  };
+  Model(std::shared_ptr<const Checkpoint> checkpoint, std::shared_ptr<Backend> backend);
+  void norm(Tensor y, ConstTensor x, ConstTensor weight, float eps);
+  void check_ids(std::span<const std::int32_t> ids) const;
+
+  std::shared_ptr<const Checkpoint> checkpoint_;
+  std::shared_ptr<Backend> backend_;
+  Plan plan_;
+  std::vector<Buffer> weight_memory_;
+  ConstTensor embeddings_, norm_, head_;
+  std::vector<Block> blocks_;
+  Workspace workspace_;
+};
+
+}  // namespace statescope

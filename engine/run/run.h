@@ -1,0 +1,69 @@
+// One sequence read by one model, kept so that any layer can be seen at any token, forwards and back at the same price.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/model/model.h"
+
+namespace statescope {
+
+struct RunOptions {
+  std::int64_t chunk_size = 64;           // of the memories while a prompt is read
+  std::int64_t keyframe_interval = 128;   // tokens between keyframes; doubled whenever they would exceed their budget
+  std::size_t keyframe_budget = std::size_t{1} << 30;  // bytes
+};
+
+/// Records, per token, what enters each block and how it was routed, and every so often the states of all layers. A state at any token is the
+/// keyframe before it, brought forward by one layer's memory over at most `keyframe_interval` tokens.
+class Run {
+ public:
+  explicit Run(std::shared_ptr<Model> model, RunOptions options = {});
+
+  /// Called with the tokens read so far; returning false stops the reading after that token.
+  using Progress = std::function<bool(std::int64_t tokens)>;
+
+  /// Reads more tokens; those before `prompt_length` are the prompt. Throws Error.
+  void read(std::span<const std::int32_t> ids, std::int64_t prompt_length, const Progress& progress = {});
+
+  Model& model() const { return *model_; }
+  const std::vector<std::int32_t>& ids() const { return ids_; }
+  std::int64_t tokens() const { return static_cast<std::int64_t>(ids_.size()); }
+  std::int64_t keyframe_interval() const { return options_.keyframe_interval; }
+
+  /// [V], after `token`.
+  std::vector<float> logits(std::int64_t token);
+  /// The layer's first memory after `token`; token −1: zeros. Empty for a layer without matrix state.
+  LayerState state(std::int64_t layer, std::int64_t token);
+  /// After token − 1 and after `token`, for the price of one.
+  std::pair<LayerState, LayerState> states_around(std::int64_t layer, std::int64_t token);
+  /// Null without routing. Shared: a longer run gives a new one.
+  std::shared_ptr<const Routing> routing(std::int64_t layer);
+  bool is_keyframe(std::int64_t token) const { return (token + 1) % options_.keyframe_interval == 0 || token == tokens() - 1; }
+
+ private:
+  class Recorder;
+  struct Keyframe {
+    std::vector<std::vector<float>> layers;  // of each layer MixerState::everything
+  };
+  void read_span(std::span<const std::int32_t> ids);
+  void keep_keyframe();
+  MixerState replayed(std::int64_t layer, std::int64_t tokens);
+  void advance(std::int64_t layer, MixerState& state, std::int64_t from, std::int64_t to);
+  LayerState downloaded(std::int64_t layer, const MixerState& state) const;
+
+  std::shared_ptr<Model> model_;
+  RunOptions options_;
+  ForwardOptions forward_;
+  ModelState state_;
+  std::vector<std::int32_t> ids_;
+  std::vector<std::vector<float>> residual_;       // [layers + 1] of [tokens, D]
+  std::vector<std::shared_ptr<Routing>> routing_;  // [layers]; null without routing
+  std::map<std::int64_t, Keyframe> keyframes_;     // by tokens read
+  std::size_t keyframe_bytes_ = 0;
+};
+
+}  // namespace statescope

@@ -1,0 +1,77 @@
+// The reference cases of tests/golden/models: weights, inputs and everything the reference implementation computed for them.
+#pragma once
+
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/model/model.h"
+
+namespace statescope::test {
+
+inline std::filesystem::path golden_root() { return std::filesystem::path(STATESCOPE_SOURCE_DIR) / "tests/golden/models"; }
+
+inline std::vector<std::string> golden_cases() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(golden_root())) {
+    if (entry.is_directory()) names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// ||a − b|| / ||b||; NaN if any number is.
+inline double relative_error(std::span<const float> a, std::span<const float> b) {
+  double difference = 0, norm = 0;
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    difference += std::pow(static_cast<double>(a[i]) - b[i], 2);
+    norm += std::pow(static_cast<double>(b[i]), 2);
+  }
+  return std::sqrt(difference / std::max(norm, 1e-30));
+}
+
+inline std::span<const float> floats(const StoredTensor& tensor) {
+  return {reinterpret_cast<const float*>(tensor.data), static_cast<std::size_t>(tensor.size())};
+}
+
+inline std::vector<float> host_copy(Backend& backend, ConstTensor tensor) {
+  std::vector<float> values(static_cast<std::size_t>(tensor.shape.size()));
+  backend.download(Tensor(values.data(), DType::f32, tensor.shape), tensor);
+  return values;
+}
+
+/// Keeps everything that a run shows, all passes one after another.
+class Recording final : public Observer {
+ public:
+  explicit Recording(Backend& backend) : backend_(backend) {}
+  void residual(std::int64_t layer, ConstTensor x) override { append(floats_[{layer, "residual"}], host_copy(backend_, contiguous(x))); }
+  void channel(std::int64_t layer, std::string_view name, ConstTensor values) override {
+    if (values.dtype == DType::i32) {
+      std::vector<std::int32_t>& all = integers_[{layer, std::string(name)}];
+      for (std::int64_t t = 0; t < values.rows(); ++t) all.insert(all.end(), values.i32(t), values.i32(t) + values.row_size());
+    } else {
+      append(floats_[{layer, std::string(name)}], host_copy(backend_, contiguous(values)));
+    }
+  }
+  const std::vector<float>& floats(std::int64_t layer, const std::string& name) { return floats_[{layer, name}]; }
+  const std::vector<std::int32_t>& integers(std::int64_t layer, const std::string& name) { return integers_[{layer, name}]; }
+
+ private:
+  static void append(std::vector<float>& all, const std::vector<float>& rows) { all.insert(all.end(), rows.begin(), rows.end()); }
+  ConstTensor contiguous(ConstTensor x) {
+    if (x.contiguous()) return x;
+    scratch_ = backend_.allocate(static_cast<std::size_t>(x.shape.size()) * sizeof(float));
+    Tensor copy(scratch_.get(), DType::f32, x.shape);
+    backend_.copy(copy, x);
+    return copy;
+  }
+  Backend& backend_;
+  Buffer scratch_;
+  std::map<std::pair<std::int64_t, std::string>, std::vector<float>> floats_;
+  std::map<std::pair<std::int64_t, std::string>, std::vector<std::int32_t>> integers_;
+};
+
+}  // namespace statescope::test

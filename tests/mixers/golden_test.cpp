@@ -1,0 +1,159 @@
+// Every reference case, read in every way a run may read it: step by step, in chunks of any size, and split between the two.
+#include "tests/engine/golden.h"
+
+#include <fmt/format.h>
+
+#include "tests/catch.h"
+
+namespace statescope::test {
+namespace {
+
+constexpr double kTolerance = 1e-4;  // float32 against the float32 reference; nearly all land below 1e-5
+
+/// How the prompt is cut: pieces of tokens, each with a chunk size (0: step form).
+struct Piece {
+  std::int64_t tokens, chunk_size;
+};
+using Way = std::vector<Piece>;
+
+Way whole(std::int64_t T, std::int64_t chunk_size) { return {{T, chunk_size}}; }
+Way steps(std::int64_t T) { return Way(static_cast<std::size_t>(T), Piece{1, 0}); }
+
+std::map<std::string, Way> ways(std::int64_t T) {
+  std::map<std::string, Way> all{{"step", steps(T)},
+                                 {"chunk 1", whole(T, 1)},
+                                 {"chunk 7", whole(T, 7)},
+                                 {"chunk 64", whole(T, 64)},
+                                 {"chunk T", whole(T, T)},
+                                 {"1 + rest", {{1, 64}, {T - 1, 16}}},
+                                 {"17 + 47 + 32", {{17, 7}, {47, 64}, {T - 64, 64}}}};
+  Way mixed{{40, 16}};
+  for (int i = 0; i < 5; ++i) mixed.push_back({1, 0});
+  mixed.push_back({T - 45, 64});
+  all["chunks, steps, chunks"] = mixed;
+  return all;
+}
+
+struct Case {
+  std::shared_ptr<Model> model;
+  SafetensorsFile io;
+  std::vector<std::int32_t> prompt, decode;
+
+  explicit Case(const std::string& name) : io(open_safetensors(golden_root() / name / "io.safetensors")) {
+    model = Model::load(open_checkpoint(golden_root() / name), make_cpu_backend());
+    for (std::int64_t id : io.integers.at("input_ids")) prompt.push_back(static_cast<std::int32_t>(id));
+    for (std::int64_t id : io.integers.at("decode_ids")) decode.push_back(static_cast<std::int32_t>(id));
+  }
+  std::int64_t T() const { return static_cast<std::int64_t>(prompt.size()); }
+};
+
+/// Reads `ids`, and appends the logits of each.
+void read(Case& c, ModelState& state, std::span<const std::int32_t> ids, std::int64_t chunk_size, std::vector<float>& logits, Recording* seen) {
+  const auto T = static_cast<std::int64_t>(ids.size());
+  std::vector<float> hidden(static_cast<std::size_t>(T * c.model->hidden())), out(static_cast<std::size_t>(T * c.model->vocab()), std::nanf(""));
+  Tensor x(hidden.data(), DType::f32, {T, c.model->hidden()}), y(out.data(), DType::f32, {T, c.model->vocab()});
+  c.model->forward(state, ids, {.chunk_size = chunk_size, .prompt_length = c.T()}, x, seen);
+  c.model->logits(y, x);
+  logits.insert(logits.end(), out.begin(), out.end());
+}
+
+/// Reference name of a state → our memory: which one, its first slot, how many slots.
+struct StatePlace {
+  std::size_t memory;
+  std::int64_t first, count;
+};
+std::map<std::string, StatePlace> state_places(const MixerLayout& layout) {
+  std::map<std::string, StatePlace> places;
+  for (std::size_t m = 0; m < layout.memory.size(); ++m) places[layout.memory[m].name] = {m, 0, layout.memory[m].shape[0]};
+  return places;
+}
+
+void compare_states(Case& c, const ModelState& state, std::int64_t tokens) {
+  for (std::int64_t layer = 0; layer < c.model->layers(); ++layer) {
+    const MixerLayout& layout = c.model->layout(layer);
+    std::map<std::string, StatePlace> places = state_places(layout);
+    if (c.model->plan().family == "mom" && !layout.memory.empty()) {
+      const std::int64_t slots = layout.memory[0].shape[0];
+      places = {{"recurrent_shared", {0, 0, 1}}, {"recurrent", {0, 1, slots - 1}}};
+    }
+    for (const auto& [name, place] : places) {
+      const StoredTensor* expected = c.io.find(fmt::format("layers.{}.state.{}.t{}", layer, name, tokens));
+      if (!expected) continue;
+      const Tensor memory = state.layers[static_cast<std::size_t>(layer)].memory[place.memory].slice(place.first, place.count);
+      REQUIRE(memory.shape.size() == expected->size());
+      INFO("state " << name << " of layer " << layer << " after " << tokens << " tokens");
+      CHECK(relative_error({memory.f32(), static_cast<std::size_t>(memory.shape.size())}, floats(*expected)) < kTolerance);
+    }
+  }
+}
+
+void compare_recording(Case& c, Recording& seen) {
+  for (std::int64_t layer = 0; layer < c.model->layers(); ++layer) {
+    auto compare = [&](const std::string& ours, const std::string& theirs, std::int64_t from_layer) {
+      const StoredTensor* expected = c.io.find(fmt::format("layers.{}.{}", layer, theirs));
+      if (!expected) return;
+      const std::vector<float>& got = seen.floats(from_layer, ours);
+      INFO(theirs << " of layer " << layer);
+      REQUIRE(static_cast<std::int64_t>(got.size()) == expected->size());
+      CHECK(relative_error(got, floats(*expected)) < kTolerance);
+    };
+    compare("residual", "hidden", layer + 1);
+    for (const char* same : {"log_decay", "beta", "dt", "moe_logits", "mixer_out"}) compare(same, same, layer);
+    if (c.model->plan().family != "sse_swa_moba" || c.model->layout(layer).memory.empty()) compare("readout", "pre_o_proj", layer);
+    compare("partition_logits", "route_logits", layer);
+    compare("partition_gate", "route_probs", layer);
+    compare("head_gate_q", "sla_gate_q", layer);
+    compare("head_gate_k", "sla_gate_k", layer);
+    for (const auto& [ours, theirs] : std::map<std::string, std::string>{
+             {"partition_selected", "route_ids"}, {"moe_selected", "moe_ids"}, {"moba_selected", "moba_selected"}}) {
+      const auto expected = c.io.integers.find(fmt::format("layers.{}.{}", layer, theirs));
+      if (expected == c.io.integers.end()) continue;
+      INFO(theirs << " of layer " << layer);
+      const std::vector<std::int32_t>& got = seen.integers(layer, ours);
+      CHECK(std::vector<std::int64_t>(got.begin(), got.end()) == expected->second);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("golden: logits, block outputs, routing, states and decode, however the prompt is cut") {
+  for (const std::string& name : golden_cases()) {
+    DYNAMIC_SECTION(name) {
+      Case c(name);
+      for (const auto& [way_name, way] : ways(c.T())) {
+        INFO("read by " << way_name);
+        ModelState state = c.model->start();
+        Recording seen(c.model->backend());
+        std::vector<float> logits;
+        std::span<const std::int32_t> rest = c.prompt;
+        for (const Piece& piece : way) {
+          read(c, state, rest.first(static_cast<std::size_t>(piece.tokens)), piece.chunk_size, logits, &seen);
+          rest = rest.subspan(static_cast<std::size_t>(piece.tokens));
+          // The prefixes of the reference were prompts of their own, which only MoBA can tell from parts of a longer one.
+          if (c.model->plan().family != "sse_swa_moba" || state.position == c.T()) compare_states(c, state, state.position);
+        }
+        REQUIRE(rest.empty());
+        CHECK(relative_error(logits, floats(*c.io.find("logits"))) < kTolerance);
+        compare_recording(c, seen);
+        std::vector<float> decoded;
+        for (std::int32_t id : c.decode) read(c, state, {&id, 1}, 0, decoded, nullptr);
+        CHECK(relative_error(decoded, floats(*c.io.find("decode_logits"))) < kTolerance);
+        compare_states(c, state, state.position);
+      }
+    }
+  }
+}
+
+TEST_CASE("golden: the copies are those of ../shared/golden") {
+  const std::filesystem::path shared = std::filesystem::path(STATESCOPE_SOURCE_DIR) / "../shared/golden";
+  if (!std::filesystem::is_directory(shared)) {
+    WARN("skipped: no ../shared/golden here");
+    return;
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(shared)) {
+    if (entry.is_directory()) CHECK(std::filesystem::is_directory(golden_root() / entry.path().filename()));
+  }
+}
+
+}  // namespace statescope::test
