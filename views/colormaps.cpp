@@ -50,8 +50,8 @@ constexpr Color kViridis[] = {rgb(0x440154), rgb(0x482878), rgb(0x3e4989), rgb(0
 constexpr Color kCividis[] = {rgb(0x00224e), rgb(0x123570), rgb(0x3b496c), rgb(0x575d6d), rgb(0x707173),
                               rgb(0x8a8678), rgb(0xa59c74), rgb(0xc3b369), rgb(0xe1cc55), rgb(0xfee838)};
 constexpr Color kDiverging[] = {rgb(0x0b3c72), rgb(0x2a6fb0), rgb(0x8cbade), rgb(0xf7f7f5), rgb(0xeeb07c), rgb(0xb9611b), rgb(0x6b3107)};
-constexpr Color kDivergingDark[] = {rgb(0xa3d0f7), rgb(0x4a8fce), rgb(0x224a72), rgb(0x15181c),
-                                    rgb(0x643a17), rgb(0xc0752f), rgb(0xfabd85)};
+constexpr Color kDivergingDark[] = {rgb(0xa3d0f7), rgb(0x5598d6), rgb(0x2a5c8f), rgb(0x15181c),
+                                    rgb(0x7a461b), rgb(0xc97d35), rgb(0xfabd85)};
 
 std::span<const Color> control_points(ColorMap map) {
   switch (map) {

@@ -79,6 +79,14 @@ std::int64_t slot_identity(const LayerInfo& layer, std::int64_t slot) {
   return layer.partitions > 0 && !layer.has_shared_slot ? slot + 1 : slot;
 }
 
+std::string slot_name(const LayerInfo& layer, std::int64_t slot) {
+  return slot < layer.slots() ? layer.slot_names[static_cast<std::size_t>(slot)] : std::to_string(slot);
+}
+
+std::string slot_title(std::int64_t identity, std::string_view name) {
+  return identity > 0 ? fmt::format("partition {}", name) : std::string(name);
+}
+
 std::vector<std::int64_t> choose_shown(std::int64_t count, std::int64_t capacity, const std::vector<bool>& important) {
   std::vector<std::int64_t> order(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < count; ++i) order[static_cast<std::size_t>(i)] = i;
@@ -97,6 +105,10 @@ std::string elided(const Canvas& canvas, std::string_view text, const TextStyle&
     if (canvas.text_width(shortened, style) <= width) return text.empty() ? std::string() : shortened;
   }
   return {};
+}
+
+std::string_view fitting(const Canvas& canvas, std::string_view text, std::string_view shorter, const TextStyle& style, float width) {
+  return canvas.text_width(text, style) <= width ? text : shorter;
 }
 
 void fitted_text(Canvas& canvas, Point at, std::string_view text, const TextStyle& style, float width) {
@@ -126,7 +138,8 @@ void draw_message(Canvas& canvas, Rect area, const Frame& frame, std::string_vie
   const TextStyle body = label(frame, kBodyType, frame.theme.faint, Align::center);
   const std::vector<std::string> heads = wrapped(canvas, headline, head, width), bodies = wrapped(canvas, detail, body, width);
   const float head_line = 1.35f * head.size, body_line = 1.45f * body.size;
-  const float height = head_line * static_cast<float>(heads.size()) + body_line * static_cast<float>(bodies.size());
+  const float gap = 6 * frame.scale;
+  const float height = gap + head_line * static_cast<float>(heads.size()) + body_line * static_cast<float>(bodies.size());
   const float middle = area.x + area.w / 2;
   float y = area.y + std::max(0.0f, (area.h - height) / 2);
   const auto draw_lines = [&](const std::vector<std::string>& lines, const TextStyle& style, float step) {
@@ -137,6 +150,7 @@ void draw_message(Canvas& canvas, Rect area, const Frame& frame, std::string_vie
     }
   };
   draw_lines(heads, head, head_line);
+  y += gap;
   draw_lines(bodies, body, body_line);
 }
 

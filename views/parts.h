@@ -31,12 +31,18 @@ std::string layer_list(const std::vector<std::int64_t>& layers, std::string_view
 
 /// Identity of slot `slot`: 0 for the shared one (or the only one), n for partition n.
 std::int64_t slot_identity(const LayerInfo& layer, std::int64_t slot);
+/// "shared", "3": as the layer names it.
+std::string slot_name(const LayerInfo& layer, std::int64_t slot);
+/// "shared", "partition 3".
+std::string slot_title(std::int64_t identity, std::string_view name);
 
 /// Of `count` things only `capacity` fit: which to show, ascending. The important ones come first, then the lowest numbers.
 std::vector<std::int64_t> choose_shown(std::int64_t count, std::int64_t capacity, const std::vector<bool>& important);
 
 /// The text, or as much of it as fits into `width` with an ellipsis; empty if not even that fits.
 std::string elided(const Canvas& canvas, std::string_view text, const TextStyle& style, float width);
+/// `text` if it fits, else `shorter`.
+std::string_view fitting(const Canvas& canvas, std::string_view text, std::string_view shorter, const TextStyle& style, float width);
 /// Draws `text` elided to `width`; `at` as in Canvas::text.
 void fitted_text(Canvas& canvas, Point at, std::string_view text, const TextStyle& style, float width);
 /// Lines of at most `width`, broken at spaces.

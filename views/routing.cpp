@@ -23,6 +23,11 @@ std::vector<Write> writes_of(const Routing& routing, const LayerInfo& layer, std
   return writes;
 }
 
+bool is_needle(const RunInfo& run, std::int64_t token) {
+  return std::ranges::any_of(run.spans,
+                             [token](const TokenSpan& s) { return s.kind == SpanKind::needle && token >= s.begin && token < s.end; });
+}
+
 std::vector<std::int64_t> loads_after(const Routing& routing, std::int64_t tokens) {
   std::vector<std::int64_t> loads(static_cast<std::size_t>(routing.partitions));
   for (std::int64_t t = 0; t < tokens; ++t) {
@@ -34,7 +39,7 @@ std::vector<std::int64_t> loads_after(const Routing& routing, std::int64_t token
 std::vector<PartitionBox> build_boxes(const Routing& routing, const LayerInfo& layer, std::int64_t shown) {
   std::vector<PartitionBox> boxes;
   const std::int64_t first_slot = layer.has_shared_slot ? 1 : 0, tokens = shown + 1;
-  if (layer.has_shared_slot) boxes.push_back({0, 0, layer.slot_names.front(), true, shown >= 0, 1, tokens, 1, {}});
+  if (layer.has_shared_slot) boxes.push_back({0, 0, slot_name(layer, 0), true, shown >= 0, 1, tokens, 1, {}});
   const std::vector<std::int64_t> loads = loads_after(routing, tokens);
   std::int64_t all = 0;
   for (const std::int64_t load : loads) all += load;
@@ -42,10 +47,10 @@ std::vector<PartitionBox> build_boxes(const Routing& routing, const LayerInfo& l
     const std::int64_t slot = first_slot + n, load = loads[static_cast<std::size_t>(n)];
     // load ratio = load_n / (Σ_m load_m / N)
     const float ratio = all > 0 ? static_cast<float>(load * routing.partitions) / static_cast<float>(all) : 0;
-    const std::string name = slot < layer.slots() ? layer.slot_names[static_cast<std::size_t>(slot)] : std::to_string(n + 1);
     const bool written = shown >= 0 && routing.selected_at(shown, n);
     const float gate = shown >= 0 ? routing.gate_at(shown, n) : 0;
-    boxes.push_back({slot, n + 1, name, false, written, gate, load, ratio, load_alarm(load, ratio, tokens, routing.partitions)});
+    boxes.push_back(
+        {slot, n + 1, slot_name(layer, slot), false, written, gate, load, ratio, load_alarm(load, ratio, tokens, routing.partitions)});
   }
   return boxes;
 }
@@ -99,6 +104,18 @@ struct Picture {
     const float share = (static_cast<float>(index - first_token) + 0.5f) / static_cast<float>(last_token - first_token);
     return {box.x, box.y + box.h * (0.2f + 0.6f * share)};
   }
+  /// Of the widest name, so that all bars begin at the same place; the short names where "partition 12" is wider than `most`.
+  float name_width(float most) const {
+    const TextStyle bold = label(frame, kBodyType, {}, Align::left, true);
+    float titles = 0, names = 0;
+    for (const std::int64_t i : shown_boxes) {
+      const PartitionBox& box = data.boxes[static_cast<std::size_t>(i)];
+      if (box.shared) continue;
+      titles = std::max(titles, canvas.text_width(slot_title(box.identity, box.name), bold));
+      names = std::max(names, canvas.text_width(box.name, bold));
+    }
+    return titles <= most ? titles : names;
+  }
   Point departure(std::int64_t index) const {
     const Rect row = token_rect(index);
     return {row.right(), row.y + row.h / 2};
@@ -121,14 +138,18 @@ Picture::Picture(const RoutingData& data_, Canvas& canvas_, Rect area, const Fra
   tokens.y += (inner.h - row_height * static_cast<float>(last_token - first_token)) / 2;
 
   box_gap = 6 * s;
-  const float least = 24 * s;
-  const auto capacity = std::max<std::int64_t>(1, static_cast<std::int64_t>((inner.h + box_gap) / (least + box_gap)));
+  const float least = 24 * s, note = 18 * s;  // a line says how many are hidden
+  const auto fit = [&](float height) {
+    return std::max<std::int64_t>(1, static_cast<std::int64_t>((height + box_gap) / (least + box_gap)));
+  };
+  const bool all = fit(inner.h) >= std::ssize(data.boxes);
+  const float height = all ? inner.h : inner.h - note;
   std::vector<bool> important;
   for (const PartitionBox& box : data.boxes) important.push_back(box.written || box.shared || box.slot == data.chosen_slot);
-  shown_boxes = choose_shown(std::ssize(data.boxes), capacity, important);
+  shown_boxes = choose_shown(std::ssize(data.boxes), fit(height), important);
   const auto count = static_cast<float>(shown_boxes.size());
-  box_height = std::min(62 * s, (inner.h - box_gap * (count - 1)) / count);
-  boxes.y += (inner.h - count * box_height - (count - 1) * box_gap) / 2;
+  box_height = std::min(62 * s, (height - box_gap * (count - 1)) / count);
+  if (all) boxes.y += (height - count * box_height - (count - 1) * box_gap) / 2;
 }
 
 void draw_ribbons_of(const Picture& picture, std::int64_t index) {
@@ -152,10 +173,9 @@ void draw_token_row(const Picture& picture, std::int64_t index) {
   const Theme& theme = picture.frame.theme;
   const bool current = token.token == picture.data.token, unread = token.token > picture.data.token;
   const Rect row = picture.token_rect(index), chip = inset(row, 1.5f * picture.s);
-  if (current) {
-    picture.canvas.fill_rect(chip, theme.panel, 3 * picture.s);
-    picture.canvas.stroke_rect(chip, theme.accent, 2 * picture.s, 3 * picture.s);
-  }
+  if (current) picture.canvas.fill_rect(chip, theme.panel, 3 * picture.s);
+  if (token.needle) picture.canvas.fill_rect(chip, faded(theme.needle, unread ? 0.15f : 0.35f), 3 * picture.s);
+  if (current) picture.canvas.stroke_rect(chip, theme.accent, 2 * picture.s, 3 * picture.s);
   const TextStyle position = value(picture.frame, kSmallType, theme.faint);
   const TextStyle style = label(picture.frame, kTokenType, unread ? theme.faint : theme.ink, Align::right, current);
   const float y = row.y + row.h / 2;
@@ -168,17 +188,37 @@ void draw_token_row(const Picture& picture, std::int64_t index) {
   picture.canvas.hit(row, {token.token});
 }
 
-/// e as a bar along the bottom of the box.
-void draw_gate_bar(const Picture& picture, Rect box, const PartitionBox& partition) {
-  const float s = picture.s;
-  const Rect track{box.x + 12 * s, box.bottom() - 9 * s, box.w - 24 * s, 4 * s};
-  picture.canvas.fill_rect(track, faded(picture.frame.theme.line, 0.6f));
-  picture.canvas.fill_rect({track.x, track.y, track.w * std::clamp(partition.gate, 0.0f, 1.0f), track.h},
-                           identity_color(partition.identity, picture.frame.theme));
+std::string load_text(const PartitionBox& box) {
+  const std::string tokens = fmt::format("{} {}", box.load, box.load == 1 ? "token" : "tokens");
+  return box.shared ? tokens + ", all" : fmt::format("{}, {:.2f}× fair", tokens, box.load_ratio);
 }
 
-std::string load_text(const PartitionBox& box) {
-  return box.shared ? fmt::format("{} tokens, all", box.load) : fmt::format("{} tokens  {:.2f}×", box.load, box.load_ratio);
+/// The name, e as a bar, e as a number.
+void draw_gate_line(const Picture& picture, const PartitionBox& box, Rect row) {
+  const Theme& theme = picture.frame.theme;
+  const bool chosen = box.slot == picture.data.chosen_slot;
+  const Color ink = box.written ? theme.ink : theme.faint;
+  const TextStyle name = label(picture.frame, kBodyType, chosen ? theme.accent : ink, Align::left, box.written || chosen);
+  const TextStyle gate = value(picture.frame, kBodyType, ink, Align::right, box.written);
+  const float y = row.y + row.h / 2, gap = 10 * picture.s;
+  const float gate_width = picture.canvas.text_width("0.000", gate), name_width = picture.name_width(0.5f * (row.w - gate_width));
+  const std::string title = slot_title(box.identity, box.name);
+  fitted_text(picture.canvas, {row.x, y}, fitting(picture.canvas, title, box.name, name, name_width), name,
+              box.shared ? row.w : name_width);
+  if (box.shared || picture.data.shown < 0) return;
+  fitted_text(picture.canvas, {row.right(), y}, fmt::format("{:.3f}", box.gate), gate, row.w - name_width);
+  const Rect track{row.x + name_width + gap, y - 3 * picture.s, row.w - name_width - gate_width - 2 * gap, 6 * picture.s};
+  if (track.w < 2 * gap) return;
+  picture.canvas.fill_rect(track, faded(theme.line, 0.5f));
+  picture.canvas.fill_rect({track.x, track.y, track.w * std::clamp(box.gate, 0.0f, 1.0f), track.h}, identity_color(box.identity, theme));
+}
+
+void draw_load_line(const Picture& picture, const PartitionBox& box, Rect row) {
+  const TextStyle alarm = label(picture.frame, kSmallType, picture.frame.theme.ink, Align::right, true);
+  const float alarm_width = box.alarm.empty() ? 0 : picture.canvas.text_width(box.alarm, alarm) + 8 * picture.s;
+  const float y = row.y + row.h / 2;
+  fitted_text(picture.canvas, {row.x, y}, load_text(box), label(picture.frame, kSmallType, picture.frame.theme.faint), row.w - alarm_width);
+  fitted_text(picture.canvas, {row.right(), y}, box.alarm, alarm, row.w);
 }
 
 void draw_box(const Picture& picture, std::int64_t place) {
@@ -187,30 +227,23 @@ void draw_box(const Picture& picture, std::int64_t place) {
   const float s = picture.s;
   const Rect box = picture.box_rect(place);
   const Color identity = identity_color(partition.identity, theme);
-  const bool still = !partition.written;
-  const bool tall = box.h >= 52 * s;
   picture.canvas.fill_rect(box, theme.panel, 3 * s);
-  picture.canvas.fill_rect({box.x, box.y, 6 * s, box.h}, faded(identity, still ? 0.5f : 1));
-  picture.canvas.stroke_rect(box, still ? theme.line : identity, (still ? 1 : 2) * s, 3 * s);
-  if (partition.slot == picture.data.chosen_slot) picture.canvas.fill_rect({box.right() - 4 * s, box.y, 4 * s, box.h}, theme.accent);
-
-  const float left = box.x + 14 * s, right = box.right() - 12 * s,
-              first = tall ? box.y + 14 * s : box.y + box.h / 2 - (partition.shared ? 0 : 2 * s);
-  const TextStyle name = label(picture.frame, kBodyType, still ? theme.faint : theme.ink, Align::left, !still);
-  const TextStyle gate = value(picture.frame, kBodyType, theme.ink, Align::right, true);
-  const std::string gate_text = partition.shared || still ? "" : fmt::format("e {:.3f}", partition.gate);
-  const float gate_width = gate_text.empty() ? 0 : picture.canvas.text_width(gate_text, gate) + 8 * s;
-  fitted_text(picture.canvas, {left, first}, partition.name, name, right - left - gate_width);
-  if (gate_width <= right - left && !gate_text.empty()) picture.canvas.text({right, first}, gate_text, gate);
-  if (!partition.shared) draw_gate_bar(picture, box, partition);
-  if (tall) {
-    const TextStyle alarm = label(picture.frame, kSmallType, theme.ink, Align::right, true);
-    const float alarm_width = partition.alarm.empty() ? 0 : picture.canvas.text_width(partition.alarm, alarm) + 8 * s;
-    const float y = box.y + 34 * s;
-    fitted_text(picture.canvas, {left, y}, load_text(partition), value(picture.frame, kSmallType, theme.faint), right - left - alarm_width);
-    fitted_text(picture.canvas, {right, y}, partition.alarm, alarm, right - left);
-  }
+  picture.canvas.fill_rect({box.x, box.y, 6 * s, box.h}, faded(identity, partition.written ? 1 : 0.5f), 3 * s);
+  picture.canvas.stroke_rect(box, partition.written ? identity : theme.line, (partition.written ? 2 : 1) * s, 3 * s);
+  const float line = 18 * s, left = box.x + 16 * s, width = box.w - 28 * s;
+  const bool two_lines = box.h >= 2.2f * line;
+  const float top = box.y + (box.h - (two_lines ? 2.1f : 1.0f) * line) / 2;
+  draw_gate_line(picture, partition, {left, top, width, line});
+  if (two_lines) draw_load_line(picture, partition, {left, top + 1.1f * line, width, line});
   picture.canvas.hit(box, {kBoxIds + partition.slot});
+}
+
+void draw_hidden_count(const Picture& picture) {
+  const auto shown = std::ssize(picture.shown_boxes), all = std::ssize(picture.data.boxes);
+  if (shown == all) return;
+  const Point at{picture.boxes.x + 16 * picture.s, picture.boxes.bottom() - 7 * picture.s};
+  fitted_text(picture.canvas, at, fmt::format("{} of {} shown", shown, all), label(picture.frame, kSmallType, picture.frame.theme.faint),
+              picture.boxes.w - 16 * picture.s);
 }
 
 /// While a token moves, its chip travels along each of its ribbons.
@@ -328,7 +361,8 @@ RoutingData build_routing(const Snapshot& snapshot, const Cursor& cursor) {
   data.boxes = build_boxes(routing, *layer, data.shown);
   const auto tokens = static_cast<std::int64_t>(snapshot.run->tokens.size());
   for (std::int64_t t = std::max<std::int64_t>(0, data.token - kEarlier); t < std::min(tokens, data.token + 1 + kLater); ++t) {
-    data.tokens.push_back({t, visible_token(*snapshot.run, t), t <= data.token ? writes_of(routing, *layer, t) : std::vector<Write>{}});
+    data.tokens.push_back({t, visible_token(*snapshot.run, t), is_needle(*snapshot.run, t),
+                           t <= data.token ? writes_of(routing, *layer, t) : std::vector<Write>{}});
   }
   return data;
 }
@@ -343,6 +377,7 @@ void draw(const RoutingData& data, Canvas& canvas, Rect area, const Frame& frame
   for (std::int64_t i = picture.first_token; i < picture.last_token; ++i) draw_ribbons_of(picture, i);
   for (std::int64_t i = picture.first_token; i < picture.last_token; ++i) draw_token_row(picture, i);
   for (std::int64_t place = 0; place < std::ssize(picture.shown_boxes); ++place) draw_box(picture, place);
+  draw_hidden_count(picture);
   if (data.moving()) draw_travelling_chips(picture);
   canvas.pop_clip();
 }

@@ -17,13 +17,14 @@ struct Write {
 struct RoutedToken {
   std::int64_t token = 0;
   std::string text;
+  bool needle = false;
   std::vector<Write> writes;  // empty for tokens that have not been read
 };
 
 struct PartitionBox {
   std::int64_t slot = 0;
   std::int64_t identity = 0;  // 0: shared, n: partition n
-  std::string name;
+  std::string name;           // "shared", "3"
   bool shared = false;
   bool written = false;    // by the token whose numbers are shown
   float gate = 0;          // e of that token; of no meaning for the shared slot

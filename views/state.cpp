@@ -11,6 +11,8 @@
 namespace statescope {
 namespace {
 
+constexpr float kSmallLine = 1.4f * kSmallType;
+
 std::size_t cell_of(const StateData& data, std::int64_t row, std::int64_t column) {
   return static_cast<std::size_t>(row * data.columns + column);
 }
@@ -25,7 +27,7 @@ SlotMatrix build_slot(const Snapshot& snapshot, const LayerInfo& layer, std::int
   SlotMatrix matrix;
   matrix.slot = slot;
   matrix.identity = slot_identity(layer, slot);
-  matrix.name = slot < layer.slots() ? layer.slot_names[static_cast<std::size_t>(slot)] : std::to_string(slot);
+  matrix.name = slot_name(layer, slot);
   matrix.written = !std::equal(after, after + cells, before);
   matrix.row_change.assign(static_cast<std::size_t>(state.rows), 0.0f);
   if (data.moving()) {
@@ -71,13 +73,23 @@ float largest(const StateData& data) {
   return most;
 }
 
-/// "S[3, 5] of partition 2, head 0 …": exact value, the one before, the difference, and where they come from.
-std::string cell_text(const StateData& data, const SlotMatrix& slot, std::int64_t row, std::int64_t column) {
+/// The value, the one before and the difference, exactly.
+std::vector<std::string> cell_words(const StateData& data, const SlotMatrix& slot, std::int64_t row, std::int64_t column) {
   const std::size_t i = cell_of(data, row, column);
-  std::string text = fmt::format("S[{}, {}] = {}", row, column, number(slot.values[i], 9));
-  if (slot.before.empty()) return text;
-  return fmt::format("{}   before {}   change {}", text, number(slot.before[i], 9), number(slot.values[i] - slot.before[i], 9));
+  std::vector<std::string> words = {fmt::format("S[{}, {}] = {}", row, column, number(slot.values[i], 9))};
+  if (slot.before.empty()) return words;
+  words.push_back(fmt::format("before {}", number(slot.before[i], 9)));
+  words.push_back(fmt::format("change {}", number(slot.values[i] - slot.before[i], 9)));
+  return words;
 }
+
+std::string place_text(const StateData& data, const SlotMatrix& slot) {
+  const std::string head = fmt::format("layer {}, head {}", data.layer, data.head);
+  return data.slots.size() > 1 ? fmt::format("{}, {}", head, slot_title(slot.identity, slot.name)) : head;
+}
+
+/// The last token whose step the numbers contain.
+std::int64_t shown_token(const StateData& data) { return data.moving() ? data.token - 1 : data.token; }
 
 /// One drawing: where things stand.
 struct Picture {
@@ -85,46 +97,56 @@ struct Picture {
   Canvas& canvas;
   const Frame& frame;
   float s;
-  Rect title, main, marker, bar, others, readout;  // main: the large heatmap; bar: its colour bar
+  Rect title, main, changes, bar, others, readout;  // main: the large heatmap; bar: its colour bar
 
   Picture(const StateData& data_, Canvas& canvas_, Rect area, const Frame& frame_);
 
   ColorScale scale() const { return {frame.theme.dark ? ColorMap::diverging_dark : ColorMap::diverging, -data.range, data.range}; }
   Heatmap cells(const SlotMatrix& slot) const { return {data.rows, data.columns, slot.values, scale()}; }
   TextStyle tick(Align align) const { return value(frame, kSmallType, frame.theme.faint, align); }
+  TextStyle axis(Align align) const { return label(frame, kSmallType, frame.theme.faint, align); }
+  TextStyle exact() const { return value(frame, kBodyType, frame.theme.ink); }
   std::int64_t hit_base(const SlotMatrix& slot) const { return slot.slot * data.rows * data.columns; }
+  float line() const { return 1.5f * kBodyType * s; }
 };
 
 Picture::Picture(const StateData& data_, Canvas& canvas_, Rect area, const Frame& frame_)
     : data(data_), canvas(canvas_), frame(frame_), s(frame_.scale) {
   const Rect inner = inset(area, 8 * s);
-  const float line = 1.5f * kBodyType * s;
-  title = {inner.x, inner.y, inner.w, line};
-  readout = {inner.x, inner.bottom() - line, inner.w, line};
-  const float axis_width = canvas.text_width(std::to_string(std::max<std::int64_t>(data.rows, 100)), tick(Align::right)) + 6 * s;
-  const float axis_height = 16 * s, marker_width = 8 * s, gap = 6 * s;
+  // Room for the longest value in any case, so that the picture does not jump when a cell is chosen.
+  const float longest = canvas.text_width(std::string(82, '0'), exact());
+  const float readout_lines = std::clamp(std::ceil(longest / std::max(1.0f, inner.w)), 1.0f, 3.0f);
+  title = {inner.x, inner.y, inner.w, line()};
+  readout = {inner.x, inner.bottom() - readout_lines * line(), inner.w, readout_lines * line()};
+  const float gap = 6 * s, small = 15 * s;  // a line of axis names above, ticks and axis name below
+  const float ticks_width = canvas.text_width(std::to_string(std::max<std::int64_t>(data.rows, 100)), tick(Align::right)) + 6 * s;
+  const float changes_width = canvas.text_width("change", axis(Align::left)) + 4 * s;
   const float bar_width = 12 * s + gap + canvas.text_width("-0.0005", tick(Align::left));
-  const Rect middle{inner.x, title.bottom() + gap, inner.w, readout.y - title.bottom() - 2 * gap};
-  const float others_width = data.slots.size() > 1 ? 0.3f * inner.w : 0;
-  const float fixed = axis_width + marker_width + 2 * gap + bar_width + (others_width > 0 ? 2 * gap : 0);
-  const float w = std::max(1.0f, middle.w - others_width - fixed), h = std::max(1.0f, middle.h - axis_height);
+  const Rect middle{inner.x, title.bottom() + small, inner.w, readout.y - title.bottom() - 3 * small - gap};
+
+  const float others_least = data.slots.size() > 1 ? 0.25f * inner.w : 0;
+  const float fixed = ticks_width + gap + changes_width + gap + bar_width + (others_least > 0 ? 3 * gap : 0);
+  const float w = std::max(1.0f, middle.w - others_least - fixed), h = std::max(1.0f, middle.h);
   float cell = std::min(w / static_cast<float>(data.columns), h / static_cast<float>(data.rows));
   if (cell > 4) cell = std::floor(cell);
-  main = {middle.x + axis_width + marker_width + gap, middle.y, cell * static_cast<float>(data.columns),
-          cell * static_cast<float>(data.rows)};
-  marker = {main.x - marker_width - gap / 2, main.y, marker_width, main.h};
-  bar = {main.right() + gap, main.y, 12 * s, main.h};
-  const float others_x = bar.x + bar_width + 2 * gap;
-  others = {others_x, middle.y, others_width > 0 ? inner.right() - others_x : 0, middle.h};
+  main = {middle.x + ticks_width, middle.y, cell * static_cast<float>(data.columns), cell * static_cast<float>(data.rows)};
+  changes = {main.right() + gap, main.y, changes_width, main.h};
+  bar = {changes.right() + gap, main.y, 12 * s, main.h};
+  const float others_x = bar.x + bar_width + 3 * gap;
+  others = {others_x, title.bottom(), others_least > 0 ? inner.right() - others_x : 0, readout.y - title.bottom() - gap};
 }
 
 void draw_title(const Picture& picture) {
   const StateData& data = picture.data;
-  const std::string_view when = data.moving() ? "before" : "after";
-  const std::string text = fmt::format("Layer {}  head {}  slot {}, {} token {} {}", data.layer, data.head, data.matrix().name, when,
-                                       data.token, data.token_text);
-  fitted_text(picture.canvas, {picture.title.x, picture.title.y + picture.title.h / 2}, text,
-              label(picture.frame, kBodyType, picture.frame.theme.ink), picture.title.w);
+  std::string text = place_text(data, data.matrix());
+  text[0] = 'L';
+  text += fmt::format(", {} token {}  {}", data.moving() ? "before" : "after", data.token, data.token_text);
+  const TextStyle note = picture.axis(Align::right);
+  const std::string_view how = data.exactness == Exactness::exact ? "exact" : "recomputed";
+  const float y = picture.title.y + picture.title.h / 2, how_width = picture.canvas.text_width(how, note) + 10 * picture.s;
+  fitted_text(picture.canvas, {picture.title.x, y}, text, label(picture.frame, kBodyType, picture.frame.theme.ink),
+              picture.title.w - how_width);
+  fitted_text(picture.canvas, {picture.title.right(), y}, how, note, picture.title.w);
 }
 
 /// Two strokes, so that the outline is seen on dark and light cells.
@@ -136,28 +158,39 @@ void draw_outline(const Picture& picture, Rect rect) {
 void draw_axes(const Picture& picture) {
   const StateData& data = picture.data;
   const Rect& main = picture.main;
-  const float s = picture.s, cell = main.h / static_cast<float>(data.rows);
+  const float s = picture.s, h = main.h / static_cast<float>(data.rows), w = main.w / static_cast<float>(data.columns);
   const auto fit = [](float length, float each) { return std::max<std::int64_t>(1, static_cast<std::int64_t>(length / each)); };
   for (const std::int64_t r : axis_ticks(data.rows, fit(main.h, 22 * s))) {
-    picture.canvas.text({picture.marker.x - 3 * s, main.y + cell * (static_cast<float>(r) + 0.5f)}, std::to_string(r),
-                        picture.tick(Align::right));
+    const float y = main.y + std::max(h * (static_cast<float>(r) + 0.5f), 0.5f * kSmallType * s);  // below the axis name
+    picture.canvas.text({main.x - 6 * s, y}, std::to_string(r), picture.tick(Align::right));
   }
-  const float width = main.w / static_cast<float>(data.columns);
-  const float y = main.bottom() + 9 * s;
   const float room = picture.canvas.text_width(std::to_string(data.columns), picture.tick(Align::center)) + 12 * s;
   for (const std::int64_t c : axis_ticks(data.columns, fit(main.w, room))) {
-    picture.canvas.text({main.x + width * (static_cast<float>(c) + 0.5f), y}, std::to_string(c), picture.tick(Align::center));
+    picture.canvas.text({main.x + w * (static_cast<float>(c) + 0.5f), main.bottom() + 9 * s}, std::to_string(c),
+                        picture.tick(Align::center));
   }
+  fitted_text(picture.canvas, {picture.title.x, main.y - 8 * s}, "key row", picture.axis(Align::left), picture.changes.x - picture.title.x);
+  fitted_text(picture.canvas, {main.x + main.w / 2, main.bottom() + 24 * s}, "value column", picture.axis(Align::center),
+              2 * std::min(main.w / 2 + 6 * s, main.x + main.w / 2 - picture.title.x));
 }
 
-/// ‖S_t − S_{t−1}‖ per row, beside the rows.
-void draw_marker(const Picture& picture) {
+/// ‖S_t − S_{t−1}‖ per row, as bars beside the rows: a row that nothing happened to has none.
+void draw_changes(const Picture& picture) {
   const StateData& data = picture.data;
-  const float most = std::ranges::max(data.matrix().row_change);
-  const Heatmap column{data.rows, 1, data.matrix().row_change, {ColorMap::cividis, 0, most > 0 ? most : 1}};
-  picture.canvas.heatmap(picture.marker, column);
+  const std::vector<float>& change = data.matrix().row_change;
+  const Rect& area = picture.changes;
+  const float s = picture.s, most = std::ranges::max(change), h = area.h / static_cast<float>(data.rows);
+  picture.canvas.text({area.x, area.y - 8 * s}, "change", picture.axis(Align::left));
+  picture.canvas.line({area.x, area.y}, {area.x, area.bottom()}, picture.frame.theme.line, s);
   const auto slots = static_cast<std::int64_t>(data.slots.size());
-  picture.canvas.hit(picture.marker, {slots * data.rows * data.columns, data.rows, 1});
+  picture.canvas.hit(area, {slots * data.rows * data.columns, data.rows, 1});
+  if (!(most > 0)) return;
+  for (std::int64_t r = 0; r < data.rows; ++r) {
+    const float length = area.w * change[static_cast<std::size_t>(r)] / most;
+    const Rect bar{area.x, area.y + h * (static_cast<float>(r) + 0.2f), length, 0.6f * h};
+    if (length > 0) picture.canvas.fill_rect(bar, picture.frame.theme.ink);
+  }
+  fitted_text(picture.canvas, {area.right(), area.bottom() + 9 * s}, number(most, 3), picture.tick(Align::right), area.w);
 }
 
 void draw_main(const Picture& picture) {
@@ -187,7 +220,7 @@ void draw_color_bar(const Picture& picture) {
 
 void draw_small(const Picture& picture, const SlotMatrix& slot, Rect rect) {
   const Theme& theme = picture.frame.theme;
-  const float s = picture.s, line = 1.4f * kSmallType * s;
+  const float s = picture.s, line = kSmallLine * s;
   const StateData& data = picture.data;
   const bool chosen = &slot == &data.matrix();
   const float cell = std::min(rect.w / static_cast<float>(data.columns), (rect.h - 2 * line) / static_cast<float>(data.rows));
@@ -199,22 +232,23 @@ void draw_small(const Picture& picture, const SlotMatrix& slot, Rect rect) {
   picture.canvas.stroke_rect(map, slot.written ? faded(theme.ink, data.progress) : theme.line, (slot.written ? 2 : 1) * s);
   picture.canvas.hit(map, {picture.hit_base(slot), data.rows, data.columns});
   const std::string change = data.moving() ? "" : slot.written ? fmt::format("Δ {}", number(slot.change, 3)) : "unchanged";
-  fitted_text(picture.canvas, {rect.x, map.bottom() + line / 2}, change, value(picture.frame, kSmallType, theme.faint), rect.w);
+  fitted_text(picture.canvas, {rect.x, map.bottom() + line / 2}, change, label(picture.frame, kSmallType, theme.faint), rect.w);
 }
 
 void draw_others(const Picture& picture) {
   const StateData& data = picture.data;
   const Rect& area = picture.others;
-  const float s = picture.s, least = 64 * s, gap = 10 * s;
+  const float s = picture.s, least = 60 * s, gap = 10 * s, words = 2 * kSmallLine * s;
   if (area.w < least || area.h < least) return;
-  const auto fit = [&](float length) { return std::max<std::int64_t>(1, static_cast<std::int64_t>((length + gap) / (least + gap))); };
-  const std::int64_t count = std::min<std::int64_t>(std::ssize(data.slots), fit(area.w) * fit(area.h));
-  std::int64_t columns = 1;
-  while (columns < fit(area.w) && (count + columns - 1) / columns > fit(area.h)) ++columns;
-  const std::int64_t rows = (count + columns - 1) / columns;
+  const auto fit = [gap](float length, float each) {
+    return std::max<std::int64_t>(1, static_cast<std::int64_t>((length + gap) / (each + gap)));
+  };
+  const std::int64_t count = std::min<std::int64_t>(std::ssize(data.slots), fit(area.w, least) * fit(area.h, least + words));
+  const float aspect = static_cast<float>(data.columns) / static_cast<float>(data.rows);
+  const std::int64_t columns = best_columns(count, area.w, area.h, aspect, words, gap), rows = (count + columns - 1) / columns;
+  const float w = (area.w + gap) / static_cast<float>(columns) - gap, h = (area.h + gap) / static_cast<float>(rows) - gap;
   std::vector<bool> important;
   for (const SlotMatrix& slot : data.slots) important.push_back(slot.written || &slot == &data.matrix());
-  const float w = (area.w + gap) / static_cast<float>(columns) - gap, h = (area.h + gap) / static_cast<float>(rows) - gap;
   std::int64_t place = 0;
   for (const std::int64_t i : choose_shown(std::ssize(data.slots), count, important)) {
     const auto column = static_cast<float>(place % columns), row = static_cast<float>(place / columns);
@@ -225,11 +259,19 @@ void draw_others(const Picture& picture) {
 
 void draw_readout(const Picture& picture) {
   const StateData& data = picture.data;
-  const bool cell = data.row >= 0 && data.column >= 0;
-  const std::string text = cell ? cell_text(data, data.matrix(), data.row, data.column) : "Point at a cell to read its value.";
-  const Color color = cell ? picture.frame.theme.ink : picture.frame.theme.faint;
-  const TextStyle style = cell ? value(picture.frame, kBodyType, color) : label(picture.frame, kBodyType, color);
-  fitted_text(picture.canvas, {picture.readout.x, picture.readout.y + picture.readout.h / 2}, text, style, picture.readout.w);
+  const Rect& area = picture.readout;
+  Point at{area.x, area.y + picture.line() / 2};
+  if (data.row < 0 || data.column < 0) {
+    fitted_text(picture.canvas, at, "Point at a cell to read its value.", label(picture.frame, kBodyType, picture.frame.theme.faint),
+                area.w);
+    return;
+  }
+  for (const std::string& word : cell_words(data, data.matrix(), data.row, data.column)) {
+    const float width = picture.canvas.text_width(word, picture.exact());
+    if (at.x > area.x && at.x + width > area.right()) at = {area.x, at.y + picture.line()};
+    if (at.y < area.bottom()) fitted_text(picture.canvas, at, word, picture.exact(), area.right() - at.x);
+    at.x += width + 24 * picture.s;
+  }
 }
 
 class StateView : public View {
@@ -250,9 +292,11 @@ class StateView : public View {
 
   std::string describe() const override {
     if (!data_.headline.empty()) return data_.headline + ". " + data_.detail;
-    std::string text = fmt::format("State of layer {}, head {}, slot {} after token {}: {} rows, {} columns", data_.layer, data_.head,
-                                   data_.matrix().name, data_.moving() ? data_.token - 1 : data_.token, data_.rows, data_.columns);
-    if (data_.row >= 0 && data_.column >= 0) text += "; " + cell_text(data_, data_.matrix(), data_.row, data_.column);
+    std::string text = fmt::format("State of {} after token {}: {} rows, {} columns", place_text(data_, data_.matrix()), shown_token(data_),
+                                   data_.rows, data_.columns);
+    if (data_.row >= 0 && data_.column >= 0) {
+      text += fmt::format("; {}", fmt::join(cell_words(data_, data_.matrix(), data_.row, data_.column), ", "));
+    }
     return text + ".";
   }
 
@@ -266,8 +310,8 @@ class StateView : public View {
     }
     const SlotMatrix& slot = data_.slots[static_cast<std::size_t>(hit_id / cells)];
     const std::int64_t row = hit_id % cells / data_.columns, column = hit_id % data_.columns;
-    return fmt::format("{}\nlayer {}, head {}, slot {}\n{}", cell_text(data_, slot, row, column), data_.layer, data_.head, slot.name,
-                       exactness_text(data_.exactness));
+    return fmt::format("{}\n{}, after token {}\n{}", fmt::join(cell_words(data_, slot, row, column), "\n"), place_text(data_, slot),
+                       shown_token(data_), exactness_text(data_.exactness));
   }
 
   CursorMove on_hit(std::int64_t hit_id) const override {
@@ -298,6 +342,20 @@ std::vector<std::int64_t> axis_ticks(std::int64_t count, std::int64_t most) {
   std::vector<std::int64_t> ticks;
   for (std::int64_t i = 0; i < count; i += step) ticks.push_back(i);
   return ticks;
+}
+
+std::int64_t best_columns(std::int64_t count, float w, float h, float aspect, float extra, float gap) {
+  std::int64_t best = 1;
+  float largest_width = 0;
+  for (std::int64_t columns = 1; columns <= count; ++columns) {
+    const std::int64_t rows = (count + columns - 1) / columns;
+    const float each_w = (w + gap) / static_cast<float>(columns) - gap, each_h = (h + gap) / static_cast<float>(rows) - gap - extra;
+    const float width = std::min(each_w, each_h * aspect);
+    if (width <= largest_width) continue;
+    largest_width = width;
+    best = columns;
+  }
+  return best;
 }
 
 StateData build_state(const Snapshot& snapshot, const Cursor& cursor) {
@@ -332,7 +390,7 @@ void draw(const StateData& data, Canvas& canvas, Rect area, const Frame& frame) 
   canvas.push_clip(area);
   draw_title(picture);
   draw_axes(picture);
-  draw_marker(picture);
+  draw_changes(picture);
   draw_main(picture);
   draw_color_bar(picture);
   draw_others(picture);

@@ -13,7 +13,7 @@ namespace statescope {
 struct SlotMatrix {
   std::int64_t slot = 0;
   std::int64_t identity = 0;
-  std::string name;
+  std::string name;               // "shared", "3"
   std::vector<float> values;      // as shown
   std::vector<float> before;      // after the token before; empty while the token moves (then `values` are these)
   std::vector<float> row_change;  // ‖row of S_t − S_{t−1}‖, [K]; zero while the token moves
@@ -46,6 +46,10 @@ float round_range(float value);
 
 /// Where numbers stand along an axis of `count` cells: 0 and every so many, at most `most`.
 std::vector<std::int64_t> axis_ticks(std::int64_t count, std::int64_t most);
+
+/// Into how many columns to put `count` equal pictures of shape `aspect` (width ÷ height, each with `extra` height for its words) so that
+/// they are as large as possible in w × h.
+std::int64_t best_columns(std::int64_t count, float w, float h, float aspect, float extra, float gap);
 
 std::unique_ptr<View> make_state();
 

@@ -11,6 +11,8 @@ namespace statescope {
 namespace {
 
 constexpr std::int64_t kBlock = 256;  // tokens that are wrapped together
+constexpr float kMarkType = 10;
+constexpr std::string_view kLaneName = "partition";
 
 std::vector<TokenLine> wrap_block(std::int64_t begin, std::int64_t end, float width,
                                   const std::function<float(std::int64_t)>& token_width) {
@@ -28,24 +30,6 @@ std::vector<TokenLine> wrap_block(std::int64_t begin, std::int64_t end, float wi
   return lines;
 }
 
-std::string_view mark_name(SpanKind kind) {
-  switch (kind) {
-    case SpanKind::needle:
-      return "needle";
-    case SpanKind::question:
-      return "question";
-    case SpanKind::answer:
-      return "answer";
-  }
-  return "";
-}
-
-Color mark_color(SpanKind kind, const Theme& theme) {
-  return kind == SpanKind::needle ? theme.needle : kind == SpanKind::question ? theme.question : theme.answer;
-}
-
-std::string_view mark_letter(SpanKind kind) { return kind == SpanKind::needle ? "N" : kind == SpanKind::question ? "Q" : "A"; }
-
 /// One drawing of the strip: what every part of it needs.
 struct Strip {
   const TokenStripData& data;
@@ -54,16 +38,20 @@ struct Strip {
   float s;            // scale
   float gutter;       // left of the tokens: position of the line's first token
   float line_height;  // tokens, marks and lanes
-  bool lane;
+  bool lane, lane_named;
 
-  Strip(const TokenStripData& data_, Canvas& canvas_, const Frame& frame_)
+  Strip(const TokenStripData& data_, Canvas& canvas_, const Frame& frame_, float width)
       : data(data_), canvas(canvas_), frame(frame_), s(frame_.scale), lane(data_.routing != nullptr) {
-    gutter = canvas.text_width(std::to_string(std::max<std::int64_t>(data.tokens() - 1, 100)), position_style()) + 10 * s;
+    const float name = canvas.text_width(kLaneName, lane_name_style());
+    lane_named = lane && name < 0.1f * width;
+    const float position = canvas.text_width(std::to_string(std::max<std::int64_t>(data.tokens() - 1, 100)), position_style());
+    gutter = std::max(position, lane_named ? name : 0) + 10 * s;
     line_height = token_height() + mark_height() + (lane ? lane_height() : 0) + 6 * s;
   }
 
   TextStyle token_style(Color color) const { return label(frame, kTokenType, color); }
   TextStyle position_style() const { return value(frame, kSmallType, frame.theme.faint, Align::right); }
+  TextStyle lane_name_style() const { return label(frame, kSmallType, frame.theme.faint, Align::right); }
   TextStyle lane_style(Color color) const { return value(frame, kSmallType, color, Align::center); }
   float token_height() const { return 22 * s; }
   float mark_height() const { return 12 * s; }
@@ -72,7 +60,7 @@ struct Strip {
 
   float token_width(std::int64_t t) const {
     const float text = canvas.text_width(visible_token(*data.run, t), token_style({})) + 4 * s;
-    const float chips = lane ? canvas.text_width(partitions_text(data, t), lane_style({})) : 0;
+    const float chips = lane ? canvas.text_width(partitions_text(data, t), lane_style({})) + 3 * s : 0;
     return std::max({text, chips, 10 * s}) + gap();
   }
 };
@@ -92,16 +80,54 @@ void draw_token_text(const Strip& strip, Rect cell, std::int64_t token, Color in
   fitted_text(strip.canvas, {x, y}, rest, strip.token_style(ink), cell.right() - x);
 }
 
-/// A mark's line below the token: solid for the needle, dashed for the question, double for the answer.
-void draw_underline(const Strip& strip, float x0, float x1, float y, SpanKind kind) {
-  const float s = strip.s;
-  const Color color = mark_color(kind, strip.frame.theme);
+struct MarkStyle {
+  std::string_view letter, name;
+  Color color;
+};
+
+MarkStyle span_style(SpanKind kind, const Theme& theme) {
   switch (kind) {
+    case SpanKind::needle:
+      return {"N", "needle", theme.needle};
+    case SpanKind::question:
+      return {"Q", "question", theme.question};
+    case SpanKind::answer:
+      return {"A", "answer", theme.answer};
+  }
+  return {};
+}
+
+MarkStyle generated_style(const Theme& theme) { return {"G", "generated", theme.faint}; }
+
+/// "N", "A", "AG", "G": one letter per reason.
+std::string mark_letters(const Mark& mark) {
+  return fmt::format("{}{}", mark.span ? span_style(*mark.span, {}).letter : "", mark.generated ? generated_style({}).letter : "");
+}
+
+std::string mark_words(const Mark& mark) {
+  if (mark.span && mark.generated) return fmt::format("{}, {}", span_style(*mark.span, {}).name, generated_style({}).name);
+  return std::string(mark.span ? span_style(*mark.span, {}).name : mark.generated ? generated_style({}).name : "");
+}
+
+void draw_dashes(const Strip& strip, float x0, float x1, float y, float dash, float period, float thickness, Color color) {
+  for (float x = x0; x < x1; x += period) strip.canvas.fill_rect({x, y - thickness / 2, std::min(dash, x1 - x), thickness}, color);
+}
+
+/// Each kind has a line of its own: solid for the needle, dashed for the question, double for the answer; dotted where only the model
+/// wrote.
+void draw_mark_line(const Strip& strip, float x0, float x1, float y, const Mark& mark) {
+  const float s = strip.s;
+  if (!mark.span) {
+    draw_dashes(strip, x0, x1, y, 1.5f * s, 4 * s, 1.5f * s, generated_style(strip.frame.theme).color);
+    return;
+  }
+  const Color color = span_style(*mark.span, strip.frame.theme).color;
+  switch (*mark.span) {
     case SpanKind::needle:
       strip.canvas.fill_rect({x0, y - 1.5f * s, x1 - x0, 3 * s}, color);
       break;
     case SpanKind::question:
-      for (float x = x0; x < x1; x += 7 * s) strip.canvas.fill_rect({x, y - s, std::min(4 * s, x1 - x), 2 * s}, color);
+      draw_dashes(strip, x0, x1, y, 4 * s, 7 * s, 2 * s, color);
       break;
     case SpanKind::answer:
       strip.canvas.fill_rect({x0, y - 2.5f * s, x1 - x0, 1.5f * s}, color);
@@ -110,30 +136,14 @@ void draw_underline(const Strip& strip, float x0, float x1, float y, SpanKind ki
   }
 }
 
-void draw_generated_line(const Strip& strip, float x0, float x1, float y) {
-  const float s = strip.s;
-  for (float x = x0; x < x1; x += 4 * s) strip.canvas.fill_rect({x, y - s, std::min(1.5f * s, x1 - x), 1.5f * s}, strip.frame.theme.faint);
-}
-
-/// The letter stands where a span begins, and again where a line does.
-void draw_mark(const Strip& strip, Rect cell, std::int64_t token, bool line_start) {
-  const RunInfo& run = *strip.data.run;
-  const std::optional<SpanKind> mark = mark_of(run, token);
-  const bool generated = token >= run.prompt_length;
-  if (!mark && !generated) return;
-  const bool starts = line_start || mark_of(run, token - 1) != mark || (!mark && token == run.prompt_length);
-  const float y = cell.y + strip.token_height() + strip.mark_height() / 2;
-  float x = cell.x;
-  if (starts) {
-    const TextStyle style = label(strip.frame, 10, strip.frame.theme.ink, Align::left, true);
-    const std::string_view letter = mark ? mark_letter(*mark) : "G";
-    strip.canvas.text({x, y}, letter, style);
-    x += strip.canvas.text_width(letter, style) + 2 * strip.s;
-  }
-  if (mark)
-    draw_underline(strip, x, cell.right(), y, *mark);
-  else
-    draw_generated_line(strip, x, cell.right(), y);
+/// The letters as far as there is room, then the line, from x0 to x1.
+void draw_mark(const Strip& strip, float x0, float x1, float top, const Mark& mark) {
+  const TextStyle style = label(strip.frame, kMarkType, strip.frame.theme.ink, Align::left, true);
+  const std::string letters = mark_letters(mark);
+  const float y = top + strip.token_height() + strip.mark_height() / 2, width = strip.canvas.text_width(letters, style);
+  const bool room = width <= x1 - x0;
+  if (room) strip.canvas.text({x0, y}, letters, style);
+  draw_mark_line(strip, room ? x0 + width + 2 * strip.s : x0, x1, y, mark);
 }
 
 void draw_lane_cell(const Strip& strip, Rect cell, std::int64_t token) {
@@ -152,27 +162,60 @@ void draw_lane_cell(const Strip& strip, Rect cell, std::int64_t token) {
   strip.canvas.text({cell.x + width / 2, y + 11 * strip.s}, text, strip.lane_style(strip.frame.theme.ink));
 }
 
-void draw_token(const Strip& strip, Rect cell, std::int64_t token, bool line_start) {
+void draw_token(const Strip& strip, Rect cell, std::int64_t token) {
   const Theme& theme = strip.frame.theme;
   const bool read = token <= strip.data.token;
   const Rect box{cell.x, cell.y + 1 * strip.s, cell.w - strip.gap(), strip.token_height() - 2 * strip.s};
-  if (mark_of(*strip.data.run, token) == SpanKind::needle)
+  if (mark_of(*strip.data.run, token).span == SpanKind::needle)
     strip.canvas.fill_rect(box, faded(theme.needle, read ? 0.35f : 0.15f), 3 * strip.s);
   draw_token_text(strip, {cell.x, cell.y, cell.w - strip.gap(), cell.h}, token, read ? theme.ink : theme.faint);
   if (token == strip.data.token) strip.canvas.stroke_rect(box, theme.accent, 2 * strip.s, 3 * strip.s);
-  draw_mark(strip, cell, token, line_start);
   if (strip.lane && token <= strip.data.routed) draw_lane_cell(strip, cell, token);
   strip.canvas.hit({cell.x, cell.y, cell.w, strip.line_height}, {token});
 }
 
 void draw_line(const Strip& strip, Rect row, TokenLine line) {
-  const float s = strip.s;
-  strip.canvas.text({row.x + strip.gutter - 8 * s, row.y + strip.token_height() / 2}, std::to_string(line.begin), strip.position_style());
-  float x = row.x + strip.gutter;
+  const float s = strip.s, names = row.x + strip.gutter - 8 * s;
+  strip.canvas.text({names, row.y + strip.token_height() / 2}, std::to_string(line.begin), strip.position_style());
+  if (strip.lane_named) {
+    const float lane = row.y + strip.token_height() + strip.mark_height() + 11 * s;
+    strip.canvas.text({names, lane}, kLaneName, strip.lane_name_style());
+  }
+  float x = row.x + strip.gutter, mark_begin = x;
   for (std::int64_t t = line.begin; t < line.end; ++t) {
     const float width = std::min(strip.token_width(t), row.right() - x);
-    draw_token(strip, {x, row.y, width, row.h}, t, t == line.begin);
+    draw_token(strip, {x, row.y, width, row.h}, t);
     x += width;
+    const Mark mark = mark_of(*strip.data.run, t);
+    if (t + 1 < line.end && mark_of(*strip.data.run, t + 1) == mark) continue;
+    if (mark.any()) draw_mark(strip, mark_begin, x - strip.gap(), row.y, mark);
+    mark_begin = x;
+  }
+}
+
+/// The marks that occur in the run.
+std::vector<MarkStyle> occurring_marks(const TokenStripData& data, const Theme& theme) {
+  std::vector<MarkStyle> marks;
+  for (const SpanKind kind : {SpanKind::needle, SpanKind::question, SpanKind::answer}) {
+    if (std::ranges::any_of(data.run->spans, [kind](const TokenSpan& span) { return span.kind == kind; }))
+      marks.push_back(span_style(kind, theme));
+  }
+  if (data.run->prompt_length < data.tokens()) marks.push_back(generated_style(theme));
+  return marks;
+}
+
+/// What the letters mean.
+void draw_legend(const Strip& strip, Rect row) {
+  const TextStyle letter = label(strip.frame, kSmallType, strip.frame.theme.ink, Align::left, true);
+  const TextStyle name = label(strip.frame, kSmallType, strip.frame.theme.faint);
+  float x = row.x + strip.gutter;
+  for (const MarkStyle& style : occurring_marks(strip.data, strip.frame.theme)) {
+    const float letter_width = strip.canvas.text_width(style.letter, letter) + 4 * strip.s;
+    const float name_width = strip.canvas.text_width(style.name, name) + 16 * strip.s;
+    if (x + letter_width + name_width > row.right()) return;
+    strip.canvas.text({x, row.y + row.h / 2}, style.letter, letter);
+    strip.canvas.text({x + letter_width, row.y + row.h / 2}, style.name, name);
+    x += letter_width + name_width;
   }
 }
 
@@ -187,7 +230,7 @@ void draw_overview(const Strip& strip, Rect bar, TokenLine visible) {
   for (const TokenSpan& span : data.run->spans) {
     const float x = x_of(span.begin), w = std::max(3 * s, x_of(span.end) - x);
     const float top = span.kind == SpanKind::question ? bar.h / 2 : 0, height = span.kind == SpanKind::needle ? bar.h : bar.h / 2;
-    strip.canvas.fill_rect({std::min(x, bar.right() - w), bar.y + top, w, height}, mark_color(span.kind, theme));
+    strip.canvas.fill_rect({std::min(x, bar.right() - w), bar.y + top, w, height}, span_style(span.kind, theme).color);
   }
   strip.canvas.stroke_rect({x_of(visible.begin), bar.y, std::max(4 * s, x_of(visible.end) - x_of(visible.begin)), bar.h}, theme.faint, s);
   const float cursor = x_of(data.token) + per_token / 2;
@@ -214,10 +257,8 @@ class TokenStrip : public View {
   Table table() const override {
     Table table{{"token", "text", "id", "mark", "partition"}, {}};
     for (std::int64_t t = 0; t < data_.tokens(); ++t) {
-      const std::optional<SpanKind> mark = mark_of(*data_.run, t);
-      const std::string_view name = mark ? mark_name(*mark) : t >= data_.run->prompt_length ? "generated" : "";
       table.rows.push_back({std::to_string(t), visible_token(*data_.run, t),
-                            std::to_string(data_.run->tokens[static_cast<std::size_t>(t)].id), std::string(name),
+                            std::to_string(data_.run->tokens[static_cast<std::size_t>(t)].id), mark_words(mark_of(*data_.run, t)),
                             t <= data_.routed ? partitions_text(data_, t) : ""});
     }
     return table;
@@ -230,11 +271,10 @@ class TokenStrip : public View {
 
   std::string tooltip(std::int64_t hit_id) const override {
     if (hit_id < 0 || hit_id >= data_.tokens()) return {};
-    const std::optional<SpanKind> mark = mark_of(*data_.run, hit_id);
+    const std::string mark = mark_words(mark_of(*data_.run, hit_id));
     std::string text = fmt::format("token {}: {}, id {}", hit_id, visible_token(*data_.run, hit_id),
                                    data_.run->tokens[static_cast<std::size_t>(hit_id)].id);
-    if (mark) text += fmt::format(", {}", mark_name(*mark));
-    if (hit_id >= data_.run->prompt_length) text += ", generated by the model";
+    if (!mark.empty()) text += fmt::format(", {}", mark);
     const std::string partitions = hit_id <= data_.routed ? partitions_text(data_, hit_id) : "";
     if (!partitions.empty()) text += fmt::format("\nlayer {}: written to partition {}", data_.layer, partitions);
     return text;
@@ -248,11 +288,12 @@ class TokenStrip : public View {
 
 }  // namespace
 
-std::optional<SpanKind> mark_of(const RunInfo& run, std::int64_t token) {
+Mark mark_of(const RunInfo& run, std::int64_t token) {
+  Mark mark{.generated = token >= run.prompt_length};
   for (const TokenSpan& span : run.spans) {
-    if (token >= span.begin && token < span.end) return span.kind;
+    if (!mark.span && token >= span.begin && token < span.end) mark.span = span.kind;
   }
-  return std::nullopt;
+  return mark;
 }
 
 std::string partitions_text(const TokenStripData& data, std::int64_t token) {
@@ -299,8 +340,8 @@ void draw(const TokenStripData& data, Canvas& canvas, Rect area, const Frame& fr
     draw_message(canvas, area, frame, "Nothing to read yet", "Open a checkpoint and give it a prompt.");
     return;
   }
-  const Strip strip(data, canvas, frame);
   const Rect inner = inset(area, 6 * frame.scale);
+  const Strip strip(data, canvas, frame, inner.w);
   const float position_height = 22 * frame.scale;
   const auto count = std::max<std::int64_t>(1, static_cast<std::int64_t>((inner.h - position_height) / strip.line_height));
   const std::vector<TokenLine> lines =
@@ -311,6 +352,8 @@ void draw(const TokenStripData& data, Canvas& canvas, Rect area, const Frame& fr
     draw_line(strip, {inner.x, y, inner.w, strip.line_height}, line);
     y += strip.line_height;
   }
+  const Rect legend{inner.x, inner.bottom() - position_height - 18 * strip.s, inner.w, 18 * strip.s};
+  if (legend.y >= y) draw_legend(strip, legend);
   draw_position(strip, {inner.x, inner.bottom() - position_height, inner.w, position_height}, {lines.front().begin, lines.back().end});
   canvas.pop_clip();
 }

@@ -29,8 +29,15 @@ struct TokenLine {
 TokenStripData build_token_strip(const Snapshot& snapshot, const Cursor& cursor);
 void draw(const TokenStripData& data, Canvas& canvas, Rect area, const Frame& frame);
 
-/// What the maker of the prompt marked `token` as.
-std::optional<SpanKind> mark_of(const RunInfo& run, std::int64_t token);
+/// What is special about a token: the prompt's maker marked it, the model wrote it, or both.
+struct Mark {
+  std::optional<SpanKind> span = {};
+  bool generated = false;
+
+  bool any() const { return span || generated; }
+  bool operator==(const Mark&) const = default;
+};
+Mark mark_of(const RunInfo& run, std::int64_t token);
 
 /// The partitions `token` was routed to: "2", "1 3"; empty where there is no routing yet.
 std::string partitions_text(const TokenStripData& data, std::int64_t token);

@@ -12,6 +12,9 @@
 
 #include "views/colormaps.h"
 
+// The resources of a static library are there only if somebody asks for them; the macro wants the global namespace.
+static void init_resources() { Q_INIT_RESOURCE(assets); }
+
 namespace statescope {
 namespace {
 
@@ -26,6 +29,7 @@ QPen flat_pen(Color color, float width) { return QPen(to_qt(color), width, Qt::S
 
 /// Families of the shipped fonts: label, value.
 std::array<QString, 2> load_families() {
+  init_resources();
   const auto load = [](const char* file, QFontDatabase::SystemFont fallback) {
     const int id = QFontDatabase::addApplicationFont(file);
     return id < 0 ? QFontDatabase::systemFont(fallback).family() : QFontDatabase::applicationFontFamilies(id).constFirst();
