@@ -19,6 +19,7 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace statescope::HWY_NAMESPACE {
+namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 using Floats = hn::ScalableTag<float>;
@@ -121,6 +122,7 @@ void softmax_row(float* y, const float* x, std::size_t n, float temperature) {
   for (std::size_t i = 0; i < n; ++i) y[i] *= inverse;
 }
 
+}  // namespace
 }  // namespace statescope::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -157,6 +159,18 @@ void for_groups(const char* operation, Tensor y, ConstTensor x, std::int64_t n, 
     float* y_row = y.f32(t);
     const float* x_row = x.f32(t);
     for (std::int64_t begin = 0; begin < x.row_size(); begin += n) fn(y_row + begin, x_row + begin);
+  });
+}
+
+/// fn(y, x, n, g[t, h]) for the n numbers of every head, as many heads as g has columns.
+template <class Fn>
+void for_heads(const char* operation, Tensor y, ConstTensor x, ConstTensor g, const Fn& fn) {
+  require_same_rows(operation, y, x);
+  const std::int64_t heads = g.row_size();
+  if (g.rows() != x.rows() || heads == 0 || x.row_size() % heads != 0) fail(operation, x, g);
+  const std::int64_t n = x.row_size() / heads;
+  for_rows(y, [&](std::int64_t t) {
+    for (std::int64_t h = 0; h < heads; ++h) fn(y.f32(t) + h * n, x.f32(t) + h * n, n, g.f32(t)[h]);
   });
 }
 
@@ -268,27 +282,16 @@ void add(Tensor y, ConstTensor a, ConstTensor b, float factor) {
 }
 
 void scale_heads(Tensor y, ConstTensor x, ConstTensor g, float scale) {
-  require_same_rows("scale_heads", y, x);
-  const std::int64_t heads = g.row_size();
-  if (g.rows() != x.rows() || heads == 0 || x.row_size() % heads != 0) fail("scale_heads", x, g);
-  const std::int64_t n = x.row_size() / heads;
-  for_rows(y, [&](std::int64_t t) {
-    for (std::int64_t h = 0; h < heads; ++h) {
-      float* out = y.f32(t) + h * n;
-      const float* in = x.f32(t) + h * n;
-      const float factor = scale * g.f32(t)[h];
-      for (std::int64_t i = 0; i < n; ++i) out[i] = factor * in[i];
-    }
+  for_heads("scale_heads", y, x, g, [=](float* out, const float* in, std::int64_t n, float g_th) {
+    const float factor = scale * g_th;
+    for (std::int64_t i = 0; i < n; ++i) out[i] = factor * in[i];
   });
 }
 
 void divide_heads(Tensor y, ConstTensor x, ConstTensor d, float eps) {
-  require_same_rows("divide_heads", y, x);
-  const std::int64_t heads = d.row_size();
-  if (d.rows() != x.rows() || heads == 0 || x.row_size() % heads != 0) fail("divide_heads", x, d);
-  const std::int64_t n = x.row_size() / heads;
-  for_rows(y, [&](std::int64_t t) {
-    for (std::int64_t i = 0; i < heads * n; ++i) y.f32(t)[i] = x.f32(t)[i] / (d.f32(t)[i / n] + eps);
+  for_heads("divide_heads", y, x, d, [=](float* out, const float* in, std::int64_t n, float d_th) {
+    const float divisor = d_th + eps;
+    for (std::int64_t i = 0; i < n; ++i) out[i] = in[i] / divisor;
   });
 }
 

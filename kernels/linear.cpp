@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <memory>
 
 #include "kernels/isa/gemm_isa.h"
-#include "kernels/parallel.h"
+#include "kernels/memory_parts.h"
 
 // Highway compiles the part up to HWY_ONCE for every instruction set and picks one at run time.
 #undef HWY_TARGET_INCLUDE
@@ -35,6 +34,7 @@ struct StreamedProduct {
 
 HWY_BEFORE_NAMESPACE();
 namespace statescope::HWY_NAMESPACE {
+namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 using Floats = hn::ScalableTag<float>;
@@ -192,6 +192,7 @@ std::uint64_t sum_words(const std::uint64_t* p, std::size_t n) {
   return sum;
 }
 
+}  // namespace
 }  // namespace statescope::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -207,26 +208,6 @@ HWY_EXPORT(sum_words);
 constexpr std::int64_t streamed_rows = 3;        // more rows than this go through gemm
 constexpr std::int64_t widest_block = 128;       // floats: two of the widest vectors that Highway knows
 constexpr std::int64_t piece_bytes = 256 << 10;  // of the weight: what a thread takes at a time; less is not worth a second thread
-
-/// Memory that a thread keeps from call to call.
-class Scratch {
- public:
-  float* floats(std::int64_t n) {
-    if (n > size_) {
-      data_.reset(static_cast<float*>(::operator new(static_cast<std::size_t>(n) * sizeof(float), alignment)));
-      size_ = n;
-    }
-    return data_.get();
-  }
-
- private:
-  static constexpr std::align_val_t alignment{64};
-  struct Free {
-    void operator()(float* p) const { ::operator delete(p, alignment); }
-  };
-  std::unique_ptr<float, Free> data_;
-  std::int64_t size_ = 0;
-};
 
 std::int64_t pieces_of(std::int64_t n, std::int64_t piece) { return (n + piece - 1) / piece; }
 
@@ -263,7 +244,7 @@ void linear_streamed(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bi
   static thread_local Scratch scratch;
   const std::int64_t rows = x.rows(), in = x.row_size(), out = weight.rows();
   const std::int64_t packed_stride = pieces_of(in, widest_block) * widest_block;
-  float* packed = scratch.floats(rows * packed_stride);
+  float* packed = scratch.take(rows * packed_stride);
   for (std::int64_t t = 0; t < rows; ++t) {
     HWY_DYNAMIC_DISPATCH(pack_row)(packed + t * packed_stride, x.f32(t), in, weight.dtype == DType::bf16);
   }
@@ -284,7 +265,7 @@ void linear_block(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias,
   if (weight.dtype == DType::f32) {
     block = weight.f32(begin);
   } else {
-    float* widened = scratch.floats(n * in);
+    float* widened = scratch.take(n * in);
     for (std::int64_t j = 0; j < n; ++j) widen_row(widened + j * in, weight, begin + j);
     block = widened;
     stride = in;

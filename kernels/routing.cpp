@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <stdexcept>
 #include <string>
+
+#include "kernels/parallel.h"
 
 namespace statescope {
 namespace {
 
+/// NaN counts as smallest.
 bool larger(float a, float b) { return a > b || (std::isnan(b) && !std::isnan(a)); }
 
 /// Keeps ids[0 … filled) sorted by score, largest first; equal scores stay in the order in which they come.
@@ -47,6 +51,32 @@ void list_runs(PartitionOrder& order, const std::vector<std::int32_t>& begins) {
   }
 }
 
+/// The rows of one head that are written: the `topk` largest of z, in any order.
+std::span<const std::int32_t> chosen_rows(const float* z, std::int64_t K, std::int64_t topk) {
+  static thread_local std::vector<std::int32_t> rows;
+  rows.resize(static_cast<std::size_t>(K));
+  std::iota(rows.begin(), rows.end(), 0);
+  const auto before = [z](std::int32_t a, std::int32_t b) { return larger(z[a], z[b]) || (!larger(z[b], z[a]) && a < b); };
+  if (topk < K) std::nth_element(rows.begin(), rows.begin() + topk, rows.end(), before);
+  return {rows.data(), static_cast<std::size_t>(topk)};
+}
+
+/// One head of row_sparse. `k` may be `z`.
+void write_chosen_rows(float* k, float* log_decay, const float* z, std::int64_t K, std::int64_t topk, bool skip_decay) {
+  static thread_local std::vector<float> weight, decay;
+  weight.assign(static_cast<std::size_t>(K), 0);
+  decay.assign(static_cast<std::size_t>(K), 0);
+  const float largest = *std::max_element(z, z + K);
+  float sum = 0;
+  for (std::int32_t r : chosen_rows(z, K, topk)) {
+    // k_r = exp(z_r) / Σ_{j∈R} exp(z_j)     (SSE eq. 7)
+    sum += weight[static_cast<std::size_t>(r)] = std::exp(z[r] - largest);
+    decay[static_cast<std::size_t>(r)] = log_decay[r];
+  }
+  for (std::int64_t r = 0; r < K; ++r) k[r] = weight[static_cast<std::size_t>(r)] / sum;
+  if (skip_decay) std::copy(decay.begin(), decay.end(), log_decay);
+}
+
 }  // namespace
 
 void top_k(Tensor ids, ConstTensor scores) {
@@ -76,29 +106,17 @@ void renormalise(Tensor y, ConstTensor gate, ConstTensor ids) {
 }
 
 void row_sparse(Tensor k, Tensor log_decay, ConstTensor z, std::int64_t topk, bool skip_decay) {
-  const std::int64_t H = z.shape[1], K = z.shape[2];
-  if (k.shape != z.shape || log_decay.shape != z.shape || topk < 1 || topk > K) {
-    throw std::invalid_argument("row_sparse: top " + std::to_string(topk) + " of " + z.shape.to_string());
+  if (z.shape.rank() != 3 || k.shape != z.shape || log_decay.shape != z.shape || topk < 1 || topk > z.shape[2]) {
+    throw std::invalid_argument("row_sparse: top " + std::to_string(topk) + ", k " + k.shape.to_string() + ", z " + z.shape.to_string() +
+                                ", log_decay " + log_decay.shape.to_string());
   }
-  static thread_local std::vector<std::int32_t> chosen;
-  static thread_local std::vector<float> weight;
-  chosen.resize(static_cast<std::size_t>(topk));
-  for (std::int64_t t = 0; t < z.rows(); ++t) {
-    for (std::int64_t h = 0; h < H; ++h) {
-      const float* scores = z.f32(t) + h * K;
-      for (std::int64_t r = 0; r < K; ++r) insert_largest(chosen.data(), r, topk, scores, static_cast<std::int32_t>(r));
-      // Softmax over R alone, the largest score first in `chosen`.
-      weight.assign(static_cast<std::size_t>(K), 0);
-      float sum = 0;
-      for (std::int32_t r : chosen) sum += weight[static_cast<std::size_t>(r)] = std::exp(scores[r] - scores[chosen[0]]);
-      float* decay = log_decay.f32(t) + h * K;
-      for (std::int64_t r = 0; r < K; ++r) {
-        const float w = weight[static_cast<std::size_t>(r)];
-        if (w == 0 && skip_decay && std::find(chosen.begin(), chosen.end(), r) == chosen.end()) decay[r] = 0;
-        k.f32(t)[h * K + r] = w / sum;
-      }
+  const std::int64_t K = z.shape[2];
+  const auto write = [&](std::int64_t t) {
+    for (std::int64_t h = 0; h < z.shape[1]; ++h) {
+      write_chosen_rows(k.f32(t) + h * K, log_decay.f32(t) + h * K, z.f32(t) + h * K, K, topk, skip_decay);
     }
-  }
+  };
+  parallel_for(z.rows(), write, z.shape.size() > 4096);
 }
 
 void order_by_partition(PartitionOrder& order, ConstTensor ids, std::span<const std::int32_t> cu_seqlens, std::int64_t partitions) {

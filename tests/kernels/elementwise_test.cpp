@@ -34,7 +34,7 @@ double activation(Activation act, double x) {
 }
 
 const std::vector<Activation> activations = {Activation::identity, Activation::silu, Activation::relu, Activation::sigmoid,
-                                      Activation::elu_plus_one};
+                                             Activation::elu_plus_one};
 
 /// y[i] = fn(x[i]) in double precision.
 template <class Fn>
@@ -169,7 +169,7 @@ TEST_CASE("gate multiplies by the activation of the second operand") {
   CHECK(b.part().values == y.part().values);
 }
 
-TEST_CASE("add and scale_heads") {
+TEST_CASE("add, scale_heads, divide_heads and fill") {
   Numbers a(Shape{2, 4}, {1, 2, 3, 4, 5, 6, 7, 8}), b(Shape{2, 4}, 10), g(Shape{2, 2}, {1, 2, 3, 4}), token(Shape{2, 1}, {-1, 5});
   Numbers y = poisoned(a.shape);
   add(y.view(), a.view(), b.view(), 0.5F);
@@ -178,6 +178,10 @@ TEST_CASE("add and scale_heads") {
   CHECK(y.values == std::vector<float>{10, 20, 60, 80, 150, 180, 280, 320});
   scale_heads(a.view().with_row({2, 2}), a.view().with_row({2, 2}), token.view());
   CHECK(a.values == std::vector<float>{-1, -2, -3, -4, 25, 30, 35, 40});
+  divide_heads(a.view().with_row({2, 2}), a.view().with_row({2, 2}), g.view(), 1);
+  CHECK(a.values == std::vector<float>{-0.5F, -1, -1, -4.0F / 3, 6.25F, 7.5F, 7, 8});
+  fill(a.view().columns(1, {2}), 3);
+  CHECK(a.values == std::vector<float>{-0.5F, 3, 3, -4.0F / 3, 6.25F, 3, 3, 8});
 }
 
 TEST_CASE("decays from gate logits") {

@@ -1,0 +1,19 @@
+#include "kernels/backend.h"
+
+namespace statescope {
+
+void Backend::sparse_state(const SparseState& op, std::int64_t chunk_size, Workspace& workspace) {
+  statescope::sparse_state(op, chunk_size, *this, workspace);
+}
+
+void Backend::swiglu(Tensor y, ConstTensor x, ConstTensor gate_proj, ConstTensor up_proj, ConstTensor down_proj, Workspace& workspace) {
+  const Workspace::Mark mark(workspace);
+  const Shape inner{x.rows(), gate_proj.rows()};
+  const Tensor gate_logits = workspace.tensor(inner), up = workspace.tensor(inner);
+  linear(gate_logits, x, gate_proj);
+  linear(up, x, up_proj);
+  gate(up, up, gate_logits, Activation::silu);
+  linear(y, up, down_proj);
+}
+
+}  // namespace statescope
