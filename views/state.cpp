@@ -108,6 +108,8 @@ struct Picture {
   TextStyle exact() const { return value(frame, kBodyType, frame.theme.ink); }
   std::int64_t hit_base(const SlotMatrix& slot) const { return slot.slot * data.rows * data.columns; }
   float line() const { return 1.5f * kBodyType * s; }
+  /// In a place too small for the matrix only words are drawn.
+  bool has_room() const { return main.w >= 40 * s && main.h >= 40 * s; }
 };
 
 Picture::Picture(const StateData& data_, Canvas& canvas_, Rect area, const Frame& frame_)
@@ -389,12 +391,14 @@ void draw(const StateData& data, Canvas& canvas, Rect area, const Frame& frame) 
   const Picture picture(data, canvas, area, frame);
   canvas.push_clip(area);
   draw_title(picture);
-  draw_axes(picture);
-  draw_changes(picture);
-  draw_main(picture);
-  draw_color_bar(picture);
-  draw_others(picture);
-  draw_readout(picture);
+  if (picture.has_room()) {
+    draw_axes(picture);
+    draw_changes(picture);
+    draw_main(picture);
+    draw_color_bar(picture);
+    draw_others(picture);
+  }
+  if (picture.readout.y >= picture.title.bottom()) draw_readout(picture);
   canvas.pop_clip();
 }
 

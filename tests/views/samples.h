@@ -20,10 +20,10 @@ struct SampleShape {
 };
 
 inline std::vector<TokenInfo> sample_tokens(std::int64_t count) {
-  static const char* const words[] = {"the",   " grass", " was", " wet",  " .",   " the",   " code", " of",  " anna", " is",   " 4",   " 1",
-                                      " 7",    " 7",     " .",   " the",  " old", " mill",  " was",  " by",  " the",  " river", " .",  "\n",
-                                      "what",  " is",    " the", " code", " of",  " anna",  " ?",    " 4",   " 1",    " 7",    " 7",   " .",
-                                      " rain", " fell",  " on",  " it"};
+  static const char* const words[] = {"the",  " grass", " was", " wet", " .",   " the", " code", " of",   " anna", " is",
+                                      " 4",   " 1",     " 7",   " 7",   " .",   " the", " old",  " mill", " was",  " by",
+                                      " the", " river", " .",   "\n",   "what", " is",  " the",  " code", " of",   " anna",
+                                      " ?",   " 4",     " 1",   " 7",   " 7",   " .",   " rain", " fell", " on",   " it"};
   std::vector<TokenInfo> tokens;
   for (std::int64_t t = 0; t < count; ++t) tokens.push_back({static_cast<std::int32_t>(t % 40), words[t % 40]});
   return tokens;

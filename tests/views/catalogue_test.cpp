@@ -1,0 +1,152 @@
+// What holds for every view of the catalogue.
+#include <algorithm>
+#include <set>
+
+#include "app/canvas/text_canvas.h"
+#include "tests/catch.h"
+#include "tests/views/samples.h"
+#include "views/view.h"
+
+using namespace statescope;
+
+namespace {
+
+struct Case {
+  std::string name;
+  Snapshot snapshot;
+  Cursor cursor;
+};
+
+Snapshot without_states(Snapshot snapshot, std::int64_t token) {
+  snapshot.token = token;
+  return snapshot;
+}
+
+std::vector<Case> cases() {
+  const Sample one({.tokens = 1}), three({.tokens = 3}), forty({.tokens = 40, .partitions = 8, .chosen = 2}),
+      plain({.tokens = 40, .partitions = 0});
+  const Sample many({.tokens = 4000, .partitions = 32, .chosen = 3, .heads = 1, .rows = 60, .columns = 20});
+  Snapshot nothing_read;
+  nothing_read.run = std::make_shared<RunInfo>();
+  const Cursor cell{.token = 33, .slot = 5, .row = 15, .column = 15};
+  Cursor moving = cell;
+  moving.progress = 0.3f;
+  return {{"no run", {}, {}},
+          {"no tokens", nothing_read, {}},
+          {"one token", one.at(0), {.slot = 1, .row = 0, .column = 0}},
+          {"one token, moving", one.at(0), {.progress = 0}},
+          {"three tokens", three.at(1), {.token = 1, .head = 1}},
+          {"forty tokens", forty.at(33), cell},
+          {"forty tokens, moving", forty.at(33), moving},
+          {"plain memory", plain.at(12), {.token = 12, .row = 3, .column = 4}},
+          {"softmax attention", forty.attention_at(5), {.token = 5, .layer = 1}},
+          {"4000 tokens", without_states(many.at(20), 3999), {.token = 3999, .slot = 30, .row = 59, .column = 19}},
+          {"cursor outside", forty.at(3), {.token = 99999, .layer = 7, .head = 99, .slot = 99, .row = 99, .column = 99}}};
+}
+
+bool overlap(Rect a, Rect b) {
+  constexpr float slack = 0.5f;
+  return a.x + slack < b.right() && b.x + slack < a.right() && a.y + slack < b.bottom() && b.y + slack < a.bottom();
+}
+
+bool within(Rect inner, Rect outer) {
+  constexpr float slack = 0.5f;
+  return inner.x >= outer.x - slack && inner.y >= outer.y - slack && inner.right() <= outer.right() + slack &&
+         inner.bottom() <= outer.bottom() + slack;
+}
+
+void check_texts(const TextCanvas& canvas, Rect area) {
+  const auto& texts = canvas.texts();
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    INFO("'" << texts[i].text << "' at " << texts[i].rect.x << "," << texts[i].rect.y << " " << texts[i].rect.w << "x" << texts[i].rect.h);
+    REQUIRE(within(texts[i].rect, texts[i].clip));
+    REQUIRE(within(texts[i].rect, area));
+    for (std::size_t j = 0; j < i; ++j) {
+      INFO("'" << texts[j].text << "' at " << texts[j].rect.x << "," << texts[j].rect.y << " " << texts[j].rect.w << "x"
+               << texts[j].rect.h);
+      REQUIRE_FALSE(overlap(texts[i].rect, texts[j].rect));
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("rows of the catalogue are complete and their ids differ") {
+  std::set<std::string_view> ids;
+  for (const ViewRow& row : view_catalogue()) {
+    CHECK(ids.insert(row.id).second);
+    CHECK(row.question.ends_with("?"));
+    CHECK_FALSE(row.title.empty());
+    CHECK(row.help.find("SSE eq.") != std::string_view::npos);
+    REQUIRE(row.make() != nullptr);
+  }
+}
+
+TEST_CASE("every view draws every run in both themes, at every scale and size; no text overlaps another or leaves its place") {
+  for (const Case& c : cases()) {
+    for (const ViewRow& row : view_catalogue()) {
+      const std::unique_ptr<View> view = row.make();
+      view->build(c.snapshot, c.cursor);
+      CHECK_FALSE(view->describe().empty());
+      for (const Theme& theme : {light_theme(), dark_theme()}) {
+        for (const float scale : {1.0f, 2.0f, 3.0f}) {
+          for (const Size size : {Size{1280, 720}, Size{620 * scale, 400 * scale}, Size{1280, 90 * scale}}) {
+            const Rect area{20, 30, size.w, size.h};
+            TextCanvas canvas({size.w + 40, size.h + 60});
+            view->draw(canvas, area, {theme, scale});
+            INFO(c.name << ", " << row.id << ", scale " << scale << ", " << size.w << "x" << size.h);
+            REQUIRE_FALSE(canvas.lines().empty());
+            REQUIRE(canvas.open_clips() == 0);
+            // Chips in motion pass over what stands still.
+            if (c.cursor.progress == 1) check_texts(canvas, area);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("no size makes a view fail") {
+  for (const Case& c : cases()) {
+    for (const ViewRow& row : view_catalogue()) {
+      const std::unique_ptr<View> view = row.make();
+      view->build(c.snapshot, c.cursor);
+      for (const Size size : {Size{0, 0}, Size{1, 1}, Size{40, 300}, Size{300, 40}, Size{120, 80}, Size{5000, 3000}}) {
+        TextCanvas canvas(size);
+        view->draw(canvas, {0, 0, size.w, size.h}, {light_theme(), 3});
+        REQUIRE(canvas.open_clips() == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("drawing twice draws the same") {
+  const Sample sample({.tokens = 40});
+  for (const ViewRow& row : view_catalogue()) {
+    const auto view = row.make();
+    view->build(sample.at(12), {.token = 12});
+    TextCanvas first({900, 500}), second({900, 500});
+    view->draw(first, {0, 0, 900, 500}, {light_theme(), 1});
+    view->draw(second, {0, 0, 900, 500}, {light_theme(), 1});
+    CHECK(first.lines() == second.lines());
+  }
+}
+
+TEST_CASE("every hit of every view answers, and ids that were never given do no harm") {
+  const Sample sample({.tokens = 40});
+  for (const ViewRow& row : view_catalogue()) {
+    const auto view = row.make();
+    view->build(sample.at(12), {.token = 12});
+    TextCanvas canvas({900, 500});
+    view->draw(canvas, {0, 0, 900, 500}, {light_theme(), 1});
+    for (float y = 0; y < 500; y += 7) {
+      for (float x = 0; x < 900; x += 7) {
+        if (const auto id = canvas.hits().at({x, y})) REQUIRE_FALSE(view->tooltip(*id).empty());
+      }
+    }
+    for (const std::int64_t id : {std::int64_t{-1}, std::int64_t{1} << 20, std::int64_t{1} << 50}) {
+      view->tooltip(id);
+      view->on_hit(id);
+    }
+  }
+}

@@ -1,0 +1,67 @@
+#include "views/parts.h"
+
+#include "app/canvas/text_canvas.h"
+#include "tests/catch.h"
+
+using namespace statescope;
+
+TEST_CASE("white space and unprintable bytes are visible") {
+  CHECK(visible_text(" anna") == "␣anna");
+  CHECK(visible_text("a\n\tb") == "a⏎⇥b");
+  CHECK(visible_text("müßig €") == "müßig␣€");
+  CHECK(visible_text("\x1b[") == "\\x1b[");
+  CHECK(visible_text("\xe2\x82") == "\\xe2\\x82");  // a broken € (byte tokenizers)
+  CHECK(visible_text("\x80"
+                     "a\xff") ==
+        "\\x80"
+        "a\\xff");
+  CHECK(visible_text("\xed\xa0") == "\\xed\\xa0");
+  CHECK(visible_text("").empty());
+}
+
+TEST_CASE("text is shortened to its place, by characters and not by bytes") {
+  const TextCanvas canvas({100, 100});
+  const TextStyle style{.size = 10};  // 6 units per character
+  CHECK(elided(canvas, "abcdef", style, 36) == "abcdef");
+  CHECK(elided(canvas, "abcdef", style, 35) == "abcd…");
+  CHECK(elided(canvas, "äöüäöü", style, 24) == "äöü…");
+  CHECK(elided(canvas, "aäb", style, 12) == "a…");
+  CHECK(elided(canvas, "abc", style, 6).empty());
+  CHECK(elided(canvas, "", style, 6).empty());
+}
+
+TEST_CASE("lines break at spaces") {
+  const TextCanvas canvas({100, 100});
+  const TextStyle style{.size = 10};
+  CHECK(wrapped(canvas, "one two three", style, 42) == std::vector<std::string>{"one two", "three"});
+  CHECK(wrapped(canvas, "unbreakable", style, 12) == std::vector<std::string>{"unbreakable"});
+  CHECK(wrapped(canvas, "", style, 12).empty());
+}
+
+TEST_CASE("what does not fit: the important first, then the lowest, in order") {
+  CHECK(choose_shown(5, 9, std::vector<bool>(5)) == std::vector<std::int64_t>{0, 1, 2, 3, 4});
+  CHECK(choose_shown(5, 3, {false, false, false, false, true}) == std::vector<std::int64_t>{0, 1, 4});
+  CHECK(choose_shown(5, 1, {false, false, true, true, false}) == std::vector<std::int64_t>{2});
+  CHECK(choose_shown(0, 3, {}).empty());
+}
+
+TEST_CASE("words") {
+  CHECK(layer_list({}, "no layer") == "no layer");
+  CHECK(layer_list({4}, "") == "layer 4");
+  CHECK(layer_list({0, 2, 5}, "") == "layers 0, 2 and 5");
+  CHECK(number(0.1f, 9) == "0.100000001");
+  CHECK(slot_title(0, "shared") == "shared");
+  CHECK(slot_title(3, "3") == "partition 3");
+}
+
+TEST_CASE("slots have the identity of their partition, with and without a shared one") {
+  const LayerInfo sse{.mixer = "", .memory = "", .slot_names = {"shared", "1", "2"}, .partitions = 2, .has_shared_slot = true};
+  const LayerInfo mom{.mixer = "", .memory = "", .slot_names = {"1", "2"}, .partitions = 2};
+  const LayerInfo gla{.mixer = "", .memory = "", .slot_names = {"state"}};
+  CHECK(slot_identity(sse, 0) == 0);
+  CHECK(slot_identity(sse, 2) == 2);
+  CHECK(slot_identity(mom, 0) == 1);
+  CHECK(slot_identity(gla, 0) == 0);
+  CHECK(slot_name(sse, 1) == "1");
+  CHECK(slot_name(sse, 7) == "7");
+}

@@ -1,0 +1,118 @@
+#include "views/token_strip.h"
+
+#include <algorithm>
+
+#include "app/canvas/text_canvas.h"
+#include "tests/catch.h"
+#include "tests/views/samples.h"
+
+using namespace statescope;
+
+namespace {
+
+bool drawn(const TextCanvas& canvas, std::string_view text) {
+  return std::ranges::any_of(canvas.texts(), [&](const TextCanvas::Placed& placed) { return placed.text == text; });
+}
+
+std::vector<TokenLine> lines(std::int64_t tokens, std::int64_t cursor, std::int64_t count) {
+  return lines_around(tokens, cursor, 100, count, [](std::int64_t) { return 10.0f; });  // ten tokens a line
+}
+
+}  // namespace
+
+TEST_CASE("tokens carry their marks") {
+  const Sample sample({.tokens = 40});
+  const RunInfo& run = *sample.run();
+  CHECK_FALSE(mark_of(run, 4).any());
+  CHECK(mark_of(run, 5) == Mark{.span = SpanKind::needle});
+  CHECK(mark_of(run, 13) == Mark{.span = SpanKind::needle});
+  CHECK_FALSE(mark_of(run, 14).any());
+  CHECK(mark_of(run, 30) == Mark{.span = SpanKind::question});
+  CHECK(mark_of(run, 31) == Mark{.span = SpanKind::answer, .generated = true});
+  CHECK(mark_of(run, 39) == Mark{.generated = true});
+}
+
+TEST_CASE("the lane says where a token was written, all places of it, and nothing where there is no routing") {
+  Routing routing{.partitions = 3, .gate = {0.2f, 0.5f, 0.3f, 0.6f, 0.1f, 0.3f}, .selected = {0, 1, 0, 1, 0, 1}};
+  TokenStripData data{.run = nullptr, .routing = std::make_shared<Routing>(routing)};
+  CHECK(partitions_text(data, 0) == "2");
+  CHECK(partitions_text(data, 1) == "1 3");
+  CHECK(partitions_text(data, 2).empty());
+  data.routing = nullptr;
+  CHECK(partitions_text(data, 0).empty());
+}
+
+TEST_CASE("lines break at the width and the cursor's line stands in the middle") {
+  CHECK(lines(25, 0, 3) == std::vector<TokenLine>{{0, 10}, {10, 20}, {20, 25}});
+  CHECK(lines(200, 99, 3) == std::vector<TokenLine>{{80, 90}, {90, 100}, {100, 110}});
+  CHECK(lines(200, 0, 3) == std::vector<TokenLine>{{0, 10}, {10, 20}, {20, 30}});
+  CHECK(lines(200, 199, 3) == std::vector<TokenLine>{{170, 180}, {180, 190}, {190, 200}});
+  CHECK(lines(1, 0, 1) == std::vector<TokenLine>{{0, 1}});
+}
+
+TEST_CASE("a line begins before every 256th token, wherever the cursor stands") {
+  CHECK(lines(4000, 256, 2) == std::vector<TokenLine>{{250, 256}, {256, 266}});
+  CHECK(lines(4000, 255, 2) == std::vector<TokenLine>{{240, 250}, {250, 256}});
+  for (const std::int64_t cursor : {1000, 1023, 1024, 1030}) {
+    const std::vector<TokenLine> around = lines(4000, cursor, 80);
+    REQUIRE(around.size() == 80);
+    REQUIRE(std::ranges::any_of(around, [&](TokenLine line) { return line == TokenLine{1024, 1034}; }));
+    REQUIRE(std::ranges::any_of(around, [&](TokenLine line) { return cursor >= line.begin && cursor < line.end; }));
+    for (std::size_t i = 1; i < around.size(); ++i) REQUIRE(around[i].begin == around[i - 1].end);
+  }
+}
+
+TEST_CASE("a token wider than the line has a line of its own") {
+  const auto width = [](std::int64_t t) { return t == 1 ? 500.0f : 40.0f; };
+  CHECK(lines_around(4, 0, 100, 9, width) == std::vector<TokenLine>{{0, 1}, {1, 2}, {2, 4}});
+}
+
+TEST_CASE("32 768 tokens: only the neighbourhood is measured and drawn") {
+  std::int64_t measured = 0;
+  lines_around(32768, 20000, 1000, 5, [&](std::int64_t) { return ++measured, 40.0f; });
+  CHECK(measured <= 3 * 256);
+
+  const Sample sample({.tokens = 32768, .heads = 1, .rows = 1, .columns = 1});
+  const Snapshot snapshot{.run = sample.run(), .state = {}, .before = {}, .routing = nullptr, .predictions = {}};
+  TextCanvas canvas({1280, 200});
+  draw(build_token_strip(snapshot, {.token = 20000}), canvas, {0, 0, 1280, 200}, {light_theme(), 1});
+  CHECK(canvas.lines().size() < 2000);
+  CHECK(drawn(canvas, "20000/32768"));
+}
+
+TEST_CASE("pointing at a token or at its place in the overview is the same") {
+  const Sample sample({.tokens = 40});
+  const auto view = make_token_strip();
+  view->build(sample.at(12), {.token = 12});
+  TextCanvas canvas({1280, 200});
+  view->draw(canvas, {0, 0, 1280, 200}, {light_theme(), 1});
+  const auto anna = std::ranges::find_if(canvas.texts(), [](const auto& placed) { return placed.text == "anna"; });
+  REQUIRE(anna != canvas.texts().end());
+  const std::optional<std::int64_t> hit = canvas.hits().at({anna->rect.x + 3, anna->rect.y + 3});
+  REQUIRE(hit == 8);
+  CHECK(view->on_hit(*hit).token == 8);
+  CHECK(view->tooltip(*hit).starts_with("token 8: ␣anna, id 8, needle\nlayer 0: written to partition "));
+  CHECK(view->tooltip(38) == "token 38: ␣on, id 38, generated");  // not read yet: no partition
+  CHECK(view->tooltip(40).empty());
+  const std::optional<std::int64_t> end = canvas.hits().at({1190, 200 - 6 - 11});  // the right end of the overview
+  REQUIRE(end);
+  CHECK(*end >= 38);
+  CHECK(view->describe() == "Token 12 of 40: ␣7.");
+}
+
+TEST_CASE("while a token moves, its routing is not shown yet") {
+  const Sample sample({.tokens = 40});
+  const Table at_rest = [&] {
+    auto v = make_token_strip();
+    v->build(sample.at(12), {.token = 12});
+    return v->table();
+  }();
+  const Table moving = [&] {
+    auto v = make_token_strip();
+    v->build(sample.at(12), {.token = 12, .progress = 0.5f});
+    return v->table();
+  }();
+  CHECK_FALSE(at_rest.rows[12][4].empty());
+  CHECK(moving.rows[12][4].empty());
+  CHECK(moving.rows[11] == at_rest.rows[11]);
+}
