@@ -61,11 +61,13 @@ void fail_errno(const fs::path& path, std::string_view what, int error) {
 
 std::string in_quotes(std::string_view name) { return "'" + one_line(name, 100) + "'"; }
 
-MappedFile::MappedFile(const fs::path& path) {
-  const Descriptor file(path, O_RDONLY | O_NONBLOCK);  // a pipe would otherwise wait for its writer
-  if (file.fd < 0) fail_errno(path, "cannot be opened", errno);
-  const std::size_t size = size_of_regular_file(path, file.fd);
-  void* pages = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd, 0);
+MappedFile::MappedFile(const fs::path& path)
+    : MappedFile(path, Descriptor(path, O_RDONLY | O_NONBLOCK).fd) {}  // O_NONBLOCK: a pipe would wait
+
+MappedFile::MappedFile(const fs::path& path, int descriptor) {
+  if (descriptor < 0) fail_errno(path, "cannot be opened", errno);
+  const std::size_t size = size_of_regular_file(path, descriptor);
+  void* pages = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
   if (pages == MAP_FAILED) fail_errno(path, "cannot be mapped into memory", errno);
   bytes_ = {static_cast<const std::byte*>(pages), size};
 }

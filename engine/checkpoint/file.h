@@ -21,6 +21,8 @@ std::string in_quotes(std::string_view name);
 class MappedFile {
  public:
   explicit MappedFile(const std::filesystem::path& path);
+  /// Of an open file; `path` is what errors call it.
+  MappedFile(const std::filesystem::path& path, int descriptor);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "engine/checkpoint/file.h"
 
@@ -19,16 +20,27 @@ bool has_control_character(std::string_view text) {
   return std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
 }
 
+bool is_utf8(std::string_view text) {
+  try {
+    return !nlohmann::json(text).dump().empty();
+  } catch (const nlohmann::json::type_error&) {
+    return false;
+  }
+}
+
+bool is_plain(std::string_view name) {
+  return !name.empty() && name.find('/') == name.npos && !has_control_character(name) && is_utf8(name);
+}
+
 }  // namespace
 
 void check_tensor_name(const fs::path& path, std::string_view name) {
-  const bool regular = !name.empty() && name != "." && name.size() <= 1024 && name.find('/') == name.npos && !has_control_character(name);
+  const bool regular = is_plain(name) && name != "." && name.size() <= 1024;
   if (!regular) fail(path, fmt::format("tensor name {} is empty, too long or has a character that names do not have", in_quotes(name)));
 }
 
 void check_file_name(const fs::path& path, std::string_view name) {
-  const bool regular =
-      !name.empty() && name.front() != '.' && name.size() <= 255 && name.find('/') == name.npos && !has_control_character(name);
+  const bool regular = is_plain(name) && name.front() != '.' && name.size() <= 255;
   if (!regular) fail(path, fmt::format("{} is not the plain name of a file", in_quotes(name)));
 }
 
@@ -42,6 +54,11 @@ std::int64_t checked_bytes(const fs::path& path, std::string_view name, const st
       fail(path, fmt::format("tensor {} declares more elements than there can be", in_quotes(name)));
   }
   return bytes;
+}
+
+void check_range(const fs::path& path, std::string_view name, std::uint64_t offset, std::int64_t bytes, std::size_t size) {
+  if (offset > size || static_cast<std::uint64_t>(bytes) > size - offset)
+    fail(path, fmt::format("{} takes {} bytes from byte {} of {}; the file is cut off or damaged", in_quotes(name), bytes, offset, size));
 }
 
 void check_json_text(const fs::path& path, std::string_view what, std::string_view text) {

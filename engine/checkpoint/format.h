@@ -14,13 +14,15 @@ inline constexpr std::size_t max_tensors = 1'000'000;
 inline constexpr std::size_t max_rank = 8;
 inline constexpr std::size_t max_text_bytes = 64 << 20;  // config.json, a tokenizer file, a file of the provenance
 
-/// A tensor name that every format can hold: not empty, no '/', no control character.
+/// A tensor name that every format can hold: UTF-8, not empty, no '/', no control character.
 void check_tensor_name(const std::filesystem::path& path, std::string_view name);
 /// A name that stays inside the folder it is written to.
 void check_file_name(const std::filesystem::path& path, std::string_view name);
 /// The bytes that a tensor of this shape takes; refuses a rank, an extent or a product that no tensor has.
 std::int64_t checked_bytes(const std::filesystem::path& path, std::string_view name, const std::vector<std::int64_t>& shape,
                            std::size_t element);
+/// Refuses [offset, offset + bytes) that does not lie within `size` bytes.
+void check_range(const std::filesystem::path& path, std::string_view name, std::uint64_t offset, std::int64_t bytes, std::size_t size);
 /// JSON that is safe to parse and to print recursively: not empty, neither too long nor nested too deeply.
 void check_json_text(const std::filesystem::path& path, std::string_view what, std::string_view text);
 

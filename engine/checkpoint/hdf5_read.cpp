@@ -1,5 +1,7 @@
 // Reads what write_hdf5 or a few lines of h5py wrote. HDF5 is a language in which a file can point anywhere, grow without end and refer to
-// itself; what a checkpoint has no use for is refused before the library is asked to follow it.
+// itself; what a checkpoint has no use for is refused before the library is asked to follow it. Even so the library can be made to overrun
+// its memory or to loop, so it works in a process of its own and hands back a catalogue: where in the file each tensor lies (this process
+// maps it), and in shared memory what had to be decompressed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,9 +13,11 @@
 #include "engine/checkpoint/file.h"
 #include "engine/checkpoint/format.h"
 #include "engine/checkpoint/hdf5_handle.h"
+#include "engine/checkpoint/isolate.h"
 
 namespace statescope {
 namespace fs = std::filesystem;
+using nlohmann::json;
 namespace {
 
 constexpr std::uint64_t max_owned_bytes = std::uint64_t{64} << 30;  // decompressed, of the whole file
@@ -63,22 +67,22 @@ herr_t collect_link(hid_t, const char* name, const H5L_info_t* info, void* links
   return -1;
 }
 
+/// Runs in the child.
 class Reader {
  public:
-  explicit Reader(Checkpoint& checkpoint)
-      : checkpoint_(checkpoint), path_(checkpoint.path), pages_(std::make_shared<const MappedFile>(path_)), file_(open_file()) {}
+  Reader(const fs::path& path, std::span<const std::byte> pages, SharedMemory& memory)
+      : path_(path), pages_(pages), memory_(memory), file_(open_file()) {}
 
-  void read() {
+  json catalogue() {
     check_format();
-    if (!H5Aexists(file_, "config")) fail(path_, "has no attribute config; the model's config.json was expected there");
-    checkpoint_.config = string_attribute(file_, "config");
-    checkpoint_.storage.push_back(pages_);
+    if (H5Aexists(file_, "config") <= 0) fail(path_, "has no attribute config; the model's config.json was expected there");
+    json result{{"config", string_attribute(file_, "config")}, {"tensors", json::array()}};
     const Hdf5Id tensors = open_group("tensors");
     if (!tensors) fail(path_, "has no group /tensors");
-    for (const std::string& name : names_in(tensors, "tensors")) read_tensor(tensors, name);
-    checkpoint_.tokenizer = read_files("tokenizer");
-    checkpoint_.provenance = read_files("provenance");
-    sort_by_name(path_, checkpoint_.tensors);
+    for (const std::string& name : names_in(tensors, "tensors")) result["tensors"].push_back(tensor(tensors, name));
+    result["tokenizer"] = files("tokenizer");
+    result["provenance"] = files("provenance");
+    return result;
   }
 
  private:
@@ -122,7 +126,7 @@ class Reader {
 
   std::string fixed_string(hid_t attribute, hid_t type, const char* name) {
     const std::size_t size = H5Tget_size(type);
-    if (size > std::min(max_text_bytes, pages_->bytes().size())) fail(path_, fmt::format("attribute {} declares {} bytes", name, size));
+    if (size > std::min(max_text_bytes, pages_.size())) fail(path_, fmt::format("attribute {} declares {} bytes", name, size));
     std::string text(size, '\0');
     checked(H5Aread(attribute, type, text.data()), path_, fmt::format("attribute {} cannot be read", name));
     return unpadded(std::move(text), H5Tget_strpad(type));
@@ -189,13 +193,16 @@ class Reader {
     return set;
   }
 
-  void read_tensor(hid_t group, const std::string& name) {
+  json tensor(hid_t group, const std::string& name) {
     const Dataset set = open_dataset(group, name);
     const DType dtype = float_type(set);
     const std::int64_t bytes = checked_bytes(path_, name, set.shape, size_of(dtype));
-    const std::byte* data =
-        set.layout == H5D_CONTIGUOUS ? aligned(mapped(set, bytes), bytes, dtype, checkpoint_.storage) : owned(set, bytes);
-    checkpoint_.tensors.push_back({name, dtype, set.shape, data});
+    const bool in_file = set.layout == H5D_CONTIGUOUS;
+    return {{"name", name},
+            {"dtype", dtype},
+            {"shape", set.shape},
+            {"in_file", in_file},
+            {"offset", in_file ? offset_in_file(set, bytes) : offset_in_memory(set, bytes)}};
   }
 
   DType float_type(const Dataset& set) {
@@ -207,34 +214,32 @@ class Reader {
                             type_name(set.type), says_bfloat16 ? " and says that it is bfloat16" : ""));
   }
 
-  const std::byte* mapped(const Dataset& set, std::int64_t bytes) {
+  std::size_t offset_in_file(const Dataset& set, std::int64_t bytes) {
     const haddr_t offset = H5Dget_offset(set.id);
     if (offset == HADDR_UNDEF) fail_hdf5(path_, fmt::format("dataset {} was never written", in_quotes(set.name)));
-    const std::uint64_t size = pages_->bytes().size();
-    if (offset > size || static_cast<std::uint64_t>(bytes) > size - offset)
-      fail(path_, fmt::format("dataset {} lies at bytes {} to {} of a file of {}; it is cut off", in_quotes(set.name), offset,
-                              offset + static_cast<std::uint64_t>(bytes), size));
-    return pages_->bytes().data() + offset;
+    check_range(path_, set.name, offset, bytes, pages_.size());
+    return offset;
   }
 
   /// Compressed, chunked or tiny data, read once; the memory type is the file's, so nothing is converted.
-  const std::byte* owned(const Dataset& set, std::int64_t bytes) {
+  std::size_t offset_in_memory(const Dataset& set, std::int64_t bytes) {
     check_declared_size(set, static_cast<std::uint64_t>(bytes));
-    const std::shared_ptr<std::byte[]> data(new std::byte[static_cast<std::size_t>(bytes)]);
-    checked(H5Dread(set.id, set.type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data.get()), path_,
+    return memory_.append(static_cast<std::size_t>(bytes), [&](std::byte* data) { read_into(set, data); });
+  }
+
+  void read_into(const Dataset& set, void* data) {
+    checked(H5Dread(set.id, set.type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), path_,
             fmt::format("dataset {} cannot be read", in_quotes(set.name)));
-    checkpoint_.storage.push_back(data);
-    return data.get();
   }
 
   void check_declared_size(const Dataset& set, std::uint64_t bytes) {
     if (set.layout == H5D_CHUNKED) check_chunks(set, bytes);
-    const std::uint64_t stored = std::min<std::uint64_t>(H5Dget_storage_size(set.id), pages_->bytes().size());
+    const std::uint64_t stored = std::min<std::uint64_t>(H5Dget_storage_size(set.id), pages_.size());
     if (bytes / max_ratio > stored || stored == 0)
       fail(path_, fmt::format("dataset {} declares {} bytes but stores {}; it is damaged or was never written", in_quotes(set.name), bytes,
                               stored));
     owned_bytes_ += bytes;
-    if (bytes > max_owned_bytes || owned_bytes_ > max_owned_bytes || owned_bytes_ / max_ratio > pages_->bytes().size())
+    if (bytes > max_owned_bytes || owned_bytes_ > max_owned_bytes || owned_bytes_ / max_ratio > pages_.size())
       fail(path_, fmt::format("dataset {} takes the decompressed data beyond what this file can hold", in_quotes(set.name)));
   }
 
@@ -249,7 +254,7 @@ class Reader {
     for (std::size_t axis = 0; axis < extents.size(); ++axis)
       chunks *= static_cast<std::uint64_t>((set.shape[axis] - 1) / extents[axis] + 1);  // at most the number of elements
     constexpr std::uint64_t index_entry = 8;                                            // the least that the file spends on each chunk
-    if (chunk_bytes > std::max(bytes, small_chunk) || chunks > pages_->bytes().size() / index_entry)
+    if (chunk_bytes > std::max(bytes, small_chunk) || chunks > pages_.size() / index_entry)
       fail(path_, fmt::format("dataset {} declares {} chunks of {} bytes, more than this file can hold", in_quotes(set.name), chunks,
                               chunk_bytes));
   }
@@ -269,44 +274,84 @@ class Reader {
   }
 
   /// /tokenizer or /provenance: datasets of bytes, each one file.
-  std::map<std::string, std::string> read_files(const char* group_name) {
-    std::map<std::string, std::string> files;
+  json files(const char* group_name) {
+    json result = json::object();
     const Hdf5Id group = open_group(group_name);
-    if (!group) return files;
+    if (!group) return result;
     for (const std::string& name : names_in(group, group_name)) {
       check_file_name(path_, name);
       const Dataset set = open_dataset(group, name);
       if (H5Tget_class(set.type) != H5T_INTEGER || H5Tget_size(set.type) != 1 || set.shape.size() != 1)
         fail(path_,
              fmt::format("/{}/{} is {} of {} axes; a list of bytes was expected", group_name, name, type_name(set.type), set.shape.size()));
-      files[name] = file_bytes(set);
+      result[name] = file_bytes(set);
     }
-    return files;
+    return result;
   }
 
   std::string file_bytes(const Dataset& set) {
-    if (set.shape == std::vector<std::int64_t>{0}) return {};
+    if (set.shape[0] == 0) return {};
     const std::int64_t bytes = checked_bytes(path_, set.name, set.shape, 1);
     if (static_cast<std::uint64_t>(bytes) > max_text_bytes)
       fail(path_, fmt::format("{} has {} bytes; at most {} are read", in_quotes(set.name), bytes, max_text_bytes));
-    if (set.layout == H5D_CONTIGUOUS) return {reinterpret_cast<const char*>(mapped(set, bytes)), static_cast<std::size_t>(bytes)};
-    const std::string text(reinterpret_cast<const char*>(owned(set, bytes)), static_cast<std::size_t>(bytes));
-    checkpoint_.storage.pop_back();
+    if (set.layout == H5D_CONTIGUOUS)
+      offset_in_file(set, bytes);
+    else
+      check_declared_size(set, static_cast<std::uint64_t>(bytes));
+    std::string text(static_cast<std::size_t>(bytes), '\0');
+    read_into(set, text.data());
     return text;
   }
 
-  Checkpoint& checkpoint_;
   const fs::path& path_;
-  std::shared_ptr<const MappedFile> pages_;
+  std::span<const std::byte> pages_;
+  SharedMemory& memory_;
   Hdf5Id file_;
   std::uint64_t owned_bytes_ = 0;
 };
+
+/// The catalogue is no more trusted than the file.
+StoredTensor accept_tensor(Checkpoint& checkpoint, const json& entry, const MappedFile& file, const MappedFile& memory) {
+  StoredTensor tensor{entry.at("name"), entry.at("dtype").get<DType>(), entry.at("shape"), nullptr};
+  const std::span<const std::byte> pages = entry.at("in_file").get<bool>() ? file.bytes() : memory.bytes();
+  const auto offset = entry.at("offset").get<std::uint64_t>();
+  if (tensor.dtype > DType::bf16) fail(checkpoint.path, fmt::format("tensor {} is of an unknown type", in_quotes(tensor.name)));
+  check_tensor_name(checkpoint.path, tensor.name);
+  const std::int64_t bytes = checked_bytes(checkpoint.path, tensor.name, tensor.shape, size_of(tensor.dtype));
+  check_range(checkpoint.path, tensor.name, offset, bytes, pages.size());
+  tensor.data = aligned(pages.data() + offset, bytes, tensor.dtype, checkpoint.storage);
+  return tensor;
+}
+
+std::map<std::string, std::string> accept_files(const fs::path& path, const json& entries) {
+  std::map<std::string, std::string> files = entries;
+  for (const auto& [name, bytes] : files) check_file_name(path, name);
+  return files;
+}
+
+void accept(Checkpoint& checkpoint, const std::shared_ptr<const MappedFile>& file, const IsolatedResult& result) {
+  checkpoint.storage = {file, result.memory};
+  checkpoint.config = result.catalogue.at("config");
+  checkpoint.tokenizer = accept_files(checkpoint.path, result.catalogue.at("tokenizer"));
+  checkpoint.provenance = accept_files(checkpoint.path, result.catalogue.at("provenance"));
+  for (const json& entry : result.catalogue.at("tensors"))
+    checkpoint.tensors.push_back(accept_tensor(checkpoint, entry, *file, *result.memory));
+  sort_by_name(checkpoint.path, checkpoint.tensors);
+}
 
 }  // namespace
 
 void read_hdf5(Checkpoint& checkpoint) {
   const Hdf5Guard guard;
-  Reader(checkpoint).read();
+  const auto file = std::make_shared<const MappedFile>(checkpoint.path);
+  const IsolatedResult result = run_isolated(checkpoint.path, file->bytes().size(), [&](SharedMemory& memory) {
+    return Reader(checkpoint.path, file->bytes(), memory).catalogue();
+  });
+  try {
+    accept(checkpoint, file, result);
+  } catch (const json::exception&) {
+    fail(checkpoint.path, "is damaged: what was read of it makes no sense");
+  }
 }
 
 }  // namespace statescope
