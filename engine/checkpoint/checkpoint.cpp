@@ -62,4 +62,32 @@ std::shared_ptr<const Checkpoint> open_checkpoint(const fs::path& path) {
   return checkpoint;
 }
 
+namespace {
+
+/// The user knows the target, not the draft.
+std::string renamed(std::string text, const std::string& from, const std::string& to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != text.npos; at += to.size()) text.replace(at, from.size(), to);
+  return text;
+}
+
+}  // namespace
+
+void write_checkpoint(const Checkpoint& checkpoint, const fs::path& path, const WriteOptions& options) {
+  fs::path target = path.lexically_normal();
+  if (!target.has_filename()) target = target.parent_path();
+  const bool hdf5 = target.extension() == ".h5";
+  const bool folder_there = fs::is_directory(fs::symlink_status(target));
+  if (options.overwrite && fs::exists(fs::symlink_status(target)) && folder_there == hdf5)
+    fail(target, folder_there ? "is a folder; it is not replaced by a file" : "is a file; it is not replaced by a folder");
+  if (options.overwrite && folder_there && !is_checkpoint_folder(target))
+    fail(target, "holds other files than a checkpoint's; it is not replaced");
+  Draft draft(target, options.overwrite);
+  try {
+    hdf5 ? write_hdf5(checkpoint, draft.path(), options) : write_folder(checkpoint, draft.path(), options);
+  } catch (const Error& error) {
+    throw Error(renamed(error.what(), draft.path().string(), target.string()));
+  }
+  draft.publish();
+}
+
 }  // namespace statescope

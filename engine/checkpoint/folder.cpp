@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "engine/checkpoint/blocks.h"
 #include "engine/checkpoint/file.h"
 #include "engine/checkpoint/format.h"
 #include "engine/checkpoint/safetensors.h"
@@ -91,8 +92,70 @@ void read_folder(Checkpoint& checkpoint) {
   if (!contains(names, "provenance")) return;
   for (const std::string& name : names_in(checkpoint.path / "provenance")) {
     const fs::path file = checkpoint.path / "provenance" / name;
-    if (fs::is_regular_file(file)) checkpoint.provenance[name] = read_file(file, max_text_bytes);
+    if (fs::is_regular_file(file) && !name.starts_with('.')) checkpoint.provenance[name] = read_file(file, max_text_bytes);
   }
+}
+
+namespace {
+
+void write_file(const fs::path& path, std::string_view bytes) {
+  OutputFile file(path);
+  file.write(bytes);
+  file.finish();
+}
+
+/// Larger elements first, so that every tensor is aligned to its own.
+std::vector<const StoredTensor*> in_file_order(const Checkpoint& checkpoint, const WriteOptions& options) {
+  std::vector<const StoredTensor*> order;
+  for (const StoredTensor& tensor : checkpoint.tensors) order.push_back(&tensor);
+  std::ranges::stable_sort(order, std::ranges::greater{},
+                           [&](const StoredTensor* tensor) { return size_of(written_dtype(*tensor, options)); });
+  return order;
+}
+
+void write_weights(const Checkpoint& checkpoint, const fs::path& path, const WriteOptions& options) {
+  const std::vector<const StoredTensor*> order = in_file_order(checkpoint, options);
+  std::vector<DType> dtypes;
+  for (const StoredTensor* tensor : order) {
+    check_tensor_name(checkpoint.path, tensor->name);
+    dtypes.push_back(written_dtype(*tensor, options));
+  }
+  OutputFile file(path);
+  file.write(safetensors_header(order, dtypes));
+  BlockWriter blocks(checkpoint, options);
+  for (std::size_t i = 0; i < order.size(); ++i)
+    blocks.write_tensor(*order[i], dtypes[i], [&](std::int64_t, std::int64_t, std::span<const std::byte> bytes) { file.write(bytes); });
+  file.finish();
+}
+
+void create_folder(const fs::path& path) {
+  std::error_code error;
+  if (!fs::create_directory(path, error)) fail_errno(path, "cannot be written", error.value());
+}
+
+}  // namespace
+
+void write_folder(const Checkpoint& checkpoint, const fs::path& draft, const WriteOptions& options) {
+  create_folder(draft);
+  write_file(draft / "config.json", checkpoint.config);
+  write_weights(checkpoint, draft / "model.safetensors", options);
+  for (const auto& [name, bytes] : checkpoint.tokenizer) {
+    if (!is_tokenizer_file(name)) fail(checkpoint.path, fmt::format("{} is not the name of a tokenizer file", in_quotes(name)));
+    write_file(draft / name, bytes);
+  }
+  if (!checkpoint.provenance.empty()) create_folder(draft / "provenance");
+  for (const auto& [name, bytes] : checkpoint.provenance) {
+    check_file_name(checkpoint.path, name);
+    write_file(draft / "provenance" / name, bytes);
+  }
+}
+
+bool is_checkpoint_folder(const fs::path& path) {
+  const std::vector<std::string> names = names_in(path);
+  return std::ranges::all_of(names, [](const std::string& name) {
+    return name == "config.json" || name == index_name || name == "provenance" || name.ends_with(".safetensors") ||
+           is_tokenizer_file(name) || is_provenance_file(name);
+  });
 }
 
 }  // namespace statescope

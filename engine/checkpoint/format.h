@@ -41,6 +41,8 @@ const StoredTensor* find_by_name(const std::vector<StoredTensor>& tensors, std::
 /// Fill everything but `name` and `path`.
 void read_folder(Checkpoint& checkpoint);
 void read_hdf5(Checkpoint& checkpoint);
+/// Holds nothing but what a checkpoint folder holds, so that replacing it destroys nothing else.
+bool is_checkpoint_folder(const std::filesystem::path& path);
 /// Write to `draft`, which does not exist yet.
 void write_folder(const Checkpoint& checkpoint, const std::filesystem::path& draft, const WriteOptions& options);
 void write_hdf5(const Checkpoint& checkpoint, const std::filesystem::path& draft, const WriteOptions& options);

@@ -19,6 +19,14 @@ herr_t keep_first(unsigned n, const H5E_error2_t* error, void* reason) {
   return 0;
 }
 
+/// Where the library reports a failed system call, with buffer addresses and times, only the system's own words.
+std::string system_words(const std::string& reason) {
+  static constexpr std::string_view mark = "error message = '";
+  const std::size_t begin = reason.find(mark);
+  if (begin == reason.npos) return reason;
+  return reason.substr(begin + mark.size(), reason.find('\'', begin + mark.size()) - begin - mark.size());
+}
+
 Hdf5Id float_of_16_bits(std::size_t exponent_bits, std::size_t mantissa_bits, std::size_t bias) {
   Hdf5Id type(H5Tcopy(H5T_IEEE_F32LE), H5Tclose);
   H5Tset_fields(type, 15, mantissa_bits, exponent_bits, 0, mantissa_bits);
@@ -39,7 +47,7 @@ void fail_hdf5(const std::filesystem::path& path, std::string_view what) {
   std::string reason;
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_first, &reason);
   H5Eclear2(H5E_DEFAULT);
-  fail(path, reason.empty() ? std::string(what) : fmt::format("{} ({})", what, reason));
+  fail(path, reason.empty() ? std::string(what) : fmt::format("{} ({})", what, system_words(reason)));
 }
 
 Hdf5Id hdf5_float16() { return float_of_16_bits(5, 10, 15); }
