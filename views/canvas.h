@@ -34,7 +34,7 @@ enum class Align { left, center, right };
 struct TextStyle {
   Font font = Font::label;
   float size = 13;  // height of the em, logical units
-  Color color;
+  Color color = {};
   Align align = Align::left;  // where the given point lies; vertically it is the middle of the line
   bool bold = false;
 };

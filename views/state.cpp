@@ -239,24 +239,29 @@ void draw_small(const Picture& picture, const SlotMatrix& slot, Rect rect) {
 
 void draw_others(const Picture& picture) {
   const StateData& data = picture.data;
-  const Rect& area = picture.others;
+  Rect area = picture.others;
   const float s = picture.s, least = 60 * s, gap = 10 * s, words = 2 * kSmallLine * s;
   if (area.w < least || area.h < least) return;
   const auto fit = [gap](float length, float each) {
     return std::max<std::int64_t>(1, static_cast<std::int64_t>((length + gap) / (each + gap)));
   };
-  const std::int64_t count = std::min<std::int64_t>(std::ssize(data.slots), fit(area.w, least) * fit(area.h, least + words));
+  const std::int64_t all = std::ssize(data.slots);
+  if (fit(area.w, least) * fit(area.h, least + words) < all) area.h -= kSmallLine * s;  // a line says how many are hidden
+  const std::int64_t count = std::min(all, fit(area.w, least) * fit(area.h, least + words));
   const float aspect = static_cast<float>(data.columns) / static_cast<float>(data.rows);
   const std::int64_t columns = best_columns(count, area.w, area.h, aspect, words, gap), rows = (count + columns - 1) / columns;
   const float w = (area.w + gap) / static_cast<float>(columns) - gap, h = (area.h + gap) / static_cast<float>(rows) - gap;
   std::vector<bool> important;
   for (const SlotMatrix& slot : data.slots) important.push_back(slot.written || &slot == &data.matrix());
   std::int64_t place = 0;
-  for (const std::int64_t i : choose_shown(std::ssize(data.slots), count, important)) {
+  for (const std::int64_t i : choose_shown(all, count, important)) {
     const auto column = static_cast<float>(place % columns), row = static_cast<float>(place / columns);
     draw_small(picture, data.slots[static_cast<std::size_t>(i)], {area.x + column * (w + gap), area.y + row * (h + gap), w, h});
     ++place;
   }
+  if (count == all) return;
+  fitted_text(picture.canvas, {area.x, area.bottom() + kSmallLine * s / 2}, fmt::format("{} of {} shown", count, all),
+              picture.axis(Align::left), area.w);
 }
 
 void draw_readout(const Picture& picture) {

@@ -1,0 +1,241 @@
+#include "app/canvas/paper_canvas.h"
+
+#include <QBuffer>
+#include <QDir>
+#include <QPdfWriter>
+#include <QSvgGenerator>
+#include <cmath>
+#include <functional>
+
+#include "tests/app/qt_application.h"
+#include "tests/catch.h"
+#include "tests/views/samples.h"
+#include "views/colormaps.h"
+#include "views/view.h"
+
+using namespace statescope;
+
+namespace {
+
+constexpr Color kRed{200, 0, 0};
+
+QImage picture(Size size, Color ground, const std::function<void(Canvas&)>& paint, HitRegions* hits = nullptr) {
+  qt_application();
+  QImage image(static_cast<int>(size.w), static_cast<int>(size.h), QImage::Format_RGB32);
+  image.fill(QColor(ground.r, ground.g, ground.b));
+  QPainter painter(&image);
+  PaperCanvas canvas(painter, size, hits);
+  paint(canvas);
+  return image;
+}
+
+Color pixel(const QImage& image, int x, int y) {
+  const QColor color = image.pixelColor(x, y);
+  return {static_cast<std::uint8_t>(color.red()), static_cast<std::uint8_t>(color.green()), static_cast<std::uint8_t>(color.blue())};
+}
+
+/// The least rectangle around everything that is not white.
+QRect inked(const QImage& image) {
+  QRect box;
+  for (int y = 0; y < image.height(); ++y) {
+    for (int x = 0; x < image.width(); ++x) {
+      if (pixel(image, x, y) != Color{255, 255, 255}) box |= QRect(x, y, 1, 1);
+    }
+  }
+  return box;
+}
+
+/// The share of pixels that differ by more than 2 % in a channel; 1 if the sizes differ.
+double difference(const QImage& a, const QImage& b) {
+  if (a.size() != b.size()) return 1;
+  constexpr int kFuzz = 5;
+  std::int64_t different = 0;
+  for (int y = 0; y < a.height(); ++y) {
+    for (int x = 0; x < a.width(); ++x) {
+      const Color p = pixel(a, x, y), q = pixel(b, x, y);
+      different += std::abs(p.r - q.r) > kFuzz || std::abs(p.g - q.g) > kFuzz || std::abs(p.b - q.b) > kFuzz;
+    }
+  }
+  return static_cast<double>(different) / (static_cast<double>(a.width()) * a.height());
+}
+
+void check_golden(const std::string& name, const QImage& image) {
+  const QString stored = QString::fromStdString(std::string(STATESCOPE_SOURCE_DIR "/tests/golden/views/") + name + ".png");
+  if (qEnvironmentVariableIsSet("STATESCOPE_BLESS")) REQUIRE(image.save(stored));
+  const QString actual = QDir::temp().filePath(QString::fromStdString("statescope-" + name + ".png"));
+  const double share = difference(image, QImage(stored).convertToFormat(QImage::Format_RGB32));
+  INFO(name << ": " << 100 * share << " % of the pixels differ from " << stored.toStdString() << "; see " << actual.toStdString());
+  if (share > 0.001) image.save(actual);
+  CHECK(share <= 0.001);
+}
+
+QImage view_picture(std::string_view id, const Snapshot& snapshot, const Cursor& cursor, Size size, const Frame& frame) {
+  for (const ViewRow& row : view_catalogue()) {
+    if (row.id != id) continue;
+    const auto view = row.make();
+    view->build(snapshot, cursor);
+    return picture(size, frame.theme.ground, [&](Canvas& canvas) { view->draw(canvas, {0, 0, size.w, size.h}, frame); });
+  }
+  FAIL("no view " << id);
+  return {};
+}
+
+const float kCells[] = {-1, 0, 1, 0.5f, NAN, -0.5f};
+const Heatmap kHeatmap{2, 3, kCells, {ColorMap::diverging, -1, 1}};
+
+}  // namespace
+
+TEST_CASE("rectangles, clips and lines land on their pixels") {
+  const QImage image = picture({20, 20}, {255, 255, 255}, [](Canvas& canvas) {
+    canvas.push_clip({0, 0, 10, 20});
+    canvas.fill_rect({4, 4, 12, 4}, kRed);
+    canvas.push_clip({5, 0, 15, 20});
+    canvas.fill_rect({0, 12, 20, 2}, kRed);
+    canvas.pop_clip();
+    canvas.pop_clip();
+    canvas.line({0, 18.5f}, {20, 18.5f}, kRed, 1);
+  });
+  CHECK(pixel(image, 4, 4) == kRed);
+  CHECK(pixel(image, 9, 7) == kRed);
+  CHECK(pixel(image, 10, 7) == Color{255, 255, 255});
+  CHECK(pixel(image, 4, 12) == Color{255, 255, 255});
+  CHECK(pixel(image, 5, 12) == kRed);
+  CHECK(pixel(image, 19, 18) == kRed);
+}
+
+TEST_CASE("the painter gets back what it had, even with clips left open") {
+  qt_application();
+  QImage image(10, 10, QImage::Format_RGB32);
+  QPainter painter(&image);
+  painter.scale(2, 2);
+  {
+    PaperCanvas canvas(painter, {5, 5});
+    canvas.push_clip({0, 0, 1, 1});
+    canvas.push_clip({0, 0, 1, 1});
+  }
+  CHECK_FALSE(painter.hasClipping());
+  CHECK(painter.transform().m11() == 2);
+}
+
+TEST_CASE("text begins, is centred and ends where it should, and its middle is the given height") {
+  for (const Align align : {Align::left, Align::center, Align::right}) {
+    float width = 0;
+    const QImage image = picture({200, 40}, {255, 255, 255}, [&](Canvas& canvas) {
+      const TextStyle style{.font = Font::value, .size = 20, .color = {0, 0, 0}, .align = align};
+      width = canvas.text_width("HHHH", style);
+      canvas.text({100, 20}, "HHHH", style);
+    });
+    const QRect box = inked(image);
+    const double left = align == Align::left ? 100 : align == Align::center ? 100 - width / 2 : 100 - width;
+    CHECK(box.left() == Approx(left).margin(3));
+    CHECK(box.right() == Approx(left + width).margin(3));
+    CHECK(box.center().y() == Approx(20).margin(2));
+    CHECK(width == Approx(4 * 0.6 * 20).margin(1));  // DejaVu Sans Mono is 0.602 em wide
+  }
+}
+
+TEST_CASE("figures have equal widths, bold is wider, larger is wider") {
+  picture({10, 10}, {}, [](Canvas& canvas) {
+    const TextStyle value{.font = Font::value, .size = 13}, label{.size = 13}, bold{.size = 13, .bold = true}, large{.size = 26};
+    CHECK(canvas.text_width("1111", value) == canvas.text_width("8888", value));
+    CHECK(canvas.text_width("token", bold) > canvas.text_width("token", label));
+    CHECK(canvas.text_width("token", large) == Approx(2 * canvas.text_width("token", label)).margin(0.5));
+    CHECK(canvas.text_width("", label) == 0);
+  });
+}
+
+TEST_CASE("cells keep their exact colours, side by side, without smoothing") {
+  const QImage image = picture({60, 40}, {255, 255, 255}, [](Canvas& canvas) { canvas.heatmap({0, 0, 60, 40}, kHeatmap); });
+  const auto& table = color_table(ColorMap::diverging);
+  CHECK(pixel(image, 0, 0) == table[0]);
+  CHECK(pixel(image, 19, 19) == table[0]);
+  CHECK(pixel(image, 20, 10) == table[128]);
+  CHECK(pixel(image, 59, 0) == table[255]);
+  CHECK(pixel(image, 0, 39) == table[191]);
+  CHECK(pixel(image, 59, 39) == table[64]);
+}
+
+TEST_CASE("NaN is hatched grey where there is room, grey where there is none, and no number looks like it") {
+  const QImage hatched = heatmap_image(kHeatmap, 8), small = heatmap_image(kHeatmap, 1);
+  int dark = 0, light = 0;
+  for (int y = 8; y < 16; ++y) {
+    for (int x = 8; x < 16; ++x) (pixel(hatched, x, y) == Color{90, 90, 90} ? dark : light)++;
+  }
+  CHECK(dark == 16);
+  CHECK(light == 48);
+  CHECK(pixel(small, 1, 1) == Color{160, 160, 160});
+  CHECK(small.size() == QSize(3, 2));
+}
+
+TEST_CASE("hit regions are kept for a widget, as far as they are visible") {
+  HitRegions hits;
+  picture(
+      {100, 100}, {},
+      [](Canvas& canvas) {
+        canvas.push_clip({0, 0, 50, 100});
+        canvas.hit({0, 0, 100, 100}, {7, 2, 2});
+        canvas.pop_clip();
+      },
+      &hits);
+  CHECK(hits.at({10, 10}) == 7);
+  CHECK(hits.at({10, 60}) == 9);
+  CHECK_FALSE(hits.at({60, 10}));
+}
+
+TEST_CASE("a PDF has embedded fonts and lossless cells, an SVG has text as text and cells large enough not to be smoothed") {
+  qt_application();
+  const Sample sample({.tokens = 40});
+  const auto view = view_catalogue()[2].make();
+  view->build(sample.at(12), {.token = 12});
+  const auto paint = [&](QPaintDevice& device, double scale) {
+    QPainter painter(&device);
+    painter.scale(scale, scale);
+    PaperCanvas canvas(painter, {600, 400});
+    view->draw(canvas, {0, 0, 600, 400}, {light_theme(), 1});
+  };
+
+  QBuffer pdf;
+  pdf.open(QIODevice::WriteOnly);
+  QPdfWriter writer(&pdf);
+  writer.setResolution(1200);
+  paint(writer, 1200 / 96.0);
+  REQUIRE(pdf.data().startsWith("%PDF"));
+  CHECK(pdf.data().contains("/FontFile2"));
+  CHECK_FALSE(pdf.data().contains("/DCTDecode"));
+  CHECK_FALSE(pdf.data().contains("/Type3"));
+
+  QBuffer svg;
+  svg.open(QIODevice::WriteOnly);
+  QSvgGenerator generator;
+  generator.setOutputDevice(&svg);
+  generator.setSize({600, 400});
+  paint(generator, 1);
+  CHECK(svg.data().contains("DejaVu Sans"));
+  CHECK(svg.data().contains("value column"));
+  const qsizetype begin = svg.data().indexOf("base64,") + 7, end = svg.data().indexOf('"', begin);
+  REQUIRE(begin > 7);
+  const QImage cells = QImage::fromData(QByteArray::fromBase64(svg.data().mid(begin, end - begin)));
+  CHECK(cells.size() == QSize(512, 512));  // 16 × 16 cells
+}
+
+TEST_CASE("golden pictures of the views") {
+  const Sample sample({.tokens = 40}), two({.tokens = 40, .partitions = 8, .chosen = 2}), many({.tokens = 300, .partitions = 12});
+  const Frame light{light_theme(), 1}, dark{dark_theme(), 1}, large{light_theme(), 3};
+  const Cursor cursor{.token = 12, .slot = 3, .row = 3, .column = 5};
+  Cursor moving = cursor;
+  moving.progress = 0.5f;
+  const Snapshot snapshot = sample.at(12);
+  check_golden("token_strip_light", view_picture("token_strip", snapshot, cursor, {1000, 190}, light));
+  check_golden("token_strip_dark", view_picture("token_strip", snapshot, cursor, {1000, 190}, dark));
+  check_golden("token_strip_two", view_picture("token_strip", two.at(33), {.token = 33}, {700, 240}, light));
+  check_golden("token_strip_3x", view_picture("token_strip", snapshot, cursor, {1280, 260}, large));
+  check_golden("routing_light", view_picture("routing", snapshot, cursor, {620, 400}, light));
+  check_golden("routing_dark", view_picture("routing", snapshot, cursor, {620, 400}, dark));
+  check_golden("routing_moving", view_picture("routing", snapshot, moving, {620, 400}, light));
+  check_golden("routing_many", view_picture("routing", many.at(3), {.token = 299, .slot = 9}, {500, 300}, light));
+  check_golden("routing_none", view_picture("routing", sample.attention_at(12), cursor, {620, 200}, light));
+  check_golden("routing_3x", view_picture("routing", snapshot, cursor, {1280, 720}, large));
+  check_golden("state_light", view_picture("state", snapshot, cursor, {800, 460}, light));
+  check_golden("state_dark", view_picture("state", snapshot, cursor, {800, 460}, dark));
+  check_golden("state_3x", view_picture("state", snapshot, cursor, {1280, 720}, large));
+}

@@ -1,0 +1,16 @@
+// The one application object of the test program; no window system is needed (QT_QPA_PLATFORM=offscreen, set by ctest).
+#pragma once
+
+#include <QApplication>
+
+namespace statescope {
+
+inline QApplication& qt_application() {
+  static int argc = 1;
+  static char name[] = "app_tests";
+  static char* argv[] = {name, nullptr};
+  static QApplication application(argc, argv);
+  return application;
+}
+
+}  // namespace statescope
