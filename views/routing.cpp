@@ -308,7 +308,7 @@ class RoutingView : public View {
     const PartitionBox& box = data_.boxes[static_cast<std::size_t>(slot)];
     if (box.shared) return fmt::format("{}: every token is written here ({} so far)", box.name, box.load);
     std::string text =
-        fmt::format("partition {}: e = {} at token {}, softmax over {} partitions\n{} tokens so far, {:.3f} of the fair load", box.name,
+        fmt::format("partition {}: e = {} at token {}, softmax over {} partitions\ntokens so far: {}, {:.3f} of the fair load", box.name,
                     number(box.gate, 9), data_.shown, data_.boxes.back().identity, box.load, box.load_ratio);
     text += box.written ? "\nwritten now" : "\nneither decayed nor written now";
     return box.alarm.empty() ? text : fmt::format("{}\n{}", text, box.alarm);

@@ -128,7 +128,7 @@ TEST_CASE("hits lead to tokens and slots") {
   CHECK(view->on_hit(id_at("shared")).slot == 0);
   CHECK(view->on_hit(id_at("␣b")).token == 1);
   CHECK(view->tooltip(id_at("partition 1")) ==
-        "partition 1: e = 0.899999976 at token 2, softmax over 2 partitions\n1 so far, 0.667 of the fair load\nwritten now");
+        "partition 1: e = 0.899999976 at token 2, softmax over 2 partitions\ntokens so far: 1, 0.667 of the fair load\nwritten now");
   CHECK(view->tooltip(id_at("␣b")) == "token 1: ␣b\npartition 2: e = 0.600000024");
   CHECK(view->describe() == "Layer 0: token 2 is written to shared and 1.");
   CHECK(view->table().rows[2] == std::vector<std::string>{"2", "0.100000001", "no", "2", "1.333", ""});
