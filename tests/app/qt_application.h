@@ -9,8 +9,8 @@ inline QApplication& qt_application() {
   static int argc = 1;
   static char name[] = "app_tests";
   static char* argv[] = {name, nullptr};
-  static QApplication application(argc, argv);
-  return application;
+  static auto* const application = new QApplication(argc, argv);  // never destroyed: Qt's own globals go before ours
+  return *application;
 }
 
 }  // namespace statescope
