@@ -75,6 +75,8 @@ MappedFile::MappedFile(const fs::path& path, int descriptor) {
 MappedFile::~MappedFile() { ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size()); }
 
 std::string read_file(const fs::path& path, std::size_t limit) {
+  std::error_code error;
+  if (fs::is_regular_file(path, error) && fs::file_size(path, error) == 0) return {};
   const MappedFile file(path);
   if (file.bytes().size() > limit) fail(path, fmt::format("has {} bytes; at most {} are read", file.bytes().size(), limit));
   return std::string(file.text());
