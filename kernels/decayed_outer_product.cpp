@@ -132,6 +132,7 @@ void chunk_rows(const Head& head, float* S, std::int64_t n) {
     keys.begin_sub_chunk();
     for (std::int64_t i = first; i < end; ++i) {
       float* A_i = A + i * n;
+      for (const auto& rows : {log_decay, q, k}) prefetch(rows, i, n, K);
       exp_row(a, log_decay[i], K);
       multiply_rows(keys.in_sub, K, a, 1, K);
       decay_dot_rows(A_i + first, q[i], keys.x + first * K, K, a, i - first, K);
@@ -168,6 +169,7 @@ void chunk_columns(const Head& head, float* S, std::int64_t n) {
     gemm({end - first, V, first, A + first * n, n, false, values.x, V, false, o[first], o.stride, 1, 1});
     values.begin_sub_chunk();
     for (std::int64_t i = first; i < end; ++i) {
+      for (const auto& rows : {log_decay, v}) prefetch(rows, i, n, V);
       exp_row(a, log_decay[i], V);
       multiply_rows(values.in_sub, V, a, 1, V);
       multiply_rows(values.x + first * V, V, a, i - first, V);

@@ -1,6 +1,7 @@
 // What the CPU forms of the memories are made of: checked operands, the rows of one head, scratch memory, the scalar decay inside a chunk.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <new>
@@ -8,6 +9,10 @@
 
 #include "kernels/memory.h"
 #include "kernels/parallel.h"
+
+#ifdef __SSE__
+#include <xmmintrin.h>
+#endif
 
 namespace statescope {
 
@@ -67,8 +72,15 @@ auto head_rows(const BasicTensor<Byte>& x, std::int64_t first, std::int64_t h, s
   return HeadRows{x ? x.f32(first) + producer_head(h, x.shape[1], all_heads) * width : nullptr, x.stride};
 }
 
-/// Multiplications that keep one core busy for long enough to wake the others.
-constexpr std::int64_t worth_a_fork = 1 << 17;
+/// Asks for the row of a chunk of n that will be wanted after row i: a head's rows lie pages apart, where the processor does not look
+/// ahead.
+inline void prefetch(HeadRows<const float> x, std::int64_t i, std::int64_t n, std::int64_t width) {
+  constexpr std::int64_t ahead = 8, line = 64 / sizeof(float);
+  for (std::int64_t c = 0; c < width; c += line) __builtin_prefetch(x[std::min(n - 1, i + ahead)] + c);
+}
+
+/// Multiplications that keep one core busy for long enough (some 50 µs) to wake the others.
+constexpr std::int64_t worth_a_fork = 1 << 19;
 
 /// Rows whose scores are one block of a chunk (spec §9.3).
 constexpr std::int64_t sub_chunk = 16;
@@ -87,6 +99,24 @@ class Scratch {
   std::int64_t capacity_ = 0;
 };
 
+/// While it lives, results below 1e-38 are 0 on this thread. Decays leave ever smaller numbers behind, and x86 is a hundred times slower
+/// on those that are almost too small to be held.
+class FlushToZero {
+ public:
+#ifdef __SSE__
+  FlushToZero() { _mm_setcsr(before_ | _MM_FLUSH_ZERO_ON); }
+  ~FlushToZero() { _mm_setcsr(before_); }
+
+ private:
+  unsigned before_ = _mm_getcsr();
+#else
+  FlushToZero() = default;
+#endif
+ public:
+  FlushToZero(const FlushToZero&) = delete;
+  FlushToZero& operator=(const FlushToZero&) = delete;
+};
+
 /// state [K, V] ← initial, unless it is the same memory; `shape` is that of all states.
 void carry_state(float* state, const float* initial, const Shape& shape);
 
@@ -103,6 +133,7 @@ void for_each_state(const Op& op, const Work& work) {
     const float* initial = op.initial_state.f32(op.segments.slot_of(s)) + h * size;
     float* state = op.final_state.f32(op.segments.slot_of(s)) + h * size;
     if (rows == 0) return carry_state(state, initial, shape);
+    const FlushToZero flush;
     work(first, rows, h, initial, state);
   };
   parallel_for(op.segments.count() * H, visit, (op.o.rows() + op.segments.count()) * H * size >= worth_a_fork);
