@@ -50,6 +50,16 @@ void fail_hdf5(const std::filesystem::path& path, std::string_view what) {
   fail(path, reason.empty() ? std::string(what) : fmt::format("{} ({})", what, system_words(reason)));
 }
 
+void write_text_attribute(hid_t object, const char* name, std::string_view text, const std::filesystem::path& path) {
+  const Hdf5Id type(H5Tcopy(H5T_C_S1), H5Tclose), space(H5Screate(H5S_SCALAR), H5Sclose);
+  H5Tset_size(type, H5T_VARIABLE);
+  H5Tset_cset(type, H5T_CSET_UTF8);
+  const std::string copy(text);
+  const char* start = copy.c_str();
+  const Hdf5Id attribute(checked(H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT), path, "cannot be written"), H5Aclose);
+  checked(H5Awrite(attribute, type, &start), path, "cannot be written");
+}
+
 Hdf5Id hdf5_float16() { return float_of_16_bits(5, 10, 15); }
 Hdf5Id hdf5_bfloat16() { return float_of_16_bits(8, 7, 127); }
 

@@ -55,6 +55,9 @@ Status checked(Status status, const std::filesystem::path& path, std::string_vie
   return status;
 }
 
+/// A UTF-8 attribute. Throws Error naming `path`.
+void write_text_attribute(hid_t object, const char* name, std::string_view text, const std::filesystem::path& path);
+
 /// A 16-bit float type: h5py reads IEEE half as float16 and bfloat16 as float32.
 Hdf5Id hdf5_float16();
 Hdf5Id hdf5_bfloat16();

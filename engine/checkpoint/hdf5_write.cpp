@@ -43,11 +43,7 @@ class Writer {
 
   void write_string(hid_t object, const char* name, const std::string& text) {
     if (text.find('\0') != text.npos) fail(checkpoint_.path, fmt::format("{} has a zero byte and cannot be written as text", name));
-    const Hdf5Id type(H5Tcopy(H5T_C_S1), H5Tclose);
-    H5Tset_size(type, H5T_VARIABLE);
-    H5Tset_cset(type, H5T_CSET_UTF8);
-    const char* start = text.c_str();
-    write_attribute(object, name, type, type, &start);
+    write_text_attribute(object, name, text, path_);
   }
 
   void write_version() {

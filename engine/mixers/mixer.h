@@ -122,6 +122,6 @@ std::span<const MixerRow> mixer_table();
 const MixerRow& mixer_row(std::string_view name);
 
 /// What a mixer of this config needs: every tensor with its shape (the builder itself, run on weights that only take notes).
-std::vector<TensorSpec> mixer_tensors(const MixerRow& row, const Config& config, Backend& backend);
+std::vector<TensorSpec> mixer_tensors(const MixerRow& row, const Config& config);
 
 }  // namespace statescope

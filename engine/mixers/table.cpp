@@ -112,8 +112,8 @@ const ChannelRow& channel_row(std::string_view name) {
   return *row;
 }
 
-std::vector<TensorSpec> mixer_tensors(const MixerRow& row, const Config& config, Backend& backend) {
-  DescribedWeights weights(backend);
+std::vector<TensorSpec> mixer_tensors(const MixerRow& row, const Config& config) {
+  DescribedWeights weights;
   row.build({config, WeightScope(weights, ""), 0});
   return weights.specs;
 }

@@ -24,36 +24,47 @@ class LayerSink final : public ChannelSink {
 std::shared_ptr<Model> Model::load(std::shared_ptr<const Checkpoint> checkpoint, std::shared_ptr<Backend> backend) {
   const std::string name = checkpoint->path.string();
   try {
-    return std::shared_ptr<Model>(new Model(std::move(checkpoint), std::move(backend)));
+    Plan plan = plan_model(Config::parse(checkpoint->config));
+    StoredWeights weights(regular_tensors(*checkpoint, plan), *backend);
+    return std::shared_ptr<Model>(new Model(std::move(checkpoint), std::move(backend), std::move(plan), std::move(weights)));
   } catch (const Error& error) {
     throw Error(fmt::format("{}: {}", name, error.what()));
   }
 }
 
-Model::Model(std::shared_ptr<const Checkpoint> checkpoint, std::shared_ptr<Backend> backend)
-    : checkpoint_(std::move(checkpoint)), backend_(std::move(backend)), plan_(plan_model(Config::parse(checkpoint_->config))), workspace_(*backend_) {
-  StoredWeights weights(regular_tensors(*checkpoint_, plan_), *backend_);
-  embeddings_ = weights.matrix(plan_.embeddings, {plan_.vocab, plan_.hidden});
-  if (plan_.norm_weights) norm_ = weights.floats(plan_.norm, {plan_.hidden});
-  const bool shared_head = plan_.tied && !weights.has(plan_.head);
-  head_ = shared_head ? embeddings_ : weights.matrix(plan_.head, {plan_.vocab, plan_.hidden});
-  for (std::size_t i = 0; i < plan_.layers.size(); ++i) {
-    const LayerPlan& layer = plan_.layers[i];
+Stack::Stack(const Plan& plan, Weights& weights) {
+  embeddings = weights.matrix(plan.embeddings, {plan.vocab, plan.hidden});
+  if (plan.norm_weights) norm = weights.floats(plan.norm, {plan.hidden});
+  const bool shared_head = plan.tied && !weights.has(plan.head);
+  head = shared_head ? embeddings : weights.matrix(plan.head, {plan.vocab, plan.hidden});
+  for (std::size_t i = 0; i < plan.layers.size(); ++i) {
+    const LayerPlan& layer = plan.layers[i];
     Block block;
-    if (plan_.norm_weights) block.mixer_norm = weights.floats(layer.mixer_norm, {plan_.hidden});
+    if (plan.norm_weights) block.mixer_norm = weights.floats(layer.mixer_norm, {plan.hidden});
     block.mixer = mixer_row(layer.mixer).build({layer.config, WeightScope(weights, layer.mixer_prefix), static_cast<std::int64_t>(i)});
     block.layout = block.mixer->layout();
     const WeightScope ffn(weights, layer.ffn_prefix);
-    if (layer.ffn == FfnKind::swiglu) block.ffn = make_swiglu(ffn, plan_.hidden, plan_.intermediate);
+    if (layer.ffn == FfnKind::swiglu) block.ffn = make_swiglu(ffn, plan.hidden, plan.intermediate);
     if (layer.ffn == FfnKind::experts) block.ffn = make_experts(ffn, layer.config);
-    if (block.ffn && plan_.norm_weights) block.ffn_norm = weights.floats(layer.ffn_norm, {plan_.hidden});
-    blocks_.push_back(std::move(block));
+    if (block.ffn && plan.norm_weights) block.ffn_norm = weights.floats(layer.ffn_norm, {plan.hidden});
+    blocks.push_back(std::move(block));
   }
+}
+
+std::vector<TensorSpec> model_tensors(const Config& config) {
+  DescribedWeights weights;
+  Stack(plan_model(config), weights);
+  return weights.specs;
+}
+
+Model::Model(std::shared_ptr<const Checkpoint> checkpoint, std::shared_ptr<Backend> backend, Plan plan, StoredWeights weights)
+    : checkpoint_(std::move(checkpoint)), backend_(std::move(backend)), plan_(std::move(plan)), stack_(plan_, weights), workspace_(*backend_) {
   const std::vector<std::string> unused = weights.unused();
   if (!unused.empty()) {
-    plan_.notes.push_back(fmt::format("{} tensors without meaning here: {}{}", unused.size(),
-                                      fmt::join(unused.begin(), unused.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(unused.size(), 4)), ", "),
-                                      unused.size() > 4 ? ", …" : ""));
+    constexpr std::size_t named = 4;
+    const auto end = unused.begin() + static_cast<std::ptrdiff_t>(std::min(unused.size(), named));
+    plan_.notes.push_back(fmt::format("{} tensors without meaning here: {}{}", unused.size(), fmt::join(unused.begin(), end, ", "),
+                                      unused.size() > named ? ", …" : ""));
   }
   weight_memory_ = weights.take_buffers();
 }
@@ -65,8 +76,8 @@ ModelInfo Model::info() const {
   info.device = backend_->description();
   info.parameters = checkpoint_->parameters();
   info.weight_bytes = checkpoint_->bytes();
-  for (std::size_t i = 0; i < blocks_.size(); ++i) {
-    const MixerLayout& layout = blocks_[i].layout;
+  for (std::size_t i = 0; i < stack_.blocks.size(); ++i) {
+    const MixerLayout& layout = stack_.blocks[i].layout;
     LayerInfo layer;
     layer.mixer = plan_.layers[i].mixer;
     layer.memory = mixer_row(layer.mixer).memory;
@@ -84,13 +95,13 @@ ModelInfo Model::info() const {
 }
 
 std::int64_t Model::bytes_per_token() const {
-  const auto table = embeddings_.shape.size() * static_cast<std::int64_t>(size_of(embeddings_.dtype));
-  return head_.data == embeddings_.data ? checkpoint_->bytes() : checkpoint_->bytes() - table;
+  const auto table = stack_.embeddings.shape.size() * static_cast<std::int64_t>(size_of(stack_.embeddings.dtype));
+  return stack_.head.data == stack_.embeddings.data ? checkpoint_->bytes() : checkpoint_->bytes() - table;
 }
 
 ModelState Model::start() const {
   ModelState state;
-  for (const Block& block : blocks_) state.layers.push_back(make_state(block.layout, *backend_));
+  for (const Stack::Block& block : stack_.blocks) state.layers.push_back(make_state(block.layout, *backend_));
   return state;
 }
 
@@ -113,10 +124,10 @@ void Model::forward(ModelState& state, std::span<const std::int32_t> ids, const 
   if (ids.empty()) return;
   Tensor x = hidden;
   // x = embeddings[token]
-  backend_->embed(x, embeddings_, ids.data());
-  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+  backend_->embed(x, stack_.embeddings, ids.data());
+  for (std::size_t i = 0; i < stack_.blocks.size(); ++i) {
     const Workspace::Mark mark(workspace_);
-    const Block& block = blocks_[i];
+    const Stack::Block& block = stack_.blocks[i];
     const auto layer = static_cast<std::int64_t>(i);
     Context ctx(*backend_, workspace_, static_cast<std::int64_t>(ids.size()));
     ctx.position = state.position;
@@ -146,15 +157,15 @@ void Model::forward(ModelState& state, std::span<const std::int32_t> ids, const 
 void Model::logits(Tensor logits, ConstTensor hidden) {
   const Workspace::Mark mark(workspace_);
   Tensor normed = workspace_.tensor({hidden.rows(), plan_.hidden});
-  norm(normed, hidden, norm_, plan_.norm_eps);
-  backend_->linear(logits, normed, head_);
+  norm(normed, hidden, stack_.norm, plan_.norm_eps);
+  backend_->linear(logits, normed, stack_.head);
 }
 
 void Model::replay(std::int64_t layer, MixerState& state, ConstTensor residual, std::int64_t position, const ForwardOptions& options,
                    ChannelSink* channels) {
   if (residual.rows() == 0) return;
   const Workspace::Mark mark(workspace_);
-  const Block& block = blocks_[static_cast<std::size_t>(layer)];
+  const Stack::Block& block = stack_.blocks[static_cast<std::size_t>(layer)];
   Context ctx(*backend_, workspace_, residual.rows());
   ctx.position = position;
   ctx.prompt_length = options.prompt_length;

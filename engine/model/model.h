@@ -35,6 +35,23 @@ struct ForwardOptions {
   std::int64_t prompt_length = 0;  // of the sequence, see Context
 };
 
+/// A model's weights in their places.
+struct Stack {
+  struct Block {
+    std::unique_ptr<Mixer> mixer;
+    MixerLayout layout;
+    ConstTensor mixer_norm, ffn_norm;  // absent without norm weights
+    std::unique_ptr<Ffn> ffn;          // null: none
+  };
+  ConstTensor embeddings, norm, head;
+  std::vector<Block> blocks;
+
+  Stack(const Plan& plan, Weights& weights);
+};
+
+/// Every tensor that a model of this config needs, with its shape. Throws Error.
+std::vector<TensorSpec> model_tensors(const Config& config);
+
 /// Not for use by two threads at once: scratch memory is shared.
 class Model {
  public:
@@ -42,12 +59,12 @@ class Model {
   static std::shared_ptr<Model> load(std::shared_ptr<const Checkpoint> checkpoint, std::shared_ptr<Backend> backend);
 
   const Plan& plan() const { return plan_; }
-  std::int64_t layers() const { return static_cast<std::int64_t>(blocks_.size()); }
+  std::int64_t layers() const { return static_cast<std::int64_t>(stack_.blocks.size()); }
   std::int64_t hidden() const { return plan_.hidden; }
   std::int64_t vocab() const { return plan_.vocab; }
   const Checkpoint& checkpoint() const { return *checkpoint_; }
   Backend& backend() const { return *backend_; }
-  const MixerLayout& layout(std::int64_t layer) const { return blocks_[static_cast<std::size_t>(layer)].layout; }
+  const MixerLayout& layout(std::int64_t layer) const { return stack_.blocks[static_cast<std::size_t>(layer)].layout; }
   /// Remarks of loading: ignored keys and tensors, mended legacy forms.
   const std::vector<std::string>& notes() const { return plan_.notes; }
   ModelInfo info() const;
@@ -65,13 +82,7 @@ class Model {
               ChannelSink* channels = nullptr);
 
  private:
-  struct Block {
-    std::unique_ptr<Mixer> mixer;
-    MixerLayout layout;
-    ConstTensor mixer_norm, ffn_norm;
-    std::unique_ptr<Ffn> ffn;
-  };
-  Model(std::shared_ptr<const Checkpoint> checkpoint, std::shared_ptr<Backend> backend);
+  Model(std::shared_ptr<const Checkpoint> checkpoint, std::shared_ptr<Backend> backend, Plan plan, StoredWeights weights);
   void norm(Tensor y, ConstTensor x, ConstTensor weight, float eps);
   void check_ids(std::span<const std::int32_t> ids) const;
 
@@ -79,8 +90,7 @@ class Model {
   std::shared_ptr<Backend> backend_;
   Plan plan_;
   std::vector<Buffer> weight_memory_;
-  ConstTensor embeddings_, norm_, head_;
-  std::vector<Block> blocks_;
+  Stack stack_;
   Workspace workspace_;
 };
 

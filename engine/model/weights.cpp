@@ -107,19 +107,26 @@ std::vector<std::string> StoredWeights::unused() const {
   return names;
 }
 
+namespace {
+
+/// Where described tensors point to; nothing reads it.
+constexpr std::byte kNowhere{};
+
+}  // namespace
+
+ConstTensor DescribedWeights::matrix(const std::string& name, std::vector<std::int64_t> shape) {
+  specs.push_back({name, shape});
+  return {&kNowhere, DType::f32, folded(shape)};
+}
+
 std::vector<float> DescribedWeights::host(const std::string& name, std::vector<std::int64_t> shape) {
   std::vector<float> zeros(static_cast<std::size_t>(folded(shape).size()));
   specs.push_back({name, std::move(shape)});
   return zeros;
 }
 
-ConstTensor DescribedWeights::floats(const std::string& name, std::vector<std::int64_t> shape) {
-  const Shape extents = folded(shape);
-  return uploaded(backend_, buffers, host(name, std::move(shape)).data(), extents);
-}
-
 ConstTensor DescribedWeights::constant(const std::vector<float>& values) {
-  return uploaded(backend_, buffers, values.data(), {static_cast<std::int64_t>(values.size())});
+  return {&kNowhere, DType::f32, {static_cast<std::int64_t>(values.size())}};
 }
 
 }  // namespace statescope

@@ -77,21 +77,16 @@ class StoredWeights final : public Weights {
   std::vector<Buffer> buffers_;
 };
 
-/// Gives zeros of whatever shape is asked for and lists the requests: what a model of some config needs.
+/// Lists what a model asks for instead of giving it: its tensors can be described, not read.
 class DescribedWeights final : public Weights {
  public:
-  explicit DescribedWeights(Backend& backend) : backend_(backend) {}
   bool has(const std::string&) const override { return false; }
   std::int64_t extent(const std::string&, std::size_t, std::int64_t fallback) const override { return fallback; }
-  ConstTensor matrix(const std::string& name, std::vector<std::int64_t> shape) override { return floats(name, std::move(shape)); }
-  ConstTensor floats(const std::string& name, std::vector<std::int64_t> shape) override;
+  ConstTensor matrix(const std::string& name, std::vector<std::int64_t> shape) override;
+  ConstTensor floats(const std::string& name, std::vector<std::int64_t> shape) override { return matrix(name, std::move(shape)); }
   std::vector<float> host(const std::string& name, std::vector<std::int64_t> shape) override;
   ConstTensor constant(const std::vector<float>& values) override;
   std::vector<TensorSpec> specs;
-  std::vector<Buffer> buffers;
-
- private:
-  Backend& backend_;
 };
 
 /// Widens any stored float tensor to float32.

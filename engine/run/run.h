@@ -30,6 +30,7 @@ class Run {
   void read(std::span<const std::int32_t> ids, std::int64_t prompt_length, const Progress& progress = {});
 
   Model& model() const { return *model_; }
+  const std::shared_ptr<Model>& model_ptr() const { return model_; }
   const std::vector<std::int32_t>& ids() const { return ids_; }
   std::int64_t tokens() const { return static_cast<std::int64_t>(ids_.size()); }
   std::int64_t keyframe_interval() const { return options_.keyframe_interval; }

@@ -1,0 +1,74 @@
+#include "engine/model/random_checkpoint.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <random>
+
+#include "engine/model/model.h"
+
+namespace statescope {
+namespace {
+
+/// Sum of four uniforms: near enough to a normal deviate, cheap, and the same on every machine.
+class Deviates {
+ public:
+  explicit Deviates(std::uint64_t seed) : random_(seed) {}
+  float normal() {
+    const std::uint64_t bits = random_();
+    float sum = 0;
+    for (int i = 0; i < 4; ++i) sum += static_cast<float>((bits >> (16 * i)) & 0xffff) / 65536.0F;
+    return (sum - 2) * 1.7320508F;
+  }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+float scale_of(const TensorSpec& spec) {
+  if (spec.shape.size() < 2) return 0.1F;
+  if (spec.shape.size() == 3 && spec.shape[1] == 1) return 0.5F;  // convolutions
+  return 1 / std::sqrt(static_cast<float>(spec.shape.back()));
+}
+
+float centre_of(const TensorSpec& spec) {
+  if (spec.name.ends_with("norm.weight") || spec.name.ends_with("norm_f.weight") || spec.name.ends_with("swish_gate.weight")) return 1;
+  if (spec.name.ends_with("gk_proj.1.bias")) return 2;
+  return 0;
+}
+
+}  // namespace
+
+std::shared_ptr<const Checkpoint> random_checkpoint(const Config& config, std::uint64_t seed, DType dtype) {
+  auto checkpoint = std::make_shared<Checkpoint>();
+  checkpoint->name = "random-" + config.text("model_type");
+  checkpoint->path = checkpoint->name;
+  checkpoint->config = config.raw().dump();
+  Deviates deviates(seed);
+  for (const TensorSpec& spec : model_tensors(config)) {
+    StoredTensor tensor;
+    tensor.name = spec.name;
+    tensor.shape = spec.shape;
+    tensor.dtype = spec.shape.size() == 2 ? dtype : DType::f32;
+    const std::shared_ptr<std::byte[]> bytes(new std::byte[static_cast<std::size_t>(tensor.bytes())]);
+    const float scale = scale_of(spec), centre = centre_of(spec);
+    for (std::int64_t i = 0; i < tensor.size(); ++i) {
+      const float value = centre + scale * deviates.normal();
+      if (tensor.dtype == DType::f32) {
+        reinterpret_cast<float*>(bytes.get())[i] = value;
+      } else {
+        reinterpret_cast<std::uint16_t*>(bytes.get())[i] = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16);
+      }
+    }
+    tensor.data = bytes.get();
+    checkpoint->storage.push_back(bytes);
+    checkpoint->tensors.push_back(std::move(tensor));
+  }
+  std::sort(checkpoint->tensors.begin(), checkpoint->tensors.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  // A tied tensor is asked for twice under one name.
+  const auto same = [](const auto& a, const auto& b) { return a.name == b.name; };
+  checkpoint->tensors.erase(std::unique(checkpoint->tensors.begin(), checkpoint->tensors.end(), same), checkpoint->tensors.end());
+  return checkpoint;
+}
+
+}  // namespace statescope
