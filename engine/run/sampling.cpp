@@ -43,6 +43,13 @@ std::vector<Prediction> most_probable(std::span<const float> logits, std::size_t
   return predictions;
 }
 
+float probability_of(std::span<const float> logits, std::int32_t id) {
+  const double largest = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (float logit : logits) sum += std::exp(logit - largest);
+  return static_cast<float>(weight(logits, id, largest, 1) / sum);
+}
+
 std::int32_t Sampler::next(std::span<const float> logits) {
   if (options_.temperature <= 0) return most_probable_id(logits);
   const std::vector<std::int32_t> ids = ranked(logits, logits.size());

@@ -17,6 +17,9 @@ std::int32_t most_probable_id(std::span<const float> logits);
 /// The `count` most probable next tokens with their probabilities (softmax over all logits), most probable first.
 std::vector<Prediction> most_probable(std::span<const float> logits, std::size_t count, const Tokenizer& tokenizer);
 
+/// softmax(logits)[id]
+float probability_of(std::span<const float> logits, std::int32_t id);
+
 struct SamplingOptions {
   double temperature = 0;  // 0: greedy
   double top_p = 1;        // of the probability mass, the most probable tokens first; at least one token stays

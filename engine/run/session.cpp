@@ -5,17 +5,12 @@
 #include <mutex>
 #include <optional>
 #include <thread>
-#include <tuple>
 
 #include "engine/error.h"
-#include "engine/run/run.h"
-#include "engine/run/sampling.h"
-#include "engine/text/tokenizer.h"
+#include "engine/run/reading.h"
 
 namespace statescope {
 namespace {
-
-constexpr std::size_t kPredictions = 8;
 
 struct Opening {
   std::filesystem::path checkpoint;  // empty: the open model reads another prompt
@@ -27,19 +22,6 @@ struct Showing {
   std::int64_t layer, token;
   std::function<void(std::shared_ptr<const Snapshot>)> done;
 };
-
-/// Tokens that lie, wholly or in part, in a span of bytes.
-TokenSpan token_span(const TextSpan& span, const Encoding& encoding) {
-  TokenSpan tokens{span.kind, 0, 0};
-  bool found = false;
-  for (std::size_t i = 0; i < encoding.ids.size(); ++i) {
-    if (encoding.end[i] <= span.begin || encoding.begin[i] >= span.end) continue;
-    if (!found) tokens.begin = static_cast<std::int64_t>(i);
-    tokens.end = static_cast<std::int64_t>(i) + 1;
-    found = true;
-  }
-  return tokens;
-}
 
 }  // namespace
 
@@ -60,7 +42,7 @@ class Session::Worker {
 
   void open(Opening opening) {
     const std::lock_guard lock(mutex_);
-    if (opening_) answer(opening_->callbacks.failed, "replaced by a newer opening");
+    if (opening_) answer(opening_->callbacks.failed, std::string("cancelled"));
     opening_ = std::move(opening);
     cancelled_ = true;  // of the one under way
     wake_.notify_one();
@@ -90,7 +72,7 @@ class Session::Worker {
       std::optional<Showing> showing;
       {
         std::unique_lock lock(mutex_);
-        wake_.wait(lock, [&] { return stopping_ || opening_ || (showing_ && run_); });
+        wake_.wait(lock, [&] { return stopping_ || opening_ || (showing_ && reading_); });
         if (stopping_) return;
         opening.swap(opening_);
         if (opening) {
@@ -106,8 +88,8 @@ class Session::Worker {
 
   void serve(const Opening& opening) {
     try {
-      std::shared_ptr<Model> model = run_ ? run_->model_ptr() : nullptr;
-      std::shared_ptr<const Tokenizer> tokenizer = tokenizer_;
+      std::shared_ptr<Model> model = reading_ ? reading_->model() : nullptr;
+      std::shared_ptr<const Tokenizer> tokenizer = reading_ ? reading_->tokenizer() : nullptr;
       if (!opening.checkpoint.empty()) {
         answer(opening.callbacks.progress, 0.0, std::string("opening"));
         const auto checkpoint = open_checkpoint(opening.checkpoint);
@@ -115,53 +97,25 @@ class Session::Worker {
         tokenizer = make_tokenizer(*checkpoint, model->vocab());
       }
       if (!model) throw Error("no checkpoint is open");
-      read(opening, model, tokenizer);
+      // The run that is shown stays until the new one has read its prompt.
+      reading_ = std::make_unique<Reading>(model, tokenizer, opening.prompt, [&](double fraction) {
+        answer(opening.callbacks.progress, fraction, std::string("reading"));
+        return !cancelled_;
+      });
+      answer(opening.callbacks.run, reading_->info());
+      generate(opening);
     } catch (const std::exception& error) {
       answer(opening.callbacks.failed, std::string(error.what()));
     }
   }
 
-  void read(const Opening& opening, const std::shared_ptr<Model>& model, const std::shared_ptr<const Tokenizer>& tokenizer) {
-    const PromptInput& prompt = opening.prompt;
-    Encoding encoding;
-    encoding.ids = prompt.ids;
-    if (prompt.ids.empty()) encoding = tokenizer->encode(prompt.text);
-    if (encoding.ids.empty()) throw Error("the prompt is empty");
-    RunInfo info;
-    info.model = model->info();
-    info.prompt_length = static_cast<std::int64_t>(encoding.ids.size());
-    for (const TextSpan& span : prompt.spans) info.spans.push_back(token_span(span, encoding));
-
-    // The run that is shown stays until the new one has read its prompt.
-    auto run = std::make_unique<Run>(model);
-    const auto total = static_cast<double>(info.prompt_length + prompt.generate);
-    auto progress = [&](std::int64_t tokens) {
-      answer(opening.callbacks.progress, static_cast<double>(tokens) / total, std::string("reading"));
-      return !cancelled_;
-    };
-    run->read(encoding.ids, info.prompt_length, progress);
-    if (cancelled_) throw Error("cancelled");
-    for (std::int32_t id : encoding.ids) info.tokens.push_back({id, tokenizer->text_of(id)});
-    run_ = std::move(run);
-    tokenizer_ = tokenizer;
-    publish(opening, info);
-    generate(opening, info);
-  }
-
-  void publish(const Opening& opening, const RunInfo& info) {
-    info_ = std::make_shared<const RunInfo>(info);
-    answer(opening.callbacks.run, info_);
-  }
-
   /// Greedy continuation; what the cursor asks for meanwhile is answered between two tokens.
-  void generate(const Opening& opening, RunInfo& info) {
-    for (std::int64_t i = 0; i < opening.prompt.generate && !cancelled_; ++i) {
-      const std::int32_t id = most_probable_id(run_->logits(run_->tokens() - 1));
-      run_->read({&id, 1}, info.prompt_length);
-      info.tokens.push_back({id, tokenizer_->text_of(id)});
-      answer(opening.callbacks.progress, static_cast<double>(run_->tokens()) / static_cast<double>(info.prompt_length + opening.prompt.generate),
-             std::string("generating"));
-      publish(opening, info);
+  void generate(const Opening& opening) {
+    const std::int64_t count = reading_->to_generate();
+    for (std::int64_t i = 0; i < count && !cancelled_; ++i) {
+      reading_->generate_one();
+      answer(opening.callbacks.progress, static_cast<double>(i + 1) / static_cast<double>(count), std::string("generating"));
+      answer(opening.callbacks.run, reading_->info());
       std::optional<Showing> showing;
       {
         const std::lock_guard lock(mutex_);
@@ -172,16 +126,7 @@ class Session::Worker {
   }
 
   void serve(const Showing& showing) {
-    if (showing.layer < 0 || showing.layer >= run_->model().layers() || showing.token < 0 || showing.token >= run_->tokens()) return;
-    auto snapshot = std::make_shared<Snapshot>();
-    snapshot->run = info_;
-    snapshot->layer = showing.layer;
-    snapshot->token = showing.token;
-    std::tie(snapshot->before, snapshot->state) = run_->states_around(showing.layer, showing.token);
-    snapshot->routing = run_->routing(showing.layer);
-    snapshot->predictions = most_probable(run_->logits(showing.token), kPredictions, *tokenizer_);
-    snapshot->exactness = run_->is_keyframe(showing.token) ? Exactness::exact : Exactness::recomputed;
-    answer(showing.done, std::shared_ptr<const Snapshot>(snapshot));
+    if (auto snapshot = reading_->snapshot(showing.layer, showing.token)) answer(showing.done, std::move(snapshot));
   }
 
   std::function<void(std::function<void()>)> post_;
@@ -195,9 +140,7 @@ class Session::Worker {
   std::atomic<bool> cancelled_ = false;
 
   // Of the worker thread alone.
-  std::unique_ptr<Run> run_;
-  std::shared_ptr<const Tokenizer> tokenizer_;
-  std::shared_ptr<const RunInfo> info_;
+  std::unique_ptr<Reading> reading_;
 
   std::thread thread_;  // last: starts when all else stands
 };

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,8 @@ struct PromptInput {
   std::string text;
   std::vector<TextSpan> spans;
   std::vector<std::int32_t> ids;
-  std::int64_t generate = 0;  // tokens to generate (greedily) after the prompt
+  std::string expected;                  // what a right answer says; empty: unknown
+  std::optional<std::int64_t> generate;  // tokens to generate (greedily) after the prompt; unset: as many as `expected` has
 };
 
 /// All calls return at once. Answers come on the interface thread, through `post`; none comes after the destructor has begun. A request

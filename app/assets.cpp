@@ -1,0 +1,32 @@
+#include "app/assets.h"
+
+#include <cstdlib>
+#include <vector>
+
+#include "engine/error.h"
+
+namespace statescope {
+namespace fs = std::filesystem;
+
+fs::path assets_folder() {
+  std::vector<fs::path> places;
+  if (const char* named = std::getenv("STATESCOPE_ASSETS")) places.emplace_back(named);
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  if (!error) {
+    const fs::path folder = program.parent_path();
+    for (const char* near : {"assets", "../share/statescope", "../../assets"}) places.push_back(folder / near);
+  }
+  places.emplace_back(STATESCOPE_SOURCE_ASSETS);
+  for (const fs::path& place : places) {
+    if (fs::is_directory(place / "checkpoints", error)) return fs::weakly_canonical(place);
+  }
+  throw Error("the program's assets are not to be found: set STATESCOPE_ASSETS to the folder that holds checkpoints/");
+}
+
+DefaultRun default_run() {
+  const fs::path assets = assets_folder();
+  return {assets / "checkpoints/niah-sse-gla-n4k1.h5", assets / "prompts/needle.json"};
+}
+
+}  // namespace statescope

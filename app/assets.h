@@ -1,0 +1,18 @@
+// Where the files lie that come with the program.
+#pragma once
+
+#include <filesystem>
+
+namespace statescope {
+
+/// The assets folder: STATESCOPE_ASSETS if set, beside the program, where it was installed, or in the source tree. Throws Error if there is
+/// none.
+std::filesystem::path assets_folder();
+
+/// What the program opens when nothing is named.
+struct DefaultRun {
+  std::filesystem::path checkpoint, prompt;
+};
+DefaultRun default_run();
+
+}  // namespace statescope

@@ -1,0 +1,74 @@
+// What each command does, and the arguments it takes.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/run/sampling.h"
+#include "engine/run/session.h"
+
+namespace statescope {
+
+/// Of --text, --ids and --prompt at most one is set.
+struct PromptArguments {
+  std::string text, ids, file;
+};
+
+/// Reads what the arguments name; `fallback` is a prompt file for when they name nothing. Throws Error.
+PromptInput load_prompt(const PromptArguments& arguments, const std::string& fallback = "");
+
+struct RunArguments {
+  std::string checkpoint;
+  PromptArguments prompt;
+  std::optional<std::int64_t> generate;
+  SamplingOptions sampling;
+  std::string device = "cpu";
+  int threads = 0;
+  std::int64_t chunk_size = 64;
+  std::string dump;
+  std::vector<std::int64_t> states;
+  bool json = false, force = false;
+};
+int run_command(const RunArguments& arguments);
+
+struct ConvertArguments {
+  std::string from, to, dtype;
+  bool force = false;
+};
+int convert_command(const ConvertArguments& arguments);
+
+struct BenchArguments {
+  std::vector<std::string> checkpoints;
+  int threads = 0;
+  std::string device = "cpu";
+};
+int bench_command(const BenchArguments& arguments);
+
+struct WindowArguments {
+  std::string checkpoint;
+  PromptArguments prompt;
+  std::string theme = "system", screenshot, size = "1600x1000";
+  float scale = 0;
+  bool software = false, no_autoplay = false;
+  std::int64_t token = -1, layer = -1, head = -1, slot = -1;
+};
+/// The window; without a display, the same job headless (headless.cpp).
+int window_command(int argc, char** argv, const WindowArguments& arguments);
+
+/// A bar on the terminal's standard error; nothing where that is not a terminal.
+class ProgressBar {
+ public:
+  explicit ProgressBar(std::string what);
+  ~ProgressBar();
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+  void show(double fraction);
+
+ private:
+  std::string what_;
+  bool terminal_;
+  int shown_ = -1;  // percent
+};
+
+}  // namespace statescope

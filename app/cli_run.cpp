@@ -1,0 +1,178 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "app/cli_commands.h"
+#include "engine/error.h"
+#include "engine/model/model.h"
+#include "engine/run/dump.h"
+#include "engine/text/tokenizer.h"
+
+namespace statescope {
+namespace {
+
+constexpr std::int64_t kSpan = 512;  // tokens of one forward pass
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// Reads tokens with a model, straight through; a dump, if there is one, sees everything.
+class Reader {
+ public:
+  Reader(Model& model, const RunArguments& arguments, std::int64_t prompt_length)
+      : model_(model),
+        arguments_(arguments),
+        prompt_length_(prompt_length),
+        state_(model.start()),
+        logits_(static_cast<std::size_t>(model.vocab())) {
+    if (!arguments.dump.empty()) dump_.emplace(model);
+    Backend& backend = model.backend();
+    const std::int64_t rows = dump_ ? kSpan : 1;
+    hidden_memory_ = backend.allocate(static_cast<std::size_t>(kSpan * model.hidden()) * sizeof(float));
+    logits_memory_ = backend.allocate(static_cast<std::size_t>(rows * model.vocab()) * sizeof(float));
+  }
+
+  /// The logits after the last of `ids`.
+  std::span<const float> read(std::span<const std::int32_t> ids, ProgressBar* bar = nullptr) {
+    const std::size_t all = ids.size();
+    while (!ids.empty()) {
+      const auto count = static_cast<std::size_t>(std::min({static_cast<std::int64_t>(ids.size()), kSpan, to_next_snapshot()}));
+      read_span(ids.first(count), ids.size() == count);
+      ids = ids.subspan(count);
+      if (bar) bar->show(1 - static_cast<double>(ids.size()) / static_cast<double>(all));
+    }
+    return logits_;
+  }
+
+  const std::vector<std::int32_t>& ids() const { return ids_; }
+  void write_dump() const {
+    if (dump_) dump_->write(arguments_.dump, ids_, arguments_.force);
+  }
+
+ private:
+  void read_span(std::span<const std::int32_t> ids, bool last) {
+    Backend& backend = model_.backend();
+    const auto T = static_cast<std::int64_t>(ids.size());
+    Tensor hidden(hidden_memory_.get(), DType::f32, {T, model_.hidden()});
+    model_.forward(state_, ids, {.chunk_size = T == 1 ? 0 : arguments_.chunk_size, .prompt_length = prompt_length_}, hidden,
+                   dump_ ? &*dump_ : nullptr);
+    ids_.insert(ids_.end(), ids.begin(), ids.end());
+    if (dump_ || last) {
+      const std::int64_t rows = dump_ ? T : 1;
+      Tensor logits(logits_memory_.get(), DType::f32, {rows, model_.vocab()});
+      model_.logits(logits, hidden.slice(T - rows, rows));
+      if (dump_) dump_->logits(logits);
+      backend.download(Tensor(logits_.data(), DType::f32, {1, model_.vocab()}), logits.slice(rows - 1, 1));
+    }
+    const std::int64_t token = state_.position - 1;
+    if (dump_ && std::find(arguments_.states.begin(), arguments_.states.end(), token) != arguments_.states.end())
+      dump_->states(token, state_);
+  }
+
+  /// Tokens up to and including the next one whose states are to be kept.
+  std::int64_t to_next_snapshot() const {
+    std::int64_t nearest = kSpan;
+    for (std::int64_t token : arguments_.states) {
+      if (token >= state_.position) nearest = std::min(nearest, token - state_.position + 1);
+    }
+    return nearest;
+  }
+
+  Model& model_;
+  const RunArguments& arguments_;
+  std::int64_t prompt_length_;
+  ModelState state_;
+  std::optional<Dump> dump_;
+  Buffer hidden_memory_, logits_memory_;
+  std::vector<float> logits_;
+  std::vector<std::int32_t> ids_;
+};
+
+/// The answer's first words are the expected ones.
+bool answers(const std::string& text, const std::string& expected) {
+  return text == expected || text.starts_with(expected + " ") || text.starts_with(expected + "\n");
+}
+
+}  // namespace
+
+int run_command(const RunArguments& arguments) {
+  const auto opening = std::chrono::steady_clock::now();
+  const auto checkpoint = open_checkpoint(arguments.checkpoint);
+  const auto model = Model::load(checkpoint, std::shared_ptr<Backend>(make_cpu_backend(arguments.threads)));
+  const auto tokenizer = make_tokenizer(*checkpoint, model->vocab());
+  const PromptInput prompt = load_prompt(arguments.prompt);
+  const std::vector<std::int32_t> ids = prompt.ids.empty() ? tokenizer->encode(prompt.text).ids : prompt.ids;
+  if (ids.empty()) throw Error("the prompt is empty");
+  const double load_seconds = seconds_since(opening);
+  for (const std::string& note : model->notes()) fmt::print(stderr, "note: {}\n", note);
+  const auto prompt_length = static_cast<std::int64_t>(ids.size());
+  const std::int64_t expected_tokens =
+      prompt.expected.empty() ? 32 : static_cast<std::int64_t>(tokenizer->encode(prompt.expected).ids.size());
+  const std::int64_t generate = arguments.generate.value_or(expected_tokens);
+  for (std::int64_t token : arguments.states) {
+    if (token >= prompt_length + generate)
+      throw Error(fmt::format("--states names token {}, the run has {}", token, prompt_length + generate));
+  }
+
+  Reader reader(*model, arguments, prompt_length);
+  const auto reading = std::chrono::steady_clock::now();
+  std::span<const float> logits;
+  {
+    ProgressBar bar("reading");
+    logits = reader.read(ids, &bar);
+  }
+  const double read_seconds = seconds_since(reading);
+
+  const auto generating = std::chrono::steady_clock::now();
+  Sampler sampler(arguments.sampling);
+  std::vector<std::int32_t> generated;
+  nlohmann::json tokens = nlohmann::json::array();
+  ProgressBar bar("generating");
+  for (std::int64_t i = 0; i < generate; ++i) {
+    const std::int32_t id = sampler.next(logits);
+    const float probability = probability_of(logits, id);
+    tokens.push_back({{"id", id}, {"text", tokenizer->text_of(id)}, {"probability", probability}});
+    generated.push_back(id);
+    // The last token is read as well where a dump shall show what it did.
+    if (i + 1 < generate || !arguments.dump.empty()) logits = reader.read({&id, 1});
+    bar.show(static_cast<double>(i + 1) / static_cast<double>(generate));
+  }
+  const double generate_seconds = seconds_since(generating);
+  reader.write_dump();
+
+  const std::string text = tokenizer->decode(generated);
+  if (arguments.json) {
+    nlohmann::json out{{"checkpoint", checkpoint->path.string()},
+                       {"family", model->plan().family},
+                       {"device", model->backend().description()},
+                       {"prompt_tokens", prompt_length},
+                       {"generated", tokens},
+                       {"text", text},
+                       {"seconds", {{"load", load_seconds}, {"read", read_seconds}, {"generate", generate_seconds}}}};
+    if (generate == 0) {
+      out["next"] = nlohmann::json::array();
+      for (const Prediction& p : most_probable(logits, 8, *tokenizer))
+        out["next"].push_back({{"id", p.id}, {"text", p.text}, {"probability", p.probability}});
+    }
+    if (!prompt.expected.empty()) out.update({{"expected", prompt.expected}, {"correct", answers(text, prompt.expected)}});
+    if (!arguments.dump.empty()) out["dump"] = arguments.dump;
+    fmt::print("{}\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    return 0;
+  }
+  fmt::print("{}\n", text);
+  if (generate == 0) {
+    for (const Prediction& p : most_probable(logits, 8, *tokenizer)) fmt::print("{:6.2f} %  {} ({})\n", 100 * p.probability, p.text, p.id);
+  }
+  if (!prompt.expected.empty() && generate > 0)
+    fmt::print("expected: {}, {}\n", prompt.expected, answers(text, prompt.expected) ? "right" : "wrong");
+  fmt::print(stderr, "{}: read {} tokens in {:.3f} s ({:.0f}/s), generated {} in {:.3f} s ({:.0f}/s)\n", model->backend().description(),
+             prompt_length, read_seconds, static_cast<double>(prompt_length) / read_seconds, generate, generate_seconds,
+             static_cast<double>(generate) / std::max(generate_seconds, 1e-9));
+  return 0;
+}
+
+}  // namespace statescope

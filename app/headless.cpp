@@ -1,0 +1,85 @@
+#include "app/headless.h"
+
+#include <fmt/format.h>
+
+#include <QGuiApplication>
+#include <QImage>
+#include <QPainter>
+#include <filesystem>
+
+#include "app/assets.h"
+#include "app/canvas/paper_canvas.h"
+#include "engine/error.h"
+#include "engine/run/reading.h"
+#include "views/view.h"
+
+namespace statescope {
+namespace {
+
+constexpr float kTitle = 48;  // height of question and name above a view
+
+/// One view with its title, as a PNG at twice the logical size.
+void write_picture(const ViewRow& row, const Snapshot& snapshot, const Cursor& cursor, const std::filesystem::path& path) {
+  constexpr int pixels = 2;
+  const Size size{1200, row.id == "token_strip" ? 320.0F : 720.0F};
+  const Frame frame{light_theme(), 1};
+  QImage image(static_cast<int>(size.w) * pixels, static_cast<int>(size.h) * pixels, QImage::Format_RGB32);
+  QPainter painter(&image);
+  painter.setRenderHint(QPainter::Antialiasing);
+  painter.scale(pixels, pixels);
+  PaperCanvas canvas(painter, size);
+  canvas.fill_rect({0, 0, size.w, size.h}, frame.theme.ground, 0);
+  canvas.text({16, 18}, row.question, {.font = Font::label, .size = 16, .color = frame.theme.ink, .bold = true});
+  canvas.text({16, 38}, row.title, {.font = Font::label, .size = 12, .color = frame.theme.faint});
+  const std::unique_ptr<View> view = row.make();
+  view->build(snapshot, cursor);
+  view->draw(canvas, {16, kTitle, size.w - 32, size.h - kTitle - 16}, frame);
+  painter.end();
+  if (!image.save(QString::fromStdString(path.string()))) throw Error(fmt::format("{}: cannot be written", path.string()));
+}
+
+/// The first layer that routes, else the first with a state.
+std::int64_t interesting_layer(const ModelInfo& model) {
+  for (bool routed : {true, false}) {
+    for (std::size_t i = 0; i < model.layers.size(); ++i) {
+      if (routed ? model.layers[i].partitions > 0 : model.layers[i].has_state()) return static_cast<std::int64_t>(i);
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+int run_headless(int argc, char** argv, const WindowArguments& arguments) {
+  const DefaultRun shipped = default_run();
+  const PromptInput prompt = load_prompt(arguments.prompt, shipped.prompt.string());
+  const auto checkpoint = open_checkpoint(arguments.checkpoint.empty() ? shipped.checkpoint.string() : arguments.checkpoint);
+  const auto model = Model::load(checkpoint, std::shared_ptr<Backend>(make_cpu_backend()));
+  const std::shared_ptr<const Tokenizer> tokenizer = make_tokenizer(*checkpoint, model->vocab());
+  Reading reading(model, tokenizer, prompt);
+  const std::int64_t last = reading.info()->prompt_length - 1;
+  std::vector<std::int32_t> answer;
+  for (std::int64_t i = 0; i < reading.to_generate(); ++i) {
+    reading.generate_one();
+    answer.push_back(reading.info()->tokens.back().id);
+  }
+  const std::string text = tokenizer->decode(answer);
+  fmt::print("{} reads {} tokens and answers: {}\n", checkpoint->name, last + 1, text);
+  if (!prompt.expected.empty()) fmt::print("expected: {}, {}\n", prompt.expected, text == prompt.expected ? "right" : "wrong");
+
+  const QGuiApplication application(argc, argv);
+  const std::filesystem::path folder = "statescope-views";
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw Error(fmt::format("{}: {}", folder.string(), error.message()));
+  const std::int64_t layer = interesting_layer(reading.info()->model);
+  const auto snapshot = reading.snapshot(layer, last);
+  for (const ViewRow& row : view_catalogue()) {
+    const std::filesystem::path path = folder / (std::string(row.id) + ".png");
+    write_picture(row, *snapshot, {.token = last, .layer = layer}, path);
+    fmt::print("wrote {}\n", path.string());
+  }
+  return 0;
+}
+
+}  // namespace statescope

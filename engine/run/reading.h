@@ -1,0 +1,36 @@
+// A prompt being read by a model, with its text: from here come the snapshots that views see.
+#pragma once
+
+#include <memory>
+
+#include "engine/run/run.h"
+#include "engine/run/session.h"
+#include "engine/text/tokenizer.h"
+
+namespace statescope {
+
+class Reading {
+ public:
+  /// Reads the prompt (not yet what is to be generated). Throws Error; "cancelled" if `progress` returns false.
+  Reading(std::shared_ptr<Model> model, std::shared_ptr<const Tokenizer> tokenizer, const PromptInput& prompt, const Progress& progress = {});
+
+  /// How many tokens the prompt's maker wants generated.
+  std::int64_t to_generate() const { return to_generate_; }
+  /// Appends the most probable next token.
+  void generate_one();
+
+  const std::shared_ptr<Model>& model() const { return run_.model_ptr(); }
+  const std::shared_ptr<const Tokenizer>& tokenizer() const { return tokenizer_; }
+  /// Of the run as it is now.
+  std::shared_ptr<const RunInfo> info() const { return info_; }
+  /// Null if there is no such layer or token.
+  std::shared_ptr<const Snapshot> snapshot(std::int64_t layer, std::int64_t token);
+
+ private:
+  Run run_;
+  std::int64_t to_generate_ = 0;
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  std::shared_ptr<const RunInfo> info_;
+};
+
+}  // namespace statescope
