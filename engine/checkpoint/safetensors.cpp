@@ -48,7 +48,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
   }
   bool string(std::string& text) override {
     if (depth_ == 2 && in_metadata_) return true;
-    if (in_list_ || field_ != Field::dtype) malformed("a text where there should be none");
+    if (depth_ != 2 || in_list_ || field_ != Field::dtype) malformed("a text where there should be none");
     entries.back().dtype = text.substr(0, 32);
     return true;
   }

@@ -135,6 +135,8 @@ TEST_CASE("unsound headers are refused, each with its reason") {
       {std::string("\xff\xff\xff\xff\xff\xff\xff\xff", 8) + "{}", "declares a header of 18446744073709551615 bytes"},
       {safetensors("{", ""), "not JSON"},
       {safetensors("[]", ""), "a list where there should be none"},
+      {safetensors("\"w\"", ""), "a text where there should be none"},
+      {safetensors(R"({"w":"F32"})", ""), "a text where there should be none"},
       {safetensors("7", ""), "a number where there should be none"},
       {safetensors(std::string(1000000, '['), ""), "a list where there should be none"},
       {safetensors(R"({"a":)" + std::string(1000000, '{'), ""), "not JSON"},
