@@ -24,17 +24,18 @@ void write_picture(const ViewRow& row, const Snapshot& snapshot, const Cursor& c
   const Size size{1200, row.id == "token_strip" ? 320.0F : 720.0F};
   const Frame frame{light_theme(), 1};
   QImage image(static_cast<int>(size.w) * pixels, static_cast<int>(size.h) * pixels, QImage::Format_RGB32);
-  QPainter painter(&image);
-  painter.setRenderHint(QPainter::Antialiasing);
-  painter.scale(pixels, pixels);
-  PaperCanvas canvas(painter, size);
-  canvas.fill_rect({0, 0, size.w, size.h}, frame.theme.ground, 0);
-  canvas.text({16, 18}, row.question, {.font = Font::label, .size = 16, .color = frame.theme.ink, .bold = true});
-  canvas.text({16, 38}, row.title, {.font = Font::label, .size = 12, .color = frame.theme.faint});
   const std::unique_ptr<View> view = row.make();
   view->build(snapshot, cursor);
-  view->draw(canvas, {16, kTitle, size.w - 32, size.h - kTitle - 16}, frame);
-  painter.end();
+  {
+    QPainter painter(&image);
+    painter.setRenderHint(QPainter::Antialiasing);
+    painter.scale(pixels, pixels);
+    PaperCanvas canvas(painter, size);
+    canvas.fill_rect({0, 0, size.w, size.h}, frame.theme.ground, 0);
+    canvas.text({16, 18}, row.question, {.font = Font::label, .size = 16, .color = frame.theme.ink, .bold = true});
+    canvas.text({16, 38}, row.title, {.font = Font::label, .size = 12, .color = frame.theme.faint});
+    view->draw(canvas, {16, kTitle, size.w - 32, size.h - kTitle - 16}, frame);
+  }
   if (!image.save(QString::fromStdString(path.string()))) throw Error(fmt::format("{}: cannot be written", path.string()));
 }
 
