@@ -19,7 +19,7 @@ struct Rule {
 
 const std::regex kNothing("(?!)");
 const std::regex kNoQt("Q[A-Z].*|imgui.*|backends/.*");
-const std::regex kMathematicsOnly("Q[A-Z].*|imgui.*|backends/.*|nlohmann/.*|fmt/.*|hdf5.*|CLI/.*|Eigen/.*");
+const std::regex kMathematicsOnly("Q[A-Z].*|imgui.*|backends/.*|nlohmann/.*|fmt/.*|hdf5.*|CLI/.*");
 
 std::map<std::string, Rule> rules() {
   return {{"kernels", {{"kernels"}, kMathematicsOnly}},
