@@ -87,6 +87,15 @@ std::string slot_title(std::int64_t identity, std::string_view name) {
   return identity > 0 ? fmt::format("partition {}", name) : std::string(name);
 }
 
+std::string joined(const std::vector<std::string>& words, std::string_view separator) {
+  std::string text;
+  for (const std::string& word : words) {
+    if (!text.empty()) text += separator;
+    text += word;
+  }
+  return text;
+}
+
 std::vector<std::int64_t> choose_shown(std::int64_t count, std::int64_t capacity, const std::vector<bool>& important) {
   std::vector<std::int64_t> order(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < count; ++i) order[static_cast<std::size_t>(i)] = i;

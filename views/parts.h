@@ -36,6 +36,8 @@ std::string slot_name(const LayerInfo& layer, std::int64_t slot);
 /// "shared", "partition 3".
 std::string slot_title(std::int64_t identity, std::string_view name);
 
+std::string joined(const std::vector<std::string>& words, std::string_view separator);
+
 /// Of `count` things only `capacity` fit: which to show, ascending. The important ones come first, then the lowest numbers.
 std::vector<std::int64_t> choose_shown(std::int64_t count, std::int64_t capacity, const std::vector<bool>& important);
 

@@ -302,7 +302,7 @@ class StateView : public View {
     std::string text = fmt::format("State of {} after token {}: {} rows, {} columns", place_text(data_, data_.matrix()), shown_token(data_),
                                    data_.rows, data_.columns);
     if (data_.row >= 0 && data_.column >= 0) {
-      text += fmt::format("; {}", fmt::join(cell_words(data_, data_.matrix(), data_.row, data_.column), ", "));
+      text += fmt::format("; {}", joined(cell_words(data_, data_.matrix(), data_.row, data_.column), ", "));
     }
     return text + ".";
   }
@@ -317,7 +317,7 @@ class StateView : public View {
     }
     const SlotMatrix& slot = data_.slots[static_cast<std::size_t>(hit_id / cells)];
     const std::int64_t row = hit_id % cells / data_.columns, column = hit_id % data_.columns;
-    return fmt::format("{}\n{}, after token {}\n{}", fmt::join(cell_words(data_, slot, row, column), "\n"), place_text(data_, slot),
+    return fmt::format("{}\n{}, after token {}\n{}", joined(cell_words(data_, slot, row, column), "\n"), place_text(data_, slot),
                        shown_token(data_), exactness_text(data_.exactness));
   }
 

@@ -52,7 +52,7 @@ void TextCanvas::line(Point from, Point to, Color color, float width) {
 
 void TextCanvas::path(std::span<const Point> points, Color color, float width, bool filled) {
   std::string line = filled ? "polygon" : "path";
-  for (const Point p : points) line += " " + word(p);
+  for (const Point p : points) line += fmt::format(" {}", word(p));
   lines_.push_back(fmt::format("{} {} {:.3g}", line, word(color), width));
 }
 
