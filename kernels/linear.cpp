@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <numeric>
 
 #include "kernels/isa/gemm_isa.h"
 #include "kernels/memory_parts.h"
@@ -13,11 +14,13 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include <hwy/cache_control.h>
+
 #ifndef STATESCOPE_LINEAR_TYPES
 #define STATESCOPE_LINEAR_TYPES
 namespace statescope {
 
-/// Output features of y = x wᵀ + bias for one to three rows. `x` is packed: see pack_rows.
+/// y = x wᵀ + bias for few rows. `x` is packed: see pack_row.
 struct StreamedProduct {
   const void* weight;
   DType dtype;
@@ -72,6 +75,10 @@ struct BF16 {
     first = hn::BitCast(Floats(), hn::ShiftLeft<16>(pairs));
     second = hn::BitCast(Floats(), hn::And(pairs, hn::Set(words, 0xFFFF0000U)));
   }
+  static HWY_INLINE Vector widen(const Number* p) {
+    const hn::RebindToUnsigned<Floats> words;
+    return hn::BitCast(Floats(), hn::ShiftLeft<16>(hn::PromoteTo(words, hn::LoadU(hn::Rebind<std::uint16_t, Floats>(), p))));
+  }
 };
 
 /// The same for the numbers after the last whole block: padded with zeros.
@@ -82,10 +89,11 @@ HWY_INLINE void load_rest(const typename Type::Number* p, std::int64_t count, Ve
   Type::load(padded, first, second);
 }
 
-/// y[r, o … o + Outputs) for all `Rows` rows: every weight is read once, each sum kept in two parts.
+/// y[r … r + Rows, o … o + Outputs): every weight is loaded once, each sum kept in two parts.
 template <class Type, int Rows, int Outputs>
-HWY_INLINE void multiply_outputs(const StreamedProduct& op, std::int64_t o) {
+HWY_INLINE void multiply_outputs(const StreamedProduct& op, std::int64_t row, std::int64_t o) {
   const auto* weight = static_cast<const typename Type::Number*>(op.weight) + o * op.weight_stride;
+  const float* rows = op.x + row * op.x_stride;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(Floats()));
   Vector sum[Rows][Outputs][2];
   for (int r = 0; r < Rows; ++r) {
@@ -93,7 +101,7 @@ HWY_INLINE void multiply_outputs(const StreamedProduct& op, std::int64_t o) {
   }
   const auto add = [&](std::int64_t i, int j, Vector first, Vector second) HWY_ATTR {
     for (int r = 0; r < Rows; ++r) {
-      const float* x = op.x + r * op.x_stride + i;
+      const float* x = rows + r * op.x_stride + i;
       sum[r][j][0] = hn::MulAdd(first, hn::Load(Floats(), x), sum[r][j][0]);
       sum[r][j][1] = hn::MulAdd(second, hn::Load(Floats(), x + lanes), sum[r][j][1]);
     }
@@ -102,6 +110,7 @@ HWY_INLINE void multiply_outputs(const StreamedProduct& op, std::int64_t o) {
   std::int64_t i = 0;
   for (; i + 2 * lanes <= op.in; i += 2 * lanes) {
     for (int j = 0; j < Outputs; ++j) {
+      hwy::Prefetch(weight + (j + Outputs) * op.weight_stride + i);  // the outputs after these
       Type::load(weight + j * op.weight_stride + i, first, second);
       add(i, j, first, second);
     }
@@ -113,39 +122,46 @@ HWY_INLINE void multiply_outputs(const StreamedProduct& op, std::int64_t o) {
   for (int r = 0; r < Rows; ++r) {
     for (int j = 0; j < Outputs; ++j) {
       const Vector total = hn::SumOfLanes(Floats(), hn::Add(sum[r][j][0], sum[r][j][1]));
-      op.y[r * op.y_stride + o + j] = hn::GetLane(total) + (op.bias != nullptr ? op.bias[o + j] : 0.0F);
+      op.y[(row + r) * op.y_stride + o + j] = hn::GetLane(total) + (op.bias != nullptr ? op.bias[o + j] : 0.0F);
     }
   }
 }
 
+/// As many outputs at once as the sums of `Rows` rows leave registers for (32 with AVX-512): each is a stream of memory of its own.
 template <class Type, int Rows>
-void multiply_range(const StreamedProduct& op, std::int64_t begin, std::int64_t end) {
-  constexpr int at_once = Rows == 1 ? 4 : 2;
+void multiply_rows(const StreamedProduct& op, std::int64_t row, std::int64_t begin, std::int64_t end) {
+  constexpr int registers = hn::MaxLanes(Floats()) >= 16 ? 16 : 8;
+  constexpr int at_once = registers / (Rows == 3 ? 4 : Rows) / 2;
   std::int64_t o = begin;
-  for (; o + at_once <= end; o += at_once) multiply_outputs<Type, Rows, at_once>(op, o);
-  for (; o < end; ++o) multiply_outputs<Type, Rows, 1>(op, o);
+  for (; o + at_once <= end; o += at_once) multiply_outputs<Type, Rows, at_once>(op, row, o);
+  for (; o < end; ++o) multiply_outputs<Type, Rows, 1>(op, row, o);
 }
 
+/// All rows, four at a time; from the second time on the weights are in the cache.
 template <class Type>
-void multiply_range_of(const StreamedProduct& op, std::int64_t begin, std::int64_t end) {
-  switch (op.rows) {
+void multiply_range(const StreamedProduct& op, std::int64_t begin, std::int64_t end) {
+  std::int64_t row = 0;
+  for (; row + 4 <= op.rows; row += 4) multiply_rows<Type, 4>(op, row, begin, end);
+  switch (op.rows - row) {
     case 1:
-      return multiply_range<Type, 1>(op, begin, end);
+      return multiply_rows<Type, 1>(op, row, begin, end);
     case 2:
-      return multiply_range<Type, 2>(op, begin, end);
+      return multiply_rows<Type, 2>(op, row, begin, end);
+    case 3:
+      return multiply_rows<Type, 3>(op, row, begin, end);
     default:
-      return multiply_range<Type, 3>(op, begin, end);
+      return;
   }
 }
 
 void stream_range(const StreamedProduct& op, std::int64_t begin, std::int64_t end) {
   switch (op.dtype) {
     case DType::f32:
-      return multiply_range_of<F32>(op, begin, end);
+      return multiply_range<F32>(op, begin, end);
     case DType::f16:
-      return multiply_range_of<F16>(op, begin, end);
+      return multiply_range<F16>(op, begin, end);
     case DType::bf16:
-      return multiply_range_of<BF16>(op, begin, end);
+      return multiply_range<BF16>(op, begin, end);
     case DType::i32:
       return;
   }
@@ -162,34 +178,45 @@ void pack_row(float* packed, const float* x, std::int64_t n, bool interleaved) {
   }
 }
 
-/// n numbers of a 16-bit type as float32.
-void widen_f16(float* y, const std::uint16_t* x, std::int64_t n) {
+/// n numbers of a 16-bit type as float32, in their order.
+template <class Type>
+void widen(float* y, const std::uint16_t* x, std::int64_t n) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(Floats()));
   std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(F16::widen(x + i), Floats(), y + i);
+  for (; i + lanes <= n; i += lanes) hn::StoreU(Type::widen(x + i), Floats(), y + i);
   if (i == n) return;
-  Vector first, second;
-  HWY_ALIGN float rest[hn::MaxLanes(Floats())];
-  load_rest<F16>(x + i, n - i, first, second);
-  hn::Store(first, Floats(), rest);
-  std::copy_n(rest, n - i, y + i);
+  HWY_ALIGN std::uint16_t from[hn::MaxLanes(Floats())] = {};
+  HWY_ALIGN float to[hn::MaxLanes(Floats())];
+  std::copy_n(x + i, n - i, from);
+  hn::Store(Type::widen(from), Floats(), to);
+  std::copy_n(to, n - i, y + i);
 }
 
-/// The sum of n 64-bit words: eight loads at a time.
+void widen_numbers(float* y, const std::uint16_t* x, std::int64_t n, DType dtype) {
+  if (dtype == DType::f16) return widen<F16>(y, x, n);
+  widen<BF16>(y, x, n);
+}
+
+/// The sum of n 64-bit words, read as four streams side by side: a core then waits for many lines of memory at once.
 std::uint64_t sum_words(const std::uint64_t* p, std::size_t n) {
+  constexpr std::size_t streams = 4;
   const hn::ScalableTag<std::uint64_t> words;
-  const std::size_t lanes = hn::Lanes(words);
-  auto a = hn::Zero(words), b = a, c = a, d = a;
-  std::size_t i = 0;
-  for (; i + 8 * lanes <= n; i += 8 * lanes) {
-    a = hn::Add(a, hn::Add(hn::LoadU(words, p + i), hn::LoadU(words, p + i + lanes)));
-    b = hn::Add(b, hn::Add(hn::LoadU(words, p + i + 2 * lanes), hn::LoadU(words, p + i + 3 * lanes)));
-    c = hn::Add(c, hn::Add(hn::LoadU(words, p + i + 4 * lanes), hn::LoadU(words, p + i + 5 * lanes)));
-    d = hn::Add(d, hn::Add(hn::LoadU(words, p + i + 6 * lanes), hn::LoadU(words, p + i + 7 * lanes)));
+  const std::size_t lanes = hn::Lanes(words), length = n / streams / (2 * lanes) * (2 * lanes);
+  hn::Vec<decltype(words)> sum[streams];
+  for (auto& s : sum) s = hn::Zero(words);
+  for (std::size_t i = 0; i < length; i += 2 * lanes) {
+    for (std::size_t s = 0; s < streams; ++s) {
+      const std::uint64_t* at = p + s * length + i;
+      sum[s] = hn::Add(sum[s], hn::Add(hn::LoadU(words, at), hn::LoadU(words, at + lanes)));
+    }
   }
-  std::uint64_t sum = hn::GetLane(hn::SumOfLanes(words, hn::Add(hn::Add(a, b), hn::Add(c, d))));
-  for (; i < n; ++i) sum += p[i];
-  return sum;
+  HWY_ALIGN std::uint64_t parts[hn::MaxLanes(words)];
+  std::uint64_t total = std::accumulate(p + streams * length, p + n, std::uint64_t{0});
+  for (const auto& s : sum) {
+    hn::Store(s, words, parts);
+    total = std::accumulate(parts, parts + lanes, total);
+  }
+  return total;
 }
 
 }  // namespace
@@ -202,42 +229,27 @@ namespace {
 
 HWY_EXPORT(stream_range);
 HWY_EXPORT(pack_row);
-HWY_EXPORT(widen_f16);
+HWY_EXPORT(widen_numbers);
 HWY_EXPORT(sum_words);
 
-constexpr std::int64_t streamed_rows = 3;        // more rows than this go through gemm
 constexpr std::int64_t widest_block = 128;       // floats: two of the widest vectors that Highway knows
+constexpr std::int64_t widened_block = 1 << 18;  // floats: what stays in a core's cache between widening and multiplying
 constexpr std::int64_t piece_bytes = 256 << 10;  // of the weight: what a thread takes at a time; less is not worth a second thread
 
 std::int64_t pieces_of(std::int64_t n, std::int64_t piece) { return (n + piece - 1) / piece; }
 
-const void* row_of(ConstTensor x, std::int64_t t) {
-  return static_cast<const char*>(x.data) + t * x.stride * static_cast<std::int64_t>(size_of(x.dtype));
-}
-
-void widen_bf16(float* y, const std::uint16_t* x, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) {
-    const std::uint32_t bits = static_cast<std::uint32_t>(x[i]) << 16;
-    std::memcpy(y + i, &bits, sizeof bits);
-  }
-}
-
 /// Row `t` as float32.
 void widen_row(float* y, ConstTensor x, std::int64_t t) {
-  switch (x.dtype) {
-    case DType::f32:
-      std::copy_n(x.f32(t), x.row_size(), y);
-      return;
-    case DType::f16:
-      HWY_DYNAMIC_DISPATCH(widen_f16)(y, static_cast<const std::uint16_t*>(row_of(x, t)), x.row_size());
-      return;
-    case DType::bf16:
-      widen_bf16(y, static_cast<const std::uint16_t*>(row_of(x, t)), x.row_size());
-      return;
-    case DType::i32:
-      throw std::invalid_argument("embed: a table of int32");
+  if (x.dtype == DType::i32) throw std::invalid_argument("embed: a table of int32");
+  if (x.dtype == DType::f32) {
+    std::copy_n(x.f32(t), x.row_size(), y);
+  } else {
+    HWY_DYNAMIC_DISPATCH(widen_numbers)(y, static_cast<const std::uint16_t*>(x.slice(t, 1).data), x.row_size(), x.dtype);
   }
 }
+
+/// So few rows that reading the weight as it is beats packing it for gemm, which has to widen 16-bit numbers first (measured).
+bool streams(std::int64_t rows, DType dtype) { return rows <= (dtype == DType::f32 ? 8 : 24); }
 
 /// Few rows: the weight is read once, as it is.
 void linear_streamed(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias) {
@@ -250,8 +262,8 @@ void linear_streamed(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bi
   }
   const StreamedProduct op{weight.data, weight.dtype, weight.stride, packed,   packed_stride,
                            rows,        in,           y.f32(),       y.stride, bias ? bias.f32() : nullptr};
-  const std::int64_t row_bytes = in * static_cast<std::int64_t>(size_of(weight.dtype));
-  const std::int64_t piece = std::clamp<std::int64_t>(piece_bytes / std::max<std::int64_t>(row_bytes, 1), 1, out);
+  const std::int64_t output_bytes = in * static_cast<std::int64_t>(size_of(weight.dtype)) * pieces_of(rows, 4);
+  const std::int64_t piece = std::clamp<std::int64_t>(piece_bytes / std::max<std::int64_t>(output_bytes, 1), 1, out);
   parallel_for(pieces_of(out, piece),
                [&](std::int64_t i) { HWY_DYNAMIC_DISPATCH(stream_range)(op, i * piece, std::min(out, (i + 1) * piece)); });
 }
@@ -277,13 +289,14 @@ void linear_block(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias,
 /// Many rows: blocks of outputs, and of rows where there are few outputs. The blocks do not depend on the number of threads, and so
 /// neither do the sums.
 void linear_blocked(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias) {
-  const std::int64_t rows = x.rows(), out = weight.rows();
-  const std::int64_t wide = 256, outputs = pieces_of(out, wide);
-  const std::int64_t tall = outputs >= 8 ? rows : 128, heights = pieces_of(rows, tall);
-  parallel_for(outputs * heights, [&](std::int64_t i) {
+  const std::int64_t rows = x.rows(), in = x.row_size(), out = weight.rows();
+  const std::int64_t wide = std::clamp<std::int64_t>(widened_block / std::max<std::int64_t>(in, 1), 64, 256), widths = pieces_of(out, wide);
+  const std::int64_t tall = widths >= 8 ? rows : 128, heights = pieces_of(rows, tall);
+  const auto multiply = [&](std::int64_t i) {
     const std::int64_t o = i / heights * wide, t = i % heights * tall, count = std::min(tall, rows - t);
     linear_block(y.slice(t, count), x.slice(t, count), weight, bias, o, std::min(out, o + wide));
-  });
+  };
+  parallel_for(widths * heights, multiply, rows * in * out >= 8 * worth_a_fork);
 }
 
 void check_linear(ConstTensor y, ConstTensor x, ConstTensor weight, ConstTensor bias) {
@@ -301,7 +314,7 @@ void check_linear(ConstTensor y, ConstTensor x, ConstTensor weight, ConstTensor 
 void linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias) {
   check_linear(y, x, weight, bias);
   if (y.shape.size() == 0) return;
-  if (x.rows() <= streamed_rows) {
+  if (streams(x.rows(), weight.dtype)) {
     linear_streamed(y, x, weight, bias);
   } else {
     linear_blocked(y, x, weight, bias);

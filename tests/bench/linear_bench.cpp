@@ -2,6 +2,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <vector>
@@ -12,17 +13,27 @@ namespace {
 
 using namespace statescope;
 
-/// Seconds of one call: the median of 15.
-template <class Fn>
-double median_seconds(const Fn& fn) {
-  std::vector<double> seconds;
-  for (int i = 0; i < 16; ++i) {
+/// Seconds of one call of each: the medians of 15, measured in turn, so that both meet the same machine.
+template <class... Fn>
+std::array<double, sizeof...(Fn)> median_seconds(const Fn&... fn) {
+  constexpr std::size_t repeats = 15;
+  std::array<std::vector<double>, sizeof...(Fn)> seconds;
+  const auto measure = [](const auto& call) {
     const auto start = std::chrono::steady_clock::now();
-    fn();
-    if (i > 0) seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    call();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  (fn(), ...);
+  for (std::size_t i = 0; i < repeats; ++i) {
+    std::size_t which = 0;
+    (seconds[which++].push_back(measure(fn)), ...);
   }
-  std::nth_element(seconds.begin(), seconds.begin() + 7, seconds.end());
-  return seconds[7];
+  std::array<double, sizeof...(Fn)> median{};
+  for (std::size_t which = 0; which < median.size(); ++which) {
+    std::sort(seconds[which].begin(), seconds[which].end());
+    median[which] = seconds[which][repeats / 2];
+  }
+  return median;
 }
 
 void bench_streaming(DType dtype, int threads) {
@@ -32,9 +43,9 @@ void bench_streaming(DType dtype, int threads) {
   std::vector<float> x(in, 1), y(out);
   std::uint64_t sum = 0;
   omp_set_num_threads(threads);
-  const double read = median_seconds([&] { sum += stream_read(weight.data(), bytes); });
-  const double product =
-      median_seconds([&] { linear({y.data(), DType::f32, {1, out}}, {x.data(), DType::f32, {1, in}}, {weight.data(), dtype, {out, in}}); });
+  const auto [read, product] =
+      median_seconds([&] { sum += stream_read(weight.data(), bytes); },
+                     [&] { linear({y.data(), DType::f32, {1, out}}, {x.data(), DType::f32, {1, in}}, {weight.data(), dtype, {out, in}}); });
   const double giga = static_cast<double>(bytes) * 1e-9;
   std::printf("%-8s %d threads  %4.0f MB  stream_read %5.1f GB/s  linear, one row %5.1f GB/s  ratio %3.0f %%  (%llx)\n",
               name_of(dtype).data(), threads, giga * 1000, giga / read, giga / product, 100 * read / product,
@@ -44,7 +55,7 @@ void bench_streaming(DType dtype, int threads) {
 void bench_gemm() {
   const std::int64_t n = 1536;
   std::vector<float> a(n * n, 1), b(n * n, 1), c(n * n);
-  const double seconds = median_seconds([&] { gemm({n, n, n, a.data(), n, false, b.data(), n, true, c.data(), n}); });
+  const auto [seconds] = median_seconds([&] { gemm({n, n, n, a.data(), n, false, b.data(), n, true, c.data(), n}); });
   std::printf("gemm 1536^3, one thread: %.0f GFLOP/s\n", 2e-9 * n * n * n / seconds);
 }
 
@@ -53,7 +64,7 @@ void bench_rows(DType dtype, int threads, std::int64_t rows) {
   std::vector<std::uint16_t> weight(static_cast<std::size_t>(in * out) * size_of(dtype) / 2, 0x3C00);
   std::vector<float> x(static_cast<std::size_t>(rows * in), 1), y(static_cast<std::size_t>(rows * out));
   omp_set_num_threads(threads);
-  const double seconds = median_seconds(
+  const auto [seconds] = median_seconds(
       [&] { linear({y.data(), DType::f32, {rows, out}}, {x.data(), DType::f32, {rows, in}}, {weight.data(), dtype, {out, in}}); });
   std::printf("%-8s %d threads  linear [%lld, 2048] x [4096, 2048]: %.0f GFLOP/s, %.3f ms\n", name_of(dtype).data(), threads,
               static_cast<long long>(rows), 2e-9 * static_cast<double>(rows * in * out) / seconds, 1e3 * seconds);
@@ -69,7 +80,7 @@ int main() {
   bench_gemm();
   for (DType dtype : {DType::f32, DType::f16, DType::bf16}) {
     for (int threads : {1, 2}) {
-      for (std::int64_t rows : {4, 512}) bench_rows(dtype, threads, rows);
+      for (std::int64_t rows : {4, 16, 512}) bench_rows(dtype, threads, rows);
     }
   }
 }
