@@ -18,44 +18,30 @@ class DeltaNet final : public Mixer {
     qk_activation_ = activation_named(config, "qk_activation", "silu");
     l2_ = config.text("qk_norm", "l2", {"l2", "sum"}) == "l2";
     beta_factor_ = config.boolean("allow_neg_eigval", false) ? 2.0f : 1.0f;
-    q_proj_ = Linear(weights, "q_proj", key_dim, hidden);
-    k_proj_ = Linear(weights, "k_proj", key_dim, hidden);
-    v_proj_ = Linear(weights, "v_proj", value_dim, hidden);
+    qkv_ = QkvProjection(weights, hidden, heads_, heads_, heads_, K_, V_);
     if (config.boolean("use_beta", true)) b_proj_ = Linear(weights, "b_proj", heads_, hidden);
     if (config.boolean("use_short_conv", true)) {
       const Activation conv_act = qk_activation_ == Activation::silu ? Activation::silu : Activation::identity;
-      conv_ = QkvConv(weights, key_dim, key_dim, value_dim, config.integer("conv_size", 4), conv_act);
+      qkv_.load_convolutions(weights, config.integer("conv_size", 4), conv_act);
     }
     if (config.boolean("use_gate", false)) g_proj_ = Linear(weights, "g_proj", value_dim, hidden);
-    readout_ = {.norm = weights.floats("o_norm.weight", {V_}),
-                .head_dim = V_,
-                .eps = static_cast<float>(config.number("norm_eps", 1e-6)),
-                .o_proj = Linear(weights, "o_proj", hidden, value_dim)};
+    readout_ = normed_readout(build, "o_norm.weight", V_, value_dim);
   }
 
   MixerLayout layout() const override {
     MixerLayout layout;
     layout.slot_names = {"state"};
     layout.memory.push_back({"recurrent", {1, heads_, K_, V_}});
-    layout.conv_caches = conv_.cache_shapes();
+    layout.conv_caches = qkv_.cache_shapes();
     return layout;
   }
 
   void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const override {
     Backend& backend = ctx.backend;
-    Tensor q = q_proj_(ctx, x), k = k_proj_(ctx, x), v = v_proj_(ctx, x);
-    if (conv_) {
-      q = conv_.q(ctx, q, state.conv_caches[0]);
-      k = conv_.k(ctx, k, state.conv_caches[1]);
-      v = conv_.v(ctx, v, state.conv_caches[2]);
-    } else {
-      backend.activate(v, v, Activation::silu);
-    }
-    q = q.with_row({heads_, K_});
-    k = k.with_row({heads_, K_});
-    v = v.with_row({heads_, V_});
+    auto [q, k, v, raw_q, raw_k] = qkv_(ctx, x, state);
+    if (!qkv_.convolved()) backend.activate(v, v, Activation::silu);
     // The convolution has applied silu already; every other activation comes after it.
-    if (!conv_ || qk_activation_ != Activation::silu) {
+    if (!qkv_.convolved() || qk_activation_ != Activation::silu) {
       backend.activate(q, q, qk_activation_);
       backend.activate(k, k, qk_activation_);
     }
@@ -83,12 +69,12 @@ class DeltaNet final : public Mixer {
   }
 
  private:
+  QkvProjection qkv_;
   std::int64_t heads_, K_, V_;
   Activation qk_activation_;
   bool l2_;
   float beta_factor_;
-  Linear q_proj_, k_proj_, v_proj_, b_proj_, g_proj_;
-  QkvConv conv_;
+  Linear b_proj_, g_proj_;
   Readout readout_;
 };
 

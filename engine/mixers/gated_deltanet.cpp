@@ -16,44 +16,33 @@ class GatedDeltaNet final : public Mixer {
     divided(value_heads_, "num_v_heads", heads_, "num_heads");
     K_ = config.integer("head_dim", 256);
     V_ = expanded(K_, config, "expand_v", 2.0);
-    const std::int64_t key_dim = heads_ * K_, value_dim = value_heads_ * V_;
     beta_factor_ = config.boolean("allow_neg_eigval", false) ? 2.0f : 1.0f;
-    q_proj_ = Linear(weights, "q_proj", key_dim, hidden);
-    k_proj_ = Linear(weights, "k_proj", key_dim, hidden);
-    v_proj_ = Linear(weights, "v_proj", value_dim, hidden);
+    qkv_ = QkvProjection(weights, hidden, heads_, heads_, value_heads_, K_, V_);
     a_proj_ = Linear(weights, "a_proj", value_heads_, hidden);
     b_proj_ = Linear(weights, "b_proj", value_heads_, hidden);
     A_log_ = weights.floats("A_log", {value_heads_});
     dt_bias_ = weights.floats("dt_bias", {value_heads_});
-    if (config.boolean("use_short_conv", true)) conv_ = QkvConv(weights, key_dim, key_dim, value_dim, config.integer("conv_size", 4));
+    if (config.boolean("use_short_conv", true)) qkv_.load_convolutions(weights, config.integer("conv_size", 4));
     head_gates_ = HeadGates::load(build, heads_, K_, hidden);
-    if (config.boolean("use_gate", true)) g_proj_ = Linear(weights, "g_proj", value_dim, hidden);
-    readout_ = {.norm = weights.floats("o_norm.weight", {V_}),
-                .head_dim = V_,
-                .eps = static_cast<float>(config.number("norm_eps", 1e-6)),
-                .o_proj = Linear(weights, "o_proj", hidden, value_dim)};
+    if (config.boolean("use_gate", true)) g_proj_ = Linear(weights, "g_proj", qkv_.value_dim(), hidden);
+    readout_ = normed_readout(build, "o_norm.weight", V_, qkv_.value_dim());
   }
 
   MixerLayout layout() const override {
     MixerLayout layout;
     layout.slot_names = {"state"};
     layout.memory.push_back({"recurrent", {1, value_heads_, K_, V_}});
-    layout.conv_caches = conv_.cache_shapes();
+    layout.conv_caches = qkv_.cache_shapes();
     return layout;
   }
 
   void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const override {
     Backend& backend = ctx.backend;
-    Tensor q = q_proj_(ctx, x).with_row({heads_, K_});
-    Tensor k = k_proj_(ctx, x).with_row({heads_, K_});
-    Tensor v = v_proj_(ctx, x).with_row({value_heads_, V_});
+    auto [q, k, v, raw_q, raw_k] = qkv_(ctx, x, state);
     std::optional<HeadGates::Gates> G;
-    if (head_gates_ && !head_gates_->phi_stage) G = (*head_gates_)(ctx, x, q, k);
-    if (conv_) {
-      q = conv_.q(ctx, q.with_row({heads_ * K_}), state.conv_caches[0]).with_row({heads_, K_});
-      k = conv_.k(ctx, k.with_row({heads_ * K_}), state.conv_caches[1]).with_row({heads_, K_});
-      v = conv_.v(ctx, v.with_row({value_heads_ * V_}), state.conv_caches[2]).with_row({value_heads_, V_});
-    } else {
+    if (head_gates_ && !head_gates_->phi_stage) G = (*head_gates_)(ctx, x, raw_q, raw_k);
+    if (!qkv_.convolved()) {
+      // Without convolutions plain silu; the gates above have seen q and k before it.
       for (const Tensor& z : {q, k, v}) backend.activate(z, z, Activation::silu);
     }
     if (head_gates_ && head_gates_->phi_stage) G = (*head_gates_)(ctx, x, q, k);
@@ -84,11 +73,11 @@ class GatedDeltaNet final : public Mixer {
   }
 
  private:
+  QkvProjection qkv_;
   std::int64_t heads_, value_heads_, K_, V_;
   float beta_factor_;
-  Linear q_proj_, k_proj_, v_proj_, a_proj_, b_proj_, g_proj_;
+  Linear a_proj_, b_proj_, g_proj_;
   ConstTensor A_log_, dt_bias_;
-  QkvConv conv_;
   std::optional<HeadGates> head_gates_;
   Readout readout_;
 };

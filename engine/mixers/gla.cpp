@@ -13,51 +13,37 @@ class Gla final : public Mixer {
     const Config& config = build.config;
     const WeightScope& weights = build.weights;
     const std::int64_t hidden = config.integer("hidden_size");
-    heads_ = config.integer("num_heads", 4);
-    kv_heads_ = config.integer("num_kv_heads", heads_);
-    const std::int64_t groups = divided(heads_, "num_heads", kv_heads_, "num_kv_heads");
-    const std::int64_t key_dim = expanded(hidden, config, "expand_k", 0.5), value_dim = expanded(hidden, config, "expand_v", 1.0);
-    K_ = divided(key_dim, "key dim", heads_, "num_heads");
-    V_ = divided(value_dim, "value dim", heads_, "num_heads");
-    q_proj_ = Linear(weights, "q_proj", key_dim, hidden);
-    k_proj_ = Linear(weights, "k_proj", key_dim / groups, hidden);
-    v_proj_ = Linear(weights, "v_proj", value_dim / groups, hidden);
-    gk_proj_ = LowRank(weights, "gk_proj", key_dim / groups, hidden, config.integer("gate_low_rank_dim", 16), true);
+    qkv_ = QkvProjection(build, 4, 0.5, 1.0);
+    heads_ = qkv_.q_heads;
+    kv_heads_ = qkv_.k_heads;
+    K_ = qkv_.K;
+    gk_proj_ = LowRank(weights, "gk_proj", kv_heads_ * K_, hidden, config.integer("gate_low_rank_dim", 16), true);
     normalizer_ = static_cast<float>(config.number("gate_logit_normalizer", 16));
     clamp_min_ = static_cast<float>(config.number("clamp_min", -std::numeric_limits<double>::infinity(), true));
-    if (config.boolean("use_short_conv", false)) {
-      conv_ = QkvConv(weights, key_dim, key_dim / groups, value_dim / groups, config.integer("conv_size", 4));
-    }
+    if (config.boolean("use_short_conv", false)) qkv_.load_convolutions(weights, config.integer("conv_size", 4));
     phi_ = activation_named(config, "feature_map", "identity");
     const Config row_sparse = config.object("row_sparse");
     if (config.has("row_sparse")) row_topk_ = row_sparse.integer("topk", {}, 1, K_);
     skip_decay_ = row_sparse.boolean("skip_decay", true);
     head_gates_ = HeadGates::load(build, heads_, K_, hidden);
     if (head_gates_) divided(kv_heads_, "num_kv_heads (SLA)", heads_, "num_heads");
-    if (config.boolean("use_output_gate", true)) g_proj_ = Linear(weights, "g_proj", value_dim, hidden);
-    readout_ = gated_readout(build, V_, value_dim, hidden, static_cast<bool>(g_proj_));
+    if (config.boolean("use_output_gate", true)) g_proj_ = Linear(weights, "g_proj", qkv_.value_dim(), hidden);
+    readout_ = gated_readout(build, qkv_.V, qkv_.value_dim(), static_cast<bool>(g_proj_));
   }
 
   MixerLayout layout() const override {
     MixerLayout layout;
     layout.slot_names = {"state"};
-    layout.memory.push_back({"recurrent", {1, heads_, K_, V_}});
-    layout.conv_caches = conv_.cache_shapes();
+    layout.memory.push_back({"recurrent", {1, heads_, K_, qkv_.V}});
+    layout.conv_caches = qkv_.cache_shapes();
     return layout;
   }
 
   void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const override {
     Backend& backend = ctx.backend;
-    Tensor q = q_proj_(ctx, x).with_row({heads_, K_});
-    Tensor k = k_proj_(ctx, x).with_row({kv_heads_, K_});
-    Tensor v = v_proj_(ctx, x).with_row({kv_heads_, V_});
+    auto [q, k, v, raw_q, raw_k] = qkv_(ctx, x, state);
     std::optional<HeadGates::Gates> G;
-    if (head_gates_ && !head_gates_->phi_stage) G = (*head_gates_)(ctx, x, q, k);
-    if (conv_) {
-      q = conv_.q(ctx, q.with_row({heads_ * K_}), state.conv_caches[0]).with_row({heads_, K_});
-      k = conv_.k(ctx, k.with_row({kv_heads_ * K_}), state.conv_caches[1]).with_row({kv_heads_, K_});
-      v = conv_.v(ctx, v.with_row({kv_heads_ * V_}), state.conv_caches[2]).with_row({kv_heads_, V_});
-    }
+    if (head_gates_ && !head_gates_->phi_stage) G = (*head_gates_)(ctx, x, raw_q, raw_k);
     // log α_t = logσ(gk_proj x) / 16 per key channel
     Tensor log_decay = ctx.tensor({kv_heads_, K_});
     gk_proj_.into(ctx, log_decay.with_row({kv_heads_ * K_}), x);
@@ -76,18 +62,19 @@ class Gla final : public Mixer {
     }
 
     // S_t = diag(α_t) S_{t-1} + k_tᵀ v_t,   o_t = K^{-1/2} q_t S_t
-    Tensor o = remember(ctx, DecayedOuterProduct{.q = q, .k = k, .v = v, .log_decay = log_decay, .scale = inverse_sqrt(K_)}, state.memory[0]);
+    Tensor o =
+        remember(ctx, DecayedOuterProduct{.q = q, .k = k, .v = v, .log_decay = log_decay, .scale = inverse_sqrt(K_)}, state.memory[0]);
     if (ctx.state_only) return;
     readout_(ctx, o, g_proj_ ? g_proj_(ctx, x) : Tensor{}, y, G && head_gates_->post_norm ? G->q : Tensor{});
   }
 
  private:
-  std::int64_t heads_, kv_heads_, K_, V_, row_topk_ = 0;
+  QkvProjection qkv_;
+  std::int64_t heads_, kv_heads_, K_, row_topk_ = 0;
   bool skip_decay_;
-  Linear q_proj_, k_proj_, v_proj_, g_proj_;
+  Linear g_proj_;
   LowRank gk_proj_;
   float normalizer_, clamp_min_;
-  QkvConv conv_;
   Activation phi_;
   std::optional<HeadGates> head_gates_;
   Readout readout_;

@@ -81,35 +81,25 @@ class LinearAttention final : public Mixer {
  public:
   explicit LinearAttention(const MixerBuild& build) {
     const Config& config = build.config;
-    const std::int64_t hidden = config.integer("hidden_size");
-    heads_ = config.integer("num_heads", 4);
-    kv_heads_ = config.integer("num_kv_heads", heads_);
-    const std::int64_t groups = divided(heads_, "num_heads", kv_heads_, "num_kv_heads");
-    const std::int64_t key_dim = expanded(hidden, config, "expand_k", 1.0), value_dim = expanded(hidden, config, "expand_v", 1.0);
-    K_ = divided(key_dim, "key dim", heads_, "num_heads");
-    V_ = divided(value_dim, "value dim", heads_, "num_heads");
-    const std::string kind = config.text("feature_map", "elementwise_product",
-                                         {"identity", "relu", "elu", "elementwise_product", "t2r", "hedgehog", "dpfp"});
-    q_proj_ = Linear(build.weights, "q_proj", key_dim, hidden);
-    k_proj_ = Linear(build.weights, "k_proj", key_dim / groups, hidden);
-    v_proj_ = Linear(build.weights, "v_proj", value_dim / groups, hidden);
-    phi_q_ = FeatureMap(build.weights, kind, "feature_map_q", K_);
+    qkv_ = QkvProjection(build, 4, 1.0, 1.0);
+    heads_ = qkv_.q_heads;
+    kv_heads_ = qkv_.k_heads;
+    const std::string kind =
+        config.text("feature_map", "elementwise_product", {"identity", "relu", "elu", "elementwise_product", "t2r", "hedgehog", "dpfp"});
+    phi_q_ = FeatureMap(build.weights, kind, "feature_map_q", qkv_.K);
     // Tied maps are one tensor under two names; safetensors may keep only the first.
-    phi_k_ = FeatureMap(build.weights, kind, config.boolean("tie_feature_map_qk", false) ? "feature_map_q" : "feature_map_k", K_);
+    phi_k_ = FeatureMap(build.weights, kind, config.boolean("tie_feature_map_qk", false) ? "feature_map_q" : "feature_map_k", qkv_.K);
     norm_q_ = config.boolean("norm_q", false);
     norm_k_ = config.boolean("norm_k", false);
     normalised_ = config.boolean("norm_feature_map", false);
-    readout_ = {.norm = build.weights.floats("norm.weight", {V_}),
-                .head_dim = V_,
-                .eps = static_cast<float>(config.number("norm_eps", 1e-6)),
-                .o_proj = Linear(build.weights, "o_proj", hidden, value_dim)};
+    readout_ = normed_readout(build, "norm.weight", qkv_.V, qkv_.value_dim());
   }
 
   MixerLayout layout() const override {
     MixerLayout layout;
     const std::int64_t F = phi_q_.features();
     layout.slot_names = {"state"};
-    layout.memory.push_back({"recurrent", {1, heads_, F, V_}});
+    layout.memory.push_back({"recurrent", {1, heads_, F, qkv_.V}});
     if (normalised_) layout.memory.push_back({"z", {1, heads_, F, 1}});
     return layout;
   }
@@ -117,9 +107,9 @@ class LinearAttention final : public Mixer {
   void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const override {
     Backend& backend = ctx.backend;
     // q = φ(x W_q), k = φ(x W_k), each divided by Σ + 1e-4 where asked
-    Tensor q = phi_q_(ctx, q_proj_(ctx, x).with_row({heads_, K_}));
-    Tensor k = phi_k_(ctx, k_proj_(ctx, x).with_row({kv_heads_, K_}));
-    Tensor v = v_proj_(ctx, x).with_row({kv_heads_, V_});
+    const QkvProjection::Qkv projected = qkv_(ctx, x, state);
+    const Tensor v = projected.v;
+    Tensor q = phi_q_(ctx, projected.q), k = phi_k_(ctx, projected.k);
     if (norm_q_) backend.sum_norm(q, q, 1e-4f);
     if (norm_k_) backend.sum_norm(k, k, 1e-4f);
 
@@ -136,14 +126,14 @@ class LinearAttention final : public Mixer {
   void normalise(Context& ctx, ConstTensor q, ConstTensor k, float scale, Tensor z, Tensor o) const {
     Tensor ones = ctx.tensor({kv_heads_, 1}), denominator = ctx.tensor({heads_, 1});
     ctx.backend.fill(ones, 1);
-    ctx.backend.decayed_outer_product({.q = q, .k = k, .v = ones, .scale = scale, .segments = ctx.one_segment(), .initial_state = z,
-                                       .final_state = z, .o = denominator},
-                                      ctx.chunk_size);
+    ctx.backend.decayed_outer_product(
+        {.q = q, .k = k, .v = ones, .scale = scale, .segments = ctx.one_segment(), .initial_state = z, .final_state = z, .o = denominator},
+        ctx.chunk_size);
     ctx.backend.divide_heads(o, o, denominator.with_row({heads_}), 1e-10f);
   }
 
-  std::int64_t heads_, kv_heads_, K_, V_;
-  Linear q_proj_, k_proj_, v_proj_;
+  QkvProjection qkv_;
+  std::int64_t heads_, kv_heads_;
   FeatureMap phi_q_, phi_k_;
   bool norm_q_, norm_k_, normalised_;
   Readout readout_;

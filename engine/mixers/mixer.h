@@ -22,8 +22,8 @@ struct MixerLayout {
   std::vector<Memory> memory;           // matrix states; views show the first
   std::vector<std::string> slot_names;  // of the first memory: "shared", "1", …
   bool has_shared_slot = false;
-  std::int64_t partitions = 0;          // slots that tokens are routed to
-  std::vector<Shape> conv_caches;       // [slots, w − 1, C]
+  std::int64_t partitions = 0;                            // slots that tokens are routed to
+  std::vector<Shape> conv_caches;                         // [slots, w − 1, C]
   std::int64_t kv_heads = 0, key_dim = 0, value_dim = 0;  // of the softmax cache; 0: none
 };
 
@@ -62,7 +62,7 @@ struct Context {
   std::int64_t prompt_length = 0;  // tokens at earlier positions are the prompt; MoBA treats the rest otherwise (spec §4.8)
   std::int64_t chunk_size = 64;    // of the memories; 0: step form, T = 1
   ChannelSink* channels = nullptr;
-  bool state_only = false;         // replay: stop once the memory has been brought forward; y is not written
+  bool state_only = false;  // replay: stop once the memory has been brought forward; y is not written
 
   Context(Backend& backend_, Workspace& workspace_, std::int64_t tokens_)
       : backend(backend_), workspace(workspace_), tokens(tokens_), cu_seqlens_{0, static_cast<std::int32_t>(tokens_)} {}
@@ -102,7 +102,7 @@ struct MixerBuild {
 /// A channel as views and dumps know it (channels.cpp).
 struct ChannelRow {
   std::string_view name;
-  std::string_view axes;      // after the token axis
+  std::string_view axes;  // after the token axis
   std::string_view unit;
   std::string_view equation;  // with its source
 };

@@ -43,12 +43,12 @@ class Mom final : public Mixer {
     if (single_kv) projections_.assign(static_cast<std::size_t>(memories_), shared_projection_);
     A_log_ = weights.floats("A_log", {heads_});
     dt_bias_ = weights.floats("dt_bias", {heads_});
-    conv_ = QkvConv(weights, key_dim, key_dim, value_dim, config.integer("conv_size", 4));
+    const std::int64_t width = config.integer("conv_size", 4);
+    q_conv_ = Conv(weights, "q_conv1d", key_dim, width, Activation::silu);
+    k_conv_ = Conv(weights, "k_conv1d", key_dim, width, Activation::silu);
+    v_conv_ = Conv(weights, "v_conv1d", value_dim, width, Activation::silu);
     if (config.boolean("use_output_gate", true)) g_proj_ = Linear(weights, "g_proj", value_dim, hidden_);
-    readout_ = {.norm = weights.floats("o_norm.weight", {V_}),
-                .head_dim = V_,
-                .eps = static_cast<float>(config.number("norm_eps", 1e-6)),
-                .o_proj = Linear(weights, "o_proj", hidden_, value_dim)};
+    readout_ = normed_readout(build, "o_norm.weight", V_, value_dim);
   }
 
   MixerLayout layout() const override {
@@ -59,7 +59,7 @@ class Mom final : public Mixer {
     for (std::int64_t m = 0; m < memories_; ++m) layout.slot_names.push_back(fmt::format("{}", m + 1));
     const auto slots = static_cast<std::int64_t>(layout.slot_names.size());
     layout.memory.push_back({"recurrent", {slots, heads_, K_, V_}});
-    for (const Conv* conv : {&conv_.q, &conv_.k, &conv_.v}) layout.conv_caches.push_back(conv->cache_shape(slots));
+    for (const Conv* conv : {&q_conv_, &k_conv_, &v_conv_}) layout.conv_caches.push_back(conv->cache_shape(slots));
     return layout;
   }
 
@@ -96,9 +96,9 @@ class Mom final : public Mixer {
     }
     // The convolution's neighbours are the previous tokens of the same memory [A2].
     const Segments segments{runs.cu_seqlens, runs.slot};
-    q = convolve(ctx, conv_.q, q, state.conv_caches[0], segments).with_row({heads_, K_});
-    k = convolve(ctx, conv_.k, k, state.conv_caches[1], segments).with_row({heads_, K_});
-    v = convolve(ctx, conv_.v, v, state.conv_caches[2], segments).with_row({heads_, V_});
+    q = convolve(ctx, q_conv_, q, state.conv_caches[0], segments).with_row({heads_, K_});
+    k = convolve(ctx, k_conv_, k, state.conv_caches[1], segments).with_row({heads_, K_});
+    v = convolve(ctx, v_conv_, v, state.conv_caches[2], segments).with_row({heads_, V_});
     backend.l2_norm(q, q);
     backend.l2_norm(k, k);
     backend.activate(beta, beta, Activation::sigmoid);
@@ -106,8 +106,16 @@ class Mom final : public Mixer {
 
     // Each memory a gated delta rule (spec §3.6) over its own tokens; the others stay as they are.
     Tensor o_rows = ctx.workspace.tensor({rows, heads_, V_});
-    backend.gated_delta_rule({.q = q, .k = k, .v = v, .log_decay = log_decay, .beta = beta, .scale = inverse_sqrt(K_), .segments = segments,
-                              .initial_state = state.memory[0], .final_state = state.memory[0], .o = o_rows},
+    backend.gated_delta_rule({.q = q,
+                              .k = k,
+                              .v = v,
+                              .log_decay = log_decay,
+                              .beta = beta,
+                              .scale = inverse_sqrt(K_),
+                              .segments = segments,
+                              .initial_state = state.memory[0],
+                              .final_state = state.memory[0],
+                              .o = o_rows},
                              ctx.chunk_size);
     if (ctx.state_only) return;
     // o_t = Σ_m w_t^m o_t^m + o_t^shared
@@ -166,8 +174,14 @@ class Mom final : public Mixer {
 
   static Tensor convolve(Context& ctx, const Conv& conv, ConstTensor rows, Tensor cache, const Segments& segments) {
     Tensor out = ctx.workspace.tensor({rows.rows(), conv.channels()});
-    ctx.backend.short_convolution({.x = rows, .weight = conv.weight, .bias = conv.bias, .act = conv.act, .segments = segments,
-                                   .initial_cache = cache, .final_cache = cache, .y = out});
+    ctx.backend.short_convolution({.x = rows,
+                                   .weight = conv.weight,
+                                   .bias = conv.bias,
+                                   .act = conv.act,
+                                   .segments = segments,
+                                   .initial_cache = cache,
+                                   .final_cache = cache,
+                                   .y = out});
     return out;
   }
 
@@ -177,7 +191,7 @@ class Mom final : public Mixer {
   std::vector<Projection> projections_;
   Projection shared_projection_;
   ConstTensor A_log_, dt_bias_;
-  QkvConv conv_;
+  Conv q_conv_, k_conv_, v_conv_;
   Readout readout_;
 };
 

@@ -22,8 +22,7 @@ std::int64_t expanded(std::int64_t size, const Config& config, std::string_view 
 }
 
 Activation activation_named(const Config& config, std::string_view key, std::string_view fallback) {
-  const std::string name =
-      config.text(key, std::string(fallback), {"identity", "swish", "silu", "relu", "sigmoid", "elu"});
+  const std::string name = config.text(key, std::string(fallback), {"identity", "swish", "silu", "relu", "sigmoid", "elu"});
   if (name == "swish" || name == "silu") return Activation::silu;
   if (name == "relu") return Activation::relu;
   if (name == "sigmoid") return Activation::sigmoid;
@@ -49,7 +48,8 @@ LowRank::LowRank(const WeightScope& weights, std::string_view name, std::int64_t
 
 void LowRank::into(Context& ctx, Tensor y, ConstTensor x) const { second.into(ctx, y, first(ctx, x)); }
 
-Conv::Conv(const WeightScope& weights, std::string_view name, std::int64_t channels, std::int64_t width_hint, Activation act_, bool with_bias)
+Conv::Conv(const WeightScope& weights, std::string_view name, std::int64_t channels, std::int64_t width_hint, Activation act_,
+           bool with_bias)
     : act(act_) {
   const std::string weight_name = fmt::format("{}.weight", name);
   const std::int64_t width = weights.extent(weight_name, 2, width_hint);
@@ -70,15 +70,49 @@ Tensor Conv::operator()(Context& ctx, ConstTensor x, Tensor cache) const {
   return y;
 }
 
-QkvConv::QkvConv(const WeightScope& weights, std::int64_t key_dim, std::int64_t grouped_key_dim, std::int64_t value_dim,
-                 std::int64_t width_hint, Activation qk_act)
-    : q(weights, "q_conv1d", key_dim, width_hint, qk_act),
-      k(weights, "k_conv1d", grouped_key_dim, width_hint, qk_act),
-      v(weights, "v_conv1d", value_dim, width_hint, Activation::silu) {}
+QkvProjection::QkvProjection(const WeightScope& weights, std::int64_t hidden, std::int64_t q_heads_, std::int64_t k_heads_,
+                             std::int64_t v_heads_, std::int64_t K_, std::int64_t V_)
+    : q_heads(q_heads_),
+      k_heads(k_heads_),
+      v_heads(v_heads_),
+      K(K_),
+      V(V_),
+      q_proj(weights, "q_proj", q_heads * K, hidden),
+      k_proj(weights, "k_proj", k_heads * K, hidden),
+      v_proj(weights, "v_proj", v_heads * V, hidden) {}
 
-std::vector<Shape> QkvConv::cache_shapes() const {
-  if (!q) return {};
-  return {q.cache_shape(), k.cache_shape(), v.cache_shape()};
+QkvProjection::QkvProjection(const MixerBuild& build, std::int64_t default_heads, double default_expand_k, double default_expand_v) {
+  const Config& config = build.config;
+  const std::int64_t hidden = config.integer("hidden_size"), heads = config.integer("num_heads", default_heads);
+  const std::int64_t kv_heads = config.integer("num_kv_heads", heads);
+  divided(heads, "num_heads", kv_heads, "num_kv_heads");
+  // FLA's GSA constructor spells these exapnd_k, exapnd_v; both occur in configs.
+  const std::int64_t key_dim = expanded(hidden, config, config.has("exapnd_k") ? "exapnd_k" : "expand_k", default_expand_k);
+  const std::int64_t value_dim = expanded(hidden, config, config.has("exapnd_v") ? "exapnd_v" : "expand_v", default_expand_v);
+  *this = QkvProjection(build.weights, hidden, heads, kv_heads, kv_heads, divided(key_dim, "key dim", heads, "num_heads"),
+                        divided(value_dim, "value dim", heads, "num_heads"));
+}
+
+void QkvProjection::load_convolutions(const WeightScope& weights, std::int64_t width_hint, Activation qk_act) {
+  q_conv = Conv(weights, "q_conv1d", q_heads * K, width_hint, qk_act);
+  k_conv = Conv(weights, "k_conv1d", k_heads * K, width_hint, qk_act);
+  v_conv = Conv(weights, "v_conv1d", v_heads * V, width_hint, Activation::silu);
+}
+
+std::vector<Shape> QkvProjection::cache_shapes() const {
+  if (!convolved()) return {};
+  return {q_conv.cache_shape(), k_conv.cache_shape(), v_conv.cache_shape()};
+}
+
+QkvProjection::Qkv QkvProjection::operator()(Context& ctx, ConstTensor x, MixerState& state) const {
+  Tensor q = q_proj(ctx, x), k = k_proj(ctx, x), v = v_proj(ctx, x);
+  const Tensor raw_q = q.with_row({q_heads, K}), raw_k = k.with_row({k_heads, K});
+  if (convolved()) {
+    q = q_conv(ctx, q, state.conv_caches[0]);
+    k = k_conv(ctx, k, state.conv_caches[1]);
+    v = v_conv(ctx, v, state.conv_caches[2]);
+  }
+  return {q.with_row({q_heads, K}), k.with_row({k_heads, K}), v.with_row({v_heads, V}), raw_q, raw_k};
 }
 
 void Readout::operator()(Context& ctx, Tensor o, ConstTensor gate, Tensor y, ConstTensor head_scale) const {
@@ -94,7 +128,14 @@ void Readout::operator()(Context& ctx, Tensor o, ConstTensor gate, Tensor y, Con
   o_proj.into(ctx, y, flat);
 }
 
-Readout gated_readout(const MixerBuild& build, std::int64_t head_dim, std::int64_t value_dim, std::int64_t hidden, bool gated) {
+Readout normed_readout(const MixerBuild& build, std::string_view name, std::int64_t head_dim, std::int64_t value_dim) {
+  return {.norm = build.weights.floats(name, {head_dim}),
+          .head_dim = head_dim,
+          .eps = static_cast<float>(build.config.number("norm_eps", 1e-6)),
+          .o_proj = Linear(build.weights, "o_proj", build.config.integer("hidden_size"), value_dim)};
+}
+
+Readout gated_readout(const MixerBuild& build, std::int64_t head_dim, std::int64_t value_dim, bool gated) {
   Readout readout;
   readout.head_dim = head_dim;
   readout.eps = static_cast<float>(build.config.number("norm_eps", 1e-6));
@@ -107,7 +148,7 @@ Readout gated_readout(const MixerBuild& build, std::int64_t head_dim, std::int64
     if (!build.weights.has(name) && build.weights.has(other)) name = other;
     readout.norm = build.weights.floats(name, {head_dim});
   }
-  readout.o_proj = Linear(build.weights, "o_proj", hidden, value_dim);
+  readout.o_proj = Linear(build.weights, "o_proj", build.config.integer("hidden_size"), value_dim);
   return readout;
 }
 

@@ -1,6 +1,7 @@
 // The stages that several mixers share.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 
 #include "engine/mixers/mixer.h"
@@ -55,15 +56,30 @@ struct Conv {
   Tensor operator()(Context& ctx, ConstTensor x, Tensor cache) const;
 };
 
-/// Convolutions of q, k and v, where a model has them; caches 0, 1, 2 of its state.
-struct QkvConv {
-  Conv q, k, v;
+/// q, k and v of T tokens as heads: projected from x and, where the model has short convolutions, convolved (caches 0, 1, 2 of its state).
+struct QkvProjection {
+  std::int64_t q_heads = 0, k_heads = 0, v_heads = 0, K = 0, V = 0;
+  Linear q_proj, k_proj, v_proj;
+  Conv q_conv, k_conv, v_conv;
 
-  QkvConv() = default;
-  QkvConv(const WeightScope& weights, std::int64_t key_dim, std::int64_t grouped_key_dim, std::int64_t value_dim, std::int64_t width_hint,
-          Activation qk_act = Activation::silu);
-  explicit operator bool() const { return static_cast<bool>(q); }
+  struct Qkv {
+    Tensor q, k, v;       // [T, q_heads, K], [T, k_heads, K], [T, v_heads, V]
+    Tensor raw_q, raw_k;  // before the convolutions
+  };
+
+  QkvProjection() = default;
+  QkvProjection(const WeightScope& weights, std::int64_t hidden, std::int64_t q_heads_, std::int64_t k_heads_, std::int64_t v_heads_,
+                std::int64_t K_, std::int64_t V_);
+  /// Grouped heads whose sizes follow from expand_k and expand_v (linear attention, RetNet, GLA, GSA). Throws Error if they do not divide.
+  QkvProjection(const MixerBuild& build, std::int64_t default_heads, double default_expand_k, double default_expand_v);
+  void load_convolutions(const WeightScope& weights, std::int64_t width_hint, Activation qk_act = Activation::silu);
+
+  bool convolved() const { return static_cast<bool>(q_conv); }
+  std::int64_t key_dim() const { return q_heads * K; }
+  /// Of all query heads: the width of what is read.
+  std::int64_t value_dim() const { return std::max(q_heads, v_heads) * V; }
   std::vector<Shape> cache_shapes() const;
+  Qkv operator()(Context& ctx, ConstTensor x, MixerState& state) const;
 };
 
 /// The end of most mixers: y = o_proj( RMSNorm_head(o) ⊙ act(gate) ) (spec §1.3).
@@ -78,14 +94,17 @@ struct Readout {
   void operator()(Context& ctx, Tensor o, ConstTensor gate, Tensor y, ConstTensor head_scale = {}) const;
 };
 
+/// The readout with the norm `name` [V].
+Readout normed_readout(const MixerBuild& build, std::string_view name, std::int64_t head_dim, std::int64_t value_dim);
+
 /// The readout of RetNet and GLA, whose norm has two names (spec §3.3, §3.4).
-Readout gated_readout(const MixerBuild& build, std::int64_t head_dim, std::int64_t value_dim, std::int64_t hidden, bool gated);
+Readout gated_readout(const MixerBuild& build, std::int64_t head_dim, std::int64_t value_dim, bool gated);
 
 /// K^{-1/2}
 float inverse_sqrt(std::int64_t K);
 
-/// One memory over the T tokens of a context: fills in segments and state [1, H, K, V] (changed in place), emits the operands as channels and
-/// returns o [T, H, V].
+/// One memory over the T tokens of a context: fills in segments and state [1, H, K, V] (changed in place), emits the operands as channels
+/// and returns o [T, H, V].
 Tensor remember(Context& ctx, DecayedOuterProduct op, Tensor state);
 Tensor remember(Context& ctx, GatedDeltaRule op, Tensor state);
 
@@ -97,9 +116,9 @@ struct HeadGates {
   enum class Input { per_head, concat, x };
   ConstTensor w_q, w_k;  // [H, d_in] as stored
   Input input = Input::x;
-  bool phi_stage = false;   // logits from q, k after convolution and feature map
-  bool post_norm = false;   // G^Q multiplies the normalised head output instead of q
-  float temperature = 1;    // λ
+  bool phi_stage = false;  // logits from q, k after convolution and feature map
+  bool post_norm = false;  // G^Q multiplies the normalised head output instead of q
+  float temperature = 1;   // λ
   bool gdn_decay = true;
 
   struct Gates {

@@ -13,59 +13,42 @@ class RetNet final : public Mixer {
     const Config& config = build.config;
     const WeightScope& weights = build.weights;
     const std::int64_t hidden = config.integer("hidden_size");
-    heads_ = config.integer("num_heads", 8);
-    kv_heads_ = config.integer("num_kv_heads", heads_);
-    const std::int64_t groups = divided(heads_, "num_heads", kv_heads_, "num_kv_heads");
-    const std::int64_t key_dim = expanded(hidden, config, "expand_k", 1.0), value_dim = expanded(hidden, config, "expand_v", 2.0);
-    K_ = divided(key_dim, "key dim", heads_, "num_heads");
-    V_ = divided(value_dim, "value dim", heads_, "num_heads");
-    q_proj_ = Linear(weights, "q_proj", key_dim, hidden);
-    k_proj_ = Linear(weights, "k_proj", key_dim / groups, hidden);
-    v_proj_ = Linear(weights, "v_proj", value_dim / groups, hidden);
+    qkv_ = QkvProjection(build, 8, 1.0, 2.0);
+    heads_ = qkv_.q_heads;
+    kv_heads_ = qkv_.k_heads;
+    K_ = qkv_.K;
     // The reference's layer never builds convolutions from its config: the tensors decide.
-    if (weights.has("q_conv1d.weight")) conv_ = QkvConv(weights, key_dim, key_dim / groups, value_dim / groups, 4);
+    if (weights.has("q_conv1d.weight")) qkv_.load_convolutions(weights, 4);
     phi_ = activation_named(config, "feature_map", "identity");
     head_gates_ = HeadGates::load(build, heads_, K_, hidden);
     if (head_gates_) divided(kv_heads_, "num_kv_heads (SLA)", heads_, "num_heads");
-    if (config.boolean("use_output_gate", true)) g_proj_ = Linear(weights, "g_proj", value_dim, hidden);
-    readout_ = gated_readout(build, V_, value_dim, hidden, static_cast<bool>(g_proj_));
+    if (config.boolean("use_output_gate", true)) g_proj_ = Linear(weights, "g_proj", qkv_.value_dim(), hidden);
+    readout_ = gated_readout(build, qkv_.V, qkv_.value_dim(), static_cast<bool>(g_proj_));
     // γ_h = 1 − 2^{−5−h}
     std::vector<float> log_gamma(static_cast<std::size_t>(heads_));
     for (std::int64_t h = 0; h < heads_; ++h) {
       log_gamma[static_cast<std::size_t>(h)] = static_cast<float>(std::log1p(-std::exp2(-5.0 - static_cast<double>(h))));
     }
-    log_gamma_ = build.weights.constant(log_gamma);
+    log_gamma_ = weights.constant(log_gamma);
   }
 
   MixerLayout layout() const override {
     MixerLayout layout;
     layout.slot_names = {"state"};
-    layout.memory.push_back({"recurrent", {1, heads_, K_, V_}});
-    layout.conv_caches = conv_.cache_shapes();
+    layout.memory.push_back({"recurrent", {1, heads_, K_, qkv_.V}});
+    layout.conv_caches = qkv_.cache_shapes();
     return layout;
   }
 
   void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const override {
     Backend& backend = ctx.backend;
-    Tensor q = q_proj_(ctx, x), k = k_proj_(ctx, x), v = v_proj_(ctx, x);
-    const Tensor raw_q = q.with_row({heads_, K_}), raw_k = k.with_row({kv_heads_, K_});
-    if (conv_) {
-      q = conv_.q(ctx, q, state.conv_caches[0]);
-      k = conv_.k(ctx, k, state.conv_caches[1]);
-      v = conv_.v(ctx, v, state.conv_caches[2]);
-    }
-    q = q.with_row({heads_, K_});
-    k = k.with_row({kv_heads_, K_});
-    v = v.with_row({kv_heads_, V_});
+    auto [q, k, v, raw_q, raw_k] = qkv_(ctx, x, state);
     std::optional<HeadGates::Gates> G;
     if (head_gates_ && !head_gates_->phi_stage) G = (*head_gates_)(ctx, x, raw_q, raw_k);
     // q = RoPE(φ(q)), k = RoPE(φ(k)), base 10000 on all K channels
     if (phi_ != Activation::identity) {
-      Tensor phi_q = ctx.tensor({heads_, K_}), phi_k = ctx.tensor({kv_heads_, K_});
-      backend.activate(phi_q, q, phi_);
-      backend.activate(phi_k, k, phi_);
-      q = phi_q;
-      k = phi_k;
+      backend.activate(q, q, phi_);
+      backend.activate(k, k, phi_);
     }
     if (head_gates_ && head_gates_->phi_stage) G = (*head_gates_)(ctx, x, q, k);
     Tensor rotated_q = ctx.tensor({heads_, K_}), rotated_k = ctx.tensor({kv_heads_, K_});
@@ -86,9 +69,9 @@ class RetNet final : public Mixer {
   }
 
  private:
-  std::int64_t heads_, kv_heads_, K_, V_;
-  Linear q_proj_, k_proj_, v_proj_, g_proj_;
-  QkvConv conv_;
+  QkvProjection qkv_;
+  std::int64_t heads_, kv_heads_, K_;
+  Linear g_proj_;
   Activation phi_;
   std::optional<HeadGates> head_gates_;
   ConstTensor log_gamma_;

@@ -29,7 +29,8 @@ Sse::Sse(const MixerBuild& build, const std::string& prefix) {
   writers_ = config.integer("num_writer", 2, 1, N_);
   readers_ = config.integer("num_reader", 2, 1, N_);
   if (writers_ == N_ || readers_ == N_) {
-    throw Error(fmt::format("config: num_writer ({}) and num_reader ({}) must be less than num_sparse_partition ({})", writers_, readers_, N_));
+    throw Error(
+        fmt::format("config: num_writer ({}) and num_reader ({}) must be less than num_sparse_partition ({})", writers_, readers_, N_));
   }
   use_q_softmax_ = config.boolean("use_q_softmax", false);
   use_k_softmax_ = config.boolean("use_k_softmax", !delta_rule_);

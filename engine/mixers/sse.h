@@ -17,7 +17,8 @@ class Sse final : public Mixer {
     Tensor gate;      // [T, N] e
     Tensor selected;  // [T, W] i32, largest first
   };
-  Tensor project_pair(Context& ctx, ConstTensor x, const Linear& base, const LowRank& lora, const Conv& conv, Tensor cache, bool softmax) const;
+  Tensor project_pair(Context& ctx, ConstTensor x, const Linear& base, const LowRank& lora, const Conv& conv, Tensor cache,
+                      bool softmax) const;
   Route route(Context& ctx, ConstTensor x) const;
   Tensor repeat_pair(Context& ctx, Tensor pair, std::int64_t channels) const;
 

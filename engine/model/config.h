@@ -27,7 +27,8 @@ class Config {
   double number(std::string_view key, std::optional<double> fallback = {}, bool allow_infinity = false) const;
   bool boolean(std::string_view key, bool fallback) const;
   /// A text, which must be one of `allowed` if that is not empty. Throws Error.
-  std::string text(std::string_view key, std::optional<std::string> fallback = {}, std::initializer_list<std::string_view> allowed = {}) const;
+  std::string text(std::string_view key, std::optional<std::string> fallback = {},
+                   std::initializer_list<std::string_view> allowed = {}) const;
   std::vector<std::int64_t> integers(std::string_view key) const;  // empty if absent
   std::vector<std::string> texts(std::string_view key) const;      // empty if absent
   std::vector<double> numbers(std::string_view key) const;         // empty if absent; infinities allowed

@@ -15,15 +15,43 @@ namespace statescope {
 namespace {
 
 // Shared by all FLA families (spec §2); the last three lines change nothing in the forward pass.
-constexpr std::array<std::string_view, 34> kCommonKeys{
-    "model_type", "architectures", "hidden_size", "num_hidden_layers", "hidden_ratio", "intermediate_size", "hidden_act", "norm_eps",
-    "elementwise_affine", "attn", "vocab_size", "tie_word_embeddings", "fuse_norm", "attn_mode", "max_position_embeddings", "pad_token_id",
-    "bos_token_id", "eos_token_id", "initializer_range", "use_cache", "fuse_swiglu", "fuse_cross_entropy", "fuse_linear_cross_entropy",
-    "use_l2warp", "attnres_block_size", "torch_dtype", "dtype", "transformers_version", "norm_first", "rms_norm_eps",
-    "use_residual", "share_conv_kernel", "_name_or_path", "auto_map"};
+constexpr std::array<std::string_view, 34> kCommonKeys{"model_type",
+                                                       "architectures",
+                                                       "hidden_size",
+                                                       "num_hidden_layers",
+                                                       "hidden_ratio",
+                                                       "intermediate_size",
+                                                       "hidden_act",
+                                                       "norm_eps",
+                                                       "elementwise_affine",
+                                                       "attn",
+                                                       "vocab_size",
+                                                       "tie_word_embeddings",
+                                                       "fuse_norm",
+                                                       "attn_mode",
+                                                       "max_position_embeddings",
+                                                       "pad_token_id",
+                                                       "bos_token_id",
+                                                       "eos_token_id",
+                                                       "initializer_range",
+                                                       "use_cache",
+                                                       "fuse_swiglu",
+                                                       "fuse_cross_entropy",
+                                                       "fuse_linear_cross_entropy",
+                                                       "use_l2warp",
+                                                       "attnres_block_size",
+                                                       "torch_dtype",
+                                                       "dtype",
+                                                       "transformers_version",
+                                                       "norm_first",
+                                                       "rms_norm_eps",
+                                                       "use_residual",
+                                                       "share_conv_kernel",
+                                                       "_name_or_path",
+                                                       "auto_map"};
 
-constexpr std::array<std::string_view, 10> kFlaFamilies{"transformer", "linear_attn", "retnet", "gla", "delta_net",
-                                                        "gated_deltanet", "gsa", "mom", "sse", "sse_swa_moba"};
+constexpr std::array<std::string_view, 10> kFlaFamilies{"transformer",    "linear_attn", "retnet", "gla", "delta_net",
+                                                        "gated_deltanet", "gsa",         "mom",    "sse", "sse_swa_moba"};
 
 constexpr std::int64_t kMaxLayers = 10'000;
 
@@ -94,7 +122,8 @@ void plan_sse_swa_moba(const Config& config, Plan& plan) {
                                 {"qk_norm_eps", plan.norm_eps},
                                 {"rope_theta", attn.number("rope_theta", 10000.0)}});
   softmax = softmax.with("num_kv_heads", attn.integer("num_kv_heads", softmax.integer("num_heads")));
-  const Config moba = softmax.with("moba_chunk_size", attn.integer("moba_chunk_size", 1024)).with("moba_topk", attn.integer("moba_topk", 4));
+  const Config moba =
+      softmax.with("moba_chunk_size", attn.integer("moba_chunk_size", 1024)).with("moba_topk", attn.integer("moba_topk", 4));
   for (std::int64_t i = 0; i < layers; ++i) {
     LayerPlan& layer = plan.layers[static_cast<std::size_t>(i)];
     const bool is_full = std::find(full.begin(), full.end(), i) != full.end();
@@ -106,8 +135,9 @@ void plan_sse_swa_moba(const Config& config, Plan& plan) {
 
 Plan plan_fla(const Config& config, const std::string& family) {
   if (config.has("attnres_block_size")) throw Error("config: \"attnres_block_size\" (AttnRes) is not supported");
-  config.text("hidden_act", "swish", family == "retnet" || family == "gla" ? std::initializer_list<std::string_view>{"swish", "silu", "relu", "sigmoid"}
-                                                                             : std::initializer_list<std::string_view>{"swish", "silu"});
+  config.text("hidden_act", "swish",
+              family == "retnet" || family == "gla" ? std::initializer_list<std::string_view>{"swish", "silu", "relu", "sigmoid"}
+                                                    : std::initializer_list<std::string_view>{"swish", "silu"});
   Plan plan;
   plan.family = family;
   plan.hidden = config.integer("hidden_size", 2048);
@@ -243,7 +273,8 @@ std::vector<StoredTensor> regular_tensors(const Checkpoint& checkpoint, Plan& pl
     return tensor.name.ends_with("rotary.inv_freq") || tensor.name.starts_with("mtp.") || tensor.name.starts_with("model.visual.") ||
            tensor.name.ends_with("attn.D");
   });
-  if (rename(checkpoint, tensors, "backbone.embedding.weight", "backbone.embeddings.weight")) plan.notes.push_back("legacy name backbone.embedding");
+  if (rename(checkpoint, tensors, "backbone.embedding.weight", "backbone.embeddings.weight"))
+    plan.notes.push_back("legacy name backbone.embedding");
   if (plan.embeddings == "model.embeddings.weight" && rename(checkpoint, tensors, "model.embed_tokens.weight", plan.embeddings)) {
     plan.notes.push_back("legacy name model.embed_tokens");
   }

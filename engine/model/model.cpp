@@ -58,7 +58,11 @@ std::vector<TensorSpec> model_tensors(const Config& config) {
 }
 
 Model::Model(std::shared_ptr<const Checkpoint> checkpoint, std::shared_ptr<Backend> backend, Plan plan, StoredWeights weights)
-    : checkpoint_(std::move(checkpoint)), backend_(std::move(backend)), plan_(std::move(plan)), stack_(plan_, weights), workspace_(*backend_) {
+    : checkpoint_(std::move(checkpoint)),
+      backend_(std::move(backend)),
+      plan_(std::move(plan)),
+      stack_(plan_, weights),
+      workspace_(*backend_) {
   const std::vector<std::string> unused = weights.unused();
   if (!unused.empty()) {
     constexpr std::size_t named = 4;
@@ -119,7 +123,8 @@ void Model::check_ids(std::span<const std::int32_t> ids) const {
   }
 }
 
-void Model::forward(ModelState& state, std::span<const std::int32_t> ids, const ForwardOptions& options, Tensor hidden, Observer* observer) {
+void Model::forward(ModelState& state, std::span<const std::int32_t> ids, const ForwardOptions& options, Tensor hidden,
+                    Observer* observer) {
   check_ids(ids);
   if (ids.empty()) return;
   Tensor x = hidden;

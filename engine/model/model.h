@@ -74,7 +74,8 @@ class Model {
   ModelState start() const;
 
   /// Reads T tokens; `hidden` [T, D] becomes the residual stream after the last block. Throws Error for ids outside the vocabulary.
-  void forward(ModelState& state, std::span<const std::int32_t> ids, const ForwardOptions& options, Tensor hidden, Observer* observer = nullptr);
+  void forward(ModelState& state, std::span<const std::int32_t> ids, const ForwardOptions& options, Tensor hidden,
+               Observer* observer = nullptr);
   /// logits [T, V] = RMSNorm(hidden; norm) · lm_headᵀ
   void logits(Tensor logits, ConstTensor hidden);
   /// Brings one layer's state forward over recorded residual streams [T, D] that entered its block, the first of them at `position`.

@@ -38,14 +38,17 @@ void widen(float* to, const StoredTensor& from) {
   const std::int64_t n = from.size();
   const auto* halves = reinterpret_cast<const std::uint16_t*>(from.data);
   switch (from.dtype) {
-    case DType::f32: std::memcpy(to, from.data, static_cast<std::size_t>(n) * sizeof(float)); break;
+    case DType::f32:
+      std::memcpy(to, from.data, static_cast<std::size_t>(n) * sizeof(float));
+      break;
     case DType::f16:
       for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<float>(Eigen::numext::bit_cast<Eigen::half>(halves[i]));
       break;
     case DType::bf16:
       for (std::int64_t i = 0; i < n; ++i) to[i] = std::bit_cast<float>(static_cast<std::uint32_t>(halves[i]) << 16);
       break;
-    case DType::i32: throw Error(fmt::format("{}: an integer tensor cannot be a weight", from.name));
+    case DType::i32:
+      throw Error(fmt::format("{}: an integer tensor cannot be a weight", from.name));
   }
 }
 

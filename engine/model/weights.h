@@ -1,4 +1,5 @@
-// Where a model takes its weights from: a checkpoint's tensors, checked against the shape that the model expects, on the device that runs it.
+// Where a model takes its weights from: a checkpoint's tensors, checked against the shape that the model expects, on the device that runs
+// it.
 #pragma once
 
 #include <map>
@@ -45,7 +46,9 @@ class WeightScope {
   }
   ConstTensor matrix(std::string_view name, std::vector<std::int64_t> shape) const { return weights_.matrix(full(name), std::move(shape)); }
   ConstTensor floats(std::string_view name, std::vector<std::int64_t> shape) const { return weights_.floats(full(name), std::move(shape)); }
-  std::vector<float> host(std::string_view name, std::vector<std::int64_t> shape) const { return weights_.host(full(name), std::move(shape)); }
+  std::vector<float> host(std::string_view name, std::vector<std::int64_t> shape) const {
+    return weights_.host(full(name), std::move(shape));
+  }
   ConstTensor constant(const std::vector<float>& values) const { return weights_.constant(values); }
 
  private:

@@ -57,7 +57,8 @@ void Dump::write(const std::filesystem::path& path, std::span<const std::int32_t
       for (int axis = 0; axis < rows.shape.rank(); ++axis) extents.push_back(static_cast<hsize_t>(rows.shape[axis]));
       const Hdf5Id space(H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr), H5Sclose);
       const hid_t type = rows.dtype == DType::i32 ? H5T_STD_I32LE : H5T_IEEE_F32LE;
-      Hdf5Id set(checked(H5Dcreate2(file, name.c_str(), type, space, links, H5P_DEFAULT, H5P_DEFAULT), path, "cannot be written"), H5Dclose);
+      Hdf5Id set(checked(H5Dcreate2(file, name.c_str(), type, space, links, H5P_DEFAULT, H5P_DEFAULT), path, "cannot be written"),
+                 H5Dclose);
       checked(H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, rows.bytes.data()), path, "cannot be written");
       return set;
     };

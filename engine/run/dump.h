@@ -24,7 +24,8 @@ class Dump final : public Observer {
   void states(std::int64_t token, const ModelState& state);
 
   /// /input_ids [T] int32, /logits [T, V], /hidden/<l> [T, D], /channels/<l>/<name> [T, …] (attributes unit, axes, equation),
-  /// /state/<l>/<t> [segments, H, K, V]; a layer's further memories as /state/<l>/<name>/<t>. The file appears whole or not at all. Throws Error.
+  /// /state/<l>/<t> [segments, H, K, V]; a layer's further memories as /state/<l>/<name>/<t>. The file appears whole or not at all. Throws
+  /// Error.
   void write(const std::filesystem::path& path, std::span<const std::int32_t> ids, bool overwrite) const;
 
  private:

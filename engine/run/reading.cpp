@@ -23,7 +23,8 @@ TokenSpan token_span(const TextSpan& span, const Encoding& encoding) {
 
 }  // namespace
 
-Reading::Reading(std::shared_ptr<Model> model, std::shared_ptr<const Tokenizer> tokenizer, const PromptInput& prompt, const Progress& progress)
+Reading::Reading(std::shared_ptr<Model> model, std::shared_ptr<const Tokenizer> tokenizer, const PromptInput& prompt,
+                 const Progress& progress)
     : run_(std::move(model)), tokenizer_(std::move(tokenizer)) {
   Encoding encoding;
   encoding.ids = prompt.ids;

@@ -12,7 +12,8 @@ namespace statescope {
 class Reading {
  public:
   /// Reads the prompt (not yet what is to be generated). Throws Error; "cancelled" if `progress` returns false.
-  Reading(std::shared_ptr<Model> model, std::shared_ptr<const Tokenizer> tokenizer, const PromptInput& prompt, const Progress& progress = {});
+  Reading(std::shared_ptr<Model> model, std::shared_ptr<const Tokenizer> tokenizer, const PromptInput& prompt,
+          const Progress& progress = {});
 
   /// How many tokens the prompt's maker wants generated.
   std::int64_t to_generate() const { return to_generate_; }

@@ -124,7 +124,8 @@ MixerState Run::replayed(std::int64_t layer, std::int64_t tokens) {
   if (frame != keyframes_.begin()) {
     --frame;
     from = frame->first;
-    model_->backend().upload(state.everything, ConstTensor(frame->second.layers[static_cast<std::size_t>(layer)].data(), DType::f32, state.everything.shape));
+    model_->backend().upload(state.everything,
+                             ConstTensor(frame->second.layers[static_cast<std::size_t>(layer)].data(), DType::f32, state.everything.shape));
   }
   advance(layer, state, from, tokens);
   return state;

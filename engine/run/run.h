@@ -12,13 +12,13 @@
 namespace statescope {
 
 struct RunOptions {
-  std::int64_t chunk_size = 64;           // of the memories while a prompt is read
-  std::int64_t keyframe_interval = 128;   // tokens between keyframes; doubled whenever they would exceed their budget
+  std::int64_t chunk_size = 64;                        // of the memories while a prompt is read
+  std::int64_t keyframe_interval = 128;                // tokens between keyframes; doubled whenever they would exceed their budget
   std::size_t keyframe_budget = std::size_t{1} << 30;  // bytes
 };
 
-/// Records, per token, what enters each block and how it was routed, and every so often the states of all layers. A state at any token is the
-/// keyframe before it, brought forward by one layer's memory over at most `keyframe_interval` tokens.
+/// Records, per token, what enters each block and how it was routed, and every so often the states of all layers. A state at any token is
+/// the keyframe before it, brought forward by one layer's memory over at most `keyframe_interval` tokens.
 class Run {
  public:
   explicit Run(std::shared_ptr<Model> model, RunOptions options = {});

@@ -42,7 +42,8 @@ std::vector<std::string> breaches(const fs::path& root, const std::string& folde
       if (!std::regex_search(line, match, include)) continue;
       const std::string what = match[2];
       const bool ours = match[1] == "\"";
-      const bool allowed = ours ? rule.folders.contains(what) || rule.folders.contains(what.substr(0, what.find('/'))) : !std::regex_match(what, rule.forbidden);
+      const bool allowed = ours ? rule.folders.contains(what) || rule.folders.contains(what.substr(0, what.find('/')))
+                                : !std::regex_match(what, rule.forbidden);
       if (!allowed) found.push_back(entry.path().lexically_relative(root).string() + " includes " + what);
     }
   }
@@ -61,7 +62,8 @@ TEST_CASE("includes follow the arrows between the folders") {
 TEST_CASE("the arrows' reader sees a breach") {
   const fs::path root = fs::temp_directory_path() / "statescope-arrows";
   fs::create_directories(root / "kernels");
-  std::ofstream(root / "kernels/wrong.h") << "#include \"engine/error.h\"\n  #  include <QWidget>\n#include \"kernels/tensor.h\"\n#include <vector>\n";
+  std::ofstream(root / "kernels/wrong.h")
+      << "#include \"engine/error.h\"\n  #  include <QWidget>\n#include \"kernels/tensor.h\"\n#include <vector>\n";
   CHECK(breaches(root, "kernels", rules().at("kernels")).size() == 2);
   fs::remove_all(root);
 }

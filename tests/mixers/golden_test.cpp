@@ -48,9 +48,11 @@ struct Case {
 };
 
 /// Reads `ids`, and appends the logits of each.
-void read(Case& c, ModelState& state, std::span<const std::int32_t> ids, std::int64_t chunk_size, std::vector<float>& logits, Recording* seen) {
+void read(Case& c, ModelState& state, std::span<const std::int32_t> ids, std::int64_t chunk_size, std::vector<float>& logits,
+          Recording* seen) {
   const auto T = static_cast<std::int64_t>(ids.size());
-  std::vector<float> hidden(static_cast<std::size_t>(T * c.model->hidden())), out(static_cast<std::size_t>(T * c.model->vocab()), std::nanf(""));
+  std::vector<float> hidden(static_cast<std::size_t>(T * c.model->hidden())),
+      out(static_cast<std::size_t>(T * c.model->vocab()), std::nanf(""));
   Tensor x(hidden.data(), DType::f32, {T, c.model->hidden()}), y(out.data(), DType::f32, {T, c.model->vocab()});
   c.model->forward(state, ids, {.chunk_size = chunk_size, .prompt_length = c.T()}, x, seen);
   c.model->logits(y, x);
