@@ -56,8 +56,20 @@ struct F32 {
 struct F16 {
   using Number = std::uint16_t;
   static constexpr bool interleaved = false;
+  static constexpr bool in_hardware = HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON;
   static HWY_INLINE Vector widen(const Number* p) {
-    return hn::PromoteTo(Floats(), hn::LoadU(hn::Rebind<hwy::float16_t, Floats>(), reinterpret_cast<const hwy::float16_t*>(p)));
+    if constexpr (in_hardware) {
+      return hn::PromoteTo(Floats(), hn::LoadU(hn::Rebind<hwy::float16_t, Floats>(), reinterpret_cast<const hwy::float16_t*>(p)));
+    }
+    // Exponent and mantissa moved into place, then the difference of the exponents' biases multiplied in, which also normalises subnormal
+    // numbers; what lies beyond the largest float16 is infinite or NaN.
+    const hn::RebindToUnsigned<Floats> words;
+    const auto bits = hn::PromoteTo(words, hn::LoadU(hn::Rebind<std::uint16_t, Floats>(), p));
+    const auto magnitude = hn::ShiftLeft<13>(hn::And(bits, hn::Set(words, 0x7FFFU)));
+    const Vector finite = hn::Mul(hn::BitCast(Floats(), magnitude), hn::Set(Floats(), 0x1p112F));
+    const Vector special = hn::BitCast(Floats(), hn::Or(magnitude, hn::Set(words, 0x7F800000U)));
+    const Vector sign = hn::BitCast(Floats(), hn::ShiftLeft<16>(hn::And(bits, hn::Set(words, 0x8000U))));
+    return hn::Or(hn::IfThenElse(hn::Ge(finite, hn::Set(Floats(), 65536.0F)), special, finite), sign);
   }
   static HWY_INLINE void load(const Number* p, Vector& first, Vector& second) {
     first = widen(p);
