@@ -1,0 +1,110 @@
+#include "app/commands.h"
+
+#include "app/main_window.h"
+
+namespace statescope {
+namespace {
+
+using W = MainWindow;
+
+template <int percent>
+constexpr Command scale_command(std::string_view id, const char* text) {
+  return {id,
+          Menu::view,
+          "Type and spacing",
+          text,
+          "",
+          [](W& w, int) { w.set_scale(percent / 100.0f); },
+          [](const W& w) { return w.frame().scale == percent / 100.0f; }};
+}
+
+template <ThemeChoice choice>
+constexpr Command theme_command(std::string_view id, const char* text) {
+  return {id, Menu::view, "Theme", text, "", [](W& w, int) { w.set_theme(choice); }, [](const W& w) { return w.theme() == choice; }};
+}
+
+constexpr Command table[] = {
+    {"open-file", Menu::file, nullptr, "Open checkpoint…", "Ctrl+O", [](W& w, int) { w.choose_checkpoint_file(); }},
+    {"open-folder", Menu::file, nullptr, "Open model folder…", "Ctrl+Shift+O", [](W& w, int) { w.choose_checkpoint_folder(); }},
+    {"open-prompt", Menu::file, nullptr, "Open prompt…", "Ctrl+P", [](W& w, int) { w.choose_prompt_file(); }},
+    {"write-prompt", Menu::file, nullptr, "Write a prompt", "Ctrl+T", [](W& w, int) { w.show_page(SidePage::prompt); }},
+    {"quit", Menu::file, nullptr, "Quit", "Ctrl+Q", [](W& w, int) { w.close(); }},
+
+    theme_command<ThemeChoice::system>("theme-system", "As the desktop"),
+    theme_command<ThemeChoice::light>("theme-light", "Light"),
+    theme_command<ThemeChoice::dark>("theme-dark", "Dark"),
+    scale_command<100>("scale-100", "1×"),
+    scale_command<125>("scale-125", "1.25×"),
+    scale_command<150>("scale-150", "1.5×"),
+    scale_command<200>("scale-200", "2×"),
+    scale_command<300>("scale-300", "3×"),
+    {"scale-up", Menu::view, "Type and spacing", "Larger type", "Ctrl++; Ctrl+=", [](W& w, int) { w.set_scale(w.frame().scale + 0.25f); }},
+    {"scale-down", Menu::view, "Type and spacing", "Smaller type", "Ctrl+-", [](W& w, int) { w.set_scale(w.frame().scale - 0.25f); }},
+    {"view-next", Menu::view, nullptr, "Next view in this place", "V", [](W& w, int) { w.focused_panel().next_view(); }},
+    {"zoom-in", Menu::view, nullptr, "Zoom in", "+; =", [](W& w, int) { w.focused_panel().zoom(1.25f); }},
+    {"zoom-out", Menu::view, nullptr, "Zoom out", "-", [](W& w, int) { w.focused_panel().zoom(0.8f); }},
+    {"zoom-fit", Menu::view, nullptr, "Zoom to fit", "0", [](W& w, int) { w.focused_panel().fit(); }},
+    {"side", Menu::view, nullptr, "Inspector", "I", [](W& w, int) { w.toggle_side(); }, [](const W& w) { return w.side_is_shown(); }},
+    {"presenter", Menu::view, nullptr, "Presenter", "F; F11", [](W& w, int) { w.toggle_presenter(); },
+     [](const W& w) { return w.is_presenting(); }},
+    {"reduce-motion", Menu::view, nullptr, "Reduce motion", "", [](W& w, int) { w.set_reduce_motion(!w.reduces_motion()); },
+     [](const W& w) { return w.reduces_motion(); }},
+
+    {"next", Menu::go, nullptr, "Next token", "Right; PgDown", [](W& w, int) { w.navigator().step(1); }},
+    {"previous", Menu::go, nullptr, "Previous token", "Left; PgUp", [](W& w, int) { w.navigator().step(-1); }},
+    {"next-ten", Menu::go, nullptr, "Ten tokens on", "Shift+Right", [](W& w, int) { w.navigator().step(10); }},
+    {"previous-ten", Menu::go, nullptr, "Ten tokens back", "Shift+Left", [](W& w, int) { w.navigator().step(-10); }},
+    {"next-span", Menu::go, nullptr, "Next needle, question or answer", "Ctrl+Right", [](W& w, int) { w.navigator().step_span(1); }},
+    {"previous-span", Menu::go, nullptr, "Previous needle, question or answer", "Ctrl+Left",
+     [](W& w, int) { w.navigator().step_span(-1); }},
+    {"first", Menu::go, nullptr, "First token", "Home", [](W& w, int) { w.go_to_token(0); }},
+    {"last", Menu::go, nullptr, "Last token", "End", [](W& w, int) { w.go_to_token(w.navigator().tokens() - 1); }},
+    {"go-to", Menu::go, nullptr, "Go to token", "G", [](W& w, int) { w.ask_for_token(); }},
+    {"layer-up", Menu::go, "Layer and head", "Layer above", "Up", [](W& w, int) { w.navigator().step_layer(1); }},
+    {"layer-down", Menu::go, "Layer and head", "Layer below", "Down", [](W& w, int) { w.navigator().step_layer(-1); }},
+    {"head-next", Menu::go, "Layer and head", "Next head", "]", [](W& w, int) { w.navigator().step_head(1); }},
+    {"head-previous", Menu::go, "Layer and head", "Previous head", "[", [](W& w, int) { w.navigator().step_head(-1); }},
+    {"slot", Menu::go, "Partition", "Partition", "1; 2; 3; 4; 5; 6; 7; 8; 9", [](W& w, int key) { w.choose_slot(std::to_string(key + 1)); },
+     nullptr, true},
+    {"slot-shared", Menu::go, "Partition", "Shared partition", "S", [](W& w, int) { w.choose_slot("shared"); }},
+    {"cell-up", Menu::go, "Cell", "Cell above", "Alt+Up", [](W& w, int) { w.navigator().step_cell(-1, 0); }},
+    {"cell-down", Menu::go, "Cell", "Cell below", "Alt+Down", [](W& w, int) { w.navigator().step_cell(1, 0); }},
+    {"cell-left", Menu::go, "Cell", "Cell to the left", "Alt+Left", [](W& w, int) { w.navigator().step_cell(0, -1); }},
+    {"cell-right", Menu::go, "Cell", "Cell to the right", "Alt+Right", [](W& w, int) { w.navigator().step_cell(0, 1); }},
+
+    {"play", Menu::run, nullptr, "Play or pause", "Space", [](W& w, int) { w.navigator().toggle_play(); }},
+    {"faster", Menu::run, nullptr, "Faster", ".", [](W& w, int) { w.step_speed(1); }},
+    {"slower", Menu::run, nullptr, "Slower", ",", [](W& w, int) { w.step_speed(-1); }},
+    {"generate", Menu::run, nullptr, "Generate 32 more tokens", "Ctrl+G", [](W& w, int) { w.navigator().generate_more(32); }},
+    {"cancel", Menu::run, nullptr, "Cancel opening or reading", "Esc", [](W& w, int) { w.escape(); }},
+
+    {"keys", Menu::help, nullptr, "Keys", "F1", [](W& w, int) { w.show_page(SidePage::keys); }},
+    {"about", Menu::help, nullptr, "About Statescope", "", [](W& w, int) { w.show_page(SidePage::about); }},
+};
+
+}  // namespace
+
+std::span<const Command> commands() { return table; }
+
+QList<QKeySequence> keys_of(const Command& command) {
+  if (*command.keys == '\0') return {};
+  return QKeySequence::listFromString(QString::fromLatin1(command.keys));
+}
+
+const char* title_of(Menu menu) {
+  switch (menu) {
+    case Menu::file:
+      return "File";
+    case Menu::view:
+      return "View";
+    case Menu::go:
+      return "Go";
+    case Menu::run:
+      return "Run";
+    case Menu::help:
+      return "Help";
+  }
+  return "";
+}
+
+}  // namespace statescope

@@ -1,0 +1,34 @@
+// Every command of the window, once: the menu, the keys and the list of keys are made from this table.
+#pragma once
+
+#include <QKeySequence>
+#include <QList>
+#include <span>
+#include <string_view>
+
+namespace statescope {
+
+class MainWindow;
+
+enum class Menu { file, view, go, run, help };
+
+struct Command {
+  std::string_view id;  // stable
+  Menu menu;
+  const char* submenu;                                  // title, or null
+  const char* text;                                     // of the menu and the list of keys
+  const char* keys;                                     // portable names, "; " between them; may be empty
+  void (*run)(MainWindow& window, int key);             // `key`: which of `keys` was pressed; 0 from the menu
+  bool (*checked)(const MainWindow& window) = nullptr;  // null: nothing to tick
+  bool one_per_key = false;                             // the menu has one entry for each key
+};
+
+/// In the order of the menus.
+std::span<const Command> commands();
+
+QList<QKeySequence> keys_of(const Command& command);
+
+/// "File", "View", …
+const char* title_of(Menu menu);
+
+}  // namespace statescope

@@ -1,0 +1,117 @@
+#include "app/header.h"
+
+#include <QAccessible>
+#include <QAction>
+#include <QHBoxLayout>
+
+#include "app/theme.h"
+
+namespace statescope {
+namespace {
+
+QString parameters_text(std::int64_t parameters) {
+  const auto count = static_cast<double>(parameters);
+  if (count >= 1e9) return QStringLiteral("%1 B").arg(count / 1e9, 0, 'f', 1);
+  if (count >= 1e6) return QStringLiteral("%1 M").arg(count / 1e6, 0, 'f', 1);
+  return QStringLiteral("%1 k").arg(count / 1e3, 0, 'f', 0);
+}
+
+QToolButton* make_button(QAction* action, QWidget* parent) {
+  auto* button = new QToolButton(parent);
+  button->setDefaultAction(action);
+  button->setToolButtonStyle(Qt::ToolButtonIconOnly);
+  button->setFocusPolicy(Qt::TabFocus);
+  button->setAccessibleName(action->text());
+  return button;
+}
+
+}  // namespace
+
+Header::Header(Navigator& navigator, QAction* side, QAction* cancel, QWidget* parent) : QWidget(parent), navigator_(navigator) {
+  auto* layout = new QHBoxLayout(this);
+  model_ = new QLabel("No model is open", this);
+  model_->setObjectName("model");
+  details_ = new QLabel(this);
+  details_->setObjectName("faint");
+  details_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+  what_ = new QLabel(this);
+  what_->setObjectName("faint");
+  progress_ = new QProgressBar(this);
+  progress_->setAccessibleName("Progress");
+  progress_->setTextVisible(false);
+  progress_->setRange(0, 1000);
+  cancel_ = make_button(cancel, this);
+  side_ = make_button(side, this);
+  layout->addWidget(model_);
+  layout->addWidget(details_, 1);
+  for (QWidget* widget : std::initializer_list<QWidget*>{what_, progress_, cancel_, side_}) layout->addWidget(widget);
+  connect(&navigator_, &Navigator::run_changed, this, &Header::show_model);
+  connect(&navigator_, &Navigator::progressed, this, &Header::show_progress);
+  connect(&navigator_, &Navigator::opening_ended, this, &Header::show_rest);
+  show_rest();
+}
+
+void Header::set_frame(const Frame& frame) {
+  const auto px = [&frame](int length) { return static_cast<int>(static_cast<float>(length) * frame.scale); };
+  layout()->setContentsMargins(px(4), 0, px(2), 0);
+  layout()->setSpacing(px(10));
+  progress_->setFixedWidth(px(140));
+  for (QToolButton* button : {cancel_, side_}) button->setIconSize({px(16), px(16)});
+}
+
+void Header::show_model() {
+  const ModelInfo& model = navigator_.run()->model;
+  const auto layers = static_cast<int>(model.layers.size());
+  model_->setText(QString::fromStdString(model.name));
+  QStringList details = {QString::fromStdString(model.family),
+                         layers == 1 ? QStringLiteral("1 layer") : QStringLiteral("%1 layers").arg(layers),
+                         parameters_text(model.parameters) + " parameters", QString::fromStdString(model.device)};
+  details.removeAll(QString());
+  details_->setText(details.join(QStringLiteral("  ·  ")));
+  details_->setToolTip(details_->text());
+}
+
+void Header::show_progress(double fraction, const QString& what) {
+  what_->setText(what);
+  progress_->setUpdatesEnabled(false);  // setValue would paint the whole window at once; this way it waits for the next frame
+  progress_->setValue(static_cast<int>(fraction * 1000));
+  progress_->setUpdatesEnabled(true);
+  for (QWidget* widget : std::initializer_list<QWidget*>{what_, progress_, cancel_}) widget->show();
+}
+
+void Header::show_rest() {
+  for (QWidget* widget : std::initializer_list<QWidget*>{what_, progress_, cancel_}) widget->hide();
+}
+
+ErrorBar::ErrorBar(QWidget* parent) : QFrame(parent) {
+  setObjectName("error");
+  setAccessibleName("Error");
+  auto* layout = new QHBoxLayout(this);
+  message_ = new QLabel(this);
+  message_->setWordWrap(true);
+  message_->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
+  message_->setFocusPolicy(Qt::StrongFocus);
+  message_->setAccessibleName("Error message");
+  dismiss_ = new QToolButton(this);
+  dismiss_->setAccessibleName("Dismiss the message");
+  dismiss_->setToolTip("Dismiss");
+  connect(dismiss_, &QToolButton::clicked, this, &QWidget::hide);
+  layout->addWidget(message_, 1);
+  layout->addWidget(dismiss_);
+  hide();
+}
+
+void ErrorBar::set_frame(const Frame& frame) {
+  const auto margin = static_cast<int>(6 * frame.scale);
+  layout()->setContentsMargins(margin, margin / 2, margin / 2, margin / 2);
+  dismiss_->setIcon(icon_of("close", frame.theme));
+}
+
+void ErrorBar::show_message(const QString& message) {
+  message_->setText(message);
+  show();
+  QAccessibleEvent alert(this, QAccessible::Alert);
+  QAccessible::updateAccessibility(&alert);
+}
+
+}  // namespace statescope

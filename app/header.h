@@ -1,0 +1,51 @@
+// The line under the menu: which model, on what, and what is going on; below it, what went wrong.
+#pragma once
+
+#include <QFrame>
+#include <QLabel>
+#include <QProgressBar>
+#include <QToolButton>
+
+#include "app/navigator.h"
+
+class QAction;
+
+namespace statescope {
+
+class Header : public QWidget {
+  Q_OBJECT
+
+ public:
+  /// `side` shows and hides the right side, `cancel` stops what is going on.
+  Header(Navigator& navigator, QAction* side, QAction* cancel, QWidget* parent = nullptr);
+
+  void set_frame(const Frame& frame);
+
+ private:
+  void show_model();
+  void show_progress(double fraction, const QString& what);
+  void show_rest();
+
+  Navigator& navigator_;
+  QLabel *model_, *details_, *what_;
+  QProgressBar* progress_;
+  QToolButton *cancel_, *side_;
+};
+
+/// One message, where it happened, until it is dismissed or the next thing works.
+class ErrorBar : public QFrame {
+  Q_OBJECT
+
+ public:
+  explicit ErrorBar(QWidget* parent = nullptr);
+
+  void set_frame(const Frame& frame);
+  void show_message(const QString& message);
+  QString message() const { return message_->text(); }
+
+ private:
+  QLabel* message_;
+  QToolButton* dismiss_;
+};
+
+}  // namespace statescope

@@ -1,0 +1,262 @@
+#include "app/navigator.h"
+
+#include <QPointer>
+#include <algorithm>
+#include <utility>
+
+namespace statescope {
+namespace {
+
+constexpr int autoplay_delay_ms = 1000;
+constexpr int frame_ms = 16;
+constexpr double beat_ms = 700;    // of one played step at 1×
+constexpr double motion_ms = 400;  // at most; the rest of the beat stands still
+
+std::int64_t clamp_index(std::int64_t index, std::int64_t count) {
+  return std::clamp<std::int64_t>(index, 0, std::max<std::int64_t>(count - 1, 0));
+}
+
+}  // namespace
+
+Navigator::Navigator(RunSource& source, QObject* parent) : QObject(parent), source_(source) {
+  beat_.setSingleShot(true);
+  connect(&beat_, &QTimer::timeout, this, &Navigator::advance);
+  frames_.setInterval(frame_ms);
+  frames_.setTimerType(Qt::PreciseTimer);
+  connect(&frames_, &QTimer::timeout, this, &Navigator::tick);
+  autoplay_delay_.setSingleShot(true);
+  autoplay_delay_.setInterval(autoplay_delay_ms);
+  connect(&autoplay_delay_, &QTimer::timeout, this, [this] {
+    autoplaying_ = true;
+    play();
+  });
+}
+
+bool Navigator::is_current() const {
+  return snapshot_ && snapshot_->run == run_ && snapshot_->layer == cursor_.layer && snapshot_->token == cursor_.token;
+}
+
+const LayerInfo* Navigator::layer_info() const {
+  if (!run_ || run_->model.layers.empty()) return nullptr;
+  return &run_->model.layers[static_cast<std::size_t>(cursor_.layer)];
+}
+
+Session::OpenCallbacks Navigator::callbacks() {
+  const int ticket = ++opening_ticket_;
+  const QPointer<Navigator> self = this;
+  const auto valid = [self, ticket] { return self && self->opening_ticket_ == ticket; };
+  Session::OpenCallbacks result;
+  result.progress = [self, valid](double fraction, std::string what) {
+    if (valid()) Q_EMIT self->progressed(fraction, QString::fromStdString(what));
+  };
+  result.run = [self, valid](std::shared_ptr<const RunInfo> run) {
+    if (valid()) self->accept_run(std::move(run));
+  };
+  result.failed = [self, valid](std::string message) {
+    if (!valid()) return;
+    self->opening_ = false;
+    Q_EMIT self->opening_ended();
+    if (message != "cancelled") Q_EMIT self->failed(QString::fromStdString(message));
+  };
+  return result;
+}
+
+void Navigator::open(std::filesystem::path checkpoint, PromptInput prompt) {
+  checkpoint_ = std::move(checkpoint);
+  prompt_ = std::move(prompt);
+  pause();
+  opening_ = true;
+  keep_place_ = false;
+  Q_EMIT progressed(0, QStringLiteral("opening"));
+  source_.open(checkpoint_, prompt_, callbacks());
+}
+
+void Navigator::read(PromptInput prompt) {
+  if (!run_) return open(checkpoint_, std::move(prompt));
+  prompt_ = std::move(prompt);
+  pause();
+  opening_ = true;
+  keep_place_ = false;
+  Q_EMIT progressed(0, QStringLiteral("reading"));
+  source_.read(prompt_, callbacks());
+}
+
+void Navigator::generate_more(std::int64_t count) {
+  if (!run_) return;
+  prompt_.generate = tokens() - run_->prompt_length + count;
+  opening_ = keep_place_ = true;
+  Q_EMIT progressed(0, QStringLiteral("generating"));
+  source_.read(prompt_, callbacks());
+}
+
+void Navigator::cancel() { source_.cancel(); }
+
+void Navigator::accept_run(std::shared_ptr<const RunInfo> run) {
+  const bool first = !run_;
+  run_ = std::move(run);
+  opening_ = false;
+  Cursor place = cursor_;
+  if (!std::exchange(keep_place_, true)) place.token = 0, place.row = place.column = -1;
+  cursor_ = inside(place);
+  Q_EMIT opening_ended();
+  Q_EMIT run_changed();
+  Q_EMIT cursor_changed();
+  request();
+  if (first && autoplay_ && !reduce_motion_) autoplay_delay_.start();
+}
+
+void Navigator::accept_snapshot(std::shared_ptr<const Snapshot> snapshot) {
+  const bool wanted = snapshot && snapshot->run == run_ && snapshot->layer == cursor_.layer && snapshot->token == cursor_.token;
+  if (!wanted) return;
+  const bool stepped = playing_ && snapshot_ && snapshot_->token != snapshot->token;
+  snapshot_ = std::move(snapshot);
+  if (stepped && !reduce_motion_) {
+    cursor_.progress = 0;
+    moving_since_.start();
+    frames_.start();
+  }
+  Q_EMIT snapshot_changed();
+  if (playing_) beat_.start(static_cast<int>(beat_ms / speed_));
+}
+
+void Navigator::request() {
+  if (!run_ || run_->tokens.empty()) return;
+  const QPointer<Navigator> self = this;
+  source_.show(cursor_.layer, cursor_.token, [self](std::shared_ptr<const Snapshot> snapshot) {
+    if (self) self->accept_snapshot(std::move(snapshot));
+  });
+}
+
+Cursor Navigator::inside(Cursor place) const {
+  place.token = clamp_index(place.token, tokens());
+  place.layer = clamp_index(place.layer, run_ ? static_cast<std::int64_t>(run_->model.layers.size()) : 0);
+  if (!run_ || run_->model.layers.empty()) return place;
+  const LayerInfo& layer = run_->model.layers[static_cast<std::size_t>(place.layer)];
+  place.head = clamp_index(place.head, layer.heads);
+  place.slot = clamp_index(place.slot, layer.slots());
+  place.row = std::clamp<std::int64_t>(place.row, -1, std::max<std::int64_t>(layer.rows - 1, -1));
+  place.column = std::clamp<std::int64_t>(place.column, -1, std::max<std::int64_t>(layer.columns - 1, -1));
+  return place;
+}
+
+void Navigator::go_to(Cursor place) {
+  place = inside(place);
+  const bool elsewhere = place.layer != cursor_.layer || place.token != cursor_.token;
+  cursor_ = place;
+  if (elsewhere) rest();
+  Q_EMIT cursor_changed();
+  if (elsewhere) request();
+}
+
+void Navigator::move(const CursorMove& change) {
+  autoplay_delay_.stop();
+  if (change.token && *change.token != cursor_.token) pause();
+  Cursor place = cursor_;
+  place.token = change.token.value_or(place.token);
+  place.layer = change.layer.value_or(place.layer);
+  place.head = change.head.value_or(place.head);
+  place.slot = change.slot.value_or(place.slot);
+  place.row = change.row.value_or(place.row);
+  place.column = change.column.value_or(place.column);
+  go_to(place);
+}
+
+void Navigator::step(std::int64_t count) {
+  CursorMove change;
+  change.token = cursor_.token + count;
+  move(change);
+}
+
+void Navigator::step_layer(std::int64_t layers) {
+  CursorMove change;
+  change.layer = cursor_.layer + layers;
+  move(change);
+}
+
+void Navigator::step_head(std::int64_t heads) {
+  CursorMove change;
+  change.head = cursor_.head + heads;
+  move(change);
+}
+
+void Navigator::step_cell(std::int64_t rows, std::int64_t columns) {
+  CursorMove change;
+  change.row = std::max<std::int64_t>(cursor_.row + rows, 0);
+  change.column = std::max<std::int64_t>(cursor_.column + columns, 0);
+  move(change);
+}
+
+void Navigator::point_at(std::int64_t row, std::int64_t column) {
+  if (row == cursor_.row && column == cursor_.column) return;
+  Cursor place = cursor_;
+  place.row = row;
+  place.column = column;
+  go_to(place);
+}
+
+void Navigator::step_span(int direction) {
+  if (!run_) return;
+  std::optional<std::int64_t> best;
+  for (const TokenSpan& span : run_->spans) {
+    const bool ahead = direction > 0 ? span.begin > cursor_.token : span.begin < cursor_.token;
+    const bool nearer = !best || (direction > 0 ? span.begin < *best : span.begin > *best);
+    if (ahead && nearer) best = span.begin;
+  }
+  if (best) step(*best - cursor_.token);
+}
+
+void Navigator::play() {
+  autoplay_delay_.stop();
+  if (playing_ || !run_) return;
+  playing_ = true;
+  if (cursor_.token + 1 >= tokens())
+    go_to([this] {
+      Cursor start = cursor_;
+      start.token = 0;
+      return start;
+    }());
+  Q_EMIT playing_changed();
+  if (is_current()) beat_.start(0);
+}
+
+void Navigator::pause() {
+  autoplay_delay_.stop();
+  beat_.stop();
+  autoplaying_ = false;
+  if (!std::exchange(playing_, false)) return;
+  rest();
+  Q_EMIT playing_changed();
+}
+
+void Navigator::toggle_play() { playing_ ? pause() : play(); }
+
+void Navigator::take_over() {
+  autoplay_delay_.stop();
+  if (is_autoplaying()) pause();
+}
+
+void Navigator::set_speed(double steps_per_beat) {
+  speed_ = steps_per_beat;
+  Q_EMIT playing_changed();
+}
+
+void Navigator::advance() {
+  if (cursor_.token + 1 >= tokens()) return pause();
+  Cursor next = cursor_;
+  ++next.token;
+  go_to(next);
+}
+
+void Navigator::tick() {
+  const double length = std::min(motion_ms, beat_ms / speed_);
+  cursor_.progress = static_cast<float>(std::min(1.0, static_cast<double>(moving_since_.elapsed()) / length));
+  if (cursor_.progress >= 1) frames_.stop();
+  Q_EMIT motion_changed();
+}
+
+void Navigator::rest() {
+  frames_.stop();
+  if (std::exchange(cursor_.progress, 1.0f) < 1) Q_EMIT motion_changed();
+}
+
+}  // namespace statescope

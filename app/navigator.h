@@ -1,0 +1,99 @@
+// Where the reader stands in a run: the wanted place, the snapshot that answers it, and playing. Knows no widget.
+#pragma once
+
+#include <QElapsedTimer>
+#include <QObject>
+#include <QString>
+#include <QTimer>
+#include <optional>
+
+#include "app/run_source.h"
+#include "views/view.h"
+
+namespace statescope {
+
+class Navigator : public QObject {
+  Q_OBJECT
+
+ public:
+  /// `source` outlives the navigator.
+  explicit Navigator(RunSource& source, QObject* parent = nullptr);
+
+  const std::shared_ptr<const RunInfo>& run() const { return run_; }
+  /// The newest answer to a wanted place; null before the first. While another is on its way it is that of the place before.
+  const std::shared_ptr<const Snapshot>& snapshot() const { return snapshot_; }
+  /// The wanted place. It moves at once; the snapshot follows.
+  const Cursor& cursor() const { return cursor_; }
+  bool is_current() const;
+  bool is_opening() const { return opening_; }
+  bool is_playing() const { return playing_; }
+  bool is_autoplaying() const { return playing_ && autoplaying_; }
+  double speed() const { return speed_; }
+  std::int64_t tokens() const { return run_ ? static_cast<std::int64_t>(run_->tokens.size()) : 0; }
+  const LayerInfo* layer_info() const;
+
+  void open(std::filesystem::path checkpoint, PromptInput prompt);
+  void read(PromptInput prompt);
+  void generate_more(std::int64_t count);
+  void cancel();
+  const PromptInput& prompt() const { return prompt_; }
+
+  /// Each lands inside the run. A change of token by hand ends playing.
+  void move(const CursorMove& change);
+  void step(std::int64_t tokens);
+  void step_layer(std::int64_t layers);
+  void step_head(std::int64_t heads);
+  void step_cell(std::int64_t rows, std::int64_t columns);
+  /// The cell under the pointer becomes the chosen one; nothing else changes, playing goes on.
+  void point_at(std::int64_t row, std::int64_t column);
+  /// To the first token of the next (+1) or previous (−1) needle, question or answer.
+  void step_span(int direction);
+
+  void play();
+  void pause();
+  void toggle_play();
+  /// Any key of the reader takes over from a play that nobody asked for.
+  void take_over();
+  void set_speed(double steps_per_beat);
+  void set_reduce_motion(bool reduce) { reduce_motion_ = reduce; }
+  /// Plays a second after the first run stands, unless the reader has done anything by then.
+  void set_autoplay(bool autoplay) { autoplay_ = autoplay; }
+
+ Q_SIGNALS:
+  void run_changed();
+  void cursor_changed();
+  void snapshot_changed();
+  void motion_changed();  // only Cursor::progress
+  void playing_changed();
+  void progressed(double fraction, const QString& what);
+  void opening_ended();
+  void failed(const QString& message);
+
+ private:
+  Session::OpenCallbacks callbacks();
+  void accept_run(std::shared_ptr<const RunInfo> run);
+  void accept_snapshot(std::shared_ptr<const Snapshot> snapshot);
+  void request();
+  void go_to(Cursor place);
+  Cursor inside(Cursor place) const;
+  void advance();
+  void tick();
+  void rest();
+
+  RunSource& source_;
+  std::filesystem::path checkpoint_;
+  PromptInput prompt_;
+  std::shared_ptr<const RunInfo> run_;
+  std::shared_ptr<const Snapshot> snapshot_;
+  Cursor cursor_;
+  int opening_ticket_ = 0;  // answers to an earlier opening are dropped
+  bool opening_ = false, keep_place_ = false;
+  bool playing_ = false, autoplaying_ = false, autoplay_ = true, reduce_motion_ = false;
+  double speed_ = 1;
+  QTimer beat_;    // until the next played step
+  QTimer frames_;  // 60 Hz, only while a played step moves
+  QTimer autoplay_delay_;
+  QElapsedTimer moving_since_;
+};
+
+}  // namespace statescope

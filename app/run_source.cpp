@@ -1,0 +1,30 @@
+#include "app/run_source.h"
+
+#include <QCoreApplication>
+#include <utility>
+
+namespace statescope {
+namespace {
+
+class SessionSource final : public RunSource {
+ public:
+  SessionSource() : session_([](std::function<void()> work) { QMetaObject::invokeMethod(qApp, std::move(work), Qt::QueuedConnection); }) {}
+
+  void open(std::filesystem::path checkpoint, PromptInput prompt, Session::OpenCallbacks callbacks) override {
+    session_.open(std::move(checkpoint), std::move(prompt), std::move(callbacks));
+  }
+  void read(PromptInput prompt, Session::OpenCallbacks callbacks) override { session_.read(std::move(prompt), std::move(callbacks)); }
+  void cancel() override { session_.cancel(); }
+  void show(std::int64_t layer, std::int64_t token, std::function<void(std::shared_ptr<const Snapshot>)> done) override {
+    session_.show(layer, token, std::move(done));
+  }
+
+ private:
+  Session session_;
+};
+
+}  // namespace
+
+std::unique_ptr<RunSource> make_session_source() { return std::make_unique<SessionSource>(); }
+
+}  // namespace statescope

@@ -1,0 +1,23 @@
+// Where runs come from: the session, or a test's hand-made snapshots. The contract is that of engine/run/session.h.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "engine/run/session.h"
+
+namespace statescope {
+
+class RunSource {
+ public:
+  virtual ~RunSource() = default;
+  virtual void open(std::filesystem::path checkpoint, PromptInput prompt, Session::OpenCallbacks callbacks) = 0;
+  virtual void read(PromptInput prompt, Session::OpenCallbacks callbacks) = 0;
+  virtual void cancel() = 0;
+  virtual void show(std::int64_t layer, std::int64_t token, std::function<void(std::shared_ptr<const Snapshot>)> done) = 0;
+};
+
+/// The session, answering on the thread of the running QApplication.
+std::unique_ptr<RunSource> make_session_source();
+
+}  // namespace statescope

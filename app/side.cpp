@@ -1,0 +1,137 @@
+#include "app/side.h"
+
+#include <QHeaderView>
+#include <QPushButton>
+#include <QScrollArea>
+#include <QToolButton>
+#include <QVBoxLayout>
+
+#include "app/commands.h"
+
+namespace statescope {
+namespace {
+
+constexpr auto about_text =
+    "<p><b>Statescope %1</b></p>"
+    "<p>A microscope for the memory of linear-attention language models: step through tokens and see which partition each one is routed "
+    "to, "
+    "which rows of the state it writes, what decays, and what a later query can still read back.</p>"
+    "<p>Every number shown was computed from the checkpoint; nothing is drawn in between.</p>"
+    "<p>Built on Qt %2 (LGPL), Dear ImGui (MIT), HDF5 and Eigen. The DejaVu fonts are free; their licence lies beside them.</p>";
+
+QString keys_text(const Command& command) {
+  const QList<QKeySequence> keys = keys_of(command);
+  if (keys.isEmpty()) return {};
+  if (command.one_per_key) return QStringLiteral("%1 … %2").arg(keys.first().toString(), keys.last().toString());
+  return QKeySequence::listToString(keys, QKeySequence::NativeText).replace("; ", ", ");
+}
+
+QTableWidget* make_key_list() {
+  auto* list = new QTableWidget(0, 2);
+  list->setAccessibleName("Keys");
+  for (const Command& command : commands()) {
+    const QString keys = keys_text(command);
+    if (keys.isEmpty()) continue;
+    const int row = list->rowCount();
+    list->insertRow(row);
+    list->setItem(row, 0, new QTableWidgetItem(keys));
+    list->setItem(row, 1, new QTableWidgetItem(QString::fromUtf8(command.text)));
+  }
+  list->horizontalHeader()->hide();
+  list->verticalHeader()->hide();
+  list->horizontalHeader()->setSectionResizeMode(0, QHeaderView::ResizeToContents);
+  list->horizontalHeader()->setStretchLastSection(true);
+  list->setShowGrid(false);
+  list->setTabKeyNavigation(false);
+  list->setEditTriggers(QAbstractItemView::NoEditTriggers);
+  list->setSelectionBehavior(QAbstractItemView::SelectRows);
+  return list;
+}
+
+}  // namespace
+
+Side::Side(Navigator& navigator, QWidget* parent) : QStackedWidget(parent), inspector_(new Inspector(navigator)), navigator_(navigator) {
+  setObjectName("panel");
+  keys_ = make_key_list();
+  auto* about = new QLabel(QString::fromUtf8(about_text).arg(STATESCOPE_VERSION, QT_VERSION_STR));
+  about->setWordWrap(true);
+  about->setAlignment(Qt::AlignTop | Qt::AlignLeft);
+  auto* scroll = new QScrollArea(this);
+  scroll->setWidget(inspector_);
+  scroll->setWidgetResizable(true);
+  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  scroll->setFocusPolicy(Qt::NoFocus);
+  addWidget(scroll);  // in the order of SidePage
+  addWidget(make_page("Prompt", make_prompt_page(navigator)));
+  addWidget(make_page("Keys", keys_));
+  addWidget(make_page("About", about));
+}
+
+QWidget* Side::make_page(const QString& title, QWidget* body) {
+  auto* page = new QWidget(this);
+  auto* layout = new QVBoxLayout(page);
+  auto* heading = new QLabel(title, page);
+  heading->setObjectName("question");
+  auto* back = new QPushButton("Back to the inspector", page);
+  back->setFocusPolicy(Qt::TabFocus);
+  connect(back, &QPushButton::clicked, this, [this] { show_page(SidePage::inspector); });
+  layout->addWidget(heading);
+  layout->addWidget(body, 1);
+  layout->addWidget(back);
+  return page;
+}
+
+QWidget* Side::make_prompt_page(Navigator& navigator) {
+  auto* page = new QWidget;
+  auto* layout = new QVBoxLayout(page);
+  layout->setContentsMargins(0, 0, 0, 0);
+  prompt_ = new QPlainTextEdit(page);
+  prompt_->setAccessibleName("Text of the prompt");
+  prompt_->setPlaceholderText("A text for the model to read");
+  prompt_->setTabChangesFocus(true);
+  generate_ = new QSpinBox(page);
+  generate_->setRange(0, 4096);
+  generate_->setAccessibleName("Tokens to generate after the prompt");
+  auto* form = new QFormLayout;
+  form->addRow("Tokens to generate", generate_);
+  auto* read = new QPushButton("Read it", page);
+  read->setDefault(true);
+  read->setShortcut(QKeySequence("Ctrl+Return"));
+  read->setToolTip("Ctrl+Return");
+  connect(read, &QPushButton::clicked, this, [this, &navigator] {
+    PromptInput input;
+    input.text = prompt_->toPlainText().toStdString();
+    input.generate = generate_->value();
+    navigator.read(std::move(input));
+  });
+  layout->addWidget(prompt_, 1);
+  layout->addLayout(form);
+  layout->addWidget(read);
+  return page;
+}
+
+void Side::set_frame(const Frame& frame) {
+  const auto px = [&frame](int length) { return static_cast<int>(static_cast<float>(length) * frame.scale); };
+  usual_width_ = px(320);
+  inspector_->set_frame(frame);
+  for (int i = 1; i < count(); ++i) {
+    widget(i)->layout()->setContentsMargins(px(14), px(12), px(14), px(12));
+    widget(i)->layout()->setSpacing(px(10));
+  }
+  keys_->verticalHeader()->setDefaultSectionSize(px(23));
+}
+
+void Side::set_wide(bool wide) {
+  setMinimumWidth(wide ? 0 : usual_width_);
+  setMaximumWidth(wide ? QWIDGETSIZE_MAX : usual_width_);
+}
+
+void Side::show_page(SidePage page) {
+  setCurrentIndex(static_cast<int>(page));
+  if (page != SidePage::prompt) return;
+  prompt_->setPlainText(QString::fromStdString(navigator_.prompt().text));
+  generate_->setValue(static_cast<int>(navigator_.prompt().generate.value_or(0)));
+  prompt_->setFocus(Qt::ShortcutFocusReason);
+}
+
+}  // namespace statescope

@@ -1,0 +1,39 @@
+// The right side: the inspector, and in its place what is asked for now and then.
+#pragma once
+
+#include <QPlainTextEdit>
+#include <QSpinBox>
+#include <QStackedWidget>
+
+#include "app/inspector.h"
+
+namespace statescope {
+
+enum class SidePage { inspector, prompt, keys, about };
+
+class Side : public QStackedWidget {
+  Q_OBJECT
+
+ public:
+  explicit Side(Navigator& navigator, QWidget* parent = nullptr);
+
+  void set_frame(const Frame& frame);
+  void show_page(SidePage page);
+  /// Takes all the room there is instead of its usual width.
+  void set_wide(bool wide);
+  SidePage page() const { return static_cast<SidePage>(currentIndex()); }
+  Inspector& inspector() { return *inspector_; }
+
+ private:
+  QWidget* make_prompt_page(Navigator& navigator);
+  QWidget* make_page(const QString& title, QWidget* body);
+
+  Inspector* inspector_;
+  QPlainTextEdit* prompt_ = nullptr;
+  QSpinBox* generate_ = nullptr;
+  QTableWidget* keys_;
+  Navigator& navigator_;
+  int usual_width_ = 0;
+};
+
+}  // namespace statescope

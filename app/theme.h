@@ -1,0 +1,28 @@
+// Qt's own widgets in the colours and sizes of the views, so that window and drawings are one.
+#pragma once
+
+#include <QColor>
+#include <QFont>
+#include <QIcon>
+#include <QPalette>
+#include <QString>
+
+#include "views/view.h"
+
+namespace statescope {
+
+QColor to_qcolor(Color color);
+
+QPalette palette_of(const Theme& theme);
+QString style_sheet_of(const Frame& frame);
+
+/// Style, fonts and icons; call once after the application object exists.
+void set_up_application();
+
+/// What the desktop asks for, as far as its palette tells; ask before setting one's own palette.
+bool system_is_dark();
+
+/// An icon of assets/icons in the theme's ink.
+QIcon icon_of(const QString& name, const Theme& theme);
+
+}  // namespace statescope

@@ -1,0 +1,105 @@
+#include "app/transport.h"
+
+#include <QAction>
+#include <QHBoxLayout>
+#include <QLineEdit>
+#include <QSignalBlocker>
+#include <QToolButton>
+#include <algorithm>
+
+namespace statescope {
+namespace {
+
+constexpr double speeds[] = {0.25, 0.5, 1, 2, 4, 8, 16};
+
+}  // namespace
+
+Transport::Transport(Navigator& navigator, const std::function<QAction*(std::string_view)>& action, QWidget* parent)
+    : QWidget(parent), navigator_(navigator) {
+  auto* layout = new QHBoxLayout(this);
+  for (const std::string_view id : {"first", "previous", "play", "next", "last"}) {
+    auto* button = new QToolButton(this);
+    button->setDefaultAction(action(id));
+    button->setToolButtonStyle(Qt::ToolButtonIconOnly);
+    button->setFocusPolicy(Qt::TabFocus);
+    button->setAccessibleName(action(id)->text());
+    layout->addWidget(button);
+    buttons_.push_back(button);
+  }
+  speed_ = new QComboBox(this);
+  for (const double speed : speeds) speed_->addItem(QStringLiteral("%1×").arg(speed), speed);
+  speed_->setCurrentIndex(speed_->findData(1.0));
+  speed_->setAccessibleName("Speed of playing");
+  speed_->setToolTip("Speed of playing (, and .)");
+  speed_->setFocusPolicy(Qt::TabFocus);
+  slider_ = new QSlider(Qt::Horizontal, this);
+  slider_->setAccessibleName("Token");
+  slider_->setToolTip("Token (← and →)");
+  slider_->setFocusPolicy(Qt::TabFocus);
+  slider_->setPageStep(10);
+  number_ = new QSpinBox(this);
+  number_->setAccessibleName("Go to token");
+  number_->setToolTip("Go to token (G)");
+  number_->setAlignment(Qt::AlignRight);
+  number_->setKeyboardTracking(false);
+  count_ = new QLabel(this);
+  count_->setObjectName("faint");
+  layout->addWidget(speed_);
+  layout->addStretch(1);
+  layout->addWidget(slider_, 100);
+  layout->addWidget(number_);
+  layout->addWidget(count_);
+
+  const auto go = [this](int token) {
+    CursorMove change;
+    change.token = token;
+    navigator_.move(change);
+  };
+  connect(slider_, &QSlider::valueChanged, this, go);
+  connect(number_, &QSpinBox::valueChanged, this, go);
+  connect(number_, &QSpinBox::editingFinished, this, &Transport::asked);
+  connect(speed_, &QComboBox::currentIndexChanged, this, [this] { navigator_.set_speed(speed_->currentData().toDouble()); });
+  connect(&navigator_, &Navigator::run_changed, this, &Transport::show_place);
+  connect(&navigator_, &Navigator::cursor_changed, this, &Transport::show_place);
+  connect(&navigator_, &Navigator::playing_changed, this, &Transport::show_playing);
+  show_place();
+  show_playing();
+}
+
+void Transport::set_frame(const Frame& frame) {
+  const auto px = [&frame](int length) { return static_cast<int>(static_cast<float>(length) * frame.scale); };
+  layout()->setContentsMargins(px(6), px(2), px(8), px(4));
+  layout()->setSpacing(px(4));
+  for (QToolButton* button : buttons_) button->setIconSize({px(18), px(18)});
+  slider_->setMaximumWidth(px(260));
+  slider_->setMinimumSize(px(60), px(20));
+  number_->setMinimumWidth(px(56));
+}
+
+void Transport::show_place() {
+  const int tokens = static_cast<int>(navigator_.tokens());
+  const int token = static_cast<int>(navigator_.cursor().token);
+  const QSignalBlocker quiet_slider(slider_), quiet_number(number_);
+  for (QWidget* widget : std::initializer_list<QWidget*>{slider_, number_, speed_}) widget->setEnabled(tokens > 0);
+  slider_->setRange(0, std::max(0, tokens - 1));
+  slider_->setValue(token);
+  number_->setRange(0, std::max(0, tokens - 1));
+  number_->setValue(token);
+  count_->setText(QStringLiteral("/ %1").arg(tokens));
+}
+
+void Transport::show_playing() {
+  const QSignalBlocker quiet(speed_);
+  speed_->setCurrentIndex(speed_->findData(navigator_.speed()));
+}
+
+void Transport::ask_for_token() {
+  number_->setFocus(Qt::ShortcutFocusReason);
+  number_->selectAll();
+}
+
+void Transport::step_speed(int direction) {
+  speed_->setCurrentIndex(std::clamp(speed_->currentIndex() + direction, 0, speed_->count() - 1));
+}
+
+}  // namespace statescope

@@ -1,0 +1,261 @@
+#include "app/view_panel.h"
+
+#include <QAccessible>
+#include <QHBoxLayout>
+#include <QHelpEvent>
+#include <QMenu>
+#include <QMouseEvent>
+#include <QStyle>
+#include <QToolTip>
+#include <QVBoxLayout>
+#include <algorithm>
+#include <utility>
+
+#include "app/theme.h"
+
+namespace statescope {
+namespace {
+
+constexpr float most_zoom = 16;
+constexpr int pending_delay_ms = 120;  // shorter waits are not worth a word
+
+Point to_point(QPointF at) { return {static_cast<float>(at.x()), static_cast<float>(at.y())}; }
+QString to_qstring(std::string_view text) { return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size())); }
+
+}  // namespace
+
+const ViewRow* find_view(std::string_view id) {
+  const std::span<const ViewRow> rows = view_catalogue();
+  const auto found = std::ranges::find(rows, id, &ViewRow::id);
+  return found == rows.end() ? nullptr : &*found;
+}
+
+ViewPanel::ViewPanel(Navigator& navigator, const ViewRow& row, bool opengl, bool titled, QWidget* parent)
+    : QFrame(parent), navigator_(navigator), row_(&row), view_(row.make()), titled_(titled) {
+  setObjectName("panel");
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(1, 1, 1, 1);
+  layout->setSpacing(0);
+  if (titled) {
+    head_ = new QWidget(this);
+    question_ = new QLabel(head_);
+    question_->setObjectName("question");
+    question_->setWordWrap(true);
+    pending_ = new QLabel(head_);
+    pending_->setObjectName("pending");
+    title_ = new QToolButton(head_);
+    title_->setObjectName("small");
+    title_->setPopupMode(QToolButton::InstantPopup);
+    title_->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
+    title_->setLayoutDirection(Qt::RightToLeft);  // the arrow after the name
+    title_->setMenu(new QMenu(title_));
+    title_->setAccessibleName("View shown here");
+    for (const ViewRow& choice : view_catalogue())
+      if (choice.id != strip_view)
+        connect(title_->menu()->addAction(to_qstring(choice.title)), &QAction::triggered, this, [this, &choice] { set_view(choice); });
+    auto* head = new QHBoxLayout(head_);
+    head->addWidget(question_, 1);
+    head->addWidget(pending_);
+    head->addWidget(title_);
+    layout->addWidget(head_);
+  }
+  surface_ = make_surface(opengl, [this](Canvas& canvas) { paint(canvas); }, this);
+  QWidget* widget = surface_->widget();
+  widget->setFocusPolicy(Qt::StrongFocus);
+  widget->setMouseTracking(true);
+  widget->installEventFilter(this);
+  layout->addWidget(widget, 1);
+  pending_delay_.setSingleShot(true);
+  pending_delay_.setInterval(pending_delay_ms);
+  connect(&pending_delay_, &QTimer::timeout, this, &ViewPanel::show_pending);
+  for (const auto signal : {&Navigator::cursor_changed, &Navigator::snapshot_changed, &Navigator::motion_changed, &Navigator::run_changed})
+    connect(&navigator_, signal, this, &ViewPanel::build);
+  set_view(row);
+}
+
+ViewPanel::~ViewPanel() { surface_->widget()->removeEventFilter(this); }
+
+void ViewPanel::set_view(const ViewRow& row) {
+  row_ = &row;
+  view_ = row.make();
+  view_->build({}, {});  // says what would fill it
+  if (titled_) {
+    question_->setText(to_qstring(row.question));
+    title_->setText(to_qstring(row.title));
+    title_->setToolTip(to_qstring(row.help));
+  }
+  surface_->widget()->setAccessibleName(to_qstring(row.title));
+  fit();
+  describe();
+  build();
+}
+
+void ViewPanel::set_frame(const Frame& frame) {
+  frame_ = frame;
+  surface_->set_ground(frame.theme.panel);
+  const int corner = static_cast<int>(4 * frame.scale);  // the drawing stays inside the round frame
+  layout()->setContentsMargins(1, titled_ ? 1 : corner, 1, corner);
+  if (titled_) {
+    title_->setIcon(icon_of("down", frame.theme));
+    title_->setIconSize(QSize(9, 9) * frame.scale);
+    const int margin = static_cast<int>(8 * frame.scale);
+    head_->layout()->setContentsMargins(margin + margin / 2, margin / 2, margin / 2, margin / 2);
+    head_->layout()->setSpacing(margin);
+  }
+  surface_->widget()->update();
+}
+
+void ViewPanel::set_title_shown(bool shown) { head_->setVisible(shown); }
+
+void ViewPanel::next_view() {
+  if (!titled_) return;
+  const std::span<const ViewRow> rows = view_catalogue();
+  auto next = static_cast<std::size_t>(row_ - rows.data());
+  do next = (next + 1) % rows.size();
+  while (rows[next].id == strip_view);
+  set_view(rows[next]);
+}
+
+bool ViewPanel::is_pending() const {
+  if (!navigator_.run()) return false;
+  return !navigator_.is_current();
+}
+
+void ViewPanel::build() {
+  const std::shared_ptr<const Snapshot>& snapshot = navigator_.snapshot();
+  if (navigator_.is_current()) {
+    view_->build(*snapshot, navigator_.cursor());
+  } else if (!titled_ && navigator_.run()) {
+    Snapshot text_only;
+    text_only.run = navigator_.run();
+    view_->build(snapshot && snapshot->run == navigator_.run() ? *snapshot : text_only, navigator_.cursor());
+  } else {
+    pending_delay_.start();
+    return;
+  }
+  pending_delay_.stop();
+  surface_->widget()->update();
+  if (navigator_.cursor().progress < 1) return;
+  show_pending();
+  describe();
+  Q_EMIT changed();
+}
+
+void ViewPanel::describe() {
+  QWidget* widget = surface_->widget();
+  const QString sentence = QString::fromStdString(view_->describe());
+  if (widget->accessibleDescription() != sentence) widget->setAccessibleDescription(sentence);
+}
+
+void ViewPanel::show_pending() {
+  if (!titled_) return;
+  const bool stale = is_pending();
+  pending_->setText(stale ? QStringLiteral("token %1 is on its way").arg(navigator_.cursor().token) : QString());
+  surface_->widget()->update();
+}
+
+void ViewPanel::paint(Canvas& canvas) const {
+  const Size size = canvas.size();
+  const Rect area{-static_cast<float>(offset_.x()), -static_cast<float>(offset_.y()), size.w * zoom_, size.h * zoom_};
+  view_->draw(canvas, area, frame_);
+  const bool says_so = pending_ && !pending_->text().isEmpty();
+  if (!says_so) return;
+  Color veil = frame_.theme.panel;
+  veil.a = 110;
+  canvas.fill_rect({0, 0, size.w, size.h}, veil, 0);
+}
+
+void ViewPanel::zoom(float factor) { zoom_at(factor, QRectF(surface_->widget()->rect()).center()); }
+
+void ViewPanel::fit() {
+  zoom_ = 1;
+  offset_ = {};
+  surface_->widget()->update();
+}
+
+void ViewPanel::zoom_at(float factor, QPointF at) {
+  const float zoomed = std::clamp(zoom_ * factor, 1.0f, most_zoom);
+  offset_ = (offset_ + at) * (zoomed / zoom_) - at;
+  zoom_ = zoomed;
+  keep_inside();
+}
+
+void ViewPanel::pan(QPointF by) {
+  offset_ -= by;
+  keep_inside();
+}
+
+void ViewPanel::keep_inside() {
+  const QSizeF room = QSizeF(surface_->widget()->size()) * (zoom_ - 1);
+  offset_ = {std::clamp(offset_.x(), 0.0, room.width()), std::clamp(offset_.y(), 0.0, room.height())};
+  surface_->widget()->update();
+}
+
+void ViewPanel::choose(QPointF at) {
+  if (const auto id = surface_->hits().at(to_point(at))) navigator_.move(view_->on_hit(*id));
+}
+
+void ViewPanel::hover(QPointF at, QPoint global) {
+  const auto id = surface_->hits().at(to_point(at));
+  const QString words = id ? QString::fromStdString(view_->tooltip(*id)) : QString();
+  if (words.isEmpty())
+    QToolTip::hideText();
+  else
+    QToolTip::showText(global, words, surface_->widget());
+  if (!id) return;
+  const CursorMove cell = view_->on_hit(*id);
+  if (cell.row && cell.column && cell.slot.value_or(navigator_.cursor().slot) == navigator_.cursor().slot)
+    navigator_.point_at(*cell.row, *cell.column);
+}
+
+void ViewPanel::resizeEvent(QResizeEvent* event) {
+  QFrame::resizeEvent(event);
+  keep_inside();
+}
+
+bool ViewPanel::eventFilter(QObject* watched, QEvent* event) {
+  if (!surface_ || watched != surface_->widget()) return QFrame::eventFilter(watched, event);
+  const auto mark_focus = [this](bool focus) {
+    setProperty("focused", focus);
+    style()->polish(this);
+  };
+  switch (event->type()) {
+    case QEvent::FocusIn:
+      mark_focus(true);
+      Q_EMIT focused();
+      break;
+    case QEvent::FocusOut:
+      mark_focus(false);
+      break;
+    case QEvent::MouseButtonPress: {
+      auto* mouse = static_cast<QMouseEvent*>(event);
+      drag_ = mouse->position();
+      if (mouse->button() == Qt::LeftButton) choose(drag_);
+      break;
+    }
+    case QEvent::MouseMove: {
+      auto* mouse = static_cast<QMouseEvent*>(event);
+      if (mouse->buttons() & (Qt::MiddleButton | Qt::RightButton))
+        pan(mouse->position() - std::exchange(drag_, mouse->position()));
+      else if (mouse->buttons() & Qt::LeftButton)
+        choose(mouse->position());
+      else
+        hover(mouse->position(), mouse->globalPosition().toPoint());
+      break;
+    }
+    case QEvent::Wheel: {
+      auto* wheel = static_cast<QWheelEvent*>(event);
+      const bool zooms = wheel->modifiers() & Qt::ControlModifier;
+      if (zooms)
+        zoom_at(wheel->angleDelta().y() > 0 ? 1.25f : 0.8f, wheel->position());
+      else
+        pan(QPointF(wheel->angleDelta()) / 2);
+      return true;
+    }
+    default:
+      break;
+  }
+  return QFrame::eventFilter(watched, event);
+}
+
+}  // namespace statescope

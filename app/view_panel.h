@@ -1,0 +1,82 @@
+// A view's place in the window: its question, its drawing on whatever surface there is, pointer and zoom.
+#pragma once
+
+#include <QFrame>
+#include <QLabel>
+#include <QTimer>
+#include <QToolButton>
+#include <memory>
+
+#include "app/navigator.h"
+#include "app/surface.h"
+#include "views/view.h"
+
+namespace statescope {
+
+/// The view that is always below; the others take turns on the stage.
+inline constexpr std::string_view strip_view = "token_strip";
+
+/// The row of the catalogue called `id`, or null.
+const ViewRow* find_view(std::string_view id);
+
+class ViewPanel : public QFrame {
+  Q_OBJECT
+
+ public:
+  /// `titled` panels say their question and let the reader choose another view; the others follow the cursor before its snapshot has come.
+  ViewPanel(Navigator& navigator, const ViewRow& row, bool opengl, bool titled, QWidget* parent = nullptr);
+
+  ~ViewPanel() override;
+
+  void set_view(const ViewRow& row);
+  const ViewRow& row() const { return *row_; }
+  const View& view() const { return *view_; }
+  /// The next one of the catalogue that is not the strip, in this place.
+  void next_view();
+  void set_frame(const Frame& frame);
+  void set_title_shown(bool shown);
+  /// Gives the drawing more room than the panel has, and back.
+  void zoom(float factor);
+  void fit();
+  float zoom() const { return zoom_; }
+  /// What is drawn is not that of the cursor.
+  bool is_pending() const;
+  QWidget& surface() { return *surface_->widget(); }
+  const HitRegions& hits() const { return surface_->hits(); }
+
+ Q_SIGNALS:
+  void focused();
+  void changed();  // the view was built again, at rest
+
+ protected:
+  bool eventFilter(QObject* watched, QEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
+
+ private:
+  void build();
+  void describe();
+  void show_pending();
+  void paint(Canvas& canvas) const;
+  void choose(QPointF at);
+  void hover(QPointF at, QPoint global);
+  void pan(QPointF by);
+  void zoom_at(float factor, QPointF at);
+  void keep_inside();
+
+  Navigator& navigator_;
+  const ViewRow* row_;
+  std::unique_ptr<View> view_;
+  Frame frame_;
+  std::unique_ptr<Surface> surface_;
+  QWidget* head_ = nullptr;
+  QLabel* question_ = nullptr;
+  QToolButton* title_ = nullptr;
+  QLabel* pending_ = nullptr;
+  QTimer pending_delay_;
+  bool titled_;
+  float zoom_ = 1;
+  QPointF offset_;  // of the drawing's corner, left and above the panel's
+  QPointF drag_;
+};
+
+}  // namespace statescope

@@ -1,0 +1,31 @@
+// The window, as the command line starts it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "engine/run/session.h"
+
+namespace statescope {
+
+enum class ThemeChoice { system, light, dark };
+
+struct WindowOptions {
+  std::filesystem::path checkpoint;  // empty: the window opens without a run
+  PromptInput prompt;
+  ThemeChoice theme = ThemeChoice::system;
+  float scale = 0;        // of type and spacing, 1 … 3; 0: as last time
+  bool software = false;  // draw without OpenGL
+  bool autoplay = true;   // play a second after the first run stands
+
+  /// A PNG to write when the first run stands at the place below; then the program ends. −1 keeps the place that the window chooses.
+  std::string screenshot;
+  std::int64_t token = -1, layer = -1, head = -1, slot = -1;
+  int width = 1600, height = 1000;  // of the screenshot
+};
+
+/// Opens the window and runs until it is closed; the exit status.
+int run_window(int argc, char** argv, const WindowOptions& options);
+
+}  // namespace statescope
