@@ -3,13 +3,18 @@
 
 #include <QApplication>
 
+#include "app/surface.h"
+
 namespace statescope {
 
 inline QApplication& qt_application() {
   static int argc = 1;
   static char name[] = "app_tests";
   static char* argv[] = {name, nullptr};
-  static auto* const application = new QApplication(argc, argv);  // never destroyed: Qt's own globals go before ours
+  static auto* const application = [] {
+    prepare_opengl();
+    return new QApplication(argc, argv);
+  }();  // never destroyed: Qt's own globals go before ours
   return *application;
 }
 

@@ -1,0 +1,118 @@
+// A run source that answers from hand-made snapshots, when the test says so.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <string>
+#include <utility>
+
+#include "app/run_source.h"
+
+namespace statescope {
+
+/// `tokens` tokens, needle [3, 6), question [12, 15); layers 0 and 1 route to 4 partitions, layer 2 keeps no state.
+inline std::shared_ptr<const RunInfo> fake_run(std::int64_t tokens, std::string name = "fake") {
+  static const char* const words[] = {"the",  " grass", " was", " anna", " is",  " 4177", " .",    " the",
+                                      " old", " mill",  " .",   "\n",    "what", " is",   " anna", " ?"};
+  LayerInfo layer{.mixer = "sse",
+                  .memory = "decayed outer product",
+                  .slot_names = {"shared", "1", "2", "3", "4"},
+                  .heads = 2,
+                  .rows = 24,
+                  .columns = 32,
+                  .partitions = 4,
+                  .has_shared_slot = true};
+  RunInfo run;
+  run.model = {.name = std::move(name),
+               .family = "sse_gla",
+               .device = "CPU, 2 threads",
+               .parameters = 1'234'567,
+               .weight_bytes = 0,
+               .layers = {layer, layer, {.mixer = "softmax_attention", .memory = "softmax attention", .slot_names = {}}}};
+  for (std::int64_t t = 0; t < tokens; ++t) run.tokens.push_back({static_cast<std::int32_t>(t), words[t % 16]});
+  run.spans = {{SpanKind::needle, 3, 6}, {SpanKind::question, 12, 15}};
+  run.prompt_length = tokens;
+  return std::make_shared<const RunInfo>(std::move(run));
+}
+
+/// The state's cell (slot, head, row, column) after `token`: a function of the last token that the slot was written by.
+inline float fake_cell(std::int64_t layer, std::int64_t token, std::int64_t slot, std::int64_t head, std::int64_t row,
+                       std::int64_t column) {
+  const std::int64_t last = slot == 0 ? token : token - (token - (slot - 1) + 4) % 4;
+  if (last < 0) return 0;
+  const auto phase = static_cast<float>(last * 7 + layer * 3 + head);
+  return std::sin(phase * 0.7f + static_cast<float>(row) * 0.9f) * std::cos(phase * 0.3f + static_cast<float>(column) * 0.4f);
+}
+
+inline LayerState fake_state(const LayerInfo& info, std::int64_t layer, std::int64_t token) {
+  LayerState state{info.slots(), info.heads, info.rows, info.columns, {}};
+  for (std::int64_t s = 0; s < state.slots; ++s)
+    for (std::int64_t h = 0; h < state.heads; ++h)
+      for (std::int64_t r = 0; r < state.rows; ++r)
+        for (std::int64_t c = 0; c < state.columns; ++c) state.values.push_back(token < 0 ? 0 : fake_cell(layer, token, s, h, r, c));
+  return state;
+}
+
+inline std::shared_ptr<const Snapshot> fake_snapshot(std::shared_ptr<const RunInfo> run, std::int64_t layer, std::int64_t token) {
+  const LayerInfo& info = run->model.layers[static_cast<std::size_t>(layer)];
+  Snapshot snapshot;
+  snapshot.layer = layer;
+  snapshot.token = token;
+  if (info.has_state()) {
+    snapshot.state = fake_state(info, layer, token);
+    snapshot.before = fake_state(info, layer, token - 1);
+    Routing routing{.partitions = info.partitions, .gate = {}, .selected = {}};
+    for (std::int64_t t = 0; t < static_cast<std::int64_t>(run->tokens.size()); ++t)
+      for (std::int64_t n = 0; n < info.partitions; ++n) {
+        routing.gate.push_back(t % 4 == n ? 0.7f : 0.1f);
+        routing.selected.push_back(t % 4 == n);
+      }
+    snapshot.routing = std::make_shared<const Routing>(std::move(routing));
+  }
+  snapshot.predictions = {{1, " mill", 0.61f}, {2, " house", 0.2f}, {3, " old", 0.08f}, {4, "\n", 0.03f}, {5, " .", 0.01f}};
+  snapshot.exactness = Exactness::recomputed;
+  snapshot.run = std::move(run);
+  return std::make_shared<const Snapshot>(std::move(snapshot));
+}
+
+class FakeSource : public RunSource {
+ public:
+  struct Request {
+    std::int64_t layer, token;
+    std::function<void(std::shared_ptr<const Snapshot>)> done;
+  };
+
+  void open(std::filesystem::path checkpoint, PromptInput prompt, Session::OpenCallbacks callbacks) override {
+    opened = std::move(checkpoint);
+    read(std::move(prompt), std::move(callbacks));
+  }
+  void read(PromptInput prompt, Session::OpenCallbacks callbacks) override {
+    read_prompt = std::move(prompt);
+    opening = std::move(callbacks);
+  }
+  void cancel() override { ++cancelled; }
+  void show(std::int64_t layer, std::int64_t token, std::function<void(std::shared_ptr<const Snapshot>)> done) override {
+    requests.push_back({layer, token, std::move(done)});
+    if (at_once) answer_all();
+  }
+
+  void stand(std::shared_ptr<const RunInfo> run_) {
+    run = std::move(run_);
+    opening.run(run);
+  }
+  void answer(const Request& request) { request.done(fake_snapshot(run, request.layer, request.token)); }
+  void answer_all() {
+    for (const Request& request : std::exchange(requests, {})) answer(request);
+  }
+
+  std::filesystem::path opened;
+  PromptInput read_prompt;
+  Session::OpenCallbacks opening;
+  std::shared_ptr<const RunInfo> run;
+  std::deque<Request> requests;  // not yet answered
+  bool at_once = true;           // answer every request as it comes
+  int cancelled = 0;
+};
+
+}  // namespace statescope

@@ -1,0 +1,168 @@
+#include <QAction>
+#include <QMenuBar>
+#include <set>
+
+#include "app/commands.h"
+#include "tests/app/window_cases.h"
+#include "tests/catch.h"
+
+namespace statescope {
+namespace {
+
+void collect(const QMenu& menu, std::set<const QAction*>& into) {
+  for (const QAction* action : menu.actions()) {
+    if (action->menu())
+      collect(*action->menu(), into);
+    else
+      into.insert(action);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("no key and no id means two things") {
+  std::set<QString> keys;
+  std::set<std::string_view> ids;
+  for (const Command& command : commands()) {
+    CHECK(ids.insert(command.id).second);
+    for (const QKeySequence& key : keys_of(command)) {
+      INFO(command.id << " " << key.toString().toStdString());
+      CHECK_FALSE(key.isEmpty());
+      CHECK(keys.insert(key.toString()).second);
+    }
+  }
+}
+
+TEST_CASE("the keys of the design are there") {
+  std::set<QString> keys;
+  for (const Command& command : commands())
+    for (const QKeySequence& key : keys_of(command)) keys.insert(key.toString());
+  for (const char* key :
+       {"Space", "Left", "Right", "Shift+Left", "Shift+Right", "Ctrl+Left", "Ctrl+Right", "Home", "End", "Up",     "Down", "[",
+        "]",     "1",    "9",     "G",          "+",           "-",         "0",          "F",    "F1",  "Ctrl+O", "PgUp", "PgDown"}) {
+    INFO(key);
+    CHECK(keys.contains(QKeySequence(QString::fromLatin1(key)).toString()));
+  }
+}
+
+TEST_CASE("every command is in a menu, with its keys") {
+  TestWindow test;
+  std::set<const QAction*> in_menus;
+  for (const QAction* menu : test.window.menuBar()->actions()) collect(*menu->menu(), in_menus);
+  for (const Command& command : commands()) {
+    INFO(command.id);
+    const QList<QKeySequence> keys = keys_of(command);
+    for (int i = 0; i < (command.one_per_key ? static_cast<int>(keys.size()) : 1); ++i) {
+      const QAction* action = test.window.action(std::string(command.id) + (command.one_per_key ? std::to_string(i + 1) : std::string()));
+      CHECK(in_menus.contains(action));
+      CHECK(action->shortcuts() == (command.one_per_key ? QList{keys[i]} : keys));
+    }
+  }
+}
+
+TEST_CASE("F1 lists every command that has a key") {
+  TestWindow test;
+  test.press(Qt::Key_F1);
+  REQUIRE(test.window.side().page() == SidePage::keys);
+  std::set<QString> listed;
+  for (const QTableWidget* list : test.window.side().findChildren<QTableWidget*>()) {
+    if (list->accessibleName() != "Keys") continue;
+    for (int row = 0; row < list->rowCount(); ++row) listed.insert(list->item(row, 1)->text());
+  }
+  for (const Command& command : commands())
+    if (*command.keys) CHECK(listed.contains(QString::fromUtf8(command.text)));
+  test.press(Qt::Key_F1);
+  CHECK(test.window.side().page() == SidePage::inspector);
+}
+
+TEST_CASE("keys move the cursor and stop at the ends") {
+  TestWindow test;
+  test.open(64);
+  const Cursor& cursor = test.navigator().cursor();
+  CHECK(cursor.token == 0);
+  test.press(Qt::Key_Left);
+  CHECK(cursor.token == 0);
+  test.press(Qt::Key_Right);
+  CHECK(cursor.token == 1);
+  test.press(Qt::Key_PageDown);
+  CHECK(cursor.token == 2);
+  test.press(Qt::Key_Right, Qt::ShiftModifier);
+  CHECK(cursor.token == 12);
+  test.press(Qt::Key_Left, Qt::ShiftModifier);
+  CHECK(cursor.token == 2);
+  test.press(Qt::Key_Right, Qt::ControlModifier);
+  CHECK(cursor.token == 3);  // the needle
+  test.press(Qt::Key_Right, Qt::ControlModifier);
+  CHECK(cursor.token == 12);  // the question
+  test.press(Qt::Key_Right, Qt::ControlModifier);
+  CHECK(cursor.token == 12);
+  test.press(Qt::Key_Left, Qt::ControlModifier);
+  CHECK(cursor.token == 3);
+  test.press(Qt::Key_End);
+  CHECK(cursor.token == 63);
+  test.press(Qt::Key_Right);
+  CHECK(cursor.token == 63);
+  test.press(Qt::Key_Home);
+  CHECK(cursor.token == 0);
+}
+
+TEST_CASE("keys choose layer, head, partition and cell") {
+  TestWindow test;
+  test.open();
+  const Cursor& cursor = test.navigator().cursor();
+  test.press(Qt::Key_BracketRight);
+  CHECK(cursor.head == 1);
+  test.press(Qt::Key_BracketRight);
+  CHECK(cursor.head == 1);
+  test.press(Qt::Key_BracketLeft);
+  CHECK(cursor.head == 0);
+  test.press(Qt::Key_3);
+  CHECK(cursor.slot == 3);
+  test.press(Qt::Key_9);  // there is no ninth
+  CHECK(cursor.slot == 3);
+  test.press(Qt::Key_S);
+  CHECK(cursor.slot == 0);
+  test.press(Qt::Key_Down, Qt::AltModifier);
+  CHECK(cursor.row == 0);
+  CHECK(cursor.column == 0);
+  test.press(Qt::Key_Right, Qt::AltModifier);
+  CHECK(cursor.column == 1);
+  test.press(Qt::Key_Up);
+  CHECK(cursor.layer == 1);
+  test.press(Qt::Key_Up);
+  test.press(Qt::Key_Up);
+  CHECK(cursor.layer == 2);
+  CHECK(cursor.slot == 0);  // that layer keeps no state
+  CHECK(cursor.row == -1);
+}
+
+TEST_CASE("a widget in focus keeps the keys that are its own") {
+  TestWindow test;
+  test.open();
+  auto* slider = test.window.findChild<QSlider*>();
+  slider->setFocus();
+  QTest::keyClick(slider, Qt::Key_Up);  // the layer elsewhere, the token here
+  CHECK(test.navigator().cursor().layer == 0);
+  CHECK(test.token() == 1);
+  test.window.ask_for_token();
+  auto* number = test.window.findChild<Transport*>()->findChild<QSpinBox*>();
+  CHECK(number->hasFocus());
+  QTest::keyClicks(number, "17");
+  CHECK(number->text() == "17");
+  CHECK(test.navigator().cursor().slot == 0);  // 1 and 7 are partitions elsewhere
+  QTest::keyClick(number, Qt::Key_Return);
+  CHECK(test.token() == 17);
+}
+
+TEST_CASE("zoom keys give the drawing more room, 0 gives it back") {
+  TestWindow test;
+  test.open();
+  test.press(Qt::Key_Plus);
+  CHECK(test.window.focused_panel().zoom() > 1);
+  test.press(Qt::Key_0);
+  CHECK(test.window.focused_panel().zoom() == 1);
+  test.press(Qt::Key_Minus);
+  CHECK(test.window.focused_panel().zoom() == 1);
+}
+
+}  // namespace statescope

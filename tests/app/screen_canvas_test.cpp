@@ -1,0 +1,189 @@
+// The OpenGL stage against the plain one. Needs a display: `QT_QPA_PLATFORM=xcb xvfb-run -a app_tests "[opengl]"`.
+#include <QMouseEvent>
+#include <QOffscreenSurface>
+#include <QOpenGLFramebufferObject>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+
+#include "app/canvas/paper_canvas.h"
+#include "app/canvas/screen_canvas.h"
+#include "tests/app/window_cases.h"
+#include "tests/catch.h"
+
+namespace statescope {
+namespace {
+
+bool can_draw() {
+  test_application();
+  std::string why;
+  if (opengl_is_available(why)) return true;
+  std::puts(("skipped: " + std::string(qEnvironmentVariableIsEmpty("DISPLAY") ? "no display" : why)).c_str());
+  return false;
+}
+
+/// A context of its own and a framebuffer, as a widget would have them.
+class Screen {
+ public:
+  Screen(int width, int height) : width_(width), height_(height) {
+    surface_.create();
+    context_.create();
+    context_.makeCurrent(&surface_);
+    buffer_.emplace(width, height);
+    canvas_.emplace();
+  }
+  ~Screen() {
+    canvas_.reset();
+    buffer_.reset();
+  }
+
+  QImage draw(const Paint& paint, float ratio = 1) {
+    buffer_->bind();
+    QOpenGLContext::currentContext()->functions()->glViewport(0, 0, width_, height_);
+    canvas_->frame({static_cast<float>(width_) / ratio, static_cast<float>(height_) / ratio}, ratio, {255, 255, 255}, paint);
+    return buffer_->toImage().convertToFormat(QImage::Format_RGB32);
+  }
+  ScreenCanvas& canvas() { return *canvas_; }
+
+ private:
+  int width_, height_;
+  QOffscreenSurface surface_;
+  QOpenGLContext context_;
+  std::optional<QOpenGLFramebufferObject> buffer_;
+  std::optional<ScreenCanvas> canvas_;
+};
+
+QImage on_paper(int width, int height, const Paint& paint) {
+  QImage image(width, height, QImage::Format_RGB32);
+  image.fill(Qt::white);
+  QPainter painter(&image);
+  PaperCanvas canvas(painter, {static_cast<float>(width), static_cast<float>(height)});
+  paint(canvas);
+  return image;
+}
+
+/// Mean difference per channel, 0 … 255.
+double difference(const QImage& a, const QImage& b) {
+  REQUIRE(a.size() == b.size());
+  double sum = 0;
+  for (int y = 0; y < a.height(); ++y)
+    for (int x = 0; x < a.width(); ++x) {
+      const QColor p = a.pixelColor(x, y), q = b.pixelColor(x, y);
+      sum += std::abs(p.red() - q.red()) + std::abs(p.green() - q.green()) + std::abs(p.blue() - q.blue());
+    }
+  return sum / (3.0 * a.width() * a.height());
+}
+
+}  // namespace
+
+TEST_CASE("heatmap cells have exactly the paper's colours", "[opengl]") {
+  if (!can_draw()) return;
+  constexpr int rows = 5, columns = 7, cell = 16;
+  std::vector<float> values;
+  for (int i = 0; i < rows * columns; ++i) values.push_back(static_cast<float>(i) * 0.1f - 1.7f);
+  for (const ColorMap map : {ColorMap::viridis, ColorMap::cividis, ColorMap::diverging, ColorMap::diverging_dark}) {
+    const Paint paint = [&](Canvas& canvas) {
+      canvas.heatmap({0, 0, columns * cell, rows * cell}, {rows, columns, values, {map, -1.5f, 1.5f}});
+    };
+    Screen screen(columns * cell, rows * cell);
+    const QImage drawn = screen.draw(paint), wanted = on_paper(columns * cell, rows * cell, paint);
+    int worst = 0;
+    for (int r = 0; r < rows; ++r)
+      for (int c = 0; c < columns; ++c) {
+        const QColor p = drawn.pixelColor(c * cell + 8, r * cell + 8), q = wanted.pixelColor(c * cell + 8, r * cell + 8);
+        worst = std::max({worst, std::abs(p.red() - q.red()), std::abs(p.green() - q.green()), std::abs(p.blue() - q.blue())});
+      }
+    CHECK(worst <= 4);  // a step of the table, where the rounding differs
+  }
+}
+
+TEST_CASE("NaN is grey, clips cut heatmaps, and equal values are uploaded once", "[opengl]") {
+  if (!can_draw()) return;
+  std::vector<float> values = {0, std::numeric_limits<float>::quiet_NaN(), 1, 0.5f};
+  Screen screen(64, 64);
+  const Paint paint = [&](Canvas& canvas) {
+    canvas.push_clip({0, 0, 64, 32});
+    canvas.heatmap({0, 0, 64, 64}, {2, 2, values, {ColorMap::viridis, 0, 1}});
+    canvas.pop_clip();
+  };
+  const QImage first = screen.draw(paint);
+  const QColor nan = first.pixelColor(48, 16);
+  CHECK(nan.red() == nan.blue());
+  CHECK(nan != QColor(Qt::white));
+  CHECK(first.pixelColor(16, 16).blue() > 60);           // viridis' dark end, at the top left
+  CHECK(first.pixelColor(16, 48) == QColor(Qt::white));  // below the clip
+  screen.draw(paint);
+  CHECK(screen.canvas().textures().uploads() == 1);
+  values[0] = 0.25f;  // the same address, another content
+  CHECK(screen.draw(paint).pixelColor(16, 16) != first.pixelColor(16, 16));
+  CHECK(screen.canvas().textures().uploads() == 2);
+}
+
+TEST_CASE("text, lines and regions agree with the paper", "[opengl]") {
+  if (!can_draw()) return;
+  const Paint paint = [](Canvas& canvas) {
+    canvas.fill_rect({10, 10, 60, 30}, {0, 114, 178}, 4);
+    canvas.stroke_rect({90, 10, 60, 30}, {213, 94, 0}, 2, 0);
+    canvas.line({10, 60}, {190, 60}, {0, 0, 0}, 1);
+    canvas.ribbon({10, 70}, {190, 110}, {0, 158, 115}, 6);
+    canvas.text({10, 130}, "S = diag(α) S + kᵀ v ␣⏎ → ▲", {Font::label, 15, {20, 20, 20}, Align::left, false});
+    canvas.text({190, 155}, "-0.411516368", {Font::value, 13, {20, 20, 20}, Align::right, true});
+    canvas.text({100, 180}, "", {Font::label, 13, {20, 20, 20}, Align::center, false});
+    canvas.hit({10, 10, 60, 30}, {5, 1, 2});
+  };
+  Screen screen(200, 200);
+  CHECK(difference(screen.draw(paint), on_paper(200, 200, paint)) < 4);
+  CHECK(screen.canvas().hits().at({60, 20}) == 6);
+  CHECK_FALSE(screen.canvas().hits().at({80, 20}));
+}
+
+TEST_CASE("text is as wide on the screen as on paper, at every ratio", "[opengl]") {
+  if (!can_draw()) return;
+  QImage image(8, 8, QImage::Format_RGB32);
+  QPainter painter(&image);
+  const PaperCanvas paper(painter, {8, 8});
+  for (const float ratio : {1.0f, 1.5f, 2.0f}) {
+    for (const float size : {11.0f, 13.0f, 16.0f, 39.0f})
+      for (const Font font : {Font::label, Font::value}) {
+        const TextStyle style{font, size, {}, Align::left, false};
+        const std::string_view text = "partition 12, token 4177";
+        float width = 0;  // of the last pass, when the atlas has the size
+        Screen(64, 64).draw([&](Canvas& canvas) { width = canvas.text_width(text, style); }, ratio);
+        INFO(size << " at " << ratio);
+        CHECK(width == Approx(paper.text_width(text, style)).epsilon(0.05));
+      }
+  }
+}
+
+TEST_CASE("the stage looks the same with and without OpenGL", "[opengl]") {
+  if (!can_draw()) return;
+  const auto picture = [](bool opengl) {
+    TestWindow test(opengl, {1200, 800});
+    test.open();
+    test.navigator().step(21);
+    QTest::qWait(50);
+    return test.window.grab().toImage().convertToFormat(QImage::Format_RGB32);
+  };
+  const QImage screen = picture(true), plain = picture(false);
+  CHECK(difference(screen, plain) < 3);
+}
+
+TEST_CASE("the OpenGL stage survives being hidden, moved to another window and closed", "[opengl]") {
+  if (!can_draw()) return;
+  TestWindow test(true);
+  test.open();
+  ViewPanel& panel = *test.window.stage().panels().back();
+  panel.hide();
+  test.navigator().step(3);
+  panel.show();
+  QTest::qWait(20);
+  panel.setParent(nullptr);
+  panel.show();
+  QTest::qWait(20);
+  CHECK(panel.surface().isVisible());
+  test.window.stage().addWidget(&panel);
+  QTest::qWait(20);
+  CHECK(panel.hits().at({1, 1}).has_value() == false);
+}
+
+}  // namespace statescope

@@ -1,0 +1,49 @@
+// What the window's tests share: one application, a window over a fake source, keys.
+#pragma once
+
+#include <QTest>
+
+#include "app/main_window.h"
+#include "app/theme.h"
+#include "tests/app/fake_source.h"
+#include "tests/app/qt_application.h"
+
+namespace statescope {
+
+/// The one application, in the window's style.
+inline QApplication& test_application() {
+  static QApplication& application = [] {
+    qt_application();
+    set_up_application();
+    return std::ref(qt_application());
+  }();
+  return application;
+}
+
+/// A window on a run of 64 tokens, answered at once, without playing by itself.
+struct TestWindow {
+  explicit TestWindow(bool opengl = false, QSize size = {1400, 900})
+      : window((test_application(), source),
+               {.opengl = opengl, .drawn_with = "test", .theme = ThemeChoice::light, .scale = 1, .autoplay = false}) {
+    window.resize(size);
+    window.show();
+    window.activateWindow();
+    QTest::qWait(1);
+  }
+
+  void open(std::int64_t tokens = 64) {
+    window.open_checkpoint("fake.h5", {});
+    source.stand(fake_run(tokens));
+    QTest::qWait(1);
+  }
+  void press(int key, Qt::KeyboardModifiers modifiers = Qt::NoModifier) {
+    QTest::keyClick(window.focused_panel().surface().window(), static_cast<Qt::Key>(key), modifiers);
+  }
+  Navigator& navigator() { return window.navigator(); }
+  std::int64_t token() { return navigator().cursor().token; }
+
+  FakeSource source;
+  MainWindow window;
+};
+
+}  // namespace statescope

@@ -1,0 +1,262 @@
+#include <QAccessible>
+#include <QDropEvent>
+#include <QMenuBar>
+#include <QMimeData>
+#include <QSignalSpy>
+#include <fstream>
+
+#include "tests/app/window_cases.h"
+#include "tests/catch.h"
+#include "views/parts.h"
+
+namespace statescope {
+namespace {
+
+QString value_of(const Side& side, const char* name) {
+  for (const QLabel* label : side.findChildren<QLabel*>())
+    if (label->accessibleName() == name) return label->text();
+  return {};
+}
+
+QTableView& values_table(TestWindow& test) {
+  for (QTableView* table : test.window.findChildren<QTableView*>())
+    if (table->accessibleName() == "Values of the view in focus") return *table;
+  throw std::logic_error("no table");
+}
+
+CursorMove to_token(std::int64_t token) { return {.token = token, .layer = {}, .head = {}, .slot = {}, .row = {}, .column = {}}; }
+
+}  // namespace
+
+TEST_CASE("a run opens at its first token, and its model stands in the header") {
+  TestWindow test;
+  test.open(64);
+  CHECK(test.source.opened == "fake.h5");
+  CHECK(test.token() == 0);
+  CHECK(test.navigator().is_current());
+  CHECK(test.window.windowTitle().contains("fake"));
+  QString header;
+  for (const QLabel* label : test.window.findChild<Header*>()->findChildren<QLabel*>()) header += label->text() + " ";
+  for (const char* part : {"fake", "sse_gla", "3 layers", "1.2 M parameters", "CPU, 2 threads"}) CHECK(header.contains(part));
+}
+
+TEST_CASE("the inspector tells the chosen cell exactly") {
+  TestWindow test;
+  test.open();
+  test.navigator().move({.token = 5, .layer = {}, .head = 1, .slot = 2, .row = 3, .column = 4});
+  const float before = fake_cell(0, 4, 2, 1, 3, 4), now = fake_cell(0, 5, 2, 1, 3, 4);
+  REQUIRE(before != now);  // token 5 writes to partition 2
+  CHECK(value_of(test.window.side(), "Before") == QString::fromStdString(number(before, 7)));
+  CHECK(value_of(test.window.side(), "Now") == QString::fromStdString(number(now, 7)));
+  CHECK(value_of(test.window.side(), "Difference").endsWith(QString::fromStdString(number(now - before, 7))));
+  test.navigator().move({.token = {}, .layer = 2, .head = {}, .slot = {}, .row = {}, .column = {}});
+  CHECK(value_of(test.window.side(), "Now") == QString::fromUtf8("–"));
+}
+
+TEST_CASE("the table repeats the view in focus") {
+  TestWindow test;
+  test.open();
+  const QAbstractItemModel& model = *values_table(test).model();
+  CHECK(model.rowCount() == 24);  // the state's rows, and one column for their names
+  CHECK(model.columnCount() == 33);
+  test.navigator().move(to_token(9));
+  CHECK(model.index(2, 5).data().toString().toStdString() == number(fake_cell(0, 9, 0, 0, 2, 4), 9));
+  Q_EMIT test.window.strip().focused();
+  CHECK(model.rowCount() == 64);
+}
+
+TEST_CASE("only the snapshot of the wanted place is shown") {
+  TestWindow test;
+  test.open();
+  test.source.at_once = false;
+  const auto shown = test.navigator().snapshot();
+  test.press(Qt::Key_Right);
+  test.press(Qt::Key_Right);
+  REQUIRE(test.source.requests.size() == 2);
+  CHECK(test.token() == 2);  // the cursor moves at once
+  CHECK(test.window.strip().view().describe().find("Token 2") != std::string::npos);
+  CHECK_FALSE(test.navigator().is_current());
+  CHECK(test.navigator().snapshot() == shown);  // the old picture stays
+  CHECK(test.window.stage().panels().back()->is_pending());
+  CHECK(value_of(test.window.side(), "Now") == QString::fromUtf8("–"));  // but no old number as today's
+
+  test.source.answer(test.source.requests[0]);  // token 1: too late
+  CHECK(test.navigator().snapshot() == shown);
+  test.source.answer(test.source.requests[1]);
+  CHECK(test.navigator().is_current());
+  CHECK(test.navigator().snapshot()->token == 2);
+}
+
+TEST_CASE("answers of an earlier run are dropped") {
+  TestWindow test;
+  test.open();
+  test.source.at_once = false;
+  test.press(Qt::Key_Right);
+  const FakeSource::Request old = test.source.requests.front();
+  const auto old_run = test.source.run;
+  test.source.at_once = true;
+  test.open(32);
+  const auto shown = test.navigator().snapshot();
+  CHECK(shown->run == test.source.run);
+  test.navigator().step(1);
+  old.done(fake_snapshot(old_run, 0, 1));
+  CHECK(test.navigator().snapshot()->run == test.source.run);
+}
+
+TEST_CASE("a longer run keeps the place, another prompt begins anew") {
+  TestWindow test;
+  test.open(16);
+  test.press(Qt::Key_End);
+  test.navigator().generate_more(4);
+  CHECK(test.source.read_prompt.generate == 4);
+  test.source.stand(fake_run(20));
+  CHECK(test.token() == 15);
+  CHECK(test.navigator().tokens() == 20);
+  test.navigator().read({});
+  test.source.stand(fake_run(8));
+  CHECK(test.token() == 0);
+}
+
+TEST_CASE("playing moves only progress between snapshots and stops at the end") {
+  TestWindow test;
+  test.open(4);
+  test.navigator().set_speed(16);
+  QSignalSpy motion(&test.navigator(), &Navigator::motion_changed);
+  test.press(Qt::Key_Space);
+  CHECK(test.navigator().is_playing());
+  CHECK(QTest::qWaitFor([&] { return !test.navigator().is_playing(); }, 5000));
+  CHECK(test.token() == 3);
+  CHECK(test.navigator().cursor().progress == 1.0f);
+  CHECK(motion.count() >= 3);
+  test.navigator().set_reduce_motion(true);
+  motion.clear();
+  test.press(Qt::Key_Space);  // from the beginning again
+  CHECK(QTest::qWaitFor([&] { return !test.navigator().is_playing(); }, 5000));
+  CHECK(test.token() == 3);
+  CHECK(motion.count() == 0);
+}
+
+TEST_CASE("a key takes over from a play that began by itself") {
+  TestWindow test;
+  test.navigator().set_autoplay(true);
+  test.open(64);
+  REQUIRE(QTest::qWaitFor([&] { return test.navigator().is_autoplaying(); }, 3000));
+  test.press(Qt::Key_BracketRight);
+  CHECK_FALSE(test.navigator().is_playing());
+  test.press(Qt::Key_Space);  // asked for: a change of head leaves it alone
+  test.press(Qt::Key_BracketLeft);
+  CHECK(test.navigator().is_playing());
+  test.press(Qt::Key_Left);
+  CHECK_FALSE(test.navigator().is_playing());
+}
+
+TEST_CASE("errors stand in the window until something works") {
+  TestWindow test;
+  test.window.open_checkpoint("missing.h5", {});
+  test.source.opening.failed("missing.h5: no such file");
+  CHECK(test.window.error_bar().isVisible());
+  CHECK(test.window.error_bar().message() == "missing.h5: no such file");
+  test.window.error_bar().findChild<QToolButton*>()->click();
+  CHECK_FALSE(test.window.error_bar().isVisible());
+
+  test.window.open_path("nowhere/prompt.json");
+  CHECK(test.window.error_bar().isVisible());
+  test.open();
+  CHECK_FALSE(test.window.error_bar().isVisible());
+}
+
+TEST_CASE("escape cancels an opening, which is no error") {
+  TestWindow test;
+  test.window.open_checkpoint("big.h5", {});
+  test.source.opening.progress(0.3, "reading weights");
+  test.press(Qt::Key_Escape);
+  CHECK(test.source.cancelled == 1);
+  test.source.opening.failed("cancelled");
+  CHECK_FALSE(test.window.error_bar().isVisible());
+  CHECK_FALSE(test.navigator().is_opening());
+}
+
+TEST_CASE("a file dropped on the window opens") {
+  TestWindow test;
+  QMimeData files;
+  files.setUrls({QUrl::fromLocalFile("/models/dropped.h5")});
+  QDragEnterEvent enter({10, 10}, Qt::CopyAction, &files, Qt::LeftButton, Qt::NoModifier);
+  QApplication::sendEvent(&test.window, &enter);
+  CHECK(enter.isAccepted());
+  QDropEvent drop({10, 10}, Qt::CopyAction, &files, Qt::LeftButton, Qt::NoModifier);
+  QApplication::sendEvent(&test.window, &drop);
+  CHECK(test.source.opened == "/models/dropped.h5");
+}
+
+TEST_CASE("a click on a token goes there, the pointer over a cell chooses it") {
+  TestWindow test;
+  test.open();
+  ViewPanel& strip = test.window.strip();
+  QWidget& text = strip.surface();
+  text.repaint();
+  std::optional<QPoint> place;
+  for (int x = 0; x < text.width() && !place; ++x)
+    if (strip.hits().at({static_cast<float>(x), 14}) == 7) place = QPoint(x + 2, 14);
+  REQUIRE(place);
+  QTest::mouseClick(&text, Qt::LeftButton, {}, *place);
+  CHECK(test.token() == 7);
+
+  ViewPanel& state = *test.window.stage().panels().back();
+  state.surface().repaint();
+  const auto center = QPointF(state.surface().rect().center()) * 0.5;
+  const auto id = state.hits().at({static_cast<float>(center.x()), static_cast<float>(center.y())});
+  REQUIRE(id);
+  QTest::mouseMove(&state.surface(), center.toPoint());
+  QTest::qWait(20);
+  CHECK(test.navigator().cursor().row == state.view().on_hit(*id).row);
+  CHECK(test.navigator().cursor().column == state.view().on_hit(*id).column);
+}
+
+TEST_CASE("all that can be used has a name and can be reached by Tab") {
+  TestWindow test;
+  test.open();
+  for (QWidget* widget : test.window.findChildren<QWidget*>()) {
+    const bool used = widget->focusPolicy() != Qt::NoFocus || qobject_cast<QAbstractButton*>(widget);
+    if (!used || !widget->isVisible() || widget->objectName().startsWith("qt_") || qobject_cast<QMenuBar*>(widget)) continue;
+    QAccessibleInterface* interface = QAccessible::queryAccessibleInterface(widget);
+    INFO(widget->metaObject()->className() << " in " << widget->parentWidget()->metaObject()->className());
+    REQUIRE(interface);
+    CHECK_FALSE(interface->text(QAccessible::Name).isEmpty());
+    CHECK((widget->focusPolicy() & Qt::TabFocus));
+  }
+  for (ViewPanel* panel : test.window.findChildren<ViewPanel*>()) {
+    const QString said = panel->surface().accessibleDescription();
+    CHECK(said.toStdString() == panel->view().describe());
+    CHECK_FALSE(said.isEmpty());
+  }
+}
+
+TEST_CASE("type of 3 on a projector: what does not fit folds, a view and the text stay") {
+  TestWindow test(false, {1280, 720});
+  test.open();
+  for (const float scale : {1.0f, 1.5f, 2.0f, 3.0f}) {
+    test.window.set_scale(scale);
+    QTest::qWait(1);
+    INFO(scale);
+    CHECK(test.window.size() == QSize(1280, 720));
+    int shown = 0;
+    for (ViewPanel* panel : test.window.stage().panels()) shown += panel->isVisible() && panel->surface().height() > 60;
+    CHECK(shown >= 1);
+    CHECK(test.window.strip().surface().height() >= 80 * scale);
+    CHECK(test.window.strip().geometry().bottom() < 720);
+  }
+  CHECK_FALSE(test.window.side().isVisible());
+}
+
+TEST_CASE("themes change every colour at once") {
+  TestWindow test;
+  test.open();
+  const auto ground = [&] { return test.window.grab().toImage().pixelColor(3, test.window.height() / 2); };
+  test.window.set_theme(ThemeChoice::light);
+  CHECK(ground() == to_qcolor(light_theme().ground));
+  test.window.set_theme(ThemeChoice::dark);
+  CHECK(ground() == to_qcolor(dark_theme().ground));
+  CHECK(test.window.action("theme-dark")->isChecked());
+}
+
+}  // namespace statescope
