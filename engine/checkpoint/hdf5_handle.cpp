@@ -39,6 +39,7 @@ Hdf5Id float_of_16_bits(std::size_t exponent_bits, std::size_t mantissa_bits, st
 }  // namespace
 
 Hdf5Guard::Hdf5Guard() : lock_(library_mutex()) {
+  H5dont_atexit();  // at the end of the program it would stumble over a file whose last bytes found no room on the disk
   H5open();
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // the stack is one per thread
 }

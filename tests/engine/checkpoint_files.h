@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/checkpoint/checkpoint.h"
+#include "engine/checkpoint/hdf5_handle.h"
 #include "engine/error.h"
 #include "tests/catch.h"
 
@@ -94,6 +95,7 @@ inline unsigned touch(const Checkpoint& checkpoint) {
 class Hdf5File {
  public:
   explicit Hdf5File(const std::filesystem::path& path, H5F_libver_t version = H5F_LIBVER_V110) {
+    { const Hdf5Guard sets_the_library_up; }
     const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
     H5Pset_libver_bounds(access, version, H5F_LIBVER_LATEST);
     H5Pset_fclose_degree(access, H5F_CLOSE_STRONG);
