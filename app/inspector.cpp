@@ -105,8 +105,8 @@ Inspector::Inspector(Navigator& navigator, QWidget* parent) : QWidget(parent), n
   connect(slot_, &QComboBox::activated, this, pick(&CursorMove::slot));
   connect(&navigator_, &Navigator::cursor_changed, this, &Inspector::show_place);
   connect(&navigator_, &Navigator::cursor_changed, this, &Inspector::show_cell);
-  connect(&navigator_, &Navigator::snapshot_changed, this, &Inspector::show_cell);
-  connect(&navigator_, &Navigator::snapshot_changed, this, &Inspector::show_predictions);
+  connect(&navigator_, &Navigator::snapshot_changed, this, &Inspector::show_rest);
+  connect(&navigator_, &Navigator::motion_changed, this, &Inspector::show_rest);
   show_place();
   show_cell();
 }
@@ -142,7 +142,7 @@ void Inspector::set_frame(const Frame& frame) {
   }
   for (QTableView* table : {static_cast<QTableView*>(predictions_), table_}) table->verticalHeader()->setDefaultSectionSize(px(21));
   table_->horizontalHeader()->setDefaultSectionSize(px(122));
-  table_->setMinimumHeight(px(150));
+  table_->setMinimumHeight(px(110));
   predictions_->setFixedHeight(px(21) * shown_predictions + 4);
 }
 
@@ -174,7 +174,16 @@ void Inspector::show_place() {
   fill(*slot_, slots, cursor.slot);
 }
 
+/// While a played step moves, the numbers stay those of the token before.
+void Inspector::show_rest() {
+  if (navigator_.cursor().progress < 1) return;
+  show_cell();
+  show_predictions();
+}
+
 void Inspector::show_cell() {
+  const bool between = navigator_.is_playing() && (navigator_.cursor().progress < 1 || !navigator_.is_current());
+  if (between) return;
   const Cursor& at = navigator_.cursor();
   const LayerInfo* layer = navigator_.layer_info();
   const bool has_state = layer && layer->has_state();

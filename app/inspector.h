@@ -29,6 +29,7 @@ class Inspector : public QWidget {
  private:
   void show_place();
   void show_cell();
+  void show_rest();
   void show_predictions();
   void fill(QComboBox& picker, const QStringList& names, std::int64_t chosen);
   QLabel* add_heading(const QString& text);

@@ -33,13 +33,14 @@ void take_screenshot(MainWindow& window, const WindowOptions& options) {
     QApplication::exit(1);
   });
   QObject::connect(&navigator, &Navigator::run_changed, &window, [&] { move_to(navigator, options); }, Qt::SingleShotConnection);
-  QObject::connect(&navigator, &Navigator::snapshot_changed, &window, [&] {
+  const auto shoot = [&] {
     QTimer::singleShot(settle_ms, &window, [&] {
       const bool written = window.grab().save(QString::fromStdString(options.screenshot), "PNG");
       if (!written) fmt::print(stderr, "statescope: {} could not be written\n", options.screenshot);
       QApplication::exit(written ? 0 : 1);
     });
-  });
+  };
+  QObject::connect(&navigator, &Navigator::snapshot_changed, &window, shoot, Qt::SingleShotConnection);
 }
 
 std::unique_ptr<QSettings> open_settings(const WindowOptions& options) {

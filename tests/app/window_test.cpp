@@ -136,6 +136,17 @@ TEST_CASE("playing moves only progress between snapshots and stops at the end") 
   CHECK(motion.count() == 0);
 }
 
+TEST_CASE("while a played step moves, the inspector keeps the numbers of the token before") {
+  TestWindow test;
+  test.open();
+  test.navigator().move({.token = {}, .layer = {}, .head = {}, .slot = {}, .row = 3, .column = 4});
+  test.press(Qt::Key_Space);
+  REQUIRE(QTest::qWaitFor([&] { return test.token() == 1 && test.navigator().cursor().progress < 1; }, 5000));
+  CHECK(value_of(test.window.side(), "Now") == QString::fromStdString(number(fake_cell(0, 0, 0, 0, 3, 4), 7)));
+  REQUIRE(QTest::qWaitFor([&] { return test.navigator().cursor().progress == 1.0f; }, 5000));
+  CHECK(value_of(test.window.side(), "Now") == QString::fromStdString(number(fake_cell(0, 1, 0, 0, 3, 4), 7)));
+}
+
 TEST_CASE("a key takes over from a play that began by itself") {
   TestWindow test;
   test.navigator().set_autoplay(true);
