@@ -8,7 +8,6 @@
 #include <array>
 #include <cstring>
 #include <memory>
-#include <optional>
 
 #include "engine/checkpoint/file.h"
 #include "engine/checkpoint/format.h"
@@ -91,6 +90,7 @@ class Reader {
       fail(path_, "is neither an HDF5 file nor a folder; a .h5 checkpoint, or a folder with config.json and *.safetensors, was expected");
     const Hdf5Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
     H5Pset_fapl_sec2(access);
+    H5Pset_file_locking(access, /*use=*/false, /*ignore_when_disabled=*/true);  // network file systems often have no locks
     H5Pset_fclose_degree(access, H5F_CLOSE_STRONG);
     return {checked(H5Fopen(path_.c_str(), H5F_ACC_RDONLY, access), path_, "is damaged"), H5Fclose};
   }

@@ -37,6 +37,7 @@ class Writer {
     const Hdf5Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
     H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110);  // its metadata carries checksums
     H5Pset_alignment(access, alignment, alignment);
+    H5Pset_file_locking(access, /*use=*/false, /*ignore_when_disabled=*/true);  // the draft is ours alone
     H5Pset_fclose_degree(access, H5F_CLOSE_STRONG);
     return {checked(H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access), path_, cannot_), H5Fclose};
   }

@@ -45,7 +45,7 @@ void confine(std::size_t file_bytes) {
   const rlim_t seconds = seconds_at_least + file_bytes / bytes_per_second;
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_CPU, seconds);
-  limit(RLIMIT_DATA, private_memory() + memory_allowance);
+  limit(RLIMIT_DATA, private_memory() + memory_allowance + 2 * file_bytes);
   for (const int signal : {SIGALRM, SIGXCPU, SIGSEGV, SIGBUS, SIGABRT, SIGFPE}) ::signal(signal, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
