@@ -1,0 +1,258 @@
+// Models small enough to run in a test, of every family and with every switch; their weights are drawn from a fixed seed.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/model/model.h"
+#include "engine/model/random_checkpoint.h"
+
+namespace statescope::test {
+
+using nlohmann::json;
+
+/// A config with `changes` over it.
+inline json with(json config, const json& changes) {
+  config.update(changes);
+  return config;
+}
+
+inline json small_config(const std::string& model_type, const json& changes = json::object()) {
+  return with({{"model_type", model_type},
+               {"vocab_size", 97},
+               {"hidden_size", 64},
+               {"num_hidden_layers", 2},
+               {"intermediate_size", 24},
+               {"num_heads", 4}},
+              changes);
+}
+
+inline json sla(const json& changes = json::object()) { return {{"sla", with({{"enabled", true}}, changes)}}; }
+
+inline json sse_config(const char* type, const json& changes = json::object()) {
+  const json sse{{"linear_attn_type", type}, {"num_heads", 2}, {"head_dim", 16}, {"num_writer", 1}, {"num_reader", 1}};
+  return small_config("sse", with(sse, changes));
+}
+
+inline json qwen_config(const std::string& model_type) {
+  return {{"model_type", model_type},
+          {"vocab_size", 97},
+          {"hidden_size", 64},
+          {"num_hidden_layers", 2},
+          {"intermediate_size", 24},
+          {"layer_types", {"linear_attention", "full_attention"}},
+          {"head_dim", 16},
+          {"num_attention_heads", 4},
+          {"num_key_value_heads", 2},
+          {"linear_num_key_heads", 2},
+          {"linear_num_value_heads", 4},
+          {"linear_key_head_dim", 12},
+          {"linear_value_head_dim", 20},
+          {"num_experts", 4},
+          {"num_experts_per_tok", 2},
+          {"moe_intermediate_size", 12},
+          {"shared_expert_intermediate_size", 16}};
+}
+
+struct SmallModel {
+  std::string name;
+  json config;
+};
+
+/// Every family, every switch that changes the mathematics, sizes that are no multiple of anything, and hybrids.
+inline std::vector<SmallModel> small_models() {
+  const json awkward{{"hidden_size", 60}, {"num_heads", 3}};
+  const json window{{"layers", {1}}, {"num_heads", 4}, {"num_kv_heads", 2}, {"window_size", 9}};
+  const json moba{{"layers", {1}},    {"num_heads", 4},       {"num_kv_heads", 2}, {"qk_norm", true},
+                  {"window_size", 9}, {"moba_chunk_size", 8}, {"moba_topk", 3}};
+  const json swa{{"num_hidden_layers", 2}, {"head_dim", 16}, {"num_writer", 2}, {"num_reader", 2}, {"attn", moba}};
+  return {
+      {"transformer", small_config("transformer", {{"num_kv_heads", 2}, {"qkv_bias", true}})},
+      {"transformer, window, qk_norm, 20 channels", small_config("transformer", with(awkward, {{"window_size", 9}, {"qk_norm", true}}))},
+      {"linear_attn", small_config("linear_attn")},
+      {"linear_attn identity, 20 channels, grouped",
+       small_config("linear_attn", {{"hidden_size", 80}, {"num_kv_heads", 2}, {"feature_map", "identity"}})},
+      {"linear_attn hedgehog", small_config("linear_attn", {{"feature_map", "hedgehog"}, {"norm_feature_map", true}})},
+      {"linear_attn t2r", small_config("linear_attn", {{"feature_map", "t2r"}})},
+      {"linear_attn dpfp", small_config("linear_attn", {{"feature_map", "dpfp"}})},
+      {"linear_attn relu", small_config("linear_attn", {{"feature_map", "relu"}, {"tie_feature_map_qk", true}})},
+      {"linear_attn elu, norms",
+       small_config("linear_attn", {{"feature_map", "elu"}, {"norm_q", true}, {"norm_k", true}, {"norm_feature_map", true}})},
+      {"retnet", small_config("retnet")},
+      {"retnet, 12 channels, no gate",
+       small_config("retnet", {{"hidden_size", 60}, {"num_heads", 5}, {"use_output_gate", false}, {"feature_map", "relu"}})},
+      {"retnet sla", small_config("retnet", sla())},
+      {"gla", small_config("gla")},
+      {"gla, 20 channels, conv, no affine",
+       small_config("gla", with(awkward, {{"expand_k", 1.0}, {"use_short_conv", true}, {"elementwise_affine", false}}))},
+      {"gla grouped, relu, clamped, no gate",
+       small_config("gla", {{"num_kv_heads", 2}, {"feature_map", "relu"}, {"clamp_min", -0.05}, {"use_output_gate", false}})},
+      {"gla row-sparse", small_config("gla", {{"expand_k", 1.0}, {"row_sparse", {{"topk", 4}}}})},
+      {"gla sla", small_config("gla", sla())},
+      {"gla sla x", small_config("gla", sla({{"gate_input", "x"}, {"read_gate_position", "post_norm"}, {"temperature", 2.0}}))},
+      {"gla sla concat, phi",
+       small_config("gla", with(sla({{"gate_input", "q_concat"}, {"gate_stage", "phi"}}), {{"use_short_conv", true}}))},
+      {"gla hybrid", small_config("gla", {{"attn", window}})},
+      {"gla heterogeneous hybrid",
+       small_config("gla", {{"num_hidden_layers", 3}, {"attn", {{{"layers", {0}}, {"num_heads", 4}, {"qkv_bias", true}}, window}}})},
+      {"delta_net", small_config("delta_net")},
+      {"delta_net, no conv, neg, gate",
+       small_config("delta_net", with(awkward, {{"use_short_conv", false}, {"allow_neg_eigval", true}, {"use_gate", true}}))},
+      {"delta_net elu, sum, no beta", small_config("delta_net", {{"qk_activation", "elu"}, {"qk_norm", "sum"}, {"use_beta", false}})},
+      {"gated_deltanet", small_config("gated_deltanet", {{"head_dim", 16}, {"num_v_heads", 8}})},
+      {"gated_deltanet, 20 channels, no conv, neg",
+       small_config(
+           "gated_deltanet",
+           with(awkward,
+                {{"head_dim", 20}, {"expand_v", 1.0}, {"use_short_conv", false}, {"allow_neg_eigval", true}, {"use_gate", false}}))},
+      {"gated_deltanet sla", small_config("gated_deltanet", with(sla(), {{"head_dim", 16}, {"num_v_heads", 8}}))},
+      {"gated_deltanet sla, phi, post_norm, no decay",
+       small_config("gated_deltanet",
+                    with(sla({{"gate_stage", "phi"}, {"read_gate_position", "post_norm"}, {"gdn_decay", false}}), {{"head_dim", 16}}))},
+      {"gsa", small_config("gsa", {{"num_slots", 12}})},
+      {"gsa t2r, conv, grouped",
+       small_config("gsa", {{"num_slots", nullptr}, {"feature_map", "t2r"}, {"use_short_conv", true}, {"num_kv_heads", 2}})},
+      {"gsa relu, 20 channels", small_config("gsa", with(awkward, {{"num_slots", 7}, {"feature_map", "relu"}}))},
+      {"mom", small_config("mom", {{"head_dim", 16}})},
+      {"mom, no shared memory", small_config("mom", {{"head_dim", 12}, {"shared_mem", false}, {"topk", 1}, {"use_output_gate", false}})},
+      {"mom, one projection", small_config("mom", {{"head_dim", 16}, {"single_kv_proj", true}, {"attn", window}})},
+      {"mamba2", small_config("mamba2", {{"head_dim", 16}, {"state_size", 12}, {"n_groups", 2}})},
+      {"mamba2 D per channel, biases, no norm", small_config("mamba2", {{"hidden_size", 60},
+                                                                        {"head_dim", 20},
+                                                                        {"state_size", 16},
+                                                                        {"D_has_hdim", true},
+                                                                        {"use_bias", true},
+                                                                        {"rmsnorm", false},
+                                                                        {"dt_limit", {0.2, 0.8}}})},
+      {"mamba2 norm before gate", small_config("mamba2", {{"head_dim", 16}, {"state_size", 16}, {"norm_before_gate", true}})},
+      {"sse gla", sse_config("gla")},
+      {"sse gla n4k2, conv", sse_config("gla", {{"num_writer", 2}, {"num_reader", 2}, {"use_short_conv", true}, {"conv_bias", true}})},
+      {"sse gla, 12 channels, softmax",
+       sse_config("gla", {{"hidden_size", 60}, {"head_dim", 12}, {"expand_v", 1.75}, {"use_q_softmax", true}, {"use_output_gate", false}})},
+      {"sse gla silu keys, conv first",
+       sse_config("gla", {{"use_k_softmax", false}, {"use_short_conv", true}, {"sparse_branch_after_conv", true}})},
+      {"sse gla ungated, w1 r3", sse_config("gla", {{"num_reader", 3}, {"emulq", false}, {"emulk", false}})},
+      {"sse gla w3 r1, grouped", sse_config("gla", {{"num_writer", 3}, {"num_v_heads", 4}})},
+      {"sse gdn", sse_config("gdn")},
+      {"sse gdn n4k2, post_l2, conv",
+       sse_config("gdn", {{"num_writer", 2}, {"num_reader", 2}, {"sse_gdn_gate", "post_l2"}, {"use_short_conv", true}})},
+      {"sse gdn grouped, neg, w2 r3",
+       sse_config("gdn",
+                  {{"num_writer", 2}, {"num_reader", 3}, {"num_v_heads", 6}, {"allow_neg_eigval", true}, {"sse_gdn_gate", "post_l2"}})},
+      {"sse gdn softmax keys, many partitions",
+       sse_config("gdn", {{"num_sparse_partition", 9}, {"use_k_softmax", true}, {"use_q_softmax", true}})},
+      {"sse v1", sse_config("gla", {{"num_writer", 2}, {"num_reader", 2}, {"sse_formulation", "v1"}})},
+      {"sse v1 joint", sse_config("gla", {{"num_writer", 2}, {"num_reader", 2}, {"sse_formulation", "v1"}, {"v1_joint_softmax", true}})},
+      {"sse hybrid", sse_config("gla", {{"attn", window}})},
+      {"sse swa moba gdn", small_config("sse_swa_moba", swa)},
+      {"sse swa moba gla", small_config("sse_swa_moba", with(swa, {{"linear_attn_type", "gla"},
+                                                                   {"num_hidden_layers", 3},
+                                                                   {"attn", with(moba, {{"full_layers", {2}}, {"qkv_bias", true}})}}))},
+      {"qwen3_next", qwen_config("qwen3_next")},
+      {"qwen3_5", qwen_config("qwen3_5_text")},
+  };
+}
+
+/// A checkpoint whose tensors may be changed, added and renamed.
+class Editable {
+ public:
+  explicit Editable(const json& config, std::uint64_t seed = 1) : Editable(*random_checkpoint(Config(config), seed)) {}
+  explicit Editable(const Checkpoint& original) : copy_(std::make_shared<Checkpoint>(original)) {
+    for (StoredTensor& tensor : copy_->tensors) own(tensor);
+  }
+
+  json config() const { return json::parse(copy_->config); }
+  Editable& set(const json& changes) {
+    copy_->config = with(config(), changes).dump();
+    return *this;
+  }
+  StoredTensor& tensor(const std::string& name) {
+    for (StoredTensor& tensor : copy_->tensors) {
+      if (tensor.name == name) return tensor;
+    }
+    throw std::logic_error("no tensor " + name);
+  }
+  std::span<float> floats(const std::string& name) {
+    const StoredTensor& found = tensor(name);
+    return {reinterpret_cast<float*>(const_cast<std::byte*>(found.data)), static_cast<std::size_t>(found.size())};
+  }
+  /// Of every tensor whose name ends so.
+  Editable& each(std::string_view ending, const std::function<void(std::span<float>)>& change) {
+    bool found = false;
+    for (const StoredTensor& tensor : copy_->tensors) {
+      if (!tensor.name.ends_with(ending)) continue;
+      change(floats(tensor.name));
+      found = true;
+    }
+    if (!found) throw std::logic_error("no tensor ends with " + std::string(ending));
+    return *this;
+  }
+  Editable& fill(std::string_view ending, float value) {
+    return each(ending, [&](std::span<float> values) { std::fill(values.begin(), values.end(), value); });
+  }
+  /// The first occurrence of `from` in every name becomes `to`.
+  Editable& rename(const std::string& from, const std::string& to) {
+    for (StoredTensor& tensor : copy_->tensors) {
+      if (const std::size_t at = tensor.name.find(from); at != tensor.name.npos) tensor.name.replace(at, from.size(), to);
+    }
+    return sorted();
+  }
+  Editable& add(const std::string& name, std::vector<std::int64_t> shape, const std::vector<float>& values) {
+    copy_->tensors.push_back({name, DType::f32, std::move(shape), reinterpret_cast<const std::byte*>(values.data())});
+    own(copy_->tensors.back());
+    return sorted();
+  }
+  Editable& erase(std::string_view ending) {
+    std::erase_if(copy_->tensors, [&](const StoredTensor& tensor) { return tensor.name.ends_with(ending); });
+    return *this;
+  }
+
+  std::shared_ptr<const Checkpoint> checkpoint() const { return copy_; }
+  std::shared_ptr<Model> model() const { return Model::load(copy_, make_cpu_backend(1)); }
+
+ private:
+  void own(StoredTensor& tensor) {
+    const std::shared_ptr<std::byte[]> bytes(new std::byte[static_cast<std::size_t>(tensor.bytes())]);
+    std::memcpy(bytes.get(), tensor.data, static_cast<std::size_t>(tensor.bytes()));
+    tensor.data = bytes.get();
+    copy_->storage.push_back(bytes);
+  }
+  Editable& sorted() {
+    std::sort(copy_->tensors.begin(), copy_->tensors.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+    return *this;
+  }
+  std::shared_ptr<Checkpoint> copy_;
+};
+
+/// The same ids in every run of the tests.
+inline std::vector<std::int32_t> some_ids(std::int64_t count, std::int64_t vocab = 97, std::uint32_t seed = 7) {
+  std::mt19937 random(seed);
+  std::vector<std::int32_t> ids;
+  for (std::int64_t i = 0; i < count; ++i) ids.push_back(static_cast<std::int32_t>(random() % static_cast<std::uint32_t>(vocab)));
+  return ids;
+}
+
+/// Reads more tokens; returns their logits [T, V].
+inline std::vector<float> read_logits(Model& model, ModelState& state, std::span<const std::int32_t> ids, const ForwardOptions& options,
+                                      Observer* observer = nullptr) {
+  const auto T = static_cast<std::int64_t>(ids.size());
+  std::vector<float> hidden(static_cast<std::size_t>(T * model.hidden()), std::nanf("")),
+      logits(static_cast<std::size_t>(T * model.vocab()), std::nanf(""));
+  Tensor x(hidden.data(), DType::f32, {T, model.hidden()}), y(logits.data(), DType::f32, {T, model.vocab()});
+  model.forward(state, ids, options, x, observer);
+  model.logits(y, x);
+  return logits;
+}
+
+inline std::vector<float> logits_of(Model& model, std::span<const std::int32_t> ids, std::int64_t chunk_size = 64) {
+  ModelState state = model.start();
+  return read_logits(model, state, ids, {.chunk_size = chunk_size, .prompt_length = static_cast<std::int64_t>(ids.size())});
+}
+
+}  // namespace statescope::test
