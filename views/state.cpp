@@ -17,6 +17,12 @@ std::size_t cell_of(const StateData& data, std::int64_t row, std::int64_t column
   return static_cast<std::size_t>(row * data.columns + column);
 }
 
+float largest(const std::vector<float>& values) {
+  float most = 0;
+  for (const float v : values) most = std::isfinite(v) ? std::max(most, std::abs(v)) : most;
+  return most;
+}
+
 SlotMatrix build_slot(const Snapshot& snapshot, const LayerInfo& layer, std::int64_t slot, const StateData& data) {
   const LayerState& state = snapshot.state;
   const auto cells = static_cast<std::ptrdiff_t>(state.rows * state.columns);
@@ -32,9 +38,11 @@ SlotMatrix build_slot(const Snapshot& snapshot, const LayerInfo& layer, std::int
   matrix.row_change.assign(static_cast<std::size_t>(state.rows), 0.0f);
   if (data.moving()) {
     matrix.values.assign(before, before + cells);
+    matrix.range = round_range(largest(matrix.values));
     return matrix;
   }
   matrix.values.assign(after, after + cells);
+  matrix.range = round_range(largest(matrix.values));
   if (has_before) matrix.before.assign(before, before + cells);
   double all = 0;
   for (std::int64_t r = 0; r < state.rows; ++r) {
@@ -65,14 +73,6 @@ StateData without_state(const Snapshot& snapshot, const LayerInfo* layer) {
   return data;
 }
 
-float largest(const StateData& data) {
-  float most = 0;
-  for (const SlotMatrix& slot : data.slots) {
-    for (const float v : slot.values) most = std::isfinite(v) ? std::max(most, std::abs(v)) : most;
-  }
-  return most;
-}
-
 /// The value, the one before and the difference, exactly.
 std::vector<std::string> cell_words(const StateData& data, const SlotMatrix& slot, std::int64_t row, std::int64_t column) {
   const std::size_t i = cell_of(data, row, column);
@@ -101,8 +101,10 @@ struct Picture {
 
   Picture(const StateData& data_, Canvas& canvas_, Rect area, const Frame& frame_);
 
-  ColorScale scale() const { return {frame.theme.dark ? ColorMap::diverging_dark : ColorMap::diverging, -data.range, data.range}; }
-  Heatmap cells(const SlotMatrix& slot) const { return {data.rows, data.columns, slot.values, scale()}; }
+  ColorScale scale(const SlotMatrix& slot) const {
+    return {frame.theme.dark ? ColorMap::diverging_dark : ColorMap::diverging, -slot.range, slot.range};
+  }
+  Heatmap cells(const SlotMatrix& slot) const { return {data.rows, data.columns, slot.values, scale(slot)}; }
   TextStyle tick(Align align) const { return value(frame, kSmallType, frame.theme.faint, align); }
   TextStyle axis(Align align) const { return label(frame, kSmallType, frame.theme.faint, align); }
   TextStyle exact() const { return value(frame, kBodyType, frame.theme.ink); }
@@ -210,14 +212,15 @@ void draw_main(const Picture& picture) {
 void draw_color_bar(const Picture& picture) {
   constexpr std::size_t kSteps = 101;
   std::vector<float> steps(kSteps);
-  for (std::size_t i = 0; i < kSteps; ++i) steps[i] = picture.data.range * (1 - static_cast<float>(i) / 50);
+  const SlotMatrix& slot = picture.data.matrix();
+  for (std::size_t i = 0; i < kSteps; ++i) steps[i] = slot.range * (1 - static_cast<float>(i) / 50);
   const Rect& bar = picture.bar;
-  picture.canvas.heatmap(bar, {kSteps, 1, steps, picture.scale()});
+  picture.canvas.heatmap(bar, {kSteps, 1, steps, picture.scale(slot)});
   const float x = bar.right() + 5 * picture.s, half = 0.5f * kSmallType * picture.s;
   const TextStyle style = picture.tick(Align::left);
-  picture.canvas.text({x, bar.y + half}, number(picture.data.range, 3), style);
+  picture.canvas.text({x, bar.y + half}, number(slot.range, 3), style);
   if (bar.h > 6 * half) picture.canvas.text({x, bar.y + bar.h / 2}, "0", style);
-  if (bar.h > 4 * half) picture.canvas.text({x, bar.bottom() - half}, number(-picture.data.range, 3), style);
+  if (bar.h > 4 * half) picture.canvas.text({x, bar.bottom() - half}, number(-slot.range, 3), style);
 }
 
 void draw_small(const Picture& picture, const SlotMatrix& slot, Rect rect) {
@@ -228,8 +231,13 @@ void draw_small(const Picture& picture, const SlotMatrix& slot, Rect rect) {
   const float cell = std::min(rect.w / static_cast<float>(data.columns), (rect.h - 2 * line) / static_cast<float>(data.rows));
   const Rect map{rect.x, rect.y + line, cell * static_cast<float>(data.columns), cell * static_cast<float>(data.rows)};
   picture.canvas.fill_rect({rect.x, rect.y + line / 2 - 4 * s, 8 * s, 8 * s}, identity_color(slot.identity, theme));
+  const std::string span = fmt::format("±{}", number(slot.range, 3));
+  const float span_width = picture.canvas.text_width(span, picture.tick(Align::right)), name_width = map.w - 16 * s - span_width;
+  const bool room_for_span = name_width >= 24 * s;
   fitted_text(picture.canvas, {rect.x + 12 * s, rect.y + line / 2}, slot.name,
-              label(picture.frame, kSmallType, chosen ? theme.accent : theme.ink, Align::left, chosen), rect.w - 12 * s);
+              label(picture.frame, kSmallType, chosen ? theme.accent : theme.ink, Align::left, chosen),
+              room_for_span ? name_width : rect.w - 12 * s);
+  if (room_for_span) picture.canvas.text({map.right(), rect.y + line / 2}, span, picture.tick(Align::right));
   picture.canvas.heatmap(map, picture.cells(slot));
   picture.canvas.stroke_rect(map, slot.written ? faded(theme.ink, data.progress) : theme.line, (slot.written ? 2 : 1) * s);
   picture.canvas.hit(map, {picture.hit_base(slot), data.rows, data.columns});
@@ -384,7 +392,6 @@ StateData build_state(const Snapshot& snapshot, const Cursor& cursor) {
   data.chosen = static_cast<std::size_t>(std::clamp<std::int64_t>(cursor.slot, 0, state.slots - 1));
   data.row = cursor.row < state.rows ? cursor.row : -1;
   data.column = cursor.column < state.columns ? cursor.column : -1;
-  data.range = round_range(largest(data));
   return data;
 }
 

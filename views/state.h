@@ -18,6 +18,7 @@ struct SlotMatrix {
   std::vector<float> before;      // after the token before; empty while the token moves (then `values` are these)
   std::vector<float> row_change;  // ‖row of S_t − S_{t−1}‖, [K]; zero while the token moves
   float change = 0;               // ‖S_t − S_{t−1}‖
+  float range = 1;                // its colours span −range … range: a large slot must not make the others look empty
   bool written = false;           // anything is different from before, be it decayed, erased or written
 };
 
@@ -30,7 +31,6 @@ struct StateData {
   std::vector<SlotMatrix> slots;
   std::size_t chosen = 0;              // of slots
   std::int64_t row = -1, column = -1;  // the chosen cell, or −1
-  float range = 1;                     // colours span −range … range, the same for all slots
   float progress = 1;
   Exactness exactness = Exactness::exact;
 

@@ -35,19 +35,20 @@ TEST_CASE("a slot knows what the token did to it, row by row") {
   REQUIRE(data.slots.size() == 2);
   CHECK_FALSE(data.slots[0].written);
   CHECK(data.slots[0].change == 0);
+  CHECK(data.slots[0].range == 0.5f);  // each slot has a colour range of its own
   CHECK(data.slots[1].written);
   CHECK(data.slots[1].change == 5);
   CHECK(data.slots[1].row_change == std::vector<float>{3, 4});
   CHECK(data.matrix().values == std::vector<float>{1, 2, 2, 0, 0, -4});
   CHECK(data.matrix().name == "1");
-  CHECK(data.range == 5);
+  CHECK(data.matrix().range == 5);
 }
 
 TEST_CASE("the other head is another matrix") {
   const StateData data = build_state(small_state(), {.token = 1, .head = 0, .slot = 1});
   CHECK(data.matrix().values == std::vector<float>(6, 0.5f));
   CHECK_FALSE(data.matrix().written);
-  CHECK(data.range == 0.5f);
+  CHECK(data.matrix().range == 0.5f);
 }
 
 TEST_CASE("while the token moves, the values are those before it") {
@@ -72,7 +73,7 @@ TEST_CASE("one NaN is seen and does not spoil the range") {
   const StateData data = build_state(snapshot, {.head = 1, .slot = 1});
   CHECK(std::isnan(data.matrix().values[0]));
   CHECK(data.matrix().written);
-  CHECK(data.range == 5);
+  CHECK(data.matrix().range == 5);
   CHECK(std::isnan(data.matrix().change));
 }
 
