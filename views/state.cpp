@@ -98,6 +98,7 @@ struct Picture {
   const Frame& frame;
   float s;
   Rect title, main, changes, bar, others, readout;  // main: the large heatmap; bar: its colour bar
+  bool compact = false;                             // little height: the matrix alone, without axes, changes and readout
 
   Picture(const StateData& data_, Canvas& canvas_, Rect area, const Frame& frame_);
 
@@ -121,8 +122,11 @@ Picture::Picture(const StateData& data_, Canvas& canvas_, Rect area, const Frame
   const float longest = canvas.text_width(std::string(82, '0'), exact());
   const float readout_lines = std::clamp(std::ceil(longest / std::max(1.0f, inner.w)), 1.0f, 3.0f);
   title = {inner.x, inner.y, inner.w, line()};
-  readout = {inner.x, inner.bottom() - readout_lines * line(), inner.w, readout_lines * line()};
-  const float gap = 6 * s, small = 15 * s;  // a line of axis names above, ticks and axis name below
+  const float gap = 6 * s;
+  compact = inner.h - (1 + readout_lines) * line() - 45 * s - gap < 80 * s;
+  const float small = compact ? 2 * s : 15 * s;  // a line of axis names above, ticks and axis name below
+  const float readout_height = compact ? 0 : readout_lines * line();
+  readout = {inner.x, inner.bottom() - readout_height, inner.w, readout_height};
   const float ticks_width = canvas.text_width(std::to_string(std::max<std::int64_t>(data.rows, 100)), tick(Align::right)) + 6 * s;
   const float changes_width = canvas.text_width("change", axis(Align::left)) + 4 * s;
   const float bar_width = 12 * s + gap + canvas.text_width("-0.0005", tick(Align::left));
@@ -138,6 +142,7 @@ Picture::Picture(const StateData& data_, Canvas& canvas_, Rect area, const Frame
   bar = {changes.right() + gap, main.y, 12 * s, main.h};
   const float others_x = bar.x + bar_width + 3 * gap;
   others = {others_x, title.bottom(), others_least > 0 ? inner.right() - others_x : 0, readout.y - title.bottom() - gap};
+  if (!has_room()) readout = {inner.x, title.bottom(), inner.w, inner.bottom() - title.bottom()};
 }
 
 void draw_title(const Picture& picture) {
@@ -258,7 +263,8 @@ void draw_others(const Picture& picture) {
   const std::int64_t count = std::min(all, fit(area.w, least) * fit(area.h, least + words));
   const float aspect = static_cast<float>(data.columns) / static_cast<float>(data.rows);
   const std::int64_t columns = best_columns(count, area.w, area.h, aspect, words, gap), rows = (count + columns - 1) / columns;
-  const float w = (area.w + gap) / static_cast<float>(columns) - gap, h = (area.h + gap) / static_cast<float>(rows) - gap;
+  const float w = (area.w + gap) / static_cast<float>(columns) - gap;
+  const float h = std::min((area.h + gap) / static_cast<float>(rows) - gap, w / aspect + words);
   std::vector<bool> important;
   for (const SlotMatrix& slot : data.slots) important.push_back(slot.written || &slot == &data.matrix());
   std::int64_t place = 0;
@@ -404,13 +410,13 @@ void draw(const StateData& data, Canvas& canvas, Rect area, const Frame& frame) 
   canvas.push_clip(area);
   draw_title(picture);
   if (picture.has_room()) {
-    draw_axes(picture);
-    draw_changes(picture);
+    if (!picture.compact) draw_axes(picture);
+    if (!picture.compact) draw_changes(picture);
     draw_main(picture);
     draw_color_bar(picture);
     draw_others(picture);
   }
-  if (picture.readout.y >= picture.title.bottom()) draw_readout(picture);
+  if (picture.readout.h >= picture.line() && picture.readout.y >= picture.title.bottom()) draw_readout(picture);
   canvas.pop_clip();
 }
 
