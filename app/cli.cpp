@@ -9,18 +9,18 @@
 namespace statescope {
 namespace {
 
-void add_prompt(CLI::App& command, PromptArguments& prompt) {
+void add_prompt(CLI::App& command, PromptArguments& prompt, bool required) {
   auto* group = command.add_option_group("prompt", "what the model reads");
   group->add_option("--text", prompt.text, "a text");
   group->add_option("--ids", prompt.ids, "a file of whitespace-separated token ids");
   group->add_option("--prompt", prompt.file, "a prompt file: text, or JSON with \"prompt\", \"expected\", \"spans\"");
-  group->require_option(0, 1);
+  group->require_option(required ? 1 : 0, 1);
 }
 
 void add_run(CLI::App& app, RunArguments& run) {
   CLI::App& command = *app.add_subcommand("run", "read a prompt with a checkpoint and generate");
   command.add_option("checkpoint", run.checkpoint, "an .h5 file or a Hugging Face folder")->required();
-  add_prompt(command, run.prompt);
+  add_prompt(command, run.prompt, true);
   command.add_option("--generate", run.generate, "tokens to generate (default: as many as the prompt expects, else 32)")
       ->check(CLI::Range(0, 1'000'000));
   command.add_option("--temperature", run.sampling.temperature, "0: greedy")->check(CLI::Range(0.0, 1000.0));
@@ -55,7 +55,7 @@ void add_bench(CLI::App& app, BenchArguments& bench) {
 
 void add_window(CLI::App& app, WindowArguments& window) {
   app.add_option("--open", window.checkpoint, "checkpoint to open (default: the one shipped)");
-  add_prompt(app, window.prompt);
+  add_prompt(app, window.prompt, false);
   app.add_option("--theme", window.theme, "light, dark, system")->check(CLI::IsMember({"light", "dark", "system"}));
   app.add_option("--scale", window.scale, "of type and spacing, 1 to 3")->check(CLI::Range(1.0F, 3.0F));
   app.add_flag("--no-opengl", window.software, "draw without OpenGL");

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "app/cli_commands.h"
@@ -92,14 +92,61 @@ class Reader {
   std::vector<std::int32_t> ids_;
 };
 
-/// The answer's first words are the expected ones.
-bool answers(const std::string& text, const std::string& expected) {
-  return text == expected || text.starts_with(expected + " ") || text.starts_with(expected + "\n");
+/// What a run has to say in the end.
+struct Outcome {
+  std::int64_t prompt_length = 0;
+  std::vector<Prediction> generated;  // with the probability each had
+  std::vector<Prediction> next;       // most probable, where nothing was to be generated
+  std::string text, expected;
+  double load_seconds = 0, read_seconds = 0, generate_seconds = 0;
+
+  /// The answer's first words are the expected ones.
+  bool correct() const { return text == expected || text.starts_with(expected + " ") || text.starts_with(expected + "\n"); }
+};
+
+nlohmann::json as_json(const std::vector<Prediction>& tokens) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const Prediction& token : tokens) list.push_back({{"id", token.id}, {"text", token.text}, {"probability", token.probability}});
+  return list;
+}
+
+void print_json(const Outcome& outcome, const Model& model, const RunArguments& arguments) {
+  nlohmann::json out{{"checkpoint", model.checkpoint().path.string()},
+                     {"family", model.plan().family},
+                     {"device", model.backend().description()},
+                     {"prompt_tokens", outcome.prompt_length},
+                     {"generated", as_json(outcome.generated)},
+                     {"text", outcome.text},
+                     {"seconds", {{"load", outcome.load_seconds}, {"read", outcome.read_seconds}, {"generate", outcome.generate_seconds}}}};
+  if (!outcome.next.empty()) out["next"] = as_json(outcome.next);
+  if (!outcome.expected.empty()) out.update({{"expected", outcome.expected}, {"correct", outcome.correct()}});
+  if (!arguments.dump.empty()) out["dump"] = arguments.dump;
+  fmt::print("{}\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+void print_text(const Outcome& outcome, const Model& model) {
+  if (!outcome.text.empty()) fmt::print("{}\n", outcome.text);
+  for (const Prediction& p : outcome.next) fmt::print("{:6.2f} %  {} ({})\n", 100 * p.probability, p.text, p.id);
+  if (!outcome.expected.empty() && !outcome.generated.empty()) {
+    fmt::print("expected: {}, {}\n", outcome.expected, outcome.correct() ? "right" : "wrong");
+  }
+  auto rate = [](std::size_t tokens, double seconds) { return static_cast<double>(tokens) / std::max(seconds, 1e-9); };
+  fmt::print(stderr, "{}: read {} tokens in {:.3f} s ({:.0f}/s), generated {} in {:.3f} s ({:.0f}/s)\n", model.backend().description(),
+             outcome.prompt_length, outcome.read_seconds, rate(static_cast<std::size_t>(outcome.prompt_length), outcome.read_seconds),
+             outcome.generated.size(), outcome.generate_seconds, rate(outcome.generated.size(), outcome.generate_seconds));
+}
+
+void check_states(const RunArguments& arguments, std::int64_t tokens) {
+  if (!arguments.states.empty() && arguments.dump.empty()) throw Error("--states needs --dump, the file that keeps them");
+  for (std::int64_t token : arguments.states) {
+    if (token >= tokens) throw Error(fmt::format("--states names token {}, the run has tokens 0 to {}", token, tokens - 1));
+  }
 }
 
 }  // namespace
 
 int run_command(const RunArguments& arguments) {
+  Outcome outcome;
   const auto opening = std::chrono::steady_clock::now();
   const auto checkpoint = open_checkpoint(arguments.checkpoint);
   const auto model = Model::load(checkpoint, std::shared_ptr<Backend>(make_cpu_backend(arguments.threads)));
@@ -107,71 +154,49 @@ int run_command(const RunArguments& arguments) {
   const PromptInput prompt = load_prompt(arguments.prompt);
   const std::vector<std::int32_t> ids = prompt.ids.empty() ? tokenizer->encode(prompt.text).ids : prompt.ids;
   if (ids.empty()) throw Error("the prompt is empty");
-  const double load_seconds = seconds_since(opening);
+  outcome.load_seconds = seconds_since(opening);
   for (const std::string& note : model->notes()) fmt::print(stderr, "note: {}\n", note);
-  const auto prompt_length = static_cast<std::int64_t>(ids.size());
-  const std::int64_t expected_tokens =
-      prompt.expected.empty() ? 32 : static_cast<std::int64_t>(tokenizer->encode(prompt.expected).ids.size());
-  const std::int64_t generate = arguments.generate.value_or(expected_tokens);
-  for (std::int64_t token : arguments.states) {
-    if (token >= prompt_length + generate)
-      throw Error(fmt::format("--states names token {}, the run has {}", token, prompt_length + generate));
-  }
 
-  Reader reader(*model, arguments, prompt_length);
+  outcome.prompt_length = static_cast<std::int64_t>(ids.size());
+  outcome.expected = prompt.expected;
+  constexpr std::int64_t default_length = 32;
+  const std::int64_t expected_length = prompt.expected.empty() ? default_length : std::ssize(tokenizer->encode(prompt.expected).ids);
+  const std::int64_t generate = arguments.generate.value_or(expected_length);
+  check_states(arguments, outcome.prompt_length + generate);
+
+  Reader reader(*model, arguments, outcome.prompt_length);
   const auto reading = std::chrono::steady_clock::now();
   std::span<const float> logits;
   {
     ProgressBar bar("reading");
     logits = reader.read(ids, &bar);
   }
-  const double read_seconds = seconds_since(reading);
+  outcome.read_seconds = seconds_since(reading);
+  if (generate == 0) outcome.next = most_probable(logits, 8, *tokenizer);
 
   const auto generating = std::chrono::steady_clock::now();
-  Sampler sampler(arguments.sampling);
-  std::vector<std::int32_t> generated;
-  nlohmann::json tokens = nlohmann::json::array();
-  ProgressBar bar("generating");
-  for (std::int64_t i = 0; i < generate; ++i) {
-    const std::int32_t id = sampler.next(logits);
-    const float probability = probability_of(logits, id);
-    tokens.push_back({{"id", id}, {"text", tokenizer->text_of(id)}, {"probability", probability}});
-    generated.push_back(id);
-    // The last token is read as well where a dump shall show what it did.
-    if (i + 1 < generate || !arguments.dump.empty()) logits = reader.read({&id, 1});
-    bar.show(static_cast<double>(i + 1) / static_cast<double>(generate));
+  {
+    Sampler sampler(arguments.sampling);
+    ProgressBar bar("generating");
+    for (std::int64_t i = 0; i < generate; ++i) {
+      const std::int32_t id = sampler.next(logits);
+      outcome.generated.push_back({id, tokenizer->text_of(id), probability_of(logits, id)});
+      // The last token is read as well where a dump shall show what it did.
+      if (i + 1 < generate || !arguments.dump.empty()) logits = reader.read({&id, 1});
+      bar.show(static_cast<double>(i + 1) / static_cast<double>(generate));
+    }
   }
-  const double generate_seconds = seconds_since(generating);
+  outcome.generate_seconds = seconds_since(generating);
   reader.write_dump();
 
-  const std::string text = tokenizer->decode(generated);
+  std::vector<std::int32_t> answer;
+  for (const Prediction& token : outcome.generated) answer.push_back(token.id);
+  outcome.text = tokenizer->decode(answer);
   if (arguments.json) {
-    nlohmann::json out{{"checkpoint", checkpoint->path.string()},
-                       {"family", model->plan().family},
-                       {"device", model->backend().description()},
-                       {"prompt_tokens", prompt_length},
-                       {"generated", tokens},
-                       {"text", text},
-                       {"seconds", {{"load", load_seconds}, {"read", read_seconds}, {"generate", generate_seconds}}}};
-    if (generate == 0) {
-      out["next"] = nlohmann::json::array();
-      for (const Prediction& p : most_probable(logits, 8, *tokenizer))
-        out["next"].push_back({{"id", p.id}, {"text", p.text}, {"probability", p.probability}});
-    }
-    if (!prompt.expected.empty()) out.update({{"expected", prompt.expected}, {"correct", answers(text, prompt.expected)}});
-    if (!arguments.dump.empty()) out["dump"] = arguments.dump;
-    fmt::print("{}\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-    return 0;
+    print_json(outcome, *model, arguments);
+  } else {
+    print_text(outcome, *model);
   }
-  fmt::print("{}\n", text);
-  if (generate == 0) {
-    for (const Prediction& p : most_probable(logits, 8, *tokenizer)) fmt::print("{:6.2f} %  {} ({})\n", 100 * p.probability, p.text, p.id);
-  }
-  if (!prompt.expected.empty() && generate > 0)
-    fmt::print("expected: {}, {}\n", prompt.expected, answers(text, prompt.expected) ? "right" : "wrong");
-  fmt::print(stderr, "{}: read {} tokens in {:.3f} s ({:.0f}/s), generated {} in {:.3f} s ({:.0f}/s)\n", model->backend().description(),
-             prompt_length, read_seconds, static_cast<double>(prompt_length) / read_seconds, generate, generate_seconds,
-             static_cast<double>(generate) / std::max(generate_seconds, 1e-9));
   return 0;
 }
 

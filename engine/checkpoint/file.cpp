@@ -115,7 +115,7 @@ Draft::Draft(fs::path target, bool overwrite) : target_(std::move(target)), over
   static std::atomic<unsigned> number{0};
   std::error_code ignored;
   if (!overwrite_ && fs::exists(fs::symlink_status(target_, ignored)))
-    fail(target_, "exists already; choose another name or allow overwriting");
+    fail(target_, "exists already; choose another name or --force");
   path_ = target_.parent_path() / fmt::format(".{}.{}-{}.part", target_.filename().string(), ::getpid(), number++);
   if (fs::exists(fs::symlink_status(path_, ignored))) fail(path_, "is in the way of writing; remove it");
 }
