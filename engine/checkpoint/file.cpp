@@ -114,8 +114,7 @@ void flush_to_disk(const fs::path& path) {
 Draft::Draft(fs::path target, bool overwrite) : target_(std::move(target)), overwrite_(overwrite) {
   static std::atomic<unsigned> number{0};
   std::error_code ignored;
-  if (!overwrite_ && fs::exists(fs::symlink_status(target_, ignored)))
-    fail(target_, "exists already; choose another name or --force");
+  if (!overwrite_ && fs::exists(fs::symlink_status(target_, ignored))) fail(target_, "exists already; choose another name or --force");
   path_ = target_.parent_path() / fmt::format(".{}.{}-{}.part", target_.filename().string(), ::getpid(), number++);
   if (fs::exists(fs::symlink_status(path_, ignored))) fail(path_, "is in the way of writing; remove it");
 }

@@ -39,6 +39,7 @@ class TemporaryFolder {
 
 inline void write_bytes(const std::filesystem::path& path, std::string_view bytes) {
   std::filesystem::create_directories(path.parent_path());
+  std::filesystem::remove(path);  // a file that is cut short and written anew waits for the disk
   std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
@@ -95,7 +96,9 @@ inline unsigned touch(const Checkpoint& checkpoint) {
 class Hdf5File {
  public:
   explicit Hdf5File(const std::filesystem::path& path, H5F_libver_t version = H5F_LIBVER_V110) {
-    { const Hdf5Guard sets_the_library_up; }
+    {
+      const Hdf5Guard sets_the_library_up;
+    }
     const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
     H5Pset_libver_bounds(access, version, H5F_LIBVER_LATEST);
     H5Pset_fclose_degree(access, H5F_CLOSE_STRONG);

@@ -190,16 +190,17 @@ TEST_CASE("unsound headers are refused, each with its reason") {
 
 TEST_CASE("a safetensors file cut off at any byte, or longer by one, is refused; a flipped bit never hurts") {
   const TemporaryFolder folder;
+  write_folder(folder / "m", sound);
   for (std::size_t length = 0; length < sound.size(); ++length) {
-    write_folder(folder / "m", sound.substr(0, length));
+    write_bytes(folder / "m/model.safetensors", sound.substr(0, length));
     error_of([&] { open_checkpoint(folder / "m"); });
   }
-  write_folder(folder / "m", sound + '\0');
+  write_bytes(folder / "m/model.safetensors", sound + '\0');
   error_of([&] { open_checkpoint(folder / "m"); });
   for (std::size_t bit = 0; bit < 8 * (sound.size() - 28); ++bit) {
     std::string flipped = sound;
     flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ 1 << bit % 8);
-    write_folder(folder / "m", flipped);
+    write_bytes(folder / "m/model.safetensors", flipped);
     try {
       touch(*open_checkpoint(folder / "m"));
     } catch (const Error&) {
