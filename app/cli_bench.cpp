@@ -105,7 +105,8 @@ void bench_random(std::string_view title, const nlohmann::json& config, int thre
 }  // namespace
 
 int bench_command(const BenchArguments& arguments) {
-  fmt::print("{}\n", make_cpu_backend(arguments.threads)->description());
+  const std::unique_ptr<Backend> limit = make_cpu_backend(arguments.threads);  // so that reading and products use the same threads
+  fmt::print("{}\n", limit->description());
   const double bandwidth = streaming_bandwidth();
   fmt::print("streaming read {:.1f} GB/s\n", bandwidth);
   for (const std::string& path : arguments.checkpoints) bench_file(path, arguments.threads, bandwidth);

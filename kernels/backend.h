@@ -71,7 +71,8 @@ class Backend {
   virtual void swiglu(Tensor y, ConstTensor x, ConstTensor gate_proj, ConstTensor up_proj, ConstTensor down_proj, Workspace& workspace);
 };
 
-/// The reference and the product for machines without a GPU. `threads` 0: one per core.
+/// The reference and the product for machines without a GPU. `threads` 0: one per core; else the whole program uses no more than
+/// that while the backend lives.
 std::unique_ptr<Backend> make_cpu_backend(int threads = 0);
 
 }  // namespace statescope

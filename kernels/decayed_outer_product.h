@@ -14,15 +14,15 @@ enum class DecayAxis { rows, columns };
 
 /// Operands may have fewer heads than the state (grouped heads): see producer_head. All float32.
 struct DecayedOuterProduct {
-  ConstTensor q, k;                       // [rows, ≤H, K]
-  ConstTensor v;                          // [rows, ≤H, V]
-  ConstTensor log_decay;                  // natural log, ≤ 0: [rows, ≤H, K] (columns: [rows, ≤H, V]), [rows, ≤H], or absent
+  ConstTensor q, k;       // [rows, ≤H, K]
+  ConstTensor v;          // [rows, ≤H, V]
+  ConstTensor log_decay;  // natural log, ≤ 0: [rows, ≤H, K] (columns: [rows, ≤H, V]), [rows, ≤H], or absent
   DecayAxis decay_axis = DecayAxis::rows;
-  float scale = 1;                        // multiplies o only
+  float scale = 1;  // multiplies o only
   Segments segments;
-  ConstTensor initial_state;              // [slots, H, K, V]
-  Tensor final_state;                     // [slots, H, K, V]; may be the same memory as initial_state
-  Tensor o;                               // [rows, H, V], every row of every segment is written
+  ConstTensor initial_state;  // [slots, H, K, V]
+  Tensor final_state;         // [slots, H, K, V]; may be the same memory as initial_state
+  Tensor o;                   // [rows, H, V], every row of every segment is written
 };
 
 /// One row per segment (or none): the recurrence as it stands. Throws std::invalid_argument if shapes do not fit.

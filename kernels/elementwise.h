@@ -51,8 +51,8 @@ void softplus_clamp(Tensor y, ConstTensor x, ConstTensor dt_bias, float dt_min, 
 /// y = −expm1(x): the write weight 1 − f of GSA from log f (spec §3.7).
 void one_minus_exp(Tensor y, ConstTensor x);
 
-/// Rotates the first `rotary` channels of every head, half-split (spec §1.6); the rest are copied. x, y [T, H, d]; row t has position first + t.
-/// Angles in float32, in float64 beyond position 2^20.
+/// Rotates the first `rotary` channels of every head, half-split (spec §1.6); the rest are copied. x, y [T, H, d]; row t has position first
+/// + t. Angles in float32, in float64 beyond position 2^20.
 void rope(Tensor y, ConstTensor x, std::int64_t first, double theta, std::int64_t rotary);
 
 /// x = value everywhere.

@@ -11,11 +11,11 @@ namespace statescope {
 
 /// Operands may have fewer heads than the state (grouped heads): see producer_head. All float32.
 struct GatedDeltaRule {
-  ConstTensor q, k;           // [rows, ≤H, K]
-  ConstTensor v;              // [rows, ≤H, V]
-  ConstTensor log_decay;      // ln α, ≤ 0: [rows, ≤H], or absent (α = 1)
-  ConstTensor beta;           // [rows, ≤H], or absent (β = 1)
-  float scale = 1;            // multiplies o only
+  ConstTensor q, k;       // [rows, ≤H, K]
+  ConstTensor v;          // [rows, ≤H, V]
+  ConstTensor log_decay;  // ln α, ≤ 0: [rows, ≤H], or absent (α = 1)
+  ConstTensor beta;       // [rows, ≤H], or absent (β = 1)
+  float scale = 1;        // multiplies o only
   Segments segments;
   ConstTensor initial_state;  // [slots, H, K, V]
   Tensor final_state;         // [slots, H, K, V]; may be the same memory as initial_state

@@ -29,8 +29,8 @@ struct PartitionOrder {
   std::vector<std::int32_t> run;         // [non-empty runs] sequence · N + partition
 };
 
-/// Counting sort of ids [T, W] over sequences given by cu_seqlens [S + 1]; empty (sequence, partition) pairs have no run (spec §10, steps 1–4).
-/// `order` is filled anew; its vectors keep their capacity, so a repeated call of the same size allocates nothing.
+/// Counting sort of ids [T, W] over sequences given by cu_seqlens [S + 1]; empty (sequence, partition) pairs have no run (spec §10, steps
+/// 1–4). `order` is filled anew; its vectors keep their capacity, so a repeated call of the same size allocates nothing.
 void order_by_partition(PartitionOrder& order, ConstTensor ids, std::span<const std::int32_t> cu_seqlens, std::int64_t partitions);
 
 }  // namespace statescope

@@ -21,16 +21,16 @@ struct BlockTopK {
 /// Segment s holds the queries [cu_seqlens[s], cu_seqlens[s+1]) and the keys [cu_seqlens_k[s], cu_seqlens_k[s+1]); its queries are the
 /// last ones of its keys (query i of n has position keys − n + i). All float32.
 struct SoftmaxAttention {
-  ConstTensor q;                                // [queries, H, d]
-  ConstTensor k;                                // [keys, Hkv, d], Hkv divides H: head h reads producer_head(h, Hkv, H)
-  ConstTensor v;                                // [keys, Hkv, V]
-  float scale = 1;                              // multiplies the scores
-  std::int64_t window = 0;                      // 0: all earlier tokens; else the last `window` tokens, the token itself included
+  ConstTensor q;            // [queries, H, d]
+  ConstTensor k;            // [keys, Hkv, d], Hkv divides H: head h reads producer_head(h, Hkv, H)
+  ConstTensor v;            // [keys, Hkv, V]
+  float scale = 1;          // multiplies the scores
+  std::int64_t window = 0;  // 0: all earlier tokens; else the last `window` tokens, the token itself included
   BlockTopK blocks;
-  Segments segments;                            // of the queries; slots are not used
-  std::span<const std::int32_t> cu_seqlens_k;   // [S + 1]
-  Tensor o;                                     // [queries, H, V]
-  Tensor selected_blocks;                       // [queries, H, topk − 1] i32, −1 where fewer exist; absent: not wanted
+  Segments segments;                           // of the queries; slots are not used
+  std::span<const std::int32_t> cu_seqlens_k;  // [S + 1]
+  Tensor o;                                    // [queries, H, V]
+  Tensor selected_blocks;                      // [queries, H, topk − 1] i32, −1 where fewer exist; absent: not wanted
 };
 
 /// One query per segment (or none). Throws std::invalid_argument if shapes do not fit.

@@ -17,21 +17,21 @@ enum class GatePlace { before_l2, after_l2 };
 /// Row axis 1 of q, k, log_decay and beta: 0 = shared state, 1 = sparse partitions. A token writes to its first `writers` choices and reads
 /// from its first `readers`. All float32; `selected` i32.
 struct SparseState {
-  ConstTensor q, k;              // [T, 2, H, K]; for the delta rule before their L2 norm
-  ConstTensor v;                 // [T, H, V]
-  ConstTensor log_decay;         // decayed outer product: [T, 2, H, K]; delta rule: [T, 2, H]
-  ConstTensor beta;              // [T, 2, H]: present = gated delta rule, absent = decayed outer product
-  ConstTensor gate;              // [T, N]: e, over all partitions
-  ConstTensor selected;          // [T, max(writers, readers)]: chosen partitions, largest e first
+  ConstTensor q, k;       // [T, 2, H, K]; for the delta rule before their L2 norm
+  ConstTensor v;          // [T, H, V]
+  ConstTensor log_decay;  // decayed outer product: [T, 2, H, K]; delta rule: [T, 2, H]
+  ConstTensor beta;       // [T, 2, H]: present = gated delta rule, absent = decayed outer product
+  ConstTensor gate;       // [T, N]: e, over all partitions
+  ConstTensor selected;   // [T, max(writers, readers)]: chosen partitions, largest e first
   std::int64_t writers = 1, readers = 1;
   bool gate_q = true, gate_k = true;  // emulq, emulk: false leaves e out of the read, of the write
   GatePlace gate_place = GatePlace::before_l2;
-  float write_scale = 1;         // multiplies the sparse k (SSE v1: 1/W)
-  float scale = 1;               // multiplies o
+  float write_scale = 1;                     // multiplies the sparse k (SSE v1: 1/W)
+  float scale = 1;                           // multiplies o
   std::span<const std::int32_t> cu_seqlens;  // [S + 1]
-  ConstTensor initial_state;     // [S · (1 + N), H, K, V]: of each sequence the shared state first
-  Tensor final_state;            // the same; may be the same memory
-  Tensor o;                      // [T, H, V]: the sum over the shared and the selected partitions
+  ConstTensor initial_state;                 // [S · (1 + N), H, K, V]: of each sequence the shared state first
+  Tensor final_state;                        // the same; may be the same memory
+  Tensor o;                                  // [T, H, V]: the sum over the shared and the selected partitions
 };
 
 /// The group made of its parts: order, gather, one memory over all segments, scatter-add. `chunk_size` 0 takes the step form.

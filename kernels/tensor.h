@@ -14,9 +14,7 @@ namespace statescope {
 
 enum class DType : std::uint8_t { f32, f16, bf16, i32 };
 
-constexpr std::size_t size_of(DType dtype) {
-  return dtype == DType::f32 || dtype == DType::i32 ? 4 : 2;
-}
+constexpr std::size_t size_of(DType dtype) { return dtype == DType::f32 || dtype == DType::i32 ? 4 : 2; }
 
 constexpr std::string_view name_of(DType dtype) {
   constexpr std::array<std::string_view, 4> names{"float32", "float16", "bfloat16", "int32"};
@@ -73,8 +71,7 @@ struct BasicTensor {
 
   BasicTensor() = default;
   BasicTensor(Byte* data_, DType dtype_, Shape shape_) : BasicTensor(data_, dtype_, shape_, shape_.row_size()) {}
-  BasicTensor(Byte* data_, DType dtype_, Shape shape_, std::int64_t stride_)
-      : data(data_), dtype(dtype_), shape(shape_), stride(stride_) {}
+  BasicTensor(Byte* data_, DType dtype_, Shape shape_, std::int64_t stride_) : data(data_), dtype(dtype_), shape(shape_), stride(stride_) {}
   /// A tensor that may be written is also one that may be read.
   template <class Other>
     requires(std::is_const_v<Byte> && std::is_same_v<Other, std::remove_const_t<Byte>>)

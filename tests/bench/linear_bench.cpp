@@ -1,5 +1,4 @@
 // What a weight product costs against reading the weight, and what the matrix product reaches.
-#include <omp.h>
 
 #include <algorithm>
 #include <array>
@@ -8,6 +7,7 @@
 #include <vector>
 
 #include "kernels/linear.h"
+#include "kernels/parallel.h"
 
 namespace {
 
@@ -42,7 +42,7 @@ void bench_streaming(DType dtype, int threads) {
   std::vector<std::uint16_t> weight(bytes / 2, 0x3C00);
   std::vector<float> x(in, 1), y(out);
   std::uint64_t sum = 0;
-  omp_set_num_threads(threads);
+  const ThreadLimit limit(threads);
   const auto [read, product] =
       median_seconds([&] { sum += stream_read(weight.data(), bytes); },
                      [&] { linear({y.data(), DType::f32, {1, out}}, {x.data(), DType::f32, {1, in}}, {weight.data(), dtype, {out, in}}); });
@@ -63,7 +63,7 @@ void bench_rows(DType dtype, int threads, std::int64_t rows) {
   const std::int64_t in = 2048, out = 4096;
   std::vector<std::uint16_t> weight(static_cast<std::size_t>(in * out) * size_of(dtype) / 2, 0x3C00);
   std::vector<float> x(static_cast<std::size_t>(rows * in), 1), y(static_cast<std::size_t>(rows * out));
-  omp_set_num_threads(threads);
+  const ThreadLimit limit(threads);
   const auto [seconds] = median_seconds(
       [&] { linear({y.data(), DType::f32, {rows, out}}, {x.data(), DType::f32, {rows, in}}, {weight.data(), dtype, {out, in}}); });
   std::printf("%-8s %d threads  linear [%lld, 2048] x [4096, 2048]: %.0f GFLOP/s, %.3f ms\n", name_of(dtype).data(), threads,

@@ -1,11 +1,11 @@
 // The memories on this machine: spans in chunks of 64 against the arithmetic they need, steps against the memory they move.
-#include <omp.h>
 
 #include <cstdio>
 
 #include "kernels/decayed_outer_product.h"
 #include "kernels/gated_delta_rule.h"
 #include "kernels/linear.h"
+#include "kernels/parallel.h"
 #include "kernels/softmax_attention.h"
 #include "tests/bench/bench.h"
 #include "tests/kernels/random_tensors.h"
@@ -110,9 +110,9 @@ void bench_attention(int threads) {
 int main() {
   std::printf("%s; H = %lld, K = V = %lld, chunks of %lld, T = 4096\n", instruction_set(), static_cast<long long>(H),
               static_cast<long long>(K), static_cast<long long>(C));
-  const int all = omp_get_max_threads();
+  const int all = thread_count();
   for (int threads : {1, all}) {
-    omp_set_num_threads(threads);
+    const ThreadLimit limit(threads);
     bench_chunks(threads);
     for (const std::int64_t S : {1, 5, 32}) bench_steps(threads, S);
     bench_attention(threads);

@@ -1,6 +1,5 @@
 #include "kernels/linear.h"
-
-#include <omp.h>
+#include "kernels/parallel.h"
 
 #include <algorithm>
 #include <cstring>
@@ -146,13 +145,11 @@ TEST_CASE("the result of a row does not depend on the number of threads") {
   const Weight weight(dtype, out, in, random);
   const Numbers x = random.uniform({T, in});
   std::vector<Numbers> y;
-  const int before = omp_get_max_threads();
   for (int threads : {1, 2, 3}) {
-    omp_set_num_threads(threads);
+    const ThreadLimit limit(threads);
     y.push_back(poisoned({T, out}));
     linear(y.back().view(), x.view(), weight.view());
   }
-  omp_set_num_threads(before);
   CHECK(y[0].values == y[1].values);
   CHECK(y[0].values == y[2].values);
   CHECK(relative_error(y[0].values, product(x, weight, out, nullptr)) < 1e-5);
