@@ -21,6 +21,12 @@ TokenSpan token_span(const TextSpan& span, const Encoding& encoding) {
   return tokens;
 }
 
+/// A checkpoint without a tokenizer still runs from ids: it is asked only where there is a text.
+std::int64_t tokens_to_generate(const PromptInput& prompt, const Tokenizer& tokenizer) {
+  if (prompt.generate) return *prompt.generate;
+  return prompt.expected.empty() ? 0 : static_cast<std::int64_t>(tokenizer.encode(prompt.expected).ids.size());
+}
+
 }  // namespace
 
 Reading::Reading(std::shared_ptr<Model> model, std::shared_ptr<const Tokenizer> tokenizer, const PromptInput& prompt,
@@ -30,7 +36,7 @@ Reading::Reading(std::shared_ptr<Model> model, std::shared_ptr<const Tokenizer> 
   encoding.ids = prompt.ids;
   if (prompt.ids.empty()) encoding = tokenizer_->encode(prompt.text);
   if (encoding.ids.empty()) throw Error("the prompt is empty");
-  to_generate_ = prompt.generate.value_or(static_cast<std::int64_t>(tokenizer_->encode(prompt.expected).ids.size()));
+  to_generate_ = tokens_to_generate(prompt, *tokenizer_);
   RunInfo info;
   info.model = run_.model().info();
   info.prompt_length = static_cast<std::int64_t>(encoding.ids.size());

@@ -116,8 +116,9 @@ std::vector<float> Run::logits(std::int64_t token) {
   return downloaded_floats(backend, device);
 }
 
-/// The layer's state after the first `tokens` tokens.
+/// The layer's state after the first `tokens` tokens; the run's own, not a copy, if those are all.
 MixerState Run::replayed(std::int64_t layer, std::int64_t tokens) {
+  if (tokens == this->tokens()) return state_.layers[static_cast<std::size_t>(layer)];
   MixerState state = make_state(model_->layout(layer), model_->backend());
   auto frame = keyframes_.upper_bound(tokens);
   std::int64_t from = 0;
@@ -165,7 +166,11 @@ std::pair<LayerState, LayerState> Run::states_around(std::int64_t layer, std::in
   if (model_->layout(layer).memory.empty()) return {};
   MixerState state = replayed(layer, token);
   LayerState before = downloaded(layer, state);
-  advance(layer, state, token, token + 1);
+  if (is_keyframe(token)) {
+    state = replayed(layer, token + 1);
+  } else {
+    advance(layer, state, token, token + 1);
+  }
   return {std::move(before), downloaded(layer, state)};
 }
 

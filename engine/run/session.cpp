@@ -54,7 +54,12 @@ class Session::Worker {
     wake_.notify_one();
   }
 
-  void cancel() { cancelled_ = true; }
+  void cancel() {
+    const std::lock_guard lock(mutex_);
+    if (opening_) answer(opening_->callbacks.failed, std::string("cancelled"));
+    opening_.reset();
+    cancelled_ = true;
+  }
 
  private:
   /// Calls `callback` on the interface thread, unless the session has ended by then.
