@@ -14,6 +14,10 @@ std::int64_t divided(std::int64_t a, std::string_view a_name, std::int64_t b, st
   return a / b;
 }
 
+void require_pairs(std::int64_t channels, std::string_view name) {
+  if (channels % 2 != 0) throw Error(fmt::format("config: {} is {}, but RoPE turns channels in pairs", name, channels));
+}
+
 std::int64_t expanded(std::int64_t size, const Config& config, std::string_view key, double fallback) {
   const double factor = config.number(key, fallback);
   const double product = static_cast<double>(size) * factor;
@@ -41,7 +45,9 @@ Tensor Linear::operator()(Context& ctx, ConstTensor x) const {
 }
 
 LowRank::LowRank(const WeightScope& weights, std::string_view name, std::int64_t out, std::int64_t in, std::int64_t rank_hint, bool bias) {
-  const std::int64_t rank = weights.extent(fmt::format("{}.0.weight", name), 0, rank_hint);
+  const std::string first_name = fmt::format("{}.0.weight", name);
+  const std::int64_t rank = weights.extent(first_name, 0, rank_hint);
+  if (rank < 1) throw Error(fmt::format("tensor {} has no rows", first_name));
   first = Linear(weights, fmt::format("{}.0", name), rank, in);
   second = Linear(weights, fmt::format("{}.1", name), out, rank, bias);
 }
@@ -53,6 +59,7 @@ Conv::Conv(const WeightScope& weights, std::string_view name, std::int64_t chann
     : act(act_) {
   const std::string weight_name = fmt::format("{}.weight", name);
   const std::int64_t width = weights.extent(weight_name, 2, width_hint);
+  if (width < 1) throw Error(fmt::format("tensor {} has no taps", weight_name));
   weight = weights.floats(weight_name, {channels, 1, width}).with_row({width});
   if (with_bias) bias = weights.floats(fmt::format("{}.bias", name), {channels});
 }

@@ -10,6 +10,8 @@ namespace statescope {
 
 /// a / b for sizes that must divide. Throws Error naming both.
 std::int64_t divided(std::int64_t a, std::string_view a_name, std::int64_t b, std::string_view b_name);
+/// RoPE turns channels in pairs. Throws Error for an odd number of them.
+void require_pairs(std::int64_t channels, std::string_view name);
 /// trunc(size · factor), at least 1: expand_k, expand_v. Throws Error.
 std::int64_t expanded(std::int64_t size, const Config& config, std::string_view key, double fallback);
 /// "swish", "relu", … as config files name them. Throws Error.

@@ -1,6 +1,7 @@
 // The released GDN hybrids, Qwen3-Next and Qwen3.5: a gated delta rule behind fused projections, and gated softmax attention (spec §8).
-#include <cmath>
+#include <fmt/format.h>
 
+#include "engine/error.h"
 #include "engine/mixers/parts.h"
 #include "engine/mixers/table.h"
 
@@ -126,7 +127,9 @@ class QwenAttention final : public Mixer {
     const Config rope = config.object("rope_parameters");
     theta_ = rope.number("rope_theta", config.number("rope_theta", 10'000'000.0));
     const double part = rope.number("partial_rotary_factor", config.number("partial_rotary_factor", 0.25));
+    if (!(part >= 0 && part <= 1)) throw Error(fmt::format("config: \"partial_rotary_factor\" is {}, expected 0 to 1", part));
     rotary_ = static_cast<std::int64_t>(static_cast<double>(head_dim_) * part);
+    require_pairs(rotary_, "head_dim · partial_rotary_factor");
   }
 
   MixerLayout layout() const override {

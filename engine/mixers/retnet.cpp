@@ -17,6 +17,7 @@ class RetNet final : public Mixer {
     heads_ = qkv_.q_heads;
     kv_heads_ = qkv_.k_heads;
     K_ = qkv_.K;
+    require_pairs(K_, "key dim per head");
     // The reference's layer never builds convolutions from its config: the tensors decide.
     if (weights.has("q_conv1d.weight")) qkv_.load_convolutions(weights, 4);
     phi_ = activation_named(config, "feature_map", "identity");

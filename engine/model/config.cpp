@@ -12,6 +12,7 @@ namespace {
 
 using nlohmann::json;
 
+constexpr int kMaxDepth = 64;                        // of nesting; what follows copies and prints values by recursion
 constexpr std::string_view kFloatTag = "__float__";  // how Transformers writes what JSON cannot say
 
 /// Python writes bare NaN and Infinity; outside strings they become {"__float__": "Infinity"}.
@@ -19,6 +20,7 @@ std::string quote_python_floats(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   bool in_string = false;
+  int depth = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (in_string || text[i] == '"') {
       out += text[i];
@@ -26,6 +28,9 @@ std::string quote_python_floats(std::string_view text) {
       if (in_string && text[i] == '\\' && i + 1 < text.size()) out += text[++i];
       continue;
     }
+    if (text[i] == '{' || text[i] == '[') ++depth;
+    if (text[i] == '}' || text[i] == ']') --depth;
+    if (depth > kMaxDepth) throw Error(fmt::format("config: nested deeper than {} levels", kMaxDepth));
     bool replaced = false;
     for (std::string_view word : {"-Infinity", "Infinity", "NaN"}) {
       if (text.substr(i, word.size()) != word) continue;
@@ -37,11 +42,6 @@ std::string quote_python_floats(std::string_view text) {
     if (!replaced) out += text[i];
   }
   return out;
-}
-
-std::string shown(const json& value) {
-  std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
-  return text.size() > 60 ? text.substr(0, 57) + "..." : text;
 }
 
 [[noreturn]] void refuse(std::string_view key, const json& value, std::string_view expected) {
@@ -75,6 +75,11 @@ std::vector<Item> list_of(const json* value, std::string_view key, std::string_v
 
 }  // namespace
 
+std::string shown(const json& value) {
+  std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
+  return text.size() > 60 ? text.substr(0, 57) + "..." : text;
+}
+
 Config Config::parse(std::string_view text) {
   json object = json::parse(quote_python_floats(text), nullptr, /*allow_exceptions=*/false);
   if (object.is_discarded()) throw Error("config: not valid JSON");
@@ -90,8 +95,10 @@ const json* Config::find(std::string_view key) const {
 std::int64_t Config::integer(std::string_view key, std::optional<std::int64_t> fallback, std::int64_t low, std::int64_t high) const {
   const json* value = find(key);
   if (!value && !fallback) missing(key);
-  if (!value) return *fallback;
   const std::string expected = fmt::format("an integer from {} to {}", low, high);
+  if (!value && (*fallback < low || *fallback > high))
+    throw Error(fmt::format("config: \"{}\" is missing and its default {} is not {}", key, *fallback, expected));
+  if (!value) return *fallback;
   // 2.0 is an integer too: some writers know only floats.
   if (!value->is_number() || value->get<double>() != std::floor(value->get<double>())) refuse(key, *value, expected);
   const double number = value->get<double>();
@@ -117,7 +124,7 @@ std::string Config::text(std::string_view key, std::optional<std::string> fallba
   if (value && !value->is_string()) refuse(key, *value, "a text");
   std::string text = value ? value->get<std::string>() : *fallback;
   if (allowed.size() > 0 && std::find(allowed.begin(), allowed.end(), text) == allowed.end()) {
-    throw Error(fmt::format("config: \"{}\" is \"{}\", expected one of {}", key, text, fmt::join(allowed, ", ")));
+    throw Error(fmt::format("config: \"{}\" is {}, expected one of {}", key, shown(text), fmt::join(allowed, ", ")));
   }
   return text;
 }

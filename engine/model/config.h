@@ -12,6 +12,9 @@
 
 namespace statescope {
 
+/// A value as an error shows it: JSON in one line, cut where it is long.
+std::string shown(const nlohmann::json& value);
+
 class Config {
  public:
   /// Parses a JSON object; `NaN`, `Infinity` and `-Infinity`, as Python writes them, are accepted. Throws Error.
@@ -20,7 +23,7 @@ class Config {
 
   /// Present and not null.
   bool has(std::string_view key) const { return find(key) != nullptr; }
-  /// An integer in [low, high]; without a fallback the key is required. Throws Error.
+  /// An integer in [low, high], which the fallback must be too; without one the key is required. Throws Error.
   std::int64_t integer(std::string_view key, std::optional<std::int64_t> fallback = {}, std::int64_t low = 1,
                        std::int64_t high = 100'000'000) const;
   /// A finite number, or infinity where `allow_infinity`. Throws Error.

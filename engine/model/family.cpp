@@ -212,6 +212,10 @@ Plan plan_qwen(const Config& outer, const std::string& family) {
   if (!types.empty() && static_cast<std::int64_t>(types.size()) != layers) {
     throw Error(fmt::format("config: \"layer_types\" has {} entries, the model {} layers", types.size(), layers));
   }
+  for (const std::string& type : types) {
+    if (type == "linear_attention" || type == "full_attention") continue;
+    throw Error(fmt::format("config: \"layer_types\" holds {}, expected linear_attention or full_attention", shown(type)));
+  }
   const std::int64_t interval = config.integer("full_attention_interval", 4), sparse_step = config.integer("decoder_sparse_step", 1);
   const std::vector<std::int64_t> dense = config.integers("mlp_only_layers");
   for (std::int64_t i = 0; i < layers; ++i) {
@@ -259,7 +263,7 @@ Plan plan_model(const Config& config) {
   } else if (family == "qwen3_next" || family == "qwen3_5" || family == "qwen3_5_text" || family.starts_with("qwen3_5_moe")) {
     plan = plan_qwen(config, family);
   } else {
-    throw Error(fmt::format("model_type \"{}\" is not supported; known are {}, mamba2, qwen3_next, qwen3_5", family,
+    throw Error(fmt::format("model_type {} is not supported; known are {}, mamba2, qwen3_next, qwen3_5", shown(family),
                             fmt::join(kFlaFamilies, ", ")));
   }
   if (!family.starts_with("qwen")) note_unknown_keys(config, plan);
