@@ -1,0 +1,175 @@
+// A run: any state at any token, forwards and back, is what a fresh reading of the same tokens has there.
+#include "engine/run/run.h"
+
+#include <set>
+
+#include "tests/engine/checkpoint_files.h"
+#include "tests/engine/golden.h"
+#include "tests/engine/small_models.h"
+
+namespace statescope::test {
+namespace {
+
+constexpr std::int64_t kPrompt = 70, kTokens = 82;
+
+std::vector<SmallModel> run_models() {
+  std::vector<SmallModel> chosen;
+  for (const char* name : {"gla hybrid", "sse gla n4k2, conv", "sse gdn grouped, neg, w2 r3", "mom, one projection", "mamba2", "gsa",
+                           "retnet", "linear_attn hedgehog", "sse swa moba gdn", "qwen3_next", "transformer"}) {
+    for (const SmallModel& model : small_models()) {
+      if (model.name == name) chosen.push_back(model);
+    }
+  }
+  REQUIRE(chosen.size() == 11);
+  return chosen;
+}
+
+std::shared_ptr<Model> load(const json& config) { return Model::load(random_checkpoint(Config(config), 5), make_cpu_backend(1)); }
+
+/// Prompt, then one token at a time.
+void read_all(Run& run, std::span<const std::int32_t> ids) {
+  run.read(ids.first(kPrompt), kPrompt);
+  for (std::size_t t = kPrompt; t < ids.size(); ++t) run.read(ids.subspan(t, 1), kPrompt);
+}
+
+/// The first memory of every layer after `tokens` tokens of a reading that stops there.
+std::vector<std::vector<float>> fresh_states(Model& model, std::span<const std::int32_t> ids, std::int64_t tokens) {
+  ModelState state = model.start();
+  if (tokens > 0) read_logits(model, state, ids.first(static_cast<std::size_t>(tokens)), {.prompt_length = kPrompt});
+  std::vector<std::vector<float>> states;
+  for (const MixerState& layer : state.layers)
+    states.push_back(layer.memory.empty() ? std::vector<float>{} : host_copy(model.backend(), layer.memory[0]));
+  return states;
+}
+
+bool near(std::span<const float> a, std::span<const float> b) {
+  return a.size() == b.size() && (std::equal(a.begin(), a.end(), b.begin()) || relative_error(a, b) <= 1e-5);
+}
+
+}  // namespace
+
+TEST_CASE("run: the states around any token are those of a fresh run that stops there") {
+  const std::vector<std::int32_t> ids = some_ids(kTokens);
+  for (const SmallModel& small : run_models()) {
+    for (const std::size_t budget : {std::size_t{1} << 30, std::size_t{1}}) {
+      const std::shared_ptr<Model> model = load(small.config);
+      Run run(model, {.keyframe_interval = 4, .keyframe_budget = budget});
+      read_all(run, ids);
+      REQUIRE(run.tokens() == kTokens);
+      bool stateful = false;
+      for (std::int64_t layer = 0; layer < model->layers(); ++layer) stateful = stateful || !model->layout(layer).memory.empty();
+      if (stateful) CHECK((run.keyframe_interval() > 4) == (budget == 1));
+      for (std::int64_t t : {0, 3, 69, 4, 80, 31, 70, 81, 33, 16}) {
+        INFO(small.name << ", token " << t << ", keyframes every " << run.keyframe_interval());
+        const auto before = fresh_states(*model, ids, t), after = fresh_states(*model, ids, t + 1);
+        for (std::int64_t layer = 0; layer < model->layers(); ++layer) {
+          const auto l = static_cast<std::size_t>(layer);
+          const auto [left, right] = run.states_around(layer, t);
+          CHECK(near(left.values, before[l]));
+          CHECK(near(right.values, after[l]));
+          CHECK(near(run.state(layer, t).values, after[l]));
+          CHECK(right.slots * right.heads * right.rows * right.columns == static_cast<std::int64_t>(right.values.size()));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("run: at keyframes and at the end a state is the run's own, to the bit") {
+  const std::vector<std::int32_t> ids = some_ids(50);
+  const std::shared_ptr<Model> model = load(sse_config("gla", {{"use_short_conv", true}}));
+  Run run(model, {.keyframe_interval = 16});
+  run.read(ids, 50);
+  ModelState state = model->start();
+  std::int64_t read = 0;
+  for (std::int64_t end : {16, 32, 48, 50}) {
+    read_logits(*model, state, std::span(ids).subspan(static_cast<std::size_t>(read), static_cast<std::size_t>(end - read)),
+                {.chunk_size = 64, .prompt_length = 50});
+    read = end;
+    CHECK(run.is_keyframe(end - 1));
+    for (std::int64_t layer = 0; layer < 2; ++layer) {
+      const std::vector<float> expected = host_copy(model->backend(), state.layers[static_cast<std::size_t>(layer)].memory[0]);
+      CHECK(run.state(layer, end - 1).values == expected);
+      CHECK(run.states_around(layer, end - 1).second.values == expected);
+    }
+  }
+  CHECK_FALSE(run.is_keyframe(20));
+}
+
+TEST_CASE("run: logits and routing, a row for every token") {
+  const std::vector<std::int32_t> ids = some_ids(kTokens);
+  for (const SmallModel& small : run_models()) {
+    INFO(small.name);
+    const std::shared_ptr<Model> model = load(small.config);
+    Run run(model);
+    read_all(run, ids);
+    ModelState state = model->start();
+    const std::vector<float> expected = read_logits(*model, state, ids, {.prompt_length = kPrompt});
+    for (std::int64_t t : {0, 17, 69, 70, 81}) {
+      CHECK(relative_error(run.logits(t), std::span(expected).subspan(static_cast<std::size_t>(t * model->vocab()),
+                                                                      static_cast<std::size_t>(model->vocab()))) < 1e-4);
+    }
+    for (std::int64_t layer = 0; layer < model->layers(); ++layer) {
+      const std::shared_ptr<const Routing> routing = run.routing(layer);
+      REQUIRE((routing == nullptr) == (model->layout(layer).partitions == 0));
+      if (!routing) continue;
+      REQUIRE(routing->tokens() == kTokens);
+      REQUIRE(routing->selected.size() == routing->gate.size());
+      std::set<std::int64_t> counts;
+      for (std::int64_t t = 0; t < kTokens; ++t) {
+        double sum = 0;
+        std::int64_t count = 0;
+        for (std::int64_t n = 0; n < routing->partitions; ++n) sum += routing->gate_at(t, n), count += routing->selected_at(t, n);
+        CHECK(sum == Approx(1));
+        counts.insert(count);
+      }
+      CHECK(counts.size() == 1);
+    }
+  }
+}
+
+TEST_CASE("run: routing that was handed out stays as it was while the run grows") {
+  const std::vector<std::int32_t> ids = some_ids(30);
+  Run run(load(sse_config("gla")));
+  run.read(std::span(ids).first(20), 20);
+  const std::shared_ptr<const Routing> early = run.routing(0);
+  const std::vector<float> gate = early->gate;
+  run.read(std::span(ids).subspan(20), 20);
+  CHECK(early->tokens() == 20);
+  CHECK(early->gate == gate);
+  CHECK(run.routing(0)->tokens() == 30);
+}
+
+TEST_CASE("run: before the first token there is nothing, one token is a run, a stopped reading goes on") {
+  const std::vector<std::int32_t> ids = some_ids(300);
+  const std::shared_ptr<Model> model = load(small_config("gla"));
+  Run run(model);
+  std::vector<std::int64_t> seen;
+  run.read(ids, 300, [&](std::int64_t tokens) { return seen.push_back(tokens), false; });
+  REQUIRE(seen == std::vector<std::int64_t>{128});
+  CHECK(run.tokens() == 128);
+  run.read(std::span(ids).subspan(128), 300);
+  const auto [before, after] = run.states_around(0, 0);
+  CHECK(before.values == std::vector<float>(after.values.size(), 0));
+  CHECK(run.state(0, -1).values == before.values);
+  const std::vector<float> logits = logits_of(*model, ids);
+  CHECK(relative_error(run.logits(299), std::span(logits).last(97)) < 1e-4);
+
+  Run single(model);
+  single.read(std::span(ids).first(1), 1);
+  CHECK(single.tokens() == 1);
+  CHECK(single.state(0, 0).values == after.values);
+}
+
+TEST_CASE("run: a token outside the vocabulary is refused, and the run goes on without it") {
+  Run run(load(small_config("gla")));
+  const std::vector<std::int32_t> good = some_ids(5), bad{1, 97};
+  run.read(good, 5);
+  CHECK(error_of([&] { run.read(bad, 5); }) == "token id 97 is outside the vocabulary of 97");
+  CHECK(error_of([&] { run.read(std::vector<std::int32_t>{-1}, 5); }) == "token id -1 is outside the vocabulary of 97");
+  CHECK(run.tokens() == 5);
+  run.read(good, 5);
+  CHECK(run.tokens() == 10);
+}
+
+}  // namespace statescope::test

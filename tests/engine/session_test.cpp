@@ -1,0 +1,242 @@
+// The session from the interface thread's side: this thread is it, and runs what is posted when it chooses to.
+#include "engine/run/session.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+
+#include "tests/catch.h"
+#include "tests/engine/golden.h"
+#include "tests/engine/small_models.h"
+
+namespace statescope::test {
+namespace {
+
+const std::filesystem::path kGla = golden_root() / "gla", kSse = golden_root() / "sse_gla_n4k1";
+const std::filesystem::path kNeedles = std::filesystem::path(STATESCOPE_SOURCE_DIR) / "assets/checkpoints/niah-gla.h5";
+
+/// The interface thread's queue.
+class Posts {
+ public:
+  std::function<void(std::function<void()>)> post() {
+    return [this](std::function<void()> work) {
+      const std::lock_guard lock(mutex_);
+      queue_.push_back(std::move(work));
+      arrived_.notify_one();
+    };
+  }
+  /// Runs what arrives until `done`, or fails after a minute.
+  template <class Done>
+  void run_until(Done done) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (!done()) {
+      std::unique_lock lock(mutex_);
+      if (!arrived_.wait_until(lock, deadline, [&] { return !queue_.empty(); })) FAIL("nothing arrived for a minute");
+      run_front(lock);
+    }
+  }
+  void run_all() {
+    for (std::unique_lock lock(mutex_); !queue_.empty(); lock.lock()) run_front(lock);
+  }
+
+ private:
+  void run_front(std::unique_lock<std::mutex>& lock) {
+    const std::function<void()> work = std::move(queue_.front());
+    queue_.pop_front();
+    lock.unlock();
+    work();
+  }
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::deque<std::function<void()>> queue_;
+};
+
+/// What became of one opening.
+struct Opening {
+  std::vector<std::shared_ptr<const RunInfo>> runs;
+  std::vector<std::string> failures;
+  std::vector<std::pair<double, std::string>> progress;
+  std::function<void()> on_progress;
+
+  Session::OpenCallbacks callbacks() {
+    return {[this](double fraction, std::string what) {
+              progress.emplace_back(fraction, std::move(what));
+              if (on_progress) on_progress();
+            },
+            [this](std::shared_ptr<const RunInfo> run) { runs.push_back(std::move(run)); },
+            [this](std::string message) { failures.push_back(std::move(message)); }};
+  }
+  bool ended() const { return !runs.empty() || !failures.empty(); }
+};
+
+PromptInput ids_prompt(std::int64_t tokens, std::int64_t generate = 0) {
+  PromptInput prompt;
+  prompt.ids = some_ids(tokens);
+  prompt.generate = generate;
+  return prompt;
+}
+
+}  // namespace
+
+TEST_CASE("session: opens a checkpoint, reads a prompt, shows a layer at a token") {
+  Posts posts;
+  Session session(posts.post());
+  Opening opening;
+  PromptInput prompt;
+  prompt.text = "the code of vera 3 6 8 6 . what is the code of vera";
+  prompt.spans = {{SpanKind::needle, 0, 24}, {SpanKind::question, 27, prompt.text.size()}};
+  prompt.expected = "3 6 8 6";
+  session.open(kNeedles, prompt, opening.callbacks());
+  posts.run_until([&] { return opening.runs.size() == 5 || !opening.failures.empty(); });
+  REQUIRE(opening.failures.empty());
+  const RunInfo& read = *opening.runs[0];
+  CHECK(read.prompt_length == 15);
+  CHECK(read.tokens.size() == 15);
+  CHECK(read.tokens[3].text == "vera");
+  REQUIRE(read.spans.size() == 2);
+  CHECK((read.spans[0].begin == 0 && read.spans[0].end == 8));
+  CHECK((read.spans[1].begin == 9 && read.spans[1].end == 15));
+  CHECK(read.model.family == "gla");
+  // Each generated token is told of; the prompt stays as long as it was.
+  for (std::size_t i = 1; i < 5; ++i) CHECK(opening.runs[i]->tokens.size() == 15 + i);
+  CHECK(opening.runs[4]->prompt_length == 15);
+  for (std::size_t i = 1; i < opening.progress.size(); ++i) CHECK(opening.progress[i].first <= 1);
+
+  std::shared_ptr<const Snapshot> snapshot;
+  session.show(1, 7, [&](std::shared_ptr<const Snapshot> answer) { snapshot = std::move(answer); });
+  posts.run_until([&] { return snapshot != nullptr; });
+  CHECK(snapshot->layer == 1);
+  CHECK(snapshot->token == 7);
+  CHECK(snapshot->run->tokens.size() == 19);
+  CHECK((snapshot->state.slots == 1 && snapshot->state.heads == 4));
+  CHECK(snapshot->state.values.size() == static_cast<std::size_t>(snapshot->state.heads * snapshot->state.rows * snapshot->state.columns));
+  CHECK(snapshot->state.values != snapshot->before.values);
+  CHECK(snapshot->routing == nullptr);
+  CHECK(snapshot->predictions.size() == 8);
+  CHECK(snapshot->exactness == Exactness::recomputed);
+}
+
+TEST_CASE("session: of waiting requests only the newest is answered, once") {
+  Posts posts;
+  Session session(posts.post());
+  std::vector<std::pair<std::int64_t, std::int64_t>> answers;
+  auto ask = [&](std::int64_t layer, std::int64_t token) {
+    session.show(layer, token, [&](std::shared_ptr<const Snapshot> snapshot) { answers.emplace_back(snapshot->layer, snapshot->token); });
+  };
+  // Nothing is open yet, so all of these wait.
+  for (std::int64_t token : {3, 1, 4, 1, 5}) ask(0, token);
+  ask(1, 9);
+  Opening opening;
+  session.open(kSse, ids_prompt(20), opening.callbacks());
+  posts.run_until([&] { return !answers.empty(); });
+  CHECK(opening.runs.size() == 1);
+  ask(0, 2);
+  posts.run_until([&] { return answers.size() == 2; });
+  posts.run_all();
+  CHECK(answers == std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 9}, {0, 2}});
+}
+
+TEST_CASE("session: an exact state says so, and routing comes with the snapshot") {
+  Posts posts;
+  Session session(posts.post());
+  Opening opening;
+  session.open(kSse, ids_prompt(20), opening.callbacks());
+  std::shared_ptr<const Snapshot> last;
+  session.show(0, 19, [&](std::shared_ptr<const Snapshot> answer) { last = std::move(answer); });
+  posts.run_until([&] { return last != nullptr; });
+  CHECK(last->exactness == Exactness::exact);
+  REQUIRE(last->routing);
+  CHECK(last->routing->tokens() == 20);
+  CHECK(last->state.slots == last->routing->partitions + 1);
+}
+
+TEST_CASE("session: failures are one line that names the file") {
+  Posts posts;
+  Session session(posts.post());
+  Opening missing, empty, unopened;
+  session.read(ids_prompt(3), unopened.callbacks());
+  posts.run_until([&] { return unopened.ended(); });
+  CHECK(unopened.failures == std::vector<std::string>{"no checkpoint is open"});
+  session.open("/nowhere/model.h5", ids_prompt(3), missing.callbacks());
+  posts.run_until([&] { return missing.ended(); });
+  REQUIRE(missing.failures.size() == 1);
+  CHECK(missing.failures[0].find("/nowhere/model.h5") != std::string::npos);
+  CHECK(missing.failures[0].find('\n') == std::string::npos);
+  PromptInput nothing;
+  session.open(kGla, nothing, empty.callbacks());
+  posts.run_until([&] { return empty.ended(); });
+  REQUIRE(empty.failures.size() == 1);
+  CHECK(missing.runs.empty());
+}
+
+TEST_CASE("session: another prompt on the open model; the run stays when a reading fails or is cancelled") {
+  Posts posts;
+  Session session(posts.post());
+  Opening first, second, foreign, cancelled;
+  session.open(kGla, ids_prompt(10), first.callbacks());
+  posts.run_until([&] { return first.ended(); });
+  session.read(ids_prompt(12, 2), second.callbacks());
+  posts.run_until([&] { return second.runs.size() == 3; });
+  CHECK(second.runs[0]->tokens.size() == 12);
+
+  PromptInput bad;
+  bad.ids = {5, 1'000'000};
+  session.read(bad, foreign.callbacks());
+  posts.run_until([&] { return foreign.ended(); });
+  REQUIRE(foreign.failures.size() == 1);
+  CHECK(foreign.failures[0].find("1000000") != std::string::npos);
+  session.read(ids_prompt(100'000), cancelled.callbacks());
+  session.cancel();
+  posts.run_until([&] { return cancelled.ended(); });
+  CHECK(cancelled.failures == std::vector<std::string>{"cancelled"});
+
+  std::shared_ptr<const Snapshot> snapshot;
+  session.show(0, 13, [&](std::shared_ptr<const Snapshot> answer) { snapshot = std::move(answer); });
+  posts.run_until([&] { return snapshot != nullptr; });
+  CHECK(snapshot->run->tokens.size() == 14);
+}
+
+TEST_CASE("session: a reading under way is cancelled, by hand or by a newer opening") {
+  Posts posts;
+  Session session(posts.post());
+  Opening by_hand, replaced, newer;
+  session.open(kGla, ids_prompt(200'000), by_hand.callbacks());
+  by_hand.on_progress = [&] {
+    if (by_hand.progress.back().second == "reading") session.cancel();
+  };
+  posts.run_until([&] { return by_hand.ended(); });
+  CHECK(by_hand.failures == std::vector<std::string>{"cancelled"});
+  CHECK(by_hand.runs.empty());
+
+  session.open(kGla, ids_prompt(200'000), replaced.callbacks());
+  session.open(kSse, ids_prompt(7), newer.callbacks());
+  posts.run_until([&] { return newer.ended() && replaced.ended(); });
+  CHECK(replaced.failures == std::vector<std::string>{"cancelled"});
+  CHECK(replaced.runs.empty());
+  REQUIRE(newer.runs.size() == 1);
+  CHECK(newer.runs[0]->model.family == "sse");
+}
+
+TEST_CASE("session: ends while busy, and nothing is heard from it afterwards") {
+  Posts posts;
+  Opening opening;
+  int shown = 0;
+  {
+    Session session(posts.post());
+    session.open(kGla, ids_prompt(200'000), opening.callbacks());
+    posts.run_until([&] { return !opening.progress.empty() && opening.progress.back().second == "reading"; });
+    session.show(0, 0, [&](std::shared_ptr<const Snapshot>) { ++shown; });
+  }
+  const std::size_t heard = opening.progress.size();
+  posts.run_all();
+  CHECK(opening.progress.size() == heard);
+  CHECK(opening.runs.empty());
+  CHECK(opening.failures.empty());
+  CHECK(shown == 0);
+  {
+    const Session idle(posts.post());
+  }
+}
+
+}  // namespace statescope::test
