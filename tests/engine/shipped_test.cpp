@@ -42,7 +42,10 @@ void compare_prompt(Model& model, const SafetensorsFile& io, const std::string& 
   REQUIRE(argmax.size() == ids.size());
   for (std::size_t t = 0; t < argmax.size(); ++t) {
     const auto* row = logits.data() + t * V;
-    CHECK(std::max_element(row, row + V) - row == argmax[t]);
+    const auto* largest = std::max_element(row, row + V);
+    // In the filler two words may be all but equally probable; an answer must be the same.
+    if (std::find(positions.begin(), positions.end(), static_cast<std::int64_t>(t)) != positions.end()) CHECK(largest - row == argmax[t]);
+    CHECK(row[argmax[t]] >= *largest - 1e-4F * (1 + std::abs(*largest)));
   }
   const std::span<const float> residual = floats(*io.find(prompt + ".residual_last"));
   const std::size_t rows = residual.size() / D;
