@@ -117,7 +117,8 @@ class Session::Worker {
   /// Greedy continuation; what the cursor asks for meanwhile is answered between two tokens.
   void generate(const Opening& opening) {
     const std::int64_t count = reading_->to_generate();
-    for (std::int64_t i = 0; i < count && !cancelled_; ++i) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (cancelled_) throw Error("cancelled");
       reading_->generate_one();
       answer(opening.callbacks.progress, static_cast<double>(i + 1) / static_cast<double>(count), std::string("generating"));
       answer(opening.callbacks.run, reading_->info());

@@ -47,7 +47,7 @@ class Session {
   void open(std::filesystem::path checkpoint, PromptInput prompt, OpenCallbacks callbacks);
   /// Runs another prompt on the open model.
   void read(PromptInput prompt, OpenCallbacks callbacks);
-  /// Cancels an opening or a reading; `failed("cancelled")` follows.
+  /// Cancels an opening, a reading or a generation (what has been generated stays); `failed("cancelled")` follows.
   void cancel();
 
   /// The layer after the token. Only the newest request is answered.
