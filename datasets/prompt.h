@@ -22,9 +22,9 @@ struct Prompt {
   std::vector<PromptSpan> spans;
 };
 
-/// Reads a prompt file. A .json file holds one object, or a list of which `index` chooses one, with "prompt" (text) and optionally "expected"
-/// (text, or a list of words) and "spans" ([{"part": "needle", "begin": 12, "end": 40}, …]); any other file is the text itself, in UTF-8.
-/// Throws std::runtime_error with one line naming the file.
+/// Reads a prompt file. A .json file holds one object, or a list of which `index` chooses one, with "prompt" (text) and optionally
+/// "expected" (text, or a list of words) and "spans" ([{"part": "needle", "begin": 12, "end": 40}, …]); any other file is the text itself,
+/// in UTF-8. Throws std::runtime_error with one line naming the file.
 Prompt read_prompt(const std::filesystem::path& path, std::size_t index = 0);
 
 }  // namespace statescope

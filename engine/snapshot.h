@@ -24,9 +24,9 @@ struct LayerInfo {
 };
 
 struct ModelInfo {
-  std::string name;       // of the file or folder
-  std::string family;     // model_type
-  std::string device;     // one sentence: what it runs on
+  std::string name;    // of the file or folder
+  std::string family;  // model_type
+  std::string device;  // one sentence: what it runs on
   std::int64_t parameters = 0;
   std::int64_t weight_bytes = 0;
   std::vector<LayerInfo> layers;
@@ -56,8 +56,8 @@ struct RunInfo {
 /// Routing of every token so far in one layer; row t is token t.
 struct Routing {
   std::int64_t partitions = 0;
-  std::vector<float> gate;               // [T, N] e, the softmax over partitions (spec §12.1)
-  std::vector<std::uint8_t> selected;    // [T, N] 1 where the token was routed
+  std::vector<float> gate;             // [T, N] e, the softmax over partitions (spec §12.1)
+  std::vector<std::uint8_t> selected;  // [T, N] 1 where the token was routed
 
   std::int64_t tokens() const { return partitions > 0 ? static_cast<std::int64_t>(gate.size()) / partitions : 0; }
   float gate_at(std::int64_t t, std::int64_t n) const { return gate[static_cast<std::size_t>(t * partitions + n)]; }
@@ -90,11 +90,11 @@ struct Snapshot {
   std::shared_ptr<const RunInfo> run;
   std::int64_t layer = 0;
   std::int64_t token = 0;
-  LayerState state;                         // after `token`; empty where the layer keeps no matrix state
-  LayerState before;                        // after token − 1 (zeros before the first)
-  std::shared_ptr<const Routing> routing;   // of this layer; null without routing
-  std::vector<Prediction> predictions;      // of the next token, most probable first
-  Exactness exactness = Exactness::exact;   // of the states
+  LayerState state;                        // after `token`; empty where the layer keeps no matrix state
+  LayerState before;                       // after token − 1 (zeros before the first)
+  std::shared_ptr<const Routing> routing;  // of this layer; null without routing
+  std::vector<Prediction> predictions;     // of the next token, most probable first
+  Exactness exactness = Exactness::exact;  // of the states
 };
 
 }  // namespace statescope

@@ -16,37 +16,37 @@ namespace statescope {
 
 /// One tensor as it is stored; `data` stays valid as long as its checkpoint.
 struct StoredTensor {
-  std::string name;                  // state_dict name
-  DType dtype = DType::f32;          // f32, f16 or bf16
-  std::vector<std::int64_t> shape;   // any rank; a conv weight is [C, 1, w]
-  const std::byte* data = nullptr;   // row-major, little endian, aligned to the element
+  std::string name;                 // state_dict name
+  DType dtype = DType::f32;         // f32, f16 or bf16
+  std::vector<std::int64_t> shape;  // any rank; a conv weight is [C, 1, w]
+  const std::byte* data = nullptr;  // row-major, little endian, aligned to the element
 
-  std::int64_t size() const;         // elements
+  std::int64_t size() const;  // elements
   std::int64_t bytes() const;
-  ConstTensor matrix() const;        // as [shape[0], …] up to rank 4; scalars as [1]
+  ConstTensor matrix() const;  // as [shape[0], …] up to rank 4; scalars as [1]
 };
 
 /// Read-only after opening. Tensor data is the file's own pages (mapped), except where the file keeps it compressed or misaligned: nothing
 /// is read twice and no second copy is made.
 class Checkpoint {
  public:
-  std::string name;                            // of the file or folder, without extension
+  std::string name;  // of the file or folder, without extension
   std::filesystem::path path;
-  std::string config;                          // config.json, verbatim
-  std::vector<StoredTensor> tensors;           // sorted by name
+  std::string config;                             // config.json, verbatim
+  std::vector<StoredTensor> tensors;              // sorted by name
   std::map<std::string, std::string> tokenizer;   // file name → bytes: tokenizer.json, …; may be empty
   std::map<std::string, std::string> provenance;  // file name → bytes: recipe, scores, source; may be empty
 
   /// Null if there is none of that name.
   const StoredTensor* find(std::string_view tensor_name) const;
-  std::int64_t bytes() const;                  // of all tensors
-  std::int64_t parameters() const;             // elements of all tensors
+  std::int64_t bytes() const;       // of all tensors
+  std::int64_t parameters() const;  // elements of all tensors
 
   std::vector<std::shared_ptr<const void>> storage;  // keeps mappings and decompressed tensors alive
 };
 
-/// Opens an .h5 file or a Hugging Face folder (config.json, *.safetensors, sharded or not). Throws Error: one line that says which file, what is
-/// wrong with it and, where it helps, what to do.
+/// Opens an .h5 file or a Hugging Face folder (config.json, *.safetensors, sharded or not). Throws Error: one line that says which file,
+/// what is wrong with it and, where it helps, what to do.
 std::shared_ptr<const Checkpoint> open_checkpoint(const std::filesystem::path& path);
 
 /// Called with 0 … 1 as work goes on; returning false cancels it.
@@ -59,14 +59,14 @@ struct WriteOptions {
   Progress progress;
 };
 
-/// Writes `path` ending in .h5 as an HDF5 checkpoint, any other path as a Hugging Face folder (model.safetensors, config.json and the other files).
-/// The target appears whole or not at all. Throws Error; on cancel or failure nothing is left behind.
+/// Writes `path` ending in .h5 as an HDF5 checkpoint, any other path as a Hugging Face folder (model.safetensors, config.json and the other
+/// files). The target appears whole or not at all. Throws Error; on cancel or failure nothing is left behind.
 void write_checkpoint(const Checkpoint& checkpoint, const std::filesystem::path& path, const WriteOptions& options = {});
 
 /// Reads one safetensors file by itself (golden inputs and outputs); integer tensors come widened.
 struct SafetensorsFile {
-  std::vector<StoredTensor> tensors;                              // float tensors
-  std::map<std::string, std::vector<std::int64_t>> integers;      // I64 and I32 tensors, flattened
+  std::vector<StoredTensor> tensors;                          // float tensors
+  std::map<std::string, std::vector<std::int64_t>> integers;  // I64 and I32 tensors, flattened
   std::map<std::string, std::vector<std::int64_t>> integer_shapes;
   std::vector<std::shared_ptr<const void>> storage;
   const StoredTensor* find(std::string_view tensor_name) const;

@@ -53,7 +53,7 @@ Stack::Stack(const Plan& plan, Weights& weights) {
 
 std::vector<TensorSpec> model_tensors(const Config& config) {
   DescribedWeights weights;
-  Stack(plan_model(config), weights);
+  const Stack described(plan_model(config), weights);  // only asks
   return weights.specs;
 }
 

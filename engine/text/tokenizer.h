@@ -30,9 +30,9 @@ class Tokenizer {
   virtual std::string decode(std::span<const std::int32_t> ids) const = 0;
 };
 
-/// The tokenizer that comes with a checkpoint: a word list (tokenizer.json as one object word → id, words separated by white space) or bytes
-/// (tokenizer.json {"type": "bytes"}, or no tokenizer and a vocabulary of 256 … 260). Any other kind is refused by name, saying that token
-/// ids can be given with --ids instead; the refusal comes from `encode`, so that such a checkpoint still opens and runs from ids.
+/// The tokenizer that comes with a checkpoint: a word list (tokenizer.json as one object word → id, words separated by white space) or
+/// bytes (tokenizer.json {"type": "bytes"}, or no tokenizer and a vocabulary of 256 … 260). Any other kind is refused by name, saying that
+/// token ids can be given with --ids instead; the refusal comes from `encode`, so that such a checkpoint still opens and runs from ids.
 std::unique_ptr<Tokenizer> make_tokenizer(const Checkpoint& checkpoint, std::int64_t vocab_size);
 
 }  // namespace statescope
