@@ -1,6 +1,9 @@
 #include "engine/run/session.h"
 
+#include <fmt/format.h>
+
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
@@ -108,20 +111,28 @@ class Session::Worker {
         return !cancelled_;
       });
       answer(opening.callbacks.run, reading_->info());
+      failed_ = opening.callbacks.failed;
       generate(opening);
+      answer(opening.callbacks.done);
     } catch (const std::exception& error) {
       answer(opening.callbacks.failed, std::string(error.what()));
     }
   }
 
-  /// Greedy continuation; what the cursor asks for meanwhile is answered between two tokens.
+  /// Greedy continuation; what the cursor asks for meanwhile is answered between two tokens. The interface hears of it as often as it can draw.
   void generate(const Opening& opening) {
+    constexpr auto often = std::chrono::milliseconds(50);
     const std::int64_t count = reading_->to_generate();
+    auto told = std::chrono::steady_clock::now();
     for (std::int64_t i = 0; i < count; ++i) {
       if (cancelled_) throw Error("cancelled");
       reading_->generate_one();
-      answer(opening.callbacks.progress, static_cast<double>(i + 1) / static_cast<double>(count), std::string("generating"));
-      answer(opening.callbacks.run, reading_->info());
+      const auto now = std::chrono::steady_clock::now();
+      if (now - told >= often || i + 1 == count) {
+        told = now;
+        answer(opening.callbacks.progress, static_cast<double>(i + 1) / static_cast<double>(count), std::string("generating"));
+        answer(opening.callbacks.run, reading_->info());
+      }
       std::optional<Showing> showing;
       {
         const std::lock_guard lock(mutex_);
@@ -131,8 +142,13 @@ class Session::Worker {
     }
   }
 
+  /// A failure here is told where the failures of the opening were told.
   void serve(const Showing& showing) {
-    if (auto snapshot = reading_->snapshot(showing.layer, showing.token)) answer(showing.done, std::move(snapshot));
+    try {
+      if (auto snapshot = reading_->snapshot(showing.layer, showing.token)) answer(showing.done, std::move(snapshot));
+    } catch (const std::exception& error) {
+      answer(failed_, fmt::format("layer {} at token {} cannot be shown: {}", showing.layer, showing.token, error.what()));
+    }
   }
 
   std::function<void(std::function<void()>)> post_;
@@ -147,6 +163,7 @@ class Session::Worker {
 
   // Of the worker thread alone.
   std::unique_ptr<Reading> reading_;
+  std::function<void(std::string)> failed_;  // of the opening that made it
 
   std::thread thread_;  // last: starts when all else stands
 };

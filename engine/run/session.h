@@ -42,6 +42,8 @@ class Session {
     /// Called as soon as the prompt has been read, and again whenever generation has added tokens.
     std::function<void(std::shared_ptr<const RunInfo>)> run;
     std::function<void(std::string message)> failed;
+    /// Called once all has been read and generated; never after `failed`.
+    std::function<void()> done;
   };
   /// Opens a checkpoint and runs the prompt. An opening under way is cancelled; the run shown so far stays until the new one stands.
   void open(std::filesystem::path checkpoint, PromptInput prompt, OpenCallbacks callbacks);
