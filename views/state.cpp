@@ -150,6 +150,8 @@ void draw_title(const Picture& picture) {
   std::string text = place_text(data, data.matrix());
   text[0] = 'L';
   text += fmt::format(", {} token {}  {}", data.moving() ? "before" : "after", data.token, data.token_text);
+  const bool only_here = picture.readout.h < picture.line() && data.row >= 0 && data.column >= 0;
+  if (only_here) text = fmt::format("{}  {}", cell_words(data, data.matrix(), data.row, data.column).front(), text);
   const TextStyle note = picture.axis(Align::right);
   const std::string_view how = data.exactness == Exactness::exact ? "exact" : "recomputed";
   const float y = picture.title.y + picture.title.h / 2, how_width = picture.canvas.text_width(how, note) + 10 * picture.s;
@@ -223,9 +225,9 @@ void draw_color_bar(const Picture& picture) {
   picture.canvas.heatmap(bar, {kSteps, 1, steps, picture.scale(slot)});
   const float x = bar.right() + 5 * picture.s, half = 0.5f * kSmallType * picture.s;
   const TextStyle style = picture.tick(Align::left);
-  picture.canvas.text({x, bar.y + half}, number(slot.range, 3), style);
+  picture.canvas.text({x, bar.y + half}, number(slot.range, 4), style);
   if (bar.h > 6 * half) picture.canvas.text({x, bar.y + bar.h / 2}, "0", style);
-  if (bar.h > 4 * half) picture.canvas.text({x, bar.bottom() - half}, number(-slot.range, 3), style);
+  if (bar.h > 4 * half) picture.canvas.text({x, bar.bottom() - half}, number(-slot.range, 4), style);
 }
 
 void draw_small(const Picture& picture, const SlotMatrix& slot, Rect rect) {
@@ -236,7 +238,7 @@ void draw_small(const Picture& picture, const SlotMatrix& slot, Rect rect) {
   const float cell = std::min(rect.w / static_cast<float>(data.columns), (rect.h - 2 * line) / static_cast<float>(data.rows));
   const Rect map{rect.x, rect.y + line, cell * static_cast<float>(data.columns), cell * static_cast<float>(data.rows)};
   picture.canvas.fill_rect({rect.x, rect.y + line / 2 - 4 * s, 8 * s, 8 * s}, identity_color(slot.identity, theme));
-  const std::string span = fmt::format("±{}", number(slot.range, 3));
+  const std::string span = fmt::format("±{}", number(slot.range, 4));
   const float span_width = picture.canvas.text_width(span, picture.tick(Align::right)), name_width = map.w - 16 * s - span_width;
   const bool room_for_span = name_width >= 24 * s;
   fitted_text(picture.canvas, {rect.x + 12 * s, rect.y + line / 2}, slot.name,

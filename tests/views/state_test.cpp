@@ -130,6 +130,23 @@ TEST_CASE("every cell of every slot answers with its value, exactly") {
   CHECK(view->describe() == "State of layer 0, head 1, partition 1 after token 1: 2 rows, 3 columns.");
 }
 
+TEST_CASE("with little height the title tells the chosen cell, and ranges are plain numbers") {
+  Snapshot snapshot = small_state();
+  snapshot.state.values[18] = 999;
+  const auto view = make_state();
+  view->build(snapshot, {.token = 1, .head = 1, .slot = 1, .row = 0, .column = 0});
+  const auto drawn = [&](float height, const char* words) {
+    TextCanvas canvas({800, height});
+    view->draw(canvas, {0, 0, 800, height}, {light_theme(), 1});
+    return std::ranges::any_of(canvas.lines(), [&](const std::string& line) { return line.find(words) != std::string::npos; });
+  };
+  CHECK(drawn(130, "S[0, 0] = 999  Layer 0, head 1"));
+  CHECK_FALSE(drawn(500, "S[0, 0] = 999  Layer 0, head 1"));
+  CHECK(drawn(500, "S[0, 0] = 999"));
+  CHECK(drawn(500, "1000"));
+  CHECK_FALSE(drawn(500, "1e+03"));
+}
+
 TEST_CASE("values have nine significant digits, with the value before and the difference") {
   Snapshot snapshot = small_state();
   snapshot.state.values[18] = 0.1f;
