@@ -24,23 +24,45 @@ void move_to(Navigator& navigator, const WindowOptions& options) {
   navigator.move(place);
 }
 
-/// Goes to the place asked for when the first run stands, writes the picture and ends the program.
+/// One line where the place asked for is not in the run; else nothing.
+std::string out_of_range(const Navigator& navigator, const WindowOptions& options) {
+  const auto check = [](const char* what, std::int64_t index, std::int64_t count) {
+    return index < count ? std::string() : fmt::format("{} {} is not in this run, which has {}", what, index, count);
+  };
+  const std::vector<LayerInfo>& layers = navigator.run()->model.layers;
+  const std::int64_t layer_index = options.layer >= 0 ? options.layer : navigator.cursor().layer;
+  if (std::string words = check("token", options.token, navigator.tokens()); !words.empty()) return words;
+  if (std::string words = check("layer", layer_index, std::ssize(layers)); !words.empty()) return words;
+  const LayerInfo& layer = layers[static_cast<std::size_t>(layer_index)];
+  if (std::string words = check("head", options.head, layer.heads); !words.empty()) return words;
+  return check("partition", options.slot, layer.slots());
+}
+
+void fail(const std::string& words) {
+  fmt::print(stderr, "statescope: {}\n", words);
+  QApplication::exit(1);
+}
+
+/// Goes to the place asked for when all has been read and generated, writes the picture and ends the program.
 void take_screenshot(MainWindow& window, const WindowOptions& options) {
   Navigator& navigator = window.navigator();
   window.resize(options.width, options.height);
-  QObject::connect(&navigator, &Navigator::failed, qApp, [](const QString& message) {
-    fmt::print(stderr, "statescope: {}\n", message.toStdString());
-    QApplication::exit(1);
-  });
-  QObject::connect(&navigator, &Navigator::run_changed, &window, [&] { move_to(navigator, options); }, Qt::SingleShotConnection);
+  QObject::connect(&navigator, &Navigator::failed, qApp, [](const QString& message) { fail(message.toStdString()); });
   const auto shoot = [&] {
     QTimer::singleShot(settle_ms, &window, [&] {
       const bool written = window.grab().save(QString::fromStdString(options.screenshot), "PNG");
-      if (!written) fmt::print(stderr, "statescope: {} could not be written\n", options.screenshot);
-      QApplication::exit(written ? 0 : 1);
+      if (!written) return fail(options.screenshot + " could not be written");
+      QApplication::exit(0);
     });
   };
-  QObject::connect(&navigator, &Navigator::snapshot_changed, &window, shoot, Qt::SingleShotConnection);
+  const auto go = [&, shoot] {
+    if (!navigator.run()) return;
+    if (const std::string words = out_of_range(navigator, options); !words.empty()) return fail(words);
+    move_to(navigator, options);
+    if (navigator.is_current()) return shoot();
+    QObject::connect(&navigator, &Navigator::snapshot_changed, &window, shoot, Qt::SingleShotConnection);
+  };
+  QObject::connect(&navigator, &Navigator::opening_ended, &window, go, Qt::SingleShotConnection);
 }
 
 std::unique_ptr<QSettings> open_settings(const WindowOptions& options) {
