@@ -76,7 +76,7 @@ constexpr Command table[] = {
     {"faster", Menu::run, nullptr, "Faster", ".", [](W& w, int) { w.step_speed(1); }},
     {"slower", Menu::run, nullptr, "Slower", ",", [](W& w, int) { w.step_speed(-1); }},
     {"generate", Menu::run, nullptr, "Generate 32 more tokens", "Ctrl+G", [](W& w, int) { w.navigator().generate_more(32); }},
-    {"cancel", Menu::run, nullptr, "Cancel opening or reading", "Esc", [](W& w, int) { w.escape(); }},
+    {"cancel", Menu::run, nullptr, "Cancel opening, reading or generating", "Esc", [](W& w, int) { w.escape(); }},
 
     {"keys", Menu::help, nullptr, "Keys", "F1", [](W& w, int) { w.show_page(SidePage::keys); }},
     {"about", Menu::help, nullptr, "About Statescope", "", [](W& w, int) { w.show_page(SidePage::about); }},

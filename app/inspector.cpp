@@ -16,7 +16,7 @@ namespace statescope {
 namespace {
 
 constexpr int shown_predictions = 5;
-constexpr int significant_digits = 7;  // of a float32
+constexpr int significant_digits = 9;  // tell every float32 from its neighbours
 constexpr auto dash = "–";
 
 /// A probability as a bar behind its number.
@@ -229,8 +229,8 @@ void Inspector::show_table_of(const ViewPanel& panel) {
   if (!isVisible()) return;
   const std::string_view title = panel.row().title;
   table_heading_->setText(QStringLiteral("Values · %1").arg(QString::fromUtf8(title.data(), static_cast<qsizetype>(title.size()))));
-  model_->set(panel.view().table());
-  if (model_->columnCount() > 0) table_->resizeColumnToContents(0);
+  const bool reshaped = model_->set(panel.view().table());
+  if (reshaped && model_->columnCount() > 0) table_->resizeColumnToContents(0);
 }
 
 }  // namespace statescope

@@ -23,6 +23,7 @@ namespace statescope {
 namespace {
 
 constexpr int most_recent = 8;
+constexpr int table_delay_ms = 500;
 constexpr QSize least_size{640, 400};
 
 // Of the window, at 1×: below these, things fold away.
@@ -77,12 +78,14 @@ MainWindow::MainWindow(RunSource& source, const WindowSetup& setup)
   statusBar()->addWidget(new QLabel(setup.drawn_with, this));
 
   connect(navigator_.get(), &Navigator::run_changed, this, &MainWindow::show_run);
+  connect(navigator_.get(), &Navigator::opened, error_, &QWidget::hide);
   connect(navigator_.get(), &Navigator::progressed, this, [this] {
     pages_->setCurrentIndex(1);
     fold();
   });
   connect(navigator_.get(), &Navigator::opening_ended, this, [this] {
     pages_->setCurrentIndex(navigator_->run() ? 1 : 0);
+    if (table_delay_.isActive()) show_table();
     fold();
   });
   connect(navigator_.get(), &Navigator::failed, this, &MainWindow::show_error);
@@ -197,8 +200,15 @@ QWidget* MainWindow::make_work(bool opengl) {
   focused_ = &stage_->focused_panel();
   connect(stage_, &Stage::focus_moved, this, [this] { focus_panel(stage_->focused_panel()); });
   connect(strip_, &ViewPanel::focused, this, [this] { focus_panel(*strip_); });
-  for (ViewPanel* panel : stage_->panels()) connect(panel, &ViewPanel::changed, this, &MainWindow::show_table);
-  connect(strip_, &ViewPanel::changed, this, &MainWindow::show_table);
+  table_delay_.setSingleShot(true);
+  table_delay_.setInterval(table_delay_ms);
+  connect(&table_delay_, &QTimer::timeout, this, &MainWindow::show_table);
+  std::vector<ViewPanel*> panels = stage_->panels();
+  panels.push_back(strip_);
+  for (const ViewPanel* panel : panels)
+    connect(panel, &ViewPanel::changed, this, [this, panel] {
+      if (panel == focused_) show_table_soon();
+    });
   return page;
 }
 
@@ -207,10 +217,20 @@ void MainWindow::focus_panel(ViewPanel& panel) {
   show_table();
 }
 
-void MainWindow::show_table() { side_->inspector().show_table_of(*focused_); }
+void MainWindow::show_table() {
+  table_delay_.stop();
+  side_->inspector().show_table_of(*focused_);
+}
+
+/// At once, but for a run that grows many times a second.
+void MainWindow::show_table_soon() {
+  if (!navigator_->is_opening())
+    show_table();
+  else if (!table_delay_.isActive())
+    table_delay_.start();
+}
 
 void MainWindow::show_run() {
-  error_->hide();
   setWindowTitle(QStringLiteral("%1 – Statescope").arg(QString::fromStdString(navigator_->run()->model.name)));
 }
 
@@ -350,6 +370,8 @@ void MainWindow::toggle_presenter() {
 void MainWindow::escape() {
   if (navigator_->is_opening())
     navigator_->cancel();
+  else if (error_->isVisible())
+    error_->hide();
   else if (side_->page() != SidePage::inspector)
     show_page(SidePage::inspector);
   else if (presenting_)

@@ -4,6 +4,7 @@
 #include <QMainWindow>
 #include <QSettings>
 #include <QStackedWidget>
+#include <QTimer>
 #include <map>
 #include <memory>
 #include <string>
@@ -64,7 +65,7 @@ class MainWindow : public QMainWindow {
   bool side_is_shown() const { return side_wanted_; }
   void toggle_presenter();
   bool is_presenting() const { return presenting_; }
-  /// Ends what is going on: an opening, a page in the inspector's place, presenting.
+  /// Ends what is going on: an opening or a generation, the message of an error, a page in the inspector's place, presenting.
   void escape();
 
  protected:
@@ -85,6 +86,7 @@ class MainWindow : public QMainWindow {
   void focus_panel(ViewPanel& panel);
   void show_run();
   void show_table();
+  void show_table_soon();
   void show_error(const QString& message);
   void update_ticks();
   void fill_recent();
@@ -106,6 +108,7 @@ class MainWindow : public QMainWindow {
   ViewPanel* strip_ = nullptr;
   Transport* transport_ = nullptr;
   ViewPanel* focused_ = nullptr;
+  QTimer table_delay_;    // while the run grows
   QList<QLayout*> gaps_;  // layouts whose spacing follows the scale
 };
 

@@ -50,59 +50,90 @@ Session::OpenCallbacks Navigator::callbacks() {
     if (valid()) Q_EMIT self->progressed(fraction, QString::fromStdString(what));
   };
   result.run = [self, valid](std::shared_ptr<const RunInfo> run) {
-    if (valid()) self->accept_run(std::move(run));
+    if (valid()) self->take_run(std::move(run));
   };
   result.failed = [self, valid](std::string message) {
     if (!valid()) return;
-    self->opening_ = false;
-    Q_EMIT self->opening_ended();
-    if (message != "cancelled") Q_EMIT self->failed(QString::fromStdString(message));
+    const QString words = self->explained(message);
+    self->end_opening();
+    if (message != "cancelled") Q_EMIT self->failed(words);
+  };
+  result.done = [self, valid] {
+    if (valid()) self->end_opening();
   };
   return result;
 }
 
-void Navigator::open(std::filesystem::path checkpoint, PromptInput prompt) {
-  checkpoint_ = std::move(checkpoint);
-  prompt_ = std::move(prompt);
-  pause();
+void Navigator::begin(Wanted wanted, bool keep_place, const QString& what) {
+  if (growing_) accept_run(std::exchange(growing_, nullptr));
+  wanted_ = std::move(wanted);
+  if (!run_) prompt_ = wanted_->prompt;
   opening_ = true;
-  keep_place_ = false;
-  Q_EMIT progressed(0, QStringLiteral("opening"));
-  source_.open(checkpoint_, prompt_, callbacks());
+  keep_place_ = keep_place;
+  Q_EMIT progressed(0, what);
+  if (wanted_->checkpoint.empty())
+    source_.read(wanted_->prompt, callbacks());
+  else
+    source_.open(wanted_->checkpoint, wanted_->prompt, callbacks());
+}
+
+void Navigator::open(std::filesystem::path checkpoint, PromptInput prompt) {
+  waiting_checkpoint_.clear();
+  pause();
+  begin({std::move(checkpoint), std::move(prompt)}, false, QStringLiteral("opening"));
 }
 
 void Navigator::read(PromptInput prompt) {
-  if (!run_) return open(checkpoint_, std::move(prompt));
-  prompt_ = std::move(prompt);
+  if (!waiting_checkpoint_.empty()) return open(std::filesystem::path(waiting_checkpoint_), std::move(prompt));
   pause();
-  opening_ = true;
-  keep_place_ = false;
-  Q_EMIT progressed(0, QStringLiteral("reading"));
-  source_.read(prompt_, callbacks());
+  begin({{}, std::move(prompt)}, false, QStringLiteral("reading"));
 }
 
 void Navigator::generate_more(std::int64_t count) {
-  if (!run_) return;
-  prompt_.generate = tokens() - run_->prompt_length + count;
-  opening_ = keep_place_ = true;
-  Q_EMIT progressed(0, QStringLiteral("generating"));
-  source_.read(prompt_, callbacks());
+  if (!run_ || opening_) return;
+  PromptInput longer = prompt_;
+  longer.generate = tokens() - run_->prompt_length + count;
+  begin({{}, std::move(longer)}, true, QStringLiteral("generating"));
 }
 
 void Navigator::cancel() { source_.cancel(); }
 
+/// Generating more reads the prompt again: until that has come to the cursor, the run shown stays.
+void Navigator::take_run(std::shared_ptr<const RunInfo> run) {
+  if (wanted_) prompt_ = std::move(wanted_->prompt);
+  wanted_.reset();
+  const bool short_of_cursor = keep_place_ && static_cast<std::int64_t>(run->tokens.size()) <= cursor_.token;
+  growing_ = short_of_cursor ? run : nullptr;
+  if (!short_of_cursor) accept_run(std::move(run));
+}
+
 void Navigator::accept_run(std::shared_ptr<const RunInfo> run) {
-  const bool first = !run_;
+  const bool first = !run_, another = !std::exchange(keep_place_, true);
   run_ = std::move(run);
-  opening_ = false;
-  Cursor place = cursor_;
-  if (!std::exchange(keep_place_, true)) place.token = 0, place.row = place.column = -1;
-  cursor_ = inside(place);
-  Q_EMIT opening_ended();
+  if (another) cursor_.token = 0, cursor_.row = cursor_.column = -1;
+  cursor_ = inside(cursor_);
+  if (another) Q_EMIT opened();
   Q_EMIT run_changed();
   Q_EMIT cursor_changed();
   request();
   if (first && autoplay_ && !reduce_motion_) autoplay_delay_.start();
+}
+
+void Navigator::end_opening() {
+  opening_ = false;
+  wanted_.reset();
+  if (growing_) accept_run(std::exchange(growing_, nullptr));
+  Q_EMIT opening_ended();
+}
+
+/// A checkpoint whose words are not those of the prompt waits for another prompt.
+QString Navigator::explained(const std::string& message) {
+  const QString words = QString::fromStdString(message);
+  const bool other_words = message.find("is not among the") != message.npos && message.find("words") != message.npos;
+  if (!other_words || !wanted_ || wanted_->checkpoint.empty()) return words;
+  waiting_checkpoint_ = wanted_->checkpoint;
+  return QStringLiteral("%1 does not know every word of this prompt. Open or write another prompt: the checkpoint opens with it. (%2)")
+      .arg(QString::fromStdString(waiting_checkpoint_.filename().string()), words);
 }
 
 void Navigator::accept_snapshot(std::shared_ptr<const Snapshot> snapshot) {
@@ -120,7 +151,7 @@ void Navigator::accept_snapshot(std::shared_ptr<const Snapshot> snapshot) {
 }
 
 void Navigator::request() {
-  if (!run_ || run_->tokens.empty()) return;
+  if (!run_ || run_->tokens.empty() || growing_) return;
   const QPointer<Navigator> self = this;
   source_.show(cursor_.layer, cursor_.token, [self](std::shared_ptr<const Snapshot> snapshot) {
     if (self) self->accept_snapshot(std::move(snapshot));
@@ -132,6 +163,11 @@ Cursor Navigator::inside(Cursor place) const {
   place.layer = clamp_index(place.layer, run_ ? static_cast<std::int64_t>(run_->model.layers.size()) : 0);
   if (!run_ || run_->model.layers.empty()) return place;
   const LayerInfo& layer = run_->model.layers[static_cast<std::size_t>(place.layer)];
+  if (!layer.has_state()) {  // nothing to choose there: what is chosen elsewhere stays chosen
+    place.head = cursor_.head, place.slot = cursor_.slot;
+    place.row = cursor_.row, place.column = cursor_.column;
+    return place;
+  }
   place.head = clamp_index(place.head, layer.heads);
   place.slot = clamp_index(place.slot, layer.slots());
   place.row = std::clamp<std::int64_t>(place.row, -1, std::max<std::int64_t>(layer.rows - 1, -1));

@@ -25,6 +25,7 @@ class Navigator : public QObject {
   /// The wanted place. It moves at once; the snapshot follows.
   const Cursor& cursor() const { return cursor_; }
   bool is_current() const;
+  /// From the asking until all has been read and generated, or has failed.
   bool is_opening() const { return opening_; }
   bool is_playing() const { return playing_; }
   bool is_autoplaying() const { return playing_ && autoplaying_; }
@@ -33,9 +34,11 @@ class Navigator : public QObject {
   const LayerInfo* layer_info() const;
 
   void open(std::filesystem::path checkpoint, PromptInput prompt);
+  /// On the open model, or on the checkpoint that waits for a prompt in its own words.
   void read(PromptInput prompt);
   void generate_more(std::int64_t count);
   void cancel();
+  /// Of the run shown; while there is none, the one last asked for.
   const PromptInput& prompt() const { return prompt_; }
 
   /// Each lands inside the run. A change of token by hand ends playing.
@@ -61,6 +64,7 @@ class Navigator : public QObject {
 
  Q_SIGNALS:
   void run_changed();
+  void opened();  // another checkpoint or prompt stands: the first run_changed of each
   void cursor_changed();
   void snapshot_changed();
   void motion_changed();  // only Cursor::progress
@@ -70,7 +74,17 @@ class Navigator : public QObject {
   void failed(const QString& message);
 
  private:
+  /// What has been asked for and does not stand yet; without a checkpoint it is read on the open model.
+  struct Wanted {
+    std::filesystem::path checkpoint;
+    PromptInput prompt;
+  };
+
+  void begin(Wanted wanted, bool keep_place, const QString& what);
   Session::OpenCallbacks callbacks();
+  void take_run(std::shared_ptr<const RunInfo> run);
+  void end_opening();
+  QString explained(const std::string& message);
   void accept_run(std::shared_ptr<const RunInfo> run);
   void accept_snapshot(std::shared_ptr<const Snapshot> snapshot);
   void request();
@@ -81,8 +95,10 @@ class Navigator : public QObject {
   void rest();
 
   RunSource& source_;
-  std::filesystem::path checkpoint_;
   PromptInput prompt_;
+  std::optional<Wanted> wanted_;
+  std::filesystem::path waiting_checkpoint_;  // could not be opened with the prompt of then; empty: none
+  std::shared_ptr<const RunInfo> growing_;    // a longer generation that has not yet come to the cursor
   std::shared_ptr<const RunInfo> run_;
   std::shared_ptr<const Snapshot> snapshot_;
   Cursor cursor_;

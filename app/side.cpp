@@ -98,12 +98,7 @@ QWidget* Side::make_prompt_page(Navigator& navigator) {
   read->setDefault(true);
   read->setShortcut(QKeySequence("Ctrl+Return"));
   read->setToolTip("Ctrl+Return");
-  connect(read, &QPushButton::clicked, this, [this, &navigator] {
-    PromptInput input;
-    input.text = prompt_->toPlainText().toStdString();
-    input.generate = generate_->value();
-    navigator.read(std::move(input));
-  });
+  connect(read, &QPushButton::clicked, this, [this, &navigator] { navigator.read(prompt()); });
   layout->addWidget(prompt_, 1);
   layout->addLayout(form);
   layout->addWidget(read);
@@ -129,9 +124,25 @@ void Side::set_wide(bool wide) {
 void Side::show_page(SidePage page) {
   setCurrentIndex(static_cast<int>(page));
   if (page != SidePage::prompt) return;
-  prompt_->setPlainText(QString::fromStdString(navigator_.prompt().text));
-  generate_->setValue(static_cast<int>(navigator_.prompt().generate.value_or(0)));
+  fill_prompt_page();
   prompt_->setFocus(Qt::ShortcutFocusReason);
+}
+
+void Side::fill_prompt_page() {
+  written_ = navigator_.prompt();
+  prompt_->setPlainText(QString::fromStdString(written_.text));
+  prompt_->document()->setModified(false);
+  const RunInfo* run = navigator_.run().get();
+  const std::int64_t generated = run ? navigator_.tokens() - run->prompt_length : written_.generate.value_or(0);
+  generate_->setValue(static_cast<int>(generated));
+}
+
+PromptInput Side::prompt() const {
+  PromptInput input = written_;
+  if (prompt_->document()->isModified())
+    input = {.text = prompt_->toPlainText().toStdString(), .spans = {}, .ids = {}, .expected = {}, .generate = {}};
+  input.generate = generate_->value();
+  return input;
 }
 
 }  // namespace statescope

@@ -25,12 +25,16 @@ class Side : public QStackedWidget {
   Inspector& inspector() { return *inspector_; }
 
  private:
+  void fill_prompt_page();
+  /// As the page was filled, or, where the text is another one, only the text.
+  PromptInput prompt() const;
   QWidget* make_prompt_page(Navigator& navigator);
   QWidget* make_page(const QString& title, QWidget* body);
 
   Inspector* inspector_;
   QPlainTextEdit* prompt_ = nullptr;
   QSpinBox* generate_ = nullptr;
+  PromptInput written_;  // what the page was filled with
   QTableWidget* keys_;
   Navigator& navigator_;
   int usual_width_ = 0;

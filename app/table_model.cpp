@@ -4,7 +4,7 @@
 
 namespace statescope {
 
-void TableModel::set(Table table) {
+bool TableModel::set(Table table) {
   const bool same_shape = table.columns == table_.columns && table.rows.size() == table_.rows.size();
   if (!same_shape) beginResetModel();
   table_ = std::move(table);
@@ -12,6 +12,7 @@ void TableModel::set(Table table) {
     endResetModel();
   else if (!table_.rows.empty() && !table_.columns.empty())
     Q_EMIT dataChanged(index(0, 0), index(rowCount() - 1, columnCount() - 1));
+  return !same_shape;
 }
 
 int TableModel::rowCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : static_cast<int>(table_.rows.size()); }

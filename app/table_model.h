@@ -13,8 +13,8 @@ class TableModel : public QAbstractTableModel {
  public:
   using QAbstractTableModel::QAbstractTableModel;
 
-  /// Keeps selection and scrolling where the shape stays the same.
-  void set(Table table);
+  /// Keeps selection and scrolling where the shape stays the same; true where it does not.
+  bool set(Table table);
 
   int rowCount(const QModelIndex& parent = {}) const override;
   int columnCount(const QModelIndex& parent = {}) const override;

@@ -2,6 +2,7 @@
 
 #include <QAction>
 #include <QHBoxLayout>
+#include <QKeyEvent>
 #include <QLineEdit>
 #include <QSignalBlocker>
 #include <QToolButton>
@@ -13,6 +14,47 @@ namespace {
 constexpr double speeds[] = {0.25, 0.5, 1, 2, 4, 8, 16};
 
 }  // namespace
+
+void TokenNumber::set_token(int token) {
+  token_ = token;
+  if (!hasFocus() || !lineEdit()->isModified()) setValue(token);
+}
+
+void TokenNumber::stepBy(int steps) {
+  QSpinBox::stepBy(steps);
+  Q_EMIT chosen(value());
+}
+
+void TokenNumber::give_up() {
+  lineEdit()->setModified(false);
+  setValue(token_);
+}
+
+/// Esc is the window's as well.
+bool TokenNumber::event(QEvent* event) {
+  const bool escape = event->type() == QEvent::ShortcutOverride && static_cast<QKeyEvent*>(event)->key() == Qt::Key_Escape;
+  if (!escape) return QSpinBox::event(event);
+  event->accept();
+  return true;
+}
+
+void TokenNumber::keyPressEvent(QKeyEvent* event) {
+  const bool enters = event->key() == Qt::Key_Return || event->key() == Qt::Key_Enter;
+  if (!enters && event->key() != Qt::Key_Escape) return QSpinBox::keyPressEvent(event);
+  if (enters) {
+    interpretText();
+    lineEdit()->setModified(false);
+    Q_EMIT chosen(value());
+  } else {
+    give_up();
+  }
+  Q_EMIT left();
+}
+
+void TokenNumber::focusOutEvent(QFocusEvent* event) {
+  give_up();
+  QSpinBox::focusOutEvent(event);
+}
 
 Transport::Transport(Navigator& navigator, const std::function<QAction*(std::string_view)>& action, QWidget* parent)
     : QWidget(parent), navigator_(navigator) {
@@ -37,7 +79,7 @@ Transport::Transport(Navigator& navigator, const std::function<QAction*(std::str
   slider_->setToolTip("Token (← and →)");
   slider_->setFocusPolicy(Qt::TabFocus);
   slider_->setPageStep(10);
-  number_ = new QSpinBox(this);
+  number_ = new TokenNumber(this);
   number_->setAccessibleName("Go to token");
   number_->setToolTip("Go to token (G)");
   number_->setAlignment(Qt::AlignRight);
@@ -56,8 +98,8 @@ Transport::Transport(Navigator& navigator, const std::function<QAction*(std::str
     navigator_.move(change);
   };
   connect(slider_, &QSlider::valueChanged, this, go);
-  connect(number_, &QSpinBox::valueChanged, this, go);
-  connect(number_, &QSpinBox::editingFinished, this, &Transport::asked);
+  connect(number_, &TokenNumber::chosen, this, go);
+  connect(number_, &TokenNumber::left, this, &Transport::asked);
   connect(speed_, &QComboBox::currentIndexChanged, this, [this] { navigator_.set_speed(speed_->currentData().toDouble()); });
   connect(&navigator_, &Navigator::run_changed, this, &Transport::show_place);
   connect(&navigator_, &Navigator::cursor_changed, this, &Transport::show_place);
@@ -84,7 +126,7 @@ void Transport::show_place() {
   slider_->setRange(0, std::max(0, tokens - 1));
   slider_->setValue(token);
   number_->setRange(0, std::max(0, tokens - 1));
-  number_->setValue(token);
+  number_->set_token(token);
   count_->setText(QStringLiteral("/ %1").arg(tokens));
 }
 

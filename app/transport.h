@@ -15,6 +15,32 @@ class QToolButton;
 
 namespace statescope {
 
+/// The token's number: Return goes there; Esc, or leaving it, gives up what was typed.
+class TokenNumber : public QSpinBox {
+  Q_OBJECT
+
+ public:
+  using QSpinBox::QSpinBox;
+  /// Where the reader stands. What is being typed stays.
+  void set_token(int token);
+  /// The arrows go at once.
+  void stepBy(int steps) override;
+
+ Q_SIGNALS:
+  void chosen(int token);
+  void left();  // by Return or Esc
+
+ protected:
+  bool event(QEvent* event) override;
+  void keyPressEvent(QKeyEvent* event) override;
+  void focusOutEvent(QFocusEvent* event) override;
+
+ private:
+  void give_up();
+
+  int token_ = 0;
+};
+
 class Transport : public QWidget {
   Q_OBJECT
 
@@ -28,7 +54,7 @@ class Transport : public QWidget {
   void step_speed(int direction);
 
  Q_SIGNALS:
-  void asked();  // a number was entered
+  void asked();  // a number was entered or given up
 
  private:
   void show_place();
@@ -38,7 +64,7 @@ class Transport : public QWidget {
   QList<QToolButton*> buttons_;
   QComboBox* speed_;
   QSlider* slider_;
-  QSpinBox* number_;
+  TokenNumber* number_;
   QLabel* count_;
 };
 

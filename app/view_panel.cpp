@@ -70,6 +70,7 @@ ViewPanel::ViewPanel(Navigator& navigator, const ViewRow& row, bool opengl, bool
   connect(&pending_delay_, &QTimer::timeout, this, &ViewPanel::show_pending);
   for (const auto signal : {&Navigator::cursor_changed, &Navigator::snapshot_changed, &Navigator::motion_changed, &Navigator::run_changed})
     connect(&navigator_, signal, this, &ViewPanel::build);
+  connect(&navigator_, &Navigator::cursor_changed, this, &ViewPanel::hide_stale_tip);
   set_view(row);
 }
 
@@ -202,10 +203,19 @@ void ViewPanel::hover(QPointF at, QPoint global) {
     QToolTip::hideText();
   else
     QToolTip::showText(global, words, surface_->widget());
+  tip_ = words.isEmpty() ? std::nullopt : std::optional(navigator_.cursor());
   if (!id) return;
   const CursorMove cell = view_->on_hit(*id);
   if (cell.row && cell.column && cell.slot.value_or(navigator_.cursor().slot) == navigator_.cursor().slot)
     navigator_.point_at(*cell.row, *cell.column);
+}
+
+/// A tooltip's numbers are those of one token, layer and head.
+void ViewPanel::hide_stale_tip() {
+  const Cursor& at = navigator_.cursor();
+  if (!tip_ || (tip_->token == at.token && tip_->layer == at.layer && tip_->head == at.head)) return;
+  tip_.reset();
+  QToolTip::hideText();
 }
 
 void ViewPanel::resizeEvent(QResizeEvent* event) {

@@ -59,6 +59,7 @@ class ViewPanel : public QFrame {
   void paint(Canvas& canvas) const;
   void choose(QPointF at);
   void hover(QPointF at, QPoint global);
+  void hide_stale_tip();
   void pan(QPointF by);
   void zoom_at(float factor, QPointF at);
   void keep_inside();
@@ -77,6 +78,7 @@ class ViewPanel : public QFrame {
   float zoom_ = 1;
   QPointF offset_;  // of the drawing's corner, left and above the panel's
   QPointF drag_;
+  std::optional<Cursor> tip_;  // where the reader stood when the tooltip came up
 };
 
 }  // namespace statescope

@@ -97,9 +97,14 @@ class FakeSource : public RunSource {
     if (at_once) answer_all();
   }
 
-  void stand(std::shared_ptr<const RunInfo> run_) {
+  /// As far as it has come: more is being generated.
+  void grow(std::shared_ptr<const RunInfo> run_) {
     run = std::move(run_);
     opening.run(run);
+  }
+  void stand(std::shared_ptr<const RunInfo> run_) {
+    grow(std::move(run_));
+    opening.done();
   }
   void answer(const Request& request) { request.done(fake_snapshot(run, request.layer, request.token)); }
   void answer_all() {

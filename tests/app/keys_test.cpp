@@ -132,8 +132,14 @@ TEST_CASE("keys choose layer, head, partition and cell") {
   test.press(Qt::Key_Up);
   test.press(Qt::Key_Up);
   CHECK(cursor.layer == 2);
-  CHECK(cursor.slot == 0);  // that layer keeps no state
-  CHECK(cursor.row == -1);
+  CHECK(cursor.row == 0);  // that layer keeps no state: the choice waits
+  CHECK(cursor.column == 1);
+  test.press(Qt::Key_BracketRight);
+  test.press(Qt::Key_Down, Qt::AltModifier);
+  test.press(Qt::Key_Down);
+  CHECK(cursor.layer == 1);
+  CHECK(cursor.head == 0);
+  CHECK(cursor.row == 0);
 }
 
 TEST_CASE("a widget in focus keeps the keys that are its own") {
@@ -151,6 +157,18 @@ TEST_CASE("a widget in focus keeps the keys that are its own") {
   CHECK(number->text() == "17");
   CHECK(test.navigator().cursor().slot == 0);  // 1 and 7 are partitions elsewhere
   QTest::keyClick(number, Qt::Key_Return);
+  CHECK(test.token() == 17);
+
+  test.window.ask_for_token();
+  QTest::keyClicks(number, "30");
+  QTest::keyClick(number, Qt::Key_Escape);
+  CHECK_FALSE(number->hasFocus());
+  CHECK(number->text() == "17");
+  CHECK(test.source.cancelled == 0);
+  test.window.ask_for_token();
+  QTest::keyClicks(number, "31");
+  slider->setFocus();
+  CHECK(number->text() == "17");
   CHECK(test.token() == 17);
 }
 

@@ -2,6 +2,7 @@
 #include <QDropEvent>
 #include <QMenuBar>
 #include <QMimeData>
+#include <QPushButton>
 #include <QSignalSpy>
 #include <fstream>
 
@@ -46,9 +47,9 @@ TEST_CASE("the inspector tells the chosen cell exactly") {
   test.navigator().move({.token = 5, .layer = {}, .head = 1, .slot = 2, .row = 3, .column = 4});
   const float before = fake_cell(0, 4, 2, 1, 3, 4), now = fake_cell(0, 5, 2, 1, 3, 4);
   REQUIRE(before != now);  // token 5 writes to partition 2
-  CHECK(value_of(test.window.side(), "Before") == QString::fromStdString(number(before, 7)));
-  CHECK(value_of(test.window.side(), "Now") == QString::fromStdString(number(now, 7)));
-  CHECK(value_of(test.window.side(), "Difference").endsWith(QString::fromStdString(number(now - before, 7))));
+  CHECK(value_of(test.window.side(), "Before") == QString::fromStdString(number(before, 9)));
+  CHECK(value_of(test.window.side(), "Now") == QString::fromStdString(number(now, 9)));
+  CHECK(value_of(test.window.side(), "Difference").endsWith(QString::fromStdString(number(now - before, 9))));
   test.navigator().move({.token = {}, .layer = 2, .head = {}, .slot = {}, .row = {}, .column = {}});
   CHECK(value_of(test.window.side(), "Now") == QString::fromUtf8("–"));
 }
@@ -117,6 +118,93 @@ TEST_CASE("a longer run keeps the place, another prompt begins anew") {
   CHECK(test.token() == 0);
 }
 
+TEST_CASE("generation under way can be cancelled, and the cursor stays where it is") {
+  TestWindow test;
+  test.open(16);
+  test.press(Qt::Key_End);
+  QSignalSpy ended(&test.navigator(), &Navigator::opening_ended);
+  test.navigator().generate_more(8);
+  test.source.grow(fake_run(12));  // the prompt has been read again
+  CHECK(test.token() == 15);
+  CHECK(test.navigator().tokens() == 16);
+  test.source.opening.progress(0.3, "generating");
+  CHECK(test.window.findChild<QProgressBar*>()->isVisible());
+  test.source.grow(fake_run(20));
+  CHECK(test.token() == 15);
+  CHECK(test.navigator().tokens() == 20);
+  CHECK(test.navigator().is_current());
+  CHECK(test.navigator().is_opening());
+  CHECK(ended.count() == 0);
+  test.press(Qt::Key_Escape);
+  CHECK(test.source.cancelled == 1);
+  test.source.opening.failed("cancelled");
+  CHECK(ended.count() == 1);
+  CHECK_FALSE(test.navigator().is_opening());
+  CHECK_FALSE(test.window.findChild<QProgressBar*>()->isVisible());
+
+  test.press(Qt::Key_End);
+  test.navigator().generate_more(8);
+  test.source.grow(fake_run(12));
+  test.source.opening.failed("cancelled");  // what has been generated is all there is
+  CHECK(test.navigator().tokens() == 12);
+  CHECK(test.token() == 11);
+  CHECK(test.navigator().is_current());
+}
+
+TEST_CASE("what failed does not come back with the next command") {
+  TestWindow test;
+  test.window.open_checkpoint("fake.h5", {.text = "the grass", .spans = {}, .ids = {}, .expected = {}, .generate = {}});
+  test.source.stand(fake_run(16));
+  test.navigator().read({.text = "xyzzy", .spans = {}, .ids = {}, .expected = {}, .generate = {}});
+  test.source.opening.failed("no");
+  CHECK(test.navigator().prompt().text == "the grass");
+  test.navigator().generate_more(4);
+  CHECK(test.source.read_prompt.text == "the grass");
+  test.source.stand(fake_run(20));
+
+  test.window.open_path("other.h5");
+  CHECK(test.source.opened == "other.h5");
+  CHECK(test.source.read_prompt.text == "the grass");
+  test.source.opening.failed("text: word \"the\" (number 1, byte 0) is not among the 52 words of this model");
+  CHECK(test.window.error_bar().message().startsWith("other.h5 does not know every word"));
+  test.source.opened.clear();
+  test.navigator().generate_more(4);
+  CHECK(test.source.opened.empty());
+  CHECK(test.source.read_prompt.text == "the grass");
+  test.source.stand(fake_run(20));
+  CHECK(test.window.error_bar().isVisible());  // more of the old run is no answer to it
+  test.press(Qt::Key_Escape);
+  CHECK_FALSE(test.window.error_bar().isVisible());
+  test.navigator().read({.text = "k1 v1", .spans = {}, .ids = {}, .expected = {}, .generate = {}});
+  CHECK(test.source.opened == "other.h5");
+  CHECK(test.source.read_prompt.text == "k1 v1");
+  test.source.opened.clear();
+  test.source.stand(fake_run(8));
+  test.navigator().read({.text = "k2", .spans = {}, .ids = {}, .expected = {}, .generate = {}});
+  CHECK(test.source.opened.empty());
+}
+
+TEST_CASE("a prompt read again keeps its spans unless its text was changed") {
+  TestWindow test;
+  test.window.open_checkpoint("fake.h5",
+                              {.text = "the grass", .spans = {{SpanKind::needle, 4, 9}}, .ids = {}, .expected = "was", .generate = {}});
+  test.source.stand(fake_run(16));
+  test.window.show_page(SidePage::prompt);
+  auto* text = test.window.side().findChild<QPlainTextEdit*>();
+  const auto buttons = test.window.side().findChildren<QPushButton*>();
+  QPushButton* read = *std::ranges::find(buttons, "Read it", &QPushButton::text);
+  read->click();
+  CHECK(test.source.read_prompt.expected == "was");
+  CHECK(test.source.read_prompt.spans.size() == 1);
+  CHECK(test.source.read_prompt.generate == 0);
+  test.source.stand(fake_run(16));
+  QTest::keyClicks(text, "x");
+  read->click();
+  CHECK(test.source.read_prompt.text == "xthe grass");
+  CHECK(test.source.read_prompt.expected.empty());
+  CHECK(test.source.read_prompt.spans.empty());
+}
+
 TEST_CASE("playing moves only progress between snapshots and stops at the end") {
   TestWindow test;
   test.open(4);
@@ -142,9 +230,9 @@ TEST_CASE("while a played step moves, the inspector keeps the numbers of the tok
   test.navigator().move({.token = {}, .layer = {}, .head = {}, .slot = {}, .row = 3, .column = 4});
   test.press(Qt::Key_Space);
   REQUIRE(QTest::qWaitFor([&] { return test.token() == 1 && test.navigator().cursor().progress < 1; }, 5000));
-  CHECK(value_of(test.window.side(), "Now") == QString::fromStdString(number(fake_cell(0, 0, 0, 0, 3, 4), 7)));
+  CHECK(value_of(test.window.side(), "Now") == QString::fromStdString(number(fake_cell(0, 0, 0, 0, 3, 4), 9)));
   REQUIRE(QTest::qWaitFor([&] { return test.navigator().cursor().progress == 1.0f; }, 5000));
-  CHECK(value_of(test.window.side(), "Now") == QString::fromStdString(number(fake_cell(0, 1, 0, 0, 3, 4), 7)));
+  CHECK(value_of(test.window.side(), "Now") == QString::fromStdString(number(fake_cell(0, 1, 0, 0, 3, 4), 9)));
 }
 
 TEST_CASE("a key takes over from a play that began by itself") {
