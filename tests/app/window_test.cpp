@@ -4,6 +4,7 @@
 #include <QMimeData>
 #include <QPushButton>
 #include <QSignalSpy>
+#include <QToolTip>
 #include <fstream>
 
 #include "tests/app/window_cases.h"
@@ -205,6 +206,19 @@ TEST_CASE("a prompt read again keeps its spans unless its text was changed") {
   CHECK(test.source.read_prompt.spans.empty());
 }
 
+TEST_CASE("while a run grows the table waits, and is right once it stands") {
+  TestWindow test;
+  test.open(16);
+  Q_EMIT test.window.strip().focused();
+  const QAbstractItemModel& model = *values_table(test).model();
+  test.navigator().generate_more(3);
+  test.source.grow(fake_run(17));
+  test.source.grow(fake_run(18));
+  CHECK(model.rowCount() == 16);
+  test.source.stand(fake_run(19));
+  CHECK(model.rowCount() == 19);
+}
+
 TEST_CASE("playing moves only progress between snapshots and stops at the end") {
   TestWindow test;
   test.open(4);
@@ -309,6 +323,9 @@ TEST_CASE("a click on a token goes there, the pointer over a cell chooses it") {
   QTest::qWait(20);
   CHECK(test.navigator().cursor().row == state.view().on_hit(*id).row);
   CHECK(test.navigator().cursor().column == state.view().on_hit(*id).column);
+  REQUIRE(QToolTip::isVisible());
+  test.press(Qt::Key_Right);  // its numbers are no longer those under the pointer
+  CHECK(QTest::qWaitFor([] { return !QToolTip::isVisible(); }, 2000));
 }
 
 TEST_CASE("all that can be used has a name and can be reached by Tab") {
