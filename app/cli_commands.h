@@ -12,7 +12,9 @@ namespace statescope {
 
 /// Of --text, --ids and --prompt at most one is set.
 struct PromptArguments {
-  std::string text, ids, file;
+  std::optional<std::string> text;
+  std::string ids, file;
+  bool given() const { return text || !ids.empty() || !file.empty(); }
 };
 
 /// Reads what the arguments name; `fallback` is a prompt file for when they name nothing. Throws Error.

@@ -41,8 +41,8 @@ SpanKind kind_of(PromptPart part) {
 
 PromptInput load_prompt(const PromptArguments& arguments, const std::string& fallback) {
   PromptInput input;
-  if (!arguments.text.empty()) {
-    input.text = arguments.text;
+  if (arguments.text) {
+    input.text = *arguments.text;
   } else if (!arguments.ids.empty()) {
     input.ids = read_ids(arguments.ids);
   } else if (const std::string file = arguments.file.empty() ? fallback : arguments.file; !file.empty()) {

@@ -160,8 +160,9 @@ int run_command(const RunArguments& arguments) {
   outcome.prompt_length = static_cast<std::int64_t>(ids.size());
   outcome.expected = prompt.expected;
   constexpr std::int64_t default_length = 32;
-  const std::int64_t expected_length = prompt.expected.empty() ? default_length : std::ssize(tokenizer->encode(prompt.expected).ids);
-  const std::int64_t generate = arguments.generate.value_or(expected_length);
+  const bool as_expected = !arguments.generate && !prompt.expected.empty();
+  const std::int64_t generate =
+      as_expected ? std::ssize(tokenizer->encode(prompt.expected).ids) : arguments.generate.value_or(default_length);
   check_states(arguments, outcome.prompt_length + generate);
 
   Reader reader(*model, arguments, outcome.prompt_length);

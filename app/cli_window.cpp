@@ -30,10 +30,9 @@ int window_command(int argc, char** argv, const WindowArguments& arguments) {
       return run_headless(argc, argv, arguments);
     }
   }
-  const DefaultRun shipped = default_run();
   WindowOptions options;
-  options.checkpoint = arguments.checkpoint.empty() ? shipped.checkpoint : std::filesystem::path(arguments.checkpoint);
-  options.prompt = load_prompt(arguments.prompt, shipped.prompt.string());
+  options.checkpoint = arguments.checkpoint.empty() ? default_run().checkpoint : std::filesystem::path(arguments.checkpoint);
+  options.prompt = load_prompt(arguments.prompt, arguments.prompt.given() ? "" : default_run().prompt.string());
   options.theme = arguments.theme == "light" ? ThemeChoice::light : arguments.theme == "dark" ? ThemeChoice::dark : ThemeChoice::system;
   options.scale = arguments.scale;
   options.software = arguments.software;

@@ -52,9 +52,8 @@ std::int64_t interesting_layer(const ModelInfo& model) {
 }  // namespace
 
 int run_headless(int argc, char** argv, const WindowArguments& arguments) {
-  const DefaultRun shipped = default_run();
-  const PromptInput prompt = load_prompt(arguments.prompt, shipped.prompt.string());
-  const auto checkpoint = open_checkpoint(arguments.checkpoint.empty() ? shipped.checkpoint.string() : arguments.checkpoint);
+  const PromptInput prompt = load_prompt(arguments.prompt, arguments.prompt.given() ? "" : default_run().prompt.string());
+  const auto checkpoint = open_checkpoint(arguments.checkpoint.empty() ? default_run().checkpoint.string() : arguments.checkpoint);
   const auto model = Model::load(checkpoint, std::shared_ptr<Backend>(make_cpu_backend()));
   const std::shared_ptr<const Tokenizer> tokenizer = make_tokenizer(*checkpoint, model->vocab());
   Reading reading(model, tokenizer, prompt);

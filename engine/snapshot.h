@@ -10,7 +10,7 @@ namespace statescope {
 
 /// One layer of the model as a picture needs it.
 struct LayerInfo {
-  std::string mixer;                    // its name in the mixer table: "sse", "gla", "softmax_attention", …
+  std::string mixer;                    // its name in the mixer table: "sse", "gla", "transformer", …
   std::string memory;                   // "decayed outer product", "gated delta rule", "softmax attention"
   std::vector<std::string> slot_names;  // one per state slot: "shared", "1", … ; empty where the layer keeps no matrix state
   std::int64_t heads = 0;               // H of the state

@@ -253,6 +253,7 @@ void sum_norm(Tensor y, ConstTensor x, float eps) {
 
 void softmax(Tensor y, ConstTensor x, float temperature) {
   const std::int64_t n = last_axis(x);
+  if (temperature == 0) return fill(y, 1 / static_cast<float>(n));  // 0 · ∞ has no value
   for_groups("softmax", y, x, n,
              [=](float* out, const float* in) { HWY_DYNAMIC_DISPATCH(softmax_row)(out, in, static_cast<std::size_t>(n), temperature); });
 }

@@ -21,7 +21,7 @@ void l2_norm(Tensor y, ConstTensor x);
 /// y = x / (Σ x + eps) over the last axis (spec §3.2, §3.5 "sum").
 void sum_norm(Tensor y, ConstTensor x, float eps);
 
-/// y = softmax(temperature · x) over the last axis; a row of −∞ only gives zeros.
+/// y = softmax(temperature · x) over the last axis; temperature 0: uniform; a row of −∞ only gives zeros.
 void softmax(Tensor y, ConstTensor x, float temperature = 1);
 
 /// y = act(x)

@@ -23,7 +23,7 @@ class GatedDeltaNet final : public Mixer {
     A_log_ = weights.floats("A_log", {value_heads_});
     dt_bias_ = weights.floats("dt_bias", {value_heads_});
     if (config.boolean("use_short_conv", true)) qkv_.load_convolutions(weights, config.integer("conv_size", 4));
-    head_gates_ = HeadGates::load(build, heads_, K_, hidden);
+    head_gates_ = HeadGates::load(build, qkv_, hidden);
     if (config.boolean("use_gate", true)) g_proj_ = Linear(weights, "g_proj", qkv_.value_dim(), hidden);
     readout_ = normed_readout(build, "o_norm.weight", V_, qkv_.value_dim());
   }

@@ -25,8 +25,7 @@ class Gla final : public Mixer {
     const Config row_sparse = config.object("row_sparse");
     if (config.has("row_sparse")) row_topk_ = row_sparse.integer("topk", {}, 1, K_);
     skip_decay_ = row_sparse.boolean("skip_decay", true);
-    head_gates_ = HeadGates::load(build, heads_, K_, hidden);
-    if (head_gates_) divided(kv_heads_, "num_kv_heads (SLA)", heads_, "num_heads");
+    head_gates_ = HeadGates::load(build, qkv_, hidden);
     if (config.boolean("use_output_gate", true)) g_proj_ = Linear(weights, "g_proj", qkv_.value_dim(), hidden);
     readout_ = gated_readout(build, qkv_.V, qkv_.value_dim(), static_cast<bool>(g_proj_));
   }

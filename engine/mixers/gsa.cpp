@@ -30,7 +30,8 @@ class Gsa final : public Mixer {
     phi_ = map == "swish" ? Activation::silu : Activation::relu;
     if (map == "t2r") phi_layer_ = Linear(weights, "feature_map.layer", K_, K_);
     if (config.boolean("use_short_conv", false)) qkv_.load_convolutions(weights, config.integer("conv_size", 4));
-    g_norm_ = weights.floats("g_norm.weight", {hidden});
+    const bool plain = !config.boolean("elementwise_affine", true) && !weights.has("g_norm.weight");
+    if (!plain) g_norm_ = weights.floats("g_norm.weight", {hidden});
     o_proj_ = Linear(weights, "o_proj", hidden, hidden);
   }
 
@@ -89,7 +90,11 @@ class Gsa final : public Mixer {
     // y = o_proj( RMSNorm(silu(o)) ), one norm over the whole width; its eps is the kernel's own 1e-5 [A1]
     Tensor flat = o.with_row({heads_ * V_});
     backend.activate(flat, flat, Activation::silu);
-    backend.rms_norm(flat, flat, g_norm_, 1e-5f);
+    if (g_norm_) {
+      backend.rms_norm(flat, flat, g_norm_, 1e-5f);
+    } else {
+      backend.rms_norm_plain(flat, flat, heads_ * V_, 1e-5f);
+    }
     ctx.emit("readout", flat);
     o_proj_.into(ctx, y, flat);
   }

@@ -35,7 +35,8 @@ class Mamba2 final : public Mixer {
     D_per_channel_ = config.boolean("D_has_hdim", false);
     D_ = weights.floats("D", {D_per_channel_ ? d_in_ : heads_});
     const std::vector<double> limit = config.numbers("dt_limit");
-    if (!limit.empty() && limit.size() != 2) throw Error("config: \"dt_limit\" must hold two numbers");
+    if (!limit.empty() && (limit.size() != 2 || limit[0] > limit[1]))
+      throw Error("config: \"dt_limit\" must hold two numbers, the lesser first");
     if (!limit.empty()) {
       dt_min_ = static_cast<float>(limit[0]);
       dt_max_ = static_cast<float>(limit[1]);

@@ -20,6 +20,7 @@ struct MixerLayout {
     Shape shape;       // [slots, H, K, V]
   };
   std::vector<Memory> memory;           // matrix states; views show the first
+  std::string_view memory_kind;         // where it is not the one that the mixer's row of the table names
   std::vector<std::string> slot_names;  // of the first memory: "shared", "1", …
   bool has_shared_slot = false;
   std::int64_t partitions = 0;                            // slots that tokens are routed to

@@ -136,7 +136,8 @@ void Readout::operator()(Context& ctx, Tensor o, ConstTensor gate, Tensor y, Con
 }
 
 Readout normed_readout(const MixerBuild& build, std::string_view name, std::int64_t head_dim, std::int64_t value_dim) {
-  return {.norm = build.weights.floats(name, {head_dim}),
+  const bool plain = !build.config.boolean("elementwise_affine", true) && !build.weights.has(name);
+  return {.norm = plain ? ConstTensor{} : build.weights.floats(name, {head_dim}),
           .head_dim = head_dim,
           .eps = static_cast<float>(build.config.number("norm_eps", 1e-6)),
           .o_proj = Linear(build.weights, "o_proj", build.config.integer("hidden_size"), value_dim)};
@@ -198,9 +199,12 @@ Tensor repeat_heads(Context& ctx, Tensor g, std::int64_t heads) {
   return repeated;
 }
 
-std::optional<HeadGates> HeadGates::load(const MixerBuild& build, std::int64_t heads, std::int64_t head_dim, std::int64_t hidden) {
+std::optional<HeadGates> HeadGates::load(const MixerBuild& build, const QkvProjection& qkv, std::int64_t hidden) {
   const Config sla = build.config.object("sla");
   if (!sla.boolean("enabled", false)) return std::nullopt;
+  const std::int64_t heads = qkv.q_heads, head_dim = qkv.K;
+  if (qkv.k_heads != heads)
+    throw Error(fmt::format("config: SLA needs \"num_kv_heads\" ({}) equal to \"num_heads\" ({})", qkv.k_heads, heads));
   HeadGates gates;
   // [A11]: what the logits are made of; by default the weight's own shape tells.
   const std::string named = sla.text("gate_input", "", {"", "q_per_head", "q_concat", "x"});
@@ -290,11 +294,27 @@ Tensor attend(Context& ctx, ConstTensor q, const KvCache& cache, const Attention
   return o;
 }
 
+namespace {
+
+/// The numbers in a part of a state. Slots, heads and dimensions come from a file and may multiply to anything. Throws Error.
+std::int64_t checked_size(const Shape& shape) {
+  constexpr std::int64_t most = std::int64_t{1} << 37;  // half a terabyte of float32
+  std::int64_t product = 1;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    if (__builtin_mul_overflow(product, shape[axis], &product) || product > most) {
+      throw Error(fmt::format("the state of a layer would have the shape {}", shape.to_string()));
+    }
+  }
+  return product;
+}
+
+}  // namespace
+
 MixerState make_state(const MixerLayout& layout, Backend& backend) {
   std::int64_t floats = 0;
   auto aligned = [](std::int64_t n) { return (n + 15) / 16 * 16; };  // every part begins on a cache line
-  for (const MixerLayout::Memory& memory : layout.memory) floats += aligned(memory.shape.size());
-  for (const Shape& cache : layout.conv_caches) floats += aligned(cache.size());
+  for (const MixerLayout::Memory& memory : layout.memory) floats += aligned(checked_size(memory.shape));
+  for (const Shape& cache : layout.conv_caches) floats += aligned(checked_size(cache));
   MixerState state;
   if (floats == 0) return state;
   state.block = backend.allocate(static_cast<std::size_t>(floats) * sizeof(float));

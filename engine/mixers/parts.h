@@ -126,8 +126,8 @@ struct HeadGates {
   struct Gates {
     Tensor q, k;  // [T, H], each row sums to 1
   };
-  /// None unless config["sla"].enabled. H heads of K channels, model width D.
-  static std::optional<HeadGates> load(const MixerBuild& build, std::int64_t heads, std::int64_t head_dim, std::int64_t hidden);
+  /// None unless config["sla"].enabled; then q and k must have equally many heads. Model width `hidden`. Throws Error.
+  static std::optional<HeadGates> load(const MixerBuild& build, const QkvProjection& qkv, std::int64_t hidden);
   /// G^Q = softmax_h(λ · logits(q)), G^K likewise (SLA eq. 4). q, k [T, H, K]; x [T, D]. Emits both.
   Gates operator()(Context& ctx, ConstTensor x, ConstTensor q, ConstTensor k) const;
 };

@@ -21,8 +21,7 @@ class RetNet final : public Mixer {
     // The reference's layer never builds convolutions from its config: the tensors decide.
     if (weights.has("q_conv1d.weight")) qkv_.load_convolutions(weights, 4);
     phi_ = activation_named(config, "feature_map", "identity");
-    head_gates_ = HeadGates::load(build, heads_, K_, hidden);
-    if (head_gates_) divided(kv_heads_, "num_kv_heads (SLA)", heads_, "num_heads");
+    head_gates_ = HeadGates::load(build, qkv_, hidden);
     if (config.boolean("use_output_gate", true)) g_proj_ = Linear(weights, "g_proj", qkv_.value_dim(), hidden);
     readout_ = gated_readout(build, qkv_.V, qkv_.value_dim(), static_cast<bool>(g_proj_));
     // γ_h = 1 − 2^{−5−h}

@@ -29,7 +29,7 @@ class SoftmaxAttentionMixer final : public Mixer {
     rope_theta_ = config.number("rope_theta", 10000.0);
     window_ = config.has("window_size") ? config.integer("window_size") : 0;
     moba_chunk_size_ = config.integer("moba_chunk_size", 0, 0);
-    moba_topk_ = config.integer("moba_topk", 0, 0);
+    moba_topk_ = config.integer("moba_topk", 0, 0, 4096);
   }
 
   MixerLayout layout() const override {

@@ -75,6 +75,7 @@ Sse::Sse(const MixerBuild& build, const std::string& prefix) {
 
 MixerLayout Sse::layout() const {
   MixerLayout layout;
+  if (delta_rule_) layout.memory_kind = "gated delta rule";
   layout.has_shared_slot = true;
   layout.partitions = N_;
   layout.slot_names.push_back("shared");
@@ -173,7 +174,7 @@ void Sse::forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) cons
   const bool joint = v1_ && v1_joint_softmax_;
   if (joint) {
     gate = ctx.tensor({N_});
-    backend.renormalise(gate, T.gate, T.selected);
+    backend.renormalise(gate, T.gate, T.selected.columns(0, {writers_}));
   }
   // S⁰_t = diag(α⁰) S⁰_{t-1} + k1ᵀ v;   n ∈ T_t: Sⁿ_t = diag(α^s) Sⁿ_{t-1} + e_t^n k2ᵀ v;   n ∉ T_t: Sⁿ_t = Sⁿ_{t-1}
   // o_t = K^{-1/2} ( q1 S⁰_t + Σ_{n∈T_t} e_t^n q2 Sⁿ_t )                                   (SSE-GDN: the delta rule in place of the sum)

@@ -139,8 +139,10 @@ const std::array<MixerRow, 13>& rows() {
 }
 
 constexpr std::array<ChannelRow, 17> kChannels{{
-    {"q", "[heads, K] or [shared | sparse, heads, K]", "1", "queries as the memory reads with them, before the factor K^{-1/2} (spec §3)"},
-    {"k", "[heads, K] or [shared | sparse, heads, K]", "1", "keys as the memory is written with them (spec §3, §12.2)"},
+    {"q", "[heads, K] or [shared | sparse, heads, K]", "1",
+     "queries as the memory reads with them, before the factor K^{-1/2}; SSE: before gate and L2 norm (spec §3, §4.3)"},
+    {"k", "[heads, K] or [shared | sparse, heads, K]", "1",
+     "keys as the memory is written with them; SSE: before gate and L2 norm (spec §3, §4.3, §12.2)"},
     {"v", "[heads, V]", "1", "values as the memory is written with them (spec §3)"},
     {"log_decay", "[heads, K], [heads], or [shared | sparse, …]", "nat", "log α_t; S_t = diag(α_t) S_{t−1} + … (spec §12.3)"},
     {"beta", "[heads] or [shared | sparse, heads]", "1", "write strength β_t of the delta rule (spec §3.5, §3.6)"},

@@ -88,8 +88,8 @@ Config Config::parse(std::string_view text) {
 }
 
 const json* Config::find(std::string_view key) const {
-  auto it = object_.find(key);
-  return it == object_.end() || it->is_null() ? nullptr : &*it;
+  auto it = object_->find(key);
+  return it == object_->end() || it->is_null() ? nullptr : &*it;
 }
 
 std::int64_t Config::integer(std::string_view key, std::optional<std::int64_t> fallback, std::int64_t low, std::int64_t high) const {
@@ -166,14 +166,14 @@ std::vector<Config> Config::objects(std::string_view key) const {
 
 std::vector<std::string> Config::keys() const {
   std::vector<std::string> names;
-  for (const auto& [key, value] : object_.items()) names.push_back(key);
+  for (const auto& [key, value] : object_->items()) names.push_back(key);
   return names;
 }
 
 Config Config::with(std::string_view key, nlohmann::json value) const {
-  Config copy = *this;
-  copy.object_[std::string(key)] = std::move(value);
-  return copy;
+  json copy = *object_;
+  copy[std::string(key)] = std::move(value);
+  return Config(std::move(copy));
 }
 
 }  // namespace statescope

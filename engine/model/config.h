@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -19,7 +20,7 @@ class Config {
  public:
   /// Parses a JSON object; `NaN`, `Infinity` and `-Infinity`, as Python writes them, are accepted. Throws Error.
   static Config parse(std::string_view text);
-  explicit Config(nlohmann::json object) : object_(std::move(object)) {}
+  explicit Config(nlohmann::json object) : object_(std::make_shared<const nlohmann::json>(std::move(object))) {}
 
   /// Present and not null.
   bool has(std::string_view key) const { return find(key) != nullptr; }
@@ -43,11 +44,11 @@ class Config {
   std::vector<std::string> keys() const;
   /// A copy with `key` set to `value`.
   Config with(std::string_view key, nlohmann::json value) const;
-  const nlohmann::json& raw() const { return object_; }
+  const nlohmann::json& raw() const { return *object_; }
 
  private:
   const nlohmann::json* find(std::string_view key) const;
-  nlohmann::json object_;
+  std::shared_ptr<const nlohmann::json> object_;  // every layer of a model has its config; copies are cheap
 };
 
 }  // namespace statescope

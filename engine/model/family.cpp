@@ -14,7 +14,7 @@
 namespace statescope {
 namespace {
 
-// Shared by all FLA families (spec §2); the last three lines change nothing in the forward pass.
+// Keys that all FLA families share, whether they change the forward pass or not (spec §2, §14).
 constexpr std::array<std::string_view, 34> kCommonKeys{"model_type",
                                                        "architectures",
                                                        "hidden_size",
@@ -58,7 +58,8 @@ constexpr std::int64_t kMaxLayers = 10'000;
 std::int64_t swiglu_width(const Config& config, std::int64_t hidden, double default_ratio) {
   if (config.has("intermediate_size")) return config.integer("intermediate_size");
   // I = 256·ceil( trunc(D · ratio · 2/3) / 256 )
-  const double ratio = config.number("hidden_ratio", default_ratio);
+  const bool is_null = config.raw().contains("hidden_ratio") && !config.has("hidden_ratio");  // null means 4, whatever the family's default
+  const double ratio = config.number("hidden_ratio", is_null ? 4 : default_ratio);
   const auto wanted = static_cast<std::int64_t>(static_cast<double>(hidden) * ratio * 2 / 3);
   if (wanted < 1 || wanted > 100'000'000) throw Error(fmt::format("config: \"hidden_ratio\" is {}, out of range", ratio));
   return (wanted + 255) / 256 * 256;
@@ -82,9 +83,9 @@ Config softmax_layer(const Config& attn, const Config& model, bool plain) {
   Config layer(nlohmann::json{{"hidden_size", model.integer("hidden_size")},
                               {"num_heads", attn.integer("num_heads")},
                               {"num_kv_heads", attn.integer("num_kv_heads", attn.integer("num_heads"))}});
+  if (attn.has("window_size")) layer = layer.with("window_size", attn.integer("window_size"));
   if (plain) return layer;  // MoM hands neither bias nor theta on (spec §3.8)
-  layer = layer.with("qkv_bias", attn.boolean("qkv_bias", false)).with("rope_theta", attn.number("rope_theta", 10000.0));
-  return attn.has("window_size") ? layer.with("window_size", attn.integer("window_size")) : layer;
+  return layer.with("qkv_bias", attn.boolean("qkv_bias", false)).with("rope_theta", attn.number("rope_theta", 10000.0));
 }
 
 std::vector<std::int64_t> layer_list(const Config& attn, std::string_view key, std::int64_t layers) {
@@ -123,7 +124,7 @@ void plan_sse_swa_moba(const Config& config, Plan& plan) {
                                 {"rope_theta", attn.number("rope_theta", 10000.0)}});
   softmax = softmax.with("num_kv_heads", attn.integer("num_kv_heads", softmax.integer("num_heads")));
   const Config moba =
-      softmax.with("moba_chunk_size", attn.integer("moba_chunk_size", 1024)).with("moba_topk", attn.integer("moba_topk", 4));
+      softmax.with("moba_chunk_size", attn.integer("moba_chunk_size", 1024)).with("moba_topk", attn.integer("moba_topk", 4, 0, 4096));
   for (std::int64_t i = 0; i < layers; ++i) {
     LayerPlan& layer = plan.layers[static_cast<std::size_t>(i)];
     const bool is_full = std::find(full.begin(), full.end(), i) != full.end();
@@ -140,7 +141,7 @@ Plan plan_fla(const Config& config, const std::string& family) {
                                                     : std::initializer_list<std::string_view>{"swish", "silu"});
   Plan plan;
   plan.family = family;
-  plan.hidden = config.integer("hidden_size", 2048);
+  plan.hidden = config.integer("hidden_size");
   plan.vocab = config.integer("vocab_size", 32000);
   plan.intermediate = swiglu_width(config, plan.hidden, family == "retnet" ? 2 : 4);
   plan.embeddings = "model.embeddings.weight";
@@ -171,7 +172,7 @@ Plan plan_fla(const Config& config, const std::string& family) {
 Plan plan_mamba2(const Config& config) {
   Plan plan;
   plan.family = "mamba2";
-  plan.hidden = config.integer("hidden_size", 2048);
+  plan.hidden = config.integer("hidden_size");
   plan.vocab = config.integer("vocab_size", 32000);
   plan.embeddings = "backbone.embeddings.weight";
   plan.norm = "backbone.norm_f.weight";
@@ -197,7 +198,7 @@ Plan plan_qwen(const Config& outer, const std::string& family) {
   const bool next = family == "qwen3_next", moe = next || family.starts_with("qwen3_5_moe");
   Plan plan;
   plan.family = family;
-  plan.hidden = config.integer("hidden_size", next ? 2048 : 4096);
+  plan.hidden = config.integer("hidden_size");
   plan.vocab = config.integer("vocab_size", next ? 151936 : 248320);
   plan.intermediate = config.integer("intermediate_size", next ? 5632 : 12288);
   const std::string root = outer.has("text_config") ? "model.language_model." : "model.";
@@ -216,6 +217,7 @@ Plan plan_qwen(const Config& outer, const std::string& family) {
     if (type == "linear_attention" || type == "full_attention") continue;
     throw Error(fmt::format("config: \"layer_types\" holds {}, expected linear_attention or full_attention", shown(type)));
   }
+  const Config layer_config = config.with("fused_projections", next);
   const std::int64_t interval = config.integer("full_attention_interval", 4), sparse_step = config.integer("decoder_sparse_step", 1);
   const std::vector<std::int64_t> dense = config.integers("mlp_only_layers");
   for (std::int64_t i = 0; i < layers; ++i) {
@@ -223,7 +225,7 @@ Plan plan_qwen(const Config& outer, const std::string& family) {
     const bool experts = moe && std::find(dense.begin(), dense.end(), i) == dense.end() && (i + 1) % sparse_step == 0;
     const std::string prefix = fmt::format("{}layers.{}.", root, i);
     plan.layers.push_back({.mixer = full ? "qwen_attention" : "qwen_gated_deltanet",
-                           .config = config.with("fused_projections", next),
+                           .config = layer_config,
                            .mixer_prefix = prefix + (full ? "self_attn." : "linear_attn."),
                            .mixer_norm = prefix + "input_layernorm.weight",
                            .ffn = experts ? FfnKind::experts : FfnKind::swiglu,

@@ -84,7 +84,7 @@ ModelInfo Model::info() const {
     const MixerLayout& layout = stack_.blocks[i].layout;
     LayerInfo layer;
     layer.mixer = plan_.layers[i].mixer;
-    layer.memory = mixer_row(layer.mixer).memory;
+    layer.memory = layout.memory_kind.empty() ? mixer_row(layer.mixer).memory : layout.memory_kind;
     layer.slot_names = layout.slot_names;
     layer.partitions = layout.partitions;
     layer.has_shared_slot = layout.has_shared_slot;

@@ -72,6 +72,8 @@ class Model {
   std::int64_t bytes_per_token() const;
 
   ModelState start() const;
+  /// Throws Error for an id outside the vocabulary.
+  void check_ids(std::span<const std::int32_t> ids) const;
 
   /// Reads T tokens; `hidden` [T, D] becomes the residual stream after the last block. Throws Error for ids outside the vocabulary.
   void forward(ModelState& state, std::span<const std::int32_t> ids, const ForwardOptions& options, Tensor hidden,
@@ -85,7 +87,6 @@ class Model {
  private:
   Model(std::shared_ptr<const Checkpoint> checkpoint, std::shared_ptr<Backend> backend, Plan plan, StoredWeights weights);
   void norm(Tensor y, ConstTensor x, ConstTensor weight, float eps);
-  void check_ids(std::span<const std::int32_t> ids) const;
 
   std::shared_ptr<const Checkpoint> checkpoint_;
   std::shared_ptr<Backend> backend_;

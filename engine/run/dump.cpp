@@ -6,6 +6,16 @@
 #include "engine/checkpoint/hdf5_handle.h"
 
 namespace statescope {
+namespace {
+
+/// "[heads, K] or [heads]" → "[token, heads, K] or [token, heads]"
+std::string with_token_axis(std::string_view axes) {
+  std::string all;
+  for (const char c : axes) all += c == '[' ? std::string("[token, ") : std::string(1, c);
+  return all;
+}
+
+}  // namespace
 
 void Dump::append(Rows& rows, ConstTensor values) {
   Backend& backend = model_.backend();
@@ -77,7 +87,7 @@ void Dump::write(const std::filesystem::path& path, std::span<const std::int32_t
       for (const auto& [name, rows] : channels) {
         const ChannelRow& row = channel_row(name);
         const Hdf5Id set = write_rows(fmt::format("/channels/{}/{}", layer, name), rows);
-        write_text_attribute(set, "axes", fmt::format("[token, {}", row.axes.substr(1)), path);
+        write_text_attribute(set, "axes", with_token_axis(row.axes), path);
         write_text_attribute(set, "unit", row.unit, path);
         write_text_attribute(set, "equation", row.equation, path);
       }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/error.h"
+
 namespace statescope {
 namespace {
 
@@ -66,6 +68,8 @@ Run::Run(std::shared_ptr<Model> model, RunOptions options)
 }
 
 void Run::read(std::span<const std::int32_t> ids, std::int64_t prompt_length, const Progress& progress) {
+  if (reading_) throw Error("this run was cut short by an earlier failure; read the prompt again");
+  model_->check_ids(ids);
   forward_.prompt_length = prompt_length;
   while (!ids.empty()) {
     // A span ends where a keyframe is due.
@@ -88,7 +92,9 @@ void Run::read_span(std::span<const std::int32_t> ids) {
   Recorder recorder(*this);
   ForwardOptions options = forward_;
   if (ids.size() == 1) options.chunk_size = 0;
+  reading_ = true;
   model_->forward(state_, ids, options, hidden, &recorder);
+  reading_ = false;
   ids_.insert(ids_.end(), ids.begin(), ids.end());
 }
 
@@ -118,7 +124,7 @@ std::vector<float> Run::logits(std::int64_t token) {
 
 /// The layer's state after the first `tokens` tokens; the run's own, not a copy, if those are all.
 MixerState Run::replayed(std::int64_t layer, std::int64_t tokens) {
-  if (tokens == this->tokens()) return state_.layers[static_cast<std::size_t>(layer)];
+  if (tokens == this->tokens() && !reading_) return state_.layers[static_cast<std::size_t>(layer)];
   MixerState state = make_state(model_->layout(layer), model_->backend());
   auto frame = keyframes_.upper_bound(tokens);
   std::int64_t from = 0;
@@ -133,6 +139,7 @@ MixerState Run::replayed(std::int64_t layer, std::int64_t tokens) {
 }
 
 void Run::advance(std::int64_t layer, MixerState& state, std::int64_t from, std::int64_t to) {
+  for (; to - from > kSpan; from += kSpan) advance(layer, state, from, from + kSpan);
   if (from >= to) return;
   const std::int64_t D = model_->hidden();
   Backend& backend = model_->backend();

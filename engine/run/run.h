@@ -60,6 +60,7 @@ class Run {
   RunOptions options_;
   ForwardOptions forward_;
   ModelState state_;
+  bool reading_ = false;  // stays true where a forward pass was cut short by an exception: state_ is then not that of tokens()
   std::vector<std::int32_t> ids_;
   std::vector<std::vector<float>> residual_;       // [layers + 1] of [tokens, D]
   std::vector<std::shared_ptr<Routing>> routing_;  // [layers]; null without routing

@@ -119,7 +119,8 @@ class Session::Worker {
     }
   }
 
-  /// Greedy continuation; what the cursor asks for meanwhile is answered between two tokens. The interface hears of it as often as it can draw.
+  /// Greedy continuation; what the cursor asks for meanwhile is answered between two tokens. The interface hears of it as often as it can
+  /// draw.
   void generate(const Opening& opening) {
     constexpr auto often = std::chrono::milliseconds(50);
     const std::int64_t count = reading_->to_generate();

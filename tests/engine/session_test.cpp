@@ -57,6 +57,7 @@ struct Opening {
   std::vector<std::shared_ptr<const RunInfo>> runs;
   std::vector<std::string> failures;
   std::vector<std::pair<double, std::string>> progress;
+  bool done = false;
   std::function<void()> on_progress;
 
   Session::OpenCallbacks callbacks() {
@@ -65,7 +66,7 @@ struct Opening {
               if (on_progress) on_progress();
             },
             [this](std::shared_ptr<const RunInfo> run) { runs.push_back(std::move(run)); },
-            [this](std::string message) { failures.push_back(std::move(message)); }};
+            [this](std::string message) { failures.push_back(std::move(message)); }, [this] { done = true; }};
   }
   bool ended() const { return !runs.empty() || !failures.empty(); }
 };
@@ -88,7 +89,7 @@ TEST_CASE("session: opens a checkpoint, reads a prompt, shows a layer at a token
   prompt.spans = {{SpanKind::needle, 0, 24}, {SpanKind::question, 27, prompt.text.size()}};
   prompt.expected = "3 6 8 6";
   session.open(kNeedles, prompt, opening.callbacks());
-  posts.run_until([&] { return opening.runs.size() == 5 || !opening.failures.empty(); });
+  posts.run_until([&] { return opening.done || !opening.failures.empty(); });
   REQUIRE(opening.failures.empty());
   const RunInfo& read = *opening.runs[0];
   CHECK(read.prompt_length == 15);
@@ -98,9 +99,11 @@ TEST_CASE("session: opens a checkpoint, reads a prompt, shows a layer at a token
   CHECK((read.spans[0].begin == 0 && read.spans[0].end == 8));
   CHECK((read.spans[1].begin == 9 && read.spans[1].end == 15));
   CHECK(read.model.family == "gla");
-  // Each generated token is told of; the prompt stays as long as it was.
-  for (std::size_t i = 1; i < 5; ++i) CHECK(opening.runs[i]->tokens.size() == 15 + i);
-  CHECK(opening.runs[4]->prompt_length == 15);
+  // Generated tokens are told of in order, the last one in any case; the prompt stays as long as it was.
+  REQUIRE(opening.runs.size() >= 2);
+  for (std::size_t i = 1; i < opening.runs.size(); ++i) CHECK(opening.runs[i]->tokens.size() > opening.runs[i - 1]->tokens.size());
+  CHECK(opening.runs.back()->tokens.size() == 19);
+  CHECK(opening.runs.back()->prompt_length == 15);
   for (std::size_t i = 1; i < opening.progress.size(); ++i) CHECK(opening.progress[i].first <= 1);
 
   std::shared_ptr<const Snapshot> snapshot;
@@ -177,7 +180,7 @@ TEST_CASE("session: another prompt on the open model; the run stays when a readi
   session.open(kGla, ids_prompt(10), first.callbacks());
   posts.run_until([&] { return first.ended(); });
   session.read(ids_prompt(12, 2), second.callbacks());
-  posts.run_until([&] { return second.runs.size() == 3; });
+  posts.run_until([&] { return second.done; });
   CHECK(second.runs[0]->tokens.size() == 12);
 
   PromptInput bad;
