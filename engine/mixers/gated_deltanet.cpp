@@ -28,13 +28,7 @@ class GatedDeltaNet final : public Mixer {
     readout_ = normed_readout(build, "o_norm.weight", V_, qkv_.value_dim());
   }
 
-  MixerLayout layout() const override {
-    MixerLayout layout;
-    layout.slot_names = {"state"};
-    layout.memory.push_back({"recurrent", {1, value_heads_, K_, V_}});
-    layout.conv_caches = qkv_.cache_shapes();
-    return layout;
-  }
+  MixerLayout layout() const override { return single_state(value_heads_, K_, V_, qkv_.cache_shapes()); }
 
   void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const override {
     Backend& backend = ctx.backend;

@@ -30,13 +30,7 @@ class Gla final : public Mixer {
     readout_ = gated_readout(build, qkv_.V, qkv_.value_dim(), static_cast<bool>(g_proj_));
   }
 
-  MixerLayout layout() const override {
-    MixerLayout layout;
-    layout.slot_names = {"state"};
-    layout.memory.push_back({"recurrent", {1, heads_, K_, qkv_.V}});
-    layout.conv_caches = qkv_.cache_shapes();
-    return layout;
-  }
+  MixerLayout layout() const override { return single_state(heads_, K_, qkv_.V, qkv_.cache_shapes()); }
 
   void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const override {
     Backend& backend = ctx.backend;

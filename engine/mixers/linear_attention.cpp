@@ -96,10 +96,8 @@ class LinearAttention final : public Mixer {
   }
 
   MixerLayout layout() const override {
-    MixerLayout layout;
     const std::int64_t F = phi_q_.features();
-    layout.slot_names = {"state"};
-    layout.memory.push_back({"recurrent", {1, heads_, F, qkv_.V}});
+    MixerLayout layout = single_state(heads_, F, qkv_.V);
     if (normalised_) layout.memory.push_back({"z", {1, heads_, F, 1}});
     return layout;
   }

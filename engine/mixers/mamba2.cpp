@@ -47,13 +47,7 @@ class Mamba2 final : public Mixer {
     out_proj_ = Linear(weights, "out_proj", hidden, d_in_, config.boolean("use_bias", false));
   }
 
-  MixerLayout layout() const override {
-    MixerLayout layout;
-    layout.slot_names = {"state"};
-    layout.memory.push_back({"recurrent", {1, heads_, state_size_, P_}});
-    layout.conv_caches = {conv_.cache_shape()};
-    return layout;
-  }
+  MixerLayout layout() const override { return single_state(heads_, state_size_, P_, {conv_.cache_shape()}); }
 
   void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const override {
     Backend& backend = ctx.backend;

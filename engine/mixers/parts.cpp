@@ -160,6 +160,14 @@ Readout gated_readout(const MixerBuild& build, std::int64_t head_dim, std::int64
   return readout;
 }
 
+MixerLayout single_state(std::int64_t heads, std::int64_t K, std::int64_t V, std::vector<Shape> conv_caches) {
+  MixerLayout layout;
+  layout.slot_names = {"state"};
+  layout.memory.push_back({"recurrent", {1, heads, K, V}});
+  layout.conv_caches = std::move(conv_caches);
+  return layout;
+}
+
 float inverse_sqrt(std::int64_t K) { return 1 / std::sqrt(static_cast<float>(K)); }
 
 namespace {

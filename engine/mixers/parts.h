@@ -102,6 +102,9 @@ Readout normed_readout(const MixerBuild& build, std::string_view name, std::int6
 /// The readout of RetNet and GLA, whose norm has two names (spec §3.3, §3.4).
 Readout gated_readout(const MixerBuild& build, std::int64_t head_dim, std::int64_t value_dim, bool gated);
 
+/// The layout of a mixer with one matrix state [H, K, V] and, perhaps, convolutions.
+MixerLayout single_state(std::int64_t heads, std::int64_t K, std::int64_t V, std::vector<Shape> conv_caches = {});
+
 /// K^{-1/2}
 float inverse_sqrt(std::int64_t K);
 

@@ -39,13 +39,7 @@ class QwenGatedDeltaNet final : public Mixer {
                 .o_proj = Linear(weights, "out_proj", hidden, value_dim)};
   }
 
-  MixerLayout layout() const override {
-    MixerLayout layout;
-    layout.slot_names = {"state"};
-    layout.memory.push_back({"recurrent", {1, value_heads_, K_, V_}});
-    layout.conv_caches = {conv_.cache_shape()};
-    return layout;
-  }
+  MixerLayout layout() const override { return single_state(value_heads_, K_, V_, {conv_.cache_shape()}); }
 
   void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const override {
     Backend& backend = ctx.backend;
