@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -23,8 +24,11 @@ struct Prompt {
 };
 
 /// Reads a prompt file. A .json file holds one object, or a list of which `index` chooses one, with "prompt" (text) and optionally
-/// "expected" (text, or a list of words) and "spans" ([{"part": "needle", "begin": 12, "end": 40}, …]); any other file is the text itself,
-/// in UTF-8. Throws std::runtime_error with one line naming the file.
+/// "expected" (text, or a list of words) and "spans" ([{"part": "needle", "begin": 12, "end": 40}, …]); of a .jsonl file (records.h)
+/// `index` chooses the line; any other file is the text itself, in UTF-8. Throws std::runtime_error with one line naming the file.
 Prompt read_prompt(const std::filesystem::path& path, std::size_t index = 0);
+
+/// Reads a file of whitespace-separated token ids, at least one. Throws std::runtime_error with one line naming the file.
+std::vector<std::int32_t> read_ids(const std::filesystem::path& path);
 
 }  // namespace statescope

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 
 #include "datasets/example.h"
@@ -36,7 +37,12 @@ class Task {
   virtual std::string unit() const = 0;
 };
 
-/// Throws std::runtime_error with one line: options that cannot be met, or a file under `assets` that is missing or damaged.
+/// Options that no example can meet: needles that do not fit into the length, a question too many.
+class OptionsError : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Throws with one line: OptionsError, or std::runtime_error for a file under `assets` that is missing or damaged.
 std::unique_ptr<const Task> make_task(const TaskOptions& options, const std::filesystem::path& assets);
 
 }  // namespace statescope

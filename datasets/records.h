@@ -1,0 +1,25 @@
+// JSONL files of examples: one JSON object a line. Ours has everything an Example holds; RULER's has "index", "input", "outputs", "length".
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "datasets/task.h"
+
+namespace statescope {
+
+struct Record {
+  std::string input;                 // what a model is given to read
+  std::vector<std::string> outputs;  // what a right answer says
+  Example example;                   // `text` is the input, and nothing is marked, where the file says no more
+};
+
+/// An example as a line, without its end.
+std::string record_line(const Example& example, const TaskOptions& options);
+
+/// All records, or the one of a line (from 0; empty lines do not count). Both throw std::runtime_error with one line naming file and line.
+std::vector<Record> read_records(const std::filesystem::path& path);
+Record read_record(const std::filesystem::path& path, std::size_t index);
+
+}  // namespace statescope
