@@ -1,0 +1,67 @@
+// How well a model predicts tokens that are known: right or wrong, and how probable it held them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <vector>
+
+#include "engine/model/model.h"
+
+namespace statescope {
+
+/// After reading the tokens up to and including `position`, the next one should be `id`.
+struct Target {
+  std::int64_t position = 0;
+  std::int32_t id = 0;
+};
+
+struct ScoredSequence {
+  std::vector<std::int32_t> ids;   // with every answer in its place
+  std::int64_t prompt_length = 0;  // of these, what a generating model would have been given
+  std::vector<Target> targets;     // by rising position
+};
+
+struct TargetScore {
+  bool right = false;  // the most probable token, the lowest id of equals, is the wanted one
+  double nll = 0;      // −ln p(id)
+};
+
+/// Reads sequences with one model. The true answer is in the text while it is predicted (teacher forcing), whatever the model said before:
+/// all its tokens are right exactly if greedy generation gives the answer, for up to its first mistake both read the same.
+class Scorer {
+ public:
+  explicit Scorer(std::shared_ptr<Model> model);
+
+  /// One forward pass up to the last target. Throws Error: ids outside the vocabulary, "cancelled" if a stop is requested.
+  std::vector<TargetScore> score(const ScoredSequence& sequence, const std::stop_token& stop = {});
+  const Model& model() const { return *model_; }
+
+ private:
+  void score_rows(std::span<const Target> targets, std::int64_t first, ConstTensor hidden, std::vector<TargetScore>& scores);
+
+  std::shared_ptr<Model> model_;
+  std::int64_t logit_rows_;  // of one product with the head
+  Buffer hidden_, rows_, logits_;
+};
+
+/// Several scorers at work on one checkpoint, each on a thread of its own with a model of one thread; a model too large for that has all
+/// threads to itself.
+class ScorerPool {
+ public:
+  /// `threads` 0: one per core. Throws Error.
+  ScorerPool(std::shared_ptr<const Checkpoint> checkpoint, int threads);
+
+  const Model& model() const { return scorers_.front()->model(); }
+
+  /// The scores of make(0) … make(count − 1), in that order and the same whatever the number of threads. `make` is called on those threads.
+  /// `tell` hears, on this thread and now and then, how many tokens were read; returning false cancels. Throws what `make` or a scorer
+  /// threw, for the lowest number that failed, and Error "cancelled".
+  std::vector<std::vector<TargetScore>> score(std::int64_t count, const std::function<ScoredSequence(std::int64_t)>& make,
+                                              const std::function<bool(std::int64_t tokens)>& tell = {});
+
+ private:
+  std::vector<std::unique_ptr<Scorer>> scorers_;
+};
+
+}  // namespace statescope
