@@ -1,59 +1,24 @@
 #include "datasets/prompt.h"
 
-#include <unistd.h>
-
-#include <fstream>
-
-#include "tests/catch.h"
+#include "tests/datasets/input_file.h"
 
 using namespace statescope;
+using test::contains;
+using test::InputFile;
 namespace fs = std::filesystem;
 
 namespace {
 
-class PromptFile {
- public:
-  PromptFile(const std::string& name, const std::string& text) {
-    std::string pattern = (fs::temp_directory_path() / "statescope-XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
-    path = folder_ / name;
-    std::ofstream(path, std::ios::binary) << text;
-  }
-  ~PromptFile() { fs::remove_all(folder_); }
-  PromptFile(const PromptFile&) = delete;
-  PromptFile& operator=(const PromptFile&) = delete;
-  fs::path path;
-
- private:
-  fs::path folder_;
-};
-
 Prompt read(const std::string& name, const std::string& text, std::size_t index = 0) {
-  return read_prompt(PromptFile(name, text).path, index);
+  return read_prompt(InputFile(name, text).path, index);
 }
 
 std::string error_of(const std::string& name, const std::string& text, std::size_t index = 0) {
-  const PromptFile file(name, text);
-  try {
-    read_prompt(file.path, index);
-  } catch (const std::runtime_error& error) {
-    const std::string what = error.what();
-    CHECK(what.find(file.path.string()) != what.npos);
-    CHECK(what.find('\n') == what.npos);
-    return what;
-  }
-  FAIL("no error was thrown");
-  return {};
+  return test::error_of(InputFile(name, text), [index](const fs::path& path) { read_prompt(path, index); });
 }
 
 /// A prompt with one span.
 std::string spans(const std::string& list) { return R"({"prompt": "nä dle", "spans": )" + list + "}"; }
-
-bool contains(const std::string& text, const std::string& part) {
-  INFO(text);
-  CHECK(text.find(part) != text.npos);
-  return text.find(part) != text.npos;
-}
 
 }  // namespace
 
@@ -116,4 +81,45 @@ TEST_CASE("what is no prompt is refused") {
   contains(error_of("p.json", "{\"prompt\": \"a\xff\"}"), "is not UTF-8");
   CHECK_THROWS_WITH(read_prompt("/nonexistent/p.json"), "/nonexistent/p.json: cannot be opened: No such file or directory");
   CHECK_THROWS_WITH(read_prompt(fs::temp_directory_path()), fs::temp_directory_path().string() + ": is not a file");
+}
+
+TEST_CASE("a file of token ids") {
+  CHECK(read_ids(InputFile("ids", "1 2\n  2147483647\n").path) == std::vector<std::int32_t>{1, 2, 2147483647});
+  const auto error = [](const std::string& text) { return test::error_of(InputFile("ids", text), read_ids); };
+  contains(error(""), "no token ids");
+  contains(error("1 -2"), "\"-2\" (number 2) is not a token id");
+  contains(error("2147483648"), "is not a token id");
+  contains(error("1 2x"), "\"2x\" (number 2)");
+  CHECK_THROWS_WITH(read_ids("/nonexistent/ids"), "/nonexistent/ids: cannot be read");
+}
+
+TEST_CASE("a prompt of a JSONL file ends where its first answer begins") {
+  const std::string line = R"({"index": 0, "input": "ab is 12. cd? ", "outputs": ["12"], "length": 16, "text": "ab is 12. cd? 12",
+    "needles": [[0, 9]], "questions": [{"asked": [10, 13], "answer": "12", "given": [14, 16], "needles": [0], "depth": 0}]})";
+  std::string one_line = line;
+  one_line.erase(one_line.find('\n'), 1);
+  const Prompt prompt = read("p.jsonl", "{}\n" + one_line + "\n", 1);
+  CHECK(prompt.text == "ab is 12. cd? ");
+  CHECK(prompt.expected == "12");
+  REQUIRE(prompt.spans.size() == 2);
+  CHECK(prompt.spans[0].part == PromptPart::needle);
+  CHECK(prompt.spans[1].part == PromptPart::question);
+  CHECK(prompt.spans[1].begin == 10);
+  contains(error_of("p.jsonl", one_line, 1), "has 1 prompts; there is no number 1");
+}
+
+TEST_CASE("a prompt of recall ends after its last question") {
+  const Prompt prompt =
+      read("p.jsonl", R"({"index": 0, "input": "k1 v1 k1 n4", "outputs": ["v1"], "length": 4, "text": "k1 v1 k1 n4",)"
+                      R"("needles": [[0, 5]], "questions": [{"asked": [6, 8], "answer": "v1", "given": null, "depth": 0}]})");
+  CHECK(prompt.text == "k1 v1 k1");
+  CHECK(prompt.expected == "v1");
+  CHECK(prompt.spans.size() == 2);
+}
+
+TEST_CASE("RULER's prompts have a text and what is expected") {
+  const Prompt prompt = read("p.jsonl", R"({"index": 7, "input": "a b", "outputs": ["3", "6"], "length": 2, "answer_prefix": " x"})");
+  CHECK(prompt.text == "a b");
+  CHECK(prompt.expected == "3 6");
+  CHECK(prompt.spans.empty());
 }
