@@ -53,6 +53,51 @@ void add_bench(CLI::App& app, BenchArguments& bench) {
   command.add_option("--device", bench.device, "cpu")->check(CLI::IsMember({"cpu"}));
 }
 
+/// Which examples: lists make a grid.
+void add_lists(CLI::App& command, EvalLists& lists, CLI::Option* grid) {
+  TaskOptions& task = lists.base.task;
+  const auto list = [&](const char* name, auto& values, const char* help) {
+    return command.add_option(name, values, help)->delimiter(',')->allow_extra_args(false)->excludes(grid);
+  };
+  list("--length", lists.lengths, "words, or bytes of prose: 256,512,1024 (default: 512; copy 511; text 1024, of each window)")
+      ->check(CLI::Range(1, 100'000'000));
+  list("--needles", lists.needles, "niah: keys that needles name: 4,8,16 (default: 1; 0: as many as fit)")->check(CLI::NonNegativeNumber);
+  list("--pairs", lists.pairs, "mqar: pairs of key and value (default: 8)")->check(CLI::PositiveNumber);
+  auto* depth = list("--depth", lists.depths, "niah: where the asked needles stand, in percent of the text: 0,25,50,75,100")
+                    ->check(CLI::Range(0, 100));
+  command.add_option_function<int>(
+             "--depths", [&lists](int count) { lists.depths = even_depths(count); }, "niah: so many depths, evenly")
+      ->check(CLI::Range(1, 101))
+      ->excludes(grid)
+      ->excludes(depth);
+  command.add_option("--values", task.values, "niah: needles for each key, each with a value of its own")->check(CLI::PositiveNumber);
+  command.add_option("--queries", task.queries, "niah: keys that are asked")->check(CLI::PositiveNumber);
+  command.add_option("--haystack", task.haystack, "niah: filler, prose or a text file; text: a text file (default: the prose)");
+  command.add_option("--value", task.value, "niah: what needles say")->check(CLI::IsMember({"code", "number", "uuid"}));
+  command.add_option("--filler", task.filler, "mqar: between the questions")->check(CLI::IsMember({"noise", "zero"}));
+  command.add_option("--samples", lists.base.samples, "examples of each cell (default: 500)")->check(CLI::Range(1, 10'000'000));
+  command.add_option("--seed", task.seed, "of the examples");
+}
+
+void add_eval(CLI::App& app, EvalArguments& eval) {
+  CLI::App& command = *app.add_subcommand("eval", "score checkpoints on a task");
+  command.add_option("checkpoints", eval.checkpoints, "an .h5 file or a Hugging Face folder each")->required();
+  auto* what = command.add_option_group("what", "what they do");
+  what->add_option("--task", eval.lists.base.task.name, "niah (needles), mqar (associative recall), copy, text (bits per byte)")
+      ->check(CLI::IsMember({"niah", "mqar", "copy", "text"}));
+  auto* grid =
+      what->add_option("--grid", eval.grid, "a JSON file that lists the cells: [{\"task\": \"niah\", \"length\": 512, \"needles\": 4}, …]");
+  what->require_option(1);
+  add_lists(command, eval.lists, grid);
+  command.add_option("--threads", eval.threads, "0: one per core")->check(CLI::Range(0, 1024));
+  command.add_option("--json", eval.json, "write the scores to this file");
+  command.add_option("--csv", eval.csv, "write the scores to this file");
+  command.add_flag("--force", eval.force, "replace existing files");
+  command.callback([&eval] {
+    if (const std::string wrong = eval.grid.empty() ? wrong_lists(eval.lists) : ""; !wrong.empty()) throw CLI::ValidationError(wrong);
+  });
+}
+
 void add_window(CLI::App& app, WindowArguments& window) {
   app.add_option("--open", window.checkpoint, "checkpoint to open (default: the one shipped)");
   add_prompt(app, window.prompt, false);
@@ -78,10 +123,12 @@ int run_command_line(int argc, char** argv) {
   RunArguments run;
   ConvertArguments convert;
   BenchArguments bench;
+  EvalArguments eval;
   WindowArguments window;
   add_run(app, run);
   add_convert(app, convert);
   add_bench(app, bench);
+  add_eval(app, eval);
   add_window(app, window);
   try {
     app.parse(argc, argv);
@@ -92,7 +139,11 @@ int run_command_line(int argc, char** argv) {
     if (app.got_subcommand("run")) return run_command(run);
     if (app.got_subcommand("convert")) return convert_command(convert);
     if (app.got_subcommand("bench")) return bench_command(bench);
+    if (app.got_subcommand("eval")) return eval_command(eval);
     return window_command(argc, argv, window);
+  } catch (const OptionsError& error) {
+    std::cerr << "statescope: " << error.what() << '\n';
+    return 2;
   } catch (const std::bad_alloc&) {
     std::cerr << "statescope: out of memory\n";
   } catch (const std::exception& error) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "app/eval/cells.h"
 #include "engine/run/sampling.h"
 #include "engine/run/session.h"
 
@@ -47,6 +48,16 @@ struct BenchArguments {
 };
 int bench_command(const BenchArguments& arguments);
 
+struct EvalArguments {
+  std::vector<std::string> checkpoints;
+  EvalLists lists;
+  std::string grid;  // a file of cells, instead of lists
+  std::string json, csv;
+  int threads = 0;
+  bool force = false;
+};
+int eval_command(const EvalArguments& arguments);
+
 struct WindowArguments {
   std::string checkpoint;
   PromptArguments prompt;
@@ -65,7 +76,8 @@ class ProgressBar {
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
-  void show(double fraction);
+  /// `note` follows the percentage.
+  void show(double fraction, const std::string& note = "");
 
  private:
   std::string what_;

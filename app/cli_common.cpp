@@ -2,8 +2,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <fstream>
-#include <limits>
 
 #include "app/cli_commands.h"
 #include "datasets/prompt.h"
@@ -11,27 +9,6 @@
 
 namespace statescope {
 namespace {
-
-std::vector<std::int32_t> read_ids(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw Error(fmt::format("{}: cannot be read", path));
-  std::vector<std::int32_t> ids;
-  for (std::string word; file >> word;) {
-    std::size_t used = 0;
-    long long id = -1;
-    try {
-      id = std::stoll(word, &used);
-    } catch (const std::exception&) {
-      used = 0;
-    }
-    if (used != word.size() || id < 0 || id > std::numeric_limits<std::int32_t>::max()) {
-      throw Error(fmt::format("{}: \"{}\" (number {}) is not a token id", path, word.substr(0, 40), ids.size() + 1));
-    }
-    ids.push_back(static_cast<std::int32_t>(id));
-  }
-  if (ids.empty()) throw Error(fmt::format("{}: no token ids", path));
-  return ids;
-}
 
 SpanKind kind_of(PromptPart part) {
   return part == PromptPart::needle ? SpanKind::needle : part == PromptPart::question ? SpanKind::question : SpanKind::answer;
@@ -62,13 +39,13 @@ ProgressBar::~ProgressBar() {
   if (shown_ >= 0) std::fputs("\r\033[K", stderr);
 }
 
-void ProgressBar::show(double fraction) {
+void ProgressBar::show(double fraction, const std::string& note) {
   const int percent = static_cast<int>(fraction * 100);
   if (!terminal_ || percent == shown_) return;
   shown_ = percent;
   const int filled = percent * 40 / 100;
-  std::fputs(fmt::format("\r{} [{}{}] {:3}%", what_, std::string(static_cast<std::size_t>(filled), '#'),
-                         std::string(static_cast<std::size_t>(40 - filled), ' '), percent)
+  std::fputs(fmt::format("\r{} [{}{}] {:3}%{}{}\033[K", what_, std::string(static_cast<std::size_t>(filled), '#'),
+                         std::string(static_cast<std::size_t>(40 - filled), ' '), percent, note.empty() ? "" : "  ", note)
                  .c_str(),
              stderr);
   std::fflush(stderr);

@@ -1,0 +1,154 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <optional>
+
+#include "app/assets.h"
+#include "app/cli_commands.h"
+#include "app/eval/report.h"
+#include "engine/checkpoint/file.h"
+#include "engine/error.h"
+
+namespace statescope {
+namespace {
+
+/// While it lives, the first Ctrl-C is remembered; the second ends the program.
+class Interruption {
+ public:
+  Interruption() {
+    asked_ = false;
+    struct sigaction action{};
+    action.sa_handler = [](int) { asked_ = true; };
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    ::sigaction(SIGINT, &action, &before_);
+  }
+  ~Interruption() { ::sigaction(SIGINT, &before_, nullptr); }
+  Interruption(const Interruption&) = delete;
+  Interruption& operator=(const Interruption&) = delete;
+  static bool asked() { return asked_; }
+
+ private:
+  static inline std::atomic<bool> asked_;
+  struct sigaction before_{};
+};
+
+/// Over all cells of all checkpoints.
+class Meter {
+ public:
+  explicit Meter(std::int64_t tokens) : all_(tokens) {}
+
+  void show(std::int64_t tokens_of_cell) {
+    of_cell_ = tokens_of_cell;
+    bar_->show(static_cast<double>(planned_ + of_cell_) / static_cast<double>(all_), fmt::format("{:.0f} tokens/s", rate()));
+  }
+  /// `planned`: what the cell counted for in the sum.
+  void next_cell(std::int64_t planned) {
+    planned_ += planned;
+    read_ += of_cell_;
+    of_cell_ = 0;
+  }
+  void finish() {
+    bar_.reset();
+    fmt::print(stderr, "{} tokens in {:.1f} s: {:.0f} tokens/s\n", read_, seconds(), rate());
+  }
+
+ private:
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+  double rate() const { return static_cast<double>(read_ + of_cell_) / seconds(); }
+
+  std::optional<ProgressBar> bar_{std::in_place, "scoring"};
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::int64_t all_, planned_ = 0, read_ = 0, of_cell_ = 0;
+};
+
+std::int64_t planned_tokens(const PreparedCell& cell) { return cell.impossible.empty() ? cell.samples() * cell.cell.task.length : 0; }
+
+/// Throws OptionsError if no cell is possible.
+std::vector<PreparedCell> prepare_all(const EvalArguments& arguments) {
+  const std::vector<EvalCell> cells = arguments.grid.empty() ? cells_of(arguments.lists) : read_cells(arguments.grid, arguments.lists.base);
+  const std::filesystem::path assets = assets_folder();
+  std::vector<PreparedCell> prepared;
+  bool possible = false;
+  for (const EvalCell& cell : cells) {
+    prepared.push_back(prepare(cell, assets));
+    possible = possible || prepared.back().impossible.empty();
+  }
+  if (!possible) throw OptionsError(prepared.front().impossible);
+  return prepared;
+}
+
+/// Scores of one checkpoint, cell by cell.
+void score_checkpoint(const std::string& name, std::shared_ptr<const Checkpoint> checkpoint, std::span<const PreparedCell> cells,
+                      int threads, Meter& meter, std::vector<CellScore>& scores) {
+  ScorerPool pool(checkpoint, threads);
+  const auto tokenizer = make_tokenizer(*checkpoint, pool.model().vocab());
+  for (const PreparedCell& cell : cells) {
+    scores.push_back(score_cell(cell, pool, *tokenizer, [&](std::int64_t tokens) {
+      meter.show(tokens);
+      return !Interruption::asked();
+    }));
+    scores.back().checkpoint = name;
+    meter.next_cell(planned_tokens(cell));
+  }
+}
+
+std::vector<CellScore> score_all(const EvalArguments& arguments) {
+  const std::vector<PreparedCell> cells = prepare_all(arguments);
+  std::vector<std::shared_ptr<const Checkpoint>> checkpoints;
+  for (const std::string& path : arguments.checkpoints) checkpoints.push_back(open_checkpoint(path));
+  std::int64_t tokens = 0;
+  for (const PreparedCell& cell : cells) tokens += planned_tokens(cell) * std::ssize(checkpoints);
+
+  std::vector<CellScore> scores;
+  Meter meter(tokens);
+  for (std::size_t i = 0; i < checkpoints.size(); ++i)
+    score_checkpoint(arguments.checkpoints[i], checkpoints[i], cells, arguments.threads, meter, scores);
+  meter.finish();
+  return scores;
+}
+
+/// A file that is to be written when all is done.
+class Report {
+ public:
+  Report(const std::string& path, bool force) {
+    if (path.empty()) return;
+    draft_.emplace(path, force);
+    // Said now, not after hours of scoring.
+    const std::filesystem::path folder = draft_->path().parent_path();
+    if (::access(folder.empty() ? "." : folder.c_str(), W_OK) != 0) fail_errno(path, "cannot be written", errno);
+  }
+  void write(const std::string& text) {
+    if (!draft_) return;
+    OutputFile file(draft_->path());
+    file.write(text);
+    file.finish();
+    draft_->publish();
+  }
+
+ private:
+  std::optional<Draft> draft_;
+};
+
+}  // namespace
+
+int eval_command(const EvalArguments& arguments) {
+  Report json(arguments.json, arguments.force), csv(arguments.csv, arguments.force);
+  const Interruption interruption;
+  std::vector<CellScore> scores;
+  try {
+    scores = score_all(arguments);
+  } catch (const Error&) {
+    if (Interruption::asked()) throw Error("interrupted; no scores were written");
+    throw;
+  }
+  fmt::print("{}", eval_table(scores));
+  json.write(eval_json(scores));
+  csv.write(eval_csv(scores));
+  return 0;
+}
+
+}  // namespace statescope

@@ -1,0 +1,160 @@
+#include "app/eval/cells.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "engine/checkpoint/file.h"
+#include "engine/checkpoint/format.h"
+#include "engine/error.h"
+
+namespace statescope {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::int64_t kLongest = 100'000'000, kMostSamples = 10'000'000;
+constexpr std::size_t kMostBytes = 1 << 20;
+
+const std::array<std::string_view, 4> kTasks{"niah", "mqar", "copy", "text"};
+
+/// A text has neither filler nor needles: the prose that comes with the program unless a file is named.
+void settle(EvalCell& cell) {
+  if (cell.task.name == "text" && cell.task.haystack == TaskOptions{}.haystack) cell.task.haystack = "prose";
+}
+
+/// The values of one cell of a grid file, each checked.
+class CellReader {
+ public:
+  CellReader(const std::filesystem::path& path, std::size_t number, const json& object) : path_(path), number_(number), object_(object) {}
+
+  EvalCell read(const EvalCell& base) const {
+    if (!object_.is_object()) refuse("is not an object");
+    EvalCell cell = base;
+    for (const auto& [key, value] : object_.items()) set(cell, key, value);
+    settle(cell);
+    return cell;
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& what) const { fail(path_, fmt::format("cell {}: {}", number_, what)); }
+
+  void set(EvalCell& cell, const std::string& key, const json& value) const {
+    TaskOptions& task = cell.task;
+    if (key == "task") {
+      task.name = text(key, value);
+      if (std::find(kTasks.begin(), kTasks.end(), task.name) == kTasks.end())
+        refuse(fmt::format("there is no task {}; there are niah, mqar, copy and text", in_quotes(task.name)));
+    } else if (key == "length") {
+      task.length = number(key, value, 1, kLongest);
+    } else if (key == "needles") {
+      task.needles = number(key, value, 0, kLongest);
+    } else if (key == "values") {
+      task.values = number(key, value, 1, kLongest);
+    } else if (key == "queries") {
+      task.queries = number(key, value, 1, kLongest);
+    } else if (key == "pairs") {
+      task.pairs = number(key, value, 1, kLongest);
+    } else if (key == "depth_percent") {
+      task.depth_percent = static_cast<int>(number(key, value, 0, 100));
+    } else if (key == "haystack") {
+      task.haystack = text(key, value);
+    } else if (key == "value") {
+      task.value = text(key, value);
+    } else if (key == "filler") {
+      task.filler = text(key, value);
+    } else if (key == "seed") {
+      task.seed = static_cast<std::uint32_t>(number(key, value, 0, std::numeric_limits<std::uint32_t>::max()));
+    } else if (key == "samples") {
+      cell.samples = number(key, value, 1, kMostSamples);
+    } else {
+      refuse(fmt::format("{} is no key of a cell", in_quotes(key)));
+    }
+  }
+
+  std::string text(const std::string& key, const json& value) const {
+    if (!value.is_string() || value.get_ref<const std::string&>().find('\0') != std::string::npos)
+      refuse(fmt::format("\"{}\" is not text", key));
+    return value;
+  }
+  std::int64_t number(const std::string& key, const json& value, std::int64_t least, std::int64_t most) const {
+    if (!value.is_number_integer() || value < least || value > most)
+      refuse(fmt::format("\"{}\" is not a whole number between {} and {}", key, least, most));
+    return value;
+  }
+
+  const std::filesystem::path& path_;
+  std::size_t number_;
+  const json& object_;
+};
+
+/// Where none is given: a text's windows are longer, a copy's length is odd.
+std::int64_t usual_length(const TaskOptions& task) { return task.name == "text" ? 1024 : task.name == "copy" ? 511 : task.length; }
+
+template <class T>
+std::vector<T> or_else(const std::vector<T>& list, T otherwise) {
+  return list.empty() ? std::vector<T>{otherwise} : list;
+}
+
+}  // namespace
+
+std::string wrong_lists(const EvalLists& lists) {
+  const TaskOptions& task = lists.base.task;
+  const TaskOptions standard;
+  const auto only = [&](std::string_view option, std::string_view owner, bool given) {
+    return given && task.name != owner ? fmt::format("{} is of --task {}, not of {}", option, owner, task.name) : "";
+  };
+  for (const std::string& wrong :
+       {only("--needles", "niah", !lists.needles.empty()), only("--values", "niah", task.values != standard.values),
+        only("--queries", "niah", task.queries != standard.queries), only("--depth", "niah", !lists.depths.empty()),
+        only("--value", "niah", task.value != standard.value), only("--pairs", "mqar", !lists.pairs.empty()),
+        only("--filler", "mqar", task.filler != standard.filler)}) {
+    if (!wrong.empty()) return wrong;
+  }
+  if (task.haystack != standard.haystack && task.name != "niah" && task.name != "text")
+    return fmt::format("--haystack is of --task niah and text, not of {}", task.name);
+  return "";
+}
+
+std::vector<EvalCell> cells_of(const EvalLists& lists) {
+  std::vector<std::optional<int>> depths(lists.depths.begin(), lists.depths.end());
+  std::vector<EvalCell> cells;
+  for (std::int64_t length : or_else(lists.lengths, usual_length(lists.base.task))) {
+    for (std::int64_t needles : or_else(lists.needles, lists.base.task.needles)) {
+      for (std::int64_t pairs : or_else(lists.pairs, lists.base.task.pairs)) {
+        for (std::optional<int> depth : or_else(depths, lists.base.task.depth_percent)) {
+          EvalCell cell = lists.base;
+          cell.task.length = length;
+          cell.task.needles = needles;
+          cell.task.pairs = pairs;
+          cell.task.depth_percent = depth;
+          settle(cell);
+          cells.push_back(std::move(cell));
+        }
+      }
+    }
+  }
+  return cells;
+}
+
+std::vector<int> even_depths(int count) {
+  if (count == 1) return {50};
+  std::vector<int> depths;
+  for (int i = 0; i < count; ++i) depths.push_back((200 * i + count - 1) / (2 * (count - 1)));
+  return depths;
+}
+
+std::vector<EvalCell> read_cells(const std::filesystem::path& path, const EvalCell& base) {
+  const std::string text = read_file(path, kMostBytes);
+  check_json_text(path, "the file", text);
+  const json list = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!list.is_array() || list.empty()) fail(path, "is not a JSON list of cells");
+  std::vector<EvalCell> cells;
+  for (std::size_t i = 0; i < list.size(); ++i) cells.push_back(CellReader(path, i + 1, list[i]).read(base));
+  return cells;
+}
+
+}  // namespace statescope

@@ -1,0 +1,68 @@
+// Scores of a checkpoint on the cells of an evaluation.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <optional>
+
+#include "app/eval/cells.h"
+#include "engine/analysis/interval.h"
+#include "engine/run/scoring.h"
+#include "engine/text/tokenizer.h"
+
+namespace statescope {
+
+/// An example as a model reads it; `answers[i]` targets belong to question i, in order.
+struct ExampleTokens {
+  ScoredSequence sequence;
+  std::vector<std::size_t> answers;
+};
+
+/// The tokens of an answer that stands in the text are predicted each from the one before it; an answer that does not must be one token,
+/// and is predicted after the question. Throws Error.
+ExampleTokens tokens_of(const Example& example, const Tokenizer& tokenizer);
+
+/// Of each question, of each token of its answer.
+using ExampleScores = std::vector<std::vector<TargetScore>>;
+
+struct TaskScore {
+  std::int64_t questions = 0;
+  Estimate exact;              // questions whose answer is right in every token; the interval's unit is the example
+  std::vector<double> tokens;  // the share of first, second, … answer tokens that is right, the answer before them given
+  double nll = 0;              // mean −ln p of the answers' tokens
+};
+TaskScore summarise(std::span<const ExampleScores> examples);
+
+struct TextScore {
+  std::int64_t windows = 0;
+  double bits_per_byte = 0, standard_error = 0;  // over windows; the first byte of each is given
+  std::array<double, 8> parts{};                 // bits per byte in each eighth of the window
+};
+/// Each window has one score for each byte but its first; all are of `length` bytes.
+TextScore summarise_text(std::span<const std::vector<TargetScore>> windows, std::int64_t length);
+
+/// A cell with its files read.
+struct PreparedCell {
+  EvalCell cell;
+  std::unique_ptr<const Task> task;  // null for a text
+  std::string text;
+  std::string impossible;  // why there can be no examples: they do not fit into the length, …
+
+  std::int64_t samples() const;
+};
+/// Throws std::runtime_error for files that are missing or damaged.
+PreparedCell prepare(const EvalCell& cell, const std::filesystem::path& assets);
+
+struct CellScore {
+  std::string checkpoint;  // as the user named it
+  EvalCell cell;
+  std::string impossible;  // why there is no score
+  std::optional<TaskScore> task;
+  std::optional<TextScore> text;
+};
+
+/// Throws Error: words that the model does not know, "cancelled" if `tell` returns false.
+CellScore score_cell(const PreparedCell& prepared, ScorerPool& pool, const Tokenizer& tokenizer,
+                     const std::function<bool(std::int64_t tokens)>& tell = {});
+
+}  // namespace statescope
