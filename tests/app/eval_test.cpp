@@ -2,10 +2,14 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <csignal>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <numbers>
+#include <thread>
 
+#include "app/cli_commands.h"
 #include "app/eval/report.h"
 #include "engine/error.h"
 #include "engine/run/reading.h"
@@ -72,6 +76,18 @@ class TemporaryFile {
   ~TemporaryFile() { fs::remove(path); }
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
+  fs::path path;
+};
+
+struct TemporaryFolder {
+  TemporaryFolder() {
+    std::string pattern = (fs::temp_directory_path() / "statescope-eval-XXXXXX").string();
+    path = ::mkdtemp(pattern.data());
+  }
+  ~TemporaryFolder() { fs::remove_all(path); }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  std::ptrdiff_t files() const { return std::distance(fs::directory_iterator(path), {}); }
   fs::path path;
 };
 
@@ -406,6 +422,46 @@ TEST_CASE("scores as a table, as JSON and as CSV") {
       "low,high,nll,tokens,windows,bits_per_byte,standard_error,parts,impossible\n"
       "models/small.h5,niah,256,4,1,1,,0,filler,code,,1,100,100,0.9,0.82,0.95,0.25,0.95 0.9,,,,,\n"));
   contains(csv, ",\"does not fit, \"\"really\"\"\"\n");
+}
+
+TEST_CASE("the command writes its files whole or not at all") {
+  TemporaryFolder folder;
+  EvalArguments arguments;
+  arguments.checkpoints = {checkpoint_path("niah-gla").string()};
+  arguments.lists.lengths = {64, 96};
+  arguments.lists.base.samples = 5;
+  arguments.json = (folder.path / "scores.json").string();
+  arguments.csv = (folder.path / "scores.csv").string();
+  CHECK(eval_command(arguments) == 0);
+  CHECK(nlohmann::json::parse(std::ifstream(arguments.json))["cells"].size() == 2);
+  contains(error_of([&] { eval_command(arguments); }), "scores.json: exists already");
+  arguments.force = true;
+  CHECK(eval_command(arguments) == 0);
+
+  arguments.json = (folder.path / "nowhere/scores.json").string();
+  contains(error_of([&] { eval_command(arguments); }), "cannot be written: No such file or directory");
+  CHECK(folder.files() == 2);
+}
+
+TEST_CASE("Ctrl-C ends the command with one line and without files") {
+  TemporaryFolder folder;
+  EvalArguments arguments;
+  arguments.checkpoints = {checkpoint_path("niah-gla").string()};
+  arguments.lists.base.samples = 1'000'000;
+  arguments.json = (folder.path / "scores.json").string();
+  const auto handler = [] {
+    struct sigaction action{};
+    ::sigaction(SIGINT, nullptr, &action);
+    return action.sa_handler;
+  };
+  const auto before = handler();
+  const std::jthread user([&] {
+    while (handler() == before) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    ::kill(::getpid(), SIGINT);
+  });
+  CHECK(error_of([&] { eval_command(arguments); }) == "interrupted; no scores were written");
+  CHECK(handler() == before);
+  CHECK(folder.files() == 0);
 }
 
 }  // namespace statescope
