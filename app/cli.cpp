@@ -13,7 +13,7 @@ void add_prompt(CLI::App& command, PromptArguments& prompt, bool required) {
   auto* group = command.add_option_group("prompt", "what the model reads");
   group->add_option("--text", prompt.text, "a text");
   group->add_option("--ids", prompt.ids, "a file of whitespace-separated token ids");
-  group->add_option("--prompt", prompt.file, "a prompt file: text, or JSON with \"prompt\", \"expected\", \"spans\"");
+  group->add_option("--prompt", prompt.file, "a prompt file: text, JSON with \"prompt\", \"expected\", \"spans\", or JSONL of examples");
   group->require_option(required ? 1 : 0, 1);
 }
 
@@ -98,6 +98,44 @@ void add_eval(CLI::App& app, EvalArguments& eval) {
   });
 }
 
+/// `defaults` name the task and say what holds where no option does.
+CLI::App& add_task(CLI::App& command, DatasetArguments& dataset, const TaskOptions& defaults, const std::string& what) {
+  CLI::App& task = *command.add_subcommand(defaults.name, what);
+  task.preparse_callback([&dataset, defaults](std::size_t) { dataset.task = defaults; });
+  task.add_option("-o,--output", dataset.output, "the .jsonl file to write; -: standard output")->required();
+  task.add_option("--samples", dataset.samples, "examples (default: 500)")->check(CLI::Range(1, 100'000'000));
+  task.add_option("--length", dataset.task.length, "words, or bytes of prose (default: " + std::to_string(defaults.length) + ")");
+  task.add_option("--seed", dataset.task.seed, "of the examples");
+  task.add_option_function<std::string>(
+          "--split", [&](const std::string& split) { dataset.task.split = split == "training" ? Split::training : Split::evaluation; },
+          "evaluation (default) or training: they share no draw and no prose")
+      ->check(CLI::IsMember({"evaluation", "training"}));
+  task.add_flag("--force", dataset.force, "replace an existing file");
+  return task;
+}
+
+void add_needles(CLI::App& command, DatasetArguments& dataset) {
+  CLI::App& task = add_task(command, dataset, {.name = "niah"}, "needles in a haystack");
+  CLI::Option& ruler = *task.add_option("--ruler", dataset.ruler, "as RULER's task of this name")->check(CLI::IsMember(ruler_tasks()));
+  const auto own = [&](CLI::Option* option) { option->excludes(&ruler); };
+  own(task.add_option("--needles", dataset.task.needles, "keys that needles name (default: 1; 0: as many as fit)"));
+  own(task.add_option("--values", dataset.task.values, "needles for each key, each with a value of its own"));
+  own(task.add_option("--queries", dataset.task.queries, "keys that are asked"));
+  own(task.add_option("--haystack", dataset.task.haystack, "filler (default), prose or a text file"));
+  own(task.add_option("--value", dataset.task.value, "what needles say: code (default), number, uuid"));
+  task.add_option("--depth", dataset.task.depth_percent, "where the asked needles stand, in percent of the text (default: anywhere)");
+}
+
+void add_dataset(CLI::App& app, DatasetArguments& dataset) {
+  CLI::App& command = *app.add_subcommand("dataset", "write examples of a task");
+  command.require_subcommand(1);
+  add_needles(command, dataset);
+  CLI::App& recall = add_task(command, dataset, {.name = "mqar"}, "multi-query associative recall");
+  recall.add_option("--pairs", dataset.task.pairs, "pairs of key and value (default: 8)");
+  recall.add_option("--filler", dataset.task.filler, "between the questions: noise (default), zero");
+  add_task(command, dataset, {.name = "copy", .length = 511}, "copying: n words, a mark, the same words");
+}
+
 void add_window(CLI::App& app, WindowArguments& window) {
   app.add_option("--open", window.checkpoint, "checkpoint to open (default: the one shipped)");
   add_prompt(app, window.prompt, false);
@@ -124,11 +162,13 @@ int run_command_line(int argc, char** argv) {
   ConvertArguments convert;
   BenchArguments bench;
   EvalArguments eval;
+  DatasetArguments dataset;
   WindowArguments window;
   add_run(app, run);
   add_convert(app, convert);
   add_bench(app, bench);
   add_eval(app, eval);
+  add_dataset(app, dataset);
   add_window(app, window);
   try {
     app.parse(argc, argv);
@@ -140,6 +180,7 @@ int run_command_line(int argc, char** argv) {
     if (app.got_subcommand("convert")) return convert_command(convert);
     if (app.got_subcommand("bench")) return bench_command(bench);
     if (app.got_subcommand("eval")) return eval_command(eval);
+    if (app.got_subcommand("dataset")) return dataset_command(dataset);
     return window_command(argc, argv, window);
   } catch (const OptionsError& error) {
     std::cerr << "statescope: " << error.what() << '\n';

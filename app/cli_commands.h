@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/eval/cells.h"
+#include "datasets/task.h"
 #include "engine/run/sampling.h"
 #include "engine/run/session.h"
 
@@ -57,6 +58,17 @@ struct EvalArguments {
   bool force = false;
 };
 int eval_command(const EvalArguments& arguments);
+
+struct DatasetArguments {
+  TaskOptions task;
+  std::int64_t samples = 500;
+  std::string output;  // "-": standard output
+  std::string ruler;   // one of ruler_tasks(), instead of the task's own options
+  bool force = false;
+};
+/// Of RULER's needles (Hsieh et al., COLM 2024): single_1, …, multiquery.
+const std::vector<std::string>& ruler_tasks();
+int dataset_command(const DatasetArguments& arguments);
 
 struct WindowArguments {
   std::string checkpoint;
