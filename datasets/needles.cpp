@@ -54,7 +54,7 @@ struct Facts {
 
 class Needles : public Task {
  public:
-  Needles(const TaskOptions& options, Templates templates, Wording wording);
+  Needles(const TaskOptions& options, const Templates& templates, Wording wording);
   Example example(std::int64_t index) const override;
 
  protected:
@@ -76,8 +76,8 @@ class Needles : public Task {
   std::vector<std::size_t> needles_of(std::size_t key, const std::vector<std::uint32_t>& order) const;
   std::int64_t tail_units(const Facts& facts) const;
   std::vector<std::uint32_t> places(const Draws& draws, const Facts& facts, std::size_t count) const;
-  void write_needles(Example& example, const Facts& facts, const std::vector<std::string>& pieces, const std::vector<std::uint32_t>& places,
-                     const std::vector<std::uint32_t>& order) const;
+  static void write_needles(Example& example, const Facts& facts, const std::vector<std::string>& pieces,
+                            const std::vector<std::uint32_t>& places, const std::vector<std::uint32_t>& order);
   void write_questions(Example& example, const Facts& facts, const std::vector<std::uint32_t>& order) const;
   std::int64_t needed_units(std::int64_t keys) const;
 
@@ -99,8 +99,8 @@ void check(const TaskOptions& options, std::size_t names) {
   if (options.depth_percent && options.queries != 1) refuse_options("a depth is that of one asked key; give it with 1 query");
 }
 
-Needles::Needles(const TaskOptions& options, Templates templates, Wording wording)
-    : options_(options), templates_(std::move(templates)), wording_(std::move(wording)) {
+Needles::Needles(const TaskOptions& options, const Templates& templates, Wording wording)
+    : options_(options), templates_(templates), wording_(std::move(wording)) {
   check(options_, templates_.classes[templates_.names].size());
 }
 
@@ -152,7 +152,7 @@ std::vector<std::uint32_t> Needles::places(const Draws& draws, const Facts& fact
 }
 
 void Needles::write_needles(Example& example, const Facts& facts, const std::vector<std::string>& pieces,
-                            const std::vector<std::uint32_t>& places, const std::vector<std::uint32_t>& order) const {
+                            const std::vector<std::uint32_t>& places, const std::vector<std::uint32_t>& order) {
   example.needles.resize(facts.needles.size());
   auto next = order.begin();
   for (std::size_t place = 0; place < pieces.size(); ++place) {
@@ -227,7 +227,7 @@ void Needles::fit() {
 
 class FillerNeedles : public Needles {
  public:
-  FillerNeedles(const TaskOptions& options, Templates templates) : Needles(options, templates, wording(templates)) {
+  FillerNeedles(const TaskOptions& options, const Templates& templates) : Needles(options, templates, wording(templates)) {
     if (options.value != "code")
       refuse_options("a " + options.value + " is no word of the filler's; choose code, or prose as the haystack");
     fit();
@@ -274,7 +274,7 @@ class FillerNeedles : public Needles {
 
 class ProseNeedles : public Needles {
  public:
-  ProseNeedles(const TaskOptions& options, Templates templates, std::string text)
+  ProseNeedles(const TaskOptions& options, const Templates& templates, std::string text)
       : Needles(options, templates, wording(templates)), text_(std::move(text)), boundaries_(sentence_boundaries(text_)) {
     fit();
     if (static_cast<std::int64_t>(text_.size()) < options.length)
@@ -310,12 +310,12 @@ class ProseNeedles : public Needles {
 
 }  // namespace
 
-std::unique_ptr<const Task> make_filler_needles(const TaskOptions& options, Templates templates) {
-  return std::make_unique<FillerNeedles>(options, std::move(templates));
+std::unique_ptr<const Task> make_filler_needles(const TaskOptions& options, const Templates& templates) {
+  return std::make_unique<FillerNeedles>(options, templates);
 }
 
-std::unique_ptr<const Task> make_prose_needles(const TaskOptions& options, Templates templates, std::string text) {
-  return std::make_unique<ProseNeedles>(options, std::move(templates), std::move(text));
+std::unique_ptr<const Task> make_prose_needles(const TaskOptions& options, const Templates& templates, std::string text) {
+  return std::make_unique<ProseNeedles>(options, templates, std::move(text));
 }
 
 }  // namespace statescope

@@ -11,9 +11,9 @@
 namespace statescope {
 
 /// Of `options`: length, needles, values, queries, depth_percent, value, seed, split. Both throw OptionsError.
-std::unique_ptr<const Task> make_filler_needles(const TaskOptions& options, Templates templates);
+std::unique_ptr<const Task> make_filler_needles(const TaskOptions& options, const Templates& templates);
 /// `text` is one line of UTF-8, as prose() gives it. Where a haystack would begin within a character, it begins with the next one, and the
 /// example is up to 3 bytes shorter than asked.
-std::unique_ptr<const Task> make_prose_needles(const TaskOptions& options, Templates templates, std::string text);
+std::unique_ptr<const Task> make_prose_needles(const TaskOptions& options, const Templates& templates, std::string text);
 
 }  // namespace statescope

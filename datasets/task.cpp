@@ -18,10 +18,10 @@ std::unique_ptr<const Task> make_task(const TaskOptions& options, const std::fil
   if (options.name == "mqar") return make_recall(options);
   if (options.name == "copy") return make_copying(options);
   if (options.name != "niah") throw OptionsError("there is no task " + options.name + "; there are niah, mqar and copy");
-  Templates templates = read_templates(assets / "tasks/needles.json");
-  if (options.haystack == "filler") return make_filler_needles(options, std::move(templates));
+  const Templates templates = read_templates(assets / "tasks/needles.json");
+  if (options.haystack == "filler") return make_filler_needles(options, templates);
   const std::filesystem::path text = options.haystack == "prose" ? assets / "texts" : std::filesystem::path(options.haystack);
-  return make_prose_needles(options, std::move(templates), prose(text, options.split));
+  return make_prose_needles(options, templates, prose(text, options.split));
 }
 
 }  // namespace statescope
