@@ -1,0 +1,152 @@
+"""The memories in chunk form: a chunk of C tokens inside itself as masked attention, chunks to one another through their states.
+
+Shapes: q, k [B, T, H, K]; v [B, T, H, V]; log decays [B, T, H, K] (per channel) or [B, T, H] (per head); beta [B, T, H]. Result [B, T, H, V].
+States begin at zero; the decay comes first, then the write, then the read. No scale is applied to q.
+"""
+
+import torch
+import torch.nn.functional as F
+
+
+def chunked(x, C):
+    """[B, T, H, …] → [B, H, N, C, …], T filled up with zeros to N·C"""
+    B, T = x.shape[:2]
+    fill = -T % C
+    if fill:
+        x = F.pad(x, [0, 0] * (x.dim() - 2) + [0, fill])
+    return x.unflatten(1, ((T + fill) // C, C)).movedim(3, 1)
+
+
+def whole(x, T):
+    """[B, H, N, C, V] → [B, T, H, V]"""
+    return x.movedim(1, 3).flatten(1, 2)[:, :T]
+
+
+def between_chunks(total, written):
+    """The state before each chunk: S_n = Σ_{m<n} exp(total_{m+1} + … + total_{n−1}) ⊙ written_m.
+
+    total [B, H, N, K or 1]: the log decay of a whole chunk; written [B, H, N, K, V]."""
+    N = total.shape[2]
+    if N <= 8:
+        states = [torch.zeros_like(written[:, :, 0])]
+        for n in range(N - 1):
+            states.append(total[:, :, n, :, None].exp() * states[-1] + written[:, :, n])
+        return torch.stack(states, 2)
+    E = total.cumsum(2).transpose(2, 3)  # [B, H, K, N]
+    before = F.pad(E, [1, -1])  # Σ of the chunks before n
+    exponent = before[..., :, None] - E[..., None, :]
+    earlier = torch.ones(N, N, dtype=torch.bool, device=total.device).tril(-1)
+    D = exponent.masked_fill(~earlier, float("-inf")).exp()  # [B, H, K, n, m]
+    return (D @ written.transpose(2, 3)).transpose(2, 3)
+
+
+def decayed_outer_product(q, k, v, log_decay, C=32, c=8):
+    """S_t = diag(exp(log_decay_t)) S_{t−1} + k_tᵀ v_t,  o_t = q_t S_t   (spec §9.3; GLA, SSE-GLA, row-sparse)
+
+    Inside a chunk in blocks of c: every exponent is ≤ 0, however strong the decay."""
+    T = q.shape[1]
+    q, k, v, g = (chunked(x, C) for x in (q, k, v, log_decay))
+    G = g.cumsum(3)
+    total = G[:, :, :, -1]
+    S = between_chunks(total, (k * (total[:, :, :, None] - G).exp()).transpose(3, 4) @ v)
+    o = (q * G.exp()) @ S
+
+    # Block I reads the blocks before it through its first row: A_IJ = (Q_I e^{G_I − g*}) (K_J e^{g* − G_J})ᵀ
+    q_I, k_I, v_I, G_I = (x.unflatten(3, (C // c, c)) for x in (q, k, v, G))
+    first = G_I[..., :1, :]
+    block = torch.arange(C, device=q.device) // c
+    earlier = block[None] < torch.arange(C // c, device=q.device)[:, None]  # [blocks, C]
+    k_before = k[:, :, :, None] * ((first - G[:, :, :, None]).clamp(max=0)).exp() * earlier[..., None]
+    o_I = (q_I * (G_I - first).exp()) @ k_before.transpose(4, 5) @ v[:, :, :, None]
+    # … and itself directly: A_ij = Σ_r q_ir k_jr e^{G_ir − G_jr}
+    decay = (G_I[..., :, None, :] - G_I[..., None, :, :]).clamp(max=0).exp()
+    A = (q_I[..., :, None, :] * k_I[..., None, :, :] * decay).sum(-1).tril()
+    return whole(o + (o_I + A @ v_I).flatten(3, 4), T)
+
+
+def decay_mask(G):
+    """Γ_ij = exp(G_i − G_j) for i ≥ j, else 0;  G [..., C] → [..., C, C]   (spec §9.2)"""
+    lower = torch.ones(G.shape[-1], G.shape[-1], dtype=torch.bool, device=G.device).tril()
+    return (G[..., :, None] - G[..., None, :]).masked_fill(~lower, float("-inf")).exp()
+
+
+def scalar_decay(q, k, v, log_decay, C=64):
+    """The same with one decay a head   (spec §9.2; RetNet, Mamba-2)"""
+    T = q.shape[1]
+    q, k, v = (chunked(x, C) for x in (q, k, v))
+    G = chunked(log_decay, C).cumsum(3)
+    total = G[..., -1:]
+    A = (q @ k.transpose(3, 4)) * decay_mask(G)
+    S = between_chunks(total, (k * (total - G).exp()[..., None]).transpose(3, 4) @ v)
+    return whole(A @ v + (q * G.exp()[..., None]) @ S, T)
+
+
+class UnitLowerInverse(torch.autograd.Function):
+    """(I + A)⁻¹ for strictly lower triangular A [..., C, C], C = 16·2^i: blocks of 16 by repeated squaring, then merged."""
+
+    @staticmethod
+    def forward(ctx, A):
+        C = A.shape[-1]
+        M = inverse_of_blocks(A, 16)
+        size = 16
+        while size < C:
+            # [[P, 0], [X, Q]]⁻¹ = [[P⁻¹, 0], [−Q⁻¹ X P⁻¹, Q⁻¹]]
+            blocks = A.unflatten(-2, (-1, 2, size)).unflatten(-1, (-1, 2, size))
+            X = torch.stack([blocks[..., i, 1, :, i, 0, :] for i in range(C // (2 * size))], -3)
+            P, Q = M[..., 0::2, :, :], M[..., 1::2, :, :]
+            top = torch.cat([P, torch.zeros_like(P)], -1)
+            M = torch.cat([top, torch.cat([-Q @ X @ P, Q], -1)], -2)
+            size *= 2
+        M = M.squeeze(-3)
+        ctx.save_for_backward(M)
+        return M
+
+    @staticmethod
+    def backward(ctx, gradient):
+        (M,) = ctx.saved_tensors
+        Mt = M.transpose(-1, -2)
+        return -(Mt @ gradient @ Mt).tril(-1)
+
+
+def inverse_of_blocks(A, size):
+    """(I + A_ii)⁻¹ of the diagonal blocks [..., C/size, size, size]: (I + L)(I + L²)(I + L⁴)… with L = −A_ii."""
+    n = A.shape[-1] // size
+    L = -torch.stack([A[..., i * size:(i + 1) * size, i * size:(i + 1) * size] for i in range(n)], -3)
+    identity = torch.eye(size, device=A.device)
+    M, power = identity + L, L
+    while (size := size // 2) > 1:
+        power = power @ power
+        M = M @ (identity + power)
+    return M
+
+
+def gated_delta_rule(q, k, v, log_decay, beta, C=64):
+    """S̄ = exp(log_decay_t) S_{t−1};  S_t = S̄ + k_tᵀ β_t (v_t − k_t S̄);  o_t = q_t S_t   (spec §9.4, §9.5)"""
+    T, K = q.shape[1], q.shape[-1]
+    q, k, v = (chunked(x, C) for x in (q, k, v))
+    beta = chunked(beta, C)[..., None]
+    G = chunked(log_decay, C).cumsum(3)
+    mask = decay_mask(G)
+    inverse = UnitLowerInverse.apply((beta * (k @ k.transpose(3, 4)) * mask).tril(-1))
+    U = inverse @ (beta * v)
+    W = inverse @ (beta * G.exp()[..., None] * k)
+    total = G[..., -1:, None]  # [B, H, N, 1, 1]
+    k_rest = (k * (total[..., 0] - G).exp()[..., None]).transpose(3, 4)
+    # S_{n+1} = (e^total I − k_restᵀ W) S_n + k_restᵀ U
+    identity = torch.eye(K, device=q.device)
+    transition, written = total.exp() * identity - k_rest @ W, k_rest @ U
+    states = [torch.zeros_like(written[:, :, 0])]
+    for n in range(q.shape[2] - 1):
+        states.append(written[:, :, n] + transition[:, :, n] @ states[-1])
+    S = torch.stack(states, 2)
+    A = (q @ k.transpose(3, 4)) * mask
+    return whole((q * G.exp()[..., None]) @ S + A @ (U - W @ S), T)
+
+
+def softmax_attention(q, k, v):
+    """o_t = softmax(q_t Kᵀ) V over s ≤ t; q is scaled by the caller"""
+    q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+    if hasattr(F, "scaled_dot_product_attention"):
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=1.0).transpose(1, 2)
+    later = torch.ones(q.shape[2], q.shape[2], dtype=torch.bool, device=q.device).triu(1)
+    return ((q @ k.transpose(2, 3)).masked_fill(later, float("-inf")).softmax(-1) @ v).transpose(1, 2)

@@ -1,0 +1,414 @@
+"""The models, as the specification writes them (../../engine/mixers holds the same mathematics in C++).
+
+Tensor names and config keys are those of flash-linear-attention; `state_dict()` of a Model is what a checkpoint holds.
+Letters: B sequences, T tokens, D hidden_size, H heads, K and V the key and value width of a head, N sparse partitions.
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from memories import decayed_outer_product, gated_delta_rule, scalar_decay, softmax_attention
+
+
+def linear(inputs, outputs, bias=False):
+    return nn.Linear(inputs, outputs, bias=bias)
+
+
+def low_rank(inputs, rank, outputs, bias=False):
+    return nn.Sequential(linear(inputs, rank), linear(rank, outputs, bias))
+
+
+def heads(x, H):
+    """[B, T, H·d] → [B, T, H, d], head-major"""
+    return x.unflatten(-1, (H, -1))
+
+
+def l2_norm(x):
+    return x * torch.rsqrt(x.square().sum(-1, keepdim=True) + 1e-6)
+
+
+def rope(x, base=10000.0):
+    """Rotate-half over all channels of x [B, T, H, d], positions 0 … T − 1   (§1.6)"""
+    T, d = x.shape[1], x.shape[-1]
+    angle = torch.arange(T, device=x.device)[:, None] * base ** (-torch.arange(0, d, 2, device=x.device) / d)
+    cos, sin = angle.cos()[:, None], angle.sin()[:, None]
+    a, b = x.chunk(2, -1)
+    return torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
+
+
+class RMSNorm(nn.Module):
+    def __init__(self, width, eps):
+        super().__init__()
+        self.weight, self.eps = nn.Parameter(torch.ones(width)), eps
+
+    def forward(self, x):
+        x = x.float()
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + self.eps) * self.weight
+
+
+class ShortConvolution(nn.Module):
+    """y[t] = Σ_j weight[j] · x[t − (w−1) + j], per channel, zeros before the start   (§1.5)"""
+
+    def __init__(self, channels, width, bias=False):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(channels, 1, width).uniform_(-1, 1) / math.sqrt(width))
+        self.bias = nn.Parameter(torch.zeros(channels)) if bias else None
+
+    def forward(self, x):
+        T, w = x.shape[-2], self.weight.shape[-1]
+        padded = F.pad(x, [0, 0, w - 1, 0])
+        y = sum(padded[..., j:j + T, :] * self.weight[:, 0, j] for j in range(w))
+        return y if self.bias is None else y + self.bias
+
+
+class SwiGLU(nn.Module):
+    def __init__(self, D, inner):
+        super().__init__()
+        self.gate_proj, self.up_proj, self.down_proj = linear(D, inner), linear(D, inner), linear(inner, D)
+
+    def forward(self, x):
+        return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
+
+
+# ---- mixers: projection, route, memory, readout -----------------------------------------------------------------------------------------
+
+
+class SoftmaxAttention(nn.Module):
+    """§3.1"""
+
+    def __init__(self, config):
+        super().__init__()
+        D, self.H = config["hidden_size"], config["num_heads"]
+        self.theta = config.get("rope_theta", 10000.0)
+        self.q_proj, self.k_proj, self.v_proj, self.o_proj = (linear(D, D) for _ in range(4))
+
+    def forward(self, x):
+        q, k, v = (heads(proj(x), self.H) for proj in (self.q_proj, self.k_proj, self.v_proj))
+        q, k = rope(q, self.theta) / math.sqrt(q.shape[-1]), rope(k, self.theta)
+        return self.o_proj(softmax_attention(q, k, v).flatten(2))
+
+
+class LinearMixer(nn.Module):
+    """What RetNet, GLA, DeltaNet and GDN share: projections, convolutions with silu, head gates, gated per-head norm."""
+
+    norm_name = "o_norm"
+
+    def __init__(self, config, K, V):
+        super().__init__()
+        D, H, eps = config["hidden_size"], config["num_heads"], config["norm_eps"]
+        self.H, self.K, self.V, self.sla = H, K, V, config.get("sla")
+        self.q_proj, self.k_proj, self.v_proj = linear(D, H * K), linear(D, H * K), linear(D, H * V)
+        self.q_conv1d, self.k_conv1d, self.v_conv1d = (ShortConvolution(H * d, config["conv_size"]) for d in (K, K, V))
+        self.g_proj = linear(D, H * V)
+        setattr(self, self.norm_name, RMSNorm(V, eps))
+        self.o_proj = linear(H * V, D)
+        if self.sla:
+            self.sla_q_gate, self.sla_k_gate = linear(D, H), linear(D, H)
+
+    def project(self, x):
+        """q, k, v [B, T, H, K or V] after convolution and silu"""
+        pairs = (self.q_proj, self.q_conv1d), (self.k_proj, self.k_conv1d), (self.v_proj, self.v_conv1d)
+        return (heads(F.silu(conv(proj(x))), self.H).float() for proj, conv in pairs)
+
+    def write_gate(self, x):
+        """G^K [B, T, H, 1] = softmax_h(x W_GK), SLA(4); 1 without SLA"""
+        return self.sla_k_gate(x).float().softmax(-1)[..., None] if self.sla else 1.0
+
+    def readout(self, x, o):
+        """RMSNorm(o) ⊙ silu(g) (⊙ G^Q) → o_proj"""
+        G = self.sla_q_gate(x).float().softmax(-1)[..., None] if self.sla else None
+        post_norm = self.sla and self.sla["read_gate_position"] == "post_norm"
+        if self.sla and not post_norm:
+            o = G * o
+        y = getattr(self, self.norm_name)(o)
+        if post_norm:
+            y = G * y
+        return self.o_proj((y * F.silu(heads(self.g_proj(x), self.H))).flatten(2))
+
+
+class RetNet(LinearMixer):
+    """§3.3: S = γ_h S + kᵀ v"""
+
+    norm_name = "g_norm_swish_gate"
+
+    def __init__(self, config):
+        d, H = config["hidden_size"], config["num_heads"]
+        super().__init__(config, int(d * config["expand_k"]) // H, int(d * config["expand_v"]) // H)
+        self.register_buffer("log_gamma", torch.log1p(-(2.0 ** (-5 - torch.arange(H)))), persistent=False)
+
+    def forward(self, x):
+        q, k, v = self.project(x)
+        log_decay = self.log_gamma.expand(q.shape[:3])
+        o = scalar_decay(rope(q) / math.sqrt(self.K), rope(k) * self.write_gate(x), v, log_decay)
+        return self.readout(x, o)
+
+
+def long_gate(proj, low=0.0, high=6.0):
+    """Forget gates begin between short and long: bias ~ U(low, high)."""
+    nn.init.uniform_(proj[1].bias, low, high)
+    return proj
+
+
+class GLA(LinearMixer):
+    """§3.4: S = diag(α) S + kᵀ v, log α = logσ(gk_proj x) / 16; row-sparse (§5): only the k largest keys' rows are written and decay"""
+
+    norm_name = "g_norm_swish_gate"
+
+    def __init__(self, config):
+        d, H = config["hidden_size"], config["num_heads"]
+        super().__init__(config, int(d * config["expand_k"]) // H, int(d * config["expand_v"]) // H)
+        self.gk_proj = long_gate(low_rank(d, 16, H * self.K, bias=True))
+        self.row_sparse = config.get("row_sparse")
+
+    def forward(self, x):
+        q, k, v = self.project(x)
+        log_decay = F.logsigmoid(heads(self.gk_proj(x), self.H).float()) / 16
+        if self.row_sparse:
+            # k_r = exp(z_r) / Σ_R exp(z_j) for the rows R of the largest z, α = 1 elsewhere; z: what the convolution leaves   SSE(7),(8)
+            chosen = torch.zeros_like(k, dtype=torch.bool).scatter_(-1, k.topk(self.row_sparse["topk"], -1).indices, True)
+            k = k.masked_fill(~chosen, float("-inf")).softmax(-1)
+            log_decay = log_decay * chosen
+        return self.readout(x, decayed_outer_product(q / math.sqrt(self.K), k * self.write_gate(x), v, log_decay))
+
+
+class DeltaNet(LinearMixer):
+    """§3.5: S = (I − β kᵀk) S + β kᵀ v"""
+
+    def __init__(self, config):
+        d, H = config["hidden_size"], config["num_heads"]
+        super().__init__(config, int(d * config["expand_k"]) // H, int(d * config["expand_v"]) // H)
+        self.b_proj = linear(d, H)
+
+    def forward(self, x):
+        q, k, v = self.project(x)
+        beta = self.b_proj(x).float().sigmoid()
+        return self.readout(x, gated_delta_rule(l2_norm(q) / math.sqrt(self.K), l2_norm(k), v, torch.zeros_like(beta), beta))
+
+
+def delta_decay(a, A_log, dt_bias):
+    """log α = −exp(A_log) · softplus(a + dt_bias)"""
+    return -A_log.exp() * F.softplus(a.float() + dt_bias)
+
+
+def delta_gate_parameters(H):
+    """A ~ U(0.01, 1): long memories to begin with; softplus(dt_bias) log-uniform in [0.001, 0.1]."""
+    dt = torch.empty(H).uniform_(math.log(0.001), math.log(0.1)).exp()
+    return nn.Parameter(torch.empty(H).uniform_(0.01, 1).log()), nn.Parameter(dt + torch.log(-torch.expm1(-dt)))
+
+
+class GatedDeltaNet(LinearMixer):
+    """§3.6: S̄ = α S; S = S̄ + k̂ᵀ β (v − k̂ S̄)"""
+
+    def __init__(self, config):
+        super().__init__(config, config["head_dim"], int(config["head_dim"] * config["expand_v"]))
+        D, H = config["hidden_size"], config["num_heads"]
+        self.a_proj, self.b_proj = linear(D, H), linear(D, H)
+        self.A_log, self.dt_bias = delta_gate_parameters(H)
+
+    def forward(self, x):
+        q, k, v = self.project(x)
+        log_decay = delta_decay(self.a_proj(x), self.A_log, self.dt_bias)
+        beta = self.b_proj(x).float().sigmoid()
+        # SLA(14): the write gate scales the value, not the erase.
+        return self.readout(x, gated_delta_rule(l2_norm(q) / math.sqrt(self.K), l2_norm(k), v * self.write_gate(x), log_decay, beta))
+
+
+class MoM(nn.Module):
+    """§3.8 (single_kv_proj): tokens are routed to the top-k of M memories, each a GDN over its own tokens; one more memory reads all."""
+
+    def __init__(self, config):
+        super().__init__()
+        D, H = config["hidden_size"], config["num_heads"]
+        self.H, self.K, self.V = H, config["head_dim"], int(config["head_dim"] * config["expand_v"])
+        self.M, self.topk, width = config["num_memories"], config["topk"], config["conv_size"]
+        Dk, Dv = H * self.K, H * self.V
+        self.gate = linear(D, self.M)
+        self.q_proj = linear(D, Dk)
+        self.shared_k, self.shared_v, self.shared_b, self.shared_a = linear(D, Dk), linear(D, Dv), linear(D, H), linear(D, H)
+        self.A_log, self.dt_bias = delta_gate_parameters(H)
+        self.q_conv1d, self.k_conv1d, self.v_conv1d = (ShortConvolution(c, width) for c in (Dk, Dk, Dv))
+        self.g_proj, self.o_norm, self.o_proj = linear(D, Dv), RMSNorm(self.V, config["norm_eps"]), linear(Dv, D)
+
+    def memory(self, q, k, v, b, a):
+        q, k, v = (heads(F.silu(conv(y)), self.H).float() for conv, y in ((self.q_conv1d, q), (self.k_conv1d, k), (self.v_conv1d, v)))
+        log_decay = delta_decay(a, self.A_log, self.dt_bias)
+        return gated_delta_rule(l2_norm(q) / math.sqrt(self.K), l2_norm(k), v, log_decay, b.float().sigmoid())
+
+    def forward(self, x):
+        s = self.gate(x).float().softmax(-1)
+        top = s.topk(self.topk, -1)
+        selected = torch.zeros_like(s).scatter_(-1, top.indices, 1.0)
+        weight = s * selected / (s * selected).sum(-1, keepdim=True)
+        self.balance = self.M * ((selected.mean((0, 1))).detach() * s.mean((0, 1))).sum()
+        parts = self.q_proj(x), self.shared_k(x), self.shared_v(x), self.shared_b(x), self.shared_a(x)
+        o = self.memory(*parts)
+        # A memory's tokens are brought to the front, read there, and put back; memories are sequences of one batch.
+        front = (1 - selected).argsort(dim=1, stable=True).movedim(2, 0)  # [M, B, T]
+        back = front.argsort(dim=2)
+
+        def placed(y, index):
+            """y [M, B, T, …] at index [M, B, T]"""
+            return y.gather(2, index.view(index.shape + (1,) * (y.dim() - 3)).expand_as(y))
+
+        parts = [placed(y.expand(self.M, -1, -1, -1), front).flatten(0, 1) for y in parts]
+        read = placed(self.memory(*parts).unflatten(0, (self.M, -1)), back)
+        o = o + (weight.movedim(2, 0)[..., None, None] * read).sum(0)
+        return self.o_proj((self.o_norm(o) * F.silu(heads(self.g_proj(x), self.H))).flatten(2))
+
+
+class SSE(nn.Module):
+    """§4.3, mask layout (§4.5): partition n is H more heads whose keys, values and decays are zero where n was not chosen."""
+
+    def __init__(self, config):
+        super().__init__()
+        D, H, K = config["hidden_size"], config["num_heads"], config["head_dim"]
+        V = int(K * config["expand_v"])
+        self.config, self.H, self.K, self.V, self.N = config, H, K, V, config["num_sparse_partition"]
+        self.q_proj, self.k_proj, self.v_proj = linear(D, H * K), linear(D, H * K), linear(D, H * V)
+        self.lora_q_proj, self.lora_k_proj = low_rank(D, V, H * K), low_rank(D, V, H * K)
+        self.e_proj = linear(D, self.N)
+        if config["linear_attn_type"] == "gla":
+            self.gk_proj = nn.ModuleList(long_gate(low_rank(D, 16, H * K, bias=True)) for _ in range(2))
+        else:
+            self.a_proj, self.b_proj = linear(D, 2 * H), linear(D, 2 * H)
+            self.A_log, self.dt_bias = delta_gate_parameters(2 * H)
+        self.q_conv1d_shared, self.k_conv1d_shared = (ShortConvolution(H * K, config["conv_size"]) for _ in range(2))
+        self.g_proj = low_rank(D, V, H * V)
+        self.o_norm, self.o_proj = RMSNorm(V, config["norm_eps"]), linear(H * V, D)
+
+    def forward(self, x):
+        config, H, N, W = self.config, self.H, self.N, self.config["num_writer"]
+        q1, k1, v = self.q_proj(x), self.k_proj(x), heads(F.silu(self.v_proj(x)), H).float()
+        if config["sparse_branch_after_conv"]:
+            q1, k1 = self.q_conv1d_shared(q1), self.k_conv1d_shared(k1)
+            q2, k2 = q1 + self.lora_q_proj(x), k1 + self.lora_k_proj(x)
+        else:
+            q2, k2 = q1 + self.lora_q_proj(x), k1 + self.lora_k_proj(x)
+            q1, k1 = self.q_conv1d_shared(q1), self.k_conv1d_shared(k1)
+        phi_q, phi_k = ((lambda y: y.softmax(-1)) if config[key] else F.silu for key in ("use_q_softmax", "use_k_softmax"))
+        q1, q2 = (phi_q(heads(y, H).float()) for y in (q1, q2))
+        k1, k2 = (phi_k(heads(y, H).float()) for y in (k1, k2))
+
+        # e = softmax(e_proj x), T_t = its W largest
+        e = self.e_proj(x).float().softmax(-1)
+        chosen = torch.zeros_like(e).scatter_(-1, e.topk(W, -1).indices, 1.0)
+        self.balance = N / W * (chosen.mean((0, 1)) * e.mean((0, 1))).sum()  # §11
+
+        def partitions(shared, sparse, weight):
+            """[shared, weight^1 · sparse, …, weight^N · sparse] along the heads"""
+            weight = weight.view(*weight.shape, *[1] * (sparse.dim() - 2))
+            return torch.cat([shared, (weight * sparse[:, :, None]).flatten(2, 3)], 2)
+
+        gate = e * chosen
+        V_all = partitions(v, v, chosen)
+        scale = self.K ** -0.5
+        if config["linear_attn_type"] == "gla":
+            g1, g2 = (F.logsigmoid(heads(proj(x), H).float()) / 16 for proj in self.gk_proj)
+            o = decayed_outer_product(partitions(q1, q2, gate) * scale, partitions(k1, k2, gate), V_all, partitions(g1, g2, chosen))
+        else:
+            g1, g2 = delta_decay(self.a_proj(x), self.A_log, self.dt_bias).chunk(2, -1)
+            b1, b2 = self.b_proj(x).float().sigmoid().chunk(2, -1)
+            # post_l2: the gate scales the normalised q and k; before the norm (pre_l2) it would cancel.   [A7]
+            weight = gate if config["sse_gdn_gate"] == "post_l2" else chosen
+            o = gated_delta_rule(partitions(l2_norm(q1), l2_norm(q2), weight) * scale, partitions(l2_norm(k1), l2_norm(k2), weight), V_all,
+                                 partitions(g1, g2, chosen), partitions(b1, b2, chosen))
+        o = o.unflatten(2, (N + 1, H)).sum(2)
+        return self.o_proj((self.o_norm(o) * F.silu(heads(self.g_proj(x), H))).flatten(2))
+
+
+class Mamba2(nn.Module):
+    """§3.9: S = α S + Bᵀ (dt x), y = C S + D x; no MLP around it"""
+
+    def __init__(self, config):
+        super().__init__()
+        D, self.P, self.Ns = config["hidden_size"], config["head_dim"], config["state_size"]
+        self.inner = config["expand"] * D
+        self.H = H = self.inner // self.P
+        self.in_proj = linear(D, 2 * self.inner + 2 * self.Ns + H)
+        self.conv1d = ShortConvolution(self.inner + 2 * self.Ns, config["conv_kernel"], bias=True)
+        self.A_log, self.dt_bias = delta_gate_parameters(H)
+        self.D = nn.Parameter(torch.ones(H))
+        self.norm, self.out_proj = RMSNorm(self.inner, config["norm_eps"]), linear(self.inner, D)
+
+    def forward(self, x):
+        z, xBC, dt = self.in_proj(x).split([self.inner, self.inner + 2 * self.Ns, self.H], -1)
+        x, B, C = F.silu(self.conv1d(xBC)).float().split([self.inner, self.Ns, self.Ns], -1)
+        x, dt = heads(x, self.H), F.softplus(dt.float() + self.dt_bias)
+        B, C = (y[:, :, None].expand(-1, -1, self.H, -1) for y in (B, C))
+        y = scalar_decay(C, B, x * dt[..., None], -self.A_log.exp() * dt) + self.D[:, None] * x
+        return self.out_proj(self.norm(y.flatten(2) * F.silu(z)))
+
+
+# ---- the stack --------------------------------------------------------------------------------------------------------------------------
+
+MIXERS = {"transformer": SoftmaxAttention, "retnet": RetNet, "gla": GLA, "delta_net": DeltaNet, "gated_deltanet": GatedDeltaNet,
+          "mom": MoM, "sse": SSE, "mamba2": Mamba2}
+
+
+class Block(nn.Module):
+    """x += mixer(norm x); x += mlp(norm x)   (§1.1)"""
+
+    def __init__(self, config, softmax, dropout):
+        super().__init__()
+        D, eps = config["hidden_size"], config["norm_eps"]
+        self.attn_norm, self.mlp_norm = RMSNorm(D, eps), RMSNorm(D, eps)
+        self.attn = SoftmaxAttention({**config, **config["attn"]}) if softmax else MIXERS[config["model_type"]](config)
+        self.mlp = SwiGLU(D, config["intermediate_size"])
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x):
+        x = x + self.dropout(self.attn(self.attn_norm(x)))
+        return x + self.dropout(self.mlp(self.mlp_norm(x)))
+
+
+class Mamba2Block(nn.Module):
+    def __init__(self, config, softmax, dropout):
+        super().__init__()
+        self.norm, self.mixer = RMSNorm(config["hidden_size"], config["norm_eps"]), Mamba2(config)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x):
+        return x + self.dropout(self.mixer(self.norm(x)))
+
+
+class Model(nn.Module):
+    """ids [B, T] → logits [B, T, vocab]; the embedding is also the head"""
+
+    def __init__(self, config, dropout=0.0):
+        super().__init__()
+        self.config = config
+        D, L, eps = config["hidden_size"], config["num_hidden_layers"], config["norm_eps"]
+        softmax_layers = (config.get("attn") or {}).get("layers", [])
+        block = Mamba2Block if config["model_type"] == "mamba2" else Block
+        self.body, self.norm = ("backbone", "norm_f") if config["model_type"] == "mamba2" else ("model", "norm")
+        setattr(self, self.body, nn.ModuleDict({"embeddings": nn.Embedding(config["vocab_size"], D),
+                                                "layers": nn.ModuleList(block(config, i in softmax_layers, dropout) for i in range(L)),
+                                                self.norm: RMSNorm(D, eps)}))
+        self.reset()
+
+    def reset(self):
+        """Matrices N(0, 1/4 fan_in), embeddings N(0, 1/400); what writes to the residual stream smaller by sqrt(2 L)."""
+        depth = 2 * self.config["num_hidden_layers"]
+        for name, module in self.named_modules():
+            if isinstance(module, nn.Embedding):
+                nn.init.normal_(module.weight, std=0.05)
+            if isinstance(module, nn.Linear):
+                writes = name.split(".")[-1] in ("o_proj", "down_proj", "out_proj")
+                nn.init.normal_(module.weight, std=0.5 * module.in_features ** -0.5 * (depth ** -0.5 if writes else 1.0))
+
+    def forward(self, ids):
+        stack = getattr(self, self.body)
+        x = stack["embeddings"](ids)
+        for layer in stack["layers"]:
+            x = layer(x)
+        return F.linear(stack[self.norm](x), stack["embeddings"].weight)
+
+    def balance(self):
+        """The balance losses of the layers that route (spec §11), from the last forward pass"""
+        return sum(m.balance for m in self.modules() if isinstance(m, (SSE, MoM)))
+
+    def parameters_in_all(self):
+        return sum(p.numel() for p in self.parameters())

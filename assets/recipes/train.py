@@ -1,0 +1,277 @@
+"""Trains one model: python3 train.py --task niah --family sse-gla-n4k1 --out niah-sse-gla-n4k1
+
+Writes a Hugging Face folder (config.json, model.safetensors, tokenizer.json, provenance/) that `statescope convert` turns into an .h5 file.
+On a GPU each training step is one CUDA graph. `--share 0.001` trains for a thousandth of the steps, to try things out.
+"""
+
+import argparse
+import json
+import math
+import platform
+import random
+import shutil
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from safetensors.torch import save_file
+
+import tasks
+from models import Model
+from score import score, score_text
+from zoo import make_config
+
+
+@dataclass
+class Phase:
+    """A stretch of training: sequences of `length` tokens; each block of steps draws one of `keys` (niah, prose) or `pairs` (mqar)."""
+
+    length: int
+    steps: int
+    keys: tuple
+
+
+@dataclass
+class Recipe:
+    size: str  # of SIZES
+    tokens: int  # a step
+    lr: float
+    phases: list
+    language: float  # weight of the tokens that are no answers
+    queries: int = 0  # questions a sequence at most (niah, prose)
+    vocabulary: str = ""
+    balance: float = 0.01  # weight of the routing balance loss (spec §11)
+    weight_decay: float = 0.05
+    dropout: float = 0.0
+    bf16: bool = False
+
+
+RECIPES = {
+    "niah": Recipe("niah", 16384, 1.5e-3, [
+        # Short and full of needles first: which name a digit belongs to is learned late or never among much filler.
+        Phase(64, 2000, (2, 3)),
+        Phase(128, 1200, (4, 5, 6)),
+        Phase(256, 1500, (6, 12)),
+        Phase(512, 1800, (8, 16, 24)),
+        Phase(1024, 3500, (8, 16, 32, 48, 64)),
+    ], language=0.05, queries=16, vocabulary="needle-tokenizer.json"),
+    "mqar": Recipe("mqar", 16384, 3e-3, [
+        Phase(64, 1200, (2, 4, 8)),
+        Phase(128, 1200, (4, 8, 16)),
+        Phase(256, 3600, (8, 16, 32, 64)),
+    ], language=0.0, vocabulary="mqar-tokenizer.json"),
+    "prose": Recipe("prose", 32768, 2e-3, [
+        Phase(256, 1000, (1, 2, 3)),
+        Phase(512, 1200, (2, 4)),
+        Phase(1024, 1400, (2, 4, 8)),
+        Phase(2048, 1000, (2, 4, 8, 16)),
+    ], language=1.0, queries=4, dropout=0.1, bf16=True),
+}
+
+
+class Tasks:
+    """Batches of one task, drawn in blocks of steps on the device."""
+
+    BLOCK = 32
+
+    def __init__(self, task, recipe, seed, device):
+        self.task, self.recipe, self.seed, self.device = task, recipe, seed, device
+        self.next_example = 0
+        self.choices = random.Random(seed)
+        self.text = tasks.ProseNeedles(tasks.prose(tasks.TRAINING), device) if task == "prose" else None
+
+    def block(self, phase, steps):
+        """ids, labels, is an answer: [steps, B, T]"""
+        count = steps * (self.recipe.tokens // phase.length)
+        draws = tasks.Draws(self.next_example, count, self.seed, tasks.TRAINING, self.device)
+        self.next_example += count
+        keys = self.choices.choice(phase.keys)
+        queries = min(keys, self.recipe.queries)
+        if self.task == "niah":
+            batch = tasks.needles(draws, phase.length, keys=keys, queries=queries)
+        elif self.task == "mqar":
+            batch = tasks.recall(draws, phase.length, pairs=keys)
+        else:
+            batch = self.text(draws, phase.length, keys=keys, queries=queries)
+        return [x.unflatten(0, (steps, -1)) for x in (batch.ids, batch.labels(), batch.answer >= 0)]
+
+
+def loss_of(model, recipe, ids, labels, is_answer):
+    with torch.autocast(ids.device.type, dtype=torch.bfloat16, enabled=recipe.bf16):
+        logits = model(ids)
+    each = F.cross_entropy(logits.float().flatten(0, 1), labels.flatten(), reduction="none", ignore_index=-1)
+    answer = is_answer.flatten().float()
+    answers = (each * answer).sum() / answer.sum()
+    rest = (each * (1 - answer)).mean()
+    return answers + recipe.language * rest + recipe.balance * model.balance(), answers, rest
+
+
+class Stepper:
+    """One training step at one sequence length; on a GPU captured as a graph and replayed."""
+
+    def __init__(self, model, optimizer, recipe, batch):
+        self.model, self.optimizer, self.recipe = model, optimizer, recipe
+        self.batch = [x.clone() for x in batch]
+        self.graph = None
+        if batch[0].is_cuda:
+            self.capture()
+
+    def compute(self):
+        loss, answers, rest = loss_of(self.model, self.recipe, *self.batch)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=False)
+        self.answers, self.rest = answers.detach(), rest.detach()
+
+    def capture(self):
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(3):
+                self.compute()
+        torch.cuda.current_stream().wait_stream(stream)
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            self.compute()
+
+    def step(self, batch):
+        for mine, new in zip(self.batch, batch):
+            mine.copy_(new)
+        self.graph.replay() if self.graph else self.compute()
+
+
+def learning_rate(recipe, step, steps):
+    """Warm-up over 200 steps (a tenth of a short run), then half a cosine down to a fiftieth"""
+    warm = min(200, steps // 10 + 1)
+    return recipe.lr * min(1.0, (step + 1) / warm) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * step / steps)))
+
+
+def make_optimizer(model, recipe, device):
+    matrices = [p for n, p in model.named_parameters() if p.dim() == 2 and "embeddings" not in n]
+    others = [p for n, p in model.named_parameters() if not (p.dim() == 2 and "embeddings" not in n)]
+    groups = [{"params": matrices, "weight_decay": recipe.weight_decay}, {"params": others, "weight_decay": 0.0}]
+    on_gpu = {"lr": torch.tensor(recipe.lr, device=device), "fused": True, "capturable": True} if device == "cuda" else {"lr": recipe.lr}
+    return torch.optim.AdamW(groups, betas=(0.9, 0.98), **on_gpu)
+
+
+def set_rate(optimizer, rate):
+    for group in optimizer.param_groups:
+        if torch.is_tensor(group["lr"]):
+            group["lr"].fill_(rate)
+        else:
+            group["lr"] = rate
+
+
+def save(model, config, recipe, folder, provenance):
+    """The checkpoint as a Hugging Face folder, matrices in bfloat16; appears whole or not at all"""
+    draft = folder.with_name(folder.name + ".draft")
+    shutil.rmtree(draft, ignore_errors=True)
+    (draft / "provenance").mkdir(parents=True)
+    (draft / "config.json").write_text(json.dumps(config, indent=1))
+    tensors = {name: value.detach().cpu().to(torch.bfloat16 if value.dim() > 1 else torch.float32).contiguous()
+               for name, value in model.state_dict().items()}
+    save_file(tensors, str(draft / "model.safetensors"), metadata={"format": "pt"})
+    if recipe.vocabulary:
+        shutil.copy(tasks.TASKS / recipe.vocabulary, draft / "tokenizer.json")
+    else:
+        (draft / "tokenizer.json").write_text('{"type": "bytes"}')
+    for name, value in provenance.items():
+        (draft / "provenance" / name).write_text(value if isinstance(value, str) else json.dumps(value, indent=1))
+    shutil.rmtree(folder, ignore_errors=True)
+    draft.rename(folder)
+
+
+@torch.no_grad()
+def round_weights(model):
+    """Matrices become what a checkpoint holds of them, so that scores are the checkpoint's."""
+    for p in model.parameters():
+        if p.dim() > 1:
+            p.copy_(p.to(torch.bfloat16))
+
+
+def versions(device):
+    found = {"python": platform.python_version(), "torch": torch.__version__, "device": platform.machine()}
+    if device == "cuda":
+        found.update(device=torch.cuda.get_device_name(), cuda=torch.version.cuda)
+    return found
+
+
+def train(task, family, seed, out, device, share=1.0, trajectory=0, changes=None, recipe_changes=None, say=print):
+    torch.manual_seed(seed)
+    torch.set_float32_matmul_precision("high")
+    recipe = RECIPES[task]
+    for name, value in (recipe_changes or {}).items():
+        setattr(recipe, name, [Phase(*phase) for phase in value] if name == "phases" else value)
+    config = make_config(family, recipe.size, **(changes or {}))
+    model = Model(config, recipe.dropout).to(device)
+    optimizer = make_optimizer(model, recipe, device)
+    batches = Tasks(task, recipe, seed, device)
+    phases = [(phase, max(1, round(phase.steps * share))) for phase in recipe.phases]
+    steps = sum(count for _, count in phases)
+    keep = {round(steps * (i + 1) / trajectory) for i in range(trajectory - 1)} if trajectory else set()
+    began, done, log = time.time(), 0, ["step,length,answer_loss,other_loss,seconds"]
+
+    def provenance(scores):
+        made = {"task": task, "family": family, "seed": seed, "split": "training", "recipe": asdict(recipe), "share": share, "steps": done,
+                "tokens": done * recipe.tokens, "examples": batches.next_example, "parameters": model.parameters_in_all(),
+                "seconds": round(time.time() - began, 1), "versions": versions(device), "changes": {**(changes or {}), **(recipe_changes or {})}}
+        return {"recipe.json": made, "scores.json": scores, "log.csv": "\n".join(log) + "\n"}
+
+    for phase, count in phases:
+        stepper = None
+        for first in range(0, count, Tasks.BLOCK):
+            block = batches.block(phase, min(Tasks.BLOCK, count - first))
+            for batch in zip(*block):
+                stepper = stepper or Stepper(model, optimizer, recipe, batch)
+                set_rate(optimizer, learning_rate(recipe, done, steps))
+                stepper.step(batch)
+                done += 1
+                if done in keep:
+                    save(model, config, recipe, out.with_name(f"{out.name}-step{done}"), provenance({}))
+            if first % (Tasks.BLOCK * 8) == 0 or first + Tasks.BLOCK >= count:
+                log.append(f"{done},{phase.length},{float(stepper.answers):.4f},{float(stepper.rest):.4f},{time.time() - began:.1f}")
+                say(f"{task} {family} {log[-1]}")
+        del stepper
+    if not all(bool(p.isfinite().all()) for p in model.parameters()):
+        raise RuntimeError(f"{task} {family}: the weights are not finite")
+    seconds = time.time() - began
+    round_weights(model)
+    save(model, config, recipe, out, provenance({}))
+    return model, config, recipe, provenance, seconds
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--task", choices=RECIPES, required=True)
+    parser.add_argument("--family", required=True, help="a name of zoo.FAMILIES")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--share", type=float, default=1.0, help="of the recipe's steps")
+    parser.add_argument("--trajectory", type=int, default=0, help="checkpoints to keep along the way, the last included")
+    parser.add_argument("--samples", type=int, default=500, help="examples a score")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=JSON", help="change a key of config.json")
+    parser.add_argument("--recipe", action="append", default=[], metavar="KEY=JSON", help="change a number of the recipe")
+    arguments = parser.parse_args()
+
+    def changes(given):
+        return {key: json.loads(value) for key, value in (item.split("=", 1) for item in given)}
+
+    model, config, recipe, provenance, seconds = train(arguments.task, arguments.family, arguments.seed, arguments.out, arguments.device,
+                                                       arguments.share, arguments.trajectory, changes(arguments.set),
+                                                       changes(arguments.recipe))
+    scores = {"cells": score(model, arguments.task, arguments.samples, arguments.device)}
+    if arguments.task == "prose":
+        scores["bits_per_byte"] = score_text(model, arguments.device)
+    save(model, config, recipe, arguments.out, provenance(scores))
+    for cell in scores["cells"]:
+        print(cell)
+    print(f"seconds of training {seconds:.0f}", {name: value for name, value in scores.items() if name != "cells"})
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,174 @@
+"""Trains the zoo: python3 zoo.py --out zoo
+
+Every model of a task has the same width, heads, data, steps and tokens, and the same number of parameters to 5 % (what a mixer needs more
+is taken from the MLP). Models are trained side by side, the longest first, each in a process of its own; a model whose folder is there is
+not trained again, so a run that was stopped goes on where it was.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+# name → what distinguishes the model; the rest follows from the task's size.
+FAMILIES = {
+    "transformer": {"model_type": "transformer"},
+    "retnet": {"model_type": "retnet"},
+    "gla": {"model_type": "gla"},
+    "delta-net": {"model_type": "delta_net"},
+    "gated-deltanet": {"model_type": "gated_deltanet"},
+    "mamba2": {"model_type": "mamba2"},
+    "mom": {"model_type": "mom", "num_memories": 4, "topk": 1},
+    "gla-row-sparse": {"model_type": "gla", "row_sparse": {"topk": 4, "skip_decay": True}},
+    "sla-retnet": {"model_type": "retnet", "sla": {}},
+    "sla-gla": {"model_type": "gla", "sla": {}},
+    "sla-gdn": {"model_type": "gated_deltanet", "sla": {}},
+    "sse-gla-n4k1": {"model_type": "sse", "linear_attn_type": "gla", "N": 4, "W": 1},
+    "sse-gla-n4k2": {"model_type": "sse", "linear_attn_type": "gla", "N": 4, "W": 2},
+    "sse-gla-n8k1": {"model_type": "sse", "linear_attn_type": "gla", "N": 8, "W": 1},
+    "sse-gla-n8k2": {"model_type": "sse", "linear_attn_type": "gla", "N": 8, "W": 2},
+    "sse-gla-n16k4": {"model_type": "sse", "linear_attn_type": "gla", "N": 16, "W": 4},
+    "sse-gdn-n4k1": {"model_type": "sse", "linear_attn_type": "gdn", "N": 4, "W": 1},
+    "sse-h-n4k1": {"model_type": "sse", "linear_attn_type": "gla", "N": 4, "W": 1, "attn": {}},
+}
+
+# hidden_size, heads, width of a head, layers, intermediate_size of the family that all others are matched to (GLA).
+SIZES = {
+    "niah": {"vocab_size": 512, "D": 128, "H": 4, "K": 16, "L": 4, "inner": 128},
+    "mqar": {"vocab_size": 576, "D": 64, "H": 2, "K": 16, "L": 2, "inner": 128},
+    "prose": {"vocab_size": 256, "D": 256, "H": 4, "K": 32, "L": 7, "inner": 768},
+}
+
+
+def make_config(family, size, **changes):
+    """config.json of a family at a size, its intermediate_size chosen so that the parameters match"""
+    config = raw_config(family, size)
+    config.update(changes)
+    if config["model_type"] == "mamba2":
+        return config
+    step = 8
+    per_step = step * 3 * config["hidden_size"] * config["num_hidden_layers"]
+    spare = count(raw_config("gla", size)) - count({**config, "intermediate_size": step})
+    config["intermediate_size"] = step * max(1, 1 + round(spare / per_step))
+    return config
+
+
+def raw_config(family, size):
+    s, given = SIZES[size], dict(FAMILIES[family])
+    D, H, K, L = s["D"], s["H"], s["K"], s["L"]
+    config = {"model_type": given.pop("model_type"), "vocab_size": s["vocab_size"], "hidden_size": D, "num_hidden_layers": L,
+              "intermediate_size": s["inner"], "hidden_act": "swish", "norm_eps": 1e-6, "tie_word_embeddings": True, "fuse_norm": True,
+              "torch_dtype": "float32", "num_heads": H}
+    kind = config["model_type"]
+    if kind not in ("transformer", "mamba2"):
+        config.update(use_short_conv=True, conv_size=4)
+    if kind in ("retnet", "gla", "delta_net"):
+        config.update(expand_k=H * K / D, expand_v=H * K / D)
+        config["use_gate" if kind == "delta_net" else "use_output_gate"] = True
+    if kind == "delta_net":
+        config.update(qk_norm="l2", qk_activation="silu")
+    if kind == "gla":
+        config.update(feature_map=None, gate_logit_normalizer=16, gate_low_rank_dim=16)
+    if kind in ("gated_deltanet", "mom", "sse"):
+        config.update(head_dim=K, expand_v=1.0)
+        config["use_gate" if kind == "gated_deltanet" else "use_output_gate"] = True
+    if kind == "gated_deltanet":
+        config.update(allow_neg_eigval=False)
+    if kind == "mom":
+        config.update(shared_mem=True, single_kv_proj=True, mom_backend="gated_deltanet")
+    if kind == "sse":
+        N, W = given.pop("N"), given.pop("W")
+        config.update(num_sparse_partition=N, num_writer=W, num_reader=W, use_q_softmax=False, use_k_softmax=False, emulq=True, emulk=True,
+                      conv_bias=False, sparse_branch_after_conv=True, architectures=["SSEForCausalLM"])
+        gla = given["linear_attn_type"] == "gla"
+        config.update({"gate_logit_normalizer": 16, "gate_low_rank_dim": 16} if gla else {"sse_gdn_gate": "post_l2", "allow_neg_eigval": False})
+    if kind == "transformer":
+        config.update(num_kv_heads=H, qkv_bias=False, qk_norm=False, window_size=None, rope_theta=10000.0)
+    if kind == "mamba2":
+        config.update(head_dim=K, expand=2, n_groups=1, conv_kernel=4, use_bias=False, use_conv_bias=True, rmsnorm=True,
+                      norm_before_gate=False, hidden_act="silu", norm_eps=1e-5, **mamba2_shape(size))
+        for key in ("intermediate_size", "num_heads", "fuse_norm"):
+            config.pop(key)
+    if "sla" in given:
+        given["sla"] = {"enabled": True, "gate_input": "x", "gate_stage": "proj", "read_gate_position": "q", "temperature": 1.0}
+        given["sla"].update({"gdn_decay": True} if kind == "gated_deltanet" else {})
+    if "attn" in given:
+        # The paper's softmax layer after every five; in a stack this small, the last one.
+        given["attn"] = {"layers": [L - 1], "num_heads": H, "num_kv_heads": H, "qkv_bias": False, "window_size": None, "rope_theta": 10000.0}
+    return {**config, **given}
+
+
+def mamba2_shape(size):
+    """Mamba-2 has no MLP: as many layers as hold the parameters, with the smallest state that lets them match to 4 %"""
+    s = SIZES[size]
+    D, inner, H = s["D"], 2 * s["D"], 2 * s["D"] // s["K"]
+    budget = count(raw_config("gla", size)) - s["vocab_size"] * D - D
+    for state_size in range(s["K"], 8 * s["K"] + 1, s["K"]):
+        layer = D * (2 * inner + 2 * state_size + H) + 5 * (inner + 2 * state_size) + 3 * H + inner + inner * D + D
+        layers = round(budget / layer)
+        if abs(layers * layer - budget) < 0.04 * (budget + s["vocab_size"] * D):
+            return {"state_size": state_size, "num_hidden_layers": layers}
+    raise ValueError(f"no Mamba-2 matches the size {size}")
+
+
+def count(config):
+    from models import Model
+
+    return Model(config).parameters_in_all()
+
+
+def jobs(tasks, seeds):
+    """What is trained: (task, family, further arguments of train.py, name), the longest first"""
+    slow = ["sse-gla-n16k4", "mom", "sse-gla-n8k2", "sse-gla-n8k1", "sse-gdn-n4k1", "mamba2", "sse-gla-n4k1", "sse-gla-n4k2", "sse-h-n4k1"]
+    families = slow + [family for family in FAMILIES if family not in slow]
+    if "prose" in tasks:
+        yield from (("prose", family, [], f"prose-{family}") for family in ("sse-gla-n4k1", "gla"))
+    if "niah" in tasks:
+        yield "niah", "sse-gla-n4k1", ["--recipe", "balance=0"], "niah-sse-gla-n4k1-collapsed"
+    for task in ("niah", "mqar"):
+        for family in families:
+            for seed in seeds if task in tasks else []:
+                trajectory = ["--trajectory", "6"] if family in ("gla", "sse-gla-n4k1") and seed == 1 else []
+                yield task, family, ["--seed", str(seed), *trajectory], f"{task}-{family}" + (f"-seed{seed}" if seed != 1 else "")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--tasks", nargs="+", default=["niah", "mqar", "prose"], choices=list(SIZES))
+    parser.add_argument("--seeds", nargs="+", type=int, default=[1])
+    parser.add_argument("--only", nargs="+", help="names of the models, such as niah-gla")
+    parser.add_argument("--share", default="1", help="of the recipe's steps")
+    parser.add_argument("--devices", type=int, default=1, help="GPUs")
+    parser.add_argument("--side-by-side", type=int, default=2, help="models a GPU")
+    arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+
+    waiting = [job for job in jobs(arguments.tasks, arguments.seeds) if not arguments.only or job[3] in arguments.only]
+    waiting = [job for job in waiting if not (arguments.out / job[3]).exists()]
+    places = [device for _ in range(arguments.side_by_side) for device in range(arguments.devices)]
+    running, failed, began, all_jobs = {}, [], time.time(), len(waiting)
+    while waiting or running:
+        while waiting and places:
+            task, family, extra, name = waiting.pop(0)
+            device = places.pop(0)
+            command = [sys.executable, str(Path(__file__).with_name("train.py")), "--task", task, "--family", family, "--share", arguments.share,
+                       "--out", str(arguments.out / name), *extra]
+            log = open(arguments.out / f"{name}.log", "w")
+            environment = {**os.environ, "CUDA_VISIBLE_DEVICES": str(device), "PYTHONUNBUFFERED": "1"}
+            running[subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=environment)] = name, device
+        for process, (name, device) in list(running.items()):
+            if process.poll() is not None:
+                del running[process]
+                places.append(device)
+                failed += [name] if process.returncode else []
+                print(f"{time.time() - began:6.0f} s  {name}: {'failed, see its log' if process.returncode else 'done'}, "
+                      f"{all_jobs - len(waiting) - len(running)} of {all_jobs}", flush=True)
+        time.sleep(1)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
