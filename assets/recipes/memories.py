@@ -1,7 +1,8 @@
 """The memories in chunk form: a chunk of C tokens inside itself as masked attention, chunks to one another through their states.
 
 Shapes: q, k [B, T, H, K]; v [B, T, H, V]; log decays [B, T, H, K] (per channel) or [B, T, H] (per head); beta [B, T, H]. Result [B, T, H, V].
-States begin at zero; the decay comes first, then the write, then the read. No scale is applied to q.
+`segment` [B, T]: for rows that hold several sequences, see Segments. States begin at zero; the decay comes first, then the write, then the
+read. No scale is applied to q.
 """
 
 import torch
@@ -22,46 +23,67 @@ def whole(x, T):
     return x.movedim(1, 3).flatten(1, 2)[:, :T]
 
 
-def between_chunks(total, written):
+class Segments:
+    """Which tokens see which where sequences lie one after another in a row (spec §10): `segment` [B, T] says which sequence a token is of,
+    equal ones side by side. Masks of [B, 1, N, …] over chunks; without segments every mask is 1."""
+
+    def __init__(self, segment, C):
+        if segment is None:
+            self.same = self.reads = self.stays = self.carries = self.reaches = 1
+            return
+        s = chunked(segment[..., None], C)
+        last = s[..., -1]
+        before = F.pad(last, [1, -1], value=-1)  # the segment that a chunk begins in the middle of
+        self.same = s[..., :, None] == s[..., None, :]  # i and j are of one sequence
+        self.reads = (s == before[..., None])[..., None]  # the token is of the sequence whose state enters the chunk
+        self.stays = (s == last[..., None])[..., None]  # … whose state leaves it
+        self.carries = (last == before)[..., None, None]  # the state that enters is the state that leaves
+        self.reaches = (before[..., :, None] == last[..., None, :])[:, :, None]  # what chunk m wrote is there when n begins
+
+
+def between_chunks(total, written, segments):
     """The state before each chunk: S_n = Σ_{m<n} exp(total_{m+1} + … + total_{n−1}) ⊙ written_m.
 
     total [B, H, N, K or 1]: the log decay of a whole chunk; written [B, H, N, K, V]."""
     N = total.shape[2]
     if N <= 8:
+        decay = total[..., None].exp() * segments.carries
         states = [torch.zeros_like(written[:, :, 0])]
         for n in range(N - 1):
-            states.append(total[:, :, n, :, None].exp() * states[-1] + written[:, :, n])
+            states.append(decay[:, :, n] * states[-1] + written[:, :, n])
         return torch.stack(states, 2)
     E = total.cumsum(2).transpose(2, 3)  # [B, H, K, N]
     before = F.pad(E, [1, -1])  # Σ of the chunks before n
     exponent = before[..., :, None] - E[..., None, :]
     earlier = torch.ones(N, N, dtype=torch.bool, device=total.device).tril(-1)
-    D = exponent.masked_fill(~earlier, float("-inf")).exp()  # [B, H, K, n, m]
+    D = exponent.masked_fill(~earlier, float("-inf")).exp() * segments.reaches  # [B, H, K, n, m]
     return (D @ written.transpose(2, 3)).transpose(2, 3)
 
 
-def decayed_outer_product(q, k, v, log_decay, C=32, c=8):
+def decayed_outer_product(q, k, v, log_decay, segment=None, C=32, c=8):
     """S_t = diag(exp(log_decay_t)) S_{t−1} + k_tᵀ v_t,  o_t = q_t S_t   (spec §9.3; GLA, SSE-GLA, row-sparse)
 
     Inside a chunk in blocks of c: every exponent is ≤ 0, however strong the decay."""
     T = q.shape[1]
+    segments = Segments(segment, C)
     q, k, v, g = (chunked(x, C) for x in (q, k, v, log_decay))
     G = g.cumsum(3)
     total = G[:, :, :, -1]
-    S = between_chunks(total, (k * (total[:, :, :, None] - G).exp()).transpose(3, 4) @ v)
-    o = (q * G.exp()) @ S
+    S = between_chunks(total, (k * (total[:, :, :, None] - G).exp() * segments.stays).transpose(3, 4) @ v, segments)
+    o = (q * G.exp() * segments.reads) @ S
 
     # Block I reads the blocks before it through its first row: A_IJ = (Q_I e^{G_I − g*}) (K_J e^{g* − G_J})ᵀ
     q_I, k_I, v_I, G_I = (x.unflatten(3, (C // c, c)) for x in (q, k, v, G))
     first = G_I[..., :1, :]
     block = torch.arange(C, device=q.device) // c
     earlier = block[None] < torch.arange(C // c, device=q.device)[:, None]  # [blocks, C]
-    k_before = k[:, :, :, None] * ((first - G[:, :, :, None]).clamp(max=0)).exp() * earlier[..., None]
-    o_I = (q_I * (G_I - first).exp()) @ k_before.transpose(4, 5) @ v[:, :, :, None]
+    k_before = k[:, :, :, None] * (first - G[:, :, :, None]).clamp(max=0).exp() * earlier[..., None]
+    A = (q_I * (G_I - first).exp()) @ k_before.transpose(4, 5)
     # … and itself directly: A_ij = Σ_r q_ir k_jr e^{G_ir − G_jr}
     decay = (G_I[..., :, None, :] - G_I[..., None, :, :]).clamp(max=0).exp()
-    A = (q_I[..., :, None, :] * k_I[..., None, :, :] * decay).sum(-1).tril()
-    return whole(o + (o_I + A @ v_I).flatten(3, 4), T)
+    itself = (q_I[..., :, None, :] * k_I[..., None, :, :] * decay).sum(-1).tril()
+    A.unflatten(-1, (C // c, c)).diagonal(dim1=-4, dim2=-2).add_(itself.movedim(-3, -1))
+    return whole(o + (A.flatten(3, 4) * segments.same) @ v, T)
 
 
 def decay_mask(G):
@@ -77,7 +99,7 @@ def scalar_decay(q, k, v, log_decay, C=64):
     G = chunked(log_decay, C).cumsum(3)
     total = G[..., -1:]
     A = (q @ k.transpose(3, 4)) * decay_mask(G)
-    S = between_chunks(total, (k * (total - G).exp()[..., None]).transpose(3, 4) @ v)
+    S = between_chunks(total, (k * (total - G).exp()[..., None]).transpose(3, 4) @ v, Segments(None, C))
     return whole(A @ v + (q * G.exp()[..., None]) @ S, T)
 
 
@@ -112,7 +134,7 @@ def inverse_of_blocks(A, size):
     """(I + A_ii)⁻¹ of the diagonal blocks [..., C/size, size, size]: (I + L)(I + L²)(I + L⁴)… with L = −A_ii."""
     n = A.shape[-1] // size
     L = -torch.stack([A[..., i * size:(i + 1) * size, i * size:(i + 1) * size] for i in range(n)], -3)
-    identity = torch.eye(size, device=A.device)
+    identity = torch.eye(size, device=A.device, dtype=A.dtype)
     M, power = identity + L, L
     while (size := size // 2) > 1:
         power = power @ power
@@ -120,27 +142,29 @@ def inverse_of_blocks(A, size):
     return M
 
 
-def gated_delta_rule(q, k, v, log_decay, beta, C=64):
+def gated_delta_rule(q, k, v, log_decay, beta, segment=None, C=64):
     """S̄ = exp(log_decay_t) S_{t−1};  S_t = S̄ + k_tᵀ β_t (v_t − k_t S̄);  o_t = q_t S_t   (spec §9.4, §9.5)"""
     T, K = q.shape[1], q.shape[-1]
+    segments = Segments(segment, C)
     q, k, v = (chunked(x, C) for x in (q, k, v))
     beta = chunked(beta, C)[..., None]
     G = chunked(log_decay, C).cumsum(3)
-    mask = decay_mask(G)
+    mask = decay_mask(G) * segments.same
+    entering = G.exp()[..., None] * segments.reads
     inverse = UnitLowerInverse.apply((beta * (k @ k.transpose(3, 4)) * mask).tril(-1))
     U = inverse @ (beta * v)
-    W = inverse @ (beta * G.exp()[..., None] * k)
+    W = inverse @ (beta * entering * k)
     total = G[..., -1:, None]  # [B, H, N, 1, 1]
-    k_rest = (k * (total[..., 0] - G).exp()[..., None]).transpose(3, 4)
+    k_rest = (k * (total[..., 0] - G).exp()[..., None] * segments.stays).transpose(3, 4)
     # S_{n+1} = (e^total I − k_restᵀ W) S_n + k_restᵀ U
-    identity = torch.eye(K, device=q.device)
-    transition, written = total.exp() * identity - k_rest @ W, k_rest @ U
+    identity = torch.eye(K, device=q.device, dtype=q.dtype)
+    transition, written = total.exp() * segments.carries * identity - k_rest @ W, k_rest @ U
     states = [torch.zeros_like(written[:, :, 0])]
     for n in range(q.shape[2] - 1):
         states.append(written[:, :, n] + transition[:, :, n] @ states[-1])
     S = torch.stack(states, 2)
     A = (q @ k.transpose(3, 4)) * mask
-    return whole((q * G.exp()[..., None]) @ S + A @ (U - W @ S), T)
+    return whole((q * entering) @ S + A @ (U - W @ S), T)
 
 
 def softmax_attention(q, k, v):

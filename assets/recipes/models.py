@@ -57,11 +57,14 @@ class ShortConvolution(nn.Module):
         self.weight = nn.Parameter(torch.empty(channels, 1, width).uniform_(-1, 1) / math.sqrt(width))
         self.bias = nn.Parameter(torch.zeros(channels)) if bias else None
 
-    def forward(self, x):
-        T, w = x.shape[-2], self.weight.shape[-1]
+    def forward(self, x, segment=None):
+        T, w = x.shape[1], self.weight.shape[-1]
         padded = F.pad(x, [0, 0, w - 1, 0])
-        y = sum(padded[..., j:j + T, :] * self.weight[:, 0, j] for j in range(w))
-        return y if self.bias is None else y + self.bias
+        taps = [padded[:, j:j + T] * self.weight[:, 0, j] for j in range(w)]
+        if segment is not None:
+            same = F.pad(segment, [w - 1, 0], value=-1)
+            taps = [tap * (same[:, j:j + T] == segment)[..., None] for j, tap in enumerate(taps)]
+        return sum(taps) if self.bias is None else sum(taps) + self.bias
 
 
 class SwiGLU(nn.Module):
@@ -216,60 +219,86 @@ class GatedDeltaNet(LinearMixer):
         return self.readout(x, gated_delta_rule(l2_norm(q) / math.sqrt(self.K), l2_norm(k), v * self.write_gate(x), log_decay, beta))
 
 
+class Routed:
+    """Tokens brought into order of the partition they are routed to, as the engine does (§10): first all T tokens once (what every token
+    passes through, segment 0), then the T·W chosen ones (segment 1 + partition). `weight` [B, T, W] and `partition` [B, T, W]."""
+
+    def __init__(self, weight, partition):
+        B, T, self.W = partition.shape
+        items = partition.flatten(1)
+        order = items.argsort(dim=1, stable=True)
+        self.back = order.argsort(dim=1)
+        self.token = order // self.W  # of each item
+        self.weight = weight.flatten(1).gather(1, order)
+        self.segment = torch.cat([torch.zeros_like(items[:, :T]), 1 + items.gather(1, order)], 1)
+        self.T = T
+
+    def rows(self, every, chosen, weighted=False):
+        """[B, T, …] and [B, T, …] → [B, T + T·W, …]: `every` as it is, `chosen` of each item, times its weight if asked"""
+        rows = self.at(chosen, self.token)
+        if weighted:
+            rows = rows * self.weight.view(self.weight.shape + (1,) * (rows.dim() - 2))
+        return torch.cat([every, rows], 1)
+
+    def split(self, o):
+        """[B, T + T·W, …] → what every token read [B, T, …], what each item read, in the order of the tokens [B, T, W, …]"""
+        return o[:, :self.T], self.at(o[:, self.T:], self.back).unflatten(1, (self.T, self.W))
+
+    @staticmethod
+    def at(x, index):
+        return x.gather(1, index.view(index.shape + (1,) * (x.dim() - 2)).expand(index.shape + x.shape[2:]))
+
+
+def balance_loss(e, partition):
+    """(N/W) Σ_n f_n p_n: 1 if every partition is chosen as often as the others, up to N/W if it is always the same ones   (§11)"""
+    N, W = e.shape[-1], partition.shape[-1]
+    chosen = torch.zeros_like(e).scatter_(-1, partition, 1.0)
+    return N / W * (chosen.mean((0, 1)) * e.mean((0, 1))).sum()
+
+
 class MoM(nn.Module):
     """§3.8 (single_kv_proj): tokens are routed to the top-k of M memories, each a GDN over its own tokens; one more memory reads all."""
 
     def __init__(self, config):
         super().__init__()
         D, H = config["hidden_size"], config["num_heads"]
-        self.H, self.K, self.V = H, config["head_dim"], int(config["head_dim"] * config["expand_v"])
-        self.M, self.topk, width = config["num_memories"], config["topk"], config["conv_size"]
+        self.H, self.K, self.V, self.topk = H, config["head_dim"], int(config["head_dim"] * config["expand_v"]), config["topk"]
         Dk, Dv = H * self.K, H * self.V
-        self.gate = linear(D, self.M)
+        self.gate = linear(D, config["num_memories"])
         self.q_proj = linear(D, Dk)
         self.shared_k, self.shared_v, self.shared_b, self.shared_a = linear(D, Dk), linear(D, Dv), linear(D, H), linear(D, H)
         self.A_log, self.dt_bias = delta_gate_parameters(H)
-        self.q_conv1d, self.k_conv1d, self.v_conv1d = (ShortConvolution(c, width) for c in (Dk, Dk, Dv))
+        self.q_conv1d, self.k_conv1d, self.v_conv1d = (ShortConvolution(c, config["conv_size"]) for c in (Dk, Dk, Dv))
         self.g_proj, self.o_norm, self.o_proj = linear(D, Dv), RMSNorm(self.V, config["norm_eps"]), linear(Dv, D)
-
-    def memory(self, q, k, v, b, a):
-        q, k, v = (heads(F.silu(conv(y)), self.H).float() for conv, y in ((self.q_conv1d, q), (self.k_conv1d, k), (self.v_conv1d, v)))
-        log_decay = delta_decay(a, self.A_log, self.dt_bias)
-        return gated_delta_rule(l2_norm(q) / math.sqrt(self.K), l2_norm(k), v, log_decay, b.float().sigmoid())
 
     def forward(self, x):
         s = self.gate(x).float().softmax(-1)
         top = s.topk(self.topk, -1)
-        selected = torch.zeros_like(s).scatter_(-1, top.indices, 1.0)
-        weight = s * selected / (s * selected).sum(-1, keepdim=True)
-        self.balance = self.M * ((selected.mean((0, 1))).detach() * s.mean((0, 1))).sum()
-        parts = self.q_proj(x), self.shared_k(x), self.shared_v(x), self.shared_b(x), self.shared_a(x)
-        o = self.memory(*parts)
-        # A memory's tokens are brought to the front, read there, and put back; memories are sequences of one batch.
-        front = (1 - selected).argsort(dim=1, stable=True).movedim(2, 0)  # [M, B, T]
-        back = front.argsort(dim=2)
-
-        def placed(y, index):
-            """y [M, B, T, …] at index [M, B, T]"""
-            return y.gather(2, index.view(index.shape + (1,) * (y.dim() - 3)).expand_as(y))
-
-        parts = [placed(y.expand(self.M, -1, -1, -1), front).flatten(0, 1) for y in parts]
-        read = placed(self.memory(*parts).unflatten(0, (self.M, -1)), back)
-        o = o + (weight.movedim(2, 0)[..., None, None] * read).sum(0)
+        self.balance = balance_loss(s, top.indices)
+        weight = top.values / top.values.sum(-1, keepdim=True)
+        routed = Routed(weight, top.indices)
+        q, k, v, b, a = (routed.rows(y, y) for y in (self.q_proj(x), self.shared_k(x), self.shared_v(x), self.shared_b(x), self.shared_a(x)))
+        # The convolution's neighbours are the tokens before in the same memory.   [A2]
+        q, k, v = (heads(F.silu(conv(y, routed.segment)), self.H).float()
+                   for conv, y in ((self.q_conv1d, q), (self.k_conv1d, k), (self.v_conv1d, v)))
+        o = gated_delta_rule(l2_norm(q) / math.sqrt(self.K), l2_norm(k), v, delta_decay(a, self.A_log, self.dt_bias), b.float().sigmoid(),
+                             routed.segment)
+        shared, chosen = routed.split(o)
+        o = shared + (weight[..., None, None] * chosen).sum(2)
         return self.o_proj((self.o_norm(o) * F.silu(heads(self.g_proj(x), self.H))).flatten(2))
 
 
 class SSE(nn.Module):
-    """§4.3, mask layout (§4.5): partition n is H more heads whose keys, values and decays are zero where n was not chosen."""
+    """§4.3: the shared partition and the W chosen ones of every token, as segments of one call of the memory"""
 
     def __init__(self, config):
         super().__init__()
         D, H, K = config["hidden_size"], config["num_heads"], config["head_dim"]
         V = int(K * config["expand_v"])
-        self.config, self.H, self.K, self.V, self.N = config, H, K, V, config["num_sparse_partition"]
+        self.config, self.H, self.K = config, H, K
         self.q_proj, self.k_proj, self.v_proj = linear(D, H * K), linear(D, H * K), linear(D, H * V)
         self.lora_q_proj, self.lora_k_proj = low_rank(D, V, H * K), low_rank(D, V, H * K)
-        self.e_proj = linear(D, self.N)
+        self.e_proj = linear(D, config["num_sparse_partition"])
         if config["linear_attn_type"] == "gla":
             self.gk_proj = nn.ModuleList(long_gate(low_rank(D, 16, H * K, bias=True)) for _ in range(2))
         else:
@@ -280,7 +309,7 @@ class SSE(nn.Module):
         self.o_norm, self.o_proj = RMSNorm(V, config["norm_eps"]), linear(H * V, D)
 
     def forward(self, x):
-        config, H, N, W = self.config, self.H, self.N, self.config["num_writer"]
+        config, H = self.config, self.H
         q1, k1, v = self.q_proj(x), self.k_proj(x), heads(F.silu(self.v_proj(x)), H).float()
         if config["sparse_branch_after_conv"]:
             q1, k1 = self.q_conv1d_shared(q1), self.k_conv1d_shared(k1)
@@ -294,29 +323,24 @@ class SSE(nn.Module):
 
         # e = softmax(e_proj x), T_t = its W largest
         e = self.e_proj(x).float().softmax(-1)
-        chosen = torch.zeros_like(e).scatter_(-1, e.topk(W, -1).indices, 1.0)
-        self.balance = N / W * (chosen.mean((0, 1)) * e.mean((0, 1))).sum()  # §11
-
-        def partitions(shared, sparse, weight):
-            """[shared, weight^1 · sparse, …, weight^N · sparse] along the heads"""
-            weight = weight.view(*weight.shape, *[1] * (sparse.dim() - 2))
-            return torch.cat([shared, (weight * sparse[:, :, None]).flatten(2, 3)], 2)
-
-        gate = e * chosen
-        V_all = partitions(v, v, chosen)
+        top = e.topk(config["num_writer"], -1)
+        self.balance = balance_loss(e, top.indices)
+        routed = Routed(top.values, top.indices)
         scale = self.K ** -0.5
         if config["linear_attn_type"] == "gla":
+            # S⁰ = diag(α⁰) S⁰ + k1ᵀ v;  n ∈ T_t: Sⁿ = diag(α^s) Sⁿ + e^n k2ᵀ v;  o = q1 S⁰ + Σ_{n∈T_t} e^n q2 Sⁿ
             g1, g2 = (F.logsigmoid(heads(proj(x), H).float()) / 16 for proj in self.gk_proj)
-            o = decayed_outer_product(partitions(q1, q2, gate) * scale, partitions(k1, k2, gate), V_all, partitions(g1, g2, chosen))
+            q, k = routed.rows(q1, q2, weighted=True) * scale, routed.rows(k1, k2, weighted=True)
+            o = decayed_outer_product(q, k, routed.rows(v, v), routed.rows(g1, g2), routed.segment)
         else:
             g1, g2 = delta_decay(self.a_proj(x), self.A_log, self.dt_bias).chunk(2, -1)
             b1, b2 = self.b_proj(x).float().sigmoid().chunk(2, -1)
             # post_l2: the gate scales the normalised q and k; before the norm (pre_l2) it would cancel.   [A7]
-            weight = gate if config["sse_gdn_gate"] == "post_l2" else chosen
-            o = gated_delta_rule(partitions(l2_norm(q1), l2_norm(q2), weight) * scale, partitions(l2_norm(k1), l2_norm(k2), weight), V_all,
-                                 partitions(g1, g2, chosen), partitions(b1, b2, chosen))
-        o = o.unflatten(2, (N + 1, H)).sum(2)
-        return self.o_proj((self.o_norm(o) * F.silu(heads(self.g_proj(x), H))).flatten(2))
+            weighted = config["sse_gdn_gate"] == "post_l2"
+            q, k = routed.rows(l2_norm(q1), l2_norm(q2), weighted) * scale, routed.rows(l2_norm(k1), l2_norm(k2), weighted)
+            o = gated_delta_rule(q, k, routed.rows(v, v), routed.rows(g1, g2), routed.rows(b1, b2), routed.segment)
+        shared, chosen = routed.split(o)
+        return self.o_proj((self.o_norm(shared + chosen.sum(2)) * F.silu(heads(self.g_proj(x), H))).flatten(2))
 
 
 class Mamba2(nn.Module):
