@@ -30,7 +30,6 @@ std::string part_of(const std::string& book, Split split) {
 
 std::vector<fs::path> books_in(const fs::path& path) {
   std::error_code error;
-  if (!fs::is_directory(path, error)) return {path};
   std::vector<fs::path> books;
   for (const auto& entry : fs::directory_iterator(path, error))
     if (entry.path().extension() == ".txt") books.push_back(entry.path());
@@ -51,6 +50,8 @@ std::vector<std::size_t> sentence_boundaries(std::string_view text) {
 }
 
 std::string prose(const fs::path& path, Split split) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return in_one_line(read_text(path));
   std::string text;
   bool first = true;
   for (const fs::path& book : books_in(path)) {

@@ -11,8 +11,8 @@
 
 namespace statescope {
 
-/// A text file, or every .txt file of a folder in order of name, with each run of white space made one space. Of each book, evaluation has
-/// the last tenth and training what is before; the parts are joined by one space. Throws std::runtime_error with one line naming the file.
+/// With each run of white space made one space: a text file, whole; or every .txt file of a folder in order of name, of which evaluation
+/// has the last tenth each and training what is before, joined by one space. Throws std::runtime_error with one line naming the file.
 std::string prose(const std::filesystem::path& path, Split split);
 
 /// 0, every place after a sentence's end and its space, and the text's size: ascending, each once.

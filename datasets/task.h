@@ -21,7 +21,7 @@ struct TaskOptions {
   std::int64_t queries = 1;          // niah: keys that are asked
   std::int64_t pairs = 8;            // mqar
   std::optional<int> depth_percent;  // niah: where the needles of the asked key stand; drawn if absent
-  std::string haystack = "filler";   // niah: filler, prose (the books of assets/texts), or a text file
+  std::string haystack = "filler";   // niah: filler, prose (the books of assets/texts), or a text file, taken whole
   std::string value = "code";        // niah: code, number, uuid
   std::string filler = "noise";      // mqar: noise, zero
   std::uint32_t seed = 1;

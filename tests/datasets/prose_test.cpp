@@ -16,13 +16,19 @@ TEST_CASE("sentences begin after a full stop, an exclamation or a question mark,
 
 TEST_CASE("of each book, evaluation has the last tenth and training the rest") {
   const InputFile book("b.txt", "\n One. Two two two two. \t\r\nThree three three three three three three.  Four! Five.\n");
-  CHECK(prose(book.path, Split::training) == "One. Two two two two. Three three three three three three three. Four! ");
-  CHECK(prose(book.path, Split::evaluation) == "Five.");
+  CHECK(prose(book.folder, Split::training) == "One. Two two two two. Three three three three three three three. Four! ");
+  CHECK(prose(book.folder, Split::evaluation) == "Five.");
   book.add("a.txt", "Aa aa aa aa aa aa aa aa. B.");
   book.add("README.md", "Not a book.");
   CHECK(prose(book.folder, Split::evaluation) == "B. Five.");
   CHECK(prose(book.folder, Split::training) ==
         "Aa aa aa aa aa aa aa aa.  One. Two two two two. Three three three three three three three. Four! ");
+}
+
+TEST_CASE("a text file is taken whole") {
+  const InputFile text("b.txt", "\n One. Two.\t\r\nThree. ");
+  CHECK(prose(text.path, Split::training) == "One. Two. Three.");
+  CHECK(prose(text.path, Split::evaluation) == "One. Two. Three.");
 }
 
 TEST_CASE("books that cannot be read") {
