@@ -52,7 +52,7 @@ class Recipe:
 RECIPES = {
     "niah": Recipe("niah", 16384, 1.5e-3, [
         # Short and full of needles first: which name a digit belongs to is learned late or never among much filler.
-        Phase(64, 2000, (2, 3)),
+        Phase(64, 2000, (2, 3, 4)),
         Phase(128, 1200, (4, 5, 6)),
         Phase(256, 1500, (6, 12)),
         Phase(512, 1800, (8, 16, 24)),
@@ -64,11 +64,11 @@ RECIPES = {
         Phase(256, 3600, (8, 16, 32, 64)),
     ], language=0.0, vocabulary="mqar-tokenizer.json"),
     "prose": Recipe("prose", 32768, 2e-3, [
-        Phase(256, 1000, (1, 2, 3)),
-        Phase(512, 1200, (2, 4)),
-        Phase(1024, 1400, (2, 4, 8)),
-        Phase(2048, 1000, (2, 4, 8, 16)),
-    ], language=1.0, queries=4, dropout=0.1, bf16=True),
+        Phase(256, 1500, (3, 4)),
+        Phase(512, 1500, (4, 8)),
+        Phase(1024, 2000, (4, 8, 16)),
+        Phase(2048, 1500, (4, 8, 16)),
+    ], language=1.0, queries=8, dropout=0.1, bf16=True),
 }
 
 
@@ -89,7 +89,8 @@ class Tasks:
         draws = tasks.Draws(self.next_example, count, self.seed, tasks.TRAINING, self.device)
         self.next_example += count
         keys = self.choices.choice(phase.keys)
-        queries = min(keys, self.recipe.queries)
+        # Half of the keys at most: were all asked, the last answers could be found by elimination.
+        queries = min(max(1, keys // 2), self.recipe.queries)
         if self.task == "niah":
             batch = tasks.needles(draws, phase.length, keys=keys, queries=queries)
         elif self.task == "mqar":
