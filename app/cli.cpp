@@ -53,11 +53,15 @@ void add_bench(CLI::App& app, BenchArguments& bench) {
   command.add_option("--device", bench.device, "cpu")->check(CLI::IsMember({"cpu"}));
 }
 
-/// Which examples: lists make a grid.
-void add_lists(CLI::App& command, EvalLists& lists, CLI::Option* grid) {
+/// Which examples: lists make a grid; the options `files` bring theirs.
+void add_lists(CLI::App& command, EvalLists& lists, std::initializer_list<CLI::Option*> files) {
   TaskOptions& task = lists.base.task;
+  const auto alone = [&](CLI::Option* option) {
+    for (CLI::Option* file : files) option->excludes(file);
+    return option;
+  };
   const auto list = [&](const char* name, auto& values, const char* help) {
-    return command.add_option(name, values, help)->delimiter(',')->allow_extra_args(false)->excludes(grid);
+    return alone(command.add_option(name, values, help)->delimiter(',')->allow_extra_args(false));
   };
   list("--length", lists.lengths, "words, or bytes of prose: 256,512,1024 (default: 512; copy 511; text 1024, of each window)")
       ->check(CLI::Range(1, 100'000'000));
@@ -65,10 +69,9 @@ void add_lists(CLI::App& command, EvalLists& lists, CLI::Option* grid) {
   list("--pairs", lists.pairs, "mqar: pairs of key and value (default: 8)")->check(CLI::PositiveNumber);
   auto* depth = list("--depth", lists.depths, "niah: where the asked needles stand, in percent of the text: 0,25,50,75,100")
                     ->check(CLI::Range(0, 100));
-  command.add_option_function<int>(
-             "--depths", [&lists](int count) { lists.depths = even_depths(count); }, "niah: so many depths, evenly")
+  alone(command.add_option_function<int>(
+            "--depths", [&lists](int count) { lists.depths = even_depths(count); }, "niah: so many depths, evenly"))
       ->check(CLI::Range(1, 101))
-      ->excludes(grid)
       ->excludes(depth);
   command.add_option("--values", task.values, "niah: needles for each key, each with a value of its own")->check(CLI::PositiveNumber);
   command.add_option("--queries", task.queries, "niah: keys that are asked")->check(CLI::PositiveNumber);
@@ -87,14 +90,16 @@ void add_eval(CLI::App& app, EvalArguments& eval) {
       ->check(CLI::IsMember({"niah", "mqar", "copy", "text"}));
   auto* grid =
       what->add_option("--grid", eval.grid, "a JSON file that lists the cells: [{\"task\": \"niah\", \"length\": 512, \"needles\": 4}, …]");
+  auto* suite = what->add_option("--suite", eval.suite, "the cells that shipped checkpoints are scored on: niah, mqar, prose");
   what->require_option(1);
-  add_lists(command, eval.lists, grid);
+  add_lists(command, eval.lists, {grid, suite});
   command.add_option("--threads", eval.threads, "0: one per core")->check(CLI::Range(0, 1024));
   command.add_option("--json", eval.json, "write the scores to this file");
   command.add_option("--csv", eval.csv, "write the scores to this file");
   command.add_flag("--force", eval.force, "replace existing files");
   command.callback([&eval] {
-    if (const std::string wrong = eval.grid.empty() ? wrong_lists(eval.lists) : ""; !wrong.empty()) throw CLI::ValidationError(wrong);
+    if (const std::string wrong = eval.grid.empty() && eval.suite.empty() ? wrong_lists(eval.lists) : ""; !wrong.empty())
+      throw CLI::ValidationError(wrong);
   });
 }
 

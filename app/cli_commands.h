@@ -52,7 +52,8 @@ int bench_command(const BenchArguments& arguments);
 struct EvalArguments {
   std::vector<std::string> checkpoints;
   EvalLists lists;
-  std::string grid;  // a file of cells, instead of lists
+  std::string grid;   // a file of cells, instead of lists
+  std::string suite;  // a list of assets/tasks/scores.json, instead of lists
   std::string json, csv;
   int threads = 0;
   bool force = false;

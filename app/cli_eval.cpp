@@ -67,13 +67,19 @@ class Meter {
 
 std::int64_t planned_tokens(const PreparedCell& cell) { return cell.impossible.empty() ? cell.samples() * cell.cell.task.length : 0; }
 
+std::vector<EvalCell> wanted_cells(const EvalArguments& arguments, const std::filesystem::path& assets) {
+  const EvalCell& base = arguments.lists.base;
+  if (!arguments.grid.empty()) return read_cells(arguments.grid, base);
+  if (!arguments.suite.empty()) return read_suite(assets / "tasks/scores.json", arguments.suite, base);
+  return cells_of(arguments.lists);
+}
+
 /// Throws OptionsError if no cell is possible.
 std::vector<PreparedCell> prepare_all(const EvalArguments& arguments) {
-  const std::vector<EvalCell> cells = arguments.grid.empty() ? cells_of(arguments.lists) : read_cells(arguments.grid, arguments.lists.base);
   const std::filesystem::path assets = assets_folder();
   std::vector<PreparedCell> prepared;
   bool possible = false;
-  for (const EvalCell& cell : cells) {
+  for (const EvalCell& cell : wanted_cells(arguments, assets)) {
     prepared.push_back(prepare(cell, assets));
     possible = possible || prepared.back().impossible.empty();
   }

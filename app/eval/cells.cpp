@@ -1,6 +1,7 @@
 #include "app/eval/cells.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -94,6 +95,19 @@ class CellReader {
 /// Where none is given: a text's windows are longer, a copy's length is odd.
 std::int64_t usual_length(const TaskOptions& task) { return task.name == "text" ? 1024 : task.name == "copy" ? 511 : task.length; }
 
+json parsed(const std::filesystem::path& path) {
+  const std::string text = read_file(path, kMostBytes);
+  check_json_text(path, "the file", text);
+  return json::parse(text, nullptr, /*allow_exceptions=*/false);
+}
+
+std::vector<EvalCell> cells_from(const std::filesystem::path& path, const json& list, const EvalCell& base) {
+  if (!list.is_array() || list.empty()) fail(path, "is not a JSON list of cells");
+  std::vector<EvalCell> cells;
+  for (std::size_t i = 0; i < list.size(); ++i) cells.push_back(CellReader(path, i + 1, list[i]).read(base));
+  return cells;
+}
+
 template <class T>
 std::vector<T> or_else(const std::vector<T>& list, T otherwise) {
   return list.empty() ? std::vector<T>{otherwise} : list;
@@ -147,14 +161,17 @@ std::vector<int> even_depths(int count) {
   return depths;
 }
 
-std::vector<EvalCell> read_cells(const std::filesystem::path& path, const EvalCell& base) {
-  const std::string text = read_file(path, kMostBytes);
-  check_json_text(path, "the file", text);
-  const json list = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!list.is_array() || list.empty()) fail(path, "is not a JSON list of cells");
-  std::vector<EvalCell> cells;
-  for (std::size_t i = 0; i < list.size(); ++i) cells.push_back(CellReader(path, i + 1, list[i]).read(base));
-  return cells;
+std::vector<EvalCell> read_cells(const std::filesystem::path& path, const EvalCell& base) { return cells_from(path, parsed(path), base); }
+
+std::vector<EvalCell> read_suite(const std::filesystem::path& path, const std::string& suite, const EvalCell& base) {
+  const json suites = parsed(path);
+  if (!suites.is_object()) fail(path, "is not a JSON object of lists of cells");
+  if (!suites.contains(suite)) {
+    std::vector<std::string> names;
+    for (const auto& [name, list] : suites.items()) names.push_back(name);
+    fail(path, fmt::format("has no suite {}; there are: {}", in_quotes(suite), fmt::join(names, ", ")));
+  }
+  return cells_from(path, suites[suite], base);
 }
 
 }  // namespace statescope

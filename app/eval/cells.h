@@ -33,5 +33,7 @@ std::vector<int> even_depths(int count);
 /// Reads a JSON list of cells: [{"task": "niah", "length": 512, "needles": 4, "samples": 1000}, …], keys as in TaskOptions; what a cell
 /// does not say it takes from `base`. Throws Error.
 std::vector<EvalCell> read_cells(const std::filesystem::path& path, const EvalCell& base);
+/// Reads one of several such lists: {"niah": [{"task": "niah", …}, …], …}. Throws Error.
+std::vector<EvalCell> read_suite(const std::filesystem::path& path, const std::string& suite, const EvalCell& base);
 
 }  // namespace statescope
