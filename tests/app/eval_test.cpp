@@ -167,7 +167,7 @@ TEST_CASE("an answer in the text is predicted token by token, one that is not af
 
 TEST_CASE("an answer scores as right exactly if the model generates it") {
   int answered = 0, failed = 0;
-  for (const char* name : {"niah-gla", "niah-sse-gla-n4k1", "niah-gated-deltanet", "niah-softmax-gdn"}) {
+  for (const char* name : {"niah-gla", "niah-sse-gla-n4k1", "niah-gated-deltanet", "niah-sla-gdn"}) {
     const Opened opened(name);
     TaskOptions options;
     options.length = 300;
@@ -363,6 +363,24 @@ TEST_CASE("a grid file says what its cells are") {
   REQUIRE(cells.size() == 2);
   CHECK((cells[0].task.length == 300 && cells[0].task.needles == 7 && cells[0].task.depth_percent == 20 && cells[0].samples == 9));
   CHECK((cells[1].task.name == "mqar" && cells[1].task.pairs == 5 && cells[1].task.seed == 4294967295U && cells[1].samples == 11));
+}
+
+TEST_CASE("a suite is one of several lists of cells") {
+  const TemporaryFile file(R"({"short": [{"length": 64}], "long": [{"length": 4096}, {"task": "mqar"}], "none": []})");
+  EvalCell base;
+  base.samples = 11;
+  const std::vector<EvalCell> cells = read_suite(file.path, "long", base);
+  REQUIRE(cells.size() == 2);
+  CHECK((cells[0].task.length == 4096 && cells[0].samples == 11 && cells[1].task.name == "mqar"));
+  contains(error_of([&] { read_suite(file.path, "wide", {}); }), ": has no suite 'wide'; there are: long, none, short");
+  contains(error_of([&] { read_suite(file.path, "none", {}); }), ": is not a JSON list of cells");
+  contains(error_of([&] { read_suite(TemporaryFile("[]").path, "long", {}); }), ": is not a JSON object of lists of cells");
+}
+
+TEST_CASE("every cell of the shipped suites can be made") {
+  for (const char* suite : {"niah", "mqar", "prose"}) {
+    for (const EvalCell& cell : read_suite(kAssets / "tasks/scores.json", suite, {})) CHECK(prepare(cell, kAssets).impossible.empty());
+  }
 }
 
 TEST_CASE("hostile grid files are refused in a line") {
