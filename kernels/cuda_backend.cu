@@ -1,0 +1,248 @@
+// The CUDA backend: one device, one stream, every operation in its order. Weights become float32 when they are adopted.
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "kernels/cuda_linear.h"
+#include "kernels/cuda_operations.h"
+
+namespace statescope {
+namespace cuda {
+
+void check(cudaError_t status, const char* what, std::source_location where) {
+  if (status == cudaSuccess) return;
+  cudaGetLastError();  // forgotten, unless the device is lost: then every later call fails as well
+  if (status == cudaErrorMemoryAllocation) throw std::bad_alloc();
+  throw DeviceError(std::string("cuda: ") + what + ": " + cudaGetErrorString(status) + " (" + where.file_name() + ":" +
+                    std::to_string(where.line()) + ")");
+}
+
+namespace {
+
+/// Destroyed after the last buffer that was allocated in its order.
+class Stream {
+ public:
+  Stream() { check(cudaStreamCreateWithFlags(&handle_, cudaStreamNonBlocking), "a stream"); }
+  ~Stream() { cudaStreamDestroy(handle_); }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  cudaStream_t handle() const { return handle_; }
+  void wait() const { check(cudaStreamSynchronize(handle_), "the work before"); }
+
+ private:
+  cudaStream_t handle_ = nullptr;
+};
+
+/// Small arrays on their way from the host: copied into pinned memory, from there to the device in the stream's order. The ring is used
+/// again from its start once the stream has done all that came before.
+class Ring {
+ public:
+  explicit Ring(const Stream& stream) : stream_(stream) { grow(std::size_t{1} << 20); }
+  ~Ring() { release(); }
+  Ring(const Ring&) = delete;
+  Ring& operator=(const Ring&) = delete;
+
+  /// `numbers` on the device, until as much again as the ring holds has been sent.
+  const std::int32_t* send(std::span<const std::int32_t> numbers) {
+    constexpr std::size_t alignment = 256;
+    const std::size_t bytes = (numbers.size_bytes() + alignment - 1) / alignment * alignment;
+    if (used_ + bytes > bytes_) {
+      stream_.wait();
+      used_ = 0;
+      if (bytes > bytes_) grow(std::max(bytes, 2 * bytes_));
+    }
+    std::memcpy(host_ + used_, numbers.data(), numbers.size_bytes());
+    char* const place = device_ + used_;
+    check(cudaMemcpyAsync(place, host_ + used_, numbers.size_bytes(), cudaMemcpyHostToDevice, stream_.handle()), "indices");
+    used_ += bytes;
+    return reinterpret_cast<const std::int32_t*>(place);
+  }
+
+ private:
+  void release() {
+    cudaFreeHost(host_);
+    cudaFree(device_);
+    host_ = device_ = nullptr;
+    bytes_ = 0;
+  }
+  void grow(std::size_t bytes) {
+    release();
+    check(cudaMallocHost(&host_, bytes), "pinned memory");
+    check(cudaMalloc(&device_, bytes), "device memory");
+    bytes_ = bytes;
+  }
+
+  const Stream& stream_;
+  char *host_ = nullptr, *device_ = nullptr;
+  std::size_t bytes_ = 0, used_ = 0;
+};
+
+std::string described(int index) {
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, index), "the device's properties");
+  constexpr double gigabyte = 1e9;
+  const auto memory = static_cast<int>(static_cast<double>(properties.totalGlobalMem) / gigabyte + 0.5);
+  constexpr int oldest = 8;  // Ampere: the architectures that CMakeLists.txt names
+  if (properties.major < oldest)
+    throw DeviceError(std::string("cuda: ") + properties.name + " is too old (compute capability " + std::to_string(properties.major) +
+                      "." + std::to_string(properties.minor) + ", at least 8.0 is needed)");
+  return std::string("CUDA device ") + std::to_string(index) + ", " + properties.name + ", " + std::to_string(memory) + " GB, float32";
+}
+
+void choose_device(int index) {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status == cudaErrorInsufficientDriver) {
+    int driver = 0, runtime = 0;
+    cudaDriverGetVersion(&driver);
+    cudaRuntimeGetVersion(&runtime);
+    const auto version = [](int v) { return std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10); };
+    throw DeviceError(driver == 0 ? std::string("cuda: there is no NVIDIA driver here")
+                                  : "cuda: the NVIDIA driver is too old (it knows CUDA " + version(driver) + ", " + version(runtime) +
+                                        " is needed)");
+  }
+  if (status == cudaErrorNoDevice || (status == cudaSuccess && count == 0)) throw DeviceError("cuda: there is no NVIDIA GPU here");
+  check(status, "looking for devices");
+  if (index >= count) throw DeviceError("cuda: there is no device " + std::to_string(index) + ", only 0 to " + std::to_string(count - 1));
+  check(cudaSetDevice(index), "the device");
+  // Freed memory stays with the program; a forward pass asks for the same again.
+  cudaMemPool_t pool = nullptr;
+  check(cudaDeviceGetDefaultMemPool(&pool, index), "the memory pool");
+  std::uint64_t threshold = std::numeric_limits<std::uint64_t>::max();
+  check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold), "the memory pool");
+}
+
+std::size_t bytes_of(ConstTensor x) { return static_cast<std::size_t>(x.shape.size()) * size_of(x.dtype); }
+
+class CudaBackend final : public Backend {
+ public:
+  explicit CudaBackend(int index) : index_((choose_device(index), index)), description_(described(index)) {}
+
+  std::string description() const override { return description_; }
+
+  Buffer allocate(std::size_t bytes) override {
+    use();
+    void* memory = nullptr;
+    check(cudaMallocAsync(&memory, std::max<std::size_t>(bytes, 1), stream()), "memory");
+    return Buffer(memory, [stream = stream_](void* p) { cudaFreeAsync(p, stream->handle()); });
+  }
+  void upload(Tensor device, ConstTensor host) override { transfer(device, host, cudaMemcpyHostToDevice); }
+  void download(Tensor host, ConstTensor device) override { transfer(host, device, cudaMemcpyDeviceToHost); }
+
+  ConstTensor adopt(ConstTensor host, Buffer& owner) override {
+    if (!host.contiguous()) throw std::invalid_argument("a weight must be contiguous");
+    const std::int64_t n = host.shape.size();
+    const Buffer stored = allocate(bytes_of(host));
+    check(cudaMemcpyAsync(stored.get(), host.data, bytes_of(host), cudaMemcpyHostToDevice, stream()), "a weight");
+    owner = stored;
+    if (size_of(host.dtype) == sizeof(float)) return {stored.get(), host.dtype, host.shape};
+    owner = allocate(static_cast<std::size_t>(n) * sizeof(float));
+    widen(static_cast<float*>(owner.get()), stored.get(), host.dtype, n, stream());
+    return {owner.get(), DType::f32, host.shape};
+  }
+
+  void fill(Tensor x, float value) override { use(), cuda::fill(x, value, stream()); }
+  void copy(Tensor dst, ConstTensor src) override { use(), cuda::copy(dst, src, stream()); }
+  void gather_rows(Tensor dst, ConstTensor src, const std::int32_t* rows) override {
+    use(), cuda::gather_rows(dst, src, sent(rows, dst.rows()), stream());
+  }
+  void scatter_add_rows(Tensor dst, ConstTensor src, const std::int32_t* rows, ConstTensor weight) override {
+    use(), cuda::scatter_add_rows(dst, src, sent(rows, src.rows()), weight, stream());
+  }
+
+  void embed(Tensor y, ConstTensor table, const std::int32_t* ids) override {
+    for (std::int64_t t = 0; t < y.rows(); ++t) {
+      if (ids[t] < 0 || ids[t] >= table.rows()) throw std::out_of_range("embed: id " + std::to_string(ids[t]));
+    }
+    gather_rows(y, table, ids);
+  }
+  void linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias) override {
+    use(), products_.linear(y, x, weight, bias, stream());
+  }
+
+  void rms_norm(Tensor y, ConstTensor x, ConstTensor weight, float eps, float offset) override {
+    use(), cuda::rms_norm(y, x, weight, eps, offset, stream());
+  }
+  void rms_norm_plain(Tensor y, ConstTensor x, std::int64_t group, float eps) override {
+    use(), cuda::rms_norm_plain(y, x, group, eps, stream());
+  }
+  void l2_norm(Tensor y, ConstTensor x) override { use(), cuda::l2_norm(y, x, stream()); }
+  void sum_norm(Tensor y, ConstTensor x, float eps) override { use(), cuda::sum_norm(y, x, eps, stream()); }
+  void softmax(Tensor y, ConstTensor x, float temperature) override { use(), cuda::softmax(y, x, temperature, stream()); }
+  void activate(Tensor y, ConstTensor x, Activation act) override { use(), cuda::activate(y, x, act, stream()); }
+  void gate(Tensor y, ConstTensor a, ConstTensor b, Activation act) override { use(), cuda::gate(y, a, b, act, stream()); }
+  void add(Tensor y, ConstTensor a, ConstTensor b, float factor) override { use(), cuda::add(y, a, b, factor, stream()); }
+  void scale_heads(Tensor y, ConstTensor x, ConstTensor g, float scale) override { use(), cuda::scale_heads(y, x, g, scale, stream()); }
+  void divide_heads(Tensor y, ConstTensor x, ConstTensor d, float eps) override { use(), cuda::divide_heads(y, x, d, eps, stream()); }
+  void log_sigmoid_decay(Tensor y, ConstTensor x, float normalizer, float clamp_min) override {
+    use(), cuda::log_sigmoid_decay(y, x, normalizer, clamp_min, stream());
+  }
+  void gated_delta_decay(Tensor y, ConstTensor a, ConstTensor A_log, ConstTensor dt_bias) override {
+    use(), cuda::gated_delta_decay(y, a, A_log, dt_bias, stream());
+  }
+  void softplus_clamp(Tensor y, ConstTensor x, ConstTensor dt_bias, float dt_min, float dt_max) override {
+    use(), cuda::softplus_clamp(y, x, dt_bias, dt_min, dt_max, stream());
+  }
+  void one_minus_exp(Tensor y, ConstTensor x) override { use(), cuda::one_minus_exp(y, x, stream()); }
+  void rope(Tensor y, ConstTensor x, std::int64_t first, double theta, std::int64_t rotary) override {
+    use(), cuda::rope(y, x, first, theta, rotary, stream());
+  }
+  void top_k(Tensor ids, ConstTensor scores) override { use(), cuda::top_k(ids, scores, stream()); }
+  void renormalise(Tensor y, ConstTensor gate, ConstTensor ids) override { use(), cuda::renormalise(y, gate, ids, stream()); }
+  void row_sparse(Tensor k, Tensor log_decay, ConstTensor z, std::int64_t topk, bool skip_decay) override {
+    use(), cuda::row_sparse(k, log_decay, z, topk, skip_decay, stream());
+  }
+
+  void short_convolution(const ShortConvolution& op) override { cuda::short_convolution(op, sent(op.segments), stream()); }
+  void decayed_outer_product(const DecayedOuterProduct& op, std::int64_t) override {
+    cuda::decayed_outer_product(op, sent(op.segments), stream());
+  }
+  void gated_delta_rule(const GatedDeltaRule& op, std::int64_t) override { cuda::gated_delta_rule(op, sent(op.segments), stream()); }
+  void softmax_attention(const SoftmaxAttention& op, std::int64_t) override {
+    cuda::softmax_attention(op, sent(op.segments), sent(op.cu_seqlens_k), longest(op.cu_seqlens_k), stream());
+  }
+
+ private:
+  /// The calling thread's device; another may have been current.
+  void use() const { check(cudaSetDevice(index_), "the device"); }
+  cudaStream_t stream() const { return stream_->handle(); }
+
+  const std::int32_t* sent(std::span<const std::int32_t> numbers) {
+    use();
+    return numbers.empty() ? nullptr : ring_.send(numbers);
+  }
+  const std::int32_t* sent(const std::int32_t* rows, std::int64_t count) { return sent(std::span(rows, static_cast<std::size_t>(count))); }
+  DeviceSegments sent(const Segments& segments) {
+    return {sent(segments.cu_seqlens), sent(segments.slot), segments.count(), longest(segments.cu_seqlens)};
+  }
+  static std::int64_t longest(std::span<const std::int32_t> cu_seqlens) {
+    std::int32_t most = 0;
+    for (std::size_t s = 0; s + 1 < cu_seqlens.size(); ++s) most = std::max(most, cu_seqlens[s + 1] - cu_seqlens[s]);
+    return most;
+  }
+
+  /// Both sides contiguous and of one shape. Returns when the host side may be used again.
+  void transfer(Tensor to, ConstTensor from, cudaMemcpyKind direction) {
+    if (!to.contiguous() || !from.contiguous() || to.shape != from.shape || to.dtype != from.dtype)
+      throw std::invalid_argument("copy between host and device: " + to.shape.to_string() + " and " + from.shape.to_string() +
+                                  " do not fit");
+    if (bytes_of(from) == 0) return;
+    use();
+    check(cudaMemcpyAsync(to.data, from.data, bytes_of(from), direction, stream()), "a copy between host and device");
+    stream_->wait();
+  }
+
+  int index_;
+  std::string description_;
+  std::shared_ptr<Stream> stream_ = std::make_shared<Stream>();
+  Ring ring_{*stream_};
+  Products products_;
+};
+
+}  // namespace
+}  // namespace cuda
+
+extern "C" Backend* statescope_make_cuda_backend(int index) { return new cuda::CudaBackend(index); }
+
+}  // namespace statescope

@@ -1,0 +1,51 @@
+// The CUDA forms of the operations: each does what the header of its name says, on tensors that lie on the device, in the order of the
+// stream. Spans inside an operation's struct (its segments) stay on the host and are not read; their device form is passed beside it.
+#pragma once
+
+#include "kernels/convolution.h"
+#include "kernels/cuda.h"
+#include "kernels/decayed_outer_product.h"
+#include "kernels/elementwise.h"
+#include "kernels/gated_delta_rule.h"
+#include "kernels/softmax_attention.h"
+
+namespace statescope::cuda {
+
+// elementwise.cu
+void fill(Tensor x, float value, cudaStream_t stream);
+void copy(Tensor dst, ConstTensor src, cudaStream_t stream);
+void gather_rows(Tensor dst, ConstTensor src, const std::int32_t* device_rows, cudaStream_t stream);
+void scatter_add_rows(Tensor dst, ConstTensor src, const std::int32_t* device_rows, ConstTensor weight, cudaStream_t stream);
+void rms_norm(Tensor y, ConstTensor x, ConstTensor weight, float eps, float offset, cudaStream_t stream);
+void rms_norm_plain(Tensor y, ConstTensor x, std::int64_t group, float eps, cudaStream_t stream);
+void l2_norm(Tensor y, ConstTensor x, cudaStream_t stream);
+void sum_norm(Tensor y, ConstTensor x, float eps, cudaStream_t stream);
+void softmax(Tensor y, ConstTensor x, float temperature, cudaStream_t stream);
+void activate(Tensor y, ConstTensor x, Activation act, cudaStream_t stream);
+void gate(Tensor y, ConstTensor a, ConstTensor b, Activation act, cudaStream_t stream);
+void add(Tensor y, ConstTensor a, ConstTensor b, float factor, cudaStream_t stream);
+void scale_heads(Tensor y, ConstTensor x, ConstTensor g, float scale, cudaStream_t stream);
+void divide_heads(Tensor y, ConstTensor x, ConstTensor d, float eps, cudaStream_t stream);
+void log_sigmoid_decay(Tensor y, ConstTensor x, float normalizer, float clamp_min, cudaStream_t stream);
+void gated_delta_decay(Tensor y, ConstTensor a, ConstTensor A_log, ConstTensor dt_bias, cudaStream_t stream);
+void softplus_clamp(Tensor y, ConstTensor x, ConstTensor dt_bias, float dt_min, float dt_max, cudaStream_t stream);
+void one_minus_exp(Tensor y, ConstTensor x, cudaStream_t stream);
+void rope(Tensor y, ConstTensor x, std::int64_t first, double theta, std::int64_t rotary, cudaStream_t stream);
+
+// routing.cu
+void top_k(Tensor ids, ConstTensor scores, cudaStream_t stream);
+void renormalise(Tensor y, ConstTensor gate, ConstTensor ids, cudaStream_t stream);
+void row_sparse(Tensor k, Tensor log_decay, ConstTensor z, std::int64_t topk, bool skip_decay, cudaStream_t stream);
+
+// convolution.cu
+void short_convolution(const ShortConvolution& op, const DeviceSegments& segments, cudaStream_t stream);
+
+// decayed_outer_product.cu, gated_delta_rule.cu: any number of rows a segment
+void decayed_outer_product(const DecayedOuterProduct& op, const DeviceSegments& segments, cudaStream_t stream);
+void gated_delta_rule(const GatedDeltaRule& op, const DeviceSegments& segments, cudaStream_t stream);
+
+// softmax_attention.cu; `cu_seqlens_k` [count + 1] on the device, `most_keys` of any segment
+void softmax_attention(const SoftmaxAttention& op, const DeviceSegments& segments, const std::int32_t* cu_seqlens_k, std::int64_t most_keys,
+                       cudaStream_t stream);
+
+}  // namespace statescope::cuda
