@@ -12,7 +12,7 @@ import random
 import shutil
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import torch
@@ -204,9 +204,8 @@ def versions(device):
 def train(task, family, seed, out, device, share=1.0, trajectory=0, changes=None, recipe_changes=None, say=print):
     torch.manual_seed(seed)
     torch.set_float32_matmul_precision("high")
-    recipe = RECIPES[task]
-    for name, value in (recipe_changes or {}).items():
-        setattr(recipe, name, [Phase(*phase) for phase in value] if name == "phases" else value)
+    recipe = replace(RECIPES[task], **{name: [Phase(*phase) for phase in value] if name == "phases" else value
+                                       for name, value in (recipe_changes or {}).items()})
     config = make_config(family, recipe.size, **(changes or {}))
     model = Model(config, recipe.dropout).to(device)
     optimizer = make_optimizer(model, recipe, device)
@@ -214,12 +213,12 @@ def train(task, family, seed, out, device, share=1.0, trajectory=0, changes=None
     phases = [(phase, max(1, round(phase.steps * share))) for phase in recipe.phases]
     steps = sum(count for _, count in phases)
     keep = {round(steps * (i + 1) / trajectory) for i in range(trajectory - 1)} if trajectory else set()
-    began, done, log = time.time(), 0, ["step,length,answer_loss,other_loss,seconds"]
+    began, done, seconds, log = time.time(), 0, 0.0, ["step,length,answer_loss,other_loss,seconds"]
 
     def provenance(scores):
         made = {"task": task, "family": family, "seed": seed, "split": "training", "recipe": asdict(recipe), "share": share, "steps": done,
                 "tokens": done * recipe.tokens, "examples": batches.next_example, "parameters": model.parameters_in_all(),
-                "seconds": round(time.time() - began, 1), "versions": versions(device), "changes": {**(changes or {}), **(recipe_changes or {})}}
+                "seconds": round(seconds, 1), "versions": versions(device), "changes": {**(changes or {}), **(recipe_changes or {})}}
         return {"recipe.json": made, "scores.json": scores, "log.csv": "\n".join(log) + "\n"}
 
     for phase, count in phases:
@@ -232,6 +231,7 @@ def train(task, family, seed, out, device, share=1.0, trajectory=0, changes=None
                 stepper.step(batch)
                 done += 1
                 if done in keep:
+                    seconds = time.time() - began
                     save(model, config, recipe, out.with_name(f"{out.name}-step{done}"), provenance({}))
             if first % (Tasks.BLOCK * 8) == 0 or first + Tasks.BLOCK >= count:
                 log.append(f"{done},{phase.length},{float(stepper.answers):.4f},{float(stepper.rest):.4f},{time.time() - began:.1f}")
