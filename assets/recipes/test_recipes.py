@@ -1,0 +1,379 @@
+"""Tests of the recipes against plain loops and against statescope: python3 test_recipes.py [--statescope PATH] [unittest's arguments]
+
+Exit status 77: a package is missing, nothing was tested.
+"""
+
+import argparse
+import json
+import math
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+try:
+    import h5py
+    import torch
+    from torch.autograd import gradcheck
+
+    import memories
+    import score
+    import tasks
+    import train
+    import zoo
+    from models import Model
+except ModuleNotFoundError as missing:
+    print(f"the recipes are not tested: {sys.executable} has no {missing.name} (README.md says what they need)", file=sys.stderr)
+    sys.exit(77)
+
+HERE = Path(__file__).resolve().parent
+STATESCOPE = HERE.parent.parent / "build" / "release" / "statescope"
+SPLITS = {"evaluation": tasks.EVALUATION, "training": tasks.TRAINING}
+
+
+def statescope(*arguments):
+    """What the program prints"""
+    done = subprocess.run([str(STATESCOPE), *map(str, arguments)], capture_output=True, text=True)
+    if done.returncode:
+        raise AssertionError(f"statescope {' '.join(map(str, arguments))}: {done.stderr.strip()}")
+    return done.stdout
+
+
+class WithStatescope(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        if not STATESCOPE.exists():
+            raise unittest.SkipTest(f"no program at {STATESCOPE}; build it or name it with --statescope")
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+
+# ---- the tasks: tasks.py draws what datasets/ draws --------------------------------------------------------------------------------------
+
+
+def word_ids(vocabulary):
+    ids = json.loads((tasks.TASKS / vocabulary).read_text())
+    return lambda text: [ids[word] for word in text.split(" ")]
+
+
+class Generators(WithStatescope):
+    SAMPLES = 60
+
+    def compare(self, draw, ids_of, *arguments):
+        """Ids token for token, and where which answer stands, for both splits and two seeds."""
+        for split in SPLITS:
+            for seed in (1, 2 ** 32 - 1):
+                asked = *arguments, "--samples", self.SAMPLES, "--seed", seed, "--split", split
+                with self.subTest(" ".join(map(str, asked))):
+                    records = [json.loads(line) for line in statescope("dataset", *asked, "-o", "-").splitlines()]
+                    batch = draw(tasks.Draws(0, self.SAMPLES, seed, SPLITS[split]))
+                    self.assertEqual(batch.ids.tolist(), [ids_of(record["text"]) for record in records])
+                    for i, record in enumerate(records):
+                        self.assertEqual(self.answers(batch, i), [ids_of(q["answer"]) for q in record["questions"]])
+
+    @staticmethod
+    def answers(batch, i):
+        """The answers of example i, question by question"""
+        asked = batch.answer[i] >= 0
+        numbers, tokens = batch.question[i][asked].tolist(), batch.answer[i][asked].tolist()
+        return [[t for n, t in zip(numbers, tokens) if n == question] for question in range(max(numbers) + 1)]
+
+    def test_needles(self):
+        ids_of = word_ids("needle-tokenizer.json")
+        # (length, keys, values, queries, depth). A needle has 9 words, a question 10 and a stop before the next: 19, 48, 65 leave no filler.
+        for length, keys, values, queries, depth in ((64, 1, 1, 1, None), (256, 8, 1, 4, None), (512, 4, 3, 2, None), (300, 6, 2, 1, 50),
+                                                     (300, 6, 2, 1, 100), (300, 6, 1, 1, 0), (19, 1, 1, 1, None), (20, 1, 1, 1, None),
+                                                     (48, 3, 1, 2, None), (49, 3, 1, 2, None), (65, 2, 2, 2, None),
+                                                     (1024, 64, 1, 1, None)):
+            given = [] if depth is None else ["--depth", depth]
+            self.compare(lambda draws: tasks.needles(draws, length, keys, values, queries, depth), ids_of, "niah", "--length", length,
+                         "--needles", keys, "--values", values, "--queries", queries, *given)
+
+    def test_needles_in_prose(self):
+        haystacks = {split: tasks.ProseNeedles(tasks.prose(split)) for split in SPLITS.values()}
+        for length, keys, queries, characters, depth in ((512, 1, 1, 7, None), (1024, 4, 4, 7, None), (2048, 8, 1, 4, 50), (700, 18, 1, 4, None)):
+            given = [] if depth is None else ["--depth", depth]
+            self.compare(lambda draws: haystacks[draws.split](draws, length, keys, queries, characters, depth), lambda text: list(text.encode()),
+                         "niah", "--haystack", "prose", "--value", "number" if characters == 7 else "code", "--length", length,
+                         "--needles", keys, "--queries", queries, *given)
+
+    def test_recall(self):
+        ids_of = word_ids("mqar-tokenizer.json")
+        for length, pairs, filler in ((64, 8, "noise"), (65, 16, "zero"), (512, 64, "noise"), (1024, 256, "noise"), (4, 1, "noise"),
+                                      (5, 1, "zero"), (32, 8, "noise")):
+            self.compare(lambda draws: tasks.recall(draws, length, pairs, filler == "noise"), ids_of, "mqar", "--length", length,
+                         "--pairs", pairs, "--filler", filler)
+
+    def test_copying(self):
+        for length in (3, 511):
+            self.compare(lambda draws: tasks.copying(draws, length), word_ids("mqar-tokenizer.json"), "copy", "--length", length)
+
+    def test_philox(self):
+        """Random123's known answers: zeros, and the digits of π, whose example has more than 32 bits"""
+        for index, stream, example, seed, split, bits in (
+                (0, 0, 0, 0, 0, 0x6627e8d5),
+                (0x243f6a88, 0x85a308d3, 0x0370734413198a2e, 0xa4093822, 0x299f31d0, 0xd16cfe09)):
+            self.assertEqual(int(tasks.philox(torch.tensor(example), stream, torch.tensor(index), seed, split)), bits)
+
+    def test_what_does_not_fit_is_refused(self):
+        draws = tasks.Draws(0, 1, 1, tasks.EVALUATION)
+        for refused in (lambda: tasks.needles(draws, 18), lambda: tasks.recall(draws, 31, pairs=8),
+                        lambda: tasks.ProseNeedles(tasks.prose(tasks.EVALUATION))(draws, 64)):
+            self.assertRaisesRegex(ValueError, "not fit|the length is", refused)
+
+
+class Splits(unittest.TestCase):
+    """Training and evaluation share no example and no prose, whatever the seeds."""
+
+    def test_no_example_is_trained_on_and_scored(self):
+        for task, recipe in train.RECIPES.items():
+            text = tasks.ProseNeedles(tasks.prose(tasks.EVALUATION)) if task == "prose" else None
+            for cell in score.cells_of(task)[:2]:
+                with self.subTest(f"{task} {cell}"):
+                    scored = score.batch_of(task, cell, 0, 256, "cpu", text).ids
+                    batches = train.Tasks(task, recipe, score.SEED, "cpu")
+                    phase = train.Phase(cell["length"], 0, (cell.get("needles") or cell["pairs"],))
+                    steps = max(1, 256 * cell["length"] // recipe.tokens)
+                    blocks = [batches.block(phase, steps)[0].flatten(0, 1) for _ in range(2)]
+                    trained = set(map(tuple, torch.cat(blocks).tolist()))
+                    self.assertEqual(len(trained), sum(map(len, blocks)), "an example was drawn twice")
+                    self.assertTrue(trained.isdisjoint(map(tuple, scored.tolist())))
+
+    def test_no_prose_is_trained_on_and_scored(self):
+        trained, scored = tasks.prose(tasks.TRAINING), tasks.prose(tasks.EVALUATION)
+        width = 100
+        shared = [at for at in range(0, len(scored) - width, width) if scored[at:at + width] in trained]
+        self.assertEqual([scored[at:at + width] for at in shared], [])
+        self.assertGreater(len(scored), len(trained) // 12)
+
+
+# ---- the memories: chunks against a loop over the tokens -----------------------------------------------------------------------------------
+
+
+def step_by_step(q, k, v, log_decay, beta=None, segment=None):
+    """The recurrences as they are written; log_decay [B, T, H] or [B, T, H, K]. A state is zero where a segment begins."""
+    if log_decay.dim() == 3:
+        log_decay = log_decay[..., None]
+    S, o = torch.zeros_like(k[:, 0, :, :, None] * v[:, 0, :, None]), []
+    for t in range(q.shape[1]):
+        if segment is not None and t:
+            S = S * (segment[:, t] == segment[:, t - 1])[:, None, None, None]
+        S, write = log_decay[:, t, ..., None].exp() * S, v[:, t]
+        if beta is not None:
+            write = beta[:, t, :, None] * (write - (k[:, t, :, None] @ S)[:, :, 0])
+        S = S + k[:, t, ..., None] * write[:, :, None]
+        o.append((q[:, t, :, None] @ S)[:, :, 0])
+    return torch.stack(o, 1)
+
+
+def drawn(T, K, V, decay, channels=False, B=2, H=2):
+    """q, k (length 1), v, log decays, beta in (0, 1), in float64. decay: "none", "mild", "strong" (−50 a step) or "mixed" (0 … −50)"""
+    q, k, v = torch.randn(B, T, H, K), torch.randn(B, T, H, K), torch.randn(B, T, H, V)
+    u = torch.rand(B, T, H, K) if channels else torch.rand(B, T, H)
+    log_decay = {"none": 0 * u, "mild": -0.2 * u, "strong": 0 * u - 50, "mixed": -50 * u ** 8 * (u > 0.3)}[decay]
+    return [x.double() for x in (q, k / k.norm(dim=-1, keepdim=True), v, log_decay, torch.rand(B, T, H))]
+
+
+DECAYS = ("none", "mild", "strong", "mixed")
+LENGTHS = (1, 63, 64, 130)
+
+
+class Memories(unittest.TestCase):
+    def setUp(self):
+        torch.manual_seed(5)
+
+    def assert_near(self, got, wanted, tolerance):
+        self.assertEqual(got.shape, wanted.shape)
+        self.assertLessEqual(float((got - wanted).abs().max() / wanted.abs().max().clamp(min=1e-3)), tolerance)
+
+    def compare(self, memory, inputs, segment=None, **chunks):
+        """Outputs and gradients in float64, outputs also in float32, which is what training has."""
+        loop_inputs, chunk_inputs = ([x.clone().requires_grad_() for x in inputs] for _ in range(2))
+        wanted, got = step_by_step(*loop_inputs, segment=segment), memory(*chunk_inputs, **chunks)
+        self.assert_near(got, wanted, 1e-11)
+        weight = torch.randn_like(wanted)
+        for mine, loops in zip(torch.autograd.grad((got * weight).sum(), chunk_inputs),
+                               torch.autograd.grad((wanted * weight).sum(), loop_inputs)):
+            self.assert_near(mine, loops, 1e-10)
+        self.assert_near(memory(*[x.float() for x in inputs], **chunks).double(), wanted, 5e-4)
+
+    def test_decayed_outer_product(self):
+        for decay in DECAYS:
+            for T in LENGTHS:
+                for K, V in ((16, 16), (8, 24)):
+                    for C, c in ((32, 8), (16, 4), (8, 8), (128, 16)):
+                        with self.subTest(f"{decay} T={T} K={K} V={V} C={C} c={c}"):
+                            self.compare(memories.decayed_outer_product, drawn(T, K, V, decay, channels=True)[:4], C=C, c=c)
+
+    def test_scalar_decay(self):
+        for decay in DECAYS:
+            for T in LENGTHS:
+                for K, V in ((16, 16), (8, 24)):
+                    for C in (8, 50, 64):
+                        with self.subTest(f"{decay} T={T} K={K} V={V} C={C}"):
+                            self.compare(memories.scalar_decay, drawn(T, K, V, decay)[:4], C=C)
+
+    def test_gated_delta_rule(self):
+        for decay in DECAYS:
+            for T in LENGTHS:
+                for K, V in ((16, 16), (8, 24)):
+                    for C in (16, 32, 64):
+                        with self.subTest(f"{decay} T={T} K={K} V={V} C={C}"):
+                            self.compare(memories.gated_delta_rule, drawn(T, K, V, decay), C=C)
+
+    def test_segments(self):
+        """Sequences packed into a row: of one token, within a chunk, over many chunks, ending where a chunk ends; in each row others."""
+        T = 200
+        lengths = ([1, 31, 32, 1, 100, 3, 32], [150, 16, 1, 1, 32])
+        segment = torch.stack([torch.arange(len(row)).repeat_interleave(torch.tensor(row)) for row in lengths])
+        for decay in DECAYS:
+            for C in (16, 64):
+                with self.subTest(f"{decay} C={C}"):
+                    def packed(memory):
+                        return lambda *inputs, C: memory(*inputs, segment=segment, C=C)
+
+                    self.compare(packed(memories.decayed_outer_product), drawn(T, 8, 8, decay, channels=True)[:4], segment, C=C)
+                    self.compare(packed(memories.gated_delta_rule), drawn(T, 8, 8, decay), segment, C=C)
+
+    def test_softmax_attention(self):
+        for T in LENGTHS:
+            q, k, v = drawn(T, 16, 24, "none")[:3]
+            wanted = torch.stack([torch.einsum("bhs,bshv->bhv", torch.einsum("bhk,bshk->bhs", q[:, t], k[:, :t + 1]).softmax(-1), v[:, :t + 1])
+                                  for t in range(T)], 1)
+            self.assert_near(memories.softmax_attention(q, k, v), wanted, 1e-11)
+
+    def test_gradients(self):
+        def check(memory, *inputs):
+            self.assertTrue(gradcheck(memory, [x.requires_grad_() for x in inputs]))
+
+        small = {"B": 1, "H": 1}
+        # Few chunks are looped over, more than eight are one product.
+        for T in (5, 19):
+            check(lambda *x: memories.decayed_outer_product(*x, C=2, c=2), *drawn(T, 3, 2, "mild", channels=True, **small)[:4])
+            check(lambda *x: memories.decayed_outer_product(*x, C=4, c=2), *drawn(T, 3, 2, "strong", channels=True, **small)[:4])
+            check(lambda *x: memories.scalar_decay(*x, C=2), *drawn(T, 3, 2, "mild", **small)[:4])
+            check(lambda *x: memories.gated_delta_rule(*x, C=16), *drawn(T, 3, 2, "mild", **small))
+
+    def test_unit_lower_inverse(self):
+        for C in (16, 32, 64, 128):
+            A = (0.5 * torch.randn(2, 3, C, C, dtype=torch.float64)).tril(-1) / math.sqrt(C)
+            identity = torch.eye(C, dtype=torch.float64).expand_as(A)
+            self.assert_near(memories.UnitLowerInverse.apply(A) @ (identity + A), identity, 1e-12)
+        for C in (16, 32):
+            A = 0.1 * torch.randn(1, C, C, dtype=torch.float64)
+            self.assertTrue(gradcheck(lambda x: memories.UnitLowerInverse.apply(x.tril(-1)), [A.requires_grad_()]))
+
+
+# ---- the models: what is trained here is what statescope reads ----------------------------------------------------------------------------
+
+
+def random_model(family, size):
+    """A model in which nothing is neutral: matrices twice as large as at the start of training, everything else moved away from it"""
+    torch.manual_seed(3)
+    config = zoo.make_config(family, size)
+    model = Model(config)
+    with torch.no_grad():
+        for p in model.parameters():
+            p.mul_(2) if p.dim() > 1 else p.add_(0.3 * torch.randn_like(p))
+    train.round_weights(model)
+    return model, config
+
+
+class Models(WithStatescope):
+    def test_logits(self):
+        for family in zoo.FAMILIES:
+            model, config = random_model(family, "niah")
+            train.save(model, config, train.RECIPES["niah"], self.folder / "model", {})
+            for T in (1, 150):
+                with self.subTest(f"{family} T={T}"):
+                    ids = torch.randint(config["vocab_size"], (1, T))
+                    (self.folder / "ids").write_text(" ".join(map(str, ids[0].tolist())))
+                    statescope("run", self.folder / "model", "--ids", self.folder / "ids", "--generate", 0, "--dump", self.folder / "run.h5",
+                               "--force")
+                    with torch.no_grad():
+                        mine = model(ids)[0]
+                    with h5py.File(self.folder / "run.h5") as file:
+                        theirs = torch.from_numpy(file["logits"][:])
+                    self.assertEqual(theirs.shape, mine.shape)
+                    self.assertLessEqual(float((theirs - mine).abs().max() / mine.abs().max()), 1e-4)
+
+    def test_every_family_of_a_size_has_as_many_parameters(self):
+        for size in zoo.SIZES:
+            counts = {family: zoo.count(zoo.make_config(family, size)) for family in zoo.FAMILIES}
+            with self.subTest(f"{size} {counts}"):
+                self.assertLessEqual(max(counts.values()), 1.05 * min(counts.values()))
+
+
+# ---- training and scores ----------------------------------------------------------------------------------------------------------------
+
+
+class Scores(WithStatescope):
+    """score.py and `statescope eval` count the same."""
+
+    def eval_cells(self, checkpoint, cells, samples):
+        (self.folder / "grid.json").write_text(json.dumps(cells))
+        statescope("eval", checkpoint, "--grid", self.folder / "grid.json", "--samples", samples, "--json", self.folder / "scores.json",
+                   "--force")
+        return json.loads((self.folder / "scores.json").read_text())["cells"]
+
+    def compare(self, mine, theirs):
+        self.assertEqual(len(mine), len(theirs))
+        for a, b in zip(mine, theirs):
+            with self.subTest(f"{b['task']} {b['length']}"):
+                self.assertEqual(round(a["exact"] * b["questions"], 3), round(b["exact"] * b["questions"], 3))
+                for key in ("exact", "low", "high", "nll"):
+                    self.assertAlmostEqual(a[key], b[key], delta=1e-3 * max(1, b[key]))
+                self.assertLess(max(abs(x - y) for x, y in zip(a["tokens"], b["tokens"])), 1e-3)
+                self.assertEqual(len(a["tokens"]), len(b["tokens"]))
+
+    def test_scores_of_random_models(self):
+        samples = 6
+        for task in train.RECIPES:
+            model, config = random_model("gla", task)
+            train.save(model, config, train.RECIPES[task], self.folder / task, {})
+            mine = score.score(model, task, samples, "cpu", most_tokens=4096)
+            self.compare(mine, self.eval_cells(self.folder / task, score.cells_of(task), samples))
+
+    def test_bits_per_byte_of_text(self):
+        model, config = random_model("gla", "prose")
+        train.save(model, config, train.RECIPES["prose"], self.folder / "model", {})
+        cells = self.eval_cells(self.folder / "model", [{"task": "text", "length": 300}], 20)
+        self.assertAlmostEqual(score.score_text(model, "cpu", length=300, windows=20), cells[0]["bits_per_byte"], delta=1e-3)
+
+    def test_a_model_is_trained_converted_and_scored(self):
+        folder, samples = self.folder / "mqar-gla", 20
+        subprocess.run([sys.executable, HERE / "train.py", "--task", "mqar", "--family", "gla", "--out", folder, "--device", "cpu",
+                        "--recipe", "tokens=1024", "--recipe", "phases=[[64, 200, [2, 4]], [128, 100, [4]]]", "--share", "0.8",
+                        "--samples", str(samples)], check=True, stdout=subprocess.DEVNULL)
+        losses = [float(line.split(",")[2]) for line in (folder / "provenance" / "log.csv").read_text().splitlines()[1:]]
+        self.assertLess(losses[-1], losses[0] - 0.3, losses)
+
+        statescope("convert", folder, self.folder / "model.h5")
+        with h5py.File(self.folder / "model.h5") as file:
+            inside = {name: bytes(data[:]) for name, data in file["provenance"].items()}
+        self.assertEqual(inside, {path.name: path.read_bytes() for path in (folder / "provenance").iterdir()})
+        made = json.loads(inside["recipe.json"])
+        self.assertEqual((made["task"], made["family"], made["split"], made["steps"]), ("mqar", "gla", "training", 240))
+        self.assertEqual(made["tokens"], 240 * 1024)
+        mine = json.loads(inside["scores.json"])["cells"]
+        self.compare(mine, self.eval_cells(self.folder / "model.h5", score.cells_of("mqar"), samples))
+
+
+def main():
+    global STATESCOPE
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, add_help=False)
+    parser.add_argument("--statescope", type=Path)
+    arguments, others = parser.parse_known_args()
+    if arguments.statescope:
+        if not arguments.statescope.exists():
+            parser.error(f"no program at {arguments.statescope}: build it first")
+        STATESCOPE = arguments.statescope.resolve()
+    unittest.main(argv=[sys.argv[0], *others])
+
+
+if __name__ == "__main__":
+    main()
