@@ -27,10 +27,10 @@ def batch_of(task, cell, first, count, device, text=None):
     return text(draws, cell["length"], keys=cell["needles"])
 
 
-def interval(fractions):
-    """95 %: Wilson's where every example is right or wrong, else mean ± 1.96 sd/√n over the examples"""
+def interval(fractions, one_question_each):
+    """95 %: Wilson's where every example has one question or all are equal, else mean ± 1.96 sd/√n over the examples"""
     n, p = len(fractions), float(fractions.mean())
-    if bool(((fractions == 0) | (fractions == 1)).all()):
+    if one_question_each or bool((fractions == fractions[0]).all()):
         z = 1.959963984540054
         middle, half = (p + z * z / (2 * n)) / (1 + z * z / n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
     else:
@@ -59,7 +59,7 @@ def score(model, task, samples, device, most_tokens=65536):
             places.append(right)
             # An example's questions are one token each (mqar), or it has one question of several tokens.
             exact.append(right.float().mean(1) if task == "mqar" else right.all(1).float())
-        p, low, high = interval(torch.cat(exact).cpu())
+        p, low, high = interval(torch.cat(exact).cpu(), one_question_each=task != "mqar")
         by_place = torch.cat(places).float().mean(0).cpu().tolist() if task != "mqar" else [p]
         records.append({**cell, "samples": samples, "exact": p, "low": low, "high": high, "tokens": by_place,
                         "nll": float(torch.cat(nll).mean())})
