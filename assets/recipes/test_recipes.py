@@ -52,7 +52,7 @@ class WithStatescope(unittest.TestCase):
         self.folder = Path(folder.name)
 
 
-# ---- the tasks: tasks.py draws what datasets/ draws --------------------------------------------------------------------------------------
+# ---- the tasks: tasks.py draws what datasets/ draws -------------------------------------------------------------------------------------
 
 
 def word_ids(vocabulary):
@@ -89,7 +89,7 @@ class Generators(WithStatescope):
 
     def test_needles(self):
         ids_of = word_ids("needle-tokenizer.json")
-        # (length, keys, values, queries, depth). A needle has 9 words, a question 10 and a stop before the next: 19, 48, 65 leave no filler.
+        # (length, keys, values, queries, depth). A needle has 9 words, a question 10 and a stop between two: 19, 48, 65 leave no filler.
         for length, keys, values, queries, depth in ((64, 1, 1, 1, None), (256, 8, 1, 4, None), (512, 4, 3, 2, None), (300, 6, 2, 1, 50),
                                                      (300, 6, 2, 1, 100), (300, 6, 1, 1, 0), (19, 1, 1, 1, None), (20, 1, 1, 1, None),
                                                      (48, 3, 1, 2, None), (49, 3, 1, 2, None), (65, 2, 2, 2, None),
@@ -100,7 +100,8 @@ class Generators(WithStatescope):
 
     def test_needles_in_prose(self):
         haystacks = {split: tasks.ProseNeedles(tasks.prose(split)) for split in SPLITS.values()}
-        for length, keys, queries, characters, depth in ((512, 1, 1, 7, None), (1024, 4, 4, 7, None), (2048, 8, 1, 4, 50), (700, 18, 1, 4, None)):
+        for length, keys, queries, characters, depth in ((512, 1, 1, 7, None), (1024, 4, 4, 7, None), (2048, 8, 1, 4, 50),
+                                                         (700, 18, 1, 4, None)):
             given = [] if depth is None else ["--depth", depth]
             self.compare(lambda draws: haystacks[draws.split](draws, length, keys, queries, characters, depth), list,
                          "niah", "--haystack", "prose", "--value", "number" if characters == 7 else "code", "--length", length,
@@ -156,7 +157,7 @@ class Splits(unittest.TestCase):
         self.assertGreater(len(scored), len(trained) // 12)
 
 
-# ---- the memories: chunks against a loop over the tokens -----------------------------------------------------------------------------------
+# ---- the memories: chunks against a loop over the tokens --------------------------------------------------------------------------------
 
 
 def step_by_step(q, k, v, log_decay, beta=None, segment=None):
@@ -247,8 +248,8 @@ class Memories(unittest.TestCase):
     def test_softmax_attention(self):
         for T in LENGTHS:
             q, k, v = drawn(T, 16, 24, "none")[:3]
-            wanted = torch.stack([torch.einsum("bhs,bshv->bhv", torch.einsum("bhk,bshk->bhs", q[:, t], k[:, :t + 1]).softmax(-1), v[:, :t + 1])
-                                  for t in range(T)], 1)
+            weights = [torch.einsum("bhk,bshk->bhs", q[:, t], k[:, :t + 1]).softmax(-1) for t in range(T)]
+            wanted = torch.stack([torch.einsum("bhs,bshv->bhv", w, v[:, :t + 1]) for t, w in enumerate(weights)], 1)
             self.assert_near(memories.softmax_attention(q, k, v), wanted, 1e-11)
 
     def test_gradients(self):
@@ -273,7 +274,7 @@ class Memories(unittest.TestCase):
             self.assertTrue(gradcheck(lambda x: memories.UnitLowerInverse.apply(x.tril(-1)), [A.requires_grad_()]))
 
 
-# ---- the models: what is trained here is what statescope reads ----------------------------------------------------------------------------
+# ---- the models: what is trained here is what statescope reads --------------------------------------------------------------------------
 
 
 def random_model(family, size):
@@ -297,8 +298,8 @@ class Models(WithStatescope):
                 with self.subTest(f"{family} T={T}"):
                     ids = torch.randint(config["vocab_size"], (1, T))
                     (self.folder / "ids").write_text(" ".join(map(str, ids[0].tolist())))
-                    statescope("run", self.folder / "model", "--ids", self.folder / "ids", "--generate", 0, "--dump", self.folder / "run.h5",
-                               "--force")
+                    statescope("run", self.folder / "model", "--ids", self.folder / "ids", "--generate", 0, "--force",
+                               "--dump", self.folder / "run.h5")
                     with torch.no_grad():
                         mine = model(ids)[0]
                     with h5py.File(self.folder / "run.h5") as file:
