@@ -39,7 +39,15 @@ class Writer {
     H5Pset_alignment(access, alignment, alignment);
     H5Pset_file_locking(access, /*use=*/false, /*ignore_when_disabled=*/true);  // the draft is ours alone
     H5Pset_fclose_degree(access, H5F_CLOSE_STRONG);
-    return {checked(H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access), path_, cannot_), H5Fclose};
+    const Hdf5Id creation = timeless(H5P_FILE_CREATE);
+    return {checked(H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, creation, access), path_, cannot_), H5Fclose};
+  }
+
+  /// Objects without the time of their making: the same checkpoint gives the same bytes.
+  static Hdf5Id timeless(hid_t creation_class) {
+    Hdf5Id creation(H5Pcreate(creation_class), H5Pclose);
+    H5Pset_obj_track_times(creation, /*track_times=*/false);
+    return creation;
   }
 
   void write_string(hid_t object, const char* name, const std::string& text) {
@@ -59,11 +67,12 @@ class Writer {
   }
 
   Hdf5Id create_group(const char* name) {
-    return {checked(H5Gcreate2(file_, name, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), path_, cannot_), H5Gclose};
+    const Hdf5Id creation = timeless(H5P_GROUP_CREATE);
+    return {checked(H5Gcreate2(file_, name, H5P_DEFAULT, creation, H5P_DEFAULT), path_, cannot_), H5Gclose};
   }
 
   Hdf5Id create_dataset(hid_t group, const std::string& name, hid_t type, hid_t space) {
-    const Hdf5Id creation(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+    const Hdf5Id creation = timeless(H5P_DATASET_CREATE);
     H5Pset_layout(creation, H5D_CONTIGUOUS);
     H5Pset_alloc_time(creation, H5D_ALLOC_TIME_EARLY);  // so that a reader can map it
     H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER);    // every byte is about to be written
