@@ -1,10 +1,5 @@
-// The gated delta rule as its recurrence, for segments of any length: exact for any decay, one read and one write of the state. A column of
-// the state needs no other column, so each warp keeps a few of them in registers from a segment's first row to its last.
-#include <cuda_pipeline.h>
-
-#include <algorithm>
-
-#include "kernels/cuda_operations.h"
+// The gated delta rule as its recurrence (cuda_recurrence.h).
+#include "kernels/cuda_recurrence.h"
 
 namespace statescope::cuda {
 namespace {
@@ -12,226 +7,89 @@ namespace {
 // ---------------------------------------------------------------------------------------------------------------------------------------
 // kernels
 
-constexpr int warps = 4, threads = 32 * warps;
-
-/// An operand [rows, heads, width].
-struct Operand {
-  Rows<const float> rows;
-  std::int64_t heads = 1, width = 0;  // an absent one has no width
-  /// Where the row that head h of H reads begins.
-  __device__ const float* at(std::int64_t t, std::int64_t h, std::int64_t H) const {
-    return rows.row(t) + producer_head(h, heads, H) * width;
-  }
-};
-
-struct Problem {
-  Operand q, k, v, log_decay, beta;
-  Rows<const float> initial;  // [slots, H, K, V]
-  Rows<float> final, o;       // [slots, H, K, V], [rows, H, V]
-  std::int64_t H, K, V;
-  float scale;
-  DeviceSegments segments;
-  int batch;  // rows that are fetched at a time
-};
-
-/// The columns of a block: each warp has 32 / Lanes neighbours, each column Lanes threads of the warp, each thread RowsPerLane rows of it.
-/// Rows are dealt out in fours, so that a thread reads four numbers of q at once and the lanes of a column read side by side.
 template <int Lanes, int RowsPerLane>
-struct Columns {
-  static constexpr int of_warp = 32 / Lanes, count = warps * of_warp, rows = Lanes * RowsPerLane;
-
-  /// Among the block's columns.
-  static __device__ int own() { return static_cast<int>(threadIdx.x) / 32 * of_warp + static_cast<int>(threadIdx.x) % of_warp; }
-  static __device__ int lane() { return static_cast<int>(threadIdx.x) % 32 / of_warp; }
-  static __device__ int row(int i) { return (i / 4 * Lanes + lane()) * 4 + i % 4; }
-  /// The sum over the lanes of a column, in all of them.
-  static __device__ float sum(float x) {
-    for (int distance = of_warp; distance < 32; distance *= 2) x += __shfl_xor_sync(~0U, x, distance);
-    return x;
-  }
-};
-
-struct alignas(16) Four {
-  float x[4];
-};
-
-/// A batch of rows in shared memory. What a row has beyond K or V is 0.
-template <class Tile>
-struct Batch {
-  static constexpr int gate_width = 4;  // one number, padded to what Four must be aligned to
-  static constexpr int row_size = 2 * Tile::rows + Tile::count + 2 * gate_width;
-  float *q, *k, *v, *alpha, *beta;  // [capacity, the width of each]
-
-  __device__ Batch(float* memory, int capacity)
-      : q(memory),
-        k(q + capacity * Tile::rows),
-        v(k + capacity * Tile::rows),
-        alpha(v + capacity * Tile::count),
-        beta(alpha + capacity * gate_width) {}
-};
-
-/// to [n, width] ← the first `given` numbers of n rows, 0 behind them. Thread i fetches the numbers i, i + threads, ...
-template <int width>
-__device__ void fetch(float* to, const float* from, std::int64_t stride, int n, std::int64_t given) {
-  for (int i = static_cast<int>(threadIdx.x); i < n * width; i += threads) {
-    const int t = i / width, c = i % width;
-    if (c < given) {
-      __pipeline_memcpy_async(to + i, from + t * stride + c, sizeof(float));
-    } else {
-      to[i] = 0;
-    }
-  }
-}
-
-/// x ← e^x, each number by the thread that fetched it.
-template <int width>
-__device__ void exponentiate(float* x, int n) {
-  for (int i = static_cast<int>(threadIdx.x); i < n * width; i += threads) x[i] = expf(x[i]);
-}
-
-/// Starts to fetch the n rows from `first` on; of v the columns from `column` on.
-template <class Tile>
-__device__ void fetch_batch(const Batch<Tile>& to, const Problem& p, std::int64_t first, int n, std::int64_t h, std::int64_t column) {
-  fetch<Tile::rows>(to.q, p.q.at(first, h, p.H), p.q.rows.stride, n, p.K);
-  fetch<Tile::rows>(to.k, p.k.at(first, h, p.H), p.k.rows.stride, n, p.K);
-  fetch<Tile::count>(to.v, p.v.at(first, h, p.H) + column, p.v.rows.stride, n, p.V - column);
-  fetch<to.gate_width>(to.alpha, p.log_decay.at(first, h, p.H), p.log_decay.rows.stride, n, p.log_decay.width);
-  fetch<to.gate_width>(to.beta, p.beta.at(first, h, p.H), p.beta.rows.stride, n, p.beta.width);
-  __pipeline_commit();
-}
-
-/// k S for the thread's column; `k` points at the first four numbers that are the thread's.
-template <int Lanes, int RowsPerLane>
-__device__ float predict(const float (&S)[RowsPerLane], const Four* k) {
-  float sum[4] = {};
-#pragma unroll
-  for (int i = 0; i < RowsPerLane; i += 4) {
-    const Four k_i = k[i / 4 * Lanes];
-#pragma unroll
-    for (int j = 0; j < 4; ++j) sum[j] = fmaf(k_i.x[j], S[i + j], sum[j]);
-  }
-  return Columns<Lanes, RowsPerLane>::sum((sum[0] + sum[1]) + (sum[2] + sum[3]));
-}
-
-/// S ← α S + kᵀ u for the thread's rows; returns the column's q S.
-template <int Lanes, int RowsPerLane>
-__device__ float write_and_read(float (&S)[RowsPerLane], float alpha, const Four* k, float u, const Four* q) {
-  float o[4] = {};
-#pragma unroll
-  for (int i = 0; i < RowsPerLane; i += 4) {
-    const Four q_i = q[i / 4 * Lanes], k_i = k[i / 4 * Lanes];
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      S[i + j] = fmaf(k_i.x[j], u, alpha * S[i + j]);
-      o[j] = fmaf(q_i.x[j], S[i + j], o[j]);
-    }
-  }
-  return Columns<Lanes, RowsPerLane>::sum((o[0] + o[1]) + (o[2] + o[3]));
-}
-
-/// Row t of a batch: changes the thread's rows S of its column, returns the column's q_t S_t.
-template <int Lanes, int RowsPerLane>
-__device__ float step(float (&S)[RowsPerLane], const Batch<Columns<Lanes, RowsPerLane>>& batch, int t, bool has_beta) {
+struct DeltaRule {
   using Tile = Columns<Lanes, RowsPerLane>;
-  const Four* q = reinterpret_cast<const Four*>(batch.q + t * Tile::rows) + Tile::lane();
-  const Four* k = reinterpret_cast<const Four*>(batch.k + t * Tile::rows) + Tile::lane();
-  const float v = batch.v[t * Tile::count + Tile::own()], alpha = batch.alpha[t * batch.gate_width];
-  const float beta = has_beta ? batch.beta[t * batch.gate_width] : 1;
-  // u = β (v − k S̄),  k S̄ = α (k S)
-  const float u = beta * fmaf(-alpha, predict<Lanes>(S, k), v);
-  // S = S̄ + kᵀ u,  o = q S
-  return write_and_read<Lanes>(S, alpha, k, u, q);
-}
 
-/// One block per (segment, head, Columns::count columns).
-template <int Lanes, int RowsPerLane>
-__global__ void __launch_bounds__(threads) gated_delta_rule_kernel(Problem p) {
-  using Tile = Columns<Lanes, RowsPerLane>;
-  extern __shared__ __align__(16) float shared[];  // two batches, or one that holds all rows
-  const std::int64_t tiles = (p.V + Tile::count - 1) / Tile::count;
-  const std::int64_t first_column = blockIdx.x % tiles * Tile::count, h = blockIdx.x / tiles % p.H, s = blockIdx.x / tiles / p.H;
-  const std::int64_t first_row = p.segments.cu_seqlens[s], rows = p.segments.cu_seqlens[s + 1] - first_row;
-  const float* initial = p.initial.row(p.segments.slot_of(s)) + h * p.K * p.V;
-  float* final = p.final.row(p.segments.slot_of(s)) + h * p.K * p.V;
-  if (rows == 0 && initial == final) return;
+  struct Batch {
+    static constexpr int gate_width = 4;  // one number, padded to what Four must be aligned to
+    static constexpr int row_size = 2 * Tile::rows + Tile::count + 2 * gate_width;
+    float *q, *k, *v, *alpha, *beta;  // [capacity, the width of each]
 
-  Batch<Tile> batch(shared, p.batch), next(shared + p.batch * batch.row_size, p.batch);
-  if (rows > 0) fetch_batch(batch, p, first_row, static_cast<int>(min(rows, std::int64_t{p.batch})), h, first_column);
+    __device__ Batch(float* memory, int capacity)
+        : q(memory),
+          k(q + capacity * Tile::rows),
+          v(k + capacity * Tile::rows),
+          alpha(v + capacity * Tile::count),
+          beta(alpha + capacity * gate_width) {}
+  };
 
-  const std::int64_t column = first_column + Tile::own();
-  float S[RowsPerLane];
+  /// Starts to fetch the n rows from `first` on; of v the columns from `column` on.
+  static __device__ void fetch_batch(const Batch& to, const RecurrenceProblem& p, std::int64_t first, int n, std::int64_t h,
+                                     std::int64_t column) {
+    fetch<Tile::rows>(to.q, p.q.at(first, h, p.H), p.q.rows.stride, n, p.K);
+    fetch<Tile::rows>(to.k, p.k.at(first, h, p.H), p.k.rows.stride, n, p.K);
+    fetch<Tile::count>(to.v, p.v.at(first, h, p.H) + column, p.v.rows.stride, n, p.V - column);
+    fetch<Batch::gate_width>(to.alpha, p.log_decay.at(first, h, p.H), p.log_decay.rows.stride, n, p.log_decay.width);
+    fetch<Batch::gate_width>(to.beta, p.beta.at(first, h, p.H), p.beta.rows.stride, n, p.beta.width);
+    __pipeline_commit();
+  }
+
+  static __device__ void make_ready(const Batch& batch, int n) { exponentiate<Batch::gate_width>(batch.alpha, n); }
+
+  static __device__ float step(float (&S)[RowsPerLane], const Batch& batch, int t, const RecurrenceProblem& p) {
+    const Four* q = reinterpret_cast<const Four*>(batch.q + t * Tile::rows) + Tile::lane();
+    const Four* k = reinterpret_cast<const Four*>(batch.k + t * Tile::rows) + Tile::lane();
+    const float v = batch.v[t * Tile::count + Tile::own()], alpha = batch.alpha[t * Batch::gate_width];
+    const float beta = p.beta.rows ? batch.beta[t * Batch::gate_width] : 1;
+    // u = β (v − k S̄),  k S̄ = α (k S)
+    const float u = beta * fmaf(-alpha, predict(S, k), v);
+    // S = S̄ + kᵀ u,  o = q S
+    return write_and_read(S, alpha, k, u, q);
+  }
+
+ private:
+  /// k S for the thread's column; `k` points at the first four numbers that are the thread's.
+  static __device__ float predict(const float (&S)[RowsPerLane], const Four* k) {
+    float sum[4] = {};
 #pragma unroll
-  for (int i = 0; i < RowsPerLane; ++i) S[i] = Tile::row(i) < p.K && column < p.V ? initial[Tile::row(i) * p.V + column] : 0;
-
-  for (std::int64_t done = 0; done < rows; done += p.batch) {
-    const int n = static_cast<int>(min(rows - done, std::int64_t{p.batch}));
-    __pipeline_wait_prior(0);
-    exponentiate<batch.gate_width>(batch.alpha, n);
-    __syncthreads();  // the batch is complete, and all have left the one before it
-    const std::int64_t rest = rows - done - n;
-    if (rest > 0) fetch_batch(next, p, first_row + done + n, static_cast<int>(min(rest, std::int64_t{p.batch})), h, first_column);
-    for (int t = 0; t < n; ++t) {
-      const float o = step<Lanes>(S, batch, t, static_cast<bool>(p.beta.rows));
-      if (Tile::lane() == 0 && column < p.V) p.o.row(first_row + done + t)[h * p.V + column] = p.scale * o;
+    for (int i = 0; i < RowsPerLane; i += 4) {
+      const Four k_i = k[i / 4 * Lanes];
+#pragma unroll
+      for (int j = 0; j < 4; ++j) sum[j] = fmaf(k_i.x[j], S[i + j], sum[j]);
     }
-    const Batch<Tile> read = batch;
-    batch = next;
-    next = read;
+    return Tile::sum((sum[0] + sum[1]) + (sum[2] + sum[3]));
   }
 
+  /// S ← α S + kᵀ u for the thread's rows; returns the column's q S.
+  static __device__ float write_and_read(float (&S)[RowsPerLane], float alpha, const Four* k, float u, const Four* q) {
+    float o[4] = {};
 #pragma unroll
-  for (int i = 0; i < RowsPerLane; ++i) {
-    if (Tile::row(i) < p.K && column < p.V) final[Tile::row(i) * p.V + column] = S[i];
+    for (int i = 0; i < RowsPerLane; i += 4) {
+      const Four q_i = q[i / 4 * Lanes], k_i = k[i / 4 * Lanes];
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        S[i + j] = fmaf(k_i.x[j], u, alpha * S[i + j]);
+        o[j] = fmaf(q_i.x[j], S[i + j], o[j]);
+      }
+    }
+    return Tile::sum((o[0] + o[1]) + (o[2] + o[3]));
   }
-}
+};
+
+}  // namespace
 
 // ---------------------------------------------------------------------------------------------------------------------------------------
 // launchers
 
-Operand operand(ConstTensor x) {
-  if (!x) return {};
-  return {f32(x), x.shape[1], x.shape.rank() == 3 ? x.shape[2] : 1};
-}
-
-/// A batch has as many rows as hide the fetching of the next one, fewer where two of them would not leave room for another block.
-constexpr int longest_batch = 16;
-constexpr std::size_t most_shared_bytes = 64 << 10;
-
-template <int Lanes, int RowsPerLane>
-void launch_tiles(Problem p, cudaStream_t stream) {
-  using Tile = Columns<Lanes, RowsPerLane>;
-  constexpr std::size_t row_bytes = Batch<Tile>::row_size * sizeof(float);
-  constexpr int fitting = std::clamp(static_cast<int>(most_shared_bytes / (2 * row_bytes)), 1, longest_batch);
-  p.batch = static_cast<int>(std::clamp<std::int64_t>(p.segments.longest, 1, fitting));
-  const std::size_t batches = p.segments.longest > p.batch ? 2 : 1;
-  const std::int64_t tiles = (p.V + Tile::count - 1) / Tile::count;
-  launch("gated_delta_rule", gated_delta_rule_kernel<Lanes, RowsPerLane>, static_cast<unsigned>(p.segments.count * p.H * tiles), threads,
-         batches * static_cast<std::size_t>(p.batch) * row_bytes, stream, p);
-}
-
-}  // namespace
-
 void gated_delta_rule(const GatedDeltaRule& op, const DeviceSegments& segments, cudaStream_t stream) {
-  const Shape& state = op.initial_state.shape;
-  const Problem p{operand(op.q),
-                  operand(op.k),
-                  operand(op.v),
-                  operand(op.log_decay),
-                  operand(op.beta),
-                  f32(op.initial_state),
-                  f32(op.final_state),
-                  f32(op.o),
-                  state[1],
-                  state[2],
-                  state[3],
-                  op.scale,
-                  segments,
-                  0};
-  if (p.K <= 32) return launch_tiles<4, 8>(p, stream);
-  if (p.K <= 64) return launch_tiles<4, 16>(p, stream);
-  if (p.K <= 128) return launch_tiles<4, 32>(p, stream);
-  if (p.K <= 256) return launch_tiles<4, 64>(p, stream);
-  if (p.K <= 512) return launch_tiles<8, 64>(p, stream);
+  const RecurrenceProblem p = recurrence_problem(op, op.beta, segments);
+  constexpr const char* name = "gated_delta_rule";
+  if (p.K <= 32) return launch_recurrence<DeltaRule<4, 8>>(name, p, stream);
+  if (p.K <= 64) return launch_recurrence<DeltaRule<4, 16>>(name, p, stream);
+  if (p.K <= 128) return launch_recurrence<DeltaRule<4, 32>>(name, p, stream);
+  if (p.K <= 256) return launch_recurrence<DeltaRule<4, 64>>(name, p, stream);
+  if (p.K <= 512) return launch_recurrence<DeltaRule<8, 64>>(name, p, stream);
   throw std::invalid_argument("gated_delta_rule: q: found " + std::to_string(p.K) + " channels a head, a GPU takes at most 512");
 }
 
