@@ -1,6 +1,7 @@
 // The CUDA form of the short causal convolution.
 #include <algorithm>
 
+#include "kernels/cuda_activation.h"
 #include "kernels/cuda_operations.h"
 
 namespace statescope::cuda {
@@ -29,27 +30,6 @@ struct Piece {
 __device__ float input(const Convolution& op, const Piece& own, std::int64_t t) {
   if (t < 0) return op.initial_cache.row(own.slot)[(op.w - 1 + t) * op.C + own.c];
   return __ldg(op.x.row(own.first + t) + own.c);
-}
-
-/// σ(x) from e^{−|x|}, which cannot overflow.
-__device__ float sigmoid(float x) {
-  const float e = expf(-fabsf(x));
-  return (x < 0 ? e : 1) / (1 + e);
-}
-
-__device__ float activated(float x, Activation act) {
-  switch (act) {
-    case Activation::silu:
-      return x * sigmoid(x);
-    case Activation::relu:
-      return x < 0 ? 0 : x;
-    case Activation::sigmoid:
-      return sigmoid(x);
-    case Activation::elu_plus_one:
-      return x > 0 ? x + 1 : expf(x);
-    default:
-      return x;
-  }
 }
 
 /// The inputs of an output are kept in registers and move up by one from output to output; the next few are on their way together.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "kernels/cuda_activation.h"
 #include "kernels/cuda_operations.h"
 
 namespace statescope::cuda {
@@ -37,27 +38,6 @@ __global__ void map_kernel(Rows<float> y, std::int64_t rows, unsigned n, Fn fn, 
       return out;
     };
     *reinterpret_cast<Pack<Width>*>(y.row(t) + begin) = results(*reinterpret_cast<const Pack<Width>*>(x.row(t) + begin)...);
-  }
-}
-
-/// σ(x) from e^{−|x|}, which cannot overflow.
-__device__ float sigmoid(float x) {
-  const float e = expf(-fabsf(x));
-  return (x < 0 ? e : 1) / (1 + e);
-}
-
-__device__ float activated(float x, Activation act) {
-  switch (act) {
-    case Activation::silu:
-      return x * sigmoid(x);
-    case Activation::relu:
-      return x < 0 ? 0 : x;
-    case Activation::sigmoid:
-      return sigmoid(x);
-    case Activation::elu_plus_one:
-      return x > 0 ? x + 1 : expf(x);
-    default:
-      return x;
   }
 }
 
