@@ -145,17 +145,14 @@ class CudaBackend final : public Backend {
   void fill(Tensor x, float value) override { use(), cuda::fill(x, value, stream()); }
   void copy(Tensor dst, ConstTensor src) override { use(), cuda::copy(dst, src, stream()); }
   void gather_rows(Tensor dst, ConstTensor src, const std::int32_t* rows) override {
-    use(), cuda::gather_rows(dst, src, sent(rows, dst.rows()), stream());
+    use(), cuda::gather_rows(dst, src, sent_rows("gather_rows", rows, dst.rows(), src), stream());
   }
   void scatter_add_rows(Tensor dst, ConstTensor src, const std::int32_t* rows, ConstTensor weight) override {
-    use(), cuda::scatter_add_rows(dst, src, sent(rows, src.rows()), weight, stream());
+    use(), cuda::scatter_add_rows(dst, src, sent_rows("scatter_add_rows", rows, src.rows(), dst), weight, stream());
   }
 
   void embed(Tensor y, ConstTensor table, const std::int32_t* ids) override {
-    for (std::int64_t t = 0; t < y.rows(); ++t) {
-      if (ids[t] < 0 || ids[t] >= table.rows()) throw std::out_of_range("embed: id " + std::to_string(ids[t]));
-    }
-    gather_rows(y, table, ids);
+    use(), cuda::gather_rows(y, table, sent_rows("embed", ids, y.rows(), table), stream());
   }
   void linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias) override {
     use(), products_.linear(y, x, weight, bias, stream());
@@ -212,7 +209,14 @@ class CudaBackend final : public Backend {
     use();
     return numbers.empty() ? nullptr : ring_.send(numbers);
   }
-  const std::int32_t* sent(const std::int32_t* rows, std::int64_t count) { return sent(std::span(rows, static_cast<std::size_t>(count))); }
+  /// Indices of rows of x.
+  const std::int32_t* sent_rows(const char* operation, const std::int32_t* rows, std::int64_t count, ConstTensor x) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (rows[i] < 0 || rows[i] >= x.rows())
+        throw std::out_of_range(std::string(operation) + ": row " + std::to_string(rows[i]) + " of " + x.shape.to_string());
+    }
+    return sent(std::span(rows, static_cast<std::size_t>(count)));
+  }
   DeviceSegments sent(const Segments& segments) {
     return {sent(segments.cu_seqlens), sent(segments.slot), segments.count(), longest(segments.cu_seqlens)};
   }

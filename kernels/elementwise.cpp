@@ -96,25 +96,26 @@ void activate_row(float* y, const float* factor, const float* x, std::size_t n, 
   }
 }
 
-/// y = e^{temperature · x − m} / Σ, m the largest exponent. A row that allows nothing (−∞ only) gives zeros.
+/// y = e^{|temperature| (±x − m)} / Σ with the sign of the temperature, m the largest ±x. The difference comes before the product, which
+/// would be rounded. A row that allows nothing (−∞ only) gives zeros.
 void softmax_row(float* y, const float* x, std::size_t n, float temperature) {
   const std::size_t lanes = hn::Lanes(Floats()), whole = n / lanes * lanes;
   const float lowest = -std::numeric_limits<float>::infinity();
-  const Vector factor = hn::Set(Floats(), temperature);
+  const Vector sign = hn::Set(Floats(), temperature < 0 ? -1.0F : 1.0F), factor = hn::Set(Floats(), std::abs(temperature));
   Vector largest = hn::Set(Floats(), lowest);
-  for (std::size_t i = 0; i < whole; i += lanes) largest = hn::Max(largest, hn::Mul(factor, hn::LoadU(Floats(), x + i)));
-  const Vector rest = whole < n ? hn::Mul(factor, load_rest(x + whole, n - whole, temperature < 0 ? -lowest : lowest)) : largest;
+  for (std::size_t i = 0; i < whole; i += lanes) largest = hn::Max(largest, hn::Mul(sign, hn::LoadU(Floats(), x + i)));
+  const Vector rest = whole < n ? hn::Mul(sign, load_rest(x + whole, n - whole, temperature < 0 ? -lowest : lowest)) : largest;
   const float m = hn::GetLane(hn::MaxOfLanes(Floats(), hn::Max(largest, rest)));
 
   const Vector shift = hn::Set(Floats(), m == lowest ? 0 : m);
   Vector sum = hn::Zero(Floats());
   for (std::size_t i = 0; i < whole; i += lanes) {
-    const Vector e = exp_of(hn::Sub(hn::Mul(factor, hn::LoadU(Floats(), x + i)), shift));
+    const Vector e = exp_of(hn::Mul(factor, hn::Sub(hn::Mul(sign, hn::LoadU(Floats(), x + i)), shift)));
     sum = hn::Add(sum, e);
     hn::StoreU(e, Floats(), y + i);
   }
   if (whole < n) {
-    const Vector e = exp_of(hn::Sub(rest, shift));
+    const Vector e = exp_of(hn::Mul(factor, hn::Sub(rest, shift)));
     sum = hn::Add(sum, e);
     store_rest(e, y + whole, n - whole);
   }

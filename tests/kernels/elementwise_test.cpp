@@ -126,6 +126,12 @@ TEST_CASE("softmax over the last axis") {
   for (std::size_t i = 0; i < truth.size(); ++i) CHECK(std::abs(y.values[i] - truth[i]) <= 2e-5 * truth[i] + 1e-37);
 }
 
+TEST_CASE("softmax of equal huge numbers is uniform, whatever the temperature rounds") {
+  Numbers x(Shape{1, 20}, std::vector<float>(20, 1e30F));
+  softmax(x.view(), x.view(), GENERATE(0.3F, -0.3F, 1.7F));
+  for (const float p : x.values) CHECK(p == Approx(0.05F));
+}
+
 TEST_CASE("softmax of extremes") {
   Numbers x(Shape{4, 3}, {1e30F, 0, 1e30F, -infinity, 5, -infinity, -infinity, -infinity, -infinity, NAN, -infinity, 1});
   softmax(x.view(), x.view());
