@@ -1,0 +1,86 @@
+// Whole models of every family on a CUDA device against the CPU: a prompt in two parts, then token by token.
+#include "tests/catch.h"
+#include "tests/engine/golden.h"
+#include "tests/engine/small_models.h"
+#include "tests/kernels/device_cases.h"
+
+namespace statescope::test {
+namespace {
+
+constexpr double tolerance = 2e-4;
+
+/// A model being read on one backend.
+class Reader {
+ public:
+  Reader(std::shared_ptr<const Checkpoint> checkpoint, std::shared_ptr<Backend> backend)
+      : model_(Model::load(std::move(checkpoint), std::move(backend))), state_(model_->start()) {}
+
+  /// Logits [T, V] of the next tokens.
+  std::vector<float> read(std::span<const std::int32_t> ids, const ForwardOptions& options) {
+    const auto T = static_cast<std::int64_t>(ids.size());
+    const Tensor hidden = tensor(hidden_, {T, model_->hidden()}), logits = tensor(logits_, {T, model_->vocab()});
+    model_->forward(state_, ids, options, hidden);
+    model_->logits(logits, hidden);
+    return host_copy(model_->backend(), logits);
+  }
+  std::vector<float> memories(std::int64_t layer) const { return host_copy(model_->backend(), of(layer).everything); }
+  std::vector<float> keys_and_values(std::int64_t layer) const {
+    const KvCache& kv = of(layer).kv;
+    if (kv.length == 0) return {};
+    std::vector<float> both = host_copy(model_->backend(), kv.k.slice(0, kv.length));
+    const std::vector<float> v = host_copy(model_->backend(), kv.v.slice(0, kv.length));
+    both.insert(both.end(), v.begin(), v.end());
+    return both;
+  }
+  std::int64_t layers() const { return model_->layers(); }
+
+ private:
+  const MixerState& of(std::int64_t layer) const { return state_.layers[static_cast<std::size_t>(layer)]; }
+  Tensor tensor(Buffer& memory, const Shape& shape) {
+    memory = model_->backend().allocate(static_cast<std::size_t>(shape.size()) * sizeof(float));
+    model_->backend().fill(Tensor(memory.get(), DType::f32, shape), std::nanf(""));
+    return {memory.get(), DType::f32, shape};
+  }
+
+  std::shared_ptr<Model> model_;
+  ModelState state_;
+  Buffer hidden_, logits_;
+};
+
+void compare(std::shared_ptr<const Checkpoint> checkpoint, std::shared_ptr<Backend> device) {
+  Reader truth(checkpoint, make_cpu_backend()), found(checkpoint, std::move(device));
+  const std::vector<std::int32_t> ids = some_ids(80);
+  const auto read = [&](std::size_t begin, std::size_t count, std::int64_t chunk_size) {
+    INFO("tokens from " << begin << " on, chunk size " << chunk_size);
+    const std::span<const std::int32_t> part = std::span(ids).subspan(begin, count);
+    const ForwardOptions options{.chunk_size = chunk_size, .prompt_length = 72};
+    CHECK(relative_error(found.read(part, options), truth.read(part, options)) < tolerance);
+  };
+  read(0, 63, 64);
+  read(63, 9, 64);
+  for (std::size_t t = 72; t < ids.size(); ++t) read(t, 1, 0);
+  for (std::int64_t layer = 0; layer < truth.layers(); ++layer) {
+    INFO("layer " << layer);
+    CHECK(relative_error(found.memories(layer), truth.memories(layer)) < tolerance);
+    CHECK(relative_error(found.keys_and_values(layer), truth.keys_and_values(layer)) < tolerance);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("device: every family reads a prompt and decodes as on the CPU", "[device]") {
+  const std::shared_ptr<Backend> device = testing::cuda_backend();
+  if (!device) return;
+  for (const SmallModel& small : small_models()) {
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      INFO(small.name << ", " << name_of(dtype));
+      try {
+        compare(random_checkpoint(Config(small.config), 1, dtype), device);
+      } catch (const std::exception& error) {
+        FAIL_CHECK(error.what());
+      }
+    }
+  }
+}
+
+}  // namespace statescope::test
