@@ -14,10 +14,6 @@ CELLS = json.loads((tasks.TASKS / "scores.json").read_text())
 SEED = 1
 
 
-def cells_of(task):
-    return CELLS[task]
-
-
 def batch_of(task, cell, first, count, device, text=None):
     draws = tasks.Draws(first, count, SEED, tasks.EVALUATION, device)
     if task == "mqar":
@@ -46,7 +42,7 @@ def score(model, task, samples, device, most_tokens=65536):
     model.eval()
     text = tasks.ProseNeedles(tasks.prose(tasks.EVALUATION), device) if task == "prose" else None
     records = []
-    for cell in cells_of(task):
+    for cell in CELLS[task]:
         exact, places, nll = [], [], []
         size = max(1, most_tokens // cell["length"])
         for first in range(0, samples, size):

@@ -138,7 +138,7 @@ class Splits(unittest.TestCase):
     def test_no_example_is_trained_on_and_scored(self):
         for task, recipe in train.RECIPES.items():
             text = tasks.ProseNeedles(tasks.prose(tasks.EVALUATION)) if task == "prose" else None
-            for cell in score.cells_of(task)[:2]:
+            for cell in score.CELLS[task][:2]:
                 with self.subTest(f"{task} {cell}"):
                     scored = score.batch_of(task, cell, 0, 256, "cpu", text).ids
                     batches = train.Tasks(task, recipe, score.SEED, "cpu")
@@ -344,7 +344,7 @@ class Scores(WithStatescope):
             train.save(model, config, train.RECIPES[task], self.folder / task, {})
             for samples in (1, 6):
                 mine = score.score(model, task, samples, "cpu", most_tokens=4096)
-                self.compare(mine, self.eval_cells(self.folder / task, score.cells_of(task), samples))
+                self.compare(mine, self.eval_cells(self.folder / task, score.CELLS[task], samples))
 
     def test_bits_per_byte_of_text(self):
         model, config = random_model("gla", "prose")
@@ -368,7 +368,7 @@ class Scores(WithStatescope):
         self.assertEqual((made["task"], made["family"], made["split"], made["steps"]), ("mqar", "gla", "training", 240))
         self.assertEqual(made["tokens"], 240 * 1024)
         mine = json.loads(inside["scores.json"])["cells"]
-        self.compare(mine, self.eval_cells(self.folder / "model.h5", score.cells_of("mqar"), samples))
+        self.compare(mine, self.eval_cells(self.folder / "model.h5", score.CELLS["mqar"], samples))
 
 
 def main():

@@ -128,12 +128,25 @@ class Stepper:
         self.optimizer.zero_grad(set_to_none=False)
         self.answers, self.rest = answers.detach(), rest.detach()
 
+    @torch.no_grad()
+    def rehearse(self, times):
+        """Steps that leave no trace but memory that is there: weights are put back, the optimizer's moments too (new ones begin at 0)"""
+        held = list(self.model.parameters())
+        before = [p.clone() for p in held]
+        moments = {p: {name: value.clone() for name, value in self.optimizer.state[p].items()} for p in held}
+        for _ in range(times):
+            with torch.enable_grad():
+                self.compute()
+        for p, weights in zip(held, before):
+            p.copy_(weights)
+            for name, value in self.optimizer.state[p].items():
+                value.copy_(moments[p].get(name, torch.zeros_like(value)))
+
     def capture(self):
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
-            for _ in range(3):
-                self.compute()
+            self.rehearse(3)
         torch.cuda.current_stream().wait_stream(stream)
         self.graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self.graph):

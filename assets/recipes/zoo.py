@@ -142,7 +142,7 @@ def main():
     parser.add_argument("--only", nargs="+", help="names of the models, such as niah-gla")
     parser.add_argument("--share", default="1", help="of the recipe's steps")
     parser.add_argument("--devices", type=int, default=1, help="GPUs")
-    parser.add_argument("--side-by-side", type=int, default=2, help="models a GPU")
+    parser.add_argument("--side-by-side", type=int, default=1, help="models a GPU (two share its time and gain nothing)")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
 
