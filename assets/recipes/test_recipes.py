@@ -371,6 +371,27 @@ class Scores(WithStatescope):
         self.compare(mine, self.eval_cells(self.folder / "model.h5", score.CELLS["mqar"], samples))
 
 
+class Rehearsal(unittest.TestCase):
+    def test_leaves_weights_and_moments_as_they_were(self):
+        recipe = train.replace(train.RECIPES["mqar"], tokens=512)
+        model = Model(zoo.make_config("gla", "mqar"))
+        optimizer = train.make_optimizer(model, recipe, "cpu")
+        batch = [x[0] for x in train.Tasks("mqar", recipe, 1, "cpu").block(train.Phase(64, 1, (4,)), 1)]
+        stepper = train.Stepper(model, optimizer, recipe, batch)
+
+        def numbers():
+            return [p.clone() for p in model.parameters()] + [v.clone() for p in model.parameters() for v in optimizer.state[p].values()]
+
+        for step in range(2):
+            before = numbers()
+            stepper.rehearse(2)
+            after = numbers()
+            self.assertTrue(all(torch.equal(a, b) for a, b in zip(before, after)))
+            self.assertTrue(all(not bool(new.any()) for new in after[len(before):]))
+            stepper.compute()
+            self.assertFalse(all(torch.equal(a, b) for a, b in zip(after, numbers())))
+
+
 def main():
     global STATESCOPE
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, add_help=False)
