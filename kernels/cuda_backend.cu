@@ -1,5 +1,6 @@
 // The CUDA backend: one device, one stream, every operation in its order. Weights become float32 when they are adopted.
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 #include <vector>
@@ -43,23 +44,37 @@ class Ring {
   Ring(const Ring&) = delete;
   Ring& operator=(const Ring&) = delete;
 
-  /// `numbers` on the device, until as much again as the ring holds has been sent.
-  const std::int32_t* send(std::span<const std::int32_t> numbers) {
-    constexpr std::size_t alignment = 256;
-    const std::size_t bytes = (numbers.size_bytes() + alignment - 1) / alignment * alignment;
+  template <std::size_t n>
+  using Arrays = std::array<std::span<const std::int32_t>, n>;
+
+  /// Arrays of one operation on the device, none of them in the place of another; an empty one is null. They stay until as much again as
+  /// the ring holds has been sent.
+  template <std::size_t n>
+  std::array<const std::int32_t*, n> send(const Arrays<n>& arrays) {
+    std::size_t bytes = 0;
+    for (const auto& numbers : arrays) bytes += taken(numbers);
     if (used_ + bytes > bytes_) {
       stream_.wait();
       used_ = 0;
       if (bytes > bytes_) grow(std::max(bytes, 2 * bytes_));
     }
-    std::memcpy(host_ + used_, numbers.data(), numbers.size_bytes());
-    char* const place = device_ + used_;
-    check(cudaMemcpyAsync(place, host_ + used_, numbers.size_bytes(), cudaMemcpyHostToDevice, stream_.handle()), "indices");
-    used_ += bytes;
-    return reinterpret_cast<const std::int32_t*>(place);
+    std::array<const std::int32_t*, n> places{};
+    for (std::size_t i = 0; i < n; ++i) places[i] = arrays[i].empty() ? nullptr : put(arrays[i]);
+    return places;
   }
 
  private:
+  static std::size_t taken(std::span<const std::int32_t> numbers) {
+    constexpr std::size_t alignment = 256;
+    return (numbers.size_bytes() + alignment - 1) / alignment * alignment;
+  }
+  const std::int32_t* put(std::span<const std::int32_t> numbers) {
+    char *const from = host_ + used_, *const to = device_ + used_;
+    std::memcpy(from, numbers.data(), numbers.size_bytes());
+    check(cudaMemcpyAsync(to, from, numbers.size_bytes(), cudaMemcpyHostToDevice, stream_.handle()), "indices");
+    used_ += taken(numbers);
+    return reinterpret_cast<const std::int32_t*>(to);
+  }
   void release() {
     cudaFreeHost(host_);
     cudaFree(device_);
@@ -197,7 +212,8 @@ class CudaBackend final : public Backend {
   }
   void gated_delta_rule(const GatedDeltaRule& op, std::int64_t) override { cuda::gated_delta_rule(op, sent(op.segments), stream()); }
   void softmax_attention(const SoftmaxAttention& op, std::int64_t) override {
-    cuda::softmax_attention(op, sent(op.segments), sent(op.cu_seqlens_k), longest(op.cu_seqlens_k), stream());
+    const auto [queries, slots, keys] = sent(Ring::Arrays<3>{op.segments.cu_seqlens, op.segments.slot, op.cu_seqlens_k});
+    cuda::softmax_attention(op, on_device(op.segments, queries, slots), keys, longest(op.cu_seqlens_k), stream());
   }
 
  private:
@@ -205,9 +221,10 @@ class CudaBackend final : public Backend {
   void use() const { check(cudaSetDevice(index_), "the device"); }
   cudaStream_t stream() const { return stream_->handle(); }
 
-  const std::int32_t* sent(std::span<const std::int32_t> numbers) {
+  template <std::size_t n>
+  std::array<const std::int32_t*, n> sent(const Ring::Arrays<n>& arrays) {
     use();
-    return numbers.empty() ? nullptr : ring_.send(numbers);
+    return ring_.send(arrays);
   }
   /// Indices of rows of x.
   const std::int32_t* sent_rows(const char* operation, const std::int32_t* rows, std::int64_t count, ConstTensor x) {
@@ -215,10 +232,14 @@ class CudaBackend final : public Backend {
       if (rows[i] < 0 || rows[i] >= x.rows())
         throw std::out_of_range(std::string(operation) + ": row " + std::to_string(rows[i]) + " of " + x.shape.to_string());
     }
-    return sent(std::span(rows, static_cast<std::size_t>(count)));
+    return sent(Ring::Arrays<1>{std::span(rows, static_cast<std::size_t>(count))})[0];
   }
   DeviceSegments sent(const Segments& segments) {
-    return {sent(segments.cu_seqlens), sent(segments.slot), segments.count(), longest(segments.cu_seqlens)};
+    const auto [cu_seqlens, slot] = sent(Ring::Arrays<2>{segments.cu_seqlens, segments.slot});
+    return on_device(segments, cu_seqlens, slot);
+  }
+  static DeviceSegments on_device(const Segments& segments, const std::int32_t* cu_seqlens, const std::int32_t* slot) {
+    return {cu_seqlens, slot, segments.count(), longest(segments.cu_seqlens)};
   }
   static std::int64_t longest(std::span<const std::int32_t> cu_seqlens) {
     std::int32_t most = 0;
