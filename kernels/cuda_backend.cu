@@ -150,6 +150,7 @@ class CudaBackend final : public Backend {
     const std::int64_t n = host.shape.size();
     const Buffer stored = allocate(bytes_of(host));
     check(cudaMemcpyAsync(stored.get(), host.data, bytes_of(host), cudaMemcpyHostToDevice, stream()), "a weight");
+    stream_->wait();  // the host side may be unmapped after this; a copy from pageable memory need not be over when it returns
     owner = stored;
     if (size_of(host.dtype) == sizeof(float)) return {stored.get(), host.dtype, host.shape};
     owner = allocate(static_cast<std::size_t>(n) * sizeof(float));
