@@ -37,9 +37,11 @@ inline std::span<const float> floats(const StoredTensor& tensor) {
   return {reinterpret_cast<const float*>(tensor.data), static_cast<std::size_t>(tensor.size())};
 }
 
-inline std::vector<float> host_copy(Backend& backend, ConstTensor tensor) {
-  std::vector<float> values(static_cast<std::size_t>(tensor.shape.size()));
-  backend.download(Tensor(values.data(), DType::f32, tensor.shape), tensor);
+/// Of a contiguous tensor on the backend's device.
+template <class Number = float>
+std::vector<Number> host_copy(Backend& backend, ConstTensor tensor) {
+  std::vector<Number> values(static_cast<std::size_t>(tensor.shape.size()));
+  backend.download(Tensor(values.data(), tensor.dtype, tensor.shape), tensor);
   return values;
 }
 
@@ -50,8 +52,7 @@ class Recording final : public Observer {
   void residual(std::int64_t layer, ConstTensor x) override { append(floats_[{layer, "residual"}], host_copy(backend_, contiguous(x))); }
   void channel(std::int64_t layer, std::string_view name, ConstTensor values) override {
     if (values.dtype == DType::i32) {
-      std::vector<std::int32_t>& all = integers_[{layer, std::string(name)}];
-      for (std::int64_t t = 0; t < values.rows(); ++t) all.insert(all.end(), values.i32(t), values.i32(t) + values.row_size());
+      append(integers_[{layer, std::string(name)}], host_copy<std::int32_t>(backend_, contiguous(values)));
     } else {
       append(floats_[{layer, std::string(name)}], host_copy(backend_, contiguous(values)));
     }
@@ -60,11 +61,14 @@ class Recording final : public Observer {
   const std::vector<std::int32_t>& integers(std::int64_t layer, const std::string& name) { return integers_[{layer, name}]; }
 
  private:
-  static void append(std::vector<float>& all, const std::vector<float>& rows) { all.insert(all.end(), rows.begin(), rows.end()); }
+  template <class Number>
+  static void append(std::vector<Number>& all, const std::vector<Number>& rows) {
+    all.insert(all.end(), rows.begin(), rows.end());
+  }
   ConstTensor contiguous(ConstTensor x) {
     if (x.contiguous()) return x;
-    scratch_ = backend_.allocate(static_cast<std::size_t>(x.shape.size()) * sizeof(float));
-    Tensor copy(scratch_.get(), DType::f32, x.shape);
+    scratch_ = backend_.allocate(static_cast<std::size_t>(x.shape.size()) * size_of(x.dtype));
+    Tensor copy(scratch_.get(), x.dtype, x.shape);
     backend_.copy(copy, x);
     return copy;
   }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "tests/catch.h"
+#include "tests/kernels/device_cases.h"
 
 namespace statescope::test {
 namespace {
@@ -39,8 +40,8 @@ struct Case {
   SafetensorsFile io;
   std::vector<std::int32_t> prompt, decode;
 
-  explicit Case(const std::string& name) : io(open_safetensors(golden_root() / name / "io.safetensors")) {
-    model = Model::load(open_checkpoint(golden_root() / name), make_cpu_backend());
+  Case(const std::string& name, std::shared_ptr<Backend> backend) : io(open_safetensors(golden_root() / name / "io.safetensors")) {
+    model = Model::load(open_checkpoint(golden_root() / name), std::move(backend));
     for (std::int64_t id : io.integers.at("input_ids")) prompt.push_back(static_cast<std::int32_t>(id));
     for (std::int64_t id : io.integers.at("decode_ids")) decode.push_back(static_cast<std::int32_t>(id));
   }
@@ -51,11 +52,15 @@ struct Case {
 void read(Case& c, ModelState& state, std::span<const std::int32_t> ids, std::int64_t chunk_size, std::vector<float>& logits,
           Recording* seen) {
   const auto T = static_cast<std::int64_t>(ids.size());
-  std::vector<float> hidden(static_cast<std::size_t>(T * c.model->hidden())),
-      out(static_cast<std::size_t>(T * c.model->vocab()), std::nanf(""));
-  Tensor x(hidden.data(), DType::f32, {T, c.model->hidden()}), y(out.data(), DType::f32, {T, c.model->vocab()});
+  Backend& backend = c.model->backend();
+  const Shape hidden{T, c.model->hidden()}, vocab{T, c.model->vocab()};
+  const Buffer x_memory = backend.allocate(static_cast<std::size_t>(hidden.size()) * sizeof(float)),
+               y_memory = backend.allocate(static_cast<std::size_t>(vocab.size()) * sizeof(float));
+  const Tensor x(x_memory.get(), DType::f32, hidden), y(y_memory.get(), DType::f32, vocab);
+  backend.fill(y, std::nanf(""));
   c.model->forward(state, ids, {.chunk_size = chunk_size, .prompt_length = c.T()}, x, seen);
   c.model->logits(y, x);
+  const std::vector<float> out = host_copy(backend, y);
   logits.insert(logits.end(), out.begin(), out.end());
 }
 
@@ -84,7 +89,7 @@ void compare_states(Case& c, const ModelState& state, std::int64_t tokens) {
       const Tensor memory = state.layers[static_cast<std::size_t>(layer)].memory[place.memory].slice(place.first, place.count);
       REQUIRE(memory.shape.size() == expected->size());
       INFO("state " << name << " of layer " << layer << " after " << tokens << " tokens");
-      CHECK(relative_error({memory.f32(), static_cast<std::size_t>(memory.shape.size())}, floats(*expected)) < kTolerance);
+      CHECK(relative_error(host_copy(c.model->backend(), memory), floats(*expected)) < kTolerance);
     }
   }
 }
@@ -117,33 +122,43 @@ void compare_recording(Case& c, Recording& seen) {
   }
 }
 
+void compare_with_reference(const std::string& name, std::shared_ptr<Backend> backend) {
+  Case c(name, std::move(backend));
+  for (const auto& [way_name, way] : ways(c.T())) {
+    INFO("read by " << way_name);
+    ModelState state = c.model->start();
+    Recording seen(c.model->backend());
+    std::vector<float> logits;
+    std::span<const std::int32_t> rest = c.prompt;
+    for (const Piece& piece : way) {
+      read(c, state, rest.first(static_cast<std::size_t>(piece.tokens)), piece.chunk_size, logits, &seen);
+      rest = rest.subspan(static_cast<std::size_t>(piece.tokens));
+      // The prefixes of the reference were prompts of their own, which only MoBA can tell from parts of a longer one.
+      if (c.model->plan().family != "sse_swa_moba" || state.position == c.T()) compare_states(c, state, state.position);
+    }
+    REQUIRE(rest.empty());
+    CHECK(relative_error(logits, floats(*c.io.find("logits"))) < kTolerance);
+    compare_recording(c, seen);
+    std::vector<float> decoded;
+    for (std::int32_t id : c.decode) read(c, state, {&id, 1}, 0, decoded, nullptr);
+    CHECK(relative_error(decoded, floats(*c.io.find("decode_logits"))) < kTolerance);
+    compare_states(c, state, state.position);
+  }
+}
+
 }  // namespace
 
 TEST_CASE("golden: logits, block outputs, routing, states and decode, however the prompt is cut") {
   for (const std::string& name : golden_cases()) {
-    DYNAMIC_SECTION(name) {
-      Case c(name);
-      for (const auto& [way_name, way] : ways(c.T())) {
-        INFO("read by " << way_name);
-        ModelState state = c.model->start();
-        Recording seen(c.model->backend());
-        std::vector<float> logits;
-        std::span<const std::int32_t> rest = c.prompt;
-        for (const Piece& piece : way) {
-          read(c, state, rest.first(static_cast<std::size_t>(piece.tokens)), piece.chunk_size, logits, &seen);
-          rest = rest.subspan(static_cast<std::size_t>(piece.tokens));
-          // The prefixes of the reference were prompts of their own, which only MoBA can tell from parts of a longer one.
-          if (c.model->plan().family != "sse_swa_moba" || state.position == c.T()) compare_states(c, state, state.position);
-        }
-        REQUIRE(rest.empty());
-        CHECK(relative_error(logits, floats(*c.io.find("logits"))) < kTolerance);
-        compare_recording(c, seen);
-        std::vector<float> decoded;
-        for (std::int32_t id : c.decode) read(c, state, {&id, 1}, 0, decoded, nullptr);
-        CHECK(relative_error(decoded, floats(*c.io.find("decode_logits"))) < kTolerance);
-        compare_states(c, state, state.position);
-      }
-    }
+    DYNAMIC_SECTION(name) { compare_with_reference(name, make_cpu_backend()); }
+  }
+}
+
+TEST_CASE("golden: the same on a device", "[device]") {
+  const std::shared_ptr<Backend> device = testing::cuda_backend();
+  if (!device) return;
+  for (const std::string& name : golden_cases()) {
+    DYNAMIC_SECTION(name) { compare_with_reference(name, device); }
   }
 }
 
