@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -23,8 +24,9 @@ inline std::vector<std::string> golden_cases() {
   return names;
 }
 
-/// ||a − b|| / ||b||; NaN if any number is.
+/// ||a − b|| / ||b||; NaN if any number is, infinite if they are not equally many.
 inline double relative_error(std::span<const float> a, std::span<const float> b) {
+  if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
   double difference = 0, norm = 0;
   for (std::size_t i = 0; i < b.size(); ++i) {
     difference += std::pow(static_cast<double>(a[i]) - b[i], 2);
