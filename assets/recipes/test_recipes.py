@@ -377,7 +377,7 @@ class Rehearsal(unittest.TestCase):
         model = Model(zoo.make_config("gla", "mqar"))
         optimizer = train.make_optimizer(model, recipe, "cpu")
         batch = [x[0] for x in train.Tasks("mqar", recipe, 1, "cpu").block(train.Phase(64, 1, (4,)), 1)]
-        stepper = train.Stepper(model, optimizer, recipe, batch)
+        stepper = train.Stepper(model, optimizer, recipe, 0.0, batch)
 
         def numbers():
             return [p.clone() for p in model.parameters()] + [v.clone() for p in model.parameters() for v in optimizer.state[p].values()]
