@@ -216,8 +216,38 @@ class CudaBackend final : public Backend {
     const auto [queries, slots, keys] = sent(Ring::Arrays<3>{op.segments.cu_seqlens, op.segments.slot, op.cu_seqlens_k});
     cuda::softmax_attention(op, on_device(op.segments, queries, slots), keys, longest(op.cu_seqlens_k), stream());
   }
+  void sparse_state(const SparseState& op, std::int64_t chunk_size, Workspace& workspace) override {
+    check_sparse_state(op);
+    const std::int64_t runs = (static_cast<std::int64_t>(op.cu_seqlens.size()) - 1) * op.gate.row_size();
+    if (runs > most_sparse_runs()) return Backend::sparse_state(op, chunk_size, workspace);
+    const Workspace::Mark mark(workspace);
+    // States that no token chose are carried over; all others continue from here in place.
+    if (op.final_state.data != op.initial_state.data) copy(op.final_state, op.initial_state);
+    const SparseRows rows = sparse_rows(op, sent(Ring::Arrays<1>{op.cu_seqlens})[0], workspace, stream());
+    if (op.beta) {
+      cuda::gated_delta_rule(memory_of<GatedDeltaRule>(op, rows), rows.segments, stream());
+    } else {
+      cuda::decayed_outer_product(memory_of<DecayedOuterProduct>(op, rows), rows.segments, stream());
+    }
+    sum_sparse_rows(op, rows, stream());
+  }
 
  private:
+  template <class Memory>
+  static Memory memory_of(const SparseState& op, const SparseRows& rows) {
+    Memory memory;
+    memory.q = rows.q;
+    memory.k = rows.k;
+    memory.v = rows.v;
+    memory.log_decay = rows.log_decay;
+    if constexpr (requires { memory.beta; }) memory.beta = rows.beta;
+    memory.scale = op.scale;
+    memory.initial_state = op.final_state;
+    memory.final_state = op.final_state;
+    memory.o = rows.o;
+    return memory;
+  }
+
   /// The calling thread's device; another may have been current.
   void use() const { check(cudaSetDevice(index_), "the device"); }
   cudaStream_t stream() const { return stream_->handle(); }

@@ -8,6 +8,8 @@
 #include "kernels/elementwise.h"
 #include "kernels/gated_delta_rule.h"
 #include "kernels/softmax_attention.h"
+#include "kernels/sparse_state.h"
+#include "kernels/workspace.h"
 
 namespace statescope::cuda {
 
@@ -43,6 +45,17 @@ void short_convolution(const ShortConvolution& op, const DeviceSegments& segment
 // decayed_outer_product.cu, gated_delta_rule.cu: any number of rows a segment
 void decayed_outer_product(const DecayedOuterProduct& op, const DeviceSegments& segments, cudaStream_t stream);
 void gated_delta_rule(const GatedDeltaRule& op, const DeviceSegments& segments, cudaStream_t stream);
+
+// sparse_state.cu: `sparse_rows` makes the operands of one memory call over all states, whose output goes to `SparseRows::o`;
+// `sum_sparse_rows` sums that into op.o. Nothing is read back. For at most `most_sparse_runs` sequences × partitions.
+struct SparseRows {
+  Tensor q, k, v, log_decay, beta, o;   // rows [T shared ; items sorted by (sequence, partition)], of the workspace
+  const std::int32_t* place = nullptr;  // [items]: where an item is among them
+  DeviceSegments segments;              // the shared segments, then the partitions', some of them empty
+};
+std::int64_t most_sparse_runs();
+SparseRows sparse_rows(const SparseState& op, const std::int32_t* cu_seqlens, Workspace& workspace, cudaStream_t stream);
+void sum_sparse_rows(const SparseState& op, const SparseRows& made, cudaStream_t stream);
 
 // softmax_attention.cu; `cu_seqlens_k` [count + 1] on the device, `most_keys` of any segment
 void softmax_attention(const SoftmaxAttention& op, const DeviceSegments& segments, const std::int32_t* cu_seqlens_k, std::int64_t most_keys,

@@ -145,7 +145,9 @@ Tensor run_memory(const SparseState& op, const Plan& plan, const Rows& rows, std
   return memory.o;
 }
 
-void check(const SparseState& op) {
+}  // namespace
+
+void check_sparse_state(const SparseState& op) {
   const std::int64_t T = op.v.rows(), sequences = static_cast<std::int64_t>(op.cu_seqlens.size()) - 1;
   const bool fits = sequences >= 0 && op.cu_seqlens.back() == T && op.q.rows() == T && op.k.rows() == T && op.o.rows() == T &&
                     op.gate.rows() == T && op.selected.rows() == T && op.selected.row_size() == std::max(op.writers, op.readers) &&
@@ -158,10 +160,8 @@ void check(const SparseState& op) {
   }
 }
 
-}  // namespace
-
 void sparse_state(const SparseState& op, std::int64_t chunk_size, Backend& backend, Workspace& workspace) {
-  check(op);
+  check_sparse_state(op);
   static thread_local Plan plan;
   const Workspace::Mark mark(workspace);
   const std::int64_t T = op.v.rows();

@@ -642,6 +642,13 @@ TEST_CASE("device: sparse state", "[device]") {
       compare_sparse_state(both, {{0, 30, 41}, delta_rule, 9, writers, readers, GatePlace::after_l2, false, false}, 2, 64, 128);
     }
     compare_sparse_state(both, {{0, 1, 2, 3}, delta_rule, 4, 2, 2}, 3, 60, 60);
+    compare_sparse_state(both, {{0, 1300, 2500}, delta_rule, 4, 2, 3}, 1, 16, 16);
+    // More runs than a block has threads, and more than the device sorts.
+    for (const std::int32_t sequences : {300, 1000}) {
+      std::vector<std::int32_t> cu_seqlens{0};
+      for (std::int32_t a = 0; a < sequences; ++a) cu_seqlens.push_back(cu_seqlens.back() + a % 4);
+      compare_sparse_state(both, {cu_seqlens, delta_rule, 9, 2, 2}, 1, 16, 16);
+    }
   }
 }
 

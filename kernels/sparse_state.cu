@@ -1,0 +1,267 @@
+// Sparse state expansion without the host: a counting sort of the items (one per token and choice) by sequence and partition, one kernel
+// that makes the memory's rows, one that sums what they read.
+#include "kernels/cuda_operations.h"
+#include "kernels/sparse_state.h"
+
+namespace statescope::cuda {
+namespace {
+
+constexpr unsigned warp_size = 32, threads = 256, warps = threads / warp_size;
+constexpr std::int64_t tile = 1024;  // items a block sorts
+
+/// A partition of a sequence is a run: a N + n. Items are counted token by token: i = t C + c.
+struct Items {
+  Rows<const std::int32_t> selected;  // [T, C]
+  const std::int32_t* sequences;      // cu_seqlens [S + 1] of the tokens
+  std::int64_t T, C, S, N;
+  __host__ __device__ std::int64_t count() const { return T * C; }
+  __host__ __device__ std::int64_t runs() const { return S * N; }
+  __host__ __device__ std::int64_t tiles() const { return (count() + tile - 1) / tile; }
+};
+
+// ---------------------------------------------------------------------------------------------------------------------------------------
+// kernels
+
+/// The sequence of token t: the last one that begins at or before it.
+__device__ std::int64_t sequence_of(const Items& items, std::int64_t t) {
+  std::int64_t low = 0, high = items.S;
+  while (high - low > 1) {
+    const std::int64_t middle = (low + high) / 2;
+    (items.sequences[middle] <= t ? low : high) = middle;
+  }
+  return low;
+}
+
+__device__ std::int64_t run_of(const Items& items, std::int64_t i) {
+  const std::int64_t t = i / items.C;
+  return sequence_of(items, t) * items.N + items.selected.row(t)[i % items.C];
+}
+
+/// counts [tiles, runs]: how many items of each run a tile has.
+__global__ void count_kernel(std::int32_t* counts, Items items) {
+  extern __shared__ std::int32_t of_tile[];
+  const std::int64_t runs = items.runs(), first = blockIdx.x * tile, end = min(first + tile, items.count());
+  for (std::int64_t r = threadIdx.x; r < runs; r += threads) of_tile[r] = 0;
+  __syncthreads();
+  for (std::int64_t i = first + threadIdx.x; i < end; i += threads) atomicAdd(of_tile + run_of(items, i), 1);
+  __syncthreads();
+  for (std::int64_t r = threadIdx.x; r < runs; r += threads) counts[blockIdx.x * runs + r] = of_tile[r];
+}
+
+/// What the sort leaves behind: row T + p of the memory is item `order[p]`, item i is row T + `place[i]`; the segments of all rows.
+struct Sorted {
+  std::int32_t *order, *place;      // [items]
+  std::int32_t *cu_seqlens, *slot;  // [S + runs + 1], [S + runs]: the shared segments, then the runs
+};
+
+/// The segments of the rows [T shared ; items], spec §10, step 5: sequence a owns the states a (1 + N) (shared) and a (1 + N) + 1 + n.
+__device__ void list_segments(const Sorted& sorted, const Items& items, std::int64_t r, std::int32_t end) {
+  if (r <= items.S) sorted.cu_seqlens[r] = items.sequences[r];
+  if (r < items.S) sorted.slot[r] = static_cast<std::int32_t>(r * (1 + items.N));
+  if (r >= items.runs()) return;
+  sorted.cu_seqlens[items.S + 1 + r] = static_cast<std::int32_t>(items.T) + end;
+  sorted.slot[items.S + r] = static_cast<std::int32_t>(r / items.N * (1 + items.N) + 1 + r % items.N);
+}
+
+/// The sum of x over the threads before this one; `total`, the same in all of them, grows by the sum over all.
+__device__ std::int32_t sum_before(std::int32_t x, std::int32_t* of_warp, std::int32_t& total) {
+  const unsigned lane = threadIdx.x % warp_size, warp = threadIdx.x / warp_size;
+  std::int32_t sum = x;
+  for (unsigned distance = 1; distance < warp_size; distance *= 2) {
+    const std::int32_t other = __shfl_up_sync(~0U, sum, distance);
+    if (lane >= distance) sum += other;
+  }
+  if (lane == warp_size - 1) of_warp[warp] = sum;
+  __syncthreads();
+  std::int32_t before = total + sum - x;
+  for (unsigned w = 0; w < warps; ++w) {
+    if (w < warp) before += of_warp[w];
+    total += of_warp[w];
+  }
+  __syncthreads();
+  return before;
+}
+
+/// A block places the items of its tile: behind all of earlier runs and, in their own run, behind those of earlier tiles and tokens.
+__global__ void __launch_bounds__(threads) place_kernel(Sorted sorted, const std::int32_t* counts, Items items) {
+  extern __shared__ std::int32_t next[];  // [runs]: where the next item of a run goes
+  __shared__ std::int32_t of_warp[warps];
+  const std::int64_t runs = items.runs(), tiles = items.tiles(), segments = max(items.S + 1, runs);
+  std::int32_t begin = 0;
+  for (std::int64_t from = 0; from < segments; from += threads) {
+    const std::int64_t r = from + threadIdx.x;
+    std::int32_t all = 0, earlier = 0;
+    for (std::int64_t b = 0; b < tiles && r < runs; ++b) {
+      if (b == blockIdx.x) earlier = all;
+      all += counts[b * runs + r];
+    }
+    const std::int32_t before = sum_before(all, of_warp, begin);
+    if (r < runs) next[r] = before + earlier;
+    if (blockIdx.x == 0) list_segments(sorted, items, r, before + all);
+  }
+  // Warp after warp, so that items keep the order of their tokens.
+  const std::int64_t first = blockIdx.x * tile;
+  for (std::int64_t turn = 0; turn < tile / warp_size; ++turn) {
+    __syncthreads();
+    if (turn % warps != threadIdx.x / warp_size) continue;
+    const std::int64_t i = first + turn * warp_size + threadIdx.x % warp_size;
+    const bool exists = i < items.count();
+    const auto run = static_cast<std::int32_t>(exists ? run_of(items, i) : -1);
+    const unsigned same = __match_any_sync(~0U, run), before = same & ((1U << threadIdx.x % warp_size) - 1);
+    const std::int32_t p = exists ? next[run] + __popc(before) : 0;
+    __syncwarp();
+    if (!exists) continue;
+    if (before == 0) next[run] += __popc(same);
+    sorted.order[p] = static_cast<std::int32_t>(i);
+    sorted.place[i] = p;
+  }
+}
+
+/// Operands [T, 2, H, n] or, for v, [T, H, n], and the memory's rows [T + items, H, n] that are made of them. What is absent has n = 0.
+struct Operand {
+  Rows<const float> from;
+  float* to;
+  std::int64_t n;
+  __device__ const float* at(std::int64_t t, std::int64_t half, std::int64_t h, std::int64_t H) const {
+    return from.row(t) + (half * H + h) * n;
+  }
+  __device__ float* row(std::int64_t row, std::int64_t h, std::int64_t H) const { return to + (row * H + h) * n; }
+};
+
+struct Gathering {
+  Operand q, k, v, log_decay, beta;
+  Rows<const float> gate;  // [T, N]
+  const std::int32_t* order;
+  Items items;
+  std::int64_t H, writers, readers;
+  bool gate_q, gate_k, l2, before_l2;
+  float write_scale;
+};
+
+__device__ float sum_of_warp(float x) {
+  for (unsigned distance = warp_size / 2; distance > 0; distance /= 2) x += __shfl_xor_sync(~0U, x, distance);
+  return x;
+}
+
+/// y = f x; for the delta rule y = L2(f x) or f L2(x)   (spec §4.3)
+__device__ void gather_key(float* y, const float* x, std::int64_t n, float f, const Gathering& g) {
+  const unsigned lane = threadIdx.x % warp_size;
+  float factor = f;
+  if (g.l2) {
+    const float inner = g.before_l2 ? f : 1;
+    float sum = 0;
+    for (std::int64_t i = lane; i < n; i += warp_size) sum += inner * x[i] * (inner * x[i]);
+    constexpr float eps = 1e-6F;
+    factor = f / sqrtf(sum_of_warp(sum) + eps);
+  }
+  for (std::int64_t i = lane; i < n; i += warp_size) y[i] = factor * x[i];
+}
+
+__device__ void gather_plain(const Operand& x, std::int64_t row, std::int64_t t, std::int64_t half, std::int64_t h, std::int64_t H,
+                             bool present) {
+  for (std::int64_t i = threadIdx.x % warp_size; i < x.n; i += warp_size) x.row(row, h, H)[i] = present ? x.at(t, half, h, H)[i] : 0;
+}
+
+/// A warp makes one head of one row of the memory: row t < T for the shared state, row T + p for an item.
+__global__ void gather_kernel(Gathering g) {
+  const std::int64_t index = std::int64_t{blockIdx.x} * warps + threadIdx.x / warp_size, row = index / g.H, h = index % g.H;
+  const std::int64_t T = g.items.T, C = g.items.C;
+  if (row >= T + g.items.count()) return;
+  const bool sparse = row >= T;
+  const std::int64_t item = sparse ? g.order[row - T] : 0, t = sparse ? item / C : row, c = item % C, half = sparse ? 1 : 0;
+  float read = 1, write = 1;
+  if (sparse) {
+    // What only reads has k = 0, what only writes q = 0.
+    const float e = g.gate.row(t)[g.items.selected.row(t)[c]];
+    read = c >= g.readers ? 0 : g.gate_q ? e : 1;
+    write = c >= g.writers ? 0 : g.gate_k ? g.write_scale * e : g.write_scale;
+  }
+  const bool writes = !sparse || c < g.writers;
+  gather_key(g.q.row(row, h, g.H), g.q.at(t, half, h, g.H), g.q.n, read, g);
+  gather_key(g.k.row(row, h, g.H), g.k.at(t, half, h, g.H), g.k.n, write, g);
+  gather_plain(g.v, row, t, 0, h, g.H, true);
+  gather_plain(g.log_decay, row, t, half, h, g.H, writes);
+  gather_plain(g.beta, row, t, half, h, g.H, writes);
+}
+
+/// o_t = o_t⁰ + Σ_n o_tⁿ, over the first `readers` choices; rows [T + items, width]
+__global__ void combine_kernel(Rows<float> o, const float* rows, const std::int32_t* place, Items items, std::int64_t readers,
+                               std::int64_t width) {
+  const std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x, t = i / width, column = i % width;
+  if (t >= items.T) return;
+  float sum = rows[i];
+  for (std::int64_t c = 0; c < readers; ++c) sum += rows[(items.T + place[t * items.C + c]) * width + column];
+  o.row(t)[column] = sum;
+}
+
+// ---------------------------------------------------------------------------------------------------------------------------------------
+// launchers
+
+Sorted sort(const Items& items, Workspace& workspace, cudaStream_t stream) {
+  const std::int64_t runs = items.runs();
+  const auto numbers = [&](std::int64_t n) { return workspace.tensor({n}, DType::i32).i32(); };
+  const Sorted sorted{numbers(items.count()), numbers(items.count()), numbers(items.S + runs + 1), numbers(items.S + runs)};
+  std::int32_t* counts = numbers(items.tiles() * runs);
+  const auto shared_bytes = static_cast<std::size_t>(runs) * sizeof(std::int32_t);
+  const auto tiles = static_cast<unsigned>(items.tiles());
+  launch("sparse_state: counting", count_kernel, tiles, threads, shared_bytes, stream, counts, items);
+  // Without an item there are segments all the same.
+  launch("sparse_state: sorting", place_kernel, std::max(tiles, 1U), threads, shared_bytes, stream, sorted, counts, items);
+  return sorted;
+}
+
+Operand operand(ConstTensor x, Tensor rows) {
+  if (!x) return {};
+  return {f32(x), rows.f32(), rows.shape.rank() == 3 ? rows.shape[2] : 1};
+}
+
+}  // namespace
+
+std::int64_t most_sparse_runs() { return 8192; }
+
+SparseRows sparse_rows(const SparseState& op, const std::int32_t* sequences, Workspace& workspace, cudaStream_t stream) {
+  const std::int64_t S = static_cast<std::int64_t>(op.cu_seqlens.size()) - 1;
+  const Items items{i32(op.selected), sequences, op.v.rows(), op.selected.row_size(), S, op.gate.row_size()};
+  const std::int64_t H = op.v.shape[1], rows = items.T + items.count();
+  SparseRows made;
+  const auto row_tensor = [&](ConstTensor x, bool per_channel) {
+    return !x ? Tensor{} : per_channel ? workspace.tensor({rows, H, x.shape[x.shape.rank() - 1]}) : workspace.tensor({rows, H});
+  };
+  made.q = row_tensor(op.q, true);
+  made.k = row_tensor(op.k, true);
+  made.v = row_tensor(op.v, true);
+  made.log_decay = row_tensor(op.log_decay, op.log_decay && op.log_decay.shape.rank() == 4);
+  made.beta = row_tensor(op.beta, false);
+  made.o = workspace.tensor({rows, H, op.v.shape[2]});
+
+  const Sorted sorted = sort(items, workspace, stream);
+  made.place = sorted.place;
+  made.segments = {sorted.cu_seqlens, sorted.slot, S + items.runs(), items.T};
+  const Gathering gathering{operand(op.q, made.q),
+                            operand(op.k, made.k),
+                            operand(op.v, made.v),
+                            operand(op.log_decay, made.log_decay),
+                            operand(op.beta, made.beta),
+                            f32(op.gate),
+                            sorted.order,
+                            items,
+                            H,
+                            op.writers,
+                            op.readers,
+                            op.gate_q,
+                            op.gate_k,
+                            static_cast<bool>(op.beta),
+                            op.gate_place == GatePlace::before_l2,
+                            op.write_scale};
+  launch("sparse_state: gathering", gather_kernel, blocks_for(rows * H, warps), threads, 0, stream, gathering);
+  return made;
+}
+
+void sum_sparse_rows(const SparseState& op, const SparseRows& made, cudaStream_t stream) {
+  const std::int64_t width = op.o.row_size();
+  const Items items{i32(op.selected), nullptr, op.v.rows(), op.selected.row_size(), 0, 0};
+  launch("sparse_state: summing", combine_kernel, blocks_for(items.T * width, threads), threads, 0, stream, f32(op.o),
+         static_cast<const float*>(made.o.f32()), static_cast<const std::int32_t*>(made.place), items, op.readers, width);
+}
+
+}  // namespace statescope::cuda
