@@ -93,7 +93,7 @@ class Ring {
   std::size_t bytes_ = 0, used_ = 0;
 };
 
-std::string described(int index) {
+std::string described(int index, Precision precision) {
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, index), "the device's properties");
   constexpr double gigabyte = 1e9;
@@ -102,7 +102,8 @@ std::string described(int index) {
   if (properties.major < oldest)
     throw DeviceError(std::string("cuda: ") + properties.name + " is too old (compute capability " + std::to_string(properties.major) +
                       "." + std::to_string(properties.minor) + ", at least 8.0 is needed)");
-  return std::string("CUDA device ") + std::to_string(index) + ", " + properties.name + ", " + std::to_string(memory) + " GB, float32";
+  return std::string("CUDA device ") + std::to_string(index) + ", " + properties.name + ", " + std::to_string(memory) + " GB, " +
+         (precision == Precision::bfloat16 ? "bfloat16 products" : "float32");
 }
 
 void choose_device(int index) {
@@ -132,7 +133,8 @@ std::size_t bytes_of(ConstTensor x) { return static_cast<std::size_t>(x.shape.si
 
 class CudaBackend final : public Backend {
  public:
-  explicit CudaBackend(int index) : index_((choose_device(index), index)), description_(described(index)) {}
+  CudaBackend(int index, Precision precision)
+      : index_((choose_device(index), index)), precision_(precision), description_(described(index, precision)) {}
 
   std::string description() const override { return description_; }
 
@@ -208,13 +210,19 @@ class CudaBackend final : public Backend {
   }
 
   void short_convolution(const ShortConvolution& op) override { cuda::short_convolution(op, sent(op.segments), stream()); }
-  void decayed_outer_product(const DecayedOuterProduct& op, std::int64_t) override {
-    cuda::decayed_outer_product(op, sent(op.segments), stream());
-  }
-  void gated_delta_rule(const GatedDeltaRule& op, std::int64_t) override { cuda::gated_delta_rule(op, sent(op.segments), stream()); }
+  void decayed_outer_product(const DecayedOuterProduct& op, std::int64_t) override { decayed_outer_product(op, sent(op.segments)); }
+  void gated_delta_rule(const GatedDeltaRule& op, std::int64_t) override { gated_delta_rule(op, sent(op.segments)); }
   void softmax_attention(const SoftmaxAttention& op, std::int64_t) override {
     const auto [queries, slots, keys] = sent(Ring::Arrays<3>{op.segments.cu_seqlens, op.segments.slot, op.cu_seqlens_k});
     cuda::softmax_attention(op, on_device(op.segments, queries, slots), keys, longest(op.cu_seqlens_k), stream());
+  }
+  void row_cosine(Tensor cosine, ConstTensor z) override {
+    check_row_cosine(cosine, z);
+    use(), cuda::row_cosine(cosine, z, stream());
+  }
+  void singular_values(Tensor sigma, ConstTensor z, Workspace& workspace) override {
+    check_singular_values(sigma, z);
+    use(), cuda::singular_values(sigma, z, workspace, stream());
   }
   void sparse_state(const SparseState& op, std::int64_t chunk_size, Workspace& workspace) override {
     check_sparse_state(op);
@@ -225,14 +233,20 @@ class CudaBackend final : public Backend {
     if (op.final_state.data != op.initial_state.data) copy(op.final_state, op.initial_state);
     const SparseRows rows = sparse_rows(op, sent(Ring::Arrays<1>{op.cu_seqlens})[0], workspace, stream());
     if (op.beta) {
-      cuda::gated_delta_rule(memory_of<GatedDeltaRule>(op, rows), rows.segments, stream());
+      gated_delta_rule(memory_of<GatedDeltaRule>(op, rows), rows.segments);
     } else {
-      cuda::decayed_outer_product(memory_of<DecayedOuterProduct>(op, rows), rows.segments, stream());
+      decayed_outer_product(memory_of<DecayedOuterProduct>(op, rows), rows.segments);
     }
     sum_sparse_rows(op, rows, stream());
   }
 
  private:
+  /// Each memory's form is chosen here, by precision_ and how long the segments are.
+  void decayed_outer_product(const DecayedOuterProduct& op, const DeviceSegments& segments) {
+    cuda::decayed_outer_product(op, segments, stream());
+  }
+  void gated_delta_rule(const GatedDeltaRule& op, const DeviceSegments& segments) { cuda::gated_delta_rule(op, segments, stream()); }
+
   template <class Memory>
   static Memory memory_of(const SparseState& op, const SparseRows& rows) {
     Memory memory;
@@ -290,6 +304,7 @@ class CudaBackend final : public Backend {
   }
 
   int index_;
+  Precision precision_;
   std::string description_;
   std::shared_ptr<Stream> stream_ = std::make_shared<Stream>();
   Ring ring_{*stream_};
@@ -299,6 +314,6 @@ class CudaBackend final : public Backend {
 }  // namespace
 }  // namespace cuda
 
-extern "C" Backend* statescope_make_cuda_backend(int index) { return new cuda::CudaBackend(index); }
+extern "C" Backend* statescope_make_cuda_backend(int index, Precision precision) { return new cuda::CudaBackend(index, precision); }
 
 }  // namespace statescope

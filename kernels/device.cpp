@@ -10,7 +10,7 @@ namespace statescope {
 namespace {
 
 /// What the module exports (cuda_backend.cu).
-using MakeCudaBackend = Backend* (*)(int index);
+using MakeCudaBackend = Backend* (*)(int index, Precision precision);
 
 /// Never unloaded: what it made may outlive any owner that we could name.
 MakeCudaBackend load_cuda_module() {
@@ -37,11 +37,11 @@ int cuda_index(const std::string& device) {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_backend(const std::string& device, int threads) {
+std::unique_ptr<Backend> make_backend(const std::string& device, int threads, Precision precision) {
   if (device == "cpu") return make_cpu_backend(threads);
   const int index = cuda_index(device);
   static const MakeCudaBackend make = load_cuda_module();
-  return std::unique_ptr<Backend>(make(index));
+  return std::unique_ptr<Backend>(make(index, precision));
 }
 
 }  // namespace statescope

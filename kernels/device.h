@@ -1,6 +1,7 @@
 // Devices by name.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -14,8 +15,13 @@ class DeviceError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// What a device may round. bfloat16: the operands of matrix products and of the memories' chunk forms, on their way into tensor cores;
+/// accumulation, states, norms, gates and the activations in memory stay float32.
+enum class Precision : std::uint8_t { float32, bfloat16 };
+
 /// "cpu"; "cuda" or "cuda:1": the CUDA module is loaded from beside the program, so that the program itself starts on every machine.
-/// `threads` as for make_cpu_backend. Throws DeviceError, std::invalid_argument for a name that means nothing.
-std::unique_ptr<Backend> make_backend(const std::string& device, int threads = 0);
+/// `threads` as for make_cpu_backend; the CPU is always float32, whatever `precision` says. Throws DeviceError, std::invalid_argument for a
+/// name that means nothing.
+std::unique_ptr<Backend> make_backend(const std::string& device, int threads = 0, Precision precision = Precision::float32);
 
 }  // namespace statescope
