@@ -12,6 +12,7 @@
 #include "kernels/routing.h"
 #include "kernels/softmax_attention.h"
 #include "kernels/sparse_state.h"
+#include "kernels/state_analysis.h"
 #include "kernels/workspace.h"
 
 namespace statescope {
@@ -64,6 +65,9 @@ class Backend {
   virtual void decayed_outer_product(const DecayedOuterProduct& op, std::int64_t chunk_size) = 0;
   virtual void gated_delta_rule(const GatedDeltaRule& op, std::int64_t chunk_size) = 0;
   virtual void softmax_attention(const SoftmaxAttention& op, std::int64_t chunk_size) = 0;
+
+  virtual void row_cosine(Tensor cosine, ConstTensor z) = 0;
+  virtual void singular_values(Tensor sigma, ConstTensor z, Workspace& workspace) = 0;
 
   /// Fused groups: the default is made of the parts above; a device overrides it where one kernel is faster.
   virtual void sparse_state(const SparseState& op, std::int64_t chunk_size, Workspace& workspace);

@@ -94,6 +94,8 @@ class CpuBackend final : public Backend {
     if (chunk_size == 0) return softmax_attention_step(op);
     softmax_attention_chunk(op, chunk_size);
   }
+  void row_cosine(Tensor cosine, ConstTensor z) override { statescope::row_cosine(cosine, z); }
+  void singular_values(Tensor sigma, ConstTensor z, Workspace&) override { statescope::singular_values(sigma, z); }
 
  private:
   std::optional<ThreadLimit> limit_;

@@ -61,4 +61,8 @@ void sum_sparse_rows(const SparseState& op, const SparseRows& made, cudaStream_t
 void softmax_attention(const SoftmaxAttention& op, const DeviceSegments& segments, const std::int32_t* cu_seqlens_k, std::int64_t most_keys,
                        cudaStream_t stream);
 
+// state_analysis.cu
+void row_cosine(Tensor cosine, ConstTensor z, cudaStream_t stream);
+void singular_values(Tensor sigma, ConstTensor z, Workspace& workspace, cudaStream_t stream);
+
 }  // namespace statescope::cuda
