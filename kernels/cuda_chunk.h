@@ -1,0 +1,121 @@
+// What the chunk forms of the matrix memories share: bf16 fragments of the tensor cores, segments cut into pieces, rows that are gathered.
+// Fragments lie as the PTX manual says for mma.m16n8k16; with g = lane / 4 and t = 2 (lane % 4) a lane holds
+//   of A [16, 16]: (g, t), (g + 8, t), (g, t + 8), (g + 8, t + 8), two numbers each, the second one column further on
+//   of B [16, 8]:  (t, g), (t + 8, g), two numbers each, the second one row further on
+//   of C [16, 8]:  (g, t), (g, t + 1), (g + 8, t), (g + 8, t + 1)
+// So two tiles of C side by side are an A, and the halves of a 16-row C, rows read as columns, are two Bs.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_pipeline.h>
+
+#include "kernels/cuda_operations.h"
+
+namespace statescope::cuda {
+
+// ---------------------------------------------------------------------------------------------------------------------------------------
+// fragments
+
+using Bf16 = __nv_bfloat16;
+
+/// Two numbers as bf16, the first in the lower half.
+__device__ inline unsigned packed(float first, float second) {
+  const __nv_bfloat162 pair = __floats2bfloat162_rn(first, second);
+  return *reinterpret_cast<const unsigned*>(&pair);
+}
+__device__ inline float first_of(unsigned pair) { return __uint_as_float(pair << 16); }
+__device__ inline float second_of(unsigned pair) { return __uint_as_float(pair & 0xFFFF0000U); }
+
+/// What `packed` lost of two numbers, as bf16.
+__device__ inline unsigned packed_rest(float first, float second, unsigned pair) {
+  return packed(first - first_of(pair), second - second_of(pair));
+}
+
+/// C ← C + A B
+__device__ inline void multiply(float (&c)[4], const uint4& a, unsigned b0, unsigned b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
+}
+
+/// Four 8 × 8 matrices of shared memory: lane l names row l % 8 (16 bytes, aligned) of matrix l / 8. Of each a lane gets (g, t) and (g, t +
+/// 1).
+__device__ inline uint4 load_matrices(const Bf16* row) {
+  uint4 x;
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+               : "r"(static_cast<unsigned>(__cvta_generic_to_shared(row)))
+               : "memory");
+  return x;
+}
+/// The same of the transposed matrices: (t, g) and (t + 1, g) of what lies in memory.
+__device__ inline uint4 load_matrices_transposed(const Bf16* row) {
+  uint4 x;
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+               : "r"(static_cast<unsigned>(__cvta_generic_to_shared(row)))
+               : "memory");
+  return x;
+}
+/// An 8 × 8 matrix that the lanes hold as load_matrices gives it, transposed.
+__device__ inline unsigned transposed(unsigned matrix) {
+  unsigned result;
+  asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(result) : "r"(matrix));
+  return result;
+}
+
+// ---------------------------------------------------------------------------------------------------------------------------------------
+// rows
+
+constexpr int chunk_rows = 64;
+
+/// Items instead of rows: segments count items, item i reads row row_of[i] of the operands, with q and k multiplied by weight[i], and adds
+/// its o to that row of o, which the caller has zeroed.
+struct Gather {
+  const std::int32_t* row_of = nullptr;  // [items] on the device; null: item i is row i, and o is written
+  const float* weight = nullptr;         // [items] on the device; null: 1
+  std::int64_t items = 0;                // at most
+};
+
+/// Segments cut into pieces of `length` rows, the last one shorter; a segment without rows has none. Pieces have numbers below
+/// most_pieces, in the order of their rows; some numbers stay free, so that a segment's first number needs no sum over those before it.
+struct Piece {
+  std::int64_t segment, index, count;  // of the segment's pieces
+  std::int64_t number;                 // of the segment's first piece
+  std::int64_t first_row, rows;
+};
+
+__host__ __device__ inline std::int64_t most_pieces(std::int64_t rows, std::int64_t segments, std::int64_t length) {
+  return rows / length + segments;
+}
+
+__device__ inline std::int64_t first_piece(const DeviceSegments& segments, std::int64_t s, std::int64_t length) {
+  return most_pieces(segments.cu_seqlens[s], s, length);
+}
+
+/// The piece of a number; `index` is not below `count` if the number is free. The number of a segment without rows has index 0.
+__device__ inline Piece piece_of(const DeviceSegments& segments, std::int64_t number, std::int64_t length) {
+  std::int64_t low = 0, high = segments.count;
+  while (high - low > 1) {
+    const std::int64_t middle = (low + high) / 2;
+    (first_piece(segments, middle, length) <= number ? low : high) = middle;
+  }
+  const std::int64_t begin = segments.cu_seqlens[low], end = segments.cu_seqlens[low + 1];
+  const std::int64_t first = most_pieces(begin, low, length), index = number - first;
+  const std::int64_t first_row = begin + index * length;
+  return {low, index, (end - begin + length - 1) / length, first, first_row, max(std::int64_t{0}, min(length, end - first_row))};
+}
+
+// ---------------------------------------------------------------------------------------------------------------------------------------
+// the operations: bf16 products, everything else float32
+
+// gated_delta_rule_chunks.cu: q, k and v of one type, float32 or bf16
+bool gated_delta_rule_chunks_supported(const GatedDeltaRule& op);
+/// Scratch that a call needs, in bytes; for segments of at most `longest` rows.
+std::size_t gated_delta_rule_chunks_scratch(const GatedDeltaRule& op, std::int64_t segments, std::int64_t longest,
+                                            const Gather& gather = {});
+/// `scratch` on the device, 16-byte aligned.
+void gated_delta_rule_chunks(const GatedDeltaRule& op, const DeviceSegments& segments, void* scratch, cudaStream_t stream,
+                             const Gather& gather = {});
+
+}  // namespace statescope::cuda
