@@ -35,6 +35,8 @@ class Run {
   std::int64_t tokens() const { return static_cast<std::int64_t>(ids_.size()); }
   std::int64_t keyframe_interval() const { return options_.keyframe_interval; }
 
+  /// [tokens, D]: what entered the block of `layer`; of layer = number of layers: what left the last one.
+  std::span<const float> residual(std::int64_t layer) const { return residual_[static_cast<std::size_t>(layer)]; }
   /// [V], after `token`.
   std::vector<float> logits(std::int64_t token);
   /// The layer's first memory after `token`; token −1: zeros. Empty for a layer without matrix state.

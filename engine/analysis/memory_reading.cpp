@@ -1,0 +1,197 @@
+#include "engine/analysis/memory_reading.h"
+
+#include <cmath>
+#include <numeric>
+#include <stdexcept>
+
+namespace statescope {
+namespace {
+
+/// One visit of a slot as one head sees it.
+struct Visit {
+  const float *q, *k, *v, *log_decay;
+  double beta;
+};
+
+class Visits {
+ public:
+  Visits(const MemoryTrace& trace, std::int64_t slot, std::int64_t head)
+      : trace_(trace), slot_(trace.slots.at(static_cast<std::size_t>(slot))), head_(head) {
+    if (trace.decay_axis == DecayAxis::columns && trace.decay_width > 1)
+      throw std::invalid_argument("a memory whose columns decay has no single coefficient a token");
+  }
+  std::int32_t token(std::int64_t j) const { return slot_.token[static_cast<std::size_t>(j)]; }
+  std::int64_t count() const { return slot_.count(); }
+  std::int64_t until(std::int64_t token_) const { return slot_.until(token_); }
+  Visit operator[](std::int64_t j) const {
+    const std::int64_t row = j * trace_.H + head_;
+    const bool delta = trace_.rule == MemoryRule::delta;
+    return {slot_.q.data() + row * trace_.K, slot_.k.data() + row * trace_.K, slot_.v.data() + row * trace_.V,
+            slot_.log_decay.data() + row * trace_.decay_width, delta ? slot_.beta[static_cast<std::size_t>(row)] : 1.0};
+  }
+  /// α of a row
+  double decay(const Visit& visit, std::int64_t r) const {
+    return trace_.decay_width == 0 ? 1 : std::exp(static_cast<double>(visit.log_decay[trace_.decay_width == 1 ? 0 : r]));
+  }
+
+ private:
+  const MemoryTrace& trace_;
+  const SlotVisits& slot_;
+  std::int64_t head_;
+};
+
+template <class A, class B>
+double dot(const A* a, const B* b, std::int64_t n) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < n; ++i) sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+  return sum;
+}
+
+template <class Number>
+double norm(const Number* x, std::int64_t n) {
+  return std::sqrt(dot(x, x, n));
+}
+
+/// A K × V matrix that goes through a slot's visits as its state does.
+class State {
+ public:
+  State(const MemoryTrace& trace, const Visits& visits) : trace_(trace), visits_(visits), S_(static_cast<std::size_t>(trace.K * trace.V)) {}
+
+  void decay(const Visit& visit) {
+    for (std::int64_t r = 0; r < trace_.K; ++r) {
+      const double a = visits_.decay(visit, r);
+      for (std::int64_t c = 0; c < trace_.V; ++c) row(r)[c] *= a;
+    }
+  }
+  /// k S
+  std::vector<double> predict(const Visit& visit) const {
+    std::vector<double> prediction(static_cast<std::size_t>(trace_.V));
+    for (std::int64_t r = 0; r < trace_.K; ++r) {
+      for (std::int64_t c = 0; c < trace_.V; ++c) prediction[static_cast<std::size_t>(c)] += visit.k[r] * row(r)[c];
+    }
+    return prediction;
+  }
+  /// S += factor kᵀ x
+  template <class Number>
+  void add(const Visit& visit, double factor, const Number* x) {
+    for (std::int64_t r = 0; r < trace_.K; ++r) {
+      for (std::int64_t c = 0; c < trace_.V; ++c) row(r)[c] += factor * visit.k[r] * static_cast<double>(x[c]);
+    }
+  }
+  double size() const { return norm(S_.data(), static_cast<std::int64_t>(S_.size())); }
+
+ private:
+  double* row(std::int64_t r) { return S_.data() + r * trace_.V; }
+  const double* row(std::int64_t r) const { return S_.data() + r * trace_.V; }
+  const MemoryTrace& trace_;
+  const Visits& visits_;
+  std::vector<double> S_;
+};
+
+}  // namespace
+
+Contributions contributions(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t token,
+                            std::span<const float> rho) {
+  const Visits visits(trace, slot, head);
+  const std::int64_t n = visits.until(token), K = trace.K;
+  Contributions result;
+  result.coefficient.resize(static_cast<std::size_t>(n));
+  for (std::int64_t j = 0; j < n; ++j) result.token.push_back(visits.token(j));
+  std::vector<double> p(rho.begin(), rho.end());
+  for (std::int64_t j = n - 1; j >= 0; --j) {
+    const Visit visit = visits[j];
+    // c_j = β_j ρ·k_j
+    const double c = visit.beta * dot(p.data(), visit.k, K);
+    result.coefficient[static_cast<std::size_t>(j)] = c;
+    // ρ ← α_j (ρ − c_j k_j) under the delta rule, else α_j ρ
+    for (std::int64_t r = 0; r < K; ++r) {
+      double& x = p[static_cast<std::size_t>(r)];
+      if (trace.rule == MemoryRule::delta) x -= c * visit.k[r];
+      x *= visits.decay(visit, r);
+    }
+  }
+  return result;
+}
+
+Contributions row_provenance(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t row, std::int64_t token) {
+  std::vector<float> unit(static_cast<std::size_t>(trace.K));
+  unit.at(static_cast<std::size_t>(row)) = 1;
+  return contributions(trace, slot, head, token, unit);
+}
+
+Contributions implicit_attention(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t token) {
+  const Visits visits(trace, slot, head);
+  const std::int64_t n = visits.until(token);
+  if (n == 0 || visits.token(n - 1) != token) return {};
+  return contributions(trace, slot, head, token, {visits[n - 1].q, static_cast<std::size_t>(trace.K)});
+}
+
+Survival survival(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t begin, std::int64_t end) {
+  const Visits visits(trace, slot, head);
+  State C(trace, visits);
+  Survival result;
+  for (std::int64_t j = visits.until(begin - 1); j < visits.count(); ++j) {
+    const Visit visit = visits[j];
+    const double before = C.size();
+    C.decay(visit);
+    const double decayed = C.size();
+    if (trace.rule == MemoryRule::delta) C.add(visit, -visit.beta, C.predict(visit).data());
+    const double erased = C.size();
+    if (visits.token(j) < end) C.add(visit, visit.beta, visit.v);
+    result.token.push_back(visits.token(j));
+    result.decayed.push_back(before - decayed);
+    result.erased.push_back(decayed - erased);
+    result.kept.push_back(C.size());
+    result.written.push_back(result.kept.back() - erased);
+  }
+  return result;
+}
+
+double read_share(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t token, std::int64_t begin,
+                  std::int64_t end) {
+  const Contributions read = implicit_attention(trace, slot, head, token);
+  const Visits visits(trace, slot, head);
+  std::vector<double> all(static_cast<std::size_t>(trace.V)), part = all;
+  for (std::size_t j = 0; j < read.token.size(); ++j) {
+    const float* v = visits[static_cast<std::int64_t>(j)].v;
+    const bool inside = begin <= read.token[j] && read.token[j] < end;
+    for (std::size_t c = 0; c < all.size(); ++c) {
+      all[c] += read.coefficient[j] * v[c];
+      if (inside) part[c] += read.coefficient[j] * v[c];
+    }
+  }
+  const double square = dot(all.data(), all.data(), trace.V);
+  return square == 0 ? 0 : dot(part.data(), all.data(), trace.V) / square;
+}
+
+std::vector<DeltaStep> delta_steps(const MemoryTrace& trace, std::int64_t slot, std::int64_t head) {
+  if (trace.rule != MemoryRule::delta) throw std::invalid_argument("delta_steps: this memory does not follow the delta rule");
+  const Visits visits(trace, slot, head);
+  State S(trace, visits);
+  std::vector<DeltaStep> steps;
+  for (std::int64_t j = 0; j < visits.count(); ++j) {
+    const Visit visit = visits[j];
+    S.decay(visit);
+    const std::vector<double> prediction = S.predict(visit);
+    std::vector<double> error(prediction.size());
+    for (std::size_t c = 0; c < error.size(); ++c) error[c] = visit.v[c] - prediction[c];
+    S.add(visit, visit.beta, error.data());
+
+    DeltaStep step;
+    const double k = norm(visit.k, trace.K);
+    step.token = visits.token(j);
+    step.prediction = norm(prediction.data(), trace.V);
+    step.value = norm(visit.v, trace.V);
+    step.error = norm(error.data(), trace.V);
+    const double product = step.prediction * step.value;
+    step.cosine = product == 0 ? 0 : dot(prediction.data(), visit.v, trace.V) / product;
+    step.erase = visit.beta * k * step.prediction;
+    step.write = visit.beta * k * step.value;
+    step.update = visit.beta * k * step.error;
+    step.eigenvalue = visits.decay(visit, 0) * (1 - visit.beta * k * k);
+    steps.push_back(step);
+  }
+  return steps;
+}
+
+}  // namespace statescope

@@ -1,0 +1,56 @@
+// Where a number in a memory comes from, and what became of what a token wrote: functions of a MemoryTrace, all in double precision. They
+// are exact: sums over tokens give the state and the read-out of the run up to rounding. For memories whose rows decay (not GSA's first).
+#pragma once
+
+#include "engine/analysis/memory_trace.h"
+
+namespace statescope {
+
+/// ρ S_t as a sum over the tokens that wrote it: ρ S_t = Σ_j coefficient_j v_j, v_j that of the slot's visit j.
+struct Contributions {
+  std::vector<std::int32_t> token;  // [n], of the slot's first n visits, those not after t
+  std::vector<double> coefficient;  // [n], signed
+};
+
+/// The sweep backwards from the last visit not after `token` (spec §12.8), for any row vector ρ [K]: with ρ = q it is the implicit
+/// attention, with ρ = e_r the provenance of row r. Outer product: c_j = ρ·k_j, ρ ← α_j ρ; delta rule: c_j = β_j ρ·k_j, ρ ← α_j (ρ − c_j
+/// k_j). Throws std::invalid_argument for a memory whose columns decay.
+Contributions contributions(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t token, std::span<const float> rho);
+
+/// Of row `row` of a slot's state after `token`.
+Contributions row_provenance(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t row, std::int64_t token);
+
+/// One slot's part of what `token` read: o = Σ_slots Σ_j coefficient_j v_j, before weights that mix the slots, norm and output gate. Empty
+/// where the token did not visit the slot.
+Contributions implicit_attention(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t token);
+
+/// What is left, in one slot and head, of what the tokens [begin, end) wrote: C, with S = C + all else, after each later visit.
+struct Survival {
+  std::vector<std::int32_t> token;  // [n], the visits from the first of [begin, end) on
+  std::vector<double> kept;         // [n] ‖C‖_F after the visit
+  std::vector<double> decayed;      // [n] ‖C‖_F − ‖α C‖_F: taken by decay
+  std::vector<double> erased;       // [n] ‖α C‖_F − ‖(I − β kᵀk) α C‖_F: taken by the delta rule; below 0 where it reflects (β‖k‖² > 2)
+  std::vector<double> written;      // [n] what the visit added to ‖C‖_F: 0 outside of [begin, end)
+};
+Survival survival(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t begin, std::int64_t end);
+
+/// The share of what `token` read in a slot that the tokens [begin, end) wrote: ⟨o_C, o⟩ / ⟨o, o⟩, signed; over all tokens the shares sum
+/// to 1. 0 where it read nothing.
+double read_share(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t token, std::int64_t begin, std::int64_t end);
+
+/// The delta rule at one visit (spec §12.9), with S̄ = α S of the visit before.
+struct DeltaStep {
+  std::int32_t token = 0;
+  double prediction = 0;  // ‖π‖, π = k S̄
+  double value = 0;       // ‖v‖
+  double error = 0;       // ‖v − π‖
+  double cosine = 0;      // of π and v; 0 where one of them is 0
+  double erase = 0;       // β ‖k‖ ‖π‖: Frobenius norm of what is taken away
+  double write = 0;       // β ‖k‖ ‖v‖: of what is put in
+  double update = 0;      // β ‖k‖ ‖v − π‖: of both together
+  double eigenvalue = 0;  // of the transition along k: α (1 − β ‖k‖²)
+};
+/// Of every visit of a slot. Throws std::invalid_argument if the memory follows another rule.
+std::vector<DeltaStep> delta_steps(const MemoryTrace& trace, std::int64_t slot, std::int64_t head);
+
+}  // namespace statescope

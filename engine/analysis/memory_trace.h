@@ -1,0 +1,60 @@
+// What entered a layer's matrix memories, token by token, in one form for every family: which slot a token visited, and with which q, k, v,
+// decay and β. Observables of the memory (spec §12.2, 12.3, 12.8, 12.9) and the provenance of a state are functions of it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/model/model.h"
+
+namespace statescope {
+
+enum class MemoryRule {
+  outer_product,  // S ← diag(α) S + kᵀ v                               (GLA eq. 3; SSE eq. 9)
+  delta,          // S̄ = α S;  S ← S̄ + kᵀ β (v − k S̄)                   (Gated DeltaNet eq. 10)
+};
+
+/// The tokens that visited a slot, in their order: those that the routing sent there, for a shared slot all. Rows are contiguous.
+struct SlotVisits {
+  std::vector<std::int32_t> token;  // [n]
+  std::vector<float> q, k;          // [n, H, K], with all gates and norms; q times the memory's scale, 0 where the token does not read,
+                                    // k 0 where it does not write
+  std::vector<float> v;             // [n, H, V]
+  std::vector<float> log_decay;     // [n, H, decay_width]
+  std::vector<float> beta;          // [n, H]; delta rule alone
+  std::vector<float> o;             // [n, H, V]: what the token read here, q S
+
+  std::int64_t count() const { return static_cast<std::int64_t>(token.size()); }
+  /// How many of them are not after `token_`.
+  std::int64_t until(std::int64_t token_) const;
+};
+
+struct MemoryTrace {
+  MemoryRule rule = MemoryRule::outer_product;
+  DecayAxis decay_axis = DecayAxis::rows;
+  std::int64_t H = 0, K = 0, V = 0;
+  std::int64_t decay_width = 0;  // 0: no decay, 1: one number a head, else one a row (or column, see decay_axis)
+  std::vector<SlotVisits> slots;
+};
+
+/// Runs single layers again and keeps what their memories are given. It has the model a second time, on the CPU in float32; weights stay
+/// mapped. Not for use by two threads at once.
+class MemoryTracer {
+ public:
+  /// Throws Error.
+  explicit MemoryTracer(std::shared_ptr<const Checkpoint> checkpoint, int threads = 0);
+  ~MemoryTracer();
+
+  /// Of every matrix memory of the layer, in the order in which they are computed (most have one, GSA and normalised linear attention two,
+  /// softmax none), from the start of the sequence. `residual` [T, D]: what entered the block. Throws std::bad_alloc.
+  std::vector<MemoryTrace> trace(std::int64_t layer, std::span<const float> residual, std::int64_t prompt_length);
+
+ private:
+  class Backend;
+  std::shared_ptr<Backend> backend_;
+  std::shared_ptr<Model> model_;
+};
+
+}  // namespace statescope

@@ -1,0 +1,208 @@
+// Provenance: what tokens wrote, followed back from states and read-outs, adds up to them, in every family.
+#include "engine/analysis/memory_reading.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/run/run.h"
+#include "tests/catch.h"
+#include "tests/engine/golden.h"
+#include "tests/engine/small_models.h"
+
+namespace statescope::test {
+namespace {
+
+constexpr std::int64_t kTokens = 37;
+
+struct Traced {
+  std::shared_ptr<const Checkpoint> checkpoint;
+  std::shared_ptr<Model> model;
+  Run run;
+  MemoryTracer tracer;
+
+  explicit Traced(const json& config)
+      : checkpoint(random_checkpoint(Config(config), 5)),
+        model(Model::load(checkpoint, make_cpu_backend(1))),
+        run(model),
+        tracer(checkpoint, 1) {
+    run.read(some_ids(kTokens), kTokens);
+  }
+  std::vector<MemoryTrace> layer(std::int64_t l) { return tracer.trace(l, run.residual(l).first(run.residual(l).size()), kTokens); }
+};
+
+bool has_coefficients(const MemoryTrace& trace) { return trace.decay_axis == DecayAxis::rows || trace.decay_width <= 1; }
+
+/// Σ_j c_j v_j
+std::vector<float> sum(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, const Contributions& c) {
+  std::vector<double> total(static_cast<std::size_t>(trace.V));
+  for (std::size_t j = 0; j < c.token.size(); ++j) {
+    const float* v = trace.slots[static_cast<std::size_t>(slot)].v.data() + (static_cast<std::int64_t>(j) * trace.H + head) * trace.V;
+    for (std::size_t i = 0; i < total.size(); ++i) total[i] += c.coefficient[j] * v[i];
+  }
+  return {total.begin(), total.end()};
+}
+
+/// Every slot and head of a layer's first memory.
+template <class Check>
+void for_each_head(const MemoryTrace& trace, const Check& check) {
+  for (std::int64_t slot = 0; slot < static_cast<std::int64_t>(trace.slots.size()); ++slot) {
+    for (std::int64_t head = 0; head < trace.H; ++head) {
+      INFO("slot " << slot << ", head " << head);
+      check(slot, head);
+    }
+  }
+}
+
+double largest(std::span<const float> x) {
+  double most = 0;
+  for (const float number : x) most = std::max(most, std::abs(static_cast<double>(number)));
+  return most;
+}
+
+bool near(std::span<const float> found, std::span<const float> expected) {
+  return largest(expected) < 1e-12 ? largest(found) < 1e-9 : relative_error(found, expected) < 1e-4;
+}
+
+}  // namespace
+
+TEST_CASE("provenance: the signed list of tokens behind a row of a state adds up to the row, in every family") {
+  int layers = 0;
+  for (const SmallModel& small : small_models()) {
+    INFO(small.name);
+    Traced traced(small.config);
+    for (std::int64_t l = 0; l < traced.model->layers(); ++l) {
+      const std::vector<MemoryTrace> memories = traced.layer(l);
+      CHECK(memories.size() == traced.model->layout(l).memory.size());
+      if (memories.empty() || !has_coefficients(memories[0])) continue;
+      const MemoryTrace& trace = memories[0];
+      ++layers;
+      for (const std::int64_t token : {std::int64_t{0}, kTokens / 2, kTokens - 1}) {
+        const LayerState state = traced.run.state(l, token);
+        for_each_head(trace, [&](std::int64_t slot, std::int64_t head) {
+          for (const std::int64_t row : {std::int64_t{0}, trace.K - 1}) {
+            const Contributions c = row_provenance(trace, slot, head, row, token);
+            const std::span<const float> expected(state.matrix(slot, head) + row * trace.V, static_cast<std::size_t>(trace.V));
+            CHECK(near(sum(trace, slot, head, c), expected));
+          }
+        });
+      }
+    }
+  }
+  CHECK(layers > 20);
+}
+
+TEST_CASE("implicit attention: over the tokens of a slot it gives what was read there, and shares add up to 1") {
+  for (const SmallModel& small : small_models()) {
+    INFO(small.name);
+    Traced traced(small.config);
+    for (std::int64_t l = 0; l < traced.model->layers(); ++l) {
+      const std::vector<MemoryTrace> memories = traced.layer(l);
+      if (memories.empty() || !has_coefficients(memories[0])) continue;
+      const MemoryTrace& trace = memories[0];
+      for_each_head(trace, [&](std::int64_t slot, std::int64_t head) {
+        const SlotVisits& visits = trace.slots[static_cast<std::size_t>(slot)];
+        for (std::int64_t j = 0; j < visits.count(); j += 9) {
+          const std::int64_t token = visits.token[static_cast<std::size_t>(j)];
+          const Contributions c = implicit_attention(trace, slot, head, token);
+          CHECK(c.token.back() == token);
+          const std::span<const float> o(visits.o.data() + (j * trace.H + head) * trace.V, static_cast<std::size_t>(trace.V));
+          CHECK(near(sum(trace, slot, head, c), o));
+          if (largest(o) == 0) continue;
+          const double early = read_share(trace, slot, head, token, 0, token / 2);
+          const double late = read_share(trace, slot, head, token, token / 2, token + 1);
+          CHECK(std::abs(early + late - 1) < 1e-9);
+        }
+      });
+    }
+  }
+}
+
+TEST_CASE("implicit attention: a token that did not visit a slot read nothing there") {
+  Traced traced(sse_config("gla"));
+  const MemoryTrace trace = traced.layer(0).at(0);
+  std::int64_t absent = 0;
+  for (std::int64_t token = 0; token < kTokens; ++token) {
+    for (std::int64_t slot = 1; slot < static_cast<std::int64_t>(trace.slots.size()); ++slot) {
+      const std::vector<std::int32_t>& visits = trace.slots[static_cast<std::size_t>(slot)].token;
+      const bool visited = std::find(visits.begin(), visits.end(), token) != visits.end();
+      CHECK(implicit_attention(trace, slot, 0, token).token.empty() == !visited);
+      absent += visited ? 0 : 1;
+    }
+    CHECK(trace.slots[0].token[static_cast<std::size_t>(token)] == token);
+  }
+  CHECK(absent == 3 * kTokens);  // four partitions, one chosen
+}
+
+namespace {
+
+/// One head of 2 rows and 1 column: key e_0 or e_1, decay ½ on all but the first visit.
+MemoryTrace by_hand(MemoryRule rule) {
+  MemoryTrace trace{.rule = rule, .H = 1, .K = 2, .V = 1, .decay_width = 1, .slots = std::vector<SlotVisits>(1)};
+  SlotVisits& visits = trace.slots[0];
+  visits.token = {2, 3, 7};
+  visits.k = {1, 0, 0, 1, 1, 0};
+  visits.q = {1, 0, 0, 1, 1, 1};
+  visits.v = {8, 4, 2};
+  const float half = std::log(0.5F);
+  visits.log_decay = {0, half, half};
+  visits.beta = rule == MemoryRule::delta ? std::vector<float>{1, 1, 0.5F} : std::vector<float>{};
+  return trace;
+}
+
+}  // namespace
+
+TEST_CASE("survival: what decay and the delta rule take, by hand") {
+  // After the visits S = (8, 0), (4, 4), then decay to (2, 2); the last adds 2 to row 0, or β (2 − 2) = 0 under the delta rule.
+  for (const MemoryRule rule : {MemoryRule::outer_product, MemoryRule::delta}) {
+    const Survival s = survival(by_hand(rule), 0, 0, 0, 3);
+    const bool delta = rule == MemoryRule::delta;
+    CHECK(s.token == std::vector<std::int32_t>{2, 3, 7});
+    const std::vector<std::vector<double>> expected{{8, 4, delta ? 1.0 : 2.0}, {0, 4, 2}, {0, 0, delta ? 1.0 : 0.0}, {8, 0, 0}};
+    const std::vector<const std::vector<double>*> found{&s.kept, &s.decayed, &s.erased, &s.written};
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      for (std::size_t j = 0; j < 3; ++j) CHECK(std::abs((*found[i])[j] - expected[i][j]) < 1e-6);
+    }
+  }
+  CHECK(survival(by_hand(MemoryRule::delta), 0, 0, 8, 9).token.empty());
+}
+
+TEST_CASE("survival: what it kept at the end is what the needle's tokens contribute to the state") {
+  for (const char* type : {"gla", "gdn"}) {
+    Traced traced(sse_config(type));
+    const MemoryTrace trace = traced.layer(1).at(0);
+    for_each_head(trace, [&](std::int64_t slot, std::int64_t head) {
+      const Survival s = survival(trace, slot, head, 5, 15);
+      if (s.kept.empty()) return;
+      double square = 0;
+      for (std::int64_t row = 0; row < trace.K; ++row) {
+        Contributions c = row_provenance(trace, slot, head, row, kTokens);
+        for (std::size_t j = 0; j < c.token.size(); ++j) {
+          if (c.token[j] < 5 || c.token[j] >= 15) c.coefficient[j] = 0;
+        }
+        for (const float x : sum(trace, slot, head, c)) square += static_cast<double>(x) * x;
+      }
+      CHECK(std::abs(s.kept.back() - std::sqrt(square)) <= 1e-5 * (1e-9 + std::sqrt(square)));
+      for (std::size_t j = 1; j < s.kept.size(); ++j)
+        CHECK(std::abs(s.kept[j - 1] - s.decayed[j] - s.erased[j] + s.written[j] - s.kept[j]) < 1e-9);
+    });
+  }
+}
+
+TEST_CASE("delta steps: prediction, error, erase and write by hand") {
+  const std::vector<DeltaStep> steps = delta_steps(by_hand(MemoryRule::delta), 0, 0);
+  REQUIRE(steps.size() == 3);
+  CHECK((steps[0].prediction == 0 && steps[0].error == 8 && steps[0].cosine == 0 && steps[0].eigenvalue == 0));
+  // Before the last: S̄ = (2, 2), π = 2 = v.
+  const DeltaStep& last = steps[2];
+  CHECK(last.token == 7);
+  CHECK(std::abs(last.prediction - 2) < 1e-6);
+  CHECK(std::abs(last.error) < 1e-6);
+  CHECK(std::abs(last.cosine - 1) < 1e-6);
+  CHECK(std::abs(last.erase - 1) < 1e-6);
+  CHECK(std::abs(last.write - 1) < 1e-6);
+  CHECK(std::abs(last.update) < 1e-6);
+  CHECK(std::abs(last.eigenvalue - 0.25) < 1e-6);
+  CHECK_THROWS_AS(delta_steps(by_hand(MemoryRule::outer_product), 0, 0), std::invalid_argument);
+}
+
+}  // namespace statescope::test
