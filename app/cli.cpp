@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <iostream>
+#include <map>
 
 #include "app/cli_commands.h"
 #include "engine/error.h"
@@ -17,6 +18,19 @@ void add_prompt(CLI::App& command, PromptArguments& prompt, bool required) {
   group->require_option(required ? 1 : 0, 1);
 }
 
+void add_device(CLI::App& command, DeviceChoice& device) {
+  command.add_option("--device", device.name, "cpu, cuda, cuda:1, …; auto: a CUDA device if there is one (default: cpu)")
+      ->check(CLI::Validator(wrong_device_name, ""));
+  const std::map<std::string, Precision> precisions{{"float32", Precision::float32}, {"bfloat16", Precision::bfloat16}};
+  command.add_option("--precision", device.precision, "of products on a CUDA device: float32 (default), bfloat16")
+      ->transform(CLI::CheckedTransformer(precisions));
+}
+
+void add_compute(CLI::App& command, DeviceChoice& device) {
+  add_device(command, device);
+  command.add_option("--threads", device.threads, "of the CPU; 0: one per core")->check(CLI::Range(0, 1024));
+}
+
 void add_run(CLI::App& app, RunArguments& run) {
   CLI::App& command = *app.add_subcommand("run", "read a prompt with a checkpoint and generate");
   command.add_option("checkpoint", run.checkpoint, "an .h5 file or a Hugging Face folder")->required();
@@ -27,8 +41,7 @@ void add_run(CLI::App& app, RunArguments& run) {
   command.add_option("--top-p", run.sampling.top_p, "sample from the most probable tokens that hold this mass")
       ->check(CLI::Range(0.0, 1.0));
   command.add_option("--seed", run.sampling.seed, "of the sampling");
-  command.add_option("--device", run.device, "cpu")->check(CLI::IsMember({"cpu"}));
-  command.add_option("--threads", run.threads, "0: one per core")->check(CLI::Range(0, 1024));
+  add_compute(command, run.device);
   command.add_option("--chunk", run.chunk_size, "tokens per chunk of the memories")->check(CLI::Range(1, 1'000'000));
   command.add_option("--dump", run.dump, "write everything that was computed to this HDF5 file");
   command.add_option("--states", run.states, "tokens after which the dump keeps all states: 0,16,63")
@@ -48,9 +61,9 @@ void add_convert(CLI::App& app, ConvertArguments& convert) {
 
 void add_bench(CLI::App& app, BenchArguments& bench) {
   CLI::App& command = *app.add_subcommand("bench", "measure loading, reading and decoding");
-  command.add_option("checkpoints", bench.checkpoints, "checkpoints to measure (default: random models of 0.3 and 1 GB)");
-  command.add_option("--threads", bench.threads, "0: one per core")->check(CLI::Range(0, 1024));
-  command.add_option("--device", bench.device, "cpu")->check(CLI::IsMember({"cpu"}));
+  command.add_option("checkpoints", bench.checkpoints, "checkpoints to measure (default: operations and random models)");
+  command.add_option("--only", bench.only, "measure what has this in its name");
+  add_compute(command, bench.device);
 }
 
 /// Which examples: lists make a grid; the options `files` bring theirs.
@@ -93,7 +106,7 @@ void add_eval(CLI::App& app, EvalArguments& eval) {
   auto* suite = what->add_option("--suite", eval.suite, "the cells that shipped checkpoints are scored on: niah, mqar, prose");
   what->require_option(1);
   add_lists(command, eval.lists, {grid, suite});
-  command.add_option("--threads", eval.threads, "0: one per core")->check(CLI::Range(0, 1024));
+  add_compute(command, eval.device);
   command.add_option("--json", eval.json, "write the scores to this file");
   command.add_option("--csv", eval.csv, "write the scores to this file");
   command.add_flag("--force", eval.force, "replace existing files");
@@ -144,6 +157,7 @@ void add_dataset(CLI::App& app, DatasetArguments& dataset) {
 void add_window(CLI::App& app, WindowArguments& window) {
   app.add_option("--open", window.checkpoint, "checkpoint to open (default: the one shipped)");
   add_prompt(app, window.prompt, false);
+  add_device(app, window.device);
   app.add_option("--theme", window.theme, "light, dark, system")->check(CLI::IsMember({"light", "dark", "system"}));
   app.add_option("--scale", window.scale, "of type and spacing, 1 to 3")->check(CLI::Range(1.0F, 3.0F));
   app.add_flag("--no-opengl", window.software, "draw without OpenGL");
@@ -175,8 +189,13 @@ int run_command_line(int argc, char** argv) {
   add_eval(app, eval);
   add_dataset(app, dataset);
   add_window(app, window);
+  const std::initializer_list<const DeviceChoice*> devices{&run.device, &bench.device, &eval.device, &window.device};
   try {
     app.parse(argc, argv);
+    for (const DeviceChoice* device : devices) {
+      if (device->name == "cpu" && device->precision != Precision::float32)
+        throw CLI::ValidationError("--precision", "bfloat16 needs --device cuda: the CPU computes in float32");
+    }
   } catch (const CLI::ParseError& error) {
     return app.exit(error, std::cout, std::cerr) == 0 ? 0 : 2;
   }
@@ -191,7 +210,11 @@ int run_command_line(int argc, char** argv) {
     std::cerr << "statescope: " << error.what() << '\n';
     return 2;
   } catch (const std::bad_alloc&) {
-    std::cerr << "statescope: out of memory\n";
+    std::cerr << "statescope: out of memory";
+    for (const DeviceChoice* device : devices) {
+      if (device->name != "cpu") std::cerr << " with --device " << device->name;
+    }
+    std::cerr << '\n';
   } catch (const std::exception& error) {
     std::cerr << "statescope: " << error.what() << '\n';
   }

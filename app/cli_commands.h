@@ -7,6 +7,7 @@
 
 #include "app/eval/cells.h"
 #include "datasets/task.h"
+#include "engine/device.h"
 #include "engine/run/sampling.h"
 #include "engine/run/session.h"
 
@@ -27,8 +28,7 @@ struct RunArguments {
   PromptArguments prompt;
   std::optional<std::int64_t> generate;
   SamplingOptions sampling;
-  std::string device = "cpu";
-  int threads = 0;
+  DeviceChoice device;
   std::int64_t chunk_size = 64;
   std::string dump;
   std::vector<std::int64_t> states;
@@ -44,8 +44,8 @@ int convert_command(const ConvertArguments& arguments);
 
 struct BenchArguments {
   std::vector<std::string> checkpoints;
-  int threads = 0;
-  std::string device = "cpu";
+  std::string only;  // what is measured: all whose name has this in it
+  DeviceChoice device;
 };
 int bench_command(const BenchArguments& arguments);
 
@@ -55,7 +55,7 @@ struct EvalArguments {
   std::string grid;   // a file of cells, instead of lists
   std::string suite;  // a list of assets/tasks/scores.json, instead of lists
   std::string json, csv;
-  int threads = 0;
+  DeviceChoice device;
   bool force = false;
 };
 int eval_command(const EvalArguments& arguments);
@@ -74,6 +74,7 @@ int dataset_command(const DatasetArguments& arguments);
 struct WindowArguments {
   std::string checkpoint;
   PromptArguments prompt;
+  DeviceChoice device;
   std::string theme = "system", screenshot, size = "1600x1000";
   float scale = 0;
   bool software = false, no_autoplay = false;

@@ -89,8 +89,8 @@ std::vector<PreparedCell> prepare_all(const EvalArguments& arguments) {
 
 /// Scores of one checkpoint, cell by cell.
 void score_checkpoint(const std::string& name, std::shared_ptr<const Checkpoint> checkpoint, std::span<const PreparedCell> cells,
-                      int threads, Meter& meter, std::vector<CellScore>& scores) {
-  ScorerPool pool(checkpoint, threads);
+                      const DeviceChoice& device, Meter& meter, std::vector<CellScore>& scores) {
+  ScorerPool pool(checkpoint, device);
   const auto tokenizer = make_tokenizer(*checkpoint, pool.model().vocab());
   for (const PreparedCell& cell : cells) {
     scores.push_back(score_cell(cell, pool, *tokenizer, [&](std::int64_t tokens) {
@@ -112,7 +112,7 @@ std::vector<CellScore> score_all(const EvalArguments& arguments) {
   std::vector<CellScore> scores;
   Meter meter(tokens);
   for (std::size_t i = 0; i < checkpoints.size(); ++i)
-    score_checkpoint(arguments.checkpoints[i], checkpoints[i], cells, arguments.threads, meter, scores);
+    score_checkpoint(arguments.checkpoints[i], checkpoints[i], cells, arguments.device, meter, scores);
   meter.finish();
   return scores;
 }

@@ -149,7 +149,7 @@ int run_command(const RunArguments& arguments) {
   Outcome outcome;
   const auto opening = std::chrono::steady_clock::now();
   const auto checkpoint = open_checkpoint(arguments.checkpoint);
-  const auto model = Model::load(checkpoint, std::shared_ptr<Backend>(make_cpu_backend(arguments.threads)));
+  const auto model = Model::load(checkpoint, open_device(arguments.device));
   const auto tokenizer = make_tokenizer(*checkpoint, model->vocab());
   const PromptInput prompt = load_prompt(arguments.prompt);
   const std::vector<std::int32_t> ids = prompt.ids.empty() ? tokenizer->encode(prompt.text).ids : prompt.ids;

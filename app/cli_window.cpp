@@ -34,6 +34,7 @@ int window_command(int argc, char** argv, const WindowArguments& arguments) {
   options.checkpoint = arguments.checkpoint.empty() ? default_run().checkpoint : std::filesystem::path(arguments.checkpoint);
   options.prompt = load_prompt(arguments.prompt, arguments.prompt.given() ? "" : default_run().prompt.string());
   options.theme = arguments.theme == "light" ? ThemeChoice::light : arguments.theme == "dark" ? ThemeChoice::dark : ThemeChoice::system;
+  options.device = arguments.device;
   options.scale = arguments.scale;
   options.software = arguments.software;
   options.autoplay = !arguments.no_autoplay;

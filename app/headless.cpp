@@ -9,6 +9,7 @@
 
 #include "app/assets.h"
 #include "app/canvas/paper_canvas.h"
+#include "app/window_main.h"
 #include "engine/error.h"
 #include "engine/run/reading.h"
 #include "views/view.h"
@@ -54,7 +55,9 @@ std::int64_t interesting_layer(const ModelInfo& model) {
 int run_headless(int argc, char** argv, const WindowArguments& arguments) {
   const PromptInput prompt = load_prompt(arguments.prompt, arguments.prompt.given() ? "" : default_run().prompt.string());
   const auto checkpoint = open_checkpoint(arguments.checkpoint.empty() ? default_run().checkpoint.string() : arguments.checkpoint);
-  const auto model = Model::load(checkpoint, std::shared_ptr<Backend>(make_cpu_backend()));
+  const WindowDevice device = open_window_device(arguments.device);
+  if (!device.why_cpu.empty()) fmt::print(stderr, "{}\n", device.why_cpu);
+  const auto model = Model::load(checkpoint, device.backend ? device.backend : std::shared_ptr<Backend>(make_cpu_backend()));
   const std::shared_ptr<const Tokenizer> tokenizer = make_tokenizer(*checkpoint, model->vocab());
   Reading reading(model, tokenizer, prompt);
   const std::int64_t last = reading.info()->prompt_length - 1;

@@ -75,7 +75,7 @@ MainWindow::MainWindow(RunSource& source, const WindowSetup& setup)
   QMainWindow::layout()->setSizeConstraint(QLayout::SetNoConstraint);  // what does not fit folds away; the window never grows by itself
   setMinimumSize(least_size);
   statusBar()->setSizeGripEnabled(false);
-  statusBar()->addWidget(new QLabel(setup.drawn_with, this));
+  statusBar()->addWidget(new QLabel(setup.start_words, this));
 
   connect(navigator_.get(), &Navigator::run_changed, this, &MainWindow::show_run);
   connect(navigator_.get(), &Navigator::opened, error_, &QWidget::hide);
@@ -89,6 +89,7 @@ MainWindow::MainWindow(RunSource& source, const WindowSetup& setup)
     fold();
   });
   connect(navigator_.get(), &Navigator::failed, this, &MainWindow::show_error);
+  connect(navigator_.get(), &Navigator::device_failed, this, &MainWindow::show_error);
   connect(navigator_.get(), &Navigator::playing_changed, this,
           [this] { action("play")->setIcon(icon_of(navigator_->is_playing() ? "pause" : "play", frame_.theme)); });
   connect(transport_, &Transport::asked, this, [this] {

@@ -22,7 +22,7 @@ namespace statescope {
 /// How the window is made; the rest of WindowOptions is the caller's business.
 struct WindowSetup {
   bool opengl = false;
-  QString drawn_with;  // one sentence for the status bar
+  QString start_words;  // for the status bar: how it is drawn, and whatever else is not as it was asked for
   ThemeChoice theme = ThemeChoice::system;
   float scale = 0;                // 0: as last time
   QSettings* settings = nullptr;  // null: nothing is remembered

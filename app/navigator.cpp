@@ -61,6 +61,9 @@ Session::OpenCallbacks Navigator::callbacks() {
   result.done = [self, valid] {
     if (valid()) self->end_opening();
   };
+  result.device_failed = [self, valid](std::string message) {
+    if (valid()) Q_EMIT self->device_failed(QString::fromStdString(message));
+  };
   return result;
 }
 

@@ -8,7 +8,9 @@ namespace {
 
 class SessionSource final : public RunSource {
  public:
-  SessionSource() : session_([](std::function<void()> work) { QMetaObject::invokeMethod(qApp, std::move(work), Qt::QueuedConnection); }) {}
+  explicit SessionSource(std::shared_ptr<Backend> device)
+      : session_([](std::function<void()> work) { QMetaObject::invokeMethod(qApp, std::move(work), Qt::QueuedConnection); },
+                 std::move(device)) {}
 
   void open(std::filesystem::path checkpoint, PromptInput prompt, Session::OpenCallbacks callbacks) override {
     session_.open(std::move(checkpoint), std::move(prompt), std::move(callbacks));
@@ -25,6 +27,8 @@ class SessionSource final : public RunSource {
 
 }  // namespace
 
-std::unique_ptr<RunSource> make_session_source() { return std::make_unique<SessionSource>(); }
+std::unique_ptr<RunSource> make_session_source(std::shared_ptr<Backend> device) {
+  return std::make_unique<SessionSource>(std::move(device));
+}
 
 }  // namespace statescope

@@ -17,7 +17,7 @@ class RunSource {
   virtual void show(std::int64_t layer, std::int64_t token, std::function<void(std::shared_ptr<const Snapshot>)> done) = 0;
 };
 
-/// The session, answering on the thread of the running QApplication.
-std::unique_ptr<RunSource> make_session_source();
+/// The session on a device (null: the CPU), answering on the thread of the running QApplication.
+std::unique_ptr<RunSource> make_session_source(std::shared_ptr<Backend> device);
 
 }  // namespace statescope

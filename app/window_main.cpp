@@ -76,7 +76,21 @@ QString drawn_with(bool opengl, const WindowOptions& options, const std::string&
   return QStringLiteral("Drawn without OpenGL: %1.").arg(QString::fromStdString(why_not));
 }
 
+QString start_words(const QString& drawn, const WindowDevice& device) {
+  return device.why_cpu.empty() ? drawn : drawn + "  " + QString::fromStdString(device.why_cpu);
+}
+
 }  // namespace
+
+WindowDevice open_window_device(const DeviceChoice& choice) {
+  try {
+    return {open_cuda_device(choice), ""};
+  } catch (const DeviceError& error) {
+    return {nullptr, fmt::format("Reads on the CPU: {}.", error.what())};
+  } catch (const std::bad_alloc&) {
+    return {nullptr, fmt::format("Reads on the CPU: {} is out of memory.", choice.name)};
+  }
+}
 
 int run_window(int argc, char** argv, const WindowOptions& options) {
   prepare_opengl();
@@ -86,9 +100,10 @@ int run_window(int argc, char** argv, const WindowOptions& options) {
   std::string why_not;
   const bool opengl = !options.software && opengl_is_available(why_not);
   const std::unique_ptr<QSettings> settings = open_settings(options);
-  const std::unique_ptr<RunSource> source = make_session_source();
+  const WindowDevice device = open_window_device(options.device);
+  const std::unique_ptr<RunSource> source = make_session_source(device.backend);
   MainWindow window(*source, {.opengl = opengl,
-                              .drawn_with = drawn_with(opengl, options, why_not),
+                              .start_words = start_words(drawn_with(opengl, options, why_not), device),
                               .theme = options.theme,
                               .scale = options.scale,
                               .settings = settings.get(),

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 
+#include "engine/device.h"
 #include "engine/run/session.h"
 
 namespace statescope {
@@ -14,6 +15,7 @@ enum class ThemeChoice { system, light, dark };
 struct WindowOptions {
   std::filesystem::path checkpoint;  // empty: the window opens without a run
   PromptInput prompt;
+  DeviceChoice device;
   ThemeChoice theme = ThemeChoice::system;
   float scale = 0;        // of type and spacing, 1 … 3; 0: as last time
   bool software = false;  // draw without OpenGL
@@ -24,6 +26,13 @@ struct WindowOptions {
   std::int64_t token = -1, layer = -1, head = -1, slot = -1;
   int width = 1600, height = 1000;  // of the screenshot
 };
+
+struct WindowDevice {
+  std::shared_ptr<Backend> backend;  // null: the CPU
+  std::string why_cpu;               // a sentence, where that is not what was asked for
+};
+/// What the window reads on. Never throws for a device that cannot be used.
+WindowDevice open_window_device(const DeviceChoice& choice);
 
 /// Opens the window and runs until it is closed; the exit status.
 int run_window(int argc, char** argv, const WindowOptions& options);

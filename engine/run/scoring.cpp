@@ -152,8 +152,12 @@ class SharedWork {
 
 }  // namespace
 
-ScorerPool::ScorerPool(std::shared_ptr<const Checkpoint> checkpoint, int threads) {
-  if (threads == 0) threads = thread_count();
+ScorerPool::ScorerPool(std::shared_ptr<const Checkpoint> checkpoint, const DeviceChoice& device) {
+  if (std::shared_ptr<Backend> cuda = open_cuda_device(device)) {
+    scorers_.push_back(std::make_unique<Scorer>(Model::load(checkpoint, std::move(cuda))));
+    return;
+  }
+  const int threads = device.threads == 0 ? thread_count() : device.threads;
   const int models = checkpoint->parameters() > kLargeModel ? 1 : threads;
   for (int i = 0; i < models; ++i) {
     scorers_.push_back(

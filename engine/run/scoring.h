@@ -6,6 +6,7 @@
 #include <stop_token>
 #include <vector>
 
+#include "engine/device.h"
 #include "engine/model/model.h"
 
 namespace statescope {
@@ -46,11 +47,11 @@ class Scorer {
 };
 
 /// Several scorers at work on one checkpoint, each on a thread of its own with a model of one thread; a model too large for that has all
-/// threads to itself.
+/// threads to itself, and on a CUDA device there is one.
 class ScorerPool {
  public:
-  /// `threads` 0: one per core. Throws Error.
-  ScorerPool(std::shared_ptr<const Checkpoint> checkpoint, int threads);
+  /// Throws Error, DeviceError.
+  ScorerPool(std::shared_ptr<const Checkpoint> checkpoint, const DeviceChoice& device);
 
   const Model& model() const { return scorers_.front()->model(); }
 

@@ -11,6 +11,7 @@
 
 #include "engine/error.h"
 #include "engine/run/reading.h"
+#include "kernels/device.h"
 
 namespace statescope {
 namespace {
@@ -26,11 +27,23 @@ struct Showing {
   std::function<void(std::shared_ptr<const Snapshot>)> done;
 };
 
+/// What the exception being handled says of the device; one that says nothing of it is thrown on.
+std::string device_failure() {
+  try {
+    throw;
+  } catch (const DeviceError& error) {
+    return error.what();
+  } catch (const std::bad_alloc&) {
+    return "the device is out of memory";
+  }
+}
+
 }  // namespace
 
 class Session::Worker {
  public:
-  explicit Worker(std::function<void(std::function<void()>)> post) : post_(std::move(post)), thread_([this] { work(); }) {}
+  Worker(std::function<void(std::function<void()>)> post, std::shared_ptr<Backend> device)
+      : post_(std::move(post)), device_(std::move(device)), thread_([this] { work(); }) {}
 
   ~Worker() {
     {
@@ -94,29 +107,53 @@ class Session::Worker {
     }
   }
 
-  void serve(const Opening& opening) {
+  void serve(const Opening& opening, const std::string& why_cpu = {}) {
     try {
-      std::shared_ptr<Model> model = reading_ ? reading_->model() : nullptr;
-      std::shared_ptr<const Tokenizer> tokenizer = reading_ ? reading_->tokenizer() : nullptr;
-      if (!opening.checkpoint.empty()) {
-        answer(opening.callbacks.progress, 0.0, std::string("opening"));
-        const auto checkpoint = open_checkpoint(opening.checkpoint);
-        model = Model::load(checkpoint, std::shared_ptr<Backend>(make_cpu_backend()));
-        tokenizer = make_tokenizer(*checkpoint, model->vocab());
-      }
-      if (!model) throw Error("no checkpoint is open");
-      // The run that is shown stays until the new one has read its prompt.
-      reading_ = std::make_unique<Reading>(model, tokenizer, opening.prompt, [&](double fraction) {
-        answer(opening.callbacks.progress, fraction, std::string("reading"));
-        return !cancelled_;
-      });
-      answer(opening.callbacks.run, reading_->info());
-      failed_ = opening.callbacks.failed;
-      generate(opening);
-      answer(opening.callbacks.done);
+      read(opening, why_cpu);
+    } catch (const std::bad_alloc&) {
+      answer(opening.callbacks.failed, std::string("out of memory"));
     } catch (const std::exception& error) {
       answer(opening.callbacks.failed, std::string(error.what()));
     }
+  }
+
+  /// On the device; where that fails, on the CPU, where everything is then done.
+  void read(const Opening& opening, std::string why_cpu) {
+    if (device_) {
+      try {
+        return read_on(device_, opening, "");
+      } catch (...) {
+        why_cpu = device_failure();
+        device_.reset();
+      }
+    }
+    read_on(nullptr, opening, why_cpu);
+  }
+
+  /// `device` null: the CPU.
+  void read_on(const std::shared_ptr<Backend>& device, const Opening& opening, const std::string& why_cpu) {
+    std::shared_ptr<Model> model = reading_ ? reading_->model() : nullptr;
+    std::shared_ptr<const Tokenizer> tokenizer = reading_ ? reading_->tokenizer() : nullptr;
+    std::filesystem::path path = opening.checkpoint;
+    if (path.empty() && model && on_device_ && !device) path = model->checkpoint().path;
+    if (!path.empty()) {
+      answer(opening.callbacks.progress, 0.0, std::string("opening"));
+      const auto checkpoint = open_checkpoint(path);
+      model = Model::load(checkpoint, device ? device : std::shared_ptr<Backend>(make_cpu_backend()));
+      tokenizer = make_tokenizer(*checkpoint, model->vocab());
+    }
+    if (!model) throw Error("no checkpoint is open");
+    // The run that is shown stays until the new one has read its prompt.
+    reading_ = std::make_unique<Reading>(model, tokenizer, opening.prompt, [&](double fraction) {
+      answer(opening.callbacks.progress, fraction, std::string("reading"));
+      return !cancelled_;
+    });
+    on_device_ = device != nullptr;
+    answer(opening.callbacks.run, reading_->info());
+    if (!why_cpu.empty()) answer(opening.callbacks.device_failed, why_cpu + "; the CPU reads from here on");
+    shown_ = opening;
+    generate(opening);
+    answer(opening.callbacks.done);
   }
 
   /// Greedy continuation; what the cursor asks for meanwhile is answered between two tokens. The interface hears of it as often as it can
@@ -139,16 +176,35 @@ class Session::Worker {
         const std::lock_guard lock(mutex_);
         showing.swap(showing_);
       }
-      if (showing) serve(*showing);
+      if (showing) show_one(*showing);
     }
   }
 
-  /// A failure here is told where the failures of the opening were told.
+  /// Where the device fails, the run shown is read again on the CPU; the interface asks anew when it stands.
   void serve(const Showing& showing) {
+    try {
+      show_one(showing);
+    } catch (...) {
+      const std::string why_cpu = device_failure();
+      device_.reset();
+      Opening again = shown_;
+      again.prompt.generate = std::ssize(reading_->info()->tokens) - reading_->info()->prompt_length;
+      {
+        const std::lock_guard lock(mutex_);
+        cancelled_ = opening_.has_value();
+      }
+      serve(again, why_cpu);
+    }
+  }
+
+  /// A failure is told where the failures of the opening were told; that of a device is thrown.
+  void show_one(const Showing& showing) {
     try {
       if (auto snapshot = reading_->snapshot(showing.layer, showing.token)) answer(showing.done, std::move(snapshot));
     } catch (const std::exception& error) {
-      answer(failed_, fmt::format("layer {} at token {} cannot be shown: {}", showing.layer, showing.token, error.what()));
+      const bool of_device = dynamic_cast<const DeviceError*>(&error) || dynamic_cast<const std::bad_alloc*>(&error);
+      if (on_device_ && of_device) throw;
+      answer(shown_.callbacks.failed, fmt::format("layer {} at token {} cannot be shown: {}", showing.layer, showing.token, error.what()));
     }
   }
 
@@ -163,13 +219,16 @@ class Session::Worker {
   std::atomic<bool> cancelled_ = false;
 
   // Of the worker thread alone.
+  std::shared_ptr<Backend> device_;  // null: the CPU
   std::unique_ptr<Reading> reading_;
-  std::function<void(std::string)> failed_;  // of the opening that made it
+  Opening shown_;           // that made it
+  bool on_device_ = false;  // where it is
 
   std::thread thread_;  // last: starts when all else stands
 };
 
-Session::Session(std::function<void(std::function<void()>)> post) : worker_(std::make_unique<Worker>(std::move(post))) {}
+Session::Session(std::function<void(std::function<void()>)> post, std::shared_ptr<Backend> device)
+    : worker_(std::make_unique<Worker>(std::move(post), std::move(device))) {}
 Session::~Session() = default;
 
 void Session::open(std::filesystem::path checkpoint, PromptInput prompt, OpenCallbacks callbacks) {

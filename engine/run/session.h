@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/snapshot.h"
+#include "kernels/backend.h"
 
 namespace statescope {
 
@@ -31,8 +32,9 @@ struct PromptInput {
 /// replaces the waiting one of its kind, so scrubbing never queues.
 class Session {
  public:
-  /// `post` runs a closure on the interface thread, later.
-  explicit Session(std::function<void(std::function<void()>)> post);
+  /// `post` runs a closure on the interface thread, later. Models run on `device`, on the CPU where that is null or has failed: whatever
+  /// was under way when it failed is then done again there.
+  explicit Session(std::function<void(std::function<void()>)> post, std::shared_ptr<Backend> device = nullptr);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -44,6 +46,8 @@ class Session {
     std::function<void(std::string message)> failed;
     /// Called once all has been read and generated; never after `failed`.
     std::function<void()> done;
+    /// Called after `run`, in a line, where the run came to the CPU because the device failed.
+    std::function<void(std::string message)> device_failed;
   };
   /// Opens a checkpoint and runs the prompt. An opening under way is cancelled; the run shown so far stays until the new one stands.
   void open(std::filesystem::path checkpoint, PromptInput prompt, OpenCallbacks callbacks);

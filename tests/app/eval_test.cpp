@@ -32,7 +32,7 @@ struct Opened {
       : checkpoint(open_checkpoint(checkpoint_path(name))),
         model(Model::load(checkpoint, make_cpu_backend(1))),
         tokenizer(make_tokenizer(*checkpoint, model->vocab())),
-        pool(checkpoint, threads) {}
+        pool(checkpoint, {.threads = threads}) {}
   std::shared_ptr<const Checkpoint> checkpoint;
   std::shared_ptr<Model> model;
   std::shared_ptr<const Tokenizer> tokenizer;
@@ -204,7 +204,7 @@ TEST_CASE("associative recall is scored where its keys are asked") {
     CHECK(tokens.answers == std::vector<std::size_t>(64, 1));
     for (const Target& target : tokens.sequence.targets) agreed += most_probable_id(run.logits(target.position)) == target.id ? 1 : 0;
   }
-  ScorerPool pool(opened.checkpoint, 2);
+  ScorerPool pool(opened.checkpoint, {.threads = 2});
   const CellScore score = score_cell(prepared, pool, *opened.tokenizer);
   REQUIRE(score.task);
   CHECK(score.task->questions == 256);
@@ -269,7 +269,7 @@ TEST_CASE("bits per byte: windows of a text file, taken whole") {
 TEST_CASE("a model of bytes is scored on prose; one that knows nothing needs eight bits for each") {
   test::Editable model(test::small_config("gla", {{"vocab_size", 256}}));
   model.fill("lm_head.weight", 0);
-  ScorerPool pool(model.checkpoint(), 2);
+  ScorerPool pool(model.checkpoint(), {.threads = 2});
   const auto tokenizer = make_tokenizer(*model.checkpoint(), 256);
   EvalCell cell;
   cell.task.name = "text";

@@ -24,7 +24,7 @@ inline QApplication& test_application() {
 struct TestWindow {
   explicit TestWindow(bool opengl = false, QSize size = {1400, 900})
       : window((test_application(), source),
-               {.opengl = opengl, .drawn_with = "test", .theme = ThemeChoice::light, .scale = 1, .autoplay = false}) {
+               {.opengl = opengl, .start_words = "test", .theme = ThemeChoice::light, .scale = 1, .autoplay = false}) {
     window.resize(size);
     window.show();
     window.activateWindow();

@@ -73,17 +73,17 @@ TEST_CASE("nothing behind the last target is read, and nothing at all without ta
 
 TEST_CASE("a pool gives the same scores with any number of threads") {
   const auto checkpoint = random_checkpoint(Config(small_config("gated_deltanet", {{"head_dim", 16}})), 1);
-  const auto alone = ScorerPool(checkpoint, 1).score(23, numbered);
+  const auto alone = ScorerPool(checkpoint, {.threads = 1}).score(23, numbered);
   CHECK(alone.size() == 23);
   CHECK(alone[3].size() == numbered(3).targets.size());
-  for (int threads : {2, 5}) CHECK(same(ScorerPool(checkpoint, threads).score(23, numbered), alone));
-  ScorerPool pool(checkpoint, 3);
+  for (int threads : {2, 5}) CHECK(same(ScorerPool(checkpoint, {.threads = threads}).score(23, numbered), alone));
+  ScorerPool pool(checkpoint, {.threads = 3});
   CHECK(pool.score(0, numbered).empty());
   CHECK(same(pool.score(23, numbered), alone));  // nothing stays of an earlier call
 }
 
 TEST_CASE("a pool counts tokens, can be cancelled, and hands on the first failure") {
-  ScorerPool pool(random_checkpoint(Config(small_config("gla")), 1), 3);
+  ScorerPool pool(random_checkpoint(Config(small_config("gla")), 1), {.threads = 3});
   std::int64_t counted = 0, expected = 0;
   for (std::int64_t i = 0; i < 9; ++i) expected += numbered(i).targets.back().position + 1;
   pool.score(9, numbered, [&](std::int64_t tokens) {

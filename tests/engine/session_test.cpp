@@ -1,12 +1,14 @@
 // The session from the interface thread's side: this thread is it, and runs what is posted when it chooses to.
 #include "engine/run/session.h"
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
 
 #include "tests/catch.h"
+#include "tests/engine/failing_device.h"
 #include "tests/engine/golden.h"
 #include "tests/engine/small_models.h"
 
@@ -55,7 +57,7 @@ class Posts {
 /// What became of one opening.
 struct Opening {
   std::vector<std::shared_ptr<const RunInfo>> runs;
-  std::vector<std::string> failures;
+  std::vector<std::string> failures, device_failures;
   std::vector<std::pair<double, std::string>> progress;
   bool done = false;
   std::function<void()> on_progress;
@@ -66,7 +68,8 @@ struct Opening {
               if (on_progress) on_progress();
             },
             [this](std::shared_ptr<const RunInfo> run) { runs.push_back(std::move(run)); },
-            [this](std::string message) { failures.push_back(std::move(message)); }, [this] { done = true; }};
+            [this](std::string message) { failures.push_back(std::move(message)); }, [this] { done = true; },
+            [this](std::string message) { device_failures.push_back(std::move(message)); }};
   }
   bool ended() const { return !runs.empty() || !failures.empty(); }
 };
@@ -240,6 +243,132 @@ TEST_CASE("session: ends while busy, and nothing is heard from it afterwards") {
   {
     const Session idle(posts.post());
   }
+}
+
+namespace {
+
+/// Fails for good at the nth call of an operation, and counts what it is asked for after that.
+struct Failure {
+  std::string operation;
+  int calls = 1;
+  bool out_of_memory = false;
+  std::atomic<bool> armed = true, failed = false;
+  std::atomic<int> asked_again = 0;
+
+  Failure(std::string operation_, int calls_, bool out_of_memory_ = false)
+      : operation(std::move(operation_)), calls(calls_), out_of_memory(out_of_memory_) {}
+
+  std::shared_ptr<Backend> device() {
+    return std::make_shared<FailingDevice>([this](std::string_view what) {
+      asked_again += failed ? 1 : 0;
+      if (!failed && (!armed || what != operation || --calls > 0)) return;
+      failed = true;
+      if (out_of_memory) throw std::bad_alloc();
+      throw DeviceError("cuda: the device is lost");
+    });
+  }
+};
+
+const std::string kLost = "cuda: the device is lost; the CPU reads from here on";
+
+}  // namespace
+
+TEST_CASE("session: what a device fails at is done again on the CPU, and nothing is lost") {
+  struct Case {
+    std::string what, operation;
+    int calls;
+    bool out_of_memory = false;
+  };
+  const auto c = GENERATE(Case{"loading", "adopt", 3, true}, Case{"the prompt", "embed", 2}, Case{"out of memory", "allocate", 12, true},
+                          Case{"generating", "embed", 6}, Case{"the last token", "embed", 3 + 8});
+  INFO(c.what);
+  Posts posts;
+  Failure failure(c.operation, c.calls, c.out_of_memory);
+  Session session(posts.post(), failure.device());
+  Opening opening;
+  session.open(kGla, ids_prompt(300, 8), opening.callbacks());
+  posts.run_until([&] { return opening.done || !opening.failures.empty(); });
+  CHECK(opening.failures.empty());
+  CHECK(failure.failed);
+  REQUIRE(!opening.runs.empty());
+  CHECK(opening.runs.back()->tokens.size() == 308);
+  CHECK(opening.runs.back()->model.device.starts_with("CPU"));
+  CHECK(opening.device_failures ==
+        std::vector<std::string>{c.out_of_memory ? "the device is out of memory; the CPU reads from here on" : kLost});
+
+  // A device that has failed is left alone.
+  failure.asked_again = 0;
+  Opening next;
+  session.read(ids_prompt(5), next.callbacks());
+  posts.run_until([&] { return next.done || !next.failures.empty(); });
+  CHECK(next.runs.size() == 1);
+  CHECK(next.device_failures.empty());
+  CHECK(failure.asked_again == 0);
+}
+
+TEST_CASE("session: a device that fails at a snapshot: the run is read again on the CPU, with as many tokens") {
+  Posts posts;
+  Failure failure("upload", 1);
+  failure.armed = false;
+  Session session(posts.post(), failure.device());
+  Opening opening;
+  std::shared_ptr<const Snapshot> last, earlier;
+  session.open(kSse, ids_prompt(20, 4), opening.callbacks());
+  posts.run_until([&] { return opening.done; });
+  CHECK(opening.runs.back()->model.device == "a device that fails");
+  const std::size_t told = opening.runs.size();
+  opening.done = false;
+  failure.armed = true;
+  session.show(0, 7, [&](std::shared_ptr<const Snapshot> answer) { earlier = std::move(answer); });
+  posts.run_until([&] { return opening.done; });
+  CHECK(opening.failures.empty());
+  CHECK(opening.device_failures == std::vector<std::string>{kLost});
+  REQUIRE(opening.runs.size() > told);
+  CHECK(opening.runs.back()->tokens.size() == 24);
+  CHECK(opening.runs.back()->model.device.starts_with("CPU"));
+  CHECK(earlier == nullptr);  // the interface asks anew when the run stands
+  session.show(0, 7, [&](std::shared_ptr<const Snapshot> answer) { earlier = std::move(answer); });
+  posts.run_until([&] { return earlier != nullptr; });
+  CHECK(earlier->run == opening.runs.back());
+}
+
+TEST_CASE("session: the next prompt after a fall-back that was cancelled is read on the CPU") {
+  Posts posts;
+  Failure failure("upload", 1);
+  failure.armed = false;
+  Session session(posts.post(), failure.device());
+  Opening opening, next;
+  session.open(kGla, ids_prompt(20'000), opening.callbacks());
+  posts.run_until([&] { return opening.done; });
+  opening.done = false;
+  opening.on_progress = [&] {
+    if (opening.progress.back().second == "reading") session.cancel();
+  };
+  failure.armed = true;
+  session.show(0, 7, [](std::shared_ptr<const Snapshot>) {});
+  posts.run_until([&] { return opening.done || !opening.failures.empty(); });
+  CHECK(opening.failures == std::vector<std::string>{"cancelled"});
+  opening.on_progress = {};
+  session.read(ids_prompt(5), next.callbacks());
+  posts.run_until([&] { return next.done || !next.failures.empty(); });
+  CHECK(next.failures.empty());
+  CHECK(next.runs.back()->model.device.starts_with("CPU"));
+}
+
+TEST_CASE("session: a mistake of the reader is none of the device's") {
+  Posts posts;
+  Failure failure("none", 1);
+  Session session(posts.post(), failure.device());
+  Opening bad, good;
+  PromptInput prompt;
+  prompt.ids = {5, 1'000'000};
+  session.open(kGla, prompt, bad.callbacks());
+  posts.run_until([&] { return bad.ended(); });
+  CHECK(bad.failures.size() == 1);
+  CHECK(bad.device_failures.empty());
+  session.open(kGla, ids_prompt(5), good.callbacks());
+  posts.run_until([&] { return good.ended(); });
+  CHECK(good.runs.back()->model.device == "a device that fails");
 }
 
 }  // namespace statescope::test

@@ -1,0 +1,22 @@
+// What a model runs on, as the user names it.
+#pragma once
+
+#include "kernels/device.h"
+
+namespace statescope {
+
+struct DeviceChoice {
+  std::string name = "cpu";                  // cpu, cuda, cuda:1; auto: the first CUDA device if it can be used, else the CPU
+  int threads = 0;                           // of the CPU; 0: one per core
+  Precision precision = Precision::float32;  // of a CUDA device
+};
+
+/// Empty for a name that a user may give, else one line that says which.
+std::string wrong_device_name(const std::string& name);
+
+/// The CUDA device that is meant; null where that is the CPU. Throws DeviceError.
+std::shared_ptr<Backend> open_cuda_device(const DeviceChoice& choice);
+/// The CUDA device or the CPU. Throws DeviceError.
+std::shared_ptr<Backend> open_device(const DeviceChoice& choice);
+
+}  // namespace statescope
