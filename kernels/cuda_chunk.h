@@ -109,6 +109,15 @@ __device__ inline Piece piece_of(const DeviceSegments& segments, std::int64_t nu
 // ---------------------------------------------------------------------------------------------------------------------------------------
 // the operations: bf16 products, everything else float32
 
+// decayed_outer_product_chunks.cu: q, k, v and o of one type, float32 or bf16; gathered rows only float32
+bool decayed_outer_product_chunks_supported(const DecayedOuterProduct& op);
+/// Scratch that a call needs, in bytes; for segments of at most `longest` rows.
+std::size_t decayed_outer_product_chunks_scratch(const DecayedOuterProduct& op, std::int64_t segments, std::int64_t longest,
+                                                 const Gather& gather = {});
+/// `scratch` on the device, 16-byte aligned. A `longest` that says more than there is costs time, not correctness.
+void decayed_outer_product_chunks(const DecayedOuterProduct& op, const DeviceSegments& segments, void* scratch, cudaStream_t stream,
+                                  const Gather& gather = {});
+
 // gated_delta_rule_chunks.cu: q, k and v of one type, float32 or bf16
 bool gated_delta_rule_chunks_supported(const GatedDeltaRule& op);
 /// Scratch that a call needs, in bytes; for segments of at most `longest` rows.
