@@ -23,11 +23,7 @@ class Run::Recorder final : public Observer {
  public:
   explicit Recorder(Run& run) : run_(run) {}
 
-  void residual(std::int64_t layer, ConstTensor x) override {
-    const std::vector<float> rows = downloaded_floats(run_.model_->backend(), x);
-    std::vector<float>& kept = run_.residual_[static_cast<std::size_t>(layer)];
-    kept.insert(kept.end(), rows.begin(), rows.end());
-  }
+  void residual(std::int64_t layer, ConstTensor x) override { run_.inputs_.append(layer, downloaded_floats(run_.model_->backend(), x)); }
 
   void channel(std::int64_t layer, std::string_view name, ConstTensor values) override {
     const std::shared_ptr<Routing>& routing = run_.routing_[static_cast<std::size_t>(layer)];
@@ -58,8 +54,12 @@ class Run::Recorder final : public Observer {
 };
 
 Run::Run(std::shared_ptr<Model> model, RunOptions options)
-    : model_(std::move(model)), options_(options), forward_{.chunk_size = options.chunk_size}, state_(model_->start()) {
-  residual_.resize(static_cast<std::size_t>(model_->layers() + 1));
+    : model_(std::move(model)),
+      options_(options),
+      forward_{.chunk_size = options.chunk_size},
+      state_(model_->start()),
+      inputs_(model_->layers() + 1, model_->hidden()) {
+  if (options_.memory_budget == 0) options_.memory_budget = available_memory() / 4;
   for (std::int64_t layer = 0; layer < model_->layers(); ++layer) {
     const std::int64_t partitions = model_->layout(layer).partitions;
     routing_.push_back(partitions > 0 ? std::make_shared<Routing>() : nullptr);
@@ -78,6 +78,7 @@ void Run::read(std::span<const std::int32_t> ids, std::int64_t prompt_length, co
     read_span(ids.first(count));
     ids = ids.subspan(count);
     if (tokens() % options_.keyframe_interval == 0) keep_keyframe();
+    inputs_.keep_within(options_.memory_budget - std::min(options_.memory_budget, keyframe_bytes_));
     if (progress && !progress(tokens())) return;
   }
 }
@@ -107,9 +108,15 @@ void Run::keep_keyframe() {
   }
   keyframes_.emplace(tokens(), std::move(frame));
   keyframe_bytes_ += bytes;
-  if (keyframe_bytes_ <= options_.keyframe_budget || keyframes_.size() < 2) return;
+  if (keyframe_bytes_ <= options_.memory_budget / 2 || keyframes_.size() < 2) return;
   options_.keyframe_interval *= 2;
   keyframe_bytes_ -= bytes * std::erase_if(keyframes_, [&](const auto& entry) { return entry.first % options_.keyframe_interval != 0; });
+}
+
+std::vector<float> Run::residual(std::int64_t layer, std::int64_t from, std::int64_t to) const {
+  std::vector<float> rows(static_cast<std::size_t>((to - from) * model_->hidden()));
+  inputs_.read(rows.data(), layer, from, to);
+  return rows;
 }
 
 std::vector<float> Run::logits(std::int64_t token) {
@@ -117,7 +124,7 @@ std::vector<float> Run::logits(std::int64_t token) {
   const std::int64_t D = model_->hidden(), V = model_->vocab();
   Buffer memory = backend.allocate(static_cast<std::size_t>(D + V + 16) * sizeof(float));
   Tensor hidden(memory.get(), DType::f32, {1, D}), device(static_cast<float*>(memory.get()) + (D + 15) / 16 * 16, DType::f32, {1, V});
-  backend.upload(hidden, ConstTensor(residual_.back().data() + token * D, DType::f32, {1, D}));
+  backend.upload(hidden, ConstTensor(residual(model_->layers(), token, token + 1).data(), DType::f32, {1, D}));
   model_->logits(device, hidden);
   return downloaded_floats(backend, device);
 }
@@ -144,11 +151,11 @@ void Run::advance(std::int64_t layer, MixerState& state, std::int64_t from, std:
   const std::int64_t D = model_->hidden();
   Backend& backend = model_->backend();
   Buffer memory = backend.allocate(static_cast<std::size_t>((to - from) * D) * sizeof(float));
-  Tensor residual(memory.get(), DType::f32, {to - from, D});
-  backend.upload(residual, ConstTensor(residual_[static_cast<std::size_t>(layer)].data() + from * D, DType::f32, residual.shape));
+  Tensor rows(memory.get(), DType::f32, {to - from, D});
+  backend.upload(rows, ConstTensor(residual(layer, from, to).data(), DType::f32, rows.shape));
   ForwardOptions options = forward_;
   if (to - from == 1) options.chunk_size = 0;
-  model_->replay(layer, state, residual, from, options);
+  model_->replay(layer, state, rows, from, options);
 }
 
 LayerState Run::downloaded(std::int64_t layer, const MixerState& state) const {

@@ -8,13 +8,14 @@
 #include <vector>
 
 #include "engine/model/model.h"
+#include "engine/run/block_inputs.h"
 
 namespace statescope {
 
 struct RunOptions {
-  std::int64_t chunk_size = 64;                        // of the memories while a prompt is read
-  std::int64_t keyframe_interval = 128;                // tokens between keyframes; doubled whenever they would exceed their budget
-  std::size_t keyframe_budget = std::size_t{1} << 30;  // bytes
+  std::int64_t chunk_size = 64;          // of the memories while a prompt is read
+  std::int64_t keyframe_interval = 128;  // tokens between keyframes; doubled whenever they would exceed half of the budget
+  std::size_t memory_budget = 0;         // bytes of keyframes and block inputs, what is more goes to a file; 0: a quarter of what is free
 };
 
 /// Records, per token, what enters each block and how it was routed, and every so often the states of all layers. A state at any token is
@@ -35,8 +36,12 @@ class Run {
   std::int64_t tokens() const { return static_cast<std::int64_t>(ids_.size()); }
   std::int64_t keyframe_interval() const { return options_.keyframe_interval; }
 
-  /// [tokens, D]: what entered the block of `layer`; of layer = number of layers: what left the last one.
-  std::span<const float> residual(std::int64_t layer) const { return residual_[static_cast<std::size_t>(layer)]; }
+  /// [to − from, D]: what entered the block of `layer`; of layer = number of layers: what left the last one. Throws Error.
+  std::vector<float> residual(std::int64_t layer, std::int64_t from, std::int64_t to) const;
+  /// What the recording takes of memory and of the file behind it.
+  std::size_t bytes_in_memory() const { return keyframe_bytes_ + inputs_.bytes_in_memory(); }
+  std::size_t bytes_in_file() const { return inputs_.bytes_in_file(); }
+  std::size_t memory_budget() const { return options_.memory_budget; }
   /// [V], after `token`.
   std::vector<float> logits(std::int64_t token);
   /// The layer's first memory after `token`; token −1: zeros. Empty for a layer without matrix state.
@@ -64,7 +69,7 @@ class Run {
   ModelState state_;
   bool reading_ = false;  // stays true where a forward pass was cut short by an exception: state_ is then not that of tokens()
   std::vector<std::int32_t> ids_;
-  std::vector<std::vector<float>> residual_;       // [layers + 1] of [tokens, D]
+  BlockInputs inputs_;                             // of each block, and what left the last one
   std::vector<std::shared_ptr<Routing>> routing_;  // [layers]; null without routing
   std::map<std::int64_t, Keyframe> keyframes_;     // by tokens read
   std::size_t keyframe_bytes_ = 0;

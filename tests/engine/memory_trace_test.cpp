@@ -27,7 +27,7 @@ struct Traced {
         tracer(checkpoint, 1) {
     run.read(some_ids(kTokens), kTokens);
   }
-  std::vector<MemoryTrace> layer(std::int64_t l) { return tracer.trace(l, run.residual(l).first(run.residual(l).size()), kTokens); }
+  std::vector<MemoryTrace> layer(std::int64_t l) { return tracer.trace(l, run.residual(l, 0, kTokens), kTokens); }
 };
 
 bool has_coefficients(const MemoryTrace& trace) { return trace.decay_axis == DecayAxis::rows || trace.decay_width <= 1; }

@@ -1,6 +1,9 @@
 // A run: any state at any token, forwards and back, is what a fresh reading of the same tokens has there.
 #include "engine/run/run.h"
 
+#include <filesystem>
+#include <map>
+#include <random>
 #include <set>
 
 #include "tests/engine/checkpoint_files.h"
@@ -53,7 +56,7 @@ TEST_CASE("run: the states around any token are those of a fresh run that stops 
   for (const SmallModel& small : run_models()) {
     for (const std::size_t budget : {std::size_t{1} << 30, std::size_t{1}}) {
       const std::shared_ptr<Model> model = load(small.config);
-      Run run(model, {.keyframe_interval = 4, .keyframe_budget = budget});
+      Run run(model, {.keyframe_interval = 4, .memory_budget = budget});
       read_all(run, ids);
       REQUIRE(run.tokens() == kTokens);
       bool stateful = false;
@@ -170,6 +173,42 @@ TEST_CASE("run: a token outside the vocabulary is refused, and the run goes on w
   CHECK(run.tokens() == 5);
   run.read(good, 5);
   CHECK(run.tokens() == 10);
+}
+
+TEST_CASE("run: ten thousand seeks in a long recording, most of it in a file, against a reading that records nothing") {
+  constexpr std::int64_t tokens = 6000, seeks = 10'000, compared = 200;
+  constexpr std::size_t budget = 6 << 20;
+  const auto checkpoint = open_checkpoint(std::filesystem::path(STATESCOPE_SOURCE_DIR) / "assets/checkpoints/niah-sse-gla-n4k1.h5");
+  const std::shared_ptr<Model> model = Model::load(checkpoint, make_cpu_backend(1));
+  std::mt19937 random(3);
+  const auto below = [&](std::int64_t n) { return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n)); };
+  const std::vector<std::int32_t> ids = some_ids(tokens, model->vocab());
+  Run run(model, {.memory_budget = budget});
+  run.read(ids, tokens);
+  CHECK(run.bytes_in_file() > budget);
+  CHECK(run.bytes_in_memory() <= budget + budget / 10);
+
+  std::set<std::int64_t> chosen;
+  while (static_cast<std::int64_t>(chosen.size()) < compared) chosen.insert(below(tokens));
+  ModelState state = model->start();
+  std::int64_t read = 0;
+  std::map<std::int64_t, std::vector<std::vector<float>>> expected;
+  for (const std::int64_t token : chosen) {
+    read_logits(*model, state, std::span(ids).subspan(static_cast<std::size_t>(read), static_cast<std::size_t>(token + 1 - read)),
+                {.prompt_length = tokens});
+    read = token + 1;
+    for (const MixerState& layer : state.layers) expected[token].push_back(host_copy(model->backend(), layer.memory[0]));
+  }
+  std::int64_t agreed = 0;
+  std::vector<std::int64_t> order(chosen.begin(), chosen.end());
+  for (std::int64_t seek = 0; seek < seeks; ++seek) {
+    const bool compare = seek % (seeks / compared) == 0;
+    const std::int64_t token = compare ? order[static_cast<std::size_t>(seek / (seeks / compared))] : below(tokens),
+                       layer = below(model->layers());
+    const LayerState found = run.state(layer, token);
+    if (compare) agreed += near(found.values, expected[token][static_cast<std::size_t>(layer)]) ? 1 : 0;
+  }
+  CHECK(agreed == compared);
 }
 
 }  // namespace statescope::test
