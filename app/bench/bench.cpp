@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <chrono>
 #include <cmath>
-#include <cstring>
 
 #include "kernels/linear.h"
 
@@ -19,6 +20,20 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+/// The same numbers on every machine.
+class Uniform {
+ public:
+  Uniform(float low, float high) : low_(low), step_((high - low) * 0x1p-24F) {}
+  float next() {
+    state_ = state_ * 1664525u + 1013904223u;
+    return low_ + step_ * static_cast<float>(state_ >> 8);
+  }
+
+ private:
+  float low_, step_;
+  std::uint32_t state_ = 1;
+};
+
 }  // namespace
 
 Tensor Operands::empty(Shape shape, DType dtype) {
@@ -28,27 +43,27 @@ Tensor Operands::empty(Shape shape, DType dtype) {
 
 Tensor Operands::uniform(Shape shape, float low, float high) {
   std::vector<float> numbers(static_cast<std::size_t>(shape.size()));
-  std::uint32_t state = 1;
-  for (float& x : numbers) {
-    state = state * 1664525u + 1013904223u;
-    x = low + (high - low) * static_cast<float>(state >> 8) * 0x1p-24F;
-  }
+  Uniform random(low, high);
+  for (float& x : numbers) x = random.next();
   Tensor tensor = empty(shape);
   backend_.upload(tensor, ConstTensor(numbers.data(), DType::f32, shape));
   return tensor;
 }
 
 ConstTensor Operands::weight(std::int64_t out, std::int64_t in, DType dtype) {
-  std::vector<char>& bytes = host_.emplace_back(static_cast<std::size_t>(out * in) * size_of(dtype));
-  const float value = 1 / 128.0F;
-  std::uint32_t bits = 0;
-  std::memcpy(&bits, &value, sizeof(bits));
-  const auto* const from = reinterpret_cast<const char*>(&bits) + sizeof(bits) - size_of(dtype);  // bfloat16: the upper half
-  for (std::size_t i = 0; i < bytes.size(); i += size_of(dtype)) std::memcpy(&bytes[i], from, size_of(dtype));
-  return backend_.adopt({bytes.data(), dtype, {out, in}}, buffers_.emplace_back());
+  const std::size_t size = size_of(dtype);
+  std::vector<char>& host = host_.emplace_back(static_cast<std::size_t>(out * in) * size);
+  const float largest = 1 / std::sqrt(static_cast<float>(in));
+  Uniform random(-largest, largest);
+  for (auto place = host.begin(); place != host.end(); place += static_cast<std::ptrdiff_t>(size)) {
+    const auto bytes = std::bit_cast<std::array<char, sizeof(float)>>(random.next());
+    std::copy_n(bytes.end() - static_cast<std::ptrdiff_t>(size), size, place);  // bfloat16: the upper half
+  }
+  return backend_.adopt({host.data(), dtype, {out, in}}, buffers_.emplace_back());
 }
 
-Bench::Bench(const DeviceChoice& device, std::string only) : backend_(open_cuda_device(device)), only_(std::move(only)) {
+Bench::Bench(const DeviceChoice& device, std::string only)
+    : backend_(open_cuda_device(device)), precision_(device.precision), only_(std::move(only)) {
   on_device_ = backend_ != nullptr;
   if (!on_device_) backend_ = make_cpu_backend(device.threads);
   number_ = backend_->allocate(sizeof(float));
@@ -91,7 +106,7 @@ void Bench::measure_limits() {
   }
   const std::int64_t n = on_device_ ? 8192 : 1024;
   const Tensor x = operands.uniform({n, n}), y = operands.empty({n, n});
-  const ConstTensor weight = operands.weight(n, n, DType::bf16);
+  const ConstTensor weight = operands.weight(n, n, precision_ == Precision::bfloat16 ? DType::bf16 : DType::f32);
   rate_ = 2 * std::pow(static_cast<double>(n), 3) / seconds([&] { backend_->linear(y, x, weight); });
   fmt::print(", product of {}³ {:.2f} TFLOP/s\n", n, rate_ / 1e12);
 }

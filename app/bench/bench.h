@@ -60,6 +60,7 @@ class Bench {
   void wait() const;
 
   std::shared_ptr<Backend> backend_;
+  Precision precision_;
   bool on_device_ = false;
   std::string only_;
   Buffer number_;                    // read back to wait for what was asked for before it
