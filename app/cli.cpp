@@ -192,6 +192,7 @@ int run_command_line(int argc, char** argv) {
   const std::initializer_list<const DeviceChoice*> devices{&run.device, &bench.device, &eval.device, &window.device};
   try {
     app.parse(argc, argv);
+    if (!app.get_subcommands().empty() && window.device.name != "cpu") throw CLI::ValidationError("--device", "stands after the command");
     for (const DeviceChoice* device : devices) {
       if (device->name == "cpu" && device->precision != Precision::float32)
         throw CLI::ValidationError("--precision", "bfloat16 needs --device cuda: the CPU computes in float32");

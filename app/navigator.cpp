@@ -47,7 +47,9 @@ Session::OpenCallbacks Navigator::callbacks() {
   const auto valid = [self, ticket] { return self && self->opening_ticket_ == ticket; };
   Session::OpenCallbacks result;
   result.progress = [self, valid](double fraction, std::string what) {
-    if (valid()) Q_EMIT self->progressed(fraction, QString::fromStdString(what));
+    if (!valid()) return;
+    self->opening_ = true;  // again, where the device failed at a snapshot
+    Q_EMIT self->progressed(fraction, QString::fromStdString(what));
   };
   result.run = [self, valid](std::shared_ptr<const RunInfo> run) {
     if (valid()) self->take_run(std::move(run));

@@ -139,6 +139,7 @@ TEST_CASE("device: wrong use is status 2") {
     CHECK(outcome.said.find("give cpu, cuda, cuda:1 or auto") != std::string::npos);
   }
   CHECK(program.run("run " + kReading + " --device auto --precision float8").status == 2);
+  CHECK(program.run("--device cuda run " + kReading).said.starts_with("--device: stands after the command"));
   const Outcome unfit = program.run("run " + kReading + " --precision bfloat16");
   CHECK(unfit.status == 2);
   CHECK(unfit.said.find("needs --device cuda") != std::string::npos);
@@ -170,11 +171,13 @@ TEST_CASE("device: one that fails under way is told of in the window, over the r
   // A snapshot that failed: the run is read again, first as far as the prompt, and the place stays.
   test.navigator().step(60);
   test.source.opening.progress(0, "opening");
+  CHECK(test.navigator().is_opening());  // can be cancelled
   test.source.grow(fake_run(32));
   CHECK(test.token() == 60);
   test.source.stand(fake_run(64));
   CHECK(test.token() == 60);
   CHECK(test.navigator().is_current());
+  CHECK_FALSE(test.navigator().is_opening());
 }
 
 }  // namespace statescope
