@@ -24,13 +24,13 @@ constexpr int of_group = 8, groups = chunk / of_group;
 enum class Decay { per_head, per_channel };  // an absent decay is one of 0 per head
 enum class Pass { states, outputs };
 
+/// Of an operand [rows, heads, width], or of one head of it.
 template <class Number>
 struct ChunkOperand {
   const Number* data = nullptr;
-  std::int64_t stride = 0, heads = 1, width = 0;  // an absent one has no width
-  __device__ const Number* at(std::int64_t row, std::int64_t h, std::int64_t H) const {
-    return data + row * stride + producer_head(h, heads, H) * width;
-  }
+  int stride = 0, heads = 1, width = 0;  // an absent one has no width
+  __device__ ChunkOperand of_head(int h, int H) const { return {data + producer_head(h, heads, H) * width, stride, 1, width}; }
+  __device__ const Number* row(int t) const { return data + std::int64_t{t} * stride; }
 };
 
 template <class Number>
@@ -39,8 +39,8 @@ struct Problem {
   ChunkOperand<float> log_decay;
   Rows<const float> initial;  // [slots, H, K, V]
   Rows<float> final;          // [slots, H, K, V]
-  Rows<Number> o;             // [rows, H, V]
-  std::int64_t H, K, V;
+  Number* o;                  // [rows, H, V]
+  int o_stride, H, K, V;
   float scale;
   DeviceSegments segments;
   Gather gather;
@@ -49,8 +49,8 @@ struct Problem {
   float* states;      // [spans, H, K, V]: what a span adds to a state of 0, then the state it begins with
   float* decays;      // [spans, H, log_decay.width or 1]
 
-  __device__ std::int64_t row(std::int64_t item) const { return gather.row_of ? gather.row_of[item] : item; }
-  __host__ __device__ std::int64_t tiles() const { return (V + columns - 1) / columns; }
+  __device__ int row(int item) const { return gather.row_of ? gather.row_of[item] : item; }
+  __host__ __device__ int tiles() const { return (V + columns - 1) / columns; }
   __host__ __device__ std::int64_t spans() const { return most_pieces(gather.items, segments.count, span); }
 };
 
@@ -74,6 +74,14 @@ struct Shared {
 // ---------------------------------------------------------------------------------------------------------------------------------------
 // kernels: fetching
 
+/// The thread, and its lane, asked for anew where they are used: what follows from them is not worth a register all through a loop.
+__device__ int thread_now() {
+  int thread;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+  return thread;
+}
+__device__ int lane_now() { return thread_now() % 32; }
+
 /// Where number (row, column) lies among rows of `width`: units of 16 bytes change places, so that eight rows of a column of units lie in
 /// different banks.
 template <int width>
@@ -92,47 +100,44 @@ __device__ float as_float(Bf16 x) { return __bfloat162float(x); }
 
 /// The first `given` of eight numbers, 0 behind them.
 template <class Number>
-__device__ uint4 some_of_eight(const Number* from, std::int64_t given) {
-  float x[8];
-#pragma unroll
-  for (int i = 0; i < 8; ++i) x[i] = i < given ? as_float(from[i]) : 0;
-  return {packed(x[0], x[1]), packed(x[2], x[3]), packed(x[4], x[5]), packed(x[6], x[7])};
+__device__ void fetch_some(Bf16* to, const Number* from, int given) {
+#pragma unroll 1
+  for (int i = 0; i < 8; ++i) to[i] = __float2bfloat16(i < given ? as_float(from[i]) : 0);
 }
 
-/// to [chunk, width] ← n items from `first` on, of head h the numbers from `column` on; 0 beyond them. May still be on its way.
+/// to [chunk, width] ← of n items from `first` on the numbers from `column` on; 0 beyond them. May still be on its way.
 template <int width, class Number>
-__device__ void fetch(Bf16* to, const Problem<Number>& p, const ChunkOperand<Number>& x, std::int64_t first, int n, std::int64_t h,
-                      std::int64_t column) {
+__device__ void fetch(Bf16* to, const Problem<Number>& p, const ChunkOperand<Number>& x, int first, int n, int column) {
 #pragma unroll
-  for (int i = static_cast<int>(threadIdx.x); i < chunk * width / 8; i += threads) {
-    const int row = i / (width / 8), c = i % (width / 8) * 8;
-    const std::int64_t given = row < n ? x.width - column - c : 0;
-    uint4* unit = reinterpret_cast<uint4*>(to + place<width>(row, c));
+  for (int i = 0; i < chunk * width / 8 / threads; ++i) {
+    const int unit = i * threads + thread_now(), row = unit / (width / 8), c = unit % (width / 8) * 8;
+    const int given = row < n ? x.width - column - c : 0;
+    Bf16* const place_of_unit = to + place<width>(row, c);
+    const Number* from = given > 0 ? x.row(p.row(first + row)) + column + c : nullptr;
     if (given <= 0) {
-      *unit = {0, 0, 0, 0};
-      continue;
-    }
-    const Number* from = x.at(p.row(first + row), h, p.H) + column + c;
-    if (p.vectors) {
-      fetch_eight(unit, from);
+      *reinterpret_cast<uint4*>(place_of_unit) = {0, 0, 0, 0};
+    } else if (p.vectors) {
+      fetch_eight(reinterpret_cast<uint4*>(place_of_unit), from);
     } else {
-      *unit = some_of_eight(from, given);
+      fetch_some(place_of_unit, from, given);
     }
   }
 }
 
 /// to [chunk, K] ← log-decays per channel, 0 beyond them.
 template <int K, class Number>
-__device__ void fetch_log_decays(float* to, const Problem<Number>& p, std::int64_t first, int n, std::int64_t h) {
-  constexpr int unit = 4;
+__device__ void fetch_log_decays(float* to, const Problem<Number>& p, const ChunkOperand<float>& x, int first, int n) {
+  constexpr int of_unit = 4;
 #pragma unroll
-  for (int i = static_cast<int>(threadIdx.x) * unit; i < chunk * K; i += threads * unit) {
-    const int row = i / K, c = i % K;
-    const float* from = row < n ? p.log_decay.at(p.row(first + row), h, p.H) + c : nullptr;
-    if (p.vectors && row < n && c < p.K) {
-      __pipeline_memcpy_async(to + i, from, sizeof(float4));
+  for (int i = 0; i < chunk * K / of_unit / threads; ++i) {
+    const int unit = i * threads + thread_now(), row = unit / (K / of_unit), c = unit % (K / of_unit) * of_unit;
+    const int given = row < n ? x.width - c : 0;
+    const float* from = given > 0 ? x.row(p.row(first + row)) + c : nullptr;
+    if (given > 0 && p.vectors) {
+      __pipeline_memcpy_async(to + unit * of_unit, from, sizeof(float4));
     } else {
-      for (int j = 0; j < unit; ++j) to[i + j] = row < n && c + j < p.K ? from[j] : 0;
+#pragma unroll 1
+      for (int j = 0; j < of_unit; ++j) to[unit * of_unit + j] = j < given ? from[j] : 0;
     }
   }
 }
@@ -143,13 +148,13 @@ struct LaneRow {
 };
 
 template <Decay decay, class Number>
-__device__ LaneRow lane_row(const Problem<Number>& p, std::int64_t first, int n, std::int64_t h) {
+__device__ LaneRow lane_row(const Problem<Number>& p, const ChunkOperand<float>& log_decay, int first, int n) {
   constexpr float log2_e = 1.44269504F, nothing_is_left = -160;  // 2^-160 is 0; beside −∞ differences would be NaN
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int lane = lane_now();
   if (lane >= n) return {};
   LaneRow row{0, p.gather.weight ? p.gather.weight[first + lane] : 1};
-  if (decay == Decay::per_head && p.log_decay.width > 0) {
-    const float x = *p.log_decay.at(p.row(first + lane), h, p.H) * log2_e;
+  if (decay == Decay::per_head && log_decay.width > 0) {
+    const float x = *log_decay.row(p.row(first + lane)) * log2_e;
     row.log2_decay = x < nothing_is_left ? nothing_is_left : x;
   }
   return row;
@@ -158,7 +163,7 @@ __device__ LaneRow lane_row(const Problem<Number>& p, std::int64_t first, int n,
 __device__ float of_lane(float x, int lane) { return __shfl_sync(~0U, x, lane); }
 
 __device__ float sum_up_to_lane(float x) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int lane = lane_now();
 #pragma unroll
   for (int distance = 1; distance < 32; distance *= 2) {
     const float before = __shfl_up_sync(~0U, x, distance);
@@ -179,18 +184,22 @@ __device__ unsigned& pair_at(Bf16* rows, int at) { return *reinterpret_cast<unsi
 
 template <int K>
 struct OwnChannels {
-  int channel = static_cast<int>(threadIdx.x) % (K / 2) * 2, group = static_cast<int>(threadIdx.x) / (K / 2);
+  int channel = thread_now() % (K / 2) * 2, group = thread_now() / (K / 2);
   float2 a[of_group];
 
   __device__ bool any() const { return group < groups; }
   __device__ int at(int i) const { return place<K>(group * of_group + i, channel); }
 
+  __device__ float2& decay_at(float* decays, int i) const { return two(decays + (group * of_group + i) * K + channel); }
+
+  /// Decays in the place of their logarithms too, for decay_keys, which has no registers to keep them in.
   __device__ void read(float* log_decay, float (&of_groups)[groups][K]) {
     float2 all{1, 1};
 #pragma unroll
     for (int i = 0; i < of_group; ++i) {
-      const float2 x = two(log_decay + (group * of_group + i) * K + channel);
+      const float2 x = decay_at(log_decay, i);
       a[i] = {__expf(x.x), __expf(x.y)};
+      decay_at(log_decay, i) = a[i];
       all = all * a[i];
     }
     two(&of_groups[group][channel]) = all;
@@ -199,7 +208,10 @@ struct OwnChannels {
   /// The decay of the groups [begin, end).
   __device__ float2 across(float (&of_groups)[groups][K], int begin, int end) const {
     float2 all{1, 1};
-    for (int g = begin; g < end; ++g) all = all * two(&of_groups[g][channel]);
+#pragma unroll
+    for (int g = 0; g < groups; ++g) {
+      if (g >= begin && g < end) all = all * two(&of_groups[g][channel]);
+    }
     return all;
   }
 };
@@ -221,11 +233,18 @@ __device__ void decay_queries(Memory& shared, Bf16* q, const OwnChannels<K>& own
       since[i] = since[i] * since[i / size * size - 1];
     }
   }
-  const float2 in_half = own.across(shared.of_groups, own.group / 2 * 2, own.group), before = own.across(shared.of_groups, 0, own.group);
+  if (own.group % 2 == 1) {
+#pragma unroll
+    for (int i = 0; i < of_group; ++i) pair_at(shared.x[3], own.at(i)) = times(q_t[i], since[i]);
+  }
+  if (own.group / 2 == 1) {
+    const float2 in_half = own.across(shared.of_groups, own.group / 2 * 2, own.group);
+#pragma unroll
+    for (int i = 0; i < of_group; ++i) pair_at(shared.x[4], own.at(i)) = times(q_t[i], since[i] * in_half);
+  }
+  const float2 before = own.across(shared.of_groups, 0, own.group);
 #pragma unroll
   for (int i = 0; i < of_group; ++i) {
-    if (own.group % 2 == 1) pair_at(shared.x[3], own.at(i)) = times(q_t[i], since[i]);
-    if (own.group / 2 == 1) pair_at(shared.x[4], own.at(i)) = times(q_t[i], since[i] * in_half);
     const float weight = of_lane(lane.weight, own.group * of_group + i);
     pair_at(q, own.at(i)) = times(q_t[i], since[i] * before * float2{weight, weight});
   }
@@ -237,7 +256,7 @@ __device__ void decay_keys(Memory& shared, Bf16* k, const OwnChannels<K>& own, c
   float2 until[of_group], block[of_group];  // A up to the end of the row's block, A of whole blocks
   unsigned k_s[of_group];
 #pragma unroll
-  for (int i = 0; i < of_group; ++i) until[i] = {1, 1}, block[i] = own.a[i], k_s[i] = pair_at(k, own.at(i));
+  for (int i = 0; i < of_group; ++i) until[i] = {1, 1}, block[i] = own.decay_at(shared.log_decay, i), k_s[i] = pair_at(k, own.at(i));
 #pragma unroll
   for (int l = 0; 1 << l < of_group; ++l) {
     const int size = 1 << l;
@@ -250,12 +269,18 @@ __device__ void decay_keys(Memory& shared, Bf16* k, const OwnChannels<K>& own, c
 #pragma unroll
     for (int b = 0; 2 * b * size < of_group; ++b) block[b] = block[2 * b] * block[2 * b + 1];
   }
-  const float2 in_half = own.across(shared.of_groups, own.group + 1, own.group / 2 * 2 + 2),
-               behind = own.across(shared.of_groups, own.group + 1, groups);
+  if (with_levels && own.group % 2 == 0) {
+#pragma unroll
+    for (int i = 0; i < of_group; ++i) pair_at(shared.x[3], own.at(i)) = times(k_s[i], until[i]);
+  }
+  if (with_levels && own.group / 2 == 0) {
+    const float2 in_half = own.across(shared.of_groups, own.group + 1, groups / 2);
+#pragma unroll
+    for (int i = 0; i < of_group; ++i) pair_at(shared.x[4], own.at(i)) = times(k_s[i], until[i] * in_half);
+  }
+  const float2 behind = own.across(shared.of_groups, own.group + 1, groups);
 #pragma unroll
   for (int i = 0; i < of_group; ++i) {
-    if (with_levels && own.group % 2 == 0) pair_at(shared.x[3], own.at(i)) = times(k_s[i], until[i]);
-    if (with_levels && own.group / 2 == 0) pair_at(shared.x[4], own.at(i)) = times(k_s[i], until[i] * in_half);
     const float weight = of_lane(lane.weight, own.group * of_group + i);
     pair_at(k, own.at(i)) = times(k_s[i], until[i] * behind * float2{weight, weight});
   }
@@ -267,10 +292,11 @@ __device__ void decay_keys(Memory& shared, Bf16* k, const OwnChannels<K>& own, c
 
 /// Lane l of load_matrices names row l % 16, and the second eight numbers from lane 16 on: of a tile [16, 16] that is an A with y and z as
 /// they are, or the Bs (x, z) and (y, w); transposed, an A with y and z exchanged, or the Bs (x, y) and (z, w).
+/// `row` and `column` are multiples of 16: the units of such a tile differ in bits that `place` leaves alone, or exchanges by the same row.
 template <int width>
 __device__ const Bf16* lane_place(const Bf16* rows, int row, int column) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  return rows + place<width>(row + lane % 16, column + lane / 16 * 8);
+  const int lane = lane_now();
+  return rows + row * width + (place<width>(lane % 16, lane / 16 * 8) ^ column);
 }
 
 /// c [16, 16] = rows [row_a, row_a + 16) of a times those from row_b of b
@@ -289,7 +315,7 @@ __device__ void multiply_rows(float (&c)[2][4], const Bf16* a, int row_a, const 
 /// scores(i, j) ← score(i, j, c) for those of a tile [16, 16] that `wanted(i, j)`.
 template <int pitch, class Wanted, class Score>
 __device__ void store_scores(Bf16* scores, const float (&c)[2][4], int row, int column, Wanted wanted, Score score) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int lane = lane_now();
 #pragma unroll
   for (int e = 0; e < 8; ++e) {
     const int i = row + lane / 4 + e % 4 / 2 * 8, j = column + e / 4 * 8 + lane % 4 * 2 + e % 2;
@@ -373,7 +399,7 @@ __device__ void write_state(float (&S)[K / 8][4], const uint4 (&v)[chunk / 16], 
 /// oᵀ ← oᵀ + vᵀ Pᵀ
 template <class Memory>
 __device__ void read_chunk(float (&o)[chunk / 8][4], const uint4 (&v)[chunk / 16], const Memory& shared) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int lane = lane_now();
 #pragma unroll
   for (int t = 0; t < chunk; t += 16) {
 #pragma unroll
@@ -387,14 +413,14 @@ __device__ void read_chunk(float (&o)[chunk / 8][4], const uint4 (&v)[chunk / 16
 
 /// Rows of o, each times its factor, which a lane knows of its row.
 __device__ void scale_outputs(float (&o)[chunk / 8][4], float factor) {
-  const int t = static_cast<int>(threadIdx.x) % 4 * 2;
+  const int t = lane_now() % 4 * 2;
 #pragma unroll
   for (int i = 0; i < chunk / 8 * 4; ++i) o[i / 4][i % 4] *= of_lane(factor, i / 4 * 8 + t + i % 2);
 }
 
 /// Rows of v, each times its factor, which a lane knows of its row.
 __device__ void scale_rows(uint4 (&v)[chunk / 16], float factor) {
-  const int t = static_cast<int>(threadIdx.x) % 4 * 2;
+  const int t = lane_now() % 4 * 2;
 #pragma unroll
   for (int s = 0; s < chunk / 16; ++s) {
     const float2 early{of_lane(factor, 16 * s + t), of_lane(factor, 16 * s + t + 1)},
@@ -406,13 +432,13 @@ __device__ void scale_rows(uint4 (&v)[chunk / 16], float factor) {
 // ---------------------------------------------------------------------------------------------------------------------------------------
 // kernels: states and outputs in memory
 
-/// fn(number of S, its place in a state [K, V]) for those of the lane's numbers that the state has; the first column of the warp.
+/// fn(number of S, its place in a state [of_K, of_V]) for those of the lane's numbers that the state has; `column` the warp's first.
 template <int K, class Fn>
-__device__ void each_of_state(float (&S)[K / 8][4], std::int64_t of_K, std::int64_t of_V, std::int64_t column, Fn fn) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+__device__ void each_of_state(float (&S)[K / 8][4], int of_K, int of_V, int column, Fn fn) {
+  const int lane = lane_now();
 #pragma unroll
   for (int i = 0; i < K / 8 * 4; ++i) {
-    const std::int64_t key = i / 4 * 8 + lane % 4 * 2 + i % 2, c = column + lane / 4 + i % 4 / 2 * 8;
+    const int key = i / 4 * 8 + lane % 4 * 2 + i % 2, c = column + lane / 4 + i % 4 / 2 * 8;
     if (key < of_K && c < of_V) fn(S[i / 4][i % 4], key * of_V + c);
   }
 }
@@ -420,17 +446,16 @@ __device__ void each_of_state(float (&S)[K / 8][4], std::int64_t of_K, std::int6
 __device__ void put(float* to, float x) { *to = x; }
 __device__ void put(Bf16* to, float x) { *to = __float2bfloat16(x); }
 
-/// n rows of o from item `first` on; the first column of the warp.
+/// n rows of o from item `first` on, of head h; `column` the warp's first.
 template <class Number>
-__device__ void store_outputs(const Problem<Number>& p, const float (&o)[chunk / 8][4], std::int64_t first, int n, std::int64_t h,
-                              std::int64_t column) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const std::int64_t c = column + lane / 4;
+__device__ void store_outputs(const Problem<Number>& p, const float (&o)[chunk / 8][4], int first, int n, int h, int column) {
+  const int lane = lane_now(), c = column + lane / 4;
+  Number* const of_head = p.o + (h * p.V + c);
 #pragma unroll
   for (int i = 0; i < chunk / 4; ++i) {
     const int t = i / 2 * 8 + lane % 4 * 2 + i % 2;
     if (t >= n) continue;
-    Number* to = p.o.row(p.row(first + t)) + h * p.V + c;
+    Number* to = of_head + std::int64_t{p.row(first + t)} * p.o_stride;
     const float left = p.scale * o[i / 2][i % 2], right = p.scale * o[i / 2][i % 2 + 2];
     if constexpr (std::is_same_v<Number, float>) {
       if (p.gather.row_of) {
@@ -451,48 +476,51 @@ __global__ void __launch_bounds__(threads, 2) span_kernel(Problem<Number> p) {
   using Memory = Shared<decay, pass, K>;
   extern __shared__ __align__(16) char memory[];
   Memory& shared = *reinterpret_cast<Memory*>(memory);
-  const std::int64_t tile = blockIdx.x % p.tiles(), h = blockIdx.x / p.tiles() % p.H, number = blockIdx.x / p.tiles() / p.H;
+  const int tile = static_cast<int>(blockIdx.x) % p.tiles(), h = static_cast<int>(blockIdx.x) / p.tiles() % p.H,
+            number = static_cast<int>(blockIdx.x) / p.tiles() / p.H;
   const Piece span = piece_of(p.segments, number, p.span);
   const std::int64_t spans = max(span.count, std::int64_t{1});  // a segment without rows carries its state over
   if (span.index >= (pass == Pass::states ? spans - 1 : spans)) return;
 
-  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  const std::int64_t block_column = tile * columns, column = block_column + 16 * warp;
+  const int warp = static_cast<int>(threadIdx.x) / 32, block_column = tile * columns, column = block_column + 16 * warp;
   const bool idle = column >= p.V;
-  const std::int64_t of_state = p.K * p.V, slot = p.segments.slot_of(span.segment);
-  float* const between = p.states + (number * p.H + h) * of_state;
+  const std::int64_t of_state = std::int64_t{p.K} * p.V, slot = p.segments.slot_of(span.segment);
+  float* const between = p.states + (std::int64_t{number} * p.H + h) * of_state;
+  const auto q_rows = p.q.of_head(h, p.H), k_rows = p.k.of_head(h, p.H), v_rows = p.v.of_head(h, p.H);
+  const auto decay_rows = p.log_decay.of_head(h, p.H);
+  const int first_row = static_cast<int>(span.first_row), rows = static_cast<int>(span.rows);
 
-  const auto fetch_rows = [&](int stage, std::int64_t first, int n) {
-    if (pass == Pass::outputs) fetch<K>(shared.q[stage], p, p.q, first, n, h, 0);
-    fetch<K>(shared.k[stage], p, p.k, first, n, h, 0);
-    fetch<columns>(shared.v[stage], p, p.v, first, n, h, block_column);
+  const auto fetch_rows = [&](int stage, int first, int n) {
+    if (pass == Pass::outputs) fetch<K>(shared.q[stage], p, q_rows, first, n, 0);
+    fetch<K>(shared.k[stage], p, k_rows, first, n, 0);
+    fetch<columns>(shared.v[stage], p, v_rows, first, n, block_column);
   };
-  const auto rows_from = [&](std::int64_t done) { return static_cast<int>(min(span.rows - done, std::int64_t{chunk})); };
-  if (span.rows > 0) {
-    fetch_rows(0, span.first_row, rows_from(0));
-    if (decay == Decay::per_channel) fetch_log_decays<K>(shared.log_decay, p, span.first_row, rows_from(0), h);
+  const auto rows_from = [rows](int done) { return min(rows - done, chunk); };
+  if (rows > 0) {
+    fetch_rows(0, first_row, rows_from(0));
+    if (decay == Decay::per_channel) fetch_log_decays<K>(shared.log_decay, p, decay_rows, first_row, rows_from(0));
   }
   __pipeline_commit();
-  LaneRow next_row = lane_row<decay>(p, span.first_row, rows_from(0), h);
+  LaneRow next_row = lane_row<decay>(p, decay_rows, first_row, rows_from(0));
 
   float S[K / 8][4] = {};
   if (pass == Pass::outputs) {
     const float* from = spans > 1 ? between : p.initial.row(slot) + h * of_state;
-    each_of_state<K>(S, p.K, p.V, column, [from](float& x, std::int64_t at) { x = from[at]; });
+    each_of_state<K>(S, p.K, p.V, column, [from](float& x, int at) { x = from[at]; });
   }
   float decay_of_span = 1;  // per channel, of channel threadIdx.x
 
-  for (std::int64_t done = 0; done < span.rows; done += chunk) {
-    const int stage = static_cast<int>(done / chunk % 2), n = rows_from(done);
-    const std::int64_t first = span.first_row + done, next = first + chunk;
-    const bool more = done + chunk < span.rows;
+#pragma unroll 1
+  for (int done = 0; done < rows; done += chunk) {
+    const int stage = done / chunk % 2, n = rows_from(done), first = first_row + done, next = first + chunk;
+    const bool more = done + chunk < rows;
     const LaneRow row = next_row;
     Bf16 *const q = shared.q[stage], *const k = shared.k[stage];
     __pipeline_wait_prior(0);
     __syncthreads();  // the chunk is there, and all have left the one before it
     if (more) {
       fetch_rows(1 - stage, next, rows_from(done + chunk));
-      next_row = lane_row<decay>(p, next, rows_from(done + chunk), h);
+      next_row = lane_row<decay>(p, decay_rows, next, rows_from(done + chunk));
     }
 
     float sum = 0, all = 0;  // of log-decays per head: up to the lane's row, of the chunk
@@ -501,12 +529,12 @@ __global__ void __launch_bounds__(threads, 2) span_kernel(Problem<Number> p) {
       if (own.any()) own.read(shared.log_decay, shared.of_groups);
       if (pass == Pass::outputs && warp >= warps - 2) diagonal_scores<K>(shared, q, k, warp % 2 * 16, row);
       __syncthreads();  // decays of all groups; q and k may be written
-      if (more) fetch_log_decays<K>(shared.log_decay, p, next, rows_from(done + chunk), h);
       if (own.any()) {
         if constexpr (pass == Pass::outputs) decay_queries<K>(shared, q, own, row);
         decay_keys<K, pass == Pass::outputs>(shared, k, own, row);
       }
       __syncthreads();  // q̃, k̃ and the levels
+      if (more) fetch_log_decays<K>(shared.log_decay, p, decay_rows, next, rows_from(done + chunk));
       if (threadIdx.x < K) decay_of_span *= shared.of_chunk[threadIdx.x];
       if constexpr (pass == Pass::outputs) {
         level_scores<K>(shared, warp / 2, warp % 2 * 16, warp % 2 * 16, row);
@@ -531,8 +559,9 @@ __global__ void __launch_bounds__(threads, 2) span_kernel(Problem<Number> p) {
       if constexpr (pass == Pass::outputs) read_state<K>(o, S, q);
       // S ← A(0, end) S + k̃ᵀ v
       if constexpr (decay == Decay::per_channel) {
+        const float* const of_chunk = shared.of_chunk + lane_now() % 4 * 2;
 #pragma unroll
-        for (int i = 0; i < K / 8 * 4; ++i) S[i / 4][i % 4] *= shared.of_chunk[i / 4 * 8 + lane % 4 * 2 + i % 2];
+        for (int i = 0; i < K / 8 * 4; ++i) S[i / 4][i % 4] *= of_chunk[i / 4 * 8 + i % 2];
         write_state<K>(S, v, k);
       } else {
         if constexpr (pass == Pass::outputs) scale_outputs(o, exp2f(sum) * row.weight);
@@ -554,12 +583,12 @@ __global__ void __launch_bounds__(threads, 2) span_kernel(Problem<Number> p) {
   }
 
   if (pass == Pass::states) {
-    each_of_state<K>(S, p.K, p.V, column, [between](float& x, std::int64_t at) { between[at] = x; });
-    const std::int64_t width = max(p.log_decay.width, std::int64_t{1});
-    if (tile == 0 && threadIdx.x < width) p.decays[(number * p.H + h) * width + threadIdx.x] = decay_of_span;
+    each_of_state<K>(S, p.K, p.V, column, [between](float& x, int at) { between[at] = x; });
+    const int width = max(p.log_decay.width, 1), channel = static_cast<int>(threadIdx.x);
+    if (tile == 0 && channel < width) p.decays[(std::int64_t{number} * p.H + h) * width + channel] = decay_of_span;
   } else if (span.index == spans - 1) {
     float* const final = p.final.row(slot) + h * of_state;
-    each_of_state<K>(S, p.K, p.V, column, [final](float& x, std::int64_t at) { final[at] = x; });
+    each_of_state<K>(S, p.K, p.V, column, [final](float& x, int at) { final[at] = x; });
   }
 }
 
@@ -567,11 +596,11 @@ __global__ void __launch_bounds__(threads, 2) span_kernel(Problem<Number> p) {
 template <class Number>
 __global__ void __launch_bounds__(threads) spans_kernel(Problem<Number> p) {
   constexpr int at_once = 8;  // on their way from memory
-  const std::int64_t of_state = p.K * p.V, blocks = (of_state + threads - 1) / threads;
+  const std::int64_t of_state = std::int64_t{p.K} * p.V, blocks = (of_state + threads - 1) / threads;
   const std::int64_t i = blockIdx.x % blocks * threads + threadIdx.x, h = blockIdx.x / blocks % p.H, s = blockIdx.x / blocks / p.H;
   const std::int64_t number = first_piece(p.segments, s, p.span), spans = piece_of(p.segments, number, p.span).count;
   if (spans <= 1 || i >= of_state) return;
-  const std::int64_t width = max(p.log_decay.width, std::int64_t{1});
+  const int width = max(p.log_decay.width, 1);
   float* state = p.states + (number * p.H + h) * of_state + i;
   const float* decay = p.decays + (number * p.H + h) * width + (width > 1 ? i / p.V : 0);
   float S = p.initial.row(p.segments.slot_of(s))[h * of_state + i];
@@ -613,19 +642,20 @@ std::int64_t decay_width(const DecayedOuterProduct& op) {
 template <class Number>
 ChunkOperand<Number> chunk_operand(ConstTensor x) {
   if (!x) return {};
-  return {static_cast<const Number*>(x.data), x.stride, x.shape[1], x.shape.rank() == 3 ? x.shape[2] : 1};
+  const auto extent = [](std::int64_t n) { return static_cast<int>(n); };
+  return {static_cast<const Number*>(x.data), extent(x.stride), extent(x.shape[1]), x.shape.rank() == 3 ? extent(x.shape[2]) : 1};
 }
 
 template <class Number>
 bool vectors(const ChunkOperand<Number>& x) {
-  constexpr std::int64_t unit = 8;
+  constexpr int unit = 8;
   return reinterpret_cast<std::uintptr_t>(x.data) % 16 == 0 && x.stride % unit == 0 && x.width % unit == 0;
 }
 
 template <class Number, Decay decay, Pass pass, int K>
 void launch_pass(const Problem<Number>& p, cudaStream_t stream) {
-  launch("decayed_outer_product_chunks", span_kernel<Number, decay, pass, K>, static_cast<unsigned>(p.spans() * p.H * p.tiles()), threads,
-         sizeof(Shared<decay, pass, K>), stream, p);
+  launch("decayed_outer_product_chunks", span_kernel<Number, decay, pass, K>,
+         static_cast<unsigned>(p.spans()) * static_cast<unsigned>(p.H * p.tiles()), threads, sizeof(Shared<decay, pass, K>), stream, p);
 }
 
 template <class Number, Decay decay, int K>
@@ -648,10 +678,11 @@ void launch_chunks(const DecayedOuterProduct& op, const DeviceSegments& segments
                     chunk_operand<float>(op.log_decay),
                     f32(op.initial_state),
                     f32(op.final_state),
-                    {static_cast<Number*>(op.o.data), op.o.stride},
-                    state[1],
-                    state[2],
-                    state[3],
+                    static_cast<Number*>(op.o.data),
+                    static_cast<int>(op.o.stride),
+                    static_cast<int>(state[1]),
+                    static_cast<int>(state[2]),
+                    static_cast<int>(state[3]),
                     op.scale,
                     segments,
                     gather};
@@ -661,7 +692,7 @@ void launch_chunks(const DecayedOuterProduct& op, const DeviceSegments& segments
   p.span = span_of(op, gather);
   p.states = scratch;
   p.decays = scratch + p.spans() * p.H * p.K * p.V;
-  constexpr std::int64_t narrow = 64, wide = 128;
+  constexpr int narrow = 64, wide = 128;
   if (p.K <= narrow)
     return per_channel ? launch_passes<Number, Decay::per_channel, narrow>(p, stream)
                        : launch_passes<Number, Decay::per_head, narrow>(p, stream);
