@@ -1,4 +1,4 @@
-// The CUDA backend: one device, one stream, every operation in its order. Weights become float32 when they are adopted.
+// The CUDA backend: one device, one stream, every operation in its order.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -149,15 +149,10 @@ class CudaBackend final : public Backend {
 
   ConstTensor adopt(ConstTensor host, Buffer& owner) override {
     if (!host.contiguous()) throw std::invalid_argument("a weight must be contiguous");
-    const std::int64_t n = host.shape.size();
-    const Buffer stored = allocate(bytes_of(host));
-    check(cudaMemcpyAsync(stored.get(), host.data, bytes_of(host), cudaMemcpyHostToDevice, stream()), "a weight");
+    owner = allocate(bytes_of(host));
+    check(cudaMemcpyAsync(owner.get(), host.data, bytes_of(host), cudaMemcpyHostToDevice, stream()), "a weight");
     stream_->wait();  // the host side may be unmapped after this; a copy from pageable memory need not be over when it returns
-    owner = stored;
-    if (size_of(host.dtype) == sizeof(float)) return {stored.get(), host.dtype, host.shape};
-    owner = allocate(static_cast<std::size_t>(n) * sizeof(float));
-    widen(static_cast<float*>(owner.get()), stored.get(), host.dtype, n, stream());
-    return {owner.get(), DType::f32, host.shape};
+    return {owner.get(), host.dtype, host.shape};
   }
 
   void fill(Tensor x, float value) override { use(), cuda::fill(x, value, stream()); }
@@ -170,10 +165,14 @@ class CudaBackend final : public Backend {
   }
 
   void embed(Tensor y, ConstTensor table, const std::int32_t* ids) override {
-    use(), cuda::gather_rows(y, table, sent_rows("embed", ids, y.rows(), table), stream());
+    use(), cuda::embed(y, table, sent_rows("embed", ids, y.rows(), table), stream());
   }
   void linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias) override {
     use(), products_.linear(y, x, weight, bias, stream());
+  }
+  void swiglu(Tensor y, ConstTensor x, ConstTensor gate_proj, ConstTensor up_proj, ConstTensor down_proj, Workspace& workspace) override {
+    const Workspace::Mark mark(workspace);
+    use(), products_.swiglu(y, x, gate_proj, up_proj, down_proj, workspace, stream());
   }
 
   void rms_norm(Tensor y, ConstTensor x, ConstTensor weight, float eps, float offset) override {
@@ -308,7 +307,7 @@ class CudaBackend final : public Backend {
   std::string description_;
   std::shared_ptr<Stream> stream_ = std::make_shared<Stream>();
   Ring ring_{*stream_};
-  Products products_;
+  Products products_{precision_};
 };
 
 }  // namespace

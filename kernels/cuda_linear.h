@@ -4,33 +4,66 @@
 #include <cublasLt.h>
 
 #include <map>
-#include <tuple>
+#include <memory>
 
 #include "kernels/cuda.h"
 #include "kernels/device.h"
+#include "kernels/workspace.h"
 
 namespace statescope::cuda {
 
-/// Owns cuBLASLt's handle, its workspace and, for every shape met, the algorithm it chose. Of one stream.
+/// Device memory that one call uses and the next one uses again, in the order of a stream. A larger call than any before moves it, so a
+/// graph may be captured once all its sizes have been met.
+class Scratch {
+ public:
+  Scratch() = default;
+  ~Scratch() { cudaFree(data_); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  void* take(std::size_t bytes, cudaStream_t stream);
+
+ private:
+  void* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+/// The products of one stream. Weights stay in the type of the checkpoint. Few rows stream them (linear_few_rows.cu), exact to float32
+/// rounding in both precisions. Many rows go through cuBLASLt: in float32 with 16-bit weights widened into scratch, a tile of outputs at a
+/// time, for each call; or with both operands rounded to bfloat16 (weights of this type are taken as they are) and a float32 result.
 class Products {
  public:
-  Products();
+  explicit Products(Precision precision);
   ~Products();
   Products(const Products&) = delete;
   Products& operator=(const Products&) = delete;
 
-  /// linear.h; all float32.
+  /// linear.h
   void linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, cudaStream_t stream);
+  /// y = (silu(x · gateᵀ) ⊙ (x · upᵀ)) · downᵀ
+  void swiglu(Tensor y, ConstTensor x, ConstTensor gate, ConstTensor up, ConstTensor down, Workspace& workspace, cudaStream_t stream);
 
  private:
-  using Key =
-      std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool>;  // T, in, out, strides of x and y, bias
+  struct Plan;
+  struct Shapes;
+  void multiply(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, cudaStream_t stream);
+  void multiply_one_type(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, cudaStream_t stream);
+  Plan& planned(const Shapes& shapes, ConstTensor bias);
+
+  Precision precision_;
   cublasLtHandle_t handle_ = nullptr;
   void* workspace_ = nullptr;
-  std::map<Key, cublasLtMatmulAlgo_t> algorithms_;
+  Scratch rows_, weights_;
+  std::map<Shapes, std::unique_ptr<Plan>> plans_;
 };
 
-/// y [n] float32 = x [n] of float16 or bfloat16
-void widen(float* y, const void* x, DType dtype, std::int64_t n, cudaStream_t stream);
+/// Whether rows are few enough to be bound by the reading of the weight.
+bool few_rows(ConstTensor x);
+/// linear.h for few rows.
+void linear_few_rows(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, cudaStream_t stream);
+/// y = silu(x · gateᵀ) ⊙ (x · upᵀ) for few rows; gate and up of one shape and one type.
+void gated_linear_few_rows(Tensor y, ConstTensor x, ConstTensor gate, ConstTensor up, cudaStream_t stream);
+
+/// linear.h's; ids on the device.
+void embed(Tensor y, ConstTensor table, const std::int32_t* ids, cudaStream_t stream);
 
 }  // namespace statescope::cuda

@@ -1,21 +1,112 @@
-// Matrix products by cuBLASLt, in float32 throughout (no TF32). Algorithms are asked for once a shape.
+// Matrix products of many rows by cuBLASLt, what brings their operands to one type, and embeddings.
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include <algorithm>
+#include <compare>
+
+#include "kernels/cuda_activation.h"
 #include "kernels/cuda_linear.h"
+#include "kernels/cuda_operations.h"
 
 namespace statescope::cuda {
 namespace {
+
+constexpr unsigned threads = 256;
+constexpr std::int64_t row_alignment = 16;  // bytes, of rows in scratch
+
+// ---- kernels -------------------------------------------------------------------------------------------------------------------------
+
+__device__ float to_float(float x) { return x; }
+__device__ float to_float(__half x) { return __half2float(x); }
+__device__ float to_float(__nv_bfloat16 x) { return __bfloat162float(x); }
+__device__ void store(float* y, float x) { *y = x; }
+__device__ void store(__nv_bfloat16* y, float x) { *y = __float2bfloat16_rn(x); }
+
+/// `width` neighbours, read or written at once.
+template <class Number, int width>
+struct alignas(sizeof(Number) * width) Neighbours {
+  Number at[width];
+};
+
+/// y[t, i] = fn(x[t, i]...) in the type of y. A block owns 256 · width columns of row t, a thread `width` neighbours.
+template <int width, class Fn, class To, class... From>
+__global__ void convert_kernel(Rows<To> y, std::int64_t n, Fn fn, Rows<const From>... x) {
+  const std::int64_t t = blockIdx.x, i = (std::int64_t{blockIdx.y} * threads + threadIdx.x) * width;
+  if (i >= n) return;
+  const auto converted = [&](const auto&... inputs) {
+    Neighbours<To, width> out;
+#pragma unroll
+    for (int j = 0; j < width; ++j) store(&out.at[j], fn(to_float(inputs.at[j])...));
+    return out;
+  };
+  *reinterpret_cast<Neighbours<To, width>*>(y.row(t) + i) = converted(*reinterpret_cast<const Neighbours<From, width>*>(x.row(t) + i)...);
+}
+
+struct Same {
+  __device__ float operator()(float x) const { return x; }
+};
+struct SiluGated {
+  __device__ float operator()(float gate, float up) const { return activated(gate, Activation::silu) * up; }
+};
+
+/// y[t, i] = table[ids[t], i]. A block owns row t.
+template <class Stored>
+__global__ void embed_kernel(Rows<float> y, Rows<const Stored> table, const std::int32_t* ids, std::int64_t n) {
+  const std::int64_t t = blockIdx.x;
+  const Stored* from = table.row(ids[t]);
+  for (std::int64_t i = threadIdx.x; i < n; i += threads) y.row(t)[i] = to_float(from[i]);
+}
+
+// ---- launchers -----------------------------------------------------------------------------------------------------------------------
+
+template <class Number>
+Rows<const Number> rows_of(ConstTensor x) {
+  return {static_cast<const Number*>(x.data), x.stride};
+}
+
+/// visit(Number()) with the type that x holds.
+template <class Visit>
+void with_type(ConstTensor x, const Visit& visit) {
+  if (x.dtype == DType::f32) return visit(float());
+  if (x.dtype == DType::f16) return visit(__half());
+  visit(__nv_bfloat16());
+}
+
+template <int width, class Fn, class To, class... From>
+void convert_by(Tensor y, Fn fn, cudaStream_t stream, Rows<const From>... x) {
+  const std::int64_t n = y.row_size();
+  const dim3 grid(static_cast<unsigned>(y.rows()), blocks_for(n, threads * width));
+  launch("conversion", convert_kernel<width, Fn, To, From...>, grid, threads, 0, stream, Rows<To>{static_cast<To*>(y.data), y.stride}, n,
+         fn, x...);
+}
+
+/// y = fn(x...), numbers of type To from numbers of types From.
+template <class To, class... From, class Fn, class... Inputs>
+void convert(Tensor y, Fn fn, cudaStream_t stream, Inputs... x) {
+  constexpr int width = 4;
+  const auto in_fours = [](ConstTensor z) {
+    const auto bytes = static_cast<std::int64_t>(width * size_of(z.dtype));
+    return reinterpret_cast<std::uintptr_t>(z.data) % bytes == 0 && z.stride % width == 0 && z.row_size() % width == 0;
+  };
+  if (y.shape.size() == 0) return;
+  if (in_fours(y) && (in_fours(x) && ...)) return convert_by<width, Fn, To, From...>(y, fn, stream, rows_of<From>(x)...);
+  convert_by<1, Fn, To, From...>(y, fn, stream, rows_of<From>(x)...);
+}
 
 void check(cublasStatus_t status, const char* what) {
   if (status == CUBLAS_STATUS_ALLOC_FAILED) throw std::bad_alloc();
   if (status != CUBLAS_STATUS_SUCCESS) throw DeviceError(std::string("cuda: ") + what + ": " + cublasLtGetStatusString(status));
 }
 
+cudaDataType_t blas_type(DType dtype) { return dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F; }
+
 /// Row-major x [rows, columns], rows `stride` apart, as the column-major matrix that cuBLASLt sees: columns × rows.
 struct Layout {
   cublasLtMatrixLayout_t handle = nullptr;
-  Layout(std::int64_t rows, std::int64_t columns, std::int64_t stride) {
-    check(cublasLtMatrixLayoutCreate(&handle, CUDA_R_32F, static_cast<std::uint64_t>(columns), static_cast<std::uint64_t>(rows), stride),
+  Layout(DType dtype, std::int64_t rows, std::int64_t columns, std::int64_t stride) {
+    check(cublasLtMatrixLayoutCreate(&handle, blas_type(dtype), static_cast<std::uint64_t>(columns), static_cast<std::uint64_t>(rows),
+                                     rows > 1 ? stride : columns),
           "a matrix layout");
   }
   ~Layout() { cublasLtMatrixLayoutDestroy(handle); }
@@ -26,8 +117,8 @@ struct Layout {
 struct Product {
   cublasLtMatmulDesc_t handle = nullptr;
   Product() {
-    check(cublasLtMatmulDescCreate(&handle, CUBLAS_COMPUTE_32F, CUDA_R_32F), "a product");
-    set(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);  // the weight [out, in]
+    check(cublasLtMatmulDescCreate(&handle, CUBLAS_COMPUTE_32F, CUDA_R_32F), "a product");  // float32 operands: no TF32
+    set(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);                                          // the weight [out, in]
   }
   ~Product() { cublasLtMatmulDescDestroy(handle); }
   Product(const Product&) = delete;
@@ -40,90 +131,189 @@ struct Product {
 
 struct Preference {
   cublasLtMatmulPreference_t handle = nullptr;
-  explicit Preference(std::size_t workspace) {
-    check(cublasLtMatmulPreferenceCreate(&handle), "a preference");
-    check(cublasLtMatmulPreferenceSetAttribute(handle, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace),
-          "a preference");
-    // Rows may begin anywhere.
-    constexpr std::uint32_t alignment = sizeof(float);
-    for (const auto attribute : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-                                 CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
-      check(cublasLtMatmulPreferenceSetAttribute(handle, attribute, &alignment, sizeof alignment), "a preference");
-  }
+  Preference() { check(cublasLtMatmulPreferenceCreate(&handle), "a preference"); }
   ~Preference() { cublasLtMatmulPreferenceDestroy(handle); }
   Preference(const Preference&) = delete;
   Preference& operator=(const Preference&) = delete;
+  template <class Value>
+  void set(cublasLtMatmulPreferenceAttributes_t attribute, const Value& value) {
+    check(cublasLtMatmulPreferenceSetAttribute(handle, attribute, &value, sizeof value), "a preference");
+  }
 };
 
 constexpr std::size_t workspace_bytes = 32 << 20;
+constexpr std::int64_t tile_bytes = 32 << 20;  // of a weight in scratch, so that the product finds it in the second cache
+constexpr std::size_t most_plans = 256;
+
+/// The largest power of two up to 16 that divides the address; no product asks for more.
+std::uint32_t alignment_of(const void* p) {
+  const auto address = reinterpret_cast<std::uintptr_t>(p) | 16U;
+  return static_cast<std::uint32_t>(address & (~address + 1));
+}
+
+std::int64_t padded(std::int64_t n, DType dtype) {
+  const std::int64_t numbers = row_alignment / static_cast<std::int64_t>(size_of(dtype));
+  return (n + numbers - 1) / numbers * numbers;
+}
+
+/// x in type `to`, in scratch; each row begins at `row_alignment`.
+Tensor converted(ConstTensor x, DType to, Scratch& scratch, cudaStream_t stream) {
+  const std::int64_t stride = padded(x.row_size(), to);
+  const Tensor y(scratch.take(static_cast<std::size_t>(x.rows() * stride) * size_of(to), stream), to, x.shape, stride);
+  with_type(x, [&]<class From>(From) {
+    if (to == DType::bf16) return convert<__nv_bfloat16, From>(y, Same(), stream, x);
+    convert<float, From>(y, Same(), stream, x);
+  });
+  return y;
+}
+
+void check_linear(ConstTensor y, ConstTensor x, ConstTensor weight, ConstTensor bias) {
+  const bool fits = weight.dtype != DType::i32 && weight.shape.rank() == 2 && y.rows() == x.rows() && x.row_size() == weight.row_size() &&
+                    y.row_size() == weight.rows() && (!bias || bias.shape.size() == weight.rows());
+  if (!fits)
+    throw std::invalid_argument("linear: y " + y.shape.to_string() + ", x " + x.shape.to_string() + ", weight " + weight.shape.to_string());
+}
 
 }  // namespace
 
-Products::Products() {
+void* Scratch::take(std::size_t bytes, cudaStream_t stream) {
+  if (bytes <= bytes_) return data_;
+  if (data_ != nullptr) cuda::check(cudaFreeAsync(data_, stream), "scratch memory");
+  data_ = nullptr;
+  bytes_ = 0;
+  cuda::check(cudaMallocAsync(&data_, bytes, stream), "scratch memory");
+  bytes_ = bytes;
+  return data_;
+}
+
+/// All that the choice of an algorithm depends on.
+struct Products::Shapes {
+  DType operands;
+  bool bias;
+  std::int64_t T, in, out, y_stride, x_stride, weight_stride;
+  std::uint32_t y_alignment, x_alignment, weight_alignment, bias_alignment;
+  auto operator<=>(const Shapes&) const = default;
+};
+
+/// y = x · weightᵀ is yᵀ [out × T] = weight [out × in] · xᵀ [in × T] in column-major order.
+struct Products::Plan {
+  Product product;
+  Layout a, b, c;
+  cublasLtMatmulAlgo_t algorithm{};
+
+  explicit Plan(const Shapes& s)
+      : a(s.operands, s.out, s.in, s.weight_stride), b(s.operands, s.T, s.in, s.x_stride), c(DType::f32, s.T, s.out, s.y_stride) {
+    if (s.bias) product.set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+  }
+  void add(ConstTensor bias) {
+    if (bias) product.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(bias.f32()));
+  }
+};
+
+Products::Products(Precision precision) : precision_(precision) {
   check(cublasLtCreate(&handle_), "cuBLASLt");
   cuda::check(cudaMalloc(&workspace_, workspace_bytes), "cuBLASLt's workspace");
 }
 
 Products::~Products() {
+  plans_.clear();
   cudaFree(workspace_);
   cublasLtDestroy(handle_);
 }
 
-void Products::linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, cudaStream_t stream) {
-  const std::int64_t T = x.rows(), in = x.row_size(), out = weight.rows();
-  if (weight.row_size() != in || y.rows() != T || y.row_size() != out || (bias && bias.shape.size() != out))
-    throw std::invalid_argument("linear: y " + y.shape.to_string() + ", x " + x.shape.to_string() + ", weight " + weight.shape.to_string());
-  if (T == 0) return;
-  // y = x · weightᵀ is yᵀ [out × T] = weight [out × in] · xᵀ [in × T] in column-major order.
-  Product product;
-  if (bias) {
-    product.set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-    product.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(bias.f32()));
+Products::Plan& Products::planned(const Shapes& shapes, ConstTensor bias) {
+  if (const auto found = plans_.find(shapes); found != plans_.end()) {
+    found->second->add(bias);
+    return *found->second;
   }
-  const Layout a(out, in, weight.stride), b(T, in, x.stride), c(T, out, y.stride);
-  const Key key{T, in, out, x.stride, y.stride, static_cast<bool>(bias)};
-  auto found = algorithms_.find(key);
-  if (found == algorithms_.end()) {
-    const Preference preference(workspace_bytes);
-    cublasLtMatmulHeuristicResult_t best{};
-    int count = 0;
-    check(cublasLtMatmulAlgoGetHeuristic(handle_, product.handle, a.handle, b.handle, c.handle, c.handle, preference.handle, 1, &best,
-                                         &count),
-          "the choice of a product's algorithm");
-    if (count == 0)
-      throw DeviceError("cuda: cuBLASLt has no algorithm for a product of " + x.shape.to_string() + " and " + weight.shape.to_string());
-    found = algorithms_.emplace(key, best.algo).first;
-  }
+  auto plan = std::make_unique<Plan>(shapes);
+  plan->add(bias);  // its alignment matters
+  Preference preference;
+  preference.set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes);
+  preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, shapes.weight_alignment);
+  preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, shapes.x_alignment);
+  preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, shapes.y_alignment);
+  preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, shapes.y_alignment);
+  cublasLtMatmulHeuristicResult_t best{};
+  int count = 0;
+  check(cublasLtMatmulAlgoGetHeuristic(handle_, plan->product.handle, plan->a.handle, plan->b.handle, plan->c.handle, plan->c.handle,
+                                       preference.handle, 1, &best, &count),
+        "the choice of a product's algorithm");
+  if (count == 0)
+    throw DeviceError("cuda: cuBLASLt has no algorithm for a product of " + Shape{shapes.T, shapes.in}.to_string() + " and " +
+                      Shape{shapes.out, shapes.in}.to_string());
+  plan->algorithm = best.algo;
+  if (plans_.size() == most_plans) plans_.clear();
+  return *plans_.emplace(shapes, std::move(plan)).first->second;
+}
+
+/// x and weight of one type, float32 or bfloat16.
+void Products::multiply_one_type(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, cudaStream_t stream) {
+  const Plan& plan = planned({x.dtype, static_cast<bool>(bias), x.rows(), x.row_size(), weight.rows(), y.stride, x.stride, weight.stride,
+                              alignment_of(y.data), alignment_of(x.data), alignment_of(weight.data), alignment_of(bias.data)},
+                             bias);
   constexpr float one = 1, zero = 0;
-  check(cublasLtMatmul(handle_, product.handle, &one, weight.f32(), a.handle, x.f32(), b.handle, &zero, y.f32(), c.handle, y.f32(),
-                       c.handle, &found->second, workspace_, workspace_bytes, stream),
+  check(cublasLtMatmul(handle_, plan.product.handle, &one, weight.data, plan.a.handle, x.data, plan.b.handle, &zero, y.data, plan.c.handle,
+                       y.data, plan.c.handle, &plan.algorithm, workspace_, workspace_bytes, stream),
         "a product");
 }
 
-// ---- kernels -------------------------------------------------------------------------------------------------------------------------
-
-namespace {
-
-/// A bfloat16 is the upper half of a float32.
-__device__ float widened_bf16(std::uint16_t x) { return __uint_as_float(static_cast<std::uint32_t>(x) << 16); }
-
-/// One thread a number.
-template <DType dtype>
-__global__ void widen_kernel(float* __restrict__ y, const void* __restrict__ x, std::int64_t n) {
-  const std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  if (i >= n) return;
-  if constexpr (dtype == DType::bf16) y[i] = widened_bf16(static_cast<const std::uint16_t*>(x)[i]);
-  if constexpr (dtype == DType::f16) y[i] = __half2float(static_cast<const __half*>(x)[i]);
+/// x of the type in which is multiplied; the weight is brought to it, if it is of another, a tile of outputs at a time.
+void Products::multiply(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, cudaStream_t stream) {
+  if (weight.dtype == x.dtype) return multiply_one_type(y, x, weight, bias, stream);
+  constexpr std::int64_t outputs_together = 128;
+  const std::int64_t row_bytes = padded(weight.row_size(), x.dtype) * static_cast<std::int64_t>(size_of(x.dtype));
+  const std::int64_t tile = std::max<std::int64_t>(tile_bytes / row_bytes / outputs_together, 1) * outputs_together;
+  for (std::int64_t first = 0; first < weight.rows(); first += tile) {
+    const std::int64_t count = std::min(tile, weight.rows() - first);
+    const Tensor part = converted(weight.slice(first, count), x.dtype, weights_, stream);
+    const ConstTensor part_bias = bias ? ConstTensor(bias.f32() + first, DType::f32, {count}) : ConstTensor();
+    multiply_one_type(y.columns(first, {count}), x, part, part_bias, stream);
+  }
 }
 
-}  // namespace
+void Products::linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, cudaStream_t stream) {
+  check_linear(y, x, weight, bias);
+  if (y.shape.size() == 0) return;
+  if (few_rows(x)) return linear_few_rows(y, x, weight, bias, stream);
+  multiply(y, precision_ == Precision::bfloat16 ? converted(x, DType::bf16, rows_, stream) : x, weight, bias, stream);
+}
 
-// ---- launchers -----------------------------------------------------------------------------------------------------------------------
+void Products::swiglu(Tensor y, ConstTensor x, ConstTensor gate, ConstTensor up, ConstTensor down, Workspace& workspace,
+                      cudaStream_t stream) {
+  const Shape inner{x.rows(), gate.rows()};
+  const Tensor u = workspace.tensor(inner);
+  check_linear(u, x, gate, {});
+  check_linear(u, x, up, {});
+  check_linear(y, u, down, {});
+  if (y.shape.size() == 0) return;
+  if (few_rows(x) && gate.dtype == up.dtype) {
+    gated_linear_few_rows(u, x, gate, up, stream);
+    return linear(y, u, down, {}, stream);
+  }
+  const Tensor g = workspace.tensor(inner);
+  if (few_rows(x) || precision_ == Precision::float32) {
+    linear(g, x, gate, {}, stream);
+    linear(u, x, up, {}, stream);
+    cuda::gate(u, u, g, Activation::silu, stream);
+    return linear(y, u, down, {}, stream);
+  }
+  const ConstTensor rounded = converted(x, DType::bf16, rows_, stream);
+  multiply(g, rounded, gate, {}, stream);
+  multiply(u, rounded, up, {}, stream);
+  const std::int64_t stride = padded(inner[1], DType::bf16);
+  const Tensor h(rows_.take(static_cast<std::size_t>(inner[0] * stride) * size_of(DType::bf16), stream), DType::bf16, inner, stride);
+  convert<__nv_bfloat16, float, float>(h, SiluGated(), stream, ConstTensor(g), ConstTensor(u));
+  multiply(y, h, down, {}, stream);
+}
 
-void widen(float* y, const void* x, DType dtype, std::int64_t n, cudaStream_t stream) {
-  constexpr unsigned block = 256;
-  const auto kernel = dtype == DType::bf16 ? widen_kernel<DType::bf16> : widen_kernel<DType::f16>;
-  launch("widen", kernel, blocks_for(n, block), block, 0, stream, y, x, n);
+void embed(Tensor y, ConstTensor table, const std::int32_t* ids, cudaStream_t stream) {
+  if (y.row_size() != table.row_size() || table.dtype == DType::i32)
+    throw std::invalid_argument("embed: y " + y.shape.to_string() + ", table " + table.shape.to_string());
+  with_type(table, [&]<class Stored>(Stored) {
+    launch("embed", embed_kernel<Stored>, static_cast<unsigned>(y.rows()), threads, 0, stream, f32(y), rows_of<Stored>(table), ids,
+           y.row_size());
+  });
 }
 
 }  // namespace statescope::cuda

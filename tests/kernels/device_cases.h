@@ -13,16 +13,18 @@
 namespace statescope::testing {
 
 /// Null where there is no device; the running test case then says so.
-inline std::shared_ptr<Backend> cuda_backend() {
+inline std::shared_ptr<Backend> cuda_backend(Precision precision = Precision::float32) {
   static std::string reason;
-  static const std::shared_ptr<Backend> backend = []() -> std::shared_ptr<Backend> {
+  static const auto make = [](Precision wanted) -> std::shared_ptr<Backend> {
     try {
-      return make_backend("cuda");
+      return make_backend("cuda", 0, wanted);
     } catch (const DeviceError& error) {
       reason = error.what();
       return nullptr;
     }
-  }();
+  };
+  static const std::shared_ptr<Backend> exact = make(Precision::float32), rounded = make(Precision::bfloat16);
+  const std::shared_ptr<Backend>& backend = precision == Precision::float32 ? exact : rounded;
   if (!backend) WARN("skipped: no CUDA device (" << reason << ")");
   return backend;
 }
@@ -38,7 +40,7 @@ class Side {
 
   ConstTensor in(const Numbers& x) { return place(x.view(), margin_, false); }
   ConstTensor in(const std::vector<std::int32_t>& x, const Shape& shape) { return place({x.data(), DType::i32, shape}, margin_, false); }
-  Tensor out(const Shape& shape) { return place(poisoned(shape).view(), margin_, true); }
+  Tensor out(const Shape& shape) { return place(unwritten(shape).view(), margin_, true); }
   Tensor inout(const Numbers& x) { return place(x.view(), margin_, true); }
   Tensor out_i32(const Shape& shape) {
     const std::vector<std::int32_t> unwritten(static_cast<std::size_t>(shape.size()), 12345);
@@ -46,7 +48,7 @@ class Side {
   }
   /// Rows that follow each other without a gap: states, caches, small weights.
   ConstTensor whole(const Numbers& x) { return place(x.view(), 0, false); }
-  Tensor out_whole(const Shape& shape) { return place(poisoned(shape).view(), 0, true); }
+  Tensor out_whole(const Shape& shape) { return place(unwritten(shape).view(), 0, true); }
   Tensor inout_whole(const Numbers& x) { return place(x.view(), 0, true); }
   /// `rows` rows that are all x [1, ...].
   ConstTensor repeated(const Numbers& x, std::int64_t rows) {
@@ -81,6 +83,13 @@ class Side {
     std::size_t at(std::int64_t row, std::int64_t i) const { return static_cast<std::size_t>((row + 1) * width() + margin + i); }
   };
 
+  /// NaN of bits that no arithmetic gives: a result that is NaN tells that it was written.
+  static Numbers unwritten(const Shape& shape) {
+    Numbers numbers(shape);
+    constexpr std::int32_t nobodys_nan = 0x7FC0BAD1;
+    for (float& x : numbers.values) std::memcpy(&x, &nobodys_nan, sizeof x);
+    return numbers;
+  }
   Tensor place(ConstTensor host, std::int64_t margin, bool written) {
     if (host.shape.rank() == 1) margin = 0;
     Operand& x = operands_.emplace_back(Operand{{}, host.shape, host.dtype, margin, host.rows(), host.row_size(), {}, written});
@@ -175,7 +184,7 @@ class Side {
 /// Runs cases on the CPU and on the device; one that fails says by how much, and the next one follows.
 class Comparison {
  public:
-  Comparison() : device_(cuda_backend()) {}
+  explicit Comparison(Precision precision = Precision::float32) : device_(cuda_backend(precision)) {}
   /// False where there is no device.
   explicit operator bool() const { return device_ != nullptr; }
 

@@ -63,6 +63,15 @@ struct StoredWeight {
 };
 const std::vector<DType> weight_types = {DType::f32, DType::f16, DType::bf16};
 
+/// Rows for the products: few and many.
+const std::vector<std::int64_t> product_rows = {1, 2, 3, 5, 8, 9, 63, 64, 65, 300};
+/// Inputs and outputs.
+const std::vector<std::pair<std::int64_t, std::int64_t>> product_sizes = {{16, 60},  {60, 128},  {64, 1},    {128, 97}, {1, 64},
+                                                                          {192, 64}, {2048, 33}, {5632, 18}, {2051, 7}, {96, 2200}};
+std::string product_name(const Numbers& x, const StoredWeight& weight) {
+  return x.shape.to_string() + " " + std::string(name_of(weight.dtype)) + " " + weight.shape.to_string();
+}
+
 /// Of [T] or [T, ...] the indices of `count` rows, some of them more than once.
 std::vector<std::int32_t> some_rows(Random& random, std::int64_t rows, std::int64_t count) {
   std::vector<std::int32_t> result;
@@ -147,27 +156,65 @@ TEST_CASE("device: fill, copy, gather and scatter", "[device]") {
 TEST_CASE("device: embeddings and matrix products of every float type", "[device]") {
   const Comparison both;
   if (!both) return;
-  const std::vector<std::pair<std::int64_t, std::int64_t>> sizes = {{16, 60}, {60, 128}, {64, 1}, {128, 97}, {1, 64}, {192, 64}};
   for (const DType dtype : weight_types) {
-    for (const std::int64_t T : token_counts) {
-      for (const auto& [in, out] : sizes) {
+    for (const std::int64_t T : product_rows) {
+      for (const auto& [in, out] : product_sizes) {
         Random random(1);
         const StoredWeight weight(random, dtype, {out, in});
         const Numbers x = random.uniform({T, in}), bias = random.uniform({out});
         const std::vector<std::int32_t> ids = some_rows(random, out, T);
-        const std::string shapes = x.shape.to_string() + " " + std::string(name_of(dtype)) + " " + weight.shape.to_string();
+        const std::string shapes = product_name(x, weight);
         both("embed " + shapes, [&](Side& s) { s->embed(s.out({T, in}), s.weight(weight.view()), ids.data()); });
         both("linear " + shapes, [&](Side& s) { s->linear(s.out({T, out}), s.in(x), s.weight(weight.view())); });
         both("linear with bias " + shapes, [&](Side& s) { s->linear(s.out({T, out}), s.in(x), s.weight(weight.view()), s.in(bias)); });
+        both("linear of some outputs " + shapes,
+             [&](Side& s) { s->linear(s.out({T, (out + 1) / 2}), s.in(x), s.weight(weight.view()).slice(out / 2, (out + 1) / 2)); });
       }
     }
   }
   Random random(1);
+  // A weight that is widened in two tiles.
+  const Numbers x = random.uniform({9, 2048}), bias = random.uniform({4100});
+  const StoredWeight large(random, DType::f16, {4100, 2048});
+  both("linear with bias " + product_name(x, large),
+       [&](Side& s) { s->linear(s.out({9, 4100}), s.in(x), s.weight(large.view()), s.in(bias)); });
+
   const StoredWeight table(random, DType::f32, {5, 16});
   const std::shared_ptr<Backend> device = cuda_backend();
   Side side(*device, 0);
   for (const std::int32_t id : {-1, 5}) {
     CHECK_THROWS_AS(device->embed(side.out({1, 16}), side.weight(table.view()), &id), std::out_of_range);
+  }
+}
+
+TEST_CASE("device: matrix products with operands rounded to bfloat16", "[device]") {
+  const Comparison both(Precision::bfloat16);
+  if (!both) return;
+  constexpr double rounding = 2e-2;
+  for (const DType dtype : weight_types) {
+    for (const std::int64_t T : product_rows) {
+      for (const auto& [in, out] : product_sizes) {
+        Random random(1);
+        const StoredWeight weight(random, dtype, {out, in});
+        const Numbers x = random.uniform({T, in}), bias = random.uniform({out});
+        both("linear " + product_name(x, weight), [&](Side& s) { s->linear(s.out({T, out}), s.in(x), s.weight(weight.view())); }, rounding);
+        // Of numbers that bfloat16 holds nothing is lost.
+        if (dtype != DType::bf16) continue;
+        both("linear of whole numbers, with bias " + product_name(x, weight),
+             [&](Side& s) { s->linear(s.out({T, out}), s.in(quantised(x, 8)), s.weight(weight.view()), s.in(bias)); });
+      }
+      for (const auto& [D, I] : {std::pair{60, 37}, {64, 128}}) {
+        Random random(1);
+        const Numbers x = random.uniform({T, D});
+        const StoredWeight gate(random, dtype, {I, D}), up(random, dtype, {I, D}), down(random, dtype, {D, I});
+        both(
+            "swiglu " + product_name(x, gate),
+            [&](Side& s) {
+              s->swiglu(s.out(x.shape), s.in(x), s.weight(gate.view()), s.weight(up.view()), s.weight(down.view()), s.workspace());
+            },
+            2 * rounding);
+      }
+    }
   }
 }
 
@@ -656,7 +703,7 @@ TEST_CASE("device: swiglu", "[device]") {
   const Comparison both;
   if (!both) return;
   for (const DType dtype : weight_types) {
-    for (const std::int64_t T : token_counts) {
+    for (const std::int64_t T : product_rows) {
       for (const auto& [D, I] : {std::pair{60, 37}, {64, 128}}) {
         Random random(1);
         const Numbers x = random.uniform({T, D});
@@ -672,7 +719,8 @@ TEST_CASE("device: swiglu", "[device]") {
 TEST_CASE("device: row cosine and singular values", "[device]") {
   const Comparison both;
   if (!both) return;
-  for (const auto& [R, V] : {std::pair{1, 1}, {1, 7}, {7, 1}, {16, 16}, {80, 16}, {60, 64}, {65, 33}, {640, 128}, {130, 200}, {300, 180}, {530, 520}}) {
+  for (const auto& [R, V] :
+       {std::pair{1, 1}, {1, 7}, {7, 1}, {16, 16}, {80, 16}, {60, 64}, {65, 33}, {640, 128}, {130, 200}, {300, 180}, {530, 520}}) {
     Random random(1);
     Numbers z = random.uniform({3, R, V});
     std::fill_n(z.row(1), V, 0.0F);
