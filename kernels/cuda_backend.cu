@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/cuda_chunk.h"
 #include "kernels/cuda_linear.h"
 #include "kernels/cuda_operations.h"
 
@@ -244,7 +245,24 @@ class CudaBackend final : public Backend {
   void decayed_outer_product(const DecayedOuterProduct& op, const DeviceSegments& segments) {
     cuda::decayed_outer_product(op, segments, stream());
   }
-  void gated_delta_rule(const GatedDeltaRule& op, const DeviceSegments& segments) { cuda::gated_delta_rule(op, segments, stream()); }
+  void gated_delta_rule(const GatedDeltaRule& op, const DeviceSegments& segments) {
+    if (!in_chunks(segments) || !gated_delta_rule_chunks_supported(op)) return cuda::gated_delta_rule(op, segments, stream());
+    gated_delta_rule_chunks(op, segments, scratch(gated_delta_rule_chunks_scratch(op, segments.count, segments.longest)), stream());
+  }
+  bool in_chunks(const DeviceSegments& segments) const {
+    constexpr std::int64_t worth_a_chunk = 32;  // rows
+    return precision_ == Precision::bfloat16 && segments.longest >= worth_a_chunk;
+  }
+  /// Of one call: the next one writes over it, in the stream's order. Kept, and replaced where more is needed.
+  void* scratch(std::size_t bytes) {
+    if (bytes > scratch_bytes_) {
+      scratch_.reset();
+      scratch_bytes_ = 0;
+      scratch_ = allocate(bytes);
+      scratch_bytes_ = bytes;
+    }
+    return scratch_.get();
+  }
 
   template <class Memory>
   static Memory memory_of(const SparseState& op, const SparseRows& rows) {
@@ -308,6 +326,8 @@ class CudaBackend final : public Backend {
   std::shared_ptr<Stream> stream_ = std::make_shared<Stream>();
   Ring ring_{*stream_};
   Products products_{precision_};
+  Buffer scratch_;
+  std::size_t scratch_bytes_ = 0;
 };
 
 }  // namespace
