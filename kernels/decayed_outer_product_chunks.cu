@@ -19,7 +19,7 @@ namespace {
 constexpr int chunk = 32, warps = 8, threads = 32 * warps;
 constexpr int columns = 16 * warps;  // of a block; a warp has 16 of them
 constexpr int levels = 5;            // 2^levels rows a chunk
-constexpr int of_group = 8, groups = chunk / of_group;
+constexpr int of_group = 4, levels_of_group = 2, groups = chunk / of_group;
 
 enum class Decay { per_head, per_channel };  // an absent decay is one of 0 per head
 enum class Pass { states, outputs };
@@ -67,7 +67,7 @@ struct Shared {
   alignas(16) Bf16 x[levels][some(of_outputs * of_channels * chunk * K)];
   alignas(16) Bf16 scores[some(of_outputs * chunk * scores_pitch)];  // P
   alignas(16) float log_decay[some(of_channels * chunk * K)];
-  alignas(16) float of_groups[groups][some(of_channels * K)];  // the decay of eight rows
+  alignas(16) float of_groups[groups][some(of_channels * K)];  // the decay of a group of rows
   alignas(16) float of_chunk[some(of_channels * K)];           // of all
 };
 
@@ -175,7 +175,7 @@ __device__ float sum_up_to_lane(float x) {
 // ---------------------------------------------------------------------------------------------------------------------------------------
 // kernels: decays per channel
 //
-// A thread has two channels of the eight rows of a group; those with group ≥ groups have none.
+// A cell is two channels of the rows of a group. A thread has one after the other, so that the state stays in its registers beside them.
 
 __device__ float2 operator*(float2 a, float2 b) { return {a.x * b.x, a.y * b.y}; }
 __device__ float2& two(float* x) { return *reinterpret_cast<float2*>(x); }
@@ -183,27 +183,13 @@ __device__ unsigned times(unsigned pair, float2 factor) { return packed(first_of
 __device__ unsigned& pair_at(Bf16* rows, int at) { return *reinterpret_cast<unsigned*>(rows + at); }
 
 template <int K>
-struct OwnChannels {
-  int channel = thread_now() % (K / 2) * 2, group = thread_now() / (K / 2);
-  float2 a[of_group];
+struct Cell {
+  static constexpr int of_thread = groups * K / 2 / threads;
+  int group, channel;
 
-  __device__ bool any() const { return group < groups; }
+  __device__ explicit Cell(int i) : group((i * threads + thread_now()) / (K / 2)), channel(thread_now() % (K / 2) * 2) {}
   __device__ int at(int i) const { return place<K>(group * of_group + i, channel); }
-
-  __device__ float2& decay_at(float* decays, int i) const { return two(decays + (group * of_group + i) * K + channel); }
-
-  /// Decays in the place of their logarithms too, for decay_keys, which has no registers to keep them in.
-  __device__ void read(float* log_decay, float (&of_groups)[groups][K]) {
-    float2 all{1, 1};
-#pragma unroll
-    for (int i = 0; i < of_group; ++i) {
-      const float2 x = decay_at(log_decay, i);
-      a[i] = {__expf(x.x), __expf(x.y)};
-      decay_at(log_decay, i) = a[i];
-      all = all * a[i];
-    }
-    two(&of_groups[group][channel]) = all;
-  }
+  __device__ float2& decay(float* decays, int i) const { return two(decays + (group * of_group + i) * K + channel); }
 
   /// The decay of the groups [begin, end).
   __device__ float2 across(float (&of_groups)[groups][K], int begin, int end) const {
@@ -216,75 +202,86 @@ struct OwnChannels {
   }
 };
 
+/// Decays in the place of their logarithms, and those of groups.
+template <int K, class Memory>
+__device__ void read_decays(Memory& shared, const Cell<K>& cell) {
+  float2 all{1, 1};
+#pragma unroll
+  for (int i = 0; i < of_group; ++i) {
+    const float2 x = cell.decay(shared.log_decay, i), a{__expf(x.x), __expf(x.y)};
+    cell.decay(shared.log_decay, i) = a;
+    all = all * a;
+  }
+  two(&shared.of_groups[cell.group][cell.channel]) = all;
+}
+
 /// x_t = q_t A(r, t) in the later half of each block of a level, and q̃ in the place of q.
 template <int K, class Memory>
-__device__ void decay_queries(Memory& shared, Bf16* q, const OwnChannels<K>& own, const LaneRow& lane) {
+__device__ void decay_queries(Memory& shared, Bf16* q, const Cell<K>& cell, const LaneRow& lane) {
   float2 since[of_group];  // A from the beginning of the row's block
   unsigned q_t[of_group];
 #pragma unroll
-  for (int i = 0; i < of_group; ++i) since[i] = own.a[i], q_t[i] = pair_at(q, own.at(i));
+  for (int i = 0; i < of_group; ++i) since[i] = cell.decay(shared.log_decay, i), q_t[i] = pair_at(q, cell.at(i));
 #pragma unroll
-  for (int l = 0; 1 << l < of_group; ++l) {
+  for (int l = 0; l < levels_of_group; ++l) {
     const int size = 1 << l;
 #pragma unroll
     for (int i = 0; i < of_group; ++i) {
       if (i / size % 2 == 0) continue;
-      pair_at(shared.x[l], own.at(i)) = times(q_t[i], since[i]);
+      pair_at(shared.x[l], cell.at(i)) = times(q_t[i], since[i]);
       since[i] = since[i] * since[i / size * size - 1];
     }
   }
-  if (own.group % 2 == 1) {
 #pragma unroll
-    for (int i = 0; i < of_group; ++i) pair_at(shared.x[3], own.at(i)) = times(q_t[i], since[i]);
-  }
-  if (own.group / 2 == 1) {
-    const float2 in_half = own.across(shared.of_groups, own.group / 2 * 2, own.group);
+  for (int l = levels_of_group; l < levels; ++l) {
+    const int size = (1 << l) / of_group, block = cell.group / size;
+    if (block % 2 == 0) continue;
+    const float2 before = cell.across(shared.of_groups, block * size, cell.group);
 #pragma unroll
-    for (int i = 0; i < of_group; ++i) pair_at(shared.x[4], own.at(i)) = times(q_t[i], since[i] * in_half);
+    for (int i = 0; i < of_group; ++i) pair_at(shared.x[l], cell.at(i)) = times(q_t[i], since[i] * before);
   }
-  const float2 before = own.across(shared.of_groups, 0, own.group);
+  const float2 before = cell.across(shared.of_groups, 0, cell.group);
 #pragma unroll
   for (int i = 0; i < of_group; ++i) {
-    const float weight = of_lane(lane.weight, own.group * of_group + i);
-    pair_at(q, own.at(i)) = times(q_t[i], since[i] * before * float2{weight, weight});
+    const float weight = of_lane(lane.weight, cell.group * of_group + i);
+    pair_at(q, cell.at(i)) = times(q_t[i], since[i] * before * float2{weight, weight});
   }
 }
 
 /// x_s = k_s A(s, r) in the earlier half of each block of a level (with_levels), and k̃ in the place of k.
 template <int K, bool with_levels, class Memory>
-__device__ void decay_keys(Memory& shared, Bf16* k, const OwnChannels<K>& own, const LaneRow& lane) {
-  float2 until[of_group], block[of_group];  // A up to the end of the row's block, A of whole blocks
+__device__ void decay_keys(Memory& shared, Bf16* k, const Cell<K>& cell, const LaneRow& lane) {
+  float2 until[of_group], of_block[of_group];  // A up to the end of the row's block, A of whole blocks
   unsigned k_s[of_group];
 #pragma unroll
-  for (int i = 0; i < of_group; ++i) until[i] = {1, 1}, block[i] = own.decay_at(shared.log_decay, i), k_s[i] = pair_at(k, own.at(i));
+  for (int i = 0; i < of_group; ++i) until[i] = {1, 1}, of_block[i] = cell.decay(shared.log_decay, i), k_s[i] = pair_at(k, cell.at(i));
 #pragma unroll
-  for (int l = 0; 1 << l < of_group; ++l) {
+  for (int l = 0; l < levels_of_group; ++l) {
     const int size = 1 << l;
 #pragma unroll
     for (int i = 0; i < of_group; ++i) {
       if (i / size % 2 == 1) continue;
-      if (with_levels) pair_at(shared.x[l], own.at(i)) = times(k_s[i], until[i]);
-      until[i] = until[i] * block[i / size + 1];
+      if (with_levels) pair_at(shared.x[l], cell.at(i)) = times(k_s[i], until[i]);
+      until[i] = until[i] * of_block[i / size + 1];
     }
 #pragma unroll
-    for (int b = 0; 2 * b * size < of_group; ++b) block[b] = block[2 * b] * block[2 * b + 1];
+    for (int b = 0; 2 * b * size < of_group; ++b) of_block[b] = of_block[2 * b] * of_block[2 * b + 1];
   }
-  if (with_levels && own.group % 2 == 0) {
 #pragma unroll
-    for (int i = 0; i < of_group; ++i) pair_at(shared.x[3], own.at(i)) = times(k_s[i], until[i]);
-  }
-  if (with_levels && own.group / 2 == 0) {
-    const float2 in_half = own.across(shared.of_groups, own.group + 1, groups / 2);
+  for (int l = levels_of_group; with_levels && l < levels; ++l) {
+    const int size = (1 << l) / of_group, block = cell.group / size;
+    if (block % 2 == 1) continue;
+    const float2 behind = cell.across(shared.of_groups, cell.group + 1, (block + 1) * size);
 #pragma unroll
-    for (int i = 0; i < of_group; ++i) pair_at(shared.x[4], own.at(i)) = times(k_s[i], until[i] * in_half);
+    for (int i = 0; i < of_group; ++i) pair_at(shared.x[l], cell.at(i)) = times(k_s[i], until[i] * behind);
   }
-  const float2 behind = own.across(shared.of_groups, own.group + 1, groups);
+  const float2 behind = cell.across(shared.of_groups, cell.group + 1, groups);
 #pragma unroll
   for (int i = 0; i < of_group; ++i) {
-    const float weight = of_lane(lane.weight, own.group * of_group + i);
-    pair_at(k, own.at(i)) = times(k_s[i], until[i] * behind * float2{weight, weight});
+    const float weight = of_lane(lane.weight, cell.group * of_group + i);
+    pair_at(k, cell.at(i)) = times(k_s[i], until[i] * behind * float2{weight, weight});
   }
-  if (own.group == 0) two(shared.of_chunk + own.channel) = block[0] * behind;
+  if (cell.group == 0) two(shared.of_chunk + cell.channel) = of_block[0] * behind;
 }
 
 // ---------------------------------------------------------------------------------------------------------------------------------------
@@ -525,13 +522,14 @@ __global__ void __launch_bounds__(threads, 2) span_kernel(Problem<Number> p) {
 
     float sum = 0, all = 0;  // of log-decays per head: up to the lane's row, of the chunk
     if constexpr (decay == Decay::per_channel) {
-      OwnChannels<K> own;
-      if (own.any()) own.read(shared.log_decay, shared.of_groups);
+#pragma unroll 1
+      for (int i = 0; i < Cell<K>::of_thread; ++i) read_decays(shared, Cell<K>(i));
       if (pass == Pass::outputs && warp >= warps - 2) diagonal_scores<K>(shared, q, k, warp % 2 * 16, row);
       __syncthreads();  // decays of all groups; q and k may be written
-      if (own.any()) {
-        if constexpr (pass == Pass::outputs) decay_queries<K>(shared, q, own, row);
-        decay_keys<K, pass == Pass::outputs>(shared, k, own, row);
+#pragma unroll 1
+      for (int i = 0; i < Cell<K>::of_thread; ++i) {
+        if constexpr (pass == Pass::outputs) decay_queries(shared, q, Cell<K>(i), row);
+        decay_keys<K, pass == Pass::outputs>(shared, k, Cell<K>(i), row);
       }
       __syncthreads();  // q̃, k̃ and the levels
       if (more) fetch_log_decays<K>(shared.log_decay, p, decay_rows, next, rows_from(done + chunk));
