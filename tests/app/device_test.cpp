@@ -43,9 +43,10 @@ class Installed {
   Installed(const Installed&) = delete;
   Installed& operator=(const Installed&) = delete;
 
-  Outcome run(const std::string& arguments) const {
-    const std::string command = fmt::format(
-        "cd '{}' && env -u DISPLAY -u WAYLAND_DISPLAY -u QT_QPA_PLATFORM ./statescope {} 2>&1 </dev/null", folder.string(), arguments);
+  Outcome run(const std::string& arguments, const std::string& environment = "") const {
+    const std::string command =
+        fmt::format("cd '{}' && env -u DISPLAY -u WAYLAND_DISPLAY -u QT_QPA_PLATFORM {} ./statescope {} 2>&1 </dev/null", folder.string(),
+                    environment, arguments);
     FILE* const pipe = ::popen(command.c_str(), "r");
     REQUIRE(pipe);
     std::string said;
@@ -127,6 +128,24 @@ TEST_CASE("device: the module of this build finds its device, or says in a line 
     CHECK(first.status == 1);
     CHECK(first.said == hundredth.said);
   }
+}
+
+TEST_CASE("device: a driver that is too old, or knows no GPU, is told of in a line") {
+  const fs::path module = program_folder() / kModule;
+  if (!fs::exists(module)) {
+    WARN("skipped: this build has no CUDA module");
+    return;
+  }
+  const Installed program;
+  fs::create_symlink(module, program.folder / kModule);
+  const std::string driver = fmt::format("LD_LIBRARY_PATH='{}':$LD_LIBRARY_PATH ", (program_folder() / "fake_driver").string());
+  const std::string command = "run " + kReading + " --device cuda";
+  const Outcome old = program.run(command, driver + "FAKE_DRIVER_VERSION=11040"), none = program.run(command, driver);
+  INFO(old.said << none.said);
+  CHECK((old.status == 1 && none.status == 1));
+  CHECK(old.said.starts_with("statescope: cuda: the NVIDIA driver is too old (it knows CUDA 11.4, "));
+  CHECK(std::ranges::count(old.said, '\n') == 1);
+  CHECK(none.is_only("cuda: there is no NVIDIA GPU here"));
 }
 
 TEST_CASE("device: wrong use is status 2") {
