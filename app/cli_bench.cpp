@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 
 #include "app/bench/bench.h"
 #include "app/cli_commands.h"
@@ -153,6 +154,7 @@ void bench_random(const Bench& bench, const RandomModel& random) {
 }  // namespace
 
 int bench_command(const BenchArguments& arguments) {
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // a line is there when it has been measured
   Bench bench(arguments.device, arguments.only);
   fmt::print("{}\n", bench.backend()->description());
   bench.measure_limits();
