@@ -11,7 +11,6 @@ namespace statescope {
 namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr std::int64_t kMostCosines = 1 << 26;  // numbers of cosine matrices on the device at a time, one head's at least
 
 /// A mean of what was added; NaN of nothing.
 struct Mean {
@@ -58,6 +57,27 @@ std::vector<float> row_norms(std::span<const float> Z, std::int64_t V) {
     norms.push_back(static_cast<float>(norm(Z.subspan(at, static_cast<std::size_t>(V)))));
   }
   return norms;
+}
+
+/// q S / ‖q S‖ of queries [n, K] and a state [K, V]: [n, V], 0 where ‖q S‖ < 1e-12.
+std::vector<double> unit_reads(std::span<const float> queries, std::span<const float> state, std::int64_t n, std::int64_t V) {
+  const std::int64_t K = static_cast<std::int64_t>(state.size()) / V;
+  std::vector<double> reads(static_cast<std::size_t>(n * V));
+  for (std::int64_t a = 0; a < n; ++a) {
+    double* o = reads.data() + a * V;
+    for (std::int64_t r = 0; r < K; ++r) {
+      const double q = queries[static_cast<std::size_t>(a * K + r)];
+      for (std::int64_t c = 0; c < V; ++c) o[c] += q * state[static_cast<std::size_t>(r * V + c)];
+    }
+    const double length = std::sqrt(std::inner_product(o, o + V, o, 0.0));
+    std::transform(o, o + V, o, [length](double x) { return length < 1e-12 ? 0 : x / length; });
+  }
+  return reads;
+}
+
+template <class At>
+bool is_zero(At at, std::int64_t size) {
+  return std::all_of(at, at + size, [](double x) { return x == 0; });
 }
 
 }  // namespace
@@ -110,8 +130,29 @@ double spectral_statistic(std::span<const float> cosine, std::span<const float> 
   return smallest / (largest_sigma * largest_sigma);
 }
 
+ReadSimilarity read_similarity(std::span<const float> queries, std::span<const float> state, std::int64_t rows, std::int64_t columns) {
+  check_that(rows > 0 && columns > 0, "read similarity: an empty state");
+  const std::int64_t n = static_cast<std::int64_t>(queries.size()) / rows;
+  check_size("read similarity: queries", queries, n * rows);
+  check_size("read similarity: state", state, rows * columns);
+  const std::vector<double> o = unit_reads(queries, state, n, columns);
+  const auto read = [&](std::int64_t a) { return o.begin() + a * columns; };
+  Mean mean;
+  double smallest = std::numeric_limits<double>::infinity();
+  for (std::int64_t a = 0; a < n; ++a) {
+    for (std::int64_t b = 0; b < a; ++b) {
+      if (is_zero(read(a), columns) || is_zero(read(b), columns)) continue;
+      const double cosine = std::inner_product(read(a), read(a) + columns, read(b), 0.0);
+      smallest = std::min(smallest, cosine);
+      mean.sum += cosine;
+      ++mean.count;
+    }
+  }
+  return {std::isfinite(mean.value()) ? smallest : kNaN, mean.value()};
+}
+
 std::vector<StateSimilarity> state_similarity(Backend& backend, Workspace& workspace, std::span<const float> state, std::int64_t partitions,
-                                              std::int64_t heads, std::int64_t rows, std::int64_t columns) {
+                                              std::int64_t heads, std::int64_t rows, std::int64_t columns, std::int64_t most_cosines) {
   const std::int64_t P = partitions, H = heads, K = rows, V = columns, R = P * K;
   check_that(P > 0 && H > 0 && K > 0 && V > 0, "state similarity: an empty state");
   check_size("state similarity: state", state, P * H * K * V);
@@ -123,7 +164,7 @@ std::vector<StateSimilarity> state_similarity(Backend& backend, Workspace& works
   const std::vector<float> sigma_each = P > 1 ? sigmas(backend, workspace, each) : sigma;
 
   std::vector<StateSimilarity> result;
-  const std::int64_t at_once = std::clamp<std::int64_t>(kMostCosines / (R * R), 1, H);
+  const std::int64_t at_once = std::clamp<std::int64_t>(most_cosines / (R * R), 1, H);
   for (std::int64_t first = 0; first < H; first += at_once) {
     const Workspace::Mark of_these(workspace);
     const std::int64_t count = std::min(at_once, H - first);

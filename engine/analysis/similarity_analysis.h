@@ -36,16 +36,26 @@ Spectrum spectrum(std::span<const float> sigma);
 /// bound ([A19]). NaN for a zero matrix. cosine [R, R], norms [R] of the rows.
 double spectral_statistic(std::span<const float> cosine, std::span<const float> norms, double largest_sigma);
 
-/// All of it for one head.
+/// cos(q_a S, q_b S) over the pairs a < b of queries that the model did ask: state distinguishability (b). Pairs with a read-out of norm
+/// below 1e-12 are left out; both are NaN where no pair is left or a number is not finite.
+struct ReadSimilarity {
+  double min_cosine = 0, mean_cosine = 0;
+};
+/// queries [n, K], by the spec the last 128; state S [K, V].
+ReadSimilarity read_similarity(std::span<const float> queries, std::span<const float> state, std::int64_t rows, std::int64_t columns);
+
+/// All but the reads for one head.
 struct StateSimilarity {
   RowSimilarity rows;
   Spectrum stacked;                  // of Z, the headline ([A18])
   std::vector<Spectrum> partitions;  // [P] of each partition's K × V state alone
   double statistic = 0;              // spectral_statistic
 };
-/// [H] for the states [P, H, K, V] of one layer at one token, float32 in host memory; cosines and singular values come from the device.
-/// A layer's figure is the mean over its heads (spec §12.5).
+/// [H] for the states [P, H, K, V] of one layer at one token, float32 in host memory; cosines and singular values come from the device, the
+/// cosines of as many heads at a time as make no more than `most_cosines` numbers, of one at least. A layer's figure is the mean over its
+/// heads (spec §12.5).
 std::vector<StateSimilarity> state_similarity(Backend& backend, Workspace& workspace, std::span<const float> state, std::int64_t partitions,
-                                              std::int64_t heads, std::int64_t rows, std::int64_t columns);
+                                              std::int64_t heads, std::int64_t rows, std::int64_t columns,
+                                              std::int64_t most_cosines = 1 << 26);
 
 }  // namespace statescope

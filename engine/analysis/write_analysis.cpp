@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "engine/analysis/parts.h"
 
@@ -41,7 +42,7 @@ WriteSpread spread(std::span<const float> omega, double tau) {
 
 std::vector<double> norms(std::span<const float> values, std::int64_t size) {
   std::vector<double> result;
-  for (std::int64_t i = 0; i < count_of("norms: states", values, size); ++i) result.push_back(norm(row(values, i, size)));
+  for (std::int64_t i = 0; i < count_of("norms", values, size); ++i) result.push_back(norm(row(values, i, size)));
   return result;
 }
 
@@ -93,6 +94,13 @@ std::vector<double> update_norms(std::span<const float> states, std::span<const 
 std::vector<double> row_norms(std::span<const float> states, std::int64_t rows, std::int64_t columns) {
   count_of("row norms: states", states, rows * columns);
   return norms(states, columns);
+}
+
+std::vector<double> readout_shares(std::span<const float> reads, std::int64_t columns) {
+  std::vector<double> shares = norms(reads, columns);
+  const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
+  if (sum != 0) std::for_each(shares.begin(), shares.end(), [sum](double& share) { share /= sum; });
+  return shares;
 }
 
 std::int64_t age_of_last_write(std::span<const std::int32_t> written, std::int64_t t) {

@@ -37,6 +37,10 @@ std::vector<double> update_norms(std::span<const float> states, std::span<const 
 /// ‖Z_i‖ of every row: [M, K]
 std::vector<double> row_norms(std::span<const float> states, std::int64_t rows, std::int64_t columns);
 
+/// ‖o_n‖ / Σ_m ‖o_m‖ of what one head reads from each slot: [P], the partitions' contributions to the readout; 0 where nothing is read.
+/// reads [P, V], o_n = q1 S⁰ of the shared and e^n q2 Sⁿ of the selected partitions, 0 of the others.
+std::vector<double> readout_shares(std::span<const float> reads, std::int64_t columns);
+
 constexpr std::int64_t kNeverWritten = -1;
 
 /// t − (the last of `written` ≤ t), tokens; kNeverWritten before the first. `written` are the tokens that write to a slot, ascending.

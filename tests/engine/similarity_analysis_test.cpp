@@ -22,10 +22,10 @@ using Matrix = std::vector<Row>;
 constexpr double kNone = std::numeric_limits<double>::infinity();
 
 /// Of states [P, H, K, V].
-std::vector<StateSimilarity> similarity(const Numbers& state) {
+std::vector<StateSimilarity> similarity(const Numbers& state, std::int64_t most_cosines = 1'000'000) {
   const auto backend = make_cpu_backend(1);
   Workspace workspace(*backend);
-  return state_similarity(*backend, workspace, state.values, state.shape[0], state.shape[1], state.shape[2], state.shape[3]);
+  return state_similarity(*backend, workspace, state.values, state.shape[0], state.shape[1], state.shape[2], state.shape[3], most_cosines);
 }
 
 /// Rows n·K + r of head h.
@@ -225,12 +225,77 @@ TEST_CASE("similarity: agrees with its definitions in double precision on random
   }
 }
 
+TEST_CASE("read similarity: one-hot queries read rows, and no query can tell the rows of a state of rank one apart") {
+  const std::vector<float> rows{1, 0, 0.6F, 0.8F, 0, 0}, unit{1, 0, 0, 0, 1, 0, 0, 0, 1};
+  const ReadSimilarity got = read_similarity(unit, rows, 3, 2);  // the read of the zero row is in no pair
+  CHECK_THAT(got.min_cosine, WithinAbs(0.6, 1e-6));
+  CHECK_THAT(got.mean_cosine, WithinAbs(0.6, 1e-6));
+  const ReadSimilarity same = read_similarity(std::vector<float>{1, 2, 0.5F, 3}, std::vector<float>{1, 2, 2, 4}, 2, 2);
+  CHECK_THAT(same.min_cosine, WithinAbs(1, 1e-12));
+  CHECK(std::isnan(read_similarity(std::vector<float>{1, 2}, std::vector<float>{1, 2, 2, 4}, 2, 2).min_cosine));  // one query
+  const ReadSimilarity bad = read_similarity(unit, std::vector<float>{1, 0, 0, std::nanf(""), 1, 1}, 3, 2);
+  CHECK(std::isnan(bad.min_cosine));
+  CHECK(std::isnan(bad.mean_cosine));
+}
+
+TEST_CASE("read similarity: agrees with its definition; non-negative states are told apart best by their rows") {
+  Random random(5);
+  for (const auto& [n, K, V] : {std::array<std::int64_t, 3>{2, 1, 3}, {20, 6, 4}, {31, 5, 8}}) {
+    const Numbers queries = random.uniform({n, K}, 0, 1), state = random.uniform({K, V}, 0, 1);
+    Matrix reads(static_cast<std::size_t>(n), Row(static_cast<std::size_t>(V)));
+    double smallest = kNone, sum = 0;
+    for (std::int64_t a = 0; a < n; ++a) {
+      for (std::int64_t c = 0; c < V; ++c) {
+        double& o = reads[static_cast<std::size_t>(a)][static_cast<std::size_t>(c)];
+        for (std::int64_t r = 0; r < K; ++r) o += static_cast<double>(queries.row(a)[r]) * state.row(r)[c];
+      }
+    }
+    for (std::size_t a = 0; a < reads.size(); ++a) {
+      for (std::size_t b = a + 1; b < reads.size(); ++b) {
+        const double cosine = dot(reads[a], reads[b]) / norm(reads[a]) / norm(reads[b]);
+        smallest = std::min(smallest, cosine);
+        sum += cosine;
+      }
+    }
+    const ReadSimilarity got = read_similarity(queries.values, state.values, K, V);
+    CHECK_THAT(got.min_cosine, WithinAbs(smallest, 1e-9));
+    CHECK_THAT(got.mean_cosine, WithinAbs(sum / (static_cast<double>(n * (n - 1)) / 2), 1e-9));
+    if (K > 1) CHECK(got.min_cosine >= similarity(Numbers({1, 1, K, V}, state.values)).at(0).rows.min_cosine - 1e-6);
+  }
+}
+
+TEST_CASE("similarity: the same however many heads are taken at a time") {
+  Random random(6);
+  const Numbers state = random.uniform({2, 5, 3, 4});
+  const auto together = similarity(state);
+  for (const std::int64_t most : {1, 72, 80}) {  // one, two and two heads of 36 cosines
+    const auto got = similarity(state, most);
+    REQUIRE(got.size() == 5);
+    for (std::size_t h = 0; h < 5; ++h) {
+      CHECK_THAT(got[h].rows.mean_abs, WithinAbs(together[h].rows.mean_abs, 1e-6));
+      CHECK_THAT(got[h].rows.min_cosine, WithinAbs(together[h].rows.min_cosine, 1e-6));
+      CHECK_THAT(got[h].statistic, WithinAbs(together[h].statistic, 1e-6));
+      CHECK_THAT(got[h].stacked.entropy, WithinAbs(together[h].stacked.entropy, 1e-6));
+    }
+  }
+}
+
+TEST_CASE("spectral statistic: by hand, and what is not a number") {
+  const std::vector<float> norms{2, 3};
+  CHECK_THAT(spectral_statistic(std::vector<float>{1, -0.5F, -0.5F, 1}, norms, 4), WithinAbs(-3.0 / 16, 1e-12));
+  CHECK_THAT(spectral_statistic(std::vector<float>{1, 0.75F, 0.75F, 1}, norms, 4), WithinAbs(4.0 / 16, 1e-12));
+  CHECK(std::isnan(spectral_statistic(std::vector<float>{1, std::nanf(""), 0, 1}, norms, 4)));
+  CHECK(std::isnan(spectral_statistic(std::vector<float>{1, 0, 0, 1}, norms, std::nan(""))));
+}
+
 TEST_CASE("similarity: sizes that do not fit are refused") {
   const auto backend = make_cpu_backend(1);
   Workspace workspace(*backend);
   const std::vector<float> numbers(12);
   CHECK_THROWS_AS(state_similarity(*backend, workspace, numbers, 1, 2, 2, 2), std::invalid_argument);
   CHECK_THROWS_AS(state_similarity(*backend, workspace, numbers, 0, 2, 2, 3), std::invalid_argument);
+  CHECK_THROWS_AS(read_similarity(numbers, numbers, 3, 3), std::invalid_argument);
+  CHECK_THROWS_AS(read_similarity(numbers, numbers, 5, 3), std::invalid_argument);
   CHECK_THROWS_AS(row_similarity(numbers, 2, 2), std::invalid_argument);
   CHECK_THROWS_AS(spectral_statistic(numbers, std::vector<float>(3), 1), std::invalid_argument);
 }

@@ -94,6 +94,12 @@ TEST_CASE("state norms: by hand and by definition") {
   }
 }
 
+TEST_CASE("readout shares: of the norm, whatever the direction") {
+  const auto shares = readout_shares(std::vector<float>{3, -4, 0, 0, 0, 15}, 2);
+  CHECK(shares == std::vector<double>{0.25, 0, 0.75});
+  CHECK(readout_shares(std::vector<float>(4), 2) == std::vector<double>{0, 0});
+}
+
 TEST_CASE("age of the last write: of a slot and of its rows") {
   const std::vector<std::int32_t> written{2, 5, 6};
   std::vector<std::int64_t> ages;
@@ -138,6 +144,7 @@ TEST_CASE("writes: sizes that do not fit are refused") {
   CHECK_THROWS_AS(write_spread(six, 4), std::invalid_argument);
   CHECK_THROWS_AS(row_write_magnitude(six, four, 3, 3), std::invalid_argument);
   CHECK_THROWS_AS(frobenius_norms(six, 2, 2), std::invalid_argument);
+  CHECK_THROWS_AS(readout_shares(six, 4), std::invalid_argument);
   CHECK_THROWS_AS(row_norms(six, 2, 2), std::invalid_argument);
   CHECK_THROWS_AS(update_norms(six, four, 2, 3), std::invalid_argument);
   CHECK_THROWS_AS(row_ages(six, std::vector<std::int32_t>{0, 1}, 2, 1), std::invalid_argument);
