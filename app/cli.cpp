@@ -116,6 +116,19 @@ void add_eval(CLI::App& app, EvalArguments& eval) {
   });
 }
 
+void add_inspect(CLI::App& app, InspectArguments& inspect) {
+  CLI::App& command = *app.add_subcommand("inspect", "does the memory of checkpoints do its work, or has it collapsed?");
+  command.add_option("checkpoints", inspect.checkpoints, "an .h5 file or a Hugging Face folder each, or a folder of .h5 files")->required();
+  add_prompt(command, inspect.prompt, false);
+  command.add_option("--length", inspect.lengths, "of examples of its own task, where no prompt is given: 256,1024,2048")
+      ->delimiter(',')
+      ->check(CLI::Range(64, 1'000'000));
+  add_compute(command, inspect.device);
+  command.add_option("--json", inspect.json, "write all figures and verdicts to this file");
+  command.add_option("--html", inspect.html, "write them as a page to this file");
+  command.add_flag("--force", inspect.force, "replace an existing file");
+}
+
 /// `defaults` name the task and say what holds where no option does.
 CLI::App& add_task(CLI::App& command, DatasetArguments& dataset, const TaskOptions& defaults, const std::string& what) {
   CLI::App& task = *command.add_subcommand(defaults.name, what);
@@ -182,14 +195,16 @@ int run_command_line(int argc, char** argv) {
   BenchArguments bench;
   EvalArguments eval;
   DatasetArguments dataset;
+  InspectArguments inspect;
   WindowArguments window;
   add_run(app, run);
   add_convert(app, convert);
   add_bench(app, bench);
   add_eval(app, eval);
   add_dataset(app, dataset);
+  add_inspect(app, inspect);
   add_window(app, window);
-  const std::initializer_list<const DeviceChoice*> devices{&run.device, &bench.device, &eval.device, &window.device};
+  const std::initializer_list<const DeviceChoice*> devices{&run.device, &bench.device, &eval.device, &inspect.device, &window.device};
   try {
     app.parse(argc, argv);
     if (!app.get_subcommands().empty() && window.device.name != "cpu") throw CLI::ValidationError("--device", "stands after the command");
@@ -206,6 +221,7 @@ int run_command_line(int argc, char** argv) {
     if (app.got_subcommand("bench")) return bench_command(bench);
     if (app.got_subcommand("eval")) return eval_command(eval);
     if (app.got_subcommand("dataset")) return dataset_command(dataset);
+    if (app.got_subcommand("inspect")) return inspect_command(inspect);
     return window_command(argc, argv, window);
   } catch (const OptionsError& error) {
     std::cerr << "statescope: " << error.what() << '\n';

@@ -7,6 +7,7 @@
 
 #include "app/eval/cells.h"
 #include "datasets/task.h"
+#include "engine/checkpoint/file.h"
 #include "engine/device.h"
 #include "engine/run/sampling.h"
 #include "engine/run/session.h"
@@ -82,6 +83,26 @@ struct WindowArguments {
 };
 /// The window; without a display, the same job headless (headless.cpp).
 int window_command(int argc, char** argv, const WindowArguments& arguments);
+
+struct InspectArguments {
+  std::vector<std::string> checkpoints;
+  PromptArguments prompt;             // none: examples of the task that the checkpoint was trained on
+  std::vector<std::int64_t> lengths;  // of these; empty: a quarter of the training length, that length, twice as long
+  std::string json, html;
+  DeviceChoice device;
+  bool force = false;
+};
+int inspect_command(const InspectArguments& arguments);
+
+/// A file that is to be written when all is done; none for an empty path. Throws Error at once where it could not be.
+class ReportFile {
+ public:
+  ReportFile(const std::string& path, bool force);
+  void write(const std::string& text);
+
+ private:
+  std::optional<Draft> draft_;
+};
 
 /// A bar on the terminal's standard error; nothing where that is not a terminal.
 class ProgressBar {

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 
 #include "app/cli_commands.h"
@@ -31,6 +32,21 @@ PromptInput load_prompt(const PromptArguments& arguments, const std::string& fal
     throw Error("no prompt: give one of --text, --ids, --prompt");
   }
   return input;
+}
+
+ReportFile::ReportFile(const std::string& path, bool force) {
+  if (path.empty()) return;
+  draft_.emplace(path, force);
+  const std::filesystem::path folder = draft_->path().parent_path();
+  if (::access(folder.empty() ? "." : folder.c_str(), W_OK) != 0) fail_errno(path, "cannot be written", errno);
+}
+
+void ReportFile::write(const std::string& text) {
+  if (!draft_) return;
+  OutputFile file(draft_->path());
+  file.write(text);
+  file.finish();
+  draft_->publish();
 }
 
 ProgressBar::ProgressBar(std::string what) : what_(std::move(what)), terminal_(isatty(STDERR_FILENO) != 0) {}

@@ -1,8 +1,6 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <optional>
@@ -10,7 +8,6 @@
 #include "app/assets.h"
 #include "app/cli_commands.h"
 #include "app/eval/report.h"
-#include "engine/checkpoint/file.h"
 #include "engine/error.h"
 
 namespace statescope {
@@ -117,32 +114,10 @@ std::vector<CellScore> score_all(const EvalArguments& arguments) {
   return scores;
 }
 
-/// A file that is to be written when all is done.
-class Report {
- public:
-  Report(const std::string& path, bool force) {
-    if (path.empty()) return;
-    draft_.emplace(path, force);
-    // Said now, not after hours of scoring.
-    const std::filesystem::path folder = draft_->path().parent_path();
-    if (::access(folder.empty() ? "." : folder.c_str(), W_OK) != 0) fail_errno(path, "cannot be written", errno);
-  }
-  void write(const std::string& text) {
-    if (!draft_) return;
-    OutputFile file(draft_->path());
-    file.write(text);
-    file.finish();
-    draft_->publish();
-  }
-
- private:
-  std::optional<Draft> draft_;
-};
-
 }  // namespace
 
 int eval_command(const EvalArguments& arguments) {
-  Report json(arguments.json, arguments.force), csv(arguments.csv, arguments.force);
+  ReportFile json(arguments.json, arguments.force), csv(arguments.csv, arguments.force);
   const Interruption interruption;
   std::vector<CellScore> scores;
   try {

@@ -1,0 +1,134 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "app/assets.h"
+#include "app/cli_commands.h"
+#include "app/inspect/report.h"
+#include "engine/error.h"
+#include "engine/text/tokenizer.h"
+
+namespace statescope {
+namespace {
+
+using nlohmann::json;
+
+struct Sequence {
+  std::string name;
+  std::vector<std::int32_t> ids;
+};
+
+/// The recipe that a checkpoint of ours carries; null where there is none.
+json recipe_of(const Checkpoint& checkpoint) {
+  const auto found = checkpoint.provenance.find("recipe.json");
+  if (found == checkpoint.provenance.end()) return nullptr;
+  const json recipe = json::parse(found->second, nullptr, false);
+  return recipe.is_object() && recipe.contains("task") && recipe["task"].is_string() ? recipe : json(nullptr);
+}
+
+std::int64_t trained_length(const json& recipe) {
+  std::int64_t longest = 0;
+  try {
+    for (const json& phase : recipe.at("recipe").at("phases")) longest = std::max(longest, phase.at("length").get<std::int64_t>());
+  } catch (const json::exception&) {
+    return 0;
+  }
+  return longest;
+}
+
+std::int64_t steps_of(const json& recipe) {
+  return recipe.is_object() && recipe.contains("steps") && recipe["steps"].is_number_integer() ? recipe["steps"].get<std::int64_t>() : 0;
+}
+
+/// Evaluation examples of the checkpoint's own task: a quarter of its training length, that length, and twice as long.
+std::vector<Sequence> own_sequences(const std::string& path, const json& recipe, const Tokenizer& tokenizer,
+                                    std::vector<std::int64_t> lengths) {
+  const std::int64_t trained = trained_length(recipe);
+  if (recipe.is_null() || (trained == 0 && lengths.empty()))
+    throw Error(path + ": it does not say what it was trained on; give --prompt, --text or --ids");
+  if (lengths.empty()) lengths = {trained / 4, trained, 2 * trained};
+  TaskOptions options;
+  const std::string task = recipe["task"];
+  options.name = task == "prose" ? "niah" : task;
+  options.haystack = task == "prose" ? "prose" : "filler";
+  options.pairs = 16;
+  std::vector<Sequence> sequences;
+  for (const std::int64_t length : lengths) {
+    options.length = length;
+    options.needles = task == "prose" ? 1 : std::max<std::int64_t>(1, length / 64);
+    const std::unique_ptr<const Task> examples = make_task(options, assets_folder());
+    sequences.push_back({fmt::format("{}, {} {}", task, length, examples->unit()), tokenizer.encode(examples->example(0).text).ids});
+  }
+  return sequences;
+}
+
+std::vector<Sequence> sequences_of(const InspectArguments& arguments, const std::string& path, const json& recipe,
+                                   const Tokenizer& tokenizer) {
+  if (!arguments.prompt.given()) return own_sequences(path, recipe, tokenizer, arguments.lengths);
+  const PromptInput prompt = load_prompt(arguments.prompt);
+  return {{"prompt", prompt.ids.empty() ? tokenizer.encode(prompt.text).ids : prompt.ids}};
+}
+
+/// "gla-step900" before "gla-step1000": a file's name without its number, then the number.
+std::pair<std::string, std::int64_t> numbered(const std::filesystem::path& path) {
+  constexpr std::size_t most_digits = 18;
+  const std::string stem = path.stem().string();
+  const std::size_t digits = stem.find_last_not_of("0123456789") + 1;
+  if (digits == stem.size() || stem.size() - digits > most_digits) return {stem, 0};
+  return {stem.substr(0, digits), std::stoll(stem.substr(digits))};
+}
+
+/// A folder that is no model itself stands for the checkpoints in it. Throws Error if there are none.
+std::vector<std::string> checkpoints_of(const std::vector<std::string>& given) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> paths;
+  for (const std::string& path : given) {
+    if (!fs::is_directory(path) || fs::exists(fs::path(path) / "config.json")) {
+      paths.push_back(path);
+      continue;
+    }
+    std::vector<std::string> inside;
+    for (const auto& entry : fs::directory_iterator(path)) {
+      if (entry.path().extension() == ".h5") inside.push_back(entry.path().string());
+    }
+    if (inside.empty()) throw Error(path + ": there is no checkpoint in this folder");
+    std::sort(inside.begin(), inside.end(), [](const std::string& a, const std::string& b) { return numbered(a) < numbered(b); });
+    paths.insert(paths.end(), inside.begin(), inside.end());
+  }
+  return paths;
+}
+
+Inspected inspect(const InspectArguments& arguments, const std::string& path, double done, double share, ProgressBar& bar) {
+  const auto checkpoint = open_checkpoint(path);
+  const std::shared_ptr<Model> model = Model::load(checkpoint, open_device(arguments.device));
+  const json recipe = recipe_of(*checkpoint);
+  Inspected inspected{.checkpoint = path, .trained = trained_length(recipe), .steps = steps_of(recipe), .names = {}, .sequences = {}};
+  const std::vector<Sequence> sequences = sequences_of(arguments, path, recipe, *make_tokenizer(*checkpoint, model->vocab()));
+  for (const Sequence& sequence : sequences) {
+    inspected.names.push_back(sequence.name);
+    inspected.sequences.push_back(inspect_sequence(*model, sequence.ids));
+    bar.show(done + share * static_cast<double>(inspected.sequences.size()) / static_cast<double>(sequences.size()), path);
+  }
+  return inspected;
+}
+
+}  // namespace
+
+int inspect_command(const InspectArguments& arguments) {
+  ReportFile json_file(arguments.json, arguments.force), page(arguments.html, arguments.force);
+  const std::vector<std::string> paths = checkpoints_of(arguments.checkpoints);
+  std::vector<Inspected> all;
+  {
+    ProgressBar bar("inspecting");
+    const double share = 1 / static_cast<double>(paths.size());
+    for (const std::string& path : paths) all.push_back(inspect(arguments, path, share * static_cast<double>(all.size()), share, bar));
+  }
+  for (const Inspected& inspected : all) fmt::print("{}", inspection_text(inspected));
+  json_file.write(inspection_json(all));
+  page.write(inspection_html(all));
+  return 0;
+}
+
+}  // namespace statescope
