@@ -335,9 +335,8 @@ __device__ void make_w(Prepared<KP>& s, uint4* w) {
   constexpr int own = KP / 32;
   const int block = warp() % row_blocks, first = warp() / row_blocks * own;
   float c[own][2][4] = {};
-#pragma unroll
-  for (int j = 0; j < row_blocks; ++j) {
-    if (j > block) continue;
+#pragma unroll 1  // for want of registers
+  for (int j = 0; j <= block; ++j) {
     const uint4 a = a_block(s.T_keys(), s.T_stride, 16 * block, 16 * j);
 #pragma unroll
     for (int key = 0; key < own; ++key) {
