@@ -258,9 +258,12 @@ void Products::multiply_one_type(Tensor y, ConstTensor x, ConstTensor weight, Co
         "a product");
 }
 
-/// x of the type in which is multiplied; the weight is brought to it, if it is of another, a tile of outputs at a time.
+/// x of the type in which is multiplied. A weight of another, or one of bfloat16 whose rows tensor cores cannot load as they lie, goes
+/// through scratch, a tile of outputs at a time.
 void Products::multiply(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, cudaStream_t stream) {
-  if (weight.dtype == x.dtype) return multiply_one_type(y, x, weight, bias, stream);
+  const bool as_it_is =
+      weight.dtype == DType::f32 || (alignment_of(weight.data) == row_alignment && padded(weight.stride, weight.dtype) == weight.stride);
+  if (weight.dtype == x.dtype && as_it_is) return multiply_one_type(y, x, weight, bias, stream);
   constexpr std::int64_t outputs_together = 128;
   const std::int64_t row_bytes = padded(weight.row_size(), x.dtype) * static_cast<std::int64_t>(size_of(x.dtype));
   const std::int64_t tile = std::max<std::int64_t>(tile_bytes / row_bytes / outputs_together, 1) * outputs_together;
