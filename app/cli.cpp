@@ -129,6 +129,15 @@ void add_inspect(CLI::App& app, InspectArguments& inspect) {
   command.add_flag("--force", inspect.force, "replace an existing file");
 }
 
+void add_needle(CLI::App& app, NeedleArguments& needle) {
+  CLI::App& command = *app.add_subcommand("needle", "what became of a prompt's needle in every memory: kept, decayed, erased, read");
+  command.add_option("checkpoint", needle.checkpoint, "an .h5 file or a Hugging Face folder")->required();
+  command.add_option("--prompt", needle.prompt.file, "a JSON prompt file whose \"spans\" name the needle")->required();
+  command.add_option("--heads", needle.heads, "shown of each layer, those that wrote most (default: 4)")->check(CLI::Range(1, 100'000));
+  command.add_option("--events", needle.events, "shown of each head, those that took most (default: 3)")->check(CLI::Range(0, 1000));
+  add_compute(command, needle.device);
+}
+
 /// `defaults` name the task and say what holds where no option does.
 CLI::App& add_task(CLI::App& command, DatasetArguments& dataset, const TaskOptions& defaults, const std::string& what) {
   CLI::App& task = *command.add_subcommand(defaults.name, what);
@@ -196,6 +205,7 @@ int run_command_line(int argc, char** argv) {
   EvalArguments eval;
   DatasetArguments dataset;
   InspectArguments inspect;
+  NeedleArguments needle;
   WindowArguments window;
   add_run(app, run);
   add_convert(app, convert);
@@ -203,8 +213,10 @@ int run_command_line(int argc, char** argv) {
   add_eval(app, eval);
   add_dataset(app, dataset);
   add_inspect(app, inspect);
+  add_needle(app, needle);
   add_window(app, window);
-  const std::initializer_list<const DeviceChoice*> devices{&run.device, &bench.device, &eval.device, &inspect.device, &window.device};
+  const std::initializer_list<const DeviceChoice*> devices{&run.device,     &bench.device,  &eval.device,
+                                                           &inspect.device, &needle.device, &window.device};
   try {
     app.parse(argc, argv);
     if (!app.get_subcommands().empty() && window.device.name != "cpu") throw CLI::ValidationError("--device", "stands after the command");
@@ -222,6 +234,7 @@ int run_command_line(int argc, char** argv) {
     if (app.got_subcommand("eval")) return eval_command(eval);
     if (app.got_subcommand("dataset")) return dataset_command(dataset);
     if (app.got_subcommand("inspect")) return inspect_command(inspect);
+    if (app.got_subcommand("needle")) return needle_command(needle);
     return window_command(argc, argv, window);
   } catch (const OptionsError& error) {
     std::cerr << "statescope: " << error.what() << '\n';

@@ -94,6 +94,15 @@ struct InspectArguments {
 };
 int inspect_command(const InspectArguments& arguments);
 
+struct NeedleArguments {
+  std::string checkpoint;
+  PromptArguments prompt;   // with a span that is a needle
+  std::int64_t heads = 4;   // shown of each layer
+  std::int64_t events = 3;  // of each head
+  DeviceChoice device;
+};
+int needle_command(const NeedleArguments& arguments);
+
 /// A file that is to be written when all is done; none for an empty path. Throws Error at once where it could not be.
 class ReportFile {
  public:
