@@ -243,7 +243,9 @@ class CudaBackend final : public Backend {
  private:
   /// Each memory's form is chosen here, by precision_ and how long the segments are.
   void decayed_outer_product(const DecayedOuterProduct& op, const DeviceSegments& segments) {
-    cuda::decayed_outer_product(op, segments, stream());
+    if (!in_chunks(segments) || !decayed_outer_product_chunks_supported(op)) return cuda::decayed_outer_product(op, segments, stream());
+    decayed_outer_product_chunks(op, segments, scratch(decayed_outer_product_chunks_scratch(op, segments.count, segments.longest)),
+                                 stream());
   }
   void gated_delta_rule(const GatedDeltaRule& op, const DeviceSegments& segments) {
     if (!in_chunks(segments) || !gated_delta_rule_chunks_supported(op)) return cuda::gated_delta_rule(op, segments, stream());

@@ -633,9 +633,10 @@ std::int64_t span_of(const DecayedOuterProduct& op, const Gather& gather) {
   return std::clamp((even + chunk - 1) / chunk * chunk, shortest, longest);
 }
 
-std::int64_t decay_width(const DecayedOuterProduct& op) {
-  return op.log_decay && op.log_decay.shape.rank() == 3 ? op.log_decay.shape[2] : 1;
+Decay decay_of(const DecayedOuterProduct& op) {
+  return op.log_decay && op.log_decay.shape.rank() == 3 ? Decay::per_channel : Decay::per_head;
 }
+std::int64_t decay_width(const DecayedOuterProduct& op) { return decay_of(op) == Decay::per_channel ? op.log_decay.shape[2] : 1; }
 
 template <class Number>
 ChunkOperand<Number> chunk_operand(ConstTensor x) {
@@ -684,25 +685,28 @@ void launch_chunks(const DecayedOuterProduct& op, const DeviceSegments& segments
                     op.scale,
                     segments,
                     gather};
-  const bool per_channel = op.log_decay && op.log_decay.shape.rank() == 3;
+  const bool channels = decay_of(op) == Decay::per_channel;
   p.gather.items = items_of(op, gather);
-  p.vectors = vectors(p.q) && vectors(p.k) && vectors(p.v) && (!per_channel || vectors(p.log_decay));
+  p.vectors = vectors(p.q) && vectors(p.k) && vectors(p.v) && (!channels || vectors(p.log_decay));
   p.span = span_of(op, gather);
   p.states = scratch;
   p.decays = scratch + p.spans() * p.H * p.K * p.V;
   constexpr int narrow = 64, wide = 128;
   if (p.K <= narrow)
-    return per_channel ? launch_passes<Number, Decay::per_channel, narrow>(p, stream)
-                       : launch_passes<Number, Decay::per_head, narrow>(p, stream);
-  per_channel ? launch_passes<Number, Decay::per_channel, wide>(p, stream) : launch_passes<Number, Decay::per_head, wide>(p, stream);
+    return channels ? launch_passes<Number, Decay::per_channel, narrow>(p, stream)
+                    : launch_passes<Number, Decay::per_head, narrow>(p, stream);
+  channels ? launch_passes<Number, Decay::per_channel, wide>(p, stream) : launch_passes<Number, Decay::per_head, wide>(p, stream);
 }
 
 }  // namespace
 
 bool decayed_outer_product_chunks_supported(const DecayedOuterProduct& op) {
   constexpr std::int64_t most_channels = 128;
-  return op.initial_state.shape[2] <= most_channels &&
-         (op.decay_axis == DecayAxis::rows || !op.log_decay || op.log_decay.shape.rank() == 2);
+  int device = 0, shared_bytes = 0;
+  check(cudaGetDevice(&device), "the device");
+  check(cudaDeviceGetAttribute(&shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "its shared memory");
+  return op.initial_state.shape[2] <= most_channels && (op.decay_axis == DecayAxis::rows || decay_of(op) == Decay::per_head) &&
+         sizeof(Shared<Decay::per_channel, Pass::outputs, most_channels>) <= static_cast<std::size_t>(shared_bytes);
 }
 
 std::size_t decayed_outer_product_chunks_scratch(const DecayedOuterProduct& op, std::int64_t segments, std::int64_t longest,
