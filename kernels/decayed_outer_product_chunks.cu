@@ -1,12 +1,12 @@
-// The decayed outer product 32 rows at a time, on tensor cores. With a_t the decay of a row of the state and, inside a chunk,
-// A_ij = Π a_t over i < t ≤ j taken per channel (read A(i, j)):
+// The decayed outer product 32 rows at a time, on tensor cores. A(s, t) is the decay of a chunk's rows after s, up to t (end: its last
+// one):
 //
-//   q̃_t = q_t A(0, t)     k̃_t = k_t A(t, end)     P_ts = Σ_c q_tc A_c(s, t) k_sc  (s ≤ t)     o = scale (q̃ S + P v)     S ← A(0, end) S +
-//   k̃ᵀ v
+//   q̃_t = q_t A(0, t)      k̃_t = k_t A(t, end)      P_ts = Σ_c q_tc A_c(s, t) k_sc   (s ≤ t)
+//   o = scale (q̃ S + P v)      S ← A(0, end) S + k̃ᵀ v
 //
-// Per head, P is q kᵀ times e to the power of a difference of summed logs. Per channel it is a sum over levels: rows t > s differ first in
-// bit l, so one level's boundary r lies between them, and with x_t = q_t A(r, t), x_s = k_s A(s, r) their product is x_t · x_s. Decays are
-// multiplied up from row to row, never divided: any strength is exact, −∞ too, and no exponent is positive.
+// Per head, P is q kᵀ times the exponential of a difference of summed logs. Per channel it is a sum over levels: where t and s differ first
+// in bit l, a boundary r of that level lies between them, and P_ts = x_t · x_s with x_t = q_t A(r, t), x_s = k_s A(s, r). There decays are
+// multiplied up from row to row and never divided, so that any strength is exact, −∞ too. No exponent is positive.
 //
 // Long segments are cut into spans: the spans' own states, a recurrence over spans that gives each its initial state, then the outputs.
 #include <algorithm>
@@ -289,7 +289,7 @@ __device__ void decay_keys(Memory& shared, Bf16* k, const Cell<K>& cell, const L
 
 /// Lane l of load_matrices names row l % 16, and the second eight numbers from lane 16 on: of a tile [16, 16] that is an A with y and z as
 /// they are, or the Bs (x, z) and (y, w); transposed, an A with y and z exchanged, or the Bs (x, y) and (z, w).
-/// `row` and `column` are multiples of 16: the units of such a tile differ in bits that `place` leaves alone, or exchanges by the same row.
+/// `row` and `column` are multiples of 16, which is why the exchange of units is an XOR with `column`.
 template <int width>
 __device__ const Bf16* lane_place(const Bf16* rows, int row, int column) {
   const int lane = lane_now();
