@@ -1,6 +1,7 @@
 #include "kernels/sparse_state.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <stdexcept>
 
 #include "kernels/backend.h"
@@ -149,10 +150,14 @@ Tensor run_memory(const SparseState& op, const Plan& plan, const Rows& rows, std
 
 void check_sparse_state(const SparseState& op) {
   const std::int64_t T = op.v.rows(), sequences = static_cast<std::int64_t>(op.cu_seqlens.size()) - 1;
-  const bool fits = sequences >= 0 && op.cu_seqlens.back() == T && op.q.rows() == T && op.k.rows() == T && op.o.rows() == T &&
-                    op.gate.rows() == T && op.selected.rows() == T && op.selected.row_size() == std::max(op.writers, op.readers) &&
-                    op.q.shape.rank() == 4 && op.q.shape == op.k.shape && op.q.shape[1] == 2 && op.o.shape == op.v.shape &&
-                    op.final_state.rows() == sequences * (1 + op.gate.row_size()) && op.final_state.shape == op.initial_state.shape;
+  const std::initializer_list<ConstTensor> numbers{op.q,           op.k, op.v, op.log_decay, op.beta, op.gate, op.initial_state,
+                                                   op.final_state, op.o};
+  const bool types = std::all_of(numbers.begin(), numbers.end(), [](ConstTensor x) { return !x || x.dtype == DType::f32; });
+  const bool fits = types && op.selected.dtype == DType::i32 && sequences >= 0 && op.cu_seqlens.back() == T && op.q.rows() == T &&
+                    op.k.rows() == T && op.o.rows() == T && op.gate.rows() == T && op.selected.rows() == T &&
+                    op.selected.row_size() == std::max(op.writers, op.readers) && op.q.shape.rank() == 4 && op.q.shape == op.k.shape &&
+                    op.q.shape[1] == 2 && op.o.shape == op.v.shape && op.final_state.rows() == sequences * (1 + op.gate.row_size()) &&
+                    op.final_state.shape == op.initial_state.shape;
   if (!fits) {
     throw std::invalid_argument("sparse_state: q " + op.q.shape.to_string() + ", v " + op.v.shape.to_string() + ", gate " +
                                 op.gate.shape.to_string() + ", selected " + op.selected.shape.to_string() + ", states " +

@@ -361,6 +361,18 @@ TEST_CASE("no tokens: the states are carried over") {
   CHECK(outcome.state.values == c.initial.values);
 }
 
+TEST_CASE("a sparse state of another type is refused") {
+  const Case c({0, 4}, true, 13);
+  Numbers o = poisoned(c.v.shape), state = poisoned(c.initial.shape);
+  CHECK_NOTHROW(check_sparse_state(c.op(o, state)));
+  for (ConstTensor SparseState::* operand :
+       {&SparseState::q, &SparseState::v, &SparseState::beta, &SparseState::gate, &SparseState::selected}) {
+    SparseState op = c.op(o, state);
+    (op.*operand).dtype = DType::bf16;
+    CHECK_THROWS_AS(check_sparse_state(op), std::invalid_argument);
+  }
+}
+
 TEST_CASE("a sparse state that does not fit is refused") {
   Case c({0, 4}, false, 13);
   c.selected[1] = 4;
