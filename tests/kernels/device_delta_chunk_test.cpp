@@ -1,24 +1,14 @@
 // The chunk form of the gated delta rule on a CUDA device against the CPU. Its products are rounded to bfloat16, so results are compared by
 // the norm of their difference.
 #include "kernels/gated_delta_rule.h"
-#include "tests/kernels/device_cases.h"
-#include "tests/kernels/memory_cases.h"
+#include "tests/kernels/device_chunk_cases.h"
 
 using namespace statescope;
 using namespace statescope::testing;
 
 namespace {
 
-constexpr double rounding = 1e-2;
-
-/// Decays are drawn from [low, high]; where it is `broken` every fifth is −1100 and every eleventh −∞.
-struct Decay {
-  const char* name;
-  float low, high;
-  bool broken = false;
-};
-constexpr Decay none{"0", 0, 0}, weak{"-0.001", -0.001F, -0.001F}, mild{"mild", -0.2F, 0}, strong{"strong", -5, 0},
-    broken{"broken", -0.2F, 0, true}, wiped{"-1100", -1100, -1100};
+constexpr Decay strong_decay{"strong", -5, 0};
 
 struct Heads {
   std::int64_t state, q, k, v, gates;
@@ -43,11 +33,7 @@ struct Problem {
     v = random.uniform({rows, heads.v, V});
     beta = random.uniform({rows, heads.gates}, 0, 2);
     initial = random.uniform({segments.slots, heads.state, K, V});
-    log_decay = random.uniform({rows, heads.gates}, decay.low, decay.high);
-    for (std::size_t i = 0; decay.broken && i < log_decay.values.size(); ++i) {
-      if (i % 5 == 2) log_decay.values[i] = -1100;
-      if (i % 11 == 7) log_decay.values[i] = -std::numeric_limits<float>::infinity();
-    }
+    log_decay = decay.draw(random, {rows, heads.gates});
   }
 
   GatedDeltaRule op(Numbers& final_state, Numbers& o) const {
@@ -60,6 +46,7 @@ struct Problem {
     return op;
   }
   static void apply(const GatedDeltaRule& op, std::int64_t chunk_size) { gated_delta_rule_chunk(op, chunk_size); }
+  static void apply_on(Backend& backend, const GatedDeltaRule& op) { backend.gated_delta_rule(op, 64); }
 
   std::string name() const {
     return "T " + std::to_string(segments.rows()) + ", segments " + std::to_string(segments.view().count()) + ", " +
@@ -67,100 +54,37 @@ struct Problem {
   }
 };
 
-/// Tensors on a device, their rows `gap` numbers apart, with NaN between them.
-class Device {
- public:
-  Device(Backend& backend, std::int64_t gap) : backend_(backend), gap_(gap) {}
-
-  Tensor put(const Numbers& x, std::int64_t gap) {
-    const std::int64_t rows = x.shape[0], width = x.shape.row_size();
-    Numbers image = poisoned({rows, width + gap});
-    for (std::int64_t row = 0; row < rows; ++row) std::copy_n(x.row(row), width, image.row(row));
-    const Buffer& memory = memory_.emplace_back(backend_.allocate(image.values.size() * sizeof(float)));
-    backend_.upload(Tensor(memory.get(), DType::f32, image.shape), image.view());
-    return {memory.get(), DType::f32, x.shape, width + gap};
-  }
-  Tensor rows(const Numbers& x) { return put(x, gap_); }
-  Tensor whole(const Numbers& x) { return put(x, 0); }
-
-  Numbers fetch(const Tensor& x) const {
-    Numbers image({x.rows(), x.stride}), result(x.shape);
-    backend_.download(image.view(), ConstTensor(x.data, DType::f32, image.shape));
-    for (std::int64_t row = 0; row < x.rows(); ++row) std::copy_n(image.row(row), x.row_size(), result.row(row));
-    return result;
-  }
-
- private:
-  Backend& backend_;
-  std::int64_t gap_;
-  std::vector<Buffer> memory_;
-};
-
-/// As run() of memory_cases.h, on the device; slots of no segment must keep their bits.
-Result<float> run_on(Backend& backend, const Problem& p, std::int64_t gap, bool in_place) {
-  Numbers o = poisoned({p.segments.rows(), p.heads.state, p.V}), final_state = in_place ? p.initial : poisoned(p.initial.shape);
-  Device device(backend, gap);
-  GatedDeltaRule op = p.op(final_state, o);
-  op.q = device.rows(p.q), op.k = device.rows(p.k), op.v = device.rows(p.v);
-  if (p.has_decay) op.log_decay = device.rows(p.log_decay);
-  if (p.has_beta) op.beta = device.rows(p.beta);
-  op.final_state = device.whole(final_state), op.o = device.rows(o);
-  op.initial_state = in_place ? op.final_state : device.whole(p.initial);
-  backend.gated_delta_rule(op, 64);
-  Numbers found = device.fetch(op.final_state);
-  for (std::int64_t slot = 0; slot < p.segments.slots; ++slot) {
-    if (p.segments.owns(slot)) continue;
-    const auto size = static_cast<std::size_t>(found.shape.row_size());
-    CHECK(same_bits({found.row(slot), size}, {final_state.row(slot), size}));
-    std::copy_n(p.initial.row(slot), size, found.row(slot));
-  }
-  return {device.fetch(op.o).values, found.values};
-}
-
-void compare(Backend& backend, const Problem& p, double tolerance = rounding) {
-  const Result<float> truth = run(p, 64);
-  for (const std::int64_t gap : {0, 3}) {
-    for (const bool in_place : {false, true}) {
-      INFO(p.name() << (gap > 0 ? ", rows apart" : "") << (in_place ? ", in place" : ""));
-      check_close(run_on(backend, p, gap, in_place), truth, tolerance);
-    }
-  }
-}
-
-const Packed mixed_lengths({5, 0, 1, 70, 600, 17}, {6, 2, 0, 3, 7, 5}, 8);
-const Packed many_segments({256, 0, 0, 257, 64, 1, 511, 128}, {}, 8);
-
 }  // namespace
 
 TEST_CASE("device: gated delta rule in chunks, shapes", "[device]") {
   const std::shared_ptr<Backend> backend = cuda_backend(Precision::bfloat16);
   if (!backend) return;
   for (const std::int64_t T : {1, 2, 63, 64, 65, 130, 1000}) {
-    for (const std::int64_t K : {16, 60, 64, 128}) compare(*backend, Problem(Packed(T), same(3), K, K, mild));
-    for (const std::int64_t H : {1, 8}) compare(*backend, Problem(Packed(T), same(H), 64, 64, mild));
+    for (const std::int64_t K : {16, 60, 64, 128}) compare_chunks(*backend, Problem(Packed(T), same(3), K, K, mild_decay));
+    for (const std::int64_t H : {1, 8}) compare_chunks(*backend, Problem(Packed(T), same(H), 64, 64, mild_decay));
   }
   for (const std::int64_t T : {65, 600}) {
     for (const auto& [K, V] : {std::pair{60, 1}, {16, 128}, {128, 20}, {100, 256}, {128, 130}}) {
-      compare(*backend, Problem(Packed(T), same(3), K, V, mild));
+      compare_chunks(*backend, Problem(Packed(T), same(3), K, V, mild_decay));
     }
   }
-  compare(*backend, Problem(Packed(std::int64_t{0}), same(3), 16, 16, mild));
-  compare(*backend, Problem(Packed(std::int64_t{8192}), same(8), 128, 128, mild));
+  compare_chunks(*backend, Problem(Packed(std::int64_t{0}), same(3), 16, 16, mild_decay));
+  compare_chunks(*backend, Problem(Packed(std::int64_t{8192}), same(8), 128, 128, mild_decay));
 }
 
 TEST_CASE("device: gated delta rule in chunks, decays", "[device]") {
   const std::shared_ptr<Backend> backend = cuda_backend(Precision::bfloat16);
   if (!backend) return;
   for (const std::int64_t T : {65, 1000}) {
-    for (const Decay& decay : {none, weak, mild, strong, broken, wiped}) {
+    for (const Decay& decay : {no_decay, weak_decay, mild_decay, strong_decay, broken_decay, wiping_decay}) {
       Problem p(Packed(T), same(3), 60, 20, decay);
-      compare(*backend, p);
+      compare_chunks(*backend, p);
       p.has_beta = false;
-      compare(*backend, p);
+      compare_chunks(*backend, p);
     }
-    Problem p(Packed(T), same(3), 60, 20, none);
+    Problem p(Packed(T), same(3), 60, 20, no_decay);
     p.has_decay = false;
-    compare(*backend, p);
+    compare_chunks(*backend, p);
   }
 }
 
@@ -168,8 +92,8 @@ TEST_CASE("device: gated delta rule in chunks, segments and grouped heads", "[de
   const std::shared_ptr<Backend> backend = cuda_backend(Precision::bfloat16);
   if (!backend) return;
   for (const Heads& heads : {same(3), Heads{4, 2, 2, 4, 4}, Heads{4, 4, 4, 2, 1}, Heads{6, 3, 3, 2, 6}}) {
-    for (const Packed* segments : {&mixed_lengths, &many_segments}) {
-      for (const Decay& decay : {mild, broken}) compare(*backend, Problem(*segments, heads, 60, 20, decay));
+    for (const Packed& segments : {mixed_lengths(), many_segments()}) {
+      for (const Decay& decay : {mild_decay, broken_decay}) compare_chunks(*backend, Problem(segments, heads, 60, 20, decay));
     }
   }
 }
@@ -180,7 +104,7 @@ TEST_CASE("device: gated delta rule in chunks, numbers that need no rounding", "
   if (!backend) return;
   for (const std::int64_t T : {64, 130, 600}) {
     for (const std::int64_t K : {64, 128}) {
-      Problem p(Packed(T), same(2), K, 64, none);
+      Problem p(Packed(T), same(2), K, 64, no_decay);
       p.has_beta = false, p.scale = 1;
       for (Numbers* x : {&p.q, &p.v, &p.initial}) {
         for (float& number : x->values) number = std::round(1.5F * number);
@@ -189,7 +113,7 @@ TEST_CASE("device: gated delta rule in chunks, numbers that need no rounding", "
       for (std::int64_t t = 0; t < T; ++t) {
         for (std::int64_t h = 0; h < 2; ++h) p.k.row(t)[h * K + (7 * t + 3 * h) % K] = 1;
       }
-      compare(*backend, p, 1e-6);
+      compare_chunks(*backend, p, 1e-6);
     }
   }
 }

@@ -1,0 +1,101 @@
+// What the tests of the chunk forms on a device share: bfloat16 products, so results are compared by the norm of their difference.
+#pragma once
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "tests/kernels/device_cases.h"
+#include "tests/kernels/memory_cases.h"
+
+namespace statescope::testing {
+
+constexpr double bf16_rounding = 1e-2;
+
+/// Decays are drawn from [low, high]; where it is `broken` every fifth is −1100 and every eleventh −∞.
+struct Decay {
+  const char* name;
+  float low, high;
+  bool broken = false;
+
+  Numbers draw(Random& random, const Shape& shape) const {
+    Numbers log_decay = random.uniform(shape, low, high);
+    for (std::size_t i = 0; broken && i < log_decay.values.size(); ++i) {
+      if (i % 5 == 2) log_decay.values[i] = -1100;
+      if (i % 11 == 7) log_decay.values[i] = -std::numeric_limits<float>::infinity();
+    }
+    return log_decay;
+  }
+};
+constexpr Decay no_decay{"0", 0, 0}, weak_decay{"-0.001", -0.001F, -0.001F}, mild_decay{"mild", -0.2F, 0},
+    broken_decay{"broken", -0.2F, 0, true}, wiping_decay{"-1100", -1100, -1100};
+
+/// Tensors on a device, their rows `gap` numbers apart, with NaN between them.
+class DeviceTensors {
+ public:
+  DeviceTensors(Backend& backend, std::int64_t gap) : backend_(backend), gap_(gap) {}
+
+  /// Of contiguous tensors of the host; absent stays absent.
+  Tensor rows(ConstTensor x) { return put(x, gap_); }
+  Tensor whole(ConstTensor x) { return put(x, 0); }
+
+  Numbers fetch(const Tensor& x) const {
+    Numbers image({x.rows(), x.stride}), result(x.shape);
+    backend_.download(image.view(), ConstTensor(x.data, DType::f32, image.shape));
+    for (std::int64_t row = 0; row < x.rows(); ++row) std::copy_n(image.row(row), x.row_size(), result.row(row));
+    return result;
+  }
+
+ private:
+  Tensor put(ConstTensor x, std::int64_t gap) {
+    if (!x) return {};
+    const std::int64_t rows = x.rows(), width = x.row_size();
+    Numbers image = poisoned({rows, width + gap});
+    for (std::int64_t row = 0; row < rows; ++row) std::copy_n(x.f32(row), width, image.row(row));
+    const Buffer& memory = memory_.emplace_back(backend_.allocate(image.values.size() * sizeof(float)));
+    backend_.upload(Tensor(memory.get(), DType::f32, image.shape), image.view());
+    return {memory.get(), DType::f32, x.shape, width + gap};
+  }
+
+  Backend& backend_;
+  std::int64_t gap_;
+  std::vector<Buffer> memory_;
+};
+
+/// As run() of memory_cases.h, on the device; slots of no segment must keep their bits.
+template <class Problem>
+Result<float> run_on(Backend& backend, const Problem& p, std::int64_t gap, bool in_place) {
+  Numbers o = poisoned({p.segments.rows(), p.initial.shape[1], p.initial.shape[3]}),
+          final_state = in_place ? p.initial : poisoned(p.initial.shape);
+  DeviceTensors device(backend, gap);
+  auto op = p.op(final_state, o);
+  op.q = device.rows(op.q), op.k = device.rows(op.k), op.v = device.rows(op.v), op.log_decay = device.rows(op.log_decay);
+  if constexpr (requires { op.beta; }) op.beta = device.rows(op.beta);
+  op.final_state = device.whole(final_state.view()), op.o = device.rows(o.view());
+  op.initial_state = in_place ? op.final_state : device.whole(p.initial.view());
+  Problem::apply_on(backend, op);
+  Numbers found = device.fetch(op.final_state);
+  for (std::int64_t slot = 0; slot < p.segments.slots; ++slot) {
+    if (p.segments.owns(slot)) continue;
+    const auto size = static_cast<std::size_t>(found.shape.row_size());
+    CHECK(same_bits({found.row(slot), size}, {final_state.row(slot), size}));
+    std::copy_n(p.initial.row(slot), size, found.row(slot));
+  }
+  return {device.fetch(op.o).values, found.values};
+}
+
+template <class Problem>
+void compare_chunks(Backend& backend, const Problem& p, double tolerance = bf16_rounding) {
+  const Result<float> truth = run(p, 64);
+  for (const std::int64_t gap : {0, 3}) {
+    for (const bool in_place : {false, true}) {
+      INFO(p.name() << (gap > 0 ? ", rows apart" : "") << (in_place ? ", in place" : ""));
+      check_close(run_on(backend, p, gap, in_place), truth, tolerance);
+    }
+  }
+}
+
+inline Packed mixed_lengths() { return Packed({5, 0, 1, 70, 600, 17}, {6, 2, 0, 3, 7, 5}, 8); }
+inline Packed many_segments() { return Packed({256, 0, 0, 257, 64, 1, 511, 128}, {}, 8); }
+
+}  // namespace statescope::testing
