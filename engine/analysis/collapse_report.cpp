@@ -10,6 +10,7 @@
 #include "engine/analysis/decay_analysis.h"
 #include "engine/analysis/parts.h"
 #include "engine/analysis/write_analysis.h"
+#include "engine/model/host_floats.h"
 
 namespace statescope {
 namespace {
@@ -25,19 +26,6 @@ double median_of(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
-}
-
-std::vector<float> host_floats(Backend& backend, ConstTensor x) {
-  std::vector<float> values(static_cast<std::size_t>(x.shape.size()));
-  Buffer packed;
-  if (!x.contiguous()) {
-    packed = backend.allocate(values.size() * sizeof(float));
-    const Tensor copy(packed.get(), DType::f32, x.shape);
-    backend.copy(copy, x);
-    x = copy;
-  }
-  backend.download(Tensor(values.data(), DType::f32, x.shape), x);
-  return values;
 }
 
 /// What the report needs of a forward pass over a whole sequence, which comes in spans.
@@ -282,11 +270,12 @@ SequenceReport inspect_sequence(Model& model, std::span<const std::int32_t> ids,
   ModelState state = model.start();
   report.nll_by_eighth = by_eighth(read(model, state, ids, collected));
   Workspace workspace(model.backend());
+  const ModelInfo info = model.info();
   for (std::int64_t l = 0; l < model.layers(); ++l) {
     const MixerLayout& layout = model.layout(l);
     const Collected::Layer& seen = collected.layers[static_cast<std::size_t>(l)];
     LayerReport layer;
-    layer.mixer = model.info().layers[static_cast<std::size_t>(l)].mixer;
+    layer.mixer = info.layers[static_cast<std::size_t>(l)].mixer;
     layer.residual_norm = mean_of(seen.norms);
     if (!seen.gate.empty()) layer.routing = routing_report(routed_tokens(seen, layout.partitions), thresholds);
     if (!layout.memory.empty()) {

@@ -3,18 +3,12 @@
 #include <algorithm>
 
 #include "engine/error.h"
+#include "engine/model/host_floats.h"
 
 namespace statescope {
 namespace {
 
 constexpr std::int64_t kSpan = 128;  // tokens of one forward pass; bounds scratch memory and the wait for a cancel
-
-std::vector<float> downloaded_floats(Backend& backend, ConstTensor tensor) {
-  std::vector<float> values(static_cast<std::size_t>(tensor.shape.size()));
-  Tensor host(values.data(), DType::f32, tensor.shape);
-  backend.download(host, tensor);
-  return values;
-}
 
 }  // namespace
 
@@ -23,13 +17,13 @@ class Run::Recorder final : public Observer {
  public:
   explicit Recorder(Run& run) : run_(run) {}
 
-  void residual(std::int64_t layer, ConstTensor x) override { run_.inputs_.append(layer, downloaded_floats(run_.model_->backend(), x)); }
+  void residual(std::int64_t layer, ConstTensor x) override { run_.inputs_.append(layer, host_floats(run_.model_->backend(), x)); }
 
   void channel(std::int64_t layer, std::string_view name, ConstTensor values) override {
     const std::shared_ptr<Routing>& routing = run_.routing_[static_cast<std::size_t>(layer)];
     if (!routing) return;
     if (name == "partition_gate") {
-      const std::vector<float> e = downloaded_floats(run_.model_->backend(), values);
+      const std::vector<float> e = host_floats(run_.model_->backend(), values);
       routing->gate.insert(routing->gate.end(), e.begin(), e.end());
       routing->selected.resize(routing->gate.size(), 0);
     } else if (name == "partition_selected") {
@@ -103,7 +97,7 @@ void Run::keep_keyframe() {
   Keyframe frame;
   std::size_t bytes = 0;
   for (const MixerState& layer : state_.layers) {
-    frame.layers.push_back(layer.everything ? downloaded_floats(model_->backend(), layer.everything) : std::vector<float>{});
+    frame.layers.push_back(layer.everything ? host_floats(model_->backend(), layer.everything) : std::vector<float>{});
     bytes += frame.layers.back().size() * sizeof(float);
   }
   keyframes_.emplace(tokens(), std::move(frame));
@@ -126,7 +120,7 @@ std::vector<float> Run::logits(std::int64_t token) {
   Tensor hidden(memory.get(), DType::f32, {1, D}), device(static_cast<float*>(memory.get()) + (D + 15) / 16 * 16, DType::f32, {1, V});
   backend.upload(hidden, ConstTensor(residual(model_->layers(), token, token + 1).data(), DType::f32, {1, D}));
   model_->logits(device, hidden);
-  return downloaded_floats(backend, device);
+  return host_floats(backend, device);
 }
 
 /// The layer's state after the first `tokens` tokens; the run's own, not a copy, if those are all.
@@ -167,7 +161,7 @@ LayerState Run::downloaded(std::int64_t layer, const MixerState& state) const {
   out.heads = shape[1];
   out.rows = shape[2];
   out.columns = shape[3];
-  out.values = downloaded_floats(model_->backend(), state.memory[0]);
+  out.values = host_floats(model_->backend(), state.memory[0]);
   return out;
 }
 
