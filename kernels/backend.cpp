@@ -1,6 +1,23 @@
 #include "kernels/backend.h"
 
+#include "kernels/host_memory.h"
+
 namespace statescope {
+namespace {
+
+class Downloaded final : public Download {
+ public:
+  void wait() override {}
+};
+
+}  // namespace
+
+std::unique_ptr<Download> Backend::download_later(Tensor host, ConstTensor device) {
+  download(host, device);
+  return std::make_unique<Downloaded>();
+}
+
+std::size_t Backend::free_bytes() { return available_memory(); }
 
 void Backend::sparse_state(const SparseState& op, std::int64_t chunk_size, Workspace& workspace) {
   statescope::sparse_state(op, chunk_size, *this, workspace);

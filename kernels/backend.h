@@ -17,6 +17,14 @@
 
 namespace statescope {
 
+/// A copy to the host under way. Ended, it has been waited for.
+class Download {
+ public:
+  virtual ~Download() = default;
+  /// Returns when the numbers are there. Throws DeviceError.
+  virtual void wait() = 0;
+};
+
 /// Every operation is that of the header that bears its name; tensors must live on this device. A `chunk_size` of 0 takes the step form,
 /// which needs at most one row per segment. Not for use by two threads at once.
 class Backend {
@@ -31,6 +39,15 @@ class Backend {
   /// Between device memory and host memory; both sides contiguous and of one shape.
   virtual void upload(Tensor device, ConstTensor host) = 0;
   virtual void download(Tensor host, ConstTensor device) = 0;
+  /// The same beside the work that is asked for after it: what `device` holds now is in `host` once it has been waited for. Both sides, and
+  /// what `device` holds, must last until then. Throws std::bad_alloc.
+  virtual std::unique_ptr<Download> download_later(Tensor host, ConstTensor device);
+  /// Bytes that `allocate` may give now.
+  virtual std::size_t free_bytes();
+  /// Whether that is memory beside the host's, of the device alone.
+  virtual bool has_own_memory() const { return false; }
+  /// Tokens of one forward pass that keep the device busy and yet do not make anybody wait who cancels.
+  virtual std::int64_t tokens_at_once() const { return 128; }
   /// A weight as the device wants it: itself where the device reads host memory (then `owner` keeps it alive), else a copy.
   virtual ConstTensor adopt(ConstTensor host, Buffer& owner) = 0;
 

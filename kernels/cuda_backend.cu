@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/cuda_chunk.h"
+#include "kernels/cuda_download.h"
 #include "kernels/cuda_linear.h"
 #include "kernels/cuda_operations.h"
 
@@ -147,6 +148,26 @@ class CudaBackend final : public Backend {
   }
   void upload(Tensor device, ConstTensor host) override { transfer(device, host, cudaMemcpyHostToDevice); }
   void download(Tensor host, ConstTensor device) override { transfer(host, device, cudaMemcpyDeviceToHost); }
+
+  std::unique_ptr<Download> download_later(Tensor host, ConstTensor device) override {
+    require_fit(host, device);
+    use();
+    return downloads_.begin(host.data, device.data, bytes_of(device), stream());
+  }
+  std::size_t free_bytes() override {
+    use();
+    std::size_t free = 0, total = 0;
+    check(cudaMemGetInfo(&free, &total), "the device's memory");
+    // What has been freed stays with the program, for whoever asks next.
+    cudaMemPool_t pool = nullptr;
+    std::uint64_t reserved = 0, used = 0;
+    check(cudaDeviceGetDefaultMemPool(&pool, index_), "the memory pool");
+    check(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &reserved), "the memory pool");
+    check(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used), "the memory pool");
+    return free + (reserved - used);
+  }
+  bool has_own_memory() const override { return true; }
+  std::int64_t tokens_at_once() const override { return 4096; }
 
   ConstTensor adopt(ConstTensor host, Buffer& owner) override {
     if (!host.contiguous()) throw std::invalid_argument("a weight must be contiguous");
@@ -311,11 +332,14 @@ class CudaBackend final : public Backend {
     return most;
   }
 
-  /// Both sides contiguous and of one shape. Returns when the host side may be used again.
-  void transfer(Tensor to, ConstTensor from, cudaMemcpyKind direction) {
+  static void require_fit(Tensor to, ConstTensor from) {
     if (!to.contiguous() || !from.contiguous() || to.shape != from.shape || to.dtype != from.dtype)
       throw std::invalid_argument("copy between host and device: " + to.shape.to_string() + " and " + from.shape.to_string() +
                                   " do not fit");
+  }
+  /// Both sides contiguous and of one shape. Returns when the host side may be used again.
+  void transfer(Tensor to, ConstTensor from, cudaMemcpyKind direction) {
+    require_fit(to, from);
     if (bytes_of(from) == 0) return;
     use();
     check(cudaMemcpyAsync(to.data, from.data, bytes_of(from), direction, stream()), "a copy between host and device");
@@ -328,6 +352,7 @@ class CudaBackend final : public Backend {
   std::shared_ptr<Stream> stream_ = std::make_shared<Stream>();
   Ring ring_{*stream_};
   Products products_{precision_};
+  Downloads downloads_;
   Buffer scratch_;
   std::size_t scratch_bytes_ = 0;
 };

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
-#include <fstream>
+#include <functional>
 #include <string>
 
 #include "engine/checkpoint/hdf5_handle.h"
@@ -14,6 +14,8 @@
 
 namespace statescope {
 namespace {
+
+constexpr std::size_t kMoving = 4;  // blocks on their way to the host at the same time
 
 std::filesystem::path temporary_path() {
   static std::atomic<int> files = 0;
@@ -55,13 +57,13 @@ class BlockInputs::File {
     file_ = {};
   }
 
-  void write(std::int64_t stream, std::int64_t block, const std::vector<float>& rows) {
+  void write(std::int64_t stream, std::int64_t block, const float* rows) {
     const Hdf5Guard guard;
     const hid_t set = sets_[static_cast<std::size_t>(stream)];
     const hsize_t grown[2] = {static_cast<hsize_t>((block + 1) * kBlock), D_};
     checked(H5Dset_extent(set, grown), path_, "the recording cannot be written");
     const Hdf5Id there = rows_of(set, block * kBlock, kBlock), here = memory(kBlock);
-    checked(H5Dwrite(set, H5T_NATIVE_FLOAT, here, there, H5P_DEFAULT, rows.data()), path_, "the recording cannot be written");
+    checked(H5Dwrite(set, H5T_NATIVE_FLOAT, here, there, H5P_DEFAULT, rows), path_, "the recording cannot be written");
   }
   void read(float* to, std::int64_t stream, std::int64_t first, std::int64_t count) const {
     const Hdf5Guard guard;
@@ -88,65 +90,82 @@ class BlockInputs::File {
   std::vector<Hdf5Id> sets_;
 };
 
-BlockInputs::BlockInputs(std::int64_t streams, std::int64_t D) : D_(D), blocks_(static_cast<std::size_t>(streams)) {}
+BlockInputs::BlockInputs(Backend& backend, std::int64_t streams, std::int64_t D)
+    : backend_(backend), D_(D), rows_(static_cast<std::size_t>(streams), 0) {}
 BlockInputs::~BlockInputs() = default;
 
-void BlockInputs::append(std::int64_t stream, std::span<const float> rows) {
-  std::vector<std::vector<float>>& blocks = blocks_[static_cast<std::size_t>(stream)];
-  const auto block_size = static_cast<std::size_t>(kBlock * D_);
-  while (!rows.empty()) {
-    if (blocks.empty() || static_cast<std::int64_t>(blocks.size()) == spilled_ || blocks.back().size() == block_size) {
-      blocks.emplace_back().reserve(block_size);
+void BlockInputs::append(std::int64_t stream, ConstTensor rows) {
+  std::int64_t& have = rows_[static_cast<std::size_t>(stream)];
+  while (rows.rows() > 0) {
+    const auto block = static_cast<std::size_t>(have / kBlock - in_file_);
+    const std::int64_t row = have % kBlock, count = std::min(rows.rows(), kBlock - row);
+    if (block == blocks_.size()) {
+      blocks_.emplace_back(backend_, streams() * kBlock * D_, !device_was_full_);
+      device_was_full_ = device_was_full_ || !blocks_.back().on_device();
     }
-    const std::size_t fitting = std::min(rows.size(), block_size - blocks.back().size());
-    blocks.back().insert(blocks.back().end(), rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(fitting));
-    bytes_in_memory_ += fitting * sizeof(float);
-    rows = rows.subspan(fitting);
+    blocks_[block].store((stream * kBlock + row) * D_, rows.slice(0, count));
+    have += count;
+    rows = rows.slice(count, rows.rows() - count);
   }
 }
 
-void BlockInputs::keep_within(std::size_t budget) {
-  const auto block_size = static_cast<std::size_t>(kBlock * D_);
-  const auto complete = [&](const std::vector<std::vector<float>>& blocks) {
-    const auto block = static_cast<std::size_t>(spilled_);
-    return block < blocks.size() && blocks[block].size() == block_size;
-  };
-  while (bytes_in_memory_ > budget && std::all_of(blocks_.begin(), blocks_.end(), complete)) {
-    const auto streams = static_cast<std::int64_t>(blocks_.size());
-    if (!file_) file_ = std::make_unique<File>(streams, D_);
-    for (std::int64_t s = 0; s < streams; ++s)
-      file_->write(s, spilled_, blocks_[static_cast<std::size_t>(s)][static_cast<std::size_t>(spilled_)]);
-    for (std::vector<std::vector<float>>& blocks : blocks_) blocks[static_cast<std::size_t>(spilled_)] = {};
-    bytes_in_memory_ -= blocks_.size() * block_size * sizeof(float);
-    ++spilled_;
+std::size_t BlockInputs::complete() const {
+  return static_cast<std::size_t>(*std::min_element(rows_.begin(), rows_.end()) / kBlock - in_file_);
+}
+
+void BlockInputs::keep_within(std::size_t on_device, std::size_t on_host) {
+  move_to_host(on_device);
+  while (bytes_on_host() > on_host && complete() > 0) {
+    blocks_.front().finish_move();
+    if (!file_) file_ = std::make_unique<File>(streams(), D_);
+    for (std::int64_t stream = 0; stream < streams(); ++stream)
+      file_->write(stream, in_file_, blocks_.front().host() + stream * kBlock * D_);
+    blocks_.pop_front();
+    ++in_file_;
   }
 }
 
-void BlockInputs::read(float* to_rows, std::int64_t stream, std::int64_t from, std::int64_t to) const {
-  const std::int64_t in_file = std::min(to, spilled_ * kBlock);
-  if (from < in_file) {
-    file_->read(to_rows, stream, from, in_file - from);
-    to_rows += (in_file - from) * D_;
-    from = in_file;
-  }
-  while (from < to) {
-    const std::int64_t end = std::min(to, (from / kBlock + 1) * kBlock);
-    const std::vector<float>& block = blocks_[static_cast<std::size_t>(stream)][static_cast<std::size_t>(from / kBlock)];
-    std::copy_n(block.data() + from % kBlock * D_, (end - from) * D_, to_rows);
-    to_rows += (end - from) * D_;
-    from = end;
+void BlockInputs::move_to_host(std::size_t on_device) {
+  const auto end = blocks_.begin() + static_cast<std::ptrdiff_t>(complete());
+  const auto stays = [](const Piece& block) { return block.on_device() && !block.moving(); };
+  std::size_t held = bytes_on_device();
+  auto moving = static_cast<std::size_t>(std::count_if(blocks_.begin(), end, std::mem_fn(&Piece::moving)));
+  // Moves begin before the budget is reached.
+  const std::size_t begin_at = on_device - std::min(on_device / 8, kMoving * block_bytes());
+  while (true) {
+    const auto next = std::find_if(blocks_.begin(), end, stays);
+    if (next != end && moving < kMoving && held - moving * block_bytes() > begin_at) {
+      next->begin_move();
+      ++moving;
+    } else if (moving > 0 && held > on_device) {
+      std::find_if(blocks_.begin(), end, std::mem_fn(&Piece::moving))->finish_move();
+      --moving;
+      held -= block_bytes();
+    } else {
+      return;
+    }
   }
 }
 
-std::size_t BlockInputs::bytes_in_file() const { return static_cast<std::size_t>(spilled_ * kBlock * D_) * blocks_.size() * sizeof(float); }
-
-std::size_t available_memory() {
-  std::ifstream info("/proc/meminfo");
-  std::string name, unit;
-  for (std::size_t kilobytes = 0; info >> name >> kilobytes; std::getline(info, unit)) {
-    if (name == "MemAvailable:") return kilobytes * 1024;
+void BlockInputs::read(Tensor rows, std::int64_t stream, std::int64_t from) const {
+  if (const std::int64_t count = std::min(rows.rows(), in_file_ * kBlock - from); count > 0) {
+    std::vector<float> host(static_cast<std::size_t>(count * D_));
+    file_->read(host.data(), stream, from, count);
+    backend_.upload(rows.slice(0, count), ConstTensor(host.data(), DType::f32, {count, D_}));
+    rows = rows.slice(count, rows.rows() - count);
+    from += count;
   }
-  return std::size_t{4} << 30;
+  while (rows.rows() > 0) {
+    const std::int64_t row = from % kBlock, count = std::min(rows.rows(), kBlock - row);
+    blocks_[static_cast<std::size_t>(from / kBlock - in_file_)].load(rows.slice(0, count), (stream * kBlock + row) * D_);
+    rows = rows.slice(count, rows.rows() - count);
+    from += count;
+  }
 }
+
+std::size_t BlockInputs::bytes_on_device() const {
+  return static_cast<std::size_t>(std::ranges::count_if(blocks_, &Piece::on_device)) * block_bytes();
+}
+std::size_t BlockInputs::bytes_on_host() const { return blocks_.size() * block_bytes() - bytes_on_device(); }
 
 }  // namespace statescope

@@ -3,45 +3,55 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
-#include <span>
 #include <vector>
+
+#include "engine/run/piece.h"
 
 namespace statescope {
 
-/// `streams` sequences of rows [D] float32. The newest rows are in memory; older ones in a temporary HDF5 file once all together exceed a
-/// budget. The file has no name that outlives its owner, so nothing is left behind, whatever happens.
+/// `streams` sequences of rows [D] float32 that grow together. The newest rows are on the device, older ones on the host, the oldest in a
+/// temporary HDF5 file, as budgets demand. The file has no name that outlives its owner, so nothing is left behind, whatever happens.
 class BlockInputs {
  public:
-  BlockInputs(std::int64_t streams, std::int64_t D);
+  BlockInputs(Backend& backend, std::int64_t streams, std::int64_t D);
   ~BlockInputs();
   BlockInputs(const BlockInputs&) = delete;
   BlockInputs& operator=(const BlockInputs&) = delete;
 
-  /// One or more rows behind those that a stream has.
-  void append(std::int64_t stream, std::span<const float> rows);
-  /// Moves the oldest complete blocks of rows to the file until no more than `budget` bytes are in memory, or none is complete. Throws
-  /// Error where the file cannot be written; nothing is lost then.
-  void keep_within(std::size_t budget);
-  /// Rows [from, to) of a stream. Throws Error where the file cannot be read.
-  void read(float* to_rows, std::int64_t stream, std::int64_t from, std::int64_t to) const;
+  /// One or more rows [n, D] on the device, behind those that a stream has. Throws std::bad_alloc.
+  void append(std::int64_t stream, ConstTensor rows);
+  /// Moves the oldest complete blocks of rows until no more than `on_device` bytes are there and `on_host` on the host, or none is
+  /// complete. A few are always on their way, so that nobody waits for them. Throws Error where the file cannot be written; nothing is lost
+  /// then.
+  void keep_within(std::size_t on_device, std::size_t on_host);
+  /// Rows [from, from + n) of a stream go to `rows` [n, D] on the device. Throws Error where the file cannot be read.
+  void read(Tensor rows, std::int64_t stream, std::int64_t from) const;
 
-  std::size_t bytes_in_memory() const { return bytes_in_memory_; }
-  std::size_t bytes_in_file() const;
+  std::size_t bytes_on_device() const;
+  std::size_t bytes_on_host() const;
+  std::size_t bytes_in_file() const { return static_cast<std::size_t>(in_file_) * block_bytes(); }
+  /// Whether the device had no room for a block; it is not asked again.
+  bool device_was_full() const { return device_was_full_; }
 
   static constexpr std::int64_t kBlock = 256;  // rows
 
  private:
   class File;
+  std::size_t block_bytes() const { return static_cast<std::size_t>(streams() * kBlock * D_) * sizeof(float); }
+  std::int64_t streams() const { return static_cast<std::int64_t>(rows_.size()); }
+  /// Blocks in memory that all streams have filled.
+  std::size_t complete() const;
+  void move_to_host(std::size_t on_device);
+
+  Backend& backend_;
   std::int64_t D_;
-  /// [streams] of blocks of kBlock rows, the last one perhaps not yet full; empty: in the file.
-  std::vector<std::vector<std::vector<float>>> blocks_;
-  std::int64_t spilled_ = 0;  // blocks of every stream that are in the file
-  std::size_t bytes_in_memory_ = 0;
+  std::vector<std::int64_t> rows_;  // [streams]: how many each has
+  std::deque<Piece> blocks_;        // of all streams [streams, kBlock, D], the oldest first
+  std::int64_t in_file_ = 0;        // blocks before them
+  bool device_was_full_ = false;
   std::unique_ptr<File> file_;
 };
-
-/// Bytes that a program may take now without others being pushed out, as the system says; 4 GiB where it says nothing.
-std::size_t available_memory();
 
 }  // namespace statescope

@@ -1,50 +1,59 @@
 #include "engine/run/run.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "engine/error.h"
 #include "engine/model/host_floats.h"
+#include "kernels/host_memory.h"
 
 namespace statescope {
 namespace {
 
-constexpr std::int64_t kSpan = 128;  // tokens of one forward pass; bounds scratch memory and the wait for a cancel
+constexpr std::int64_t kFewestTokens = 128;  // of one forward pass, where the budget is small
+constexpr std::size_t kSpanShare = 16;       // the block inputs of one pass take no more than this part of the budget
 
 }  // namespace
 
-/// Appends to the run what a forward pass shows of itself.
+/// Appends to the run what a forward pass shows of itself. Nothing of it leaves the device.
 class Run::Recorder final : public Observer {
  public:
   explicit Recorder(Run& run) : run_(run) {}
 
-  void residual(std::int64_t layer, ConstTensor x) override { run_.inputs_.append(layer, host_floats(run_.model_->backend(), x)); }
+  void residual(std::int64_t layer, ConstTensor x) override { run_.inputs_.append(layer, x); }
 
   void channel(std::int64_t layer, std::string_view name, ConstTensor values) override {
-    const std::shared_ptr<Routing>& routing = run_.routing_[static_cast<std::size_t>(layer)];
-    if (!routing) return;
-    if (name == "partition_gate") {
-      const std::vector<float> e = host_floats(run_.model_->backend(), values);
-      routing->gate.insert(routing->gate.end(), e.begin(), e.end());
-      routing->selected.resize(routing->gate.size(), 0);
-    } else if (name == "partition_selected") {
-      mark_selected(*routing, values);
-    }
+    std::optional<Routes>& routes = run_.routes_[static_cast<std::size_t>(layer)];
+    if (!routes) return;
+    if (name == "partition_gate") routes->gate.append(values);
+    if (name == "partition_selected") routes->selected.append(values);
   }
 
  private:
-  void mark_selected(Routing& routing, ConstTensor ids) {
-    std::vector<std::int32_t> chosen(static_cast<std::size_t>(ids.shape.size()));
-    Tensor host(chosen.data(), DType::i32, ids.shape);
-    run_.model_->backend().download(host, ids);
-    const std::int64_t first = routing.tokens() - ids.rows();
-    for (std::int64_t t = 0; t < ids.rows(); ++t) {
-      for (std::int64_t w = 0; w < ids.row_size(); ++w) {
-        routing.selected[static_cast<std::size_t>((first + t) * routing.partitions + host.i32(t)[w])] = 1;
-      }
-    }
+  Run& run_;
+};
+
+/// A layer's first memory on its way to the host; the layer may read on meanwhile.
+class Run::StateDownload {
+ public:
+  StateDownload(const Model& model, std::int64_t layer, const MixerState& state) {
+    Backend& backend = model.backend();
+    const Shape& shape = model.layout(layer).memory[0].shape;
+    state_ = {shape[0], shape[1], shape[2], shape[3], std::vector<float>(static_cast<std::size_t>(shape.size()))};
+    copy_ = backend.allocate(state_.values.size() * sizeof(float));
+    const Tensor copy(copy_.get(), DType::f32, shape);
+    backend.copy(copy, state.memory[0]);
+    download_ = backend.download_later(Tensor(state_.values.data(), DType::f32, shape), copy);
+  }
+  LayerState wait() {
+    download_->wait();
+    return std::move(state_);
   }
 
-  Run& run_;
+ private:
+  LayerState state_;
+  Buffer copy_;
+  std::unique_ptr<Download> download_;
 };
 
 Run::Run(std::shared_ptr<Model> model, RunOptions options)
@@ -52,12 +61,27 @@ Run::Run(std::shared_ptr<Model> model, RunOptions options)
       options_(options),
       forward_{.chunk_size = options.chunk_size},
       state_(model_->start()),
-      inputs_(model_->layers() + 1, model_->hidden()) {
-  if (options_.memory_budget == 0) options_.memory_budget = available_memory() / 4;
+      inputs_(model_->backend(), model_->layers() + 1, model_->hidden()) {
+  Backend& backend = model_->backend();
+  if (options_.memory_budget == 0) options_.memory_budget = backend.free_bytes() / 4;
+  if (options_.host_memory_budget == 0) options_.host_memory_budget = available_memory() / 4;
+  if (!backend.has_own_memory()) options_.host_memory_budget = 0;
+  if (options_.tokens_at_once == 0) {
+    const auto token = static_cast<std::size_t>((model_->layers() + 1) * model_->hidden()) * sizeof(float);
+    const auto affordable = static_cast<std::int64_t>(options_.memory_budget / kSpanShare / token);
+    options_.tokens_at_once = std::min(backend.tokens_at_once(), std::max(affordable / kFewestTokens, std::int64_t{1}) * kFewestTokens);
+  }
+  if (options_.keyframe_interval == 0) options_.keyframe_interval = options_.tokens_at_once;
+  hidden_ = backend.allocate(static_cast<std::size_t>(options_.tokens_at_once * model_->hidden()) * sizeof(float));
+  frame_offsets_.push_back(0);
   for (std::int64_t layer = 0; layer < model_->layers(); ++layer) {
     const std::int64_t partitions = model_->layout(layer).partitions;
-    routing_.push_back(partitions > 0 ? std::make_shared<Routing>() : nullptr);
-    if (partitions > 0) routing_.back()->partitions = partitions;
+    std::optional<Routes>& routes = routes_.emplace_back();
+    if (partitions > 0) {
+      routes.emplace(std::make_shared<Routing>(), GatheredRows(backend), GatheredRows(backend));
+      routes->routing->partitions = partitions;
+    }
+    frame_offsets_.push_back(frame_offsets_.back() + state_.layers[static_cast<std::size_t>(layer)].everything.shape.size());
   }
 }
 
@@ -68,22 +92,17 @@ void Run::read(std::span<const std::int32_t> ids, std::int64_t prompt_length, co
   while (!ids.empty()) {
     // A span ends where a keyframe is due.
     const std::int64_t to_keyframe = options_.keyframe_interval - tokens() % options_.keyframe_interval;
-    const auto count = static_cast<std::size_t>(std::min({static_cast<std::int64_t>(ids.size()), kSpan, to_keyframe}));
+    const auto count = static_cast<std::size_t>(std::min({static_cast<std::int64_t>(ids.size()), options_.tokens_at_once, to_keyframe}));
     read_span(ids.first(count));
     ids = ids.subspan(count);
     if (tokens() % options_.keyframe_interval == 0) keep_keyframe();
-    inputs_.keep_within(options_.memory_budget - std::min(options_.memory_budget, keyframe_bytes_));
+    keep_within_budget();
     if (progress && !progress(tokens())) return;
   }
 }
 
 void Run::read_span(std::span<const std::int32_t> ids) {
-  // A longer run gets routing of its own, so that what has been handed out stays as it was.
-  for (std::shared_ptr<Routing>& routing : routing_) {
-    if (routing && routing.use_count() > 1) routing = std::make_shared<Routing>(*routing);
-  }
-  Buffer memory = model_->backend().allocate(ids.size() * static_cast<std::size_t>(model_->hidden()) * sizeof(float));
-  Tensor hidden(memory.get(), DType::f32, {static_cast<std::int64_t>(ids.size()), model_->hidden()});
+  const Tensor hidden(hidden_.get(), DType::f32, {static_cast<std::int64_t>(ids.size()), model_->hidden()});
   Recorder recorder(*this);
   ForwardOptions options = forward_;
   if (ids.size() == 1) options.chunk_size = 0;
@@ -94,33 +113,61 @@ void Run::read_span(std::span<const std::int32_t> ids) {
 }
 
 void Run::keep_keyframe() {
-  Keyframe frame;
-  std::size_t bytes = 0;
-  for (const MixerState& layer : state_.layers) {
-    frame.layers.push_back(layer.everything ? host_floats(model_->backend(), layer.everything) : std::vector<float>{});
-    bytes += frame.layers.back().size() * sizeof(float);
+  if (frame_offsets_.back() == 0) return;
+  Piece frame(model_->backend(), frame_offsets_.back(), !device_was_full_);
+  for (std::size_t layer = 0; layer < state_.layers.size(); ++layer) {
+    if (state_.layers[layer].everything) frame.store(frame_offsets_[layer], state_.layers[layer].everything);
   }
+  const bool refused = !frame.on_device();
   keyframes_.emplace(tokens(), std::move(frame));
-  keyframe_bytes_ += bytes;
-  if (keyframe_bytes_ <= options_.memory_budget / 2 || keyframes_.size() < 2) return;
-  options_.keyframe_interval *= 2;
-  keyframe_bytes_ -= bytes * std::erase_if(keyframes_, [&](const auto& entry) { return entry.first % options_.keyframe_interval != 0; });
+  if (refused) leave_room();
+  const std::size_t budget = (device_was_full_ ? options_.host_memory_budget : options_.memory_budget) / 2;
+  while (keyframe_bytes(true) + keyframe_bytes(false) > budget && keyframes_.size() > 1) {
+    options_.keyframe_interval *= 2;
+    std::erase_if(keyframes_, [&](const auto& entry) { return entry.first % options_.keyframe_interval != 0; });
+  }
+}
+
+void Run::keep_within_budget() {
+  if (inputs_.device_was_full()) leave_room();
+  const auto left = [](std::size_t budget, std::size_t taken) { return budget - std::min(budget, taken); };
+  inputs_.keep_within(left(options_.memory_budget, keyframe_bytes(true)), left(options_.host_memory_budget, keyframe_bytes(false)));
+}
+
+/// A device that is full gets back half of what the recording has taken, and is asked for no more.
+void Run::leave_room() {
+  if (std::exchange(device_was_full_, true)) return;
+  options_.memory_budget = bytes_on_device() / 2;
+}
+
+std::string Run::remark() const { return device_was_full_ ? "the device is out of memory: the recording goes on in the host's" : ""; }
+
+std::size_t Run::keyframe_bytes(bool on_device) const {
+  const auto frames = std::ranges::count_if(keyframes_, [&](const auto& entry) { return entry.second.on_device() == on_device; });
+  return static_cast<std::size_t>(frames * frame_offsets_.back()) * sizeof(float);
+}
+
+/// Rows [from, to) of what entered a block, on the device.
+Tensor Run::block_inputs(Buffer& memory, std::int64_t layer, std::int64_t from, std::int64_t to) const {
+  const Shape shape{to - from, model_->hidden()};
+  memory = model_->backend().allocate(static_cast<std::size_t>(shape.size()) * sizeof(float));
+  const Tensor rows(memory.get(), DType::f32, shape);
+  inputs_.read(rows, layer, from);
+  return rows;
 }
 
 std::vector<float> Run::residual(std::int64_t layer, std::int64_t from, std::int64_t to) const {
-  std::vector<float> rows(static_cast<std::size_t>((to - from) * model_->hidden()));
-  inputs_.read(rows.data(), layer, from, to);
-  return rows;
+  Buffer memory;
+  return host_floats(model_->backend(), block_inputs(memory, layer, from, to));
 }
 
 std::vector<float> Run::logits(std::int64_t token) {
   Backend& backend = model_->backend();
-  const std::int64_t D = model_->hidden(), V = model_->vocab();
-  Buffer memory = backend.allocate(static_cast<std::size_t>(D + V + 16) * sizeof(float));
-  Tensor hidden(memory.get(), DType::f32, {1, D}), device(static_cast<float*>(memory.get()) + (D + 15) / 16 * 16, DType::f32, {1, V});
-  backend.upload(hidden, ConstTensor(residual(model_->layers(), token, token + 1).data(), DType::f32, {1, D}));
-  model_->logits(device, hidden);
-  return host_floats(backend, device);
+  const std::int64_t V = model_->vocab();
+  Buffer hidden, memory = backend.allocate(static_cast<std::size_t>(V) * sizeof(float));
+  const Tensor logits(memory.get(), DType::f32, {1, V});
+  model_->logits(logits, block_inputs(hidden, model_->layers(), token, token + 1));
+  return host_floats(backend, logits);
 }
 
 /// The layer's state after the first `tokens` tokens; the run's own, not a copy, if those are all.
@@ -132,56 +179,57 @@ MixerState Run::replayed(std::int64_t layer, std::int64_t tokens) {
   if (frame != keyframes_.begin()) {
     --frame;
     from = frame->first;
-    model_->backend().upload(state.everything,
-                             ConstTensor(frame->second.layers[static_cast<std::size_t>(layer)].data(), DType::f32, state.everything.shape));
+    frame->second.load(state.everything, frame_offsets_[static_cast<std::size_t>(layer)]);
   }
   advance(layer, state, from, tokens);
   return state;
 }
 
 void Run::advance(std::int64_t layer, MixerState& state, std::int64_t from, std::int64_t to) {
-  for (; to - from > kSpan; from += kSpan) advance(layer, state, from, from + kSpan);
-  if (from >= to) return;
-  const std::int64_t D = model_->hidden();
-  Backend& backend = model_->backend();
-  Buffer memory = backend.allocate(static_cast<std::size_t>((to - from) * D) * sizeof(float));
-  Tensor rows(memory.get(), DType::f32, {to - from, D});
-  backend.upload(rows, ConstTensor(residual(layer, from, to).data(), DType::f32, rows.shape));
-  ForwardOptions options = forward_;
-  if (to - from == 1) options.chunk_size = 0;
-  model_->replay(layer, state, rows, from, options);
-}
-
-LayerState Run::downloaded(std::int64_t layer, const MixerState& state) const {
-  LayerState out;
-  const MixerLayout& layout = model_->layout(layer);
-  if (layout.memory.empty()) return out;
-  const Shape& shape = layout.memory[0].shape;
-  out.slots = shape[0];
-  out.heads = shape[1];
-  out.rows = shape[2];
-  out.columns = shape[3];
-  out.values = host_floats(model_->backend(), state.memory[0]);
-  return out;
+  for (std::int64_t end; from < to; from = end) {
+    end = std::min(to, from + options_.tokens_at_once);
+    ForwardOptions options = forward_;
+    if (end - from == 1) options.chunk_size = 0;
+    Buffer memory;
+    model_->replay(layer, state, block_inputs(memory, layer, from, end), from, options);
+  }
 }
 
 LayerState Run::state(std::int64_t layer, std::int64_t token) {
   if (model_->layout(layer).memory.empty()) return {};
-  return downloaded(layer, replayed(layer, token + 1));
+  return StateDownload(*model_, layer, replayed(layer, token + 1)).wait();
 }
 
 std::pair<LayerState, LayerState> Run::states_around(std::int64_t layer, std::int64_t token) {
   if (model_->layout(layer).memory.empty()) return {};
   MixerState state = replayed(layer, token);
-  LayerState before = downloaded(layer, state);
+  StateDownload before(*model_, layer, state);
   if (is_keyframe(token)) {
     state = replayed(layer, token + 1);
   } else {
     advance(layer, state, token, token + 1);
   }
-  return {std::move(before), downloaded(layer, state)};
+  StateDownload after(*model_, layer, state);
+  return {before.wait(), after.wait()};
 }
 
-std::shared_ptr<const Routing> Run::routing(std::int64_t layer) { return routing_[static_cast<std::size_t>(layer)]; }
+std::shared_ptr<const Routing> Run::routing(std::int64_t layer) {
+  std::optional<Routes>& routes = routes_[static_cast<std::size_t>(layer)];
+  if (!routes) return nullptr;
+  const std::int64_t rows = routes->selected.count();
+  if (rows == 0) return routes->routing;
+  // A longer run gets a routing of its own, so that what has been handed out stays as it was.
+  if (routes->routing.use_count() > 1) routes->routing = std::make_shared<Routing>(*routes->routing);
+  Routing& routing = *routes->routing;
+  const std::int64_t first = routing.tokens();
+  routes->gate.take(routing.gate);
+  routing.selected.resize(routing.gate.size(), 0);
+  std::vector<std::int32_t> chosen;
+  routes->selected.take(chosen);
+  const auto width = static_cast<std::int64_t>(chosen.size()) / rows;
+  for (std::int64_t i = 0; i < rows * width; ++i)
+    routing.selected[static_cast<std::size_t>((first + i / width) * routing.partitions + chosen[static_cast<std::size_t>(i)])] = 1;
+  return routes->routing;
+}
 
 }  // namespace statescope

@@ -4,22 +4,27 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "engine/model/model.h"
 #include "engine/run/block_inputs.h"
+#include "engine/run/piece.h"
 
 namespace statescope {
 
 struct RunOptions {
-  std::int64_t chunk_size = 64;          // of the memories while a prompt is read
-  std::int64_t keyframe_interval = 128;  // tokens between keyframes; doubled whenever they would exceed half of the budget
-  std::size_t memory_budget = 0;         // bytes of keyframes and block inputs, what is more goes to a file; 0: a quarter of what is free
+  std::int64_t chunk_size = 64;        // of the memories while a prompt is read
+  std::int64_t tokens_at_once = 0;     // of one forward pass; 0: as the device likes it, less where the budget is small
+  std::int64_t keyframe_interval = 0;  // tokens between keyframes, doubled whenever they exceed half of the budget; 0: tokens_at_once
+  std::size_t memory_budget = 0;       // bytes of keyframes and block inputs on the device; 0: a quarter of what is free there
+  std::size_t host_memory_budget = 0;  // bytes of block inputs beside the device's memory, more goes to a file; 0: a quarter of the host's
 };
 
-/// Records, per token, what enters each block and how it was routed, and every so often the states of all layers. A state at any token is
-/// the keyframe before it, brought forward by one layer's memory over at most `keyframe_interval` tokens.
+/// Records, per token, what enters each block and how it was routed, and every so often the states of all layers, on the device that makes
+/// them. A state at any token is the keyframe before it, brought forward by one layer's memory over at most `keyframe_interval` tokens.
 class Run {
  public:
   explicit Run(std::shared_ptr<Model> model, RunOptions options = {});
@@ -34,12 +39,17 @@ class Run {
   const std::shared_ptr<Model>& model_ptr() const { return model_; }
   const std::vector<std::int32_t>& ids() const { return ids_; }
   std::int64_t tokens() const { return static_cast<std::int64_t>(ids_.size()); }
+  std::int64_t tokens_at_once() const { return options_.tokens_at_once; }
   std::int64_t keyframe_interval() const { return options_.keyframe_interval; }
+
+  /// Why the recording is not where it was meant to be, in a line; empty: it is.
+  std::string remark() const;
 
   /// [to − from, D]: what entered the block of `layer`; of layer = number of layers: what left the last one. Throws Error.
   std::vector<float> residual(std::int64_t layer, std::int64_t from, std::int64_t to) const;
-  /// What the recording takes of memory and of the file behind it.
-  std::size_t bytes_in_memory() const { return keyframe_bytes_ + inputs_.bytes_in_memory(); }
+  /// What the recording takes of the device's memory, of all memory, and of the file behind it.
+  std::size_t bytes_on_device() const { return keyframe_bytes(true) + inputs_.bytes_on_device(); }
+  std::size_t bytes_in_memory() const { return bytes_on_device() + keyframe_bytes(false) + inputs_.bytes_on_host(); }
   std::size_t bytes_in_file() const { return inputs_.bytes_in_file(); }
   std::size_t memory_budget() const { return options_.memory_budget; }
   /// [V], after `token`.
@@ -48,31 +58,39 @@ class Run {
   LayerState state(std::int64_t layer, std::int64_t token);
   /// After token − 1 and after `token`, for the price of one.
   std::pair<LayerState, LayerState> states_around(std::int64_t layer, std::int64_t token);
-  /// Null without routing. Shared: a longer run gives a new one.
+  /// Null without routing. Shared: a longer run gives a new one. Throws Error.
   std::shared_ptr<const Routing> routing(std::int64_t layer);
   bool is_keyframe(std::int64_t token) const { return (token + 1) % options_.keyframe_interval == 0 || token == tokens() - 1; }
 
  private:
   class Recorder;
-  struct Keyframe {
-    std::vector<std::vector<float>> layers;  // of each layer MixerState::everything
+  class StateDownload;
+  /// How the tokens of one layer were routed.
+  struct Routes {
+    std::shared_ptr<Routing> routing;  // of the tokens up to the last time that somebody asked
+    GatheredRows gate, selected;       // of those since then
   };
   void read_span(std::span<const std::int32_t> ids);
   void keep_keyframe();
+  void keep_within_budget();
+  void leave_room();
+  std::size_t keyframe_bytes(bool on_device) const;
+  Tensor block_inputs(Buffer& memory, std::int64_t layer, std::int64_t from, std::int64_t to) const;
   MixerState replayed(std::int64_t layer, std::int64_t tokens);
   void advance(std::int64_t layer, MixerState& state, std::int64_t from, std::int64_t to);
-  LayerState downloaded(std::int64_t layer, const MixerState& state) const;
 
   std::shared_ptr<Model> model_;
   RunOptions options_;
   ForwardOptions forward_;
   ModelState state_;
+  Buffer hidden_;         // [tokens_at_once, D], of the pass under way
   bool reading_ = false;  // stays true where a forward pass was cut short by an exception: state_ is then not that of tokens()
   std::vector<std::int32_t> ids_;
-  BlockInputs inputs_;                             // of each block, and what left the last one
-  std::vector<std::shared_ptr<Routing>> routing_;  // [layers]; null without routing
-  std::map<std::int64_t, Keyframe> keyframes_;     // by tokens read
-  std::size_t keyframe_bytes_ = 0;
+  BlockInputs inputs_;                         // of each block, and what left the last one
+  std::vector<std::optional<Routes>> routes_;  // [layers]; none without routing
+  std::vector<std::int64_t> frame_offsets_;    // [layers + 1]: where MixerState::everything of a layer begins in a keyframe
+  std::map<std::int64_t, Piece> keyframes_;    // by tokens read
+  bool device_was_full_ = false;
 };
 
 }  // namespace statescope

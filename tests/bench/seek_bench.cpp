@@ -1,15 +1,32 @@
-// What a recording costs and how fast it is sought: seek_bench [CHECKPOINT] [TOKENS]
+// What a recording costs, what memory it takes, and how fast any token of it is reached: seek_bench --help
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <random>
+#include <sstream>
 
+#include "engine/device.h"
+#include "engine/model/random_checkpoint.h"
 #include "engine/run/run.h"
 
 using namespace statescope;
 
 namespace {
+
+struct Options {
+  std::string model = "assets/checkpoints/niah-sse-gla-n4k1.h5";
+  DeviceChoice device;
+  std::int64_t tokens = 32768, interval = 0;
+  std::vector<std::int64_t> tokens_at_once{0};
+  std::vector<std::size_t> budgets{0, 32};  // MB
+  std::size_t host_budget = 0;              // MB
+  int seeks = 500, repeats = 5;
+};
 
 double seconds(const auto& work) {
   const auto began = std::chrono::steady_clock::now();
@@ -17,45 +34,134 @@ double seconds(const auto& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
 }
 
-/// Spans as a run reads them, nothing kept.
-void read_untraced(Model& model, std::span<const std::int32_t> ids) {
-  constexpr std::size_t span = 128;
-  ModelState state = model.start();
-  const Buffer memory = model.backend().allocate(span * static_cast<std::size_t>(model.hidden()) * sizeof(float));
-  for (std::size_t t = 0; t < ids.size(); t += span) {
-    const auto part = ids.subspan(t, std::min(span, ids.size() - t));
-    model.forward(state, part, {.prompt_length = static_cast<std::int64_t>(ids.size())},
-                  Tensor(memory.get(), DType::f32, {static_cast<std::int64_t>(part.size()), model.hidden()}));
-  }
+double megabytes(std::size_t bytes) { return static_cast<double>(bytes) / 1e6; }
+
+double share(std::vector<double> values, double part) {
+  std::sort(values.begin(), values.end());
+  return values[std::min(values.size() - 1, static_cast<std::size_t>(part * static_cast<double>(values.size())))];
 }
+
+/// Weights from a file, or, for a config alone, random ones in bfloat16.
+std::shared_ptr<const Checkpoint> open(const std::string& path) {
+  if (!path.ends_with(".json")) return open_checkpoint(path);
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  return random_checkpoint(Config::parse(text.str()), 1, DType::bf16);
+}
+
+class SeekBench {
+ public:
+  explicit SeekBench(const Options& options) : options_(options), model_(Model::load(open(options.model), open_device(options.device))) {
+    for (std::int64_t t = 0; t < options.tokens; ++t)
+      ids_.push_back(static_cast<std::int32_t>(random_() % static_cast<std::uint32_t>(model_->vocab())));
+    fmt::print("{}, {} tokens; {}; a keyframe takes {:.1f} MB, block inputs {:.3f} MB a token\n", options.model, options.tokens,
+               model_->backend().description(), megabytes(keyframe_bytes()),
+               megabytes(static_cast<std::size_t>((model_->layers() + 1) * model_->hidden()) * sizeof(float)));
+  }
+
+  void measure(std::size_t budget, std::int64_t tokens_at_once) {
+    std::vector<double> traced, untraced, whole;
+    std::unique_ptr<Run> run;
+    const auto length = static_cast<std::int64_t>(ids_.size());
+    for (int i = 0; i < options_.repeats + 1; ++i) {
+      run.reset();
+      run = std::make_unique<Run>(model_, RunOptions{.tokens_at_once = tokens_at_once,
+                                                     .keyframe_interval = options_.interval,
+                                                     .memory_budget = budget << 20,
+                                                     .host_memory_budget = options_.host_budget << 20});
+      traced.push_back(seconds([&] { run->read(ids_, length), run->residual(model_->layers(), length - 1, length); }));
+      const std::int64_t at_once = run->tokens_at_once();
+      untraced.push_back(seconds([&] { read_untraced(at_once); }));
+      if (model_->backend().has_own_memory()) whole.push_back(seconds([&] { read_untraced(length); }));
+    }
+    const double first = traced.front();
+    for (std::vector<double>* times : {&traced, &untraced, &whole}) {
+      if (!times->empty()) times->erase(times->begin());  // the first pass of a size takes its scratch memory
+    }
+    fmt::print("budget {:.0f} MB: {:.1f} MB on the device, {:.1f} MB in all memory, {:.1f} MB in a file; keyframes every {} tokens {}\n",
+               megabytes(run->memory_budget()), megabytes(run->bytes_on_device()), megabytes(run->bytes_in_memory()),
+               megabytes(run->bytes_in_file()), run->keyframe_interval(), run->remark());
+    const double recorded = share(traced, 0.5);
+    const auto cost = [&](const std::vector<double>& without) {
+      return fmt::format("{:.1f} ms ({:+.1f} %)", 1e3 * share(without, 0.5), 100 * (recorded / share(without, 0.5) - 1));
+    };
+    fmt::print("  recorded in {:.1f} ms (the first time {:.1f}); without a recording, {} tokens at once, {}", 1e3 * recorded, 1e3 * first,
+               run->tokens_at_once(), cost(untraced));
+    if (!whole.empty()) fmt::print("; all at once {}", cost(whole));
+    fmt::print("\n");
+    seek(*run);
+  }
+
+ private:
+  std::size_t keyframe_bytes() const {
+    std::size_t bytes = 0;
+    for (const MixerState& layer : model_->start().layers) bytes += static_cast<std::size_t>(layer.everything.shape.size()) * sizeof(float);
+    return bytes;
+  }
+
+  /// Nothing is kept.
+  void read_untraced(std::int64_t at_once) {
+    ModelState state = model_->start();
+    const auto D = static_cast<std::size_t>(model_->hidden());
+    const Buffer memory = model_->backend().allocate(static_cast<std::size_t>(at_once) * D * sizeof(float));
+    Tensor hidden;
+    for (std::span<const std::int32_t> rest = ids_; !rest.empty(); rest = rest.subspan(static_cast<std::size_t>(hidden.rows()))) {
+      hidden = Tensor(memory.get(), DType::f32, {std::min(std::ssize(rest), at_once), model_->hidden()});
+      model_->forward(state, rest.first(static_cast<std::size_t>(hidden.rows())), {.prompt_length = std::ssize(ids_)}, hidden);
+    }
+    std::vector<float> last(D);
+    model_->backend().download(Tensor(last.data(), DType::f32, {1, model_->hidden()}), hidden.slice(hidden.rows() - 1, 1));
+  }
+
+  /// What a view sees of one layer at one token: the states before and after it, the routing, the logits.
+  void seek(Run& run) {
+    std::vector<double> states, views;
+    for (std::int64_t layer = 0; layer < model_->layers(); ++layer) run.routing(layer);
+    for (int i = 0; i < options_.seeks; ++i) {
+      const auto layer = static_cast<std::int64_t>(random_() % static_cast<std::uint32_t>(model_->layers()));
+      const auto token = static_cast<std::int64_t>(random_() % static_cast<std::uint32_t>(ids_.size()));
+      states.push_back(1e3 * seconds([&] { run.states_around(layer, token); }));
+      views.push_back(states.back() + 1e3 * seconds([&] { run.routing(layer), run.logits(token); }));
+    }
+    fmt::print("  {} seeks: median {:.2f} ms, p99 {:.2f} ms, at most {:.2f} ms; of which the states {:.2f}, {:.2f}, {:.2f} ms\n",
+               states.size(), share(views, 0.5), share(views, 0.99), share(views, 1), share(states, 0.5), share(states, 0.99),
+               share(states, 1));
+  }
+
+  Options options_;
+  std::mt19937 random_{1};
+  std::shared_ptr<Model> model_;
+  std::vector<std::int32_t> ids_;
+};
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::string path = argc > 1 ? argv[1] : "assets/checkpoints/niah-sse-gla-n4k1.h5";
-  const std::size_t tokens = argc > 2 ? std::stoul(argv[2]) : 32768;
-  const std::shared_ptr<Model> model = Model::load(open_checkpoint(path), make_cpu_backend());
-  std::mt19937 random(1);
-  std::vector<std::int32_t> ids(tokens);
-  for (std::int32_t& id : ids) id = static_cast<std::int32_t>(random() % static_cast<std::uint32_t>(model->vocab()));
-
-  read_untraced(*model, std::span(ids).first(std::min<std::size_t>(tokens, 2048)));
-  for (const std::size_t budget : {std::size_t{0}, std::size_t{32} << 20}) {
-    const double untraced = seconds([&] { read_untraced(*model, ids); });
-    Run run(model, {.memory_budget = budget});
-    const double traced = seconds([&] { run.read(ids, static_cast<std::int64_t>(tokens)); });
-    std::vector<double> seeks;
-    for (int i = 0; i < 2000; ++i) {
-      const auto layer = static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(model->layers()));
-      const auto token = static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(tokens));
-      seeks.push_back(1e3 * seconds([&] { run.states_around(layer, token); }));
+  Options options;
+  const std::map<std::string, Precision> precisions{{"float32", Precision::float32}, {"bfloat16", Precision::bfloat16}};
+  CLI::App app("What a recording costs, and how fast it is sought");
+  app.add_option("model", options.model, "a checkpoint, or a config (.json) for random weights");
+  app.add_option("--device", options.device.name, "cpu (default), cuda, cuda:1, …");
+  app.add_option("--precision", options.device.precision, "of products on a device")->transform(CLI::CheckedTransformer(precisions));
+  app.add_option("--tokens", options.tokens)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--at-once", options.tokens_at_once, "tokens of one forward pass, each in turn; 0: as the device likes it")
+      ->delimiter(',');
+  app.add_option("--interval", options.interval, "tokens between keyframes (default: the same)");
+  app.add_option("--budget", options.budgets, "MB on the device, each in turn; 0: a quarter of what is free")->delimiter(',');
+  app.add_option("--host-budget", options.host_budget, "MB beside them on the host; 0: a quarter of what is free");
+  app.add_option("--seeks", options.seeks)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--repeats", options.repeats)->check(CLI::PositiveNumber)->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  try {
+    SeekBench bench(options);
+    for (const std::size_t budget : options.budgets) {
+      for (const std::int64_t tokens_at_once : options.tokens_at_once) bench.measure(budget, tokens_at_once);
     }
-    std::sort(seeks.begin(), seeks.end());
-    fmt::print(
-        "budget {:6.0f} MB: in memory {:6.1f} MB, in a file {:6.1f} MB; {} tokens read in {:.2f} s, recorded in {:.2f} s ({:+.0f} %); ",
-        static_cast<double>(run.memory_budget()) / 1e6, static_cast<double>(run.bytes_in_memory()) / 1e6,
-        static_cast<double>(run.bytes_in_file()) / 1e6, tokens, untraced, traced, 100 * (traced / untraced - 1));
-    fmt::print("a seek {:.2f} ms, p99 {:.2f} ms, at most {:.2f} ms\n", seeks[seeks.size() / 2], seeks[seeks.size() * 99 / 100],
-               seeks.back());
+    return 0;
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "seek_bench: out of memory\n");
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "seek_bench: %s\n", error.what());
   }
+  return 1;
 }

@@ -10,7 +10,7 @@
 
 namespace statescope::test {
 
-class FailingDevice final : public Backend {
+class FailingDevice : public Backend {
  public:
   /// `before` throws, or does not.
   explicit FailingDevice(std::function<void(std::string_view operation)> before) : before_(std::move(before)) {}

@@ -8,7 +8,9 @@
 
 #include "tests/engine/checkpoint_files.h"
 #include "tests/engine/golden.h"
+#include "tests/engine/small_device.h"
 #include "tests/engine/small_models.h"
+#include "tests/kernels/device_cases.h"
 
 namespace statescope::test {
 namespace {
@@ -173,6 +175,82 @@ TEST_CASE("run: a token outside the vocabulary is refused, and the run goes on w
   CHECK(run.tokens() == 5);
   run.read(good, 5);
   CHECK(run.tokens() == 10);
+}
+
+namespace {
+
+/// Seeks in a recording on `backend`, in passes of a few hundred tokens, against readings on the same that record nothing.
+void check_seeks(const std::shared_ptr<Backend>& backend, std::size_t memory_budget, std::size_t host_memory_budget, double tolerance) {
+  constexpr std::int64_t tokens = 1300;
+  const std::vector<std::int32_t> ids = some_ids(tokens);
+  for (const char* type : {"gla", "gdn"}) {
+    INFO(type << ", budgets " << memory_budget << " and " << host_memory_budget);
+    const auto model = Model::load(random_checkpoint(Config(sse_config(type, {{"use_short_conv", true}})), 5), backend);
+    Run run(model,
+            {.tokens_at_once = 300, .keyframe_interval = 300, .memory_budget = memory_budget, .host_memory_budget = host_memory_budget});
+    run.read(std::span(ids).first(tokens - 3), tokens - 3);
+    for (std::size_t t = tokens - 3; t < tokens; ++t) run.read(std::span(ids).subspan(t, 1), tokens - 3);
+    for (const std::int64_t t : {0, 7, 255, 256, 299, 300, 511, 899, 1100, 1296, 1297, 1299}) {
+      INFO("token " << t);
+      ModelState state = model->start();
+      const Buffer memory = backend->allocate(static_cast<std::size_t>((t + 1) * model->hidden()) * sizeof(float));
+      model->forward(state, std::span(ids).first(static_cast<std::size_t>(t + 1)), {.prompt_length = tokens - 3},
+                     Tensor(memory.get(), DType::f32, {t + 1, model->hidden()}));
+      for (std::int64_t layer = 0; layer < model->layers(); ++layer) {
+        const auto [before, after] = run.states_around(layer, t);
+        CHECK(relative_error(after.values, host_copy(*backend, state.layers[static_cast<std::size_t>(layer)].memory[0])) <= tolerance);
+        CHECK(before.values == run.state(layer, t - 1).values);
+        CHECK(run.routing(layer)->tokens() == tokens);
+      }
+    }
+    CHECK(run.remark().empty());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("run: recorded on a device, on its host and in a file alike") {
+  for (const auto& [on_device, on_host] : {std::pair<std::size_t, std::size_t>{1 << 30, 0}, {400'000, 1 << 30}, {400'000, 200'000}})
+    check_seeks(std::make_shared<SmallDevice>(std::size_t{1} << 30), on_device, on_host, 1e-5);
+}
+
+TEST_CASE("device: seeks in a recording are what a reading that records nothing has there", "[device]") {
+  struct Case {
+    Precision precision;
+    double tolerance;
+  };
+  for (const auto& [precision, tolerance] : {Case{Precision::float32, 1e-5}, {Precision::bfloat16, 2e-2}}) {
+    const std::shared_ptr<Backend> device = testing::cuda_backend(precision);
+    if (!device) return;
+    for (const auto& [on_device, on_host] : {std::pair<std::size_t, std::size_t>{0, 0}, {400'000, 1 << 30}, {400'000, 200'000}})
+      check_seeks(device, on_device, on_host, tolerance);
+  }
+}
+
+TEST_CASE("run: where a device runs out of memory the recording goes on in the host's, and nothing is lost") {
+  const std::vector<std::int32_t> ids = some_ids(2000);
+  const auto checkpoint = random_checkpoint(Config(sse_config("gla")), 5);
+  const auto plain = Model::load(checkpoint, make_cpu_backend(1));
+  for (const std::size_t room : {400'000, 700'000}) {
+    INFO(room << " bytes beside the model");
+    const auto device = std::make_shared<SmallDevice>(std::size_t{1} << 30);
+    const auto model = Model::load(checkpoint, device);
+    // What reading takes without a recording.
+    Run first(model, {.tokens_at_once = 128, .keyframe_interval = 512});
+    first.read(std::span(ids).first(128), 2000);
+    const Buffer rest = device->allocate(device->free_bytes() - room);
+
+    Run run(model, {.tokens_at_once = 128, .keyframe_interval = 512, .memory_budget = 1 << 30});
+    run.read(ids, 2000);
+    CHECK(run.tokens() == 2000);
+    CHECK(run.remark() == "the device is out of memory: the recording goes on in the host's");
+    CHECK(run.bytes_on_device() <= room / 2);
+    for (const std::int64_t t : {1, 400, 511, 512, 1600, 1999}) {
+      const auto expected = fresh_states(*plain, ids, t + 1);
+      for (std::int64_t layer = 0; layer < model->layers(); ++layer)
+        CHECK(relative_error(run.state(layer, t).values, expected[static_cast<std::size_t>(layer)]) <= 1e-5);
+    }
+  }
 }
 
 TEST_CASE("run: ten thousand seeks in a long recording, most of it in a file, against a reading that records nothing") {

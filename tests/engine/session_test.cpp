@@ -334,7 +334,7 @@ TEST_CASE("session: a device that fails at a snapshot: the run is read again on 
 
 TEST_CASE("session: the next prompt after a fall-back that was cancelled is read on the CPU") {
   Posts posts;
-  Failure failure("upload", 1);
+  Failure failure("copy", 1);
   failure.armed = false;
   Session session(posts.post(), failure.device());
   Opening opening, next;

@@ -1,0 +1,87 @@
+#include "engine/run/piece.h"
+
+#include <algorithm>
+#include <new>
+
+namespace statescope {
+
+Piece::Piece(Backend& backend, std::int64_t numbers, bool on_device) : backend_(&backend), numbers_(numbers) {
+  try {
+    if (on_device) device_ = backend.allocate(bytes());
+  } catch (const std::bad_alloc&) {
+    device_.reset();
+  }
+  if (!device_) host_ = std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(numbers));
+}
+
+void Piece::store(std::int64_t at, ConstTensor rows) {
+  if (device_) {
+    backend_->copy(Tensor(static_cast<float*>(device_.get()) + at, DType::f32, rows.shape), rows);
+  } else {
+    backend_->download(Tensor(host_.get() + at, DType::f32, rows.shape), rows);
+  }
+}
+
+void Piece::load(Tensor rows, std::int64_t at) const {
+  if (device_) {
+    backend_->copy(rows, ConstTensor(static_cast<const float*>(device_.get()) + at, DType::f32, rows.shape));
+  } else {
+    backend_->upload(rows, ConstTensor(host_.get() + at, DType::f32, rows.shape));
+  }
+}
+
+void Piece::begin_move() {
+  if (!device_ || download_) return;
+  host_ = std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(numbers_));
+  const Shape shape{1, numbers_};
+  download_ = backend_->download_later(Tensor(host_.get(), DType::f32, shape), ConstTensor(device_.get(), DType::f32, shape));
+}
+
+void Piece::finish_move() {
+  if (!device_) return;
+  begin_move();
+  download_->wait();
+  download_.reset();
+  device_.reset();
+}
+
+bool GatheredRows::make_room(ConstTensor rows) {
+  const std::int64_t needed = on_device_ + rows.rows();
+  if (memory_ && needed <= rows_.rows()) return true;
+  Shape shape = rows.shape;
+  shape[0] = std::max(needed, 2 * on_device_);
+  try {
+    Buffer memory = backend_->allocate(static_cast<std::size_t>(shape.size()) * size_of(rows.dtype));
+    const Tensor grown(memory.get(), rows.dtype, shape);
+    if (on_device_ > 0) backend_->copy(grown.slice(0, on_device_), rows_.slice(0, on_device_));
+    memory_ = std::move(memory);
+    rows_ = grown;
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+void GatheredRows::append(ConstTensor rows) {
+  if (make_room(rows)) {
+    backend_->copy(rows_.slice(on_device_, rows.rows()), rows);
+    on_device_ += rows.rows();
+  } else {
+    bring_to_host();
+    for (std::int64_t t = 0; t < rows.rows(); ++t) append_on_host(rows.slice(t, 1));
+  }
+}
+
+void GatheredRows::bring_to_host() {
+  if (on_device_ > 0) append_on_host(rows_.slice(0, on_device_));
+  on_device_ = 0;
+}
+
+void GatheredRows::append_on_host(ConstTensor rows) {
+  const std::size_t had = host_.size();
+  host_.resize(had + static_cast<std::size_t>(rows.shape.size()) * size_of(rows.dtype));
+  backend_->download(Tensor(host_.data() + had, rows.dtype, rows.shape), rows);
+  on_host_ += rows.rows();
+}
+
+}  // namespace statescope

@@ -1,0 +1,73 @@
+// A part of a recording: kept on the device as it is made, and on the host once the device should hold less.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kernels/backend.h"
+
+namespace statescope {
+
+/// A fixed number of float32 numbers. Not for use by two threads at once.
+class Piece {
+ public:
+  /// Unwritten, on the device, unless that is not wanted or it is out of memory: on the host then. Throws std::bad_alloc.
+  Piece(Backend& backend, std::int64_t numbers, bool on_device);
+
+  std::size_t bytes() const { return static_cast<std::size_t>(numbers_) * sizeof(float); }
+  bool on_device() const { return device_ != nullptr; }
+  bool moving() const { return download_ != nullptr; }
+
+  /// Contiguous float32 rows on the device become the numbers from `at` on. Not while it moves.
+  void store(std::int64_t at, ConstTensor rows);
+  /// Contiguous float32 rows on the device become those numbers.
+  void load(Tensor rows, std::int64_t at) const;
+
+  /// Begins to move to the host; the device does other work meanwhile. Throws std::bad_alloc.
+  void begin_move();
+  /// Returns when all is on the host and the device's memory is free again. Throws DeviceError.
+  void finish_move();
+  /// [numbers], of a piece that is on the host.
+  const float* host() const { return host_.get(); }
+
+ private:
+  Backend* backend_;
+  std::int64_t numbers_;
+  Buffer device_;                  // null: on the host
+  std::unique_ptr<float[]> host_;  // null before a move
+  std::unique_ptr<Download> download_;
+};
+
+/// Rows of one shape and type, gathered on the device until somebody asks for them, on the host where the device is out of memory.
+class GatheredRows {
+ public:
+  explicit GatheredRows(Backend& backend) : backend_(&backend) {}
+
+  std::int64_t count() const { return on_host_ + on_device_; }
+  /// Rows on the device. Throws std::bad_alloc.
+  void append(ConstTensor rows);
+  /// Appends all rows to `to`, and has none left.
+  template <class Number>
+  void take(std::vector<Number>& to) {
+    bring_to_host();
+    const auto* first = reinterpret_cast<const Number*>(host_.data());
+    to.insert(to.end(), first, first + host_.size() / sizeof(Number));
+    host_.clear();
+    on_host_ = 0;
+  }
+
+ private:
+  /// Whether these rows have room on the device, which is asked for more where need be.
+  bool make_room(ConstTensor rows);
+  void bring_to_host();
+  void append_on_host(ConstTensor rows);
+
+  Backend* backend_;
+  std::vector<std::byte> host_;  // of the first rows
+  std::int64_t on_host_ = 0;
+  Buffer memory_;
+  Tensor rows_;  // [capacity, …]: those that follow
+  std::int64_t on_device_ = 0;
+};
+
+}  // namespace statescope
