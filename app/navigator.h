@@ -72,7 +72,7 @@ class Navigator : public QObject {
   void progressed(double fraction, const QString& what);
   void opening_ended();
   void failed(const QString& message);
-  void device_failed(const QString& message);  // the run came to the CPU
+  void device_failed(const QString& message);  // the run came to the CPU, or its recording to the host
 
  private:
   /// What has been asked for and does not stand yet; without a checkpoint it is read on the open model.

@@ -153,6 +153,7 @@ class Session::Worker {
     if (!why_cpu.empty()) answer(opening.callbacks.device_failed, why_cpu + "; the CPU reads from here on");
     shown_ = opening;
     generate(opening);
+    if (const std::string remark = reading_->run().remark(); !remark.empty()) answer(opening.callbacks.device_failed, remark);
     answer(opening.callbacks.done);
   }
 

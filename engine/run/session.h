@@ -46,7 +46,8 @@ class Session {
     std::function<void(std::string message)> failed;
     /// Called once all has been read and generated; never after `failed`.
     std::function<void()> done;
-    /// Called after `run`, in a line, where the run came to the CPU because the device failed.
+    /// Called after `run`, in a line, where the run came to the CPU because the device failed, or is recorded elsewhere because it was
+    /// full.
     std::function<void(std::string message)> device_failed;
   };
   /// Opens a checkpoint and runs the prompt. An opening under way is cancelled; the run shown so far stays until the new one stands.

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <set>
 
 #include "tests/catch.h"
 #include "tests/engine/failing_device.h"
@@ -304,6 +305,29 @@ TEST_CASE("session: what a device fails at is done again on the CPU, and nothing
   CHECK(next.runs.size() == 1);
   CHECK(next.device_failures.empty());
   CHECK(failure.asked_again == 0);
+}
+
+TEST_CASE("session: a device that is full, whoever asks it for memory: the run is read all the same, and a line says where") {
+  std::set<std::string> lines;
+  int asked = 0;
+  for (int refused = 1; refused == 1 || asked >= refused - 1; ++refused) {
+    INFO("request " << refused);
+    asked = 0;
+    Posts posts;
+    Session session(posts.post(), std::make_shared<FailingDevice>([&](std::string_view what) {
+                      if (what == "allocate" && ++asked == refused) throw std::bad_alloc();
+                    }));
+    Opening opening;
+    session.open(kSse, ids_prompt(300, 2), opening.callbacks());
+    posts.run_until([&] { return opening.done || !opening.failures.empty(); });
+    CHECK(opening.failures.empty());
+    REQUIRE(!opening.runs.empty());
+    CHECK(opening.runs.back()->tokens.size() == 302);
+    CHECK(opening.device_failures.size() <= 1);
+    lines.insert(opening.device_failures.begin(), opening.device_failures.end());
+  }
+  CHECK(lines == std::set<std::string>{"the device is out of memory; the CPU reads from here on",
+                                       "the device is out of memory: the recording goes on in the host's"});
 }
 
 TEST_CASE("session: a device that fails at a snapshot: the run is read again on the CPU, with as many tokens") {
