@@ -167,7 +167,7 @@ class CudaBackend final : public Backend {
     return free + (reserved - used);
   }
   bool has_own_memory() const override { return true; }
-  std::int64_t tokens_at_once() const override { return 4096; }
+  std::int64_t tokens_at_once() const override { return 8192; }
 
   ConstTensor adopt(ConstTensor host, Buffer& owner) override {
     if (!host.contiguous()) throw std::invalid_argument("a weight must be contiguous");

@@ -113,8 +113,9 @@ std::size_t BlockInputs::complete() const {
   return static_cast<std::size_t>(*std::min_element(rows_.begin(), rows_.end()) / kBlock - in_file_);
 }
 
-void BlockInputs::keep_within(std::size_t on_device, std::size_t on_host) {
-  move_to_host(on_device);
+void BlockInputs::keep_within(std::size_t on_device, std::size_t on_host, std::int64_t coming) {
+  const std::int64_t blocks = (rows_.front() + coming + kBlock - 1) / kBlock - in_file_ - std::ssize(blocks_);
+  move_to_host(on_device - std::min(on_device, static_cast<std::size_t>(blocks) * block_bytes()));
   while (bytes_on_host() > on_host && complete() > 0) {
     blocks_.front().finish_move();
     if (!file_) file_ = std::make_unique<File>(streams(), D_);

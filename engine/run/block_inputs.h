@@ -22,10 +22,10 @@ class BlockInputs {
 
   /// One or more rows [n, D] on the device, behind those that a stream has. Throws std::bad_alloc.
   void append(std::int64_t stream, ConstTensor rows);
-  /// Moves the oldest complete blocks of rows until no more than `on_device` bytes are there and `on_host` on the host, or none is
-  /// complete. A few are always on their way, so that nobody waits for them. Throws Error where the file cannot be written; nothing is lost
-  /// then.
-  void keep_within(std::size_t on_device, std::size_t on_host);
+  /// Makes room for `coming` rows of every stream: moves the oldest complete blocks until, with those rows, no more than `on_device` bytes
+  /// are there and `on_host` on the host, or none is complete. Some are always on their way before that, so that nobody waits for them.
+  /// Throws Error where the file cannot be written; nothing is lost then.
+  void keep_within(std::size_t on_device, std::size_t on_host, std::int64_t coming = 0);
   /// Rows [from, from + n) of a stream go to `rows` [n, D] on the device. Throws Error where the file cannot be read.
   void read(Tensor rows, std::int64_t stream, std::int64_t from) const;
 

@@ -11,7 +11,7 @@ namespace statescope {
 namespace {
 
 constexpr std::int64_t kFewestTokens = 128;  // of one forward pass, where the budget is small
-constexpr std::size_t kSpanShare = 16;       // the block inputs of one pass take no more than this part of the budget
+constexpr std::size_t kSpanShare = 4;        // the block inputs of one pass take no more than this part of the budget
 
 }  // namespace
 
@@ -93,10 +93,10 @@ void Run::read(std::span<const std::int32_t> ids, std::int64_t prompt_length, co
     // A span ends where a keyframe is due.
     const std::int64_t to_keyframe = options_.keyframe_interval - tokens() % options_.keyframe_interval;
     const auto count = static_cast<std::size_t>(std::min({static_cast<std::int64_t>(ids.size()), options_.tokens_at_once, to_keyframe}));
+    keep_within_budget(static_cast<std::int64_t>(count));
     read_span(ids.first(count));
     ids = ids.subspan(count);
     if (tokens() % options_.keyframe_interval == 0) keep_keyframe();
-    keep_within_budget();
     if (progress && !progress(tokens())) return;
   }
 }
@@ -128,10 +128,11 @@ void Run::keep_keyframe() {
   }
 }
 
-void Run::keep_within_budget() {
+/// With so many tokens more.
+void Run::keep_within_budget(std::int64_t coming) {
   if (inputs_.device_was_full()) leave_room();
   const auto left = [](std::size_t budget, std::size_t taken) { return budget - std::min(budget, taken); };
-  inputs_.keep_within(left(options_.memory_budget, keyframe_bytes(true)), left(options_.host_memory_budget, keyframe_bytes(false)));
+  inputs_.keep_within(left(options_.memory_budget, keyframe_bytes(true)), left(options_.host_memory_budget, keyframe_bytes(false)), coming);
 }
 
 /// A device that is full gets back half of what the recording has taken, and is asked for no more.
@@ -140,7 +141,9 @@ void Run::leave_room() {
   options_.memory_budget = bytes_on_device() / 2;
 }
 
-std::string Run::remark() const { return device_was_full_ ? "the device is out of memory: the recording goes on in the host's" : ""; }
+std::string Run::remark() const {
+  return device_was_full_ || inputs_.device_was_full() ? "the device is out of memory: the recording goes on in the host's" : "";
+}
 
 std::size_t Run::keyframe_bytes(bool on_device) const {
   const auto frames = std::ranges::count_if(keyframes_, [&](const auto& entry) { return entry.second.on_device() == on_device; });

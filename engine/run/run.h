@@ -72,7 +72,7 @@ class Run {
   };
   void read_span(std::span<const std::int32_t> ids);
   void keep_keyframe();
-  void keep_within_budget();
+  void keep_within_budget(std::int64_t coming);
   void leave_room();
   std::size_t keyframe_bytes(bool on_device) const;
   Tensor block_inputs(Buffer& memory, std::int64_t layer, std::int64_t from, std::int64_t to) const;

@@ -89,6 +89,7 @@ class SeekBench {
                run->tokens_at_once(), cost(untraced));
     if (!whole.empty()) fmt::print("; all at once {}", cost(whole));
     fmt::print("\n");
+    decode(*run);
     seek(*run);
   }
 
@@ -111,6 +112,27 @@ class SeekBench {
     }
     std::vector<float> last(D);
     model_->backend().download(Tensor(last.data(), DType::f32, {1, model_->hidden()}), hidden.slice(hidden.rows() - 1, 1));
+  }
+
+  /// One token after the other, behind all others.
+  void decode(Run& run) {
+    const std::span<const std::int32_t> more = std::span(ids_).first(64);
+    const auto count = static_cast<double>(more.size());
+    ModelState state = model_->start();
+    const Buffer memory = model_->backend().allocate(static_cast<std::size_t>(model_->hidden()) * sizeof(float));
+    const Tensor hidden(memory.get(), DType::f32, {1, model_->hidden()});
+    std::vector<float> last(static_cast<std::size_t>(model_->hidden()));
+    const Tensor host(last.data(), DType::f32, hidden.shape);
+    const auto each = [&](const auto& read) {
+      for (std::size_t t = 0; t < more.size(); ++t) read(more.subspan(t, 1));
+      model_->backend().download(host, hidden);
+    };
+    const auto untraced = [&](std::span<const std::int32_t> one) { model_->forward(state, one, {.chunk_size = 0}, hidden); };
+    const auto traced = [&](std::span<const std::int32_t> one) { run.read(one, std::ssize(ids_)); };
+    each(untraced), each(traced);
+    const double without = seconds([&] { each(untraced); }), with = seconds([&] { each(traced); });
+    fmt::print("  one token more: recorded in {:.3f} ms, without a recording {:.3f} ms ({:+.1f} %)\n", 1e3 * with / count,
+               1e3 * without / count, 100 * (with / without - 1));
   }
 
   /// What a view sees of one layer at one token: the states before and after it, the routing, the logits.
