@@ -1,5 +1,7 @@
-// The analysis of states on the device. Products of rows in tiles; singular values from the Gram matrix in double precision: Householder
-// steps make it tridiagonal, bisection finds its eigenvalues, each by a thread of its own.
+// The analysis of states on the device. Cosines of rows as products of halves on the tensor cores; singular values from the Gram matrix in
+// double precision: Householder steps make it tridiagonal, bisection finds its eigenvalues, each by a thread of its own.
+#include <cuda_fp16.h>
+
 #include <algorithm>
 #include <limits>
 
@@ -11,10 +13,195 @@ namespace {
 
 constexpr int warp_size = 32;
 
-// ---------------------------------------------------------------------------------------------------------------------------------------
-// products of rows
+struct alignas(16) Four {
+  float x[4];
+};
 
-constexpr int tile = 64, depth = 32, side = 8, tile_threads = (tile / side) * (tile / side), padded = tile + 4;
+template <class Number>
+__device__ Number sum_of_warp(Number x) {
+  for (int distance = warp_size / 2; distance > 0; distance /= 2) x += __shfl_xor_sync(~0U, x, distance);
+  return x;
+}
+
+/// The tile pair (i ≤ j) of a number among the n (n + 1) / 2 there are.
+__device__ void tiles_of(std::int64_t number, std::int64_t n, std::int64_t& i, std::int64_t& j) {
+  i = 0;
+  while (number >= n - i) number -= n - i, ++i;
+  j = i + number;
+}
+
+// ---------------------------------------------------------------------------------------------------------------------------------------
+// cosines of rows
+
+constexpr int panel_rows = 128, panel_depth = 128, cosine_threads = 512, cosine_warps = cosine_threads / warp_size;
+constexpr int warp_tile = 32;  // a warp's rows and columns of 128 × 128 cosines
+
+/// Rows of a state at length `unit`, each number as high + low, right to 22 bits. The unit keeps `low` above the smallest halves.
+constexpr float unit = 4096;
+struct Panel {
+  static constexpr int pitch = panel_depth + 8;  // rows of 16 bytes more than a multiple of 128: no two in the same banks
+  __half high[panel_rows][pitch], low[panel_rows][pitch];
+};
+
+/// The rows z [R, V] of one state; `fours`: where they may be read four numbers at once.
+struct StateRows {
+  const float* z;
+  std::int64_t R, V;
+  bool fours;
+
+  /// Numbers [c, c + 4) of row r, 0 where there is none.
+  __device__ Four at(std::int64_t r, std::int64_t c) const {
+    Four x = {};
+    if (r >= R || c >= V) return x;
+    const float* from = z + r * V + c;
+    if (fours) return *reinterpret_cast<const Four*>(from);
+    for (int l = 0; l < 4 && c + l < V; ++l) x.x[l] = from[l];
+    return x;
+  }
+};
+
+/// unit / ‖z‖, 0 for the shortest rows; NaN where ‖z‖ is not finite
+__device__ float scale_of(float square) {
+  constexpr float shortest = 1e-12F;
+  if (!isfinite(square)) return std::numeric_limits<float>::quiet_NaN();
+  const float norm = sqrtf(square);
+  return norm < shortest ? 0 : unit / norm;
+}
+
+__device__ unsigned halves(float first, float second) {
+  const __half2 pair = __floats2half2_rn(first, second);
+  return *reinterpret_cast<const unsigned*>(&pair);
+}
+__device__ float rest(float x) { return x - __half2float(__float2half_rn(x)); }
+
+/// Numbers [from, from + depth) of the rows [first, first + 128). A warp has two rows at a time, a lane four numbers of each.
+__device__ void fetch(Panel& to, const StateRows& rows, std::int64_t first, std::int64_t from) {
+  constexpr int at_once = 2;
+  const int warp = static_cast<int>(threadIdx.x) / warp_size, c = static_cast<int>(threadIdx.x) % warp_size * 4;
+  for (int r = warp * at_once; r < panel_rows; r += cosine_warps * at_once) {
+    Four x[at_once];
+    float square[at_once] = {};
+    for (std::int64_t begin = 0; begin < rows.V; begin += panel_depth) {
+      Four y[at_once];
+#pragma unroll
+      for (int a = 0; a < at_once; ++a) y[a] = rows.at(first + r + a, begin + c);
+#pragma unroll
+      for (int a = 0; a < at_once; ++a) {
+        if (begin == from) x[a] = y[a];
+        for (const float number : y[a].x) square[a] += number * number;
+      }
+    }
+#pragma unroll
+    for (int a = 0; a < at_once; ++a) {
+      const float scale = scale_of(sum_of_warp(square[a]));
+      for (float& number : x[a].x) number *= scale;
+      const auto& [x0, x1, x2, x3] = x[a].x;
+      *reinterpret_cast<uint2*>(&to.high[r + a][c]) = {halves(x0, x1), halves(x2, x3)};
+      *reinterpret_cast<uint2*>(&to.low[r + a][c]) = {halves(rest(x0), rest(x1)), halves(rest(x2), rest(x3))};
+    }
+  }
+}
+
+/// Four 8 × 8 matrices of shared memory: lane l names row l % 8 (16 bytes, aligned) of matrix l / 8.
+__device__ uint4 load_matrices(const __half* row) {
+  uint4 x;
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+               : "r"(static_cast<unsigned>(__cvta_generic_to_shared(row)))
+               : "memory");
+  return x;
+}
+
+/// C ← C + A B, A [16, 16] and B [16, 8] of halves; a lane's numbers as the PTX manual says for mma.m16n8k16
+__device__ void multiply(float (&c)[4], const uint4& a, unsigned b0, unsigned b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
+}
+
+/// A warp's 32 × 32 products of rows at length `unit`: of the high parts, and beside them, 2⁻¹¹ as large, those of one high and one low.
+struct WarpProducts {
+  static constexpr int across = warp_tile / 16, along = warp_tile / 8;
+  float large[across][along][4] = {}, small[across][along][4] = {};
+
+  /// ⟨x_i, y_j⟩ ← ⟨x_i, y_j⟩ + Σ_c (x_i y_j)_c over the first `depth` numbers; i from first_i, j from first_j
+  __device__ void add(const Panel& x, const Panel& y, int first_i, int first_j, int depth) {
+    const int lane = static_cast<int>(threadIdx.x) % warp_size;
+    const int i = first_i + lane % 16, at_i = lane / 16 * 8, j = first_j + lane / 16 * 8 + lane % 8, at_j = lane / 8 % 2 * 8;
+    for (int c = 0; c < depth; c += 16) {
+      uint4 high[across], low[across];
+#pragma unroll
+      for (int a = 0; a < across; ++a) {
+        high[a] = load_matrices(&x.high[i + 16 * a][c + at_i]);
+        low[a] = load_matrices(&x.low[i + 16 * a][c + at_i]);
+      }
+#pragma unroll
+      for (int b = 0; b < along; b += 2) {
+        const uint4 h = load_matrices(&y.high[j + 8 * b][c + at_j]), l = load_matrices(&y.low[j + 8 * b][c + at_j]);
+#pragma unroll
+        for (int a = 0; a < across; ++a) {
+          // (x + δx)(y + δy) = x y + (x δy + δx y), less δx δy
+          multiply(small[a][b], high[a], l.x, l.y), multiply(small[a][b + 1], high[a], l.z, l.w);
+          multiply(small[a][b], low[a], h.x, h.y), multiply(small[a][b + 1], low[a], h.z, h.w);
+          multiply(large[a][b], high[a], h.x, h.y), multiply(large[a][b + 1], high[a], h.z, h.w);
+        }
+      }
+    }
+  }
+
+  /// C [R, R] from the rows first_i and first_j on, and its mirror image.
+  __device__ void store(float* C, std::int64_t R, std::int64_t first_i, std::int64_t first_j, bool mirrored) const {
+    const int lane = static_cast<int>(threadIdx.x) % warp_size;
+#pragma unroll
+    for (int a = 0; a < across; ++a) {
+#pragma unroll
+      for (int b = 0; b < along; ++b) {
+#pragma unroll
+        for (int l = 0; l < 4; l += 2) {
+          const std::int64_t i = first_i + 16 * a + 4 * l + lane / 4, j = first_j + 8 * b + lane % 4 * 2;
+          // C_ij = ⟨z_i, z_j⟩ / (‖z_i‖ ‖z_j‖)
+          const auto cosine = [&](int at) { return (large[a][b][at] + small[a][b][at]) * (1 / (unit * unit)); };
+          const float first = cosine(l), second = cosine(l + 1);
+          if (i >= R) continue;
+          if (R % 2 == 0 && j < R) {
+            *reinterpret_cast<float2*>(&C[i * R + j]) = {first, second};
+          } else {
+            if (j < R) C[i * R + j] = first;
+            if (j + 1 < R) C[i * R + j + 1] = second;
+          }
+          if (mirrored && j < R) C[j * R + i] = first;
+          if (mirrored && j + 1 < R) C[(j + 1) * R + i] = second;
+        }
+      }
+    }
+  }
+};
+
+/// cosine [B, R, R]; a block has 128 rows of a state, against them the same and all later ones, 128 at a time.
+__global__ void __launch_bounds__(cosine_threads)
+    row_cosine_kernel(float* cosine, const float* z, std::int64_t R, std::int64_t V, bool fours) {
+  extern __shared__ __align__(16) unsigned char shared[];
+  Panel &X = reinterpret_cast<Panel*>(shared)[0], &Y = reinterpret_cast<Panel*>(shared)[1];
+  const std::int64_t panels = (R + panel_rows - 1) / panel_rows, b = blockIdx.x / panels, own = blockIdx.x % panels;
+  const StateRows rows{z + b * R * V, R, V, fours};
+  const int warp = static_cast<int>(threadIdx.x) / warp_size, across = warp / 4 * warp_tile, along = warp % 4 * warp_tile;
+  for (std::int64_t other = own; other < panels; ++other) {
+    WarpProducts products;
+    for (std::int64_t from = 0; from < V; from += panel_depth) {
+      __syncthreads();
+      if (other == own || V > panel_depth) fetch(X, rows, own * panel_rows, from);
+      if (other != own) fetch(Y, rows, other * panel_rows, from);
+      __syncthreads();
+      products.add(X, other == own ? X : Y, across, along, static_cast<int>(min(V - from, std::int64_t{panel_depth})));
+    }
+    products.store(cosine + b * R * R, R, own * panel_rows + across, other * panel_rows + along, other != own);
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------------------------------------
+// Gram matrices
+
+constexpr int tile = 64, depth = 32, gram_threads = 128;
 
 /// Vectors x_0 … x_{count−1} of `length` numbers each: number c of vector i lies at i · across + c · along.
 struct Vectors {
@@ -22,164 +209,234 @@ struct Vectors {
   std::int64_t matrix, count, length, across, along;
 };
 
-struct alignas(16) Four {
-  float x[4];
-};
-
-/// Numbers of a tile's vectors: [depth, tile].
-struct alignas(16) Slab {
-  float x[depth][padded];
+/// Numbers of a tile's vectors: [depth, tile], rows eight banks apart.
+struct Slab {
+  float x[depth][tile + 8];
 };
 
 /// to ← numbers [from, from + depth) of the vectors [first, first + tile), 0 where there is none. Neighbouring threads read
 /// what lies side by side.
 __device__ void fetch(Slab& to, const float* data, const Vectors& x, std::int64_t first, std::int64_t from) {
+  const int thread = static_cast<int>(threadIdx.x);
   const bool along = x.along == 1;
-  for (int i = static_cast<int>(threadIdx.x); i < tile * depth; i += tile_threads) {
-    const int v = along ? i / depth : i % tile, c = along ? i % depth : i / tile;
-    const bool there = first + v < x.count && from + c < x.length;
-    to.x[c][v] = there ? data[(first + v) * x.across + (from + c) * x.along] : 0;
+  const int v = along ? thread / depth : thread % tile, next_v = along ? gram_threads / depth : 0;
+  const int c = along ? thread % depth : thread / tile, next_c = along ? 0 : gram_threads / tile;
+  const float* own = data + (first + v) * x.across + (from + c) * x.along;
+  const std::int64_t next = next_v * x.across + next_c * x.along, count = x.count - first - v, length = x.length - from - c;
+#pragma unroll
+  for (int s = 0; s < tile * depth / gram_threads; ++s) {
+    to.x[c + s * next_c][v + s * next_v] = s * next_v < count && s * next_c < length ? own[s * next] : 0;
   }
 }
 
-/// Number a of a thread's side: two fours, half a tile apart, so that neighbouring threads read side by side.
-__device__ int place(int thread, int a) { return a / 4 * (tile / 2) + thread * 4 + a % 4; }
+/// C ← C + A B, A [16, 16] and B [16, 8]. With g = lane / 4 and t = lane % 4 a lane has of A (g, t), (g + 8, t), (g, t + 4) … (g + 8, t +
+/// 12), of B (t, g), (t + 4, g) … (t + 12, g), of C (g, 2 t), (g, 2 t + 1), (g + 8, 2 t), (g + 8, 2 t + 1).
+__device__ void multiply(double (&c)[4], const double (&a)[8], const double (&b)[4]) {
+#if __CUDA_ARCH__ >= 900
+  asm("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7, %8, %9, %10, %11}, {%12, %13, %14, %15}, {%0, "
+      "%1, %2, %3};"
+      : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+      : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]), "d"(a[7]), "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]));
+#else
+#pragma unroll
+  for (int k = 0; k < 8; ++k) {
+    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+        : "+d"(c[k % 2 * 2]), "+d"(c[k % 2 * 2 + 1])
+        : "d"(a[k]), "d"(b[k / 2]));
+  }
+#endif
+}
 
-/// A block's products ⟨x_i, x_j⟩, i of tile `row`, j of tile `column`, 8 × 8 of them in each thread; sums of squares of both beside them.
-template <class Sum>
-struct TileOfProducts {
-  Sum product[side][side] = {};
-  Sum square_i[side] = {}, square_j[side] = {};
-
-  __device__ void compute(const Vectors& x, std::int64_t first_i, std::int64_t first_j) {
-    __shared__ Slab X, Y;
-    const float* data = x.data + blockIdx.y * x.matrix;
-    const int ti = static_cast<int>(threadIdx.x) / (tile / side), tj = static_cast<int>(threadIdx.x) % (tile / side);
-    for (std::int64_t from = 0; from < x.length; from += depth) {
-      __syncthreads();
-      fetch(X, data, x, first_i, from);
-      fetch(Y, data, x, first_j, from);
-      __syncthreads();
-      for (int c = 0; c < depth; ++c) {
-        float a[side], b[side];
+/// gram [B, n, n]; a block has a tile and its mirror image, a warp a quarter of it.
+__global__ void __launch_bounds__(gram_threads, 3) gram_kernel(double* gram, Vectors z) {
+  __shared__ Slab X, Y;
+  constexpr int side = tile / 2, across = side / 16, along = side / 8;
+  const std::int64_t n = z.count, tiles = (n + tile - 1) / tile, pairs = tiles * (tiles + 1) / 2, b = blockIdx.x / pairs;
+  std::int64_t row = 0, column = 0;
+  tiles_of(blockIdx.x % pairs, tiles, row, column);
+  const float* data = z.data + b * z.matrix;
+  const int warp = static_cast<int>(threadIdx.x) / warp_size, lane = static_cast<int>(threadIdx.x) % warp_size;
+  const int first_i = warp / 2 * side + lane / 4, first_j = warp % 2 * side;
+  double product[across][along][4] = {};
+  for (std::int64_t from = 0; from < z.length; from += depth) {
+    __syncthreads();
+    fetch(X, data, z, row * tile, from);
+    if (column != row) fetch(Y, data, z, column * tile, from);
+    __syncthreads();
+    const Slab& other = column == row ? X : Y;
+    for (int c = lane % 4; c < depth; c += 16) {
+      double x[across][8], y[along][4];
 #pragma unroll
-        for (int h = 0; h < side; h += 4) {
-          const Four xi = *reinterpret_cast<const Four*>(&X.x[c][place(ti, h)]), xj = *reinterpret_cast<const Four*>(&Y.x[c][place(tj, h)]);
+      for (int l = 0; l < 8; ++l) {
 #pragma unroll
-          for (int l = 0; l < 4; ++l) a[h + l] = xi.x[l], b[h + l] = xj.x[l];
-        }
+        for (int i = 0; i < across; ++i) x[i][l] = X.x[c + l / 2 * 4][first_i + 16 * i + l % 2 * 8];
+      }
 #pragma unroll
-        for (int i = 0; i < side; ++i) {
+      for (int l = 0; l < 4; ++l) {
 #pragma unroll
-          for (int j = 0; j < side; ++j) product[i][j] += static_cast<Sum>(a[i]) * static_cast<Sum>(b[j]);
-          square_i[i] += static_cast<Sum>(a[i]) * static_cast<Sum>(a[i]);
-          square_j[i] += static_cast<Sum>(b[i]) * static_cast<Sum>(b[i]);
-        }
+        for (int j = 0; j < along; ++j) y[j][l] = other.x[c + l * 4][first_j + 8 * j + lane / 4];
+      }
+      // G_ij ← G_ij + Σ_c x_ic x_jc
+#pragma unroll
+      for (int i = 0; i < across; ++i) {
+#pragma unroll
+        for (int j = 0; j < along; ++j) multiply(product[i][j], x[i], y[j]);
       }
     }
   }
-};
-
-/// The tile pair (i ≤ j) of a block among the n (n + 1) / 2 there are.
-__device__ void tiles_of(std::int64_t index, std::int64_t n, std::int64_t& i, std::int64_t& j) {
-  i = 0;
-  while (index >= n - i) index -= n - i, ++i;
-  j = i + index;
-}
-
-__device__ float inverse_norm(float square) {
-  constexpr float shortest = 1e-12F;
-  const float norm = sqrtf(square);
-  return norm < shortest ? 0 : 1 / norm;
-}
-
-/// cosine [B, R, R]; a block has a tile and its mirror image.
-__global__ void __launch_bounds__(tile_threads) row_cosine_kernel(float* cosine, Vectors z) {
-  const std::int64_t R = z.count, tiles = (R + tile - 1) / tile;
-  std::int64_t row = 0, column = 0;
-  tiles_of(blockIdx.x, tiles, row, column);
-  TileOfProducts<float> t;
-  t.compute(z, row * tile, column * tile);
-  float* C = cosine + blockIdx.y * R * R;
-  const int ti = static_cast<int>(threadIdx.x) / (tile / side), tj = static_cast<int>(threadIdx.x) % (tile / side);
-  for (int a = 0; a < side; ++a) {
-    const std::int64_t i = row * tile + place(ti, a);
-    for (int b = 0; b < side; ++b) {
-      const std::int64_t j = column * tile + place(tj, b);
-      if (i >= R || j >= R) continue;
-      // C_ij = ⟨z_i, z_j⟩ / (‖z_i‖ ‖z_j‖)
-      const float c = t.product[a][b] * (inverse_norm(t.square_i[a]) * inverse_norm(t.square_j[b]));
-      C[i * R + j] = c;
-      C[j * R + i] = c;
-    }
-  }
-}
-
-/// gram [B, n, n] of double precision
-__global__ void __launch_bounds__(tile_threads) gram_kernel(double* gram, Vectors z) {
-  const std::int64_t n = z.count, tiles = (n + tile - 1) / tile;
-  std::int64_t row = 0, column = 0;
-  tiles_of(blockIdx.x, tiles, row, column);
-  TileOfProducts<double> t;
-  t.compute(z, row * tile, column * tile);
-  double* G = gram + blockIdx.y * n * n;
-  const int ti = static_cast<int>(threadIdx.x) / (tile / side), tj = static_cast<int>(threadIdx.x) % (tile / side);
-  for (int a = 0; a < side; ++a) {
-    const std::int64_t i = row * tile + place(ti, a);
-    for (int b = 0; b < side; ++b) {
-      const std::int64_t j = column * tile + place(tj, b);
-      if (i < n && j < n) G[i * n + j] = G[j * n + i] = t.product[a][b];
+  double* G = gram + b * n * n;
+#pragma unroll
+  for (int a = 0; a < across; ++a) {
+#pragma unroll
+    for (int c = 0; c < along; ++c) {
+#pragma unroll
+      for (int l = 0; l < 4; ++l) {
+        const std::int64_t i = row * tile + first_i + 16 * a + l / 2 * 8, j = column * tile + first_j + 8 * c + lane % 4 * 2 + l % 2;
+        if (i < n && j < n) G[i * n + j] = G[j * n + i] = product[a][c][l];
+      }
     }
   }
 }
 
 // ---------------------------------------------------------------------------------------------------------------------------------------
-// eigenvalues
+// tridiagonal matrices
 
-constexpr int tridiagonal_threads = 512;
+/// What a Householder step takes from x = A[k+1 …, k], its first number apart:
+///   α = −sign(x_0) ‖x‖;  v = x − α e_0;  H = I − β v vᵀ,  β = 2 / vᵀv;  none where the rest of x is 0
+struct Reflection {
+  double alpha, head, beta;
 
-__device__ double sum_of_warp(double x) {
-  for (int distance = warp_size / 2; distance > 0; distance /= 2) x += __shfl_xor_sync(~0U, x, distance);
-  return x;
+  __device__ Reflection(double first, double rest) {
+    const double norm = sqrt(first * first + rest);
+    alpha = rest == 0 ? first : first > 0 ? -norm : norm;
+    head = first - alpha;
+    beta = rest == 0 ? 0 : 2 / (head * head + rest);
+  }
+};
+
+constexpr int rows_of_warp = 8;
+constexpr int most_in_registers = 128;
+
+/// Σ over the lanes of each of 8 sums: lane l gets that of number l / 4.
+__device__ double sums_of_warp(double (&s)[rows_of_warp]) {
+  const int lane = static_cast<int>(threadIdx.x) % warp_size;
+#pragma unroll
+  for (int half = rows_of_warp / 2, distance = warp_size / 2; half > 0; half /= 2, distance /= 2) {
+    const bool upper = lane & distance;
+#pragma unroll
+    for (int a = 0; a < half; ++a) {
+      const double other = __shfl_xor_sync(~0U, upper ? s[a] : s[a + half], distance);
+      s[a] = (upper ? s[a + half] : s[a]) + other;
+    }
+  }
+  s[0] += __shfl_xor_sync(~0U, s[0], 2);
+  return s[0] + __shfl_xor_sync(~0U, s[0], 1);
 }
 
-/// The symmetric matrix gram [n, n] of a block, made tridiagonal: diagonal d [n], beside it e [n] (the last is 0). It is worked on in
-/// shared memory where it fits (`in_shared`), else in place. A thread has every width-th row of a part of the columns.
-__global__ void __launch_bounds__(tridiagonal_threads)
-    tridiagonal_kernel(double* gram, double* diagonal, double* beside, int n, bool in_shared) {
-  extern __shared__ __align__(16) double shared[];
-  const int width = min((n + warp_size - 1) / warp_size * warp_size, tridiagonal_threads), parts = tridiagonal_threads / width;
-  const int thread = static_cast<int>(threadIdx.x), part = thread / width, own = thread % width;
-  double *v = shared, *w = v + n, *partial = w + n, *scalar = partial + parts * n;
-  double *A = in_shared ? scalar + 2 : gram + std::int64_t{blockIdx.x} * n * n, *source = gram + std::int64_t{blockIdx.x} * n * n;
-  const int stride = in_shared ? n + 1 : n;
+/// The symmetric matrix gram [n, n] of a block, n ≤ 32 `columns`, made tridiagonal: diagonal d [n], beside it e [n] (the last is 0). The
+/// matrix lives in registers: warp w of W has the rows w, w + W, …, its lane l the columns l, l + 32, … of them.
+template <int columns>
+__global__ void __launch_bounds__(columns* warp_size* warp_size / rows_of_warp)
+    tridiagonal_kernel(double* diagonal, double* beside, const double* gram, int n) {
+  constexpr int most = columns * warp_size, warps = most / rows_of_warp;
+  __shared__ double vs[2][most], p[most], shared_beta;
+  const int warp = static_cast<int>(threadIdx.x) / warp_size, lane = static_cast<int>(threadIdx.x) % warp_size;
+  const double* source = gram + std::int64_t{blockIdx.x} * n * n;
   double *d = diagonal + std::int64_t{blockIdx.x} * n, *e = beside + std::int64_t{blockIdx.x} * n;
-  if (in_shared) {
-    for (int i = thread; i < n * n; i += tridiagonal_threads) A[i / n * stride + i % n] = source[i];
+  double A[rows_of_warp][columns];
+#pragma unroll
+  for (int r = 0; r < rows_of_warp; ++r) {
+#pragma unroll
+    for (int c = 0; c < columns; ++c) {
+      const int i = warp + warps * r, j = lane + warp_size * c;
+      A[r][c] = i < n && j < n ? source[i * n + j] : 0;
+    }
   }
   for (int k = 0; k < n; ++k) {
-    __syncthreads();
-    // x = A[k+1 …, k];  α = −sign(x_0) ‖x‖;  v = x − α e_0;  H = I − β v vᵀ,  β = 2 / vᵀv
-    if (thread < warp_size) {
-      double rest = 0;
-      for (int i = k + 2 + thread; i < n; i += warp_size) rest += A[i * stride + k] * A[i * stride + k];
-      rest = sum_of_warp(rest);
-      const double first = k + 1 < n ? A[(k + 1) * stride + k] : 0, norm = sqrt(first * first + rest);
-      const double alpha = rest == 0 ? first : first > 0 ? -norm : norm, head = first - alpha;
-      for (int i = k + 1 + thread; i < n; i += warp_size) v[i] = i == k + 1 ? head : A[i * stride + k];
-      if (thread == 0) {
-        d[k] = A[k * stride + k];
-        e[k] = alpha;
-        scalar[0] = rest == 0 ? 0 : 2 / (head * head + rest);
+    double* v = vs[k % 2];  // while others still read the one before
+    if (warp == k % warps) {
+      double x[columns], first = 0, rest = 0;
+#pragma unroll
+      for (int r = 0; r < rows_of_warp; ++r) {
+#pragma unroll
+        for (int c = 0; c < columns; ++c) x[c] = r == 0 || r == k / warps ? A[r][c] : x[c];
       }
+#pragma unroll
+      for (int c = 0; c < columns; ++c) {
+        const int j = lane + warp_size * c;
+        if (j == k) d[k] = x[c];
+        if (j == k + 1) first = x[c];
+        if (j > k + 1) rest += x[c] * x[c];
+      }
+      const Reflection H(__shfl_sync(~0U, first, (k + 1) % warp_size), sum_of_warp(rest));
+#pragma unroll
+      for (int c = 0; c < columns; ++c) {
+        const int j = lane + warp_size * c;
+        v[j] = j <= k ? 0 : j == k + 1 ? H.head : x[c];
+      }
+      if (lane == 0) e[k] = H.alpha, shared_beta = H.beta;
     }
     __syncthreads();
-    const double beta = scalar[0];
+    // p = A v
+    double of_row[rows_of_warp] = {}, v_j[columns], w_j[columns];
+#pragma unroll
+    for (int c = 0; c < columns; ++c) {
+      v_j[c] = v[lane + warp_size * c];
+      if (warp_size * (c + 1) <= k + 1) continue;
+#pragma unroll
+      for (int r = 0; r < rows_of_warp; ++r) of_row[r] += A[r][c] * v_j[c];
+    }
+    const double sum = sums_of_warp(of_row), beta = shared_beta;
+    if (lane % 4 == 0) p[warp + warps * (lane / 4)] = sum;
+    __syncthreads();
+    // w = β p − (β²/2) (pᵀv) v
+    double dot = 0;
+#pragma unroll
+    for (int c = 0; c < columns; ++c) {
+      w_j[c] = lane + warp_size * c > k ? p[lane + warp_size * c] : 0;
+      dot += w_j[c] * v_j[c];
+    }
+    const double along_v = beta * beta / 2 * sum_of_warp(dot);
+#pragma unroll
+    for (int c = 0; c < columns; ++c) w_j[c] = beta * w_j[c] - along_v * v_j[c];
+    // A ← H A H = A − v wᵀ − w vᵀ
+#pragma unroll
+    for (int r = 0; r < rows_of_warp; ++r) {
+      const int i = warp + warps * r;
+      if (i <= k) continue;
+      const double v_i = v[i], w_i = beta * p[i] - along_v * v_i;
+#pragma unroll
+      for (int c = 0; c < columns; ++c) A[r][c] -= v_i * w_j[c] + w_i * v_j[c];
+    }
+  }
+}
+
+constexpr int in_memory_threads = 512;
+
+/// The same of a larger matrix, which is worked on where it lies. A thread has every width-th row of a part of the columns.
+__global__ void __launch_bounds__(in_memory_threads) tridiagonal_in_memory_kernel(double* diagonal, double* beside, double* gram, int n) {
+  extern __shared__ __align__(16) double numbers[];
+  const int width = min((n + warp_size - 1) / warp_size * warp_size, in_memory_threads), parts = in_memory_threads / width;
+  const int thread = static_cast<int>(threadIdx.x), part = thread / width, own = thread % width;
+  double *v = numbers, *w = v + n, *partial = w + n, *shared_beta = partial + parts * n;
+  double* A = gram + std::int64_t{blockIdx.x} * n * n;
+  double *d = diagonal + std::int64_t{blockIdx.x} * n, *e = beside + std::int64_t{blockIdx.x} * n;
+  for (int k = 0; k < n; ++k) {
+    __syncthreads();
+    if (thread < warp_size) {
+      double rest = 0;
+      for (int i = k + 2 + thread; i < n; i += warp_size) rest += A[k * n + i] * A[k * n + i];
+      const Reflection H(k + 1 < n ? A[k * n + k + 1] : 0, sum_of_warp(rest));
+      for (int i = k + 1 + thread; i < n; i += warp_size) v[i] = i == k + 1 ? H.head : A[k * n + i];
+      if (thread == 0) d[k] = A[k * n + k], e[k] = H.alpha, *shared_beta = H.beta;
+    }
+    __syncthreads();
+    const double beta = *shared_beta;
     if (beta == 0) continue;
     // p = β A v
     for (int i = k + 1 + own; part < parts && i < n; i += width) {
       double sum = 0;
-      for (int j = k + 1 + part; j < n; j += parts) sum += A[i * stride + j] * v[j];
+      for (int j = k + 1 + part; j < n; j += parts) sum += A[j * n + i] * v[j];
       partial[part * n + i] = sum;
     }
     __syncthreads();
@@ -198,98 +455,121 @@ __global__ void __launch_bounds__(tridiagonal_threads)
     __syncthreads();
     // A ← H A H = A − v wᵀ − w vᵀ
     for (int i = k + 1 + own; part < parts && i < n; i += width) {
-      for (int j = k + 1 + part; j < n; j += parts) A[i * stride + j] -= v[i] * w[j] + w[i] * v[j];
+      for (int j = k + 1 + part; j < n; j += parts) A[j * n + i] -= v[i] * w[j] + w[i] * v[j];
     }
   }
 }
 
-constexpr int bisection_threads = 128;
+// ---------------------------------------------------------------------------------------------------------------------------------------
+// eigenvalues
 
-/// How many eigenvalues of the tridiagonal matrix are below x (Sturm): the signs of q_i = d_i − x − e²_{i−1} / q_{i−1}.
-__device__ int eigenvalues_below(double x, const double* d, const double* squares, int n, double smallest) {
+constexpr int bisection_threads = 128;
+constexpr int sturm_steps = 8;  // between which p is brought back to size
+
+/// A row of a tridiagonal matrix: its number on the diagonal, and the square of the one before that.
+struct alignas(16) TridiagonalRow {
+  double d, square;
+};
+
+/// How many eigenvalues of T [n, n] are below x (Sturm): the changes of sign in p_i = (d_i − x) p_{i−1} − e²_{i−1} p_{i−2}. No number of T
+/// is above 1, no e² is 0, so no two p in a row are 0; n is a multiple of `sturm_steps`.
+__device__ int eigenvalues_below(double x, const TridiagonalRow* T, int n) {
   int count = 0;
-  double q = 1;
-  for (int i = 0; i < n; ++i) {
-    q = d[i] - x - (i > 0 ? squares[i - 1] / q : 0);
-    if (fabs(q) < smallest) q = -smallest;
-    count += q < 0;
+  double before = 0, p = 1;
+  for (int i = 0; i < n; i += sturm_steps) {
+#pragma unroll
+    for (int l = 0; l < sturm_steps; ++l) {
+      const TridiagonalRow row = T[i + l];
+      const double next = (row.d - x) * p - row.square * before;
+      count += (__double2hiint(next) ^ __double2hiint(p)) < 0;
+      before = p, p = next;
+    }
+    // both times that power of two which makes the larger one 1 to 2
+    constexpr int exponent = 0x7FF00000, twice_of_one = 0x7FE00000;
+    const int larger = max(__double2hiint(p) & exponent, __double2hiint(before) & exponent);
+    const double scale = __hiloint2double(twice_of_one - larger, 0);
+    p *= scale, before *= scale;
   }
   return count;
 }
 
-/// σ [n] of a block's matrix, largest first: thread i halves an interval around eigenvalue i.
+/// σ [n] of a block's matrix, largest first: thread i halves an interval around eigenvalue i until it is known to 2⁻²⁶ of itself, or to
+/// 2⁻⁵⁴ of the largest.
 __global__ void __launch_bounds__(bisection_threads) bisection_kernel(float* sigma, const double* diagonal, const double* beside, int n) {
-  extern __shared__ __align__(16) double shared[];
-  double *d = shared, *squares = shared + n;
-  const double *all_d = diagonal + std::int64_t{blockIdx.x} * n, *all_e = beside + std::int64_t{blockIdx.x} * n;
-  double largest = 0;  // of the eigenvalues, at most, by Gershgorin; none is below 0
-  bool finite = true;
-  for (int i = 0; i < n; ++i) {
-    const double bound = all_d[i] + fabs(all_e[i]) + (i > 0 ? fabs(all_e[i - 1]) : 0);
-    finite = finite && isfinite(bound);
-    largest = max(largest, bound);
-  }
-  for (int i = static_cast<int>(threadIdx.x); i < n; i += bisection_threads) d[i] = all_d[i], squares[i] = all_e[i] * all_e[i];
+  extern __shared__ __align__(16) unsigned char shared[];
+  __shared__ unsigned long long bound;  // its bits: doubles that are not below 0 are ordered like integers, NaN above all
+  auto* T = reinterpret_cast<TridiagonalRow*>(shared);
+  const double *d = diagonal + std::int64_t{blockIdx.x} * n, *e = beside + std::int64_t{blockIdx.x} * n;
+  const int thread = static_cast<int>(threadIdx.x), padded = (n + sturm_steps - 1) / sturm_steps * sturm_steps;
+  if (thread == 0) bound = 0;
   __syncthreads();
-  constexpr int halvings = 54;  // to the last digit of double precision of the largest
-  constexpr double rounding = 1e-17;
-  for (int i = static_cast<int>(threadIdx.x); i < n; i += bisection_threads) {
-    double low = 0, high = largest;
-    for (int step = 0; step < halvings && finite; ++step) {
+  // |λ| ≤ max_i |d_i| + |e_i| + |e_{i−1}| (Gershgorin)
+  for (int i = thread; i < n; i += bisection_threads) {
+    const double radius = fabs(d[i]) + fabs(e[i]) + (i > 0 ? fabs(e[i - 1]) : 0);
+    atomicMax(&bound, static_cast<unsigned long long>(__double_as_longlong(radius)));
+  }
+  __syncthreads();
+  const double largest = __longlong_as_double(static_cast<long long>(bound)), scale = largest > 0 ? 1 / largest : 0;
+  constexpr double least_square = 1e-34;  // of an e of 10⁻¹⁷, which moves no eigenvalue by more
+  for (int i = thread; i < padded; i += bisection_threads) {
+    const double beside_it = i > 0 && i < n ? e[i - 1] * scale : 0;
+    T[i] = {i < n ? d[i] * scale : 2, max(beside_it * beside_it, least_square)};
+  }
+  __syncthreads();
+  constexpr double relative = 0x1p-26, absolute = 0x1p-54;
+  for (int i = thread; i < n; i += bisection_threads) {
+    double low = 0, high = 1;
+    while (high - low > max(relative * high, absolute)) {
       const double middle = (low + high) / 2;
-      (eigenvalues_below(middle, d, squares, n, largest * rounding) <= i ? low : high) = middle;
+      (eigenvalues_below(middle, T, padded) <= i ? low : high) = middle;
     }
-    sigma[std::int64_t{blockIdx.x} * n + n - 1 - i] = finite ? static_cast<float>(sqrt(low)) : std::numeric_limits<float>::quiet_NaN();
+    const bool finite = isfinite(largest);
+    sigma[std::int64_t{blockIdx.x} * n + n - 1 - i] =
+        finite ? static_cast<float>(sqrt(low * largest)) : std::numeric_limits<float>::quiet_NaN();
   }
 }
 
 // ---------------------------------------------------------------------------------------------------------------------------------------
 // launchers
 
-unsigned tile_pairs(std::int64_t count) {
-  const std::int64_t tiles = (count + tile - 1) / tile;
-  return static_cast<unsigned>(tiles * (tiles + 1) / 2);
-}
-
-/// Matrices are counted by the grid's second axis, which holds no more than this.
-constexpr std::int64_t most_matrices = 65535;
-
-void launch_singular_values(float* sigma, const Vectors& z, std::int64_t B, Workspace& workspace, cudaStream_t stream) {
-  const Workspace::Mark mark(workspace);
-  const auto doubles = [&](std::int64_t count) { return static_cast<double*>(workspace.tensor({2 * count}).data); };
-  const auto n = static_cast<int>(z.count);
-  double *gram = doubles(B * n * n), *diagonal = doubles(B * n), *beside = doubles(B * n);
-  const auto matrices = static_cast<unsigned>(B);
-  launch("singular_values: products", gram_kernel, {tile_pairs(n), matrices}, tile_threads, 0, stream, gram, z);
-
-  const int width = std::min((n + warp_size - 1) / warp_size * warp_size, tridiagonal_threads), parts = tridiagonal_threads / width;
-  const std::size_t vectors = static_cast<std::size_t>((2 + parts) * n + 2) * sizeof(double), most_shared = 224 << 10;
-  const std::size_t with_matrix = vectors + static_cast<std::size_t>(n) * (static_cast<std::size_t>(n) + 1) * sizeof(double);
-  const bool in_shared = with_matrix <= most_shared;
-  launch("singular_values: tridiagonal", tridiagonal_kernel, matrices, tridiagonal_threads, in_shared ? with_matrix : vectors, stream, gram,
-         diagonal, beside, n, in_shared);
-  launch("singular_values: bisection", bisection_kernel, matrices, bisection_threads, 2 * static_cast<std::size_t>(n) * sizeof(double),
-         stream, sigma, static_cast<const double*>(diagonal), static_cast<const double*>(beside), n);
+void tridiagonal(double* d, double* e, double* gram, int n, unsigned matrices, cudaStream_t stream) {
+  constexpr const char* name = "singular_values: tridiagonal";
+  const auto in_registers = [&](auto kernel, int columns) {
+    launch(name, kernel, matrices, columns * warp_size * warp_size / rows_of_warp, 0, stream, d, e, static_cast<const double*>(gram), n);
+  };
+  if (n <= 32) return in_registers(tridiagonal_kernel<1>, 1);
+  if (n <= 64) return in_registers(tridiagonal_kernel<2>, 2);
+  if (n <= most_in_registers) return in_registers(tridiagonal_kernel<4>, 4);
+  const int width = std::min((n + warp_size - 1) / warp_size * warp_size, in_memory_threads), parts = in_memory_threads / width;
+  const auto numbers = static_cast<std::size_t>((2 + parts) * n + 1);
+  launch(name, tridiagonal_in_memory_kernel, matrices, in_memory_threads, numbers * sizeof(double), stream, d, e, gram, n);
 }
 
 }  // namespace
 
 void row_cosine(Tensor cosine, ConstTensor z, cudaStream_t stream) {
-  const std::int64_t R = z.shape[1], V = z.shape[2];
-  for (std::int64_t b = 0; b < z.rows(); b += most_matrices) {
-    const auto matrices = static_cast<unsigned>(std::min(most_matrices, z.rows() - b));
-    launch("row_cosine", row_cosine_kernel, {tile_pairs(R), matrices}, tile_threads, 0, stream, cosine.f32(b),
-           Vectors{z.f32(b), R * V, R, V, V, 1});
-  }
+  const std::int64_t B = z.rows(), R = z.shape[1], V = z.shape[2], panels = (R + panel_rows - 1) / panel_rows;
+  const bool fours = V % 4 == 0 && reinterpret_cast<std::uintptr_t>(z.data) % sizeof(Four) == 0;
+  launch("row_cosine", row_cosine_kernel, static_cast<unsigned>(B * panels), cosine_threads, 2 * sizeof(Panel), stream, cosine.f32(),
+         z.f32(), R, V, fours);
 }
 
 void singular_values(Tensor sigma, ConstTensor z, Workspace& workspace, cudaStream_t stream) {
-  const std::int64_t R = z.shape[1], V = z.shape[2];
-  for (std::int64_t b = 0; b < z.rows(); b += most_matrices) {
-    // ZᵀZ is of the columns, ZZᵀ of the rows.
-    const Vectors vectors = V <= R ? Vectors{z.f32(b), R * V, V, R, 1, V} : Vectors{z.f32(b), R * V, R, V, V, 1};
-    launch_singular_values(sigma.f32(b), vectors, std::min(most_matrices, z.rows() - b), workspace, stream);
-  }
+  const std::int64_t B = z.rows(), R = z.shape[1], V = z.shape[2];
+  // ZᵀZ is of the columns, ZZᵀ of the rows.
+  const Vectors vectors = V <= R ? Vectors{z.f32(), R * V, V, R, 1, V} : Vectors{z.f32(), R * V, R, V, V, 1};
+  const Workspace::Mark mark(workspace);
+  const auto doubles = [&](std::int64_t count) { return static_cast<double*>(workspace.tensor({2 * count}).data); };
+  const auto n = static_cast<int>(vectors.count);
+  double *gram = doubles(B * n * n), *d = doubles(B * n), *e = doubles(B * n);
+  const std::int64_t tiles = (n + tile - 1) / tile;
+  const auto matrices = static_cast<unsigned>(B);
+  launch("singular_values: products", gram_kernel, static_cast<unsigned>(B * tiles * (tiles + 1) / 2), gram_threads, 0, stream, gram,
+         vectors);
+  tridiagonal(d, e, gram, n, matrices, stream);
+  const auto padded = static_cast<std::size_t>((n + sturm_steps - 1) / sturm_steps * sturm_steps);
+  launch("singular_values: bisection", bisection_kernel, matrices, bisection_threads, padded * sizeof(TridiagonalRow), stream, sigma.f32(),
+         static_cast<const double*>(d), static_cast<const double*>(e), n);
 }
 
 }  // namespace statescope::cuda

@@ -178,16 +178,16 @@ void bench_rows(const Bench& bench, std::int64_t T) {
   });
 }
 
-/// Of the states of many heads; the arithmetic of singular values is that of ZᵀZ alone.
+/// Of the states of many heads. Products of pairs, which are symmetric, count once; the arithmetic of singular values is that of ZᵀZ alone.
 void bench_analysis(const Bench& bench, std::int64_t B) {
   Backend& backend = *bench.backend();
   constexpr std::int64_t R = 640;
   const auto b = static_cast<double>(B), r = static_cast<double>(R), v = static_cast<double>(D);
   const std::string states = " of " + std::to_string(B) + " states [640, 128]";
-  bench.row("row cosine" + states, b * r * (r + v) * kFloat, 2 * b * r * r * v, [&](Operands& operands) {
+  bench.row("row cosine" + states, b * r * (r + v) * kFloat, b * r * (r + 1) * v, [&](Operands& operands) {
     return [&backend, z = operands.uniform({B, R, D}), cosine = operands.empty({B, R, R})] { backend.row_cosine(cosine, z); };
   });
-  bench.row("singular values" + states, b * (r + 1) * v * kFloat, 2 * b * r * v * v, [&](Operands& operands) {
+  bench.row("singular values" + states, b * (r + 1) * v * kFloat, b * r * v * (v + 1), [&](Operands& operands) {
     return [&backend, &operands, z = operands.uniform({B, R, D}), sigma = operands.empty({B, D})] {
       const Workspace::Mark mark(operands.workspace);
       backend.singular_values(sigma, z, operands.workspace);

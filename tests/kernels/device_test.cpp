@@ -715,22 +715,3 @@ TEST_CASE("device: swiglu", "[device]") {
     }
   }
 }
-
-TEST_CASE("device: row cosine and singular values", "[device]") {
-  const Comparison both;
-  if (!both) return;
-  for (const auto& [R, V] :
-       {std::pair{1, 1}, {1, 7}, {7, 1}, {16, 16}, {80, 16}, {60, 64}, {65, 33}, {640, 128}, {130, 200}, {300, 180}, {530, 520}}) {
-    Random random(1);
-    Numbers z = random.uniform({3, R, V});
-    std::fill_n(z.row(1), V, 0.0F);
-    const std::int64_t n = std::min(R, V);
-    both(with("row_cosine", {{"R", R}, {"V", V}}), [&, R = R](Side& s) { s->row_cosine(s.out_whole({3, R, R}), s.whole(z)); });
-    const auto singular_values = [&](Side& s) { s->singular_values(s.out_whole({3, n}), s.whole(z), s.workspace()); };
-    both(with("singular_values", {{"R", R}, {"V", V}}), singular_values);
-    z.row(2)[0] = std::numeric_limits<float>::quiet_NaN();
-    both(with("singular_values, one NaN", {{"R", R}, {"V", V}}), singular_values);
-    std::fill(z.values.begin(), z.values.end(), 0.25F);
-    both(with("singular_values, rank 1", {{"R", R}, {"V", V}}), singular_values);
-  }
-}
