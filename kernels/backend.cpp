@@ -33,4 +33,22 @@ void Backend::swiglu(Tensor y, ConstTensor x, ConstTensor gate_proj, ConstTensor
   linear(y, up, down_proj);
 }
 
+void Backend::sum_pair(Tensor pair, ConstTensor shared, ConstTensor sparse, ConstTensor more, Activation act) {
+  const std::int64_t n = shared.row_size();
+  activate(pair.columns(0, {n}), shared, act);
+  add(pair.columns(n, {n}), sparse, more);
+  activate(pair.columns(n, {n}), pair.columns(n, {n}), act);
+}
+
+void Backend::add_rms_norm(Tensor y, Tensor x, ConstTensor added, ConstTensor weight, float eps, float offset) {
+  add(x, x, added);
+  weight ? rms_norm(y, x, weight, eps, offset) : rms_norm_plain(y, x, x.row_size(), eps);
+}
+
+void Backend::gated_rms_norm(Tensor y, ConstTensor x, ConstTensor weight, std::int64_t group, float eps, ConstTensor gate_logits,
+                             Activation act) {
+  weight ? rms_norm(y, x, weight, eps) : rms_norm_plain(y, x, group, eps);
+  gate(y, y, gate_logits, act);
+}
+
 }  // namespace statescope

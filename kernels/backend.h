@@ -50,6 +50,10 @@ class Backend {
   virtual std::int64_t tokens_at_once() const { return 128; }
   /// A weight as the device wants it: itself where the device reads host memory (then `owner` keeps it alive), else a copy.
   virtual ConstTensor adopt(ConstTensor host, Buffer& owner) = 0;
+  /// In which type a pass over `rows` tokens keeps what is rounded anyway on its way into the next product: bf16 or float32. Operations
+  /// over rows take either, each operand for itself, and compute in float32; indices, scores of routing, decays, caches and states are
+  /// always float32.
+  virtual DType activation_type(std::int64_t /*rows*/) const { return DType::f32; }
 
   virtual void fill(Tensor x, float value) = 0;
   virtual void copy(Tensor dst, ConstTensor src) = 0;
@@ -90,6 +94,12 @@ class Backend {
   virtual void sparse_state(const SparseState& op, std::int64_t chunk_size, Workspace& workspace);
   /// y = (silu(x · gateᵀ) ⊙ (x · upᵀ)) · downᵀ     (spec §1.4)
   virtual void swiglu(Tensor y, ConstTensor x, ConstTensor gate_proj, ConstTensor up_proj, ConstTensor down_proj, Workspace& workspace);
+  /// pair[:, 0] = act(shared), pair[:, 1] = act(sparse + more): pair [T, 2, ...], the others [T, ...] (SSE eq. 9; spec §4.3)
+  virtual void sum_pair(Tensor pair, ConstTensor shared, ConstTensor sparse, ConstTensor more, Activation act);
+  /// x = x + added, y = RMSNorm(x; weight), over whole rows; weight [n] or absent
+  virtual void add_rms_norm(Tensor y, Tensor x, ConstTensor added, ConstTensor weight, float eps, float offset = 0);
+  /// y = RMSNorm(x; weight) ⊙ act(gate), over groups of `group` numbers; weight [group] or absent     (spec §1.3)
+  virtual void gated_rms_norm(Tensor y, ConstTensor x, ConstTensor weight, std::int64_t group, float eps, ConstTensor gate, Activation act);
 };
 
 /// The reference and the product for machines without a GPU. `threads` 0: one per core; else the whole program uses no more than

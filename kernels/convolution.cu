@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "kernels/cuda_activation.h"
+#include "kernels/cuda_numbers.h"
 #include "kernels/cuda_operations.h"
 
 namespace statescope::cuda {
@@ -11,40 +12,55 @@ namespace {
 
 /// The operands of convolution.h. Pieces of `piece_rows` rows of a segment are worked on side by side.
 struct Convolution {
-  Rows<const float> x, weight;  // [rows, C], [C, w]
-  const float* bias;            // [C] or null
-  Rows<const float> initial_cache;
-  Rows<float> final_cache, y;
+  Numbers<const void> x, weight, initial_cache;  // [rows, C], [C, w], [slots, w − 1, C]
+  const float* bias;                             // [C] or null
+  Numbers<void> final_cache, y;
   DeviceSegments segments;
   Activation act;
   std::int64_t C, w, piece_rows;
   unsigned pieces;  // of the longest segment, at least one
 };
 
-/// What a thread owns: the rows [begin, end) of channel c in a segment of `length` rows, of which `first` is the first.
+/// What a thread owns: the rows [begin, end) of a few channels from c on, in a segment of `length` rows, of which `first` is the first.
 struct Piece {
   std::int64_t first, length, begin, end, slot, c;
 };
 
-/// Input `t` of the thread's channel; for t < 0 those before the segment, the last of which is the last row of the cache.
-__device__ float input(const Convolution& op, const Piece& own, std::int64_t t) {
-  if (t < 0) return op.initial_cache.row(own.slot)[(op.w - 1 + t) * op.C + own.c];
-  return __ldg(op.x.row(own.first + t) + own.c);
+/// Input `t` of the thread's channels; for t < 0 those before the segment, the last of which is the last row of the cache.
+template <int Width>
+__device__ Pack<Width> input(const Convolution& op, const Piece& own, std::int64_t t) {
+  if (t < 0) return op.initial_cache.load<Width>(own.slot, (op.w - 1 + t) * op.C + own.c);
+  return op.x.load<Width>(own.first + t, own.c);
+}
+
+template <int Width>
+__device__ Pack<Width> biases(const Convolution& op, const Piece& own) {
+  Pack<Width> result{};
+  for (int i = 0; i < Width && op.bias != nullptr; ++i) result.at[i] = op.bias[own.c + i];
+  return result;
+}
+
+template <int Width>
+__device__ void put(const Convolution& op, const Piece& own, std::int64_t t, Pack<Width> sum) {
+#pragma unroll
+  for (int i = 0; i < Width; ++i) sum.at[i] = activated(sum.at[i], op.act);
+  op.y.store(own.first + t, own.c, sum);
 }
 
 /// The inputs of an output are kept in registers and move up by one from output to output; the next few are on their way together.
-template <int Taps>
-__device__ void convolve(const Convolution& op, const Piece& own, float bias) {
+template <int Taps, int Width>
+__device__ void convolve(const Convolution& op, const Piece& own) {
   constexpr int together = 4;
-  float weight[Taps], taps[Taps], next[together];
+  const Pack<Width> bias = biases<Width>(op, own);
+  Pack<Taps> weight[Width];
+  Pack<Width> taps[Taps], next[together];
 #pragma unroll
-  for (int j = 0; j < Taps; ++j) {
-    weight[j] = __ldg(op.weight.row(own.c) + j);
-    taps[j] = j > 0 ? input(op, own, own.begin - Taps + j) : 0;
-  }
+  for (int c = 0; c < Width; ++c) weight[c] = op.weight.load<Taps>(own.c + c, 0);
+#pragma unroll
+  for (int j = 0; j < Taps; ++j) taps[j] = j > 0 ? input<Width>(op, own, own.begin - Taps + j) : Pack<Width>{};
   for (std::int64_t begin = own.begin; begin < own.end; begin += together) {
 #pragma unroll
-    for (int i = 0; i < together; ++i) next[i] = begin + i < own.end ? __ldg(op.x.row(own.first + begin + i) + own.c) : 0;
+    for (int i = 0; i < together; ++i) next[i] = begin + i < own.end ? op.x.load<Width>(own.first + begin + i, own.c) : Pack<Width>{};
 #pragma unroll
     for (int i = 0; i < together; ++i) {
       if (begin + i >= own.end) break;
@@ -52,41 +68,48 @@ __device__ void convolve(const Convolution& op, const Piece& own, float bias) {
       for (int j = 0; j + 1 < Taps; ++j) taps[j] = taps[j + 1];
       taps[Taps - 1] = next[i];
       // y[t, c] = act( bias[c] + Σ_j weight[c, j] · x[t − (w − 1) + j, c] )
-      float sum = bias;
+      Pack<Width> sum = bias;
 #pragma unroll
-      for (int j = 0; j < Taps; ++j) sum += weight[j] * taps[j];
-      op.y.row(own.first + begin + i)[own.c] = activated(sum, op.act);
+      for (int j = 0; j < Taps; ++j) {
+#pragma unroll
+        for (int c = 0; c < Width; ++c) sum.at[c] += weight[c].at[j] * taps[j].at[c];
+      }
+      put(op, own, begin + i, sum);
     }
   }
 }
 
 /// Any number of taps.
-template <>
-__device__ void convolve<0>(const Convolution& op, const Piece& own, float bias) {
+__device__ void convolve_any(const Convolution& op, const Piece& own) {
   for (std::int64_t t = own.begin; t < own.end; ++t) {
-    float sum = bias;
-    for (std::int64_t j = 0; j < op.w; ++j) sum += __ldg(op.weight.row(own.c) + j) * input(op, own, t - (op.w - 1) + j);
-    op.y.row(own.first + t)[own.c] = activated(sum, op.act);
+    Pack<1> sum = biases<1>(op, own);
+    for (std::int64_t j = 0; j < op.w; ++j) sum.at[0] += op.weight.number(own.c, j) * input<1>(op, own, t - (op.w - 1) + j).at[0];
+    put(op, own, t, sum);
   }
 }
 
 /// The last w − 1 inputs. Where old and new cache are the same memory, oldest first reads each number before it is overwritten.
+template <int Width>
 __device__ void keep_last_inputs(const Convolution& op, const Piece& own) {
   const std::int64_t past = op.w - 1;
-  for (std::int64_t j = 0; j < past; ++j) op.final_cache.row(own.slot)[j * op.C + own.c] = input(op, own, own.length - past + j);
+  for (std::int64_t j = 0; j < past; ++j) op.final_cache.store(own.slot, j * op.C + own.c, input<Width>(op, own, own.length - past + j));
 }
 
-/// A thread owns a channel of a piece. The cache of a channel is read and then written by one thread alone, that of the segment's first
-/// piece: the rows of later pieces have their w − 1 inputs before them in x.
-template <int Taps>
+/// A thread owns `Width` channels of a piece. The cache of a channel is read and then written by one thread alone, that of the segment's
+/// first piece: the rows of later pieces have their w − 1 inputs before them in x. 0 taps: any number of them.
+template <int Taps, int Width>
 __global__ void short_convolution_kernel(Convolution op) {
   const std::int64_t s = blockIdx.x / op.pieces, piece = blockIdx.x % op.pieces;
   const std::int64_t first = op.segments.cu_seqlens[s], length = op.segments.cu_seqlens[s + 1] - first;
-  const std::int64_t c = std::int64_t{blockIdx.y} * blockDim.x + threadIdx.x, begin = piece * op.piece_rows;
+  const std::int64_t c = (std::int64_t{blockIdx.y} * blockDim.x + threadIdx.x) * Width, begin = piece * op.piece_rows;
   if (c >= op.C || (piece > 0 && begin >= length)) return;
   const Piece own{first, length, begin, min(length, begin + op.piece_rows), op.segments.slot_of(s), c};
-  convolve<Taps>(op, own, op.bias != nullptr ? op.bias[c] : 0);
-  if (piece == 0) keep_last_inputs(op, own);
+  if constexpr (Taps > 0) {
+    convolve<Taps, Width>(op, own);
+  } else {
+    convolve_any(op, own);
+  }
+  if (piece == 0) keep_last_inputs<Width>(op, own);
 }
 
 // ---- launchers -----------------------------------------------------------------------------------------------------------------------
@@ -111,11 +134,27 @@ void short_convolution(const ShortConvolution& op, const DeviceSegments& segment
   constexpr std::int64_t few_rows = 16;
   const std::int64_t C = op.x.row_size(), w = op.weight.row_size(), piece_rows = std::max(few_rows, w - 1);
   const unsigned pieces = std::max(1U, blocks_for(segments.longest, static_cast<unsigned>(piece_rows)));
-  const Convolution operands{
-      f32(op.x),  f32(op.weight), f32(op.bias).data, f32(op.initial_cache), f32(op.final_cache), f32(op.y), segments, op.act, C, w,
-      piece_rows, pieces};
-  const dim3 grid(static_cast<unsigned>(segments.count) * pieces, blocks_for(C, block));
-  launch("short_convolution", w == 4 ? short_convolution_kernel<4> : short_convolution_kernel<0>, grid, block, 0, stream, operands);
+  const Convolution operands{numbers(op.x),
+                             numbers(op.weight),
+                             numbers(op.initial_cache),
+                             f32(op.bias).data,
+                             numbers(op.final_cache),
+                             numbers(op.y),
+                             segments,
+                             op.act,
+                             C,
+                             w,
+                             piece_rows,
+                             pieces};
+  const auto start = [&](auto kernel, int width) {
+    const dim3 grid(static_cast<unsigned>(segments.count) * pieces, blocks_for(C / width, block));
+    launch("short_convolution", kernel, grid, block, 0, stream, operands);
+  };
+  constexpr int taps = 4, wide = 4;
+  if (w != taps || !in_packs(op.weight, taps)) return start(short_convolution_kernel<0, 1>, 1);
+  const bool packs =
+      C % wide == 0 && in_packs(op.x, wide) && in_packs(op.y, wide) && in_packs(op.initial_cache, wide) && in_packs(op.final_cache, wide);
+  packs ? start(short_convolution_kernel<taps, wide>, wide) : start(short_convolution_kernel<taps, 1>, 1);
 }
 
 }  // namespace statescope::cuda

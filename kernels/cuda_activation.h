@@ -6,10 +6,10 @@
 
 namespace statescope::cuda {
 
-/// σ(x) from e^{−|x|}, which cannot overflow.
+/// σ(x) from e^{−|x|}, which cannot overflow; a quotient of numbers between 0 and 2 needs none of the care of a division.
 inline __device__ float sigmoid(float x) {
   const float e = expf(-fabsf(x));
-  return (x < 0 ? e : 1) / (1 + e);
+  return __fdividef(x < 0 ? e : 1, 1 + e);
 }
 
 inline __device__ float activated(float x, Activation act) {

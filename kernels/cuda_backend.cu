@@ -177,6 +177,11 @@ class CudaBackend final : public Backend {
     return {owner.get(), host.dtype, host.shape};
   }
 
+  /// Few rows cost the reading of weights, whatever the activations are.
+  DType activation_type(std::int64_t rows) const override {
+    return precision_ == Precision::bfloat16 && rows >= worth_a_chunk ? DType::bf16 : DType::f32;
+  }
+
   void fill(Tensor x, float value) override { use(), cuda::fill(x, value, stream()); }
   void copy(Tensor dst, ConstTensor src) override { use(), cuda::copy(dst, src, stream()); }
   void gather_rows(Tensor dst, ConstTensor src, const std::int32_t* rows) override {
@@ -202,6 +207,16 @@ class CudaBackend final : public Backend {
   }
   void rms_norm_plain(Tensor y, ConstTensor x, std::int64_t group, float eps) override {
     use(), cuda::rms_norm_plain(y, x, group, eps, stream());
+  }
+  void sum_pair(Tensor pair, ConstTensor shared, ConstTensor sparse, ConstTensor more, Activation act) override {
+    use(), cuda::sum_pair(pair, shared, sparse, more, act, stream());
+  }
+  void add_rms_norm(Tensor y, Tensor x, ConstTensor added, ConstTensor weight, float eps, float offset) override {
+    use(), cuda::add_rms_norm(y, x, added, weight, eps, offset, stream());
+  }
+  void gated_rms_norm(Tensor y, ConstTensor x, ConstTensor weight, std::int64_t group, float eps, ConstTensor gate,
+                      Activation act) override {
+    use(), cuda::gated_rms_norm(y, x, weight, group, eps, gate, act, stream());
   }
   void l2_norm(Tensor y, ConstTensor x) override { use(), cuda::l2_norm(y, x, stream()); }
   void sum_norm(Tensor y, ConstTensor x, float eps) override { use(), cuda::sum_norm(y, x, eps, stream()); }
@@ -262,19 +277,68 @@ class CudaBackend final : public Backend {
   }
 
  private:
+  static constexpr std::int64_t worth_a_chunk = 32;  // rows of a segment
+
   /// Each memory's form is chosen here, by precision_ and how long the segments are.
   void decayed_outer_product(const DecayedOuterProduct& op, const DeviceSegments& segments) {
-    if (!in_chunks(segments) || !decayed_outer_product_chunks_supported(op)) return cuda::decayed_outer_product(op, segments, stream());
+    const bool one_type = op.k.dtype == op.q.dtype && op.v.dtype == op.q.dtype && op.o.dtype == op.q.dtype;
+    if (one_type && in_chunks(segments) && !decayed_outer_product_chunks_supported(op) && divisible(op)) return halves_of_keys(op, segments);
+    if (!one_type || !in_chunks(segments) || !decayed_outer_product_chunks_supported(op)) {
+      if (!in_float32(op)) return with_float32(op, [&](const auto& exact) { decayed_outer_product(exact, segments); });
+      return cuda::decayed_outer_product(op, segments, stream());
+    }
     decayed_outer_product_chunks(op, segments, scratch(decayed_outer_product_chunks_scratch(op, segments.count, segments.longest)),
                                  stream());
   }
   void gated_delta_rule(const GatedDeltaRule& op, const DeviceSegments& segments) {
-    if (!in_chunks(segments) || !gated_delta_rule_chunks_supported(op)) return cuda::gated_delta_rule(op, segments, stream());
+    if (op.o.dtype != DType::f32 || !in_chunks(segments) || !gated_delta_rule_chunks_supported(op)) {
+      if (!in_float32(op)) return with_float32(op, [&](const auto& exact) { gated_delta_rule(exact, segments); });
+      return cuda::gated_delta_rule(op, segments, stream());
+    }
     gated_delta_rule_chunks(op, segments, scratch(gated_delta_rule_chunks_scratch(op, segments.count, segments.longest)), stream());
   }
-  bool in_chunks(const DeviceSegments& segments) const {
-    constexpr std::int64_t worth_a_chunk = 32;  // rows
-    return precision_ == Precision::bfloat16 && segments.longest >= worth_a_chunk;
+  bool in_chunks(const DeviceSegments& segments) const { return precision_ == Precision::bfloat16 && segments.longest >= worth_a_chunk; }
+  template <class Memory>
+  static bool in_float32(const Memory& op) {
+    return op.q.dtype == DType::f32 && op.k.dtype == DType::f32 && op.v.dtype == DType::f32 && op.o.dtype == DType::f32;
+  }
+  /// A chunk form takes at most so many channels a head.
+  static constexpr std::int64_t most_channels = 128;
+  static bool divisible(const DecayedOuterProduct& op) {
+    const std::int64_t H = op.initial_state.shape[1], K = op.initial_state.shape[2];
+    return K > most_channels && K <= 2 * most_channels && K % 2 == 0 && op.decay_axis == DecayAxis::rows && op.q.shape[1] == H &&
+           op.k.shape[1] == H && (!op.log_decay || op.log_decay.shape.rank() == 2 || op.log_decay.shape[1] == H) && op.o.contiguous();
+  }
+  /// Rows of the state need no other row: a head of K channels is two of K / 2 whose outputs are summed.
+  void halves_of_keys(DecayedOuterProduct op, const DeviceSegments& segments) {
+    const Workspace::Mark mark(widened_);
+    const Tensor o = op.o;
+    const std::int64_t T = o.rows(), H = o.shape[1], V = o.shape[2], half = op.q.shape[2] / 2;
+    const auto in_halves = [&](auto x) { return x.with_row({2 * H, half}); };
+    op.q = in_halves(op.q), op.k = in_halves(op.k);
+    if (op.log_decay && op.log_decay.shape.rank() == 3) op.log_decay = in_halves(op.log_decay);
+    op.initial_state = op.initial_state.with_row({2 * H, half, V});
+    op.final_state = op.final_state.with_row({2 * H, half, V});
+    op.o = widened_.tensor({T, 2 * H, V}, o.dtype);
+    decayed_outer_product(op, segments);
+    // o = q₁ S₁ + q₂ S₂
+    const Tensor pairs(op.o.data, o.dtype, {T * H, 2 * V});
+    add(Tensor(o.data, o.dtype, {T * H, V}), pairs.columns(0, {V}), pairs.columns(V, {V}), 1);
+  }
+  /// For a form that takes nothing else: what is bf16 is widened, o rounded afterwards.
+  template <class Memory, class Run>
+  void with_float32(Memory op, const Run& run) {
+    const Workspace::Mark mark(widened_);
+    for (ConstTensor* x : {&op.q, &op.k, &op.v}) {
+      if (x->dtype == DType::f32) continue;
+      const Tensor exact = widened_.tensor(x->shape);
+      copy(exact, *x);
+      *x = exact;
+    }
+    const Tensor o = op.o;
+    if (o.dtype != DType::f32) op.o = widened_.tensor(o.shape);
+    run(op);
+    if (o.dtype != DType::f32) copy(o, op.o);
   }
   /// Of one call: the next one writes over it, in the stream's order. Kept, and replaced where more is needed.
   void* scratch(std::size_t bytes) {
@@ -353,6 +417,7 @@ class CudaBackend final : public Backend {
   Ring ring_{*stream_};
   Products products_{precision_};
   Downloads downloads_;
+  Workspace widened_{*this};
   Buffer scratch_;
   std::size_t scratch_bytes_ = 0;
 };

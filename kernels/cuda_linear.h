@@ -29,7 +29,8 @@ class Scratch {
 
 /// The products of one stream. Weights stay in the type of the checkpoint. Few rows stream them (linear_few_rows.cu), exact to float32
 /// rounding in both precisions. Many rows go through cuBLASLt: in float32 with 16-bit weights widened into scratch, a tile of outputs at a
-/// time, for each call; or with both operands rounded to bfloat16 (weights of this type are taken as they are) and a float32 result.
+/// time, for each call; or with both operands rounded to bfloat16 (operands of this type are taken as they are) and a result of either
+/// type.
 class Products {
  public:
   explicit Products(Precision precision);
@@ -45,14 +46,18 @@ class Products {
  private:
   struct Plan;
   struct Shapes;
+  void through_float32(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, cudaStream_t stream);
   void multiply(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, cudaStream_t stream);
   void multiply_one_type(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, cudaStream_t stream);
-  Plan& planned(const Shapes& shapes, ConstTensor bias);
+  Plan& planned(const Shapes& shapes, Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, cudaStream_t stream);
+  cublasStatus_t run(const Plan& plan, const cublasLtMatmulAlgo_t& algorithm, Tensor y, ConstTensor x, ConstTensor weight,
+                     cudaStream_t stream);
+  float time_of(const Plan& plan, const cublasLtMatmulAlgo_t& algorithm, Tensor y, ConstTensor x, ConstTensor weight, cudaStream_t stream);
 
   Precision precision_;
   cublasLtHandle_t handle_ = nullptr;
   void* workspace_ = nullptr;
-  Scratch rows_, weights_;
+  Scratch rows_, weights_, results_;
   std::map<Shapes, std::unique_ptr<Plan>> plans_;
 };
 

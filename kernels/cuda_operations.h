@@ -20,6 +20,10 @@ void gather_rows(Tensor dst, ConstTensor src, const std::int32_t* device_rows, c
 void scatter_add_rows(Tensor dst, ConstTensor src, const std::int32_t* device_rows, ConstTensor weight, cudaStream_t stream);
 void rms_norm(Tensor y, ConstTensor x, ConstTensor weight, float eps, float offset, cudaStream_t stream);
 void rms_norm_plain(Tensor y, ConstTensor x, std::int64_t group, float eps, cudaStream_t stream);
+void sum_pair(Tensor pair, ConstTensor shared, ConstTensor sparse, ConstTensor more, Activation act, cudaStream_t stream);
+void add_rms_norm(Tensor y, Tensor x, ConstTensor added, ConstTensor weight, float eps, float offset, cudaStream_t stream);
+void gated_rms_norm(Tensor y, ConstTensor x, ConstTensor weight, std::int64_t group, float eps, ConstTensor gate, Activation act,
+                    cudaStream_t stream);
 void l2_norm(Tensor y, ConstTensor x, cudaStream_t stream);
 void sum_norm(Tensor y, ConstTensor x, float eps, cudaStream_t stream);
 void softmax(Tensor y, ConstTensor x, float temperature, cudaStream_t stream);

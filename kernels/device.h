@@ -15,8 +15,9 @@ class DeviceError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// What a device may round. bfloat16: the operands of matrix products and of the memories' chunk forms, on their way into tensor cores;
-/// accumulation, states, norms, gates and the activations in memory stay float32.
+/// What a device may round. bfloat16: the operands of matrix products and of the memories' chunk forms, on their way into tensor cores, and
+/// of passes over many rows the activations in memory (Backend::activation_type); the residual stream, accumulation, states, caches, decays
+/// and scores stay float32.
 enum class Precision : std::uint8_t { float32, bfloat16 };
 
 /// "cpu"; "cuda" or "cuda:1": the CUDA module is loaded from beside the program, so that the program itself starts on every machine.

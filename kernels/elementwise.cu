@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "kernels/cuda_activation.h"
+#include "kernels/cuda_numbers.h"
 #include "kernels/cuda_operations.h"
 
 namespace statescope::cuda {
@@ -19,15 +20,9 @@ __device__ std::int64_t own_row() { return std::int64_t{blockIdx.x} * blockDim.y
 __device__ unsigned own_column() { return blockIdx.y * blockDim.x + threadIdx.x; }
 __device__ unsigned all_columns() { return gridDim.y * blockDim.x; }
 
-/// `Width` numbers that are read or written at once.
-template <int Width>
-struct alignas(Width * sizeof(float)) Pack {
-  float at[Width];
-};
-
 /// y[t, i] = fn(t, i, x[t, i]...). A thread owns `Width` neighbours of a row at a time, reads them all, then writes: y may be any x.
 template <int Width, class Fn, class... Inputs>
-__global__ void map_kernel(Rows<float> y, std::int64_t rows, unsigned n, Fn fn, Inputs... x) {
+__global__ void map_kernel(Numbers<void> y, std::int64_t rows, unsigned n, Fn fn, Inputs... x) {
   const std::int64_t t = own_row();
   if (t >= rows) return;
   for (unsigned begin = own_column() * Width; begin < n; begin += all_columns() * Width) {
@@ -37,7 +32,7 @@ __global__ void map_kernel(Rows<float> y, std::int64_t rows, unsigned n, Fn fn, 
       for (int i = 0; i < Width; ++i) out.at[i] = fn(t, begin + i, inputs.at[i]...);
       return out;
     };
-    *reinterpret_cast<Pack<Width>*>(y.row(t) + begin) = results(*reinterpret_cast<const Pack<Width>*>(x.row(t) + begin)...);
+    y.store(t, begin, results(x.template load<Width>(t, begin)...));
   }
 }
 
@@ -47,6 +42,10 @@ __device__ float softplus(float x) { return (x < 0 ? 0 : x) + log1pf(expf(-fabsf
 struct Constant {
   float value;
   __device__ float operator()(std::int64_t, unsigned) const { return value; }
+};
+
+struct Same {
+  __device__ float operator()(std::int64_t, unsigned, float x) const { return x; }
 };
 
 struct Activated {
@@ -64,18 +63,23 @@ struct WeightedSum {
   __device__ float operator()(std::int64_t, unsigned, float a, float b) const { return a + factor * b; }
 };
 
+struct ActivatedSum {
+  Activation act;
+  __device__ float operator()(std::int64_t, unsigned, float a, float b) const { return activated(a + b, act); }
+};
+
 struct ScaledHead {
-  Rows<const float> g;
+  Numbers<const void> g;
   unsigned n;
   float scale;
-  __device__ float operator()(std::int64_t t, unsigned i, float x) const { return scale * g.row(t)[i / n] * x; }
+  __device__ float operator()(std::int64_t t, unsigned i, float x) const { return scale * g.number(t, i / n) * x; }
 };
 
 struct DividedHead {
-  Rows<const float> d;
+  Numbers<const void> d;
   unsigned n;
   float eps;
-  __device__ float operator()(std::int64_t t, unsigned i, float x) const { return x / (d.row(t)[i / n] + eps); }
+  __device__ float operator()(std::int64_t t, unsigned i, float x) const { return x / (d.number(t, i / n) + eps); }
 };
 
 struct LogSigmoidDecay {
@@ -109,6 +113,10 @@ struct Plus {
   __device__ float operator()(float a, float b) const { return a + b; }
 };
 
+struct Times {
+  __device__ float operator()(float a, float b) const { return a * b; }
+};
+
 /// The larger number; a NaN loses.
 struct Larger {
   __device__ float operator()(float a, float b) const { return fmaxf(a, b); }
@@ -138,10 +146,8 @@ struct Groups {
   __device__ std::int64_t own() const {
     return std::int64_t{blockIdx.x} * (most_threads / Threads) + threadIdx.x / Threads;
   }
-  template <class Number>
-  __device__ Number* begin(Rows<Number> x, std::int64_t group) const {
-    return x.row(group / in_row) + group % in_row * n;
-  }
+  __device__ std::int64_t row(std::int64_t group) const { return group / in_row; }
+  __device__ std::int64_t column(std::int64_t group) const { return group % in_row * n; }
 };
 
 /// y = x · (Σ x² / divisor + eps)^{−1/2} ⊙ (weight + offset), where there is a weight.
@@ -164,40 +170,93 @@ struct ShareOfSum {
   __device__ float value(float x, std::int64_t, float factor) const { return x / factor; }
 };
 
+/// What multiplies a norm's result: act(gate).
+struct OutputGate {
+  Numbers<const void> rows;  // absent: 1
+  Activation act = Activation::identity;
+  template <int Width>
+  __device__ Pack<Width> factors(std::int64_t t, std::int64_t i) const {
+    Pack<Width> result = rows.load<Width>(t, i);
+#pragma unroll
+    for (int j = 0; j < Width; ++j) result.at[j] = activated(result.at[j], act);
+    return result;
+  }
+};
+
+template <int Width, class Combine>
+__device__ Pack<Width> each(Pack<Width> a, const Pack<Width>& b, Combine combine) {
+#pragma unroll
+  for (int j = 0; j < Width; ++j) a.at[j] = combine(a.at[j], b.at[j]);
+  return a;
+}
+
+/// What is added to x, where x is kept, before the norm.
+struct Addend {
+  Numbers<const void> rows;  // absent: nothing
+  Numbers<void> sum;
+};
+
 /// `Threads` threads own a group. y may be x: nobody writes before `combined` has got the terms of all.
-template <unsigned Threads, class Norm>
-__global__ void norm_kernel(Rows<float> y, Rows<const float> x, Groups groups, Norm norm) {
+template <unsigned Threads, int Width, class Norm>
+__global__ void norm_kernel(Numbers<void> y, Numbers<const void> x, Groups groups, Norm norm, OutputGate gate, Addend addend) {
   const std::int64_t group = groups.own<Threads>();
   if (group >= groups.count) return;
-  const float* in = groups.begin(x, group);
-  float* out = groups.begin(y, group);
+  const std::int64_t t = groups.row(group), first = groups.column(group), begin = threadIdx.x % Threads * Width;
   float sum = 0;
-  for (std::int64_t i = threadIdx.x % Threads; i < groups.n; i += Threads) sum += norm.term(in[i]);
+  for (std::int64_t i = begin; i < groups.n; i += Threads * Width) {
+    Pack<Width> in = x.load<Width>(t, first + i);
+    if (addend.rows) {
+      in = each(in, addend.rows.load<Width>(t, first + i), Plus());
+      addend.sum.store(t, first + i, in);
+    }
+#pragma unroll
+    for (int j = 0; j < Width; ++j) sum += norm.term(in.at[j]);
+  }
   const float factor = norm.factor(combined<Threads>(sum, Plus()));
-  for (std::int64_t i = threadIdx.x % Threads; i < groups.n; i += Threads) out[i] = norm.value(in[i], i, factor);
+  for (std::int64_t i = begin; i < groups.n; i += Threads * Width) {
+    Pack<Width> out = x.load<Width>(t, first + i);
+#pragma unroll
+    for (int j = 0; j < Width; ++j) out.at[j] = norm.value(out.at[j], i + j, factor);
+    if (gate.rows) out = each(out, gate.factors<Width>(t, first + i), Times());
+    y.store(t, first + i, out);
+  }
 }
 
 /// y = e^{temperature · x − m} / Σ, m the largest exponent. A group that allows nothing (−∞ only) gives zeros. `Threads` threads own a
 /// group. The product is rounded before m is taken away: fused, 1e30 · 0.3 − m would be the rounding error of m, not 0.
-template <unsigned Threads>
-__global__ void softmax_kernel(Rows<float> y, Rows<const float> x, Groups groups, float temperature) {
+template <unsigned Threads, int Width>
+__global__ void softmax_kernel(Numbers<void> y, Numbers<const void> x, Groups groups, float temperature) {
   const std::int64_t group = groups.own<Threads>();
   if (group >= groups.count) return;
-  const float* in = groups.begin(x, group);
-  float* out = groups.begin(y, group);
+  const std::int64_t t = groups.row(group), first = groups.column(group), begin = threadIdx.x % Threads * Width;
+  const auto exponents = [&](std::int64_t i, float shift) {
+    Pack<Width> z = x.load<Width>(t, first + i);
+#pragma unroll
+    for (int j = 0; j < Width; ++j) z.at[j] = __fmul_rn(temperature, z.at[j]) - shift;
+    return z;
+  };
   constexpr float lowest = -std::numeric_limits<float>::infinity();
   float largest = lowest;
-  for (std::int64_t i = threadIdx.x % Threads; i < groups.n; i += Threads) largest = fmaxf(largest, __fmul_rn(temperature, in[i]));
+  for (std::int64_t i = begin; i < groups.n; i += Threads * Width) {
+    const Pack<Width> z = exponents(i, 0);
+#pragma unroll
+    for (int j = 0; j < Width; ++j) largest = fmaxf(largest, z.at[j]);
+  }
   const float m = combined<Threads>(largest, Larger()), shift = m == lowest ? 0 : m;
 
   float sum = 0;
-  for (std::int64_t i = threadIdx.x % Threads; i < groups.n; i += Threads) {
-    const float e = expf(__fmul_rn(temperature, in[i]) - shift);
-    sum += e;
-    out[i] = e;
+  for (std::int64_t i = begin; i < groups.n; i += Threads * Width) {
+    const Pack<Width> z = exponents(i, shift);
+#pragma unroll
+    for (int j = 0; j < Width; ++j) sum += expf(z.at[j]);
   }
   const float total = combined<Threads>(sum, Plus()), inverse = total == 0 ? 0 : 1 / total;
-  for (std::int64_t i = threadIdx.x % Threads; i < groups.n; i += Threads) out[i] *= inverse;
+  for (std::int64_t i = begin; i < groups.n; i += Threads * Width) {
+    Pack<Width> out = exponents(i, shift);
+#pragma unroll
+    for (int j = 0; j < Width; ++j) out.at[j] = expf(out.at[j]) * inverse;
+    y.store(t, first + i, out);
+  }
 }
 
 /// cos and sin of position · ω_j, ω_j = θ^{−2j / rotary}; in float32 as the models were trained, in float64 where float32 no longer tells
@@ -218,28 +277,29 @@ __device__ void rotation(float& cosine, float& sine, std::int64_t position, unsi
 constexpr unsigned heads_each = 4;  // an angle serves four heads, whose numbers are on their way at the same time
 
 /// A thread owns channels j and j + half (j < half), or channel j + half alone (not rotated), of `heads_each` heads of row t. y may be x.
-__global__ void rope_kernel(Rows<float> y, Rows<const float> x, std::int64_t rows, unsigned own_channels, unsigned heads, unsigned d,
-                            unsigned rotary, std::int64_t first, double theta) {
+__global__ void rope_kernel(Numbers<void> y, Numbers<const void> x, std::int64_t rows, unsigned own_channels, unsigned heads, unsigned d,
+                            unsigned rotary, std::int64_t first_position, double theta) {
   const std::int64_t t = own_row();
   const unsigned j = own_column(), half = rotary / 2, first_head = blockIdx.z * heads_each;
   if (t >= rows || j >= own_channels) return;
   const unsigned count = min(heads_each, heads - first_head);
-  const float* in = x.row(t) + std::int64_t{first_head} * d + j;
-  float* out = y.row(t) + std::int64_t{first_head} * d + j;
+  const std::int64_t first = std::int64_t{first_head} * d + j;
+  const auto in = [&](unsigned i) { return x.number(t, first + i); };
+  const auto put = [&](unsigned i, float value) { y.store<1>(t, first + i, {value}); };
   if (j >= half) {
-    for (unsigned h = 0; h < count; ++h) out[h * d + half] = in[h * d + half];
+    for (unsigned h = 0; h < count; ++h) put(h * d + half, in(h * d + half));
     return;
   }
   float a[heads_each] = {}, b[heads_each] = {};
 #pragma unroll
   for (unsigned h = 0; h < heads_each; ++h) {
-    if (h < count) a[h] = in[h * d], b[h] = in[h * d + half];
+    if (h < count) a[h] = in(h * d), b[h] = in(h * d + half);
   }
   float cosine = 0, sine = 0;
-  rotation(cosine, sine, first + t, j, theta, rotary);
+  rotation(cosine, sine, first_position + t, j, theta, rotary);
 #pragma unroll
   for (unsigned h = 0; h < heads_each; ++h) {
-    if (h < count) out[h * d] = a[h] * cosine - b[h] * sine, out[h * d + half] = b[h] * cosine + a[h] * sine;
+    if (h < count) put(h * d, a[h] * cosine - b[h] * sine), put(h * d + half, b[h] * cosine + a[h] * sine);
   }
 }
 
@@ -252,9 +312,17 @@ __global__ void copy_rows_kernel(Rows<Unit> dst, Rows<const Unit> src, const std
   for (unsigned i = own_column(); i < units; i += all_columns()) dst.row(t)[i] = from[i];
 }
 
+/// dst[t] = src[rows[t]], without rows src[t], from one type to another. A thread owns a number of row t of dst, in long rows more.
+__global__ void convert_rows_kernel(Numbers<void> dst, Numbers<const void> src, const std::int32_t* rows, std::int64_t count, unsigned n) {
+  const std::int64_t t = own_row();
+  if (t >= count) return;
+  const std::int64_t from = rows != nullptr ? rows[t] : t;
+  for (unsigned i = own_column(); i < n; i += all_columns()) dst.store(t, i, src.load<1>(from, i));
+}
+
 /// dst[rows[t]] += weight[t] · src[t]. The block of the first t that names a row of dst owns this row and adds all that belongs there, in
 /// the order of t: the same numbers every time. Blocks of later t that name it have nothing to do.
-__global__ void scatter_add_rows_kernel(Rows<float> dst, Rows<const float> src, const std::int32_t* rows, Rows<const float> weight,
+__global__ void scatter_add_rows_kernel(Numbers<void> dst, Numbers<const void> src, const std::int32_t* rows, Rows<const float> weight,
                                         std::int64_t count, std::int64_t n) {
   __shared__ unsigned mine[most_threads / warp_size];  // bit s of mine[w]: rows[begin + 32 w + s] is the block's row
   const std::int64_t own = blockIdx.x;
@@ -263,7 +331,6 @@ __global__ void scatter_add_rows_kernel(Rows<float> dst, Rows<const float> src, 
   for (std::int64_t t = threadIdx.x; t < own; t += most_threads) named_before |= rows[t] == row;
   if (__syncthreads_or(named_before)) return;
 
-  float* to = dst.row(row);
   for (std::int64_t begin = own; begin < count; begin += most_threads) {
     const bool named = begin + threadIdx.x < count && rows[begin + threadIdx.x] == row;
     const unsigned bits = __ballot_sync(~0U, named);
@@ -272,9 +339,9 @@ __global__ void scatter_add_rows_kernel(Rows<float> dst, Rows<const float> src, 
       for (unsigned w = 0; w < most_threads / warp_size; ++w) {
         for (unsigned left = mine[w]; left != 0; left &= left - 1) {
           const std::int64_t t = begin + w * warp_size + __ffs(static_cast<int>(left)) - 1;
-          const float* from = src.row(t);
           const float factor = weight ? *weight.row(t) : 1;
-          for (std::int64_t i = threadIdx.x; i < n; i += most_threads) to[i] += factor * from[i];
+          for (std::int64_t i = threadIdx.x; i < n; i += most_threads)
+            dst.store<1>(row, i, {dst.number(row, i) + factor * src.number(t, i)});
         }
       }
     }
@@ -306,43 +373,45 @@ Cover cover(std::int64_t rows, std::int64_t n) {
   return {dim3(blocks_for(rows, height), std::min(most_across, blocks_for(n, width))), dim3(width, height)};
 }
 
-/// Whether every row begins where `bytes` at once may be read.
-template <class Number>
-bool aligned(Rows<Number> x, std::size_t bytes) {
-  return reinterpret_cast<std::uintptr_t>(x.data) % bytes == 0 && static_cast<std::size_t>(x.stride) * sizeof(Number) % bytes == 0;
-}
-
 /// y = fn(x...), number by number; y's rows are as long as those of every x.
 template <class Fn, class... Inputs>
 void map(const char* name, Tensor y, cudaStream_t stream, Fn fn, Inputs... x) {
-  constexpr int wide = 4;
+  constexpr int wide = 8;
   const std::int64_t n = y.row_size();
-  const Rows<float> out = f32(y);
   const auto start = [&](auto kernel, int width) {
     const auto [grid, block] = cover(y.rows(), n / width);
-    launch(name, kernel, grid, block, 0, stream, out, y.rows(), static_cast<unsigned>(n), fn, x...);
+    launch(name, kernel, grid, block, 0, stream, numbers(y), y.rows(), static_cast<unsigned>(n), fn, numbers(ConstTensor(x))...);
   };
-  const bool all_aligned = aligned(out, sizeof(Pack<wide>)) && (aligned(x, sizeof(Pack<wide>)) && ...);
-  if (n % wide == 0 && all_aligned) return start(map_kernel<wide, Fn, Inputs...>, wide);
-  start(map_kernel<1, Fn, Inputs...>, 1);
+  using Input = Numbers<const void>;
+  if (n % wide == 0 && in_packs(y, wide) && (in_packs(x, wide) && ...))
+    return start(map_kernel<wide, Fn, std::conditional_t<true, Input, Inputs>...>, wide);
+  start(map_kernel<1, Fn, std::conditional_t<true, Input, Inputs>...>, 1);
 }
 
 /// Starts `of_warp` with a warp a group or `of_block` with a block a group: a warp reads up to 1024 numbers faster than a block meets.
-template <class Kernel, class Parameter>
+template <class Kernel, class... Parameters>
 void for_groups(const char* name, Kernel of_warp, Kernel of_block, Tensor y, ConstTensor x, std::int64_t n, cudaStream_t stream,
-                Parameter parameter) {
+                Parameters... parameters) {
   require_same_rows(name, y, x);
   if (n <= 0 || x.row_size() % n != 0) fail(name, y, x);
   constexpr std::int64_t most_of_a_warp = 1024;
   const Groups groups{x.shape.size() / n, x.row_size() / n, n};
   const bool warps = n <= most_of_a_warp;
   const unsigned blocks = blocks_for(groups.count, warps ? most_threads / warp_size : 1);
-  launch(name, warps ? of_warp : of_block, blocks, most_threads, 0, stream, f32(y), f32(x), groups, parameter);
+  launch(name, warps ? of_warp : of_block, blocks, most_threads, 0, stream, numbers(y), numbers(x), groups, parameters...);
 }
 
 template <class Norm>
-void normalise(const char* name, Tensor y, ConstTensor x, std::int64_t n, cudaStream_t stream, Norm norm) {
-  for_groups(name, norm_kernel<warp_size, Norm>, norm_kernel<most_threads, Norm>, y, x, n, stream, norm);
+void normalise(const char* name, Tensor y, ConstTensor x, std::int64_t n, cudaStream_t stream, Norm norm, OutputGate gate = {},
+               Addend addend = {}) {
+  constexpr int wide = 4, widest = 8;
+  const auto start = [&](auto of_warp, auto of_block) { for_groups(name, of_warp, of_block, y, x, n, stream, norm, gate, addend); };
+  const auto packs = [&](int width) {
+    return n % width == 0 && in_packs(y, width) && in_packs(x, width) && gate.rows.in_packs(width) && addend.rows.in_packs(width);
+  };
+  if (n >= warp_size * widest && packs(widest)) return start(norm_kernel<warp_size, widest, Norm>, norm_kernel<most_threads, widest, Norm>);
+  if (packs(wide)) return start(norm_kernel<warp_size, wide, Norm>, norm_kernel<most_threads, wide, Norm>);
+  start(norm_kernel<warp_size, 1, Norm>, norm_kernel<most_threads, 1, Norm>);
 }
 
 void require_heads(const char* name, Tensor y, ConstTensor x, ConstTensor g) {
@@ -369,6 +438,11 @@ void copy_units(const char* name, Tensor dst, ConstTensor src, const std::int32_
 }
 
 void copy_rows(const char* name, Tensor dst, ConstTensor src, const std::int32_t* device_rows, cudaStream_t stream) {
+  if (dst.dtype != src.dtype) {
+    const auto [grid, block] = cover(dst.rows(), dst.row_size());
+    return launch(name, convert_rows_kernel, grid, block, 0, stream, numbers(dst), numbers(src), device_rows, dst.rows(),
+                  static_cast<unsigned>(dst.row_size()));
+  }
   const auto bytes = static_cast<std::int64_t>(size_of(src.dtype));
   const auto starts_aligned = [&](ConstTensor x) {
     return reinterpret_cast<std::uintptr_t>(x.data) % sizeof(uint4) == 0 && x.stride * bytes % sizeof(uint4) == 0;
@@ -386,6 +460,7 @@ void fill(Tensor x, float value, cudaStream_t stream) { map("fill", x, stream, C
 void copy(Tensor dst, ConstTensor src, cudaStream_t stream) {
   require_same_rows("copy", dst, src);
   if (dst.data == src.data && dst.stride == src.stride) return;
+  if (dst.dtype != src.dtype) return map("copy", dst, stream, Same(), src);
   copy_rows("copy", dst, src, nullptr, stream);
 }
 
@@ -396,8 +471,8 @@ void gather_rows(Tensor dst, ConstTensor src, const std::int32_t* device_rows, c
 
 void scatter_add_rows(Tensor dst, ConstTensor src, const std::int32_t* device_rows, ConstTensor weight, cudaStream_t stream) {
   if (dst.row_size() != src.row_size()) fail("scatter_add_rows", dst, src);
-  launch("scatter_add_rows", scatter_add_rows_kernel, static_cast<unsigned>(src.rows()), most_threads, 0, stream, f32(dst), f32(src),
-         device_rows, f32(weight), src.rows(), src.row_size());
+  launch("scatter_add_rows", scatter_add_rows_kernel, static_cast<unsigned>(src.rows()), most_threads, 0, stream, numbers(dst),
+         numbers(src), device_rows, f32(weight), src.rows(), src.row_size());
 }
 
 void rms_norm(Tensor y, ConstTensor x, ConstTensor weight, float eps, float offset, cudaStream_t stream) {
@@ -407,6 +482,20 @@ void rms_norm(Tensor y, ConstTensor x, ConstTensor weight, float eps, float offs
 
 void rms_norm_plain(Tensor y, ConstTensor x, std::int64_t group, float eps, cudaStream_t stream) {
   normalise("rms_norm_plain", y, x, group, stream, InverseRoot{static_cast<float>(group), eps, nullptr, 0});
+}
+
+void add_rms_norm(Tensor y, Tensor x, ConstTensor added, ConstTensor weight, float eps, float offset, cudaStream_t stream) {
+  require_same_rows("add_rms_norm", x, added);
+  const std::int64_t n = x.row_size();
+  if (weight && weight.shape.size() != n) fail("add_rms_norm", x, weight);
+  normalise("add_rms_norm", y, x, n, stream, InverseRoot{static_cast<float>(n), eps, f32(weight).data, offset}, {},
+            {numbers(added), numbers(x)});
+}
+
+void gated_rms_norm(Tensor y, ConstTensor x, ConstTensor weight, std::int64_t group, float eps, ConstTensor gate, Activation act,
+                    cudaStream_t stream) {
+  require_same_rows("gated_rms_norm", y, gate);
+  normalise("gated_rms_norm", y, x, group, stream, InverseRoot{static_cast<float>(group), eps, f32(weight).data, 0}, {numbers(gate), act});
 }
 
 void l2_norm(Tensor y, ConstTensor x, cudaStream_t stream) {
@@ -421,56 +510,69 @@ void sum_norm(Tensor y, ConstTensor x, float eps, cudaStream_t stream) {
 void softmax(Tensor y, ConstTensor x, float temperature, cudaStream_t stream) {
   const std::int64_t n = last_axis(x);
   if (temperature == 0) return fill(y, 1 / static_cast<float>(n), stream);  // 0 · ∞ has no value
-  for_groups("softmax", softmax_kernel<warp_size>, softmax_kernel<most_threads>, y, x, n, stream, temperature);
+  const auto start = [&](auto of_warp, auto of_block) { for_groups("softmax", of_warp, of_block, y, x, n, stream, temperature); };
+  constexpr int wide = 4;
+  if (n % wide == 0 && in_packs(y, wide) && in_packs(x, wide))
+    return start(softmax_kernel<warp_size, wide>, softmax_kernel<most_threads, wide>);
+  start(softmax_kernel<warp_size, 1>, softmax_kernel<most_threads, 1>);
 }
 
 void activate(Tensor y, ConstTensor x, Activation act, cudaStream_t stream) {
   require_same_rows("activate", y, x);
-  map("activate", y, stream, Activated{act}, f32(x));
+  map("activate", y, stream, Activated{act}, x);
 }
 
 void gate(Tensor y, ConstTensor a, ConstTensor b, Activation act, cudaStream_t stream) {
   require_same_rows("gate", y, a);
   require_same_rows("gate", y, b);
-  map("gate", y, stream, Gated{act}, f32(a), f32(b));
+  map("gate", y, stream, Gated{act}, a, b);
 }
 
 void add(Tensor y, ConstTensor a, ConstTensor b, float factor, cudaStream_t stream) {
   require_same_rows("add", y, a);
   require_same_rows("add", y, b);
-  map("add", y, stream, WeightedSum{factor}, f32(a), f32(b));
+  map("add", y, stream, WeightedSum{factor}, a, b);
 }
 
 void scale_heads(Tensor y, ConstTensor x, ConstTensor g, float scale, cudaStream_t stream) {
   require_heads("scale_heads", y, x, g);
-  map("scale_heads", y, stream, ScaledHead{f32(g), head_size(x, g), scale}, f32(x));
+  map("scale_heads", y, stream, ScaledHead{numbers(g), head_size(x, g), scale}, x);
+}
+
+void sum_pair(Tensor pair, ConstTensor shared, ConstTensor sparse, ConstTensor more, Activation act, cudaStream_t stream) {
+  const std::int64_t n = shared.row_size();
+  require_same_rows("sum_pair", sparse, more);
+  activate(pair.columns(0, {n}), shared, act, stream);
+  const Tensor second = pair.columns(n, {n});
+  require_same_rows("sum_pair", second, sparse);
+  map("sum_pair", second, stream, ActivatedSum{act}, sparse, more);
 }
 
 void divide_heads(Tensor y, ConstTensor x, ConstTensor d, float eps, cudaStream_t stream) {
   require_heads("divide_heads", y, x, d);
-  map("divide_heads", y, stream, DividedHead{f32(d), head_size(x, d), eps}, f32(x));
+  map("divide_heads", y, stream, DividedHead{numbers(d), head_size(x, d), eps}, x);
 }
 
 void log_sigmoid_decay(Tensor y, ConstTensor x, float normalizer, float clamp_min, cudaStream_t stream) {
   require_same_rows("log_sigmoid_decay", y, x);
-  map("log_sigmoid_decay", y, stream, LogSigmoidDecay{normalizer, clamp_min}, f32(x));
+  map("log_sigmoid_decay", y, stream, LogSigmoidDecay{normalizer, clamp_min}, x);
 }
 
 void gated_delta_decay(Tensor y, ConstTensor a, ConstTensor A_log, ConstTensor dt_bias, cudaStream_t stream) {
   require_same_rows("gated_delta_decay", y, a);
   if (A_log.shape.size() != a.row_size() || dt_bias.shape.size() != a.row_size()) fail("gated_delta_decay", a, A_log);
-  map("gated_delta_decay", y, stream, GatedDeltaDecay{f32(A_log).data, f32(dt_bias).data}, f32(a));
+  map("gated_delta_decay", y, stream, GatedDeltaDecay{f32(A_log).data, f32(dt_bias).data}, a);
 }
 
 void softplus_clamp(Tensor y, ConstTensor x, ConstTensor dt_bias, float dt_min, float dt_max, cudaStream_t stream) {
   require_same_rows("softplus_clamp", y, x);
   if (dt_bias.shape.size() != x.row_size()) fail("softplus_clamp", x, dt_bias);
-  map("softplus_clamp", y, stream, SoftplusClamp{f32(dt_bias).data, dt_min, dt_max}, f32(x));
+  map("softplus_clamp", y, stream, SoftplusClamp{f32(dt_bias).data, dt_min, dt_max}, x);
 }
 
 void one_minus_exp(Tensor y, ConstTensor x, cudaStream_t stream) {
   require_same_rows("one_minus_exp", y, x);
-  map("one_minus_exp", y, stream, OneMinusExp(), f32(x));
+  map("one_minus_exp", y, stream, OneMinusExp(), x);
 }
 
 void rope(Tensor y, ConstTensor x, std::int64_t first, double theta, std::int64_t rotary, cudaStream_t stream) {
@@ -483,7 +585,7 @@ void rope(Tensor y, ConstTensor x, std::int64_t first, double theta, std::int64_
   const std::int64_t heads = x.row_size() / d, own_channels = in_place ? rotary / 2 : d - rotary / 2;
   auto [grid, block] = cover(y.rows(), own_channels);
   grid.z = blocks_for(heads, heads_each);
-  launch("rope", rope_kernel, grid, block, 0, stream, f32(y), f32(x), y.rows(), static_cast<unsigned>(own_channels),
+  launch("rope", rope_kernel, grid, block, 0, stream, numbers(y), numbers(x), y.rows(), static_cast<unsigned>(own_channels),
          static_cast<unsigned>(heads), static_cast<unsigned>(d), static_cast<unsigned>(rotary), first, theta);
 }
 

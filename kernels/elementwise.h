@@ -1,5 +1,5 @@
-// Norms, activations, gates and the other small steps that work on each row alone. All tensors float32; outputs first; y may be x
-// itself (the same view) unless said otherwise.
+// Norms, activations, gates and the other small steps that work on each row alone. All tensors float32 (on a device that keeps activations
+// in bf16, each of either type: Backend::activation_type); outputs first; y may be x itself (the same view) unless said otherwise.
 #pragma once
 
 #include "kernels/tensor.h"

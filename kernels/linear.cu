@@ -3,10 +3,12 @@
 #include <cuda_fp16.h>
 
 #include <algorithm>
+#include <array>
 #include <compare>
+#include <limits>
 
-#include "kernels/cuda_activation.h"
 #include "kernels/cuda_linear.h"
+#include "kernels/cuda_numbers.h"
 #include "kernels/cuda_operations.h"
 
 namespace statescope::cuda {
@@ -29,26 +31,17 @@ struct alignas(sizeof(Number) * width) Neighbours {
   Number at[width];
 };
 
-/// y[t, i] = fn(x[t, i]...) in the type of y. A block owns 256 · width columns of row t, a thread `width` neighbours.
-template <int width, class Fn, class To, class... From>
-__global__ void convert_kernel(Rows<To> y, std::int64_t n, Fn fn, Rows<const From>... x) {
+/// y[t, i] = x[t, i] in the type of y. A block owns 256 · width columns of row t, a thread `width` neighbours.
+template <int width, class To, class From>
+__global__ void convert_kernel(Rows<To> y, std::int64_t n, Rows<const From> x) {
   const std::int64_t t = blockIdx.x, i = (std::int64_t{blockIdx.y} * threads + threadIdx.x) * width;
   if (i >= n) return;
-  const auto converted = [&](const auto&... inputs) {
-    Neighbours<To, width> out;
+  const auto in = *reinterpret_cast<const Neighbours<From, width>*>(x.row(t) + i);
+  Neighbours<To, width> out;
 #pragma unroll
-    for (int j = 0; j < width; ++j) store(&out.at[j], fn(to_float(inputs.at[j])...));
-    return out;
-  };
-  *reinterpret_cast<Neighbours<To, width>*>(y.row(t) + i) = converted(*reinterpret_cast<const Neighbours<From, width>*>(x.row(t) + i)...);
+  for (int j = 0; j < width; ++j) store(&out.at[j], to_float(in.at[j]));
+  *reinterpret_cast<Neighbours<To, width>*>(y.row(t) + i) = out;
 }
-
-struct Same {
-  __device__ float operator()(float x) const { return x; }
-};
-struct SiluGated {
-  __device__ float operator()(float gate, float up) const { return activated(gate, Activation::silu) * up; }
-};
 
 /// y[t, i] = table[ids[t], i]. A block owns row t.
 template <class Stored>
@@ -73,25 +66,18 @@ void with_type(ConstTensor x, const Visit& visit) {
   visit(__nv_bfloat16());
 }
 
-template <int width, class Fn, class To, class... From>
-void convert_by(Tensor y, Fn fn, cudaStream_t stream, Rows<const From>... x) {
-  const std::int64_t n = y.row_size();
-  const dim3 grid(static_cast<unsigned>(y.rows()), blocks_for(n, threads * width));
-  launch("conversion", convert_kernel<width, Fn, To, From...>, grid, threads, 0, stream, Rows<To>{static_cast<To*>(y.data), y.stride}, n,
-         fn, x...);
-}
-
-/// y = fn(x...), numbers of type To from numbers of types From.
-template <class To, class... From, class Fn, class... Inputs>
-void convert(Tensor y, Fn fn, cudaStream_t stream, Inputs... x) {
-  constexpr int width = 4;
+/// y = x, numbers of type To from numbers of type From.
+template <class To, class From>
+void convert(Tensor y, ConstTensor x, cudaStream_t stream) {
+  constexpr int wide = 4;
   const auto in_fours = [](ConstTensor z) {
-    const auto bytes = static_cast<std::int64_t>(width * size_of(z.dtype));
-    return reinterpret_cast<std::uintptr_t>(z.data) % bytes == 0 && z.stride % width == 0 && z.row_size() % width == 0;
+    const auto bytes = static_cast<std::int64_t>(wide * size_of(z.dtype));
+    return reinterpret_cast<std::uintptr_t>(z.data) % bytes == 0 && z.stride % wide == 0 && z.row_size() % wide == 0;
   };
-  if (y.shape.size() == 0) return;
-  if (in_fours(y) && (in_fours(x) && ...)) return convert_by<width, Fn, To, From...>(y, fn, stream, rows_of<From>(x)...);
-  convert_by<1, Fn, To, From...>(y, fn, stream, rows_of<From>(x)...);
+  const bool packs = in_fours(y) && in_fours(x);
+  const dim3 grid(static_cast<unsigned>(y.rows()), blocks_for(y.row_size(), threads * (packs ? wide : 1)));
+  launch("conversion", packs ? convert_kernel<wide, To, From> : convert_kernel<1, To, From>, grid, threads, 0, stream,
+         Rows<To>{static_cast<To*>(y.data), y.stride}, y.row_size(), rows_of<From>(x));
 }
 
 void check(cublasStatus_t status, const char* what) {
@@ -141,7 +127,7 @@ struct Preference {
   }
 };
 
-constexpr std::size_t workspace_bytes = 32 << 20;
+constexpr std::size_t workspace_bytes = 64 << 20;
 constexpr std::int64_t tile_bytes = 32 << 20;  // of a weight in scratch, so that the product finds it in the second cache
 constexpr std::size_t most_plans = 256;
 
@@ -156,14 +142,15 @@ std::int64_t padded(std::int64_t n, DType dtype) {
   return (n + numbers - 1) / numbers * numbers;
 }
 
+/// Whether every row begins at `row_alignment`, as tensor cores load 16-bit numbers.
+bool rows_aligned(ConstTensor x) { return alignment_of(x.data) == row_alignment && padded(x.stride, x.dtype) == x.stride; }
+
 /// x in type `to`, in scratch; each row begins at `row_alignment`.
 Tensor converted(ConstTensor x, DType to, Scratch& scratch, cudaStream_t stream) {
   const std::int64_t stride = padded(x.row_size(), to);
   const Tensor y(scratch.take(static_cast<std::size_t>(x.rows() * stride) * size_of(to), stream), to, x.shape, stride);
-  with_type(x, [&]<class From>(From) {
-    if (to == DType::bf16) return convert<__nv_bfloat16, From>(y, Same(), stream, x);
-    convert<float, From>(y, Same(), stream, x);
-  });
+  with_type(x,
+            [&]<class From>(From) { to == DType::bf16 ? convert<__nv_bfloat16, From>(y, x, stream) : convert<float, From>(y, x, stream); });
   return y;
 }
 
@@ -186,9 +173,38 @@ void* Scratch::take(std::size_t bytes, cudaStream_t stream) {
   return data_;
 }
 
+namespace {
+
+/// Between two of its kind on a stream: milliseconds.
+class Stopwatch {
+ public:
+  explicit Stopwatch(cudaStream_t stream) : stream_(stream) {
+    for (cudaEvent_t& event : events_) cuda::check(cudaEventCreate(&event), "an event");
+    cuda::check(cudaEventRecord(events_[0], stream_), "an event");
+  }
+  ~Stopwatch() {
+    for (cudaEvent_t event : events_) cudaEventDestroy(event);
+  }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+  float stop() {
+    float milliseconds = 0;
+    cuda::check(cudaEventRecord(events_[1], stream_), "an event");
+    cuda::check(cudaEventSynchronize(events_[1]), "the work before");
+    cuda::check(cudaEventElapsedTime(&milliseconds, events_[0], events_[1]), "a time");
+    return milliseconds;
+  }
+
+ private:
+  cudaStream_t stream_;
+  cudaEvent_t events_[2]{};
+};
+
+}  // namespace
+
 /// All that the choice of an algorithm depends on.
 struct Products::Shapes {
-  DType operands;
+  DType operands, result;
   bool bias;
   std::int64_t T, in, out, y_stride, x_stride, weight_stride;
   std::uint32_t y_alignment, x_alignment, weight_alignment, bias_alignment;
@@ -202,7 +218,7 @@ struct Products::Plan {
   cublasLtMatmulAlgo_t algorithm{};
 
   explicit Plan(const Shapes& s)
-      : a(s.operands, s.out, s.in, s.weight_stride), b(s.operands, s.T, s.in, s.x_stride), c(DType::f32, s.T, s.out, s.y_stride) {
+      : a(s.operands, s.out, s.in, s.weight_stride), b(s.operands, s.T, s.in, s.x_stride), c(s.result, s.T, s.out, s.y_stride) {
     if (s.bias) product.set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
   }
   void add(ConstTensor bias) {
@@ -221,7 +237,29 @@ Products::~Products() {
   cublasLtDestroy(handle_);
 }
 
-Products::Plan& Products::planned(const Shapes& shapes, ConstTensor bias) {
+cublasStatus_t Products::run(const Plan& plan, const cublasLtMatmulAlgo_t& algorithm, Tensor y, ConstTensor x, ConstTensor weight,
+                             cudaStream_t stream) {
+  constexpr float one = 1, zero = 0;
+  return cublasLtMatmul(handle_, plan.product.handle, &one, weight.data, plan.a.handle, x.data, plan.b.handle, &zero, y.data, plan.c.handle,
+                        y.data, plan.c.handle, &algorithm, workspace_, workspace_bytes, stream);
+}
+
+/// Milliseconds of the fastest of a few runs.
+float Products::time_of(const Plan& plan, const cublasLtMatmulAlgo_t& algorithm, Tensor y, ConstTensor x, ConstTensor weight,
+                        cudaStream_t stream) {
+  constexpr int runs = 4;
+  float least = std::numeric_limits<float>::infinity();
+  for (int i = 0; i < runs; ++i) {
+    Stopwatch stopwatch(stream);
+    const bool runs_at_all = run(plan, algorithm, y, x, weight, stream) == CUBLAS_STATUS_SUCCESS;
+    const float taken = stopwatch.stop();
+    if (runs_at_all) least = std::min(least, taken);
+  }
+  return least;
+}
+
+Products::Plan& Products::planned(const Shapes& shapes, Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias,
+                                  cudaStream_t stream) {
   if (const auto found = plans_.find(shapes); found != plans_.end()) {
     found->second->add(bias);
     return *found->second;
@@ -234,36 +272,40 @@ Products::Plan& Products::planned(const Shapes& shapes, ConstTensor bias) {
   preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, shapes.x_alignment);
   preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, shapes.y_alignment);
   preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, shapes.y_alignment);
-  cublasLtMatmulHeuristicResult_t best{};
+  // The first guess of cuBLASLt is up to 15 % slower than the best of its first eight; many rows are worth trying them out.
+  constexpr std::int64_t worth_trying = 4096;  // rows
+  std::array<cublasLtMatmulHeuristicResult_t, 8> guesses{};
   int count = 0;
   check(cublasLtMatmulAlgoGetHeuristic(handle_, plan->product.handle, plan->a.handle, plan->b.handle, plan->c.handle, plan->c.handle,
-                                       preference.handle, 1, &best, &count),
+                                       preference.handle, shapes.T < worth_trying ? 1 : static_cast<int>(guesses.size()), guesses.data(),
+                                       &count),
         "the choice of a product's algorithm");
   if (count == 0)
     throw DeviceError("cuda: cuBLASLt has no algorithm for a product of " + Shape{shapes.T, shapes.in}.to_string() + " and " +
                       Shape{shapes.out, shapes.in}.to_string());
-  plan->algorithm = best.algo;
+  plan->algorithm = guesses[0].algo;
+  float least = std::numeric_limits<float>::infinity();
+  for (int i = 0; i < count && count > 1; ++i) {
+    const float taken = time_of(*plan, guesses[static_cast<std::size_t>(i)].algo, y, x, weight, stream);
+    if (taken < least) least = taken, plan->algorithm = guesses[static_cast<std::size_t>(i)].algo;
+  }
   if (plans_.size() == most_plans) plans_.clear();
   return *plans_.emplace(shapes, std::move(plan)).first->second;
 }
 
 /// x and weight of one type, float32 or bfloat16.
 void Products::multiply_one_type(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, cudaStream_t stream) {
-  const Plan& plan = planned({x.dtype, static_cast<bool>(bias), x.rows(), x.row_size(), weight.rows(), y.stride, x.stride, weight.stride,
-                              alignment_of(y.data), alignment_of(x.data), alignment_of(weight.data), alignment_of(bias.data)},
-                             bias);
-  constexpr float one = 1, zero = 0;
-  check(cublasLtMatmul(handle_, plan.product.handle, &one, weight.data, plan.a.handle, x.data, plan.b.handle, &zero, y.data, plan.c.handle,
-                       y.data, plan.c.handle, &plan.algorithm, workspace_, workspace_bytes, stream),
-        "a product");
+  const Plan& plan =
+      planned({x.dtype, y.dtype, static_cast<bool>(bias), x.rows(), x.row_size(), weight.rows(), y.stride, x.stride, weight.stride,
+               alignment_of(y.data), alignment_of(x.data), alignment_of(weight.data), alignment_of(bias.data)},
+              y, x, weight, bias, stream);
+  check(run(plan, plan.algorithm, y, x, weight, stream), "a product");
 }
 
 /// x of the type in which is multiplied. A weight of another, or one of bfloat16 whose rows tensor cores cannot load as they lie, goes
 /// through scratch, a tile of outputs at a time.
 void Products::multiply(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, cudaStream_t stream) {
-  const bool as_it_is =
-      weight.dtype == DType::f32 || (alignment_of(weight.data) == row_alignment && padded(weight.stride, weight.dtype) == weight.stride);
-  if (weight.dtype == x.dtype && as_it_is) return multiply_one_type(y, x, weight, bias, stream);
+  if (weight.dtype == x.dtype && (weight.dtype == DType::f32 || rows_aligned(weight))) return multiply_one_type(y, x, weight, bias, stream);
   constexpr std::int64_t outputs_together = 128;
   const std::int64_t row_bytes = padded(weight.row_size(), x.dtype) * static_cast<std::int64_t>(size_of(x.dtype));
   const std::int64_t tile = std::max<std::int64_t>(tile_bytes / row_bytes / outputs_together, 1) * outputs_together;
@@ -275,39 +317,43 @@ void Products::multiply(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor
   }
 }
 
+/// y = x · weightᵀ + bias in float32, then in the type of y.
+void Products::through_float32(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, cudaStream_t stream) {
+  const std::int64_t stride = padded(y.row_size(), DType::f32);
+  const Tensor exact(results_.take(static_cast<std::size_t>(y.rows() * stride) * sizeof(float), stream), DType::f32, y.shape, stride);
+  linear(exact, x, weight, bias, stream);
+  copy(y, exact, stream);
+}
+
 void Products::linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, cudaStream_t stream) {
   check_linear(y, x, weight, bias);
   if (y.shape.size() == 0) return;
-  if (few_rows(x)) return linear_few_rows(y, x, weight, bias, stream);
-  multiply(y, precision_ == Precision::bfloat16 ? converted(x, DType::bf16, rows_, stream) : x, weight, bias, stream);
+  const bool rounded = y.dtype == DType::bf16;
+  if (rounded && (few_rows(x) || bias || !rows_aligned(y))) return through_float32(y, x, weight, bias, stream);
+  if (few_rows(x)) return linear_few_rows(y, x.dtype == DType::f32 ? x : converted(x, DType::f32, rows_, stream), weight, bias, stream);
+  const DType operands = precision_ == Precision::bfloat16 ? DType::bf16 : DType::f32;
+  const bool as_it_is = x.dtype == operands && (operands == DType::f32 || rows_aligned(x));
+  multiply(y, as_it_is ? x : converted(x, operands, rows_, stream), weight, bias, stream);
 }
 
 void Products::swiglu(Tensor y, ConstTensor x, ConstTensor gate, ConstTensor up, ConstTensor down, Workspace& workspace,
                       cudaStream_t stream) {
+  const bool streams = few_rows(x) && gate.dtype == up.dtype && x.dtype == DType::f32;
   const Shape inner{x.rows(), gate.rows()};
-  const Tensor u = workspace.tensor(inner);
+  const Tensor u = workspace.tensor(inner, streams ? DType::f32 : x.dtype);
   check_linear(u, x, gate, {});
   check_linear(u, x, up, {});
   check_linear(y, u, down, {});
   if (y.shape.size() == 0) return;
-  if (few_rows(x) && gate.dtype == up.dtype) {
+  if (streams) {
     gated_linear_few_rows(u, x, gate, up, stream);
-    return linear(y, u, down, {}, stream);
-  }
-  const Tensor g = workspace.tensor(inner);
-  if (few_rows(x) || precision_ == Precision::float32) {
+  } else {
+    const Tensor g = workspace.tensor(inner, u.dtype);
     linear(g, x, gate, {}, stream);
     linear(u, x, up, {}, stream);
     cuda::gate(u, u, g, Activation::silu, stream);
-    return linear(y, u, down, {}, stream);
   }
-  const ConstTensor rounded = converted(x, DType::bf16, rows_, stream);
-  multiply(g, rounded, gate, {}, stream);
-  multiply(u, rounded, up, {}, stream);
-  const std::int64_t stride = padded(inner[1], DType::bf16);
-  const Tensor h(rows_.take(static_cast<std::size_t>(inner[0] * stride) * size_of(DType::bf16), stream), DType::bf16, inner, stride);
-  convert<__nv_bfloat16, float, float>(h, SiluGated(), stream, ConstTensor(g), ConstTensor(u));
-  multiply(y, h, down, {}, stream);
+  linear(y, u, down, {}, stream);
 }
 
 void embed(Tensor y, ConstTensor table, const std::int32_t* ids, cudaStream_t stream) {

@@ -1,4 +1,5 @@
 // The CUDA forms of routing: a warp owns a row.
+#include "kernels/cuda_numbers.h"
 #include "kernels/cuda_operations.h"
 #include "kernels/routing.h"
 
@@ -77,7 +78,7 @@ __device__ std::uint32_t rank_of(Order own, const Order* orders, std::uint32_t K
 
 /// A warp owns a head of a token, a lane every 32nd of its K rows. k may be z: a lane reads z_r last, before it writes k_r; what the others
 /// need of it stands in shared memory by then.
-__global__ void row_sparse_kernel(Rows<float> k, Rows<float> log_decay, Rows<const float> z, std::int64_t tokens, std::int64_t H,
+__global__ void row_sparse_kernel(Numbers<void> k, Rows<float> log_decay, Numbers<const void> z, std::int64_t tokens, std::int64_t H,
                                   std::uint32_t K, std::uint32_t topk, bool skip_decay) {
   extern __shared__ Order orders_of_block[];  // [warps, K]
   const std::int64_t head = own_row();
@@ -85,13 +86,13 @@ __global__ void row_sparse_kernel(Rows<float> k, Rows<float> log_decay, Rows<con
   if (head >= tokens * H) return;
   const std::int64_t t = head / H, begin = head % H * K;
   Order* orders = orders_of_block + threadIdx.x / warp_size * K;
-  const float* in = z.row(t) + begin;
-  float *out = k.row(t) + begin, *decay = log_decay.row(t) + begin;
+  const auto in = [&](std::uint32_t r) { return z.number(t, begin + r); };
+  float* decay = log_decay.row(t) + begin;
 
-  float largest = in[0];
+  float largest = in(0);
   for (std::uint32_t r = lane; r < K; r += warp_size) {
-    orders[r] = order_of(in[r], r);
-    largest = largest < in[r] ? in[r] : largest;
+    orders[r] = order_of(in(r), r);
+    largest = largest < in(r) ? in(r) : largest;
   }
   __syncwarp();
   // Every lane began with z_0: a NaN there stays with all of them, one elsewhere is the smallest, as in the CPU form.
@@ -101,12 +102,13 @@ __global__ void row_sparse_kernel(Rows<float> k, Rows<float> log_decay, Rows<con
   float sum = 0;
   for (std::uint32_t r = lane; r < K; r += warp_size) {
     const bool chosen = rank_of(orders[r], orders, K) < topk;
-    out[r] = chosen ? expf(in[r] - largest) : 0;
-    sum += out[r];
+    const float e = chosen ? expf(in(r)-largest) : 0;
+    k.store<1>(t, begin + r, {e});
+    sum += e;
     if (skip_decay && !chosen) decay[r] = 0;
   }
   sum = combined(sum, [](float a, float b) { return a + b; });
-  for (std::uint32_t r = lane; r < K; r += warp_size) out[r] /= sum;
+  for (std::uint32_t r = lane; r < K; r += warp_size) k.store<1>(t, begin + r, {k.number(t, begin + r) / sum});
 }
 
 }  // namespace
@@ -134,7 +136,7 @@ void row_sparse(Tensor k, Tensor log_decay, ConstTensor z, std::int64_t topk, bo
                                 ", log_decay " + log_decay.shape.to_string());
   const std::int64_t tokens = z.rows(), H = z.shape[1], K = z.shape[2];
   launch("row_sparse", row_sparse_kernel, blocks_for(tokens * H, warps), warps * warp_size,
-         warps * static_cast<std::size_t>(K) * sizeof(Order), stream, f32(k), f32(log_decay), f32(z), tokens, H,
+         warps * static_cast<std::size_t>(K) * sizeof(Order), stream, numbers(k), f32(log_decay), numbers(z), tokens, H,
          static_cast<std::uint32_t>(K), static_cast<std::uint32_t>(topk), skip_decay);
 }
 

@@ -51,7 +51,7 @@ class Gsa final : public Mixer {
     k = feature_map(ctx, k);
     backend.activate(v, v, Activation::silu);
     // log f_t = logσ(f_proj x) / 8 per slot,   w_t = 1 − f_t
-    Tensor log_f = f_proj_(ctx, x).with_row({kv_heads_, slots_}), w = ctx.tensor({kv_heads_, slots_});
+    Tensor log_f = f_proj_.exact(ctx, x).with_row({kv_heads_, slots_}), w = ctx.tensor({kv_heads_, slots_});
     backend.log_sigmoid_decay(log_f, log_f, normalizer_, -std::numeric_limits<float>::infinity());
     backend.one_minus_exp(w, log_f);
     ctx.emit("q", q);
@@ -105,7 +105,7 @@ class Gsa final : public Mixer {
     if (phi_layer_) {
       // One row per token and head, so that the [K, K] layer sees one head at a time.
       const Tensor rows = phi_layer_(ctx, Tensor(z.data, z.dtype, {z.rows() * z.shape[1], K_}));
-      z = Tensor(rows.data, z.dtype, z.shape);
+      z = Tensor(rows.data, rows.dtype, z.shape);
     }
     ctx.backend.activate(z, z, phi_);
     return z;

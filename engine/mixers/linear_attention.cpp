@@ -33,10 +33,10 @@ class FeatureMap {
     if (kind_ == "identity") return x;
     if (kind_ == "relu") return backend.activate(x, x, Activation::relu), x;
     if (kind_ == "elu") return backend.activate(x, x, Activation::elu_plus_one), x;
-    Tensor out = ctx.workspace.tensor({rows, features()});
+    Tensor out = ctx.workspace.tensor({rows, features()}, x.dtype);
     if (kind_ == "elementwise_product") {
       // φ(x) = (A₁x + b₁) ⊙ (A₂x + b₂)
-      backend.gate(out, first_(ctx, flat), second_(ctx, flat), Activation::identity);
+      backend.gate(out, first_.exact(ctx, flat), second_.exact(ctx, flat), Activation::identity);
     } else if (kind_ == "t2r") {
       // φ(x) = relu(Ax)
       first_.into(ctx, out, flat);

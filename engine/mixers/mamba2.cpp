@@ -63,13 +63,13 @@ class Mamba2 final : public Mixer {
     backend.softplus_clamp(dt, zxbcdt.columns(d_in_ + conv_dim, {heads_}), dt_bias_, dt_min_, dt_max_);
     backend.gate(log_decay, dt, repeated(ctx, A_), Activation::identity);
     ctx.emit("dt", dt);
-    Tensor v = ctx.tensor({heads_, P_});
+    Tensor v = ctx.activation({heads_, P_});
     backend.scale_heads(v, xs, dt);
 
     // S_t = α_t S_{t-1} + B_tᵀ (dt_t x_t),   y_t = C_t S_t + D x_t
     Tensor o = remember(ctx, DecayedOuterProduct{.q = C, .k = B, .v = v, .log_decay = log_decay}, state.memory[0]);
     if (ctx.state_only) return;
-    Tensor flat = o.with_row({d_in_}), skip = ctx.tensor({heads_, P_});
+    Tensor flat = o.with_row({d_in_}), skip = ctx.activation({heads_, P_});
     if (D_per_channel_) {
       backend.gate(skip.with_row({d_in_}), xs.with_row({d_in_}), repeated(ctx, D_), Activation::identity);
     } else {

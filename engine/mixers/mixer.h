@@ -68,20 +68,31 @@ struct Context {
   Context(Backend& backend_, Workspace& workspace_, std::int64_t tokens_)
       : backend(backend_), workspace(workspace_), tokens(tokens_), cu_seqlens_{0, static_cast<std::int32_t>(tokens_)} {}
 
-  /// [T, axes...] of scratch.
-  Tensor tensor(std::initializer_list<std::int64_t> axes) const {
-    Shape shape{tokens};
-    for (std::int64_t extent : axes) shape.push_back(extent);
-    return workspace.tensor(shape);
-  }
+  /// [T, axes...] of scratch, float32: scores, decays and whatever else must not be rounded.
+  Tensor tensor(std::initializer_list<std::int64_t> axes) const { return workspace.tensor(shape(axes)); }
+  /// [T, axes...] of scratch for what the next product or memory rounds anyway.
+  Tensor activation(std::initializer_list<std::int64_t> axes) const { return workspace.tensor(shape(axes), activation_type()); }
+  DType activation_type() const { return backend.activation_type(tokens); }
   /// All T tokens as one segment with state 0.
   Segments one_segment() const { return {cu_seqlens_, {}}; }
   std::span<const std::int32_t> cu_seqlens() const { return cu_seqlens_; }
+  /// Channels are float32 or indices, whatever the type of the activation.
   void emit(std::string_view name, ConstTensor values) const {
-    if (channels) channels->channel(name, values);
+    if (!channels) return;
+    if (values.dtype != DType::bf16) return channels->channel(name, values);
+    const Workspace::Mark mark(workspace);
+    const Tensor widened = workspace.tensor(values.shape);
+    backend.copy(widened, values);
+    channels->channel(name, widened);
   }
 
  private:
+  Shape shape(std::initializer_list<std::int64_t> axes) const {
+    Shape result{tokens};
+    for (std::int64_t extent : axes) result.push_back(extent);
+    return result;
+  }
+
   std::array<std::int32_t, 2> cu_seqlens_;
 };
 

@@ -67,7 +67,7 @@ class Mom final : public Mixer {
     Backend& backend = ctx.backend;
     const std::int64_t T = ctx.tokens;
     // s = softmax(gate x), the top k of it renormalised to sum 1
-    Tensor logits = router_(ctx, x), s = ctx.tensor({memories_});
+    Tensor logits = router_.exact(ctx, x), s = ctx.tensor({memories_});
     Tensor ids = ctx.workspace.tensor({T, topk_}, DType::i32);
     backend.softmax(s, logits);
     backend.top_k(ids, s);
@@ -80,10 +80,10 @@ class Mom final : public Mixer {
     // Rows: all tokens for the shared memory, then each memory's own tokens in order.
     const Runs runs = order(ctx, ids);
     const auto rows = static_cast<std::int64_t>(runs.token.size());
-    Tensor x_rows = ctx.workspace.tensor({rows, hidden_});
+    Tensor x_rows = ctx.workspace.tensor({rows, hidden_}, x.dtype);
     backend.gather_rows(x_rows, x, runs.token.data());
     Tensor q = q_proj_(ctx, x_rows);
-    Tensor k = ctx.workspace.tensor({rows, heads_ * K_}), v = ctx.workspace.tensor({rows, heads_ * V_});
+    Tensor k = ctx.workspace.tensor({rows, heads_ * K_}, q.dtype), v = ctx.workspace.tensor({rows, heads_ * V_}, q.dtype);
     Tensor beta = ctx.workspace.tensor({rows, heads_}), log_decay = ctx.workspace.tensor({rows, heads_});
     for (std::size_t r = 0; r < runs.slot.size(); ++r) {
       const std::int64_t begin = runs.cu_seqlens[r], count = runs.cu_seqlens[r + 1] - begin;
@@ -173,7 +173,7 @@ class Mom final : public Mixer {
   }
 
   static Tensor convolve(Context& ctx, const Conv& conv, ConstTensor rows, Tensor cache, const Segments& segments) {
-    Tensor out = ctx.workspace.tensor({rows.rows(), conv.channels()});
+    Tensor out = ctx.workspace.tensor({rows.rows(), conv.channels()}, rows.dtype);
     ctx.backend.short_convolution({.x = rows,
                                    .weight = conv.weight,
                                    .bias = conv.bias,

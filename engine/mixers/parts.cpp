@@ -39,6 +39,12 @@ Linear::Linear(const WeightScope& weights, std::string_view name, std::int64_t o
 }
 
 Tensor Linear::operator()(Context& ctx, ConstTensor x) const {
+  Tensor y = ctx.workspace.tensor({x.rows(), out()}, ctx.activation_type());
+  into(ctx, y, x);
+  return y;
+}
+
+Tensor Linear::exact(Context& ctx, ConstTensor x) const {
   Tensor y = ctx.workspace.tensor({x.rows(), out()});
   into(ctx, y, x);
   return y;
@@ -65,7 +71,7 @@ Conv::Conv(const WeightScope& weights, std::string_view name, std::int64_t chann
 }
 
 Tensor Conv::operator()(Context& ctx, ConstTensor x, Tensor cache) const {
-  Tensor y = ctx.workspace.tensor({x.rows(), channels()});
+  Tensor y = ctx.workspace.tensor({x.rows(), channels()}, x.dtype);
   ctx.backend.short_convolution({.x = x,
                                  .weight = weight,
                                  .bias = bias,
@@ -122,17 +128,18 @@ QkvProjection::Qkv QkvProjection::operator()(Context& ctx, ConstTensor x, MixerS
   return {q.with_row({q_heads, K}), k.with_row({k_heads, K}), v.with_row({v_heads, V}), raw_q, raw_k};
 }
 
-void Readout::operator()(Context& ctx, Tensor o, ConstTensor gate, Tensor y, ConstTensor head_scale) const {
-  if (norm) {
-    ctx.backend.rms_norm(o, o, norm, eps);
+void Readout::operator()(Context& ctx, ConstTensor o, ConstTensor gate, Tensor y, ConstTensor head_scale) const {
+  const Tensor read = ctx.activation({o.row_size()});
+  const Tensor heads = read.with_row({o.row_size() / head_dim, head_dim});
+  if (gate && !head_scale) {
+    ctx.backend.gated_rms_norm(read, o.with_row({o.row_size()}), norm, head_dim, eps, gate.with_row({o.row_size()}), gate_act);
   } else {
-    ctx.backend.rms_norm_plain(o, o, head_dim, eps);
+    norm ? ctx.backend.rms_norm(heads, o, norm, eps) : ctx.backend.rms_norm_plain(heads, o, head_dim, eps);
+    if (head_scale) ctx.backend.scale_heads(heads, heads, head_scale);
+    if (gate) ctx.backend.gate(read, read, gate.with_row({o.row_size()}), gate_act);
   }
-  if (head_scale) ctx.backend.scale_heads(o, o, head_scale);
-  Tensor flat = o.with_row({o.row_size()});
-  if (gate) ctx.backend.gate(flat, flat, gate.with_row({o.row_size()}), gate_act);
-  ctx.emit("readout", flat);
-  o_proj.into(ctx, y, flat);
+  ctx.emit("readout", read);
+  o_proj.into(ctx, y, read);
 }
 
 Readout normed_readout(const MixerBuild& build, std::string_view name, std::int64_t head_dim, std::int64_t value_dim) {
@@ -176,7 +183,6 @@ template <class Memory>
 void place(Context& ctx, Memory& op, Tensor state) {
   op.segments = ctx.one_segment();
   op.initial_state = op.final_state = state;
-  op.o = ctx.tensor({state.shape[1], state.shape[3]});
   ctx.emit("q", op.q);
   ctx.emit("k", op.k);
   ctx.emit("v", op.v);
@@ -186,12 +192,14 @@ void place(Context& ctx, Memory& op, Tensor state) {
 }  // namespace
 
 Tensor remember(Context& ctx, DecayedOuterProduct op, Tensor state) {
+  op.o = ctx.activation({state.shape[1], state.shape[3]});
   place(ctx, op, state);
   ctx.backend.decayed_outer_product(op, ctx.chunk_size);
   return op.o;
 }
 
 Tensor remember(Context& ctx, GatedDeltaRule op, Tensor state) {
+  op.o = ctx.tensor({state.shape[1], state.shape[3]});
   place(ctx, op, state);
   if (op.beta) ctx.emit("beta", op.beta);
   ctx.backend.gated_delta_rule(op, ctx.chunk_size);

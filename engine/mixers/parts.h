@@ -29,6 +29,8 @@ struct Linear {
   std::int64_t out() const { return weight.rows(); }
   void into(Context& ctx, Tensor y, ConstTensor x) const { ctx.backend.linear(y, x, weight, bias); }
   Tensor operator()(Context& ctx, ConstTensor x) const;
+  /// In float32, for scores and decays.
+  Tensor exact(Context& ctx, ConstTensor x) const;
 };
 
 /// y = second(first(x)): LoRA, low-rank gates (tensors `name`.0 and `name`.1, the rank is read from the shape).
@@ -92,8 +94,8 @@ struct Readout {
   Activation gate_act = Activation::silu;
   Linear o_proj;
 
-  /// o [T, H, V] is overwritten; gate [T, H·V] or absent; y [T, D]; head_scale [T, H] multiplies the normalised heads, or is absent.
-  void operator()(Context& ctx, Tensor o, ConstTensor gate, Tensor y, ConstTensor head_scale = {}) const;
+  /// o [T, H, V]; gate [T, H·V] or absent; y [T, D]; head_scale [T, H] multiplies the normalised heads, or is absent.
+  void operator()(Context& ctx, ConstTensor o, ConstTensor gate, Tensor y, ConstTensor head_scale = {}) const;
 };
 
 /// The readout with the norm `name` [V].

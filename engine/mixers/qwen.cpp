@@ -50,8 +50,8 @@ class QwenGatedDeltaNet final : public Mixer {
     } else {
       qkv = qkv_(ctx, x);
       z = z_(ctx, x);
-      b = b_(ctx, x);
-      a = a_(ctx, x);
+      b = b_.exact(ctx, x);
+      a = a_.exact(ctx, x);
     }
     // One convolution over all q, all k, all v.
     qkv = conv_(ctx, qkv, state.conv_caches[0]);
@@ -74,9 +74,9 @@ class QwenGatedDeltaNet final : public Mixer {
   /// in_proj_qkvz holds, per key head j: q(K) | k(K) | v(r·V) | z(r·V); in_proj_ba: b(r) | a(r).
   void ungroup(Context& ctx, ConstTensor x, Tensor& qkv, Tensor& z, Tensor& b, Tensor& a) const {
     const std::int64_t key_dim = key_heads_ * K_, r = group_, rV = r * V_, width = 2 * K_ + 2 * rV;
-    Tensor qkvz = qkvz_(ctx, x), ba = ba_(ctx, x);
-    qkv = ctx.tensor({2 * key_dim + value_heads_ * V_});
-    z = ctx.tensor({value_heads_ * V_});
+    Tensor qkvz = qkvz_(ctx, x), ba = ba_.exact(ctx, x);
+    qkv = ctx.activation({2 * key_dim + value_heads_ * V_});
+    z = ctx.activation({value_heads_ * V_});
     b = ctx.tensor({value_heads_});
     a = ctx.tensor({value_heads_});
     for (std::int64_t j = 0; j < key_heads_; ++j) {
@@ -136,12 +136,12 @@ class QwenAttention final : public Mixer {
   void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const override {
     Backend& backend = ctx.backend;
     // q_proj yields [query | gate] per head
-    Tensor query_gate = q_proj_(ctx, x), q = ctx.tensor({heads_, head_dim_}), gate = ctx.tensor({heads_ * head_dim_});
+    Tensor query_gate = q_proj_.exact(ctx, x), q = ctx.tensor({heads_, head_dim_}), gate = ctx.tensor({heads_ * head_dim_});
     for (std::int64_t h = 0; h < heads_; ++h) {
       backend.copy(q.columns(h * head_dim_, {head_dim_}), query_gate.columns(2 * h * head_dim_, {head_dim_}));
       backend.copy(gate.columns(h * head_dim_, {head_dim_}), query_gate.columns((2 * h + 1) * head_dim_, {head_dim_}));
     }
-    Tensor k = k_proj_(ctx, x).with_row({kv_heads_, head_dim_}), v = v_proj_(ctx, x).with_row({kv_heads_, head_dim_});
+    Tensor k = k_proj_.exact(ctx, x).with_row({kv_heads_, head_dim_}), v = v_proj_.exact(ctx, x).with_row({kv_heads_, head_dim_});
     // zero-centred norms, then RoPE on the first part of the channels
     backend.rms_norm(q, q, q_norm_, eps_, 1);
     backend.rms_norm(k, k, k_norm_, eps_, 1);

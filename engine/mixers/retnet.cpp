@@ -45,7 +45,7 @@ class RetNet final : public Mixer {
       backend.activate(k, k, phi_);
     }
     if (head_gates_ && head_gates_->phi_stage) G = (*head_gates_)(ctx, x, q, k);
-    Tensor rotated_q = ctx.tensor({heads_, K_}), rotated_k = ctx.tensor({kv_heads_, K_});
+    Tensor rotated_q = ctx.activation({heads_, K_}), rotated_k = ctx.activation({kv_heads_, K_});
     backend.rope(rotated_q, q, ctx.position, 10000.0, K_);
     backend.rope(rotated_k, k, ctx.position, 10000.0, K_);
     // SLA: k̃ = G^K k, q̃ = G^Q q                                                                  (SLA eq. 10, 11)

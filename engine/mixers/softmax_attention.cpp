@@ -40,9 +40,9 @@ class SoftmaxAttentionMixer final : public Mixer {
   }
 
   void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const override {
-    Tensor q = q_proj_(ctx, x).with_row({heads_, head_dim_});
-    Tensor k = k_proj_(ctx, x).with_row({kv_heads_, head_dim_});
-    Tensor v = v_proj_(ctx, x).with_row({kv_heads_, head_dim_});
+    Tensor q = q_proj_.exact(ctx, x).with_row({heads_, head_dim_});
+    Tensor k = k_proj_.exact(ctx, x).with_row({kv_heads_, head_dim_});
+    Tensor v = v_proj_.exact(ctx, x).with_row({kv_heads_, head_dim_});
     if (q_norm_) {
       ctx.backend.rms_norm(q, q, q_norm_, qk_norm_eps_);
       ctx.backend.rms_norm(k, k, k_norm_, qk_norm_eps_);

@@ -88,32 +88,18 @@ MixerLayout Sse::layout() const {
 /// [T, 2, H, K]: z1 = base x (convolved), z2 = base x + lora x; then softmax or silu per head.
 Tensor Sse::project_pair(Context& ctx, ConstTensor x, const Linear& base, const LowRank& lora, const Conv& conv, Tensor cache,
                          bool softmax) const {
-  Backend& backend = ctx.backend;
-  const std::int64_t key_dim = heads_ * K_;
-  Tensor pair = ctx.tensor({2, heads_, K_});
-  Tensor z1 = pair.columns(0, {key_dim}), z2 = pair.columns(key_dim, {key_dim});
-  Tensor raw = base(ctx, x);
-  lora.into(ctx, z2, x);
-  if (conv) {
-    Tensor convolved = conv(ctx, raw, cache);
-    backend.add(z2, z2, sparse_after_conv_ ? convolved : raw);
-    backend.copy(z1, convolved);
-  } else {
-    backend.add(z2, z2, raw);
-    backend.copy(z1, raw);
-  }
-  if (softmax) {
-    backend.softmax(pair, pair);
-  } else {
-    backend.activate(pair, pair, qk_act_);
-  }
+  const Tensor pair = ctx.tensor({2, heads_, K_}), more = ctx.activation({heads_ * K_}), raw = base(ctx, x);
+  lora.into(ctx, more, x);
+  const Tensor shared = conv ? conv(ctx, raw, cache) : raw;
+  ctx.backend.sum_pair(pair, shared, sparse_after_conv_ ? shared : raw, more, softmax ? Activation::identity : qk_act_);
+  if (softmax) ctx.backend.softmax(pair, pair);
   return repeat_pair(ctx, pair, K_);
 }
 
 /// e_t = softmax(e_proj x) over the partitions; the W largest are selected, ties to the lowest index      (SSE eq. 9, ICLR gate)
 Sse::Route Sse::route(Context& ctx, ConstTensor x) const {
   Backend& backend = ctx.backend;
-  Tensor logits = e_proj_(ctx, x), e = ctx.tensor({N_});
+  Tensor logits = e_proj_.exact(ctx, x), e = ctx.tensor({N_});
   Tensor selected = ctx.workspace.tensor({ctx.tokens, std::max(writers_, readers_)}, DType::i32);
   backend.softmax(e, logits);
   backend.top_k(selected, v1_ ? logits : e);
@@ -140,7 +126,7 @@ void Sse::forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) cons
   Tensor q = project_pair(ctx, x, q_proj_, lora_q_, q_conv_, q_cache, use_q_softmax_);
   Tensor k = project_pair(ctx, x, k_proj_, lora_k_, k_conv_, k_cache, use_k_softmax_);
   // v = silu(v_proj x), never convolved
-  Tensor v = v_proj_(ctx, x).with_row({value_heads_, V_});
+  Tensor v = v_proj_.exact(ctx, x).with_row({value_heads_, V_});
   backend.activate(v, v, v_act_);
   const Route T = route(ctx, x);
 
@@ -148,10 +134,10 @@ void Sse::forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) cons
   Tensor log_decay, beta;
   if (delta_rule_) {
     // log α = −exp(A_log)·softplus(a + dt_bias),   β = σ(b)
-    log_decay = a_proj_(ctx, x);
+    log_decay = a_proj_.exact(ctx, x);
     backend.gated_delta_decay(log_decay, log_decay, A_log_, dt_bias_);
     log_decay = log_decay.with_row({2, value_heads_});
-    beta = b_proj_(ctx, x).with_row({2, value_heads_});
+    beta = b_proj_.exact(ctx, x).with_row({2, value_heads_});
     backend.activate(beta, beta, Activation::sigmoid);
     if (beta_factor_ != 1) backend.add(beta, beta, beta);
     ctx.emit("beta", beta);
@@ -201,7 +187,7 @@ void Sse::forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) cons
   if (ctx.state_only) return;
   Tensor g;
   if (g_proj_) {
-    g = ctx.tensor({value_heads_ * V_});
+    g = ctx.activation({value_heads_ * V_});
     g_proj_.into(ctx, g, x);
   }
   readout_(ctx, o, g, y);

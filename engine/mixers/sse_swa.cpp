@@ -46,7 +46,7 @@ class SseSwa final : public Mixer {
   void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const override {
     sse_.forward(ctx, x, state, y);
     if (ctx.state_only) return;
-    Tensor swa_out = ctx.workspace.tensor(y.shape);
+    Tensor swa_out = ctx.workspace.tensor(y.shape, y.dtype);
     // The channels of this layer are those of its SSE branch.
     Context silent = ctx;
     silent.channels = nullptr;

@@ -49,7 +49,7 @@ class Experts final : public Ffn {
     Backend& backend = ctx.backend;
     const std::int64_t T = ctx.tokens;
     // router: softmax over all experts, the top k of it, renormalised if the config says so
-    Tensor logits = router_(ctx, x), probability = ctx.tensor({count_});
+    Tensor logits = router_.exact(ctx, x), probability = ctx.tensor({count_});
     Tensor ids = ctx.workspace.tensor({T, topk_}, DType::i32);
     backend.softmax(probability, logits);
     backend.top_k(ids, probability);
@@ -58,7 +58,7 @@ class Experts final : public Ffn {
     if (renormalise_) backend.renormalise(probability, probability, ids);
 
     // σ(shared_expert_gate · x) · SwiGLU_shared(x)
-    Tensor shared_gate = shared_gate_(ctx, x), shared = ctx.tensor({1, hidden_});
+    Tensor shared_gate = shared_gate_.exact(ctx, x), shared = ctx.activation({1, hidden_});
     backend.activate(shared_gate, shared_gate, Activation::sigmoid);
     shared_.into(ctx, shared.with_row({hidden_}), x);
     backend.scale_heads(y.with_row({1, hidden_}), shared, shared_gate);
@@ -73,7 +73,8 @@ class Experts final : public Ffn {
       const Workspace::Mark mark(ctx.workspace);
       const std::int32_t e = order.run[r], begin = order.cu_seqlens[r], n = order.cu_seqlens[r + 1] - begin;
       const std::int32_t* tokens = order.token.data() + begin;
-      Tensor x_e = ctx.workspace.tensor({n, hidden_}), y_e = ctx.workspace.tensor({n, hidden_}), w = ctx.workspace.tensor({n, 1});
+      Tensor x_e = ctx.workspace.tensor({n, hidden_}, x.dtype), y_e = ctx.workspace.tensor({n, hidden_}, x.dtype),
+             w = ctx.workspace.tensor({n, 1});
       backend.gather_rows(x_e, x, tokens);
       backend.gather_rows(w, probability.columns(e, {1}), tokens);
       experts_[static_cast<std::size_t>(e)].into(ctx, y_e, x_e);

@@ -127,41 +127,46 @@ void Model::forward(ModelState& state, std::span<const std::int32_t> ids, const 
                     Observer* observer) {
   check_ids(ids);
   if (ids.empty()) return;
-  Tensor x = hidden;
+  const Workspace::Mark mark(workspace_);
+  const auto tokens = static_cast<std::int64_t>(ids.size());
+  const DType type = backend_->activation_type(tokens);
+  const Tensor x = hidden, normed = workspace_.tensor(x.shape, type), y = workspace_.tensor(x.shape, type);
+  // x += y, where something has written y;   normed = RMSNorm(x)
+  const auto enter = [&](ConstTensor weight, float eps, bool first) {
+    first ? norm(normed, x, weight, eps) : backend_->add_rms_norm(normed, x, y, weight, eps, plan_.norm_offset);
+  };
   // x = embeddings[token]
   backend_->embed(x, stack_.embeddings, ids.data());
   for (std::size_t i = 0; i < stack_.blocks.size(); ++i) {
-    const Workspace::Mark mark(workspace_);
+    const Workspace::Mark of_block(workspace_);
     const Stack::Block& block = stack_.blocks[i];
     const auto layer = static_cast<std::int64_t>(i);
-    Context ctx(*backend_, workspace_, static_cast<std::int64_t>(ids.size()));
+    Context ctx(*backend_, workspace_, tokens);
     ctx.position = state.position;
     ctx.prompt_length = options.prompt_length;
     ctx.chunk_size = options.chunk_size;
+    // x += mixer_i( RMSNorm(x; attn_norm_i) )
+    enter(block.mixer_norm, plan_.norm_eps, i == 0);
     std::optional<LayerSink> sink;
     if (observer) {
       observer->residual(layer, x);
       ctx.channels = &sink.emplace(*observer, layer);
     }
-    Tensor normed = ctx.tensor({plan_.hidden}), y = ctx.tensor({plan_.hidden});
-    // x += mixer_i( RMSNorm(x; attn_norm_i) )
-    norm(normed, x, block.mixer_norm, plan_.norm_eps);
     block.mixer->forward(ctx, normed, state.layers[i], y);
     ctx.emit("mixer_out", y);
-    backend_->add(x, x, y);
     if (!block.ffn) continue;
     // x += mlp_i( RMSNorm(x; mlp_norm_i) )
-    norm(normed, x, block.ffn_norm, plan_.ffn_norm_eps);
+    enter(block.ffn_norm, plan_.ffn_norm_eps, false);
     block.ffn->forward(ctx, normed, y);
-    backend_->add(x, x, y);
   }
+  if (!stack_.blocks.empty()) backend_->add(x, x, y);
   if (observer) observer->residual(layers(), x);
   state.position += static_cast<std::int64_t>(ids.size());
 }
 
 void Model::logits(Tensor logits, ConstTensor hidden) {
   const Workspace::Mark mark(workspace_);
-  Tensor normed = workspace_.tensor({hidden.rows(), plan_.hidden});
+  Tensor normed = workspace_.tensor({hidden.rows(), plan_.hidden}, backend_->activation_type(hidden.rows()));
   norm(normed, hidden, stack_.norm, plan_.norm_eps);
   backend_->linear(logits, normed, stack_.head);
 }
@@ -177,7 +182,7 @@ void Model::replay(std::int64_t layer, MixerState& state, ConstTensor residual, 
   ctx.chunk_size = options.chunk_size;
   ctx.channels = channels;
   ctx.state_only = true;
-  Tensor normed = ctx.tensor({plan_.hidden});
+  Tensor normed = ctx.activation({plan_.hidden});
   norm(normed, residual, block.mixer_norm, plan_.norm_eps);
   block.mixer->forward(ctx, normed, state, {});
 }

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "kernels/device.h"
 #include "tests/catch.h"
@@ -46,6 +47,10 @@ class Side {
     const std::vector<std::int32_t> unwritten(static_cast<std::size_t>(shape.size()), 12345);
     return place({unwritten.data(), DType::i32, shape}, margin_, true);
   }
+  /// Of numbers that bf16 holds, in the type in which this side keeps activations.
+  ConstTensor activation(const Numbers& x) { return place(rounded(x).view(), margin_, false, true); }
+  Tensor activation_out(const Shape& shape) { return place(unwritten(shape).view(), margin_, true, true); }
+  Tensor activation_inout(const Numbers& x) { return place(rounded(x).view(), margin_, true, true); }
   /// Rows that follow each other without a gap: states, caches, small weights.
   ConstTensor whole(const Numbers& x) { return place(x.view(), 0, false); }
   Tensor out_whole(const Shape& shape) { return place(unwritten(shape).view(), 0, true); }
@@ -77,6 +82,7 @@ class Side {
     std::int64_t margin, rows, row_size;
     Bits before;
     bool written;
+    DType kept;  // the type on the device, where `dtype` is that of the bits
 
     Shape image() const { return {rows + 2, row_size + 2 * margin}; }
     std::int64_t width() const { return row_size + 2 * margin; }
@@ -90,9 +96,18 @@ class Side {
     for (float& x : numbers.values) std::memcpy(&x, &nobodys_nan, sizeof x);
     return numbers;
   }
-  Tensor place(ConstTensor host, std::int64_t margin, bool written) {
+  /// To the nearest number of bf16, ties to even.
+  static Numbers rounded(Numbers x) {
+    for (float& number : x.values) {
+      if (!std::isfinite(number)) continue;
+      const auto bits = std::bit_cast<std::uint32_t>(number);
+      number = std::bit_cast<float>((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000);
+    }
+    return x;
+  }
+  Tensor place(ConstTensor host, std::int64_t margin, bool written, bool activation = false) {
     if (host.shape.rank() == 1) margin = 0;
-    Operand& x = operands_.emplace_back(Operand{{}, host.shape, host.dtype, margin, host.rows(), host.row_size(), {}, written});
+    Operand& x = operands_.emplace_back(Operand{{}, host.shape, host.dtype, margin, host.rows(), host.row_size(), {}, written, host.dtype});
     x.before.assign(static_cast<std::size_t>(x.image().size()), std::bit_cast<std::int32_t>(std::nanf("")));
     for (std::int64_t row = 0; row < x.rows && x.row_size > 0; ++row) {
       std::memcpy(&x.before[x.at(row, 0)], static_cast<const std::int32_t*>(host.data) + row * x.row_size,
@@ -100,12 +115,26 @@ class Side {
     }
     x.memory = backend_.allocate(x.before.size() * sizeof(std::int32_t));
     backend_.upload(Tensor(x.memory.get(), x.dtype, x.image()), ConstTensor(x.before.data(), x.dtype, x.image()));
-    return {static_cast<std::int32_t*>(x.memory.get()) + x.at(0, 0), x.dtype, x.shape, x.width()};
+    constexpr std::int64_t many_rows = 1 << 10;
+    if (activation) keep_as(x, backend_.activation_type(many_rows));
+    return {static_cast<char*>(x.memory.get()) + x.at(0, 0) * size_of(x.kept), x.kept, x.shape, x.width()};
+  }
+  void keep_as(Operand& x, DType type) {
+    if (type == x.dtype) return;
+    const Buffer exact = std::exchange(x.memory, backend_.allocate(x.before.size() * size_of(type)));
+    backend_.copy(Tensor(x.memory.get(), type, x.image()), ConstTensor(exact.get(), x.dtype, x.image()));
+    x.kept = type;
+    x.before = bits(x);
   }
 
   Bits bits(const Operand& x) const {
     Bits now(x.before.size());
-    backend_.download(Tensor(now.data(), x.dtype, x.image()), ConstTensor(x.memory.get(), x.dtype, x.image()));
+    Buffer exact = x.memory;
+    if (x.kept != x.dtype) {
+      exact = backend_.allocate(now.size() * size_of(x.dtype));
+      backend_.copy(Tensor(exact.get(), x.dtype, x.image()), ConstTensor(x.memory.get(), x.kept, x.image()));
+    }
+    backend_.download(Tensor(now.data(), x.dtype, x.image()), ConstTensor(exact.get(), x.dtype, x.image()));
     return now;
   }
 
