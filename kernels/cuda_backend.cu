@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/cuda_attention.h"
 #include "kernels/cuda_chunk.h"
 #include "kernels/cuda_download.h"
 #include "kernels/cuda_linear.h"
@@ -250,7 +251,11 @@ class CudaBackend final : public Backend {
   void gated_delta_rule(const GatedDeltaRule& op, std::int64_t) override { gated_delta_rule(op, sent(op.segments)); }
   void softmax_attention(const SoftmaxAttention& op, std::int64_t) override {
     const auto [queries, slots, keys] = sent(Ring::Arrays<3>{op.segments.cu_seqlens, op.segments.slot, op.cu_seqlens_k});
-    cuda::softmax_attention(op, on_device(op.segments, queries, slots), keys, longest(op.cu_seqlens_k), stream());
+    const DeviceSegments segments = on_device(op.segments, queries, slots);
+    if (in_chunks(segments) && softmax_attention_tiles_supported(op)) {
+      return softmax_attention_tiles(op, segments, keys, scratch(softmax_attention_tiles_scratch(op)), stream());
+    }
+    cuda::softmax_attention(op, segments, keys, longest(op.cu_seqlens_k), stream());
   }
   void row_cosine(Tensor cosine, ConstTensor z) override {
     check_row_cosine(cosine, z);

@@ -19,7 +19,8 @@ struct BlockTopK {
 };
 
 /// Segment s holds the queries [cu_seqlens[s], cu_seqlens[s+1]) and the keys [cu_seqlens_k[s], cu_seqlens_k[s+1]); its queries are the
-/// last ones of its keys (query i of n has position keys − n + i). All float32.
+/// last ones of its keys (query i of n has position keys − n + i). All float32; with the precision bfloat16 a device may be given bf16
+/// where no blocks are chosen and a segment has at least 32 queries.
 struct SoftmaxAttention {
   ConstTensor q;            // [queries, H, d]
   ConstTensor k;            // [keys, Hkv, d], Hkv divides H: head h reads producer_head(h, Hkv, H)
