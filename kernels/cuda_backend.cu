@@ -266,19 +266,24 @@ class CudaBackend final : public Backend {
     use(), cuda::singular_values(sigma, z, workspace, stream());
   }
   void sparse_state(const SparseState& op, std::int64_t chunk_size, Workspace& workspace) override {
-    check_sparse_state(op);
+    check_sparse_state(op, op.q.dtype == DType::bf16 ? DType::bf16 : DType::f32);
+    const auto memory = memory_of<DecayedOuterProduct>(op, half(op.q, 0), half(op.k, 0), op.v, half(op.log_decay, 0), op.o);
+    const bool chunks = !op.beta && in_chunks(op.v.rows()) && decayed_outer_product_chunks_supported(memory);
+    if (!chunks) check_sparse_state(op);
     const std::int64_t runs = (static_cast<std::int64_t>(op.cu_seqlens.size()) - 1) * op.gate.row_size();
     if (runs > most_sparse_runs()) return Backend::sparse_state(op, chunk_size, workspace);
     const Workspace::Mark mark(workspace);
-    // States that no token chose are carried over; all others continue from here in place.
-    if (op.final_state.data != op.initial_state.data) copy(op.final_state, op.initial_state);
-    const SparseRows rows = sparse_rows(op, sent(Ring::Arrays<1>{op.cu_seqlens})[0], workspace, stream());
+    const SparseOrder order = sparse_order(op, sent(Ring::Arrays<1>{op.cu_seqlens})[0], workspace, stream());
+    if (chunks) return sparse_chunks(op, memory, order, workspace);
+    const SparseRows rows = sparse_rows(op, order, workspace, stream());
     if (op.beta) {
-      gated_delta_rule(memory_of<GatedDeltaRule>(op, rows), rows.segments);
+      auto delta_rule = memory_of<GatedDeltaRule>(op, rows.q, rows.k, rows.v, rows.log_decay, rows.o);
+      delta_rule.beta = rows.beta;
+      gated_delta_rule(delta_rule, order.segments);
     } else {
-      decayed_outer_product(memory_of<DecayedOuterProduct>(op, rows), rows.segments);
+      decayed_outer_product(memory_of<DecayedOuterProduct>(op, rows.q, rows.k, rows.v, rows.log_decay, rows.o), order.segments);
     }
-    sum_sparse_rows(op, rows, stream());
+    sum_sparse_rows(op, order, rows, stream());
   }
 
  private:
@@ -287,7 +292,8 @@ class CudaBackend final : public Backend {
   /// Each memory's form is chosen here, by precision_ and how long the segments are.
   void decayed_outer_product(const DecayedOuterProduct& op, const DeviceSegments& segments) {
     const bool one_type = op.k.dtype == op.q.dtype && op.v.dtype == op.q.dtype && op.o.dtype == op.q.dtype;
-    if (one_type && in_chunks(segments) && !decayed_outer_product_chunks_supported(op) && divisible(op)) return halves_of_keys(op, segments);
+    if (one_type && in_chunks(segments) && !decayed_outer_product_chunks_supported(op) && divisible(op))
+      return halves_of_keys(op, segments);
     if (!one_type || !in_chunks(segments) || !decayed_outer_product_chunks_supported(op)) {
       if (!in_float32(op)) return with_float32(op, [&](const auto& exact) { decayed_outer_product(exact, segments); });
       return cuda::decayed_outer_product(op, segments, stream());
@@ -302,7 +308,8 @@ class CudaBackend final : public Backend {
     }
     gated_delta_rule_chunks(op, segments, scratch(gated_delta_rule_chunks_scratch(op, segments.count, segments.longest)), stream());
   }
-  bool in_chunks(const DeviceSegments& segments) const { return precision_ == Precision::bfloat16 && segments.longest >= worth_a_chunk; }
+  bool in_chunks(const DeviceSegments& segments) const { return in_chunks(segments.longest); }
+  bool in_chunks(std::int64_t rows) const { return precision_ == Precision::bfloat16 && rows >= worth_a_chunk; }
   template <class Memory>
   static bool in_float32(const Memory& op) {
     return op.q.dtype == DType::f32 && op.k.dtype == DType::f32 && op.v.dtype == DType::f32 && op.o.dtype == DType::f32;
@@ -356,18 +363,42 @@ class CudaBackend final : public Backend {
     return scratch_.get();
   }
 
+  /// Nothing is copied: the partitions' items read the rows where they are.
+  void sparse_chunks(const SparseState& op, const DecayedOuterProduct& memory, const SparseOrder& order, Workspace& workspace) {
+    const std::int64_t T = op.v.rows(), choices = op.selected.row_size(), S = static_cast<std::int64_t>(op.cu_seqlens.size()) - 1;
+    const GatheredSegments gathered{half(op.q, 1),
+                                    half(op.k, 1),
+                                    half(op.log_decay, 1),
+                                    {},
+                                    workspace.tensor({T * choices, op.o.shape[1], op.o.shape[2]}, op.o.dtype),
+                                    order.items,
+                                    T * choices,
+                                    S,
+                                    choices,
+                                    op.writers,
+                                    op.readers};
+    const DeviceSegments& segments = order.segments;
+    void* const memory_scratch = scratch(decayed_outer_product_chunks_scratch(memory, segments.count, segments.longest, gathered));
+    decayed_outer_product_chunks(memory, segments, memory_scratch, stream(), gathered);
+  }
+  /// Of x [T, 2, ...] index 0, the shared state's, or 1, the partitions'.
+  static ConstTensor half(ConstTensor x, std::int64_t index) {
+    if (!x) return x;
+    const std::int64_t size = x.row_size() / 2;
+    return x.shape.rank() == 3 ? x.columns(index * size, {x.shape[2]}) : x.columns(index * size, {x.shape[2], x.shape[3]});
+  }
+
   template <class Memory>
-  static Memory memory_of(const SparseState& op, const SparseRows& rows) {
+  static Memory memory_of(const SparseState& op, ConstTensor q, ConstTensor k, ConstTensor v, ConstTensor log_decay, Tensor o) {
     Memory memory;
-    memory.q = rows.q;
-    memory.k = rows.k;
-    memory.v = rows.v;
-    memory.log_decay = rows.log_decay;
-    if constexpr (requires { memory.beta; }) memory.beta = rows.beta;
+    memory.q = q;
+    memory.k = k;
+    memory.v = v;
+    memory.log_decay = log_decay;
     memory.scale = op.scale;
-    memory.initial_state = op.final_state;
+    memory.initial_state = op.initial_state;
     memory.final_state = op.final_state;
-    memory.o = rows.o;
+    memory.o = o;
     return memory;
   }
 

@@ -77,6 +77,16 @@ struct Gather {
   std::int64_t items = 0;                // at most
 };
 
+/// Segments behind those of an operation's own rows, whose items read rows that lie anywhere: sparse states (sparse_state.h). What they
+/// add to o is added up, in the order of the choices, where the rows' own segments write o.
+struct GatheredSegments {
+  ConstTensor q, k, log_decay, beta;  // [rows, ≤H, …]: what items read; v is the operation's
+  Tensor o;                           // [rows · choices, H, V], of the type of the operation's o: scratch
+  const SparseItem* items = nullptr;  // on the device; null: there are none
+  std::int64_t count = 0, first_segment = 0;
+  std::int64_t choices = 1, writers = 1, readers = 1;  // a row's first choices write, its first ones read
+};
+
 /// Segments cut into pieces of `length` rows, the last one shorter; a segment without rows has none. Pieces have numbers below
 /// most_pieces, in the order of their rows; some numbers stay free, so that a segment's first number needs no sum over those before it.
 struct Piece {
@@ -109,14 +119,14 @@ __device__ inline Piece piece_of(const DeviceSegments& segments, std::int64_t nu
 // ---------------------------------------------------------------------------------------------------------------------------------------
 // the operations: bf16 products, everything else float32
 
-// decayed_outer_product_chunks.cu: q, k, v and o of one type, float32 or bf16; gathered rows only float32
+// decayed_outer_product_chunks.cu: q, k, v and o of one type, float32 or bf16
 bool decayed_outer_product_chunks_supported(const DecayedOuterProduct& op);
 /// Scratch that a call needs, in bytes; for segments of at most `longest` rows.
 std::size_t decayed_outer_product_chunks_scratch(const DecayedOuterProduct& op, std::int64_t segments, std::int64_t longest,
-                                                 const Gather& gather = {});
+                                                 const GatheredSegments& gathered = {});
 /// `scratch` on the device, 16-byte aligned. A `longest` that says more than there is costs time, not correctness.
 void decayed_outer_product_chunks(const DecayedOuterProduct& op, const DeviceSegments& segments, void* scratch, cudaStream_t stream,
-                                  const Gather& gather = {});
+                                  const GatheredSegments& gathered = {});
 
 // gated_delta_rule_chunks.cu: q, k and v of one type, float32 or bf16
 bool gated_delta_rule_chunks_supported(const GatedDeltaRule& op);

@@ -50,16 +50,25 @@ void short_convolution(const ShortConvolution& op, const DeviceSegments& segment
 void decayed_outer_product(const DecayedOuterProduct& op, const DeviceSegments& segments, cudaStream_t stream);
 void gated_delta_rule(const GatedDeltaRule& op, const DeviceSegments& segments, cudaStream_t stream);
 
-// sparse_state.cu: `sparse_rows` makes the operands of one memory call over all states, whose output goes to `SparseRows::o`;
-// `sum_sparse_rows` sums that into op.o. Nothing is read back. For at most `most_sparse_runs` sequences × partitions.
-struct SparseRows {
-  Tensor q, k, v, log_decay, beta, o;   // rows [T shared ; items sorted by (sequence, partition)], of the workspace
-  const std::int32_t* place = nullptr;  // [items]: where an item is among them
-  DeviceSegments segments;              // the shared segments, then the partitions', some of them empty
-};
+// sparse_state.cu; nothing is read back. For at most `most_sparse_runs` sequences × partitions.
 std::int64_t most_sparse_runs();
-SparseRows sparse_rows(const SparseState& op, const std::int32_t* cu_seqlens, Workspace& workspace, cudaStream_t stream);
-void sum_sparse_rows(const SparseState& op, const SparseRows& made, cudaStream_t stream);
+/// A choice of a token: the row it reads, and the factors of q (0: it only writes) and of k (0: it only reads).
+struct alignas(16) SparseItem {
+  std::int32_t row, choice;
+  float read, write;
+};
+struct SparseOrder {
+  SparseItem* items = nullptr;    // [T · choices], by (sequence, partition), in the order of their tokens
+  std::int32_t* place = nullptr;  // [T · choices]: where choice c of token t is among them
+  DeviceSegments segments;        // of the rows [T shared ; items]: the shared segments, then the partitions', some of them empty
+};
+SparseOrder sparse_order(const SparseState& op, const std::int32_t* cu_seqlens, Workspace& workspace, cudaStream_t stream);
+/// The operands of one memory call over all states, whose output goes to `SparseRows::o`; `sum_sparse_rows` sums that into op.o.
+struct SparseRows {
+  Tensor q, k, v, log_decay, beta, o;  // rows [T shared ; items], of the workspace
+};
+SparseRows sparse_rows(const SparseState& op, const SparseOrder& order, Workspace& workspace, cudaStream_t stream);
+void sum_sparse_rows(const SparseState& op, const SparseOrder& order, const SparseRows& rows, cudaStream_t stream);
 
 // softmax_attention.cu; `cu_seqlens_k` [count + 1] on the device, `most_keys` of any segment
 void softmax_attention(const SoftmaxAttention& op, const DeviceSegments& segments, const std::int32_t* cu_seqlens_k, std::int64_t most_keys,

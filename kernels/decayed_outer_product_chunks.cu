@@ -1,15 +1,18 @@
-// The decayed outer product 32 rows at a time, on tensor cores. A(s, t) is the decay of a chunk's rows after s, up to t (end: its last
-// one):
+// The decayed outer product 32 rows at a time, on tensor cores. With A(s, t) the decay of the rows after s, up to t, and a row r in the
+// middle of a chunk, operands and state are brought to r:
 //
-//   q̃_t = q_t A(0, t)      k̃_t = k_t A(t, end)      P_ts = Σ_c q_tc A_c(s, t) k_sc   (s ≤ t)
-//   o = scale (q̃ S + P v)      S ← A(0, end) S + k̃ᵀ v
+//   x_t = q_t A(r, t)      y_s = k_s A(s, r)      R = A(start, r) S       where A(t, r) = 1 / A(r, t)
+//   o_t = scale (x_t R + Σ_{s ≤ t} (x_t · y_s) v_s)      S ← A(r, end) (R + yᵀ v)
 //
-// Per head, P is q kᵀ times the exponential of a difference of summed logs. Per channel it is a sum over levels: where t and s differ first
-// in bit l, a boundary r of that level lies between them, and P_ts = x_t · x_s with x_t = q_t A(r, t), x_s = k_s A(s, r). There decays are
-// multiplied up from row to row and never divided, so that any strength is exact, −∞ too. No exponent is positive.
+// One of A(r, t) and 1 / A(r, t) grows with the distance from r, and so does what it multiplies shrink in the end: floating point loses
+// nothing as long as neither leaves its range. A chunk whose decays are too strong for that is halved until its pieces are not; a piece of
+// one row has r for all its rows and decays of any strength, −∞ too.
 //
 // Long segments are cut into spans: the spans' own states, a recurrence over spans that gives each its initial state, then the outputs.
+// Gathered segments (sparse states) read rows that lie anywhere; what their items add to a row of o is added up by the segments that own
+// the rows, which come later.
 #include <algorithm>
+#include <array>
 
 #include "kernels/cuda_chunk.h"
 
@@ -17,9 +20,9 @@ namespace statescope::cuda {
 namespace {
 
 constexpr int chunk = 32, warps = 8, threads = 32 * warps;
-constexpr int columns = 16 * warps;  // of a block; a warp has 16 of them
-constexpr int levels = 5;            // 2^levels rows a chunk
-constexpr int of_group = 4, levels_of_group = 2, groups = chunk / of_group;
+constexpr int columns = 16 * warps;     // of a block; a warp has 16 of them
+constexpr int rows_of_thread = 8;       // that a thread decays, in two channels
+constexpr float most_log2_decay = 100;  // from the middle of a piece to its ends
 
 enum class Decay { per_head, per_channel };  // an absent decay is one of 0 per head
 enum class Pass { states, outputs };
@@ -33,42 +36,60 @@ struct ChunkOperand {
   __device__ const Number* row(int t) const { return data + std::int64_t{t} * stride; }
 };
 
+/// What differs between segments that own their rows and gathered ones.
+template <class Number>
+struct Source {
+  ChunkOperand<Number> q, k;
+  ChunkOperand<float> log_decay;
+  Number* o = nullptr;  // [rows, H, V], or of gathered ones [rows · choices, H, V]
+  int o_stride = 0;
+};
+
 template <class Number>
 struct Problem {
-  ChunkOperand<Number> q, k, v;
-  ChunkOperand<float> log_decay;
+  std::array<Source<Number>, 2> source;  // of own rows, of gathered ones
+  ChunkOperand<Number> v;
   Rows<const float> initial;  // [slots, H, K, V]
   Rows<float> final;          // [slots, H, K, V]
-  Number* o;                  // [rows, H, V]
-  int o_stride, H, K, V;
+  int H, K, V;
   float scale;
   DeviceSegments segments;
-  Gather gather;
+  const SparseItem* items;  // null: nothing is gathered
+  int own_rows, own_segments, choices, writers, readers;
   bool vectors;       // every row of an operand consists of aligned 16 bytes
   std::int64_t span;  // rows
   float* states;      // [spans, H, K, V]: what a span adds to a state of 0, then the state it begins with
-  float* decays;      // [spans, H, log_decay.width or 1]
+  float* decays;      // [spans, H, decay_width()]
 
-  __device__ int row(int item) const { return gather.row_of ? gather.row_of[item] : item; }
   __host__ __device__ int tiles() const { return (V + columns - 1) / columns; }
-  __host__ __device__ std::int64_t spans() const { return most_pieces(gather.items, segments.count, span); }
+  __host__ __device__ int decay_width() const { return max(source[0].log_decay.width, 1); }
 };
 
-/// A block's shared memory. Rows of K or `columns` bf16 numbers, placed by `place`.
-template <Decay decay, Pass pass, int K>
+/// A row of a chunk: of the operands, of o (−1: nothing is read), and the factors of q and k.
+struct alignas(16) ChunkRow {
+  int row, o_row;
+  float read, write;
+};
+
+/// A block's shared memory. Operands as they came, in rows of K or `columns`; as bf16 their units of 16 bytes are placed by `place`.
+template <class Number, Decay decay, Pass pass, int K>
 struct Shared {
-  static constexpr int of_channels = decay == Decay::per_channel ? 1 : 0, of_outputs = pass == Pass::outputs ? 1 : 0;
-  static constexpr int scores_pitch = chunk + 8;  // so that eight rows of 16 bytes lie in different banks
+  static constexpr int of_outputs = pass == Pass::outputs ? 1 : 0, of_channels = decay == Decay::per_channel ? 1 : 0;
+  static constexpr int of_rounded = std::is_same_v<Number, Bf16> ? 0 : 1;  // v is not bf16 as it comes
+  static constexpr int scores_pitch = chunk + 8;                           // so that eight rows of 16 bytes lie in different banks
   static constexpr int some(int wanted) { return wanted > 0 ? wanted : 8; }
 
-  alignas(16) Bf16 k[2][chunk * K];
-  alignas(16) Bf16 v[2][chunk * columns];
-  alignas(16) Bf16 q[2][some(of_outputs * chunk * K)];
-  alignas(16) Bf16 x[levels][some(of_outputs * of_channels * chunk * K)];
-  alignas(16) Bf16 scores[some(of_outputs * chunk * scores_pitch)];  // P
-  alignas(16) float log_decay[some(of_channels * chunk * K)];
-  alignas(16) float of_groups[groups][some(of_channels * K)];  // the decay of a group of rows
-  alignas(16) float of_chunk[some(of_channels * K)];           // of all
+  alignas(16) Number q[some(of_outputs * chunk * K)];
+  alignas(16) Number k[chunk * K];
+  alignas(16) Number v[2 - of_rounded][chunk * columns];
+  alignas(16) float log_decay[chunk * (of_channels > 0 ? K : 1)];
+  alignas(16) Bf16 rounded_v[some(of_rounded * chunk * columns)];
+  alignas(16) Bf16 x[some(of_outputs * chunk * K)], y[chunk * K];
+  alignas(16) Bf16 scores[some(of_outputs * chunk * scores_pitch)];  // x_t · y_s where s ≤ t
+  unsigned writes[2];                                                // a bit for a row that decays and is written
+  ChunkRow rows[2][chunk];                                           // of this chunk and the next one
+  alignas(16) float until_middle[K];                                 // from the middle of the piece before to the middle of this one
+  alignas(16) float since_middle[2][K];                              // from the middle of a piece to its end
 };
 
 // ---------------------------------------------------------------------------------------------------------------------------------------
@@ -89,206 +110,120 @@ __device__ int place(int row, int column) {
   return row * width + ((column / 8) ^ (row % 8)) * 8 + column % 8;
 }
 
-__device__ void fetch_eight(uint4* to, const Bf16* from) { __pipeline_memcpy_async(to, from, sizeof(uint4)); }
-__device__ void fetch_eight(uint4* to, const float* from) {
-  const float4 a = __ldg(reinterpret_cast<const float4*>(from)), b = __ldg(reinterpret_cast<const float4*>(from) + 1);
-  *to = {packed(a.x, a.y), packed(a.z, a.w), packed(b.x, b.y), packed(b.z, b.w)};
+/// Item `item` of a span.
+template <class Number>
+__device__ ChunkRow chunk_row(const Problem<Number>& p, bool gathered, int item) {
+  if (!gathered) return {item, item, p.scale, 1};
+  const SparseItem x = p.items[item - p.own_rows];
+  return {x.row, x.choice < p.readers ? x.row * p.choices + x.choice : -1, p.scale * x.read, x.write};
 }
 
 __device__ float as_float(float x) { return x; }
 __device__ float as_float(Bf16 x) { return __bfloat162float(x); }
 
-/// The first `given` of eight numbers, 0 behind them.
-template <class Number>
-__device__ void fetch_some(Bf16* to, const Number* from, int given) {
-#pragma unroll 1
-  for (int i = 0; i < 8; ++i) to[i] = __float2bfloat16(i < given ? as_float(from[i]) : 0);
-}
-
-/// to [chunk, width] ← of n items from `first` on the numbers from `column` on; 0 beyond them. May still be on its way.
-template <int width, class Number>
-__device__ void fetch(Bf16* to, const Problem<Number>& p, const ChunkOperand<Number>& x, int first, int n, int column) {
+/// to(t, c) ← of n rows the numbers from `column` on, for a chunk of `width`; 0 beyond them. May still be on its way.
+template <int width, class Number, class To>
+__device__ void fetch(const ChunkOperand<Number>& x, const ChunkRow* rows, int n, int column, bool vectors, To to) {
+  constexpr int of_unit = 16 / sizeof(Number), of_row = width / of_unit;
+  if (vectors) {
+    const int c = thread_now() % of_row * of_unit, first = thread_now() / of_row;
 #pragma unroll
-  for (int i = 0; i < chunk * width / 8 / threads; ++i) {
-    const int unit = i * threads + thread_now(), row = unit / (width / 8), c = unit % (width / 8) * 8;
-    const int given = row < n ? x.width - column - c : 0;
-    Bf16* const place_of_unit = to + place<width>(row, c);
-    const Number* from = given > 0 ? x.row(p.row(first + row)) + column + c : nullptr;
-    if (given <= 0) {
-      *reinterpret_cast<uint4*>(place_of_unit) = {0, 0, 0, 0};
-    } else if (p.vectors) {
-      fetch_eight(reinterpret_cast<uint4*>(place_of_unit), from);
-    } else {
-      fetch_some(place_of_unit, from, given);
+    for (int i = 0; i < chunk * of_row / threads; ++i) {
+      const int t = first + i * (threads / of_row);
+      const bool given = t < n && column + c < x.width;
+      __pipeline_memcpy_async(to(t, c), x.row(rows[t].row) + (given ? column + c : 0), 16, given ? 0 : 16);
+    }
+  } else {
+#pragma unroll 1
+    for (int i = thread_now(); i < chunk * width; i += threads) {
+      const int t = i / width, c = i % width;
+      *to(t, c) = t < n && column + c < x.width ? x.row(rows[t].row)[column + c] : Number(0.F);
     }
   }
-}
-
-/// to [chunk, K] ← log-decays per channel, 0 beyond them.
-template <int K, class Number>
-__device__ void fetch_log_decays(float* to, const Problem<Number>& p, const ChunkOperand<float>& x, int first, int n) {
-  constexpr int of_unit = 4;
-#pragma unroll
-  for (int i = 0; i < chunk * K / of_unit / threads; ++i) {
-    const int unit = i * threads + thread_now(), row = unit / (K / of_unit), c = unit % (K / of_unit) * of_unit;
-    const int given = row < n ? x.width - c : 0;
-    const float* from = given > 0 ? x.row(p.row(first + row)) + c : nullptr;
-    if (given > 0 && p.vectors) {
-      __pipeline_memcpy_async(to + unit * of_unit, from, sizeof(float4));
-    } else {
-#pragma unroll 1
-      for (int j = 0; j < of_unit; ++j) to[unit * of_unit + j] = j < given ? from[j] : 0;
-    }
-  }
-}
-
-/// What a lane knows of row `lane` of a chunk.
-struct LaneRow {
-  float log2_decay = 0, weight = 0;  // the former per head
-};
-
-template <Decay decay, class Number>
-__device__ LaneRow lane_row(const Problem<Number>& p, const ChunkOperand<float>& log_decay, int first, int n) {
-  constexpr float log2_e = 1.44269504F, nothing_is_left = -160;  // 2^-160 is 0; beside −∞ differences would be NaN
-  const int lane = lane_now();
-  if (lane >= n) return {};
-  LaneRow row{0, p.gather.weight ? p.gather.weight[first + lane] : 1};
-  if (decay == Decay::per_head && log_decay.width > 0) {
-    const float x = *log_decay.row(p.row(first + lane)) * log2_e;
-    row.log2_decay = x < nothing_is_left ? nothing_is_left : x;
-  }
-  return row;
-}
-
-__device__ float of_lane(float x, int lane) { return __shfl_sync(~0U, x, lane); }
-
-__device__ float sum_up_to_lane(float x) {
-  const int lane = lane_now();
-#pragma unroll
-  for (int distance = 1; distance < 32; distance *= 2) {
-    const float before = __shfl_up_sync(~0U, x, distance);
-    if (lane >= distance) x += before;
-  }
-  return x;
 }
 
 // ---------------------------------------------------------------------------------------------------------------------------------------
-// kernels: decays per channel
-//
-// A cell is two channels of the rows of a group. A thread has one after the other, so that the state stays in its registers beside them.
+// kernels: decays
 
+__device__ float2 operator+(float2 a, float2 b) { return {a.x + b.x, a.y + b.y}; }
 __device__ float2 operator*(float2 a, float2 b) { return {a.x * b.x, a.y * b.y}; }
+__device__ float2 operator*(float a, float2 b) { return {a * b.x, a * b.y}; }
+__device__ float2 operator-(float2 a) { return {-a.x, -a.y}; }
+__device__ float exp2_of(float x) {
+  asm("ex2.approx.ftz.f32 %0, %0;" : "+f"(x));
+  return x;
+}
+__device__ float2 exp2_of(float2 a) { return {exp2_of(a.x), exp2_of(a.y)}; }
 __device__ float2& two(float* x) { return *reinterpret_cast<float2*>(x); }
-__device__ unsigned times(unsigned pair, float2 factor) { return packed(first_of(pair) * factor.x, second_of(pair) * factor.y); }
-__device__ unsigned& pair_at(Bf16* rows, int at) { return *reinterpret_cast<unsigned*>(rows + at); }
+__device__ float2 two_of(const float* x) { return *reinterpret_cast<const float2*>(x); }
+__device__ float2 two_of(const Bf16* x) {
+  const unsigned pair = *reinterpret_cast<const unsigned*>(x);
+  return {first_of(pair), second_of(pair)};
+}
+__device__ void put_two(Bf16* to, float2 x) { *reinterpret_cast<unsigned*>(to) = packed(x.x, x.y); }
 
-template <int K>
-struct Cell {
-  static constexpr int of_thread = groups * K / 2 / threads;
-  int group, channel;
-
-  __device__ explicit Cell(int i) : group((i * threads + thread_now()) / (K / 2)), channel(thread_now() % (K / 2) * 2) {}
-  __device__ int at(int i) const { return place<K>(group * of_group + i, channel); }
-  __device__ float2& decay(float* decays, int i) const { return two(decays + (group * of_group + i) * K + channel); }
-
-  /// The decay of the groups [begin, end).
-  __device__ float2 across(float (&of_groups)[groups][K], int begin, int end) const {
-    float2 all{1, 1};
+/// x and y of the piece [begin, end) of a chunk, 0 in its other rows, and the decays from middle to middle and to the end; `turn` counts
+/// pieces. A bit of `writes` is a row that decays. False if the decays are too strong for a piece of this size.
+template <Decay decay, Pass pass, int K, class Memory>
+__device__ bool decay_piece(Memory& shared, const ChunkRow* rows, unsigned writes, int begin, int end, int turn) {
+  const int channel = thread_now() % (K / 2) * 2, part = thread_now() / (K / 2) * rows_of_thread, middle = (begin + end) / 2;
+  if (part >= chunk) return true;
+  const auto log2_decay = [&](int t) {
+    constexpr float log2_e = 1.44269504F;
+    const float2 x =
+        decay == Decay::per_channel ? two_of(shared.log_decay + t * K + channel) : float2{shared.log_decay[t], shared.log_decay[t]};
+    return writes >> t & 1 ? log2_e * x : float2{0, 0};
+  };
+  // e = log2 A(middle, t), from the part's first row in the piece on
+  const int first = max(part, begin);
+  float2 e{0, 0};
+  for (int t = min(first, middle) + 1; t <= max(first, middle); ++t) e = e + log2_decay(t);
+  if (first < middle) e = -e;
+  float2 e_begin{0, 0}, e_end{0, 0};
 #pragma unroll
-    for (int g = 0; g < groups; ++g) {
-      if (g >= begin && g < end) all = all * two(&of_groups[g][channel]);
+  for (int i = 0; i < rows_of_thread; ++i) {
+    const int t = part + i, at = (place<K>(part, channel) ^ (8 * i)) + i * K;
+    const bool inside = t >= begin && t < end;
+    const ChunkRow row = rows[t];
+    if (t > first) e = e + log2_decay(t);
+    if (t == begin) e_begin = e;
+    if (t == end - 1) e_end = e;
+    // x_t = q_t A(r, t), y_t = k_t A(t, r)
+    if constexpr (pass == Pass::outputs) {
+      const float2 x = row.read * (two_of(shared.q + t * K + channel) * exp2_of(e));
+      put_two(shared.x + at, inside ? x : float2{0, 0});
     }
-    return all;
+    const float2 y = row.write * (two_of(shared.k + t * K + channel) * exp2_of(-e));
+    put_two(shared.y + at, inside ? y : float2{0, 0});
   }
-};
-
-/// Decays in the place of their logarithms, and those of groups.
-template <int K, class Memory>
-__device__ void read_decays(Memory& shared, const Cell<K>& cell) {
-  float2 all{1, 1};
-#pragma unroll
-  for (int i = 0; i < of_group; ++i) {
-    const float2 x = cell.decay(shared.log_decay, i), a{__expf(x.x), __expf(x.y)};
-    cell.decay(shared.log_decay, i) = a;
-    all = all * a;
+  bool fits = true;
+  if (begin >= part && begin < part + rows_of_thread) {
+    two(shared.until_middle + channel) = two_of(shared.since_middle[1 - turn % 2] + channel) * exp2_of(log2_decay(begin) + -e_begin);
+    fits = e_begin.x <= most_log2_decay && e_begin.y <= most_log2_decay;
   }
-  two(&shared.of_groups[cell.group][cell.channel]) = all;
+  if (end > part && end <= part + rows_of_thread) {
+    two(shared.since_middle[turn % 2] + channel) = exp2_of(e_end);
+    fits = fits && e_end.x >= -most_log2_decay && e_end.y >= -most_log2_decay;
+  }
+  return fits;
 }
 
-/// x_t = q_t A(r, t) in the later half of each block of a level, and q̃ in the place of q.
-template <int K, class Memory>
-__device__ void decay_queries(Memory& shared, Bf16* q, const Cell<K>& cell, const LaneRow& lane) {
-  float2 since[of_group];  // A from the beginning of the row's block
-  unsigned q_t[of_group];
+/// v as bf16, in its places.
+__device__ void round_values(Bf16* to, const float* v) {
 #pragma unroll
-  for (int i = 0; i < of_group; ++i) since[i] = cell.decay(shared.log_decay, i), q_t[i] = pair_at(q, cell.at(i));
-#pragma unroll
-  for (int l = 0; l < levels_of_group; ++l) {
-    const int size = 1 << l;
-#pragma unroll
-    for (int i = 0; i < of_group; ++i) {
-      if (i / size % 2 == 0) continue;
-      pair_at(shared.x[l], cell.at(i)) = times(q_t[i], since[i]);
-      since[i] = since[i] * since[i / size * size - 1];
-    }
+  for (int i = 0; i < chunk * columns / 8 / threads; ++i) {
+    const int unit = i * threads + thread_now(), row = unit / (columns / 8), c = unit % (columns / 8) * 8;
+    const float4* from = reinterpret_cast<const float4*>(v + row * columns + c);
+    const float4 a = from[0], b = from[1];
+    *reinterpret_cast<uint4*>(to + place<columns>(row, c)) = {packed(a.x, a.y), packed(a.z, a.w), packed(b.x, b.y), packed(b.z, b.w)};
   }
-#pragma unroll
-  for (int l = levels_of_group; l < levels; ++l) {
-    const int size = (1 << l) / of_group, block = cell.group / size;
-    if (block % 2 == 0) continue;
-    const float2 before = cell.across(shared.of_groups, block * size, cell.group);
-#pragma unroll
-    for (int i = 0; i < of_group; ++i) pair_at(shared.x[l], cell.at(i)) = times(q_t[i], since[i] * before);
-  }
-  const float2 before = cell.across(shared.of_groups, 0, cell.group);
-#pragma unroll
-  for (int i = 0; i < of_group; ++i) {
-    const float weight = of_lane(lane.weight, cell.group * of_group + i);
-    pair_at(q, cell.at(i)) = times(q_t[i], since[i] * before * float2{weight, weight});
-  }
-}
-
-/// x_s = k_s A(s, r) in the earlier half of each block of a level (with_levels), and k̃ in the place of k.
-template <int K, bool with_levels, class Memory>
-__device__ void decay_keys(Memory& shared, Bf16* k, const Cell<K>& cell, const LaneRow& lane) {
-  float2 until[of_group], of_block[of_group];  // A up to the end of the row's block, A of whole blocks
-  unsigned k_s[of_group];
-#pragma unroll
-  for (int i = 0; i < of_group; ++i) until[i] = {1, 1}, of_block[i] = cell.decay(shared.log_decay, i), k_s[i] = pair_at(k, cell.at(i));
-#pragma unroll
-  for (int l = 0; l < levels_of_group; ++l) {
-    const int size = 1 << l;
-#pragma unroll
-    for (int i = 0; i < of_group; ++i) {
-      if (i / size % 2 == 1) continue;
-      if (with_levels) pair_at(shared.x[l], cell.at(i)) = times(k_s[i], until[i]);
-      until[i] = until[i] * of_block[i / size + 1];
-    }
-#pragma unroll
-    for (int b = 0; 2 * b * size < of_group; ++b) of_block[b] = of_block[2 * b] * of_block[2 * b + 1];
-  }
-#pragma unroll
-  for (int l = levels_of_group; with_levels && l < levels; ++l) {
-    const int size = (1 << l) / of_group, block = cell.group / size;
-    if (block % 2 == 1) continue;
-    const float2 behind = cell.across(shared.of_groups, cell.group + 1, (block + 1) * size);
-#pragma unroll
-    for (int i = 0; i < of_group; ++i) pair_at(shared.x[l], cell.at(i)) = times(k_s[i], until[i] * behind);
-  }
-  const float2 behind = cell.across(shared.of_groups, cell.group + 1, groups);
-#pragma unroll
-  for (int i = 0; i < of_group; ++i) {
-    const float weight = of_lane(lane.weight, cell.group * of_group + i);
-    pair_at(k, cell.at(i)) = times(k_s[i], until[i] * behind * float2{weight, weight});
-  }
-  if (cell.group == 0) two(shared.of_chunk + cell.channel) = of_block[0] * behind;
 }
 
 // ---------------------------------------------------------------------------------------------------------------------------------------
 // kernels: products
 
 /// Lane l of load_matrices names row l % 16, and the second eight numbers from lane 16 on: of a tile [16, 16] that is an A with y and z as
-/// they are, or the Bs (x, z) and (y, w); transposed, an A with y and z exchanged, or the Bs (x, y) and (z, w).
+/// they are; transposed, an A with y and z exchanged, or the Bs (x, y) and (z, w).
 /// `row` and `column` are multiples of 16, which is why the exchange of units is an XOR with `column`.
 template <int width>
 __device__ const Bf16* lane_place(const Bf16* rows, int row, int column) {
@@ -296,133 +231,83 @@ __device__ const Bf16* lane_place(const Bf16* rows, int row, int column) {
   return rows + row * width + (place<width>(lane % 16, lane / 16 * 8) ^ column);
 }
 
-/// c [16, 16] = rows [row_a, row_a + 16) of a times those from row_b of b
-template <int K>
-__device__ void multiply_rows(float (&c)[2][4], const Bf16* a, int row_a, const Bf16* b, int row_b) {
+/// scores(t, s) = x_t · y_s where s ≤ t, else 0: a tile [16, 8] by each of the first six warps, none where s > t all through.
+template <int K, class Memory>
+__device__ void multiply_rows(Memory& shared, int warp) {
+  const int lane = lane_now(), row = warp < 2 ? 0 : 16, column = (warp < 2 ? warp : warp - 2) * 8;
+  const Bf16* const y = shared.y + place<K>(column + lane % 8, lane / 8 * 8);
+  float c[2][4] = {};
 #pragma unroll
-  for (int i = 0; i < 8; ++i) c[i / 4][i % 4] = 0;
+  for (int key = 0; key < K; key += 32) {
+    const uint4 b = load_matrices(shared.y + ((y - shared.y) ^ key));
+    multiply(c[0], load_matrices(lane_place<K>(shared.x, row, key)), b.x, b.y);
+    multiply(c[1], load_matrices(lane_place<K>(shared.x, row, key + 16)), b.z, b.w);
+  }
 #pragma unroll
-  for (int key = 0; key < K; key += 16) {
-    const uint4 of_a = load_matrices(lane_place<K>(a, row_a, key)), of_b = load_matrices(lane_place<K>(b, row_b, key));
-    multiply(c[0], of_a, of_b.x, of_b.z);
-    multiply(c[1], of_a, of_b.y, of_b.w);
+  for (int i = 0; i < 2; ++i) {
+    const int t = row + lane / 4 + 8 * i, s = column + lane % 4 * 2;
+    const float left = c[0][2 * i] + c[1][2 * i], right = c[0][2 * i + 1] + c[1][2 * i + 1];
+    *reinterpret_cast<unsigned*>(shared.scores + t * Memory::scores_pitch + s) = packed(s <= t ? left : 0, s < t ? right : 0);
   }
 }
 
-/// scores(i, j) ← score(i, j, c) for those of a tile [16, 16] that `wanted(i, j)`.
-template <int pitch, class Wanted, class Score>
-__device__ void store_scores(Bf16* scores, const float (&c)[2][4], int row, int column, Wanted wanted, Score score) {
-  const int lane = lane_now();
-#pragma unroll
-  for (int e = 0; e < 8; ++e) {
-    const int i = row + lane / 4 + e % 4 / 2 * 8, j = column + e / 4 * 8 + lane % 4 * 2 + e % 2;
-    const float x = score(i, j, c[e / 4][e % 4]);
-    if (wanted(i, j)) scores[i * pitch + j] = __float2bfloat16(x);
-  }
-}
-
-/// P where t = s, and 0 where t < s, of 16 rows; by one warp, from q and k as they came.
-template <int K, class Memory>
-__device__ void diagonal_scores(Memory& shared, const Bf16* q, const Bf16* k, int row, const LaneRow& lane) {
-  float c[2][4];
-  multiply_rows<K>(c, q, row, k, row);
-  store_scores<Memory::scores_pitch>(
-      shared.scores, c, row, row, [](int i, int j) { return i <= j; },
-      [&](int i, int j, float x) {
-        const float weight = of_lane(lane.weight, i);
-        return i == j ? weight * weight * x : 0;
-      });
-}
-
-/// P where t and s differ first in bit l, of the tile (row, column); by one warp.
-template <int K, class Memory>
-__device__ void level_scores(Memory& shared, int l, int row, int column, const LaneRow& lane) {
-  float c[2][4];
-  multiply_rows<K>(c, shared.x[l], row, shared.x[l], column);
-  store_scores<Memory::scores_pitch>(
-      shared.scores, c, row, column, [l](int i, int j) { return i > j && (i ^ j) >> l == 1; },
-      [&](int i, int j, float x) {
-        const float weight_i = of_lane(lane.weight, i), weight_j = of_lane(lane.weight, j);
-        return weight_i * weight_j * x;
-      });
-}
-
-/// P of the tile (row, column), decayed per head; by one warp. `sum` of the log-decays up to the lane's row.
-template <int K, class Memory>
-__device__ void head_scores(Memory& shared, const Bf16* q, const Bf16* k, int row, int column, const LaneRow& lane, float sum) {
-  float c[2][4];
-  multiply_rows<K>(c, q, row, k, column);
-  store_scores<Memory::scores_pitch>(
-      shared.scores, c, row, column, [](int, int) { return true; },
-      [&](int i, int j, float x) {
-        const float weight_i = of_lane(lane.weight, i), weight_j = of_lane(lane.weight, j);
-        const float since = of_lane(sum, i) - of_lane(sum, j);
-        return i >= j ? exp2f(since) * weight_i * weight_j * x : 0;
-      });
-}
-
-/// oᵀ [16 columns, chunk] = Sᵀ q̃ᵀ
+/// A warp's 16 columns of the state as Sᵀ [16, K] in tiles of C, and of 32 rows of o in tiles [16, 8] of C.
 template <int K>
-__device__ void read_state(float (&o)[chunk / 8][4], const float (&S)[K / 8][4], const Bf16* q) {
-#pragma unroll
-  for (int i = 0; i < chunk / 8 * 4; ++i) o[i / 4][i % 4] = 0;
+using StateTiles = float[K / 8][4];
+using OutputTiles = float[chunk / 16][2][4];
+
+/// o += x S; tiles of Sᵀ read as columns are the Bs of S.
+template <int K>
+__device__ void read_state(OutputTiles& o, const StateTiles<K>& S, const Bf16* x) {
 #pragma unroll
   for (int key = 0; key < K; key += 16) {
-    const float(&left)[4] = S[key / 8], (&right)[4] = S[key / 8 + 1];
-    const uint4 a{packed(left[0], left[1]), packed(left[2], left[3]), packed(right[0], right[1]), packed(right[2], right[3])};
+    const float(&upper)[4] = S[key / 8], (&lower)[4] = S[key / 8 + 1];
+    const unsigned b[4] = {packed(upper[0], upper[1]), packed(lower[0], lower[1]), packed(upper[2], upper[3]), packed(lower[2], lower[3])};
 #pragma unroll
-    for (int t = 0; t < chunk; t += 16) {
-      const uint4 b = load_matrices(lane_place<K>(q, t, key));
-      multiply(o[t / 8], a, b.x, b.z);
-      multiply(o[t / 8 + 1], a, b.y, b.w);
+    for (int t = 0; t < chunk / 16; ++t) {
+      const uint4 a = load_matrices(lane_place<K>(x, 16 * t, key));
+      multiply(o[t][0], a, b[0], b[1]);
+      multiply(o[t][1], a, b[2], b[3]);
     }
   }
 }
 
-/// Sᵀ [16 columns, K] ← Sᵀ + vᵀ k̃
+/// Sᵀ [16 columns, K] += vᵀ y
 template <int K>
-__device__ void write_state(float (&S)[K / 8][4], const uint4 (&v)[chunk / 16], const Bf16* k) {
+__device__ void write_state(StateTiles<K>& S, const uint4 (&v)[chunk / 16], const Bf16* y) {
 #pragma unroll
   for (int key = 0; key < K; key += 16) {
 #pragma unroll
-    for (int t = 0; t < chunk; t += 16) {
-      const uint4 b = load_matrices_transposed(lane_place<K>(k, t, key));
-      multiply(S[key / 8], v[t / 16], b.x, b.y);
-      multiply(S[key / 8 + 1], v[t / 16], b.z, b.w);
+    for (int s = 0; s < chunk / 16; ++s) {
+      const uint4 b = load_matrices_transposed(lane_place<K>(y, 16 * s, key));
+      multiply(S[key / 8], v[s], b.x, b.y);
+      multiply(S[key / 8 + 1], v[s], b.z, b.w);
     }
   }
 }
 
-/// oᵀ ← oᵀ + vᵀ Pᵀ
+/// o += scores v; an A of vᵀ holds the Bs of v.
 template <class Memory>
-__device__ void read_chunk(float (&o)[chunk / 8][4], const uint4 (&v)[chunk / 16], const Memory& shared) {
+__device__ void read_chunk(OutputTiles& o, const uint4 (&v)[chunk / 16], const Memory& shared) {
   const int lane = lane_now();
 #pragma unroll
-  for (int t = 0; t < chunk; t += 16) {
+  for (int t = 0; t < chunk / 16; ++t) {
 #pragma unroll
-    for (int s = 0; s <= t; s += 16) {
-      const uint4 b = load_matrices(shared.scores + (t + lane % 16) * Memory::scores_pitch + s + lane / 16 * 8);
-      multiply(o[t / 8], v[s / 16], b.x, b.z);
-      multiply(o[t / 8 + 1], v[s / 16], b.y, b.w);
+    for (int s = 0; s <= t; ++s) {
+      const uint4 a = load_matrices(shared.scores + (16 * t + lane % 16) * Memory::scores_pitch + 16 * s + lane / 16 * 8);
+      multiply(o[t][0], a, v[s].x, v[s].z);
+      multiply(o[t][1], a, v[s].y, v[s].w);
     }
   }
 }
 
-/// Rows of o, each times its factor, which a lane knows of its row.
-__device__ void scale_outputs(float (&o)[chunk / 8][4], float factor) {
-  const int t = lane_now() % 4 * 2;
+/// Rows of the state, each times its factor.
+template <int K>
+__device__ void scale_state(StateTiles<K>& S, const float* factor) {
 #pragma unroll
-  for (int i = 0; i < chunk / 8 * 4; ++i) o[i / 4][i % 4] *= of_lane(factor, i / 4 * 8 + t + i % 2);
-}
-
-/// Rows of v, each times its factor, which a lane knows of its row.
-__device__ void scale_rows(uint4 (&v)[chunk / 16], float factor) {
-  const int t = lane_now() % 4 * 2;
-#pragma unroll
-  for (int s = 0; s < chunk / 16; ++s) {
-    const float2 early{of_lane(factor, 16 * s + t), of_lane(factor, 16 * s + t + 1)},
-        late{of_lane(factor, 16 * s + 8 + t), of_lane(factor, 16 * s + 9 + t)};
-    v[s] = {times(v[s].x, early), times(v[s].y, early), times(v[s].z, late), times(v[s].w, late)};
+  for (int i = 0; i < K / 8; ++i) {
+    const float2 f = two_of(factor + i * 8 + lane_now() % 4 * 2);
+    S[i][0] *= f.x, S[i][1] *= f.y, S[i][2] *= f.x, S[i][3] *= f.y;
   }
 }
 
@@ -431,7 +316,7 @@ __device__ void scale_rows(uint4 (&v)[chunk / 16], float factor) {
 
 /// fn(number of S, its place in a state [of_K, of_V]) for those of the lane's numbers that the state has; `column` the warp's first.
 template <int K, class Fn>
-__device__ void each_of_state(float (&S)[K / 8][4], int of_K, int of_V, int column, Fn fn) {
+__device__ void each_of_state(StateTiles<K>& S, int of_K, int of_V, int column, Fn fn) {
   const int lane = lane_now();
 #pragma unroll
   for (int i = 0; i < K / 8 * 4; ++i) {
@@ -440,196 +325,245 @@ __device__ void each_of_state(float (&S)[K / 8][4], int of_K, int of_V, int colu
   }
 }
 
-__device__ void put(float* to, float x) { *to = x; }
-__device__ void put(Bf16* to, float x) { *to = __float2bfloat16(x); }
-
-/// n rows of o from item `first` on, of head h; `column` the warp's first.
+/// o ← the sum of what gathered items add to n rows from `first` on, 0 without any. `column` the warp's first.
 template <class Number>
-__device__ void store_outputs(const Problem<Number>& p, const float (&o)[chunk / 8][4], int first, int n, int h, int column) {
-  const int lane = lane_now(), c = column + lane / 4;
-  Number* const of_head = p.o + (h * p.V + c);
+__device__ void gathered_outputs(OutputTiles& o, const Problem<Number>& p, int first, int n, int h, int column) {
+  const int lane = lane_now();
 #pragma unroll
-  for (int i = 0; i < chunk / 4; ++i) {
-    const int t = i / 2 * 8 + lane % 4 * 2 + i % 2;
-    if (t >= n) continue;
-    Number* to = of_head + std::int64_t{p.row(first + t)} * p.o_stride;
-    const float left = p.scale * o[i / 2][i % 2], right = p.scale * o[i / 2][i % 2 + 2];
-    if constexpr (std::is_same_v<Number, float>) {
-      if (p.gather.row_of) {
-        if (c < p.V) atomicAdd(to, left);
-        if (c + 8 < p.V) atomicAdd(to + 8, right);
-        continue;
+  for (int i = 0; i < chunk / 16 * 8; ++i) o[i / 8][i / 4 % 2][i % 4] = 0;
+  if (!p.items) return;
+  const Source<Number>& source = p.source[1];
+#pragma unroll
+  for (int i = 0; i < chunk / 16 * 4; ++i) {
+    const int t = lane / 4 + 8 * (i / 2), c = column + i % 2 * 8 + lane % 4 * 2;
+    float(&pair)[4] = o[i / 4][i % 2];
+    for (int choice = 0; t < n && choice < p.readers; ++choice) {
+      const Number* const from = source.o + (std::int64_t{first + t} * p.choices + choice) * source.o_stride + h * p.V + c;
+      if (p.V % 2 == 0 && c < p.V) {
+        const float2 x = two_of(from);
+        pair[i / 2 % 2 * 2] += x.x, pair[i / 2 % 2 * 2 + 1] += x.y;
+      } else {
+        if (c < p.V) pair[i / 2 % 2 * 2] += as_float(from[0]);
+        if (c + 1 < p.V) pair[i / 2 % 2 * 2 + 1] += as_float(from[1]);
       }
     }
-    if (c < p.V) put(to, left);
-    if (c + 8 < p.V) put(to + 8, right);
   }
 }
 
-/// One block per (span, head, `columns` columns), whose state stays in its registers: a warp has 16 columns of it, as Sᵀ [16, K] in tiles
-/// of C. Pass::states: what a span adds to a state of 0, for all but the last span of a segment. Pass::outputs: o, and the final state.
+__device__ void put(float* to, float x) { *to = x; }
+__device__ void put(Bf16* to, float x) { *to = __float2bfloat16(x); }
+__device__ void put_four(float* to, const float (&x)[4]) { *reinterpret_cast<float4*>(to) = {x[0], x[1], x[2], x[3]}; }
+__device__ void put_four(Bf16* to, const float (&x)[4]) { *reinterpret_cast<uint2*>(to) = {packed(x[0], x[1]), packed(x[2], x[3])}; }
+
+/// Rows [begin, end) of a chunk's o; `column` the warp's first.
+template <class Number>
+__device__ void store_outputs(const Problem<Number>& p, const Source<Number>& source, const OutputTiles& o, const ChunkRow* rows, int begin,
+                              int end, int h, int column) {
+  const int lane = lane_now();
+  const bool odd = lane % 2 == 1;
+#pragma unroll
+  for (int i = 0; i < chunk / 8; ++i) {
+    const float2 left{o[i / 2][0][i % 2 * 2], o[i / 2][0][i % 2 * 2 + 1]}, right{o[i / 2][1][i % 2 * 2], o[i / 2][1][i % 2 * 2 + 1]};
+    // Neighbours exchange pairs, so that each has four columns side by side.
+    const float2 given = odd ? left : right, kept = odd ? right : left;
+    const float2 got{__shfl_xor_sync(~0U, given.x, 1), __shfl_xor_sync(~0U, given.y, 1)};
+    const float four[4] = {odd ? got.x : kept.x, odd ? got.y : kept.y, odd ? kept.x : got.x, odd ? kept.y : got.y};
+    const int t = lane / 4 + 8 * i, o_row = rows[t].o_row, c = column + (odd ? 8 : 0) + lane % 4 / 2 * 4;
+    if (t < begin || t >= end || o_row < 0) continue;
+    Number* const to = source.o + std::int64_t{o_row} * source.o_stride + h * p.V + c;
+    if (p.vectors && c < p.V) {
+      put_four(to, four);
+    } else {
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        if (c + j < p.V) put(to + j, four[j]);
+      }
+    }
+  }
+}
+
+/// One block per (span, head, `columns` columns) from span `first_number` on, whose state stays in its registers: a warp has 16 columns of
+/// it. Pass::states: what a span adds to a state of 0, for all but the last span of a segment. Pass::outputs: o, and the final state.
 template <class Number, Decay decay, Pass pass, int K>
-__global__ void __launch_bounds__(threads, 2) span_kernel(Problem<Number> p) {
-  using Memory = Shared<decay, pass, K>;
+__global__ void __launch_bounds__(threads, 2) span_kernel(const __grid_constant__ Problem<Number> p, int first_number) {
+  using Memory = Shared<Number, decay, pass, K>;
   extern __shared__ __align__(16) char memory[];
   Memory& shared = *reinterpret_cast<Memory*>(memory);
   const int tile = static_cast<int>(blockIdx.x) % p.tiles(), h = static_cast<int>(blockIdx.x) / p.tiles() % p.H,
-            number = static_cast<int>(blockIdx.x) / p.tiles() / p.H;
+            number = first_number + static_cast<int>(blockIdx.x) / p.tiles() / p.H;
   const Piece span = piece_of(p.segments, number, p.span);
   const std::int64_t spans = max(span.count, std::int64_t{1});  // a segment without rows carries its state over
   if (span.index >= (pass == Pass::states ? spans - 1 : spans)) return;
 
   const int warp = static_cast<int>(threadIdx.x) / 32, block_column = tile * columns, column = block_column + 16 * warp;
-  const bool idle = column >= p.V;
+  const bool idle = column >= p.V, gathered = p.items && span.segment >= p.own_segments;
   const std::int64_t of_state = std::int64_t{p.K} * p.V, slot = p.segments.slot_of(span.segment);
   float* const between = p.states + (std::int64_t{number} * p.H + h) * of_state;
-  const auto q_rows = p.q.of_head(h, p.H), k_rows = p.k.of_head(h, p.H), v_rows = p.v.of_head(h, p.H);
-  const auto decay_rows = p.log_decay.of_head(h, p.H);
+  const Source<Number>& source = p.source[gathered ? 1 : 0];
+  const auto q_rows = source.q.of_head(h, p.H), k_rows = source.k.of_head(h, p.H), v_rows = p.v.of_head(h, p.H);
+  const auto decay_rows = source.log_decay.of_head(h, p.H);
   const int first_row = static_cast<int>(span.first_row), rows = static_cast<int>(span.rows);
 
-  const auto fetch_rows = [&](int stage, int first, int n) {
-    if (pass == Pass::outputs) fetch<K>(shared.q[stage], p, q_rows, first, n, 0);
-    fetch<K>(shared.k[stage], p, k_rows, first, n, 0);
-    fetch<columns>(shared.v[stage], p, v_rows, first, n, block_column);
-  };
   const auto rows_from = [rows](int done) { return min(rows - done, chunk); };
-  if (rows > 0) {
-    fetch_rows(0, first_row, rows_from(0));
-    if (decay == Decay::per_channel) fetch_log_decays<K>(shared.log_decay, p, decay_rows, first_row, rows_from(0));
-  }
-  __pipeline_commit();
-  LaneRow next_row = lane_row<decay>(p, decay_rows, first_row, rows_from(0));
+  const auto values_of = [](int turn) { return Memory::of_rounded ? 0 : turn % 2; };
+  // The first warp knows the rows of the chunk after the next one while they are on their way.
+  ChunkRow later_row;
+  bool later_writes = false;
+  const auto look_up_rows = [&](int done) {
+    if (threadIdx.x >= chunk) return;
+    const int t = done + static_cast<int>(threadIdx.x);
+    later_row = t < rows ? chunk_row(p, gathered, first_row + t) : ChunkRow{0, -1, 0, 0};
+    later_writes = t < rows && (!gathered || p.items[first_row - p.own_rows + t].choice < p.writers);
+  };
+  const auto keep_rows = [&](int turn) {
+    if (threadIdx.x >= chunk) return;
+    shared.rows[turn % 2][threadIdx.x] = later_row;
+    const unsigned writes = __ballot_sync(~0U, later_writes);
+    if (threadIdx.x == 0) shared.writes[turn % 2] = writes;
+  };
+  const auto fetch_rows = [&](int turn, int n) {
+    const ChunkRow* const chunk_rows = shared.rows[turn % 2];
+    if constexpr (pass == Pass::outputs) fetch<K>(q_rows, chunk_rows, n, 0, p.vectors, [&](int t, int c) { return shared.q + t * K + c; });
+    fetch<K>(k_rows, chunk_rows, n, 0, p.vectors, [&](int t, int c) { return shared.k + t * K + c; });
+    fetch<columns>(v_rows, chunk_rows, n, block_column, p.vectors,
+                   [&](int t, int c) { return shared.v[values_of(turn)] + (Memory::of_rounded ? t * columns + c : place<columns>(t, c)); });
+    if constexpr (decay == Decay::per_channel) {
+      fetch<K>(decay_rows, chunk_rows, n, 0, p.vectors, [&](int t, int c) { return shared.log_decay + t * K + c; });
+    } else if (threadIdx.x < chunk) {
+      float* const to = shared.log_decay + threadIdx.x;
+      if (static_cast<int>(threadIdx.x) < n && decay_rows.width > 0) {
+        __pipeline_memcpy_async(to, decay_rows.row(chunk_rows[threadIdx.x].row), sizeof(float));
+      } else {
+        *to = 0;
+      }
+    }
+    __pipeline_commit();
+  };
 
-  float S[K / 8][4] = {};
+  look_up_rows(0);
+  keep_rows(0);
+  look_up_rows(chunk);
+  __syncthreads();  // the rows of the first chunk
+  if (rows > 0) fetch_rows(0, rows_from(0));
+  StateTiles<K> S = {};
   if (pass == Pass::outputs) {
     const float* from = spans > 1 ? between : p.initial.row(slot) + h * of_state;
     each_of_state<K>(S, p.K, p.V, column, [from](float& x, int at) { x = from[at]; });
   }
-  float decay_of_span = 1;  // per channel, of channel threadIdx.x
+  if (threadIdx.x < K) shared.since_middle[1][threadIdx.x] = 1;
+  float decay_of_span = 1;  // of channel threadIdx.x
+  int turn = 0;             // counts pieces
 
 #pragma unroll 1
   for (int done = 0; done < rows; done += chunk) {
-    const int stage = done / chunk % 2, n = rows_from(done), first = first_row + done, next = first + chunk;
-    const bool more = done + chunk < rows;
-    const LaneRow row = next_row;
-    Bf16 *const q = shared.q[stage], *const k = shared.k[stage];
-    __pipeline_wait_prior(0);
-    __syncthreads();  // the chunk is there, and all have left the one before it
-    if (more) {
-      fetch_rows(1 - stage, next, rows_from(done + chunk));
-      next_row = lane_row<decay>(p, decay_rows, next, rows_from(done + chunk));
-    }
-
-    float sum = 0, all = 0;  // of log-decays per head: up to the lane's row, of the chunk
-    if constexpr (decay == Decay::per_channel) {
+    const int n = rows_from(done), first = first_row + done, n_next = rows_from(done + chunk);
+    const ChunkRow* const chunk_rows = shared.rows[done / chunk % 2];
+    const unsigned writes = shared.writes[done / chunk % 2];
+    int begin = 0;
 #pragma unroll 1
-      for (int i = 0; i < Cell<K>::of_thread; ++i) read_decays(shared, Cell<K>(i));
-      if (pass == Pass::outputs && warp >= warps - 2) diagonal_scores<K>(shared, q, k, warp % 2 * 16, row);
-      __syncthreads();  // decays of all groups; q and k may be written
-#pragma unroll 1
-      for (int i = 0; i < Cell<K>::of_thread; ++i) {
-        if constexpr (pass == Pass::outputs) decay_queries(shared, q, Cell<K>(i), row);
-        decay_keys<K, pass == Pass::outputs>(shared, k, Cell<K>(i), row);
+    do {
+      OutputTiles o;
+      if (pass == Pass::outputs) gathered_outputs(o, p, first, gathered ? 0 : n, h, column);
+      if (begin == 0) __pipeline_wait_prior(0);
+      __syncthreads();  // the chunk is there, and all have left the piece before
+      if (begin == 0) {
+        keep_rows(done / chunk + 1);
+        look_up_rows(done + 2 * chunk);
+        if constexpr (Memory::of_rounded) round_values(shared.rounded_v, shared.v[0]);
       }
-      __syncthreads();  // q̃, k̃ and the levels
-      if (more) fetch_log_decays<K>(shared.log_decay, p, decay_rows, next, rows_from(done + chunk));
-      if (threadIdx.x < K) decay_of_span *= shared.of_chunk[threadIdx.x];
+      int size = begin == 0 ? chunk : begin & -begin;
+      while (__syncthreads_or(!decay_piece<decay, pass, K>(shared, chunk_rows, writes, begin, begin + size, turn))) size /= 2;
+      const int end = begin + size;
+      if (end >= n && n_next > 0) fetch_rows(done / chunk + 1, n_next);
+      if (pass == Pass::states && threadIdx.x < K) decay_of_span *= shared.until_middle[threadIdx.x];
       if constexpr (pass == Pass::outputs) {
-        level_scores<K>(shared, warp / 2, warp % 2 * 16, warp % 2 * 16, row);
-        if (warp == 0) level_scores<K>(shared, levels - 1, 16, 0, row);
+        if (warp < 6) multiply_rows<K>(shared, warp);
       }
-    } else {
-      sum = sum_up_to_lane(row.log2_decay), all = of_lane(sum, chunk - 1);
-      decay_of_span *= exp2f(all);
-      if (pass == Pass::outputs && warp < 3) head_scores<K>(shared, q, k, (warp + 1) / 2 * 16, warp / 2 * 16, row, sum);
-    }
-    __pipeline_commit();
-
-    uint4 v[chunk / 16];
-    float o[chunk / 8][4];
-    if (!idle) {
+      uint4 v[chunk / 16];
+      const Bf16* values;
+      if constexpr (Memory::of_rounded)
+        values = shared.rounded_v;
+      else
+        values = shared.v[values_of(done / chunk)];
 #pragma unroll
       for (int s = 0; s < chunk / 16; ++s) {
-        v[s] = load_matrices_transposed(lane_place<columns>(shared.v[stage], 16 * s, 16 * warp));
-        v[s] = {v[s].x, v[s].z, v[s].y, v[s].w};
+        const uint4 x = load_matrices_transposed(lane_place<columns>(values, 16 * s, 16 * warp));
+        v[s] = {x.x, x.z, x.y, x.w};
       }
-      // o = q̃ S
-      if constexpr (pass == Pass::outputs) read_state<K>(o, S, q);
-      // S ← A(0, end) S + k̃ᵀ v
-      if constexpr (decay == Decay::per_channel) {
-        const float* const of_chunk = shared.of_chunk + lane_now() % 4 * 2;
-#pragma unroll
-        for (int i = 0; i < K / 8 * 4; ++i) S[i / 4][i % 4] *= of_chunk[i / 4 * 8 + i % 2];
-        write_state<K>(S, v, k);
-      } else {
-        if constexpr (pass == Pass::outputs) scale_outputs(o, exp2f(sum) * row.weight);
-        const float decay_of_chunk = exp2f(all);
-#pragma unroll
-        for (int i = 0; i < K / 8 * 4; ++i) S[i / 4][i % 4] *= decay_of_chunk;
-        uint4 decayed[chunk / 16] = {v[0], v[1]};
-        scale_rows(decayed, exp2f(all - sum) * row.weight);
-        write_state<K>(S, decayed, k);
+      // R = A S, o = x R + (x yᵀ) v, S = R + yᵀ v
+      scale_state<K>(S, shared.until_middle);
+      if constexpr (pass == Pass::outputs) read_state<K>(o, S, shared.x);
+      write_state<K>(S, v, shared.y);
+      if constexpr (pass == Pass::outputs) {
+        __syncthreads();  // the scores
+        if (!idle) {
+          read_chunk(o, v, shared);
+          store_outputs(p, source, o, chunk_rows, begin, min(end, n), h, column);
+        }
       }
-    }
-    if constexpr (pass == Pass::outputs) {
-      __syncthreads();  // P
-      if (idle) continue;
-      // o = scale (o + P v)
-      read_chunk(o, v, shared);
-      store_outputs(p, o, first, n, h, column);
-    }
+      begin = end;
+      ++turn;
+    } while (begin < n);
   }
 
+  // S = A(r, end) S
+  if (rows > 0) scale_state<K>(S, shared.since_middle[1 - turn % 2]);
   if (pass == Pass::states) {
     each_of_state<K>(S, p.K, p.V, column, [between](float& x, int at) { between[at] = x; });
-    const int width = max(p.log_decay.width, 1), channel = static_cast<int>(threadIdx.x);
-    if (tile == 0 && channel < width) p.decays[(std::int64_t{number} * p.H + h) * width + channel] = decay_of_span;
+    const int width = p.decay_width(), channel = static_cast<int>(threadIdx.x);
+    if (tile == 0 && channel < width)
+      p.decays[(std::int64_t{number} * p.H + h) * width + channel] = decay_of_span * shared.since_middle[1 - turn % 2][channel];
   } else if (span.index == spans - 1) {
     float* const final = p.final.row(slot) + h * of_state;
     each_of_state<K>(S, p.K, p.V, column, [final](float& x, int at) { final[at] = x; });
   }
 }
 
-/// One thread per number of a segment's state: from what its spans add to the states that they begin with.
-template <class Number>
-__global__ void __launch_bounds__(threads) spans_kernel(Problem<Number> p) {
+/// A thread has `numbers` neighbours of a segment's state: from what its spans add to the states that they begin with.
+template <int numbers, class Number>
+__global__ void __launch_bounds__(threads) spans_kernel(const __grid_constant__ Problem<Number> p) {
+  struct alignas(sizeof(float) * numbers) Numbers {
+    float x[numbers];
+  };
   constexpr int at_once = 8;  // on their way from memory
-  const std::int64_t of_state = std::int64_t{p.K} * p.V, blocks = (of_state + threads - 1) / threads;
-  const std::int64_t i = blockIdx.x % blocks * threads + threadIdx.x, h = blockIdx.x / blocks % p.H, s = blockIdx.x / blocks / p.H;
-  const std::int64_t number = first_piece(p.segments, s, p.span), spans = piece_of(p.segments, number, p.span).count;
+  const int of_state = p.K * p.V, blocks = (of_state / numbers + threads - 1) / threads, block = static_cast<int>(blockIdx.x);
+  const int i = (block % blocks * threads + static_cast<int>(threadIdx.x)) * numbers, h = block / blocks % p.H, s = block / blocks / p.H;
+  const std::int64_t number = first_piece(p.segments, s, p.span);
+  const auto spans = static_cast<int>((p.segments.cu_seqlens[s + 1] - p.segments.cu_seqlens[s] + p.span - 1) / p.span);
   if (spans <= 1 || i >= of_state) return;
-  const int width = max(p.log_decay.width, 1);
+  const int width = p.decay_width(), next_state = p.H * of_state, next_decay = p.H * width;
   float* state = p.states + (number * p.H + h) * of_state + i;
   const float* decay = p.decays + (number * p.H + h) * width + (width > 1 ? i / p.V : 0);
-  float S = p.initial.row(p.segments.slot_of(s))[h * of_state + i];
-  for (std::int64_t first = 0; first < spans; first += at_once) {
-    float added[at_once], a[at_once];
+  Numbers S = *reinterpret_cast<const Numbers*>(p.initial.row(p.segments.slot_of(s)) + std::int64_t{h} * of_state + i);
+  for (int first = 0; first < spans; first += at_once) {
+    Numbers added[at_once];
+    float a[at_once];
 #pragma unroll
     for (int j = 0; j < at_once; ++j) {
       const bool there = first + j < spans - 1;
-      added[j] = there ? state[(first + j) * p.H * of_state] : 0;
-      a[j] = there ? decay[(first + j) * p.H * width] : 0;
+      added[j] = there ? *reinterpret_cast<const Numbers*>(state + std::int64_t{j} * next_state) : Numbers{};
+      a[j] = there ? decay[j * next_decay] : 0;
     }
 #pragma unroll
     for (int j = 0; j < at_once; ++j) {
-      if (first + j < spans) state[(first + j) * p.H * of_state] = S;
+      if (first + j < spans) *reinterpret_cast<Numbers*>(state + std::int64_t{j} * next_state) = S;
       // S ← A S + what the span adds
-      S = fmaf(a[j], S, added[j]);
+#pragma unroll
+      for (int c = 0; c < numbers; ++c) S.x[c] = fmaf(a[j], S.x[c], added[j].x[c]);
     }
+    state += std::int64_t{at_once} * next_state, decay += at_once * next_decay;
   }
 }
 
 // ---------------------------------------------------------------------------------------------------------------------------------------
 // launchers
 
-std::int64_t items_of(const DecayedOuterProduct& op, const Gather& gather) { return gather.row_of ? gather.items : op.o.shape[0]; }
-
 /// As many rows as give each multiprocessor of the largest devices two blocks, within limits: a state is not worth fewer rows, and longer
 /// spans would leave multiprocessors idle at the end.
-std::int64_t span_of(const DecayedOuterProduct& op, const Gather& gather) {
+std::int64_t span_of(const DecayedOuterProduct& op, const GatheredSegments& gathered) {
   constexpr std::int64_t blocks = 2 * 132, shortest = 128, longest = 1024;
   const std::int64_t tiles = (op.initial_state.shape[3] + columns - 1) / columns;
-  const std::int64_t even = (items_of(op, gather) * op.initial_state.shape[1] * tiles + blocks - 1) / blocks;
+  const std::int64_t even = (std::max(op.o.rows(), gathered.count) * op.initial_state.shape[1] * tiles + blocks - 1) / blocks;
   return std::clamp((even + chunk - 1) / chunk * chunk, shortest, longest);
 }
 
@@ -638,64 +572,80 @@ Decay decay_of(const DecayedOuterProduct& op) {
 }
 std::int64_t decay_width(const DecayedOuterProduct& op) { return decay_of(op) == Decay::per_channel ? op.log_decay.shape[2] : 1; }
 
+int extent(std::int64_t n) { return static_cast<int>(n); }
+
 template <class Number>
 ChunkOperand<Number> chunk_operand(ConstTensor x) {
   if (!x) return {};
-  const auto extent = [](std::int64_t n) { return static_cast<int>(n); };
   return {static_cast<const Number*>(x.data), extent(x.stride), extent(x.shape[1]), x.shape.rank() == 3 ? extent(x.shape[2]) : 1};
 }
 
 template <class Number>
-bool vectors(const ChunkOperand<Number>& x) {
-  constexpr int unit = 8;
-  return reinterpret_cast<std::uintptr_t>(x.data) % 16 == 0 && x.stride % unit == 0 && x.width % unit == 0;
+Source<Number> source(ConstTensor q, ConstTensor k, ConstTensor log_decay, Tensor o) {
+  return {chunk_operand<Number>(q), chunk_operand<Number>(k), chunk_operand<float>(log_decay), static_cast<Number*>(o.data),
+          extent(o.stride)};
+}
+
+/// Every row, and every head of it, begins at 16 bytes and consists of them.
+bool vectors(ConstTensor x) {
+  constexpr std::int64_t unit = 8;
+  return !x || (reinterpret_cast<std::uintptr_t>(x.data) % 16 == 0 && x.stride % unit == 0 && x.shape[x.shape.rank() - 1] % unit == 0);
 }
 
 template <class Number, Decay decay, Pass pass, int K>
-void launch_pass(const Problem<Number>& p, cudaStream_t stream) {
-  launch("decayed_outer_product_chunks", span_kernel<Number, decay, pass, K>,
-         static_cast<unsigned>(p.spans()) * static_cast<unsigned>(p.H * p.tiles()), threads, sizeof(Shared<decay, pass, K>), stream, p);
+void launch_pass(const Problem<Number>& p, std::int64_t begin, std::int64_t end, cudaStream_t stream) {
+  launch("decayed_outer_product_chunks", span_kernel<Number, decay, pass, K>, static_cast<unsigned>((end - begin) * p.H * p.tiles()),
+         threads, sizeof(Shared<Number, decay, pass, K>), stream, p, extent(begin));
 }
 
 template <class Number, Decay decay, int K>
-void launch_passes(const Problem<Number>& p, cudaStream_t stream) {
+void launch_passes(const Problem<Number>& p, std::int64_t items, cudaStream_t stream) {
+  const std::int64_t own = most_pieces(p.own_rows, p.own_segments, p.span), all = most_pieces(p.own_rows + items, p.segments.count, p.span);
   if (p.segments.longest > p.span) {
-    launch_pass<Number, decay, Pass::states, K>(p, stream);
-    launch("decayed_outer_product_chunks", spans_kernel<Number>,
-           blocks_for(p.K * p.V, threads) * static_cast<unsigned>(p.H * p.segments.count), threads, 0, stream, p);
+    launch_pass<Number, decay, Pass::states, K>(p, 0, all, stream);
+    const auto blocks = [&](int numbers) {
+      return blocks_for(p.K * p.V / numbers, threads) * static_cast<unsigned>(p.H * p.segments.count);
+    };
+    const bool fours = p.V % 4 == 0 && reinterpret_cast<std::uintptr_t>(p.initial.data) % 16 == 0;
+    fours ? launch("decayed_outer_product_chunks", spans_kernel<4, Number>, blocks(4), threads, 0, stream, p)
+          : launch("decayed_outer_product_chunks", spans_kernel<1, Number>, blocks(1), threads, 0, stream, p);
   }
-  launch_pass<Number, decay, Pass::outputs, K>(p, stream);
+  launch_pass<Number, decay, Pass::outputs, K>(p, own, all, stream);
+  launch_pass<Number, decay, Pass::outputs, K>(p, 0, own, stream);
 }
 
 template <class Number>
-void launch_chunks(const DecayedOuterProduct& op, const DeviceSegments& segments, float* scratch, const Gather& gather,
+void launch_chunks(const DecayedOuterProduct& op, const DeviceSegments& segments, float* scratch, const GatheredSegments& gathered,
                    cudaStream_t stream) {
   const Shape& state = op.initial_state.shape;
-  Problem<Number> p{chunk_operand<Number>(op.q),
-                    chunk_operand<Number>(op.k),
-                    chunk_operand<Number>(op.v),
-                    chunk_operand<float>(op.log_decay),
-                    f32(op.initial_state),
-                    f32(op.final_state),
-                    static_cast<Number*>(op.o.data),
-                    static_cast<int>(op.o.stride),
-                    static_cast<int>(state[1]),
-                    static_cast<int>(state[2]),
-                    static_cast<int>(state[3]),
-                    op.scale,
-                    segments,
-                    gather};
+  Problem<Number> p{
+      {source<Number>(op.q, op.k, op.log_decay, op.o), source<Number>(gathered.q, gathered.k, gathered.log_decay, gathered.o)},
+      chunk_operand<Number>(op.v),
+      f32(op.initial_state),
+      f32(op.final_state),
+      extent(state[1]),
+      extent(state[2]),
+      extent(state[3]),
+      op.scale,
+      segments,
+      gathered.items,
+      extent(op.o.rows()),
+      extent(gathered.items ? gathered.first_segment : segments.count),
+      extent(gathered.choices),
+      extent(gathered.writers),
+      extent(gathered.readers)};
   const bool channels = decay_of(op) == Decay::per_channel;
-  p.gather.items = items_of(op, gather);
-  p.vectors = vectors(p.q) && vectors(p.k) && vectors(p.v) && (!channels || vectors(p.log_decay));
-  p.span = span_of(op, gather);
+  const ConstTensor all[] = {op.q, op.k, op.v, op.o, gathered.q, gathered.k, gathered.o};
+  p.vectors = std::all_of(std::begin(all), std::end(all), vectors) && (!channels || (vectors(op.log_decay) && vectors(gathered.log_decay)));
+  p.span = span_of(op, gathered);
   p.states = scratch;
-  p.decays = scratch + p.spans() * p.H * p.K * p.V;
+  p.decays = scratch + most_pieces(p.own_rows + gathered.count, segments.count, p.span) * p.H * p.K * p.V;
   constexpr int narrow = 64, wide = 128;
   if (p.K <= narrow)
-    return channels ? launch_passes<Number, Decay::per_channel, narrow>(p, stream)
-                    : launch_passes<Number, Decay::per_head, narrow>(p, stream);
-  channels ? launch_passes<Number, Decay::per_channel, wide>(p, stream) : launch_passes<Number, Decay::per_head, wide>(p, stream);
+    return channels ? launch_passes<Number, Decay::per_channel, narrow>(p, gathered.count, stream)
+                    : launch_passes<Number, Decay::per_head, narrow>(p, gathered.count, stream);
+  channels ? launch_passes<Number, Decay::per_channel, wide>(p, gathered.count, stream)
+           : launch_passes<Number, Decay::per_head, wide>(p, gathered.count, stream);
 }
 
 }  // namespace
@@ -706,22 +656,22 @@ bool decayed_outer_product_chunks_supported(const DecayedOuterProduct& op) {
   check(cudaGetDevice(&device), "the device");
   check(cudaDeviceGetAttribute(&shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "its shared memory");
   return op.initial_state.shape[2] <= most_channels && (op.decay_axis == DecayAxis::rows || decay_of(op) == Decay::per_head) &&
-         sizeof(Shared<Decay::per_channel, Pass::outputs, most_channels>) <= static_cast<std::size_t>(shared_bytes);
+         sizeof(Shared<float, Decay::per_channel, Pass::outputs, most_channels>) <= static_cast<std::size_t>(shared_bytes);
 }
 
 std::size_t decayed_outer_product_chunks_scratch(const DecayedOuterProduct& op, std::int64_t segments, std::int64_t longest,
-                                                 const Gather& gather) {
-  const std::int64_t span = span_of(op, gather);
+                                                 const GatheredSegments& gathered) {
+  const std::int64_t span = span_of(op, gathered);
   if (longest <= span) return 0;
   const Shape& state = op.initial_state.shape;
-  const std::int64_t numbers = most_pieces(items_of(op, gather), segments, span) * state[1] * (state[2] * state[3] + decay_width(op));
-  return static_cast<std::size_t>(numbers) * sizeof(float);
+  const std::int64_t spans = most_pieces(op.o.rows() + gathered.count, segments, span);
+  return static_cast<std::size_t>(spans * state[1] * (state[2] * state[3] + decay_width(op))) * sizeof(float);
 }
 
 void decayed_outer_product_chunks(const DecayedOuterProduct& op, const DeviceSegments& segments, void* scratch, cudaStream_t stream,
-                                  const Gather& gather) {
-  if (op.q.dtype == DType::bf16) return launch_chunks<Bf16>(op, segments, static_cast<float*>(scratch), gather, stream);
-  launch_chunks<float>(op, segments, static_cast<float*>(scratch), gather, stream);
+                                  const GatheredSegments& gathered) {
+  if (op.q.dtype == DType::bf16) return launch_chunks<Bf16>(op, segments, static_cast<float*>(scratch), gathered, stream);
+  launch_chunks<float>(op, segments, static_cast<float*>(scratch), gathered, stream);
 }
 
 }  // namespace statescope::cuda

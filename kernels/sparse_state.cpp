@@ -148,11 +148,13 @@ Tensor run_memory(const SparseState& op, const Plan& plan, const Rows& rows, std
 
 }  // namespace
 
-void check_sparse_state(const SparseState& op) {
+void check_sparse_state(const SparseState& op, DType operands) {
   const std::int64_t T = op.v.rows(), sequences = static_cast<std::int64_t>(op.cu_seqlens.size()) - 1;
-  const std::initializer_list<ConstTensor> numbers{op.q,           op.k, op.v, op.log_decay, op.beta, op.gate, op.initial_state,
-                                                   op.final_state, op.o};
-  const bool types = std::all_of(numbers.begin(), numbers.end(), [](ConstTensor x) { return !x || x.dtype == DType::f32; });
+  const auto all_of_type = [](DType type, std::initializer_list<ConstTensor> tensors) {
+    return std::all_of(tensors.begin(), tensors.end(), [type](ConstTensor x) { return !x || x.dtype == type; });
+  };
+  const bool types = all_of_type(operands, {op.q, op.k, op.v, op.o}) &&
+                     all_of_type(DType::f32, {op.log_decay, op.beta, op.gate, op.initial_state, op.final_state});
   const bool fits = types && op.selected.dtype == DType::i32 && sequences >= 0 && op.cu_seqlens.back() == T && op.q.rows() == T &&
                     op.k.rows() == T && op.o.rows() == T && op.gate.rows() == T && op.selected.rows() == T &&
                     op.selected.row_size() == std::max(op.writers, op.readers) && op.q.shape.rank() == 4 && op.q.shape == op.k.shape &&

@@ -1,5 +1,5 @@
-// Sparse state expansion without the host: a counting sort of the items (one per token and choice) by sequence and partition, one kernel
-// that makes the memory's rows, one that sums what they read.
+// Sparse state expansion without the host: a counting sort of the items (one per token and choice) by sequence and partition. For memories
+// that cannot gather, one kernel that makes their rows, and one that sums what they read.
 #include "kernels/cuda_operations.h"
 #include "kernels/sparse_state.h"
 
@@ -48,10 +48,31 @@ __global__ void count_kernel(std::int32_t* counts, Items items) {
   for (std::int64_t r = threadIdx.x; r < runs; r += threads) counts[blockIdx.x * runs + r] = of_tile[r];
 }
 
-/// What the sort leaves behind: row T + p of the memory is item `order[p]`, item i is row T + `place[i]`; the segments of all rows.
+/// What the sort leaves behind (SparseOrder).
 struct Sorted {
-  std::int32_t *order, *place;      // [items]
+  SparseItem* items;                // [items]
+  std::int32_t* place;              // [items]
   std::int32_t *cu_seqlens, *slot;  // [S + runs + 1], [S + runs]: the shared segments, then the runs
+};
+
+/// What the gate e multiplies; an item beyond the first `readers` does not read, beyond the first `writers` not write.
+struct Gating {
+  Rows<const float> gate;  // [T, N]
+  std::int64_t writers, readers;
+  bool q, k;
+  float write_scale;
+
+  __device__ SparseItem item(const Items& items, std::int64_t i) const {
+    const std::int64_t t = i / items.C, c = i % items.C;
+    const float e = gate.row(t)[items.selected.row(t)[c]];
+    return {static_cast<std::int32_t>(t), static_cast<std::int32_t>(c),
+            c >= readers ? 0
+            : q          ? e
+                         : 1,
+            c >= writers ? 0
+            : k          ? write_scale * e
+                         : write_scale};
+  }
 };
 
 /// The segments of the rows [T shared ; items], spec §10, step 5: sequence a owns the states a (1 + N) (shared) and a (1 + N) + 1 + n.
@@ -83,7 +104,7 @@ __device__ std::int32_t sum_before(std::int32_t x, std::int32_t* of_warp, std::i
 }
 
 /// A block places the items of its tile: behind all of earlier runs and, in their own run, behind those of earlier tiles and tokens.
-__global__ void __launch_bounds__(threads) place_kernel(Sorted sorted, const std::int32_t* counts, Items items) {
+__global__ void __launch_bounds__(threads) place_kernel(Sorted sorted, const std::int32_t* counts, Items items, Gating gating) {
   extern __shared__ std::int32_t next[];  // [runs]: where the next item of a run goes
   __shared__ std::int32_t of_warp[warps];
   const std::int64_t runs = items.runs(), tiles = items.tiles(), segments = max(items.S + 1, runs);
@@ -100,20 +121,32 @@ __global__ void __launch_bounds__(threads) place_kernel(Sorted sorted, const std
     if (blockIdx.x == 0) list_segments(sorted, items, r, before + all);
   }
   // Warp after warp, so that items keep the order of their tokens.
-  const std::int64_t first = blockIdx.x * tile;
-  for (std::int64_t turn = 0; turn < tile / warp_size; ++turn) {
-    __syncthreads();
-    if (turn % warps != threadIdx.x / warp_size) continue;
-    const std::int64_t i = first + turn * warp_size + threadIdx.x % warp_size;
-    const bool exists = i < items.count();
-    const auto run = static_cast<std::int32_t>(exists ? run_of(items, i) : -1);
-    const unsigned same = __match_any_sync(~0U, run), before = same & ((1U << threadIdx.x % warp_size) - 1);
-    const std::int32_t p = exists ? next[run] + __popc(before) : 0;
-    __syncwarp();
-    if (!exists) continue;
-    if (before == 0) next[run] += __popc(same);
-    sorted.order[p] = static_cast<std::int32_t>(i);
-    sorted.place[i] = p;
+  constexpr unsigned of_thread = tile / threads;
+  const unsigned lane = threadIdx.x % warp_size;
+  const std::int64_t first = blockIdx.x * tile + threadIdx.x;
+  std::int32_t run[of_thread], p[of_thread];
+#pragma unroll
+  for (unsigned j = 0; j < of_thread; ++j) {
+    const std::int64_t i = first + j * threads;
+    run[j] = i < items.count() ? static_cast<std::int32_t>(run_of(items, i)) : -1;
+  }
+#pragma unroll
+  for (unsigned j = 0; j < of_thread; ++j) {
+    const unsigned same = __match_any_sync(~0U, run[j]), before = same & ((1U << lane) - 1);
+    for (unsigned warp = 0; warp < warps; ++warp) {
+      __syncthreads();
+      if (warp != threadIdx.x / warp_size) continue;
+      std::int32_t begin = 0;
+      if (before == 0 && run[j] >= 0) begin = next[run[j]], next[run[j]] += __popc(same);
+      p[j] = __shfl_sync(~0U, begin, __ffs(static_cast<int>(same)) - 1) + __popc(before);
+    }
+  }
+#pragma unroll
+  for (unsigned j = 0; j < of_thread; ++j) {
+    if (run[j] < 0) continue;
+    const std::int64_t i = first + j * threads;
+    sorted.items[p[j]] = gating.item(items, i);
+    sorted.place[i] = p[j];
   }
 }
 
@@ -130,12 +163,9 @@ struct Operand {
 
 struct Gathering {
   Operand q, k, v, log_decay, beta;
-  Rows<const float> gate;  // [T, N]
-  const std::int32_t* order;
-  Items items;
-  std::int64_t H, writers, readers;
-  bool gate_q, gate_k, l2, before_l2;
-  float write_scale;
+  const SparseItem* items;
+  std::int64_t T, rows, H, writers;
+  bool l2, before_l2;
 };
 
 __device__ float sum_of_warp(float x) {
@@ -165,50 +195,30 @@ __device__ void gather_plain(const Operand& x, std::int64_t row, std::int64_t t,
 /// A warp makes one head of one row of the memory: row t < T for the shared state, row T + p for an item.
 __global__ void gather_kernel(Gathering g) {
   const std::int64_t index = std::int64_t{blockIdx.x} * warps + threadIdx.x / warp_size, row = index / g.H, h = index % g.H;
-  const std::int64_t T = g.items.T, C = g.items.C;
-  if (row >= T + g.items.count()) return;
-  const bool sparse = row >= T;
-  const std::int64_t item = sparse ? g.order[row - T] : 0, t = sparse ? item / C : row, c = item % C, half = sparse ? 1 : 0;
-  float read = 1, write = 1;
-  if (sparse) {
-    // What only reads has k = 0, what only writes q = 0.
-    const float e = g.gate.row(t)[g.items.selected.row(t)[c]];
-    read = c >= g.readers ? 0 : g.gate_q ? e : 1;
-    write = c >= g.writers ? 0 : g.gate_k ? g.write_scale * e : g.write_scale;
-  }
-  const bool writes = !sparse || c < g.writers;
-  gather_key(g.q.row(row, h, g.H), g.q.at(t, half, h, g.H), g.q.n, read, g);
-  gather_key(g.k.row(row, h, g.H), g.k.at(t, half, h, g.H), g.k.n, write, g);
+  if (row >= g.rows) return;
+  const bool sparse = row >= g.T;
+  const SparseItem item = sparse ? g.items[row - g.T] : SparseItem{static_cast<std::int32_t>(row), 0, 1, 1};
+  const std::int64_t t = item.row, half = sparse ? 1 : 0;
+  const bool writes = !sparse || item.choice < g.writers;
+  gather_key(g.q.row(row, h, g.H), g.q.at(t, half, h, g.H), g.q.n, item.read, g);
+  gather_key(g.k.row(row, h, g.H), g.k.at(t, half, h, g.H), g.k.n, item.write, g);
   gather_plain(g.v, row, t, 0, h, g.H, true);
   gather_plain(g.log_decay, row, t, half, h, g.H, writes);
   gather_plain(g.beta, row, t, half, h, g.H, writes);
 }
 
 /// o_t = o_t⁰ + Σ_n o_tⁿ, over the first `readers` choices; rows [T + items, width]
-__global__ void combine_kernel(Rows<float> o, const float* rows, const std::int32_t* place, Items items, std::int64_t readers,
-                               std::int64_t width) {
+__global__ void combine_kernel(Rows<float> o, const float* rows, const std::int32_t* place, std::int64_t T, std::int64_t choices,
+                               std::int64_t readers, std::int64_t width) {
   const std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x, t = i / width, column = i % width;
-  if (t >= items.T) return;
+  if (t >= T) return;
   float sum = rows[i];
-  for (std::int64_t c = 0; c < readers; ++c) sum += rows[(items.T + place[t * items.C + c]) * width + column];
+  for (std::int64_t c = 0; c < readers; ++c) sum += rows[(T + place[t * choices + c]) * width + column];
   o.row(t)[column] = sum;
 }
 
 // ---------------------------------------------------------------------------------------------------------------------------------------
 // launchers
-
-Sorted sort(const Items& items, Workspace& workspace, cudaStream_t stream) {
-  const std::int64_t runs = items.runs();
-  const auto numbers = [&](std::int64_t n) { return workspace.tensor({n}, DType::i32).i32(); };
-  const Sorted sorted{numbers(items.count()), numbers(items.count()), numbers(items.S + runs + 1), numbers(items.S + runs)};
-  std::int32_t* counts = numbers(items.tiles() * runs);
-  const auto shared_bytes = static_cast<std::size_t>(runs) * sizeof(std::int32_t);
-  const auto tiles = static_cast<unsigned>(items.tiles());
-  launch("sparse_state: counting", count_kernel, tiles, threads, shared_bytes, stream, counts, items);
-  // Without an item there are segments all the same.
-  launch("sparse_state: sorting", place_kernel, std::max(tiles, 1U), threads, shared_bytes, stream, sorted, counts, items);
-  return sorted;
-}
 
 Operand operand(ConstTensor x, Tensor rows) {
   if (!x) return {};
@@ -219,10 +229,27 @@ Operand operand(ConstTensor x, Tensor rows) {
 
 std::int64_t most_sparse_runs() { return 8192; }
 
-SparseRows sparse_rows(const SparseState& op, const std::int32_t* sequences, Workspace& workspace, cudaStream_t stream) {
+SparseOrder sparse_order(const SparseState& op, const std::int32_t* sequences, Workspace& workspace, cudaStream_t stream) {
   const std::int64_t S = static_cast<std::int64_t>(op.cu_seqlens.size()) - 1;
   const Items items{i32(op.selected), sequences, op.v.rows(), op.selected.row_size(), S, op.gate.row_size()};
-  const std::int64_t H = op.v.shape[1], rows = items.T + items.count();
+  const std::int64_t runs = items.runs();
+  const auto numbers = [&](std::int64_t n) { return workspace.tensor({n}, DType::i32).i32(); };
+  constexpr auto of_item = static_cast<std::int64_t>(sizeof(SparseItem) / sizeof(std::int32_t));
+  const Sorted sorted{reinterpret_cast<SparseItem*>(numbers(of_item * items.count())), numbers(items.count()), numbers(S + runs + 1),
+                      numbers(S + runs)};
+  std::int32_t* counts = numbers(items.tiles() * runs);
+  const Gating gating{f32(op.gate), op.writers, op.readers, op.gate_q, op.gate_k, op.write_scale};
+  const auto shared_bytes = static_cast<std::size_t>(runs) * sizeof(std::int32_t);
+  const auto tiles = static_cast<unsigned>(items.tiles());
+  launch("sparse_state: counting", count_kernel, tiles, threads, shared_bytes, stream, counts, items);
+  // Without an item there are segments all the same.
+  launch("sparse_state: sorting", place_kernel, std::max(tiles, 1U), threads, shared_bytes, stream, sorted,
+         static_cast<const std::int32_t*>(counts), items, gating);
+  return {sorted.items, sorted.place, {sorted.cu_seqlens, sorted.slot, S + runs, items.T}};
+}
+
+SparseRows sparse_rows(const SparseState& op, const SparseOrder& order, Workspace& workspace, cudaStream_t stream) {
+  const std::int64_t T = op.v.rows(), H = op.v.shape[1], rows = T * (1 + op.selected.row_size());
   SparseRows made;
   const auto row_tensor = [&](ConstTensor x, bool per_channel) {
     return !x ? Tensor{} : per_channel ? workspace.tensor({rows, H, x.shape[x.shape.rank() - 1]}) : workspace.tensor({rows, H});
@@ -233,35 +260,27 @@ SparseRows sparse_rows(const SparseState& op, const std::int32_t* sequences, Wor
   made.log_decay = row_tensor(op.log_decay, op.log_decay && op.log_decay.shape.rank() == 4);
   made.beta = row_tensor(op.beta, false);
   made.o = workspace.tensor({rows, H, op.v.shape[2]});
-
-  const Sorted sorted = sort(items, workspace, stream);
-  made.place = sorted.place;
-  made.segments = {sorted.cu_seqlens, sorted.slot, S + items.runs(), items.T};
   const Gathering gathering{operand(op.q, made.q),
                             operand(op.k, made.k),
                             operand(op.v, made.v),
                             operand(op.log_decay, made.log_decay),
                             operand(op.beta, made.beta),
-                            f32(op.gate),
-                            sorted.order,
-                            items,
+                            order.items,
+                            T,
+                            rows,
                             H,
                             op.writers,
-                            op.readers,
-                            op.gate_q,
-                            op.gate_k,
                             static_cast<bool>(op.beta),
-                            op.gate_place == GatePlace::before_l2,
-                            op.write_scale};
+                            op.gate_place == GatePlace::before_l2};
   launch("sparse_state: gathering", gather_kernel, blocks_for(rows * H, warps), threads, 0, stream, gathering);
   return made;
 }
 
-void sum_sparse_rows(const SparseState& op, const SparseRows& made, cudaStream_t stream) {
-  const std::int64_t width = op.o.row_size();
-  const Items items{i32(op.selected), nullptr, op.v.rows(), op.selected.row_size(), 0, 0};
-  launch("sparse_state: summing", combine_kernel, blocks_for(items.T * width, threads), threads, 0, stream, f32(op.o),
-         static_cast<const float*>(made.o.f32()), static_cast<const std::int32_t*>(made.place), items, op.readers, width);
+void sum_sparse_rows(const SparseState& op, const SparseOrder& order, const SparseRows& rows, cudaStream_t stream) {
+  const std::int64_t T = op.v.rows(), width = op.o.row_size();
+  launch("sparse_state: summing", combine_kernel, blocks_for(T * width, threads), threads, 0, stream, f32(op.o),
+         static_cast<const float*>(rows.o.f32()), static_cast<const std::int32_t*>(order.place), T, op.selected.row_size(), op.readers,
+         width);
 }
 
 }  // namespace statescope::cuda

@@ -34,8 +34,8 @@ struct SparseState {
   Tensor o;                                  // [T, H, V]: the sum over the shared and the selected partitions
 };
 
-/// Throws std::invalid_argument if shapes do not fit.
-void check_sparse_state(const SparseState& op);
+/// Throws std::invalid_argument if shapes do not fit, or q, k, v and o are not of the type `operands`.
+void check_sparse_state(const SparseState& op, DType operands = DType::f32);
 
 /// The group made of its parts: order, gather, one memory over all segments, scatter-add. `chunk_size` 0 takes the step form.
 void sparse_state(const SparseState& op, std::int64_t chunk_size, Backend& backend, Workspace& workspace);

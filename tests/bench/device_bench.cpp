@@ -147,7 +147,6 @@ Work gated_delta_rule_work(Backend& backend, Operands& operands, std::int64_t T,
 /// The shared state and one partition of N a token.
 template <std::int64_t N>
 Work sparse_state_work(Backend& backend, Operands& operands, std::int64_t T, DType type) {
-  if (type != DType::f32) throw std::invalid_argument("sparse states take float32 alone");
   SparseState op;
   op.q = operands.uniform({T, 2, H, D}, type, -1, 1);
   op.k = operands.uniform({T, 2, H, D}, type, -1, 1, true);

@@ -30,31 +30,52 @@ struct Decay {
 constexpr Decay no_decay{"0", 0, 0}, weak_decay{"-0.001", -0.001F, -0.001F}, mild_decay{"mild", -0.2F, 0},
     broken_decay{"broken", -0.2F, 0, true}, wiping_decay{"-1100", -1100, -1100};
 
-/// Tensors on a device, their rows `gap` numbers apart, with NaN between them.
+/// Tensors on a device, their rows `gap` numbers apart, with NaN between them. Those of bfloat16 hold the numbers without their lower bits.
 class DeviceTensors {
  public:
   DeviceTensors(Backend& backend, std::int64_t gap) : backend_(backend), gap_(gap) {}
 
-  /// Of contiguous tensors of the host; absent stays absent.
-  Tensor rows(ConstTensor x) { return put(x, gap_); }
-  Tensor whole(ConstTensor x) { return put(x, 0); }
+  /// Of contiguous float32 tensors of the host; absent stays absent.
+  Tensor rows(ConstTensor x, DType type = DType::f32) { return put(x, gap_, type); }
+  Tensor whole(ConstTensor x) { return put(x, 0, DType::f32); }
+  Tensor indices(const std::vector<std::int32_t>& x, const Shape& shape) {
+    return placed(ConstTensor(x.data(), DType::i32, shape), shape, shape.row_size());
+  }
 
   Numbers fetch(const Tensor& x) const {
-    Numbers image({x.rows(), x.stride}), result(x.shape);
-    backend_.download(image.view(), ConstTensor(x.data, DType::f32, image.shape));
-    for (std::int64_t row = 0; row < x.rows(); ++row) std::copy_n(image.row(row), x.row_size(), result.row(row));
+    const Shape shape{x.rows(), x.stride};
+    std::vector<char> image(static_cast<std::size_t>(shape.size()) * size_of(x.dtype));
+    backend_.download(Tensor(image.data(), x.dtype, shape), ConstTensor(x.data, x.dtype, shape));
+    Numbers result(x.shape);
+    for (std::int64_t row = 0; row < x.rows(); ++row) {
+      for (std::int64_t i = 0; i < x.row_size(); ++i) {
+        const auto bytes = size_of(x.dtype), at = static_cast<std::size_t>(row * x.stride + i) * bytes;
+        std::memcpy(reinterpret_cast<char*>(result.row(row) + i) + sizeof(float) - bytes, &image[at], bytes);
+      }
+    }
     return result;
   }
 
  private:
-  Tensor put(ConstTensor x, std::int64_t gap) {
+  Tensor put(ConstTensor x, std::int64_t gap, DType type) {
     if (!x) return {};
-    const std::int64_t rows = x.rows(), width = x.row_size();
-    Numbers image = poisoned({rows, width + gap});
-    for (std::int64_t row = 0; row < rows; ++row) std::copy_n(x.f32(row), width, image.row(row));
-    const Buffer& memory = memory_.emplace_back(backend_.allocate(image.values.size() * sizeof(float)));
-    backend_.upload(Tensor(memory.get(), DType::f32, image.shape), image.view());
-    return {memory.get(), DType::f32, x.shape, width + gap};
+    const std::int64_t width = x.row_size() + gap;
+    const auto bytes = size_of(type);
+    const float nan = std::nanf("");
+    std::vector<char> image(static_cast<std::size_t>(x.rows() * width) * bytes);
+    for (std::int64_t row = 0; row < x.rows(); ++row) {
+      for (std::int64_t i = 0; i < width; ++i) {
+        const float* const number = i < x.row_size() ? x.f32(row) + i : &nan;
+        std::memcpy(&image[static_cast<std::size_t>(row * width + i) * bytes],
+                    reinterpret_cast<const char*>(number) + sizeof(float) - bytes, bytes);  // bf16: the upper half
+      }
+    }
+    return placed(ConstTensor(image.data(), type, {x.rows(), width}), x.shape, width);
+  }
+  Tensor placed(ConstTensor image, const Shape& shape, std::int64_t stride) {
+    const Buffer& memory = memory_.emplace_back(backend_.allocate(static_cast<std::size_t>(image.shape.size()) * size_of(image.dtype)));
+    backend_.upload(Tensor(memory.get(), image.dtype, image.shape), image);
+    return {memory.get(), image.dtype, shape, stride};
   }
 
   Backend& backend_;

@@ -1,0 +1,128 @@
+// Sparse states whose partitions are gathered by the chunk form, on a CUDA device against the CPU; operands of float32 and of bfloat16.
+#include "kernels/sparse_state.h"
+#include "tests/kernels/device_chunk_cases.h"
+
+using namespace statescope;
+using namespace statescope::testing;
+
+namespace {
+
+struct Shapes {
+  std::int64_t H, K, V;
+};
+struct Routing {
+  std::int64_t N, writers, readers;
+  bool gate_q = true, gate_k = true;
+  bool one_partition = false;  // all tokens choose the last one
+  std::int64_t choices() const { return std::max(writers, readers); }
+};
+
+struct Problem {
+  std::vector<std::int32_t> cu_seqlens;
+  Shapes shapes;
+  Routing routing;
+  Decay decay;
+  Numbers q, k, v, log_decay, gate, initial;
+  std::vector<std::int32_t> selected;
+
+  Problem(std::vector<std::int32_t> cu_seqlens_, const Shapes& shapes_, const Routing& routing_, const Decay& decay_ = mild_decay)
+      : cu_seqlens(std::move(cu_seqlens_)), shapes(shapes_), routing(routing_), decay(decay_) {
+    Random random(1);
+    const auto& [H, K, V] = shapes;
+    q = bf16_numbers(random, {tokens(), 2, H, K}), k = bf16_numbers(random, {tokens(), 2, H, K});
+    v = bf16_numbers(random, {tokens(), H, V});
+    log_decay = decay.draw(random, {tokens(), 2, H, K});
+    gate = random.uniform({tokens(), routing.N}, 0.05F, 1);
+    for (std::int64_t t = 0; routing.one_partition && t < tokens(); ++t) gate.row(t)[routing.N - 1] = 2;
+    initial = random.uniform({sequences() * (1 + routing.N), H, K, V});
+    selected.resize(static_cast<std::size_t>(tokens() * routing.choices()));
+    make_cpu_backend()->top_k(Tensor(selected.data(), DType::i32, {tokens(), routing.choices()}), gate.view());
+  }
+
+  std::int64_t tokens() const { return cu_seqlens.back(); }
+  std::int64_t sequences() const { return static_cast<std::int64_t>(cu_seqlens.size()) - 1; }
+
+  SparseState op() const {
+    SparseState op;
+    op.writers = routing.writers, op.readers = routing.readers, op.gate_q = routing.gate_q, op.gate_k = routing.gate_k;
+    op.write_scale = 0.5F, op.scale = 0.5F, op.cu_seqlens = cu_seqlens;
+    return op;
+  }
+
+  std::string name() const {
+    return "tokens " + std::to_string(tokens()) + ", sequences " + std::to_string(sequences()) + ", N " + std::to_string(routing.N) +
+           ", writers " + std::to_string(routing.writers) + ", readers " + std::to_string(routing.readers) + ", state " +
+           initial.shape.to_string() + ", " + decay.name;
+  }
+
+ private:
+  /// Numbers that bfloat16 holds.
+  static Numbers bf16_numbers(Random& random, const Shape& shape) {
+    Numbers numbers = random.uniform(shape);
+    for (float& x : numbers.values) x = std::round(128 * x) / 128;
+    return numbers;
+  }
+};
+
+Result<float> run_on_host(const Problem& p) {
+  const std::shared_ptr<Backend> backend = make_cpu_backend();
+  Workspace workspace(*backend);
+  Numbers o(p.v.shape), final_state(p.initial.shape);
+  SparseState op = p.op();
+  op.q = p.q.view(), op.k = p.k.view(), op.v = p.v.view(), op.log_decay = p.log_decay.view(), op.gate = p.gate.view();
+  op.selected = ConstTensor(p.selected.data(), DType::i32, {p.tokens(), p.routing.choices()});
+  op.initial_state = p.initial.view(), op.final_state = final_state.view(), op.o = o.view();
+  backend->sparse_state(op, 64, workspace);
+  return {o.values, final_state.values};
+}
+
+Result<float> run_on_device(Backend& backend, const Problem& p, DType type, std::int64_t gap, bool in_place) {
+  Workspace workspace(backend);
+  Numbers o = poisoned(p.v.shape), final_state = in_place ? p.initial : poisoned(p.initial.shape);
+  DeviceTensors device(backend, gap);
+  SparseState op = p.op();
+  op.q = device.rows(p.q.view(), type), op.k = device.rows(p.k.view(), type), op.v = device.rows(p.v.view(), type);
+  op.log_decay = device.rows(p.log_decay.view()), op.gate = device.rows(p.gate.view());
+  op.selected = device.indices(p.selected, {p.tokens(), p.routing.choices()});
+  op.final_state = device.whole(final_state.view()), op.o = device.rows(o.view(), type);
+  op.initial_state = in_place ? ConstTensor(op.final_state) : device.whole(p.initial.view());
+  backend.sparse_state(op, 64, workspace);
+  return {device.fetch(op.o).values, device.fetch(op.final_state).values};
+}
+
+void compare(Backend& backend, const Problem& p) {
+  const Result<float> truth = run_on_host(p);
+  for (const DType type : {DType::f32, DType::bf16}) {
+    for (const std::int64_t gap : {0, 3}) {
+      for (const bool in_place : {false, true}) {
+        INFO(p.name() << ", " << name_of(type) << (gap > 0 ? ", rows apart" : "") << (in_place ? ", in place" : ""));
+        check_close(run_on_device(backend, p, type, gap, in_place), truth, bf16_rounding);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("device: sparse states in chunks, shapes", "[device]") {
+  const std::shared_ptr<Backend> backend = cuda_backend(Precision::bfloat16);
+  if (!backend) return;
+  for (const std::int32_t T : {32, 63, 64, 65, 130, 1000}) {
+    for (const std::int64_t K : {60, 64, 128}) compare(*backend, Problem({0, T}, {2, K, K}, {4, 1, 1}));
+  }
+  for (const auto& [K, V] : {std::pair{60, 1}, {16, 130}, {128, 20}}) compare(*backend, Problem({0, 300}, {3, K, V}, {4, 2, 2}));
+  for (const std::int64_t N : {1, 64, 100}) compare(*backend, Problem({0, 700}, {2, 64, 64}, {N, 1, 1}));
+}
+
+TEST_CASE("device: sparse states in chunks, routing", "[device]") {
+  const std::shared_ptr<Backend> backend = cuda_backend(Precision::bfloat16);
+  if (!backend) return;
+  for (const auto& [writers, readers] : {std::pair{1, 1}, {2, 2}, {1, 3}, {3, 1}, {0, 2}, {2, 0}}) {
+    for (const bool gates : {true, false}) {
+      compare(*backend, Problem({0, 200, 200, 201, 541}, {2, 64, 64}, {9, writers, readers, gates, gates}));
+    }
+  }
+  compare(*backend, Problem({0, 400}, {2, 64, 64}, {4, 1, 1, true, true, true}));  // all but one partition empty
+  compare(*backend, Problem({0, 33, 66, 99}, {1, 128, 128}, {64, 1, 1}));          // often one token in a partition
+  compare(*backend, Problem({0, 500}, {2, 64, 64}, {4, 2, 2, true, false}, broken_decay));
+}
