@@ -28,7 +28,12 @@ class GatedDeltaNet final : public Mixer {
     readout_ = normed_readout(build, "o_norm.weight", V_, qkv_.value_dim());
   }
 
-  MixerLayout layout() const override { return single_state(value_heads_, K_, V_, qkv_.cache_shapes()); }
+  MixerLayout layout() const override {
+    MixerLayout layout = single_state(value_heads_, K_, V_, qkv_.cache_shapes());
+    layout.decays = !head_gates_ || head_gates_->gdn_decay;
+    layout.head_gates = head_gates_.has_value();
+    return layout;
+  }
 
   void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const override {
     Backend& backend = ctx.backend;

@@ -30,7 +30,12 @@ class Gla final : public Mixer {
     readout_ = gated_readout(build, qkv_.V, qkv_.value_dim(), static_cast<bool>(g_proj_));
   }
 
-  MixerLayout layout() const override { return single_state(heads_, K_, qkv_.V, qkv_.cache_shapes()); }
+  MixerLayout layout() const override {
+    MixerLayout layout = single_state(heads_, K_, qkv_.V, qkv_.cache_shapes());
+    layout.decays = true;
+    layout.head_gates = head_gates_.has_value();
+    return layout;
+  }
 
   void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const override {
     Backend& backend = ctx.backend;

@@ -41,6 +41,7 @@ class Gsa final : public Mixer {
     layout.memory.push_back({"recurrent_v", {1, heads_, slots_, V_}});
     layout.memory.push_back({"recurrent_k", {1, heads_, K_, slots_}});
     layout.conv_caches = qkv_.cache_shapes();
+    layout.decays = true;
     return layout;
   }
 
@@ -54,17 +55,18 @@ class Gsa final : public Mixer {
     Tensor log_f = f_proj_.exact(ctx, x).with_row({kv_heads_, slots_}), w = ctx.tensor({kv_heads_, slots_});
     backend.log_sigmoid_decay(log_f, log_f, normalizer_, -std::numeric_limits<float>::infinity());
     backend.one_minus_exp(w, log_f);
+    const ConstTensor decay = ruled_decay(ctx, log_f);
     ctx.emit("q", q);
     ctx.emit("k", k);
     ctx.emit("v", v);
-    ctx.emit("log_decay", log_f);
+    ctx.emit("log_decay", decay);
 
     // Kt_t = Kt_{t-1} diag(f_t) + k_tᵀ w_t,   a_t = q_t Kt_t
     Tensor a = ctx.tensor({heads_, slots_});
     backend.decayed_outer_product({.q = q,
                                    .k = k,
                                    .v = w,
-                                   .log_decay = log_f,
+                                   .log_decay = decay,
                                    .decay_axis = DecayAxis::columns,
                                    .segments = ctx.one_segment(),
                                    .initial_state = state.memory[1],
@@ -79,7 +81,7 @@ class Gsa final : public Mixer {
     backend.decayed_outer_product({.q = a,
                                    .k = w,
                                    .v = v,
-                                   .log_decay = log_f,
+                                   .log_decay = decay,
                                    .segments = ctx.one_segment(),
                                    .initial_state = state.memory[0],
                                    .final_state = state.memory[0],

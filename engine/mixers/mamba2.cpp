@@ -47,7 +47,11 @@ class Mamba2 final : public Mixer {
     out_proj_ = Linear(weights, "out_proj", hidden, d_in_, config.boolean("use_bias", false));
   }
 
-  MixerLayout layout() const override { return single_state(heads_, state_size_, P_, {conv_.cache_shape()}); }
+  MixerLayout layout() const override {
+    MixerLayout layout = single_state(heads_, state_size_, P_, {conv_.cache_shape()});
+    layout.decays = true;
+    return layout;
+  }
 
   void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const override {
     Backend& backend = ctx.backend;

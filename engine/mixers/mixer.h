@@ -26,6 +26,8 @@ struct MixerLayout {
   std::int64_t partitions = 0;                            // slots that tokens are routed to
   std::vector<Shape> conv_caches;                         // [slots, w − 1, C]
   std::int64_t kv_heads = 0, key_dim = 0, value_dim = 0;  // of the softmax cache; 0: none
+  bool decays = false, head_gates = false;
+  std::int64_t writers = 0, readers = 0;  // partitions that a token is written to, and read from; no readers: those that it is written to
 };
 
 /// Keys and values of all tokens so far. Grows; never forgets, so an earlier length is an earlier state.
@@ -47,6 +49,15 @@ struct MixerState {
 /// All zeros: the start of a sequence.
 MixerState make_state(const MixerLayout& layout, Backend& backend);
 
+/// What an intervention changes of one layer's rules (engine/run/intervention.h). By default nothing.
+struct Rules {
+  float decay = 1;                        // log α ← decay · log α
+  std::int64_t writers = 0, readers = 0;  // partitions of a token; 0: as many as the model has
+  std::vector<std::int32_t> route;        // the partitions that every token is written to and read from; empty: as the model routes
+  float sharpness = 1;                    // λ of SLA theorem 4.2: G = softmax_h(λ · logits)
+  bool operator==(const Rules&) const = default;
+};
+
 /// Receives what a mixer computes on the way. Tensors live on the device and only during the call.
 class ChannelSink {
  public:
@@ -63,7 +74,8 @@ struct Context {
   std::int64_t prompt_length = 0;  // tokens at earlier positions are the prompt; MoBA treats the rest otherwise (spec §4.8)
   std::int64_t chunk_size = 64;    // of the memories; 0: step form, T = 1
   ChannelSink* channels = nullptr;
-  bool state_only = false;  // replay: stop once the memory has been brought forward; y is not written
+  const Rules* rules = nullptr;  // null: the model's own
+  bool state_only = false;       // replay: stop once the memory has been brought forward; y is not written
 
   Context(Backend& backend_, Workspace& workspace_, std::int64_t tokens_)
       : backend(backend_), workspace(workspace_), tokens(tokens_), cu_seqlens_{0, static_cast<std::int32_t>(tokens_)} {}

@@ -55,6 +55,8 @@ class Mom final : public Mixer {
     MixerLayout layout;
     layout.has_shared_slot = shared_;
     layout.partitions = memories_;
+    layout.writers = topk_;
+    layout.decays = true;
     if (shared_) layout.slot_names.push_back("shared");
     for (std::int64_t m = 0; m < memories_; ++m) layout.slot_names.push_back(fmt::format("{}", m + 1));
     const auto slots = static_cast<std::int64_t>(layout.slot_names.size());
@@ -68,14 +70,12 @@ class Mom final : public Mixer {
     const std::int64_t T = ctx.tokens;
     // s = softmax(gate x), the top k of it renormalised to sum 1
     Tensor logits = router_.exact(ctx, x), s = ctx.tensor({memories_});
-    Tensor ids = ctx.workspace.tensor({T, topk_}, DType::i32);
     backend.softmax(s, logits);
-    backend.top_k(ids, s);
-    Tensor weights = ctx.tensor({memories_});
-    backend.renormalise(weights, s, ids);
     ctx.emit("partition_logits", logits);
     ctx.emit("partition_gate", s);
-    ctx.emit("partition_selected", ids);
+    const Tensor ids = route_tokens(ctx, s, topk_, topk_).partitions;
+    Tensor weights = ctx.tensor({memories_});
+    backend.renormalise(weights, s, ids);
 
     // Rows: all tokens for the shared memory, then each memory's own tokens in order.
     const Runs runs = order(ctx, ids);
@@ -109,7 +109,7 @@ class Mom final : public Mixer {
     backend.gated_delta_rule({.q = q,
                               .k = k,
                               .v = v,
-                              .log_decay = log_decay,
+                              .log_decay = ruled_decay(ctx, log_decay),
                               .beta = beta,
                               .scale = inverse_sqrt(K_),
                               .segments = segments,
@@ -121,7 +121,7 @@ class Mom final : public Mixer {
     // o_t = Σ_m w_t^m o_t^m + o_t^shared
     Tensor o = shared_ ? o_rows.slice(0, T) : ctx.tensor({heads_, V_});
     if (!shared_) backend.fill(o, 0);
-    const std::int64_t items = T * topk_, first = rows - items;
+    const std::int64_t items = ids.shape.size(), first = rows - items;
     Tensor item_weight = ctx.workspace.tensor({items, 1});
     backend.gather_rows(item_weight, Tensor(weights.data, DType::f32, {T * memories_, 1}), runs.weight.data());
     backend.scatter_add_rows(o.with_row({heads_ * V_}), o_rows.slice(first, items).with_row({heads_ * V_}), runs.token.data() + first,

@@ -181,6 +181,7 @@ namespace {
 
 template <class Memory>
 void place(Context& ctx, Memory& op, Tensor state) {
+  op.log_decay = ruled_decay(ctx, op.log_decay);
   op.segments = ctx.one_segment();
   op.initial_state = op.final_state = state;
   ctx.emit("q", op.q);
@@ -204,6 +205,40 @@ Tensor remember(Context& ctx, GatedDeltaRule op, Tensor state) {
   if (op.beta) ctx.emit("beta", op.beta);
   ctx.backend.gated_delta_rule(op, ctx.chunk_size);
   return op.o;
+}
+
+ConstTensor ruled_decay(Context& ctx, ConstTensor log_decay) {
+  if (!log_decay || !ctx.rules || ctx.rules->decay == 1) return log_decay;
+  const Tensor changed = ctx.workspace.tensor(log_decay.shape), factor = ctx.workspace.tensor({log_decay.rows(), 1});
+  if (ctx.rules->decay == 0) {
+    ctx.backend.fill(changed, 0);  // where log α is −∞ too
+    return changed;
+  }
+  // log α_t ← f · log α_t
+  const std::int64_t width = log_decay.row_size();
+  ctx.backend.fill(factor, ctx.rules->decay);
+  ctx.backend.scale_heads(changed.with_row({1, width}), log_decay.with_row({1, width}), factor);
+  return changed;
+}
+
+Routed route_tokens(Context& ctx, ConstTensor scores, std::int64_t writers, std::int64_t readers) {
+  static const Rules none;
+  const Rules& rules = ctx.rules ? *ctx.rules : none;
+  Routed routed{{}, rules.writers > 0 ? rules.writers : writers, rules.readers > 0 ? rules.readers : readers};
+  if (rules.route.empty()) {
+    // T_t = the W largest scores, ties to the lowest index
+    routed.partitions = ctx.workspace.tensor({ctx.tokens, std::max(routed.writers, routed.readers)}, DType::i32);
+    ctx.backend.top_k(routed.partitions, scores);
+  } else {
+    // T_t = what the rules say, of every token
+    routed.writers = routed.readers = std::ssize(rules.route);
+    routed.partitions = ctx.workspace.tensor({ctx.tokens, routed.writers}, DType::i32);
+    std::vector<std::int32_t> all;
+    for (std::int64_t t = 0; t < ctx.tokens; ++t) all.insert(all.end(), rules.route.begin(), rules.route.end());
+    ctx.backend.upload(routed.partitions, ConstTensor(all.data(), DType::i32, routed.partitions.shape));
+  }
+  ctx.emit("partition_selected", routed.partitions);
+  return routed;
 }
 
 Tensor repeat_heads(Context& ctx, Tensor g, std::int64_t heads) {
@@ -254,8 +289,8 @@ HeadGates::Gates HeadGates::operator()(Context& ctx, ConstTensor x, ConstTensor 
       const std::int64_t d = w.row_size();
       for (std::int64_t h = 0; h < heads; ++h) ctx.backend.linear(logits.columns(h, {1}), z.columns(h * d, {d}), w.slice(h, 1));
     }
-    // G = softmax_h(λ · logits)                                                                       (SLA eq. 4)
-    ctx.backend.softmax(logits, logits, temperature);
+    // G = softmax_h(λ · logits)                                                                       (SLA eq. 4, theorem 4.2)
+    ctx.backend.softmax(logits, logits, ctx.rules ? temperature * ctx.rules->sharpness : temperature);
     return logits;
   };
   Gates gates{softmax_over_heads(q, w_q), softmax_over_heads(k, w_k)};

@@ -115,6 +115,17 @@ float inverse_sqrt(std::int64_t K);
 Tensor remember(Context& ctx, DecayedOuterProduct op, Tensor state);
 Tensor remember(Context& ctx, GatedDeltaRule op, Tensor state);
 
+/// log α as the rules of the context want it: itself where they leave it alone.
+ConstTensor ruled_decay(Context& ctx, ConstTensor log_decay);
+
+/// Where the tokens of a context go.
+struct Routed {
+  Tensor partitions;              // [T, max(writers, readers)] i32, of largest score first
+  std::int64_t writers, readers;  // of these, from the first on
+};
+/// The `writers` (`readers`) largest of scores [T, N], unless the rules of the context want others. Emits the partitions.
+Routed route_tokens(Context& ctx, ConstTensor scores, std::int64_t writers, std::int64_t readers);
+
 /// g [T, H] → [T, heads], head i taking producer_head(i): repeat-interleave. g itself if H = heads.
 Tensor repeat_heads(Context& ctx, Tensor g, std::int64_t heads);
 

@@ -39,7 +39,11 @@ class QwenGatedDeltaNet final : public Mixer {
                 .o_proj = Linear(weights, "out_proj", hidden, value_dim)};
   }
 
-  MixerLayout layout() const override { return single_state(value_heads_, K_, V_, {conv_.cache_shape()}); }
+  MixerLayout layout() const override {
+    MixerLayout layout = single_state(value_heads_, K_, V_, {conv_.cache_shape()});
+    layout.decays = true;
+    return layout;
+  }
 
   void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const override {
     Backend& backend = ctx.backend;

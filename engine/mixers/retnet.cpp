@@ -32,7 +32,12 @@ class RetNet final : public Mixer {
     log_gamma_ = weights.constant(log_gamma);
   }
 
-  MixerLayout layout() const override { return single_state(heads_, K_, qkv_.V, qkv_.cache_shapes()); }
+  MixerLayout layout() const override {
+    MixerLayout layout = single_state(heads_, K_, qkv_.V, qkv_.cache_shapes());
+    layout.decays = true;
+    layout.head_gates = head_gates_.has_value();
+    return layout;
+  }
 
   void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const override {
     Backend& backend = ctx.backend;

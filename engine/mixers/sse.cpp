@@ -78,6 +78,9 @@ MixerLayout Sse::layout() const {
   if (delta_rule_) layout.memory_kind = "gated delta rule";
   layout.has_shared_slot = true;
   layout.partitions = N_;
+  layout.writers = writers_;
+  layout.readers = readers_;
+  layout.decays = true;
   layout.slot_names.push_back("shared");
   for (std::int64_t n = 1; n <= N_; ++n) layout.slot_names.push_back(fmt::format("{}", n));
   layout.memory.push_back({"recurrent", {1 + N_, value_heads_, K_, V_}});
@@ -100,13 +103,10 @@ Tensor Sse::project_pair(Context& ctx, ConstTensor x, const Linear& base, const 
 Sse::Route Sse::route(Context& ctx, ConstTensor x) const {
   Backend& backend = ctx.backend;
   Tensor logits = e_proj_.exact(ctx, x), e = ctx.tensor({N_});
-  Tensor selected = ctx.workspace.tensor({ctx.tokens, std::max(writers_, readers_)}, DType::i32);
   backend.softmax(e, logits);
-  backend.top_k(selected, v1_ ? logits : e);
   ctx.emit("partition_logits", logits);
   ctx.emit("partition_gate", e);
-  ctx.emit("partition_selected", selected);
-  return {e, selected};
+  return {e, route_tokens(ctx, v1_ ? logits : e, writers_, readers_)};
 }
 
 /// [T, 2, H, n] → [T, 2, Hv, n], repeat-interleaved.
@@ -150,17 +150,18 @@ void Sse::forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) cons
     backend.log_sigmoid_decay(log_decay, log_decay, normalizer_, -std::numeric_limits<float>::infinity());
     log_decay = repeat_pair(ctx, log_decay, K_);
   }
+  const ConstTensor ruled = ruled_decay(ctx, log_decay);
   ctx.emit("q", q);
   ctx.emit("k", k);
   ctx.emit("v", v);
-  ctx.emit("log_decay", log_decay);
+  ctx.emit("log_decay", ruled);
 
   // v1: k^i = softmax(x W_k) / W, or one softmax over all selected rows, whose partition share is e renormalised over T [A9]
   Tensor gate = T.gate;
   const bool joint = v1_ && v1_joint_softmax_;
   if (joint) {
     gate = ctx.tensor({N_});
-    backend.renormalise(gate, T.gate, T.selected.columns(0, {writers_}));
+    backend.renormalise(gate, T.gate, T.selected.partitions.columns(0, {T.selected.writers}));
   }
   // S⁰_t = diag(α⁰) S⁰_{t-1} + k1ᵀ v;   n ∈ T_t: Sⁿ_t = diag(α^s) Sⁿ_{t-1} + e_t^n k2ᵀ v;   n ∉ T_t: Sⁿ_t = Sⁿ_{t-1}
   // o_t = K^{-1/2} ( q1 S⁰_t + Σ_{n∈T_t} e_t^n q2 Sⁿ_t )                                   (SSE-GDN: the delta rule in place of the sum)
@@ -168,16 +169,16 @@ void Sse::forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) cons
   backend.sparse_state({.q = q,
                         .k = k,
                         .v = v,
-                        .log_decay = log_decay,
+                        .log_decay = ruled,
                         .beta = beta,
                         .gate = gate,
-                        .selected = T.selected,
-                        .writers = writers_,
-                        .readers = readers_,
+                        .selected = T.selected.partitions,
+                        .writers = T.selected.writers,
+                        .readers = T.selected.readers,
                         .gate_q = emulq_,
                         .gate_k = emulk_ || joint,
                         .gate_place = gate_place_,
-                        .write_scale = v1_ && !joint ? 1 / static_cast<float>(writers_) : 1.0f,
+                        .write_scale = v1_ && !joint ? 1 / static_cast<float>(T.selected.writers) : 1.0f,
                         .scale = inverse_sqrt(K_),
                         .cu_seqlens = ctx.cu_seqlens(),
                         .initial_state = state.memory[0],

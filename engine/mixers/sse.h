@@ -14,8 +14,8 @@ class Sse final : public Mixer {
 
  private:
   struct Route {
-    Tensor gate;      // [T, N] e
-    Tensor selected;  // [T, W] i32, largest first
+    Tensor gate;  // [T, N] e
+    Routed selected;
   };
   Tensor project_pair(Context& ctx, ConstTensor x, const Linear& base, const LowRank& lora, const Conv& conv, Tensor cache,
                       bool softmax) const;

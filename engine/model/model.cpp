@@ -145,6 +145,7 @@ void Model::forward(ModelState& state, std::span<const std::int32_t> ids, const 
     ctx.position = state.position;
     ctx.prompt_length = options.prompt_length;
     ctx.chunk_size = options.chunk_size;
+    if (!options.rules.empty()) ctx.rules = &options.rules[i];
     // x += mixer_i( RMSNorm(x; attn_norm_i) )
     enter(block.mixer_norm, plan_.norm_eps, i == 0);
     std::optional<LayerSink> sink;
@@ -180,6 +181,7 @@ void Model::replay(std::int64_t layer, MixerState& state, ConstTensor residual, 
   ctx.position = position;
   ctx.prompt_length = options.prompt_length;
   ctx.chunk_size = options.chunk_size;
+  if (!options.rules.empty()) ctx.rules = &options.rules[static_cast<std::size_t>(layer)];
   ctx.channels = channels;
   ctx.state_only = true;
   Tensor normed = ctx.activation({plan_.hidden});

@@ -33,6 +33,7 @@ class Observer {
 struct ForwardOptions {
   std::int64_t chunk_size = 64;    // of the memories; 0: step form, one token at a time
   std::int64_t prompt_length = 0;  // of the sequence, see Context
+  std::span<const Rules> rules;    // [layers]; empty: the model's own
 };
 
 /// A model's weights in their places.

@@ -47,7 +47,7 @@ void Piece::finish_move() {
 
 bool GatheredRows::make_room(ConstTensor rows) {
   const std::int64_t needed = on_device_ + rows.rows();
-  if (memory_ && needed <= rows_.rows()) return true;
+  if (memory_ && needed <= rows_.rows() && rows.row_size() == rows_.row_size()) return true;
   Shape shape = rows.shape;
   shape[0] = std::max(needed, 2 * on_device_);
   try {

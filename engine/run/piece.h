@@ -38,7 +38,8 @@ class Piece {
   std::unique_ptr<Download> download_;
 };
 
-/// Rows of one shape and type, gathered on the device until somebody asks for them, on the host where the device is out of memory.
+/// Rows of one shape and type, gathered on the device until somebody asks for them, on the host where the device is out of memory. Once
+/// they have been taken, rows of another shape may follow.
 class GatheredRows {
  public:
   explicit GatheredRows(Backend& backend) : backend_(&backend) {}

@@ -56,6 +56,30 @@ class Run::StateDownload {
   std::unique_ptr<Download> download_;
 };
 
+Run::Run(std::shared_ptr<Run> parent, std::int64_t first, Schedule schedule)
+    : Run(parent->model_, {.chunk_size = parent->options_.chunk_size,
+                           .tokens_at_once = parent->options_.tokens_at_once,
+                           .keyframe_interval = parent->options_.keyframe_interval,
+                           .memory_budget = std::min(parent->options_.memory_budget, parent->model_->backend().free_bytes() / 4),
+                           .host_memory_budget = std::min(parent->options_.host_memory_budget, available_memory() / 4)}) {
+  parent_ = std::move(parent);
+  first_ = first;
+  schedule_ = std::move(schedule);
+  forward_ = parent_->forward_;
+  ids_.assign(parent_->ids_.begin(), parent_->ids_.begin() + first);
+  state_.position = first;
+  for (std::int64_t layer = 0; layer < model_->layers(); ++layer) {
+    state_.layers[static_cast<std::size_t>(layer)] = parent_->mixer_state(layer, first);
+    const std::shared_ptr<const Routing> routing = parent_->routing(layer);
+    if (!routing) continue;
+    Routing& own = *routes_[static_cast<std::size_t>(layer)]->routing;
+    own.gate.assign(routing->gate.begin(), routing->gate.begin() + first * routing->partitions);
+    own.selected.assign(routing->selected.begin(), routing->selected.begin() + first * routing->partitions);
+  }
+  edit_states(first);
+  keep_keyframe();
+}
+
 Run::Run(std::shared_ptr<Model> model, RunOptions options)
     : model_(std::move(model)),
       options_(options),
@@ -90,9 +114,11 @@ void Run::read(std::span<const std::int32_t> ids, std::int64_t prompt_length, co
   model_->check_ids(ids);
   forward_.prompt_length = prompt_length;
   while (!ids.empty()) {
-    // A span ends where a keyframe is due.
+    // A span ends where a keyframe is due, and where the schedule wants something.
     const std::int64_t to_keyframe = options_.keyframe_interval - tokens() % options_.keyframe_interval;
-    const auto count = static_cast<std::size_t>(std::min({static_cast<std::int64_t>(ids.size()), options_.tokens_at_once, to_keyframe}));
+    const std::int64_t to_stop = schedule_.next_stop(tokens()) - tokens();
+    const auto count =
+        static_cast<std::size_t>(std::min({static_cast<std::int64_t>(ids.size()), options_.tokens_at_once, to_keyframe, to_stop}));
     keep_within_budget(static_cast<std::int64_t>(count));
     read_span(ids.first(count));
     ids = ids.subspan(count);
@@ -106,10 +132,24 @@ void Run::read_span(std::span<const std::int32_t> ids) {
   Recorder recorder(*this);
   ForwardOptions options = forward_;
   if (ids.size() == 1) options.chunk_size = 0;
+  options.rules = schedule_.rules(tokens());
   reading_ = true;
   model_->forward(state_, ids, options, hidden, &recorder);
+  const std::int64_t read = tokens() + std::ssize(ids);
+  if (read == schedule_.next_stop(tokens())) edit_states(read);
   reading_ = false;
   ids_.insert(ids_.end(), ids.begin(), ids.end());
+}
+
+/// After so many tokens.
+void Run::edit_states(std::int64_t tokens) {
+  for (std::int64_t layer = 0; layer < model_->layers(); ++layer) {
+    MixerState& state = state_.layers[static_cast<std::size_t>(layer)];
+    const KvCache kv = state.kv;
+    schedule_.edit(layer, state, tokens, *model_);
+    if (state.kv.memory != kv.memory) former_kv_.push_back({layer, tokens, kv});
+    routing(layer);  // tokens may go to another number of partitions from here on
+  }
 }
 
 void Run::keep_keyframe() {
@@ -124,7 +164,7 @@ void Run::keep_keyframe() {
   const std::size_t budget = (device_was_full_ ? options_.host_memory_budget : options_.memory_budget) / 2;
   while (keyframe_bytes(true) + keyframe_bytes(false) > budget && keyframes_.size() > 1) {
     options_.keyframe_interval *= 2;
-    std::erase_if(keyframes_, [&](const auto& entry) { return entry.first % options_.keyframe_interval != 0; });
+    std::erase_if(keyframes_, [&](const auto& entry) { return entry.first % options_.keyframe_interval != 0 && entry.first != first_; });
   }
 }
 
@@ -155,7 +195,14 @@ Tensor Run::block_inputs(Buffer& memory, std::int64_t layer, std::int64_t from, 
   const Shape shape{to - from, model_->hidden()};
   memory = model_->backend().allocate(static_cast<std::size_t>(shape.size()) * sizeof(float));
   const Tensor rows(memory.get(), DType::f32, shape);
-  inputs_.read(rows, layer, from);
+  Tensor own = rows;
+  if (const std::int64_t count = std::min(to, first_) - from; count > 0) {
+    Buffer others;
+    model_->backend().copy(rows.slice(0, count), parent_->block_inputs(others, layer, from, from + count));
+    own = rows.slice(count, rows.rows() - count);
+    from += count;
+  }
+  inputs_.read(own, layer, from - first_);
   return rows;
 }
 
@@ -164,17 +211,18 @@ std::vector<float> Run::residual(std::int64_t layer, std::int64_t from, std::int
   return host_floats(model_->backend(), block_inputs(memory, layer, from, to));
 }
 
-std::vector<float> Run::logits(std::int64_t token) {
+std::vector<float> Run::logits(std::int64_t from, std::int64_t to) {
   Backend& backend = model_->backend();
-  const std::int64_t V = model_->vocab();
-  Buffer hidden, memory = backend.allocate(static_cast<std::size_t>(V) * sizeof(float));
-  const Tensor logits(memory.get(), DType::f32, {1, V});
-  model_->logits(logits, block_inputs(hidden, model_->layers(), token, token + 1));
+  const Shape shape{to - from, model_->vocab()};
+  Buffer hidden, memory = backend.allocate(static_cast<std::size_t>(shape.size()) * sizeof(float));
+  const Tensor logits(memory.get(), DType::f32, shape);
+  model_->logits(logits, block_inputs(hidden, model_->layers(), from, to));
   return host_floats(backend, logits);
 }
 
 /// The layer's state after the first `tokens` tokens; the run's own, not a copy, if those are all.
 MixerState Run::replayed(std::int64_t layer, std::int64_t tokens) {
+  if (tokens < first_) return parent_->replayed(layer, tokens);
   if (tokens == this->tokens() && !reading_) return state_.layers[static_cast<std::size_t>(layer)];
   MixerState state = make_state(model_->layout(layer), model_->backend());
   auto frame = keyframes_.upper_bound(tokens);
@@ -190,12 +238,33 @@ MixerState Run::replayed(std::int64_t layer, std::int64_t tokens) {
 
 void Run::advance(std::int64_t layer, MixerState& state, std::int64_t from, std::int64_t to) {
   for (std::int64_t end; from < to; from = end) {
-    end = std::min(to, from + options_.tokens_at_once);
+    end = std::min({to, from + options_.tokens_at_once, schedule_.next_stop(from)});
     ForwardOptions options = forward_;
+    options.rules = schedule_.rules(from);
     if (end - from == 1) options.chunk_size = 0;
     Buffer memory;
     model_->replay(layer, state, block_inputs(memory, layer, from, end), from, options);
+    schedule_.edit(layer, state, end, *model_);
   }
+}
+
+MixerState Run::mixer_state(std::int64_t layer, std::int64_t tokens) {
+  if (tokens < first_) return parent_->mixer_state(layer, tokens);
+  MixerState state = make_state(model_->layout(layer), model_->backend());
+  if (state.everything) model_->backend().copy(state.everything, replayed(layer, tokens).everything);
+  const auto former = std::ranges::find_if(former_kv_, [&](const FormerKv& kv) { return kv.layer == layer && tokens < kv.tokens; });
+  state.kv = former == former_kv_.end() ? state_.layers[static_cast<std::size_t>(layer)].kv : former->kv;
+  if (!state.kv.k) return state;
+  // What is appended to a full cache goes elsewhere.
+  state.kv.k = state.kv.k.slice(0, tokens);
+  state.kv.v = state.kv.v.slice(0, tokens);
+  state.kv.length = tokens;
+  return state;
+}
+
+bool Run::is_keyframe(std::int64_t token) const {
+  if (token + 1 < first_) return parent_->is_keyframe(token);
+  return (token + 1) % options_.keyframe_interval == 0 || token == tokens() - 1 || (parent_ && token + 1 == first_);
 }
 
 LayerState Run::state(std::int64_t layer, std::int64_t token) {
@@ -205,6 +274,7 @@ LayerState Run::state(std::int64_t layer, std::int64_t token) {
 
 std::pair<LayerState, LayerState> Run::states_around(std::int64_t layer, std::int64_t token) {
   if (model_->layout(layer).memory.empty()) return {};
+  if (token + 1 < first_) return parent_->states_around(layer, token);
   MixerState state = replayed(layer, token);
   StateDownload before(*model_, layer, state);
   if (is_keyframe(token)) {

@@ -11,6 +11,7 @@
 
 #include "engine/model/model.h"
 #include "engine/run/block_inputs.h"
+#include "engine/run/intervention.h"
 #include "engine/run/piece.h"
 
 namespace statescope {
@@ -28,6 +29,10 @@ struct RunOptions {
 class Run {
  public:
   explicit Run(std::shared_ptr<Model> model, RunOptions options = {});
+  /// Another future of `parent`, whose first `first` tokens are this run's too: nothing of them is computed or kept again. What is read
+  /// from there on follows the schedule; edits that are due after `first` tokens are made here. The budgets are the parent's, or a quarter
+  /// of what is free where that is less. Throws std::bad_alloc, Error.
+  Run(std::shared_ptr<Run> parent, std::int64_t first, Schedule schedule);
 
   /// Called with the tokens read so far; returning false stops the reading after that token.
   using Progress = std::function<bool(std::int64_t tokens)>;
@@ -39,6 +44,9 @@ class Run {
   const std::shared_ptr<Model>& model_ptr() const { return model_; }
   const std::vector<std::int32_t>& ids() const { return ids_; }
   std::int64_t tokens() const { return static_cast<std::int64_t>(ids_.size()); }
+  std::int64_t prompt_length() const { return forward_.prompt_length; }
+  /// Tokens before this one are another run's; 0: none.
+  std::int64_t first() const { return first_; }
   std::int64_t tokens_at_once() const { return options_.tokens_at_once; }
   std::int64_t keyframe_interval() const { return options_.keyframe_interval; }
 
@@ -47,20 +55,25 @@ class Run {
 
   /// [to − from, D]: what entered the block of `layer`; of layer = number of layers: what left the last one. Throws Error.
   std::vector<float> residual(std::int64_t layer, std::int64_t from, std::int64_t to) const;
-  /// What the recording takes of the device's memory, of all memory, and of the file behind it.
+  /// What the recording takes of the device's memory, of all memory, and of the file behind it; without the run that it left.
   std::size_t bytes_on_device() const { return keyframe_bytes(true) + inputs_.bytes_on_device(); }
   std::size_t bytes_in_memory() const { return bytes_on_device() + keyframe_bytes(false) + inputs_.bytes_on_host(); }
   std::size_t bytes_in_file() const { return inputs_.bytes_in_file(); }
   std::size_t memory_budget() const { return options_.memory_budget; }
   /// [V], after `token`.
-  std::vector<float> logits(std::int64_t token);
+  std::vector<float> logits(std::int64_t token) { return logits(token, token + 1); }
+  /// [to − from, V]
+  std::vector<float> logits(std::int64_t from, std::int64_t to);
   /// The layer's first memory after `token`; token −1: zeros. Empty for a layer without matrix state.
   LayerState state(std::int64_t layer, std::int64_t token);
+  /// Everything that a layer keeps after its first `tokens` tokens, on the device, a copy. Keys and values are shared with the run. Throws
+  /// std::bad_alloc.
+  MixerState mixer_state(std::int64_t layer, std::int64_t tokens);
   /// After token − 1 and after `token`, for the price of one.
   std::pair<LayerState, LayerState> states_around(std::int64_t layer, std::int64_t token);
   /// Null without routing. Shared: a longer run gives a new one. Throws Error.
   std::shared_ptr<const Routing> routing(std::int64_t layer);
-  bool is_keyframe(std::int64_t token) const { return (token + 1) % options_.keyframe_interval == 0 || token == tokens() - 1; }
+  bool is_keyframe(std::int64_t token) const;
 
  private:
   class Recorder;
@@ -70,7 +83,13 @@ class Run {
     std::shared_ptr<Routing> routing;  // of the tokens up to the last time that somebody asked
     GatheredRows gate, selected;       // of those since then
   };
+  /// Keys and values of a layer up to an import of others.
+  struct FormerKv {
+    std::int64_t layer, tokens;
+    KvCache kv;
+  };
   void read_span(std::span<const std::int32_t> ids);
+  void edit_states(std::int64_t tokens);
   void keep_keyframe();
   void keep_within_budget(std::int64_t coming);
   void leave_room();
@@ -79,6 +98,9 @@ class Run {
   MixerState replayed(std::int64_t layer, std::int64_t tokens);
   void advance(std::int64_t layer, MixerState& state, std::int64_t from, std::int64_t to);
 
+  std::shared_ptr<Run> parent_;  // of the tokens before first_; null: none
+  std::int64_t first_ = 0;
+  Schedule schedule_;
   std::shared_ptr<Model> model_;
   RunOptions options_;
   ForwardOptions forward_;
@@ -86,7 +108,8 @@ class Run {
   Buffer hidden_;         // [tokens_at_once, D], of the pass under way
   bool reading_ = false;  // stays true where a forward pass was cut short by an exception: state_ is then not that of tokens()
   std::vector<std::int32_t> ids_;
-  BlockInputs inputs_;                         // of each block, and what left the last one
+  std::vector<FormerKv> former_kv_;            // by tokens
+  BlockInputs inputs_;                         // of each block, and what left the last one; row 0 is token first_
   std::vector<std::optional<Routes>> routes_;  // [layers]; none without routing
   std::vector<std::int64_t> frame_offsets_;    // [layers + 1]: where MixerState::everything of a layer begins in a keyframe
   std::map<std::int64_t, Piece> keyframes_;    // by tokens read

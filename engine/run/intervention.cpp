@@ -1,0 +1,400 @@
+#include "engine/run/intervention.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <sstream>
+
+#include "engine/error.h"
+
+namespace statescope {
+namespace {
+
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
+template <class... Functions>
+struct Overloaded : Functions... {
+  using Functions::operator()...;
+};
+
+// ------------------------------------------------------------------------------------------------------------------------------------ text
+
+constexpr std::string_view kForms =
+    "zero|scale [row R] [head H] [partition P|shared] [layer L] [by F] at T\n"
+    "freeze decay|scale decay by F [layer L] from T [until U]\n"
+    "writers W|readers R|topk W [layer L] from T [until U]\n"
+    "route [layer L] to partition P,… from T [until U]\n"
+    "sharpen gates by F [layer L] from T [until U]\n"
+    "replace token by ID at T\n"
+    "import run N [token S] [layer L] at T";
+
+/// The words of a line: the verb, words that stand for themselves, words that are followed by a value.
+class Clauses {
+ public:
+  explicit Clauses(std::string_view text) : text_(text) {
+    std::istringstream words{std::string(text)};
+    words >> verb;
+    if (is_top_k()) words >> values_[verb];
+    for (std::string word; words >> word;) {
+      if (word == "of" || word == "to") continue;
+      const bool names_token = word == "token" && verb == "replace";
+      if (word == "decay" || word == "gates" || word == "shared" || word == "state" || names_token) {
+        values_[word] = "";
+      } else if (std::string value; words >> value) {
+        values_[word] = value;
+      } else {
+        fail(fmt::format("a value is missing after \"{}\"", word));
+      }
+    }
+  }
+
+  std::string verb;
+  /// Whether the verb is a clause as well: "writers 2".
+  bool is_top_k() const { return verb == "writers" || verb == "readers" || verb == "topk"; }
+
+  [[noreturn]] void fail(const std::string& what) const {
+    std::string forms;
+    std::istringstream lines{std::string(kForms)};
+    for (std::string line; std::getline(lines, line);) {
+      const std::string verbs = line.substr(0, line.find(" [", 0));
+      if (!verb.empty() && verbs.find(verb) != verbs.npos) forms += (forms.empty() ? "" : "; or: ") + line;
+    }
+    if (forms.empty()) forms = "one of zero, scale, freeze, writers, readers, topk, route, sharpen, replace, import";
+    throw Error(fmt::format("\"{}\": {}; expected {}", text_, what, forms));
+  }
+
+  bool take_flag(const std::string& name) { return values_.erase(name) > 0; }
+  std::optional<std::string> take(const std::string& name) {
+    const auto found = values_.find(name);
+    if (found == values_.end()) return std::nullopt;
+    std::string value = std::move(found->second);
+    values_.erase(found);
+    return value;
+  }
+  template <class Number>
+  Number number(const std::string& value) const {
+    Number number{};
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+    if (error != std::errc() || end != value.data() + value.size()) fail(fmt::format("\"{}\" is not a number", value));
+    return number;
+  }
+  std::optional<std::int64_t> take_integer(const std::string& name) {
+    const std::optional<std::string> value = take(name);
+    return value ? std::optional(number<std::int64_t>(*value)) : std::nullopt;
+  }
+  /// Of a clause that must be there.
+  template <class Number>
+  Number needed(const std::string& name) {
+    const std::optional<std::string> value = take(name);
+    if (!value) fail(fmt::format("\"{}\" is missing", name));
+    return number<Number>(*value);
+  }
+  void end() const {
+    if (!values_.empty()) fail(fmt::format("\"{}\" has no meaning here", values_.begin()->first));
+  }
+
+ private:
+  std::string_view text_;
+  std::map<std::string, std::string> values_;
+};
+
+ScaleState parse_scale_state(Clauses& clauses) {
+  ScaleState change;
+  change.row = clauses.take_integer("row");
+  change.head = clauses.take_integer("head");
+  change.partition = clauses.take_integer("partition");
+  if (change.partition && *change.partition < 1) clauses.fail("partitions count from 1");
+  if (clauses.take_flag("shared")) change.partition = 0;
+  clauses.take_flag("state");
+  if (clauses.verb == "scale") change.factor = clauses.needed<float>("by");
+  return change;
+}
+
+ForceRouting parse_routing(Clauses& clauses) {
+  ForceRouting change;
+  std::istringstream list(clauses.take("partition").value_or(""));
+  for (std::string one; std::getline(list, one, ',');) change.partitions.push_back(clauses.number<std::int64_t>(one));
+  if (change.partitions.empty()) clauses.fail("\"partition\" is missing");
+  return change;
+}
+
+Change parse_change(Clauses& clauses) {
+  const std::string& verb = clauses.verb;
+  if ((verb == "freeze" || verb == "scale") && clauses.take_flag("decay")) {
+    return ScaleDecay{verb == "freeze" ? 0 : clauses.needed<float>("by")};
+  }
+  if (verb == "zero" || verb == "scale") return parse_scale_state(clauses);
+  if (verb == "route") return parse_routing(clauses);
+  if (verb == "sharpen" && clauses.take_flag("gates")) return SharpenGates{clauses.needed<float>("by")};
+  if (verb == "replace" && clauses.take_flag("token")) return ReplaceToken{clauses.needed<std::int32_t>("by")};
+  if (clauses.is_top_k()) {
+    if (const auto both = clauses.take_integer("topk")) return ChangeTopK{both, both};
+    const auto writers = clauses.take_integer("writers");
+    return ChangeTopK{writers, clauses.take_integer("readers")};
+  }
+  if (verb == "import") {
+    const auto run = clauses.needed<std::int64_t>("run");
+    return ImportState{run, clauses.take_integer("token")};
+  }
+  clauses.fail(verb.empty() ? "nothing is said" : fmt::format("\"{}\" is not understood", verb));
+}
+
+/// "row 3 of head 1 of partition 2"; all: "state"
+std::string address(const ScaleState& change) {
+  std::vector<std::string> parts;
+  if (change.row) parts.push_back(fmt::format("row {}", *change.row));
+  if (change.head) parts.push_back(fmt::format("head {}", *change.head));
+  if (change.partition) parts.push_back(*change.partition == 0 ? "shared" : fmt::format("partition {}", *change.partition));
+  return parts.empty() ? "state" : fmt::format("{}", fmt::join(parts, " of "));
+}
+
+std::string top_k_text(const ChangeTopK& change) {
+  if (change.writers == change.readers) return fmt::format("topk {}", change.writers.value_or(0));
+  if (!change.readers) return fmt::format("writers {}", *change.writers);
+  return change.writers ? fmt::format("writers {} readers {}", *change.writers, *change.readers)
+                        : fmt::format("readers {}", *change.readers);
+}
+
+// ------------------------------------------------------------------------------------------------------------------------------- the model
+
+std::int64_t slot_of(std::int64_t partition, const MixerLayout& layout) { return partition - (layout.has_shared_slot ? 0 : 1); }
+
+/// Why a change means nothing to a layer; empty: it does.
+std::string refusal(const Change& change, const MixerLayout& layout) {
+  const auto in = [](std::int64_t value, std::int64_t from, std::int64_t end) { return value >= from && value < end; };
+  const auto no_partition = [&](std::int64_t n) {
+    if (layout.partitions == 0) return std::string("it has no partitions");
+    return in(n, 1, layout.partitions + 1) ? std::string() : fmt::format("it has partitions 1 to {}", layout.partitions);
+  };
+  const auto no_count = [&](const std::optional<std::int64_t>& count) { return count ? no_partition(*count) : std::string(); };
+  return std::visit(Overloaded{[&](const ScaleState& scale) -> std::string {
+                                 if (layout.memory.empty()) return "it keeps no matrix state";
+                                 const Shape& shape = layout.memory[0].shape;
+                                 if (scale.partition == 0 && !layout.has_shared_slot) return "it has no shared state";
+                                 if (scale.partition && *scale.partition != 0 && !no_partition(*scale.partition).empty())
+                                   return no_partition(*scale.partition);
+                                 if (scale.head && !in(*scale.head, 0, shape[1])) return fmt::format("its heads are 0 to {}", shape[1] - 1);
+                                 if (scale.row && !in(*scale.row, 0, shape[2])) return fmt::format("its rows are 0 to {}", shape[2] - 1);
+                                 return "";
+                               },
+                               [&](const ScaleDecay&) -> std::string { return layout.decays ? "" : "nothing decays in it"; },
+                               [&](const ChangeTopK& top_k) -> std::string {
+                                 for (const auto& count : {top_k.writers, top_k.readers}) {
+                                   if (std::string why = no_count(count); !why.empty()) return why;
+                                 }
+                                 const bool tied = layout.readers == 0 && top_k.writers != top_k.readers;
+                                 return tied ? "it reads the partitions that it writes: say topk" : "";
+                               },
+                               [&](const ForceRouting& routing) -> std::string {
+                                 for (const std::int64_t n : routing.partitions) {
+                                   if (std::string why = no_partition(n); !why.empty()) return why;
+                                   if (std::ranges::count(routing.partitions, n) > 1) return fmt::format("partition {} is named twice", n);
+                                 }
+                                 return "";
+                               },
+                               [&](const SharpenGates&) -> std::string { return layout.head_gates ? "" : "it has no head gates"; },
+                               [](const ImportState&) { return std::string(); }, [](const ReplaceToken&) { return std::string(); }},
+                    change);
+}
+
+/// What is wrong with the numbers of a change, whatever the layer; empty: nothing.
+std::string wrong_number(const Change& change, const Model& model) {
+  const auto factor = [](float value, const char* name, bool signed_too) {
+    if (std::isfinite(value) && (signed_too || value >= 0)) return std::string();
+    return fmt::format("{} is {}, expected a number{}", name, value, signed_too ? "" : " ≥ 0");
+  };
+  if (const auto* scale = std::get_if<ScaleState>(&change)) return factor(scale->factor, "the factor", true);
+  if (const auto* decay = std::get_if<ScaleDecay>(&change)) return factor(decay->factor, "the factor", false);
+  if (const auto* gates = std::get_if<SharpenGates>(&change)) return factor(gates->lambda, "λ", false);
+  if (const auto* token = std::get_if<ReplaceToken>(&change); token && (token->id < 0 || token->id >= model.vocab()))
+    return fmt::format("the vocabulary has ids 0 to {}", model.vocab() - 1);
+  return "";
+}
+
+void apply(const Change& change, Rules& rules, const MixerLayout& layout) {
+  if (const auto* decay = std::get_if<ScaleDecay>(&change)) rules.decay = decay->factor;
+  if (const auto* gates = std::get_if<SharpenGates>(&change)) rules.sharpness = gates->lambda;
+  if (const auto* routing = std::get_if<ForceRouting>(&change)) {
+    rules.route.clear();
+    for (const std::int64_t n : routing->partitions) rules.route.push_back(static_cast<std::int32_t>(n - 1));
+  }
+  if (const auto* top_k = std::get_if<ChangeTopK>(&change)) {
+    const auto unless = [](std::int64_t count, std::int64_t own) { return count == own ? 0 : count; };
+    const std::int64_t own_readers = layout.readers > 0 ? layout.readers : layout.writers;
+    if (top_k->writers) rules.writers = unless(*top_k->writers, layout.writers);
+    if (top_k->readers) rules.readers = unless(*top_k->readers, own_readers);
+  }
+}
+
+/// S ← factor · S, where the address says.
+void apply(const ScaleState& scale, MixerState& state, const MixerLayout& layout, Backend& backend) {
+  const Buffer memory = backend.allocate(sizeof(float));
+  const Tensor factor(memory.get(), DType::f32, {1, 1});
+  backend.fill(factor, scale.factor);
+  for (std::size_t m = 0; m < layout.memory.size(); ++m) {
+    if (scale.row && m > 0 && layout.memory[m].name != "z") continue;
+    const Shape& shape = layout.memory[m].shape;  // [slots, H, K, V]
+    for (std::int64_t slot = 0; slot < shape[0]; ++slot) {
+      if (scale.partition && slot != slot_of(*scale.partition, layout)) continue;
+      for (std::int64_t h = 0; h < shape[1]; ++h) {
+        if (scale.head && h != *scale.head) continue;
+        const std::int64_t first = (h * shape[2] + scale.row.value_or(0)) * shape[3], count = (scale.row ? 1 : shape[2]) * shape[3];
+        const Tensor part = state.memory[m].slice(slot, 1).columns(first, {1, count});
+        if (scale.factor == 0) {
+          backend.fill(part, 0);  // NaN and ∞ too
+        } else {
+          backend.scale_heads(part, part, factor);
+        }
+      }
+    }
+  }
+}
+
+bool is_rule(const Intervention& intervention) {
+  return !edits_state(intervention) && !std::holds_alternative<ReplaceToken>(intervention.change);
+}
+
+}  // namespace
+
+bool edits_state(const Intervention& intervention) {
+  return std::holds_alternative<ScaleState>(intervention.change) || std::holds_alternative<ImportState>(intervention.change);
+}
+
+std::string_view intervention_forms() { return kForms; }
+
+std::string to_text(const Intervention& intervention) {
+  const std::string of_layer = intervention.layer ? fmt::format(" of layer {}", *intervention.layer) : "";
+  const std::string change =
+      std::visit(Overloaded{[&](const ScaleState& scale) {
+                              if (scale.factor == 0) return fmt::format("zero {}{}", address(scale), of_layer);
+                              return fmt::format("scale {}{} by {}", address(scale), of_layer, scale.factor);
+                            },
+                            [&](const ImportState& import) {
+                              const std::string token = import.token ? fmt::format(" token {}", *import.token) : "";
+                              return fmt::format("import run {}{}{}", import.run, token, of_layer);
+                            },
+                            [](const ReplaceToken& token) { return fmt::format("replace token by {}", token.id); },
+                            [&](const ScaleDecay& decay) {
+                              if (decay.factor == 0) return "freeze decay" + of_layer;
+                              return fmt::format("scale decay{} by {}", of_layer, decay.factor);
+                            },
+                            [&](const ChangeTopK& top_k) { return top_k_text(top_k) + of_layer; },
+                            [&](const ForceRouting& routing) {
+                              return fmt::format("route{} to partition {}", of_layer.empty() ? "" : of_layer.substr(3),
+                                                 fmt::join(routing.partitions, ","));
+                            },
+                            [&](const SharpenGates& gates) { return fmt::format("sharpen gates{} by {}", of_layer, gates.lambda); }},
+                 intervention.change);
+  const std::string until = intervention.until ? fmt::format(" until {}", *intervention.until) : "";
+  return fmt::format("{} {} {}{}", change, is_rule(intervention) ? "from" : "at", intervention.at, until);
+}
+
+Intervention parse_intervention(std::string_view text) {
+  Clauses clauses(text);
+  Intervention intervention{.change = parse_change(clauses), .at = 0, .until = {}, .layer = {}};
+  intervention.layer = clauses.take_integer("layer");
+  const auto from = clauses.take_integer("from"), at = clauses.take_integer("at");
+  if (from.has_value() == at.has_value()) clauses.fail("say at which token, once");
+  intervention.at = from ? *from : *at;
+  if (is_rule(intervention)) intervention.until = clauses.take_integer("until");
+  clauses.end();
+  return intervention;
+}
+
+std::vector<std::int64_t> changed_layers(const Intervention& intervention, const Model& model, std::int64_t tokens) {
+  const auto fail = [&](const std::string& why) { throw Error(fmt::format("{}: {}", to_text(intervention), why)); };
+  if (intervention.at < 0 || intervention.at >= tokens) fail(fmt::format("the run has tokens 0 to {}", tokens - 1));
+  if (intervention.until && *intervention.until < intervention.at) fail("it ends before it begins");
+  if (const std::string why = wrong_number(intervention.change, model); !why.empty()) fail(why);
+  if (intervention.layer) {
+    const std::int64_t layer = *intervention.layer;
+    if (layer < 0 || layer >= model.layers()) fail(fmt::format("the model has layers 0 to {}", model.layers() - 1));
+    const std::string why = refusal(intervention.change, model.layout(layer));
+    if (!why.empty()) fail(fmt::format("layer {} is {}: {}", layer, model.plan().layers[static_cast<std::size_t>(layer)].mixer, why));
+    return {layer};
+  }
+  std::vector<std::int64_t> layers;
+  std::string why;
+  for (std::int64_t layer = 0; layer < model.layers(); ++layer) {
+    const std::string refused = refusal(intervention.change, model.layout(layer));
+    if (refused.empty()) layers.push_back(layer);
+    if (why.empty()) why = refused;
+  }
+  if (layers.empty()) fail(fmt::format("it fits no layer; of the first: {}", why));
+  return layers;
+}
+
+Schedule::Schedule(const Model& model, std::span<const Intervention> interventions, std::int64_t tokens, const Import& import) {
+  rules_[0] = {};
+  for (const Intervention& intervention : interventions) {
+    if (is_rule(intervention)) {
+      rules_[intervention.at];
+      if (intervention.until) rules_[*intervention.until + 1];
+    }
+    for (const std::int64_t layer : changed_layers(intervention, model, tokens)) {
+      if (const auto* scale = std::get_if<ScaleState>(&intervention.change); scale && scale->factor != 1)
+        edits_.emplace(intervention.at + 1, Edit{layer, *scale, std::nullopt});
+      if (const auto* state = std::get_if<ImportState>(&intervention.change))
+        edits_.emplace(intervention.at + 1, Edit{layer, {}, import(state->run, layer, state->token.value_or(intervention.at))});
+    }
+  }
+  for (auto& [token, rules] : rules_) {
+    rules.resize(static_cast<std::size_t>(model.layers()));
+    for (const Intervention& intervention : interventions) {
+      if (!is_rule(intervention) || token < intervention.at || token > intervention.until.value_or(kNever)) continue;
+      for (const std::int64_t layer : changed_layers(intervention, model, tokens))
+        apply(intervention.change, rules[static_cast<std::size_t>(layer)], model.layout(layer));
+    }
+  }
+  // Where nothing changes, nothing stops.
+  for (auto piece = std::next(rules_.begin()); piece != rules_.end();)
+    piece = piece->second == std::prev(piece)->second ? rules_.erase(piece) : std::next(piece);
+  if (rules_.size() == 1 && std::ranges::all_of(rules_[0], [](const Rules& rules) { return rules == Rules(); })) rules_.clear();
+}
+
+std::span<const Rules> Schedule::rules(std::int64_t token) const {
+  if (rules_.empty()) return {};
+  return std::prev(rules_.upper_bound(token))->second;
+}
+
+std::int64_t Schedule::next_stop(std::int64_t tokens) const {
+  const auto rules = rules_.upper_bound(tokens);
+  const auto edit = edits_.upper_bound(tokens);
+  return std::min(rules == rules_.end() ? kNever : rules->first, edit == edits_.end() ? kNever : edit->first);
+}
+
+void Schedule::edit(std::int64_t layer, MixerState& state, std::int64_t tokens, const Model& model) const {
+  const auto [begin, end] = edits_.equal_range(tokens);
+  for (auto entry = begin; entry != end; ++entry) {
+    const Edit& edit = entry->second;
+    if (edit.layer != layer) continue;
+    if (!edit.imported) {
+      apply(edit.scale, state, model.layout(layer), model.backend());
+      continue;
+    }
+    if (state.everything) model.backend().copy(state.everything, edit.imported->everything);
+    state.kv = edit.imported->kv;
+  }
+}
+
+std::int64_t Schedule::first_with_other_rules(const Schedule& other) const {
+  std::int64_t first = kNever;
+  const auto differ = [&](std::int64_t token) {
+    const auto mine = rules(token), theirs = other.rules(token);
+    const auto plain = [](const Rules& r) { return r == Rules(); };
+    if (mine.empty() || theirs.empty()) return !std::ranges::all_of(mine, plain) || !std::ranges::all_of(theirs, plain);
+    return !std::ranges::equal(mine, theirs);
+  };
+  for (const Schedule* schedule : {this, &other}) {
+    for (const auto& [token, rules] : schedule->rules_) {
+      if (token < first && differ(token)) first = token;
+    }
+  }
+  return first;
+}
+
+}  // namespace statescope
