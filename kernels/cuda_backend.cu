@@ -302,7 +302,7 @@ class CudaBackend final : public Backend {
                                  stream());
   }
   void gated_delta_rule(const GatedDeltaRule& op, const DeviceSegments& segments) {
-    if (op.o.dtype != DType::f32 || !in_chunks(segments) || !gated_delta_rule_chunks_supported(op)) {
+    if (!in_chunks(segments) || !gated_delta_rule_chunks_supported(op)) {
       if (!in_float32(op)) return with_float32(op, [&](const auto& exact) { gated_delta_rule(exact, segments); });
       return cuda::gated_delta_rule(op, segments, stream());
     }

@@ -69,14 +69,6 @@ __device__ inline unsigned transposed(unsigned matrix) {
 
 constexpr int chunk_rows = 64;
 
-/// Items instead of rows: segments count items, item i reads row row_of[i] of the operands, with q and k multiplied by weight[i], and adds
-/// its o to that row of o, which the caller has zeroed.
-struct Gather {
-  const std::int32_t* row_of = nullptr;  // [items] on the device; null: item i is row i, and o is written
-  const float* weight = nullptr;         // [items] on the device; null: 1
-  std::int64_t items = 0;                // at most
-};
-
 /// Segments behind those of an operation's own rows, whose items read rows that lie anywhere: sparse states (sparse_state.h). What they
 /// add to o is added up, in the order of the choices, where the rows' own segments write o.
 struct GatheredSegments {
@@ -128,13 +120,11 @@ std::size_t decayed_outer_product_chunks_scratch(const DecayedOuterProduct& op, 
 void decayed_outer_product_chunks(const DecayedOuterProduct& op, const DeviceSegments& segments, void* scratch, cudaStream_t stream,
                                   const GatheredSegments& gathered = {});
 
-// gated_delta_rule_chunks.cu: q, k and v of one type, float32 or bf16
+// gated_delta_rule_chunks.cu: q, k and v of one type, float32 or bf16, o of either; at most 256 channels of k
 bool gated_delta_rule_chunks_supported(const GatedDeltaRule& op);
 /// Scratch that a call needs, in bytes; for segments of at most `longest` rows.
-std::size_t gated_delta_rule_chunks_scratch(const GatedDeltaRule& op, std::int64_t segments, std::int64_t longest,
-                                            const Gather& gather = {});
+std::size_t gated_delta_rule_chunks_scratch(const GatedDeltaRule& op, std::int64_t segments, std::int64_t longest);
 /// `scratch` on the device, 16-byte aligned.
-void gated_delta_rule_chunks(const GatedDeltaRule& op, const DeviceSegments& segments, void* scratch, cudaStream_t stream,
-                             const Gather& gather = {});
+void gated_delta_rule_chunks(const GatedDeltaRule& op, const DeviceSegments& segments, void* scratch, cudaStream_t stream);
 
 }  // namespace statescope::cuda

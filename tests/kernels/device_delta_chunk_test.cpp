@@ -1,5 +1,7 @@
 // The chunk form of the gated delta rule on a CUDA device against the CPU. Its products are rounded to bfloat16, so results are compared by
 // the norm of their difference.
+#include <bit>
+
 #include "kernels/gated_delta_rule.h"
 #include "tests/kernels/device_chunk_cases.h"
 
@@ -54,7 +56,39 @@ struct Problem {
   }
 };
 
+/// Without the lower bits, so that bfloat16 holds it.
+void shorten(Numbers& x) {
+  for (float& number : x.values) number = std::bit_cast<float>(std::bit_cast<std::uint32_t>(number) & 0xFFFF0000U);
+}
+
+/// With q, k, v and o of bfloat16, their rows `gap` numbers apart.
+Result<float> run_in_bf16(Backend& backend, const Problem& p, std::int64_t gap) {
+  Numbers o = poisoned({p.segments.rows(), p.initial.shape[1], p.V}), final_state = poisoned(p.initial.shape);
+  DeviceTensors device(backend, gap);
+  GatedDeltaRule op = p.op(final_state, o);
+  op.q = device.rows(op.q, DType::bf16), op.k = device.rows(op.k, DType::bf16), op.v = device.rows(op.v, DType::bf16);
+  op.log_decay = device.rows(op.log_decay), op.beta = device.rows(op.beta), op.o = device.rows(o.view(), DType::bf16);
+  op.initial_state = device.whole(p.initial.view()), op.final_state = device.whole(final_state.view());
+  Problem::apply_on(backend, op);
+  return {device.fetch(op.o).values, device.fetch(op.final_state).values};
+}
+
 }  // namespace
+
+TEST_CASE("device: gated delta rule in chunks, bfloat16 operands", "[device]") {
+  const std::shared_ptr<Backend> backend = cuda_backend(Precision::bfloat16);
+  if (!backend) return;
+  for (const std::int64_t T : {63, 600}) {
+    for (const auto& [K, V] : {std::pair{64, 64}, {128, 128}, {60, 21}, {128, 130}, {256, 512}}) {
+      Problem p(Packed(T), same(2), K, V, mild_decay);
+      for (Numbers* x : {&p.q, &p.k, &p.v}) shorten(*x);
+      for (const std::int64_t gap : {0, 3, 8}) {
+        INFO(p.name() << ", rows " << gap << " apart");
+        check_close(run_in_bf16(*backend, p, gap), run(p, 64), bf16_rounding);
+      }
+    }
+  }
+}
 
 TEST_CASE("device: gated delta rule in chunks, shapes", "[device]") {
   const std::shared_ptr<Backend> backend = cuda_backend(Precision::bfloat16);
@@ -64,12 +98,13 @@ TEST_CASE("device: gated delta rule in chunks, shapes", "[device]") {
     for (const std::int64_t H : {1, 8}) compare_chunks(*backend, Problem(Packed(T), same(H), 64, 64, mild_decay));
   }
   for (const std::int64_t T : {65, 600}) {
-    for (const auto& [K, V] : {std::pair{60, 1}, {16, 128}, {128, 20}, {100, 256}, {128, 130}}) {
+    for (const auto& [K, V] : {std::pair{60, 1}, {16, 128}, {128, 20}, {100, 256}, {128, 130}, {256, 512}, {200, 33}}) {
       compare_chunks(*backend, Problem(Packed(T), same(3), K, V, mild_decay));
     }
   }
   compare_chunks(*backend, Problem(Packed(std::int64_t{0}), same(3), 16, 16, mild_decay));
   compare_chunks(*backend, Problem(Packed(std::int64_t{8192}), same(8), 128, 128, mild_decay));
+  compare_chunks(*backend, Problem(Packed(std::int64_t{3000}), same(2), 256, 512, mild_decay));
 }
 
 TEST_CASE("device: gated delta rule in chunks, decays", "[device]") {
