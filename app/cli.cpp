@@ -6,6 +6,7 @@
 
 #include "app/cli_commands.h"
 #include "engine/error.h"
+#include "engine/run/intervention.h"
 
 namespace statescope {
 namespace {
@@ -138,6 +139,34 @@ void add_needle(CLI::App& app, NeedleArguments& needle) {
   add_compute(command, needle.device);
 }
 
+/// What is wrong with an intervention; empty: it is understood.
+std::string wrong_intervention(const std::string& text) {
+  try {
+    parse_intervention(text);
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+void add_intervene(CLI::App& app, InterveneArguments& intervene) {
+  CLI::App& command = *app.add_subcommand("intervene", "change a memory, a rule or a token at a token, and see what becomes of the rest");
+  command.add_option("checkpoint", intervene.checkpoint, "an .h5 file or a Hugging Face folder")->required();
+  add_prompt(command, intervene.prompt, true);
+  command.add_option("--do", intervene.interventions, "an intervention, once for each (see below)")
+      ->required()
+      ->allow_extra_args(false)
+      ->check(CLI::Validator(wrong_intervention, ""));
+  command.add_option("--other", intervene.others, "a prompt file, read as run 1, 2, …: its states can be imported")
+      ->allow_extra_args(false);
+  command.add_option("--generate", intervene.generate, "tokens to generate (default: as many as the prompt expects, else 32)")
+      ->check(CLI::Range(0, 1'000'000));
+  add_compute(command, intervene.device);
+  command.add_flag("--json", intervene.json, "print one JSON object");
+  command.footer("Interventions: states change once token T has been read, rules hold from T on; without a layer, for all that can.\n\n" +
+                 std::string(intervention_forms()));
+}
+
 /// `defaults` name the task and say what holds where no option does.
 CLI::App& add_task(CLI::App& command, DatasetArguments& dataset, const TaskOptions& defaults, const std::string& what) {
   CLI::App& task = *command.add_subcommand(defaults.name, what);
@@ -206,6 +235,7 @@ int run_command_line(int argc, char** argv) {
   DatasetArguments dataset;
   InspectArguments inspect;
   NeedleArguments needle;
+  InterveneArguments intervene;
   WindowArguments window;
   add_run(app, run);
   add_convert(app, convert);
@@ -214,9 +244,10 @@ int run_command_line(int argc, char** argv) {
   add_dataset(app, dataset);
   add_inspect(app, inspect);
   add_needle(app, needle);
+  add_intervene(app, intervene);
   add_window(app, window);
-  const std::initializer_list<const DeviceChoice*> devices{&run.device,     &bench.device,  &eval.device,
-                                                           &inspect.device, &needle.device, &window.device};
+  const std::initializer_list<const DeviceChoice*> devices{&run.device,    &bench.device,     &eval.device,  &inspect.device,
+                                                           &needle.device, &intervene.device, &window.device};
   try {
     app.parse(argc, argv);
     if (!app.get_subcommands().empty() && window.device.name != "cpu") throw CLI::ValidationError("--device", "stands after the command");
@@ -235,6 +266,7 @@ int run_command_line(int argc, char** argv) {
     if (app.got_subcommand("dataset")) return dataset_command(dataset);
     if (app.got_subcommand("inspect")) return inspect_command(inspect);
     if (app.got_subcommand("needle")) return needle_command(needle);
+    if (app.got_subcommand("intervene")) return intervene_command(intervene);
     return window_command(argc, argv, window);
   } catch (const OptionsError& error) {
     std::cerr << "statescope: " << error.what() << '\n';

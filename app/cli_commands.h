@@ -103,6 +103,20 @@ struct NeedleArguments {
 };
 int needle_command(const NeedleArguments& arguments);
 
+struct InterveneArguments {
+  std::string checkpoint;
+  PromptArguments prompt;
+  std::vector<std::string> interventions;  // engine/run/intervention.h
+  std::vector<std::string> others;         // prompt files, runs 1, 2, … that states are imported from
+  std::optional<std::int64_t> generate;
+  DeviceChoice device;
+  bool json = false;
+};
+int intervene_command(const InterveneArguments& arguments);
+
+/// Whether the first words of an answer are the expected ones.
+bool answers(const std::string& text, const std::string& expected);
+
 /// A file that is to be written when all is done; none for an empty path. Throws Error at once where it could not be.
 class ReportFile {
  public:

@@ -34,6 +34,10 @@ PromptInput load_prompt(const PromptArguments& arguments, const std::string& fal
   return input;
 }
 
+bool answers(const std::string& text, const std::string& expected) {
+  return text == expected || text.starts_with(expected + " ") || text.starts_with(expected + "\n");
+}
+
 ReportFile::ReportFile(const std::string& path, bool force) {
   if (path.empty()) return;
   draft_.emplace(path, force);

@@ -100,8 +100,7 @@ struct Outcome {
   std::string text, expected;
   double load_seconds = 0, read_seconds = 0, generate_seconds = 0;
 
-  /// The answer's first words are the expected ones.
-  bool correct() const { return text == expected || text.starts_with(expected + " ") || text.starts_with(expected + "\n"); }
+  bool correct() const { return answers(text, expected); }
 };
 
 nlohmann::json as_json(const std::vector<Prediction>& tokens) {
