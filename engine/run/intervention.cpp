@@ -16,11 +16,6 @@ namespace {
 
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-template <class... Functions>
-struct Overloaded : Functions... {
-  using Functions::operator()...;
-};
-
 // ------------------------------------------------------------------------------------------------------------------------------------ text
 
 constexpr std::string_view kForms =
@@ -42,6 +37,7 @@ class Clauses {
     for (std::string word; words >> word;) {
       if (word == "of" || word == "to") continue;
       const bool names_token = word == "token" && verb == "replace";
+      if (values_.contains(word)) fail(fmt::format("\"{}\" is said twice", word));
       if (word == "decay" || word == "gates" || word == "shared" || word == "state" || names_token) {
         values_[word] = "";
       } else if (std::string value; words >> value) {
@@ -60,8 +56,9 @@ class Clauses {
     std::string forms;
     std::istringstream lines{std::string(kForms)};
     for (std::string line; std::getline(lines, line);) {
-      const std::string verbs = line.substr(0, line.find(" [", 0));
-      if (!verb.empty() && verbs.find(verb) != verbs.npos) forms += (forms.empty() ? "" : "; or: ") + line;
+      const std::string verbs = "|" + line + " ";
+      if (verbs.find("|" + verb + " ") != verbs.npos || verbs.starts_with("|" + verb + "|"))
+        forms += (forms.empty() ? "" : "; or: ") + line;
     }
     if (forms.empty()) forms = "one of zero, scale, freeze, writers, readers, topk, route, sharpen, replace, import";
     throw Error(fmt::format("\"{}\": {}; expected {}", text_, what, forms));
@@ -108,7 +105,10 @@ ScaleState parse_scale_state(Clauses& clauses) {
   change.head = clauses.take_integer("head");
   change.partition = clauses.take_integer("partition");
   if (change.partition && *change.partition < 1) clauses.fail("partitions count from 1");
-  if (clauses.take_flag("shared")) change.partition = 0;
+  if (clauses.take_flag("shared")) {
+    if (change.partition) clauses.fail("it is a partition or the shared state");
+    change.partition = 0;
+  }
   clauses.take_flag("state");
   if (clauses.verb == "scale") change.factor = clauses.needed<float>("by");
   return change;
@@ -152,53 +152,72 @@ std::string address(const ScaleState& change) {
   return parts.empty() ? "state" : fmt::format("{}", fmt::join(parts, " of "));
 }
 
-std::string top_k_text(const ChangeTopK& change) {
-  if (change.writers == change.readers) return fmt::format("topk {}", change.writers.value_or(0));
-  if (!change.readers) return fmt::format("writers {}", *change.writers);
-  return change.writers ? fmt::format("writers {} readers {}", *change.writers, *change.readers)
-                        : fmt::format("readers {}", *change.readers);
+// All but the tokens.
+std::string change_text(const ScaleState& scale, const std::string& of_layer) {
+  if (scale.factor == 0) return fmt::format("zero {}{}", address(scale), of_layer);
+  return fmt::format("scale {}{} by {}", address(scale), of_layer, scale.factor);
+}
+std::string change_text(const ImportState& import, const std::string& of_layer) {
+  return fmt::format("import run {}{}{}", import.run, import.token ? fmt::format(" token {}", *import.token) : "", of_layer);
+}
+std::string change_text(const ReplaceToken& token, const std::string&) { return fmt::format("replace token by {}", token.id); }
+std::string change_text(const ScaleDecay& decay, const std::string& of_layer) {
+  return decay.factor == 0 ? "freeze decay" + of_layer : fmt::format("scale decay{} by {}", of_layer, decay.factor);
+}
+std::string change_text(const ChangeTopK& change, const std::string& of_layer) {
+  if (change.writers == change.readers) return fmt::format("topk {}{}", change.writers.value_or(0), of_layer);
+  if (!change.readers) return fmt::format("writers {}{}", *change.writers, of_layer);
+  if (!change.writers) return fmt::format("readers {}{}", *change.readers, of_layer);
+  return fmt::format("writers {} readers {}{}", *change.writers, *change.readers, of_layer);
+}
+std::string change_text(const ForceRouting& routing, const std::string& of_layer) {
+  return fmt::format("route{} to partition {}", of_layer.empty() ? "" : of_layer.substr(3), fmt::join(routing.partitions, ","));
+}
+std::string change_text(const SharpenGates& gates, const std::string& of_layer) {
+  return fmt::format("sharpen gates{} by {}", of_layer, gates.lambda);
 }
 
 // ------------------------------------------------------------------------------------------------------------------------------- the model
 
 std::int64_t slot_of(std::int64_t partition, const MixerLayout& layout) { return partition - (layout.has_shared_slot ? 0 : 1); }
 
-/// Why a change means nothing to a layer; empty: it does.
+bool in(std::int64_t value, std::int64_t from, std::int64_t end) { return value >= from && value < end; }
+
+/// Why a layer has no such partition, or not so many; empty: it has.
+std::string no_partition(std::int64_t n, const MixerLayout& layout) {
+  if (layout.partitions == 0) return "it has no partitions";
+  return in(n, 1, layout.partitions + 1) ? "" : fmt::format("it has partitions 1 to {}", layout.partitions);
+}
+
+// Why a change means nothing to a layer; empty: it does.
+std::string refusal(const ScaleState& scale, const MixerLayout& layout) {
+  if (layout.memory.empty()) return "it keeps no matrix state";
+  const Shape& shape = layout.memory[0].shape;
+  if (scale.partition == 0 && !layout.has_shared_slot) return "it has no shared state";
+  const std::string why = scale.partition.value_or(0) == 0 ? "" : no_partition(*scale.partition, layout);
+  if (!why.empty()) return why;
+  if (scale.head && !in(*scale.head, 0, shape[1])) return fmt::format("its heads are 0 to {}", shape[1] - 1);
+  return scale.row && !in(*scale.row, 0, shape[2]) ? fmt::format("its rows are 0 to {}", shape[2] - 1) : "";
+}
+std::string refusal(const ScaleDecay&, const MixerLayout& layout) { return layout.decays ? "" : "nothing decays in it"; }
+std::string refusal(const ChangeTopK& top_k, const MixerLayout& layout) {
+  for (const auto& count : {top_k.writers, top_k.readers}) {
+    if (const std::string why = count ? no_partition(*count, layout) : ""; !why.empty()) return why;
+  }
+  return layout.readers == 0 && top_k.writers != top_k.readers ? "it reads the partitions that it writes: say topk" : "";
+}
+std::string refusal(const ForceRouting& routing, const MixerLayout& layout) {
+  for (const std::int64_t n : routing.partitions) {
+    if (const std::string why = no_partition(n, layout); !why.empty()) return why;
+    if (std::ranges::count(routing.partitions, n) > 1) return fmt::format("partition {} is named twice", n);
+  }
+  return "";
+}
+std::string refusal(const SharpenGates&, const MixerLayout& layout) { return layout.head_gates ? "" : "it has no head gates"; }
+std::string refusal(const ImportState&, const MixerLayout&) { return ""; }
+std::string refusal(const ReplaceToken&, const MixerLayout&) { return ""; }
 std::string refusal(const Change& change, const MixerLayout& layout) {
-  const auto in = [](std::int64_t value, std::int64_t from, std::int64_t end) { return value >= from && value < end; };
-  const auto no_partition = [&](std::int64_t n) {
-    if (layout.partitions == 0) return std::string("it has no partitions");
-    return in(n, 1, layout.partitions + 1) ? std::string() : fmt::format("it has partitions 1 to {}", layout.partitions);
-  };
-  const auto no_count = [&](const std::optional<std::int64_t>& count) { return count ? no_partition(*count) : std::string(); };
-  return std::visit(Overloaded{[&](const ScaleState& scale) -> std::string {
-                                 if (layout.memory.empty()) return "it keeps no matrix state";
-                                 const Shape& shape = layout.memory[0].shape;
-                                 if (scale.partition == 0 && !layout.has_shared_slot) return "it has no shared state";
-                                 if (scale.partition && *scale.partition != 0 && !no_partition(*scale.partition).empty())
-                                   return no_partition(*scale.partition);
-                                 if (scale.head && !in(*scale.head, 0, shape[1])) return fmt::format("its heads are 0 to {}", shape[1] - 1);
-                                 if (scale.row && !in(*scale.row, 0, shape[2])) return fmt::format("its rows are 0 to {}", shape[2] - 1);
-                                 return "";
-                               },
-                               [&](const ScaleDecay&) -> std::string { return layout.decays ? "" : "nothing decays in it"; },
-                               [&](const ChangeTopK& top_k) -> std::string {
-                                 for (const auto& count : {top_k.writers, top_k.readers}) {
-                                   if (std::string why = no_count(count); !why.empty()) return why;
-                                 }
-                                 const bool tied = layout.readers == 0 && top_k.writers != top_k.readers;
-                                 return tied ? "it reads the partitions that it writes: say topk" : "";
-                               },
-                               [&](const ForceRouting& routing) -> std::string {
-                                 for (const std::int64_t n : routing.partitions) {
-                                   if (std::string why = no_partition(n); !why.empty()) return why;
-                                   if (std::ranges::count(routing.partitions, n) > 1) return fmt::format("partition {} is named twice", n);
-                                 }
-                                 return "";
-                               },
-                               [&](const SharpenGates&) -> std::string { return layout.head_gates ? "" : "it has no head gates"; },
-                               [](const ImportState&) { return std::string(); }, [](const ReplaceToken&) { return std::string(); }},
-                    change);
+  return std::visit([&](const auto& one) { return refusal(one, layout); }, change);
 }
 
 /// What is wrong with the numbers of a change, whatever the layer; empty: nothing.
@@ -212,6 +231,7 @@ std::string wrong_number(const Change& change, const Model& model) {
   if (const auto* gates = std::get_if<SharpenGates>(&change)) return factor(gates->lambda, "λ", false);
   if (const auto* token = std::get_if<ReplaceToken>(&change); token && (token->id < 0 || token->id >= model.vocab()))
     return fmt::format("the vocabulary has ids 0 to {}", model.vocab() - 1);
+  if (const auto* routing = std::get_if<ForceRouting>(&change); routing && routing->partitions.empty()) return "it names no partition";
   return "";
 }
 
@@ -268,27 +288,7 @@ std::string_view intervention_forms() { return kForms; }
 
 std::string to_text(const Intervention& intervention) {
   const std::string of_layer = intervention.layer ? fmt::format(" of layer {}", *intervention.layer) : "";
-  const std::string change =
-      std::visit(Overloaded{[&](const ScaleState& scale) {
-                              if (scale.factor == 0) return fmt::format("zero {}{}", address(scale), of_layer);
-                              return fmt::format("scale {}{} by {}", address(scale), of_layer, scale.factor);
-                            },
-                            [&](const ImportState& import) {
-                              const std::string token = import.token ? fmt::format(" token {}", *import.token) : "";
-                              return fmt::format("import run {}{}{}", import.run, token, of_layer);
-                            },
-                            [](const ReplaceToken& token) { return fmt::format("replace token by {}", token.id); },
-                            [&](const ScaleDecay& decay) {
-                              if (decay.factor == 0) return "freeze decay" + of_layer;
-                              return fmt::format("scale decay{} by {}", of_layer, decay.factor);
-                            },
-                            [&](const ChangeTopK& top_k) { return top_k_text(top_k) + of_layer; },
-                            [&](const ForceRouting& routing) {
-                              return fmt::format("route{} to partition {}", of_layer.empty() ? "" : of_layer.substr(3),
-                                                 fmt::join(routing.partitions, ","));
-                            },
-                            [&](const SharpenGates& gates) { return fmt::format("sharpen gates{} by {}", of_layer, gates.lambda); }},
-                 intervention.change);
+  const std::string change = std::visit([&](const auto& one) { return change_text(one, of_layer); }, intervention.change);
   const std::string until = intervention.until ? fmt::format(" until {}", *intervention.until) : "";
   return fmt::format("{} {} {}{}", change, is_rule(intervention) ? "from" : "at", intervention.at, until);
 }
