@@ -86,8 +86,9 @@ struct Shared {
   alignas(16) Bf16 rounded_v[some(of_rounded * chunk * columns)];
   alignas(16) Bf16 x[some(of_outputs * chunk * K)], y[chunk * K];
   alignas(16) Bf16 scores[some(of_outputs * chunk * scores_pitch)];  // x_t · y_s where s ≤ t
-  unsigned writes[2];                                                // a bit for a row that decays and is written
+  SparseItem items[chunk];                                           // of the chunk after the next one
   ChunkRow rows[2][chunk];                                           // of this chunk and the next one
+  unsigned wanted[2], writes[2];                                     // a bit for a row that exists, for one that decays and is written
   alignas(16) float until_middle[K];                                 // from the middle of the piece before to the middle of this one
   alignas(16) float since_middle[2][K];                              // from the middle of a piece to its end
 };
@@ -110,34 +111,27 @@ __device__ int place(int row, int column) {
   return row * width + ((column / 8) ^ (row % 8)) * 8 + column % 8;
 }
 
-/// Item `item` of a span.
-template <class Number>
-__device__ ChunkRow chunk_row(const Problem<Number>& p, bool gathered, int item) {
-  if (!gathered) return {item, item, p.scale, 1};
-  const SparseItem x = p.items[item - p.own_rows];
-  return {x.row, x.choice < p.readers ? x.row * p.choices + x.choice : -1, p.scale * x.read, x.write};
-}
-
 __device__ float as_float(float x) { return x; }
 __device__ float as_float(Bf16 x) { return __bfloat162float(x); }
 
-/// to(t, c) ← of n rows the numbers from `column` on, for a chunk of `width`; 0 beyond them. May still be on its way.
+/// to(t, c) ← the numbers from `column` on, for a chunk of `width`, of the rows that have a bit in `wanted`; 0 beyond them. May still be on
+/// its way.
 template <int width, class Number, class To>
-__device__ void fetch(const ChunkOperand<Number>& x, const ChunkRow* rows, int n, int column, bool vectors, To to) {
+__device__ void fetch(const ChunkOperand<Number>& x, const ChunkRow* rows, unsigned wanted, int column, bool vectors, To to) {
   constexpr int of_unit = 16 / sizeof(Number), of_row = width / of_unit;
   if (vectors) {
     const int c = thread_now() % of_row * of_unit, first = thread_now() / of_row;
 #pragma unroll
     for (int i = 0; i < chunk * of_row / threads; ++i) {
       const int t = first + i * (threads / of_row);
-      const bool given = t < n && column + c < x.width;
+      const bool given = wanted >> t & 1 && column + c < x.width;
       __pipeline_memcpy_async(to(t, c), x.row(rows[t].row) + (given ? column + c : 0), 16, given ? 0 : 16);
     }
   } else {
 #pragma unroll 1
     for (int i = thread_now(); i < chunk * width; i += threads) {
       const int t = i / width, c = i % width;
-      *to(t, c) = t < n && column + c < x.width ? x.row(rows[t].row)[column + c] : Number(0.F);
+      *to(t, c) = wanted >> t & 1 && column + c < x.width ? x.row(rows[t].row)[column + c] : Number(0.F);
     }
   }
 }
@@ -162,32 +156,30 @@ __device__ float2 two_of(const Bf16* x) {
 }
 __device__ void put_two(Bf16* to, float2 x) { *reinterpret_cast<unsigned*>(to) = packed(x.x, x.y); }
 
-/// x and y of the piece [begin, end) of a chunk, 0 in its other rows, and the decays from middle to middle and to the end; `turn` counts
-/// pieces. A bit of `writes` is a row that decays. False if the decays are too strong for a piece of this size.
-template <Decay decay, Pass pass, int K, class Memory>
-__device__ bool decay_piece(Memory& shared, const ChunkRow* rows, unsigned writes, int begin, int end, int turn) {
+/// x and y of a piece [begin, end) of a chunk, 0 in its other rows, and the decays from middle to middle and to the end; `turn` counts
+/// pieces. False if the decays are too strong for a piece of this size. `whole`: the piece is the chunk.
+template <Decay decay, Pass pass, int K, bool whole, class Memory>
+__device__ bool decay_piece(Memory& shared, const ChunkRow* rows, int begin, int end, int turn) {
+  if (whole) begin = 0, end = chunk;
   const int channel = thread_now() % (K / 2) * 2, part = thread_now() / (K / 2) * rows_of_thread, middle = (begin + end) / 2;
   if (part >= chunk) return true;
   const auto log2_decay = [&](int t) {
     constexpr float log2_e = 1.44269504F;
-    const float2 x =
-        decay == Decay::per_channel ? two_of(shared.log_decay + t * K + channel) : float2{shared.log_decay[t], shared.log_decay[t]};
-    return writes >> t & 1 ? log2_e * x : float2{0, 0};
+    const float* const x = shared.log_decay + t * (decay == Decay::per_channel ? K : 1);
+    return log2_e * (decay == Decay::per_channel ? two_of(x + channel) : float2{*x, *x});
   };
-  // e = log2 A(middle, t), from the part's first row in the piece on
+  // e = log2 A(middle, t), from the thread's first row in the piece to its last one
   const int first = max(part, begin);
   float2 e{0, 0};
   for (int t = min(first, middle) + 1; t <= max(first, middle); ++t) e = e + log2_decay(t);
   if (first < middle) e = -e;
-  float2 e_begin{0, 0}, e_end{0, 0};
+  const float2 e_first = e;
 #pragma unroll
   for (int i = 0; i < rows_of_thread; ++i) {
     const int t = part + i, at = (place<K>(part, channel) ^ (8 * i)) + i * K;
-    const bool inside = t >= begin && t < end;
+    const bool inside = whole || (t >= begin && t < end);
     const ChunkRow row = rows[t];
-    if (t > first) e = e + log2_decay(t);
-    if (t == begin) e_begin = e;
-    if (t == end - 1) e_end = e;
+    if (whole ? i > 0 : inside && t > first) e = e + log2_decay(t);
     // x_t = q_t A(r, t), y_t = k_t A(t, r)
     if constexpr (pass == Pass::outputs) {
       const float2 x = row.read * (two_of(shared.q + t * K + channel) * exp2_of(e));
@@ -197,13 +189,13 @@ __device__ bool decay_piece(Memory& shared, const ChunkRow* rows, unsigned write
     put_two(shared.y + at, inside ? y : float2{0, 0});
   }
   bool fits = true;
-  if (begin >= part && begin < part + rows_of_thread) {
-    two(shared.until_middle + channel) = two_of(shared.since_middle[1 - turn % 2] + channel) * exp2_of(log2_decay(begin) + -e_begin);
-    fits = e_begin.x <= most_log2_decay && e_begin.y <= most_log2_decay;
+  if (first == begin && begin < part + rows_of_thread) {
+    two(shared.until_middle + channel) = two_of(shared.since_middle[1 - turn % 2] + channel) * exp2_of(log2_decay(begin) + -e_first);
+    fits = e_first.x <= most_log2_decay && e_first.y <= most_log2_decay;
   }
   if (end > part && end <= part + rows_of_thread) {
-    two(shared.since_middle[turn % 2] + channel) = exp2_of(e_end);
-    fits = fits && e_end.x >= -most_log2_decay && e_end.y >= -most_log2_decay;
+    two(shared.since_middle[turn % 2] + channel) = exp2_of(e);
+    fits = fits && e.x >= -most_log2_decay && e.y >= -most_log2_decay;
   }
   return fits;
 }
@@ -325,6 +317,13 @@ __device__ void each_of_state(StateTiles<K>& S, int of_K, int of_V, int column, 
   }
 }
 
+/// Two numbers of which the first `given` are there, else 0.
+template <class Number>
+__device__ float2 first_of_two(const Number* x, int given) {
+  if (given >= 2 && reinterpret_cast<std::uintptr_t>(x) % (2 * sizeof(Number)) == 0) return two_of(x);
+  return {given >= 1 ? as_float(x[0]) : 0, given >= 2 ? as_float(x[1]) : 0};
+}
+
 /// o ← the sum of what gathered items add to n rows from `first` on, 0 without any. `column` the warp's first.
 template <class Number>
 __device__ void gathered_outputs(OutputTiles& o, const Problem<Number>& p, int first, int n, int h, int column) {
@@ -333,19 +332,19 @@ __device__ void gathered_outputs(OutputTiles& o, const Problem<Number>& p, int f
   for (int i = 0; i < chunk / 16 * 8; ++i) o[i / 8][i / 4 % 2][i % 4] = 0;
   if (!p.items) return;
   const Source<Number>& source = p.source[1];
+#pragma unroll 1
+  for (int choice = 0; choice < p.readers; ++choice) {
+    float2 added[chunk / 16 * 4];
 #pragma unroll
-  for (int i = 0; i < chunk / 16 * 4; ++i) {
-    const int t = lane / 4 + 8 * (i / 2), c = column + i % 2 * 8 + lane % 4 * 2;
-    float(&pair)[4] = o[i / 4][i % 2];
-    for (int choice = 0; t < n && choice < p.readers; ++choice) {
+    for (int i = 0; i < chunk / 16 * 4; ++i) {
+      const int t = lane / 4 + 8 * (i / 2), c = column + i % 2 * 8 + lane % 4 * 2;
       const Number* const from = source.o + (std::int64_t{first + t} * p.choices + choice) * source.o_stride + h * p.V + c;
-      if (p.V % 2 == 0 && c < p.V) {
-        const float2 x = two_of(from);
-        pair[i / 2 % 2 * 2] += x.x, pair[i / 2 % 2 * 2 + 1] += x.y;
-      } else {
-        if (c < p.V) pair[i / 2 % 2 * 2] += as_float(from[0]);
-        if (c + 1 < p.V) pair[i / 2 % 2 * 2 + 1] += as_float(from[1]);
-      }
+      added[i] = first_of_two(from, t < n ? p.V - c : 0);
+    }
+#pragma unroll
+    for (int i = 0; i < chunk / 16 * 4; ++i) {
+      float(&pair)[4] = o[i / 4][i % 2];
+      pair[i / 2 % 2 * 2] += added[i].x, pair[i / 2 % 2 * 2 + 1] += added[i].y;
     }
   }
 }
@@ -404,47 +403,54 @@ __global__ void __launch_bounds__(threads, 2) span_kernel(const __grid_constant_
   const auto decay_rows = source.log_decay.of_head(h, p.H);
   const int first_row = static_cast<int>(span.first_row), rows = static_cast<int>(span.rows);
 
-  const auto rows_from = [rows](int done) { return min(rows - done, chunk); };
-  const auto values_of = [](int turn) { return Memory::of_rounded ? 0 : turn % 2; };
-  // The first warp knows the rows of the chunk after the next one while they are on their way.
-  ChunkRow later_row;
-  bool later_writes = false;
-  const auto look_up_rows = [&](int done) {
-    if (threadIdx.x >= chunk) return;
-    const int t = done + static_cast<int>(threadIdx.x);
-    later_row = t < rows ? chunk_row(p, gathered, first_row + t) : ChunkRow{0, -1, 0, 0};
-    later_writes = t < rows && (!gathered || p.items[first_row - p.own_rows + t].choice < p.writers);
+  const auto values_of = [](int stage) { return Memory::of_rounded ? 0 : stage; };
+  const int lane_row = static_cast<int>(threadIdx.x);  // the row of a chunk that a thread of the first warp looks up
+  const auto fetch_items = [&](int done) {
+    if (gathered && lane_row < min(rows - done, chunk))
+      __pipeline_memcpy_async(shared.items + lane_row, p.items + (first_row - p.own_rows + done + lane_row), sizeof(SparseItem));
   };
-  const auto keep_rows = [&](int turn) {
-    if (threadIdx.x >= chunk) return;
-    shared.rows[turn % 2][threadIdx.x] = later_row;
-    const unsigned writes = __ballot_sync(~0U, later_writes);
-    if (threadIdx.x == 0) shared.writes[turn % 2] = writes;
+  const auto keep_rows = [&](int stage, int done) {
+    if (lane_row >= chunk) return;
+    const bool wanted = lane_row < rows - done;
+    const int own = first_row + done + lane_row;
+    const SparseItem item = gathered && wanted ? shared.items[lane_row] : SparseItem{own, 0, 1, 1};
+    const bool reads = wanted && (!gathered || item.choice < p.readers), writes = wanted && (!gathered || item.choice < p.writers);
+    shared.rows[stage][lane_row] = {wanted ? item.row : 0,
+                                    !reads     ? -1
+                                    : gathered ? item.row * p.choices + item.choice
+                                               : own,
+                                    p.scale * item.read, item.write};
+    const unsigned all_wanted = __ballot_sync(~0U, wanted), all_writes = __ballot_sync(~0U, writes);
+    if (lane_row == 0) shared.wanted[stage] = all_wanted, shared.writes[stage] = all_writes;
   };
-  const auto fetch_rows = [&](int turn, int n) {
-    const ChunkRow* const chunk_rows = shared.rows[turn % 2];
-    if constexpr (pass == Pass::outputs) fetch<K>(q_rows, chunk_rows, n, 0, p.vectors, [&](int t, int c) { return shared.q + t * K + c; });
-    fetch<K>(k_rows, chunk_rows, n, 0, p.vectors, [&](int t, int c) { return shared.k + t * K + c; });
-    fetch<columns>(v_rows, chunk_rows, n, block_column, p.vectors,
-                   [&](int t, int c) { return shared.v[values_of(turn)] + (Memory::of_rounded ? t * columns + c : place<columns>(t, c)); });
+  const auto fetch_rows = [&](int stage) {
+    const ChunkRow* const of_chunk = shared.rows[stage];
+    const unsigned wanted = shared.wanted[stage], writes = shared.writes[stage];
+    if constexpr (pass == Pass::outputs)
+      fetch<K>(q_rows, of_chunk, wanted, 0, p.vectors, [&](int t, int c) { return shared.q + t * K + c; });
+    fetch<K>(k_rows, of_chunk, wanted, 0, p.vectors, [&](int t, int c) { return shared.k + t * K + c; });
+    fetch<columns>(v_rows, of_chunk, wanted, block_column, p.vectors, [&](int t, int c) {
+      return shared.v[values_of(stage)] + (Memory::of_rounded ? t * columns + c : place<columns>(t, c));
+    });
     if constexpr (decay == Decay::per_channel) {
-      fetch<K>(decay_rows, chunk_rows, n, 0, p.vectors, [&](int t, int c) { return shared.log_decay + t * K + c; });
-    } else if (threadIdx.x < chunk) {
-      float* const to = shared.log_decay + threadIdx.x;
-      if (static_cast<int>(threadIdx.x) < n && decay_rows.width > 0) {
-        __pipeline_memcpy_async(to, decay_rows.row(chunk_rows[threadIdx.x].row), sizeof(float));
+      fetch<K>(decay_rows, of_chunk, writes, 0, p.vectors, [&](int t, int c) { return shared.log_decay + t * K + c; });
+    } else if (lane_row < chunk) {
+      if (writes >> lane_row & 1 && decay_rows.width > 0) {
+        __pipeline_memcpy_async(shared.log_decay + lane_row, decay_rows.row(of_chunk[lane_row].row), sizeof(float));
       } else {
-        *to = 0;
+        shared.log_decay[lane_row] = 0;
       }
     }
-    __pipeline_commit();
   };
 
-  look_up_rows(0);
-  keep_rows(0);
-  look_up_rows(chunk);
+  fetch_items(0);
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
+  keep_rows(0, 0);
   __syncthreads();  // the rows of the first chunk
-  if (rows > 0) fetch_rows(0, rows_from(0));
+  if (rows > 0) fetch_rows(0);
+  fetch_items(chunk);
+  __pipeline_commit();
   StateTiles<K> S = {};
   if (pass == Pass::outputs) {
     const float* from = spans > 1 ? between : p.initial.row(slot) + h * of_state;
@@ -456,9 +462,8 @@ __global__ void __launch_bounds__(threads, 2) span_kernel(const __grid_constant_
 
 #pragma unroll 1
   for (int done = 0; done < rows; done += chunk) {
-    const int n = rows_from(done), first = first_row + done, n_next = rows_from(done + chunk);
-    const ChunkRow* const chunk_rows = shared.rows[done / chunk % 2];
-    const unsigned writes = shared.writes[done / chunk % 2];
+    const int n = min(rows - done, chunk), first = first_row + done, stage = done / chunk % 2;
+    const ChunkRow* const chunk_rows = shared.rows[stage];
     int begin = 0;
 #pragma unroll 1
     do {
@@ -467,14 +472,21 @@ __global__ void __launch_bounds__(threads, 2) span_kernel(const __grid_constant_
       if (begin == 0) __pipeline_wait_prior(0);
       __syncthreads();  // the chunk is there, and all have left the piece before
       if (begin == 0) {
-        keep_rows(done / chunk + 1);
-        look_up_rows(done + 2 * chunk);
+        keep_rows(1 - stage, done + chunk);
         if constexpr (Memory::of_rounded) round_values(shared.rounded_v, shared.v[0]);
       }
       int size = begin == 0 ? chunk : begin & -begin;
-      while (__syncthreads_or(!decay_piece<decay, pass, K>(shared, chunk_rows, writes, begin, begin + size, turn))) size /= 2;
+      const auto fits = [&] {
+        return size == chunk ? decay_piece<decay, pass, K, true>(shared, chunk_rows, 0, chunk, turn)
+                             : decay_piece<decay, pass, K, false>(shared, chunk_rows, begin, begin + size, turn);
+      };
+      while (__syncthreads_or(!fits())) size /= 2;
       const int end = begin + size;
-      if (end >= n && n_next > 0) fetch_rows(done / chunk + 1, n_next);
+      if (end >= n && done + chunk < rows) {
+        fetch_rows(1 - stage);
+        fetch_items(done + 2 * chunk);
+        __pipeline_commit();
+      }
       if (pass == Pass::states && threadIdx.x < K) decay_of_span *= shared.until_middle[threadIdx.x];
       if constexpr (pass == Pass::outputs) {
         if (warp < 6) multiply_rows<K>(shared, warp);
@@ -484,7 +496,7 @@ __global__ void __launch_bounds__(threads, 2) span_kernel(const __grid_constant_
       if constexpr (Memory::of_rounded)
         values = shared.rounded_v;
       else
-        values = shared.v[values_of(done / chunk)];
+        values = shared.v[values_of(stage)];
 #pragma unroll
       for (int s = 0; s < chunk / 16; ++s) {
         const uint4 x = load_matrices_transposed(lane_place<columns>(values, 16 * s, 16 * warp));
@@ -561,7 +573,7 @@ __global__ void __launch_bounds__(threads) spans_kernel(const __grid_constant__ 
 /// As many rows as give each multiprocessor of the largest devices two blocks, within limits: a state is not worth fewer rows, and longer
 /// spans would leave multiprocessors idle at the end.
 std::int64_t span_of(const DecayedOuterProduct& op, const GatheredSegments& gathered) {
-  constexpr std::int64_t blocks = 2 * 132, shortest = 128, longest = 1024;
+  constexpr std::int64_t blocks = 2 * 132, shortest = 64, longest = 4096;
   const std::int64_t tiles = (op.initial_state.shape[3] + columns - 1) / columns;
   const std::int64_t even = (std::max(op.o.rows(), gathered.count) * op.initial_state.shape[1] * tiles + blocks - 1) / blocks;
   return std::clamp((even + chunk - 1) / chunk * chunk, shortest, longest);
