@@ -215,7 +215,7 @@ __device__ void make_T(Prepared<KP>& s, uint4* T) {
 
 /// A thread block makes a head of a chunk.
 template <class Number, int KP>
-__global__ void __launch_bounds__(2 * threads, 3) prepare_kernel(Problem p) {
+__global__ void __launch_bounds__(2 * threads, 4) prepare_kernel(Problem p) {
   extern __shared__ __align__(16) uint4 memory[];
   auto& s = *reinterpret_cast<Prepared<KP>*>(memory);
   const std::int64_t h = blockIdx.x % p.H, number = blockIdx.x / p.H, copy = number * chunk_rows;
