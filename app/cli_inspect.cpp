@@ -126,6 +126,7 @@ int inspect_command(const InspectArguments& arguments) {
     for (const std::string& path : paths) all.push_back(inspect(arguments, path, share * static_cast<double>(all.size()), share, bar));
   }
   for (const Inspected& inspected : all) fmt::print("{}", inspection_text(inspected));
+  fmt::print("how exact: {}\n", accuracy_text());
   json_file.write(inspection_json(all));
   page.write(inspection_html(all));
   return 0;

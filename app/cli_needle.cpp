@@ -17,33 +17,62 @@ TokenRange needle_of(const RunInfo& info, const std::string& prompt) {
   throw Error(prompt + ": no span of it is a needle: {\"part\": \"needle\", \"begin\": …, \"end\": …} in bytes");
 }
 
-/// "119 '8' (decay 0.12)"
-std::string event_text(const LossEvent& event, const RunInfo& info) {
-  return fmt::format("{} '{}' ({} {:.3f})", event.token, info.tokens[static_cast<std::size_t>(event.token)].text,
-                     event.cause == Loss::decay ? "decay" : "erase", event.lost);
+/// "119 '8'"
+std::string token_text(std::int64_t token, const RunInfo& info) {
+  return fmt::format("{} '{}'", token, info.tokens[static_cast<std::size_t>(token)].text);
 }
 
-void print_head(const NeedleFate& fate, const LayerInfo& layer, const RunInfo& info) {
-  const std::string slot = layer.slots() > 1 ? fmt::format("{}, ", layer.slot_names[static_cast<std::size_t>(fate.slot)]) : "";
-  fmt::print("    {}head {}: wrote {:.3g}, kept {:.3f}, decay took {:.3f}, erased {:.3f}; ", slot, fate.head, fate.written, fate.kept,
-             fate.decayed, fate.erased);
-  fmt::print(
-      "{}", fate.visited ? fmt::format("{:.3f} of what is read here is the needle's", fate.read_share) : "the question does not come here");
-  for (std::size_t i = 0; i < fate.events.size(); ++i) fmt::print("{} {}", i == 0 ? "; most at" : ",", event_text(fate.events[i], info));
+/// "partition 2, head 0"; without the slot where there is but one.
+std::string place_text(std::int64_t slot, std::int64_t head, const LayerInfo& layer) {
+  if (layer.slots() == 1) return fmt::format("head {}", head);
+  const std::string& name = layer.slot_names[static_cast<std::size_t>(slot)];
+  return fmt::format("{}{}, head {}", name == "shared" ? "" : "partition ", name, head);
+}
+
+void print_head(const NeedleFate& fate, const LayerInfo& layer, const RunInfo& info, std::size_t events) {
+  fmt::print("    {}: wrote {:.3g}, kept {:.3f}; ", place_text(fate.slot, fate.head, layer), fate.written, fate.kept);
+  if (fate.read) {
+    fmt::print("{:.3f} can be read, {:.3f} of what is read here is the needle's", fate.readable(), fate.read_share);
+  } else {
+    fmt::print("the question does not read here");
+  }
+  for (std::size_t i = 0; i < std::min(fate.events.size(), events); ++i) {
+    const LossEvent& event = fate.events[i];
+    fmt::print("{} {} ({} {:.3f})", i == 0 ? "; most at" : ",", token_text(event.token, info), name_of(event.cause), event.lost);
+  }
   fmt::print("\n");
 }
 
-/// Of a layer's first memory whose rows have coefficients (of GSA the second).
-void print_layer(std::int64_t index, std::span<const MemoryTrace> memories, const RunInfo& info, TokenRange needle,
-                 const NeedleArguments& arguments) {
+/// Of a layer's first memory whose rows have coefficients (of GSA the second). Returns its fates.
+std::vector<NeedleFate> print_layer(std::int64_t index, std::span<const MemoryTrace> memories, const RunInfo& info, TokenRange needle,
+                                    const NeedleArguments& arguments) {
   const LayerInfo& layer = info.model.layers[static_cast<std::size_t>(index)];
   const auto rows_decay = [](const MemoryTrace& trace) { return trace.decay_axis == DecayAxis::rows || trace.decay_width <= 1; };
   const auto memory = std::find_if(memories.begin(), memories.end(), rows_decay);
-  if (memory == memories.end()) return fmt::print("  layer {} {}: no matrix memory\n", index, layer.mixer);
+  if (memory == memories.end()) {
+    fmt::print("  layer {} {}: no matrix memory\n", index, layer.mixer);
+    return {};
+  }
   const auto question = static_cast<std::int64_t>(info.prompt_length) - 1;
-  const std::vector<NeedleFate> fates = needle_fates(*memory, needle, question, static_cast<std::size_t>(arguments.events));
+  const auto events = static_cast<std::size_t>(arguments.events);
+  std::vector<NeedleFate> fates = needle_fates(*memory, needle, question, std::max<std::size_t>(events, 1));
   fmt::print("  layer {} {}: {}\n", index, layer.mixer, summary(fates).text());
-  for (std::size_t i = 0; i < std::min(fates.size(), static_cast<std::size_t>(arguments.heads)); ++i) print_head(fates[i], layer, info);
+  for (std::size_t i = 0; i < std::min(fates.size(), static_cast<std::size_t>(arguments.heads)); ++i)
+    print_head(fates[i], layer, info, events);
+  return fates;
+}
+
+/// The line that answers, then the causes of death over all layers and heads.
+void print_verdict(const NeedleVerdict& verdict, const RunInfo& info, std::size_t shown) {
+  if (verdict.losses.empty()) return fmt::print("  nothing of the needle was lost in a matrix memory\n");
+  fmt::print("  of what the needle wrote {}\n", verdict.summary.text());
+  for (std::size_t i = 0; i < std::min(verdict.losses.size(), shown); ++i) {
+    const NeedleLoss& loss = verdict.losses[i];
+    const LayerInfo& layer = info.model.layers[static_cast<std::size_t>(loss.layer)];
+    fmt::print("    {}. {} took {:.3f} in layer {}, {}, most at {}\n", i + 1, name_of(loss.cause), loss.lost, loss.layer,
+               place_text(loss.slot, loss.head, layer), token_text(loss.token, info));
+  }
+  fmt::print("  parts of 1, {}; layers count the same, heads by the squares of what was written\n", NeedleVerdict::accuracy.text());
 }
 
 }  // namespace
@@ -63,9 +92,13 @@ int needle_command(const NeedleArguments& arguments) {
   fmt::print("{}: tokens {} to {}, \"{}\"; asked after token {}\n", arguments.checkpoint, needle.begin, needle.end - 1,
              tokenizer->decode(ids), info.prompt_length - 1);
   MemoryTracer tracer(checkpoint, arguments.device.threads);
-  for (std::int64_t layer = 0; layer < model->layers(); ++layer)
-    print_layer(layer, tracer.trace(layer, reading.run().residual(layer, 0, info.prompt_length), info.prompt_length), info, needle,
-                arguments);
+  std::vector<std::vector<NeedleFate>> fates;
+  for (std::int64_t layer = 0; layer < model->layers(); ++layer) {
+    const std::vector<float> residual = reading.run().residual(layer, 0, info.prompt_length);
+    fates.push_back(print_layer(layer, tracer.trace(layer, residual, info.prompt_length), info, needle, arguments));
+  }
+  constexpr std::size_t causes = 8;
+  print_verdict(verdict(fates), info, causes);
   return 0;
 }
 

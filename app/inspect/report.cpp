@@ -170,7 +170,8 @@ std::string inspection_text(const Inspected& inspected) {
 std::string inspection_json(const std::vector<Inspected>& all) {
   json checkpoints = json::array();
   for (const Inspected& inspected : all) checkpoints.push_back(checkpoint_json(inspected));
-  return json{{"format", "statescope-inspection"}, {"version", 1}, {"checkpoints", checkpoints}}.dump(1) + "\n";
+  return json{{"format", "statescope-inspection"}, {"version", 1}, {"accuracy", accuracy_json()}, {"checkpoints", checkpoints}}.dump(1) +
+         "\n";
 }
 
 std::string inspection_html(const std::vector<Inspected>& all) {
@@ -184,7 +185,7 @@ std::string inspection_html(const std::vector<Inspected>& all) {
     page += "</ul>\n";
     for (std::size_t i = 0; i < inspected.sequences.size(); ++i) page += sequence_section(inspected.names[i], inspected.sequences[i]);
   }
-  return page + "</body></html>\n";
+  return page + fmt::format("<p>How exact: {}.</p>\n</body></html>\n", accuracy_text());
 }
 
 }  // namespace statescope

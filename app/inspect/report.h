@@ -18,8 +18,8 @@ struct Inspected {
 };
 
 std::string inspection_text(const Inspected& inspected);
-/// {"format": "statescope-inspection", "version": 1, "checkpoints": [{"checkpoint", "trained_length", "steps", "sequences": [SequenceReport
-/// with its "name"], "verdicts"}]}; see collapse_report.h.
+/// {"format": "statescope-inspection", "version": 1, "accuracy": accuracy_json(), "checkpoints": [{"checkpoint", "trained_length", "steps",
+/// "sequences": [SequenceReport with its "name"], "verdicts"}]}; see collapse_report.h.
 std::string inspection_json(const std::vector<Inspected>& all);
 /// All checkpoints side by side, then each in full. Light and dark as the reader prefers.
 std::string inspection_html(const std::vector<Inspected>& all);

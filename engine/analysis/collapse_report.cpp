@@ -1,5 +1,7 @@
 #include "engine/analysis/collapse_report.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -313,6 +315,18 @@ nlohmann::json to_json(const SequenceReport& report) {
   nlohmann::json json{{"tokens", report.tokens}, {"nll_by_eighth", report.nll_by_eighth}, {"layers", nlohmann::json::array()}};
   for (const LayerReport& layer : report.layers) json["layers"].push_back(to_json(layer));
   return json;
+}
+
+nlohmann::json accuracy_json() {
+  return {{"cosine", RowSimilarity::accuracy.text()},
+          {"entropy", Spectrum::accuracy.text()},
+          {"effective_rank", Spectrum::accuracy.text()},
+          {"other", LayerReport::accuracy.text()}};
+}
+
+std::string accuracy_text() {
+  return fmt::format("cosines are {}, spectral entropy and effective rank {}, all else is {}", RowSimilarity::accuracy.text(),
+                     Spectrum::accuracy.text(), LayerReport::accuracy.text());
 }
 
 nlohmann::json to_json(const Verdict& verdict) {

@@ -15,6 +15,7 @@ namespace statescope {
 
 /// One state slot of a layer after the last token.
 struct SlotReport {
+  static constexpr Accuracy accuracy = kRecomputed;
   std::string name;
   double norm = 0;  // ‖S‖_F, mean over the heads (spec §12.10)
   double load = 1;  // share of the tokens over the ideal share; 1 where nothing is routed
@@ -24,6 +25,7 @@ struct SlotReport {
 };
 
 struct RoutingReport {
+  static constexpr Accuracy accuracy = kRecomputed;
   Balance balance;
   UnevenLoads uneven;
   double load_entropy = 0;   // −Σ f'_n log f'_n / log N with f' = f / Σf: 1 if all partitions are chosen equally often
@@ -32,6 +34,7 @@ struct RoutingReport {
 };
 
 struct LayerReport {
+  static constexpr Accuracy accuracy = kRecomputed;  // but for what has its own: `heads`
   std::string mixer;
   double residual_norm = 0;            // mean over tokens of ‖x_t‖ as it enters the block
   std::vector<StateSimilarity> heads;  // [H]; empty without a matrix state
@@ -72,6 +75,11 @@ std::vector<Verdict> verdicts(const std::vector<SequenceReport>& sequences);
 /// {"tokens", "nll_by_eighth", "layers": [{"mixer", "residual_norm", "full_rank", "heads": […], "slots": […], "routing": {…}}]}; a number
 /// that does not exist is null.
 nlohmann::json to_json(const SequenceReport& report);
+
+/// How exact the figures of all reports are: {"cosine": "within …", "entropy": …, "effective_rank": …, "other": "recomputed …"}, and as one
+/// sentence.
+nlohmann::json accuracy_json();
+std::string accuracy_text();
 nlohmann::json to_json(const Verdict& verdict);
 
 }  // namespace statescope

@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "engine/analysis/accuracy.h"
+
 namespace statescope {
 
 /// log α of some channels of one slot. At a token that does not write to the slot α is 1: a sparse partition rests. A memory without
@@ -51,6 +53,7 @@ std::vector<double> half_life(const SlotDecay& slot);
 /// w_t = max{ t − s : 0 ≤ s ≤ t, Δ_{t,s} ≥ θ }, averaged over the last tokens (spec §12.4, after SSE Def. 4, Prop. 4 and Fig. 9, [A17]).
 /// Distances count tokens of the run, not of the partition.
 struct ReceptiveField {
+  static constexpr Accuracy accuracy = kRecomputed;
   std::vector<double> width;           // mean of w_t, tokens
   std::vector<std::int64_t> censored;  // for how many of the tokens Δ_{t,0} ≥ θ: there w_t = t, and the true width may be larger
   std::int64_t measured = 0;           // tokens averaged over

@@ -6,12 +6,15 @@
 #include <span>
 #include <vector>
 
+#include "engine/analysis/accuracy.h"
+
 namespace statescope {
 // All functions throw std::invalid_argument if sizes do not fit. Gates are rows G_t [H] of the channels head_gate_q and head_gate_k,
 // softmax over heads (SLA eq. 4); grouped heads: of the H heads that have a gate.
 
 /// One gate G_t [H].
 struct HeadGate {
+  static constexpr Accuracy accuracy = kRecomputed;
   double entropy = 0;       // −Σ_h G_h log G_h / log H, in [0, 1]; 0 for one head
   std::int64_t winner = 0;  // argmax_h G_h; ties: the lowest head
   double margin = 0;        // the largest G_h less the next, probability; NaN for one head

@@ -1,5 +1,6 @@
 #include "engine/analysis/memory_reading.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <stdexcept>
@@ -78,7 +79,32 @@ class State {
       for (std::int64_t c = 0; c < trace_.V; ++c) row(r)[c] += factor * visit.k[r] * static_cast<double>(x[c]);
     }
   }
+  /// One visit of the memory, which writes `value` [V].
+  void advance(const Visit& visit, const float* value) {
+    decay(visit);
+    if (trace_.rule == MemoryRule::delta) add(visit, -visit.beta, predict(visit).data());
+    add(visit, visit.beta, value);
+  }
+  State times(double factor) const {
+    State result = *this;
+    for (double& x : result.S_) x *= factor;
+    return result;
+  }
+  /// ‖S‖_F
   double size() const { return norm(S_.data(), static_cast<std::int64_t>(S_.size())); }
+  /// ‖SᵀX‖_F
+  double read_size(const State& X) const {
+    double squares = 0;
+    std::vector<double> column(static_cast<std::size_t>(trace_.V));
+    for (std::int64_t i = 0; i < trace_.V; ++i) {
+      std::fill(column.begin(), column.end(), 0.0);
+      for (std::int64_t r = 0; r < trace_.K; ++r) {
+        for (std::int64_t c = 0; c < trace_.V; ++c) column[static_cast<std::size_t>(c)] += row(r)[i] * X.row(r)[c];
+      }
+      squares += dot(column.data(), column.data(), trace_.V);
+    }
+    return std::sqrt(squares);
+  }
 
  private:
   double* row(std::int64_t r) { return S_.data() + r * trace_.V; }
@@ -124,6 +150,48 @@ Contributions implicit_attention(const MemoryTrace& trace, std::int64_t slot, st
   const std::int64_t n = visits.until(token);
   if (n == 0 || visits.token(n - 1) != token) return {};
   return contributions(trace, slot, head, token, {visits[n - 1].q, static_cast<std::size_t>(trace.K)});
+}
+
+double Interference::masked() const { return later == 0 ? 0 : later * later / (needle * needle + later * later); }
+
+Interference interference(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t token, std::int64_t begin,
+                          std::int64_t end) {
+  const Visits visits(trace, slot, head);
+  const std::int64_t first = visits.until(begin - 1), behind = visits.until(end - 1), n = visits.until(token);
+  State written(trace, visits);  // C₀
+  for (std::int64_t j = first; j < behind; ++j) written.advance(visits[j], visits[j].v);
+  const double size = written.size();
+  if (size == 0) return {};
+  // R [K, V] begins as Ĉ and goes backwards through the visits: RᵀX_j stays what ĈᵀX is of a part X_j of the state that far back.
+  State R = written.times(1 / size);
+  Interference result;
+  std::vector<double> later(static_cast<std::size_t>(trace.V * trace.V));
+  for (std::int64_t j = n - 1; j >= behind; --j) {
+    const Visit visit = visits[j];
+    // X_j = β kᵀv:   RᵀX_j = c v with c = β k R
+    std::vector<double> c = R.predict(visit);
+    for (double& x : c) x *= visit.beta;
+    for (std::int64_t i = 0; i < trace.V; ++i) {
+      for (std::int64_t l = 0; l < trace.V; ++l)
+        later[static_cast<std::size_t>(i * trace.V + l)] += c[static_cast<std::size_t>(i)] * visit.v[l];
+    }
+    result.token.push_back(visits.token(j));
+    result.added.push_back(norm(c.data(), trace.V) * norm(visit.v, trace.V));
+    // R ← α (I − β kᵀk) R under the delta rule, else α R
+    if (trace.rule == MemoryRule::delta) R.add(visit, -1, c.data());
+    R.decay(visit);
+  }
+  std::reverse(result.token.begin(), result.token.end());
+  std::reverse(result.added.begin(), result.added.end());
+  result.later = norm(later.data(), trace.V * trace.V);
+  result.needle = R.read_size(written);
+  return result;
+}
+
+bool reads(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t token) {
+  const Visits visits(trace, slot, head);
+  const std::int64_t n = visits.until(token);
+  return n > 0 && visits.token(n - 1) == token && norm(visits[n - 1].q, trace.K) > 0;
 }
 
 Survival survival(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t begin, std::int64_t end) {

@@ -2,12 +2,14 @@
 // are exact: sums over tokens give the state and the read-out of the run up to rounding. For memories whose rows decay (not GSA's first).
 #pragma once
 
+#include "engine/analysis/accuracy.h"
 #include "engine/analysis/memory_trace.h"
 
 namespace statescope {
 
 /// ρ S_t as a sum over the tokens that wrote it: ρ S_t = Σ_j coefficient_j v_j, v_j that of the slot's visit j.
 struct Contributions {
+  static constexpr Accuracy accuracy = kRecomputed;
   std::vector<std::int32_t> token;  // [n], of the slot's first n visits, those not after t
   std::vector<double> coefficient;  // [n], signed
 };
@@ -26,6 +28,7 @@ Contributions implicit_attention(const MemoryTrace& trace, std::int64_t slot, st
 
 /// What is left, in one slot and head, of what the tokens [begin, end) wrote: C, with S = C + all else, after each later visit.
 struct Survival {
+  static constexpr Accuracy accuracy = kRecomputed;
   std::vector<std::int32_t> token;  // [n], the visits from the first of [begin, end) on
   std::vector<double> kept;         // [n] ‖C‖_F after the visit
   std::vector<double> decayed;      // [n] ‖C‖_F − ‖α C‖_F: taken by decay
@@ -34,12 +37,35 @@ struct Survival {
 };
 Survival survival(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t begin, std::int64_t end);
 
+/// What later visits wrote over what the tokens [begin, end) had written, in one slot and head after `token`. A key reads k S = k C + k X:
+/// the needle's value, and what X, written by others, adds along k (the retrieval error of associative memories: Schlag et al. 2021,
+/// §4.1). The keys here are those that the needle was written with: with C₀ what it had written right after its last visit and
+/// Ĉ = C₀ / ‖C₀‖_F, a part X of the state gives ‖ĈᵀX‖_F; for a needle of one token that is ‖k X‖ / ‖k‖.
+struct Interference {
+  static constexpr Accuracy accuracy = kRecomputed;
+  double needle = 0;                // s = ‖ĈᵀC‖_F, C what is left of the needle
+  double later = 0;                 // x = ‖ĈᵀX‖_F, X what is left of all that the visits behind the needle wrote
+  std::vector<std::int32_t> token;  // [n], those visits up to `token`
+  std::vector<double> added;        // [n] of each alone; of random sign among each other, so x is at most their sum
+
+  /// x² / (s² + x²): the part of what the needle's keys read that is of later writes (squares, as norms of independent parts add); 0
+  /// where they read nothing.
+  double masked() const;
+};
+/// All 0 where [begin, end) wrote nothing there.
+Interference interference(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t token, std::int64_t begin,
+                          std::int64_t end);
+
+/// Whether `token` reads in a slot and head: it came there, with a query that is not 0 (in SSE writers and readers may differ).
+bool reads(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t token);
+
 /// The share of what `token` read in a slot that the tokens [begin, end) wrote: ⟨o_C, o⟩ / ⟨o, o⟩, signed; over all tokens the shares sum
 /// to 1. 0 where it read nothing.
 double read_share(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t token, std::int64_t begin, std::int64_t end);
 
 /// The delta rule at one visit (spec §12.9), with S̄ = α S of the visit before.
 struct DeltaStep {
+  static constexpr Accuracy accuracy = kRecomputed;
   std::int32_t token = 0;
   double prediction = 0;  // ‖π‖, π = k S̄
   double value = 0;       // ‖v‖

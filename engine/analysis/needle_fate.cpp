@@ -3,22 +3,44 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <numeric>
 #include <stdexcept>
 
 namespace statescope {
 namespace {
 
-/// The losses of the visits (from, to], largest first.
-std::vector<LossEvent> losses(const Survival& survival, std::size_t from, std::size_t to, double written, std::size_t most) {
-  std::vector<LossEvent> events;
-  for (std::size_t j = from + 1; j <= to; ++j) {
-    events.push_back({survival.token[j], Loss::decay, survival.decayed[j] / written});
-    events.push_back({survival.token[j], Loss::erase, survival.erased[j] / written});
+constexpr std::array kLosses{Loss::decay, Loss::erase, Loss::overwrite, Loss::misroute};
+
+double part(const NeedleFate& fate, Loss loss) {
+  switch (loss) {
+    case Loss::decay:
+      return fate.decayed;
+    case Loss::erase:
+      return fate.erased;
+    case Loss::overwrite:
+      return fate.overwritten;
+    case Loss::misroute:
+      return fate.misrouted;
   }
-  std::erase_if(events, [](const LossEvent& event) { return !(event.lost > 0); });
-  std::stable_sort(events.begin(), events.end(), [](const LossEvent& a, const LossEvent& b) { return a.lost > b.lost; });
-  if (events.size() > most) events.resize(most);
-  return events;
+  return 0;
+}
+
+template <class Events>
+void largest_first(Events& events) {
+  std::stable_sort(events.begin(), events.end(), [](const auto& a, const auto& b) { return a.lost > b.lost; });
+}
+
+/// Adds the `most` largest losses by one cause, lost[i] at token[i].
+void add_events(std::vector<LossEvent>& events, Loss cause, std::span<const std::int32_t> token, std::span<const double> lost,
+                std::size_t most) {
+  std::vector<LossEvent> found;
+  for (std::size_t i = 0; i < token.size(); ++i) {
+    if (lost[i] > 0) found.push_back({token[i], cause, lost[i]});
+  }
+  largest_first(found);
+  if (found.size() > most) found.resize(most);
+  events.insert(events.end(), found.begin(), found.end());
 }
 
 /// The last visit that is not after a token; −1: none.
@@ -26,7 +48,54 @@ std::ptrdiff_t last_until(const Survival& survival, std::int64_t token) {
   return std::upper_bound(survival.token.begin(), survival.token.end(), token) - survival.token.begin() - 1;
 }
 
+/// What the visits (from, to] took, over `written`.
+std::vector<double> taken(const std::vector<double>& lost, std::size_t from, std::size_t to, double written) {
+  std::vector<double> parts;
+  for (std::size_t j = from + 1; j <= to; ++j) parts.push_back(lost[j] / written);
+  return parts;
+}
+
+double sum(const std::vector<double>& parts) { return std::accumulate(parts.begin(), parts.end(), 0.0); }
+
+NeedleFate fate_of(const MemoryTrace& trace, const Survival& survival, std::int64_t slot, std::int64_t head, TokenRange needle,
+                   std::int64_t question, std::size_t events) {
+  const auto from = static_cast<std::size_t>(last_until(survival, needle.end - 1));
+  const auto to = static_cast<std::size_t>(last_until(survival, question));
+  const std::span<const std::int32_t> later = std::span(survival.token).subspan(from + 1, to - from);
+  NeedleFate fate{.slot = slot, .head = head, .written = survival.kept[from], .events = {}};
+  fate.kept = survival.kept[to] / fate.written;
+
+  const std::vector<double> decayed = taken(survival.decayed, from, to, fate.written);
+  const std::vector<double> erased = taken(survival.erased, from, to, fate.written);
+  fate.decayed = sum(decayed);
+  fate.erased = sum(erased);
+  add_events(fate.events, Loss::decay, later, decayed, events);
+  add_events(fate.events, Loss::erase, later, erased, events);
+
+  fate.read = reads(trace, slot, head, question);
+  if (fate.read) {
+    fate.read_share = read_share(trace, slot, head, question, needle.begin, needle.end);
+    Interference over = interference(trace, slot, head, question, needle.begin, needle.end);
+    fate.overwritten = fate.kept * over.masked();
+    if (const double all = sum(over.added); all > 0) {
+      for (double& added : over.added) added *= fate.overwritten / all;
+    }
+    add_events(fate.events, Loss::overwrite, over.token, over.added, events);
+  } else {
+    fate.misrouted = fate.kept;
+    const std::array token{static_cast<std::int32_t>(question)};
+    add_events(fate.events, Loss::misroute, token, std::array{fate.misrouted}, events);
+  }
+  largest_first(fate.events);
+  return fate;
+}
+
 }  // namespace
+
+std::string_view name_of(Loss loss) {
+  constexpr std::array<std::string_view, kLosses.size()> names{"decay", "erasure", "overwriting", "misrouting"};
+  return names[static_cast<std::size_t>(loss)];
+}
 
 std::vector<NeedleFate> needle_fates(const MemoryTrace& trace, TokenRange needle, std::int64_t question, std::size_t events) {
   if (needle.begin < 0 || needle.end <= needle.begin || question < needle.end)
@@ -35,23 +104,32 @@ std::vector<NeedleFate> needle_fates(const MemoryTrace& trace, TokenRange needle
   for (std::int64_t slot = 0; slot < static_cast<std::int64_t>(trace.slots.size()); ++slot) {
     for (std::int64_t head = 0; head < trace.H; ++head) {
       const Survival part = survival(trace, slot, head, needle.begin, needle.end);
-      const std::ptrdiff_t last = last_until(part, needle.end - 1), now = last_until(part, question);
+      const std::ptrdiff_t last = last_until(part, needle.end - 1);
       if (last < 0 || !(part.kept[static_cast<std::size_t>(last)] > 0)) continue;
-      const auto from = static_cast<std::size_t>(last), to = static_cast<std::size_t>(now);
-      NeedleFate fate{.slot = slot, .head = head, .written = part.kept[from], .events = {}};
-      fate.kept = part.kept[to] / fate.written;
-      for (std::size_t j = from + 1; j <= to; ++j) {
-        fate.decayed += part.decayed[j] / fate.written;
-        fate.erased += part.erased[j] / fate.written;
-      }
-      fate.events = losses(part, from, to, fate.written, events);
-      fate.visited = part.token[to] == question;
-      if (fate.visited) fate.read_share = read_share(trace, slot, head, question, needle.begin, needle.end);
-      fates.push_back(std::move(fate));
+      fates.push_back(fate_of(trace, part, slot, head, needle, question, events));
     }
   }
   std::stable_sort(fates.begin(), fates.end(), [](const NeedleFate& a, const NeedleFate& b) { return a.written > b.written; });
   return fates;
+}
+
+double NeedleSummary::lost(Loss loss) const {
+  const std::array parts{decayed, erased, overwritten, misrouted};
+  return parts[static_cast<std::size_t>(loss)];
+}
+
+std::string NeedleSummary::text() const {
+  constexpr double least = 0.005;
+  std::array causes = kLosses;
+  std::stable_sort(causes.begin(), causes.end(), [this](Loss a, Loss b) { return lost(a) > lost(b); });
+  std::string line = fmt::format("{:.2f} can be read", readable);
+  std::string_view before = ": ", took = " took";
+  for (const Loss cause : causes) {
+    if (lost(cause) < least) continue;
+    line += fmt::format("{}{}{} {:.2f}", before, name_of(cause), took, lost(cause));
+    before = ", ", took = "";
+  }
+  return line;
 }
 
 NeedleSummary summary(const std::vector<NeedleFate>& fates) {
@@ -60,21 +138,42 @@ NeedleSummary summary(const std::vector<NeedleFate>& fates) {
   for (const NeedleFate& fate : fates) {
     const double square = fate.written * fate.written;
     weight += square;
-    all.kept += square * fate.kept;
+    all.readable += square * fate.readable();
     all.decayed += square * fate.decayed;
     all.erased += square * fate.erased;
-    if (!fate.visited) all.unvisited += square;
+    all.overwritten += square * fate.overwritten;
+    all.misrouted += square * fate.misrouted;
   }
   if (weight == 0) return {};
-  for (double* sum : {&all.kept, &all.decayed, &all.erased, &all.unvisited}) *sum /= weight;
+  for (double* sum : {&all.readable, &all.decayed, &all.erased, &all.overwritten, &all.misrouted}) *sum /= weight;
   return all;
 }
 
-std::string NeedleSummary::text() const {
-  std::string line = fmt::format("kept {:.2f}: decay took {:.2f}", kept, decayed);
-  if (erased != 0) line += fmt::format(", the delta rule {:.2f}", erased);
-  if (unvisited > 0) line += fmt::format("; {:.2f} lies where the question does not look", unvisited);
-  return line;
+NeedleVerdict verdict(std::span<const std::vector<NeedleFate>> fates) {
+  const auto layers = static_cast<double>(std::count_if(fates.begin(), fates.end(), [](const auto& layer) { return !layer.empty(); }));
+  NeedleVerdict verdict;
+  for (std::size_t l = 0; l < fates.size(); ++l) {
+    if (fates[l].empty()) continue;
+    const NeedleSummary of_layer = summary(fates[l]);
+    verdict.summary.readable += of_layer.readable / layers;
+    verdict.summary.decayed += of_layer.decayed / layers;
+    verdict.summary.erased += of_layer.erased / layers;
+    verdict.summary.overwritten += of_layer.overwritten / layers;
+    verdict.summary.misrouted += of_layer.misrouted / layers;
+    double weight = 0;
+    for (const NeedleFate& fate : fates[l]) weight += fate.written * fate.written;
+    for (const NeedleFate& fate : fates[l]) {
+      const double share = fate.written * fate.written / weight / layers;
+      for (const Loss cause : kLosses) {
+        const auto worst =
+            std::find_if(fate.events.begin(), fate.events.end(), [=](const LossEvent& event) { return event.cause == cause; });
+        if (worst == fate.events.end()) continue;
+        verdict.losses.push_back({static_cast<std::int64_t>(l), fate.slot, fate.head, cause, share * part(fate, cause), worst->token});
+      }
+    }
+  }
+  largest_first(verdict.losses);
+  return verdict;
 }
 
 }  // namespace statescope

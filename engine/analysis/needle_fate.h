@@ -1,7 +1,9 @@
-// What became of a needle: how much of what it wrote is left, who took the rest, and whether the question still reads it.
+// What became of what a needle wrote into a memory, and of what killed it.
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/analysis/memory_reading.h"
@@ -13,10 +15,15 @@ struct TokenRange {
   std::int64_t begin = 0, end = 0;
 };
 
+/// How a needle is lost. The first two take of what it wrote, the others of what is left.
 enum class Loss {
-  decay,  // the forget gate
-  erase,  // the delta rule
+  decay,      // the forget gate
+  erase,      // the delta rule, making room for another value
+  overwrite,  // later writes along the needle's keys (Interference)
+  misroute,   // the question does not read where the needle lies
 };
+/// "decay", "erasure", "overwriting", "misrouting"
+std::string_view name_of(Loss loss);
 
 struct LossEvent {
   std::int64_t token = 0;
@@ -24,30 +31,55 @@ struct LossEvent {
   double lost = 0;  // of what the needle had written there, 0 … 1
 };
 
-/// In one slot and head of a memory. Amounts are Frobenius norms of the needle's part C of the state (memory_reading.h).
+/// In one slot and head of a memory, as parts of what the needle had written there (‖C‖_F after its last visit, memory_reading.h):
+/// 1 = decayed + erased + overwritten + misrouted + readable().
 struct NeedleFate {
+  static constexpr Accuracy accuracy = kRecomputed;
   std::int64_t slot = 0, head = 0;
   double written = 0;              // ‖C‖ after the needle's last visit
   double kept = 0;                 // ‖C‖ at the question over `written`
   double decayed = 0, erased = 0;  // taken between them over `written`; kept = 1 − decayed − erased
-  std::vector<LossEvent> events;   // the tokens that took most, largest first
-  bool visited = false;            // whether the question's token came to this slot: where not, its answer cannot come from here
-  double read_share = 0;           // of what it read here, the needle's part (signed); what is missing to 1 was written by others
+  double overwritten = 0;          // kept · Interference::masked(); 0 where the question does not read
+  double misrouted = 0;            // kept where the question does not read, else 0
+  std::vector<LossEvent> events;   // the tokens that took it, largest first. A cause's events add up to its part: an overwritten part is
+                                   // shared out in proportion to what each token alone adds along the needle's keys
+  bool read = false;               // whether the question reads this slot: where not, its answer cannot come from here
+  double read_share = 0;           // of what it reads here, the needle's part (signed); what is missing to 1 was written by others
+
+  double readable() const { return kept - overwritten - misrouted; }
 };
 
 /// For every slot and head that the needle's tokens wrote to, most written first. `question` is the token after which the answer is
-/// predicted; `events` at most of each. Throws std::invalid_argument for a memory whose columns decay, or a question that is not behind the
-/// needle.
+/// predicted; `events` at most of each cause. Throws std::invalid_argument for a memory whose columns decay, or a question that is not
+/// behind the needle.
 std::vector<NeedleFate> needle_fates(const MemoryTrace& trace, TokenRange needle, std::int64_t question, std::size_t events = 3);
 
-/// Over all of it: the part of what was written that is left, weighted by what was written (squares, as norms of independent parts add),
-/// and the largest cause. One line: "kept 0.62: decay took 0.30, the delta rule 0.08; most at token 141".
+/// Over several heads: means weighted by what was written (squares, as norms of independent parts add). They add up to 1 as of one head.
 struct NeedleSummary {
-  double kept = 0, decayed = 0, erased = 0;
-  double unvisited = 0;  // of what was written, in slots that the question did not come to
-  /// "kept 0.62: decay took 0.30, the delta rule 0.08; 0.05 lies where the question does not look"
+  static constexpr Accuracy accuracy = kRecomputed;
+  double readable = 0, decayed = 0, erased = 0, overwritten = 0, misrouted = 0;
+
+  double lost(Loss loss) const;
+  /// "0.62 can be read: decay took 0.25, overwriting 0.13": the causes by what they took, without those below 0.005
   std::string text() const;
 };
 NeedleSummary summary(const std::vector<NeedleFate>& fates);
+
+/// A cause of death in one slot and head, as a part of the whole needle.
+struct NeedleLoss {
+  std::int64_t layer = 0, slot = 0, head = 0;
+  Loss cause = Loss::decay;
+  double lost = 0;         // of all that the needle wrote
+  std::int64_t token = 0;  // that took most of it
+};
+
+/// Of all layers. Norms of states compare within a layer, not between layers: every layer that the needle wrote to counts the same.
+struct NeedleVerdict {
+  static constexpr Accuracy accuracy = kRecomputed;
+  NeedleSummary summary;
+  std::vector<NeedleLoss> losses;  // largest first
+};
+/// fates[layer] as needle_fates gives them with at least one event of each cause; empty where a layer has no memory.
+NeedleVerdict verdict(std::span<const std::vector<NeedleFate>> fates);
 
 }  // namespace statescope

@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "engine/analysis/accuracy.h"
+
 namespace statescope {
 
 /// T tokens routed among N partitions. SSE has writers and readers: `chosen` is the larger number, W the one that is asked about.
@@ -22,6 +24,7 @@ struct RoutedTokens {
 
 /// One token (spec §12.1; e: SSE eq. 9).
 struct TokenRouting {
+  static constexpr Accuracy accuracy = kRecomputed;
   double selected_mass = 0;  // Σ_{n∈T_t} e_t^n, probability
   double entropy = 0;        // −Σ_n e_t^n log e_t^n / log N, in [0, 1]
   double margin = 0;         // e_(W) − e_(W+1), the W-th largest less the next, probability; NaN for W = N, where nothing is left out
@@ -39,6 +42,7 @@ double coefficient_of_variation(std::span<const double> values);
 
 /// Means over all T tokens (spec §11, §12.6); NaN without tokens.
 struct Balance {
+  static constexpr Accuracy accuracy = kRecomputed;
   std::vector<double> frequency;    // [N] f_n = fraction of the tokens with n ∈ T_t
   std::vector<double> probability;  // [N] p_n = mean of e_t^n
   std::vector<double> load;         // [N] f_n / (W / N): 1 is the ideal load
@@ -50,6 +54,7 @@ Balance balance(const RoutedTokens& routed);
 /// f_n, p_n and the loss after every token, as means that forget: x̄_t = Σ_{j≤t} d^{t−j} x_j / Σ_{j≤t} d^{t−j} with d = 0.99 (spec §12.6).
 /// The divisor makes the first token's mean its own value, so that f_n sum to W and p_n to 1 at every token.
 struct RunningBalance {
+  static constexpr Accuracy accuracy = kRecomputed;
   std::vector<float> frequency;    // [T, N]
   std::vector<float> probability;  // [T, N]
   std::vector<double> loss;        // [T]
@@ -72,6 +77,7 @@ double mom_loss(const RoutedTokens& routed);
 /// Which key rows are chosen (spec §11, §12.6). A token chooses the `topk` largest of k_t that are above 0: row-sparse keys are exactly
 /// those, and for softmax keys topk = 1 is the largest row. Ties: the lowest row.
 struct RowBalance {
+  static constexpr Accuracy accuracy = kRecomputed;
   std::vector<double> frequency;  // [H, K] f^r = fraction of the tokens that choose row r
   std::vector<double> variation;  // [H] coefficient of variation of f^r
   std::vector<double> loss;       // [H] (K / topk) Σ_r f^r mean_t k_t^r, the row loss of §11 without its coefficient

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/analysis/accuracy.h"
 #include "kernels/backend.h"
 
 namespace statescope {
@@ -14,6 +15,7 @@ namespace statescope {
 /// 0 in the means and not at all in the minimum. A mean over no pairs is NaN; so is everything where a state has a number that is not
 /// finite.
 struct RowSimilarity {
+  static constexpr Accuracy accuracy = accurate_to(1e-5);
   double mean_abs = 0;    // mean of |C_ij| over i ≠ j
   double within = 0;      // … over the pairs of one partition
   double between = 0;     // … over the pairs of different partitions
@@ -25,6 +27,7 @@ RowSimilarity row_similarity(std::span<const float> cosine, std::int64_t partiti
 
 /// Of the n = min(rows, V) singular values σ. A zero matrix has entropy 0 and ranks 0; a σ that is NaN makes all three NaN.
 struct Spectrum {
+  static constexpr Accuracy accuracy = accurate_to(1e-4, "the value");
   double entropy = 0;          // Hs = −Σ_i p_i log p_i / log n, p_i = σ_i² / Σσ² (SSE footnote 8), in [0, 1]; 0 for n = 1
   double rank = 0;             // exp(−Σ_i p'_i log p'_i), p'_i = σ_i / Σσ: effective rank after Roy and Vetterli, of σ
   double rank_of_squares = 0;  // exp(Hs log n): effective rank of σ²
@@ -39,6 +42,7 @@ double spectral_statistic(std::span<const float> cosine, std::span<const float> 
 /// cos(q_a S, q_b S) over the pairs a < b of queries that the model did ask: state distinguishability (b). Pairs with a read-out of norm
 /// below 1e-12 are left out; both are NaN where no pair is left or a number is not finite.
 struct ReadSimilarity {
+  static constexpr Accuracy accuracy = kRecomputed;
   double min_cosine = 0, mean_cosine = 0;
 };
 /// queries [n, K], by the spec the last 128; state S [K, V].

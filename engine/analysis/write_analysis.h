@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "engine/analysis/accuracy.h"
+
 namespace statescope {
 // All functions throw std::invalid_argument if sizes do not fit.
 //
@@ -18,6 +20,7 @@ std::vector<float> row_write_magnitude(std::span<const float> omega, std::span<c
 /// How few rows one write goes to. Neither depends on a common factor of the ω. Where all ω are 0 both are 0, for nothing is written; both
 /// are NaN where an ω is.
 struct WriteSpread {
+  static constexpr Accuracy accuracy = kRecomputed;
   double ratio = 0;          // ρ = #{ r : |ω_r| ≥ τ Σ_j |ω_j| } / K, write sparsity ratio     (spec §12.2, [A16]); ω_r = 0 never counts
   double participation = 0;  // (Σ_r |ω_r|)² / (K Σ_r ω_r²): 1 where all are equal, 1 / K for a single row
 };

@@ -1,0 +1,13 @@
+#include "engine/analysis/accuracy.h"
+
+#include <fmt/format.h>
+
+namespace statescope {
+
+std::string Accuracy::text() const {
+  if (kind == Kind::replayed) return "replayed in float32";
+  if (kind == Kind::recomputed) return "recomputed in double precision";
+  return of.empty() ? fmt::format("within {}", bound) : fmt::format("within {} of {}", bound, of);
+}
+
+}  // namespace statescope
