@@ -486,4 +486,23 @@ TEST_CASE("branches: on a CUDA device as on the CPU", "[device]") {
   }
 }
 
+TEST_CASE("branches: on a CUDA device the past, and a future without a change, are the same to the bit", "[device]") {
+  for (const Precision precision : {Precision::float32, Precision::bfloat16}) {
+    const std::shared_ptr<Backend> cuda = testing::cuda_backend(precision);
+    if (!cuda) return;
+    for (const char* name : {"sse gla n4k2, conv", "sse gdn", "mom", "gated_deltanet", "mamba2", "gla hybrid"}) {
+      INFO(name << (precision == Precision::float32 ? "" : ", bfloat16"));
+      const auto model = Model::load(random_checkpoint(Config(config_of(name)), 5), cuda);
+      const std::shared_ptr<Run> root = read_run(model, 7, {.tokens_at_once = 16});
+      Branches tree(root);
+      tree.intervene({parse_intervention("scale state by 0.5 at 31"), parse_intervention("scale state by 2 at 31")});
+      CHECK(tree[1].run->first() == 32);
+      CHECK(shown(*tree[1].run, 0, kTokens) == shown(*root, 0, kTokens));
+      tree.intervene({parse_intervention("zero head 1 of layer 0 at 21")});
+      CHECK(shown(*tree[2].run, 0, kAt) == shown(*root, 0, kAt));
+      CHECK(tree[2].run->state(0, kAt).values != root->state(0, kAt).values);
+    }
+  }
+}
+
 }  // namespace statescope::test
