@@ -226,6 +226,7 @@ __global__ void __launch_bounds__(2 * threads, 4) prepare_kernel(Problem p) {
 
   if (!p.copied) copy_rows<KP / 8, Prepared<KP>::key_stride>(s.k, p.k.at(piece.first_row, h, p.H), p.k.stride, n, KP, p.k.width);
   if (warp() == 0) fetch_gates(s, p, piece.first_row, n, h);
+  __pipeline_commit();
   __pipeline_wait_prior(0);
   __syncthreads();
   if (warp() >= warps) {
