@@ -32,7 +32,7 @@ std::string place_text(std::int64_t slot, std::int64_t head, const LayerInfo& la
 void print_head(const NeedleFate& fate, const LayerInfo& layer, const RunInfo& info, std::size_t events) {
   fmt::print("    {}: wrote {:.3g}, kept {:.3f}; ", place_text(fate.slot, fate.head, layer), fate.written, fate.kept);
   if (fate.read) {
-    fmt::print("{:.3f} can be read, {:.3f} of what is read here is the needle's", fate.readable(), fate.read_share);
+    fmt::print("{:.3f} is left clear, {:.3f} of what is read here is the needle's", fate.readable(), fate.read_share);
   } else {
     fmt::print("the question does not read here");
   }

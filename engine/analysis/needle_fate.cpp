@@ -122,7 +122,7 @@ std::string NeedleSummary::text() const {
   constexpr double least = 0.005;
   std::array causes = kLosses;
   std::stable_sort(causes.begin(), causes.end(), [this](Loss a, Loss b) { return lost(a) > lost(b); });
-  std::string line = fmt::format("{:.2f} can be read", readable);
+  std::string line = fmt::format("{:.2f} is left clear", readable);
   std::string_view before = ": ", took = " took";
   for (const Loss cause : causes) {
     if (lost(cause) < least) continue;

@@ -46,6 +46,7 @@ struct NeedleFate {
   bool read = false;               // whether the question reads this slot: where not, its answer cannot come from here
   double read_share = 0;           // of what it reads here, the needle's part (signed); what is missing to 1 was written by others
 
+  /// What is left clear: where the question reads, and not under later writes. A model may answer from one head with little of it overall.
   double readable() const { return kept - overwritten - misrouted; }
 };
 
@@ -60,7 +61,7 @@ struct NeedleSummary {
   double readable = 0, decayed = 0, erased = 0, overwritten = 0, misrouted = 0;
 
   double lost(Loss loss) const;
-  /// "0.62 can be read: decay took 0.25, overwriting 0.13": the causes by what they took, without those below 0.005
+  /// "0.62 is left clear: decay took 0.25, overwriting 0.13": the causes by what they took, without those below 0.005
   std::string text() const;
 };
 NeedleSummary summary(const std::vector<NeedleFate>& fates);
