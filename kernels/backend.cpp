@@ -33,6 +33,11 @@ void Backend::swiglu(Tensor y, ConstTensor x, ConstTensor gate_proj, ConstTensor
   linear(y, up, down_proj);
 }
 
+void Backend::low_rank_decay(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, float normalizer, float clamp_min) {
+  linear(y, x, weight, bias);
+  log_sigmoid_decay(y, y, normalizer, clamp_min);
+}
+
 void Backend::sum_pair(Tensor pair, ConstTensor shared, ConstTensor sparse, ConstTensor more, Activation act) {
   const std::int64_t n = shared.row_size();
   activate(pair.columns(0, {n}), shared, act);

@@ -94,6 +94,8 @@ class Backend {
   virtual void sparse_state(const SparseState& op, std::int64_t chunk_size, Workspace& workspace);
   /// y = (silu(x · gateᵀ) ⊙ (x · upᵀ)) · downᵀ     (spec §1.4)
   virtual void swiglu(Tensor y, ConstTensor x, ConstTensor gate_proj, ConstTensor up_proj, ConstTensor down_proj, Workspace& workspace);
+  /// y = max(logσ(x · weightᵀ + bias) / normalizer, clamp_min): the forget gate of GLA from its few features x [T, r] (spec §3.4)
+  virtual void low_rank_decay(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, float normalizer, float clamp_min);
   /// pair[:, 0] = act(shared), pair[:, 1] = act(sparse + more): pair [T, 2, ...], the others [T, ...] (SSE eq. 9; spec §4.3)
   virtual void sum_pair(Tensor pair, ConstTensor shared, ConstTensor sparse, ConstTensor more, Activation act);
   /// x = x + added, y = RMSNorm(x; weight), over whole rows; weight [n] or absent

@@ -60,7 +60,9 @@ __device__ void convolve(const Convolution& op, const Piece& own) {
   for (int j = 0; j < Taps; ++j) taps[j] = j > 0 ? input<Width>(op, own, own.begin - Taps + j) : Pack<Width>{};
   for (std::int64_t begin = own.begin; begin < own.end; begin += together) {
 #pragma unroll
-    for (int i = 0; i < together; ++i) next[i] = begin + i < own.end ? op.x.load<Width>(own.first + begin + i, own.c) : Pack<Width>{};
+    for (int i = 0; i < together; ++i) {
+      if (begin + i < own.end) next[i] = op.x.load<Width>(own.first + begin + i, own.c);
+    }
 #pragma unroll
     for (int i = 0; i < together; ++i) {
       if (begin + i >= own.end) break;
@@ -150,7 +152,7 @@ void short_convolution(const ShortConvolution& op, const DeviceSegments& segment
     const dim3 grid(static_cast<unsigned>(segments.count) * pieces, blocks_for(C / width, block));
     launch("short_convolution", kernel, grid, block, 0, stream, operands);
   };
-  constexpr int taps = 4, wide = 4;
+  constexpr int taps = 4, wide = 2;
   if (w != taps || !in_packs(op.weight, taps)) return start(short_convolution_kernel<0, 1>, 1);
   const bool packs =
       C % wide == 0 && in_packs(op.x, wide) && in_packs(op.y, wide) && in_packs(op.initial_cache, wide) && in_packs(op.final_cache, wide);

@@ -209,6 +209,11 @@ class CudaBackend final : public Backend {
   void rms_norm_plain(Tensor y, ConstTensor x, std::int64_t group, float eps) override {
     use(), cuda::rms_norm_plain(y, x, group, eps, stream());
   }
+  void low_rank_decay(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, float normalizer, float clamp_min) override {
+    const bool fits = weight.row_size() <= most_low_rank && weight.dtype != DType::f16;
+    if (!fits || x.rows() < worth_a_chunk) return Backend::low_rank_decay(y, x, weight, bias, normalizer, clamp_min);
+    use(), cuda::low_rank_decay(y, x, weight, bias, normalizer, clamp_min, stream());
+  }
   void sum_pair(Tensor pair, ConstTensor shared, ConstTensor sparse, ConstTensor more, Activation act) override {
     use(), cuda::sum_pair(pair, shared, sparse, more, act, stream());
   }
@@ -269,9 +274,11 @@ class CudaBackend final : public Backend {
     check_sparse_state(op, op.q.dtype == DType::bf16 ? DType::bf16 : DType::f32);
     const auto memory = memory_of<DecayedOuterProduct>(op, half(op.q, 0), half(op.k, 0), op.v, half(op.log_decay, 0), op.o);
     const bool chunks = !op.beta && in_chunks(op.v.rows()) && decayed_outer_product_chunks_supported(memory);
-    if (!chunks) check_sparse_state(op);
     const std::int64_t runs = (static_cast<std::int64_t>(op.cu_seqlens.size()) - 1) * op.gate.row_size();
-    if (runs > most_sparse_runs()) return Backend::sparse_state(op, chunk_size, workspace);
+    const bool sorted_here = runs <= most_sparse_runs();
+    if (!(chunks && sorted_here) && !in_float32(op))
+      return with_float32(op, [&](const SparseState& exact) { sparse_state(exact, chunk_size, workspace); });
+    if (!sorted_here) return Backend::sparse_state(op, chunk_size, workspace);
     const Workspace::Mark mark(workspace);
     const SparseOrder order = sparse_order(op, sent(Ring::Arrays<1>{op.cu_seqlens})[0], workspace, stream());
     if (chunks) return sparse_chunks(op, memory, order, workspace);

@@ -83,13 +83,40 @@ struct DividedHead {
 };
 
 struct LogSigmoidDecay {
-  float normalizer, clamp_min;
+  float scale, clamp_min;
   __device__ float operator()(std::int64_t, unsigned, float x) const {
     // logσ(x) = −softplus(−x)
-    const float y = -softplus(-x) / normalizer;
+    const float y = -softplus(-x) * scale;
     return y < clamp_min ? clamp_min : y;
   }
 };
+
+constexpr unsigned low_rank_rows = 32;  // of a block
+
+/// y[t, c] = decay(x_t · weight_c + bias_c). A thread owns column c of a block's rows and keeps weight_c in registers, 0 behind its end.
+template <int Rank>
+__global__ void low_rank_decay_kernel(Rows<float> y, Numbers<const void> x, Numbers<const void> weight, const float* bias,
+                                      std::int64_t rows, std::int64_t columns, int rank, LogSigmoidDecay decay) {
+  __shared__ alignas(16) Pack<Rank> features[low_rank_rows];  // read in fours
+  const std::int64_t first = std::int64_t{blockIdx.x} * low_rank_rows, c = std::int64_t{blockIdx.y} * most_threads + threadIdx.x;
+  const auto count = static_cast<unsigned>(min(rows - first, std::int64_t{low_rank_rows}));
+  for (unsigned i = threadIdx.x; i < count * Rank; i += most_threads) {
+    const int r = static_cast<int>(i % Rank);
+    features[i / Rank].at[r] = r < rank ? x.number(first + i / Rank, r) : 0;
+  }
+  __syncthreads();
+  if (c >= columns) return;
+  Pack<Rank> own;
+#pragma unroll
+  for (int r = 0; r < Rank; ++r) own.at[r] = r < rank ? weight.number(c, r) : 0;
+  const float shift = bias != nullptr ? bias[c] : 0;
+  for (unsigned t = 0; t < count; ++t) {
+    float sum = shift;
+#pragma unroll
+    for (int r = 0; r < Rank; ++r) sum = fmaf(features[t].at[r], own.at[r], sum);
+    y.row(first + t)[c] = decay(first + t, 0, sum);
+  }
+}
 
 struct GatedDeltaDecay {
   const float *A_log, *dt_bias;
@@ -111,10 +138,6 @@ struct OneMinusExp {
 
 struct Plus {
   __device__ float operator()(float a, float b) const { return a + b; }
-};
-
-struct Times {
-  __device__ float operator()(float a, float b) const { return a * b; }
 };
 
 /// The larger number; a NaN loses.
@@ -175,11 +198,10 @@ struct OutputGate {
   Numbers<const void> rows;  // absent: 1
   Activation act = Activation::identity;
   template <int Width>
-  __device__ Pack<Width> factors(std::int64_t t, std::int64_t i) const {
-    Pack<Width> result = rows.load<Width>(t, i);
+  __device__ Pack<Width> operator()(Pack<Width> x, const Pack<Width>& gate) const {
 #pragma unroll
-    for (int j = 0; j < Width; ++j) result.at[j] = activated(result.at[j], act);
-    return result;
+    for (int j = 0; j < Width; ++j) x.at[j] *= activated(gate.at[j], act);
+    return x;
   }
 };
 
@@ -196,14 +218,17 @@ struct Addend {
   Numbers<void> sum;
 };
 
-/// `Threads` threads own a group. y may be x: nobody writes before `combined` has got the terms of all.
+/// `Threads` threads own a group and keep its first numbers, `kept` packs a thread; a longer group's other numbers are read again. y may be
+/// x: nobody writes before `combined` has got the terms of all.
 template <unsigned Threads, int Width, class Norm>
 __global__ void norm_kernel(Numbers<void> y, Numbers<const void> x, Groups groups, Norm norm, OutputGate gate, Addend addend) {
+  constexpr int kept = 4;
+  constexpr std::int64_t step = Threads * Width;
   const std::int64_t group = groups.own<Threads>();
   if (group >= groups.count) return;
   const std::int64_t t = groups.row(group), first = groups.column(group), begin = threadIdx.x % Threads * Width;
   float sum = 0;
-  for (std::int64_t i = begin; i < groups.n; i += Threads * Width) {
+  const auto take = [&](std::int64_t i) {
     Pack<Width> in = x.load<Width>(t, first + i);
     if (addend.rows) {
       in = each(in, addend.rows.load<Width>(t, first + i), Plus());
@@ -211,15 +236,27 @@ __global__ void norm_kernel(Numbers<void> y, Numbers<const void> x, Groups group
     }
 #pragma unroll
     for (int j = 0; j < Width; ++j) sum += norm.term(in.at[j]);
+    return in;
+  };
+  const auto gate_of = [&](std::int64_t i) { return gate.rows ? gate.rows.load<Width>(t, first + i) : Pack<Width>{}; };
+  Pack<Width> own[kept], gates[kept];
+#pragma unroll
+  for (int p = 0; p < kept; ++p) {
+    if (begin + p * step < groups.n) own[p] = take(begin + p * step), gates[p] = gate_of(begin + p * step);
   }
+  for (std::int64_t i = begin + kept * step; i < groups.n; i += step) take(i);
+
   const float factor = norm.factor(combined<Threads>(sum, Plus()));
-  for (std::int64_t i = begin; i < groups.n; i += Threads * Width) {
-    Pack<Width> out = x.load<Width>(t, first + i);
+  const auto give = [&](std::int64_t i, Pack<Width> out, const Pack<Width>& of_gate) {
 #pragma unroll
     for (int j = 0; j < Width; ++j) out.at[j] = norm.value(out.at[j], i + j, factor);
-    if (gate.rows) out = each(out, gate.factors<Width>(t, first + i), Times());
-    y.store(t, first + i, out);
+    y.store(t, first + i, gate.rows ? gate(out, of_gate) : out);
+  };
+#pragma unroll
+  for (int p = 0; p < kept; ++p) {
+    if (begin + p * step < groups.n) give(begin + p * step, own[p], gates[p]);
   }
+  for (std::int64_t i = begin + kept * step; i < groups.n; i += step) give(i, x.load<Width>(t, first + i), gate_of(i));
 }
 
 /// y = e^{temperature · x − m} / Σ, m the largest exponent. A group that allows nothing (−∞ only) gives zeros. `Threads` threads own a
@@ -404,13 +441,10 @@ void for_groups(const char* name, Kernel of_warp, Kernel of_block, Tensor y, Con
 template <class Norm>
 void normalise(const char* name, Tensor y, ConstTensor x, std::int64_t n, cudaStream_t stream, Norm norm, OutputGate gate = {},
                Addend addend = {}) {
-  constexpr int wide = 4, widest = 8;
+  constexpr int wide = 4;
   const auto start = [&](auto of_warp, auto of_block) { for_groups(name, of_warp, of_block, y, x, n, stream, norm, gate, addend); };
-  const auto packs = [&](int width) {
-    return n % width == 0 && in_packs(y, width) && in_packs(x, width) && gate.rows.in_packs(width) && addend.rows.in_packs(width);
-  };
-  if (n >= warp_size * widest && packs(widest)) return start(norm_kernel<warp_size, widest, Norm>, norm_kernel<most_threads, widest, Norm>);
-  if (packs(wide)) return start(norm_kernel<warp_size, wide, Norm>, norm_kernel<most_threads, wide, Norm>);
+  if (n % wide == 0 && in_packs(y, wide) && in_packs(x, wide) && gate.rows.in_packs(wide) && addend.rows.in_packs(wide))
+    return start(norm_kernel<warp_size, wide, Norm>, norm_kernel<most_threads, wide, Norm>);
   start(norm_kernel<warp_size, 1, Norm>, norm_kernel<most_threads, 1, Norm>);
 }
 
@@ -555,7 +589,18 @@ void divide_heads(Tensor y, ConstTensor x, ConstTensor d, float eps, cudaStream_
 
 void log_sigmoid_decay(Tensor y, ConstTensor x, float normalizer, float clamp_min, cudaStream_t stream) {
   require_same_rows("log_sigmoid_decay", y, x);
-  map("log_sigmoid_decay", y, stream, LogSigmoidDecay{normalizer, clamp_min}, x);
+  map("log_sigmoid_decay", y, stream, LogSigmoidDecay{1 / normalizer, clamp_min}, x);
+}
+
+void low_rank_decay(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, float normalizer, float clamp_min, cudaStream_t stream) {
+  const std::int64_t rank = x.row_size(), columns = y.row_size();
+  if (y.rows() != x.rows() || weight.rows() != columns || weight.row_size() != rank || (bias && bias.shape.size() != columns))
+    fail("low_rank_decay", x, weight);
+  constexpr std::int64_t few = 16;
+  const dim3 grid(blocks_for(y.rows(), low_rank_rows), blocks_for(columns, most_threads));
+  launch("low_rank_decay", rank <= few ? low_rank_decay_kernel<few> : low_rank_decay_kernel<most_low_rank>, grid, most_threads, 0, stream,
+         f32(y), numbers(x), numbers(weight), f32(bias).data, y.rows(), columns, static_cast<int>(rank),
+         LogSigmoidDecay{1 / normalizer, clamp_min});
 }
 
 void gated_delta_decay(Tensor y, ConstTensor a, ConstTensor A_log, ConstTensor dt_bias, cudaStream_t stream) {

@@ -44,8 +44,7 @@ class Gla final : public Mixer {
     if (head_gates_ && !head_gates_->phi_stage) G = (*head_gates_)(ctx, x, raw_q, raw_k);
     // log α_t = logσ(gk_proj x) / 16 per key channel
     Tensor log_decay = ctx.tensor({kv_heads_, K_});
-    gk_proj_.into(ctx, log_decay.with_row({kv_heads_ * K_}), x);
-    backend.log_sigmoid_decay(log_decay, log_decay, normalizer_, clamp_min_);
+    gk_proj_.decay_into(ctx, log_decay.with_row({kv_heads_ * K_}), x, normalizer_, clamp_min_);
     if (phi_ != Activation::identity) {
       backend.activate(q, q, phi_);
       backend.activate(k, k, phi_);

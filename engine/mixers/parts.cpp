@@ -60,6 +60,10 @@ LowRank::LowRank(const WeightScope& weights, std::string_view name, std::int64_t
 
 void LowRank::into(Context& ctx, Tensor y, ConstTensor x) const { second.into(ctx, y, first(ctx, x)); }
 
+void LowRank::decay_into(Context& ctx, Tensor y, ConstTensor x, float normalizer, float clamp_min) const {
+  ctx.backend.low_rank_decay(y, first.exact(ctx, x), second.weight, second.bias, normalizer, clamp_min);
+}
+
 Conv::Conv(const WeightScope& weights, std::string_view name, std::int64_t channels, std::int64_t width_hint, Activation act_,
            bool with_bias)
     : act(act_) {
@@ -184,6 +188,7 @@ void place(Context& ctx, Memory& op, Tensor state) {
   op.log_decay = ruled_decay(ctx, op.log_decay);
   op.segments = ctx.one_segment();
   op.initial_state = op.final_state = state;
+  op.o = ctx.activation({state.shape[1], state.shape[3]});
   ctx.emit("q", op.q);
   ctx.emit("k", op.k);
   ctx.emit("v", op.v);
@@ -193,14 +198,12 @@ void place(Context& ctx, Memory& op, Tensor state) {
 }  // namespace
 
 Tensor remember(Context& ctx, DecayedOuterProduct op, Tensor state) {
-  op.o = ctx.activation({state.shape[1], state.shape[3]});
   place(ctx, op, state);
   ctx.backend.decayed_outer_product(op, ctx.chunk_size);
   return op.o;
 }
 
 Tensor remember(Context& ctx, GatedDeltaRule op, Tensor state) {
-  op.o = ctx.tensor({state.shape[1], state.shape[3]});
   place(ctx, op, state);
   if (op.beta) ctx.emit("beta", op.beta);
   ctx.backend.gated_delta_rule(op, ctx.chunk_size);

@@ -41,6 +41,8 @@ struct LowRank {
   LowRank(const WeightScope& weights, std::string_view name, std::int64_t out, std::int64_t in, std::int64_t rank_hint, bool bias = false);
   explicit operator bool() const { return static_cast<bool>(second); }
   void into(Context& ctx, Tensor y, ConstTensor x) const;
+  /// y = max(logσ(second(first(x))) / normalizer, clamp_min)
+  void decay_into(Context& ctx, Tensor y, ConstTensor x, float normalizer, float clamp_min) const;
 };
 
 /// Short convolution with its cache in MixerState::conv_caches (spec §1.5).

@@ -91,7 +91,7 @@ MixerLayout Sse::layout() const {
 /// [T, 2, H, K]: z1 = base x (convolved), z2 = base x + lora x; then softmax or silu per head.
 Tensor Sse::project_pair(Context& ctx, ConstTensor x, const Linear& base, const LowRank& lora, const Conv& conv, Tensor cache,
                          bool softmax) const {
-  const Tensor pair = ctx.tensor({2, heads_, K_}), more = ctx.activation({heads_ * K_}), raw = base(ctx, x);
+  const Tensor pair = ctx.activation({2, heads_, K_}), more = ctx.activation({heads_ * K_}), raw = base(ctx, x);
   lora.into(ctx, more, x);
   const Tensor shared = conv ? conv(ctx, raw, cache) : raw;
   ctx.backend.sum_pair(pair, shared, sparse_after_conv_ ? shared : raw, more, softmax ? Activation::identity : qk_act_);
@@ -112,7 +112,7 @@ Sse::Route Sse::route(Context& ctx, ConstTensor x) const {
 /// [T, 2, H, n] → [T, 2, Hv, n], repeat-interleaved.
 Tensor Sse::repeat_pair(Context& ctx, Tensor pair, std::int64_t channels) const {
   if (value_heads_ == heads_) return pair;
-  Tensor repeated = ctx.tensor({2, value_heads_, channels});
+  Tensor repeated = ctx.workspace.tensor({ctx.tokens, 2, value_heads_, channels}, pair.dtype);
   for (std::int64_t i = 0; i < 2 * value_heads_; ++i) {
     const std::int64_t from = i / value_heads_ * heads_ + producer_head(i % value_heads_, heads_, value_heads_);
     ctx.backend.copy(repeated.columns(i * channels, {channels}), pair.columns(from * channels, {channels}));
@@ -126,7 +126,7 @@ void Sse::forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) cons
   Tensor q = project_pair(ctx, x, q_proj_, lora_q_, q_conv_, q_cache, use_q_softmax_);
   Tensor k = project_pair(ctx, x, k_proj_, lora_k_, k_conv_, k_cache, use_k_softmax_);
   // v = silu(v_proj x), never convolved
-  Tensor v = v_proj_.exact(ctx, x).with_row({value_heads_, V_});
+  Tensor v = v_proj_(ctx, x).with_row({value_heads_, V_});
   backend.activate(v, v, v_act_);
   const Route T = route(ctx, x);
 
@@ -145,9 +145,9 @@ void Sse::forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) cons
     // log α^0 = logσ(gk_proj.0 x) / 16,   log α^s = logσ(gk_proj.1 x) / 16, per key channel
     const std::int64_t key_dim = heads_ * K_;
     log_decay = ctx.tensor({2, heads_, K_});
-    gk_shared_.into(ctx, log_decay.columns(0, {key_dim}), x);
-    gk_sparse_.into(ctx, log_decay.columns(key_dim, {key_dim}), x);
-    backend.log_sigmoid_decay(log_decay, log_decay, normalizer_, -std::numeric_limits<float>::infinity());
+    constexpr float unclamped = -std::numeric_limits<float>::infinity();
+    gk_shared_.decay_into(ctx, log_decay.columns(0, {key_dim}), x, normalizer_, unclamped);
+    gk_sparse_.decay_into(ctx, log_decay.columns(key_dim, {key_dim}), x, normalizer_, unclamped);
     log_decay = repeat_pair(ctx, log_decay, K_);
   }
   const ConstTensor ruled = ruled_decay(ctx, log_decay);
@@ -165,7 +165,7 @@ void Sse::forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) cons
   }
   // S⁰_t = diag(α⁰) S⁰_{t-1} + k1ᵀ v;   n ∈ T_t: Sⁿ_t = diag(α^s) Sⁿ_{t-1} + e_t^n k2ᵀ v;   n ∉ T_t: Sⁿ_t = Sⁿ_{t-1}
   // o_t = K^{-1/2} ( q1 S⁰_t + Σ_{n∈T_t} e_t^n q2 Sⁿ_t )                                   (SSE-GDN: the delta rule in place of the sum)
-  Tensor o = ctx.tensor({value_heads_, V_});
+  Tensor o = ctx.activation({value_heads_, V_});
   backend.sparse_state({.q = q,
                         .k = k,
                         .v = v,

@@ -7,7 +7,8 @@
 namespace statescope::test {
 namespace {
 
-constexpr double exact_tolerance = 2e-4, rounded_tolerance = 2e-2;
+// Of so few channels roundings do not average out.
+constexpr double exact_tolerance = 2e-4, rounded_tolerance = 4e-2;
 
 /// A model being read on one backend.
 class Reader {
