@@ -140,6 +140,10 @@ struct Plus {
   __device__ float operator()(float a, float b) const { return a + b; }
 };
 
+struct Times {
+  __device__ float operator()(float a, float b) const { return a * b; }
+};
+
 /// The larger number; a NaN loses.
 struct Larger {
   __device__ float operator()(float a, float b) const { return fmaxf(a, b); }
@@ -198,10 +202,11 @@ struct OutputGate {
   Numbers<const void> rows;  // absent: 1
   Activation act = Activation::identity;
   template <int Width>
-  __device__ Pack<Width> operator()(Pack<Width> x, const Pack<Width>& gate) const {
+  __device__ Pack<Width> factors(std::int64_t t, std::int64_t i) const {
+    Pack<Width> result = rows.load<Width>(t, i);
 #pragma unroll
-    for (int j = 0; j < Width; ++j) x.at[j] *= activated(gate.at[j], act);
-    return x;
+    for (int j = 0; j < Width; ++j) result.at[j] = activated(result.at[j], act);
+    return result;
   }
 };
 
@@ -218,17 +223,14 @@ struct Addend {
   Numbers<void> sum;
 };
 
-/// `Threads` threads own a group and keep its first numbers, `kept` packs a thread; a longer group's other numbers are read again. y may be
-/// x: nobody writes before `combined` has got the terms of all.
+/// `Threads` threads own a group. y may be x: nobody writes before `combined` has got the terms of all.
 template <unsigned Threads, int Width, class Norm>
 __global__ void norm_kernel(Numbers<void> y, Numbers<const void> x, Groups groups, Norm norm, OutputGate gate, Addend addend) {
-  constexpr int kept = 4;
-  constexpr std::int64_t step = Threads * Width;
   const std::int64_t group = groups.own<Threads>();
   if (group >= groups.count) return;
   const std::int64_t t = groups.row(group), first = groups.column(group), begin = threadIdx.x % Threads * Width;
   float sum = 0;
-  const auto take = [&](std::int64_t i) {
+  for (std::int64_t i = begin; i < groups.n; i += Threads * Width) {
     Pack<Width> in = x.load<Width>(t, first + i);
     if (addend.rows) {
       in = each(in, addend.rows.load<Width>(t, first + i), Plus());
@@ -236,27 +238,15 @@ __global__ void norm_kernel(Numbers<void> y, Numbers<const void> x, Groups group
     }
 #pragma unroll
     for (int j = 0; j < Width; ++j) sum += norm.term(in.at[j]);
-    return in;
-  };
-  const auto gate_of = [&](std::int64_t i) { return gate.rows ? gate.rows.load<Width>(t, first + i) : Pack<Width>{}; };
-  Pack<Width> own[kept], gates[kept];
-#pragma unroll
-  for (int p = 0; p < kept; ++p) {
-    if (begin + p * step < groups.n) own[p] = take(begin + p * step), gates[p] = gate_of(begin + p * step);
   }
-  for (std::int64_t i = begin + kept * step; i < groups.n; i += step) take(i);
-
   const float factor = norm.factor(combined<Threads>(sum, Plus()));
-  const auto give = [&](std::int64_t i, Pack<Width> out, const Pack<Width>& of_gate) {
+  for (std::int64_t i = begin; i < groups.n; i += Threads * Width) {
+    Pack<Width> out = x.load<Width>(t, first + i);
 #pragma unroll
     for (int j = 0; j < Width; ++j) out.at[j] = norm.value(out.at[j], i + j, factor);
-    y.store(t, first + i, gate.rows ? gate(out, of_gate) : out);
-  };
-#pragma unroll
-  for (int p = 0; p < kept; ++p) {
-    if (begin + p * step < groups.n) give(begin + p * step, own[p], gates[p]);
+    if (gate.rows) out = each(out, gate.factors<Width>(t, first + i), Times());
+    y.store(t, first + i, out);
   }
-  for (std::int64_t i = begin + kept * step; i < groups.n; i += step) give(i, x.load<Width>(t, first + i), gate_of(i));
 }
 
 /// y = e^{temperature · x − m} / Σ, m the largest exponent. A group that allows nothing (−∞ only) gives zeros. `Threads` threads own a
