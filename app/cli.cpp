@@ -34,8 +34,8 @@ void add_compute(CLI::App& command, DeviceChoice& device) {
 
 void add_run(CLI::App& app, RunArguments& run) {
   CLI::App& command = *app.add_subcommand("run", "read a prompt with a checkpoint and generate");
-  command.add_option("checkpoint", run.checkpoint, "an .h5 file or a Hugging Face folder")->required();
-  add_prompt(command, run.prompt, true);
+  command.add_option("checkpoint", run.checkpoint, "an .h5 file or a Hugging Face folder; none: that of the session");
+  add_prompt(command, run.prompt, false);
   command.add_option("--generate", run.generate, "tokens to generate (default: as many as the prompt expects, else 32)")
       ->check(CLI::Range(0, 1'000'000));
   command.add_option("--temperature", run.sampling.temperature, "0: greedy")->check(CLI::Range(0.0, 1000.0));
@@ -44,12 +44,22 @@ void add_run(CLI::App& app, RunArguments& run) {
   command.add_option("--seed", run.sampling.seed, "of the sampling");
   add_compute(command, run.device);
   command.add_option("--chunk", run.chunk_size, "tokens per chunk of the memories")->check(CLI::Range(1, 1'000'000));
-  command.add_option("--dump", run.dump, "write everything that was computed to this HDF5 file");
+  auto* dump = command.add_option("--dump", run.dump, "write everything that was computed to this HDF5 file");
+  command.add_option("--session", run.session, "record in this new .scope file; without a checkpoint, go on with what it holds")
+      ->excludes(dump);
   command.add_option("--states", run.states, "tokens after which the dump keeps all states: 0,16,63")
       ->delimiter(',')
       ->check(CLI::NonNegativeNumber);
   command.add_flag("--json", run.json, "print one JSON object");
   command.add_flag("--force", run.force, "replace an existing dump");
+  command.callback([&run, &command] {
+    if (run.checkpoint.empty() && run.session.empty()) throw CLI::RequiredError("checkpoint");
+    if (!run.checkpoint.empty() && !run.prompt.given()) throw CLI::RequiredError("one of --text, --ids, --prompt");
+    if (!run.checkpoint.empty()) return;
+    for (const char* option : {"--text", "--ids", "--prompt", "--temperature", "--top-p", "--seed", "--device", "--precision", "--chunk"}) {
+      if (command.count(option) > 0) throw CLI::ValidationError(option, "is the session's own where no checkpoint is given");
+    }
+  });
 }
 
 void add_convert(CLI::App& app, ConvertArguments& convert) {

@@ -25,7 +25,7 @@ struct PromptArguments {
 PromptInput load_prompt(const PromptArguments& arguments, const std::string& fallback = "");
 
 struct RunArguments {
-  std::string checkpoint;
+  std::string checkpoint;  // empty: the session's
   PromptArguments prompt;
   std::optional<std::int64_t> generate;
   SamplingOptions sampling;
@@ -33,6 +33,7 @@ struct RunArguments {
   std::int64_t chunk_size = 64;
   std::string dump;
   std::vector<std::int64_t> states;
+  std::string session;  // the file that it is recorded in, or gone on with
   bool json = false, force = false;
 };
 int run_command(const RunArguments& arguments);

@@ -6,9 +6,11 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli_commands.h"
+#include "engine/checkpoint/digest.h"
 #include "engine/error.h"
 #include "engine/model/model.h"
 #include "engine/run/dump.h"
+#include "engine/run/session_file.h"
 #include "engine/text/tokenizer.h"
 
 namespace statescope {
@@ -120,6 +122,7 @@ void print_json(const Outcome& outcome, const Model& model, const RunArguments& 
   if (!outcome.next.empty()) out["next"] = as_json(outcome.next);
   if (!outcome.expected.empty()) out.update({{"expected", outcome.expected}, {"correct", outcome.correct()}});
   if (!arguments.dump.empty()) out["dump"] = arguments.dump;
+  if (!arguments.session.empty()) out["session"] = arguments.session;
   fmt::print("{}\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
@@ -142,9 +145,115 @@ void check_states(const RunArguments& arguments, std::int64_t tokens) {
   }
 }
 
+std::int64_t tokens_to_generate(const RunArguments& arguments, const PromptInput& prompt, const Tokenizer& tokenizer) {
+  constexpr std::int64_t default_length = 32;
+  const bool as_expected = !arguments.generate && !prompt.expected.empty();
+  return as_expected ? std::ssize(tokenizer.encode(prompt.expected).ids) : arguments.generate.value_or(default_length);
+}
+
+void print(const Outcome& outcome, const Model& model, const RunArguments& arguments) {
+  if (arguments.json) {
+    print_json(outcome, model, arguments);
+  } else {
+    print_text(outcome, model);
+  }
+}
+
+/// A session of what the arguments ask for, in which nothing has been read.
+SessionFile begin_session(const RunArguments& arguments) {
+  const auto checkpoint = open_checkpoint(arguments.checkpoint);
+  const auto model = Model::load(checkpoint, open_device(arguments.device));
+  const auto tokenizer = make_tokenizer(*checkpoint, model->vocab());
+  const Run run(model, {.chunk_size = arguments.chunk_size});
+  SessionRecord record;
+  record.checkpoint = std::filesystem::absolute(arguments.checkpoint);
+  record.checkpoint_digest = content_digest(*checkpoint);
+  record.device = arguments.device;
+  record.prompt = load_prompt(arguments.prompt);
+  record.prompt_ids = record.prompt.ids.empty() ? tokenizer->encode(record.prompt.text).ids : record.prompt.ids;
+  if (record.prompt_ids.empty()) throw Error("the prompt is empty");
+  model->check_ids(record.prompt_ids);
+  record.prompt.generate = tokens_to_generate(arguments, record.prompt, *tokenizer);
+  record.sampling = arguments.sampling;
+  record.options = {
+      .chunk_size = arguments.chunk_size, .tokens_at_once = run.tokens_at_once(), .keyframe_interval = run.keyframe_interval()};
+  return SessionFile::create(arguments.session, std::move(record));
+}
+
+/// A session that goes on; with --generate, by so many tokens.
+SessionFile reopen_session(const RunArguments& arguments) {
+  SessionFile session = SessionFile::open(arguments.session);
+  if (arguments.generate) session.want(std::ssize(session.record().generated) + *arguments.generate);
+  return session;
+}
+
+/// Begins or reopens a session and reads and generates what is left of it; all of it is told, not only what is new.
+int session_command(const RunArguments& arguments) {
+  Outcome outcome;
+  const auto opening = std::chrono::steady_clock::now();
+  SessionFile session = arguments.checkpoint.empty() ? reopen_session(arguments) : begin_session(arguments);
+  const SessionRecord begun = session.record();
+  DeviceChoice device = begun.device;
+  device.threads = arguments.device.threads;
+  const auto checkpoint = session.open_checkpoint();
+  const auto model = Model::load(checkpoint, open_device(device));
+  const auto tokenizer = make_tokenizer(*checkpoint, model->vocab());
+  for (const std::string& note : model->notes()) fmt::print(stderr, "note: {}\n", note);
+  outcome.prompt_length = begun.prompt_length();
+  outcome.expected = begun.prompt.expected;
+  const std::int64_t end = begun.prompt_length() + begun.prompt.generate.value_or(0);
+
+  std::unique_ptr<Run> run;
+  {
+    ProgressBar bar("restoring");
+    run = session.restore(model, [&](std::int64_t tokens) {
+      bar.show(static_cast<double>(tokens) / static_cast<double>(begun.tokens()));
+      return true;
+    });
+  }
+  outcome.load_seconds = seconds_since(opening);
+
+  const auto reading = std::chrono::steady_clock::now();
+  if (const std::int64_t first = run->tokens(); first < outcome.prompt_length) {
+    ProgressBar bar("reading");
+    run->read(std::span(begun.prompt_ids).subspan(static_cast<std::size_t>(first)), outcome.prompt_length, [&](std::int64_t tokens) {
+      session.follow(*run);
+      bar.show(static_cast<double>(tokens) / static_cast<double>(outcome.prompt_length));
+      return true;
+    });
+  }
+  outcome.read_seconds = seconds_since(reading);
+
+  const auto generating = std::chrono::steady_clock::now();
+  {
+    Sampler sampler(begun.sampling);
+    sampler.skip(run->tokens() - outcome.prompt_length);
+    ProgressBar bar("generating");
+    while (run->tokens() < end) {
+      const std::int32_t id = sampler.next(run->logits(run->tokens() - 1));
+      run->read({&id, 1}, outcome.prompt_length);
+      session.follow(*run);
+      bar.show(static_cast<double>(run->tokens() - outcome.prompt_length) / static_cast<double>(end - outcome.prompt_length));
+    }
+  }
+  session.save(*run);
+  outcome.generate_seconds = seconds_since(generating);
+
+  const std::vector<std::int32_t> answer(run->ids().begin() + outcome.prompt_length, run->ids().end());
+  for (std::size_t i = 0; i < answer.size(); ++i) {
+    const std::vector<float> logits = run->logits(outcome.prompt_length + static_cast<std::int64_t>(i) - 1);
+    outcome.generated.push_back({answer[i], tokenizer->text_of(answer[i]), probability_of(logits, answer[i])});
+  }
+  if (answer.empty()) outcome.next = most_probable(run->logits(run->tokens() - 1), 8, *tokenizer);
+  outcome.text = tokenizer->decode(answer);
+  print(outcome, *model, arguments);
+  return 0;
+}
+
 }  // namespace
 
 int run_command(const RunArguments& arguments) {
+  if (!arguments.session.empty()) return session_command(arguments);
   Outcome outcome;
   const auto opening = std::chrono::steady_clock::now();
   const auto checkpoint = open_checkpoint(arguments.checkpoint);
@@ -158,10 +267,7 @@ int run_command(const RunArguments& arguments) {
 
   outcome.prompt_length = static_cast<std::int64_t>(ids.size());
   outcome.expected = prompt.expected;
-  constexpr std::int64_t default_length = 32;
-  const bool as_expected = !arguments.generate && !prompt.expected.empty();
-  const std::int64_t generate =
-      as_expected ? std::ssize(tokenizer->encode(prompt.expected).ids) : arguments.generate.value_or(default_length);
+  const std::int64_t generate = tokens_to_generate(arguments, prompt, *tokenizer);
   check_states(arguments, outcome.prompt_length + generate);
 
   Reader reader(*model, arguments, outcome.prompt_length);
@@ -192,11 +298,7 @@ int run_command(const RunArguments& arguments) {
   std::vector<std::int32_t> answer;
   for (const Prediction& token : outcome.generated) answer.push_back(token.id);
   outcome.text = tokenizer->decode(answer);
-  if (arguments.json) {
-    print_json(outcome, *model, arguments);
-  } else {
-    print_text(outcome, *model);
-  }
+  print(outcome, *model, arguments);
   return 0;
 }
 

@@ -45,11 +45,11 @@ class SseSwa final : public Mixer {
 
   void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const override {
     sse_.forward(ctx, x, state, y);
-    if (ctx.state_only) return;
-    Tensor swa_out = ctx.workspace.tensor(y.shape, y.dtype);
     // The channels of this layer are those of its SSE branch.
     Context silent = ctx;
     silent.channels = nullptr;
+    if (ctx.state_only) return swa_->forward(silent, x, state, {});
+    Tensor swa_out = ctx.workspace.tensor(y.shape, y.dtype);
     swa_->forward(silent, x, state, swa_out);
     // y = ( RMSNorm(sse; sse_merge_norm) + RMSNorm(swa; swa_merge_norm) ) / 2
     ctx.backend.rms_norm(y, y, half_sse_norm_, eps_);

@@ -33,6 +33,17 @@ class Run::Recorder final : public Observer {
   Run& run_;
 };
 
+/// Hands the channels of one layer on.
+class Run::LayerRecorder final : public ChannelSink {
+ public:
+  LayerRecorder(Recorder& recorder, std::int64_t layer) : recorder_(recorder), layer_(layer) {}
+  void channel(std::string_view name, ConstTensor values) override { recorder_.channel(layer_, name, values); }
+
+ private:
+  Recorder& recorder_;
+  std::int64_t layer_;
+};
+
 /// A layer's first memory on its way to the host; the layer may read on meanwhile.
 class Run::StateDownload {
  public:
@@ -139,6 +150,32 @@ void Run::read_span(std::span<const std::int32_t> ids) {
   if (read == schedule_.next_stop(tokens())) edit_states(read);
   reading_ = false;
   ids_.insert(ids_.end(), ids.begin(), ids.end());
+}
+
+void Run::take(std::span<const std::int32_t> ids, std::int64_t prompt_length, const BlockInputRows& rows) {
+  if (reading_) throw Error("this run was cut short by an earlier failure; read the prompt again");
+  model_->check_ids(ids);
+  const std::int64_t n = std::ssize(ids);
+  keep_within_budget(n);
+  forward_.prompt_length = prompt_length;
+  ForwardOptions options = forward_;
+  if (n == 1) options.chunk_size = 0;
+  const Tensor x(hidden_.get(), DType::f32, {n, model_->hidden()});
+  std::vector<float> host(static_cast<std::size_t>(x.shape.size()));
+  Recorder recorder(*this);
+  reading_ = true;
+  for (std::int64_t layer = 0; layer <= model_->layers(); ++layer) {
+    rows(layer, host.data());
+    model_->backend().upload(x, ConstTensor(host.data(), DType::f32, x.shape));
+    recorder.residual(layer, x);
+    if (layer == model_->layers()) break;
+    LayerRecorder channels(recorder, layer);
+    model_->replay(layer, state_.layers[static_cast<std::size_t>(layer)], x, tokens(), options, &channels);
+  }
+  state_.position += n;
+  reading_ = false;
+  ids_.insert(ids_.end(), ids.begin(), ids.end());
+  if (tokens() % options_.keyframe_interval == 0) keep_keyframe();
 }
 
 /// After so many tokens.

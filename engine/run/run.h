@@ -40,6 +40,12 @@ class Run {
   /// Reads more tokens; those before `prompt_length` are the prompt. Throws Error.
   void read(std::span<const std::int32_t> ids, std::int64_t prompt_length, const Progress& progress = {});
 
+  /// Writes the rows [n, D] of what entered the block of `layer`, or left the last one, to `rows`.
+  using BlockInputRows = std::function<void(std::int64_t layer, float* rows)>;
+  /// Takes n tokens, no more than tokens_at_once(), as a run of the same model and options read them in one pass, from the block inputs of
+  /// then: states and routing become what they were, to the bit, and nothing but memories is computed. Throws Error.
+  void take(std::span<const std::int32_t> ids, std::int64_t prompt_length, const BlockInputRows& rows);
+
   Model& model() const { return *model_; }
   const std::shared_ptr<Model>& model_ptr() const { return model_; }
   const std::vector<std::int32_t>& ids() const { return ids_; }
@@ -77,6 +83,7 @@ class Run {
 
  private:
   class Recorder;
+  class LayerRecorder;
   class StateDownload;
   /// How the tokens of one layer were routed.
   struct Routes {

@@ -66,4 +66,8 @@ std::int32_t Sampler::next(std::span<const float> logits) {
   return ids[static_cast<std::size_t>(chosen - cumulative.begin())];
 }
 
+void Sampler::skip(std::int64_t tokens) {
+  if (options_.temperature > 0) random_.discard(static_cast<unsigned long long>(tokens));
+}
+
 }  // namespace statescope

@@ -31,6 +31,8 @@ class Sampler {
  public:
   explicit Sampler(SamplingOptions options) : options_(options), random_(options.seed) {}
   std::int32_t next(std::span<const float> logits);
+  /// Goes on as after so many tokens.
+  void skip(std::int64_t tokens);
 
  private:
   SamplingOptions options_;

@@ -1,0 +1,60 @@
+// A run on the disk: what it is in a small file, replaced as a whole every few seconds, and its recording in a file beside it that only
+// grows. Whatever ends the program, the disk or the machine, the session is what was saved last.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+
+#include "engine/run/run.h"
+#include "engine/run/session_record.h"
+
+namespace statescope {
+
+/// FILE is the record (session_record.h); FILE.recording holds the block inputs, float32 [tokens, layers + 1, D]. Bytes are added to the
+/// recording and flushed to the disk before the record that counts them takes the place of the old one.
+class SessionFile {
+ public:
+  /// Between two savings; with a pass and the writing, what a crash takes stays below five seconds.
+  static constexpr std::chrono::milliseconds kInterval{4000};
+
+  /// Begins a session of a run that has read nothing. Throws Error, also where there is such a file already.
+  static SessionFile create(const std::filesystem::path& path, SessionRecord record, std::chrono::milliseconds interval = kInterval);
+  /// Goes on with a session; its files stay as they are until it is saved. Throws Error.
+  static SessionFile open(const std::filesystem::path& path, std::chrono::milliseconds interval = kInterval);
+
+  SessionFile(SessionFile&&) noexcept;
+  ~SessionFile();
+
+  /// As it was saved last.
+  const SessionRecord& record() const { return record_; }
+  /// Tokens wanted after the prompt, from now on.
+  void want(std::int64_t generate) { record_.prompt.generate = generate; }
+
+  /// The checkpoint that the session was begun with. Throws Error where it is missing or has changed.
+  std::shared_ptr<const Checkpoint> open_checkpoint() const;
+  /// The run as it was saved: on the device of then states, routing and logits are the same to the bit. Throws Error; "cancelled" if
+  /// `progress` returns false.
+  std::unique_ptr<Run> restore(std::shared_ptr<Model> model, const Run::Progress& progress = {}) const;
+
+  /// To be called after every pass of the run: saves it where the last time was long enough ago. Throws Error; what was saved before stays.
+  void follow(const Run& run);
+  /// Saves all that has been read. Throws Error; what was saved before stays.
+  void save(const Run& run);
+
+ private:
+  class Recording;
+  SessionFile(std::filesystem::path path, SessionRecord record, std::chrono::milliseconds interval);
+  void note_pass(const Run& run);
+  void publish(const SessionRecord& record, bool replace) const;
+
+  std::filesystem::path path_;
+  SessionRecord record_;
+  std::vector<SessionRecord::Passes> passes_;  // of all that has been read, saved or not
+  std::int64_t noted_ = 0;                     // tokens of them
+  std::chrono::milliseconds interval_;
+  std::chrono::steady_clock::time_point saved_at_;
+  std::unique_ptr<Recording> recording_;
+};
+
+}  // namespace statescope
