@@ -1,0 +1,50 @@
+// statescope run --session: begun, gone on with, and what it refuses.
+#include <filesystem>
+
+#include "app/cli.h"
+#include "app/cli_commands.h"
+#include "engine/error.h"
+#include "engine/run/session_file.h"
+#include "tests/catch.h"
+
+namespace statescope {
+namespace {
+
+const std::string kAssets = std::string(STATESCOPE_SOURCE_DIR) + "/assets/";
+
+int command_line(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "statescope");
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  return run_command_line(static_cast<int>(pointers.size()), pointers.data());
+}
+
+}  // namespace
+
+TEST_CASE("run --session: a session goes on where it was, with the tokens that one run would have drawn") {
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / "statescope-session-test";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  const std::string once = folder / "once.scope", twice = folder / "twice.scope";
+  const auto begin = [&](const std::string& session, const char* tokens) {
+    return command_line({"run", kAssets + "checkpoints/niah-gla.h5", "--prompt", kAssets + "prompts/needle.json", "--session", session,
+                         "--generate", tokens, "--temperature", "1.5", "--seed", "7"});
+  };
+  REQUIRE(begin(once, "12") == 0);
+  REQUIRE(begin(twice, "5") == 0);
+  REQUIRE(command_line({"run", "--session", twice, "--generate", "7", "--json"}) == 0);
+  CHECK(SessionFile::open(once).record().generated == SessionFile::open(twice).record().generated);
+  CHECK(SessionFile::open(twice).record().generated.size() == 12);
+  CHECK(command_line({"run", "--session", twice}) == 0);  // nothing is left to do
+  CHECK(SessionFile::open(twice).record().generated.size() == 12);
+
+  CHECK(begin(once, "1") == 1);  // is there already
+  CHECK(command_line({"run", "--session", folder / "none.scope"}) == 1);
+  CHECK(command_line({"run", "--session", once, "--text", "ivan"}) == 2);
+  CHECK(command_line({"run", "--session", once, "--seed", "1"}) == 2);
+  CHECK(command_line({"run", "--prompt", kAssets + "prompts/needle.json"}) == 2);
+  CHECK(command_line({"run", kAssets + "checkpoints/niah-gla.h5"}) == 2);
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace statescope
