@@ -302,15 +302,17 @@ __global__ void __launch_bounds__(gram_threads, 3) gram_kernel(double* gram, Vec
 // tridiagonal matrices
 
 /// What a Householder step takes from x = A[k+1 …, k], its first number apart:
-///   α = −sign(x_0) ‖x‖;  v = x − α e_0;  H = I − β v vᵀ,  β = 2 / vᵀv;  none where the rest of x is 0
+///   α = −sign(x_0) ‖x‖;  v = x − α e_0;  H = I − β v vᵀ,  β = 2 / vᵀv;  none where the rest of x is 0, or so small that β is no number
 struct Reflection {
   double alpha, head, beta;
 
   __device__ Reflection(double first, double rest) {
+    constexpr double least = 1e-290;  // squares of float32 numbers, squared, are above 1e-180
+    const bool none = rest < least;
     const double norm = sqrt(first * first + rest);
-    alpha = rest == 0 ? first : first > 0 ? -norm : norm;
+    alpha = none ? first : first > 0 ? -norm : norm;
     head = first - alpha;
-    beta = rest == 0 ? 0 : 2 / (head * head + rest);
+    beta = none ? 0 : 2 / (head * head + rest);
   }
 };
 
@@ -389,14 +391,14 @@ __global__ void __launch_bounds__(columns* warp_size* warp_size / rows_of_warp)
     const double sum = sums_of_warp(of_row), beta = shared_beta;
     if (lane % 4 == 0) p[warp + warps * (lane / 4)] = sum;
     __syncthreads();
-    // w = β p − (β²/2) (pᵀv) v
+    // w = β p − (β/2) (β pᵀv) v; where little but rounding is left of A, β² is past the largest number
     double dot = 0;
 #pragma unroll
     for (int c = 0; c < columns; ++c) {
       w_j[c] = lane + warp_size * c > k ? p[lane + warp_size * c] : 0;
       dot += w_j[c] * v_j[c];
     }
-    const double along_v = beta * beta / 2 * sum_of_warp(dot);
+    const double along_v = beta / 2 * (beta * sum_of_warp(dot));
 #pragma unroll
     for (int c = 0; c < columns; ++c) w_j[c] = beta * w_j[c] - along_v * v_j[c];
     // A ← H A H = A − v wᵀ − w vᵀ
