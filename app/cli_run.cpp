@@ -97,6 +97,7 @@ class Reader {
 /// What a run has to say in the end.
 struct Outcome {
   std::int64_t prompt_length = 0;
+  std::int64_t restored = 0;          // tokens that a session had read before
   std::vector<Prediction> generated;  // with the probability each had
   std::vector<Prediction> next;       // most probable, where nothing was to be generated
   std::string text, expected;
@@ -132,10 +133,17 @@ void print_text(const Outcome& outcome, const Model& model) {
   if (!outcome.expected.empty() && !outcome.generated.empty()) {
     fmt::print("expected: {}, {}\n", outcome.expected, outcome.correct() ? "right" : "wrong");
   }
-  auto rate = [](std::size_t tokens, double seconds) { return static_cast<double>(tokens) / std::max(seconds, 1e-9); };
-  fmt::print(stderr, "{}: read {} tokens in {:.3f} s ({:.0f}/s), generated {} in {:.3f} s ({:.0f}/s)\n", model.backend().description(),
-             outcome.prompt_length, outcome.read_seconds, rate(static_cast<std::size_t>(outcome.prompt_length), outcome.read_seconds),
-             outcome.generated.size(), outcome.generate_seconds, rate(outcome.generated.size(), outcome.generate_seconds));
+  const std::int64_t length = outcome.prompt_length + std::ssize(outcome.generated);
+  const std::int64_t read = std::max<std::int64_t>(outcome.prompt_length - outcome.restored, 0);
+  const std::int64_t generated = length - std::max(outcome.restored, outcome.prompt_length);
+  const auto speed = [](std::string_view verb, std::int64_t tokens, double seconds) {
+    return fmt::format("{} {} tokens in {:.3f} s ({:.0f}/s)", verb, tokens, seconds, static_cast<double>(tokens) / std::max(seconds, 1e-9));
+  };
+  std::vector<std::string> parts;
+  if (outcome.restored > 0) parts.push_back(fmt::format("restored {} tokens in {:.3f} s", outcome.restored, outcome.load_seconds));
+  if (read > 0) parts.push_back(speed("read", read, outcome.read_seconds));
+  if (generated > 0) parts.push_back(speed("generated", generated, outcome.generate_seconds));
+  fmt::print(stderr, "{}: {}\n", model.backend().description(), fmt::join(parts, ", "));
 }
 
 void check_states(const RunArguments& arguments, std::int64_t tokens) {
@@ -212,6 +220,7 @@ int session_command(const RunArguments& arguments) {
     });
   }
   outcome.load_seconds = seconds_since(opening);
+  outcome.restored = run->tokens();
 
   const auto reading = std::chrono::steady_clock::now();
   if (const std::int64_t first = run->tokens(); first < outcome.prompt_length) {
