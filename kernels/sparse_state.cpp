@@ -14,7 +14,8 @@ struct Plan {
   std::vector<std::int32_t> selected;          // [T · W]
   std::vector<float> gate;                     // [T · N]
   PartitionOrder order;                        // of the items: one per token and choice
-  std::vector<float> read, write, writes;      // [items]: factors of q and of k; 1 where the item writes, else 0
+  std::vector<float> read, write;              // [items]: factors of q and of k
+  std::vector<bool> writes;                    // [items]
   std::vector<std::int32_t> cu_seqlens, slot;  // of all segments: the shared ones, then the runs
   std::int64_t items() const { return static_cast<std::int64_t>(order.token.size()); }
 };
@@ -44,7 +45,7 @@ void weigh_items(Plan& plan, const SparseState& op) {
     const bool reads = order.rank[i] < op.readers, writes = order.rank[i] < op.writers;
     plan.read.push_back(!reads ? 0 : op.gate_q ? e : 1);
     plan.write.push_back(!writes ? 0 : op.write_scale * (op.gate_k ? e : 1));
-    plan.writes.push_back(writes ? 1 : 0);
+    plan.writes.push_back(writes);
   }
 }
 
@@ -111,10 +112,16 @@ Tensor gated(const Rows& rows, ConstTensor x, const std::vector<float>& factor, 
 }
 
 /// log decay or β: zero where an item only reads, so that its state stays as it is. Absent stays absent.
-ConstTensor written(const Rows& rows, ConstTensor x, const Plan& plan, const SparseState& op) {
+ConstTensor written(const Rows& rows, ConstTensor x, const Plan& plan, const SparseState& op, Backend& backend) {
   if (!x) return x;
-  const Tensor result = rows.gathered(x);
-  if (op.readers > op.writers) rows.scale(result, plan.writes);
+  const Tensor result = rows.gathered(x), items = rows.items(result);
+  if (op.readers <= op.writers) return result;
+  const auto first = plan.writes.begin(), last = plan.writes.end();
+  for (auto begin = std::find(first, last, false); begin != last;) {
+    const auto end = std::find(begin, last, true);
+    backend.fill(items.slice(begin - first, end - begin), 0);  // not times 0: a log decay may be −∞
+    begin = std::find(end, last, false);
+  }
   return result;
 }
 
@@ -125,7 +132,7 @@ Memory memory_of(const SparseState& op, const Plan& plan, const Rows& rows, Back
   memory.q = gated(rows, op.q, plan.read, op, backend);
   memory.k = gated(rows, op.k, plan.write, op, backend);
   memory.v = rows.gathered(op.v, op.v);
-  memory.log_decay = written(rows, op.log_decay, plan, op);
+  memory.log_decay = written(rows, op.log_decay, plan, op, backend);
   memory.scale = op.scale;
   memory.segments = {plan.cu_seqlens, plan.slot};
   memory.initial_state = op.final_state;
@@ -137,7 +144,7 @@ Memory memory_of(const SparseState& op, const Plan& plan, const Rows& rows, Back
 Tensor run_memory(const SparseState& op, const Plan& plan, const Rows& rows, std::int64_t chunk_size, Backend& backend) {
   if (op.beta) {
     auto memory = memory_of<GatedDeltaRule>(op, plan, rows, backend);
-    memory.beta = written(rows, op.beta, plan, op);
+    memory.beta = written(rows, op.beta, plan, op, backend);
     backend.gated_delta_rule(memory, chunk_size);
     return memory.o;
   }

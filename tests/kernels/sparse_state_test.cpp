@@ -1,6 +1,7 @@
 #include "kernels/sparse_state.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "kernels/backend.h"
 #include "tests/catch.h"
@@ -198,6 +199,12 @@ TEST_CASE("writers and readers may differ in number, gates and write scale be sw
   check_against_dense_loop(c);
   c.place = GatePlace::before_l2;
   check_against_dense_loop(c, 5);
+}
+
+TEST_CASE("a partition that is only read keeps its state, however strongly it would decay") {
+  Case c({0, 30, 41}, GENERATE(false, true), 7, 5, 1, 3);
+  std::fill(c.log_decay.values.begin(), c.log_decay.values.end(), -std::numeric_limits<float>::infinity());
+  check_against_dense_loop(c, GENERATE(5, 16));
 }
 
 TEST_CASE("token by token in place equals all at once") {
