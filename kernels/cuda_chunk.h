@@ -38,9 +38,9 @@ __device__ inline void multiply(float (&c)[4], const uint4& a, unsigned b0, unsi
       : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
 }
 
-/// Four 8 × 8 matrices of shared memory: lane l names row l % 8 (16 bytes, aligned) of matrix l / 8. Of each a lane gets (g, t) and (g, t +
-/// 1).
-__device__ inline uint4 load_matrices(const Bf16* row) {
+/// Four 8 × 8 matrices of 16-bit numbers in shared memory: lane l names row l % 8 (16 bytes, aligned) of matrix l / 8. Of each a lane gets
+/// (g, t) and (g, t + 1).
+__device__ inline uint4 load_matrices(const void* row) {
   uint4 x;
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
@@ -49,7 +49,7 @@ __device__ inline uint4 load_matrices(const Bf16* row) {
   return x;
 }
 /// The same of the transposed matrices: (t, g) and (t + 1, g) of what lies in memory.
-__device__ inline uint4 load_matrices_transposed(const Bf16* row) {
+__device__ inline uint4 load_matrices_transposed(const void* row) {
   uint4 x;
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)

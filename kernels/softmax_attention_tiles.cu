@@ -72,10 +72,10 @@ __device__ void multiply_queries(float (&score)[keys / 8][4], uint4* q, uint4* k
   const int lane = static_cast<int>(threadIdx.x) % lanes;
 #pragma unroll
   for (int c = 0; c < D; c += 16) {
-    const uint4 a = load_matrices(reinterpret_cast<Bf16*>(piece_at<D>(q, query + lane % 16, c + lane / 16 * 8)));
+    const uint4 a = load_matrices(piece_at<D>(q, query + lane % 16, c + lane / 16 * 8));
 #pragma unroll
     for (int j = 0; j < keys; j += 16) {
-      const uint4 b = load_matrices(reinterpret_cast<Bf16*>(piece_at<D>(k, j + lane % 8 + lane / 16 * 8, c + lane / 8 % 2 * 8)));
+      const uint4 b = load_matrices(piece_at<D>(k, j + lane % 8 + lane / 16 * 8, c + lane / 8 % 2 * 8));
       multiply(score[j / 8], a, b.x, b.y);
       multiply(score[j / 8 + 1], a, b.z, b.w);
     }
@@ -91,7 +91,7 @@ __device__ void add_values(float (&o)[D / 8][4], const float (&weight)[keys / 8]
     const uint4 a = as_left_side(weight[j / 8], weight[j / 8 + 1]);
 #pragma unroll
     for (int c = 0; c < D; c += 16) {
-      const uint4 b = load_matrices_transposed(reinterpret_cast<Bf16*>(piece_at<D>(v, j + lane % 16, c + lane / 16 * 8)));
+      const uint4 b = load_matrices_transposed(piece_at<D>(v, j + lane % 16, c + lane / 16 * 8));
       multiply(o[c / 8], a, b.x, b.y);
       multiply(o[c / 8 + 1], a, b.z, b.w);
     }

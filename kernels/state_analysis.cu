@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "kernels/cuda_chunk.h"
 #include "kernels/cuda_operations.h"
 #include "kernels/state_analysis.h"
 
@@ -100,16 +101,6 @@ __device__ void fetch(Panel& to, const StateRows& rows, std::int64_t first, std:
       *reinterpret_cast<uint2*>(&to.low[r + a][c]) = {halves(rest(x0), rest(x1)), halves(rest(x2), rest(x3))};
     }
   }
-}
-
-/// Four 8 × 8 matrices of shared memory: lane l names row l % 8 (16 bytes, aligned) of matrix l / 8.
-__device__ uint4 load_matrices(const __half* row) {
-  uint4 x;
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
-               : "r"(static_cast<unsigned>(__cvta_generic_to_shared(row)))
-               : "memory");
-  return x;
 }
 
 /// C ← C + A B, A [16, 16] and B [16, 8] of halves; a lane's numbers as the PTX manual says for mma.m16n8k16
