@@ -5,7 +5,6 @@
 namespace statescope {
 
 std::string Accuracy::text() const {
-  if (kind == Kind::replayed) return "replayed in float32";
   if (kind == Kind::recomputed) return "recomputed in double precision";
   return of.empty() ? fmt::format("within {}", bound) : fmt::format("within {} of {}", bound, of);
 }
