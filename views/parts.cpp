@@ -61,10 +61,6 @@ std::string visible_token(const RunInfo& run, std::int64_t token) {
 
 std::string number(float value, int digits) { return fmt::format("{:.{}g}", value, digits); }
 
-std::string exactness_text(Exactness exactness) {
-  return exactness == Exactness::exact ? "exact: kept from the run" : "recomputed from the keyframe before it, float32";
-}
-
 std::string layer_list(const std::vector<std::int64_t>& layers, std::string_view none) {
   if (layers.empty()) return std::string(none);
   std::string out = layers.size() == 1 ? "layer " : "layers ";

@@ -25,7 +25,6 @@ std::string visible_token(const RunInfo& run, std::int64_t token);
 
 /// `digits` significant digits.
 std::string number(float value, int digits);
-std::string exactness_text(Exactness exactness);
 /// "layers 0, 2 and 5"; `none` when the list is empty.
 std::string layer_list(const std::vector<std::int64_t>& layers, std::string_view none);
 

@@ -268,7 +268,7 @@ void draw_travelling_chips(const Picture& picture) {
 
 class RoutingView : public View {
  public:
-  void build(const Snapshot& snapshot, const Cursor& cursor) override { data_ = build_routing(snapshot, cursor); }
+  void build(const Snapshot& snapshot, const Cursor& cursor, const Findings&) override { data_ = build_routing(snapshot, cursor); }
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
 
   Table table() const override {

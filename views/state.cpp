@@ -153,7 +153,7 @@ void draw_title(const Picture& picture) {
   const bool only_here = picture.readout.h < picture.line() && data.row >= 0 && data.column >= 0;
   if (only_here) text = fmt::format("{}  {}", cell_words(data, data.matrix(), data.row, data.column).front(), text);
   const TextStyle note = picture.axis(Align::right);
-  const std::string_view how = data.exactness == Exactness::exact ? "exact" : "recomputed";
+  const std::string_view how = data.accuracy.name();
   const float y = picture.title.y + picture.title.h / 2, how_width = picture.canvas.text_width(how, note) + 10 * picture.s;
   fitted_text(picture.canvas, {picture.title.x, y}, text, label(picture.frame, kBodyType, picture.frame.theme.ink),
               picture.title.w - how_width);
@@ -299,7 +299,7 @@ void draw_readout(const Picture& picture) {
 
 class StateView : public View {
  public:
-  void build(const Snapshot& snapshot, const Cursor& cursor) override { data_ = build_state(snapshot, cursor); }
+  void build(const Snapshot& snapshot, const Cursor& cursor, const Findings&) override { data_ = build_state(snapshot, cursor); }
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
 
   Table table() const override {
@@ -334,7 +334,7 @@ class StateView : public View {
     const SlotMatrix& slot = data_.slots[static_cast<std::size_t>(hit_id / cells)];
     const std::int64_t row = hit_id % cells / data_.columns, column = hit_id % data_.columns;
     return fmt::format("{}\n{}, after token {}\n{}", joined(cell_words(data_, slot, row, column), "\n"), place_text(data_, slot),
-                       shown_token(data_), exactness_text(data_.exactness));
+                       shown_token(data_), data_.accuracy.text());
   }
 
   CursorMove on_hit(std::int64_t hit_id) const override {
@@ -395,7 +395,7 @@ StateData build_state(const Snapshot& snapshot, const Cursor& cursor) {
   data.rows = state.rows;
   data.columns = state.columns;
   data.progress = std::clamp(cursor.progress, 0.0f, 1.0f);
-  data.exactness = snapshot.exactness;
+  data.accuracy = snapshot.accuracy;
   for (std::int64_t slot = 0; slot < state.slots; ++slot) data.slots.push_back(build_slot(snapshot, *layer, slot, data));
   data.chosen = static_cast<std::size_t>(std::clamp<std::int64_t>(cursor.slot, 0, state.slots - 1));
   data.row = cursor.row < state.rows ? cursor.row : -1;

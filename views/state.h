@@ -32,7 +32,7 @@ struct StateData {
   std::size_t chosen = 0;              // of slots
   std::int64_t row = -1, column = -1;  // the chosen cell, or −1
   float progress = 1;
-  Exactness exactness = Exactness::exact;
+  Accuracy accuracy = kExact;
 
   bool moving() const { return progress < 1; }
   const SlotMatrix& matrix() const { return slots[chosen]; }

@@ -251,7 +251,7 @@ void draw_position(const Strip& strip, Rect row, TokenLine visible) {
 
 class TokenStrip : public View {
  public:
-  void build(const Snapshot& snapshot, const Cursor& cursor) override { data_ = build_token_strip(snapshot, cursor); }
+  void build(const Snapshot& snapshot, const Cursor& cursor, const Findings&) override { data_ = build_token_strip(snapshot, cursor); }
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
 
   Table table() const override {

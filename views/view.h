@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/findings.h"
 #include "engine/snapshot.h"
 #include "views/canvas.h"
 
@@ -22,6 +23,7 @@ struct Cursor {
   std::int64_t slot = 0;  // of the state: partition
   std::int64_t row = -1;  // the cell under the pointer or chosen by key; −1: none
   std::int64_t column = -1;
+  std::int64_t reference = -1;  // the token to compare with; −1: none
   /// Of a played step: 0 … 1 while it moves, 1 at rest. Moves positions and opacity only, never values.
   float progress = 1;
 };
@@ -51,16 +53,34 @@ struct Table {
 
 /// What a click or arrow on a hit region means: the fields that change.
 struct CursorMove {
-  std::optional<std::int64_t> token = {}, layer = {}, head = {}, slot = {}, row = {}, column = {};
+  std::optional<std::int64_t> token = {}, layer = {}, head = {}, slot = {}, row = {}, column = {}, reference = {};
 };
 
-/// One instance per place on the stage. `build` is pure in (snapshot, cursor) and may run off the interface thread; `draw` does no
-/// arithmetic worth testing. A view keeps only the data it last built.
+/// A number that the reader may turn above a view, such as λ of the head gates.
+struct Knob {
+  std::string_view name;  // "λ"
+  std::string_view help;  // what it does, in a sentence
+  double low = 0, high = 1, value = 0;
+  bool logarithmic = false;
+};
+
+/// One instance per place on the stage. `build` is pure in its arguments, mode and knob, and may run off the interface thread; `draw` does
+/// no arithmetic worth testing. A view keeps only the data it last built.
 class View {
  public:
   virtual ~View() = default;
 
-  virtual void build(const Snapshot& snapshot, const Cursor& cursor) = 0;
+  /// What beyond the snapshot it wants to know there, the most urgent first. It is built without, and again whenever an answer has come.
+  virtual std::vector<Question> questions(const Snapshot& /*snapshot*/, const Cursor& /*cursor*/) const { return {}; }
+  virtual void build(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings = {}) = 0;
+
+  /// Ways to look at it, chosen above it; empty: one alone.
+  virtual std::span<const std::string_view> modes() const { return {}; }
+  std::size_t mode() const { return mode_; }
+  void set_mode(std::size_t mode) { mode_ = mode; }
+  virtual std::optional<Knob> knob() const { return {}; }
+  virtual void turn(double /*value*/) {}
+
   /// Draws the body into `area`; the title is drawn by the caller.
   virtual void draw(Canvas& canvas, Rect area, const Frame& frame) const = 0;
   virtual Table table() const = 0;
@@ -70,6 +90,9 @@ class View {
   virtual std::string tooltip(std::int64_t hit_id) const = 0;
   /// What choosing the region `hit_id` of the last drawing does.
   virtual CursorMove on_hit(std::int64_t hit_id) const = 0;
+
+ private:
+  std::size_t mode_ = 0;
 };
 
 /// A row of the catalogue.

@@ -25,7 +25,7 @@ std::map<std::string, Rule> rules() {
   return {{"kernels", {{"kernels"}, kMathematicsOnly}},
           {"datasets", {{"datasets"}, kNoQt}},
           {"engine", {{"engine", "kernels"}, kNoQt}},
-          {"views", {{"views", "engine/snapshot.h"}, std::regex("Q[A-Z].*|imgui.*|backends/.*|hdf5.*|Eigen/.*|hwy/.*")}},
+          {"views", {{"views", "engine/snapshot.h", "engine/findings.h"}, std::regex("Q[A-Z].*|imgui.*|backends/.*|hdf5.*|Eigen/.*|hwy/.*")}},
           {"app", {{"app", "views", "engine", "datasets", "kernels"}, kNothing}}};
 }
 

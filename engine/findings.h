@@ -1,0 +1,289 @@
+// What views may ask of a run beyond a snapshot, and the plain data they get: each question is a value, its Answer computed from the
+// checkpoint off the interface thread, shared read-only. Which equations answer them: engine/analysis/answers.h.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "engine/snapshot.h"
+
+namespace statescope {
+// T tokens in the run; slots, H heads, K key rows, V value columns as in LayerInfo. A layer without what is asked for has an empty answer.
+
+/// What stays the same for the whole run: what each layer is made of.
+struct ModelMap {
+  struct TensorRow {
+    std::string name;  // as in the checkpoint
+    std::vector<std::int64_t> shape;
+    std::string dtype;  // "bfloat16"
+    std::int64_t bytes = 0;
+  };
+  struct LayerRow {
+    std::vector<TensorRow> tensors;
+    std::int64_t parameters = 0, weight_bytes = 0;
+    std::int64_t state_bytes = 0;            // float32, whatever the length; softmax layers: 0
+    std::int64_t state_bytes_per_token = 0;  // of keys and values that grow with the run
+  };
+  std::vector<LayerRow> layers;
+  LayerRow rest;  // embedding, last norm, head
+};
+struct ModelMapQuestion {
+  using Answer = ModelMap;
+  bool operator==(const ModelMapQuestion&) const = default;
+};
+
+/// A layer's numbers of every token in [from, to), in their order (spec §12.1, §12.10).
+struct LayerSeries {
+  std::int64_t from = 0, to = 0, slots = 0;
+  std::vector<float> residual_norm;                        // [n] ‖x_t‖ as it enters the block
+  std::vector<float> state_norm;                           // [n, slots] ‖S_t‖_F over all heads
+  std::vector<float> update_norm;                          // [n, slots] ‖S_t − S_{t−1}‖_F
+  std::vector<float> routing_entropy;                      // [n] in [0, 1]; empty without routing
+  std::vector<float> gate_entropy_q, gate_entropy_k;       // [n] in [0, 1], of the head gates; empty without
+  std::vector<std::int32_t> gate_winner_q, gate_winner_k;  // [n]
+};
+struct LayerSeriesQuestion {
+  std::int64_t layer = 0, from = 0, to = 0;
+  using Answer = LayerSeries;
+  bool operator==(const LayerSeriesQuestion&) const = default;
+};
+
+/// What the model predicts after each token in [from, to).
+struct Predictions {
+  std::int64_t from = 0, to = 0;
+  std::vector<std::vector<Prediction>> top;  // [n] the most probable next tokens, at most 5
+  std::vector<float> next_probability;       // [n] of the token that follows in the run; NaN after the last
+  std::vector<std::int32_t> next_rank;       // [n] how many are more probable; −1 after the last
+  std::vector<float> entropy;                // [n] nat
+  std::vector<float> logits;                 // [n, ids] of the ids asked for
+  std::vector<float> probabilities;          // [n, ids]
+};
+struct PredictionsQuestion {
+  std::int64_t from = 0, to = 0;
+  std::vector<std::int32_t> ids;  // whose logits are wanted
+  using Answer = Predictions;
+  bool operator==(const PredictionsQuestion&) const = default;
+};
+
+/// Decay of one slot and head (spec §12.3, §12.4).
+struct Decay {
+  std::int64_t channels = 0;        // K, V or 1: what decays on its own
+  bool columns = false;             // channels are value columns, not key rows
+  std::vector<std::int32_t> token;  // [n] that visited the slot: the others leave it as it is
+  std::vector<float> log_decay;     // [n, channels] nat, ≤ 0
+  std::vector<float> left;  // [n, channels] Δ_{t,s}: what is left after `DecayQuestion::token` of what was written at token[i]; 0 behind it
+  std::vector<float> half_life;        // [channels] tokens; infinite without decay
+  std::vector<float> width;            // [channels] receptive field at θ = 0.001, tokens
+  std::vector<std::int64_t> censored;  // [channels] tokens of those measured from which the first one is still within it
+  std::int64_t measured = 0;
+};
+struct DecayQuestion {
+  std::int64_t layer = 0, slot = 0, head = 0, token = 0;
+  using Answer = Decay;
+  bool operator==(const DecayQuestion&) const = default;
+};
+
+/// Competition of the heads (spec §12.7, A13).
+struct HeadGates {
+  std::int64_t heads = 0;
+  std::vector<float> gate_q, gate_k;       // [T, H] G^Q, G^K: probability
+  std::vector<float> read_gate_effective;  // [T, H]; empty where the model has no such channel
+};
+struct HeadGatesQuestion {
+  std::int64_t layer = 0;
+  using Answer = HeadGates;
+  bool operator==(const HeadGatesQuestion&) const = default;
+};
+
+/// The delta rule at every visit of a slot (spec §12.9), π = k S̄ its prediction.
+struct DeltaRule {
+  std::vector<std::int32_t> token;  // [n]
+  std::vector<float> prediction, value, error, cosine, erase, write, update, eigenvalue, beta,
+      alpha;  // [n] each; norms but cosine and the last three
+};
+struct DeltaRuleQuestion {
+  std::int64_t layer = 0, slot = 0, head = 0;
+  using Answer = DeltaRule;
+  bool operator==(const DeltaRuleQuestion&) const = default;
+};
+
+/// One token's update of a head, split: S_t = S_{t−1} + decayed + erased + written, per slot (spec §12.2, §12.9).
+struct Update {
+  std::int64_t slots = 0, rows = 0, columns = 0;
+  std::vector<float> decayed, erased, written;  // [slots, K, V]; zeros where the token did not come
+  std::vector<float> write_weight;              // [slots, K] ω, coefficients of v (delta rule: of β(v − π))
+};
+struct UpdateQuestion {
+  std::int64_t layer = 0, head = 0, token = 0;
+  using Answer = Update;
+  bool operator==(const UpdateQuestion&) const = default;
+};
+
+/// All states of a layer after another token than the cursor's, to compare with.
+struct StateQuestion {
+  std::int64_t layer = 0, token = 0;
+  using Answer = LayerState;
+  bool operator==(const StateQuestion&) const = default;
+};
+
+/// Who wrote a row, or a cell of it, of a state after a token: signed parts that add up to what is there (spec §12.8).
+struct History {
+  std::vector<std::int32_t> token;  // [n] that wrote, ascending
+  std::vector<float> coefficient;   // [n] of the token's value vector in the row
+  std::vector<float> contribution;  // [n] coefficient · v[column]; for a whole row coefficient · ‖v‖
+  std::vector<float> written;       // [n] the coefficient it was written with, before later decay and erasure
+  double sum = 0;                   // Σ contribution
+  double shown = 0;                 // the state's own number: of a cell sum = shown but for rounding; of a row its norm
+};
+struct HistoryQuestion {
+  std::int64_t layer = 0, slot = 0, head = 0, row = 0;
+  std::int64_t column = -1;  // −1: the whole row
+  std::int64_t token = 0;
+  using Answer = History;
+  bool operator==(const HistoryQuestion&) const = default;
+};
+
+/// Likeness of the states of one layer after a token (spec §12.5).
+struct Similarity {
+  std::int64_t partitions = 0, rows = 0, heads = 0;
+  std::vector<float> cosine;        // [P·K, P·K] of the rows of the head asked for; NaN where a row is zero
+  std::vector<std::int64_t> order;  // [P·K] rows so that like ones are neighbours (average linkage of |cosine|)
+  std::vector<float> row_norm;      // [P·K]
+  double mean_abs = 0, within = 0, between = 0, min_cosine = 0;
+  std::vector<float> partition_cosine;  // [P, P] of the partitions' states as vectors, of that head
+  std::vector<float> head_cosine;       // [H, H] of the heads' states as vectors
+};
+struct SimilarityQuestion {
+  std::int64_t layer = 0, head = 0, token = 0;
+  using Answer = Similarity;
+  bool operator==(const SimilarityQuestion&) const = default;
+};
+
+/// Likeness of one slot's state after different tokens: cosines of the states as vectors.
+struct TokenSimilarity {
+  std::vector<std::int64_t> token;  // [n] at most 512 of [from, to), evenly
+  std::vector<float> cosine;        // [n, n]; NaN where a state is zero
+};
+struct TokenSimilarityQuestion {
+  std::int64_t layer = 0, slot = 0, head = 0, from = 0, to = 0;
+  using Answer = TokenSimilarity;
+  bool operator==(const TokenSimilarityQuestion&) const = default;
+};
+
+/// Singular values of every head's stacked state after a token (spec §12.5).
+struct Spectra {
+  std::int64_t heads = 0, count = 0, partitions = 0;
+  std::vector<float> sigma;                           // [H, n] descending
+  std::vector<float> entropy, rank, rank_of_squares;  // [H]: Hs; effective rank of σ (Roy and Vetterli), of σ²
+  std::vector<float> partition_rank;                  // [H, P] of σ of each partition alone
+};
+struct SpectraQuestion {
+  std::int64_t layer = 0, token = 0;
+  using Answer = Spectra;
+  bool operator==(const SpectraQuestion&) const = default;
+};
+
+/// The same summary along the run.
+struct RankSeries {
+  std::int64_t heads = 0;
+  std::vector<std::int64_t> token;         // [n] at most 64, evenly, the last one included
+  std::vector<float> entropy, rank, norm;  // [n, H]
+};
+struct RankSeriesQuestion {
+  std::int64_t layer = 0;
+  using Answer = RankSeries;
+  bool operator==(const RankSeriesQuestion&) const = default;
+};
+
+/// A_{t,s} with o_t = Σ_s A_{t,s} v_s, of the tokens t and s in [from, to) (spec §12.8); softmax layers: their weights.
+struct AttentionMap {
+  std::int64_t from = 0, to = 0;
+  std::vector<float> weight;  // [n, n] row t, column s; 0 for s > t
+  std::vector<float> before;  // [n] Σ |A_{t,s}| over the tokens s < from
+};
+struct AttentionQuestion {
+  std::int64_t layer = 0, head = 0, from = 0, to = 0;
+  std::int64_t slot = -1;  // −1: all slots together
+  using Answer = AttentionMap;
+  bool operator==(const AttentionQuestion&) const = default;
+};
+
+/// What became of a needle (engine/analysis/needle_fate.h says what each number is).
+struct NeedleStory {
+  struct Curve {
+    std::int64_t layer = 0, slot = 0, head = 0;
+    double written = 0;               // ‖C‖ after the needle's last visit: heads compare within a layer
+    std::vector<std::int32_t> token;  // [n] visits from the needle's first on
+    std::vector<float> kept;          // [n] ‖C‖ over `written`
+  };
+  struct Cause {
+    std::int64_t layer = 0, slot = 0, head = 0;
+    std::string what;        // "decay", "erasure", "overwriting", "misrouting"
+    double lost = 0;         // of all that the needle wrote
+    std::int64_t token = 0;  // that took most of it
+  };
+  struct LayerFate {
+    bool has_memory = false;
+    double clear = 0, decayed = 0, erased = 0, overwritten = 0, misrouted = 0;  // parts of 1
+    double read_share = 0;                                                      // the largest over heads and slots
+  };
+  std::vector<Curve> curves;  // most written first within a layer
+  std::vector<Cause> causes;  // largest first
+  std::vector<LayerFate> layers;
+  LayerFate all;
+  std::vector<std::int64_t> death;  // tokens where `survival` fell by 0.1 and more, ascending
+  std::vector<float> survival;      // [question − end + 1] mean over layers of what is kept, after each token from the needle's last on
+};
+struct NeedleQuestion {
+  std::int64_t begin = 0, end = 0, question = 0;
+  using Answer = NeedleStory;
+  bool operator==(const NeedleQuestion&) const = default;
+};
+
+using Question = std::variant<ModelMapQuestion, LayerSeriesQuestion, PredictionsQuestion, DecayQuestion, HeadGatesQuestion,
+                              DeltaRuleQuestion, UpdateQuestion, StateQuestion, HistoryQuestion, SimilarityQuestion,
+                              TokenSimilarityQuestion, SpectraQuestion, RankSeriesQuestion, AttentionQuestion, NeedleQuestion>;
+
+/// What came of a question so far.
+struct Finding {
+  std::shared_ptr<const void> answer;  // of the question's Answer; null: not yet, or refused
+  std::string refused;                 // in a line, why there is no answer
+  double progress = 0;                 // 0 … 1 while it is worked out
+};
+
+/// The findings that a view is given beside its snapshot: of the same run, with the same tokens.
+class Findings {
+ public:
+  void set(Question question, Finding finding) {
+    for (auto& [known, value] : all_) {
+      if (known == question) return void(value = std::move(finding));
+    }
+    all_.emplace_back(std::move(question), std::move(finding));
+  }
+  template <class Q>
+  void answer(Q question, typename Q::Answer answer) {
+    set(std::move(question), {std::make_shared<const typename Q::Answer>(std::move(answer)), {}, 1});
+  }
+  /// Null: not asked yet.
+  const Finding* find(const Question& question) const {
+    for (const auto& [known, value] : all_) {
+      if (known == question) return &value;
+    }
+    return nullptr;
+  }
+  /// Null: not known yet, or refused.
+  template <class Q>
+  const typename Q::Answer* get(const Q& question) const {
+    const Finding* finding = find(Question(question));
+    return finding ? static_cast<const typename Q::Answer*>(finding->answer.get()) : nullptr;
+  }
+
+ private:
+  std::vector<std::pair<Question, Finding>> all_;  // few: those of one view
+};
+
+}  // namespace statescope
