@@ -8,7 +8,11 @@ namespace {
 /// Which tokens the routing sent to which partition.
 class Selection final : public ChannelSink {
  public:
+  /// `next` hears all channels too; null: nobody.
+  explicit Selection(ChannelSink* next) : next_(next) {}
+
   void channel(std::string_view name, ConstTensor values) override {
+    if (next_) next_->channel(name, values);
     if (name != "partition_selected") return;
     for (std::int64_t t = 0; t < values.rows(); ++t) {
       for (std::int64_t w = 0; w < values.row_size(); ++w) {
@@ -22,6 +26,7 @@ class Selection final : public ChannelSink {
   const std::vector<std::int32_t>& tokens(std::int64_t partition) const { return tokens_.at(static_cast<std::size_t>(partition)); }
 
  private:
+  ChannelSink* next_;
   std::vector<std::vector<std::int32_t>> tokens_;
 };
 
@@ -155,10 +160,11 @@ MemoryTracer::MemoryTracer(std::shared_ptr<const Checkpoint> checkpoint, int thr
 
 MemoryTracer::~MemoryTracer() = default;
 
-std::vector<MemoryTrace> MemoryTracer::trace(std::int64_t layer, std::span<const float> residual, std::int64_t prompt_length) {
+std::vector<MemoryTrace> MemoryTracer::trace(std::int64_t layer, std::span<const float> residual, std::int64_t prompt_length,
+                                             ChannelSink* channels) {
   const std::int64_t D = model_->hidden(), T = static_cast<std::int64_t>(residual.size()) / D;
   const MixerLayout& layout = model_->layout(layer);
-  Selection selection;
+  Selection selection(channels);
   MixerState state = make_state(layout, *backend_);
   backend_->kept.clear();
   model_->replay(layer, state, ConstTensor(residual.data(), DType::f32, {T, D}), 0, {.prompt_length = prompt_length}, &selection);

@@ -48,8 +48,10 @@ class MemoryTracer {
   ~MemoryTracer();
 
   /// Of every matrix memory of the layer, in the order in which they are computed (most have one, GSA and normalised linear attention two,
-  /// softmax none), from the start of the sequence. `residual` [T, D]: what entered the block. Throws std::bad_alloc.
-  std::vector<MemoryTrace> trace(std::int64_t layer, std::span<const float> residual, std::int64_t prompt_length);
+  /// softmax none), from the start of the sequence. `residual` [T, D]: what entered the block. `channels` hears what the mixer computes on
+  /// the way, in host memory. Throws std::bad_alloc.
+  std::vector<MemoryTrace> trace(std::int64_t layer, std::span<const float> residual, std::int64_t prompt_length,
+                                 ChannelSink* channels = nullptr);
 
  private:
   class Backend;

@@ -22,6 +22,7 @@ class Reading {
 
   const std::shared_ptr<Model>& model() const { return run_.model_ptr(); }
   const Run& run() const { return run_; }
+  Run& run() { return run_; }
   const std::shared_ptr<const Tokenizer>& tokenizer() const { return tokenizer_; }
   /// Of the run as it is now.
   std::shared_ptr<const RunInfo> info() const { return info_; }
