@@ -88,14 +88,14 @@ struct DecayQuestion {
 };
 
 /// Competition of the heads (spec §12.7, A13).
-struct HeadGates {
+struct HeadContest {
   std::int64_t heads = 0;
   std::vector<float> gate_q, gate_k;       // [T, H] G^Q, G^K: probability
   std::vector<float> read_gate_effective;  // [T, H]; empty where the model has no such channel
 };
 struct HeadGatesQuestion {
   std::int64_t layer = 0;
-  using Answer = HeadGates;
+  using Answer = HeadContest;
   bool operator==(const HeadGatesQuestion&) const = default;
 };
 

@@ -64,6 +64,7 @@ class Model {
   std::int64_t hidden() const { return plan_.hidden; }
   std::int64_t vocab() const { return plan_.vocab; }
   const Checkpoint& checkpoint() const { return *checkpoint_; }
+  const std::shared_ptr<const Checkpoint>& checkpoint_ptr() const { return checkpoint_; }
   Backend& backend() const { return *backend_; }
   const MixerLayout& layout(std::int64_t layer) const { return stack_.blocks[static_cast<std::size_t>(layer)].layout; }
   /// Remarks of loading: ignored keys and tensors, mended legacy forms.

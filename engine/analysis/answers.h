@@ -1,0 +1,13 @@
+// The answers to the questions of engine/findings.h, worked out from a run's evidence. All throw Error: a line that the view shows, or
+// "cancelled".
+#pragma once
+
+#include "engine/analysis/evidence.h"
+#include "engine/findings.h"
+
+namespace statescope {
+
+/// The Answer of any of them.
+std::shared_ptr<const void> find_out(const Question& question, Evidence& evidence);
+
+}  // namespace statescope

@@ -1,0 +1,35 @@
+// Answers the questions of views (engine/findings.h) on a thread of its own, while the run goes on.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "engine/findings.h"
+#include "engine/run/fair_mutex.h"
+#include "engine/run/reading.h"
+
+namespace statescope {
+
+/// All calls return at once. What an asker asks replaces what it asked before; work that nobody waits for any more ends at its next step.
+/// Answers are kept while the run stays the same, those last asked for.
+class Analyst {
+ public:
+  /// Called on the analyst's thread: now and then with the progress, then once with an answer or a refusal.
+  using Tell = std::function<void(const Question&, Finding)>;
+
+  /// `run_mutex` outlives it: whoever uses a reading that was given to it holds that.
+  explicit Analyst(FairMutex& run_mutex);
+  ~Analyst();
+
+  /// Questions concern this reading from now on. Those before are dropped.
+  void set_reading(std::shared_ptr<Reading> reading);
+  /// `asker`: a number of the caller's. Questions of another run than the reading's, or of the run when it was shorter, are dropped.
+  void ask(int asker, std::shared_ptr<const RunInfo> run, std::vector<Question> questions, Tell tell);
+
+ private:
+  class Worker;
+  std::unique_ptr<Worker> worker_;
+};
+
+}  // namespace statescope
