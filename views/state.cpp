@@ -7,6 +7,7 @@
 
 #include "views/colormaps.h"
 #include "views/parts.h"
+#include "views/plot.h"
 
 namespace statescope {
 namespace {
@@ -349,23 +350,6 @@ class StateView : public View {
 };
 
 }  // namespace
-
-float round_range(float value) {
-  if (!(value > 0) || !std::isfinite(value)) return 1;
-  const double power = std::pow(10.0, std::floor(std::log10(double{value})));
-  for (const double step : {1.0, 2.0, 5.0}) {
-    if (value <= step * power * (1 + 1e-6)) return static_cast<float>(step * power);
-  }
-  return static_cast<float>(10 * power);
-}
-
-std::vector<std::int64_t> axis_ticks(std::int64_t count, std::int64_t most) {
-  std::int64_t step = 1;
-  while ((count + step - 1) / step > most) step *= 2;
-  std::vector<std::int64_t> ticks;
-  for (std::int64_t i = 0; i < count; i += step) ticks.push_back(i);
-  return ticks;
-}
 
 std::int64_t best_columns(std::int64_t count, float w, float h, float aspect, float extra, float gap) {
   std::int64_t best = 1;

@@ -41,12 +41,6 @@ struct StateData {
 StateData build_state(const Snapshot& snapshot, const Cursor& cursor);
 void draw(const StateData& data, Canvas& canvas, Rect area, const Frame& frame);
 
-/// The least of 1, 2, 5 · 10ⁿ that is not below `value`: a range that changes seldom while stepping. 1 for zero and NaN.
-float round_range(float value);
-
-/// Where numbers stand along an axis of `count` cells: 0 and every so many, at most `most`.
-std::vector<std::int64_t> axis_ticks(std::int64_t count, std::int64_t most);
-
 /// Into how many columns to put `count` equal pictures of shape `aspect` (width ÷ height, each with `extra` height for its words) so that
 /// they are as large as possible in w × h.
 std::int64_t best_columns(std::int64_t count, float w, float h, float aspect, float extra, float gap);

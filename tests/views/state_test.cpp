@@ -1,4 +1,5 @@
 #include "views/state.h"
+#include "views/plot.h"
 
 #include <algorithm>
 #include <cmath>

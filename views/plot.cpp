@@ -1,0 +1,296 @@
+#include "views/plot.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <optional>
+
+#include "views/colormaps.h"
+#include "views/parts.h"
+
+namespace statescope {
+namespace {
+
+std::string superscript(int exponent) {
+  static constexpr const char* digits[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
+  std::string text = exponent < 0 ? "⁻" : "";
+  for (const char digit : std::to_string(std::abs(exponent))) text += digits[digit - '0'];
+  return text;
+}
+
+/// Extent of text centred at x, kept within [from, to].
+struct Placed {
+  float left = 0, right = 0;
+  float middle() const { return (left + right) / 2; }
+};
+Placed placed_within(float x, float width, float from, float to) {
+  const float left = std::max(from, std::min(x - width / 2, to - width));
+  return {left, left + width};
+}
+
+struct SpanStyle {
+  std::string_view letter;
+  Color color;
+};
+SpanStyle span_style(SpanKind kind, const Theme& theme) {
+  switch (kind) {
+    case SpanKind::needle:
+      return {"N", theme.needle};
+    case SpanKind::question:
+      return {"Q", theme.question};
+    case SpanKind::answer:
+      return {"A", theme.answer};
+  }
+  return {};
+}
+
+/// Under the tokens of a span: its letter, or where that has no room only its line.
+void draw_spans(Canvas& canvas, Rect plot, const TokenAxis& axis, const Frame& frame) {
+  const float s = frame.scale, y = plot.bottom() + 3 * s;
+  const float each = plot.w / static_cast<float>(axis.count());
+  for (const TokenSpan& span : axis.run->spans) {
+    const std::int64_t first = axis.place_of(span.begin - 1) + 1, last = axis.place_of(span.end - 1);
+    if (first > last) continue;
+    const SpanStyle style = span_style(span.kind, frame.theme);
+    const float left = plot.x + each * static_cast<float>(first), width = std::max(2 * s, each * static_cast<float>(last - first + 1));
+    canvas.fill_rect({left, y, width, 3 * s}, style.color);
+  }
+}
+
+/// Of the spans' letters, above the plot's lower edge.
+void draw_span_letters(Canvas& canvas, Rect row, const TokenAxis& axis, const Frame& frame) {
+  const float each = row.w / static_cast<float>(axis.count());
+  float free = row.x;
+  for (const TokenSpan& span : axis.run->spans) {
+    const std::int64_t first = axis.place_of(span.begin - 1) + 1, last = axis.place_of(span.end - 1);
+    if (first > last) continue;
+    const SpanStyle style = span_style(span.kind, frame.theme);
+    const TextStyle letter = label(frame, kSmallType, frame.theme.ink, Align::center, true);
+    const float middle = row.x + each * (static_cast<float>(first + last + 1) / 2);
+    const Placed at = placed_within(middle, canvas.text_width(style.letter, letter), row.x, row.right());
+    if (at.left < free || at.right > row.right()) continue;
+    canvas.text({at.middle(), row.y + row.h / 2}, style.letter, letter);
+    free = at.right + 3 * frame.scale;
+  }
+}
+
+}  // namespace
+
+float round_range(float value) {
+  if (!(value > 0) || !std::isfinite(value)) return 1;
+  const double power = std::pow(10.0, std::floor(std::log10(double{value})));
+  for (const double step : {1.0, 2.0, 5.0}) {
+    if (value <= step * power * (1 + 1e-6)) return static_cast<float>(step * power);
+  }
+  return static_cast<float>(10 * power);
+}
+
+std::vector<std::int64_t> axis_ticks(std::int64_t count, std::int64_t most) {
+  std::int64_t step = 1;
+  while ((count + step - 1) / step > most) step *= 2;
+  std::vector<std::int64_t> ticks;
+  for (std::int64_t i = 0; i < count; i += step) ticks.push_back(i);
+  return ticks;
+}
+
+double ValueAxis::share(double value) const {
+  if (std::isnan(value)) return value;
+  const double at = logarithmic ? std::log(std::max(value, low) / low) / std::log(high / low) : (value - low) / (high - low);
+  return std::clamp(at, 0.0, 1.0);
+}
+
+std::vector<double> axis_values(const ValueAxis& axis, std::int64_t most) {
+  std::vector<double> values;
+  most = std::max<std::int64_t>(most, 1);
+  if (axis.logarithmic) {
+    const auto low = static_cast<int>(std::ceil(std::log10(axis.low) - 1e-9)),
+               high = static_cast<int>(std::floor(std::log10(axis.high) + 1e-9));
+    int step = 1;
+    while ((high - low) / step + 1 > most) ++step;
+    for (int power = high; power >= low; power -= step) values.insert(values.begin(), std::pow(10.0, power));
+    return values;
+  }
+  const double step = round_range(static_cast<float>((axis.high - axis.low) / static_cast<double>(most)));
+  for (double i = std::ceil(axis.low / step - 1e-6); i * step <= axis.high + 1e-6 * step; ++i) values.push_back(i == 0 ? 0 : i * step);
+  return values;
+}
+
+std::string axis_number(double value) {
+  const double size = std::abs(value);
+  if (size >= 1000 && size < 1e6 && std::fmod(size, 1000) == 0) return fmt::format("{:g}k", value / 1000);
+  if (size == 0 || (size >= 0.001 && size < 1e6)) return fmt::format("{:g}", value);
+  const auto exponent = static_cast<int>(std::floor(std::log10(size) + 1e-9));
+  const double factor = value / std::pow(10.0, exponent);
+  const std::string ten = "10" + superscript(exponent);
+  return std::abs(factor - 1) < 1e-9 ? ten : fmt::format("{:.3g}·{}", factor, ten);
+}
+
+ValueAxis axis_over(std::span<const float> values, double low) {
+  double most = low;
+  for (const float v : values) most = std::isfinite(v) ? std::max(most, static_cast<double>(v)) : most;
+  return {low, most > low ? low + round_range(static_cast<float>(most - low)) : low + 1, false};
+}
+
+float value_axis_width(const Frame& frame) { return 44 * frame.scale; }
+
+float height_of(Rect plot, const ValueAxis& axis, double value) { return plot.bottom() - plot.h * static_cast<float>(axis.share(value)); }
+
+void draw_value_axis(Canvas& canvas, Rect plot, const ValueAxis& axis, std::string_view name, const Frame& frame) {
+  const float s = frame.scale, half = 0.5f * kSmallType * s;
+  const TextStyle style = value(frame, kSmallType, frame.theme.faint, Align::right);
+  float last = std::numeric_limits<float>::infinity();
+  for (const double v : axis_values(axis, static_cast<std::int64_t>(plot.h / (24 * s)))) {
+    const float y = height_of(plot, axis, v), text_y = std::clamp(y, plot.y + half, std::max(plot.y + half, plot.bottom() - half));
+    canvas.line({plot.x, y}, {plot.right(), y}, faded(frame.theme.line, 0.7f), s);
+    if (text_y + half > last) continue;
+    fitted_text(canvas, {plot.x - 5 * s, text_y}, axis_number(v), style, value_axis_width(frame) - 5 * s);
+    last = text_y - half;
+  }
+  fitted_text(canvas, {plot.x, plot.y - 8 * s}, name, label(frame, kSmallType, frame.theme.faint), plot.w);
+}
+
+std::int64_t TokenAxis::place_of(std::int64_t token) const {
+  return std::upper_bound(tokens.begin(), tokens.end(), token) - tokens.begin() - 1;
+}
+
+float TokenAxis::x_of(Rect plot, std::int64_t i) const {
+  return plot.x + plot.w * (static_cast<float>(i) + 0.5f) / static_cast<float>(count());
+}
+
+std::vector<std::int32_t> token_range(std::int64_t from, std::int64_t to) {
+  std::vector<std::int32_t> tokens(static_cast<std::size_t>(std::max<std::int64_t>(0, to - from)));
+  std::iota(tokens.begin(), tokens.end(), static_cast<std::int32_t>(from));
+  return tokens;
+}
+
+float token_axis_height(const Frame& frame) { return 44 * frame.scale; }
+
+void draw_cursor_line(Canvas& canvas, Rect plot, const TokenAxis& axis, const Frame& frame) {
+  const std::int64_t place = axis.place_of(axis.cursor);
+  if (place < 0) return;
+  const float x = axis.x_of(plot, place);
+  canvas.line({x, plot.y}, {x, plot.bottom()}, frame.theme.accent, 2 * frame.scale);
+}
+
+void draw_token_axis(Canvas& canvas, Rect plot, const TokenAxis& axis, const Frame& frame) {
+  if (axis.count() == 0 || plot.w <= 0) return;
+  const float s = frame.scale;
+  draw_spans(canvas, plot, axis, frame);
+  draw_cursor_line(canvas, plot, axis, frame);
+  const Rect letters{plot.x, plot.bottom() + 6 * s, plot.w, kSmallType * s};
+  const Rect texts{plot.x, letters.bottom() - 1 * s, plot.w, kBodyType * s}, numbers{plot.x, texts.bottom(), plot.w, kSmallType * s};
+  draw_span_letters(canvas, letters, axis, frame);
+
+  std::vector<Placed> taken;
+  const auto place = [&](std::int64_t i, bool chosen) {
+    const std::int64_t token = axis.tokens[static_cast<std::size_t>(i)];
+    const TextStyle word = label(frame, kBodyType, chosen ? frame.theme.accent : frame.theme.ink, Align::center, chosen);
+    const TextStyle count = value(frame, kSmallType, frame.theme.faint, Align::center);
+    const std::string text = elided(canvas, visible_token(*axis.run, token), word, 90 * s), position = std::to_string(token);
+    const float width = std::max(canvas.text_width(text, word), canvas.text_width(position, count));
+    if (width > plot.w) return;
+    const Placed at = placed_within(axis.x_of(plot, i), width, plot.x, plot.right());
+    const float gap = 8 * s;
+    if (std::ranges::any_of(taken, [&](Placed other) { return at.left < other.right + gap && other.left < at.right + gap; })) return;
+    taken.push_back(at);
+    if (!text.empty()) canvas.text({at.middle(), texts.y + texts.h / 2}, text, word);
+    canvas.text({at.middle(), numbers.y + numbers.h / 2}, position, count);
+  };
+  const std::int64_t cursor = axis.place_of(axis.cursor);
+  if (cursor >= 0) place(cursor, axis.tokens[static_cast<std::size_t>(cursor)] == axis.cursor);
+  const auto step = std::max<std::int64_t>(1, static_cast<std::int64_t>(24 * s / plot.w * static_cast<float>(axis.count())));
+  for (std::int64_t i = 0; i < axis.count(); i += step) place(i, false);
+}
+
+void draw_curve(Canvas& canvas, Rect plot, const ValueAxis& axis, std::span<const float> values, Color color, float width) {
+  const auto n = static_cast<std::int64_t>(values.size());
+  if (n == 0 || plot.w <= 0 || plot.h <= 0) return;
+  const auto columns = std::min(n, std::max<std::int64_t>(1, static_cast<std::int64_t>(plot.w)));
+  std::vector<Point> points;
+  const auto end_stroke = [&] {
+    if (points.size() == 1) points.push_back({points[0].x + width, points[0].y});
+    if (!points.empty()) canvas.path(points, color, width);
+    points.clear();
+  };
+  for (std::int64_t c = 0; c < columns; ++c) {
+    const std::int64_t begin = c * n / columns, end = (c + 1) * n / columns;
+    std::optional<float> least, most;
+    for (std::int64_t i = begin; i < end; ++i) {
+      const float v = values[static_cast<std::size_t>(i)];
+      if (std::isnan(v)) continue;
+      least = std::min(least.value_or(v), v);
+      most = std::max(most.value_or(v), v);
+    }
+    if (!least) {
+      end_stroke();
+      continue;
+    }
+    const float x = plot.x + plot.w * (static_cast<float>(c) + 0.5f) / static_cast<float>(columns);
+    points.push_back({x, height_of(plot, axis, *least)});
+    if (*most > *least) points.push_back({x, height_of(plot, axis, *most)});
+  }
+  end_stroke();
+}
+
+float draw_legend(Canvas& canvas, Rect line, std::span<const LegendEntry> entries, const Frame& frame) {
+  const float s = frame.scale, y = line.y + line.h / 2;
+  const TextStyle style = label(frame, kSmallType, frame.theme.ink);
+  float x = line.x;
+  for (const LegendEntry& entry : entries) {
+    const float width = 14 * s + canvas.text_width(entry.text, style);
+    if (x + width > line.right()) break;
+    canvas.fill_rect({x, y - 2 * s, 10 * s, 4 * s}, entry.color, s);
+    canvas.text({x + 14 * s, y}, entry.text, style);
+    x += width + 12 * s;
+  }
+  return x;
+}
+
+void draw_color_bar(Canvas& canvas, Rect bar, const ColorScale& scale, std::span<const ScaleMark> marks, const Frame& frame) {
+  constexpr std::size_t kSteps = 101;
+  std::vector<float> steps(kSteps);
+  for (std::size_t i = 0; i < kSteps; ++i) steps[i] = scale.high + (scale.low - scale.high) * static_cast<float>(i) / (kSteps - 1);
+  canvas.heatmap(bar, {kSteps, 1, steps, scale});
+  const float half = 0.5f * kSmallType * frame.scale;
+  if (bar.h < 2 * half) return;
+  const TextStyle style = value(frame, kSmallType, frame.theme.faint);
+  std::vector<float> taken;
+  const auto place = [&](const ScaleMark& mark) {
+    const float share = (mark.value - scale.low) / (scale.high - scale.low);
+    const float y = std::clamp(bar.bottom() - bar.h * share, bar.y + half, bar.bottom() - half);
+    if (std::ranges::any_of(taken, [&](float other) { return std::abs(other - y) < 2.2f * half; })) return;
+    taken.push_back(y);
+    canvas.text({bar.right() + 4 * frame.scale, y}, mark.text, style);
+  };
+  if (marks.empty()) return;
+  place(marks.front());
+  place(marks.back());
+  for (const ScaleMark& mark : marks) place(mark);
+}
+
+Message waiting(const Findings& findings, const Question& question, std::string_view what) {
+  const Finding* finding = findings.find(question);
+  if (finding && !finding->refused.empty()) return {fmt::format("{} cannot be shown", what), finding->refused};
+  if (finding && finding->progress > 0)
+    return {fmt::format("{} is being worked out", what), fmt::format("{:.0f} % done.", 100 * finding->progress)};
+  return {fmt::format("{} has not been worked out yet", what), "It appears as soon as the run has been read again for it."};
+}
+
+Message without_memory(const Snapshot& snapshot) {
+  const LayerInfo* layer = layer_of(snapshot);
+  if (!layer) return {"No token has been read yet", "Open a checkpoint and give it a prompt."};
+  if (layer->has_state()) return {};
+  std::vector<std::int64_t> others;
+  const std::vector<LayerInfo>& layers = snapshot.run->model.layers;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    if (layers[i].has_state()) others.push_back(static_cast<std::int64_t>(i));
+  }
+  return {fmt::format("Layer {} ({}) keeps no matrix state", snapshot.layer, layer->mixer),
+          others.empty() ? "No layer of this model does."
+                         : fmt::format("In this model, {} {} one.", layer_list(others, ""), others.size() == 1 ? "keeps" : "keep")};
+}
+
+}  // namespace statescope

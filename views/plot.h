@@ -1,0 +1,92 @@
+// What views with axes share: values along a line, tokens along the bottom, curves that keep their peaks, colour bars, legends.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "views/view.h"
+
+namespace statescope {
+
+/// The least of 1, 2, 5 · 10ⁿ that is not below `value`: a range that changes seldom while stepping. 1 for zero and NaN.
+float round_range(float value);
+
+/// Where numbers stand along an axis of `count` cells: 0 and every so many, at most `most`.
+std::vector<std::int64_t> axis_ticks(std::int64_t count, std::int64_t most);
+
+/// Low … high of what is drawn; logarithmic: low > 0.
+struct ValueAxis {
+  double low = 0, high = 1;
+  bool logarithmic = false;
+
+  /// 0 at low, 1 at high; beyond them clamped. NaN stays NaN.
+  double share(double value) const;
+};
+/// Values to name along an axis, ascending, at most about `most`: multiples of 1, 2 or 5 · 10ⁿ; logarithmic: powers of ten.
+std::vector<double> axis_values(const ValueAxis& axis, std::int64_t most);
+/// "0.001", "10⁻⁶", "20k": as an axis names a value.
+std::string axis_number(double value);
+/// From `low` to the least round number that holds all finite values; high > low always.
+ValueAxis axis_over(std::span<const float> values, double low = 0);
+
+/// Lines across `plot` at round values, their numbers left of it (they need value_axis_width), and the axis' name above its left edge.
+void draw_value_axis(Canvas& canvas, Rect plot, const ValueAxis& axis, std::string_view name, const Frame& frame);
+float value_axis_width(const Frame& frame);
+/// Where the value lies on the plot's height.
+float height_of(Rect plot, const ValueAxis& axis, double value);
+
+/// What stands along the bottom: tokens of a run, ascending, each at its place; equally wide.
+struct TokenAxis {
+  std::shared_ptr<const RunInfo> run;
+  std::vector<std::int32_t> tokens;  // [n]
+  std::int64_t cursor = 0;           // the cursor's token
+
+  std::int64_t count() const { return static_cast<std::int64_t>(tokens.size()); }
+  /// The last place whose token is not after `token`; −1: none.
+  std::int64_t place_of(std::int64_t token) const;
+  /// The middle of place i.
+  float x_of(Rect plot, std::int64_t i) const;
+};
+/// from, from + 1, …, to − 1
+std::vector<std::int32_t> token_range(std::int64_t from, std::int64_t to);
+
+/// Below `plot`: texts and numbers of as many tokens as fit, the cursor's in bold, lines with N, Q, A under what the prompt's maker marked.
+/// Through it: the cursor's line. Needs token_axis_height.
+void draw_token_axis(Canvas& canvas, Rect plot, const TokenAxis& axis, const Frame& frame);
+float token_axis_height(const Frame& frame);
+/// The line of the cursor's token, alone.
+void draw_cursor_line(Canvas& canvas, Rect plot, const TokenAxis& axis, const Frame& frame);
+
+/// values [n], value i in the middle of the i-th of n equal places; NaN interrupts. Where places are narrower than a unit, each unit spans
+/// from its least to its largest value: no peak is lost.
+void draw_curve(Canvas& canvas, Rect plot, const ValueAxis& axis, std::span<const float> values, Color color, float width);
+
+/// Like a colour: a short name in front of it tells it from the others.
+struct LegendEntry {
+  Color color;
+  std::string text;
+};
+/// In one line, those that fit. Returns where the next thing may stand.
+float draw_legend(Canvas& canvas, Rect line, std::span<const LegendEntry> entries, const Frame& frame);
+
+/// A named value of a colour scale.
+struct ScaleMark {
+  float value = 0;
+  std::string text;
+};
+/// Upright, the marks right of it: those that do not touch, from the ends on. `bar` is the colours' own place.
+void draw_color_bar(Canvas& canvas, Rect bar, const ColorScale& scale, std::span<const ScaleMark> marks, const Frame& frame);
+
+/// What an empty view says. `headline` empty: there is something to show.
+struct Message {
+  std::string headline, detail;
+};
+/// While the answer to `question` is missing: how far the work is, or why there is none. `what`: "The decay of layer 2".
+Message waiting(const Findings& findings, const Question& question, std::string_view what);
+/// Where there is no such layer, or no matrix state in it, so that nothing needs to be asked; else empty.
+Message without_memory(const Snapshot& snapshot);
+
+}  // namespace statescope
