@@ -63,10 +63,10 @@ Inspector::Inspector(Navigator& navigator, QWidget* parent) : QWidget(parent), n
   now_ = add_value(*values, "Now");
   difference_ = add_value(*values, "Difference");
   layout->addLayout(values);
-  exactness_ = new QLabel(this);
-  exactness_->setObjectName("small");
-  exactness_->setWordWrap(true);
-  layout->addWidget(exactness_);
+  accuracy_ = new QLabel(this);
+  accuracy_->setObjectName("small");
+  accuracy_->setWordWrap(true);
+  layout->addWidget(accuracy_);
 
   add_heading("Next token");
   predictions_ = new QTableWidget(0, 2, this);
@@ -193,7 +193,7 @@ void Inspector::show_cell() {
   for (QLabel* label : {before_, now_, difference_}) label->setText(QString::fromUtf8(dash));
   if (!shown) {
     cell_->setText(layer && !has_state ? "This layer keeps no matrix state" : "Point at a cell, or choose one with Alt and the arrows");
-    exactness_->clear();
+    accuracy_->clear();
     return;
   }
   const auto index = static_cast<std::ptrdiff_t>(at.row * snapshot->state.columns + at.column);
@@ -206,8 +206,8 @@ void Inspector::show_cell() {
   before_->setText(text_of(before));
   now_->setText(text_of(now));
   difference_->setText((now > before ? "+" : "") + text_of(now - before));
-  QString how = QString::fromStdString(exactness_text(snapshot->exactness));
-  exactness_->setText(how.replace(0, 1, how.first(1).toUpper()));
+  QString how = QString::fromStdString(snapshot->accuracy.text());
+  accuracy_->setText(how.replace(0, 1, how.first(1).toUpper()));
 }
 
 void Inspector::show_predictions() {

@@ -37,7 +37,7 @@ class Inspector : public QWidget {
 
   Navigator& navigator_;
   QComboBox *layer_, *head_, *slot_;
-  QLabel *cell_, *before_, *now_, *difference_, *exactness_;
+  QLabel *cell_, *before_, *now_, *difference_, *accuracy_;
   QTableWidget* predictions_;
   QLabel* table_heading_;
   QTableView* table_;

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/accuracy.h"
+
 namespace statescope {
 
 /// One layer of the model as a picture needs it.
@@ -79,12 +81,6 @@ struct Prediction {
   float probability = 0;
 };
 
-/// How a number came to be (every panel says it).
-enum class Exactness {
-  exact,       // kept from the run itself
-  recomputed,  // replayed from the keyframe before it, float32
-};
-
 /// One layer at one token. Never changes once it has been handed out.
 struct Snapshot {
   std::shared_ptr<const RunInfo> run;
@@ -94,7 +90,7 @@ struct Snapshot {
   LayerState before;                       // after token − 1 (zeros before the first)
   std::shared_ptr<const Routing> routing;  // of this layer; null without routing
   std::vector<Prediction> predictions;     // of the next token, most probable first
-  Exactness exactness = Exactness::exact;  // of the states
+  Accuracy accuracy = kExact;              // of the states
 };
 
 }  // namespace statescope

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/analysis/accuracy.h"
+#include "engine/accuracy.h"
 
 namespace statescope {
 // All functions throw std::invalid_argument if sizes do not fit. Gates are rows G_t [H] of the channels head_gate_q and head_gate_k,

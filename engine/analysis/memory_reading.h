@@ -2,7 +2,7 @@
 // are exact: sums over tokens give the state and the read-out of the run up to rounding. For memories whose rows decay (not GSA's first).
 #pragma once
 
-#include "engine/analysis/accuracy.h"
+#include "engine/accuracy.h"
 #include "engine/analysis/memory_trace.h"
 
 namespace statescope {

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/analysis/accuracy.h"
+#include "engine/accuracy.h"
 
 namespace statescope {
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/analysis/accuracy.h"
+#include "engine/accuracy.h"
 #include "kernels/backend.h"
 
 namespace statescope {

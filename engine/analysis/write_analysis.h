@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/analysis/accuracy.h"
+#include "engine/accuracy.h"
 
 namespace statescope {
 // All functions throw std::invalid_argument if sizes do not fit.

@@ -68,7 +68,7 @@ std::shared_ptr<const Snapshot> Reading::snapshot(std::int64_t layer, std::int64
   std::tie(snapshot->before, snapshot->state) = run_.states_around(layer, token);
   snapshot->routing = run_.routing(layer);
   snapshot->predictions = most_probable(run_.logits(token), kPredictions, *tokenizer_);
-  snapshot->exactness = run_.is_keyframe(token) ? Exactness::exact : Exactness::recomputed;
+  snapshot->accuracy = run_.is_keyframe(token) ? kExact : kReplayed;
   return snapshot;
 }
 

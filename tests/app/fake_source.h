@@ -71,7 +71,7 @@ inline std::shared_ptr<const Snapshot> fake_snapshot(std::shared_ptr<const RunIn
     snapshot.routing = std::make_shared<const Routing>(std::move(routing));
   }
   snapshot.predictions = {{1, " mill", 0.61f}, {2, " house", 0.2f}, {3, " old", 0.08f}, {4, "\n", 0.03f}, {5, " .", 0.01f}};
-  snapshot.exactness = Exactness::recomputed;
+  snapshot.accuracy = kReplayed;
   snapshot.run = std::move(run);
   return std::make_shared<const Snapshot>(std::move(snapshot));
 }

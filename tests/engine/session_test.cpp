@@ -121,7 +121,7 @@ TEST_CASE("session: opens a checkpoint, reads a prompt, shows a layer at a token
   CHECK(snapshot->state.values != snapshot->before.values);
   CHECK(snapshot->routing == nullptr);
   CHECK(snapshot->predictions.size() == 8);
-  CHECK(snapshot->exactness == Exactness::recomputed);
+  CHECK(snapshot->accuracy == kReplayed);
 }
 
 TEST_CASE("session: of waiting requests only the newest is answered, once") {
@@ -152,7 +152,7 @@ TEST_CASE("session: an exact state says so, and routing comes with the snapshot"
   std::shared_ptr<const Snapshot> last;
   session.show(0, 19, [&](std::shared_ptr<const Snapshot> answer) { last = std::move(answer); });
   posts.run_until([&] { return last != nullptr; });
-  CHECK(last->exactness == Exactness::exact);
+  CHECK(last->accuracy == kExact);
   REQUIRE(last->routing);
   CHECK(last->routing->tokens() == 20);
   CHECK(last->state.slots == last->routing->partitions + 1);
