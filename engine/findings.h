@@ -52,9 +52,9 @@ struct LayerSeriesQuestion {
   bool operator==(const LayerSeriesQuestion&) const = default;
 };
 
-/// What the model predicts after each token in [from, to).
+/// What the model predicts after each token in [from, to), at most 512 of them.
 struct Predictions {
-  std::int64_t from = 0, to = 0;
+  std::int64_t from = 0, to = 0;             // as asked, within the run
   std::vector<std::vector<Prediction>> top;  // [n] the most probable next tokens, at most 5
   std::vector<float> next_probability;       // [n] of the token that follows in the run; NaN after the last
   std::vector<std::int32_t> next_rank;       // [n] how many are more probable; −1 after the last
@@ -130,14 +130,15 @@ struct StateQuestion {
   bool operator==(const StateQuestion&) const = default;
 };
 
-/// Who wrote a row, or a cell of it, of a state after a token: signed parts that add up to what is there (spec §12.8).
+/// Who wrote a row, or a cell of it, of a state after a token: signed parts that add up to what is there (spec §12.8). Where columns decay
+/// (GSA's first memory) a row has no common coefficient and only cells have a history.
 struct History {
-  std::vector<std::int32_t> token;  // [n] that wrote, ascending
-  std::vector<float> coefficient;   // [n] of the token's value vector in the row
-  std::vector<float> contribution;  // [n] coefficient · v[column]; for a whole row coefficient · ‖v‖
+  std::vector<std::int32_t> token;  // [n] that came to the slot, ascending
+  std::vector<float> coefficient;   // [n] c of the token's value vector v in the row
   std::vector<float> written;       // [n] the coefficient it was written with, before later decay and erasure
+  std::vector<float> contribution;  // [n] to a cell c v[column]; to a row's norm c ⟨v, Z⟩ / ‖Z‖, Z the row
   double sum = 0;                   // Σ contribution
-  double shown = 0;                 // the state's own number: of a cell sum = shown but for rounding; of a row its norm
+  double shown = 0;                 // the state's own number, a cell or a row's norm: the sum but for rounding
 };
 struct HistoryQuestion {
   std::int64_t layer = 0, slot = 0, head = 0, row = 0;
@@ -212,12 +213,14 @@ struct AttentionQuestion {
   bool operator==(const AttentionQuestion&) const = default;
 };
 
-/// What became of a needle (engine/analysis/needle_fate.h says what each number is).
+/// What became of a needle (engine/analysis/needle_fate.h says what each number is): parts of what it had written, after each token from
+/// its last one to the question.
 struct NeedleStory {
   struct Curve {
-    std::int64_t layer = 0, slot = 0, head = 0;
+    std::int64_t slot = 0, head = 0;
     double written = 0;               // ‖C‖ after the needle's last visit: heads compare within a layer
-    std::vector<std::int32_t> token;  // [n] visits from the needle's first on
+    double read_share = 0;            // of what the question reads there; NaN where it does not read
+    std::vector<std::int32_t> token;  // [n ≤ 512] visits from the needle's last on, evenly, the last before the question included
     std::vector<float> kept;          // [n] ‖C‖ over `written`
   };
   struct Cause {
@@ -227,16 +230,22 @@ struct NeedleStory {
     std::int64_t token = 0;  // that took most of it
   };
   struct LayerFate {
-    bool has_memory = false;
+    bool has_memory = false;                                                    // that the needle wrote to
     double clear = 0, decayed = 0, erased = 0, overwritten = 0, misrouted = 0;  // parts of 1
     double read_share = 0;                                                      // the largest over heads and slots
+    std::int64_t read_slot = 0, read_head = 0;                                  // where that is
+    std::vector<float> kept;    // [question − end + 2], token end − 1 first: 1 − decayed − erased as they grow
+    std::vector<Curve> curves;  // most written first, at most 12
+    std::int64_t places = 0;    // slots and heads that the needle wrote to
   };
-  std::vector<Curve> curves;  // most written first within a layer
-  std::vector<Cause> causes;  // largest first
+  struct Fall {
+    std::int64_t token = 0;
+    double by = 0;  // from the token before to this one
+  };
   std::vector<LayerFate> layers;
-  LayerFate all;
-  std::vector<std::int64_t> death;  // tokens where `survival` fell by 0.1 and more, ascending
-  std::vector<float> survival;      // [question − end + 1] mean over layers of what is kept, after each token from the needle's last on
+  LayerFate all;              // its kept: mean over the layers; no curves
+  std::vector<Cause> causes;  // largest first, at most 64
+  std::vector<Fall> falls;    // of all.kept: the largest five of those by 0.02 and more, ascending
 };
 struct NeedleQuestion {
   std::int64_t begin = 0, end = 0, question = 0;
