@@ -69,29 +69,36 @@ struct PredictionsQuestion {
   bool operator==(const PredictionsQuestion&) const = default;
 };
 
-/// Decay of one slot and head (spec §12.3, §12.4).
+/// How fast a slot forgets (spec §12.3, §12.4). Its channels are what decays on its own: the key rows or value columns of the head asked
+/// for, or, where a head decays as one, all heads.
 struct Decay {
-  std::int64_t channels = 0;        // K, V or 1: what decays on its own
-  bool columns = false;             // channels are value columns, not key rows
-  std::vector<std::int32_t> token;  // [n] that visited the slot: the others leave it as it is
-  std::vector<float> log_decay;     // [n, channels] nat, ≤ 0
-  std::vector<float> left;  // [n, channels] Δ_{t,s}: what is left after `DecayQuestion::token` of what was written at token[i]; 0 behind it
-  std::vector<float> half_life;        // [channels] tokens; infinite without decay
-  std::vector<float> width;            // [channels] receptive field at θ = 0.001, tokens
-  std::vector<std::int64_t> censored;  // [channels] tokens of those measured from which the first one is still within it
+  enum class Axis { none, heads, rows, columns };
+  Axis axis = Axis::none;  // none: this memory never forgets; everything below is empty
+  std::int64_t channels = 0;
+  std::vector<std::int32_t> token;     // [n] of those asked for, that visited the slot: the others leave it as it is
+  std::vector<float> log_decay;        // [n, channels] log α, nat, ≤ 0
+  std::vector<double> log_sum;         // [n, channels] of log α up to and including token[i]: Δ_{t,s} = exp(log_sum_t − log_sum_s)
+  std::vector<float> half_life;        // [channels] tokens, over the whole run; infinite without decay
+  std::vector<float> width;            // [channels] receptive field at θ = 0.001, tokens: mean of the run's last `measured`
+  std::vector<std::int64_t> censored;  // [channels] of how many of those the first token of the run is still within it
   std::int64_t measured = 0;
 };
+/// Half-life and receptive field are of the whole run, the rest of its tokens in [from, to), at most 512.
 struct DecayQuestion {
-  std::int64_t layer = 0, slot = 0, head = 0, token = 0;
+  std::int64_t layer = 0, slot = 0, head = 0, from = 0, to = 0;
   using Answer = Decay;
   bool operator==(const DecayQuestion&) const = default;
 };
 
-/// Competition of the heads (spec §12.7, A13).
+/// Competition of the heads at every token of the run (spec §12.7, A13).
 struct HeadContest {
-  std::int64_t heads = 0;
-  std::vector<float> gate_q, gate_k;       // [T, H] G^Q, G^K: probability
-  std::vector<float> read_gate_effective;  // [T, H]; empty where the model has no such channel
+  std::int64_t heads = 0;                        // 0: the layer has no head gates
+  std::vector<float> gate_q, gate_k;             // [T, H] G^Q, G^K: probability
+  std::vector<float> entropy_q, entropy_k;       // [T] in [0, 1]
+  std::vector<std::int32_t> winner_q, winner_k;  // [T]
+  std::vector<float> margin_q, margin_k;         // [T] the largest less the next
+  std::vector<float> flow;                       // [T] C_{t,t} = Σ_h G^Q_t G^K_t
+  std::vector<float> read_gate_effective;        // [T, H]; empty where the model has no such channel
 };
 struct HeadGatesQuestion {
   std::int64_t layer = 0;
@@ -99,11 +106,30 @@ struct HeadGatesQuestion {
   bool operator==(const HeadGatesQuestion&) const = default;
 };
 
-/// The delta rule at every visit of a slot (spec §12.9), π = k S̄ its prediction.
+/// What the gates of the tokens in [from, to), at most 512, would be with their logits times λ: a probe, which changes nothing in the run
+/// (SLA Thm 4.2, 4.3).
+struct SharpenedGates {
+  std::vector<float> gate_q, gate_k;                // [n, H]
+  std::vector<float> entropy_q, entropy_k;          // [n]
+  std::vector<float> flow;                          // [n, n] C_{t,s} = Σ_h G^Q_t G^K_s, row t; also where s > t
+  std::vector<float> lambda;                        // [m] of the curves
+  std::vector<float> curve_q, curve_k, curve_flow;  // [n, m] entropies and C_{t,t} at those λ
+};
+struct SharpenedGatesQuestion {
+  std::int64_t layer = 0, from = 0, to = 0;
+  double lambda = 1;
+  using Answer = SharpenedGates;
+  bool operator==(const SharpenedGatesQuestion&) const = default;
+};
+
+/// The delta rule at every visit of a slot (spec §12.9), π = k S̄ its prediction. Nothing where the memory follows another rule.
 struct DeltaRule {
-  std::vector<std::int32_t> token;  // [n]
-  std::vector<float> prediction, value, error, cosine, erase, write, update, eigenvalue, beta,
-      alpha;  // [n] each; norms but cosine and the last three
+  std::vector<std::int32_t> token;                                    // [n]
+  std::vector<float> prediction, value, error, erase, write, update;  // [n] ‖π‖, ‖v‖, ‖v − π‖; Frobenius norms of what is taken, put, both
+  std::vector<float> cosine;                                          // [n] of π and v
+  std::vector<float> beta, alpha;                                     // [n]
+  std::vector<float> step;        // [n] β ‖k‖²: the part of the error that is mended, for k S becomes π + β ‖k‖² (v − π)
+  std::vector<float> eigenvalue;  // [n] of the transition along k: α (1 − β ‖k‖²)
 };
 struct DeltaRuleQuestion {
   std::int64_t layer = 0, slot = 0, head = 0;
@@ -150,11 +176,13 @@ struct HistoryQuestion {
 
 /// Likeness of the states of one layer after a token (spec §12.5).
 struct Similarity {
+  static constexpr std::int64_t kMostRows = 8192;  // with more, `cosine`, `order` and the numbers of both are left out
   std::int64_t partitions = 0, rows = 0, heads = 0;
   std::vector<float> cosine;        // [P·K, P·K] of the rows of the head asked for; NaN where a row is zero
   std::vector<std::int64_t> order;  // [P·K] rows so that like ones are neighbours (average linkage of |cosine|)
   std::vector<float> row_norm;      // [P·K]
   double mean_abs = 0, within = 0, between = 0, min_cosine = 0;
+  std::int64_t zero_rows = 0;
   std::vector<float> partition_cosine;  // [P, P] of the partitions' states as vectors, of that head
   std::vector<float> head_cosine;       // [H, H] of the heads' states as vectors
 };
@@ -166,7 +194,8 @@ struct SimilarityQuestion {
 
 /// Likeness of one slot's state after different tokens: cosines of the states as vectors.
 struct TokenSimilarity {
-  std::vector<std::int64_t> token;  // [n] at most 512 of [from, to), evenly
+  static constexpr std::int64_t kMostTokens = 128;
+  std::vector<std::int64_t> token;  // [n] of [from, to), evenly, the last one included
   std::vector<float> cosine;        // [n, n]; NaN where a state is zero
 };
 struct TokenSimilarityQuestion {
@@ -178,9 +207,9 @@ struct TokenSimilarityQuestion {
 /// Singular values of every head's stacked state after a token (spec §12.5).
 struct Spectra {
   std::int64_t heads = 0, count = 0, partitions = 0;
-  std::vector<float> sigma;                           // [H, n] descending
-  std::vector<float> entropy, rank, rank_of_squares;  // [H]: Hs; effective rank of σ (Roy and Vetterli), of σ²
-  std::vector<float> partition_rank;                  // [H, P] of σ of each partition alone
+  std::vector<float> sigma;                              // [H, n] descending
+  std::vector<float> entropy, rank, rank_of_squares;     // [H]: Hs; effective rank of σ (Roy and Vetterli), of σ²
+  std::vector<float> partition_entropy, partition_rank;  // [H, P] of σ of each partition alone
 };
 struct SpectraQuestion {
   std::int64_t layer = 0, token = 0;
@@ -190,8 +219,9 @@ struct SpectraQuestion {
 
 /// The same summary along the run.
 struct RankSeries {
+  static constexpr std::int64_t kMostTokens = 64;
   std::int64_t heads = 0;
-  std::vector<std::int64_t> token;         // [n] at most 64, evenly, the last one included
+  std::vector<std::int64_t> token;         // [n] evenly, the last one included
   std::vector<float> entropy, rank, norm;  // [n, H]
 };
 struct RankSeriesQuestion {
@@ -202,9 +232,11 @@ struct RankSeriesQuestion {
 
 /// A_{t,s} with o_t = Σ_s A_{t,s} v_s, of the tokens t and s in [from, to) (spec §12.8); softmax layers: their weights.
 struct AttentionMap {
+  static constexpr std::int64_t kMostTokens = 512;
   std::int64_t from = 0, to = 0;
+  std::int64_t heads = 0;     // H; of softmax layers too, whose last head answers for those beyond it
   std::vector<float> weight;  // [n, n] row t, column s; 0 for s > t
-  std::vector<float> before;  // [n] Σ |A_{t,s}| over the tokens s < from
+  std::vector<float> before;  // [n] Σ |A_{t,s}| over the tokens s < from, slot by slot
 };
 struct AttentionQuestion {
   std::int64_t layer = 0, head = 0, from = 0, to = 0;
@@ -254,7 +286,7 @@ struct NeedleQuestion {
 };
 
 using Question = std::variant<ModelMapQuestion, LayerSeriesQuestion, PredictionsQuestion, DecayQuestion, HeadGatesQuestion,
-                              DeltaRuleQuestion, UpdateQuestion, StateQuestion, HistoryQuestion, SimilarityQuestion,
+                              SharpenedGatesQuestion, DeltaRuleQuestion, UpdateQuestion, StateQuestion, HistoryQuestion, SimilarityQuestion,
                               TokenSimilarityQuestion, SpectraQuestion, RankSeriesQuestion, AttentionQuestion, NeedleQuestion>;
 
 /// What came of a question so far.
