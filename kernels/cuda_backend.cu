@@ -96,17 +96,26 @@ class Ring {
   std::size_t bytes_ = 0, used_ = 0;
 };
 
-std::string described(int index, Precision precision) {
+cudaDeviceProp properties_of(int index) {
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, index), "the device's properties");
+  return properties;
+}
+
+std::string described(int index, Precision precision) {
+  const cudaDeviceProp properties = properties_of(index);
   constexpr double gigabyte = 1e9;
   const auto memory = static_cast<int>(static_cast<double>(properties.totalGlobalMem) / gigabyte + 0.5);
+  return std::string("CUDA device ") + std::to_string(index) + ", " + properties.name + ", " + std::to_string(memory) + " GB, " +
+         (precision == Precision::bfloat16 ? "bfloat16 products" : "float32");
+}
+
+void require_age(int index) {
+  const cudaDeviceProp properties = properties_of(index);
   constexpr int oldest = 8;  // Ampere: the architectures that CMakeLists.txt names
   if (properties.major < oldest)
     throw DeviceError(std::string("cuda: ") + properties.name + " is too old (compute capability " + std::to_string(properties.major) +
                       "." + std::to_string(properties.minor) + ", at least 8.0 is needed)");
-  return std::string("CUDA device ") + std::to_string(index) + ", " + properties.name + ", " + std::to_string(memory) + " GB, " +
-         (precision == Precision::bfloat16 ? "bfloat16 products" : "float32");
 }
 
 void choose_device(int index) {
@@ -124,6 +133,7 @@ void choose_device(int index) {
   if (status == cudaErrorNoDevice || (status == cudaSuccess && count == 0)) throw DeviceError("cuda: there is no NVIDIA GPU here");
   check(status, "looking for devices");
   if (index >= count) throw DeviceError("cuda: there is no device " + std::to_string(index) + ", only 0 to " + std::to_string(count - 1));
+  require_age(index);
   check(cudaSetDevice(index), "the device");
   // Freed memory stays with the program; a forward pass asks for the same again.
   cudaMemPool_t pool = nullptr;
