@@ -152,6 +152,11 @@ void draw_value_axis(Canvas& canvas, Rect plot, const ValueAxis& axis, std::stri
   fitted_text(canvas, {plot.x, plot.y - 8 * s}, name, label(frame, kSmallType, frame.theme.faint), plot.w);
 }
 
+TokenWindow window_around(std::int64_t token, std::int64_t tokens) {
+  const std::int64_t from = std::max<std::int64_t>(0, token / 256 * 256 - 256);
+  return {from, std::min(tokens, from + 512)};
+}
+
 std::int64_t TokenAxis::place_of(std::int64_t token) const {
   return std::upper_bound(tokens.begin(), tokens.end(), token) - tokens.begin() - 1;
 }
@@ -181,7 +186,7 @@ void draw_token_axis(Canvas& canvas, Rect plot, const TokenAxis& axis, const Fra
   draw_spans(canvas, plot, axis, frame);
   draw_cursor_line(canvas, plot, axis, frame);
   const Rect letters{plot.x, plot.bottom() + 6 * s, plot.w, kSmallType * s};
-  const Rect texts{plot.x, letters.bottom() - 1 * s, plot.w, kBodyType * s}, numbers{plot.x, texts.bottom(), plot.w, kSmallType * s};
+  const Rect texts{plot.x, letters.bottom(), plot.w, kBodyType * s}, numbers{plot.x, texts.bottom(), plot.w, kSmallType * s};
   draw_span_letters(canvas, letters, axis, frame);
 
   std::vector<Placed> taken;

@@ -38,6 +38,13 @@ float value_axis_width(const Frame& frame);
 /// Where the value lies on the plot's height.
 float height_of(Rect plot, const ValueAxis& axis, double value);
 
+/// Tokens [from, to) of a run.
+struct TokenWindow {
+  std::int64_t from = 0, to = 0;
+};
+/// 512 tokens with `token` among them (all of a shorter run), moved on by 256 at a time, so that it seldom changes while stepping.
+TokenWindow window_around(std::int64_t token, std::int64_t tokens);
+
 /// What stands along the bottom: tokens of a run, ascending, each at its place; equally wide.
 struct TokenAxis {
   std::shared_ptr<const RunInfo> run;
@@ -83,10 +90,14 @@ void draw_color_bar(Canvas& canvas, Rect bar, const ColorScale& scale, std::span
 /// What an empty view says. `headline` empty: there is something to show.
 struct Message {
   std::string headline, detail;
+
+  explicit operator bool() const { return !headline.empty(); }
+  /// For the screen reader.
+  std::string sentence() const { return headline + ". " + detail; }
 };
 /// While the answer to `question` is missing: how far the work is, or why there is none. `what`: "The decay of layer 2".
 Message waiting(const Findings& findings, const Question& question, std::string_view what);
-/// Where there is no such layer, or no matrix state in it, so that nothing needs to be asked; else empty.
+/// Where there is no such layer, or no matrix state in it, so that nothing needs to be asked; else false.
 Message without_memory(const Snapshot& snapshot);
 
 }  // namespace statescope
