@@ -7,6 +7,12 @@
 
 namespace statescope {
 
+Similarity answer(const SimilarityQuestion& question, Evidence& evidence);
+TokenSimilarity answer(const TokenSimilarityQuestion& question, Evidence& evidence);
+Spectra answer(const SpectraQuestion& question, Evidence& evidence);
+RankSeries answer(const RankSeriesQuestion& question, Evidence& evidence);
+AttentionMap answer(const AttentionQuestion& question, Evidence& evidence);
+
 /// The Answer of any of them.
 std::shared_ptr<const void> find_out(const Question& question, Evidence& evidence);
 

@@ -1,0 +1,189 @@
+// How alike states are, and how many directions they fill (spec §12.5).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+
+#include "engine/analysis/answers.h"
+#include "engine/analysis/clustering.h"
+#include "engine/analysis/parts.h"
+#include "engine/analysis/similarity_analysis.h"
+#include "engine/error.h"
+
+namespace statescope {
+namespace {
+
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+/// z [R, V] on the backend and back: cosines [R, R], 0 where a row is zero.
+std::vector<float> cosines(Evidence& evidence, std::span<const float> z, std::int64_t R) {
+  Backend& backend = evidence.backend();
+  const Workspace::Mark mark(evidence.workspace());
+  const std::int64_t V = std::ssize(z) / R;
+  const Tensor Z = evidence.workspace().tensor({1, R, V}), C = evidence.workspace().tensor({1, R, R});
+  backend.upload(Z, ConstTensor(z.data(), DType::f32, Z.shape));
+  backend.row_cosine(C, Z);
+  std::vector<float> cosine(static_cast<std::size_t>(R * R));
+  backend.download(Tensor(cosine.data(), DType::f32, C.shape), C);
+  return cosine;
+}
+
+/// C_ij becomes NaN where row i or j is zero.
+std::vector<float> with_gaps(std::vector<float> cosine, std::int64_t R) {
+  std::vector<bool> zero;
+  for (std::int64_t i = 0; i < R; ++i) zero.push_back(cosine[static_cast<std::size_t>(i * R + i)] == 0);
+  for (std::int64_t i = 0; i < R * R; ++i) {
+    if (zero[static_cast<std::size_t>(i / R)] || zero[static_cast<std::size_t>(i % R)]) cosine[static_cast<std::size_t>(i)] = kNaN;
+  }
+  return cosine;
+}
+
+/// Like rows beside each other; zero rows last.
+std::vector<std::int64_t> clustered(std::span<const float> cosine, std::int64_t R) {
+  const auto C = [&](std::int64_t i, std::int64_t j) { return cosine[static_cast<std::size_t>(i * R + j)]; };
+  std::vector<std::int64_t> known, zero;
+  for (std::int64_t i = 0; i < R; ++i) (std::isfinite(C(i, i)) ? known : zero).push_back(i);
+  std::vector<float> distance;
+  distance.reserve(known.size() * known.size());
+  for (const std::int64_t i : known) {
+    for (const std::int64_t j : known) distance.push_back(1 - std::abs(C(i, j)));
+  }
+  std::vector<std::int64_t> order;
+  for (const std::int64_t leaf : average_linkage_order(std::move(distance), std::ssize(known)))
+    order.push_back(known[static_cast<std::size_t>(leaf)]);
+  order.insert(order.end(), zero.begin(), zero.end());
+  return order;
+}
+
+/// [slots, H, K, V] → [slots, K, V] of one head
+std::vector<float> stacked_head(const LayerState& state, std::int64_t head) {
+  std::vector<float> Z;
+  for (std::int64_t slot = 0; slot < state.slots; ++slot) {
+    const float* S = state.matrix(slot, head);
+    Z.insert(Z.end(), S, S + state.rows * state.columns);
+  }
+  return Z;
+}
+
+void check_head(const LayerState& state, std::int64_t head) {
+  if (head < 0 || head >= state.heads) throw Error(fmt::format("there is no head {}", head));
+}
+
+std::vector<float> sigmas(Evidence& evidence, std::span<const float> z, std::int64_t R, std::int64_t V) {
+  Backend& backend = evidence.backend();
+  const Workspace::Mark mark(evidence.workspace());
+  const std::int64_t B = std::ssize(z) / (R * V), n = std::min(R, V);
+  const Tensor Z = evidence.workspace().tensor({B, R, V}), sigma = evidence.workspace().tensor({B, n});
+  backend.upload(Z, ConstTensor(z.data(), DType::f32, Z.shape));
+  backend.singular_values(sigma, Z, evidence.workspace());
+  std::vector<float> values(static_cast<std::size_t>(B * n));
+  backend.download(Tensor(values.data(), DType::f32, sigma.shape), sigma);
+  return values;
+}
+
+/// `most` of [from, to), evenly, both ends included.
+std::vector<std::int64_t> evenly(std::int64_t from, std::int64_t to, std::int64_t most) {
+  const std::int64_t count = to - from, n = std::min(count, most);
+  std::vector<std::int64_t> tokens;
+  for (std::int64_t i = 0; i < n; ++i) tokens.push_back(n == 1 ? to - 1 : from + i * (count - 1) / (n - 1));
+  return tokens;
+}
+
+}  // namespace
+
+Similarity answer(const SimilarityQuestion& question, Evidence& evidence) {
+  const LayerState state = evidence.state(question.layer, question.token);
+  if (state.values.empty()) return {};
+  check_head(state, question.head);
+  const std::int64_t P = state.slots, K = state.rows, R = P * K;
+  Similarity result{.partitions = P, .rows = K, .heads = state.heads};
+  const std::vector<float> Z = stacked_head(state, question.head);
+  for (std::int64_t i = 0; i < R; ++i)
+    result.row_norm.push_back(static_cast<float>(
+        norm(std::span(Z).subspan(static_cast<std::size_t>(i * state.columns), static_cast<std::size_t>(state.columns)))));
+  evidence.tell(0.1);
+  result.partition_cosine = with_gaps(cosines(evidence, Z, P), P);
+  std::vector<float> heads;
+  for (std::int64_t h = 0; h < state.heads; ++h) {
+    const std::vector<float> stacked = stacked_head(state, h);
+    heads.insert(heads.end(), stacked.begin(), stacked.end());
+  }
+  result.head_cosine = with_gaps(cosines(evidence, heads, state.heads), state.heads);
+  if (R > Similarity::kMostRows) return result;
+  evidence.tell(0.2);
+  std::vector<float> cosine = cosines(evidence, Z, R);
+  evidence.tell(0.5);
+  const RowSimilarity rows = row_similarity(cosine, P, K);
+  result.mean_abs = rows.mean_abs;
+  result.within = rows.within;
+  result.between = rows.between;
+  result.min_cosine = rows.min_cosine;
+  result.zero_rows = rows.zero_rows;
+  result.cosine = with_gaps(std::move(cosine), R);
+  evidence.tell(0.6);
+  result.order = clustered(result.cosine, R);
+  return result;
+}
+
+TokenSimilarity answer(const TokenSimilarityQuestion& question, Evidence& evidence) {
+  const LayerInfo& layer = evidence.layer(question.layer);
+  if (!layer.has_state()) return {};
+  TokenSimilarity result{.token = evenly(question.from, question.to, TokenSimilarity::kMostTokens), .cosine = {}};
+  const std::int64_t n = std::ssize(result.token);
+  std::vector<float> Z;  // [n, K·V]
+  for (const std::int64_t token : result.token) {
+    const LayerState state = evidence.state(question.layer, token);
+    check_head(state, question.head);
+    if (question.slot < 0 || question.slot >= state.slots) throw Error(fmt::format("there is no slot {}", question.slot));
+    const float* S = state.matrix(question.slot, question.head);
+    Z.insert(Z.end(), S, S + state.rows * state.columns);
+    evidence.tell(static_cast<double>(Z.size()) / static_cast<double>(n * state.rows * state.columns));
+  }
+  if (n > 0) result.cosine = with_gaps(cosines(evidence, Z, n), n);
+  return result;
+}
+
+Spectra answer(const SpectraQuestion& question, Evidence& evidence) {
+  const LayerState state = evidence.state(question.layer, question.token);
+  if (state.values.empty()) return {};
+  const std::int64_t P = state.slots, H = state.heads, K = state.rows, V = state.columns, n = std::min(K, V);
+  Spectra result{.heads = H, .count = std::min(P * K, V), .partitions = P};
+  for (std::int64_t h = 0; h < H; ++h) {
+    evidence.tell(static_cast<double>(h) / static_cast<double>(H));
+    const std::vector<float> Z = stacked_head(state, h), sigma = sigmas(evidence, Z, P * K, V);
+    const Spectrum stacked = spectrum(sigma);
+    result.sigma.insert(result.sigma.end(), sigma.begin(), sigma.end());
+    result.entropy.push_back(static_cast<float>(stacked.entropy));
+    result.rank.push_back(static_cast<float>(stacked.rank));
+    result.rank_of_squares.push_back(static_cast<float>(stacked.rank_of_squares));
+    const std::vector<float> each = P > 1 ? sigmas(evidence, Z, K, V) : sigma;
+    for (std::int64_t p = 0; p < P; ++p) {
+      const Spectrum of_partition = spectrum(std::span(each).subspan(static_cast<std::size_t>(p * n), static_cast<std::size_t>(n)));
+      result.partition_entropy.push_back(static_cast<float>(of_partition.entropy));
+      result.partition_rank.push_back(static_cast<float>(of_partition.rank));
+    }
+  }
+  return result;
+}
+
+RankSeries answer(const RankSeriesQuestion& question, Evidence& evidence) {
+  const LayerInfo& layer = evidence.layer(question.layer);
+  if (!layer.has_state()) return {};
+  RankSeries result{.heads = layer.heads, .token = evenly(0, evidence.tokens(), RankSeries::kMostTokens)};
+  for (const std::int64_t token : result.token) {
+    const LayerState state = evidence.state(question.layer, token);
+    for (std::int64_t h = 0; h < layer.heads; ++h) {
+      const std::vector<float> Z = stacked_head(state, h);
+      const Spectrum stacked = spectrum(sigmas(evidence, Z, state.slots * state.rows, state.columns));
+      result.entropy.push_back(static_cast<float>(stacked.entropy));
+      result.rank.push_back(static_cast<float>(stacked.rank));
+      result.norm.push_back(static_cast<float>(norm(Z)));
+    }
+    evidence.tell(static_cast<double>(result.norm.size()) / static_cast<double>(std::ssize(result.token) * layer.heads));
+  }
+  return result;
+}
+
+}  // namespace statescope

@@ -1,0 +1,42 @@
+// A_{t,s}: how much of what token t reads is the value of token s, o_t = Σ_s A_{t,s} v_s (spec §12.8), of many tokens t at once.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "engine/accuracy.h"
+#include "engine/analysis/memory_trace.h"
+#include "kernels/softmax_attention.h"
+
+namespace statescope {
+
+/// Rows are the tokens [from, to) of the run, columns the same tokens.
+struct AttentionRows {
+  static constexpr Accuracy accuracy = kRecomputed;
+  std::vector<double> weight;  // [n, n]; 0 for s > t and where t did not read
+  std::vector<double> before;  // [n] Σ |A_{t,s}| over s < from
+};
+
+/// Called now and then with what is done, 0 … 1; may throw.
+using Done = std::function<void(double)>;
+
+/// One slot and head of a matrix memory: row by row what implicit_attention says, but all rows are swept together, O(n K) a visit. What
+/// has decayed to 10⁻²⁰ of a query counts as nothing. Throws std::invalid_argument for a memory whose columns decay.
+AttentionRows memory_attention(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t from, std::int64_t to,
+                               const Done& done = {});
+
+/// One head of softmax attention.
+struct SoftmaxOperands {
+  std::span<const float> q;  // [T, H, d]
+  std::span<const float> k;  // [T, Hkv, d], Hkv divides H
+  std::int64_t heads = 0, kv_heads = 0, d = 0;
+  std::int64_t window = 0;  // 0: all earlier tokens; else the last `window`, the token itself included
+  BlockTopK blocks;
+};
+/// softmax_s(d^{−1/2} q_t·k_s) over the keys that t sees.
+AttentionRows softmax_weights(const SoftmaxOperands& operands, std::int64_t head, std::int64_t from, std::int64_t to,
+                              const Done& done = {});
+
+}  // namespace statescope
