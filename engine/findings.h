@@ -156,8 +156,7 @@ struct StateQuestion {
   bool operator==(const StateQuestion&) const = default;
 };
 
-/// Who wrote a row, or a cell of it, of a state after a token: signed parts that add up to what is there (spec §12.8). Where columns decay
-/// (GSA's first memory) a row has no common coefficient and only cells have a history.
+/// Who wrote a row, or a cell of it, of a state after a token: signed parts that add up to what is there (spec §12.8).
 struct History {
   std::vector<std::int32_t> token;  // [n] that came to the slot, ascending
   std::vector<float> coefficient;   // [n] c of the token's value vector v in the row

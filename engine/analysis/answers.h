@@ -13,6 +13,13 @@ Spectra answer(const SpectraQuestion& question, Evidence& evidence);
 RankSeries answer(const RankSeriesQuestion& question, Evidence& evidence);
 AttentionMap answer(const AttentionQuestion& question, Evidence& evidence);
 
+ModelMap answer(const ModelMapQuestion& question, Evidence& evidence);
+Predictions answer(const PredictionsQuestion& question, Evidence& evidence);
+LayerState answer(const StateQuestion& question, Evidence& evidence);
+Update answer(const UpdateQuestion& question, Evidence& evidence);
+History answer(const HistoryQuestion& question, Evidence& evidence);
+NeedleStory answer(const NeedleQuestion& question, Evidence& evidence);
+
 /// The Answer of any of them.
 std::shared_ptr<const void> find_out(const Question& question, Evidence& evidence);
 

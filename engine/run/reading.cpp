@@ -48,6 +48,9 @@ Reading::Reading(std::shared_ptr<Model> model, std::shared_ptr<const Tokenizer> 
   });
   if (run_.tokens() < info.prompt_length) throw Error("cancelled");
   for (std::int32_t id : encoding.ids) info.tokens.push_back({id, tokenizer_->text_of(id)});
+  if (prompt.ids.empty() && !prompt.expected.empty()) {
+    for (std::int32_t id : tokenizer_->encode(prompt.expected).ids) info.expected.push_back({id, tokenizer_->text_of(id)});
+  }
   info_ = std::make_shared<const RunInfo>(std::move(info));
 }
 
