@@ -175,6 +175,7 @@ struct HistoryQuestion {
 
 /// Likeness of the states of one layer after a token (spec §12.5).
 struct Similarity {
+  static constexpr Accuracy accuracy = accurate_to(1e-5);
   static constexpr std::int64_t kMostRows = 8192;  // with more, `cosine`, `order` and the numbers of both are left out
   std::int64_t partitions = 0, rows = 0, heads = 0;
   std::vector<float> cosine;        // [P·K, P·K] of the rows of the head asked for; NaN where a row is zero
@@ -193,6 +194,7 @@ struct SimilarityQuestion {
 
 /// Likeness of one slot's state after different tokens: cosines of the states as vectors.
 struct TokenSimilarity {
+  static constexpr Accuracy accuracy = accurate_to(1e-5);
   static constexpr std::int64_t kMostTokens = 128;
   std::vector<std::int64_t> token;  // [n] of [from, to), evenly, the last one included
   std::vector<float> cosine;        // [n, n]; NaN where a state is zero
@@ -205,6 +207,7 @@ struct TokenSimilarityQuestion {
 
 /// Singular values of every head's stacked state after a token (spec §12.5).
 struct Spectra {
+  static constexpr Accuracy accuracy = accurate_to(1e-4, "the value");
   std::int64_t heads = 0, count = 0, partitions = 0;
   std::vector<float> sigma;                              // [H, n] descending
   std::vector<float> entropy, rank, rank_of_squares;     // [H]: Hs; effective rank of σ (Roy and Vetterli), of σ²
@@ -218,6 +221,7 @@ struct SpectraQuestion {
 
 /// The same summary along the run.
 struct RankSeries {
+  static constexpr Accuracy accuracy = accurate_to(1e-4, "the value");
   static constexpr std::int64_t kMostTokens = 64;
   std::int64_t heads = 0;
   std::vector<std::int64_t> token;         // [n] evenly, the last one included
@@ -231,6 +235,7 @@ struct RankSeriesQuestion {
 
 /// A_{t,s} with o_t = Σ_s A_{t,s} v_s, of the tokens t and s in [from, to) (spec §12.8); softmax layers: their weights.
 struct AttentionMap {
+  static constexpr Accuracy accuracy = kRecomputed;
   static constexpr std::int64_t kMostTokens = 512;
   std::int64_t from = 0, to = 0;
   std::int64_t heads = 0;     // H; of softmax layers too, whose last head answers for those beyond it
