@@ -115,7 +115,7 @@ void Navigator::take_run(std::shared_ptr<const RunInfo> run) {
 void Navigator::accept_run(std::shared_ptr<const RunInfo> run) {
   const bool first = !run_, another = !std::exchange(keep_place_, true);
   run_ = std::move(run);
-  if (another) cursor_.token = 0, cursor_.row = cursor_.column = -1;
+  if (another) cursor_.token = 0, cursor_.row = cursor_.column = cursor_.reference = -1;
   cursor_ = inside(cursor_);
   if (another) Q_EMIT opened();
   Q_EMIT run_changed();
@@ -165,6 +165,7 @@ void Navigator::request() {
 
 Cursor Navigator::inside(Cursor place) const {
   place.token = clamp_index(place.token, tokens());
+  place.reference = std::clamp<std::int64_t>(place.reference, -1, std::max<std::int64_t>(tokens() - 1, -1));
   place.layer = clamp_index(place.layer, run_ ? static_cast<std::int64_t>(run_->model.layers.size()) : 0);
   if (!run_ || run_->model.layers.empty()) return place;
   const LayerInfo& layer = run_->model.layers[static_cast<std::size_t>(place.layer)];
@@ -199,6 +200,7 @@ void Navigator::move(const CursorMove& change) {
   place.slot = change.slot.value_or(place.slot);
   place.row = change.row.value_or(place.row);
   place.column = change.column.value_or(place.column);
+  place.reference = change.reference.value_or(place.reference);
   go_to(place);
 }
 
@@ -245,6 +247,8 @@ void Navigator::step_span(int direction) {
   }
   if (best) step(*best - cursor_.token);
 }
+
+void Navigator::toggle_reference() { move({.reference = cursor_.reference == cursor_.token ? -1 : cursor_.token}); }
 
 void Navigator::play() {
   autoplay_delay_.stop();

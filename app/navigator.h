@@ -51,6 +51,13 @@ class Navigator : public QObject {
   void point_at(std::int64_t row, std::int64_t column);
   /// To the first token of the next (+1) or previous (−1) needle, question or answer.
   void step_span(int direction);
+  /// The cursor's token becomes the one to compare with, or, where it is already, none is.
+  void toggle_reference();
+
+  /// About the run shown (RunSource::ask).
+  void ask(int asker, std::vector<Question> questions, std::function<void(Question, Finding)> tell) {
+    source_.ask(asker, run_, std::move(questions), std::move(tell));
+  }
 
   void play();
   void pause();

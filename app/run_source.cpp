@@ -20,6 +20,10 @@ class SessionSource final : public RunSource {
   void show(std::int64_t layer, std::int64_t token, std::function<void(std::shared_ptr<const Snapshot>)> done) override {
     session_.show(layer, token, std::move(done));
   }
+  void ask(int asker, std::shared_ptr<const RunInfo> run, std::vector<Question> questions,
+           std::function<void(Question, Finding)> tell) override {
+    session_.ask(asker, std::move(run), std::move(questions), std::move(tell));
+  }
 
  private:
   Session session_;

@@ -15,6 +15,8 @@ class RunSource {
   virtual void read(PromptInput prompt, Session::OpenCallbacks callbacks) = 0;
   virtual void cancel() = 0;
   virtual void show(std::int64_t layer, std::int64_t token, std::function<void(std::shared_ptr<const Snapshot>)> done) = 0;
+  virtual void ask(int asker, std::shared_ptr<const RunInfo> run, std::vector<Question> questions,
+                   std::function<void(Question, Finding)> tell) = 0;
 };
 
 /// The session on a device (null: the CPU), answering on the thread of the running QApplication.

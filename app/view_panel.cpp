@@ -5,10 +5,12 @@
 #include <QHelpEvent>
 #include <QMenu>
 #include <QMouseEvent>
+#include <QPointer>
 #include <QStyle>
 #include <QToolTip>
 #include <QVBoxLayout>
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "app/theme.h"
@@ -18,9 +20,27 @@ namespace {
 
 constexpr float most_zoom = 16;
 constexpr int pending_delay_ms = 120;  // shorter waits are not worth a word
+constexpr int answers_delay_ms = 40;   // a view waits so long for what it asked before it is built without
+constexpr int knob_steps = 200;
 
 Point to_point(QPointF at) { return {static_cast<float>(at.x()), static_cast<float>(at.y())}; }
 QString to_qstring(std::string_view text) { return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size())); }
+
+int next_asker() {
+  static int count = 0;
+  return ++count;
+}
+
+/// Between the slider's 0 … knob_steps and the knob's low … high.
+double knob_value(const Knob& knob, int step) {
+  const double part = static_cast<double>(step) / knob_steps;
+  return knob.logarithmic ? knob.low * std::pow(knob.high / knob.low, part) : knob.low + (knob.high - knob.low) * part;
+}
+int knob_step(const Knob& knob) {
+  const double part = knob.logarithmic ? std::log(knob.value / knob.low) / std::log(knob.high / knob.low)
+                                       : (knob.value - knob.low) / (knob.high - knob.low);
+  return static_cast<int>(std::lround(part * knob_steps));
+}
 
 }  // namespace
 
@@ -31,7 +51,7 @@ const ViewRow* find_view(std::string_view id) {
 }
 
 ViewPanel::ViewPanel(Navigator& navigator, const ViewRow& row, bool opengl, bool titled, QWidget* parent)
-    : QFrame(parent), navigator_(navigator), row_(&row), view_(row.make()), titled_(titled) {
+    : QFrame(parent), navigator_(navigator), row_(&row), view_(row.make()), asker_(next_asker()), titled_(titled) {
   setObjectName("panel");
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(1, 1, 1, 1);
@@ -53,9 +73,28 @@ ViewPanel::ViewPanel(Navigator& navigator, const ViewRow& row, bool opengl, bool
     for (const ViewRow& choice : view_catalogue())
       if (choice.id != strip_view)
         connect(title_->menu()->addAction(to_qstring(choice.title)), &QAction::triggered, this, [this, &choice] { set_view(choice); });
+    mode_ = new QToolButton(head_);
+    mode_->setObjectName("small");
+    mode_->setPopupMode(QToolButton::InstantPopup);
+    mode_->setMenu(new QMenu(mode_));
+    mode_->setAccessibleName("Way to look at it");
+    knob_name_ = new QLabel(head_);
+    knob_ = new QSlider(Qt::Horizontal, head_);
+    knob_->setRange(0, knob_steps);
+    knob_->setMaximumWidth(160);
+    connect(knob_, &QSlider::valueChanged, this, [this](int step) {
+      if (const std::optional<Knob> knob = view_->knob()) {
+        view_->turn(knob_value(*knob, step));
+        show_modes();
+        build();
+      }
+    });
     auto* head = new QHBoxLayout(head_);
     head->addWidget(question_, 1);
     head->addWidget(pending_);
+    head->addWidget(knob_name_);
+    head->addWidget(knob_);
+    head->addWidget(mode_);
     head->addWidget(title_);
     layout->addWidget(head_);
   }
@@ -68,6 +107,9 @@ ViewPanel::ViewPanel(Navigator& navigator, const ViewRow& row, bool opengl, bool
   pending_delay_.setSingleShot(true);
   pending_delay_.setInterval(pending_delay_ms);
   connect(&pending_delay_, &QTimer::timeout, this, &ViewPanel::show_pending);
+  answers_delay_.setSingleShot(true);
+  answers_delay_.setInterval(answers_delay_ms);
+  connect(&answers_delay_, &QTimer::timeout, this, &ViewPanel::build_now);
   for (const auto signal : {&Navigator::cursor_changed, &Navigator::snapshot_changed, &Navigator::motion_changed, &Navigator::run_changed})
     connect(&navigator_, signal, this, &ViewPanel::build);
   connect(&navigator_, &Navigator::cursor_changed, this, &ViewPanel::hide_stale_tip);
@@ -84,7 +126,20 @@ void ViewPanel::set_view(const ViewRow& row) {
     question_->setText(to_qstring(row.question));
     title_->setText(to_qstring(row.title));
     title_->setToolTip(to_qstring(row.help));
+    mode_->menu()->clear();
+    for (std::size_t m = 0; m < view_->modes().size(); ++m) {
+      QAction* choice = mode_->menu()->addAction(to_qstring(view_->modes()[m]));
+      choice->setCheckable(true);
+      connect(choice, &QAction::triggered, this, [this, m] {
+        view_->set_mode(m);
+        show_modes();
+        build();
+      });
+    }
+    show_modes();
   }
+  asked_.clear();
+  findings_ = {};
   surface_->widget()->setAccessibleName(to_qstring(row.title));
   fit();
   describe();
@@ -117,21 +172,91 @@ void ViewPanel::next_view() {
   set_view(rows[next]);
 }
 
+void ViewPanel::next_mode() {
+  if (!titled_ || view_->modes().size() < 2) return;
+  view_->set_mode((view_->mode() + 1) % view_->modes().size());
+  show_modes();
+  build();
+}
+
+void ViewPanel::show_modes() {
+  const std::span<const std::string_view> modes = view_->modes();
+  mode_->setVisible(modes.size() > 1);
+  if (modes.size() > 1) {
+    mode_->setText(to_qstring(modes[view_->mode()]));
+    const QList<QAction*> choices = mode_->menu()->actions();
+    for (qsizetype m = 0; m < choices.size(); ++m) choices[m]->setChecked(static_cast<std::size_t>(m) == view_->mode());
+  }
+  const std::optional<Knob> knob = view_->knob();
+  knob_->setVisible(knob.has_value());
+  knob_name_->setVisible(knob.has_value());
+  if (!knob) return;
+  const QSignalBlocker quiet(knob_);
+  knob_->setValue(knob_step(*knob));
+  knob_->setAccessibleName(to_qstring(knob->name));
+  knob_->setToolTip(to_qstring(knob->help));
+  knob_name_->setText(QStringLiteral("%1 = %2").arg(to_qstring(knob->name)).arg(knob->value, 0, 'g', 3));
+}
+
+bool ViewPanel::is_waiting() const {
+  return std::ranges::any_of(asked_, [this](const Question& question) {
+    const Finding* finding = findings_.find(question);
+    return !finding || (!finding->answer && finding->refused.empty());
+  });
+}
+
 bool ViewPanel::is_pending() const {
   if (!navigator_.run()) return false;
-  return !navigator_.is_current();
+  return !navigator_.is_current() || answers_delay_.isActive();
 }
 
 void ViewPanel::build() {
   const std::shared_ptr<const Snapshot>& snapshot = navigator_.snapshot();
   if (navigator_.is_current()) {
-    view_->build(*snapshot, navigator_.cursor());
+    ask(*snapshot);
+    if (!answers_delay_.isActive()) build_now();
+  } else if (!titled_ && navigator_.run()) {
+    build_now();
+  } else {
+    pending_delay_.start();
+  }
+}
+
+/// What the view wants to know there, where that is something else than before. What is known already stays known.
+void ViewPanel::ask(const Snapshot& snapshot) {
+  std::vector<Question> questions = view_->questions(snapshot, navigator_.cursor());
+  if (asked_run_ == navigator_.run() && questions == asked_) return;
+  Findings known;
+  if (asked_run_ == navigator_.run())
+    for (const Question& question : questions)
+      if (const Finding* finding = findings_.find(question)) known.set(question, *finding);
+  findings_ = std::move(known);
+  asked_ = std::move(questions);
+  asked_run_ = navigator_.run();
+  if (!is_waiting()) return answers_delay_.stop();
+  answers_delay_.start();
+  const QPointer<ViewPanel> self = this;
+  navigator_.ask(asker_, asked_, [self](const Question& question, Finding finding) {
+    if (self) self->take(question, std::move(finding));
+  });
+}
+
+void ViewPanel::take(const Question& question, Finding finding) {
+  if (asked_run_ != navigator_.run() || std::ranges::count(asked_, question) == 0) return;
+  findings_.set(question, std::move(finding));
+  if (!is_waiting()) answers_delay_.stop();
+  if (!answers_delay_.isActive()) build_now();
+}
+
+void ViewPanel::build_now() {
+  const std::shared_ptr<const Snapshot>& snapshot = navigator_.snapshot();
+  if (navigator_.is_current()) {
+    view_->build(*snapshot, navigator_.cursor(), findings_);
   } else if (!titled_ && navigator_.run()) {
     Snapshot text_only;
     text_only.run = navigator_.run();
-    view_->build(snapshot && snapshot->run == navigator_.run() ? *snapshot : text_only, navigator_.cursor());
+    view_->build(snapshot && snapshot->run == navigator_.run() ? *snapshot : text_only, navigator_.cursor(), findings_);
   } else {
-    pending_delay_.start();
     return;
   }
   pending_delay_.stop();

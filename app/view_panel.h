@@ -3,6 +3,7 @@
 
 #include <QFrame>
 #include <QLabel>
+#include <QSlider>
 #include <QTimer>
 #include <QToolButton>
 #include <memory>
@@ -33,13 +34,15 @@ class ViewPanel : public QFrame {
   const View& view() const { return *view_; }
   /// The next one of the catalogue that is not the strip, in this place.
   void next_view();
+  /// The next way to look at the same.
+  void next_mode();
   void set_frame(const Frame& frame);
   void set_title_shown(bool shown);
   /// Gives the drawing more room than the panel has, and back.
   void zoom(float factor);
   void fit();
   float zoom() const { return zoom_; }
-  /// What is drawn is not that of the cursor.
+  /// What is drawn is not that of the cursor, or something of it is still being worked out and left out.
   bool is_pending() const;
   QWidget& surface() { return *surface_->widget(); }
   const HitRegions& hits() const { return surface_->hits(); }
@@ -54,6 +57,11 @@ class ViewPanel : public QFrame {
 
  private:
   void build();
+  void ask(const Snapshot& snapshot);
+  void take(const Question& question, Finding finding);
+  bool is_waiting() const;
+  void build_now();
+  void show_modes();
   void describe();
   void show_pending();
   void paint(Canvas& canvas) const;
@@ -72,8 +80,15 @@ class ViewPanel : public QFrame {
   QWidget* head_ = nullptr;
   QLabel* question_ = nullptr;
   QToolButton* title_ = nullptr;
+  QToolButton* mode_ = nullptr;
+  QLabel* knob_name_ = nullptr;
+  QSlider* knob_ = nullptr;
   QLabel* pending_ = nullptr;
-  QTimer pending_delay_;
+  QTimer pending_delay_, answers_delay_;
+  const int asker_;  // number of this panel
+  std::shared_ptr<const RunInfo> asked_run_;
+  std::vector<Question> asked_;
+  Findings findings_;  // of asked_
   bool titled_;
   float zoom_ = 1;
   QPointF offset_;  // of the drawing's corner, left and above the panel's

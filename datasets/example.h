@@ -16,7 +16,7 @@ struct TextRange {
 /// A question and its answer. Where the task writes the answer after the question (needles, copying), `given` is where; a model is scored
 /// on predicting it token by token. Where it does not (associative recall: the next token is noise), `given` is empty and the answer is
 /// what the model must predict after the last token of the question.
-struct Question {
+struct ExampleQuestion {
   TextRange asked;
   std::string answer;
   TextRange given;
@@ -29,7 +29,7 @@ struct Example {
   std::int64_t length = 0;  // of `text` with every answer in it, in the task's unit: words, or bytes of prose
   std::string text;
   std::vector<TextRange> needles;  // in order of their numbers, not of their places
-  std::vector<Question> questions;
+  std::vector<ExampleQuestion> questions;
 };
 
 }  // namespace statescope

@@ -168,7 +168,7 @@ void Needles::write_needles(Example& example, const Facts& facts, const std::vec
 void Needles::write_questions(Example& example, const Facts& facts, const std::vector<std::uint32_t>& order) const {
   for (const std::uint32_t key : facts.asked) {
     if (!example.questions.empty()) example.text += wording_.between_keys;
-    Question asked{.asked = {}, .answer = {}, .given = {}, .needles = needles_of(key, order), .depth = 0};
+    ExampleQuestion asked{.asked = {}, .answer = {}, .given = {}, .needles = needles_of(key, order), .depth = 0};
     asked.asked.begin = example.text.size();
     example.text += question(facts.names[key]);
     asked.asked.end = example.text.find_last_not_of(' ') + 1;
@@ -195,7 +195,7 @@ Example Needles::example(std::int64_t index) const {
   write_questions(example, facts, order);
   const std::string_view text(example.text);
   const auto length_before = static_cast<double>(units(text.substr(0, end)));
-  for (Question& question : example.questions)
+  for (ExampleQuestion& question : example.questions)
     question.depth = static_cast<double>(units(text.substr(0, example.needles[question.needles[0]].begin))) / length_before;
   example.length = units(text);
   return example;

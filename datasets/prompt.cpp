@@ -66,10 +66,10 @@ Prompt prompt_of(const std::filesystem::path& path, const json& object) {
 
 /// Up to the first answer that the text gives, or to the last question where it gives none; what is expected is the answer that comes next.
 Prompt prompt_of(const Record& record) {
-  const std::vector<Question>& questions = record.example.questions;
+  const std::vector<ExampleQuestion>& questions = record.example.questions;
   Prompt prompt{.text = record.input, .expected = joined(record.outputs), .spans = {}};
   if (questions.empty()) return prompt;
-  const Question& last = questions.back();
+  const ExampleQuestion& last = questions.back();
   const bool given = record.input.size() < record.example.text.size();
   if (!given) prompt.text.resize(last.asked.end);
   prompt.expected = given ? questions.front().answer : last.answer;
@@ -77,7 +77,7 @@ Prompt prompt_of(const Record& record) {
     if (range.end <= prompt.text.size()) prompt.spans.push_back({part, range.begin, range.end});
   };
   for (const TextRange& needle : record.example.needles) mark(PromptPart::needle, needle);
-  for (const Question& question : questions) mark(PromptPart::question, question.asked);
+  for (const ExampleQuestion& question : questions) mark(PromptPart::question, question.asked);
   return prompt;
 }
 

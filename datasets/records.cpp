@@ -12,17 +12,17 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-bool is_given(const Question& question) { return question.given.begin < question.given.end; }
+bool is_given(const ExampleQuestion& question) { return question.given.begin < question.given.end; }
 
 std::string input_of(const Example& example) {
-  for (const Question& question : example.questions)
+  for (const ExampleQuestion& question : example.questions)
     if (is_given(question)) return example.text.substr(0, question.given.begin);
   return example.text;
 }
 
 ordered_json json_of(TextRange range) { return {range.begin, range.end}; }
 
-ordered_json json_of(const Question& question) {
+ordered_json json_of(const ExampleQuestion& question) {
   return {{"asked", json_of(question.asked)},
           {"answer", question.answer},
           {"given", is_given(question) ? json_of(question.given) : ordered_json()},
@@ -89,9 +89,9 @@ class RecordReader {
     return {pair[0], pair[1]};
   }
 
-  Question question(const json& object, const Example& example) const {
+  ExampleQuestion question(const json& object, const Example& example) const {
     if (!object.is_object()) fail("\"questions\" is not a list of objects");
-    Question question{.asked = range(object.value("asked", json()), example.text),
+    ExampleQuestion question{.asked = range(object.value("asked", json()), example.text),
                       .answer = text(object, "answer"),
                       .given = {},
                       .needles = {},
@@ -127,7 +127,7 @@ void for_each_line(std::string_view text, Visit visit) {
 std::string record_line(const Example& example, const TaskOptions& options) {
   ordered_json outputs = ordered_json::array(), needles = ordered_json::array(), questions = ordered_json::array();
   for (const TextRange& needle : example.needles) needles.push_back(json_of(needle));
-  for (const Question& question : example.questions) {
+  for (const ExampleQuestion& question : example.questions) {
     outputs.push_back(question.answer);
     questions.push_back(json_of(question));
   }

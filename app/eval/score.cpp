@@ -92,7 +92,7 @@ ExampleTokens tokens_of(const Example& example, const Tokenizer& tokenizer) {
   Encoding encoding = tokenizer.encode(example.text);
   ExampleTokens tokens;
   ScoredSequence& sequence = tokens.sequence;
-  for (const Question& question : example.questions) {
+  for (const ExampleQuestion& question : example.questions) {
     const std::size_t before = sequence.targets.size();
     if (question.given.begin == question.given.end) {
       sequence.targets.push_back({token_at(encoding, question.asked.end) - 1, only_token(question.answer, tokenizer)});

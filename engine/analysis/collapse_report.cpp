@@ -231,15 +231,15 @@ nlohmann::json to_json(const LayerReport& layer) {
 }
 
 /// A verdict without its value.
-struct Question {
+struct JudgedFigure {
   std::string name, healthy, collapsed, why;
   double threshold;
 };
 
 /// The smallest of a layer's figure over all sequences and layers that have it; none: no verdict.
 template <class Figure>
-void judge(std::vector<Verdict>& all, const Question& question, const std::vector<SequenceReport>& sequences, const Figure& figure) {
-  Verdict verdict{.name = question.name, .statement = {}, .threshold = question.threshold, .why = question.why};
+void judge(std::vector<Verdict>& all, const JudgedFigure& judged, const std::vector<SequenceReport>& sequences, const Figure& figure) {
+  Verdict verdict{.name = judged.name, .statement = {}, .threshold = judged.threshold, .why = judged.why};
   bool found = false;
   for (const SequenceReport& sequence : sequences) {
     for (std::size_t l = 0; l < sequence.layers.size(); ++l) {
@@ -252,7 +252,7 @@ void judge(std::vector<Verdict>& all, const Question& question, const std::vecto
     }
   }
   verdict.healthy = verdict.value >= verdict.threshold;
-  verdict.statement = verdict.healthy ? question.healthy : question.collapsed;
+  verdict.statement = verdict.healthy ? judged.healthy : judged.collapsed;
   if (found) all.push_back(std::move(verdict));
 }
 
@@ -294,12 +294,12 @@ SequenceReport inspect_sequence(Model& model, std::span<const std::int32_t> ids,
 
 std::vector<Verdict> verdicts(const std::vector<SequenceReport>& sequences) {
   std::vector<Verdict> all;
-  const Question routing{.name = "routing",
+  const JudgedFigure routing{.name = "routing",
                          .healthy = "tokens are spread over the partitions",
                          .collapsed = "tokens crowd into few partitions",
                          .why = "entropy of the partitions' shares of the tokens over log N, of the worst layer; threshold ours",
                          .threshold = kLeastLoadEntropy};
-  const Question rank{.name = "rank",
+  const JudgedFigure rank{.name = "rank",
                       .healthy = "states use their directions",
                       .collapsed = "states use few of their directions",
                       .why =

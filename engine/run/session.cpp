@@ -10,6 +10,8 @@
 #include <thread>
 
 #include "engine/error.h"
+#include "engine/run/analyst.h"
+#include "engine/run/fair_mutex.h"
 #include "engine/run/reading.h"
 #include "kernels/device.h"
 
@@ -75,6 +77,11 @@ class Session::Worker {
     if (opening_) answer(opening_->callbacks.failed, std::string("cancelled"));
     opening_.reset();
     cancelled_ = true;
+  }
+
+  void ask(int asker, std::shared_ptr<const RunInfo> run, std::vector<Question> questions, std::function<void(Question, Finding)> tell) {
+    analyst_.ask(asker, std::move(run), std::move(questions),
+                 [this, tell = std::move(tell)](const Question& question, Finding finding) { answer(tell, question, std::move(finding)); });
   }
 
  private:
@@ -143,11 +150,15 @@ class Session::Worker {
       tokenizer = make_tokenizer(*checkpoint, model->vocab());
     }
     if (!model) throw Error("no checkpoint is open");
-    // The run that is shown stays until the new one has read its prompt.
-    reading_ = std::make_unique<Reading>(model, tokenizer, opening.prompt, [&](double fraction) {
-      answer(opening.callbacks.progress, fraction, std::string("reading"));
-      return !cancelled_;
-    });
+    {
+      // The run that is shown stays until the new one has read its prompt.
+      const std::lock_guard lock(run_mutex_);
+      reading_ = std::make_shared<Reading>(model, tokenizer, opening.prompt, [&](double fraction) {
+        answer(opening.callbacks.progress, fraction, std::string("reading"));
+        return !cancelled_;
+      });
+    }
+    analyst_.set_reading(reading_);
     on_device_ = device != nullptr;
     answer(opening.callbacks.run, reading_->info());
     if (!why_cpu.empty()) answer(opening.callbacks.device_failed, why_cpu + "; the CPU reads from here on");
@@ -165,7 +176,10 @@ class Session::Worker {
     auto told = std::chrono::steady_clock::now();
     for (std::int64_t i = 0; i < count; ++i) {
       if (cancelled_) throw Error("cancelled");
-      reading_->generate_one();
+      {
+        const std::lock_guard lock(run_mutex_);
+        reading_->generate_one();
+      }
       const auto now = std::chrono::steady_clock::now();
       if (now - told >= often || i + 1 == count) {
         told = now;
@@ -201,7 +215,10 @@ class Session::Worker {
   /// A failure is told where the failures of the opening were told; that of a device is thrown.
   void show_one(const Showing& showing) {
     try {
-      if (auto snapshot = reading_->snapshot(showing.layer, showing.token)) answer(showing.done, std::move(snapshot));
+      std::unique_lock lock(run_mutex_);
+      auto snapshot = reading_->snapshot(showing.layer, showing.token);
+      lock.unlock();
+      if (snapshot) answer(showing.done, std::move(snapshot));
     } catch (const std::exception& error) {
       const bool of_device = dynamic_cast<const DeviceError*>(&error) || dynamic_cast<const std::bad_alloc*>(&error);
       if (on_device_ && of_device) throw;
@@ -220,10 +237,13 @@ class Session::Worker {
   std::atomic<bool> cancelled_ = false;
 
   // Of the worker thread alone.
-  std::shared_ptr<Backend> device_;  // null: the CPU
-  std::unique_ptr<Reading> reading_;
-  Opening shown_;           // that made it
-  bool on_device_ = false;  // where it is
+  std::shared_ptr<Backend> device_;   // null: the CPU
+  std::shared_ptr<Reading> reading_;  // changed and asked under run_mutex_
+  Opening shown_;                     // that made it
+  bool on_device_ = false;            // where it is
+
+  FairMutex run_mutex_;  // of the run, its model and its device
+  Analyst analyst_{run_mutex_};
 
   std::thread thread_;  // last: starts when all else stands
 };
@@ -239,6 +259,10 @@ void Session::read(PromptInput prompt, OpenCallbacks callbacks) { worker_->open(
 void Session::cancel() { worker_->cancel(); }
 void Session::show(std::int64_t layer, std::int64_t token, std::function<void(std::shared_ptr<const Snapshot>)> done) {
   worker_->show({layer, token, std::move(done)});
+}
+void Session::ask(int asker, std::shared_ptr<const RunInfo> run, std::vector<Question> questions,
+                  std::function<void(Question, Finding)> tell) {
+  worker_->ask(asker, std::move(run), std::move(questions), std::move(tell));
 }
 
 }  // namespace statescope

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/findings.h"
 #include "engine/snapshot.h"
 #include "kernels/backend.h"
 
@@ -59,6 +60,11 @@ class Session {
 
   /// The layer after the token. Only the newest request is answered.
   void show(std::int64_t layer, std::int64_t token, std::function<void(std::shared_ptr<const Snapshot>)> done);
+
+  /// Works out what else is asked of the run, the first question first, beside all of the above. `tell` hears of each now and then how far
+  /// it is, then its answer or why there is none. What an asker (a number of the caller's) asks replaces what it asked before; nothing is
+  /// said where `run` is not the one shown any more.
+  void ask(int asker, std::shared_ptr<const RunInfo> run, std::vector<Question> questions, std::function<void(Question, Finding)> tell);
 
  private:
   class Worker;

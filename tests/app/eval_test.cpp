@@ -177,7 +177,7 @@ TEST_CASE("an answer scores as right exactly if the model generates it") {
     for (std::int64_t i = 0; i < 8; ++i) {
       INFO(name << " example " << i);
       const Example example = task->example(i);
-      const Question& question = example.questions.at(0);
+      const ExampleQuestion& question = example.questions.at(0);
       const bool generates = generated(opened, example.text.substr(0, question.asked.end), question.answer) == question.answer;
       CHECK(all_right(scorer.score(tokens_of(example, *opened.tokenizer).sequence)) == generates);
       (generates ? answered : failed) += 1;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -96,6 +97,10 @@ class FakeSource : public RunSource {
     requests.push_back({layer, token, std::move(done)});
     if (at_once) answer_all();
   }
+  void ask(int asker, std::shared_ptr<const RunInfo> run_, std::vector<Question> questions,
+           std::function<void(Question, Finding)> tell) override {
+    asked[asker] = {std::move(run_), std::move(questions), std::move(tell)};
+  }
 
   /// As far as it has come: more is being generated.
   void grow(std::shared_ptr<const RunInfo> run_) {
@@ -111,11 +116,18 @@ class FakeSource : public RunSource {
     for (const Request& request : std::exchange(requests, {})) answer(request);
   }
 
+  struct Asked {
+    std::shared_ptr<const RunInfo> run;
+    std::vector<Question> questions;
+    std::function<void(Question, Finding)> tell;
+  };
+
   std::filesystem::path opened;
   PromptInput read_prompt;
   Session::OpenCallbacks opening;
   std::shared_ptr<const RunInfo> run;
   std::deque<Request> requests;  // not yet answered
+  std::map<int, Asked> asked;    // by asker, never answered by itself
   bool at_once = true;           // answer every request as it comes
   int cancelled = 0;
 };

@@ -74,7 +74,7 @@ TEST_CASE("shipped prompts are examples of the evaluation split") {
     INFO(path);
     const json prompt = json::parse(std::ifstream(path));
     const Example example = make_task(options_of(prompt.at("cell")), kAssets)->example(prompt.at("index"));
-    const Question& question = example.questions.at(0);
+    const ExampleQuestion& question = example.questions.at(0);
     CHECK(prompt.at("prompt") == example.text.substr(0, question.given.begin));
     CHECK(prompt.at("expected") == question.answer);
     const TextRange needle = example.needles.at(question.needles.at(0));

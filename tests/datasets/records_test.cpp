@@ -29,7 +29,7 @@ void check_same(const Example& a, const Example& b) {
   CHECK(std::equal(a.needles.begin(), a.needles.end(), b.needles.begin(), b.needles.end(), same));
   REQUIRE(a.questions.size() == b.questions.size());
   for (std::size_t i = 0; i < a.questions.size(); ++i) {
-    const Question &x = a.questions[i], &y = b.questions[i];
+    const ExampleQuestion &x = a.questions[i], &y = b.questions[i];
     CHECK((same(x.asked, y.asked) && x.answer == y.answer && same(x.given, y.given) && x.needles == y.needles && x.depth == y.depth));
   }
 }

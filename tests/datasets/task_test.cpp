@@ -44,7 +44,7 @@ void check_needles(const Example& example, const TaskOptions& options, const std
   REQUIRE(static_cast<std::int64_t>(example.needles.size()) == options.needles * options.values);
   REQUIRE(static_cast<std::int64_t>(example.questions.size()) == options.queries);
   std::set<std::string> asked;
-  for (const Question& question : example.questions) {
+  for (const ExampleQuestion& question : example.questions) {
     asked.insert(at(example, question.asked));
     CHECK(at(example, question.given) == question.answer);
     CHECK(question.given.begin == question.asked.end + 1);
@@ -183,7 +183,7 @@ TEST_CASE("recall asks every key once, for its own value") {
       CHECK(std::ssize(words) == options.length);
       REQUIRE(std::ssize(example.questions) == options.pairs);
       std::set<std::string> keys;
-      for (const Question& question : example.questions) {
+      for (const ExampleQuestion& question : example.questions) {
         keys.insert(at(example, question.asked));
         CHECK(at(example, example.needles[question.needles.at(0)]) == at(example, question.asked) + " " + question.answer);
         CHECK(question.given.end == 0);
@@ -192,7 +192,7 @@ TEST_CASE("recall asks every key once, for its own value") {
       CHECK(std::ssize(keys) == options.pairs);
       CHECK(std::count_if(words.begin(), words.end(), [](const auto& word) { return word[0] == 'k'; }) == 2 * options.pairs);
       CHECK(std::is_sorted(example.questions.begin(), example.questions.end(),
-                           [](const Question& a, const Question& b) { return a.asked.begin < b.asked.begin; }));
+                           [](const ExampleQuestion& a, const ExampleQuestion& b) { return a.asked.begin < b.asked.begin; }));
     }
   }
 }
