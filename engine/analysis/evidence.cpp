@@ -15,6 +15,8 @@ class Listener final : public ChannelSink {
  public:
   explicit Listener(std::map<std::string, ChannelRows>& channels) : channels_(channels) {}
 
+  bool wants_all() const override { return true; }
+
   void channel(std::string_view name, ConstTensor values) override {
     ChannelRows& rows = channels_[std::string(name)];
     rows.shape.clear();

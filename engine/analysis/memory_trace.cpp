@@ -22,6 +22,7 @@ class Selection final : public ChannelSink {
       }
     }
   }
+  bool wants_all() const override { return next_ && next_->wants_all(); }
   /// Ascending.
   const std::vector<std::int32_t>& tokens(std::int64_t partition) const { return tokens_.at(static_cast<std::size_t>(partition)); }
 
@@ -168,6 +169,8 @@ std::vector<MemoryTrace> MemoryTracer::trace(std::int64_t layer, std::span<const
   MixerState state = make_state(layout, *backend_);
   backend_->kept.clear();
   model_->replay(layer, state, ConstTensor(residual.data(), DType::f32, {T, D}), 0, {.prompt_length = prompt_length}, &selection);
+  // Who hears all channels has the memory read once more, with G^Q = 1.
+  if (backend_->kept.size() > layout.memory.size()) backend_->kept.resize(layout.memory.size());
   for (MemoryTrace& trace : backend_->kept) name_tokens(trace, layout, selection);
   return std::move(backend_->kept);
 }

@@ -56,6 +56,7 @@ class GatedDeltaNet final : public Mixer {
     b_proj_.into(ctx, beta, x);
     backend.activate(beta, beta, Activation::sigmoid);
     if (beta_factor_ != 1) backend.add(beta, beta, beta);
+    const Ungated ungated(ctx, G.has_value(), q, state.memory[0]);
     // SLA: the write gate scales the value target alone, the read gate q                                   (SLA eq. 14–16)
     Tensor read_gate;
     if (G) {
@@ -65,10 +66,12 @@ class GatedDeltaNet final : public Mixer {
     }
 
     // S̄ = α_t S_{t-1},   u_t = β_t (v_t − k̂_t S̄),   S_t = S̄ + k̂_tᵀ u_t,   o_t = K^{-1/2} q̂_t S_t
-    Tensor o = remember(ctx, GatedDeltaRule{.q = q, .k = k, .v = v, .log_decay = log_decay, .beta = beta, .scale = inverse_sqrt(K_)},
-                        state.memory[0]);
+    const GatedDeltaRule memory{.q = q, .k = k, .v = v, .log_decay = log_decay, .beta = beta, .scale = inverse_sqrt(K_)};
+    const Tensor o = remember(ctx, memory, state.memory[0]);
     if (ctx.state_only) return;
-    readout_(ctx, o, g_proj_ ? g_proj_(ctx, x) : Tensor{}, y, G && head_gates_->post_norm ? read_gate : Tensor{});
+    const Tensor gate = g_proj_ ? g_proj_(ctx, x) : Tensor{};
+    readout_(ctx, o, gate, y, G && head_gates_->post_norm ? read_gate : Tensor{});
+    ungated.emit_effect(ctx, memory, readout_, gate, y);
   }
 
  private:

@@ -52,6 +52,7 @@ class Gla final : public Mixer {
     // k_r = exp(z_r) / Σ_{j∈R} exp(z_j) for the top-k rows R, else 0 and no decay                           (SSE eq. 7, 8; [A10])
     if (row_topk_ > 0) backend.row_sparse(k, log_decay, k, row_topk_, skip_decay_);
     if (head_gates_ && head_gates_->phi_stage) G = (*head_gates_)(ctx, x, q, k);
+    const Ungated ungated(ctx, G.has_value(), q, state.memory[0]);
     // SLA: k̃ = G^K k, q̃ = G^Q q                                                                            (SLA eq. 12, 13)
     if (G) {
       backend.scale_heads(k, k, G->k);
@@ -59,10 +60,12 @@ class Gla final : public Mixer {
     }
 
     // S_t = diag(α_t) S_{t-1} + k_tᵀ v_t,   o_t = K^{-1/2} q_t S_t
-    Tensor o =
-        remember(ctx, DecayedOuterProduct{.q = q, .k = k, .v = v, .log_decay = log_decay, .scale = inverse_sqrt(K_)}, state.memory[0]);
+    const DecayedOuterProduct memory{.q = q, .k = k, .v = v, .log_decay = log_decay, .scale = inverse_sqrt(K_)};
+    const Tensor o = remember(ctx, memory, state.memory[0]);
     if (ctx.state_only) return;
-    readout_(ctx, o, g_proj_ ? g_proj_(ctx, x) : Tensor{}, y, G && head_gates_->post_norm ? G->q : Tensor{});
+    const Tensor gate = g_proj_ ? g_proj_(ctx, x) : Tensor{};
+    readout_(ctx, o, gate, y, G && head_gates_->post_norm ? G->q : Tensor{});
+    ungated.emit_effect(ctx, memory, readout_, gate, y);
   }
 
  private:

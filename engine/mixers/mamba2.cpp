@@ -82,6 +82,7 @@ class Mamba2 final : public Mixer {
     backend.add(flat, flat, skip.with_row({d_in_}));
     // RMSNorm(y ⊙ silu(z)), or RMSNorm(y) ⊙ silu(z), over each of the G groups
     if (norm_ && norm_before_gate_) group_norm(ctx, flat);
+    emit_output_gate(ctx, z, heads_, Activation::silu);
     backend.gate(flat, flat, z, Activation::silu);
     if (norm_ && !norm_before_gate_) group_norm(ctx, flat);
     ctx.emit("readout", flat);

@@ -63,6 +63,8 @@ class ChannelSink {
  public:
   virtual ~ChannelSink() = default;
   virtual void channel(std::string_view name, ConstTensor values) = 0;
+  /// Whether it wants what costs work of its own too: output_gate and read_gate_effective, and in a replay what lies behind the memory.
+  virtual bool wants_all() const { return false; }
 };
 
 /// One forward pass over T tokens of one sequence.
@@ -87,6 +89,8 @@ struct Context {
   DType activation_type() const { return backend.activation_type(tokens); }
   /// All T tokens as one segment with state 0.
   Segments one_segment() const { return {cu_seqlens_, {}}; }
+  /// Whether somebody wants the channels that cost work of their own.
+  bool wants_all() const { return channels && channels->wants_all() && !state_only; }
   std::span<const std::int32_t> cu_seqlens() const { return cu_seqlens_; }
   /// Channels are float32 or indices, whatever the type of the activation.
   void emit(std::string_view name, ConstTensor values) const {

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "engine/error.h"
+#include "engine/model/host_floats.h"
 
 namespace statescope {
 
@@ -143,6 +145,7 @@ void Readout::operator()(Context& ctx, ConstTensor o, ConstTensor gate, Tensor y
     if (gate) ctx.backend.gate(read, read, gate.with_row({o.row_size()}), gate_act);
   }
   ctx.emit("readout", read);
+  if (gate) emit_output_gate(ctx, gate, o.row_size() / head_dim, gate_act);
   o_proj.into(ctx, y, read);
 }
 
@@ -244,6 +247,36 @@ Routed route_tokens(Context& ctx, ConstTensor scores, std::int64_t writers, std:
   return routed;
 }
 
+namespace {
+
+/// A copy of rows [T, n] in float32.
+Tensor widened(Context& ctx, ConstTensor rows) {
+  const Tensor copy = ctx.tensor({rows.row_size()});
+  ctx.backend.copy(copy, rows.with_row({rows.row_size()}));
+  return copy;
+}
+
+void emit_from_host(Context& ctx, std::string_view name, const std::vector<float>& numbers, std::int64_t width) {
+  const Tensor channel = ctx.tensor({width});
+  ctx.backend.upload(channel, ConstTensor(numbers.data(), DType::f32, channel.shape));
+  ctx.emit(name, channel);
+}
+
+}  // namespace
+
+void emit_output_gate(Context& ctx, ConstTensor gate, std::int64_t heads, Activation act) {
+  if (!ctx.wants_all()) return;
+  const Tensor opened = widened(ctx, gate);
+  ctx.backend.activate(opened, opened, act);
+  const std::vector<float> channels = host_floats(ctx.backend, opened);
+  // mean over the head's channels of act(g)
+  const std::int64_t n = gate.row_size() / heads;
+  std::vector<float> means;
+  for (auto first = channels.begin(); first != channels.end(); first += n)
+    means.push_back(static_cast<float>(std::accumulate(first, first + n, 0.0) / static_cast<double>(n)));
+  emit_from_host(ctx, "output_gate", means, heads);
+}
+
 Tensor repeat_heads(Context& ctx, Tensor g, std::int64_t heads) {
   if (g.row_size() == heads) return g;
   Tensor repeated = ctx.tensor({heads});
@@ -300,6 +333,50 @@ HeadGates::Gates HeadGates::operator()(Context& ctx, ConstTensor x, ConstTensor 
   ctx.emit("head_gate_q", gates.q);
   ctx.emit("head_gate_k", gates.k);
   return gates;
+}
+
+namespace {
+
+Tensor copy_of(Context& ctx, ConstTensor x) {
+  const Tensor copy = ctx.workspace.tensor(x.shape, x.dtype);
+  ctx.backend.copy(copy, x);
+  return copy;
+}
+
+template <class Memory>
+void emit_effect_of(Context& ctx, const Ungated& ungated, Memory memory, const Readout& readout, ConstTensor gate, ConstTensor y) {
+  if (!ungated.q) return;
+  Context silent = ctx;
+  silent.channels = nullptr;
+  memory.q = ungated.q;
+  const Tensor y_1 = ctx.workspace.tensor(y.shape, y.dtype);
+  readout(silent, remember(silent, memory, ungated.state), gate, y_1);
+  const std::vector<float> own = host_floats(ctx.backend, widened(ctx, y)), other = host_floats(ctx.backend, widened(ctx, y_1));
+  std::vector<float> effect;
+  for (auto a = own.begin(), b = other.begin(); a != own.end(); a += y.row_size(), b += y.row_size()) {
+    // ‖y₁ − y‖ / ‖y‖
+    const double change =
+        std::transform_reduce(a, a + y.row_size(), b, 0.0, std::plus<>(), [](double p, double q) { return (q - p) * (q - p); });
+    const double size = std::transform_reduce(a, a + y.row_size(), 0.0, std::plus<>(), [](double p) { return p * p; });
+    effect.push_back(change == 0 ? 0.0F : static_cast<float>(std::sqrt(change / size)));
+  }
+  emit_from_host(ctx, "read_gate_effective", effect, 1);
+}
+
+}  // namespace
+
+Ungated::Ungated(Context& ctx, bool gated, ConstTensor q_, ConstTensor state_) {
+  if (!gated || !ctx.wants_all()) return;
+  q = copy_of(ctx, q_);
+  state = copy_of(ctx, state_);
+}
+
+void Ungated::emit_effect(Context& ctx, DecayedOuterProduct memory, const Readout& readout, ConstTensor gate, ConstTensor y) const {
+  emit_effect_of(ctx, *this, memory, readout, gate, y);
+}
+
+void Ungated::emit_effect(Context& ctx, GatedDeltaRule memory, const Readout& readout, ConstTensor gate, ConstTensor y) const {
+  emit_effect_of(ctx, *this, memory, readout, gate, y);
 }
 
 void append(KvCache& cache, Backend& backend, ConstTensor k, ConstTensor v) {

@@ -128,6 +128,9 @@ struct Routed {
 /// The `writers` (`readers`) largest of scores [T, N], unless the rules of the context want others. Emits the partitions.
 Routed route_tokens(Context& ctx, ConstTensor scores, std::int64_t writers, std::int64_t readers);
 
+/// Emits output_gate [T, heads]: the mean over a head's channels of act(gate), gate [T, heads · n], if somebody wants it (spec §12.10).
+void emit_output_gate(Context& ctx, ConstTensor gate, std::int64_t heads, Activation act);
+
 /// g [T, H] → [T, heads], head i taking producer_head(i): repeat-interleave. g itself if H = heads.
 Tensor repeat_heads(Context& ctx, Tensor g, std::int64_t heads);
 
@@ -148,6 +151,17 @@ struct HeadGates {
   static std::optional<HeadGates> load(const MixerBuild& build, const QkvProjection& qkv, std::int64_t hidden);
   /// G^Q = softmax_h(λ · logits(q)), G^K likewise (SLA eq. 4). q, k [T, H, K]; x [T, D]. Emits both.
   Gates operator()(Context& ctx, ConstTensor x, ConstTensor q, ConstTensor k) const;
+};
+
+/// What it takes to read a memory once more with G^Q = 1: its queries before the gate, its state before the tokens. Copies, made only if
+/// somebody wants to know what the read gate does.
+struct Ungated {
+  Tensor q, state;
+  Ungated(Context& ctx, bool gated, ConstTensor q_, ConstTensor state_);
+  /// Emits read_gate_effective [T, 1] = ‖y₁ − y‖ / ‖y‖, y₁ the layer's output with G^Q = 1 (spec §6, A13): `memory` with these queries,
+  /// read out through `gate` without a read gate. y [T, D].
+  void emit_effect(Context& ctx, DecayedOuterProduct memory, const Readout& readout, ConstTensor gate, ConstTensor y) const;
+  void emit_effect(Context& ctx, GatedDeltaRule memory, const Readout& readout, ConstTensor gate, ConstTensor y) const;
 };
 
 /// Appends T rows to the cache of a softmax layer, growing it (by doubling) if need be.

@@ -158,6 +158,7 @@ class QwenAttention final : public Mixer {
     if (ctx.state_only) return;
     // y = o_proj( softmax(d^{-1/2} q Kᵀ) V ⊙ σ(gate) )
     Tensor o = attend(ctx, q, state.kv, {.scale = inverse_sqrt(head_dim_)}).with_row({heads_ * head_dim_});
+    emit_output_gate(ctx, gate, heads_, Activation::sigmoid);
     backend.gate(o, o, gate, Activation::sigmoid);
     ctx.emit("readout", o);
     o_proj_.into(ctx, y, o);

@@ -53,6 +53,7 @@ class RetNet final : public Mixer {
     Tensor rotated_q = ctx.activation({heads_, K_}), rotated_k = ctx.activation({kv_heads_, K_});
     backend.rope(rotated_q, q, ctx.position, 10000.0, K_);
     backend.rope(rotated_k, k, ctx.position, 10000.0, K_);
+    const Ungated ungated(ctx, G.has_value(), rotated_q, state.memory[0]);
     // SLA: k̃ = G^K k, q̃ = G^Q q                                                                  (SLA eq. 10, 11)
     if (G) {
       backend.scale_heads(rotated_k, rotated_k, G->k);
@@ -61,10 +62,12 @@ class RetNet final : public Mixer {
 
     // S_t = γ_h S_{t-1} + k_tᵀ v_t,   o_t = K^{-1/2} q_t S_t
     const ConstTensor log_decay(log_gamma_.data, DType::f32, {ctx.tokens, heads_}, /*stride=*/0);
-    Tensor o = remember(ctx, DecayedOuterProduct{.q = rotated_q, .k = rotated_k, .v = v, .log_decay = log_decay, .scale = inverse_sqrt(K_)},
-                        state.memory[0]);
+    const DecayedOuterProduct memory{.q = rotated_q, .k = rotated_k, .v = v, .log_decay = log_decay, .scale = inverse_sqrt(K_)};
+    const Tensor o = remember(ctx, memory, state.memory[0]);
     if (ctx.state_only) return;
-    readout_(ctx, o, g_proj_ ? g_proj_(ctx, x) : Tensor{}, y, G && head_gates_->post_norm ? G->q : Tensor{});
+    const Tensor gate = g_proj_ ? g_proj_(ctx, x) : Tensor{};
+    readout_(ctx, o, gate, y, G && head_gates_->post_norm ? G->q : Tensor{});
+    ungated.emit_effect(ctx, memory, readout_, gate, y);
   }
 
  private:

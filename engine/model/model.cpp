@@ -13,6 +13,7 @@ class LayerSink final : public ChannelSink {
  public:
   LayerSink(Observer& observer, std::int64_t layer) : observer_(observer), layer_(layer) {}
   void channel(std::string_view name, ConstTensor values) override { observer_.channel(layer_, name, values); }
+  bool wants_all() const override { return observer_.wants_all(); }
 
  private:
   Observer& observer_;
@@ -183,10 +184,11 @@ void Model::replay(std::int64_t layer, MixerState& state, ConstTensor residual, 
   ctx.chunk_size = options.chunk_size;
   if (!options.rules.empty()) ctx.rules = &options.rules[static_cast<std::size_t>(layer)];
   ctx.channels = channels;
-  ctx.state_only = true;
-  Tensor normed = ctx.activation({plan_.hidden});
+  ctx.state_only = !channels || !channels->wants_all();
+  const Tensor normed = ctx.activation({plan_.hidden}), y = ctx.state_only ? Tensor{} : ctx.activation({plan_.hidden});
   norm(normed, residual, block.mixer_norm, plan_.norm_eps);
-  block.mixer->forward(ctx, normed, state, {});
+  block.mixer->forward(ctx, normed, state, y);
+  if (y) ctx.emit("mixer_out", y);
 }
 
 }  // namespace statescope

@@ -28,6 +28,8 @@ class Observer {
   /// The residual stream [T, D] as it enters block `layer`; layer = number of layers: as it leaves the last one.
   virtual void residual(std::int64_t layer, ConstTensor x) = 0;
   virtual void channel(std::int64_t layer, std::string_view name, ConstTensor values) = 0;
+  /// As ChannelSink::wants_all.
+  virtual bool wants_all() const { return false; }
 };
 
 struct ForwardOptions {
@@ -82,7 +84,8 @@ class Model {
                Observer* observer = nullptr);
   /// logits [T, V] = RMSNorm(hidden; norm) · lm_headᵀ
   void logits(Tensor logits, ConstTensor hidden);
-  /// Brings one layer's state forward over recorded residual streams [T, D] that entered its block, the first of them at `position`.
+  /// Brings one layer's state forward over recorded residual streams [T, D] that entered its block, the first of them at `position`. What
+  /// the layer puts out is worked out only for `channels` that want all.
   void replay(std::int64_t layer, MixerState& state, ConstTensor residual, std::int64_t position, const ForwardOptions& options,
               ChannelSink* channels = nullptr);
 

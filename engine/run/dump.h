@@ -18,6 +18,7 @@ class Dump final : public Observer {
 
   void residual(std::int64_t layer, ConstTensor x) override;
   void channel(std::int64_t layer, std::string_view name, ConstTensor values) override;
+  bool wants_all() const override { return true; }
   /// Rows [T, V] of the tokens that follow those seen so far.
   void logits(ConstTensor values) { append(logits_, values); }
   /// All memories of all layers, after `token` has been read.

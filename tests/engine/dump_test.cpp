@@ -71,6 +71,7 @@ class Both final : public Observer {
   void channel(std::int64_t layer, std::string_view name, ConstTensor values) override {
     a_.channel(layer, name, values), b_.channel(layer, name, values);
   }
+  bool wants_all() const override { return true; }
 
  private:
   Observer &a_, &b_;

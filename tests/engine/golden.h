@@ -59,6 +59,7 @@ class Recording final : public Observer {
       append(floats_[{layer, std::string(name)}], host_copy(backend_, contiguous(values)));
     }
   }
+  bool wants_all() const override { return true; }
   const std::vector<float>& floats(std::int64_t layer, const std::string& name) { return floats_[{layer, name}]; }
   const std::vector<std::int32_t>& integers(std::int64_t layer, const std::string& name) { return integers_[{layer, name}]; }
 

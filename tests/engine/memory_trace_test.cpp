@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "engine/run/run.h"
 #include "tests/catch.h"
@@ -89,6 +90,24 @@ TEST_CASE("provenance: the signed list of tokens behind a row of a state adds up
     }
   }
   CHECK(layers > 20);
+}
+
+TEST_CASE("memory trace: who hears all channels of a layer hears what lies behind the memory too; the trace stays the same") {
+  class Heard final : public ChannelSink {
+   public:
+    void channel(std::string_view name, ConstTensor values) override { rows[std::string(name)] += values.rows(); }
+    bool wants_all() const override { return true; }
+    std::map<std::string, std::int64_t> rows;
+  } heard;
+  Traced traced(small_config("gla", sla()));
+  const std::vector<MemoryTrace> all = traced.tracer.trace(1, traced.run.residual(1, 0, kTokens), kTokens, &heard), plain = traced.layer(1);
+  for (const char* name : {"q", "head_gate_q", "output_gate", "read_gate_effective", "readout", "mixer_out"}) {
+    INFO(name);
+    CHECK(heard.rows[name] == kTokens);
+  }
+  REQUIRE(all.size() == 1);
+  CHECK(all[0].slots[0].q == plain[0].slots[0].q);
+  CHECK(all[0].slots[0].o == plain[0].slots[0].o);
 }
 
 TEST_CASE("implicit attention: over the tokens of a slot it gives what was read there, and shares add up to 1") {

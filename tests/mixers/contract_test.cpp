@@ -61,7 +61,12 @@ TEST_CASE("contract: chunks of any size, steps and splits give the same output, 
         REQUIRE(pass.channels.size() == stepped.channels.size());
         for (const auto& [name, channel] : stepped.channels) {
           INFO("channel " << name);
-          CHECK(difference(pass[name].floats, channel.floats) < kTolerance);
+          // The effect of the read gate is a part of y, and may be as small as y's rounding.
+          if (name == "read_gate_effective") {
+            CHECK(largest_distance(pass[name].floats, channel.floats) < kTolerance);
+          } else {
+            CHECK(difference(pass[name].floats, channel.floats) < kTolerance);
+          }
           CHECK(pass[name].integers == channel.integers);
         }
       }

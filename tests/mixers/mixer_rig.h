@@ -41,6 +41,7 @@ class Channels final : public ChannelSink {
       }
     }
   }
+  bool wants_all() const override { return true; }
   std::map<std::string, Channel> by_name;
 };
 
@@ -134,6 +135,14 @@ class MixerRig {
 inline double difference(std::span<const float> a, std::span<const float> b) {
   if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
   return std::equal(a.begin(), a.end(), b.begin()) ? 0 : relative_error(a, b);
+}
+
+/// max |a − b|
+inline double largest_distance(std::span<const float> a, std::span<const float> b) {
+  REQUIRE(a.size() == b.size());
+  double largest = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(static_cast<double>(a[i]) - b[i]));
+  return largest;
 }
 
 /// The channels in which two passes differ by more than rounding; "state" and "y" among them.

@@ -1,4 +1,6 @@
 // Softmax linear attention on RetNet, GLA and Gated DeltaNet (spec §6): the gates by hand, and what each switch does.
+#include <functional>
+
 #include "tests/mixers/mixer_rig.h"
 
 namespace statescope::test {
@@ -32,6 +34,41 @@ std::vector<double> expected_gate(Editable& model, const std::string& input, std
   for (double& logit : logits) sum += logit = std::exp(temperature * logit);
   for (double& logit : logits) logit /= sum;
   return logits;
+}
+
+/// y_t in double from the channels of a pass, with q as the memory is read with times `factor` [T, H], and the normalised heads times
+/// `scale` [T, H]: the equations of spec §3.3, §3.4, §3.6.
+std::vector<std::vector<double>> outputs(Editable& model, const Pass& pass, std::span<const float> x,
+                                         const std::function<double(std::int64_t, std::size_t)>& factor,
+                                         const std::function<double(std::int64_t, std::size_t)>& scale) {
+  const std::string attn = "model.layers.0.attn.";
+  const auto H = static_cast<std::size_t>(pass["v"].shape[1]), K = static_cast<std::size_t>(pass["q"].shape[2]);
+  const auto V = static_cast<std::size_t>(pass["v"].shape[2]), decays = static_cast<std::size_t>(pass["log_decay"].shape.row_size()) / H;
+  const bool delta = pass.channels.contains("beta");
+  const std::span<const float> norm = model.floats(attn + (delta ? "o_norm.weight" : "g_norm_swish_gate.weight"));
+  std::vector<double> S(H * K * V);
+  std::vector<std::vector<double>> all;
+  for (std::int64_t t = 0; t < pass["v"].shape[0]; ++t) {
+    const std::vector<double> x_t(x.begin() + t * 64, x.begin() + (t + 1) * 64);
+    std::vector<double> read, g = times(model.floats(attn + "g_proj.weight"), x_t);
+    for (std::size_t h = 0; h < H; ++h) {
+      double* state = &S[h * K * V];
+      const float *q = &pass["q"].row(t)[h * K], *k = &pass["k"].row(t)[h * K], *v = &pass["v"].row(t)[h * V];
+      std::vector<double> u(v, v + V), o(V);
+      for (std::size_t i = 0; i < K * V; ++i) state[i] *= std::exp(pass["log_decay"].row(t)[h * decays + (decays > 1 ? i / V : 0)]);
+      for (std::size_t i = 0; delta && i < K * V; ++i) u[i % V] -= k[i / V] * state[i];
+      for (std::size_t i = 0; i < K * V; ++i) state[i] += k[i / V] * u[i % V] * (delta ? pass["beta"].row(t)[h] : 1.0F);
+      for (std::size_t i = 0; i < K * V; ++i) o[i % V] += factor(t, h) * q[i / V] * state[i] / std::sqrt(static_cast<double>(K));
+      double squares = 0;
+      for (const double value : o) squares += value * value;
+      for (std::size_t c = 0; c < V; ++c) {
+        const double gate = g[h * V + c];
+        read.push_back(scale(t, h) * o[c] / std::sqrt(squares / static_cast<double>(V) + 1e-6) * norm[c] * gate / (1 + std::exp(-gate)));
+      }
+    }
+    all.push_back(times(model.floats(attn + "o_proj.weight"), read));
+  }
+  return all;
 }
 
 Editable without_sla(const Editable& model) {
@@ -120,6 +157,61 @@ TEST_CASE("SLA: a read gate after the norm leaves q alone and sets the size of e
   }
 }
 
+TEST_CASE("SLA: how far the read gate changes the output, by the equations in double precision (spec §6, A13)") {
+  for (const char* family : {"retnet", "gla", "gated_deltanet"}) {
+    for (const bool post_norm : {false, true}) {
+      INFO(family << (post_norm ? ", behind the norm" : ", on q"));
+      Editable model(small_config(family, with(sla({{"read_gate_position", post_norm ? "post_norm" : "q"}}), {{"head_dim", 16}})));
+      MixerRig rig(model);
+      const std::vector<float> x = rig.some_input(kTokens);
+      const Pass pass = rig.read(x);
+      const auto one = [](std::int64_t, std::size_t) { return 1.0; };
+      const auto G = [&](std::int64_t t, std::size_t h) -> double { return pass["head_gate_q"].row(t)[h]; };
+      const auto inverse = [&](std::int64_t t, std::size_t h) { return 1 / G(t, h); };
+      const auto own = post_norm ? outputs(model, pass, x, one, G) : outputs(model, pass, x, one, one);
+      const auto with_one = post_norm ? outputs(model, pass, x, one, one) : outputs(model, pass, x, inverse, one);
+      for (std::size_t t = 0; t < own.size(); ++t) {
+        double change = 0, size = 0;
+        for (std::size_t i = 0; i < own[t].size(); ++i) {
+          change += std::pow(with_one[t][i] - own[t][i], 2);
+          size += std::pow(own[t][i], 2);
+        }
+        CHECK(pass["read_gate_effective"].row(static_cast<std::int64_t>(t))[0] ==
+              Approx(std::sqrt(change / size)).margin(1e-5).epsilon(1e-4));
+      }
+    }
+  }
+}
+
+TEST_CASE("SLA: equal gates behind the norm change the output threefold; before it nothing is left of them") {
+  for (const char* position : {"q", "post_norm"}) {
+    Editable model(small_config("gla", with(sla({{"read_gate_position", position}}), {{"norm_eps", 1e-14}})));
+    model.fill("sla_q_gate.weight", 0);
+    MixerRig rig(model);
+    // G^Q = 1/4: y₁ = 4 y, or, divided by the norm again, y
+    const double expected = std::string(position) == "q" ? 0 : 3;
+    const Pass pass = rig.read(rig.some_input(kTokens));
+    for (const float effect : pass["read_gate_effective"].floats) CHECK(effect == Approx(expected).margin(1e-5));
+  }
+}
+
+TEST_CASE("mean output gate: over each head's channels (spec §12.10)") {
+  Editable model(small_config("gla"));
+  MixerRig rig(model);
+  const std::vector<float> x = rig.some_input(kTokens);
+  const Pass pass = rig.read(x);
+  REQUIRE(pass["output_gate"].shape.row_size() == 4);
+  for (std::int64_t t = 0; t < kTokens; ++t) {
+    const std::vector<double> g =
+        times(model.floats("model.layers.0.attn.g_proj.weight"), std::vector<double>(x.begin() + t * 64, x.begin() + (t + 1) * 64));
+    for (std::size_t h = 0; h < 4; ++h) {
+      double mean = 0;
+      for (std::size_t c = h * 16; c < (h + 1) * 16; ++c) mean += g[c] / (1 + std::exp(-g[c])) / 16;
+      CHECK(pass["output_gate"].row(t)[h] == Approx(mean).margin(1e-6));
+    }
+  }
+}
+
 TEST_CASE("SLA on Gated DeltaNet: gates before the convolution or after it, with decay or literally without") {
   const Editable model(small_config("gated_deltanet", with(sla(), {{"head_dim", 16}, {"num_v_heads", 8}})));
   Editable literal(*model.checkpoint()), late(*model.checkpoint());
@@ -128,9 +220,10 @@ TEST_CASE("SLA on Gated DeltaNet: gates before the convolution or after it, with
   MixerRig a(model), b(literal), c(late);
   const std::vector<float> x = a.some_input(kTokens);
   const Pass base = a.read(x), undecayed = b.read(x);
-  CHECK(changed(base, undecayed) == std::set<std::string>{"log_decay", "readout", "state", "y"});
+  CHECK(changed(base, undecayed) == std::set<std::string>{"log_decay", "read_gate_effective", "readout", "state", "y"});
   for (float log_decay : undecayed["log_decay"].floats) CHECK(log_decay == 0);
-  CHECK(changed(base, c.read(x)) == std::set<std::string>{"head_gate_k", "head_gate_q", "q", "readout", "state", "v", "y"});
+  CHECK(changed(base, c.read(x)) ==
+        std::set<std::string>{"head_gate_k", "head_gate_q", "q", "read_gate_effective", "readout", "state", "v", "y"});
 }
 
 }  // namespace statescope::test
