@@ -98,7 +98,7 @@ struct HeadContest {
   std::vector<std::int32_t> winner_q, winner_k;  // [T]
   std::vector<float> margin_q, margin_k;         // [T] the largest less the next
   std::vector<float> flow;                       // [T] C_{t,t} = Σ_h G^Q_t G^K_t
-  std::vector<float> read_gate_effective;        // [T, H]; empty where the model has no such channel
+  std::vector<float> read_gate_effective;        // [T]; empty where the model has no such channel
 };
 struct HeadGatesQuestion {
   std::int64_t layer = 0;
@@ -128,7 +128,7 @@ struct DeltaRule {
   std::vector<float> prediction, value, error, erase, write, update;  // [n] ‖π‖, ‖v‖, ‖v − π‖; Frobenius norms of what is taken, put, both
   std::vector<float> cosine;                                          // [n] of π and v
   std::vector<float> beta, alpha;                                     // [n]
-  std::vector<float> step;        // [n] β ‖k‖²: the part of the error that is mended, for k S becomes π + β ‖k‖² (v − π)
+  std::vector<float> mended;      // [n] β ‖k‖²: the part of the error that is mended, for k S becomes π + β ‖k‖² (v − π)
   std::vector<float> eigenvalue;  // [n] of the transition along k: α (1 − β ‖k‖²)
 };
 struct DeltaRuleQuestion {

@@ -20,6 +20,11 @@ Update answer(const UpdateQuestion& question, Evidence& evidence);
 History answer(const HistoryQuestion& question, Evidence& evidence);
 NeedleStory answer(const NeedleQuestion& question, Evidence& evidence);
 
+Decay answer(const DecayQuestion& question, Evidence& evidence);
+HeadContest answer(const HeadGatesQuestion& question, Evidence& evidence);
+SharpenedGates answer(const SharpenedGatesQuestion& question, Evidence& evidence);
+DeltaRule answer(const DeltaRuleQuestion& question, Evidence& evidence);
+
 /// The Answer of any of them.
 std::shared_ptr<const void> find_out(const Question& question, Evidence& evidence);
 

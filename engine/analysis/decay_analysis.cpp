@@ -14,7 +14,6 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double kCut = -746;  // exp of this, and of all below, is 0 in double precision
 
 void check(const SlotDecay& slot) {
   check_that(slot.tokens >= 0 && slot.first >= 0 && slot.channels >= 0, "decay: a negative size");
@@ -80,7 +79,7 @@ CumulativeDecay::CumulativeDecay(const SlotDecay& slot, std::int64_t channel) {
     if (next < slot.written.size() && slot.written[next] == t) {
       const double log_alpha = row(slot, next++)[channel];
       if (!(log_alpha <= 0)) decays_ = false;
-      if (log_alpha <= kCut) {
+      if (log_alpha <= kLogZero) {
         cut = t;
       } else {
         sum += log_alpha;

@@ -22,6 +22,9 @@ struct SlotDecay {
 // All functions below throw std::invalid_argument if sizes do not fit, `written` does not ascend or θ is outside (0, 1]. A channel with a
 // log decay that is NaN or above 0 has NaN for half-life and width.
 
+/// exp of this, and of all below, is 0 in double precision.
+constexpr double kLogZero = -746;
+
 /// 0, 1, …, T − 1: what a slot's `written` is where every token writes to it.
 std::vector<std::int32_t> all_tokens(std::int64_t tokens);
 

@@ -232,12 +232,14 @@ double read_share(const MemoryTrace& trace, std::int64_t slot, std::int64_t head
   return square == 0 ? 0 : dot(part.data(), all.data(), trace.V) / square;
 }
 
-std::vector<DeltaStep> delta_steps(const MemoryTrace& trace, std::int64_t slot, std::int64_t head) {
+std::vector<DeltaStep> delta_steps(const MemoryTrace& trace, std::int64_t slot, std::int64_t head,
+                                   const std::function<void(double)>& tell) {
   if (trace.rule != MemoryRule::delta) throw std::invalid_argument("delta_steps: this memory does not follow the delta rule");
   const Visits visits(trace, slot, head);
   State S(trace, visits);
   std::vector<DeltaStep> steps;
   for (std::int64_t j = 0; j < visits.count(); ++j) {
+    if (tell && j % 64 == 0) tell(static_cast<double>(j) / static_cast<double>(visits.count()));
     const Visit visit = visits[j];
     S.decay(visit);
     const std::vector<double> prediction = S.predict(visit);
@@ -256,7 +258,10 @@ std::vector<DeltaStep> delta_steps(const MemoryTrace& trace, std::int64_t slot, 
     step.erase = visit.beta * k * step.prediction;
     step.write = visit.beta * k * step.value;
     step.update = visit.beta * k * step.error;
-    step.eigenvalue = visits.decay(visit, 0) * (1 - visit.beta * k * k);
+    step.beta = visit.beta;
+    step.alpha = visits.decay(visit, 0);
+    step.mended = visit.beta * k * k;
+    step.eigenvalue = step.alpha * (1 - step.mended);
     steps.push_back(step);
   }
   return steps;

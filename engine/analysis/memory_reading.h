@@ -2,6 +2,8 @@
 // are exact: sums over tokens give the state and the read-out of the run up to rounding. For memories whose rows decay (not GSA's first).
 #pragma once
 
+#include <functional>
+
 #include "engine/accuracy.h"
 #include "engine/analysis/memory_trace.h"
 
@@ -74,9 +76,13 @@ struct DeltaStep {
   double erase = 0;       // β ‖k‖ ‖π‖: Frobenius norm of what is taken away
   double write = 0;       // β ‖k‖ ‖v‖: of what is put in
   double update = 0;      // β ‖k‖ ‖v − π‖: of both together
+  double beta = 0, alpha = 1;
+  double mended = 0;      // β ‖k‖²: the part of the error that the update takes away, for k S becomes π + β ‖k‖² (v − π)
   double eigenvalue = 0;  // of the transition along k: α (1 − β ‖k‖²)
 };
-/// Of every visit of a slot. Throws std::invalid_argument if the memory follows another rule.
-std::vector<DeltaStep> delta_steps(const MemoryTrace& trace, std::int64_t slot, std::int64_t head);
+/// Of every visit of a slot. `tell` hears how far it is, 0 … 1, and may throw. Throws std::invalid_argument if the memory follows another
+/// rule.
+std::vector<DeltaStep> delta_steps(const MemoryTrace& trace, std::int64_t slot, std::int64_t head,
+                                   const std::function<void(double)>& tell = {});
 
 }  // namespace statescope
