@@ -7,6 +7,7 @@
 
 #include "engine/findings.h"
 #include "engine/snapshot.h"
+#include "tests/views/sample_stories.h"
 
 namespace statescope {
 

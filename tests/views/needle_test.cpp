@@ -1,0 +1,135 @@
+#include "views/needle.h"
+
+#include <algorithm>
+
+#include "app/canvas/text_canvas.h"
+#include "tests/catch.h"
+#include "tests/views/samples.h"
+
+using namespace statescope;
+
+namespace {
+
+/// Tokens 5 … 13 are the needle, 30 is asked about; layer 0 has a shared slot and 4 partitions, layer 1 no state.
+NeedleStory small_story() {
+  NeedleStory story;
+  story.layers.resize(2);
+  story.layers[0] = {.has_memory = true,
+                     .clear = 0.25,
+                     .decayed = 0.5,
+                     .erased = 0,
+                     .overwritten = 0.125,
+                     .misrouted = 0.125,
+                     .read_share = 0.75,
+                     .kept = std::vector<float>(18, 1.0f),
+                     .curves = {},
+                     .places = 3};
+  std::fill(story.layers[0].kept.begin() + 10, story.layers[0].kept.end(), 0.5f);
+  story.layers[0].curves.push_back({.slot = 2, .head = 1, .written = 3, .read_share = 0, .token = {13, 20}, .kept = {1, 0.5f}});
+  story.all = story.layers[0];
+  story.causes = {{0, 2, 1, "decay", 0.5, 23}, {0, 0, 0, "overwriting", 0.125, 24}, {0, 3, 0, "erasure", 0, 25}};
+  story.falls = {{23, 0.5}};
+  return story;
+}
+
+NeedleData built(const Cursor& cursor = {.token = 20}, NeedleMode mode = NeedleMode::layers, const NeedleStory& story = small_story()) {
+  const Sample sample({.tokens = 40});
+  Findings findings;
+  findings.answer(needle_question(*sample.run(), cursor.token), story);
+  return build_needle(sample.at(20), cursor, findings, mode);
+}
+
+}  // namespace
+
+TEST_CASE("needle: what is asked for is the first needle or the one under the cursor, and the last token before the answer") {
+  RunInfo run = *Sample({.tokens = 40}).run();
+  CHECK(needle_question(run, 20) == NeedleQuestion{5, 14, 30});  // the answer was generated
+  run.spans.push_back({SpanKind::needle, 16, 18});
+  CHECK(needle_question(run, 17) == NeedleQuestion{16, 18, 30});
+  CHECK(needle_question(run, 20) == NeedleQuestion{5, 14, 30});
+  run.prompt_length = 40;  // the answer stands in the prompt
+  CHECK(needle_question(run, 20).question == 30);
+  run.spans.clear();
+  CHECK(needle_question(run, 20).end == 0);
+}
+
+TEST_CASE("needle: curves, parts and causes are those of the story; what took nothing is left out") {
+  const NeedleData data = built();
+  REQUIRE_FALSE(data.message);
+  CHECK(data.text == "the code of anna is 4 1 7 7");
+  CHECK(data.tokens.tokens.front() == 13);
+  CHECK(data.tokens.tokens.back() == 30);
+  CHECK(data.mean.size() == data.tokens.tokens.size());
+  REQUIRE(data.curves.size() == 1);
+  CHECK((data.curves[0].name == "layer 0" && data.curves[0].chosen));
+  REQUIRE(data.parts.size() == 2);
+  CHECK((data.parts[0].name == "all layers" && data.parts[0].clear == 0.25));
+  CHECK((data.parts[1].layer == 0 && data.parts[1].chosen && data.parts[1].read_share == 0.75));
+  REQUIRE(data.causes.size() == 2);
+  CHECK(data.causes[0].where == "layer 0, partition 2, head 1");
+  CHECK(data.causes[0].token_text == "⏎");
+}
+
+TEST_CASE("needle: a place's curve keeps its value between the visits, and has the partition's colour") {
+  const NeedleData data = built({.token = 20, .head = 1, .slot = 2}, NeedleMode::places);
+  REQUIRE(data.curves.size() == 1);
+  CHECK(data.curves[0].name == "partition 2, head 1");
+  CHECK(data.curves[0].identity == 2);
+  CHECK(data.curves[0].chosen);
+  CHECK(data.hidden_curves == 2);
+  CHECK(data.curves[0].kept[6] == 1);
+  CHECK(data.curves[0].kept[7] == 0.5f);
+  CHECK(data.curves[0].kept.back() == 0.5f);
+}
+
+TEST_CASE("needle: outside of its story the cursor has no line") {
+  CHECK(built({.token = 20}).tokens.cursor == 20);
+  CHECK(built({.token = 3}).tokens.cursor == -1);
+  CHECK(built({.token = 35}).tokens.cursor == -1);
+}
+
+TEST_CASE("needle: clicks go to the layer, to what took most, and to the token of a fall") {
+  const Sample sample({.tokens = 40});
+  const auto view = make_needle();
+  Findings findings;
+  findings.answer(NeedleQuestion{5, 14, 30}, small_story());
+  CHECK(view->questions(sample.at(20), {.token = 20}) == std::vector<Question>{NeedleQuestion{5, 14, 30}});
+  view->build(sample.at(20), {.token = 20}, findings);
+  const std::int64_t falls = std::int64_t{1} << 40, causes = std::int64_t{1} << 41, layers = std::int64_t{1} << 42;
+  CHECK(view->on_hit(falls).token == 23);
+  const CursorMove cause = view->on_hit(causes);
+  CHECK((cause.token == 23 && cause.layer == 0 && cause.slot == 2 && cause.head == 1));
+  CHECK_FALSE(view->on_hit(layers).layer);
+  CHECK(view->on_hit(layers + 1).layer == 0);
+  CHECK(view->on_hit(7).token == 20);
+  CHECK(
+      view->tooltip(causes).starts_with("decay took 0.5 of all that the needle wrote, in layer 0, partition 2, head 1\nmost at token 23 "));
+  CHECK(view->tooltip(7).find("layer 0 1\n") != std::string::npos);
+  CHECK(view->tooltip(7).ends_with(std::string(kRecomputed.text())));
+  CHECK(view->describe() ==
+        "Needle \"the code of anna is 4 1 7 7\", tokens 5 to 13, asked after token 30. At the question 0.25 of what the needle wrote lies "
+        "clear: decay took 0.50, overwriting 0.12, misrouting 0.12.");
+  const Table table = view->table();
+  CHECK(table.rows.front() == std::vector<std::string>{"clear", "all layers", "0.25", ""});
+  CHECK(table.rows.back()[0] == "overwriting took");
+}
+
+TEST_CASE("needle: an empty view says what would fill it, and how far the work is") {
+  RunInfo run = *Sample({.tokens = 40}).run();
+  Snapshot snapshot = Sample({.tokens = 40}).at(20);
+  CHECK(build_needle(snapshot, {}, {}, {}).message.headline == "What became of the needle has not been worked out yet");
+  Findings findings;
+  findings.set(NeedleQuestion{5, 14, 30}, {nullptr, {}, 0.5});
+  CHECK(build_needle(snapshot, {}, findings, {}).message.detail == "50 % done.");
+  findings.set(NeedleQuestion{5, 14, 30}, {nullptr, "too long", 0});
+  CHECK(build_needle(snapshot, {}, findings, {}).message.detail == "too long");
+  CHECK(built({}, {}, {.layers = std::vector<NeedleStory::LayerFate>(2)}).message.headline == "The needle wrote to no matrix memory");
+  run.prompt_length = 10;
+  snapshot.run = std::make_shared<const RunInfo>(run);
+  CHECK(build_needle(snapshot, {}, {}, {}).message.headline == "Nothing is asked behind the needle");
+  CHECK(make_needle()->questions(snapshot, {}).empty());
+  run.spans.clear();
+  snapshot.run = std::make_shared<const RunInfo>(run);
+  CHECK(build_needle(snapshot, {}, {}, {}).message.detail.starts_with("Mark a needle: "));
+  CHECK(build_needle({}, {}, {}, {}).message);
+}

@@ -1,0 +1,335 @@
+#include "views/model_map.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "views/colormaps.h"
+#include "views/parts.h"
+
+namespace statescope {
+namespace {
+
+constexpr std::int64_t kTensorIds = std::int64_t{1} << 40;  // hit ids: boxes below, tensors of the chosen layer from here on
+
+LayerSign sign_of(const LayerInfo& layer) {
+  if (layer.partitions > 0) return LayerSign::partitions;
+  return layer.has_state() ? LayerSign::matrix : LayerSign::tokens;
+}
+
+std::string size_of(const LayerInfo& layer) {
+  if (!layer.has_state()) return "keys and values of every token";
+  std::string text = fmt::format("{} {} of {} × {}", layer.heads, layer.heads == 1 ? "head" : "heads", layer.rows, layer.columns);
+  if (layer.partitions > 0) text += fmt::format(", {}{} partitions", layer.has_shared_slot ? "shared and " : "", layer.partitions);
+  return text;
+}
+
+std::string state_text(const ModelMap::LayerRow& row) {
+  std::vector<std::string> words;
+  if (row.state_bytes > 0) words.push_back(fmt::format("state {}", bytes_text(row.state_bytes)));
+  if (row.state_bytes_per_token > 0) words.push_back(fmt::format("{} a token", bytes_text(row.state_bytes_per_token)));
+  return joined(words, ", ");
+}
+
+std::string shape_text(const std::vector<std::int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+
+std::string thousands(double value, std::string_view unit) {
+  static constexpr std::array<std::string_view, 5> prefixes = {"", "k", "M", "G", "T"};
+  std::size_t power = 0;
+  for (; value >= 999.5 && power + 1 < prefixes.size(); ++power) value /= 1000;
+  return fmt::format("{:.3g} {}{}", value, prefixes[power], unit);
+}
+
+/// One drawing: where things stand.
+struct Picture {
+  const ModelMapData& data;
+  Canvas& canvas;
+  const Frame& frame;
+  float s;
+  Rect title, stack, tensors;  // w or h 0: left out
+  std::vector<std::int64_t> shown;
+  std::int64_t columns = 1, per_column = 1;
+  float box_width = 0, box_height = 0, gap = 0;
+
+  Picture(const ModelMapData& data_, Canvas& canvas_, Rect area, const Frame& frame_);
+  TextStyle small(Color color, Align align = Align::left, bool bold = false) const { return label(frame, kSmallType, color, align, bold); }
+  /// The first one at the bottom left; a full column goes on at the bottom of the next.
+  Rect box(std::int64_t place) const {
+    const auto column = static_cast<float>(place / per_column), row = static_cast<float>(place % per_column);
+    return {stack.x + column * (box_width + 4 * gap), stack.bottom() - (row + 1) * box_height - row * gap, box_width, box_height};
+  }
+  bool two_lines() const { return box_height >= 38 * s; }
+};
+
+Picture::Picture(const ModelMapData& data_, Canvas& canvas_, Rect area, const Frame& frame_)
+    : data(data_), canvas(canvas_), frame(frame_), s(frame_.scale) {
+  const Rect inner = inset(area, 8 * s);
+  title = {inner.x, inner.y, inner.w, std::min(1.5f * kBodyType * s, inner.h)};
+  const Rect body{inner.x, title.bottom() + 4 * s, inner.w, std::max(0.0f, inner.bottom() - title.bottom() - 4 * s)};
+  stack = body;
+  if (body.w >= 860 * s && body.h >= 120 * s && !data.tensors.empty()) {
+    tensors = {body.x + 0.56f * body.w, body.y, 0.44f * body.w, body.h};
+    stack.w = 0.56f * body.w - 20 * s;
+  }
+  gap = 4 * s;
+  const float least = 20 * s, most = 64 * s, narrowest = 230 * s;
+  const std::int64_t all = std::ssize(data.boxes);
+  const auto fit = [&](float height) { return std::max<std::int64_t>(1, static_cast<std::int64_t>((height + gap) / (least + gap))); };
+  const std::int64_t most_columns = std::max<std::int64_t>(1, static_cast<std::int64_t>((stack.w + 4 * gap) / (narrowest + 4 * gap)));
+  if (fit(stack.h) * most_columns < all) stack.h = std::max(0.0f, stack.h - 18 * s);  // a line says how many are hidden
+  const std::int64_t count = std::min(all, fit(stack.h) * most_columns);
+  columns = (count + fit(stack.h) - 1) / fit(stack.h);
+  per_column = (count + columns - 1) / columns;
+  box_width = (stack.w + 4 * gap) / static_cast<float>(columns) - 4 * gap;
+  box_height = std::min(most, (stack.h + gap) / static_cast<float>(per_column) - gap);
+  stack.h = std::min(stack.h, static_cast<float>(per_column) * (box_height + gap) - gap);
+  std::vector<bool> important;
+  for (const LayerBox& one : data.boxes) important.push_back(one.chosen);
+  shown = choose_shown(all, count, important);
+}
+
+void draw_title(const Picture& picture) {
+  const Theme& theme = picture.frame.theme;
+  const float y = picture.title.y + picture.title.h / 2;
+  const TextStyle bold = label(picture.frame, kBodyType, theme.ink, Align::left, true), note = picture.small(theme.faint, Align::right);
+  fitted_text(picture.canvas, {picture.title.x, y}, picture.data.summary, bold, picture.title.w);
+  const float left = picture.canvas.text_width(picture.data.summary, bold) + 16 * picture.s;
+  const std::string& words = picture.data.counting.empty() ? picture.data.device : picture.data.counting;
+  if (picture.title.w - left > 80 * picture.s) fitted_text(picture.canvas, {picture.title.right(), y}, words, note, picture.title.w - left);
+}
+
+void draw_grid(const Picture& picture, Rect rect, int lines, Color color) {
+  picture.canvas.stroke_rect(rect, color, picture.s);
+  for (int i = 1; i < lines; ++i) {
+    const float share = static_cast<float>(i) / static_cast<float>(lines);
+    picture.canvas.line({rect.x + share * rect.w, rect.y}, {rect.x + share * rect.w, rect.bottom()}, color, 0.75f * picture.s);
+    picture.canvas.line({rect.x, rect.y + share * rect.h}, {rect.right(), rect.y + share * rect.h}, color, 0.75f * picture.s);
+  }
+}
+
+void draw_sign(const Picture& picture, const LayerBox& box, Rect rect) {
+  const Theme& theme = picture.frame.theme;
+  const float s = picture.s;
+  switch (box.sign) {
+    case LayerSign::matrix:
+      return draw_grid(picture, rect, 4, theme.ink);
+    case LayerSign::partitions: {
+      const std::int64_t count = std::ssize(box.identities), side = count > 4 ? 3 : 2;
+      const float each = (rect.w - 2 * s * static_cast<float>(side - 1)) / static_cast<float>(side);
+      for (std::int64_t i = 0; i < std::min(side * side, count); ++i) {
+        const Rect cell{rect.x + static_cast<float>(i % side) * (each + 2 * s), rect.y + static_cast<float>(i / side) * (each + 2 * s),
+                        each, each};
+        picture.canvas.fill_rect(cell, identity_color(box.identities[static_cast<std::size_t>(i)], theme));
+        picture.canvas.stroke_rect(cell, theme.ink, 0.75f * s);
+      }
+      return;
+    }
+    case LayerSign::tokens:
+      for (int i = 0; i < 4; ++i) {
+        const float y = rect.y + rect.h * (static_cast<float>(i) + 0.5f) / 4;
+        picture.canvas.line({rect.x, y}, {rect.x + rect.w * static_cast<float>(i + 1) / 4, y}, theme.ink, 2 * s);
+      }
+      return;
+    case LayerSign::none:
+      picture.canvas.stroke_rect(inset(rect, 3 * s), theme.faint, s, 2 * s);
+  }
+}
+
+void draw_box(const Picture& picture, std::int64_t place) {
+  const LayerBox& box = picture.data.boxes[static_cast<std::size_t>(picture.shown[static_cast<std::size_t>(place)])];
+  const Theme& theme = picture.frame.theme;
+  const float s = picture.s;
+  const Rect rect = picture.box(place);
+  picture.canvas.fill_rect(rect, box.chosen ? over(faded(theme.accent, 0.12f), theme.panel) : theme.panel, 3 * s);
+  picture.canvas.stroke_rect(rect, box.chosen ? theme.accent : theme.line, (box.chosen ? 2.5f : 1) * s, 3 * s);
+  if (place % picture.per_column > 0) {  // the residual stream comes from below
+    const float x = rect.x + 18 * s;
+    picture.canvas.line({x, rect.bottom()}, {x, rect.bottom() + picture.gap}, theme.faint, 2 * s);
+  }
+  const float sign = std::min(rect.h - 6 * s, 26 * s);
+  draw_sign(picture, box, {rect.x + 18 * s - sign / 2, rect.y + (rect.h - sign) / 2, sign, sign});
+  const float left = rect.x + 40 * s, width = rect.right() - 8 * s - left;
+  const TextStyle name = label(picture.frame, kBodyType, box.chosen ? theme.accent : theme.ink, Align::left, true);
+  const TextStyle quiet = picture.small(theme.faint), figures = picture.small(theme.ink, Align::right);
+  const bool two = picture.two_lines();
+  const float first = two ? rect.y + 0.32f * rect.h : rect.y + rect.h / 2, second = rect.y + 0.7f * rect.h;
+  const float sizes = std::max(picture.canvas.text_width(box.parameters, figures), picture.canvas.text_width(box.state, figures)) + 10 * s;
+  const float words = sizes < 0.5f * width ? width - sizes : width;
+  if (two) {
+    fitted_text(picture.canvas, {left, first}, fmt::format("{}   {}", box.name, box.memory), name, words);
+    fitted_text(picture.canvas, {left, second}, box.size, quiet, words);
+    if (words == width) return;
+    picture.canvas.text({rect.right() - 8 * s, first}, box.parameters, figures);
+    picture.canvas.text({rect.right() - 8 * s, second}, box.state, figures);
+    return;
+  }
+  const float shown_name = std::min(picture.canvas.text_width(box.name, name), words);
+  fitted_text(picture.canvas, {left, first}, box.name, name, words);
+  const std::string& size = box.size.empty() ? box.memory : box.size;
+  fitted_text(picture.canvas, {left + shown_name + 12 * s, first}, size, quiet, words - shown_name - 12 * s);
+  if (words < width) picture.canvas.text({rect.right() - 8 * s, first}, box.state.empty() ? box.parameters : box.state, figures);
+}
+
+void draw_stack(const Picture& picture) {
+  if (picture.box_height < 12 * picture.s || picture.box_width < 60 * picture.s) return;
+  for (std::int64_t place = 0; place < std::ssize(picture.shown); ++place) {
+    draw_box(picture, place);
+    picture.canvas.hit(picture.box(place), {picture.shown[static_cast<std::size_t>(place)]});
+  }
+  const std::int64_t all = std::ssize(picture.data.boxes);
+  if (std::ssize(picture.shown) == all) return;
+  fitted_text(picture.canvas, {picture.stack.x, picture.stack.bottom() + 10 * picture.s},
+              fmt::format("{} of {} shown, bottom to top", picture.shown.size(), all), picture.small(picture.frame.theme.faint),
+              picture.stack.w);
+}
+
+void draw_tensors(const Picture& picture) {
+  const ModelMapData& data = picture.data;
+  const Rect& area = picture.tensors;
+  if (area.w <= 0) return;
+  const Theme& theme = picture.frame.theme;
+  const float s = picture.s, row = 19 * s;
+  const TextStyle name = picture.small(theme.ink), figures = value(picture.frame, kSmallType, theme.ink, Align::right);
+  fitted_text(picture.canvas, {area.x, area.y + row / 2}, fmt::format("Tensors of layer {}, as stored", data.layer),
+              picture.small(theme.faint), area.w);
+  const auto fit = static_cast<std::int64_t>((area.h - row) / row);
+  const std::int64_t all = std::ssize(data.tensors), count = all <= fit ? all : std::max<std::int64_t>(0, fit - 1);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const ModelMap::TensorRow& tensor = data.tensors[static_cast<std::size_t>(i)];
+    const float y = area.y + row * (static_cast<float>(i) + 1.5f);
+    const std::string shape = fmt::format("{}  {}", shape_text(tensor.shape), tensor.dtype);
+    const float width = picture.canvas.text_width(shape, figures) + 8 * s;
+    fitted_text(picture.canvas, {area.x, y}, tensor.name, name, area.w - width);
+    fitted_text(picture.canvas, {area.right(), y}, shape, figures, area.w);
+    picture.canvas.hit({area.x, y - row / 2, area.w, row}, {kTensorIds + i});
+  }
+  if (count == all) return;
+  fitted_text(picture.canvas, {area.x, area.y + row * (static_cast<float>(count) + 1.5f)}, fmt::format("{} of {} shown", count, all),
+              picture.small(theme.faint), area.w);
+}
+
+class ModelMapView : public View {
+ public:
+  std::vector<Question> questions(const Snapshot& snapshot, const Cursor&) const override {
+    return layer_of(snapshot) ? std::vector<Question>{ModelMapQuestion{}} : std::vector<Question>{};
+  }
+  void build(const Snapshot& snapshot, const Cursor&, const Findings& findings) override { data_ = build_model_map(snapshot, findings); }
+  void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
+
+  Table table() const override {
+    if (data_.message) return {};
+    Table table{{"part", "what", "shape", "parameters", "state"}, {}};
+    for (const LayerBox& box : data_.boxes) table.rows.push_back({box.name, box.memory, box.size, box.parameters, box.state});
+    for (const ModelMap::TensorRow& tensor : data_.tensors)
+      table.rows.push_back({tensor.name, tensor.dtype, shape_text(tensor.shape), std::to_string(elements(tensor)), ""});
+    return table;
+  }
+  std::string describe() const override {
+    if (data_.message) return data_.message.sentence();
+    const auto chosen = std::ranges::find(data_.boxes, true, &LayerBox::chosen);
+    return chosen == data_.boxes.end() ? data_.summary + "."
+                                       : fmt::format("{}; chosen is layer {}, {}.", data_.summary, chosen->name, words_of(*chosen));
+  }
+  std::string tooltip(std::int64_t hit_id) const override {
+    if (hit_id >= kTensorIds && hit_id - kTensorIds < std::ssize(data_.tensors)) {
+      const ModelMap::TensorRow& tensor = data_.tensors[static_cast<std::size_t>(hit_id - kTensorIds)];
+      return fmt::format("{}\n{} {}, {} numbers, {} bytes in the checkpoint", tensor.name, tensor.dtype, shape_text(tensor.shape),
+                         elements(tensor), tensor.bytes);
+    }
+    if (hit_id < 0 || hit_id >= std::ssize(data_.boxes)) return {};
+    const LayerBox& box = data_.boxes[static_cast<std::size_t>(hit_id)];
+    return fmt::format("{}\n{}\nsizes: counted from the checkpoint's tensors; states are float32", box.name, words_of(box));
+  }
+  CursorMove on_hit(std::int64_t hit_id) const override {
+    if (hit_id < 0 || hit_id >= std::ssize(data_.boxes)) return {};
+    const std::int64_t layer = data_.boxes[static_cast<std::size_t>(hit_id)].layer;
+    return layer < 0 ? CursorMove{} : CursorMove{.layer = layer};
+  }
+
+ private:
+  static std::string words_of(const LayerBox& box) {
+    std::vector<std::string> words;
+    for (const std::string* word : {&box.memory, &box.size, &box.parameters, &box.state}) {
+      if (!word->empty()) words.push_back(*word);
+    }
+    return joined(words, ", ");
+  }
+  static std::int64_t elements(const ModelMap::TensorRow& tensor) {
+    std::int64_t product = 1;
+    for (const std::int64_t extent : tensor.shape) product *= extent;
+    return product;
+  }
+  ModelMapData data_;
+};
+
+}  // namespace
+
+std::string count_text(std::int64_t count) {
+  std::string text = thousands(static_cast<double>(count), "");
+  while (text.ends_with(' ')) text.pop_back();
+  return text;
+}
+std::string bytes_text(std::int64_t bytes) { return thousands(static_cast<double>(bytes), "B"); }
+
+ModelMapData build_model_map(const Snapshot& snapshot, const Findings& findings) {
+  ModelMapData data;
+  if (!layer_of(snapshot)) {
+    data.message = {"No model is open", "Open a checkpoint and give it a prompt."};
+    return data;
+  }
+  const ModelInfo& model = snapshot.run->model;
+  const ModelMap* found = findings.get(ModelMapQuestion{});
+  const auto parameters = [](std::int64_t count) { return count_text(count) + " parameters"; };
+  data.layer = snapshot.layer;
+  data.device = model.device;
+  data.summary = fmt::format("{}: {}, {} {}", model.name, model.family, model.layers.size(), model.layers.size() == 1 ? "layer" : "layers");
+  if (model.parameters > 0) data.summary += fmt::format(", {}, {}", parameters(model.parameters), bytes_text(model.weight_bytes));
+  if (!found) data.counting = waiting(findings, ModelMapQuestion{}, "The size of each layer").headline;
+
+  const auto add_rest = [&](const char* name, const char* what) {
+    data.boxes.push_back({.name = name, .memory = what, .size = {}, .identities = {}, .parameters = {}, .state = {}});
+  };
+  add_rest("embedding", "token to vector");
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    const LayerInfo& layer = model.layers[i];
+    LayerBox box{.layer = static_cast<std::int64_t>(i),
+                 .name = fmt::format("{}  {}", i, layer.mixer),
+                 .memory = layer.memory,
+                 .size = size_of(layer),
+                 .sign = sign_of(layer),
+                 .identities = {},
+                 .chosen = static_cast<std::int64_t>(i) == snapshot.layer,
+                 .parameters = {},
+                 .state = {}};
+    for (std::int64_t slot = 0; layer.partitions > 0 && slot < layer.slots(); ++slot) box.identities.push_back(slot_identity(layer, slot));
+    if (found && i < found->layers.size()) {
+      box.parameters = parameters(found->layers[i].parameters);
+      box.state = state_text(found->layers[i]);
+      if (box.chosen) data.tensors = found->layers[i].tensors;
+    }
+    data.boxes.push_back(std::move(box));
+  }
+  add_rest("head", "last norm, vector to logits");
+  if (found) data.boxes.front().parameters = fmt::format("{} with the head", parameters(found->rest.parameters));
+  return data;
+}
+
+void draw(const ModelMapData& data, Canvas& canvas, Rect area, const Frame& frame) {
+  if (data.message) {
+    draw_message(canvas, area, frame, data.message.headline, data.message.detail);
+    return;
+  }
+  const Picture picture(data, canvas, area, frame);
+  canvas.push_clip(area);
+  draw_title(picture);
+  draw_stack(picture);
+  draw_tensors(picture);
+  canvas.pop_clip();
+}
+
+std::unique_ptr<View> make_model_map() { return std::make_unique<ModelMapView>(); }
+
+}  // namespace statescope

@@ -1,0 +1,388 @@
+#include "views/predictions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "views/colormaps.h"
+#include "views/parts.h"
+
+namespace statescope {
+namespace {
+
+constexpr std::int64_t kBarIds = std::int64_t{1} << 40;  // hit ids: places on the token axis below, bars from here on
+constexpr std::size_t kMostCurves = 6, kTopCurves = 4;
+
+/// Whose numbers are followed along the run.
+std::vector<TokenInfo> followed(const Snapshot& snapshot, PredictionsMode mode) {
+  std::vector<TokenInfo> tokens = answer_tokens(*snapshot.run);
+  if (!tokens.empty() || mode == PredictionsMode::probabilities) return tokens;
+  for (std::size_t i = 0; i < std::min(kTopCurves, snapshot.predictions.size()); ++i)
+    tokens.push_back({snapshot.predictions[i].id, snapshot.predictions[i].text});
+  return tokens;
+}
+
+PredictionsQuestion question_of(const Snapshot& snapshot, PredictionsMode mode) {
+  const TokenWindow window = window_around(snapshot.token, std::ssize(snapshot.run->tokens));
+  PredictionsQuestion question{window.from, window.to, {}};
+  for (const TokenInfo& token : followed(snapshot, mode)) question.ids.push_back(token.id);
+  return question;
+}
+
+/// What the right answer says after `token`; null: nothing is due there.
+const TokenInfo* due_after(const RunInfo& run, std::int64_t token) {
+  const std::int64_t i = token + 1 - run.prompt_length;
+  return i >= 0 && i < std::ssize(run.expected) ? &run.expected[static_cast<std::size_t>(i)] : nullptr;
+}
+
+void add_bars(PredictionsData& data, const RunInfo& run, std::span<const Prediction> predictions) {
+  const TokenInfo* due = due_after(run, data.token);
+  const std::int64_t next = data.token + 1;
+  for (const Prediction& prediction : predictions) {
+    const bool follows = next < std::ssize(run.tokens) && run.tokens[static_cast<std::size_t>(next)].id == prediction.id;
+    data.bars.push_back({prediction.id, visible_text(prediction.text), prediction.probability, follows, due && due->id == prediction.id});
+  }
+}
+
+void add_curves(PredictionsData& data, const Predictions& found, const RunInfo& run, const std::vector<TokenInfo>& ids) {
+  data.next = found.next_probability;
+  data.entropy = found.entropy;
+  for (const std::int32_t rank : found.next_rank)
+    data.rank.push_back(rank < 0 ? std::numeric_limits<float>::quiet_NaN() : static_cast<float>(rank + 1));
+  const std::vector<float>& numbers = data.mode == PredictionsMode::logits ? found.logits : found.probabilities;
+  for (std::size_t k = 0; k < ids.size(); ++k) {
+    TokenCurve& curve = data.curves.emplace_back(TokenCurve{ids[k].id, visible_text(ids[k].text), {}});
+    for (std::size_t i = k; i < numbers.size(); i += ids.size()) curve.values.push_back(numbers[i]);
+  }
+  bool says_it = !run.expected.empty();
+  double all = 1;
+  for (std::size_t i = 0; i < run.expected.size(); ++i) {
+    const std::int64_t token = run.prompt_length - 1 + static_cast<std::int64_t>(i);
+    const auto k = static_cast<std::size_t>(std::ranges::find(ids, run.expected[i].id, &TokenInfo::id) - ids.begin());
+    if (token < found.from || token >= found.to || k == ids.size()) {
+      says_it = false;
+      continue;
+    }
+    const float p = found.probabilities[static_cast<std::size_t>(token - found.from) * ids.size() + k];
+    data.right.push_back({token - found.from, visible_text(run.expected[i].text), p});
+    all *= p;
+    // The next of them was predicted behind this one only where the run says it.
+    const std::int64_t next = token + 1;
+    const bool last = i + 1 == run.expected.size();
+    if (!last && (next >= std::ssize(run.tokens) || run.tokens[static_cast<std::size_t>(next)].id != run.expected[i].id)) says_it = false;
+  }
+  if (says_it) data.answer = all;
+}
+
+std::string quoted(std::string_view text) { return fmt::format("“{}”", text); }
+
+/// "After token 118 “is” the model expects “4”, 0.91, which is right"
+std::string summary(const PredictionsData& data) {
+  std::string text = fmt::format("After token {} {}", data.token, quoted(data.token_text));
+  if (data.bars.empty()) return text;
+  const PredictionBar& first = data.bars.front();
+  text += fmt::format(" the model expects {}, {:.2f}", quoted(first.text), first.probability);
+  const auto right = std::ranges::find(data.bars, true, &PredictionBar::right);
+  if (first.right) return text + ", which is right";
+  if (right != data.bars.end())
+    text += fmt::format("; right is {}, {:.2g}, number {}", quoted(right->text), right->probability, right - data.bars.begin() + 1);
+  return text;
+}
+
+/// One drawing: where things stand.
+struct Picture {
+  const PredictionsData& data;
+  Canvas& canvas;
+  const Frame& frame;
+  float s;
+  Rect title, bars, curves;  // w or h 0: left out
+  bool token_axis = false;
+
+  Picture(const PredictionsData& data_, Canvas& canvas_, Rect area, const Frame& frame_)
+      : data(data_), canvas(canvas_), frame(frame_), s(frame_.scale) {
+    const Rect inner = inset(area, 8 * s);
+    title = {inner.x, inner.y, inner.w, std::min(1.5f * kBodyType * s, inner.h)};
+    const Rect body{inner.x, title.bottom() + 4 * s, inner.w, std::max(0.0f, inner.bottom() - title.bottom() - 4 * s)};
+    const bool both = body.w >= 440 * s;
+    const float width = both ? std::min(0.38f * body.w, 380 * s) : body.w;
+    bars = {body.x, body.y, width, body.h};
+    if (both) curves = {body.x + width + 20 * s, body.y, body.w - width - 20 * s, body.h};
+    token_axis = curves.h > token_axis_height(frame) + 80 * s;
+  }
+  TextStyle small(Color color, Align align = Align::left, bool bold = false) const { return label(frame, kSmallType, color, align, bold); }
+};
+
+void draw_title(const Picture& picture) {
+  const PredictionsData& data = picture.data;
+  const Theme& theme = picture.frame.theme;
+  const float y = picture.title.y + picture.title.h / 2;
+  std::string words = summary(data);
+  if (!std::isnan(data.answer)) words += fmt::format("; the whole right answer: {:.4g}", data.answer);
+  fitted_text(picture.canvas, {picture.title.x, y}, words, label(picture.frame, kBodyType, theme.ink, Align::left, true), picture.title.w);
+}
+
+std::string marks_of(const PredictionBar& bar) {
+  return bar.right && bar.follows ? "right, follows" : bar.right ? "right" : bar.follows ? "follows" : "";
+}
+
+void draw_bar(const Picture& picture, const PredictionBar& bar, Rect row, float text_width) {
+  const Theme& theme = picture.frame.theme;
+  const float s = picture.s, y = row.y + row.h / 2;
+  const TextStyle token = label(picture.frame, kTokenType, theme.ink, Align::right, bar.right || bar.follows);
+  const TextStyle figure = value(picture.frame, kBodyType, theme.ink, Align::right);
+  const float figure_width = picture.canvas.text_width("1.234e-06", figure) + 6 * s;
+  fitted_text(picture.canvas, {row.x + text_width, y}, bar.text, token, text_width);
+  const Rect track{row.x + text_width + 8 * s, row.y + 4 * s, row.w - text_width - figure_width - 8 * s, row.h - 8 * s};
+  fitted_text(picture.canvas, {row.right(), y}, number(bar.probability, 4), figure, figure_width);
+  if (track.w < 10 * s) return;
+  const Color color = bar.right ? theme.answer : theme.accent;
+  picture.canvas.fill_rect(track, faded(theme.line, 0.35f));
+  picture.canvas.fill_rect({track.x, track.y, track.w * std::clamp(bar.probability, 0.0f, 1.0f), track.h}, faded(color, 0.55f));
+  if (bar.follows) picture.canvas.stroke_rect(track, theme.ink, 1.5f * s);
+  const std::string marks = marks_of(bar);
+  const TextStyle note = picture.small(theme.ink, Align::right, true);
+  if (!marks.empty() && picture.canvas.text_width(marks, note) <= track.w - 8 * s)
+    picture.canvas.text({track.right() - 4 * s, y}, marks, note);
+}
+
+void draw_bars(const Picture& picture) {
+  const PredictionsData& data = picture.data;
+  if (data.bars.empty()) return;
+  const float row = std::clamp(picture.bars.h / static_cast<float>(data.bars.size() + 1), 24 * picture.s, 40 * picture.s);
+  if (picture.bars.h < row) return;
+  const Theme& theme = picture.frame.theme;
+  const auto fit = static_cast<std::int64_t>(picture.bars.h / row);
+  const bool all = fit > std::ssize(data.bars);
+  const std::int64_t count = all ? std::ssize(data.bars) : std::max<std::int64_t>(1, fit - 1);
+  float text_width = 0;
+  for (const PredictionBar& bar : data.bars)
+    text_width = std::max(text_width, picture.canvas.text_width(bar.text, label(picture.frame, kTokenType, theme.ink, Align::right, true)));
+  text_width = std::min(text_width, 0.35f * picture.bars.w);
+  float y = picture.bars.y, shown = 0;
+  for (std::int64_t i = 0; i < count; ++i, y += row) {
+    const PredictionBar& bar = data.bars[static_cast<std::size_t>(i)];
+    const Rect place{picture.bars.x, y, picture.bars.w, row};
+    draw_bar(picture, bar, place, text_width);
+    picture.canvas.hit(place, {kBarIds + i});
+    shown += bar.probability;
+  }
+  if (y + row > picture.bars.bottom()) return;
+  fitted_text(picture.canvas, {picture.bars.x, y + row / 2},
+              fmt::format("all other tokens together {}", number(std::max(0.0f, 1 - shown), 3)), picture.small(theme.faint),
+              picture.bars.w);
+}
+
+void draw_right_tokens(const Picture& picture, Rect plot, const ValueAxis& axis) {
+  const Theme& theme = picture.frame.theme;
+  const float side = 8 * picture.s;
+  for (const RightToken& token : picture.data.right) {
+    const Point at{picture.data.tokens.x_of(plot, token.place), height_of(plot, axis, token.probability)};
+    picture.canvas.fill_rect({at.x - side / 2, at.y - side / 2, side, side}, theme.panel);
+    picture.canvas.stroke_rect({at.x - side / 2, at.y - side / 2, side, side}, theme.answer, 2 * picture.s);
+  }
+}
+
+/// Of all finite numbers, with a little room.
+ValueAxis logit_axis(const std::vector<TokenCurve>& curves) {
+  double low = 0, high = 1;
+  for (const TokenCurve& curve : curves) {
+    for (const float z : curve.values) {
+      if (!std::isfinite(z)) continue;
+      low = std::min<double>(low, z);
+      high = std::max<double>(high, z);
+    }
+  }
+  const double step = round_range(static_cast<float>((high - low) / 8));
+  return {step * std::floor(low / step), step * std::ceil(high / step)};
+}
+
+void draw_followed(const Picture& picture, Rect plot, const ValueAxis& axis) {
+  for (std::size_t k = 0; k < picture.data.curves.size(); ++k) {
+    draw_curve(picture.canvas, plot, axis, picture.data.curves[k].values,
+               identity_color(static_cast<std::int64_t>(k) + 1, picture.frame.theme), 1.75f * picture.s);
+  }
+}
+
+/// In the line above the first plot's axis name.
+void draw_legend_of(const Picture& picture, Rect plot) {
+  const PredictionsData& data = picture.data;
+  const Theme& theme = picture.frame.theme;
+  std::vector<LegendEntry> legend;
+  if (data.mode == PredictionsMode::probabilities) legend.push_back({theme.ink, "the token that follows"});
+  for (std::size_t k = 0; k < data.curves.size(); ++k)
+    legend.push_back({identity_color(static_cast<std::int64_t>(k) + 1, theme), quoted(data.curves[k].text)});
+  const float end = draw_legend(picture.canvas, {plot.x, plot.y - 32 * picture.s, plot.w, kSmallType * picture.s}, legend, picture.frame);
+  if (data.right.empty() || data.mode == PredictionsMode::logits) return;
+  fitted_text(picture.canvas, {end, plot.y - 32 * picture.s + 0.5f * kSmallType * picture.s}, "squares: the right answer where it is due",
+              picture.small(theme.ink), plot.right() - end);
+}
+
+void draw_lane(const Picture& picture, Rect plot, const ValueAxis& axis, std::string_view name, std::span<const float> values) {
+  draw_value_axis(picture.canvas, plot, axis, name, picture.frame);
+  draw_curve(picture.canvas, plot, axis, values, faded(picture.frame.theme.ink, 0.75f), picture.s);
+  draw_cursor_line(picture.canvas, plot, picture.data.tokens, picture.frame);
+}
+
+void draw_lanes(const Picture& picture) {
+  const PredictionsData& data = picture.data;
+  if (picture.curves.w <= 0) return;
+  if (data.curves_message) {
+    draw_message(picture.canvas, picture.curves, picture.frame, data.curves_message.headline, data.curves_message.detail);
+    return;
+  }
+  const float s = picture.s, name = 17 * s, legend = 16 * s;
+  const float left = picture.curves.x + value_axis_width(picture.frame), width = picture.curves.right() - left;
+  const float bottom = picture.curves.bottom() - (picture.token_axis ? token_axis_height(picture.frame) : 2 * s);
+  const float room = bottom - picture.curves.y - legend;
+  if (room < name + 16 * s || width < 60 * s) return;
+  const bool lanes = data.mode == PredictionsMode::probabilities && room > 3 * name + 130 * s;
+  const float first = lanes ? 0.5f * (room - 3 * name) : room - name, other = lanes ? 0.25f * (room - 3 * name) : 0;
+  const Rect plot{left, picture.curves.y + legend + name, width, first};
+  draw_legend_of(picture, plot);
+  const std::string_view where = data.window ? ", in a window of the run" : "";
+  if (data.mode == PredictionsMode::logits) {
+    const ValueAxis axis = logit_axis(data.curves);
+    draw_lane(picture, plot, axis,
+              fmt::format("logits of {}{}", data.of_answer ? "the right answer's tokens" : "what is most probable at the cursor", where),
+              {});
+    draw_followed(picture, plot, axis);
+  } else {
+    const ValueAxis unit{0, 1};
+    draw_lane(picture, plot, unit, fmt::format("probability{}", where), data.next);
+    draw_followed(picture, plot, unit);
+    draw_right_tokens(picture, plot, unit);
+  }
+  Rect last = plot;
+  if (lanes) {
+    float most = 10;
+    for (const float rank : data.rank) most = std::isnan(rank) ? most : std::max(most, rank);
+    last = {left, plot.bottom() + name, width, other};
+    draw_lane(picture, last, {1, std::pow(10, std::ceil(std::log10(most))), true}, "rank of the token that follows, 1 is first", data.rank);
+    last = {left, last.bottom() + name, width, other};
+    draw_lane(picture, last, axis_over(data.entropy), "entropy, nat", data.entropy);
+  }
+  if (picture.token_axis) draw_token_axis(picture.canvas, last, data.tokens, picture.frame);
+  picture.canvas.hit({plot.x, plot.y, plot.w, last.bottom() - plot.y}, {0, 1, data.tokens.count()});
+}
+
+class PredictionsView : public View {
+ public:
+  std::vector<Question> questions(const Snapshot& snapshot, const Cursor&) const override {
+    if (!layer_of(snapshot)) return {};
+    return {question_of(snapshot, static_cast<PredictionsMode>(mode()))};
+  }
+  std::span<const std::string_view> modes() const override {
+    static constexpr std::array<std::string_view, 2> names = {"Probabilities", "Logits"};
+    return names;
+  }
+  void build(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings) override {
+    data_ = build_predictions(snapshot, cursor, findings, static_cast<PredictionsMode>(mode()));
+  }
+  void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
+
+  Table table() const override {
+    if (data_.message) return {};
+    Table table{{"next token", "id", "probability", "mark"}, {}};
+    for (const PredictionBar& bar : data_.bars)
+      table.rows.push_back({bar.text, std::to_string(bar.id), number(bar.probability, 9), marks_of(bar)});
+    if (data_.curves_message) return table;
+    for (const RightToken& token : data_.right)
+      table.rows.push_back({token.text, "", number(token.probability, 9),
+                            fmt::format("right, due after token {}", data_.tokens.tokens[static_cast<std::size_t>(token.place)])});
+    return table;
+  }
+  std::string describe() const override { return data_.message ? data_.message.sentence() : summary(data_) + "."; }
+
+  std::string tooltip(std::int64_t hit_id) const override {
+    if (data_.message || hit_id < 0) return {};
+    if (hit_id >= kBarIds)
+      return hit_id - kBarIds < std::ssize(data_.bars) ? bar_tooltip(data_.bars[static_cast<std::size_t>(hit_id - kBarIds)]) : "";
+    return hit_id < data_.tokens.count() && !data_.curves_message ? token_tooltip(static_cast<std::size_t>(hit_id)) : "";
+  }
+  CursorMove on_hit(std::int64_t hit_id) const override {
+    const bool token = !data_.message && hit_id >= 0 && hit_id < data_.tokens.count();
+    return token ? CursorMove{.token = data_.tokens.tokens[static_cast<std::size_t>(hit_id)]} : CursorMove{};
+  }
+
+ private:
+  std::string bar_tooltip(const PredictionBar& bar) const {
+    const std::string marks = marks_of(bar);
+    return fmt::format("{} (id {}): p = {}{}\np = exp(z) ÷ Σ exp(z) over the vocabulary, after token {}", quoted(bar.text), bar.id,
+                       number(bar.probability, 9), marks.empty() ? "" : ", " + marks, data_.token);
+  }
+  std::string token_tooltip(std::size_t i) const {
+    const std::int64_t token = data_.tokens.tokens[i];
+    std::string text = fmt::format("after token {} {}", token, quoted(visible_token(*data_.tokens.run, token)));
+    if (!std::isnan(data_.next[i]))
+      text += fmt::format("\n{} follows: p = {}, rank {}", quoted(visible_token(*data_.tokens.run, token + 1)), number(data_.next[i], 9),
+                          number(data_.rank[i], 9));
+    text += fmt::format("\nentropy {} nat", number(data_.entropy[i], 9));
+    const std::string_view what = data_.mode == PredictionsMode::logits ? "logit" : "p";
+    for (const TokenCurve& curve : data_.curves) text += fmt::format("\n{}: {} = {}", quoted(curve.text), what, number(curve.values[i], 9));
+    return text + "\n" + kRecomputed.text();
+  }
+  PredictionsData data_;
+};
+
+}  // namespace
+
+std::vector<TokenInfo> answer_tokens(const RunInfo& run) {
+  std::vector<TokenInfo> tokens;
+  const auto add = [&](const TokenInfo& token) {
+    if (tokens.size() < kMostCurves && std::ranges::find(tokens, token.id, &TokenInfo::id) == tokens.end()) tokens.push_back(token);
+  };
+  for (const TokenInfo& token : run.expected) add(token);
+  if (!tokens.empty()) return tokens;
+  for (const TokenSpan& span : run.spans) {
+    for (std::int64_t t = span.begin; span.kind == SpanKind::answer && t < std::min(span.end, std::ssize(run.tokens)); ++t)
+      add(run.tokens[static_cast<std::size_t>(t)]);
+  }
+  return tokens;
+}
+
+PredictionsData build_predictions(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, PredictionsMode mode) {
+  PredictionsData data;
+  if (!layer_of(snapshot)) {
+    data.message = {"No token has been read yet", "Open a checkpoint and give it a prompt."};
+    return data;
+  }
+  const RunInfo& run = *snapshot.run;
+  const bool moving = cursor.progress < 1;
+  data.mode = mode;
+  data.token = moving ? snapshot.token - 1 : snapshot.token;
+  data.token_text = visible_token(run, data.token);
+  data.of_answer = !answer_tokens(run).empty();
+  const PredictionsQuestion question = question_of(snapshot, mode);
+  data.tokens = {snapshot.run, token_range(question.from, question.to), data.token};
+  data.window = data.tokens.count() < std::ssize(run.tokens);
+  const Predictions* found = findings.get(question);
+  if (!moving) {
+    add_bars(data, run, snapshot.predictions);
+  } else if (found && data.token >= found->from && data.token < found->to) {
+    add_bars(data, run, found->top[static_cast<std::size_t>(data.token - found->from)]);
+  }
+  if (found)
+    add_curves(data, *found, run, followed(snapshot, mode));
+  else
+    data.curves_message = waiting(findings, question, "What is predicted along the run");
+  return data;
+}
+
+void draw(const PredictionsData& data, Canvas& canvas, Rect area, const Frame& frame) {
+  if (data.message) {
+    draw_message(canvas, area, frame, data.message.headline, data.message.detail);
+    return;
+  }
+  const Picture picture(data, canvas, area, frame);
+  canvas.push_clip(area);
+  draw_title(picture);
+  draw_bars(picture);
+  draw_lanes(picture);
+  canvas.pop_clip();
+}
+
+std::unique_ptr<View> make_predictions() { return std::make_unique<PredictionsView>(); }
+
+}  // namespace statescope
