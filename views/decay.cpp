@@ -76,12 +76,6 @@ DecayQuestion question_of(const Snapshot& snapshot, const Cursor& cursor) {
           std::clamp<std::int64_t>(cursor.head, 0, layer.heads - 1), window.from, window.to};
 }
 
-std::string place_of(const LayerInfo& layer, const DecayQuestion& question, Decay::Axis axis) {
-  std::string place = fmt::format("layer {}", question.layer);
-  if (layer.slots() > 1) place += fmt::format(", {}", slot_title(slot_identity(layer, question.slot), slot_name(layer, question.slot)));
-  return axis == Decay::Axis::heads ? place : fmt::format("{}, head {}", place, question.head);
-}
-
 Message never_forgets(const LayerInfo& layer, std::int64_t index) {
   return {fmt::format("The memory of layer {} ({}) never forgets by decay", index, layer.mixer),
           layer.memory == "gated delta rule"
@@ -435,7 +429,7 @@ DecayData build_decay(const Snapshot& snapshot, const Cursor& cursor, const Find
   const LayerInfo& layer = *layer_of(snapshot);
   const DecayQuestion question = question_of(snapshot, cursor);
   const Decay* decay = findings.get(question);
-  data.place = place_of(layer, question, decay ? decay->axis : Decay::Axis::rows);
+  data.place = memory_place(layer, question.layer, question.slot, decay && decay->axis == Decay::Axis::heads ? -1 : question.head);
   if (!decay) {
     data.message = waiting(findings, question, "The decay of " + data.place);
     return data;

@@ -284,6 +284,12 @@ Message waiting(const Findings& findings, const Question& question, std::string_
   return {fmt::format("{} has not been worked out yet", what), "It appears as soon as the run has been read again for it."};
 }
 
+std::string memory_place(const LayerInfo& layer, std::int64_t index, std::int64_t slot, std::int64_t head) {
+  std::string place = fmt::format("layer {}", index);
+  if (layer.slots() > 1) place += fmt::format(", {}", slot_title(slot_identity(layer, slot), slot_name(layer, slot)));
+  return head < 0 ? place : fmt::format("{}, head {}", place, head);
+}
+
 Message without_memory(const Snapshot& snapshot) {
   const LayerInfo* layer = layer_of(snapshot);
   if (!layer) return {"No token has been read yet", "Open a checkpoint and give it a prompt."};

@@ -17,6 +17,7 @@ struct SampleShape {
   std::int64_t partitions = 4;  // N; 0: one plain memory
   std::int64_t chosen = 1;      // W
   std::int64_t heads = 2, rows = 16, columns = 16;
+  const char* memory = "decayed outer product";
 };
 
 inline std::vector<TokenInfo> sample_tokens(std::int64_t count) {
@@ -31,7 +32,7 @@ inline std::vector<TokenInfo> sample_tokens(std::int64_t count) {
 
 inline LayerInfo sample_layer(const SampleShape& shape) {
   LayerInfo layer{.mixer = shape.partitions > 0 ? "sse" : "gla",
-                  .memory = "decayed outer product",
+                  .memory = shape.memory,
                   .slot_names = {shape.partitions > 0 ? "shared" : "state"},
                   .heads = shape.heads,
                   .rows = shape.rows,

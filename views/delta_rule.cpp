@@ -1,0 +1,408 @@
+#include "views/delta_rule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "views/colormaps.h"
+#include "views/parts.h"
+
+namespace statescope {
+namespace {
+
+constexpr std::int64_t kStepIds = std::int64_t{1} << 40;  // hit ids: lane · n + visit below, the step's picture here
+constexpr std::int64_t kTableRows = 256;
+
+/// One quantity along the run, with the colour it has everywhere in this view.
+struct Line {
+  std::vector<float> DeltaRule::* values;
+  std::string_view sign, name, equation;
+  std::int64_t identity;  // of identity_color
+};
+/// One picture along the run.
+struct Lane {
+  DeltaMode mode;
+  std::vector<Line> lines;
+};
+
+// Blue: what was predicted and is taken away; green: what is wanted and put in; vermilion: the difference.
+const std::array<Lane, 4>& lanes() {
+  static const std::array<Lane, 4> all = {
+      {{DeltaMode::prediction,
+        {{&DeltaRule::prediction, "‖π‖", "predicted", "π = k S̄, S̄ = α S", 1},
+         {&DeltaRule::value, "‖v‖", "wanted", "v of the token", 3},
+         {&DeltaRule::error, "‖v − π‖", "error", "ε = v − π", 2}}},
+       {DeltaMode::change,
+        {{&DeltaRule::erase, "β‖k‖‖π‖", "erased", "norm of β kᵀπ, what is taken away", 1},
+         {&DeltaRule::write, "β‖k‖‖v‖", "written", "norm of β kᵀv, what is put in", 3},
+         {&DeltaRule::update, "β‖k‖‖v − π‖", "net change", "norm of β kᵀ(v − π)", 2}}},
+       {DeltaMode::gates,
+        {{&DeltaRule::eigenvalue, "α(1 − β‖k‖²)", "eigenvalue along k", "of the transition, α (1 − β ‖k‖²)", 2},
+         {&DeltaRule::beta, "β", "write strength", "β of the token", 3},
+         {&DeltaRule::alpha, "α", "decay", "α of the token", 1}}},
+       {DeltaMode::angle, {{&DeltaRule::cosine, "cos(π, v)", "likeness of prediction and value", "⟨π, v⟩ / (‖π‖ ‖v‖)", 1}}}}};
+  return all;
+}
+
+bool is_shown(const Lane& lane, DeltaMode mode) { return mode == DeltaMode::overview || mode == lane.mode; }
+
+DeltaRuleQuestion question_of(const Snapshot& snapshot, const Cursor& cursor) {
+  const LayerInfo& layer = *layer_of(snapshot);
+  return {snapshot.layer, std::clamp<std::int64_t>(cursor.slot, 0, layer.slots() - 1),
+          std::clamp<std::int64_t>(cursor.head, 0, layer.heads - 1)};
+}
+
+bool follows_delta_rule(const LayerInfo& layer) { return layer.memory == "gated delta rule"; }
+
+Message other_rule(const Snapshot& snapshot) {
+  const std::vector<LayerInfo>& layers = snapshot.run->model.layers;
+  std::vector<std::int64_t> others;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    if (follows_delta_rule(layers[i])) others.push_back(static_cast<std::int64_t>(i));
+  }
+  const LayerInfo& layer = *layer_of(snapshot);
+  return {
+      fmt::format("Layer {} ({}) adds what it is given, without asking what is there", snapshot.layer, layer.mixer),
+      others.empty()
+          ? "Models with the delta rule, DeltaNet, Gated DeltaNet, SSE-GDN, SLA-GDN and MoM, first take away what the key already reads."
+          : fmt::format("In this model, {} erase before they write.", layer_list(others, ""))};
+}
+
+float at(const DeltaRuleData& data, const std::vector<float> DeltaRule::* values, std::int64_t visit) {
+  return (data.rule.*values)[static_cast<std::size_t>(visit)];
+}
+
+std::string token_words(const DeltaRuleData& data, std::int64_t visit) {
+  const std::int64_t token = data.rule.token[static_cast<std::size_t>(visit)];
+  return fmt::format("token {} {}", token, visible_token(*data.tokens.run, token));
+}
+
+/// The answer in a sentence.
+std::string summary(const DeltaRuleData& data) {
+  std::string place = data.place;
+  place[0] = 'L';
+  if (data.visit < 0) return fmt::format("{}: no token has come here yet", place);
+  const std::string_view when = data.here() ? "" : "last came ";
+  return fmt::format("{}: {}{}, predicted {}, wanted {}, cosine {}; {:.0f} % of the error mended", place, when,
+                     token_words(data, data.visit), number(at(data, &DeltaRule::prediction, data.visit), 3),
+                     number(at(data, &DeltaRule::value, data.visit), 3), number(at(data, &DeltaRule::cosine, data.visit), 2),
+                     100 * at(data, &DeltaRule::mended, data.visit));
+}
+
+/// One drawing: where things stand.
+struct Picture {
+  const DeltaRuleData& data;
+  Canvas& canvas;
+  const Frame& frame;
+  float s;
+  Rect title, step;
+  struct Place {
+    std::size_t lane;
+    Rect plot;
+  };
+  std::vector<Place> places;
+  bool token_axis = false;
+
+  Picture(const DeltaRuleData& data_, Canvas& canvas_, Rect area, const Frame& frame_);
+  Color color(const Line& line) const { return identity_color(line.identity, frame.theme); }
+};
+
+Picture::Picture(const DeltaRuleData& data_, Canvas& canvas_, Rect area, const Frame& frame_)
+    : data(data_), canvas(canvas_), frame(frame_), s(frame_.scale) {
+  const Rect inner = inset(area, 8 * s);
+  title = {inner.x, inner.y, inner.w, std::min(1.5f * kBodyType * s, inner.h)};
+  const float name = 17 * s, least = 30 * s;
+  const float height = inner.bottom() - title.bottom();
+  if (inner.w > 440 * s && height > 120 * s) {
+    const float w = std::min(0.36f * inner.w, 300 * s);
+    step = {inner.right() - w, title.bottom() + 4 * s, w, height - 4 * s};
+  }
+  const float left = inner.x + value_axis_width(frame), right = step.w > 0 ? step.x - 16 * s : inner.right();
+  if (right - left < 60 * s || height < name + least) return;
+  token_axis = height - token_axis_height(frame) > name + least;
+  const float room = height - (token_axis ? token_axis_height(frame) : 0);
+  const auto fit = static_cast<std::size_t>(room / (name + least));
+  for (std::size_t i = 0; i < lanes().size() && places.size() < fit; ++i) {
+    if (is_shown(lanes()[i], data.mode)) places.push_back({i, {}});
+  }
+  const float each = room / static_cast<float>(places.size());
+  for (std::size_t i = 0; i < places.size(); ++i)
+    places[i].plot = {left, title.bottom() + each * static_cast<float>(i) + name, right - left, each - name};
+}
+
+ValueAxis axis_of(const DeltaRuleData& data, const Lane& lane) {
+  if (lane.mode == DeltaMode::angle) return {-1, 1};
+  double low = 0, high = 0;
+  for (const Line& line : lane.lines) {
+    const std::vector<float>& values = data.rule.*line.values;
+    high = std::max(high, axis_over(values).high);
+    for (const float v : values) low = std::min(low, static_cast<double>(v));
+  }
+  return {low < 0 ? -1.0 : 0.0, high};
+}
+
+/// Below the lane's zero: visits that turn what the key reads around.
+void draw_negative_marks(const Picture& picture, Rect plot, const ValueAxis& axis) {
+  float last = -1e9f;
+  const Color color = identity_color(2, picture.frame.theme);
+  for (std::int64_t i = 0; i < picture.data.tokens.count(); ++i) {
+    if (at(picture.data, &DeltaRule::eigenvalue, i) >= 0) continue;
+    const float x = picture.data.tokens.x_of(plot, i);
+    if (x - last < 1) continue;
+    last = x;
+    const float zero = height_of(plot, axis, 0);
+    picture.canvas.fill_rect({x - picture.s, zero, 2 * picture.s, plot.bottom() - zero}, faded(color, 0.45f));
+  }
+}
+
+void draw_lane(const Picture& picture, const Picture::Place& place) {
+  const DeltaRuleData& data = picture.data;
+  const Lane& lane = lanes()[place.lane];
+  const ValueAxis axis = axis_of(data, lane);
+  const float s = picture.s;
+  draw_value_axis(picture.canvas, place.plot, axis, "", picture.frame);
+  if (axis.low < 0) {
+    const float zero = height_of(place.plot, axis, 0);
+    picture.canvas.line({place.plot.x, zero}, {place.plot.right(), zero}, picture.frame.theme.faint, s);
+  }
+  if (lane.mode == DeltaMode::gates) draw_negative_marks(picture, place.plot, axis);
+  std::vector<LegendEntry> legend;
+  for (const Line& line : lane.lines) {
+    legend.push_back({picture.color(line), fmt::format("{} {}", line.name, line.sign)});
+    draw_curve(picture.canvas, place.plot, axis, data.rule.*line.values, picture.color(line), 2 * s);
+  }
+  if (lane.mode == DeltaMode::gates && data.negative > 0)
+    legend.push_back({faded(identity_color(2, picture.frame.theme), 0.45f), fmt::format("negative at {} tokens", data.negative)});
+  draw_legend(picture.canvas, {place.plot.x, place.plot.y - 16 * s, place.plot.w, 16 * s}, legend, picture.frame);
+  draw_cursor_line(picture.canvas, place.plot, data.tokens, picture.frame);
+  const std::int64_t n = data.tokens.count();
+  picture.canvas.hit(place.plot, {static_cast<std::int64_t>(place.lane) * n, 1, n});
+}
+
+void draw_arrow(const Picture& picture, Point from, Point to, Color color, float width) {
+  const float dx = to.x - from.x, dy = to.y - from.y, length = std::hypot(dx, dy), head = std::min(9 * picture.s, length);
+  if (length < 0.5f) return;
+  const Point unit{dx / length, dy / length}, base{to.x - head * unit.x, to.y - head * unit.y};
+  picture.canvas.line(from, base, color, width);
+  const float half = 0.45f * head;
+  const Point tip[] = {to, {base.x - half * unit.y, base.y + half * unit.x}, {base.x + half * unit.y, base.y - half * unit.x}};
+  picture.canvas.path(tip, color, width, true);
+}
+
+/// Prediction, value and what the update did, in their plane, as large as `area` allows.
+void draw_plane(const Picture& picture, Rect area) {
+  const DeltaPicture plane = delta_picture(picture.data.rule, picture.data.visit);
+  const float s = picture.s;
+  const Point all[] = {{0, 0}, plane.value, plane.prediction, plane.after};
+  Point low{0, 0}, high{0, 0};
+  for (const Point& p : all) {
+    low = {std::min(low.x, p.x), std::min(low.y, p.y)};
+    high = {std::max(high.x, p.x), std::max(high.y, p.y)};
+  }
+  const Rect room = inset(area, 12 * s);
+  const float unit = std::min(room.w / std::max(high.x - low.x, 1e-9f), room.h / std::max(high.y - low.y, 1e-9f));
+  const Point origin{room.x + (room.w - unit * (high.x - low.x)) / 2 - unit * low.x,
+                     room.y + (room.h + unit * (high.y - low.y)) / 2 + unit * low.y};
+  const auto to = [&](Point p) { return Point{origin.x + unit * p.x, origin.y - unit * p.y}; };
+  const Theme& theme = picture.frame.theme;
+  const Color predicted = identity_color(1, theme), wanted = identity_color(3, theme), mended = identity_color(2, theme);
+  picture.canvas.line(to(plane.prediction), to(plane.value), faded(mended, 0.4f), 1.5f * s);
+  draw_arrow(picture, origin, to(plane.value), wanted, 2.5f * s);
+  draw_arrow(picture, origin, to(plane.prediction), predicted, 2.5f * s);
+  draw_arrow(picture, to(plane.prediction), to(plane.after), mended, 4 * s);
+  picture.canvas.fill_rect({origin.x - 3 * s, origin.y - 3 * s, 6 * s, 6 * s}, theme.ink, 3 * s);
+}
+
+struct StepRow {
+  std::string name, value;
+  Color color;
+  float bar = -1;  // share of the row's track; −1: no bar
+};
+std::vector<StepRow> step_rows(const Picture& picture) {
+  const DeltaRuleData& data = picture.data;
+  const auto of = [&](const std::vector<float> DeltaRule::* values) { return at(data, values, data.visit); };
+  const Theme& theme = picture.frame.theme;
+  const Color predicted = identity_color(1, theme), wanted = identity_color(3, theme), difference = identity_color(2, theme);
+  const float vector = std::max({of(&DeltaRule::prediction), of(&DeltaRule::value), of(&DeltaRule::error), 1e-30f});
+  const float change = std::max({of(&DeltaRule::erase), of(&DeltaRule::write), of(&DeltaRule::update), 1e-30f});
+  const auto row = [&](std::string_view name, const std::vector<float> DeltaRule::* values, Color color, float most) {
+    return StepRow{std::string(name), number(of(values), 4), color, of(values) / most};
+  };
+  const float eigenvalue = of(&DeltaRule::eigenvalue);
+  return {row("predicted π", &DeltaRule::prediction, predicted, vector),
+          row("wanted v", &DeltaRule::value, wanted, vector),
+          row("error v − π", &DeltaRule::error, difference, vector),
+          row("1. erased", &DeltaRule::erase, predicted, change),
+          row("2. written", &DeltaRule::write, wanted, change),
+          row("net change", &DeltaRule::update, difference, change),
+          {"of the error mended", fmt::format("{:.1f} %", 100 * of(&DeltaRule::mended)), theme.ink},
+          {eigenvalue < 0 ? "eigenvalue, negative" : "eigenvalue along k", number(eigenvalue, 4), eigenvalue < 0 ? difference : theme.ink}};
+}
+
+void draw_step_row(const Picture& picture, const StepRow& row, Rect line, float name_width, float value_width) {
+  const Theme& theme = picture.frame.theme;
+  const float s = picture.s, y = line.y + line.h / 2;
+  const float gap = 8 * s, track = line.w - name_width - value_width - 2 * gap;
+  const bool bar = row.bar >= 0 && track > 24 * s;
+  fitted_text(picture.canvas, {line.x, y}, row.name, label(picture.frame, kBodyType, theme.ink), line.w - value_width - gap);
+  picture.canvas.text({line.right(), y}, row.value, value(picture.frame, kBodyType, theme.ink, Align::right));
+  if (bar) picture.canvas.fill_rect({line.x + name_width + gap, y - 4 * s, track * row.bar, 8 * s}, row.color, s);
+}
+
+/// At the cursor: predicted, wanted, changed.
+void draw_step(const Picture& picture) {
+  if (picture.step.w <= 0 || picture.data.visit < 0) return;
+  const float s = picture.s, line = 1.45f * kBodyType * s;
+  picture.canvas.hit(picture.step, {kStepIds});
+  const std::vector<StepRow> rows = step_rows(picture);
+  const float plane_least = 70 * s, caption = 17 * s;
+  const auto fit = static_cast<std::size_t>(std::max(0.0f, (picture.step.h - caption - plane_least) / line));
+  const std::size_t count = std::min(rows.size(), fit);
+  const float rows_height = line * static_cast<float>(count);
+  const Rect plane{picture.step.x, picture.step.y + caption, picture.step.w, picture.step.h - caption - rows_height};
+  const std::string when = picture.data.here() ? "" : "last visit, ";
+  fitted_text(picture.canvas, {picture.step.x, picture.step.y + caption / 2},
+              fmt::format("{}{}: erase, then write", when, token_words(picture.data, picture.data.visit)),
+              label(picture.frame, kBodyType, picture.frame.theme.ink, Align::left, true), picture.step.w);
+  draw_plane(picture, plane);
+  float name_width = 0, value_width = 0;
+  for (const StepRow& row : rows) {
+    if (row.bar >= 0) name_width = std::max(name_width, picture.canvas.text_width(row.name, label(picture.frame, kBodyType, {})));
+    value_width = std::max(value_width, picture.canvas.text_width(row.value, value(picture.frame, kBodyType, {})));
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const Rect row{picture.step.x, plane.bottom() + line * static_cast<float>(i), picture.step.w, line};
+    draw_step_row(picture, rows[i], row, name_width, value_width);
+  }
+}
+
+class DeltaRuleView : public View {
+ public:
+  std::vector<Question> questions(const Snapshot& snapshot, const Cursor& cursor) const override {
+    if (without_memory(snapshot) || !follows_delta_rule(*layer_of(snapshot))) return {};
+    return {question_of(snapshot, cursor)};
+  }
+  std::span<const std::string_view> modes() const override {
+    static constexpr std::array<std::string_view, 5> names = {"Overview", "Prediction", "Angle", "Erase and write", "Gates"};
+    return names;
+  }
+  void build(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings) override {
+    data_ = build_delta_rule(snapshot, cursor, findings, static_cast<DeltaMode>(mode()));
+  }
+  void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
+
+  Table table() const override {
+    if (data_.message) return {};
+    Table table{{"token", "text"}, {}};
+    for (const Lane& lane : lanes()) {
+      for (const Line& line : lane.lines) table.columns.push_back(fmt::format("{} {}", line.name, line.sign));
+    }
+    const std::int64_t first = std::max<std::int64_t>(0, data_.visit - kTableRows / 2);
+    for (std::int64_t i = first; i < std::min(data_.tokens.count(), first + kTableRows); ++i) {
+      const std::int64_t token = data_.rule.token[static_cast<std::size_t>(i)];
+      std::vector<std::string> row{std::to_string(token), visible_token(*data_.tokens.run, token)};
+      for (const Lane& lane : lanes()) {
+        for (const Line& line : lane.lines) row.push_back(number(at(data_, line.values, i), 9));
+      }
+      table.rows.push_back(std::move(row));
+    }
+    return table;
+  }
+
+  std::string describe() const override {
+    if (data_.message) return data_.message.sentence();
+    return fmt::format("{}; the eigenvalue along the key is negative at {} of {} tokens.", summary(data_), data_.negative,
+                       data_.tokens.count());
+  }
+
+  std::string tooltip(std::int64_t hit_id) const override {
+    const std::int64_t n = data_.tokens.count(), all = n * std::ssize(lanes());
+    if (data_.message || hit_id < 0) return {};
+    if (hit_id == kStepIds) return step_tooltip();
+    if (hit_id >= all) return {};
+    const std::int64_t visit = hit_id % n;
+    std::string text = token_words(data_, visit);
+    for (const Line& line : lanes()[static_cast<std::size_t>(hit_id / n)].lines)
+      text += fmt::format("\n{}: {}   {}", line.name, number(at(data_, line.values, visit), 9), line.equation);
+    return fmt::format("{}\nspec §12.9, {}", text, kRecomputed.text());
+  }
+  CursorMove on_hit(std::int64_t hit_id) const override {
+    const std::int64_t n = data_.tokens.count();
+    if (data_.message || hit_id < 0 || hit_id >= n * std::ssize(lanes())) return {};
+    return {.token = data_.rule.token[static_cast<std::size_t>(hit_id % n)]};
+  }
+
+ private:
+  std::string step_tooltip() const {
+    if (data_.visit < 0) return "no token has come here yet";
+    return fmt::format(
+        "{}\nIn the plane of π and v: lengths and angles are exact.\nAfter the update the key reads π + β‖k‖² (v − π), β‖k‖² = {}\n"
+        "S = S̄ − β kᵀπ + β kᵀv: erase, then write (Gated DeltaNet eq. 10; spec §12.9)\n{}",
+        token_words(data_, data_.visit), number(at(data_, &DeltaRule::mended, data_.visit), 9), kRecomputed.text());
+  }
+
+  DeltaRuleData data_;
+};
+
+}  // namespace
+
+// ⟨π, v⟩ = ‖π‖ ‖v‖ cos θ, v along x
+DeltaPicture delta_picture(const DeltaRule& rule, std::int64_t visit) {
+  const auto i = static_cast<std::size_t>(visit);
+  const float cosine = std::clamp(rule.cosine[i], -1.0f, 1.0f), sine = std::sqrt(1 - cosine * cosine);
+  DeltaPicture picture{{rule.value[i], 0}, {rule.prediction[i] * cosine, rule.prediction[i] * sine}, {}};
+  const float m = rule.mended[i];
+  picture.after = {picture.prediction.x + m * (picture.value.x - picture.prediction.x), (1 - m) * picture.prediction.y};
+  return picture;
+}
+
+DeltaRuleData build_delta_rule(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, DeltaMode mode) {
+  DeltaRuleData data;
+  data.mode = mode;
+  data.message = without_memory(snapshot);
+  if (data.message) return data;
+  const LayerInfo& layer = *layer_of(snapshot);
+  if (!follows_delta_rule(layer)) {
+    data.message = other_rule(snapshot);
+    return data;
+  }
+  const DeltaRuleQuestion question = question_of(snapshot, cursor);
+  data.place = memory_place(layer, question.layer, question.slot, question.head);
+  const DeltaRule* rule = findings.get(question);
+  if (!rule) {
+    data.message = waiting(findings, question, "The delta rule of " + data.place);
+    return data;
+  }
+  if (rule->token.empty()) {
+    data.message = {fmt::format("No token came to {}", data.place), "Where no token comes nothing is predicted, erased or written."};
+    return data;
+  }
+  const auto tokens = static_cast<std::int64_t>(snapshot.run->tokens.size());
+  data.rule = *rule;
+  data.token = std::clamp<std::int64_t>(cursor.token, 0, tokens - 1) - (cursor.progress < 1 ? 1 : 0);
+  data.tokens = {snapshot.run, rule->token, data.token};
+  data.visit = data.tokens.place_of(data.token);
+  data.negative = std::ranges::count_if(rule->eigenvalue, [](float value) { return value < 0; });
+  return data;
+}
+
+void draw(const DeltaRuleData& data, Canvas& canvas, Rect area, const Frame& frame) {
+  if (data.message) {
+    draw_message(canvas, area, frame, data.message.headline, data.message.detail);
+    return;
+  }
+  const Picture picture(data, canvas, area, frame);
+  canvas.push_clip(area);
+  fitted_text(canvas, {picture.title.x, picture.title.y + picture.title.h / 2}, summary(data), label(frame, kBodyType, frame.theme.ink),
+              picture.title.w);
+  for (const Picture::Place& place : picture.places) draw_lane(picture, place);
+  if (picture.token_axis && !picture.places.empty()) draw_token_axis(canvas, picture.places.back().plot, data.tokens, frame);
+  draw_step(picture);
+  canvas.pop_clip();
+}
+
+std::unique_ptr<View> make_delta_rule() { return std::make_unique<DeltaRuleView>(); }
+
+}  // namespace statescope
