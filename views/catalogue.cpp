@@ -1,6 +1,7 @@
 #include <array>
 
 #include "views/decay.h"
+#include "views/delta_rule.h"
 #include "views/model_map.h"
 #include "views/needle.h"
 #include "views/predictions.h"
@@ -35,6 +36,11 @@ std::span<const ViewRow> view_catalogue() {
        "eq. 9: only partitions that are written decay). Half-life: ln 2 / mean(−log α). Receptive field: how far back Δ stays above 0.001, "
        "mean over the last 128 tokens (SSE Def. 4, fig. 9). What a delta rule erases is not in it.",
        make_decay},
+      {"delta_rule", "Delta rule", "What does the token correct?",
+       "The key first reads what is there, π = k S̄ with S̄ = α S; the update takes β kᵀπ away and puts β kᵀv in, so that the key reads "
+       "π + β ‖k‖² (v − π) afterwards (DeltaNet; Gated DeltaNet eq. 10). Along k the state is multiplied by α (1 − β ‖k‖²): negative where "
+       "β ‖k‖² > 1.",
+       make_delta_rule},
       {"needle", "Needle", "What became of the needle?",
        "S = C + all else, C what is left of what the needle's tokens wrote; curves: ‖C‖ after each token. Parts of 1 at the question: "
        "taken by "

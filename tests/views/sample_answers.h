@@ -48,6 +48,80 @@ inline Decay sample_answer(const DecayQuestion& question, const Snapshot& snapsh
   return decay;
 }
 
+/// Of any layer: β from 0 to 2, so that some eigenvalues are negative.
+inline DeltaRule sample_answer(const DeltaRuleQuestion& question, const Snapshot& snapshot) {
+  DeltaRule rule;
+  for (std::int32_t t = 0; t < static_cast<std::int32_t>(std::ssize(snapshot.run->tokens)); ++t) {
+    if (question.slot != 0 && t % 4 != question.slot % 4) continue;
+    const float pi = 1.4f * sample_noise(t), v = 0.4f + sample_noise(7 * t), beta = 2 * sample_noise(3 * t);
+    const float cosine = t == 0 ? 0 : 2 * sample_noise(11 * t) - 1, error = std::sqrt(pi * pi + v * v - 2 * pi * v * cosine);
+    rule.token.push_back(t);
+    rule.prediction.push_back(pi);
+    rule.value.push_back(v);
+    rule.error.push_back(error);
+    rule.cosine.push_back(cosine);
+    rule.erase.push_back(beta * pi);
+    rule.write.push_back(beta * v);
+    rule.update.push_back(beta * error);
+    rule.beta.push_back(beta);
+    rule.alpha.push_back(0.98f);
+    rule.mended.push_back(beta);
+    rule.eigenvalue.push_back(0.98f * (1 - beta));
+  }
+  return rule;
+}
+
+/// H heads, at least two; in layer 1, which has no state, none.
+inline HeadContest sample_answer(const HeadGatesQuestion& question, const Snapshot& snapshot) {
+  const LayerInfo& layer = sample_layer_of(snapshot, question.layer);
+  HeadContest contest;
+  if (!layer.has_state()) return contest;
+  contest.heads = std::max<std::int64_t>(2, layer.heads);
+  const auto H = static_cast<std::size_t>(contest.heads);
+  const auto add = [&](std::int64_t seed, std::vector<float>& gates, std::vector<float>& entropies, std::vector<std::int32_t>& winners,
+                       std::vector<float>& margins) {
+    std::vector<float> gate;
+    float sum = 0;
+    for (std::size_t h = 0; h < H; ++h) sum += gate.emplace_back(std::exp(3 * sample_noise(seed + static_cast<std::int64_t>(h))));
+    for (float& g : gate) g /= sum;
+    gates.insert(gates.end(), gate.begin(), gate.end());
+    winners.push_back(static_cast<std::int32_t>(std::max_element(gate.begin(), gate.end()) - gate.begin()));
+    entropies.push_back(sample_noise(seed * 5));
+    margins.push_back(0.25f);
+  };
+  for (std::int64_t t = 0; t < std::ssize(snapshot.run->tokens); ++t) {
+    add(t * 17, contest.gate_q, contest.entropy_q, contest.winner_q, contest.margin_q);
+    add(t * 17 + 9, contest.gate_k, contest.entropy_k, contest.winner_k, contest.margin_k);
+    contest.flow.push_back(0.3f);
+    contest.read_gate_effective.push_back(0.01f * sample_noise(t));
+  }
+  return contest;
+}
+
+inline SharpenedGates sample_answer(const SharpenedGatesQuestion& question, const Snapshot& snapshot) {
+  const HeadContest contest = sample_answer(HeadGatesQuestion{question.layer}, snapshot);
+  SharpenedGates gates;
+  if (contest.heads == 0) return gates;
+  const std::int64_t n = question.to - question.from;
+  const auto part = [&](const std::vector<float>& all) {
+    return std::vector<float>(all.begin() + question.from * contest.heads, all.begin() + question.to * contest.heads);
+  };
+  gates.gate_q = part(contest.gate_q);
+  gates.gate_k = part(contest.gate_k);
+  gates.entropy_q.assign(static_cast<std::size_t>(n), 0.5f);
+  gates.entropy_k = gates.entropy_q;
+  for (std::int64_t i = 0; i < n * n; ++i) gates.flow.push_back(0.6f * sample_noise(i));
+  gates.lambda = {0.25f, 0.5f, 1, 2, 4, 8, 16};
+  for (std::int64_t i = 0; i < n; ++i) {
+    for (const float lambda : gates.lambda) {
+      gates.curve_q.push_back(1 / (1 + lambda));
+      gates.curve_k.push_back(1 / (1 + lambda * lambda));
+      gates.curve_flow.push_back(lambda / 20);
+    }
+  }
+  return gates;
+}
+
 /// All that can be answered here.
 inline Findings sample_findings(const std::vector<Question>& questions, const Snapshot& snapshot) {
   Findings findings;
