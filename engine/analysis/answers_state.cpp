@@ -100,9 +100,9 @@ Update answer(const UpdateQuestion& question, Evidence& evidence) {
   update.write_weight.resize(trace.slots.size() * static_cast<std::size_t>(K));
 
   for (std::int64_t slot = 0; slot < update.slots; ++slot) {
-    const std::int64_t n = trace.slots[static_cast<std::size_t>(slot)].until(question.token);
-    if (n == 0 || trace.slots[static_cast<std::size_t>(slot)].token[static_cast<std::size_t>(n - 1)] != question.token) continue;
-    const HeadVisit visit(trace, slot, question.head, n - 1);
+    const std::int64_t j = trace.slots[static_cast<std::size_t>(slot)].reading(question.token);
+    if (j < 0) continue;
+    const HeadVisit visit(trace, slot, question.head, j);
     const float* S = before.matrix(slot, question.head);
     std::vector<double> prediction(static_cast<std::size_t>(V));  // π = k diag(α) S, of the delta rule
     for (std::int64_t r = 0; r < K && trace.rule == MemoryRule::delta; ++r) {

@@ -84,7 +84,7 @@ AttentionRows memory_attention(const MemoryTrace& trace, std::int64_t slot, std:
     if (done && j % 256 == 0) done(1 - static_cast<double>(j) / static_cast<double>(last));
     const std::int64_t token = visits.token[static_cast<std::size_t>(j)], at = j * trace.H + head;
     const float *q = visits.q.data() + at * K, *k = visits.k.data() + at * K;
-    if (token >= from) {
+    if (token >= from && visits.reading(token) == j) {
       Sweep begun{token - from, 0, {q, q + K}};
       begun.least = 1e-20 * largest(begun.rho);
       sweeps.push_back(std::move(begun));
@@ -100,7 +100,7 @@ AttentionRows memory_attention(const MemoryTrace& trace, std::int64_t slot, std:
       for (std::int64_t r = 0; r < K; ++r) c += sweep.rho[static_cast<std::size_t>(r)] * k[r];
       c *= beta;
       if (token >= from)
-        result.weight[static_cast<std::size_t>(sweep.row * n + token - from)] = c;
+        result.weight[static_cast<std::size_t>(sweep.row * n + token - from)] += c;
       else
         result.before[static_cast<std::size_t>(sweep.row)] += std::abs(c);
       // ρ ← α (ρ − c k) under the delta rule, else α ρ

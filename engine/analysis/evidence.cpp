@@ -84,7 +84,7 @@ Evidence::LayerEvidence& Evidence::evidence_of(std::int64_t layer) {
   if (!tracer_) tracer_ = std::make_unique<MemoryTracer>(model_->checkpoint_ptr());
   LayerEvidence evidence;
   Listener listener(evidence.channels);
-  evidence.traces = tracer_->trace(layer, entered, info_->prompt_length, &listener);
+  evidence.traces = tracer_->trace(layer, entered, info_->prompt_length, &listener, course(layer));
   for (const MemoryTrace& trace : evidence.traces) evidence.bytes += bytes_of(trace);
   for (const auto& [name, rows] : evidence.channels) evidence.bytes += rows.values.size() * sizeof(float);
   make_room(evidence.bytes);
@@ -110,6 +110,11 @@ const ChannelRows* Evidence::channel(std::int64_t layer, const std::string& name
 std::vector<float> Evidence::residual(std::int64_t layer, std::int64_t from, std::int64_t to) {
   const std::lock_guard lock(*mutex_);
   return reading_->run().residual(layer, from, to);
+}
+
+std::vector<Stretch> Evidence::course(std::int64_t layer) {
+  const std::lock_guard lock(*mutex_);
+  return reading_->run().course(layer, tokens());
 }
 
 LayerState Evidence::state(std::int64_t layer, std::int64_t token) {

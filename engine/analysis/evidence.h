@@ -68,6 +68,7 @@ class Evidence {
     std::uint64_t used = 0;
   };
   LayerEvidence& evidence_of(std::int64_t layer);
+  std::vector<Stretch> course(std::int64_t layer);
   void make_room(std::size_t bytes);
 
   std::shared_ptr<Reading> reading_;

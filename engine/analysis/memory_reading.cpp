@@ -24,6 +24,7 @@ class Visits {
   std::int32_t token(std::int64_t j) const { return slot_.token[static_cast<std::size_t>(j)]; }
   std::int64_t count() const { return slot_.count(); }
   std::int64_t until(std::int64_t token_) const { return slot_.until(token_); }
+  std::int64_t reading(std::int64_t token_) const { return slot_.reading(token_); }
   Visit operator[](std::int64_t j) const {
     const std::int64_t row = j * trace_.H + head_;
     const bool delta = trace_.rule == MemoryRule::delta;
@@ -116,10 +117,11 @@ class State {
 
 }  // namespace
 
-Contributions contributions(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t token,
-                            std::span<const float> rho) {
-  const Visits visits(trace, slot, head);
-  const std::int64_t n = visits.until(token), K = trace.K;
+namespace {
+
+/// Of the first n visits.
+Contributions contributions_of(const MemoryTrace& trace, const Visits& visits, std::int64_t n, std::span<const float> rho) {
+  const std::int64_t K = trace.K;
   Contributions result;
   result.coefficient.resize(static_cast<std::size_t>(n));
   for (std::int64_t j = 0; j < n; ++j) result.token.push_back(visits.token(j));
@@ -139,6 +141,14 @@ Contributions contributions(const MemoryTrace& trace, std::int64_t slot, std::in
   return result;
 }
 
+}  // namespace
+
+Contributions contributions(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t token,
+                            std::span<const float> rho) {
+  const Visits visits(trace, slot, head);
+  return contributions_of(trace, visits, visits.until(token), rho);
+}
+
 Contributions row_provenance(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t row, std::int64_t token) {
   std::vector<float> unit(static_cast<std::size_t>(trace.K));
   unit.at(static_cast<std::size_t>(row)) = 1;
@@ -147,9 +157,8 @@ Contributions row_provenance(const MemoryTrace& trace, std::int64_t slot, std::i
 
 Contributions implicit_attention(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t token) {
   const Visits visits(trace, slot, head);
-  const std::int64_t n = visits.until(token);
-  if (n == 0 || visits.token(n - 1) != token) return {};
-  return contributions(trace, slot, head, token, {visits[n - 1].q, static_cast<std::size_t>(trace.K)});
+  const std::int64_t j = visits.reading(token);
+  return j < 0 ? Contributions{} : contributions_of(trace, visits, j + 1, {visits[j].q, static_cast<std::size_t>(trace.K)});
 }
 
 double Interference::masked() const { return later == 0 ? 0 : later * later / (needle * needle + later * later); }
@@ -190,8 +199,8 @@ Interference interference(const MemoryTrace& trace, std::int64_t slot, std::int6
 
 bool reads(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t token) {
   const Visits visits(trace, slot, head);
-  const std::int64_t n = visits.until(token);
-  return n > 0 && visits.token(n - 1) == token && norm(visits[n - 1].q, trace.K) > 0;
+  const std::int64_t j = visits.reading(token);
+  return j >= 0 && norm(visits[j].q, trace.K) > 0;
 }
 
 Survival survival(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t begin, std::int64_t end) {

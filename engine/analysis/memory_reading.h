@@ -40,8 +40,8 @@ struct Survival {
 Survival survival(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t begin, std::int64_t end);
 
 /// What later visits wrote over what the tokens [begin, end) had written, in one slot and head after `token`. A key reads k S = k C + k X:
-/// the needle's value, and what X, written by others, adds along k (the retrieval error of associative memories: Schlag et al. 2021,
-/// §4.1). The keys here are those that the needle was written with: with C₀ what it had written right after its last visit and
+/// the needle's value, and what X, written by others, adds along k (the retrieval error of keys that are not orthogonal: Schlag, Irie,
+/// Schmidhuber 2021, "Linear transformers are secretly fast weight programmers", §4.1). The keys here are those that the needle was written with: with C₀ what it had written right after its last visit and
 /// Ĉ = C₀ / ‖C₀‖_F, a part X of the state gives ‖ĈᵀX‖_F; for a needle of one token that is ‖k X‖ / ‖k‖.
 struct Interference {
   static constexpr Accuracy accuracy = kRecomputed;

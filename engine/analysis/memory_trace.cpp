@@ -1,34 +1,37 @@
 #include "engine/analysis/memory_trace.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+
+#include "engine/mixers/parts.h"
 
 namespace statescope {
 namespace {
 
-/// Which tokens the routing sent to which partition.
+/// Which tokens of a stretch that begins at token `first` the routing sent to which partition.
 class Selection final : public ChannelSink {
  public:
   /// `next` hears all channels too; null: nobody.
-  explicit Selection(ChannelSink* next) : next_(next) {}
+  Selection(std::int64_t first, ChannelSink* next) : first_(first), next_(next) {}
 
   void channel(std::string_view name, ConstTensor values) override {
     if (next_) next_->channel(name, values);
     if (name != "partition_selected") return;
     for (std::int64_t t = 0; t < values.rows(); ++t) {
-      for (std::int64_t w = 0; w < values.row_size(); ++w) {
-        const auto n = static_cast<std::size_t>(values.i32(t)[w]);
-        if (n >= tokens_.size()) tokens_.resize(n + 1);
-        tokens_[n].push_back(static_cast<std::int32_t>(t));
-      }
+      for (std::int64_t w = 0; w < values.row_size(); ++w) tokens_[values.i32(t)[w]].push_back(static_cast<std::int32_t>(first_ + t));
     }
   }
   bool wants_all() const override { return next_ && next_->wants_all(); }
   /// Ascending.
-  const std::vector<std::int32_t>& tokens(std::int64_t partition) const { return tokens_.at(static_cast<std::size_t>(partition)); }
+  const std::vector<std::int32_t>& tokens(std::int64_t partition) { return tokens_[static_cast<std::int32_t>(partition)]; }
 
  private:
+  std::int64_t first_;
   ChannelSink* next_;
-  std::vector<std::vector<std::int32_t>> tokens_;
+  std::map<std::int32_t, std::vector<std::int32_t>> tokens_;
 };
 
 /// to [n, H, width] ← rows [first, first + n) of x [rows, ≤H, width], every head its own; times `factor`.
@@ -42,43 +45,104 @@ void append_heads(std::vector<float>& to, ConstTensor x, std::int64_t first, std
   }
 }
 
-/// A trace without tokens: the routing is known once the layer has run.
+/// log α with `width` numbers a head instead of `was`, which was 0 (no decay), 1 or as many.
+std::vector<float> widened(const std::vector<float>& log_decay, std::int64_t heads, std::int64_t was, std::int64_t width) {
+  if (was == width) return log_decay;
+  std::vector<float> wide;
+  for (std::int64_t i = 0; i < heads; ++i)
+    wide.insert(wide.end(), static_cast<std::size_t>(width), was == 0 ? 0 : log_decay[static_cast<std::size_t>(i)]);
+  return wide;
+}
+
+/// From now on with at least `width` numbers of decay a head.
+void widen(MemoryTrace& trace, std::int64_t width) {
+  if (trace.decay_width >= width) return;
+  for (SlotVisits& visits : trace.slots) visits.log_decay = widened(visits.log_decay, visits.count() * trace.H, trace.decay_width, width);
+  trace.decay_width = width;
+}
+
+/// The visits of one call of a memory, behind those of earlier ones, without their tokens: the routing is known once the layer has run.
 template <class Op>
-MemoryTrace traced(const Op& op, MemoryRule rule, ConstTensor beta) {
-  const Shape& state = op.initial_state.shape;
-  MemoryTrace trace;
-  trace.rule = rule;
-  trace.H = state[1];
-  trace.K = state[2];
-  trace.V = state[3];
-  trace.decay_width = op.log_decay ? op.log_decay.row_size() / op.log_decay.shape[1] : 0;
-  trace.slots.resize(static_cast<std::size_t>(state[0]));
+void append_visits(MemoryTrace& trace, const Op& op, ConstTensor beta) {
+  const std::int64_t decays = op.log_decay ? op.log_decay.row_size() / op.log_decay.shape[1] : 0;
+  widen(trace, decays);
   for (std::int64_t s = 0; s < op.segments.count(); ++s) {
     SlotVisits& visits = trace.slots[static_cast<std::size_t>(op.segments.slot_of(s))];
     const std::int64_t first = op.segments.cu_seqlens[static_cast<std::size_t>(s)];
     const std::int64_t n = op.segments.cu_seqlens[static_cast<std::size_t>(s + 1)] - first;
-    visits.token.resize(static_cast<std::size_t>(n));
+    visits.token.resize(visits.token.size() + static_cast<std::size_t>(n));
     append_heads(visits.q, op.q, first, n, trace.H, op.scale);
     append_heads(visits.k, op.k, first, n, trace.H);
     append_heads(visits.v, op.v, first, n, trace.H);
     append_heads(visits.o, op.o, first, n, trace.H);
-    if (op.log_decay) append_heads(visits.log_decay, op.log_decay, first, n, trace.H);
+    std::vector<float> log_decay;
+    if (op.log_decay) append_heads(log_decay, op.log_decay, first, n, trace.H);
+    log_decay = widened(log_decay, n * trace.H, decays, trace.decay_width);
+    visits.log_decay.insert(visits.log_decay.end(), log_decay.begin(), log_decay.end());
     if (beta) append_heads(visits.beta, beta, first, n, trace.H);
-    if (rule == MemoryRule::delta && !beta) visits.beta.assign(static_cast<std::size_t>(n * trace.H), 1.0F);
+    if (trace.rule == MemoryRule::delta && !beta) visits.beta.resize(visits.beta.size() + static_cast<std::size_t>(n * trace.H), 1.0F);
   }
-  return trace;
 }
 
-/// Slot by slot the tokens of its visits; a slot that is not routed to is visited by all.
-void name_tokens(MemoryTrace& trace, const MixerLayout& layout, const Selection& selection) {
+/// Slot by slot the tokens [from, to) of its last visits; a slot that is not routed to is visited by all.
+void name_tokens(MemoryTrace& trace, const MixerLayout& layout, Selection& selection, std::int64_t from, std::int64_t to) {
   const std::int64_t first_partition = layout.has_shared_slot ? 1 : 0;
   for (std::size_t slot = 0; slot < trace.slots.size(); ++slot) {
     std::vector<std::int32_t>& token = trace.slots[slot].token;
     const std::int64_t partition = static_cast<std::int64_t>(slot) - first_partition;
-    if (layout.partitions > 0 && partition >= 0 && !token.empty()) {
-      token = selection.tokens(partition);
+    if (layout.partitions > 0 && partition >= 0) {
+      const std::vector<std::int32_t>& came = selection.tokens(partition);
+      std::copy(came.begin(), came.end(), token.end() - std::ssize(came));
     } else {
-      for (std::size_t t = 0; t < token.size(); ++t) token[t] = static_cast<std::int32_t>(t);
+      std::iota(token.end() - (to - from), token.end(), static_cast<std::int32_t>(from));
+    }
+  }
+}
+
+/// A visit that an intervention pays after `token`: of all heads, so far without effect.
+void append_edit(MemoryTrace& trace, SlotVisits& visits, std::int64_t token) {
+  visits.edits.push_back(visits.count());
+  visits.token.push_back(static_cast<std::int32_t>(token));
+  const auto append = [&](std::vector<float>& to, std::int64_t width, float value) {
+    to.insert(to.end(), static_cast<std::size_t>(trace.H * width), value);
+  };
+  append(visits.q, trace.K, 0);
+  append(visits.k, trace.K, 0);
+  append(visits.v, trace.V, 0);
+  append(visits.o, trace.V, 0);
+  append(visits.log_decay, trace.decay_width, 0);
+  if (trace.rule == MemoryRule::delta) append(visits.beta, 1, 1);
+}
+
+/// S ← factor · S, where the address says: α = factor.
+void append_scaling(MemoryTrace& trace, const ScaleState& scale, const MixerLayout& layout, std::int64_t token) {
+  widen(trace, scale.row ? trace.K : 1);
+  for (std::int64_t slot = 0; slot < std::ssize(trace.slots); ++slot) {
+    if (scale.partition && slot != slot_of(*scale.partition, layout)) continue;
+    SlotVisits& visits = trace.slots[static_cast<std::size_t>(slot)];
+    append_edit(trace, visits, token);
+    const auto decays = std::span(visits.log_decay).last(static_cast<std::size_t>(trace.H * trace.decay_width));
+    for (std::int64_t i = 0; i < std::ssize(decays); ++i) {
+      const bool meant = (!scale.head || i / trace.decay_width == *scale.head) && (!scale.row || i % trace.decay_width == *scale.row);
+      if (meant) decays[static_cast<std::size_t>(i)] = std::log(scale.factor);
+    }
+  }
+}
+
+/// S ← `state` [slots, H, K, V]: α = 0, then every row r with the key e_r.
+void append_rewriting(MemoryTrace& trace, ConstTensor state, std::int64_t token) {
+  const auto last_row = [&](std::vector<float>& x, std::int64_t width) { return x.data() + std::ssize(x) - trace.H * width; };
+  widen(trace, 1);
+  for (std::int64_t slot = 0; slot < std::ssize(trace.slots); ++slot) {
+    SlotVisits& visits = trace.slots[static_cast<std::size_t>(slot)];
+    for (std::int64_t row = 0; row < trace.K; ++row) {
+      append_edit(trace, visits, token);
+      float *k = last_row(visits.k, trace.K), *v = last_row(visits.v, trace.V), *log_decay = last_row(visits.log_decay, trace.decay_width);
+      if (row == 0) std::fill_n(log_decay, trace.H * trace.decay_width, -std::numeric_limits<float>::infinity());
+      for (std::int64_t h = 0; h < trace.H; ++h) {
+        k[h * trace.K + row] = 1;
+        std::copy_n(state.f32(slot) + (h * trace.K + row) * trace.V, trace.V, v + h * trace.V);
+      }
     }
   }
 }
@@ -87,12 +151,25 @@ void name_tokens(MemoryTrace& trace, const MixerLayout& layout, const Selection&
 
 std::int64_t SlotVisits::until(std::int64_t token_) const { return std::upper_bound(token.begin(), token.end(), token_) - token.begin(); }
 
+std::int64_t SlotVisits::reading(std::int64_t token_) const {
+  const std::int64_t first = std::lower_bound(token.begin(), token.end(), token_) - token.begin();
+  const bool came = first < count() && token[static_cast<std::size_t>(first)] == token_;
+  return came && !std::binary_search(edits.begin(), edits.end(), first) ? first : -1;
+}
+
 /// The CPU's operations; the memories' operands are kept after each call.
 class MemoryTracer::Backend final : public statescope::Backend {
  public:
   explicit Backend(int threads) : cpu_(make_cpu_backend(threads)) {}
 
-  std::vector<MemoryTrace> kept;
+  /// Of the memories of `state`, in the order in which they are first read: the state that a trace is of, and the trace. What is read of
+  /// other states (for read_gate_effective) is not kept.
+  std::vector<std::pair<const void*, MemoryTrace>> kept;
+  void watch(const MixerState& state) {
+    kept.clear();
+    watched_.clear();
+    for (const Tensor& memory : state.memory) watched_.push_back(memory.data);
+  }
 
   std::string description() const override { return cpu_->description(); }
   Buffer allocate(std::size_t bytes) override { return cpu_->allocate(bytes); }
@@ -144,15 +221,29 @@ class MemoryTracer::Backend final : public statescope::Backend {
 
   void decayed_outer_product(const DecayedOuterProduct& op, std::int64_t chunk_size) override {
     cpu_->decayed_outer_product(op, chunk_size);
-    kept.push_back(traced(op, MemoryRule::outer_product, {}));
-    kept.back().decay_axis = op.decay_axis;
+    keep(op, MemoryRule::outer_product, op.decay_axis, {});
   }
   void gated_delta_rule(const GatedDeltaRule& op, std::int64_t chunk_size) override {
     cpu_->gated_delta_rule(op, chunk_size);
-    kept.push_back(traced(op, MemoryRule::delta, op.beta));
+    keep(op, MemoryRule::delta, DecayAxis::rows, op.beta);
   }
 
  private:
+  template <class Op>
+  void keep(const Op& op, MemoryRule rule, DecayAxis axis, ConstTensor beta) {
+    const void* state = op.final_state.data;
+    if (std::ranges::find(watched_, state) == watched_.end()) return;
+    auto found = std::ranges::find(kept, state, &std::pair<const void*, MemoryTrace>::first);
+    if (found == kept.end()) {
+      const Shape& shape = op.final_state.shape;
+      MemoryTrace trace{.rule = rule, .decay_axis = axis, .H = shape[1], .K = shape[2], .V = shape[3], .slots = {}};
+      trace.slots.resize(static_cast<std::size_t>(shape[0]));
+      found = kept.insert(kept.end(), {state, std::move(trace)});
+    }
+    append_visits(found->second, op, beta);
+  }
+
+  std::vector<const void*> watched_;
   std::unique_ptr<statescope::Backend> cpu_;
 };
 
@@ -162,17 +253,49 @@ MemoryTracer::MemoryTracer(std::shared_ptr<const Checkpoint> checkpoint, int thr
 MemoryTracer::~MemoryTracer() = default;
 
 std::vector<MemoryTrace> MemoryTracer::trace(std::int64_t layer, std::span<const float> residual, std::int64_t prompt_length,
-                                             ChannelSink* channels) {
+                                             ChannelSink* channels, std::span<const Stretch> course) {
   const std::int64_t D = model_->hidden(), T = static_cast<std::int64_t>(residual.size()) / D;
   const MixerLayout& layout = model_->layout(layer);
-  Selection selection(channels);
+  const Stretch whole{.to = T, .rules = {}, .edits = {}, .kept = {}, .k = {}, .v = {}};
   MixerState state = make_state(layout, *backend_);
-  backend_->kept.clear();
-  model_->replay(layer, state, ConstTensor(residual.data(), DType::f32, {T, D}), 0, {.prompt_length = prompt_length}, &selection);
-  // Who hears all channels has the memory read once more, with G^Q = 1.
-  if (backend_->kept.size() > layout.memory.size()) backend_->kept.resize(layout.memory.size());
-  for (MemoryTrace& trace : backend_->kept) name_tokens(trace, layout, selection);
-  return std::move(backend_->kept);
+  backend_->watch(state);
+  std::vector<Rules> rules(static_cast<std::size_t>(model_->layers()));
+  std::int64_t from = 0;
+  for (const Stretch& stretch : course.empty() ? std::span(&whole, 1) : course) {
+    Selection selection(from, channels);
+    rules[static_cast<std::size_t>(layer)] = stretch.rules;
+    const ConstTensor entered(residual.data() + from * D, DType::f32, {stretch.to - from, D});
+    model_->replay(layer, state, entered, from, {.prompt_length = prompt_length, .rules = rules}, &selection);
+    for (auto& [memory, trace] : backend_->kept) name_tokens(trace, layout, selection, from, stretch.to);
+    from = stretch.to;
+    edit(state, layout, stretch);
+  }
+  std::vector<MemoryTrace> traces;
+  for (auto& [memory, trace] : backend_->kept) traces.push_back(std::move(trace));
+  return traces;
+}
+
+/// What was done to the layer behind the stretch, in its state and in the traces of its memories.
+void MemoryTracer::edit(MixerState& state, const MixerLayout& layout, const Stretch& stretch) {
+  const auto& [scaled, imported] = stretch.edits;
+  if (scaled.empty() && !imported) return;
+  if (state.everything) backend_->upload(state.everything, ConstTensor(stretch.kept.data(), DType::f32, state.everything.shape));
+  if (!stretch.k.empty()) {
+    const std::int64_t tokens = std::ssize(stretch.k) / (layout.kv_heads * layout.key_dim);
+    state.kv.length = 0;
+    append(state.kv, *backend_, ConstTensor(stretch.k.data(), DType::f32, {tokens, layout.kv_heads, layout.key_dim}),
+           ConstTensor(stretch.v.data(), DType::f32, {tokens, layout.kv_heads, layout.value_dim}));
+  }
+  const bool anew = imported || std::ranges::any_of(scaled, [](const ScaleState& scale) { return scale.factor < 0; });
+  for (std::size_t m = 0; m < state.memory.size(); ++m) {
+    const auto found = std::ranges::find(backend_->kept, state.memory[m].data, &std::pair<const void*, MemoryTrace>::first);
+    if (found == backend_->kept.end()) continue;
+    if (anew) append_rewriting(found->second, state.memory[m], stretch.to - 1);
+    for (const ScaleState& scale : scaled) {
+      const bool meant = !scale.row || m == 0 || layout.memory[m].name == "z";
+      if (!anew && meant) append_scaling(found->second, scale, layout, stretch.to - 1);
+    }
+  }
 }
 
 }  // namespace statescope

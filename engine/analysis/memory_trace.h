@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/model/model.h"
+#include "engine/run/run.h"
 
 namespace statescope {
 
@@ -16,7 +17,9 @@ enum class MemoryRule {
   delta,          // S̄ = α S;  S ← S̄ + kᵀ β (v − k S̄)                   (Gated DeltaNet eq. 10)
 };
 
-/// The tokens that visited a slot, in their order: those that the routing sent there, for a shared slot all. Rows are contiguous.
+/// The tokens that visited a slot, in their order: those that the routing sent there, for a shared slot all. Rows are contiguous. An
+/// intervention on the state after a token is a visit of that token too, which reads nothing: scaling is a decay; an imported state, or one
+/// that was scaled by a number below 0, is forgotten and written anew row by row.
 struct SlotVisits {
   std::vector<std::int32_t> token;  // [n]
   std::vector<float> q, k;          // [n, H, K], with all gates and norms; q times the memory's scale, 0 where the token does not read,
@@ -25,10 +28,13 @@ struct SlotVisits {
   std::vector<float> log_decay;     // [n, H, decay_width]
   std::vector<float> beta;          // [n, H]; delta rule alone
   std::vector<float> o;             // [n, H, V]: what the token read here, q S
+  std::vector<std::int64_t> edits;  // which of the n are interventions, ascending
 
   std::int64_t count() const { return static_cast<std::int64_t>(token.size()); }
   /// How many of them are not after `token_`.
   std::int64_t until(std::int64_t token_) const;
+  /// The visit in which the token itself came; −1: it did not.
+  std::int64_t reading(std::int64_t token_) const;
 };
 
 struct MemoryTrace {
@@ -49,12 +55,15 @@ class MemoryTracer {
 
   /// Of every matrix memory of the layer, in the order in which they are computed (most have one, GSA and normalised linear attention two,
   /// softmax none), from the start of the sequence. `residual` [T, D]: what entered the block. `channels` hears what the mixer computes on
-  /// the way, in host memory. Throws std::bad_alloc.
+  /// the way, in host memory. `course`: Run::course of the T tokens, where the run is a branch; empty: nothing was changed. Throws
+  /// std::bad_alloc.
   std::vector<MemoryTrace> trace(std::int64_t layer, std::span<const float> residual, std::int64_t prompt_length,
-                                 ChannelSink* channels = nullptr);
+                                 ChannelSink* channels = nullptr, std::span<const Stretch> course = {});
 
  private:
   class Backend;
+  void edit(MixerState& state, const MixerLayout& layout, const Stretch& stretch);
+
   std::shared_ptr<Backend> backend_;
   std::shared_ptr<Model> model_;
 };

@@ -179,8 +179,6 @@ std::string change_text(const SharpenGates& gates, const std::string& of_layer) 
 
 // ------------------------------------------------------------------------------------------------------------------------------- the model
 
-std::int64_t slot_of(std::int64_t partition, const MixerLayout& layout) { return partition - (layout.has_shared_slot ? 0 : 1); }
-
 bool in(std::int64_t value, std::int64_t from, std::int64_t end) { return value >= from && value < end; }
 
 /// Why a layer has no such partition, or not so many; empty: it has.
@@ -279,6 +277,8 @@ bool is_rule(const Intervention& intervention) {
 }
 
 }  // namespace
+
+std::int64_t slot_of(std::int64_t partition, const MixerLayout& layout) { return partition - (layout.has_shared_slot ? 0 : 1); }
 
 bool edits_state(const Intervention& intervention) {
   return std::holds_alternative<ScaleState>(intervention.change) || std::holds_alternative<ImportState>(intervention.change);
@@ -379,6 +379,17 @@ void Schedule::edit(std::int64_t layer, MixerState& state, std::int64_t tokens, 
     if (state.everything) model.backend().copy(state.everything, edit.imported->everything);
     state.kv = edit.imported->kv;
   }
+}
+
+Schedule::Edits Schedule::edits(std::int64_t layer, std::int64_t tokens) const {
+  Edits found;
+  const auto [begin, end] = edits_.equal_range(tokens);
+  for (auto entry = begin; entry != end; ++entry) {
+    if (entry->second.layer != layer) continue;
+    if (entry->second.imported) found.imported = true;
+    if (!entry->second.imported) found.scaled.push_back(entry->second.scale);
+  }
+  return found;
 }
 
 std::int64_t Schedule::first_with_other_rules(const Schedule& other) const {

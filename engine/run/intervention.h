@@ -24,7 +24,9 @@ struct ScaleState {
   bool operator==(const ScaleState&) const = default;
 };
 /// State passing: after the token a layer holds what it held in another run after `token` (unset: the same): memories, caches of
-/// convolutions, keys and values.
+/// convolutions, keys and values. A layer with keys and values takes them from the same token alone: its cache has a row for every token of
+/// the run, keys are turned to their places (RoPE), and a window counts rows, so from another token there would be too many or too few, at
+/// wrong distances from all that is read behind them.
 struct ImportState {
   std::int64_t run = 0;
   std::optional<std::int64_t> token;
@@ -76,6 +78,9 @@ Intervention parse_intervention(std::string_view text);
 /// One line for each form.
 std::string_view intervention_forms();
 
+/// Where a partition, counted from 1 (0: the shared state), lies in a layer's states.
+std::int64_t slot_of(std::int64_t partition, const MixerLayout& layout);
+
 /// The layers that it changes. Throws Error where there is none, or where what it names does not exist in the model or in a run of
 /// `tokens`.
 std::vector<std::int64_t> changed_layers(const Intervention& intervention, const Model& model, std::int64_t tokens);
@@ -96,6 +101,13 @@ class Schedule {
   std::int64_t next_stop(std::int64_t tokens) const;
   /// Edits a layer's state where it is due after `tokens` tokens.
   void edit(std::int64_t layer, MixerState& state, std::int64_t tokens, const Model& model) const;
+
+  /// What is done to a layer's state after `tokens` tokens: nothing, or scaling, or, where another run's took its place, more than that.
+  struct Edits {
+    std::vector<ScaleState> scaled;
+    bool imported = false;
+  };
+  Edits edits(std::int64_t layer, std::int64_t tokens) const;
 
   /// The first token that is read by other rules than under `other`; none: int64's largest.
   std::int64_t first_with_other_rules(const Schedule& other) const;

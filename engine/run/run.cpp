@@ -304,6 +304,40 @@ bool Run::is_keyframe(std::int64_t token) const {
   return (token + 1) % options_.keyframe_interval == 0 || token == tokens() - 1 || (parent_ && token + 1 == first_);
 }
 
+std::span<const Rules> Run::rules(std::int64_t token) const { return token < first_ ? parent_->rules(token) : schedule_.rules(token); }
+
+std::int64_t Run::next_stop(std::int64_t tokens) const {
+  return tokens < first_ ? std::min(first_, parent_->next_stop(tokens)) : schedule_.next_stop(tokens);
+}
+
+Schedule::Edits Run::edits(std::int64_t layer, std::int64_t tokens) const {
+  Schedule::Edits all;
+  if (tokens <= first_ && parent_) all = parent_->edits(layer, tokens);
+  if (tokens < first_) return all;
+  const Schedule::Edits own = schedule_.edits(layer, tokens);
+  all.scaled.insert(all.scaled.end(), own.scaled.begin(), own.scaled.end());
+  all.imported = all.imported || own.imported;
+  return all;
+}
+
+std::vector<Stretch> Run::course(std::int64_t layer, std::int64_t tokens) {
+  std::vector<Stretch> course;
+  for (std::int64_t from = 0; from < tokens; from = course.back().to) {
+    const std::span<const Rules> rules = this->rules(from);
+    Stretch& stretch = course.emplace_back();
+    stretch.to = std::min(tokens, next_stop(from));
+    if (!rules.empty()) stretch.rules = rules[static_cast<std::size_t>(layer)];
+    stretch.edits = edits(layer, stretch.to);
+    if (stretch.edits.scaled.empty() && !stretch.edits.imported) continue;
+    const MixerState state = mixer_state(layer, stretch.to);
+    if (state.everything) stretch.kept = host_floats(model_->backend(), state.everything);
+    if (!stretch.edits.imported || !state.kv.k) continue;
+    stretch.k = host_floats(model_->backend(), state.kv.k);
+    stretch.v = host_floats(model_->backend(), state.kv.v);
+  }
+  return course;
+}
+
 LayerState Run::state(std::int64_t layer, std::int64_t token) {
   if (model_->layout(layer).memory.empty()) return {};
   return StateDownload(*model_, layer, replayed(layer, token + 1)).wait();

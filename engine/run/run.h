@@ -24,6 +24,15 @@ struct RunOptions {
   std::size_t host_memory_budget = 0;  // bytes of block inputs beside the device's memory, more goes to a file; 0: a quarter of the host's
 };
 
+/// Tokens that one layer read by the same rules, and what was done to its state behind them.
+struct Stretch {
+  std::int64_t to = 0;  // tokens; it begins where the one before it ends
+  Rules rules;
+  Schedule::Edits edits;
+  std::vector<float> kept;  // MixerState::everything, after the edits; empty where there are none
+  std::vector<float> k, v;  // and keys and values, where they were imported
+};
+
 /// Records, per token, what enters each block and how it was routed, and every so often the states of all layers, on the device that makes
 /// them. A state at any token is the keyframe before it, brought forward by one layer's memory over at most `keyframe_interval` tokens.
 class Run {
@@ -80,6 +89,8 @@ class Run {
   /// Null without routing. Shared: a longer run gives a new one. Throws Error.
   std::shared_ptr<const Routing> routing(std::int64_t layer);
   bool is_keyframe(std::int64_t token) const;
+  /// How a layer read its first `tokens` tokens, over this run and those that it left: what a MemoryTracer needs beside the block inputs.
+  std::vector<Stretch> course(std::int64_t layer, std::int64_t tokens);
 
  private:
   class Recorder;
@@ -96,6 +107,9 @@ class Run {
     KvCache kv;
   };
   void read_span(std::span<const std::int32_t> ids);
+  std::span<const Rules> rules(std::int64_t token) const;
+  std::int64_t next_stop(std::int64_t tokens) const;
+  Schedule::Edits edits(std::int64_t layer, std::int64_t tokens) const;
   void edit_states(std::int64_t tokens);
   void keep_keyframe();
   void keep_within_budget(std::int64_t coming);

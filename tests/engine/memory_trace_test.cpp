@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
-#include "engine/run/run.h"
+#include "engine/run/branches.h"
 #include "tests/catch.h"
 #include "tests/engine/golden.h"
 #include "tests/engine/small_models.h"
@@ -132,6 +133,114 @@ TEST_CASE("implicit attention: over the tokens of a slot it gives what was read 
           CHECK(std::abs(early + late - 1) < 1e-9);
         }
       });
+    }
+  }
+}
+
+TEST_CASE("implicit attention: Σ_s A_ts v_s is what was read, to 1e-5 of a layer's reading, in every family (spec §16.9)") {
+  std::set<std::string> families;
+  for (const SmallModel& small : small_models()) {
+    INFO(small.name);
+    Traced traced(small.config);
+    for (std::int64_t l = 0; l < traced.model->layers(); ++l) {
+      for (const MemoryTrace& trace : traced.layer(l)) {
+        if (!has_coefficients(trace)) continue;
+        std::vector<float> found, expected;
+        for_each_head(trace, [&](std::int64_t slot, std::int64_t head) {
+          const SlotVisits& visits = trace.slots[static_cast<std::size_t>(slot)];
+          for (std::int64_t j = 0; j < visits.count(); ++j) {
+            const std::vector<float> o =
+                sum(trace, slot, head, implicit_attention(trace, slot, head, visits.token[static_cast<std::size_t>(j)]));
+            found.insert(found.end(), o.begin(), o.end());
+            const auto first = visits.o.begin() + (j * trace.H + head) * trace.V;
+            expected.insert(expected.end(), first, first + trace.V);
+          }
+        });
+        CHECK(relative_error(found, expected) < 1e-5);
+        families.insert(small.config["model_type"]);
+      }
+    }
+  }
+  for (const char* family : {"gla", "gated_deltanet", "mamba2", "gsa", "mom", "sse", "sse_swa_moba", "linear_attn", "retnet", "delta_net"})
+    CHECK(families.contains(family));
+}
+
+namespace {
+
+const json& config_of(const std::string& name) {
+  static const std::vector<SmallModel> all = small_models();
+  return std::ranges::find(all, name, &SmallModel::name)->config;
+}
+
+}  // namespace
+
+TEST_CASE("provenance: in a branch too, after an intervention of every kind, the tokens behind a state add up to it") {
+  const char *sse = "sse gla n4k2, conv", *gdn = "sse gdn n4k2, post_l2, conv";
+  const std::vector<std::pair<const char*, const char*>> cases{{sse, "zero row 3 of head 1 of partition 2 of layer 0 at 12"},
+                                                               {sse, "scale shared by 0.5 at 12"},
+                                                               {gdn, "zero partition 1 at 12"},
+                                                               {"retnet", "scale row 2 by 3 at 12"},
+                                                               {"mamba2", "zero head 1 at 12"},
+                                                               {"delta_net", "scale row 1 by 0.25 at 12"},
+                                                               {"linear_attn hedgehog", "zero state at 12"},
+                                                               {"gla", "scale state by -2 at 12"},
+                                                               {"gla", "freeze decay from 12 until 20"},
+                                                               {"gated_deltanet", "scale decay by 3 from 12"},
+                                                               {"mom", "topk 1 from 12"},
+                                                               {sse, "topk 3 from 12 until 25"},
+                                                               {gdn, "route to partition 4,1 from 12"},
+                                                               {"gla sla", "sharpen gates by 8 from 12"},
+                                                               {"gated_deltanet sla", "sharpen gates by 0 from 12"},
+                                                               {"gla", "replace token by 5 at 12"},
+                                                               {sse, "import run 1 at 12"},
+                                                               {"gated_deltanet", "import run 1 token 20 at 12"},
+                                                               {"gsa", "import run 1 at 12"}};
+  for (const auto& [name, text] : cases) {
+    INFO(name << ": " << text);
+    const auto checkpoint = random_checkpoint(Config(config_of(name)), 5);
+    const std::shared_ptr<Model> model = Model::load(checkpoint, make_cpu_backend(1));
+    const auto read = [&](std::int64_t tokens) {
+      auto run = std::make_shared<Run>(model);
+      const std::vector<std::int32_t> ids = some_ids(kTokens + 8);
+      run->read(std::span(ids).last(static_cast<std::size_t>(tokens)), tokens);
+      return run;
+    };
+    Branches tree(read(kTokens));
+    tree.add(read(kTokens - 2));
+    tree.intervene({parse_intervention(text)});
+    // A branch of the branch keeps what was changed before, and changes more.
+    tree.intervene({parse_intervention(std::string(name) == "gsa" ? "scale state by 2 at 27" : "scale row 0 by 2 at 27")});
+    MemoryTracer tracer(checkpoint, 1);
+    for (const std::int64_t branch : {std::int64_t{2}, std::int64_t{3}}) {
+      Run& run = *tree[branch].run;
+      for (std::int64_t l = 0; l < model->layers(); ++l) {
+        const std::vector<MemoryTrace> memories = tracer.trace(l, run.residual(l, 0, kTokens), kTokens, nullptr, run.course(l, kTokens));
+        CHECK(memories.size() == model->layout(l).memory.size());
+        const auto found = std::ranges::find_if(memories, has_coefficients);
+        if (found == memories.end()) continue;
+        const MemoryTrace& trace = *found;
+        for (const std::int64_t token : {11, 12, 13, 26, 27, 36}) {
+          const LayerState state = run.state(l, token);
+          bool adds_up = true;
+          for_each_head(trace, [&](std::int64_t slot, std::int64_t head) {
+            for (const std::int64_t row : {0, 1, 2, 3}) {
+              const std::span<const float> expected(state.matrix(slot, head) + row * trace.V, static_cast<std::size_t>(trace.V));
+              adds_up = adds_up && near(sum(trace, slot, head, row_provenance(trace, slot, head, row, token)), expected);
+            }
+          });
+          INFO("branch " << branch << ", layer " << l << ", after token " << token);
+          CHECK(adds_up);
+        }
+        // What was read is read by the token itself, not by the intervention behind it.
+        for_each_head(trace, [&](std::int64_t slot, std::int64_t head) {
+          const std::int64_t j = trace.slots[static_cast<std::size_t>(slot)].reading(12);
+          if (j < 0) return;
+          const std::span<const float> o(
+              &trace.slots[static_cast<std::size_t>(slot)].o[static_cast<std::size_t>((j * trace.H + head) * trace.V)],
+              static_cast<std::size_t>(trace.V));
+          CHECK(near(sum(trace, slot, head, implicit_attention(trace, slot, head, 12)), o));
+        });
+      }
     }
   }
 }
