@@ -1,11 +1,14 @@
 #include <array>
 
+#include "views/attention.h"
 #include "views/decay.h"
 #include "views/delta_rule.h"
 #include "views/model_map.h"
 #include "views/needle.h"
 #include "views/predictions.h"
 #include "views/routing.h"
+#include "views/similarity.h"
+#include "views/spectrum.h"
 #include "views/state.h"
 #include "views/token_strip.h"
 
@@ -58,6 +61,23 @@ std::span<const ViewRow> view_catalogue() {
        "(Gated DeltaNet eq. 10); small squares: partitions that tokens are routed to (SSE eq. 9); lines: the keys and values of every "
        "token, softmax attention. States are float32, whatever the weights are.",
        make_model_map},
+      {"similarity", "Similarity", "Which parts of the memory hold the same?",
+       "cos(a, b) = ⟨a, b⟩ / (‖a‖ ‖b‖) of key rows of the state, of all partitions of a head (SSE Def. 1; the rows are those that SSE eq. "
+       "9 "
+       "writes), of whole partitions, of heads, and of one state after different tokens. Blue is opposite, white unrelated, orange alike; "
+       "hatched: one of the two is zero. Clustered: average linkage of 1 − |cos|, so that like rows are neighbours.",
+       make_similarity},
+      {"spectrum", "Spectrum and rank", "How many directions does the memory use?",
+       "Singular values σ of each head's state, its partitions stacked (the state of SSE eq. 9). Effective rank: exp(−Σ p log p), p = σ / "
+       "Σσ "
+       "(Roy and Vetterli). Entropy: −Σ p log p / log n with p = σ² / Σσ² (SSE footnote 8): 0 is one direction, 1 all of them alike.",
+       make_spectrum},
+      {"attention", "Implicit attention", "What does each token read from which token?",
+       "A_{t,s} with o_t = Σ_s A_{t,s} v_s, exactly, before norm and gate: q_t decayed back to s, times k_s (SSE Def. 3; for the memories "
+       "of "
+       "SSE eq. 9, GLA eq. 3 and the delta rule, Gated DeltaNet eq. 10). Bars: what the cursor's token reads; gold: needle; the pale bar "
+       "left of them: all earlier tokens. Map: row t reads column s, blue negative, orange positive. Softmax layers: their weights.",
+       make_attention},
   });
   return rows;
 }

@@ -122,6 +122,91 @@ inline SharpenedGates sample_answer(const SharpenedGatesQuestion& question, cons
   return gates;
 }
 
+/// Rows in pairs of like ones, every seventh zero.
+inline Similarity sample_answer(const SimilarityQuestion& question, const Snapshot& snapshot) {
+  const LayerInfo& layer = sample_layer_of(snapshot, question.layer);
+  const std::int64_t P = layer.slots(), R = P * layer.rows;
+  Similarity answer{.partitions = P, .rows = layer.rows, .heads = layer.heads};
+  const auto cosines = [](std::int64_t n, std::int64_t gap) {
+    std::vector<float> cosine;
+    for (std::int64_t i = 0; i < n * n; ++i) {
+      const std::int64_t a = i / n, b = i % n;
+      const bool zero = (gap > 0 && a % gap == gap - 1) || (gap > 0 && b % gap == gap - 1);
+      const float noise = 2 * sample_noise(std::min(a, b) * n + std::max(a, b)) - 1;
+      cosine.push_back(zero ? std::numeric_limits<float>::quiet_NaN() : a == b ? 1 : a / 2 == b / 2 ? 0.9f : noise);
+    }
+    return cosine;
+  };
+  answer.cosine = cosines(R, 7);
+  answer.partition_cosine = cosines(P, 5);
+  answer.head_cosine = cosines(layer.heads, 0);
+  for (std::int64_t i = 0; i < R; ++i) {
+    answer.order.push_back(R - 1 - i);
+    answer.row_norm.push_back(i % 7 == 6 ? 0 : sample_noise(i));
+    answer.zero_rows += i % 7 == 6;
+  }
+  answer.mean_abs = 0.25;
+  answer.within = 0.5;
+  answer.between = P > 1 ? 0.125 : std::nan("");
+  answer.min_cosine = -0.75;
+  return answer;
+}
+
+inline TokenSimilarity sample_answer(const TokenSimilarityQuestion& question, const Snapshot&) {
+  TokenSimilarity answer;
+  const std::int64_t count = question.to - question.from, n = std::min(count, TokenSimilarity::kMostTokens);
+  for (std::int64_t i = 0; i < n; ++i) answer.token.push_back(n == 1 ? question.to - 1 : question.from + i * (count - 1) / (n - 1));
+  for (std::int64_t i = 0; i < n * n; ++i) answer.cosine.push_back(1 / (1 + 0.1f * static_cast<float>(std::abs(i / n - i % n))));
+  return answer;
+}
+
+/// σ fall faster in later heads; the last one is 0.
+inline Spectra sample_answer(const SpectraQuestion& question, const Snapshot& snapshot) {
+  const LayerInfo& layer = sample_layer_of(snapshot, question.layer);
+  Spectra answer{.heads = layer.heads, .count = std::min(layer.slots() * layer.rows, layer.columns), .partitions = layer.slots()};
+  for (std::int64_t h = 0; h < layer.heads; ++h) {
+    for (std::int64_t i = 0; i < answer.count; ++i)
+      answer.sigma.push_back(i + 1 == answer.count ? 0 : 3 * std::exp(-0.2f * static_cast<float>((h + 1) * i)));
+    answer.rank.push_back(5 / static_cast<float>(h + 1));
+    answer.rank_of_squares.push_back(3 / static_cast<float>(h + 1));
+    answer.entropy.push_back(0.75f / static_cast<float>(h + 1));
+    for (std::int64_t p = 0; p < layer.slots(); ++p) {
+      answer.partition_rank.push_back(static_cast<float>(std::min(layer.rows, layer.columns)) * sample_noise(h * layer.slots() + p));
+      answer.partition_entropy.push_back(sample_noise(p));
+    }
+  }
+  return answer;
+}
+
+inline RankSeries sample_answer(const RankSeriesQuestion& question, const Snapshot& snapshot) {
+  const LayerInfo& layer = sample_layer_of(snapshot, question.layer);
+  RankSeries answer{.heads = layer.heads};
+  const std::int64_t count = std::ssize(snapshot.run->tokens), n = std::min(count, RankSeries::kMostTokens);
+  for (std::int64_t i = 0; i < n; ++i) {
+    answer.token.push_back(n == 1 ? count - 1 : i * (count - 1) / (n - 1));
+    for (std::int64_t h = 0; h < layer.heads; ++h) {
+      answer.rank.push_back(static_cast<float>(i + 1) / static_cast<float>(h + 1));
+      answer.entropy.push_back(sample_noise(i * 7 + h));
+      answer.norm.push_back(2 + sample_noise(i * 5 + h));
+    }
+  }
+  return answer;
+}
+
+/// Signed, stronger for near tokens; nothing is read of every fifth.
+inline AttentionMap sample_answer(const AttentionQuestion& question, const Snapshot& snapshot) {
+  const std::int64_t n = question.to - question.from;
+  AttentionMap answer{.from = question.from, .to = question.to, .heads = sample_layer_of(snapshot, question.layer).heads};
+  if (answer.heads == 0) answer.heads = 2;
+  for (std::int64_t i = 0; i < n * n; ++i) {
+    const std::int64_t t = i / n, s = i % n;
+    const float size = 1 / (1 + 0.2f * static_cast<float>(t - s));
+    answer.weight.push_back(s > t || s % 5 == 4 ? 0 : (2 * sample_noise(i) - 0.6f) * size);
+  }
+  for (std::int64_t t = 0; t < n; ++t) answer.before.push_back(question.from > 0 ? 0.3f : 0);
+  return answer;
+}
+
 /// All that can be answered here.
 inline Findings sample_findings(const std::vector<Question>& questions, const Snapshot& snapshot) {
   Findings findings;

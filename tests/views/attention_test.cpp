@@ -1,0 +1,188 @@
+#include "views/attention.h"
+
+#include <algorithm>
+
+#include "app/canvas/text_canvas.h"
+#include "tests/catch.h"
+#include "tests/views/sample_answers.h"
+#include "tests/views/samples.h"
+
+using namespace statescope;
+
+namespace {
+
+constexpr std::int64_t kBarIds = std::int64_t{1} << 40, kBeforeId = std::int64_t{1} << 41;
+
+/// Four tokens, the second the needle.
+Snapshot four_tokens(std::int64_t token, std::int64_t layer = 0) {
+  RunInfo run;
+  run.model.layers = {sample_layer({.partitions = 2, .heads = 2}), sample_attention_layer()};
+  run.tokens = {{0, "a"}, {1, " b"}, {2, " c"}, {3, " d"}};
+  run.spans = {{SpanKind::needle, 1, 2}};
+  run.prompt_length = 4;
+  return {.run = std::make_shared<RunInfo>(run),
+          .layer = layer,
+          .token = token,
+          .state = {},
+          .before = {},
+          .routing = nullptr,
+          .predictions = {}};
+}
+
+AttentionMap map() {
+  return {.from = 0, .to = 4, .heads = 2, .weight = {1, 0, 0, 0, 0, 2, 0, 0, 1, -2, 0, 0, 0.5f, 1, -0.5f, 0}, .before = {0, 0, 0, 0}};
+}
+
+Findings answered() {
+  Findings findings;
+  findings.answer(AttentionQuestion{0, 1, 0, 4, -1}, map());
+  findings.answer(AttentionQuestion{0, 1, 0, 4, 2}, map());
+  return findings;
+}
+
+const Cursor kCursor{.token = 3, .head = 1};
+
+AttentionData built(std::int64_t token, bool shares = false, std::int64_t shown = 128) {
+  return build_attention(four_tokens(token), kCursor, answered(), -1, shares, shown);
+}
+
+}  // namespace
+
+TEST_CASE("attention: it asks for a window of the layer, the head and the slot of its mode") {
+  const auto view = make_attention();
+  CHECK(view->questions(four_tokens(3), kCursor) == std::vector<Question>{AttentionQuestion{0, 1, 0, 4, -1}});
+  view->set_mode(4);
+  CHECK(view->questions(four_tokens(3), kCursor) == std::vector<Question>{AttentionQuestion{0, 1, 0, 4, 2}});
+  CHECK(view->questions(four_tokens(3, 1), kCursor) == std::vector<Question>{AttentionQuestion{1, 1, 0, 4, -1}});
+  CHECK(view->questions({}, kCursor).empty());
+  const Sample longer({.tokens = 4000, .heads = 1, .rows = 2, .columns = 2});
+  Snapshot late = longer.at(0);
+  late.token = 3000;
+  view->set_mode(0);
+  const auto question = std::get<AttentionQuestion>(view->questions(late, {.token = 3000}).at(0));
+  CHECK(question.to - question.from == AttentionMap::kMostTokens);
+  CHECK(question.from <= 3000);
+  CHECK(question.to > 3000);
+}
+
+TEST_CASE("attention: modes are those of the layer") {
+  const auto view = make_attention();
+  view->build(four_tokens(3), kCursor, answered());
+  CHECK(std::vector<std::string_view>(view->modes().begin(), view->modes().end()) ==
+        std::vector<std::string_view>{"All together", "Shares |A|", "Only shared", "Only partition 1", "Only partition 2"});
+  view->build(four_tokens(3, 1), kCursor, {});
+  CHECK(view->modes().size() == 2);
+}
+
+TEST_CASE("attention: the cursor's row, the strongest first, the needle known") {
+  const AttentionData data = built(3);
+  CHECK(data.row == std::vector<float>{0.5f, 1, -0.5f, 0});
+  CHECK(data.strongest[0] == 1);
+  CHECK(data.needle == std::vector<bool>{false, true, false, false});
+  CHECK(data.row_axis.low == -0.5);
+  CHECK(data.row_axis.high == 1);
+  CHECK(data.cells.at(2, 1) == -2);
+  CHECK(data.before == 0);
+}
+
+TEST_CASE("attention: shares of a row and what lies before it are 1") {
+  const AttentionData data = built(2, true);
+  CHECK(data.row == std::vector<float>{1 / 3.0f, 2 / 3.0f, 0, 0});
+  const AttentionData part = built(2, true, 2);  // tokens 1 and 2
+  REQUIRE(part.count() == 2);
+  CHECK(part.row == std::vector<float>{2 / 3.0f, 0});
+  CHECK(part.before == Approx(1 / 3.0));
+  const AttentionData nothing = build_attention(
+      four_tokens(3), kCursor,
+      [] {
+        Findings zeros;
+        zeros.answer(AttentionQuestion{0, 1, 0, 4, -1},
+                     AttentionMap{.from = 0, .to = 4, .heads = 2, .weight = std::vector<float>(16), .before = std::vector<float>(4)});
+        return zeros;
+      }(),
+      -1, true, 128);
+  CHECK(nothing.row == std::vector<float>(4));
+}
+
+TEST_CASE("attention: while a token moves, the row is that of the token before") {
+  Cursor moving = kCursor;
+  moving.progress = 0.5f;
+  CHECK(build_attention(four_tokens(3), moving, answered(), -1, false, 128).row == std::vector<float>{1, -2, 0, 0});
+  CHECK(build_attention(four_tokens(0), moving, answered(), -1, false, 128).row == std::vector<float>(4));
+}
+
+TEST_CASE("attention: of a window so many tokens are shown that the cursor's has two thirds before it") {
+  const auto part = [](std::int64_t token, std::int64_t shown) {
+    const TokenWindow window = part_around(token, {256, 768}, shown);
+    return std::pair(window.from, window.to);
+  };
+  CHECK(part(600, 30) == std::pair<std::int64_t, std::int64_t>{580, 610});
+  CHECK(part(260, 30) == std::pair<std::int64_t, std::int64_t>{256, 286});
+  CHECK(part(767, 30) == std::pair<std::int64_t, std::int64_t>{738, 768});
+  CHECK(part(600, 512) == std::pair<std::int64_t, std::int64_t>{256, 768});
+}
+
+TEST_CASE("attention: tooltips, choices, table, sentence") {
+  const auto view = make_attention();
+  view->build(four_tokens(3), kCursor, answered());
+  CHECK(view->tooltip(2 * 4 + 1) ==
+        "A = -2\n␣c (2) reads ␣b (1)\nlayer 0, head 1\no_t = Σ_s A_{t,s} v_s (SSE Def. 3, spec §12.8)\nrecomputed in double precision");
+  CHECK(view->tooltip(1) == "a (0) stands before ␣b (1): it cannot read it");
+  CHECK(view->tooltip(kBarIds + 1).starts_with("A = 1\n␣d (3) reads ␣b (1)"));
+  CHECK(view->tooltip(kBarIds + 4).empty());
+  CHECK(view->tooltip(16).empty());
+  CHECK(view->on_hit(2 * 4 + 1).token == 2);
+  CHECK(view->on_hit(2 * 4 + 1).reference == 1);
+  CHECK(view->on_hit(kBarIds + 1).token == 1);
+  CHECK_FALSE(view->on_hit(kBeforeId).token);
+  CHECK(view->table().rows[0] == std::vector<std::string>{"1", "␣b", "1"});
+  CHECK(view->describe() == "Implicit attention of layer 0, head 1: ␣d (3) reads most from ␣b (1): 50 %; from the needle 50 %.");
+}
+
+TEST_CASE("attention: the knob says how many tokens are shown, within bounds") {
+  const auto view = make_attention();
+  REQUIRE(view->knob());
+  CHECK(view->knob()->high == 512);
+  view->turn(7);
+  CHECK(view->knob()->value == 16);
+  view->turn(1e9);
+  CHECK(view->knob()->value == 512);
+}
+
+TEST_CASE("attention: softmax layers show weights, of a head that they have") {
+  Findings findings;
+  AttentionMap weights = map();
+  for (float& w : weights.weight) w = std::abs(w);
+  findings.answer(AttentionQuestion{1, 9, 0, 4, -1}, weights);
+  const AttentionData data = build_attention(four_tokens(3, 1), {.token = 3, .layer = 1, .head = 9}, findings, -1, false, 128);
+  CHECK(data.softmax);
+  CHECK(data.place == "layer 1, head 1");
+  CHECK(data.title == "Softmax weights of layer 1, head 1");
+}
+
+TEST_CASE("attention: what is missing is said") {
+  CHECK(build_attention({}, {}, {}, -1, false, 128).message.headline == "No token has been read yet");
+  CHECK(build_attention(four_tokens(3), kCursor, {}, -1, false, 128).message.headline.starts_with("What tokens read in layer 0, head 1"));
+  Findings refused;
+  refused.set(AttentionQuestion{1, 1, 0, 4, -1}, {nullptr, "this layer does not tell its queries and keys", 0});
+  CHECK(build_attention(four_tokens(3, 1), kCursor, refused, -1, false, 128).message.detail ==
+        "this layer does not tell its queries and keys");
+}
+
+TEST_CASE("attention: earlier tokens are one bar, 512 tokens are gathered and it is said") {
+  const Sample sample({.tokens = 1200, .heads = 1, .rows = 2, .columns = 2});
+  Snapshot snapshot = sample.at(0);
+  snapshot.token = 1100;
+  const auto view = make_attention();
+  view->turn(512);
+  const Cursor cursor{.token = 1100};
+  view->build(snapshot, cursor, sample_findings(view->questions(snapshot, cursor), snapshot));
+  TextCanvas canvas({600, 300});
+  view->draw(canvas, {0, 0, 600, 300}, {light_theme(), 1});
+  const auto drawn = [&](std::string_view words) {
+    return std::ranges::any_of(canvas.texts(), [&](const auto& placed) { return placed.text.find(words) != std::string::npos; });
+  };
+  CHECK(drawn("pale bar: Σ|A| = 0.3 of the 768 tokens before 768"));
+  CHECK(drawn("4 × 4 cells in one"));
+  CHECK(view->tooltip(kBeforeId).starts_with("Σ |A| = 0.3 over the tokens before 768\nread by "));
+}

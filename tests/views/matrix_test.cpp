@@ -1,0 +1,52 @@
+#include "views/matrix.h"
+
+#include <cmath>
+
+#include "app/canvas/text_canvas.h"
+#include "tests/catch.h"
+#include "tests/views/samples.h"
+
+using namespace statescope;
+
+TEST_CASE("cells too small to draw: the strongest of them is shown, whatever its sign") {
+  std::vector<float> values(40 * 40, 0.1f);
+  values[0] = NAN;
+  values[1] = values[40] = values[41] = NAN;  // all four of the first
+  values[3 * 40 + 5] = -7;
+  const Pyramid cells(values, 40, 40);
+  CHECK(cells.rows() == 40);
+  CHECK(cells.at(3, 5) == -7);
+  CHECK(cells.level_for(40, 40).gathered == 1);
+  const Pyramid::Level& half = cells.level_for(39, 200);
+  CHECK(half.gathered == 2);
+  CHECK(half.rows == 20);
+  CHECK(std::isnan(half.values[0]));
+  CHECK(half.values[1] == 0.1f);
+  CHECK(half.values[1 * 20 + 2] == -7);
+  CHECK(cells.level_for(1, 1).gathered == 2);  // the coarsest there is
+  CHECK(gathered_text(cells, {0, 0, 200, 200}).empty());
+  CHECK(gathered_text(cells, {0, 0, 30, 30}) == "2 × 2 cells in one: the strongest");
+}
+
+TEST_CASE("a matrix of an odd size keeps its last row and its places") {
+  std::vector<float> values(3001 * 33, 0.0f);
+  values.back() = 5;
+  const Pyramid cells(values, 3001, 33);
+  const Pyramid::Level& coarse = cells.level_for(33, 1600);
+  CHECK(coarse.rows == 1501);
+  CHECK(coarse.columns == 17);
+  CHECK(coarse.values.back() == 5);
+  TextCanvas canvas({400, 400});
+  draw_matrix(canvas, {10, 10, 300, 300}, cells, {ColorMap::viridis, 0, 1}, 1000);
+  CHECK(canvas.open_clips() == 0);
+  const auto hit = canvas.hits().at({309, 309});  // every cell answers, also where many share a place
+  REQUIRE(hit);
+  CHECK((*hit - 1000) % 33 == 32);
+}
+
+TEST_CASE("no matrix is no failure") {
+  TextCanvas canvas({100, 100});
+  draw_matrix(canvas, {0, 0, 100, 100}, {}, {}, 0);
+  CHECK(canvas.lines().empty());
+  CHECK(gathered_text({}, {0, 0, 10, 10}).empty());
+}

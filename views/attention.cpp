@@ -1,0 +1,368 @@
+#include "views/attention.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include "views/colormaps.h"
+#include "views/parts.h"
+
+namespace statescope {
+namespace {
+
+constexpr double kFewest = 16, kMost = static_cast<double>(AttentionMap::kMostTokens);
+constexpr std::size_t kMostNamed = 10;  // sources
+// Hit ids: cells of the map below, then the bars, then the bar of what lies before them.
+constexpr std::int64_t kBarIds = std::int64_t{1} << 40, kBeforeId = std::int64_t{1} << 41;
+
+bool is_softmax(const LayerInfo& layer) { return layer.memory == "softmax attention"; }
+
+Message nothing_to_read(const Snapshot& snapshot) {
+  const LayerInfo* layer = layer_of(snapshot);
+  return layer && is_softmax(*layer) ? Message{} : without_memory(snapshot);
+}
+
+AttentionQuestion question_of(const Snapshot& snapshot, const Cursor& cursor, std::int64_t slot) {
+  const LayerInfo& layer = *layer_of(snapshot);
+  const TokenWindow window = window_around(snapshot.token, std::ssize(snapshot.run->tokens));
+  // A softmax layer says its heads with the answer.
+  const std::int64_t head =
+      is_softmax(layer) ? std::max<std::int64_t>(0, cursor.head) : std::clamp<std::int64_t>(cursor.head, 0, layer.heads - 1);
+  return {snapshot.layer, head, window.from, window.to, slot};
+}
+
+/// 99 in 100 of the numbers that are not 0 are no larger; a few large ones must not leave the rest pale.
+float common_range(std::vector<float> sizes) {
+  std::erase(sizes, 0.0f);
+  if (sizes.empty()) return 1;
+  const auto at = sizes.begin() + static_cast<std::ptrdiff_t>(0.99 * static_cast<double>(sizes.size() - 1));
+  std::nth_element(sizes.begin(), at, sizes.end());
+  return round_range(*at);
+}
+
+/// Each arm to a round number of its own.
+ValueAxis axis_of_row(const std::vector<float>& row) {
+  const auto [least, most] = std::ranges::minmax(row);
+  return {least < 0 ? -round_range(-least) : 0.0, most > 0 || least == 0 ? round_range(most) : 0.0};
+}
+
+std::string_view symbol(const AttentionData& data) { return data.shares ? "|A| / Σ|A|" : data.softmax ? "weight" : "A"; }
+
+std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
+
+std::string token_words(const AttentionData& data, std::int64_t token) {
+  return fmt::format("{} ({})", visible_token(*data.tokens.run, token), token);
+}
+
+/// "␣4 (31) reads most from ␣anna (29): 38 %; from the needle 52 %"
+std::string summary(const AttentionData& data) {
+  if (data.tokens.cursor < 0) return "nothing has been read yet";
+  double all = data.before, needle = 0;
+  for (std::size_t i = 0; i < data.row.size(); ++i) {
+    all += std::abs(data.row[i]);
+    if (data.needle[i]) needle += std::abs(data.row[i]);
+  }
+  const std::string reader = token_words(data, data.tokens.cursor);
+  if (!(all > 0)) return reader + " reads nothing here";
+  const std::int64_t place = data.strongest.front();
+  const std::string text = fmt::format("{} reads most from {}: {}", reader, token_words(data, data.token_at(place)),
+                                       percent(std::abs(data.row[static_cast<std::size_t>(place)]) / all));
+  return needle > 0 ? fmt::format("{}; from the needle {}", text, percent(needle / all)) : text;
+}
+
+/// One drawing: where things stand.
+struct Picture {
+  const AttentionData& data;
+  Canvas& canvas;
+  const Frame& frame;
+  float s;
+  Rect title, words, bars, map, color_bar;  // w 0: left out
+  bool token_axis = false;
+
+  Picture(const AttentionData& data_, Canvas& canvas_, Rect area, const Frame& frame_);
+  ColorScale scale() const {
+    if (data.shares || data.softmax) return {ColorMap::viridis, 0, data.range};
+    return {frame.theme.dark ? ColorMap::diverging_dark : ColorMap::diverging, -data.range, data.range};
+  }
+};
+
+Picture::Picture(const AttentionData& data_, Canvas& canvas_, Rect area, const Frame& frame_)
+    : data(data_), canvas(canvas_), frame(frame_), s(frame_.scale) {
+  const Rect inner = inset(area, 8 * s);
+  title = {inner.x, inner.y, inner.w, std::min(inner.h, caption_height(frame))};
+  words = {inner.x, title.bottom(), inner.w, inner.bottom() - title.bottom()};
+  const float left = token_side_width(frame), right = 12 * s + canvas.text_width("−0.002", value(frame, kSmallType, {})) + 16 * s;
+  const float name = 17 * s, named = 1.4f * kSmallType * s, w = inner.w - left - right;
+  const float top = title.bottom() + name + named, room = inner.bottom() - top;
+  if (w < 80 * s || room < 40 * s) return;
+  words = {};
+  token_axis = room - token_axis_height(frame) > 30 * s;
+  const float bottom = inner.bottom() - (token_axis ? token_axis_height(frame) : 0);
+  const float height = bottom - top;
+  const bool both = height > 150 * s;
+  bars = {inner.x + left, top, w, both ? std::clamp(0.3f * height, 50 * s, 160 * s) : height};
+  if (!both) return;
+  const float map_top = bars.bottom() + name;
+  map = {bars.x, map_top, w, bottom - map_top};
+  color_bar = {map.right() + 8 * s, map.y, 12 * s, map.h};
+}
+
+Color bar_color(const Picture& picture, std::size_t place) {
+  const AttentionData& data = picture.data;
+  if (data.needle[place]) return picture.frame.theme.needle;
+  const ColorMap map = picture.frame.theme.dark ? ColorMap::diverging_dark : ColorMap::diverging;
+  return data.shares ? picture.frame.theme.accent : color_at(map, data.row[place] < 0 ? 0.12f : 0.88f);
+}
+
+/// Names of the strongest sources above their bars, those that do not touch.
+void draw_names(const Picture& picture) {
+  const AttentionData& data = picture.data;
+  const float s = picture.s, y = picture.bars.y - 0.7f * kSmallType * s;
+  const TextStyle style = label(picture.frame, kSmallType, picture.frame.theme.ink, Align::center);
+  std::vector<std::pair<float, float>> taken;
+  const float most = std::abs(data.row[static_cast<std::size_t>(data.strongest.front())]);
+  for (const std::int64_t place : data.strongest) {
+    const float a = data.row[static_cast<std::size_t>(place)];
+    if (a == 0 || std::abs(a) < 0.2f * most || taken.size() == kMostNamed) return;
+    const std::string word = elided(picture.canvas, visible_token(*data.tokens.run, data.token_at(place)), style, 80 * s);
+    const std::string text = fmt::format("{}: {}", word, data.shares ? percent(a) : number(a, 2));
+    const float width = picture.canvas.text_width(text, style);
+    if (width > picture.bars.w) continue;
+    const float x = std::clamp(data.tokens.x_of(picture.bars, place), picture.bars.x + width / 2, picture.bars.right() - width / 2);
+    const float from = x - width / 2 - 4 * s, to = x + width / 2 + 4 * s;
+    if (std::ranges::any_of(taken, [&](const auto& other) { return from < other.second && other.first < to; })) continue;
+    taken.emplace_back(from, to);
+    picture.canvas.text({x, y}, text, style);
+  }
+}
+
+void draw_bars(const Picture& picture) {
+  const AttentionData& data = picture.data;
+  const Rect& bars = picture.bars;
+  if (bars.w <= 0) return;
+  const float s = picture.s, each = bars.w / static_cast<float>(data.count()), zero = height_of(bars, data.row_axis, 0);
+  // What lies before the tokens shown, as one bar left of them.
+  const Rect before{bars.x - 34 * s, bars.y, 22 * s, bars.h}, all{before.x, bars.y, bars.right() - before.x, bars.h};
+  std::string name = fmt::format("{} of {}", symbol(data), token_words(data, data.tokens.cursor));
+  if (data.token_at(0) > 0)
+    name += fmt::format("; pale bar: Σ|A| = {} of the {} tokens before {}", number(data.before, 3), data.token_at(0), data.token_at(0));
+  draw_value_axis(picture.canvas, all, data.row_axis, "", picture.frame);
+  fitted_text(picture.canvas, {picture.title.x, bars.y - 8 * s - 1.4f * kSmallType * s}, name,
+              label(picture.frame, kSmallType, picture.frame.theme.faint), picture.title.w);
+  if (data.token_at(0) > 0) {
+    const float top = height_of(bars, data.row_axis, data.before);
+    picture.canvas.fill_rect({before.x, top, before.w, zero - top}, faded(picture.frame.theme.faint, 0.5f));
+    picture.canvas.stroke_rect({before.x, top, before.w, zero - top}, picture.frame.theme.faint, s);
+    picture.canvas.hit(before, {kBeforeId});
+  }
+  for (std::size_t i = 0; i < data.row.size(); ++i) {
+    if (data.row[i] == 0) continue;
+    const float end = height_of(bars, data.row_axis, data.row[i]), width = std::max(1.0f, 0.8f * each);
+    const float x = data.tokens.x_of(bars, static_cast<std::int64_t>(i)) - width / 2;
+    picture.canvas.fill_rect({x, std::min(zero, end), width, std::max(std::abs(zero - end), 0.5f * s)}, bar_color(picture, i));
+  }
+  picture.canvas.line({before.x, zero}, {bars.right(), zero}, picture.frame.theme.ink, s);
+  picture.canvas.hit(bars, {kBarIds, 1, data.count()});
+  draw_names(picture);
+}
+
+void draw_map(const Picture& picture) {
+  const AttentionData& data = picture.data;
+  const Rect& map = picture.map;
+  if (map.w <= 0) return;
+  const float s = picture.s;
+  draw_matrix(picture.canvas, map, data.cells, picture.scale(), 0);
+  picture.canvas.stroke_rect(map, picture.frame.theme.line, s);
+  draw_token_side(picture.canvas, map, data.tokens, picture.frame);
+  const std::string high = number(data.range, 3), low = picture.scale().low < 0 ? fmt::format("−{}", high) : "0";
+  const std::array<ScaleMark, 3> marks = {{{data.range, high}, {0, "0"}, {picture.scale().low, low}}};
+  draw_color_bar(picture.canvas, picture.color_bar, picture.scale(), marks, picture.frame);
+  std::vector<std::string> notes = {"row t reads column s"};
+  if (const std::string gathered = gathered_text(data.cells, map); !gathered.empty()) notes.push_back(gathered);
+  if (data.most > 1.01f * data.range) notes.push_back(fmt::format("strongest {}, beyond the colours", number(data.most, 3)));
+  fitted_text(picture.canvas, {map.x, map.y - 8 * s}, joined(notes, "; "), label(picture.frame, kSmallType, picture.frame.theme.faint),
+              map.w);
+}
+
+class AttentionView : public View {
+ public:
+  std::vector<Question> questions(const Snapshot& snapshot, const Cursor& cursor) const override {
+    if (nothing_to_read(snapshot)) return {};
+    return {question_of(snapshot, cursor, slot_of(*layer_of(snapshot)))};
+  }
+  /// All slots, their shares, then each slot of the layer last built.
+  std::span<const std::string_view> modes() const override { return names_; }
+  std::optional<Knob> knob() const override {
+    return Knob{"Tokens", "How many tokens are shown, the cursor's among them.", kFewest, kMost, static_cast<double>(shown_), true};
+  }
+  void turn(double value) override { shown_ = std::lround(std::clamp(value, kFewest, kMost)); }
+
+  void build(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings) override {
+    const LayerInfo* layer = layer_of(snapshot);
+    titles_.clear();
+    for (std::int64_t slot = 0; layer && layer->slots() > 1 && slot < layer->slots(); ++slot)
+      titles_.push_back("Only " + slot_title(slot_identity(*layer, slot), slot_name(*layer, slot)));
+    names_ = {"All together", "Shares |A|"};
+    names_.insert(names_.end(), titles_.begin(), titles_.end());
+    const std::int64_t slot = layer ? slot_of(*layer) : -1;
+    data_ = build_attention(snapshot, cursor, findings, slot, mode() == 1, shown_);
+  }
+  void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
+
+  /// The cursor's row: strongest first.
+  Table table() const override {
+    Table table{{"token", "text", std::string(symbol(data_))}, {}};
+    if (data_.message) return table;
+    for (const std::int64_t place : data_.strongest) {
+      const std::int64_t token = data_.token_at(place);
+      table.rows.push_back(
+          {std::to_string(token), visible_token(*data_.tokens.run, token), number(data_.row[static_cast<std::size_t>(place)], 9)});
+    }
+    if (data_.token_at(0) > 0) table.rows.push_back({fmt::format("before {}", data_.token_at(0)), "", number(data_.before, 9)});
+    return table;
+  }
+  std::string describe() const override {
+    return data_.message ? data_.message.sentence() : fmt::format("{}: {}.", data_.title, summary(data_));
+  }
+  std::string tooltip(std::int64_t hit_id) const override {
+    const std::int64_t n = data_.message ? 0 : data_.count();
+    if (hit_id == kBeforeId && n > 0) {
+      return fmt::format("Σ |A| = {} over the tokens before {}\nread by {}\n{}", number(data_.before, 7), data_.token_at(0),
+                         token_words(data_, data_.tokens.cursor), origin());
+    }
+    if (hit_id >= kBarIds && hit_id - kBarIds < n)
+      return cell_tooltip(data_.tokens.cursor, data_.token_at(hit_id - kBarIds), data_.row[static_cast<std::size_t>(hit_id - kBarIds)]);
+    if (hit_id < 0 || hit_id >= n * n) return {};
+    return cell_tooltip(data_.token_at(hit_id / n), data_.token_at(hit_id % n), data_.cells.at(hit_id / n, hit_id % n));
+  }
+  CursorMove on_hit(std::int64_t hit_id) const override {
+    const std::int64_t n = data_.message ? 0 : data_.count();
+    if (hit_id >= kBarIds && hit_id - kBarIds < n) return {.token = data_.token_at(hit_id - kBarIds)};
+    if (hit_id < 0 || hit_id >= n * n) return {};
+    return {.token = data_.token_at(hit_id / n), .reference = data_.token_at(hit_id % n)};
+  }
+
+ private:
+  std::int64_t slot_of(const LayerInfo& layer) const {
+    const auto slot = static_cast<std::int64_t>(mode()) - 2;
+    return slot >= 0 && layer.slots() > 1 && slot < layer.slots() ? slot : -1;
+  }
+  std::string origin() const {
+    return fmt::format("{}\n{}\n{}", data_.place,
+                       data_.softmax ? "softmax_s(q_t · k_s / √d) (spec §3.1)" : "o_t = Σ_s A_{t,s} v_s (SSE Def. 3, spec §12.8)",
+                       AttentionMap::accuracy.text());
+  }
+  std::string cell_tooltip(std::int64_t t, std::int64_t s, float a) const {
+    if (s > t) return fmt::format("{} stands before {}: it cannot read it", token_words(data_, t), token_words(data_, s));
+    return fmt::format("{} = {}\n{} reads {}\n{}", symbol(data_), number(a, 7), token_words(data_, t), token_words(data_, s), origin());
+  }
+
+  std::int64_t shown_ = 128;
+  std::vector<std::string> titles_;
+  std::vector<std::string_view> names_ = {"All together", "Shares |A|"};
+  AttentionData data_;
+};
+
+}  // namespace
+
+TokenWindow part_around(std::int64_t token, TokenWindow window, std::int64_t shown) {
+  const std::int64_t from = std::clamp(token - 2 * shown / 3, window.from, std::max(window.from, window.to - shown));
+  return {from, std::min(window.to, from + shown)};
+}
+
+AttentionData build_attention(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, std::int64_t slot, bool shares,
+                              std::int64_t shown) {
+  AttentionData data;
+  data.message = nothing_to_read(snapshot);
+  if (data.message) return data;
+  const LayerInfo& layer = *layer_of(snapshot);
+  const AttentionQuestion question = question_of(snapshot, cursor, slot);
+  const AttentionMap* answer = findings.get(question);
+  data.softmax = is_softmax(layer);
+  data.shares = shares;
+  const std::int64_t head = answer && answer->heads > 0 ? std::min(question.head, answer->heads - 1) : question.head;
+  data.place = fmt::format("layer {}, head {}", snapshot.layer, head);
+  if (slot >= 0) data.place += fmt::format(", {}", slot_title(slot_identity(layer, slot), slot_name(layer, slot)));
+  if (!answer) {
+    data.message = waiting(findings, question, fmt::format("What tokens read in {}", data.place));
+    return data;
+  }
+
+  const TokenWindow part = part_around(snapshot.token, {answer->from, answer->to}, shown);
+  const std::int64_t n = part.to - part.from, all = answer->to - answer->from, skipped = part.from - answer->from;
+  // While a token moves, the numbers are those of the token before.
+  data.tokens = {snapshot.run, token_range(part.from, part.to), cursor.progress < 1 ? snapshot.token - 1 : snapshot.token};
+  std::vector<float> cells(static_cast<std::size_t>(n * n)), before(static_cast<std::size_t>(n));
+  for (std::int64_t t = 0; t < n; ++t) {
+    const float* row = answer->weight.data() + (skipped + t) * all;
+    float& earlier = before[static_cast<std::size_t>(t)];
+    earlier = answer->before[static_cast<std::size_t>(skipped + t)];
+    for (std::int64_t s = 0; s < skipped; ++s) earlier += std::abs(row[s]);
+    std::copy_n(row + skipped, n, cells.begin() + t * n);
+    if (!shares) continue;
+    // |A_{t,s}| / Σ_s |A_{t,s}|
+    double sum = earlier;
+    for (std::int64_t s = 0; s < n; ++s) sum += std::abs(row[skipped + s]);
+    const float factor = sum > 0 ? static_cast<float>(1 / sum) : 0;
+    earlier *= factor;
+    for (std::int64_t s = 0; s < n; ++s) cells[static_cast<std::size_t>(t * n + s)] = std::abs(row[skipped + s]) * factor;
+  }
+  data.row.assign(static_cast<std::size_t>(n), 0.0f);
+  if (const std::int64_t place = data.tokens.place_of(data.tokens.cursor); place >= 0) {
+    std::copy_n(cells.begin() + place * n, n, data.row.begin());
+    data.before = before[static_cast<std::size_t>(place)];
+  }
+  data.row_axis = axis_of_row(data.row);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::int64_t token = part.from + i;
+    data.needle.push_back(std::ranges::any_of(snapshot.run->spans, [token](const TokenSpan& span) {
+      return span.kind == SpanKind::needle && token >= span.begin && token < span.end;
+    }));
+  }
+  data.strongest.resize(static_cast<std::size_t>(n));
+  std::iota(data.strongest.begin(), data.strongest.end(), std::int64_t{0});
+  std::ranges::stable_sort(data.strongest, std::ranges::greater{},
+                           [&](std::int64_t i) { return std::abs(data.row[static_cast<std::size_t>(i)]); });
+  std::vector<float> sizes;
+  for (const float cell : cells) sizes.push_back(std::abs(cell));
+  data.most = std::ranges::max(sizes);
+  data.range = common_range(std::move(sizes));
+  data.cells = Pyramid(std::move(cells), n, n);
+  data.title = fmt::format("{} of {}",
+                           data.softmax ? "Softmax weights"
+                           : shares     ? "Shares of what is read"
+                                        : "Implicit attention",
+                           data.place);
+  return data;
+}
+
+void draw(const AttentionData& data, Canvas& canvas, Rect area, const Frame& frame) {
+  if (data.message) {
+    draw_message(canvas, area, frame, data.message.headline, data.message.detail);
+    return;
+  }
+  const Picture picture(data, canvas, area, frame);
+  canvas.push_clip(area);
+  draw_caption(canvas, picture.title, fmt::format("{}  ({})", summary(data), data.place), AttentionMap::accuracy, frame);
+  if (picture.words.w > 0) {
+    std::vector<Fact> facts;
+    for (std::size_t i = 0; i < std::min(kMostNamed, data.strongest.size()); ++i) {
+      const std::int64_t place = data.strongest[i];
+      facts.push_back({fmt::format("{} ({})", visible_token(*data.tokens.run, data.token_at(place)), data.token_at(place)),
+                       number(data.row[static_cast<std::size_t>(place)], 3)});
+    }
+    draw_fact_lines(canvas, picture.words, facts, frame);
+  }
+  draw_bars(picture);
+  draw_map(picture);
+  if (picture.token_axis) draw_token_axis(canvas, picture.map.w > 0 ? picture.map : picture.bars, data.tokens, frame);
+  if (picture.map.w > 0) draw_cursor_line(canvas, picture.bars, data.tokens, frame);
+  canvas.pop_clip();
+}
+
+std::unique_ptr<View> make_attention() { return std::make_unique<AttentionView>(); }
+
+}  // namespace statescope

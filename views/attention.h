@@ -1,0 +1,44 @@
+// What each token reads from which earlier token: A_{t,s} with o_t = Σ_s A_{t,s} v_s, worked out of the memory; softmax layers: their
+// weights.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "views/matrix.h"
+
+namespace statescope {
+
+struct AttentionData {
+  Message message;  // of the empty state
+  std::string title;
+  bool softmax = false;
+  bool shares = false;  // |A_{t,s}| / Σ_s |A_{t,s}|, else A itself, signed
+  std::string place;    // "layer 2, head 1, partition 3"
+  TokenAxis tokens;     // [n] those shown, along both sides
+  Pyramid cells;        // [n, n] row t, column s; what is not ≤ t is NaN-free 0
+  float range = 1;      // of the colours: 0 or −range … range; few cells lie beyond
+  float most = 0;       // the largest |cell|
+
+  // Of the cursor's token.
+  std::vector<float> row;  // [n]
+  float before = 0;        // Σ |A_{t,s}| over the tokens before those shown
+  ValueAxis row_axis;
+  std::vector<bool> needle;             // [n]
+  std::vector<std::int64_t> strongest;  // places, those with the largest |row| first
+
+  std::int64_t count() const { return tokens.count(); }
+  std::int64_t token_at(std::int64_t place_) const { return tokens.tokens[static_cast<std::size_t>(place_)]; }
+};
+
+/// `shown`: at most so many tokens, the cursor's among them. `slot` −1: all together.
+AttentionData build_attention(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, std::int64_t slot, bool shares,
+                              std::int64_t shown);
+void draw(const AttentionData& data, Canvas& canvas, Rect area, const Frame& frame);
+
+/// `shown` of the tokens in `window`, `token` among them, two thirds of them before it where there are so many.
+TokenWindow part_around(std::int64_t token, TokenWindow window, std::int64_t shown);
+
+std::unique_ptr<View> make_attention();
+
+}  // namespace statescope

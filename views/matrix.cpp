@@ -1,0 +1,197 @@
+#include "views/matrix.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "views/colormaps.h"
+#include "views/parts.h"
+
+namespace statescope {
+namespace {
+
+constexpr float kFactLine = 1.6f * kBodyType;
+
+bool stronger(float a, float b) { return std::isnan(b) || std::abs(a) > std::abs(b); }
+
+Pyramid::Level halved(const Pyramid::Level& fine) {
+  Pyramid::Level coarse{(fine.rows + 1) / 2, (fine.columns + 1) / 2, 2 * fine.gathered, {}};
+  coarse.values.assign(static_cast<std::size_t>(coarse.rows * coarse.columns), NAN);
+  for (std::int64_t r = 0; r < fine.rows; ++r) {
+    const float* row = fine.values.data() + r * fine.columns;
+    float* out = coarse.values.data() + r / 2 * coarse.columns;
+    for (std::int64_t c = 0; c < fine.columns; ++c) {
+      if (stronger(row[c], out[c / 2])) out[c / 2] = row[c];
+    }
+  }
+  return coarse;
+}
+
+/// Texts along an axis that do not touch.
+class Places {
+ public:
+  /// Takes [from, to] unless something is there.
+  bool take(float from, float to) {
+    if (std::ranges::any_of(taken_, [&](const auto& other) { return from < other.second && other.first < to; })) return false;
+    taken_.emplace_back(from, to);
+    return true;
+  }
+
+ private:
+  std::vector<std::pair<float, float>> taken_;
+};
+
+struct SpanMark {
+  std::string_view letter;
+  Color color;
+};
+SpanMark mark_of(SpanKind kind, const Theme& theme) {
+  if (kind == SpanKind::needle) return {"N", theme.needle};
+  return kind == SpanKind::question ? SpanMark{"Q", theme.question} : SpanMark{"A", theme.answer};
+}
+
+}  // namespace
+
+Pyramid::Pyramid(std::vector<float> values, std::int64_t rows, std::int64_t columns) {
+  levels_.push_back({rows, columns, 1, std::move(values)});
+  while (std::min(levels_.back().rows, levels_.back().columns) > 32) levels_.push_back(halved(levels_.back()));
+}
+
+const Pyramid::Level& Pyramid::level_for(float w, float h) const {
+  const auto fits = [&](const Level& level) { return static_cast<float>(level.rows) <= h && static_cast<float>(level.columns) <= w; };
+  const auto found = std::ranges::find_if(levels_, fits);
+  return found == levels_.end() ? levels_.back() : *found;
+}
+
+void draw_matrix(Canvas& canvas, Rect plot, const Pyramid& cells, const ColorScale& scale, std::int64_t hit_id) {
+  if (cells.rows() == 0 || plot.w <= 0 || plot.h <= 0) return;
+  const Pyramid::Level& level = cells.level_for(plot.w, plot.h);
+  // The last cells of a level may stand for fewer.
+  const auto stretched = [&](float length, std::int64_t count, std::int64_t all) {
+    return length * static_cast<float>(count * level.gathered) / static_cast<float>(all);
+  };
+  canvas.push_clip(plot);
+  canvas.heatmap({plot.x, plot.y, stretched(plot.w, level.columns, cells.columns()), stretched(plot.h, level.rows, cells.rows())},
+                 {level.rows, level.columns, level.values, scale});
+  canvas.pop_clip();
+  canvas.hit(plot, {hit_id, cells.rows(), cells.columns()});
+}
+
+std::string gathered_text(const Pyramid& cells, Rect plot) {
+  const std::int64_t gathered = cells.rows() == 0 ? 1 : cells.level_for(plot.w, plot.h).gathered;
+  return gathered == 1 ? "" : fmt::format("{0} × {0} cells in one: the strongest", gathered);
+}
+
+float group_axis_height(const Frame& frame) { return 24 * frame.scale; }
+
+float group_axis_width(const Canvas& canvas, std::span<const AxisGroup> groups, const Frame& frame) {
+  float widest = 0;
+  for (const AxisGroup& group : groups) widest = std::max(widest, canvas.text_width(group.text, label(frame, kSmallType, {})));
+  return std::min(widest, 90 * frame.scale) + 14 * frame.scale;
+}
+
+void draw_group_axes(Canvas& canvas, Rect plot, std::int64_t count, std::span<const AxisGroup> groups, bool lines, const Frame& frame) {
+  const float s = frame.scale, each_w = plot.w / static_cast<float>(count), each_h = plot.h / static_cast<float>(count);
+  const TextStyle left = label(frame, kSmallType, frame.theme.ink, Align::right);
+  const TextStyle below = label(frame, kSmallType, frame.theme.ink, Align::center);
+  Places rows, columns;
+  for (const AxisGroup& group : groups) {
+    const auto begin = static_cast<float>(group.begin), length = static_cast<float>(group.end - group.begin);
+    const Rect side{plot.x - 8 * s, plot.y + each_h * begin, 5 * s, each_h * length};
+    const Rect foot{plot.x + each_w * begin, plot.bottom() + 3 * s, each_w * length, 5 * s};
+    const Color color = identity_color(group.identity, frame.theme);
+    canvas.fill_rect(side, color);
+    canvas.fill_rect(foot, color);
+    if (lines && group.begin > 0) {
+      canvas.line({plot.x, side.y}, {plot.right(), side.y}, frame.theme.ink, s);
+      canvas.line({foot.x, plot.y}, {foot.x, plot.bottom()}, frame.theme.ink, s);
+    }
+    if (group.text.empty()) continue;
+    const float y =
+        std::clamp(side.y + side.h / 2, plot.y + left.size / 2, std::max(plot.y + left.size / 2, plot.bottom() - left.size / 2));
+    if (rows.take(y - 0.6f * left.size, y + 0.6f * left.size))
+      fitted_text(canvas, {side.x - 4 * s, y}, group.text, left, group_axis_width(canvas, groups, frame) - 12 * s);
+    const float width = canvas.text_width(group.text, below), x = foot.x + foot.w / 2;
+    if (x - width / 2 >= plot.x - 8 * s && x + width / 2 <= plot.right() && columns.take(x - width / 2 - 3 * s, x + width / 2 + 3 * s))
+      canvas.text({x, foot.bottom() + 8 * s}, group.text, below);
+  }
+}
+
+float token_side_width(const Frame& frame) { return 96 * frame.scale; }
+
+void draw_token_side(Canvas& canvas, Rect plot, const TokenAxis& axis, const Frame& frame) {
+  if (axis.count() == 0 || plot.h <= 0) return;
+  const float s = frame.scale, each = plot.h / static_cast<float>(axis.count());
+  for (const TokenSpan& span : axis.run->spans) {
+    const std::int64_t first = axis.place_of(span.begin - 1) + 1, last = axis.place_of(span.end - 1);
+    if (first > last) continue;
+    const SpanMark mark = mark_of(span.kind, frame.theme);
+    canvas.fill_rect(
+        {plot.x - 7 * s, plot.y + each * static_cast<float>(first), 4 * s, std::max(2 * s, each * static_cast<float>(last - first + 1))},
+        mark.color);
+  }
+  const std::int64_t cursor = axis.place_of(axis.cursor);
+  Places places;
+  const auto place = [&](std::int64_t i, bool chosen) {
+    const std::int64_t token = axis.tokens[static_cast<std::size_t>(i)];
+    const float half = 0.6f * kBodyType * s;
+    if (plot.h < 2 * half) return;
+    const float y = std::clamp(plot.y + each * (static_cast<float>(i) + 0.5f), plot.y + half, plot.bottom() - half);
+    if (!places.take(y - half, y + half)) return;
+    const TextStyle count = value(frame, kSmallType, frame.theme.faint);
+    const TextStyle word = label(frame, kBodyType, chosen ? frame.theme.accent : frame.theme.ink, Align::right, chosen);
+    const float x = plot.x - token_side_width(frame), room = token_side_width(frame) - 14 * s;
+    const std::string number = std::to_string(token);
+    const float number_width = canvas.text_width(number, count);
+    fitted_text(canvas, {x, y}, number, count, room);
+    fitted_text(canvas, {x + room + 3 * s, y}, visible_token(*axis.run, token), word, room - number_width - 5 * s);
+  };
+  if (cursor >= 0) {
+    const float y = plot.y + each * (static_cast<float>(cursor) + 0.5f);
+    canvas.line({plot.x, y}, {plot.right(), y}, frame.theme.accent, 2 * s);
+    place(cursor, axis.tokens[static_cast<std::size_t>(cursor)] == axis.cursor);
+  }
+  const auto step = std::max<std::int64_t>(1, static_cast<std::int64_t>(16 * s / each));
+  for (std::int64_t i = 0; i < axis.count(); i += step) place(i, false);
+}
+
+void draw_facts(Canvas& canvas, Rect area, std::span<const Fact> facts, const Frame& frame) {
+  const float line = kFactLine * frame.scale;
+  float y = area.y;
+  for (const Fact& fact : facts) {
+    if (y + line > area.bottom()) return;
+    const TextStyle name = label(frame, kBodyType, frame.theme.faint), exact = value(frame, kBodyType, frame.theme.ink, Align::right);
+    const float width = std::min(area.w, canvas.text_width(fact.value, exact));
+    fitted_text(canvas, {area.x, y + line / 2}, fact.name, name, area.w - width - 8 * frame.scale);
+    fitted_text(canvas, {area.right(), y + line / 2}, fact.value, exact, area.w);
+    y += line;
+  }
+}
+
+void draw_fact_lines(Canvas& canvas, Rect area, std::span<const Fact> facts, const Frame& frame) {
+  const TextStyle style = label(frame, kBodyType, frame.theme.ink);
+  const float line = kFactLine * frame.scale;
+  Point at{area.x, area.y + line / 2};
+  for (const Fact& fact : facts) {
+    const std::string text = fmt::format("{} {}", fact.name, fact.value);
+    const float width = canvas.text_width(text, style);
+    if (at.x > area.x && at.x + width > area.right()) at = {area.x, at.y + line};
+    if (at.y + line / 2 > area.bottom()) return;
+    fitted_text(canvas, at, text, style, area.right() - at.x);
+    at.x += width + 20 * frame.scale;
+  }
+}
+
+float caption_height(const Frame& frame) { return 1.5f * kBodyType * frame.scale; }
+
+void draw_caption(Canvas& canvas, Rect line, std::string_view text, const Accuracy& accuracy, const Frame& frame) {
+  const TextStyle note = label(frame, kSmallType, frame.theme.faint, Align::right);
+  const float y = line.y + line.h / 2, width = canvas.text_width(accuracy.name(), note) + 10 * frame.scale;
+  if (line.h > 0) {
+    fitted_text(canvas, {line.x, y}, text, label(frame, kBodyType, frame.theme.ink), line.w - width);
+    fitted_text(canvas, {line.right(), y}, accuracy.name(), note, line.w);
+  }
+}
+
+}  // namespace statescope

@@ -1,0 +1,68 @@
+// Matrices as pictures: cells too small to draw are gathered and the strongest of them shown; partitions or tokens along both sides.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "views/plot.h"
+
+namespace statescope {
+
+/// A matrix and its halvings: each cell is the one of 2 × 2 that is farthest from 0. NaN where all four are.
+class Pyramid {
+ public:
+  Pyramid() = default;
+  Pyramid(std::vector<float> values, std::int64_t rows, std::int64_t columns);
+
+  struct Level {
+    std::int64_t rows = 0, columns = 0;
+    std::int64_t gathered = 1;  // cells of the matrix along a side of one of these
+    std::vector<float> values;
+  };
+  std::int64_t rows() const { return levels_.empty() ? 0 : levels_[0].rows; }
+  std::int64_t columns() const { return levels_.empty() ? 0 : levels_[0].columns; }
+  float at(std::int64_t row, std::int64_t column) const { return levels_[0].values[static_cast<std::size_t>(row * columns() + column)]; }
+  /// The finest whose cells are no smaller than a unit; there is one.
+  const Level& level_for(float w, float h) const;
+
+ private:
+  std::vector<Level> levels_;
+};
+
+/// Draws it and says beneath the lower right corner if cells are gathered. Its cells answer as hit_id + row · columns + column.
+void draw_matrix(Canvas& canvas, Rect plot, const Pyramid& cells, const ColorScale& scale, std::int64_t hit_id);
+/// "3 × 3 cells in one, the strongest shown"; empty where each cell has a place of its own.
+std::string gathered_text(const Pyramid& cells, Rect plot);
+
+/// Neighbouring rows that belong together, such as those of a partition.
+struct AxisGroup {
+  std::int64_t begin = 0, end = 0;
+  std::string text;
+  std::int64_t identity = 0;
+};
+/// Left of `plot` and below it: a stripe in the colour of each group, its name where it fits; `lines`: between the groups, through the
+/// plot. Needs group_axis_width and group_axis_height.
+void draw_group_axes(Canvas& canvas, Rect plot, std::int64_t count, std::span<const AxisGroup> groups, bool lines, const Frame& frame);
+float group_axis_width(const Canvas& canvas, std::span<const AxisGroup> groups, const Frame& frame);
+float group_axis_height(const Frame& frame);
+
+/// Left of `plot`, as draw_token_axis below it: tokens downwards.
+void draw_token_side(Canvas& canvas, Rect plot, const TokenAxis& axis, const Frame& frame);
+float token_side_width(const Frame& frame);
+
+/// A number with its name.
+struct Fact {
+  std::string name, value;
+};
+/// One below the other, as many as fit.
+void draw_facts(Canvas& canvas, Rect area, std::span<const Fact> facts, const Frame& frame);
+/// In lines, as many as fit: where there is no room for a picture.
+void draw_fact_lines(Canvas& canvas, Rect area, std::span<const Fact> facts, const Frame& frame);
+
+/// A view's first line: what is shown, and at its right end how exact it is.
+void draw_caption(Canvas& canvas, Rect line, std::string_view text, const Accuracy& accuracy, const Frame& frame);
+float caption_height(const Frame& frame);
+
+}  // namespace statescope

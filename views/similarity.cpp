@@ -1,0 +1,427 @@
+#include "views/similarity.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <numeric>
+
+#include "views/colormaps.h"
+#include "views/parts.h"
+
+namespace statescope {
+namespace {
+
+constexpr std::int64_t kMostTableRows = 64;
+
+/// The last token whose step the numbers contain; −1: the state is still zero.
+std::int64_t shown_token(const Snapshot& snapshot, const Cursor& cursor) {
+  return cursor.progress < 1 ? snapshot.token - 1 : snapshot.token;
+}
+
+std::int64_t head_of(const LayerInfo& layer, const Cursor& cursor) { return std::clamp<std::int64_t>(cursor.head, 0, layer.heads - 1); }
+std::int64_t slot_of(const LayerInfo& layer, const Cursor& cursor) { return std::clamp<std::int64_t>(cursor.slot, 0, layer.slots() - 1); }
+
+Question question_of(const Snapshot& snapshot, const Cursor& cursor, SimilarityMode mode) {
+  const LayerInfo& layer = *layer_of(snapshot);
+  if (mode == SimilarityMode::tokens)
+    return TokenSimilarityQuestion{snapshot.layer, slot_of(layer, cursor), head_of(layer, cursor), 0, std::ssize(snapshot.run->tokens)};
+  return SimilarityQuestion{snapshot.layer, head_of(layer, cursor), shown_token(snapshot, cursor)};
+}
+
+/// What would be a matrix of one thing.
+Message alone(const LayerInfo& layer, std::int64_t index, SimilarityMode mode) {
+  if (mode == SimilarityMode::partitions && layer.slots() < 2)
+    return {fmt::format("Layer {} ({}) keeps one memory a head", index, layer.mixer),
+            "There are no partitions to compare. SSE and MoM models have some."};
+  if (mode == SimilarityMode::heads && layer.heads < 2)
+    return {fmt::format("Layer {} ({}) has one head", index, layer.mixer), "There are no heads to compare."};
+  return {};
+}
+
+std::string cosine_text(double cosine) { return std::isnan(cosine) ? "—" : fmt::format("{:.3f}", cosine); }
+
+/// Of a matrix's pairs i ≠ j without zero ones.
+std::vector<Fact> pair_facts(const std::vector<float>& cosine, std::int64_t n) {
+  double sum = 0, least = NAN;
+  std::int64_t pairs = 0, zero = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    zero += std::isnan(cosine[static_cast<std::size_t>(i * n + i)]);
+    for (std::int64_t j = 0; j < i; ++j) {
+      const double c = cosine[static_cast<std::size_t>(i * n + j)];
+      if (std::isnan(c)) continue;
+      sum += std::abs(c);
+      least = std::isnan(least) ? c : std::min(least, c);
+      ++pairs;
+    }
+  }
+  return {{"mean |cos|", cosine_text(pairs > 0 ? sum / static_cast<double>(pairs) : NAN)},
+          {"least cos", cosine_text(least)},
+          {"zero, hatched", fmt::format("{} of {}", zero, n)}};
+}
+
+std::vector<Fact> row_facts(const Similarity& answer) {
+  std::vector<Fact> facts{{"mean |cos|", cosine_text(answer.mean_abs)}};
+  if (answer.partitions > 1) {
+    facts.push_back({"… in a partition", cosine_text(answer.within)});
+    facts.push_back({"… between them", cosine_text(answer.between)});
+  }
+  facts.push_back({"least cos", cosine_text(answer.min_cosine)});
+  facts.push_back({"zero rows, hatched", fmt::format("{} of {}", answer.zero_rows, answer.partitions * answer.rows)});
+  return facts;
+}
+
+std::vector<float> reordered(const std::vector<float>& cosine, const std::vector<std::int64_t>& order) {
+  const std::size_t n = order.size();
+  std::vector<float> result(n * n);
+  for (std::size_t i = 0; i < n; ++i) {
+    const float* row = cosine.data() + static_cast<std::size_t>(order[i]) * n;
+    for (std::size_t j = 0; j < n; ++j) result[i * n + j] = row[order[j]];
+  }
+  return result;
+}
+
+std::vector<std::int64_t> natural_order(std::int64_t n) {
+  std::vector<std::int64_t> order(static_cast<std::size_t>(n));
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  return order;
+}
+
+/// Neighbours of the same slot; named where the slots stand in their order.
+std::vector<AxisGroup> row_groups(const std::vector<std::int64_t>& order, std::int64_t rows, const LayerInfo& layer, bool named) {
+  std::vector<AxisGroup> groups;
+  for (std::int64_t i = 0; i < std::ssize(order); ++i) {
+    const std::int64_t slot = order[static_cast<std::size_t>(i)] / rows, identity = slot_identity(layer, slot);
+    if (groups.empty() || groups.back().identity != identity)
+      groups.push_back({i, i, named && layer.slots() > 1 ? slot_name(layer, slot) : "", identity});
+    groups.back().end = i + 1;
+  }
+  return groups;
+}
+
+std::vector<AxisGroup> single_groups(std::int64_t n, const std::function<AxisGroup(std::int64_t)>& group) {
+  std::vector<AxisGroup> groups;
+  for (std::int64_t i = 0; i < n; ++i) {
+    groups.push_back(group(i));
+    groups.back().begin = i;
+    groups.back().end = i + 1;
+  }
+  return groups;
+}
+
+void fill_rows(SimilarityData& data, const Similarity& answer, const LayerInfo& layer, const Cursor& cursor) {
+  const std::int64_t n = answer.partitions * answer.rows;
+  if (answer.cosine.empty()) {
+    data.message = {fmt::format("A head of {} has {} rows", data.place, n),
+                    fmt::format("Row by row they are compared up to {}. Partitions and heads can still be.", Similarity::kMostRows)};
+    return;
+  }
+  const bool clustered = data.mode == SimilarityMode::clustered;
+  data.rows = answer.rows;
+  data.order = clustered ? answer.order : natural_order(n);
+  data.cells = Pyramid(clustered ? reordered(answer.cosine, data.order) : answer.cosine, n, n);
+  data.groups = row_groups(data.order, answer.rows, layer, !clustered);
+  for (std::int64_t slot = 0; clustered && layer.slots() > 1 && slot < layer.slots(); ++slot)
+    data.legend.push_back({0, 0, data.slot_titles[static_cast<std::size_t>(slot)], slot_identity(layer, slot)});
+  data.facts = row_facts(answer);
+  if (cursor.row < 0 || cursor.row >= answer.rows) return;
+  data.chosen = std::ranges::find(data.order, slot_of(layer, cursor) * answer.rows + cursor.row) - data.order.begin();
+}
+
+void fill_partitions(SimilarityData& data, const Similarity& answer, const LayerInfo& layer, const Cursor& cursor) {
+  const std::int64_t n = answer.partitions;
+  data.order = natural_order(n);
+  data.cells = Pyramid(answer.partition_cosine, n, n);
+  data.groups = single_groups(n, [&](std::int64_t slot) { return AxisGroup{0, 0, slot_name(layer, slot), slot_identity(layer, slot)}; });
+  data.facts = pair_facts(answer.partition_cosine, n);
+  data.chosen = slot_of(layer, cursor);
+}
+
+void fill_heads(SimilarityData& data, const Similarity& answer, const LayerInfo& layer, const Cursor& cursor) {
+  const std::int64_t n = answer.heads;
+  data.order = natural_order(n);
+  data.cells = Pyramid(answer.head_cosine, n, n);
+  data.groups = single_groups(n, [](std::int64_t head) { return AxisGroup{0, 0, fmt::format("head {}", head), head + 1}; });
+  data.facts = pair_facts(answer.head_cosine, n);
+  data.chosen = head_of(layer, cursor);
+}
+
+void fill_tokens(SimilarityData& data, const TokenSimilarity& answer, const Snapshot& snapshot) {
+  const std::int64_t n = std::ssize(answer.token), all = std::ssize(snapshot.run->tokens);
+  data.order = answer.token;
+  data.cells = Pyramid(answer.cosine, n, n);
+  data.tokens = {snapshot.run, {answer.token.begin(), answer.token.end()}, snapshot.token};
+  data.facts = pair_facts(answer.cosine, n);
+  if (n < all) data.facts.push_back({"tokens, evenly", fmt::format("{} of {}", n, all)});
+  data.chosen = data.tokens.place_of(snapshot.token);
+  // A memory that changes slowly stays like itself: where nothing turns round, the colours begin at the least likeness.
+  float least = 1;
+  for (const float cosine : answer.cosine) least = std::isnan(cosine) ? least : std::min(least, cosine);
+  data.least = least < 0 ? -1 : std::min(0.9f, std::floor(10 * least) / 10);
+}
+
+std::string title_of(const SimilarityData& data) {
+  static constexpr std::array<std::string_view, 5> what = {"Rows", "Rows", "Partitions", "Heads", "States"};
+  return fmt::format("{} of {}, {}", what[static_cast<std::size_t>(data.mode)], data.place, data.when);
+}
+
+/// One drawing: where things stand.
+struct Picture {
+  const SimilarityData& data;
+  Canvas& canvas;
+  const Frame& frame;
+  float s;
+  Rect title, plot, bar, facts;  // plot.w 0: no room for a picture
+  float left = 0, below = 0;     // of the axes
+
+  Picture(const SimilarityData& data_, Canvas& canvas_, Rect area, const Frame& frame_);
+  bool of_tokens() const { return data.mode == SimilarityMode::tokens; }
+  ColorScale scale() const {
+    if (data.least >= 0) return {ColorMap::viridis, data.least, 1};
+    return {frame.theme.dark ? ColorMap::diverging_dark : ColorMap::diverging, -1, 1};
+  }
+};
+
+Picture::Picture(const SimilarityData& data_, Canvas& canvas_, Rect area, const Frame& frame_)
+    : data(data_), canvas(canvas_), frame(frame_), s(frame_.scale) {
+  const Rect inner = inset(area, 8 * s);
+  title = {inner.x, inner.y, inner.w, std::min(inner.h, caption_height(frame))};
+  left = of_tokens() ? token_side_width(frame) : group_axis_width(canvas, data.groups, frame);
+  below = of_tokens() ? token_axis_height(frame) : group_axis_height(frame);
+  const float bar_width = 12 * s + canvas.text_width("−0.5", value(frame, kSmallType, {})) + 14 * s, facts_width = 210 * s;
+  const float gap = 8 * s, top = title.bottom() + 4 * s;
+  const float room = inner.bottom() - top - below, side = std::min(room, inner.w - left - bar_width - gap);
+  facts = {inner.x, top, inner.w, inner.bottom() - top};
+  if (side < 70 * s) return;
+  const bool beside = inner.w - left - bar_width - gap - side >= facts_width;
+  const float lines = beside ? 0 : 2 * 1.6f * kBodyType * s + gap;  // below the picture
+  const float length = beside ? side : std::min(side, room - lines);
+  if (length < 70 * s) return;
+  plot = {inner.x + left, top, length, length};
+  bar = {plot.right() + gap, plot.y, 12 * s, plot.h};
+  const float right = plot.right() + gap + bar_width;
+  facts = beside ? Rect{right + gap, top, std::min(240 * s, inner.right() - right - gap), plot.h}
+                 : Rect{inner.x, plot.bottom() + below + gap, inner.w, lines - gap};
+}
+
+void draw_numbers(const Picture& picture) {
+  const std::int64_t n = picture.data.count();
+  const float each = picture.plot.w / static_cast<float>(n), s = picture.s;
+  const TextStyle plain = value(picture.frame, kSmallType, {}, Align::center);
+  if (each < picture.canvas.text_width("-0.00", plain) + 4 * s || each < 2 * plain.size) return;
+  for (std::int64_t i = 0; i < n; ++i) {
+    for (std::int64_t j = 0; j < n; ++j) {
+      const float cosine = picture.data.cells.at(i, j);
+      const Color ground = std::isnan(cosine) ? Color{160, 160, 160}
+                                              : color_at(picture.scale().map, (cosine - picture.scale().low) / (1 - picture.scale().low));
+      const Point middle{picture.plot.x + each * (static_cast<float>(j) + 0.5f), picture.plot.y + each * (static_cast<float>(i) + 0.5f)};
+      TextStyle style = plain;
+      style.color = readable_on(ground);
+      picture.canvas.text(middle, std::isnan(cosine) ? "zero" : fmt::format("{:.2f}", cosine), style);
+    }
+  }
+}
+
+/// Between two lines, so that its cells stay free.
+void draw_chosen(const Picture& picture) {
+  const SimilarityData& data = picture.data;
+  if (data.chosen < 0 || picture.of_tokens()) return;
+  const Rect& plot = picture.plot;
+  const float each = plot.w / static_cast<float>(data.count()), y = each * static_cast<float>(data.chosen), s = picture.s;
+  const Color color = picture.frame.theme.accent;
+  for (const float edge : {y, y + each}) {
+    picture.canvas.line({plot.x, plot.y + edge}, {plot.right(), plot.y + edge}, color, 1.5f * s);
+    picture.canvas.line({plot.x + edge, plot.y}, {plot.x + edge, plot.bottom()}, color, 1.5f * s);
+  }
+}
+
+void draw_legend_of(const Picture& picture, Rect area) {
+  const float line = 1.6f * kSmallType * picture.s;
+  for (const AxisGroup& slot : picture.data.legend) {
+    if (area.h < line) return;
+    const LegendEntry entry{identity_color(slot.identity, picture.frame.theme), slot.text};
+    draw_legend(picture.canvas, {area.x, area.y, area.w, line}, {&entry, 1}, picture.frame);
+    area = {area.x, area.y + line, area.w, area.h - line};
+  }
+}
+
+class SimilarityView : public View {
+ public:
+  std::vector<Question> questions(const Snapshot& snapshot, const Cursor& cursor) const override {
+    if (without_memory(snapshot) || alone(*layer_of(snapshot), snapshot.layer, shown())) return {};
+    return {question_of(snapshot, cursor, shown())};
+  }
+  std::span<const std::string_view> modes() const override {
+    static constexpr std::array<std::string_view, 5> names = {"Rows", "Rows, clustered", "Partitions", "Heads", "Tokens"};
+    return names;
+  }
+  void build(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings) override {
+    data_ = build_similarity(snapshot, cursor, findings, shown());
+  }
+  void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
+
+  Table table() const override {
+    const std::int64_t n = data_.count();
+    if (n > kMostTableRows) return neighbours();
+    Table table{{"cosine"}, {}};
+    for (std::int64_t i = 0; i < n; ++i) table.columns.push_back(data_.name(i));
+    for (std::int64_t i = 0; i < n; ++i) {
+      std::vector<std::string> row{data_.name(i)};
+      for (std::int64_t j = 0; j < n; ++j) row.push_back(number(data_.cells.at(i, j), 9));
+      table.rows.push_back(std::move(row));
+    }
+    return table;
+  }
+  std::string describe() const override {
+    if (data_.message) return data_.message.sentence();
+    std::vector<std::string> words;
+    for (const Fact& fact : data_.facts) words.push_back(fmt::format("{} {}", fact.name, fact.value));
+    return fmt::format("{}: {}.", data_.title, joined(words, ", "));
+  }
+  std::string tooltip(std::int64_t hit_id) const override {
+    if (!known(hit_id)) return {};
+    const std::int64_t i = hit_id / data_.count(), j = hit_id % data_.count();
+    const float cosine = data_.cells.at(i, j);
+    const std::string pair = fmt::format("{}\n{}\n{}, {}", data_.name(i), data_.name(j), data_.place, data_.when);
+    if (std::isnan(cosine)) return fmt::format("no cosine: one of the two is zero\n{}", pair);
+    return fmt::format("cos = {}\n{}\n⟨a, b⟩ / (‖a‖ ‖b‖) (SSE Def. 1, spec §12.5)\n{}", number(cosine, 7), pair,
+                       Similarity::accuracy.text());
+  }
+  CursorMove on_hit(std::int64_t hit_id) const override {
+    if (!known(hit_id)) return {};
+    const std::int64_t i = data_.order[static_cast<std::size_t>(hit_id / data_.count())];
+    const std::int64_t j = data_.order[static_cast<std::size_t>(hit_id % data_.count())];
+    switch (data_.mode) {
+      case SimilarityMode::rows:
+      case SimilarityMode::clustered:
+        return {.slot = i / data_.rows, .row = i % data_.rows};
+      case SimilarityMode::partitions:
+        return {.slot = i};
+      case SimilarityMode::heads:
+        return {.head = i};
+      case SimilarityMode::tokens:
+        return {.token = i, .reference = j};
+    }
+    return {};
+  }
+
+ private:
+  SimilarityMode shown() const { return static_cast<SimilarityMode>(mode()); }
+  bool known(std::int64_t hit_id) const { return hit_id >= 0 && hit_id < data_.count() * data_.count(); }
+
+  /// Of thousands: those most like the chosen one.
+  Table neighbours() const {
+    const std::int64_t chosen = std::max<std::int64_t>(0, data_.chosen);
+    std::vector<std::int64_t> others = natural_order(data_.count());
+    const auto unlike = [&](std::int64_t i) {
+      const float cosine = data_.cells.at(chosen, i);
+      return std::isnan(cosine) ? 1.0f : -std::abs(cosine);
+    };
+    std::ranges::stable_sort(others, {}, unlike);
+    others.resize(kMostTableRows);
+    Table table{{fmt::format("most like {}", data_.name(chosen)), "cosine"}, {}};
+    for (const std::int64_t i : others) table.rows.push_back({data_.name(i), number(data_.cells.at(chosen, i), 9)});
+    return table;
+  }
+
+  SimilarityData data_;
+};
+
+}  // namespace
+
+std::string SimilarityData::name(std::int64_t place_) const {
+  const std::int64_t what = order[static_cast<std::size_t>(place_)];
+  switch (mode) {
+    case SimilarityMode::rows:
+    case SimilarityMode::clustered:
+      return slot_titles.size() > 1 ? fmt::format("row {} of {}", what % rows, slot_titles[static_cast<std::size_t>(what / rows)])
+                                    : fmt::format("row {}", what);
+    case SimilarityMode::partitions:
+      return slot_titles[static_cast<std::size_t>(what)];
+    case SimilarityMode::heads:
+      return fmt::format("head {}", what);
+    case SimilarityMode::tokens:
+      return fmt::format("after token {} {}", what, visible_token(*tokens.run, what));
+  }
+  return {};
+}
+
+SimilarityData build_similarity(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, SimilarityMode mode) {
+  SimilarityData data;
+  data.mode = mode;
+  data.message = without_memory(snapshot);
+  if (data.message) return data;
+  const LayerInfo& layer = *layer_of(snapshot);
+  data.message = alone(layer, snapshot.layer, mode);
+  if (data.message) return data;
+  for (std::int64_t slot = 0; slot < layer.slots(); ++slot)
+    data.slot_titles.push_back(slot_title(slot_identity(layer, slot), slot_name(layer, slot)));
+
+  const std::int64_t token = shown_token(snapshot, cursor);
+  data.place = fmt::format("layer {}", snapshot.layer);
+  if (mode == SimilarityMode::tokens && layer.slots() > 1)
+    data.place += ", " + data.slot_titles[static_cast<std::size_t>(slot_of(layer, cursor))];
+  if (mode != SimilarityMode::heads) data.place += fmt::format(", head {}", head_of(layer, cursor));
+  data.when = token < 0 ? "before the first token" : fmt::format("after token {} {}", token, visible_token(*snapshot.run, token));
+  if (mode == SimilarityMode::tokens) data.when = "after different tokens";
+  data.title = title_of(data);
+
+  const Question question = question_of(snapshot, cursor, mode);
+  if (const auto* asked = std::get_if<TokenSimilarityQuestion>(&question)) {
+    if (const TokenSimilarity* answer = findings.get(*asked)) return fill_tokens(data, *answer, snapshot), data;
+  } else if (const Similarity* answer = findings.get(std::get<SimilarityQuestion>(question))) {
+    if (mode == SimilarityMode::partitions)
+      fill_partitions(data, *answer, layer, cursor);
+    else if (mode == SimilarityMode::heads)
+      fill_heads(data, *answer, layer, cursor);
+    else
+      fill_rows(data, *answer, layer, cursor);
+    return data;
+  }
+  data.message = waiting(findings, question, fmt::format("The likeness in {}", data.place));
+  return data;
+}
+
+void draw(const SimilarityData& data, Canvas& canvas, Rect area, const Frame& frame) {
+  if (data.message) {
+    draw_message(canvas, area, frame, data.message.headline, data.message.detail);
+    return;
+  }
+  const Picture picture(data, canvas, area, frame);
+  canvas.push_clip(area);
+  draw_caption(canvas, picture.title, data.title, Similarity::accuracy, frame);
+  if (picture.plot.w <= 0) {
+    draw_fact_lines(canvas, picture.facts, data.facts, frame);
+    canvas.pop_clip();
+    return;
+  }
+  draw_matrix(canvas, picture.plot, data.cells, picture.scale(), 0);
+  canvas.stroke_rect(picture.plot, frame.theme.line, picture.s);
+  if (picture.of_tokens()) {
+    draw_token_side(canvas, picture.plot, data.tokens, frame);
+    draw_token_axis(canvas, picture.plot, data.tokens, frame);
+  } else {
+    draw_group_axes(canvas, picture.plot, data.count(), data.groups, data.mode != SimilarityMode::clustered, frame);
+    draw_numbers(picture);
+  }
+  draw_chosen(picture);
+  const float low = picture.scale().low, middle = (1 + low) / 2;
+  const std::array<ScaleMark, 3> marks = {{{1, "1"}, {middle, number(middle, 2)}, {low, number(low, 2)}}};
+  draw_color_bar(canvas, picture.bar, picture.scale(), marks, frame);
+  std::vector<Fact> facts = data.facts;
+  if (const std::string gathered = gathered_text(data.cells, picture.plot); !gathered.empty()) facts.push_back({gathered, ""});
+  if (picture.facts.x > picture.plot.right()) {
+    draw_facts(canvas, picture.facts, facts, frame);
+    const float used = 1.6f * kBodyType * picture.s * static_cast<float>(facts.size()) + 8 * picture.s;
+    draw_legend_of(picture, {picture.facts.x, picture.facts.y + used, picture.facts.w, picture.facts.h - used});
+  } else {
+    draw_fact_lines(canvas, picture.facts, facts, frame);
+  }
+  canvas.pop_clip();
+}
+
+std::unique_ptr<View> make_similarity() { return std::make_unique<SimilarityView>(); }
+
+}  // namespace statescope

@@ -1,0 +1,40 @@
+// How alike the parts of a memory are: rows, partitions, heads, and the same state after different tokens.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "views/matrix.h"
+
+namespace statescope {
+
+enum class SimilarityMode { rows, clustered, partitions, heads, tokens };
+
+struct SimilarityData {
+  Message message;  // of the empty state
+  SimilarityMode mode = SimilarityMode::rows;
+  std::string title;                // "Rows of layer 2, head 1, after token 41 ␣anna"
+  Pyramid cells;                    // [n, n] cosines in the order shown; NaN: one of the two is zero
+  std::vector<std::int64_t> order;  // [n] what stands where: rows slot · K + row, slots, heads, or tokens
+  std::vector<AxisGroup> groups;    // all but tokens
+  TokenAxis tokens;                 // tokens alone
+  std::vector<Fact> facts;
+  float least = -1;          // where the colours begin
+  std::int64_t rows = 1;     // K
+  std::int64_t chosen = -1;  // the cursor's place of n; −1: none
+  std::string place;         // "layer 2, head 1"
+  std::string when;          // "after token 41"
+  std::vector<std::string> slot_titles;
+  std::vector<AxisGroup> legend;  // the slots, where the groups do not say their names
+
+  std::int64_t count() const { return cells.rows(); }
+  /// "row 3 of partition 2", "head 1", "token 41 ␣anna"
+  std::string name(std::int64_t place_) const;
+};
+
+SimilarityData build_similarity(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, SimilarityMode mode);
+void draw(const SimilarityData& data, Canvas& canvas, Rect area, const Frame& frame);
+
+std::unique_ptr<View> make_similarity();
+
+}  // namespace statescope
