@@ -3,6 +3,7 @@
 #include "views/attention.h"
 #include "views/decay.h"
 #include "views/delta_rule.h"
+#include "views/head_gates.h"
 #include "views/model_map.h"
 #include "views/needle.h"
 #include "views/predictions.h"
@@ -44,6 +45,11 @@ std::span<const ViewRow> view_catalogue() {
        "π + β ‖k‖² (v − π) afterwards (DeltaNet; Gated DeltaNet eq. 10). Along k the state is multiplied by α (1 − β ‖k‖²): negative where "
        "β ‖k‖² > 1.",
        make_delta_rule},
+      {"head_gates", "Head-gate contest", "Which head may write, which one reads?",
+       "G^Q_t = softmax_h(Q_t W_GQ) scales what each head reads, G^K_t = softmax_h(K_t W_GK) what it writes (SLA eq. 4). Entropy: 1 where "
+       "all heads are alike, 0 where one has everything. C(t,s) = Σ_h G^Q_t G^K_s: what may pass from token s to token t (SLA Thm 4.3). λ "
+       "multiplies the logits (Thm 4.2): the sharper, the more the winner takes all (SLA eq. 8, 9).",
+       make_head_gates},
       {"needle", "Needle", "What became of the needle?",
        "S = C + all else, C what is left of what the needle's tokens wrote; curves: ‖C‖ after each token. Parts of 1 at the question: "
        "taken by "

@@ -88,22 +88,24 @@ Message no_visit(const DecayData& data, const DecayQuestion& question) {
           "Where no token comes nothing decays: what is there stays as it is."};
 }
 
-/// "for 12 tokens", "for longer than is shown"
-std::string span_words(std::int64_t tokens) {
-  if (tokens < 0) return "longer than is shown";
+/// "12 tokens", "over 40 tokens": as far as the window goes back
+std::string span_words(const DecayData& data, float share) {
+  const std::int64_t tokens = tokens_until(data, data.chosen, share);
+  if (tokens < 0) return fmt::format("over {} tokens", data.token - data.tokens.tokens.front());
   return fmt::format("{} {}", tokens, tokens == 1 ? "token" : "tokens");
 }
 
 std::string token_words(const DecayData& data, std::int64_t place) {
-  const std::int64_t token = data.tokens.tokens[static_cast<std::size_t>(place)];
-  return fmt::format("token {} {}", token, visible_token(*data.tokens.run, token));
+  return token_words(*data.tokens.run, data.tokens.tokens[static_cast<std::size_t>(place)]);
 }
 
 float ranked_value(const DecayData& data, const DecayRank& rank) {
   return data.mode == DecayMode::receptive_field ? rank.width : rank.half_life;
 }
 
-std::string tokens_number(float tokens) { return std::isinf(tokens) ? "∞" : number(tokens, 3); }
+std::string tokens_number(float tokens) {
+  return std::isinf(tokens) ? "∞" : tokens >= 100 ? fmt::format("{:.0f}", tokens) : number(tokens, 2);
+}
 
 std::string rank_summary(const DecayData& data) {
   const float least = ranked_value(data, data.ranks.front()), most = ranked_value(data, data.ranks.back());
@@ -111,7 +113,7 @@ std::string rank_summary(const DecayData& data) {
   const std::string spread =
       data.ranks.size() == 1 ? fmt::format("{} tokens", tokens_number(least))
                              : fmt::format("{} to {} tokens, median {}", tokens_number(least), tokens_number(most), tokens_number(median));
-  if (data.mode == DecayMode::half_life) return fmt::format("half of a write is gone after {}", spread);
+  if (data.mode == DecayMode::half_life) return fmt::format("half is gone after {}", spread);
   const auto censored = std::ranges::count_if(data.ranks, [](const DecayRank& rank) { return rank.censored > 0; });
   const std::string rest = censored > 0 ? fmt::format("; {} of {} reach the run's beginning", censored, data.channels) : "";
   return fmt::format("a write is felt for {}{}", spread, rest);
@@ -128,8 +130,8 @@ std::string summary(const DecayData& data) {
     const float alpha = data.alpha[static_cast<std::size_t>(data.chosen * data.tokens.count() + data.until - 1)];
     return fmt::format("{}: {} keeps α = {} of itself at {}", text, channel, number(alpha, 4), token_words(data, data.until - 1));
   }
-  return fmt::format("{}: {} keeps half of a write for {}, a thousandth for {}", text, channel,
-                     span_words(tokens_until(data, data.chosen, 0.5f)), span_words(tokens_until(data, data.chosen, kThreshold)));
+  return fmt::format("{}: {} keeps half of a write for {}, 0.1 % for {}", text, channel, span_words(data, 0.5f),
+                     span_words(data, kThreshold));
 }
 
 /// Colours: log₁₀ Δ, and log₁₀(1 − α), each cell's own loss.

@@ -39,10 +39,10 @@ const std::array<Lane, 4>& lanes() {
          {&DeltaRule::write, "β‖k‖‖v‖", "written", "norm of β kᵀv, what is put in", 3},
          {&DeltaRule::update, "β‖k‖‖v − π‖", "net change", "norm of β kᵀ(v − π)", 2}}},
        {DeltaMode::gates,
-        {{&DeltaRule::eigenvalue, "α(1 − β‖k‖²)", "eigenvalue along k", "of the transition, α (1 − β ‖k‖²)", 2},
-         {&DeltaRule::beta, "β", "write strength", "β of the token", 3},
+        {{&DeltaRule::eigenvalue, "α(1 − β‖k‖²)", "eigenvalue", "of the transition along k, α (1 − β ‖k‖²)", 2},
+         {&DeltaRule::beta, "β", "strength", "β of the token", 3},
          {&DeltaRule::alpha, "α", "decay", "α of the token", 1}}},
-       {DeltaMode::angle, {{&DeltaRule::cosine, "cos(π, v)", "likeness of prediction and value", "⟨π, v⟩ / (‖π‖ ‖v‖)", 1}}}}};
+       {DeltaMode::angle, {{&DeltaRule::cosine, "cos(π, v)", "cosine of prediction and value", "⟨π, v⟩ / (‖π‖ ‖v‖)", 1}}}}};
   return all;
 }
 
@@ -75,8 +75,7 @@ float at(const DeltaRuleData& data, const std::vector<float> DeltaRule::* values
 }
 
 std::string token_words(const DeltaRuleData& data, std::int64_t visit) {
-  const std::int64_t token = data.rule.token[static_cast<std::size_t>(visit)];
-  return fmt::format("token {} {}", token, visible_token(*data.tokens.run, token));
+  return token_words(*data.tokens.run, data.rule.token[static_cast<std::size_t>(visit)]);
 }
 
 /// The answer in a sentence.
@@ -113,7 +112,7 @@ Picture::Picture(const DeltaRuleData& data_, Canvas& canvas_, Rect area, const F
     : data(data_), canvas(canvas_), frame(frame_), s(frame_.scale) {
   const Rect inner = inset(area, 8 * s);
   title = {inner.x, inner.y, inner.w, std::min(1.5f * kBodyType * s, inner.h)};
-  const float name = 17 * s, least = 30 * s;
+  const float name = 17 * s, least = 38 * s;
   const float height = inner.bottom() - title.bottom();
   if (inner.w > 440 * s && height > 120 * s) {
     const float w = std::min(0.36f * inner.w, 300 * s);
@@ -168,13 +167,16 @@ void draw_lane(const Picture& picture, const Picture::Place& place) {
     picture.canvas.line({place.plot.x, zero}, {place.plot.right(), zero}, picture.frame.theme.faint, s);
   }
   if (lane.mode == DeltaMode::gates) draw_negative_marks(picture, place.plot, axis);
+  // Lines often lie on each other: the one beneath is the widest.
+  constexpr std::array<float, 3> widths = {2, 3.5f, 1.5f};
+  for (std::size_t i = 0; i < lane.lines.size(); ++i)
+    draw_curve(picture.canvas, place.plot, axis, data.rule.*lane.lines[i].values, picture.color(lane.lines[i]), widths[i] * s);
+  const bool wide = place.plot.w > 420 * s;
   std::vector<LegendEntry> legend;
-  for (const Line& line : lane.lines) {
-    legend.push_back({picture.color(line), fmt::format("{} {}", line.name, line.sign)});
-    draw_curve(picture.canvas, place.plot, axis, data.rule.*line.values, picture.color(line), 2 * s);
-  }
+  for (const Line& line : lane.lines)
+    legend.push_back({picture.color(line), wide ? fmt::format("{} {}", line.name, line.sign) : std::string(line.name)});
   if (lane.mode == DeltaMode::gates && data.negative > 0)
-    legend.push_back({faded(identity_color(2, picture.frame.theme), 0.45f), fmt::format("negative at {} tokens", data.negative)});
+    legend.push_back({faded(identity_color(2, picture.frame.theme), 0.45f), fmt::format("negative: {}", data.negative)});
   draw_legend(picture.canvas, {place.plot.x, place.plot.y - 16 * s, place.plot.w, 16 * s}, legend, picture.frame);
   draw_cursor_line(picture.canvas, place.plot, data.tokens, picture.frame);
   const std::int64_t n = data.tokens.count();
@@ -201,7 +203,7 @@ void draw_plane(const Picture& picture, Rect area) {
     low = {std::min(low.x, p.x), std::min(low.y, p.y)};
     high = {std::max(high.x, p.x), std::max(high.y, p.y)};
   }
-  const Rect room = inset(area, 12 * s);
+  const Rect room = inset(area, 20 * s);
   const float unit = std::min(room.w / std::max(high.x - low.x, 1e-9f), room.h / std::max(high.y - low.y, 1e-9f));
   const Point origin{room.x + (room.w - unit * (high.x - low.x)) / 2 - unit * low.x,
                      room.y + (room.h + unit * (high.y - low.y)) / 2 + unit * low.y};
@@ -213,6 +215,17 @@ void draw_plane(const Picture& picture, Rect area) {
   draw_arrow(picture, origin, to(plane.prediction), predicted, 2.5f * s);
   draw_arrow(picture, to(plane.prediction), to(plane.after), mended, 4 * s);
   picture.canvas.fill_rect({origin.x - 3 * s, origin.y - 3 * s, 6 * s, 6 * s}, theme.ink, 3 * s);
+  // The letters where they have room: beyond their tips, apart from each other.
+  const Point v = to(plane.value), pi = to(plane.prediction);
+  if (std::hypot(v.x - pi.x, v.y - pi.y) < 34 * s || area.h < 60 * s) return;
+  const auto name_tip = [&](Point tip, std::string_view letter) {
+    const float length = std::hypot(tip.x - origin.x, tip.y - origin.y);
+    if (length < 10 * s) return;
+    const Point at{tip.x + 12 * s * (tip.x - origin.x) / length, tip.y + 12 * s * (tip.y - origin.y) / length};
+    picture.canvas.text(at, letter, value(picture.frame, kBodyType, theme.ink, Align::center, true));
+  };
+  name_tip(v, "v");
+  name_tip(pi, "π");
 }
 
 struct StepRow {
@@ -262,9 +275,9 @@ void draw_step(const Picture& picture) {
   const std::size_t count = std::min(rows.size(), fit);
   const float rows_height = line * static_cast<float>(count);
   const Rect plane{picture.step.x, picture.step.y + caption, picture.step.w, picture.step.h - caption - rows_height};
-  const std::string when = picture.data.here() ? "" : "last visit, ";
-  fitted_text(picture.canvas, {picture.step.x, picture.step.y + caption / 2},
-              fmt::format("{}{}: erase, then write", when, token_words(picture.data, picture.data.visit)),
+  const std::string caption_text =
+      picture.data.here() ? "Erase, then write" : fmt::format("Last visit: {}", token_words(picture.data, picture.data.visit));
+  fitted_text(picture.canvas, {picture.step.x, picture.step.y + caption / 2}, caption_text,
               label(picture.frame, kBodyType, picture.frame.theme.ink, Align::left, true), picture.step.w);
   draw_plane(picture, plane);
   float name_width = 0, value_width = 0;

@@ -284,6 +284,8 @@ Message waiting(const Findings& findings, const Question& question, std::string_
   return {fmt::format("{} has not been worked out yet", what), "It appears as soon as the run has been read again for it."};
 }
 
+std::string token_words(const RunInfo& run, std::int64_t token) { return fmt::format("token {} “{}”", token, visible_token(run, token)); }
+
 std::string memory_place(const LayerInfo& layer, std::int64_t index, std::int64_t slot, std::int64_t head) {
   std::string place = fmt::format("layer {}", index);
   if (layer.slots() > 1) place += fmt::format(", {}", slot_title(slot_identity(layer, slot), slot_name(layer, slot)));

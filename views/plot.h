@@ -97,6 +97,8 @@ struct Message {
 };
 /// While the answer to `question` is missing: how far the work is, or why there is none. `what`: "The decay of layer 2".
 Message waiting(const Findings& findings, const Question& question, std::string_view what);
+/// "token 12 “␣anna”"
+std::string token_words(const RunInfo& run, std::int64_t token);
 /// "layer 2, partition 3, head 0": as much as the layer has of it; head −1: all of them.
 std::string memory_place(const LayerInfo& layer, std::int64_t index, std::int64_t slot, std::int64_t head);
 /// Where there is no such layer, or no matrix state in it, so that nothing needs to be asked; else false.
