@@ -30,6 +30,19 @@ Theme dark_theme() {
           .dark = true};
 }
 
+Theme high_contrast_theme() {
+  return {.ground = {0, 0, 0},
+          .panel = {0, 0, 0},
+          .ink = {255, 255, 255},
+          .faint = {214, 214, 214},
+          .line = {150, 150, 150},
+          .accent = {255, 226, 77},
+          .needle = {255, 200, 61},
+          .question = {138, 196, 255},
+          .answer = {110, 231, 183},
+          .dark = true};
+}
+
 // Okabe–Ito. Number 0 (the shared partition) is the neutral one; orange and yellow stand last, because gold belongs to the needle.
 Color identity_color(std::int64_t index, const Theme& theme) {
   static constexpr std::array<Color, 7> colors = {{{0, 114, 178},     // blue

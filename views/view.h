@@ -28,13 +28,15 @@ struct Cursor {
   float progress = 1;
 };
 
-/// The colours of one theme (light, dark), made once per frame.
+/// The colours of one theme, made once per frame.
 struct Theme {
   Color ground, panel, ink, faint, line, accent, needle, question, answer;
   bool dark = false;
 };
 Theme light_theme();
 Theme dark_theme();
+/// White, yellow and black: every text has a contrast of 7 : 1 or more.
+Theme high_contrast_theme();
 
 /// Okabe–Ito colour number `index` for partitions, heads and models: the same everywhere, always beside a letter or number.
 Color identity_color(std::int64_t index, const Theme& theme);
