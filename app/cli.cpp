@@ -219,7 +219,8 @@ void add_window(CLI::App& app, WindowArguments& window) {
   app.add_option("--open", window.checkpoint, "checkpoint to open (default: the one shipped)");
   add_prompt(app, window.prompt, false);
   add_device(app, window.device);
-  app.add_option("--theme", window.theme, "light, dark, system")->check(CLI::IsMember({"light", "dark", "system"}));
+  app.add_option("--theme", window.theme, "light, dark, high-contrast, system")
+      ->check(CLI::IsMember({"light", "dark", "high-contrast", "system"}));
   app.add_option("--scale", window.scale, "of type and spacing, 1 to 3")->check(CLI::Range(1.0F, 3.0F));
   app.add_flag("--no-opengl", window.software, "draw without OpenGL");
   app.add_flag("--no-autoplay", window.no_autoplay, "do not start playing");

@@ -19,6 +19,12 @@ bool is_set(const char* variable) {
 /// Also true where the caller chose a Qt platform: they know what they do.
 bool has_display() { return is_set("DISPLAY") || is_set("WAYLAND_DISPLAY") || is_set("QT_QPA_PLATFORM"); }
 
+ThemeChoice theme_called(const std::string& name) {
+  if (name == "light") return ThemeChoice::light;
+  if (name == "dark") return ThemeChoice::dark;
+  return name == "high-contrast" ? ThemeChoice::high_contrast : ThemeChoice::system;
+}
+
 }  // namespace
 
 int window_command(int argc, char** argv, const WindowArguments& arguments) {
@@ -33,7 +39,7 @@ int window_command(int argc, char** argv, const WindowArguments& arguments) {
   WindowOptions options;
   options.checkpoint = arguments.checkpoint.empty() ? default_run().checkpoint : std::filesystem::path(arguments.checkpoint);
   options.prompt = load_prompt(arguments.prompt, arguments.prompt.given() ? "" : default_run().prompt.string());
-  options.theme = arguments.theme == "light" ? ThemeChoice::light : arguments.theme == "dark" ? ThemeChoice::dark : ThemeChoice::system;
+  options.theme = theme_called(arguments.theme);
   options.device = arguments.device;
   options.scale = arguments.scale;
   options.software = arguments.software;

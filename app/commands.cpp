@@ -15,7 +15,7 @@ constexpr Command scale_command(std::string_view id, const char* text) {
           text,
           "",
           [](W& w, int) { w.set_scale(percent / 100.0f); },
-          [](const W& w) { return w.frame().scale == percent / 100.0f; }};
+          [](const W& w) { return w.wanted_scale() == percent / 100.0f; }};
 }
 
 template <ThemeChoice choice>
@@ -23,24 +23,51 @@ constexpr Command theme_command(std::string_view id, const char* text) {
   return {id, Menu::view, "Theme", text, "", [](W& w, int) { w.set_theme(choice); }, [](const W& w) { return w.theme() == choice; }};
 }
 
-constexpr Command table[] = {
+template <std::size_t index>
+Command preset_command(std::string_view id, const char* keys) {
+  return {id, Menu::view, "Arrangement", presets()[index].name, keys, [](W& w, int) { w.arrange(arrangement_of(presets()[index].views)); }};
+}
+
+const Command table[] = {
     {"open-file", Menu::file, nullptr, "Open checkpoint…", "Ctrl+O", [](W& w, int) { w.choose_checkpoint_file(); }},
     {"open-folder", Menu::file, nullptr, "Open model folder…", "Ctrl+Shift+O", [](W& w, int) { w.choose_checkpoint_folder(); }},
     {"open-prompt", Menu::file, nullptr, "Open prompt…", "Ctrl+P", [](W& w, int) { w.choose_prompt_file(); }},
     {"write-prompt", Menu::file, nullptr, "Write a prompt", "Ctrl+T", [](W& w, int) { w.show_page(SidePage::prompt); }},
+    {"export", Menu::file, nullptr, "Export this view…", "E", [](W& w, int) { w.show_page(SidePage::figure); }},
+    {"preferences", Menu::file, nullptr, "Preferences", "Ctrl+,", [](W& w, int) { w.show_page(SidePage::preferences); }},
     {"quit", Menu::file, nullptr, "Quit", "Ctrl+Q", [](W& w, int) { w.close(); }},
 
     theme_command<ThemeChoice::system>("theme-system", "As the desktop"),
     theme_command<ThemeChoice::light>("theme-light", "Light"),
     theme_command<ThemeChoice::dark>("theme-dark", "Dark"),
+    theme_command<ThemeChoice::high_contrast>("theme-high-contrast", "High contrast"),
     scale_command<100>("scale-100", "1×"),
     scale_command<125>("scale-125", "1.25×"),
     scale_command<150>("scale-150", "1.5×"),
     scale_command<200>("scale-200", "2×"),
     scale_command<300>("scale-300", "3×"),
-    {"scale-up", Menu::view, "Type and spacing", "Larger type", "Ctrl++; Ctrl+=", [](W& w, int) { w.set_scale(w.frame().scale + 0.25f); }},
-    {"scale-down", Menu::view, "Type and spacing", "Smaller type", "Ctrl+-", [](W& w, int) { w.set_scale(w.frame().scale - 0.25f); }},
+    {"scale-up", Menu::view, "Type and spacing", "Larger type", "Ctrl++; Ctrl+=", [](W& w, int) { w.set_scale(w.wanted_scale() + 0.25f); }},
+    {"scale-down", Menu::view, "Type and spacing", "Smaller type", "Ctrl+-", [](W& w, int) { w.set_scale(w.wanted_scale() - 0.25f); }},
+    preset_command<0>("arrangement-opening", "Ctrl+1"),
+    preset_command<1>("arrangement-teaching", "Ctrl+2"),
+    preset_command<2>("arrangement-needle", "Ctrl+3"),
+    preset_command<3>("arrangement-collapse", "Ctrl+4"),
+    preset_command<4>("arrangement-head-gates", "Ctrl+5"),
+    preset_command<5>("arrangement-delta-rule", "Ctrl+6"),
+    {"arrangement-own", Menu::view, "Arrangement", "My own", "Ctrl+0", [](W& w, int) { w.arrange_as_kept(); }},
+    {"arrangement-keep", Menu::view, "Arrangement", "Keep this as my own", "Ctrl+Shift+K", [](W& w, int) { w.keep_arrangement(); }},
+    {"view-wider", Menu::view, "Arrangement", "Wider view", "Ctrl+Shift+Right", [](W& w, int) { w.stage().widen(1.25f); }},
+    {"view-narrower", Menu::view, "Arrangement", "Narrower view", "Ctrl+Shift+Left", [](W& w, int) { w.stage().widen(0.8f); }},
+    {"view-higher", Menu::view, "Arrangement", "Higher view", "Ctrl+Shift+Up", [](W& w, int) { w.stage().heighten(1.25f); }},
+    {"view-lower", Menu::view, "Arrangement", "Lower view", "Ctrl+Shift+Down", [](W& w, int) { w.stage().heighten(0.8f); }},
+    {"view-add", Menu::view, nullptr, "Add a view", "A", [](W& w, int) { w.stage().add_view(); }},
+    {"view-close", Menu::view, nullptr, "Close this view", "Ctrl+W", [](W& w, int) { w.stage().close_view(); }},
+    {"view-large", Menu::view, nullptr, "Make this view the large one", "X", [](W& w, int) { w.stage().make_large(); }},
+    {"place-next", Menu::view, nullptr, "To the next view", "F6", [](W& w, int) { w.stage().focus_next(1); }},
+    {"place-previous", Menu::view, nullptr, "To the view before", "Shift+F6", [](W& w, int) { w.stage().focus_next(-1); }},
     {"view-next", Menu::view, nullptr, "Next view in this place", "V", [](W& w, int) { w.focused_panel().next_view(); }},
+    {"mode-next", Menu::view, nullptr, "Next way to look at the same", "M", [](W& w, int) { w.focused_panel().next_mode(); }},
+    {"difference", Menu::view, nullptr, "Compare with this token, or with none", "D", [](W& w, int) { w.navigator().toggle_reference(); }},
     {"zoom-in", Menu::view, nullptr, "Zoom in", "+; =", [](W& w, int) { w.focused_panel().zoom(1.25f); }},
     {"zoom-out", Menu::view, nullptr, "Zoom out", "-", [](W& w, int) { w.focused_panel().zoom(0.8f); }},
     {"zoom-fit", Menu::view, nullptr, "Zoom to fit", "0", [](W& w, int) { w.focused_panel().fit(); }},
@@ -50,13 +77,17 @@ constexpr Command table[] = {
     {"reduce-motion", Menu::view, nullptr, "Reduce motion", "", [](W& w, int) { w.set_reduce_motion(!w.reduces_motion()); },
      [](const W& w) { return w.reduces_motion(); }},
 
+    {"palette", Menu::go, nullptr, "Find anything…", "Ctrl+K", [](W& w, int) { w.show_palette(); }},
+    {"back", Menu::go, nullptr, "Back to the place before", "Z", [](W& w, int) { w.go_back(); }},
+    {"forth", Menu::go, nullptr, "Forth again", "Shift+Z", [](W& w, int) { w.go_forth(); }},
     {"next", Menu::go, nullptr, "Next token", "Right; PgDown", [](W& w, int) { w.navigator().step(1); }},
     {"previous", Menu::go, nullptr, "Previous token", "Left; PgUp", [](W& w, int) { w.navigator().step(-1); }},
     {"next-ten", Menu::go, nullptr, "Ten tokens on", "Shift+Right", [](W& w, int) { w.navigator().step(10); }},
     {"previous-ten", Menu::go, nullptr, "Ten tokens back", "Shift+Left", [](W& w, int) { w.navigator().step(-10); }},
-    {"next-span", Menu::go, nullptr, "Next needle, question or answer", "Ctrl+Right", [](W& w, int) { w.navigator().step_span(1); }},
-    {"previous-span", Menu::go, nullptr, "Previous needle, question or answer", "Ctrl+Left",
-     [](W& w, int) { w.navigator().step_span(-1); }},
+    {"next-span", Menu::go, nullptr, "Next needle, question, answer or breakpoint", "Ctrl+Right",
+     [](W& w, int) { w.playback().step_to_stop(1); }},
+    {"previous-span", Menu::go, nullptr, "Previous needle, question, answer or breakpoint", "Ctrl+Left",
+     [](W& w, int) { w.playback().step_to_stop(-1); }},
     {"first", Menu::go, nullptr, "First token", "Home", [](W& w, int) { w.go_to_token(0); }},
     {"last", Menu::go, nullptr, "Last token", "End", [](W& w, int) { w.go_to_token(w.navigator().tokens() - 1); }},
     {"go-to", Menu::go, nullptr, "Go to token", "G", [](W& w, int) { w.ask_for_token(); }},
@@ -72,9 +103,15 @@ constexpr Command table[] = {
     {"cell-left", Menu::go, "Cell", "Cell to the left", "Alt+Left", [](W& w, int) { w.navigator().step_cell(0, -1); }},
     {"cell-right", Menu::go, "Cell", "Cell to the right", "Alt+Right", [](W& w, int) { w.navigator().step_cell(0, 1); }},
 
-    {"play", Menu::run, nullptr, "Play or pause", "Space", [](W& w, int) { w.navigator().toggle_play(); }},
+    {"play", Menu::run, nullptr, "Play or pause", "Space", [](W& w, int) { w.playback().toggle_play(); }},
     {"faster", Menu::run, nullptr, "Faster", ".", [](W& w, int) { w.step_speed(1); }},
     {"slower", Menu::run, nullptr, "Slower", ",", [](W& w, int) { w.step_speed(-1); }},
+    {"breakpoint", Menu::run, nullptr, "Breakpoint at this token (presenting: blank the screen)", "B", [](W& w, int) { w.press_b(); }},
+    {"breakpoints", Menu::run, nullptr, "Breakpoints…", "Ctrl+B", [](W& w, int) { w.show_page(SidePage::breakpoints); }},
+    {"loop", Menu::run, nullptr, "Play round and round", "R", [](W& w, int) { w.playback().toggle_loop(); },
+     [](const W& w) { return w.playback().loop().has_value(); }},
+    {"loop-from", Menu::run, nullptr, "Round from this token", "Shift+I", [](W& w, int) { w.playback().loop_from_here(); }},
+    {"loop-to", Menu::run, nullptr, "Round up to this token", "Shift+O", [](W& w, int) { w.playback().loop_to_here(); }},
     {"generate", Menu::run, nullptr, "Generate 32 more tokens", "Ctrl+G", [](W& w, int) { w.navigator().generate_more(32); }},
     {"cancel", Menu::run, nullptr, "Cancel opening, reading or generating", "Esc", [](W& w, int) { w.escape(); }},
 

@@ -3,6 +3,7 @@
 #include <QAbstractItemView>
 #include <QAbstractSlider>
 #include <QAbstractSpinBox>
+#include <QAccessible>
 #include <QApplication>
 #include <QDragEnterEvent>
 #include <QFileDialog>
@@ -15,8 +16,13 @@
 #include <cmath>
 #include <initializer_list>
 
+#include "app/breakpoint_page.h"
 #include "app/canvas/paper_canvas.h"
 #include "app/cli_commands.h"
+#include "app/figure_page.h"
+#include "app/key_page.h"
+#include "app/palette_entries.h"
+#include "app/preferences_page.h"
 #include "app/theme.h"
 
 namespace statescope {
@@ -28,6 +34,7 @@ constexpr QSize least_size{640, 400};
 
 // Of the window, at 1×: below these, things fold away.
 constexpr float least_width_with_side = 900;
+constexpr float presenting_enlarges = 1.5f;  // the type
 constexpr float high = 680, low = 480, very_low = 400;
 
 QString path_text(const std::filesystem::path& path) { return QString::fromStdString(path.string()); }
@@ -37,6 +44,7 @@ bool belongs_to(const QWidget& widget, int key) {
   const auto is = [key](std::initializer_list<int> keys) { return std::ranges::find(keys, key) != keys.end(); };
   const bool moves =
       is({Qt::Key_Up, Qt::Key_Down, Qt::Key_Left, Qt::Key_Right, Qt::Key_Home, Qt::Key_End, Qt::Key_PageUp, Qt::Key_PageDown});
+  if (qobject_cast<const QListWidget*>(&widget) && key == Qt::Key_Space) return true;  // ticks what can be ticked
   if (qobject_cast<const QAbstractItemView*>(&widget) || qobject_cast<const QAbstractSlider*>(&widget)) return moves;
   if (qobject_cast<const QComboBox*>(&widget) || qobject_cast<const QAbstractSpinBox*>(&widget)) return moves || key == Qt::Key_Space;
   return qobject_cast<const QAbstractButton*>(&widget) && key == Qt::Key_Space;
@@ -49,22 +57,29 @@ MainWindow::MainWindow(RunSource& source, const WindowSetup& setup)
   setObjectName("window");
   setWindowTitle("Statescope");
   setAcceptDrops(true);
-  navigator_->set_autoplay(setup.autoplay);
+  since_start_.start();
   if (settings_) {
     reduce_motion_ = settings_->value("reduce-motion", false).toBool();
-    if (theme_ == ThemeChoice::system) theme_ = static_cast<ThemeChoice>(std::clamp(settings_->value("theme", 0).toInt(), 0, 2));
+    autoplay_ = settings_->value("autoplay", true).toBool();
+    if (theme_ == ThemeChoice::system)
+      theme_ = static_cast<ThemeChoice>(std::clamp(settings_->value("theme", 0).toInt(), 0, static_cast<int>(ThemeChoice::high_contrast)));
   }
+  navigator_->set_autoplay(setup.autoplay && autoplay_);
   navigator_->set_reduce_motion(reduce_motion_);
   const float remembered = settings_ ? settings_->value("scale", 1.0f).toFloat() : 1.0f;
-  frame_.scale = std::clamp(setup.scale > 0 ? setup.scale : remembered, 1.0f, 3.0f);
+  scale_ = std::clamp(setup.scale > 0 ? setup.scale : remembered, 1.0f, 3.0f);
 
-  make_actions();
-  make_menu();
+  playback_ = new Playback(*navigator_, this);
+  actions_ = new Actions(*this, settings_);
+  actions_->fill(*menuBar());
+  recent_ = new QMenu("Recent", menuBar());
+  menuBar()->actions().first()->menu()->insertMenu(action("quit"), recent_);
   header_ = new Header(*navigator_, action("side"), action("cancel"), this);
   error_ = new ErrorBar(this);
   pages_ = new QStackedWidget(this);
   pages_->addWidget(make_welcome());
   pages_->addWidget(make_work(setup.opengl));
+  make_pages(setup.start_words);
   auto* center = new QWidget(this);
   auto* layout = new QVBoxLayout(center);
   layout->addWidget(header_);
@@ -76,12 +91,38 @@ MainWindow::MainWindow(RunSource& source, const WindowSetup& setup)
   setMinimumSize(least_size);
   statusBar()->setSizeGripEnabled(false);
   statusBar()->addWidget(new QLabel(setup.start_words, this));
+  said_ = new QLabel(this);
+  said_->setAccessibleName("Last message");
+  statusBar()->addPermanentWidget(said_);
+  palette_ = new Palette(center);
+  blank_ = new QWidget(center);
+  blank_->setObjectName("blank");
+  blank_->setAccessibleName("Blank screen");
+  blank_->hide();
 
+  make_connections();
+  qApp->installEventFilter(this);
+  if (settings_) {
+    restoreGeometry(settings_->value("geometry").toByteArray());
+    kept_ = arrangement_from(settings_->value("own-arrangement").toString());
+    if (const auto arrangement = arrangement_from(settings_->value("arrangement").toString())) stage_->arrange(*arrangement);
+  }
+  fill_recent();
+  apply_look();
+  focused_->surface().setFocus();
+}
+
+void MainWindow::make_connections() {
   connect(navigator_.get(), &Navigator::run_changed, this, &MainWindow::show_run);
   connect(navigator_.get(), &Navigator::opened, error_, &QWidget::hide);
+  connect(navigator_.get(), &Navigator::opened, this, [this] { places_.clear(); });
+  connect(navigator_.get(), &Navigator::cursor_changed, this,
+          [this] { places_.arrive(navigator_->cursor(), since_start_.elapsed(), navigator_->is_playing()); });
   connect(navigator_.get(), &Navigator::progressed, this, [this] {
+    const bool first = pages_->currentIndex() == 0;
     pages_->setCurrentIndex(1);
     fold();
+    if (first) focused_->surface().setFocus();
   });
   connect(navigator_.get(), &Navigator::opening_ended, this, [this] {
     pages_->setCurrentIndex(navigator_->run() ? 1 : 0);
@@ -92,15 +133,17 @@ MainWindow::MainWindow(RunSource& source, const WindowSetup& setup)
   connect(navigator_.get(), &Navigator::device_failed, this, &MainWindow::show_error);
   connect(navigator_.get(), &Navigator::playing_changed, this,
           [this] { action("play")->setIcon(icon_of(navigator_->is_playing() ? "pause" : "play", frame_.theme)); });
+  connect(actions_, &Actions::triggered, this, &MainWindow::run_command);
+  connect(playback_, &Playback::said, this, &MainWindow::say);
+  connect(playback_, &Playback::changed, this, [this] {
+    actions_->update_ticks();
+    transport_->show_marks(*playback_);
+  });
+  connect(palette_, &Palette::left, this, [this] { focused_->surface().setFocus(); });
   connect(transport_, &Transport::asked, this, [this] {
     focused_->surface().setFocus();
     fold();
   });
-  qApp->installEventFilter(this);
-  if (settings_) restoreGeometry(settings_->value("geometry").toByteArray());
-  fill_recent();
-  apply_look();
-  focused_->surface().setFocus();
 }
 
 MainWindow::~MainWindow() {
@@ -108,50 +151,21 @@ MainWindow::~MainWindow() {
   delete takeCentralWidget();  // before the navigator that its widgets look at
 }
 
-QAction* MainWindow::action(std::string_view id) const { return actions_.find(id)->second; }
-
 void MainWindow::run_command(const Command& command, int key) {
   if (command.id != "play") navigator_->take_over();
   command.run(*this, key);
-  update_ticks();
+  actions_->update_ticks();
 }
 
-void MainWindow::make_actions() {
-  for (const Command& command : commands()) {
-    const QList<QKeySequence> keys = keys_of(command);
-    const int copies = command.one_per_key ? static_cast<int>(keys.size()) : 1;
-    for (int i = 0; i < copies; ++i) {
-      const QString text = QString::fromUtf8(command.text);
-      auto* made = new QAction(command.one_per_key ? QStringLiteral("%1 %2").arg(text, keys[i].toString()) : text, this);
-      made->setShortcuts(command.one_per_key ? QList{keys[i]} : keys);
-      made->setCheckable(command.checked != nullptr);
-      if (!keys.isEmpty())
-        made->setToolTip(QStringLiteral("%1 (%2)").arg(made->text(), made->shortcut().toString(QKeySequence::NativeText)));
-      connect(made, &QAction::triggered, this, [this, &command, i] { run_command(command, i); });
-      addAction(made);  // so that its keys work where the menu is hidden
-      actions_[std::string(command.id) + (command.one_per_key ? std::to_string(i + 1) : std::string())] = made;
-    }
-  }
-}
-
-void MainWindow::make_menu() {
-  std::map<std::pair<Menu, std::string>, QMenu*> menus;
-  const auto menu_of = [&](const Command& command) {
-    QMenu*& menu = menus[{command.menu, ""}];
-    if (!menu) menu = menuBar()->addMenu(title_of(command.menu));
-    if (!command.submenu) return menu;
-    QMenu*& submenu = menus[{command.menu, command.submenu}];
-    if (!submenu) submenu = menu->addMenu(QString::fromUtf8(command.submenu));
-    return submenu;
-  };
-  for (const Command& command : commands()) {
-    if (command.id == "quit") recent_ = menu_of(command)->addMenu("Recent");
-    if (!command.one_per_key)
-      menu_of(command)->addAction(action(command.id));
-    else
-      for (int i = 1; actions_.contains(std::string(command.id) + std::to_string(i)); ++i)
-        menu_of(command)->addAction(action(std::string(command.id) + std::to_string(i)));
-  }
+/// After the pages that Side makes itself, in the order of SidePage.
+void MainWindow::make_pages(const QString& drawn) {
+  keys_ = new KeyPage(*actions_);
+  preferences_ = new PreferencesPage(*this, drawn);
+  figure_ = new FigurePage(*this);
+  side_->add_page("Keys", keys_);
+  side_->add_page("Preferences", preferences_);
+  side_->add_page("Breakpoints", new BreakpointPage(*playback_));
+  side_->add_page("Export this view", figure_);
 }
 
 QWidget* MainWindow::make_welcome() {
@@ -200,16 +214,16 @@ QWidget* MainWindow::make_work(bool opengl) {
 
   focused_ = &stage_->focused_panel();
   connect(stage_, &Stage::focus_moved, this, [this] { focus_panel(stage_->focused_panel()); });
+  connect(stage_, &Stage::rearranged, this, &MainWindow::remember_arrangement);
   connect(strip_, &ViewPanel::focused, this, [this] { focus_panel(*strip_); });
   table_delay_.setSingleShot(true);
   table_delay_.setInterval(table_delay_ms);
   connect(&table_delay_, &QTimer::timeout, this, &MainWindow::show_table);
-  std::vector<ViewPanel*> panels = stage_->panels();
-  panels.push_back(strip_);
-  for (const ViewPanel* panel : panels)
-    connect(panel, &ViewPanel::changed, this, [this, panel] {
-      if (panel == focused_) show_table_soon();
-    });
+  const auto show_table_of = [this](const ViewPanel* panel) {
+    if (panel == focused_) show_table_soon();
+  };
+  connect(stage_, &Stage::panel_changed, this, show_table_of);
+  connect(strip_, &ViewPanel::changed, this, [this, show_table_of] { show_table_of(strip_); });
   return page;
 }
 
@@ -232,6 +246,7 @@ void MainWindow::show_table_soon() {
 }
 
 void MainWindow::show_run() {
+  transport_->show_marks(*playback_);
   setWindowTitle(QStringLiteral("%1 – Statescope").arg(QString::fromStdString(navigator_->run()->model.name)));
 }
 
@@ -272,8 +287,11 @@ void MainWindow::show_page(SidePage page) {
   pages_->setCurrentIndex(1);
   side_wanted_ = true;
   const bool again = side_->isVisible() && side_->page() == page;
+  if (page == SidePage::preferences) preferences_->refresh();
+  if (page == SidePage::figure) figure_->refresh();
   side_->show_page(again ? SidePage::inspector : page);
   fold();
+  if (again) focused_->surface().setFocus();
 }
 
 void MainWindow::go_to_token(std::int64_t token) { navigator_->step(token - navigator_->cursor().token); }
@@ -300,8 +318,8 @@ void MainWindow::set_theme(ThemeChoice choice) {
 }
 
 void MainWindow::set_scale(float scale) {
-  frame_.scale = std::clamp(scale, 1.0f, 3.0f);
-  remember("scale", frame_.scale);
+  scale_ = std::clamp(scale, 1.0f, 3.0f);
+  remember("scale", scale_);
   apply_look();
 }
 
@@ -311,9 +329,62 @@ void MainWindow::set_reduce_motion(bool reduce) {
   navigator_->set_reduce_motion(reduce);
 }
 
+void MainWindow::set_autoplay(bool autoplay) {
+  autoplay_ = autoplay;
+  remember("autoplay", autoplay);
+  navigator_->set_autoplay(autoplay);
+}
+
+void MainWindow::arrange(const Arrangement& arrangement) {
+  stage_->arrange(arrangement);
+  remember_arrangement();
+}
+
+void MainWindow::keep_arrangement() {
+  kept_ = stage_->arrangement();
+  remember("own-arrangement", to_text(*kept_));
+  say("This arrangement is kept");
+}
+
+void MainWindow::arrange_as_kept() {
+  if (kept_) arrange(*kept_);
+}
+
+void MainWindow::show_view(const ViewRow& row) {
+  if (focused_ == strip_) stage_->focused_panel().surface().setFocus();
+  focused_->set_view(row);
+  remember_arrangement();
+}
+
+void MainWindow::show_palette() {
+  palette_->ask(palette_entries(*this), [this](const QString& typed) { return tokens_found(*this, typed); });
+}
+
+void MainWindow::go_to(const std::optional<Cursor>& place) {
+  if (!place) return;
+  navigator_->move({.token = place->token,
+                    .layer = place->layer,
+                    .head = place->head,
+                    .slot = place->slot,
+                    .row = place->row,
+                    .column = place->column,
+                    .reference = place->reference});
+}
+
+void MainWindow::go_back() { go_to(places_.back()); }
+void MainWindow::go_forth() { go_to(places_.forth()); }
+
+/// Also for a screen reader.
+void MainWindow::say(const QString& words) {
+  said_->setText(words);
+  QAccessibleEvent alert(said_, QAccessible::NameChanged);
+  QAccessible::updateAccessibility(&alert);
+}
+
 void MainWindow::apply_look() {
   const bool dark = theme_ == ThemeChoice::dark || (theme_ == ThemeChoice::system && system_is_dark_);
-  frame_.theme = dark ? dark_theme() : light_theme();
+  frame_.theme = theme_ == ThemeChoice::high_contrast ? high_contrast_theme() : dark ? dark_theme() : light_theme();
+  frame_.scale = presenting_ ? std::min(scale_ * presenting_enlarges, 3.0f) : scale_;
   qApp->setPalette(palette_of(frame_.theme));
   qApp->setFont(paper_font({.size = 13 * frame_.scale, .color = frame_.theme.ink}));
   qApp->setStyleSheet(style_sheet_of(frame_));
@@ -328,10 +399,13 @@ void MainWindow::apply_look() {
   side_->set_frame(frame_);
   strip_->set_frame(frame_);
   transport_->set_frame(frame_);
+  keys_->set_frame(frame_);
+  palette_->set_frame(frame_);
   const int gap = static_cast<int>(std::lround(8 * frame_.scale));
   for (QLayout* layout : gaps_) layout->setSpacing(gap);
   centralWidget()->layout()->setContentsMargins(gap, 0, gap, 0);
-  update_ticks();
+  actions_->update_ticks();
+  preferences_->refresh();
   fold();
 }
 
@@ -347,7 +421,7 @@ void MainWindow::fold() {
   statusBar()->setVisible(!presenting_ && lines >= low);
   header_->setVisible(lines >= low || navigator_->is_opening());
   transport_->setVisible(lines >= very_low);
-  for (ViewPanel* panel : stage_->panels()) panel->set_title_shown(lines >= very_low);
+  stage_->set_titles_shown(lines >= very_low);
   const float transport = 40, one_line = 96, two_lines = 172;
   const float strip = (lines < high ? one_line : two_lines) + (lines < very_low ? 0 : transport);
   strip_->setFixedHeight(static_cast<int>(strip * frame_.scale));
@@ -365,11 +439,21 @@ void MainWindow::toggle_presenter() {
     showFullScreen();
   else
     showNormal();
-  fold();
+  blank_->hide();
+  apply_look();
+}
+
+void MainWindow::press_b() {
+  if (!presenting_) return playback_->toggle_here();
+  blank_->setGeometry(centralWidget()->rect());
+  blank_->setVisible(!blank_->isVisible());
+  blank_->raise();
 }
 
 void MainWindow::escape() {
-  if (navigator_->is_opening())
+  if (blank_->isVisible())
+    blank_->hide();
+  else if (navigator_->is_opening())
     navigator_->cancel();
   else if (error_->isVisible())
     error_->hide();
@@ -380,18 +464,17 @@ void MainWindow::escape() {
   focused_->surface().setFocus();
 }
 
-void MainWindow::update_ticks() {
-  for (const Command& command : commands())
-    if (command.checked) action(command.id)->setChecked(command.checked(*this));
-}
-
 void MainWindow::remember(const QString& key, const QVariant& value) {
   if (settings_) settings_->setValue(key, value);
 }
 
+void MainWindow::remember_arrangement() { remember("arrangement", to_text(stage_->arrangement())); }
+
+QStringList MainWindow::recent_paths() const { return settings_ ? settings_->value("recent").toStringList() : QStringList(); }
+
 void MainWindow::remember_recent(const QString& path) {
   if (!settings_) return;
-  QStringList paths = settings_->value("recent").toStringList();
+  QStringList paths = recent_paths();
   paths.removeAll(path);
   paths.prepend(path);
   settings_->setValue("recent", QStringList(paths.mid(0, most_recent)));
@@ -399,7 +482,7 @@ void MainWindow::remember_recent(const QString& path) {
 }
 
 void MainWindow::fill_recent() {
-  const QStringList paths = settings_ ? settings_->value("recent").toStringList() : QStringList();
+  const QStringList paths = recent_paths();
   recent_->clear();
   recent_->setEnabled(!paths.isEmpty());
   for (const QString& path : paths)
@@ -421,6 +504,7 @@ bool MainWindow::eventFilter(QObject* watched, QEvent* event) {
 
 void MainWindow::resizeEvent(QResizeEvent* event) {
   QMainWindow::resizeEvent(event);
+  blank_->setGeometry(centralWidget()->rect());
   fold();
 }
 
@@ -435,6 +519,7 @@ void MainWindow::dropEvent(QDropEvent* event) {
 
 void MainWindow::closeEvent(QCloseEvent* event) {
   remember("geometry", saveGeometry());
+  remember_arrangement();
   QMainWindow::closeEvent(event);
 }
 

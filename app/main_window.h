@@ -1,23 +1,31 @@
 // The window: stage, inspector, text and time around one navigator.
 #pragma once
 
+#include <QElapsedTimer>
 #include <QMainWindow>
 #include <QSettings>
 #include <QStackedWidget>
 #include <QTimer>
-#include <map>
 #include <memory>
 #include <string>
 
-#include "app/commands.h"
+#include "app/actions.h"
+#include "app/arrangement.h"
 #include "app/header.h"
 #include "app/navigator.h"
+#include "app/palette.h"
+#include "app/places.h"
+#include "app/playback.h"
 #include "app/side.h"
 #include "app/stage.h"
 #include "app/transport.h"
 #include "app/window_main.h"
 
 namespace statescope {
+
+class FigurePage;
+class KeyPage;
+class PreferencesPage;
 
 /// How the window is made; the rest of WindowOptions is the caller's business.
 struct WindowSetup {
@@ -42,9 +50,15 @@ class MainWindow : public QMainWindow {
   Side& side() { return *side_; }
   ErrorBar& error_bar() { return *error_; }
   ViewPanel& focused_panel() { return *focused_; }
+  Playback& playback() { return *playback_; }
+  const Playback& playback() const { return *playback_; }
+  Actions& actions() { return *actions_; }
+  Palette& palette() { return *palette_; }
+  /// What the window says last, in its status bar.
+  QString said() const { return said_->text(); }
   const Frame& frame() const { return frame_; }
   ThemeChoice theme() const { return theme_; }
-  QAction* action(std::string_view id) const;
+  QAction* action(std::string_view id) const { return actions_->action(id); }
 
   void open_checkpoint(const std::filesystem::path& path, PromptInput prompt);
   /// A prompt (.json, .txt), a checkpoint (.h5) or a model's folder.
@@ -59,12 +73,29 @@ class MainWindow : public QMainWindow {
   void step_speed(int direction) { transport_->step_speed(direction); }
   void set_theme(ThemeChoice choice);
   void set_scale(float scale);
+  /// As the reader has chosen it; while presenting the type is larger.
+  float wanted_scale() const { return scale_; }
   void set_reduce_motion(bool reduce);
   bool reduces_motion() const { return reduce_motion_; }
+  void set_autoplay(bool autoplay);
+  bool plays_by_itself() const { return autoplay_; }
+  void arrange(const Arrangement& arrangement);
+  /// One arrangement of the reader's own, to come back to.
+  void keep_arrangement();
+  void arrange_as_kept();
+  /// In the place of the focused view.
+  void show_view(const ViewRow& row);
+  void show_palette();
+  QStringList recent_paths() const;
+  void go_back();
+  void go_forth();
   void toggle_side();
   bool side_is_shown() const { return side_wanted_; }
   void toggle_presenter();
   bool is_presenting() const { return presenting_; }
+  /// A breakpoint here, or, while presenting, a black screen and back.
+  void press_b();
+  bool is_blank() const { return blank_->isVisible(); }
   /// Ends what is going on: an opening or a generation, the message of an error, a page in the inspector's place, presenting.
   void escape();
 
@@ -76,10 +107,10 @@ class MainWindow : public QMainWindow {
   void closeEvent(QCloseEvent* event) override;
 
  private:
-  void make_actions();
-  void make_menu();
+  void make_pages(const QString& drawn);
   QWidget* make_welcome();
   QWidget* make_work(bool opengl);
+  void make_connections();
   void run_command(const Command& command, int key);
   void apply_look();
   void fold();
@@ -92,13 +123,21 @@ class MainWindow : public QMainWindow {
   void fill_recent();
   void remember_recent(const QString& path);
   void remember(const QString& key, const QVariant& value);
+  void remember_arrangement();
+  void say(const QString& words);
+  void go_to(const std::optional<Cursor>& place);
 
   std::unique_ptr<Navigator> navigator_;
   QSettings* settings_;
   Frame frame_;
   ThemeChoice theme_;
-  bool system_is_dark_, reduce_motion_ = false, side_wanted_ = true, presenting_ = false;
-  std::map<std::string, QAction*, std::less<>> actions_;
+  float scale_ = 1;
+  bool system_is_dark_, reduce_motion_ = false, autoplay_ = true, side_wanted_ = true, presenting_ = false;
+  Playback* playback_ = nullptr;
+  Places places_;
+  QElapsedTimer since_start_;
+  std::optional<Arrangement> kept_;
+  Actions* actions_ = nullptr;
   QMenu* recent_ = nullptr;
   Header* header_ = nullptr;
   ErrorBar* error_ = nullptr;
@@ -108,6 +147,12 @@ class MainWindow : public QMainWindow {
   ViewPanel* strip_ = nullptr;
   Transport* transport_ = nullptr;
   ViewPanel* focused_ = nullptr;
+  Palette* palette_ = nullptr;
+  KeyPage* keys_ = nullptr;
+  PreferencesPage* preferences_ = nullptr;
+  FigurePage* figure_ = nullptr;
+  QWidget* blank_ = nullptr;  // over everything
+  QLabel* said_ = nullptr;
   QTimer table_delay_;    // while the run grows
   QList<QLayout*> gaps_;  // layouts whose spacing follows the scale
 };

@@ -1,12 +1,9 @@
 #include "app/side.h"
 
-#include <QHeaderView>
 #include <QPushButton>
 #include <QScrollArea>
 #include <QToolButton>
 #include <QVBoxLayout>
-
-#include "app/commands.h"
 
 namespace statescope {
 namespace {
@@ -14,60 +11,28 @@ namespace {
 constexpr auto about_text =
     "<p><b>Statescope %1</b></p>"
     "<p>A microscope for the memory of linear-attention language models: step through tokens and see which partition each one is routed "
-    "to, "
-    "which rows of the state it writes, what decays, and what a later query can still read back.</p>"
+    "to, which rows of the state it writes, what decays, and what a later query can still read back.</p>"
     "<p>Every number shown was computed from the checkpoint; nothing is drawn in between.</p>"
     "<p>Built on Qt %2 (LGPL), Dear ImGui (MIT), HDF5 and Eigen. The DejaVu fonts are free; their licence lies beside them.</p>";
-
-QString keys_text(const Command& command) {
-  const QList<QKeySequence> keys = keys_of(command);
-  if (keys.isEmpty()) return {};
-  if (command.one_per_key) return QStringLiteral("%1 … %2").arg(keys.first().toString(), keys.last().toString());
-  return QKeySequence::listToString(keys, QKeySequence::NativeText).replace("; ", ", ");
-}
-
-QTableWidget* make_key_list() {
-  auto* list = new QTableWidget(0, 2);
-  list->setAccessibleName("Keys");
-  for (const Command& command : commands()) {
-    const QString keys = keys_text(command);
-    if (keys.isEmpty()) continue;
-    const int row = list->rowCount();
-    list->insertRow(row);
-    list->setItem(row, 0, new QTableWidgetItem(keys));
-    list->setItem(row, 1, new QTableWidgetItem(QString::fromUtf8(command.text)));
-  }
-  list->horizontalHeader()->hide();
-  list->verticalHeader()->hide();
-  list->horizontalHeader()->setSectionResizeMode(0, QHeaderView::ResizeToContents);
-  list->horizontalHeader()->setStretchLastSection(true);
-  list->setShowGrid(false);
-  list->setTabKeyNavigation(false);
-  list->setEditTriggers(QAbstractItemView::NoEditTriggers);
-  list->setSelectionBehavior(QAbstractItemView::SelectRows);
-  return list;
-}
 
 }  // namespace
 
 Side::Side(Navigator& navigator, QWidget* parent) : QStackedWidget(parent), inspector_(new Inspector(navigator)), navigator_(navigator) {
   setObjectName("panel");
-  keys_ = make_key_list();
-  auto* about = new QLabel(QString::fromUtf8(about_text).arg(STATESCOPE_VERSION, QT_VERSION_STR));
-  about->setWordWrap(true);
-  about->setAlignment(Qt::AlignTop | Qt::AlignLeft);
   auto* scroll = new QScrollArea(this);
   scroll->setWidget(inspector_);
   scroll->setWidgetResizable(true);
   scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   scroll->setFocusPolicy(Qt::NoFocus);
   addWidget(scroll);  // in the order of SidePage
-  addWidget(make_page("Prompt", make_prompt_page(navigator)));
-  addWidget(make_page("Keys", keys_));
-  addWidget(make_page("About", about));
+  add_page("Prompt", make_prompt_page(navigator));
+  auto* about = new QLabel(QString::fromUtf8(about_text).arg(STATESCOPE_VERSION, QT_VERSION_STR));
+  about->setWordWrap(true);
+  about->setAlignment(Qt::AlignTop | Qt::AlignLeft);
+  add_page("About", about);
 }
 
-QWidget* Side::make_page(const QString& title, QWidget* body) {
+void Side::add_page(const QString& title, QWidget* body) {
   auto* page = new QWidget(this);
   auto* layout = new QVBoxLayout(page);
   auto* heading = new QLabel(title, page);
@@ -78,7 +43,8 @@ QWidget* Side::make_page(const QString& title, QWidget* body) {
   layout->addWidget(heading);
   layout->addWidget(body, 1);
   layout->addWidget(back);
-  return page;
+  page->setFocusProxy(body->focusProxy());
+  addWidget(page);
 }
 
 QWidget* Side::make_prompt_page(Navigator& navigator) {
@@ -98,6 +64,7 @@ QWidget* Side::make_prompt_page(Navigator& navigator) {
   read->setDefault(true);
   read->setShortcut(QKeySequence("Ctrl+Return"));
   read->setToolTip("Ctrl+Return");
+  page->setFocusProxy(prompt_);
   connect(read, &QPushButton::clicked, this, [this, &navigator] { navigator.read(prompt()); });
   layout->addWidget(prompt_, 1);
   layout->addLayout(form);
@@ -113,7 +80,6 @@ void Side::set_frame(const Frame& frame) {
     widget(i)->layout()->setContentsMargins(px(14), px(12), px(14), px(12));
     widget(i)->layout()->setSpacing(px(10));
   }
-  keys_->verticalHeader()->setDefaultSectionSize(px(23));
 }
 
 void Side::set_wide(bool wide) {
@@ -123,9 +89,8 @@ void Side::set_wide(bool wide) {
 
 void Side::show_page(SidePage page) {
   setCurrentIndex(static_cast<int>(page));
-  if (page != SidePage::prompt) return;
-  fill_prompt_page();
-  prompt_->setFocus(Qt::ShortcutFocusReason);
+  if (page == SidePage::prompt) fill_prompt_page();
+  if (QWidget* first = currentWidget()->focusProxy()) first->setFocus(Qt::ShortcutFocusReason);
 }
 
 void Side::fill_prompt_page() {

@@ -9,13 +9,16 @@
 
 namespace statescope {
 
-enum class SidePage { inspector, prompt, keys, about };
+enum class SidePage { inspector, prompt, about, keys, preferences, breakpoints, figure };
 
 class Side : public QStackedWidget {
   Q_OBJECT
 
  public:
   explicit Side(Navigator& navigator, QWidget* parent = nullptr);
+
+  /// The next one of SidePage; Side itself makes those before the keys. Where `body` has a focus proxy, that gets the keyboard.
+  void add_page(const QString& title, QWidget* body);
 
   void set_frame(const Frame& frame);
   void show_page(SidePage page);
@@ -29,13 +32,11 @@ class Side : public QStackedWidget {
   /// As the page was filled, or, where the text is another one, only the text.
   PromptInput prompt() const;
   QWidget* make_prompt_page(Navigator& navigator);
-  QWidget* make_page(const QString& title, QWidget* body);
 
   Inspector* inspector_;
   QPlainTextEdit* prompt_ = nullptr;
   QSpinBox* generate_ = nullptr;
   PromptInput written_;  // what the page was filled with
-  QTableWidget* keys_;
   Navigator& navigator_;
   int usual_width_ = 0;
 };

@@ -57,6 +57,10 @@ QStatusBar QLabel { color: @faint; font-size: 12@; padding: 0 8@; }
 QStatusBar::item { border: none; }
 
 #panel { background: @panel; border: 1px solid @line; border-radius: 6@; }
+#palette { background: @panel; border: 1px solid @accent; border-radius: 6@; }
+#palette QListWidget { border: none; }
+#keys { font-family: "DejaVu Sans"; }
+#blank { background: #000000; }
 #panel[focused="true"] { border: 1px solid @accent; }
 #question { font-size: 14@; font-weight: bold; }
 #faint, QLabel#faint { color: @faint; }
@@ -78,15 +82,20 @@ QToolButton:disabled { color: @line; }
 QToolButton::menu-indicator { image: none; width: 0; }
 QPushButton:default { background: @accent; color: @onaccent; border-color: @accent; }
 
-QComboBox, QSpinBox, QPlainTextEdit, QLineEdit { background: @ground; border: 1px solid @line; border-radius: 5@; padding: 3@ 7@; min-height: 19@;
+QComboBox, QAbstractSpinBox, QPlainTextEdit, QLineEdit { background: @ground; border: 1px solid @line; border-radius: 5@; padding: 3@ 7@; min-height: 19@;
   selection-background-color: @accent; selection-color: @onaccent; }
-QComboBox:hover, QSpinBox:hover { border-color: @faint; }
-QComboBox:focus, QSpinBox:focus, QPlainTextEdit:focus, QLineEdit:focus { border-color: @accent; }
-QComboBox:disabled, QSpinBox:disabled { color: @faint; }
+QComboBox:hover, QAbstractSpinBox:hover { border-color: @faint; }
+QComboBox:focus, QAbstractSpinBox:focus, QPlainTextEdit:focus, QLineEdit:focus { border-color: @accent; }
+QComboBox:disabled, QAbstractSpinBox:disabled { color: @faint; }
 QComboBox::drop-down { border: none; width: 20@; }
 QComboBox::down-arrow { image: url(:/icons/@themedown.svg); width: 9@; height: 9@; }
 QComboBox QAbstractItemView { background: @panel; border: 1px solid @line; selection-background-color: @hover; selection-color: @ink; outline: 0; }
-QSpinBox::up-button, QSpinBox::down-button { width: 0; border: none; }
+QAbstractSpinBox::up-button, QAbstractSpinBox::down-button { width: 0; border: none; }
+
+QCheckBox { spacing: 8@; padding: 2@; border: 1px solid transparent; border-radius: 4@; }
+QCheckBox:focus { border-color: @accent; }
+QCheckBox::indicator, QListView::indicator { width: 12@; height: 12@; border: 1px solid @faint; border-radius: 3@; background: @panel; }
+QCheckBox::indicator:checked, QListView::indicator:checked { background: @accent; border-color: @accent; image: url(:/icons/@themecheck.svg); }
 
 QSlider::groove:horizontal { height: 4@; border-radius: 2@; background: @line; }
 QSlider::sub-page:horizontal { height: 4@; border-radius: 2@; background: @accent; }
@@ -98,9 +107,10 @@ QSlider::sub-page:horizontal:disabled, QSlider::handle:horizontal:disabled { bac
 QProgressBar { background: @line; border: none; border-radius: 2@; max-height: 4@; min-height: 4@; }
 QProgressBar::chunk { background: @accent; border-radius: 2@; }
 
-QTableView { background: @panel; border: 1px solid @line; border-radius: 5@; gridline-color: transparent; outline: 0; font-family: "DejaVu Sans Mono"; font-size: 12@;
+QTableView, QListWidget { background: @panel; border: 1px solid @line; border-radius: 5@; gridline-color: transparent; outline: 0; font-family: "DejaVu Sans Mono"; font-size: 12@;
   selection-background-color: @select; selection-color: @ink; }
-QTableView:focus { border-color: @accent; }
+QTableView:focus, QListWidget:focus { border-color: @accent; }
+QListWidget { font-family: "DejaVu Sans"; font-size: 13@; }
 QTableView::item { padding: 1@ 6@; border: none; }
 QHeaderView { background: @panel; }
 QHeaderView::section { background: @panel; color: @faint; border: none; border-bottom: 1px solid @line; padding: 4@ 6@; font-size: 12@; font-weight: normal; }
@@ -134,6 +144,15 @@ QString scaled_lengths(const QString& text, float scale) {
 
 QColor to_qcolor(Color color) { return {color.r, color.g, color.b, color.a}; }
 
+Shades shades_of(const Theme& theme) {
+  constexpr Color vermilion{213, 94, 0};
+  return {.error = over(faded(vermilion, 0.14f), theme.panel),
+          .error_line = vermilion,
+          .on_accent = theme.dark ? theme.ground : theme.panel,
+          .select = over(faded(theme.accent, 0.18f), theme.panel),
+          .hover = over(faded(theme.ink, 0.08f), theme.panel)};
+}
+
 QPalette palette_of(const Theme& theme) {
   QPalette palette;
   const QColor ink = to_qcolor(theme.ink), faint = to_qcolor(theme.faint), panel = to_qcolor(theme.panel), ground = to_qcolor(theme.ground);
@@ -142,7 +161,7 @@ QPalette palette_of(const Theme& theme) {
   for (const auto role : {QPalette::Window, QPalette::Button}) palette.setColor(role, ground);
   palette.setColor(QPalette::PlaceholderText, faint);
   palette.setColor(QPalette::Highlight, to_qcolor(theme.accent));
-  palette.setColor(QPalette::HighlightedText, panel);
+  palette.setColor(QPalette::HighlightedText, to_qcolor(shades_of(theme).on_accent));
   palette.setColor(QPalette::Link, to_qcolor(theme.accent));
   for (const auto role : {QPalette::WindowText, QPalette::Text, QPalette::ButtonText}) palette.setColor(QPalette::Disabled, role, faint);
   return palette;
@@ -150,14 +169,15 @@ QPalette palette_of(const Theme& theme) {
 
 QString style_sheet_of(const Frame& frame) {
   const Theme& theme = frame.theme;
-  const Color red{213, 94, 0, 255};
+  const Shades shades = shades_of(theme);
   const std::pair<const char*, QString> words[] = {
-      {"@errorline", rgb(red)},
-      {"@error", rgb(over(faded(red, 0.14f), theme.panel))},
-      {"@onaccent", rgb(theme.dark ? theme.ground : theme.panel)},
+      {"@errorline", rgb(shades.error_line)},
+      {"@error", rgb(shades.error)},
+      {"@onaccent", rgb(shades.on_accent)},
       {"@accent", rgb(theme.accent)},
-      {"@select", rgb(over(faded(theme.accent, 0.18f), theme.panel))},
-      {"@hover", rgb(over(faded(theme.ink, 0.08f), theme.panel))},
+      {"@select", rgb(shades.select)},
+      {"@hover", rgb(shades.hover)},
+      {"@themecheck", theme.dark ? QStringLiteral("check-dark") : QStringLiteral("check-light")},
       {"@themedown", theme.dark ? QStringLiteral("down-dark") : QStringLiteral("down-light")},
       {"@ground", rgb(theme.ground)},
       {"@panel", rgb(theme.panel)},

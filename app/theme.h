@@ -13,6 +13,12 @@ namespace statescope {
 
 QColor to_qcolor(Color color);
 
+/// Grounds, and the text on an accent, that the style sheet derives from a theme.
+struct Shades {
+  Color error, error_line, on_accent, select, hover;
+};
+Shades shades_of(const Theme& theme);
+
 QPalette palette_of(const Theme& theme);
 QString style_sheet_of(const Frame& frame);
 

@@ -4,9 +4,12 @@
 #include <QHBoxLayout>
 #include <QKeyEvent>
 #include <QLineEdit>
+#include <QPainter>
 #include <QSignalBlocker>
+#include <QStyle>
 #include <QToolButton>
 #include <algorithm>
+#include <utility>
 
 namespace statescope {
 namespace {
@@ -56,6 +59,30 @@ void TokenNumber::focusOutEvent(QFocusEvent* event) {
   QSpinBox::focusOutEvent(event);
 }
 
+void TimeSlider::set_marks(std::vector<std::int64_t> tokens, const std::optional<Loop>& loop) {
+  tokens_ = std::move(tokens);
+  loop_ = loop;
+  update();
+}
+
+void TimeSlider::paintEvent(QPaintEvent* event) {
+  QSlider::paintEvent(event);
+  const int handle = height() / 2;  // the style's, about
+  const auto x_of = [&](std::int64_t token) {
+    return handle / 2 + QStyle::sliderPositionFromValue(minimum(), maximum(), static_cast<int>(token), width() - handle);
+  };
+  QPainter painter(this);
+  painter.setRenderHint(QPainter::Antialiasing);
+  painter.setPen(Qt::NoPen);
+  painter.setBrush(palette().color(QPalette::WindowText));
+  const int mark = std::max(3, height() / 6);
+  if (loop_) painter.drawRect(QRect(QPoint(x_of(loop_->first), height() - mark / 2), QPoint(x_of(loop_->last), height())));
+  for (const std::int64_t token : tokens_) {
+    const int x = x_of(token);
+    painter.drawPolygon(QPolygon({QPoint(x - mark, 0), QPoint(x + mark, 0), QPoint(x, mark)}));
+  }
+}
+
 Transport::Transport(Navigator& navigator, const std::function<QAction*(std::string_view)>& action, QWidget* parent)
     : QWidget(parent), navigator_(navigator) {
   auto* layout = new QHBoxLayout(this);
@@ -74,7 +101,7 @@ Transport::Transport(Navigator& navigator, const std::function<QAction*(std::str
   speed_->setAccessibleName("Speed of playing");
   speed_->setToolTip("Speed of playing (, and .)");
   speed_->setFocusPolicy(Qt::TabFocus);
-  slider_ = new QSlider(Qt::Horizontal, this);
+  slider_ = new TimeSlider(Qt::Horizontal, this);
   slider_->setAccessibleName("Token");
   slider_->setToolTip("Token (← and →)");
   slider_->setFocusPolicy(Qt::TabFocus);
@@ -133,6 +160,14 @@ void Transport::show_place() {
 void Transport::show_playing() {
   const QSignalBlocker quiet(speed_);
   speed_->setCurrentIndex(speed_->findData(navigator_.speed()));
+}
+
+void Transport::show_marks(const Playback& playback) {
+  std::vector<std::int64_t> tokens;
+  for (const Breakpoint& breakpoint : playback.breakpoints())
+    if (breakpoint.kind == Breakpoint::Kind::token && breakpoint.enabled && breakpoint.number < navigator_.tokens())
+      tokens.push_back(breakpoint.number);
+  slider_->set_marks(std::move(tokens), playback.loop());
 }
 
 void Transport::ask_for_token() {

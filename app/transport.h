@@ -9,6 +9,7 @@
 #include <functional>
 
 #include "app/navigator.h"
+#include "app/playback.h"
 
 class QAction;
 class QToolButton;
@@ -41,6 +42,22 @@ class TokenNumber : public QSpinBox {
   int token_ = 0;
 };
 
+/// The place of the token in the run, with breakpoints above it and the range that is played round and round below.
+class TimeSlider : public QSlider {
+  Q_OBJECT
+
+ public:
+  using QSlider::QSlider;
+  void set_marks(std::vector<std::int64_t> tokens, const std::optional<Loop>& loop);
+
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+
+ private:
+  std::vector<std::int64_t> tokens_;
+  std::optional<Loop> loop_;
+};
+
 class Transport : public QWidget {
   Q_OBJECT
 
@@ -52,6 +69,7 @@ class Transport : public QWidget {
   /// Puts the keyboard into the token's number.
   void ask_for_token();
   void step_speed(int direction);
+  void show_marks(const Playback& playback);
 
  Q_SIGNALS:
   void asked();  // a number was entered or given up
@@ -63,7 +81,7 @@ class Transport : public QWidget {
   Navigator& navigator_;
   QList<QToolButton*> buttons_;
   QComboBox* speed_;
-  QSlider* slider_;
+  TimeSlider* slider_;
   TokenNumber* number_;
   QLabel* count_;
 };

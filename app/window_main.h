@@ -10,7 +10,7 @@
 
 namespace statescope {
 
-enum class ThemeChoice { system, light, dark };
+enum class ThemeChoice { system, light, dark, high_contrast };
 
 struct WindowOptions {
   std::filesystem::path checkpoint;  // empty: the window opens without a run

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "app/commands.h"
+#include "app/key_page.h"
 #include "tests/app/window_cases.h"
 #include "tests/catch.h"
 
@@ -37,9 +38,9 @@ TEST_CASE("the keys of the design are there") {
   std::set<QString> keys;
   for (const Command& command : commands())
     for (const QKeySequence& key : keys_of(command)) keys.insert(key.toString());
-  for (const char* key :
-       {"Space", "Left", "Right", "Shift+Left", "Shift+Right", "Ctrl+Left", "Ctrl+Right", "Home", "End", "Up",     "Down", "[",
-        "]",     "1",    "9",     "G",          "+",           "-",         "0",          "F",    "F1",  "Ctrl+O", "PgUp", "PgDown"}) {
+  for (const char* key : {"Space", "Left",   "Right", "Shift+Left", "Shift+Right", "Ctrl+Left", "Ctrl+Right", "Home",    "End",   "Up",
+                          "Down",  "[",      "]",     "1",          "9",           "G",         "+",          "-",       "0",     "F",
+                          "F1",    "Ctrl+O", "PgUp",  "PgDown",     "B",           "E",         "Z",          "Shift+Z", "Ctrl+K"}) {
     INFO(key);
     CHECK(keys.contains(QKeySequence(QString::fromLatin1(key)).toString()));
   }
@@ -60,19 +61,69 @@ TEST_CASE("every command is in a menu, with its keys") {
   }
 }
 
-TEST_CASE("F1 lists every command that has a key") {
+TEST_CASE("F1 lists every command, and finds them by name and key") {
   TestWindow test;
   test.press(Qt::Key_F1);
   REQUIRE(test.window.side().page() == SidePage::keys);
+  auto* list = test.window.side().findChild<KeyPage*>()->findChild<QTableWidget*>();
   std::set<QString> listed;
-  for (const QTableWidget* list : test.window.side().findChildren<QTableWidget*>()) {
-    if (list->accessibleName() != "Keys") continue;
-    for (int row = 0; row < list->rowCount(); ++row) listed.insert(list->item(row, 1)->text());
-  }
-  for (const Command& command : commands())
-    if (*command.keys) CHECK(listed.contains(QString::fromUtf8(command.text)));
-  test.press(Qt::Key_F1);
+  for (int row = 0; row < list->rowCount(); ++row) listed.insert(list->item(row, 1)->text());
+  for (const Actions::Row& row : test.window.actions().rows()) CHECK(listed.contains(row.action->text()));
+  const auto shown = [list] {
+    int count = 0;
+    for (int row = 0; row < list->rowCount(); ++row) count += !list->isRowHidden(row);
+    return count;
+  };
+  TestWindow::type("shift+left");
+  CHECK(shown() >= 1);
+  CHECK(shown() < 10);
+  CHECK(list->item(list->currentRow(), 1)->text() == "Ten tokens back");
+  TestWindow::type_key(Qt::Key_F1);
   CHECK(test.window.side().page() == SidePage::inspector);
+  CHECK(test.window.focused_panel().surface().hasFocus());
+}
+
+TEST_CASE("a key can be changed, taken from another command, remembered and had back") {
+  TestSettings kept;
+  {
+    TestWindow test(false, {1400, 900}, &kept.settings);
+    test.open();
+    test.press(Qt::Key_F1);
+    auto* page = test.window.side().findChild<KeyPage*>();
+    TestWindow::type("next token");
+    page->findChild<QKeySequenceEdit*>()->setFocus();
+    TestWindow::type_key(Qt::Key_N);
+    QTest::qWait(1200);  // another key might follow
+    REQUIRE(page->findChild<QKeySequenceEdit*>()->keySequence() == QKeySequence("N"));
+    const auto press_button = [&](const char* text) {
+      for (auto* button : page->findChildren<QPushButton*>())
+        if (button->text() == text) return button->click();
+      FAIL(text);
+    };
+    press_button("Use it");
+    CHECK(test.window.action("next")->shortcuts() == QList{QKeySequence("N")});
+    CHECK(test.window.action("next")->toolTip() == "Next token (N)");
+    page->findChild<QKeySequenceEdit*>()->setKeySequence(QKeySequence("Space"));
+    bool said = false;
+    for (const auto* label : page->findChildren<QLabel*>()) said |= label->text() == "Space is the key of “Play or pause”, which loses it.";
+    CHECK(said);
+    press_button("Take it");
+    CHECK(test.window.action("play")->shortcuts().isEmpty());
+    test.press(Qt::Key_Escape);
+    test.press(Qt::Key_Space);
+    CHECK(test.token() == 1);
+    test.press(Qt::Key_Right);
+    CHECK(test.token() == 1);
+  }
+  TestWindow test(false, {1400, 900}, &kept.settings);
+  test.open();
+  CHECK(test.window.action("next")->shortcuts() == QList{QKeySequence("Space")});
+  CHECK(test.window.action("play")->shortcuts().isEmpty());
+  test.window.actions().reset_keys(test.window.actions().row("play"));
+  CHECK(test.window.action("next")->shortcuts().isEmpty());
+  test.window.actions().reset_all_keys();
+  for (const Actions::Row& row : test.window.actions().rows()) CHECK(row.action->shortcuts() == row.usual);
+  CHECK(kept.settings.allKeys().filter("keys/").isEmpty());
 }
 
 TEST_CASE("keys move the cursor and stop at the ends") {
@@ -145,7 +196,7 @@ TEST_CASE("keys choose layer, head, partition and cell") {
 TEST_CASE("a widget in focus keeps the keys that are its own") {
   TestWindow test;
   test.open();
-  auto* slider = test.window.findChild<QSlider*>();
+  auto* slider = test.window.findChild<Transport*>()->findChild<QSlider*>();
   slider->setFocus();
   QTest::keyClick(slider, Qt::Key_Up);  // the layer elsewhere, the token here
   CHECK(test.navigator().cursor().layer == 0);

@@ -1,6 +1,7 @@
 // What the window's tests share: one application, a window over a fake source, keys.
 #pragma once
 
+#include <QTemporaryDir>
 #include <QTest>
 
 #include "app/main_window.h"
@@ -20,11 +21,18 @@ inline QApplication& test_application() {
   return application;
 }
 
+/// A file of settings that goes with the test.
+struct TestSettings {
+  QTemporaryDir folder;
+  QSettings settings{folder.filePath("settings.ini"), QSettings::IniFormat};
+};
+
 /// A window on a run of 64 tokens, answered at once, without playing by itself.
 struct TestWindow {
-  explicit TestWindow(bool opengl = false, QSize size = {1400, 900})
-      : window((test_application(), source),
-               {.opengl = opengl, .start_words = "test", .theme = ThemeChoice::light, .scale = 1, .autoplay = false}) {
+  explicit TestWindow(bool opengl = false, QSize size = {1400, 900}, QSettings* settings = nullptr)
+      : window(
+            (test_application(), source),
+            {.opengl = opengl, .start_words = "test", .theme = ThemeChoice::light, .scale = 1, .settings = settings, .autoplay = false}) {
     window.resize(size);
     window.show();
     window.activateWindow();
@@ -38,6 +46,11 @@ struct TestWindow {
   }
   void press(int key, Qt::KeyboardModifiers modifiers = Qt::NoModifier) {
     QTest::keyClick(window.focused_panel().surface().window(), static_cast<Qt::Key>(key), modifiers);
+  }
+  /// Types into whatever has the keyboard.
+  static void type(const QString& text) { QTest::keyClicks(QApplication::focusWidget(), text); }
+  static void type_key(int key, Qt::KeyboardModifiers modifiers = Qt::NoModifier) {
+    QTest::keyClick(QApplication::focusWidget(), static_cast<Qt::Key>(key), modifiers);
   }
   Navigator& navigator() { return window.navigator(); }
   std::int64_t token() { return navigator().cursor().token; }

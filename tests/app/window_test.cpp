@@ -1,4 +1,5 @@
 #include <QAccessible>
+#include <QCheckBox>
 #include <QDropEvent>
 #include <QMenuBar>
 #include <QMimeData>
@@ -328,23 +329,85 @@ TEST_CASE("a click on a token goes there, the pointer over a cell chooses it") {
   CHECK(QTest::qWaitFor([] { return !QToolTip::isVisible(); }, 2000));
 }
 
-TEST_CASE("all that can be used has a name and can be reached by Tab") {
+TEST_CASE("all that can be used has a name and can be reached by Tab, on every page") {
   TestWindow test;
   test.open();
-  for (QWidget* widget : test.window.findChildren<QWidget*>()) {
-    const bool used = widget->focusPolicy() != Qt::NoFocus || qobject_cast<QAbstractButton*>(widget);
-    if (!used || !widget->isVisible() || widget->objectName().startsWith("qt_") || qobject_cast<QMenuBar*>(widget)) continue;
-    QAccessibleInterface* interface = QAccessible::queryAccessibleInterface(widget);
-    INFO(widget->metaObject()->className() << " in " << widget->parentWidget()->metaObject()->className());
-    REQUIRE(interface);
-    CHECK_FALSE(interface->text(QAccessible::Name).isEmpty());
-    CHECK((widget->focusPolicy() & Qt::TabFocus));
+  const auto check = [&] {
+    for (QWidget* widget : test.window.findChildren<QWidget*>()) {
+      const bool used = widget->focusPolicy() != Qt::NoFocus || qobject_cast<QAbstractButton*>(widget);
+      if (!used || !widget->isVisible() || widget->objectName().startsWith("qt_") || qobject_cast<QMenuBar*>(widget)) continue;
+      QAccessibleInterface* interface = QAccessible::queryAccessibleInterface(widget);
+      INFO(widget->metaObject()->className() << " in " << widget->parentWidget()->metaObject()->className());
+      REQUIRE(interface);
+      CHECK_FALSE(interface->text(QAccessible::Name).isEmpty());
+      CHECK((widget->focusPolicy() & Qt::TabFocus));
+    }
+  };
+  for (const SidePage page : {SidePage::inspector, SidePage::prompt, SidePage::about, SidePage::keys, SidePage::preferences,
+                              SidePage::breakpoints, SidePage::figure}) {
+    if (test.window.side().page() != page) test.window.show_page(page);
+    REQUIRE(test.window.side().page() == page);
+    check();
   }
+  test.window.show_palette();
+  check();
+  test.window.palette().leave();
   for (ViewPanel* panel : test.window.findChildren<ViewPanel*>()) {
     const QString said = panel->surface().accessibleDescription();
     CHECK(said.toStdString() == panel->view().describe());
     CHECK_FALSE(said.isEmpty());
   }
+}
+
+TEST_CASE("preferences are chosen by keyboard, at once, and remembered") {
+  TestSettings kept;
+  {
+    TestWindow test(false, {1400, 900}, &kept.settings);
+    test.open();
+    test.press(Qt::Key_Comma, Qt::ControlModifier);
+    REQUIRE(test.window.side().page() == SidePage::preferences);
+    TestWindow::type_key(Qt::Key_End);  // of the themes
+    CHECK(test.window.theme() == ThemeChoice::high_contrast);
+    CHECK(test.window.frame().theme.ground == high_contrast_theme().ground);
+    for (QCheckBox* box : test.window.side().findChildren<QCheckBox*>()) {
+      box->setFocus();
+      TestWindow::type_key(Qt::Key_Space);
+    }
+    CHECK(test.window.reduces_motion());
+    CHECK_FALSE(test.window.plays_by_itself());
+    test.window.set_scale(1.5f);
+  }
+  TestWindow again(false, {1400, 900}, &kept.settings);
+  CHECK(again.window.reduces_motion());
+  CHECK_FALSE(again.window.plays_by_itself());
+}
+
+TEST_CASE("presenting: larger type, a clean screen, a remote's keys, and back as it was") {
+  TestWindow test;
+  test.open();
+  test.press(Qt::Key_F);
+  CHECK(test.window.frame().scale == 1.5f);
+  CHECK(test.window.wanted_scale() == 1.0f);
+  CHECK_FALSE(test.window.menuBar()->isVisible());
+  CHECK_FALSE(test.window.side().isVisible());
+  test.press(Qt::Key_PageDown);
+  test.press(Qt::Key_PageDown);
+  test.press(Qt::Key_PageUp);
+  CHECK(test.token() == 1);
+  test.press(Qt::Key_B);
+  CHECK(test.window.is_blank());
+  CHECK(test.window.grab().toImage().pixelColor(test.window.width() / 2, test.window.height() / 2) == QColor(Qt::black));
+  CHECK(test.window.playback().breakpoints().empty());
+  test.press(Qt::Key_B);
+  CHECK_FALSE(test.window.is_blank());
+  test.press(Qt::Key_B);
+  test.press(Qt::Key_Escape);
+  CHECK_FALSE(test.window.is_blank());
+  CHECK(test.window.is_presenting());
+  test.press(Qt::Key_Escape);
+  CHECK_FALSE(test.window.is_presenting());
+  CHECK(test.window.frame().scale == 1.0f);
+  CHECK(test.window.menuBar()->isVisible());
 }
 
 TEST_CASE("type of 3 on a projector: what does not fit folds, a view and the text stay") {

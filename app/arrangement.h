@@ -1,0 +1,38 @@
+// Which views stand on the stage and how they share it: plain data, remembered by the settings, or one of the presets.
+#pragma once
+
+#include <QString>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace statescope {
+
+inline constexpr std::size_t most_views = 6;
+
+/// The first two views share the upper row, the others the lower one.
+struct Arrangement {
+  std::vector<std::string> views;  // ids of the catalogue, the large one first; 1 … most_views
+  std::vector<float> widths;       // each view's share of its row, > 0; parallel to `views`
+  float upper = 0.6f;              // share of the upper row, where there are two
+
+  bool operator==(const Arrangement&) const = default;
+};
+
+/// With the usual sizes. Ids that the catalogue does not have are left out, as is what exceeds most_views; if none is left, the views
+/// that a run opens with.
+Arrangement arrangement_of(std::span<const std::string_view> views);
+
+struct Preset {
+  const char* id;  // stable
+  const char* name;
+  std::vector<std::string_view> views;
+};
+std::span<const Preset> presets();
+
+QString to_text(const Arrangement& arrangement);
+/// Nothing where the text is not one of to_text's, or no view of it is left in the catalogue.
+std::optional<Arrangement> arrangement_from(const QString& text);
+
+}  // namespace statescope

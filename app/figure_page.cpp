@@ -1,0 +1,100 @@
+#include "app/figure_page.h"
+
+#include <QDir>
+#include <QFileDialog>
+#include <QFileInfo>
+#include <QFormLayout>
+#include <QVBoxLayout>
+
+#include "app/figure.h"
+#include "app/main_window.h"
+
+namespace statescope {
+namespace {
+
+struct Width {
+  const char* name;
+  double mm;
+};
+constexpr Width widths[] = {
+    {"89 mm, one column", 89}, {"120 mm, one and a half", 120}, {"183 mm, two columns", 183}, {"254 mm, a slide", 254}};
+
+QDoubleSpinBox* make_number(const char* name, const char* unit, double low, double high, double value, QWidget* parent) {
+  auto* number = new QDoubleSpinBox(parent);
+  number->setAccessibleName(name);
+  number->setRange(low, high);
+  number->setDecimals(0);
+  number->setValue(value);
+  number->setSuffix(unit);
+  return number;
+}
+
+}  // namespace
+
+FigurePage::FigurePage(MainWindow& window, QWidget* parent) : QWidget(parent), window_(window) {
+  view_ = new QLabel(this);
+  view_->setObjectName("faint");
+  view_->setWordWrap(true);
+  path_ = new QLineEdit(this);
+  path_->setAccessibleName("File, .pdf, .svg or .png");
+  width_ = new QComboBox(this);
+  width_->setAccessibleName("Width");
+  for (const Width& width : widths) width_->addItem(QString::fromUtf8(width.name));
+  height_ = make_number("Height", " mm", 20, 400, 60, this);
+  type_ = make_number("Type", " pt", 5, 24, 7, this);
+  auto* choose = new QPushButton("Choose…", this);
+  choose->setAccessibleName("Choose the file");
+  auto* write = new QPushButton("Write it", this);
+  write->setDefault(true);
+  write->setShortcut(QKeySequence("Ctrl+Return"));
+  write->setToolTip("Ctrl+Return");
+  result_ = new QLabel(this);
+  result_->setWordWrap(true);
+  result_->setAccessibleName("Result");
+  auto* form = new QFormLayout;
+  form->addRow("Width", width_);
+  form->addRow("Height", height_);
+  form->addRow("Type", type_);
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  for (QWidget* widget : std::initializer_list<QWidget*>{view_, path_, choose}) layout->addWidget(widget);
+  layout->addLayout(form);
+  layout->addWidget(write);
+  layout->addWidget(result_);
+  layout->addStretch(1);
+  setFocusProxy(path_);
+  connect(choose, &QPushButton::clicked, this, &FigurePage::browse);
+  connect(write, &QPushButton::clicked, this, &FigurePage::write);
+  connect(path_, &QLineEdit::returnPressed, this, &FigurePage::write);
+}
+
+void FigurePage::refresh() {
+  const ViewRow& row = window_.focused_panel().row();
+  const std::shared_ptr<const RunInfo>& run = window_.navigator().run();
+  view_->setText(QStringLiteral("%1, as it stands now, in the light theme")
+                     .arg(QString::fromUtf8(row.title.data(), static_cast<qsizetype>(row.title.size()))));
+  const QString name = QStringLiteral("%1-%2-token%3.pdf")
+                           .arg(run ? QFileInfo(QString::fromStdString(run->model.name)).completeBaseName() : QStringLiteral("statescope"),
+                                QString::fromUtf8(row.id.data(), static_cast<qsizetype>(row.id.size())))
+                           .arg(window_.navigator().cursor().token);
+  const QString folder = path_->text().isEmpty() ? QDir::homePath() : QFileInfo(path_->text()).path();
+  path_->setText(QDir(folder).filePath(name));
+  result_->clear();
+}
+
+void FigurePage::browse() {
+  const QString path = QFileDialog::getSaveFileName(this, "Export view", path_->text(), "Figures (*.pdf *.svg *.png)");
+  if (!path.isEmpty()) path_->setText(path);
+}
+
+void FigurePage::write() {
+  try {
+    const double width = widths[width_->currentIndex()].mm;
+    write_figure(window_.focused_panel().view(), {width, height_->value(), type_->value()}, path_->text());
+    result_->setText(QStringLiteral("Wrote %1").arg(path_->text()));
+  } catch (const std::exception& error) {
+    result_->setText(QString::fromUtf8(error.what()));
+  }
+}
+
+}  // namespace statescope

@@ -1,0 +1,91 @@
+#include "app/palette_entries.h"
+
+#include "app/breakpoints.h"
+#include "app/main_window.h"
+#include "views/parts.h"
+
+namespace statescope {
+namespace {
+
+constexpr std::size_t most_found = 20;
+
+QString qt_text(std::string_view text) { return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size())); }
+
+void add_commands(MainWindow& window, std::vector<PaletteEntry>& into) {
+  for (const Actions::Row& row : window.actions().rows()) {
+    const QString menu = QString::fromUtf8(title_of(row.command->menu));
+    const QString kind = row.command->submenu ? menu + " · " + QString::fromUtf8(row.command->submenu) : menu;
+    into.push_back({row.action->text(), kind, row.action->shortcut().toString(QKeySequence::NativeText),
+                    [action = row.action] { action->trigger(); }});
+  }
+}
+
+void add_views(MainWindow& window, std::vector<PaletteEntry>& into) {
+  for (const ViewRow& row : view_catalogue()) {
+    if (row.id == strip_view) continue;
+    const QString title = qt_text(row.title), question = qt_text(row.question);
+    into.push_back({title, "show here · " + question, {}, [&window, &row] { window.show_view(row); }});
+    if (!window.stage().is_full()) into.push_back({"Add " + title, "one more view", {}, [&window, &row] { window.stage().add_view(row); }});
+  }
+}
+
+void add_places(MainWindow& window, std::vector<PaletteEntry>& into) {
+  Navigator& navigator = window.navigator();
+  if (!navigator.run()) return;
+  const auto add = [&](const QString& text, const QString& kind, std::optional<std::int64_t> CursorMove::* field, std::int64_t value) {
+    into.push_back({text, kind, {}, [&navigator, field, value] {
+                      CursorMove move;
+                      move.*field = value;
+                      navigator.move(move);
+                    }});
+  };
+  const std::vector<LayerInfo>& layers = navigator.run()->model.layers;
+  for (std::size_t i = 0; i < layers.size(); ++i)
+    add(QStringLiteral("Layer %1").arg(i), QString::fromStdString(layers[i].mixer), &CursorMove::layer, static_cast<std::int64_t>(i));
+  const LayerInfo* layer = navigator.layer_info();
+  if (!layer || !layer->has_state()) return;
+  for (std::int64_t head = 0; head < layer->heads; ++head)
+    add(QStringLiteral("Head %1").arg(head), "of this layer", &CursorMove::head, head);
+  for (std::int64_t slot = 0; slot < layer->slots(); ++slot)
+    add("Partition " + QString::fromStdString(layer->slot_names[static_cast<std::size_t>(slot)]), "of the state", &CursorMove::slot, slot);
+}
+
+}  // namespace
+
+std::vector<PaletteEntry> palette_entries(MainWindow& window) {
+  std::vector<PaletteEntry> entries;
+  add_commands(window, entries);
+  add_views(window, entries);
+  add_places(window, entries);
+  for (const QString& path : window.recent_paths())
+    entries.push_back({path, "recent", {}, [&window, path] { window.open_path(path.toStdString()); }});
+  return entries;
+}
+
+std::vector<PaletteEntry> tokens_found(MainWindow& window, const QString& typed) {
+  const std::shared_ptr<const RunInfo> run = window.navigator().run();
+  if (!run) return {};
+  QString wanted = typed;
+  if (wanted.startsWith("go to ", Qt::CaseInsensitive)) wanted = wanted.mid(6).trimmed();
+  std::vector<PaletteEntry> found;
+  const auto add = [&](std::int64_t token) {
+    QStringList around;
+    for (std::int64_t t = std::max<std::int64_t>(0, token - 3); t < std::min(token + 5, std::ssize(run->tokens)); ++t)
+      around.push_back(QString::fromStdString(visible_text(run->tokens[static_cast<std::size_t>(t)].text)).remove(QChar(0x2423)));
+    found.push_back({QStringLiteral("Go to token %1: %2").arg(token).arg(around.join(" ")), "text", {}, [&window, token] {
+                       window.go_to_token(token);
+                     }});
+  };
+  const auto tokens = std::ssize(run->tokens);
+  bool is_number = false;
+  const std::int64_t number = wanted.toLongLong(&is_number);
+  if (is_number && number >= 0 && number < tokens) add(number);
+  const std::string text = wanted.toStdString();
+  for (std::int64_t i = 1; i <= tokens && found.size() < most_found; ++i) {
+    const std::int64_t token = (window.navigator().cursor().token + i) % tokens;
+    if (text_begins_at(*run, token, text)) add(token);
+  }
+  return found;
+}
+
+}  // namespace statescope

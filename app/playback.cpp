@@ -1,0 +1,127 @@
+#include "app/playback.h"
+
+#include <QTimer>
+#include <algorithm>
+#include <utility>
+
+namespace statescope {
+namespace {
+
+CursorMove to_token(std::int64_t token) {
+  CursorMove move;
+  move.token = token;
+  return move;
+}
+
+}  // namespace
+
+Playback::Playback(Navigator& navigator, QObject* parent) : QObject(parent), navigator_(navigator) {
+  connect(&navigator_, &Navigator::snapshot_changed, this, &Playback::watch);
+  connect(&navigator_, &Navigator::cursor_changed, this, [this] {
+    if (navigator_.is_playing() && loop_ && navigator_.cursor().token > loop_->last) go_round();
+  });
+  connect(&navigator_, &Navigator::playing_changed, this, [this] {
+    const bool ended = std::exchange(was_playing_, navigator_.is_playing()) && !navigator_.is_playing();
+    if (ended && loop_ && !paused_by_reader_) QTimer::singleShot(0, this, &Playback::go_round_from_end);
+  });
+  connect(&navigator_, &Navigator::opened, this, [this] {
+    if (std::exchange(loop_, std::nullopt)) Q_EMIT changed();
+  });
+}
+
+const Routing* Playback::routing() const { return navigator_.is_current() ? navigator_.snapshot()->routing.get() : nullptr; }
+
+void Playback::watch() {
+  if (!navigator_.is_playing()) return;
+  const std::int64_t token = navigator_.cursor().token;
+  const Breakpoint* reason = breakpoint_at(breakpoints_, *navigator_.run(), routing(), token);
+  if (!reason) return;
+  paused_by_reader_ = true;
+  navigator_.pause();
+  Q_EMIT said(QStringLiteral("Stopped at token %1: %2").arg(token).arg(QString::fromStdString(words_of(*reason))));
+}
+
+/// Playing has ended by itself, unless the cursor was moved meanwhile.
+void Playback::go_round_from_end() {
+  const std::int64_t token = navigator_.cursor().token;
+  const bool at_end = token + 1 == navigator_.tokens() && loop_ && loop_->last == token;
+  if (at_end && !navigator_.is_playing() && !navigator_.is_opening()) go_round();
+}
+
+void Playback::go_round() {
+  navigator_.move(to_token(loop_->first));
+  navigator_.play();
+}
+
+void Playback::toggle_play() {
+  paused_by_reader_ = navigator_.is_playing();
+  const std::int64_t token = navigator_.cursor().token;
+  const bool outside = loop_ && (token < loop_->first || token >= loop_->last);
+  if (outside && !navigator_.is_playing())
+    go_round();
+  else
+    navigator_.toggle_play();
+}
+
+void Playback::step_to_stop(int direction) {
+  if (!navigator_.run()) return;
+  const std::optional<std::int64_t> token = next_stop(breakpoints_, *navigator_.run(), routing(), navigator_.cursor().token, direction);
+  if (!token) return;
+  navigator_.move(to_token(*token));
+  if (const Breakpoint* reason = breakpoint_at(breakpoints_, *navigator_.run(), routing(), *token))
+    Q_EMIT said(QStringLiteral("Token %1: %2").arg(*token).arg(QString::fromStdString(words_of(*reason))));
+}
+
+void Playback::add(Breakpoint breakpoint) {
+  if (std::ranges::find(breakpoints_, breakpoint) == breakpoints_.end()) breakpoints_.push_back(std::move(breakpoint));
+  Q_EMIT changed();
+}
+
+void Playback::remove(std::size_t index) {
+  breakpoints_.erase(breakpoints_.begin() + static_cast<std::ptrdiff_t>(index));
+  Q_EMIT changed();
+}
+
+void Playback::enable(std::size_t index, bool enabled) {
+  breakpoints_[index].enabled = enabled;
+  Q_EMIT changed();
+}
+
+void Playback::toggle_here() {
+  if (!navigator_.run()) return;
+  const std::int64_t token = navigator_.cursor().token;
+  const auto here = [token](const Breakpoint& one) { return one.kind == Breakpoint::Kind::token && one.number == token; };
+  const bool removed = std::erase_if(breakpoints_, here) > 0;
+  if (!removed) breakpoints_.push_back({.kind = Breakpoint::Kind::token, .number = token, .text = {}});
+  Q_EMIT changed();
+  Q_EMIT said(removed ? QStringLiteral("No breakpoint at token %1 any more").arg(token)
+                      : QStringLiteral("Breakpoint at token %1").arg(token));
+}
+
+void Playback::toggle_loop() {
+  if (!navigator_.run()) return;
+  loop_ = loop_ ? std::nullopt : std::optional(Loop{0, navigator_.tokens() - 1});
+  show_loop();
+}
+
+void Playback::loop_from_here() {
+  if (!navigator_.run()) return;
+  const std::int64_t token = navigator_.cursor().token, end = navigator_.tokens() - 1;
+  loop_ = Loop{token, loop_ && loop_->last > token ? loop_->last : end};
+  show_loop();
+}
+
+void Playback::loop_to_here() {
+  if (!navigator_.run()) return;
+  const std::int64_t token = navigator_.cursor().token;
+  loop_ = Loop{loop_ && loop_->first < token ? loop_->first : 0, token};
+  show_loop();
+}
+
+void Playback::show_loop() {
+  Q_EMIT changed();
+  Q_EMIT said(loop_ ? QStringLiteral("Playing goes round from token %1 to %2").arg(loop_->first).arg(loop_->last)
+                    : QStringLiteral("Playing goes on to the end"));
+}
+
+}  // namespace statescope

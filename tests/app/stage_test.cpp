@@ -1,0 +1,159 @@
+#include "app/stage.h"
+
+#include <set>
+
+#include "tests/app/window_cases.h"
+#include "tests/catch.h"
+
+namespace statescope {
+namespace {
+
+std::vector<std::string> shown(const Stage& stage) {
+  std::vector<std::string> ids;
+  for (const ViewPanel* panel : stage.panels())
+    if (panel->isVisible()) ids.emplace_back(panel->row().id);
+  return ids;
+}
+
+float area(const ViewPanel& panel) { return static_cast<float>(panel.width()) * static_cast<float>(panel.height()); }
+
+}  // namespace
+
+TEST_CASE("an arrangement survives its text, and a text from elsewhere does no harm") {
+  const Arrangement three{{"state", "routing", "state"}, {1.5f, 1, 2}, 0.7f};
+  CHECK(arrangement_from(to_text(three)) == three);
+  for (const char* text : {"", "7", "{}", R"({"views": 3})", R"({"views": ["no such view"], "widths": [1]})",
+                           R"({"views": ["token_strip"], "widths": [1]})", R"({"views": ["state"], "widths": [0]})"})
+    CHECK_FALSE(arrangement_from(text));
+  CHECK(arrangement_from(R"({"views": ["old", "state"], "widths": [1, 2], "upper": 9})") == Arrangement{{"state"}, {2}, 0.9f});
+}
+
+TEST_CASE("every preset has a name and at least one view of the catalogue, none more than the stage holds") {
+  std::set<std::string> names;
+  for (const Preset& preset : presets()) {
+    INFO(preset.id);
+    CHECK(names.insert(preset.name).second);
+    const Arrangement arrangement = arrangement_of(preset.views);
+    CHECK_FALSE(arrangement.views.empty());
+    CHECK(arrangement.views.size() <= most_views);
+    CHECK(arrangement.views.size() == arrangement.widths.size());
+  }
+}
+
+TEST_CASE("views are added up to six and closed down to one, by keys") {
+  TestWindow test(false, {1920, 1080});
+  test.open();
+  Stage& stage = test.window.stage();
+  for (std::size_t count = 3; count <= most_views; ++count) {
+    test.press(Qt::Key_A);
+    QTest::qWait(1);
+    REQUIRE(stage.panels().size() == count);
+    CHECK(&stage.focused_panel() == stage.panels().back());
+    CHECK(stage.focused_panel().surface().hasFocus());
+    CHECK(&test.window.focused_panel() == &stage.focused_panel());
+    CHECK(shown(stage).size() == count);
+    CHECK(stage.focused_panel().view().describe() != "");
+  }
+  test.press(Qt::Key_A);
+  CHECK(stage.panels().size() == most_views);
+  for (std::size_t count = most_views; count > 1; --count) {
+    test.press(Qt::Key_W, Qt::ControlModifier);
+    QTest::qWait(1);
+    CHECK(stage.panels().size() == count - 1);
+    CHECK(stage.focused_panel().surface().hasFocus());
+  }
+  test.press(Qt::Key_W, Qt::ControlModifier);
+  CHECK(stage.panels().size() == 1);
+  test.press(Qt::Key_Right);  // the window still listens
+  CHECK(test.token() == 1);
+}
+
+TEST_CASE("the focused view becomes the large one, keys go from view to view and change sizes") {
+  TestWindow test(false, {1920, 1080});
+  test.open();
+  test.press(Qt::Key_A);
+  test.press(Qt::Key_A);
+  Stage& stage = test.window.stage();
+  ViewPanel* const last = stage.panels().back();
+  test.press(Qt::Key_X);
+  QTest::qWait(1);
+  CHECK(stage.panels().front() == last);
+  CHECK(last->surface().hasFocus());
+  test.press(Qt::Key_F6);
+  CHECK(&stage.focused_panel() == stage.panels()[1]);
+  test.press(Qt::Key_F6, Qt::ShiftModifier);
+  test.press(Qt::Key_F6, Qt::ShiftModifier);
+  CHECK(&stage.focused_panel() == stage.panels().back());
+  const int width = stage.focused_panel().width(), height = stage.focused_panel().height();
+  test.press(Qt::Key_Right, Qt::ControlModifier | Qt::ShiftModifier);
+  test.press(Qt::Key_Up, Qt::ControlModifier | Qt::ShiftModifier);
+  QTest::qWait(1);
+  CHECK(stage.focused_panel().width() > width + 20);
+  CHECK(stage.focused_panel().height() > height + 20);
+  CHECK(test.token() == 0);
+}
+
+TEST_CASE("presets by key; the first view is the largest") {
+  TestWindow test(false, {1920, 1080});
+  test.open();
+  test.press(Qt::Key_2, Qt::ControlModifier);
+  QTest::qWait(1);
+  const Stage& stage = test.window.stage();
+  REQUIRE(stage.panels().size() >= 2);
+  CHECK(stage.panels().front()->row().id == "state");
+  for (const ViewPanel* panel : stage.panels()) CHECK(area(*panel) <= area(*stage.panels().front()));
+  test.press(Qt::Key_1, Qt::ControlModifier);
+  CHECK(stage.arrangement() == arrangement_of({}));
+  CHECK(stage.focused_panel().surface().hasFocus());
+}
+
+TEST_CASE("a drawn splitter changes the shares; an arrangement comes back with the next window") {
+  TestSettings kept;
+  Arrangement left;
+  {
+    TestWindow test(false, {1920, 1080}, &kept.settings);
+    test.open();
+    test.press(Qt::Key_A);
+    QTest::qWait(1);
+    QSplitterHandle* handle = nullptr;
+    for (const QSplitter* row : test.window.stage().findChildren<QSplitter*>())
+      if (row->widget(0) == test.window.stage().panels().front()) handle = row->handle(1);
+    REQUIRE(handle);
+    const QPoint from = handle->rect().center();
+    QTest::mousePress(handle, Qt::LeftButton, {}, from);
+    QTest::mouseMove(handle, from + QPoint(150, 0));
+    QTest::mouseRelease(handle, Qt::LeftButton, {}, from + QPoint(150, 0));
+    test.press(Qt::Key_K, Qt::ControlModifier | Qt::ShiftModifier);
+    left = test.window.stage().arrangement();
+    CHECK(left.widths[0] > arrangement_of({}).widths[0]);
+    test.window.close();
+  }
+  TestWindow again(false, {1920, 1080}, &kept.settings);
+  CHECK(again.window.stage().arrangement() == left);
+  again.press(Qt::Key_1, Qt::ControlModifier);
+  CHECK(again.window.stage().arrangement() == arrangement_of({}));
+  again.press(Qt::Key_0, Qt::ControlModifier);
+  CHECK(again.window.stage().arrangement() == left);
+}
+
+TEST_CASE("six views fold on a projector, and the one in focus stays") {
+  TestWindow test(false, {1280, 720});
+  test.open();
+  for (int i = 0; i < 4; ++i) test.press(Qt::Key_A);
+  const Stage& stage = test.window.stage();
+  for (const float scale : {1.0f, 2.0f, 3.0f}) {
+    test.window.set_scale(scale);
+    for (int i = 0; i < 6; ++i) {
+      test.press(Qt::Key_F6);
+      QTest::qWait(1);
+      INFO(scale << " " << i);
+      CHECK(stage.focused_panel().isVisible());
+      CHECK(stage.focused_panel().surface().hasFocus());
+      CHECK(stage.focused_panel().width() >= 330 * std::min(scale, 2.0f));
+      CHECK(test.window.size() == QSize(1280, 720));
+    }
+  }
+  CHECK(shown(stage).size() == 1);
+}
+
+}  // namespace statescope

@@ -1,0 +1,23 @@
+#include "app/theme.h"
+
+#include "tests/app/window_cases.h"
+#include "tests/catch.h"
+#include "views/colormaps.h"
+
+namespace statescope {
+
+TEST_CASE("texts stand out from every ground that the style sheet makes") {
+  for (const Theme& theme : {light_theme(), dark_theme(), high_contrast_theme()}) {
+    const Shades shades = shades_of(theme);
+    for (const Color ground : {theme.ground, theme.panel, shades.error, shades.select, shades.hover}) {
+      INFO(to_qcolor(ground).name().toStdString());
+      CHECK(contrast_ratio(theme.ink, ground) >= 4.5f);
+    }
+    CHECK(contrast_ratio(shades.on_accent, theme.accent) >= 4.5f);
+    CHECK(contrast_ratio(theme.faint, theme.ground) >= 4.5f);
+    CHECK(contrast_ratio(theme.faint, shades.hover) >= 4.5f);
+    CHECK(contrast_ratio(shades.error_line, theme.panel) >= 3.0f);  // no text
+  }
+}
+
+}  // namespace statescope
