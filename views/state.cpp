@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "views/colormaps.h"
@@ -13,6 +14,7 @@ namespace statescope {
 namespace {
 
 constexpr float kSmallLine = 1.4f * kSmallType;
+constexpr std::int64_t kHistoryIds = std::int64_t{1} << 40;  // hit ids: cells and rows below, the tokens that wrote a cell from here on
 
 std::size_t cell_of(const StateData& data, std::int64_t row, std::int64_t column) {
   return static_cast<std::size_t>(row * data.columns + column);
@@ -74,10 +76,91 @@ StateData without_state(const Snapshot& snapshot, const LayerInfo* layer) {
   return data;
 }
 
+UpdateQuestion update_question(const Snapshot& snapshot, std::int64_t head) {
+  return {.layer = snapshot.layer, .head = head, .token = snapshot.token};
+}
+
+/// Whom to ask who wrote the chosen cell, or row; row −1: none is chosen.
+HistoryQuestion history_question(const Snapshot& snapshot, const StateData& data) {
+  return {.layer = snapshot.layer,
+          .slot = static_cast<std::int64_t>(data.chosen),
+          .head = data.head,
+          .row = data.row,
+          .column = data.column,
+          .token = snapshot.token};
+}
+
+/// [slots, K, V] of what the mode shows; empty: it is not known, and `data` says why.
+std::vector<float> matrices_of(const Snapshot& snapshot, const Findings& findings, StateData& data) {
+  const LayerState& after = data.moving() ? snapshot.before : snapshot.state;
+  const std::int64_t cells = data.rows * data.columns;
+  std::vector<float> shown(static_cast<std::size_t>(after.slots * cells));
+  if (data.mode == StateMode::erase && layer_of(snapshot)->memory.find("delta") == std::string::npos) {
+    data.headline = fmt::format("The memory of layer {} erases nothing", snapshot.layer);
+    data.detail =
+        "A decayed outer product only fades. The delta rule (DeltaNet, Gated DeltaNet) takes away what a key reads before it writes.";
+    return {};
+  }
+  if (data.mode == StateMode::decay || data.mode == StateMode::erase || data.mode == StateMode::write) {
+    const Update* update = findings.get(update_question(snapshot, data.head));
+    if (!update) {
+      const Message message = waiting(findings, update_question(snapshot, data.head), "What the token did to the memory");
+      data.headline = message.headline;
+      data.detail = message.detail;
+      return {};
+    }
+    data.accuracy = kRecomputed;
+    if (data.moving()) return shown;  // it has not happened yet
+    return data.mode == StateMode::decay ? update->decayed : data.mode == StateMode::erase ? update->erased : update->written;
+  }
+  const LayerState* other = &snapshot.before;
+  if (data.mode == StateMode::difference) {
+    const StateQuestion question{.layer = snapshot.layer, .token = data.reference};
+    other = findings.get(question);
+    if (data.reference < 0 || !other) {
+      const Message message = data.reference < 0 ? Message{"There is no token to compare with",
+                                                           "Press D at another token: its state is taken away from that of the cursor's."}
+                                                 : waiting(findings, question, fmt::format("The state after token {}", data.reference));
+      data.headline = message.headline;
+      data.detail = message.detail;
+      return {};
+    }
+  }
+  for (std::int64_t slot = 0; slot < after.slots; ++slot) {
+    const float *a = after.matrix(slot, data.head), *b = other->matrix(slot, data.head);
+    std::transform(a, a + cells, b, shown.begin() + slot * cells, std::minus());
+  }
+  return shown;
+}
+
+/// Puts what the mode shows in the place of the states.
+void show(std::span<const float> matrices, StateData& data) {
+  const auto cells = static_cast<std::size_t>(data.rows * data.columns), columns = static_cast<std::size_t>(data.columns);
+  for (SlotMatrix& matrix : data.slots) {
+    const std::span<const float> values = matrices.subspan(static_cast<std::size_t>(matrix.slot) * cells, cells);
+    matrix.values.assign(values.begin(), values.end());
+    matrix.before.clear();
+    matrix.range = round_range(largest(matrix.values));
+    double all = 0;
+    for (std::size_t r = 0; r < matrix.row_change.size(); ++r) {
+      double sum = 0;
+      for (const float x : values.subspan(r * columns, columns)) sum += std::pow(double{x}, 2);
+      matrix.row_change[r] = static_cast<float>(std::sqrt(sum));
+      all += sum;
+    }
+    matrix.change = static_cast<float>(std::sqrt(all));
+  }
+}
+
+std::string_view symbol(StateMode mode) {
+  static constexpr std::array<std::string_view, 6> symbols = {"S", "change", "decay", "erase", "write", "difference"};
+  return symbols[static_cast<std::size_t>(mode)];
+}
+
 /// The value, the one before and the difference, exactly.
 std::vector<std::string> cell_words(const StateData& data, const SlotMatrix& slot, std::int64_t row, std::int64_t column) {
   const std::size_t i = cell_of(data, row, column);
-  std::vector<std::string> words = {fmt::format("S[{}, {}] = {}", row, column, number(slot.values[i], 9))};
+  std::vector<std::string> words = {fmt::format("{}[{}, {}] = {}", symbol(data.mode), row, column, number(slot.values[i], 9))};
   if (slot.before.empty()) return words;
   words.push_back(fmt::format("before {}", number(slot.before[i], 9)));
   words.push_back(fmt::format("change {}", number(slot.values[i] - slot.before[i], 9)));
@@ -98,8 +181,8 @@ struct Picture {
   Canvas& canvas;
   const Frame& frame;
   float s;
-  Rect title, main, changes, bar, others, readout;  // main: the large heatmap; bar: its colour bar
-  bool compact = false;                             // little height: the matrix alone, without axes, changes and readout
+  Rect title, main, changes, bar, others, readout, history;  // main: the large heatmap; bar: its colour bar
+  bool compact = false;                                      // little height: the matrix alone, without axes, changes and readout
 
   Picture(const StateData& data_, Canvas& canvas_, Rect area, const Frame& frame_);
 
@@ -118,7 +201,12 @@ struct Picture {
 
 Picture::Picture(const StateData& data_, Canvas& canvas_, Rect area, const Frame& frame_)
     : data(data_), canvas(canvas_), frame(frame_), s(frame_.scale) {
-  const Rect inner = inset(area, 8 * s);
+  Rect inner = inset(area, 8 * s);
+  // Room for who wrote the cell, whether one is chosen or not: the picture does not jump.
+  if (inner.h >= 250 * s && inner.w >= 200 * s) {
+    history = {inner.x, inner.bottom() - history_height(frame), inner.w, history_height(frame)};
+    inner.h -= history.h + 2 * s;
+  }
   // Room for the longest value in any case, so that the picture does not jump when a cell is chosen.
   const float longest = canvas.text_width(std::string(82, '0'), exact());
   const float readout_lines = std::clamp(std::ceil(longest / std::max(1.0f, inner.w)), 1.0f, 3.0f);
@@ -146,11 +234,33 @@ Picture::Picture(const StateData& data_, Canvas& canvas_, Rect area, const Frame
   if (!has_room()) readout = {inner.x, title.bottom(), inner.w, inner.bottom() - title.bottom()};
 }
 
+/// "after token 118 anna", "written by token 118 anna"
+std::string time_words(const StateData& data) {
+  const std::string token = fmt::format("token {}  {}", data.token, data.token_text);
+  if (data.moving() && data.mode != StateMode::state && data.mode != StateMode::difference)
+    return fmt::format("nothing has happened yet at {}", token);
+  switch (data.mode) {
+    case StateMode::state:
+      return fmt::format("{} {}", data.moving() ? "before" : "after", token);
+    case StateMode::change:
+      return "changed by " + token;
+    case StateMode::decay:
+      return "taken by decay at " + token;
+    case StateMode::erase:
+      return "erased by " + token;
+    case StateMode::write:
+      return "written by " + token;
+    case StateMode::difference:
+      return fmt::format("{} {}, less that after token {}", data.moving() ? "before" : "after", token, data.reference);
+  }
+  return token;
+}
+
 void draw_title(const Picture& picture) {
   const StateData& data = picture.data;
   std::string text = place_text(data, data.matrix());
   text[0] = 'L';
-  text += fmt::format(", {} token {}  {}", data.moving() ? "before" : "after", data.token, data.token_text);
+  text += ", " + time_words(data);
   const bool only_here = picture.readout.h < picture.line() && data.row >= 0 && data.column >= 0;
   if (only_here) text = fmt::format("{}  {}", cell_words(data, data.matrix(), data.row, data.column).front(), text);
   const TextStyle note = picture.axis(Align::right);
@@ -192,7 +302,7 @@ void draw_changes(const Picture& picture) {
   const std::vector<float>& change = data.matrix().row_change;
   const Rect& area = picture.changes;
   const float s = picture.s, most = std::ranges::max(change), h = area.h / static_cast<float>(data.rows);
-  picture.canvas.text({area.x, area.y - 8 * s}, "change", picture.axis(Align::left));
+  picture.canvas.text({area.x, area.y - 8 * s}, data.mode == StateMode::state ? "change" : "norm", picture.axis(Align::left));
   picture.canvas.line({area.x, area.y}, {area.x, area.bottom()}, picture.frame.theme.line, s);
   const auto slots = static_cast<std::int64_t>(data.slots.size());
   picture.canvas.hit(area, {slots * data.rows * data.columns, data.rows, 1});
@@ -249,7 +359,11 @@ void draw_small(const Picture& picture, const SlotMatrix& slot, Rect rect) {
   picture.canvas.heatmap(map, picture.cells(slot));
   picture.canvas.stroke_rect(map, slot.written ? faded(theme.ink, data.progress) : theme.line, (slot.written ? 2 : 1) * s);
   picture.canvas.hit(map, {picture.hit_base(slot), data.rows, data.columns});
-  const std::string change = data.moving() ? "" : slot.written ? fmt::format("Δ {}", number(slot.change, 3)) : "unchanged";
+  const std::string norm = number(slot.change, 3);
+  const std::string change = data.moving()                   ? ""
+                             : data.mode != StateMode::state ? (slot.change > 0 ? "norm " + norm : "all 0")
+                             : slot.written                  ? "Δ " + norm
+                                                             : "unchanged";
   fitted_text(picture.canvas, {rect.x, map.bottom() + line / 2}, change, label(picture.frame, kSmallType, theme.faint), rect.w);
 }
 
@@ -286,8 +400,8 @@ void draw_readout(const Picture& picture) {
   const Rect& area = picture.readout;
   Point at{area.x, area.y + picture.line() / 2};
   if (data.row < 0 || data.column < 0) {
-    fitted_text(picture.canvas, at, "Point at a cell to read its value.", label(picture.frame, kBodyType, picture.frame.theme.faint),
-                area.w);
+    fitted_text(picture.canvas, at, "Point at a cell to read its value and who wrote it.",
+                label(picture.frame, kBodyType, picture.frame.theme.faint), area.w);
     return;
   }
   for (const std::string& word : cell_words(data, data.matrix(), data.row, data.column)) {
@@ -300,7 +414,25 @@ void draw_readout(const Picture& picture) {
 
 class StateView : public View {
  public:
-  void build(const Snapshot& snapshot, const Cursor& cursor, const Findings&) override { data_ = build_state(snapshot, cursor); }
+  std::vector<Question> questions(const Snapshot& snapshot, const Cursor& cursor) const override {
+    const StateData data = build_state(snapshot, cursor);
+    if (data.slots.empty()) return {};
+    std::vector<Question> questions;
+    const auto mode = static_cast<StateMode>(View::mode());
+    if (mode == StateMode::decay || mode == StateMode::erase || mode == StateMode::write)
+      questions.emplace_back(update_question(snapshot, data.head));
+    if (mode == StateMode::difference && cursor.reference >= 0)
+      questions.emplace_back(StateQuestion{.layer = snapshot.layer, .token = cursor.reference});
+    if (data.row >= 0) questions.emplace_back(history_question(snapshot, data));
+    return questions;
+  }
+  std::span<const std::string_view> modes() const override {
+    static constexpr std::array<std::string_view, 6> names = {"State", "Change", "Decay", "Erase", "Write", "Difference"};
+    return names;
+  }
+  void build(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings) override {
+    data_ = build_state(snapshot, cursor, findings, static_cast<StateMode>(mode()));
+  }
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
 
   Table table() const override {
@@ -311,34 +443,50 @@ class StateView : public View {
       for (std::int64_t c = 0; c < data_.columns; ++c) row.push_back(number(data_.matrix().values[cell_of(data_, r, c)], 9));
       table.rows.push_back(std::move(row));
     }
+    for (const HistoryPart& part : data_.history.parts) {
+      std::vector<std::string> row(table.columns.size());
+      row[0] = fmt::format("of {} by token {} {}", data_.history.what, part.token, part.text);
+      row[1] = number(part.contribution, 9);
+      table.rows.push_back(std::move(row));
+    }
     return table;
   }
 
   std::string describe() const override {
     if (!data_.headline.empty()) return data_.headline + ". " + data_.detail;
-    std::string text = fmt::format("State of {} after token {}: {} rows, {} columns", place_text(data_, data_.matrix()), shown_token(data_),
-                                   data_.rows, data_.columns);
+    std::string text = data_.mode == StateMode::state
+                           ? fmt::format("State of {} after token {}", place_text(data_, data_.matrix()), shown_token(data_))
+                           : fmt::format("State of {}, {}", place_text(data_, data_.matrix()), time_words(data_));
+    text += fmt::format(": {} rows, {} columns", data_.rows, data_.columns);
     if (data_.row >= 0 && data_.column >= 0) {
       text += fmt::format("; {}", joined(cell_words(data_, data_.matrix(), data_.row, data_.column), ", "));
     }
+    if (!data_.history.parts.empty()) text += fmt::format(". {}; most of it: {}", data_.history.sentence(), data_.history.largest(3));
     return text + ".";
   }
 
   std::string tooltip(std::int64_t hit_id) const override {
+    if (hit_id >= kHistoryIds) return statescope::tooltip(data_.history, static_cast<std::size_t>(hit_id - kHistoryIds));
     const std::int64_t cells = data_.rows * data_.columns, all = cells * std::ssize(data_.slots);
     if (hit_id < 0 || hit_id >= all + data_.rows || data_.slots.empty()) return {};
     if (hit_id >= all) {
       const std::int64_t row = hit_id - all;
-      return fmt::format("row {}: changed by {} (norm of S_t - S_t-1 along the row)", row,
-                         number(data_.matrix().row_change[static_cast<std::size_t>(row)], 9));
+      const std::string size = number(data_.matrix().row_change[static_cast<std::size_t>(row)], 9);
+      return data_.mode == StateMode::state ? fmt::format("row {}: changed by {} (norm of S_t - S_t-1 along the row)", row, size)
+                                            : fmt::format("row {}: norm {} of what is shown", row, size);
     }
     const SlotMatrix& slot = data_.slots[static_cast<std::size_t>(hit_id / cells)];
     const std::int64_t row = hit_id % cells / data_.columns, column = hit_id % data_.columns;
-    return fmt::format("{}\n{}, after token {}\n{}", joined(cell_words(data_, slot, row, column), "\n"), place_text(data_, slot),
-                       shown_token(data_), data_.accuracy.text());
+    const std::string when = data_.mode == StateMode::state ? fmt::format("after token {}", shown_token(data_)) : time_words(data_);
+    return fmt::format("{}\n{}, {}\n{}", joined(cell_words(data_, slot, row, column), "\n"), place_text(data_, slot), when,
+                       data_.accuracy.text());
   }
 
   CursorMove on_hit(std::int64_t hit_id) const override {
+    if (hit_id >= kHistoryIds) {
+      const auto part = static_cast<std::size_t>(hit_id - kHistoryIds);
+      return part < data_.history.parts.size() ? CursorMove{.token = data_.history.parts[part].token} : CursorMove{};
+    }
     const std::int64_t cells = data_.rows * data_.columns, all = cells * std::ssize(data_.slots);
     if (hit_id < 0 || hit_id >= all + data_.rows) return {};
     if (hit_id >= all) return {.row = hit_id - all};
@@ -365,7 +513,7 @@ std::int64_t best_columns(std::int64_t count, float w, float h, float aspect, fl
   return best;
 }
 
-StateData build_state(const Snapshot& snapshot, const Cursor& cursor) {
+StateData build_state(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, StateMode mode) {
   const LayerInfo* layer = layer_of(snapshot);
   const LayerState& state = snapshot.state;
   if (!layer || !layer->has_state() || state.values.empty()) return without_state(snapshot, layer);
@@ -384,6 +532,18 @@ StateData build_state(const Snapshot& snapshot, const Cursor& cursor) {
   data.chosen = static_cast<std::size_t>(std::clamp<std::int64_t>(cursor.slot, 0, state.slots - 1));
   data.row = cursor.row < state.rows ? cursor.row : -1;
   data.column = cursor.column < state.columns ? cursor.column : -1;
+  data.mode = mode;
+  data.reference = cursor.reference;
+  if (mode != StateMode::state) {
+    const std::vector<float> matrices = matrices_of(snapshot, findings, data);
+    if (matrices.empty()) {
+      data.slots.clear();
+      data.rows = data.columns = 0;
+      return data;
+    }
+    show(matrices, data);
+  }
+  if (!data.moving()) data.history = build_history(*snapshot.run, history_question(snapshot, data), findings);
   return data;
 }
 
@@ -403,6 +563,7 @@ void draw(const StateData& data, Canvas& canvas, Rect area, const Frame& frame) 
     draw_others(picture);
   }
   if (picture.readout.h >= picture.line() && picture.readout.y >= picture.title.bottom()) draw_readout(picture);
+  draw(data.history, canvas, picture.history, frame, kHistoryIds);
   canvas.pop_clip();
 }
 

@@ -1,13 +1,25 @@
-// The memory itself: the K × V matrix of the chosen slot and head, the other slots beside it, what the last token changed, one exact value.
+// The memory itself: the K × V matrix of the chosen slot and head, the other slots beside it, what the last token changed, one exact value
+// and who wrote it.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "views/history.h"
 #include "views/view.h"
 
 namespace statescope {
+
+/// Which matrix is shown of S_t = S_{t−1} + decay + erase + write.
+enum class StateMode {
+  state,       // S_t
+  change,      // S_t − S_{t−1}
+  decay,       // (α − 1) S_{t−1}
+  erase,       // −β kᵀ(k α S_{t−1}), of the delta rule
+  write,       // kᵀv, of the delta rule β kᵀv
+  difference,  // S_t − S_r, r the token to compare with
+};
 
 /// One slot's matrix of the chosen head, [K, V] row-major.
 struct SlotMatrix {
@@ -15,30 +27,33 @@ struct SlotMatrix {
   std::int64_t identity = 0;
   std::string name;               // "shared", "3"
   std::vector<float> values;      // as shown
-  std::vector<float> before;      // after the token before; empty while the token moves (then `values` are these)
-  std::vector<float> row_change;  // ‖row of S_t − S_{t−1}‖, [K]; zero while the token moves
-  float change = 0;               // ‖S_t − S_{t−1}‖
+  std::vector<float> before;      // S_{t−1}, where the mode is `state`; empty while the token moves (then `values` are these)
+  std::vector<float> row_change;  // ‖row of S_t − S_{t−1}‖, [K]; zero while the token moves; in other modes of the rows shown
+  float change = 0;               // ‖S_t − S_{t−1}‖; in other modes of what is shown
   float range = 1;                // its colours span −range … range: a large slot must not make the others look empty
   bool written = false;           // anything is different from before, be it decayed, erased or written
 };
 
 struct StateData {
   std::string headline, detail;  // of the empty state; empty when there is a matrix
+  StateMode mode = StateMode::state;
   std::int64_t layer = 0, head = 0, heads = 0;
   std::int64_t token = 0;  // the token whose step is shown
   std::string token_text;
+  std::int64_t reference = -1;  // of `difference`
   std::int64_t rows = 0, columns = 0;
   std::vector<SlotMatrix> slots;
   std::size_t chosen = 0;              // of slots
   std::int64_t row = -1, column = -1;  // the chosen cell, or −1
   float progress = 1;
   Accuracy accuracy = kExact;
+  HistoryStrip history;  // of the chosen cell of S_t
 
   bool moving() const { return progress < 1; }
   const SlotMatrix& matrix() const { return slots[chosen]; }
 };
 
-StateData build_state(const Snapshot& snapshot, const Cursor& cursor);
+StateData build_state(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings = {}, StateMode mode = StateMode::state);
 void draw(const StateData& data, Canvas& canvas, Rect area, const Frame& frame);
 
 /// Into how many columns to put `count` equal pictures of shape `aspect` (width ÷ height, each with `extra` height for its words) so that

@@ -168,3 +168,92 @@ TEST_CASE("layers without a matrix say what they keep") {
   CHECK_FALSE(build_state({}, {}).headline.empty());
   CHECK(make_state()->table().rows.empty());
 }
+
+TEST_CASE("the change, and the difference to another token, are subtracted cell by cell") {
+  const Cursor cursor{.token = 1, .head = 1, .slot = 1};
+  const StateData change = build_state(small_state(), cursor, {}, StateMode::change);
+  CHECK(change.matrix().values == std::vector<float>{1, 2, 2, 0, 0, -4});
+  CHECK(change.matrix().row_change == std::vector<float>{3, 4});
+  CHECK(change.matrix().change == 5);
+  CHECK(change.slots[0].values == std::vector<float>(6, 0.0f));
+  CHECK(build_state(small_state(), {.token = 1, .head = 1, .slot = 1, .progress = 0.5f}, {}, StateMode::change).matrix().values ==
+        std::vector<float>(6, 0.0f));
+
+  CHECK(build_state(small_state(), cursor, {}, StateMode::difference).detail.starts_with("Press D at another token"));
+  Cursor compared = cursor;
+  compared.reference = 0;
+  CHECK(build_state(small_state(), compared, {}, StateMode::difference).headline == "The state after token 0 has not been worked out yet");
+  Findings findings;
+  findings.answer(StateQuestion{.layer = 0, .token = 0}, LayerState{2, 2, 2, 3, std::vector<float>(24, 1.0f)});
+  const StateData difference = build_state(small_state(), compared, findings, StateMode::difference);
+  CHECK(difference.matrix().values == std::vector<float>{0, 1, 1, -1, -1, -5});
+  CHECK(difference.slots[0].values == std::vector<float>(6, -0.5f));
+}
+
+TEST_CASE("decay, erasure and writing are shown one by one; a memory without the delta rule erases nothing") {
+  Snapshot snapshot = small_state();
+  const Cursor cursor{.token = 1, .head = 1, .slot = 1, .row = 0, .column = 1};
+  CHECK(build_state(snapshot, cursor, {}, StateMode::erase).headline == "The memory of layer 0 erases nothing");
+  CHECK(build_state(snapshot, cursor, {}, StateMode::write).headline == "What the token did to the memory has not been worked out yet");
+  Update update{2, 2, 3, std::vector<float>(12), std::vector<float>(12), std::vector<float>(12), std::vector<float>(4)};
+  update.decayed[7] = -0.25f;
+  update.written[7] = 2;
+  Findings findings;
+  findings.answer(UpdateQuestion{.layer = 0, .head = 1, .token = 1}, update);
+  const auto view = make_state();
+  view->set_mode(static_cast<std::size_t>(StateMode::write));
+  CHECK(view->questions(snapshot, cursor).size() == 2);  // and who wrote the cell
+  view->build(snapshot, cursor, findings);
+  CHECK(view->describe() == "State of layer 0, head 1, partition 1, written by token 1  ␣b: 2 rows, 3 columns; write[0, 1] = 2.");
+  CHECK(view->tooltip(7) == "write[0, 1] = 2\nlayer 0, head 1, partition 1, written by token 1  ␣b\nrecomputed in double precision");
+  CHECK(view->tooltip(12) == "row 0: norm 2 of what is shown");
+  view->set_mode(static_cast<std::size_t>(StateMode::decay));
+  view->build(snapshot, cursor, findings);
+  CHECK(view->table().rows[0] == std::vector<std::string>{"0", "0", "-0.25", "0"});
+}
+
+TEST_CASE("a chosen cell says who wrote it: the largest parts, and what all the others add") {
+  History history;
+  for (int t = 0; t < 40; ++t) {
+    history.token.push_back(t);
+    history.coefficient.push_back(1);
+    history.written.push_back(2);
+    history.contribution.push_back(t == 7 ? -0.5f : 0.01f * static_cast<float>(t));
+    history.sum += history.contribution.back();
+  }
+  history.shown = history.sum;
+  const Snapshot snapshot = small_state();
+  const Cursor cursor{.token = 1, .head = 1, .slot = 1, .row = 1, .column = 2};
+  const HistoryQuestion question{.layer = 0, .slot = 1, .head = 1, .row = 1, .column = 2, .token = 1};
+  const auto view = make_state();
+  CHECK(view->questions(snapshot, cursor) == std::vector<Question>{question});
+  Findings findings;
+  findings.answer(question, history);
+  const HistoryStrip strip = build_state(snapshot, cursor, findings).history;
+  CHECK(strip.what == "S[1, 2]");
+  REQUIRE(strip.parts.size() == 24);
+  CHECK((strip.parts[0].token == 7 && strip.parts[1].token == 39));
+  CHECK(strip.others == 16);
+  double sum = strip.rest;
+  for (const HistoryPart& part : strip.parts) sum += part.contribution;
+  CHECK(sum == Approx(strip.shown));
+  CHECK(strip.sentence() == "S[1, 2] = 7.23, written by 40 tokens that add up to 7.23");
+
+  view->build(snapshot, cursor, findings);
+  const std::int64_t first = std::int64_t{1} << 40;
+  CHECK(view->on_hit(first).token == 7);
+  CHECK_FALSE(view->on_hit(first + 24).token);
+  CHECK(view->tooltip(first).starts_with("token 7 : -0.5 of S[1, 2] = 7.23"));
+  CHECK(view->describe().ends_with("; most of it: 7  −0.5, 39  +0.39, 38  +0.38."));
+  CHECK(view->table().rows.back()[0].starts_with("of S[1, 2] by token "));
+  TextCanvas canvas({900, 500});
+  view->draw(canvas, {0, 0, 900, 500}, {light_theme(), 1});
+  CHECK(std::ranges::any_of(canvas.lines(), [](const std::string& line) { return line.find("others") != std::string::npos; }));
+
+  Findings waiting;
+  waiting.set(question, {nullptr, "too long", 0});
+  CHECK(build_state(snapshot, cursor, waiting).history.sentence() == "Who wrote S[1, 2]: too long");
+  Cursor row = cursor;
+  row.column = -1;
+  CHECK(view->questions(snapshot, row) == std::vector<Question>{HistoryQuestion{.layer = 0, .slot = 1, .head = 1, .row = 1, .token = 1}});
+}

@@ -1,0 +1,42 @@
+// Who wrote a cell, or a row, of a state: a strip of the tokens that are most of it, under the state.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "views/view.h"
+
+namespace statescope {
+
+struct HistoryPart {
+  std::int64_t token = 0;
+  std::string text;  // white space made visible
+  bool needle = false;
+  float contribution = 0;  // signed; all of them add up to what the state has
+  float coefficient = 0, written = 0;
+};
+
+struct HistoryStrip {
+  std::string what;                // "S[3, 5]"; "row 3"; empty: nothing is chosen
+  std::string waiting;             // instead of the parts: how far the work is, or why there are none
+  std::vector<HistoryPart> parts;  // largest first, at most 24
+  std::int64_t others = 0;         // tokens that are not among them
+  double rest = 0;                 // what these add
+  double sum = 0, shown = 0;       // of all tokens; the state's own number
+
+  /// "S[3, 5] = 0.031, written by 118 tokens that add up to 0.031"
+  std::string sentence() const;
+  /// "anna +0.21, is −0.13"
+  std::string largest(std::size_t count) const;
+};
+
+/// Nothing of it where no row is chosen or the question has not been asked.
+HistoryStrip build_history(const RunInfo& run, const HistoryQuestion& question, const Findings& findings);
+
+/// A line of words and two of parts.
+float history_height(const Frame& frame);
+/// Part i answers the pointer as hit_id + i.
+void draw(const HistoryStrip& strip, Canvas& canvas, Rect area, const Frame& frame, std::int64_t hit_id);
+std::string tooltip(const HistoryStrip& strip, std::size_t part);
+
+}  // namespace statescope
