@@ -28,24 +28,13 @@ json recipe_of(const Checkpoint& checkpoint) {
   return recipe.is_object() && recipe.contains("task") && recipe["task"].is_string() ? recipe : json(nullptr);
 }
 
-std::int64_t trained_length(const json& recipe) {
-  std::int64_t longest = 0;
-  try {
-    for (const json& phase : recipe.at("recipe").at("phases")) longest = std::max(longest, phase.at("length").get<std::int64_t>());
-  } catch (const json::exception&) {
-    return 0;
-  }
-  return longest;
-}
-
 std::int64_t steps_of(const json& recipe) {
   return recipe.is_object() && recipe.contains("steps") && recipe["steps"].is_number_integer() ? recipe["steps"].get<std::int64_t>() : 0;
 }
 
 /// Evaluation examples of the checkpoint's own task: a quarter of its training length, that length, and twice as long.
-std::vector<Sequence> own_sequences(const std::string& path, const json& recipe, const Tokenizer& tokenizer,
+std::vector<Sequence> own_sequences(const std::string& path, const json& recipe, std::int64_t trained, const Tokenizer& tokenizer,
                                     std::vector<std::int64_t> lengths) {
-  const std::int64_t trained = trained_length(recipe);
   if (recipe.is_null() || (trained == 0 && lengths.empty()))
     throw Error(path + ": it does not say what it was trained on; give --prompt, --text or --ids");
   if (lengths.empty()) lengths = {trained / 4, trained, 2 * trained};
@@ -64,9 +53,9 @@ std::vector<Sequence> own_sequences(const std::string& path, const json& recipe,
   return sequences;
 }
 
-std::vector<Sequence> sequences_of(const InspectArguments& arguments, const std::string& path, const json& recipe,
+std::vector<Sequence> sequences_of(const InspectArguments& arguments, const std::string& path, const json& recipe, std::int64_t trained,
                                    const Tokenizer& tokenizer) {
-  if (!arguments.prompt.given()) return own_sequences(path, recipe, tokenizer, arguments.lengths);
+  if (!arguments.prompt.given()) return own_sequences(path, recipe, trained, tokenizer, arguments.lengths);
   const PromptInput prompt = load_prompt(arguments.prompt);
   return {{"prompt", prompt.ids.empty() ? tokenizer.encode(prompt.text).ids : prompt.ids}};
 }
@@ -104,8 +93,9 @@ Inspected inspect(const InspectArguments& arguments, const std::string& path, do
   const auto checkpoint = open_checkpoint(path);
   const std::shared_ptr<Model> model = Model::load(checkpoint, open_device(arguments.device));
   const json recipe = recipe_of(*checkpoint);
-  Inspected inspected{.checkpoint = path, .trained = trained_length(recipe), .steps = steps_of(recipe), .names = {}, .sequences = {}};
-  const std::vector<Sequence> sequences = sequences_of(arguments, path, recipe, *make_tokenizer(*checkpoint, model->vocab()));
+  Inspected inspected{.checkpoint = path, .trained = trained_length(*checkpoint), .steps = steps_of(recipe), .names = {}, .sequences = {}};
+  const std::vector<Sequence> sequences =
+      sequences_of(arguments, path, recipe, inspected.trained, *make_tokenizer(*checkpoint, model->vocab()));
   for (const Sequence& sequence : sequences) {
     inspected.names.push_back(sequence.name);
     inspected.sequences.push_back(inspect_sequence(*model, sequence.ids));

@@ -36,12 +36,13 @@ struct ModelMapQuestion {
   bool operator==(const ModelMapQuestion&) const = default;
 };
 
-/// A layer's numbers of every token in [from, to), in their order (spec §12.1, §12.10).
+/// A layer's numbers of every token in [from, to), in their order (spec §12.1, §12.7, §12.10).
 struct LayerSeries {
+  static constexpr Accuracy accuracy = kReplayed;
   std::int64_t from = 0, to = 0, slots = 0;
   std::vector<float> residual_norm;                        // [n] ‖x_t‖ as it enters the block
-  std::vector<float> state_norm;                           // [n, slots] ‖S_t‖_F over all heads
-  std::vector<float> update_norm;                          // [n, slots] ‖S_t − S_{t−1}‖_F
+  std::vector<float> state_norm;                           // [slots, n] ‖S_t‖_F over all heads
+  std::vector<float> update_norm;                          // [slots, n] ‖S_t − S_{t−1}‖_F
   std::vector<float> routing_entropy;                      // [n] in [0, 1]; empty without routing
   std::vector<float> gate_entropy_q, gate_entropy_k;       // [n] in [0, 1], of the head gates; empty without
   std::vector<std::int32_t> gate_winner_q, gate_winner_k;  // [n]
@@ -50,6 +51,19 @@ struct LayerSeriesQuestion {
   std::int64_t layer = 0, from = 0, to = 0;
   using Answer = LayerSeries;
   bool operator==(const LayerSeriesQuestion&) const = default;
+};
+
+/// How well the tokens in [from, to) were predicted by those before them.
+struct LossSeries {
+  static constexpr Accuracy accuracy = kRecomputed;
+  std::int64_t from = 0, to = 0;
+  std::vector<float> loss;     // [n] −ln p of the token that stands there, nat; NaN for the run's first
+  std::vector<float> entropy;  // [n] of the prediction after it, nat
+};
+struct LossSeriesQuestion {
+  std::int64_t from = 0, to = 0;
+  using Answer = LossSeries;
+  bool operator==(const LossSeriesQuestion&) const = default;
 };
 
 /// What the model predicts after each token in [from, to), at most 512 of them.
@@ -176,7 +190,7 @@ struct HistoryQuestion {
 /// Likeness of the states of one layer after a token (spec §12.5).
 struct Similarity {
   static constexpr Accuracy accuracy = accurate_to(1e-5);
-  static constexpr std::int64_t kMostRows = 8192;  // with more, `cosine`, `order` and the numbers of both are left out
+  static constexpr std::int64_t kMostRows = 4096;  // with more, `cosine`, `order` and the numbers of both are left out
   std::int64_t partitions = 0, rows = 0, heads = 0;
   std::vector<float> cosine;        // [P·K, P·K] of the rows of the head asked for; NaN where a row is zero
   std::vector<std::int64_t> order;  // [P·K] rows so that like ones are neighbours (average linkage of |cosine|)
@@ -289,9 +303,10 @@ struct NeedleQuestion {
   bool operator==(const NeedleQuestion&) const = default;
 };
 
-using Question = std::variant<ModelMapQuestion, LayerSeriesQuestion, PredictionsQuestion, DecayQuestion, HeadGatesQuestion,
-                              SharpenedGatesQuestion, DeltaRuleQuestion, UpdateQuestion, StateQuestion, HistoryQuestion, SimilarityQuestion,
-                              TokenSimilarityQuestion, SpectraQuestion, RankSeriesQuestion, AttentionQuestion, NeedleQuestion>;
+using Question =
+    std::variant<ModelMapQuestion, LayerSeriesQuestion, LossSeriesQuestion, PredictionsQuestion, DecayQuestion, HeadGatesQuestion,
+                 SharpenedGatesQuestion, DeltaRuleQuestion, UpdateQuestion, StateQuestion, HistoryQuestion, SimilarityQuestion,
+                 TokenSimilarityQuestion, SpectraQuestion, RankSeriesQuestion, AttentionQuestion, NeedleQuestion>;
 
 /// What came of a question so far.
 struct Finding {

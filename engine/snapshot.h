@@ -31,6 +31,7 @@ struct ModelInfo {
   std::string device;  // one sentence: what it runs on
   std::int64_t parameters = 0;
   std::int64_t weight_bytes = 0;
+  std::int64_t trained_length = 0;  // tokens of the longest sequences that it was trained on, by its recipe; 0: unknown
   std::vector<LayerInfo> layers;
 };
 

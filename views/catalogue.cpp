@@ -11,6 +11,7 @@
 #include "views/similarity.h"
 #include "views/spectrum.h"
 #include "views/state.h"
+#include "views/timeline.h"
 #include "views/token_strip.h"
 
 namespace statescope {
@@ -28,6 +29,11 @@ std::span<const ViewRow> view_catalogue() {
        "is "
        "written by every token; SSE eq. 9, MoM likewise. Load: tokens so far, divided by the fair share; 1.00 is fair.",
        make_routing},
+      {"timeline", "Timeline", "What moves along the run?",
+       "Lanes over tokens: ‖S_t‖ and ‖S_t − S_{t−1}‖ of every slot; entropy of the routing, −Σ e log e / log N with e of SSE eq. 9; "
+       "entropy and "
+       "winner of the head gates G^Q, G^K (SLA eq. 4); ‖x_t‖ as it enters the layer; −ln p of each token.",
+       make_timeline},
       {"state", "State", "What does the memory hold?",
        "S_t, K key rows by V value columns, of one slot and head. S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA, SSE eq. 9 to 12, with the gate "
        "e as "
@@ -50,23 +56,6 @@ std::span<const ViewRow> view_catalogue() {
        "all heads are alike, 0 where one has everything. C(t,s) = Σ_h G^Q_t G^K_s: what may pass from token s to token t (SLA Thm 4.3). λ "
        "multiplies the logits (Thm 4.2): the sharper, the more the winner takes all (SLA eq. 8, 9).",
        make_head_gates},
-      {"needle", "Needle", "What became of the needle?",
-       "S = C + all else, C what is left of what the needle's tokens wrote; curves: ‖C‖ after each token. Parts of 1 at the question: "
-       "taken by "
-       "decay (GLA eq. 3, SSE eq. 9), erased by the delta rule (Gated DeltaNet eq. 10), lying under later writes along the needle's keys, "
-       "lying where the question does not read, and clear. Layers count the same, heads by ‖C‖². Read: the needle's share of what the "
-       "question reads, the largest of all heads. What is seen here happened; it does not tell whether the answer is right.",
-       make_needle},
-      {"predictions", "Predictions", "What does the model say next?",
-       "p = softmax(z), z = W RMSNorm(x_t) the logits after the cursor's token (x_t as the last block leaves it; SSE eq. 9 and all other "
-       "memories speak through it). Beside: the probability of the token that follows and of the right answer's tokens, the rank of what "
-       "follows, and the entropy −Σ p log p.",
-       make_predictions},
-      {"model_map", "Model map", "What is the model made of?",
-       "The layers from the embedding up. A grid: one matrix S a head, S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA eq. 3) or by the delta rule "
-       "(Gated DeltaNet eq. 10); small squares: partitions that tokens are routed to (SSE eq. 9); lines: the keys and values of every "
-       "token, softmax attention. States are float32, whatever the weights are.",
-       make_model_map},
       {"similarity", "Similarity", "Which parts of the memory hold the same?",
        "cos(a, b) = ⟨a, b⟩ / (‖a‖ ‖b‖) of key rows of the state, of all partitions of a head (SSE Def. 1; the rows are those that SSE eq. "
        "9 "
@@ -84,6 +73,23 @@ std::span<const ViewRow> view_catalogue() {
        "SSE eq. 9, GLA eq. 3 and the delta rule, Gated DeltaNet eq. 10). Bars: what the cursor's token reads; gold: needle; the pale bar "
        "left of them: all earlier tokens. Map: row t reads column s, blue negative, orange positive. Softmax layers: their weights.",
        make_attention},
+      {"needle", "Needle", "What became of the needle?",
+       "S = C + all else, C what is left of what the needle's tokens wrote; curves: ‖C‖ after each token. Parts of 1 at the question: "
+       "taken by "
+       "decay (GLA eq. 3, SSE eq. 9), erased by the delta rule (Gated DeltaNet eq. 10), lying under later writes along the needle's keys, "
+       "lying where the question does not read, and clear. Layers count the same, heads by ‖C‖². Read: the needle's share of what the "
+       "question reads, the largest of all heads. What is seen here happened; it does not tell whether the answer is right.",
+       make_needle},
+      {"predictions", "Predictions", "What does the model say next?",
+       "p = softmax(z), z = W RMSNorm(x_t) the logits after the cursor's token (x_t as the last block leaves it; SSE eq. 9 and all other "
+       "memories speak through it). Beside: the probability of the token that follows and of the right answer's tokens, the rank of what "
+       "follows, and the entropy −Σ p log p.",
+       make_predictions},
+      {"model_map", "Model map", "What is the model made of?",
+       "The layers from the embedding up. A grid: one matrix S a head, S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA eq. 3) or by the delta rule "
+       "(Gated DeltaNet eq. 10); small squares: partitions that tokens are routed to (SSE eq. 9); lines: the keys and values of every "
+       "token, softmax attention. States are float32, whatever the weights are.",
+       make_model_map},
   });
   return rows;
 }

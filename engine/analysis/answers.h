@@ -13,6 +13,11 @@ Spectra answer(const SpectraQuestion& question, Evidence& evidence);
 RankSeries answer(const RankSeriesQuestion& question, Evidence& evidence);
 AttentionMap answer(const AttentionQuestion& question, Evidence& evidence);
 
+Decay answer(const DecayQuestion& question, Evidence& evidence);
+HeadContest answer(const HeadGatesQuestion& question, Evidence& evidence);
+SharpenedGates answer(const SharpenedGatesQuestion& question, Evidence& evidence);
+DeltaRule answer(const DeltaRuleQuestion& question, Evidence& evidence);
+
 ModelMap answer(const ModelMapQuestion& question, Evidence& evidence);
 Predictions answer(const PredictionsQuestion& question, Evidence& evidence);
 LayerState answer(const StateQuestion& question, Evidence& evidence);
@@ -20,10 +25,8 @@ Update answer(const UpdateQuestion& question, Evidence& evidence);
 History answer(const HistoryQuestion& question, Evidence& evidence);
 NeedleStory answer(const NeedleQuestion& question, Evidence& evidence);
 
-Decay answer(const DecayQuestion& question, Evidence& evidence);
-HeadContest answer(const HeadGatesQuestion& question, Evidence& evidence);
-SharpenedGates answer(const SharpenedGatesQuestion& question, Evidence& evidence);
-DeltaRule answer(const DeltaRuleQuestion& question, Evidence& evidence);
+LayerSeries answer(const LayerSeriesQuestion& question, Evidence& evidence);
+LossSeries answer(const LossSeriesQuestion& question, Evidence& evidence);
 
 /// The Answer of any of them.
 std::shared_ptr<const void> find_out(const Question& question, Evidence& evidence);

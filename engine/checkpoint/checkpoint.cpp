@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <new>
+#include <nlohmann/json.hpp>
 
 #include "engine/checkpoint/file.h"
 #include "engine/checkpoint/format.h"
@@ -40,6 +42,19 @@ std::int64_t Checkpoint::parameters() const {
   std::int64_t sum = 0;
   for (const StoredTensor& tensor : tensors) sum += tensor.size();
   return sum;
+}
+
+std::int64_t trained_length(const Checkpoint& checkpoint) {
+  const auto recipe = checkpoint.provenance.find("recipe.json");
+  if (recipe == checkpoint.provenance.end()) return 0;
+  std::int64_t longest = 0;
+  try {
+    for (const nlohmann::json& phase : nlohmann::json::parse(recipe->second).at("recipe").at("phases"))
+      longest = std::max(longest, phase.at("length").get<std::int64_t>());
+  } catch (const nlohmann::json::exception&) {
+    return 0;
+  }
+  return longest;
 }
 
 std::shared_ptr<const Checkpoint> open_checkpoint(const fs::path& path) {

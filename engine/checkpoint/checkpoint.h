@@ -45,6 +45,10 @@ class Checkpoint {
   std::vector<std::shared_ptr<const void>> storage;  // keeps mappings and decompressed tensors alive
 };
 
+/// The longest sequences that a checkpoint was trained on, as its own recipe says (provenance recipe.json: recipe.phases[].length), in
+/// tokens; 0: it does not say.
+std::int64_t trained_length(const Checkpoint& checkpoint);
+
 /// Opens an .h5 file or a Hugging Face folder (config.json, *.safetensors, sharded or not). Throws Error: one line that says which file,
 /// what is wrong with it and, where it helps, what to do.
 std::shared_ptr<const Checkpoint> open_checkpoint(const std::filesystem::path& path);

@@ -81,6 +81,7 @@ ModelInfo Model::info() const {
   info.device = backend_->description();
   info.parameters = checkpoint_->parameters();
   info.weight_bytes = checkpoint_->bytes();
+  info.trained_length = trained_length(*checkpoint_);
   for (std::size_t i = 0; i < stack_.blocks.size(); ++i) {
     const MixerLayout& layout = stack_.blocks[i].layout;
     LayerInfo layer;

@@ -71,57 +71,6 @@ inline DeltaRule sample_answer(const DeltaRuleQuestion& question, const Snapshot
   return rule;
 }
 
-/// H heads, at least two; in layer 1, which has no state, none.
-inline HeadContest sample_answer(const HeadGatesQuestion& question, const Snapshot& snapshot) {
-  const LayerInfo& layer = sample_layer_of(snapshot, question.layer);
-  HeadContest contest;
-  if (!layer.has_state()) return contest;
-  contest.heads = std::max<std::int64_t>(2, layer.heads);
-  const auto H = static_cast<std::size_t>(contest.heads);
-  const auto add = [&](std::int64_t seed, std::vector<float>& gates, std::vector<float>& entropies, std::vector<std::int32_t>& winners,
-                       std::vector<float>& margins) {
-    std::vector<float> gate;
-    float sum = 0;
-    for (std::size_t h = 0; h < H; ++h) sum += gate.emplace_back(std::exp(3 * sample_noise(seed + static_cast<std::int64_t>(h))));
-    for (float& g : gate) g /= sum;
-    gates.insert(gates.end(), gate.begin(), gate.end());
-    winners.push_back(static_cast<std::int32_t>(std::max_element(gate.begin(), gate.end()) - gate.begin()));
-    entropies.push_back(sample_noise(seed * 5));
-    margins.push_back(0.25f);
-  };
-  for (std::int64_t t = 0; t < std::ssize(snapshot.run->tokens); ++t) {
-    add(t * 17, contest.gate_q, contest.entropy_q, contest.winner_q, contest.margin_q);
-    add(t * 17 + 9, contest.gate_k, contest.entropy_k, contest.winner_k, contest.margin_k);
-    contest.flow.push_back(0.3f);
-    contest.read_gate_effective.push_back(0.01f * sample_noise(t));
-  }
-  return contest;
-}
-
-inline SharpenedGates sample_answer(const SharpenedGatesQuestion& question, const Snapshot& snapshot) {
-  const HeadContest contest = sample_answer(HeadGatesQuestion{question.layer}, snapshot);
-  SharpenedGates gates;
-  if (contest.heads == 0) return gates;
-  const std::int64_t n = question.to - question.from;
-  const auto part = [&](const std::vector<float>& all) {
-    return std::vector<float>(all.begin() + question.from * contest.heads, all.begin() + question.to * contest.heads);
-  };
-  gates.gate_q = part(contest.gate_q);
-  gates.gate_k = part(contest.gate_k);
-  gates.entropy_q.assign(static_cast<std::size_t>(n), 0.5f);
-  gates.entropy_k = gates.entropy_q;
-  for (std::int64_t i = 0; i < n * n; ++i) gates.flow.push_back(0.6f * sample_noise(i));
-  gates.lambda = {0.25f, 0.5f, 1, 2, 4, 8, 16};
-  for (std::int64_t i = 0; i < n; ++i) {
-    for (const float lambda : gates.lambda) {
-      gates.curve_q.push_back(1 / (1 + lambda));
-      gates.curve_k.push_back(1 / (1 + lambda * lambda));
-      gates.curve_flow.push_back(lambda / 20);
-    }
-  }
-  return gates;
-}
-
 /// Rows in pairs of like ones, every seventh zero.
 inline Similarity sample_answer(const SimilarityQuestion& question, const Snapshot& snapshot) {
   const LayerInfo& layer = sample_layer_of(snapshot, question.layer);
@@ -205,6 +154,90 @@ inline AttentionMap sample_answer(const AttentionQuestion& question, const Snaps
   }
   for (std::int64_t t = 0; t < n; ++t) answer.before.push_back(question.from > 0 ? 0.3f : 0);
   return answer;
+}
+
+/// A curve for every slot, a peak in each; head gates too.
+inline LayerSeries sample_answer(const LayerSeriesQuestion& question, const Snapshot& snapshot) {
+  const LayerInfo& layer = sample_layer_of(snapshot, question.layer);
+  LayerSeries series;
+  series.from = question.from;
+  series.to = question.to;
+  series.slots = layer.slots();
+  for (std::int64_t t = question.from; t < question.to; ++t) {
+    series.residual_norm.push_back(10 + sample_noise(t));
+    series.routing_entropy.push_back(sample_noise(3 * t));
+    series.gate_entropy_q.push_back(sample_noise(5 * t));
+    series.gate_entropy_k.push_back(sample_noise(7 * t));
+    series.gate_winner_q.push_back(static_cast<std::int32_t>(t % 2));
+    series.gate_winner_k.push_back(static_cast<std::int32_t>(t / 3 % 2));
+  }
+  for (std::int64_t slot = 0; slot < series.slots; ++slot) {
+    for (std::int64_t t = question.from; t < question.to; ++t) {
+      series.state_norm.push_back(std::sqrt(static_cast<float>((t + 1) * (slot + 1))));
+      series.update_norm.push_back(t == 7 ? 40 : sample_noise(t + slot));
+    }
+  }
+  return series;
+}
+
+inline LossSeries sample_answer(const LossSeriesQuestion& question, const Snapshot&) {
+  LossSeries series{.from = question.from, .to = question.to, .loss = {}, .entropy = {}};
+  for (std::int64_t t = question.from; t < question.to; ++t) {
+    series.loss.push_back(t == 0 ? std::numeric_limits<float>::quiet_NaN() : 5 * sample_noise(t));
+    series.entropy.push_back(sample_noise(2 * t));
+  }
+  return series;
+}
+
+/// H heads, at least two; in layer 1, which has no state, none.
+inline HeadContest sample_answer(const HeadGatesQuestion& question, const Snapshot& snapshot) {
+  const LayerInfo& layer = sample_layer_of(snapshot, question.layer);
+  HeadContest contest;
+  if (!layer.has_state()) return contest;
+  contest.heads = std::max<std::int64_t>(2, layer.heads);
+  const auto H = static_cast<std::size_t>(contest.heads);
+  const auto add = [&](std::int64_t seed, std::vector<float>& gates, std::vector<float>& entropies, std::vector<std::int32_t>& winners,
+                       std::vector<float>& margins) {
+    std::vector<float> gate;
+    float sum = 0;
+    for (std::size_t h = 0; h < H; ++h) sum += gate.emplace_back(std::exp(3 * sample_noise(seed + static_cast<std::int64_t>(h))));
+    for (float& g : gate) g /= sum;
+    gates.insert(gates.end(), gate.begin(), gate.end());
+    winners.push_back(static_cast<std::int32_t>(std::max_element(gate.begin(), gate.end()) - gate.begin()));
+    entropies.push_back(sample_noise(seed * 5));
+    margins.push_back(0.25f);
+  };
+  for (std::int64_t t = 0; t < std::ssize(snapshot.run->tokens); ++t) {
+    add(t * 17, contest.gate_q, contest.entropy_q, contest.winner_q, contest.margin_q);
+    add(t * 17 + 9, contest.gate_k, contest.entropy_k, contest.winner_k, contest.margin_k);
+    contest.flow.push_back(0.3f);
+    contest.read_gate_effective.push_back(0.01f * sample_noise(t));
+  }
+  return contest;
+}
+
+inline SharpenedGates sample_answer(const SharpenedGatesQuestion& question, const Snapshot& snapshot) {
+  const HeadContest contest = sample_answer(HeadGatesQuestion{question.layer}, snapshot);
+  SharpenedGates gates;
+  if (contest.heads == 0) return gates;
+  const std::int64_t n = question.to - question.from;
+  const auto part = [&](const std::vector<float>& all) {
+    return std::vector<float>(all.begin() + question.from * contest.heads, all.begin() + question.to * contest.heads);
+  };
+  gates.gate_q = part(contest.gate_q);
+  gates.gate_k = part(contest.gate_k);
+  gates.entropy_q.assign(static_cast<std::size_t>(n), 0.5f);
+  gates.entropy_k = gates.entropy_q;
+  for (std::int64_t i = 0; i < n * n; ++i) gates.flow.push_back(0.6f * sample_noise(i));
+  gates.lambda = {0.25f, 0.5f, 1, 2, 4, 8, 16};
+  for (std::int64_t i = 0; i < n; ++i) {
+    for (const float lambda : gates.lambda) {
+      gates.curve_q.push_back(1 / (1 + lambda));
+      gates.curve_k.push_back(1 / (1 + lambda * lambda));
+      gates.curve_flow.push_back(lambda / 20);
+    }
+  }
+  return gates;
 }
 
 /// All that can be answered here.

@@ -1,0 +1,267 @@
+#include "views/timeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "views/colormaps.h"
+#include "views/parts.h"
+
+namespace statescope {
+namespace {
+
+constexpr std::int64_t kLeastTokens = 16, kMostTokens = 32768;
+constexpr std::int64_t kUsualTokens = 512;
+
+LayerSeriesQuestion layer_question(const Snapshot& snapshot, TokenWindow window) {
+  return {.layer = snapshot.layer, .from = window.from, .to = window.to};
+}
+LossSeriesQuestion loss_question(TokenWindow window) { return {.from = window.from, .to = window.to}; }
+
+/// Rows [slots, n] as a curve per slot.
+std::vector<LaneCurve> slot_curves(const LayerInfo& layer, const LayerSeries& series, const std::vector<float>& rows) {
+  std::vector<LaneCurve> curves;
+  const std::int64_t n = series.to - series.from;
+  for (std::int64_t slot = 0; slot < series.slots; ++slot) {
+    const auto row = rows.begin() + slot * n;
+    curves.push_back({slot_name(layer, slot), series.slots > 1 ? slot_identity(layer, slot) : -1, {row, row + n}});
+  }
+  return curves;
+}
+
+std::vector<float> numbers(const std::vector<std::int32_t>& winners) { return {winners.begin(), winners.end()}; }
+
+void add_layer_lanes(TimelineData& data, const LayerInfo& layer, const LayerSeries& series) {
+  const auto add = [&](std::string name, std::string title, std::string source, double high, std::vector<LaneCurve> curves) {
+    data.lanes.push_back({.name = std::move(name),
+                          .title = std::move(title),
+                          .source = std::move(source),
+                          .accuracy = LayerSeries::accuracy,
+                          .low = 0,
+                          .high = high,
+                          .curves = std::move(curves),
+                          .missing = {}});
+  };
+  if (series.slots > 0) {
+    add("‖S‖", "size of the state", "Frobenius norm over all heads (spec §12.10)", 0, slot_curves(layer, series, series.state_norm));
+    add("‖ΔS‖", "change by the token", "‖S_t − S_{t−1}‖ over all heads (spec §12.10)", 0, slot_curves(layer, series, series.update_norm));
+  }
+  if (!series.routing_entropy.empty())
+    add("routing", "entropy of the routing: 0 decided, 1 undecided", "−Σ e log e / log N (spec §12.1)", 1,
+        {{"", -1, series.routing_entropy}});
+  if (!series.gate_entropy_q.empty()) {
+    add("gates", "entropy of the head gates: 0 one head wins, 1 all alike", "−Σ G log G / log H (spec §12.7)", 1,
+        {{"read G^Q", 1, series.gate_entropy_q}, {"write G^K", 2, series.gate_entropy_k}});
+    add("winner", "head that wins", "argmax of G over the heads (spec §12.7)",
+        static_cast<double>(std::max<std::int64_t>(layer.heads - 1, 1)),
+        {{"read G^Q", 1, numbers(series.gate_winner_q)}, {"write G^K", 2, numbers(series.gate_winner_k)}});
+  }
+  add("‖x‖", "size of what enters the block", "norm of the residual stream (spec §12.10)", 0, {{"", -1, series.residual_norm}});
+}
+
+void add_loss_lane(TimelineData& data, const LossSeries& series) {
+  data.lanes.push_back({.name = "loss",
+                        .title = "surprise at the token, nat",
+                        .source = "−ln p of the token, as predicted by those before it",
+                        .accuracy = LossSeries::accuracy,
+                        .low = 0,
+                        .high = 0,
+                        .curves = {{"", -1, series.loss}},
+                        .missing = {}});
+}
+
+ValueAxis axis_of(const Lane& lane) {
+  if (lane.high > 0) return {lane.low, lane.high};
+  std::vector<float> all;
+  for (const LaneCurve& curve : lane.curves) all.insert(all.end(), curve.values.begin(), curve.values.end());
+  return axis_over(all, lane.low);
+}
+
+Color curve_color(const LaneCurve& curve, const Theme& theme) {
+  return curve.identity < 0 ? theme.ink : identity_color(curve.identity, theme);
+}
+
+/// Name and meaning on the left of a lane's first line, whose curve is which behind them.
+void draw_lane_title(const Lane& lane, Canvas& canvas, Rect row, const Frame& frame) {
+  const TextStyle name = label(frame, kSmallType, frame.theme.ink, Align::left, true), title = label(frame, kSmallType, frame.theme.faint);
+  const float y = row.y + row.h / 2, title_x = row.x + canvas.text_width(lane.name, name) + 8 * frame.scale;
+  fitted_text(canvas, {row.x, y}, lane.name, name, row.w);
+  if (title_x >= row.right()) return;
+  fitted_text(canvas, {title_x, y}, lane.title, title, row.right() - title_x);
+  const float legend_x = title_x + canvas.text_width(lane.title, title) + 16 * frame.scale;
+  if (lane.curves.size() < 2 || legend_x >= row.right()) return;
+  std::vector<LegendEntry> entries;
+  for (const LaneCurve& curve : lane.curves) entries.push_back({curve_color(curve, frame.theme), curve.name});
+  draw_legend(canvas, {legend_x, row.y, row.right() - legend_x, row.h}, entries, frame);
+}
+
+/// A dashed line where the sequences that the model was trained on ended.
+void draw_trained_length(const TimelineData& data, Canvas& canvas, Rect plot, const Frame& frame, bool named) {
+  if (data.trained_length <= data.from || data.trained_length >= data.to) return;
+  const float s = frame.scale, dash = 5 * s;
+  const float x = plot.x + plot.w * static_cast<float>(data.trained_length - data.from) / static_cast<float>(data.to - data.from);
+  for (float y = plot.y; y < plot.bottom(); y += 2 * dash)
+    canvas.line({x, y}, {x, std::min(y + dash, plot.bottom())}, frame.theme.accent, 1.5f * s);
+  if (named)
+    fitted_text(canvas, {x + 4 * s, plot.y + 8 * s}, "training length", label(frame, kSmallType, frame.theme.ink),
+                plot.right() - x - 4 * s);
+}
+
+void draw_lane(const TimelineData& data, std::size_t index, Canvas& canvas, Rect plot, const Frame& frame) {
+  const Lane& lane = data.lanes[index];
+  if (lane.missing) {
+    fitted_text(canvas, {plot.x, plot.y + plot.h / 2}, lane.missing.sentence(), label(frame, kSmallType, frame.theme.faint), plot.w);
+    return;
+  }
+  const ValueAxis axis = axis_of(lane);
+  draw_value_axis(canvas, plot, axis, "", frame);
+  for (const LaneCurve& curve : lane.curves)
+    draw_curve(canvas, plot, axis, curve.values, curve_color(curve, frame.theme), 1.5f * frame.scale);
+  draw_trained_length(data, canvas, plot, frame, index == 0);
+  draw_cursor_line(canvas, plot, data.tokens, frame);
+  canvas.hit(plot, {static_cast<std::int64_t>(index) * data.tokens.count(), 1, data.tokens.count()});
+}
+
+class TimelineView : public View {
+ public:
+  std::vector<Question> questions(const Snapshot& snapshot, const Cursor& cursor) const override {
+    if (!layer_of(snapshot) || !snapshot.run) return {};
+    const TokenWindow window = timeline_window(cursor.token, std::ssize(snapshot.run->tokens), wanted_);
+    return {layer_question(snapshot, window), loss_question(window)};
+  }
+  std::optional<Knob> knob() const override {
+    return Knob{.name = "tokens",
+                .help = "How many tokens are shown at once",
+                .low = static_cast<double>(kLeastTokens),
+                .high = static_cast<double>(kMostTokens),
+                .value = static_cast<double>(wanted_),
+                .logarithmic = true};
+  }
+  void turn(double value) override { wanted_ = std::clamp(static_cast<std::int64_t>(std::llround(value)), kLeastTokens, kMostTokens); }
+
+  void build(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings) override {
+    data_ = build_timeline(snapshot, cursor, findings, wanted_);
+  }
+  void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
+
+  Table table() const override {
+    Table table{{"token", "text"}, {}};
+    for (const Lane& lane : data_.lanes)
+      for (const LaneCurve& curve : lane.curves) table.columns.push_back(curve.name.empty() ? lane.name : lane.name + " " + curve.name);
+    for (std::int64_t i = 0; i < data_.tokens.count(); ++i) {
+      std::vector<std::string> row = {std::to_string(data_.from + i), visible_token(*data_.tokens.run, data_.from + i)};
+      for (const Lane& lane : data_.lanes)
+        for (const LaneCurve& curve : lane.curves) row.push_back(number(curve.values[static_cast<std::size_t>(i)], 6));
+      table.rows.push_back(std::move(row));
+    }
+    return table;
+  }
+
+  std::string describe() const override {
+    if (data_.message) return data_.message.sentence();
+    std::string text = fmt::format("Layer {}, tokens {} to {} of {}.", data_.layer, data_.from, data_.to - 1, data_.run);
+    for (const Lane& lane : data_.lanes) text += " " + words_at(lane, data_.tokens.cursor - data_.from) + ".";
+    return text;
+  }
+
+  std::string tooltip(std::int64_t hit_id) const override {
+    const std::int64_t n = data_.tokens.count();
+    if (hit_id < 0 || n == 0 || hit_id / n >= std::ssize(data_.lanes)) return {};
+    const Lane& lane = data_.lanes[static_cast<std::size_t>(hit_id / n)];
+    const std::int64_t token = data_.from + hit_id % n;
+    return fmt::format("token {}: {}\n{}\n{}; {}", token, visible_token(*data_.tokens.run, token), words_at(lane, hit_id % n), lane.source,
+                       lane.accuracy.text());
+  }
+
+  CursorMove on_hit(std::int64_t hit_id) const override {
+    const std::int64_t n = data_.tokens.count();
+    if (hit_id < 0 || n == 0) return {};
+    return {.token = data_.from + hit_id % n};
+  }
+
+ private:
+  /// "‖S‖: shared 2.31, 1 0.4"
+  static std::string words_at(const Lane& lane, std::int64_t at) {
+    if (lane.missing) return fmt::format("{}: {}", lane.name, lane.missing.headline);
+    std::vector<std::string> words;
+    for (const LaneCurve& curve : lane.curves) {
+      if (at < 0 || at >= std::ssize(curve.values)) continue;
+      const std::string shown = number(curve.values[static_cast<std::size_t>(at)], 6);
+      words.push_back(curve.name.empty() ? shown : curve.name + " " + shown);
+    }
+    return fmt::format("{}: {}", lane.name, joined(words, ", "));
+  }
+
+  std::int64_t wanted_ = kUsualTokens;
+  TimelineData data_;
+};
+
+}  // namespace
+
+TokenWindow timeline_window(std::int64_t token, std::int64_t tokens, std::int64_t wanted) {
+  if (tokens <= wanted) return {0, tokens};
+  const std::int64_t half = std::max<std::int64_t>(wanted / 2, 1);
+  const std::int64_t from = std::clamp<std::int64_t>((token / half) * half - half / 2, 0, tokens - wanted);
+  return {from, from + wanted};
+}
+
+TimelineData build_timeline(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, std::int64_t wanted) {
+  TimelineData data;
+  const LayerInfo* layer = layer_of(snapshot);
+  if (!layer || snapshot.run->tokens.empty()) {
+    data.message = {"Nothing to read yet", "Open a checkpoint and give it a prompt."};
+    return data;
+  }
+  data.layer = snapshot.layer;
+  data.trained_length = snapshot.run->model.trained_length;
+  data.run = std::ssize(snapshot.run->tokens);
+  const TokenWindow window = timeline_window(cursor.token, data.run, wanted);
+  data.from = window.from;
+  data.to = window.to;
+  data.tokens = {snapshot.run, token_range(window.from, window.to), cursor.token};
+  const LayerSeriesQuestion of_layer = layer_question(snapshot, window);
+  const LossSeriesQuestion of_loss = loss_question(window);
+  if (const LayerSeries* series = findings.get(of_layer))
+    add_layer_lanes(data, *layer, *series);
+  else
+    data.lanes.push_back({.name = "‖S‖", .missing = waiting(findings, of_layer, fmt::format("Layer {}'s lanes", snapshot.layer))});
+  if (const LossSeries* series = findings.get(of_loss))
+    add_loss_lane(data, *series);
+  else
+    data.lanes.push_back({.name = "loss", .missing = waiting(findings, of_loss, "The loss")});
+  return data;
+}
+
+void draw(const TimelineData& data, Canvas& canvas, Rect area, const Frame& frame) {
+  if (data.message) {
+    draw_message(canvas, area, frame, data.message.headline, data.message.detail);
+    return;
+  }
+  const float s = frame.scale, title = 18 * s;
+  const Rect inner = inset(area, 8 * s);
+  const float left = inner.x + value_axis_width(frame);
+  const bool named = inner.h > token_axis_height(frame) + 2 * (title + 24 * s);
+  const float bottom = inner.bottom() - (named ? token_axis_height(frame) : 0);
+  // As many lanes as have room for a line of words and a curve; the first ones.
+  const auto room = static_cast<std::size_t>(std::max(1.0f, std::floor((bottom - inner.y) / (title + 30 * s))));
+  const std::size_t shown = std::min(room, data.lanes.size());
+  const float each = (bottom - inner.y) / static_cast<float>(shown);
+  if (inner.right() - left < 40 * s) return;
+  Rect plot;
+  for (std::size_t i = 0; i < shown; ++i) {
+    const float y = inner.y + each * static_cast<float>(i);
+    const bool more = i + 1 == shown && shown < data.lanes.size();
+    Lane titled{.name = data.lanes[i].name, .title = data.lanes[i].title, .curves = data.lanes[i].curves};
+    if (more) titled.title += fmt::format("; {} more lanes where there is more room", data.lanes.size() - shown);
+    draw_lane_title(titled, canvas, {inner.x, y, inner.w, title}, frame);
+    plot = {left, y + title, inner.right() - left, each - title - 6 * s};
+    draw_lane(data, i, canvas, plot, frame);
+  }
+  if (named) draw_token_axis(canvas, plot, data.tokens, frame);
+}
+
+std::unique_ptr<View> make_timeline() { return std::make_unique<TimelineView>(); }
+
+}  // namespace statescope
