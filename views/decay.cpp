@@ -120,41 +120,33 @@ std::string rank_summary(const DecayData& data) {
 }
 
 /// The answer in a sentence.
-std::string summary(const DecayData& data) {
-  std::string text = data.place;
-  text[0] = 'L';
-  if (data.mode == DecayMode::half_life || data.mode == DecayMode::receptive_field) return fmt::format("{}: {}", text, rank_summary(data));
-  if (data.until == 0) return fmt::format("{}: no token has come here yet", text);
+std::string statement(const DecayData& data) {
+  if (data.mode == DecayMode::half_life || data.mode == DecayMode::receptive_field) return rank_summary(data);
+  if (data.until == 0) return "no token has come here yet";
   const std::string channel = data.channel_name(data.chosen);
   if (data.mode == DecayMode::each_token) {
     const float alpha = data.alpha[static_cast<std::size_t>(data.chosen * data.tokens.count() + data.until - 1)];
-    return fmt::format("{}: {} keeps α = {} of itself at {}", text, channel, number(alpha, 4), token_words(data, data.until - 1));
+    return fmt::format("{} keeps α = {} of itself at {}", channel, number(alpha, 4), token_words(data, data.until - 1));
   }
-  return fmt::format("{}: {} keeps half of a write for {}, 0.1 % for {}", text, channel, span_words(data, 0.5f),
-                     span_words(data, kThreshold));
+  return fmt::format("{} keeps half of a write for {}, 0.1 % for {}", channel, span_words(data, 0.5f), span_words(data, kThreshold));
 }
+std::string summary(const DecayData& data) { return sentence_at(statement(data), data.place); }
 
-/// Colours: log₁₀ Δ, and log₁₀(1 − α), each cell's own loss.
-struct Cells {
-  std::vector<float> values;
-  std::int64_t columns = 0;
+/// How the cells' numbers are drawn, and what they are called.
+struct CellStyle {
   ColorScale scale;
   std::vector<ScaleMark> marks;
 };
-Cells cells_of(const DecayData& data) {
-  Cells cells;
-  if (data.mode == DecayMode::cumulative) {
-    cells.columns = data.until;
-    cells.scale = {ColorMap::viridis, -3, 0};
-    cells.marks = {{0, "1"}, {-1, "0.1"}, {-2, "0.01"}, {-3, "≤ 0.001"}};
-    for (const float left : data.left) cells.values.push_back(std::log10(std::max(left, 1e-30f)));
-  } else {
-    cells.columns = data.tokens.count();
-    cells.scale = {ColorMap::viridis, -4, 0};
-    cells.marks = {{0, "0"}, {-1, "0.9"}, {-2, "0.99"}, {-3, "0.999"}, {-4, "1"}};
-    for (const float alpha : data.alpha) cells.values.push_back(std::log10(std::max(1 - alpha, 1e-30f)));
-  }
-  return cells;
+CellStyle cell_style(DecayMode mode) {
+  if (mode == DecayMode::cumulative) return {{ColorMap::viridis, 0, 3}, {{3, "1"}, {2, "0.1"}, {1, "0.01"}, {0, "≤ 0.001"}}};
+  return {{ColorMap::viridis, 0, 4}, {{4, "0"}, {3, "0.9"}, {2, "0.99"}, {1, "0.999"}, {0, "1"}}};
+}
+
+Pyramid cells_of(const DecayData& data) {
+  const bool cumulative = data.mode == DecayMode::cumulative;
+  std::vector<float> values = cumulative ? data.left : data.alpha;
+  for (float& value : values) value = cumulative ? std::max(0.0f, 3 + std::log10(value)) : std::max(0.0f, 4 + std::log10(1 - value));
+  return {std::move(values), data.channels, cumulative ? data.until : data.tokens.count()};
 }
 
 /// One drawing: where things stand.
@@ -192,7 +184,7 @@ Picture::Picture(const DecayData& data_, Canvas& canvas_, Rect area, const Frame
     cells = {left, top, width, height};
     curve = {left, cells.bottom() + name, width, bottom - cells.bottom() - name};
   } else {
-    curve = {left, top, width, room};
+    curve = {left, top, inner.right() - left, room};
   }
 }
 
@@ -201,15 +193,12 @@ void draw_cells(const Picture& picture) {
   if (picture.cells.w <= 0) return;
   Canvas& canvas = picture.canvas;
   const float s = picture.s;
-  const Cells shown = cells_of(data);
+  const CellStyle style = cell_style(data.mode);
   const bool cumulative = data.mode == DecayMode::cumulative;
   Rect rect = picture.cells;
-  rect.w *= static_cast<float>(shown.columns) / static_cast<float>(std::max<std::int64_t>(1, data.tokens.count()));
+  rect.w *= static_cast<float>(data.cells.columns()) / static_cast<float>(data.tokens.count());
   canvas.stroke_rect(picture.cells, picture.frame.theme.line, s);
-  if (shown.columns > 0) {
-    canvas.heatmap(rect, {data.channels, shown.columns, shown.values, shown.scale});
-    canvas.hit(rect, {0, data.channels, shown.columns});
-  }
+  draw_matrix(canvas, rect, data.cells, style.scale, 0);
   const float each = rect.h / static_cast<float>(data.channels), half = 0.5f * kSmallType * s;
   const float y = rect.y + each * static_cast<float>(data.chosen);
   const TextStyle tick = value(picture.frame, kSmallType, picture.frame.theme.faint, Align::right);
@@ -223,9 +212,11 @@ void draw_cells(const Picture& picture) {
   // The chosen channel between two lines, so that its cells stay free.
   for (const float edge : {y, y + each}) canvas.line({rect.x, edge}, {picture.cells.right(), edge}, picture.frame.theme.ink, s);
   const std::string_view what = cumulative ? "colour: what is left of each token's write" : "colour: α, the part that each token keeps";
-  fitted_text(canvas, {picture.title.x, rect.y - 8 * s}, fmt::format("{} ↓   {}", channel_word(data.axis), what),
+  const std::string gathered = gathered_text(data.cells, rect);
+  fitted_text(canvas, {picture.title.x, rect.y - 8 * s},
+              fmt::format("{} ↓   {}{}{}", channel_word(data.axis), what, gathered.empty() ? "" : "; ", gathered),
               label(picture.frame, kSmallType, picture.frame.theme.faint), picture.cells.right() - picture.title.x);
-  draw_color_bar(canvas, {picture.cells.right() + 8 * s, rect.y, 12 * s, rect.h}, shown.scale, shown.marks, picture.frame);
+  draw_color_bar(canvas, {picture.cells.right() + 8 * s, rect.y, 12 * s, rect.h}, style.scale, style.marks, picture.frame);
   draw_cursor_line(canvas, picture.cells, data.tokens, picture.frame);
 }
 
@@ -298,7 +289,7 @@ ValueAxis rank_axis(const DecayData& data) {
     low = std::min(low, std::max(0.1, double{value}));
     high = std::max(high, double{value});
   }
-  return {std::pow(10, std::floor(std::log10(low) - 1e-9)), std::pow(10, std::ceil(std::log10(high))), true};
+  return {std::pow(10, std::floor(std::log10(low) + 1e-9)), std::pow(10, std::ceil(std::log10(high))), true};
 }
 
 void draw_ranks(const Picture& picture) {
@@ -459,6 +450,7 @@ DecayData build_decay(const Snapshot& snapshot, const Cursor& cursor, const Find
   }
   data.alpha = alphas(*decay);
   data.left = left_after(*decay, data.until);
+  data.cells = cells_of(data);
   return data;
 }
 

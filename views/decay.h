@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "views/matrix.h"
 #include "views/plot.h"
 
 namespace statescope {
@@ -26,11 +27,12 @@ struct DecayData {
   std::int64_t token = 0;  // whose step is the last one shown; −1: none
   Decay::Axis axis = Decay::Axis::none;
   std::int64_t channels = 0, chosen = 0;
-  TokenAxis tokens;              // the slot's visits in the window
-  std::int64_t until = 0;        // how many of them are not after `token`
-  std::int64_t run = 0;          // tokens of the run
-  std::vector<float> alpha;      // [channels, n]
-  std::vector<float> left;       // [channels, until] Δ_{t,s}
+  TokenAxis tokens;          // the slot's visits in the window
+  std::int64_t until = 0;    // how many of them are not after `token`
+  std::int64_t run = 0;      // tokens of the run
+  std::vector<float> alpha;  // [channels, n]
+  std::vector<float> left;   // [channels, until] Δ_{t,s}
+  Pyramid cells;  // [channels, until] 3 + log₁₀ Δ, or [channels, n] 4 + log₁₀(1 − α): never below 0, so that the largest is the strongest
   std::vector<DecayRank> ranks;  // ascending by half-life or width
   std::int64_t measured = 0;     // tokens that the width is a mean over
 

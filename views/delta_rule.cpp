@@ -80,14 +80,13 @@ std::string token_words(const DeltaRuleData& data, std::int64_t visit) {
 
 /// The answer in a sentence.
 std::string summary(const DeltaRuleData& data) {
-  std::string place = data.place;
-  place[0] = 'L';
-  if (data.visit < 0) return fmt::format("{}: no token has come here yet", place);
-  const std::string_view when = data.here() ? "" : "last came ";
-  return fmt::format("{}: {}{}, predicted {}, wanted {}, cosine {}; {:.0f} % of the error mended", place, when,
-                     token_words(data, data.visit), number(at(data, &DeltaRule::prediction, data.visit), 3),
-                     number(at(data, &DeltaRule::value, data.visit), 3), number(at(data, &DeltaRule::cosine, data.visit), 2),
-                     100 * at(data, &DeltaRule::mended, data.visit));
+  if (data.visit < 0) return sentence_at("no token has come here yet", data.place);
+  const std::string statement =
+      fmt::format("{:.0f} % of the error mended: predicted {}, wanted {}, cosine {}", 100 * at(data, &DeltaRule::mended, data.visit),
+                  number(at(data, &DeltaRule::prediction, data.visit), 3), number(at(data, &DeltaRule::value, data.visit), 3),
+                  number(at(data, &DeltaRule::cosine, data.visit), 2));
+  const std::string_view when = data.here() ? "" : "last visited by ";
+  return sentence_at(statement, fmt::format("{}{}, {}", when, token_words(data, data.visit), data.place));
 }
 
 /// One drawing: where things stand.

@@ -80,9 +80,11 @@ void fill_probe(HeadGatesData& data, const SharpenedGates& sharp) {
 
 /// The answer in a sentence.
 std::string summary(const HeadGatesData& data) {
-  if (data.token < 0) return fmt::format("Layer {}: no token has been read yet", data.layer);
-  return fmt::format("Layer {}, {}: head {} wins the write, head {} the read; C(t,t) = {}", data.layer,
-                     token_words(*data.tokens.run, data.token), data.k.winner, data.q.winner, number(data.flow, 3));
+  const std::string place = fmt::format("layer {}", data.layer);
+  if (data.token < 0) return sentence_at("no token has been read yet", place);
+  return sentence_at(
+      fmt::format("head {} wins the write, head {} the read; C(t,t) = {}", data.k.winner, data.q.winner, number(data.flow, 3)),
+      fmt::format("{}, {}", token_words(*data.tokens.run, data.token), place));
 }
 
 std::string lambda_words(double lambda) { return fmt::format("λ = {:.3g}, {}", lambda, kProbe); }
@@ -135,7 +137,7 @@ void draw_contest(const Picture& picture, Rect area) {
   const Theme& theme = picture.frame.theme;
   const float s = picture.s, row_least = 18 * s, header = 20 * s, note = 18 * s;
   const TextStyle name = label(picture.frame, kBodyType, theme.ink, Align::center, true);
-  const float middle = picture.canvas.text_width(fmt::format("head {}", data.heads), name) + 16 * s;
+  const float middle = picture.canvas.text_width(fmt::format("head {}", data.heads), name) + 10 * s;
   const float number_width = picture.canvas.text_width("0.000 wins", value(picture.frame, kBodyType, {}, Align::left, true)) + 8 * s;
   const float side = (area.w - middle) / 2;
   const bool notes = area.h > header + 2 * row_least + 2 * note;
@@ -150,10 +152,10 @@ void draw_contest(const Picture& picture, Rect area) {
   const TextStyle head_line = label(picture.frame, kBodyType, theme.ink, Align::right);
   const float top = area.y + header;
   const std::string hidden = std::ssize(shown) < data.heads ? fmt::format(" ({} of {} heads)", shown.size(), data.heads) : "";
-  fitted_text(picture.canvas, {area.x + side, area.y + header / 2}, "read gate G^Q" + hidden, head_line, side);
+  fitted_text(picture.canvas, {area.x + side, area.y + header / 2}, "reads, G^Q" + hidden, head_line, side);
   TextStyle write_line = head_line;
   write_line.align = Align::left;
-  fitted_text(picture.canvas, {area.right() - side, area.y + header / 2}, "write gate G^K", write_line, side);
+  fitted_text(picture.canvas, {area.right() - side, area.y + header / 2}, "writes, G^K", write_line, side);
   for (std::size_t i = 0; i < shown.size(); ++i) {
     const std::int64_t h = shown[i];
     const float y = top + each * static_cast<float>(i), gap = 0.14f * each;
@@ -176,7 +178,8 @@ void draw_contest(const Picture& picture, Rect area) {
                          ? (data.q.probe.empty() ? "Outlines appear when λ has been worked out." : "Outlined: " + lambda_words(data.lambda))
                          : "";
   if (last.empty() && data.effective)
-    last = fmt::format("Were G^Q 1, the layer's output would change by {:.0f} % of itself.", 100 * *data.effective);
+    last = fmt::format("Were G^Q 1, the layer's output would change by {} % of itself.",
+                       *data.effective < 0.1f ? number(100 * *data.effective, 2) : fmt::format("{:.0f}", 100 * *data.effective));
   fitted_text(picture.canvas, {area.x + area.w / 2, y + note}, last, label(picture.frame, kSmallType, theme.ink, Align::center), area.w);
 }
 
@@ -189,8 +192,8 @@ void draw_sharpness(const Picture& picture, Rect area) {
                   area.h - 22 * s - 36 * s};
   if (plot.w < 60 * s || plot.h < 30 * s) return;
   draw_value_axis(picture.canvas, plot, {0, 1}, "", picture.frame);
-  const LegendEntry legend[] = {{q_color(theme), "entropy Q"}, {k_color(theme), "entropy K"}, {flow_color(theme), "C(t,t)"}};
-  draw_legend(picture.canvas, {plot.x, area.y, plot.w, 18 * s}, legend, picture.frame);
+  const LegendEntry legend[] = {{q_color(theme), "entropy Q"}, {k_color(theme), "K"}, {flow_color(theme), "C(t,t)"}};
+  draw_legend(picture.canvas, {area.x, area.y, area.w, 18 * s}, legend, picture.frame);
   const ValueAxis lambda{0.25, 16, true};
   const auto x_of = [&](double value) { return plot.x + plot.w * static_cast<float>(lambda.share(value)); };
   const TextStyle tick = value(picture.frame, kSmallType, theme.faint, Align::center);
@@ -250,7 +253,7 @@ void draw_lane(const Picture& picture, const Lane& lane, Rect plot) {
   const Rect above{plot.x, plot.y - 17 * s, plot.w, 17 * s};
   if (!lane.gates) {
     draw_value_axis(picture.canvas, plot, {0, 1}, "", picture.frame);
-    const LegendEntry legend[] = {{q_color(theme), "entropy Q"}, {k_color(theme), "entropy K"}, {flow_color(theme), "C(t,t)"}};
+    const LegendEntry legend[] = {{q_color(theme), "entropy Q"}, {k_color(theme), "K"}, {flow_color(theme), "C(t,t)"}};
     draw_legend(picture.canvas, above, legend, picture.frame);
     draw_curve(picture.canvas, plot, {0, 1}, data.entropy_q, q_color(theme), 2 * s);
     draw_curve(picture.canvas, plot, {0, 1}, data.entropy_k, k_color(theme), 2 * s);
@@ -304,11 +307,11 @@ void draw_flow(const Picture& picture) {
   const ColorScale scale{ColorMap::viridis, 0, data.map_high};
   draw_matrix(picture.canvas, plot, data.map, scale, 0);
   // Above the diagonal nothing can be read: the ground shows.
-  const Point later[] = {{plot.x, plot.y}, {plot.right(), plot.y}, {plot.right(), plot.bottom()}};
+  const Point later[] = {{plot.x - 1, plot.y - 1}, {plot.right() + 1, plot.y - 1}, {plot.right() + 1, plot.bottom() + 1}};
   picture.canvas.path(later, picture.frame.theme.panel, 0, true);
-  const std::string words = data.lambda == 1 ? "row t reads from column s: C(t,s)" : fmt::format("C(t,s) at {}", lambda_words(data.lambda));
-  fitted_text(picture.canvas, {plot.x, body.y + note / 2}, words, label(picture.frame, kSmallType, picture.frame.theme.faint),
-              body.right() - plot.x);
+  std::string words = data.lambda == 1 ? "row t reads from column s: C(t,s)" : fmt::format("C(t,s) at {}", lambda_words(data.lambda));
+  if (const std::string gathered = gathered_text(data.map, plot); !gathered.empty()) words += "; " + gathered;
+  fitted_text(picture.canvas, {body.x, body.y + note / 2}, words, label(picture.frame, kSmallType, picture.frame.theme.faint), body.w);
   draw_token_axis(picture.canvas, plot, data.tokens, picture.frame);
   draw_token_side(picture.canvas, plot, data.tokens, picture.frame);
   const ScaleMark marks[] = {{0, "0"}, {data.map_high / 2, number(data.map_high / 2, 2)}, {data.map_high, number(data.map_high, 2)}};
@@ -491,8 +494,8 @@ void draw(const HeadGatesData& data, Canvas& canvas, Rect area, const Frame& fra
               picture.title.w);
   const bool wide = picture.body.w > 560 * frame.scale && picture.body.h > 120 * frame.scale;
   Rect left = picture.body, right = picture.body;
-  left.w = wide ? 0.62f * picture.body.w - 12 * frame.scale : picture.body.w;
-  right.x = picture.body.x + 0.62f * picture.body.w;
+  left.w = wide ? 0.66f * picture.body.w - 12 * frame.scale : picture.body.w;
+  right.x = picture.body.x + 0.66f * picture.body.w;
   right.w = picture.body.right() - right.x;
   switch (data.mode) {
     case GateMode::contest:

@@ -292,6 +292,11 @@ std::string memory_place(const LayerInfo& layer, std::int64_t index, std::int64_
   return head < 0 ? place : fmt::format("{}, head {}", place, head);
 }
 
+std::string sentence_at(std::string statement, std::string_view place) {
+  if (!statement.empty() && statement[0] >= 'a' && statement[0] <= 'z') statement[0] = static_cast<char>(statement[0] - 'a' + 'A');
+  return fmt::format("{} · {}", statement, place);
+}
+
 Message without_memory(const Snapshot& snapshot) {
   const LayerInfo* layer = layer_of(snapshot);
   if (!layer) return {"No token has been read yet", "Open a checkpoint and give it a prompt."};

@@ -101,6 +101,8 @@ Message waiting(const Findings& findings, const Question& question, std::string_
 std::string token_words(const RunInfo& run, std::int64_t token);
 /// "layer 2, partition 3, head 0": as much as the layer has of it; head −1: all of them.
 std::string memory_place(const LayerInfo& layer, std::int64_t index, std::int64_t slot, std::int64_t head);
+/// "Half is gone after 12 tokens · layer 2, head 0": what is said first, where it holds last, for lines are cut at their ends.
+std::string sentence_at(std::string statement, std::string_view place);
 /// Where there is no such layer, or no matrix state in it, so that nothing needs to be asked; else false.
 Message without_memory(const Snapshot& snapshot);
 

@@ -6,9 +6,11 @@
 #include <QSvgGenerator>
 #include <cmath>
 #include <functional>
+#include <optional>
 
 #include "tests/app/qt_application.h"
 #include "tests/catch.h"
+#include "tests/views/sample_answers.h"
 #include "tests/views/samples.h"
 #include "views/colormaps.h"
 #include "views/view.h"
@@ -69,11 +71,14 @@ void check_golden(const std::string& name, const QImage& image) {
   CHECK(share <= 0.001);
 }
 
-QImage view_picture(std::string_view id, const Snapshot& snapshot, const Cursor& cursor, Size size, const Frame& frame) {
+/// In one of its modes with all that it asks for answered by the samples, or without answers.
+QImage view_picture(std::string_view id, const Snapshot& snapshot, const Cursor& cursor, Size size, const Frame& frame,
+                    std::optional<std::size_t> mode = {}) {
   for (const ViewRow& row : view_catalogue()) {
     if (row.id != id) continue;
     const auto view = row.make();
-    view->build(snapshot, cursor);
+    view->set_mode(mode.value_or(0));
+    view->build(snapshot, cursor, mode ? sample_findings(view->questions(snapshot, cursor), snapshot) : Findings());
     return picture(size, frame.theme.ground, [&](Canvas& canvas) { view->draw(canvas, {0, 0, size.w, size.h}, frame); });
   }
   FAIL("no view " << id);
@@ -238,4 +243,20 @@ TEST_CASE("golden pictures of the views") {
   check_golden("state_light", view_picture("state", snapshot, cursor, {800, 460}, light));
   check_golden("state_dark", view_picture("state", snapshot, cursor, {800, 460}, dark));
   check_golden("state_3x", view_picture("state", snapshot, cursor, {1280, 720}, large));
+}
+
+TEST_CASE("golden pictures: decay, the delta rule, the contest of heads") {
+  const Sample gla({.tokens = 40, .partitions = 0}), delta({.tokens = 40, .partitions = 0, .memory = "gated delta rule"});
+  const Frame light{light_theme(), 1}, dark{dark_theme(), 1}, large{light_theme(), 2};
+  const Cursor cursor{.token = 28, .head = 1, .row = 11};
+  const Snapshot snapshot = gla.at(28), corrected = delta.at(28);
+  check_golden("decay_light", view_picture("decay", snapshot, cursor, {620, 340}, light, 0));
+  check_golden("decay_each_dark", view_picture("decay", snapshot, cursor, {620, 340}, dark, 1));
+  check_golden("decay_half_life", view_picture("decay", snapshot, cursor, {620, 300}, light, 2));
+  check_golden("decay_field_2x", view_picture("decay", snapshot, cursor, {1280, 720}, large, 3));
+  check_golden("delta_rule_light", view_picture("delta_rule", corrected, cursor, {820, 400}, light, 0));
+  check_golden("delta_rule_gates_dark", view_picture("delta_rule", corrected, cursor, {620, 300}, dark, 4));
+  check_golden("head_gates_light", view_picture("head_gates", snapshot, cursor, {720, 300}, light, 0));
+  check_golden("head_gates_time_dark", view_picture("head_gates", snapshot, cursor, {620, 400}, dark, 1));
+  check_golden("head_gates_flow_2x", view_picture("head_gates", snapshot, cursor, {1280, 720}, large, 2));
 }

@@ -78,7 +78,7 @@ TEST_CASE("decay: channels are ranked, censored ones are marked; hits choose row
   view->set_mode(2);
   view->build(snapshot_at(3), {.token = 3}, two_rows());
   CHECK(view->table().rows[1] == std::vector<std::string>{"1", "∞", "1.5", "4 of 4"});
-  CHECK(view->describe() == "Layer 0, head 0: half is gone after 1 to ∞ tokens, median ∞.");
+  CHECK(view->describe() == "Half is gone after 1 to ∞ tokens, median ∞ · layer 0, head 0.");
   TextCanvas canvas({600, 300});
   view->draw(canvas, {0, 0, 600, 300}, {light_theme(), 1});
   const auto last = canvas.hits().at({590, 250});

@@ -93,7 +93,7 @@ TEST_CASE("head gates: the map is causal; hits, tooltips, tables") {
   CHECK(view->tooltip(2).starts_with("token 1 “␣grass” reads from token 0 “the”\nC = 0.300000012"));
   CHECK(view->tooltip(2).find("a probe that changes nothing in the run") != std::string::npos);
   CHECK(view->on_hit(2).token == 1);
-  CHECK(view->describe() == "Layer 0, token 1 “␣grass”: head 0 wins the write, head 0 the read; C(t,t) = 0.5.");
+  CHECK(view->describe() == "Head 0 wins the write, head 0 the read; C(t,t) = 0.5 · token 1 “␣grass”, layer 0.");
 
   view->set_mode(0);
   view->turn(1);
