@@ -147,6 +147,9 @@ void add_needle(CLI::App& app, NeedleArguments& needle) {
   command.add_option("--heads", needle.heads, "shown of each layer, those that wrote most (default: 4)")->check(CLI::Range(1, 100'000));
   command.add_option("--events", needle.events, "shown of each head, those that took most (default: 3)")->check(CLI::Range(0, 1000));
   add_compute(command, needle.device);
+  command.add_option("--json", needle.json, "write all of it to this file");
+  command.add_option("--out,--html", needle.html, "write it as a page to this file");
+  command.add_flag("--force", needle.force, "replace an existing file");
 }
 
 /// What is wrong with an intervention; empty: it is understood.

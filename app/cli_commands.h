@@ -100,7 +100,9 @@ struct NeedleArguments {
   PromptArguments prompt;   // with a span that is a needle
   std::int64_t heads = 4;   // shown of each layer
   std::int64_t events = 3;  // of each head
+  std::string json, html;
   DeviceChoice device;
+  bool force = false;
 };
 int needle_command(const NeedleArguments& arguments);
 

@@ -115,7 +115,9 @@ int inspect_command(const InspectArguments& arguments) {
     const double share = 1 / static_cast<double>(paths.size());
     for (const std::string& path : paths) all.push_back(inspect(arguments, path, share * static_cast<double>(all.size()), share, bar));
   }
-  for (const Inspected& inspected : all) fmt::print("{}", inspection_text(inspected));
+  const std::string comparison = all.size() == 2 ? comparison_text(all[0], all[1]) : "";
+  if (!comparison.empty()) fmt::print("{}", comparison);
+  for (std::size_t i = 0; comparison.empty() && i < all.size(); ++i) fmt::print("{}", inspection_text(all[i]));
   fmt::print("how exact: {}\n", accuracy_text());
   json_file.write(inspection_json(all));
   page.write(inspection_html(all));

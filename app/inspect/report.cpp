@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+
+#include "app/page.h"
 
 namespace statescope {
 namespace {
@@ -40,6 +43,25 @@ std::string layer_line(std::size_t index, const LayerReport& layer) {
   return line;
 }
 
+/// What a comparison shows of a layer; NaN: it has no such thing.
+constexpr std::array<std::pair<std::string_view, double (*)(const LayerReport&)>, 8> kFigures{{
+    {"residual norm", [](const LayerReport& layer) { return layer.residual_norm; }},
+    {"largest state norm", [](const LayerReport& layer) { return layer.heads.empty() ? NAN : largest_norm(layer); }},
+    {"spectral entropy", [](const LayerReport& layer) { return mean(layer.heads, entropy); }},
+    {"effective rank", [](const LayerReport& layer) { return mean(layer.heads, rank); }},
+    {"mean |cos| of rows", [](const LayerReport& layer) { return mean(layer.heads, cosine); }},
+    {"half-life", [](const LayerReport& layer) { return layer.slots.empty() ? NAN : layer.slots[0].half_life.value_or(NAN); }},
+    {"receptive field", [](const LayerReport& layer) { return layer.slots.empty() ? NAN : layer.slots[0].receptive_field.value_or(NAN); }},
+    {"load entropy", [](const LayerReport& layer) { return layer.routing ? layer.routing->load_entropy : NAN; }},
+}};
+
+/// Empty where neither has the figure.
+std::string comparison_line(const std::string& name, double a, double b) {
+  if (std::isnan(a) && std::isnan(b)) return "";
+  return fmt::format("{:36} {:>10} {:>10} {:>10}\n", name, number_cell(a, "{:.4g}"), number_cell(b, "{:.4g}"),
+                     number_cell(b - a, "{:+.3g}"));
+}
+
 std::string verdict_line(const Verdict& verdict) {
   return fmt::format("{} {}: {}; {:.2f} in layer {}, healthy from {:.2f}", verdict.healthy ? "healthy  " : "COLLAPSED", verdict.name,
                      verdict.statement, verdict.value, verdict.layer, verdict.threshold);
@@ -62,27 +84,6 @@ json checkpoint_json(const Inspected& inspected) {
 
 // ---- the page ---------------------------------------------------------------------------------------------------------------------------
 
-constexpr std::string_view kHead = R"(<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>Statescope: inspection</title><style>
-:root { color-scheme: light dark; }
-body { font: 15px/1.5 "DejaVu Sans", sans-serif; max-width: 75em; margin: 2em auto; padding: 0 1em; }
-table { border-collapse: collapse; margin: 0.5em 0 1.5em; }
-th, td { padding: 0.15em 0.8em; text-align: right; border-bottom: 1px solid #8884; font-variant-numeric: tabular-nums; }
-th { font-weight: 600; } th:first-child, td:first-child, td.left { text-align: left; }
-.bad { font-weight: 700; } .bad::before { content: "\25B2 "; } .good::before { content: "\2713 "; }
-.loads { display: inline-flex; align-items: flex-end; height: 2em; gap: 2px; border-bottom: 1px solid; }
-.loads i { width: 0.8em; background: #0072b2; } .loads i.over { background: #d55e00; }
-</style></head><body><h1>Does the memory do its work?</h1>
-)";
-
-std::string escaped(std::string_view text) {
-  std::string safe;
-  for (const char c : text) safe += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '"' ? "&quot;" : std::string(1, c);
-  return safe;
-}
-
-std::string cell(double value, const char* format) { return std::isfinite(value) ? fmt::format(fmt::runtime(format), value) : "–"; }
-
 /// A bar for every partition: full height is three times the ideal load. The number is in the title.
 std::string load_bars(const RoutingReport& routing) {
   constexpr double most = 3;
@@ -96,15 +97,15 @@ std::string load_bars(const RoutingReport& routing) {
 }
 
 std::string layer_row(std::size_t index, const LayerReport& layer) {
-  std::string row =
-      fmt::format("<tr><td>{}</td><td class=\"left\">{}</td><td>{}</td>", index, escaped(layer.mixer), cell(layer.residual_norm, "{:.3g}"));
+  std::string row = fmt::format("<tr><td>{}</td><td class=\"left\">{}</td><td>{}</td>", index, escaped(layer.mixer),
+                                number_cell(layer.residual_norm, "{:.3g}"));
   if (layer.heads.empty()) return row + "<td colspan=\"7\"></td></tr>\n";
   const SlotReport& first = layer.slots.front();
-  row +=
-      fmt::format("<td>{}</td><td>{}</td><td>{} of {}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"left\">{}</td></tr>\n",
-                  cell(largest_norm(layer), "{:.3g}"), cell(mean(layer.heads, entropy), "{:.2f}"), cell(mean(layer.heads, rank), "{:.1f}"),
-                  layer.full_rank, cell(mean(layer.heads, cosine), "{:.2f}"), cell(first.half_life.value_or(NAN), "{:.3g}"),
-                  cell(first.receptive_field.value_or(NAN), "{:.0f}"), layer.routing ? load_bars(*layer.routing) : "");
+  row += fmt::format("<td>{}</td><td>{}</td><td>{} of {}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"left\">{}</td></tr>\n",
+                     number_cell(largest_norm(layer), "{:.3g}"), number_cell(mean(layer.heads, entropy), "{:.2f}"),
+                     number_cell(mean(layer.heads, rank), "{:.1f}"), layer.full_rank, number_cell(mean(layer.heads, cosine), "{:.2f}"),
+                     number_cell(first.half_life.value_or(NAN), "{:.3g}"), number_cell(first.receptive_field.value_or(NAN), "{:.0f}"),
+                     layer.routing ? load_bars(*layer.routing) : "");
   return row;
 }
 
@@ -118,13 +119,13 @@ std::string sequence_section(const std::string& name, const SequenceReport& repo
   section += "</table>\n";
   if (report.nll_by_eighth.empty()) return section;
   section += "<p>Nat a token, by eighth of the sequence:";
-  for (const double nll : report.nll_by_eighth) section += " " + cell(nll, "{:.2f}");
+  for (const double nll : report.nll_by_eighth) section += " " + number_cell(nll, "{:.2f}");
   return section + "</p>\n";
 }
 
 std::string verdict_item(const Verdict& verdict) {
   return fmt::format("<li class=\"{}\">{}: {} ({} in layer {}, healthy from {:.2f}: {})</li>\n", verdict.healthy ? "good" : "bad",
-                     verdict.name, verdict.statement, cell(verdict.value, "{:.2f}"), verdict.layer, verdict.threshold, verdict.why);
+                     verdict.name, verdict.statement, number_cell(verdict.value, "{:.2f}"), verdict.layer, verdict.threshold, verdict.why);
 }
 
 /// A row a checkpoint: its verdicts, and the last eighth of every sequence.
@@ -135,11 +136,11 @@ std::string comparison(const std::vector<Inspected>& all) {
     std::string routing = "<td></td>", ranks = "<td></td>", ends;
     for (const Verdict& verdict : verdicts(inspected.sequences)) {
       (verdict.name == "routing" ? routing : ranks) =
-          fmt::format("<td class=\"{}\">{}</td>", verdict.healthy ? "good" : "bad", cell(verdict.value, "{:.2f}"));
+          fmt::format("<td class=\"{}\">{}</td>", verdict.healthy ? "good" : "bad", number_cell(verdict.value, "{:.2f}"));
     }
     for (const SequenceReport& report : inspected.sequences) {
       if (!report.nll_by_eighth.empty())
-        ends += fmt::format("{}{}: {}", ends.empty() ? "" : ", ", report.tokens, cell(report.nll_by_eighth.back(), "{:.2f}"));
+        ends += fmt::format("{}{}: {}", ends.empty() ? "" : ", ", report.tokens, number_cell(report.nll_by_eighth.back(), "{:.2f}"));
     }
     const std::string steps = inspected.steps > 0 ? std::to_string(inspected.steps) : "–";
     table += fmt::format("<tr><td>{}</td><td>{}</td>{}{}<td>{}</td></tr>\n",
@@ -167,6 +168,27 @@ std::string inspection_text(const Inspected& inspected) {
   return text;
 }
 
+std::string comparison_text(const Inspected& a, const Inspected& b) {
+  const auto layers = [](const Inspected& one) { return one.sequences.empty() ? 0 : one.sequences[0].layers.size(); };
+  if (a.names != b.names || layers(a) != layers(b)) return "";
+  std::string text = fmt::format("A: {}\nB: {}\n", a.checkpoint, b.checkpoint);
+  for (std::size_t i = 0; i < a.sequences.size(); ++i) {
+    const SequenceReport &of_a = a.sequences[i], &of_b = b.sequences[i];
+    text += fmt::format("{}, {} and {} tokens\n{:36} {:>10} {:>10} {:>10}\n", a.names[i], of_a.tokens, of_b.tokens, "", "A", "B", "B - A");
+    for (std::size_t l = 0; l < of_a.layers.size(); ++l) {
+      for (const auto& [name, figure] : kFigures)
+        text += comparison_line(fmt::format("  layer {} {}", l, name), figure(of_a.layers[l]), figure(of_b.layers[l]));
+    }
+    const std::size_t eighths = std::min(of_a.nll_by_eighth.size(), of_b.nll_by_eighth.size());
+    for (std::size_t e = 0; e < eighths; ++e)
+      text += comparison_line(fmt::format("  nat a token, eighth {}", e + 1), of_a.nll_by_eighth[e], of_b.nll_by_eighth[e]);
+  }
+  for (const Inspected* one : {&a, &b}) {
+    for (const Verdict& verdict : verdicts(one->sequences)) text += fmt::format("  {} {}\n", one == &a ? 'A' : 'B', verdict_line(verdict));
+  }
+  return text;
+}
+
 std::string inspection_json(const std::vector<Inspected>& all) {
   json checkpoints = json::array();
   for (const Inspected& inspected : all) checkpoints.push_back(checkpoint_json(inspected));
@@ -175,7 +197,7 @@ std::string inspection_json(const std::vector<Inspected>& all) {
 }
 
 std::string inspection_html(const std::vector<Inspected>& all) {
-  std::string page(kHead);
+  std::string page = page_begin("inspection", "Does the memory do its work?");
   page += comparison(all);
   for (const Inspected& inspected : all) {
     page += fmt::format("<h2>{}</h2>\n", escaped(inspected.checkpoint));
@@ -185,7 +207,7 @@ std::string inspection_html(const std::vector<Inspected>& all) {
     page += "</ul>\n";
     for (std::size_t i = 0; i < inspected.sequences.size(); ++i) page += sequence_section(inspected.names[i], inspected.sequences[i]);
   }
-  return page + fmt::format("<p>How exact: {}.</p>\n</body></html>\n", accuracy_text());
+  return page + fmt::format("<p>How exact: {}.</p>\n{}", accuracy_text(), kPageEnd);
 }
 
 }  // namespace statescope

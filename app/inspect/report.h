@@ -18,6 +18,9 @@ struct Inspected {
 };
 
 std::string inspection_text(const Inspected& inspected);
+/// Two checkpoints that have read the same sequences: every figure of both and its difference, side by side. Empty if they have not: other
+/// names, or other numbers of layers.
+std::string comparison_text(const Inspected& a, const Inspected& b);
 /// {"format": "statescope-inspection", "version": 1, "accuracy": accuracy_json(), "checkpoints": [{"checkpoint", "trained_length", "steps",
 /// "sequences": [SequenceReport with its "name"], "verdicts"}]}; see collapse_report.h.
 std::string inspection_json(const std::vector<Inspected>& all);

@@ -163,6 +163,8 @@ NeedleVerdict verdict(std::span<const std::vector<NeedleFate>> fates) {
     double weight = 0;
     for (const NeedleFate& fate : fates[l]) weight += fate.written * fate.written;
     for (const NeedleFate& fate : fates[l]) {
+      if (fate.read && (!verdict.read || fate.read_share > verdict.read->share))
+        verdict.read = {static_cast<std::int64_t>(l), fate.slot, fate.head, fate.read_share};
       const double share = fate.written * fate.written / weight / layers;
       for (const Loss cause : kLosses) {
         const auto worst =

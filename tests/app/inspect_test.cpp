@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli_commands.h"
+#include "app/inspect/report.h"
 #include "engine/error.h"
 #include "tests/catch.h"
 
@@ -55,6 +56,22 @@ TEST_CASE("inspect: the collapsed model is told from the healthy one by its rout
   CHECK(first["sequences"][0]["layers"][3]["routing"]["load"].size() == 4);
   CHECK(first["sequences"][0]["layers"][3]["slots"][0]["name"] == "shared");
   CHECK(written["checkpoints"][2]["sequences"][0]["layers"][0]["routing"].is_null());
+}
+
+TEST_CASE("inspect: two checkpoints stand side by side, each figure with its difference") {
+  const LayerReport layer{.mixer = "gla", .residual_norm = 2, .heads = {}, .slots = {}, .routing = {}};
+  Inspected a{.checkpoint = "a.h5", .names = {"niah"}, .sequences = {{.tokens = 64, .nll_by_eighth = {}, .layers = {layer, layer}}}}, b = a;
+  b.checkpoint = "b.h5";
+  b.sequences[0].layers[1].residual_norm = 3.5;
+  CHECK(
+      comparison_text(a, b).starts_with("A: a.h5\n"
+                                        "B: b.h5\n"
+                                        "niah, 64 and 64 tokens\n"
+                                        "                                              A          B      B - A\n"
+                                        "  layer 0 residual norm                       2          2         +0\n"
+                                        "  layer 1 residual norm                       2        3.5       +1.5\n"));
+  b.names = {"mqar"};
+  CHECK(comparison_text(a, b).empty());
 }
 
 TEST_CASE("inspect: a folder is a trajectory, in order of its steps; the page holds every checkpoint and loads nothing") {

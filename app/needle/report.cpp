@@ -1,0 +1,222 @@
+#include "app/needle/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "app/page.h"
+
+namespace statescope {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kCauses = 8;  // shown of the verdict
+constexpr std::array kLosses{Loss::decay, Loss::erase, Loss::overwrite, Loss::misroute};
+
+const LayerInfo& layer_of(const NeedleReport& report, std::int64_t layer) {
+  return report.run->model.layers[static_cast<std::size_t>(layer)];
+}
+
+const std::string& text_of(const NeedleReport& report, std::int64_t token) {
+  return report.run->tokens[static_cast<std::size_t>(token)].text;
+}
+
+/// "119 '8'"
+std::string token_text(const NeedleReport& report, std::int64_t token) { return fmt::format("{} '{}'", token, text_of(report, token)); }
+
+const std::string& slot_text(const NeedleReport& report, std::int64_t layer, std::int64_t slot) {
+  return layer_of(report, layer).slot_names[static_cast<std::size_t>(slot)];
+}
+
+/// "partition 2, head 0"; without the slot where there is but one.
+std::string place_text(const NeedleReport& report, std::int64_t layer, std::int64_t slot, std::int64_t head) {
+  if (layer_of(report, layer).slots() == 1) return fmt::format("head {}", head);
+  const std::string& name = slot_text(report, layer, slot);
+  return fmt::format("{}{}, head {}", name == "shared" ? "" : "partition ", name, head);
+}
+
+std::string head_line(const NeedleReport& report, std::int64_t layer, const NeedleFate& fate, std::size_t events) {
+  std::string line =
+      fmt::format("    {}: wrote {:.3g}, kept {:.3f}; ", place_text(report, layer, fate.slot, fate.head), fate.written, fate.kept);
+  if (fate.read) {
+    line += fmt::format("{:.3f} is left clear, {:.3f} of what is read here is the needle's", fate.readable(), fate.read_share);
+  } else {
+    line += "the question does not read here";
+  }
+  for (std::size_t i = 0; i < std::min(fate.events.size(), events); ++i) {
+    const LossEvent& event = fate.events[i];
+    line += fmt::format("{} {} ({} {:.3f})", i == 0 ? "; most at" : ",", token_text(report, event.token), name_of(event.cause), event.lost);
+  }
+  return line + "\n";
+}
+
+std::string read_text(const NeedleReport& report) {
+  const NeedleVerdict& verdict = report.verdict;
+  if (!verdict.read) return "the question reads no memory that the needle wrote to";
+  return fmt::format("the needle's largest part of what one head reads at the question: {:.2f}, layer {}, head {}", verdict.read->share,
+                     verdict.read->layer, verdict.read->head);
+}
+
+std::string loss_text(const NeedleReport& report, const NeedleLoss& loss) {
+  return fmt::format("{} took {:.3f} in layer {}, {}, most at {}", name_of(loss.cause), loss.lost, loss.layer,
+                     place_text(report, loss.layer, loss.slot, loss.head), token_text(report, loss.token));
+}
+
+std::string accuracy_line() {
+  return fmt::format("parts of 1, {}; layers count the same, heads by the squares of what was written", NeedleVerdict::accuracy.text());
+}
+
+// ---- JSON -------------------------------------------------------------------------------------------------------------------------------
+
+template <class Parts>
+void add_parts(json& to, const Parts& parts, double clear) {
+  to.update({{"clear", clear},
+             {"decay", parts.decayed},
+             {"erasure", parts.erased},
+             {"overwriting", parts.overwritten},
+             {"misrouting", parts.misrouted}});
+}
+
+json place_json(const NeedleReport& report, std::int64_t layer, std::int64_t slot, std::int64_t head) {
+  return {{"layer", layer}, {"slot", slot_text(report, layer, slot)}, {"head", head}};
+}
+
+json event_json(const NeedleReport& report, Loss cause, double lost, std::int64_t token) {
+  return {{"cause", name_of(cause)}, {"lost", lost}, {"token", token}, {"text", text_of(report, token)}};
+}
+
+json head_json(const NeedleReport& report, std::int64_t layer, const NeedleFate& fate) {
+  json head = place_json(report, layer, fate.slot, fate.head);
+  add_parts(head, fate, fate.readable());
+  json events = json::array();
+  for (const LossEvent& event : fate.events) events.push_back(event_json(report, event.cause, event.lost, event.token));
+  head.update({{"written", fate.written}, {"kept", fate.kept}, {"reads", fate.read}, {"read_share", fate.read_share}, {"events", events}});
+  return head;
+}
+
+json verdict_json(const NeedleReport& report) {
+  const NeedleVerdict& verdict = report.verdict;
+  json all{{"read", nullptr}, {"losses", json::array()}};
+  add_parts(all, verdict.summary, verdict.summary.readable);
+  if (verdict.read) {
+    all["read"] = place_json(report, verdict.read->layer, verdict.read->slot, verdict.read->head);
+    all["read"]["share"] = verdict.read->share;
+  }
+  for (const NeedleLoss& loss : verdict.losses) {
+    all["losses"].push_back(event_json(report, loss.cause, loss.lost, loss.token));
+    all["losses"].back().update(place_json(report, loss.layer, loss.slot, loss.head));
+  }
+  return all;
+}
+
+// ---- the page ---------------------------------------------------------------------------------------------------------------------------
+
+/// Parts of 1 as a bar; the numbers are in the titles.
+template <class Parts>
+std::string bar(const Parts& parts, double clear) {
+  std::string pieces = "<span class=\"parts\">";
+  const auto piece = [&](std::string_view name, double part) {
+    pieces +=
+        fmt::format("<i class=\"{0}\" style=\"width:{1:.1f}%\" title=\"{0}: {2:.3f}\"></i>", name, 100 * std::clamp(part, 0.0, 1.0), part);
+  };
+  piece("clear", clear);
+  piece("decay", parts.decayed);
+  piece("erasure", parts.erased);
+  piece("overwriting", parts.overwritten);
+  piece("misrouting", parts.misrouted);
+  return pieces + "</span>";
+}
+
+std::string key() {
+  std::string key = "<p class=\"key\"><i class=\"clear\"></i>left clear";
+  for (const Loss loss : kLosses) key += fmt::format("<i class=\"{0}\"></i>{0}", name_of(loss));
+  return key + "</p>\n";
+}
+
+std::string head_row(const NeedleReport& report, std::int64_t layer, const NeedleFate& fate) {
+  std::string events;
+  for (const LossEvent& event : fate.events)
+    events += fmt::format("{}{} ({} {:.3f})", events.empty() ? "" : ", ", escaped(token_text(report, event.token)), name_of(event.cause),
+                          event.lost);
+  return fmt::format(
+      "<tr><td>{}</td><td>{:.3g}</td><td>{:.3f}</td><td>{:.3f}</td><td>{}</td><td class=\"left\">{}</td><td class=\"left\">{}</td></tr>\n",
+      escaped(place_text(report, layer, fate.slot, fate.head)), fate.written, fate.kept, fate.readable(),
+      fate.read ? number_cell(fate.read_share, "{:.3f}") : "not read", bar(fate, fate.readable()), events);
+}
+
+std::string layer_section(const NeedleReport& report, std::int64_t layer) {
+  const std::vector<NeedleFate>& fates = report.fates[static_cast<std::size_t>(layer)];
+  std::string section = fmt::format("<h2>Layer {}: {}</h2>\n", layer, escaped(layer_of(report, layer).mixer));
+  if (fates.empty()) return section + "<p>No matrix memory that the needle wrote to.</p>\n";
+  section +=
+      "<table><tr><th>where</th><th>written</th><th>kept</th><th>left clear</th><th>of what is read</th><th></th>"
+      "<th class=\"left\">most lost at</th></tr>\n";
+  for (const NeedleFate& fate : fates) section += head_row(report, layer, fate);
+  return section + "</table>\n";
+}
+
+}  // namespace
+
+std::string needle_text(const NeedleReport& report, std::size_t heads, std::size_t events) {
+  std::string text = fmt::format("{}: tokens {} to {}, \"{}\"; asked after token {}\n", report.checkpoint, report.needle.begin,
+                                 report.needle.end - 1, report.text, report.question);
+  for (std::int64_t layer = 0; layer < std::ssize(report.fates); ++layer) {
+    const std::vector<NeedleFate>& fates = report.fates[static_cast<std::size_t>(layer)];
+    text += fmt::format("  layer {} {}: {}\n", layer, layer_of(report, layer).mixer,
+                        fates.empty() ? "no matrix memory that the needle wrote to" : summary(fates).text());
+    for (std::size_t i = 0; i < std::min(fates.size(), heads); ++i) text += head_line(report, layer, fates[i], events);
+  }
+  const NeedleVerdict& verdict = report.verdict;
+  if (verdict.losses.empty()) return text + "  nothing of the needle was lost in a matrix memory\n";
+  text += fmt::format("  of what the needle wrote {}\n  {}\n", verdict.summary.text(), read_text(report));
+  for (std::size_t i = 0; i < std::min(verdict.losses.size(), kCauses); ++i)
+    text += fmt::format("    {}. {}\n", i + 1, loss_text(report, verdict.losses[i]));
+  return text + fmt::format("  {}\n  {}\n", accuracy_line(), NeedleVerdict::kCaution);
+}
+
+std::string needle_json(const NeedleReport& report) {
+  json layers = json::array();
+  for (std::int64_t layer = 0; layer < std::ssize(report.fates); ++layer) {
+    const std::vector<NeedleFate>& fates = report.fates[static_cast<std::size_t>(layer)];
+    json one{{"layer", layer}, {"mixer", layer_of(report, layer).mixer}, {"heads", json::array()}};
+    const NeedleSummary parts = summary(fates);
+    if (!fates.empty()) add_parts(one, parts, parts.readable);
+    for (const NeedleFate& fate : fates) one["heads"].push_back(head_json(report, layer, fate));
+    layers.push_back(std::move(one));
+  }
+  const json all{{"format", "statescope-needle"},
+                 {"version", 1},
+                 {"accuracy", NeedleVerdict::accuracy.text()},
+                 {"checkpoint", report.checkpoint},
+                 {"needle", {{"begin", report.needle.begin}, {"end", report.needle.end}, {"text", report.text}}},
+                 {"question", report.question},
+                 {"verdict", verdict_json(report)},
+                 {"layers", layers}};
+  return all.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+std::string needle_html(const NeedleReport& report) {
+  std::string page = page_begin("needle", "What became of the needle?");
+  page += fmt::format("<p>{}: tokens {} to {}, <b>{}</b>; asked after token {}.</p>\n", escaped(report.checkpoint), report.needle.begin,
+                      report.needle.end - 1, escaped(report.text), report.question);
+  const NeedleVerdict& verdict = report.verdict;
+  page += fmt::format("<p>Of what it wrote {}; {}.</p>\n{}", verdict.summary.text(), read_text(report), key());
+  page += "<table><tr><th>layer</th><th></th><th>left clear</th></tr>\n";
+  for (std::size_t layer = 0; layer < report.fates.size(); ++layer) {
+    if (report.fates[layer].empty()) continue;
+    const NeedleSummary parts = summary(report.fates[layer]);
+    page +=
+        fmt::format("<tr><td>{}</td><td class=\"left\">{}</td><td>{:.3f}</td></tr>\n", layer, bar(parts, parts.readable), parts.readable);
+  }
+  page += "</table>\n<ol>\n";
+  for (std::size_t i = 0; i < std::min(verdict.losses.size(), kCauses); ++i)
+    page += fmt::format("<li>{}</li>\n", escaped(loss_text(report, verdict.losses[i])));
+  page += fmt::format("</ol>\n<p>How exact: {}. {}.</p>\n", accuracy_line(), NeedleVerdict::kCaution);
+  for (std::int64_t layer = 0; layer < std::ssize(report.fates); ++layer) page += layer_section(report, layer);
+  return page + std::string(kPageEnd);
+}
+
+}  // namespace statescope

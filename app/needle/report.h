@@ -1,0 +1,36 @@
+// What `statescope needle` says: as text, as JSON, as one HTML page that needs nothing else.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/analysis/needle_fate.h"
+#include "engine/snapshot.h"
+
+namespace statescope {
+
+struct NeedleReport {
+  std::string checkpoint;
+  std::shared_ptr<const RunInfo> run;
+  TokenRange needle;
+  std::string text;                            // of the needle
+  std::int64_t question = 0;                   // the token after which the answer is predicted
+  std::vector<std::vector<NeedleFate>> fates;  // [layers]; empty where nothing was written to a matrix memory
+  NeedleVerdict verdict;
+};
+
+/// `heads` of each layer, those that wrote most, with `events` each.
+std::string needle_text(const NeedleReport& report, std::size_t heads, std::size_t events);
+
+/// {"format": "statescope-needle", "version": 1, "accuracy", "checkpoint", "needle": {"begin", "end", "text"}, "question",
+///  "verdict": {parts, "read": {"share", "layer", "slot", "head"} or null, "losses": [{"cause", "lost", place, "token", "text"}]},
+///  "layers": [{"layer", "mixer", parts or null, "heads": [{place, "written", "kept", parts, "reads", "read_share",
+///              "events": [{"cause", "lost", "token", "text"}]}]}]}
+/// with parts "clear", "decay", "erasure", "overwriting", "misrouting" of 1 (needle_fate.h says of what), and place "layer", "slot" (its
+/// name), "head". "layers" is empty where a layer has no matrix memory that the needle wrote to.
+std::string needle_json(const NeedleReport& report);
+/// The verdict, a bar for every layer, then its heads.
+std::string needle_html(const NeedleReport& report);
+
+}  // namespace statescope
