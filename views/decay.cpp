@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
+#include <numeric>
 
 #include "views/colormaps.h"
 #include "views/parts.h"
@@ -28,9 +28,18 @@ std::string_view channel_word(Decay::Axis axis) {
   }
 }
 
-std::int64_t chosen_channel(const Cursor& cursor, Decay::Axis axis, std::int64_t channels) {
-  const std::int64_t wanted = axis == Decay::Axis::heads ? cursor.head : axis == Decay::Axis::columns ? cursor.column : cursor.row;
-  return std::clamp<std::int64_t>(wanted, 0, channels - 1);
+/// The one of middling half-life: what is shown before the reader chooses.
+std::int64_t middle_channel(const Decay& decay) {
+  std::vector<std::size_t> order(decay.half_life.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::ranges::stable_sort(order, {}, [&](std::size_t c) { return decay.half_life[c]; });
+  return static_cast<std::int64_t>(order[order.size() / 2]);
+}
+
+std::int64_t chosen_channel(const Cursor& cursor, const Decay& decay) {
+  using Axis = Decay::Axis;
+  const std::int64_t wanted = decay.axis == Axis::heads ? cursor.head : decay.axis == Axis::columns ? cursor.column : cursor.row;
+  return wanted < 0 ? middle_channel(decay) : std::min(wanted, decay.channels - 1);
 }
 
 CursorMove to_channel(const DecayData& data, std::int64_t channel) {
@@ -440,7 +449,7 @@ DecayData build_decay(const Snapshot& snapshot, const Cursor& cursor, const Find
   data.token = std::clamp<std::int64_t>(cursor.token, 0, data.run - 1) - (cursor.progress < 1 ? 1 : 0);
   data.axis = decay->axis;
   data.channels = decay->channels;
-  data.chosen = chosen_channel(cursor, data.axis, data.channels);
+  data.chosen = chosen_channel(cursor, *decay);
   data.tokens = {snapshot.run, decay->token, data.token};
   data.until = data.tokens.place_of(data.token) + 1;
   data.measured = decay->measured;

@@ -78,6 +78,17 @@ std::string token_words(const DeltaRuleData& data, std::int64_t visit) {
   return token_words(*data.tokens.run, data.rule.token[static_cast<std::size_t>(visit)]);
 }
 
+ValueAxis axis_of(const DeltaRule& rule, const Lane& lane) {
+  if (lane.mode == DeltaMode::angle) return {-1, 1};
+  double low = 0, high = 0;
+  for (const Line& line : lane.lines) {
+    const std::vector<float>& values = rule.*line.values;
+    high = std::max(high, axis_over(values).high);
+    for (const float v : values) low = std::min(low, static_cast<double>(v));
+  }
+  return {low < 0 ? -1.0 : 0.0, high};
+}
+
 /// The answer in a sentence.
 std::string summary(const DeltaRuleData& data) {
   if (data.visit < 0) return sentence_at("no token has come here yet", data.place);
@@ -130,17 +141,6 @@ Picture::Picture(const DeltaRuleData& data_, Canvas& canvas_, Rect area, const F
     places[i].plot = {left, title.bottom() + each * static_cast<float>(i) + name, right - left, each - name};
 }
 
-ValueAxis axis_of(const DeltaRuleData& data, const Lane& lane) {
-  if (lane.mode == DeltaMode::angle) return {-1, 1};
-  double low = 0, high = 0;
-  for (const Line& line : lane.lines) {
-    const std::vector<float>& values = data.rule.*line.values;
-    high = std::max(high, axis_over(values).high);
-    for (const float v : values) low = std::min(low, static_cast<double>(v));
-  }
-  return {low < 0 ? -1.0 : 0.0, high};
-}
-
 /// Below the lane's zero: visits that turn what the key reads around.
 void draw_negative_marks(const Picture& picture, Rect plot, const ValueAxis& axis) {
   float last = -1e9f;
@@ -158,7 +158,7 @@ void draw_negative_marks(const Picture& picture, Rect plot, const ValueAxis& axi
 void draw_lane(const Picture& picture, const Picture::Place& place) {
   const DeltaRuleData& data = picture.data;
   const Lane& lane = lanes()[place.lane];
-  const ValueAxis axis = axis_of(data, lane);
+  const ValueAxis axis = data.axes[place.lane];
   const float s = picture.s;
   draw_value_axis(picture.canvas, place.plot, axis, "", picture.frame);
   if (axis.low < 0) {
@@ -393,6 +393,7 @@ DeltaRuleData build_delta_rule(const Snapshot& snapshot, const Cursor& cursor, c
   }
   const auto tokens = static_cast<std::int64_t>(snapshot.run->tokens.size());
   data.rule = *rule;
+  std::ranges::transform(lanes(), data.axes.begin(), [&](const Lane& lane) { return axis_of(*rule, lane); });
   data.token = std::clamp<std::int64_t>(cursor.token, 0, tokens - 1) - (cursor.progress < 1 ? 1 : 0);
   data.tokens = {snapshot.run, rule->token, data.token};
   data.visit = data.tokens.place_of(data.token);

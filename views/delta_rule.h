@@ -18,8 +18,9 @@ struct DeltaRuleData {
   std::int64_t token = 0;  // whose step is the last one shown; −1: none
   TokenAxis tokens;        // the slot's visits
   DeltaRule rule;
-  std::int64_t visit = -1;    // the last one not after `token`; −1: none
-  std::int64_t negative = 0;  // visits with a negative eigenvalue
+  std::array<ValueAxis, 4> axes;  // of the lanes
+  std::int64_t visit = -1;        // the last one not after `token`; −1: none
+  std::int64_t negative = 0;      // visits with a negative eigenvalue
   bool here() const { return visit >= 0 && rule.token[static_cast<std::size_t>(visit)] == token; }
 };
 

@@ -52,6 +52,19 @@ TEST_CASE("decay: what is left of each write after the cursor's token, row by ro
   CHECK(tokens_until(data, 1, 0.5f) == -1);
 }
 
+TEST_CASE("decay: before a row is chosen the one of middling half-life is shown") {
+  const Sample sample({.tokens = 4, .partitions = 0});
+  Decay decay{.axis = Decay::Axis::rows, .channels = 3, .token = {0}, .log_decay = {0, 0, 0}, .log_sum = {0, 0, 0}};
+  decay.half_life = {90, 1, 20};
+  decay.width = {0, 0, 0};
+  decay.censored = {1, 1, 1};
+  Findings findings;
+  findings.answer(DecayQuestion{0, 0, 0, 0, 4}, decay);
+  CHECK(build_decay(sample.at(0), {}, findings, DecayMode::cumulative).chosen == 2);
+  CHECK(build_decay(sample.at(0), {.row = 0}, findings, DecayMode::cumulative).chosen == 0);
+  CHECK(build_decay(sample.at(0), {.row = 99}, findings, DecayMode::cumulative).chosen == 2);
+}
+
 TEST_CASE("decay: while a token moves the landscape is the one before") {
   const DecayData data = build_decay(snapshot_at(2), {.token = 2, .progress = 0.5f}, two_rows(), DecayMode::cumulative);
   CHECK(data.token == 1);
