@@ -182,7 +182,7 @@ void draw_map(const Picture& picture) {
   draw_color_bar(picture.canvas, picture.color_bar, picture.scale(), marks, picture.frame);
   std::vector<std::string> notes = {"row t reads column s"};
   if (const std::string gathered = gathered_text(data.cells, map); !gathered.empty()) notes.push_back(gathered);
-  if (data.most > 1.01f * data.range) notes.push_back(fmt::format("strongest {}, beyond the colours", number(data.most, 3)));
+  if (data.most > 1.01f * data.range) notes.push_back(fmt::format("up to {}", number(data.most, 3)));
   fitted_text(picture.canvas, {map.x, map.y - 8 * s}, joined(notes, "; "), label(picture.frame, kSmallType, picture.frame.theme.faint),
               map.w);
 }

@@ -13,17 +13,18 @@ namespace {
 
 constexpr float kFactLine = 1.6f * kBodyType;
 
-bool stronger(float a, float b) { return std::isnan(b) || std::abs(a) > std::abs(b); }
+float stronger(float a, float b) { return std::abs(a) > std::abs(b) || std::isnan(b) ? a : b; }
 
 Pyramid::Level halved(const Pyramid::Level& fine) {
   Pyramid::Level coarse{(fine.rows + 1) / 2, (fine.columns + 1) / 2, 2 * fine.gathered, {}};
-  coarse.values.assign(static_cast<std::size_t>(coarse.rows * coarse.columns), NAN);
-  for (std::int64_t r = 0; r < fine.rows; ++r) {
-    const float* row = fine.values.data() + r * fine.columns;
-    float* out = coarse.values.data() + r / 2 * coarse.columns;
-    for (std::int64_t c = 0; c < fine.columns; ++c) {
-      if (stronger(row[c], out[c / 2])) out[c / 2] = row[c];
-    }
+  coarse.values.resize(static_cast<std::size_t>(coarse.rows * coarse.columns));
+  std::vector<float> both(static_cast<std::size_t>(2 * coarse.columns), NAN);  // of two rows
+  for (std::int64_t r = 0; r < coarse.rows; ++r) {
+    const float *first = fine.values.data() + 2 * r * fine.columns, *second = 2 * r + 1 < fine.rows ? first + fine.columns : first;
+    for (std::int64_t c = 0; c < fine.columns; ++c) both[static_cast<std::size_t>(c)] = stronger(first[c], second[c]);
+    float* out = coarse.values.data() + r * coarse.columns;
+    for (std::int64_t c = 0; c < coarse.columns; ++c)
+      out[c] = stronger(both[static_cast<std::size_t>(2 * c)], both[static_cast<std::size_t>(2 * c + 1)]);
   }
   return coarse;
 }
@@ -80,7 +81,7 @@ void draw_matrix(Canvas& canvas, Rect plot, const Pyramid& cells, const ColorSca
 
 std::string gathered_text(const Pyramid& cells, Rect plot) {
   const std::int64_t gathered = cells.rows() == 0 ? 1 : cells.level_for(plot.w, plot.h).gathered;
-  return gathered == 1 ? "" : fmt::format("{0} × {0} cells in one: the strongest", gathered);
+  return gathered == 1 ? "" : fmt::format("{0} × {0} cells in one, the strongest", gathered);
 }
 
 float group_axis_height(const Frame& frame) { return 24 * frame.scale; }
@@ -115,6 +116,22 @@ void draw_group_axes(Canvas& canvas, Rect plot, std::int64_t count, std::span<co
     const float width = canvas.text_width(group.text, below), x = foot.x + foot.w / 2;
     if (x - width / 2 >= plot.x - 8 * s && x + width / 2 <= plot.right() && columns.take(x - width / 2 - 3 * s, x + width / 2 + 3 * s))
       canvas.text({x, foot.bottom() + 8 * s}, group.text, below);
+  }
+}
+
+void draw_number_axes(Canvas& canvas, Rect plot, std::int64_t count, const Frame& frame) {
+  const float s = frame.scale, each_w = plot.w / static_cast<float>(count), each_h = plot.h / static_cast<float>(count);
+  const TextStyle left = value(frame, kSmallType, frame.theme.faint, Align::right);
+  const TextStyle below = value(frame, kSmallType, frame.theme.faint, Align::center);
+  const float room = canvas.text_width(std::to_string(count), below) + 10 * s;
+  const auto fit = [](float length, float each) { return std::max<std::int64_t>(1, static_cast<std::int64_t>(length / each)); };
+  for (const std::int64_t i : axis_ticks(count, fit(plot.h, 18 * s))) {
+    const float half = left.size / 2, y = plot.y + each_h * (static_cast<float>(i) + 0.5f);
+    canvas.text({plot.x - 5 * s, std::clamp(y, plot.y + half, plot.bottom() - half)}, std::to_string(i), left);
+  }
+  for (const std::int64_t i : axis_ticks(count, fit(plot.w, room))) {
+    const float half = canvas.text_width(std::to_string(i), below) / 2, x = plot.x + each_w * (static_cast<float>(i) + 0.5f);
+    canvas.text({std::clamp(x, plot.x + half, plot.right() - half), plot.bottom() + 10 * s}, std::to_string(i), below);
   }
 }
 

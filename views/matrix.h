@@ -31,9 +31,9 @@ class Pyramid {
   std::vector<Level> levels_;
 };
 
-/// Draws it and says beneath the lower right corner if cells are gathered. Its cells answer as hit_id + row · columns + column.
+/// Its cells answer as hit_id + row · columns + column.
 void draw_matrix(Canvas& canvas, Rect plot, const Pyramid& cells, const ColorScale& scale, std::int64_t hit_id);
-/// "3 × 3 cells in one, the strongest shown"; empty where each cell has a place of its own.
+/// "4 × 4 cells in one, the strongest"; empty where each cell has a place of its own.
 std::string gathered_text(const Pyramid& cells, Rect plot);
 
 /// Neighbouring rows that belong together, such as those of a partition.
@@ -45,6 +45,8 @@ struct AxisGroup {
 /// Left of `plot` and below it: a stripe in the colour of each group, its name where it fits; `lines`: between the groups, through the
 /// plot. Needs group_axis_width and group_axis_height.
 void draw_group_axes(Canvas& canvas, Rect plot, std::int64_t count, std::span<const AxisGroup> groups, bool lines, const Frame& frame);
+/// Likewise, numbers from 0 on. Needs group_axis_width of one group named with the last number.
+void draw_number_axes(Canvas& canvas, Rect plot, std::int64_t count, const Frame& frame);
 float group_axis_width(const Canvas& canvas, std::span<const AxisGroup> groups, const Frame& frame);
 float group_axis_height(const Frame& frame);
 

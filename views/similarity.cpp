@@ -177,6 +177,8 @@ struct Picture {
   float left = 0, below = 0;     // of the axes
 
   Picture(const SimilarityData& data_, Canvas& canvas_, Rect area, const Frame& frame_);
+  /// Its rows have numbers where those of several have the names of their partitions.
+  bool of_one_memory() const { return data.mode == SimilarityMode::rows && data.slot_titles.size() == 1; }
   bool of_tokens() const { return data.mode == SimilarityMode::tokens; }
   ColorScale scale() const {
     if (data.least >= 0) return {ColorMap::viridis, data.least, 1};
@@ -188,7 +190,9 @@ Picture::Picture(const SimilarityData& data_, Canvas& canvas_, Rect area, const 
     : data(data_), canvas(canvas_), frame(frame_), s(frame_.scale) {
   const Rect inner = inset(area, 8 * s);
   title = {inner.x, inner.y, inner.w, std::min(inner.h, caption_height(frame))};
-  left = of_tokens() ? token_side_width(frame) : group_axis_width(canvas, data.groups, frame);
+  const AxisGroup last{0, 0, std::to_string(data.count()), 0};
+  left = of_tokens() ? token_side_width(frame)
+                     : group_axis_width(canvas, of_one_memory() ? std::span(&last, 1) : std::span(data.groups), frame);
   below = of_tokens() ? token_axis_height(frame) : group_axis_height(frame);
   const float bar_width = 12 * s + canvas.text_width("−0.5", value(frame, kSmallType, {})) + 14 * s, facts_width = 210 * s;
   const float gap = 8 * s, top = title.bottom() + 4 * s;
@@ -403,7 +407,10 @@ void draw(const SimilarityData& data, Canvas& canvas, Rect area, const Frame& fr
     draw_token_side(canvas, picture.plot, data.tokens, frame);
     draw_token_axis(canvas, picture.plot, data.tokens, frame);
   } else {
-    draw_group_axes(canvas, picture.plot, data.count(), data.groups, data.mode != SimilarityMode::clustered, frame);
+    if (picture.of_one_memory())
+      draw_number_axes(canvas, picture.plot, data.count(), frame);
+    else
+      draw_group_axes(canvas, picture.plot, data.count(), data.groups, data.mode != SimilarityMode::clustered, frame);
     draw_numbers(picture);
   }
   draw_chosen(picture);

@@ -71,7 +71,8 @@ AttentionRows of_slots(const AttentionQuestion& question, Evidence& evidence, co
 void normalise(AttentionRows& rows, const MemoryTrace& z, const AttentionQuestion& question) {
   const std::int64_t n = question.to - question.from;
   for (std::int64_t t = 0; t < n; ++t) {
-    const double denominator = z.slots[0].o[static_cast<std::size_t>((question.from + t) * z.H + question.head)] + 1e-10;
+    const std::int64_t visit = z.slots[0].reading(question.from + t);
+    const double denominator = z.slots[0].o[static_cast<std::size_t>(visit * z.H + question.head)] + 1e-10;
     rows.before[static_cast<std::size_t>(t)] /= std::abs(denominator);
     for (std::int64_t s = 0; s < n; ++s) rows.weight[static_cast<std::size_t>(t * n + s)] /= denominator;
   }

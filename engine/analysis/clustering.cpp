@@ -16,13 +16,16 @@ using Leaves = std::vector<std::int64_t>;
 class Tree {
  public:
   Tree(std::vector<float> distance, std::int64_t n) : n_(n), between_(distance), distance_(std::move(distance)) {
-    for (std::int64_t i = 0; i < n; ++i) branches_.push_back({i});
+    for (std::int64_t i = 0; i < n; ++i) {
+      branches_.push_back({i});
+      alive_.push_back(i);
+    }
   }
 
   Leaves order() {
     std::vector<std::int64_t> chain;
     for (std::int64_t merges = 1; merges < n_; ++merges) {
-      if (chain.empty()) chain.push_back(any());
+      if (chain.empty()) chain.push_back(alive_.front());
       while (true) {
         const std::int64_t last = chain.back(), previous = chain.size() > 1 ? chain[chain.size() - 2] : -1;
         const std::int64_t next = nearest(last, previous);
@@ -33,28 +36,22 @@ class Tree {
       chain.resize(chain.size() - 2);
       merge(std::min(a, b), std::max(a, b));
     }
-    return n_ > 0 ? branches_[static_cast<std::size_t>(any())] : Leaves{};
+    return n_ > 0 ? branches_[static_cast<std::size_t>(alive_.front())] : Leaves{};
   }
 
  private:
-  bool exists(std::int64_t branch) const { return !branches_[static_cast<std::size_t>(branch)].empty(); }
   float& d(std::int64_t i, std::int64_t j) { return distance_[static_cast<std::size_t>(i * n_ + j)]; }
   float of_leaves(std::int64_t i, std::int64_t j) const { return between_[static_cast<std::size_t>(i * n_ + j)]; }
-
-  std::int64_t any() const {
-    std::int64_t branch = 0;
-    while (!exists(branch)) ++branch;
-    return branch;
-  }
 
   /// `previous` where nothing is nearer, so that a chain ends.
   std::int64_t nearest(std::int64_t branch, std::int64_t previous) {
     std::int64_t best = previous;
     float least = previous < 0 ? std::numeric_limits<float>::infinity() : d(branch, previous);
-    for (std::int64_t other = 0; other < n_; ++other) {
-      if (other == branch || !exists(other) || (best >= 0 && d(branch, other) >= least)) continue;
+    const float* row = &d(branch, 0);
+    for (const std::int64_t other : alive_) {
+      if (row[other] >= least || other == branch) continue;
       best = other;
-      least = d(branch, other);
+      least = row[other];
     }
     return best;
   }
@@ -64,7 +61,8 @@ class Tree {
     Leaves &left = branches_[static_cast<std::size_t>(a)], &right = branches_[static_cast<std::size_t>(b)];
     const auto m = static_cast<float>(left.size()), n = static_cast<float>(right.size());
     // d(a ∪ b, c) = (|a| d(a, c) + |b| d(b, c)) / (|a| + |b|)
-    for (std::int64_t c = 0; c < n_; ++c) d(a, c) = d(c, a) = (m * d(a, c) + n * d(b, c)) / (m + n);
+    alive_.erase(std::ranges::find(alive_, b));
+    for (const std::int64_t c : alive_) d(a, c) = d(c, a) = (m * d(a, c) + n * d(b, c)) / (m + n);
     join(left, right);
   }
 
@@ -83,6 +81,7 @@ class Tree {
   std::vector<float> between_;   // [n, n] of the leaves
   std::vector<float> distance_;  // [n, n] of the branches, each in the place of its first
   std::vector<Leaves> branches_;
+  std::vector<std::int64_t> alive_;  // branches that are not part of another, ascending
 };
 
 }  // namespace

@@ -25,7 +25,7 @@ TEST_CASE("cells too small to draw: the strongest of them is shown, whatever its
   CHECK(half.values[1 * 20 + 2] == -7);
   CHECK(cells.level_for(1, 1).gathered == 2);  // the coarsest there is
   CHECK(gathered_text(cells, {0, 0, 200, 200}).empty());
-  CHECK(gathered_text(cells, {0, 0, 30, 30}) == "2 × 2 cells in one: the strongest");
+  CHECK(gathered_text(cells, {0, 0, 30, 30}) == "2 × 2 cells in one, the strongest");
 }
 
 TEST_CASE("a matrix of an odd size keeps its last row and its places") {

@@ -138,7 +138,7 @@ TEST_CASE("similarity: what is missing is said") {
   Findings large;
   large.answer(SimilarityQuestion{0, 1, 1}, many);
   CHECK(build_similarity(snapshot, kCursor, large, SimilarityMode::rows)
-            .message.detail.starts_with("Row by row they are compared up to 8192"));
+            .message.detail.starts_with("Row by row they are compared up to 4096"));
   CHECK_FALSE(build_similarity(snapshot, kCursor, large, SimilarityMode::partitions).message);
 
   const Sample plain({.tokens = 4, .partitions = 0, .heads = 1});
