@@ -78,7 +78,8 @@ std::span<const ViewRow> view_catalogue() {
        "taken by "
        "decay (GLA eq. 3, SSE eq. 9), erased by the delta rule (Gated DeltaNet eq. 10), lying under later writes along the needle's keys, "
        "lying where the question does not read, and clear. Layers count the same, heads by ‖C‖². Read: the needle's share of what the "
-       "question reads, the largest of all heads. What is seen here happened; it does not tell whether the answer is right.",
+       "question reads, the largest of all heads. A description, not a diagnosis: "
+       "over 2,600 answers of shipped models right and wrong ones hardly differ in what is clear (AUC 0.53) or in what is read (0.57).",
        make_needle},
       {"predictions", "Predictions", "What does the model say next?",
        "p = softmax(z), z = W RMSNorm(x_t) the logits after the cursor's token (x_t as the last block leaves it; SSE eq. 9 and all other "

@@ -82,6 +82,7 @@ Color part_color(std::size_t part, const Theme& theme) {
   return part == 0 ? theme.needle : over(faded(theme.ink, shades[part]), theme.panel);
 }
 constexpr std::array<std::string_view, 5> kPartNames = {"clear", "decay", "erasure", "overwriting", "misrouting"};
+constexpr std::array<std::string_view, 5> kShortNames = {"Clear", "Decay", "Erase", "Over", "Miss"};  // begin with the letters
 constexpr std::array<std::string_view, 5> kPartLetters = {"C", "D", "E", "O", "M"};
 std::array<double, 5> values_of(const NeedleParts& parts) {
   return {parts.clear, parts.decayed, parts.erased, parts.overwritten, parts.misrouted};
@@ -137,7 +138,7 @@ Picture::Picture(const NeedleData& data_, Canvas& canvas_, Rect area, const Fram
     lists = {body.x + 0.56f * body.w + gap, body.y, 0.44f * body.w - gap, body.h};
     body.w *= 0.56f;
   } else if (body.w >= 420 * s && body.h >= 290 * s) {
-    const float rows = static_cast<float>(std::min<std::int64_t>(std::ssize(data.parts), 7)) + 1.5f;
+    const float rows = static_cast<float>(std::clamp<std::int64_t>(std::ssize(data.parts), 4, 7)) + 1.5f;
     const float height = std::min(0.46f * body.h, rows * row());
     lists = {body.x, body.bottom() - height, body.w, height};
     body.h -= height + 6 * s;
@@ -160,7 +161,8 @@ Picture::Picture(const NeedleData& data_, Canvas& canvas_, Rect area, const Fram
 void draw_title(const Picture& picture) {
   const NeedleData& data = picture.data;
   const TextStyle bold = label(picture.frame, kBodyType, picture.frame.theme.ink, Align::left, true);
-  const std::string full = fmt::format("{}; asked after token {}", summary(data), data.question), long_enough = summary(data);
+  const std::string full = fmt::format("{}; the needle is up to {:.2f} of what a head reads", summary(data), data.parts.front().read_share);
+  const std::string long_enough = summary(data);
   const std::string brief = fmt::format("{:.2f} clear; {}", data.parts.front().clear, losses(data));
   const std::string_view shorter = fitting(picture.canvas, long_enough, brief, bold, picture.title.w);
   fitted_text(picture.canvas, {picture.title.x, picture.title.y + picture.title.h / 2},
@@ -200,14 +202,16 @@ void draw_curves(const Picture& picture) {
   for (const NeedleCurve& curve : data.curves) most = std::max(most, std::ranges::max(curve.kept));
   const ValueAxis axis{0, most > 1.001f ? round_range(most) : 1.0};
   draw_value_axis(picture.canvas, plot, axis, "left of what it wrote, ‖C‖ ÷ ‖C written‖, after each token", picture.frame);
-  std::vector<LegendEntry> legend = {{theme.ink, "mean of the layers"}};
+  const bool mean = data.mode == NeedleMode::places || data.curves.size() > 1;
+  std::vector<LegendEntry> legend;
+  if (mean) legend.push_back({theme.ink, "mean of the layers"});
   for (const NeedleColor& color : data.colors) legend.push_back({identity_color(color.identity, theme), color.name});
   draw_legend(picture.canvas, {plot.x, plot.y - 30 * picture.s, plot.w, kSmallType * picture.s}, legend, picture.frame);
   for (const NeedleCurve& curve : data.curves) {
     draw_curve(picture.canvas, plot, axis, curve.kept, faded(identity_color(curve.identity, theme), curve.chosen ? 1 : 0.75f),
                (curve.chosen ? 3 : 1.5f) * picture.s);
   }
-  draw_curve(picture.canvas, plot, axis, data.mean, theme.ink, 2 * picture.s);
+  if (mean) draw_curve(picture.canvas, plot, axis, data.mean, theme.ink, 2 * picture.s);
   picture.canvas.hit(plot, {0, 1, data.tokens.count()});
   if (picture.token_axis)
     draw_token_axis(picture.canvas, plot, data.tokens, picture.frame);
@@ -250,9 +254,10 @@ void draw_parts(const Picture& picture) {
   if (picture.parts.h < 2 * picture.row()) return;
   const Theme& theme = picture.frame.theme;
   const float s = picture.s, row = picture.row();
+  const bool wide = picture.parts.w >= 400 * s;
   std::vector<LegendEntry> legend;
   for (std::size_t i = 0; i < kPartNames.size(); ++i)
-    legend.push_back({part_color(i, theme), fmt::format("{} {}", kPartLetters[i], kPartNames[i])});
+    legend.push_back({part_color(i, theme), wide ? fmt::format("{} {}", kPartLetters[i], kPartNames[i]) : std::string(kShortNames[i])});
   draw_legend(picture.canvas, {picture.parts.x, picture.parts.y, picture.parts.w, row}, legend, picture.frame);
   const Rect list{picture.parts.x, picture.parts.y + row, picture.parts.w, picture.parts.h - row};
   std::vector<bool> important;
@@ -341,8 +346,8 @@ class NeedleView : public View {
   }
   std::string describe() const override {
     if (data_.message) return data_.message.sentence();
-    return fmt::format("Needle \"{}\", tokens {} to {}, asked after token {}. {}.", data_.text, data_.begin, data_.end - 1, data_.question,
-                       summary(data_));
+    return fmt::format("Needle \"{}\", tokens {} to {}, asked after token {}. {}; the needle is up to {:.2f} of what a head reads.",
+                       data_.text, data_.begin, data_.end - 1, data_.question, summary(data_), data_.parts.front().read_share);
   }
   std::string tooltip(std::int64_t hit_id) const override {
     if (data_.message || hit_id < 0) return {};

@@ -58,6 +58,7 @@ NeedleStory::LayerFate layer_fate(const MemoryTrace& trace, const std::vector<Ne
                                .curves = {},
                                .places = std::ssize(fates)};
   double weight = 0;
+  std::int64_t reads = 0;
   for (const NeedleFate& fate : fates) weight += fate.written * fate.written;
   std::vector<double> kept(fates.empty() ? 0 : static_cast<std::size_t>(question.question - question.end + 2));
   for (std::size_t i = 0; i < fates.size(); ++i) {
@@ -66,7 +67,7 @@ NeedleStory::LayerFate layer_fate(const MemoryTrace& trace, const std::vector<Ne
     const std::vector<double> of_head = kept_by_token(left, fate, question);
     for (std::size_t t = 0; t < kept.size(); ++t) kept[t] += fate.written * fate.written / weight * of_head[t];
     if (i < kCurves) layer.curves.push_back(curve_of(left, fate, question));
-    if (fate.read && std::abs(fate.read_share) > std::abs(layer.read_share)) {
+    if (fate.read && (reads++ == 0 || fate.read_share > layer.read_share)) {
       layer.read_share = fate.read_share;
       layer.read_slot = fate.slot;
       layer.read_head = fate.head;
@@ -129,10 +130,12 @@ NeedleStory answer(const NeedleQuestion& question, Evidence& evidence) {
                .misrouted = all.summary.misrouted,
                .kept = mean_kept(story.layers),
                .curves = {}};
-  for (const NeedleStory::LayerFate& layer : story.layers) {
-    story.all.places += layer.places;
-    if (std::abs(layer.read_share) > std::abs(story.all.read_share)) story.all.read_share = layer.read_share;
+  if (all.read) {
+    story.all.read_share = all.read->share;
+    story.all.read_slot = all.read->slot;
+    story.all.read_head = all.read->head;
   }
+  for (const NeedleStory::LayerFate& layer : story.layers) story.all.places += layer.places;
   for (std::size_t i = 0; i < std::min(all.losses.size(), kCauses); ++i) {
     const NeedleLoss& loss = all.losses[i];
     story.causes.push_back({loss.layer, loss.slot, loss.head, std::string(name_of(loss.cause)), loss.lost, loss.token});

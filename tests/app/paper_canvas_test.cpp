@@ -245,6 +245,23 @@ TEST_CASE("golden pictures of the views") {
   check_golden("state_3x", view_picture("state", snapshot, cursor, {1280, 720}, large));
 }
 
+TEST_CASE("golden pictures: a needle, predictions, the model's map, who wrote a cell") {
+  const Sample sample({.tokens = 40}), delta({.tokens = 40, .partitions = 0, .memory = "gated delta rule"});
+  const Frame light{light_theme(), 1}, dark{dark_theme(), 1}, large{light_theme(), 2};
+  const Cursor cursor{.token = 20, .slot = 3, .row = 3, .column = 5};
+  Snapshot snapshot = sample.at(20);
+  snapshot.predictions = {{7, " mill", 0.61f}, {20, " the", 0.25f}, {21, " river", 0.125f}};
+  check_golden("needle_light", view_picture("needle", snapshot, cursor, {960, 420}, light, 0));
+  check_golden("needle_places_dark", view_picture("needle", snapshot, cursor, {620, 320}, dark, 1));
+  check_golden("needle_2x", view_picture("needle", snapshot, cursor, {1280, 720}, large, 0));
+  check_golden("predictions_light", view_picture("predictions", snapshot, cursor, {900, 400}, light, 0));
+  check_golden("predictions_logits_dark", view_picture("predictions", snapshot, cursor, {620, 300}, dark, 1));
+  check_golden("model_map_light", view_picture("model_map", snapshot, cursor, {620, 300}, light, 0));
+  check_golden("model_map_dark", view_picture("model_map", snapshot, cursor, {1100, 320}, dark, 0));
+  check_golden("state_history_light", view_picture("state", snapshot, cursor, {800, 460}, light, 0));
+  check_golden("state_write_dark", view_picture("state", delta.at(20), cursor, {620, 400}, dark, 4));
+}
+
 TEST_CASE("golden pictures: decay, the delta rule, the contest of heads") {
   const Sample gla({.tokens = 40, .partitions = 0}), delta({.tokens = 40, .partitions = 0, .memory = "gated delta rule"});
   const Frame light{light_theme(), 1}, dark{dark_theme(), 1}, large{light_theme(), 2};
@@ -259,4 +276,22 @@ TEST_CASE("golden pictures: decay, the delta rule, the contest of heads") {
   check_golden("head_gates_light", view_picture("head_gates", snapshot, cursor, {720, 300}, light, 0));
   check_golden("head_gates_time_dark", view_picture("head_gates", snapshot, cursor, {620, 400}, dark, 1));
   check_golden("head_gates_flow_2x", view_picture("head_gates", snapshot, cursor, {1280, 720}, large, 2));
+}
+
+TEST_CASE("golden pictures: similarity, spectrum, implicit attention") {
+  const Sample sample({.tokens = 40}), plain({.tokens = 40, .partitions = 0});
+  const Frame light{light_theme(), 1}, dark{dark_theme(), 1}, large{light_theme(), 2};
+  const Cursor cursor{.token = 30, .head = 1, .slot = 3, .row = 3};
+  const Snapshot snapshot = sample.at(30);
+  check_golden("similarity_light", view_picture("similarity", snapshot, cursor, {620, 300}, light, 0));
+  check_golden("similarity_clustered_dark", view_picture("similarity", snapshot, cursor, {620, 300}, dark, 1));
+  check_golden("similarity_partitions", view_picture("similarity", snapshot, cursor, {620, 300}, light, 2));
+  check_golden("similarity_tokens_2x", view_picture("similarity", snapshot, cursor, {1280, 720}, large, 4));
+  check_golden("similarity_one_memory", view_picture("similarity", plain.at(30), cursor, {620, 300}, light, 0));
+  check_golden("spectrum_light", view_picture("spectrum", snapshot, cursor, {620, 300}, light, 0));
+  check_golden("spectrum_partitions_dark", view_picture("spectrum", snapshot, cursor, {620, 300}, dark, 2));
+  check_golden("spectrum_run_2x", view_picture("spectrum", snapshot, cursor, {1280, 720}, large, 3));
+  check_golden("attention_light", view_picture("attention", snapshot, cursor, {820, 400}, light, 0));
+  check_golden("attention_shares_dark", view_picture("attention", snapshot, cursor, {620, 300}, dark, 1));
+  check_golden("attention_2x", view_picture("attention", snapshot, cursor, {1280, 720}, large, 0));
 }
