@@ -175,8 +175,8 @@ struct Picture {
 Picture::Picture(const DecayData& data_, Canvas& canvas_, Rect area, const Frame& frame_)
     : data(data_), canvas(canvas_), frame(frame_), s(frame_.scale) {
   const Rect inner = inset(area, 8 * s);
-  const float line = 1.5f * kBodyType * s, name = 17 * s;
-  title = {inner.x, inner.y, inner.w, std::min(line, inner.h)};
+  const float name = 17 * s;
+  title = {inner.x, inner.y, inner.w, std::min(caption_height(frame), inner.h)};
   const float left = inner.x + value_axis_width(frame), top = title.bottom() + name;
   if (inner.right() - left < 80 * s || inner.bottom() - top < 30 * s) return;
   if (ranking()) {
@@ -470,8 +470,7 @@ void draw(const DecayData& data, Canvas& canvas, Rect area, const Frame& frame) 
   }
   const Picture picture(data, canvas, area, frame);
   canvas.push_clip(area);
-  fitted_text(canvas, {picture.title.x, picture.title.y + picture.title.h / 2}, summary(data), label(frame, kBodyType, frame.theme.ink),
-              picture.title.w);
+  draw_caption(canvas, picture.title, summary(data), kRecomputed, frame);
   if (picture.ranking()) {
     draw_ranks(picture);
   } else if (picture.curve.w > 0) {

@@ -121,7 +121,7 @@ struct Picture {
 Picture::Picture(const DeltaRuleData& data_, Canvas& canvas_, Rect area, const Frame& frame_)
     : data(data_), canvas(canvas_), frame(frame_), s(frame_.scale) {
   const Rect inner = inset(area, 8 * s);
-  title = {inner.x, inner.y, inner.w, std::min(1.5f * kBodyType * s, inner.h)};
+  title = {inner.x, inner.y, inner.w, std::min(caption_height(frame), inner.h)};
   const float name = 17 * s, least = 38 * s;
   const float height = inner.bottom() - title.bottom();
   if (inner.w > 440 * s && height > 120 * s) {
@@ -408,8 +408,7 @@ void draw(const DeltaRuleData& data, Canvas& canvas, Rect area, const Frame& fra
   }
   const Picture picture(data, canvas, area, frame);
   canvas.push_clip(area);
-  fitted_text(canvas, {picture.title.x, picture.title.y + picture.title.h / 2}, summary(data), label(frame, kBodyType, frame.theme.ink),
-              picture.title.w);
+  draw_caption(canvas, picture.title, summary(data), kRecomputed, frame);
   for (const Picture::Place& place : picture.places) draw_lane(picture, place);
   if (picture.token_axis && !picture.places.empty()) draw_token_axis(canvas, picture.places.back().plot, data.tokens, frame);
   draw_step(picture);

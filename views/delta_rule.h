@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "views/matrix.h"
 #include "views/plot.h"
 
 namespace statescope {

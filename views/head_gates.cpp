@@ -100,7 +100,7 @@ struct Picture {
   Picture(const HeadGatesData& data_, Canvas& canvas_, Rect area, const Frame& frame_)
       : data(data_), canvas(canvas_), frame(frame_), s(frame_.scale) {
     const Rect inner = inset(area, 8 * s);
-    title = {inner.x, inner.y, inner.w, std::min(1.5f * kBodyType * s, inner.h)};
+    title = {inner.x, inner.y, inner.w, std::min(caption_height(frame), inner.h)};
     body = {inner.x, title.bottom() + 2 * s, inner.w, std::max(0.0f, inner.bottom() - title.bottom() - 2 * s)};
   }
 };
@@ -490,8 +490,7 @@ void draw(const HeadGatesData& data, Canvas& canvas, Rect area, const Frame& fra
   }
   const Picture picture(data, canvas, area, frame);
   canvas.push_clip(area);
-  fitted_text(canvas, {picture.title.x, picture.title.y + picture.title.h / 2}, summary(data), label(frame, kBodyType, frame.theme.ink),
-              picture.title.w);
+  draw_caption(canvas, picture.title, summary(data), kRecomputed, frame);
   const bool wide = picture.body.w > 560 * frame.scale && picture.body.h > 120 * frame.scale;
   Rect left = picture.body, right = picture.body;
   left.w = wide ? 0.66f * picture.body.w - 12 * frame.scale : picture.body.w;
