@@ -194,7 +194,7 @@ Picture::Picture(const SimilarityData& data_, Canvas& canvas_, Rect area, const 
   left = of_tokens() ? token_side_width(frame)
                      : group_axis_width(canvas, of_one_memory() ? std::span(&last, 1) : std::span(data.groups), frame);
   below = of_tokens() ? token_axis_height(frame) : group_axis_height(frame);
-  const float bar_width = 12 * s + canvas.text_width("−0.5", value(frame, kSmallType, {})) + 14 * s, facts_width = 210 * s;
+  const float bar_width = 12 * s + canvas.text_width("−0.5", value(frame, kSmallType, {})) + 14 * s, facts_width = 180 * s;
   const float gap = 8 * s, top = title.bottom() + 4 * s;
   const float room = inner.bottom() - top - below, side = std::min(room, inner.w - left - bar_width - gap);
   facts = {inner.x, top, inner.w, inner.bottom() - top};
@@ -218,12 +218,13 @@ void draw_numbers(const Picture& picture) {
   for (std::int64_t i = 0; i < n; ++i) {
     for (std::int64_t j = 0; j < n; ++j) {
       const float cosine = picture.data.cells.at(i, j);
-      const Color ground = std::isnan(cosine) ? Color{160, 160, 160}
-                                              : color_at(picture.scale().map, (cosine - picture.scale().low) / (1 - picture.scale().low));
+      if (std::isnan(cosine)) continue;
+      const ColorScale scale = picture.scale();
+      const Color ground = color_at(scale.map, (cosine - scale.low) / (scale.high - scale.low));
       const Point middle{picture.plot.x + each * (static_cast<float>(j) + 0.5f), picture.plot.y + each * (static_cast<float>(i) + 0.5f)};
       TextStyle style = plain;
       style.color = readable_on(ground);
-      picture.canvas.text(middle, std::isnan(cosine) ? "zero" : fmt::format("{:.2f}", cosine), style);
+      picture.canvas.text(middle, fmt::format("{:.2f}", cosine), style);
     }
   }
 }
