@@ -437,8 +437,9 @@ NeedleData build_needle(const Snapshot& snapshot, const Cursor& cursor, const Fi
     return data;
   }
   if (!story->all.has_memory) {
-    data.message = {"The needle wrote to no matrix memory",
-                    "Softmax attention keeps the key and the value of every token; nothing is lost there before it is read."};
+    data.message = {
+        "The needle wrote to no matrix memory",
+        "Softmax attention keeps keys and values of tokens instead: there is no state in which they could fade or be written over."};
     return data;
   }
   data.mode = mode;

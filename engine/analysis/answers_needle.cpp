@@ -115,11 +115,11 @@ NeedleStory answer(const NeedleQuestion& question, Evidence& evidence) {
     const auto tell = [&](double share) { evidence.tell((static_cast<double>(l) + share) / static_cast<double>(layers)); };
     const MemoryTrace* trace = evidence.trace(l);
     tell(0.2);
-    if (trace) fates[static_cast<std::size_t>(l)] = needle_fates(*trace, {question.begin, question.end}, question.question, 1);
-    tell(0.6);
-    story.layers.push_back(
-        trace ? layer_fate(*trace, fates[static_cast<std::size_t>(l)], question, [&](double share) { tell(0.6 + 0.4 * share); })
-              : NeedleStory::LayerFate{});
+    NeedleStory::LayerFate& fate = story.layers.emplace_back();
+    if (!trace) continue;
+    std::vector<NeedleFate>& places = fates[static_cast<std::size_t>(l)];
+    places = needle_fates(*trace, {question.begin, question.end}, question.question, 1, [&](double share) { tell(0.2 + 0.4 * share); });
+    fate = layer_fate(*trace, places, question, [&](double share) { tell(0.6 + 0.4 * share); });
   }
   const NeedleVerdict all = verdict(fates);
   story.all = {.has_memory = std::ranges::any_of(story.layers, &NeedleStory::LayerFate::has_memory),

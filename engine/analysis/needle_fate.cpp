@@ -97,12 +97,17 @@ std::string_view name_of(Loss loss) {
   return names[static_cast<std::size_t>(loss)];
 }
 
-std::vector<NeedleFate> needle_fates(const MemoryTrace& trace, TokenRange needle, std::int64_t question, std::size_t events) {
+std::vector<NeedleFate> needle_fates(const MemoryTrace& trace, TokenRange needle, std::int64_t question, std::size_t events,
+                                     const std::function<void(double fraction)>& tell) {
   if (needle.begin < 0 || needle.end <= needle.begin || question < needle.end)
     throw std::invalid_argument("needle_fates: the question must stand behind the needle");
   std::vector<NeedleFate> fates;
-  for (std::int64_t slot = 0; slot < static_cast<std::int64_t>(trace.slots.size()); ++slot) {
+  const auto slots = static_cast<std::int64_t>(trace.slots.size());
+  for (std::int64_t slot = 0; slot < slots; ++slot) {
+    const SlotVisits& visits = trace.slots[static_cast<std::size_t>(slot)];
+    if (visits.until(needle.begin - 1) == visits.until(needle.end - 1)) continue;  // the needle did not come here
     for (std::int64_t head = 0; head < trace.H; ++head) {
+      if (tell) tell(static_cast<double>(slot * trace.H + head) / static_cast<double>(slots * trace.H));
       const Survival part = survival(trace, slot, head, needle.begin, needle.end);
       const std::ptrdiff_t last = last_until(part, needle.end - 1);
       if (last < 0 || !(part.kept[static_cast<std::size_t>(last)] > 0)) continue;

@@ -1,6 +1,7 @@
 // What became of what a needle wrote into a memory, and of what killed it.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -52,9 +53,10 @@ struct NeedleFate {
 };
 
 /// For every slot and head that the needle's tokens wrote to, most written first. `question` is the token after which the answer is
-/// predicted; `events` at most of each cause. Throws std::invalid_argument for a memory whose columns decay, or a question that is not
-/// behind the needle.
-std::vector<NeedleFate> needle_fates(const MemoryTrace& trace, TokenRange needle, std::int64_t question, std::size_t events = 3);
+/// predicted; `events` at most of each cause. `tell` hears after each head how far the work is. Throws std::invalid_argument for a memory
+/// whose columns decay, or a question that is not behind the needle.
+std::vector<NeedleFate> needle_fates(const MemoryTrace& trace, TokenRange needle, std::int64_t question, std::size_t events = 3,
+                                     const std::function<void(double fraction)>& tell = {});
 
 /// Over several heads: means weighted by what was written (squares, as norms of independent parts add). They add up to 1 as of one head.
 struct NeedleSummary {
