@@ -32,6 +32,16 @@ void add_compute(CLI::App& command, DeviceChoice& device) {
   command.add_option("--threads", device.threads, "of the CPU; 0: one per core")->check(CLI::Range(0, 1024));
 }
 
+/// What is wrong with an intervention; empty: it is understood.
+std::string wrong_intervention(const std::string& text) {
+  try {
+    parse_intervention(text);
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
 void add_run(CLI::App& app, RunArguments& run) {
   CLI::App& command = *app.add_subcommand("run", "read a prompt with a checkpoint and generate");
   command.add_option("checkpoint", run.checkpoint, "an .h5 file or a Hugging Face folder; none: that of the session");
@@ -45,8 +55,17 @@ void add_run(CLI::App& app, RunArguments& run) {
   add_compute(command, run.device);
   command.add_option("--chunk", run.chunk_size, "tokens per chunk of the memories")->check(CLI::Range(1, 1'000'000));
   auto* dump = command.add_option("--dump", run.dump, "write everything that was computed to this HDF5 file");
-  command.add_option("--session", run.session, "record in this new .scope file; without a checkpoint, go on with what it holds")
-      ->excludes(dump);
+  auto* session =
+      command.add_option("--session", run.session, "record in this new .scope file; without a checkpoint, go on with what it holds");
+  session->excludes(dump);
+  command.add_option("--branch", run.branch, "of the session: 0, or the n-th that --do made (default: the last one shown)")
+      ->needs(session)
+      ->check(CLI::NonNegativeNumber);
+  command
+      .add_option("--do", run.interventions, "leave the session's branch by an intervention, once for each (statescope intervene --help)")
+      ->needs(session)
+      ->allow_extra_args(false)
+      ->check(CLI::Validator(wrong_intervention, ""));
   command.add_option("--states", run.states, "tokens after which the dump keeps all states: 0,16,63")
       ->delimiter(',')
       ->check(CLI::NonNegativeNumber);
@@ -150,16 +169,6 @@ void add_needle(CLI::App& app, NeedleArguments& needle) {
   command.add_option("--json", needle.json, "write all of it to this file");
   command.add_option("--out,--html", needle.html, "write it as a page to this file");
   command.add_flag("--force", needle.force, "replace an existing file");
-}
-
-/// What is wrong with an intervention; empty: it is understood.
-std::string wrong_intervention(const std::string& text) {
-  try {
-    parse_intervention(text);
-    return "";
-  } catch (const Error& error) {
-    return error.what();
-  }
 }
 
 void add_intervene(CLI::App& app, InterveneArguments& intervene) {

@@ -33,7 +33,9 @@ struct RunArguments {
   std::int64_t chunk_size = 64;
   std::string dump;
   std::vector<std::int64_t> states;
-  std::string session;  // the file that it is recorded in, or gone on with
+  std::string session;                     // the file that it is recorded in, or gone on with
+  std::vector<std::string> interventions;  // by which the session's branch is left in the end
+  std::optional<std::int64_t> branch;      // of the session; unset: the one that was current
   bool json = false, force = false;
 };
 int run_command(const RunArguments& arguments);

@@ -167,12 +167,18 @@ void print(const Outcome& outcome, const Model& model, const RunArguments& argum
   }
 }
 
+/// A session and the model that it is of.
+struct OpenSession {
+  SessionFile file;
+  std::shared_ptr<Model> model;
+  std::shared_ptr<const Tokenizer> tokenizer;
+};
+
 /// A session of what the arguments ask for, in which nothing has been read.
-SessionFile begin_session(const RunArguments& arguments) {
+OpenSession begin_session(const RunArguments& arguments) {
   const auto checkpoint = open_checkpoint(arguments.checkpoint);
   const auto model = Model::load(checkpoint, open_device(arguments.device));
-  const auto tokenizer = make_tokenizer(*checkpoint, model->vocab());
-  const Run run(model, {.chunk_size = arguments.chunk_size});
+  const std::shared_ptr<const Tokenizer> tokenizer = make_tokenizer(*checkpoint, model->vocab());
   SessionRecord record;
   record.checkpoint = std::filesystem::absolute(arguments.checkpoint);
   record.checkpoint_digest = content_digest(*checkpoint);
@@ -183,79 +189,105 @@ SessionFile begin_session(const RunArguments& arguments) {
   model->check_ids(record.prompt_ids);
   record.prompt.generate = tokens_to_generate(arguments, record.prompt, *tokenizer);
   record.sampling = arguments.sampling;
-  record.options = {
-      .chunk_size = arguments.chunk_size, .tokens_at_once = run.tokens_at_once(), .keyframe_interval = run.keyframe_interval()};
-  return SessionFile::create(arguments.session, std::move(record));
+  record.options.chunk_size = arguments.chunk_size;
+  record.options.keyframe_interval = Run(model, record.options).keyframe_interval();
+  record.options.tokens_at_once = tokens_within_a_second(model, record.prompt_ids, record.options);
+  return {SessionFile::create(arguments.session, std::move(record)), model, tokenizer};
 }
 
-/// A session that goes on; with --generate, by so many tokens.
-SessionFile reopen_session(const RunArguments& arguments) {
-  SessionFile session = SessionFile::open(arguments.session);
-  if (arguments.generate) session.want(std::ssize(session.record().generated) + *arguments.generate);
-  return session;
+/// A session that goes on.
+OpenSession reopen_session(const RunArguments& arguments) {
+  SessionFile file = SessionFile::open(arguments.session);
+  DeviceChoice device = file.record().device;
+  device.threads = arguments.device.threads;
+  const auto checkpoint = file.open_checkpoint();
+  const auto model = Model::load(checkpoint, open_device(device));
+  return {std::move(file), model, make_tokenizer(*checkpoint, model->vocab())};
 }
 
-/// Begins or reopens a session and reads and generates what is left of it; all of it is told, not only what is new.
+/// Reads what is left of the prompt.
+void read_prompt(Branches& tree, SessionFile& session) {
+  Run& run = *tree[tree.current()].run;
+  const std::vector<std::int32_t>& prompt = session.record().prompt_ids;
+  if (run.tokens() >= std::ssize(prompt)) return;
+  ProgressBar bar("reading");
+  run.read(std::span(prompt).subspan(static_cast<std::size_t>(run.tokens())), std::ssize(prompt), [&](std::int64_t tokens) {
+    session.follow(tree);
+    bar.show(static_cast<double>(tokens) / static_cast<double>(prompt.size()));
+    return true;
+  });
+}
+
+/// Generates on the current branch until it has `end` tokens.
+void generate(Branches& tree, SessionFile& session, std::int64_t end) {
+  Run& run = *tree[tree.current()].run;
+  const std::int64_t prompt = session.record().prompt_length();
+  Sampler sampler(session.record().sampling);
+  sampler.skip(run.tokens() - prompt);
+  ProgressBar bar("generating");
+  while (run.tokens() < end) {
+    const std::int32_t id = sampler.next(run.logits(run.tokens() - 1));
+    run.read({&id, 1}, prompt);
+    session.follow(tree);
+    bar.show(static_cast<double>(run.tokens() - prompt) / static_cast<double>(end - prompt));
+  }
+}
+
+/// The tree of a session, on the branch that is asked for, and what has been read of it.
+Branches restore_session(const OpenSession& open, const RunArguments& arguments) {
+  const SessionRecord& record = open.file.record();
+  ProgressBar bar("restoring");
+  Branches tree = open.file.restore_branches(open.model, [&](std::int64_t tokens) {
+    bar.show(static_cast<double>(tokens) / static_cast<double>(std::max<std::int64_t>(record.tokens(), 1)));
+    return true;
+  });
+  if (arguments.branch.value_or(0) >= tree.count())
+    throw Error(fmt::format("{}: it has branches 0 to {}", arguments.session, tree.count() - 1));
+  if (arguments.branch) tree.go_to(*arguments.branch);
+  return tree;
+}
+
+/// Begins or reopens a session, reads and generates what is left of its branch, and leaves it as asked; all of it is told, not only what is
+/// new.
 int session_command(const RunArguments& arguments) {
   Outcome outcome;
   const auto opening = std::chrono::steady_clock::now();
-  SessionFile session = arguments.checkpoint.empty() ? reopen_session(arguments) : begin_session(arguments);
-  const SessionRecord begun = session.record();
-  DeviceChoice device = begun.device;
-  device.threads = arguments.device.threads;
-  const auto checkpoint = session.open_checkpoint();
-  const auto model = Model::load(checkpoint, open_device(device));
-  const auto tokenizer = make_tokenizer(*checkpoint, model->vocab());
-  for (const std::string& note : model->notes()) fmt::print(stderr, "note: {}\n", note);
-  outcome.prompt_length = begun.prompt_length();
-  outcome.expected = begun.prompt.expected;
-  const std::int64_t end = begun.prompt_length() + begun.prompt.generate.value_or(0);
-
-  std::unique_ptr<Run> run;
-  {
-    ProgressBar bar("restoring");
-    run = session.restore(model, [&](std::int64_t tokens) {
-      bar.show(static_cast<double>(tokens) / static_cast<double>(begun.tokens()));
-      return true;
-    });
+  OpenSession open = arguments.checkpoint.empty() ? reopen_session(arguments) : begin_session(arguments);
+  for (const std::string& note : open.model->notes()) fmt::print(stderr, "note: {}\n", note);
+  Branches tree = restore_session(open, arguments);
+  const bool branched = tree.current() > 0;
+  const std::int64_t restored = tree[tree.current()].run->tokens(), prompt = open.file.record().prompt_length();
+  std::int64_t end = branched ? restored : prompt + open.file.record().prompt.generate.value_or(0);
+  if (arguments.checkpoint.empty() && arguments.generate) {
+    end = std::max(restored, prompt) + *arguments.generate;
+    if (!branched) open.file.want(end - prompt);
   }
   outcome.load_seconds = seconds_since(opening);
-  outcome.restored = run->tokens();
+  outcome.restored = restored;
+  outcome.prompt_length = prompt;
+  outcome.expected = open.file.record().prompt.expected;
 
   const auto reading = std::chrono::steady_clock::now();
-  if (const std::int64_t first = run->tokens(); first < outcome.prompt_length) {
-    ProgressBar bar("reading");
-    run->read(std::span(begun.prompt_ids).subspan(static_cast<std::size_t>(first)), outcome.prompt_length, [&](std::int64_t tokens) {
-      session.follow(*run);
-      bar.show(static_cast<double>(tokens) / static_cast<double>(outcome.prompt_length));
-      return true;
-    });
-  }
+  read_prompt(tree, open.file);
   outcome.read_seconds = seconds_since(reading);
-
   const auto generating = std::chrono::steady_clock::now();
-  {
-    Sampler sampler(begun.sampling);
-    sampler.skip(run->tokens() - outcome.prompt_length);
-    ProgressBar bar("generating");
-    while (run->tokens() < end) {
-      const std::int32_t id = sampler.next(run->logits(run->tokens() - 1));
-      run->read({&id, 1}, outcome.prompt_length);
-      session.follow(*run);
-      bar.show(static_cast<double>(run->tokens() - outcome.prompt_length) / static_cast<double>(end - outcome.prompt_length));
-    }
-  }
-  session.save(*run);
+  generate(tree, open.file, end);
+  std::vector<Intervention> interventions;
+  for (const std::string& text : arguments.interventions) interventions.push_back(parse_intervention(text));
+  if (!interventions.empty()) tree.intervene(std::move(interventions));
+  open.file.save(tree);
   outcome.generate_seconds = seconds_since(generating);
+  if (tree.count() > 1) fmt::print(stderr, "branch {} of 0 to {}\n", tree.current(), tree.count() - 1);
 
-  const std::vector<std::int32_t> answer(run->ids().begin() + outcome.prompt_length, run->ids().end());
+  Run& run = *tree[tree.current()].run;
+  const std::vector<std::int32_t> answer(run.ids().begin() + prompt, run.ids().end());
   for (std::size_t i = 0; i < answer.size(); ++i) {
-    const std::vector<float> logits = run->logits(outcome.prompt_length + static_cast<std::int64_t>(i) - 1);
-    outcome.generated.push_back({answer[i], tokenizer->text_of(answer[i]), probability_of(logits, answer[i])});
+    const std::vector<float> logits = run.logits(prompt + static_cast<std::int64_t>(i) - 1);
+    outcome.generated.push_back({answer[i], open.tokenizer->text_of(answer[i]), probability_of(logits, answer[i])});
   }
-  if (answer.empty()) outcome.next = most_probable(run->logits(run->tokens() - 1), 8, *tokenizer);
-  outcome.text = tokenizer->decode(answer);
-  print(outcome, *model, arguments);
+  if (answer.empty()) outcome.next = most_probable(run.logits(run.tokens() - 1), 8, *open.tokenizer);
+  outcome.text = open.tokenizer->decode(answer);
+  print(outcome, *open.model, arguments);
   return 0;
 }
 

@@ -47,8 +47,10 @@ const ReplaceToken* replacement(const Intervention& intervention) { return std::
 
 std::int64_t first_concerned(const Intervention& intervention) { return intervention.at + (edits_state(intervention) ? 1 : 0); }
 
-/// Reads `ids` on from where the run is, to their end: the rest of the prompt, then what the model generates, unless it is replaced.
-void read_on(Run& run, std::span<const std::int32_t> ids, std::span<const Intervention> interventions, const Run::Progress& progress) {
+/// Reads `ids` on from where the run is, to their end: the rest of the prompt, then, unless they are `given`, what the model generates,
+/// unless it is replaced.
+void read_on(Run& run, std::span<const std::int32_t> ids, bool given, std::span<const Intervention> interventions,
+             const Run::Progress& progress) {
   const std::int64_t prompt = run.prompt_length(), total = std::ssize(ids);
   bool wanted = true;
   const auto tell = [&](std::int64_t tokens) { return wanted = !progress || progress(tokens); };
@@ -57,7 +59,7 @@ void read_on(Run& run, std::span<const std::int32_t> ids, std::span<const Interv
     run.read(rest, prompt, tell);
   }
   while (wanted && run.tokens() < total) {
-    std::int32_t id = most_probable_id(run.logits(run.tokens() - 1));
+    std::int32_t id = given ? ids[static_cast<std::size_t>(run.tokens())] : most_probable_id(run.logits(run.tokens() - 1));
     for (const Intervention& intervention : interventions) {
       if (const ReplaceToken* other = replacement(intervention); other && intervention.at == run.tokens()) id = other->id;
     }
@@ -103,10 +105,20 @@ std::int64_t Branches::add(std::shared_ptr<Run> run) {
 }
 
 std::int64_t Branches::intervene(std::vector<Intervention> interventions, const Run::Progress& progress) {
+  return leave(std::move(interventions), {}, progress);
+}
+
+std::int64_t Branches::restore(std::vector<Intervention> interventions, std::span<const std::int32_t> generated,
+                               const Run::Progress& progress) {
+  return leave(std::move(interventions), generated, progress);
+}
+
+std::int64_t Branches::leave(std::vector<Intervention> interventions, std::optional<std::span<const std::int32_t>> generated,
+                             const Run::Progress& progress) {
   const std::shared_ptr<Run> left = (*this)[current_].run;
   for (const Intervention& intervention : interventions) check(intervention);
   std::vector<Intervention> all = lineage(current_);
-  const std::int64_t from = first_changed(all, interventions);
+  std::int64_t from = first_changed(all, interventions);
   // What the branch that is left has edited before is in its states.
   std::erase_if(all, [&](const Intervention& intervention) { return edits_state(intervention) && first_concerned(intervention) <= from; });
   std::ranges::copy_if(interventions, std::back_inserter(all), [&](const Intervention& own) { return !changes_nothing(own); });
@@ -115,9 +127,14 @@ std::int64_t Branches::intervene(std::vector<Intervention> interventions, const 
   for (const Intervention& intervention : interventions) {
     if (const ReplaceToken* other = replacement(intervention)) ids[static_cast<std::size_t>(intervention.at)] = other->id;
   }
+  if (generated) {
+    ids.resize(static_cast<std::size_t>(left->prompt_length()));
+    ids.insert(ids.end(), generated->begin(), generated->end());
+    from = std::min(from, std::ssize(ids));
+  }
   const auto import = [&](std::int64_t run, std::int64_t layer, std::int64_t token) { return imported(run, layer, token); };
   auto run = std::make_shared<Run>(left, from, Schedule(left->model(), all, left->tokens(), import));
-  read_on(*run, ids, all, progress);
+  read_on(*run, ids, generated.has_value(), all, progress);
 
   branches_.push_back({current_, std::move(interventions), std::move(run)});
   child_.push_back(-1);

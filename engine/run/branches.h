@@ -52,6 +52,13 @@ class Branches {
   /// The tree stays as it is then.
   std::int64_t intervene(std::vector<Intervention> interventions, const Run::Progress& progress = {});
 
+  /// The same for interventions that were made before: the future reads `generated` behind the prompt, not what the model would say now.
+  /// Where passes are cut as they were (RunOptions), the branch is what it was, to the bit.
+  std::int64_t restore(std::vector<Intervention> interventions, std::span<const std::int32_t> generated,
+                       const Run::Progress& progress = {});
+  /// Makes a branch the current one.
+  void go_to(std::int64_t branch) { current_ = branch; }
+
   /// To the branch that the current one left; false: there is none.
   bool undo();
   /// Back to the branch that was undone last, or made last; false: there is none.
@@ -62,6 +69,8 @@ class Branches {
   RunDifference compare(std::int64_t a, std::int64_t b) const;
 
  private:
+  std::int64_t leave(std::vector<Intervention> interventions, std::optional<std::span<const std::int32_t>> generated,
+                     const Run::Progress& progress);
   std::vector<Intervention> lineage(std::int64_t branch) const;
   MixerState imported(std::int64_t run, std::int64_t layer, std::int64_t token) const;
   void check(const Intervention& intervention) const;

@@ -45,6 +45,23 @@ std::vector<float> rows_of(const Run& run, std::int64_t from, std::int64_t to) {
 
 }  // namespace
 
+std::int64_t tokens_within_a_second(const std::shared_ptr<Model>& model, std::span<const std::int32_t> ids, const RunOptions& options) {
+  constexpr std::chrono::milliseconds enough{500};  // twice as many take a second
+  Run run(model, options);
+  const auto pass = [&](std::int64_t tokens) {
+    const auto begin = std::chrono::steady_clock::now();
+    run.read(ids.subspan(static_cast<std::size_t>(run.tokens()), static_cast<std::size_t>(tokens)), std::ssize(ids));
+    return std::chrono::steady_clock::now() - begin;
+  };
+  pass(1);  // the first has weights to fetch
+  std::int64_t tokens = 1;
+  while (tokens < run.tokens_at_once() && run.tokens() + tokens <= std::ssize(ids)) {
+    if (pass(tokens) > enough) return tokens;
+    tokens *= 2;
+  }
+  return run.tokens() + tokens > std::ssize(ids) ? run.tokens_at_once() : std::min(tokens, run.tokens_at_once());
+}
+
 /// The file beside the session; one process at a time has it.
 class SessionFile::Recording {
  public:
@@ -155,6 +172,16 @@ std::unique_ptr<Run> SessionFile::restore(std::shared_ptr<Model> model, const Ru
   return run;
 }
 
+Branches SessionFile::restore_branches(std::shared_ptr<Model> model, const Run::Progress& progress) const {
+  Branches tree(restore(std::move(model), progress));
+  for (const SessionRecord::Branch& branch : record_.branches) {
+    tree.go_to(branch.parent);
+    tree.restore(branch.interventions, branch.generated, progress);
+  }
+  tree.go_to(record_.current);
+  return tree;
+}
+
 void SessionFile::note_pass(const Run& run) {
   const std::int64_t tokens = run.tokens() - std::exchange(noted_, run.tokens());
   if (tokens == 0) return;
@@ -167,13 +194,19 @@ void SessionFile::note_pass(const Run& run) {
 
 void SessionFile::follow(const Run& run) {
   note_pass(run);
-  if (std::chrono::steady_clock::now() - saved_at_ >= interval_) save(run);
+  if (is_due()) save(run);
 }
 
-void SessionFile::save(const Run& run) {
+void SessionFile::follow(const Branches& tree) {
+  note_pass(*tree[0].run);
+  if (is_due()) save(tree);
+}
+
+void SessionFile::save(const Run& run) { save(run, record_); }
+
+void SessionFile::save(const Run& run, SessionRecord next) {
   note_pass(run);
   saved_at_ = std::chrono::steady_clock::now();
-  SessionRecord next = record_;
   next.passes = passes_;
   if (const std::int64_t prompt = next.prompt_length(); run.tokens() > prompt)
     next.generated.assign(run.ids().begin() + prompt, run.ids().end());
@@ -189,6 +222,18 @@ void SessionFile::save(const Run& run) {
   recording_->flush();
   publish(next, /*replace=*/true);
   record_ = std::move(next);
+}
+
+void SessionFile::save(const Branches& tree) {
+  SessionRecord next = record_;
+  next.branches.clear();
+  for (std::int64_t i = 1; i < tree.count(); ++i) {
+    if (tree[i].parent < 0) fail(path_, "cannot keep runs that states were imported from");
+    const Run& run = *tree[i].run;
+    next.branches.push_back({tree[i].parent, tree[i].interventions, {run.ids().begin() + run.prompt_length(), run.ids().end()}});
+  }
+  next.current = tree.current();
+  save(*tree[0].run, std::move(next));
 }
 
 void SessionFile::publish(const SessionRecord& record, bool replace) const {

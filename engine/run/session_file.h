@@ -6,16 +6,20 @@
 #include <filesystem>
 #include <memory>
 
-#include "engine/run/run.h"
+#include "engine/run/branches.h"
 #include "engine/run/session_record.h"
 
 namespace statescope {
+
+/// How many tokens of one pass take less than a second on this device, at most as many as a run takes at once; 1 where a single one takes
+/// longer. Reads `ids` from the beginning, one, two, four at once …, to find out.
+std::int64_t tokens_within_a_second(const std::shared_ptr<Model>& model, std::span<const std::int32_t> ids, const RunOptions& options);
 
 /// FILE is the record (session_record.h); FILE.recording holds the block inputs, float32 [tokens, layers + 1, D]. Bytes are added to the
 /// recording and flushed to the disk before the record that counts them takes the place of the old one.
 class SessionFile {
  public:
-  /// Between two savings; with a pass and the writing, what a crash takes stays below five seconds.
+  /// Between two savings; with a pass (tokens_within_a_second) and the writing, what a crash takes stays below five seconds.
   static constexpr std::chrono::milliseconds kInterval{4000};
 
   /// Begins a session of a run that has read nothing. Throws Error, also where there is such a file already.
@@ -37,15 +41,24 @@ class SessionFile {
   /// `progress` returns false.
   std::unique_ptr<Run> restore(std::shared_ptr<Model> model, const Run::Progress& progress = {}) const;
 
+  /// The same with its branches, the current one as it was; they are read anew (Branches::restore).
+  Branches restore_branches(std::shared_ptr<Model> model, const Run::Progress& progress = {}) const;
+
   /// To be called after every pass of the run: saves it where the last time was long enough ago. Throws Error; what was saved before stays.
   void follow(const Run& run);
+  void follow(const Branches& tree);
   /// Saves all that has been read. Throws Error; what was saved before stays.
   void save(const Run& run);
+  /// Saves the tree too, whose first run is the session's. Throws Error where it has runs that states were imported from: they are not
+  /// kept.
+  void save(const Branches& tree);
 
  private:
   class Recording;
   SessionFile(std::filesystem::path path, SessionRecord record, std::chrono::milliseconds interval);
   void note_pass(const Run& run);
+  bool is_due() const { return std::chrono::steady_clock::now() - saved_at_ >= interval_; }
+  void save(const Run& run, SessionRecord next);
   void publish(const SessionRecord& record, bool replace) const;
 
   std::filesystem::path path_;

@@ -11,6 +11,7 @@
 #include "engine/checkpoint/digest.h"
 #include "engine/checkpoint/file.h"
 #include "engine/checkpoint/format.h"
+#include "engine/error.h"
 
 namespace statescope {
 namespace {
@@ -120,6 +121,36 @@ json recording_json(const SessionRecord& record) {
   return {{"passes", passes}, {"pieces", pieces}};
 }
 
+json branches_json(const SessionRecord& record) {
+  json branches = json::array();
+  for (const SessionRecord::Branch& branch : record.branches) {
+    json interventions = json::array();
+    for (const Intervention& intervention : branch.interventions) interventions.push_back(to_text(intervention));
+    branches.push_back({{"parent", branch.parent}, {"interventions", interventions}, {"generated", branch.generated}});
+  }
+  return {{"current", record.current}, {"list", branches}};
+}
+
+void read_branches(Object branches, SessionRecord& record) {
+  for (const json& value : branches.list("list")) {
+    Object one(value, "a branch", branches.path());
+    SessionRecord::Branch branch{one.integer("parent", 0, std::ssize(record.branches)), {}, one.ids("generated")};
+    for (const json& text : one.list("interventions")) {
+      if (!text.is_string()) one.wrong("interventions", "a list of texts");
+      try {
+        branch.interventions.push_back(parse_intervention(text.get<std::string>()));
+      } catch (const Error& error) {
+        fail(branches.path(), fmt::format("a branch cannot be understood: {}", error.what()));
+      }
+    }
+    one.nothing_else();
+    record.branches.push_back(std::move(branch));
+  }
+  record.current = branches.integer("current", 0, std::ssize(record.branches));
+  branches.nothing_else();
+  if (record.tokens() < record.prompt_length()) branches.wrong("list", "empty, though the prompt has not been read");
+}
+
 void read_prompt(Object prompt, SessionRecord& record) {
   record.prompt.text = prompt.text("text");
   record.prompt.expected = prompt.text("expected");
@@ -176,7 +207,7 @@ std::vector<std::int32_t> SessionRecord::ids() const {
 }
 
 std::string to_json(const SessionRecord& record, const fs::path& path) try {
-  const json session{
+  json session{
       {"checkpoint", {{"path", record.checkpoint.string()}, {"digest", record.checkpoint_digest}}},
       {"device", {{"name", record.device.name}, {"precision", record.device.precision == Precision::bfloat16 ? "bfloat16" : "float32"}}},
       {"prompt", prompt_json(record)},
@@ -187,6 +218,7 @@ std::string to_json(const SessionRecord& record, const fs::path& path) try {
         {"keyframe_interval", record.options.keyframe_interval}}},
       {"generated", record.generated},
       {"recording", recording_json(record)}};
+  if (!record.branches.empty()) session["branches"] = branches_json(record);
   Digest digest;
   digest.add(session.dump());
   return json{{"format", kFormat}, {"version", kVersion}, {"digest", digest.text()}, {"session", session}}.dump() + "\n";
@@ -231,6 +263,7 @@ SessionRecord parse_session(std::string_view text, const fs::path& path) {
   run.nothing_else();
   record.generated = session.ids("generated");
   read_recording(session.object("recording"), record);
+  if (session.has("branches")) read_branches(session.object("branches"), record);
   session.nothing_else();
   return record;
 }

@@ -25,6 +25,13 @@ struct SessionRecord {
     std::string digest;
   };
 
+  /// Another future (engine/run/branches.h).
+  struct Branch {
+    std::int64_t parent = 0;                  // 0: the recording's run; n: the n-th branch
+    std::vector<Intervention> interventions;  // by which it left its parent
+    std::vector<std::int32_t> generated;      // behind the prompt
+  };
+
   std::filesystem::path checkpoint;
   std::string checkpoint_digest;  // content_digest
   DeviceChoice device;            // name and precision
@@ -35,6 +42,8 @@ struct SessionRecord {
   std::vector<std::int32_t> generated;  // read, not only drawn
   std::vector<Passes> passes;           // in which all was read
   std::vector<Piece> pieces;            // of the recording, in order
+  std::vector<Branch> branches;         // in the order in which they were made
+  std::int64_t current = 0;             // the one that is shown, counted as parents are
 
   std::int64_t prompt_length() const { return std::ssize(prompt_ids); }
   /// How many have been read: the prompt, or the part of it that was, and what was generated.

@@ -38,6 +38,22 @@ TEST_CASE("run --session: a session goes on where it was, with the tokens that o
   CHECK(command_line({"run", "--session", twice}) == 0);  // nothing is left to do
   CHECK(SessionFile::open(twice).record().generated.size() == 12);
 
+  // A branch is kept, with what leads to it; the session goes on where it was left, or where it is told to.
+  const std::vector<std::int32_t> root = SessionFile::open(once).record().generated;
+  REQUIRE(command_line({"run", "--session", once, "--do", "zero state at 240", "--do", "freeze decay from 230"}) == 0);
+  REQUIRE(command_line({"run", "--session", once, "--generate", "3"}) == 0);
+  const SessionRecord branched = SessionFile::open(once).record();
+  CHECK(branched.generated == root);
+  CHECK(branched.current == 1);
+  REQUIRE(branched.branches.size() == 1);
+  CHECK(branched.branches[0].generated.size() == 15);
+  CHECK(to_text(branched.branches[0].interventions.at(1)) == "freeze decay from 230");
+  CHECK(command_line({"run", "--session", once, "--branch", "0"}) == 0);
+  CHECK(SessionFile::open(once).record().current == 0);
+  CHECK(SessionFile::open(once).record().generated == root);
+  CHECK(command_line({"run", "--session", once, "--branch", "2"}) == 1);
+  CHECK(command_line({"run", "--session", once, "--do", "dance"}) == 2);
+
   CHECK(begin(once, "1") == 1);  // is there already
   CHECK(command_line({"run", "--session", folder / "none.scope"}) == 1);
   CHECK(command_line({"run", "--session", once, "--text", "ivan"}) == 2);

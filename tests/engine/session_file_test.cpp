@@ -182,6 +182,49 @@ TEST_CASE("session: everything that was asked comes back") {
   CHECK(contains(session_error(begun.path()), "another program has this session open"));
 }
 
+TEST_CASE("session: its branches come back, to the bit, and the current one is the current one") {
+  const Begun begun;
+  constexpr std::int64_t tokens = kPrompt + 9;
+  const std::shared_ptr<Model> model = begun.model();
+  std::vector<std::shared_ptr<Run>> made;
+  {
+    SessionFile session = SessionFile::create(begun.path(), begun.record);
+    Branches tree(session.restore(model));
+    go_on(*tree[0].run, session, tokens);
+    tree.intervene({parse_intervention("zero partition 2 of layer 0 at 40"), parse_intervention("scale decay by 2 from 50 until 60")});
+    tree.intervene({parse_intervention("replace token by 5 at 45")});
+    tree.undo(), tree.undo();
+    tree.intervene({parse_intervention("topk 1 from 33")});
+    const std::int32_t id = 7;  // read on by hand
+    tree[3].run->read({&id, 1}, kPrompt);
+    tree.undo();
+    tree.redo();
+    session.save(tree);
+    for (std::int64_t i = 0; i < tree.count(); ++i) made.push_back(tree[i].run);
+  }
+  SessionFile session = SessionFile::open(begun.path());
+  const Branches tree = session.restore_branches(model);
+  REQUIRE(tree.count() == 4);
+  CHECK(tree.current() == 3);
+  for (std::int64_t i = 0; i < 4; ++i) {
+    INFO("branch " << i);
+    CHECK(tree[i].parent == std::vector<std::int64_t>{-1, 0, 1, 0}[static_cast<std::size_t>(i)]);
+    CHECK(tree[i].run->tokens() == tokens + (i == 3 ? 1 : 0));
+    check_same(*tree[i].run, *made[static_cast<std::size_t>(i)]);
+  }
+  CHECK(to_text(tree[1].interventions.at(1)) == "scale decay by 2 from 50 until 60");
+
+  Branches with_import(session.restore(model));
+  with_import.add(made[0]);
+  CHECK_THROWS_AS(session.save(with_import), Error);
+}
+
+TEST_CASE("session: a pass is as long as fits into a second, and at most as long as a run's") {
+  const Begun begun;
+  const std::int64_t tokens = tokens_within_a_second(begun.model(), begun.record.prompt_ids, begun.record.options);
+  CHECK((tokens >= 1 && tokens <= kAtOnce));
+}
+
 TEST_CASE("session: one that exists is not written over") {
   const Begun begun;
   SessionFile::create(begun.path(), begun.record);
@@ -349,6 +392,35 @@ TEST_CASE("session: sound JSON that says something impossible is refused") {
   refused([](json& s) { s["recording"]["pieces"] = {{32, "0123456789abcdef"}}; });
   refused([](json& s) { s["recording"]["pieces"] = {{0x7fffffff, "0123456789abcdef"}, {0x7fffffff, "0123456789abcdef"}}; });
   refused([](json& s) { s = 1; });
+}
+
+TEST_CASE("session: branches that cannot be are refused") {
+  SessionRecord record = Begun().record;
+  record.passes = {{32, 2}, {6, 1}};
+  record.pieces = {{70, "0123456789abcdef"}};
+  record.branches = {{0, {parse_intervention("freeze decay from 3")}, {1, 2}}, {1, {parse_intervention("topk 1 from 9")}, {}}};
+  record.current = 2;
+  const json good = json::parse(to_json(record, "good.scope"));
+  const SessionRecord back = parse_session(good.dump(), "good.scope");
+  CHECK((back.current == 2 && back.branches[1].parent == 1 && back.branches[0].generated == std::vector<std::int32_t>{1, 2}));
+  CHECK(to_json(back, "good.scope") == to_json(record, "good.scope"));
+  const auto refused = [&](const std::function<void(json & branches)>& change) {
+    json bad = good;
+    change(bad["session"]["branches"]);
+    Digest digest;
+    digest.add(bad["session"].dump());
+    bad["digest"] = digest.text();
+    CHECK_THROWS_AS(parse_session(bad.dump(), "bad.scope"), Error);
+  };
+  refused([](json& b) { b["list"][0]["parent"] = 1; });
+  refused([](json& b) { b["list"][1]["parent"] = -1; });
+  refused([](json& b) { b["list"][0]["interventions"][0] = "dance"; });
+  refused([](json& b) { b["list"][0]["interventions"][0] = 1; });
+  refused([](json& b) { b["list"][0]["generated"][0] = -1; });
+  refused([](json& b) { b["list"][0]["more"] = 1; });
+  refused([](json& b) { b["current"] = 3; });
+  refused([](json& b) { b.erase("current"); });
+  refused([](json& b) { b = 1; });
 }
 
 TEST_CASE("session: where the disk is full one line says so, and what was saved before stays") {
