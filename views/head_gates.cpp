@@ -332,7 +332,8 @@ class HeadGatesView : public View {
     return Knob{
         "λ", "Multiplies the logits of both gates (SLA Thm 4.2, 4.3): a probe, which changes nothing in the run.", 0.25, 16, lambda_, true};
   }
-  void turn(double value) override { lambda_ = value; }
+  /// A slider has places around 1 but none at it.
+  void turn(double value) override { lambda_ = std::abs(std::log2(value)) < 0.02 ? 1 : value; }
   void build(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings) override {
     data_ = build_head_gates(snapshot, cursor, findings, static_cast<GateMode>(mode()), lambda_);
   }

@@ -86,6 +86,9 @@ TEST_CASE("head gates: the map is causal; hits, tooltips, tables") {
   view->set_mode(2);
   view->turn(4);
   CHECK(view->knob()->value == 4);
+  view->turn(1.007);
+  CHECK(view->knob()->value == 1);
+  view->turn(4);
   const std::vector<Question> questions = view->questions(sample().at(1), {.token = 1});
   CHECK(questions == std::vector<Question>{HeadGatesQuestion{0}, SharpenedGatesQuestion{0, 0, 2, 4}});
   view->build(sample().at(1), {.token = 1}, findings(4));
