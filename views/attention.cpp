@@ -51,7 +51,7 @@ ValueAxis axis_of_row(const std::vector<float>& row) {
 
 std::string_view symbol(const AttentionData& data) { return data.shares ? "|A| / Σ|A|" : data.softmax ? "weight" : "A"; }
 
-std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
+std::string percent(double share) { return fmt::format("{:.{}f} %", 100 * share, share < 0.095 ? 1 : 0); }
 
 std::string token_words(const AttentionData& data, std::int64_t token) {
   return fmt::format("{} ({})", visible_token(*data.tokens.run, token), token);

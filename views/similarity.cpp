@@ -148,6 +148,15 @@ void fill_heads(SimilarityData& data, const Similarity& answer, const LayerInfo&
   data.chosen = head_of(layer, cursor);
 }
 
+/// A memory that changes slowly stays like itself: where hardly anything turns round, colours begin where 1 in 20 cosines lies below.
+float low_end(std::vector<float> cosine) {
+  std::erase_if(cosine, [](float c) { return std::isnan(c); });
+  if (cosine.empty()) return -1;
+  const auto at = cosine.begin() + std::ssize(cosine) / 20;
+  std::ranges::nth_element(cosine, at);
+  return *at < 0 ? -1 : std::min(0.9f, std::floor(10 * *at) / 10);
+}
+
 void fill_tokens(SimilarityData& data, const TokenSimilarity& answer, const Snapshot& snapshot) {
   const std::int64_t n = std::ssize(answer.token), all = std::ssize(snapshot.run->tokens);
   data.order = answer.token;
@@ -156,10 +165,7 @@ void fill_tokens(SimilarityData& data, const TokenSimilarity& answer, const Snap
   data.facts = pair_facts(answer.cosine, n);
   if (n < all) data.facts.push_back({"tokens, evenly", fmt::format("{} of {}", n, all)});
   data.chosen = data.tokens.place_of(snapshot.token);
-  // A memory that changes slowly stays like itself: where nothing turns round, the colours begin at the least likeness.
-  float least = 1;
-  for (const float cosine : answer.cosine) least = std::isnan(cosine) ? least : std::min(least, cosine);
-  data.least = least < 0 ? -1 : std::min(0.9f, std::floor(10 * least) / 10);
+  data.low = low_end(answer.cosine);
 }
 
 std::string title_of(const SimilarityData& data) {
@@ -181,7 +187,7 @@ struct Picture {
   bool of_one_memory() const { return data.mode == SimilarityMode::rows && data.slot_titles.size() == 1; }
   bool of_tokens() const { return data.mode == SimilarityMode::tokens; }
   ColorScale scale() const {
-    if (data.least >= 0) return {ColorMap::viridis, data.least, 1};
+    if (data.low >= 0) return {ColorMap::viridis, data.low, 1};
     return {frame.theme.dark ? ColorMap::diverging_dark : ColorMap::diverging, -1, 1};
   }
 };
@@ -194,7 +200,7 @@ Picture::Picture(const SimilarityData& data_, Canvas& canvas_, Rect area, const 
   left = of_tokens() ? token_side_width(frame)
                      : group_axis_width(canvas, of_one_memory() ? std::span(&last, 1) : std::span(data.groups), frame);
   below = of_tokens() ? token_axis_height(frame) : group_axis_height(frame);
-  const float bar_width = 12 * s + canvas.text_width("−0.5", value(frame, kSmallType, {})) + 14 * s, facts_width = 180 * s;
+  const float bar_width = 12 * s + canvas.text_width("≤ 0.9", value(frame, kSmallType, {})) + 14 * s, facts_width = 180 * s;
   const float gap = 8 * s, top = title.bottom() + 4 * s;
   const float room = inner.bottom() - top - below, side = std::min(room, inner.w - left - bar_width - gap);
   facts = {inner.x, top, inner.w, inner.bottom() - top};
@@ -416,7 +422,8 @@ void draw(const SimilarityData& data, Canvas& canvas, Rect area, const Frame& fr
   }
   draw_chosen(picture);
   const float low = picture.scale().low, middle = (1 + low) / 2;
-  const std::array<ScaleMark, 3> marks = {{{1, "1"}, {middle, number(middle, 2)}, {low, number(low, 2)}}};
+  const std::array<ScaleMark, 3> marks = {
+      {{1, "1"}, {middle, number(middle, 2)}, {low, fmt::format("{}{}", low > -1 ? "≤ " : "", number(low, 2))}}};
   draw_color_bar(canvas, picture.bar, picture.scale(), marks, frame);
   std::vector<Fact> facts = data.facts;
   if (const std::string gathered = gathered_text(data.cells, picture.plot); !gathered.empty()) facts.push_back({gathered, ""});

@@ -19,7 +19,7 @@ struct SimilarityData {
   std::vector<AxisGroup> groups;    // all but tokens
   TokenAxis tokens;                 // tokens alone
   std::vector<Fact> facts;
-  float least = -1;          // where the colours begin
+  float low = -1;            // where the colours begin
   std::int64_t rows = 1;     // K
   std::int64_t chosen = -1;  // the cursor's place of n; −1: none
   std::string place;         // "layer 2, head 1"

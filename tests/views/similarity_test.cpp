@@ -97,7 +97,7 @@ TEST_CASE("similarity: partitions, heads and tokens") {
   CHECK(heads.place == "layer 0");
   const SimilarityData tokens = build_similarity(two_slots(), kCursor, answered(), SimilarityMode::tokens);
   CHECK(tokens.tokens.tokens == std::vector<std::int32_t>{0, 1});
-  CHECK(tokens.least == Approx(0.2));
+  CHECK(tokens.low == Approx(0.2));
   CHECK(tokens.name(1) == "after token 1 ␣b");
   CHECK(tokens.place == "layer 0, partition 1, head 1");
 }
@@ -174,4 +174,16 @@ TEST_CASE("similarity: numbers stand in the cells where there is room") {
   TextCanvas narrow({600, 120});
   view->draw(narrow, {0, 0, 600, 120}, {light_theme(), 1});
   CHECK(drawn(narrow, "mean |cos| 0.500"));
+}
+
+TEST_CASE("similarity: states that stay like themselves have colours from where the differences are") {
+  const auto low = [](std::vector<float> cosine) {
+    Findings findings;
+    findings.answer(TokenSimilarityQuestion{0, 1, 1, 0, 2}, TokenSimilarity{{0, 1}, std::move(cosine)});
+    return build_similarity(two_slots(), kCursor, findings, SimilarityMode::tokens).low;
+  };
+  CHECK(low({1, 0.87f, 0.87f, 1}) == Approx(0.8));
+  CHECK(low({1, 0.9999f, 0.9999f, 1}) == Approx(0.9));
+  CHECK(low({1, -0.5f, -0.5f, 1}) == -1);
+  CHECK(low({NAN, NAN, NAN, NAN}) == -1);
 }
