@@ -16,6 +16,7 @@ struct KindRow {
 constexpr KindRow kinds[] = {
     {Breakpoint::Kind::partition, "A partition is chosen", "Its number"},
     {Breakpoint::Kind::text, "A text begins", "The text"},
+    {Breakpoint::Kind::survival, "Less of the needle is left than", "Percent"},
     {Breakpoint::Kind::token, "A token", "Its number"},
     {Breakpoint::Kind::needle, "A needle begins", ""},
     {Breakpoint::Kind::question, "A question begins", ""},
@@ -79,7 +80,7 @@ void BreakpointPage::fill() {
   list_->setCurrentRow(std::min(std::max(row, 0), list_->count() - 1));
   remove_->setEnabled(list_->count() > 0);
   const std::optional<Loop>& loop = playback_.loop();
-  loop_->setText(loop ? QStringLiteral("Playing goes round from token %1 to %2.").arg(loop->first).arg(loop->last) : QString());
+  loop_->setText(loop ? QStringLiteral("Playing loops over tokens %1 to %2.").arg(loop->first).arg(loop->last) : QString());
 }
 
 void BreakpointPage::show_kind() {

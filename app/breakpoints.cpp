@@ -36,6 +36,8 @@ std::string words_of(const Breakpoint& breakpoint) {
       return fmt::format("the text “{}”", breakpoint.text);
     case Breakpoint::Kind::partition:
       return fmt::format("partition {} is chosen", breakpoint.number);
+    case Breakpoint::Kind::survival:
+      return fmt::format("less than {} % is left of the needle", breakpoint.number);
   }
   return {};
 }
@@ -50,39 +52,45 @@ bool text_begins_at(const RunInfo& run, std::int64_t token, std::string_view tex
   return here.find(wanted) < own;
 }
 
-bool stops_at(const Breakpoint& breakpoint, const RunInfo& run, const Routing* routing, std::int64_t token) {
+bool stops_at(const Breakpoint& breakpoint, const Known& known, std::int64_t token) {
   switch (breakpoint.kind) {
     case Breakpoint::Kind::token:
       return token == breakpoint.number;
     case Breakpoint::Kind::needle:
-      return span_begins(run, SpanKind::needle, token);
+      return span_begins(known.run, SpanKind::needle, token);
     case Breakpoint::Kind::question:
-      return span_begins(run, SpanKind::question, token);
+      return span_begins(known.run, SpanKind::question, token);
     case Breakpoint::Kind::answer:
-      return span_begins(run, SpanKind::answer, token);
+      return span_begins(known.run, SpanKind::answer, token);
     case Breakpoint::Kind::text:
-      return text_begins_at(run, token, breakpoint.text);
+      return text_begins_at(known.run, token, breakpoint.text);
     case Breakpoint::Kind::partition: {
       const std::int64_t partition = breakpoint.number - 1;  // partitions are called 1 … N
-      return routing && partition >= 0 && partition < routing->partitions && token < routing->tokens() &&
-             routing->selected_at(token, partition);
+      return known.routing && partition >= 0 && partition < known.routing->partitions && token < known.routing->tokens() &&
+             known.routing->selected_at(token, partition);
+    }
+    case Breakpoint::Kind::survival: {
+      const std::int64_t at = token - known.kept_from;
+      if (at < 0 || at >= std::ssize(known.kept)) return false;
+      const auto less = [&](std::int64_t i) {
+        return known.kept[static_cast<std::size_t>(i)] * 100 < static_cast<float>(breakpoint.number);
+      };
+      return less(at) && (at == 0 || !less(at - 1));
     }
   }
   return false;
 }
 
-const Breakpoint* breakpoint_at(std::span<const Breakpoint> breakpoints, const RunInfo& run, const Routing* routing, std::int64_t token) {
-  const auto found =
-      std::ranges::find_if(breakpoints, [&](const Breakpoint& one) { return one.enabled && stops_at(one, run, routing, token); });
+const Breakpoint* breakpoint_at(std::span<const Breakpoint> breakpoints, const Known& known, std::int64_t token) {
+  const auto found = std::ranges::find_if(breakpoints, [&](const Breakpoint& one) { return one.enabled && stops_at(one, known, token); });
   return found == breakpoints.end() ? nullptr : &*found;
 }
 
-std::optional<std::int64_t> next_stop(std::span<const Breakpoint> breakpoints, const RunInfo& run, const Routing* routing,
-                                      std::int64_t from, int direction) {
-  const auto tokens = std::ssize(run.tokens);
+std::optional<std::int64_t> next_stop(std::span<const Breakpoint> breakpoints, const Known& known, std::int64_t from, int direction) {
+  const auto tokens = std::ssize(known.run.tokens);
   for (std::int64_t token = from + direction; token >= 0 && token < tokens; token += direction) {
-    const bool marked = std::ranges::any_of(run.spans, [token](const TokenSpan& span) { return span.begin == token; });
-    if (marked || breakpoint_at(breakpoints, run, routing, token)) return token;
+    const bool marked = std::ranges::any_of(known.run.spans, [token](const TokenSpan& span) { return span.begin == token; });
+    if (marked || breakpoint_at(breakpoints, known, token)) return token;
   }
   return {};
 }

@@ -108,10 +108,10 @@ const Command table[] = {
     {"slower", Menu::run, nullptr, "Slower", ",", [](W& w, int) { w.step_speed(-1); }},
     {"breakpoint", Menu::run, nullptr, "Breakpoint at this token (presenting: blank the screen)", "B", [](W& w, int) { w.press_b(); }},
     {"breakpoints", Menu::run, nullptr, "Breakpoints…", "Ctrl+B", [](W& w, int) { w.show_page(SidePage::breakpoints); }},
-    {"loop", Menu::run, nullptr, "Play round and round", "R", [](W& w, int) { w.playback().toggle_loop(); },
+    {"loop", Menu::run, nullptr, "Loop", "R", [](W& w, int) { w.playback().toggle_loop(); },
      [](const W& w) { return w.playback().loop().has_value(); }},
-    {"loop-from", Menu::run, nullptr, "Round from this token", "Shift+I", [](W& w, int) { w.playback().loop_from_here(); }},
-    {"loop-to", Menu::run, nullptr, "Round up to this token", "Shift+O", [](W& w, int) { w.playback().loop_to_here(); }},
+    {"loop-from", Menu::run, nullptr, "Loop from this token", "Shift+I", [](W& w, int) { w.playback().loop_from_here(); }},
+    {"loop-to", Menu::run, nullptr, "Loop up to this token", "Shift+O", [](W& w, int) { w.playback().loop_to_here(); }},
     {"generate", Menu::run, nullptr, "Generate 32 more tokens", "Ctrl+G", [](W& w, int) { w.navigator().generate_more(32); }},
     {"cancel", Menu::run, nullptr, "Cancel opening, reading or generating", "Esc", [](W& w, int) { w.escape(); }},
 

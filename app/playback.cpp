@@ -1,11 +1,16 @@
 #include "app/playback.h"
 
+#include <QPointer>
 #include <QTimer>
 #include <algorithm>
 #include <utility>
 
+#include "views/needle.h"
+
 namespace statescope {
 namespace {
+
+constexpr int asker = 0;  // panels count from 1
 
 CursorMove to_token(std::int64_t token) {
   CursorMove move;
@@ -16,6 +21,8 @@ CursorMove to_token(std::int64_t token) {
 }  // namespace
 
 Playback::Playback(Navigator& navigator, QObject* parent) : QObject(parent), navigator_(navigator) {
+  connect(this, &Playback::changed, this, &Playback::ask_for_needle);
+  connect(&navigator_, &Navigator::opening_ended, this, &Playback::ask_for_needle);
   connect(&navigator_, &Navigator::snapshot_changed, this, &Playback::watch);
   connect(&navigator_, &Navigator::cursor_changed, this, [this] {
     if (navigator_.is_playing() && loop_ && navigator_.cursor().token > loop_->last) go_round();
@@ -26,15 +33,36 @@ Playback::Playback(Navigator& navigator, QObject* parent) : QObject(parent), nav
   });
   connect(&navigator_, &Navigator::opened, this, [this] {
     if (std::exchange(loop_, std::nullopt)) Q_EMIT changed();
+    needle_ = nullptr;
+    asked_ = {};
   });
 }
 
-const Routing* Playback::routing() const { return navigator_.is_current() ? navigator_.snapshot()->routing.get() : nullptr; }
+Known Playback::known() const {
+  Known known{.run = *navigator_.run(), .routing = navigator_.is_current() ? navigator_.snapshot()->routing.get() : nullptr};
+  if (needle_) known.kept_from = asked_.end - 1, known.kept = needle_->all.kept;
+  return known;
+}
+
+/// Once for a run, and only where a breakpoint wants to know.
+void Playback::ask_for_needle() {
+  const auto wants = [](const Breakpoint& one) { return one.kind == Breakpoint::Kind::survival; };
+  if (!navigator_.run() || std::ranges::none_of(breakpoints_, wants)) return;
+  const NeedleQuestion question = needle_question(*navigator_.run(), navigator_.cursor().token);
+  if (question.end == 0 || (question == asked_ && needle_)) return;
+  asked_ = question;
+  needle_ = nullptr;
+  navigator_.ask(asker, {question}, [self = QPointer<Playback>(this), question](const Question&, const Finding& finding) {
+    if (!self || self->asked_ != question) return;
+    if (finding.answer) self->needle_ = std::static_pointer_cast<const NeedleStory>(finding.answer);
+    if (!finding.refused.empty()) Q_EMIT self->said(QString::fromStdString(finding.refused));
+  });
+}
 
 void Playback::watch() {
   if (!navigator_.is_playing()) return;
   const std::int64_t token = navigator_.cursor().token;
-  const Breakpoint* reason = breakpoint_at(breakpoints_, *navigator_.run(), routing(), token);
+  const Breakpoint* reason = breakpoint_at(breakpoints_, known(), token);
   if (!reason) return;
   paused_by_reader_ = true;
   navigator_.pause();
@@ -65,10 +93,10 @@ void Playback::toggle_play() {
 
 void Playback::step_to_stop(int direction) {
   if (!navigator_.run()) return;
-  const std::optional<std::int64_t> token = next_stop(breakpoints_, *navigator_.run(), routing(), navigator_.cursor().token, direction);
+  const std::optional<std::int64_t> token = next_stop(breakpoints_, known(), navigator_.cursor().token, direction);
   if (!token) return;
   navigator_.move(to_token(*token));
-  if (const Breakpoint* reason = breakpoint_at(breakpoints_, *navigator_.run(), routing(), *token))
+  if (const Breakpoint* reason = breakpoint_at(breakpoints_, known(), *token))
     Q_EMIT said(QStringLiteral("Token %1: %2").arg(*token).arg(QString::fromStdString(words_of(*reason))));
 }
 
@@ -120,8 +148,8 @@ void Playback::loop_to_here() {
 
 void Playback::show_loop() {
   Q_EMIT changed();
-  Q_EMIT said(loop_ ? QStringLiteral("Playing goes round from token %1 to %2").arg(loop_->first).arg(loop_->last)
-                    : QStringLiteral("Playing goes on to the end"));
+  Q_EMIT said(loop_ ? QStringLiteral("Playing loops over tokens %1 to %2").arg(loop_->first).arg(loop_->last)
+                    : QStringLiteral("Playing goes on to the end, without a loop"));
 }
 
 }  // namespace statescope

@@ -43,7 +43,8 @@ class Playback : public QObject {
   void said(const QString& words);  // why playing stopped, what a key did
 
  private:
-  const Routing* routing() const;
+  Known known() const;
+  void ask_for_needle();
   void watch();
   void go_round();
   void go_round_from_end();
@@ -52,6 +53,8 @@ class Playback : public QObject {
   Navigator& navigator_;
   std::vector<Breakpoint> breakpoints_;
   std::optional<Loop> loop_;
+  NeedleQuestion asked_;                       // of the run shown
+  std::shared_ptr<const NeedleStory> needle_;  // null: not asked for, or not known yet
   bool was_playing_ = false, paused_by_reader_ = false;
 };
 

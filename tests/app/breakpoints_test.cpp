@@ -17,13 +17,15 @@ Breakpoint on(Kind kind, std::int64_t number = 0, std::string text = {}) {
   return {.kind = kind, .number = number, .text = std::move(text)};
 }
 
+constexpr float kept[] = {1, 0.9f, 0.7f, 0.45f, 0.45f, 0.55f, 0.4f};  // of the needle, after tokens 5 … 11
+
 /// Tokens of the fake run where it stops.
 std::vector<std::int64_t> stops(const Breakpoint& breakpoint, bool routed = true) {
   const auto run = fake_run(20);
   const auto snapshot = fake_snapshot(run, routed ? 0 : 2, 0);
   std::vector<std::int64_t> result;
   for (std::int64_t t = 0; t < 20; ++t)
-    if (stops_at(breakpoint, *run, snapshot->routing.get(), t)) result.push_back(t);
+    if (stops_at(breakpoint, {.run = *run, .routing = snapshot->routing.get(), .kept_from = 5, .kept = kept}, t)) result.push_back(t);
   return result;
 }
 
@@ -45,20 +47,23 @@ TEST_CASE("where breakpoints stop") {
   CHECK(stops(on(Kind::text, 0, "anna is 41")) == Tokens{3});  // the run ends with token 19, an anna
   CHECK(stops(on(Kind::text, 0, "mill.")) == Tokens{9});       // white space does not matter
   CHECK(stops(on(Kind::text, 0, " ")).empty());
+  CHECK(stops(on(Kind::survival, 50)) == Tokens{8, 11});
+  CHECK(stops(on(Kind::survival, 100)) == Tokens{6});
+  CHECK(stops(on(Kind::survival, 10)).empty());
   CHECK(words_of(on(Kind::partition, 3)) == "partition 3 is chosen");
 }
 
 TEST_CASE("the next stop is the nearest mark or enabled breakpoint, either way") {
   const auto run = fake_run(20);
   std::vector<Breakpoint> some = {on(Kind::token, 5), on(Kind::text, 0, "mill")};
-  CHECK(next_stop(some, *run, nullptr, 0, 1) == 3);
-  CHECK(next_stop(some, *run, nullptr, 3, 1) == 5);
-  CHECK(next_stop(some, *run, nullptr, 12, -1) == 9);
+  CHECK(next_stop(some, {.run = *run}, 0, 1) == 3);
+  CHECK(next_stop(some, {.run = *run}, 3, 1) == 5);
+  CHECK(next_stop(some, {.run = *run}, 12, -1) == 9);
   some[0].enabled = false;
-  CHECK(next_stop(some, *run, nullptr, 3, 1) == 9);
-  CHECK_FALSE(next_stop(some, *run, nullptr, 12, 1));
-  CHECK_FALSE(next_stop(some, *run, nullptr, 19, 1));
-  CHECK_FALSE(next_stop({}, *run, nullptr, 0, -1));
+  CHECK(next_stop(some, {.run = *run}, 3, 1) == 9);
+  CHECK_FALSE(next_stop(some, {.run = *run}, 12, 1));
+  CHECK_FALSE(next_stop(some, {.run = *run}, 19, 1));
+  CHECK_FALSE(next_stop({}, {.run = *run}, 0, -1));
 }
 
 TEST_CASE("B sets and removes a breakpoint at the token; playing and Ctrl+Right stop there and say why") {
@@ -101,6 +106,24 @@ TEST_CASE("playing stops where a partition is chosen; switched off it does not")
   CHECK(test.token() == 15);
 }
 
+TEST_CASE("playing stops where less than half of the needle is left, once that is known") {
+  TestWindow test;
+  test.open(20);
+  CHECK_FALSE(test.source.asked.contains(0));  // nobody wants to know
+  test.window.playback().add(on(Kind::survival, 50));
+  REQUIRE(test.source.asked.contains(0));
+  const auto& asked = test.source.asked[0];
+  REQUIRE(asked.questions.size() == 1);
+  NeedleStory story;
+  story.all.kept.assign(std::begin(kept), std::end(kept));
+  asked.tell(asked.questions[0], {.answer = std::make_shared<const NeedleStory>(story), .refused = {}, .progress = 1});
+  test.navigator().set_speed(16);
+  test.press(Qt::Key_Space);
+  REQUIRE(QTest::qWaitFor([&] { return !test.navigator().is_playing(); }, 9000));
+  CHECK(test.token() == 8);  // the needle ends before token 6
+  CHECK(test.window.said() == "Stopped at token 8: less than 50 % is left of the needle");
+}
+
 TEST_CASE("breakpoints as a list: add, switch off, remove, by keyboard") {
   TestWindow test;
   test.open();
@@ -125,7 +148,7 @@ TEST_CASE("breakpoints as a list: add, switch off, remove, by keyboard") {
   CHECK(QTest::qWaitFor([&] { return test.window.playback().breakpoints().empty(); }, 2000));
 }
 
-TEST_CASE("a range is played round and round, also up to the end of the run") {
+TEST_CASE("a range is looped, also up to the end of the run") {
   TestWindow test;
   test.open(8);
   test.navigator().set_speed(16);
@@ -151,7 +174,7 @@ TEST_CASE("a range is played round and round, also up to the end of the run") {
   test.press(Qt::Key_O, Qt::ShiftModifier);
   test.window.go_to_token(2);
   test.press(Qt::Key_I, Qt::ShiftModifier);
-  CHECK(test.window.said() == "Playing goes round from token 2 to 4");
+  CHECK(test.window.said() == "Playing loops over tokens 2 to 4");
   CHECK(test.window.action("loop")->isChecked());
   rounds(2, 4);
   test.press(Qt::Key_R);
