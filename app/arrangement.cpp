@@ -64,7 +64,7 @@ std::optional<Arrangement> arrangement_from(const QString& text) {
     result.widths.push_back(static_cast<float>(width));
   }
   if (result.views.empty()) return {};
-  result.upper = std::clamp(static_cast<float>(object["upper"].toDouble(0.6)), 0.1f, 0.9f);
+  result.upper = std::clamp(static_cast<float>(object["upper"].toDouble(0.64)), 0.1f, 0.9f);
   return result;
 }
 

@@ -15,7 +15,7 @@ inline constexpr std::size_t most_views = 6;
 struct Arrangement {
   std::vector<std::string> views;  // ids of the catalogue, the large one first; 1 … most_views
   std::vector<float> widths;       // each view's share of its row, > 0; parallel to `views`
-  float upper = 0.6f;              // share of the upper row, where there are two
+  float upper = 0.64f;             // share of the upper row, where there are two
 
   bool operator==(const Arrangement&) const = default;
 };

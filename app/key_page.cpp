@@ -100,14 +100,14 @@ void KeyPage::fill() {
 void KeyPage::filter() {
   const std::string typed = find_->text().toStdString();
   std::optional<int> best;
-  int chosen_row = list_->currentRow();
+  int best_row = -1;
   for (int i = 0; i < list_->rowCount(); ++i) {
     const QString words = list_->item(i, 1)->text() + " " + list_->item(i, 0)->text();
     const std::optional<int> score = fuzzy_score(typed, words.toStdString());
     list_->setRowHidden(i, !score);
-    if (score > best) best = score, chosen_row = i;
+    if (score > best) best = score, best_row = i;
   }
-  list_->setCurrentCell(chosen_row, 0);
+  list_->setCurrentCell(best_row, 0);
 }
 
 const Actions::Row* KeyPage::chosen() const {
@@ -117,11 +117,11 @@ const Actions::Row* KeyPage::chosen() const {
 
 void KeyPage::show_chosen() {
   const Actions::Row* row = chosen();
-  if (!row) return;
-  name_->setText(QStringLiteral("Another key for “%1”").arg(row->action->text()));
+  name_->setText(row ? QStringLiteral("Another key for “%1”").arg(row->action->text()) : QStringLiteral("No command fits"));
+  key_->setEnabled(row);
+  none_->setEnabled(row && !row->action->shortcuts().isEmpty());
+  reset_->setEnabled(row && row->action->shortcuts() != row->usual);
   key_->clear();
-  reset_->setEnabled(row->action->shortcuts() != row->usual);
-  none_->setEnabled(!row->action->shortcuts().isEmpty());
   show_conflict();
 }
 

@@ -153,6 +153,7 @@ MainWindow::~MainWindow() {
 
 void MainWindow::run_command(const Command& command, int key) {
   if (command.id != "play") navigator_->take_over();
+  say({});
   command.run(*this, key);
   actions_->update_ticks();
 }
@@ -376,7 +377,9 @@ void MainWindow::go_forth() { go_to(places_.forth()); }
 
 /// Also for a screen reader.
 void MainWindow::say(const QString& words) {
+  if (words == said_->text()) return;
   said_->setText(words);
+  fold();
   QAccessibleEvent alert(said_, QAccessible::NameChanged);
   QAccessible::updateAccessibility(&alert);
 }
@@ -388,6 +391,7 @@ void MainWindow::apply_look() {
   qApp->setPalette(palette_of(frame_.theme));
   qApp->setFont(paper_font({.size = 13 * frame_.scale, .color = frame_.theme.ink}));
   qApp->setStyleSheet(style_sheet_of(frame_));
+  show_placeholders(*this, frame_.theme);
   for (const char* id : {"first", "last", "play"}) action(id)->setIcon(icon_of(id, frame_.theme));
   action("previous")->setIcon(icon_of("back", frame_.theme));
   action("next")->setIcon(icon_of("forward", frame_.theme));
@@ -418,7 +422,7 @@ void MainWindow::fold() {
   side_->set_wide(!room);
   stage_->setVisible(room || !side_->isVisibleTo(this));
   menuBar()->setVisible(!presenting_);
-  statusBar()->setVisible(!presenting_ && lines >= low);
+  statusBar()->setVisible((!presenting_ || !said_->text().isEmpty()) && lines >= low);
   header_->setVisible(lines >= low || navigator_->is_opening());
   transport_->setVisible(lines >= very_low);
   stage_->set_titles_shown(lines >= very_low);

@@ -54,7 +54,7 @@ class MainWindow : public QMainWindow {
   const Playback& playback() const { return *playback_; }
   Actions& actions() { return *actions_; }
   Palette& palette() { return *palette_; }
-  /// What the window says last, in its status bar.
+  /// What the last command or stop had to say, in the status bar.
   QString said() const { return said_->text(); }
   const Frame& frame() const { return frame_; }
   ThemeChoice theme() const { return theme_; }

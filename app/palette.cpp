@@ -19,7 +19,12 @@ constexpr std::size_t most_shown = 60;
 constexpr int rows_in_sight = 12, usual_width = 620, row_height = 28, top = 56;  // at 1×
 constexpr int kind_role = Qt::UserRole, keys_role = Qt::UserRole + 1;
 
-std::string words_of(const PaletteEntry& entry) { return (entry.text + " " + entry.kind).toStdString(); }
+/// What its text alone says counts more than what its kind adds.
+std::optional<int> score_of(const std::string& query, const PaletteEntry& entry) {
+  constexpr int by_text = 100'000;
+  if (const std::optional<int> score = fuzzy_score(query, entry.text.toStdString())) return *score + by_text;
+  return fuzzy_score(query, (entry.text + " " + entry.kind).toStdString());
+}
 
 }  // namespace
 
@@ -81,13 +86,14 @@ void Palette::set_frame(const Frame& frame) {
   if (isVisible()) fill();
 }
 
+/// In the upper middle of the window, as high as what fits.
 void Palette::place() {
   const auto px = [this](int length) { return static_cast<int>(static_cast<float>(length) * scale_); };
   const QSize room = parentWidget()->size();
-  const int above = std::min(px(top), room.height() / 10);
-  const QSize size(std::min(px(usual_width), room.width() - px(16)),
-                   std::min(px(rows_in_sight * row_height + 70), room.height() - above - px(8)));
-  setGeometry(QRect(QPoint((room.width() - size.width()) / 2, above), size));
+  const int above = std::min(px(top), room.height() / 10), rows = std::clamp(list_->count(), 1, rows_in_sight);
+  const int wide = std::min(px(usual_width), room.width() - px(16));
+  const int high = std::min(line_->sizeHint().height() + px(rows * row_height + 28), room.height() - above - px(8));
+  setGeometry((room.width() - wide) / 2, above, wide, high);
 }
 
 void Palette::ask(std::vector<PaletteEntry> entries, Search search) {
@@ -96,7 +102,6 @@ void Palette::ask(std::vector<PaletteEntry> entries, Search search) {
   const QSignalBlocker quiet(line_);
   line_->clear();
   fill();
-  place();
   show();
   raise();
   line_->setFocus(Qt::ShortcutFocusReason);
@@ -115,11 +120,11 @@ void Palette::fill() {
   const std::string query = typed.toStdString();
   std::vector<std::pair<int, const PaletteEntry*>> fitting;
   for (const PaletteEntry& entry : entries_)
-    if (const auto score = fuzzy_score(query, words_of(entry))) fitting.emplace_back(*score, &entry);
+    if (const auto score = score_of(query, entry)) fitting.emplace_back(*score, &entry);
   // What was searched for stays in its own order, at the place of the best of it.
   const std::vector<PaletteEntry> found = typed.isEmpty() ? std::vector<PaletteEntry>() : search_(typed);
   std::optional<int> best;
-  for (const PaletteEntry& entry : found) best = std::max(best, fuzzy_score(query, words_of(entry)));
+  for (const PaletteEntry& entry : found) best = std::max(best, score_of(query, entry));
   for (const PaletteEntry& entry : found) fitting.emplace_back(best.value_or(0), &entry);
   if (!typed.isEmpty()) std::ranges::stable_sort(fitting, std::greater(), &std::pair<int, const PaletteEntry*>::first);
   shown_.clear();
@@ -135,6 +140,7 @@ void Palette::fill() {
     item->setSizeHint({0, static_cast<int>(row_height * scale_)});
   }
   list_->setCurrentRow(0);
+  place();
 }
 
 /// Gone before it is done: what is chosen may want the keyboard.

@@ -7,7 +7,7 @@
 namespace statescope {
 namespace {
 
-constexpr float least_width = 340, least_height = 190;  // of a view, at 1×
+constexpr float least_width = 340, least_height = 220;  // of a view, at 1×
 constexpr std::size_t upper_views = 2;
 constexpr float share_unit = 10000;  // sizes are handed to Qt as whole numbers, which it spreads over the room there is
 

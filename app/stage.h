@@ -67,7 +67,7 @@ class Stage : public QSplitter {
   QSplitter *upper_, *lower_;
   std::vector<ViewPanel*> panels_;
   std::vector<float> widths_;  // as in Arrangement
-  float upper_share_ = 0.6f;
+  float upper_share_ = 0.64f;
   ViewPanel* focused_ = nullptr;
 };
 

@@ -2,7 +2,9 @@
 
 #include <QApplication>
 #include <QFile>
+#include <QLineEdit>
 #include <QPainter>
+#include <QPlainTextEdit>
 #include <QRegularExpression>
 #include <QStyleFactory>
 #include <QSvgRenderer>
@@ -149,7 +151,7 @@ Shades shades_of(const Theme& theme) {
   return {.error = over(faded(vermilion, 0.14f), theme.panel),
           .error_line = vermilion,
           .on_accent = theme.dark ? theme.ground : theme.panel,
-          .select = over(faded(theme.accent, 0.18f), theme.panel),
+          .select = over(faded(theme.accent, theme.dark ? 0.3f : 0.18f), theme.panel),
           .hover = over(faded(theme.ink, 0.08f), theme.panel)};
 }
 
@@ -165,6 +167,16 @@ QPalette palette_of(const Theme& theme) {
   palette.setColor(QPalette::Link, to_qcolor(theme.accent));
   for (const auto role : {QPalette::WindowText, QPalette::Text, QPalette::ButtonText}) palette.setColor(QPalette::Disabled, role, faint);
   return palette;
+}
+
+void show_placeholders(QWidget& parent, const Theme& theme) {
+  const auto ink = [&theme](QWidget* edit) {
+    QPalette palette = edit->palette();
+    palette.setColor(QPalette::PlaceholderText, to_qcolor(theme.faint));
+    edit->setPalette(palette);
+  };
+  for (QLineEdit* edit : parent.findChildren<QLineEdit*>()) ink(edit);
+  for (QPlainTextEdit* edit : parent.findChildren<QPlainTextEdit*>()) ink(edit);
 }
 
 QString style_sheet_of(const Frame& frame) {

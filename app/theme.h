@@ -21,6 +21,8 @@ Shades shades_of(const Theme& theme);
 
 QPalette palette_of(const Theme& theme);
 QString style_sheet_of(const Frame& frame);
+/// What an empty field asks for, in the theme's faint ink: a style sheet would make it fainter. Call after the sheet was set.
+void show_placeholders(QWidget& parent, const Theme& theme);
 
 /// Style, fonts and icons; call once after the application object exists.
 void set_up_application();

@@ -78,6 +78,8 @@ TEST_CASE("F1 lists every command, and finds them by name and key") {
   CHECK(shown() >= 1);
   CHECK(shown() < 10);
   CHECK(list->item(list->currentRow(), 1)->text() == "Ten tokens back");
+  TestWindow::type("no such thing");
+  CHECK(shown() == 0);
   TestWindow::type_key(Qt::Key_F1);
   CHECK(test.window.side().page() == SidePage::inspector);
   CHECK(test.window.focused_panel().surface().hasFocus());

@@ -39,6 +39,9 @@ TEST_CASE("the palette runs a command by a few letters, and shows its key") {
   TestWindow::type_key(Qt::Key_Escape);
   CHECK_FALSE(test.window.palette().isVisible());
   CHECK(test.window.focused_panel().surface().hasFocus());
+  ask(test, "state");
+  CHECK(first(test) == "State");
+  TestWindow::type_key(Qt::Key_Escape);
   ask(test, "last token");
   CHECK(test.window.palette().isVisible());
   CHECK(first(test) == "Last token");

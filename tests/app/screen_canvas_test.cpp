@@ -168,6 +168,22 @@ TEST_CASE("the stage looks the same with and without OpenGL", "[opengl]") {
   CHECK(difference(screen, plain) < 3);
 }
 
+TEST_CASE("views that were added, moved and closed look the same with and without OpenGL", "[opengl]") {
+  if (!can_draw()) return;
+  const auto picture = [](bool opengl) {
+    TestWindow test(opengl, {1500, 950});
+    test.open();
+    for (const int key : {Qt::Key_A, Qt::Key_A, Qt::Key_X, Qt::Key_A, Qt::Key_F6}) {
+      test.press(key);
+      QTest::qWait(20);
+    }
+    test.press(Qt::Key_W, Qt::ControlModifier);
+    QTest::qWait(50);
+    return test.window.grab().toImage().convertToFormat(QImage::Format_RGB32);
+  };
+  CHECK(difference(picture(true), picture(false)) < 3);
+}
+
 TEST_CASE("the OpenGL stage survives being hidden, moved to another window and closed", "[opengl]") {
   if (!can_draw()) return;
   TestWindow test(true);

@@ -1,5 +1,7 @@
 #include "app/theme.h"
 
+#include <QLineEdit>
+
 #include "tests/app/window_cases.h"
 #include "tests/catch.h"
 #include "views/colormaps.h"
@@ -17,6 +19,17 @@ TEST_CASE("texts stand out from every ground that the style sheet makes") {
     CHECK(contrast_ratio(theme.faint, theme.ground) >= 4.5f);
     CHECK(contrast_ratio(theme.faint, shades.hover) >= 4.5f);
     CHECK(contrast_ratio(shades.error_line, theme.panel) >= 3.0f);  // no text
+  }
+}
+
+TEST_CASE("what an empty field asks for stands out too, after every change of theme and type") {
+  TestWindow test;
+  test.open();
+  for (const auto choice : {ThemeChoice::light, ThemeChoice::dark, ThemeChoice::high_contrast}) {
+    test.window.set_theme(choice);
+    test.window.set_scale(test.window.wanted_scale() + 0.25f);
+    for (const QLineEdit* edit : test.window.findChildren<QLineEdit*>())
+      CHECK(edit->palette().color(QPalette::PlaceholderText) == to_qcolor(test.window.frame().theme.faint));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <QMimeData>
 #include <QPushButton>
 #include <QSignalSpy>
+#include <QStatusBar>
 #include <QToolTip>
 #include <fstream>
 
@@ -394,6 +395,12 @@ TEST_CASE("presenting: larger type, a clean screen, a remote's keys, and back as
   test.press(Qt::Key_PageDown);
   test.press(Qt::Key_PageUp);
   CHECK(test.token() == 1);
+  CHECK_FALSE(test.window.statusBar()->isVisible());
+  test.press(Qt::Key_R);
+  CHECK(test.window.statusBar()->isVisible());  // there is something to say
+  test.press(Qt::Key_PageUp);
+  CHECK_FALSE(test.window.statusBar()->isVisible());
+  test.press(Qt::Key_PageDown);
   test.press(Qt::Key_B);
   CHECK(test.window.is_blank());
   CHECK(test.window.grab().toImage().pixelColor(test.window.width() / 2, test.window.height() / 2) == QColor(Qt::black));
