@@ -10,6 +10,7 @@
 #include "app/assets.h"
 #include "app/canvas/paper_canvas.h"
 #include "app/window_main.h"
+#include "engine/analysis/answers.h"
 #include "engine/error.h"
 #include "engine/run/reading.h"
 #include "views/view.h"
@@ -19,14 +20,28 @@ namespace {
 
 constexpr float kTitle = 48;  // height of question and name above a view
 
+/// All that a view asks, answered; what cannot be is said in its place.
+Findings answers(const std::vector<Question>& questions, Evidence& evidence) {
+  Findings findings;
+  for (const Question& question : questions) {
+    try {
+      findings.set(question, {find_out(question, evidence), {}, 1});
+    } catch (const Error& error) {
+      findings.set(question, {nullptr, error.what(), 1});
+    }
+  }
+  return findings;
+}
+
 /// One view with its title, as a PNG at twice the logical size.
-void write_picture(const ViewRow& row, const Snapshot& snapshot, const Cursor& cursor, const std::filesystem::path& path) {
+void write_picture(const ViewRow& row, const Snapshot& snapshot, const Cursor& cursor, Evidence& evidence,
+                   const std::filesystem::path& path) {
   constexpr int pixels = 2;
   const Size size{1200, row.id == "token_strip" ? 320.0F : 720.0F};
   const Frame frame{light_theme(), 1};
   QImage image(static_cast<int>(size.w) * pixels, static_cast<int>(size.h) * pixels, QImage::Format_RGB32);
   const std::unique_ptr<View> view = row.make();
-  view->build(snapshot, cursor);
+  view->build(snapshot, cursor, answers(view->questions(snapshot, cursor), evidence));
   {
     QPainter painter(&image);
     painter.setRenderHint(QPainter::Antialiasing);
@@ -59,12 +74,12 @@ int run_headless(int argc, char** argv, const WindowArguments& arguments) {
   if (!device.why_cpu.empty()) fmt::print(stderr, "{}\n", device.why_cpu);
   const auto model = Model::load(checkpoint, device.backend ? device.backend : std::shared_ptr<Backend>(make_cpu_backend()));
   const std::shared_ptr<const Tokenizer> tokenizer = make_tokenizer(*checkpoint, model->vocab());
-  Reading reading(model, tokenizer, prompt);
-  const std::int64_t last = reading.info()->prompt_length - 1;
+  const auto reading = std::make_shared<Reading>(model, tokenizer, prompt);
+  const std::int64_t last = reading->info()->prompt_length - 1;
   std::vector<std::int32_t> answer;
-  for (std::int64_t i = 0; i < reading.to_generate(); ++i) {
-    reading.generate_one();
-    answer.push_back(reading.info()->tokens.back().id);
+  for (std::int64_t i = 0; i < reading->to_generate(); ++i) {
+    reading->generate_one();
+    answer.push_back(reading->info()->tokens.back().id);
   }
   const std::string text = tokenizer->decode(answer);
   fmt::print("{} reads {} tokens and answers: {}\n", checkpoint->name, last + 1, text);
@@ -75,11 +90,13 @@ int run_headless(int argc, char** argv, const WindowArguments& arguments) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw Error(fmt::format("{}: {}", folder.string(), error.message()));
-  const std::int64_t layer = interesting_layer(reading.info()->model);
-  const auto snapshot = reading.snapshot(layer, last);
+  const std::int64_t layer = interesting_layer(reading->info()->model);
+  const auto snapshot = reading->snapshot(layer, last);
+  FairMutex alone;
+  Evidence evidence(reading, alone);
   for (const ViewRow& row : view_catalogue()) {
     const std::filesystem::path path = folder / (std::string(row.id) + ".png");
-    write_picture(row, *snapshot, {.token = last, .layer = layer}, path);
+    write_picture(row, *snapshot, {.token = last, .layer = layer}, evidence, path);
     fmt::print("wrote {}\n", path.string());
   }
   return 0;
