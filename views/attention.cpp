@@ -53,11 +53,12 @@ std::string_view symbol(const AttentionData& data) { return data.shares ? "|A| /
 
 std::string percent(double share) { return fmt::format("{:.{}f} %", 100 * share, share < 0.095 ? 1 : 0); }
 
-std::string token_words(const AttentionData& data, std::int64_t token) {
-  return fmt::format("{} ({})", visible_token(*data.tokens.run, token), token);
+/// "“␣anna” (29)"
+std::string named(const AttentionData& data, std::int64_t token) {
+  return fmt::format("“{}” ({})", visible_token(*data.tokens.run, token), token);
 }
 
-/// "␣4 (31) reads most from ␣anna (29): 38 %; from the needle 52 %"
+/// "“␣4” (31) reads most from “␣anna” (29): 38 %; from the needle 52 %"
 std::string summary(const AttentionData& data) {
   if (data.tokens.cursor < 0) return "nothing has been read yet";
   double all = data.before, needle = 0;
@@ -65,10 +66,10 @@ std::string summary(const AttentionData& data) {
     all += std::abs(data.row[i]);
     if (data.needle[i]) needle += std::abs(data.row[i]);
   }
-  const std::string reader = token_words(data, data.tokens.cursor);
+  const std::string reader = named(data, data.tokens.cursor);
   if (!(all > 0)) return reader + " reads nothing here";
   const std::int64_t place = data.strongest.front();
-  const std::string text = fmt::format("{} reads most from {}: {}", reader, token_words(data, data.token_at(place)),
+  const std::string text = fmt::format("{} reads most from {}: {}", reader, named(data, data.token_at(place)),
                                        percent(std::abs(data.row[static_cast<std::size_t>(place)]) / all));
   return needle > 0 ? fmt::format("{}; from the needle {}", text, percent(needle / all)) : text;
 }
@@ -146,7 +147,7 @@ void draw_bars(const Picture& picture) {
   const float s = picture.s, each = bars.w / static_cast<float>(data.count()), zero = height_of(bars, data.row_axis, 0);
   // What lies before the tokens shown, as one bar left of them.
   const Rect before{bars.x - 34 * s, bars.y, 22 * s, bars.h}, all{before.x, bars.y, bars.right() - before.x, bars.h};
-  std::string name = fmt::format("{} of {}", symbol(data), token_words(data, data.tokens.cursor));
+  std::string name = fmt::format("{} of {}", symbol(data), named(data, data.tokens.cursor));
   if (data.token_at(0) > 0)
     name += fmt::format("; pale bar: Σ|A| = {} of the {} tokens before {}", number(data.before, 3), data.token_at(0), data.token_at(0));
   draw_value_axis(picture.canvas, all, data.row_axis, "", picture.frame);
@@ -231,7 +232,7 @@ class AttentionView : public View {
     const std::int64_t n = data_.message ? 0 : data_.count();
     if (hit_id == kBeforeId && n > 0) {
       return fmt::format("Σ |A| = {} over the tokens before {}\nread by {}\n{}", number(data_.before, 7), data_.token_at(0),
-                         token_words(data_, data_.tokens.cursor), origin());
+                         named(data_, data_.tokens.cursor), origin());
     }
     if (hit_id >= kBarIds && hit_id - kBarIds < n)
       return cell_tooltip(data_.tokens.cursor, data_.token_at(hit_id - kBarIds), data_.row[static_cast<std::size_t>(hit_id - kBarIds)]);
@@ -256,8 +257,8 @@ class AttentionView : public View {
                        AttentionMap::accuracy.text());
   }
   std::string cell_tooltip(std::int64_t t, std::int64_t s, float a) const {
-    if (s > t) return fmt::format("{} stands before {}: it cannot read it", token_words(data_, t), token_words(data_, s));
-    return fmt::format("{} = {}\n{} reads {}\n{}", symbol(data_), number(a, 7), token_words(data_, t), token_words(data_, s), origin());
+    if (s > t) return fmt::format("{} stands before {}: it cannot read it", named(data_, t), named(data_, s));
+    return fmt::format("{} = {}\n{} reads {}\n{}", symbol(data_), number(a, 7), named(data_, t), named(data_, s), origin());
   }
 
   std::int64_t shown_ = 128;
@@ -346,7 +347,7 @@ void draw(const AttentionData& data, Canvas& canvas, Rect area, const Frame& fra
   }
   const Picture picture(data, canvas, area, frame);
   canvas.push_clip(area);
-  draw_caption(canvas, picture.title, fmt::format("{}  ({})", summary(data), data.place), AttentionMap::accuracy, frame);
+  draw_caption(canvas, picture.title, sentence_at(summary(data), data.place), AttentionMap::accuracy, frame);
   if (picture.words.w > 0) {
     std::vector<Fact> facts;
     for (std::size_t i = 0; i < std::min(kMostNamed, data.strongest.size()); ++i) {

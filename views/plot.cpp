@@ -286,6 +286,14 @@ Message waiting(const Findings& findings, const Question& question, std::string_
 
 std::string token_words(const RunInfo& run, std::int64_t token) { return fmt::format("token {} “{}”", token, visible_token(run, token)); }
 
+std::int64_t shown_token(const Snapshot& snapshot, const Cursor& cursor) {
+  return cursor.progress < 1 ? snapshot.token - 1 : snapshot.token;
+}
+
+std::string after_words(const RunInfo& run, std::int64_t token) {
+  return token < 0 ? "before the first token" : "after " + token_words(run, token);
+}
+
 std::string memory_place(const LayerInfo& layer, std::int64_t index, std::int64_t slot, std::int64_t head) {
   std::string place = fmt::format("layer {}", index);
   if (layer.slots() > 1) place += fmt::format(", {}", slot_title(slot_identity(layer, slot), slot_name(layer, slot)));

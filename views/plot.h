@@ -99,6 +99,10 @@ struct Message {
 Message waiting(const Findings& findings, const Question& question, std::string_view what);
 /// "token 12 “␣anna”"
 std::string token_words(const RunInfo& run, std::int64_t token);
+/// The last token whose step the numbers contain: while one moves, the one before it; −1: none yet.
+std::int64_t shown_token(const Snapshot& snapshot, const Cursor& cursor);
+/// "after token 12 “␣anna”"; of −1 "before the first token".
+std::string after_words(const RunInfo& run, std::int64_t token);
 /// "layer 2, partition 3, head 0": as much as the layer has of it; head −1: all of them.
 std::string memory_place(const LayerInfo& layer, std::int64_t index, std::int64_t slot, std::int64_t head);
 /// "Half is gone after 12 tokens · layer 2, head 0": what is said first, where it holds last, for lines are cut at their ends.

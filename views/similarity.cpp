@@ -16,11 +16,6 @@ namespace {
 
 constexpr std::int64_t kMostTableRows = 64;
 
-/// The last token whose step the numbers contain; −1: the state is still zero.
-std::int64_t shown_token(const Snapshot& snapshot, const Cursor& cursor) {
-  return cursor.progress < 1 ? snapshot.token - 1 : snapshot.token;
-}
-
 std::int64_t head_of(const LayerInfo& layer, const Cursor& cursor) { return std::clamp<std::int64_t>(cursor.head, 0, layer.heads - 1); }
 std::int64_t slot_of(const LayerInfo& layer, const Cursor& cursor) { return std::clamp<std::int64_t>(cursor.slot, 0, layer.slots() - 1); }
 
@@ -168,9 +163,12 @@ void fill_tokens(SimilarityData& data, const TokenSimilarity& answer, const Snap
   data.low = low_end(answer.cosine);
 }
 
+/// "Mean |cos| of two rows is 0.250 after token 41 “␣anna” · layer 2, head 1"
 std::string title_of(const SimilarityData& data) {
-  static constexpr std::array<std::string_view, 5> what = {"Rows", "Rows", "Partitions", "Heads", "States"};
-  return fmt::format("{} of {}, {}", what[static_cast<std::size_t>(data.mode)], data.place, data.when);
+  static constexpr std::array<std::string_view, 5> what = {"rows", "rows", "partitions", "heads", "states"};
+  return sentence_at(
+      fmt::format("mean |cos| of two {} is {} {}", what[static_cast<std::size_t>(data.mode)], data.facts.front().value, data.when),
+      data.place);
 }
 
 /// One drawing: where things stand.
@@ -354,7 +352,7 @@ std::string SimilarityData::name(std::int64_t place_) const {
     case SimilarityMode::heads:
       return fmt::format("head {}", what);
     case SimilarityMode::tokens:
-      return fmt::format("after token {} {}", what, visible_token(*tokens.run, what));
+      return after_words(*tokens.run, what);
   }
   return {};
 }
@@ -371,27 +369,28 @@ SimilarityData build_similarity(const Snapshot& snapshot, const Cursor& cursor, 
     data.slot_titles.push_back(slot_title(slot_identity(layer, slot), slot_name(layer, slot)));
 
   const std::int64_t token = shown_token(snapshot, cursor);
-  data.place = fmt::format("layer {}", snapshot.layer);
-  if (mode == SimilarityMode::tokens && layer.slots() > 1)
-    data.place += ", " + data.slot_titles[static_cast<std::size_t>(slot_of(layer, cursor))];
-  if (mode != SimilarityMode::heads) data.place += fmt::format(", head {}", head_of(layer, cursor));
-  data.when = token < 0 ? "before the first token" : fmt::format("after token {} {}", token, visible_token(*snapshot.run, token));
-  if (mode == SimilarityMode::tokens) data.when = "after different tokens";
-  data.title = title_of(data);
+  const bool tokens = mode == SimilarityMode::tokens, heads = mode == SimilarityMode::heads;
+  data.place = tokens ? memory_place(layer, snapshot.layer, slot_of(layer, cursor), head_of(layer, cursor))
+                      : fmt::format("layer {}{}", snapshot.layer, heads ? "" : fmt::format(", head {}", head_of(layer, cursor)));
+  data.when = tokens ? "after different tokens" : after_words(*snapshot.run, token);
 
   const Question question = question_of(snapshot, cursor, mode);
-  if (const auto* asked = std::get_if<TokenSimilarityQuestion>(&question)) {
-    if (const TokenSimilarity* answer = findings.get(*asked)) return fill_tokens(data, *answer, snapshot), data;
-  } else if (const Similarity* answer = findings.get(std::get<SimilarityQuestion>(question))) {
-    if (mode == SimilarityMode::partitions)
-      fill_partitions(data, *answer, layer, cursor);
-    else if (mode == SimilarityMode::heads)
-      fill_heads(data, *answer, layer, cursor);
-    else
-      fill_rows(data, *answer, layer, cursor);
+  const auto* of_tokens = std::get_if<TokenSimilarityQuestion>(&question);
+  const TokenSimilarity* states = of_tokens ? findings.get(*of_tokens) : nullptr;
+  const Similarity* parts = of_tokens ? nullptr : findings.get(std::get<SimilarityQuestion>(question));
+  if (!states && !parts) {
+    data.message = waiting(findings, question, fmt::format("The likeness in {}", data.place));
     return data;
   }
-  data.message = waiting(findings, question, fmt::format("The likeness in {}", data.place));
+  if (states)
+    fill_tokens(data, *states, snapshot);
+  else if (mode == SimilarityMode::partitions)
+    fill_partitions(data, *parts, layer, cursor);
+  else if (mode == SimilarityMode::heads)
+    fill_heads(data, *parts, layer, cursor);
+  else
+    fill_rows(data, *parts, layer, cursor);
+  if (!data.message) data.title = title_of(data);
   return data;
 }
 

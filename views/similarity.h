@@ -13,7 +13,7 @@ enum class SimilarityMode { rows, clustered, partitions, heads, tokens };
 struct SimilarityData {
   Message message;  // of the empty state
   SimilarityMode mode = SimilarityMode::rows;
-  std::string title;                // "Rows of layer 2, head 1, after token 41 ␣anna"
+  std::string title;                // the answer in a sentence
   Pyramid cells;                    // [n, n] cosines in the order shown; NaN: one of the two is zero
   std::vector<std::int64_t> order;  // [n] what stands where: rows slot · K + row, slots, heads, or tokens
   std::vector<AxisGroup> groups;    // all but tokens
@@ -28,7 +28,7 @@ struct SimilarityData {
   std::vector<AxisGroup> legend;  // the slots, where the groups do not say their names
 
   std::int64_t count() const { return cells.rows(); }
-  /// "row 3 of partition 2", "head 1", "token 41 ␣anna"
+  /// "row 3 of partition 2", "head 1", "after token 41 “␣anna”"
   std::string name(std::int64_t place_) const;
 };
 

@@ -20,10 +20,6 @@ constexpr std::int64_t kHeadIds = std::int64_t{1} << 40, kCellIds = std::int64_t
 
 Color head_color(std::int64_t head, const Theme& theme) { return identity_color(head + 1, theme); }
 
-std::int64_t shown_token(const Snapshot& snapshot, const Cursor& cursor) {
-  return cursor.progress < 1 ? snapshot.token - 1 : snapshot.token;
-}
-
 void fill_spectra(SpectrumData& data, const Spectra& answer) {
   double most = 0;
   for (std::int64_t h = 0; h < answer.heads; ++h) {
@@ -56,14 +52,13 @@ std::string partition_sentence(const SpectrumData& data) {
   };
   const auto [least, most] = std::ranges::minmax_element(data.partition_rank);
   const std::ptrdiff_t low = least - data.partition_rank.begin(), high = most - data.partition_rank.begin();
-  return fmt::format("{:.1f} of {} directions in {}; {:.1f} in {}", *most, data.count, name(high), *least, name(low));
+  return fmt::format("{} uses {:.1f} of {} directions, {} only {:.1f}", name(high), *most, data.count, name(low), *least);
 }
 
 std::string rank_sentence(const SpectrumData& data) {
   const auto [least, most] = std::ranges::minmax_element(data.spectra, {}, &HeadSpectrum::rank);
-  if (data.spectra.size() == 1) return fmt::format("{:.1f} of {} directions are used", most->rank, data.count);
-  return fmt::format("of {} directions head {} uses {:.1f}, head {} only {:.1f}", data.count, most->head, most->rank, least->head,
-                     least->rank);
+  const std::string text = fmt::format("head {} uses {:.1f} of {} directions", most->head, most->rank, data.count);
+  return data.spectra.size() == 1 ? text : fmt::format("{}, head {} only {:.1f}", text, least->head, least->rank);
 }
 
 void fill_series(SpectrumData& data, const RankSeries& answer, const Snapshot& snapshot) {
@@ -415,7 +410,7 @@ SpectrumData build_spectrum(const Snapshot& snapshot, const Cursor& cursor, cons
       fill_series(data, *answer, snapshot);
     else
       data.message = waiting(findings, question, fmt::format("The rank of layer {} along the run", snapshot.layer));
-    if (answer) data.title = fmt::format("Layer {}: {}", snapshot.layer, series_sentence(data));
+    if (answer) data.title = sentence_at(series_sentence(data), fmt::format("layer {}", snapshot.layer));
     return data;
   }
   const std::int64_t token = shown_token(snapshot, cursor);
@@ -429,10 +424,8 @@ SpectrumData build_spectrum(const Snapshot& snapshot, const Cursor& cursor, cons
   fill_spectra(data, *answer);
   for (std::int64_t slot = 0; slot < layer.slots(); ++slot)
     data.partition_names.push_back(slot_title(slot_identity(layer, slot), slot_name(layer, slot)));
-  const std::string when =
-      token < 0 ? "before the first token" : fmt::format("after token {} {}", token, visible_token(*snapshot.run, token));
   const std::string sentence = mode == SpectrumMode::partitions && data.partitions > 1 ? partition_sentence(data) : rank_sentence(data);
-  data.title = fmt::format("Layer {}, {}: {}", snapshot.layer, when, sentence);
+  data.title = sentence_at(fmt::format("{} {}", sentence, after_words(*snapshot.run, token)), fmt::format("layer {}", snapshot.layer));
   return data;
 }
 

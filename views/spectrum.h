@@ -19,7 +19,7 @@ struct HeadSpectrum {
 struct SpectrumData {
   Message message;  // of the empty state
   SpectrumMode mode = SpectrumMode::values;
-  std::string title;                  // "Layer 2, after token 41 ␣anna: head 3 uses 11.2 of 16 directions, head 0 only 3.1"
+  std::string title;                  // the answer in a sentence
   std::int64_t chosen = 0;            // head
   std::int64_t heads = 0, count = 0;  // H; n singular values a head
 

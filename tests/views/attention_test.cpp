@@ -126,9 +126,9 @@ TEST_CASE("attention: tooltips, choices, table, sentence") {
   const auto view = make_attention();
   view->build(four_tokens(3), kCursor, answered());
   CHECK(view->tooltip(2 * 4 + 1) ==
-        "A = -2\n␣c (2) reads ␣b (1)\nlayer 0, head 1\no_t = Σ_s A_{t,s} v_s (SSE Def. 3, spec §12.8)\nrecomputed in double precision");
-  CHECK(view->tooltip(1) == "a (0) stands before ␣b (1): it cannot read it");
-  CHECK(view->tooltip(kBarIds + 1).starts_with("A = 1\n␣d (3) reads ␣b (1)"));
+        "A = -2\n“␣c” (2) reads “␣b” (1)\nlayer 0, head 1\no_t = Σ_s A_{t,s} v_s (SSE Def. 3, spec §12.8)\nrecomputed in double precision");
+  CHECK(view->tooltip(1) == "“a” (0) stands before “␣b” (1): it cannot read it");
+  CHECK(view->tooltip(kBarIds + 1).starts_with("A = 1\n“␣d” (3) reads “␣b” (1)"));
   CHECK(view->tooltip(kBarIds + 4).empty());
   CHECK(view->tooltip(16).empty());
   CHECK(view->on_hit(2 * 4 + 1).token == 2);
@@ -136,7 +136,7 @@ TEST_CASE("attention: tooltips, choices, table, sentence") {
   CHECK(view->on_hit(kBarIds + 1).token == 1);
   CHECK_FALSE(view->on_hit(kBeforeId).token);
   CHECK(view->table().rows[0] == std::vector<std::string>{"1", "␣b", "1"});
-  CHECK(view->describe() == "Implicit attention of layer 0, head 1: ␣d (3) reads most from ␣b (1): 50 %; from the needle 50 %.");
+  CHECK(view->describe() == "Implicit attention of layer 0, head 1: “␣d” (3) reads most from “␣b” (1): 50 %; from the needle 50 %.");
 }
 
 TEST_CASE("attention: the knob says how many tokens are shown, within bounds") {

@@ -74,7 +74,7 @@ TEST_CASE("similarity: rows in their order, and so that like ones are neighbours
   CHECK(rows.groups[1].text == "1");
   CHECK(rows.facts[1].name == "… in a partition");
   CHECK(rows.facts.back().value == "1 of 4");
-  CHECK(rows.title == "Rows of layer 0, head 1, after token 1 ␣b");
+  CHECK(rows.title == "Mean |cos| of two rows is 0.200 after token 1 “␣b” · layer 0, head 1");
 
   const SimilarityData clustered = build_similarity(two_slots(), kCursor, answered(), SimilarityMode::clustered);
   CHECK(clustered.cells.at(0, 1) == -0.8f);
@@ -98,7 +98,7 @@ TEST_CASE("similarity: partitions, heads and tokens") {
   const SimilarityData tokens = build_similarity(two_slots(), kCursor, answered(), SimilarityMode::tokens);
   CHECK(tokens.tokens.tokens == std::vector<std::int32_t>{0, 1});
   CHECK(tokens.low == Approx(0.2));
-  CHECK(tokens.name(1) == "after token 1 ␣b");
+  CHECK(tokens.name(1) == "after token 1 “␣b”");
   CHECK(tokens.place == "layer 0, partition 1, head 1");
 }
 
@@ -106,7 +106,7 @@ TEST_CASE("similarity: tooltip, choice, table and sentence") {
   const auto view = make_similarity();
   view->build(two_slots(), kCursor, answered());
   CHECK(view->tooltip(2) ==
-        "cos = -0.8\nrow 0 of shared\nrow 0 of partition 1\nlayer 0, head 1, after token 1 ␣b\n⟨a, b⟩ / (‖a‖ ‖b‖) (SSE Def. 1, spec "
+        "cos = -0.8\nrow 0 of shared\nrow 0 of partition 1\nlayer 0, head 1, after token 1 “␣b”\n⟨a, b⟩ / (‖a‖ ‖b‖) (SSE Def. 1, spec "
         "§12.5)\nwithin 1e-05");
   CHECK(view->tooltip(3).starts_with("no cosine: one of the two is zero"));
   CHECK(view->tooltip(16).empty());
@@ -114,7 +114,8 @@ TEST_CASE("similarity: tooltip, choice, table and sentence") {
   CHECK(view->on_hit(8).row == 0);
   CHECK(view->table().rows[2] == std::vector<std::string>{"row 0 of partition 1", "-0.800000012", "0.300000012", "1", "nan"});
   CHECK(view->describe() ==
-        "Rows of layer 0, head 1, after token 1 ␣b: mean |cos| 0.200, … in a partition 0.050, … between them 0.275, least cos -0.800, zero "
+        "Mean |cos| of two rows is 0.200 after token 1 “␣b” · layer 0, head 1: mean |cos| 0.200, … in a partition 0.050, … between them "
+        "0.275, least cos -0.800, zero "
         "rows, hatched 1 of 4.");
   view->set_mode(3);
   view->build(two_slots(), kCursor, answered());

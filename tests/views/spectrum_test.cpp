@@ -56,7 +56,7 @@ TEST_CASE("spectrum: singular values on powers of ten, what is nearly 0 at their
   CHECK(data.sigma_axis.high == Approx(100));
   CHECK(data.below == 1);
   CHECK(data.spectra[0].sigma == std::vector<float>{40, 3, 0});
-  CHECK(data.title == "Layer 0, after token 2 ␣was: of 3 directions head 1 uses 3.0, head 0 only 1.5");
+  CHECK(data.title == "Head 1 uses 3.0 of 3 directions, head 0 only 1.5 after token 2 “␣was” · layer 0");
 }
 
 TEST_CASE("spectrum: heads may stand in the order of their rank") {
@@ -85,7 +85,7 @@ TEST_CASE("spectrum: rank, entropy and norm along the run, head by head") {
   const SpectrumData rank = built(SpectrumMode::rank_series);
   CHECK(rank.series[0] == std::vector<float>{1, 1.2f, 1.5f});
   CHECK(rank.series[1] == std::vector<float>{1, 2, 3});
-  CHECK(rank.title == "Layer 0: effective rank of head 1 is 3 after token 2");
+  CHECK(rank.title == "Effective rank of head 1 is 3 after token 2 · layer 0");
   CHECK(built(SpectrumMode::entropy_series).series_axis.high == 1);
   CHECK(built(SpectrumMode::norm_series).series_axis.high == 20);
   CHECK(built(SpectrumMode::norm_series, {.token = 2, .head = 99}).chosen == 1);
@@ -107,7 +107,7 @@ TEST_CASE("spectrum: tooltips say what and how, hits choose heads, partitions an
   CHECK(view->on_hit(kCellIds + 3).head == 1);
   CHECK(view->on_hit(kCellIds + 3).slot == 1);
   CHECK_FALSE(view->on_hit(kCellIds + 4).head);
-  CHECK(view->describe() == "Layer 0, after token 2 ␣was: 2.0 of 2 directions in head 1, shared; 1.0 in head 0, shared.");
+  CHECK(view->describe() == "Head 1, shared uses 2.0 of 2 directions, head 0, shared only 1.0 after token 2 “␣was” · layer 0.");
   view->set_mode(4);
   view->build(snapshot_of(), {.token = 2, .head = 0}, answered());
   CHECK(view->on_hit(1).token == 1);
