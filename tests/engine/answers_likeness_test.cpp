@@ -150,6 +150,16 @@ TEST_CASE("answers: singular values of every head, and their summary along the r
   }
 }
 
+TEST_CASE("answers: before the first token all is zero, and nothing is like anything") {
+  SmallEvidence run(sse_config("gla"), 5);
+  const Similarity likeness = answer(SimilarityQuestion{0, 0, -1}, run.evidence);
+  CHECK(likeness.zero_rows == likeness.partitions * likeness.rows);
+  CHECK(std::isnan(likeness.cosine[0]));
+  CHECK(std::ssize(likeness.order) == likeness.zero_rows);
+  const Spectra spectra = answer(SpectraQuestion{0, -1}, run.evidence);
+  CHECK(spectra.rank == std::vector<float>(static_cast<std::size_t>(spectra.heads)));
+}
+
 TEST_CASE("answers: layers without a matrix have nothing to compare, and what does not exist is refused") {
   SmallEvidence softmax(small_config("transformer"), 5);
   CHECK(answer(SimilarityQuestion{0, 0, 4}, softmax.evidence).partitions == 0);
