@@ -19,11 +19,6 @@ std::string signed_number(double value, int digits) {
   return (value < 0 ? "−" : "+") + number(static_cast<float>(std::abs(value)), digits);
 }
 
-bool is_needle(const RunInfo& run, std::int64_t token) {
-  return std::ranges::any_of(run.spans,
-                             [token](const TokenSpan& s) { return s.kind == SpanKind::needle && token >= s.begin && token < s.end; });
-}
-
 }  // namespace
 
 std::string HistoryStrip::sentence() const {

@@ -44,8 +44,15 @@ std::string place_name(const LayerInfo& layer, std::int64_t slot, std::int64_t h
                            : fmt::format("head {}", head);
 }
 
-NeedleParts parts_of(const NeedleStory::LayerFate& fate, std::string name, std::int64_t layer, bool chosen) {
-  return {std::move(name), layer, chosen, fate.clear, fate.decayed, fate.erased, fate.overwritten, fate.misrouted, fate.read_share};
+NeedleParts parts_of(const NeedleStory::LayerFate& fate, std::string name) {
+  return {.name = std::move(name),
+          .clear = fate.clear,
+          .decayed = fate.decayed,
+          .erased = fate.erased,
+          .overwritten = fate.overwritten,
+          .misrouted = fate.misrouted,
+          .read_share = fate.read_share,
+          .read_where = {}};
 }
 
 void add_curves(NeedleData& data, const NeedleStory& story, const RunInfo& run, const Cursor& cursor) {
@@ -201,7 +208,10 @@ void draw_curves(const Picture& picture) {
   float most = 1;
   for (const NeedleCurve& curve : data.curves) most = std::max(most, std::ranges::max(curve.kept));
   const ValueAxis axis{0, most > 1.001f ? round_range(most) : 1.0};
-  draw_value_axis(picture.canvas, plot, axis, "left of what it wrote, ‖C‖ ÷ ‖C written‖, after each token", picture.frame);
+  std::string name = "left of what it wrote, ‖C‖ ÷ ‖C written‖, after each token";
+  if (data.hidden_curves > 0)
+    name += fmt::format("; the {} places of {} that it wrote most to", data.curves.size(), std::ssize(data.curves) + data.hidden_curves);
+  draw_value_axis(picture.canvas, plot, axis, name, picture.frame);
   const bool mean = data.mode == NeedleMode::places || data.curves.size() > 1;
   std::vector<LegendEntry> legend;
   if (mean) legend.push_back({theme.ink, "mean of the layers"});
@@ -380,11 +390,12 @@ class NeedleView : public View {
     std::string text = parts.name;
     const std::array<double, 5> values = values_of(parts);
     for (std::size_t i = 0; i < values.size(); ++i) text += fmt::format("\n{} {}", kPartNames[i], number(static_cast<float>(values[i]), 9));
+    const std::string where = parts.read_where.empty() ? "" : fmt::format(" ({})", parts.read_where);
     return fmt::format(
         "{}\nparts of what the needle wrote there; heads weigh by ‖C‖²\nof one head's read at the question the needle's share is at most "
-        "{}, "
+        "{}{}: "
         "⟨o of the needle, o⟩ ÷ ⟨o, o⟩\n{}",
-        text, number(static_cast<float>(parts.read_share), 9), kRecomputed.text());
+        text, number(static_cast<float>(parts.read_share), 9), where, kRecomputed.text());
   }
   std::string cause_tooltip(const NeedleCause& cause) const {
     return fmt::format("{} took {} of all that the needle wrote, in {}\nmost at token {} {}\n{}", cause.what,
@@ -453,17 +464,20 @@ NeedleData build_needle(const Snapshot& snapshot, const Cursor& cursor, const Fi
   data.mean = story->all.kept;
   data.falls = story->falls;
   add_curves(data, *story, run, cursor);
-  data.parts.push_back(parts_of(story->all, "all layers", -1, false));
+  data.parts.push_back(parts_of(story->all, "all layers"));
   for (std::size_t l = 0; l < story->layers.size(); ++l) {
-    const auto layer = static_cast<std::int64_t>(l);
-    if (story->layers[l].has_memory)
-      data.parts.push_back(parts_of(story->layers[l], fmt::format("layer {}", l), layer, layer == data.layer));
+    const NeedleStory::LayerFate& fate = story->layers[l];
+    if (!fate.has_memory) continue;
+    NeedleParts& parts = data.parts.emplace_back(parts_of(fate, fmt::format("layer {}", l)));
+    parts.layer = static_cast<std::int64_t>(l);
+    parts.chosen = parts.layer == data.layer;
+    parts.read_where = place_name(run.model.layers[l], fate.read_slot, fate.read_head);
   }
   for (const NeedleStory::Cause& cause : story->causes) {
     if (cause.lost <= 0) continue;
     const LayerInfo& layer = run.model.layers[static_cast<std::size_t>(cause.layer)];
     data.causes.push_back({cause.what,
-                           fmt::format("layer {}, {}", cause.layer, place_name(layer, cause.slot, cause.head)),
+                           memory_place(layer, cause.layer, cause.slot, cause.head),
                            visible_token(run, cause.token),
                            cause.lost,
                            {.token = cause.token, .layer = cause.layer, .head = cause.head, .slot = cause.slot}});

@@ -31,6 +31,7 @@ struct NeedleParts {
   bool chosen = false;
   double clear = 0, decayed = 0, erased = 0, overwritten = 0, misrouted = 0;
   double read_share = 0;
+  std::string read_where;  // of a layer: "partition 3, head 0"
 };
 
 struct NeedleCause {
@@ -41,7 +42,7 @@ struct NeedleCause {
 
 struct NeedleData {
   Message message;   // instead of all else
-  std::string text;  // of the needle, white space made visible
+  std::string text;  // of the needle, as it reads
   std::int64_t begin = 0, end = 0, question = 0;
   TokenAxis tokens;  // end − 1 … question
   NeedleMode mode = NeedleMode::layers;

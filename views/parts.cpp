@@ -59,6 +59,11 @@ std::string visible_token(const RunInfo& run, std::int64_t token) {
   return visible_text(run.tokens[static_cast<std::size_t>(token)].text);
 }
 
+bool is_needle(const RunInfo& run, std::int64_t token) {
+  return std::ranges::any_of(run.spans,
+                             [token](const TokenSpan& s) { return s.kind == SpanKind::needle && token >= s.begin && token < s.end; });
+}
+
 std::string number(float value, int digits) { return fmt::format("{:.{}g}", value, digits); }
 
 std::string layer_list(const std::vector<std::int64_t>& layers, std::string_view none) {

@@ -23,11 +23,6 @@ std::vector<Write> writes_of(const Routing& routing, const LayerInfo& layer, std
   return writes;
 }
 
-bool is_needle(const RunInfo& run, std::int64_t token) {
-  return std::ranges::any_of(run.spans,
-                             [token](const TokenSpan& s) { return s.kind == SpanKind::needle && token >= s.begin && token < s.end; });
-}
-
 std::vector<std::int64_t> loads_after(const Routing& routing, std::int64_t tokens) {
   std::vector<std::int64_t> loads(static_cast<std::size_t>(routing.partitions));
   for (std::int64_t t = 0; t < tokens; ++t) {

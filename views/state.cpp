@@ -209,7 +209,8 @@ Picture::Picture(const StateData& data_, Canvas& canvas_, Rect area, const Frame
   }
   // Room for the longest value in any case, so that the picture does not jump when a cell is chosen.
   const float longest = canvas.text_width(std::string(82, '0'), exact());
-  const float readout_lines = std::clamp(std::ceil(longest / std::max(1.0f, inner.w)), 1.0f, 3.0f);
+  const float most_lines = history.h > 0 && inner.h < 360 * s ? 1 : 3;
+  const float readout_lines = std::clamp(std::ceil(longest / std::max(1.0f, inner.w)), 1.0f, most_lines);
   title = {inner.x, inner.y, inner.w, line()};
   const float gap = 6 * s;
   compact = inner.h - (1 + readout_lines) * line() - 45 * s - gap < 80 * s;

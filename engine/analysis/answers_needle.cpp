@@ -130,11 +130,7 @@ NeedleStory answer(const NeedleQuestion& question, Evidence& evidence) {
                .misrouted = all.summary.misrouted,
                .kept = mean_kept(story.layers),
                .curves = {}};
-  if (all.read) {
-    story.all.read_share = all.read->share;
-    story.all.read_slot = all.read->slot;
-    story.all.read_head = all.read->head;
-  }
+  if (all.read) story.all.read_share = all.read->share;
   for (const NeedleStory::LayerFate& layer : story.layers) story.all.places += layer.places;
   for (std::size_t i = 0; i < std::min(all.losses.size(), kCauses); ++i) {
     const NeedleLoss& loss = all.losses[i];
