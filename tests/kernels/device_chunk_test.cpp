@@ -79,6 +79,15 @@ TEST_CASE("device: decayed outer product in chunks, shapes", "[device]") {
   compare_chunks(*backend, Problem(Packed(std::int64_t{130}), same(3), 60, 20, Kind::per_column, mild_decay));
 }
 
+// Every kernel, small enough for a race checker.
+TEST_CASE("device: decayed outer product in chunks, few rows", "[device]") {
+  const std::shared_ptr<Backend> backend = cuda_backend(Precision::bfloat16);
+  if (!backend) return;
+  for (const Kind kind : {Kind::per_head, Kind::per_channel}) {
+    for (const std::int64_t K : {60, 128}) compare_chunks(*backend, Problem(Packed({100, 0, 1}, {}, 3), same(1), K, 20, kind, mild_decay));
+  }
+}
+
 TEST_CASE("device: decayed outer product in chunks, decays", "[device]") {
   const std::shared_ptr<Backend> backend = cuda_backend(Precision::bfloat16);
   if (!backend) return;

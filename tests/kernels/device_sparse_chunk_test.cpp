@@ -114,6 +114,13 @@ TEST_CASE("device: sparse states in chunks, shapes", "[device]") {
   for (const std::int64_t N : {1, 64, 100}) compare(*backend, Problem({0, 700}, {2, 64, 64}, {N, 1, 1}));
 }
 
+// Every kernel, small enough for a race checker.
+TEST_CASE("device: sparse states in chunks, few tokens", "[device]") {
+  const std::shared_ptr<Backend> backend = cuda_backend(Precision::bfloat16);
+  if (!backend) return;
+  for (const std::int64_t K : {60, 128}) compare(*backend, Problem({0, 100, 101}, {1, K, 20}, {3, 2, 2}));
+}
+
 TEST_CASE("device: sparse states in chunks, routing", "[device]") {
   const std::shared_ptr<Backend> backend = cuda_backend(Precision::bfloat16);
   if (!backend) return;
