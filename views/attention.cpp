@@ -261,7 +261,7 @@ class AttentionView : public View {
     return fmt::format("{} = {}\n{} reads {}\n{}", symbol(data_), number(a, 7), named(data_, t), named(data_, s), origin());
   }
 
-  std::int64_t shown_ = 128;
+  std::int64_t shown_ = 256;
   std::vector<std::string> titles_;
   std::vector<std::string_view> names_ = {"All together", "Shares |A|"};
   AttentionData data_;
