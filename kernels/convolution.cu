@@ -10,11 +10,15 @@ namespace {
 
 // ---- kernels -------------------------------------------------------------------------------------------------------------------------
 
-/// The operands of convolution.h. Pieces of `piece_rows` rows of a segment are worked on side by side.
+/// The operands of convolution.h; x and y as `Rows<const void>` and `Rows<void>`. Pieces of `piece_rows` rows of a segment are worked on
+/// side by side.
+template <template <class> class Rows>
 struct Convolution {
-  Numbers<const void> x, weight, initial_cache;  // [rows, C], [C, w], [slots, w − 1, C]
-  const float* bias;                             // [C] or null
-  Numbers<void> final_cache, y;
+  Rows<const void> x;                         // [rows, C]
+  Rows<void> y;                               // [rows, C]
+  Numbers<const void> weight, initial_cache;  // [C, w], [slots, w − 1, C]
+  const float* bias;                          // [C] or null
+  Numbers<void> final_cache;
   DeviceSegments segments;
   Activation act;
   std::int64_t C, w, piece_rows;
@@ -27,41 +31,41 @@ struct Piece {
 };
 
 /// Input `t` of the thread's channels; for t < 0 those before the segment, the last of which is the last row of the cache.
-template <int Width>
+template <int Width, class Convolution>
 __device__ Pack<Width> input(const Convolution& op, const Piece& own, std::int64_t t) {
-  if (t < 0) return op.initial_cache.load<Width>(own.slot, (op.w - 1 + t) * op.C + own.c);
-  return op.x.load<Width>(own.first + t, own.c);
+  if (t < 0) return op.initial_cache.template load<Width>(own.slot, (op.w - 1 + t) * op.C + own.c);
+  return op.x.template load<Width>(own.first + t, own.c);
 }
 
-template <int Width>
+template <int Width, class Convolution>
 __device__ Pack<Width> biases(const Convolution& op, const Piece& own) {
   Pack<Width> result{};
   for (int i = 0; i < Width && op.bias != nullptr; ++i) result.at[i] = op.bias[own.c + i];
   return result;
 }
 
-template <int Width>
+template <int Width, class Convolution>
 __device__ void put(const Convolution& op, const Piece& own, std::int64_t t, Pack<Width> sum) {
 #pragma unroll
   for (int i = 0; i < Width; ++i) sum.at[i] = activated(sum.at[i], op.act);
-  op.y.store(own.first + t, own.c, sum);
+  op.y.template store<Width>(own.first + t, own.c, sum);
 }
 
 /// The inputs of an output are kept in registers and move up by one from output to output; the next few are on their way together.
-template <int Taps, int Width>
+template <int Taps, int Width, class Convolution>
 __device__ void convolve(const Convolution& op, const Piece& own) {
   constexpr int together = 4;
   const Pack<Width> bias = biases<Width>(op, own);
   Pack<Taps> weight[Width];
   Pack<Width> taps[Taps], next[together];
 #pragma unroll
-  for (int c = 0; c < Width; ++c) weight[c] = op.weight.load<Taps>(own.c + c, 0);
+  for (int c = 0; c < Width; ++c) weight[c] = op.weight.template load<Taps>(own.c + c, 0);
 #pragma unroll
   for (int j = 0; j < Taps; ++j) taps[j] = j > 0 ? input<Width>(op, own, own.begin - Taps + j) : Pack<Width>{};
   for (std::int64_t begin = own.begin; begin < own.end; begin += together) {
 #pragma unroll
     for (int i = 0; i < together; ++i) {
-      if (begin + i < own.end) next[i] = op.x.load<Width>(own.first + begin + i, own.c);
+      if (begin + i < own.end) next[i] = op.x.template load<Width>(own.first + begin + i, own.c);
     }
 #pragma unroll
     for (int i = 0; i < together; ++i) {
@@ -82,6 +86,7 @@ __device__ void convolve(const Convolution& op, const Piece& own) {
 }
 
 /// Any number of taps.
+template <class Convolution>
 __device__ void convolve_any(const Convolution& op, const Piece& own) {
   for (std::int64_t t = own.begin; t < own.end; ++t) {
     Pack<1> sum = biases<1>(op, own);
@@ -91,7 +96,7 @@ __device__ void convolve_any(const Convolution& op, const Piece& own) {
 }
 
 /// The last w − 1 inputs. Where old and new cache are the same memory, oldest first reads each number before it is overwritten.
-template <int Width>
+template <int Width, class Convolution>
 __device__ void keep_last_inputs(const Convolution& op, const Piece& own) {
   const std::int64_t past = op.w - 1;
   for (std::int64_t j = 0; j < past; ++j) op.final_cache.store(own.slot, j * op.C + own.c, input<Width>(op, own, own.length - past + j));
@@ -99,7 +104,7 @@ __device__ void keep_last_inputs(const Convolution& op, const Piece& own) {
 
 /// A thread owns `Width` channels of a piece. The cache of a channel is read and then written by one thread alone, that of the segment's
 /// first piece: the rows of later pieces have their w − 1 inputs before them in x. 0 taps: any number of them.
-template <int Taps, int Width>
+template <int Taps, int Width, class Convolution>
 __global__ void short_convolution_kernel(Convolution op) {
   const std::int64_t s = blockIdx.x / op.pieces, piece = blockIdx.x % op.pieces;
   const std::int64_t first = op.segments.cu_seqlens[s], length = op.segments.cu_seqlens[s + 1] - first;
@@ -136,27 +141,29 @@ void short_convolution(const ShortConvolution& op, const DeviceSegments& segment
   constexpr std::int64_t few_rows = 16;
   const std::int64_t C = op.x.row_size(), w = op.weight.row_size(), piece_rows = std::max(few_rows, w - 1);
   const unsigned pieces = std::max(1U, blocks_for(segments.longest, static_cast<unsigned>(piece_rows)));
-  const Convolution operands{numbers(op.x),
-                             numbers(op.weight),
-                             numbers(op.initial_cache),
-                             f32(op.bias).data,
-                             numbers(op.final_cache),
-                             numbers(op.y),
-                             segments,
-                             op.act,
-                             C,
-                             w,
-                             piece_rows,
-                             pieces};
-  const auto start = [&](auto kernel, int width) {
+  const auto start = [&]<template <class> class Rows, int taps, int width>() {
+    const Convolution<Rows> operands{Rows<const void>(numbers(op.x)),
+                                     Rows<void>(numbers(op.y)),
+                                     numbers(op.weight),
+                                     numbers(op.initial_cache),
+                                     f32(op.bias).data,
+                                     numbers(op.final_cache),
+                                     segments,
+                                     op.act,
+                                     C,
+                                     w,
+                                     piece_rows,
+                                     pieces};
     const dim3 grid(static_cast<unsigned>(segments.count) * pieces, blocks_for(C / width, block));
-    launch("short_convolution", kernel, grid, block, 0, stream, operands);
+    launch("short_convolution", short_convolution_kernel<taps, width, Convolution<Rows>>, grid, block, 0, stream, operands);
   };
-  constexpr int taps = 4, wide = 2;
-  if (w != taps || !in_packs(op.weight, taps)) return start(short_convolution_kernel<0, 1>, 1);
+  constexpr int usual = 4, wide = 4;  // taps; channels of a thread
+  if (w != usual || !in_packs(op.weight, usual)) return start.template operator()<Numbers, 0, 1>();
   const bool packs =
       C % wide == 0 && in_packs(op.x, wide) && in_packs(op.y, wide) && in_packs(op.initial_cache, wide) && in_packs(op.final_cache, wide);
-  packs ? start(short_convolution_kernel<taps, wide>, wide) : start(short_convolution_kernel<taps, 1>, 1);
+  if (!packs) return start.template operator()<Numbers, usual, 1>();
+  if (op.x.dtype == DType::bf16 && op.y.dtype == DType::bf16) return start.template operator()<Bf16Numbers, usual, wide>();
+  start.template operator()<Numbers, usual, wide>();
 }
 
 }  // namespace statescope::cuda

@@ -65,6 +65,10 @@ class Products {
 bool few_rows(ConstTensor x);
 /// linear.h for few rows.
 void linear_few_rows(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, cudaStream_t stream);
+/// Whether x and weight are bf16 in pieces of 16 bytes and outputs are so few that the product is bound by the reading of x.
+bool few_outputs(ConstTensor x, ConstTensor weight);
+/// linear.h for few outputs.
+void linear_few_outputs(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, cudaStream_t stream);
 /// y = silu(x · gateᵀ) ⊙ (x · upᵀ) for few rows; gate and up of one shape and one type.
 void gated_linear_few_rows(Tensor y, ConstTensor x, ConstTensor gate, ConstTensor up, cudaStream_t stream);
 

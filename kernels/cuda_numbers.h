@@ -32,31 +32,11 @@ struct Numbers {
   /// Numbers i to i + Width of row t.
   template <int Width>
   __device__ Pack<Width> load(std::int64_t t, std::int64_t i) const {
-    Pack<Width> x;
-    if (bf16) {
-      const auto raw = *at<Raw<__nv_bfloat16, Width>>(t, i);
-#pragma unroll
-      for (int j = 0; j < Width; ++j) x.at[j] = __bfloat162float(raw.at[j]);
-    } else {
-      const auto raw = *at<Raw<float, Width>>(t, i);
-#pragma unroll
-      for (int j = 0; j < Width; ++j) x.at[j] = raw.at[j];
-    }
-    return x;
+    return bf16 ? load_as<__nv_bfloat16, Width>(t, i) : load_as<float, Width>(t, i);
   }
   template <int Width>
   __device__ void store(std::int64_t t, std::int64_t i, const Pack<Width>& x) const {
-    if (bf16) {
-      Raw<__nv_bfloat16, Width> raw;
-#pragma unroll
-      for (int j = 0; j < Width; ++j) raw.at[j] = __float2bfloat16_rn(x.at[j]);
-      *at<Raw<__nv_bfloat16, Width>>(t, i) = raw;
-    } else {
-      Raw<float, Width> raw;
-#pragma unroll
-      for (int j = 0; j < Width; ++j) raw.at[j] = x.at[j];
-      *at<Raw<float, Width>>(t, i) = raw;
-    }
+    bf16 ? store_as<__nv_bfloat16, Width>(t, i, x) : store_as<float, Width>(t, i, x);
   }
   /// Whether `width` neighbours of every row may be read at once, beginning at any multiple of `width`.
   bool in_packs(int width) const {
@@ -66,7 +46,26 @@ struct Numbers {
   }
   __device__ float number(std::int64_t t, std::int64_t i) const { return load<1>(t, i).at[0]; }
 
+ protected:
+  template <class Number, int Width>
+  __device__ Pack<Width> load_as(std::int64_t t, std::int64_t i) const {
+    const auto raw = *at<Raw<Number, Width>>(t, i);
+    Pack<Width> x;
+#pragma unroll
+    for (int j = 0; j < Width; ++j) x.at[j] = as_float(raw.at[j]);
+    return x;
+  }
+  template <class Number, int Width>
+  __device__ void store_as(std::int64_t t, std::int64_t i, const Pack<Width>& x) const {
+    Raw<Number, Width> raw;
+#pragma unroll
+    for (int j = 0; j < Width; ++j) raw.at[j] = Number(x.at[j]);
+    *at<Raw<Number, Width>>(t, i) = raw;
+  }
+
  private:
+  static __device__ float as_float(float x) { return x; }
+  static __device__ float as_float(__nv_bfloat16 x) { return __bfloat162float(x); }
   static constexpr std::size_t most_at_once = 16;  // bytes
   template <class Number, int Width>
   struct alignas(sizeof(Number) * Width < most_at_once ? sizeof(Number) * Width : most_at_once) Raw {
@@ -79,6 +78,20 @@ struct Numbers {
     using Result = std::conditional_t<std::is_const_v<Byte>, const Part, Part>;
     using Element = std::conditional_t<std::is_const_v<Byte>, const Number, Number>;
     return reinterpret_cast<Result*>(static_cast<Element*>(data) + t * stride + i);
+  }
+};
+
+/// Numbers that are known to be bf16: without a branch, several loads are on their way at once.
+template <class Byte>
+struct Bf16Numbers : Numbers<Byte> {
+  explicit Bf16Numbers(const Numbers<Byte>& x) : Numbers<Byte>(x) {}
+  template <int Width>
+  __device__ Pack<Width> load(std::int64_t t, std::int64_t i) const {
+    return this->template load_as<__nv_bfloat16, Width>(t, i);
+  }
+  template <int Width>
+  __device__ void store(std::int64_t t, std::int64_t i, const Pack<Width>& x) const {
+    this->template store_as<__nv_bfloat16, Width>(t, i, x);
   }
 };
 

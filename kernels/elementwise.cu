@@ -198,12 +198,13 @@ struct ShareOfSum {
 };
 
 /// What multiplies a norm's result: act(gate).
+template <template <class> class Rows>
 struct OutputGate {
-  Numbers<const void> rows;  // absent: 1
+  Rows<const void> rows;  // absent: 1
   Activation act = Activation::identity;
   template <int Width>
   __device__ Pack<Width> factors(std::int64_t t, std::int64_t i) const {
-    Pack<Width> result = rows.load<Width>(t, i);
+    Pack<Width> result = rows.template load<Width>(t, i);
 #pragma unroll
     for (int j = 0; j < Width; ++j) result.at[j] = activated(result.at[j], act);
     return result;
@@ -224,14 +225,14 @@ struct Addend {
 };
 
 /// `Threads` threads own a group. y may be x: nobody writes before `combined` has got the terms of all.
-template <unsigned Threads, int Width, class Norm>
-__global__ void norm_kernel(Numbers<void> y, Numbers<const void> x, Groups groups, Norm norm, OutputGate gate, Addend addend) {
+template <unsigned Threads, int Width, class Norm, template <class> class Rows>
+__global__ void norm_kernel(Rows<void> y, Rows<const void> x, Groups groups, Norm norm, OutputGate<Rows> gate, Addend addend) {
   const std::int64_t group = groups.own<Threads>();
   if (group >= groups.count) return;
   const std::int64_t t = groups.row(group), first = groups.column(group), begin = threadIdx.x % Threads * Width;
   float sum = 0;
   for (std::int64_t i = begin; i < groups.n; i += Threads * Width) {
-    Pack<Width> in = x.load<Width>(t, first + i);
+    Pack<Width> in = x.template load<Width>(t, first + i);
     if (addend.rows) {
       in = each(in, addend.rows.load<Width>(t, first + i), Plus());
       addend.sum.store(t, first + i, in);
@@ -241,11 +242,11 @@ __global__ void norm_kernel(Numbers<void> y, Numbers<const void> x, Groups group
   }
   const float factor = norm.factor(combined<Threads>(sum, Plus()));
   for (std::int64_t i = begin; i < groups.n; i += Threads * Width) {
-    Pack<Width> out = x.load<Width>(t, first + i);
+    Pack<Width> out = x.template load<Width>(t, first + i);
 #pragma unroll
     for (int j = 0; j < Width; ++j) out.at[j] = norm.value(out.at[j], i + j, factor);
-    if (gate.rows) out = each(out, gate.factors<Width>(t, first + i), Times());
-    y.store(t, first + i, out);
+    if (gate.rows) out = each(out, gate.template factors<Width>(t, first + i), Times());
+    y.template store<Width>(t, first + i, out);
   }
 }
 
@@ -416,7 +417,7 @@ void map(const char* name, Tensor y, cudaStream_t stream, Fn fn, Inputs... x) {
 }
 
 /// Starts `of_warp` with a warp a group or `of_block` with a block a group: a warp reads up to 1024 numbers faster than a block meets.
-template <class Kernel, class... Parameters>
+template <template <class> class Rows = Numbers, class Kernel, class... Parameters>
 void for_groups(const char* name, Kernel of_warp, Kernel of_block, Tensor y, ConstTensor x, std::int64_t n, cudaStream_t stream,
                 Parameters... parameters) {
   require_same_rows(name, y, x);
@@ -425,17 +426,24 @@ void for_groups(const char* name, Kernel of_warp, Kernel of_block, Tensor y, Con
   const Groups groups{x.shape.size() / n, x.row_size() / n, n};
   const bool warps = n <= most_of_a_warp;
   const unsigned blocks = blocks_for(groups.count, warps ? most_threads / warp_size : 1);
-  launch(name, warps ? of_warp : of_block, blocks, most_threads, 0, stream, numbers(y), numbers(x), groups, parameters...);
+  launch(name, warps ? of_warp : of_block, blocks, most_threads, 0, stream, Rows<void>(numbers(y)), Rows<const void>(numbers(x)), groups,
+         parameters...);
 }
 
 template <class Norm>
-void normalise(const char* name, Tensor y, ConstTensor x, std::int64_t n, cudaStream_t stream, Norm norm, OutputGate gate = {},
-               Addend addend = {}) {
-  constexpr int wide = 4;
-  const auto start = [&](auto of_warp, auto of_block) { for_groups(name, of_warp, of_block, y, x, n, stream, norm, gate, addend); };
-  if (n % wide == 0 && in_packs(y, wide) && in_packs(x, wide) && gate.rows.in_packs(wide) && addend.rows.in_packs(wide))
-    return start(norm_kernel<warp_size, wide, Norm>, norm_kernel<most_threads, wide, Norm>);
-  start(norm_kernel<warp_size, 1, Norm>, norm_kernel<most_threads, 1, Norm>);
+void normalise(const char* name, Tensor y, ConstTensor x, std::int64_t n, cudaStream_t stream, Norm norm, ConstTensor gate = {},
+               Activation act = {}, Addend addend = {}) {
+  const auto start = [&]<template <class> class Rows, int width>() {
+    for_groups<Rows>(name, norm_kernel<warp_size, width, Norm, Rows>, norm_kernel<most_threads, width, Norm, Rows>, y, x, n, stream, norm,
+                     OutputGate<Rows>{Rows<const void>(numbers(gate)), act}, addend);
+  };
+  const auto packs = [&](int width) {
+    return n % width == 0 && in_packs(y, width) && in_packs(x, width) && in_packs(gate, width) && addend.rows.in_packs(width);
+  };
+  const auto is_bf16 = [](ConstTensor z) { return !z || z.dtype == DType::bf16; };
+  constexpr int wide = 4, widest = 8;  // 16 bytes of float32, of bf16
+  if (packs(widest) && is_bf16(y) && is_bf16(x) && is_bf16(gate) && !addend.rows) return start.template operator()<Bf16Numbers, widest>();
+  packs(wide) ? start.template operator()<Numbers, wide>() : start.template operator()<Numbers, 1>();
 }
 
 void require_heads(const char* name, Tensor y, ConstTensor x, ConstTensor g) {
@@ -512,14 +520,14 @@ void add_rms_norm(Tensor y, Tensor x, ConstTensor added, ConstTensor weight, flo
   require_same_rows("add_rms_norm", x, added);
   const std::int64_t n = x.row_size();
   if (weight && weight.shape.size() != n) fail("add_rms_norm", x, weight);
-  normalise("add_rms_norm", y, x, n, stream, InverseRoot{static_cast<float>(n), eps, f32(weight).data, offset}, {},
+  normalise("add_rms_norm", y, x, n, stream, InverseRoot{static_cast<float>(n), eps, f32(weight).data, offset}, {}, {},
             {numbers(added), numbers(x)});
 }
 
 void gated_rms_norm(Tensor y, ConstTensor x, ConstTensor weight, std::int64_t group, float eps, ConstTensor gate, Activation act,
                     cudaStream_t stream) {
   require_same_rows("gated_rms_norm", y, gate);
-  normalise("gated_rms_norm", y, x, group, stream, InverseRoot{static_cast<float>(group), eps, f32(weight).data, 0}, {numbers(gate), act});
+  normalise("gated_rms_norm", y, x, group, stream, InverseRoot{static_cast<float>(group), eps, f32(weight).data, 0}, gate, act);
 }
 
 void l2_norm(Tensor y, ConstTensor x, cudaStream_t stream) {

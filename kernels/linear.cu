@@ -333,7 +333,9 @@ void Products::linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor b
   if (few_rows(x)) return linear_few_rows(y, x.dtype == DType::f32 ? x : converted(x, DType::f32, rows_, stream), weight, bias, stream);
   const DType operands = precision_ == Precision::bfloat16 ? DType::bf16 : DType::f32;
   const bool as_it_is = x.dtype == operands && (operands == DType::f32 || rows_aligned(x));
-  multiply(y, as_it_is ? x : converted(x, operands, rows_, stream), weight, bias, stream);
+  const ConstTensor operand = as_it_is ? x : converted(x, operands, rows_, stream);
+  if (few_outputs(operand, weight)) return linear_few_outputs(y, operand, weight, bias, stream);
+  multiply(y, operand, weight, bias, stream);
 }
 
 void Products::swiglu(Tensor y, ConstTensor x, ConstTensor gate, ConstTensor up, ConstTensor down, Workspace& workspace,

@@ -66,8 +66,8 @@ const std::vector<DType> weight_types = {DType::f32, DType::f16, DType::bf16};
 /// Rows for the products: few and many.
 const std::vector<std::int64_t> product_rows = {1, 2, 3, 5, 8, 9, 63, 64, 65, 300};
 /// Inputs and outputs.
-const std::vector<std::pair<std::int64_t, std::int64_t>> product_sizes = {{16, 60},  {60, 128},  {64, 1},    {128, 97}, {1, 64},
-                                                                          {192, 64}, {2048, 33}, {5632, 18}, {2051, 7}, {96, 2200}};
+const std::vector<std::pair<std::int64_t, std::int64_t>> product_sizes = {
+    {16, 60}, {60, 128}, {64, 1}, {128, 97}, {1, 64}, {192, 64}, {2048, 33}, {5632, 18}, {2051, 7}, {96, 2200}, {520, 12}};
 std::string product_name(const Numbers& x, const StoredWeight& weight) {
   return x.shape.to_string() + " " + std::string(name_of(weight.dtype)) + " " + weight.shape.to_string();
 }
