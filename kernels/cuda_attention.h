@@ -118,11 +118,6 @@ __device__ void multiply_rows(float (&o)[n][4], const float (&factor)[2]) {
   }
 }
 
-/// Weights of 16 keys as the left side of a product.
-__device__ inline uint4 as_left_side(const float (&first)[4], const float (&second)[4]) {
-  return {packed(first[0], first[1]), packed(first[2], first[3]), packed(second[0], second[1]), packed(second[2], second[3])};
-}
-
 /// o ← (Σ e^{…} v) / Σ e^{…} of the warp's queries, the first of them `query` of the tile.
 template <int n>
 __device__ void write_output(float (&o)[n][4], const RunningSoftmax& running, const AttentionTiles& p, const QueryTile& x, int query) {
@@ -157,13 +152,6 @@ __device__ void write_output(float (&o)[n][4], const RunningSoftmax& running, co
   }
 }
 
-inline int attribute_of_device(cudaDeviceAttr attribute) {
-  int device = 0, value = 0;
-  check(cudaGetDevice(&device), "the device");
-  check(cudaDeviceGetAttribute(&value, attribute, device), "the device");
-  return value;
-}
-
 // softmax_attention_tiles.cu: q, k, v and o float32 or bf16; every query sees all keys before it, or a window of them
 bool softmax_attention_tiles_supported(const SoftmaxAttention& op);
 /// Scratch that a call needs, in bytes.
@@ -173,7 +161,6 @@ void softmax_attention_tiles(const SoftmaxAttention& op, const DeviceSegments& s
                              cudaStream_t stream);
 
 // softmax_attention_hopper.cu: bulk copies and the products of a warpgroup
-bool has_warpgroup_products();
 void attend_hopper(const AttentionTiles& p, cudaStream_t stream);
 
 }  // namespace statescope::cuda

@@ -282,16 +282,13 @@ class CudaBackend final : public Backend {
   }
   void sparse_state(const SparseState& op, std::int64_t chunk_size, Workspace& workspace) override {
     check_sparse_state(op, op.q.dtype == DType::bf16 ? DType::bf16 : DType::f32);
-    const auto memory = memory_of<DecayedOuterProduct>(op, half(op.q, 0), half(op.k, 0), op.v, half(op.log_decay, 0), op.o);
-    const bool chunks = !op.beta && in_chunks(op.v.rows()) && decayed_outer_product_chunks_supported(memory);
     const std::int64_t runs = (static_cast<std::int64_t>(op.cu_seqlens.size()) - 1) * op.gate.row_size();
-    const bool sorted_here = runs <= most_sparse_runs();
-    if (!(chunks && sorted_here) && !in_float32(op))
-      return with_float32(op, [&](const SparseState& exact) { sparse_state(exact, chunk_size, workspace); });
+    const bool sorted_here = runs <= most_sparse_runs(), chunks = sorted_here && in_chunks(op.v.rows()) && gathered_by_chunks(op);
+    if (!chunks && !in_float32(op)) return with_float32(op, [&](const SparseState& exact) { sparse_state(exact, chunk_size, workspace); });
     if (!sorted_here) return Backend::sparse_state(op, chunk_size, workspace);
     const Workspace::Mark mark(workspace);
     const SparseOrder order = sparse_order(op, sent(Ring::Arrays<1>{op.cu_seqlens})[0], workspace, stream());
-    if (chunks) return sparse_chunks(op, memory, order, workspace);
+    if (chunks) return op.beta ? sparse_delta_chunks(op, order, workspace) : sparse_chunks(op, order, workspace);
     const SparseRows rows = sparse_rows(op, order, workspace, stream());
     if (op.beta) {
       auto delta_rule = memory_of<GatedDeltaRule>(op, rows.q, rows.k, rows.v, rows.log_decay, rows.o);
@@ -308,6 +305,8 @@ class CudaBackend final : public Backend {
 
   /// Each memory's form is chosen here, by precision_ and how long the segments are.
   void decayed_outer_product(const DecayedOuterProduct& op, const DeviceSegments& segments) {
+    if (in_chunks(segments) && decayed_outer_product_hopper_supported(op))
+      return decayed_outer_product_hopper(op, segments, scratch(decayed_outer_product_hopper_scratch(op, segments)), stream());
     const bool one_type = op.k.dtype == op.q.dtype && op.v.dtype == op.q.dtype && op.o.dtype == op.q.dtype;
     if (one_type && in_chunks(segments) && !decayed_outer_product_chunks_supported(op) && divisible(op))
       return halves_of_keys(op, segments);
@@ -381,22 +380,48 @@ class CudaBackend final : public Backend {
   }
 
   /// Nothing is copied: the partitions' items read the rows where they are.
-  void sparse_chunks(const SparseState& op, const DecayedOuterProduct& memory, const SparseOrder& order, Workspace& workspace) {
+  static GatheredSegments gathered_of(const SparseState& op, const SparseOrder& order, Workspace& workspace) {
     const std::int64_t T = op.v.rows(), choices = op.selected.row_size(), S = static_cast<std::int64_t>(op.cu_seqlens.size()) - 1;
-    const GatheredSegments gathered{half(op.q, 1),
-                                    half(op.k, 1),
-                                    half(op.log_decay, 1),
-                                    {},
-                                    workspace.tensor({T * choices, op.o.shape[1], op.o.shape[2]}, op.o.dtype),
-                                    order.items,
-                                    T * choices,
-                                    S,
-                                    choices,
-                                    op.writers,
-                                    op.readers};
+    return {half(op.q, 1),
+            half(op.k, 1),
+            half(op.log_decay, 1),
+            half(op.beta, 1),
+            workspace.tensor({T * choices, op.o.shape[1], op.o.shape[2]}, op.o.dtype),
+            order.items,
+            T * choices,
+            S,
+            choices,
+            op.writers,
+            op.readers,
+            op.gate_place == GatePlace::before_l2};
+  }
+  void sparse_chunks(const SparseState& op, const SparseOrder& order, Workspace& workspace) {
+    const auto memory = own_part<DecayedOuterProduct>(op);
+    const GatheredSegments gathered = gathered_of(op, order, workspace);
     const DeviceSegments& segments = order.segments;
     void* const memory_scratch = scratch(decayed_outer_product_chunks_scratch(memory, segments.count, segments.longest, gathered));
     decayed_outer_product_chunks(memory, segments, memory_scratch, stream(), gathered);
+  }
+  /// Only rounded, where they are not bf16.
+  void sparse_delta_chunks(SparseState op, const SparseOrder& order, Workspace& workspace) {
+    for (ConstTensor* x : {&op.q, &op.k, &op.v}) {
+      if (gated_delta_rule_gathers(*x)) continue;
+      const Tensor rounded = workspace.tensor(x->shape, DType::bf16);
+      copy(rounded, *x);
+      *x = rounded;
+    }
+    auto memory = own_part<GatedDeltaRule>(op);
+    memory.beta = half(op.beta, 0);
+    const GatheredSegments gathered = gathered_of(op, order, workspace);
+    const DeviceSegments& segments = order.segments;
+    void* const memory_scratch = scratch(gated_delta_rule_chunks_scratch(memory, segments.count, segments.longest, gathered));
+    gated_delta_rule_chunks(memory, segments, memory_scratch, stream(), gathered);
+  }
+  /// Whether the memory's chunk form can read the partitions' rows where they are.
+  static bool gathered_by_chunks(const SparseState& op) {
+    constexpr std::int64_t numbers = 8;  // bf16 numbers that the delta rule reads at once
+    if (!op.beta) return decayed_outer_product_chunks_supported(own_part<DecayedOuterProduct>(op));
+    return op.q.shape[3] % numbers == 0 && op.v.shape[2] % numbers == 0 && gated_delta_rule_chunks_supported(own_part<GatedDeltaRule>(op));
   }
   /// Of x [T, 2, ...] index 0, the shared state's, or 1, the partitions'.
   static ConstTensor half(ConstTensor x, std::int64_t index) {
@@ -405,6 +430,11 @@ class CudaBackend final : public Backend {
     return x.shape.rank() == 3 ? x.columns(index * size, {x.shape[2]}) : x.columns(index * size, {x.shape[2], x.shape[3]});
   }
 
+  /// The shared states' part.
+  template <class Memory>
+  static Memory own_part(const SparseState& op) {
+    return memory_of<Memory>(op, half(op.q, 0), half(op.k, 0), op.v, half(op.log_decay, 0), op.o);
+  }
   template <class Memory>
   static Memory memory_of(const SparseState& op, ConstTensor q, ConstTensor k, ConstTensor v, ConstTensor log_decay, Tensor o) {
     Memory memory;

@@ -64,10 +64,32 @@ __device__ inline unsigned transposed(unsigned matrix) {
   return result;
 }
 
+/// A of two tiles of C side by side.
+__device__ inline uint4 as_left_side(const float (&first)[4], const float (&second)[4]) {
+  return {packed(first[0], first[1]), packed(first[2], first[3]), packed(second[0], second[1]), packed(second[2], second[3])};
+}
+
 // ---------------------------------------------------------------------------------------------------------------------------------------
 // rows
 
 constexpr int chunk_rows = 64;
+
+constexpr int swizzled = 64;  // columns of a row in shared memory: 128 bytes, whose pieces change places with the row's number
+/// 64 rows of 64 columns as the products of a warpgroup read them.
+using Tile = Bf16[chunk_rows][swizzled];
+
+/// Where number (row, column) of a tile is: pieces of 16 bytes change places.
+__device__ inline int place(int row, int column) { return row * swizzled + ((column / 8) ^ (row % 8)) * 8 + column % 8; }
+__device__ inline Bf16* place(Tile* tiles, int row, int column) { return &tiles[column / swizzled][0][0] + place(row, column % swizzled); }
+
+/// bf16 rows of `heads` heads.
+struct Bf16Rows {
+  Bf16* data;
+  std::int64_t stride, heads, width;
+  __device__ Bf16* at(std::int64_t row, std::int64_t h, std::int64_t H) const {
+    return data + row * stride + producer_head(h, heads, H) * width;
+  }
+};
 
 /// Segments behind those of an operation's own rows, whose items read rows that lie anywhere: sparse states (sparse_state.h). What they
 /// add to o is added up, in the order of the choices, where the rows' own segments write o.
@@ -77,6 +99,7 @@ struct GatheredSegments {
   const SparseItem* items = nullptr;  // on the device; null: there are none
   std::int64_t count = 0, first_segment = 0;
   std::int64_t choices = 1, writers = 1, readers = 1;  // a row's first choices write, its first ones read
+  bool gate_before_l2 = false;                         // gated delta rule, which reads q and k of all rows as of length 1
 };
 
 /// Segments cut into pieces of `length` rows, the last one shorter; a segment without rows has none. Pieces have numbers below
@@ -108,6 +131,30 @@ __device__ inline Piece piece_of(const DeviceSegments& segments, std::int64_t nu
   return {low, index, (end - begin + length - 1) / length, first, first_row, max(std::int64_t{0}, min(length, end - first_row))};
 }
 
+/// States of the spans that segments are cut into, which a span's own kernel leaves and finds here.
+struct Spans {
+  DeviceSegments segments;
+  Rows<const float> initial;  // [slots, H, K, V]
+  int H, K, V, decay_width;   // K or 1
+  std::int64_t length;        // rows
+  float* states;              // [spans, H, K, V]: what a span adds to a state of 0, then the state it begins with
+  const float* decays;        // [spans, H, decay_width]
+};
+/// decayed_outer_product_chunks.cu: S ← A S + what the span adds, span after span.
+void combine_spans(const Spans& spans, cudaStream_t stream);
+
+// ---------------------------------------------------------------------------------------------------------------------------------------
+// devices
+
+inline int attribute_of_device(cudaDeviceAttr attribute) {
+  int device = 0, value = 0;
+  check(cudaGetDevice(&device), "the device");
+  check(cudaDeviceGetAttribute(&value, attribute, device), "the device");
+  return value;
+}
+/// softmax_attention_hopper.cu: the products of a warpgroup (cuda_hopper.h).
+bool has_warpgroup_products();
+
 // ---------------------------------------------------------------------------------------------------------------------------------------
 // the operations: bf16 products, everything else float32
 
@@ -120,11 +167,23 @@ std::size_t decayed_outer_product_chunks_scratch(const DecayedOuterProduct& op, 
 void decayed_outer_product_chunks(const DecayedOuterProduct& op, const DeviceSegments& segments, void* scratch, cudaStream_t stream,
                                   const GatheredSegments& gathered = {});
 
+// decayed_outer_product_hopper.cu: q, k, v and o of bf16, whose rows and heads consist of pieces of 16 bytes; more than 128 channels of k,
+// at most 256
+bool decayed_outer_product_hopper_supported(const DecayedOuterProduct& op);
+/// Scratch that a call needs, in bytes.
+std::size_t decayed_outer_product_hopper_scratch(const DecayedOuterProduct& op, const DeviceSegments& segments);
+/// `scratch` on the device, 16-byte aligned.
+void decayed_outer_product_hopper(const DecayedOuterProduct& op, const DeviceSegments& segments, void* scratch, cudaStream_t stream);
+
 // gated_delta_rule_chunks.cu: q, k and v of one type, float32 or bf16, o of either; at most 256 channels of k
 bool gated_delta_rule_chunks_supported(const GatedDeltaRule& op);
+/// Whether rows of x are bf16 in pieces of 16 bytes: what gathered segments take.
+bool gated_delta_rule_gathers(ConstTensor x);
 /// Scratch that a call needs, in bytes; for segments of at most `longest` rows.
-std::size_t gated_delta_rule_chunks_scratch(const GatedDeltaRule& op, std::int64_t segments, std::int64_t longest);
+std::size_t gated_delta_rule_chunks_scratch(const GatedDeltaRule& op, std::int64_t segments, std::int64_t longest,
+                                            const GatheredSegments& gathered = {});
 /// `scratch` on the device, 16-byte aligned.
-void gated_delta_rule_chunks(const GatedDeltaRule& op, const DeviceSegments& segments, void* scratch, cudaStream_t stream);
+void gated_delta_rule_chunks(const GatedDeltaRule& op, const DeviceSegments& segments, void* scratch, cudaStream_t stream,
+                             const GatheredSegments& gathered = {});
 
 }  // namespace statescope::cuda

@@ -3,6 +3,9 @@
 //   T = (I + tril(diag(β) (K Kᵀ ⊙ Γ), −1))⁻¹ diag(β)
 //   u = T (V − diag(e^b) K S₀)      o = scale (diag(e^b) Q S₀ + tril(Q Kᵀ ⊙ Γ) u)      S = e^{b_C} S₀ + Kᵀ diag(e^{b_C − b}) u
 //
+// Sparse states (sparse_state.h) are segments behind those of an operation's own rows, whose items read rows that lie anywhere. What makes
+// a row's q and k there, the gate and the L2 norm, is a factor f of the row as it lies: K above is diag(f^k) K, Q is diag(f^q) Q.
+//
 // Four kernels; a span is a run of chunks:
 //   prepare: T of all chunks at once (gated_delta_rule_prepare.cu)
 //   carry:   each span but a segment's last: its state S_local from zero, and its transition M, the state from I with V = 0
@@ -10,6 +13,8 @@
 //   read:    o of each span from the state it begins with, and the last state
 // Segments of one span need only prepare and read. Products take bf16 and sum in float32; decays and sums of products are float32.
 #pragma once
+
+#include <array>
 
 #include "kernels/cuda_chunk.h"
 #include "kernels/cuda_recurrence.h"
@@ -28,15 +33,6 @@ struct Source {
   bool by_fours;  // four numbers may be loaded at once
 };
 
-/// q, k or v as bf16; rows, heads and widths in pieces of 16 bytes.
-struct Bf16Rows {
-  Bf16* data;
-  std::int64_t stride, heads, width;
-  __device__ Bf16* at(std::int64_t row, std::int64_t h, std::int64_t H) const {
-    return data + row * stride + producer_head(h, heads, H) * width;
-  }
-};
-
 /// o [rows, H, V].
 struct Output {
   void* data;
@@ -46,31 +42,72 @@ struct Output {
 
 /// What prepare leaves of a head of a chunk.
 struct alignas(16) Chunk {
-  uint4 T[lower_blocks * lanes];                                    // B of Tᵀ: k runs along T's columns, n along its rows
-  float b[chunk_rows], from_start[chunk_rows], to_end[chunk_rows];  // b, e^b, e^{b_C − b}
-  float total, unused[3];                                           // e^{b_C}
+  uint4 T[lower_blocks * lanes];                                     // B of Tᵀ: k runs along T's columns, n along its rows
+  float b[chunk_rows], from_start[chunk_rows];                       // b, e^b
+  float predict[chunk_rows], to_end[chunk_rows], write[chunk_rows];  // f^k e^b, f^k e^{b_C − b}, f^k
+  float read[chunk_rows];                                            // scale f^q
+  float total, unused[3];                                            // e^{b_C}
+};
+
+/// The same for the products of a warpgroup, as it goes into shared memory.
+struct alignas(1024) TileChunk {
+  Tile T, scores;                                    // [i, j]; tril(Q Kᵀ ⊙ Γ)
+  float from_start[chunk_rows], to_end[chunk_rows];  // e^b, e^{b_C − b}
+  float total;                                       // e^{b_C}
+};
+
+/// What own rows and gathered ones have each for themselves.
+struct Side {
+  Bf16Rows q, k;
+  Operand log_decay, beta;
+  Output o;  // of gathered ones [rows · choices, H, V]
+};
+
+/// The row that an item reads, and which of the row's choices it is.
+struct ItemRow {
+  std::int32_t row, choice;
 };
 
 struct Problem {
   Source given_q, given_k, given_v;
-  Bf16Rows q, k, v;  // the same or, if `copied`, made by prepare: rows 64 n … of chunk n
+  std::array<Side, 2> side;  // q and k as they are given or, if `copied`, made by prepare: rows 64 n … of chunk n
+  Bf16Rows v;                // likewise
   bool copied;
-  Operand log_decay, beta;
   Rows<const float> initial;  // [slots, H, K, V]
   Rows<float> final;          // [slots, H, K, V]
-  Output o;
+  const SparseItem* items;    // null: nothing is gathered
+  std::int64_t own_rows, own_segments, choices, writers, readers;
+  bool gate_before_l2;
   std::int64_t H, K, V, value_blocks;
   float scale;
   DeviceSegments segments;
-  std::int64_t span;   // rows
-  int stages;          // of Passage
-  Chunk* chunks;       // [chunks, H]
-  float4* states;      // [spans, H, value_blocks, channel blocks, 2, lanes]: 16 columns of a state (Columns)
-  uint4* transitions;  // [spans, H, channel blocks, channel blocks, lanes]: B of (M − e^{Σ b_C} I)ᵀ
-  float* totals;       // [spans, H]: e^{Σ b_C}
+  std::int64_t span;        // rows
+  std::int64_t first_span;  // of a launch
+  int stages;               // of Passage
+  Chunk* chunks;            // [chunks, H]
+  TileChunk* tiles;         // [chunks, H]; one of both is null
+  float4* states;           // [spans, H, value_blocks, channel blocks, 2, lanes]: 16 columns of a state (Columns)
+  uint4* transitions;       // [spans, H, channel blocks, channel blocks, lanes]: B of (M − e^{Σ b_C} I)ᵀ
+  float* totals;            // [spans, H]: e^{Σ b_C}
+
+  __device__ bool gathers(const Piece& piece) const { return items && piece.segment >= own_segments; }
 };
 
 void prepare(const Problem& p, bool bf16, std::int64_t chunks, cudaStream_t stream);
+
+// gated_delta_rule_hopper.cu: carry and read of wide heads, bf16 in pieces of 16 bytes, on a device of compute capability 9.0
+bool hopper_supported(const GatedDeltaRule& op);
+void carry_hopper(const Problem& p, std::int64_t spans, cudaStream_t stream);
+void read_hopper(const Problem& p, std::int64_t spans, cudaStream_t stream);
+
+template <int KP>
+__device__ float4* state_of(const Problem& p, std::int64_t span, std::int64_t h, std::int64_t block) {
+  return p.states + ((span * p.H + h) * p.value_blocks + block) * (KP / 8 * lanes);
+}
+template <int KP>
+__device__ uint4* transition_of(const Problem& p, std::int64_t span, std::int64_t h) {
+  return p.transitions + (span * p.H + h) * (KP / 16 * KP / 16 * lanes);
+}
 
 // ---------------------------------------------------------------------------------------------------------------------------------------
 // blocks of 16 × 16 numbers
@@ -143,17 +180,17 @@ __device__ inline uint4 b_block(const Bf16* x, int stride, int row, int column) 
 // ---------------------------------------------------------------------------------------------------------------------------------------
 // copies
 
-/// Starts to copy the first `wanted` columns of n rows to 64 rows in shared memory, by all threads of the block; zeros for columns from
-/// `given` on and for the rows behind. A row has room for 8 · pieces numbers; pieces: a power of two, at most 32.
-template <int pieces, int to_stride>
-__device__ void copy_rows(Bf16* to, const Bf16* from, std::int64_t stride, int n, int wanted, std::int64_t given) {
+/// Starts to copy the first `wanted` columns of n rows, row_of(0) … of what begins at `from`, to 64 rows in shared memory, by all threads
+/// of the block; zeros for columns from `given` on and for the rows behind. A row has room for 8 · pieces numbers; pieces: a power of two,
+/// at most 32.
+template <int pieces, int to_stride, class RowOf>
+__device__ void copy_rows(Bf16* to, const Bf16* from, std::int64_t stride, int n, int wanted, std::int64_t given, const RowOf& row_of) {
   const int c = static_cast<int>(threadIdx.x) % pieces * 8, step = static_cast<int>(blockDim.x) / pieces;
   if (c >= wanted) return;
-  int r = static_cast<int>(threadIdx.x) / pieces;
   const int rows = c < given ? n : 0;
-  const Bf16* row = from + r * stride + c;
-  for (; r < chunk_rows; r += step, row += step * stride) {
-    __pipeline_memcpy_async(to + r * to_stride + c, r < rows ? row : from, sizeof(uint4), r < rows ? 0 : sizeof(uint4));
+  for (int r = static_cast<int>(threadIdx.x) / pieces; r < chunk_rows; r += step) {
+    const Bf16* const row = r < rows ? from + row_of(r) * stride + c : from;
+    __pipeline_memcpy_async(to + r * to_stride + c, row, sizeof(uint4), r < rows ? 0 : sizeof(uint4));
   }
 }
 

@@ -532,18 +532,18 @@ __global__ void __launch_bounds__(threads, 2) span_kernel(const __grid_constant_
 }
 
 /// A thread has `numbers` neighbours of a segment's state: from what its spans add to the states that they begin with.
-template <int numbers, class Number>
-__global__ void __launch_bounds__(threads) spans_kernel(const __grid_constant__ Problem<Number> p) {
+template <int numbers>
+__global__ void __launch_bounds__(threads) spans_kernel(const __grid_constant__ Spans p) {
   struct alignas(sizeof(float) * numbers) Numbers {
     float x[numbers];
   };
   constexpr int at_once = 8;  // on their way from memory
   const int of_state = p.K * p.V, blocks = (of_state / numbers + threads - 1) / threads, block = static_cast<int>(blockIdx.x);
   const int i = (block % blocks * threads + static_cast<int>(threadIdx.x)) * numbers, h = block / blocks % p.H, s = block / blocks / p.H;
-  const std::int64_t number = first_piece(p.segments, s, p.span);
-  const auto spans = static_cast<int>((p.segments.cu_seqlens[s + 1] - p.segments.cu_seqlens[s] + p.span - 1) / p.span);
+  const std::int64_t number = first_piece(p.segments, s, p.length);
+  const auto spans = static_cast<int>((p.segments.cu_seqlens[s + 1] - p.segments.cu_seqlens[s] + p.length - 1) / p.length);
   if (spans <= 1 || i >= of_state) return;
-  const int width = p.decay_width(), next_state = p.H * of_state, next_decay = p.H * width;
+  const int width = p.decay_width, next_state = p.H * of_state, next_decay = p.H * width;
   float* state = p.states + (number * p.H + h) * of_state + i;
   const float* decay = p.decays + (number * p.H + h) * width + (width > 1 ? i / p.V : 0);
   Numbers S = *reinterpret_cast<const Numbers*>(p.initial.row(p.segments.slot_of(s)) + std::int64_t{h} * of_state + i);
@@ -615,12 +615,7 @@ void launch_passes(const Problem<Number>& p, std::int64_t items, cudaStream_t st
   const std::int64_t own = most_pieces(p.own_rows, p.own_segments, p.span), all = most_pieces(p.own_rows + items, p.segments.count, p.span);
   if (p.segments.longest > p.span) {
     launch_pass<Number, decay, Pass::states, K>(p, 0, all, stream);
-    const auto blocks = [&](int numbers) {
-      return blocks_for(p.K * p.V / numbers, threads) * static_cast<unsigned>(p.H * p.segments.count);
-    };
-    const bool fours = p.V % 4 == 0 && reinterpret_cast<std::uintptr_t>(p.initial.data) % 16 == 0;
-    fours ? launch("decayed_outer_product_chunks", spans_kernel<4, Number>, blocks(4), threads, 0, stream, p)
-          : launch("decayed_outer_product_chunks", spans_kernel<1, Number>, blocks(1), threads, 0, stream, p);
+    combine_spans({p.segments, p.initial, p.H, p.K, p.V, p.decay_width(), p.span, p.states, p.decays}, stream);
   }
   launch_pass<Number, decay, Pass::outputs, K>(p, own, all, stream);
   launch_pass<Number, decay, Pass::outputs, K>(p, 0, own, stream);
@@ -661,6 +656,13 @@ void launch_chunks(const DecayedOuterProduct& op, const DeviceSegments& segments
 }
 
 }  // namespace
+
+void combine_spans(const Spans& p, cudaStream_t stream) {
+  const auto blocks = [&](int numbers) { return blocks_for(p.K * p.V / numbers, threads) * static_cast<unsigned>(p.H * p.segments.count); };
+  const bool fours = p.V % 4 == 0 && reinterpret_cast<std::uintptr_t>(p.initial.data) % 16 == 0;
+  fours ? launch("decayed_outer_product: spans", spans_kernel<4>, blocks(4), threads, 0, stream, p)
+        : launch("decayed_outer_product: spans", spans_kernel<1>, blocks(1), threads, 0, stream, p);
+}
 
 bool decayed_outer_product_chunks_supported(const DecayedOuterProduct& op) {
   constexpr std::int64_t most_channels = 128;

@@ -21,30 +21,55 @@ struct alignas(16) Stage {
   Bf16 k[chunk_rows * key_stride], v[chunk_rows * value_stride], q[chunk_rows * key_stride];
 };
 
-/// The chunks of a span as they pass through shared memory. With two stages the next one arrives while this one is in use.
-template <int KP, int blocks, bool with_q>
+/// Where the rows of the chunk in use, of the next one and of the one after it are, if they are gathered.
+using ItemRows = ItemRow[4][chunk_rows];
+
+/// The chunks of a span as they pass through shared memory. With two stages the next one arrives while this one is in use. `sparse`: some
+/// of the operation's spans are gathered.
+template <int KP, int blocks, bool with_q, bool sparse>
 struct Passage {
   using Stage = delta::Stage<KP, blocks>;
   const Problem& p;
+  const Side& side;
   Stage* memory;
-  int rows, count;        // of the span; its chunks
-  int columns, given;     // the thread block's of V; how many of them there are in memory
-  const Bf16 *k, *v, *q;  // the span's first row
-  const Chunk* chunk;     // its first chunk
+  ItemRows& items;
+  const SparseItem* item;  // of the span's first row; null: the span owns its rows
+  int rows, count;         // of the span; its chunks
+  int columns, given;      // the thread block's of V; how many of them there are in memory
+  const Bf16 *k, *v, *q;   // the span's first row, or the first of all rows
+  const Chunk* chunk;      // its first chunk
 
   /// A thread block takes blocks of 16 columns of V from `first_block` on, as many as there are.
   __device__ Passage(const Problem& p_, void* memory_, const Piece& span, std::int64_t h, std::int64_t first_block)
-      : p(p_), memory(static_cast<Stage*>(memory_)), rows(static_cast<int>(span.rows)), count((rows + chunk_rows - 1) / chunk_rows) {
+      : p(p_),
+        side(p_.side[sparse && p_.gathers(span) ? 1 : 0]),
+        memory(static_cast<Stage*>(memory_)),
+        items(*reinterpret_cast<ItemRows*>(memory + p_.stages)),
+        item(sparse && p_.gathers(span) ? p_.items + (span.first_row - p_.own_rows) : nullptr),
+        rows(static_cast<int>(span.rows)),
+        count((rows + chunk_rows - 1) / chunk_rows) {
     const std::int64_t number = first_piece(p.segments, span.segment, chunk_rows) + span.index * (p.span / chunk_rows);
-    const std::int64_t row = p.copied ? number * chunk_rows : span.first_row, first = 16 * first_block;
+    const std::int64_t row = item ? 0 : p.copied ? number * chunk_rows : span.first_row, first = 16 * first_block;
     columns = static_cast<int>(min(16 * p.value_blocks - first, std::int64_t{blockDim.x} / lanes * (blocks / most_warps) * 16));
     given = static_cast<int>(p.v.width - first);
-    k = p.k.at(row, h, p.H), v = p.v.at(row, h, p.H) + first, q = p.q.at(row, h, p.H);
+    k = side.k.at(row, h, p.H), v = p.v.at(row, h, p.H) + first, q = side.q.at(row, h, p.H);
     chunk = p.chunks + number * p.H + h;
   }
   /// Starts with the span's first chunk.
   __device__ void begin() const {
+    if (item) {
+      fetch_items(0);
+      __pipeline_commit();
+      __pipeline_wait_prior(0);
+      __syncthreads();
+    }
     if (p.stages == 2 && count > 0) fetch(0);
+  }
+  /// The row of o that row r of chunk c goes to, counted from the span's first row or, of gathered ones, from o's; −1: it is not read.
+  __device__ int o_row(int c, int r) const {
+    if (!item) return c * chunk_rows + r;
+    const ItemRow& x = items[c % 4][r];
+    return x.choice < p.readers ? x.row * static_cast<int>(p.choices) + x.choice : -1;
   }
   /// Chunk c is there, for all threads, and all have left the one before it.
   __device__ const Stage& reach(int c) const {
@@ -60,12 +85,19 @@ struct Passage {
 
  private:
   __device__ Stage& stage(int c) const { return memory[p.stages == 2 ? c % 2 : 0]; }
+  __device__ void fetch_items(int c) const {
+    const int r = static_cast<int>(threadIdx.x), i = c * chunk_rows + r;
+    if (r < chunk_rows && i < rows) __pipeline_memcpy_async(&items[c % 4][r], item + i, sizeof(ItemRow));
+  }
   __device__ void fetch(int c) const {
     Stage& to = stage(c);
     const int done = c * chunk_rows, n = min(rows - done, chunk_rows);
-    copy_rows<KP / 8, Stage::key_stride>(to.k, k + done * p.k.stride, p.k.stride, n, KP, p.k.width);
-    copy_rows<2 * blocks, Stage::value_stride>(to.v, v + done * p.v.stride, p.v.stride, n, columns, given);
-    if constexpr (with_q) copy_rows<KP / 8, Stage::key_stride>(to.q, q + done * p.q.stride, p.q.stride, n, KP, p.q.width);
+    const int first = item ? 0 : done;
+    const auto row_of = [&](int r) { return item ? items[c % 4][r].row : r; };
+    copy_rows<KP / 8, Stage::key_stride>(to.k, k + first * side.k.stride, side.k.stride, n, KP, side.k.width, row_of);
+    copy_rows<2 * blocks, Stage::value_stride>(to.v, v + first * p.v.stride, p.v.stride, n, columns, given, row_of);
+    if constexpr (with_q) copy_rows<KP / 8, Stage::key_stride>(to.q, q + first * side.q.stride, side.q.stride, n, KP, side.q.width, row_of);
+    if (item) fetch_items(c + 1);
     const auto* from = reinterpret_cast<const uint4*>(chunk + c * p.H);
     for (int i = static_cast<int>(threadIdx.x); i < static_cast<int>(sizeof(Chunk) / sizeof(uint4)); i += static_cast<int>(blockDim.x)) {
       __pipeline_memcpy_async(reinterpret_cast<uint4*>(&to.chunk) + i, from + i, sizeof(uint4));
@@ -139,7 +171,7 @@ __device__ void predict(Block (&prediction)[n][row_blocks], const Columns<KP> (&
   }
 }
 
-/// S ← e^{b_C} S + Kᵀ diag(e^{b_C − b}) u of n times 16 columns; uᵀ as A, with its factors
+/// S ← e^{b_C} S + Kᵀ diag(f^k e^{b_C − b}) u of n times 16 columns; uᵀ as A, with its factors
 template <int KP, int n, class Stage>
 __device__ void advance(Columns<KP> (&S)[n], const uint4 (&u)[n][row_blocks], const Stage& stage) {
 #pragma unroll
@@ -162,12 +194,12 @@ __device__ void scale_columns(Block (&c)[n], const float* factor) {
   for (int i = 0; i < n; ++i) c[i].each([&](int, int column, float& x) { x *= factor[16 * i + column]; });
 }
 
-/// u = T (V − diag(e^b) K S₀), `together` blocks of rows at a time, for 16 columns, those of block `value_block` of the stage's V;
-/// negative: V = 0. `prediction` is (K S₀)ᵀ; uᵀ as A, `scaled` with its factors e^{b_C − b}.
-template <int together, class Stage>
-__device__ void solve(Block (&prediction)[row_blocks], const Stage& stage, int value_block, uint4 (*plain)[row_blocks],
-                      uint4 (&scaled)[row_blocks]) {
-  scale_columns(prediction, stage.chunk.from_start);
+/// u = T (V − diag(f^k e^b) K S₀), `together` blocks of rows at a time, for 16 columns, those of block `value_block` of the stage's V;
+/// negative: V = 0. `prediction` is (K S₀)ᵀ; uᵀ as A, `at_once` with its factors f^k, `at_end` with f^k e^{b_C − b}.
+template <int together, bool sparse, class Stage>
+__device__ void solve(Block (&prediction)[row_blocks], const Stage& stage, int value_block, uint4 (*at_once)[row_blocks],
+                      uint4 (&at_end)[row_blocks]) {
+  scale_columns(prediction, stage.chunk.predict);
   uint4 rest[row_blocks];
 #pragma unroll
   for (int n = 0; n < row_blocks; ++n) {
@@ -192,26 +224,21 @@ __device__ void solve(Block (&prediction)[row_blocks], const Stage& stage, int v
       }
     }
 #pragma unroll
-    for (int n = 0; plain && n < together; ++n) (*plain)[begin + n] = as_a(c[n]);
+    for (int n = 0; at_once && n < together; ++n) {
+      Block written[1] = {c[n]};
+      if constexpr (sparse) scale_columns(written, stage.chunk.write + 16 * (begin + n));
+      (*at_once)[begin + n] = as_a(written[0]);
+    }
     scale_columns(c, stage.chunk.to_end + 16 * begin);
 #pragma unroll
-    for (int n = 0; n < together; ++n) scaled[begin + n] = as_a(c[n]);
+    for (int n = 0; n < together; ++n) at_end[begin + n] = as_a(c[n]);
   }
-}
-
-template <int KP>
-__device__ float4* state_of(const Problem& p, std::int64_t span, std::int64_t h, std::int64_t block) {
-  return p.states + ((span * p.H + h) * p.value_blocks + block) * (KP / 8 * lanes);
-}
-template <int KP>
-__device__ uint4* transition_of(const Problem& p, std::int64_t span, std::int64_t h) {
-  return p.transitions + (span * p.H + h) * (KP / 16 * KP / 16 * lanes);
 }
 
 /// A thread block per (span, head, group of carry_blocks · 16 columns a warp): those of the state, then those of the transition. A
 /// segment's first span starts from its initial state and needs no transition; a last one, and the only one, needs nothing.
-template <int KP>
-__global__ void __launch_bounds__(most_warps* lanes, 1) carry_kernel(Problem p) {
+template <int KP, bool sparse>
+__global__ void __launch_bounds__(most_warps* lanes, 1) carry_kernel(const __grid_constant__ Problem p) {
   constexpr int keys = KP / 16, own = carry_blocks<KP>;
   extern __shared__ __align__(16) uint4 memory[];
   const std::int64_t blocks = blockDim.x / lanes * own, groups = (p.value_blocks + keys + blocks - 1) / blocks;
@@ -221,7 +248,7 @@ __global__ void __launch_bounds__(most_warps* lanes, 1) carry_kernel(Problem p) 
   const std::int64_t number = span.number + span.index;
   const auto value_blocks = static_cast<int>(p.value_blocks - first), block = warp() * own;  // among the thread block's
 
-  const Passage<KP, most_warps * own, false> passage(p, memory, span, h, first);
+  const Passage<KP, most_warps * own, false, sparse> passage(p, memory, span, h, first);
   passage.begin();
   Columns<KP> S[own];
 #pragma unroll
@@ -243,7 +270,7 @@ __global__ void __launch_bounds__(most_warps* lanes, 1) carry_kernel(Problem p) 
     predict(prediction, S, stage);
     uint4 u[own][row_blocks];
 #pragma unroll
-    for (int i = 0; i < own; ++i) solve<2>(prediction[i], stage, block + i < value_blocks ? block + i : -1, nullptr, u[i]);
+    for (int i = 0; i < own; ++i) solve<2, sparse>(prediction[i], stage, block + i < value_blocks ? block + i : -1, nullptr, u[i]);
     advance(S, u, stage);
     total *= stage.chunk.total;
   }
@@ -341,50 +368,80 @@ __device__ void make_scores(uint4* scores, const Stage& stage) {
   }
 }
 
-/// oᵀ [16, 64] of the n rows from `row` on; `column` is the first of the 16.
-__device__ void write_o(const Problem& p, Block (&o)[row_blocks], std::int64_t row, int n, std::int64_t h, std::int64_t column) {
-  const auto stride = static_cast<int>(p.o.stride), columns = static_cast<int>(p.V - column);
-  const std::int64_t first = row * p.o.stride + h * p.V + column;
+/// oᵀ [16, 64] += what gathered items add to the n rows from `row` on, choice after choice; `column` is the first of the 16.
+__device__ void add_gathered(const Problem& p, Block (&o)[row_blocks], std::int64_t row, int n, std::int64_t h, std::int64_t column) {
+  const Output& from = p.side[1].o;
+  const auto columns = static_cast<int>(p.V - column), choices = static_cast<int>(p.choices);
+  const std::int64_t first = row * p.choices * from.stride + h * p.V + column;
+  for (int choice = 0; choice < p.readers; ++choice) {
+    const auto number_of = [&](int r, int c) { return first + std::int64_t{r * choices + choice} * from.stride + c; };
 #pragma unroll
-  for (int block = 0; block < row_blocks; ++block) {
-    if (!p.o.bf16) {
-      float* begin = static_cast<float*>(p.o.data) + first;
-      o[block].each([&](int c, int r, float x) {
-        if (16 * block + r < n && c < columns) begin[(16 * block + r) * stride + c] = x;
-      });
-      continue;
-    }
-    Bf16* begin = static_cast<Bf16*>(p.o.data) + first;
-    const uint4 rows = as_b(o[block]);  // two neighbouring columns of a row
-    const unsigned pairs[4] = {rows.x, rows.y, rows.z, rows.w};
+    for (int block = 0; block < row_blocks; ++block) {
+      if (!from.bf16) {
+        o[block].each([&](int c, int r, float& x) {
+          if (16 * block + r < n && c < columns) x += static_cast<const float*>(from.data)[number_of(16 * block + r, c)];
+        });
+        continue;
+      }
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int r = 16 * block + i / 2 * 8 + g(), c = i % 2 * 8 + t();
-      Bf16* to = begin + r * stride + c;
-      if (r >= n) continue;
-      if (p.o.by_twos) {
-        if (c < columns) *reinterpret_cast<unsigned*>(to) = pairs[i];
-      } else {
-        if (c < columns) to[0] = __float2bfloat16(first_of(pairs[i]));
-        if (c + 1 < columns) to[1] = __float2bfloat16(second_of(pairs[i]));
+      for (int i = 0; i < 4; ++i) {
+        const int r = 16 * block + i / 2 * 8 + g(), c = i % 2 * 8 + t();
+        const bool there = r < n && c < columns;  // widths are even
+        const unsigned pair = there ? *reinterpret_cast<const unsigned*>(static_cast<const Bf16*>(from.data) + number_of(r, c)) : 0;
+        const unsigned added = transposed(pair);  // two neighbouring rows of a column
+        float(&half)[4] = o[block].half[i / 2];
+        half[2 * (i % 2)] += first_of(added), half[2 * (i % 2) + 1] += second_of(added);
       }
     }
   }
 }
 
-/// A thread block per (span, head, blocks of 16 columns of V, one a warp).
-template <int KP>
-__global__ void __launch_bounds__(most_warps* lanes, 1) read_kernel(Problem p) {
+/// oᵀ [16, 64] of n rows, which go to row_of(0) … from `row` on, to none where that is −1; `column` is the first of the 16.
+template <class RowOf>
+__device__ void write_o(const Output& to, Block (&o)[row_blocks], std::int64_t row, int n, std::int64_t h, std::int64_t V,
+                        std::int64_t column, const RowOf& row_of) {
+  const auto columns = static_cast<int>(V - column);
+  const std::int64_t first = row * to.stride + h * V + column;
+#pragma unroll
+  for (int block = 0; block < row_blocks; ++block) {
+    if (!to.bf16) {
+      float* begin = static_cast<float*>(to.data) + first;
+      o[block].each([&](int c, int r, float x) {
+        const int o_row = 16 * block + r < n ? row_of(16 * block + r) : -1;
+        if (o_row >= 0 && c < columns) begin[o_row * to.stride + c] = x;
+      });
+      continue;
+    }
+    const uint4 rows = as_b(o[block]);  // two neighbouring columns of a row
+    const unsigned pairs[4] = {rows.x, rows.y, rows.z, rows.w};
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int r = 16 * block + i / 2 * 8 + g(), c = i % 2 * 8 + t(), o_row = r < n ? row_of(r) : -1;
+      if (o_row < 0) continue;
+      Bf16* const pair = static_cast<Bf16*>(to.data) + first + o_row * to.stride + c;
+      if (to.by_twos) {
+        if (c < columns) *reinterpret_cast<unsigned*>(pair) = pairs[i];
+      } else {
+        if (c < columns) pair[0] = __float2bfloat16(first_of(pairs[i]));
+        if (c + 1 < columns) pair[1] = __float2bfloat16(second_of(pairs[i]));
+      }
+    }
+  }
+}
+
+/// A thread block per (span from p.first_span on, head, blocks of 16 columns of V, one a warp).
+template <int KP, bool sparse>
+__global__ void __launch_bounds__(most_warps* lanes, 1) read_kernel(const __grid_constant__ Problem p) {
   extern __shared__ __align__(16) uint4 memory[];
   uint4* scores = memory;
   const std::int64_t warps = blockDim.x / lanes, groups = (p.value_blocks + warps - 1) / warps;
   const std::int64_t first = blockIdx.x % groups * warps, h = blockIdx.x / groups % p.H, block = first + warp();
-  const Piece span = piece_of(p.segments, blockIdx.x / groups / p.H, p.span);
+  const Piece span = piece_of(p.segments, p.first_span + blockIdx.x / groups / p.H, p.span);
   if (span.index >= max(span.count, std::int64_t{1})) return;
   const std::int64_t slot = p.segments.slot_of(span.segment);
   const bool active = block < p.value_blocks;
 
-  const Passage<KP, most_warps, true> passage(p, memory + lower_blocks * lanes, span, h, first);
+  const Passage<KP, most_warps, true, sparse> passage(p, memory + lower_blocks * lanes, span, h, first);
   passage.begin();
   Columns<KP> columns[1], &S = columns[0];
   if (active && span.count > 1) {
@@ -406,20 +463,26 @@ __global__ void __launch_bounds__(most_warps* lanes, 1) read_kernel(Problem p) {
         multiply(o[n], a, b_block_transposed(stage.q, stage.key_stride, 16 * n, 16 * key));
       }
     }
-    uint4 u[row_blocks], scaled[1][row_blocks];
-    solve<row_blocks>(prediction, stage, warp(), &u, scaled[0]);
-    advance(columns, scaled, stage);
+    uint4 u[row_blocks], at_end[1][row_blocks];
+    solve<row_blocks, sparse>(prediction, stage, warp(), &u, at_end[0]);
+    advance(columns, at_end, stage);
     __syncthreads();  // the scores are complete
-    // o = scale (diag(e^b) Q S₀ + tril(Q Kᵀ ⊙ Γ) u)
+    // o = scale diag(f^q) (diag(e^b) Q S₀ + tril(Q Kᵀ ⊙ Γ) diag(f^k) u)
     scale_columns(o, stage.chunk.from_start);
 #pragma unroll
     for (int j = 0; j < row_blocks; ++j) {
 #pragma unroll
       for (int n = j; n < row_blocks; ++n) multiply(o[n], u[j], scores[(first_block(n) + j) * lanes + lane()]);
     }
-    scale_all(o, p.scale);
-    const int done = c * chunk_rows;
-    if (active) write_o(p, o, span.first_row + done, min(passage.rows - done, chunk_rows), h, 16 * block);
+    if constexpr (sparse) {
+      scale_columns(o, stage.chunk.read);
+    } else {
+      scale_all(o, p.scale);
+    }
+    const int done = c * chunk_rows, n = min(passage.rows - done, chunk_rows);
+    if (!active) continue;
+    if (sparse && !passage.item) add_gathered(p, o, span.first_row + done, n, h, 16 * block);
+    write_o(passage.side.o, o, passage.item ? 0 : span.first_row, n, h, p.V, 16 * block, [&](int r) { return passage.o_row(c, r); });
   }
   if (active && span.index + 1 >= span.count) S.write(p.final.row(slot) + h * p.K * p.V + 16 * block, p.K, p.V, p.V - 16 * block);
 }
@@ -431,37 +494,46 @@ std::int64_t rounded_up(std::int64_t x, std::int64_t unit) { return (x + unit - 
 
 bool aligned(ConstTensor x, std::int64_t numbers) {
   return reinterpret_cast<std::uintptr_t>(x.data) % (static_cast<std::size_t>(numbers) * size_of(x.dtype)) == 0 &&
-         x.stride % numbers == 0 && x.shape[2] % numbers == 0;
+         x.stride % numbers == 0 && x.shape[x.shape.rank() - 1] % numbers == 0;
 }
 Source source(ConstTensor x) { return {x.data, x.stride, x.shape[1], x.shape[2], aligned(x, 4)}; }
+Output output(Tensor o) {
+  if (!o) return {};
+  return {o.data, o.stride, o.dtype == DType::bf16, aligned(o, 2)};
+}
 /// As the passage through shared memory takes them.
 bool fits(ConstTensor x) { return x.dtype == DType::bf16 && aligned(x, 8); }
 
 /// Shapes that decide how much is launched, and how scratch is divided.
 struct Plan {
-  std::int64_t H, K, V, segments, rows, KP, value_blocks, span;
+  std::int64_t H, K, V, own_segments, segments, own_rows, rows, KP, value_blocks, span;
   std::int64_t key_width, value_width;  // of copies
   bool spans;                           // some segment may have several
-  bool copied;
+  bool copied, tiles;                   // tiles: for the products of a warpgroup
 
-  Plan(const GatedDeltaRule& op, std::int64_t segments_, std::int64_t longest)
+  Plan(const GatedDeltaRule& op, std::int64_t segments_, std::int64_t longest, const GatheredSegments& gathered)
       : H(op.initial_state.shape[1]),
         K(op.initial_state.shape[2]),
         V(op.initial_state.shape[3]),
+        own_segments(gathered.items ? gathered.first_segment : segments_),
         segments(segments_),
-        rows(op.o.rows()),
+        own_rows(op.o.rows()),
+        rows(own_rows + gathered.count),
         KP(K <= 64    ? 64
            : K <= 128 ? 128
                       : 256),
         value_blocks((V + 15) / 16),
         key_width(rounded_up(K, 8)),
         value_width(rounded_up(V, 8)),
-        copied(!fits(op.q) || !fits(op.k) || !fits(op.v)) {
+        copied(!fits(op.q) || !fits(op.k) || !fits(op.v)),
+        tiles(!gathered.items && !copied && hopper_supported(op)) {
     constexpr std::int64_t wanted_blocks = 132,
                            alone = 3 * chunk_rows;  // blocks that fill a large GPU; rows that are not worth several spans
     const std::int64_t groups_of_all = H * groups(value_blocks, std::min<std::int64_t>(value_blocks, most_warps));
     const std::int64_t wanted_spans = std::max<std::int64_t>(1, wanted_blocks / groups_of_all);
-    span = std::max<std::int64_t>(chunk_rows, rounded_up((rows + wanted_spans - 1) / wanted_spans, chunk_rows));
+    // Own rows and gathered ones are read one after the other.
+    const std::int64_t rows_at_once = std::max(own_rows, gathered.count);
+    span = std::max<std::int64_t>(chunk_rows, rounded_up((rows_at_once + wanted_spans - 1) / wanted_spans, chunk_rows));
     if (longest <= alone) span = std::max(span, alone);
     spans = longest > span;
   }
@@ -469,9 +541,12 @@ struct Plan {
   static std::int64_t groups(std::int64_t blocks, std::int64_t warps) { return (blocks + warps - 1) / warps; }
   std::int64_t chunk_count() const { return most_pieces(rows, segments, chunk_rows); }
   std::int64_t span_count() const { return most_pieces(rows, segments, span); }
+  std::int64_t own_span_count() const { return most_pieces(own_rows, own_segments, span); }
 
   // In pieces of 16 bytes.
-  std::int64_t chunk_pieces() const { return chunk_count() * H * static_cast<std::int64_t>(sizeof(Chunk) / sizeof(uint4)); }
+  std::int64_t chunk_pieces() const {
+    return chunk_count() * H * static_cast<std::int64_t>((tiles ? sizeof(TileChunk) : sizeof(Chunk)) / sizeof(uint4));
+  }
   std::int64_t copy_pieces(std::int64_t width) const { return copied ? chunk_count() * chunk_rows * H * width / 8 : 0; }
   std::int64_t state_pieces() const { return spans ? span_count() * H * value_blocks * (KP / 8) * lanes : 0; }
   std::int64_t transition_pieces() const { return spans ? span_count() * H * (KP / 16) * (KP / 16) * lanes : 0; }
@@ -481,25 +556,38 @@ struct Plan {
   }
 };
 
-Problem problem(const Plan& plan, const GatedDeltaRule& op, const DeviceSegments& segments, void* scratch) {
+Problem problem(const Plan& plan, const GatedDeltaRule& op, const DeviceSegments& segments, const GatheredSegments& gathered,
+                void* scratch) {
   auto* free = static_cast<uint4*>(scratch);
   const auto take = [&](std::int64_t pieces) { return std::exchange(free, free + pieces); };
   const auto rows = [&](ConstTensor x, std::int64_t width) -> Bf16Rows {
+    if (!x) return {};
     if (!plan.copied) return {static_cast<Bf16*>(const_cast<void*>(x.data)), x.stride, x.shape[1], x.shape[2]};
     return {reinterpret_cast<Bf16*>(take(plan.copy_pieces(width))), plan.H * width, plan.H, width};
   };
   Problem p{};
   p.given_q = source(op.q), p.given_k = source(op.k), p.given_v = source(op.v);
-  p.q = rows(op.q, plan.key_width), p.k = rows(op.k, plan.key_width), p.v = rows(op.v, plan.value_width);
+  const auto side = [&](const auto& x) -> Side {
+    return {rows(x.q, plan.key_width), rows(x.k, plan.key_width), operand(x.log_decay), operand(x.beta), output(x.o)};
+  };
+  p.side = {side(op), side(gathered)};
+  p.v = rows(op.v, plan.value_width);
   p.copied = plan.copied;
-  p.log_decay = operand(op.log_decay), p.beta = operand(op.beta);
-  p.initial = f32(op.initial_state), p.final = f32(op.final_state),
-  p.o = {op.o.data, op.o.stride, op.o.dtype == DType::bf16, aligned(op.o, 2)};
+  p.initial = f32(op.initial_state), p.final = f32(op.final_state);
+  p.items = gathered.items;
+  p.own_rows = plan.own_rows, p.own_segments = plan.own_segments;
+  p.choices = gathered.choices, p.writers = gathered.writers, p.readers = gathered.readers;
+  p.gate_before_l2 = gathered.gate_before_l2;
   p.H = plan.H, p.K = plan.K, p.V = plan.V, p.value_blocks = plan.value_blocks;
   p.scale = op.scale;
   p.segments = segments;
   p.span = plan.span;
-  p.chunks = reinterpret_cast<Chunk*>(take(plan.chunk_pieces()));
+  auto* const chunks = take(plan.chunk_pieces());
+  if (plan.tiles) {
+    p.tiles = reinterpret_cast<TileChunk*>(chunks);
+  } else {
+    p.chunks = reinterpret_cast<Chunk*>(chunks);
+  }
   p.states = reinterpret_cast<float4*>(take(plan.state_pieces()));
   p.transitions = take(plan.transition_pieces());
   p.totals = reinterpret_cast<float*>(take(plan.total_pieces()));
@@ -514,23 +602,38 @@ int stages(std::size_t size, std::size_t rest) {
   return 2 * size + rest <= static_cast<std::size_t>(most) ? 2 : 1;
 }
 
-template <int KP>
+template <int KP, bool sparse>
 void launch_chunks(const Plan& plan, Problem p, bool bf16, cudaStream_t stream) {
   prepare(p, bf16, plan.chunk_count(), stream);
-  const auto run = [&](const char* name, void (*kernel)(Problem), std::int64_t parts, std::size_t stage, std::size_t rest) {
-    const std::int64_t warps = std::min<std::int64_t>(parts, most_warps), blocks = plan.span_count() * plan.H * Plan::groups(parts, warps);
+  constexpr std::size_t of_items = sparse ? sizeof(ItemRows) : 0;
+  const auto run = [&](const char* name, void (*kernel)(Problem), std::int64_t parts, std::int64_t first_span, std::int64_t end,
+                       std::size_t stage, std::size_t rest) {
+    const std::int64_t warps = std::min<std::int64_t>(parts, most_warps);
+    const std::int64_t blocks = (end - first_span) * plan.H * Plan::groups(parts, warps);
+    p.first_span = first_span;
     p.stages = stages(stage, rest);
     launch(name, kernel, static_cast<unsigned>(blocks), static_cast<unsigned>(warps * lanes),
            static_cast<std::size_t>(p.stages) * stage + rest, stream, p);
   };
   if (plan.spans) {
     constexpr int own = carry_blocks<KP>;
-    run("gated_delta_rule: carry", carry_kernel<KP>, Plan::groups(plan.value_blocks + KP / 16, own), sizeof(Stage<KP, most_warps * own>),
-        0);
+    if (p.tiles) {
+      carry_hopper(p, plan.span_count(), stream);
+    } else {
+      run("gated_delta_rule: carry", carry_kernel<KP, sparse>, Plan::groups(plan.value_blocks + KP / 16, own), 0, plan.span_count(),
+          sizeof(Stage<KP, most_warps * own>), of_items);
+    }
     launch("gated_delta_rule: combine", combine_kernel<KP>, static_cast<unsigned>(plan.segments * plan.H * plan.value_blocks),
            KP / 16 * lanes, 0, stream, p);
   }
-  run("gated_delta_rule: read", read_kernel<KP>, plan.value_blocks, sizeof(Stage<KP, most_warps>), lower_blocks * lanes * sizeof(uint4));
+  if (p.tiles) return read_hopper(p, plan.span_count(), stream);
+  const auto read = [&](std::int64_t first, std::int64_t end) {
+    run("gated_delta_rule: read", read_kernel<KP, sparse>, plan.value_blocks, first, end, sizeof(Stage<KP, most_warps>),
+        of_items + lower_blocks * lanes * sizeof(uint4));
+  };
+  // Gathered rows first: what they add to o is added where the own ones write it.
+  read(plan.own_span_count(), plan.span_count());
+  read(0, plan.own_span_count());
 }
 
 }  // namespace
@@ -543,18 +646,25 @@ bool gated_delta_rule_chunks_supported(const GatedDeltaRule& op) {
          op.v.dtype == op.q.dtype;
 }
 
-std::size_t gated_delta_rule_chunks_scratch(const GatedDeltaRule& op, std::int64_t segments, std::int64_t longest) {
-  return static_cast<std::size_t>(delta::Plan(op, segments, longest).pieces()) * sizeof(uint4);
+bool gated_delta_rule_gathers(ConstTensor x) { return delta::fits(x); }
+
+std::size_t gated_delta_rule_chunks_scratch(const GatedDeltaRule& op, std::int64_t segments, std::int64_t longest,
+                                            const GatheredSegments& gathered) {
+  return static_cast<std::size_t>(delta::Plan(op, segments, longest, gathered).pieces()) * sizeof(uint4);
 }
 
-void gated_delta_rule_chunks(const GatedDeltaRule& op, const DeviceSegments& segments, void* scratch, cudaStream_t stream) {
-  const delta::Plan plan(op, segments.count, segments.longest);
+void gated_delta_rule_chunks(const GatedDeltaRule& op, const DeviceSegments& segments, void* scratch, cudaStream_t stream,
+                             const GatheredSegments& gathered) {
+  const delta::Plan plan(op, segments.count, segments.longest, gathered);
   if (plan.H * plan.V == 0) return;
-  const delta::Problem p = delta::problem(plan, op, segments, scratch);
+  const delta::Problem p = delta::problem(plan, op, segments, gathered, scratch);
   const bool bf16 = op.q.dtype == DType::bf16;
-  if (plan.KP == 64) return delta::launch_chunks<64>(plan, p, bf16, stream);
-  if (plan.KP == 128) return delta::launch_chunks<128>(plan, p, bf16, stream);
-  delta::launch_chunks<256>(plan, p, bf16, stream);
+  const auto start = [&]<int KP>(std::integral_constant<int, KP>) {
+    p.items ? delta::launch_chunks<KP, true>(plan, p, bf16, stream) : delta::launch_chunks<KP, false>(plan, p, bf16, stream);
+  };
+  if (plan.KP == 64) return start(std::integral_constant<int, 64>());
+  if (plan.KP == 128) return start(std::integral_constant<int, 128>());
+  start(std::integral_constant<int, 256>());
 }
 
 }  // namespace statescope::cuda

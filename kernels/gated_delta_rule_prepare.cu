@@ -17,18 +17,34 @@ struct Prepared {
   Bf16 k[chunk_rows * key_stride];
   float L[chunk_rows * L_stride];  // I + L is inverted; its diagonal blocks become those of (I + L)⁻¹
   float b[chunk_rows], beta[chunk_rows];
+  float read[chunk_rows], write[chunk_rows];  // f^q, f^k
+  std::int32_t row[chunk_rows];
 };
 
-/// The rows' gates and b, by one warp, two rows a lane. Rows behind the n-th change nothing: β = 0, log α = 0.
+/// Where the rows are, and what the gate makes of them; two rows a lane of one warp. Not `sparse`: all of them are the operation's own.
+template <bool sparse, int KP>
+__device__ void fetch_items(Prepared<KP>& s, const Problem& p, const Piece& piece) {
+  for (int i = 2 * lane(); i < 2 * lane() + 2; ++i) {
+    const auto own = static_cast<std::int32_t>(piece.first_row + i);
+    const bool gathered = sparse && p.gathers(piece) && i < piece.rows;
+    const SparseItem item = gathered ? p.items[own - p.own_rows] : SparseItem{own, 0, 1, 1};
+    s.row[i] = item.row, s.read[i] = item.read, s.write[i] = item.write;
+    // What does not write leaves the state alone.
+    s.beta[i] = i < piece.rows && !(gathered && item.choice >= p.writers) ? 1 : 0;
+  }
+}
+
+/// The rows' gates and b, by the same warp. Rows that do not write, or lie behind the n-th, change nothing: β = 0, log α = 0.
 template <int KP>
-__device__ void fetch_gates(Prepared<KP>& s, const Problem& p, std::int64_t first_row, int n, std::int64_t h) {
+__device__ void fetch_gates(Prepared<KP>& s, const Problem& p, const Side& side, std::int64_t h) {
   constexpr float least = -110;  // e^least is 0, and sums of it are still numbers
   float log_decay[2];
   for (int j = 0; j < 2; ++j) {
     const int i = 2 * lane() + j;
-    const float x = i < n && p.log_decay.rows ? *p.log_decay.at(first_row + i, h, p.H) : 0;
+    const bool writes = s.beta[i] != 0;
+    const float x = writes && side.log_decay.rows ? *side.log_decay.at(s.row[i], h, p.H) : 0;
     log_decay[j] = x < least ? least : x;
-    s.beta[i] = i < n ? (p.beta.rows ? *p.beta.at(first_row + i, h, p.H) : 1) : 0;
+    if (writes && side.beta.rows) s.beta[i] = *side.beta.at(s.row[i], h, p.H);
   }
   float before = log_decay[0] + log_decay[1];
   for (int distance = 1; distance < lanes; distance *= 2) {
@@ -41,13 +57,53 @@ __device__ void fetch_gates(Prepared<KP>& s, const Problem& p, std::int64_t firs
   s.b[2 * lane() + 1] = before + log_decay[0] + log_decay[1];
 }
 
-__device__ void write_decays(Chunk& chunk, const float* b) {
+/// gate / ‖gate x‖ or gate / ‖x‖ of a row x in pieces of 16 bytes, by a warp (spec §4.3).
+template <class PieceOf>
+__device__ float over_length(float gate, bool gate_before_l2, int pieces, const PieceOf& piece_of) {
+  const float inner = gate_before_l2 ? gate : 1;
+  float sum = 0;
+  if (lane() < pieces) {
+    const uint4 piece = piece_of(lane());
+    for (const unsigned pair : {piece.x, piece.y, piece.z, piece.w}) {
+      const float first = inner * first_of(pair), second = inner * second_of(pair);
+      sum = fmaf(first, first, fmaf(second, second, sum));
+    }
+  }
+  for (int distance = lanes / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(~0U, sum, distance);
+  constexpr float eps = 1e-6F;
+  return gate * rsqrtf(sum + eps);
+}
+
+/// The factors of q and k as gates become those that give rows of length 1.
+template <int KP>
+__device__ void normalise(Prepared<KP>& s, const Problem& p, const Side& side, int n, std::int64_t h) {
+  constexpr int of_warp = chunk_rows / warps;
+  const int first = warp() * of_warp;
+  float read = 0, write = 0;  // of the row first + lane()
+#pragma unroll 4
+  for (int j = 0; j < of_warp; ++j) {
+    const int i = first + j, pieces = i < n ? static_cast<int>(p.K) / 8 : 0;
+    const auto* q = reinterpret_cast<const uint4*>(side.q.at(s.row[i], h, p.H));
+    const auto* k = reinterpret_cast<const uint4*>(s.k + i * s.key_stride);
+    const float of_q = over_length(s.read[i], p.gate_before_l2, pieces, [&](int c) { return q[c]; });
+    const float of_k = over_length(s.write[i], p.gate_before_l2, pieces, [&](int c) { return k[c]; });
+    if (lane() == j) read = of_q, write = of_k;
+  }
+  __syncwarp();
+  if (lane() < of_warp) s.read[first + lane()] = read, s.write[first + lane()] = write;
+}
+
+template <int KP>
+__device__ void write_decays(Chunk& chunk, const Prepared<KP>& s, float scale) {
   const auto i = static_cast<int>(threadIdx.x);
   if (i >= chunk_rows) return;
-  const float last = b[chunk_rows - 1];
-  chunk.b[i] = b[i];
-  chunk.from_start[i] = __expf(b[i]);
-  chunk.to_end[i] = __expf(last - b[i]);
+  const float b = s.b[i], last = s.b[chunk_rows - 1], from_start = __expf(b);
+  chunk.b[i] = b;
+  chunk.from_start[i] = from_start;
+  chunk.predict[i] = s.write[i] * from_start;
+  chunk.to_end[i] = s.write[i] * __expf(last - b);
+  chunk.write[i] = s.write[i];
+  chunk.read[i] = scale * s.read[i];
   if (i == 0) chunk.total = __expf(last);
 }
 
@@ -108,8 +164,8 @@ __device__ void round_rows(const Bf16Rows& to, std::int64_t to_row, const Source
   }
 }
 
-/// L ← tril(diag(β) (K Kᵀ ⊙ Γ), −1), a block of rows a warp; zeros as far as the diagonal's blocks go.
-template <int KP>
+/// L ← tril(diag(β) (K Kᵀ ⊙ Γ), −1) with the factors of K, a block of rows a warp; zeros as far as the diagonal's blocks go.
+template <bool sparse, int KP>
 __device__ void make_L(Prepared<KP>& s) {
   const int block = warp();
   Block c[row_blocks];
@@ -126,7 +182,8 @@ __device__ void make_L(Prepared<KP>& s) {
     if (n > block) continue;
     c[n].each([&](int r, int column, float x) {
       const int i = 16 * block + r, j = 16 * n + column;
-      s.L[i * s.L_stride + j] = j < i ? s.beta[i] * x * __expf(s.b[i] - s.b[j]) : 0;
+      const float factor = sparse ? s.beta[i] * s.write[i] * s.write[j] : s.beta[i];
+      s.L[i * s.L_stride + j] = j < i ? factor * x * __expf(s.b[i] - s.b[j]) : 0;
     });
   }
 }
@@ -183,15 +240,15 @@ __device__ void multiply(Block& c, const Split& a, const Split& b) {
   }
 }
 
-/// Block column j of T, a warp: with X = (I + L)⁻¹, X_ijᵀ = −(Σ_{j≤k<i} X_kjᵀ L_ikᵀ) X_iiᵀ and T = X diag(β).
-template <int KP>
-__device__ void make_T(Prepared<KP>& s, uint4* T) {
+/// Block column j of T, a warp: with X = (I + L)⁻¹, X_ijᵀ = −(Σ_{j≤k<i} X_kjᵀ L_ikᵀ) X_iiᵀ and T = X diag(β). put(i, j, T_ijᵀ)
+template <int KP, class Put>
+__device__ void make_T(Prepared<KP>& s, const Put& put) {
   constexpr int stride = Prepared<KP>::L_stride;
   const int j = warp();
   const auto block_of_L = [&](int i, int k) { return s.L + 16 * i * stride + 16 * k; };
   const auto write = [&](int i, Block X) {
     X.each([&](int r, int, float& x) { x *= s.beta[16 * j + r]; });
-    T[(first_block(i) + j) * lanes + lane()] = as_b(X);
+    put(i, j, X);
   };
 
   Block X;
@@ -214,41 +271,125 @@ __device__ void make_T(Prepared<KP>& s, uint4* T) {
 }
 
 /// A thread block makes a head of a chunk.
-template <class Number, int KP>
-__global__ void __launch_bounds__(2 * threads, 4) prepare_kernel(Problem p) {
+template <class Number, int KP, bool sparse>
+__global__ void __launch_bounds__(2 * threads, 4) prepare_kernel(const __grid_constant__ Problem p) {
   extern __shared__ __align__(16) uint4 memory[];
   auto& s = *reinterpret_cast<Prepared<KP>*>(memory);
   const std::int64_t h = blockIdx.x % p.H, number = blockIdx.x / p.H, copy = number * chunk_rows;
   const Piece piece = piece_of(p.segments, number, chunk_rows);
   if (piece.index >= piece.count) return;
   const auto n = static_cast<int>(piece.rows);
+  const Side& side = p.side[sparse && p.gathers(piece) ? 1 : 0];
   Chunk& chunk = p.chunks[blockIdx.x];
 
-  if (!p.copied) copy_rows<KP / 8, Prepared<KP>::key_stride>(s.k, p.k.at(piece.first_row, h, p.H), p.k.stride, n, KP, p.k.width);
-  if (warp() == 0) fetch_gates(s, p, piece.first_row, n, h);
+  if (warp() == 0) fetch_items<sparse>(s, p, piece);
+  if constexpr (sparse) __syncthreads();
+  if (!p.copied) {
+    copy_rows<KP / 8, Prepared<KP>::key_stride>(s.k, side.k.at(0, h, p.H), side.k.stride, n, KP, side.k.width,
+                                                [&](int r) { return sparse ? s.row[r] : static_cast<int>(piece.first_row) + r; });
+  }
+  if (warp() == 0) fetch_gates(s, p, side, h);
   __pipeline_commit();
   __pipeline_wait_prior(0);
   __syncthreads();
   if (warp() >= warps) {
-    round_rows<Number, KP / 4>(p.q, copy, p.given_q, piece.first_row, n, h, p.H);
+    round_rows<Number, KP / 4>(side.q, copy, p.given_q, piece.first_row, n, h, p.H);
     round_rows<Number, 32>(p.v, copy, p.given_v, piece.first_row, n, h, p.H);
     return;
   }
+  if constexpr (sparse) {
+    normalise(s, p, side, n, h);
+    __syncthreads();
+  }
   if (p.copied) {
-    Bf16* copy_of_k = p.k.at(copy, h, p.H);
-    const auto stride = static_cast<int>(p.k.stride), width = static_cast<int>(p.k.width);
+    Bf16* copy_of_k = side.k.at(copy, h, p.H);
+    const auto stride = static_cast<int>(side.k.stride), width = static_cast<int>(side.k.width);
     visit_rows<Number, KP / 4>(at<Number>(p.given_k, piece.first_row, h, p.H), p.given_k, n, p.K, [&](int r, int c, const uint2& four) {
       *reinterpret_cast<uint2*>(s.k + r * s.key_stride + c) = four;
       if (r < n && c < width) *reinterpret_cast<uint2*>(copy_of_k + r * stride + c) = four;
     });
   }
-  write_decays(chunk, s.b);
+  write_decays(chunk, s, p.scale);
   __syncthreads();
-  make_L(s);
+  make_L<sparse>(s);
   __syncthreads();
   if (warp() < 2) invert_diagonal<Prepared<KP>::L_stride>(s.L);
   __syncthreads();
-  make_T(s, chunk.T);
+  make_T(s, [&](int i, int j, const Block& transposed_block) { chunk.T[(first_block(i) + j) * lanes + lane()] = as_b(transposed_block); });
+}
+
+/// A block of 16 × 16 numbers of a tile from its rows as A.
+__device__ void put_block(Tile& tile, int row, int column, const uint4& a) {
+  const unsigned pairs[4] = {a.x, a.y, a.z, a.w};
+#pragma unroll
+  for (int i = 0; i < 4; ++i) *reinterpret_cast<unsigned*>(place(&tile, row + i % 2 * 8 + g(), column + i / 2 * 8 + t())) = pairs[i];
+}
+
+template <int KP>
+struct TilesPrepared {
+  Prepared<KP> of_T;
+  Bf16 q[chunk_rows * Prepared<KP>::key_stride];
+};
+
+/// The same with the scores, for the products of a warpgroup: four warps make T, four the scores, a block of rows each.
+template <int KP>
+__global__ void __launch_bounds__(2 * threads, 2) prepare_tiles_kernel(const __grid_constant__ Problem p) {
+  extern __shared__ __align__(16) uint4 memory[];
+  auto& all = *reinterpret_cast<TilesPrepared<KP>*>(memory);
+  Prepared<KP>& s = all.of_T;
+  const std::int64_t h = blockIdx.x % p.H, number = blockIdx.x / p.H;
+  const Piece piece = piece_of(p.segments, number, chunk_rows);
+  if (piece.index >= piece.count) return;
+  const auto n = static_cast<int>(piece.rows);
+  const Side& side = p.side[0];
+  TileChunk& chunk = p.tiles[blockIdx.x];
+
+  const auto row_of = [](int r) { return r; };
+  copy_rows<KP / 8, Prepared<KP>::key_stride>(s.k, side.k.at(piece.first_row, h, p.H), side.k.stride, n, KP, side.k.width, row_of);
+  copy_rows<KP / 8, Prepared<KP>::key_stride>(all.q, side.q.at(piece.first_row, h, p.H), side.q.stride, n, KP, side.q.width, row_of);
+  if (warp() == 0) {
+    fetch_items<false>(s, p, piece);
+    fetch_gates(s, p, side, h);
+  }
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
+  __syncthreads();
+  if (warp() >= warps) {
+    const int block = warp() - warps;
+    Block c[row_blocks];
+#pragma unroll
+    for (int key = 0; key < KP / 16; ++key) {
+      const uint4 a = a_block(all.q, s.key_stride, 16 * block, 16 * key);
+#pragma unroll
+      for (int j = 0; j < row_blocks; ++j) {
+        if (j <= block) multiply(c[j], a, b_block_transposed(s.k, s.key_stride, 16 * j, 16 * key));
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < row_blocks; ++j) {
+      c[j].each([&](int r, int column, float& x) {
+        const int t = 16 * block + r, earlier = 16 * j + column;
+        x = earlier <= t ? x * __expf(s.b[t] - s.b[earlier]) : 0;
+      });
+      put_block(chunk.scores, 16 * block, 16 * j, as_a(c[j]));
+    }
+    return;
+  }
+  if (const auto i = static_cast<int>(threadIdx.x); i < chunk_rows) {
+    const float b = s.b[i], last = s.b[chunk_rows - 1];
+    chunk.from_start[i] = __expf(b);
+    chunk.to_end[i] = __expf(last - b);
+    if (i == 0) chunk.total = __expf(last);
+  }
+  make_L<false>(s);
+  __syncthreads();
+  if (warp() < 2) invert_diagonal<Prepared<KP>::L_stride>(s.L);
+  __syncthreads();
+  for (int i = 0; i < warp(); ++i) put_block(chunk.T, 16 * i, 16 * warp(), {});
+  make_T(s, [&](int i, int j, const Block& transposed_block) {
+    const uint4 b = as_b(transposed_block);  // parts (0, 0), (0, 1), (1, 0), (1, 1) of T_ij, an A with its middle parts exchanged
+    put_block(chunk.T, 16 * i, 16 * j, {b.x, b.z, b.y, b.w});
+  });
 }
 
 // ---------------------------------------------------------------------------------------------------------------------------------------
@@ -256,16 +397,22 @@ __global__ void __launch_bounds__(2 * threads, 4) prepare_kernel(Problem p) {
 
 template <int KP>
 void launch_prepare(const Problem& p, bool bf16, std::int64_t chunks, cudaStream_t stream) {
-  launch("gated_delta_rule: prepare", bf16 ? prepare_kernel<Bf16, KP> : prepare_kernel<float, KP>, static_cast<unsigned>(chunks * p.H),
-         p.copied ? 2 * threads : threads, sizeof(Prepared<KP>), stream, p);
+  const auto kernel = p.items ? prepare_kernel<Bf16, KP, true> : bf16 ? prepare_kernel<Bf16, KP, false> : prepare_kernel<float, KP, false>;
+  launch("gated_delta_rule: prepare", kernel, static_cast<unsigned>(chunks * p.H), p.copied ? 2 * threads : threads, sizeof(Prepared<KP>),
+         stream, p);
 }
 
 }  // namespace
 
 void prepare(const Problem& p, bool bf16, std::int64_t chunks, cudaStream_t stream) {
+  constexpr int wide = 256;
+  if (p.tiles) {
+    return launch("gated_delta_rule: prepare", prepare_tiles_kernel<wide>, static_cast<unsigned>(chunks * p.H), 2 * threads,
+                  sizeof(TilesPrepared<wide>), stream, p);
+  }
   if (p.K <= 64) return launch_prepare<64>(p, bf16, chunks, stream);
   if (p.K <= 128) return launch_prepare<128>(p, bf16, chunks, stream);
-  launch_prepare<256>(p, bf16, chunks, stream);
+  launch_prepare<wide>(p, bf16, chunks, stream);
 }
 
 }  // namespace statescope::cuda::delta

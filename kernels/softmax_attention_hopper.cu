@@ -1,13 +1,10 @@
 // Softmax attention of many queries on a device of compute capability 9.0. One of a block's warpgroups (128 threads) brings tiles of keys
 // and values through the bulk copy engine; each other one multiplies 64 queries with them, and its threads make weights of the last scores
 // while the products of the next scores and of the weights before run.
-#include <cuda.h>
-
 #include <algorithm>
-#include <array>
 
 #include "kernels/cuda_attention.h"
-#include "kernels/device.h"
+#include "kernels/cuda_hopper.h"
 
 namespace statescope::cuda {
 namespace {
@@ -15,8 +12,7 @@ namespace {
 // ---------------------------------------------------------------------------------------------------------------------------------------
 // kernels
 
-constexpr int warpgroup = 128, warpgroup_queries = 64;
-constexpr int swizzled = 64;  // columns of a row in shared memory: 128 bytes, whose pieces change places with the row's number
+constexpr int warpgroup_queries = 64;
 constexpr int stages = 2;
 
 /// For `groups` warpgroups of queries.
@@ -32,104 +28,6 @@ struct HopperMemory {
 struct TensorMaps {
   CUtensorMap q, k, v;  // [rows, heads, width]
 };
-
-__device__ unsigned shared_address(const void* p) { return static_cast<unsigned>(__cvta_generic_to_shared(p)); }
-
-// Barriers in shared memory: a phase ends when all have arrived and all announced bytes have.
-
-__device__ void init_barrier(std::uint64_t& barrier, int arrivals) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(&barrier)), "r"(arrivals) : "memory");
-}
-__device__ void arrive(std::uint64_t& barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(&barrier)) : "memory");
-}
-__device__ void arrive_and_expect(std::uint64_t& barrier, unsigned bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&barrier)), "r"(bytes) : "memory");
-}
-/// Until the phase of this parity is over.
-__device__ void wait(std::uint64_t& barrier, int parity) {
-  asm volatile(
-      "{\n"
-      ".reg .pred done;\n"
-      "again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-      "@!done bra again;\n"
-      "}\n" ::"r"(shared_address(&barrier)),
-      "r"(parity)
-      : "memory");
-}
-
-/// Starts to copy columns … + 63 of a box of rows.
-__device__ void copy_box(void* to, const CUtensorMap& from, int column, int head, int row, std::uint64_t& full) {
-  asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(
-                   shared_address(to)),
-               "l"(&from), "r"(column), "r"(head), "r"(row), "r"(shared_address(&full))
-               : "memory");
-}
-
-// Products of a warpgroup.
-
-/// A matrix in shared memory as wgmma takes it: rows of 64 swizzled columns, 8 rows 1024 bytes from the next, `block_bytes` from 64 columns
-/// to the next 64 (read where columns are the outer axis of B).
-__device__ std::uint64_t matrix(const void* start, int block_bytes = 16) {
-  constexpr std::uint64_t swizzle_128_bytes = std::uint64_t{1} << 62, eight_rows = std::uint64_t{1024 >> 4} << 32;
-  return swizzle_128_bytes | eight_rows | static_cast<std::uint64_t>(block_bytes >> 4) << 16 | (shared_address(start) & 0x3FFFF) >> 4;
-}
-
-__device__ void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-__device__ void commit_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-/// Until no more than `pending` committed groups are under way.
-template <int pending>
-__device__ void wait_products() {
-  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
-}
-/// Keeps the compiler from moving what touches c across this place.
-template <int n>
-__device__ void pin(float (&c)[n][4]) {
-#pragma unroll
-  for (int j = 0; j < n; ++j) {
-#pragma unroll
-    for (int e = 0; e < 4; ++e) asm volatile("" : "+f"(c[j][e])::"memory");
-  }
-}
-
-#define FOUR(c, j) "+f"(c[j][0]), "+f"(c[j][1]), "+f"(c[j][2]), "+f"(c[j][3])
-#define THIRTY_TWO(c, j) \
-  FOUR(c, j), FOUR(c, j + 1), FOUR(c, j + 2), FOUR(c, j + 3), FOUR(c, j + 4), FOUR(c, j + 5), FOUR(c, j + 6), FOUR(c, j + 7)
-#define FIRST_32                                                                                                                       \
-  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, " \
-  "%28, %29, %30, %31"
-#define SECOND_32                                                                                                                      \
-  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, " \
-  "%58, %59, %60, %61, %62, %63"
-
-/// C [64, 8 n] ← A B, or C + A B; A and B from shared memory, sums along the columns of both.
-__device__ void multiply(float (&c)[8][4], std::uint64_t a, std::uint64_t b, bool add) {
-  asm volatile("{.reg .pred add; setp.ne.b32 add, %34, 0; wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" FIRST_32
-               "}, %32, %33, add, 1, 1, 0, 0;}"
-               : THIRTY_TWO(c, 0)
-               : "l"(a), "l"(b), "r"(static_cast<int>(add)));
-}
-__device__ void multiply(float (&c)[16][4], std::uint64_t a, std::uint64_t b, bool add) {
-  asm volatile("{.reg .pred add; setp.ne.b32 add, %66, 0; wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" FIRST_32 ", " SECOND_32
-               "}, %64, %65, add, 1, 1, 0, 0;}"
-               : THIRTY_TWO(c, 0), THIRTY_TWO(c, 8)
-               : "l"(a), "l"(b), "r"(static_cast<int>(add)));
-}
-/// C [64, 8 n] ← C + A B; A from registers, sums along the rows of B.
-__device__ void multiply(float (&c)[8][4], const uint4& a, std::uint64_t b) {
-  asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" FIRST_32 "}, {%32, %33, %34, %35}, %36, 1, 1, 1, 1;"
-               : THIRTY_TWO(c, 0)
-               : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b));
-}
-__device__ void multiply(float (&c)[16][4], const uint4& a, std::uint64_t b) {
-  asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" FIRST_32 ", " SECOND_32 "}, {%64, %65, %66, %67}, %68, 1, 1, 1, 1;"
-               : THIRTY_TWO(c, 0), THIRTY_TWO(c, 8)
-               : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b));
-}
-#undef FOUR
-#undef THIRTY_TWO
-#undef FIRST_32
-#undef SECOND_32
 
 /// Starts score = Q Kᵀ of the warpgroup's queries.
 template <int D, int groups, int n>
@@ -272,40 +170,13 @@ __global__ void __launch_bounds__(threads_of(groups), 1)
 // ---------------------------------------------------------------------------------------------------------------------------------------
 // launchers
 
-using EncodeTiled = decltype(&cuTensorMapEncodeTiled);
-
-/// Of the driver; null where it has none.
-EncodeTiled find_encode_tiled() {
-  constexpr unsigned since = 12000;
-  void* function = nullptr;
-  cudaDriverEntryPointQueryResult found{};
-  check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, since, cudaEnableDefault, &found), "the driver");
-  return found == cudaDriverEntryPointSuccess ? reinterpret_cast<EncodeTiled>(function) : nullptr;
-}
-EncodeTiled encode_tiled() {
-  static const EncodeTiled function = find_encode_tiled();
-  return function;
-}
-
-/// Boxes of `rows` rows and 64 columns of one head.
-CUtensorMap map_of(const AttentionTiles::Operand& x, int rows) {
-  CUtensorMap map{};
-  const std::array<cuuint64_t, 3> extents{static_cast<cuuint64_t>(x.width), static_cast<cuuint64_t>(x.heads),
-                                          static_cast<cuuint64_t>(x.rows)};
-  const std::array<cuuint64_t, 2> strides{static_cast<cuuint64_t>(x.pitch) * sizeof(Bf16),
-                                          static_cast<cuuint64_t>(x.stride) * sizeof(Bf16)};
-  const std::array<cuuint32_t, 3> box{swizzled, 1, static_cast<cuuint32_t>(rows)}, steps{1, 1, 1};
-  const CUresult status = encode_tiled()(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 3, const_cast<Bf16*>(x.data), extents.data(),
-                                         strides.data(), box.data(), steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE,
-                                         CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  if (status != CUDA_SUCCESS) throw DeviceError("cuda: softmax_attention: the operands cannot be mapped, status " + std::to_string(status));
-  return map;
-}
-
 template <int D, int groups>
 void attend(const AttentionTiles& p, cudaStream_t stream) {
   using Memory = HopperMemory<D, groups>;
-  const TensorMaps maps{map_of(p.q, Memory::queries), map_of(p.k, Memory::keys), map_of(p.v, Memory::keys)};
+  const auto map = [](const AttentionTiles::Operand& x, int rows) {
+    return tensor_map({x.data, x.rows, x.heads, x.width, x.stride, x.pitch}, rows);
+  };
+  const TensorMaps maps{map(p.q, Memory::queries), map(p.k, Memory::keys), map(p.v, Memory::keys)};
   launch("softmax_attention", attend_kernel<D, groups>, tiles_of(p, Memory::queries), threads_of(groups), sizeof(Memory), stream, maps, p);
 }
 

@@ -115,43 +115,46 @@ class Operands {
 using Work = std::function<void()>;
 using Prepare = Work (*)(Backend&, Operands&, std::int64_t T, DType operands);
 
+template <std::int64_t H, std::int64_t K, std::int64_t V>
 Work decayed_outer_product_work(Backend& backend, Operands& operands, std::int64_t T, DType type) {
   DecayedOuterProduct op;
-  op.q = operands.uniform({T, H, D}, type, -1, 1);
-  op.k = operands.uniform({T, H, D}, type, -1, 1, true);
-  op.v = operands.uniform({T, H, D}, type, -1, 1);
-  op.log_decay = operands.uniform({T, H, D}, DType::f32, -0.1F, 0);
-  op.scale = 1 / std::sqrt(static_cast<float>(D));
+  op.q = operands.uniform({T, H, K}, type, -1, 1);
+  op.k = operands.uniform({T, H, K}, type, -1, 1, true);
+  op.v = operands.uniform({T, H, V}, type, -1, 1);
+  op.log_decay = operands.uniform({T, H, K}, DType::f32, -0.1F, 0);
+  op.scale = 1 / std::sqrt(static_cast<float>(K));
   op.segments.cu_seqlens = operands.sequence(T);
-  op.initial_state = operands.uniform({1, H, D, D}, DType::f32, 0, 0);
-  op.final_state = operands.empty({1, H, D, D});
-  op.o = operands.empty({T, H, D}, type);
+  op.initial_state = operands.uniform({1, H, K, V}, DType::f32, 0, 0);
+  op.final_state = operands.empty({1, H, K, V});
+  op.o = operands.empty({T, H, V}, type);
   return [&backend, op] { backend.decayed_outer_product(op, C); };
 }
 
+template <std::int64_t H, std::int64_t K, std::int64_t V>
 Work gated_delta_rule_work(Backend& backend, Operands& operands, std::int64_t T, DType type) {
   GatedDeltaRule op;
-  op.q = operands.uniform({T, H, D}, type, -1, 1, true);
-  op.k = operands.uniform({T, H, D}, type, -1, 1, true);
-  op.v = operands.uniform({T, H, D}, type, -1, 1);
+  op.q = operands.uniform({T, H, K}, type, -1, 1, true);
+  op.k = operands.uniform({T, H, K}, type, -1, 1, true);
+  op.v = operands.uniform({T, H, V}, type, -1, 1);
   op.log_decay = operands.uniform({T, H}, DType::f32, -0.1F, 0);
   op.beta = operands.uniform({T, H}, DType::f32, 0, 1);
-  op.scale = 1 / std::sqrt(static_cast<float>(D));
+  op.scale = 1 / std::sqrt(static_cast<float>(K));
   op.segments.cu_seqlens = operands.sequence(T);
-  op.initial_state = operands.uniform({1, H, D, D}, DType::f32, 0, 0);
-  op.final_state = operands.empty({1, H, D, D});
-  op.o = operands.empty({T, H, D});
+  op.initial_state = operands.uniform({1, H, K, V}, DType::f32, 0, 0);
+  op.final_state = operands.empty({1, H, K, V});
+  op.o = operands.empty({T, H, V}, type);
   return [&backend, op] { backend.gated_delta_rule(op, C); };
 }
 
-/// The shared state and one partition of N a token.
-template <std::int64_t N>
+/// The shared state and one partition of N a token; on the delta rule, or on the decayed outer product.
+template <std::int64_t N, bool delta_rule>
 Work sparse_state_work(Backend& backend, Operands& operands, std::int64_t T, DType type) {
   SparseState op;
   op.q = operands.uniform({T, 2, H, D}, type, -1, 1);
   op.k = operands.uniform({T, 2, H, D}, type, -1, 1, true);
   op.v = operands.uniform({T, H, D}, type, -1, 1);
-  op.log_decay = operands.uniform({T, 2, H, D}, DType::f32, -0.1F, 0);
+  op.log_decay = operands.uniform(delta_rule ? Shape{T, 2, H} : Shape{T, 2, H, D}, DType::f32, -0.1F, 0);
+  if (delta_rule) op.beta = operands.uniform({T, 2, H}, DType::f32, 0, 1);
   const Tensor gate = operands.uniform({T, N}, DType::f32, 0, 1), selected = operands.empty({T, 1}, DType::i32);
   backend.top_k(selected, gate);
   op.gate = gate;
@@ -164,10 +167,13 @@ Work sparse_state_work(Backend& backend, Operands& operands, std::int64_t T, DTy
   return [&backend, &operands, op] { backend.sparse_state(op, C, operands.workspace()); };
 }
 
-const std::map<std::string, Prepare> kKernels{{"decayed_outer_product", decayed_outer_product_work},
-                                              {"gated_delta_rule", gated_delta_rule_work},
-                                              {"sparse_state_n4k1", sparse_state_work<4>},
-                                              {"sparse_state_n64k1", sparse_state_work<64>}};
+const std::map<std::string, Prepare> kKernels{{"decayed_outer_product", decayed_outer_product_work<H, D, D>},
+                                              {"decayed_outer_product_gla_1.3b", decayed_outer_product_work<4, 256, 512>},
+                                              {"gated_delta_rule", gated_delta_rule_work<H, D, D>},
+                                              {"gated_delta_rule_gdn_1.3b", gated_delta_rule_work<6, 256, 512>},
+                                              {"sparse_state_n4k1", sparse_state_work<4, false>},
+                                              {"sparse_state_n64k1", sparse_state_work<64, false>},
+                                              {"sparse_delta_rule_n4k1", sparse_state_work<4, true>}};
 
 class DeviceBench {
  public:

@@ -1,6 +1,8 @@
 // What the tests of the chunk forms on a device share: bfloat16 products, so results are compared by the norm of their difference.
 #pragma once
 
+#include <bit>
+#include <initializer_list>
 #include <limits>
 #include <string>
 #include <vector>
@@ -103,6 +105,27 @@ Result<float> run_on(Backend& backend, const Problem& p, std::int64_t gap, bool 
     std::copy_n(p.initial.row(slot), size, found.row(slot));
   }
   return {device.fetch(op.o).values, found.values};
+}
+
+/// Without the lower bits, so that bfloat16 holds them.
+inline void shorten(std::initializer_list<Numbers*> operands) {
+  for (Numbers* x : operands) {
+    for (float& number : x->values) number = std::bit_cast<float>(std::bit_cast<std::uint32_t>(number) & 0xFFFF0000U);
+  }
+}
+
+/// With q, k, v and o of bfloat16, their rows `gap` numbers apart.
+template <class Problem>
+Result<float> run_in_bf16(Backend& backend, const Problem& p, std::int64_t gap) {
+  Numbers o = poisoned({p.segments.rows(), p.initial.shape[1], p.initial.shape[3]}), final_state = poisoned(p.initial.shape);
+  DeviceTensors device(backend, gap);
+  auto op = p.op(final_state, o);
+  op.q = device.rows(op.q, DType::bf16), op.k = device.rows(op.k, DType::bf16), op.v = device.rows(op.v, DType::bf16);
+  op.log_decay = device.rows(op.log_decay), op.o = device.rows(o.view(), DType::bf16);
+  if constexpr (requires { op.beta; }) op.beta = device.rows(op.beta);
+  op.initial_state = device.whole(p.initial.view()), op.final_state = device.whole(final_state.view());
+  Problem::apply_on(backend, op);
+  return {device.fetch(op.o).values, device.fetch(op.final_state).values};
 }
 
 template <class Problem>

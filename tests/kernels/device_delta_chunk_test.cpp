@@ -1,7 +1,5 @@
 // The chunk form of the gated delta rule on a CUDA device against the CPU. Its products are rounded to bfloat16, so results are compared by
 // the norm of their difference.
-#include <bit>
-
 #include "kernels/gated_delta_rule.h"
 #include "tests/kernels/device_chunk_cases.h"
 
@@ -56,23 +54,6 @@ struct Problem {
   }
 };
 
-/// Without the lower bits, so that bfloat16 holds it.
-void shorten(Numbers& x) {
-  for (float& number : x.values) number = std::bit_cast<float>(std::bit_cast<std::uint32_t>(number) & 0xFFFF0000U);
-}
-
-/// With q, k, v and o of bfloat16, their rows `gap` numbers apart.
-Result<float> run_in_bf16(Backend& backend, const Problem& p, std::int64_t gap) {
-  Numbers o = poisoned({p.segments.rows(), p.initial.shape[1], p.V}), final_state = poisoned(p.initial.shape);
-  DeviceTensors device(backend, gap);
-  GatedDeltaRule op = p.op(final_state, o);
-  op.q = device.rows(op.q, DType::bf16), op.k = device.rows(op.k, DType::bf16), op.v = device.rows(op.v, DType::bf16);
-  op.log_decay = device.rows(op.log_decay), op.beta = device.rows(op.beta), op.o = device.rows(o.view(), DType::bf16);
-  op.initial_state = device.whole(p.initial.view()), op.final_state = device.whole(final_state.view());
-  Problem::apply_on(backend, op);
-  return {device.fetch(op.o).values, device.fetch(op.final_state).values};
-}
-
 }  // namespace
 
 TEST_CASE("device: gated delta rule in chunks, bfloat16 operands", "[device]") {
@@ -81,12 +62,37 @@ TEST_CASE("device: gated delta rule in chunks, bfloat16 operands", "[device]") {
   for (const std::int64_t T : {63, 600}) {
     for (const auto& [K, V] : {std::pair{64, 64}, {128, 128}, {60, 21}, {128, 130}, {256, 512}}) {
       Problem p(Packed(T), same(2), K, V, mild_decay);
-      for (Numbers* x : {&p.q, &p.k, &p.v}) shorten(*x);
+      shorten({&p.q, &p.k, &p.v});
       for (const std::int64_t gap : {0, 3, 8}) {
         INFO(p.name() << ", rows " << gap << " apart");
         check_close(run_in_bf16(*backend, p, gap), run(p, 64), bf16_rounding);
       }
     }
+  }
+}
+
+// On a device of compute capability 9.0 a form of its own.
+TEST_CASE("device: gated delta rule in chunks, wide heads in bfloat16", "[device]") {
+  const std::shared_ptr<Backend> backend = cuda_backend(Precision::bfloat16);
+  if (!backend) return;
+  const auto compare = [&](const Packed& segments, const Heads& heads, std::int64_t K, std::int64_t V, const Decay& decay) {
+    Problem p(segments, heads, K, V, decay);
+    shorten({&p.q, &p.k, &p.v});
+    const Result<float> truth = run(p, 64);
+    for (const std::int64_t gap : {0, 8}) {
+      INFO(p.name() << ", rows " << gap << " apart");
+      check_close(run_in_bf16(*backend, p, gap), truth, bf16_rounding);
+    }
+  };
+  for (const std::int64_t T : {32, 63, 64, 65, 600}) {
+    for (const auto& [K, V] : {std::pair{256, 512}, {136, 8}, {200, 72}}) compare(Packed(T), same(2), K, V, mild_decay);
+  }
+  compare(Packed(std::int64_t{2100}), same(1), 256, 512, mild_decay);
+  for (const Decay& decay : {no_decay, weak_decay, strong_decay, broken_decay, wiping_decay})
+    compare(Packed(std::int64_t{600}), same(2), 256, 72, decay);
+  for (const Heads& heads : {same(3), Heads{4, 2, 2, 4, 1}}) {
+    compare(Packed({5, 0, 1, 70, 600, 17}, {}, 6), heads, 136, 40, mild_decay);
+    compare(Packed({256, 0, 0, 257, 64, 1, 511, 128}, {}, 8), heads, 136, 40, broken_decay);
   }
 }
 

@@ -17,21 +17,26 @@ struct Routing {
   std::int64_t choices() const { return std::max(writers, readers); }
 };
 
+enum class Memory { outer_product, delta_rule, delta_rule_gate_after_l2 };
+
 struct Problem {
   std::vector<std::int32_t> cu_seqlens;
   Shapes shapes;
   Routing routing;
   Decay decay;
-  Numbers q, k, v, log_decay, gate, initial;
+  Memory memory;
+  Numbers q, k, v, log_decay, beta, gate, initial;
   std::vector<std::int32_t> selected;
 
-  Problem(std::vector<std::int32_t> cu_seqlens_, const Shapes& shapes_, const Routing& routing_, const Decay& decay_ = mild_decay)
-      : cu_seqlens(std::move(cu_seqlens_)), shapes(shapes_), routing(routing_), decay(decay_) {
+  Problem(std::vector<std::int32_t> cu_seqlens_, const Shapes& shapes_, const Routing& routing_, const Decay& decay_ = mild_decay,
+          Memory memory_ = Memory::outer_product)
+      : cu_seqlens(std::move(cu_seqlens_)), shapes(shapes_), routing(routing_), decay(decay_), memory(memory_) {
     Random random(1);
     const auto& [H, K, V] = shapes;
     q = bf16_numbers(random, {tokens(), 2, H, K}), k = bf16_numbers(random, {tokens(), 2, H, K});
     v = bf16_numbers(random, {tokens(), H, V});
-    log_decay = decay.draw(random, {tokens(), 2, H, K});
+    log_decay = decay.draw(random, delta_rule() ? Shape{tokens(), 2, H} : Shape{tokens(), 2, H, K});
+    beta = random.uniform({tokens(), 2, H}, 0, 1.5F);
     gate = random.uniform({tokens(), routing.N}, 0.05F, 1);
     for (std::int64_t t = 0; routing.one_partition && t < tokens(); ++t) gate.row(t)[routing.N - 1] = 2;
     initial = random.uniform({sequences() * (1 + routing.N), H, K, V});
@@ -39,12 +44,14 @@ struct Problem {
     make_cpu_backend()->top_k(Tensor(selected.data(), DType::i32, {tokens(), routing.choices()}), gate.view());
   }
 
+  bool delta_rule() const { return memory != Memory::outer_product; }
   std::int64_t tokens() const { return cu_seqlens.back(); }
   std::int64_t sequences() const { return static_cast<std::int64_t>(cu_seqlens.size()) - 1; }
 
   SparseState op() const {
     SparseState op;
     op.writers = routing.writers, op.readers = routing.readers, op.gate_q = routing.gate_q, op.gate_k = routing.gate_k;
+    op.gate_place = memory == Memory::delta_rule_gate_after_l2 ? GatePlace::after_l2 : GatePlace::before_l2;
     op.write_scale = 0.5F, op.scale = 0.5F, op.cu_seqlens = cu_seqlens;
     return op;
   }
@@ -52,7 +59,8 @@ struct Problem {
   std::string name() const {
     return "tokens " + std::to_string(tokens()) + ", sequences " + std::to_string(sequences()) + ", N " + std::to_string(routing.N) +
            ", writers " + std::to_string(routing.writers) + ", readers " + std::to_string(routing.readers) + ", state " +
-           initial.shape.to_string() + ", " + decay.name;
+           initial.shape.to_string() + ", " + decay.name + (delta_rule() ? ", delta rule" : "") +
+           (memory == Memory::delta_rule_gate_after_l2 ? ", gate after the norm" : "");
   }
 
  private:
@@ -70,6 +78,7 @@ Result<float> run_on_host(const Problem& p) {
   Numbers o(p.v.shape), final_state(p.initial.shape);
   SparseState op = p.op();
   op.q = p.q.view(), op.k = p.k.view(), op.v = p.v.view(), op.log_decay = p.log_decay.view(), op.gate = p.gate.view();
+  if (p.delta_rule()) op.beta = p.beta.view();
   op.selected = ConstTensor(p.selected.data(), DType::i32, {p.tokens(), p.routing.choices()});
   op.initial_state = p.initial.view(), op.final_state = final_state.view(), op.o = o.view();
   backend->sparse_state(op, 64, workspace);
@@ -83,6 +92,7 @@ Result<float> run_on_device(Backend& backend, const Problem& p, DType type, std:
   SparseState op = p.op();
   op.q = device.rows(p.q.view(), type), op.k = device.rows(p.k.view(), type), op.v = device.rows(p.v.view(), type);
   op.log_decay = device.rows(p.log_decay.view()), op.gate = device.rows(p.gate.view());
+  if (p.delta_rule()) op.beta = device.rows(p.beta.view());
   op.selected = device.indices(p.selected, {p.tokens(), p.routing.choices()});
   op.final_state = device.whole(final_state.view()), op.o = device.rows(o.view(), type);
   op.initial_state = in_place ? ConstTensor(op.final_state) : device.whole(p.initial.view());
@@ -132,4 +142,31 @@ TEST_CASE("device: sparse states in chunks, routing", "[device]") {
   compare(*backend, Problem({0, 400}, {2, 64, 64}, {4, 1, 1, true, true, true}));  // all but one partition empty
   compare(*backend, Problem({0, 33, 66, 99}, {1, 128, 128}, {64, 1, 1}));          // often one token in a partition
   compare(*backend, Problem({0, 500}, {2, 64, 64}, {4, 2, 2, true, false}, broken_decay));
+}
+
+TEST_CASE("device: sparse states of the delta rule in chunks, shapes", "[device]") {
+  const std::shared_ptr<Backend> backend = cuda_backend(Precision::bfloat16);
+  if (!backend) return;
+  const auto run = [&](std::int32_t T, const Shapes& shapes, const Routing& routing) {
+    compare(*backend, Problem({0, T}, shapes, routing, mild_decay, Memory::delta_rule));
+  };
+  for (const std::int32_t T : {32, 63, 64, 65, 130, 1000}) {
+    for (const std::int64_t K : {60, 64, 128}) run(T, {2, K, K}, {4, 1, 1});
+  }
+  for (const auto& [K, V] : {std::pair{60, 8}, {16, 136}, {128, 24}, {256, 40}}) run(300, {3, K, V}, {4, 2, 2});
+  for (const std::int64_t N : {1, 64}) run(700, {2, 64, 64}, {N, 1, 1});
+}
+
+TEST_CASE("device: sparse states of the delta rule in chunks, routing", "[device]") {
+  const std::shared_ptr<Backend> backend = cuda_backend(Precision::bfloat16);
+  if (!backend) return;
+  for (const Memory memory : {Memory::delta_rule, Memory::delta_rule_gate_after_l2}) {
+    for (const auto& [writers, readers] : {std::pair{1, 1}, {2, 2}, {1, 3}, {3, 1}, {0, 2}, {2, 0}}) {
+      for (const bool gates : {true, false})
+        compare(*backend, Problem({0, 200, 200, 201, 541}, {2, 64, 64}, {9, writers, readers, gates, gates}, mild_decay, memory));
+    }
+    compare(*backend, Problem({0, 400}, {2, 64, 64}, {4, 1, 1, true, true, true}, mild_decay, memory));  // all but one partition empty
+    compare(*backend, Problem({0, 33, 66, 99}, {1, 128, 128}, {64, 1, 1}, mild_decay, memory));          // often one token in a partition
+    compare(*backend, Problem({0, 500}, {2, 64, 64}, {4, 2, 2, true, false}, broken_decay, memory));
+  }
 }

@@ -1,0 +1,451 @@
+// The decayed outer product of wide heads on a device of compute capability 9.0, 64 rows at a time. With A(s, t) the decay of the rows
+// after s, up to t, of a chunk whose last row is e, a the row before its first one:
+//
+//   x_t = scale q_t A(a, t)      y_s = k_s A(s, e)      score(t, s) = scale Σ_channels q_t A(s, t) k_s where s ≤ t
+//   o_t = x_t S + Σ_s score(t, s) v_s      S ← A(a, e) S + yᵀ v
+//
+// `prepare` makes x, y, the scores and A(a, e) of every chunk once for all columns of v. No factor of x and y is larger than 1, whatever
+// the decays. Scores bring q and k to a row in the middle of the chunk where one of the two factors grows, as long as floating point can
+// hold it; where it cannot, to the boundaries between ever smaller halves, where none does.
+//
+// Long segments are cut into spans as in decayed_outer_product_chunks.cu. A value that is not finite reaches earlier rows of its chunk.
+#include <algorithm>
+#include <cstddef>
+
+#include "kernels/cuda_hopper.h"
+#include "kernels/cuda_recurrence.h"
+
+namespace statescope::cuda {
+namespace {
+
+constexpr int channels = 256, blocks = channels / swizzled;  // of k, and columns of a block of them
+constexpr int groups = 2, columns = groups * swizzled;       // warpgroups of a thread block, and their columns of v
+constexpr float most_log2_decay = 100;                       // from the middle of a chunk to its ends
+
+enum class Pass { states, outputs };
+
+/// What prepare leaves of a head of a chunk, as it goes into shared memory. Rows behind the chunk's last one are 0.
+struct alignas(1024) Chunk {
+  Tile y[blocks];
+  float decay[channels];  // A(a, e)
+  Tile x[blocks];
+  Tile scores;  // [t, s]
+};
+
+struct Problem {
+  Bf16Rows q, k;
+  Operand log_decay;
+  Rows<const float> initial;  // [slots, H, K, V]
+  Rows<float> final;          // [slots, H, K, V]
+  Bf16* o;                    // [rows, H, V]
+  std::int64_t o_stride;
+  int H, K, V;
+  float scale;
+  DeviceSegments segments;
+  std::int64_t span;  // rows
+  Chunk* chunks;      // [chunks, H]
+  float* states;      // as in Spans
+  float* decays;
+
+  __host__ __device__ int tiles() const { return (V + columns - 1) / columns; }
+  __host__ __device__ int decay_width() const { return max(static_cast<int>(log_decay.width), 1); }
+};
+
+// ---------------------------------------------------------------------------------------------------------------------------------------
+// kernels: prepare
+
+constexpr int prepare_threads = 1024, channel_pairs = channels / 2;
+constexpr int of_thread = chunk_rows * channel_pairs / prepare_threads;  // rows of a pair of channels
+
+struct alignas(1024) Prepared {
+  Tile x[blocks], y[blocks];                            // q and k brought to the row that scores are made at
+  float2 total[chunk_rows / of_thread][channel_pairs];  // log2 of the decay of a thread's rows
+};
+
+__device__ float2 operator+(float2 a, float2 b) { return {a.x + b.x, a.y + b.y}; }
+__device__ float2 operator-(float2 a) { return {-a.x, -a.y}; }
+__device__ float exp2_of(float x) {
+  asm("ex2.approx.ftz.f32 %0, %0;" : "+f"(x));
+  return x;
+}
+/// Two bf16 numbers times factor · 2^exponent.
+__device__ unsigned scaled(unsigned pair, float factor, float2 exponent) {
+  return packed(first_of(pair) * (factor * exp2_of(exponent.x)), second_of(pair) * (factor * exp2_of(exponent.y)));
+}
+
+/// A pair of neighbouring channels of a chunk of n rows. What is not there is 0.
+struct Pair {
+  const Bf16 *q, *k;
+  const float* log_decay;
+  int q_stride, k_stride, decay_stride, decay_width, n;
+
+  __device__ Pair(const Problem& p, const Piece& piece, std::int64_t h, int channel)
+      : q(p.q.at(piece.first_row, h, p.H) + channel),
+        k(p.k.at(piece.first_row, h, p.H) + channel),
+        log_decay(p.log_decay.at(piece.first_row, h, p.H) + (p.log_decay.width > 1 ? channel : 0)),
+        q_stride(static_cast<int>(p.q.stride)),
+        k_stride(static_cast<int>(p.k.stride)),
+        decay_stride(static_cast<int>(p.log_decay.rows.stride)),
+        decay_width(static_cast<int>(p.log_decay.width)),
+        n(channel < p.K ? static_cast<int>(piece.rows) : 0) {}
+
+  __device__ unsigned q_at(int t) const { return t < n ? *reinterpret_cast<const unsigned*>(q + t * q_stride) : 0; }
+  __device__ unsigned k_at(int t) const { return t < n ? *reinterpret_cast<const unsigned*>(k + t * k_stride) : 0; }
+  __device__ float2 log2_decay(int t) const {
+    if (t >= n || decay_width == 0) return {0, 0};
+    const float* const from = log_decay + t * decay_stride;
+    const float2 x = decay_width > 1 ? *reinterpret_cast<const float2*>(from) : float2{*from, *from};
+    constexpr float log2_e = 1.44269504F, least = -160;  // 2^least is 0, and sums of it are still exact enough
+    const float2 y{log2_e * x.x, log2_e * x.y};
+    return {y.x < least ? least : y.x, y.y < least ? least : y.y};
+  }
+};
+
+/// C of 16 × 16 numbers of x yᵀ, from (row, column) on.
+__device__ void multiply_rows(float (&c)[2][4], const Prepared& shared, int row, int column) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int key = 0; key < channels; key += 16) {
+    const Tile &x = shared.x[key / swizzled], &y = shared.y[key / swizzled];
+    const uint4 a = load_matrices(&x[0][0] + place(row + lane % 16, key % swizzled + lane / 16 * 8));
+    const uint4 b = load_matrices(&y[0][0] + place(column + lane / 16 * 8 + lane % 8, key % swizzled + lane / 8 % 2 * 8));
+    multiply(c[0], a, b.x, b.y);
+    multiply(c[1], a, b.z, b.w);
+  }
+}
+
+/// A thread block makes a head of a chunk.
+__global__ void __launch_bounds__(prepare_threads, 1) prepare_kernel(const __grid_constant__ Problem p) {
+  extern __shared__ __align__(1024) unsigned char memory[];
+  auto& shared = *reinterpret_cast<Prepared*>(memory);
+  const std::int64_t h = blockIdx.x % p.H, number = blockIdx.x / p.H;
+  const Piece piece = piece_of(p.segments, number, chunk_rows);
+  if (piece.index >= piece.count) return;
+  Chunk& chunk = p.chunks[blockIdx.x];
+
+  const int pair = static_cast<int>(threadIdx.x) % channel_pairs, part = static_cast<int>(threadIdx.x) / channel_pairs;
+  const int channel = 2 * pair, first = part * of_thread;
+  const Pair from(p, piece, h, channel);
+  unsigned q[of_thread], k[of_thread];
+  float2 log2_decay[of_thread], total{0, 0};
+#pragma unroll
+  for (int i = 0; i < of_thread; ++i) {
+    q[i] = from.q_at(first + i), k[i] = from.k_at(first + i);
+    log2_decay[i] = from.log2_decay(first + i);
+    total = total + log2_decay[i];
+  }
+  shared.total[part][pair] = total;
+  __syncthreads();
+
+  constexpr int parts = chunk_rows / of_thread;
+  float2 before{0, 0}, lower{0, 0}, upper{0, 0};
+#pragma unroll
+  for (int i = 0; i < parts; ++i) {
+    const float2 of_part = shared.total[i][pair];
+    if (i < part) before = before + of_part;
+    if (i < parts / 2) {
+      lower = lower + of_part;
+    } else {
+      upper = upper + of_part;
+    }
+  }
+  const float2 all = lower + upper;
+  if (part == 0) *reinterpret_cast<float2*>(chunk.decay + channel) = {exp2_of(all.x), exp2_of(all.y)};
+  const bool fits = __syncthreads_and(-lower.x <= most_log2_decay && -lower.y <= most_log2_decay && -upper.x <= most_log2_decay &&
+                                      -upper.y <= most_log2_decay);
+  const auto put = [&](int t, unsigned x, unsigned y) {
+    *reinterpret_cast<unsigned*>(place(shared.x, t, channel)) = x;
+    *reinterpret_cast<unsigned*>(place(shared.y, t, channel)) = y;
+  };
+  // x_t = scale q_t A(a, t), y_s = k_s A(s, e), and both at the middle row
+#pragma unroll
+  for (int i = 0; i < of_thread; ++i) {
+    const int t = first + i;
+    before = before + log2_decay[i];
+    *reinterpret_cast<unsigned*>(place(chunk.x, t, channel)) = scaled(q[i], p.scale, before);
+    *reinterpret_cast<unsigned*>(place(chunk.y, t, channel)) = scaled(k[i], 1, all + -before);
+    if (fits) put(t, scaled(q[i], p.scale, before + -lower), scaled(k[i], 1, lower + -before));
+  }
+
+  // The scores, 16 × 16 a warp: those at the middle row; or, boundary after boundary, those of rows on its two sides, and the diagonal.
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  const int row = warp / 4 * 16, column = warp % 4 * 16;
+  const bool has_block = warp < chunk_rows / 16 * (chunk_rows / 16), multiplies = has_block && column <= row;
+  float scores[2][4] = {};
+  const auto add_scores = [&](const auto& counts) {
+    __syncthreads();  // x and y are there
+    if (!multiplies) return;
+    float c[2][4] = {};
+    multiply_rows(c, shared, row, column);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const int t = row + lane / 4 + i % 4 / 2 * 8, s = column + i / 4 * 8 + lane % 4 * 2 + i % 2;
+      if (counts(t, s)) scores[i / 4][i % 4] += c[i / 4][i % 4];
+    }
+  };
+  if (fits) {
+    add_scores([](int t, int s) { return s <= t; });
+  } else {
+    // Exponents are sums over the rows since the boundary: a thread walks from it, down in upper halves and up in lower ones.
+#pragma unroll 1
+    for (int size = chunk_rows / 2; size > 0; size /= 2) {
+#pragma unroll 1
+      for (int block = part; block < chunk_rows / size; block += parts) {
+        const bool upper_half = block % 2 == 1;
+        float2 e{0, 0};
+#pragma unroll 1
+        for (int i = 0; i < size; ++i) {
+          const int t = upper_half ? block * size + i : (block + 1) * size - 1 - i;
+          if (upper_half) e = e + from.log2_decay(t);
+          put(t, upper_half ? scaled(from.q_at(t), p.scale, e) : 0, upper_half ? 0 : scaled(from.k_at(t), 1, e));
+          if (!upper_half) e = e + from.log2_decay(t);
+        }
+      }
+      add_scores([size](int t, int s) { return (t & size) != 0 && ((t ^ s) & -size) == size; });
+      __syncthreads();
+    }
+#pragma unroll
+    for (int i = 0; i < of_thread; ++i) put(first + i, scaled(q[i], p.scale, {0, 0}), k[i]);
+    add_scores([](int t, int s) { return s == t; });
+  }
+  if (!has_block) return;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const int t = row + lane / 4 + i % 2 * 8, s = column + i / 2 * 8 + lane % 4 * 2;
+    const float(&pairs)[4] = scores[i / 2];
+    *reinterpret_cast<unsigned*>(place(&chunk.scores, t, s)) = packed(pairs[i % 2 * 2], pairs[i % 2 * 2 + 1]);
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------------------------------------
+// kernels: spans
+
+constexpr int stages = 2;
+
+struct Memory {
+  struct Stage {
+    Chunk chunk;
+    Tile v[groups];
+  };
+  Stage stage[stages];
+  std::uint64_t full[stages], empty[stages];
+};
+
+/// One thread: chunk c goes to stage c % 2 as soon as all warps have read what was there.
+template <Pass pass>
+__device__ void produce(Memory& memory, const CUtensorMap& values, const Chunk* chunk, int H, int first_row, int count, int head,
+                        int column) {
+  constexpr unsigned of_states = offsetof(Chunk, x), bytes = pass == Pass::states ? of_states : sizeof(Chunk);
+  for (int c = 0; c < count; ++c) {
+    const int stage = c % stages;
+    auto& to = memory.stage[stage];
+    wait(memory.empty[stage], c / stages % 2 ^ 1);
+    arrive_and_expect(memory.full[stage], bytes + sizeof(to.v));
+    copy_bytes(&to.chunk, chunk + static_cast<std::int64_t>(c) * H, bytes, memory.full[stage]);
+    for (int g = 0; g < groups; ++g) copy_box(to.v[g], values, column + g * swizzled, head, first_row + c * chunk_rows, memory.full[stage]);
+  }
+}
+
+/// A warpgroup's 64 columns of the state as Sᵀ [64, channels] in tiles of C.
+using State = float[channels / 8][4];
+
+/// Numbers of `half` of the channels, each times the channel's factor.
+__device__ void scale_half(State& S, const float* factor, int half) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int j = 0; j < channels / 16; ++j) {
+    const int i = half * (channels / 16) + j;
+    const float2 f = *reinterpret_cast<const float2*>(factor + i * 8 + lane % 4 * 2);
+    S[i][0] *= f.x, S[i][1] *= f.y, S[i][2] *= f.x, S[i][3] *= f.y;
+  }
+}
+
+/// fn(number of S, its place in a state [K, V]) for those of the lane's numbers that the state has; `column` the warp's first.
+template <class Fn>
+__device__ void each_of_state(State& S, int K, int V, int column, Fn fn) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int i = 0; i < channels / 8 * 4; ++i) {
+    const int key = i / 4 * 8 + lane % 4 * 2 + i % 2, c = column + lane / 4 + i % 4 / 2 * 8;
+    if (key < K && c < V) fn(S[i / 4][i % 4], key * V + c);
+  }
+}
+
+/// A thread block per (span, head, `columns` columns): two warpgroups multiply, one thread of a third brings what they need.
+/// Pass::states: what a span adds to a state of 0, for all but the last span of a segment. Pass::outputs: o, and the final state.
+template <Pass pass>
+__global__ void __launch_bounds__((groups + 1) * warpgroup, 1)
+    span_kernel(const __grid_constant__ Problem p, const __grid_constant__ CUtensorMap values) {
+  extern __shared__ __align__(1024) unsigned char bytes[];
+  auto& memory = *reinterpret_cast<Memory*>(bytes);
+  const int tile = static_cast<int>(blockIdx.x) % p.tiles(), h = static_cast<int>(blockIdx.x) / p.tiles() % p.H,
+            number = static_cast<int>(blockIdx.x) / p.tiles() / p.H;
+  const Piece span = piece_of(p.segments, number, p.span);
+  const std::int64_t spans = max(span.count, std::int64_t{1});  // a segment without rows carries its state over
+  if (span.index >= (pass == Pass::states ? spans - 1 : spans)) return;
+  const auto rows = static_cast<int>(span.rows), first_row = static_cast<int>(span.first_row);
+  const int count = (rows + chunk_rows - 1) / chunk_rows, group = static_cast<int>(threadIdx.x) / warpgroup;
+  if (threadIdx.x == 0) {
+    for (int stage = 0; stage < stages; ++stage) {
+      init_barrier(memory.full[stage], 1);
+      init_barrier(memory.empty[stage], groups * warpgroup / 32);
+    }
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  }
+  __syncthreads();
+  if (group == groups) {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
+    const std::int64_t first_chunk = first_piece(p.segments, span.segment, chunk_rows) + span.index * (p.span / chunk_rows);
+    if (threadIdx.x % warpgroup == 0)
+      produce<pass>(memory, values, p.chunks + first_chunk * p.H + h, p.H, first_row, count, h, tile * columns);
+  } else {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
+    const int warp = static_cast<int>(threadIdx.x) / 32 % 4, lane = static_cast<int>(threadIdx.x) % 32;
+    const int column = tile * columns + group * swizzled + 16 * warp;
+    const std::int64_t of_state = std::int64_t{p.K} * p.V, slot = p.segments.slot_of(span.segment);
+    float* const between = p.states + (std::int64_t{number} * p.H + h) * of_state;
+    State S = {};
+    if (pass == Pass::outputs) {
+      const float* const from = spans > 1 ? between : p.initial.row(slot) + h * of_state;
+      each_of_state(S, p.K, p.V, column, [from](float& x, int at) { x = from[at]; });
+    }
+    float decay_of_span = 1;  // of channel threadIdx.x
+
+    for (int c = 0; c < count; ++c) {
+      const int stage = c % stages;
+      const auto& [chunk, v] = memory.stage[stage];
+      wait(memory.full[stage], c / stages % 2);
+      uint4 own_v[chunk_rows / 16];  // A of vᵀ
+#pragma unroll
+      for (int s = 0; s < chunk_rows / 16; ++s) own_v[s] = transposed_rows(v[group], 16 * s, 16 * warp);
+      float o[chunk_rows / 8][4];
+      if constexpr (pass == Pass::outputs) {
+        // o = x S + scores v
+        uint4 packed_S[channels / 32];
+        pack_part(packed_S, S, 0);
+        begin_products();
+        multiply_part(o, packed_S, chunk.x, 0);
+#pragma unroll
+        for (int s = 0; s < chunk_rows / 16; ++s) multiply_columns(o, own_v[s], matrix(&chunk.scores[0][16 * s]), true);
+        commit_products();
+        scale_half(S, chunk.decay, 0);
+        wait_products<0>();
+        pack_part(packed_S, S, 1);
+        pin(o);
+        begin_products();
+        multiply_part(o, packed_S, chunk.x, 1);
+        commit_products();
+        scale_half(S, chunk.decay, 1);
+      } else {
+        decay_of_span *= chunk.decay[threadIdx.x];
+        scale_half(S, chunk.decay, 0);
+        scale_half(S, chunk.decay, 1);
+      }
+      // S ← A S + yᵀ v
+      pin(S);
+      begin_products();
+      add_rows(S, own_v, chunk.y);
+      commit_products();
+      if constexpr (pass == Pass::outputs) {
+        wait_products<1>();
+        pin(o);
+        Bf16* const to = p.o + std::int64_t{first_row + c * chunk_rows} * p.o_stride + h * p.V + column;
+        store_rows(to, p.o_stride, rows - c * chunk_rows, p.V - column, o);
+      }
+      wait_products<0>();
+      pin(S);
+      if (lane == 0) arrive(memory.empty[stage]);
+    }
+
+    if (pass == Pass::states) {
+      each_of_state(S, p.K, p.V, column, [between](float& x, int at) { between[at] = x; });
+      const int width = p.decay_width(), channel = static_cast<int>(threadIdx.x);
+      if (tile == 0 && channel < width) p.decays[(std::int64_t{number} * p.H + h) * width + channel] = decay_of_span;
+    } else if (span.index == spans - 1) {
+      float* const final = p.final.row(slot) + h * of_state;
+      each_of_state(S, p.K, p.V, column, [final](float& x, int at) { final[at] = x; });
+    }
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------------------------------------
+// launchers
+
+/// What is launched, and how scratch is divided.
+struct Plan {
+  std::int64_t rows, segments, H, K, V, tiles, span;
+
+  Plan(const DecayedOuterProduct& op, const DeviceSegments& device_segments)
+      : rows(op.o.rows()),
+        segments(device_segments.count),
+        H(op.initial_state.shape[1]),
+        K(op.initial_state.shape[2]),
+        V(op.initial_state.shape[3]),
+        tiles((V + columns - 1) / columns) {
+    constexpr std::int64_t multiprocessors = 132;  // of the largest devices
+    const std::int64_t spans = std::max<std::int64_t>(1, multiprocessors / std::max<std::int64_t>(1, H * tiles));
+    span = std::max<std::int64_t>(1, ((rows + spans - 1) / spans + chunk_rows - 1) / chunk_rows) * chunk_rows;
+  }
+  std::int64_t chunks() const { return most_pieces(rows, segments, chunk_rows) * H; }
+  std::int64_t spans() const { return most_pieces(rows, segments, span); }
+  std::int64_t state_numbers() const { return spans() * H * K * V; }
+};
+
+/// Every row, and every head of it, begins at 16 bytes and consists of them.
+bool in_pieces(ConstTensor x, std::int64_t numbers) {
+  return reinterpret_cast<std::uintptr_t>(x.data) % 16 == 0 && x.stride % numbers == 0 && x.shape[2] % numbers == 0;
+}
+bool bf16_in_pieces(ConstTensor x) { return x.dtype == DType::bf16 && in_pieces(x, 8); }
+
+Bf16Rows bf16_rows(ConstTensor x) { return {static_cast<Bf16*>(const_cast<void*>(x.data)), x.stride, x.shape[1], x.shape[2]}; }
+
+}  // namespace
+
+bool decayed_outer_product_hopper_supported(const DecayedOuterProduct& op) {
+  const std::int64_t K = op.initial_state.shape[2];
+  const bool per_channel = op.log_decay && op.log_decay.shape.rank() == 3;
+  return K > channels / 2 && K <= channels && bf16_in_pieces(op.q) && bf16_in_pieces(op.k) && bf16_in_pieces(op.v) &&
+         bf16_in_pieces(op.o) && (!per_channel || (op.decay_axis == DecayAxis::rows && in_pieces(op.log_decay, 4))) &&
+         op.v.shape[1] == op.initial_state.shape[1] && has_warpgroup_products();
+}
+
+std::size_t decayed_outer_product_hopper_scratch(const DecayedOuterProduct& op, const DeviceSegments& segments) {
+  const Plan plan(op, segments);
+  return static_cast<std::size_t>(plan.chunks()) * sizeof(Chunk) +
+         static_cast<std::size_t>(plan.state_numbers() + plan.spans() * plan.H * plan.K) * sizeof(float);
+}
+
+void decayed_outer_product_hopper(const DecayedOuterProduct& op, const DeviceSegments& segments, void* scratch, cudaStream_t stream) {
+  const Plan plan(op, segments);
+  auto* const chunks = static_cast<Chunk*>(scratch);
+  auto* const states = reinterpret_cast<float*>(chunks + plan.chunks());
+  const Problem p{bf16_rows(op.q),
+                  bf16_rows(op.k),
+                  operand(op.log_decay),
+                  f32(op.initial_state),
+                  f32(op.final_state),
+                  static_cast<Bf16*>(op.o.data),
+                  op.o.stride,
+                  static_cast<int>(plan.H),
+                  static_cast<int>(plan.K),
+                  static_cast<int>(plan.V),
+                  op.scale,
+                  segments,
+                  plan.span,
+                  chunks,
+                  states,
+                  states + plan.state_numbers()};
+  const CUtensorMap values =
+      tensor_map({static_cast<const Bf16*>(op.v.data), op.v.rows(), op.v.shape[1], plan.V, op.v.stride, plan.V}, chunk_rows);
+  launch("decayed_outer_product: prepare", prepare_kernel, static_cast<unsigned>(plan.chunks()), prepare_threads, sizeof(Prepared), stream,
+         p);
+  const auto blocks_of_spans = static_cast<unsigned>(plan.spans() * plan.H * plan.tiles);
+  constexpr unsigned span_threads = (groups + 1) * warpgroup;
+  if (segments.longest > plan.span) {
+    launch("decayed_outer_product: states", span_kernel<Pass::states>, blocks_of_spans, span_threads, sizeof(Memory), stream, p, values);
+    combine_spans({segments, p.initial, p.H, p.K, p.V, p.decay_width(), p.span, p.states, p.decays}, stream);
+  }
+  launch("decayed_outer_product: outputs", span_kernel<Pass::outputs>, blocks_of_spans, span_threads, sizeof(Memory), stream, p, values);
+}
+
+}  // namespace statescope::cuda
