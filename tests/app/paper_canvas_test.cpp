@@ -8,6 +8,7 @@
 #include <functional>
 #include <optional>
 
+#include "app/view_panel.h"
 #include "tests/app/qt_application.h"
 #include "tests/catch.h"
 #include "tests/views/sample_answers.h"
@@ -190,7 +191,7 @@ TEST_CASE("hit regions are kept for a widget, as far as they are visible") {
 TEST_CASE("a PDF has embedded fonts and lossless cells, an SVG has text as text and cells large enough not to be smoothed") {
   qt_application();
   const Sample sample({.tokens = 40});
-  const auto view = view_catalogue()[2].make();
+  const auto view = find_view("state")->make();
   view->build(sample.at(12), {.token = 12});
   const auto paint = [&](QPaintDevice& device, double scale) {
     QPainter painter(&device);
