@@ -9,6 +9,7 @@
 #include "kernels/elementwise.h"
 #include "kernels/gated_delta_rule.h"
 #include "kernels/linear.h"
+#include "kernels/projection.h"
 #include "kernels/routing.h"
 #include "kernels/softmax_attention.h"
 #include "kernels/sparse_state.h"
@@ -50,6 +51,8 @@ class Backend {
   virtual std::int64_t tokens_at_once() const { return 128; }
   /// A weight as the device wants it: itself where the device reads host memory (then `owner` keeps it alive), else a copy.
   virtual ConstTensor adopt(ConstTensor host, Buffer& owner) = 0;
+  /// Whether rows so few pass a norm on their way into a product (`project`, `swiglu`) sooner than before it.
+  virtual bool folds_norms(std::int64_t /*rows*/) const { return false; }
   /// In which type a pass over `rows` tokens keeps what is rounded anyway on its way into the next product: bf16 or float32. Operations
   /// over rows take either, each operand for itself, and compute in float32; indices, scores of routing, decays, caches and states are
   /// always float32.
@@ -92,8 +95,13 @@ class Backend {
 
   /// Fused groups: the default is made of the parts above; a device overrides it where one kernel is faster.
   virtual void sparse_state(const SparseState& op, std::int64_t chunk_size, Workspace& workspace);
-  /// y = (silu(x · gateᵀ) ⊙ (x · upᵀ)) · downᵀ     (spec §1.4)
-  virtual void swiglu(Tensor y, ConstTensor x, ConstTensor gate_proj, ConstTensor up_proj, ConstTensor down_proj, Workspace& workspace);
+  /// Products with one row or many; what each of them is stands in projection.h. The x of one may be the y of another before it.
+  virtual void project(std::span<const Projection> projections, Workspace& workspace);
+  /// y = (silu(x̂ · gateᵀ) ⊙ (x̂ · upᵀ)) · downᵀ + addend; x̂ as in projection.h; addend like y or absent, may be y     (spec §1.4)
+  virtual void swiglu(Tensor y, ConstTensor x, ConstTensor gate_proj, ConstTensor up_proj, ConstTensor down_proj, Workspace& workspace,
+                      const InputNorm& norm = {}, ConstTensor addend = {});
+  /// The gated delta rule of L2(q) and L2(k)     (l2_norm)
+  virtual void unit_delta_rule(const GatedDeltaRule& op, std::int64_t chunk_size, Workspace& workspace);
   /// y = max(logσ(x · weightᵀ + bias) / normalizer, clamp_min): the forget gate of GLA from its few features x [T, r] (spec §3.4)
   virtual void low_rank_decay(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, float normalizer, float clamp_min);
   /// pair[:, 0] = act(shared), pair[:, 1] = act(sparse + more): pair [T, 2, ...], the others [T, ...] (SSE eq. 9; spec §4.3)

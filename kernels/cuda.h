@@ -15,17 +15,64 @@ namespace statescope::cuda {
 /// Throws std::bad_alloc where the device is out of memory, else DeviceError with one line: what failed, why, and where.
 void check(cudaError_t status, const char* what, std::source_location where = std::source_location::current());
 
+/// Lets a kernel have so much shared memory on the device of this thread.
+void allow_shared_memory(const char* name, const void* kernel, std::size_t bytes);
+
+/// Whether the device of this thread lets a kernel begin while the one before it ends (compute capability 9.0).
+bool can_overlap();
+
+/// Whether a kernel waits for those before it in the stream to end, or says itself when it needs their results (`launch_overlapped`).
+enum class Overlap { none, with_kernels_before };
+
+template <class... Parameters, class... Arguments>
+void launch_as(Overlap overlap, const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
+               cudaStream_t stream, const Arguments&... arguments) {
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
+  allow_shared_memory(name, reinterpret_cast<const void*>(kernel), shared_bytes);
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream;
+  config.attrs = &early;
+  config.numAttrs = overlap == Overlap::with_kernels_before && can_overlap() ? 1 : 0;
+  check(cudaLaunchKernelEx(&config, kernel, arguments...), name);
+}
+
 /// Starts a kernel and throws if it could not be started.
 template <class... Parameters, class... Arguments>
 void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, cudaStream_t stream,
             const Arguments&... arguments) {
-  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
-  constexpr std::size_t always_there = 48 << 10;
-  if (shared_bytes > always_there) {
-    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)), name);
-  }
-  kernel<<<grid, block, shared_bytes, stream>>>(arguments...);
-  check(cudaGetLastError(), name);
+  launch_as(Overlap::none, name, kernel, grid, block, shared_bytes, stream, arguments...);
+}
+
+/// The same for a kernel that may come onto the device while the ones before it still run: it calls `wait_for_results` before it reads
+/// what they write, or writes anything.
+template <class... Parameters, class... Arguments>
+void launch_overlapped(const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
+                       cudaStream_t stream, const Arguments&... arguments) {
+  launch_as(Overlap::with_kernels_before, name, kernel, grid, block, shared_bytes, stream, arguments...);
+}
+
+/// In a kernel: the next one of the stream may come onto the device as soon as all blocks have got here.
+__device__ inline void let_next_begin() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+/// In a kernel: all kernels before it have ended, and what they have written can be read.
+__device__ inline void wait_for_results() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+/// Both, for kernels that have nothing to do before.
+__device__ inline void begin_overlapped() {
+  let_next_begin();
+  wait_for_results();
 }
 
 /// Blocks of `block` threads that n items take, one item a thread.

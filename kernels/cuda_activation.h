@@ -27,4 +27,16 @@ inline __device__ float activated(float x, Activation act) {
   }
 }
 
+/// softplus(x) = ln(1 + e^x) = max(x, 0) + ln(1 + e^{−|x|})
+inline __device__ float softplus(float x) { return (x < 0 ? 0 : x) + log1pf(expf(-fabsf(x))); }
+
+/// max(logσ(x) · scale, clamp_min), logσ(x) = −softplus(−x); compared so that a NaN stays one
+inline __device__ float log_sigmoid_decay(float x, float scale, float clamp_min) {
+  const float y = -softplus(-x) * scale;
+  return y < clamp_min ? clamp_min : y;
+}
+
+/// −exp(A_log) · softplus(a + dt_bias)
+inline __device__ float gated_delta_decay(float a, float A_log, float dt_bias) { return -expf(A_log) * softplus(a + dt_bias); }
+
 }  // namespace statescope::cuda

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <vector>
 
 #include "kernels/cuda_attention.h"
@@ -20,6 +21,34 @@ void check(cudaError_t status, const char* what, std::source_location where) {
   if (status == cudaErrorMemoryAllocation) throw std::bad_alloc();
   throw DeviceError(std::string("cuda: ") + what + ": " + cudaGetErrorString(status) + " (" + where.file_name() + ":" +
                     std::to_string(where.line()) + ")");
+}
+
+namespace {
+
+int current_device() {
+  int device = 0;
+  check(cudaGetDevice(&device), "the device");
+  return device;
+}
+
+}  // namespace
+
+void allow_shared_memory(const char* name, const void* kernel, std::size_t bytes) {
+  constexpr std::size_t always_there = 48 << 10;
+  if (bytes <= always_there) return;
+  // Asked for once: a token's kernels are too short to ask before each of them.
+  thread_local std::map<std::pair<int, const void*>, std::size_t> allowed;
+  std::size_t& most = allowed[{current_device(), kernel}];
+  if (bytes <= most) return;
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)), name);
+  most = bytes;
+}
+
+bool can_overlap() {
+  int major = 0;
+  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, current_device()), "the device's properties");
+  constexpr int hopper = 9;
+  return major >= hopper;
 }
 
 namespace {
@@ -208,9 +237,22 @@ class CudaBackend final : public Backend {
   void linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias) override {
     use(), products_.linear(y, x, weight, bias, stream());
   }
-  void swiglu(Tensor y, ConstTensor x, ConstTensor gate_proj, ConstTensor up_proj, ConstTensor down_proj, Workspace& workspace) override {
+  bool folds_norms(std::int64_t rows) const override { return rows == 1 && can_overlap(); }
+  void project(std::span<const Projection> projections, Workspace& workspace) override {
+    use();
+    if (!products_.project(projections, stream())) Backend::project(projections, workspace);
+  }
+  void swiglu(Tensor y, ConstTensor x, ConstTensor gate_proj, ConstTensor up_proj, ConstTensor down_proj, Workspace& workspace,
+              const InputNorm& norm, ConstTensor addend) override {
     const Workspace::Mark mark(workspace);
-    use(), products_.swiglu(y, x, gate_proj, up_proj, down_proj, workspace, stream());
+    use();
+    const Tensor u = x.rows() == 1 ? workspace.tensor({1, gate_proj.rows()}) : Tensor{};
+    if (u && products_.gated_linear(u, x, norm, gate_proj, up_proj, stream())) {
+      const Projection down{.x = u, .norm = {}, .weight = down_proj, .bias = {}, .y = y, .finish = Activate{.addend = addend}, .z = {}};
+      return project(std::span(&down, 1), workspace);
+    }
+    if (norm.group > 0 || addend) return Backend::swiglu(y, x, gate_proj, up_proj, down_proj, workspace, norm, addend);
+    products_.swiglu(y, x, gate_proj, up_proj, down_proj, workspace, stream());
   }
 
   void rms_norm(Tensor y, ConstTensor x, ConstTensor weight, float eps, float offset) override {
@@ -220,6 +262,8 @@ class CudaBackend final : public Backend {
     use(), cuda::rms_norm_plain(y, x, group, eps, stream());
   }
   void low_rank_decay(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, float normalizer, float clamp_min) override {
+    const Projection alone{x, {}, weight, bias, y, ForgetGate{normalizer, clamp_min}, {}};
+    if (use(), products_.project(std::span(&alone, 1), stream())) return;
     const bool fits = weight.row_size() <= most_low_rank && weight.dtype != DType::f16;
     if (!fits || x.rows() < worth_a_chunk) return Backend::low_rank_decay(y, x, weight, bias, normalizer, clamp_min);
     use(), cuda::low_rank_decay(y, x, weight, bias, normalizer, clamp_min, stream());
@@ -262,8 +306,18 @@ class CudaBackend final : public Backend {
   }
 
   void short_convolution(const ShortConvolution& op) override { cuda::short_convolution(op, sent(op.segments), stream()); }
-  void decayed_outer_product(const DecayedOuterProduct& op, std::int64_t) override { decayed_outer_product(op, sent(op.segments)); }
-  void gated_delta_rule(const GatedDeltaRule& op, std::int64_t) override { gated_delta_rule(op, sent(op.segments)); }
+  void decayed_outer_product(const DecayedOuterProduct& op, std::int64_t) override {
+    use();
+    if (!decayed_outer_product_step(op, stream())) decayed_outer_product(op, sent(op.segments));
+  }
+  void gated_delta_rule(const GatedDeltaRule& op, std::int64_t) override {
+    use();
+    if (!gated_delta_rule_step(op, false, stream())) gated_delta_rule(op, sent(op.segments));
+  }
+  void unit_delta_rule(const GatedDeltaRule& op, std::int64_t chunk_size, Workspace& workspace) override {
+    use();
+    if (!gated_delta_rule_step(op, true, stream())) Backend::unit_delta_rule(op, chunk_size, workspace);
+  }
   void softmax_attention(const SoftmaxAttention& op, std::int64_t) override {
     const auto [queries, slots, keys] = sent(Ring::Arrays<3>{op.segments.cu_seqlens, op.segments.slot, op.cu_seqlens_k});
     const DeviceSegments segments = on_device(op.segments, queries, slots);
@@ -282,6 +336,7 @@ class CudaBackend final : public Backend {
   }
   void sparse_state(const SparseState& op, std::int64_t chunk_size, Workspace& workspace) override {
     check_sparse_state(op, op.q.dtype == DType::bf16 ? DType::bf16 : DType::f32);
+    if (use(), sparse_state_step(op, stream())) return;
     const std::int64_t runs = (static_cast<std::int64_t>(op.cu_seqlens.size()) - 1) * op.gate.row_size();
     const bool sorted_here = runs <= most_sparse_runs(), chunks = sorted_here && in_chunks(op.v.rows()) && gathered_by_chunks(op);
     if (!chunks && !in_float32(op)) return with_float32(op, [&](const SparseState& exact) { sparse_state(exact, chunk_size, workspace); });

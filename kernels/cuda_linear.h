@@ -5,9 +5,11 @@
 
 #include <map>
 #include <memory>
+#include <span>
 
 #include "kernels/cuda.h"
 #include "kernels/device.h"
+#include "kernels/projection.h"
 #include "kernels/workspace.h"
 
 namespace statescope::cuda {
@@ -27,6 +29,18 @@ class Scratch {
   std::size_t bytes_ = 0;
 };
 
+/// How the products of a launch that wait for others of the same launch learn that these have been made: `count` on the device, and what it
+/// will be once all launches so far have ended.
+struct Announcements {
+  unsigned* count = nullptr;
+  unsigned made = 0;
+
+  Announcements();
+  ~Announcements();
+  Announcements(const Announcements&) = delete;
+  Announcements& operator=(const Announcements&) = delete;
+};
+
 /// The products of one stream. Weights stay in the type of the checkpoint. Few rows stream them (linear_few_rows.cu), exact to float32
 /// rounding in both precisions. Many rows go through cuBLASLt: in float32 with 16-bit weights widened into scratch, a tile of outputs at a
 /// time, for each call; or with both operands rounded to bfloat16 (operands of this type are taken as they are) and a result of either
@@ -40,6 +54,12 @@ class Products {
 
   /// linear.h
   void linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, cudaStream_t stream);
+  /// Products of one row (linear_one_row.cu), all in one launch, on a device that can overlap kernels. False, and nothing done, where one
+  /// of them does not fit: rows of weights that are not pieces of 16 bytes, several types, too many of them, one
+  /// that others take as x behind one that takes such an x.
+  bool project(std::span<const Projection> projections, cudaStream_t stream);
+  /// y = silu(x̂ · gateᵀ) ⊙ (x̂ · upᵀ), x̂ as in projection.h. False as above.
+  bool gated_linear(Tensor y, ConstTensor x, const InputNorm& norm, ConstTensor gate, ConstTensor up, cudaStream_t stream);
   /// y = (silu(x · gateᵀ) ⊙ (x · upᵀ)) · downᵀ
   void swiglu(Tensor y, ConstTensor x, ConstTensor gate, ConstTensor up, ConstTensor down, Workspace& workspace, cudaStream_t stream);
 
@@ -58,9 +78,12 @@ class Products {
   cublasLtHandle_t handle_ = nullptr;
   void* workspace_ = nullptr;
   Scratch rows_, weights_, results_;
+  Announcements announcements_;
   std::map<Shapes, std::unique_ptr<Plan>> plans_;
 };
 
+/// Throws std::invalid_argument if shapes or types do not fit (linear.h).
+void check_linear(ConstTensor y, ConstTensor x, ConstTensor weight, ConstTensor bias);
 /// Whether rows are few enough to be bound by the reading of the weight.
 bool few_rows(ConstTensor x);
 /// linear.h for few rows.

@@ -105,6 +105,7 @@ __global__ void __launch_bounds__(recurrence_threads) recurrence_kernel(Recurren
   using Tile = typename Rule::Tile;
   using Batch = typename Rule::Batch;
   extern __shared__ __align__(16) float shared[];  // two batches, or one that holds all rows
+  begin_overlapped();
   const std::int64_t tiles = (p.V + Tile::count - 1) / Tile::count;
   const std::int64_t first_column = blockIdx.x % tiles * Tile::count, h = blockIdx.x / tiles % p.H, s = blockIdx.x / tiles / p.H;
   const std::int64_t first_row = p.segments.cu_seqlens[s], rows = p.segments.cu_seqlens[s + 1] - first_row;
@@ -150,8 +151,8 @@ void launch_recurrence(const char* name, RecurrenceProblem p, cudaStream_t strea
   p.batch = static_cast<int>(std::clamp<std::int64_t>(p.segments.longest, 1, fitting));
   const std::size_t batches = p.segments.longest > p.batch ? 2 : 1;
   const std::int64_t tiles = (p.V + Rule::Tile::count - 1) / Rule::Tile::count;
-  launch(name, recurrence_kernel<Rule>, static_cast<unsigned>(p.segments.count * p.H * tiles), recurrence_threads,
-         batches * static_cast<std::size_t>(p.batch) * row_bytes, stream, p);
+  launch_overlapped(name, recurrence_kernel<Rule>, static_cast<unsigned>(p.segments.count * p.H * tiles), recurrence_threads,
+                    batches * static_cast<std::size_t>(p.batch) * row_bytes, stream, p);
 }
 
 }  // namespace statescope::cuda

@@ -23,6 +23,7 @@ __device__ unsigned all_columns() { return gridDim.y * blockDim.x; }
 /// y[t, i] = fn(t, i, x[t, i]...). A thread owns `Width` neighbours of a row at a time, reads them all, then writes: y may be any x.
 template <int Width, class Fn, class... Inputs>
 __global__ void map_kernel(Numbers<void> y, std::int64_t rows, unsigned n, Fn fn, Inputs... x) {
+  begin_overlapped();
   const std::int64_t t = own_row();
   if (t >= rows) return;
   for (unsigned begin = own_column() * Width; begin < n; begin += all_columns() * Width) {
@@ -35,9 +36,6 @@ __global__ void map_kernel(Numbers<void> y, std::int64_t rows, unsigned n, Fn fn
     y.store(t, begin, results(x.template load<Width>(t, begin)...));
   }
 }
-
-/// softplus(x) = ln(1 + e^x) = max(x, 0) + ln(1 + e^{−|x|})
-__device__ float softplus(float x) { return (x < 0 ? 0 : x) + log1pf(expf(-fabsf(x))); }
 
 struct Constant {
   float value;
@@ -63,11 +61,6 @@ struct WeightedSum {
   __device__ float operator()(std::int64_t, unsigned, float a, float b) const { return a + factor * b; }
 };
 
-struct ActivatedSum {
-  Activation act;
-  __device__ float operator()(std::int64_t, unsigned, float a, float b) const { return activated(a + b, act); }
-};
-
 struct ScaledHead {
   Numbers<const void> g;
   unsigned n;
@@ -84,11 +77,7 @@ struct DividedHead {
 
 struct LogSigmoidDecay {
   float scale, clamp_min;
-  __device__ float operator()(std::int64_t, unsigned, float x) const {
-    // logσ(x) = −softplus(−x)
-    const float y = -softplus(-x) * scale;
-    return y < clamp_min ? clamp_min : y;
-  }
+  __device__ float operator()(std::int64_t, unsigned, float x) const { return log_sigmoid_decay(x, scale, clamp_min); }
 };
 
 constexpr unsigned low_rank_rows = 32;  // of a block
@@ -120,7 +109,7 @@ __global__ void low_rank_decay_kernel(Rows<float> y, Numbers<const void> x, Numb
 
 struct GatedDeltaDecay {
   const float *A_log, *dt_bias;
-  __device__ float operator()(std::int64_t, unsigned h, float a) const { return -expf(A_log[h]) * softplus(a + dt_bias[h]); }
+  __device__ float operator()(std::int64_t, unsigned h, float a) const { return gated_delta_decay(a, A_log[h], dt_bias[h]); }
 };
 
 struct SoftplusClamp {
@@ -218,6 +207,22 @@ __device__ Pack<Width> each(Pack<Width> a, const Pack<Width>& b, Combine combine
   return a;
 }
 
+/// pair[t, 0] = act(shared[t]), pair[t, 1] = act(sparse[t] + more[t]), rows of n. A thread owns `Width` neighbours of both.
+template <int Width>
+__global__ void sum_pair_kernel(Numbers<void> pair, Numbers<const void> shared, Numbers<const void> sparse, Numbers<const void> more,
+                                std::int64_t rows, unsigned n, Activation act) {
+  begin_overlapped();
+  const std::int64_t t = own_row();
+  if (t >= rows) return;
+  for (unsigned begin = own_column() * Width; begin < n; begin += all_columns() * Width) {
+    Pack<Width> first = shared.load<Width>(t, begin), second = each(sparse.load<Width>(t, begin), more.load<Width>(t, begin), Plus());
+#pragma unroll
+    for (int i = 0; i < Width; ++i) first.at[i] = activated(first.at[i], act), second.at[i] = activated(second.at[i], act);
+    pair.store(t, begin, first);
+    pair.store(t, n + begin, second);
+  }
+}
+
 /// What is added to x, where x is kept, before the norm.
 struct Addend {
   Numbers<const void> rows;  // absent: nothing
@@ -227,6 +232,7 @@ struct Addend {
 /// `Threads` threads own a group. y may be x: nobody writes before `combined` has got the terms of all.
 template <unsigned Threads, int Width, class Norm, template <class> class Rows>
 __global__ void norm_kernel(Rows<void> y, Rows<const void> x, Groups groups, Norm norm, OutputGate<Rows> gate, Addend addend) {
+  begin_overlapped();
   const std::int64_t group = groups.own<Threads>();
   if (group >= groups.count) return;
   const std::int64_t t = groups.row(group), first = groups.column(group), begin = threadIdx.x % Threads * Width;
@@ -254,6 +260,7 @@ __global__ void norm_kernel(Rows<void> y, Rows<const void> x, Groups groups, Nor
 /// group. The product is rounded before m is taken away: fused, 1e30 · 0.3 − m would be the rounding error of m, not 0.
 template <unsigned Threads, int Width>
 __global__ void softmax_kernel(Numbers<void> y, Numbers<const void> x, Groups groups, float temperature) {
+  begin_overlapped();
   const std::int64_t group = groups.own<Threads>();
   if (group >= groups.count) return;
   const std::int64_t t = groups.row(group), first = groups.column(group), begin = threadIdx.x % Threads * Width;
@@ -408,7 +415,7 @@ void map(const char* name, Tensor y, cudaStream_t stream, Fn fn, Inputs... x) {
   const std::int64_t n = y.row_size();
   const auto start = [&](auto kernel, int width) {
     const auto [grid, block] = cover(y.rows(), n / width);
-    launch(name, kernel, grid, block, 0, stream, numbers(y), y.rows(), static_cast<unsigned>(n), fn, numbers(ConstTensor(x))...);
+    launch_overlapped(name, kernel, grid, block, 0, stream, numbers(y), y.rows(), static_cast<unsigned>(n), fn, numbers(ConstTensor(x))...);
   };
   using Input = Numbers<const void>;
   if (n % wide == 0 && in_packs(y, wide) && (in_packs(x, wide) && ...))
@@ -426,8 +433,8 @@ void for_groups(const char* name, Kernel of_warp, Kernel of_block, Tensor y, Con
   const Groups groups{x.shape.size() / n, x.row_size() / n, n};
   const bool warps = n <= most_of_a_warp;
   const unsigned blocks = blocks_for(groups.count, warps ? most_threads / warp_size : 1);
-  launch(name, warps ? of_warp : of_block, blocks, most_threads, 0, stream, Rows<void>(numbers(y)), Rows<const void>(numbers(x)), groups,
-         parameters...);
+  launch_overlapped(name, warps ? of_warp : of_block, blocks, most_threads, 0, stream, Rows<void>(numbers(y)), Rows<const void>(numbers(x)),
+                    groups, parameters...);
 }
 
 template <class Norm>
@@ -572,12 +579,16 @@ void scale_heads(Tensor y, ConstTensor x, ConstTensor g, float scale, cudaStream
 }
 
 void sum_pair(Tensor pair, ConstTensor shared, ConstTensor sparse, ConstTensor more, Activation act, cudaStream_t stream) {
+  constexpr int wide = 8;
   const std::int64_t n = shared.row_size();
-  require_same_rows("sum_pair", sparse, more);
-  activate(pair.columns(0, {n}), shared, act, stream);
-  const Tensor second = pair.columns(n, {n});
-  require_same_rows("sum_pair", second, sparse);
-  map("sum_pair", second, stream, ActivatedSum{act}, sparse, more);
+  for (const ConstTensor& x : {shared, sparse, more}) require_same_rows("sum_pair", pair.columns(n, {n}), x);
+  const auto start = [&](auto kernel, int width) {
+    const auto [grid, block] = cover(pair.rows(), n / width);
+    launch_overlapped("sum_pair", kernel, grid, block, 0, stream, numbers(pair), numbers(shared), numbers(sparse), numbers(more),
+                      pair.rows(), static_cast<unsigned>(n), act);
+  };
+  const bool packs = n % wide == 0 && in_packs(pair, wide) && in_packs(shared, wide) && in_packs(sparse, wide) && in_packs(more, wide);
+  packs ? start(sum_pair_kernel<wide>, wide) : start(sum_pair_kernel<1>, 1);
 }
 
 void divide_heads(Tensor y, ConstTensor x, ConstTensor d, float eps, cudaStream_t stream) {

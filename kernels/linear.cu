@@ -154,14 +154,14 @@ Tensor converted(ConstTensor x, DType to, Scratch& scratch, cudaStream_t stream)
   return y;
 }
 
+}  // namespace
+
 void check_linear(ConstTensor y, ConstTensor x, ConstTensor weight, ConstTensor bias) {
   const bool fits = weight.dtype != DType::i32 && weight.shape.rank() == 2 && y.rows() == x.rows() && x.row_size() == weight.row_size() &&
                     y.row_size() == weight.rows() && (!bias || bias.shape.size() == weight.rows());
   if (!fits)
     throw std::invalid_argument("linear: y " + y.shape.to_string() + ", x " + x.shape.to_string() + ", weight " + weight.shape.to_string());
 }
-
-}  // namespace
 
 void* Scratch::take(std::size_t bytes, cudaStream_t stream) {
   if (bytes <= bytes_) return data_;
@@ -330,6 +330,8 @@ void Products::linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor b
   if (y.shape.size() == 0) return;
   const bool rounded = y.dtype == DType::bf16;
   if (rounded && (few_rows(x) || bias || !rows_aligned(y))) return through_float32(y, x, weight, bias, stream);
+  const Projection alone{.x = x, .norm = {}, .weight = weight, .bias = bias, .y = y, .finish = {}, .z = {}};
+  if (project(std::span(&alone, 1), stream)) return;
   if (few_rows(x)) return linear_few_rows(y, x.dtype == DType::f32 ? x : converted(x, DType::f32, rows_, stream), weight, bias, stream);
   const DType operands = precision_ == Precision::bfloat16 ? DType::bf16 : DType::f32;
   const bool as_it_is = x.dtype == operands && (operands == DType::f32 || rows_aligned(x));

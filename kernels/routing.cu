@@ -35,6 +35,7 @@ __device__ std::int32_t index_of(Order order) { return static_cast<std::int32_t>
 
 /// Choice w is the first in order after choice w − 1.
 __global__ void top_k_kernel(Rows<std::int32_t> ids, Rows<const float> scores, std::int64_t rows, std::uint32_t N, std::uint32_t W) {
+  begin_overlapped();
   const std::int64_t t = own_row();
   const std::uint32_t lane = threadIdx.x % warp_size;
   if (t >= rows) return;
@@ -119,7 +120,7 @@ void top_k(Tensor ids, ConstTensor scores, cudaStream_t stream) {
   const std::int64_t N = scores.row_size(), W = ids.row_size();
   if (ids.rows() != scores.rows() || W < 1 || W > N)
     throw std::invalid_argument("top_k: " + ids.shape.to_string() + " of " + scores.shape.to_string());
-  launch("top_k", top_k_kernel, blocks_for(ids.rows(), warps), warps * warp_size, 0, stream, i32(ids), f32(scores), ids.rows(),
+  launch_overlapped("top_k", top_k_kernel, blocks_for(ids.rows(), warps), warps * warp_size, 0, stream, i32(ids), f32(scores), ids.rows(),
          static_cast<std::uint32_t>(N), static_cast<std::uint32_t>(W));
 }
 

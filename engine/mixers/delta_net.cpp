@@ -40,11 +40,7 @@ class DeltaNet final : public Mixer {
       backend.activate(k, k, qk_activation_);
     }
     for (const Tensor& z : {q, k}) {
-      if (l2_) {
-        backend.l2_norm(z, z);
-      } else {
-        backend.sum_norm(z, z, 0);
-      }
+      if (!l2_) backend.sum_norm(z, z, 0);
     }
     // β_t = σ(b_proj x), doubled if eigenvalues may be negative
     Tensor beta = ctx.tensor({heads_});
@@ -57,7 +53,7 @@ class DeltaNet final : public Mixer {
     if (beta_factor_ != 1) backend.add(beta, beta, beta);
 
     // u_t = β_t (v_t − k_t S_{t-1}),   S_t = S_{t-1} + k_tᵀ u_t,   o_t = K^{-1/2} q_t S_t
-    Tensor o = remember(ctx, GatedDeltaRule{.q = q, .k = k, .v = v, .beta = beta, .scale = inverse_sqrt(K_)}, state.memory[0]);
+    Tensor o = remember(ctx, GatedDeltaRule{.q = q, .k = k, .v = v, .beta = beta, .scale = inverse_sqrt(K_)}, state.memory[0], l2_);
     if (ctx.state_only) return;
     readout_(ctx, o, g_proj_ ? g_proj_(ctx, x) : Tensor{}, y);
   }

@@ -28,6 +28,7 @@ class GatedDeltaNet final : public Mixer {
     readout_ = normed_readout(build, "o_norm.weight", V_, qkv_.value_dim());
   }
 
+  bool folds_norm() const override { return !head_gates_; }
   MixerLayout layout() const override {
     MixerLayout layout = single_state(value_heads_, K_, V_, qkv_.cache_shapes());
     layout.decays = !head_gates_ || head_gates_->gdn_decay;
@@ -37,7 +38,14 @@ class GatedDeltaNet final : public Mixer {
 
   void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const override {
     Backend& backend = ctx.backend;
-    auto [q, k, v, raw_q, raw_k] = qkv_(ctx, x, state);
+    // log α_t = −exp(A_log)·softplus(a_proj x + dt_bias),   β_t = σ(b_proj x), per value head
+    Tensor log_decay = ctx.tensor({value_heads_}), beta = ctx.tensor({value_heads_});
+    const Tensor gate = g_proj_ && !ctx.state_only ? ctx.activation({g_proj_.out()}) : Tensor{};
+    auto [q, k, v, raw_q, raw_k] = qkv_(ctx, x, state,
+                                        {a_proj_.onto(ctx, log_decay, x, DeltaDecay{A_log_, dt_bias_}),
+                                         b_proj_.onto(ctx, beta, x, Activate{Activation::sigmoid, {}}), g_proj_.onto(ctx, gate, x)});
+    if (head_gates_ && !head_gates_->gdn_decay) backend.fill(log_decay, 0);  // [A14], the literal SLA eq. 14
+    if (beta_factor_ != 1) backend.add(beta, beta, beta);
     std::optional<HeadGates::Gates> G;
     if (head_gates_ && !head_gates_->phi_stage) G = (*head_gates_)(ctx, x, raw_q, raw_k);
     if (!qkv_.convolved()) {
@@ -45,17 +53,10 @@ class GatedDeltaNet final : public Mixer {
       for (const Tensor& z : {q, k, v}) backend.activate(z, z, Activation::silu);
     }
     if (head_gates_ && head_gates_->phi_stage) G = (*head_gates_)(ctx, x, q, k);
-    // q̂ = L2(q), k̂ = L2(k)
-    backend.l2_norm(q, q);
-    backend.l2_norm(k, k);
-    // log α_t = −exp(A_log)·softplus(a_proj x + dt_bias),   β_t = σ(b_proj x), per value head
-    Tensor log_decay = ctx.tensor({value_heads_}), beta = ctx.tensor({value_heads_});
-    a_proj_.into(ctx, log_decay, x);
-    backend.gated_delta_decay(log_decay, log_decay, A_log_, dt_bias_);
-    if (head_gates_ && !head_gates_->gdn_decay) backend.fill(log_decay, 0);  // [A14], the literal SLA eq. 14
-    b_proj_.into(ctx, beta, x);
-    backend.activate(beta, beta, Activation::sigmoid);
-    if (beta_factor_ != 1) backend.add(beta, beta, beta);
+    // q̂ = L2(q), k̂ = L2(k); where nothing comes between, the memory does it
+    for (const Tensor& z : {q, k}) {
+      if (G) backend.l2_norm(z, z);
+    }
     const Ungated ungated(ctx, G.has_value(), q, state.memory[0]);
     // SLA: the write gate scales the value target alone, the read gate q                                   (SLA eq. 14–16)
     Tensor read_gate;
@@ -67,9 +68,8 @@ class GatedDeltaNet final : public Mixer {
 
     // S̄ = α_t S_{t-1},   u_t = β_t (v_t − k̂_t S̄),   S_t = S̄ + k̂_tᵀ u_t,   o_t = K^{-1/2} q̂_t S_t
     const GatedDeltaRule memory{.q = q, .k = k, .v = v, .log_decay = log_decay, .beta = beta, .scale = inverse_sqrt(K_)};
-    const Tensor o = remember(ctx, memory, state.memory[0]);
+    const Tensor o = remember(ctx, memory, state.memory[0], !G);
     if (ctx.state_only) return;
-    const Tensor gate = g_proj_ ? g_proj_(ctx, x) : Tensor{};
     readout_(ctx, o, gate, y, G && head_gates_->post_norm ? read_gate : Tensor{});
     ungated.emit_effect(ctx, memory, readout_, gate, y);
   }

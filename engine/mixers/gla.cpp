@@ -30,6 +30,7 @@ class Gla final : public Mixer {
     readout_ = gated_readout(build, qkv_.V, qkv_.value_dim(), static_cast<bool>(g_proj_));
   }
 
+  bool folds_norm() const override { return !head_gates_; }
   MixerLayout layout() const override {
     MixerLayout layout = single_state(heads_, K_, qkv_.V, qkv_.cache_shapes());
     layout.decays = true;
@@ -39,12 +40,15 @@ class Gla final : public Mixer {
 
   void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const override {
     Backend& backend = ctx.backend;
-    auto [q, k, v, raw_q, raw_k] = qkv_(ctx, x, state);
+    // log α_t = logσ(gk_proj x) / 16 per key channel
+    const Tensor features = ctx.tensor({gk_proj_.first.out()}), log_decay = ctx.tensor({kv_heads_, K_});
+    const Tensor gate = g_proj_ && !ctx.state_only ? ctx.activation({g_proj_.out()}) : Tensor{};
+    auto [q, k, v, raw_q, raw_k] =
+        qkv_(ctx, x, state,
+             {gk_proj_.first.onto(ctx, features, x), g_proj_.onto(ctx, gate, x),
+              gk_proj_.onto(log_decay.with_row({kv_heads_ * K_}), features, ForgetGate{normalizer_, clamp_min_})});
     std::optional<HeadGates::Gates> G;
     if (head_gates_ && !head_gates_->phi_stage) G = (*head_gates_)(ctx, x, raw_q, raw_k);
-    // log α_t = logσ(gk_proj x) / 16 per key channel
-    Tensor log_decay = ctx.tensor({kv_heads_, K_});
-    gk_proj_.decay_into(ctx, log_decay.with_row({kv_heads_ * K_}), x, normalizer_, clamp_min_);
     if (phi_ != Activation::identity) {
       backend.activate(q, q, phi_);
       backend.activate(k, k, phi_);
@@ -63,7 +67,6 @@ class Gla final : public Mixer {
     const DecayedOuterProduct memory{.q = q, .k = k, .v = v, .log_decay = log_decay, .scale = inverse_sqrt(K_)};
     const Tensor o = remember(ctx, memory, state.memory[0]);
     if (ctx.state_only) return;
-    const Tensor gate = g_proj_ ? g_proj_(ctx, x) : Tensor{};
     readout_(ctx, o, gate, y, G && head_gates_->post_norm ? G->q : Tensor{});
     ungated.emit_effect(ctx, memory, readout_, gate, y);
   }

@@ -78,6 +78,8 @@ struct Context {
   ChannelSink* channels = nullptr;
   const Rules* rules = nullptr;  // null: the model's own
   bool state_only = false;       // replay: stop once the memory has been brought forward; y is not written
+  InputNorm norm;                // what x still has to pass on its way into products: only for parts that say `folds_norm`; by default none
+  Tensor residual;               // where there is such a norm: what y is added to as well
 
   Context(Backend& backend_, Workspace& workspace_, std::int64_t tokens_)
       : backend(backend_), workspace(workspace_), tokens(tokens_), cu_seqlens_{0, static_cast<std::int32_t>(tokens_)} {}
@@ -116,6 +118,8 @@ class Mixer {
  public:
   virtual ~Mixer() = default;
   virtual MixerLayout layout() const = 0;
+  /// Whether x may come before its norm, with Context::norm, and y be added to Context::residual.
+  virtual bool folds_norm() const { return false; }
   /// y [T, D] = mixer(x [T, D], already normalised); `state` is brought from before the first token to after the last.
   virtual void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const = 0;
 };

@@ -62,10 +62,6 @@ LowRank::LowRank(const WeightScope& weights, std::string_view name, std::int64_t
 
 void LowRank::into(Context& ctx, Tensor y, ConstTensor x) const { second.into(ctx, y, first(ctx, x)); }
 
-void LowRank::decay_into(Context& ctx, Tensor y, ConstTensor x, float normalizer, float clamp_min) const {
-  ctx.backend.low_rank_decay(y, first.exact(ctx, x), second.weight, second.bias, normalizer, clamp_min);
-}
-
 Conv::Conv(const WeightScope& weights, std::string_view name, std::int64_t channels, std::int64_t width_hint, Activation act_,
            bool with_bias)
     : act(act_) {
@@ -123,18 +119,40 @@ std::vector<Shape> QkvProjection::cache_shapes() const {
   return {q_conv.cache_shape(), k_conv.cache_shape(), v_conv.cache_shape()};
 }
 
-QkvProjection::Qkv QkvProjection::operator()(Context& ctx, ConstTensor x, MixerState& state) const {
-  Tensor q = q_proj(ctx, x), k = k_proj(ctx, x), v = v_proj(ctx, x);
-  const Tensor raw_q = q.with_row({q_heads, K}), raw_k = k.with_row({k_heads, K});
-  if (convolved()) {
-    q = q_conv(ctx, q, state.conv_caches[0]);
-    k = k_conv(ctx, k, state.conv_caches[1]);
-    v = v_conv(ctx, v, state.conv_caches[2]);
+QkvProjection::Qkv QkvProjection::operator()(Context& ctx, ConstTensor x, MixerState& state,
+                                             std::initializer_list<Projection> others) const {
+  std::vector<Projection> all, behind;
+  // What others are made of comes first, so that nothing waits for it long.
+  for (const Projection& other : others) {
+    if (other.y) (other.x.data == x.data ? all : behind).push_back(other);
   }
-  return {q.with_row({q_heads, K}), k.with_row({k_heads, K}), v.with_row({v_heads, V}), raw_q, raw_k};
+  const auto add = [&](const Linear& linear, const Conv& conv, std::size_t cache) {
+    Projection& p = all.emplace_back(linear.onto(ctx, ctx.activation({linear.out()}), x));
+    if (!conv) return p;
+    p.z = ctx.activation({linear.out()});
+    p.finish = Convolve{conv.weight, conv.bias, conv.act, state.conv_caches[cache]};
+    return p;
+  };
+  const Projection q = add(q_proj, q_conv, 0), k = add(k_proj, k_conv, 1), v = add(v_proj, v_conv, 2);
+  all.insert(all.end(), behind.begin(), behind.end());
+  ctx.backend.project(all, ctx.workspace);
+  const auto raw = [](const Projection& p) { return p.z ? p.z : p.y; };
+  return {q.y.with_row({q_heads, K}), k.y.with_row({k_heads, K}), v.y.with_row({v_heads, V}), raw(q).with_row({q_heads, K}),
+          raw(k).with_row({k_heads, K})};
 }
 
 void Readout::operator()(Context& ctx, ConstTensor o, ConstTensor gate, Tensor y, ConstTensor head_scale) const {
+  Projection out = o_proj.onto(ctx, y, o.with_row({o.row_size()}));
+  out.norm = {};
+  if (ctx.residual) {
+    out.y = ctx.residual;
+    out.z = y;
+    out.finish = Activate{.addend = ctx.residual};
+  }
+  if (!head_scale && !ctx.channels) {
+    out.norm = {.group = head_dim, .weight = norm, .eps = eps, .gate = gate, .act = gate_act};
+    return ctx.backend.project(std::span(&out, 1), ctx.workspace);
+  }
   const Tensor read = ctx.activation({o.row_size()});
   const Tensor heads = read.with_row({o.row_size() / head_dim, head_dim});
   if (gate && !head_scale) {
@@ -146,7 +164,8 @@ void Readout::operator()(Context& ctx, ConstTensor o, ConstTensor gate, Tensor y
   }
   ctx.emit("readout", read);
   if (gate) emit_output_gate(ctx, gate, o.row_size() / head_dim, gate_act);
-  o_proj.into(ctx, y, read);
+  out.x = read;
+  ctx.backend.project(std::span(&out, 1), ctx.workspace);
 }
 
 Readout normed_readout(const MixerBuild& build, std::string_view name, std::int64_t head_dim, std::int64_t value_dim) {
@@ -206,10 +225,18 @@ Tensor remember(Context& ctx, DecayedOuterProduct op, Tensor state) {
   return op.o;
 }
 
-Tensor remember(Context& ctx, GatedDeltaRule op, Tensor state) {
+Tensor remember(Context& ctx, GatedDeltaRule op, Tensor state, bool unit) {
+  const bool on_the_way = unit && !ctx.channels;  // the channels q and k are those of unit length
+  if (unit && !on_the_way) {
+    for (ConstTensor* x : {&op.q, &op.k}) {
+      const Tensor y = ctx.workspace.tensor(x->shape, x->dtype);
+      ctx.backend.l2_norm(y, *x);
+      *x = y;
+    }
+  }
   place(ctx, op, state);
   if (op.beta) ctx.emit("beta", op.beta);
-  ctx.backend.gated_delta_rule(op, ctx.chunk_size);
+  on_the_way ? ctx.backend.unit_delta_rule(op, ctx.chunk_size, ctx.workspace) : ctx.backend.gated_delta_rule(op, ctx.chunk_size);
   return op.o;
 }
 

@@ -31,6 +31,8 @@ struct Linear {
   Tensor operator()(Context& ctx, ConstTensor x) const;
   /// In float32, for scores and decays.
   Tensor exact(Context& ctx, ConstTensor x) const;
+  /// The same as one of several products; of the context's x, through its norm.
+  Projection onto(Context& ctx, Tensor y, ConstTensor x, Finish finish = {}) const { return {x, ctx.norm, weight, bias, y, finish, {}}; }
 };
 
 /// y = second(first(x)): LoRA, low-rank gates (tensors `name`.0 and `name`.1, the rank is read from the shape).
@@ -41,8 +43,10 @@ struct LowRank {
   LowRank(const WeightScope& weights, std::string_view name, std::int64_t out, std::int64_t in, std::int64_t rank_hint, bool bias = false);
   explicit operator bool() const { return static_cast<bool>(second); }
   void into(Context& ctx, Tensor y, ConstTensor x) const;
-  /// y = max(logσ(second(first(x))) / normalizer, clamp_min)
-  void decay_into(Context& ctx, Tensor y, ConstTensor x, float normalizer, float clamp_min) const;
+  /// y = finish(second(features)) as one of several products
+  Projection onto(Tensor y, ConstTensor features, Finish finish = {}) const {
+    return {features, {}, second.weight, second.bias, y, finish, {}};
+  }
 };
 
 /// Short convolution with its cache in MixerState::conv_caches (spec §1.5).
@@ -85,7 +89,8 @@ struct QkvProjection {
   /// Of all query heads: the width of what is read.
   std::int64_t value_dim() const { return std::max(q_heads, v_heads) * V; }
   std::vector<Shape> cache_shapes() const;
-  Qkv operator()(Context& ctx, ConstTensor x, MixerState& state) const;
+  /// Together with what else is made of x, and of that.
+  Qkv operator()(Context& ctx, ConstTensor x, MixerState& state, std::initializer_list<Projection> others = {}) const;
 };
 
 /// The end of most mixers: y = o_proj( RMSNorm_head(o) ⊙ act(gate) ) (spec §1.3).
@@ -96,7 +101,8 @@ struct Readout {
   Activation gate_act = Activation::silu;
   Linear o_proj;
 
-  /// o [T, H, V]; gate [T, H·V] or absent; y [T, D]; head_scale [T, H] multiplies the normalised heads, or is absent.
+  /// o [T, H, V]; gate [T, H·V] or absent; y [T, D], added to the context's residual; head_scale [T, H] multiplies the normalised heads, or
+  /// is absent.
   void operator()(Context& ctx, ConstTensor o, ConstTensor gate, Tensor y, ConstTensor head_scale = {}) const;
 };
 
@@ -115,7 +121,8 @@ float inverse_sqrt(std::int64_t K);
 /// One memory over the T tokens of a context: fills in segments and state [1, H, K, V] (changed in place), emits the operands as channels
 /// and returns o [T, H, V].
 Tensor remember(Context& ctx, DecayedOuterProduct op, Tensor state);
-Tensor remember(Context& ctx, GatedDeltaRule op, Tensor state);
+/// `unit`: of L2(q) and L2(k).
+Tensor remember(Context& ctx, GatedDeltaRule op, Tensor state, bool unit = false);
 
 /// log α as the rules of the context want it: itself where they leave it alone.
 ConstTensor ruled_decay(Context& ctx, ConstTensor log_decay);

@@ -88,21 +88,18 @@ MixerLayout Sse::layout() const {
   return layout;
 }
 
-/// [T, 2, H, K]: z1 = base x (convolved), z2 = base x + lora x; then softmax or silu per head.
-Tensor Sse::project_pair(Context& ctx, ConstTensor x, const Linear& base, const LowRank& lora, const Conv& conv, Tensor cache,
-                         bool softmax) const {
-  const Tensor pair = ctx.activation({2, heads_, K_}), more = ctx.activation({heads_ * K_}), raw = base(ctx, x);
-  lora.into(ctx, more, x);
-  const Tensor shared = conv ? conv(ctx, raw, cache) : raw;
+/// [T, 2, H, K]: z1 = base x (convolved: `shared`), z2 = base x + lora x; then softmax or silu per head.
+Tensor Sse::make_pair(Context& ctx, ConstTensor raw, ConstTensor shared, ConstTensor more, bool softmax) const {
+  const Tensor pair = ctx.activation({2, heads_, K_});
   ctx.backend.sum_pair(pair, shared, sparse_after_conv_ ? shared : raw, more, softmax ? Activation::identity : qk_act_);
   if (softmax) ctx.backend.softmax(pair, pair);
   return repeat_pair(ctx, pair, K_);
 }
 
 /// e_t = softmax(e_proj x) over the partitions; the W largest are selected, ties to the lowest index      (SSE eq. 9, ICLR gate)
-Sse::Route Sse::route(Context& ctx, ConstTensor x) const {
+Sse::Route Sse::route(Context& ctx, Tensor logits) const {
   Backend& backend = ctx.backend;
-  Tensor logits = e_proj_.exact(ctx, x), e = ctx.tensor({N_});
+  Tensor e = ctx.tensor({N_});
   backend.softmax(e, logits);
   ctx.emit("partition_logits", logits);
   ctx.emit("partition_gate", e);
@@ -122,32 +119,60 @@ Tensor Sse::repeat_pair(Context& ctx, Tensor pair, std::int64_t channels) const 
 
 void Sse::forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const {
   Backend& backend = ctx.backend;
-  Tensor q_cache = q_conv_ ? state.conv_caches[0] : Tensor{}, k_cache = q_conv_ ? state.conv_caches[1] : Tensor{};
-  Tensor q = project_pair(ctx, x, q_proj_, lora_q_, q_conv_, q_cache, use_q_softmax_);
-  Tensor k = project_pair(ctx, x, k_proj_, lora_k_, k_conv_, k_cache, use_k_softmax_);
-  // v = silu(v_proj x), never convolved
-  Tensor v = v_proj_(ctx, x).with_row({value_heads_, V_});
-  backend.activate(v, v, v_act_);
-  const Route T = route(ctx, x);
-
+  // What is made of x in one go: q, k and their branches, v, the routing, decays and gates. What others are made of comes first, so that
+  // nothing waits for it long.
+  std::vector<Projection> all, second;
+  const auto add = [&](const Linear& linear, Tensor z, Finish finish = {}) { all.push_back(linear.onto(ctx, z, x, finish)); };
+  const auto base = [&](const Linear& linear, const Conv& conv, std::size_t cache, Tensor raw) {
+    add(linear, raw);
+    if (!conv) return raw;
+    Projection& p = all.back();
+    p.z = raw;
+    p.y = ctx.activation({heads_ * K_});
+    p.finish = Convolve{conv.weight, conv.bias, conv.act, state.conv_caches[cache]};
+    return p.y;
+  };
+  // out = second(first(x)): features of the first product, which the second one takes
+  const auto low_rank = [&](const LowRank& both, Tensor features, Tensor out, Finish finish = {}) {
+    add(both.first, features);
+    second.push_back(both.onto(out, features, finish));
+    return out;
+  };
+  const std::int64_t key_dim = heads_ * K_;
+  const Tensor more_q = low_rank(lora_q_, ctx.activation({lora_q_.first.out()}), ctx.activation({key_dim}));
+  const Tensor more_k = low_rank(lora_k_, ctx.activation({lora_k_.first.out()}), ctx.activation({key_dim}));
   // Gates of the shared state (pair 0) and of the sparse partitions (pair 1).
   Tensor log_decay, beta;
   if (delta_rule_) {
     // log α = −exp(A_log)·softplus(a + dt_bias),   β = σ(b)
-    log_decay = a_proj_.exact(ctx, x);
-    backend.gated_delta_decay(log_decay, log_decay, A_log_, dt_bias_);
-    log_decay = log_decay.with_row({2, value_heads_});
-    beta = b_proj_.exact(ctx, x).with_row({2, value_heads_});
-    backend.activate(beta, beta, Activation::sigmoid);
+    log_decay = ctx.tensor({2, value_heads_});
+    beta = ctx.tensor({2, value_heads_});
+    add(a_proj_, log_decay.with_row({2 * value_heads_}), DeltaDecay{A_log_, dt_bias_});
+    add(b_proj_, beta.with_row({2 * value_heads_}), Activate{Activation::sigmoid, {}});
+  } else {
+    // log α^0 = logσ(gk_proj.0 x) / 16,   log α^s = logσ(gk_proj.1 x) / 16, per key channel
+    log_decay = ctx.tensor({2, heads_, K_});
+    const ForgetGate gate{normalizer_, -std::numeric_limits<float>::infinity()};
+    low_rank(gk_shared_, ctx.tensor({gk_shared_.first.out()}), log_decay.columns(0, {key_dim}), gate);
+    low_rank(gk_sparse_, ctx.tensor({gk_sparse_.first.out()}), log_decay.columns(key_dim, {key_dim}), gate);
+  }
+  Tensor g;
+  if (g_proj_ && !ctx.state_only) g = low_rank(g_proj_, ctx.activation({g_proj_.first.out()}), ctx.activation({value_heads_ * V_}));
+  const Tensor raw_q = ctx.activation({key_dim}), raw_k = ctx.activation({key_dim});
+  const Tensor shared_q = base(q_proj_, q_conv_, 0, raw_q), shared_k = base(k_proj_, k_conv_, 1, raw_k);
+  // v = silu(v_proj x), never convolved
+  const Tensor v = ctx.activation({value_heads_, V_}), logits = ctx.tensor({N_});
+  add(v_proj_, v.with_row({value_heads_ * V_}), Activate{v_act_, {}});
+  add(e_proj_, logits);
+  all.insert(all.end(), second.begin(), second.end());
+  backend.project(all, ctx.workspace);
+
+  const Tensor q = make_pair(ctx, raw_q, shared_q, more_q, use_q_softmax_), k = make_pair(ctx, raw_k, shared_k, more_k, use_k_softmax_);
+  const Route T = route(ctx, logits);
+  if (delta_rule_) {
     if (beta_factor_ != 1) backend.add(beta, beta, beta);
     ctx.emit("beta", beta);
   } else {
-    // log α^0 = logσ(gk_proj.0 x) / 16,   log α^s = logσ(gk_proj.1 x) / 16, per key channel
-    const std::int64_t key_dim = heads_ * K_;
-    log_decay = ctx.tensor({2, heads_, K_});
-    constexpr float unclamped = -std::numeric_limits<float>::infinity();
-    gk_shared_.decay_into(ctx, log_decay.columns(0, {key_dim}), x, normalizer_, unclamped);
-    gk_sparse_.decay_into(ctx, log_decay.columns(key_dim, {key_dim}), x, normalizer_, unclamped);
     log_decay = repeat_pair(ctx, log_decay, K_);
   }
   const ConstTensor ruled = ruled_decay(ctx, log_decay);
@@ -186,11 +211,6 @@ void Sse::forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) cons
                         .o = o},
                        ctx.chunk_size, ctx.workspace);
   if (ctx.state_only) return;
-  Tensor g;
-  if (g_proj_) {
-    g = ctx.activation({value_heads_ * V_});
-    g_proj_.into(ctx, g, x);
-  }
   readout_(ctx, o, g, y);
 }
 

@@ -10,6 +10,7 @@ class Sse final : public Mixer {
   /// `prefix` stands before the names of the projections ("sse_" in SSE + SWA), never before lora, A_log, dt_bias and the convolutions.
   explicit Sse(const MixerBuild& build, const std::string& prefix = "");
   MixerLayout layout() const override;
+  bool folds_norm() const override { return true; }
   void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const override;
 
  private:
@@ -17,9 +18,8 @@ class Sse final : public Mixer {
     Tensor gate;  // [T, N] e
     Routed selected;
   };
-  Tensor project_pair(Context& ctx, ConstTensor x, const Linear& base, const LowRank& lora, const Conv& conv, Tensor cache,
-                      bool softmax) const;
-  Route route(Context& ctx, ConstTensor x) const;
+  Tensor make_pair(Context& ctx, ConstTensor raw, ConstTensor shared, ConstTensor more, bool softmax) const;
+  Route route(Context& ctx, Tensor logits) const;
   Tensor repeat_pair(Context& ctx, Tensor pair, std::int64_t channels) const;
 
   std::int64_t hidden_, heads_, value_heads_, K_, V_, N_, writers_, readers_;

@@ -15,12 +15,15 @@ struct SwiGluWeights {
       : gate(weights.matrix("gate_proj.weight", {intermediate, hidden})),
         up(weights.matrix("up_proj.weight", {intermediate, hidden})),
         down(weights.matrix("down_proj.weight", {hidden, intermediate})) {}
-  void into(Context& ctx, Tensor y, ConstTensor x) const { ctx.backend.swiglu(y, x, gate, up, down, ctx.workspace); }
+  void into(Context& ctx, Tensor y, ConstTensor x) const {
+    ctx.backend.swiglu(ctx.residual ? ctx.residual : y, x, gate, up, down, ctx.workspace, ctx.norm, ctx.residual);
+  }
 };
 
 class SwiGlu final : public Ffn {
  public:
   explicit SwiGlu(SwiGluWeights weights) : weights_(weights) {}
+  bool folds_norm() const override { return true; }
   void forward(Context& ctx, ConstTensor x, Tensor y) const override { weights_.into(ctx, y, x); }
 
  private:

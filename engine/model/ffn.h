@@ -10,6 +10,8 @@ namespace statescope {
 class Ffn {
  public:
   virtual ~Ffn() = default;
+  /// As a mixer's.
+  virtual bool folds_norm() const { return false; }
   /// y [T, D] = f(x [T, D], already normalised).
   virtual void forward(Context& ctx, ConstTensor x, Tensor y) const = 0;
 };

@@ -133,9 +133,22 @@ void Model::forward(ModelState& state, std::span<const std::int32_t> ids, const 
   const auto tokens = static_cast<std::int64_t>(ids.size());
   const DType type = backend_->activation_type(tokens);
   const Tensor x = hidden, normed = workspace_.tensor(x.shape, type), y = workspace_.tensor(x.shape, type);
-  // x += y, where something has written y;   normed = RMSNorm(x)
-  const auto enter = [&](ConstTensor weight, float eps, bool first) {
-    first ? norm(normed, x, weight, eps) : backend_->add_rms_norm(normed, x, y, weight, eps, plan_.norm_offset);
+  const bool folds = backend_->folds_norms(tokens);
+  bool added = true;  // what the part before has written is in x
+  // x += y where it is not there yet;   what a part reads: RMSNorm(x), or x itself and, in its context, the norm that it applies
+  const auto enter = [&](Context& ctx, ConstTensor weight, float eps, bool part_folds) -> ConstTensor {
+    const bool folded = folds && part_folds;
+    if (folded) {
+      if (!added) backend_->add(x, x, y);
+      ctx.norm = {.group = plan_.hidden, .weight = weight, .eps = eps, .offset = plan_.norm_offset, .gate = {}};
+      ctx.residual = x;
+    } else {
+      added ? norm(normed, x, weight, eps) : backend_->add_rms_norm(normed, x, y, weight, eps, plan_.norm_offset);
+      ctx.norm = {};
+      ctx.residual = {};
+    }
+    added = folded;
+    return folded ? ConstTensor(x) : normed;
   };
   // x = embeddings[token]
   backend_->embed(x, stack_.embeddings, ids.data());
@@ -149,26 +162,31 @@ void Model::forward(ModelState& state, std::span<const std::int32_t> ids, const 
     ctx.chunk_size = options.chunk_size;
     if (!options.rules.empty()) ctx.rules = &options.rules[i];
     // x += mixer_i( RMSNorm(x; attn_norm_i) )
-    enter(block.mixer_norm, plan_.norm_eps, i == 0);
+    const ConstTensor mixer_in = enter(ctx, block.mixer_norm, plan_.norm_eps, block.mixer->folds_norm());
     std::optional<LayerSink> sink;
     if (observer) {
       observer->residual(layer, x);
       ctx.channels = &sink.emplace(*observer, layer);
     }
-    block.mixer->forward(ctx, normed, state.layers[i], y);
+    block.mixer->forward(ctx, mixer_in, state.layers[i], y);
     ctx.emit("mixer_out", y);
     if (!block.ffn) continue;
     // x += mlp_i( RMSNorm(x; mlp_norm_i) )
-    enter(block.ffn_norm, plan_.ffn_norm_eps, false);
-    block.ffn->forward(ctx, normed, y);
+    const ConstTensor ffn_in = enter(ctx, block.ffn_norm, plan_.ffn_norm_eps, block.ffn->folds_norm());
+    block.ffn->forward(ctx, ffn_in, y);
   }
-  if (!stack_.blocks.empty()) backend_->add(x, x, y);
+  if (!added) backend_->add(x, x, y);
   if (observer) observer->residual(layers(), x);
   state.position += static_cast<std::int64_t>(ids.size());
 }
 
 void Model::logits(Tensor logits, ConstTensor hidden) {
   const Workspace::Mark mark(workspace_);
+  const InputNorm last{.group = plan_.hidden, .weight = stack_.norm, .eps = plan_.norm_eps, .offset = plan_.norm_offset, .gate = {}};
+  if (backend_->folds_norms(hidden.rows())) {
+    const Projection head{hidden, last, stack_.head, {}, logits, {}, {}};
+    return backend_->project(std::span(&head, 1), workspace_);
+  }
   Tensor normed = workspace_.tensor({hidden.rows(), plan_.hidden}, backend_->activation_type(hidden.rows()));
   norm(normed, hidden, stack_.norm, plan_.norm_eps);
   backend_->linear(logits, normed, stack_.head);

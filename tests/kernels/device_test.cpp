@@ -450,7 +450,7 @@ void compare_outer_product(const Comparison& both, const Packed& segments, const
 }
 
 void compare_delta_rule(const Comparison& both, const Packed& segments, const Heads& heads, std::int64_t K, std::int64_t V,
-                        const Strength* strength, bool has_beta = true) {
+                        const Strength* strength, bool has_beta = true, bool unit = false) {
   Random random(1);
   const std::int64_t T = segments.rows();
   const Numbers q = random.uniform({T, heads.q, K}), k = l2_normalized(random.uniform({T, heads.k, K}), K),
@@ -458,7 +458,7 @@ void compare_delta_rule(const Comparison& both, const Packed& segments, const He
                 initial = random.uniform({segments.slots, heads.state, K, V}),
                 log_decay = decays(random, {T, heads.decay}, strength ? *strength : mild);
   const std::string name = memory_name("gated_delta_rule", segments, heads, K, V) + ", decay " + (strength ? strength->name : "absent") +
-                           (has_beta ? "" : ", without beta");
+                           (has_beta ? "" : ", without beta") + (unit ? ", of unit length" : "");
   compare_memory(both, name, initial, [&](Side& s, ConstTensor before, Tensor after) {
     GatedDeltaRule op;
     op.q = s.in(q), op.k = s.in(k), op.v = s.in(v);
@@ -466,7 +466,7 @@ void compare_delta_rule(const Comparison& both, const Packed& segments, const He
     if (has_beta) op.beta = s.in(beta);
     op.scale = 0.5F, op.segments = segments.view();
     op.initial_state = before, op.final_state = after, op.o = s.out({T, heads.state, V});
-    s->gated_delta_rule(op, chunk_size(segments));
+    unit ? s->unit_delta_rule(op, chunk_size(segments), s.workspace()) : s->gated_delta_rule(op, chunk_size(segments));
   });
 }
 
@@ -484,9 +484,11 @@ TEST_CASE("device: decayed outer product", "[device]") {
         if (kind != Kind::absent) compare_outer_product(both, Packed(T), same(3), 60, 60, kind, strength);
       }
     }
-    for (const auto& [K, V] : {std::pair{60, 1}, {1, 60}, {16, 128}, {128, 20}, {100, 256}, {256, 256}}) {
-      compare_outer_product(both, Packed(65), same(3), K, V, kind, mild);
+    for (const auto& [K, V] : {std::pair{60, 1}, {1, 60}, {16, 128}, {128, 20}, {100, 256}, {256, 256}, {300, 36}}) {
+      for (const std::int64_t T : {1, 65}) compare_outer_product(both, Packed(T), same(3), K, V, kind, mild);
     }
+    for (const Heads& heads : {Heads{4, 2, 4, 1, 2}, Heads{6, 3, 2, 6, 1}})
+      compare_outer_product(both, Packed(1), heads, 60, 20, kind, mild);
     for (const Heads& heads : {Heads{4, 2, 4, 1, 2}, Heads{4, 4, 1, 2, 4}, Heads{6, 3, 2, 6, 1}}) {
       for (const Packed* segments : {&mixed_lengths, &single_rows, &no_rows}) {
         for (const Strength& strength : {mild, strong, broken}) compare_outer_product(both, *segments, heads, 60, 20, kind, strength);
@@ -521,13 +523,16 @@ TEST_CASE("device: gated delta rule", "[device]") {
         for (const std::int64_t H : head_counts) compare_delta_rule(both, Packed(T), same(H), K, K, strength);
       }
     }
-    for (const auto& [K, V] : {std::pair{60, 1}, {1, 60}, {16, 128}, {128, 20}, {100, 256}, {256, 256}}) {
-      compare_delta_rule(both, Packed(65), same(3), K, V, strength);
+    for (const auto& [K, V] : {std::pair{60, 1}, {1, 60}, {16, 128}, {128, 20}, {100, 256}, {256, 256}, {300, 36}}) {
+      for (const std::int64_t T : {1, 65}) compare_delta_rule(both, Packed(T), same(3), K, V, strength);
+      compare_delta_rule(both, Packed(1), same(3), K, V, strength, true, true);
     }
+    compare_delta_rule(both, Packed(1), Heads{6, 3, 3, 2, 6}, 60, 20, strength);
     for (const Heads& heads : {Heads{4, 2, 2, 4, 4}, Heads{4, 4, 4, 2, 1}, Heads{6, 3, 3, 2, 6}}) {
       for (const Packed* segments : {&mixed_lengths, &single_rows, &no_rows}) {
         compare_delta_rule(both, *segments, heads, 60, 20, strength);
         compare_delta_rule(both, *segments, heads, 60, 20, strength, false);
+        compare_delta_rule(both, *segments, heads, 60, 20, strength, true, true);
       }
     }
   }
@@ -685,6 +690,8 @@ TEST_CASE("device: sparse state", "[device]") {
       }
     }
     for (const auto& [writers, readers] : {std::pair{1, 3}, {3, 1}, {0, 2}, {2, 0}}) {
+      compare_sparse_state(both, {{0, 1}, delta_rule, 9, writers, readers}, 2, 64, 128);
+      compare_sparse_state(both, {{0, 1}, delta_rule, 9, writers, readers, GatePlace::after_l2, false, false}, 2, 150, 36);
       compare_sparse_state(both, {{0, 30, 41}, delta_rule, 9, writers, readers}, 2, 64, 128);
       compare_sparse_state(both, {{0, 30, 41}, delta_rule, 9, writers, readers, GatePlace::after_l2, false, false}, 2, 64, 128);
     }

@@ -1,0 +1,136 @@
+// Products with many weights in one launch (projection.h) on a CUDA device against the CPU.
+#include "tests/kernels/device_cases.h"
+
+using namespace statescope;
+using namespace statescope::testing;
+
+namespace {
+
+constexpr double tolerance = 2e-5;
+
+/// Bits of plausible weights of any float type.
+struct Weights {
+  DType dtype;
+  Shape shape;
+  std::vector<std::uint32_t> words;
+
+  Weights(Random& random, DType dtype_, const Shape& shape_) : dtype(dtype_), shape(shape_) {
+    const Numbers numbers = random.uniform(shape);
+    words.resize(static_cast<std::size_t>(shape.size()));
+    auto* halves = reinterpret_cast<std::uint16_t*>(words.data());
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      const auto bits = std::bit_cast<std::uint32_t>(numbers.values[i]);
+      constexpr std::uint16_t one_half = 0x3800, sign = 0x8000;
+      if (dtype == DType::f32) words[i] = bits;
+      if (dtype == DType::bf16) halves[i] = static_cast<std::uint16_t>(bits >> 16);
+      if (dtype == DType::f16) halves[i] = static_cast<std::uint16_t>(one_half | (bits >> 16 & sign) | (bits >> 10 & 0x3FF));
+    }
+  }
+  ConstTensor view() const { return {words.data(), dtype, shape}; }
+};
+
+std::string named(const char* what, std::int64_t T, std::int64_t in, std::int64_t out, DType dtype) {
+  return std::string(what) + " [" + std::to_string(T) + ", " + std::to_string(in) + "] to " + std::to_string(out) + ", " +
+         std::string(name_of(dtype));
+}
+
+/// visit(T, in, dtype): rows of weights that are whole pieces and others, short ones and long ones.
+template <class Visit>
+void for_each_case(const Visit& visit) {
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    for (const std::int64_t T : {1, 3}) {
+      for (const std::int64_t in : {16, 60, 64, 128, 136, 256, 2051, 2304, 5632}) visit(T, in, dtype);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("device: several products of one row, and what is made of them", "[device]") {
+  const Comparison both;
+  if (!both) return;
+  for_each_case([&](std::int64_t T, std::int64_t in, DType dtype) {
+    for (const std::int64_t out : {1, 5, 64, 77}) {
+      Random random(1);
+      const Numbers x = random.uniform({T, in}), other_x = random.uniform({T, 64}), bias = random.uniform({out}),
+                    addend = random.uniform({T, out}), more = random.uniform({out}), taps = random.uniform({out, 4}),
+                    cache = random.uniform({1, 3, out}), long_taps = random.uniform({out, 6}), long_cache = random.uniform({1, 5, out});
+      const Weights w(random, dtype, {out, in}), other(random, dtype, {out, 64});
+      both(
+          named("project", T, in, out, dtype),
+          [&](Side& s) {
+            const ConstTensor rows = s.in(x), weight = s.weight(w.view());
+            const Tensor sum = s.inout(addend);
+            const std::vector<Projection> all{
+                {rows, {}, weight, {}, s.out({T, out}), {}, {}},
+                {rows, {}, weight, s.in(bias), s.out({T, out}), Activate{Activation::silu, s.in(addend)}, s.out({T, out})},
+                {rows, {}, weight, {}, sum, Activate{Activation::identity, sum}, {}},
+                {s.in(other_x), {}, s.weight(other.view()), s.in(bias), s.out({T, out}), ForgetGate{16, -0.1F}, {}},
+                {rows, {}, weight, {}, s.out({T, out}), DeltaDecay{s.in(bias), s.in(more)}, s.out({T, out})},
+                {rows,
+                 {},
+                 weight,
+                 {},
+                 s.out({T, out}),
+                 Convolve{s.whole(taps), s.in(bias), Activation::silu, s.inout_whole(cache)},
+                 s.out({T, out})}};
+            s->project(all, s.workspace());
+          },
+          tolerance);
+      both(
+          named("project and convolve with six taps", T, in, out, dtype),
+          [&](Side& s) {
+            const Projection one{s.in(x),
+                                 {},
+                                 s.weight(w.view()),
+                                 {},
+                                 s.out({T, out}),
+                                 Convolve{s.whole(long_taps), {}, Activation::identity, s.inout_whole(long_cache)},
+                                 s.out({T, out})};
+            s->project(std::span(&one, 1), s.workspace());
+          },
+          tolerance);
+    }
+  });
+}
+
+TEST_CASE("device: a row's norm and gate on its way into products", "[device]") {
+  const Comparison both;
+  if (!both) return;
+  for_each_case([&](std::int64_t T, std::int64_t in, DType dtype) {
+    for (const std::int64_t group : {in, std::int64_t{128}, std::int64_t{16}}) {
+      if (in % group != 0) continue;
+      Random random(1);
+      constexpr std::int64_t out = 37;
+      const Numbers x = random.uniform({T, in}), gate = random.uniform({T, in}), norm = random.uniform({group});
+      const Weights w(random, dtype, {out, in}), up(random, dtype, {out, in}), down(random, dtype, {in, out});
+      for (const bool gated : {false, true}) {
+        for (const bool weighted : {false, true}) {
+          both(
+              named(gated ? "gated norm and product" : "norm and product", T, in, out, dtype) + ", groups of " + std::to_string(group),
+              [&](Side& s) {
+                const InputNorm of{.group = group,
+                                   .weight = weighted ? s.in(norm) : ConstTensor{},
+                                   .eps = 1e-5F,
+                                   .offset = weighted && !gated ? 1.0F : 0.0F,
+                                   .gate = gated ? s.in(gate) : ConstTensor{},
+                                   .act = Activation::silu};
+                const ConstTensor rows = s.in(x), weight = s.weight(w.view());
+                const std::vector<Projection> all{{rows, of, weight, {}, s.out({T, out}), {}, {}},
+                                                  {rows, {}, weight, {}, s.out({T, out}), {}, {}}};
+                s->project(all, s.workspace());
+              },
+              tolerance);
+        }
+      }
+      both(
+          named("norm and swiglu", T, in, out, dtype) + ", groups of " + std::to_string(group),
+          [&](Side& s) {
+            const Tensor residual = s.inout(x);
+            const InputNorm of{.group = group, .weight = s.in(norm), .eps = 1e-5F, .gate = {}};
+            s->swiglu(residual, residual, s.weight(w.view()), s.weight(up.view()), s.weight(down.view()), s.workspace(), of, residual);
+          },
+          2e-4);
+    }
+  });
+}
