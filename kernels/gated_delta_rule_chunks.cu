@@ -86,8 +86,9 @@ struct Passage {
  private:
   __device__ Stage& stage(int c) const { return memory[p.stages == 2 ? c % 2 : 0]; }
   __device__ void fetch_items(int c) const {
-    const int r = static_cast<int>(threadIdx.x), i = c * chunk_rows + r;
-    if (r < chunk_rows && i < rows) __pipeline_memcpy_async(&items[c % 4][r], item + i, sizeof(ItemRow));
+    const int done = c * chunk_rows, n = min(rows - done, chunk_rows);
+    for (int r = static_cast<int>(threadIdx.x); r < n; r += static_cast<int>(blockDim.x))
+      __pipeline_memcpy_async(&items[c % 4][r], item + done + r, sizeof(ItemRow));
   }
   __device__ void fetch(int c) const {
     Stage& to = stage(c);
