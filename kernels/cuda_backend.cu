@@ -262,8 +262,6 @@ class CudaBackend final : public Backend {
     use(), cuda::rms_norm_plain(y, x, group, eps, stream());
   }
   void low_rank_decay(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, float normalizer, float clamp_min) override {
-    const Projection alone{x, {}, weight, bias, y, ForgetGate{normalizer, clamp_min}, {}};
-    if (use(), products_.project(std::span(&alone, 1), stream())) return;
     const bool fits = weight.row_size() <= most_low_rank && weight.dtype != DType::f16;
     if (!fits || x.rows() < worth_a_chunk) return Backend::low_rank_decay(y, x, weight, bias, normalizer, clamp_min);
     use(), cuda::low_rank_decay(y, x, weight, bias, normalizer, clamp_min, stream());

@@ -60,8 +60,6 @@ LowRank::LowRank(const WeightScope& weights, std::string_view name, std::int64_t
   second = Linear(weights, fmt::format("{}.1", name), out, rank, bias);
 }
 
-void LowRank::into(Context& ctx, Tensor y, ConstTensor x) const { second.into(ctx, y, first(ctx, x)); }
-
 Conv::Conv(const WeightScope& weights, std::string_view name, std::int64_t channels, std::int64_t width_hint, Activation act_,
            bool with_bias)
     : act(act_) {

@@ -42,7 +42,6 @@ struct LowRank {
   LowRank() = default;
   LowRank(const WeightScope& weights, std::string_view name, std::int64_t out, std::int64_t in, std::int64_t rank_hint, bool bias = false);
   explicit operator bool() const { return static_cast<bool>(second); }
-  void into(Context& ctx, Tensor y, ConstTensor x) const;
   /// y = finish(second(features)) as one of several products
   Projection onto(Tensor y, ConstTensor features, Finish finish = {}) const {
     return {features, {}, second.weight, second.bias, y, finish, {}};
