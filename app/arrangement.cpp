@@ -37,7 +37,7 @@ std::span<const Preset> presets() {
       {"opening", "Routing and state", {}},
       {"teaching", "Teaching", {"state", "routing", "predictions"}},
       {"needle", "Needle", {"needle", "attention", "predictions", "routing"}},
-      {"collapse", "Collapse", {"similarity", "spectrum", "decay", "state"}},
+      {"collapse", "Collapse", {"similarity", "spectrum", "timeline", "decay"}},
       {"head-gates", "Head gates", {"head_gates", "state", "decay"}},
       {"delta-rule", "Delta rule", {"delta_rule", "state", "decay"}},
   }};

@@ -237,17 +237,6 @@ void Navigator::point_at(std::int64_t row, std::int64_t column) {
   go_to(place);
 }
 
-void Navigator::step_span(int direction) {
-  if (!run_) return;
-  std::optional<std::int64_t> best;
-  for (const TokenSpan& span : run_->spans) {
-    const bool ahead = direction > 0 ? span.begin > cursor_.token : span.begin < cursor_.token;
-    const bool nearer = !best || (direction > 0 ? span.begin < *best : span.begin > *best);
-    if (ahead && nearer) best = span.begin;
-  }
-  if (best) step(*best - cursor_.token);
-}
-
 void Navigator::toggle_reference() { move({.reference = cursor_.reference == cursor_.token ? -1 : cursor_.token}); }
 
 void Navigator::play() {

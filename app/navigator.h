@@ -49,8 +49,6 @@ class Navigator : public QObject {
   void step_cell(std::int64_t rows, std::int64_t columns);
   /// The cell under the pointer becomes the chosen one; nothing else changes, playing goes on.
   void point_at(std::int64_t row, std::int64_t column);
-  /// To the first token of the next (+1) or previous (−1) needle, question or answer.
-  void step_span(int direction);
   /// The cursor's token becomes the one to compare with, or, where it is already, none is.
   void toggle_reference();
 

@@ -22,6 +22,7 @@ constexpr float most_zoom = 16;
 constexpr int pending_delay_ms = 120;  // shorter waits are not worth a word
 constexpr int answers_delay_ms = 40;   // a view waits so long for what it asked before it is built without
 constexpr int knob_steps = 200;
+constexpr float named_width = 460;  // of a panel at 1× that has room for its view's name beside the question
 
 Point to_point(QPointF at) { return {static_cast<float>(at.x()), static_cast<float>(at.y())}; }
 QString to_qstring(std::string_view text) { return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size())); }
@@ -125,7 +126,7 @@ void ViewPanel::set_view(const ViewRow& row) {
   if (titled_) {
     question_->setText(to_qstring(row.question));
     title_->setText(to_qstring(row.title));
-    title_->setToolTip(to_qstring(row.help));
+    title_->setToolTip(QStringLiteral("%1\n%2").arg(to_qstring(row.title), to_qstring(row.help)));
     mode_->menu()->clear();
     for (std::size_t m = 0; m < view_->modes().size(); ++m) {
       QAction* choice = mode_->menu()->addAction(to_qstring(view_->modes()[m]));
@@ -157,6 +158,7 @@ void ViewPanel::set_frame(const Frame& frame) {
     const int margin = static_cast<int>(8 * frame.scale);
     head_->layout()->setContentsMargins(margin + margin / 2, margin / 2, margin / 2, margin / 2);
     head_->layout()->setSpacing(margin);
+    fit_head();
   }
   surface_->widget()->update();
 }
@@ -170,6 +172,11 @@ void ViewPanel::next_view() {
   do next = (next + 1) % rows.size();
   while (rows[next].id == strip_view);
   set_view(rows[next]);
+}
+
+void ViewPanel::showEvent(QShowEvent* event) {
+  QFrame::showEvent(event);
+  build();
 }
 
 void ViewPanel::next_mode() {
@@ -211,6 +218,7 @@ bool ViewPanel::is_pending() const {
 }
 
 void ViewPanel::build() {
+  if (isHidden()) return;  // until it is shown
   const std::shared_ptr<const Snapshot>& snapshot = navigator_.snapshot();
   if (navigator_.is_current()) {
     ask(*snapshot);
@@ -346,6 +354,14 @@ void ViewPanel::hide_stale_tip() {
 void ViewPanel::resizeEvent(QResizeEvent* event) {
   QFrame::resizeEvent(event);
   keep_inside();
+  fit_head();
+}
+
+/// In a narrow panel the question has the room of the view's name, which the arrow's tooltip still says.
+void ViewPanel::fit_head() {
+  if (!titled_) return;
+  const bool narrow = static_cast<float>(width()) < named_width * frame_.scale;
+  title_->setToolButtonStyle(narrow ? Qt::ToolButtonIconOnly : Qt::ToolButtonTextBesideIcon);
 }
 
 bool ViewPanel::eventFilter(QObject* watched, QEvent* event) {

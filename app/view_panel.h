@@ -54,6 +54,7 @@ class ViewPanel : public QFrame {
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
   void resizeEvent(QResizeEvent* event) override;
+  void showEvent(QShowEvent* event) override;
 
  private:
   void build();
@@ -62,6 +63,7 @@ class ViewPanel : public QFrame {
   bool is_waiting() const;
   void build_now();
   void show_modes();
+  void fit_head();
   void describe();
   void show_pending();
   void paint(Canvas& canvas) const;

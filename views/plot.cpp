@@ -134,7 +134,7 @@ ValueAxis axis_over(std::span<const float> values, double low) {
   return {low, most > low ? low + round_range(static_cast<float>(most - low)) : low + 1, false};
 }
 
-float value_axis_width(const Frame& frame) { return 44 * frame.scale; }
+float value_axis_width(const Frame& frame) { return 50 * frame.scale; }
 
 float height_of(Rect plot, const ValueAxis& axis, double value) { return plot.bottom() - plot.h * static_cast<float>(axis.share(value)); }
 
@@ -142,7 +142,8 @@ void draw_value_axis(Canvas& canvas, Rect plot, const ValueAxis& axis, std::stri
   const float s = frame.scale, half = 0.5f * kSmallType * s;
   const TextStyle style = value(frame, kSmallType, frame.theme.faint, Align::right);
   float last = std::numeric_limits<float>::infinity();
-  for (const double v : axis_values(axis, static_cast<std::int64_t>(plot.h / (24 * s)))) {
+  constexpr std::int64_t most = 8;
+  for (const double v : axis_values(axis, std::min(most, static_cast<std::int64_t>(plot.h / (24 * s))))) {
     const float y = height_of(plot, axis, v), text_y = std::clamp(y, plot.y + half, std::max(plot.y + half, plot.bottom() - half));
     canvas.line({plot.x, y}, {plot.right(), y}, faded(frame.theme.line, 0.7f), s);
     if (text_y + half > last) continue;
@@ -171,7 +172,7 @@ std::vector<std::int32_t> token_range(std::int64_t from, std::int64_t to) {
   return tokens;
 }
 
-float token_axis_height(const Frame& frame) { return 44 * frame.scale; }
+float token_axis_height(const Frame& frame) { return 47 * frame.scale; }
 
 void draw_cursor_line(Canvas& canvas, Rect plot, const TokenAxis& axis, const Frame& frame) {
   const std::int64_t place = axis.place_of(axis.cursor);
@@ -186,7 +187,7 @@ void draw_token_axis(Canvas& canvas, Rect plot, const TokenAxis& axis, const Fra
   draw_spans(canvas, plot, axis, frame);
   draw_cursor_line(canvas, plot, axis, frame);
   const Rect letters{plot.x, plot.bottom() + 6 * s, plot.w, kSmallType * s};
-  const Rect texts{plot.x, letters.bottom(), plot.w, kBodyType * s}, numbers{plot.x, texts.bottom(), plot.w, kSmallType * s};
+  const Rect texts{plot.x, letters.bottom(), plot.w, kBodyType * s}, numbers{plot.x, texts.bottom() + 3 * s, plot.w, kSmallType * s};
   draw_span_letters(canvas, letters, axis, frame);
 
   std::vector<Placed> taken;

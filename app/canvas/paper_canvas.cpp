@@ -25,6 +25,8 @@ QRectF to_qt(Rect r) { return {r.x, r.y, r.w, r.h}; }
 QPointF to_qt(Point p) { return {p.x, p.y}; }
 QString to_qt(std::string_view text) { return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size())); }
 
+/// Corners that stay inside: a sharp peak must not rise above its value.
+QPen round_pen(Color color, float width) { return QPen(to_qt(color), width, Qt::SolidLine, Qt::FlatCap, Qt::RoundJoin); }
 QPen flat_pen(Color color, float width) { return QPen(to_qt(color), width, Qt::SolidLine, Qt::FlatCap, Qt::MiterJoin); }
 
 /// Families of the shipped fonts: label, value.
@@ -118,7 +120,7 @@ void PaperCanvas::line(Point from, Point to, Color color, float width) {
 void PaperCanvas::path(std::span<const Point> points, Color color, float width, bool filled) {
   QPolygonF polygon;
   for (const Point p : points) polygon << to_qt(p);
-  painter_.setPen(filled ? QPen(Qt::NoPen) : flat_pen(color, width));
+  painter_.setPen(filled ? QPen(Qt::NoPen) : round_pen(color, width));
   painter_.setBrush(filled ? QBrush(to_qt(color)) : QBrush(Qt::NoBrush));
   filled ? painter_.drawConvexPolygon(polygon) : painter_.drawPolyline(polygon);
 }

@@ -45,11 +45,12 @@ std::int64_t Checkpoint::parameters() const {
 }
 
 std::int64_t trained_length(const Checkpoint& checkpoint) {
-  const auto recipe = checkpoint.provenance.find("recipe.json");
-  if (recipe == checkpoint.provenance.end()) return 0;
+  const auto file = checkpoint.provenance.find("recipe.json");
+  if (file == checkpoint.provenance.end()) return 0;
   std::int64_t longest = 0;
   try {
-    for (const nlohmann::json& phase : nlohmann::json::parse(recipe->second).at("recipe").at("phases"))
+    const auto recipe = nlohmann::json::parse(file->second);
+    for (const nlohmann::json& phase : recipe.at("recipe").at("phases"))
       longest = std::max(longest, phase.at("length").get<std::int64_t>());
   } catch (const nlohmann::json::exception&) {
     return 0;
