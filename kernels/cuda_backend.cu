@@ -15,12 +15,25 @@
 namespace statescope {
 namespace cuda {
 
+namespace {
+
+/// A kernel went wrong in a way after which nothing works on the device any more, until the program is started again.
+bool is_lost(cudaError_t status) {
+  return status == cudaErrorLaunchFailure || status == cudaErrorIllegalAddress || status == cudaErrorIllegalInstruction ||
+         status == cudaErrorMisalignedAddress || status == cudaErrorHardwareStackError || status == cudaErrorECCUncorrectable ||
+         status == cudaErrorLaunchTimeout || status == cudaErrorDevicesUnavailable;
+}
+
+}  // namespace
+
 void check(cudaError_t status, const char* what, std::source_location where) {
   if (status == cudaSuccess) return;
   cudaGetLastError();  // forgotten, unless the device is lost: then every later call fails as well
   if (status == cudaErrorMemoryAllocation) throw std::bad_alloc();
-  throw DeviceError(std::string("cuda: ") + what + ": " + cudaGetErrorString(status) + " (" + where.file_name() + ":" +
-                    std::to_string(where.line()) + ")");
+  const std::string_view file = where.file_name();
+  throw DeviceError(std::string(is_lost(status) ? "cuda: the device is lost, start again to use it: " : "cuda: ") + what + ": " +
+                    cudaGetErrorString(status) + " (" + std::string(file.substr(file.rfind('/') + 1)) + ":" + std::to_string(where.line()) +
+                    ")");
 }
 
 namespace {
