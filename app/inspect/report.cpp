@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "app/page.h"
@@ -41,6 +42,37 @@ std::string layer_line(std::size_t index, const LayerReport& layer) {
   line += fmt::format("  {:.2f}:", layer.routing->load_entropy);
   for (const double load : layer.routing->balance.load) line += fmt::format(" {:.2f}", load);
   return line;
+}
+
+/// "0.31 0.42": numbers after one another.
+std::string numbers(const std::vector<double>& values, std::string_view format) {
+  std::string text;
+  for (const double value : values) text += (text.empty() ? "" : " ") + fmt::format(fmt::runtime(format), value);
+  return text;
+}
+
+/// "1 low, 3 middle": how many heads are of which class of rank.
+std::string head_classes(const LayerReport& layer) {
+  std::map<HeadClass, int> count;
+  for (const StateSimilarity& head : layer.heads) ++count[head_class(rank(head) / static_cast<double>(layer.full_rank))];
+  std::string text;
+  for (const auto& [head, heads] : count) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", heads, name_of(head));
+  return text;
+}
+
+/// Empty without a matrix state.
+std::string state_line(std::size_t index, const LayerReport& layer) {
+  if (layer.heads.empty()) return "";
+  return fmt::format("layer {}: state norm by eighth {}; largest row {:.1f} times the median one; ranks of heads: {}", index,
+                     numbers(layer.norm_by_eighth, "{:.3g}"), layer.outlier, head_classes(layer));
+}
+
+/// Empty where the sequence is too short to say.
+std::string remembrance_line(const SequenceReport& report) {
+  std::string text;
+  for (const Remembrance& left_out : report.remembrance)
+    text += fmt::format("{}{:.3f} without the first {}", text.empty() ? "" : ", ", left_out.change, left_out.dropped);
+  return text.empty() ? text : fmt::format("change of the last {} predictions (total variation): {}", kRememberedAt, text);
 }
 
 /// What a comparison shows of a layer; NaN: it has no such thing.
@@ -118,9 +150,12 @@ std::string sequence_section(const std::string& name, const SequenceReport& repo
   for (std::size_t l = 0; l < report.layers.size(); ++l) section += layer_row(l, report.layers[l]);
   section += "</table>\n";
   if (report.nll_by_eighth.empty()) return section;
-  section += "<p>Nat a token, by eighth of the sequence:";
-  for (const double nll : report.nll_by_eighth) section += " " + number_cell(nll, "{:.2f}");
-  return section + "</p>\n";
+  section += "<ul>\n";
+  for (std::size_t l = 0; l < report.layers.size(); ++l) {
+    if (const std::string line = state_line(l, report.layers[l]); !line.empty()) section += fmt::format("<li>{}</li>\n", line);
+  }
+  if (const std::string line = remembrance_line(report); !line.empty()) section += fmt::format("<li>{}</li>\n", line);
+  return section + fmt::format("<li>Nat a token, by eighth of the sequence: {}</li>\n</ul>\n", numbers(report.nll_by_eighth, "{:.2f}"));
 }
 
 std::string verdict_item(const Verdict& verdict) {
@@ -160,9 +195,11 @@ std::string inspection_text(const Inspected& inspected) {
     text += "\n  layer mixer                residual     state entropy  rank       |cos| half-life receptive  loads (1: even)\n";
     for (std::size_t l = 0; l < report.layers.size(); ++l) text += layer_line(l, report.layers[l]) + "\n";
     if (report.nll_by_eighth.empty()) continue;
-    text += "  nat a token, by eighth:";
-    for (const double nll : report.nll_by_eighth) text += fmt::format(" {:.2f}", nll);
-    text += "\n";
+    for (std::size_t l = 0; l < report.layers.size(); ++l) {
+      if (const std::string line = state_line(l, report.layers[l]); !line.empty()) text += "  " + line + "\n";
+    }
+    text += fmt::format("  nat a token, by eighth: {}\n", numbers(report.nll_by_eighth, "{:.2f}"));
+    if (const std::string line = remembrance_line(report); !line.empty()) text += "  " + line + "\n";
   }
   for (const Verdict& verdict : verdicts(inspected.sequences)) text += "  " + verdict_line(verdict) + "\n";
   return text;

@@ -11,6 +11,7 @@
 
 #include "engine/analysis/decay_analysis.h"
 #include "engine/analysis/parts.h"
+#include "engine/analysis/softmax.h"
 #include "engine/analysis/write_analysis.h"
 #include "engine/model/host_floats.h"
 
@@ -140,47 +141,115 @@ std::vector<SlotReport> slot_reports(const MixerLayout& layout, const Collected:
   return slots;
 }
 
-/// −log softmax(logits[t])[ids[t + 1]] for every token but the last, nat.
-std::vector<double> next_token_nll(Model& model, ConstTensor hidden, std::span<const std::int32_t> next) {
-  const std::int64_t V = model.vocab();
-  Backend& backend = model.backend();
-  const Buffer memory = backend.allocate(static_cast<std::size_t>(hidden.rows() * V) * sizeof(float));
-  const Tensor device(memory.get(), DType::f32, {hidden.rows(), V});
+/// [n, V] of hidden [n, D]
+std::vector<float> host_logits(Model& model, ConstTensor hidden) {
+  const Buffer memory = model.backend().allocate(static_cast<std::size_t>(hidden.rows() * model.vocab()) * sizeof(float));
+  const Tensor device(memory.get(), DType::f32, {hidden.rows(), model.vocab()});
   model.logits(device, hidden);
-  const std::vector<float> logits = host_floats(backend, device);
+  return host_floats(model.backend(), device);
+}
+
+/// −log softmax(logits[t])[next[t]], nat.
+std::vector<double> next_token_nll(Model& model, ConstTensor hidden, std::span<const std::int32_t> next) {
+  const std::vector<float> logits = host_logits(model, hidden);
+  const auto V = static_cast<std::size_t>(model.vocab());
   std::vector<double> nll;
-  for (std::size_t t = 0; t < next.size(); ++t) {
-    const std::span<const float> row = std::span(logits).subspan(t * static_cast<std::size_t>(V), static_cast<std::size_t>(V));
-    const double largest = *std::max_element(row.begin(), row.end());
-    double sum = 0;
-    for (const float z : row) sum += std::exp(z - largest);
-    nll.push_back(largest + std::log(sum) - row[static_cast<std::size_t>(next[t])]);
-  }
+  for (std::size_t t = 0; t < next.size(); ++t) nll.push_back(-std::log(Softmax(std::span(logits).subspan(t * V, V)).probability(next[t])));
   return nll;
 }
 
-/// Reads the sequence in spans; returns the negative log likelihoods.
-std::vector<double> read(Model& model, ModelState& state, std::span<const std::int32_t> ids, Collected& collected) {
-  constexpr std::size_t span = 256;
-  const auto D = static_cast<std::size_t>(model.hidden());
-  const Buffer memory = model.backend().allocate(span * D * sizeof(float));
-  std::vector<double> nll;
-  for (std::size_t first = 0; first < ids.size(); first += span) {
-    const auto part = ids.subspan(first, std::min(span, ids.size() - first));
+constexpr std::size_t kSpan = 256;  // tokens of a pass
+constexpr std::size_t kEighths = 8, kLeastTokens = 16;
+
+/// Passes of at most kSpan tokens; `seen` hears of each, with what left the last block.
+template <class Seen>
+void read_spans(Model& model, ModelState& state, std::span<const std::int32_t> ids, std::int64_t prompt_length, Observer* observer,
+                const Seen& seen) {
+  const Buffer memory = model.backend().allocate(std::min(kSpan, ids.size()) * static_cast<std::size_t>(model.hidden()) * sizeof(float));
+  for (std::size_t first = 0; first < ids.size(); first += kSpan) {
+    const auto part = ids.subspan(first, std::min(kSpan, ids.size() - first));
     const Tensor hidden(memory.get(), DType::f32, {static_cast<std::int64_t>(part.size()), model.hidden()});
-    model.forward(state, part, {.prompt_length = static_cast<std::int64_t>(ids.size())}, hidden, &collected);
-    const auto next = ids.subspan(first + 1, std::min(part.size(), ids.size() - first - 1));
-    const std::vector<double> found = next_token_nll(model, hidden, next);
-    nll.insert(nll.end(), found.begin(), found.end());
+    model.forward(state, part, {.prompt_length = prompt_length}, hidden, observer);
+    seen(first, hidden);
   }
-  return nll;
+}
+
+/// ‖S‖_F of a layer's first memory, mean over slots and heads.
+double mean_state_norm(Model& model, const MixerState& state) {
+  const ConstTensor memory = state.memory[0];
+  return mean_of(frobenius_norms(host_floats(model.backend(), memory), memory.shape[2], memory.shape[3]));
+}
+
+/// What one reading of the whole sequence tells.
+struct WholeReading {
+  std::vector<double> nll;                          // of every token but the first
+  std::vector<std::vector<double>> norm_by_eighth;  // [layers]
+};
+
+WholeReading read(Model& model, ModelState& state, std::span<const std::int32_t> ids, Collected& collected) {
+  WholeReading reading;
+  reading.norm_by_eighth.resize(static_cast<std::size_t>(model.layers()));
+  const std::size_t parts = ids.size() < kLeastTokens ? 1 : kEighths;
+  for (std::size_t i = 0; i < parts; ++i) {
+    const std::size_t begin = i * ids.size() / parts, end = (i + 1) * ids.size() / parts;
+    read_spans(model, state, ids.subspan(begin, end - begin), std::ssize(ids), &collected, [&](std::size_t first, const Tensor& hidden) {
+      const std::size_t from = begin + first + 1, count = std::min(static_cast<std::size_t>(hidden.rows()), ids.size() - from);
+      const std::vector<double> found = next_token_nll(model, hidden, ids.subspan(from, count));
+      reading.nll.insert(reading.nll.end(), found.begin(), found.end());
+    });
+    for (std::size_t l = 0; l < state.layers.size() && parts > 1; ++l) {
+      if (!state.layers[l].memory.empty()) reading.norm_by_eighth[l].push_back(mean_state_norm(model, state.layers[l]));
+    }
+  }
+  return reading;
+}
+
+/// The logits [kRememberedAt, V] after the last tokens, where the first ones are left out.
+std::vector<float> last_logits(Model& model, std::span<const std::int32_t> ids, std::int64_t dropped) {
+  const auto left = ids.subspan(static_cast<std::size_t>(dropped));
+  ModelState state = model.start();
+  const auto until = left.first(left.size() - static_cast<std::size_t>(kRememberedAt));
+  read_spans(model, state, until, std::ssize(left), nullptr, [](std::size_t, const Tensor&) {});
+  std::vector<float> logits;
+  read_spans(model, state, left.subspan(until.size()), std::ssize(left), nullptr,
+             [&](std::size_t, const Tensor& hidden) { logits = host_logits(model, hidden); });
+  return logits;
+}
+
+/// ½ Σ_v |p_v − p'_v|, mean over rows.
+double total_variation(std::span<const float> a, std::span<const float> b, std::size_t vocab) {
+  std::vector<double> changes;
+  for (std::size_t row = 0; row < a.size(); row += vocab) {
+    const Softmax p(a.subspan(row, vocab)), q(b.subspan(row, vocab));
+    double sum = 0;
+    for (std::int32_t v = 0; v < static_cast<std::int32_t>(vocab); ++v) sum += std::abs(p.probability(v) - q.probability(v));
+    changes.push_back(sum / 2);
+  }
+  return mean_of(changes);
+}
+
+std::vector<Remembrance> remembrances(Model& model, std::span<const std::int32_t> ids) {
+  std::vector<Remembrance> all;
+  const std::int64_t tokens = std::ssize(ids), parts = static_cast<std::int64_t>(kEighths);
+  if (tokens < parts * kRememberedAt) return all;
+  const std::vector<float> whole = last_logits(model, ids, 0);
+  for (std::int64_t i = 1; i < parts; ++i) {
+    const std::int64_t dropped = i * tokens / parts;
+    all.push_back({dropped, total_variation(whole, last_logits(model, ids, dropped), static_cast<std::size_t>(model.vocab()))});
+  }
+  return all;
+}
+
+double row_outlier(std::span<const float> state, std::int64_t rows, std::int64_t columns) {
+  std::vector<double> norms = row_norms(state, rows, columns);
+  std::erase(norms, 0.0);
+  return norms.empty() ? kNaN : *std::max_element(norms.begin(), norms.end()) / median_of(norms);
 }
 
 std::vector<double> by_eighth(const std::vector<double>& values) {
-  constexpr std::size_t parts = 8, least = 15;
   std::vector<double> means;
-  for (std::size_t i = 0; i < parts && values.size() >= least; ++i) {
-    const std::size_t begin = i * values.size() / parts, end = (i + 1) * values.size() / parts;
+  for (std::size_t i = 0; i < kEighths && values.size() + 1 >= kLeastTokens; ++i) {
+    const std::size_t begin = i * values.size() / kEighths, end = (i + 1) * values.size() / kEighths;
     means.push_back(mean_of(std::span(values).subspan(begin, end - begin)));
   }
   return means;
@@ -221,9 +290,17 @@ nlohmann::json to_json(const RoutingReport& routing) {
 }
 
 nlohmann::json to_json(const LayerReport& layer) {
-  nlohmann::json json{{"mixer", layer.mixer}, {"residual_norm", number(layer.residual_norm)}, {"full_rank", layer.full_rank}};
+  nlohmann::json json{{"mixer", layer.mixer},
+                      {"residual_norm", number(layer.residual_norm)},
+                      {"outlier", number(layer.outlier)},
+                      {"full_rank", layer.full_rank}};
+  json["norm_by_eighth"] = nlohmann::json::array();
+  for (const double norm : layer.norm_by_eighth) json["norm_by_eighth"].push_back(number(norm));
   json["heads"] = nlohmann::json::array();
-  for (const StateSimilarity& head : layer.heads) json["heads"].push_back(to_json(head));
+  for (const StateSimilarity& head : layer.heads) {
+    json["heads"].push_back(to_json(head));
+    json["heads"].back()["class"] = name_of(head_class(head.stacked.rank / static_cast<double>(layer.full_rank)));
+  }
   json["slots"] = nlohmann::json::array();
   for (const SlotReport& slot : layer.slots) json["slots"].push_back(to_json(slot));
   json["routing"] = layer.routing ? to_json(*layer.routing) : nlohmann::json(nullptr);
@@ -258,6 +335,23 @@ void judge(std::vector<Verdict>& all, const JudgedFigure& judged, const std::vec
 
 }  // namespace
 
+HeadClass head_class(double relative_rank) {
+  if (relative_rank > kHighRank) return HeadClass::high_rank;
+  return relative_rank > kLowRank ? HeadClass::middle : HeadClass::low_rank;
+}
+
+std::string_view name_of(HeadClass head) {
+  switch (head) {
+    case HeadClass::low_rank:
+      return "low";
+    case HeadClass::middle:
+      return "middle";
+    case HeadClass::high_rank:
+      return "high";
+  }
+  return "";
+}
+
 double LayerReport::relative_rank() const {
   std::vector<double> ranks;
   for (const StateSimilarity& head : heads) ranks.push_back(head.stacked.rank / static_cast<double>(full_rank));
@@ -270,7 +364,9 @@ SequenceReport inspect_sequence(Model& model, std::span<const std::int32_t> ids,
   report.tokens = static_cast<std::int64_t>(ids.size());
   Collected collected(model);
   ModelState state = model.start();
-  report.nll_by_eighth = by_eighth(read(model, state, ids, collected));
+  const WholeReading reading = read(model, state, ids, collected);
+  report.nll_by_eighth = by_eighth(reading.nll);
+  report.remembrance = remembrances(model, ids);
   Workspace workspace(model.backend());
   const ModelInfo info = model.info();
   for (std::int64_t l = 0; l < model.layers(); ++l) {
@@ -279,10 +375,13 @@ SequenceReport inspect_sequence(Model& model, std::span<const std::int32_t> ids,
     LayerReport layer;
     layer.mixer = info.layers[static_cast<std::size_t>(l)].mixer;
     layer.residual_norm = mean_of(seen.norms);
+    layer.norm_by_eighth = reading.norm_by_eighth[static_cast<std::size_t>(l)];
+    layer.outlier = kNaN;
     if (!seen.gate.empty()) layer.routing = routing_report(routed_tokens(seen, layout.partitions), thresholds);
     if (!layout.memory.empty()) {
       const Shape& shape = layout.memory[0].shape;
       const std::vector<float> memory = host_floats(model.backend(), state.layers[static_cast<std::size_t>(l)].memory[0]);
+      layer.outlier = row_outlier(memory, shape[2], shape[3]);
       layer.full_rank = std::min(shape[0] * shape[2], shape[3]);
       layer.heads = state_similarity(model.backend(), workspace, memory, shape[0], shape[1], shape[2], shape[3]);
       layer.slots = slot_reports(layout, seen, memory, layer.routing, report.tokens);
@@ -295,24 +394,30 @@ SequenceReport inspect_sequence(Model& model, std::span<const std::int32_t> ids,
 std::vector<Verdict> verdicts(const std::vector<SequenceReport>& sequences) {
   std::vector<Verdict> all;
   const JudgedFigure routing{.name = "routing",
-                         .healthy = "tokens are spread over the partitions",
-                         .collapsed = "tokens crowd into few partitions",
-                         .why = "entropy of the partitions' shares of the tokens over log N, of the worst layer; threshold ours",
-                         .threshold = kLeastLoadEntropy};
-  const JudgedFigure rank{.name = "rank",
-                      .healthy = "states use their directions",
-                      .collapsed = "states use few of their directions",
-                      .why =
-                          "effective rank (Roy and Vetterli 2007) of a head's stacked state over the largest possible, mean over heads, of "
-                          "the worst layer; threshold ours",
-                      .threshold = kLeastRelativeRank};
+                             .healthy = "tokens are spread over the partitions",
+                             .collapsed = "tokens crowd into few partitions",
+                             .why = "entropy of the partitions' shares of the tokens over log N, of the worst layer; threshold ours",
+                             .threshold = kLeastLoadEntropy};
+  const JudgedFigure rank{
+      .name = "rank",
+      .healthy = "states use their directions",
+      .collapsed = "states use few of their directions",
+      .why =
+          "effective rank (Roy and Vetterli 2007) of a head's stacked state over the largest possible, mean over heads, of "
+          "the worst layer; threshold ours",
+      .threshold = kLeastRelativeRank};
   judge(all, routing, sequences, [](const LayerReport& l) { return l.routing ? std::optional(l.routing->load_entropy) : std::nullopt; });
   judge(all, rank, sequences, [](const LayerReport& l) { return l.heads.empty() ? std::nullopt : std::optional(l.relative_rank()); });
   return all;
 }
 
 nlohmann::json to_json(const SequenceReport& report) {
-  nlohmann::json json{{"tokens", report.tokens}, {"nll_by_eighth", report.nll_by_eighth}, {"layers", nlohmann::json::array()}};
+  nlohmann::json json{{"tokens", report.tokens},
+                      {"nll_by_eighth", report.nll_by_eighth},
+                      {"remembrance", nlohmann::json::array()},
+                      {"layers", nlohmann::json::array()}};
+  for (const Remembrance& left_out : report.remembrance)
+    json["remembrance"].push_back({{"dropped", left_out.dropped}, {"change", number(left_out.change)}});
   for (const LayerReport& layer : report.layers) json["layers"].push_back(to_json(layer));
   return json;
 }

@@ -33,10 +33,23 @@ struct RoutingReport {
   double margin = 0;         // mean over tokens
 };
 
+/// Heads by the relative effective rank of their state (State Rank Dynamics in Linear Attention LLMs, arXiv 2602.02195, finds two groups,
+/// near zero and saturating, that stay the same over inputs). The thresholds are ours.
+enum class HeadClass { low_rank, middle, high_rank };
+constexpr double kLowRank = 0.1, kHighRank = 0.5;
+/// `relative_rank`: effective rank (Roy and Vetterli) over the largest possible. NaN is low.
+HeadClass head_class(double relative_rank);
+/// "low", "middle", "high"
+std::string_view name_of(HeadClass head);
+
 struct LayerReport {
   static constexpr Accuracy accuracy = kRecomputed;  // but for what has its own: `heads`
   std::string mixer;
-  double residual_norm = 0;            // mean over tokens of ‖x_t‖ as it enters the block
+  double residual_norm = 0;  // mean over tokens of ‖x_t‖ as it enters the block
+  /// ‖S‖_F after each eighth of the sequence, mean over slots and heads; empty below 16 tokens and without a matrix state. A memory that
+  /// neither forgets nor fills up grows on past its training length.
+  std::vector<double> norm_by_eighth;
+  double outlier = 0;                  // the largest row norm of the last state over the median one of rows that are not 0; NaN without
   std::vector<StateSimilarity> heads;  // [H]; empty without a matrix state
   std::vector<SlotReport> slots;
   std::optional<RoutingReport> routing;
@@ -46,8 +59,18 @@ struct LayerReport {
   std::int64_t full_rank = 0;  // min(slots · K, V)
 };
 
+/// How much the predictions at the end change when the first tokens are left out: the total variation ½ Σ_v |p_v − p'_v|, mean over the
+/// last predictions (effective remembrance: Understanding and Improving Length Generalization, arXiv 2507.02782).
+struct Remembrance {
+  static constexpr Accuracy accuracy = kRecomputed;
+  std::int64_t dropped = 0;  // the first of the sequence
+  double change = 0;         // 0: nothing of them is remembered (or needed), 1: everything depends on them
+};
+constexpr std::int64_t kRememberedAt = 16;  // the last predictions
+
 struct SequenceReport {
   std::int64_t tokens = 0;
+  std::vector<Remembrance> remembrance;  // by eighths; empty below 8 · kRememberedAt tokens
   std::vector<double>
       nll_by_eighth;  // mean negative log likelihood of the next token, nat, in eighths of the sequence; empty below 16 tokens
   std::vector<LayerReport> layers;
@@ -72,8 +95,8 @@ struct Verdict {
 constexpr double kLeastLoadEntropy = 0.75, kLeastRelativeRank = 0.05;
 std::vector<Verdict> verdicts(const std::vector<SequenceReport>& sequences);
 
-/// {"tokens", "nll_by_eighth", "layers": [{"mixer", "residual_norm", "full_rank", "heads": […], "slots": […], "routing": {…}}]}; a number
-/// that does not exist is null.
+/// {"tokens", "nll_by_eighth", "remembrance": [{"dropped", "change"}], "layers": [{"mixer", "residual_norm", "norm_by_eighth", "outlier",
+/// "full_rank", "heads": […, "class"], "slots": […], "routing": {…}}]}; a number that does not exist is null.
 nlohmann::json to_json(const SequenceReport& report);
 
 /// How exact the figures of all reports are: {"cosine": "within …", "entropy": …, "effective_rank": …, "other": "recomputed …"}, and as one

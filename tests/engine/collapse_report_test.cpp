@@ -80,10 +80,65 @@ TEST_CASE("collapse report: figures of every family are those of the run itself"
       }
       for (const SlotReport& slot : layer.slots) CHECK((slot.norm >= 0 && slot.load >= 0));
     }
+    CHECK(report.remembrance.size() == 7);
+    for (const Remembrance& left_out : report.remembrance) CHECK((left_out.change >= 0 && left_out.change <= 1));
     const json written = to_json(report);
     CHECK(json::parse(written.dump()) == written);
     CHECK(written["layers"].size() == report.layers.size());
   }
+}
+
+TEST_CASE("collapse report: state norms by eighth and outlying rows are those of the states then") {
+  const std::shared_ptr<Model> model = Model::load(random_checkpoint(Config(sse_config("gla")), 5), make_cpu_backend(1));
+  const std::vector<std::int32_t> ids = some_ids(64);
+  const SequenceReport report = inspect_sequence(*model, ids);
+  const auto state_after = [&](std::size_t tokens) {
+    ModelState state = model->start();
+    read_logits(*model, state, std::vector<std::int32_t>(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(tokens)),
+                {.prompt_length = 64});
+    return state;
+  };
+  for (const std::size_t eighth : {std::size_t{0}, std::size_t{4}, std::size_t{7}}) {
+    const ModelState state = state_after(8 * (eighth + 1));
+    for (std::size_t l = 0; l < report.layers.size(); ++l) {
+      const Tensor memory = state.layers[l].memory[0];
+      const std::vector<float> values = host_copy(model->backend(), memory);
+      const std::int64_t size = memory.shape[2] * memory.shape[3], count = memory.shape[0] * memory.shape[1];
+      double norms = 0;
+      for (std::int64_t m = 0; m < count; ++m) {
+        double squares = 0;
+        for (std::int64_t i = 0; i < size; ++i) squares += std::pow(static_cast<double>(values[static_cast<std::size_t>(m * size + i)]), 2);
+        norms += std::sqrt(squares) / static_cast<double>(count);
+      }
+      REQUIRE(report.layers[l].norm_by_eighth.size() == 8);
+      CHECK(report.layers[l].norm_by_eighth[eighth] == Approx(norms).epsilon(1e-4));
+      CHECK(report.layers[l].outlier >= 1);
+    }
+  }
+  CHECK(inspect_sequence(*model, some_ids(15)).layers[0].norm_by_eighth.empty());
+}
+
+TEST_CASE("collapse report: what a model that forgets at once had long ago changes nothing, what attention sees does") {
+  // A window of 9 tokens in 2 layers reaches no more than 16 tokens back, plus the 16 predictions.
+  const json short_sighted = small_config("transformer", {{"window_size", 9}});
+  const std::shared_ptr<Model> window = Model::load(random_checkpoint(Config(short_sighted), 5), make_cpu_backend(1));
+  const SequenceReport forgets = inspect_sequence(*window, some_ids(256));
+  REQUIRE(forgets.remembrance.size() == 7);
+  CHECK(forgets.remembrance[0].dropped == 32);
+  CHECK(forgets.remembrance[3].change < 0.05);
+  const std::shared_ptr<Model> all = Model::load(random_checkpoint(Config(small_config("transformer")), 5), make_cpu_backend(1));
+  const SequenceReport sees = inspect_sequence(*all, some_ids(256));
+  CHECK(sees.remembrance[6].change > sees.remembrance[0].change);
+  CHECK(sees.remembrance[6].change > 2 * forgets.remembrance[3].change);
+  CHECK(inspect_sequence(*all, some_ids(127)).remembrance.empty());
+}
+
+TEST_CASE("collapse report: heads have the class of their rank") {
+  CHECK(name_of(head_class(0.05)) == "low");
+  CHECK(name_of(head_class(0.1)) == "low");
+  CHECK(name_of(head_class(0.3)) == "middle");
+  CHECK(name_of(head_class(0.9)) == "high");
+  CHECK(name_of(head_class(std::nan(""))) == "low");
 }
 
 TEST_CASE("collapse report: the worst layer of all sequences decides, and what is no number is the worst") {
