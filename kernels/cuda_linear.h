@@ -69,7 +69,10 @@ class Products {
   void through_float32(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, cudaStream_t stream);
   void multiply(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, cudaStream_t stream);
   void multiply_one_type(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, cudaStream_t stream);
-  Plan& planned(const Shapes& shapes, Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, cudaStream_t stream);
+  std::span<const cublasLtMatmulHeuristicResult_t> guess(const Plan& plan, const Shapes& shapes,
+                                                         std::span<cublasLtMatmulHeuristicResult_t> room);
+  Plan& planned(const Shapes& shapes, ConstTensor bias);
+  void try_out(Plan& plan, const Shapes& shapes, Tensor y, ConstTensor x, ConstTensor weight, cudaStream_t stream);
   cublasStatus_t run(const Plan& plan, const cublasLtMatmulAlgo_t& algorithm, Tensor y, ConstTensor x, ConstTensor weight,
                      cudaStream_t stream);
   float time_of(const Plan& plan, const cublasLtMatmulAlgo_t& algorithm, Tensor y, ConstTensor x, ConstTensor weight, cudaStream_t stream);

@@ -216,6 +216,7 @@ struct Products::Plan {
   Product product;
   Layout a, b, c;
   cublasLtMatmulAlgo_t algorithm{};
+  std::int64_t uses = 0;
 
   explicit Plan(const Shapes& s)
       : a(s.operands, s.out, s.in, s.weight_stride), b(s.operands, s.T, s.in, s.x_stride), c(s.result, s.T, s.out, s.y_stride) {
@@ -258,47 +259,68 @@ float Products::time_of(const Plan& plan, const cublasLtMatmulAlgo_t& algorithm,
   return least;
 }
 
-Products::Plan& Products::planned(const Shapes& shapes, Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias,
-                                  cudaStream_t stream) {
-  if (const auto found = plans_.find(shapes); found != plans_.end()) {
-    found->second->add(bias);
-    return *found->second;
-  }
-  auto plan = std::make_unique<Plan>(shapes);
-  plan->add(bias);  // its alignment matters
+/// At most as many algorithms as there is room for, the likely fastest first.
+std::span<const cublasLtMatmulHeuristicResult_t> Products::guess(const Plan& plan, const Shapes& shapes,
+                                                                 std::span<cublasLtMatmulHeuristicResult_t> room) {
   Preference preference;
   preference.set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes);
   preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, shapes.weight_alignment);
   preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, shapes.x_alignment);
   preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, shapes.y_alignment);
   preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, shapes.y_alignment);
-  // The first guess of cuBLASLt is up to 15 % slower than the best of its first eight; many rows are worth trying them out.
-  constexpr std::int64_t worth_trying = 4096;  // rows
-  std::array<cublasLtMatmulHeuristicResult_t, 8> guesses{};
   int count = 0;
-  check(cublasLtMatmulAlgoGetHeuristic(handle_, plan->product.handle, plan->a.handle, plan->b.handle, plan->c.handle, plan->c.handle,
-                                       preference.handle, shapes.T < worth_trying ? 1 : static_cast<int>(guesses.size()), guesses.data(),
-                                       &count),
+  check(cublasLtMatmulAlgoGetHeuristic(handle_, plan.product.handle, plan.a.handle, plan.b.handle, plan.c.handle, plan.c.handle,
+                                       preference.handle, static_cast<int>(room.size()), room.data(), &count),
         "the choice of a product's algorithm");
   if (count == 0)
     throw DeviceError("cuda: cuBLASLt has no algorithm for a product of " + Shape{shapes.T, shapes.in}.to_string() + " and " +
                       Shape{shapes.out, shapes.in}.to_string());
-  plan->algorithm = guesses[0].algo;
-  float least = std::numeric_limits<float>::infinity();
-  for (int i = 0; i < count && count > 1; ++i) {
-    const float taken = time_of(*plan, guesses[static_cast<std::size_t>(i)].algo, y, x, weight, stream);
-    if (taken < least) least = taken, plan->algorithm = guesses[static_cast<std::size_t>(i)].algo;
+  return room.first(static_cast<std::size_t>(count));
+}
+
+Products::Plan& Products::planned(const Shapes& shapes, ConstTensor bias) {
+  if (const auto found = plans_.find(shapes); found != plans_.end()) {
+    found->second->add(bias);
+    return *found->second;
   }
+  auto plan = std::make_unique<Plan>(shapes);
+  plan->add(bias);  // its alignment matters
+  std::array<cublasLtMatmulHeuristicResult_t, 1> first{};
+  plan->algorithm = guess(*plan, shapes, first)[0].algo;
   if (plans_.size() == most_plans) plans_.clear();
   return *plans_.emplace(shapes, std::move(plan)).first->second;
 }
 
+/// The first guess of cuBLASLt is up to 15 % slower than the best of its first eight.
+void Products::try_out(Plan& plan, const Shapes& shapes, Tensor y, ConstTensor x, ConstTensor weight, cudaStream_t stream) {
+  std::array<cublasLtMatmulHeuristicResult_t, 8> room{};
+  float least = std::numeric_limits<float>::infinity();
+  for (const cublasLtMatmulHeuristicResult_t& candidate : guess(plan, shapes, room)) {
+    const float taken = time_of(plan, candidate.algo, y, x, weight, stream);
+    if (taken < least) least = taken, plan.algorithm = candidate.algo;
+  }
+}
+
 /// x and weight of one type, float32 or bfloat16.
 void Products::multiply_one_type(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, cudaStream_t stream) {
-  const Plan& plan =
-      planned({x.dtype, y.dtype, static_cast<bool>(bias), x.rows(), x.row_size(), weight.rows(), y.stride, x.stride, weight.stride,
-               alignment_of(y.data), alignment_of(x.data), alignment_of(weight.data), alignment_of(bias.data)},
-              y, x, weight, bias, stream);
+  const Shapes shapes{x.dtype,
+                      y.dtype,
+                      static_cast<bool>(bias),
+                      x.rows(),
+                      x.row_size(),
+                      weight.rows(),
+                      y.stride,
+                      x.stride,
+                      weight.stride,
+                      alignment_of(y.data),
+                      alignment_of(x.data),
+                      alignment_of(weight.data),
+                      alignment_of(bias.data)};
+  Plan& plan = planned(shapes, bias);
+  // Trying algorithms out takes as long as dozens of products: worth it for many rows in shapes that come again and again, as those of the
+  // passes over a prompt, and not for a layer that is brought forward to some token.
+  constexpr std::int64_t many_rows = 4096, comes_again = 8;
+  if (shapes.T >= many_rows && ++plan.uses == comes_again) try_out(plan, shapes, y, x, weight, stream);
   check(run(plan, plan.algorithm, y, x, weight, stream), "a product");
 }
 
