@@ -1,0 +1,72 @@
+// The window on a trained checkpoint and the real session: every view in every way of looking gets what it asks for, at any token.
+#include <QElapsedTimer>
+
+#include "app/assets.h"
+#include "app/cli_commands.h"
+#include "tests/app/window_cases.h"
+#include "tests/catch.h"
+
+namespace statescope {
+namespace {
+
+/// The longest time between two rounds of the event loop.
+class Watchdog : public QObject {
+ public:
+  Watchdog() {
+    startTimer(1);
+    clock_.start();
+  }
+  qint64 longest() const { return longest_; }
+
+ protected:
+  void timerEvent(QTimerEvent*) override { longest_ = std::max(longest_, clock_.restart()); }
+
+ private:
+  QElapsedTimer clock_;
+  qint64 longest_ = 0;
+};
+
+bool still_working(const ViewPanel& panel) { return panel.is_pending() || panel.view().describe().find("worked out") != std::string::npos; }
+
+bool wait_for(const ViewPanel& panel) {
+  return QTest::qWaitFor([&] { return !still_working(panel); }, 60'000);
+}
+
+}  // namespace
+
+TEST_CASE("real run: every view says what the shipped model's memory did, at the first, the needle's and the last token and back") {
+  test_application();
+  const DefaultRun shipped = default_run();
+  const std::unique_ptr<RunSource> source = make_session_source(nullptr);
+  MainWindow window(*source, {.opengl = false, .start_words = "test", .theme = ThemeChoice::light, .scale = 1, .autoplay = false});
+  window.resize(1400, 900);
+  window.show();
+  window.open_checkpoint(shipped.checkpoint, load_prompt({}, shipped.prompt.string()));
+  Navigator& navigator = window.navigator();
+  REQUIRE(QTest::qWaitFor([&] { return navigator.run() && !navigator.is_opening() && navigator.is_current(); }, 60'000));
+  ViewPanel& panel = *window.stage().panels().front();
+  Watchdog watchdog;
+  for (const ViewRow& row : view_catalogue()) {
+    if (row.id == strip_view) continue;
+    panel.set_view(row);
+    const std::size_t modes = std::max<std::size_t>(panel.view().modes().size(), 1);
+    for (std::size_t mode = 0; mode < modes; ++mode, panel.next_mode()) {
+      for (const std::int64_t token : {std::int64_t{0}, std::int64_t{118}, navigator.tokens() - 1, std::int64_t{117}}) {
+        window.go_to_token(token);
+        INFO(row.id << ", mode " << mode << ", token " << token);
+        REQUIRE(wait_for(panel));
+        CHECK(navigator.is_current());
+        CHECK_FALSE(panel.view().describe().empty());
+      }
+    }
+  }
+  // Held down: every step replaces the questions of the one before.
+  for (int i = 0; i < 60; ++i) {
+    window.go_to_token((i * 37) % navigator.tokens());
+    QTest::qWait(1);
+  }
+  CHECK(wait_for(panel));
+  WARN("the interface thread was busy for at most " << watchdog.longest() << " ms");
+}
+
+}  // namespace statescope
