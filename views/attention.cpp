@@ -319,9 +319,7 @@ AttentionData build_attention(const Snapshot& snapshot, const Cursor& cursor, co
   data.row_axis = axis_of_row(data.row);
   for (std::int64_t i = 0; i < n; ++i) {
     const std::int64_t token = part.from + i;
-    data.needle.push_back(std::ranges::any_of(snapshot.run->spans, [token](const TokenSpan& span) {
-      return span.kind == SpanKind::needle && token >= span.begin && token < span.end;
-    }));
+    data.needle.push_back(is_needle(*snapshot.run, token));
   }
   data.strongest.resize(static_cast<std::size_t>(n));
   std::iota(data.strongest.begin(), data.strongest.end(), std::int64_t{0});

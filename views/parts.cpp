@@ -168,4 +168,16 @@ Rect inset(Rect rect, float margin) {
   return {rect.x + margin, rect.y + margin, std::max(0.0f, rect.w - 2 * margin), std::max(0.0f, rect.h - 2 * margin)};
 }
 
+MarkStyle span_style(SpanKind kind, const Theme& theme) {
+  switch (kind) {
+    case SpanKind::needle:
+      return {"N", "needle", theme.needle};
+    case SpanKind::question:
+      return {"Q", "question", theme.question};
+    case SpanKind::answer:
+      return {"A", "answer", theme.answer};
+  }
+  return {};
+}
+
 }  // namespace statescope

@@ -53,6 +53,13 @@ std::vector<std::string> wrapped(const Canvas& canvas, std::string_view text, co
 /// An empty view: what is missing and what would fill it, in the middle of the area.
 void draw_message(Canvas& canvas, Rect area, const Frame& frame, std::string_view headline, std::string_view detail);
 
+/// How what the prompt's maker marked is told apart: by a letter, by a word and by colour.
+struct MarkStyle {
+  std::string_view letter, name;
+  Color color;
+};
+MarkStyle span_style(SpanKind kind, const Theme& theme);
+
 /// Shrinks a rectangle by `margin` on every side.
 Rect inset(Rect rect, float margin);
 

@@ -31,22 +31,6 @@ Placed placed_within(float x, float width, float from, float to) {
   return {left, left + width};
 }
 
-struct SpanStyle {
-  std::string_view letter;
-  Color color;
-};
-SpanStyle span_style(SpanKind kind, const Theme& theme) {
-  switch (kind) {
-    case SpanKind::needle:
-      return {"N", theme.needle};
-    case SpanKind::question:
-      return {"Q", theme.question};
-    case SpanKind::answer:
-      return {"A", theme.answer};
-  }
-  return {};
-}
-
 /// Under the tokens of a span: its letter, or where that has no room only its line.
 void draw_spans(Canvas& canvas, Rect plot, const TokenAxis& axis, const Frame& frame) {
   const float s = frame.scale, y = plot.bottom() + 3 * s;
@@ -54,7 +38,7 @@ void draw_spans(Canvas& canvas, Rect plot, const TokenAxis& axis, const Frame& f
   for (const TokenSpan& span : axis.run->spans) {
     const std::int64_t first = axis.place_of(span.begin - 1) + 1, last = axis.place_of(span.end - 1);
     if (first > last) continue;
-    const SpanStyle style = span_style(span.kind, frame.theme);
+    const MarkStyle style = span_style(span.kind, frame.theme);
     const float left = plot.x + each * static_cast<float>(first), width = std::max(2 * s, each * static_cast<float>(last - first + 1));
     canvas.fill_rect({left, y, width, 3 * s}, style.color);
   }
@@ -67,7 +51,7 @@ void draw_span_letters(Canvas& canvas, Rect row, const TokenAxis& axis, const Fr
   for (const TokenSpan& span : axis.run->spans) {
     const std::int64_t first = axis.place_of(span.begin - 1) + 1, last = axis.place_of(span.end - 1);
     if (first > last) continue;
-    const SpanStyle style = span_style(span.kind, frame.theme);
+    const MarkStyle style = span_style(span.kind, frame.theme);
     const TextStyle letter = label(frame, kSmallType, frame.theme.ink, Align::center, true);
     const float middle = row.x + each * (static_cast<float>(first + last + 1) / 2);
     const Placed at = placed_within(middle, canvas.text_width(style.letter, letter), row.x, row.right());

@@ -80,23 +80,6 @@ void draw_token_text(const Strip& strip, Rect cell, std::int64_t token, Color in
   fitted_text(strip.canvas, {x, y}, rest, strip.token_style(ink), cell.right() - x);
 }
 
-struct MarkStyle {
-  std::string_view letter, name;
-  Color color;
-};
-
-MarkStyle span_style(SpanKind kind, const Theme& theme) {
-  switch (kind) {
-    case SpanKind::needle:
-      return {"N", "needle", theme.needle};
-    case SpanKind::question:
-      return {"Q", "question", theme.question};
-    case SpanKind::answer:
-      return {"A", "answer", theme.answer};
-  }
-  return {};
-}
-
 MarkStyle generated_style(const Theme& theme) { return {"G", "generated", theme.faint}; }
 
 /// "N", "A", "AG", "G": one letter per reason.
