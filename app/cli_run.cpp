@@ -208,7 +208,7 @@ OpenSession reopen_session(const RunArguments& arguments) {
 /// Reads what is left of the prompt.
 void read_prompt(Branches& tree, SessionFile& session) {
   Run& run = *tree[tree.current()].run;
-  const std::vector<std::int32_t>& prompt = session.record().prompt_ids;
+  const std::vector<std::int32_t> prompt = session.record().prompt_ids;  // a copy: every saving makes another record
   if (run.tokens() >= std::ssize(prompt)) return;
   ProgressBar bar("reading");
   run.read(std::span(prompt).subspan(static_cast<std::size_t>(run.tokens())), std::ssize(prompt), [&](std::int64_t tokens) {

@@ -30,7 +30,7 @@ class SessionFile {
   SessionFile(SessionFile&&) noexcept;
   ~SessionFile();
 
-  /// As it was saved last.
+  /// As it was saved last; another one after each saving.
   const SessionRecord& record() const { return record_; }
   /// Tokens wanted after the prompt, from now on.
   void want(std::int64_t generate) { record_.prompt.generate = generate; }
