@@ -206,6 +206,23 @@ struct SimilarityQuestion {
   bool operator==(const SimilarityQuestion&) const = default;
 };
 
+/// Likeness of a layer's states after a token to those that another model has (spec §12.5): rows stand for this model's, columns for the
+/// other's. What cannot be compared because its shape differs is empty.
+struct CrossSimilarity {
+  static constexpr Accuracy accuracy = accurate_to(1e-5);
+  std::int64_t rows = 0, other_rows = 0, heads = 0, other_heads = 0;
+  std::vector<float> cosine;       // [P·K, P'·K'] of the rows of the heads asked for, V = V'; NaN where a row is zero; empty also where
+                                   // there are more than Similarity::kMostRows of both together
+  std::vector<float> head_cosine;  // [H, H'] of the slots' states of each head as vectors, K = K' and V = V'
+};
+struct CrossSimilarityQuestion {
+  std::int64_t layer = 0, slot = 0, head = 0, token = 0;
+  std::shared_ptr<const Snapshot> other;  // where the other model is, its layer and token
+  std::int64_t other_slot = 0, other_head = 0;
+  using Answer = CrossSimilarity;
+  bool operator==(const CrossSimilarityQuestion&) const = default;
+};
+
 /// Likeness of one slot's state after different tokens: cosines of the states as vectors.
 struct TokenSimilarity {
   static constexpr Accuracy accuracy = accurate_to(1e-5);
@@ -306,7 +323,7 @@ struct NeedleQuestion {
 using Question =
     std::variant<ModelMapQuestion, LayerSeriesQuestion, LossSeriesQuestion, PredictionsQuestion, DecayQuestion, HeadGatesQuestion,
                  SharpenedGatesQuestion, DeltaRuleQuestion, UpdateQuestion, StateQuestion, HistoryQuestion, SimilarityQuestion,
-                 TokenSimilarityQuestion, SpectraQuestion, RankSeriesQuestion, AttentionQuestion, NeedleQuestion>;
+                 CrossSimilarityQuestion, TokenSimilarityQuestion, SpectraQuestion, RankSeriesQuestion, AttentionQuestion, NeedleQuestion>;
 
 /// What came of a question so far.
 struct Finding {
@@ -314,6 +331,8 @@ struct Finding {
   std::string refused;                 // in a line, why there is no answer
   double progress = 0;                 // 0 … 1 while it is worked out
 };
+
+struct Peer;
 
 /// The findings that a view is given beside its snapshot: of the same run, with the same tokens.
 class Findings {
@@ -342,8 +361,20 @@ class Findings {
     return finding ? static_cast<const typename Q::Answer*>(finding->answer.get()) : nullptr;
   }
 
+  /// The other model that this one is compared with; null: there is none.
+  std::shared_ptr<const Peer> peer;
+
  private:
   std::vector<std::pair<Question, Finding>> all_;  // few: those of one view
+};
+
+/// Another model that reads the same prompt, at the place where this one is.
+struct Peer {
+  std::string own_letter, letter;            // "A" and "B": the model shown and this other one
+  std::shared_ptr<const Snapshot> snapshot;  // null: not known there, and `missing` says why
+  std::string missing;                       // in a line
+  std::int64_t same_until = 0;               // the tokens before this one are the same in both
+  Findings findings;                         // of what the view asked about it
 };
 
 }  // namespace statescope

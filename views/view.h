@@ -76,6 +76,14 @@ class View {
   virtual std::vector<Question> questions(const Snapshot& /*snapshot*/, const Cursor& /*cursor*/) const { return {}; }
   virtual void build(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings = {}) = 0;
 
+  /// Whether, looked at in this way, it compares with another model: it is then built with Findings::peer.
+  virtual bool compares() const { return false; }
+  /// What it wants to know of that other model, which is at `peer`. `snapshot` as in `questions`.
+  virtual std::vector<Question> peer_questions(const std::shared_ptr<const Snapshot>& /*snapshot*/, const Snapshot& /*peer*/,
+                                               const Cursor& /*cursor*/) const {
+    return {};
+  }
+
   /// Ways to look at it, chosen above it; empty: one alone.
   virtual std::span<const std::string_view> modes() const { return {}; }
   std::size_t mode() const { return mode_; }

@@ -8,6 +8,7 @@
 namespace statescope {
 
 Similarity answer(const SimilarityQuestion& question, Evidence& evidence);
+CrossSimilarity answer(const CrossSimilarityQuestion& question, Evidence& evidence);
 TokenSimilarity answer(const TokenSimilarityQuestion& question, Evidence& evidence);
 Spectra answer(const SpectraQuestion& question, Evidence& evidence);
 RankSeries answer(const RankSeriesQuestion& question, Evidence& evidence);

@@ -67,8 +67,29 @@ std::vector<float> stacked_head(const LayerState& state, std::int64_t head) {
   return Z;
 }
 
+/// [slots, H, K, V] → [H, K, V] of one slot
+std::vector<float> heads_of_slot(const LayerState& state, std::int64_t slot) {
+  const float* S = state.matrix(slot, 0);
+  return {S, S + state.heads * state.rows * state.columns};
+}
+
 void check_head(const LayerState& state, std::int64_t head) {
   if (head < 0 || head >= state.heads) throw Error(fmt::format("there is no head {}", head));
+}
+
+void check_place(const LayerState& state, std::int64_t slot, std::int64_t head) {
+  check_head(state, head);
+  if (slot < 0 || slot >= state.slots) throw Error(fmt::format("there is no slot {}", slot));
+}
+
+/// a [A, V], b [B, V]: [A, B], NaN where one of the two is zero.
+std::vector<float> cross_cosines(Evidence& evidence, std::vector<float> a, std::int64_t A, std::span<const float> b, std::int64_t B) {
+  a.insert(a.end(), b.begin(), b.end());
+  const std::int64_t n = A + B;
+  const std::vector<float> all = with_gaps(cosines(evidence, a, n), n);
+  std::vector<float> block;
+  for (std::int64_t i = 0; i < A; ++i) block.insert(block.end(), all.begin() + i * n + A, all.begin() + (i + 1) * n);
+  return block;
 }
 
 std::vector<float> sigmas(Evidence& evidence, std::span<const float> z, std::int64_t R, std::int64_t V) {
@@ -127,6 +148,29 @@ Similarity answer(const SimilarityQuestion& question, Evidence& evidence) {
   return result;
 }
 
+CrossSimilarity answer(const CrossSimilarityQuestion& question, Evidence& evidence) {
+  const LayerState state = evidence.state(question.layer, question.token);
+  const LayerState& other = question.other->state;
+  if (state.values.empty() || other.values.empty()) return {};
+  check_place(state, question.slot, question.head);
+  check_place(other, question.other_slot, question.other_head);
+  CrossSimilarity result{.rows = state.slots * state.rows,
+                         .other_rows = other.slots * other.rows,
+                         .heads = state.heads,
+                         .other_heads = other.heads,
+                         .cosine = {},
+                         .head_cosine = {}};
+  if (state.columns != other.columns) return result;
+  if (state.rows == other.rows)
+    result.head_cosine =
+        cross_cosines(evidence, heads_of_slot(state, question.slot), state.heads, heads_of_slot(other, question.other_slot), other.heads);
+  evidence.tell(0.2);
+  if (result.rows + result.other_rows <= Similarity::kMostRows)
+    result.cosine = cross_cosines(evidence, stacked_head(state, question.head), result.rows, stacked_head(other, question.other_head),
+                                  result.other_rows);
+  return result;
+}
+
 TokenSimilarity answer(const TokenSimilarityQuestion& question, Evidence& evidence) {
   const LayerInfo& layer = evidence.layer(question.layer);
   if (!layer.has_state()) return {};
@@ -135,8 +179,7 @@ TokenSimilarity answer(const TokenSimilarityQuestion& question, Evidence& eviden
   std::vector<float> Z;  // [n, K·V]
   for (const std::int64_t token : result.token) {
     const LayerState state = evidence.state(question.layer, token);
-    check_head(state, question.head);
-    if (question.slot < 0 || question.slot >= state.slots) throw Error(fmt::format("there is no slot {}", question.slot));
+    check_place(state, question.slot, question.head);
     const float* S = state.matrix(question.slot, question.head);
     Z.insert(Z.end(), S, S + state.rows * state.columns);
     evidence.tell(static_cast<double>(Z.size()) / static_cast<double>(n * state.rows * state.columns));
