@@ -18,7 +18,7 @@ Actions::Actions(MainWindow& window, QSettings* settings) : window_(window), set
     const QList<QKeySequence> keys = keys_of(command);
     const int copies = command.one_per_key ? static_cast<int>(keys.size()) : 1;
     for (int i = 0; i < copies; ++i) {
-      const QString text = QString::fromUtf8(command.text), number = QString::number(i + 1);
+      const QString text = command_words(command.text), number = QString::number(i + 1);
       auto* action = new QAction(command.one_per_key ? text + " " + number : text, &window);
       action->setCheckable(command.checked != nullptr);
       connect(action, &QAction::triggered, this, [this, &command, i] { Q_EMIT triggered(command, i); });
@@ -84,7 +84,7 @@ void Actions::fill(QMenuBar& bar) {
       continue;
     }
     QMenu*& submenu = menus[{row.command->menu, row.command->submenu}];
-    if (!submenu) submenu = menu->addMenu(QString::fromUtf8(row.command->submenu));
+    if (!submenu) submenu = menu->addMenu(command_words(row.command->submenu));
     submenu->addAction(row.action);
   }
 }

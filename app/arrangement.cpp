@@ -1,5 +1,6 @@
 #include "app/arrangement.h"
 
+#include <QCoreApplication>
 #include <QJsonArray>
 #include <QJsonDocument>
 #include <QJsonObject>
@@ -34,12 +35,12 @@ Arrangement arrangement_of(std::span<const std::string_view> views) {
 
 std::span<const Preset> presets() {
   static const std::array<Preset, 6> all = {{
-      {"opening", "Routing and state", {}},
-      {"teaching", "Teaching", {"state", "routing", "predictions"}},
-      {"needle", "Needle", {"needle", "attention", "predictions", "routing"}},
-      {"collapse", "Collapse", {"similarity", "spectrum", "timeline", "decay"}},
-      {"head-gates", "Head gates", {"head_gates", "state", "decay"}},
-      {"delta-rule", "Delta rule", {"delta_rule", "state", "decay"}},
+      {"opening", QT_TRANSLATE_NOOP("Commands", "Routing and state"), {}},
+      {"teaching", QT_TRANSLATE_NOOP("Commands", "Teaching"), {"state", "routing", "predictions"}},
+      {"needle", QT_TRANSLATE_NOOP("Commands", "Needle"), {"needle", "attention", "predictions", "routing"}},
+      {"collapse", QT_TRANSLATE_NOOP("Commands", "Collapse"), {"similarity", "spectrum", "timeline", "decay"}},
+      {"head-gates", QT_TRANSLATE_NOOP("Commands", "Head gates"), {"head_gates", "state", "decay"}},
+      {"delta-rule", QT_TRANSLATE_NOOP("Commands", "Delta rule"), {"delta_rule", "state", "decay"}},
   }};
   return all;
 }

@@ -14,30 +14,34 @@ struct KindRow {
   const char* value;  // what must be typed; empty: nothing
 };
 constexpr KindRow kinds[] = {
-    {Breakpoint::Kind::partition, "A partition is chosen", "Its number"},
-    {Breakpoint::Kind::text, "A text begins", "The text"},
-    {Breakpoint::Kind::survival, "Less of the needle is left than", "Percent"},
-    {Breakpoint::Kind::token, "A token", "Its number"},
-    {Breakpoint::Kind::needle, "A needle begins", ""},
-    {Breakpoint::Kind::question, "A question begins", ""},
-    {Breakpoint::Kind::answer, "An answer begins", ""},
+    {Breakpoint::Kind::partition, QT_TRANSLATE_NOOP("statescope::BreakpointPage", "A partition is chosen"),
+     QT_TRANSLATE_NOOP("statescope::BreakpointPage", "Its number")},
+    {Breakpoint::Kind::text, QT_TRANSLATE_NOOP("statescope::BreakpointPage", "A text begins"),
+     QT_TRANSLATE_NOOP("statescope::BreakpointPage", "The text")},
+    {Breakpoint::Kind::survival, QT_TRANSLATE_NOOP("statescope::BreakpointPage", "Less of the needle is left than"),
+     QT_TRANSLATE_NOOP("statescope::BreakpointPage", "Percent")},
+    {Breakpoint::Kind::token, QT_TRANSLATE_NOOP("statescope::BreakpointPage", "A token"),
+     QT_TRANSLATE_NOOP("statescope::BreakpointPage", "Its number")},
+    {Breakpoint::Kind::needle, QT_TRANSLATE_NOOP("statescope::BreakpointPage", "A needle begins"), ""},
+    {Breakpoint::Kind::question, QT_TRANSLATE_NOOP("statescope::BreakpointPage", "A question begins"), ""},
+    {Breakpoint::Kind::answer, QT_TRANSLATE_NOOP("statescope::BreakpointPage", "An answer begins"), ""},
 };
 
 }  // namespace
 
 BreakpointPage::BreakpointPage(Playback& playback, QWidget* parent) : QWidget(parent), playback_(playback) {
-  auto* hint = new QLabel("Playing, and the keys to the next needle, stop where:", this);
+  auto* hint = new QLabel(tr("Playing, and the keys to the next needle, stop where:"), this);
   hint->setObjectName("faint");
   hint->setWordWrap(true);
   list_ = new QListWidget(this);
-  list_->setAccessibleName("Breakpoints");
-  list_->setToolTip("Space switches one on or off, Delete removes it");
+  list_->setAccessibleName(tr("Breakpoints"));
+  list_->setToolTip(tr("Space switches one on or off, Delete removes it"));
   kind_ = new QComboBox(this);
-  kind_->setAccessibleName("Kind of breakpoint");
-  for (const KindRow& row : kinds) kind_->addItem(row.name);
+  kind_->setAccessibleName(tr("Kind of breakpoint"));
+  for (const KindRow& row : kinds) kind_->addItem(tr(row.name));
   value_ = new QLineEdit(this);
-  add_ = new QPushButton("Add", this);
-  remove_ = new QPushButton("Remove", this);
+  add_ = new QPushButton(tr("Add"), this);
+  remove_ = new QPushButton(tr("Remove"), this);
   remove_->setShortcut(QKeySequence(Qt::Key_Delete));
   loop_ = new QLabel(this);
   loop_->setObjectName("faint");
@@ -73,22 +77,22 @@ void BreakpointPage::fill() {
   const int row = list_->currentRow();
   list_->clear();
   for (const Breakpoint& breakpoint : playback_.breakpoints()) {
-    auto* item = new QListWidgetItem(QString::fromStdString(words_of(breakpoint)), list_);
+    auto* item = new QListWidgetItem(words_of(breakpoint), list_);
     item->setFlags(item->flags() | Qt::ItemIsUserCheckable);
     item->setCheckState(breakpoint.enabled ? Qt::Checked : Qt::Unchecked);
   }
   list_->setCurrentRow(std::min(std::max(row, 0), list_->count() - 1));
   remove_->setEnabled(list_->count() > 0);
   const std::optional<Loop>& loop = playback_.loop();
-  loop_->setText(loop ? QStringLiteral("Playing loops over tokens %1 to %2.").arg(loop->first).arg(loop->last) : QString());
+  loop_->setText(loop ? tr("Playing loops over tokens %1 to %2.").arg(loop->first).arg(loop->last) : QString());
 }
 
 void BreakpointPage::show_kind() {
   const KindRow& row = kinds[kind_->currentIndex()];
   const bool wants_value = *row.value != '\0', wants_number = wants_value && row.kind != Breakpoint::Kind::text;
   value_->setVisible(wants_value);
-  value_->setPlaceholderText(row.value);
-  value_->setAccessibleName(wants_value ? row.value : "Nothing to type");
+  value_->setPlaceholderText(wants_value ? tr(row.value) : QString());
+  value_->setAccessibleName(wants_value ? tr(row.value) : tr("Nothing to type"));
   bool is_number = false;
   value_->text().toLongLong(&is_number);
   add_->setEnabled(!wants_value || (wants_number ? is_number : !value_->text().isEmpty()));

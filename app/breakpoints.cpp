@@ -1,7 +1,6 @@
 #include "app/breakpoints.h"
 
-#include <fmt/format.h>
-
+#include <QCoreApplication>
 #include <algorithm>
 #include <utility>
 
@@ -22,22 +21,22 @@ bool span_begins(const RunInfo& run, SpanKind kind, std::int64_t token) {
 
 }  // namespace
 
-std::string words_of(const Breakpoint& breakpoint) {
+QString words_of(const Breakpoint& breakpoint) {
   switch (breakpoint.kind) {
     case Breakpoint::Kind::token:
-      return fmt::format("token {}", breakpoint.number);
+      return QCoreApplication::translate("Breakpoints", "token %1").arg(breakpoint.number);
     case Breakpoint::Kind::needle:
-      return "a needle begins";
+      return QCoreApplication::translate("Breakpoints", "a needle begins");
     case Breakpoint::Kind::question:
-      return "a question begins";
+      return QCoreApplication::translate("Breakpoints", "a question begins");
     case Breakpoint::Kind::answer:
-      return "an answer begins";
+      return QCoreApplication::translate("Breakpoints", "an answer begins");
     case Breakpoint::Kind::text:
-      return fmt::format("the text “{}”", breakpoint.text);
+      return QCoreApplication::translate("Breakpoints", "the text “%1”").arg(QString::fromStdString(breakpoint.text));
     case Breakpoint::Kind::partition:
-      return fmt::format("partition {} is chosen", breakpoint.number);
+      return QCoreApplication::translate("Breakpoints", "partition %1 is chosen").arg(breakpoint.number);
     case Breakpoint::Kind::survival:
-      return fmt::format("less than {} % is left of the needle", breakpoint.number);
+      return QCoreApplication::translate("Breakpoints", "less than %1 % is left of the needle").arg(breakpoint.number);
   }
   return {};
 }

@@ -1,6 +1,7 @@
 // Where playing stops: predicates over a run and its routing, without a window.
 #pragma once
 
+#include <QString>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,8 +20,8 @@ struct Breakpoint {
   bool operator==(const Breakpoint&) const = default;
 };
 
-/// "token 118", "partition 3 is chosen", "a needle begins".
-std::string words_of(const Breakpoint& breakpoint);
+/// "token 118", "partition 3 is chosen", "a needle begins", in the reader's language.
+QString words_of(const Breakpoint& breakpoint);
 
 /// Whether `text` begins within `token`, whatever its white space and its letters' case in ASCII; it may go on in the tokens that follow.
 bool text_begins_at(const RunInfo& run, std::int64_t token, std::string_view text);

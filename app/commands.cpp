@@ -1,5 +1,7 @@
 #include "app/commands.h"
 
+#include <QCoreApplication>
+
 #include "app/main_window.h"
 
 namespace statescope {
@@ -11,7 +13,7 @@ template <int percent>
 constexpr Command scale_command(std::string_view id, const char* text) {
   return {id,
           Menu::view,
-          "Type and spacing",
+          QT_TRANSLATE_NOOP("Commands", "Type and spacing"),
           text,
           "",
           [](W& w, int) { w.set_scale(percent / 100.0f); },
@@ -20,128 +22,179 @@ constexpr Command scale_command(std::string_view id, const char* text) {
 
 template <ThemeChoice choice>
 constexpr Command theme_command(std::string_view id, const char* text) {
-  return {id, Menu::view, "Theme", text, "", [](W& w, int) { w.set_theme(choice); }, [](const W& w) { return w.theme() == choice; }};
+  return {id,
+          Menu::view,
+          QT_TRANSLATE_NOOP("Commands", "Theme"),
+          text,
+          "",
+          [](W& w, int) { w.set_theme(choice); },
+          [](const W& w) { return w.theme() == choice; }};
 }
 
 template <std::size_t index>
 Command preset_command(std::string_view id, const char* keys) {
-  return {id, Menu::view, "Arrangement", presets()[index].name, keys, [](W& w, int) { w.arrange(arrangement_of(presets()[index].views)); }};
+  return {id, Menu::view, QT_TRANSLATE_NOOP("Commands", "Arrangement"), presets()[index].name, keys, [](W& w, int) {
+            w.arrange(arrangement_of(presets()[index].views));
+          }};
 }
 
 const Command table[] = {
-    {"open-file", Menu::file, nullptr, "Open checkpoint…", "Ctrl+O", [](W& w, int) { w.choose_checkpoint_file(); }},
-    {"open-folder", Menu::file, nullptr, "Open model folder…", "Ctrl+Shift+O", [](W& w, int) { w.choose_checkpoint_folder(); }},
-    {"open-prompt", Menu::file, nullptr, "Open prompt…", "Ctrl+P", [](W& w, int) { w.choose_prompt_file(); }},
-    {"write-prompt", Menu::file, nullptr, "Write a prompt", "Ctrl+T", [](W& w, int) { w.show_page(SidePage::prompt); }},
-    {"export", Menu::file, nullptr, "Export this view…", "E", [](W& w, int) { w.show_page(SidePage::figure); }},
-    {"preferences", Menu::file, nullptr, "Preferences", "Ctrl+,", [](W& w, int) { w.show_page(SidePage::preferences); }},
-    {"quit", Menu::file, nullptr, "Quit", "Ctrl+Q", [](W& w, int) { w.close(); }},
+    {"open-file", Menu::file, nullptr, QT_TRANSLATE_NOOP("Commands", "Open checkpoint…"), "Ctrl+O",
+     [](W& w, int) { w.choose_checkpoint_file(); }},
+    {"open-folder", Menu::file, nullptr, QT_TRANSLATE_NOOP("Commands", "Open model folder…"), "Ctrl+Shift+O",
+     [](W& w, int) { w.choose_checkpoint_folder(); }},
+    {"open-prompt", Menu::file, nullptr, QT_TRANSLATE_NOOP("Commands", "Open prompt…"), "Ctrl+P",
+     [](W& w, int) { w.choose_prompt_file(); }},
+    {"write-prompt", Menu::file, nullptr, QT_TRANSLATE_NOOP("Commands", "Write a prompt"), "Ctrl+T",
+     [](W& w, int) { w.show_page(SidePage::prompt); }},
+    {"export", Menu::file, nullptr, QT_TRANSLATE_NOOP("Commands", "Export this view…"), "E",
+     [](W& w, int) { w.show_page(SidePage::figure); }},
+    {"preferences", Menu::file, nullptr, QT_TRANSLATE_NOOP("Commands", "Preferences"), "Ctrl+,",
+     [](W& w, int) { w.show_page(SidePage::preferences); }},
+    {"quit", Menu::file, nullptr, QT_TRANSLATE_NOOP("Commands", "Quit"), "Ctrl+Q", [](W& w, int) { w.close(); }},
 
-    theme_command<ThemeChoice::system>("theme-system", "As the desktop"),
-    theme_command<ThemeChoice::light>("theme-light", "Light"),
-    theme_command<ThemeChoice::dark>("theme-dark", "Dark"),
-    theme_command<ThemeChoice::high_contrast>("theme-high-contrast", "High contrast"),
-    scale_command<100>("scale-100", "1×"),
-    scale_command<125>("scale-125", "1.25×"),
-    scale_command<150>("scale-150", "1.5×"),
-    scale_command<200>("scale-200", "2×"),
-    scale_command<300>("scale-300", "3×"),
-    {"scale-up", Menu::view, "Type and spacing", "Larger type", "Ctrl++; Ctrl+=", [](W& w, int) { w.set_scale(w.wanted_scale() + 0.25f); }},
-    {"scale-down", Menu::view, "Type and spacing", "Smaller type", "Ctrl+-", [](W& w, int) { w.set_scale(w.wanted_scale() - 0.25f); }},
+    theme_command<ThemeChoice::system>("theme-system", QT_TRANSLATE_NOOP("Commands", "As the desktop")),
+    theme_command<ThemeChoice::light>("theme-light", QT_TRANSLATE_NOOP("Commands", "Light")),
+    theme_command<ThemeChoice::dark>("theme-dark", QT_TRANSLATE_NOOP("Commands", "Dark")),
+    theme_command<ThemeChoice::high_contrast>("theme-high-contrast", QT_TRANSLATE_NOOP("Commands", "High contrast")),
+    scale_command<100>("scale-100", QT_TRANSLATE_NOOP("Commands", "1×")),
+    scale_command<125>("scale-125", QT_TRANSLATE_NOOP("Commands", "1.25×")),
+    scale_command<150>("scale-150", QT_TRANSLATE_NOOP("Commands", "1.5×")),
+    scale_command<200>("scale-200", QT_TRANSLATE_NOOP("Commands", "2×")),
+    scale_command<300>("scale-300", QT_TRANSLATE_NOOP("Commands", "3×")),
+    {"scale-up", Menu::view, QT_TRANSLATE_NOOP("Commands", "Type and spacing"), QT_TRANSLATE_NOOP("Commands", "Larger type"),
+     "Ctrl++; Ctrl+=", [](W& w, int) { w.set_scale(w.wanted_scale() + 0.25f); }},
+    {"scale-down", Menu::view, QT_TRANSLATE_NOOP("Commands", "Type and spacing"), QT_TRANSLATE_NOOP("Commands", "Smaller type"), "Ctrl+-",
+     [](W& w, int) { w.set_scale(w.wanted_scale() - 0.25f); }},
     preset_command<0>("arrangement-opening", "Ctrl+1"),
     preset_command<1>("arrangement-teaching", "Ctrl+2"),
     preset_command<2>("arrangement-needle", "Ctrl+3"),
     preset_command<3>("arrangement-collapse", "Ctrl+4"),
     preset_command<4>("arrangement-head-gates", "Ctrl+5"),
     preset_command<5>("arrangement-delta-rule", "Ctrl+6"),
-    {"arrangement-own", Menu::view, "Arrangement", "My own", "Ctrl+0", [](W& w, int) { w.arrange_as_kept(); }},
-    {"arrangement-keep", Menu::view, "Arrangement", "Keep this as my own", "Ctrl+Shift+K", [](W& w, int) { w.keep_arrangement(); }},
-    {"view-wider", Menu::view, "Arrangement", "Wider view", "Ctrl+Shift+Right", [](W& w, int) { w.stage().widen(1.25f); }},
-    {"view-narrower", Menu::view, "Arrangement", "Narrower view", "Ctrl+Shift+Left", [](W& w, int) { w.stage().widen(0.8f); }},
-    {"view-higher", Menu::view, "Arrangement", "Higher view", "Ctrl+Shift+Up", [](W& w, int) { w.stage().heighten(1.25f); }},
-    {"view-lower", Menu::view, "Arrangement", "Lower view", "Ctrl+Shift+Down", [](W& w, int) { w.stage().heighten(0.8f); }},
-    {"view-add", Menu::view, nullptr, "Add a view", "A", [](W& w, int) { w.stage().add_view(); }},
-    {"view-close", Menu::view, nullptr, "Close this view", "Ctrl+W", [](W& w, int) { w.stage().close_view(); }},
-    {"view-large", Menu::view, nullptr, "Make this view the large one", "X", [](W& w, int) { w.stage().make_large(); }},
-    {"place-next", Menu::view, nullptr, "To the next view", "F6", [](W& w, int) { w.stage().focus_next(1); }},
-    {"place-previous", Menu::view, nullptr, "To the view before", "Shift+F6", [](W& w, int) { w.stage().focus_next(-1); }},
-    {"view-next", Menu::view, nullptr, "Next view in this place", "V", [](W& w, int) { w.focused_panel().next_view(); }},
-    {"mode-next", Menu::view, nullptr, "Next way to look at the same", "M", [](W& w, int) { w.focused_panel().next_mode(); }},
-    {"difference", Menu::view, nullptr, "Compare with this token, or with none", "D", [](W& w, int) { w.navigator().toggle_reference(); }},
-    {"zoom-in", Menu::view, nullptr, "Zoom in", "+; =", [](W& w, int) { w.focused_panel().zoom(1.25f); }},
-    {"zoom-out", Menu::view, nullptr, "Zoom out", "-", [](W& w, int) { w.focused_panel().zoom(0.8f); }},
-    {"zoom-fit", Menu::view, nullptr, "Zoom to fit", "0", [](W& w, int) { w.focused_panel().fit(); }},
-    {"side", Menu::view, nullptr, "Inspector", "I", [](W& w, int) { w.toggle_side(); }, [](const W& w) { return w.side_is_shown(); }},
-    {"presenter", Menu::view, nullptr, "Presenter", "F; F11", [](W& w, int) { w.toggle_presenter(); },
+    {"arrangement-own", Menu::view, QT_TRANSLATE_NOOP("Commands", "Arrangement"), QT_TRANSLATE_NOOP("Commands", "My own"), "Ctrl+0",
+     [](W& w, int) { w.arrange_as_kept(); }},
+    {"arrangement-keep", Menu::view, QT_TRANSLATE_NOOP("Commands", "Arrangement"), QT_TRANSLATE_NOOP("Commands", "Keep this as my own"),
+     "Ctrl+Shift+K", [](W& w, int) { w.keep_arrangement(); }},
+    {"view-wider", Menu::view, QT_TRANSLATE_NOOP("Commands", "Arrangement"), QT_TRANSLATE_NOOP("Commands", "Wider view"),
+     "Ctrl+Shift+Right", [](W& w, int) { w.stage().widen(1.25f); }},
+    {"view-narrower", Menu::view, QT_TRANSLATE_NOOP("Commands", "Arrangement"), QT_TRANSLATE_NOOP("Commands", "Narrower view"),
+     "Ctrl+Shift+Left", [](W& w, int) { w.stage().widen(0.8f); }},
+    {"view-higher", Menu::view, QT_TRANSLATE_NOOP("Commands", "Arrangement"), QT_TRANSLATE_NOOP("Commands", "Higher view"), "Ctrl+Shift+Up",
+     [](W& w, int) { w.stage().heighten(1.25f); }},
+    {"view-lower", Menu::view, QT_TRANSLATE_NOOP("Commands", "Arrangement"), QT_TRANSLATE_NOOP("Commands", "Lower view"), "Ctrl+Shift+Down",
+     [](W& w, int) { w.stage().heighten(0.8f); }},
+    {"view-add", Menu::view, nullptr, QT_TRANSLATE_NOOP("Commands", "Add a view"), "A", [](W& w, int) { w.stage().add_view(); }},
+    {"view-close", Menu::view, nullptr, QT_TRANSLATE_NOOP("Commands", "Close this view"), "Ctrl+W",
+     [](W& w, int) { w.stage().close_view(); }},
+    {"view-large", Menu::view, nullptr, QT_TRANSLATE_NOOP("Commands", "Make this view the large one"), "X",
+     [](W& w, int) { w.stage().make_large(); }},
+    {"place-next", Menu::view, nullptr, QT_TRANSLATE_NOOP("Commands", "To the next view"), "F6",
+     [](W& w, int) { w.stage().focus_next(1); }},
+    {"place-previous", Menu::view, nullptr, QT_TRANSLATE_NOOP("Commands", "To the view before"), "Shift+F6",
+     [](W& w, int) { w.stage().focus_next(-1); }},
+    {"view-next", Menu::view, nullptr, QT_TRANSLATE_NOOP("Commands", "Next view in this place"), "V",
+     [](W& w, int) { w.focused_panel().next_view(); }},
+    {"mode-next", Menu::view, nullptr, QT_TRANSLATE_NOOP("Commands", "Next way to look at the same"), "M",
+     [](W& w, int) { w.focused_panel().next_mode(); }},
+    {"difference", Menu::view, nullptr, QT_TRANSLATE_NOOP("Commands", "Compare with this token, or with none"), "D",
+     [](W& w, int) { w.navigator().toggle_reference(); }},
+    {"zoom-in", Menu::view, nullptr, QT_TRANSLATE_NOOP("Commands", "Zoom in"), "+; =", [](W& w, int) { w.focused_panel().zoom(1.25f); }},
+    {"zoom-out", Menu::view, nullptr, QT_TRANSLATE_NOOP("Commands", "Zoom out"), "-", [](W& w, int) { w.focused_panel().zoom(0.8f); }},
+    {"zoom-fit", Menu::view, nullptr, QT_TRANSLATE_NOOP("Commands", "Zoom to fit"), "0", [](W& w, int) { w.focused_panel().fit(); }},
+    {"side", Menu::view, nullptr, QT_TRANSLATE_NOOP("Commands", "Inspector"), "I", [](W& w, int) { w.toggle_side(); },
+     [](const W& w) { return w.side_is_shown(); }},
+    {"presenter", Menu::view, nullptr, QT_TRANSLATE_NOOP("Commands", "Presenter"), "F; F11", [](W& w, int) { w.toggle_presenter(); },
      [](const W& w) { return w.is_presenting(); }},
-    {"reduce-motion", Menu::view, nullptr, "Reduce motion", "", [](W& w, int) { w.set_reduce_motion(!w.reduces_motion()); },
-     [](const W& w) { return w.reduces_motion(); }},
+    {"reduce-motion", Menu::view, nullptr, QT_TRANSLATE_NOOP("Commands", "Reduce motion"), "",
+     [](W& w, int) { w.set_reduce_motion(!w.reduces_motion()); }, [](const W& w) { return w.reduces_motion(); }},
 
-    {"palette", Menu::go, nullptr, "Find anything…", "Ctrl+K", [](W& w, int) { w.show_palette(); }},
-    {"back", Menu::go, nullptr, "Back to the place before", "Z", [](W& w, int) { w.go_back(); }},
-    {"forth", Menu::go, nullptr, "Forth again", "Shift+Z", [](W& w, int) { w.go_forth(); }},
-    {"next", Menu::go, nullptr, "Next token", "Right; PgDown", [](W& w, int) { w.navigator().step(1); }},
-    {"previous", Menu::go, nullptr, "Previous token", "Left; PgUp", [](W& w, int) { w.navigator().step(-1); }},
-    {"next-ten", Menu::go, nullptr, "Ten tokens on", "Shift+Right", [](W& w, int) { w.navigator().step(10); }},
-    {"previous-ten", Menu::go, nullptr, "Ten tokens back", "Shift+Left", [](W& w, int) { w.navigator().step(-10); }},
-    {"next-span", Menu::go, nullptr, "Next needle, question, answer or breakpoint", "Ctrl+Right",
+    {"palette", Menu::go, nullptr, QT_TRANSLATE_NOOP("Commands", "Find anything…"), "Ctrl+K", [](W& w, int) { w.show_palette(); }},
+    {"back", Menu::go, nullptr, QT_TRANSLATE_NOOP("Commands", "Back to the place before"), "Z", [](W& w, int) { w.go_back(); }},
+    {"forth", Menu::go, nullptr, QT_TRANSLATE_NOOP("Commands", "Forth again"), "Shift+Z", [](W& w, int) { w.go_forth(); }},
+    {"next", Menu::go, nullptr, QT_TRANSLATE_NOOP("Commands", "Next token"), "Right; PgDown", [](W& w, int) { w.navigator().step(1); }},
+    {"previous", Menu::go, nullptr, QT_TRANSLATE_NOOP("Commands", "Previous token"), "Left; PgUp",
+     [](W& w, int) { w.navigator().step(-1); }},
+    {"next-ten", Menu::go, nullptr, QT_TRANSLATE_NOOP("Commands", "Ten tokens on"), "Shift+Right",
+     [](W& w, int) { w.navigator().step(10); }},
+    {"previous-ten", Menu::go, nullptr, QT_TRANSLATE_NOOP("Commands", "Ten tokens back"), "Shift+Left",
+     [](W& w, int) { w.navigator().step(-10); }},
+    {"next-span", Menu::go, nullptr, QT_TRANSLATE_NOOP("Commands", "Next needle, question, answer or breakpoint"), "Ctrl+Right",
      [](W& w, int) { w.playback().step_to_stop(1); }},
-    {"previous-span", Menu::go, nullptr, "Previous needle, question, answer or breakpoint", "Ctrl+Left",
+    {"previous-span", Menu::go, nullptr, QT_TRANSLATE_NOOP("Commands", "Previous needle, question, answer or breakpoint"), "Ctrl+Left",
      [](W& w, int) { w.playback().step_to_stop(-1); }},
-    {"first", Menu::go, nullptr, "First token", "Home", [](W& w, int) { w.go_to_token(0); }},
-    {"last", Menu::go, nullptr, "Last token", "End", [](W& w, int) { w.go_to_token(w.navigator().tokens() - 1); }},
-    {"go-to", Menu::go, nullptr, "Go to token", "G", [](W& w, int) { w.ask_for_token(); }},
-    {"layer-up", Menu::go, "Layer and head", "Layer above", "Up", [](W& w, int) { w.navigator().step_layer(1); }},
-    {"layer-down", Menu::go, "Layer and head", "Layer below", "Down", [](W& w, int) { w.navigator().step_layer(-1); }},
-    {"head-next", Menu::go, "Layer and head", "Next head", "]", [](W& w, int) { w.navigator().step_head(1); }},
-    {"head-previous", Menu::go, "Layer and head", "Previous head", "[", [](W& w, int) { w.navigator().step_head(-1); }},
-    {"slot", Menu::go, "Partition", "Partition", "1; 2; 3; 4; 5; 6; 7; 8; 9", [](W& w, int key) { w.choose_slot(std::to_string(key + 1)); },
-     nullptr, true},
-    {"slot-shared", Menu::go, "Partition", "Shared partition", "S", [](W& w, int) { w.choose_slot("shared"); }},
-    {"cell-up", Menu::go, "Cell", "Cell above", "Alt+Up", [](W& w, int) { w.navigator().step_cell(-1, 0); }},
-    {"cell-down", Menu::go, "Cell", "Cell below", "Alt+Down", [](W& w, int) { w.navigator().step_cell(1, 0); }},
-    {"cell-left", Menu::go, "Cell", "Cell to the left", "Alt+Left", [](W& w, int) { w.navigator().step_cell(0, -1); }},
-    {"cell-right", Menu::go, "Cell", "Cell to the right", "Alt+Right", [](W& w, int) { w.navigator().step_cell(0, 1); }},
+    {"first", Menu::go, nullptr, QT_TRANSLATE_NOOP("Commands", "First token"), "Home", [](W& w, int) { w.go_to_token(0); }},
+    {"last", Menu::go, nullptr, QT_TRANSLATE_NOOP("Commands", "Last token"), "End",
+     [](W& w, int) { w.go_to_token(w.navigator().tokens() - 1); }},
+    {"go-to", Menu::go, nullptr, QT_TRANSLATE_NOOP("Commands", "Go to token"), "G", [](W& w, int) { w.ask_for_token(); }},
+    {"layer-up", Menu::go, QT_TRANSLATE_NOOP("Commands", "Layer and head"), QT_TRANSLATE_NOOP("Commands", "Layer above"), "Up",
+     [](W& w, int) { w.navigator().step_layer(1); }},
+    {"layer-down", Menu::go, QT_TRANSLATE_NOOP("Commands", "Layer and head"), QT_TRANSLATE_NOOP("Commands", "Layer below"), "Down",
+     [](W& w, int) { w.navigator().step_layer(-1); }},
+    {"head-next", Menu::go, QT_TRANSLATE_NOOP("Commands", "Layer and head"), QT_TRANSLATE_NOOP("Commands", "Next head"), "]",
+     [](W& w, int) { w.navigator().step_head(1); }},
+    {"head-previous", Menu::go, QT_TRANSLATE_NOOP("Commands", "Layer and head"), QT_TRANSLATE_NOOP("Commands", "Previous head"), "[",
+     [](W& w, int) { w.navigator().step_head(-1); }},
+    {"slot", Menu::go, QT_TRANSLATE_NOOP("Commands", "Partition"), QT_TRANSLATE_NOOP("Commands", "Partition"), "1; 2; 3; 4; 5; 6; 7; 8; 9",
+     [](W& w, int key) { w.choose_slot(std::to_string(key + 1)); }, nullptr, true},
+    {"slot-shared", Menu::go, QT_TRANSLATE_NOOP("Commands", "Partition"), QT_TRANSLATE_NOOP("Commands", "Shared partition"), "S",
+     [](W& w, int) { w.choose_slot("shared"); }},
+    {"cell-up", Menu::go, QT_TRANSLATE_NOOP("Commands", "Cell"), QT_TRANSLATE_NOOP("Commands", "Cell above"), "Alt+Up",
+     [](W& w, int) { w.navigator().step_cell(-1, 0); }},
+    {"cell-down", Menu::go, QT_TRANSLATE_NOOP("Commands", "Cell"), QT_TRANSLATE_NOOP("Commands", "Cell below"), "Alt+Down",
+     [](W& w, int) { w.navigator().step_cell(1, 0); }},
+    {"cell-left", Menu::go, QT_TRANSLATE_NOOP("Commands", "Cell"), QT_TRANSLATE_NOOP("Commands", "Cell to the left"), "Alt+Left",
+     [](W& w, int) { w.navigator().step_cell(0, -1); }},
+    {"cell-right", Menu::go, QT_TRANSLATE_NOOP("Commands", "Cell"), QT_TRANSLATE_NOOP("Commands", "Cell to the right"), "Alt+Right",
+     [](W& w, int) { w.navigator().step_cell(0, 1); }},
 
-    {"play", Menu::run, nullptr, "Play or pause", "Space", [](W& w, int) { w.playback().toggle_play(); }},
-    {"faster", Menu::run, nullptr, "Faster", ".", [](W& w, int) { w.step_speed(1); }},
-    {"slower", Menu::run, nullptr, "Slower", ",", [](W& w, int) { w.step_speed(-1); }},
-    {"breakpoint", Menu::run, nullptr, "Breakpoint at this token (presenting: blank the screen)", "B", [](W& w, int) { w.press_b(); }},
-    {"breakpoints", Menu::run, nullptr, "Breakpoints…", "Ctrl+B", [](W& w, int) { w.show_page(SidePage::breakpoints); }},
-    {"loop", Menu::run, nullptr, "Loop", "R", [](W& w, int) { w.playback().toggle_loop(); },
+    {"play", Menu::run, nullptr, QT_TRANSLATE_NOOP("Commands", "Play or pause"), "Space", [](W& w, int) { w.playback().toggle_play(); }},
+    {"faster", Menu::run, nullptr, QT_TRANSLATE_NOOP("Commands", "Faster"), ".", [](W& w, int) { w.step_speed(1); }},
+    {"slower", Menu::run, nullptr, QT_TRANSLATE_NOOP("Commands", "Slower"), ",", [](W& w, int) { w.step_speed(-1); }},
+    {"breakpoint", Menu::run, nullptr, QT_TRANSLATE_NOOP("Commands", "Breakpoint at this token (presenting: blank the screen)"), "B",
+     [](W& w, int) { w.press_b(); }},
+    {"breakpoints", Menu::run, nullptr, QT_TRANSLATE_NOOP("Commands", "Breakpoints…"), "Ctrl+B",
+     [](W& w, int) { w.show_page(SidePage::breakpoints); }},
+    {"loop", Menu::run, nullptr, QT_TRANSLATE_NOOP("Commands", "Loop"), "R", [](W& w, int) { w.playback().toggle_loop(); },
      [](const W& w) { return w.playback().loop().has_value(); }},
-    {"loop-from", Menu::run, nullptr, "Loop from this token", "Shift+I", [](W& w, int) { w.playback().loop_from_here(); }},
-    {"loop-to", Menu::run, nullptr, "Loop up to this token", "Shift+O", [](W& w, int) { w.playback().loop_to_here(); }},
-    {"generate", Menu::run, nullptr, "Generate 32 more tokens", "Ctrl+G", [](W& w, int) { w.navigator().generate_more(32); }},
-    {"cancel", Menu::run, nullptr, "Cancel opening, reading or generating", "Esc", [](W& w, int) { w.escape(); }},
+    {"loop-from", Menu::run, nullptr, QT_TRANSLATE_NOOP("Commands", "Loop from this token"), "Shift+I",
+     [](W& w, int) { w.playback().loop_from_here(); }},
+    {"loop-to", Menu::run, nullptr, QT_TRANSLATE_NOOP("Commands", "Loop up to this token"), "Shift+O",
+     [](W& w, int) { w.playback().loop_to_here(); }},
+    {"generate", Menu::run, nullptr, QT_TRANSLATE_NOOP("Commands", "Generate 32 more tokens"), "Ctrl+G",
+     [](W& w, int) { w.navigator().generate_more(32); }},
+    {"cancel", Menu::run, nullptr, QT_TRANSLATE_NOOP("Commands", "Cancel opening, reading or generating"), "Esc",
+     [](W& w, int) { w.escape(); }},
 
-    {"keys", Menu::help, nullptr, "Keys", "F1", [](W& w, int) { w.show_page(SidePage::keys); }},
-    {"about", Menu::help, nullptr, "About Statescope", "", [](W& w, int) { w.show_page(SidePage::about); }},
+    {"keys", Menu::help, nullptr, QT_TRANSLATE_NOOP("Commands", "Keys"), "F1", [](W& w, int) { w.show_page(SidePage::keys); }},
+    {"about", Menu::help, nullptr, QT_TRANSLATE_NOOP("Commands", "About Statescope"), "", [](W& w, int) { w.show_page(SidePage::about); }},
 };
 
 }  // namespace
 
 std::span<const Command> commands() { return table; }
 
+QString command_words(const char* text) { return QCoreApplication::translate("Commands", text); }
+
 QList<QKeySequence> keys_of(const Command& command) {
   if (*command.keys == '\0') return {};
   return QKeySequence::listFromString(QString::fromLatin1(command.keys));
 }
 
-const char* title_of(Menu menu) {
+QString title_of(Menu menu) {
   switch (menu) {
     case Menu::file:
-      return "File";
+      return QCoreApplication::translate("Commands", "File");
     case Menu::view:
-      return "View";
+      return QCoreApplication::translate("Commands", "View");
     case Menu::go:
-      return "Go";
+      return QCoreApplication::translate("Commands", "Go");
     case Menu::run:
-      return "Run";
+      return QCoreApplication::translate("Commands", "Run");
     case Menu::help:
-      return "Help";
+      return QCoreApplication::translate("Commands", "Help");
   }
-  return "";
+  return {};
 }
 
 }  // namespace statescope

@@ -3,6 +3,7 @@
 
 #include <QKeySequence>
 #include <QList>
+#include <QString>
 #include <span>
 #include <string_view>
 
@@ -28,7 +29,9 @@ std::span<const Command> commands();
 
 QList<QKeySequence> keys_of(const Command& command);
 
-/// "File", "View", …
-const char* title_of(Menu menu);
+/// In the reader's language: a text or submenu of the table.
+QString command_words(const char* text);
+/// Likewise "File", "View", …
+QString title_of(Menu menu);
 
 }  // namespace statescope

@@ -11,9 +11,9 @@ namespace {
 
 QString parameters_text(std::int64_t parameters) {
   const auto count = static_cast<double>(parameters);
-  if (count >= 1e9) return QStringLiteral("%1 B").arg(count / 1e9, 0, 'f', 1);
-  if (count >= 1e6) return QStringLiteral("%1 M").arg(count / 1e6, 0, 'f', 1);
-  return QStringLiteral("%1 k").arg(count / 1e3, 0, 'f', 0);
+  if (count >= 1e9) return Header::tr("%1 B parameters").arg(count / 1e9, 0, 'f', 1);
+  if (count >= 1e6) return Header::tr("%1 M parameters").arg(count / 1e6, 0, 'f', 1);
+  return Header::tr("%1 k parameters").arg(count / 1e3, 0, 'f', 0);
 }
 
 QToolButton* make_button(QAction* action, QWidget* parent) {
@@ -29,7 +29,7 @@ QToolButton* make_button(QAction* action, QWidget* parent) {
 
 Header::Header(Navigator& navigator, QAction* side, QAction* cancel, QWidget* parent) : QWidget(parent), navigator_(navigator) {
   auto* layout = new QHBoxLayout(this);
-  model_ = new QLabel("No model is open", this);
+  model_ = new QLabel(tr("No model is open"), this);
   model_->setObjectName("model");
   details_ = new QLabel(this);
   details_->setObjectName("faint");
@@ -37,7 +37,7 @@ Header::Header(Navigator& navigator, QAction* side, QAction* cancel, QWidget* pa
   what_ = new QLabel(this);
   what_->setObjectName("faint");
   progress_ = new QProgressBar(this);
-  progress_->setAccessibleName("Progress");
+  progress_->setAccessibleName(tr("Progress"));
   progress_->setTextVisible(false);
   progress_->setRange(0, 1000);
   cancel_ = make_button(cancel, this);
@@ -63,9 +63,8 @@ void Header::show_model() {
   const ModelInfo& model = navigator_.run()->model;
   const auto layers = static_cast<int>(model.layers.size());
   model_->setText(QString::fromStdString(model.name));
-  QStringList details = {QString::fromStdString(model.family),
-                         layers == 1 ? QStringLiteral("1 layer") : QStringLiteral("%1 layers").arg(layers),
-                         parameters_text(model.parameters) + " parameters", QString::fromStdString(model.device)};
+  QStringList details = {QString::fromStdString(model.family), layers == 1 ? tr("1 layer") : tr("%1 layers").arg(layers),
+                         parameters_text(model.parameters), QString::fromStdString(model.device)};
   details.removeAll(QString());
   details_->setText(details.join(QStringLiteral("  ·  ")));
   details_->setToolTip(details_->text());
@@ -85,16 +84,16 @@ void Header::show_rest() {
 
 ErrorBar::ErrorBar(QWidget* parent) : QFrame(parent) {
   setObjectName("error");
-  setAccessibleName("Error");
+  setAccessibleName(tr("Error"));
   auto* layout = new QHBoxLayout(this);
   message_ = new QLabel(this);
   message_->setWordWrap(true);
   message_->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
   message_->setFocusPolicy(Qt::StrongFocus);
-  message_->setAccessibleName("Error message");
+  message_->setAccessibleName(tr("Error message"));
   dismiss_ = new QToolButton(this);
-  dismiss_->setAccessibleName("Dismiss the message");
-  dismiss_->setToolTip("Dismiss");
+  dismiss_->setAccessibleName(tr("Dismiss the message"));
+  dismiss_->setToolTip(tr("Dismiss"));
   connect(dismiss_, &QToolButton::clicked, this, &QWidget::hide);
   layout->addWidget(message_, 1);
   layout->addWidget(dismiss_);

@@ -33,10 +33,10 @@ class BarDelegate : public QStyledItemDelegate {
   }
 };
 
-QComboBox* make_picker(const char* name, const char* keys, QWidget* parent) {
+QComboBox* make_picker(const QString& name, const QString& keys, QWidget* parent) {
   auto* picker = new QComboBox(parent);
   picker->setAccessibleName(name);
-  picker->setToolTip(QStringLiteral("%1 (%2)").arg(QString::fromUtf8(name), QString::fromUtf8(keys)));
+  picker->setToolTip(QStringLiteral("%1 (%2)").arg(name, keys));
   picker->setFocusPolicy(Qt::TabFocus);
   picker->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
   picker->setMinimumContentsLength(8);
@@ -49,38 +49,38 @@ QString text_of(float value) { return QString::fromStdString(number(value, signi
 
 Inspector::Inspector(Navigator& navigator, QWidget* parent) : QWidget(parent), navigator_(navigator) {
   auto* layout = new QVBoxLayout(this);
-  layer_ = make_picker("Layer", "↑ and ↓", this);
-  head_ = make_picker("Head", "[ and ]", this);
-  slot_ = make_picker("Partition", "1 … 9, S for the shared one", this);
+  layer_ = make_picker(tr("Layer"), tr("↑ and ↓"), this);
+  head_ = make_picker(tr("Head"), tr("[ and ]"), this);
+  slot_ = make_picker(tr("Partition"), tr("1 … 9, S for the shared one"), this);
   auto* where = new QFormLayout;
   where->setFieldGrowthPolicy(QFormLayout::AllNonFixedFieldsGrow);
-  for (auto [name, picker] : {std::pair{"Layer", layer_}, {"Head", head_}, {"Partition", slot_}}) where->addRow(name, picker);
+  for (QComboBox* picker : {layer_, head_, slot_}) where->addRow(picker->accessibleName(), picker);
   layout->addLayout(where);
 
   cell_ = add_heading({});
   auto* values = new QFormLayout;
-  before_ = add_value(*values, "Before");
-  now_ = add_value(*values, "Now");
-  difference_ = add_value(*values, "Difference");
+  before_ = add_value(*values, tr("Before"));
+  now_ = add_value(*values, tr("Now"));
+  difference_ = add_value(*values, tr("Difference"));
   layout->addLayout(values);
   accuracy_ = new QLabel(this);
   accuracy_->setObjectName("small");
   accuracy_->setWordWrap(true);
   layout->addWidget(accuracy_);
 
-  add_heading("Next token");
+  add_heading(tr("Next token"));
   predictions_ = new QTableWidget(0, 2, this);
-  predictions_->setAccessibleName("Predictions of the next token");
+  predictions_->setAccessibleName(tr("Predictions of the next token"));
   predictions_->setItemDelegateForColumn(1, new BarDelegate(predictions_));
   predictions_->horizontalHeader()->hide();
   predictions_->setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   layout->addWidget(predictions_);
 
-  table_heading_ = add_heading("Values");
+  table_heading_ = add_heading(tr("Values"));
   model_ = new TableModel(this);
   table_ = new QTableView(this);
   table_->setModel(model_);
-  table_->setAccessibleName("Values of the view in focus");
+  table_->setAccessibleName(tr("Values of the view in focus"));
   table_->horizontalHeader()->setHighlightSections(false);
   layout->addWidget(table_, 1);
   for (QTableView* table : {static_cast<QTableView*>(predictions_), table_}) {
@@ -192,13 +192,14 @@ void Inspector::show_cell() {
                      at.head < snapshot->state.heads && at.row < snapshot->state.rows && at.column < snapshot->state.columns;
   for (QLabel* label : {before_, now_, difference_}) label->setText(QString::fromUtf8(dash));
   if (!shown) {
-    cell_->setText(layer && !has_state ? "This layer keeps no matrix state" : "Point at a cell, or choose one with Alt and the arrows");
+    cell_->setText(layer && !has_state ? tr("This layer keeps no matrix state")
+                                       : tr("Point at a cell, or choose one with Alt and the arrows"));
     accuracy_->clear();
     return;
   }
   const auto index = static_cast<std::ptrdiff_t>(at.row * snapshot->state.columns + at.column);
   const float before = snapshot->before.matrix(at.slot, at.head)[index], now = snapshot->state.matrix(at.slot, at.head)[index];
-  cell_->setText(QStringLiteral("Row %1, column %2 · partition %3, head %4")
+  cell_->setText(tr("Row %1, column %2 · partition %3, head %4")
                      .arg(at.row)
                      .arg(at.column)
                      .arg(QString::fromStdString(layer->slot_names[static_cast<std::size_t>(at.slot)]))
@@ -227,8 +228,7 @@ void Inspector::show_predictions() {
 
 void Inspector::show_table_of(const ViewPanel& panel) {
   if (!isVisible()) return;
-  const std::string_view title = panel.row().title;
-  table_heading_->setText(QStringLiteral("Values · %1").arg(QString::fromUtf8(title.data(), static_cast<qsizetype>(title.size()))));
+  table_heading_->setText(tr("Values · %1").arg(view_words(panel.row().title)));
   const bool reshaped = model_->set(panel.view().table());
   if (reshaped && model_->columnCount() > 0) table_->resizeColumnToContents(0);
 }

@@ -18,11 +18,11 @@ QString keys_text(const Actions::Row& row) {
 
 KeyPage::KeyPage(Actions& actions, QWidget* parent) : QWidget(parent), actions_(actions) {
   find_ = new QLineEdit(this);
-  find_->setPlaceholderText("Find a command or a key");
-  find_->setAccessibleName("Find a command or a key");
+  find_->setPlaceholderText(tr("Find a command or a key"));
+  find_->setAccessibleName(tr("Find a command or a key"));
   find_->setClearButtonEnabled(false);
   list_ = new QTableWidget(0, 2, this);
-  list_->setAccessibleName("Keys");
+  list_->setAccessibleName(tr("Keys"));
   list_->setObjectName("keys");
   list_->horizontalHeader()->hide();
   list_->verticalHeader()->hide();
@@ -37,21 +37,21 @@ KeyPage::KeyPage(Actions& actions, QWidget* parent) : QWidget(parent), actions_(
   name_->setObjectName("heading");
   name_->setWordWrap(true);
   key_ = new QKeySequenceEdit(this);
-  key_->setAccessibleName("New key");
+  key_->setAccessibleName(tr("New key"));
   conflict_ = new QLabel(this);
   conflict_->setObjectName("small");
   conflict_->setWordWrap(true);
-  const auto add_button = [this](const char* text, const char* help, const auto& act) {
+  const auto add_button = [this](const QString& text, const QString& help, const auto& act) {
     auto* button = new QPushButton(text, this);
     button->setToolTip(help);
     button->setFocusPolicy(Qt::StrongFocus);
     connect(button, &QPushButton::clicked, this, act);
     return button;
   };
-  change_ = add_button("Use it", "Gives the command this key instead of the ones it has", [this] { change(); });
-  none_ = add_button("No key", "The command stays in the menu and in the palette", [this] { actions_.set_keys(*chosen(), {}); });
-  reset_ = add_button("Usual key", "As it came", [this] { actions_.reset_keys(*chosen()); });
-  reset_all_ = add_button("All usual keys", "Every command has its key as it came", [this] { actions_.reset_all_keys(); });
+  change_ = add_button(tr("Use it"), tr("Gives the command this key instead of the ones it has"), [this] { change(); });
+  none_ = add_button(tr("No key"), tr("The command stays in the menu and in the palette"), [this] { actions_.set_keys(*chosen(), {}); });
+  reset_ = add_button(tr("Usual key"), tr("As it came"), [this] { actions_.reset_keys(*chosen()); });
+  reset_all_ = add_button(tr("All usual keys"), tr("Every command has its key as it came"), [this] { actions_.reset_all_keys(); });
 
   auto* buttons = new QGridLayout;
   buttons->addWidget(change_, 0, 0);
@@ -117,7 +117,7 @@ const Actions::Row* KeyPage::chosen() const {
 
 void KeyPage::show_chosen() {
   const Actions::Row* row = chosen();
-  name_->setText(row ? QStringLiteral("Another key for “%1”").arg(row->action->text()) : QStringLiteral("No command fits"));
+  name_->setText(row ? tr("Another key for “%1”").arg(row->action->text()) : tr("No command fits"));
   key_->setEnabled(row);
   none_->setEnabled(row && !row->action->shortcuts().isEmpty());
   reset_->setEnabled(row && row->action->shortcuts() != row->usual);
@@ -129,10 +129,9 @@ void KeyPage::show_conflict() {
   const QKeySequence key = key_->keySequence();
   const Actions::Row* owner = key.isEmpty() ? nullptr : actions_.owner_of(key);
   const bool taken = owner && owner != chosen();
-  conflict_->setText(
-      taken ? QStringLiteral("%1 is the key of “%2”, which loses it.").arg(key.toString(QKeySequence::NativeText), owner->action->text())
-            : QStringLiteral("Press the new key in the field above."));
-  change_->setText(taken ? "Take it" : "Use it");
+  conflict_->setText(taken ? tr("%1 is the key of “%2”, which loses it.").arg(key.toString(QKeySequence::NativeText), owner->action->text())
+                           : tr("Press the new key in the field above."));
+  change_->setText(taken ? tr("Take it") : tr("Use it"));
   change_->setEnabled(!key.isEmpty());
 }
 

@@ -72,7 +72,7 @@ MainWindow::MainWindow(RunSource& source, const WindowSetup& setup)
   playback_ = new Playback(*navigator_, this);
   actions_ = new Actions(*this, settings_);
   actions_->fill(*menuBar());
-  recent_ = new QMenu("Recent", menuBar());
+  recent_ = new QMenu(tr("Recent"), menuBar());
   menuBar()->actions().first()->menu()->insertMenu(action("quit"), recent_);
   header_ = new Header(*navigator_, action("side"), action("cancel"), this);
   error_ = new ErrorBar(this);
@@ -92,12 +92,12 @@ MainWindow::MainWindow(RunSource& source, const WindowSetup& setup)
   statusBar()->setSizeGripEnabled(false);
   statusBar()->addWidget(new QLabel(setup.start_words, this));
   said_ = new QLabel(this);
-  said_->setAccessibleName("Last message");
+  said_->setAccessibleName(tr("Last message"));
   statusBar()->addPermanentWidget(said_);
   palette_ = new Palette(center);
   blank_ = new QWidget(center);
   blank_->setObjectName("blank");
-  blank_->setAccessibleName("Blank screen");
+  blank_->setAccessibleName(tr("Blank screen"));
   blank_->hide();
 
   make_connections();
@@ -163,18 +163,18 @@ void MainWindow::make_pages(const QString& drawn) {
   keys_ = new KeyPage(*actions_);
   preferences_ = new PreferencesPage(*this, drawn);
   figure_ = new FigurePage(*this);
-  side_->add_page("Keys", keys_);
-  side_->add_page("Preferences", preferences_);
-  side_->add_page("Breakpoints", new BreakpointPage(*playback_));
-  side_->add_page("Export this view", figure_);
+  side_->add_page(tr("Keys"), keys_);
+  side_->add_page(tr("Preferences"), preferences_);
+  side_->add_page(tr("Breakpoints"), new BreakpointPage(*playback_));
+  side_->add_page(tr("Export this view"), figure_);
 }
 
 QWidget* MainWindow::make_welcome() {
   auto* page = new QWidget(this);
   auto* layout = new QVBoxLayout(page);
-  auto* heading = new QLabel("Drop a checkpoint here", page);
+  auto* heading = new QLabel(tr("Drop a checkpoint here"), page);
   heading->setObjectName("model");
-  auto* hint = new QLabel("An .h5 file or a model's folder. Then drop a prompt, or write one.", page);
+  auto* hint = new QLabel(tr("An .h5 file or a model's folder. Then drop a prompt, or write one."), page);
   hint->setObjectName("faint");
   hint->setWordWrap(true);
   layout->addStretch(1);
@@ -270,17 +270,17 @@ void MainWindow::open_path(const std::filesystem::path& path) {
 }
 
 void MainWindow::choose_checkpoint_file() {
-  const QString path = QFileDialog::getOpenFileName(this, "Open checkpoint", {}, "Checkpoints (*.h5);;All files (*)");
+  const QString path = QFileDialog::getOpenFileName(this, tr("Open checkpoint"), {}, tr("Checkpoints (*.h5);;All files (*)"));
   if (!path.isEmpty()) open_path(path.toStdString());
 }
 
 void MainWindow::choose_checkpoint_folder() {
-  const QString path = QFileDialog::getExistingDirectory(this, "Open model folder");
+  const QString path = QFileDialog::getExistingDirectory(this, tr("Open model folder"));
   if (!path.isEmpty()) open_path(path.toStdString());
 }
 
 void MainWindow::choose_prompt_file() {
-  const QString path = QFileDialog::getOpenFileName(this, "Open prompt", {}, "Prompts (*.json *.txt)");
+  const QString path = QFileDialog::getOpenFileName(this, tr("Open prompt"), {}, tr("Prompts (*.json *.txt)"));
   if (!path.isEmpty()) open_path(path.toStdString());
 }
 
@@ -344,7 +344,7 @@ void MainWindow::arrange(const Arrangement& arrangement) {
 void MainWindow::keep_arrangement() {
   kept_ = stage_->arrangement();
   remember("own-arrangement", to_text(*kept_));
-  say("This arrangement is kept");
+  say(tr("This arrangement is kept"));
 }
 
 void MainWindow::arrange_as_kept() {

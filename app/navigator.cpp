@@ -85,20 +85,20 @@ void Navigator::begin(Wanted wanted, bool keep_place, const QString& what) {
 void Navigator::open(std::filesystem::path checkpoint, PromptInput prompt) {
   waiting_checkpoint_.clear();
   pause();
-  begin({std::move(checkpoint), std::move(prompt)}, false, QStringLiteral("opening"));
+  begin({std::move(checkpoint), std::move(prompt)}, false, tr("opening"));
 }
 
 void Navigator::read(PromptInput prompt) {
   if (!waiting_checkpoint_.empty()) return open(std::filesystem::path(waiting_checkpoint_), std::move(prompt));
   pause();
-  begin({{}, std::move(prompt)}, false, QStringLiteral("reading"));
+  begin({{}, std::move(prompt)}, false, tr("reading"));
 }
 
 void Navigator::generate_more(std::int64_t count) {
   if (!run_ || opening_) return;
   PromptInput longer = prompt_;
   longer.generate = tokens() - run_->prompt_length + count;
-  begin({{}, std::move(longer)}, true, QStringLiteral("generating"));
+  begin({{}, std::move(longer)}, true, tr("generating"));
 }
 
 void Navigator::cancel() { source_.cancel(); }
@@ -137,7 +137,7 @@ QString Navigator::explained(const std::string& message) {
   const bool other_words = message.find("is not among the") != message.npos && message.find("words") != message.npos;
   if (!other_words || !wanted_ || wanted_->checkpoint.empty()) return words;
   waiting_checkpoint_ = wanted_->checkpoint;
-  return QStringLiteral("%1 does not know every word of this prompt. Open or write another prompt: the checkpoint opens with it. (%2)")
+  return tr("%1 does not know every word of this prompt. Open or write another prompt: the checkpoint opens with it. (%2)")
       .arg(QString::fromStdString(waiting_checkpoint_.filename().string()), words);
 }
 

@@ -59,9 +59,9 @@ class Palette::EntryDelegate : public QStyledItemDelegate {
 Palette::Palette(QWidget* parent)
     : QFrame(parent), line_(new QLineEdit(this)), list_(new QListWidget(this)), delegate_(new EntryDelegate(list_)) {
   setObjectName("palette");
-  line_->setPlaceholderText("Command, view, layer, head, partition, token or its text, file");
-  line_->setAccessibleName("What to find");
-  list_->setAccessibleName("What fits");
+  line_->setPlaceholderText(tr("Command, view, layer, head, partition, token or its text, file"));
+  line_->setAccessibleName(tr("What to find"));
+  list_->setAccessibleName(tr("What fits"));
   list_->setItemDelegate(delegate_);
   list_->setUniformItemSizes(true);
   list_->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);

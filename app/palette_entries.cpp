@@ -9,12 +9,10 @@ namespace {
 
 constexpr std::size_t most_found = 20;
 
-QString qt_text(std::string_view text) { return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size())); }
-
 void add_commands(MainWindow& window, std::vector<PaletteEntry>& into) {
   for (const Actions::Row& row : window.actions().rows()) {
-    const QString menu = QString::fromUtf8(title_of(row.command->menu));
-    const QString kind = row.command->submenu ? menu + " · " + QString::fromUtf8(row.command->submenu) : menu;
+    const QString menu = title_of(row.command->menu);
+    const QString kind = row.command->submenu ? menu + " · " + command_words(row.command->submenu) : menu;
     into.push_back({row.action->text(), kind, row.action->shortcut().toString(QKeySequence::NativeText),
                     [action = row.action] { action->trigger(); }});
   }
@@ -23,9 +21,11 @@ void add_commands(MainWindow& window, std::vector<PaletteEntry>& into) {
 void add_views(MainWindow& window, std::vector<PaletteEntry>& into) {
   for (const ViewRow& row : view_catalogue()) {
     if (row.id == strip_view) continue;
-    const QString title = qt_text(row.title), question = qt_text(row.question);
-    into.push_back({title, "show here · " + question, {}, [&window, &row] { window.show_view(row); }});
-    if (!window.stage().is_full()) into.push_back({"Add " + title, "one more view", {}, [&window, &row] { window.stage().add_view(row); }});
+    const QString title = view_words(row.title), question = view_words(row.question);
+    into.push_back({title, Palette::tr("show here · %1").arg(question), {}, [&window, &row] { window.show_view(row); }});
+    if (!window.stage().is_full())
+      into.push_back(
+          {Palette::tr("Add %1").arg(title), Palette::tr("one more view"), {}, [&window, &row] { window.stage().add_view(row); }});
   }
 }
 
@@ -41,13 +41,14 @@ void add_places(MainWindow& window, std::vector<PaletteEntry>& into) {
   };
   const std::vector<LayerInfo>& layers = navigator.run()->model.layers;
   for (std::size_t i = 0; i < layers.size(); ++i)
-    add(QStringLiteral("Layer %1").arg(i), QString::fromStdString(layers[i].mixer), &CursorMove::layer, static_cast<std::int64_t>(i));
+    add(Palette::tr("Layer %1").arg(i), QString::fromStdString(layers[i].mixer), &CursorMove::layer, static_cast<std::int64_t>(i));
   const LayerInfo* layer = navigator.layer_info();
   if (!layer || !layer->has_state()) return;
   for (std::int64_t head = 0; head < layer->heads; ++head)
-    add(QStringLiteral("Head %1").arg(head), "of this layer", &CursorMove::head, head);
+    add(Palette::tr("Head %1").arg(head), Palette::tr("of this layer"), &CursorMove::head, head);
   for (std::int64_t slot = 0; slot < layer->slots(); ++slot)
-    add("Partition " + QString::fromStdString(layer->slot_names[static_cast<std::size_t>(slot)]), "of the state", &CursorMove::slot, slot);
+    add(Palette::tr("Partition %1").arg(QString::fromStdString(layer->slot_names[static_cast<std::size_t>(slot)])),
+        Palette::tr("of the state"), &CursorMove::slot, slot);
 }
 
 }  // namespace
@@ -58,7 +59,7 @@ std::vector<PaletteEntry> palette_entries(MainWindow& window) {
   add_views(window, entries);
   add_places(window, entries);
   for (const QString& path : window.recent_paths())
-    entries.push_back({path, "recent", {}, [&window, path] { window.open_path(path.toStdString()); }});
+    entries.push_back({path, Palette::tr("recent"), {}, [&window, path] { window.open_path(path.toStdString()); }});
   return entries;
 }
 
@@ -72,7 +73,7 @@ std::vector<PaletteEntry> tokens_found(MainWindow& window, const QString& typed)
     QStringList around;
     for (std::int64_t t = std::max<std::int64_t>(0, token - 3); t < std::min(token + 5, std::ssize(run->tokens)); ++t)
       around.push_back(QString::fromStdString(visible_text(run->tokens[static_cast<std::size_t>(t)].text)).remove(QChar(0x2423)));
-    found.push_back({QStringLiteral("Go to token %1: %2").arg(token).arg(around.join(" ")), "text", {}, [&window, token] {
+    found.push_back({Palette::tr("Go to token %1: %2").arg(token).arg(around.join(" ")), Palette::tr("text"), {}, [&window, token] {
                        window.go_to_token(token);
                      }});
   };

@@ -66,7 +66,7 @@ void Playback::watch() {
   if (!reason) return;
   paused_by_reader_ = true;
   navigator_.pause();
-  Q_EMIT said(QStringLiteral("Stopped at token %1: %2").arg(token).arg(QString::fromStdString(words_of(*reason))));
+  Q_EMIT said(tr("Stopped at token %1: %2").arg(token).arg(words_of(*reason)));
 }
 
 /// Playing has ended by itself, unless the cursor was moved meanwhile.
@@ -97,7 +97,7 @@ void Playback::step_to_stop(int direction) {
   if (!token) return;
   navigator_.move(to_token(*token));
   if (const Breakpoint* reason = breakpoint_at(breakpoints_, known(), *token))
-    Q_EMIT said(QStringLiteral("Token %1: %2").arg(*token).arg(QString::fromStdString(words_of(*reason))));
+    Q_EMIT said(tr("Token %1: %2").arg(*token).arg(words_of(*reason)));
 }
 
 void Playback::add(Breakpoint breakpoint) {
@@ -122,8 +122,7 @@ void Playback::toggle_here() {
   const bool removed = std::erase_if(breakpoints_, here) > 0;
   if (!removed) breakpoints_.push_back({.kind = Breakpoint::Kind::token, .number = token, .text = {}});
   Q_EMIT changed();
-  Q_EMIT said(removed ? QStringLiteral("No breakpoint at token %1 any more").arg(token)
-                      : QStringLiteral("Breakpoint at token %1").arg(token));
+  Q_EMIT said(removed ? tr("No breakpoint at token %1 any more").arg(token) : tr("Breakpoint at token %1").arg(token));
 }
 
 void Playback::toggle_loop() {
@@ -148,8 +147,8 @@ void Playback::loop_to_here() {
 
 void Playback::show_loop() {
   Q_EMIT changed();
-  Q_EMIT said(loop_ ? QStringLiteral("Playing loops over tokens %1 to %2").arg(loop_->first).arg(loop_->last)
-                    : QStringLiteral("Playing goes on to the end, without a loop"));
+  Q_EMIT said(loop_ ? tr("Playing loops over tokens %1 to %2").arg(loop_->first).arg(loop_->last)
+                    : tr("Playing goes on to the end, without a loop"));
 }
 
 }  // namespace statescope

@@ -17,25 +17,25 @@ constexpr float scales[] = {1, 1.25f, 1.5f, 1.75f, 2, 2.25f, 2.5f, 2.75f, 3};
 PreferencesPage::PreferencesPage(MainWindow& window, const QString& drawn, QWidget* parent)
     : QWidget(parent), window_(window), drawn_(drawn) {
   theme_ = new QComboBox(this);
-  theme_->setAccessibleName("Theme");
-  theme_->addItems({"As the desktop", "Light", "Dark", "High contrast"});  // in the order of ThemeChoice
+  theme_->setAccessibleName(tr("Theme"));
+  theme_->addItems({tr("As the desktop"), tr("Light"), tr("Dark"), tr("High contrast")});  // in the order of ThemeChoice
   scale_ = new QComboBox(this);
-  scale_->setAccessibleName("Type and spacing");
+  scale_->setAccessibleName(tr("Type and spacing"));
   for (const float scale : scales) scale_->addItem(QStringLiteral("%1×").arg(static_cast<double>(scale)));
-  reduce_motion_ = new QCheckBox("Reduce motion", this);
-  reduce_motion_->setToolTip("A played step is there at once");
-  autoplay_ = new QCheckBox("Play by itself at the start", this);
-  autoplay_->setToolTip("A second after the first run stands; any key takes over");
+  reduce_motion_ = new QCheckBox(tr("Reduce motion"), this);
+  reduce_motion_->setToolTip(tr("A played step is there at once"));
+  autoplay_ = new QCheckBox(tr("Play by itself at the start"), this);
+  autoplay_->setToolTip(tr("A second after the first run stands; any key takes over"));
   device_ = new QLabel(this);
   device_->setObjectName("faint");
   device_->setWordWrap(true);
   device_->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
   device_->setFocusPolicy(Qt::StrongFocus);
-  device_->setAccessibleName("What the program runs on");
+  device_->setAccessibleName(tr("What the program runs on"));
 
   auto* form = new QFormLayout;
-  form->addRow("Theme", theme_);
-  form->addRow("Type and spacing", scale_);
+  form->addRow(tr("Theme"), theme_);
+  form->addRow(tr("Type and spacing"), scale_);
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addLayout(form);
@@ -56,7 +56,7 @@ void PreferencesPage::refresh() {
   reduce_motion_->setChecked(window_.reduces_motion());
   autoplay_->setChecked(window_.plays_by_itself());
   const std::shared_ptr<const RunInfo>& run = window_.navigator().run();
-  device_->setText(run ? QStringLiteral("Runs on %1.\n%2").arg(QString::fromStdString(run->model.device), drawn_) : drawn_);
+  device_->setText(run ? tr("Runs on %1.\n%2").arg(QString::fromStdString(run->model.device), drawn_) : drawn_);
 }
 
 }  // namespace statescope

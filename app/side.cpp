@@ -8,12 +8,13 @@
 namespace statescope {
 namespace {
 
-constexpr auto about_text =
+constexpr auto about_text = QT_TRANSLATE_NOOP(
+    "statescope::Side",
     "<p><b>Statescope %1</b></p>"
     "<p>A microscope for the memory of linear-attention language models: step through tokens and see which partition each one is routed "
     "to, which rows of the state it writes, what decays, and what a later query can still read back.</p>"
     "<p>Every number shown was computed from the checkpoint; nothing is drawn in between.</p>"
-    "<p>Built on Qt %2 (LGPL), Dear ImGui (MIT), HDF5 and Eigen. The DejaVu fonts are free; their licence lies beside them.</p>";
+    "<p>Built on Qt %2 (LGPL), Dear ImGui (MIT), HDF5 and Eigen. The DejaVu fonts are free; their licence lies beside them.</p>");
 
 }  // namespace
 
@@ -25,11 +26,11 @@ Side::Side(Navigator& navigator, QWidget* parent) : QStackedWidget(parent), insp
   scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   scroll->setFocusPolicy(Qt::NoFocus);
   addWidget(scroll);  // in the order of SidePage
-  add_page("Prompt", make_prompt_page(navigator));
-  auto* about = new QLabel(QString::fromUtf8(about_text).arg(STATESCOPE_VERSION, QT_VERSION_STR));
+  add_page(tr("Prompt"), make_prompt_page(navigator));
+  auto* about = new QLabel(tr(about_text).arg(STATESCOPE_VERSION, QT_VERSION_STR));
   about->setWordWrap(true);
   about->setAlignment(Qt::AlignTop | Qt::AlignLeft);
-  add_page("About", about);
+  add_page(tr("About"), about);
 }
 
 void Side::add_page(const QString& title, QWidget* body) {
@@ -37,7 +38,7 @@ void Side::add_page(const QString& title, QWidget* body) {
   auto* layout = new QVBoxLayout(page);
   auto* heading = new QLabel(title, page);
   heading->setObjectName("question");
-  auto* back = new QPushButton("Back to the inspector", page);
+  auto* back = new QPushButton(tr("Back to the inspector"), page);
   back->setFocusPolicy(Qt::TabFocus);
   connect(back, &QPushButton::clicked, this, [this] { show_page(SidePage::inspector); });
   layout->addWidget(heading);
@@ -52,18 +53,18 @@ QWidget* Side::make_prompt_page(Navigator& navigator) {
   auto* layout = new QVBoxLayout(page);
   layout->setContentsMargins(0, 0, 0, 0);
   prompt_ = new QPlainTextEdit(page);
-  prompt_->setAccessibleName("Text of the prompt");
-  prompt_->setPlaceholderText("A text for the model to read");
+  prompt_->setAccessibleName(tr("Text of the prompt"));
+  prompt_->setPlaceholderText(tr("A text for the model to read"));
   prompt_->setTabChangesFocus(true);
   generate_ = new QSpinBox(page);
   generate_->setRange(0, 4096);
-  generate_->setAccessibleName("Tokens to generate after the prompt");
+  generate_->setAccessibleName(tr("Tokens to generate after the prompt"));
   auto* form = new QFormLayout;
-  form->addRow("Tokens to generate", generate_);
-  auto* read = new QPushButton("Read it", page);
+  form->addRow(tr("Tokens to generate"), generate_);
+  auto* read = new QPushButton(tr("Read it"), page);
   read->setDefault(true);
   read->setShortcut(QKeySequence("Ctrl+Return"));
-  read->setToolTip("Ctrl+Return");
+  read->setToolTip(read->shortcut().toString(QKeySequence::NativeText));
   page->setFocusProxy(prompt_);
   connect(read, &QPushButton::clicked, this, [this, &navigator] { navigator.read(prompt()); });
   layout->addWidget(prompt_, 1);

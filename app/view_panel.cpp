@@ -1,6 +1,7 @@
 #include "app/view_panel.h"
 
 #include <QAccessible>
+#include <QCoreApplication>
 #include <QHBoxLayout>
 #include <QHelpEvent>
 #include <QMenu>
@@ -25,7 +26,6 @@ constexpr int knob_steps = 200;
 constexpr float named_width = 460;  // of a panel at 1× that has room for its view's name beside the question
 
 Point to_point(QPointF at) { return {static_cast<float>(at.x()), static_cast<float>(at.y())}; }
-QString to_qstring(std::string_view text) { return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size())); }
 
 int next_asker() {
   static int count = 0;
@@ -51,6 +51,8 @@ const ViewRow* find_view(std::string_view id) {
   return found == rows.end() ? nullptr : &*found;
 }
 
+QString view_words(std::string_view text) { return QCoreApplication::translate("Views", std::string(text).c_str()); }
+
 ViewPanel::ViewPanel(Navigator& navigator, const ViewRow& row, bool opengl, bool titled, QWidget* parent)
     : QFrame(parent), navigator_(navigator), row_(&row), view_(row.make()), asker_(next_asker()), titled_(titled) {
   setObjectName("panel");
@@ -70,15 +72,15 @@ ViewPanel::ViewPanel(Navigator& navigator, const ViewRow& row, bool opengl, bool
     title_->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
     title_->setLayoutDirection(Qt::RightToLeft);  // the arrow after the name
     title_->setMenu(new QMenu(title_));
-    title_->setAccessibleName("View shown here");
+    title_->setAccessibleName(tr("View shown here"));
     for (const ViewRow& choice : view_catalogue())
       if (choice.id != strip_view)
-        connect(title_->menu()->addAction(to_qstring(choice.title)), &QAction::triggered, this, [this, &choice] { set_view(choice); });
+        connect(title_->menu()->addAction(view_words(choice.title)), &QAction::triggered, this, [this, &choice] { set_view(choice); });
     mode_ = new QToolButton(head_);
     mode_->setObjectName("small");
     mode_->setPopupMode(QToolButton::InstantPopup);
     mode_->setMenu(new QMenu(mode_));
-    mode_->setAccessibleName("Way to look at it");
+    mode_->setAccessibleName(tr("Way to look at it"));
     knob_name_ = new QLabel(head_);
     knob_ = new QSlider(Qt::Horizontal, head_);
     knob_->setRange(0, knob_steps);
@@ -124,12 +126,12 @@ void ViewPanel::set_view(const ViewRow& row) {
   view_ = row.make();
   view_->build({}, {});  // says what would fill it
   if (titled_) {
-    question_->setText(to_qstring(row.question));
-    title_->setText(to_qstring(row.title));
-    title_->setToolTip(QStringLiteral("%1\n%2").arg(to_qstring(row.title), to_qstring(row.help)));
+    question_->setText(view_words(row.question));
+    title_->setText(view_words(row.title));
+    title_->setToolTip(QStringLiteral("%1\n%2").arg(view_words(row.title), view_words(row.help)));
     mode_->menu()->clear();
     for (std::size_t m = 0; m < view_->modes().size(); ++m) {
-      QAction* choice = mode_->menu()->addAction(to_qstring(view_->modes()[m]));
+      QAction* choice = mode_->menu()->addAction(view_words(view_->modes()[m]));
       choice->setCheckable(true);
       connect(choice, &QAction::triggered, this, [this, m] {
         view_->set_mode(m);
@@ -141,7 +143,7 @@ void ViewPanel::set_view(const ViewRow& row) {
   }
   asked_.clear();
   findings_ = {};
-  surface_->widget()->setAccessibleName(to_qstring(row.title));
+  surface_->widget()->setAccessibleName(view_words(row.title));
   fit();
   describe();
   build();
@@ -190,7 +192,7 @@ void ViewPanel::show_modes() {
   const std::span<const std::string_view> modes = view_->modes();
   mode_->setVisible(modes.size() > 1);
   if (modes.size() > 1) {
-    mode_->setText(to_qstring(modes[view_->mode()]));
+    mode_->setText(view_words(modes[view_->mode()]));
     const QList<QAction*> choices = mode_->menu()->actions();
     for (qsizetype m = 0; m < choices.size(); ++m) choices[m]->setChecked(static_cast<std::size_t>(m) == view_->mode());
   }
@@ -200,9 +202,9 @@ void ViewPanel::show_modes() {
   if (!knob) return;
   const QSignalBlocker quiet(knob_);
   knob_->setValue(knob_step(*knob));
-  knob_->setAccessibleName(to_qstring(knob->name));
-  knob_->setToolTip(to_qstring(knob->help));
-  knob_name_->setText(QStringLiteral("%1 = %2").arg(to_qstring(knob->name)).arg(knob->value, 0, 'g', 3));
+  knob_->setAccessibleName(view_words(knob->name));
+  knob_->setToolTip(view_words(knob->help));
+  knob_name_->setText(QStringLiteral("%1 = %2").arg(view_words(knob->name)).arg(knob->value, 0, 'g', 3));
 }
 
 bool ViewPanel::is_waiting() const {
@@ -284,7 +286,7 @@ void ViewPanel::describe() {
 void ViewPanel::show_pending() {
   if (!titled_) return;
   const bool stale = is_pending();
-  pending_->setText(stale ? QStringLiteral("token %1 is on its way").arg(navigator_.cursor().token) : QString());
+  pending_->setText(stale ? tr("token %1 is on its way").arg(navigator_.cursor().token) : QString());
   surface_->widget()->update();
 }
 

@@ -20,6 +20,9 @@ inline constexpr std::string_view strip_view = "token_strip";
 /// The row of the catalogue called `id`, or null.
 const ViewRow* find_view(std::string_view id);
 
+/// In the reader's language: a title, question or help of the catalogue, or a view's way of looking.
+QString view_words(std::string_view text);
+
 class ViewPanel : public QFrame {
   Q_OBJECT
 

@@ -8,6 +8,7 @@
 
 #include "app/main_window.h"
 #include "app/theme.h"
+#include "app/translation.h"
 
 namespace statescope {
 namespace {
@@ -71,9 +72,9 @@ std::unique_ptr<QSettings> open_settings(const WindowOptions& options) {
 }
 
 QString drawn_with(bool opengl, const WindowOptions& options, const std::string& why_not) {
-  if (opengl) return "Drawn with OpenGL.";
-  if (options.software) return "Drawn without OpenGL, as asked.";
-  return QStringLiteral("Drawn without OpenGL: %1.").arg(QString::fromStdString(why_not));
+  if (opengl) return MainWindow::tr("Drawn with OpenGL.");
+  if (options.software) return MainWindow::tr("Drawn without OpenGL, as asked.");
+  return MainWindow::tr("Drawn without OpenGL: %1.").arg(QString::fromStdString(why_not));
 }
 
 QString start_words(const QString& drawn, const WindowDevice& device) {
@@ -96,6 +97,7 @@ int run_window(int argc, char** argv, const WindowOptions& options) {
   prepare_opengl();
   QApplication application(argc, argv);
   set_up_application();
+  const Translation translation{QLocale()};
 
   std::string why_not;
   const bool opengl = !options.software && opengl_is_available(why_not);

@@ -9,6 +9,7 @@
 
 #include "views/colormaps.h"
 #include "views/parts.h"
+#include "views/words.h"
 
 namespace statescope {
 namespace {
@@ -197,7 +198,12 @@ class AttentionView : public View {
   /// All slots, their shares, then each slot of the layer last built.
   std::span<const std::string_view> modes() const override { return names_; }
   std::optional<Knob> knob() const override {
-    return Knob{"Tokens", "How many tokens are shown, the cursor's among them.", kFewest, kMost, static_cast<double>(shown_), true};
+    return Knob{QT_TRANSLATE_NOOP("Views", "Tokens"),
+                QT_TRANSLATE_NOOP("Views", "How many tokens are shown, the cursor's among them."),
+                kFewest,
+                kMost,
+                static_cast<double>(shown_),
+                true};
   }
   void turn(double value) override { shown_ = std::lround(std::clamp(value, kFewest, kMost)); }
 

@@ -9,6 +9,7 @@
 
 #include "views/colormaps.h"
 #include "views/parts.h"
+#include "views/words.h"
 
 namespace statescope {
 namespace {
@@ -325,7 +326,9 @@ class DecayView : public View {
     return {question_of(snapshot, cursor)};
   }
   std::span<const std::string_view> modes() const override {
-    static constexpr std::array<std::string_view, 4> names = {"Cumulative", "Each token", "Half-life", "Receptive field"};
+    static constexpr std::array<std::string_view, 4> names = {
+        QT_TRANSLATE_NOOP("Views", "Cumulative"), QT_TRANSLATE_NOOP("Views", "Each token"), QT_TRANSLATE_NOOP("Views", "Half-life"),
+        QT_TRANSLATE_NOOP("Views", "Receptive field")};
     return names;
   }
   void build(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings) override {

@@ -8,6 +8,7 @@
 
 #include "views/colormaps.h"
 #include "views/parts.h"
+#include "views/words.h"
 
 namespace statescope {
 namespace {
@@ -297,7 +298,9 @@ class DeltaRuleView : public View {
     return {question_of(snapshot, cursor)};
   }
   std::span<const std::string_view> modes() const override {
-    static constexpr std::array<std::string_view, 5> names = {"Overview", "Prediction", "Angle", "Erase and write", "Gates"};
+    static constexpr std::array<std::string_view, 5> names = {
+        QT_TRANSLATE_NOOP("Views", "Overview"), QT_TRANSLATE_NOOP("Views", "Prediction"), QT_TRANSLATE_NOOP("Views", "Angle"),
+        QT_TRANSLATE_NOOP("Views", "Erase and write"), QT_TRANSLATE_NOOP("Views", "Gates")};
     return names;
   }
   void build(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings) override {

@@ -9,6 +9,7 @@
 
 #include "views/colormaps.h"
 #include "views/parts.h"
+#include "views/words.h"
 
 namespace statescope {
 namespace {
@@ -325,12 +326,19 @@ class HeadGatesView : public View {
     return {HeadGatesQuestion{snapshot.layer}, sharpened_of(snapshot, cursor, lambda_)};
   }
   std::span<const std::string_view> modes() const override {
-    static constexpr std::array<std::string_view, 4> names = {"Contest", "Over time", "Flow", "Sharpness"};
+    static constexpr std::array<std::string_view, 4> names = {QT_TRANSLATE_NOOP("Views", "Contest"),
+                                                              QT_TRANSLATE_NOOP("Views", "Over time"), QT_TRANSLATE_NOOP("Views", "Flow"),
+                                                              QT_TRANSLATE_NOOP("Views", "Sharpness")};
     return names;
   }
   std::optional<Knob> knob() const override {
     return Knob{
-        "λ", "Multiplies the logits of both gates (SLA Thm 4.2, 4.3): a probe, which changes nothing in the run.", 0.25, 16, lambda_, true};
+        "λ",
+        QT_TRANSLATE_NOOP("Views", "Multiplies the logits of both gates (SLA Thm 4.2, 4.3): a probe, which changes nothing in the run."),
+        0.25,
+        16,
+        lambda_,
+        true};
   }
   /// A slider has places around 1 but none at it.
   void turn(double value) override { lambda_ = std::abs(std::log2(value)) < 0.02 ? 1 : value; }

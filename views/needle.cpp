@@ -8,6 +8,7 @@
 
 #include "views/colormaps.h"
 #include "views/parts.h"
+#include "views/words.h"
 
 namespace statescope {
 namespace {
@@ -332,7 +333,8 @@ class NeedleView : public View {
     return is_asked(question, *snapshot.run) ? std::vector<Question>{question} : std::vector<Question>{};
   }
   std::span<const std::string_view> modes() const override {
-    static constexpr std::array<std::string_view, 2> names = {"Layers", "Heads of the layer"};
+    static constexpr std::array<std::string_view, 2> names = {QT_TRANSLATE_NOOP("Views", "Layers"),
+                                                              QT_TRANSLATE_NOOP("Views", "Heads of the layer")};
     return names;
   }
   void build(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings) override {

@@ -8,6 +8,7 @@
 
 #include "views/colormaps.h"
 #include "views/parts.h"
+#include "views/words.h"
 
 namespace statescope {
 namespace {
@@ -274,7 +275,8 @@ class PredictionsView : public View {
     return {question_of(snapshot, static_cast<PredictionsMode>(mode()))};
   }
   std::span<const std::string_view> modes() const override {
-    static constexpr std::array<std::string_view, 2> names = {"Probabilities", "Logits"};
+    static constexpr std::array<std::string_view, 2> names = {QT_TRANSLATE_NOOP("Views", "Probabilities"),
+                                                              QT_TRANSLATE_NOOP("Views", "Logits")};
     return names;
   }
   void build(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings) override {

@@ -10,6 +10,7 @@
 
 #include "views/colormaps.h"
 #include "views/parts.h"
+#include "views/words.h"
 
 namespace statescope {
 namespace {
@@ -263,7 +264,9 @@ class SimilarityView : public View {
     return {question_of(snapshot, cursor, shown())};
   }
   std::span<const std::string_view> modes() const override {
-    static constexpr std::array<std::string_view, 5> names = {"Rows", "Rows, clustered", "Partitions", "Heads", "Tokens"};
+    static constexpr std::array<std::string_view, 5> names = {
+        QT_TRANSLATE_NOOP("Views", "Rows"), QT_TRANSLATE_NOOP("Views", "Rows, clustered"), QT_TRANSLATE_NOOP("Views", "Partitions"),
+        QT_TRANSLATE_NOOP("Views", "Heads"), QT_TRANSLATE_NOOP("Views", "Tokens")};
     return names;
   }
   void build(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings) override {

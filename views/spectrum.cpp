@@ -10,6 +10,7 @@
 #include "views/colormaps.h"
 #include "views/matrix.h"
 #include "views/parts.h"
+#include "views/words.h"
 
 namespace statescope {
 namespace {
@@ -298,8 +299,10 @@ class SpectrumView : public View {
     return {SpectraQuestion{snapshot.layer, shown_token(snapshot, cursor)}};
   }
   std::span<const std::string_view> modes() const override {
-    static constexpr std::array<std::string_view, 6> names = {"Singular values",    "Singular values, heads by rank", "Rank of partitions",
-                                                              "Rank along the run", "Entropy along the run",          "Norm along the run"};
+    static constexpr std::array<std::string_view, 6> names = {
+        QT_TRANSLATE_NOOP("Views", "Singular values"),       QT_TRANSLATE_NOOP("Views", "Singular values, heads by rank"),
+        QT_TRANSLATE_NOOP("Views", "Rank of partitions"),    QT_TRANSLATE_NOOP("Views", "Rank along the run"),
+        QT_TRANSLATE_NOOP("Views", "Entropy along the run"), QT_TRANSLATE_NOOP("Views", "Norm along the run")};
     return names;
   }
   void build(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings) override {

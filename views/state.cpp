@@ -9,6 +9,7 @@
 #include "views/colormaps.h"
 #include "views/parts.h"
 #include "views/plot.h"
+#include "views/words.h"
 
 namespace statescope {
 namespace {
@@ -428,7 +429,9 @@ class StateView : public View {
     return questions;
   }
   std::span<const std::string_view> modes() const override {
-    static constexpr std::array<std::string_view, 6> names = {"State", "Change", "Decay", "Erase", "Write", "Difference"};
+    static constexpr std::array<std::string_view, 6> names = {
+        QT_TRANSLATE_NOOP("Views", "State"), QT_TRANSLATE_NOOP("Views", "Change"), QT_TRANSLATE_NOOP("Views", "Decay"),
+        QT_TRANSLATE_NOOP("Views", "Erase"), QT_TRANSLATE_NOOP("Views", "Write"),  QT_TRANSLATE_NOOP("Views", "Difference")};
     return names;
   }
   void build(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings) override {

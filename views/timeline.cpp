@@ -8,6 +8,7 @@
 
 #include "views/colormaps.h"
 #include "views/parts.h"
+#include "views/words.h"
 
 namespace statescope {
 namespace {
@@ -132,8 +133,8 @@ class TimelineView : public View {
     return {layer_question(snapshot, window), loss_question(window)};
   }
   std::optional<Knob> knob() const override {
-    return Knob{.name = "tokens",
-                .help = "How many tokens are shown at once",
+    return Knob{.name = QT_TRANSLATE_NOOP("Views", "tokens"),
+                .help = QT_TRANSLATE_NOOP("Views", "How many tokens are shown at once"),
                 .low = static_cast<double>(kLeastTokens),
                 .high = static_cast<double>(kMostTokens),
                 .value = static_cast<double>(wanted_),

@@ -1,0 +1,1332 @@
+<?xml version="1.0" encoding="utf-8"?>
+<!DOCTYPE TS>
+<TS version="2.1" language="en" sourcelanguage="en">
+<context>
+    <name>Breakpoints</name>
+    <message>
+        <source>token %1</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>a needle begins</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>a question begins</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>an answer begins</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>the text “%1”</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>partition %1 is chosen</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>less than %1 % is left of the needle</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>Commands</name>
+    <message>
+        <source>Routing and state</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Teaching</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Needle</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Collapse</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Head gates</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Delta rule</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Type and spacing</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Theme</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Arrangement</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Open checkpoint…</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Open model folder…</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Open prompt…</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Write a prompt</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Export this view…</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Preferences</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Quit</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>As the desktop</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Light</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Dark</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>High contrast</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>1×</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>1.25×</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>1.5×</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>2×</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>3×</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Larger type</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Smaller type</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>My own</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Keep this as my own</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Wider view</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Narrower view</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Higher view</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Lower view</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Add a view</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Close this view</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Make this view the large one</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>To the next view</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>To the view before</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Next view in this place</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Next way to look at the same</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Compare with this token, or with none</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Zoom in</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Zoom out</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Zoom to fit</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Inspector</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Presenter</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Reduce motion</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Find anything…</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Back to the place before</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Forth again</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Next token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Previous token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Ten tokens on</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Ten tokens back</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Next needle, question, answer or breakpoint</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Previous needle, question, answer or breakpoint</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>First token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Last token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Go to token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Layer and head</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Layer above</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Layer below</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Next head</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Previous head</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Partition</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Shared partition</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Cell</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Cell above</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Cell below</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Cell to the left</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Cell to the right</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Play or pause</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Faster</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Slower</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Breakpoint at this token (presenting: blank the screen)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Breakpoints…</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Loop</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Loop from this token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Loop up to this token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Generate 32 more tokens</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Cancel opening, reading or generating</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Keys</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>About Statescope</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>File</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>View</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Go</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Run</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Help</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>Views</name>
+    <message>
+        <source>Tokens</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>How many tokens are shown, the cursor&apos;s among them.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Where in the text are we?</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The tokens as the model reads them. Marks: N needle (gold, solid line), Q question (dashed), A answer (double), G generated by the model (dotted). The numbers beneath are the partitions the token was routed to in this layer: T_t, the indices of the W largest of e_t = softmax(x_t W_e); SSE eq. 9.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Partition routing</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Which partition does each token write to?</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>e_t = softmax(x_t W_e) over the N partitions; the W largest are decayed and written, the others stay as they are; the shared one is written by every token; SSE eq. 9, MoM likewise. Load: tokens so far, divided by the fair share; 1.00 is fair.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Timeline</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What moves along the run?</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Lanes over tokens: ‖S_t‖ and ‖S_t − S_{t−1}‖ of every slot; entropy of the routing, −Σ e log e / log N with e of SSE eq. 9; entropy and winner of the head gates G^Q, G^K (SLA eq. 4); ‖x_t‖ as it enters the layer; −ln p of each token.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>State</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What does the memory hold?</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>S_t, K key rows by V value columns, of one slot and head. S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA, SSE eq. 9 to 12, with the gate e as a factor of k); S_t = α_t (S_{t−1} − β_t k_tᵀ (k_t S_{t−1})) + β_t k_tᵀ v_t (gated delta rule). Blue is negative, orange positive. The column beside the rows: norm of S_t − S_{t−1} along each row.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Decay</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>How fast does the memory forget?</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Δ_{t,s} = α_{s+1} · … · α_t is what is left after token t of what token s wrote; S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA eq. 3; SSE eq. 9: only partitions that are written decay). Half-life: ln 2 / mean(−log α). Receptive field: how far back Δ stays above 0.001, mean over the last 128 tokens (SSE Def. 4, fig. 9). What a delta rule erases is not in it.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Delta rule</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What does the token correct?</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The key first reads what is there, π = k S̄ with S̄ = α S; the update takes β kᵀπ away and puts β kᵀv in, so that the key reads π + β ‖k‖² (v − π) afterwards (DeltaNet; Gated DeltaNet eq. 10). Along k the state is multiplied by α (1 − β ‖k‖²): negative where β ‖k‖² &gt; 1.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Head-gate contest</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Which head may write, which one reads?</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>G^Q_t = softmax_h(Q_t W_GQ) scales what each head reads, G^K_t = softmax_h(K_t W_GK) what it writes (SLA eq. 4). Entropy: 1 where all heads are alike, 0 where one has everything. C(t,s) = Σ_h G^Q_t G^K_s: what may pass from token s to token t (SLA Thm 4.3). λ multiplies the logits (Thm 4.2): the sharper, the more the winner takes all (SLA eq. 8, 9).</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Similarity</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Which parts of the memory hold the same?</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>cos(a, b) = ⟨a, b⟩ / (‖a‖ ‖b‖) of key rows of the state, of all partitions of a head (SSE Def. 1; the rows are those that SSE eq. 9 writes), of whole partitions, of heads, and of one state after different tokens. Blue is opposite, white unrelated, orange alike; hatched: one of the two is zero. Clustered: average linkage of 1 − |cos|, so that like rows are neighbours.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Spectrum and rank</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>How many directions does the memory use?</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Singular values σ of each head&apos;s state, its partitions stacked (the state of SSE eq. 9). Effective rank: exp(−Σ p log p), p = σ / Σσ (Roy and Vetterli). Entropy: −Σ p log p / log n with p = σ² / Σσ² (SSE footnote 8): 0 is one direction, 1 all of them alike.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Implicit attention</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What does each token read from which token?</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A_{t,s} with o_t = Σ_s A_{t,s} v_s, exactly, before norm and gate: q_t decayed back to s, times k_s (SSE Def. 3; for the memories of SSE eq. 9, GLA eq. 3 and the delta rule, Gated DeltaNet eq. 10). Bars: what the cursor&apos;s token reads; gold: needle; the pale bar left of them: all earlier tokens. Map: row t reads column s, blue negative, orange positive. Softmax layers: their weights.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Needle</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What became of the needle?</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>S = C + all else, C what is left of what the needle&apos;s tokens wrote; curves: ‖C‖ after each token. Parts of 1 at the question: taken by decay (GLA eq. 3, SSE eq. 9), erased by the delta rule (Gated DeltaNet eq. 10), lying under later writes along the needle&apos;s keys, lying where the question does not read, and clear. Layers count the same, heads by ‖C‖². Read: the needle&apos;s share of what the question reads, the largest of all heads. A description, not a diagnosis: over 2,600 answers of shipped models right and wrong ones hardly differ in what is clear (AUC 0.53) or in what is read (0.57).</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Predictions</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What does the model say next?</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>p = softmax(z), z = W RMSNorm(x_t) the logits after the cursor&apos;s token (x_t as the last block leaves it; SSE eq. 9 and all other memories speak through it). Beside: the probability of the token that follows and of the right answer&apos;s tokens, the rank of what follows, and the entropy −Σ p log p.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Model map</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What is the model made of?</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The layers from the embedding up. A grid: one matrix S a head, S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA eq. 3) or by the delta rule (Gated DeltaNet eq. 10); small squares: partitions that tokens are routed to (SSE eq. 9); lines: the keys and values of every token, softmax attention. States are float32, whatever the weights are.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Cumulative</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Each token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Half-life</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Receptive field</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Overview</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Prediction</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Angle</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Erase and write</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Gates</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Contest</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Over time</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Flow</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Sharpness</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Multiplies the logits of both gates (SLA Thm 4.2, 4.3): a probe, which changes nothing in the run.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Layers</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Heads of the layer</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Probabilities</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Logits</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Rows</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Rows, clustered</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Partitions</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Heads</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Singular values</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Singular values, heads by rank</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Rank of partitions</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Rank along the run</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Entropy along the run</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Norm along the run</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Change</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Erase</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Write</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Difference</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>tokens</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>How many tokens are shown at once</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>statescope::BreakpointPage</name>
+    <message>
+        <source>A partition is chosen</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Its number</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A text begins</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The text</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Less of the needle is left than</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Percent</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A needle begins</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Playing, and the keys to the next needle, stop where:</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Breakpoints</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Space switches one on or off, Delete removes it</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Kind of breakpoint</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Add</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Remove</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Playing loops over tokens %1 to %2.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Nothing to type</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>statescope::ErrorBar</name>
+    <message>
+        <source>Error</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Error message</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Dismiss the message</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Dismiss</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>statescope::FigurePage</name>
+    <message>
+        <source>89 mm, one column</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>120 mm, one and a half</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>183 mm, two columns</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>254 mm, a slide</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>File, .pdf, .svg or .png</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Width</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Height</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source> mm</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Type</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source> pt</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Choose…</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Choose the file</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Write it</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Result</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1, as it stands now, in the light theme</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Export view</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Figures (*.pdf *.svg *.png)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Wrote %1</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>statescope::Header</name>
+    <message>
+        <source>%1 B parameters</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1 M parameters</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1 k parameters</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>No model is open</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Progress</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>1 layer</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1 layers</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>statescope::Inspector</name>
+    <message>
+        <source>Layer</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>↑ and ↓</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Head</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>[ and ]</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Partition</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>1 … 9, S for the shared one</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Before</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Now</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Difference</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Next token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Predictions of the next token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Values</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Values of the view in focus</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>This layer keeps no matrix state</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Point at a cell, or choose one with Alt and the arrows</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Row %1, column %2 · partition %3, head %4</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Values · %1</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>statescope::KeyPage</name>
+    <message>
+        <source>Find a command or a key</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Keys</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>New key</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Use it</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Gives the command this key instead of the ones it has</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>No key</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The command stays in the menu and in the palette</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Usual key</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>As it came</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>All usual keys</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Every command has its key as it came</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Another key for “%1”</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>No command fits</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1 is the key of “%2”, which loses it.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Press the new key in the field above.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Take it</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>statescope::MainWindow</name>
+    <message>
+        <source>Recent</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Last message</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Blank screen</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Keys</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Preferences</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Breakpoints</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Export this view</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Drop a checkpoint here</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>An .h5 file or a model&apos;s folder. Then drop a prompt, or write one.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Open checkpoint</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Checkpoints (*.h5);;All files (*)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Open model folder</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Open prompt</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Prompts (*.json *.txt)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>This arrangement is kept</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Drawn with OpenGL.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Drawn without OpenGL, as asked.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Drawn without OpenGL: %1.</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>statescope::Navigator</name>
+    <message>
+        <source>opening</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>reading</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>generating</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1 does not know every word of this prompt. Open or write another prompt: the checkpoint opens with it. (%2)</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>statescope::Palette</name>
+    <message>
+        <source>Command, view, layer, head, partition, token or its text, file</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What to find</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What fits</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>show here · %1</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Add %1</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>one more view</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Layer %1</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Head %1</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>of this layer</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Partition %1</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>of the state</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>recent</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Go to token %1: %2</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>text</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>statescope::Playback</name>
+    <message>
+        <source>Stopped at token %1: %2</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Token %1: %2</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>No breakpoint at token %1 any more</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Breakpoint at token %1</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Playing loops over tokens %1 to %2</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Playing goes on to the end, without a loop</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>statescope::PreferencesPage</name>
+    <message>
+        <source>Theme</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>As the desktop</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Light</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Dark</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>High contrast</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Type and spacing</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Reduce motion</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A played step is there at once</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Play by itself at the start</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A second after the first run stands; any key takes over</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What the program runs on</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Runs on %1.
+%2</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>statescope::Side</name>
+    <message>
+        <source>&lt;p&gt;&lt;b&gt;Statescope %1&lt;/b&gt;&lt;/p&gt;&lt;p&gt;A microscope for the memory of linear-attention language models: step through tokens and see which partition each one is routed to, which rows of the state it writes, what decays, and what a later query can still read back.&lt;/p&gt;&lt;p&gt;Every number shown was computed from the checkpoint; nothing is drawn in between.&lt;/p&gt;&lt;p&gt;Built on Qt %2 (LGPL), Dear ImGui (MIT), HDF5 and Eigen. The DejaVu fonts are free; their licence lies beside them.&lt;/p&gt;</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Prompt</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>About</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Back to the inspector</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Text of the prompt</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A text for the model to read</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Tokens to generate after the prompt</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Tokens to generate</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Read it</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>statescope::Transport</name>
+    <message>
+        <source>Speed of playing</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Speed of playing (, and .)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Token (← and →)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Go to token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Go to token (G)</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>statescope::ViewPanel</name>
+    <message>
+        <source>View shown here</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Way to look at it</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>token %1 is on its way</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+</TS>

@@ -1,0 +1,132 @@
+// The window in other languages: what is translated, and that nothing of the shell is left out.
+#include <QCheckBox>
+#include <QMenuBar>
+#include <QProcess>
+#include <QPushButton>
+#include <QRegularExpression>
+#include <fstream>
+
+#include "app/breakpoints.h"
+#include "app/palette_entries.h"
+#include "app/translation.h"
+#include "tests/app/window_cases.h"
+#include "tests/catch.h"
+
+namespace statescope {
+namespace {
+
+/// A language in which every text stands in «».
+class Quoting : public QTranslator {
+ public:
+  Quoting() { QCoreApplication::installTranslator(this); }
+  ~Quoting() override { QCoreApplication::removeTranslator(this); }
+  bool isEmpty() const override { return false; }
+  QString translate(const char*, const char* source, const char*, int) const override {
+    return QStringLiteral("«%1»").arg(QString::fromUtf8(source));
+  }
+};
+
+/// What the fake run, the engine and the platform say: names, and the sentence on how exact a state is.
+const char* const data_words[] = {"Recomputed from the keyframe before it, float32",
+                                  "softmax_attention",
+                                  "CPU, 2 threads",
+                                  "Ctrl+Return",
+                                  "Ctrl+K",
+                                  "Statescope",
+                                  "sse_gla",
+                                  "shared",
+                                  "fake",
+                                  "test",
+                                  "sse"};
+
+/// What stands outside «» and is neither data nor without letters.
+QString untranslated(QString text) {
+  static const QRegularExpression quoted("«[^«»]*»"), letters("[A-Za-z]{2,}");
+  while (text.contains(quoted)) text.remove(quoted);  // one may stand within another
+  for (const char* word : data_words) text.remove(word, Qt::CaseInsensitive);
+  return text.contains(letters) ? text : QString();
+}
+
+QStringList texts_of(const QWidget& widget) {
+  QStringList texts = {widget.toolTip(), widget.accessibleName()};
+  if (const auto* label = qobject_cast<const QLabel*>(&widget)) texts += label->text();
+  if (const auto* button = qobject_cast<const QAbstractButton*>(&widget)) texts += button->text();
+  if (const auto* line = qobject_cast<const QLineEdit*>(&widget)) texts += line->placeholderText();
+  if (const auto* edit = qobject_cast<const QPlainTextEdit*>(&widget)) texts += edit->placeholderText();
+  if (const auto* box = qobject_cast<const QComboBox*>(&widget))
+    for (int i = 0; i < box->count(); ++i) texts += box->itemText(i);
+  for (const QAction* action : widget.actions()) texts += {action->text(), action->toolTip()};
+  return texts;
+}
+
+}  // namespace
+
+TEST_CASE("every text of the shell is translated: menus, labels, buttons, lists, tooltips, names for the screen reader") {
+  test_application();
+  const Quoting language;
+  TestWindow test;
+  test.open();
+  test.navigator().move({.token = 5, .row = 3, .column = 4});
+  for (const ViewRow& row : view_catalogue()) {
+    if (row.id != strip_view) test.window.stage().panels().front()->set_view(row);
+    for (int page = 0; page <= static_cast<int>(SidePage::figure); ++page) {
+      if (test.window.side().page() != static_cast<SidePage>(page)) test.window.show_page(static_cast<SidePage>(page));
+      for (const QWidget* widget : test.window.findChildren<QWidget*>()) {
+        if (widget->objectName().startsWith("qt_") || qobject_cast<const QMenu*>(widget)) continue;
+        INFO(widget->metaObject()->className() << " in " << widget->parentWidget()->metaObject()->className());
+        for (const QString& text : texts_of(*widget)) CHECK(untranslated(text).toStdString() == "");
+      }
+    }
+  }
+}
+
+TEST_CASE("every menu, every entry of the palette and all that the status bar says is translated") {
+  test_application();
+  const Quoting language;
+  TestWindow test;
+  test.open();
+  for (const QMenu* menu : test.window.menuBar()->findChildren<QMenu*>())
+    if (!menu->isEmpty()) CHECK(untranslated(menu->title()).toStdString() == "");
+  for (const Actions::Row& row : test.window.actions().rows()) {
+    INFO(row.id);
+    CHECK(row.action->text().startsWith("«"));
+  }
+  for (const PaletteEntry& entry : palette_entries(test.window)) {
+    CHECK(untranslated(entry.text).toStdString() == "");
+    CHECK(untranslated(entry.kind).toStdString() == "");
+  }
+  for (const int key : {Qt::Key_B, Qt::Key_R, Qt::Key_R}) {
+    test.press(key);
+    CHECK(test.window.said().startsWith("«"));
+  }
+  for (const auto kind : {Breakpoint::Kind::token, Breakpoint::Kind::needle, Breakpoint::Kind::question, Breakpoint::Kind::answer,
+                          Breakpoint::Kind::text, Breakpoint::Kind::partition, Breakpoint::Kind::survival})
+    CHECK(words_of({.kind = kind, .text = {}}).startsWith("«"));
+}
+
+TEST_CASE("a compiled translation of the reader's language is loaded; other languages stay English") {
+#ifdef STATESCOPE_LRELEASE
+  test_application();
+  const QTemporaryDir folder;
+  const std::string source = folder.filePath("statescope_eo.ts").toStdString();
+  std::ofstream(source)
+      << R"(<?xml version="1.0" encoding="utf-8"?><!DOCTYPE TS><TS version="2.1" language="eo"><context><name>Commands</name>
+    <message><source>Quit</source><translation>Eliri</translation></message><message><source>File</source><translation>Dosiero</translation></message>
+    </context></TS>)";
+  REQUIRE(QProcess::execute(STATESCOPE_LRELEASE, {"-silent", QString::fromStdString(source)}) == 0);
+  {
+    const Translation esperanto(QLocale(QLocale::Esperanto), {folder.path()});
+    TestWindow test;
+    CHECK(test.window.action("quit")->text() == "Eliri");
+    CHECK(test.window.menuBar()->actions().first()->text() == "Dosiero");
+    CHECK(test.window.action("preferences")->text() == "Preferences");  // not in the file
+  }
+  const Translation latvian(QLocale(QLocale::Latvian), {folder.path()});
+  TestWindow test;
+  CHECK(test.window.action("quit")->text() == "Quit");
+#else
+  WARN("not tested: Qt's lrelease is not installed");
+#endif
+}
+
+}  // namespace statescope
