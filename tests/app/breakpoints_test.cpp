@@ -80,7 +80,7 @@ TEST_CASE("B sets and removes a breakpoint at the token; playing and Ctrl+Right 
   test.window.go_to_token(4);
   test.navigator().set_speed(16);
   test.press(Qt::Key_Space);
-  REQUIRE(QTest::qWaitFor([&] { return !test.navigator().is_playing(); }, 5000));
+  REQUIRE(QTest::qWaitFor([&] { return !test.navigator().is_playing(); }, long_enough_ms));
   CHECK(test.token() == 7);
   CHECK(test.navigator().cursor().progress == 1.0f);
   CHECK(test.window.said().startsWith("Stopped at token 7"));
@@ -94,15 +94,15 @@ TEST_CASE("playing stops where a partition is chosen; switched off it does not")
   test.window.playback().add(on(Kind::partition, 3));
   test.navigator().set_speed(16);
   test.press(Qt::Key_Space);
-  REQUIRE(QTest::qWaitFor([&] { return !test.navigator().is_playing(); }, 5000));
+  REQUIRE(QTest::qWaitFor([&] { return !test.navigator().is_playing(); }, long_enough_ms));
   CHECK(test.token() == 2);
   CHECK(test.window.said() == "Stopped at token 2: partition 3 is chosen");
   test.press(Qt::Key_Space);  // goes on to the next
-  REQUIRE(QTest::qWaitFor([&] { return !test.navigator().is_playing(); }, 5000));
+  REQUIRE(QTest::qWaitFor([&] { return !test.navigator().is_playing(); }, long_enough_ms));
   CHECK(test.token() == 6);
   test.window.playback().enable(0, false);
   test.press(Qt::Key_Space);
-  REQUIRE(QTest::qWaitFor([&] { return !test.navigator().is_playing(); }, 9000));
+  REQUIRE(QTest::qWaitFor([&] { return !test.navigator().is_playing(); }, long_enough_ms));
   CHECK(test.token() == 15);
 }
 
@@ -119,7 +119,7 @@ TEST_CASE("playing stops where less than half of the needle is left, once that i
   asked.tell(asked.questions[0], {.answer = std::make_shared<const NeedleStory>(story), .refused = {}, .progress = 1});
   test.navigator().set_speed(16);
   test.press(Qt::Key_Space);
-  REQUIRE(QTest::qWaitFor([&] { return !test.navigator().is_playing(); }, 9000));
+  REQUIRE(QTest::qWaitFor([&] { return !test.navigator().is_playing(); }, long_enough_ms));
   CHECK(test.token() == 8);  // the needle ends before token 6
   CHECK(test.window.said() == "Stopped at token 8: less than 50 % is left of the needle");
 }
@@ -145,7 +145,7 @@ TEST_CASE("breakpoints as a list: add, switch off, remove, by keyboard") {
   CHECK_FALSE(test.navigator().is_playing());
   QTest::qWait(1);
   TestWindow::type_key(Qt::Key_Delete);
-  CHECK(QTest::qWaitFor([&] { return test.window.playback().breakpoints().empty(); }, 2000));
+  CHECK(QTest::qWaitFor([&] { return test.window.playback().breakpoints().empty(); }, long_enough_ms));
 }
 
 TEST_CASE("a range is looped, also up to the end of the run") {
@@ -162,7 +162,7 @@ TEST_CASE("a range is looped, also up to the end of the run") {
       most = std::max(most, before);
     });
     test.press(Qt::Key_Space);
-    CHECK(QTest::qWaitFor([&] { return back >= 2; }, 9000));
+    CHECK(QTest::qWaitFor([&] { return back >= 2 && test.navigator().is_playing(); }, long_enough_ms));
     QObject::disconnect(watch);
     CHECK(least == first);
     CHECK(most == last);

@@ -1,5 +1,6 @@
 #include <QAction>
 #include <QMenuBar>
+#include <QSignalSpy>
 #include <set>
 
 #include "app/commands.h"
@@ -94,8 +95,9 @@ TEST_CASE("a key can be changed, taken from another command, remembered and had 
     auto* page = test.window.side().findChild<KeyPage*>();
     TestWindow::type("next token");
     page->findChild<QKeySequenceEdit*>()->setFocus();
+    QSignalSpy finished(page->findChild<QKeySequenceEdit*>(), &QKeySequenceEdit::editingFinished);
     TestWindow::type_key(Qt::Key_N);
-    QTest::qWait(1200);  // another key might follow
+    REQUIRE(finished.wait(long_enough_ms));  // another key might follow
     REQUIRE(page->findChild<QKeySequenceEdit*>()->keySequence() == QKeySequence("N"));
     const auto press_button = [&](const char* text) {
       for (auto* button : page->findChildren<QPushButton*>())

@@ -29,7 +29,7 @@ class Watchdog : public QObject {
 bool still_working(const ViewPanel& panel) { return panel.is_pending() || panel.view().describe().find("worked out") != std::string::npos; }
 
 bool wait_for(const ViewPanel& panel) {
-  return QTest::qWaitFor([&] { return !still_working(panel); }, 60'000);
+  return QTest::qWaitFor([&] { return !still_working(panel); }, long_enough_ms);
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ TEST_CASE("real run: every view says what the shipped model's memory did, at the
   window.show();
   window.open_checkpoint(shipped.checkpoint, load_prompt({}, shipped.prompt.string()));
   Navigator& navigator = window.navigator();
-  REQUIRE(QTest::qWaitFor([&] { return navigator.run() && !navigator.is_opening() && navigator.is_current(); }, 60'000));
+  REQUIRE(QTest::qWaitFor([&] { return navigator.run() && !navigator.is_opening() && navigator.is_current(); }, long_enough_ms));
   ViewPanel& panel = *window.stage().panels().front();
   Watchdog watchdog;
   for (const ViewRow& row : view_catalogue()) {

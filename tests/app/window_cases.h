@@ -21,6 +21,9 @@ inline QApplication& test_application() {
   return application;
 }
 
+/// The longest that a test waits for what must come: on a slow machine, under a sanitizer, beside other work.
+inline constexpr int long_enough_ms = 60'000;
+
 /// A file of settings that goes with the test.
 struct TestSettings {
   QTemporaryDir folder;

@@ -228,34 +228,41 @@ TEST_CASE("playing moves only progress between snapshots and stops at the end") 
   QSignalSpy motion(&test.navigator(), &Navigator::motion_changed);
   test.press(Qt::Key_Space);
   CHECK(test.navigator().is_playing());
-  CHECK(QTest::qWaitFor([&] { return !test.navigator().is_playing(); }, 5000));
+  CHECK(QTest::qWaitFor([&] { return !test.navigator().is_playing(); }, long_enough_ms));
   CHECK(test.token() == 3);
   CHECK(test.navigator().cursor().progress == 1.0f);
   CHECK(motion.count() >= 3);
   test.navigator().set_reduce_motion(true);
   motion.clear();
   test.press(Qt::Key_Space);  // from the beginning again
-  CHECK(QTest::qWaitFor([&] { return !test.navigator().is_playing(); }, 5000));
+  CHECK(QTest::qWaitFor([&] { return !test.navigator().is_playing(); }, long_enough_ms));
   CHECK(test.token() == 3);
   CHECK(motion.count() == 0);
 }
 
 TEST_CASE("while a played step moves, the inspector keeps the numbers of the token before") {
+  QString moving, arrived;
   TestWindow test;
   test.open();
   test.navigator().move({.token = {}, .layer = {}, .head = {}, .slot = {}, .row = 3, .column = 4});
+  QObject::connect(&test.navigator(), &Navigator::snapshot_changed, [&] { moving = value_of(test.window.side(), "Now"); });
+  QObject::connect(&test.navigator(), &Navigator::motion_changed, [&] {
+    if (test.navigator().cursor().progress < 1) return;
+    arrived = value_of(test.window.side(), "Now");
+    test.navigator().pause();
+  });
   test.press(Qt::Key_Space);
-  REQUIRE(QTest::qWaitFor([&] { return test.token() == 1 && test.navigator().cursor().progress < 1; }, 5000));
-  CHECK(value_of(test.window.side(), "Now") == QString::fromStdString(number(fake_cell(0, 0, 0, 0, 3, 4), 9)));
-  REQUIRE(QTest::qWaitFor([&] { return test.navigator().cursor().progress == 1.0f; }, 5000));
-  CHECK(value_of(test.window.side(), "Now") == QString::fromStdString(number(fake_cell(0, 1, 0, 0, 3, 4), 9)));
+  REQUIRE(QTest::qWaitFor([&] { return !arrived.isEmpty(); }, long_enough_ms));
+  REQUIRE(test.token() == 1);
+  CHECK(moving == QString::fromStdString(number(fake_cell(0, 0, 0, 0, 3, 4), 9)));
+  CHECK(arrived == QString::fromStdString(number(fake_cell(0, 1, 0, 0, 3, 4), 9)));
 }
 
 TEST_CASE("a key takes over from a play that began by itself") {
   TestWindow test;
   test.navigator().set_autoplay(true);
   test.open(64);
-  REQUIRE(QTest::qWaitFor([&] { return test.navigator().is_autoplaying(); }, 3000));
+  REQUIRE(QTest::qWaitFor([&] { return test.navigator().is_autoplaying(); }, long_enough_ms));
   test.press(Qt::Key_BracketRight);
   CHECK_FALSE(test.navigator().is_playing());
   test.press(Qt::Key_Space);  // asked for: a change of head leaves it alone
@@ -322,12 +329,11 @@ TEST_CASE("a click on a token goes there, the pointer over a cell chooses it") {
   const auto id = state.hits().at({static_cast<float>(center.x()), static_cast<float>(center.y())});
   REQUIRE(id);
   QTest::mouseMove(&state.surface(), center.toPoint());
-  QTest::qWait(20);
+  REQUIRE(QTest::qWaitFor([] { return QToolTip::isVisible(); }, long_enough_ms));
   CHECK(test.navigator().cursor().row == state.view().on_hit(*id).row);
   CHECK(test.navigator().cursor().column == state.view().on_hit(*id).column);
-  REQUIRE(QToolTip::isVisible());
   test.press(Qt::Key_Right);  // its numbers are no longer those under the pointer
-  CHECK(QTest::qWaitFor([] { return !QToolTip::isVisible(); }, 2000));
+  CHECK(QTest::qWaitFor([] { return !QToolTip::isVisible(); }, long_enough_ms));
 }
 
 TEST_CASE("all that can be used has a name and can be reached by Tab, on every page") {
