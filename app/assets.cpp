@@ -1,7 +1,7 @@
 #include "app/assets.h"
 
+#include <algorithm>
 #include <cstdlib>
-#include <vector>
 
 #include "engine/error.h"
 
@@ -22,6 +22,18 @@ fs::path assets_folder() {
     if (fs::is_directory(place / "checkpoints", error)) return fs::weakly_canonical(place);
   }
   throw Error("the program's assets are not to be found: set STATESCOPE_ASSETS to the folder that holds checkpoints/");
+}
+
+std::vector<fs::path> shipped_checkpoints() {
+  std::vector<fs::path> paths;
+  try {
+    for (const fs::directory_entry& entry : fs::directory_iterator(assets_folder() / "checkpoints"))
+      if (entry.path().extension() == ".h5") paths.push_back(entry.path());
+  } catch (const std::exception&) {
+    return {};
+  }
+  std::ranges::sort(paths);
+  return paths;
 }
 
 DefaultRun default_run() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <vector>
 
 namespace statescope {
 
@@ -14,5 +15,8 @@ struct DefaultRun {
   std::filesystem::path checkpoint, prompt;
 };
 DefaultRun default_run();
+
+/// By name; none where there is no assets folder.
+std::vector<std::filesystem::path> shipped_checkpoints();
 
 }  // namespace statescope

@@ -228,7 +228,8 @@ void add_dataset(CLI::App& app, DatasetArguments& dataset) {
 }
 
 void add_window(CLI::App& app, WindowArguments& window) {
-  app.add_option("--open", window.checkpoint, "checkpoint to open (default: the one shipped)");
+  auto* open = app.add_option("--open", window.checkpoint, "checkpoint to open (default: the one shipped)");
+  app.add_option("checkpoints", window.checkpoints, "checkpoints to open side by side, at most four")->expected(0, 4)->excludes(open);
   add_prompt(app, window.prompt, false);
   add_device(app, window.device);
   app.add_option("--theme", window.theme, "light, dark, high-contrast, system")

@@ -27,7 +27,8 @@ QToolButton* make_button(QAction* action, QWidget* parent) {
 
 }  // namespace
 
-Header::Header(Navigator& navigator, QAction* side, QAction* cancel, QWidget* parent) : QWidget(parent), navigator_(navigator) {
+Header::Header(Navigator& navigator, Comparison& comparison, QAction* side, QAction* cancel, QWidget* parent)
+    : QWidget(parent), navigator_(navigator), comparison_(comparison), chips_(new ModelChips(navigator, comparison, this)) {
   auto* layout = new QHBoxLayout(this);
   model_ = new QLabel(tr("No model is open"), this);
   model_->setObjectName("model");
@@ -44,10 +45,13 @@ Header::Header(Navigator& navigator, QAction* side, QAction* cancel, QWidget* pa
   side_ = make_button(side, this);
   layout->addWidget(model_);
   layout->addWidget(details_, 1);
+  layout->addWidget(chips_, 1);
   for (QWidget* widget : std::initializer_list<QWidget*>{what_, progress_, cancel_, side_}) layout->addWidget(widget);
   connect(&navigator_, &Navigator::run_changed, this, &Header::show_model);
   connect(&navigator_, &Navigator::progressed, this, &Header::show_progress);
   connect(&navigator_, &Navigator::opening_ended, this, &Header::show_rest);
+  connect(&comparison_, &Comparison::changed, this, &Header::show_chips);
+  show_chips();
   show_rest();
 }
 
@@ -56,6 +60,7 @@ void Header::set_frame(const Frame& frame) {
   layout()->setContentsMargins(px(4), 0, px(2), 0);
   layout()->setSpacing(px(10));
   progress_->setFixedWidth(px(140));
+  chips_->set_frame(frame);
   for (QToolButton* button : {cancel_, side_}) button->setIconSize({px(16), px(16)});
 }
 
@@ -68,6 +73,13 @@ void Header::show_model() {
   details.removeAll(QString());
   details_->setText(details.join(QStringLiteral("  ·  ")));
   details_->setToolTip(details_->text());
+}
+
+/// The cancel button also stops what the others are opening.
+void Header::show_chips() {
+  chips_->setVisible(comparison_.is_on());
+  for (QLabel* label : {model_, details_}) label->setVisible(!comparison_.is_on());
+  if (!navigator_.is_opening()) cancel_->setVisible(comparison_.is_opening());
 }
 
 void Header::show_progress(double fraction, const QString& what) {

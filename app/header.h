@@ -6,7 +6,7 @@
 #include <QProgressBar>
 #include <QToolButton>
 
-#include "app/navigator.h"
+#include "app/model_chips.h"
 
 class QAction;
 
@@ -17,16 +17,20 @@ class Header : public QWidget {
 
  public:
   /// `side` shows and hides the right side, `cancel` stops what is going on.
-  Header(Navigator& navigator, QAction* side, QAction* cancel, QWidget* parent = nullptr);
+  Header(Navigator& navigator, Comparison& comparison, QAction* side, QAction* cancel, QWidget* parent = nullptr);
 
   void set_frame(const Frame& frame);
+  ModelChips& chips() const { return *chips_; }
 
  private:
   void show_model();
+  void show_chips();
   void show_progress(double fraction, const QString& what);
   void show_rest();
 
   Navigator& navigator_;
+  Comparison& comparison_;
+  ModelChips* chips_;  // instead of model_ and details_ while models are compared
   QLabel *model_, *details_, *what_;
   QProgressBar* progress_;
   QToolButton *cancel_, *side_;

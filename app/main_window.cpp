@@ -39,6 +39,8 @@ constexpr float high = 680, low = 480, very_low = 400;
 
 QString path_text(const std::filesystem::path& path) { return QString::fromStdString(path.string()); }
 
+bool is_prompt(const std::filesystem::path& path) { return path.extension() == ".json" || path.extension() == ".txt"; }
+
 /// Keys that belong to a widget which has the focus, though they are the window's as well.
 bool belongs_to(const QWidget& widget, int key) {
   const auto is = [key](std::initializer_list<int> keys) { return std::ranges::find(keys, key) != keys.end(); };
@@ -53,7 +55,11 @@ bool belongs_to(const QWidget& widget, int key) {
 }  // namespace
 
 MainWindow::MainWindow(RunSource& source, const WindowSetup& setup)
-    : navigator_(std::make_unique<Navigator>(source)), settings_(setup.settings), theme_(setup.theme), system_is_dark_(system_is_dark()) {
+    : navigator_(std::make_unique<Navigator>(source)),
+      comparison_(std::make_unique<Comparison>(*navigator_, setup.make_source)),
+      settings_(setup.settings),
+      theme_(setup.theme),
+      system_is_dark_(system_is_dark()) {
   setObjectName("window");
   setWindowTitle("Statescope");
   setAcceptDrops(true);
@@ -74,7 +80,7 @@ MainWindow::MainWindow(RunSource& source, const WindowSetup& setup)
   actions_->fill(*menuBar());
   recent_ = new QMenu(tr("Recent"), menuBar());
   menuBar()->actions().first()->menu()->insertMenu(action("quit"), recent_);
-  header_ = new Header(*navigator_, action("side"), action("cancel"), this);
+  header_ = new Header(*navigator_, *comparison_, action("side"), action("cancel"), this);
   error_ = new ErrorBar(this);
   pages_ = new QStackedWidget(this);
   pages_->addWidget(make_welcome());
@@ -134,6 +140,7 @@ void MainWindow::make_connections() {
   connect(navigator_.get(), &Navigator::playing_changed, this,
           [this] { action("play")->setIcon(icon_of(navigator_->is_playing() ? "pause" : "play", frame_.theme)); });
   connect(actions_, &Actions::triggered, this, &MainWindow::run_command);
+  connect(&header_->chips(), &ModelChips::chosen, rows_, qOverload<const PeerRun*>(&ModelRows::bring_up));
   connect(playback_, &Playback::said, this, &MainWindow::say);
   connect(playback_, &Playback::changed, this, [this] {
     actions_->update_ticks();
@@ -200,12 +207,13 @@ QWidget* MainWindow::make_welcome() {
 QWidget* MainWindow::make_work(bool opengl) {
   auto* page = new QWidget(this);
   stage_ = new Stage(*navigator_, opengl, page);
+  rows_ = new ModelRows(*stage_, *navigator_, *comparison_, opengl, page);
   side_ = new Side(*navigator_, page);
   strip_ = new ViewPanel(*navigator_, *find_view(strip_view), opengl, false, page);
   transport_ = new Transport(*navigator_, [this](std::string_view id) { return action(id); }, page);
   strip_->layout()->addWidget(transport_);
   auto* middle = new QHBoxLayout;
-  middle->addWidget(stage_, 1);
+  middle->addWidget(rows_, 1);
   middle->addWidget(side_);
   auto* layout = new QVBoxLayout(page);
   layout->setContentsMargins(0, 0, 0, 0);
@@ -214,7 +222,8 @@ QWidget* MainWindow::make_work(bool opengl) {
   gaps_ += {middle, layout};
 
   focused_ = &stage_->focused_panel();
-  connect(stage_, &Stage::focus_moved, this, [this] { focus_panel(stage_->focused_panel()); });
+  connect(rows_, &ModelRows::focus_moved, this, [this](ViewPanel* panel) { focus_panel(*panel); });
+  connect(rows_, &ModelRows::leaving, this, [this](const QWidget* row) { leave(*row); });
   connect(stage_, &Stage::rearranged, this, &MainWindow::remember_arrangement);
   connect(strip_, &ViewPanel::focused, this, [this] { focus_panel(*strip_); });
   table_delay_.setSingleShot(true);
@@ -223,7 +232,7 @@ QWidget* MainWindow::make_work(bool opengl) {
   const auto show_table_of = [this](const ViewPanel* panel) {
     if (panel == focused_) show_table_soon();
   };
-  connect(stage_, &Stage::panel_changed, this, show_table_of);
+  connect(rows_, &ModelRows::panel_changed, this, show_table_of);
   connect(strip_, &ViewPanel::changed, this, [this, show_table_of] { show_table_of(strip_); });
   return page;
 }
@@ -231,6 +240,14 @@ QWidget* MainWindow::make_work(bool opengl) {
 void MainWindow::focus_panel(ViewPanel& panel) {
   focused_ = &panel;
   show_table();
+}
+
+/// The focus comes back to the window's own views.
+void MainWindow::leave(const QWidget& row) {
+  if (!row.isAncestorOf(focused_)) return;
+  const bool had_focus = row.isAncestorOf(QApplication::focusWidget());
+  focus_panel(stage_->focused_panel());
+  if (had_focus) focused_->surface().setFocus();
 }
 
 void MainWindow::show_table() {
@@ -260,13 +277,23 @@ void MainWindow::open_checkpoint(const std::filesystem::path& path, PromptInput 
 }
 
 void MainWindow::open_path(const std::filesystem::path& path) {
-  const std::string kind = path.extension().string();
-  if (kind != ".json" && kind != ".txt") return open_checkpoint(path, navigator_->prompt());
+  if (!is_prompt(path)) return open_checkpoint(path, navigator_->prompt());
   try {
     navigator_->read(load_prompt({.text = {}, .ids = {}, .file = path.string()}));
   } catch (const std::exception& error) {
     show_error(QString::fromUtf8(error.what()));
   }
+}
+
+void MainWindow::compare_with(const std::filesystem::path& checkpoint) {
+  if (comparison_->is_full()) return say(tr("Four models are compared already. Close one of them first."));
+  remember_recent(path_text(std::filesystem::absolute(checkpoint)));
+  comparison_->add(checkpoint);
+}
+
+void MainWindow::choose_to_compare() {
+  const QString path = QFileDialog::getOpenFileName(this, tr("Compare with"), {}, tr("Checkpoints (*.h5);;All files (*)"));
+  if (!path.isEmpty()) compare_with(path.toStdString());
 }
 
 void MainWindow::choose_checkpoint_file() {
@@ -338,6 +365,7 @@ void MainWindow::set_autoplay(bool autoplay) {
 
 void MainWindow::arrange(const Arrangement& arrangement) {
   stage_->arrange(arrangement);
+  rows_->follow_own();
   remember_arrangement();
 }
 
@@ -399,7 +427,7 @@ void MainWindow::apply_look() {
   action("cancel")->setIcon(icon_of("close", frame_.theme));
   header_->set_frame(frame_);
   error_->set_frame(frame_);
-  stage_->set_frame(frame_);
+  rows_->set_frame(frame_);
   side_->set_frame(frame_);
   strip_->set_frame(frame_);
   transport_->set_frame(frame_);
@@ -420,12 +448,12 @@ void MainWindow::fold() {
   const bool asked = side_->page() != SidePage::inspector;  // then the stage gives way
   side_->setVisible(side_wanted_ && !presenting_ && (room || asked));
   side_->set_wide(!room);
-  stage_->setVisible(room || !side_->isVisibleTo(this));
+  rows_->setVisible(room || !side_->isVisibleTo(this));
   menuBar()->setVisible(!presenting_);
   statusBar()->setVisible((!presenting_ || !said_->text().isEmpty()) && lines >= low);
   header_->setVisible(lines >= low || navigator_->is_opening());
   transport_->setVisible(lines >= very_low);
-  stage_->set_titles_shown(lines >= very_low);
+  rows_->set_titles_shown(lines >= very_low);
   const float transport = 40, one_line = 96, two_lines = 172;
   const float strip = (lines < high ? one_line : two_lines) + (lines < very_low ? 0 : transport);
   strip_->setFixedHeight(static_cast<int>(strip * frame_.scale));
@@ -459,6 +487,8 @@ void MainWindow::escape() {
     blank_->hide();
   else if (navigator_->is_opening())
     navigator_->cancel();
+  else if (comparison_->is_opening())
+    comparison_->cancel();
   else if (error_->isVisible())
     error_->hide();
   else if (side_->page() != SidePage::inspector)
@@ -517,8 +547,14 @@ void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
 }
 
 void MainWindow::dropEvent(QDropEvent* event) {
-  const QList<QUrl> urls = event->mimeData()->urls();
-  if (!urls.isEmpty()) open_path(urls.first().toLocalFile().toStdString());
+  const bool beside = event->modifiers() & (Qt::ShiftModifier | Qt::ControlModifier);
+  for (const QUrl& url : event->mimeData()->urls()) {
+    const std::filesystem::path path = url.toLocalFile().toStdString();
+    if (is_prompt(path) || (!beside && url == event->mimeData()->urls().first()))
+      open_path(path);
+    else
+      compare_with(path);
+  }
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {

@@ -11,7 +11,9 @@
 
 #include "app/actions.h"
 #include "app/arrangement.h"
+#include "app/comparison.h"
 #include "app/header.h"
+#include "app/model_rows.h"
 #include "app/navigator.h"
 #include "app/palette.h"
 #include "app/places.h"
@@ -35,6 +37,7 @@ struct WindowSetup {
   float scale = 0;                // 0: as last time
   QSettings* settings = nullptr;  // null: nothing is remembered
   bool autoplay = true;
+  MakeSource make_source;  // of each model that is compared; empty: none can be
 };
 
 class MainWindow : public QMainWindow {
@@ -45,6 +48,9 @@ class MainWindow : public QMainWindow {
   ~MainWindow() override;
 
   Navigator& navigator() { return *navigator_; }
+  Comparison& comparison() { return *comparison_; }
+  ModelRows& rows() { return *rows_; }
+  const ModelRows& rows() const { return *rows_; }
   Stage& stage() { return *stage_; }
   ViewPanel& strip() { return *strip_; }
   Side& side() { return *side_; }
@@ -63,6 +69,10 @@ class MainWindow : public QMainWindow {
   void open_checkpoint(const std::filesystem::path& path, PromptInput prompt);
   /// A prompt (.json, .txt), a checkpoint (.h5) or a model's folder.
   void open_path(const std::filesystem::path& path);
+  /// One more model beside this one, up to three: it reads the same prompt and follows the same cursor.
+  void compare_with(const std::filesystem::path& checkpoint);
+  void choose_to_compare();
+  void stop_comparing() { comparison_->stop(); }
   void choose_checkpoint_file();
   void choose_checkpoint_folder();
   void choose_prompt_file();
@@ -115,6 +125,7 @@ class MainWindow : public QMainWindow {
   void apply_look();
   void fold();
   void focus_panel(ViewPanel& panel);
+  void leave(const QWidget& row);
   void show_run();
   void show_table();
   void show_table_soon();
@@ -128,6 +139,7 @@ class MainWindow : public QMainWindow {
   void go_to(const std::optional<Cursor>& place);
 
   std::unique_ptr<Navigator> navigator_;
+  std::unique_ptr<Comparison> comparison_;
   QSettings* settings_;
   Frame frame_;
   ThemeChoice theme_;
@@ -143,6 +155,7 @@ class MainWindow : public QMainWindow {
   ErrorBar* error_ = nullptr;
   QStackedWidget* pages_ = nullptr;  // welcome, work
   Stage* stage_ = nullptr;
+  ModelRows* rows_ = nullptr;  // of which the stage is the first
   Side* side_ = nullptr;
   ViewPanel* strip_ = nullptr;
   Transport* transport_ = nullptr;

@@ -1,6 +1,5 @@
 #include "app/navigator.h"
 
-#include <QPointer>
 #include <algorithm>
 #include <utility>
 
@@ -9,6 +8,7 @@ namespace {
 
 constexpr int autoplay_delay_ms = 1000;
 constexpr int frame_ms = 16;
+constexpr int hold_ms = 16;        // until it is asked again whether playing may go on
 constexpr double beat_ms = 700;    // of one played step at 1×
 constexpr double motion_ms = 400;  // at most; the rest of the beat stands still
 
@@ -150,6 +150,8 @@ void Navigator::accept_snapshot(std::shared_ptr<const Snapshot> snapshot) {
     cursor_.progress = 0;
     moving_since_.start();
     frames_.start();
+  } else if (!frames_.isActive()) {
+    cursor_.progress = 1;
   }
   Q_EMIT snapshot_changed();
   if (playing_) beat_.start(static_cast<int>(beat_ms / speed_));
@@ -190,7 +192,27 @@ void Navigator::go_to(Cursor place) {
   if (elsewhere) request();
 }
 
+void Navigator::place(const Cursor& place) {
+  go_to(place);
+  set_progress(place.progress);
+}
+
+void Navigator::set_other(Navigator* other, std::function<Peer()> peer) {
+  if (other_) disconnect(other_, nullptr, this, nullptr);
+  other_ = other;
+  peer_ = std::move(peer);
+  if (other_) {
+    for (const auto signal : {&Navigator::run_changed, &Navigator::cursor_changed, &Navigator::snapshot_changed, &Navigator::opening_ended})
+      connect(other_, signal, this, &Navigator::other_changed);
+    connect(other_, &Navigator::failed, this, [this] { Q_EMIT other_changed(); });
+  }
+  Q_EMIT other_changed();
+}
+
+std::shared_ptr<Peer> Navigator::peer() const { return other_ ? std::make_shared<Peer>(peer_()) : nullptr; }
+
 void Navigator::move(const CursorMove& change) {
+  if (lead_) return lead_(change);
   autoplay_delay_.stop();
   if (change.token && *change.token != cursor_.token) pause();
   Cursor place = cursor_;
@@ -231,6 +253,7 @@ void Navigator::step_cell(std::int64_t rows, std::int64_t columns) {
 
 void Navigator::point_at(std::int64_t row, std::int64_t column) {
   if (row == cursor_.row && column == cursor_.column) return;
+  if (lead_) return lead_({.row = row, .column = column});
   Cursor place = cursor_;
   place.row = row;
   place.column = column;
@@ -276,21 +299,23 @@ void Navigator::set_speed(double steps_per_beat) {
 
 void Navigator::advance() {
   if (cursor_.token + 1 >= tokens()) return pause();
+  if (held_ && held_()) return beat_.start(hold_ms);
   Cursor next = cursor_;
   ++next.token;
   go_to(next);
+  if (playing_ && !reduce_motion_) set_progress(0);  // those who follow may be there first
 }
 
 void Navigator::tick() {
   const double length = std::min(motion_ms, beat_ms / speed_);
-  cursor_.progress = static_cast<float>(std::min(1.0, static_cast<double>(moving_since_.elapsed()) / length));
-  if (cursor_.progress >= 1) frames_.stop();
-  Q_EMIT motion_changed();
+  set_progress(static_cast<float>(std::min(1.0, static_cast<double>(moving_since_.elapsed()) / length)));
 }
 
-void Navigator::rest() {
-  frames_.stop();
-  if (std::exchange(cursor_.progress, 1.0f) < 1) Q_EMIT motion_changed();
+void Navigator::rest() { set_progress(1); }
+
+void Navigator::set_progress(float progress) {
+  if (progress >= 1) frames_.stop();
+  if (std::exchange(cursor_.progress, progress) != progress) Q_EMIT motion_changed();
 }
 
 }  // namespace statescope

@@ -3,6 +3,7 @@
 
 #include <QElapsedTimer>
 #include <QObject>
+#include <QPointer>
 #include <QString>
 #include <QTimer>
 #include <optional>
@@ -41,7 +42,7 @@ class Navigator : public QObject {
   /// Of the run shown; while there is none, the one last asked for.
   const PromptInput& prompt() const { return prompt_; }
 
-  /// Each lands inside the run. A change of token by hand ends playing.
+  /// Each lands inside the run. A change of token by hand ends playing. Where another leads, it is asked to move instead.
   void move(const CursorMove& change);
   void step(std::int64_t tokens);
   void step_layer(std::int64_t layers);
@@ -51,6 +52,20 @@ class Navigator : public QObject {
   void point_at(std::int64_t row, std::int64_t column);
   /// The cursor's token becomes the one to compare with, or, where it is already, none is.
   void toggle_reference();
+
+  /// Another navigator leads from now on: what the reader does here goes to `lead`, and only `place` moves this one.
+  void follow(std::function<void(const CursorMove&)> lead) { lead_ = std::move(lead); }
+  void place(const Cursor& place);
+  /// Cursor::progress, of a step that another plays.
+  void set_progress(float progress);
+  /// Playing waits with its next step while `held` says so.
+  void hold_while(std::function<bool()> held) { held_ = std::move(held); }
+
+  /// Another model that views of this one may compare with, and what is known of it at this place; without `peer` there is none.
+  void set_other(Navigator* other, std::function<Peer()> peer);
+  Navigator* other() const { return other_; }
+  /// Without findings; null: there is no other model.
+  std::shared_ptr<Peer> peer() const;
 
   /// About the run shown (RunSource::ask).
   void ask(int asker, std::vector<Question> questions, std::function<void(Question, Finding)> tell) {
@@ -73,6 +88,7 @@ class Navigator : public QObject {
   void cursor_changed();
   void snapshot_changed();
   void motion_changed();  // only Cursor::progress
+  void other_changed();   // another model to compare with, or that one has moved
   void playing_changed();
   void progressed(double fraction, const QString& what);
   void opening_ended();
@@ -101,6 +117,10 @@ class Navigator : public QObject {
   void rest();
 
   RunSource& source_;
+  std::function<void(const CursorMove&)> lead_;  // empty: this one leads
+  std::function<bool()> held_;
+  QPointer<Navigator> other_;
+  std::function<Peer()> peer_;
   PromptInput prompt_;
   std::optional<Wanted> wanted_;
   std::filesystem::path waiting_checkpoint_;  // could not be opened with the prompt of then; empty: none

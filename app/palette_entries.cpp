@@ -1,5 +1,8 @@
 #include "app/palette_entries.h"
 
+#include <QCoreApplication>
+
+#include "app/assets.h"
 #include "app/breakpoints.h"
 #include "app/main_window.h"
 #include "views/parts.h"
@@ -51,6 +54,14 @@ void add_places(MainWindow& window, std::vector<PaletteEntry>& into) {
         Palette::tr("of the state"), &CursorMove::slot, slot);
 }
 
+/// The shipped checkpoints, as many as there is a place for.
+void add_comparisons(MainWindow& window, std::vector<PaletteEntry>& into) {
+  if (window.comparison().is_full()) return;
+  for (const std::filesystem::path& path : shipped_checkpoints())
+    into.push_back({QCoreApplication::translate("Palette", "Compare with %1").arg(QString::fromStdString(path.stem().string())),
+                    QCoreApplication::translate("Palette", "shipped"), {}, [&window, path] { window.compare_with(path); }});
+}
+
 }  // namespace
 
 std::vector<PaletteEntry> palette_entries(MainWindow& window) {
@@ -58,6 +69,7 @@ std::vector<PaletteEntry> palette_entries(MainWindow& window) {
   add_commands(window, entries);
   add_views(window, entries);
   add_places(window, entries);
+  add_comparisons(window, entries);
   for (const QString& path : window.recent_paths())
     entries.push_back({path, Palette::tr("recent"), {}, [&window, path] { window.open_path(path.toStdString()); }});
   return entries;

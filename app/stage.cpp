@@ -47,6 +47,7 @@ ViewPanel* Stage::make_panel(const ViewRow& row) {
     Q_EMIT focus_moved();
   });
   connect(panel, &ViewPanel::changed, this, [this, panel] { Q_EMIT panel_changed(panel); });
+  connect(panel, &ViewPanel::look_changed, this, [this, panel] { Q_EMIT look_changed(panel); });
   panel->set_frame(frame_);
   panel->set_title_shown(titles_shown_);
   return panel;
@@ -135,6 +136,12 @@ void Stage::focus(ViewPanel& panel) {
   fold();
   panel.surface().setFocus(Qt::ShortcutFocusReason);
   Q_EMIT focus_moved();
+}
+
+void Stage::bring_up(std::size_t index) {
+  if (focused_ == panels_[index]) return;
+  focused_ = panels_[index];
+  fold();
 }
 
 void Stage::widen(float factor) {

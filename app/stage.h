@@ -34,6 +34,8 @@ class Stage : public QSplitter {
   /// The focused view and the large one change places.
   void make_large();
   void focus_next(int direction);
+  /// The view at `index` becomes the one that is never hidden, without the keyboard's focus.
+  void bring_up(std::size_t index);
   /// Gives the focused view more of its row (factor > 1), or less.
   void widen(float factor);
   /// Gives the focused view's row more of the stage, or less.
@@ -43,6 +45,7 @@ class Stage : public QSplitter {
   void focus_moved();
   void panel_changed(ViewPanel* panel);
   void rearranged();  // by the reader: what stands where, or a size
+  void look_changed(ViewPanel* panel);
 
  protected:
   void resizeEvent(QResizeEvent* event) override;

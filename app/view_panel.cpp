@@ -53,6 +53,30 @@ const ViewRow* find_view(std::string_view id) {
 
 QString view_words(std::string_view text) { return QCoreApplication::translate("Views", std::string(text).c_str()); }
 
+bool Inquiry::renew(const std::shared_ptr<const RunInfo>& of, std::vector<Question> asked) {
+  if (run == of && questions == asked) return false;
+  Findings known;
+  if (run == of) {
+    for (const Question& question : asked)
+      if (const Finding* finding = findings.find(question)) known.set(question, *finding);
+  }
+  *this = {of, std::move(asked), std::move(known)};
+  return true;
+}
+
+bool Inquiry::take(const Question& question, Finding finding) {
+  if (std::ranges::count(questions, question) == 0) return false;
+  findings.set(question, std::move(finding));
+  return true;
+}
+
+bool Inquiry::is_waiting() const {
+  return std::ranges::any_of(questions, [this](const Question& question) {
+    const Finding* finding = findings.find(question);
+    return !finding || (!finding->answer && finding->refused.empty());
+  });
+}
+
 ViewPanel::ViewPanel(Navigator& navigator, const ViewRow& row, bool opengl, bool titled, QWidget* parent)
     : QFrame(parent), navigator_(navigator), row_(&row), view_(row.make()), asker_(next_asker()), titled_(titled) {
   setObjectName("panel");
@@ -90,6 +114,7 @@ ViewPanel::ViewPanel(Navigator& navigator, const ViewRow& row, bool opengl, bool
         view_->turn(knob_value(*knob, step));
         show_modes();
         build();
+        Q_EMIT look_changed();
       }
     });
     auto* head = new QHBoxLayout(head_);
@@ -115,6 +140,9 @@ ViewPanel::ViewPanel(Navigator& navigator, const ViewRow& row, bool opengl, bool
   connect(&answers_delay_, &QTimer::timeout, this, &ViewPanel::build_now);
   for (const auto signal : {&Navigator::cursor_changed, &Navigator::snapshot_changed, &Navigator::motion_changed, &Navigator::run_changed})
     connect(&navigator_, signal, this, &ViewPanel::build);
+  connect(&navigator_, &Navigator::other_changed, this, [this] {
+    if (view_->compares()) build();
+  });
   connect(&navigator_, &Navigator::cursor_changed, this, &ViewPanel::hide_stale_tip);
   set_view(row);
 }
@@ -133,20 +161,16 @@ void ViewPanel::set_view(const ViewRow& row) {
     for (std::size_t m = 0; m < view_->modes().size(); ++m) {
       QAction* choice = mode_->menu()->addAction(view_words(view_->modes()[m]));
       choice->setCheckable(true);
-      connect(choice, &QAction::triggered, this, [this, m] {
-        view_->set_mode(m);
-        show_modes();
-        build();
-      });
+      connect(choice, &QAction::triggered, this, [this, m] { choose_mode(m); });
     }
     show_modes();
   }
-  asked_.clear();
-  findings_ = {};
+  own_ = of_peer_ = {};
   surface_->widget()->setAccessibleName(view_words(row.title));
   fit();
   describe();
   build();
+  Q_EMIT look_changed();
 }
 
 void ViewPanel::set_frame(const Frame& frame) {
@@ -182,10 +206,33 @@ void ViewPanel::showEvent(QShowEvent* event) {
 }
 
 void ViewPanel::next_mode() {
-  if (!titled_ || view_->modes().size() < 2) return;
-  view_->set_mode((view_->mode() + 1) % view_->modes().size());
+  if (titled_ && view_->modes().size() > 1) choose_mode((view_->mode() + 1) % view_->modes().size());
+}
+
+void ViewPanel::choose_mode(std::size_t mode) {
+  view_->set_mode(mode);
   show_modes();
   build();
+  Q_EMIT look_changed();
+}
+
+void ViewPanel::take_look(const ViewPanel& other) {
+  if (row_ != other.row_) set_view(*other.row_);
+  const std::optional<Knob> knob = other.view_->knob();
+  if (knob) view_->turn(knob->value);
+  choose_mode(other.view_->mode());
+}
+
+bool ViewPanel::compare() {
+  const std::size_t before = view_->mode();
+  for (std::size_t mode = 0; mode < view_->modes().size(); ++mode) {
+    view_->set_mode(mode);
+    if (!view_->compares()) continue;
+    choose_mode(mode);
+    return true;
+  }
+  view_->set_mode(before);
+  return false;
 }
 
 void ViewPanel::show_modes() {
@@ -207,23 +254,22 @@ void ViewPanel::show_modes() {
   knob_name_->setText(QStringLiteral("%1 = %2").arg(view_words(knob->name)).arg(knob->value, 0, 'g', 3));
 }
 
-bool ViewPanel::is_waiting() const {
-  return std::ranges::any_of(asked_, [this](const Question& question) {
-    const Finding* finding = findings_.find(question);
-    return !finding || (!finding->answer && finding->refused.empty());
-  });
+/// The snapshot, and that of another model where the view compares with it, unless there will be none.
+bool ViewPanel::has_all() const {
+  if (!navigator_.is_current()) return false;
+  const std::shared_ptr<const Peer> peer = view_->compares() ? navigator_.peer() : nullptr;
+  return !peer || peer->snapshot || !peer->missing.empty();
 }
 
 bool ViewPanel::is_pending() const {
   if (!navigator_.run()) return false;
-  return !navigator_.is_current() || answers_delay_.isActive();
+  return !has_all() || answers_delay_.isActive();
 }
 
 void ViewPanel::build() {
   if (isHidden()) return;  // until it is shown
-  const std::shared_ptr<const Snapshot>& snapshot = navigator_.snapshot();
-  if (navigator_.is_current()) {
-    ask(*snapshot);
+  if (has_all()) {
+    ask();
     if (!answers_delay_.isActive()) build_now();
   } else if (!titled_ && navigator_.run()) {
     build_now();
@@ -232,40 +278,50 @@ void ViewPanel::build() {
   }
 }
 
-/// What the view wants to know there, where that is something else than before. What is known already stays known.
-void ViewPanel::ask(const Snapshot& snapshot) {
-  std::vector<Question> questions = view_->questions(snapshot, navigator_.cursor());
-  if (asked_run_ == navigator_.run() && questions == asked_) return;
-  Findings known;
-  if (asked_run_ == navigator_.run())
-    for (const Question& question : questions)
-      if (const Finding* finding = findings_.find(question)) known.set(question, *finding);
-  findings_ = std::move(known);
-  asked_ = std::move(questions);
-  asked_run_ = navigator_.run();
+/// What the view wants to know there, where that is something else than before.
+void ViewPanel::ask() {
+  const std::shared_ptr<const Snapshot>& snapshot = navigator_.snapshot();
+  inquire(&ViewPanel::own_, navigator_, view_->questions(*snapshot, navigator_.cursor()));
+  const std::shared_ptr<const Peer> peer = view_->compares() ? navigator_.peer() : nullptr;
+  if (peer && peer->snapshot)
+    inquire(&ViewPanel::of_peer_, *navigator_.other(), view_->peer_questions(snapshot, *peer->snapshot, navigator_.cursor()));
+  else
+    of_peer_ = {};
+}
+
+void ViewPanel::inquire(Inquiry ViewPanel::* inquiry, Navigator& of, std::vector<Question> questions) {
+  if (!(this->*inquiry).renew(of.run(), std::move(questions))) return;
   if (!is_waiting()) return answers_delay_.stop();
+  if (!(this->*inquiry).is_waiting()) return;
   answers_delay_.start();
   const QPointer<ViewPanel> self = this;
-  navigator_.ask(asker_, asked_, [self](const Question& question, Finding finding) {
-    if (self) self->take(question, std::move(finding));
+  of.ask(asker_, (this->*inquiry).questions, [self, inquiry, run = of.run()](const Question& question, Finding finding) {
+    if (self && (self.data()->*inquiry).run == run) self->take(inquiry, question, std::move(finding));
   });
 }
 
-void ViewPanel::take(const Question& question, Finding finding) {
-  if (asked_run_ != navigator_.run() || std::ranges::count(asked_, question) == 0) return;
-  findings_.set(question, std::move(finding));
+void ViewPanel::take(Inquiry ViewPanel::* inquiry, const Question& question, Finding finding) {
+  if (!(this->*inquiry).take(question, std::move(finding))) return;
   if (!is_waiting()) answers_delay_.stop();
   if (!answers_delay_.isActive()) build_now();
 }
 
+Findings ViewPanel::found() const {
+  Findings findings = own_.findings;
+  const std::shared_ptr<Peer> peer = view_->compares() ? navigator_.peer() : nullptr;
+  if (peer) peer->findings = of_peer_.findings;
+  findings.peer = peer;
+  return findings;
+}
+
 void ViewPanel::build_now() {
   const std::shared_ptr<const Snapshot>& snapshot = navigator_.snapshot();
-  if (navigator_.is_current()) {
-    view_->build(*snapshot, navigator_.cursor(), findings_);
+  if (has_all()) {
+    view_->build(*snapshot, navigator_.cursor(), found());
   } else if (!titled_ && navigator_.run()) {
     Snapshot text_only;
     text_only.run = navigator_.run();
-    view_->build(snapshot && snapshot->run == navigator_.run() ? *snapshot : text_only, navigator_.cursor(), findings_);
+    view_->build(snapshot && snapshot->run == navigator_.run() ? *snapshot : text_only, navigator_.cursor(), found());
   } else {
     return;
   }

@@ -23,6 +23,18 @@ const ViewRow* find_view(std::string_view id);
 /// In the reader's language: a title, question or help of the catalogue, or a view's way of looking.
 QString view_words(std::string_view text);
 
+/// What a view has asked of a run, and what has come of it.
+struct Inquiry {
+  std::shared_ptr<const RunInfo> run;
+  std::vector<Question> questions;
+  Findings findings;
+
+  /// What is known already stays known. False: it is the same as before.
+  bool renew(const std::shared_ptr<const RunInfo>& run, std::vector<Question> questions);
+  bool take(const Question& question, Finding finding);
+  bool is_waiting() const;
+};
+
 class ViewPanel : public QFrame {
   Q_OBJECT
 
@@ -39,6 +51,10 @@ class ViewPanel : public QFrame {
   void next_view();
   /// The next way to look at the same.
   void next_mode();
+  /// The view, mode and knob of another panel.
+  void take_look(const ViewPanel& other);
+  /// The first way of looking that compares with another model; false: the view has none.
+  bool compare();
   void set_frame(const Frame& frame);
   void set_title_shown(bool shown);
   /// Gives the drawing more room than the panel has, and back.
@@ -52,7 +68,8 @@ class ViewPanel : public QFrame {
 
  Q_SIGNALS:
   void focused();
-  void changed();  // the view was built again, at rest
+  void changed();       // the view was built again, at rest
+  void look_changed();  // another view, mode or knob, by the reader
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
@@ -61,10 +78,14 @@ class ViewPanel : public QFrame {
 
  private:
   void build();
-  void ask(const Snapshot& snapshot);
-  void take(const Question& question, Finding finding);
-  bool is_waiting() const;
+  bool has_all() const;
+  bool is_waiting() const { return own_.is_waiting() || of_peer_.is_waiting(); }
+  void ask();
+  void inquire(Inquiry ViewPanel::* inquiry, Navigator& of, std::vector<Question> questions);
+  void take(Inquiry ViewPanel::* inquiry, const Question& question, Finding finding);
+  Findings found() const;
   void build_now();
+  void choose_mode(std::size_t mode);
   void show_modes();
   void fit_head();
   void describe();
@@ -91,9 +112,7 @@ class ViewPanel : public QFrame {
   QLabel* pending_ = nullptr;
   QTimer pending_delay_, answers_delay_;
   const int asker_;  // number of this panel
-  std::shared_ptr<const RunInfo> asked_run_;
-  std::vector<Question> asked_;
-  Findings findings_;  // of asked_
+  Inquiry own_, of_peer_;
   bool titled_;
   float zoom_ = 1;
   QPointF offset_;  // of the drawing's corner, left and above the panel's

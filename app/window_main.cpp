@@ -60,8 +60,13 @@ void take_screenshot(MainWindow& window, const WindowOptions& options) {
     if (!navigator.run()) return;
     if (const std::string words = out_of_range(navigator, options); !words.empty()) return fail(words);
     move_to(navigator, options);
-    if (navigator.is_current()) return shoot();
-    QObject::connect(&navigator, &Navigator::snapshot_changed, &window, shoot, Qt::SingleShotConnection);
+    auto* rest = new QTimer(&window);
+    QObject::connect(rest, &QTimer::timeout, &window, [&, shoot, rest] {
+      if (!navigator.is_current() || !window.comparison().is_settled()) return;
+      rest->stop();
+      shoot();
+    });
+    rest->start(20);
   };
   QObject::connect(&navigator, &Navigator::opening_ended, &window, go, Qt::SingleShotConnection);
 }
@@ -109,11 +114,13 @@ int run_window(int argc, char** argv, const WindowOptions& options) {
                               .theme = options.theme,
                               .scale = options.scale,
                               .settings = settings.get(),
-                              .autoplay = options.autoplay && options.screenshot.empty()});
+                              .autoplay = options.autoplay && options.screenshot.empty(),
+                              .make_source = [&options] { return make_session_source(open_window_device(options.device).backend); }});
   window.resize(1440, 900);
   if (!options.screenshot.empty()) take_screenshot(window, options);
   window.show();
   if (!options.checkpoint.empty()) window.open_checkpoint(options.checkpoint, options.prompt);
+  for (const std::filesystem::path& checkpoint : options.beside) window.compare_with(checkpoint);
   return QApplication::exec();
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "engine/device.h"
 #include "engine/run/session.h"
@@ -14,6 +15,7 @@ enum class ThemeChoice { system, light, dark, high_contrast };
 
 struct WindowOptions {
   std::filesystem::path checkpoint;  // empty: the window opens without a run
+  std::vector<std::filesystem::path> beside;  // checkpoints to compare with it, at most three
   PromptInput prompt;
   DeviceChoice device;
   ThemeChoice theme = ThemeChoice::system;

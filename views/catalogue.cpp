@@ -3,6 +3,7 @@
 #include "views/attention.h"
 #include "views/decay.h"
 #include "views/delta_rule.h"
+#include "views/difference.h"
 #include "views/head_gates.h"
 #include "views/model_map.h"
 #include "views/needle.h"
@@ -99,6 +100,13 @@ std::span<const ViewRow> view_catalogue() {
                          "9 and all other memories speak through it). Beside: the probability of the token that follows and of the right "
                          "answer's tokens, the rank of what follows, and the entropy −Σ p log p."),
        make_predictions},
+      {"difference", QT_TRANSLATE_NOOP("Views", "Difference along the run"), QT_TRANSLATE_NOOP("Views", "Where do two models part?"),
+       QT_TRANSLATE_NOOP(
+           "Views",
+           "One model's numbers less the other's, token by token: e_t = softmax(x_t W_e) of the routing (SSE eq. 9), α of the "
+           "decay (GLA eq. 3), G^K and G^Q of the head gates (SLA eq. 4). Blue: the other has more, orange: this one has. "
+           "Hatched: not both have a number there. States and predictions are compared in their own views, as “Other model”."),
+       make_difference},
       {"model_map", QT_TRANSLATE_NOOP("Views", "Model map"), QT_TRANSLATE_NOOP("Views", "What is the model made of?"),
        QT_TRANSLATE_NOOP("Views",
                          "The layers from the embedding up. A grid: one matrix S a head, S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA eq. 3) or "

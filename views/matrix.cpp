@@ -92,31 +92,42 @@ float group_axis_width(const Canvas& canvas, std::span<const AxisGroup> groups, 
   return std::min(widest, 90 * frame.scale) + 14 * frame.scale;
 }
 
-void draw_group_axes(Canvas& canvas, Rect plot, std::int64_t count, std::span<const AxisGroup> groups, bool lines, const Frame& frame) {
-  const float s = frame.scale, each_w = plot.w / static_cast<float>(count), each_h = plot.h / static_cast<float>(count);
-  const TextStyle left = label(frame, kSmallType, frame.theme.ink, Align::right);
-  const TextStyle below = label(frame, kSmallType, frame.theme.ink, Align::center);
-  Places rows, columns;
+void draw_group_side(Canvas& canvas, Rect plot, std::int64_t count, std::span<const AxisGroup> groups, bool lines, const Frame& frame) {
+  const float s = frame.scale, each = plot.h / static_cast<float>(count);
+  const TextStyle style = label(frame, kSmallType, frame.theme.ink, Align::right);
+  Places places;
   for (const AxisGroup& group : groups) {
-    const auto begin = static_cast<float>(group.begin), length = static_cast<float>(group.end - group.begin);
-    const Rect side{plot.x - 8 * s, plot.y + each_h * begin, 5 * s, each_h * length};
-    const Rect foot{plot.x + each_w * begin, plot.bottom() + 3 * s, each_w * length, 5 * s};
-    const Color color = identity_color(group.identity, frame.theme);
-    canvas.fill_rect(side, color);
-    canvas.fill_rect(foot, color);
-    if (lines && group.begin > 0) {
-      canvas.line({plot.x, side.y}, {plot.right(), side.y}, frame.theme.ink, s);
-      canvas.line({foot.x, plot.y}, {foot.x, plot.bottom()}, frame.theme.ink, s);
-    }
+    const Rect side{plot.x - 8 * s, plot.y + each * static_cast<float>(group.begin), 5 * s,
+                    each * static_cast<float>(group.end - group.begin)};
+    canvas.fill_rect(side, identity_color(group.identity, frame.theme));
+    if (lines && group.begin > 0) canvas.line({plot.x, side.y}, {plot.right(), side.y}, frame.theme.ink, s);
     if (group.text.empty()) continue;
     const float y =
-        std::clamp(side.y + side.h / 2, plot.y + left.size / 2, std::max(plot.y + left.size / 2, plot.bottom() - left.size / 2));
-    if (rows.take(y - 0.6f * left.size, y + 0.6f * left.size))
-      fitted_text(canvas, {side.x - 4 * s, y}, group.text, left, group_axis_width(canvas, groups, frame) - 12 * s);
-    const float width = canvas.text_width(group.text, below), x = foot.x + foot.w / 2;
-    if (x - width / 2 >= plot.x - 8 * s && x + width / 2 <= plot.right() && columns.take(x - width / 2 - 3 * s, x + width / 2 + 3 * s))
-      canvas.text({x, foot.bottom() + 8 * s}, group.text, below);
+        std::clamp(side.y + side.h / 2, plot.y + style.size / 2, std::max(plot.y + style.size / 2, plot.bottom() - style.size / 2));
+    if (places.take(y - 0.6f * style.size, y + 0.6f * style.size))
+      fitted_text(canvas, {side.x - 4 * s, y}, group.text, style, group_axis_width(canvas, groups, frame) - 12 * s);
   }
+}
+
+void draw_group_foot(Canvas& canvas, Rect plot, std::int64_t count, std::span<const AxisGroup> groups, bool lines, const Frame& frame) {
+  const float s = frame.scale, each = plot.w / static_cast<float>(count);
+  const TextStyle style = label(frame, kSmallType, frame.theme.ink, Align::center);
+  Places places;
+  for (const AxisGroup& group : groups) {
+    const Rect foot{plot.x + each * static_cast<float>(group.begin), plot.bottom() + 3 * s,
+                    each * static_cast<float>(group.end - group.begin), 5 * s};
+    canvas.fill_rect(foot, identity_color(group.identity, frame.theme));
+    if (lines && group.begin > 0) canvas.line({foot.x, plot.y}, {foot.x, plot.bottom()}, frame.theme.ink, s);
+    if (group.text.empty()) continue;
+    const float width = canvas.text_width(group.text, style), x = foot.x + foot.w / 2;
+    if (x - width / 2 >= plot.x - 8 * s && x + width / 2 <= plot.right() && places.take(x - width / 2 - 3 * s, x + width / 2 + 3 * s))
+      canvas.text({x, foot.bottom() + 8 * s}, group.text, style);
+  }
+}
+
+void draw_group_axes(Canvas& canvas, Rect plot, std::int64_t count, std::span<const AxisGroup> groups, bool lines, const Frame& frame) {
+  draw_group_side(canvas, plot, count, groups, lines, frame);
+  draw_group_foot(canvas, plot, count, groups, lines, frame);
 }
 
 void draw_number_axes(Canvas& canvas, Rect plot, std::int64_t count, const Frame& frame) {

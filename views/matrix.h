@@ -45,6 +45,9 @@ struct AxisGroup {
 /// Left of `plot` and below it: a stripe in the colour of each group, its name where it fits; `lines`: between the groups, through the
 /// plot. Needs group_axis_width and group_axis_height.
 void draw_group_axes(Canvas& canvas, Rect plot, std::int64_t count, std::span<const AxisGroup> groups, bool lines, const Frame& frame);
+/// Either of the two alone, of a matrix whose rows and columns are not the same things.
+void draw_group_side(Canvas& canvas, Rect plot, std::int64_t count, std::span<const AxisGroup> groups, bool lines, const Frame& frame);
+void draw_group_foot(Canvas& canvas, Rect plot, std::int64_t count, std::span<const AxisGroup> groups, bool lines, const Frame& frame);
 /// Likewise, numbers from 0 on. Needs group_axis_width of one group named with the last number.
 void draw_number_axes(Canvas& canvas, Rect plot, std::int64_t count, const Frame& frame);
 float group_axis_width(const Canvas& canvas, std::span<const AxisGroup> groups, const Frame& frame);

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 
 #include "views/colormaps.h"
 #include "views/parts.h"
+#include "views/predictions_beside.h"
 #include "views/words.h"
 
 namespace statescope {
@@ -19,7 +21,7 @@ constexpr std::size_t kMostCurves = 6, kTopCurves = 4;
 /// Whose numbers are followed along the run.
 std::vector<TokenInfo> followed(const Snapshot& snapshot, PredictionsMode mode) {
   std::vector<TokenInfo> tokens = answer_tokens(*snapshot.run);
-  if (!tokens.empty() || mode == PredictionsMode::probabilities) return tokens;
+  if (!tokens.empty() || mode != PredictionsMode::logits) return tokens;
   for (std::size_t i = 0; i < std::min(kTopCurves, snapshot.predictions.size()); ++i)
     tokens.push_back({snapshot.predictions[i].id, snapshot.predictions[i].text});
   return tokens;
@@ -30,12 +32,6 @@ PredictionsQuestion question_of(const Snapshot& snapshot, PredictionsMode mode) 
   PredictionsQuestion question{window.from, window.to, {}};
   for (const TokenInfo& token : followed(snapshot, mode)) question.ids.push_back(token.id);
   return question;
-}
-
-/// What the right answer says after `token`; null: nothing is due there.
-const TokenInfo* due_after(const RunInfo& run, std::int64_t token) {
-  const std::int64_t i = token + 1 - run.prompt_length;
-  return i >= 0 && i < std::ssize(run.expected) ? &run.expected[static_cast<std::size_t>(i)] : nullptr;
 }
 
 void add_bars(PredictionsData& data, const RunInfo& run, std::span<const Prediction> predictions) {
@@ -272,19 +268,30 @@ class PredictionsView : public View {
  public:
   std::vector<Question> questions(const Snapshot& snapshot, const Cursor&) const override {
     if (!layer_of(snapshot)) return {};
-    return {question_of(snapshot, static_cast<PredictionsMode>(mode()))};
+    return {question_of(snapshot, shown())};
   }
   std::span<const std::string_view> modes() const override {
-    static constexpr std::array<std::string_view, 2> names = {QT_TRANSLATE_NOOP("Views", "Probabilities"),
-                                                              QT_TRANSLATE_NOOP("Views", "Logits")};
+    static constexpr std::array<std::string_view, 3> names = {
+        QT_TRANSLATE_NOOP("Views", "Probabilities"), QT_TRANSLATE_NOOP("Views", "Logits"), QT_TRANSLATE_NOOP("Views", "Other model")};
     return names;
   }
-  void build(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings) override {
-    data_ = build_predictions(snapshot, cursor, findings, static_cast<PredictionsMode>(mode()));
+  bool compares() const override { return shown() == PredictionsMode::other_model; }
+  std::vector<Question> peer_questions(const std::shared_ptr<const Snapshot>& snapshot, const Snapshot&, const Cursor&) const override {
+    if (!layer_of(*snapshot)) return {};
+    return {question_of(*snapshot, shown())};
   }
-  void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
+  void build(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings) override {
+    data_ = build_predictions(snapshot, cursor, findings, shown());
+    beside_.reset();
+    if (compares() && !data_.message) beside_ = build_predictions_beside(snapshot, cursor, findings, question_of(snapshot, shown()));
+  }
+  void draw(Canvas& canvas, Rect area, const Frame& frame) const override {
+    if (beside_) return statescope::draw(*beside_, canvas, area, frame);
+    statescope::draw(data_, canvas, area, frame);
+  }
 
   Table table() const override {
+    if (beside_) return table_of(*beside_);
     if (data_.message) return {};
     Table table{{"next token", "id", "probability", "mark"}, {}};
     for (const PredictionBar& bar : data_.bars)
@@ -295,9 +302,13 @@ class PredictionsView : public View {
                             fmt::format("right, due after token {}", data_.tokens.tokens[static_cast<std::size_t>(token.place)])});
     return table;
   }
-  std::string describe() const override { return data_.message ? data_.message.sentence() : summary(data_) + "."; }
+  std::string describe() const override {
+    if (beside_) return beside_->message ? beside_->message.sentence() : statescope::summary(*beside_) + ".";
+    return data_.message ? data_.message.sentence() : summary(data_) + ".";
+  }
 
   std::string tooltip(std::int64_t hit_id) const override {
+    if (beside_) return statescope::tooltip(*beside_, hit_id);
     if (data_.message || hit_id < 0) return {};
     if (hit_id >= kBarIds)
       return hit_id - kBarIds < std::ssize(data_.bars) ? bar_tooltip(data_.bars[static_cast<std::size_t>(hit_id - kBarIds)]) : "";
@@ -325,7 +336,10 @@ class PredictionsView : public View {
     for (const TokenCurve& curve : data_.curves) text += fmt::format("\n{}: {} = {}", quoted(curve.text), what, number(curve.values[i], 9));
     return text + "\n" + kRecomputed.text();
   }
+  PredictionsMode shown() const { return static_cast<PredictionsMode>(mode()); }
+
   PredictionsData data_;
+  std::optional<PredictionsBesideData> beside_;  // instead of it, where models are compared
 };
 
 }  // namespace
@@ -342,6 +356,11 @@ std::vector<TokenInfo> answer_tokens(const RunInfo& run) {
       add(run.tokens[static_cast<std::size_t>(t)]);
   }
   return tokens;
+}
+
+const TokenInfo* due_after(const RunInfo& run, std::int64_t token) {
+  const std::int64_t i = token + 1 - run.prompt_length;
+  return i >= 0 && i < std::ssize(run.expected) ? &run.expected[static_cast<std::size_t>(i)] : nullptr;
 }
 
 PredictionsData build_predictions(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, PredictionsMode mode) {

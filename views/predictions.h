@@ -10,7 +10,7 @@
 
 namespace statescope {
 
-enum class PredictionsMode { probabilities, logits };
+enum class PredictionsMode { probabilities, logits, other_model };  // the last: predictions_beside.h
 
 struct PredictionBar {
   std::int32_t id = 0;
@@ -52,6 +52,9 @@ struct PredictionsData {
 
 /// Ids of the right answer: what is expected, else what the prompt's maker marked; each once, at most six.
 std::vector<TokenInfo> answer_tokens(const RunInfo& run);
+
+/// What the right answer says after `token`; null: nothing is due there.
+const TokenInfo* due_after(const RunInfo& run, std::int64_t token);
 
 PredictionsData build_predictions(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, PredictionsMode mode);
 void draw(const PredictionsData& data, Canvas& canvas, Rect area, const Frame& frame);

@@ -7,8 +7,10 @@
 #include <cmath>
 #include <functional>
 #include <numeric>
+#include <optional>
 
 #include "views/colormaps.h"
+#include "views/cross_similarity.h"
 #include "views/parts.h"
 #include "views/words.h"
 
@@ -260,21 +262,40 @@ void draw_legend_of(const Picture& picture, Rect area) {
 class SimilarityView : public View {
  public:
   std::vector<Question> questions(const Snapshot& snapshot, const Cursor& cursor) const override {
-    if (without_memory(snapshot) || alone(*layer_of(snapshot), snapshot.layer, shown())) return {};
+    if (compares() || without_memory(snapshot) || alone(*layer_of(snapshot), snapshot.layer, shown())) return {};
     return {question_of(snapshot, cursor, shown())};
   }
   std::span<const std::string_view> modes() const override {
-    static constexpr std::array<std::string_view, 5> names = {
-        QT_TRANSLATE_NOOP("Views", "Rows"), QT_TRANSLATE_NOOP("Views", "Rows, clustered"), QT_TRANSLATE_NOOP("Views", "Partitions"),
-        QT_TRANSLATE_NOOP("Views", "Heads"), QT_TRANSLATE_NOOP("Views", "Tokens")};
+    static constexpr std::array<std::string_view, 7> names = {QT_TRANSLATE_NOOP("Views", "Rows"),
+                                                              QT_TRANSLATE_NOOP("Views", "Rows, clustered"),
+                                                              QT_TRANSLATE_NOOP("Views", "Partitions"),
+                                                              QT_TRANSLATE_NOOP("Views", "Heads"),
+                                                              QT_TRANSLATE_NOOP("Views", "Tokens"),
+                                                              QT_TRANSLATE_NOOP("Views", "Heads, other model"),
+                                                              QT_TRANSLATE_NOOP("Views", "Rows, other model")};
     return names;
   }
-  void build(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings) override {
-    data_ = build_similarity(snapshot, cursor, findings, shown());
+  bool compares() const override { return shown() == SimilarityMode::other_heads || shown() == SimilarityMode::other_rows; }
+  std::vector<Question> peer_questions(const std::shared_ptr<const Snapshot>& snapshot, const Snapshot& peer,
+                                       const Cursor& cursor) const override {
+    if (snapshot->state.values.empty() || peer.state.values.empty()) return {};
+    return {cross_similarity_question(snapshot, peer, cursor)};
   }
-  void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
+  void build(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings) override {
+    cross_.reset();
+    if (compares())
+      cross_ = build_cross_similarity(snapshot, cursor, findings,
+                                      shown() == SimilarityMode::other_heads ? CrossSimilarityMode::heads : CrossSimilarityMode::rows);
+    else
+      data_ = build_similarity(snapshot, cursor, findings, shown());
+  }
+  void draw(Canvas& canvas, Rect area, const Frame& frame) const override {
+    if (cross_) return statescope::draw(*cross_, canvas, area, frame);
+    statescope::draw(data_, canvas, area, frame);
+  }
 
   Table table() const override {
+    if (cross_) return table_of(*cross_);
     const std::int64_t n = data_.count();
     if (n > kMostTableRows) return neighbours();
     Table table{{"cosine"}, {}};
@@ -287,12 +308,14 @@ class SimilarityView : public View {
     return table;
   }
   std::string describe() const override {
+    if (cross_) return statescope::describe(*cross_);
     if (data_.message) return data_.message.sentence();
     std::vector<std::string> words;
     for (const Fact& fact : data_.facts) words.push_back(fmt::format("{} {}", fact.name, fact.value));
     return fmt::format("{}: {}.", data_.title, joined(words, ", "));
   }
   std::string tooltip(std::int64_t hit_id) const override {
+    if (cross_) return statescope::tooltip(*cross_, hit_id);
     if (!known(hit_id)) return {};
     const std::int64_t i = hit_id / data_.count(), j = hit_id % data_.count();
     const float cosine = data_.cells.at(i, j);
@@ -302,6 +325,7 @@ class SimilarityView : public View {
                        Similarity::accuracy.text());
   }
   CursorMove on_hit(std::int64_t hit_id) const override {
+    if (cross_) return statescope::on_hit(*cross_, hit_id);
     if (!known(hit_id)) return {};
     const std::int64_t i = data_.order[static_cast<std::size_t>(hit_id / data_.count())];
     const std::int64_t j = data_.order[static_cast<std::size_t>(hit_id % data_.count())];
@@ -315,6 +339,9 @@ class SimilarityView : public View {
         return {.head = i};
       case SimilarityMode::tokens:
         return {.token = i, .reference = j};
+      case SimilarityMode::other_heads:
+      case SimilarityMode::other_rows:
+        break;
     }
     return {};
   }
@@ -339,6 +366,7 @@ class SimilarityView : public View {
   }
 
   SimilarityData data_;
+  std::optional<CrossSimilarityData> cross_;  // instead of it, where models are compared
 };
 
 }  // namespace
@@ -356,6 +384,9 @@ std::string SimilarityData::name(std::int64_t place_) const {
       return fmt::format("head {}", what);
     case SimilarityMode::tokens:
       return after_words(*tokens.run, what);
+    case SimilarityMode::other_heads:
+    case SimilarityMode::other_rows:
+      break;
   }
   return {};
 }

@@ -8,7 +8,7 @@
 
 namespace statescope {
 
-enum class SimilarityMode { rows, clustered, partitions, heads, tokens };
+enum class SimilarityMode { rows, clustered, partitions, heads, tokens, other_heads, other_rows };  // the last two: cross_similarity.h
 
 struct SimilarityData {
   Message message;  // of the empty state

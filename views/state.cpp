@@ -91,6 +91,42 @@ HistoryQuestion history_question(const Snapshot& snapshot, const StateData& data
           .token = snapshot.token};
 }
 
+std::string shape_text(const LayerState& state) {
+  return fmt::format("{} {}, {} {} of {} × {}", state.slots, state.slots == 1 ? "memory" : "memories", state.heads,
+                     state.heads == 1 ? "head" : "heads", state.rows, state.columns);
+}
+
+/// Why the states of two models cannot be taken from each other.
+Message unlike_shapes(const LayerState& own, const LayerState& other, const Peer& peer) {
+  const auto shape = [](const LayerState& state) { return std::array{state.slots, state.heads, state.rows, state.columns}; };
+  if (shape(own) == shape(other)) return {};
+  if (other.values.empty())
+    return {fmt::format("{} keeps no matrix state in layer {}", peer.letter, peer.snapshot->layer), "There is nothing to take away."};
+  return {fmt::format("The states of {} and {} have different shapes", peer.own_letter, peer.letter),
+          fmt::format("{}: {}. {}: {}. Numbers are taken from each other only where both have a place.", peer.own_letter, shape_text(own),
+                      peer.letter, shape_text(other))};
+}
+
+/// The state that is taken away from the cursor's; null: `why` says why there is none.
+const LayerState* taken_away(const Snapshot& snapshot, const Findings& findings, const StateData& data, Message& why) {
+  if (data.mode == StateMode::change) return &snapshot.before;
+  if (data.mode == StateMode::other_model) {
+    why = without_peer(findings);
+    if (why) return nullptr;
+    const Snapshot& peer = *findings.peer->snapshot;
+    const LayerState& other = data.moving() ? peer.before : peer.state;
+    why = unlike_shapes(snapshot.state, other, *findings.peer);
+    return why ? nullptr : &other;
+  }
+  const StateQuestion question{.layer = snapshot.layer, .token = data.reference};
+  const LayerState* other = data.reference < 0 ? nullptr : findings.get(question);
+  if (data.reference < 0)
+    why = {"There is no token to compare with", "Press D at another token: its state is taken away from that of the cursor's."};
+  else if (!other)
+    why = waiting(findings, question, fmt::format("The state after token {}", data.reference));
+  return other;
+}
+
 /// [slots, K, V] of what the mode shows; empty: it is not known, and `data` says why.
 std::vector<float> matrices_of(const Snapshot& snapshot, const Findings& findings, StateData& data) {
   const LayerState& after = data.moving() ? snapshot.before : snapshot.state;
@@ -114,18 +150,12 @@ std::vector<float> matrices_of(const Snapshot& snapshot, const Findings& finding
     if (data.moving()) return shown;  // it has not happened yet
     return data.mode == StateMode::decay ? update->decayed : data.mode == StateMode::erase ? update->erased : update->written;
   }
-  const LayerState* other = &snapshot.before;
-  if (data.mode == StateMode::difference) {
-    const StateQuestion question{.layer = snapshot.layer, .token = data.reference};
-    other = findings.get(question);
-    if (data.reference < 0 || !other) {
-      const Message message = data.reference < 0 ? Message{"There is no token to compare with",
-                                                           "Press D at another token: its state is taken away from that of the cursor's."}
-                                                 : waiting(findings, question, fmt::format("The state after token {}", data.reference));
-      data.headline = message.headline;
-      data.detail = message.detail;
-      return {};
-    }
+  Message why;
+  const LayerState* other = taken_away(snapshot, findings, data, why);
+  if (!other) {
+    data.headline = why.headline;
+    data.detail = why.detail;
+    return {};
   }
   for (std::int64_t slot = 0; slot < after.slots; ++slot) {
     const float *a = after.matrix(slot, data.head), *b = other->matrix(slot, data.head);
@@ -154,7 +184,7 @@ void show(std::span<const float> matrices, StateData& data) {
 }
 
 std::string_view symbol(StateMode mode) {
-  static constexpr std::array<std::string_view, 6> symbols = {"S", "change", "decay", "erase", "write", "difference"};
+  static constexpr std::array<std::string_view, 7> symbols = {"S", "change", "decay", "erase", "write", "difference", "difference"};
   return symbols[static_cast<std::size_t>(mode)];
 }
 
@@ -239,7 +269,7 @@ Picture::Picture(const StateData& data_, Canvas& canvas_, Rect area, const Frame
 /// "after token 118 anna", "written by token 118 anna"
 std::string time_words(const StateData& data) {
   const std::string token = fmt::format("token {}  {}", data.token, data.token_text);
-  if (data.moving() && data.mode != StateMode::state && data.mode != StateMode::difference)
+  if (data.moving() && data.mode != StateMode::state && data.mode != StateMode::difference && data.mode != StateMode::other_model)
     return fmt::format("nothing has happened yet at {}", token);
   switch (data.mode) {
     case StateMode::state:
@@ -254,6 +284,8 @@ std::string time_words(const StateData& data) {
       return "written by " + token;
     case StateMode::difference:
       return fmt::format("{} {}, less that after token {}", data.moving() ? "before" : "after", token, data.reference);
+    case StateMode::other_model:
+      return fmt::format("{} {} {}", data.models, data.moving() ? "before" : "after", token);
   }
   return token;
 }
@@ -429,11 +461,13 @@ class StateView : public View {
     return questions;
   }
   std::span<const std::string_view> modes() const override {
-    static constexpr std::array<std::string_view, 6> names = {
-        QT_TRANSLATE_NOOP("Views", "State"), QT_TRANSLATE_NOOP("Views", "Change"), QT_TRANSLATE_NOOP("Views", "Decay"),
-        QT_TRANSLATE_NOOP("Views", "Erase"), QT_TRANSLATE_NOOP("Views", "Write"),  QT_TRANSLATE_NOOP("Views", "Difference")};
+    static constexpr std::array<std::string_view, 7> names = {
+        QT_TRANSLATE_NOOP("Views", "State"),      QT_TRANSLATE_NOOP("Views", "Change"), QT_TRANSLATE_NOOP("Views", "Decay"),
+        QT_TRANSLATE_NOOP("Views", "Erase"),      QT_TRANSLATE_NOOP("Views", "Write"),  QT_TRANSLATE_NOOP("Views", "Difference"),
+        QT_TRANSLATE_NOOP("Views", "Other model")};
     return names;
   }
+  bool compares() const override { return static_cast<StateMode>(mode()) == StateMode::other_model; }
   void build(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings) override {
     data_ = build_state(snapshot, cursor, findings, static_cast<StateMode>(mode()));
   }
@@ -538,6 +572,7 @@ StateData build_state(const Snapshot& snapshot, const Cursor& cursor, const Find
   data.column = cursor.column < state.columns ? cursor.column : -1;
   data.mode = mode;
   data.reference = cursor.reference;
+  if (findings.peer) data.models = fmt::format("{} − {}", findings.peer->own_letter, findings.peer->letter);
   if (mode != StateMode::state) {
     const std::vector<float> matrices = matrices_of(snapshot, findings, data);
     if (matrices.empty()) {

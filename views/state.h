@@ -19,6 +19,7 @@ enum class StateMode {
   erase,       // −β kᵀ(k α S_{t−1}), of the delta rule
   write,       // kᵀv, of the delta rule β kᵀv
   difference,  // S_t − S_r, r the token to compare with
+  other_model  // S_t − S'_t, S' of the model beside this one
 };
 
 /// One slot's matrix of the chosen head, [K, V] row-major.
@@ -41,6 +42,7 @@ struct StateData {
   std::int64_t token = 0;  // the token whose step is shown
   std::string token_text;
   std::int64_t reference = -1;  // of `difference`
+  std::string models;           // of `other_model`: "A − B"
   std::int64_t rows = 0, columns = 0;
   std::vector<SlotMatrix> slots;
   std::size_t chosen = 0;              // of slots

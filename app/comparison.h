@@ -1,0 +1,56 @@
+// Up to three models beside the window's, all under its cursor.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "app/peer_run.h"
+
+namespace statescope {
+
+using MakeSource = std::function<std::unique_ptr<RunSource>()>;
+
+class Comparison : public QObject {
+  Q_OBJECT
+
+ public:
+  static constexpr std::size_t most_peers = 3;
+
+  /// `leader` outlives it: model A. `make_source`: one for each further model, on the window's device.
+  Comparison(Navigator& leader, MakeSource make_source, QObject* parent = nullptr);
+  ~Comparison() override;
+
+  const std::vector<std::unique_ptr<PeerRun>>& peers() const { return peers_; }
+  bool is_on() const { return !peers_.empty(); }
+  bool is_full() const { return peers_.size() == most_peers; }
+  /// Nothing of any is on its way.
+  bool is_settled() const;
+  bool is_opening() const;
+
+  /// B, C or D. Nothing happens where there are three already.
+  void add(const std::filesystem::path& checkpoint);
+  void remove(const PeerRun& peer);
+  void stop();
+  /// Ends what is being opened, read or generated beside the window's own.
+  void cancel();
+
+  /// With whom the views of A compare; null: there is no other model.
+  PeerRun* chosen() const { return chosen_; }
+  void choose(PeerRun& peer);
+  void choose_next();
+
+ Q_SIGNALS:
+  void added(PeerRun* peer);
+  void removed(PeerRun* peer);  // on its way out
+  void changed();               // who is there, what one is doing, who is chosen
+
+ private:
+  QString free_letter() const;
+
+  Navigator& leader_;
+  const MakeSource make_source_;
+  std::vector<std::unique_ptr<PeerRun>> peers_;
+  PeerRun* chosen_ = nullptr;
+};
+
+}  // namespace statescope

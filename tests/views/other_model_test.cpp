@@ -1,0 +1,210 @@
+// Two models side by side: what each view says of them, as data and as text.
+#include <algorithm>
+#include <cmath>
+
+#include "app/canvas/text_canvas.h"
+#include "tests/catch.h"
+#include "tests/views/sample_answers.h"
+#include "tests/views/samples.h"
+#include "views/cross_similarity.h"
+#include "views/difference.h"
+#include "views/predictions_beside.h"
+#include "views/state.h"
+
+using namespace statescope;
+
+namespace {
+
+std::shared_ptr<Peer> peer_at(const Snapshot& snapshot, std::int64_t same_until = 40) {
+  return std::make_shared<Peer>(Peer{.own_letter = "A",
+                                     .letter = "B",
+                                     .snapshot = std::make_shared<const Snapshot>(snapshot),
+                                     .missing = {},
+                                     .same_until = same_until,
+                                     .findings = {}});
+}
+
+Findings beside(std::shared_ptr<Peer> peer) {
+  Findings findings;
+  findings.peer = std::move(peer);
+  return findings;
+}
+
+bool says(const TextCanvas& canvas, std::string_view words) {
+  return std::ranges::any_of(canvas.texts(),
+                             [&](const TextCanvas::Placed& placed) { return placed.text.find(words) != std::string::npos; });
+}
+
+/// The sample's state, every cell `factor` times as large.
+Snapshot scaled(Snapshot snapshot, float factor) {
+  for (std::vector<float>* values : {&snapshot.state.values, &snapshot.before.values})
+    for (float& x : *values) x *= factor;
+  return snapshot;
+}
+
+}  // namespace
+
+TEST_CASE("the state's difference to another model is the subtraction of the two, and while a token moves that of the two before it",
+          "[peers]") {
+  const Sample sample({});
+  const Snapshot own = sample.at(12), other = scaled(own, 0.25f);
+  const Findings findings = beside(peer_at(other));
+  for (const float progress : {1.0f, 0.5f}) {
+    const StateData data = build_state(own, {.token = 12, .head = 1, .slot = 2, .progress = progress}, findings, StateMode::other_model);
+    REQUIRE(data.headline.empty());
+    CHECK(data.models == "A − B");
+    const LayerState& from = progress < 1 ? own.before : own.state;
+    for (std::size_t slot = 0; slot < data.slots.size(); ++slot) {
+      for (std::size_t i = 0; i < data.slots[slot].values.size(); ++i) {
+        const float value = from.matrix(static_cast<std::int64_t>(slot), 1)[i];
+        CHECK(data.slots[slot].values[i] == value - 0.25f * value);
+      }
+    }
+  }
+}
+
+TEST_CASE("states of different shapes are not taken from each other: the view says which shapes they have", "[peers]") {
+  const Snapshot own = Sample({}).at(12), other = Sample({.partitions = 0, .rows = 8}).at(12);
+  const StateData data = build_state(own, {.token = 12}, beside(peer_at(other)), StateMode::other_model);
+  CHECK(data.headline == "The states of A and B have different shapes");
+  CHECK(data.detail.find("A: 5 memories, 2 heads of 16 × 16. B: 1 memory, 2 heads of 8 × 16.") == 0);
+  CHECK(data.slots.empty());
+}
+
+TEST_CASE("without another model, or before it is there, every way of comparing says so", "[peers]") {
+  const Snapshot own = Sample({}).at(12);
+  auto missing = peer_at(own);
+  missing->snapshot = nullptr;
+  missing->missing = "B has not read the prompt yet";
+  for (const bool alone : {true, false}) {
+    const Findings findings = alone ? Findings() : beside(missing);
+    const std::string headline = alone ? "There is no other model to compare with" : "Nothing is known of B here";
+    CHECK(build_state(own, {.token = 12}, findings, StateMode::other_model).headline == headline);
+    CHECK(build_cross_similarity(own, {.token = 12}, findings, CrossSimilarityMode::heads).message.headline == headline);
+    CHECK(build_difference(own, {.token = 12}, findings, DifferenceMode::routing).message.headline == headline);
+    CHECK(build_predictions_beside(own, {.token = 12}, findings, {.from = 0, .to = 40, .ids = {}}).message.headline == headline);
+  }
+}
+
+TEST_CASE("two models' predictions are paired by their texts; what one does not name is below its least", "[peers]") {
+  Snapshot own = Sample({}).at(30), other = own;
+  own.predictions = {{10, " 4", 0.6f}, {11, " 1", 0.3f}};
+  other.predictions = {{11, " 1", 0.5f}, {12, " 7", 0.2f}};
+  auto run = std::make_shared<RunInfo>(*own.run);
+  run->expected = {{10, " 4"}};
+  own.run = run;
+  const PredictionsQuestion question{.from = 0, .to = 40, .ids = {10}};
+  const auto predictions = [&](float first) {
+    Predictions found{
+        .from = 0, .to = 40, .top = {}, .next_probability = {}, .next_rank = {}, .entropy = {}, .logits = {}, .probabilities = {}};
+    for (int i = 0; i < 40; ++i) {
+      found.next_probability.push_back(first + 0.01f * static_cast<float>(i));
+      found.probabilities.push_back(first);
+    }
+    return found;
+  };
+  Findings findings = beside(nullptr);
+  findings.answer(question, predictions(0.5f));
+  auto peer = peer_at(other, 33);
+  peer->findings.answer(question, predictions(0.25f));
+  findings.peer = peer;
+  const PredictionsBesideData data = build_predictions_beside(own, {.token = 30}, findings, question);
+  REQUIRE(data.bars.size() == 3);
+  CHECK(data.bars[0].text == "␣4");
+  CHECK(data.bars[0].right);
+  CHECK(std::isnan(data.bars[0].other));
+  CHECK(data.bars[1].difference() == 0.3f - 0.5f);
+  CHECK(std::isnan(data.bars[2].own));
+  CHECK(data.own_least == 0.3f);
+  CHECK(data.difference[10] == data.own[10] - data.other[10]);
+  CHECK_FALSE(std::isnan(data.other[31]));
+  CHECK(std::isnan(data.other[32]));  // token 33 is another one there
+  REQUIRE(data.own_right.size() == 1);
+  CHECK(data.own_right[0].probability == 0.5f);
+  CHECK(summary(data) == "After token 30 “␣?” A expects “␣4”, 0.60, which is right; B expects “␣1”, 0.50");
+  const Table table = table_of(data);
+  CHECK(table.rows[0] == std::vector<std::string>{"␣4", "0.600000024", "< 0.200000003", "", "right"});
+  TextCanvas canvas({900, 300});
+  draw(data, canvas, {0, 0, 900, 300}, {light_theme(), 1});
+  CHECK(says(canvas, "A − B"));
+}
+
+TEST_CASE("likeness of two models: rows are this one's, columns the other's, and shapes may differ", "[peers]") {
+  const Snapshot own = Sample({}).at(12), other = Sample({.partitions = 0, .heads = 3}).at(12);
+  auto peer = peer_at(other);
+  const Cursor cursor{.token = 12, .head = 1, .slot = 3};
+  const auto snapshot = std::make_shared<const Snapshot>(own);
+  const CrossSimilarityQuestion question = cross_similarity_question(snapshot, *peer->snapshot, cursor);
+  CHECK(question.slot == 0);  // the only one that it has
+  CHECK(question.other_slot == 3);
+  peer->findings.answer(question, {.rows = 16,
+                                   .other_rows = 80,
+                                   .heads = 3,
+                                   .other_heads = 2,
+                                   .cosine = std::vector<float>(16 * 80, 0.5f),
+                                   .head_cosine = {0.1f, 0.2f, 0.3f, 0.4f, NAN, 0.6f}});
+  const CrossSimilarityData heads = build_cross_similarity(*snapshot, cursor, beside(peer), CrossSimilarityMode::heads);
+  REQUIRE_FALSE(heads.message);
+  CHECK(heads.cells.rows() == 2);
+  CHECK(heads.cells.columns() == 3);
+  CHECK(std::isnan(heads.cells.at(0, 2)));
+  CHECK(heads.cells.at(1, 1) == 0.4f);
+  CHECK(on_hit(heads, 3).head == 1);
+  CHECK(tooltip(heads, 4).find("cos = 0.4\nhead 1 of A\nhead 1 of B") == 0);
+  const CrossSimilarityData rows = build_cross_similarity(*snapshot, cursor, beside(peer), CrossSimilarityMode::rows);
+  CHECK(rows.cells.rows() == 80);
+  CHECK(rows.cells.columns() == 16);
+  CHECK(on_hit(rows, 17 * 16).slot == 1);
+  CHECK(on_hit(rows, 17 * 16).row == 1);
+  for (const CrossSimilarityData* data : {&heads, &rows}) {
+    TextCanvas canvas({700, 400});
+    draw(*data, canvas, {0, 0, 700, 400}, {light_theme(), 1});
+    CHECK(says(canvas, "head"));
+  }
+
+  const Snapshot narrow = Sample({.columns = 8}).at(12);
+  const Message message = build_cross_similarity(*snapshot, cursor, beside(peer_at(narrow)), CrossSimilarityMode::heads).message;
+  CHECK(message.headline == "The states of A and B have different shapes");
+  CHECK(message.detail == "A head of A has 80 rows of 16, one of B 80 rows of 8.");
+}
+
+TEST_CASE("the difference of routing is that of the gates, up to where both have read the same", "[peers]") {
+  const Snapshot own = Sample({}).at(12);
+  Snapshot other = own;
+  auto routing = std::make_shared<Routing>(*own.routing);
+  for (float& gate : routing->gate) gate *= 0.5f;
+  other.routing = routing;
+  const DifferenceData data = build_difference(own, {.token = 12}, beside(peer_at(other, 20)), DifferenceMode::routing);
+  REQUIRE_FALSE(data.message);
+  CHECK(data.cells.rows() == 4);
+  CHECK(data.cells.columns() == 40);
+  CHECK(data.cells.at(2, 7) == own.routing->gate_at(7, 2) - 0.5f * own.routing->gate_at(7, 2));
+  CHECK(std::isnan(data.cells.at(2, 20)));
+  CHECK(data.names[2] == "partition 3");
+  CHECK(data.title.find("A − B of e is +") == 0);
+
+  const Snapshot plain = Sample({.partitions = 0}).at(12);
+  const Message message = build_difference(own, {.token = 12}, beside(peer_at(plain)), DifferenceMode::routing).message;
+  CHECK(message.sentence() == "A and B cannot be compared in their routing. A: 4 partitions. B: none.");
+}
+
+TEST_CASE("decay and head gates are compared channel by channel", "[peers]") {
+  const Snapshot own = Sample({}).at(12);
+  const std::unique_ptr<View> view = make_difference();
+  for (const std::size_t mode : {std::size_t{1}, std::size_t{2}, std::size_t{3}}) {
+    view->set_mode(mode);
+    const Cursor cursor{.token = 12};
+    Findings findings = sample_findings(view->questions(own, cursor), own);
+    auto peer = peer_at(own);
+    CHECK(view->compares());
+    findings.peer = peer;
+    view->build(own, cursor, findings);
+    CHECK(view->describe().find("of B") != std::string::npos);  // what is still missing
+    peer->findings = sample_findings(view->peer_questions(std::make_shared<const Snapshot>(own), own, cursor), own);
+    view->build(own, cursor, findings);
+    CHECK(view->describe().find("is 0 wherever both have one") != std::string::npos);
+    TextCanvas canvas({700, 300});
+    view->draw(canvas, {0, 0, 700, 300}, {light_theme(), 1});
+    CHECK_FALSE(view->table().rows.empty());
+  }
+}

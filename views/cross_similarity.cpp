@@ -1,0 +1,263 @@
+#include "views/cross_similarity.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "views/colormaps.h"
+#include "views/parts.h"
+
+namespace statescope {
+namespace {
+
+constexpr std::int64_t kMostTableCells = 4096;
+
+std::int64_t head_of(const LayerState& state, const Cursor& cursor) { return std::clamp<std::int64_t>(cursor.head, 0, state.heads - 1); }
+std::int64_t slot_of(const LayerState& state, const Cursor& cursor) { return std::clamp<std::int64_t>(cursor.slot, 0, state.slots - 1); }
+
+/// The other model is asked, so its rows come first: the picture's are the columns of the answer.
+std::vector<float> transposed(const std::vector<float>& values, std::int64_t columns) {
+  const std::int64_t rows = columns > 0 ? std::ssize(values) / columns : 0;
+  std::vector<float> result;
+  result.reserve(values.size());
+  for (std::int64_t j = 0; j < columns; ++j)
+    for (std::int64_t i = 0; i < rows; ++i) result.push_back(values[static_cast<std::size_t>(i * columns + j)]);
+  return result;
+}
+
+std::string slot_words(const Snapshot& snapshot, std::int64_t slot) {
+  const LayerInfo& layer = *layer_of(snapshot);
+  return slot_title(slot_identity(layer, slot), slot_name(layer, slot));
+}
+
+void name_heads(std::int64_t heads, std::vector<AxisGroup>& groups, std::vector<std::string>& names) {
+  for (std::int64_t h = 0; h < heads; ++h) {
+    names.push_back(fmt::format("head {}", h));
+    groups.push_back({h, h + 1, names.back(), h + 1});
+  }
+}
+
+void name_rows(const Snapshot& snapshot, std::vector<AxisGroup>& groups, std::vector<std::string>& names) {
+  const LayerInfo& layer = *layer_of(snapshot);
+  const std::int64_t K = snapshot.state.rows;
+  for (std::int64_t slot = 0; slot < snapshot.state.slots; ++slot) {
+    groups.push_back({slot * K, (slot + 1) * K, layer.slots() > 1 ? slot_name(layer, slot) : "rows", slot_identity(layer, slot)});
+    for (std::int64_t r = 0; r < K; ++r)
+      names.push_back(layer.slots() > 1 ? fmt::format("row {} of {}", r, slot_words(snapshot, slot)) : fmt::format("row {}", r));
+  }
+}
+
+std::string cosine_text(double cosine) { return std::isnan(cosine) ? "—" : fmt::format("{:.3f}", cosine); }
+
+/// Over the pairs without a zero one.
+void add_facts(CrossSimilarityData& data, std::int64_t n, std::int64_t other_n) {
+  double sum = 0, most = NAN, same_sum = 0;
+  std::int64_t pairs = 0, same = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    for (std::int64_t j = 0; j < other_n; ++j) {
+      const double cosine = data.cells.at(i, j);
+      if (std::isnan(cosine)) continue;
+      sum += std::abs(cosine);
+      most = std::fmax(most, std::abs(cosine));
+      ++pairs;
+      if (i != j) continue;
+      same_sum += cosine;
+      ++same;
+    }
+  }
+  if (n == other_n) data.facts.push_back({"mean cos, same number", cosine_text(same > 0 ? same_sum / static_cast<double>(same) : NAN)});
+  data.facts.push_back({"mean |cos|, all pairs", cosine_text(pairs > 0 ? sum / static_cast<double>(pairs) : NAN)});
+  data.facts.push_back({"largest |cos|", cosine_text(most)});
+  data.facts.push_back({"no cosine, hatched", fmt::format("{} of {}", n * other_n - pairs, n * other_n)});
+}
+
+Message other_shapes(const LayerState& own, const LayerState& other, const Peer& peer, CrossSimilarityMode mode) {
+  const auto shape = [](const LayerState& state) {
+    return state.values.empty() ? "no matrix state" : fmt::format("{} rows of {}", state.slots * state.rows, state.columns);
+  };
+  const bool fits = !other.values.empty() && own.columns == other.columns && (mode == CrossSimilarityMode::rows || own.rows == other.rows);
+  if (fits) return {};
+  return {fmt::format("The states of {} and {} have different shapes", peer.own_letter, peer.letter),
+          fmt::format("A head of {} has {}, one of {} {}.", peer.own_letter, shape(own), peer.letter, shape(other))};
+}
+
+/// One drawing: where things stand.
+struct Picture {
+  Rect title, plot, bar, facts;  // plot.w 0: no room for a picture
+
+  Picture(const CrossSimilarityData& data, const Canvas& canvas, Rect area, const Frame& frame) {
+    const float s = frame.scale, gap = 8 * s, head = 1.5f * kSmallType * s;
+    const Rect inner = inset(area, 8 * s);
+    title = {inner.x, inner.y, inner.w, std::min(inner.h, caption_height(frame))};
+    const float left = group_axis_width(canvas, data.own, frame) + head, below = group_axis_height(frame) + head;
+    const float bar_width = 12 * s + canvas.text_width("-1.00", value(frame, kSmallType, {})) + 14 * s, facts_width = 190 * s;
+    const float top = title.bottom() + 4 * s, w = inner.w - left - bar_width - gap, h = inner.bottom() - top - below;
+    facts = {inner.x, top, inner.w, inner.bottom() - top};
+    const bool beside = w - facts_width - gap >= 120 * s;
+    const float room = beside ? w - facts_width - gap : w;
+    if (h < 60 * s || room < 60 * s) return;
+    const float ratio = static_cast<float>(data.cells.columns()) / static_cast<float>(data.cells.rows());
+    const float height = std::min(h, room / std::clamp(ratio, 0.25f, 4.0f));
+    plot = {inner.x + left, top, std::min(room, height * std::clamp(ratio, 0.25f, 4.0f)), height};
+    bar = {plot.right() + gap, plot.y, 12 * s, plot.h};
+    const float right = bar.x + bar_width + gap;
+    facts = beside ? Rect{right, top, std::min(240 * s, inner.right() - right), h} : Rect{};
+  }
+};
+
+void draw_letters(const CrossSimilarityData& data, Canvas& canvas, Rect plot, const Frame& frame) {
+  const float s = frame.scale;
+  const TextStyle style = label(frame, kSmallType, frame.theme.ink, Align::right, true);
+  canvas.text({plot.x - group_axis_width(canvas, data.own, frame) - 2 * s, plot.y + plot.h / 2}, data.own_letter, style);
+  TextStyle below = style;
+  below.align = Align::center;
+  canvas.text({plot.x + plot.w / 2, plot.bottom() + group_axis_height(frame) + 0.7f * kSmallType * s}, data.letter, below);
+}
+
+void draw_numbers(const CrossSimilarityData& data, Canvas& canvas, Rect plot, const ColorScale& scale, const Frame& frame) {
+  const float w = plot.w / static_cast<float>(data.cells.columns()), h = plot.h / static_cast<float>(data.cells.rows());
+  TextStyle style = value(frame, kSmallType, {}, Align::center);
+  if (w < canvas.text_width("-0.00", style) + 4 * frame.scale || h < 2 * style.size) return;
+  for (std::int64_t i = 0; i < data.cells.rows(); ++i) {
+    for (std::int64_t j = 0; j < data.cells.columns(); ++j) {
+      const float cosine = data.cells.at(i, j);
+      if (std::isnan(cosine)) continue;
+      style.color = readable_on(color_at(scale.map, (cosine - scale.low) / (scale.high - scale.low)));
+      canvas.text({plot.x + w * (static_cast<float>(j) + 0.5f), plot.y + h * (static_cast<float>(i) + 0.5f)}, fmt::format("{:.2f}", cosine),
+                  style);
+    }
+  }
+}
+
+bool known(const CrossSimilarityData& data, std::int64_t hit_id) {
+  return !data.message && hit_id >= 0 && hit_id < data.cells.rows() * data.cells.columns();
+}
+
+}  // namespace
+
+CrossSimilarityQuestion cross_similarity_question(const std::shared_ptr<const Snapshot>& snapshot, const Snapshot& peer,
+                                                  const Cursor& cursor) {
+  return {.layer = peer.layer,
+          .slot = slot_of(peer.state, cursor),
+          .head = head_of(peer.state, cursor),
+          .token = peer.token,
+          .other = snapshot,
+          .other_slot = slot_of(snapshot->state, cursor),
+          .other_head = head_of(snapshot->state, cursor)};
+}
+
+CrossSimilarityData build_cross_similarity(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings,
+                                           CrossSimilarityMode mode) {
+  CrossSimilarityData data;
+  data.mode = mode;
+  data.message = without_memory(snapshot);
+  if (!data.message) data.message = without_peer(findings);
+  if (data.message) return data;
+  const Peer& peer = *findings.peer;
+  const LayerState &own = snapshot.state, &other = peer.snapshot->state;
+  data.message = other_shapes(own, other, peer, mode);
+  if (data.message) return data;
+  data.own_letter = peer.own_letter;
+  data.letter = peer.letter;
+  data.rows = own.rows;
+  // A question is known again by which snapshot it is about, so it need not own it here.
+  const std::shared_ptr<const Snapshot> same(std::shared_ptr<const Snapshot>(), &snapshot);
+  const CrossSimilarityQuestion question = cross_similarity_question(same, *peer.snapshot, cursor);
+  const CrossSimilarity* answer = peer.findings.get(question);
+  if (!answer) {
+    data.message = waiting(peer.findings, question, fmt::format("The likeness of {} and {}", peer.own_letter, peer.letter));
+    return data;
+  }
+  const bool of_heads = mode == CrossSimilarityMode::heads;
+  if (of_heads) {
+    name_heads(own.heads, data.own, data.own_names);
+    name_heads(other.heads, data.other, data.other_names);
+  } else {
+    name_rows(snapshot, data.own, data.own_names);
+    name_rows(*peer.snapshot, data.other, data.other_names);
+  }
+  const std::vector<float>& cosine = of_heads ? answer->head_cosine : answer->cosine;
+  const std::int64_t n = std::ssize(data.own_names), other_n = std::ssize(data.other_names);
+  if (cosine.empty()) {
+    data.message = {fmt::format("Both heads together have {} rows", n + other_n),
+                    fmt::format("Row by row they are compared up to {}. Heads can still be.", Similarity::kMostRows)};
+    return data;
+  }
+  data.cells = Pyramid(transposed(cosine, n), n, other_n);
+  add_facts(data, n, other_n);
+  const auto where = [of_heads](const Snapshot& of, std::int64_t slot, std::int64_t head) {
+    return of_heads ? slot_words(of, slot) : fmt::format("head {}", head);
+  };
+  data.place = fmt::format("layer {}, {} of {} and {} of {}", snapshot.layer, where(snapshot, question.other_slot, question.other_head),
+                           peer.own_letter, where(*peer.snapshot, question.slot, question.head), peer.letter);
+  data.title =
+      sentence_at(fmt::format("{} is {} {}", data.facts.front().name, data.facts.front().value, after_words(*snapshot.run, snapshot.token)),
+                  data.place);
+  return data;
+}
+
+void draw(const CrossSimilarityData& data, Canvas& canvas, Rect area, const Frame& frame) {
+  if (data.message) return draw_message(canvas, area, frame, data.message.headline, data.message.detail);
+  const Picture picture(data, canvas, area, frame);
+  canvas.push_clip(area);
+  draw_caption(canvas, picture.title, data.title, CrossSimilarity::accuracy, frame);
+  if (picture.plot.w <= 0) {
+    draw_fact_lines(canvas, picture.facts, data.facts, frame);
+    canvas.pop_clip();
+    return;
+  }
+  const Rect& plot = picture.plot;
+  const ColorScale scale{frame.theme.dark ? ColorMap::diverging_dark : ColorMap::diverging, -1, 1};
+  draw_matrix(canvas, plot, data.cells, scale, 0);
+  canvas.stroke_rect(plot, frame.theme.line, frame.scale);
+  draw_group_side(canvas, plot, data.cells.rows(), data.own, true, frame);
+  draw_group_foot(canvas, plot, data.cells.columns(), data.other, true, frame);
+  draw_letters(data, canvas, plot, frame);
+  draw_numbers(data, canvas, plot, scale, frame);
+  const std::array<ScaleMark, 3> marks = {{{1, "1"}, {0, "0"}, {-1, "-1"}}};
+  draw_color_bar(canvas, picture.bar, scale, marks, frame);
+  std::vector<Fact> facts = data.facts;
+  if (const std::string gathered = gathered_text(data.cells, plot); !gathered.empty()) facts.push_back({gathered, ""});
+  if (picture.facts.w > 0) draw_facts(canvas, picture.facts, facts, frame);
+  canvas.pop_clip();
+}
+
+std::string tooltip(const CrossSimilarityData& data, std::int64_t hit_id) {
+  if (!known(data, hit_id)) return {};
+  const std::int64_t i = hit_id / data.cells.columns(), j = hit_id % data.cells.columns();
+  const float cosine = data.cells.at(i, j);
+  const std::string pair = fmt::format("{} of {}\n{} of {}\n{}", data.own_names[static_cast<std::size_t>(i)], data.own_letter,
+                                       data.other_names[static_cast<std::size_t>(j)], data.letter, data.place);
+  if (std::isnan(cosine)) return fmt::format("no cosine: one of the two is zero\n{}", pair);
+  return fmt::format("cos = {}\n{}\n⟨a, b⟩ / (‖a‖ ‖b‖) (spec §12.5)\n{}", number(cosine, 7), pair, CrossSimilarity::accuracy.text());
+}
+
+CursorMove on_hit(const CrossSimilarityData& data, std::int64_t hit_id) {
+  if (!known(data, hit_id)) return {};
+  const std::int64_t i = hit_id / data.cells.columns();
+  if (data.mode == CrossSimilarityMode::heads) return {.head = i};
+  return {.slot = i / data.rows, .row = i % data.rows};
+}
+
+Table table_of(const CrossSimilarityData& data) {
+  if (data.message || data.cells.rows() * data.cells.columns() > kMostTableCells) return {};
+  Table table{{fmt::format("{} against {}", data.own_letter, data.letter)}, {}};
+  for (const std::string& name : data.other_names) table.columns.push_back(name);
+  for (std::int64_t i = 0; i < data.cells.rows(); ++i) {
+    std::vector<std::string> row{data.own_names[static_cast<std::size_t>(i)]};
+    for (std::int64_t j = 0; j < data.cells.columns(); ++j) row.push_back(number(data.cells.at(i, j), 9));
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+std::string describe(const CrossSimilarityData& data) {
+  if (data.message) return data.message.sentence();
+  std::vector<std::string> words;
+  for (const Fact& fact : data.facts) words.push_back(fmt::format("{} {}", fact.name, fact.value));
+  return fmt::format("{}: {}.", data.title, joined(words, ", "));
+}
+
+}  // namespace statescope
