@@ -74,6 +74,17 @@ void Actions::reset_all_keys() {
   Q_EMIT keys_changed();
 }
 
+void Actions::tell_keys(QWidget& widget, const QString& words, const std::vector<std::string>& ids) {
+  const auto tell = [this, &widget, words, ids] {
+    QStringList keys;
+    for (const std::string& id : ids)
+      if (const QKeySequence key = action(id)->shortcut(); !key.isEmpty()) keys += key.toString(QKeySequence::NativeText);
+    widget.setToolTip(keys.isEmpty() ? words : QStringLiteral("%1 (%2)").arg(words, keys.join(QStringLiteral("  "))));
+  };
+  tell();
+  connect(this, &Actions::keys_changed, &widget, tell);
+}
+
 void Actions::fill(QMenuBar& bar) {
   std::map<std::pair<Menu, std::string>, QMenu*> menus;
   for (const Row& row : rows_) {

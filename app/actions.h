@@ -38,6 +38,9 @@ class Actions : public QObject {
   void reset_keys(const Row& row) { set_keys(row, row.usual); }
   void reset_all_keys();
 
+  /// Gives the widget a tooltip of `words` and the first keys of these commands, now and whenever keys change.
+  void tell_keys(QWidget& widget, const QString& words, const std::vector<std::string>& ids);
+
   void fill(QMenuBar& bar);
   void update_ticks();
 

@@ -19,17 +19,27 @@ float usual_width(std::size_t place) { return place == 0 ? 1.5f : 1.0f; }
 
 bool can_stand(std::string_view id) { return id != strip_view && find_view(id) != nullptr; }
 
+/// The view's way of looking called `name`; the first where it has none of that name.
+std::size_t mode_called(std::string_view id, std::string_view name) {
+  const std::unique_ptr<View> view = find_view(id)->make();
+  const auto found = std::ranges::find(view->modes(), name);
+  return found == view->modes().end() ? 0 : static_cast<std::size_t>(found - view->modes().begin());
+}
+
 }  // namespace
 
 Arrangement arrangement_of(std::span<const std::string_view> views) {
   Arrangement result;
-  for (const std::string_view id : views) {
+  for (const std::string_view named : views) {
+    const auto slash = named.find('/');
+    const std::string_view id = named.substr(0, slash);
     if (!can_stand(id) || result.views.size() == most_views) continue;
     result.widths.push_back(usual_width(result.views.size()));
     result.views.emplace_back(id);
+    result.modes.push_back(slash == named.npos ? 0 : mode_called(id, named.substr(slash + 1)));
   }
   if (!result.views.empty()) return result;
-  result = {{std::begin(first_views), std::end(first_views)}, {5, 6}};
+  result = {.views = {std::begin(first_views), std::end(first_views)}, .widths = {5, 6}, .modes = {0, 0}};
   return result;
 }
 
@@ -38,7 +48,7 @@ std::span<const Preset> presets() {
       {"opening", QT_TRANSLATE_NOOP("Commands", "Routing and state"), {}},
       {"teaching", QT_TRANSLATE_NOOP("Commands", "Teaching"), {"state", "routing", "predictions"}},
       {"needle", QT_TRANSLATE_NOOP("Commands", "Needle"), {"needle", "attention", "predictions", "routing"}},
-      {"collapse", QT_TRANSLATE_NOOP("Commands", "Collapse"), {"similarity", "spectrum", "timeline", "decay"}},
+      {"collapse", QT_TRANSLATE_NOOP("Commands", "Collapse"), {"similarity", "spectrum/Rank of partitions", "timeline", "decay"}},
       {"head-gates", QT_TRANSLATE_NOOP("Commands", "Head gates"), {"head_gates", "state", "decay"}},
       {"delta-rule", QT_TRANSLATE_NOOP("Commands", "Delta rule"), {"delta_rule", "state", "decay"}},
   }};
@@ -46,16 +56,17 @@ std::span<const Preset> presets() {
 }
 
 QString to_text(const Arrangement& arrangement) {
-  QJsonArray views, widths;
+  QJsonArray views, widths, modes;
   for (const std::string& id : arrangement.views) views.append(QString::fromStdString(id));
   for (const float width : arrangement.widths) widths.append(static_cast<double>(width));
-  const QJsonObject object{{"views", views}, {"widths", widths}, {"upper", static_cast<double>(arrangement.upper)}};
+  for (const std::size_t mode : arrangement.modes) modes.append(static_cast<int>(mode));
+  const QJsonObject object{{"views", views}, {"widths", widths}, {"modes", modes}, {"upper", static_cast<double>(arrangement.upper)}};
   return QString::fromUtf8(QJsonDocument(object).toJson(QJsonDocument::Compact));
 }
 
 std::optional<Arrangement> arrangement_from(const QString& text) {
   const QJsonObject object = QJsonDocument::fromJson(text.toUtf8()).object();
-  const QJsonArray views = object["views"].toArray(), widths = object["widths"].toArray();
+  const QJsonArray views = object["views"].toArray(), widths = object["widths"].toArray(), modes = object["modes"].toArray();
   Arrangement result;
   for (qsizetype i = 0; i < views.size() && result.views.size() < most_views; ++i) {
     const std::string id = views[i].toString().toStdString();
@@ -63,6 +74,7 @@ std::optional<Arrangement> arrangement_from(const QString& text) {
     if (!can_stand(id) || width <= 0) continue;
     result.views.push_back(id);
     result.widths.push_back(static_cast<float>(width));
+    result.modes.push_back(static_cast<std::size_t>(std::max(modes.at(i).toInt(), 0)));
   }
   if (result.views.empty()) return {};
   result.upper = std::clamp(static_cast<float>(object["upper"].toDouble(0.64)), 0.1f, 0.9f);

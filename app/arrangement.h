@@ -16,18 +16,19 @@ struct Arrangement {
   std::vector<std::string> views;  // ids of the catalogue, the large one first; 1 … most_views
   std::vector<float> widths;       // each view's share of its row, > 0; parallel to `views`
   float upper = 0.64f;             // share of the upper row, where there are two
+  std::vector<std::size_t> modes;  // each view's way of looking (View::modes); parallel to `views`, or shorter: the first
 
   bool operator==(const Arrangement&) const = default;
 };
 
-/// With the usual sizes. Ids that the catalogue does not have are left out, as is what exceeds most_views; if none is left, the views
-/// that a run opens with.
+/// With the usual sizes. A way of looking may follow a view's id: "state/Difference" (View::modes). Ids that the catalogue does not have
+/// are left out, as is what exceeds most_views; if none is left, the views that a run opens with.
 Arrangement arrangement_of(std::span<const std::string_view> views);
 
 struct Preset {
   const char* id;  // stable
   const char* name;
-  std::vector<std::string_view> views;
+  std::vector<std::string_view> views;  // as arrangement_of has them
 };
 std::span<const Preset> presets();
 

@@ -9,6 +9,8 @@ namespace {
 
 using W = MainWindow;
 
+constexpr double pan_step = 0.125;  // of the view
+
 template <int percent>
 constexpr Command scale_command(std::string_view id, const char* text) {
   return {id,
@@ -110,6 +112,14 @@ const Command table[] = {
     {"zoom-in", Menu::view, nullptr, QT_TRANSLATE_NOOP("Commands", "Zoom in"), "+; =", [](W& w, int) { w.focused_panel().zoom(1.25f); }},
     {"zoom-out", Menu::view, nullptr, QT_TRANSLATE_NOOP("Commands", "Zoom out"), "-", [](W& w, int) { w.focused_panel().zoom(0.8f); }},
     {"zoom-fit", Menu::view, nullptr, QT_TRANSLATE_NOOP("Commands", "Zoom to fit"), "0", [](W& w, int) { w.focused_panel().fit(); }},
+    {"pan-left", Menu::view, QT_TRANSLATE_NOOP("Commands", "Enlarged drawing"), QT_TRANSLATE_NOOP("Commands", "Move to the left"),
+     "Alt+Shift+Left", [](W& w, int) { w.focused_panel().pan({-pan_step, 0}); }},
+    {"pan-right", Menu::view, QT_TRANSLATE_NOOP("Commands", "Enlarged drawing"), QT_TRANSLATE_NOOP("Commands", "Move to the right"),
+     "Alt+Shift+Right", [](W& w, int) { w.focused_panel().pan({pan_step, 0}); }},
+    {"pan-up", Menu::view, QT_TRANSLATE_NOOP("Commands", "Enlarged drawing"), QT_TRANSLATE_NOOP("Commands", "Move up"), "Alt+Shift+Up",
+     [](W& w, int) { w.focused_panel().pan({0, -pan_step}); }},
+    {"pan-down", Menu::view, QT_TRANSLATE_NOOP("Commands", "Enlarged drawing"), QT_TRANSLATE_NOOP("Commands", "Move down"),
+     "Alt+Shift+Down", [](W& w, int) { w.focused_panel().pan({0, pan_step}); }},
     {"side", Menu::view, nullptr, QT_TRANSLATE_NOOP("Commands", "Inspector"), "I", [](W& w, int) { w.toggle_side(); },
      [](const W& w) { return w.side_is_shown(); }},
     {"presenter", Menu::view, nullptr, QT_TRANSLATE_NOOP("Commands", "Presenter"), "F; F11", [](W& w, int) { w.toggle_presenter(); },

@@ -33,10 +33,9 @@ class BarDelegate : public QStyledItemDelegate {
   }
 };
 
-QComboBox* make_picker(const QString& name, const QString& keys, QWidget* parent) {
+QComboBox* make_picker(const QString& name, QWidget* parent) {
   auto* picker = new QComboBox(parent);
   picker->setAccessibleName(name);
-  picker->setToolTip(QStringLiteral("%1 (%2)").arg(name, keys));
   picker->setFocusPolicy(Qt::TabFocus);
   picker->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
   picker->setMinimumContentsLength(8);
@@ -47,11 +46,14 @@ QString text_of(float value) { return QString::fromStdString(number(value, signi
 
 }  // namespace
 
-Inspector::Inspector(Navigator& navigator, QWidget* parent) : QWidget(parent), navigator_(navigator) {
+Inspector::Inspector(Navigator& navigator, Actions& actions, QWidget* parent) : QWidget(parent), navigator_(navigator) {
   auto* layout = new QVBoxLayout(this);
-  layer_ = make_picker(tr("Layer"), tr("↑ and ↓"), this);
-  head_ = make_picker(tr("Head"), tr("[ and ]"), this);
-  slot_ = make_picker(tr("Partition"), tr("1 … 9, S for the shared one"), this);
+  layer_ = make_picker(tr("Layer"), this);
+  head_ = make_picker(tr("Head"), this);
+  slot_ = make_picker(tr("Partition"), this);
+  actions.tell_keys(*layer_, tr("Layer"), {"layer-up", "layer-down"});
+  actions.tell_keys(*head_, tr("Head"), {"head-previous", "head-next"});
+  actions.tell_keys(*slot_, tr("Partition"), {"slot1", "slot2", "slot3", "slot-shared"});
   auto* where = new QFormLayout;
   where->setFieldGrowthPolicy(QFormLayout::AllNonFixedFieldsGrow);
   for (QComboBox* picker : {layer_, head_, slot_}) where->addRow(picker->accessibleName(), picker);

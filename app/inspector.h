@@ -9,6 +9,7 @@
 #include <QWidget>
 #include <optional>
 
+#include "app/actions.h"
 #include "app/navigator.h"
 #include "app/table_model.h"
 
@@ -20,7 +21,7 @@ class Inspector : public QWidget {
   Q_OBJECT
 
  public:
-  explicit Inspector(Navigator& navigator, QWidget* parent = nullptr);
+  explicit Inspector(Navigator& navigator, Actions& actions, QWidget* parent = nullptr);
 
   void set_frame(const Frame& frame);
   /// The view whose values the table repeats.

@@ -111,7 +111,7 @@ MainWindow::MainWindow(RunSource& source, const WindowSetup& setup)
   if (settings_) {
     restoreGeometry(settings_->value("geometry").toByteArray());
     kept_ = arrangement_from(settings_->value("own-arrangement").toString());
-    if (const auto arrangement = arrangement_from(settings_->value("arrangement").toString())) stage_->arrange(*arrangement);
+    if (const auto arrangement = arrangement_from(settings_->value("arrangement").toString())) arrange(*arrangement);
   }
   fill_recent();
   apply_look();
@@ -206,11 +206,11 @@ QWidget* MainWindow::make_welcome() {
 
 QWidget* MainWindow::make_work(bool opengl) {
   auto* page = new QWidget(this);
-  stage_ = new Stage(*navigator_, opengl, page);
+  stage_ = new Stage(*navigator_, {action("view-add"), action("view-close"), action("view-large")}, opengl, page);
   rows_ = new ModelRows(*stage_, *navigator_, *comparison_, opengl, page);
-  side_ = new Side(*navigator_, page);
+  side_ = new Side(*navigator_, *actions_, page);
   strip_ = new ViewPanel(*navigator_, *find_view(strip_view), opengl, false, page);
-  transport_ = new Transport(*navigator_, [this](std::string_view id) { return action(id); }, page);
+  transport_ = new Transport(*navigator_, *actions_, page);
   strip_->layout()->addWidget(transport_);
   auto* middle = new QHBoxLayout;
   middle->addWidget(rows_, 1);
@@ -225,6 +225,7 @@ QWidget* MainWindow::make_work(bool opengl) {
   connect(rows_, &ModelRows::focus_moved, this, [this](ViewPanel* panel) { focus_panel(*panel); });
   connect(rows_, &ModelRows::leaving, this, [this](const QWidget* row) { leave(*row); });
   connect(stage_, &Stage::rearranged, this, &MainWindow::remember_arrangement);
+  connect(stage_, &Stage::look_changed, this, &MainWindow::remember_arrangement);
   connect(strip_, &ViewPanel::focused, this, [this] { focus_panel(*strip_); });
   table_delay_.setSingleShot(true);
   table_delay_.setInterval(table_delay_ms);

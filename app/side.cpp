@@ -18,7 +18,8 @@ constexpr auto about_text = QT_TRANSLATE_NOOP(
 
 }  // namespace
 
-Side::Side(Navigator& navigator, QWidget* parent) : QStackedWidget(parent), inspector_(new Inspector(navigator)), navigator_(navigator) {
+Side::Side(Navigator& navigator, Actions& actions, QWidget* parent)
+    : QStackedWidget(parent), inspector_(new Inspector(navigator, actions)), navigator_(navigator) {
   setObjectName("panel");
   auto* scroll = new QScrollArea(this);
   scroll->setWidget(inspector_);

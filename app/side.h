@@ -15,7 +15,7 @@ class Side : public QStackedWidget {
   Q_OBJECT
 
  public:
-  explicit Side(Navigator& navigator, QWidget* parent = nullptr);
+  explicit Side(Navigator& navigator, Actions& actions, QWidget* parent = nullptr);
 
   /// The next one of SidePage; Side itself makes those before the keys. Where `body` has a focus proxy, that gets the keyboard.
   void add_page(const QString& title, QWidget* body);

@@ -18,9 +18,10 @@ std::size_t room_for(int length, float least) { return static_cast<std::size_t>(
 
 }  // namespace
 
-Stage::Stage(Navigator& navigator, bool opengl, QWidget* parent)
+Stage::Stage(Navigator& navigator, QList<QAction*> view_actions, bool opengl, QWidget* parent)
     : QSplitter(Qt::Vertical, parent),
       navigator_(navigator),
+      view_actions_(std::move(view_actions)),
       opengl_(opengl),
       upper_(new QSplitter(Qt::Horizontal, this)),
       lower_(new QSplitter(Qt::Horizontal, this)) {
@@ -48,6 +49,7 @@ ViewPanel* Stage::make_panel(const ViewRow& row) {
   });
   connect(panel, &ViewPanel::changed, this, [this, panel] { Q_EMIT panel_changed(panel); });
   connect(panel, &ViewPanel::look_changed, this, [this, panel] { Q_EMIT look_changed(panel); });
+  panel->add_actions(view_actions_);
   panel->set_frame(frame_);
   panel->set_title_shown(titles_shown_);
   return panel;
@@ -71,6 +73,7 @@ void Stage::arrange(const Arrangement& arrangement) {
       panels_.push_back(make_panel(row));
     else if (&panels_[i]->row() != &row)
       panels_[i]->set_view(row);
+    panels_[i]->set_mode(i < arrangement.modes.size() ? arrangement.modes[i] : 0);
   }
   widths_ = arrangement.widths;
   upper_share_ = arrangement.upper;
@@ -82,8 +85,11 @@ void Stage::arrange(const Arrangement& arrangement) {
 }
 
 Arrangement Stage::arrangement() const {
-  Arrangement result{{}, widths_, upper_share_};
-  for (const ViewPanel* panel : panels_) result.views.emplace_back(panel->row().id);
+  Arrangement result{{}, widths_, upper_share_, {}};
+  for (const ViewPanel* panel : panels_) {
+    result.views.emplace_back(panel->row().id);
+    result.modes.push_back(panel->view().mode());
+  }
   return result;
 }
 

@@ -13,7 +13,8 @@ class Stage : public QSplitter {
   Q_OBJECT
 
  public:
-  Stage(Navigator& navigator, bool opengl, QWidget* parent = nullptr);
+  /// `view_actions`: what every view's menu offers beside the other views; they act on the focused view.
+  Stage(Navigator& navigator, QList<QAction*> view_actions, bool opengl, QWidget* parent = nullptr);
 
   void set_frame(const Frame& frame);
   void set_titles_shown(bool shown);
@@ -64,6 +65,7 @@ class Stage : public QSplitter {
   void fold();
 
   Navigator& navigator_;
+  const QList<QAction*> view_actions_;
   const bool opengl_;
   Frame frame_;
   bool titles_shown_ = true;

@@ -86,7 +86,7 @@ bool opengl_is_available(std::string& why) {
   }
   QOpenGLContext context;
   if (!context.create()) {
-    why = "no OpenGL driver answers";
+    why = "no OpenGL driver answers (Mesa's package is libgl1-mesa-dri)";
     return false;
   }
   const QPair<int, int> version = context.format().version();

@@ -83,15 +83,14 @@ void TimeSlider::paintEvent(QPaintEvent* event) {
   }
 }
 
-Transport::Transport(Navigator& navigator, const std::function<QAction*(std::string_view)>& action, QWidget* parent)
-    : QWidget(parent), navigator_(navigator) {
+Transport::Transport(Navigator& navigator, Actions& actions, QWidget* parent) : QWidget(parent), navigator_(navigator) {
   auto* layout = new QHBoxLayout(this);
   for (const std::string_view id : {"first", "previous", "play", "next", "last"}) {
     auto* button = new QToolButton(this);
-    button->setDefaultAction(action(id));
+    button->setDefaultAction(actions.action(id));
     button->setToolButtonStyle(Qt::ToolButtonIconOnly);
     button->setFocusPolicy(Qt::TabFocus);
-    button->setAccessibleName(action(id)->text());
+    button->setAccessibleName(actions.action(id)->text());
     layout->addWidget(button);
     buttons_.push_back(button);
   }
@@ -99,16 +98,16 @@ Transport::Transport(Navigator& navigator, const std::function<QAction*(std::str
   for (const double speed : speeds) speed_->addItem(QStringLiteral("%1×").arg(speed), speed);
   speed_->setCurrentIndex(speed_->findData(1.0));
   speed_->setAccessibleName(tr("Speed of playing"));
-  speed_->setToolTip(tr("Speed of playing (, and .)"));
+  actions.tell_keys(*speed_, tr("Speed of playing"), {"slower", "faster"});
   speed_->setFocusPolicy(Qt::TabFocus);
   slider_ = new TimeSlider(Qt::Horizontal, this);
   slider_->setAccessibleName(tr("Token"));
-  slider_->setToolTip(tr("Token (← and →)"));
+  actions.tell_keys(*slider_, tr("Token"), {"previous", "next"});
   slider_->setFocusPolicy(Qt::TabFocus);
   slider_->setPageStep(10);
   number_ = new TokenNumber(this);
   number_->setAccessibleName(tr("Go to token"));
-  number_->setToolTip(tr("Go to token (G)"));
+  actions.tell_keys(*number_, tr("Go to token"), {"go-to"});
   number_->setAlignment(Qt::AlignRight);
   number_->setKeyboardTracking(false);
   count_ = new QLabel(this);

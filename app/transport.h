@@ -6,12 +6,11 @@
 #include <QSlider>
 #include <QSpinBox>
 #include <QWidget>
-#include <functional>
 
+#include "app/actions.h"
 #include "app/navigator.h"
 #include "app/playback.h"
 
-class QAction;
 class QToolButton;
 
 namespace statescope {
@@ -62,8 +61,7 @@ class Transport : public QWidget {
   Q_OBJECT
 
  public:
-  /// `action` finds the window's action of a command.
-  Transport(Navigator& navigator, const std::function<QAction*(std::string_view)>& action, QWidget* parent = nullptr);
+  Transport(Navigator& navigator, Actions& actions, QWidget* parent = nullptr);
 
   void set_frame(const Frame& frame);
   /// Puts the keyboard into the token's number.

@@ -157,12 +157,6 @@ void ViewPanel::set_view(const ViewRow& row) {
     question_->setText(view_words(row.question));
     title_->setText(view_words(row.title));
     title_->setToolTip(QStringLiteral("%1\n%2").arg(view_words(row.title), view_words(row.help)));
-    mode_->menu()->clear();
-    for (std::size_t m = 0; m < view_->modes().size(); ++m) {
-      QAction* choice = mode_->menu()->addAction(view_words(view_->modes()[m]));
-      choice->setCheckable(true);
-      connect(choice, &QAction::triggered, this, [this, m] { choose_mode(m); });
-    }
     show_modes();
   }
   own_ = of_peer_ = {};
@@ -209,6 +203,10 @@ void ViewPanel::next_mode() {
   if (titled_ && view_->modes().size() > 1) choose_mode((view_->mode() + 1) % view_->modes().size());
 }
 
+void ViewPanel::set_mode(std::size_t mode) {
+  if (titled_ && mode != view_->mode()) choose_mode(mode < view_->modes().size() ? mode : 0);
+}
+
 void ViewPanel::choose_mode(std::size_t mode) {
   view_->set_mode(mode);
   show_modes();
@@ -235,11 +233,32 @@ bool ViewPanel::compare() {
   return false;
 }
 
+void ViewPanel::add_actions(const QList<QAction*>& actions) {
+  title_->menu()->addSeparator();
+  title_->menu()->addActions(actions);
+  connect(title_->menu(), &QMenu::aboutToShow, this, [this] { surface_->widget()->setFocus(Qt::PopupFocusReason); });
+}
+
+/// A view's ways of looking may depend on the layer.
+void ViewPanel::fill_mode_menu() {
+  QStringList names, have;
+  for (const std::string_view mode : view_->modes()) names += view_words(mode);
+  for (const QAction* choice : mode_->menu()->actions()) have += choice->text();
+  if (names == have) return;
+  mode_->menu()->clear();
+  for (qsizetype m = 0; m < names.size(); ++m) {
+    QAction* choice = mode_->menu()->addAction(names[m]);
+    choice->setCheckable(true);
+    connect(choice, &QAction::triggered, this, [this, m] { choose_mode(static_cast<std::size_t>(m)); });
+  }
+}
+
 void ViewPanel::show_modes() {
   const std::span<const std::string_view> modes = view_->modes();
   mode_->setVisible(modes.size() > 1);
   if (modes.size() > 1) {
-    mode_->setText(view_words(modes[view_->mode()]));
+    fill_mode_menu();
+    mode_->setText(view_words(modes[std::min(view_->mode(), modes.size() - 1)]));
     const QList<QAction*> choices = mode_->menu()->actions();
     for (qsizetype m = 0; m < choices.size(); ++m) choices[m]->setChecked(static_cast<std::size_t>(m) == view_->mode());
   }
@@ -328,6 +347,7 @@ void ViewPanel::build_now() {
   pending_delay_.stop();
   surface_->widget()->update();
   if (navigator_.cursor().progress < 1) return;
+  if (titled_) show_modes();
   show_pending();
   describe();
   Q_EMIT changed();
@@ -372,7 +392,12 @@ void ViewPanel::zoom_at(float factor, QPointF at) {
   keep_inside();
 }
 
-void ViewPanel::pan(QPointF by) {
+void ViewPanel::pan(QPointF parts) {
+  const QSizeF size = surface_->widget()->size();
+  move_drawing({-parts.x() * size.width(), -parts.y() * size.height()});
+}
+
+void ViewPanel::move_drawing(QPointF by) {
   offset_ -= by;
   keep_inside();
 }
@@ -445,7 +470,7 @@ bool ViewPanel::eventFilter(QObject* watched, QEvent* event) {
     case QEvent::MouseMove: {
       auto* mouse = static_cast<QMouseEvent*>(event);
       if (mouse->buttons() & (Qt::MiddleButton | Qt::RightButton))
-        pan(mouse->position() - std::exchange(drag_, mouse->position()));
+        move_drawing(mouse->position() - std::exchange(drag_, mouse->position()));
       else if (mouse->buttons() & Qt::LeftButton)
         choose(mouse->position());
       else
@@ -458,7 +483,7 @@ bool ViewPanel::eventFilter(QObject* watched, QEvent* event) {
       if (zooms)
         zoom_at(wheel->angleDelta().y() > 0 ? 1.25f : 0.8f, wheel->position());
       else
-        pan(QPointF(wheel->angleDelta()) / 2);
+        move_drawing(QPointF(wheel->angleDelta()) / 2);
       return true;
     }
     default:

@@ -1,6 +1,7 @@
 // A view's place in the window: its question, its drawing on whatever surface there is, pointer and zoom.
 #pragma once
 
+#include <QAction>
 #include <QFrame>
 #include <QLabel>
 #include <QSlider>
@@ -55,10 +56,16 @@ class ViewPanel : public QFrame {
   void take_look(const ViewPanel& other);
   /// The first way of looking that compares with another model; false: the view has none.
   bool compare();
+  /// One of View::modes; what the view does not have is the first.
+  void set_mode(std::size_t mode);
+  /// Below the views in the menu of the title; this panel has the focus when one of them is chosen there.
+  void add_actions(const QList<QAction*>& actions);
   void set_frame(const Frame& frame);
   void set_title_shown(bool shown);
   /// Gives the drawing more room than the panel has, and back.
   void zoom(float factor);
+  /// Where it has more: looks at what lies further right or down, in parts of the panel's size.
+  void pan(QPointF parts);
   void fit();
   float zoom() const { return zoom_; }
   /// What is drawn is not that of the cursor, or something of it is still being worked out and left out.
@@ -86,6 +93,7 @@ class ViewPanel : public QFrame {
   Findings found() const;
   void build_now();
   void choose_mode(std::size_t mode);
+  void fill_mode_menu();
   void show_modes();
   void fit_head();
   void describe();
@@ -94,8 +102,8 @@ class ViewPanel : public QFrame {
   void choose(QPointF at);
   void hover(QPointF at, QPoint global);
   void hide_stale_tip();
-  void pan(QPointF by);
   void zoom_at(float factor, QPointF at);
+  void move_drawing(QPointF by);
   void keep_inside();
 
   Navigator& navigator_;

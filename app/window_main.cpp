@@ -76,16 +76,6 @@ std::unique_ptr<QSettings> open_settings(const WindowOptions& options) {
   return none ? nullptr : std::make_unique<QSettings>("statescope", "statescope");
 }
 
-QString drawn_with(bool opengl, const WindowOptions& options, const std::string& why_not) {
-  if (opengl) return MainWindow::tr("Drawn with OpenGL.");
-  if (options.software) return MainWindow::tr("Drawn without OpenGL, as asked.");
-  return MainWindow::tr("Drawn without OpenGL: %1.").arg(QString::fromStdString(why_not));
-}
-
-QString start_words(const QString& drawn, const WindowDevice& device) {
-  return device.why_cpu.empty() ? drawn : drawn + "  " + QString::fromStdString(device.why_cpu);
-}
-
 }  // namespace
 
 WindowDevice open_window_device(const DeviceChoice& choice) {
@@ -98,19 +88,29 @@ WindowDevice open_window_device(const DeviceChoice& choice) {
   }
 }
 
+QString start_words(const WindowDevice& device, const std::string& why_no_opengl) {
+  const QString reads = QString::fromStdString(device.backend ? device.backend->description() : make_cpu_backend()->description());
+  const bool opengl = why_no_opengl.empty();
+  QStringList sentences = {
+      opengl ? MainWindow::tr("Reads on %1, draws with OpenGL.").arg(reads)
+             : MainWindow::tr("Reads on %1, draws without OpenGL: %2.").arg(reads, QString::fromStdString(why_no_opengl))};
+  if (!device.why_cpu.empty()) sentences += QString::fromStdString(device.why_cpu);
+  return sentences.join(" ");
+}
+
 int run_window(int argc, char** argv, const WindowOptions& options) {
   prepare_opengl();
   QApplication application(argc, argv);
   set_up_application();
   const Translation translation{QLocale()};
 
-  std::string why_not;
-  const bool opengl = !options.software && opengl_is_available(why_not);
+  std::string why_no_opengl = options.software ? MainWindow::tr("so asked").toStdString() : "";
+  const bool opengl = !options.software && opengl_is_available(why_no_opengl);
   const std::unique_ptr<QSettings> settings = open_settings(options);
   const WindowDevice device = open_window_device(options.device);
   const std::unique_ptr<RunSource> source = make_session_source(device.backend);
   MainWindow window(*source, {.opengl = opengl,
-                              .start_words = start_words(drawn_with(opengl, options, why_not), device),
+                              .start_words = start_words(device, why_no_opengl),
                               .theme = options.theme,
                               .scale = options.scale,
                               .settings = settings.get(),

@@ -1,6 +1,7 @@
 // The window, as the command line starts it.
 #pragma once
 
+#include <QString>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -35,6 +36,9 @@ struct WindowDevice {
 };
 /// What the window reads on. Never throws for a device that cannot be used.
 WindowDevice open_window_device(const DeviceChoice& choice);
+
+/// What the window runs on, in a sentence; then what is missing and what to do about it. `why_no_opengl` is empty where OpenGL draws.
+QString start_words(const WindowDevice& device, const std::string& why_no_opengl);
 
 /// Opens the window and runs until it is closed; the exit status.
 int run_window(int argc, char** argv, const WindowOptions& options);

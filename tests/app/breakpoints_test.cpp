@@ -79,9 +79,15 @@ TEST_CASE("B sets and removes a breakpoint at the token; playing and Ctrl+Right 
   CHECK(test.window.said().contains("token 7"));
   test.window.go_to_token(4);
   test.navigator().set_speed(16);
+  float least = 1;  // at the stop, nothing moves
+  const auto watch = [&] { least = test.token() == 7 ? std::min(least, test.navigator().cursor().progress) : least; };
+  QObject context;
+  QObject::connect(&test.navigator(), &Navigator::snapshot_changed, &context, watch);
+  QObject::connect(&test.navigator(), &Navigator::motion_changed, &context, watch);
   test.press(Qt::Key_Space);
   REQUIRE(QTest::qWaitFor([&] { return !test.navigator().is_playing(); }, long_enough_ms));
   CHECK(test.token() == 7);
+  CHECK(least == 1.0f);
   CHECK(test.navigator().cursor().progress == 1.0f);
   CHECK(test.window.said().startsWith("Stopped at token 7"));
   test.press(Qt::Key_B);

@@ -174,6 +174,15 @@ TEST_CASE("device: the window begins on the CPU with a sentence that says why") 
   CHECK(device.why_cpu.ends_with("."));
 }
 
+TEST_CASE("device: the window says in a sentence what it runs on, then what is missing") {
+  const QString plain = start_words({}, "");
+  CHECK(plain.startsWith("Reads on CPU"));
+  CHECK(plain.endsWith(", draws with OpenGL."));
+  const QString missing = start_words({nullptr, "Reads on the CPU: cuda: there is no NVIDIA GPU here."}, "no OpenGL driver answers");
+  CHECK(missing.contains(", draws without OpenGL: no OpenGL driver answers."));
+  CHECK(missing.endsWith("cuda: there is no NVIDIA GPU here."));
+}
+
 TEST_CASE("device: one that fails under way is told of in the window, over the run that came to the CPU") {
   TestWindow test;
   test.window.open_checkpoint("fake.h5", {});

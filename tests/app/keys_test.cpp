@@ -107,6 +107,8 @@ TEST_CASE("a key can be changed, taken from another command, remembered and had 
     press_button("Use it");
     CHECK(test.window.action("next")->shortcuts() == QList{QKeySequence("N")});
     CHECK(test.window.action("next")->toolTip() == "Next token (N)");
+    CHECK(test.window.findChild<TimeSlider*>()->toolTip() ==
+          QStringLiteral("Token (%1  N)").arg(QKeySequence(Qt::Key_Left).toString(QKeySequence::NativeText)));
     page->findChild<QKeySequenceEdit*>()->setKeySequence(QKeySequence("Space"));
     bool said = false;
     for (const auto* label : page->findChildren<QLabel*>()) said |= label->text() == "Space is the key of “Play or pause”, which loses it.";

@@ -1,5 +1,6 @@
 #include "app/stage.h"
 
+#include <QMenu>
 #include <set>
 
 #include "tests/app/window_cases.h"
@@ -20,12 +21,12 @@ float area(const ViewPanel& panel) { return static_cast<float>(panel.width()) * 
 }  // namespace
 
 TEST_CASE("an arrangement survives its text, and a text from elsewhere does no harm") {
-  const Arrangement three{{"state", "routing", "state"}, {1.5f, 1, 2}, 0.7f};
+  const Arrangement three{{"state", "routing", "state"}, {1.5f, 1, 2}, 0.7f, {3, 0, 1}};
   CHECK(arrangement_from(to_text(three)) == three);
   for (const char* text : {"", "7", "{}", R"({"views": 3})", R"({"views": ["no such view"], "widths": [1]})",
                            R"({"views": ["token_strip"], "widths": [1]})", R"({"views": ["state"], "widths": [0]})"})
     CHECK_FALSE(arrangement_from(text));
-  CHECK(arrangement_from(R"({"views": ["old", "state"], "widths": [1, 2], "upper": 9})") == Arrangement{{"state"}, {2}, 0.9f});
+  CHECK(arrangement_from(R"({"views": ["old", "state"], "widths": [1, 2], "upper": 9})") == Arrangement{{"state"}, {2}, 0.9f, {0}});
 }
 
 TEST_CASE("every preset has a name and at least one view of the catalogue, none more than the stage holds") {
@@ -38,6 +39,46 @@ TEST_CASE("every preset has a name and at least one view of the catalogue, none 
     CHECK(arrangement.views.size() <= most_views);
     CHECK(arrangement.views.size() == arrangement.widths.size());
   }
+}
+
+TEST_CASE("an arrangement may name a view's way of looking; one that the view does not have is the first") {
+  const std::string_view named[] = {"state/Write", "routing", "state/no such way"};
+  CHECK(arrangement_of(named).views == std::vector<std::string>{"state", "routing", "state"});
+  CHECK(arrangement_of(named).modes == std::vector<std::size_t>{4, 0, 0});
+  TestWindow test;
+  test.open();
+  Arrangement arrangement = arrangement_of(named);
+  arrangement.modes[2] = 99;
+  test.window.arrange(arrangement);
+  const auto& panels = test.window.stage().panels();
+  CHECK(panels[0]->view().mode() == 4);
+  CHECK(panels[2]->view().mode() == 0);
+  for (const Preset& preset : presets()) {
+    const Arrangement of_preset = arrangement_of(preset.views);
+    for (std::size_t i = 0; i < preset.views.size(); ++i)
+      CHECK((preset.views[i].find('/') != std::string_view::npos) == (of_preset.modes[i] != 0));
+  }
+}
+
+TEST_CASE("a view's menu offers the other views, and to add one, close it and make it the large one") {
+  TestWindow test(false, {1920, 1080});
+  test.open();
+  Stage& stage = test.window.stage();
+  ViewPanel* const second = stage.panels()[1];
+  QMenu* menu = nullptr;
+  for (const QToolButton* button : second->findChildren<QToolButton*>())
+    if (button->accessibleName() == "View shown here") menu = button->menu();
+  REQUIRE(menu);
+  const QList<QAction*> entries = menu->actions();
+  for (const char* id : {"view-add", "view-close", "view-large"}) CHECK(entries.contains(test.window.action(id)));
+  Q_EMIT menu->aboutToShow();
+  CHECK(&test.window.focused_panel() == second);
+  test.window.action("view-large")->trigger();
+  CHECK(stage.panels().front() == second);
+  entries.front()->trigger();
+  CHECK(second->row().id == "routing");
+  test.window.action("view-close")->trigger();
+  CHECK(stage.panels().size() == 1);
 }
 
 TEST_CASE("views are added up to six and closed down to one, by keys") {
@@ -123,6 +164,7 @@ TEST_CASE("a drawn splitter changes the shares; an arrangement comes back with t
     QTest::mousePress(handle, Qt::LeftButton, {}, from);
     QTest::mouseMove(handle, from + QPoint(150, 0));
     QTest::mouseRelease(handle, Qt::LeftButton, {}, from + QPoint(150, 0));
+    test.press(Qt::Key_M);  // another way of looking at the last
     test.press(Qt::Key_K, Qt::ControlModifier | Qt::ShiftModifier);
     left = test.window.stage().arrangement();
     CHECK(left.widths[0] > arrangement_of({}).widths[0]);
