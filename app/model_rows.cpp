@@ -94,7 +94,7 @@ void ModelRows::lead(Stage& stage) {
 }
 
 ModelRow* ModelRows::make_row(const QString& letter, Navigator& navigator) {
-  auto* stage = new Stage(navigator, opengl_, this);
+  auto* stage = new Stage(navigator, {}, opengl_, this);
   auto* row = new ModelRow(letter, *stage, this);
   stage->set_titles_shown(titles_shown_);
   watch(*row);

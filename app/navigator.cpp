@@ -6,7 +6,7 @@
 namespace statescope {
 namespace {
 
-constexpr int autoplay_delay_ms = 1000;
+constexpr int autoplay_delay_ms = 600;
 constexpr int frame_ms = 16;
 constexpr int hold_ms = 16;        // until it is asked again whether playing may go on
 constexpr double beat_ms = 700;    // of one played step at 1×

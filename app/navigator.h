@@ -79,7 +79,7 @@ class Navigator : public QObject {
   void take_over();
   void set_speed(double steps_per_beat);
   void set_reduce_motion(bool reduce) { reduce_motion_ = reduce; }
-  /// Plays a second after the first run stands, unless the reader has done anything by then.
+  /// Plays soon after the first run stands, unless the reader has done anything by then.
   void set_autoplay(bool autoplay) { autoplay_ = autoplay; }
 
  Q_SIGNALS:

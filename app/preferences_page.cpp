@@ -25,7 +25,7 @@ PreferencesPage::PreferencesPage(MainWindow& window, const QString& drawn, QWidg
   reduce_motion_ = new QCheckBox(tr("Reduce motion"), this);
   reduce_motion_->setToolTip(tr("A played step is there at once"));
   autoplay_ = new QCheckBox(tr("Play by itself at the start"), this);
-  autoplay_->setToolTip(tr("A second after the first run stands; any key takes over"));
+  autoplay_->setToolTip(tr("Soon after the first run stands; any key takes over"));
   device_ = new QLabel(this);
   device_->setObjectName("faint");
   device_->setWordWrap(true);

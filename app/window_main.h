@@ -22,7 +22,7 @@ struct WindowOptions {
   ThemeChoice theme = ThemeChoice::system;
   float scale = 0;        // of type and spacing, 1 … 3; 0: as last time
   bool software = false;  // draw without OpenGL
-  bool autoplay = true;   // play a second after the first run stands
+  bool autoplay = true;   // play soon after the first run stands
 
   /// A PNG to write when the first run stands at the place below; then the program ends. −1 keeps the place that the window chooses.
   std::string screenshot;

@@ -1235,7 +1235,7 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>A second after the first run stands; any key takes over</source>
+        <source>Soon after the first run stands; any key takes over</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
