@@ -171,7 +171,7 @@ void draw_token_row(const Picture& picture, std::int64_t index) {
   if (current) picture.canvas.fill_rect(chip, theme.panel, 3 * picture.s);
   if (token.needle) picture.canvas.fill_rect(chip, faded(theme.needle, unread ? 0.15f : 0.35f), 3 * picture.s);
   if (current) picture.canvas.stroke_rect(chip, theme.accent, 2 * picture.s, 3 * picture.s);
-  const TextStyle position = value(picture.frame, kSmallType, theme.faint);
+  const TextStyle position = value(picture.frame, kSmallType, token.needle && !unread ? theme.ink : theme.faint);
   const TextStyle style = label(picture.frame, kTokenType, unread ? theme.faint : theme.ink, Align::right, current);
   const float y = row.y + row.h / 2;
   const std::string number = std::to_string(token.token);

@@ -65,15 +65,15 @@ struct Strip {
   }
 };
 
-/// White space marks are drawn faint, the letters in ink.
-void draw_token_text(const Strip& strip, Rect cell, std::int64_t token, Color ink) {
+/// White space marks are drawn faint (on gold in ink), the letters in ink.
+void draw_token_text(const Strip& strip, Rect cell, std::int64_t token, Color ink, Color space_ink) {
   const std::string text = visible_token(*strip.data.run, token);
   const bool space = text.starts_with("␣") && text.size() > std::string_view("␣").size();
   const std::string_view lead = space ? std::string_view(text).substr(0, std::string_view("␣").size()) : std::string_view();
   float x = cell.x + 2 * strip.s;
   const float y = cell.y + strip.token_height() / 2;
   if (space) {
-    strip.canvas.text({x, y}, lead, strip.token_style(faded(strip.frame.theme.faint, 0.7f)));
+    strip.canvas.text({x, y}, lead, strip.token_style(space_ink));
     x += strip.canvas.text_width(lead, strip.token_style({}));
   }
   const std::string_view rest = std::string_view(text).substr(lead.size());
@@ -147,11 +147,11 @@ void draw_lane_cell(const Strip& strip, Rect cell, std::int64_t token) {
 
 void draw_token(const Strip& strip, Rect cell, std::int64_t token) {
   const Theme& theme = strip.frame.theme;
-  const bool read = token <= strip.data.token;
+  const bool read = token <= strip.data.token, needle = mark_of(*strip.data.run, token).span == SpanKind::needle;
+  const Color ink = read ? theme.ink : theme.faint;
   const Rect box{cell.x, cell.y + 1 * strip.s, cell.w - strip.gap(), strip.token_height() - 2 * strip.s};
-  if (mark_of(*strip.data.run, token).span == SpanKind::needle)
-    strip.canvas.fill_rect(box, faded(theme.needle, read ? 0.35f : 0.15f), 3 * strip.s);
-  draw_token_text(strip, {cell.x, cell.y, cell.w - strip.gap(), cell.h}, token, read ? theme.ink : theme.faint);
+  if (needle) strip.canvas.fill_rect(box, faded(theme.needle, read ? 0.35f : 0.15f), 3 * strip.s);
+  draw_token_text(strip, {cell.x, cell.y, cell.w - strip.gap(), cell.h}, token, ink, needle ? ink : theme.faint);
   if (token == strip.data.token) strip.canvas.stroke_rect(box, theme.accent, 2 * strip.s, 3 * strip.s);
   if (strip.lane && token <= strip.data.routed) draw_lane_cell(strip, cell, token);
   strip.canvas.hit({cell.x, cell.y, cell.w, strip.line_height}, {token});
