@@ -84,6 +84,7 @@ Inspector::Inspector(Navigator& navigator, Actions& actions, QWidget* parent) : 
   table_->setModel(model_);
   table_->setAccessibleName(tr("Values of the view in focus"));
   table_->horizontalHeader()->setHighlightSections(false);
+  table_->horizontalHeader()->setResizeContentsPrecision(40);  // rows that are measured; all of them would take long
   layout->addWidget(table_, 1);
   for (QTableView* table : {static_cast<QTableView*>(predictions_), table_}) {
     table->verticalHeader()->hide();
