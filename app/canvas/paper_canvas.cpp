@@ -122,7 +122,14 @@ void PaperCanvas::path(std::span<const Point> points, Color color, float width, 
   for (const Point p : points) polygon << to_qt(p);
   painter_.setPen(filled ? QPen(Qt::NoPen) : round_pen(color, width));
   painter_.setBrush(filled ? QBrush(to_qt(color)) : QBrush(Qt::NoBrush));
-  filled ? painter_.drawConvexPolygon(polygon) : painter_.drawPolyline(polygon);
+  if (filled) {
+    painter_.drawConvexPolygon(polygon);
+    return;
+  }
+  // Qt strokes a long polyline far slower than its parts; parts of what is translucent would show where they meet.
+  const qsizetype part = color.a == 255 ? 32 : std::max<qsizetype>(polygon.size(), 1);
+  for (qsizetype begin = 0; begin == 0 || begin + 1 < polygon.size(); begin += part)
+    painter_.drawPolyline(polygon.constData() + begin, static_cast<int>(std::min(part + 1, polygon.size() - begin)));
 }
 
 void PaperCanvas::ribbon(Point from, Point to, Color color, float width) {
