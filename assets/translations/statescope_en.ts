@@ -386,6 +386,57 @@
         <source>Help</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>Compare with…</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Stop comparing</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Compared models</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Compare A with the next model</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What is different</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Enlarged drawing</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Move to the left</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Move to the right</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Move up</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Move down</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>Palette</name>
+    <message>
+        <source>Compare with %1</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>shipped</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>Views</name>
@@ -685,6 +736,42 @@
         <source>How many tokens are shown at once</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>Difference along the run</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Where do two models part?</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>One model&apos;s numbers less the other&apos;s, token by token: e_t = softmax(x_t W_e) of the routing (SSE eq. 9), α of the decay (GLA eq. 3), G^K and G^Q of the head gates (SLA eq. 4). Blue: the other has more, orange: this one has. Hatched: not both have a number there. States and predictions are compared in their own views, as “Other model”.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Routing</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Gates of writing</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Gates of reading</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Other model</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Heads, other model</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Rows, other model</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>statescope::BreakpointPage</name>
@@ -750,6 +837,14 @@
     </message>
     <message>
         <source>Nothing to type</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A question begins</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>An answer begins</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -885,23 +980,11 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>↑ and ↓</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Head</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>[ and ]</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Partition</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>1 … 9, S for the shared one</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -1079,15 +1162,74 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Drawn with OpenGL.</source>
+        <source>Four models are compared already. Close one of them first.</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Drawn without OpenGL, as asked.</source>
+        <source>Compare with</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Drawn without OpenGL: %1.</source>
+        <source>Reads on %1, draws with OpenGL.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Reads on %1, draws without OpenGL: %2.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>so asked</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>statescope::ModelChips</name>
+    <message>
+        <source>Go to %1</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Stop comparing</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Compare A with %1</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Close %1</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>failed</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>✓ right</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>✗ wrong</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A is compared with it</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Model %1: %2</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>statescope::ModelRows</name>
+    <message>
+        <source>%1, %2
+%3</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1, %2: %3</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -1166,6 +1308,33 @@
     </message>
     <message>
         <source>text</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>statescope::PeerRun</name>
+    <message>
+        <source>%1 %2 %</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Opening it was cancelled. Choose it again to compare with it.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>waits for A</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1 cannot follow the cursor: %2.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1 splits the text into other tokens (%2): the cursor stands where the same characters end.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1 has not read the prompt yet</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -1294,23 +1463,11 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Speed of playing (, and .)</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Token</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Token (← and →)</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Go to token</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Go to token (G)</source>
         <translation type="unfinished"></translation>
     </message>
 </context>

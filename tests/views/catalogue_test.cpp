@@ -106,11 +106,11 @@ TEST_CASE("rows of the catalogue are complete and their ids differ") {
   }
 }
 
-TEST_CASE("every view draws every run in both themes, at every scale and size; no text overlaps another or leaves its place") {
+TEST_CASE("every view draws every run in all themes, at every scale and size; no text overlaps another or leaves its place") {
   for (const Case& c : cases()) {
     for (const auto& [name, view] : built_views(c)) {
       CHECK_FALSE(view->describe().empty());
-      for (const Theme& theme : {light_theme(), dark_theme()}) {
+      for (const Theme& theme : {light_theme(), dark_theme(), high_contrast_theme()}) {
         for (const float scale : {1.0f, 2.0f, 3.0f}) {
           for (const Size size : {Size{1280, 720}, Size{620 * scale, 400 * scale}, Size{1280, 90 * scale}}) {
             const Rect area{20, 30, size.w, size.h};
