@@ -92,8 +92,8 @@ QString start_words(const WindowDevice& device, const std::string& why_no_opengl
   const QString reads = QString::fromStdString(device.backend ? device.backend->description() : make_cpu_backend()->description());
   const bool opengl = why_no_opengl.empty();
   QStringList sentences = {
-      opengl ? MainWindow::tr("Reads on %1, draws with OpenGL.").arg(reads)
-             : MainWindow::tr("Reads on %1, draws without OpenGL: %2.").arg(reads, QString::fromStdString(why_no_opengl))};
+      opengl ? MainWindow::tr("Reads on %1; draws with OpenGL.").arg(reads)
+             : MainWindow::tr("Reads on %1; draws without OpenGL: %2.").arg(reads, QString::fromStdString(why_no_opengl))};
   if (!device.why_cpu.empty()) sentences += QString::fromStdString(device.why_cpu);
   return sentences.join(" ");
 }

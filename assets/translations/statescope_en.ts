@@ -411,19 +411,19 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Move to the left</source>
+        <source>Look further left</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Move to the right</source>
+        <source>Look further right</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Move up</source>
+        <source>Look further up</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Move down</source>
+        <source>Look further down</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -1170,15 +1170,15 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Reads on %1, draws with OpenGL.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Reads on %1, draws without OpenGL: %2.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>so asked</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Reads on %1; draws with OpenGL.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Reads on %1; draws without OpenGL: %2.</source>
         <translation type="unfinished"></translation>
     </message>
 </context>

@@ -177,9 +177,9 @@ TEST_CASE("device: the window begins on the CPU with a sentence that says why") 
 TEST_CASE("device: the window says in a sentence what it runs on, then what is missing") {
   const QString plain = start_words({}, "");
   CHECK(plain.startsWith("Reads on CPU"));
-  CHECK(plain.endsWith(", draws with OpenGL."));
+  CHECK(plain.endsWith("; draws with OpenGL."));
   const QString missing = start_words({nullptr, "Reads on the CPU: cuda: there is no NVIDIA GPU here."}, "no OpenGL driver answers");
-  CHECK(missing.contains(", draws without OpenGL: no OpenGL driver answers."));
+  CHECK(missing.contains("; draws without OpenGL: no OpenGL driver answers."));
   CHECK(missing.endsWith("cuda: there is no NVIDIA GPU here."));
 }
 
