@@ -26,6 +26,20 @@ void Backend::sparse_state(const SparseState& op, std::int64_t chunk_size, Works
   statescope::sparse_state(op, chunk_size, *this, workspace);
 }
 
+void Backend::make(const SparseSources& from) {
+  for (const SparsePair* x : {&from.q, &from.k}) {
+    sum_pair(x->pair, x->shared, x->sparse, x->more, x->softmax ? Activation::identity : x->act);
+    if (x->softmax) softmax(x->pair, x->pair);
+  }
+  softmax(from.gate, from.logits);
+  if (from.selected) top_k(from.selected, from.by_logits ? from.logits : from.gate);
+}
+
+void Backend::sparse_state(const SparseState& op, const SparseSources& from, std::int64_t chunk_size, Workspace& workspace) {
+  make(from);
+  sparse_state(op, chunk_size, workspace);
+}
+
 namespace {
 
 /// x̂ of projection.h: x itself where no norm stands before the product.

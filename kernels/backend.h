@@ -1,6 +1,7 @@
 // The seam between the models and a device. Mixers, model and run know only this; `cpu` implements it here, other devices beside it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -24,6 +25,16 @@ class Download {
   virtual ~Download() = default;
   /// Returns when the numbers are there. Throws DeviceError.
   virtual void wait() = 0;
+};
+
+/// What a device is asked for again and again with the same memory: a token's decoding.
+class Repeated {
+ public:
+  virtual ~Repeated() = default;
+  /// Runs `work`, or does once more what it asked its backend for the last time it was run. So work asks for the same operations with the
+  /// same memory each time, all that varies lies in that memory, and what else it does it need not do each time. Work that brings something
+  /// from the host or to it, allocates, or turns q and k by a position is run each time. Throws what work throws.
+  virtual void run(const std::function<void()>& work) = 0;
 };
 
 /// Every operation is that of the header that bears its name; tensors must live on this device. A `chunk_size` of 0 takes the step form,
@@ -53,6 +64,8 @@ class Backend {
   virtual ConstTensor adopt(ConstTensor host, Buffer& owner) = 0;
   /// Whether rows so few pass a norm on their way into a product (`project`, `swiglu`) sooner than before it.
   virtual bool folds_norms(std::int64_t /*rows*/) const { return false; }
+  /// Null where work is as fast asked for anew. Must end before this does.
+  virtual std::unique_ptr<Repeated> repeated() { return nullptr; }
   /// In which type a pass over `rows` tokens keeps what is rounded anyway on its way into the next product: bf16 or float32. Operations
   /// over rows take either, each operand for itself, and compute in float32; indices, scores of routing, decays, caches and states are
   /// always float32.
@@ -95,6 +108,10 @@ class Backend {
 
   /// Fused groups: the default is made of the parts above; a device overrides it where one kernel is faster.
   virtual void sparse_state(const SparseState& op, std::int64_t chunk_size, Workspace& workspace);
+  /// What `from` makes: q, k, gate and selected of a sparse state.
+  void make(const SparseSources& from);
+  /// Makes them, which op's own are, and does the same.
+  virtual void sparse_state(const SparseState& op, const SparseSources& from, std::int64_t chunk_size, Workspace& workspace);
   /// Products with one row or many; what each of them is stands in projection.h. The x of one may be the y of another before it.
   virtual void project(std::span<const Projection> projections, Workspace& workspace);
   /// y = (silu(x̂ · gateᵀ) ⊙ (x̂ · upᵀ)) · downᵀ + addend; x̂ as in projection.h; addend like y or absent, may be y     (spec §1.4)

@@ -27,6 +27,14 @@ inline __device__ float activated(float x, Activation act) {
   }
 }
 
+/// The same with one exponential for all of them, and no branch: less code.
+inline __device__ float activated_by_one(float x, Activation act) {
+  const float e = expf(-fabsf(x)), sigma = __fdividef(x < 0 ? e : 1, 1 + e);
+  const float y = act == Activation::silu ? x * sigma : act == Activation::sigmoid ? sigma : x;
+  if (act == Activation::elu_plus_one) return x > 0 ? x + 1 : e;
+  return act == Activation::relu && x < 0 ? 0 : y;
+}
+
 /// softplus(x) = ln(1 + e^x) = max(x, 0) + ln(1 + e^{−|x|})
 inline __device__ float softplus(float x) { return (x < 0 ? 0 : x) + log1pf(expf(-fabsf(x))); }
 

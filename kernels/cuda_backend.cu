@@ -9,6 +9,7 @@
 #include "kernels/cuda_attention.h"
 #include "kernels/cuda_chunk.h"
 #include "kernels/cuda_download.h"
+#include "kernels/cuda_graph.h"
 #include "kernels/cuda_linear.h"
 #include "kernels/cuda_operations.h"
 
@@ -194,6 +195,7 @@ class CudaBackend final : public Backend {
   std::string description() const override { return description_; }
 
   Buffer allocate(std::size_t bytes) override {
+    capture_.give_up();
     use();
     void* memory = nullptr;
     check(cudaMallocAsync(&memory, std::max<std::size_t>(bytes, 1), stream()), "memory");
@@ -204,6 +206,7 @@ class CudaBackend final : public Backend {
 
   std::unique_ptr<Download> download_later(Tensor host, ConstTensor device) override {
     require_fit(host, device);
+    capture_.give_up();
     use();
     return downloads_.begin(host.data, device.data, bytes_of(device), stream());
   }
@@ -250,6 +253,7 @@ class CudaBackend final : public Backend {
   void linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias) override {
     use(), products_.linear(y, x, weight, bias, stream());
   }
+  std::unique_ptr<Repeated> repeated() override;
   bool folds_norms(std::int64_t rows) const override { return rows == 1 && can_overlap(); }
   void project(std::span<const Projection> projections, Workspace& workspace) override {
     use();
@@ -308,6 +312,7 @@ class CudaBackend final : public Backend {
   }
   void one_minus_exp(Tensor y, ConstTensor x) override { use(), cuda::one_minus_exp(y, x, stream()); }
   void rope(Tensor y, ConstTensor x, std::int64_t first, double theta, std::int64_t rotary) override {
+    capture_.give_up();
     use(), cuda::rope(y, x, first, theta, rotary, stream());
   }
   void top_k(Tensor ids, ConstTensor scores) override { use(), cuda::top_k(ids, scores, stream()); }
@@ -347,7 +352,7 @@ class CudaBackend final : public Backend {
   }
   void sparse_state(const SparseState& op, std::int64_t chunk_size, Workspace& workspace) override {
     check_sparse_state(op, op.q.dtype == DType::bf16 ? DType::bf16 : DType::f32);
-    if (use(), sparse_state_step(op, stream())) return;
+    if (use(), sparse_state_step(op, nullptr, stream())) return;
     const std::int64_t runs = (static_cast<std::int64_t>(op.cu_seqlens.size()) - 1) * op.gate.row_size();
     const bool sorted_here = runs <= most_sparse_runs(), chunks = sorted_here && in_chunks(op.v.rows()) && gathered_by_chunks(op);
     if (!chunks && !in_float32(op)) return with_float32(op, [&](const SparseState& exact) { sparse_state(exact, chunk_size, workspace); });
@@ -365,8 +370,14 @@ class CudaBackend final : public Backend {
     }
     sum_sparse_rows(op, order, rows, stream());
   }
+  void sparse_state(const SparseState& op, const SparseSources& from, std::int64_t chunk_size, Workspace& workspace) override {
+    check_sparse_state(op, op.q.dtype == DType::bf16 ? DType::bf16 : DType::f32);
+    use();
+    if (!sparse_state_step(op, &from, stream())) Backend::sparse_state(op, from, chunk_size, workspace);
+  }
 
  private:
+  class Repetition;
   static constexpr std::int64_t worth_a_chunk = 32;  // rows of a segment
 
   /// Each memory's form is chosen here, by precision_ and how long the segments are.
@@ -436,6 +447,7 @@ class CudaBackend final : public Backend {
   }
   /// Of one call: the next one writes over it, in the stream's order. Kept, and replaced where more is needed.
   void* scratch(std::size_t bytes) {
+    capture_.give_up();
     if (bytes > scratch_bytes_) {
       scratch_.reset();
       scratch_bytes_ = 0;
@@ -521,6 +533,7 @@ class CudaBackend final : public Backend {
 
   template <std::size_t n>
   std::array<const std::int32_t*, n> sent(const Ring::Arrays<n>& arrays) {
+    capture_.give_up();
     use();
     return ring_.send(arrays);
   }
@@ -554,6 +567,7 @@ class CudaBackend final : public Backend {
   void transfer(Tensor to, ConstTensor from, cudaMemcpyKind direction) {
     require_fit(to, from);
     if (bytes_of(from) == 0) return;
+    capture_.give_up();
     use();
     check(cudaMemcpyAsync(to.data, from.data, bytes_of(from), direction, stream()), "a copy between host and device");
     stream_->wait();
@@ -563,6 +577,7 @@ class CudaBackend final : public Backend {
   Precision precision_;
   std::string description_;
   std::shared_ptr<Stream> stream_ = std::make_shared<Stream>();
+  Capture capture_{stream_->handle()};
   Ring ring_{*stream_};
   Products products_{precision_};
   Downloads downloads_;
@@ -570,6 +585,26 @@ class CudaBackend final : public Backend {
   Buffer scratch_;
   std::size_t scratch_bytes_ = 0;
 };
+
+/// The first time work finds its scratch memory, the second time it is captured, from then on the graph is launched.
+class CudaBackend::Repetition final : public Repeated {
+ public:
+  explicit Repetition(CudaBackend& backend) : backend_(backend) {}
+
+  void run(const std::function<void()>& work) override {
+    backend_.use();
+    if (graph_) return graph_->launch(backend_.stream());
+    if (std::exchange(times_, times_ + 1) != 1) return work();
+    graph_ = backend_.capture_.of(work);
+  }
+
+ private:
+  CudaBackend& backend_;
+  int times_ = 0;  // that work was run
+  std::unique_ptr<Graph> graph_;
+};
+
+std::unique_ptr<Repeated> CudaBackend::repeated() { return std::make_unique<Repetition>(*this); }
 
 }  // namespace
 }  // namespace cuda

@@ -29,11 +29,10 @@ class Scratch {
   std::size_t bytes_ = 0;
 };
 
-/// How the products of a launch that wait for others of the same launch learn that these have been made: `count` on the device, and what it
-/// will be once all launches so far have ended.
+/// How the products of a launch that wait for others of the same launch learn that these have been made: a count on the device that is 0
+/// before and after each launch.
 struct Announcements {
   unsigned* count = nullptr;
-  unsigned made = 0;
 
   Announcements();
   ~Announcements();

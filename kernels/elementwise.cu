@@ -341,6 +341,7 @@ __global__ void rope_kernel(Numbers<void> y, Numbers<const void> x, std::int64_t
 /// dst[t] = src[rows[t]], without rows src[t]. A thread owns a unit (bytes that are moved at once) of row t of dst, in long rows more.
 template <class Unit>
 __global__ void copy_rows_kernel(Rows<Unit> dst, Rows<const Unit> src, const std::int32_t* rows, std::int64_t count, unsigned units) {
+  begin_overlapped();
   const std::int64_t t = own_row();
   if (t >= count) return;
   const Unit* from = src.row(rows != nullptr ? rows[t] : t);
@@ -349,6 +350,7 @@ __global__ void copy_rows_kernel(Rows<Unit> dst, Rows<const Unit> src, const std
 
 /// dst[t] = src[rows[t]], without rows src[t], from one type to another. A thread owns a number of row t of dst, in long rows more.
 __global__ void convert_rows_kernel(Numbers<void> dst, Numbers<const void> src, const std::int32_t* rows, std::int64_t count, unsigned n) {
+  begin_overlapped();
   const std::int64_t t = own_row();
   if (t >= count) return;
   const std::int64_t from = rows != nullptr ? rows[t] : t;
@@ -472,15 +474,15 @@ void copy_units(const char* name, Tensor dst, ConstTensor src, const std::int32_
   const auto bytes = static_cast<std::int64_t>(size_of(src.dtype));
   const std::int64_t units = src.row_size() * bytes / static_cast<std::int64_t>(sizeof(Unit));
   const auto [grid, block] = cover(dst.rows(), units);
-  launch(name, copy_rows_kernel<Unit>, grid, block, 0, stream, units_of<Unit>(dst, bytes), units_of<Unit>(src, bytes), device_rows,
-         dst.rows(), static_cast<unsigned>(units));
+  launch_overlapped(name, copy_rows_kernel<Unit>, grid, block, 0, stream, units_of<Unit>(dst, bytes), units_of<Unit>(src, bytes),
+                    device_rows, dst.rows(), static_cast<unsigned>(units));
 }
 
 void copy_rows(const char* name, Tensor dst, ConstTensor src, const std::int32_t* device_rows, cudaStream_t stream) {
   if (dst.dtype != src.dtype) {
     const auto [grid, block] = cover(dst.rows(), dst.row_size());
-    return launch(name, convert_rows_kernel, grid, block, 0, stream, numbers(dst), numbers(src), device_rows, dst.rows(),
-                  static_cast<unsigned>(dst.row_size()));
+    return launch_overlapped(name, convert_rows_kernel, grid, block, 0, stream, numbers(dst), numbers(src), device_rows, dst.rows(),
+                             static_cast<unsigned>(dst.row_size()));
   }
   const auto bytes = static_cast<std::int64_t>(size_of(src.dtype));
   const auto starts_aligned = [&](ConstTensor x) {

@@ -1,6 +1,7 @@
 // The CUDA forms of routing: a warp owns a row.
 #include "kernels/cuda_numbers.h"
 #include "kernels/cuda_operations.h"
+#include "kernels/cuda_order.h"
 #include "kernels/routing.h"
 
 namespace statescope::cuda {
@@ -13,26 +14,6 @@ constexpr unsigned warp_size = 32, warps = 4;  // of a block
 /// The row of a warp, among rows that are counted through all blocks.
 __device__ std::int64_t own_row() { return std::int64_t{blockIdx.x} * (blockDim.x / warp_size) + threadIdx.x / warp_size; }
 
-template <class Number, class Combine>
-__device__ Number combined(Number x, Combine combine) {
-#pragma unroll
-  for (int offset = warp_size / 2; offset > 0; offset /= 2) x = combine(x, __shfl_xor_sync(~0U, x, offset));
-  return x;
-}
-
-/// A number for score n of a row: the larger, the earlier its place. No two of a row are equal and none is 0 or `before_all`.
-using Order = unsigned long long;
-constexpr Order before_all = ~Order{0};
-
-/// The upper half grows with the score (a NaN: 0, +0 and −0 alike), the lower half falls with n: ties go to the lowest index.
-__device__ Order order_of(float score, std::uint32_t n) {
-  const std::uint32_t bits = __float_as_uint(score + 0.0F), sign = 0x80000000U;
-  const std::uint32_t size = isnan(score) ? 0 : (bits & sign) != 0 ? ~bits : bits | sign;
-  return (Order{size} << 32) | ~n;
-}
-
-__device__ std::int32_t index_of(Order order) { return static_cast<std::int32_t>(~static_cast<std::uint32_t>(order)); }
-
 /// Choice w is the first in order after choice w − 1.
 __global__ void top_k_kernel(Rows<std::int32_t> ids, Rows<const float> scores, std::int64_t rows, std::uint32_t N, std::uint32_t W) {
   begin_overlapped();
@@ -42,12 +23,7 @@ __global__ void top_k_kernel(Rows<std::int32_t> ids, Rows<const float> scores, s
   const float* score = scores.row(t);
   Order last = before_all;
   for (std::uint32_t w = 0; w < W; ++w) {
-    Order next = 0;
-    for (std::uint32_t n = lane; n < N; n += warp_size) {
-      const Order order = order_of(score[n], n);
-      if (order < last && order > next) next = order;
-    }
-    last = combined(next, [](Order a, Order b) { return a > b ? a : b; });
+    last = next_in_order(score, N, lane, last);
     if (lane == 0) ids.row(t)[w] = index_of(last);
   }
 }
@@ -121,7 +97,7 @@ void top_k(Tensor ids, ConstTensor scores, cudaStream_t stream) {
   if (ids.rows() != scores.rows() || W < 1 || W > N)
     throw std::invalid_argument("top_k: " + ids.shape.to_string() + " of " + scores.shape.to_string());
   launch_overlapped("top_k", top_k_kernel, blocks_for(ids.rows(), warps), warps * warp_size, 0, stream, i32(ids), f32(scores), ids.rows(),
-         static_cast<std::uint32_t>(N), static_cast<std::uint32_t>(W));
+                    static_cast<std::uint32_t>(N), static_cast<std::uint32_t>(W));
 }
 
 void renormalise(Tensor y, ConstTensor gate, ConstTensor ids, cudaStream_t stream) {

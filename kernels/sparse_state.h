@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/decayed_outer_product.h"
+#include "kernels/elementwise.h"
 #include "kernels/gated_delta_rule.h"
 #include "kernels/routing.h"
 
@@ -32,6 +33,22 @@ struct SparseState {
   ConstTensor initial_state;                 // [S · (1 + N), H, K, V]: of each sequence the shared state first
   Tensor final_state;                        // the same; may be the same memory
   Tensor o;                                  // [T, H, V]: the sum over the shared and the selected partitions
+};
+
+/// How q or k of a sparse state is made of products: pair[:, 0] = f(shared), pair[:, 1] = f(sparse + more), f an activation, or a softmax
+/// over the K channels of a head (spec §4.3).
+struct SparsePair {
+  Tensor pair;                       // [T, 2, H, K]
+  ConstTensor shared, sparse, more;  // [T, H · K]
+  Activation act = Activation::identity;
+  bool softmax = false;  // instead of act
+};
+/// What a sparse state takes, before it is there: both pairs, gate = softmax(logits) and in `selected` the largest of it, or of the logits.
+struct SparseSources {
+  SparsePair q, k;
+  ConstTensor logits;     // [T, N] float32
+  Tensor gate, selected;  // as in SparseState; `selected` absent: it is there
+  bool by_logits = false;
 };
 
 /// Throws std::invalid_argument if shapes do not fit, or q, k, v and o are not of the type `operands`.

@@ -63,6 +63,8 @@ class ChannelSink {
  public:
   virtual ~ChannelSink() = default;
   virtual void channel(std::string_view name, ConstTensor values) = 0;
+  /// Whether it does anything with this channel; it may be spared others.
+  virtual bool wants(std::string_view /*name*/) const { return true; }
   /// Whether it wants what costs work of its own too: output_gate and read_gate_effective, and in a replay what lies behind the memory.
   virtual bool wants_all() const { return false; }
 };
@@ -94,9 +96,11 @@ struct Context {
   /// Whether somebody wants the channels that cost work of their own.
   bool wants_all() const { return channels && channels->wants_all() && !state_only; }
   std::span<const std::int32_t> cu_seqlens() const { return cu_seqlens_; }
+  /// Whether somebody wants this channel, so that it must not be passed over on the way to others.
+  bool wants(std::string_view name) const { return channels && channels->wants(name); }
   /// Channels are float32 or indices, whatever the type of the activation.
   void emit(std::string_view name, ConstTensor values) const {
-    if (!channels) return;
+    if (!wants(name)) return;
     if (values.dtype != DType::bf16) return channels->channel(name, values);
     const Workspace::Mark mark(workspace);
     const Tensor widened = workspace.tensor(values.shape);

@@ -147,7 +147,7 @@ void Readout::operator()(Context& ctx, ConstTensor o, ConstTensor gate, Tensor y
     out.z = y;
     out.finish = Activate{.addend = ctx.residual};
   }
-  if (!head_scale && !ctx.channels) {
+  if (!head_scale && !ctx.wants("readout") && !ctx.wants_all()) {
     out.norm = {.group = head_dim, .weight = norm, .eps = eps, .gate = gate, .act = gate_act};
     return ctx.backend.project(std::span(&out, 1), ctx.workspace);
   }
@@ -224,7 +224,7 @@ Tensor remember(Context& ctx, DecayedOuterProduct op, Tensor state) {
 }
 
 Tensor remember(Context& ctx, GatedDeltaRule op, Tensor state, bool unit) {
-  const bool on_the_way = unit && !ctx.channels;  // the channels q and k are those of unit length
+  const bool on_the_way = unit && !ctx.wants("q") && !ctx.wants("k");  // the channels q and k are those of unit length
   if (unit && !on_the_way) {
     for (ConstTensor* x : {&op.q, &op.k}) {
       const Tensor y = ctx.workspace.tensor(x->shape, x->dtype);
@@ -252,24 +252,27 @@ ConstTensor ruled_decay(Context& ctx, ConstTensor log_decay) {
   return changed;
 }
 
-Routed route_tokens(Context& ctx, ConstTensor scores, std::int64_t writers, std::int64_t readers) {
+Routed routed(Context& ctx, std::int64_t writers, std::int64_t readers) {
   static const Rules none;
   const Rules& rules = ctx.rules ? *ctx.rules : none;
-  Routed routed{{}, rules.writers > 0 ? rules.writers : writers, rules.readers > 0 ? rules.readers : readers};
-  if (rules.route.empty()) {
-    // T_t = the W largest scores, ties to the lowest index
-    routed.partitions = ctx.workspace.tensor({ctx.tokens, std::max(routed.writers, routed.readers)}, DType::i32);
-    ctx.backend.top_k(routed.partitions, scores);
-  } else {
+  Routed routed{{}, rules.writers > 0 ? rules.writers : writers, rules.readers > 0 ? rules.readers : readers, !rules.route.empty()};
+  if (routed.ruled) routed.writers = routed.readers = std::ssize(rules.route);
+  routed.partitions = ctx.workspace.tensor({ctx.tokens, std::max(routed.writers, routed.readers)}, DType::i32);
+  if (routed.ruled) {
     // T_t = what the rules say, of every token
-    routed.writers = routed.readers = std::ssize(rules.route);
-    routed.partitions = ctx.workspace.tensor({ctx.tokens, routed.writers}, DType::i32);
     std::vector<std::int32_t> all;
     for (std::int64_t t = 0; t < ctx.tokens; ++t) all.insert(all.end(), rules.route.begin(), rules.route.end());
     ctx.backend.upload(routed.partitions, ConstTensor(all.data(), DType::i32, routed.partitions.shape));
   }
-  ctx.emit("partition_selected", routed.partitions);
   return routed;
+}
+
+Routed route_tokens(Context& ctx, ConstTensor scores, std::int64_t writers, std::int64_t readers) {
+  const Routed tokens = routed(ctx, writers, readers);
+  // T_t = the W largest scores, ties to the lowest index
+  if (!tokens.ruled) ctx.backend.top_k(tokens.partitions, scores);
+  ctx.emit("partition_selected", tokens.partitions);
+  return tokens;
 }
 
 namespace {
@@ -442,7 +445,7 @@ Tensor attend(Context& ctx, ConstTensor q, const KvCache& cache, const Attention
                       .selected_blocks = {}};
   const std::array<std::int32_t, 2> cu_seqlens_k{0, static_cast<std::int32_t>(cache.length)};
   op.cu_seqlens_k = cu_seqlens_k;
-  if (options.blocks.block_size > 0 && options.blocks.topk > 1 && ctx.channels) {
+  if (options.blocks.block_size > 0 && options.blocks.topk > 1 && ctx.wants("moba_selected")) {
     op.selected_blocks = ctx.workspace.tensor({ctx.tokens, heads, options.blocks.topk - 1}, DType::i32);
   }
   ctx.backend.softmax_attention(op, ctx.chunk_size);

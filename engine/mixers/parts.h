@@ -130,7 +130,10 @@ ConstTensor ruled_decay(Context& ctx, ConstTensor log_decay);
 struct Routed {
   Tensor partitions;              // [T, max(writers, readers)] i32, of largest score first
   std::int64_t writers, readers;  // of these, from the first on
+  bool ruled = false;             // the partitions are those that the rules of the context name
 };
+/// How many partitions it will be, and room for them; or those that the rules of the context name.
+Routed routed(Context& ctx, std::int64_t writers, std::int64_t readers);
 /// The `writers` (`readers`) largest of scores [T, N], unless the rules of the context want others. Emits the partitions.
 Routed route_tokens(Context& ctx, ConstTensor scores, std::int64_t writers, std::int64_t readers);
 

@@ -89,21 +89,8 @@ MixerLayout Sse::layout() const {
 }
 
 /// [T, 2, H, K]: z1 = base x (convolved: `shared`), z2 = base x + lora x; then softmax or silu per head.
-Tensor Sse::make_pair(Context& ctx, ConstTensor raw, ConstTensor shared, ConstTensor more, bool softmax) const {
-  const Tensor pair = ctx.activation({2, heads_, K_});
-  ctx.backend.sum_pair(pair, shared, sparse_after_conv_ ? shared : raw, more, softmax ? Activation::identity : qk_act_);
-  if (softmax) ctx.backend.softmax(pair, pair);
-  return repeat_pair(ctx, pair, K_);
-}
-
-/// e_t = softmax(e_proj x) over the partitions; the W largest are selected, ties to the lowest index      (SSE eq. 9, ICLR gate)
-Sse::Route Sse::route(Context& ctx, Tensor logits) const {
-  Backend& backend = ctx.backend;
-  Tensor e = ctx.tensor({N_});
-  backend.softmax(e, logits);
-  ctx.emit("partition_logits", logits);
-  ctx.emit("partition_gate", e);
-  return {e, route_tokens(ctx, v1_ ? logits : e, writers_, readers_)};
+SparsePair Sse::pair_of(Context& ctx, ConstTensor raw, ConstTensor shared, ConstTensor more, bool softmax) const {
+  return {ctx.activation({2, heads_, K_}), shared, sparse_after_conv_ ? shared : raw, more, qk_act_, softmax};
 }
 
 /// [T, 2, H, n] → [T, 2, Hv, n], repeat-interleaved.
@@ -167,49 +154,56 @@ void Sse::forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) cons
   all.insert(all.end(), second.begin(), second.end());
   backend.project(all, ctx.workspace);
 
-  const Tensor q = make_pair(ctx, raw_q, shared_q, more_q, use_q_softmax_), k = make_pair(ctx, raw_k, shared_k, more_k, use_k_softmax_);
-  const Route T = route(ctx, logits);
-  if (delta_rule_) {
-    if (beta_factor_ != 1) backend.add(beta, beta, beta);
-    ctx.emit("beta", beta);
-  } else {
-    log_decay = repeat_pair(ctx, log_decay, K_);
-  }
-  const ConstTensor ruled = ruled_decay(ctx, log_decay);
-  ctx.emit("q", q);
-  ctx.emit("k", k);
-  ctx.emit("v", v);
-  ctx.emit("log_decay", ruled);
-
+  // e_t = softmax(e_proj x) over the partitions; the W largest are selected, ties to the lowest index      (SSE eq. 9, ICLR gate)
+  const Routed T = routed(ctx, writers_, readers_);
+  const SparseSources from{.q = pair_of(ctx, raw_q, shared_q, more_q, use_q_softmax_),
+                           .k = pair_of(ctx, raw_k, shared_k, more_k, use_k_softmax_),
+                           .logits = logits,
+                           .gate = ctx.tensor({N_}),
+                           .selected = T.ruled ? Tensor{} : T.partitions,
+                           .by_logits = v1_};
+  if (delta_rule_ && beta_factor_ != 1) backend.add(beta, beta, beta);
+  if (!delta_rule_) log_decay = repeat_pair(ctx, log_decay, K_);
   // v1: k^i = softmax(x W_k) / W, or one softmax over all selected rows, whose partition share is e renormalised over T [A9]
-  Tensor gate = T.gate;
-  const bool joint = v1_ && v1_joint_softmax_;
+  const bool joint = v1_ && v1_joint_softmax_, made_here = joint || T.ruled || value_heads_ != heads_;
+  if (made_here) backend.make(from);
+  const Tensor q = repeat_pair(ctx, from.q.pair, K_), k = repeat_pair(ctx, from.k.pair, K_);
+  Tensor gate = from.gate;
   if (joint) {
     gate = ctx.tensor({N_});
-    backend.renormalise(gate, T.gate, T.selected.partitions.columns(0, {T.selected.writers}));
+    backend.renormalise(gate, from.gate, T.partitions.columns(0, {T.writers}));
   }
   // S⁰_t = diag(α⁰) S⁰_{t-1} + k1ᵀ v;   n ∈ T_t: Sⁿ_t = diag(α^s) Sⁿ_{t-1} + e_t^n k2ᵀ v;   n ∉ T_t: Sⁿ_t = Sⁿ_{t-1}
   // o_t = K^{-1/2} ( q1 S⁰_t + Σ_{n∈T_t} e_t^n q2 Sⁿ_t )                                   (SSE-GDN: the delta rule in place of the sum)
   Tensor o = ctx.activation({value_heads_, V_});
-  backend.sparse_state({.q = q,
-                        .k = k,
-                        .v = v,
-                        .log_decay = ruled,
-                        .beta = beta,
-                        .gate = gate,
-                        .selected = T.selected.partitions,
-                        .writers = T.selected.writers,
-                        .readers = T.selected.readers,
-                        .gate_q = emulq_,
-                        .gate_k = emulk_ || joint,
-                        .gate_place = gate_place_,
-                        .write_scale = v1_ && !joint ? 1 / static_cast<float>(T.selected.writers) : 1.0f,
-                        .scale = inverse_sqrt(K_),
-                        .cu_seqlens = ctx.cu_seqlens(),
-                        .initial_state = state.memory[0],
-                        .final_state = state.memory[0],
-                        .o = o},
-                       ctx.chunk_size, ctx.workspace);
+  const SparseState memory{.q = q,
+                           .k = k,
+                           .v = v,
+                           .log_decay = ruled_decay(ctx, log_decay),
+                           .beta = beta,
+                           .gate = gate,
+                           .selected = T.partitions,
+                           .writers = T.writers,
+                           .readers = T.readers,
+                           .gate_q = emulq_,
+                           .gate_k = emulk_ || joint,
+                           .gate_place = gate_place_,
+                           .write_scale = v1_ && !joint ? 1 / static_cast<float>(T.writers) : 1.0f,
+                           .scale = inverse_sqrt(K_),
+                           .cu_seqlens = ctx.cu_seqlens(),
+                           .initial_state = state.memory[0],
+                           .final_state = state.memory[0],
+                           .o = o};
+  made_here ? backend.sparse_state(memory, ctx.chunk_size, ctx.workspace)
+            : backend.sparse_state(memory, from, ctx.chunk_size, ctx.workspace);
+  ctx.emit("partition_logits", logits);
+  ctx.emit("partition_gate", from.gate);
+  ctx.emit("partition_selected", T.partitions);
+  if (delta_rule_) ctx.emit("beta", beta);
+  ctx.emit("q", q);
+  ctx.emit("k", k);
+  ctx.emit("v", v);
+  ctx.emit("log_decay", memory.log_decay);
   if (ctx.state_only) return;
   readout_(ctx, o, g, y);
 }

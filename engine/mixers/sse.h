@@ -14,12 +14,7 @@ class Sse final : public Mixer {
   void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const override;
 
  private:
-  struct Route {
-    Tensor gate;  // [T, N] e
-    Routed selected;
-  };
-  Tensor make_pair(Context& ctx, ConstTensor raw, ConstTensor shared, ConstTensor more, bool softmax) const;
-  Route route(Context& ctx, Tensor logits) const;
+  SparsePair pair_of(Context& ctx, ConstTensor raw, ConstTensor shared, ConstTensor more, bool softmax) const;
   Tensor repeat_pair(Context& ctx, Tensor pair, std::int64_t channels) const;
 
   std::int64_t hidden_, heads_, value_heads_, K_, V_, N_, writers_, readers_;

@@ -13,6 +13,7 @@ class LayerSink final : public ChannelSink {
  public:
   LayerSink(Observer& observer, std::int64_t layer) : observer_(observer), layer_(layer) {}
   void channel(std::string_view name, ConstTensor values) override { observer_.channel(layer_, name, values); }
+  bool wants(std::string_view name) const override { return observer_.wants(name); }
   bool wants_all() const override { return observer_.wants_all(); }
 
  private:
@@ -63,7 +64,8 @@ Model::Model(std::shared_ptr<const Checkpoint> checkpoint, std::shared_ptr<Backe
       backend_(std::move(backend)),
       plan_(std::move(plan)),
       stack_(plan_, weights),
-      workspace_(*backend_) {
+      workspace_(*backend_),
+      steps_(*backend_) {
   const std::vector<std::string> unused = weights.unused();
   if (!unused.empty()) {
     constexpr std::size_t named = 4;
@@ -125,14 +127,35 @@ void Model::check_ids(std::span<const std::int32_t> ids) const {
   }
 }
 
+namespace {
+
+Steps::Key step_key(const ModelState& state, const ForwardOptions& options, ConstTensor hidden, const Observer* observer) {
+  Steps::Key key{{hidden.data}, {options.rules.begin(), options.rules.end()}, observer != nullptr};
+  for (const MixerState& layer : state.layers) key.memory.push_back(layer.everything.data);
+  return key;
+}
+
+}  // namespace
+
 void Model::forward(ModelState& state, std::span<const std::int32_t> ids, const ForwardOptions& options, Tensor hidden,
                     Observer* observer) {
   check_ids(ids);
   if (ids.empty()) return;
+  // x = embeddings[token]
+  backend_->embed(hidden, stack_.embeddings, ids.data());
+  const bool repeats =
+      ids.size() == 1 && options.chunk_size == 0 && !(observer && observer->wants_all()) &&
+      steps_.run(step_key(state, options, hidden, observer), observer, [&](Observer* shown) { blocks(state, options, hidden, shown); });
+  if (!repeats) blocks(state, options, hidden, observer);
+  state.position += static_cast<std::int64_t>(ids.size());
+}
+
+/// x [T, D] through all blocks
+void Model::blocks(ModelState& state, const ForwardOptions& options, Tensor x, Observer* observer) {
   const Workspace::Mark mark(workspace_);
-  const auto tokens = static_cast<std::int64_t>(ids.size());
+  const std::int64_t tokens = x.rows();
   const DType type = backend_->activation_type(tokens);
-  const Tensor x = hidden, normed = workspace_.tensor(x.shape, type), y = workspace_.tensor(x.shape, type);
+  const Tensor normed = workspace_.tensor(x.shape, type), y = workspace_.tensor(x.shape, type);
   const bool folds = backend_->folds_norms(tokens);
   bool added = true;  // what the part before has written is in x
   // x += y where it is not there yet;   what a part reads: RMSNorm(x), or x itself and, in its context, the norm that it applies
@@ -150,8 +173,6 @@ void Model::forward(ModelState& state, std::span<const std::int32_t> ids, const 
     added = folded;
     return folded ? ConstTensor(x) : normed;
   };
-  // x = embeddings[token]
-  backend_->embed(x, stack_.embeddings, ids.data());
   for (std::size_t i = 0; i < stack_.blocks.size(); ++i) {
     const Workspace::Mark of_block(workspace_);
     const Stack::Block& block = stack_.blocks[i];
@@ -177,7 +198,6 @@ void Model::forward(ModelState& state, std::span<const std::int32_t> ids, const 
   }
   if (!added) backend_->add(x, x, y);
   if (observer) observer->residual(layers(), x);
-  state.position += static_cast<std::int64_t>(ids.size());
 }
 
 void Model::logits(Tensor logits, ConstTensor hidden) {

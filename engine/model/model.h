@@ -11,6 +11,8 @@
 #include "engine/mixers/mixer.h"
 #include "engine/model/family.h"
 #include "engine/model/ffn.h"
+#include "engine/model/observer.h"
+#include "engine/model/steps.h"
 #include "engine/snapshot.h"
 
 namespace statescope {
@@ -19,17 +21,6 @@ namespace statescope {
 struct ModelState {
   std::vector<MixerState> layers;
   std::int64_t position = 0;  // tokens read so far
-};
-
-/// Sees a forward pass from inside. Tensors live on the device and only during the call; rows are the tokens of that pass.
-class Observer {
- public:
-  virtual ~Observer() = default;
-  /// The residual stream [T, D] as it enters block `layer`; layer = number of layers: as it leaves the last one.
-  virtual void residual(std::int64_t layer, ConstTensor x) = 0;
-  virtual void channel(std::int64_t layer, std::string_view name, ConstTensor values) = 0;
-  /// As ChannelSink::wants_all.
-  virtual bool wants_all() const { return false; }
 };
 
 struct ForwardOptions {
@@ -92,6 +83,7 @@ class Model {
  private:
   Model(std::shared_ptr<const Checkpoint> checkpoint, std::shared_ptr<Backend> backend, Plan plan, StoredWeights weights);
   void norm(Tensor y, ConstTensor x, ConstTensor weight, float eps);
+  void blocks(ModelState& state, const ForwardOptions& options, Tensor x, Observer* observer);
 
   std::shared_ptr<const Checkpoint> checkpoint_;
   std::shared_ptr<Backend> backend_;
@@ -99,6 +91,7 @@ class Model {
   std::vector<Buffer> weight_memory_;
   Stack stack_;
   Workspace workspace_;
+  Steps steps_;
 };
 
 }  // namespace statescope

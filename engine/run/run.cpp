@@ -28,6 +28,7 @@ class Run::Recorder final : public Observer {
     if (name == "partition_gate") routes->gate.append(values);
     if (name == "partition_selected") routes->selected.append(values);
   }
+  bool wants(std::string_view name) const override { return name == "partition_gate" || name == "partition_selected"; }
 
  private:
   Run& run_;
@@ -38,6 +39,7 @@ class Run::LayerRecorder final : public ChannelSink {
  public:
   LayerRecorder(Recorder& recorder, std::int64_t layer) : recorder_(recorder), layer_(layer) {}
   void channel(std::string_view name, ConstTensor values) override { recorder_.channel(layer_, name, values); }
+  bool wants(std::string_view name) const override { return recorder_.wants(name); }
 
  private:
   Recorder& recorder_;

@@ -676,7 +676,47 @@ void compare_sparse_state(const Comparison& both, const Sparse& c, std::int64_t 
   });
 }
 
+/// Pairs and routing made on the way into the states.
+void compare_routed_state(const Comparison& both, std::int64_t T, bool delta_rule, bool softmax, bool by_logits, std::int64_t N) {
+  Random random(1);
+  constexpr std::int64_t H = 3, K = 40, V = 36, writers = 2, readers = 3;
+  const Numbers v = random.uniform({T, H, V}), beta = random.uniform({T, 2, H}, 0, 1), logits = random.uniform({T, N}, -3, 3),
+                log_decay = delta_rule ? random.uniform({T, 2, H}, -0.5F, 0) : random.uniform({T, 2, H, K}, -0.5F, 0),
+                initial = random.uniform({1 + N, H, K, V});
+  const std::vector<Numbers> rows{random.uniform({T, H * K}, -2, 2), random.uniform({T, H * K}, -2, 2), random.uniform({T, H * K}, -2, 2)};
+  const std::string name = with("sparse state and its sources",
+                                {{"T", T}, {"delta rule", delta_rule}, {"softmax", softmax}, {"by logits", by_logits}, {"N", N}});
+  compare_memory(both, name, initial, [&](Side& s, ConstTensor before, Tensor after) {
+    const auto pair = [&](int first, bool softmax_too) {
+      return SparsePair{s.out_whole({T, 2, H, K}), s.in(rows[0]), s.in(rows[static_cast<std::size_t>(first)]), s.in(rows[2]),
+                        Activation::silu,          softmax_too};
+    };
+    const SparseSources from{pair(1, false), pair(0, softmax), s.in(logits), s.out_whole({T, N}), s.out_i32({T, 3}), by_logits};
+    const std::vector<std::int32_t> all{0, static_cast<std::int32_t>(T)};
+    SparseState op;
+    op.q = from.q.pair, op.k = from.k.pair, op.v = s.in(v), op.log_decay = s.in(log_decay), op.gate = from.gate;
+    if (delta_rule) op.beta = s.in(beta);
+    op.selected = from.selected, op.writers = writers, op.readers = readers, op.cu_seqlens = all;
+    op.initial_state = before, op.final_state = after, op.o = s.out({T, H, V});
+    s->sparse_state(op, from, T == 1 ? 0 : 64, s.workspace());
+  });
+}
+
 }  // namespace
+
+TEST_CASE("device: sparse state and what it is made of", "[device]") {
+  const Comparison both;
+  if (!both) return;
+  for (const std::int64_t T : {1, 7}) {
+    for (const bool delta_rule : {false, true}) {
+      for (const bool softmax : {false, true}) {
+        for (const bool by_logits : {false, true}) {
+          for (const std::int64_t N : {4, 70, 300}) compare_routed_state(both, T, delta_rule, softmax, by_logits, N);
+        }
+      }
+    }
+  }
+}
 
 TEST_CASE("device: sparse state", "[device]") {
   const Comparison both;
