@@ -1,6 +1,7 @@
 // What each command does, and the arguments it takes.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,7 +11,7 @@
 #include "engine/checkpoint/file.h"
 #include "engine/device.h"
 #include "engine/run/sampling.h"
-#include "engine/run/session.h"
+#include "engine/run/session_file.h"
 
 namespace statescope {
 
@@ -33,9 +34,10 @@ struct RunArguments {
   std::int64_t chunk_size = 64;
   std::string dump;
   std::vector<std::int64_t> states;
-  std::string session;                     // the file that it is recorded in, or gone on with
-  std::vector<std::string> interventions;  // by which the session's branch is left in the end
-  std::optional<std::int64_t> branch;      // of the session; unset: the one that was current
+  std::string session;                                          // the file that it is recorded in, or gone on with
+  std::chrono::milliseconds interval = SessionFile::kInterval;  // between two savings of the session
+  std::vector<std::string> interventions;                       // by which the session's branch is left in the end
+  std::optional<std::int64_t> branch;                           // of the session; unset: the one that was current
   bool json = false, force = false;
 };
 int run_command(const RunArguments& arguments);

@@ -192,12 +192,12 @@ OpenSession begin_session(const RunArguments& arguments) {
   record.options.chunk_size = arguments.chunk_size;
   record.options.keyframe_interval = Run(model, record.options).keyframe_interval();
   record.options.tokens_at_once = tokens_within_a_second(model, record.prompt_ids, record.options);
-  return {SessionFile::create(arguments.session, std::move(record)), model, tokenizer};
+  return {SessionFile::create(arguments.session, std::move(record), arguments.interval), model, tokenizer};
 }
 
 /// A session that goes on.
 OpenSession reopen_session(const RunArguments& arguments) {
-  SessionFile file = SessionFile::open(arguments.session);
+  SessionFile file = SessionFile::open(arguments.session, arguments.interval);
   DeviceChoice device = file.record().device;
   device.threads = arguments.device.threads;
   const auto checkpoint = file.open_checkpoint();

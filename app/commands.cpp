@@ -2,6 +2,7 @@
 
 #include <QCoreApplication>
 
+#include "app/branch_commands.h"
 #include "app/main_window.h"
 
 namespace statescope {
@@ -40,6 +41,11 @@ Command preset_command(std::string_view id, const char* keys) {
           }};
 }
 
+template <InterventionKind kind>
+constexpr Command intervene_command(std::string_view id, const char* text) {
+  return {id, Menu::run, QT_TRANSLATE_NOOP("Commands", "Intervene"), text, "", [](W& w, int) { intervene_here(w, kind); }};
+}
+
 const Command table[] = {
     {"open-file", Menu::file, nullptr, QT_TRANSLATE_NOOP("Commands", "Open checkpoint…"), "Ctrl+O",
      [](W& w, int) { w.choose_checkpoint_file(); }},
@@ -53,6 +59,11 @@ const Command table[] = {
      [](W& w, int) { w.choose_to_compare(); }},
     {"compare-stop", Menu::file, nullptr, QT_TRANSLATE_NOOP("Commands", "Stop comparing"), "Ctrl+Alt+C",
      [](W& w, int) { w.stop_comparing(); }},
+    {"open-session", Menu::file, nullptr, QT_TRANSLATE_NOOP("Commands", "Open session…"), "Ctrl+Alt+O",
+     [](W& w, int) { choose_session_to_open(w); }},
+    {"save-session", Menu::file, nullptr, QT_TRANSLATE_NOOP("Commands", "Save session"), "Ctrl+S", [](W& w, int) { save_session(w); }},
+    {"save-session-as", Menu::file, nullptr, QT_TRANSLATE_NOOP("Commands", "Save session as…"), "Ctrl+Shift+S",
+     [](W& w, int) { save_session_as(w); }},
     {"export", Menu::file, nullptr, QT_TRANSLATE_NOOP("Commands", "Export this view…"), "E",
      [](W& w, int) { w.show_page(SidePage::figure); }},
     {"preferences", Menu::file, nullptr, QT_TRANSLATE_NOOP("Commands", "Preferences"), "Ctrl+,",
@@ -179,9 +190,19 @@ const Command table[] = {
      [](W& w, int) { w.playback().loop_from_here(); }},
     {"loop-to", Menu::run, nullptr, QT_TRANSLATE_NOOP("Commands", "Loop up to this token"), "Shift+O",
      [](W& w, int) { w.playback().loop_to_here(); }},
+    {"interventions", Menu::run, nullptr, QT_TRANSLATE_NOOP("Commands", "Interventions…"), "Ctrl+I",
+     [](W& w, int) { w.show_page(SidePage::interventions); }},
+    {"undo-intervention", Menu::run, nullptr, QT_TRANSLATE_NOOP("Commands", "Undo the intervention"), "Ctrl+Z",
+     [](W& w, int) { undo_intervention(w); }},
+    {"redo-intervention", Menu::run, nullptr, QT_TRANSLATE_NOOP("Commands", "Redo the intervention"), "Ctrl+Shift+Z; Ctrl+Y",
+     [](W& w, int) { redo_intervention(w); }},
+    intervene_command<InterventionKind::zero_row>("zero-row", QT_TRANSLATE_NOOP("Commands", "Zero this row from here")),
+    intervene_command<InterventionKind::zero_head>("zero-head", QT_TRANSLATE_NOOP("Commands", "Zero this head from here")),
+    intervene_command<InterventionKind::zero_partition>("zero-partition", QT_TRANSLATE_NOOP("Commands", "Zero this partition from here")),
+    intervene_command<InterventionKind::freeze_decay>("freeze-decay", QT_TRANSLATE_NOOP("Commands", "Freeze this layer's decay from here")),
     {"generate", Menu::run, nullptr, QT_TRANSLATE_NOOP("Commands", "Generate 32 more tokens"), "Ctrl+G",
      [](W& w, int) { w.navigator().generate_more(32); }},
-    {"cancel", Menu::run, nullptr, QT_TRANSLATE_NOOP("Commands", "Cancel opening, reading or generating"), "Esc",
+    {"cancel", Menu::run, nullptr, QT_TRANSLATE_NOOP("Commands", "Cancel opening, reading, generating or an intervention"), "Esc",
      [](W& w, int) { w.escape(); }},
 
     {"keys", Menu::help, nullptr, QT_TRANSLATE_NOOP("Commands", "Keys"), "F1", [](W& w, int) { w.show_page(SidePage::keys); }},

@@ -4,6 +4,7 @@
 #include <QAction>
 #include <QHBoxLayout>
 
+#include "app/interventions.h"
 #include "app/theme.h"
 
 namespace statescope {
@@ -32,6 +33,10 @@ Header::Header(Navigator& navigator, Comparison& comparison, QAction* side, QAct
   auto* layout = new QHBoxLayout(this);
   model_ = new QLabel(tr("No model is open"), this);
   model_->setObjectName("model");
+  branch_ = new QLabel(this);
+  branch_->setObjectName("branch");
+  branch_->setAccessibleName(tr("Branch"));
+  branch_->hide();
   details_ = new QLabel(this);
   details_->setObjectName("faint");
   details_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
@@ -44,6 +49,7 @@ Header::Header(Navigator& navigator, Comparison& comparison, QAction* side, QAct
   cancel_ = make_button(cancel, this);
   side_ = make_button(side, this);
   layout->addWidget(model_);
+  layout->addWidget(branch_);
   layout->addWidget(details_, 1);
   layout->addWidget(chips_, 1);
   for (QWidget* widget : std::initializer_list<QWidget*>{what_, progress_, cancel_, side_}) layout->addWidget(widget);
@@ -73,6 +79,10 @@ void Header::show_model() {
   details.removeAll(QString());
   details_->setText(details.join(QStringLiteral("  ·  ")));
   details_->setToolTip(details_->text());
+  const QString branch = words_of_branch(navigator_.run()->branch);
+  branch_->setText(fontMetrics().elidedText(branch, Qt::ElideRight, width() / 3));
+  branch_->setToolTip(branch);
+  branch_->setVisible(!branch.isEmpty());
 }
 
 /// The cancel button also stops what the others are opening.

@@ -31,7 +31,7 @@ class Header : public QWidget {
   Navigator& navigator_;
   Comparison& comparison_;
   ModelChips* chips_;  // instead of model_ and details_ while models are compared
-  QLabel *model_, *details_, *what_;
+  QLabel *model_, *branch_, *details_, *what_;
   QProgressBar* progress_;
   QToolButton *cancel_, *side_;
 };

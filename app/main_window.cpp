@@ -20,6 +20,7 @@
 #include "app/canvas/paper_canvas.h"
 #include "app/cli_commands.h"
 #include "app/figure_page.h"
+#include "app/intervention_page.h"
 #include "app/key_page.h"
 #include "app/palette_entries.h"
 #include "app/preferences_page.h"
@@ -137,6 +138,15 @@ void MainWindow::make_connections() {
   });
   connect(navigator_.get(), &Navigator::failed, this, &MainWindow::show_error);
   connect(navigator_.get(), &Navigator::device_failed, this, &MainWindow::show_error);
+  connect(navigator_.get(), &Navigator::intervention_failed, this, [this](const QString& message) {
+    const bool stands_there = side_->isVisible() && side_->page() == SidePage::interventions;
+    if (!stands_there) show_error(message);
+  });
+  connect(navigator_.get(), &Navigator::branches_changed, this, &MainWindow::show_title);
+  connect(navigator_.get(), &Navigator::session_saved, this, [this](const QString& path) {
+    say(tr("Saved, and kept up to date from now on: %1").arg(path));
+    remember_recent(path);
+  });
   connect(navigator_.get(), &Navigator::playing_changed, this,
           [this] { action("play")->setIcon(icon_of(navigator_->is_playing() ? "pause" : "play", frame_.theme)); });
   connect(actions_, &Actions::triggered, this, &MainWindow::run_command);
@@ -174,6 +184,7 @@ void MainWindow::make_pages(const QString& drawn) {
   side_->add_page(tr("Preferences"), preferences_);
   side_->add_page(tr("Breakpoints"), new BreakpointPage(*playback_));
   side_->add_page(tr("Export this view"), figure_);
+  side_->add_page(tr("Interventions"), new InterventionPage(*navigator_));
 }
 
 QWidget* MainWindow::make_welcome() {
@@ -266,7 +277,16 @@ void MainWindow::show_table_soon() {
 
 void MainWindow::show_run() {
   transport_->show_marks(*playback_);
-  setWindowTitle(QStringLiteral("%1 – Statescope").arg(QString::fromStdString(navigator_->run()->model.name)));
+  show_title();
+}
+
+void MainWindow::show_title() {
+  QStringList parts;
+  const std::shared_ptr<const BranchTree>& branches = navigator_->branches();
+  if (branches && !branches->session.empty()) parts.push_back(path_text(branches->session.filename()));
+  if (navigator_->run()) parts.push_back(QString::fromStdString(navigator_->run()->model.name));
+  parts.push_back(QStringLiteral("Statescope"));
+  setWindowTitle(parts.join(QStringLiteral(" – ")));
 }
 
 void MainWindow::show_error(const QString& message) { error_->show_message(message); }
@@ -277,7 +297,14 @@ void MainWindow::open_checkpoint(const std::filesystem::path& path, PromptInput 
   navigator_->open(path, std::move(prompt));
 }
 
+void MainWindow::open_session(const std::filesystem::path& path) {
+  error_->hide();
+  remember_recent(path_text(std::filesystem::absolute(path)));
+  navigator_->open_session(path);
+}
+
 void MainWindow::open_path(const std::filesystem::path& path) {
+  if (path.extension() == ".scope") return open_session(path);
   if (!is_prompt(path)) return open_checkpoint(path, navigator_->prompt());
   try {
     navigator_->read(load_prompt({.text = {}, .ids = {}, .file = path.string()}));

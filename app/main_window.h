@@ -62,12 +62,13 @@ class MainWindow : public QMainWindow {
   Palette& palette() { return *palette_; }
   /// What the last command or stop had to say, in the status bar.
   QString said() const { return said_->text(); }
+  void say(const QString& words);
   const Frame& frame() const { return frame_; }
   ThemeChoice theme() const { return theme_; }
   QAction* action(std::string_view id) const { return actions_->action(id); }
 
   void open_checkpoint(const std::filesystem::path& path, PromptInput prompt);
-  /// A prompt (.json, .txt), a checkpoint (.h5) or a model's folder.
+  /// A prompt (.json, .txt), a session (.scope), a checkpoint (.h5) or a model's folder.
   void open_path(const std::filesystem::path& path);
   /// One more model beside this one, up to three: it reads the same prompt and follows the same cursor.
   void compare_with(const std::filesystem::path& checkpoint);
@@ -130,12 +131,13 @@ class MainWindow : public QMainWindow {
   void show_table();
   void show_table_soon();
   void show_error(const QString& message);
+  void show_title();
+  void open_session(const std::filesystem::path& path);
   void update_ticks();
   void fill_recent();
   void remember_recent(const QString& path);
   void remember(const QString& key, const QVariant& value);
   void remember_arrangement();
-  void say(const QString& words);
   void go_to(const std::optional<Cursor>& place);
 
   std::unique_ptr<Navigator> navigator_;

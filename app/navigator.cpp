@@ -63,18 +63,25 @@ Session::OpenCallbacks Navigator::callbacks() {
   result.done = [self, valid] {
     if (valid()) self->end_opening();
   };
-  result.device_failed = [self, valid](std::string message) {
+  result.device_failed = result.not_saved = [self, valid](std::string message) {
     if (valid()) Q_EMIT self->device_failed(QString::fromStdString(message));
+  };
+  result.branches = [self, valid](std::shared_ptr<const BranchTree> branches) {
+    if (valid()) self->take_branches(std::move(branches));
   };
   return result;
 }
 
-void Navigator::begin(Wanted wanted, bool keep_place, const QString& what) {
-  if (growing_) accept_run(std::exchange(growing_, nullptr));
+Session::OpenCallbacks Navigator::changing() {
+  keep_place_ = true;
+  return callbacks();
+}
+
+void Navigator::begin(Wanted wanted, const QString& what) {
   wanted_ = std::move(wanted);
   if (!run_) prompt_ = wanted_->prompt;
   opening_ = true;
-  keep_place_ = keep_place;
+  keep_place_ = false;
   Q_EMIT progressed(0, what);
   if (wanted_->checkpoint.empty())
     source_.read(wanted_->prompt, callbacks());
@@ -85,31 +92,82 @@ void Navigator::begin(Wanted wanted, bool keep_place, const QString& what) {
 void Navigator::open(std::filesystem::path checkpoint, PromptInput prompt) {
   waiting_checkpoint_.clear();
   pause();
-  begin({std::move(checkpoint), std::move(prompt)}, false, tr("opening"));
+  begin({std::move(checkpoint), std::move(prompt)}, tr("opening"));
 }
 
 void Navigator::read(PromptInput prompt) {
   if (!waiting_checkpoint_.empty()) return open(std::filesystem::path(waiting_checkpoint_), std::move(prompt));
   pause();
-  begin({{}, std::move(prompt)}, false, tr("reading"));
+  begin({{}, std::move(prompt)}, tr("reading"));
 }
 
 void Navigator::generate_more(std::int64_t count) {
   if (!run_ || opening_) return;
-  PromptInput longer = prompt_;
-  longer.generate = tokens() - run_->prompt_length + count;
-  begin({{}, std::move(longer)}, true, tr("generating"));
+  opening_ = true;
+  prompt_.generate = tokens() - run_->prompt_length + count;
+  Q_EMIT progressed(0, tr("generating"));
+  source_.generate(tokens() + count, changing());
 }
 
 void Navigator::cancel() { source_.cancel(); }
 
-/// Generating more reads the prompt again: until that has come to the cursor, the run shown stays.
+void Navigator::intervene(std::vector<Intervention> interventions) {
+  if (!run_) return;
+  pause();
+  opening_ = true;
+  Q_EMIT progressed(0, tr("reading on"));
+  Session::OpenCallbacks answers = changing();
+  answers.failed = [this, failed = std::move(answers.failed), self = QPointer<Navigator>(this)](const std::string& message) {
+    failed("cancelled");
+    if (self && message != "cancelled") Q_EMIT intervention_failed(QString::fromStdString(message));
+  };
+  source_.intervene(std::move(interventions), std::move(answers));
+}
+
+void Navigator::undo_intervention() {
+  if (can_move_between_branches()) source_.undo(changing());
+}
+void Navigator::redo_intervention() {
+  if (can_move_between_branches()) source_.redo(changing());
+}
+void Navigator::go_to_branch(std::int64_t branch) {
+  if (can_move_between_branches()) source_.go_to_branch(branch, changing());
+}
+
+void Navigator::open_session(std::filesystem::path path) {
+  waiting_checkpoint_.clear();
+  pause();
+  wanted_.reset();
+  opening_ = true;
+  keep_place_ = false;
+  Q_EMIT progressed(0, tr("opening"));
+  source_.open_session(std::move(path), callbacks());
+}
+
+void Navigator::save_session(std::filesystem::path path) {
+  const QPointer<Navigator> self = this;
+  const QString name = QString::fromStdString(path.string());
+  source_.save(
+      std::move(path),
+      [self, name] {
+        if (self) Q_EMIT self->session_saved(name);
+      },
+      [self](const std::string& message) {
+        if (self) Q_EMIT self->failed(QString::fromStdString(message));
+      });
+}
+
+void Navigator::take_branches(std::shared_ptr<const BranchTree> branches) {
+  branches_ = std::move(branches);
+  prompt_ = branches_->prompt;
+  wanted_.reset();
+  Q_EMIT branches_changed();
+}
+
 void Navigator::take_run(std::shared_ptr<const RunInfo> run) {
   if (wanted_) prompt_ = std::move(wanted_->prompt);
   wanted_.reset();
-  const bool short_of_cursor = keep_place_ && static_cast<std::int64_t>(run->tokens.size()) <= cursor_.token;
-  growing_ = short_of_cursor ? run : nullptr;
-  if (!short_of_cursor) accept_run(std::move(run));
+  accept_run(std::move(run));
 }
 
 void Navigator::accept_run(std::shared_ptr<const RunInfo> run) {
@@ -127,7 +185,6 @@ void Navigator::accept_run(std::shared_ptr<const RunInfo> run) {
 void Navigator::end_opening() {
   opening_ = false;
   wanted_.reset();
-  if (growing_) accept_run(std::exchange(growing_, nullptr));
   Q_EMIT opening_ended();
 }
 
@@ -158,7 +215,7 @@ void Navigator::accept_snapshot(std::shared_ptr<const Snapshot> snapshot) {
 }
 
 void Navigator::request() {
-  if (!run_ || run_->tokens.empty() || growing_) return;
+  if (!run_ || run_->tokens.empty()) return;
   const QPointer<Navigator> self = this;
   source_.show(cursor_.layer, cursor_.token, [self](std::shared_ptr<const Snapshot> snapshot) {
     if (self) self->accept_snapshot(std::move(snapshot));

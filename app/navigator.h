@@ -39,6 +39,18 @@ class Navigator : public QObject {
   void read(PromptInput prompt);
   void generate_more(std::int64_t count);
   void cancel();
+
+  /// Null before the first run.
+  const std::shared_ptr<const BranchTree>& branches() const { return branches_; }
+  /// From here on they change the run shown; the cursor stays. What goes wrong is told by `intervention_failed`.
+  void intervene(std::vector<Intervention> interventions);
+  /// Nothing while something else is under way.
+  void undo_intervention();
+  void redo_intervention();
+  void go_to_branch(std::int64_t branch);
+
+  void open_session(std::filesystem::path path);
+  void save_session(std::filesystem::path path);
   /// Of the run shown; while there is none, the one last asked for.
   const PromptInput& prompt() const { return prompt_; }
 
@@ -84,7 +96,8 @@ class Navigator : public QObject {
 
  Q_SIGNALS:
   void run_changed();
-  void opened();  // another checkpoint or prompt stands: the first run_changed of each
+  void branches_changed();  // or the file that they are saved in
+  void opened();            // another checkpoint or prompt stands: the first run_changed of each
   void cursor_changed();
   void snapshot_changed();
   void motion_changed();  // only Cursor::progress
@@ -93,6 +106,8 @@ class Navigator : public QObject {
   void progressed(double fraction, const QString& what);
   void opening_ended();
   void failed(const QString& message);
+  void intervention_failed(const QString& message);
+  void session_saved(const QString& path);
   void device_failed(const QString& message);  // the run came to the CPU, or its recording to the host
 
  private:
@@ -102,8 +117,12 @@ class Navigator : public QObject {
     PromptInput prompt;
   };
 
-  void begin(Wanted wanted, bool keep_place, const QString& what);
+  void begin(Wanted wanted, const QString& what);
   Session::OpenCallbacks callbacks();
+  /// Of what changes the run shown: it keeps its prompt and the cursor's place.
+  Session::OpenCallbacks changing();
+  bool can_move_between_branches() const { return branches_ && !opening_; }
+  void take_branches(std::shared_ptr<const BranchTree> branches);
   void take_run(std::shared_ptr<const RunInfo> run);
   void end_opening();
   QString explained(const std::string& message);
@@ -124,7 +143,7 @@ class Navigator : public QObject {
   PromptInput prompt_;
   std::optional<Wanted> wanted_;
   std::filesystem::path waiting_checkpoint_;  // could not be opened with the prompt of then; empty: none
-  std::shared_ptr<const RunInfo> growing_;    // a longer generation that has not yet come to the cursor
+  std::shared_ptr<const BranchTree> branches_;
   std::shared_ptr<const RunInfo> run_;
   std::shared_ptr<const Snapshot> snapshot_;
   Cursor cursor_;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 
+#include "engine/run/intervention.h"
 #include "engine/run/session.h"
 
 namespace statescope {
@@ -13,13 +14,20 @@ class RunSource {
   virtual ~RunSource() = default;
   virtual void open(std::filesystem::path checkpoint, PromptInput prompt, Session::OpenCallbacks callbacks) = 0;
   virtual void read(PromptInput prompt, Session::OpenCallbacks callbacks) = 0;
+  virtual void generate(std::int64_t tokens, Session::OpenCallbacks callbacks) = 0;
   virtual void cancel() = 0;
+  virtual void intervene(std::vector<Intervention> interventions, Session::OpenCallbacks callbacks) = 0;
+  virtual void undo(Session::OpenCallbacks callbacks) = 0;
+  virtual void redo(Session::OpenCallbacks callbacks) = 0;
+  virtual void go_to_branch(std::int64_t branch, Session::OpenCallbacks callbacks) = 0;
+  virtual void save(std::filesystem::path path, std::function<void()> saved, std::function<void(std::string)> failed) = 0;
+  virtual void open_session(std::filesystem::path path, Session::OpenCallbacks callbacks) = 0;
   virtual void show(std::int64_t layer, std::int64_t token, std::function<void(std::shared_ptr<const Snapshot>)> done) = 0;
   virtual void ask(int asker, std::shared_ptr<const RunInfo> run, std::vector<Question> questions,
                    std::function<void(Question, Finding)> tell) = 0;
 };
 
-/// The session on a device (null: the CPU), answering on the thread of the running QApplication.
-std::unique_ptr<RunSource> make_session_source(std::shared_ptr<Backend> device);
+/// The session on a device (null: the CPU), answering on the thread of the running QApplication. `name`: how the device was asked for.
+std::unique_ptr<RunSource> make_session_source(std::shared_ptr<Backend> device, DeviceChoice name = {});
 
 }  // namespace statescope

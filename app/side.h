@@ -9,7 +9,7 @@
 
 namespace statescope {
 
-enum class SidePage { inspector, prompt, about, keys, preferences, breakpoints, figure };
+enum class SidePage { inspector, prompt, about, keys, preferences, breakpoints, figure, interventions };
 
 class Side : public QStackedWidget {
   Q_OBJECT

@@ -67,8 +67,10 @@ QStatusBar::item { border: none; }
 #question { font-size: 14@; font-weight: bold; }
 #faint, QLabel#faint { color: @faint; }
 #small { color: @faint; font-size: 12@; }
+#intervention-message { font-size: 12@; }
 #heading { color: @faint; font-size: 11@; font-weight: bold; }
 #model { font-size: 15@; font-weight: bold; }
+#branch { color: @accent; border: 1px solid @accent; border-radius: 5@; padding: 1@ 6@; }
 #pending { color: @faint; font-size: 12@; }
 #rule { background: @line; max-height: 1px; min-height: 1px; }
 #value { font-family: "DejaVu Sans Mono"; font-size: 14@; }
@@ -109,10 +111,10 @@ QSlider::sub-page:horizontal:disabled, QSlider::handle:horizontal:disabled { bac
 QProgressBar { background: @line; border: none; border-radius: 2@; max-height: 4@; min-height: 4@; }
 QProgressBar::chunk { background: @accent; border-radius: 2@; }
 
-QTableView, QListWidget { background: @panel; border: 1px solid @line; border-radius: 5@; gridline-color: transparent; outline: 0; font-family: "DejaVu Sans Mono"; font-size: 12@;
+QTableView, QListWidget, QTreeWidget { background: @panel; border: 1px solid @line; border-radius: 5@; gridline-color: transparent; outline: 0; font-family: "DejaVu Sans Mono"; font-size: 12@;
   selection-background-color: @select; selection-color: @ink; }
-QTableView:focus, QListWidget:focus { border-color: @accent; }
-QListWidget { font-family: "DejaVu Sans"; font-size: 13@; }
+QTableView:focus, QListWidget:focus, QTreeWidget:focus { border-color: @accent; }
+QListWidget, QTreeWidget { font-family: "DejaVu Sans"; font-size: 13@; }
 QTableView::item { padding: 1@ 6@; border: none; }
 QHeaderView { background: @panel; }
 QHeaderView::section { background: @panel; color: @faint; border: none; border-bottom: 1px solid @line; padding: 4@ 6@; font-size: 12@; font-weight: normal; }

@@ -108,7 +108,7 @@ int run_window(int argc, char** argv, const WindowOptions& options) {
   const bool opengl = !options.software && opengl_is_available(why_no_opengl);
   const std::unique_ptr<QSettings> settings = open_settings(options);
   const WindowDevice device = open_window_device(options.device);
-  const std::unique_ptr<RunSource> source = make_session_source(device.backend);
+  const std::unique_ptr<RunSource> source = make_session_source(device.backend, options.device);
   MainWindow window(*source, {.opengl = opengl,
                               .start_words = start_words(device, why_no_opengl),
                               .theme = options.theme,
@@ -119,7 +119,10 @@ int run_window(int argc, char** argv, const WindowOptions& options) {
   window.resize(1440, 900);
   if (!options.screenshot.empty()) take_screenshot(window, options);
   window.show();
-  if (!options.checkpoint.empty()) window.open_checkpoint(options.checkpoint, options.prompt);
+  if (options.checkpoint.extension() == ".scope")
+    window.open_path(options.checkpoint);
+  else if (!options.checkpoint.empty())
+    window.open_checkpoint(options.checkpoint, options.prompt);
   for (const std::filesystem::path& checkpoint : options.beside) window.compare_with(checkpoint);
   return QApplication::exec();
 }

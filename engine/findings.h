@@ -320,10 +320,34 @@ struct NeedleQuestion {
   bool operator==(const NeedleQuestion&) const = default;
 };
 
-using Question =
-    std::variant<ModelMapQuestion, LayerSeriesQuestion, LossSeriesQuestion, PredictionsQuestion, DecayQuestion, HeadGatesQuestion,
-                 SharpenedGatesQuestion, DeltaRuleQuestion, UpdateQuestion, StateQuestion, HistoryQuestion, SimilarityQuestion,
-                 CrossSimilarityQuestion, TokenSimilarityQuestion, SpectraQuestion, RankSeriesQuestion, AttentionQuestion, NeedleQuestion>;
+/// What a branch predicts that the branch which it left does not, after each token from the first that they may not share.
+struct BranchPredictions {
+  static constexpr Accuracy accuracy = kRecomputed;
+  std::int64_t from = 0;
+  std::vector<float> kl;      // [n] KL(left ‖ this) of the next token, nat
+  std::vector<float> logits;  // [n] the largest change of a logit
+  std::int64_t changed = -1;  // the first token after which another next token is the most probable; −1: none
+};
+struct BranchPredictionsQuestion {
+  using Answer = BranchPredictions;
+  bool operator==(const BranchPredictionsQuestion&) const = default;
+};
+
+/// States of all layers after a token, on a branch and on the one that it left: Frobenius norms over all slots and heads.
+struct BranchStates {
+  static constexpr Accuracy accuracy = kReplayed;
+  std::vector<double> left, here, difference;  // [layers]; zeros for layers without a state
+};
+struct BranchStatesQuestion {
+  std::int64_t token = 0;
+  using Answer = BranchStates;
+  bool operator==(const BranchStatesQuestion&) const = default;
+};
+
+using Question = std::variant<ModelMapQuestion, LayerSeriesQuestion, LossSeriesQuestion, PredictionsQuestion, DecayQuestion,
+                              HeadGatesQuestion, SharpenedGatesQuestion, DeltaRuleQuestion, UpdateQuestion, StateQuestion, HistoryQuestion,
+                              SimilarityQuestion, CrossSimilarityQuestion, TokenSimilarityQuestion, SpectraQuestion, RankSeriesQuestion,
+                              AttentionQuestion, NeedleQuestion, BranchPredictionsQuestion, BranchStatesQuestion>;
 
 /// What came of a question so far.
 struct Finding {

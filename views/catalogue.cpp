@@ -1,6 +1,7 @@
 #include <array>
 
 #include "views/attention.h"
+#include "views/branches.h"
 #include "views/decay.h"
 #include "views/delta_rule.h"
 #include "views/difference.h"
@@ -107,6 +108,12 @@ std::span<const ViewRow> view_catalogue() {
            "decay (GLA eq. 3), G^K and G^Q of the head gates (SLA eq. 4). Blue: the other has more, orange: this one has. "
            "Hatched: not both have a number there. States and predictions are compared in their own views, as “Other model”."),
        make_difference},
+      {"branches", QT_TRANSLATE_NOOP("Views", "Branch difference"), QT_TRANSLATE_NOOP("Views", "What did the intervention change?"),
+       QT_TRANSLATE_NOOP("Views",
+                         "After each token: KL(p ‖ p′) = Σ p ln(p / p′) of the next token, p on the branch that was left and p′ here, and "
+                         "max |z′ − z| of the logits. Below: ‖S′ − S‖_F / ‖S‖_F of every layer's state S_t (GLA eq. 3, SSE eq. 9) after "
+                         "the cursor's token."),
+       make_branches},
       {"model_map", QT_TRANSLATE_NOOP("Views", "Model map"), QT_TRANSLATE_NOOP("Views", "What is the model made of?"),
        QT_TRANSLATE_NOOP("Views",
                          "The layers from the embedding up. A grid: one matrix S a head, S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA eq. 3) or "

@@ -64,6 +64,22 @@ bool is_needle(const RunInfo& run, std::int64_t token) {
                              [token](const TokenSpan& s) { return s.kind == SpanKind::needle && token >= s.begin && token < s.end; });
 }
 
+std::string answer_text(const RunInfo& run) {
+  constexpr std::int64_t most = 12;
+  const std::int64_t wanted = run.expected.empty() ? most : std::ssize(run.expected);
+  const std::int64_t end = std::min(std::ssize(run.tokens), run.prompt_length + wanted);
+  std::vector<std::string> words;
+  for (std::int64_t t = run.prompt_length; t < end; ++t) words.push_back(visible_token(run, t));
+  return joined(words, " ");
+}
+
+std::optional<bool> answer_is_right(const RunInfo& run) {
+  const std::int64_t wanted = std::ssize(run.expected);
+  if (wanted == 0 || std::ssize(run.tokens) < run.prompt_length + wanted) return {};
+  return std::equal(run.expected.begin(), run.expected.end(), run.tokens.begin() + run.prompt_length,
+                    [](const TokenInfo& a, const TokenInfo& b) { return a.id == b.id; });
+}
+
 std::string number(float value, int digits) { return fmt::format("{:.{}g}", value, digits); }
 
 std::string layer_list(const std::vector<std::int64_t>& layers, std::string_view none) {

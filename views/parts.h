@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,10 @@ std::string visible_text(std::string_view text);
 std::string visible_token(const RunInfo& run, std::int64_t token);
 /// Whether the prompt's maker has marked it as part of a needle.
 bool is_needle(const RunInfo& run, std::int64_t token);
+/// "8 1 5 4": what was generated, as far as an answer is expected; else the first of it.
+std::string answer_text(const RunInfo& run);
+/// Unset where nothing is expected, or less has been generated.
+std::optional<bool> answer_is_right(const RunInfo& run);
 
 /// `digits` significant digits.
 std::string number(float value, int digits);

@@ -26,6 +26,9 @@ Update answer(const UpdateQuestion& question, Evidence& evidence);
 History answer(const HistoryQuestion& question, Evidence& evidence);
 NeedleStory answer(const NeedleQuestion& question, Evidence& evidence);
 
+BranchPredictions answer(const BranchPredictionsQuestion& question, Evidence& evidence);
+BranchStates answer(const BranchStatesQuestion& question, Evidence& evidence);
+
 LayerSeries answer(const LayerSeriesQuestion& question, Evidence& evidence);
 LossSeries answer(const LossSeriesQuestion& question, Evidence& evidence);
 

@@ -137,6 +137,21 @@ std::vector<float> Evidence::logits(std::int64_t from, std::int64_t to) {
   return reading_->run().logits(from, to);
 }
 
+Run& Evidence::left() const {
+  if (!reading_->parent()) throw Error("this is the model's own run: it has left no other");
+  return reading_->parent()->run();
+}
+
+RunDifference Evidence::difference(std::int64_t from, std::int64_t to) {
+  const std::lock_guard lock(*mutex_);
+  return compare(left(), reading_->run(), from, to);
+}
+
+StateDifference Evidence::state_difference(std::int64_t layer, std::int64_t token) {
+  const std::lock_guard lock(*mutex_);
+  return compare_states(left(), reading_->run(), layer, token);
+}
+
 std::string Evidence::text(std::int32_t id) const { return reading_->tokenizer()->text_of(id); }
 
 const Checkpoint& Evidence::checkpoint() const { return model_->checkpoint(); }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/analysis/memory_trace.h"
+#include "engine/run/branches.h"
 #include "engine/run/fair_mutex.h"
 #include "engine/run/reading.h"
 
@@ -49,6 +50,9 @@ class Evidence {
   std::shared_ptr<const Routing> routing(std::int64_t layer);
   /// [to − from, V]
   std::vector<float> logits(std::int64_t from, std::int64_t to);
+  /// Of the branch that the run left. Throws Error where it left none.
+  RunDifference difference(std::int64_t from, std::int64_t to);
+  StateDifference state_difference(std::int64_t layer, std::int64_t token);
   std::string text(std::int32_t id) const;
   const Checkpoint& checkpoint() const;
   const Model& model() const { return *model_; }
@@ -69,6 +73,7 @@ class Evidence {
   };
   LayerEvidence& evidence_of(std::int64_t layer);
   std::vector<Stretch> course(std::int64_t layer);
+  Run& left() const;
   void make_room(std::size_t bytes);
 
   std::shared_ptr<Reading> reading_;

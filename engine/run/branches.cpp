@@ -70,9 +70,9 @@ void read_on(Run& run, std::span<const std::int32_t> ids, bool given, std::span<
 
 }  // namespace
 
-RunDifference compare(Run& a, Run& b, std::int64_t from) {
+RunDifference compare(Run& a, Run& b, std::int64_t from, std::int64_t to) {
   RunDifference difference{.from = from, .logits = {}, .kl = {}, .changed = {}};
-  const std::int64_t end = std::min(a.tokens(), b.tokens()), V = a.model().vocab(), rows = std::max<std::int64_t>(1, kLogits / V);
+  const std::int64_t end = std::min({a.tokens(), b.tokens(), to}), V = a.model().vocab(), rows = std::max<std::int64_t>(1, kLogits / V);
   for (std::int64_t first = from; first < end; first += rows) {
     const std::int64_t count = std::min(rows, end - first);
     const std::vector<float> of_a = a.logits(first, first + count), of_b = b.logits(first, first + count);
@@ -142,6 +142,23 @@ std::int64_t Branches::leave(std::vector<Intervention> interventions, std::optio
   return current_ = count() - 1;
 }
 
+std::vector<BranchRecord> Branches::records() const {
+  std::vector<BranchRecord> records;
+  for (const Branch& branch : std::span(branches_).subspan(1)) {
+    if (branch.parent < 0) throw Error("runs that states were imported from cannot be kept");
+    const Run& run = *branch.run;
+    records.push_back({branch.parent, branch.interventions, {run.ids().begin() + run.prompt_length(), run.ids().end()}});
+  }
+  return records;
+}
+
+void Branches::restore(std::span<const BranchRecord> records, const Run::Progress& progress) {
+  for (const BranchRecord& record : records) {
+    go_to(record.parent);
+    restore(record.interventions, record.generated, progress);
+  }
+}
+
 bool Branches::undo() {
   const std::int64_t parent = (*this)[current_].parent;
   if (parent < 0) return false;
@@ -151,9 +168,8 @@ bool Branches::undo() {
 }
 
 bool Branches::redo() {
-  const std::int64_t child = child_[static_cast<std::size_t>(current_)];
-  if (child < 0) return false;
-  current_ = child;
+  if (to_redo() < 0) return false;
+  current_ = to_redo();
   return true;
 }
 

@@ -1,6 +1,7 @@
 // A run and its other futures: a tree, each branch left by interventions; and what one branch has that another has not.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -11,14 +12,14 @@
 
 namespace statescope {
 
-/// What two runs predict after each token, from the first that they may not share; as far as the shorter one goes.
+/// What two runs predict after each token in [from, to), as far as the shorter one goes.
 struct RunDifference {
   std::int64_t from = 0;
   std::vector<float> logits;            // [n] max_v |b_v − a_v| of the logits after token from + i
   std::vector<double> kl;               // [n] Σ_v p_v ln(p_v / q_v), p = softmax(a), q = softmax(b); nats
   std::optional<std::int64_t> changed;  // the first token after which another next token is the most probable
 };
-RunDifference compare(Run& a, Run& b, std::int64_t from);
+RunDifference compare(Run& a, Run& b, std::int64_t from, std::int64_t to = std::numeric_limits<std::int64_t>::max());
 
 /// Frobenius norms over all slots and heads of a layer's first memory after a token. Zeros for a layer without one.
 struct StateDifference {
@@ -28,6 +29,13 @@ struct StateDifference {
   double relative() const { return difference == 0 ? 0 : difference / a; }
 };
 StateDifference compare_states(Run& a, Run& b, std::int64_t layer, std::int64_t token);
+
+/// How a branch came to be, to make it again.
+struct BranchRecord {
+  std::int64_t parent = 0;
+  std::vector<Intervention> interventions;  // by which it left its parent
+  std::vector<std::int32_t> generated;      // behind the prompt
+};
 
 class Branches {
  public:
@@ -56,9 +64,15 @@ class Branches {
   /// Where passes are cut as they were (RunOptions), the branch is what it was, to the bit.
   std::int64_t restore(std::vector<Intervention> interventions, std::span<const std::int32_t> generated,
                        const Run::Progress& progress = {});
+  /// Of all branches but the first, in the order in which they were made. Throws Error where there are imported runs: they are not kept.
+  std::vector<BranchRecord> records() const;
+  /// Makes those of a tree whose first run was as this one's is; the last of them is the current one then.
+  void restore(std::span<const BranchRecord> records, const Run::Progress& progress = {});
   /// Makes a branch the current one.
   void go_to(std::int64_t branch) { current_ = branch; }
 
+  /// The branch that redo goes to; −1: there is none.
+  std::int64_t to_redo() const { return child_[static_cast<std::size_t>(current_)]; }
   /// To the branch that the current one left; false: there is none.
   bool undo();
   /// Back to the branch that was undone last, or made last; false: there is none.

@@ -21,6 +21,26 @@ TokenSpan token_span(const TextSpan& span, const Encoding& encoding) {
   return tokens;
 }
 
+Encoding encode(const PromptInput& prompt, const Tokenizer& tokenizer) {
+  Encoding encoding;
+  encoding.ids = prompt.ids;
+  if (prompt.ids.empty()) encoding = tokenizer.encode(prompt.text);
+  if (encoding.ids.empty()) throw Error("the prompt is empty");
+  return encoding;
+}
+
+/// A run of the prompt that has been read as far as that.
+std::shared_ptr<Run> read_prompt(std::shared_ptr<Model> model, const Tokenizer& tokenizer, const PromptInput& prompt,
+                                 const Progress& progress) {
+  const std::vector<std::int32_t> ids = encode(prompt, tokenizer).ids;
+  const std::int64_t length = std::ssize(ids);
+  auto run = std::make_shared<Run>(std::move(model));
+  run->read(ids, length,
+            [&](std::int64_t tokens) { return !progress || progress(static_cast<double>(tokens) / static_cast<double>(length)); });
+  if (run->tokens() < length) throw Error("cancelled");
+  return run;
+}
+
 /// A checkpoint without a tokenizer still runs from ids: it is asked only where there is a text.
 std::int64_t tokens_to_generate(const PromptInput& prompt, const Tokenizer& tokenizer) {
   if (prompt.generate) return *prompt.generate;
@@ -31,47 +51,48 @@ std::int64_t tokens_to_generate(const PromptInput& prompt, const Tokenizer& toke
 
 Reading::Reading(std::shared_ptr<Model> model, std::shared_ptr<const Tokenizer> tokenizer, const PromptInput& prompt,
                  const Progress& progress)
-    : run_(std::move(model)), tokenizer_(std::move(tokenizer)) {
-  Encoding encoding;
-  encoding.ids = prompt.ids;
-  if (prompt.ids.empty()) encoding = tokenizer_->encode(prompt.text);
-  if (encoding.ids.empty()) throw Error("the prompt is empty");
-  to_generate_ = tokens_to_generate(prompt, *tokenizer_);
+    : Reading(read_prompt(std::move(model), *tokenizer, prompt, progress), tokenizer, prompt) {}
+
+Reading::Reading(std::shared_ptr<Run> run, std::shared_ptr<const Tokenizer> tokenizer, const PromptInput& prompt, BranchInfo branch,
+                 std::shared_ptr<Reading> parent)
+    : run_(std::move(run)),
+      parent_(std::move(parent)),
+      to_generate_(tokens_to_generate(prompt, *tokenizer)),
+      tokenizer_(std::move(tokenizer)) {
+  const Encoding encoding = encode(prompt, *tokenizer_);
   RunInfo info;
-  info.model = run_.model().info();
-  info.prompt_length = static_cast<std::int64_t>(encoding.ids.size());
+  info.model = run_->model().info();
+  info.prompt_length = run_->prompt_length();
+  info.branch = std::move(branch);
   for (const TextSpan& span : prompt.spans) {
     if (const TokenSpan tokens = token_span(span, encoding); tokens.end > tokens.begin) info.spans.push_back(tokens);
   }
-  run_.read(encoding.ids, info.prompt_length, [&](std::int64_t tokens) {
-    return !progress || progress(static_cast<double>(tokens) / static_cast<double>(info.prompt_length));
-  });
-  if (run_.tokens() < info.prompt_length) throw Error("cancelled");
-  for (std::int32_t id : encoding.ids) info.tokens.push_back({id, tokenizer_->text_of(id)});
+  for (const std::int32_t id : run_->ids()) info.tokens.push_back({id, tokenizer_->text_of(id)});
   if (prompt.ids.empty() && !prompt.expected.empty()) {
-    for (std::int32_t id : tokenizer_->encode(prompt.expected).ids) info.expected.push_back({id, tokenizer_->text_of(id)});
+    for (const std::int32_t id : tokenizer_->encode(prompt.expected).ids) info.expected.push_back({id, tokenizer_->text_of(id)});
   }
   info_ = std::make_shared<const RunInfo>(std::move(info));
 }
 
-void Reading::generate_one() {
-  const std::int32_t id = most_probable_id(run_.logits(run_.tokens() - 1));
-  run_.read({&id, 1}, info_->prompt_length);
+void Reading::generate_one() { append(most_probable_id(run_->logits(run_->tokens() - 1))); }
+
+void Reading::append(std::int32_t id) {
+  run_->read({&id, 1}, info_->prompt_length);
   auto longer = std::make_shared<RunInfo>(*info_);
   longer->tokens.push_back({id, tokenizer_->text_of(id)});
   info_ = std::move(longer);
 }
 
 std::shared_ptr<const Snapshot> Reading::snapshot(std::int64_t layer, std::int64_t token) {
-  if (layer < 0 || layer >= run_.model().layers() || token < 0 || token >= run_.tokens()) return nullptr;
+  if (layer < 0 || layer >= run_->model().layers() || token < 0 || token >= run_->tokens()) return nullptr;
   auto snapshot = std::make_shared<Snapshot>();
   snapshot->run = info_;
   snapshot->layer = layer;
   snapshot->token = token;
-  std::tie(snapshot->before, snapshot->state) = run_.states_around(layer, token);
-  snapshot->routing = run_.routing(layer);
-  snapshot->predictions = most_probable(run_.logits(token), kPredictions, *tokenizer_);
-  snapshot->accuracy = run_.is_keyframe(token) ? kExact : kReplayed;
+  std::tie(snapshot->before, snapshot->state) = run_->states_around(layer, token);
+  snapshot->routing = run_->routing(layer);
+  snapshot->predictions = most_probable(run_->logits(token), kPredictions, *tokenizer_);
+  snapshot->accuracy = run_->is_keyframe(token) ? kExact : kReplayed;
   return snapshot;
 }
 

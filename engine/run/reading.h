@@ -14,15 +14,23 @@ class Reading {
   /// Reads the prompt (not yet what is to be generated). Throws Error; "cancelled" if `progress` returns false.
   Reading(std::shared_ptr<Model> model, std::shared_ptr<const Tokenizer> tokenizer, const PromptInput& prompt,
           const Progress& progress = {});
+  /// Of a run that has read the prompt and whatever was generated: the model's own, or a branch that left `parent`.
+  Reading(std::shared_ptr<Run> run, std::shared_ptr<const Tokenizer> tokenizer, const PromptInput& prompt, BranchInfo branch = {},
+          std::shared_ptr<Reading> parent = nullptr);
 
   /// How many tokens the prompt's maker wants generated.
   std::int64_t to_generate() const { return to_generate_; }
   /// Appends the most probable next token.
   void generate_one();
+  /// Reads a token behind all others.
+  void append(std::int32_t id);
 
-  const std::shared_ptr<Model>& model() const { return run_.model_ptr(); }
-  const Run& run() const { return run_; }
-  Run& run() { return run_; }
+  const std::shared_ptr<Model>& model() const { return run_->model_ptr(); }
+  const Run& run() const { return *run_; }
+  Run& run() { return *run_; }
+  const std::shared_ptr<Run>& run_ptr() const { return run_; }
+  /// Of the branch that this one left; null: it left none.
+  const std::shared_ptr<Reading>& parent() const { return parent_; }
   const std::shared_ptr<const Tokenizer>& tokenizer() const { return tokenizer_; }
   /// Of the run as it is now.
   std::shared_ptr<const RunInfo> info() const { return info_; }
@@ -30,7 +38,8 @@ class Reading {
   std::shared_ptr<const Snapshot> snapshot(std::int64_t layer, std::int64_t token);
 
  private:
-  Run run_;
+  std::shared_ptr<Run> run_;
+  std::shared_ptr<Reading> parent_;
   std::int64_t to_generate_ = 0;
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::shared_ptr<const RunInfo> info_;

@@ -151,7 +151,17 @@ void Run::read_span(std::span<const std::int32_t> ids) {
   const std::int64_t read = tokens() + std::ssize(ids);
   if (read == schedule_.next_stop(tokens())) edit_states(read);
   reading_ = false;
+  add_tokens(ids);
+}
+
+/// Of one pass.
+void Run::add_tokens(std::span<const std::int32_t> ids) {
   ids_.insert(ids_.end(), ids.begin(), ids.end());
+  if (!passes_.empty() && passes_.back().tokens == std::ssize(ids)) {
+    ++passes_.back().times;
+  } else {
+    passes_.push_back({std::ssize(ids), 1});
+  }
 }
 
 void Run::take(std::span<const std::int32_t> ids, std::int64_t prompt_length, const BlockInputRows& rows) {
@@ -176,7 +186,7 @@ void Run::take(std::span<const std::int32_t> ids, std::int64_t prompt_length, co
   }
   state_.position += n;
   reading_ = false;
-  ids_.insert(ids_.end(), ids.begin(), ids.end());
+  add_tokens(ids);
   if (tokens() % options_.keyframe_interval == 0) keep_keyframe();
 }
 

@@ -24,6 +24,11 @@ struct RunOptions {
   std::size_t host_memory_budget = 0;  // bytes of block inputs beside the device's memory, more goes to a file; 0: a quarter of the host's
 };
 
+/// Forward passes of the same number of tokens, one after the other.
+struct Passes {
+  std::int64_t tokens = 0, times = 0;
+};
+
 /// Tokens that one layer read by the same rules, and what was done to its state behind them.
 struct Stretch {
   std::int64_t to = 0;  // tokens; it begins where the one before it ends
@@ -62,6 +67,10 @@ class Run {
   std::int64_t prompt_length() const { return forward_.prompt_length; }
   /// Tokens before this one are another run's; 0: none.
   std::int64_t first() const { return first_; }
+  /// As it reads, without budgets: what a run must be given to be this one again.
+  RunOptions options() const { return {options_.chunk_size, options_.tokens_at_once, options_.keyframe_interval, 0, 0}; }
+  /// In which its tokens from first() on were read.
+  const std::vector<Passes>& passes() const { return passes_; }
   std::int64_t tokens_at_once() const { return options_.tokens_at_once; }
   std::int64_t keyframe_interval() const { return options_.keyframe_interval; }
 
@@ -107,6 +116,7 @@ class Run {
     KvCache kv;
   };
   void read_span(std::span<const std::int32_t> ids);
+  void add_tokens(std::span<const std::int32_t> ids);
   std::span<const Rules> rules(std::int64_t token) const;
   std::int64_t next_stop(std::int64_t tokens) const;
   Schedule::Edits edits(std::int64_t layer, std::int64_t tokens) const;
@@ -129,6 +139,7 @@ class Run {
   Buffer hidden_;         // [tokens_at_once, D], of the pass under way
   bool reading_ = false;  // stays true where a forward pass was cut short by an exception: state_ is then not that of tokens()
   std::vector<std::int32_t> ids_;
+  std::vector<Passes> passes_;
   std::vector<FormerKv> former_kv_;            // by tokens
   BlockInputs inputs_;                         // of each block, and what left the last one; row 0 is token first_
   std::vector<std::optional<Routes>> routes_;  // [layers]; none without routing

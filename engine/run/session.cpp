@@ -5,14 +5,20 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
+#include <variant>
 
+#include "engine/checkpoint/digest.h"
 #include "engine/error.h"
 #include "engine/run/analyst.h"
 #include "engine/run/fair_mutex.h"
-#include "engine/run/reading.h"
+#include "engine/run/reading_tree.h"
+#include "engine/run/sampling.h"
+#include "engine/run/session_file.h"
 #include "kernels/device.h"
 
 namespace statescope {
@@ -21,7 +27,31 @@ namespace {
 struct Opening {
   std::filesystem::path checkpoint;  // empty: the open model reads another prompt
   PromptInput prompt;
+};
+struct Reopening {
+  std::filesystem::path session;
+};
+struct Generating {
+  std::int64_t tokens;  // of the whole run
+};
+struct Intervening {
+  std::vector<Intervention> interventions;
+};
+struct GoingTo {
+  std::int64_t branch;
+};
+enum class Step { undo, redo };
+using Task = std::variant<Opening, Reopening, Generating, Intervening, GoingTo, Step>;
+
+struct Request {
+  Task task;
   Session::OpenCallbacks callbacks;
+};
+
+struct Saving {
+  std::filesystem::path path;
+  std::function<void()> saved;
+  std::function<void(std::string)> failed;
 };
 
 struct Showing {
@@ -44,8 +74,8 @@ std::string device_failure() {
 
 class Session::Worker {
  public:
-  Worker(std::function<void(std::function<void()>)> post, std::shared_ptr<Backend> device)
-      : post_(std::move(post)), device_(std::move(device)), thread_([this] { work(); }) {}
+  Worker(std::function<void(std::function<void()>)> post, std::shared_ptr<Backend> device, DeviceChoice name)
+      : post_(std::move(post)), device_(std::move(device)), device_name_(std::move(name)), thread_([this] { work(); }) {}
 
   ~Worker() {
     {
@@ -58,11 +88,11 @@ class Session::Worker {
     *alive_ = false;  // closures still on their way to the interface thread do nothing
   }
 
-  void open(Opening opening) {
+  void request(Task task, OpenCallbacks callbacks) {
+    const bool waits = std::holds_alternative<GoingTo>(task) || std::holds_alternative<Step>(task);
     const std::lock_guard lock(mutex_);
-    if (opening_) answer(opening_->callbacks.failed, std::string("cancelled"));
-    opening_ = std::move(opening);
-    cancelled_ = true;  // of the one under way
+    if (!waits) give_up();
+    requests_.push_back({std::move(task), std::move(callbacks)});
     wake_.notify_one();
   }
 
@@ -72,11 +102,15 @@ class Session::Worker {
     wake_.notify_one();
   }
 
+  void save(Saving saving) {
+    const std::lock_guard lock(mutex_);
+    saving_ = std::move(saving);
+    wake_.notify_one();
+  }
+
   void cancel() {
     const std::lock_guard lock(mutex_);
-    if (opening_) answer(opening_->callbacks.failed, std::string("cancelled"));
-    opening_.reset();
-    cancelled_ = true;
+    give_up();
   }
 
   void ask(int asker, std::shared_ptr<const RunInfo> run, std::vector<Question> questions, std::function<void(Question, Finding)> tell) {
@@ -85,6 +119,11 @@ class Session::Worker {
   }
 
  private:
+  struct Loaded {
+    std::shared_ptr<Model> model;
+    std::shared_ptr<const Tokenizer> tokenizer;
+  };
+
   /// Calls `callback` on the interface thread, unless the session has ended by then.
   template <class Callback, class... Values>
   void answer(const Callback& callback, Values... values) {
@@ -94,169 +133,403 @@ class Session::Worker {
     });
   }
 
+  /// What waits, and what is under way. Under the mutex.
+  void give_up() {
+    for (const Request& request : requests_) answer(request.callbacks.failed, std::string("cancelled"));
+    requests_.clear();
+    cancelled_ = true;
+  }
+
   void work() {
     while (true) {
-      std::optional<Opening> opening;
-      std::optional<Showing> showing;
+      std::optional<Request> request;
       {
         std::unique_lock lock(mutex_);
-        wake_.wait(lock, [&] { return stopping_ || opening_ || (showing_ && reading_); });
-        if (stopping_) return;
-        opening.swap(opening_);
-        if (opening) {
+        wake_.wait(lock, [&] { return stopping_ || !requests_.empty() || ((showing_ || saving_) && tree_); });
+        if (stopping_) break;
+        if (!requests_.empty()) {
+          request = std::move(requests_.front());
+          requests_.pop_front();
           cancelled_ = false;
-        } else {
-          showing.swap(showing_);
         }
       }
-      if (opening) serve(*opening);
-      if (showing) serve(*showing);
+      request ? serve(*request) : serve_reader();
     }
+    close_session();
   }
 
-  void serve(const Opening& opening, const std::string& why_cpu = {}) {
-    try {
-      read(opening, why_cpu);
-    } catch (const std::bad_alloc&) {
-      answer(opening.callbacks.failed, std::string("out of memory"));
-    } catch (const std::exception& error) {
-      answer(opening.callbacks.failed, std::string(error.what()));
-    }
-  }
-
-  /// On the device; where that fails, on the CPU, where everything is then done.
-  void read(const Opening& opening, std::string why_cpu) {
-    if (device_) {
+  void serve(const Request& request) {
+    callbacks_ = request.callbacks;
+    const auto perform = [&] { std::visit([this](const auto& task) { this->perform(task); }, request.task); };
+    finish([&] {
       try {
-        return read_on(device_, opening, "");
+        perform();
       } catch (...) {
-        why_cpu = device_failure();
-        device_.reset();
+        if (!device_ && !on_device_) throw;
+        lose_device();
+        const bool is_opening = std::holds_alternative<Opening>(request.task) || std::holds_alternative<Reopening>(request.task);
+        if (!is_opening) read_again();
+        perform();
       }
-    }
-    read_on(nullptr, opening, why_cpu);
-  }
-
-  /// `device` null: the CPU.
-  void read_on(const std::shared_ptr<Backend>& device, const Opening& opening, const std::string& why_cpu) {
-    std::shared_ptr<Model> model = reading_ ? reading_->model() : nullptr;
-    std::shared_ptr<const Tokenizer> tokenizer = reading_ ? reading_->tokenizer() : nullptr;
-    std::filesystem::path path = opening.checkpoint;
-    if (path.empty() && model && on_device_ && !device) path = model->checkpoint().path;
-    if (!path.empty()) {
-      answer(opening.callbacks.progress, 0.0, std::string("opening"));
-      const auto checkpoint = open_checkpoint(path);
-      model = Model::load(checkpoint, device ? device : std::shared_ptr<Backend>(make_cpu_backend()));
-      tokenizer = make_tokenizer(*checkpoint, model->vocab());
-    }
-    if (!model) throw Error("no checkpoint is open");
-    {
-      // The run that is shown stays until the new one has read its prompt.
-      const std::lock_guard lock(run_mutex_);
-      reading_ = std::make_shared<Reading>(model, tokenizer, opening.prompt, [&](double fraction) {
-        answer(opening.callbacks.progress, fraction, std::string("reading"));
-        return !cancelled_;
-      });
-    }
-    analyst_.set_reading(reading_);
-    on_device_ = device != nullptr;
-    answer(opening.callbacks.run, reading_->info());
-    if (!why_cpu.empty()) answer(opening.callbacks.device_failed, why_cpu + "; the CPU reads from here on");
-    shown_ = opening;
-    generate(opening);
-    if (const std::string remark = reading_->run().remark(); !remark.empty()) answer(opening.callbacks.device_failed, remark);
-    answer(opening.callbacks.done);
-  }
-
-  /// Greedy continuation; what the cursor asks for meanwhile is answered between two tokens. The interface hears of it as often as it can
-  /// draw.
-  void generate(const Opening& opening) {
-    constexpr auto often = std::chrono::milliseconds(50);
-    const std::int64_t count = reading_->to_generate();
-    auto told = std::chrono::steady_clock::now();
-    for (std::int64_t i = 0; i < count; ++i) {
-      if (cancelled_) throw Error("cancelled");
-      {
-        const std::lock_guard lock(run_mutex_);
-        reading_->generate_one();
-      }
-      const auto now = std::chrono::steady_clock::now();
-      if (now - told >= often || i + 1 == count) {
-        told = now;
-        answer(opening.callbacks.progress, static_cast<double>(i + 1) / static_cast<double>(count), std::string("generating"));
-        answer(opening.callbacks.run, reading_->info());
-      }
-      std::optional<Showing> showing;
-      {
-        const std::lock_guard lock(mutex_);
-        showing.swap(showing_);
-      }
-      if (showing) show_one(*showing);
-    }
+    });
   }
 
   /// Where the device fails, the run shown is read again on the CPU; the interface asks anew when it stands.
-  void serve(const Showing& showing) {
+  void serve_reader() {
     try {
-      show_one(showing);
+      attend();
     } catch (...) {
-      const std::string why_cpu = device_failure();
-      device_.reset();
-      Opening again = shown_;
-      again.prompt.generate = std::ssize(reading_->info()->tokens) - reading_->info()->prompt_length;
+      lose_device();
       {
         const std::lock_guard lock(mutex_);
-        cancelled_ = opening_.has_value();
+        cancelled_ = !requests_.empty();
       }
-      serve(again, why_cpu);
+      finish([&] { read_again(); });
     }
+  }
+
+  void finish(const std::function<void()>& work) {
+    try {
+      work();
+      if (const std::string remark = tree_->current()->run().remark(); !remark.empty()) answer(callbacks_.device_failed, remark);
+      answer(callbacks_.done);
+    } catch (const std::bad_alloc&) {
+      answer(callbacks_.failed, std::string("out of memory"));
+    } catch (const std::exception& error) {
+      answer(callbacks_.failed, std::string(error.what()));
+    }
+  }
+
+  /// In the handler of an exception: one that says nothing of the device is thrown on.
+  void lose_device() {
+    why_cpu_ = device_failure();
+    device_.reset();
+  }
+
+  Loaded load(const std::shared_ptr<const Checkpoint>& checkpoint) const {
+    const auto model = Model::load(checkpoint, device_ ? device_ : std::shared_ptr<Backend>(make_cpu_backend()));
+    return {model, make_tokenizer(*checkpoint, model->vocab())};
+  }
+
+  /// An empty path: the open model, on the CPU where the device has failed.
+  Loaded load(const std::filesystem::path& path) {
+    if (path.empty() && !tree_) throw Error("no checkpoint is open");
+    const bool lost = on_device_ && !device_;
+    if (path.empty() && !lost) return {tree_->root()->model(), tree_->root()->tokenizer()};
+    answer(callbacks_.progress, 0.0, std::string("opening"));
+    return load(open_checkpoint(path.empty() ? tree_->root()->model()->checkpoint().path : path));
+  }
+
+  /// Tells how far it is, as often as the interface can draw; says whether to go on.
+  Run::Progress telling(std::string what, std::int64_t tokens) {
+    return [this, what = std::move(what), tokens, told = Clock::time_point()](std::int64_t read) mutable {
+      if (const auto now = Clock::now(); now - told >= kOften || read == tokens) {
+        told = now;
+        answer(callbacks_.progress, static_cast<double>(read) / static_cast<double>(std::max<std::int64_t>(tokens, 1)), what);
+      }
+      return !cancelled_;
+    };
+  }
+
+  void perform(const Opening& opening) {
+    const Loaded loaded = load(opening.checkpoint);
+    std::shared_ptr<ReadingTree> tree;
+    {
+      // The run that is shown stays until the new one has read its prompt.
+      const std::lock_guard lock(run_mutex_);
+      const auto progress = [&](double fraction) {
+        answer(callbacks_.progress, fraction, std::string("reading"));
+        return !cancelled_;
+      };
+      tree = std::make_shared<ReadingTree>(std::make_shared<Reading>(loaded.model, loaded.tokenizer, opening.prompt, progress),
+                                           opening.prompt);
+    }
+    close_session();
+    sampling_ = {};
+    show(std::move(tree));
+    generate(tree_->current()->info()->prompt_length + tree_->current()->to_generate());
+  }
+
+  void perform(const Reopening& reopening) {
+    if (file_ && file_->path() == reopening.session) close_session();
+    answer(callbacks_.progress, 0.0, std::string("opening"));
+    SessionFile file = SessionFile::open(reopening.session);
+    const Loaded loaded = load(file.open_checkpoint());
+    const SessionRecord record = file.record();
+    std::shared_ptr<ReadingTree> tree;
+    {
+      const std::lock_guard lock(run_mutex_);
+      Branches branches = file.restore_branches(loaded.model, telling("restoring", record.tokens()));
+      Run& run = *branches[0].run;
+      const std::span<const std::int32_t> prompt = record.prompt_ids;
+      if (run.tokens() < std::ssize(prompt))
+        run.read(prompt.subspan(static_cast<std::size_t>(run.tokens())), std::ssize(prompt), telling("reading", std::ssize(prompt)));
+      if (run.tokens() < std::ssize(prompt)) throw Error("cancelled");
+      tree = std::make_shared<ReadingTree>(std::move(branches), loaded.tokenizer, record.prompt);
+    }
+    close_session();
+    file_.emplace(std::move(file));
+    sampling_ = record.sampling;
+    show(std::move(tree));
+    if (record.current == 0) generate(record.prompt_length() + record.prompt.generate.value_or(0));
+  }
+
+  void perform(const Generating& generating) {
+    check_open();
+    generate(generating.tokens);
+  }
+
+  void perform(const Intervening& intervening) {
+    check_open();
+    {
+      const Run::Progress tell = telling("reading on", tree_->current()->run().tokens());
+      std::unique_lock lock(run_mutex_);
+      tree_->intervene(intervening.interventions, [&](std::int64_t tokens) {
+        lock.unlock();
+        attend();
+        lock.lock();
+        return tell(tokens);
+      });
+    }
+    show_current();
+  }
+
+  void perform(const GoingTo& going) {
+    check_open();
+    move([&] { tree_->go_to(going.branch); });
+  }
+
+  void perform(Step step) {
+    check_open();
+    move([&] { step == Step::undo ? tree_->undo() : tree_->redo(); });
+  }
+
+  template <class To>
+  void move(To to) {
+    const std::int64_t before = tree_->branches().current();
+    {
+      const std::lock_guard lock(run_mutex_);
+      to();
+    }
+    if (tree_->branches().current() != before) show_current();
+  }
+
+  void check_open() const {
+    if (!tree_) throw Error("no checkpoint is open");
+  }
+
+  /// What is shown, on the CPU, with its branches and as many tokens.
+  void read_again() {
+    check_open();
+    const Branches& lost = tree_->branches();
+    const std::vector<std::int32_t>& ids = lost[0].run->ids();
+    const Loaded loaded = load(std::filesystem::path());
+    const Run::Progress progress = telling("reading", std::ssize(ids));
+    auto run = std::make_shared<Run>(loaded.model);
+    const std::int64_t prompt = lost[0].run->prompt_length();
+    run->read(std::span(ids).first(static_cast<std::size_t>(prompt)), prompt, progress);
+    while (run->tokens() < std::ssize(ids) && !cancelled_)
+      run->read(std::span(ids).subspan(static_cast<std::size_t>(run->tokens()), 1), prompt, progress);
+    if (run->tokens() < std::ssize(ids)) throw Error("cancelled");
+    Branches branches(std::move(run));
+    branches.restore(lost.records(), progress);
+    branches.go_to(lost.current());
+    if (file_) answer(callbacks_.not_saved, file_->path().string() + ": is not kept up to date after a device has failed; save it anew");
+    file_.reset();
+    show(std::make_shared<ReadingTree>(std::move(branches), loaded.tokenizer, tree_->prompt()));
+  }
+
+  void show(std::shared_ptr<ReadingTree> tree) {
+    {
+      const std::lock_guard lock(run_mutex_);
+      tree_ = std::move(tree);
+    }
+    on_device_ = device_ != nullptr;
+    show_current();
+  }
+
+  void show_current() {
+    analyst_.set_reading(tree_->current());
+    tell_branches();
+    answer(callbacks_.run, tree_->current()->info());
+    if (!why_cpu_.empty()) answer(callbacks_.device_failed, std::exchange(why_cpu_, {}) + "; the CPU reads from here on");
+    keep_session();
+  }
+
+  void tell_branches() {
+    auto tree = std::make_shared<BranchTree>(tree_->told());
+    if (file_) tree->session = file_->path();
+    answer(callbacks_.branches, std::shared_ptr<const BranchTree>(std::move(tree)));
+  }
+
+  /// Until the run shown has so many tokens; what the cursor asks for meanwhile is answered between two of them.
+  void generate(std::int64_t tokens) {
+    const std::shared_ptr<Reading> reading = tree_->current();
+    Run& run = reading->run();
+    const std::int64_t first = run.tokens();
+    Sampler sampler(sampling_);
+    sampler.skip(first - run.prompt_length());
+    auto told = Clock::now();
+    while (run.tokens() < tokens && !cancelled_) {
+      {
+        const std::lock_guard lock(run_mutex_);
+        reading->append(sampler.next(run.logits(run.tokens() - 1)));
+      }
+      if (const auto now = Clock::now(); now - told >= kOften) {
+        told = now;
+        answer(callbacks_.progress, static_cast<double>(run.tokens() - first) / static_cast<double>(tokens - first),
+               std::string("generating"));
+        answer(callbacks_.run, reading->info());
+      }
+      follow_session();
+      attend();
+    }
+    if (run.tokens() > first) answer(callbacks_.run, reading->info());
+    if (run.tokens() < tokens) throw Error("cancelled");
+  }
+
+  /// What the reader wants of the run as it is.
+  void attend() {
+    std::optional<Showing> showing;
+    std::optional<Saving> saving;
+    {
+      const std::lock_guard lock(mutex_);
+      showing.swap(showing_);
+      saving.swap(saving_);
+    }
+    if (showing) show_one(*showing);
+    if (saving) save_one(*saving);
   }
 
   /// A failure is told where the failures of the opening were told; that of a device is thrown.
   void show_one(const Showing& showing) {
     try {
       std::unique_lock lock(run_mutex_);
-      auto snapshot = reading_->snapshot(showing.layer, showing.token);
+      auto snapshot = tree_->current()->snapshot(showing.layer, showing.token);
       lock.unlock();
       if (snapshot) answer(showing.done, std::move(snapshot));
     } catch (const std::exception& error) {
       const bool of_device = dynamic_cast<const DeviceError*>(&error) || dynamic_cast<const std::bad_alloc*>(&error);
       if (on_device_ && of_device) throw;
-      answer(shown_.callbacks.failed, fmt::format("layer {} at token {} cannot be shown: {}", showing.layer, showing.token, error.what()));
+      answer(callbacks_.failed, fmt::format("layer {} at token {} cannot be shown: {}", showing.layer, showing.token, error.what()));
     }
   }
+
+  void save_one(const Saving& saving) {
+    try {
+      if (file_ && file_->path() == saving.path) {
+        const std::lock_guard lock(run_mutex_);
+        file_->save(tree_->branches());
+      } else {
+        file_.emplace(begin_file(saving.path));
+      }
+      answer(saving.saved);
+      tell_branches();
+    } catch (const std::exception& error) {
+      answer(saving.failed, std::string(error.what()));
+    }
+  }
+
+  /// With all that there is.
+  SessionFile begin_file(const std::filesystem::path& path) {
+    const Run& root = tree_->root()->run();
+    const auto prompt_end = root.ids().begin() + root.prompt_length();
+    SessionRecord record;
+    record.checkpoint = std::filesystem::absolute(root.model().checkpoint().path);
+    record.checkpoint_digest = content_digest(root.model().checkpoint());
+    if (on_device_) record.device = device_name_;
+    record.prompt = tree_->prompt();
+    record.prompt.generate = std::max(tree_->root()->to_generate(), root.tokens() - root.prompt_length());
+    record.prompt_ids.assign(root.ids().begin(), prompt_end);
+    record.sampling = sampling_;
+    record.options = root.options();
+    SessionFile file = SessionFile::create(path, std::move(record));
+    try {
+      const std::lock_guard lock(run_mutex_);
+      file.save(tree_->branches());
+    } catch (...) {
+      file.remove();
+      throw;
+    }
+    return file;
+  }
+
+  void keep_session() {
+    with_session([&] { file_->save(tree_->branches()); });
+  }
+  void follow_session() {
+    with_session([&] { file_->follow(tree_->branches()); });
+  }
+  /// A file that cannot be written is left as it was saved last.
+  template <class Work>
+  void with_session(Work work) {
+    if (!file_) return;
+    try {
+      const std::lock_guard lock(run_mutex_);
+      return work();
+    } catch (const std::exception& error) {
+      answer(callbacks_.not_saved, std::string(error.what()));
+    }
+    file_.reset();
+    tell_branches();
+  }
+  void close_session() {
+    keep_session();
+    file_.reset();
+  }
+
+  using Clock = std::chrono::steady_clock;
+  static constexpr auto kOften = std::chrono::milliseconds(50);
 
   std::function<void(std::function<void()>)> post_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // read and written on the interface thread alone
 
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::optional<Opening> opening_;  // waiting, under the mutex
+  std::deque<Request> requests_;  // waiting, under the mutex
   std::optional<Showing> showing_;
+  std::optional<Saving> saving_;
   bool stopping_ = false;
   std::atomic<bool> cancelled_ = false;
 
   // Of the worker thread alone.
-  std::shared_ptr<Backend> device_;   // null: the CPU
-  std::shared_ptr<Reading> reading_;  // changed and asked under run_mutex_
-  Opening shown_;                     // that made it
-  bool on_device_ = false;            // where it is
+  std::shared_ptr<Backend> device_;  // null: the CPU
+  DeviceChoice device_name_;
+  OpenCallbacks callbacks_;            // of the request served last: whoever made it listens
+  std::shared_ptr<ReadingTree> tree_;  // changed, and its runs asked, under run_mutex_
+  std::optional<SessionFile> file_;    // that keeps it
+  SamplingOptions sampling_;           // of what is generated
+  bool on_device_ = false;             // where the tree is
+  std::string why_cpu_;                // to be told when the run stands
 
-  FairMutex run_mutex_;  // of the run, its model and its device
+  FairMutex run_mutex_;  // of the runs, their model and their device
   Analyst analyst_{run_mutex_};
 
   std::thread thread_;  // last: starts when all else stands
 };
 
-Session::Session(std::function<void(std::function<void()>)> post, std::shared_ptr<Backend> device)
-    : worker_(std::make_unique<Worker>(std::move(post), std::move(device))) {}
+Session::Session(std::function<void(std::function<void()>)> post, std::shared_ptr<Backend> device, DeviceChoice name)
+    : worker_(std::make_unique<Worker>(std::move(post), std::move(device), std::move(name))) {}
 Session::~Session() = default;
 
 void Session::open(std::filesystem::path checkpoint, PromptInput prompt, OpenCallbacks callbacks) {
-  worker_->open({std::move(checkpoint), std::move(prompt), std::move(callbacks)});
+  worker_->request(Opening{std::move(checkpoint), std::move(prompt)}, std::move(callbacks));
 }
-void Session::read(PromptInput prompt, OpenCallbacks callbacks) { worker_->open({{}, std::move(prompt), std::move(callbacks)}); }
+void Session::read(PromptInput prompt, OpenCallbacks callbacks) { worker_->request(Opening{{}, std::move(prompt)}, std::move(callbacks)); }
+void Session::generate(std::int64_t tokens, OpenCallbacks callbacks) { worker_->request(Generating{tokens}, std::move(callbacks)); }
 void Session::cancel() { worker_->cancel(); }
+void Session::intervene(std::vector<Intervention> interventions, OpenCallbacks callbacks) {
+  worker_->request(Intervening{std::move(interventions)}, std::move(callbacks));
+}
+void Session::undo(OpenCallbacks callbacks) { worker_->request(Step::undo, std::move(callbacks)); }
+void Session::redo(OpenCallbacks callbacks) { worker_->request(Step::redo, std::move(callbacks)); }
+void Session::go_to_branch(std::int64_t branch, OpenCallbacks callbacks) { worker_->request(GoingTo{branch}, std::move(callbacks)); }
+void Session::save(std::filesystem::path path, std::function<void()> saved, std::function<void(std::string)> failed) {
+  worker_->save({std::move(path), std::move(saved), std::move(failed)});
+}
+void Session::open_session(std::filesystem::path path, OpenCallbacks callbacks) {
+  worker_->request(Reopening{std::move(path)}, std::move(callbacks));
+}
 void Session::show(std::int64_t layer, std::int64_t token, std::function<void(std::shared_ptr<const Snapshot>)> done) {
   worker_->show({layer, token, std::move(done)});
 }

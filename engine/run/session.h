@@ -8,11 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "engine/device.h"
 #include "engine/findings.h"
 #include "engine/snapshot.h"
 #include "kernels/backend.h"
 
 namespace statescope {
+
+struct Intervention;
 
 /// Bytes [begin, end) of a prompt's text that mean something to the reader.
 struct TextSpan {
@@ -29,13 +32,22 @@ struct PromptInput {
   std::optional<std::int64_t> generate;  // tokens to generate (greedily) after the prompt; unset: as many as `expected` has
 };
 
+/// A run's branches, as the interface sees them.
+struct BranchTree {
+  PromptInput prompt;                                // of all of them
+  std::filesystem::path session;                     // the file that they are saved in; empty: none
+  std::vector<std::shared_ptr<const RunInfo>> runs;  // by number (BranchInfo); 0 is the model's own
+  std::int64_t current = 0;                          // the one that is shown
+  std::int64_t redo = -1;                            // the one that redo goes to; −1: none
+};
+
 /// All calls return at once. Answers come on the interface thread, through `post`; none comes after the destructor has begun. A request
 /// replaces the waiting one of its kind, so scrubbing never queues.
 class Session {
  public:
   /// `post` runs a closure on the interface thread, later. Models run on `device`, on the CPU where that is null or has failed: whatever
-  /// was under way when it failed is then done again there.
-  explicit Session(std::function<void(std::function<void()>)> post, std::shared_ptr<Backend> device = nullptr);
+  /// was under way when it failed is then done again there. `name`: what session files call the device.
+  explicit Session(std::function<void(std::function<void()>)> post, std::shared_ptr<Backend> device = nullptr, DeviceChoice name = {});
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -50,13 +62,31 @@ class Session {
     /// Called after `run`, in a line, where the run came to the CPU because the device failed, or is recorded elsewhere because it was
     /// full.
     std::function<void(std::string message)> device_failed;
+    /// Called before `run` where there are other branches than before, where another one is shown, and after a saving.
+    std::function<void(std::shared_ptr<const BranchTree>)> branches = {};
+    /// Called, in a line, where the session's file cannot be kept up to date any more; what was saved before stays.
+    std::function<void(std::string message)> not_saved = {};
   };
   /// Opens a checkpoint and runs the prompt. An opening under way is cancelled; the run shown so far stays until the new one stands.
   void open(std::filesystem::path checkpoint, PromptInput prompt, OpenCallbacks callbacks);
   /// Runs another prompt on the open model.
   void read(PromptInput prompt, OpenCallbacks callbacks);
-  /// Cancels an opening, a reading or a generation (what has been generated stays); `failed("cancelled")` follows.
+  /// Goes on with the run shown until it has so many tokens.
+  void generate(std::int64_t tokens, OpenCallbacks callbacks);
+  /// Cancels an opening, a reading, a generation (what has been generated stays) or an intervention; `failed("cancelled")` follows.
   void cancel();
+
+  /// Leaves the branch that is shown for one where these hold too (Branches::intervene), which is shown when it stands.
+  void intervene(std::vector<Intervention> interventions, OpenCallbacks callbacks);
+  /// These wait for what is under way. Where there is nothing to undo or redo, all stays as it is.
+  void undo(OpenCallbacks callbacks);
+  void redo(OpenCallbacks callbacks);
+  void go_to_branch(std::int64_t branch, OpenCallbacks callbacks);
+
+  /// Saves the run shown and all its branches to a session file, which is kept up to date from then on. `failed` hears why not.
+  void save(std::filesystem::path path, std::function<void()> saved, std::function<void(std::string message)> failed);
+  /// Opens what was saved, and reads and generates what is left of it.
+  void open_session(std::filesystem::path path, OpenCallbacks callbacks);
 
   /// The layer after the token. Only the newest request is answered.
   void show(std::int64_t layer, std::int64_t token, std::function<void(std::shared_ptr<const Snapshot>)> done);

@@ -103,12 +103,7 @@ class SessionFile::Recording {
 };
 
 SessionFile::SessionFile(fs::path path, SessionRecord record, std::chrono::milliseconds interval)
-    : path_(std::move(path)),
-      record_(std::move(record)),
-      passes_(record_.passes),
-      noted_(record_.tokens()),
-      interval_(interval),
-      saved_at_(std::chrono::steady_clock::now()) {}
+    : path_(std::move(path)), record_(std::move(record)), interval_(interval), saved_at_(std::chrono::steady_clock::now()) {}
 SessionFile::SessionFile(SessionFile&&) noexcept = default;
 SessionFile::~SessionFile() = default;
 
@@ -155,7 +150,7 @@ std::unique_ptr<Run> SessionFile::restore(std::shared_ptr<Model> model, const Ru
   }
 
   const std::vector<std::int32_t> ids = record_.ids();
-  for (const SessionRecord::Passes& pass : record_.passes) {
+  for (const Passes& pass : record_.passes) {
     for (std::int64_t i = 0; i < pass.times; ++i) {
       const std::int64_t first = run->tokens();
       const auto rows = [&](std::int64_t layer, float* to) {
@@ -174,40 +169,24 @@ std::unique_ptr<Run> SessionFile::restore(std::shared_ptr<Model> model, const Ru
 
 Branches SessionFile::restore_branches(std::shared_ptr<Model> model, const Run::Progress& progress) const {
   Branches tree(restore(std::move(model), progress));
-  for (const SessionRecord::Branch& branch : record_.branches) {
-    tree.go_to(branch.parent);
-    tree.restore(branch.interventions, branch.generated, progress);
-  }
+  tree.restore(record_.branches, progress);
   tree.go_to(record_.current);
   return tree;
 }
 
-void SessionFile::note_pass(const Run& run) {
-  const std::int64_t tokens = run.tokens() - std::exchange(noted_, run.tokens());
-  if (tokens == 0) return;
-  if (!passes_.empty() && passes_.back().tokens == tokens) {
-    ++passes_.back().times;
-  } else {
-    passes_.push_back({tokens, 1});
-  }
-}
-
 void SessionFile::follow(const Run& run) {
-  note_pass(run);
   if (is_due()) save(run);
 }
 
 void SessionFile::follow(const Branches& tree) {
-  note_pass(*tree[0].run);
   if (is_due()) save(tree);
 }
 
 void SessionFile::save(const Run& run) { save(run, record_); }
 
 void SessionFile::save(const Run& run, SessionRecord next) {
-  note_pass(run);
   saved_at_ = std::chrono::steady_clock::now();
-  next.passes = passes_;
+  next.passes = run.passes();
   if (const std::int64_t prompt = next.prompt_length(); run.tokens() > prompt)
     next.generated.assign(run.ids().begin() + prompt, run.ids().end());
   for (std::int64_t from = record_.tokens(), to; from < run.tokens(); from = to) {
@@ -226,14 +205,19 @@ void SessionFile::save(const Run& run, SessionRecord next) {
 
 void SessionFile::save(const Branches& tree) {
   SessionRecord next = record_;
-  next.branches.clear();
-  for (std::int64_t i = 1; i < tree.count(); ++i) {
-    if (tree[i].parent < 0) fail(path_, "cannot keep runs that states were imported from");
-    const Run& run = *tree[i].run;
-    next.branches.push_back({tree[i].parent, tree[i].interventions, {run.ids().begin() + run.prompt_length(), run.ids().end()}});
+  try {
+    next.branches = tree.records();
+  } catch (const Error& error) {
+    fail(path_, error.what());
   }
   next.current = tree.current();
   save(*tree[0].run, std::move(next));
+}
+
+void SessionFile::remove() {
+  std::error_code none;
+  fs::remove(path_, none);
+  fs::remove(recording_->path(), none);
 }
 
 void SessionFile::publish(const SessionRecord& record, bool replace) const {

@@ -30,6 +30,7 @@ class SessionFile {
   SessionFile(SessionFile&&) noexcept;
   ~SessionFile();
 
+  const std::filesystem::path& path() const { return path_; }
   /// As it was saved last; another one after each saving.
   const SessionRecord& record() const { return record_; }
   /// Tokens wanted after the prompt, from now on.
@@ -44,7 +45,7 @@ class SessionFile {
   /// The same with its branches, the current one as it was; they are read anew (Branches::restore).
   Branches restore_branches(std::shared_ptr<Model> model, const Run::Progress& progress = {}) const;
 
-  /// To be called after every pass of the run: saves it where the last time was long enough ago. Throws Error; what was saved before stays.
+  /// To be called after a pass: saves the run where the last time was long enough ago. Throws Error; what was saved before stays.
   void follow(const Run& run);
   void follow(const Branches& tree);
   /// Saves all that has been read. Throws Error; what was saved before stays.
@@ -52,19 +53,18 @@ class SessionFile {
   /// Saves the tree too, whose first run is the session's. Throws Error where it has runs that states were imported from: they are not
   /// kept.
   void save(const Branches& tree);
+  /// Takes both files away.
+  void remove();
 
  private:
   class Recording;
   SessionFile(std::filesystem::path path, SessionRecord record, std::chrono::milliseconds interval);
-  void note_pass(const Run& run);
   bool is_due() const { return std::chrono::steady_clock::now() - saved_at_ >= interval_; }
   void save(const Run& run, SessionRecord next);
   void publish(const SessionRecord& record, bool replace) const;
 
   std::filesystem::path path_;
   SessionRecord record_;
-  std::vector<SessionRecord::Passes> passes_;  // of all that has been read, saved or not
-  std::int64_t noted_ = 0;                     // tokens of them
   std::chrono::milliseconds interval_;
   std::chrono::steady_clock::time_point saved_at_;
   std::unique_ptr<Recording> recording_;

@@ -116,14 +116,14 @@ json prompt_json(const SessionRecord& record) {
 
 json recording_json(const SessionRecord& record) {
   json passes = json::array(), pieces = json::array();
-  for (const SessionRecord::Passes& pass : record.passes) passes.push_back({pass.tokens, pass.times});
+  for (const Passes& pass : record.passes) passes.push_back({pass.tokens, pass.times});
   for (const SessionRecord::Piece& piece : record.pieces) pieces.push_back({piece.tokens, piece.digest});
   return {{"passes", passes}, {"pieces", pieces}};
 }
 
 json branches_json(const SessionRecord& record) {
   json branches = json::array();
-  for (const SessionRecord::Branch& branch : record.branches) {
+  for (const BranchRecord& branch : record.branches) {
     json interventions = json::array();
     for (const Intervention& intervention : branch.interventions) interventions.push_back(to_text(intervention));
     branches.push_back({{"parent", branch.parent}, {"interventions", interventions}, {"generated", branch.generated}});
@@ -134,7 +134,7 @@ json branches_json(const SessionRecord& record) {
 void read_branches(Object branches, SessionRecord& record) {
   for (const json& value : branches.list("list")) {
     Object one(value, "a branch", branches.path());
-    SessionRecord::Branch branch{one.integer("parent", 0, std::ssize(record.branches)), {}, one.ids("generated")};
+    BranchRecord branch{one.integer("parent", 0, std::ssize(record.branches)), {}, one.ids("generated")};
     for (const json& text : one.list("interventions")) {
       if (!text.is_string()) one.wrong("interventions", "a list of texts");
       try {
@@ -175,7 +175,7 @@ void read_recording(Object recording, SessionRecord& record) {
   std::int64_t in_passes = 0, in_pieces = 0;
   for (const json& value : recording.list("passes")) {
     const auto [tokens, times] = recording.pair(value, "passes");
-    SessionRecord::Passes pass{recording.integer(tokens, "passes", 1, record.options.tokens_at_once), 0};
+    Passes pass{recording.integer(tokens, "passes", 1, record.options.tokens_at_once), 0};
     pass.times = recording.integer(times, "passes", 1, (kMostTokens - in_passes) / pass.tokens);
     in_passes += pass.tokens * pass.times;
     record.passes.push_back(pass);

@@ -8,28 +8,17 @@
 #include <vector>
 
 #include "engine/device.h"
-#include "engine/run/run.h"
+#include "engine/run/branches.h"
 #include "engine/run/sampling.h"
 #include "engine/run/session.h"
 
 namespace statescope {
 
 struct SessionRecord {
-  /// Forward passes of the same number of tokens, one after the other.
-  struct Passes {
-    std::int64_t tokens = 0, times = 0;
-  };
   /// Tokens that were added to the recording together, and the digest of their bytes there.
   struct Piece {
     std::int64_t tokens = 0;
     std::string digest;
-  };
-
-  /// Another future (engine/run/branches.h).
-  struct Branch {
-    std::int64_t parent = 0;                  // 0: the recording's run; n: the n-th branch
-    std::vector<Intervention> interventions;  // by which it left its parent
-    std::vector<std::int32_t> generated;      // behind the prompt
   };
 
   std::filesystem::path checkpoint;
@@ -42,7 +31,7 @@ struct SessionRecord {
   std::vector<std::int32_t> generated;  // read, not only drawn
   std::vector<Passes> passes;           // in which all was read
   std::vector<Piece> pieces;            // of the recording, in order
-  std::vector<Branch> branches;         // in the order in which they were made
+  std::vector<BranchRecord> branches;   // in the order in which they were made; 0 is the recording's run
   std::int64_t current = 0;             // the one that is shown, counted as parents are
 
   std::int64_t prompt_length() const { return std::ssize(prompt_ids); }

@@ -92,7 +92,23 @@ class FakeSource : public RunSource {
     read_prompt = std::move(prompt);
     opening = std::move(callbacks);
   }
+  void generate(std::int64_t tokens, Session::OpenCallbacks callbacks) override {
+    generated = tokens;
+    opening = std::move(callbacks);
+  }
   void cancel() override { ++cancelled; }
+  void intervene(std::vector<Intervention> interventions, Session::OpenCallbacks callbacks) override {
+    intervened = std::move(interventions);
+    opening = std::move(callbacks);
+  }
+  void undo(Session::OpenCallbacks callbacks) override { opening = std::move(callbacks); }
+  void redo(Session::OpenCallbacks callbacks) override { opening = std::move(callbacks); }
+  void go_to_branch(std::int64_t, Session::OpenCallbacks callbacks) override { opening = std::move(callbacks); }
+  void save(std::filesystem::path, std::function<void()> saved, std::function<void(std::string)>) override { saved(); }
+  void open_session(std::filesystem::path path, Session::OpenCallbacks callbacks) override {
+    opened = std::move(path);
+    opening = std::move(callbacks);
+  }
   void show(std::int64_t layer, std::int64_t token, std::function<void(std::shared_ptr<const Snapshot>)> done) override {
     requests.push_back({layer, token, std::move(done)});
     if (at_once) answer_all();
@@ -124,6 +140,8 @@ class FakeSource : public RunSource {
 
   std::filesystem::path opened;
   PromptInput read_prompt;
+  std::int64_t generated = 0;  // of the whole run, as wanted
+  std::vector<Intervention> intervened;
   Session::OpenCallbacks opening;
   std::shared_ptr<const RunInfo> run;
   std::deque<Request> requests;  // not yet answered

@@ -279,6 +279,15 @@ TEST_CASE("golden pictures: decay, the delta rule, the contest of heads") {
   check_golden("head_gates_flow_2x", view_picture("head_gates", snapshot, cursor, {1280, 720}, large, 2));
 }
 
+TEST_CASE("golden pictures: a branch and what it left") {
+  const Frame light{light_theme(), 1}, dark{dark_theme(), 1};
+  const Cursor cursor{.token = 30};
+  Snapshot branch = Sample({.tokens = 40}).at(30);
+  branch.run = sample_branch(branch.run);
+  check_golden("branches_light", view_picture("branches", branch, cursor, {820, 400}, light, 0));
+  check_golden("branches_logits_dark", view_picture("branches", branch, cursor, {620, 300}, dark, 1));
+}
+
 TEST_CASE("golden pictures: similarity, spectrum, implicit attention") {
   const Sample sample({.tokens = 40}), plain({.tokens = 40, .partitions = 0});
   const Frame light{light_theme(), 1}, dark{dark_theme(), 1}, large{light_theme(), 2};

@@ -1,5 +1,6 @@
 // statescope run --session: begun, gone on with, and what it refuses.
 #include <filesystem>
+#include <fstream>
 
 #include "app/cli.h"
 #include "app/cli_commands.h"
@@ -60,6 +61,28 @@ TEST_CASE("run --session: a session goes on where it was, with the tokens that o
   CHECK(command_line({"run", "--session", once, "--seed", "1"}) == 2);
   CHECK(command_line({"run", "--prompt", kAssets + "prompts/needle.json"}) == 2);
   CHECK(command_line({"run", kAssets + "checkpoints/niah-gla.h5"}) == 2);
+  std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("run --session: saved after every pass of a prompt, the session has all of it") {
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / "statescope-session-interval-test";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  std::ofstream ids(folder / "ids.txt");
+  for (int i = 0; i < 3000; ++i) ids << i % 40 << ' ';
+  ids.close();
+  RunArguments arguments{.checkpoint = kAssets + "checkpoints/niah-gla.h5",
+                         .prompt = {.text = {}, .ids = folder / "ids.txt", .file = {}},
+                         .generate = 2,
+                         .session = folder / "run.scope",
+                         .interval = std::chrono::milliseconds(0)};
+  REQUIRE(run_command(arguments) == 0);
+  const SessionRecord record = SessionFile::open(arguments.session).record();
+  CHECK(record.tokens() >= 3000);
+  CHECK(record.pieces.size() > 3);
+  std::int64_t passes = 0;
+  for (const Passes& pass : record.passes) passes += pass.times;
+  CHECK(passes > 3);
   std::filesystem::remove_all(folder);
 }
 

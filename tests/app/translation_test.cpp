@@ -69,7 +69,7 @@ TEST_CASE("every text of the shell is translated: menus, labels, buttons, lists,
   test.navigator().move({.token = 5, .row = 3, .column = 4});
   for (const ViewRow& row : view_catalogue()) {
     if (row.id != strip_view) test.window.stage().panels().front()->set_view(row);
-    for (int page = 0; page <= static_cast<int>(SidePage::figure); ++page) {
+    for (int page = 0; page <= static_cast<int>(SidePage::interventions); ++page) {
       if (test.window.side().page() != static_cast<SidePage>(page)) test.window.show_page(static_cast<SidePage>(page));
       for (const QWidget* widget : test.window.findChildren<QWidget*>()) {
         if (widget->objectName().startsWith("qt_") || qobject_cast<const QMenu*>(widget)) continue;

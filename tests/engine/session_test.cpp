@@ -1,86 +1,13 @@
 // The session from the interface thread's side: this thread is it, and runs what is posted when it chooses to.
-#include "engine/run/session.h"
-
-#include <atomic>
-#include <chrono>
-#include <condition_variable>
-#include <deque>
-#include <mutex>
 #include <set>
 
 #include "tests/catch.h"
-#include "tests/engine/failing_device.h"
-#include "tests/engine/golden.h"
-#include "tests/engine/small_models.h"
+#include "tests/engine/session_cases.h"
 
 namespace statescope::test {
 namespace {
 
-const std::filesystem::path kGla = golden_root() / "gla", kSse = golden_root() / "sse_gla_n4k1";
 const std::filesystem::path kNeedles = std::filesystem::path(STATESCOPE_SOURCE_DIR) / "assets/checkpoints/niah-gla.h5";
-
-/// The interface thread's queue.
-class Posts {
- public:
-  std::function<void(std::function<void()>)> post() {
-    return [this](std::function<void()> work) {
-      const std::lock_guard lock(mutex_);
-      queue_.push_back(std::move(work));
-      arrived_.notify_one();
-    };
-  }
-  /// Runs what arrives until `done`, or fails after a minute.
-  template <class Done>
-  void run_until(Done done) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-    while (!done()) {
-      std::unique_lock lock(mutex_);
-      if (!arrived_.wait_until(lock, deadline, [&] { return !queue_.empty(); })) FAIL("nothing arrived for a minute");
-      run_front(lock);
-    }
-  }
-  void run_all() {
-    for (std::unique_lock lock(mutex_); !queue_.empty(); lock.lock()) run_front(lock);
-  }
-
- private:
-  void run_front(std::unique_lock<std::mutex>& lock) {
-    const std::function<void()> work = std::move(queue_.front());
-    queue_.pop_front();
-    lock.unlock();
-    work();
-  }
-  std::mutex mutex_;
-  std::condition_variable arrived_;
-  std::deque<std::function<void()>> queue_;
-};
-
-/// What became of one opening.
-struct Opening {
-  std::vector<std::shared_ptr<const RunInfo>> runs;
-  std::vector<std::string> failures, device_failures;
-  std::vector<std::pair<double, std::string>> progress;
-  bool done = false;
-  std::function<void()> on_progress;
-
-  Session::OpenCallbacks callbacks() {
-    return {[this](double fraction, std::string what) {
-              progress.emplace_back(fraction, std::move(what));
-              if (on_progress) on_progress();
-            },
-            [this](std::shared_ptr<const RunInfo> run) { runs.push_back(std::move(run)); },
-            [this](std::string message) { failures.push_back(std::move(message)); }, [this] { done = true; },
-            [this](std::string message) { device_failures.push_back(std::move(message)); }};
-  }
-  bool ended() const { return !runs.empty() || !failures.empty(); }
-};
-
-PromptInput ids_prompt(std::int64_t tokens, std::int64_t generate = 0) {
-  PromptInput prompt;
-  prompt.ids = some_ids(tokens);
-  prompt.generate = generate;
-  return prompt;
-}
 
 }  // namespace
 
@@ -245,34 +172,6 @@ TEST_CASE("session: ends while busy, and nothing is heard from it afterwards") {
     const Session idle(posts.post());
   }
 }
-
-namespace {
-
-/// Fails for good at the nth call of an operation, and counts what it is asked for after that.
-struct Failure {
-  std::string operation;
-  int calls = 1;
-  bool out_of_memory = false;
-  std::atomic<bool> armed = true, failed = false;
-  std::atomic<int> asked_again = 0;
-
-  Failure(std::string operation_, int calls_, bool out_of_memory_ = false)
-      : operation(std::move(operation_)), calls(calls_), out_of_memory(out_of_memory_) {}
-
-  std::shared_ptr<Backend> device() {
-    return std::make_shared<FailingDevice>([this](std::string_view what) {
-      asked_again += failed ? 1 : 0;
-      if (!failed && (!armed || what != operation || --calls > 0)) return;
-      failed = true;
-      if (out_of_memory) throw std::bad_alloc();
-      throw DeviceError("cuda: the device is lost");
-    });
-  }
-};
-
-const std::string kLost = "cuda: the device is lost; the CPU reads from here on";
-
-}  // namespace
 
 TEST_CASE("session: what a device fails at is done again on the CPU, and nothing is lost") {
   struct Case {

@@ -29,6 +29,8 @@ std::vector<Case> cases() {
   const Sample many({.tokens = 4000, .partitions = 32, .chosen = 3, .heads = 1, .rows = 60, .columns = 20});
   Snapshot nothing_read;
   nothing_read.run = std::make_shared<RunInfo>();
+  Snapshot branch = forty.at(33);
+  branch.run = sample_branch(branch.run);
   const Cursor cell{.token = 33, .slot = 5, .row = 15, .column = 15};
   Cursor moving = cell;
   moving.progress = 0.3f;
@@ -39,6 +41,7 @@ std::vector<Case> cases() {
           {"three tokens", three.at(1), {.token = 1, .head = 1}},
           {"forty tokens", forty.at(33), cell},
           {"forty tokens, moving", forty.at(33), moving},
+          {"a branch", branch, cell},
           {"plain memory", plain.at(12), {.token = 12, .row = 3, .column = 4}},
           {"delta rule", delta.at(38), {.token = 38, .head = 1, .row = 3, .column = 4}},
           {"softmax attention", forty.attention_at(5), {.token = 5, .layer = 1}},

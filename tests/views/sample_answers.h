@@ -48,6 +48,26 @@ inline Decay sample_answer(const DecayQuestion& question, const Snapshot& snapsh
   return decay;
 }
 
+/// A branch that parts at token 3 and says something else from token 8 on.
+inline BranchPredictions sample_answer(const BranchPredictionsQuestion&, const Snapshot& snapshot) {
+  BranchPredictions found{.from = 3, .kl = {}, .logits = {}, .changed = 8};
+  for (std::int64_t t = found.from; t < std::ssize(snapshot.run->tokens); ++t) {
+    found.kl.push_back(2.5f * sample_noise(t) * sample_noise(t));
+    found.logits.push_back(6 * sample_noise(t));
+  }
+  return found;
+}
+
+inline BranchStates sample_answer(const BranchStatesQuestion&, const Snapshot& snapshot) {
+  BranchStates found;
+  for (std::size_t l = 0; l < snapshot.run->model.layers.size(); ++l) {
+    found.left.push_back(4 + static_cast<double>(l));
+    found.here.push_back(3.5);
+    found.difference.push_back(0.75 * static_cast<double>(l + 1));
+  }
+  return found;
+}
+
 /// Of any layer: β from 0 to 2, so that some eigenvalues are negative.
 inline DeltaRule sample_answer(const DeltaRuleQuestion& question, const Snapshot& snapshot) {
   DeltaRule rule;

@@ -55,6 +55,13 @@ inline std::shared_ptr<const RunInfo> sample_run(const SampleShape& shape) {
   return std::make_shared<const RunInfo>(run);
 }
 
+/// The same as a branch that parts at token 3.
+inline std::shared_ptr<const RunInfo> sample_branch(const std::shared_ptr<const RunInfo>& run) {
+  RunInfo branch = *run;
+  branch.branch = {.number = 1, .parent = 0, .from = 3, .interventions = {"zero row 3 of head 1 of partition 2 of layer 0 at 2"}};
+  return std::make_shared<const RunInfo>(std::move(branch));
+}
+
 class Sample {
  public:
   explicit Sample(SampleShape shape) : shape_(shape), run_(sample_run(shape)), random_(7) {

@@ -1,0 +1,71 @@
+#include "app/branch_commands.h"
+
+#include <QCoreApplication>
+#include <QFileDialog>
+
+#include "app/main_window.h"
+
+namespace statescope {
+namespace {
+
+QString tr(const char* text) { return QCoreApplication::translate("BranchCommands", text); }
+
+QString lines_of(const RunInfo& run) {
+  QStringList lines;
+  for (const std::string& line : run.branch.interventions) lines.push_back(QString::fromStdString(line));
+  return lines.join(", ");
+}
+
+constexpr const char* session_files = QT_TRANSLATE_NOOP("BranchCommands", "Sessions (*.scope)");
+
+}  // namespace
+
+void intervene_here(MainWindow& window, InterventionKind kind) {
+  Navigator& navigator = window.navigator();
+  const LayerInfo* layer = navigator.layer_info();
+  if (!layer) return window.say(tr("Open a checkpoint first"));
+  if (kind == InterventionKind::zero_row && navigator.cursor().row < 0) return window.say(tr("Choose a row of the state first"));
+  const Intervention intervention = intervention_here(kind, *layer, navigator.cursor(), 0);
+  window.say(QString::fromStdString(to_text(intervention)));
+  navigator.intervene({intervention});
+}
+
+void undo_intervention(MainWindow& window) {
+  Navigator& navigator = window.navigator();
+  if (!navigator.run() || navigator.run()->branch.number == 0)
+    return window.say(tr("No intervention to undo; Z goes back to the place before"));
+  if (navigator.is_opening()) return window.say(tr("Something is being read: Esc ends it"));
+  window.say(tr("Undone: %1").arg(lines_of(*navigator.run())));
+  navigator.undo_intervention();
+}
+
+void redo_intervention(MainWindow& window) {
+  Navigator& navigator = window.navigator();
+  const std::shared_ptr<const BranchTree>& branches = navigator.branches();
+  if (!branches || branches->redo < 0) return window.say(tr("No intervention to redo; Shift+Z goes forth again"));
+  if (navigator.is_opening()) return window.say(tr("Something is being read: Esc ends it"));
+  window.say(tr("Again: %1").arg(lines_of(*branches->runs[static_cast<std::size_t>(branches->redo)])));
+  navigator.redo_intervention();
+}
+
+void choose_session_to_open(MainWindow& window) {
+  const QString path = QFileDialog::getOpenFileName(&window, tr("Open session"), {}, tr(session_files));
+  if (!path.isEmpty()) window.open_path(path.toStdString());
+}
+
+void save_session(MainWindow& window) {
+  const std::shared_ptr<const BranchTree>& branches = window.navigator().branches();
+  if (!branches || branches->session.empty()) return save_session_as(window);
+  window.navigator().save_session(branches->session);
+}
+
+void save_session_as(MainWindow& window) {
+  if (!window.navigator().run()) return window.say(tr("Open a checkpoint first"));
+  QString path = QFileDialog::getSaveFileName(&window, tr("Save session"), {}, tr(session_files), nullptr,
+                                              QFileDialog::DontConfirmOverwrite);  // a session never takes another file's place
+  if (path.isEmpty()) return;
+  if (!path.endsWith(".scope")) path += ".scope";
+  window.navigator().save_session(path.toStdString());
+}
+
+}  // namespace statescope

@@ -1,0 +1,20 @@
+// Commands on interventions, branches and session files.
+#pragma once
+
+#include "app/interventions.h"
+
+namespace statescope {
+
+class MainWindow;
+
+/// Where the cursor is; says so in the status bar.
+void intervene_here(MainWindow& window, InterventionKind kind);
+void undo_intervention(MainWindow& window);
+void redo_intervention(MainWindow& window);
+
+void choose_session_to_open(MainWindow& window);
+/// In the file that it is kept in, or in one that the reader names.
+void save_session(MainWindow& window);
+void save_session_as(MainWindow& window);
+
+}  // namespace statescope

@@ -1,0 +1,232 @@
+#include "app/intervention_page.h"
+
+#include <QCoreApplication>
+#include <QFormLayout>
+#include <QHBoxLayout>
+#include <QHeaderView>
+#include <QSignalBlocker>
+#include <QVBoxLayout>
+#include <set>
+
+#include "app/interventions.h"
+#include "views/parts.h"
+
+namespace statescope {
+namespace {
+
+enum Column { branch_column, answer_column };
+constexpr int number_role = Qt::UserRole;
+
+QString translated(const char* text) { return QCoreApplication::translate("Interventions", text); }
+
+/// The tokens of the run, each once, to replace one by.
+void fill_tokens(QComboBox& into, const RunInfo& run) {
+  std::set<std::int32_t> known;
+  for (std::int64_t t = 0; t < std::ssize(run.tokens); ++t) {
+    const std::int32_t id = run.tokens[static_cast<std::size_t>(t)].id;
+    if (known.insert(id).second) into.addItem(QString::fromStdString(visible_token(run, t)), id);
+  }
+  into.model()->sort(0);
+}
+
+QString answer_words(const RunInfo& run) {
+  const QString text = QString::fromStdString(answer_text(run));
+  const std::optional<bool> right = answer_is_right(run);
+  if (!right) return text;
+  return *right ? InterventionPage::tr("%1, right").arg(text) : InterventionPage::tr("%1, wrong").arg(text);
+}
+
+QString branch_words(const BranchInfo& branch) {
+  if (branch.number == 0) return InterventionPage::tr("0  The model's own run");
+  return QStringLiteral("%1  %2").arg(branch.number).arg(QString::fromStdString(joined(branch.interventions, ", ")));
+}
+
+}  // namespace
+
+InterventionPage::InterventionPage(Navigator& navigator, QWidget* parent) : QWidget(parent), navigator_(navigator) {
+  auto* hint = new QLabel(tr("Changes the run from the cursor on; what lies before it stays."), this);
+  hint->setObjectName("faint");
+  hint->setWordWrap(true);
+  line_ = new QLineEdit(this);
+  line_->setObjectName("intervention");
+  line_->setAccessibleName(tr("Intervention"));
+  line_->setToolTip(
+      tr("One of:\n%1").arg(QString::fromUtf8(intervention_forms().data(), static_cast<qsizetype>(intervention_forms().size()))));
+  message_ = new QLabel(this);
+  message_->setObjectName("intervention-message");
+  message_->setWordWrap(true);
+  message_->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
+  message_->setAccessibleName(tr("What can be said"));
+  apply_ = new QPushButton(tr("Apply"), this);
+  undo_ = new QPushButton(tr("Undo"), this);
+  redo_ = new QPushButton(tr("Redo"), this);
+  auto* buttons = new QHBoxLayout;
+  for (QPushButton* button : {apply_, undo_, redo_}) {
+    button->setFocusPolicy(Qt::StrongFocus);
+    buttons->addWidget(button);
+  }
+  make_tree();
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->addWidget(hint);
+  layout->addLayout(make_form());
+  layout->addWidget(line_);
+  layout->addWidget(message_);
+  layout->addLayout(buttons);
+  layout->addWidget(tree_, 1);
+  setFocusProxy(kind_);
+  make_connections();
+  show_kind();
+  show_tree();
+}
+
+QLayout* InterventionPage::make_form() {
+  kind_ = new QComboBox(this);
+  kind_->setAccessibleName(tr("What to change"));
+  for (const InterventionRow& row : intervention_rows()) kind_->addItem(translated(row.name));
+  value_name_ = new QLabel(this);
+  value_ = new QComboBox(this);
+  value_->setEditable(true);
+  value_->setInsertPolicy(QComboBox::NoInsert);
+  for (QComboBox* box : {kind_, value_}) {  // as narrow as the page
+    box->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
+    box->setMinimumContentsLength(8);
+  }
+  all_layers_ = new QCheckBox(tr("In every layer"), this);
+  auto* form = new QFormLayout;
+  form->addRow(kind_);
+  form->addRow(value_name_, value_);
+  form->addRow(QString(), all_layers_);
+  return form;
+}
+
+void InterventionPage::make_tree() {
+  tree_ = new QTreeWidget(this);
+  tree_->setAccessibleName(tr("Branches"));
+  tree_->setToolTip(tr("Return shows a branch"));
+  tree_->setHeaderLabels({tr("Branch"), tr("Answer")});
+  tree_->setSelectionMode(QAbstractItemView::SingleSelection);
+  tree_->setIndentation(12);
+  tree_->setItemsExpandable(false);
+  tree_->setRootIsDecorated(false);
+  tree_->header()->setStretchLastSection(false);
+  tree_->header()->setSectionResizeMode(branch_column, QHeaderView::Stretch);
+  tree_->header()->setSectionResizeMode(answer_column, QHeaderView::ResizeToContents);
+}
+
+void InterventionPage::make_connections() {
+  connect(kind_, &QComboBox::currentIndexChanged, this, &InterventionPage::show_kind);
+  connect(value_, &QComboBox::currentTextChanged, this, &InterventionPage::write_line);
+  connect(all_layers_, &QCheckBox::toggled, this, &InterventionPage::write_line);
+  connect(line_, &QLineEdit::textChanged, this, &InterventionPage::check_line);
+  connect(line_, &QLineEdit::returnPressed, this, &InterventionPage::apply);
+  connect(apply_, &QPushButton::clicked, this, &InterventionPage::apply);
+  connect(undo_, &QPushButton::clicked, &navigator_, &Navigator::undo_intervention);
+  connect(redo_, &QPushButton::clicked, &navigator_, &Navigator::redo_intervention);
+  const auto go = [this](const QTreeWidgetItem* item) { navigator_.go_to_branch(item->data(branch_column, number_role).toLongLong()); };
+  connect(tree_, &QTreeWidget::itemActivated, this, go);
+  connect(tree_, &QTreeWidget::itemClicked, this, go);
+  connect(&navigator_, &Navigator::cursor_changed, this, [this] {
+    if (!line_->isModified()) write_line();
+  });
+  connect(&navigator_, &Navigator::opened, this, &InterventionPage::show_kind);
+  connect(&navigator_, &Navigator::run_changed, this, &InterventionPage::show_tree);
+  connect(&navigator_, &Navigator::opening_ended, this, &InterventionPage::show_tree);
+  connect(&navigator_, &Navigator::progressed, this, [this] { apply_->setEnabled(false); });
+  connect(&navigator_, &Navigator::intervention_failed, this, &InterventionPage::show_message);
+}
+
+/// The values of what is chosen.
+void InterventionPage::show_kind() {
+  const InterventionRow& row = intervention_rows()[static_cast<std::size_t>(kind_->currentIndex())];
+  {
+    const QSignalBlocker quiet(value_);
+    value_->clear();
+    if (row.kind == InterventionKind::replace_token) {
+      if (navigator_.run()) fill_tokens(*value_, *navigator_.run());
+    } else if (row.kind == InterventionKind::top_k || row.kind == InterventionKind::route) {
+      const LayerInfo* layer = navigator_.layer_info();
+      for (std::int64_t n = 1; layer && n <= layer->partitions; ++n) value_->addItem(QString::number(n));
+    } else {
+      value_->addItems({"0.5", "2", "4", "0", "-1"});
+    }
+  }
+  const bool wants_value = *row.value != '\0';
+  value_name_->setText(wants_value ? translated(row.value) : QString());
+  value_->setAccessibleName(wants_value ? translated(row.value) : tr("No value"));
+  for (QWidget* widget : std::initializer_list<QWidget*>{value_name_, value_}) widget->setVisible(wants_value);
+  write_line();
+}
+
+double InterventionPage::value() const {
+  const int chosen = value_->findText(value_->currentText());
+  const QVariant id = chosen < 0 ? QVariant() : value_->itemData(chosen);
+  return id.isValid() ? id.toDouble() : value_->currentText().toDouble();
+}
+
+void InterventionPage::write_line() {
+  const LayerInfo* layer = navigator_.layer_info();
+  if (!layer) return check_line();
+  const InterventionKind kind = intervention_rows()[static_cast<std::size_t>(kind_->currentIndex())].kind;
+  Intervention intervention = intervention_here(kind, *layer, navigator_.cursor(), value());
+  if (all_layers_->isChecked()) intervention.layer.reset();
+  line_->setText(QString::fromStdString(to_text(intervention)));
+  line_->setModified(false);
+  line_->setCursorPosition(0);
+}
+
+/// What is wrong is said as soon as something is.
+void InterventionPage::check_line() {
+  QString wrong;
+  if (line_->text().trimmed().isEmpty()) {
+    wrong = line_->toolTip();
+  } else {
+    try {
+      parse_intervention(line_->text().toStdString());
+    } catch (const std::exception& error) {
+      wrong = QString::fromUtf8(error.what());
+    }
+  }
+  show_message(wrong);
+  apply_->setEnabled(wrong.isEmpty() && navigator_.run() && !navigator_.is_opening());
+}
+
+void InterventionPage::apply() {
+  if (!apply_->isEnabled()) return;
+  line_->setModified(false);
+  navigator_.intervene({parse_intervention(line_->text().toStdString())});
+}
+
+void InterventionPage::show_message(const QString& message) {
+  message_->setText(message);
+  message_->setVisible(!message.isEmpty());
+}
+
+void InterventionPage::show_tree() {
+  const std::shared_ptr<const BranchTree>& branches = navigator_.branches();
+  check_line();
+  undo_->setEnabled(branches && navigator_.run()->branch.number > 0);
+  redo_->setEnabled(branches && branches->redo >= 0);
+  tree_->clear();
+  if (!branches) return;
+  std::vector<QTreeWidgetItem*> items;
+  for (const std::shared_ptr<const RunInfo>& told : branches->runs) {
+    const bool shown = told->branch.number == branches->current;
+    const RunInfo& run = shown ? *navigator_.run() : *told;  // which may have grown
+    const BranchInfo& branch = run.branch;
+    const QStringList columns{branch_words(branch), answer_words(run)};
+    auto* item = branch.parent < 0 ? new QTreeWidgetItem(tree_, columns)
+                                   : new QTreeWidgetItem(items[static_cast<std::size_t>(branch.parent)], columns);
+    item->setData(branch_column, number_role, QVariant::fromValue<qlonglong>(branch.number));
+    if (branch.number > 0) item->setToolTip(branch_column, tr("%1\nParts at token %2").arg(columns[0]).arg(branch.from));
+    items.push_back(item);
+    if (!shown) continue;
+    QFont bold = item->font(branch_column);
+    bold.setBold(true);
+    item->setFont(branch_column, bold);
+    tree_->setCurrentItem(item);
+  }
+  tree_->expandAll();
+}
+
+}  // namespace statescope

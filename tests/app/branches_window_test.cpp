@@ -1,0 +1,174 @@
+// Interventions, branches and session files in the window, on a shipped checkpoint and the real session.
+#include <QSignalSpy>
+#include <QTreeWidget>
+
+#include "app/assets.h"
+#include "app/cli_commands.h"
+#include "app/intervention_page.h"
+#include "tests/app/window_cases.h"
+#include "tests/catch.h"
+#include "views/parts.h"
+
+namespace statescope {
+namespace {
+
+struct RealWindow {
+  RealWindow() {
+    window.resize(1400, 900);
+    window.show();
+    window.activateWindow();
+  }
+
+  bool settle() {
+    return QTest::qWaitFor([&] { return navigator().run() && !navigator().is_opening() && navigator().is_current(); }, 60'000);
+  }
+  void open() {
+    const DefaultRun shipped = default_run();
+    window.open_checkpoint(shipped.checkpoint, load_prompt({}, shipped.prompt.string()));
+    REQUIRE(settle());
+    window.show_page(SidePage::interventions);
+  }
+  Navigator& navigator() { return window.navigator(); }
+  InterventionPage& page() { return *window.findChild<InterventionPage*>(); }
+  QTreeWidget& tree() { return *page().findChild<QTreeWidget*>(); }
+  QLineEdit& line() { return *window.findChild<QLineEdit*>("intervention"); }
+  QLabel& message() { return *window.findChild<QLabel*>("intervention-message"); }
+  QString branch_in_header() const {
+    const auto* label = window.findChild<QLabel*>("branch");
+    return label->isVisible() ? label->toolTip() : QString();
+  }
+
+  std::vector<float> state(std::int64_t token) {
+    window.go_to_token(token);
+    REQUIRE(settle());
+    return navigator().snapshot()->state.values;
+  }
+  std::vector<std::vector<float>> states() { return {state(100), state(239), state(240), state(241), state(navigator().tokens() - 1)}; }
+  void type(const QString& text) {
+    line().setFocus();
+    line().selectAll();
+    QTest::keyClicks(&line(), text);
+  }
+  void apply(const QString& text) {
+    type(text);
+    const QSignalSpy ended(&navigator(), &Navigator::opening_ended);
+    QTest::keyClick(&line(), Qt::Key_Return);
+    REQUIRE(QTest::qWaitFor([&] { return ended.count() > 0; }, 60'000));
+    REQUIRE(settle());
+  }
+  /// Until that branch is shown.
+  bool shows(std::int64_t branch) {
+    return QTest::qWaitFor([&] { return navigator().run()->branch.number == branch && navigator().is_current(); }, 60'000);
+  }
+
+  const std::unique_ptr<RunSource> source = (test_application(), make_session_source(nullptr));
+  MainWindow window{*source, {.opengl = false, .start_words = "test", .theme = ThemeChoice::light, .scale = 1, .autoplay = false}};
+};
+
+}  // namespace
+
+TEST_CASE("window: an intervention makes a branch; undo, redo and the tree restore what was there, to the bit; the cursor stays") {
+  RealWindow test;
+  test.open();
+  CHECK(test.tree().topLevelItemCount() == 1);
+  const auto before = test.states();
+  test.window.go_to_token(245);
+  CHECK(test.line().text().endsWith("at 245"));
+
+  test.apply("zero partition 2 at 240");
+  CHECK(test.navigator().cursor().token == 245);
+  CHECK(test.branch_in_header() == "branch 1: zero partition 2 at 240");
+  const auto after = test.states();
+  CHECK(std::equal(after.begin(), after.begin() + 2, before.begin()));
+  for (std::size_t i = 2; i < after.size(); ++i) CHECK(after[i] != before[i]);
+  REQUIRE(test.tree().topLevelItem(0)->childCount() == 1);
+  const QTreeWidgetItem* own = test.tree().topLevelItem(0);
+  CHECK(own->text(1).endsWith(", right"));
+  CHECK(own->child(0)->text(1).endsWith(", wrong"));
+
+  test.window.activateWindow();
+  test.window.focused_panel().surface().setFocus();
+  QTest::keyClick(&test.window, Qt::Key_Z, Qt::ControlModifier);
+  REQUIRE(test.shows(0));
+  CHECK(test.window.said() == "Undone: zero partition 2 at 240");
+  CHECK(test.branch_in_header().isEmpty());
+  CHECK(test.states() == before);
+  QTest::keyClick(&test.window, Qt::Key_Z, Qt::ControlModifier);
+  CHECK(test.window.said().startsWith("No intervention to undo"));
+  QTest::keyClick(&test.window, Qt::Key_Z, Qt::ControlModifier | Qt::ShiftModifier);
+  REQUIRE(test.shows(1));
+  CHECK(test.states() == after);
+  Q_EMIT test.tree().itemActivated(test.tree().topLevelItem(0), 0);
+  REQUIRE(test.shows(0));
+  CHECK(test.states() == before);
+}
+
+TEST_CASE("window: what is wrong with an intervention stands under its line, and nothing changes") {
+  RealWindow test;
+  test.open();
+  test.type("zero the world");
+  CHECK(test.message().text().contains("expected zero|scale"));
+  test.apply("zero partition 99 at 3");
+  CHECK(test.message().text().contains("partition"));
+  CHECK(test.message().isVisible());
+  CHECK_FALSE(test.window.error_bar().isVisible());
+  CHECK(test.tree().topLevelItem(0)->childCount() == 0);
+
+  test.window.escape();  // back to the inspector: now the message stands in the bar
+  test.navigator().intervene({parse_intervention("zero partition 99 at 3")});
+  REQUIRE(QTest::qWaitFor([&] { return test.window.error_bar().isVisible(); }, 60'000));
+
+  test.window.escape();
+  QSignalSpy failed(&test.navigator(), &Navigator::intervention_failed), ended(&test.navigator(), &Navigator::opening_ended);
+  test.navigator().intervene({parse_intervention("freeze decay from 0")});
+  test.window.escape();  // cancelled, or already done
+  REQUIRE(QTest::qWaitFor([&] { return ended.count() > 0; }, 60'000));
+  CHECK(failed.count() == 0);
+  REQUIRE(test.settle());
+}
+
+TEST_CASE("window: a session is saved, and opened again where it was") {
+  const QTemporaryDir folder;
+  const std::string path = folder.filePath("needle.scope").toStdString();
+  std::vector<std::vector<float>> branched;
+  {
+    RealWindow test;
+    test.open();
+    test.apply("zero partition 2 at 240");
+    QSignalSpy saved(&test.navigator(), &Navigator::session_saved);
+    test.navigator().save_session(path);
+    REQUIRE(QTest::qWaitFor([&] { return saved.count() > 0; }, 60'000));
+    CHECK(test.window.said().startsWith("Saved"));
+    test.apply("freeze decay from 230");
+    CHECK(test.window.windowTitle().startsWith("needle.scope"));
+    branched = test.states();
+  }
+  RealWindow test;
+  test.window.open_path(path);
+  REQUIRE(test.settle());
+  REQUIRE(test.shows(2));
+  CHECK(test.states() == branched);
+  CHECK(answer_is_right(*test.navigator().branches()->runs[0]) == true);
+  CHECK(test.navigator().prompt().text == load_prompt({}, default_run().prompt.string()).text);
+
+  test.navigator().save_session("/nowhere/needle.scope");
+  REQUIRE(QTest::qWaitFor([&] { return test.window.error_bar().isVisible(); }, 60'000));
+  CHECK(test.window.error_bar().message().contains("/nowhere/needle.scope"));
+  test.window.open_path(folder.filePath("none.scope").toStdString());
+  REQUIRE(QTest::qWaitFor([&] { return test.window.error_bar().message().contains("none.scope"); }, 60'000));
+  CHECK(test.shows(2));
+}
+
+TEST_CASE("window: what an intervention changed is a view, worked out from both branches") {
+  RealWindow test;
+  test.open();
+  ViewPanel& panel = *test.window.stage().panels().front();
+  panel.set_view(*find_view("branches"));
+  CHECK(panel.view().describe().starts_with("This is the model's own run"));
+  test.apply("zero partition 2 at 240");
+  REQUIRE(QTest::qWaitFor([&] { return panel.view().describe().find("First another next token") == 0; }, 60'000));
+  CHECK(panel.view().describe().find("zero partition 2 at 240, against the model's own run") != std::string::npos);
+  REQUIRE(QTest::qWaitFor([&] { return panel.view().table().rows.size() > 4; }, 60'000));
+}
+
+}  // namespace statescope
