@@ -238,6 +238,9 @@ void add_window(CLI::App& app, WindowArguments& window) {
   app.add_flag("--no-opengl", window.software, "draw without OpenGL");
   app.add_flag("--no-autoplay", window.no_autoplay, "do not start playing");
   app.add_option("--screenshot", window.screenshot, "write a PNG of the window at --token, --layer, --head, --slot and end");
+  app.add_option("--lesson", window.lesson, "begin a lesson: a file, or the name of one in assets/lessons");
+  app.add_option("--step", window.step, "of the lesson, for the screenshot")->check(CLI::Range(1, 200));
+  app.add_flag("--revealed", window.revealed, "the step's question answered, for the screenshot");
   app.add_option("--token", window.token, "for the screenshot");
   app.add_option("--layer", window.layer, "for the screenshot");
   app.add_option("--head", window.head, "for the screenshot");

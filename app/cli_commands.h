@@ -86,6 +86,9 @@ struct WindowArguments {
   float scale = 0;
   bool software = false, no_autoplay = false;
   std::int64_t token = -1, layer = -1, head = -1, slot = -1;
+  std::string lesson;     // a file, or the name of a shipped one
+  std::int64_t step = 1;  // of the lesson, in a screenshot
+  bool revealed = false;  // its question answered
 };
 /// The window; without a display, the same job headless (headless.cpp).
 int window_command(int argc, char** argv, const WindowArguments& arguments);

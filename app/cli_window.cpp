@@ -5,6 +5,7 @@
 #include "app/assets.h"
 #include "app/cli_commands.h"
 #include "app/headless.h"
+#include "app/lesson/lesson.h"
 #include "app/window_main.h"
 #include "engine/error.h"
 
@@ -41,6 +42,9 @@ int window_command(int argc, char** argv, const WindowArguments& arguments) {
   options.checkpoint = first.empty() ? default_run().checkpoint : std::filesystem::path(first);
   for (std::size_t i = 1; i < arguments.checkpoints.size(); ++i) options.beside.emplace_back(arguments.checkpoints[i]);
   options.prompt = load_prompt(arguments.prompt, arguments.prompt.given() ? "" : default_run().prompt.string());
+  if (!arguments.lesson.empty()) options.lesson = find_lesson(arguments.lesson);
+  options.step = arguments.step;
+  options.revealed = arguments.revealed;
   options.theme = theme_called(arguments.theme);
   options.device = arguments.device;
   options.scale = arguments.scale;

@@ -3,6 +3,7 @@
 #include <QCoreApplication>
 
 #include "app/branch_commands.h"
+#include "app/lesson/player.h"
 #include "app/main_window.h"
 
 namespace statescope {
@@ -141,9 +142,12 @@ const Command table[] = {
     {"palette", Menu::go, nullptr, QT_TRANSLATE_NOOP("Commands", "Find anything…"), "Ctrl+K", [](W& w, int) { w.show_palette(); }},
     {"back", Menu::go, nullptr, QT_TRANSLATE_NOOP("Commands", "Back to the place before"), "Z", [](W& w, int) { w.go_back(); }},
     {"forth", Menu::go, nullptr, QT_TRANSLATE_NOOP("Commands", "Forth again"), "Shift+Z", [](W& w, int) { w.go_forth(); }},
-    {"next", Menu::go, nullptr, QT_TRANSLATE_NOOP("Commands", "Next token"), "Right; PgDown", [](W& w, int) { w.navigator().step(1); }},
-    {"previous", Menu::go, nullptr, QT_TRANSLATE_NOOP("Commands", "Previous token"), "Left; PgUp",
-     [](W& w, int) { w.navigator().step(-1); }},
+    {"next", Menu::go, nullptr, QT_TRANSLATE_NOOP("Commands", "Next token"), "Right", [](W& w, int) { w.navigator().step(1); }},
+    {"previous", Menu::go, nullptr, QT_TRANSLATE_NOOP("Commands", "Previous token"), "Left", [](W& w, int) { w.navigator().step(-1); }},
+    {"page-down", Menu::go, nullptr, QT_TRANSLATE_NOOP("Commands", "Next step of the lesson, without a lesson the next token"), "PgDown",
+     [](W& w, int) { w.turn_page(1); }},
+    {"page-up", Menu::go, nullptr, QT_TRANSLATE_NOOP("Commands", "Step of the lesson before, without a lesson the token before"), "PgUp",
+     [](W& w, int) { w.turn_page(-1); }},
     {"next-ten", Menu::go, nullptr, QT_TRANSLATE_NOOP("Commands", "Ten tokens on"), "Shift+Right",
      [](W& w, int) { w.navigator().step(10); }},
     {"previous-ten", Menu::go, nullptr, QT_TRANSLATE_NOOP("Commands", "Ten tokens back"), "Shift+Left",
@@ -205,6 +209,19 @@ const Command table[] = {
     {"cancel", Menu::run, nullptr, QT_TRANSLATE_NOOP("Commands", "Cancel opening, reading, generating or an intervention"), "Esc",
      [](W& w, int) { w.escape(); }},
 
+    {"lessons", Menu::learn, nullptr, QT_TRANSLATE_NOOP("Commands", "Lessons"), "F2", [](W& w, int) { w.toggle_lessons(); },
+     [](const W& w) { return w.lessons_are_shown(); }},
+    {"lesson-open", Menu::learn, nullptr, QT_TRANSLATE_NOOP("Commands", "Open lesson…"), "", [](W& w, int) { w.choose_lesson_file(); }},
+    {"lesson-next", Menu::learn, nullptr, QT_TRANSLATE_NOOP("Commands", "Next step"), "N", [](W& w, int) { w.lesson().next(); }},
+    {"lesson-previous", Menu::learn, nullptr, QT_TRANSLATE_NOOP("Commands", "Step before"), "P", [](W& w, int) { w.lesson().previous(); }},
+    {"lesson-picture", Menu::learn, nullptr, QT_TRANSLATE_NOOP("Commands", "Back to the lesson’s picture"), "H",
+     [](W& w, int) { w.lesson().show_picture(); }},
+    {"lesson-choice", Menu::learn, QT_TRANSLATE_NOOP("Commands", "Predict"), QT_TRANSLATE_NOOP("Commands", "Choice"),
+     "Alt+1; Alt+2; Alt+3; Alt+4; Alt+5; Alt+6; Alt+7; Alt+8; Alt+9",
+     [](W& w, int key) { w.lesson().predict(static_cast<std::size_t>(key)); }, nullptr, true},
+    {"lesson-leave", Menu::learn, nullptr, QT_TRANSLATE_NOOP("Commands", "Leave the lesson"), "Ctrl+Shift+L",
+     [](W& w, int) { w.leave_lesson(); }},
+
     {"keys", Menu::help, nullptr, QT_TRANSLATE_NOOP("Commands", "Keys"), "F1", [](W& w, int) { w.show_page(SidePage::keys); }},
     {"about", Menu::help, nullptr, QT_TRANSLATE_NOOP("Commands", "About Statescope"), "", [](W& w, int) { w.show_page(SidePage::about); }},
 };
@@ -230,6 +247,8 @@ QString title_of(Menu menu) {
       return QCoreApplication::translate("Commands", "Go");
     case Menu::run:
       return QCoreApplication::translate("Commands", "Run");
+    case Menu::learn:
+      return QCoreApplication::translate("Commands", "Learn");
     case Menu::help:
       return QCoreApplication::translate("Commands", "Help");
   }

@@ -11,7 +11,7 @@ namespace statescope {
 
 class MainWindow;
 
-enum class Menu { file, view, go, run, help };
+enum class Menu { file, view, go, run, learn, help };
 
 struct Command {
   std::string_view id;  // stable

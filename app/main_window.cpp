@@ -22,6 +22,7 @@
 #include "app/figure_page.h"
 #include "app/intervention_page.h"
 #include "app/key_page.h"
+#include "app/lesson/lesson_page.h"
 #include "app/palette_entries.h"
 #include "app/preferences_page.h"
 #include "app/theme.h"
@@ -34,8 +35,8 @@ constexpr int table_delay_ms = 500;
 constexpr QSize least_size{640, 400};
 
 // Of the window, at 1×: below these, things fold away.
-constexpr float least_width_with_side = 900;
-constexpr float presenting_enlarges = 1.5f;  // the type
+constexpr float least_width_with_side = 900, least_width_with_lesson = 720, lesson_width = 480;  // the last with its share of the stage
+constexpr float presenting_enlarges = 1.5f;                                                      // the type
 constexpr float high = 680, low = 480, very_low = 400;
 
 QString path_text(const std::filesystem::path& path) { return QString::fromStdString(path.string()); }
@@ -87,6 +88,7 @@ MainWindow::MainWindow(RunSource& source, const WindowSetup& setup)
   pages_->addWidget(make_welcome());
   pages_->addWidget(make_work(setup.opengl));
   make_pages(setup.start_words);
+  fill_lessons();
   auto* center = new QWidget(this);
   auto* layout = new QVBoxLayout(center);
   layout->addWidget(header_);
@@ -202,7 +204,7 @@ QWidget* MainWindow::make_welcome() {
   }
   auto* row = new QHBoxLayout;
   row->addStretch(1);
-  for (const std::string_view id : {"open-file", "open-folder"}) {
+  for (const std::string_view id : {"open-file", "open-folder", "lessons"}) {
     auto* button = new QPushButton(action(id)->text(), page);
     button->setToolTip(action(id)->toolTip());
     connect(button, &QPushButton::clicked, action(id), &QAction::trigger);
@@ -224,6 +226,8 @@ QWidget* MainWindow::make_work(bool opengl) {
   transport_ = new Transport(*navigator_, *actions_, page);
   strip_->layout()->addWidget(transport_);
   auto* middle = new QHBoxLayout;
+  make_lessons(*page);
+  middle->addWidget(lesson_page_);
   middle->addWidget(rows_, 1);
   middle->addWidget(side_);
   auto* layout = new QVBoxLayout(page);
@@ -305,6 +309,7 @@ void MainWindow::open_session(const std::filesystem::path& path) {
 
 void MainWindow::open_path(const std::filesystem::path& path) {
   if (path.extension() == ".scope") return open_session(path);
+  if (path.extension() == ".md") return open_lesson(path);
   if (!is_prompt(path)) return open_checkpoint(path, navigator_->prompt());
   try {
     navigator_->read(load_prompt({.text = {}, .ids = {}, .file = path.string()}));
@@ -457,6 +462,7 @@ void MainWindow::apply_look() {
   error_->set_frame(frame_);
   rows_->set_frame(frame_);
   side_->set_frame(frame_);
+  lesson_page_->set_frame(frame_);
   strip_->set_frame(frame_);
   transport_->set_frame(frame_);
   keys_->set_frame(frame_);
@@ -472,15 +478,19 @@ void MainWindow::apply_look() {
 void MainWindow::fold() {
   const float columns = static_cast<float>(width()) / frame_.scale, lines = static_cast<float>(height()) / frame_.scale;
   const bool was_shown = side_->isVisibleTo(this);
-  const bool room = columns >= least_width_with_side;
+  const bool lesson_beside = lessons_wanted_ && columns >= least_width_with_lesson;
+  const bool room = columns >= least_width_with_side + (lesson_beside ? lesson_width : 0);
   const bool asked = side_->page() != SidePage::inspector;  // then the stage gives way
   side_->setVisible(side_wanted_ && !presenting_ && (room || asked));
   side_->set_wide(!room);
-  rows_->setVisible(room || !side_->isVisibleTo(this));
-  menuBar()->setVisible(!presenting_);
-  statusBar()->setVisible((!presenting_ || !said_->text().isEmpty()) && lines >= low);
-  header_->setVisible(lines >= low || navigator_->is_opening());
-  transport_->setVisible(lines >= very_low);
+  const bool side_alone = side_->isVisibleTo(this) && !room;
+  lesson_page_->setVisible(lessons_wanted_ && (lesson_beside || !side_alone));
+  lesson_page_->set_wide(!lesson_beside);
+  rows_->setVisible(!side_alone && (lesson_beside || !lessons_wanted_));
+  menuBar()->setVisible(!presenting_ && !lesson_->hides(Hideable::menu));
+  statusBar()->setVisible((!presenting_ || !said_->text().isEmpty()) && lines >= low && !lesson_->hides(Hideable::status));
+  header_->setVisible((lines >= low && !lesson_->hides(Hideable::header)) || navigator_->is_opening());
+  transport_->setVisible(lines >= very_low && !lesson_->hides(Hideable::transport));
   rows_->set_titles_shown(lines >= very_low);
   const float transport = 40, one_line = 96, two_lines = 172;
   const float strip = (lines < high ? one_line : two_lines) + (lines < very_low ? 0 : transport);
@@ -530,7 +540,10 @@ void MainWindow::remember(const QString& key, const QVariant& value) {
   if (settings_) settings_->setValue(key, value);
 }
 
-void MainWindow::remember_arrangement() { remember("arrangement", to_text(stage_->arrangement())); }
+/// That of a lesson is not the reader's.
+void MainWindow::remember_arrangement() {
+  if (!lesson_->lesson()) remember("arrangement", to_text(stage_->arrangement()));
+}
 
 QStringList MainWindow::recent_paths() const { return settings_ ? settings_->value("recent").toStringList() : QStringList(); }
 
@@ -587,6 +600,7 @@ void MainWindow::dropEvent(QDropEvent* event) {
 
 void MainWindow::closeEvent(QCloseEvent* event) {
   remember("geometry", saveGeometry());
+  lesson_->leave();
   remember_arrangement();
   QMainWindow::closeEvent(event);
 }

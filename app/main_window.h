@@ -27,6 +27,8 @@ namespace statescope {
 
 class FigurePage;
 class KeyPage;
+class LessonPage;
+class LessonPlayer;
 class PreferencesPage;
 
 /// How the window is made; the rest of WindowOptions is the caller's business.
@@ -60,6 +62,9 @@ class MainWindow : public QMainWindow {
   const Playback& playback() const { return *playback_; }
   Actions& actions() { return *actions_; }
   Palette& palette() { return *palette_; }
+  LessonPlayer& lesson() { return *lesson_; }
+  const LessonPlayer& lesson() const { return *lesson_; }
+  LessonPage& lesson_page() { return *lesson_page_; }
   /// What the last command or stop had to say, in the status bar.
   QString said() const { return said_->text(); }
   void say(const QString& words);
@@ -68,7 +73,7 @@ class MainWindow : public QMainWindow {
   QAction* action(std::string_view id) const { return actions_->action(id); }
 
   void open_checkpoint(const std::filesystem::path& path, PromptInput prompt);
-  /// A prompt (.json, .txt), a session (.scope), a checkpoint (.h5) or a model's folder.
+  /// A prompt (.json, .txt), a lesson (.md), a session (.scope), a checkpoint (.h5) or a model's folder.
   void open_path(const std::filesystem::path& path);
   /// One more model beside this one, up to three: it reads the same prompt and follows the same cursor.
   void compare_with(const std::filesystem::path& checkpoint);
@@ -77,6 +82,14 @@ class MainWindow : public QMainWindow {
   void choose_checkpoint_file();
   void choose_checkpoint_folder();
   void choose_prompt_file();
+  void choose_lesson_file();
+  void open_lesson(const std::filesystem::path& path);
+  /// The lesson, or the list of them, beside the stage, or in its place where there is no room for both; pressed again, away with it.
+  void toggle_lessons();
+  bool lessons_are_shown() const { return lessons_wanted_; }
+  void leave_lesson();
+  /// What a page key of a presenter's remote does: the lesson's steps, without a lesson the tokens.
+  void turn_page(int direction);
   void show_page(SidePage page);
   void go_to_token(std::int64_t token);
   void ask_for_token();
@@ -121,6 +134,9 @@ class MainWindow : public QMainWindow {
   void make_pages(const QString& drawn);
   QWidget* make_welcome();
   QWidget* make_work(bool opengl);
+  void make_lessons(QWidget& page);
+  void fill_lessons();
+  void enter_step();
   void make_connections();
   void run_command(const Command& command, int key);
   void apply_look();
@@ -147,6 +163,7 @@ class MainWindow : public QMainWindow {
   ThemeChoice theme_;
   float scale_ = 1;
   bool system_is_dark_, reduce_motion_ = false, autoplay_ = true, side_wanted_ = true, presenting_ = false;
+  bool lessons_wanted_ = false, side_wanted_before_lesson_ = true;
   Playback* playback_ = nullptr;
   Places places_;
   QElapsedTimer since_start_;
@@ -166,6 +183,8 @@ class MainWindow : public QMainWindow {
   KeyPage* keys_ = nullptr;
   PreferencesPage* preferences_ = nullptr;
   FigurePage* figure_ = nullptr;
+  LessonPlayer* lesson_ = nullptr;
+  LessonPage* lesson_page_ = nullptr;
   QWidget* blank_ = nullptr;  // over everything
   QLabel* said_ = nullptr;
   QTimer table_delay_;    // while the run grows

@@ -165,6 +165,7 @@ void Navigator::take_branches(std::shared_ptr<const BranchTree> branches) {
 }
 
 void Navigator::take_run(std::shared_ptr<const RunInfo> run) {
+  if (wanted_ && !wanted_->checkpoint.empty()) checkpoint_ = wanted_->checkpoint;
   if (wanted_) prompt_ = std::move(wanted_->prompt);
   wanted_.reset();
   accept_run(std::move(run));

@@ -53,6 +53,8 @@ class Navigator : public QObject {
   void save_session(std::filesystem::path path);
   /// Of the run shown; while there is none, the one last asked for.
   const PromptInput& prompt() const { return prompt_; }
+  /// Of the run shown.
+  const std::filesystem::path& checkpoint() const { return checkpoint_; }
 
   /// Each lands inside the run. A change of token by hand ends playing. Where another leads, it is asked to move instead.
   void move(const CursorMove& change);
@@ -91,6 +93,7 @@ class Navigator : public QObject {
   void take_over();
   void set_speed(double steps_per_beat);
   void set_reduce_motion(bool reduce) { reduce_motion_ = reduce; }
+  bool reduces_motion() const { return reduce_motion_; }
   /// Plays soon after the first run stands, unless the reader has done anything by then.
   void set_autoplay(bool autoplay) { autoplay_ = autoplay; }
 
@@ -141,6 +144,7 @@ class Navigator : public QObject {
   QPointer<Navigator> other_;
   std::function<Peer()> peer_;
   PromptInput prompt_;
+  std::filesystem::path checkpoint_;
   std::optional<Wanted> wanted_;
   std::filesystem::path waiting_checkpoint_;  // could not be opened with the prompt of then; empty: none
   std::shared_ptr<const BranchTree> branches_;

@@ -4,6 +4,7 @@
 
 #include "app/assets.h"
 #include "app/breakpoints.h"
+#include "app/lesson/lesson_page.h"
 #include "app/main_window.h"
 #include "views/parts.h"
 
@@ -59,7 +60,9 @@ void add_comparisons(MainWindow& window, std::vector<PaletteEntry>& into) {
   if (window.comparison().is_full()) return;
   for (const std::filesystem::path& path : shipped_checkpoints())
     into.push_back({QCoreApplication::translate("Palette", "Compare with %1").arg(QString::fromStdString(path.stem().string())),
-                    QCoreApplication::translate("Palette", "shipped"), {}, [&window, path] { window.compare_with(path); }});
+                    QCoreApplication::translate("Palette", "shipped"),
+                    {},
+                    [&window, path] { window.compare_with(path); }});
 }
 
 }  // namespace
@@ -70,6 +73,9 @@ std::vector<PaletteEntry> palette_entries(MainWindow& window) {
   add_views(window, entries);
   add_places(window, entries);
   add_comparisons(window, entries);
+  for (const LessonEntry& entry : window.lesson_page().entries())
+    entries.push_back(
+        {entry.title, Palette::tr("lesson · %1").arg(entry.about), {}, [&window, file = entry.file] { window.open_lesson(file); }});
   for (const QString& path : window.recent_paths())
     entries.push_back({path, Palette::tr("recent"), {}, [&window, path] { window.open_path(path.toStdString()); }});
   return entries;

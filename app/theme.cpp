@@ -71,6 +71,11 @@ QStatusBar::item { border: none; }
 #heading { color: @faint; font-size: 11@; font-weight: bold; }
 #model { font-size: 15@; font-weight: bold; }
 #branch { color: @accent; border: 1px solid @accent; border-radius: 5@; padding: 1@ 6@; }
+#prose { font-size: 14@; }
+#caption { font-weight: bold; color: @accent; }
+#choice { text-align: left; }
+#choice:disabled { color: @faint; }
+#choice:default { color: @onaccent; }
 #pending { color: @faint; font-size: 12@; }
 #rule { background: @line; max-height: 1px; min-height: 1px; }
 #value { font-family: "DejaVu Sans Mono"; font-size: 14@; }

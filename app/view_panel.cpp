@@ -253,6 +253,13 @@ void ViewPanel::fill_mode_menu() {
   }
 }
 
+void ViewPanel::look_afresh(std::optional<double> knob) {
+  if (const std::optional<Knob> first = row_->make()->knob()) view_->turn(knob.value_or(first->value));
+  show_modes();
+  fit();
+  build();
+}
+
 void ViewPanel::show_modes() {
   const std::span<const std::string_view> modes = view_->modes();
   mode_->setVisible(modes.size() > 1);

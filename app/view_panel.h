@@ -60,6 +60,8 @@ class ViewPanel : public QFrame {
   void set_mode(std::size_t mode);
   /// Below the views in the menu of the title; this panel has the focus when one of them is chosen there.
   void add_actions(const QList<QAction*>& actions);
+  /// Turns the view's knob, if it has one (unset: as at first), and has all of the drawing in sight.
+  void look_afresh(std::optional<double> knob);
   void set_frame(const Frame& frame);
   void set_title_shown(bool shown);
   /// Gives the drawing more room than the panel has, and back.

@@ -4,8 +4,10 @@
 
 #include <QApplication>
 #include <QTimer>
+#include <algorithm>
 #include <cstdio>
 
+#include "app/lesson/player.h"
 #include "app/main_window.h"
 #include "app/theme.h"
 #include "app/translation.h"
@@ -44,6 +46,26 @@ void fail(const std::string& words) {
   QApplication::exit(1);
 }
 
+/// Every view has what it asked for.
+bool is_settled(MainWindow& window) {
+  return std::ranges::none_of(window.stage().panels(), [](const ViewPanel* panel) { return panel->isVisible() && panel->is_pending(); });
+}
+
+/// By the lesson's own keys, one step after the other.
+void go_to_step(MainWindow& window, std::int64_t step, bool revealed, const std::function<void()>& then) {
+  auto* wait = new QTimer(&window);
+  QObject::connect(wait, &QTimer::timeout, &window, [&window, step, revealed, then, wait] {
+    LessonPlayer& lesson = window.lesson();
+    if (!lesson.lesson()) return fail("the lesson could not be begun");
+    if (!lesson.is_ready() || !is_settled(window) || window.navigator().is_playing()) return;
+    const bool before = static_cast<std::int64_t>(lesson.index()) + 1 < step && lesson.index() + 1 < lesson.lesson()->steps.size();
+    if (before || (revealed && !lesson.is_revealed())) return lesson.next();
+    wait->stop();
+    then();
+  });
+  wait->start(settle_ms / 4);
+}
+
 /// Goes to the place asked for when all has been read and generated, writes the picture and ends the program.
 void take_screenshot(MainWindow& window, const WindowOptions& options) {
   Navigator& navigator = window.navigator();
@@ -56,6 +78,7 @@ void take_screenshot(MainWindow& window, const WindowOptions& options) {
       QApplication::exit(0);
     });
   };
+  if (!options.lesson.empty()) return go_to_step(window, options.step, options.revealed, shoot);
   const auto go = [&, shoot] {
     if (!navigator.run()) return;
     if (const std::string words = out_of_range(navigator, options); !words.empty()) return fail(words);
@@ -119,7 +142,9 @@ int run_window(int argc, char** argv, const WindowOptions& options) {
   window.resize(1440, 900);
   if (!options.screenshot.empty()) take_screenshot(window, options);
   window.show();
-  if (options.checkpoint.extension() == ".scope")
+  if (!options.lesson.empty())
+    window.open_lesson(options.lesson);
+  else if (options.checkpoint.extension() == ".scope")
     window.open_path(options.checkpoint);
   else if (!options.checkpoint.empty())
     window.open_checkpoint(options.checkpoint, options.prompt);

@@ -27,6 +27,9 @@ struct WindowOptions {
   /// A PNG to write when the first run stands at the place below; then the program ends. −1 keeps the place that the window chooses.
   std::string screenshot;
   std::int64_t token = -1, layer = -1, head = -1, slot = -1;
+  std::filesystem::path lesson;  // begun instead of opening the checkpoint; empty: none
+  std::int64_t step = 1;         // of the lesson, in a screenshot
+  bool revealed = false;         // its question answered
   int width = 1600, height = 1000;  // of the screenshot
 };
 

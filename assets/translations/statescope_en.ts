@@ -426,6 +426,50 @@
         <source>Look further down</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>Next step of the lesson, without a lesson the next token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Step of the lesson before, without a lesson the token before</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Lessons</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Open lesson…</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Next step</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Step before</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Back to the lesson’s picture</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Predict</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Choice</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Leave the lesson</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Learn</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>Palette</name>
@@ -1100,6 +1144,69 @@
     </message>
 </context>
 <context>
+    <name>statescope::LessonPage</name>
+    <message>
+        <source>%1 (%2 min)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Lesson</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Lessons</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Enter begins one. Your own: drop its file, a .md, on the window.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Text of the step</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Back to the lesson’s picture</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Back</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Next</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Look at: %1</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>This run does not show what the step says: %1</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1 of %2</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1, the run’s answer</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The run says: %1.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>As you said. The run says: %1.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Not as you said. The run says: %1.</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
     <name>statescope::MainWindow</name>
     <message>
         <source>Recent</source>
@@ -1179,6 +1286,18 @@
     </message>
     <message>
         <source>Reads on %1; draws without OpenGL: %2.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Begin</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Open lesson</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Lessons (*.md)</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -1308,6 +1427,10 @@
     </message>
     <message>
         <source>text</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>lesson · %1</source>
         <translation type="unfinished"></translation>
     </message>
 </context>

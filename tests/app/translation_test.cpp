@@ -4,9 +4,11 @@
 #include <QProcess>
 #include <QPushButton>
 #include <QRegularExpression>
+#include <algorithm>
 #include <fstream>
 
 #include "app/breakpoints.h"
+#include "app/lesson/lesson_page.h"
 #include "app/palette_entries.h"
 #include "app/translation.h"
 #include "tests/app/window_cases.h"
@@ -92,6 +94,8 @@ TEST_CASE("every menu, every entry of the palette and all that the status bar sa
     CHECK(row.action->text().startsWith("«"));
   }
   for (const PaletteEntry& entry : palette_entries(test.window)) {
+    const std::vector<LessonEntry>& lessons = test.window.lesson_page().entries();
+    if (std::ranges::count(lessons, entry.text, &LessonEntry::title) > 0) continue;  // a lesson's file says them
     CHECK(untranslated(entry.text).toStdString() == "");
     CHECK(untranslated(entry.kind).toStdString() == "");
   }

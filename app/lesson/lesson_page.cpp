@@ -1,0 +1,266 @@
+#include "app/lesson/lesson_page.h"
+
+#include <QAccessible>
+#include <QHBoxLayout>
+#include <QTextBlock>
+#include <QTextDocument>
+#include <QTextDocumentFragment>
+#include <QTextList>
+#include <QToolButton>
+#include <QVBoxLayout>
+
+#include "app/theme.h"
+#include "engine/error.h"
+#include "views/parts.h"
+
+namespace statescope {
+namespace {
+
+QString to_qstring(const std::string& text) { return QString::fromStdString(text); }
+
+QLabel* add_label(QVBoxLayout& layout, const char* name, Qt::TextFormat format = Qt::PlainText) {
+  auto* label = new QLabel;
+  label->setObjectName(name);
+  label->setWordWrap(true);
+  label->setTextFormat(format);
+  layout.addWidget(label);
+  return label;
+}
+
+/// Hidden where it has nothing to say.
+void set_text(QLabel* label, const QString& text) {
+  label->setText(text);
+  label->setVisible(!text.isEmpty());
+}
+
+/// Paragraphs stand apart.
+QString rich_text(QLabel& label, const QString& markdown) {
+  label.ensurePolished();
+  QTextDocument document;
+  document.setDefaultFont(label.font());
+  document.setMarkdown(markdown);
+  for (QTextBlock block = document.begin(); block.isValid(); block = block.next()) {
+    QTextBlockFormat format = block.blockFormat();
+    format.setBottomMargin(label.fontMetrics().height() * (block.textList() ? 0.2 : 0.5));
+    QTextCursor(block).setBlockFormat(format);
+  }
+  return document.toHtml();
+}
+
+void set_markdown(QLabel* label, const std::string& text) {
+  const QString markdown = to_qstring(text).trimmed();
+  set_text(label, markdown.isEmpty() ? QString() : rich_text(*label, markdown));
+  label->setAccessibleName(QTextDocumentFragment::fromMarkdown(markdown).toPlainText());
+}
+
+/// The name of a command's key, in brackets behind the words.
+QString with_key(const QString& words, const QAction* action) {
+  const QString key = action->shortcut().toString(QKeySequence::NativeText);
+  return key.isEmpty() ? words : QStringLiteral("%1 (%2)").arg(words, key);
+}
+
+std::vector<LessonEntry> lesson_entries() {
+  std::vector<LessonEntry> entries;
+  for (const std::filesystem::path& file : shipped_lessons()) {
+    try {
+      const Lesson lesson = load_lesson(file);
+      entries.push_back({file, to_qstring(lesson.title), LessonPage::tr("%1 (%2 min)").arg(to_qstring(lesson.about)).arg(lesson.minutes)});
+    } catch (const Error& error) {
+      entries.push_back({file, to_qstring(file.stem().string()), QString::fromUtf8(error.what())});
+    }
+  }
+  return entries;
+}
+
+}  // namespace
+
+LessonPage::LessonPage(LessonPlayer& player, const FindAction& action, QWidget* parent)
+    : QStackedWidget(parent), player_(player), action_(action), entries_(lesson_entries()) {
+  setObjectName("panel");
+  setAccessibleName(tr("Lesson"));
+  addWidget(make_list());
+  addWidget(make_step());
+  connect(&player_, &LessonPlayer::entered, this, &LessonPage::enter);
+  connect(&player_, &LessonPlayer::changed, this, &LessonPage::show_step);
+  connect(&player_, &LessonPlayer::moved, this, [this] { picture_->setVisible(!player_.is_at_picture()); });
+  show_keys();
+}
+
+QWidget* LessonPage::make_list() {
+  auto* page = new QWidget(this);
+  auto* layout = new QVBoxLayout(page);
+  auto* heading = new QLabel(tr("Lessons"), page);
+  heading->setObjectName("question");
+  list_ = new QListWidget(page);
+  list_->setAccessibleName(tr("Lessons"));
+  list_->setWordWrap(true);
+  for (const LessonEntry& entry : entries_) {
+    auto* item = new QListWidgetItem(entry.title + "\n" + entry.about, list_);
+    item->setData(Qt::UserRole, to_qstring(entry.file.string()));
+  }
+  list_->setCurrentRow(0);
+  connect(list_, &QListWidget::itemActivated, this,
+          [this](const QListWidgetItem* item) { Q_EMIT chosen(item->data(Qt::UserRole).toString().toStdString()); });
+  auto* hint = new QLabel(tr("Enter begins one. Your own: drop its file, a .md, on the window."), page);
+  hint->setObjectName("faint");
+  hint->setWordWrap(true);
+  layout->addWidget(heading);
+  layout->addWidget(list_, 1);
+  layout->addWidget(hint);
+  return page;
+}
+
+QWidget* LessonPage::make_step() {
+  auto* page = new QWidget(this);
+  auto* layout = new QVBoxLayout(page);
+  auto* top = new QHBoxLayout;
+  title_ = new QLabel(page);
+  title_->setObjectName("small");
+  title_->setWordWrap(true);
+  auto* leave = new QToolButton(page);
+  leave->setDefaultAction(action_("lesson-leave"));
+  leave->setToolButtonStyle(Qt::ToolButtonIconOnly);
+  leave->setFocusPolicy(Qt::TabFocus);
+  leave->setAccessibleName(action_("lesson-leave")->text());
+  top->addWidget(title_, 1);
+  top->addWidget(leave, 0, Qt::AlignTop);
+  layout->addLayout(top);
+  heading_ = add_label(*layout, "model");
+  caption_ = add_label(*layout, "caption");
+
+  auto* body = new QWidget;
+  auto* text = new QVBoxLayout(body);
+  text->setContentsMargins(0, 0, 0, 0);
+  prose_ = add_label(*text, "prose", Qt::RichText);
+  question_ = add_label(*text, "question");
+  choices_ = new QWidget(body);
+  (new QVBoxLayout(choices_))->setContentsMargins(0, 0, 0, 0);
+  text->addWidget(choices_);
+  verdict_ = add_label(*text, "question");
+  reveal_ = add_label(*text, "prose", Qt::RichText);
+  broken_ = add_label(*text, "faint");
+  text->addStretch(1);
+  scroll_ = new QScrollArea(page);
+  scroll_->setWidget(body);
+  scroll_->setWidgetResizable(true);
+  scroll_->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  scroll_->setFocusPolicy(Qt::TabFocus);
+  scroll_->setAccessibleName(tr("Text of the step"));
+  layout->addWidget(scroll_, 1);
+
+  const auto button = [&](const char* id) {
+    auto* made = new QPushButton(page);
+    connect(made, &QPushButton::clicked, action_(id), &QAction::trigger);
+    return made;
+  };
+  picture_ = button("lesson-picture");
+  back_ = button("lesson-previous");
+  next_ = button("lesson-next");
+  place_ = new QLabel(page);
+  place_->setObjectName("faint");
+  place_->setAlignment(Qt::AlignCenter);
+  layout->addWidget(picture_);
+  auto* row = new QHBoxLayout;
+  row->addWidget(back_);
+  row->addWidget(place_, 1);
+  row->addWidget(next_);
+  layout->addLayout(row);
+  return page;
+}
+
+void LessonPage::set_frame(const Frame& frame) {
+  const auto px = [&frame](int length) { return static_cast<int>(static_cast<float>(length) * frame.scale); };
+  usual_width_ = px(360);
+  for (int i = 0; i < count(); ++i) {
+    widget(i)->layout()->setContentsMargins(px(14), px(10), px(12), px(10));
+    widget(i)->layout()->setSpacing(px(8));
+  }
+  scroll_->widget()->layout()->setSpacing(px(8));
+  choices_->layout()->setSpacing(px(6));
+  show_step();
+  action_("lesson-leave")->setIcon(icon_of("close", frame.theme));
+}
+
+void LessonPage::set_wide(bool wide) {
+  setMinimumWidth(wide ? 0 : usual_width_);
+  setMaximumWidth(wide ? QWIDGETSIZE_MAX : usual_width_);
+}
+
+void LessonPage::show_list() {
+  setCurrentIndex(0);
+  list_->setFocus(Qt::ShortcutFocusReason);
+}
+
+void LessonPage::show_keys() {
+  picture_->setText(with_key(tr("Back to the lesson’s picture"), action_("lesson-picture")));
+  back_->setText(with_key(tr("Back"), action_("lesson-previous")));
+  next_->setText(with_key(tr("Next"), action_("lesson-next")));
+}
+
+/// Also for a screen reader.
+void LessonPage::enter() {
+  setCurrentIndex(player_.lesson() ? 1 : 0);
+  if (!player_.lesson()) return;
+  make_choices();
+  show_step();
+  scroll_->ensureVisible(0, 0);
+  heading_->setAccessibleName(to_qstring(player_.step().title));
+  QAccessibleEvent alert(heading_, QAccessible::Alert);
+  QAccessible::updateAccessibility(&alert);
+}
+
+void LessonPage::make_choices() {
+  qDeleteAll(buttons_);
+  buttons_.clear();
+  if (!player_.step().question) return;
+  for (std::size_t i = 0; i < player_.step().question->choices.size(); ++i) {
+    auto* button = new QPushButton(choices_);
+    button->setObjectName("choice");
+    connect(button, &QPushButton::clicked, this, [this, i] { player_.predict(i); });
+    choices_->layout()->addWidget(button);
+    buttons_.push_back(button);
+  }
+}
+
+void LessonPage::show_step() {
+  if (!player_.lesson()) return;
+  const Lesson& lesson = *player_.lesson();
+  const LessonStep& step = player_.step();
+  title_->setText(to_qstring(lesson.title));
+  heading_->setText(to_qstring(step.title));
+  set_text(caption_, step.caption.empty() ? QString() : tr("Look at: %1").arg(to_qstring(step.caption)));
+  set_markdown(prose_, player_.filled(step.prose));
+  show_question();
+  const std::vector<std::string> broken = player_.broken_claims();
+  set_text(broken_, broken.empty() ? QString() : tr("This run does not show what the step says: %1").arg(to_qstring(joined(broken, "; "))));
+  place_->setText(tr("%1 of %2").arg(player_.index() + 1).arg(lesson.steps.size()));
+  back_->setEnabled(player_.index() > 0);
+  next_->setEnabled(!player_.is_revealed() || player_.index() + 1 < lesson.steps.size());
+}
+
+void LessonPage::show_question() {
+  const LessonStep& step = player_.step();
+  const bool asks = step.question.has_value(), revealed = asks && player_.is_revealed();
+  set_text(question_, asks ? to_qstring(step.question->words) : QString());
+  choices_->setVisible(asks);
+  const std::optional<std::size_t> right = player_.right_choice(), predicted = asks ? player_.predicted() : std::nullopt;
+  for (std::size_t i = 0; asks && i < step.question->choices.size(); ++i) {
+    QPushButton& button = *buttons_[static_cast<qsizetype>(i)];
+    const QString words = to_qstring(step.question->choices[i].words),
+                  key = action_("lesson-choice" + std::to_string(i + 1))->shortcut().toString(QKeySequence::NativeText);
+    const bool is_right = revealed && right == i;
+    button.setText(is_right ? QStringLiteral("✓  %1").arg(words) : QStringLiteral("%1   %2").arg(key, words));
+    button.setEnabled(!revealed);
+    button.setDefault(is_right);
+    button.setAccessibleName(is_right ? tr("%1, the run’s answer").arg(words) : words);
+  }
+  set_markdown(reveal_, revealed ? player_.filled(step.reveal) : std::string());
+  if (!revealed) return set_text(verdict_, {});
+  const QString answer = to_qstring(player_.answer());
+  const QString verdict = !predicted           ? tr("The run says: %1.")
+                          : predicted == right ? tr("As you said. The run says: %1.")
+                                               : tr("Not as you said. The run says: %1.");
+  set_text(verdict_, verdict.arg(answer));
+}
+
+}  // namespace statescope

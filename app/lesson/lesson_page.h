@@ -1,0 +1,67 @@
+// The left side: the list of lessons, or the step of the one that is on its way.
+#pragma once
+
+#include <QAction>
+#include <QLabel>
+#include <QListWidget>
+#include <QPushButton>
+#include <QScrollArea>
+#include <QStackedWidget>
+#include <functional>
+
+#include "app/lesson/player.h"
+
+namespace statescope {
+
+/// A lesson as the list, the menu and the palette name it.
+struct LessonEntry {
+  std::filesystem::path file;
+  QString title;  // of a broken file: its name
+  QString about;  // what it teaches and how long it takes; of a broken file: what is wrong
+};
+
+class LessonPage : public QStackedWidget {
+  Q_OBJECT
+
+ public:
+  /// An action of the window by its command's id.
+  using FindAction = std::function<QAction*(std::string_view id)>;
+  LessonPage(LessonPlayer& player, const FindAction& action, QWidget* parent = nullptr);
+
+  void set_frame(const Frame& frame);
+  /// Takes all the room there is instead of its usual width.
+  void set_wide(bool wide);
+  /// Those that ship with the program.
+  const std::vector<LessonEntry>& entries() const { return entries_; }
+  /// Gives the list the keyboard.
+  void show_list();
+  /// After the reader has changed keys.
+  void show_keys();
+
+ Q_SIGNALS:
+  void chosen(const std::filesystem::path& file);
+
+ private:
+  QWidget* make_list();
+  QWidget* make_step();
+  void enter();
+  void show_step();
+  void show_question();
+  void make_choices();
+
+  LessonPlayer& player_;
+  FindAction action_;
+  std::vector<LessonEntry> entries_;
+  int usual_width_ = 0;
+  QListWidget* list_ = nullptr;
+  QLabel *title_ = nullptr, *place_ = nullptr;      // of the lesson; which step
+  QLabel *heading_ = nullptr, *caption_ = nullptr;  // of the step
+  QScrollArea* scroll_ = nullptr;                   // what follows scrolls
+  QLabel *prose_ = nullptr, *question_ = nullptr;
+  QWidget* choices_ = nullptr;
+  QList<QPushButton*> buttons_;
+  QLabel *verdict_ = nullptr, *reveal_ = nullptr, *broken_ = nullptr;
+  QPushButton *picture_ = nullptr, *back_ = nullptr, *next_ = nullptr;
+};
+
+}  // namespace statescope

@@ -1,0 +1,300 @@
+#include "app/lesson/player.h"
+
+#include <QPointer>
+#include <algorithm>
+#include <utility>
+
+#include "app/cli_commands.h"
+#include "engine/error.h"
+
+namespace statescope {
+namespace {
+
+constexpr int asker = -2;  // panels count from 1
+
+PromptInput prompt_of(const Lesson& lesson, const LessonPicture& picture) {
+  if (picture.prompt.empty()) return load_prompt({.text = picture.text, .ids = {}, .file = {}});
+  return load_prompt({.text = {}, .ids = {}, .file = lesson_asset(lesson, picture.prompt, "prompts").string()});
+}
+
+bool same(const PromptInput& a, const PromptInput& b) { return a.text == b.text && a.ids == b.ids && a.generate == b.generate; }
+
+Arrangement stage_of(const LessonPicture& picture) {
+  std::vector<std::string_view> ids;
+  for (const ViewLook& look : picture.views) ids.push_back(look.view->id);
+  Arrangement arrangement = arrangement_of(ids);
+  for (std::size_t i = 0; i < picture.views.size(); ++i) arrangement.modes[i] = picture.views[i].mode;
+  return arrangement;
+}
+
+}  // namespace
+
+LessonPlayer::LessonPlayer(Navigator& navigator, Stage& stage, Open open, QObject* parent)
+    : QObject(parent), navigator_(navigator), stage_(stage), open_(std::move(open)) {
+  connect(&navigator_, &Navigator::opening_ended, this, &LessonPlayer::end_opening);
+  connect(&navigator_, &Navigator::snapshot_changed, this, &LessonPlayer::measure_all);
+  connect(&navigator_, &Navigator::cursor_changed, this, [this] {
+    stop_where_asked();
+    if (lesson_) Q_EMIT moved();
+  });
+  connect(&stage_, &Stage::rearranged, this, &LessonPlayer::moved);
+  connect(&navigator_, &Navigator::playing_changed, this, [this] {
+    if (!navigator_.is_playing()) stop_at_.reset();
+  });
+}
+
+void LessonPlayer::start(Lesson lesson) {
+  leave();
+  before_ = stage_.arrangement();
+  lesson_ = std::move(lesson);
+  progress_.assign(lesson_->steps.size(), {});
+  enter(0, true);
+}
+
+void LessonPlayer::leave() {
+  if (!lesson_) return;
+  lesson_.reset();
+  waits_for_run_ = false;
+  stop_at_.reset();
+  wanted_.clear();
+  notes_.clear();
+  stage_.arrange(*before_);
+  Q_EMIT entered();
+}
+
+bool LessonPlayer::hides(Hideable part) const { return lesson_ && std::ranges::count(lesson_->hidden, part) > 0; }
+
+void LessonPlayer::next() {
+  if (!lesson_) return;
+  if (!is_revealed()) return reveal({});
+  const bool on_its_way = navigator_.is_opening() || asked_run_ == navigator_.run();
+  const bool waits_for_notes = !step().notes.empty() && !is_ready() && on_its_way;
+  if (index_ + 1 < lesson_->steps.size() && !waits_for_notes) enter(index_ + 1, true);
+}
+
+void LessonPlayer::previous() {
+  if (lesson_ && index_ > 0) enter(index_ - 1, false);
+}
+
+void LessonPlayer::show_picture() {
+  if (lesson_) enter(index_, true);
+}
+
+void LessonPlayer::predict(std::size_t choice) {
+  if (lesson_ && !is_revealed() && choice < step().question->choices.size()) reveal(choice);
+}
+
+/// Not before the numbers of the question's own picture have come: that is left then.
+void LessonPlayer::reveal(std::optional<std::size_t> predicted) {
+  if (!is_ready() && asked_run_ && asked_run_ == navigator_.run()) {
+    waiting_ = {.predicted = predicted};
+    return navigator_.move({.token = place_.token, .layer = place_.layer});
+  }
+  waiting_.reset();
+  progress_[index_].predicted = predicted;
+  progress_[index_].revealed = true;
+  Q_EMIT changed();
+  if (asked_run_ && asked_run_ == navigator_.run()) draw_picture(true);
+}
+
+void LessonPlayer::enter(std::size_t index, bool plays) {
+  index_ = index;
+  plays_ = plays;
+  stop_at_.reset();
+  waiting_.reset();
+  navigator_.pause();
+  list_wanted();
+  Q_EMIT entered();
+  try {
+    prompt_ = prompt_of(*lesson_, step().picture);
+  } catch (const std::exception& error) {
+    return Q_EMIT failed(QString::fromUtf8(error.what()));
+  }
+  waits_for_run_ = !run_stands();
+  if (waits_for_run_)
+    open_run();
+  else
+    draw_picture(plays_);
+}
+
+/// Every quantity that the step names, none of them measured yet.
+void LessonPlayer::list_wanted() {
+  wanted_.clear();
+  asked_run_ = nullptr;
+  const auto want = [this](const Quantity& quantity, bool of_reveal) { wanted_.push_back({&quantity, of_reveal, {}, {}, {}}); };
+  for (const Prose* prose : {&step().prose, &step().reveal})
+    for (const ProsePart& part : *prose)
+      if (const auto* quantity = std::get_if<Quantity>(&part)) want(*quantity, prose == &step().reveal);
+  if (step().question) want(step().question->answer, true);
+  for (const LessonClaim& claim : step().claims) want(claim.quantity, true);
+  for (const LessonNote& note : step().notes) want(note.quantity, true);
+  std::vector<std::optional<Measured>>& known = progress_[index_].values;
+  known.resize(wanted_.size());
+  for (std::size_t i = 0; i < wanted_.size(); ++i) wanted_[i].value = known[i];
+}
+
+bool LessonPlayer::run_stands() const {
+  return navigator_.run() && !navigator_.is_opening() && same(navigator_.prompt(), prompt_) &&
+         navigator_.checkpoint() == lesson_asset(*lesson_, step().picture.checkpoint, "checkpoints");
+}
+
+void LessonPlayer::open_run() { open_(lesson_asset(*lesson_, step().picture.checkpoint, "checkpoints"), prompt_); }
+
+void LessonPlayer::end_opening() {
+  if (!waits_for_run_ || !run_stands()) return;
+  waits_for_run_ = false;
+  draw_picture(plays_);
+}
+
+void LessonPlayer::draw_picture(bool plays) {
+  stage_.arrange(stage_of(picture()));
+  for (std::size_t i = 0; i < picture().views.size(); ++i) stage_.panels()[i]->look_afresh(picture().views[i].knob);
+  place_ = place_in_run(picture());
+  const std::optional<std::int64_t> from = picture().play ? token_of(*picture().play, *navigator_.run()) : std::nullopt;
+  const bool moves = plays && from && *from < place_.token && !navigator_.reduces_motion();
+  navigator_.move({.token = moves ? *from : place_.token,
+                   .layer = place_.layer,
+                   .head = place_.head,
+                   .slot = place_.slot,
+                   .row = place_.row,
+                   .column = place_.column,
+                   .reference = place_.reference});
+  if (asked_run_ != navigator_.run()) ask();
+  if (moves) {
+    stop_at_ = place_.token;
+    navigator_.play();
+  }
+  Q_EMIT moved();
+}
+
+/// Its token is the first where the run has none of that name.
+Cursor LessonPlayer::place_in_run(const LessonPicture& picture) const {
+  const RunInfo& run = *navigator_.run();
+  if (run.model.layers.empty()) return {};
+  Cursor place{.token = token_of(picture.token, run).value_or(0),
+               .layer = std::min<std::int64_t>(picture.layer, std::ssize(run.model.layers) - 1),
+               .head = picture.head,
+               .row = picture.row,
+               .column = picture.column};
+  if (picture.reference) place.reference = token_of(*picture.reference, run).value_or(-1);
+  const std::vector<std::string>& slots = run.model.layers[static_cast<std::size_t>(place.layer)].slot_names;
+  const auto slot = std::ranges::find(slots, picture.slot);
+  if (slot != slots.end()) place.slot = slot - slots.begin();
+  return place;
+}
+
+bool LessonPlayer::is_at_picture() const {
+  if (!lesson_ || waits_for_run_) return true;
+  if (asked_run_ != navigator_.run()) return false;
+  const Arrangement wanted = stage_of(picture());
+  const Cursor& at = navigator_.cursor();
+  const auto same_place = [&](auto Cursor::*... fields) { return ((at.*fields == place_.*fields) && ...); };
+  return (stop_at_ || at.token == place_.token) && same_place(&Cursor::layer, &Cursor::head, &Cursor::slot, &Cursor::reference) &&
+         stage_.arrangement().views == wanted.views && stage_.arrangement().modes == wanted.modes;
+}
+
+void LessonPlayer::stop_where_asked() {
+  if (!stop_at_ || navigator_.cursor().token < *stop_at_) return;
+  stop_at_.reset();
+  navigator_.pause();
+}
+
+void LessonPlayer::ask() {
+  asked_run_ = navigator_.run();
+  findings_ = {};
+  std::vector<Question> questions;
+  for (Wanted& wanted : wanted_) {
+    wanted.picture = place_in_run(wanted.of_reveal ? step().revealed : step().picture);
+    wanted.at = place_of(*wanted.quantity, *asked_run_, wanted.picture);
+    if (!wanted.at || !wanted.quantity->row->question) continue;
+    const std::optional<Question> question = wanted.quantity->row->question(*asked_run_, *wanted.at);
+    if (question && std::ranges::count(questions, *question) == 0) questions.push_back(*question);
+  }
+  measure_all();
+  if (questions.empty()) return;
+  navigator_.ask(asker, std::move(questions),
+                 [self = QPointer<LessonPlayer>(this), run = asked_run_](const Question& question, Finding finding) {
+                   if (!self || self->asked_run_ != run || (!finding.answer && finding.refused.empty())) return;
+                   self->findings_.set(question, std::move(finding));
+                   self->measure_all();
+                 });
+}
+
+void LessonPlayer::measure_all() {
+  if (!asked_run_ || asked_run_ != navigator_.run()) return;
+  bool came = false;
+  for (std::size_t i = 0; i < wanted_.size(); ++i) {
+    if (wanted_[i].value) continue;
+    wanted_[i].value = progress_[index_].values[i] = measured(wanted_[i]);
+    came = came || wanted_[i].value;
+  }
+  if (!came) return;
+  if (is_revealed() && is_ready()) keep_notes();
+  Q_EMIT changed();
+  if (waiting_ && is_ready()) reveal(waiting_->predicted);
+}
+
+/// Nothing while its question is open, or the snapshot is not yet that of the picture.
+std::optional<Measured> LessonPlayer::measured(const Wanted& wanted) const {
+  if (!wanted.at) return Measured{.text = "unknown: this run has no such place", .known = false};
+  const QuantityRow& row = *wanted.quantity->row;
+  const Snapshot* snapshot = navigator_.snapshot().get();
+  if (row.from_snapshot) {
+    const bool shown = navigator_.is_current() && snapshot->layer == wanted.picture.layer && snapshot->token == wanted.picture.token;
+    if (!shown) return {};
+    if (wanted.at->token > snapshot->token) return Measured{.text = "unknown: the picture stands before that token", .known = false};
+  }
+  if (row.question) {
+    const std::optional<Question> question = row.question(*asked_run_, *wanted.at);
+    if (question && !findings_.find(*question)) return {};
+  }
+  return measure(*wanted.quantity, {*asked_run_, snapshot, findings_, *wanted.at});
+}
+
+void LessonPlayer::keep_notes() {
+  for (const LessonNote& note : step().notes) notes_[note.name] = said(note.quantity);
+}
+
+const Measured* LessonPlayer::value_of(const Quantity& quantity) const {
+  const auto found = std::ranges::find(wanted_, &quantity, &Wanted::quantity);
+  return found != wanted_.end() && found->value ? &*found->value : nullptr;
+}
+
+std::string LessonPlayer::said(const Quantity& quantity) const {
+  const Measured* value = value_of(quantity);
+  return value ? value->text : "…";
+}
+
+bool LessonPlayer::is_ready() const {
+  const auto is_known = [this](const Wanted& wanted) { return wanted.value || (wanted.of_reveal && !is_revealed()); };
+  return std::ranges::all_of(wanted_, is_known) && !waits_for_run_;
+}
+
+std::optional<std::size_t> LessonPlayer::right_choice() const {
+  const Measured* value = step().question ? value_of(step().question->answer) : nullptr;
+  if (!value || !value->known) return {};
+  const std::vector<LessonChoice>& choices = step().question->choices;
+  const auto right = std::ranges::find_if(choices, [&](const LessonChoice& choice) { return choice.bounds.hold(*value); });
+  return right != choices.end() ? std::optional(static_cast<std::size_t>(right - choices.begin())) : std::nullopt;
+}
+
+std::string LessonPlayer::filled(const Prose& prose) const {
+  std::string text;
+  for (const ProsePart& part : prose) {
+    if (const auto* words = std::get_if<std::string>(&part)) text += *words;
+    if (const auto* quantity = std::get_if<Quantity>(&part)) text += said(*quantity);
+    if (const auto* recall = std::get_if<Recall>(&part)) text += notes_.contains(recall->name) ? notes_.at(recall->name) : "…";
+  }
+  return text;
+}
+
+std::vector<std::string> LessonPlayer::broken_claims() const {
+  std::vector<std::string> broken;
+  for (const LessonClaim& claim : step().claims) {
+    const Measured* value = value_of(claim.quantity);
+    if (value && !(value->known && claim.bounds.hold(*value))) broken.push_back(claim.words + ": " + value->text);
+  }
+  return broken;
+}
+
+}  // namespace statescope

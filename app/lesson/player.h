@@ -1,0 +1,110 @@
+// A lesson on its way: which step, what was predicted, and the picture and numbers of the step. Knows no text widget.
+#pragma once
+
+#include <QObject>
+#include <functional>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "app/lesson/lesson.h"
+#include "app/navigator.h"
+#include "app/stage.h"
+
+namespace statescope {
+
+class LessonPlayer : public QObject {
+  Q_OBJECT
+
+ public:
+  using Open = std::function<void(const std::filesystem::path& checkpoint, PromptInput prompt)>;
+  /// `open` begins to read a run; whether it came is seen from the navigator. Navigator and stage outlive the player.
+  LessonPlayer(Navigator& navigator, Stage& stage, Open open, QObject* parent = nullptr);
+
+  void start(Lesson lesson);
+  /// The stage is arranged as before the lesson; the run and the place in it stay.
+  void leave();
+  /// Null: none is on its way.
+  const Lesson* lesson() const { return lesson_ ? &*lesson_ : nullptr; }
+  std::size_t index() const { return index_; }
+  const LessonStep& step() const { return lesson_->steps[index_]; }
+  bool hides(Hideable part) const;
+
+  /// An open question is answered first, without a prediction.
+  void next();
+  void previous();
+  /// The picture of the step again, from wherever the reader has gone.
+  void show_picture();
+  bool is_at_picture() const;
+  void predict(std::size_t choice);
+
+  /// The question has been answered, or there is none.
+  bool is_revealed() const { return !step().question || progress_[index_].revealed; }
+  std::optional<std::size_t> predicted() const { return progress_[index_].predicted; }
+  /// The choice that the run answers with; nothing while that is not known, or where it is none of them.
+  std::optional<std::size_t> right_choice() const;
+  /// What the question's answer is in this run.
+  std::string answer() const { return said(step().question->answer); }
+  /// Every number of the step has come, or it is said why not.
+  bool is_ready() const;
+  /// Markdown, its gaps filled from the run.
+  std::string filled(const Prose& prose) const;
+  /// What the words of the step rely on and this run does not show.
+  std::vector<std::string> broken_claims() const;
+
+ Q_SIGNALS:
+  void entered();  // another step, or no lesson any more
+  void changed();  // what the step says
+  void moved();    // the reader's place: is_at_picture
+  void failed(const QString& message);
+
+ private:
+  struct Progress {
+    std::optional<std::size_t> predicted;
+    bool revealed = false;
+    std::vector<std::optional<Measured>> values;  // as Wanted has them: the run says the same when the reader comes back
+  };
+  struct Wanted {
+    const Quantity* quantity;
+    bool of_reveal;                   // read in the picture that the answer brings
+    Cursor picture;                   // where that stands
+    std::optional<QuantityPlace> at;  // none: this run has no such place
+    std::optional<Measured> value;
+  };
+
+  void enter(std::size_t index, bool plays);
+  void reveal(std::optional<std::size_t> predicted);
+  const LessonPicture& picture() const { return is_revealed() ? step().revealed : step().picture; }
+  void list_wanted();
+  bool run_stands() const;
+  void open_run();
+  void draw_picture(bool plays);
+  Cursor place_in_run(const LessonPicture& picture) const;
+  void ask();
+  void measure_all();
+  std::optional<Measured> measured(const Wanted& wanted) const;
+  void keep_notes();
+  void stop_where_asked();
+  void end_opening();
+  std::string said(const Quantity& quantity) const;
+  const Measured* value_of(const Quantity& quantity) const;
+
+  Navigator& navigator_;
+  Stage& stage_;
+  Open open_;
+  std::optional<Lesson> lesson_;
+  std::size_t index_ = 0;
+  std::vector<Progress> progress_;  // by step
+  std::map<std::string, std::string> notes_;
+  PromptInput prompt_;  // of the step
+  std::optional<Arrangement> before_;
+  bool waits_for_run_ = false, plays_ = false;
+  Cursor place_;                         // of the step's picture in the run
+  std::optional<std::int64_t> stop_at_;  // while it plays by itself
+  std::optional<Progress> waiting_;      // answered before all numbers of the question's picture had come
+  std::shared_ptr<const RunInfo> asked_run_;
+  std::vector<Wanted> wanted_;  // of the step
+  Findings findings_;
+};
+
+}  // namespace statescope

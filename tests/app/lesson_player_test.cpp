@@ -1,0 +1,124 @@
+// The shipped lessons in the real window with the real session, by keyboard alone: to the last step and all the way back.
+#include "app/assets.h"
+#include "app/lesson/lesson_page.h"
+#include "tests/app/window_cases.h"
+#include "tests/catch.h"
+
+namespace statescope {
+namespace {
+
+/// What a step shows.
+struct Picture {
+  Cursor cursor;
+  Arrangement arrangement;
+  std::vector<double> knobs;
+  std::string model, prose;
+
+  bool operator==(const Picture& other) const {
+    const auto place = [](const Cursor& c) { return std::tuple(c.token, c.layer, c.head, c.slot, c.row, c.column, c.reference); };
+    return place(cursor) == place(other.cursor) && arrangement == other.arrangement && knobs == other.knobs && model == other.model &&
+           prose == other.prose;
+  }
+};
+
+/// A window over the real session that plays no motion: steps stand at once.
+struct LessonWindow {
+  LessonWindow()
+      : source((test_application(), make_session_source(nullptr))),
+        window(*source, {.theme = ThemeChoice::light, .scale = 1, .autoplay = false}) {
+    window.set_reduce_motion(true);
+    window.resize(1280, 720);
+    window.show();
+    window.activateWindow();
+    CHECK(QTest::qWaitForWindowActive(&window, 60'000));
+  }
+  void press(int key, Qt::KeyboardModifiers modifiers = Qt::NoModifier) { QTest::keyClick(&window, static_cast<Qt::Key>(key), modifiers); }
+  bool settles() {
+    const auto stands = [this] { return lesson().lesson() && lesson().is_ready() && window.navigator().is_current(); };
+    const bool settled = QTest::qWaitFor(stands, 60'000);
+    if (!settled)
+      WARN("opening " << window.navigator().is_opening() << ", ready " << lesson().is_ready() << ", current "
+                      << window.navigator().is_current());
+    return settled;
+  }
+  Picture picture() {
+    Picture picture{window.navigator().cursor(), window.stage().arrangement(), {}, window.navigator().run()->model.name, {}};
+    for (const ViewPanel* panel : window.stage().panels()) {
+      const std::optional<Knob> knob = panel->view().knob();
+      picture.knobs.push_back(knob ? knob->value : 0);
+    }
+    picture.prose = lesson().filled(lesson().step().prose) + lesson().filled(lesson().step().reveal);
+    return picture;
+  }
+  LessonPlayer& lesson() { return window.lesson(); }
+
+  std::unique_ptr<RunSource> source;
+  MainWindow window;
+};
+
+}  // namespace
+
+TEST_CASE("lessons: each shipped one goes from the first key to the last and back, its numbers those of the run") {
+  for (const std::filesystem::path& file : shipped_lessons()) {
+    LessonWindow w;
+    w.window.open_lesson(file);
+    REQUIRE(w.lesson().lesson());
+    const std::size_t steps = w.lesson().lesson()->steps.size();
+    std::vector<Picture> pictures;
+    for (std::size_t i = 0; i < steps; ++i) {
+      INFO(file.filename().string() << ", step " << i + 1);
+      REQUIRE(w.settles());
+      CHECK(w.lesson().index() == i);
+      if (w.lesson().step().question) {
+        CHECK_FALSE(w.lesson().is_revealed());
+        w.press(Qt::Key_1, Qt::AltModifier);
+        CHECK(w.lesson().is_revealed());
+        REQUIRE(w.settles());
+        CHECK(w.lesson().predicted() == std::size_t{0});
+        CHECK(w.lesson().right_choice());
+      }
+      pictures.push_back(w.picture());
+      CHECK(pictures.back().prose.find("unknown") == std::string::npos);
+      CHECK(pictures.back().prose.find("none:") == std::string::npos);
+      CHECK(pictures.back().prose.find("…") == std::string::npos);
+      CHECK(w.lesson().broken_claims() == std::vector<std::string>{});
+      CHECK(w.lesson().is_at_picture());
+      w.press(i % 2 ? Qt::Key_N : Qt::Key_PageDown);
+    }
+    CHECK(w.lesson().index() == steps - 1);
+    for (std::size_t i = steps; i-- > 0;) {
+      INFO(file.filename().string() << ", back at step " << i + 1);
+      REQUIRE(w.settles());
+      CHECK(w.picture() == pictures[i]);
+      w.press(i % 2 ? Qt::Key_P : Qt::Key_PageUp);
+    }
+    CHECK(w.lesson().index() == 0);
+  }
+}
+
+TEST_CASE("lessons: the reader may go anywhere and comes back; leaving gives back the stage as it was") {
+  LessonWindow w;
+  const Arrangement before = w.window.stage().arrangement();
+  w.press(Qt::Key_F2);
+  CHECK(w.window.lesson_page().isVisible());
+  QTest::keyClick(QApplication::focusWidget(), Qt::Key_Return);
+  REQUIRE(w.settles());
+  const Picture first = w.picture();
+  w.press(Qt::Key_Right);
+  w.press(Qt::Key_Up);
+  w.press(Qt::Key_4, Qt::ControlModifier);
+  CHECK_FALSE(w.lesson().is_at_picture());
+  w.press(Qt::Key_H);
+  REQUIRE(w.settles());
+  CHECK(w.lesson().is_at_picture());
+  CHECK(w.picture() == first);
+  w.press(Qt::Key_P);
+  CHECK(w.lesson().index() == 0);
+  w.press(Qt::Key_L, Qt::ControlModifier | Qt::ShiftModifier);
+  CHECK_FALSE(w.lesson().lesson());
+  CHECK(w.window.stage().arrangement() == before);
+  w.press(Qt::Key_F2);
+  CHECK_FALSE(w.window.lesson_page().isVisible());
+}
+
+}  // namespace statescope
