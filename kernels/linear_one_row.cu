@@ -280,7 +280,8 @@ struct Stream {
   const OneRow& op;
   char* ring;
   unsigned long long* barriers;
-  int lane, own, step;  // the warp among all warps, and how many there are
+  int lane, own, step;       // the warp among all warps, and how many there are
+  int units, stages, chunk;  // as in op; what the loop needs of parameters stays in registers
   int unit, done = 0, fetched_stage = 0, stage = 0;
   unsigned parity = 0;
 
@@ -299,18 +300,18 @@ struct Stream {
     return {p.weight + first * p.weight_bytes, p.weight + second * p.weight_bytes, static_cast<int>(together * row_bytes)};
   }
   __device__ Arrival arrival(int s) const { return {barriers + s}; }
-  __device__ char* stage_at(int s) const { return ring + s * row_pair * op.chunk; }
+  __device__ char* stage_at(int s) const { return ring + s * row_pair * chunk; }
 
   __device__ void fetch() {
-    if (unit >= op.units) return;
+    if (unit >= units) return;
     if (done == 0) from = pair(op.products[product_of(op, unit)], unit);
-    const int bytes = min(op.chunk, from.bytes - done);
+    const int bytes = min(chunk, from.bytes - done);
     arrival(fetched_stage).expect(row_pair * bytes);
     arrival(fetched_stage).fetch(stage_at(fetched_stage), from.first + done, bytes);
-    arrival(fetched_stage).fetch(stage_at(fetched_stage) + op.chunk, from.second + done, bytes);
+    arrival(fetched_stage).fetch(stage_at(fetched_stage) + chunk, from.second + done, bytes);
     done += bytes;
     if (done == from.bytes) done = 0, unit += step;
-    if (++fetched_stage == op.stages) fetched_stage = 0;
+    if (++fetched_stage == stages) fetched_stage = 0;
   }
 
   __device__ void begin() {
@@ -346,38 +347,46 @@ struct Stream {
     } while (made < op.announced);
   }
 
+  /// What the pieces of a stage add to the products of both rows; `input(at, f)` are four numbers of the input behind piece `at`.
+  template <class In>
+  __device__ void accumulate(float2& sum, float2& more, int pieces, int first_at, int lanes, const In& input) const {
+    const auto *first = reinterpret_cast<const uint4*>(stage_at(stage)), *second = reinterpret_cast<const uint4*>(stage_at(stage) + chunk);
+#pragma unroll 4
+    for (int i = lane; i < pieces; i += warp_size) {
+      // a thread of a long row goes on along it; of short rows each thread has one piece
+      const int at = lanes == warp_size ? first_at + i : lane & (lanes - 1);
+      const Widened<dtype> w(first[i]), v(second[i]);
+#pragma unroll
+      for (int f = 0; f < Widened<dtype>::count / 4; ++f) {
+        const float4 in = input(at, f);
+        float2& part = f == 0 ? sum : more;
+        part.x = fmaf(in.x, w.at[4 * f], part.x), part.x = fmaf(in.y, w.at[4 * f + 1], part.x);
+        part.x = fmaf(in.z, w.at[4 * f + 2], part.x), part.x = fmaf(in.w, w.at[4 * f + 3], part.x);
+        part.y = fmaf(in.x, v.at[4 * f], part.y), part.y = fmaf(in.y, v.at[4 * f + 1], part.y);
+        part.y = fmaf(in.z, v.at[4 * f + 2], part.y), part.y = fmaf(in.w, v.at[4 * f + 3], part.y);
+      }
+    }
+  }
+
   /// Both products of the thread's lanes with the rows of unit u.
   __device__ float2 multiply(const Product& p, int u, const float* shared) {
-    const int lanes = 1 << p.lanes_log2, bytes = (warp_size >> p.lanes_log2) * p.in * static_cast<int>(size_of(dtype));
-    const auto* x = reinterpret_cast<const float4*>(shared + op.inputs[p.input].place);
-    if (p.made != nullptr) wait_until_made();
+    constexpr int fours = Widened<dtype>::count / 4;
+    const int lanes = 1 << p.lanes_log2, bytes = (warp_size >> p.lanes_log2) * p.in * static_cast<int>(size_of(dtype)), apart = p.in / 8;
+    const auto *x = reinterpret_cast<const float4*>(shared + op.inputs[p.input].place), *made = reinterpret_cast<const float4*>(p.made);
+    if (made != nullptr) wait_until_made();
     float2 sum{0, 0}, more{0, 0};
 #pragma unroll 1
-    for (int begin = 0; begin < bytes; begin += op.chunk) {
+    for (int begin = 0; begin < bytes; begin += chunk) {
       arrival(stage).wait(parity);
-      const auto *first = reinterpret_cast<const uint4*>(stage_at(stage)),
-                 *second = reinterpret_cast<const uint4*>(stage_at(stage) + op.chunk);
-      const int pieces = min(op.chunk, bytes - begin) / piece;
-#pragma unroll 2
-      for (int i = lane; i < pieces; i += warp_size) {
-        // a thread of a long row goes on along it; of short rows each thread has one piece
-        const int at = lanes == warp_size ? begin / piece + i : lane & (lanes - 1);
-        const Widened<dtype> w(first[i]), v(second[i]);
-        constexpr int fours = Widened<dtype>::count / 4;
-#pragma unroll
-        for (int f = 0; f < fours; ++f) {
-          const float4 in = p.made != nullptr ? __ldcg(reinterpret_cast<const float4*>(p.made) + fours * at + f)
-                                              : x[fours == 1 ? at : at + f * (p.in / 8)];
-          float2& part = f == 0 ? sum : more;
-          part.x = fmaf(in.x, w.at[4 * f], part.x), part.x = fmaf(in.y, w.at[4 * f + 1], part.x);
-          part.x = fmaf(in.z, w.at[4 * f + 2], part.x), part.x = fmaf(in.w, w.at[4 * f + 3], part.x);
-          part.y = fmaf(in.x, v.at[4 * f], part.y), part.y = fmaf(in.y, v.at[4 * f + 1], part.y);
-          part.y = fmaf(in.z, v.at[4 * f + 2], part.y), part.y = fmaf(in.w, v.at[4 * f + 3], part.y);
-        }
+      const int pieces = min(chunk, bytes - begin) / piece;
+      if (made != nullptr) {
+        accumulate(sum, more, pieces, begin / piece, lanes, [&](int at, int f) { return __ldcg(made + fours * at + f); });
+      } else {
+        accumulate(sum, more, pieces, begin / piece, lanes, [&](int at, int f) { return x[fours == 1 ? at : at + f * apart]; });
       }
       __syncwarp();
       if (lane == 0) fetch();
-      if (++stage == op.stages) stage = 0, parity ^= 1;
+      if (++stage == stages) stage = 0, parity ^= 1;
     }
     return {sum_over(sum.x + more.x, lanes), sum_over(sum.y + more.y, lanes)};
   }
@@ -385,14 +394,14 @@ struct Stream {
 
 /// A block a multiprocessor. A warp streams its units' rows through a ring of its own; the inputs are in shared memory, made once a block.
 template <DType dtype>
-__global__ void __launch_bounds__(threads, 3) one_row_kernel(const __grid_constant__ OneRow op) {
+__global__ void __launch_bounds__(threads, 2) one_row_kernel(const __grid_constant__ OneRow op) {
   extern __shared__ __align__(128) float inputs[];
   __shared__ unsigned long long barriers[warps][most_stages];
   __shared__ float squares[most_numbers / numbers_of_sum];
   const int warp = threadIdx.x / warp_size, lane = threadIdx.x % warp_size;
   const int own = warp * static_cast<int>(gridDim.x) + static_cast<int>(blockIdx.x), step = warps * static_cast<int>(gridDim.x);
   char* const ring = reinterpret_cast<char*>(inputs + op.numbers) + warp * op.stages * row_pair * op.chunk;
-  Stream<dtype> stream{op, ring, barriers[warp], lane, own, step, own};
+  Stream<dtype> stream{op, ring, barriers[warp], lane, own, step, op.units, op.stages, op.chunk, own};
   stream.begin();
   prefetch_norms(op);
   stream.prefetch_ends();
