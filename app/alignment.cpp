@@ -48,16 +48,16 @@ Alignment align(const RunInfo& own, const RunInfo& other) {
   Alignment result;
   const auto same = [](const TokenInfo& a, const TokenInfo& b) { return a.id == b.id && a.text == b.text; };
   result.same_until = std::ranges::mismatch(own.tokens, other.tokens, same).in1 - own.tokens.begin();
-  const Letters a = letters_of(prompt_of(own)), b = letters_of(prompt_of(other));
-  const bool same_prompt = own.prompt_length == other.prompt_length && result.same_until >= own.prompt_length;
-  if (!same_prompt && (a.text != b.text || a.end.empty() || b.end.empty())) {
-    result.refused = "the two have not read the same text, so no token of one stands for a token of the other";
-    return result;
-  }
+  const bool same_prompt = own.prompt_length == other.prompt_length && result.same_until >= own.prompt_length && own.prompt_length > 0;
   if (same_prompt) {
     for (std::int64_t i = 0; i < own.prompt_length; ++i) result.other.push_back(i);
     result.own = result.other;
   } else {
+    const Letters a = letters_of(prompt_of(own)), b = letters_of(prompt_of(other));
+    if (a.text != b.text || a.end.empty() || b.end.empty()) {
+      result.refused = "the two have not read the same text, so no token of one stands for a token of the other";
+      return result;
+    }
     result.other = by_characters(a, b);
     result.own = by_characters(b, a);
   }

@@ -229,7 +229,14 @@ void add_dataset(CLI::App& app, DatasetArguments& dataset) {
 
 void add_window(CLI::App& app, WindowArguments& window) {
   auto* open = app.add_option("--open", window.checkpoint, "checkpoint to open (default: the one shipped)");
-  app.add_option("checkpoints", window.checkpoints, "checkpoints to open side by side, at most four")->expected(0, 4)->excludes(open);
+  const auto side_by_side = [&window](const std::vector<std::string>& checkpoints) {
+    window.checkpoint = checkpoints.front();
+    window.beside.assign(checkpoints.begin() + 1, checkpoints.end());
+  };
+  app.add_option_function<std::vector<std::string>>("checkpoints", side_by_side, "checkpoints to open side by side, at most four")
+      ->expected(1, 4)
+      ->check(CLI::ExistingPath)
+      ->excludes(open);
   add_prompt(app, window.prompt, false);
   add_device(app, window.device);
   app.add_option("--theme", window.theme, "light, dark, high-contrast, system")

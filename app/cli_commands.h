@@ -79,7 +79,7 @@ int dataset_command(const DatasetArguments& arguments);
 
 struct WindowArguments {
   std::string checkpoint;
-  std::vector<std::string> checkpoints;  // instead of it: the first, and those beside it
+  std::vector<std::string> beside;  // checkpoints to compare with it
   PromptArguments prompt;
   DeviceChoice device;
   std::string theme = "system", screenshot, size = "1600x1000";

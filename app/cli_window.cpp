@@ -29,7 +29,6 @@ ThemeChoice theme_called(const std::string& name) {
 }  // namespace
 
 int window_command(int argc, char** argv, const WindowArguments& arguments) {
-  const std::string& first = arguments.checkpoints.empty() ? arguments.checkpoint : arguments.checkpoints.front();
   if (!has_display()) {
     // Before any Qt application object: with neither display nor platform Qt would abort.
     setenv("QT_QPA_PLATFORM", "offscreen", 1);
@@ -39,8 +38,8 @@ int window_command(int argc, char** argv, const WindowArguments& arguments) {
     }
   }
   WindowOptions options;
-  options.checkpoint = first.empty() ? default_run().checkpoint : std::filesystem::path(first);
-  for (std::size_t i = 1; i < arguments.checkpoints.size(); ++i) options.beside.emplace_back(arguments.checkpoints[i]);
+  options.checkpoint = arguments.checkpoint.empty() ? default_run().checkpoint : std::filesystem::path(arguments.checkpoint);
+  options.beside.assign(arguments.beside.begin(), arguments.beside.end());
   options.prompt = load_prompt(arguments.prompt, arguments.prompt.given() ? "" : default_run().prompt.string());
   if (!arguments.lesson.empty()) options.lesson = find_lesson(arguments.lesson);
   options.step = arguments.step;

@@ -78,7 +78,8 @@ void Comparison::stop() {
 }
 
 void Comparison::cancel() {
-  for (const auto& peer : peers_) peer->navigator().cancel();
+  for (const auto& peer : peers_)
+    if (peer->navigator().is_opening()) peer->navigator().cancel();
 }
 
 }  // namespace statescope

@@ -13,7 +13,7 @@ namespace {
 // Of a row, at 1×: below the first rows stand beside each other, below the second some are left out.
 constexpr float good_height = 240, least_height = 150, least_width = 340;
 
-constexpr std::string_view difference_views[] = {"state", "predictions"};
+constexpr std::string_view difference_views[] = {"state/Other model", "predictions/Other model"};
 
 std::size_t fit(int length, float each) { return static_cast<std::size_t>(std::max(1.0f, static_cast<float>(length) / each)); }
 
@@ -27,9 +27,17 @@ QString letters_of(const PeerRun* other) { return other ? QStringLiteral("A\n−
 }  // namespace
 
 ModelRow::ModelRow(const QString& letter, Stage& stage, QWidget* parent)
-    : QFrame(parent), letter_(new QLabel(letter, this)), body_(new QStackedWidget(this)), message_(new QLabel(body_)), stage_(stage) {
+    : QFrame(parent),
+      letter_(new QLabel(this)),
+      note_(new QLabel(this)),
+      body_(new QStackedWidget(this)),
+      message_(new QLabel(body_)),
+      stage_(stage) {
   setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Ignored);
-  letter_->setObjectName("letter");
+  set_letter(letter);
+  show_note({});
+  note_->setObjectName("faint");
+  note_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
   letter_->setAlignment(Qt::AlignCenter);
   message_->setObjectName("panel");
   message_->setAlignment(Qt::AlignCenter);
@@ -37,10 +45,13 @@ ModelRow::ModelRow(const QString& letter, Stage& stage, QWidget* parent)
   message_->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
   body_->addWidget(&stage_);
   body_->addWidget(message_);
+  auto* column = new QVBoxLayout;
+  column->addWidget(note_);
+  column->addWidget(body_, 1);
   auto* layout = new QHBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addWidget(letter_);
-  layout->addWidget(body_, 1);
+  layout->addLayout(column, 1);
 }
 
 void ModelRow::set_frame(const Frame& frame, std::int64_t identity) {
@@ -54,7 +65,13 @@ void ModelRow::set_frame(const Frame& frame, std::int64_t identity) {
 
 void ModelRow::set_letter(const QString& letter) {
   letter_->setText(letter);
-  letter_->setAccessibleName(QString(letter).remove('\n'));
+  letter_->setAccessibleName(tr("Model %1").arg(QString(letter).remove('\n')));
+}
+
+void ModelRow::show_note(const QString& note) {
+  note_->setText(note);
+  note_->setToolTip(note);
+  note_->setVisible(!note.isEmpty());
 }
 
 void ModelRow::show_message(const QString& message) {
@@ -214,6 +231,7 @@ void ModelRows::show_states() {
     else if (!peer.navigator().run())
       message = tr("%1, %2: %3").arg(peer.letter(), peer.name(), peer.doing());
     row.row->show_message(message);
+    row.row->show_note(message.isEmpty() ? QStringList{peer.doing(), peer.note()}.join(QChar(' ')).trimmed() : QString());
   }
 }
 
@@ -222,7 +240,6 @@ void ModelRows::update_difference() {
   if (wanted && !difference_) {
     difference_ = make_row({}, leader_);
     difference_->stage().arrange(arrangement_of(difference_views));
-    for (ViewPanel* panel : difference_->stage().panels()) panel->compare();
     set_frame(frame_);
   }
   if (wanted) difference_->set_letter(letters_of(comparison_.chosen()));

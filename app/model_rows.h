@@ -29,9 +29,11 @@ class ModelRow : public QFrame {
   void set_letter_shown(bool shown) { letter_->setVisible(shown); }
   /// Instead of the stage; empty: the stage.
   void show_message(const QString& message);
+  /// A line above it; may be empty.
+  void show_note(const QString& note);
 
  private:
-  QLabel* letter_;
+  QLabel *letter_, *note_;
   QStackedWidget* body_;  // stage, message
   QLabel* message_;
   Stage& stage_;

@@ -221,18 +221,6 @@ void ViewPanel::take_look(const ViewPanel& other) {
   choose_mode(other.view_->mode());
 }
 
-bool ViewPanel::compare() {
-  const std::size_t before = view_->mode();
-  for (std::size_t mode = 0; mode < view_->modes().size(); ++mode) {
-    view_->set_mode(mode);
-    if (!view_->compares()) continue;
-    choose_mode(mode);
-    return true;
-  }
-  view_->set_mode(before);
-  return false;
-}
-
 void ViewPanel::add_actions(const QList<QAction*>& actions) {
   title_->menu()->addSeparator();
   title_->menu()->addActions(actions);

@@ -54,8 +54,6 @@ class ViewPanel : public QFrame {
   void next_mode();
   /// The view, mode and knob of another panel.
   void take_look(const ViewPanel& other);
-  /// The first way of looking that compares with another model; false: the view has none.
-  bool compare();
   /// One of View::modes; what the view does not have is the first.
   void set_mode(std::size_t mode);
   /// Below the views in the menu of the title; this panel has the focus when one of them is chosen there.

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "views/beside.h"
 #include "views/colormaps.h"
 #include "views/parts.h"
 
@@ -153,7 +154,7 @@ CrossSimilarityData build_cross_similarity(const Snapshot& snapshot, const Curso
   CrossSimilarityData data;
   data.mode = mode;
   data.message = without_memory(snapshot);
-  if (!data.message) data.message = without_peer(findings);
+  if (!data.message) data.message = without_peer_layer(snapshot, findings);
   if (data.message) return data;
   const Peer& peer = *findings.peer;
   const LayerState &own = snapshot.state, &other = peer.snapshot->state;

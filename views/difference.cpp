@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "views/beside.h"
 #include "views/parts.h"
 #include "views/words.h"
 
@@ -218,7 +219,7 @@ DifferenceData build_difference(const Snapshot& snapshot, const Cursor& cursor, 
   DifferenceData data;
   data.mode = mode;
   data.message = without_memory(snapshot);
-  if (!data.message) data.message = without_peer(findings);
+  if (!data.message) data.message = without_peer_layer(snapshot, findings);
   if (data.message) return data;
   const Peer& peer = *findings.peer;
   const TokenWindow window = window_of(snapshot);

@@ -269,14 +269,6 @@ Message waiting(const Findings& findings, const Question& question, std::string_
   return {fmt::format("{} has not been worked out yet", what), "It appears as soon as the run has been read again for it."};
 }
 
-Message without_peer(const Findings& findings) {
-  const Peer* peer = findings.peer.get();
-  if (!peer) return {"There is no other model to compare with", "Compare with… in the File menu opens one beside this one."};
-  if (peer->snapshot) return {};
-  return {fmt::format("Nothing is known of {} here", peer->letter),
-          peer->missing.empty() ? fmt::format("{} is on its way to this token.", peer->letter) : peer->missing};
-}
-
 std::string token_words(const RunInfo& run, std::int64_t token) { return fmt::format("token {} “{}”", token, visible_token(run, token)); }
 
 std::int64_t shown_token(const Snapshot& snapshot, const Cursor& cursor) {

@@ -97,8 +97,6 @@ struct Message {
 };
 /// While the answer to `question` is missing: how far the work is, or why there is none. `what`: "The decay of layer 2".
 Message waiting(const Findings& findings, const Question& question, std::string_view what);
-/// Where there is no other model to compare with, or nothing is known of it at this place; else false.
-Message without_peer(const Findings& findings);
 /// "token 12 “␣anna”"
 std::string token_words(const RunInfo& run, std::int64_t token);
 /// The last token whose step the numbers contain: while one moves, the one before it; −1: none yet.

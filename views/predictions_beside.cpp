@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "views/beside.h"
 #include "views/colormaps.h"
 #include "views/parts.h"
 
@@ -109,7 +110,7 @@ void draw_bar(const Picture& picture, const PairedBar& bar, Rect row, float text
               text_width);
   const TextStyle figure = value(picture.frame, kSmallType, theme.ink, Align::right);
   const float figure_width = picture.canvas.text_width("< 0.0000", figure) + 6 * s;
-  const float signed_width = picture.canvas.text_width("+0.0000", figure) + 6 * s;
+  const float signed_width = picture.canvas.text_width("-1.23e-05", figure) + 6 * s;
   const Rect track{row.x + text_width + 8 * s, row.y + 3 * s, row.w - text_width - figure_width - signed_width - 8 * s, row.h - 6 * s};
   const float half = track.h / 2;
   const auto half_bar = [&](float probability, float least, const std::string& letter, float top) {
@@ -124,7 +125,8 @@ void draw_bar(const Picture& picture, const PairedBar& bar, Rect row, float text
   half_bar(bar.own, data.own_least, data.own_letter, track.y);
   half_bar(bar.other, data.other_least, data.letter, track.y + half);
   if (!std::isnan(bar.difference()))
-    fitted_text(picture.canvas, {row.right(), y}, fmt::format("{:+.3f}", bar.difference()), figure, signed_width);
+    fitted_text(picture.canvas, {row.right(), y}, bar.difference() == 0 ? "0" : fmt::format("{:+.3g}", bar.difference()), figure,
+                signed_width);
 }
 
 void draw_bars(const Picture& picture) {

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "views/beside.h"
 #include "views/colormaps.h"
 #include "views/parts.h"
 #include "views/plot.h"
@@ -111,7 +112,7 @@ Message unlike_shapes(const LayerState& own, const LayerState& other, const Peer
 const LayerState* taken_away(const Snapshot& snapshot, const Findings& findings, const StateData& data, Message& why) {
   if (data.mode == StateMode::change) return &snapshot.before;
   if (data.mode == StateMode::other_model) {
-    why = without_peer(findings);
+    why = without_peer_layer(snapshot, findings);
     if (why) return nullptr;
     const Snapshot& peer = *findings.peer->snapshot;
     const LayerState& other = data.moving() ? peer.before : peer.state;

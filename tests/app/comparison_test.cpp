@@ -1,5 +1,8 @@
 // Several models under one cursor: how their tokens stand to each other, rows, chips, what is different.
-#include <QMenu>
+#include <fmt/format.h>
+
+#include <QDropEvent>
+#include <QMimeData>
 
 #include "app/assets.h"
 #include "app/cli_commands.h"
@@ -202,6 +205,28 @@ TEST_CASE("another prompt is read by all, and a model that knows its words comes
   CHECK(test.window.navigator().tokens() == 48);
 }
 
+TEST_CASE("a checkpoint dropped with Shift, and those dropped after a first one, stand beside it", "[peers]") {
+  ComparingWindow test;
+  const auto drop = [&](const QStringList& names, Qt::KeyboardModifiers modifiers) {
+    QMimeData data;
+    QList<QUrl> urls;
+    for (const QString& name : names) urls.push_back(QUrl::fromLocalFile("/checkpoints/" + name));
+    data.setUrls(urls);
+    QDragEnterEvent enter({10, 10}, Qt::CopyAction, &data, Qt::LeftButton, modifiers);
+    QApplication::sendEvent(&test.window, &enter);
+    QDropEvent event({10, 10}, Qt::CopyAction, &data, Qt::LeftButton, modifiers);
+    QApplication::sendEvent(&test.window, &event);
+  };
+  drop({"other.h5"}, Qt::ShiftModifier);
+  REQUIRE(test.peers.size() == 1);
+  CHECK(test.peers[0]->opened == "/checkpoints/other.h5");
+  CHECK(test.source.opened == "own.h5");
+  drop({"first.h5", "second.h5", "third.h5"}, Qt::NoModifier);
+  CHECK(test.source.opened == "/checkpoints/first.h5");
+  REQUIRE(test.peers.size() == 3);
+  CHECK(test.peers[2]->opened == "/checkpoints/third.h5");
+}
+
 TEST_CASE("escape ends the opening of another model", "[peers]") {
   ComparingWindow test;
   FakeSource& other = test.compare("slow.h5", nullptr);
@@ -225,6 +250,69 @@ TEST_CASE("there are at most four models, their letters free again when one is c
   test.compare("f.h5");
   CHECK(test.peer(1).letter() == "C");
   CHECK(test.peer(1).name() == "f");
+}
+
+TEST_CASE("shipped models under one cursor: what is taken from each other are their snapshots, at any token and layer", "[peers]") {
+  test_application();
+  const std::filesystem::path checkpoints = assets_folder() / "checkpoints";
+  const auto make = [] { return make_session_source(nullptr); };
+  const std::unique_ptr<RunSource> source = make();
+  MainWindow window(*source, {.start_words = "test", .theme = ThemeChoice::light, .scale = 1, .autoplay = false, .make_source = make});
+  window.resize(1600, 900);
+  window.show();
+  window.open_checkpoint(checkpoints / "niah-sse-gla-n4k1.h5", load_prompt({}, default_run().prompt.string()));
+  window.compare_with(checkpoints / "trajectories/niah-sse-gla-n4k1-step8333.h5");
+  window.compare_with(checkpoints / "niah-gla.h5");
+  window.compare_with(checkpoints / "mqar-gla.h5");
+  const Comparison& comparison = window.comparison();
+  const auto stands = [&] {
+    const ViewPanel& panel = *window.rows().difference()->panels().front();
+    return window.navigator().is_current() && comparison.is_settled() && !panel.is_pending();
+  };
+  REQUIRE(QTest::qWaitFor([&] { return window.navigator().run() && !window.navigator().is_opening() && stands(); }, 60'000));
+  CHECK(answer_state(*comparison.peers()[1]->navigator().run()) == AnswerState::right);
+  CHECK(comparison.peers()[2]->problem().contains("does not know every word"));  // and the others go on
+
+  const ViewPanel& state = *window.rows().difference()->panels().front();
+  for (const std::int64_t token : {std::int64_t{0}, std::int64_t{118}, std::int64_t{251}, std::int64_t{117}}) {
+    for (int steps = 0; steps < 3; ++steps) window.go_to_token(token + 2 - steps);  // only the last counts
+    window.navigator().move({.layer = token % 4, .head = token % 3, .slot = token % 5});
+    REQUIRE(QTest::qWaitFor(stands, 60'000));
+    const Cursor& at = window.navigator().cursor();
+    const Snapshot &own = *window.navigator().snapshot(), &other = *comparison.peers()[0]->navigator().snapshot();
+    REQUIRE(own.token == token);
+    REQUIRE(other.token == token);
+    REQUIRE(other.layer == own.layer);
+    const Table table = state.view().table();
+    const float *a = own.state.matrix(at.slot, at.head), *b = other.state.matrix(at.slot, at.head);
+    for (std::int64_t r = 0; r < own.state.rows; ++r) {
+      for (std::int64_t c = 0; c < own.state.columns; ++c) {
+        const std::int64_t i = r * own.state.columns + c;
+        REQUIRE(table.rows[static_cast<std::size_t>(r)][static_cast<std::size_t>(c + 1)] == fmt::format("{:.9g}", a[i] - b[i]));
+      }
+    }
+  }
+  window.comparison().choose(*comparison.peers()[1]);
+  REQUIRE(QTest::qWaitFor(stands, 60'000));
+  CHECK(state.view().describe().find("different shapes") != std::string::npos);
+
+  // Every way of comparing gets what it asks for, about a model of the same shapes and one of others.
+  ViewPanel& panel = *window.rows().difference()->panels().front();
+  for (const auto& peer : {comparison.peers()[0].get(), comparison.peers()[1].get()}) {
+    window.comparison().choose(*peer);
+    for (const ViewRow& row : view_catalogue()) {
+      panel.set_view(row);
+      for (std::size_t mode = 0; mode < panel.view().modes().size(); ++mode, panel.next_mode()) {
+        if (!panel.view().compares()) continue;
+        INFO(row.id << ", mode " << mode << ", " << peer->letter().toStdString());
+        const auto answered = [&] { return stands() && panel.view().describe().find("worked out") == std::string::npos; };
+        REQUIRE(QTest::qWaitFor(answered, 60'000));
+        CHECK_FALSE(panel.view().describe().empty());
+      }
+    }
+  }
+  window.stop_comparing();
+  CHECK_FALSE(window.comparison().is_on());
 }
 
 }  // namespace statescope

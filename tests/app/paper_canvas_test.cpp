@@ -79,7 +79,11 @@ QImage view_picture(std::string_view id, const Snapshot& snapshot, const Cursor&
     if (row.id != id) continue;
     const auto view = row.make();
     view->set_mode(mode.value_or(0));
-    view->build(snapshot, cursor, mode ? sample_findings(view->questions(snapshot, cursor), snapshot) : Findings());
+    const auto answers = [&] {
+      return view->compares() ? sample_findings_beside(*view, snapshot, sample_other(snapshot), cursor)
+                              : sample_findings(view->questions(snapshot, cursor), snapshot);
+    };
+    view->build(snapshot, cursor, mode ? answers() : Findings());
     return picture(size, frame.theme.ground, [&](Canvas& canvas) { view->draw(canvas, {0, 0, size.w, size.h}, frame); });
   }
   FAIL("no view " << id);
@@ -304,4 +308,19 @@ TEST_CASE("golden pictures: similarity, spectrum, implicit attention") {
   check_golden("attention_light", view_picture("attention", snapshot, cursor, {820, 400}, light, 0));
   check_golden("attention_shares_dark", view_picture("attention", snapshot, cursor, {620, 300}, dark, 1));
   check_golden("attention_2x", view_picture("attention", snapshot, cursor, {1280, 720}, large, 0));
+}
+
+TEST_CASE("golden pictures: against another model", "[peers]") {
+  const Sample sample({.tokens = 40});
+  const Frame light{light_theme(), 1}, dark{dark_theme(), 1}, large{light_theme(), 2};
+  const Cursor cursor{.token = 30, .head = 1, .slot = 3, .row = 3, .column = 5};
+  Snapshot snapshot = sample.at(30);
+  snapshot.predictions = {{7, " mill", 0.61f}, {20, " the", 0.25f}, {21, " river", 0.125f}};
+  check_golden("state_other_light", view_picture("state", snapshot, cursor, {800, 460}, light, 6));
+  check_golden("predictions_other_light", view_picture("predictions", snapshot, cursor, {900, 320}, light, 2));
+  check_golden("predictions_other_2x", view_picture("predictions", snapshot, cursor, {1280, 720}, large, 2));
+  check_golden("similarity_other_heads_dark", view_picture("similarity", snapshot, cursor, {620, 300}, dark, 5));
+  check_golden("similarity_other_rows", view_picture("similarity", snapshot, cursor, {620, 300}, light, 6));
+  check_golden("difference_light", view_picture("difference", snapshot, cursor, {820, 300}, light, 0));
+  check_golden("difference_2x", view_picture("difference", snapshot, cursor, {1280, 600}, large, 0));
 }

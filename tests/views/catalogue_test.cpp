@@ -62,8 +62,12 @@ std::vector<Built> built_views(const Case& c) {
         auto view = row.make();
         view->set_mode(mode);
         const std::vector<Question> questions = view->questions(c.snapshot, c.cursor);
-        if (answered && questions.empty()) continue;
-        view->build(c.snapshot, c.cursor, answered ? sample_findings(questions, c.snapshot) : Findings());
+        if (answered && questions.empty() && !view->compares()) continue;
+        const auto answers = [&] {
+          return view->compares() ? sample_findings_beside(*view, c.snapshot, sample_other(c.snapshot), c.cursor)
+                                  : sample_findings(questions, c.snapshot);
+        };
+        view->build(c.snapshot, c.cursor, answered ? answers() : Findings());
         all.push_back({std::string(row.id) + ", mode " + std::to_string(mode) + (answered ? ", answered" : ""), std::move(view)});
       }
     }

@@ -86,6 +86,20 @@ TEST_CASE("without another model, or before it is there, every way of comparing 
   }
 }
 
+TEST_CASE("a layer that the other model does not have is compared with none of its others", "[peers]") {
+  const Snapshot other = Sample({}).at(12);
+  Snapshot own = other;
+  auto run = std::make_shared<RunInfo>(*own.run);
+  run->model.layers.push_back(run->model.layers.front());
+  own.run = run;
+  own.layer = 2;
+  const Findings findings = beside(peer_at(other));
+  CHECK(build_state(own, {.token = 12}, findings, StateMode::other_model).headline == "B has no layer 2");
+  CHECK(build_cross_similarity(own, {.token = 12}, findings, CrossSimilarityMode::rows).message.headline == "B has no layer 2");
+  CHECK(build_difference(own, {.token = 12}, findings, DifferenceMode::decay).message.sentence() ==
+        "B has no layer 2. It has 2 of them, A has 3.");
+}
+
 TEST_CASE("two models' predictions are paired by their texts; what one does not name is below its least", "[peers]") {
   Snapshot own = Sample({}).at(30), other = own;
   own.predictions = {{10, " 4", 0.6f}, {11, " 1", 0.3f}};

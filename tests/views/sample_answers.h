@@ -8,6 +8,7 @@
 #include "engine/findings.h"
 #include "engine/snapshot.h"
 #include "tests/views/sample_stories.h"
+#include "views/view.h"
 
 namespace statescope {
 
@@ -260,6 +261,22 @@ inline SharpenedGates sample_answer(const SharpenedGatesQuestion& question, cons
   return gates;
 }
 
+inline CrossSimilarity sample_answer(const CrossSimilarityQuestion& question, const Snapshot& snapshot) {
+  const LayerState &own = snapshot.state, &other = question.other->state;
+  CrossSimilarity answer{.rows = own.slots * own.rows,
+                         .other_rows = other.slots * other.rows,
+                         .heads = own.heads,
+                         .other_heads = other.heads,
+                         .cosine = {},
+                         .head_cosine = {}};
+  const auto wave = [](std::int64_t i, std::int64_t j) { return std::cos(0.3f * static_cast<float>(i) - 0.7f * static_cast<float>(j)); };
+  for (std::int64_t i = 0; i < answer.rows; ++i)
+    for (std::int64_t j = 0; j < answer.other_rows; ++j) answer.cosine.push_back(wave(i, j));
+  for (std::int64_t i = 0; i < answer.heads; ++i)
+    for (std::int64_t j = 0; j < answer.other_heads; ++j) answer.head_cosine.push_back(wave(i, 2 * j));
+  return answer;
+}
+
 /// All that can be answered here.
 inline Findings sample_findings(const std::vector<Question>& questions, const Snapshot& snapshot) {
   Findings findings;
@@ -270,6 +287,33 @@ inline Findings sample_findings(const std::vector<Question>& questions, const Sn
         },
         question);
   }
+  return findings;
+}
+
+/// Another model at the same place: the same states, not as large, other gates, and more sure of another token.
+inline Snapshot sample_other(Snapshot snapshot) {
+  for (std::vector<float>* values : {&snapshot.state.values, &snapshot.before.values})
+    for (std::size_t i = 0; i < values->size(); ++i) (*values)[i] *= 0.4f + 0.5f * std::sin(static_cast<float>(i));
+  if (snapshot.routing) {
+    Routing routing = *snapshot.routing;
+    for (std::size_t i = 0; i < routing.gate.size(); ++i) routing.gate[i] *= 0.5f + 0.5f * std::cos(static_cast<float>(i));
+    snapshot.routing = std::make_shared<const Routing>(std::move(routing));
+  }
+  if (!snapshot.predictions.empty()) snapshot.predictions.front() = {99, " house", 0.35f};
+  return snapshot;
+}
+
+/// What a view that compares asks of its own model and of `other`, B, which reads the same but for its last five tokens.
+inline Findings sample_findings_beside(const View& view, const Snapshot& snapshot, const Snapshot& other, const Cursor& cursor) {
+  Findings findings = sample_findings(view.questions(snapshot, cursor), snapshot);
+  const std::shared_ptr<const Snapshot> own(std::shared_ptr<const Snapshot>(), &snapshot);  // outlives the view's building
+  const auto tokens = snapshot.run ? std::ssize(snapshot.run->tokens) : 0;
+  findings.peer = std::make_shared<const Peer>(Peer{.own_letter = "A",
+                                                    .letter = "B",
+                                                    .snapshot = std::make_shared<const Snapshot>(other),
+                                                    .missing = {},
+                                                    .same_until = std::max<std::int64_t>(tokens - 5, 0),
+                                                    .findings = sample_findings(view.peer_questions(own, other, cursor), other)});
   return findings;
 }
 
