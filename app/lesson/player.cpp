@@ -110,7 +110,8 @@ void LessonPlayer::enter(std::size_t index, bool plays) {
   } catch (const std::exception& error) {
     return Q_EMIT failed(QString::fromUtf8(error.what()));
   }
-  waits_for_run_ = !run_stands();
+  const bool is_changed = navigator_.branches() && navigator_.branches()->current != 0;  // by the reader's interventions
+  waits_for_run_ = is_changed || !run_stands();
   if (waits_for_run_)
     open_run();
   else
