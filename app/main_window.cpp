@@ -16,9 +16,11 @@
 #include <cmath>
 #include <initializer_list>
 
+#include "app/assets.h"
 #include "app/breakpoint_page.h"
 #include "app/canvas/paper_canvas.h"
 #include "app/cli_commands.h"
+#include "app/eval/needle_grid.h"
 #include "app/figure_page.h"
 #include "app/intervention_page.h"
 #include "app/key_page.h"
@@ -151,6 +153,7 @@ void MainWindow::make_connections() {
   });
   connect(navigator_.get(), &Navigator::playing_changed, this,
           [this] { action("play")->setIcon(icon_of(navigator_->is_playing() ? "pause" : "play", frame_.theme)); });
+  connect(stage_, &Stage::example_chosen, this, &MainWindow::open_example);
   connect(actions_, &Actions::triggered, this, &MainWindow::run_command);
   connect(&header_->chips(), &ModelChips::chosen, rows_, qOverload<const PeerRun*>(&ModelRows::bring_up));
   connect(playback_, &Playback::said, this, &MainWindow::say);
@@ -297,6 +300,7 @@ void MainWindow::show_error(const QString& message) { error_->show_message(messa
 
 void MainWindow::open_checkpoint(const std::filesystem::path& path, PromptInput prompt) {
   error_->hide();
+  departures_.clear();
   remember_recent(path_text(std::filesystem::absolute(path)));
   navigator_->open(path, std::move(prompt));
 }
@@ -327,6 +331,26 @@ void MainWindow::compare_with(const std::filesystem::path& checkpoint) {
 void MainWindow::choose_to_compare() {
   const QString path = QFileDialog::getOpenFileName(this, tr("Compare with"), {}, tr("Checkpoints (*.h5);;All files (*)"));
   if (!path.isEmpty()) compare_with(path.toStdString());
+}
+
+/// The first wrong token of the answer is generated after the right ones.
+void MainWindow::open_example(const NeedleExample& example) {
+  try {
+    PromptInput prompt = prompt_of(example, assets_folder());
+    const PromptInput left = navigator_->prompt();
+    const std::int64_t token = navigator_->cursor().token;
+    navigator_->read_to_answer(std::move(prompt), example.place);
+    departures_.push_back({left, token});
+    // The way there is no place to go back to.
+    connect(navigator_.get(), &Navigator::opening_ended, this, [this] { places_.clear(); }, Qt::SingleShotConnection);
+    say(tr("Opens a prompt of the needle grid. Z leads back."));
+  } catch (const std::exception& error) {
+    show_error(QString::fromUtf8(error.what()));
+  }
+}
+
+void MainWindow::step_cell(std::int64_t rows, std::int64_t columns) {
+  if (!focused_->step_mark(rows, columns)) navigator_->step_cell(rows, columns);
 }
 
 void MainWindow::choose_checkpoint_file() {
@@ -433,7 +457,12 @@ void MainWindow::go_to(const std::optional<Cursor>& place) {
                     .reference = place->reference});
 }
 
-void MainWindow::go_back() { go_to(places_.back()); }
+void MainWindow::go_back() {
+  const std::optional<Cursor> place = places_.back();
+  if (place || departures_.empty()) return go_to(place);
+  navigator_->read_to(departures_.back().prompt, departures_.back().token);
+  departures_.pop_back();
+}
 void MainWindow::go_forth() { go_to(places_.forth()); }
 
 /// Also for a screen reader.

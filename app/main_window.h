@@ -79,6 +79,10 @@ class MainWindow : public QMainWindow {
   void compare_with(const std::filesystem::path& checkpoint);
   void choose_to_compare();
   void stop_comparing() { comparison_->stop(); }
+  /// One prompt of the needle grid, paused where its answer goes wrong; going back leads to the prompt of before.
+  void open_example(const NeedleExample& example);
+  /// Among the cells of the focused view, or those of the state.
+  void step_cell(std::int64_t rows, std::int64_t columns);
   void choose_checkpoint_file();
   void choose_checkpoint_folder();
   void choose_prompt_file();
@@ -166,6 +170,12 @@ class MainWindow : public QMainWindow {
   bool lessons_wanted_ = false, side_wanted_before_lesson_ = true;
   Playback* playback_ = nullptr;
   Places places_;
+  /// A prompt that was left for an example, and where in it the reader stood.
+  struct Departure {
+    PromptInput prompt;
+    std::int64_t token = 0;
+  };
+  std::vector<Departure> departures_;
   QElapsedTimer since_start_;
   std::optional<Arrangement> kept_;
   Actions* actions_ = nullptr;

@@ -78,6 +78,7 @@ Session::OpenCallbacks Navigator::changing() {
 }
 
 void Navigator::begin(Wanted wanted, const QString& what) {
+  destination_.reset();
   wanted_ = std::move(wanted);
   if (!run_) prompt_ = wanted_->prompt;
   opening_ = true;
@@ -99,6 +100,16 @@ void Navigator::read(PromptInput prompt) {
   if (!waiting_checkpoint_.empty()) return open(std::filesystem::path(waiting_checkpoint_), std::move(prompt));
   pause();
   begin({{}, std::move(prompt)}, tr("reading"));
+}
+
+void Navigator::read_to(PromptInput prompt, std::int64_t token) {
+  read(std::move(prompt));
+  destination_ = Destination{token};
+}
+
+void Navigator::read_to_answer(PromptInput prompt, std::int64_t place) {
+  read(std::move(prompt));
+  destination_ = Destination{place, true};
 }
 
 void Navigator::generate_more(std::int64_t count) {
@@ -175,6 +186,10 @@ void Navigator::accept_run(std::shared_ptr<const RunInfo> run) {
   const bool first = !run_, another = !std::exchange(keep_place_, true);
   run_ = std::move(run);
   if (another) cursor_.token = 0, cursor_.row = cursor_.column = cursor_.reference = -1;
+  if (destination_) {
+    cursor_.token = destination_->token + (destination_->of_answer ? run_->prompt_length : 0);
+    if (cursor_.token < tokens()) destination_.reset();
+  }
   cursor_ = inside(cursor_);
   if (another) Q_EMIT opened();
   Q_EMIT run_changed();
@@ -272,6 +287,7 @@ std::shared_ptr<Peer> Navigator::peer() const { return other_ ? std::make_shared
 void Navigator::move(const CursorMove& change) {
   if (lead_) return lead_(change);
   autoplay_delay_.stop();
+  destination_.reset();
   if (change.token && *change.token != cursor_.token) pause();
   Cursor place = cursor_;
   place.token = change.token.value_or(place.token);

@@ -37,6 +37,10 @@ class Navigator : public QObject {
   void open(std::filesystem::path checkpoint, PromptInput prompt);
   /// On the open model, or on the checkpoint that waits for a prompt in its own words.
   void read(PromptInput prompt);
+  /// Likewise, and goes to `token` as soon as it has been read or generated.
+  void read_to(PromptInput prompt, std::int64_t token);
+  /// Likewise to token `place` of the answer that the model gives.
+  void read_to_answer(PromptInput prompt, std::int64_t place);
   void generate_more(std::int64_t count);
   void cancel();
 
@@ -151,6 +155,12 @@ class Navigator : public QObject {
   std::shared_ptr<const RunInfo> run_;
   std::shared_ptr<const Snapshot> snapshot_;
   Cursor cursor_;
+  /// The token to go to once it is there; of the answer: counted from the end of the prompt.
+  struct Destination {
+    std::int64_t token = 0;
+    bool of_answer = false;
+  };
+  std::optional<Destination> destination_;
   int opening_ticket_ = 0;  // answers to an earlier opening are dropped
   bool opening_ = false, keep_place_ = false;
   bool playing_ = false, autoplaying_ = false, autoplay_ = true, reduce_motion_ = false;

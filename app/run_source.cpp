@@ -3,16 +3,23 @@
 #include <QCoreApplication>
 #include <utility>
 
+#include "app/assets.h"
+#include "app/eval/needle_grid.h"
+
 namespace statescope {
 namespace {
 
 class SessionSource final : public RunSource {
  public:
   SessionSource(std::shared_ptr<Backend> device, DeviceChoice name)
-      : session_([](std::function<void()> work) { QMetaObject::invokeMethod(qApp, std::move(work), Qt::QueuedConnection); },
-                 std::move(device), std::move(name)) {}
+      : beside_(device ? name : DeviceChoice{}), session_(post, std::move(device), std::move(name)) {}
+  ~SessionSource() override { *alive_ = false; }
 
   void open(std::filesystem::path checkpoint, PromptInput prompt, Session::OpenCallbacks callbacks) override {
+    callbacks.run = [this, checkpoint, run = std::move(callbacks.run)](std::shared_ptr<const RunInfo> info) {
+      checkpoint_ = checkpoint;
+      run(std::move(info));
+    };
     session_.open(std::move(checkpoint), std::move(prompt), std::move(callbacks));
   }
   void read(PromptInput prompt, Session::OpenCallbacks callbacks) override { session_.read(std::move(prompt), std::move(callbacks)); }
@@ -28,6 +35,10 @@ class SessionSource final : public RunSource {
     session_.save(std::move(path), std::move(saved), std::move(failed));
   }
   void open_session(std::filesystem::path path, Session::OpenCallbacks callbacks) override {
+    callbacks.run = [this, run = std::move(callbacks.run)](std::shared_ptr<const RunInfo> info) {
+      checkpoint_.clear();  // the session file knows it
+      run(std::move(info));
+    };
     session_.open_session(std::move(path), std::move(callbacks));
   }
   void show(std::int64_t layer, std::int64_t token, std::function<void(std::shared_ptr<const Snapshot>)> done) override {
@@ -35,11 +46,34 @@ class SessionSource final : public RunSource {
   }
   void ask(int asker, std::shared_ptr<const RunInfo> run, std::vector<Question> questions,
            std::function<void(Question, Finding)> tell) override {
+    ask_beside(asker, questions, tell);
     session_.ask(asker, std::move(run), std::move(questions), std::move(tell));
   }
 
  private:
+  static void post(std::function<void()> work) { QMetaObject::invokeMethod(qApp, std::move(work), Qt::QueuedConnection); }
+
+  /// Takes out of the questions those that are about the checkpoint.
+  void ask_beside(int asker, std::vector<Question>& questions, const std::function<void(Question, Finding)>& tell) {
+    std::vector<NeedleGridQuestion> grids;
+    for (const Question& question : questions) {
+      if (const auto* grid = std::get_if<NeedleGridQuestion>(&question)) grids.push_back(*grid);
+    }
+    std::erase_if(questions, [](const Question& question) { return std::holds_alternative<NeedleGridQuestion>(question); });
+    if (grids.empty() && !grid_reader_) return;
+    if (!grid_reader_) grid_reader_ = std::make_unique<NeedleGridReader>(assets_folder(), beside_);
+    grid_reader_->ask(asker, checkpoint_, std::move(grids), [alive = alive_, tell](const NeedleGridQuestion& question, Finding finding) {
+      post([alive, tell, question, finding] {
+        if (*alive) tell(question, finding);
+      });
+    });
+  }
+
+  const DeviceChoice beside_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // read and written on the interface thread alone
+  std::filesystem::path checkpoint_;                            // of the run shown
   Session session_;
+  std::unique_ptr<NeedleGridReader> grid_reader_;  // null until somebody asks
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 
+#include "engine/device.h"
 #include "engine/run/intervention.h"
 #include "engine/run/session.h"
 
@@ -27,7 +28,8 @@ class RunSource {
                    std::function<void(Question, Finding)> tell) = 0;
 };
 
-/// The session on a device (null: the CPU), answering on the thread of the running QApplication. `name`: how the device was asked for.
+/// The session on a device (null: the CPU), answering on the thread of the running QApplication. `name`: how the device was asked
+/// for; what is asked about the checkpoint itself (NeedleGridQuestion) is worked out beside the run on one like it.
 std::unique_ptr<RunSource> make_session_source(std::shared_ptr<Backend> device, DeviceChoice name = {});
 
 }  // namespace statescope

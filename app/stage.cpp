@@ -50,6 +50,7 @@ ViewPanel* Stage::make_panel(const ViewRow& row) {
   connect(panel, &ViewPanel::changed, this, [this, panel] { Q_EMIT panel_changed(panel); });
   connect(panel, &ViewPanel::look_changed, this, [this, panel] { Q_EMIT look_changed(panel); });
   panel->add_actions(view_actions_);
+  connect(panel, &ViewPanel::example_chosen, this, &Stage::example_chosen);
   panel->set_frame(frame_);
   panel->set_title_shown(titles_shown_);
   return panel;

@@ -44,6 +44,7 @@ class Stage : public QSplitter {
 
  Q_SIGNALS:
   void focus_moved();
+  void example_chosen(const NeedleExample& example);
   void panel_changed(ViewPanel* panel);
   void rearranged();  // by the reader: what stands where, or a size
   void look_changed(ViewPanel* panel);

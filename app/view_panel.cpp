@@ -132,6 +132,16 @@ ViewPanel::ViewPanel(Navigator& navigator, const ViewRow& row, bool opengl, bool
   widget->setMouseTracking(true);
   widget->installEventFilter(this);
   layout->addWidget(widget, 1);
+  if (titled) {
+    range_bar_ = new RangeBar(this);
+    range_bar_->hide();
+    layout->addWidget(range_bar_);
+    connect(range_bar_, &RangeBar::chosen, this, [this](const RangeChoice& choice) {
+      ranges_[row_->id] = choice;
+      view_->set_range(choice);
+      build();
+    });
+  }
   pending_delay_.setSingleShot(true);
   pending_delay_.setInterval(pending_delay_ms);
   connect(&pending_delay_, &QTimer::timeout, this, &ViewPanel::show_pending);
@@ -152,6 +162,7 @@ ViewPanel::~ViewPanel() { surface_->widget()->removeEventFilter(this); }
 void ViewPanel::set_view(const ViewRow& row) {
   row_ = &row;
   view_ = row.make();
+  if (const auto known = ranges_.find(row.id); known != ranges_.end()) view_->set_range(known->second);
   view_->build({}, {});  // says what would fill it
   if (titled_) {
     question_->setText(view_words(row.question));
@@ -159,10 +170,12 @@ void ViewPanel::set_view(const ViewRow& row) {
     title_->setToolTip(QStringLiteral("%1\n%2").arg(view_words(row.title), view_words(row.help)));
     show_modes();
   }
+  if (!own_.questions.empty()) navigator_.ask(asker_, {}, {});  // nobody waits for that any more
   own_ = of_peer_ = {};
   surface_->widget()->setAccessibleName(view_words(row.title));
   fit();
   describe();
+  show_range();
   build();
   Q_EMIT look_changed();
 }
@@ -344,8 +357,21 @@ void ViewPanel::build_now() {
   if (navigator_.cursor().progress < 1) return;
   if (titled_) show_modes();
   show_pending();
+  show_range();
   describe();
   Q_EMIT changed();
+}
+
+void ViewPanel::toggle_range_bar() {
+  range_wanted_ = !range_wanted_;
+  show_range();
+}
+
+void ViewPanel::show_range() {
+  if (!range_bar_) return;
+  const std::optional<Shading> shading = range_wanted_ ? view_->shading() : std::nullopt;
+  range_bar_->setVisible(shading.has_value());
+  if (shading) range_bar_->show_range(*shading, view_->range(), frame_.theme);
 }
 
 void ViewPanel::describe() {
@@ -403,8 +429,29 @@ void ViewPanel::keep_inside() {
   surface_->widget()->update();
 }
 
-void ViewPanel::choose(QPointF at) {
-  if (const auto id = surface_->hits().at(to_point(at))) navigator_.move(view_->on_hit(*id));
+void ViewPanel::choose(QPointF at, bool dragging) {
+  const auto id = surface_->hits().at(to_point(at));
+  if (id && !(dragging && view_->example(*id))) choose_hit(*id);
+}
+
+void ViewPanel::choose_hit(std::int64_t id) {
+  const std::optional<NeedleExample> example = view_->example(id);
+  view_->set_mark(id);
+  surface_->widget()->update();
+  describe();
+  navigator_.move(view_->on_hit(id));
+  if (example) Q_EMIT example_chosen(*example);
+}
+
+bool ViewPanel::step_mark(std::int64_t rows, std::int64_t columns) {
+  if (!view_->step_mark(rows, columns)) return false;
+  surface_->widget()->update();
+  describe();
+  return true;
+}
+
+void ViewPanel::choose_marked() {
+  if (view_->marked() >= 0) choose_hit(view_->marked());
 }
 
 void ViewPanel::hover(QPointF at, QPoint global) {
@@ -459,7 +506,7 @@ bool ViewPanel::eventFilter(QObject* watched, QEvent* event) {
     case QEvent::MouseButtonPress: {
       auto* mouse = static_cast<QMouseEvent*>(event);
       drag_ = mouse->position();
-      if (mouse->button() == Qt::LeftButton) choose(drag_);
+      if (mouse->button() == Qt::LeftButton) choose(drag_, false);
       break;
     }
     case QEvent::MouseMove: {
@@ -467,10 +514,16 @@ bool ViewPanel::eventFilter(QObject* watched, QEvent* event) {
       if (mouse->buttons() & (Qt::MiddleButton | Qt::RightButton))
         move_drawing(mouse->position() - std::exchange(drag_, mouse->position()));
       else if (mouse->buttons() & Qt::LeftButton)
-        choose(mouse->position());
+        choose(mouse->position(), true);
       else
         hover(mouse->position(), mouse->globalPosition().toPoint());
       break;
+    }
+    case QEvent::KeyPress: {
+      const int key = static_cast<QKeyEvent*>(event)->key();
+      if ((key != Qt::Key_Return && key != Qt::Key_Enter) || view_->marked() < 0) break;
+      choose_marked();
+      return true;
     }
     case QEvent::Wheel: {
       auto* wheel = static_cast<QWheelEvent*>(event);

@@ -7,9 +7,11 @@
 #include <QSlider>
 #include <QTimer>
 #include <QToolButton>
+#include <map>
 #include <memory>
 
 #include "app/navigator.h"
+#include "app/range_bar.h"
 #include "app/surface.h"
 #include "views/view.h"
 
@@ -60,6 +62,12 @@ class ViewPanel : public QFrame {
   void add_actions(const QList<QAction*>& actions);
   /// Turns the view's knob, if it has one (unset: as at first), and has all of the drawing in sight.
   void look_afresh(std::optional<double> knob);
+  /// Of a view with cells of its own; false: it has none.
+  bool step_mark(std::int64_t rows, std::int64_t columns);
+  void choose_marked();
+  /// The control of its colours' range; there where it has a heatmap.
+  void toggle_range_bar();
+  const RangeBar* range_bar() const { return range_bar_; }
   void set_frame(const Frame& frame);
   void set_title_shown(bool shown);
   /// Gives the drawing more room than the panel has, and back.
@@ -77,6 +85,7 @@ class ViewPanel : public QFrame {
   void focused();
   void changed();       // the view was built again, at rest
   void look_changed();  // another view, mode or knob, by the reader
+  void example_chosen(const NeedleExample& example);
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
@@ -95,11 +104,13 @@ class ViewPanel : public QFrame {
   void choose_mode(std::size_t mode);
   void fill_mode_menu();
   void show_modes();
+  void show_range();
   void fit_head();
   void describe();
   void show_pending();
   void paint(Canvas& canvas) const;
-  void choose(QPointF at);
+  void choose(QPointF at, bool dragging);
+  void choose_hit(std::int64_t id);
   void hover(QPointF at, QPoint global);
   void hide_stale_tip();
   void zoom_at(float factor, QPointF at);
@@ -118,6 +129,9 @@ class ViewPanel : public QFrame {
   QLabel* knob_name_ = nullptr;
   QSlider* knob_ = nullptr;
   QLabel* pending_ = nullptr;
+  RangeBar* range_bar_ = nullptr;  // null where there is no title either
+  bool range_wanted_ = false;
+  std::map<std::string_view, RangeChoice> ranges_;  // by view
   QTimer pending_delay_, answers_delay_;
   const int asker_;  // number of this panel
   Inquiry own_, of_peer_;

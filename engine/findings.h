@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "engine/pyramid.h"
 #include "engine/snapshot.h"
 
 namespace statescope {
@@ -192,8 +193,8 @@ struct Similarity {
   static constexpr Accuracy accuracy = accurate_to(1e-5);
   static constexpr std::int64_t kMostRows = 4096;  // with more, `cosine`, `order` and the numbers of both are left out
   std::int64_t partitions = 0, rows = 0, heads = 0;
-  std::vector<float> cosine;        // [P·K, P·K] of the rows of the head asked for; NaN where a row is zero
-  std::vector<std::int64_t> order;  // [P·K] rows so that like ones are neighbours (average linkage of |cosine|)
+  std::vector<std::int64_t> order;  // [P·K] rows as they stand in `cosine`
+  Pyramid cosine;                   // [P·K, P·K] of the rows of the head asked for, in that order; NaN where a row is zero
   std::vector<float> row_norm;      // [P·K]
   double mean_abs = 0, within = 0, between = 0, min_cosine = 0;
   std::int64_t zero_rows = 0;
@@ -202,6 +203,7 @@ struct Similarity {
 };
 struct SimilarityQuestion {
   std::int64_t layer = 0, head = 0, token = 0;
+  bool clustered = false;  // like rows beside each other (average linkage of |cosine|), zero ones last; else as they are numbered
   using Answer = Similarity;
   bool operator==(const SimilarityQuestion&) const = default;
 };
@@ -223,15 +225,21 @@ struct CrossSimilarityQuestion {
   bool operator==(const CrossSimilarityQuestion&) const = default;
 };
 
-/// Likeness of one slot's state after different tokens: cosines of the states as vectors.
+/// The tokens from, from + step, …: `count` of them.
+struct TokenSteps {
+  std::int64_t from = 0, step = 1, count = 0;
+  bool operator==(const TokenSteps&) const = default;
+};
+
+/// Likeness of one slot's state after different tokens: a tile of the map of all of them, cosines of the states as vectors.
 struct TokenSimilarity {
   static constexpr Accuracy accuracy = accurate_to(1e-5);
-  static constexpr std::int64_t kMostTokens = 128;
-  std::vector<std::int64_t> token;  // [n] of [from, to), evenly, the last one included
-  std::vector<float> cosine;        // [n, n]; NaN where a state is zero
+  static constexpr std::int64_t kMostTokens = 128;  // along a side
+  std::vector<float> cosine;                        // [rows, columns]; NaN where a state is zero
 };
 struct TokenSimilarityQuestion {
-  std::int64_t layer = 0, slot = 0, head = 0, from = 0, to = 0;
+  std::int64_t layer = 0, slot = 0, head = 0;
+  TokenSteps rows, columns;
   using Answer = TokenSimilarity;
   bool operator==(const TokenSimilarityQuestion&) const = default;
 };
@@ -344,14 +352,70 @@ struct BranchStatesQuestion {
   bool operator==(const BranchStatesQuestion&) const = default;
 };
 
-using Question = std::variant<ModelMapQuestion, LayerSeriesQuestion, LossSeriesQuestion, PredictionsQuestion, DecayQuestion,
-                              HeadGatesQuestion, SharpenedGatesQuestion, DeltaRuleQuestion, UpdateQuestion, StateQuestion, HistoryQuestion,
-                              SimilarityQuestion, CrossSimilarityQuestion, TokenSimilarityQuestion, SpectraQuestion, RankSeriesQuestion,
-                              AttentionQuestion, NeedleQuestion, BranchPredictionsQuestion, BranchStatesQuestion>;
+/// How long ago the rows of a head's states were written, and how long half of a write has lasted (spec §12.2, §12.3).
+struct RowAges {
+  std::int64_t slots = 0, rows = 0;
+  std::vector<std::int32_t> written;  // [slots, K] tokens since one counted as a write of the row (ρ's threshold); −1: none yet
+  std::vector<std::int32_t> halved;   // [slots, K] least n so that decay left no more than half of what stood there n tokens ago; −1: none
+};
+struct RowAgesQuestion {
+  std::int64_t layer = 0, head = 0, token = 0;
+  using Answer = RowAges;
+  bool operator==(const RowAgesQuestion&) const = default;
+};
+
+/// To how many rows of each slot the tokens in [from, to), at most 512, write (spec §12.2); NaN where a token does not come.
+struct WriteSpreads {
+  std::int64_t slots = 0, rows = 0;
+  std::vector<float> effective;  // [slots, n] (Σ|ω|)² / Σω²: K for equal weights, 1 for a single row
+  std::vector<float> counted;    // [slots, n] K ρ: rows with |ω_r| ≥ τ Σ|ω|
+};
+struct WriteSpreadQuestion {
+  std::int64_t layer = 0, head = 0, from = 0, to = 0;
+  using Answer = WriteSpreads;
+  bool operator==(const WriteSpreadQuestion&) const = default;
+};
+
+/// How often the open checkpoint finds a needle, by how long the text is and how deep the needle stands: the prompts of `statescope eval
+/// --task niah`, read apart from the run. It comes a few prompts at a time, the same number for every cell.
+struct NeedleGrid {
+  struct Failure {
+    std::int64_t index = 0;  // of the prompt
+    std::int64_t place = 0;  // in the answer, of its first wrong token
+  };
+  struct Cell {
+    std::int64_t right = 0, read = 0;  // prompts
+    std::vector<Failure> failures;     // by index
+    std::string impossible;            // why there are no such prompts; empty: there are
+  };
+  std::string unit, haystack;  // what lengths count: "words", "bytes"; among what the needles stand: "filler", "prose"
+  std::vector<Cell> cells;     // [depths, lengths] as asked
+};
+struct NeedleGridQuestion {
+  std::int64_t needles = 1, samples = 20;  // in a text; prompts of a cell
+  std::vector<std::int64_t> lengths;
+  std::vector<int> depths;  // percent
+  using Answer = NeedleGrid;
+  bool operator==(const NeedleGridQuestion&) const = default;
+};
+
+/// One prompt of that grid, and where in its answer to look.
+struct NeedleExample {
+  std::int64_t needles = 1, length = 0;
+  int depth = 0;  // percent
+  std::string haystack;
+  std::int64_t index = 0, place = 0;
+};
+
+using Question =
+    std::variant<ModelMapQuestion, LayerSeriesQuestion, LossSeriesQuestion, PredictionsQuestion, DecayQuestion, HeadGatesQuestion,
+                 SharpenedGatesQuestion, DeltaRuleQuestion, UpdateQuestion, StateQuestion, HistoryQuestion, SimilarityQuestion,
+                 CrossSimilarityQuestion, TokenSimilarityQuestion, SpectraQuestion, RankSeriesQuestion, AttentionQuestion, NeedleQuestion,
+                 BranchPredictionsQuestion, BranchStatesQuestion, RowAgesQuestion, WriteSpreadQuestion, NeedleGridQuestion>;
 
 /// What came of a question so far.
 struct Finding {
-  std::shared_ptr<const void> answer;  // of the question's Answer; null: not yet, or refused
+  std::shared_ptr<const void> answer;  // of the question's Answer, while progress < 1 a part of it; null: not yet, or refused
   std::string refused;                 // in a line, why there is no answer
   double progress = 0;                 // 0 … 1 while it is worked out
 };

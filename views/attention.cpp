@@ -9,6 +9,7 @@
 
 #include "views/colormaps.h"
 #include "views/parts.h"
+#include "views/shading.h"
 #include "views/words.h"
 
 namespace statescope {
@@ -86,8 +87,9 @@ struct Picture {
 
   Picture(const AttentionData& data_, Canvas& canvas_, Rect area, const Frame& frame_);
   ColorScale scale() const {
-    if (data.shares || data.softmax) return {ColorMap::viridis, 0, data.range};
-    return {frame.theme.dark ? ColorMap::diverging_dark : ColorMap::diverging, -data.range, data.range};
+    const ColorRange& range = data.shading.range;
+    const ColorMap colors = !data.shading.is_signed ? ColorMap::viridis : frame.theme.dark ? ColorMap::diverging_dark : ColorMap::diverging;
+    return {colors, range.low, range.high, range.logarithmic};
   }
 };
 
@@ -179,12 +181,10 @@ void draw_map(const Picture& picture) {
   draw_matrix(picture.canvas, map, data.cells, picture.scale(), 0);
   picture.canvas.stroke_rect(map, picture.frame.theme.line, s);
   draw_token_side(picture.canvas, map, data.tokens, picture.frame);
-  const std::string high = number(data.range, 3), low = picture.scale().low < 0 ? fmt::format("−{}", high) : "0";
-  const std::array<ScaleMark, 3> marks = {{{data.range, high}, {0, "0"}, {picture.scale().low, low}}};
-  draw_color_bar(picture.canvas, picture.color_bar, picture.scale(), marks, picture.frame);
+  draw_color_bar(picture.canvas, picture.color_bar, picture.scale(), data.marks, picture.frame);
   std::vector<std::string> notes = {"row t reads column s"};
   if (const std::string gathered = gathered_text(data.cells, map); !gathered.empty()) notes.push_back(gathered);
-  if (data.most > 1.01f * data.range) notes.push_back(fmt::format("up to {}", number(data.most, 3)));
+  if (data.most > 1.01f * data.shading.range.high) notes.push_back(fmt::format("up to {}", number(data.most, 3)));
   fitted_text(picture.canvas, {map.x, map.y - 8 * s}, joined(notes, "; "), label(picture.frame, kSmallType, picture.frame.theme.faint),
               map.w);
 }
@@ -215,8 +215,9 @@ class AttentionView : public View {
     names_ = {"All together", "Shares |A|"};
     names_.insert(names_.end(), titles_.begin(), titles_.end());
     const std::int64_t slot = layer ? slot_of(*layer) : -1;
-    data_ = build_attention(snapshot, cursor, findings, slot, mode() == 1, shown_);
+    data_ = build_attention(snapshot, cursor, findings, slot, mode() == 1, shown_, range());
   }
+  std::optional<Shading> shading() const override { return data_.message ? std::nullopt : std::optional(data_.shading); }
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
 
   /// The cursor's row: strongest first.
@@ -281,7 +282,7 @@ TokenWindow part_around(std::int64_t token, TokenWindow window, std::int64_t sho
 }
 
 AttentionData build_attention(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, std::int64_t slot, bool shares,
-                              std::int64_t shown) {
+                              std::int64_t shown, const RangeChoice& range) {
   AttentionData data;
   data.message = nothing_to_read(snapshot);
   if (data.message) return data;
@@ -334,7 +335,12 @@ AttentionData build_attention(const Snapshot& snapshot, const Cursor& cursor, co
   std::vector<float> sizes;
   for (const float cell : cells) sizes.push_back(std::abs(cell));
   data.most = std::ranges::max(sizes);
-  data.range = common_range(std::move(sizes));
+  const float high = common_range(std::move(sizes));
+  const bool is_signed = !data.shares && !data.softmax;
+  data.shading = shade(cells, {is_signed ? -high : 0, high}, is_signed, range);
+  const std::string name = number(high, 3);
+  data.marks = is_own(range) ? std::vector<ScaleMark>{{high, name}, {0, "0"}, {is_signed ? -high : 0, is_signed ? "−" + name : "0"}}
+                             : range_marks(data.shading);
   data.cells = Pyramid(std::move(cells), n, n);
   data.title = fmt::format("{} of {}",
                            data.softmax ? "Softmax weights"

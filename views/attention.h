@@ -17,8 +17,9 @@ struct AttentionData {
   std::string place;    // "layer 2, head 1, partition 3"
   TokenAxis tokens;     // [n] those shown, along both sides
   Pyramid cells;        // [n, n] row t, column s; what is not ≤ t is NaN-free 0
-  float range = 1;      // of the colours: 0 or −range … range; few cells lie beyond
-  float most = 0;       // the largest |cell|
+  Shading shading;      // few cells lie beyond its range unless the reader wants it so
+  std::vector<ScaleMark> marks;
+  float most = 0;  // the largest |cell|
 
   // Of the cursor's token.
   std::vector<float> row;  // [n]
@@ -33,7 +34,7 @@ struct AttentionData {
 
 /// `shown`: at most so many tokens, the cursor's among them. `slot` −1: all together.
 AttentionData build_attention(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, std::int64_t slot, bool shares,
-                              std::int64_t shown);
+                              std::int64_t shown, const RangeChoice& range = {});
 void draw(const AttentionData& data, Canvas& canvas, Rect area, const Frame& frame);
 
 /// `shown` of the tokens in `window`, `token` among them, two thirds of them before it where there are so many.

@@ -41,10 +41,12 @@ struct TextStyle {
 
 enum class ColorMap { viridis, cividis, diverging, diverging_dark };  // diverging_dark: its middle is the dark ground
 
-/// From numbers to colours: `low` is the first colour of the map, `high` the last; NaN is drawn hatched grey.
+/// From numbers to colours: `low` is the first colour of the map, `high` the last; NaN is drawn hatched grey. Logarithmic: equal ratios are
+/// equal steps, low > 0, and what is not above it has the first colour.
 struct ColorScale {
   ColorMap map = ColorMap::viridis;
   float low = 0, high = 1;
+  bool logarithmic = false;
 };
 
 /// `rows` × `columns` cells, row-major, as one image: never one rectangle per cell.

@@ -8,6 +8,7 @@
 #include "views/head_gates.h"
 #include "views/model_map.h"
 #include "views/needle.h"
+#include "views/needle_grid.h"
 #include "views/predictions.h"
 #include "views/routing.h"
 #include "views/similarity.h"
@@ -16,6 +17,7 @@
 #include "views/timeline.h"
 #include "views/token_strip.h"
 #include "views/words.h"
+#include "views/writes.h"
 
 namespace statescope {
 
@@ -45,6 +47,14 @@ std::span<const ViewRow> view_catalogue() {
                          "12, with the gate e as a factor of k); S_t = α_t (S_{t−1} − β_t k_tᵀ (k_t S_{t−1})) + β_t k_tᵀ v_t (gated delta "
                          "rule). Blue is negative, orange positive. The column beside the rows: norm of S_t − S_{t−1} along each row."),
        make_state},
+      {"writes", QT_TRANSLATE_NOOP("Views", "Writes"), QT_TRANSLATE_NOOP("Views", "Which rows are written, and how long ago?"),
+       QT_TRANSLATE_NOOP(
+           "Views",
+           "ω_r, the coefficient with which a token's value comes to row r: k_r (GLA eq. 3), in SSE's sparse partitions e k_r (SSE eq. 9), "
+           "of the delta rule β k_r (Gated DeltaNet eq. 10). A row counts as written where |ω_r| ≥ 0.001 Σ|ω|. Half gone: "
+           "how far back one has to go for decay to have left half of what stood there. Hatched: never. Effective rows: "
+           "(Σ|ω|)² / Σω², all of them for equal weights, 1 for a single row."),
+       make_writes},
       {"decay", QT_TRANSLATE_NOOP("Views", "Decay"), QT_TRANSLATE_NOOP("Views", "How fast does the memory forget?"),
        QT_TRANSLATE_NOOP(
            "Views",
@@ -95,6 +105,14 @@ std::span<const ViewRow> view_catalogue() {
            "share of what the question reads, the largest of all heads. A description, not a diagnosis: over 2,600 answers of shipped "
            "models right and wrong ones hardly differ in what is clear (AUC 0.53) or in what is read (0.57)."),
        make_needle},
+      {"needle_grid", QT_TRANSLATE_NOOP("Views", "Needle grid"),
+       QT_TRANSLATE_NOOP("Views", "How deep and how long until a needle is lost?"),
+       QT_TRANSLATE_NOOP("Views",
+                         "Each cell: of 20 generated texts (those of statescope eval --task niah) how many questions for a needle are "
+                         "answered right in every token, by the length of the text and by how deep in it the needle stands. Whatever lies "
+                         "between needle and question has to leave it in the state S_t (GLA eq. 3, SSE eq. 9, Gated DeltaNet eq. 10). A "
+                         "cell with failures opens one of those very prompts."),
+       make_needle_grid},
       {"predictions", QT_TRANSLATE_NOOP("Views", "Predictions"), QT_TRANSLATE_NOOP("Views", "What does the model say next?"),
        QT_TRANSLATE_NOOP("Views",
                          "p = softmax(z), z = W RMSNorm(x_t) the logits after the cursor's token (x_t as the last block leaves it; SSE eq. "

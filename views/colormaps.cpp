@@ -94,8 +94,9 @@ const std::array<Color, 256>& color_table(ColorMap map) {
 }
 
 int color_index(const ColorScale& scale, float value) {
-  const float range = scale.high - scale.low;
-  const float t = range > 0 ? (value - scale.low) / range : 0.5f;
+  const auto place = [&](float x) { return scale.logarithmic ? std::log(std::max(x, scale.low)) : x; };
+  const float low = place(scale.low), range = place(scale.high) - low;
+  const float t = range > 0 ? (place(value) - low) / range : 0.5f;
   return static_cast<int>(std::lround(255.0f * std::clamp(t, 0.0f, 1.0f)));
 }
 

@@ -13,22 +13,6 @@ namespace {
 
 constexpr float kFactLine = 1.6f * kBodyType;
 
-float stronger(float a, float b) { return std::abs(a) > std::abs(b) || std::isnan(b) ? a : b; }
-
-Pyramid::Level halved(const Pyramid::Level& fine) {
-  Pyramid::Level coarse{(fine.rows + 1) / 2, (fine.columns + 1) / 2, 2 * fine.gathered, {}};
-  coarse.values.resize(static_cast<std::size_t>(coarse.rows * coarse.columns));
-  std::vector<float> both(static_cast<std::size_t>(2 * coarse.columns), NAN);  // of two rows
-  for (std::int64_t r = 0; r < coarse.rows; ++r) {
-    const float *first = fine.values.data() + 2 * r * fine.columns, *second = 2 * r + 1 < fine.rows ? first + fine.columns : first;
-    for (std::int64_t c = 0; c < fine.columns; ++c) both[static_cast<std::size_t>(c)] = stronger(first[c], second[c]);
-    float* out = coarse.values.data() + r * coarse.columns;
-    for (std::int64_t c = 0; c < coarse.columns; ++c)
-      out[c] = stronger(both[static_cast<std::size_t>(2 * c)], both[static_cast<std::size_t>(2 * c + 1)]);
-  }
-  return coarse;
-}
-
 /// Texts along an axis that do not touch.
 class Places {
  public:
@@ -53,17 +37,6 @@ SpanMark mark_of(SpanKind kind, const Theme& theme) {
 }
 
 }  // namespace
-
-Pyramid::Pyramid(std::vector<float> values, std::int64_t rows, std::int64_t columns) {
-  levels_.push_back({rows, columns, 1, std::move(values)});
-  while (std::min(levels_.back().rows, levels_.back().columns) > 32) levels_.push_back(halved(levels_.back()));
-}
-
-const Pyramid::Level& Pyramid::level_for(float w, float h) const {
-  const auto fits = [&](const Level& level) { return static_cast<float>(level.rows) <= h && static_cast<float>(level.columns) <= w; };
-  const auto found = std::ranges::find_if(levels_, fits);
-  return found == levels_.end() ? levels_.back() : *found;
-}
 
 void draw_matrix(Canvas& canvas, Rect plot, const Pyramid& cells, const ColorScale& scale, std::int64_t hit_id) {
   if (cells.rows() == 0 || plot.w <= 0 || plot.h <= 0) return;

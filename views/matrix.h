@@ -6,30 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "engine/findings.h"
 #include "views/plot.h"
 
 namespace statescope {
-
-/// A matrix and its halvings: each cell is the one of 2 × 2 that is farthest from 0. NaN where all four are.
-class Pyramid {
- public:
-  Pyramid() = default;
-  Pyramid(std::vector<float> values, std::int64_t rows, std::int64_t columns);
-
-  struct Level {
-    std::int64_t rows = 0, columns = 0;
-    std::int64_t gathered = 1;  // cells of the matrix along a side of one of these
-    std::vector<float> values;
-  };
-  std::int64_t rows() const { return levels_.empty() ? 0 : levels_[0].rows; }
-  std::int64_t columns() const { return levels_.empty() ? 0 : levels_[0].columns; }
-  float at(std::int64_t row, std::int64_t column) const { return levels_[0].values[static_cast<std::size_t>(row * columns() + column)]; }
-  /// The finest whose cells are no smaller than a unit; there is one.
-  const Level& level_for(float w, float h) const;
-
- private:
-  std::vector<Level> levels_;
-};
 
 /// Its cells answer as hit_id + row · columns + column.
 void draw_matrix(Canvas& canvas, Rect plot, const Pyramid& cells, const ColorScale& scale, std::int64_t hit_id);

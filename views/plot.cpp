@@ -242,14 +242,18 @@ float draw_legend(Canvas& canvas, Rect line, std::span<const LegendEntry> entrie
 void draw_color_bar(Canvas& canvas, Rect bar, const ColorScale& scale, std::span<const ScaleMark> marks, const Frame& frame) {
   constexpr std::size_t kSteps = 101;
   std::vector<float> steps(kSteps);
-  for (std::size_t i = 0; i < kSteps; ++i) steps[i] = scale.high + (scale.low - scale.high) * static_cast<float>(i) / (kSteps - 1);
+  for (std::size_t i = 0; i < kSteps; ++i) {
+    const float share = static_cast<float>(i) / (kSteps - 1);
+    steps[i] = scale.logarithmic ? scale.high * std::pow(scale.low / scale.high, share) : std::lerp(scale.high, scale.low, share);
+  }
   canvas.heatmap(bar, {kSteps, 1, steps, scale});
   const float half = 0.5f * kSmallType * frame.scale;
   if (bar.h < 2 * half) return;
   const TextStyle style = value(frame, kSmallType, frame.theme.faint);
   std::vector<float> taken;
   const auto place = [&](const ScaleMark& mark) {
-    const float share = (mark.value - scale.low) / (scale.high - scale.low);
+    const float share = scale.logarithmic ? std::log(mark.value / scale.low) / std::log(scale.high / scale.low)
+                                          : (mark.value - scale.low) / (scale.high - scale.low);
     const float y = std::clamp(bar.bottom() - bar.h * share, bar.y + half, bar.bottom() - half);
     if (std::ranges::any_of(taken, [&](float other) { return std::abs(other - y) < 2.2f * half; })) return;
     taken.push_back(y);

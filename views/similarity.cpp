@@ -12,21 +12,36 @@
 #include "views/colormaps.h"
 #include "views/cross_similarity.h"
 #include "views/parts.h"
+#include "views/shading.h"
+#include "views/token_tiles.h"
 #include "views/words.h"
 
 namespace statescope {
 namespace {
 
 constexpr std::int64_t kMostTableRows = 64;
+constexpr std::int64_t kFewestTokens = 256, kAllTokens = std::int64_t{1} << 40;  // of the map of tokens
 
 std::int64_t head_of(const LayerInfo& layer, const Cursor& cursor) { return std::clamp<std::int64_t>(cursor.head, 0, layer.heads - 1); }
 std::int64_t slot_of(const LayerInfo& layer, const Cursor& cursor) { return std::clamp<std::int64_t>(cursor.slot, 0, layer.slots() - 1); }
 
-Question question_of(const Snapshot& snapshot, const Cursor& cursor, SimilarityMode mode) {
+SimilarityQuestion question_of(const Snapshot& snapshot, const Cursor& cursor, SimilarityMode mode) {
   const LayerInfo& layer = *layer_of(snapshot);
-  if (mode == SimilarityMode::tokens)
-    return TokenSimilarityQuestion{snapshot.layer, slot_of(layer, cursor), head_of(layer, cursor), 0, std::ssize(snapshot.run->tokens)};
-  return SimilarityQuestion{snapshot.layer, head_of(layer, cursor), shown_token(snapshot, cursor)};
+  return SimilarityQuestion{snapshot.layer, head_of(layer, cursor), shown_token(snapshot, cursor), mode == SimilarityMode::clustered};
+}
+
+/// The part of the map of tokens that is looked at: as many down as across.
+TokenTile looked_at(const Snapshot& snapshot, const Cursor& cursor, std::int64_t shown) {
+  const std::int64_t all = std::ssize(snapshot.run->tokens);
+  TokenTile part{steps_around(snapshot.token, all, shown),
+                 steps_around(cursor.reference < 0 ? snapshot.token : cursor.reference, all, shown)};
+  part.rows.count = part.columns.count = std::min(part.rows.count, part.columns.count);
+  return part;
+}
+
+TokenSimilarityQuestion tile_question(const Snapshot& snapshot, const Cursor& cursor, const TokenTile& tile) {
+  const LayerInfo& layer = *layer_of(snapshot);
+  return {snapshot.layer, slot_of(layer, cursor), head_of(layer, cursor), tile.rows, tile.columns};
 }
 
 /// What would be a matrix of one thing.
@@ -71,16 +86,6 @@ std::vector<Fact> row_facts(const Similarity& answer) {
   return facts;
 }
 
-std::vector<float> reordered(const std::vector<float>& cosine, const std::vector<std::int64_t>& order) {
-  const std::size_t n = order.size();
-  std::vector<float> result(n * n);
-  for (std::size_t i = 0; i < n; ++i) {
-    const float* row = cosine.data() + static_cast<std::size_t>(order[i]) * n;
-    for (std::size_t j = 0; j < n; ++j) result[i * n + j] = row[order[j]];
-  }
-  return result;
-}
-
 std::vector<std::int64_t> natural_order(std::int64_t n) {
   std::vector<std::int64_t> order(static_cast<std::size_t>(n));
   std::iota(order.begin(), order.end(), std::int64_t{0});
@@ -118,8 +123,8 @@ void fill_rows(SimilarityData& data, const Similarity& answer, const LayerInfo& 
   }
   const bool clustered = data.mode == SimilarityMode::clustered;
   data.rows = answer.rows;
-  data.order = clustered ? answer.order : natural_order(n);
-  data.cells = Pyramid(clustered ? reordered(answer.cosine, data.order) : answer.cosine, n, n);
+  data.order = answer.order;
+  data.cells = answer.cosine;
   data.groups = row_groups(data.order, answer.rows, layer, !clustered);
   for (std::int64_t slot = 0; clustered && layer.slots() > 1 && slot < layer.slots(); ++slot)
     data.legend.push_back({0, 0, data.slot_titles[static_cast<std::size_t>(slot)], slot_identity(layer, slot)});
@@ -155,15 +160,42 @@ float low_end(std::vector<float> cosine) {
   return *at < 0 ? -1 : std::min(0.9f, std::floor(10 * *at) / 10);
 }
 
-void fill_tokens(SimilarityData& data, const TokenSimilarity& answer, const Snapshot& snapshot) {
-  const std::int64_t n = std::ssize(answer.token), all = std::ssize(snapshot.run->tokens);
-  data.order = answer.token;
-  data.cells = Pyramid(answer.cosine, n, n);
-  data.tokens = {snapshot.run, {answer.token.begin(), answer.token.end()}, snapshot.token};
-  data.facts = pair_facts(answer.cosine, n);
-  if (n < all) data.facts.push_back({"tokens, evenly", fmt::format("{} of {}", n, all)});
-  data.chosen = data.tokens.place_of(snapshot.token);
-  data.low = low_end(answer.cosine);
+/// Of the pairs of different tokens that are known.
+std::vector<Fact> token_facts(const SimilarityData& data) {
+  double sum = 0, least = NAN;
+  std::int64_t pairs = 0;
+  for (std::size_t i = 0; i < data.order.size(); ++i) {
+    for (std::size_t j = 0; j < data.across.size(); ++j) {
+      const float c = data.cells.values()[i * data.across.size() + j];
+      if (std::isnan(c) || data.order[i] == data.across[j]) continue;
+      sum += std::abs(c);
+      least = std::isnan(least) ? c : std::min<double>(least, c);
+      ++pairs;
+    }
+  }
+  return {{"mean |cos|", cosine_text(pairs > 0 ? sum / static_cast<double>(pairs) : NAN)}, {"least cos", cosine_text(least)}};
+}
+
+void fill_tokens(SimilarityData& data, const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, const TokenTile& part) {
+  std::int64_t known = 0, tiles = 0;
+  const auto cells_of = [&](const TokenTile& tile) {
+    const TokenSimilarity* answer = findings.get(tile_question(snapshot, cursor, tile));
+    ++tiles;
+    known += answer != nullptr;
+    return answer ? &answer->cosine : nullptr;
+  };
+  std::vector<float> cells = map_of_tiles(part.rows, part.columns, TokenSimilarity::kMostTokens, cells_of);
+  data.range.low = low_end(cells);
+  data.is_signed = data.range.low < 0;
+  data.cells = Pyramid(std::move(cells), part.rows.count, part.columns.count);
+  data.order = tokens_of(part.rows);
+  data.across = tokens_of(part.columns);
+  data.side = {snapshot.run, {data.order.begin(), data.order.end()}, snapshot.token};
+  data.tokens = {snapshot.run, {data.across.begin(), data.across.end()}, cursor.reference < 0 ? snapshot.token : cursor.reference};
+  data.facts = token_facts(data);
+  if (part.rows.step > 1) data.facts.push_back({"tokens", fmt::format("1 of every {}", part.rows.step)});
+  if (known < tiles) data.facts.push_back({"worked out, rest hatched", fmt::format("{} of {} tiles", known, tiles)});
+  data.chosen = data.side.place_of(snapshot.token);
 }
 
 /// "Mean |cos| of two rows is 0.250 after token 41 “␣anna” · layer 2, head 1"
@@ -188,8 +220,8 @@ struct Picture {
   bool of_one_memory() const { return data.mode == SimilarityMode::rows && data.slot_titles.size() == 1; }
   bool of_tokens() const { return data.mode == SimilarityMode::tokens; }
   ColorScale scale() const {
-    if (data.low >= 0) return {ColorMap::viridis, data.low, 1};
-    return {frame.theme.dark ? ColorMap::diverging_dark : ColorMap::diverging, -1, 1};
+    const ColorMap map = !data.is_signed ? ColorMap::viridis : frame.theme.dark ? ColorMap::diverging_dark : ColorMap::diverging;
+    return {map, data.range.low, data.range.high, data.range.logarithmic};
   }
 };
 
@@ -227,7 +259,7 @@ void draw_numbers(const Picture& picture) {
       const float cosine = picture.data.cells.at(i, j);
       if (std::isnan(cosine)) continue;
       const ColorScale scale = picture.scale();
-      const Color ground = color_at(scale.map, (cosine - scale.low) / (scale.high - scale.low));
+      const Color ground = color_table(scale.map)[static_cast<std::size_t>(color_index(scale, cosine))];
       const Point middle{picture.plot.x + each * (static_cast<float>(j) + 0.5f), picture.plot.y + each * (static_cast<float>(i) + 0.5f)};
       TextStyle style = plain;
       style.color = readable_on(ground);
@@ -263,7 +295,12 @@ class SimilarityView : public View {
  public:
   std::vector<Question> questions(const Snapshot& snapshot, const Cursor& cursor) const override {
     if (compares() || without_memory(snapshot) || alone(*layer_of(snapshot), snapshot.layer, shown())) return {};
-    return {question_of(snapshot, cursor, shown())};
+    if (shown() != SimilarityMode::tokens) return {question_of(snapshot, cursor, shown())};
+    const TokenTile part = looked_at(snapshot, cursor, tokens_shown_);
+    std::vector<Question> tiles;
+    for (const TokenTile& tile : map_tiles(part.rows, part.columns, TokenSimilarity::kMostTokens))
+      tiles.emplace_back(tile_question(snapshot, cursor, tile));
+    return tiles;
   }
   std::span<const std::string_view> modes() const override {
     static constexpr std::array<std::string_view, 7> names = {QT_TRANSLATE_NOOP("Views", "Rows"),
@@ -287,21 +324,37 @@ class SimilarityView : public View {
       cross_ = build_cross_similarity(snapshot, cursor, findings,
                                       shown() == SimilarityMode::other_heads ? CrossSimilarityMode::heads : CrossSimilarityMode::rows);
     else
-      data_ = build_similarity(snapshot, cursor, findings, shown());
+      data_ = build_similarity(snapshot, cursor, findings, shown(), tokens_shown_, range());
+    tokens_ = snapshot.run ? std::ssize(snapshot.run->tokens) : 0;
   }
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override {
     if (cross_) return statescope::draw(*cross_, canvas, area, frame);
     statescope::draw(data_, canvas, area, frame);
   }
+  std::optional<Shading> shading() const override {
+    if (cross_ || data_.message) return {};
+    return data_.shading;
+  }
+  std::optional<Knob> knob() const override {
+    if (shown() != SimilarityMode::tokens || tokens_ <= kFewestTokens) return {};
+    const auto most = static_cast<double>(tokens_);
+    return Knob{QT_TRANSLATE_NOOP("Views", "Tokens"),
+                QT_TRANSLATE_NOOP("Views", "How many tokens the map shows, around the cursor's and the one it is compared with."),
+                kFewestTokens,
+                most,
+                std::min(most, static_cast<double>(tokens_shown_)),
+                true};
+  }
+  void turn(double value) override { tokens_shown_ = value >= static_cast<double>(tokens_) ? kAllTokens : std::llround(value); }
 
   Table table() const override {
     if (cross_) return table_of(*cross_);
     const std::int64_t n = data_.count();
     if (n > kMostTableRows) return neighbours();
     Table table{{"cosine"}, {}};
-    for (std::int64_t i = 0; i < n; ++i) table.columns.push_back(data_.name(i));
+    for (const std::int64_t what : data_.across) table.columns.push_back(data_.name(what));
     for (std::int64_t i = 0; i < n; ++i) {
-      std::vector<std::string> row{data_.name(i)};
+      std::vector<std::string> row{data_.name(data_.order[static_cast<std::size_t>(i)])};
       for (std::int64_t j = 0; j < n; ++j) row.push_back(number(data_.cells.at(i, j), 9));
       table.rows.push_back(std::move(row));
     }
@@ -319,8 +372,10 @@ class SimilarityView : public View {
     if (!known(hit_id)) return {};
     const std::int64_t i = hit_id / data_.count(), j = hit_id % data_.count();
     const float cosine = data_.cells.at(i, j);
-    const std::string pair = fmt::format("{}\n{}\n{}, {}", data_.name(i), data_.name(j), data_.place, data_.when);
-    if (std::isnan(cosine)) return fmt::format("no cosine: one of the two is zero\n{}", pair);
+    const std::string pair = fmt::format("{}\n{}\n{}, {}", data_.name(data_.order[static_cast<std::size_t>(i)]),
+                                         data_.name(data_.across[static_cast<std::size_t>(j)]), data_.place, data_.when);
+    const bool maybe_later = data_.mode == SimilarityMode::tokens;
+    if (std::isnan(cosine)) return fmt::format("no cosine{}: one of the two is zero\n{}", maybe_later ? " yet, or none" : "", pair);
     return fmt::format("cos = {}\n{}\n⟨a, b⟩ / (‖a‖ ‖b‖) (SSE Def. 1, spec §12.5)\n{}", number(cosine, 7), pair,
                        Similarity::accuracy.text());
   }
@@ -328,7 +383,7 @@ class SimilarityView : public View {
     if (cross_) return statescope::on_hit(*cross_, hit_id);
     if (!known(hit_id)) return {};
     const std::int64_t i = data_.order[static_cast<std::size_t>(hit_id / data_.count())];
-    const std::int64_t j = data_.order[static_cast<std::size_t>(hit_id % data_.count())];
+    const std::int64_t j = data_.across[static_cast<std::size_t>(hit_id % data_.count())];
     switch (data_.mode) {
       case SimilarityMode::rows:
       case SimilarityMode::clustered:
@@ -360,19 +415,20 @@ class SimilarityView : public View {
     };
     std::ranges::stable_sort(others, {}, unlike);
     others.resize(kMostTableRows);
-    Table table{{fmt::format("most like {}", data_.name(chosen)), "cosine"}, {}};
-    for (const std::int64_t i : others) table.rows.push_back({data_.name(i), number(data_.cells.at(chosen, i), 9)});
+    Table table{{fmt::format("most like {}", data_.name(data_.order[static_cast<std::size_t>(chosen)])), "cosine"}, {}};
+    for (const std::int64_t i : others)
+      table.rows.push_back({data_.name(data_.across[static_cast<std::size_t>(i)]), number(data_.cells.at(chosen, i), 9)});
     return table;
   }
 
   SimilarityData data_;
-  std::optional<CrossSimilarityData> cross_;  // instead of it, where models are compared
+  std::optional<CrossSimilarityData> cross_;             // instead of it, where models are compared
+  std::int64_t tokens_shown_ = kAllTokens, tokens_ = 0;  // of how many
 };
 
 }  // namespace
 
-std::string SimilarityData::name(std::int64_t place_) const {
-  const std::int64_t what = order[static_cast<std::size_t>(place_)];
+std::string SimilarityData::name(std::int64_t what) const {
   switch (mode) {
     case SimilarityMode::rows:
     case SimilarityMode::clustered:
@@ -391,7 +447,8 @@ std::string SimilarityData::name(std::int64_t place_) const {
   return {};
 }
 
-SimilarityData build_similarity(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, SimilarityMode mode) {
+SimilarityData build_similarity(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, SimilarityMode mode,
+                                std::int64_t shown, const RangeChoice& range) {
   SimilarityData data;
   data.mode = mode;
   data.message = without_memory(snapshot);
@@ -408,23 +465,35 @@ SimilarityData build_similarity(const Snapshot& snapshot, const Cursor& cursor, 
                       : fmt::format("layer {}{}", snapshot.layer, heads ? "" : fmt::format(", head {}", head_of(layer, cursor)));
   data.when = tokens ? "after different tokens" : after_words(*snapshot.run, token);
 
-  const Question question = question_of(snapshot, cursor, mode);
-  const auto* of_tokens = std::get_if<TokenSimilarityQuestion>(&question);
-  const TokenSimilarity* states = of_tokens ? findings.get(*of_tokens) : nullptr;
-  const Similarity* parts = of_tokens ? nullptr : findings.get(std::get<SimilarityQuestion>(question));
-  if (!states && !parts) {
-    data.message = waiting(findings, question, fmt::format("The likeness in {}", data.place));
-    return data;
+  if (tokens) {
+    const TokenTile part = looked_at(snapshot, cursor, shown);
+    fill_tokens(data, snapshot, cursor, findings, part);
+    const bool none = std::ranges::all_of(data.cells.values(), [](float c) { return std::isnan(c); });
+    const TokenTile first = map_tiles(part.rows, part.columns, TokenSimilarity::kMostTokens).front();
+    if (none && !findings.get(tile_question(snapshot, cursor, first)))
+      data.message = waiting(findings, tile_question(snapshot, cursor, first), fmt::format("The likeness in {}", data.place));
+  } else {
+    const SimilarityQuestion question = question_of(snapshot, cursor, mode);
+    const Similarity* parts = findings.get(question);
+    if (!parts) {
+      data.message = waiting(findings, question, fmt::format("The likeness in {}", data.place));
+      return data;
+    }
+    if (mode == SimilarityMode::partitions)
+      fill_partitions(data, *parts, layer, cursor);
+    else if (heads)
+      fill_heads(data, *parts, layer, cursor);
+    else
+      fill_rows(data, *parts, layer, cursor);
+    data.across = data.order;
   }
-  if (states)
-    fill_tokens(data, *states, snapshot);
-  else if (mode == SimilarityMode::partitions)
-    fill_partitions(data, *parts, layer, cursor);
-  else if (mode == SimilarityMode::heads)
-    fill_heads(data, *parts, layer, cursor);
-  else
-    fill_rows(data, *parts, layer, cursor);
-  if (!data.message) data.title = title_of(data);
+  if (data.message) return data;
+  data.title = title_of(data);
+  data.shading = shade(data.cells.values(), data.range, data.is_signed, range);
+  const float low = data.range.low, middle = (1 + low) / 2;
+  data.marks = is_own(range) ? std::vector<ScaleMark>{{1, "1"}, {middle, number(middle, 2)}, {low, (low > -1 ? "≤ " : "") + number(low, 2)}}
+                             : range_marks(data.shading);
+  data.range = data.shading.range;
   return data;
 }
 
@@ -444,7 +513,7 @@ void draw(const SimilarityData& data, Canvas& canvas, Rect area, const Frame& fr
   draw_matrix(canvas, picture.plot, data.cells, picture.scale(), 0);
   canvas.stroke_rect(picture.plot, frame.theme.line, picture.s);
   if (picture.of_tokens()) {
-    draw_token_side(canvas, picture.plot, data.tokens, frame);
+    draw_token_side(canvas, picture.plot, data.side, frame);
     draw_token_axis(canvas, picture.plot, data.tokens, frame);
   } else {
     if (picture.of_one_memory())
@@ -454,10 +523,7 @@ void draw(const SimilarityData& data, Canvas& canvas, Rect area, const Frame& fr
     draw_numbers(picture);
   }
   draw_chosen(picture);
-  const float low = picture.scale().low, middle = (1 + low) / 2;
-  const std::array<ScaleMark, 3> marks = {
-      {{1, "1"}, {middle, number(middle, 2)}, {low, fmt::format("{}{}", low > -1 ? "≤ " : "", number(low, 2))}}};
-  draw_color_bar(canvas, picture.bar, picture.scale(), marks, frame);
+  draw_color_bar(canvas, picture.bar, picture.scale(), data.marks, frame);
   std::vector<Fact> facts = data.facts;
   if (const std::string gathered = gathered_text(data.cells, picture.plot); !gathered.empty()) facts.push_back({gathered, ""});
   if (picture.facts.x > picture.plot.right()) {

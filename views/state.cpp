@@ -10,6 +10,7 @@
 #include "views/colormaps.h"
 #include "views/parts.h"
 #include "views/plot.h"
+#include "views/shading.h"
 #include "views/words.h"
 
 namespace statescope {
@@ -471,7 +472,16 @@ class StateView : public View {
   bool compares() const override { return static_cast<StateMode>(mode()) == StateMode::other_model; }
   void build(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings) override {
     data_ = build_state(snapshot, cursor, findings, static_cast<StateMode>(mode()));
+    shading_.reset();
+    for (SlotMatrix& slot : data_.slots) {
+      const bool chosen = &slot == &data_.matrix();
+      if (!chosen && is_own(range())) continue;
+      const Shading shading = shade(slot.values, {-slot.range, slot.range}, true, range());
+      slot.range = shading.range.high;
+      if (chosen) shading_ = shading;
+    }
   }
+  std::optional<Shading> shading() const override { return shading_; }
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
 
   Table table() const override {
@@ -534,6 +544,7 @@ class StateView : public View {
 
  private:
   StateData data_;
+  std::optional<Shading> shading_;  // of the chosen slot
 };
 
 }  // namespace

@@ -66,6 +66,37 @@ struct Knob {
   bool logarithmic = false;
 };
 
+/// Which numbers the colours of a heatmap span; logarithmic: low > 0, for magnitudes.
+struct ColorRange {
+  float low = 0, high = 1;
+  bool logarithmic = false;
+  bool operator==(const ColorRange&) const = default;
+};
+
+/// How the reader wants them chosen.
+struct RangeChoice {
+  enum class Fit {
+    own,    // as the view does: round, or the quantity's own bounds
+    full,   // from the least to the largest number
+    most,   // without the lowest and the highest hundredth
+    fixed,  // as given
+  };
+  Fit fit = Fit::own;
+  float low = 0, high = 1;  // of `fixed`
+  bool logarithmic = false;
+  bool operator==(const RangeChoice&) const = default;
+};
+
+/// The numbers that a view gives colours to: what the control of their range shows.
+struct Shading {
+  ColorRange range;                   // as drawn
+  bool is_signed = false;             // the colours are symmetric about 0
+  float least = 0, most = 0;          // of the finite numbers
+  std::vector<float> numbers;         // ascending: of the finite ones at most 4096, evenly, both ends among them
+  std::int64_t count = 0;             // finite ones
+  std::int64_t below = 0, above = 0;  // of those: beyond the range, drawn in its first and last colour
+};
+
 /// One instance per place on the stage. `build` is pure in its arguments, mode and knob, and may run off the interface thread; `draw` does
 /// no arithmetic worth testing. A view keeps only the data it last built.
 class View {
@@ -91,6 +122,12 @@ class View {
   virtual std::optional<Knob> knob() const { return {}; }
   virtual void turn(double /*value*/) {}
 
+  /// Of its heatmap as last built; empty: it has none.
+  virtual std::optional<Shading> shading() const { return {}; }
+  const RangeChoice& range() const { return range_; }
+  /// Comes into force with the next building.
+  void set_range(const RangeChoice& range) { range_ = range; }
+
   /// Draws the body into `area`; the title is drawn by the caller.
   virtual void draw(Canvas& canvas, Rect area, const Frame& frame) const = 0;
   virtual Table table() const = 0;
@@ -100,9 +137,18 @@ class View {
   virtual std::string tooltip(std::int64_t hit_id) const = 0;
   /// What choosing the region `hit_id` of the last drawing does.
   virtual CursorMove on_hit(std::int64_t hit_id) const = 0;
+  /// A prompt that choosing the region opens; empty: none.
+  virtual std::optional<NeedleExample> example(std::int64_t /*hit_id*/) const { return {}; }
+  /// It has been chosen.
+  virtual void set_mark(std::int64_t /*hit_id*/) {}
+  /// Moves the mark among cells of the view's own, not those of a state; false: it has none.
+  virtual bool step_mark(std::int64_t /*rows*/, std::int64_t /*columns*/) { return false; }
+  /// The hit region under the mark; −1: none.
+  virtual std::int64_t marked() const { return -1; }
 
  private:
   std::size_t mode_ = 0;
+  RangeChoice range_;
 };
 
 /// A row of the catalogue.

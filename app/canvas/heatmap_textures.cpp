@@ -2,6 +2,7 @@
 
 #include <QOpenGLContext>
 #include <array>
+#include <cmath>
 #include <functional>
 #include <string_view>
 #include <utility>
@@ -26,7 +27,8 @@ void main() {
 constexpr const char* fragment_shader = R"(#version 330 core
 uniform sampler2D values;
 uniform sampler2D colors;
-uniform vec2 scale;    // low, high
+uniform vec2 scale;    // low, high; of a logarithmic one their logarithms
+uniform bool logarithmic;
 uniform int map;
 in vec2 at;
 out vec4 color;
@@ -36,9 +38,10 @@ void main() {
   // The bits, because compilers may take isnan away.
   if ((floatBitsToUint(value) & 0x7fffffffu) > 0x7f800000u) {
     bool stripe = mod(gl_FragCoord.x + gl_FragCoord.y, 8.0) < 2.0;
-  color = vec4(vec3(stripe ? 90.0 : 160.0) / 255.0, 1.0);
+    color = vec4(vec3(stripe ? 90.0 : 160.0) / 255.0, 1.0);
     return;
   }
+  if (logarithmic) value = value > 0.0 ? max(log(value), scale.x) : scale.x;
   float t = scale.y > scale.x ? clamp((value - scale.x) / (scale.y - scale.x), 0.0, 1.0) : 0.5;
   color = texelFetch(colors, ivec2(int(t * 255.0 + 0.5), map), 0);
 }
@@ -57,7 +60,6 @@ std::size_t hash_of(const float* values, std::int64_t rows, std::int64_t columns
 
 HeatmapTextures::HeatmapTextures() {
   gl_.initializeOpenGLFunctions();
-  gl_.glGetIntegerv(GL_MAX_TEXTURE_SIZE, &largest_side_);
   program_.addShaderFromSourceCode(QOpenGLShader::Vertex, vertex_shader);
   program_.addShaderFromSourceCode(QOpenGLShader::Fragment, fragment_shader);
   program_.link();
@@ -99,7 +101,9 @@ void HeatmapTextures::draw(unsigned texture, Rect rect, Size view, const ColorSc
   const auto y = [&](float at) { return 1 - 2 * at / view.h; };
   program_.bind();
   program_.setUniformValue("rect", x(rect.x), y(rect.y), x(rect.right()), y(rect.bottom()));
-  program_.setUniformValue("scale", scale.low, scale.high);
+  const auto place = [&](float value) { return scale.logarithmic ? std::log(value) : value; };
+  program_.setUniformValue("scale", place(scale.low), place(scale.high));
+  program_.setUniformValue("logarithmic", scale.logarithmic);
   program_.setUniformValue("map", static_cast<int>(scale.map));
   program_.setUniformValue("values", 0);
   program_.setUniformValue("colors", 1);

@@ -27,7 +27,6 @@ class HeatmapTextures {
   void draw(unsigned texture, Rect rect, Size view, const ColorScale& scale);
   /// Forgets the textures that the frame now ending did not ask for.
   void end_frame();
-  int largest_side() const { return largest_side_; }
   int uploads() const { return uploads_; }
 
  private:
@@ -42,7 +41,7 @@ class HeatmapTextures {
   QOpenGLVertexArrayObject no_attributes_;
   unsigned colors_ = 0;  // [ColorMap, 256]
   std::map<Key, Entry> textures_;
-  int largest_side_ = 0, uploads_ = 0;
+  int uploads_ = 0;
 };
 
 }  // namespace statescope

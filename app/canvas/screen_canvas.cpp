@@ -10,6 +10,7 @@
 namespace statescope {
 namespace {
 
+constexpr std::int64_t tile_side = 1024;  // cells
 constexpr int most_passes = 3;  // of one frame: sizes, then characters that only appear at the right sizes
 
 ImU32 packed(Color color) { return IM_COL32(color.r, color.g, color.b, color.a); }
@@ -113,18 +114,20 @@ void ScreenCanvas::text(Point at, std::string_view text, const TextStyle& style)
 }
 
 void ScreenCanvas::heatmap(Rect rect, const Heatmap& cells) {
-  if (cells.rows <= 0 || cells.columns <= 0 || intersection(rect, clips_.back()).w <= 0) return;
-  for (std::int64_t row = 0; row < cells.rows; row += textures_.largest_side())
-    for (std::int64_t column = 0; column < cells.columns; column += textures_.largest_side()) add_tile(rect, cells, row, column);
+  if (cells.rows <= 0 || cells.columns <= 0) return;
+  for (std::int64_t row = 0; row < cells.rows; row += tile_side)
+    for (std::int64_t column = 0; column < cells.columns; column += tile_side) add_tile(rect, cells, row, column);
   list_->AddCallback(ImDrawCallback_ResetRenderState, nullptr);
 }
 
+/// Those out of sight cost nothing.
 void ScreenCanvas::add_tile(Rect rect, const Heatmap& cells, std::int64_t row, std::int64_t column) {
-  const std::int64_t rows = std::min<std::int64_t>(cells.rows - row, textures_.largest_side());
-  const std::int64_t columns = std::min<std::int64_t>(cells.columns - column, textures_.largest_side());
+  const std::int64_t rows = std::min(cells.rows - row, tile_side), columns = std::min(cells.columns - column, tile_side);
   const float cell_w = rect.w / static_cast<float>(cells.columns), cell_h = rect.h / static_cast<float>(cells.rows);
   const Rect part{rect.x + static_cast<float>(column) * cell_w, rect.y + static_cast<float>(row) * cell_h,
                   static_cast<float>(columns) * cell_w, static_cast<float>(rows) * cell_h};
+  const Rect seen = intersection(part, clips_.back());
+  if (seen.w <= 0 || seen.h <= 0) return;
   const unsigned texture = textures_.texture(cells.values.data() + row * cells.columns + column, rows, columns, cells.columns);
   tiles_.push_back({this, texture, part, cells.scale});
   list_->AddCallback(draw_tile, &tiles_.back());

@@ -25,6 +25,10 @@ LayerState answer(const StateQuestion& question, Evidence& evidence);
 Update answer(const UpdateQuestion& question, Evidence& evidence);
 History answer(const HistoryQuestion& question, Evidence& evidence);
 NeedleStory answer(const NeedleQuestion& question, Evidence& evidence);
+RowAges answer(const RowAgesQuestion& question, Evidence& evidence);
+WriteSpreads answer(const WriteSpreadQuestion& question, Evidence& evidence);
+/// Throws: this is not of a run but of its checkpoint, and needs the data sets; the program answers it beside the run.
+NeedleGrid answer(const NeedleGridQuestion& question, Evidence& evidence);
 
 BranchPredictions answer(const BranchPredictionsQuestion& question, Evidence& evidence);
 BranchStates answer(const BranchStatesQuestion& question, Evidence& evidence);

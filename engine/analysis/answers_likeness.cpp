@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <span>
 
 #include "engine/analysis/answers.h"
@@ -57,6 +58,22 @@ std::vector<std::int64_t> clustered(std::span<const float> cosine, std::int64_t 
   return order;
 }
 
+std::vector<std::int64_t> natural_order(std::int64_t n) {
+  std::vector<std::int64_t> order(static_cast<std::size_t>(n));
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  return order;
+}
+
+std::vector<float> reordered(const std::vector<float>& cosine, const std::vector<std::int64_t>& order) {
+  const std::size_t n = order.size();
+  std::vector<float> result(n * n);
+  for (std::size_t i = 0; i < n; ++i) {
+    const float* row = cosine.data() + static_cast<std::size_t>(order[i]) * n;
+    for (std::size_t j = 0; j < n; ++j) result[i * n + j] = row[order[j]];
+  }
+  return result;
+}
+
 /// [slots, H, K, V] → [slots, K, V] of one head
 std::vector<float> stacked_head(const LayerState& state, std::int64_t head) {
   std::vector<float> Z;
@@ -104,11 +121,11 @@ std::vector<float> sigmas(Evidence& evidence, std::span<const float> z, std::int
   return values;
 }
 
-/// `most` of [from, to), evenly, both ends included.
-std::vector<std::int64_t> evenly(std::int64_t from, std::int64_t to, std::int64_t most) {
-  const std::int64_t count = to - from, n = std::min(count, most);
+/// `most` of [0, count), evenly, both ends included.
+std::vector<std::int64_t> evenly(std::int64_t count, std::int64_t most) {
+  const std::int64_t n = std::min(count, most);
   std::vector<std::int64_t> tokens;
-  for (std::int64_t i = 0; i < n; ++i) tokens.push_back(n == 1 ? to - 1 : from + i * (count - 1) / (n - 1));
+  for (std::int64_t i = 0; i < n; ++i) tokens.push_back(n == 1 ? count - 1 : i * (count - 1) / (n - 1));
   return tokens;
 }
 
@@ -142,9 +159,10 @@ Similarity answer(const SimilarityQuestion& question, Evidence& evidence) {
   result.between = rows.between;
   result.min_cosine = rows.min_cosine;
   result.zero_rows = rows.zero_rows;
-  result.cosine = with_gaps(std::move(cosine), R);
+  cosine = with_gaps(std::move(cosine), R);
   evidence.tell(0.6);
-  result.order = clustered(result.cosine, R);
+  result.order = question.clustered ? clustered(cosine, R) : natural_order(R);
+  result.cosine = Pyramid(question.clustered ? reordered(cosine, result.order) : std::move(cosine), R, R);
   return result;
 }
 
@@ -172,20 +190,27 @@ CrossSimilarity answer(const CrossSimilarityQuestion& question, Evidence& eviden
 }
 
 TokenSimilarity answer(const TokenSimilarityQuestion& question, Evidence& evidence) {
-  const LayerInfo& layer = evidence.layer(question.layer);
-  if (!layer.has_state()) return {};
-  TokenSimilarity result{.token = evenly(question.from, question.to, TokenSimilarity::kMostTokens), .cosine = {}};
-  const std::int64_t n = std::ssize(result.token);
-  std::vector<float> Z;  // [n, K·V]
-  for (const std::int64_t token : result.token) {
-    const LayerState state = evidence.state(question.layer, token);
-    check_place(state, question.slot, question.head);
-    const float* S = state.matrix(question.slot, question.head);
-    Z.insert(Z.end(), S, S + state.rows * state.columns);
-    evidence.tell(static_cast<double>(Z.size()) / static_cast<double>(n * state.rows * state.columns));
-  }
-  if (n > 0) result.cosine = with_gaps(cosines(evidence, Z, n), n);
-  return result;
+  if (!evidence.layer(question.layer).has_state()) return {};
+  const std::int64_t all = question.rows.count + question.columns.count;
+  std::int64_t done = 0;
+  const auto states_after = [&](const TokenSteps& tokens) {
+    const std::int64_t last = tokens.from + (tokens.count - 1) * tokens.step;
+    if (tokens.count < 1 || tokens.count > TokenSimilarity::kMostTokens || tokens.step < 1 || last >= evidence.tokens())
+      throw Error(fmt::format("no tile of {} tokens from {} on", tokens.count, tokens.from));
+    std::vector<float> Z;  // [n, K·V]
+    for (std::int64_t i = 0; i < tokens.count; ++i) {
+      const LayerState state = evidence.state(question.layer, tokens.from + i * tokens.step);
+      check_place(state, question.slot, question.head);
+      const float* S = state.matrix(question.slot, question.head);
+      Z.insert(Z.end(), S, S + state.rows * state.columns);
+      evidence.tell(static_cast<double>(++done) / static_cast<double>(all));
+    }
+    return Z;
+  };
+  std::vector<float> rows = states_after(question.rows);
+  if (question.rows == question.columns) return {with_gaps(cosines(evidence, rows, question.rows.count), question.rows.count)};
+  const std::vector<float> columns = states_after(question.columns);
+  return {cross_cosines(evidence, std::move(rows), question.rows.count, columns, question.columns.count)};
 }
 
 Spectra answer(const SpectraQuestion& question, Evidence& evidence) {
@@ -214,7 +239,7 @@ Spectra answer(const SpectraQuestion& question, Evidence& evidence) {
 RankSeries answer(const RankSeriesQuestion& question, Evidence& evidence) {
   const LayerInfo& layer = evidence.layer(question.layer);
   if (!layer.has_state()) return {};
-  RankSeries result{.heads = layer.heads, .token = evenly(0, evidence.tokens(), RankSeries::kMostTokens)};
+  RankSeries result{.heads = layer.heads, .token = evenly(evidence.tokens(), RankSeries::kMostTokens)};
   for (const std::int64_t token : result.token) {
     const LayerState state = evidence.state(question.layer, token);
     for (std::int64_t h = 0; h < layer.heads; ++h) {

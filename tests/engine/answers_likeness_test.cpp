@@ -72,7 +72,7 @@ TEST_CASE("answers: similarity of rows, partitions and heads is that of the stat
       CHECK(found.partitions == state.slots);
       CHECK(found.rows == state.rows);
       const std::vector<std::vector<float>> rows = cut(Z, state.columns);
-      check_cosines(found.cosine, rows);
+      check_cosines(found.cosine.values(), rows);
       check_cosines(found.partition_cosine, cut(Z, state.rows * state.columns));
       std::vector<std::vector<float>> heads;
       for (std::int64_t h = 0; h < state.heads; ++h) heads.push_back(one_head(state, h));
@@ -86,8 +86,11 @@ TEST_CASE("answers: similarity of rows, partitions and heads is that of the stat
       }
       CHECK(found.zero_rows == zero);
       if (small.name == "sse gla" && token == 0) CHECK(zero == 3 * state.rows);  // one of four partitions was written
-      std::vector<std::int64_t> order = found.order;
+      CHECK(std::ranges::is_sorted(found.order));
+      const Similarity clustered = answer(SimilarityQuestion{1, head, token, true}, run.evidence);
+      std::vector<std::int64_t> order = clustered.order;
       for (std::int64_t i = 0; i < std::ssize(order); ++i) {
+        CHECK(same(clustered.cosine.at(0, i), found.cosine.at(order[0], order[static_cast<std::size_t>(i)])));
         if (i >= std::ssize(order) - zero) CHECK(found.row_norm[static_cast<std::size_t>(order[static_cast<std::size_t>(i)])] == 0);
       }
       std::ranges::sort(order);
@@ -129,24 +132,27 @@ TEST_CASE("answers: likeness to another model's states, of rows and of heads, as
   CHECK_THROWS_AS(answer(CrossSimilarityQuestion{.layer = 1, .slot = 9, .token = 3, .other = other}, sse.evidence), Error);
 }
 
-TEST_CASE("answers: states after different tokens") {
+TEST_CASE("answers: states after different tokens, a tile of them") {
   SmallEvidence run(sse_config("gla"), kTokens);
-  const TokenSimilarity found = answer(TokenSimilarityQuestion{0, 2, 1, 0, kTokens}, run.evidence);
-  REQUIRE(std::ssize(found.token) == kTokens);
-  std::vector<std::vector<float>> states;
-  for (const std::int64_t token : found.token) {
-    const LayerState state = run.evidence.state(0, token);
-    states.emplace_back(state.matrix(2, 1), state.matrix(2, 1) + state.rows * state.columns);
+  const auto states_after = [&](const TokenSteps& tokens) {
+    std::vector<std::vector<float>> states;
+    for (std::int64_t i = 0; i < tokens.count; ++i) {
+      const LayerState state = run.evidence.state(0, tokens.from + i * tokens.step);
+      states.emplace_back(state.matrix(2, 1), state.matrix(2, 1) + state.rows * state.columns);
+    }
+    return states;
+  };
+  const TokenSteps all{0, 1, kTokens}, some{3, 2, 4};
+  check_cosines(answer(TokenSimilarityQuestion{0, 2, 1, all, all}, run.evidence).cosine, states_after(all));
+  const std::vector<float> tile = answer(TokenSimilarityQuestion{0, 2, 1, some, all}, run.evidence).cosine;
+  const auto rows = states_after(some), columns = states_after(all);
+  REQUIRE(tile.size() == rows.size() * columns.size());
+  for (std::size_t i = 0; i < tile.size(); ++i) {
+    const auto &a = rows[i / columns.size()], &b = columns[i % columns.size()];
+    REQUIRE(same(tile[i], cosine(a.data(), b.data(), std::ssize(a))));
   }
-  check_cosines(found.cosine, states);
-  CHECK(answer(TokenSimilarityQuestion{0, 0, 0, 5, 6}, run.evidence).token == std::vector<std::int64_t>{5});
-
-  SmallEvidence longer(small_config("gla"), 300);
-  const TokenSimilarity chosen = answer(TokenSimilarityQuestion{0, 0, 0, 10, 300}, longer.evidence);
-  CHECK(std::ssize(chosen.token) == TokenSimilarity::kMostTokens);
-  CHECK(chosen.token.front() == 10);
-  CHECK(chosen.token.back() == 299);
-  CHECK(std::ranges::adjacent_find(chosen.token, std::greater_equal<>{}) == chosen.token.end());
+  CHECK_THROWS_AS(answer(TokenSimilarityQuestion{0, 0, 0, {0, 1, TokenSimilarity::kMostTokens + 1}, all}, run.evidence), Error);
+  CHECK_THROWS_AS(answer(TokenSimilarityQuestion{0, 0, 0, {kTokens - 1, 1, 2}, all}, run.evidence), Error);
 }
 
 TEST_CASE("answers: singular values of every head, and their summary along the run") {
@@ -187,7 +193,7 @@ TEST_CASE("answers: before the first token all is zero, and nothing is like anyt
   SmallEvidence run(sse_config("gla"), 5);
   const Similarity likeness = answer(SimilarityQuestion{0, 0, -1}, run.evidence);
   CHECK(likeness.zero_rows == likeness.partitions * likeness.rows);
-  CHECK(std::isnan(likeness.cosine[0]));
+  CHECK(std::isnan(likeness.cosine.at(0, 0)));
   CHECK(std::ssize(likeness.order) == likeness.zero_rows);
   const Spectra spectra = answer(SpectraQuestion{0, -1}, run.evidence);
   CHECK(spectra.rank == std::vector<float>(static_cast<std::size_t>(spectra.heads)));
@@ -196,12 +202,12 @@ TEST_CASE("answers: before the first token all is zero, and nothing is like anyt
 TEST_CASE("answers: layers without a matrix have nothing to compare, and what does not exist is refused") {
   SmallEvidence softmax(small_config("transformer"), 5);
   CHECK(answer(SimilarityQuestion{0, 0, 4}, softmax.evidence).partitions == 0);
-  CHECK(answer(TokenSimilarityQuestion{0, 0, 0, 0, 5}, softmax.evidence).token.empty());
+  CHECK(answer(TokenSimilarityQuestion{0, 0, 0, {0, 1, 5}, {0, 1, 5}}, softmax.evidence).cosine.empty());
   CHECK(answer(SpectraQuestion{0, 4}, softmax.evidence).heads == 0);
   CHECK(answer(RankSeriesQuestion{0}, softmax.evidence).token.empty());
   SmallEvidence gla(small_config("gla"), 5);
   CHECK_THROWS_AS(answer(SimilarityQuestion{0, 4, 4}, gla.evidence), Error);
-  CHECK_THROWS_AS(answer(TokenSimilarityQuestion{0, 1, 0, 0, 5}, gla.evidence), Error);
+  CHECK_THROWS_AS(answer(TokenSimilarityQuestion{0, 1, 0, {0, 1, 5}, {0, 1, 5}}, gla.evidence), Error);
   gla.evidence.set_progress([](double) { return false; });
   CHECK_THROWS_AS(answer(SimilarityQuestion{0, 0, 4}, gla.evidence), Error);
   CHECK_THROWS_AS(answer(RankSeriesQuestion{0}, gla.evidence), Error);

@@ -107,11 +107,11 @@ inline Similarity sample_answer(const SimilarityQuestion& question, const Snapsh
     }
     return cosine;
   };
-  answer.cosine = cosines(R, 7);
+  answer.cosine = Pyramid(cosines(R, 7), R, R);
   answer.partition_cosine = cosines(P, 5);
   answer.head_cosine = cosines(layer.heads, 0);
   for (std::int64_t i = 0; i < R; ++i) {
-    answer.order.push_back(R - 1 - i);
+    answer.order.push_back(question.clustered ? R - 1 - i : i);
     answer.row_norm.push_back(i % 7 == 6 ? 0 : sample_noise(i));
     answer.zero_rows += i % 7 == 6;
   }
@@ -124,9 +124,12 @@ inline Similarity sample_answer(const SimilarityQuestion& question, const Snapsh
 
 inline TokenSimilarity sample_answer(const TokenSimilarityQuestion& question, const Snapshot&) {
   TokenSimilarity answer;
-  const std::int64_t count = question.to - question.from, n = std::min(count, TokenSimilarity::kMostTokens);
-  for (std::int64_t i = 0; i < n; ++i) answer.token.push_back(n == 1 ? question.to - 1 : question.from + i * (count - 1) / (n - 1));
-  for (std::int64_t i = 0; i < n * n; ++i) answer.cosine.push_back(1 / (1 + 0.1f * static_cast<float>(std::abs(i / n - i % n))));
+  for (std::int64_t i = 0; i < question.rows.count; ++i) {
+    for (std::int64_t j = 0; j < question.columns.count; ++j) {
+      const std::int64_t apart = question.rows.from + i * question.rows.step - question.columns.from - j * question.columns.step;
+      answer.cosine.push_back(1 / (1 + 0.1f * static_cast<float>(std::abs(apart))));
+    }
+  }
   return answer;
 }
 
@@ -275,6 +278,46 @@ inline CrossSimilarity sample_answer(const CrossSimilarityQuestion& question, co
   for (std::int64_t i = 0; i < answer.heads; ++i)
     for (std::int64_t j = 0; j < answer.other_heads; ++j) answer.head_cosine.push_back(wave(i, 2 * j));
   return answer;
+}
+
+inline RowAges sample_answer(const RowAgesQuestion& question, const Snapshot& snapshot) {
+  const LayerInfo& layer = sample_layer_of(snapshot, question.layer);
+  RowAges ages{.slots = layer.slots(), .rows = layer.rows, .written = {}, .halved = {}};
+  for (std::int64_t i = 0; i < ages.slots * ages.rows; ++i) {
+    const auto age = static_cast<std::int32_t>(std::min<std::int64_t>(i % 7 * i, question.token));
+    ages.written.push_back(i % 5 == 4 ? -1 : age);
+    ages.halved.push_back(i % 3 == 2 ? -1 : 2 * age);
+  }
+  return ages;
+}
+
+/// Slot 0 is written by every token, slot n by every fourth.
+inline WriteSpreads sample_answer(const WriteSpreadQuestion& question, const Snapshot& snapshot) {
+  const LayerInfo& layer = sample_layer_of(snapshot, question.layer);
+  WriteSpreads spreads{.slots = layer.slots(), .rows = layer.rows, .effective = {}, .counted = {}};
+  for (std::int64_t slot = 0; slot < spreads.slots; ++slot) {
+    for (std::int64_t t = question.from; t < question.to; ++t) {
+      const float rows = slot == 0 || t % 4 == slot % 4 ? static_cast<float>(layer.rows) * sample_noise(t + slot) : std::nanf("");
+      spreads.effective.push_back(rows);
+      spreads.counted.push_back(std::ceil(rows));
+    }
+  }
+  return spreads;
+}
+
+/// The longer and the deeper, the fewer are found; the first cell of the last row cannot be.
+inline NeedleGrid sample_answer(const NeedleGridQuestion& question, const Snapshot&) {
+  NeedleGrid grid{.unit = "words", .haystack = "filler", .cells = {}};
+  const std::int64_t columns = std::ssize(question.lengths), rows = std::ssize(question.depths);
+  for (std::int64_t i = 0; i < rows * columns; ++i) {
+    NeedleGrid::Cell cell;
+    cell.read = question.samples;
+    cell.right = question.samples * (columns - i % columns) / columns;
+    if (i / columns + 1 == rows && i % columns == 0) cell = {.impossible = "2 needles do not fit into 128 words"};
+    for (std::int64_t f = cell.right; f < cell.read; ++f) cell.failures.push_back({f, f % 3});
+    grid.cells.push_back(std::move(cell));
+  }
+  return grid;
 }
 
 /// All that can be answered here.

@@ -23,8 +23,8 @@ Snapshot two_slots() {
 
 Findings answered() {
   Similarity answer{.partitions = 2, .rows = 2, .heads = 2};
-  answer.cosine = {1, 0.1f, -0.8f, NAN, 0.1f, 1, 0.3f, NAN, -0.8f, 0.3f, 1, NAN, NAN, NAN, NAN, NAN};
-  answer.order = {0, 2, 1, 3};
+  answer.cosine = Pyramid({1, 0.1f, -0.8f, NAN, 0.1f, 1, 0.3f, NAN, -0.8f, 0.3f, 1, NAN, NAN, NAN, NAN, NAN}, 4, 4);
+  answer.order = {0, 1, 2, 3};
   answer.row_norm = {1, 1, 1, 0};
   answer.mean_abs = 0.2;
   answer.within = 0.05;
@@ -35,7 +35,10 @@ Findings answered() {
   answer.head_cosine = {1, NAN, NAN, NAN};
   Findings findings;
   findings.answer(SimilarityQuestion{0, 1, 1}, answer);
-  findings.answer(TokenSimilarityQuestion{0, 1, 1, 0, 2}, TokenSimilarity{{0, 1}, {1, 0.25f, 0.25f, 1}});
+  answer.cosine = Pyramid({1, -0.8f, 0.1f, NAN, -0.8f, 1, 0.3f, NAN, 0.1f, 0.3f, 1, NAN, NAN, NAN, NAN, NAN}, 4, 4);
+  answer.order = {0, 2, 1, 3};
+  findings.answer(SimilarityQuestion{0, 1, 1, true}, answer);
+  findings.answer(TokenSimilarityQuestion{0, 1, 1, {0, 1, 2}, {0, 1, 2}}, TokenSimilarity{{1, 0.25f, 0.25f, 1}});
   return findings;
 }
 
@@ -51,7 +54,7 @@ TEST_CASE("similarity: what it asks, by mode") {
   const auto view = make_similarity();
   CHECK(view->questions(two_slots(), kCursor) == std::vector<Question>{SimilarityQuestion{0, 1, 1}});
   view->set_mode(4);
-  CHECK(view->questions(two_slots(), kCursor) == std::vector<Question>{TokenSimilarityQuestion{0, 1, 1, 0, 2}});
+  CHECK(view->questions(two_slots(), kCursor) == std::vector<Question>{TokenSimilarityQuestion{0, 1, 1, {0, 1, 2}, {0, 1, 2}}});
   Cursor moving = kCursor;
   moving.progress = 0.5f;
   view->set_mode(0);
@@ -68,7 +71,7 @@ TEST_CASE("similarity: rows in their order, and so that like ones are neighbours
   CHECK(rows.count() == 4);
   CHECK(rows.cells.at(0, 2) == -0.8f);
   CHECK(rows.chosen == 2);  // row 0 of slot 1
-  CHECK(rows.name(2) == "row 0 of partition 1");
+  CHECK(rows.name(rows.order[2]) == "row 0 of partition 1");
   REQUIRE(rows.groups.size() == 2);
   CHECK(rows.groups[1].begin == 2);
   CHECK(rows.groups[1].text == "1");
@@ -81,7 +84,7 @@ TEST_CASE("similarity: rows in their order, and so that like ones are neighbours
   CHECK(clustered.cells.at(2, 1) == 0.3f);
   CHECK(std::isnan(clustered.cells.at(3, 3)));
   CHECK(clustered.chosen == 1);
-  CHECK(clustered.name(1) == "row 0 of partition 1");
+  CHECK(clustered.name(clustered.order[1]) == "row 0 of partition 1");
   CHECK(clustered.groups.size() == 4);  // shared, 1, shared, 1
   CHECK(clustered.legend.size() == 2);
 }
@@ -97,7 +100,7 @@ TEST_CASE("similarity: partitions, heads and tokens") {
   CHECK(heads.place == "layer 0");
   const SimilarityData tokens = build_similarity(two_slots(), kCursor, answered(), SimilarityMode::tokens);
   CHECK(tokens.tokens.tokens == std::vector<std::int32_t>{0, 1});
-  CHECK(tokens.low == Approx(0.2));
+  CHECK(tokens.range.low == Approx(0.2));
   CHECK(tokens.name(1) == "after token 1 “␣b”");
   CHECK(tokens.place == "layer 0, partition 1, head 1");
 }
@@ -180,8 +183,8 @@ TEST_CASE("similarity: numbers stand in the cells where there is room") {
 TEST_CASE("similarity: states that stay like themselves have colours from where the differences are") {
   const auto low = [](std::vector<float> cosine) {
     Findings findings;
-    findings.answer(TokenSimilarityQuestion{0, 1, 1, 0, 2}, TokenSimilarity{{0, 1}, std::move(cosine)});
-    return build_similarity(two_slots(), kCursor, findings, SimilarityMode::tokens).low;
+    findings.answer(TokenSimilarityQuestion{0, 1, 1, {0, 1, 2}, {0, 1, 2}}, TokenSimilarity{std::move(cosine)});
+    return build_similarity(two_slots(), kCursor, findings, SimilarityMode::tokens).range.low;
   };
   CHECK(low({1, 0.87f, 0.87f, 1}) == Approx(0.8));
   CHECK(low({1, 0.9999f, 0.9999f, 1}) == Approx(0.9));

@@ -1,0 +1,63 @@
+// Under a view: which numbers the colours of its heatmap span, over a histogram of the numbers shown.
+#pragma once
+
+#include <QCheckBox>
+#include <QComboBox>
+#include <QFrame>
+#include <QLabel>
+#include <QLineEdit>
+
+#include "views/view.h"
+
+namespace statescope {
+
+/// The histogram with a handle at each end of the range; what lies beyond it is hatched.
+class RangeHistogram : public QWidget {
+  Q_OBJECT
+
+ public:
+  explicit RangeHistogram(QWidget* parent);
+  void show_numbers(const Shading& shading, const Theme& theme);
+
+ Q_SIGNALS:
+  void dragged(float low, float high);
+
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+  void mousePressEvent(QMouseEvent* event) override;
+  void mouseMoveEvent(QMouseEvent* event) override;
+
+ private:
+  double place_of(float number) const;
+  float number_at(double x) const;
+
+  Shading shading_;
+  Theme theme_;
+  bool drags_high_ = true;
+};
+
+class RangeBar : public QFrame {
+  Q_OBJECT
+
+ public:
+  explicit RangeBar(QWidget* parent);
+  /// `shading`: of the view as it is drawn now, `choice` what it was asked for.
+  void show_range(const Shading& shading, const RangeChoice& choice, const Theme& theme);
+
+ Q_SIGNALS:
+  void chosen(const RangeChoice& choice);
+
+ private:
+  void choose_fixed(float low, float high);
+  void take_typed();
+
+  QComboBox* fit_;
+  RangeHistogram* histogram_;
+  QLineEdit *low_, *high_;
+  QCheckBox* logarithmic_;
+  QLabel* beyond_;
+  Shading shading_;
+  RangeChoice choice_;
+};
+
+}  // namespace statescope

@@ -1,0 +1,138 @@
+// The needle grid on shipped checkpoints: it says what `statescope eval` says, and a failed cell opens that very run where it fails.
+#include "app/eval/needle_grid.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+
+#include "app/assets.h"
+#include "app/cli_commands.h"
+#include "app/eval/score.h"
+#include "tests/app/window_cases.h"
+#include "tests/catch.h"
+
+namespace statescope {
+namespace {
+
+const NeedleGridQuestion kSmall{.needles = 16, .samples = 3, .lengths = {128, 256}, .depths = {0, 100}};
+
+std::filesystem::path collapsed() { return assets_folder() / "checkpoints/niah-sse-gla-n4k1-collapsed.h5"; }
+
+/// Waits for the end of what it hears.
+class Listener {
+ public:
+  NeedleGridReader::Tell tell() {
+    return [this](const NeedleGridQuestion&, Finding finding) {
+      const std::lock_guard lock(mutex_);
+      last_ = std::move(finding);
+      changed_.notify_all();
+    };
+  }
+  Finding end() {
+    std::unique_lock lock(mutex_);
+    const bool ended = changed_.wait_for(lock, std::chrono::seconds(60), [&] { return last_.progress == 1; });
+    REQUIRE(ended);
+    return last_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Finding last_;
+};
+
+}  // namespace
+
+TEST_CASE("needle grid: the same prompts and the same answers as statescope eval") {
+  NeedleGridReader reader(assets_folder(), {});
+  Listener listener;
+  reader.ask(1, collapsed(), {kSmall}, listener.tell());
+  const Finding finding = listener.end();
+  REQUIRE(finding.answer);
+  const auto& grid = *static_cast<const NeedleGrid*>(finding.answer.get());
+  CHECK(grid.unit == "words");
+  REQUIRE(grid.cells.size() == 4);
+  const auto checkpoint = open_checkpoint(collapsed());
+  ScorerPool pool(checkpoint, {});
+  const auto tokenizer = make_tokenizer(*checkpoint, pool.model().vocab());
+  for (std::size_t i = 0; i < 4; ++i) {
+    EvalCell cell{.task = {}, .samples = kSmall.samples};
+    cell.task.needles = kSmall.needles;
+    cell.task.length = kSmall.lengths[i % 2];
+    cell.task.depth_percent = kSmall.depths[i / 2];
+    const CellScore score = score_cell(prepare(cell, assets_folder()), pool, *tokenizer);
+    INFO("cell " << i);
+    CHECK(grid.cells[i].impossible == score.impossible);
+    if (!score.task) continue;
+    CHECK(grid.cells[i].read == kSmall.samples);
+    CHECK(std::llround(score.task->exact.mean * 3) == grid.cells[i].right);
+    CHECK(std::ssize(grid.cells[i].failures) == grid.cells[i].read - grid.cells[i].right);
+  }
+}
+
+TEST_CASE("needle grid: a checkpoint with other words is refused in a line; what nobody asks for any more ends") {
+  NeedleGridReader reader(assets_folder(), {});
+  Listener listener, kept;
+  NeedleGridQuestion endless = kSmall;
+  endless.samples = 1'000'000;
+  reader.ask(1, collapsed(), {endless}, [](const NeedleGridQuestion&, Finding) {});
+  reader.ask(1, {}, {}, {});
+  reader.ask(2, assets_folder() / "checkpoints/mqar-gla.h5", {kSmall}, listener.tell());
+  const Finding refused = listener.end();
+  CHECK_FALSE(refused.answer);
+  CHECK(refused.refused.find('\n') == std::string::npos);
+  CHECK_FALSE(refused.refused.empty());
+  reader.ask(3, collapsed(), {kSmall}, kept.tell());
+  const Finding first = kept.end();
+  Listener again;
+  reader.ask(4, collapsed(), {kSmall}, again.tell());
+  CHECK(static_cast<const NeedleGrid*>(again.end().answer.get())->cells[1].right ==
+        static_cast<const NeedleGrid*>(first.answer.get())->cells[1].right);
+  reader.ask(1, collapsed(), {endless}, [](const NeedleGridQuestion&, Finding) {});  // its end does not wait for this
+}
+
+TEST_CASE("needle grid: a failed cell opens its run at the first wrong token of the answer, and going back leads to where one was") {
+  test_application();
+  const std::unique_ptr<RunSource> source = make_session_source(nullptr);
+  MainWindow window(*source, {.opengl = false, .start_words = "test", .theme = ThemeChoice::light, .scale = 1, .autoplay = false});
+  window.resize(1400, 900);
+  window.show();
+  window.open_checkpoint(collapsed(), load_prompt({}, default_run().prompt.string()));
+  Navigator& navigator = window.navigator();
+  const auto settled = [&] { return navigator.run() && !navigator.is_opening() && navigator.is_current(); };
+  REQUIRE(QTest::qWaitFor(settled, long_enough_ms));
+  const PromptInput left = navigator.prompt();
+  window.go_to_token(40);
+  ViewPanel& panel = *window.stage().panels().front();
+  panel.set_view(*find_view("needle_grid"));
+  panel.surface().setFocus();
+  const auto failed_cell = [&]() -> std::int64_t {
+    for (std::int64_t i = 0; i < 25; ++i) {
+      if (panel.view().example(i)) return i;
+    }
+    return -1;
+  };
+  REQUIRE(QTest::qWaitFor([&] { return failed_cell() >= 0; }, long_enough_ms));
+  const std::int64_t cell = failed_cell();
+  const NeedleExample example = *panel.view().example(cell);
+  for (std::int64_t i = 0; i < 1 + cell % 5; ++i) QTest::keyClick(&panel.surface(), Qt::Key_Right, Qt::AltModifier);
+  for (std::int64_t i = 0; i < cell / 5; ++i) QTest::keyClick(&panel.surface(), Qt::Key_Down, Qt::AltModifier);
+  CHECK(panel.view().marked() == cell);
+  QTest::keyClick(&panel.surface(), Qt::Key_Return);
+  const auto is_example = [&] { return settled() && !navigator.prompt().spans.empty() && navigator.prompt().text != left.text; };
+  REQUIRE(QTest::qWaitFor(is_example, long_enough_ms));
+  const RunInfo& run = *navigator.run();
+  const std::int64_t wrong = run.prompt_length + example.place;
+  CHECK(navigator.cursor().token == wrong);
+  CHECK_FALSE(navigator.is_playing());
+  REQUIRE(std::ssize(run.expected) > example.place);
+  for (std::int64_t i = 0; i < example.place; ++i)
+    CHECK(run.tokens[static_cast<std::size_t>(run.prompt_length + i)].id == run.expected[static_cast<std::size_t>(i)].id);
+  CHECK(run.tokens[static_cast<std::size_t>(wrong)].id != run.expected[static_cast<std::size_t>(example.place)].id);
+  CHECK(std::ranges::count(run.spans, SpanKind::needle, &TokenSpan::kind) == 1);
+  window.go_back();
+  REQUIRE(QTest::qWaitFor([&] { return settled() && navigator.prompt().text == left.text; }, long_enough_ms));
+  CHECK(navigator.cursor().token == 40);
+}
+
+}  // namespace statescope

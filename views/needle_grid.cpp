@@ -1,0 +1,325 @@
+#include "views/needle_grid.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "views/colormaps.h"
+#include "views/parts.h"
+#include "views/words.h"
+
+namespace statescope {
+namespace {
+
+constexpr std::int64_t kFailureIds = std::int64_t{1} << 40;  // hit ids: cells below, the marked cell's failed prompts from here on
+constexpr std::int64_t kMostNeedles = 64;
+constexpr ColorScale kShare{ColorMap::viridis, 0, 1};
+
+std::string unit_of(const NeedleGridData& data) { return data.grid.unit.empty() ? "words" : data.grid.unit; }
+
+double share_of(const NeedleGrid::Cell& cell) {
+  return cell.read == 0 ? NAN : static_cast<double>(cell.right) / static_cast<double>(cell.read);
+}
+
+std::string cell_text(const NeedleGrid::Cell& cell) {
+  if (!cell.impossible.empty()) return "—";
+  return cell.read == 0 ? "…" : fmt::format("{}/{}", cell.right, cell.read);
+}
+
+std::string place_text(const NeedleGridData& data, std::int64_t cell) {
+  return fmt::format("{} {}, {} % deep", data.length_of(cell), unit_of(data), data.depth_of(cell));
+}
+
+/// Of all prompts read so far; and the cell where the fewest are right, −1: every cell is as good.
+struct Totals {
+  std::int64_t right = 0, read = 0, worst = -1;
+};
+Totals totals_of(const NeedleGridData& data) {
+  Totals totals;
+  double least = 1;
+  for (std::int64_t i = 0; i < data.count(); ++i) {
+    const NeedleGrid::Cell& cell = data.grid.cells[static_cast<std::size_t>(i)];
+    totals.right += cell.right;
+    totals.read += cell.read;
+    if (const double share = share_of(cell); share < least) least = share, totals.worst = i;
+  }
+  return totals;
+}
+
+std::string summary(const NeedleGridData& data) {
+  const Totals totals = totals_of(data);
+  std::string text = fmt::format("{} of {} prompts with {} {} are answered right", totals.right, totals.read, data.question.needles,
+                                 data.question.needles == 1 ? "needle" : "needles");
+  if (totals.worst >= 0) text += fmt::format("; fewest with {}", place_text(data, totals.worst));
+  if (data.progress < 1) text += fmt::format("; {:.0f} % read", 100 * data.progress);
+  return text;
+}
+
+/// The same numbers from the command line.
+std::string command_of(const NeedleGridData& data, std::int64_t cell) {
+  return fmt::format("statescope eval {} --task niah --length {} --needles {} --depth {} --samples {}{}", data.model, data.length_of(cell),
+                     data.question.needles, data.depth_of(cell), data.question.samples,
+                     data.grid.haystack == "filler" ? "" : " --haystack " + data.grid.haystack);
+}
+
+std::string failure_text(const NeedleGrid::Failure& failure) {
+  return fmt::format("prompt {}: answer token {} is wrong", failure.index, failure.place + 1);
+}
+
+const std::vector<NeedleGrid::Failure>* marked_failures(const NeedleGridData& data) {
+  return data.mark < 0 || data.mark >= data.count() ? nullptr : &data.grid.cells[static_cast<std::size_t>(data.mark)].failures;
+}
+
+/// One drawing: where things stand.
+struct Picture {
+  const NeedleGridData& data;
+  Canvas& canvas;
+  const Frame& frame;
+  float s;
+  Rect title, plot, bar, list;  // w 0: left out
+
+  Picture(const NeedleGridData& data_, Canvas& canvas_, Rect area, const Frame& frame_);
+  Rect cell(std::int64_t i) const {
+    const float w = plot.w / static_cast<float>(data.columns()), h = plot.h / static_cast<float>(data.question.depths.size());
+    return {plot.x + w * static_cast<float>(i % data.columns()), plot.y + h * static_cast<float>(i / data.columns()), w, h};
+  }
+  TextStyle small(Align align = Align::left) const { return label(frame, kSmallType, frame.theme.faint, align); }
+};
+
+Picture::Picture(const NeedleGridData& data_, Canvas& canvas_, Rect area, const Frame& frame_)
+    : data(data_), canvas(canvas_), frame(frame_), s(frame_.scale) {
+  const Rect inner = inset(area, 8 * s);
+  const float line = 1.5f * kBodyType * s;
+  title = {inner.x, inner.y, inner.w, std::min(line, inner.h)};
+  const float left = canvas.text_width("100 %", small()) + 8 * s, names = 1.5f * kSmallType * s, right = 12 * s + 50 * s;
+  Rect body{inner.x + left, title.bottom() + names + 4 * s, inner.w - left - right, 0};
+  body.h = inner.bottom() - body.y - 2 * names;
+  const float list_width = 270 * s, list_height = 5.5f * line;
+  if (body.w - list_width > 240 * s) {
+    body.w -= list_width + 12 * s;
+    list = {inner.right() - list_width, body.y, list_width, body.h};
+  } else if (body.h - list_height > 120 * s) {
+    body.h -= list_height + 4 * s;
+    list = {inner.x, inner.bottom() - list_height, inner.w, list_height};
+  }
+  if (body.w < 80 * s || body.h < 40 * s) return;
+  plot = body;
+  bar = {plot.right() + 10 * s, plot.y, 12 * s, plot.h};
+}
+
+void draw_axes(const Picture& picture) {
+  const NeedleGridData& data = picture.data;
+  const float s = picture.s, names = 1.5f * kSmallType * s;
+  for (std::size_t r = 0; r < data.question.depths.size(); ++r) {
+    const Rect cell = picture.cell(static_cast<std::int64_t>(r) * data.columns());
+    fitted_text(picture.canvas, {picture.plot.x - 6 * s, cell.y + cell.h / 2}, fmt::format("{} %", data.question.depths[r]),
+                value(picture.frame, kSmallType, picture.frame.theme.ink, Align::right), picture.plot.x);
+  }
+  for (std::int64_t c = 0; c < data.columns(); ++c) {
+    const Rect cell = picture.cell(c);
+    const std::int64_t length = data.question.lengths[static_cast<std::size_t>(c)];
+    const bool trained = length == data.trained_length;
+    fitted_text(picture.canvas, {cell.x + cell.w / 2, picture.plot.bottom() + names / 2 + 2 * s},
+                fitting(picture.canvas, trained ? fmt::format("{} (trained on)", length) : std::to_string(length), std::to_string(length),
+                        value(picture.frame, kSmallType, picture.frame.theme.ink, Align::center), cell.w - 4 * s),
+                value(picture.frame, kSmallType, picture.frame.theme.ink, Align::center), cell.w);
+  }
+  fitted_text(picture.canvas, {picture.plot.x, picture.plot.y - names / 2}, "depth of the needle, down, by length of the text, across",
+              picture.small(), picture.plot.w);
+  fitted_text(picture.canvas, {picture.plot.x, picture.plot.bottom() + 1.5f * names}, unit_of(data), picture.small(), picture.plot.w);
+}
+
+void draw_cells(const Picture& picture) {
+  const NeedleGridData& data = picture.data;
+  const float s = picture.s;
+  std::vector<float> shares;
+  for (const NeedleGrid::Cell& cell : data.grid.cells) shares.push_back(static_cast<float>(share_of(cell)));
+  picture.canvas.heatmap(picture.plot, {std::ssize(data.question.depths), data.columns(), shares, kShare});
+  picture.canvas.hit(picture.plot, {0, std::ssize(data.question.depths), data.columns()});
+  for (std::int64_t i = 0; i < data.count(); ++i) {
+    const NeedleGrid::Cell& cell = data.grid.cells[static_cast<std::size_t>(i)];
+    const Rect rect = picture.cell(i);
+    const double share = share_of(cell);
+    const TextStyle style = value(picture.frame, kBodyType, {}, Align::center, i == data.mark);
+    const std::string text = cell_text(cell);
+    const float width = picture.canvas.text_width(text, style) + 6 * s;
+    if (width > rect.w || 1.4f * style.size > rect.h) continue;
+    TextStyle readable = style;
+    readable.color = readable_on(std::isnan(share) ? Color{160, 160, 160} : color_at(kShare.map, static_cast<float>(share)));
+    if (std::isnan(share))  // the hatching stays off the words
+      picture.canvas.fill_rect({rect.x + (rect.w - width) / 2, rect.y + rect.h / 2 - 0.7f * style.size, width, 1.4f * style.size},
+                               {160, 160, 160});
+    picture.canvas.text({rect.x + rect.w / 2, rect.y + rect.h / 2}, text, readable);
+  }
+  picture.canvas.stroke_rect(picture.plot, picture.frame.theme.line, s);
+  if (data.mark < 0 || data.mark >= data.count()) return;
+  const Rect marked = picture.cell(data.mark);
+  picture.canvas.stroke_rect(marked, picture.frame.theme.panel, 5 * s);
+  picture.canvas.stroke_rect(marked, picture.frame.theme.accent, 3 * s);
+}
+
+/// What the marked cell says, and its failed prompts.
+void draw_list(const Picture& picture) {
+  const NeedleGridData& data = picture.data;
+  if (picture.list.w <= 0) return;
+  const float line = 1.5f * kBodyType * picture.s;
+  Rect row{picture.list.x, picture.list.y, picture.list.w, line};
+  const auto write = [&](std::string_view text, Color color, bool bold = false) {
+    fitted_text(picture.canvas, {row.x, row.y + line / 2}, text, label(picture.frame, kBodyType, color, Align::left, bold), row.w);
+    row.y += line;
+  };
+  const Theme& theme = picture.frame.theme;
+  const std::vector<NeedleGrid::Failure>* failures = marked_failures(data);
+  if (!failures) return write("Choose a cell to open a prompt that failed.", theme.faint);
+  const NeedleGrid::Cell& cell = data.grid.cells[static_cast<std::size_t>(data.mark)];
+  write(place_text(data, data.mark), theme.ink, true);
+  if (!cell.impossible.empty()) return write(cell.impossible, theme.faint);
+  if (failures->empty()) return write("No prompt has failed.", theme.faint);
+  const auto room = static_cast<std::int64_t>((picture.list.bottom() - row.y) / line);
+  const std::int64_t all = std::ssize(*failures), shown = all <= room ? all : std::max<std::int64_t>(0, room - 1);
+  for (std::int64_t i = 0; i < shown; ++i) {
+    picture.canvas.hit(row, {kFailureIds + i});
+    write(failure_text((*failures)[static_cast<std::size_t>(i)]), theme.accent);
+  }
+  if (shown < all && room > 0) write(fmt::format("and {} more failed", all - shown), theme.faint);
+}
+
+class NeedleGridView : public View {
+ public:
+  std::vector<Question> questions(const Snapshot& snapshot, const Cursor&) const override {
+    if (!snapshot.run) return {};
+    return {needle_grid_question(*snapshot.run, needles_)};
+  }
+  void build(const Snapshot& snapshot, const Cursor&, const Findings& findings) override {
+    data_ = build_needle_grid(snapshot, findings, needles_, data_.mark);
+  }
+  std::optional<Knob> knob() const override {
+    return Knob{QT_TRANSLATE_NOOP("Views", "Needles"),
+                QT_TRANSLATE_NOOP("Views", "How many needles a text holds; one of them is asked for."),
+                1,
+                static_cast<double>(kMostNeedles),
+                static_cast<double>(needles_),
+                true};
+  }
+  void turn(double value) override { needles_ = std::int64_t{1} << std::lround(std::log2(value)); }
+
+  void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
+  Table table() const override {
+    Table table{{"depth %"}, {}};
+    if (data_.message) return table;
+    for (const std::int64_t length : data_.question.lengths) table.columns.push_back(fmt::format("{} {}", length, unit_of(data_)));
+    for (std::int64_t i = 0; i < data_.count(); ++i) {
+      if (i % data_.columns() == 0) table.rows.push_back({std::to_string(data_.depth_of(i))});
+      table.rows.back().push_back(cell_text(data_.grid.cells[static_cast<std::size_t>(i)]));
+    }
+    return table;
+  }
+  std::string describe() const override {
+    if (data_.message) return data_.message.sentence();
+    std::string text = summary(data_) + ".";
+    if (data_.mark >= 0 && data_.mark < data_.count()) text += fmt::format(" Marked: {}.", cell_words(data_.mark));
+    return text;
+  }
+  std::string tooltip(std::int64_t hit_id) const override {
+    if (hit_id >= 0 && hit_id < data_.count())
+      return fmt::format("{}\n{}\nread apart from the run; the same: {}", cell_words(hit_id),
+                         data_.grid.cells[static_cast<std::size_t>(hit_id)].failures.empty() ? "no failed prompt to open"
+                                                                                             : "choose it to open a prompt that failed",
+                         command_of(data_, hit_id));
+    const std::optional<NeedleExample> failed = example(hit_id);
+    return failed ? fmt::format("opens prompt {} at the first wrong token of its answer", failed->index) : std::string();
+  }
+  CursorMove on_hit(std::int64_t) const override { return {}; }
+  std::optional<NeedleExample> example(std::int64_t hit_id) const override {
+    const std::int64_t cell = hit_id >= kFailureIds ? data_.mark : hit_id;
+    if (cell < 0 || cell >= data_.count()) return {};
+    const std::vector<NeedleGrid::Failure>& failures = data_.grid.cells[static_cast<std::size_t>(cell)].failures;
+    const auto index = static_cast<std::size_t>(hit_id >= kFailureIds ? hit_id - kFailureIds : 0);
+    if (index >= failures.size()) return {};
+    return data_.example(cell, failures[index]);
+  }
+  void set_mark(std::int64_t hit_id) override {
+    if (hit_id >= 0 && hit_id < data_.count()) data_.mark = hit_id;
+  }
+  bool step_mark(std::int64_t rows, std::int64_t columns) override {
+    if (data_.count() == 0) return true;
+    const std::int64_t at = std::max<std::int64_t>(data_.mark, 0), width = data_.columns();
+    const bool first = data_.mark < 0;
+    const std::int64_t row = std::clamp<std::int64_t>(at / width + (first ? 0 : rows), 0, data_.count() / width - 1);
+    data_.mark = row * width + std::clamp<std::int64_t>(at % width + (first ? 0 : columns), 0, width - 1);
+    return true;
+  }
+  std::int64_t marked() const override { return data_.mark; }
+
+ private:
+  std::string cell_words(std::int64_t i) const {
+    const NeedleGrid::Cell& cell = data_.grid.cells[static_cast<std::size_t>(i)];
+    if (!cell.impossible.empty()) return fmt::format("{}: {}", place_text(data_, i), cell.impossible);
+    return fmt::format("{}: {} of {} prompts right", place_text(data_, i), cell.right, cell.read);
+  }
+
+  NeedleGridData data_;
+  std::int64_t needles_ = 16;
+};
+
+}  // namespace
+
+NeedleExample NeedleGridData::example(std::int64_t cell, const NeedleGrid::Failure& failure) const {
+  return {question.needles, length_of(cell), depth_of(cell), grid.haystack, failure.index, failure.place};
+}
+
+NeedleGridQuestion needle_grid_question(const RunInfo& run, std::int64_t needles) {
+  NeedleGridQuestion question{.needles = needles, .samples = 20, .lengths = {}, .depths = {0, 25, 50, 75, 100}};
+  const std::int64_t trained = run.model.trained_length > 0 ? run.model.trained_length : 512;
+  for (const std::int64_t length : {trained / 4, trained / 2, trained, 2 * trained, 4 * trained}) {
+    if (length > 0) question.lengths.push_back(length);
+  }
+  return question;
+}
+
+NeedleGridData build_needle_grid(const Snapshot& snapshot, const Findings& findings, std::int64_t needles, std::int64_t mark) {
+  NeedleGridData data;
+  data.mark = mark;
+  if (!snapshot.run) {
+    data.message = {"No checkpoint is open", "Open one: how often it finds a needle is then worked out."};
+    return data;
+  }
+  data.model = snapshot.run->model.name;
+  data.trained_length = snapshot.run->model.trained_length;
+  data.question = needle_grid_question(*snapshot.run, needles);
+  const Finding* finding = findings.find(data.question);
+  const NeedleGrid* grid = findings.get(data.question);
+  if (!grid) {
+    data.message = waiting(findings, data.question, "How often needles are found");
+    return data;
+  }
+  data.grid = *grid;
+  data.progress = finding->progress;
+  return data;
+}
+
+void draw(const NeedleGridData& data, Canvas& canvas, Rect area, const Frame& frame) {
+  if (data.message) {
+    draw_message(canvas, area, frame, data.message.headline, data.message.detail);
+    return;
+  }
+  const Picture picture(data, canvas, area, frame);
+  canvas.push_clip(area);
+  fitted_text(canvas, {picture.title.x, picture.title.y + picture.title.h / 2}, summary(data),
+              label(frame, kBodyType, frame.theme.ink, Align::left, true), picture.title.w);
+  if (picture.plot.w > 0) {
+    draw_axes(picture);
+    draw_cells(picture);
+    const std::array<ScaleMark, 3> marks = {{{1, "all"}, {0.5f, "half"}, {0, "none"}}};
+    draw_color_bar(canvas, picture.bar, kShare, marks, frame);
+  }
+  draw_list(picture);
+  canvas.pop_clip();
+}
+
+std::unique_ptr<View> make_needle_grid() { return std::make_unique<NeedleGridView>(); }
+
+}  // namespace statescope

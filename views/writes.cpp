@@ -1,0 +1,238 @@
+#include "views/writes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "views/matrix.h"
+#include "views/parts.h"
+#include "views/words.h"
+
+namespace statescope {
+namespace {
+
+constexpr std::int64_t kCellIds = std::int64_t{1} << 40;  // hit ids: places on the token axis below, cells row · slots + slot from here on
+
+std::int64_t head_of(const LayerInfo& layer, const Cursor& cursor) { return std::clamp<std::int64_t>(cursor.head, 0, layer.heads - 1); }
+
+Question question_of(const Snapshot& snapshot, const Cursor& cursor, WritesMode mode) {
+  const std::int64_t head = head_of(*layer_of(snapshot), cursor);
+  if (mode != WritesMode::spread) return RowAgesQuestion{snapshot.layer, head, std::max<std::int64_t>(0, shown_token(snapshot, cursor))};
+  const TokenWindow window = window_around(snapshot.token, std::ssize(snapshot.run->tokens));
+  return WriteSpreadQuestion{snapshot.layer, head, window.from, window.to};
+}
+
+std::string age_text(const WritesData& data, float age) {
+  if (std::isnan(age)) return data.mode == WritesMode::written ? "not written yet" : "more than half of everything is still there";
+  const std::string tokens = fmt::format("{} {}", age, age == 1 ? "token" : "tokens");
+  return data.mode == WritesMode::written ? fmt::format("last written {} ago", tokens) : fmt::format("decay took half within {}", tokens);
+}
+
+void fill_ages(WritesData& data, const RowAges& ages) {
+  std::vector<float> known;
+  for (std::int64_t r = 0; r < data.rows; ++r) {
+    for (std::int64_t slot = 0; slot < data.slots; ++slot) {
+      const auto& all = data.mode == WritesMode::written ? ages.written : ages.halved;
+      const std::int32_t age = all[static_cast<std::size_t>(slot * data.rows + r)];
+      data.ages.push_back(age < 0 ? NAN : static_cast<float>(age));
+      if (age >= 0) known.push_back(static_cast<float>(age));
+    }
+  }
+  const auto none = std::ssize(data.ages) - std::ssize(known);
+  if (known.empty()) {
+    data.title =
+        sentence_at(data.mode == WritesMode::written ? "no row has been written yet" : "no row has lost half of anything", data.place);
+    return;
+  }
+  std::ranges::nth_element(known, known.begin() + std::ssize(known) / 2);
+  const float median = known[known.size() / 2];
+  data.title =
+      sentence_at(data.mode == WritesMode::written ? fmt::format("half of the rows were written within {} tokens, {} not yet", median, none)
+                                                   : fmt::format("rows lose half within {} tokens (median), {} have not yet", median, none),
+                  data.place);
+}
+
+void fill_spread(WritesData& data, const WriteSpreads& spreads, const Snapshot& snapshot, const WriteSpreadQuestion& question) {
+  const std::int64_t n = question.to - question.from;
+  const auto of_slot = [&](const std::vector<float>& all) {
+    return std::vector<float>(all.begin() + data.slot * n, all.begin() + (data.slot + 1) * n);
+  };
+  data.effective = of_slot(spreads.effective);
+  data.counted = of_slot(spreads.counted);
+  data.tokens = {snapshot.run, token_range(question.from, question.to), data.token};
+  double sum = 0;
+  std::int64_t writers = 0;
+  for (const float rows : data.effective) {
+    if (!std::isnan(rows)) sum += rows, ++writers;
+  }
+  data.title = sentence_at(
+      writers == 0 ? "no token writes here"
+                   : fmt::format("a token writes to {:.1f} of {} rows on average", sum / static_cast<double>(writers), data.rows),
+      data.place);
+}
+
+float most_of(const std::vector<float>& numbers) {
+  float most = 1;
+  for (const float x : numbers) most = std::isnan(x) ? most : std::max(most, x);
+  return most;
+}
+
+void draw_ages(const WritesData& data, Canvas& canvas, Rect body, const Frame& frame) {
+  const float s = frame.scale, left = 40 * s, right = 70 * s, below = 22 * s;
+  const Rect plot{body.x + left, body.y, body.w - left - right, body.h - below};
+  if (plot.w < 60 * s || plot.h < 30 * s) return;
+  const ColorScale scale{ColorMap::viridis, 0, round_range(most_of(data.ages))};
+  draw_matrix(canvas, plot, Pyramid(data.ages, data.rows, data.slots), scale, kCellIds);
+  canvas.stroke_rect(plot, frame.theme.line, s);
+  const TextStyle number_style = value(frame, kSmallType, frame.theme.faint, Align::right);
+  const float each = plot.h / static_cast<float>(data.rows), w = plot.w / static_cast<float>(data.slots);
+  for (const std::int64_t r : axis_ticks(data.rows, std::max<std::int64_t>(1, static_cast<std::int64_t>(plot.h / (22 * s))))) {
+    const float y = plot.y + each * (static_cast<float>(r) + 0.5f), half = number_style.size / 2;
+    canvas.text({plot.x - 6 * s, std::clamp(y, plot.y + half, plot.bottom() - half)}, std::to_string(r), number_style);
+  }
+  for (std::int64_t slot = 0; slot < data.slots; ++slot) {
+    const TextStyle style =
+        label(frame, kSmallType, slot == data.slot ? frame.theme.accent : frame.theme.ink, Align::center, slot == data.slot);
+    fitted_text(canvas, {plot.x + w * (static_cast<float>(slot) + 0.5f), plot.bottom() + 12 * s},
+                data.slot_names[static_cast<std::size_t>(slot)], style, w - 6 * s);
+  }
+  const std::array<ScaleMark, 2> marks = {{{scale.high, number(scale.high, 3)}, {0, "now"}}};
+  draw_color_bar(canvas, {plot.right() + 10 * s, plot.y, 12 * s, plot.h}, scale, marks, frame);
+}
+
+void draw_spread(const WritesData& data, Canvas& canvas, Rect body, const Frame& frame) {
+  const float s = frame.scale, name = 30 * s, axis_height = token_axis_height(frame);
+  const bool tokens = body.h - name > axis_height + 30 * s;
+  const Rect plot{body.x + value_axis_width(frame), body.y + name, body.w - value_axis_width(frame),
+                  body.h - name - (tokens ? axis_height : 0)};
+  if (plot.w < 60 * s || plot.h < 20 * s) return;
+  const ValueAxis axis{0, static_cast<double>(data.rows)};
+  draw_value_axis(canvas, plot, axis, "rows that a token writes to", frame);
+  const Color pale = frame.theme.faint, strong = frame.theme.accent;
+  const std::array<LegendEntry, 2> legend = {{{strong, "effective, (Σ|ω|)² / Σω²"}, {pale, "counted, |ω| ≥ 0.001 Σ|ω|"}}};
+  draw_legend(canvas, {plot.x, plot.y - 30 * s, plot.w, kSmallType * s}, legend, frame);
+  draw_curve(canvas, plot, axis, data.counted, pale, 1.5f * s);
+  draw_curve(canvas, plot, axis, data.effective, strong, 2 * s);
+  canvas.hit(plot, {0, 1, data.tokens.count()});
+  if (tokens)
+    draw_token_axis(canvas, plot, data.tokens, frame);
+  else
+    draw_cursor_line(canvas, plot, data.tokens, frame);
+}
+
+class WritesView : public View {
+ public:
+  std::vector<Question> questions(const Snapshot& snapshot, const Cursor& cursor) const override {
+    if (without_memory(snapshot)) return {};
+    return {question_of(snapshot, cursor, shown())};
+  }
+  std::span<const std::string_view> modes() const override {
+    static constexpr std::array<std::string_view, 3> names = {QT_TRANSLATE_NOOP("Views", "Age of the rows"),
+                                                              QT_TRANSLATE_NOOP("Views", "Half gone"),
+                                                              QT_TRANSLATE_NOOP("Views", "Rows a token writes")};
+    return names;
+  }
+  void build(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings) override {
+    data_ = build_writes(snapshot, cursor, findings, shown());
+  }
+  void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
+
+  Table table() const override {
+    Table table;
+    if (data_.message) return table;
+    if (data_.mode == WritesMode::spread) {
+      table.columns = {"token", "effective rows", "counted rows"};
+      for (std::int64_t i = 0; i < data_.tokens.count(); ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        table.rows.push_back(
+            {token_words(*data_.tokens.run, data_.tokens.tokens[at]), number(data_.effective[at], 6), number(data_.counted[at], 6)});
+      }
+      return table;
+    }
+    table.columns = {"row"};
+    for (const std::string& name : data_.slot_names) table.columns.push_back(name);
+    for (std::int64_t i = 0; i < std::ssize(data_.ages); ++i) {
+      if (i % data_.slots == 0) table.rows.push_back({std::to_string(i / data_.slots)});
+      const float age = data_.ages[static_cast<std::size_t>(i)];
+      table.rows.back().push_back(std::isnan(age) ? "—" : number(age, 9));
+    }
+    return table;
+  }
+  std::string describe() const override { return data_.message ? data_.message.sentence() : data_.title + "."; }
+
+  std::string tooltip(std::int64_t hit_id) const override {
+    if (hit_id >= 0 && hit_id < std::ssize(data_.effective)) {
+      const auto at = static_cast<std::size_t>(hit_id);
+      const std::string token = token_words(*data_.tokens.run, data_.tokens.tokens[at]);
+      if (std::isnan(data_.effective[at])) return fmt::format("{} does not come here\n{}", token, data_.place);
+      return fmt::format("{} writes to {} rows, (Σ|ω|)² / Σω² (spec §12.2)\n{} of {} with |ω| ≥ 0.001 Σ|ω|\n{}\n{}", token,
+                         number(data_.effective[at], 6), number(data_.counted[at], 6), data_.rows, data_.place, kRecomputed.text());
+    }
+    const std::int64_t cell = hit_id - kCellIds;
+    if (cell < 0 || cell >= std::ssize(data_.ages)) return {};
+    return fmt::format("row {} of {}: {}\n{}, after token {}\n{}", cell / data_.slots,
+                       data_.slot_names[static_cast<std::size_t>(cell % data_.slots)],
+                       age_text(data_, data_.ages[static_cast<std::size_t>(cell)]), data_.place, data_.token, kRecomputed.text());
+  }
+  CursorMove on_hit(std::int64_t hit_id) const override {
+    if (hit_id >= 0 && hit_id < std::ssize(data_.effective)) return {.token = data_.tokens.tokens[static_cast<std::size_t>(hit_id)]};
+    const std::int64_t cell = hit_id - kCellIds;
+    if (cell < 0 || cell >= std::ssize(data_.ages)) return {};
+    return {.slot = cell % data_.slots, .row = cell / data_.slots};
+  }
+
+ private:
+  WritesMode shown() const { return static_cast<WritesMode>(mode()); }
+  WritesData data_;
+};
+
+}  // namespace
+
+WritesData build_writes(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, WritesMode mode) {
+  WritesData data;
+  data.mode = mode;
+  data.message = without_memory(snapshot);
+  if (data.message) return data;
+  const LayerInfo& layer = *layer_of(snapshot);
+  const std::int64_t head = head_of(layer, cursor);
+  data.rows = layer.rows;
+  data.slots = layer.slots();
+  data.slot = std::clamp<std::int64_t>(cursor.slot, 0, data.slots - 1);
+  data.token = shown_token(snapshot, cursor);
+  data.place = mode == WritesMode::spread ? memory_place(layer, snapshot.layer, data.slot, head)
+                                          : fmt::format("layer {}, head {}", snapshot.layer, head);
+  for (std::int64_t slot = 0; slot < data.slots; ++slot)
+    data.slot_names.push_back(slot_title(slot_identity(layer, slot), slot_name(layer, slot)));
+  const Question question = question_of(snapshot, cursor, mode);
+  const auto* of_tokens = std::get_if<WriteSpreadQuestion>(&question);
+  const WriteSpreads* spreads = of_tokens ? findings.get(*of_tokens) : nullptr;
+  const RowAges* ages = of_tokens ? nullptr : findings.get(std::get<RowAgesQuestion>(question));
+  if (spreads)
+    fill_spread(data, *spreads, snapshot, *of_tokens);
+  else if (ages)
+    fill_ages(data, *ages);
+  else
+    data.message = waiting(findings, question, fmt::format("What was written in {}", data.place));
+  return data;
+}
+
+void draw(const WritesData& data, Canvas& canvas, Rect area, const Frame& frame) {
+  if (data.message) {
+    draw_message(canvas, area, frame, data.message.headline, data.message.detail);
+    return;
+  }
+  const Rect inner = inset(area, 8 * frame.scale);
+  const Rect title{inner.x, inner.y, inner.w, std::min(inner.h, caption_height(frame))};
+  const float top = title.bottom() + 4 * frame.scale;
+  const Rect body{inner.x, top, inner.w, inner.bottom() - top};
+  canvas.push_clip(area);
+  draw_caption(canvas, title, data.title, kRecomputed, frame);
+  data.mode == WritesMode::spread ? draw_spread(data, canvas, body, frame) : draw_ages(data, canvas, body, frame);
+  canvas.pop_clip();
+}
+
+std::unique_ptr<View> make_writes() { return std::make_unique<WritesView>(); }
+
+}  // namespace statescope
