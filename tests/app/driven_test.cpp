@@ -7,6 +7,7 @@
 #include "app/assets.h"
 #include "app/canvas/text_canvas.h"
 #include "app/cli_commands.h"
+#include "app/lesson/player.h"
 #include "tests/app/watchdog.h"
 #include "tests/app/window_cases.h"
 #include "tests/catch.h"
@@ -212,6 +213,32 @@ TEST_CASE("driven: two models are compared under one cursor and left again", "[o
   test.press(Qt::Key_Right);
   REQUIRE(test.settle());
   WARN("a step of two models: at most " << watchdog.longest_ms() << " ms of the interface thread's work at a stretch");
+}
+
+TEST_CASE("driven: a lesson is opened, gone through and left by keyboard alone", "[opengl]") {
+  Driven test(shipped_prompt());
+  LessonPlayer& lesson = test.window.lesson();
+  const auto stands = [&] {
+    return QTest::qWaitFor([&] { return lesson.lesson() && lesson.is_ready() && test.navigator().is_current(); }, long_enough_ms);
+  };
+  test.press(Qt::Key_F2);
+  QTest::keyClick(QApplication::focusWidget(), Qt::Key_Return);
+  REQUIRE(stands());
+  Watchdog watchdog;
+  const std::size_t steps = lesson.lesson()->steps.size();
+  for (std::size_t i = 0; i < steps; ++i) {
+    INFO("step " << i + 1);
+    CHECK(lesson.index() == i);
+    if (lesson.step().question) test.press(Qt::Key_1, Qt::AltModifier);
+    REQUIRE(stands());
+    CHECK(lesson.is_revealed());
+    test.press(Qt::Key_N);
+    REQUIRE(stands());
+  }
+  CHECK(lesson.index() == steps - 1);
+  test.press(Qt::Key_L, Qt::ControlModifier | Qt::ShiftModifier);
+  CHECK_FALSE(lesson.lesson());
+  WARN("a lesson's steps: at most " << watchdog.longest_ms() << " ms of the interface thread's work at a stretch");
 }
 
 TEST_CASE("driven: from a click to the changed picture, and what each view's drawing costs", "[opengl]") {
