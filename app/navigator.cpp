@@ -168,17 +168,23 @@ void Navigator::save_session(std::filesystem::path path) {
       });
 }
 
+/// What was asked for stands.
+void Navigator::take_wanted() {
+  if (!wanted_) return;
+  if (!wanted_->checkpoint.empty()) checkpoint_ = wanted_->checkpoint;
+  prompt_ = std::move(wanted_->prompt);
+  wanted_.reset();
+}
+
 void Navigator::take_branches(std::shared_ptr<const BranchTree> branches) {
   branches_ = std::move(branches);
-  prompt_ = branches_->prompt;
-  wanted_.reset();
+  if (!wanted_) prompt_ = branches_->prompt;
+  take_wanted();
   Q_EMIT branches_changed();
 }
 
 void Navigator::take_run(std::shared_ptr<const RunInfo> run) {
-  if (wanted_ && !wanted_->checkpoint.empty()) checkpoint_ = wanted_->checkpoint;
-  if (wanted_) prompt_ = std::move(wanted_->prompt);
-  wanted_.reset();
+  take_wanted();
   accept_run(std::move(run));
 }
 

@@ -129,6 +129,7 @@ class Navigator : public QObject {
   /// Of what changes the run shown: it keeps its prompt and the cursor's place.
   Session::OpenCallbacks changing();
   bool can_move_between_branches() const { return branches_ && !opening_; }
+  void take_wanted();
   void take_branches(std::shared_ptr<const BranchTree> branches);
   void take_run(std::shared_ptr<const RunInfo> run);
   void end_opening();

@@ -96,19 +96,19 @@ TEST_CASE("a key can be changed, taken from another command, remembered and had 
     TestWindow::type("next token");
     page->findChild<QKeySequenceEdit*>()->setFocus();
     QSignalSpy finished(page->findChild<QKeySequenceEdit*>(), &QKeySequenceEdit::editingFinished);
-    TestWindow::type_key(Qt::Key_N);
+    TestWindow::type_key(Qt::Key_J);
     REQUIRE(finished.wait(long_enough_ms));  // another key might follow
-    REQUIRE(page->findChild<QKeySequenceEdit*>()->keySequence() == QKeySequence("N"));
+    REQUIRE(page->findChild<QKeySequenceEdit*>()->keySequence() == QKeySequence("J"));
     const auto press_button = [&](const char* text) {
       for (auto* button : page->findChildren<QPushButton*>())
         if (button->text() == text) return button->click();
       FAIL(text);
     };
     press_button("Use it");
-    CHECK(test.window.action("next")->shortcuts() == QList{QKeySequence("N")});
-    CHECK(test.window.action("next")->toolTip() == "Next token (N)");
+    CHECK(test.window.action("next")->shortcuts() == QList{QKeySequence("J")});
+    CHECK(test.window.action("next")->toolTip() == "Next token (J)");
     CHECK(test.window.findChild<TimeSlider*>()->toolTip() ==
-          QStringLiteral("Token (%1  N)").arg(QKeySequence(Qt::Key_Left).toString(QKeySequence::NativeText)));
+          QStringLiteral("Token (%1  J)").arg(QKeySequence(Qt::Key_Left).toString(QKeySequence::NativeText)));
     page->findChild<QKeySequenceEdit*>()->setKeySequence(QKeySequence("Space"));
     bool said = false;
     for (const auto* label : page->findChildren<QLabel*>()) said |= label->text() == "Space is the key of “Play or pause”, which loses it.";
