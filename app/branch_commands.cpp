@@ -1,6 +1,5 @@
 #include "app/branch_commands.h"
 
-#include <QCoreApplication>
 #include <QFileDialog>
 
 #include "app/main_window.h"
@@ -8,23 +7,22 @@
 namespace statescope {
 namespace {
 
-QString tr(const char* text) { return QCoreApplication::translate("BranchCommands", text); }
-
 QString lines_of(const RunInfo& run) {
   QStringList lines;
   for (const std::string& line : run.branch.interventions) lines.push_back(QString::fromStdString(line));
   return lines.join(", ");
 }
 
-constexpr const char* session_files = QT_TRANSLATE_NOOP("BranchCommands", "Sessions (*.scope)");
+constexpr const char* session_files = QT_TRANSLATE_NOOP("statescope::MainWindow", "Sessions (*.scope)");
 
 }  // namespace
 
 void intervene_here(MainWindow& window, InterventionKind kind) {
   Navigator& navigator = window.navigator();
   const LayerInfo* layer = navigator.layer_info();
-  if (!layer) return window.say(tr("Open a checkpoint first"));
-  if (kind == InterventionKind::zero_row && navigator.cursor().row < 0) return window.say(tr("Choose a row of the state first"));
+  if (!layer) return window.say(MainWindow::tr("Open a checkpoint first"));
+  if (kind == InterventionKind::zero_row && navigator.cursor().row < 0)
+    return window.say(MainWindow::tr("Choose a row of the state first"));
   const Intervention intervention = intervention_here(kind, *layer, navigator.cursor(), 0);
   window.say(QString::fromStdString(to_text(intervention)));
   navigator.intervene({intervention});
@@ -33,23 +31,23 @@ void intervene_here(MainWindow& window, InterventionKind kind) {
 void undo_intervention(MainWindow& window) {
   Navigator& navigator = window.navigator();
   if (!navigator.run() || navigator.run()->branch.number == 0)
-    return window.say(tr("No intervention to undo; Z goes back to the place before"));
-  if (navigator.is_opening()) return window.say(tr("Something is being read: Esc ends it"));
-  window.say(tr("Undone: %1").arg(lines_of(*navigator.run())));
+    return window.say(MainWindow::tr("No intervention to undo; Z goes back to the place before"));
+  if (navigator.is_opening()) return window.say(MainWindow::tr("Something is being read: Esc ends it"));
+  window.say(MainWindow::tr("Undone: %1").arg(lines_of(*navigator.run())));
   navigator.undo_intervention();
 }
 
 void redo_intervention(MainWindow& window) {
   Navigator& navigator = window.navigator();
   const std::shared_ptr<const BranchTree>& branches = navigator.branches();
-  if (!branches || branches->redo < 0) return window.say(tr("No intervention to redo; Shift+Z goes forth again"));
-  if (navigator.is_opening()) return window.say(tr("Something is being read: Esc ends it"));
-  window.say(tr("Again: %1").arg(lines_of(*branches->runs[static_cast<std::size_t>(branches->redo)])));
+  if (!branches || branches->redo < 0) return window.say(MainWindow::tr("No intervention to redo; Shift+Z goes forth again"));
+  if (navigator.is_opening()) return window.say(MainWindow::tr("Something is being read: Esc ends it"));
+  window.say(MainWindow::tr("Again: %1").arg(lines_of(*branches->runs[static_cast<std::size_t>(branches->redo)])));
   navigator.redo_intervention();
 }
 
 void choose_session_to_open(MainWindow& window) {
-  const QString path = QFileDialog::getOpenFileName(&window, tr("Open session"), {}, tr(session_files));
+  const QString path = QFileDialog::getOpenFileName(&window, MainWindow::tr("Open session"), {}, MainWindow::tr(session_files));
   if (!path.isEmpty()) window.open_path(path.toStdString());
 }
 
@@ -60,8 +58,8 @@ void save_session(MainWindow& window) {
 }
 
 void save_session_as(MainWindow& window) {
-  if (!window.navigator().run()) return window.say(tr("Open a checkpoint first"));
-  QString path = QFileDialog::getSaveFileName(&window, tr("Save session"), {}, tr(session_files), nullptr,
+  if (!window.navigator().run()) return window.say(MainWindow::tr("Open a checkpoint first"));
+  QString path = QFileDialog::getSaveFileName(&window, MainWindow::tr("Save session"), {}, MainWindow::tr(session_files), nullptr,
                                               QFileDialog::DontConfirmOverwrite);  // a session never takes another file's place
   if (path.isEmpty()) return;
   if (!path.endsWith(".scope")) path += ".scope";

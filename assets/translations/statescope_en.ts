@@ -355,10 +355,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Cancel opening, reading or generating</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Keys</source>
         <translation type="unfinished"></translation>
     </message>
@@ -468,6 +464,133 @@
     </message>
     <message>
         <source>Learn</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Intervene</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Open session…</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Save session</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Save session as…</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Range of the colours, with a histogram</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Choose the marked cell (Enter in its view)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Interventions…</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Undo the intervention</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Redo the intervention</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Zero this row from here</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Zero this head from here</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Zero this partition from here</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Freeze this layer&apos;s decay from here</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Cancel opening, reading, generating or an intervention</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>Interventions</name>
+    <message>
+        <source>Zero this row</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Zero this head</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Zero this partition</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Scale this partition</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Times</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Freeze the decay</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Scale the decay</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>log α times</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Another number of partitions (top-k)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Partitions</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Route everything to a partition</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Partition</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Sharpen or flatten the head gates</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>λ</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Replace this token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>By</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>branch %1: %2</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -816,6 +939,70 @@
         <source>Rows, other model</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>KL divergence</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Writes</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Which rows are written, and how long ago?</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>ω_r, the coefficient with which a token&apos;s value comes to row r: k_r (GLA eq. 3), in SSE&apos;s sparse partitions e k_r (SSE eq. 9), of the delta rule β k_r (Gated DeltaNet eq. 10). A row counts as written where |ω_r| ≥ 0.001 Σ|ω|. Half gone: how far back one has to go for decay to have left half of what stood there. Hatched: never. Effective rows: (Σ|ω|)² / Σω², all of them for equal weights, 1 for a single row.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Needle grid</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>How deep and how long until a needle is lost?</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Each cell: of 20 generated texts (those of statescope eval --task niah) how many questions for a needle are answered right in every token, by the length of the text and by how deep in it the needle stands. Whatever lies between needle and question has to leave it in the state S_t (GLA eq. 3, SSE eq. 9, Gated DeltaNet eq. 10). A cell with failures opens one of those very prompts.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Branch difference</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What did the intervention change?</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>After each token: KL(p ‖ p′) = Σ p ln(p / p′) of the next token, p on the branch that was left and p′ here, and max |z′ − z| of the logits. Below: ‖S′ − S‖_F / ‖S‖_F of every layer&apos;s state S_t (GLA eq. 3, SSE eq. 9) after the cursor&apos;s token.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Needles</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>How many needles a text holds; one of them is asked for.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>How many tokens the map shows, around the cursor&apos;s and the one it is compared with.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Age of the rows</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Half gone</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Rows a token writes</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>statescope::BreakpointPage</name>
@@ -1016,6 +1203,10 @@
         <source>%1 layers</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>Branch</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>statescope::Inspector</name>
@@ -1073,6 +1264,83 @@
     </message>
     <message>
         <source>Values · %1</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>statescope::InterventionPage</name>
+    <message>
+        <source>%1, right</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1, wrong</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>0  The model&apos;s own run</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Changes the run from the cursor on; what lies before it stays.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Intervention</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>One of:
+%1</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What can be said</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Apply</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Undo</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Redo</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What to change</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>In every layer</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Branches</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Return shows a branch</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Branch</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Answer</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>No value</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1
+Parts at token %2</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -1300,6 +1568,58 @@
         <source>Lessons (*.md)</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>Saved, and kept up to date from now on: %1</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Interventions</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Opens a prompt of the needle grid. Z leads back.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Open a checkpoint first</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Choose a row of the state first</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>No intervention to undo; Z goes back to the place before</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Something is being read: Esc ends it</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Undone: %1</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>No intervention to redo; Shift+Z goes forth again</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Again: %1</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Open session</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Save session</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Sessions (*.scope)</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>statescope::ModelChips</name>
@@ -1341,6 +1661,13 @@
     </message>
 </context>
 <context>
+    <name>statescope::ModelRow</name>
+    <message>
+        <source>Model %1</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
     <name>statescope::ModelRows</name>
     <message>
         <source>%1, %2
@@ -1368,6 +1695,10 @@
     </message>
     <message>
         <source>%1 does not know every word of this prompt. Open or write another prompt: the checkpoint opens with it. (%2)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>reading on</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -1537,6 +1868,60 @@
     <message>
         <source>Runs on %1.
 %2</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>statescope::RangeBar</name>
+    <message>
+        <source>The view&apos;s own</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>All numbers</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>98 % of them</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Fixed</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>How the colours&apos; range is chosen</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Number of the first colour</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Number of the last colour</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Logarithmic</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Numbers beyond the range</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1 of %2 beyond</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>statescope::RangeHistogram</name>
+    <message>
+        <source>Histogram of the numbers shown</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>from %1 to %2</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
