@@ -56,7 +56,7 @@ void go_to_step(MainWindow& window, std::int64_t step, bool revealed, const std:
   auto* wait = new QTimer(&window);
   QObject::connect(wait, &QTimer::timeout, &window, [&window, step, revealed, then, wait] {
     LessonPlayer& lesson = window.lesson();
-    if (!lesson.lesson()) return fail("the lesson could not be begun");
+    if (!lesson.lesson()) return fail(window.error_bar().message().toStdString());
     if (!lesson.is_ready() || !is_settled(window) || window.navigator().is_playing()) return;
     const bool before = static_cast<std::int64_t>(lesson.index()) + 1 < step && lesson.index() + 1 < lesson.lesson()->steps.size();
     if (before || (revealed && !lesson.is_revealed())) return lesson.next();
