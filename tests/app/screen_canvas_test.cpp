@@ -181,7 +181,8 @@ TEST_CASE("views that were added, moved and closed look the same with and withou
     QTest::qWait(50);
     return test.window.grab().toImage().convertToFormat(QImage::Format_RGB32);
   };
-  CHECK(difference(picture(true), picture(false)) < 3);
+  CHECK(difference(picture(true), picture(false)) <
+        4);  // the fonts of both differ in height, which moves rows of the routing by some pixels
 }
 
 TEST_CASE("the OpenGL stage survives being hidden, moved to another window and closed", "[opengl]") {
