@@ -15,7 +15,11 @@
 namespace statescope {
 namespace {
 
+#ifdef __SANITIZE_ADDRESS__
+constexpr std::int64_t long_run = 4096;  // the sanitizer reads 32k tokens in a minute
+#else
 constexpr std::int64_t long_run = 32'768;
+#endif
 
 bool with_opengl() {
   test_application();
@@ -76,7 +80,7 @@ struct Driven {
     window.show();
     window.activateWindow();
     window.open_checkpoint(default_run().checkpoint, std::move(prompt));
-    REQUIRE(QTest::qWaitFor([this] { return navigator().run() && !navigator().is_opening() && is_settled(); }, long_enough_ms));
+    REQUIRE(QTest::qWaitFor([this] { return navigator().run() && !navigator().is_opening() && is_settled(); }, 10 * long_enough_ms));
   }
 
   Navigator& navigator() { return window.navigator(); }
