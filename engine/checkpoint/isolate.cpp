@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <optional>
 
 #include "engine/error.h"
 
@@ -24,7 +25,12 @@ namespace {
 constexpr std::size_t memory_allowance = std::size_t{1} << 30;  // beyond what the process has; shared memory is not counted
 constexpr rlim_t seconds_at_least = 4;
 constexpr rlim_t bytes_per_second = 20'000'000;  // a tenth of what decompression gives on a slow machine
-constexpr rlim_t wall_per_cpu = 20;              // a slow disk is no fault of the file
+#ifdef __SANITIZE_ADDRESS__
+constexpr rlim_t wall_per_cpu = 3;  // its allocator's locks may be held at a fork: the child then waits for ever
+#else
+constexpr rlim_t wall_per_cpu = 20;  // a slow disk is no fault of the file
+#endif
+constexpr int attempts = 4;  // of a child that only waits: a lock of another thread of ours, or the disk
 
 void limit(int resource, rlim_t value) {
   const rlimit both{value, value};
@@ -87,13 +93,32 @@ json answer_in(const fs::path& path, std::span<const std::byte> memory) {
   return answer;
 }
 
-void wait_for(const fs::path& path, pid_t child) {
+/// Whether it has ended by itself, not after waiting too long for something else than the processor.
+bool wait_for(const fs::path& path, pid_t child) {
   int status = 0;
   while (::waitpid(child, &status, 0) < 0)
     if (errno != EINTR) fail_errno(path, "cannot be read in a process of its own", errno);
-  if (WIFSIGNALED(status) && (WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGALRM || WTERMSIG(status) == SIGKILL))
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) return false;
+  if (WIFSIGNALED(status) && (WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGKILL))
     fail(path, "is damaged: reading it comes to no end");
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) fail(path, "is damaged: the HDF5 library fails on it");
+  return true;
+}
+
+/// Whether a child has done the work.
+bool work_in_child(const fs::path& path, std::size_t file_bytes, SharedMemory& memory, const std::function<json(SharedMemory&)>& work) {
+  const pid_t child = ::fork();
+  if (child < 0) fail_errno(path, "cannot be read in a process of its own", errno);
+  if (child == 0) {
+    confine(file_bytes);
+    try {
+      hand_over(memory, answer_of(memory, work));
+    } catch (...) {
+      ::_exit(1);
+    }
+    ::_exit(0);
+  }
+  return wait_for(path, child);
 }
 
 }  // namespace
@@ -119,20 +144,11 @@ std::size_t SharedMemory::append(std::size_t size, const std::function<void(std:
 std::shared_ptr<const MappedFile> SharedMemory::map() const { return std::make_shared<const MappedFile>(path_, descriptor_); }
 
 IsolatedResult run_isolated(const fs::path& path, std::size_t file_bytes, const std::function<json(SharedMemory&)>& work) {
-  SharedMemory memory(path);
-  const pid_t child = ::fork();
-  if (child < 0) fail_errno(path, "cannot be read in a process of its own", errno);
-  if (child == 0) {
-    confine(file_bytes);
-    try {
-      hand_over(memory, answer_of(memory, work));
-    } catch (...) {
-      ::_exit(1);
-    }
-    ::_exit(0);
-  }
-  wait_for(path, child);
-  IsolatedResult result{.catalogue = {}, .memory = memory.map()};
+  std::optional<SharedMemory> memory;
+  bool done = false;
+  for (int i = 0; i < attempts && !done; ++i) done = work_in_child(path, file_bytes, memory.emplace(path), work);
+  if (!done) fail(path, "is damaged: reading it comes to no end");
+  IsolatedResult result{.catalogue = {}, .memory = memory->map()};
   json answer = answer_in(path, result.memory->bytes());
   if (answer.contains("complete error") && answer["complete error"].is_string()) throw Error(answer["complete error"].get<std::string>());
   if (!answer.contains("result")) fail(path, fmt::format("is damaged: {}", answer.value("error", "it cannot be read to its end")));
