@@ -1,6 +1,10 @@
 #include "app/cli.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
 #include <iostream>
 #include <map>
 
@@ -189,6 +193,105 @@ void add_intervene(CLI::App& app, InterveneArguments& intervene) {
                  std::string(intervention_forms()));
 }
 
+template <class Set>
+CLI::Option* add_parsed(CLI::App& command, const char* name, const Set& set, const char* help) {
+  return command.add_option_function<std::string>(
+      name,
+      [set, name](const std::string& text) {
+        try {
+          set(text);
+        } catch (const Error& error) {
+          throw CLI::ValidationError(name, error.what());
+        }
+      },
+      help);
+}
+
+/// Where in the run, and how it is looked at.
+void add_panel(CLI::App& command, FigurePanel& panel) {
+  command.add_option("--mode", panel.mode, "one of the view's ways to be looked at, by its name");
+  command.add_option("--layer", panel.layer, "default: the first that routes, else the first with a state")->check(CLI::NonNegativeNumber);
+  command.add_option("--head", panel.head, "default: 0")->check(CLI::NonNegativeNumber);
+  command.add_option("--slot", panel.slot, "partition, 0: the shared one (default)")->check(CLI::NonNegativeNumber);
+  command.add_option("--token", panel.token, "below 0: counted from the prompt's end (default: -1, its last)");
+  command.add_option("--reference", panel.reference, "the token to compare with, counted likewise");
+  command.add_option("--row", panel.row, "of the chosen cell")->check(CLI::NonNegativeNumber);
+  command.add_option("--column", panel.column, "of the chosen cell")->check(CLI::NonNegativeNumber);
+  command.add_option("--knob", panel.knob, "the view's number: λ of the head gates, tokens of the timeline");
+  add_parsed(
+      command, "--range", [&panel](const std::string& text) { panel.range = figure_range(text); },
+      "of colours: own, full, most, or low,high");
+  command.add_flag("--logarithmic", panel.range.logarithmic, "colours of equal ratios are equal steps");
+  command.add_option("--do", panel.interventions, "an intervention, as `statescope intervene` has it")->allow_extra_args(false);
+  command.add_option("--generate", panel.generate, "tokens (default: as many as the prompt expects)")->check(CLI::Range(0, 1'000'000));
+  command.add_option("--title", panel.title, "above the drawing");
+}
+
+/// Options before --size give way to it, those after it stand.
+void add_style(CLI::App& command, FigureSpec& style) {
+  add_parsed(
+      command, "--size", [&style](const std::string& text) { set_size(style, text); },
+      "single (89 mm, default), double (183 mm), neurips, iclr (5.5 in), slide (16:9), 120mm, or 89x60mm")
+      ->trigger_on_parse();
+  command.add_option("--aspect", style.aspect, "width to height of a panel (default: 1.5)")->check(CLI::Range(0.1, 10.0));
+  command.add_option("--type", style.type_pt, "5 to 12 pt (default: 7; neurips, iclr 8; slide 12)")->check(CLI::Range(5.0, 12.0));
+  command.add_option("--font", style.family, "typeface (default: DejaVu Sans, which is shipped)");
+  command.add_option("--line-width", style.line_width, "times the usual")->check(CLI::Range(0.1, 10.0));
+  add_parsed(
+      command, "--map", [&style](const std::string& text) { style.colors = figure_colors(text); },
+      "colours of magnitudes: viridis (default), cividis, grey");
+  command.add_option("--ticks", style.ticks, "how densely, times the usual")->check(CLI::Range(0.1, 4.0));
+  command.add_option("--dpi", style.dpi, "of a PNG (default: 600)")->check(CLI::Range(50, 2400));
+  command.add_flag("--captions", style.captions, "with the sentences that the view writes about itself");
+  command.add_flag("!--no-annotations", style.annotations, "without cursor, needle spans, borders of partitions, training length");
+  command.add_flag("!--no-color-bar", style.color_bars, "without the bars of colours");
+}
+
+void add_figure(CLI::App& app, FigureArguments& figure) {
+  CLI::App& command = *app.add_subcommand("figure", "a view, or a grid of them, as a figure for a paper");
+  auto* view = command.add_option("view", figure.panel.view, "as the catalogue calls it: state, similarity, needle, …");
+  command.add_option("checkpoints", figure.checkpoints, "an .h5 file or a Hugging Face folder; two where the view compares")
+      ->expected(0, 2);
+  auto* spec = command.add_option("--spec", figure.spec, "a JSON file that says all of it (assets/figures/README.md)");
+  auto* from = command.add_option("--from", figure.from, "a figure of this program, to be made again: .pdf, .svg, .png");
+  for (CLI::Option* file : {spec, from}) file->excludes(view);
+  spec->excludes(from);
+  add_prompt(command, figure.prompt, false);
+  add_panel(command, figure.panel);
+  add_style(command, figure.style);
+  command.add_option("-o,--output", figure.output, "the .pdf, .svg, .png or .eps to write")->required();
+  command.add_option("--data", figure.data, "write the numbers to this .h5 or .csv");
+  command.add_option("--caption", figure.caption, "write a draft of the caption to this file");
+  command.add_option("--preview", figure.preview, "write it also as those eyes see it, as PNG beside it: protan, deutan, tritan, grey")
+      ->check(CLI::IsMember({"protan", "deutan", "tritan", "grey"}));
+  add_compute(command, figure.device);
+  command.add_flag("--force", figure.force, "replace existing files");
+  command.callback([&figure, view, spec, from] {
+    if (view->count() + spec->count() + from->count() == 0)
+      throw CLI::ValidationError("figure", "needs a view and a checkpoint, --spec or --from");
+  });
+}
+
+/// The command line without where its outputs go, as it is written into the figure.
+std::string command_text(int argc, char** argv) {
+  constexpr std::array<std::string_view, 5> outputs{"-o", "--output", "--data", "--caption", "--preview"};
+  std::string text = "statescope";
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    const auto option =
+        std::ranges::find_if(outputs, [&](std::string_view name) { return word == name || word.starts_with(std::string(name) + "="); });
+    const bool attached = word.starts_with("-o") && word.size() > 2;
+    if (word == "--force" || attached || (option != outputs.end() && word != *option)) continue;
+    if (option != outputs.end()) {
+      ++i;
+      continue;
+    }
+    const bool plain = word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=,:+%@") == word.npos;
+    text += plain && !word.empty() ? fmt::format(" {}", word) : fmt::format(" '{}'", word);
+  }
+  return text;
+}
+
 /// `defaults` name the task and say what holds where no option does.
 CLI::App& add_task(CLI::App& command, DatasetArguments& dataset, const TaskOptions& defaults, const std::string& what) {
   CLI::App& task = *command.add_subcommand(defaults.name, what);
@@ -270,6 +373,7 @@ int run_command_line(int argc, char** argv) {
   InspectArguments inspect;
   NeedleArguments needle;
   InterveneArguments intervene;
+  FigureArguments figure;
   WindowArguments window;
   add_run(app, run);
   add_convert(app, convert);
@@ -279,9 +383,10 @@ int run_command_line(int argc, char** argv) {
   add_inspect(app, inspect);
   add_needle(app, needle);
   add_intervene(app, intervene);
+  add_figure(app, figure);
   add_window(app, window);
-  const std::initializer_list<const DeviceChoice*> devices{&run.device,    &bench.device,     &eval.device,  &inspect.device,
-                                                           &needle.device, &intervene.device, &window.device};
+  const std::initializer_list<const DeviceChoice*> devices{&run.device,    &bench.device,     &eval.device,   &inspect.device,
+                                                           &needle.device, &intervene.device, &figure.device, &window.device};
   try {
     app.parse(argc, argv);
     if (!app.get_subcommands().empty() && window.device.name != "cpu") throw CLI::ValidationError("--device", "stands after the command");
@@ -301,6 +406,10 @@ int run_command_line(int argc, char** argv) {
     if (app.got_subcommand("inspect")) return inspect_command(inspect);
     if (app.got_subcommand("needle")) return needle_command(needle);
     if (app.got_subcommand("intervene")) return intervene_command(intervene);
+    if (app.got_subcommand("figure")) {
+      figure.command = command_text(argc, argv);
+      return figure_command(figure);
+    }
     return window_command(argc, argv, window);
   } catch (const OptionsError& error) {
     std::cerr << "statescope: " << error.what() << '\n';

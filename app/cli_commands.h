@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "app/eval/cells.h"
+#include "app/figure/spec.h"
 #include "datasets/task.h"
 #include "engine/checkpoint/file.h"
 #include "engine/device.h"
@@ -124,6 +125,23 @@ struct InterveneArguments {
   bool json = false;
 };
 int intervene_command(const InterveneArguments& arguments);
+
+struct FigureArguments {
+  std::string spec, from;                // a spec file; a figure to make again; both empty: what follows
+  std::vector<std::string> checkpoints;  // of the panel
+  PromptArguments prompt;
+  FigurePanel panel;
+  FigureSpec style;
+  std::string output, data, caption;
+  std::string preview;  // "protan", "deutan", "tritan", "grey"; empty: none
+  std::string command;  // the line itself, without where its outputs go
+  DeviceChoice device;
+  bool force = false;
+
+  /// Beside the output: "fig.protan.png".
+  std::string preview_file() const;
+};
+int figure_command(const FigureArguments& arguments);
 
 /// Whether the first words of an answer are the expected ones.
 bool answers(const std::string& text, const std::string& expected);

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "app/assets.h"
 #include "app/cli_commands.h"
+#include "app/eval/own_task.h"
 #include "app/inspect/report.h"
 #include "engine/error.h"
 #include "engine/text/tokenizer.h"
@@ -13,49 +14,29 @@
 namespace statescope {
 namespace {
 
-using nlohmann::json;
-
 struct Sequence {
   std::string name;
   std::vector<std::int32_t> ids;
 };
 
-/// The recipe that a checkpoint of ours carries; null where there is none.
-json recipe_of(const Checkpoint& checkpoint) {
-  const auto found = checkpoint.provenance.find("recipe.json");
-  if (found == checkpoint.provenance.end()) return nullptr;
-  const json recipe = json::parse(found->second, nullptr, false);
-  return recipe.is_object() && recipe.contains("task") && recipe["task"].is_string() ? recipe : json(nullptr);
-}
-
-std::int64_t steps_of(const json& recipe) {
-  return recipe.is_object() && recipe.contains("steps") && recipe["steps"].is_number_integer() ? recipe["steps"].get<std::int64_t>() : 0;
-}
-
 /// Evaluation examples of the checkpoint's own task: a quarter of its training length, that length, and twice as long.
-std::vector<Sequence> own_sequences(const std::string& path, const json& recipe, std::int64_t trained, const Tokenizer& tokenizer,
-                                    std::vector<std::int64_t> lengths) {
-  if (recipe.is_null() || (trained == 0 && lengths.empty()))
+std::vector<Sequence> own_sequences(const std::string& path, const std::optional<Training>& training, std::int64_t trained,
+                                    const Tokenizer& tokenizer, std::vector<std::int64_t> lengths) {
+  if (!training || (trained == 0 && lengths.empty()))
     throw Error(path + ": it does not say what it was trained on; give --prompt, --text or --ids");
   if (lengths.empty()) lengths = {trained / 4, trained, 2 * trained};
-  TaskOptions options;
-  const std::string task = recipe["task"];
-  options.name = task == "prose" ? "niah" : task;
-  options.haystack = task == "prose" ? "prose" : "filler";
-  options.pairs = 16;
   std::vector<Sequence> sequences;
   for (const std::int64_t length : lengths) {
-    options.length = length;
-    options.needles = task == "prose" ? 1 : std::max<std::int64_t>(1, length / 64);
-    const std::unique_ptr<const Task> examples = make_task(options, assets_folder());
-    sequences.push_back({fmt::format("{}, {} {}", task, length, examples->unit()), tokenizer.encode(examples->example(0).text).ids});
+    const std::unique_ptr<const Task> examples = make_task(own_task(*training, length), assets_folder());
+    sequences.push_back(
+        {fmt::format("{}, {} {}", training->task, length, examples->unit()), tokenizer.encode(examples->example(0).text).ids});
   }
   return sequences;
 }
 
-std::vector<Sequence> sequences_of(const InspectArguments& arguments, const std::string& path, const json& recipe, std::int64_t trained,
-                                   const Tokenizer& tokenizer) {
-  if (!arguments.prompt.given()) return own_sequences(path, recipe, trained, tokenizer, arguments.lengths);
+std::vector<Sequence> sequences_of(const InspectArguments& arguments, const std::string& path, const std::optional<Training>& training,
+                                   std::int64_t trained, const Tokenizer& tokenizer) {
+  if (!arguments.prompt.given()) return own_sequences(path, training, trained, tokenizer, arguments.lengths);
   const PromptInput prompt = load_prompt(arguments.prompt);
   return {{"prompt", prompt.ids.empty() ? tokenizer.encode(prompt.text).ids : prompt.ids}};
 }
@@ -92,10 +73,11 @@ std::vector<std::string> checkpoints_of(const std::vector<std::string>& given) {
 Inspected inspect(const InspectArguments& arguments, const std::string& path, double done, double share, ProgressBar& bar) {
   const auto checkpoint = open_checkpoint(path);
   const std::shared_ptr<Model> model = Model::load(checkpoint, open_device(arguments.device));
-  const json recipe = recipe_of(*checkpoint);
-  Inspected inspected{.checkpoint = path, .trained = trained_length(*checkpoint), .steps = steps_of(recipe), .names = {}, .sequences = {}};
+  const std::optional<Training> training = training_of(*checkpoint);
+  Inspected inspected{
+      .checkpoint = path, .trained = trained_length(*checkpoint), .steps = training ? training->steps : 0, .names = {}, .sequences = {}};
   const std::vector<Sequence> sequences =
-      sequences_of(arguments, path, recipe, inspected.trained, *make_tokenizer(*checkpoint, model->vocab()));
+      sequences_of(arguments, path, training, inspected.trained, *make_tokenizer(*checkpoint, model->vocab()));
   for (const Sequence& sequence : sequences) {
     inspected.names.push_back(sequence.name);
     inspected.sequences.push_back(inspect_sequence(*model, sequence.ids));

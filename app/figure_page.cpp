@@ -6,7 +6,7 @@
 #include <QFormLayout>
 #include <QVBoxLayout>
 
-#include "app/figure.h"
+#include "app/figure/figure.h"
 #include "app/main_window.h"
 
 namespace statescope {

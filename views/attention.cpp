@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "views/arrays.h"
 #include "views/colormaps.h"
 #include "views/parts.h"
 #include "views/shading.h"
@@ -183,7 +184,7 @@ void draw_map(const Picture& picture) {
   draw_token_side(picture.canvas, map, data.tokens, picture.frame);
   draw_color_bar(picture.canvas, picture.color_bar, picture.scale(), data.marks, picture.frame);
   std::vector<std::string> notes = {"row t reads column s"};
-  if (const std::string gathered = gathered_text(data.cells, map); !gathered.empty()) notes.push_back(gathered);
+  if (const std::string gathered = gathered_text(picture.canvas, data.cells, map); !gathered.empty()) notes.push_back(gathered);
   if (data.most > 1.01f * data.shading.range.high) notes.push_back(fmt::format("up to {}", number(data.most, 3)));
   fitted_text(picture.canvas, {map.x, map.y - 8 * s}, joined(notes, "; "), label(picture.frame, kSmallType, picture.frame.theme.faint),
               map.w);
@@ -220,6 +221,7 @@ class AttentionView : public View {
   std::optional<Shading> shading() const override { return data_.message ? std::nullopt : std::optional(data_.shading); }
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
 
+  std::vector<Array> arrays() const override { return statescope::arrays(data_); }
   /// The cursor's row: strongest first.
   Table table() const override {
     Table table{{"token", "text", std::string(symbol(data_))}, {}};

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "views/arrays.h"
 #include "views/colormaps.h"
 #include "views/matrix.h"
 #include "views/parts.h"
@@ -147,6 +148,7 @@ class BranchesView final : public View {
   }
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
 
+  std::vector<Array> arrays() const override { return statescope::arrays(data_); }
   Table table() const override {
     if (data_.message) return {};
     Table table{{"what", "KL or ‖S′ − S‖", "largest change of a logit, or ‖S′ − S‖ / ‖S‖"}, {}};

@@ -68,6 +68,8 @@ class Canvas {
   virtual ~Canvas() = default;
 
   virtual Size size() const = 0;
+  /// How many cells of a heatmap, side by side, a unit has room for.
+  virtual float fineness() const { return 1; }
   /// Width of `text` in logical units.
   virtual float text_width(std::string_view text, const TextStyle& style) const = 0;
 

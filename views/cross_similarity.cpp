@@ -220,7 +220,7 @@ void draw(const CrossSimilarityData& data, Canvas& canvas, Rect area, const Fram
   const std::array<ScaleMark, 3> marks = {{{1, "1"}, {0, "0"}, {-1, "-1"}}};
   draw_color_bar(canvas, picture.bar, scale, marks, frame);
   std::vector<Fact> facts = data.facts;
-  if (const std::string gathered = gathered_text(data.cells, plot); !gathered.empty()) facts.push_back({gathered, ""});
+  if (const std::string gathered = gathered_text(canvas, data.cells, plot); !gathered.empty()) facts.push_back({gathered, ""});
   if (picture.facts.w > 0) draw_facts(canvas, picture.facts, facts, frame);
   canvas.pop_clip();
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "views/arrays.h"
 #include "views/colormaps.h"
 #include "views/parts.h"
 #include "views/words.h"
@@ -222,7 +223,7 @@ void draw_cells(const Picture& picture) {
   // The chosen channel between two lines, so that its cells stay free.
   for (const float edge : {y, y + each}) canvas.line({rect.x, edge}, {picture.cells.right(), edge}, picture.frame.theme.ink, s);
   const std::string_view what = cumulative ? "colour: what is left of each token's write" : "colour: α, the part that each token keeps";
-  const std::string gathered = gathered_text(data.cells, rect);
+  const std::string gathered = gathered_text(canvas, data.cells, rect);
   fitted_text(canvas, {picture.title.x, rect.y - 8 * s},
               fmt::format("{} ↓   {}{}{}", channel_word(data.axis), what, gathered.empty() ? "" : "; ", gathered),
               label(picture.frame, kSmallType, picture.frame.theme.faint), picture.cells.right() - picture.title.x);
@@ -336,6 +337,7 @@ class DecayView : public View {
   }
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
 
+  std::vector<Array> arrays() const override { return statescope::arrays(data_); }
   Table table() const override {
     if (data_.message) return {};
     return data_.ranks.empty() ? token_table() : rank_table();

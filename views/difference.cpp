@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "views/arrays.h"
 #include "views/beside.h"
 #include "views/parts.h"
 #include "views/words.h"
@@ -175,6 +176,7 @@ class DifferenceView : public View {
   }
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
 
+  std::vector<Array> arrays() const override { return statescope::arrays(data_); }
   /// Of the cursor's token: all tokens would be too many.
   Table table() const override {
     Table table{{"channel", fmt::format("{} of {}", data_.models, data_.quantity)}, {}};

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "views/arrays.h"
 #include "views/colormaps.h"
 #include "views/parts.h"
 #include "views/words.h"
@@ -311,7 +312,7 @@ void draw_flow(const Picture& picture) {
   const Point later[] = {{plot.x - 1, plot.y - 1}, {plot.right() + 1, plot.y - 1}, {plot.right() + 1, plot.bottom() + 1}};
   picture.canvas.path(later, picture.frame.theme.panel, 0, true);
   std::string words = data.lambda == 1 ? "row t reads from column s: C(t,s)" : fmt::format("C(t,s) at {}", lambda_words(data.lambda));
-  if (const std::string gathered = gathered_text(data.map, plot); !gathered.empty()) words += "; " + gathered;
+  if (const std::string gathered = gathered_text(picture.canvas, data.map, plot); !gathered.empty()) words += "; " + gathered;
   fitted_text(picture.canvas, {body.x, body.y + note / 2}, words, label(picture.frame, kSmallType, picture.frame.theme.faint), body.w);
   draw_token_axis(picture.canvas, plot, data.tokens, picture.frame);
   draw_token_side(picture.canvas, plot, data.tokens, picture.frame);
@@ -347,6 +348,7 @@ class HeadGatesView : public View {
   }
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
 
+  std::vector<Array> arrays() const override { return statescope::arrays(data_); }
   Table table() const override {
     if (data_.message) return {};
     return data_.mode == GateMode::over_time ? series_table() : data_.mode == GateMode::sharpness ? sharpness_table() : head_table();

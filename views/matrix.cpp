@@ -36,11 +36,15 @@ SpanMark mark_of(SpanKind kind, const Theme& theme) {
   return kind == SpanKind::question ? SpanMark{"Q", theme.question} : SpanMark{"A", theme.answer};
 }
 
+const Pyramid::Level& level_for(const Canvas& canvas, const Pyramid& cells, Rect plot) {
+  return cells.level_for(plot.w * canvas.fineness(), plot.h * canvas.fineness());
+}
+
 }  // namespace
 
 void draw_matrix(Canvas& canvas, Rect plot, const Pyramid& cells, const ColorScale& scale, std::int64_t hit_id) {
   if (cells.rows() == 0 || plot.w <= 0 || plot.h <= 0) return;
-  const Pyramid::Level& level = cells.level_for(plot.w, plot.h);
+  const Pyramid::Level& level = level_for(canvas, cells, plot);
   // The last cells of a level may stand for fewer.
   const auto stretched = [&](float length, std::int64_t count, std::int64_t all) {
     return length * static_cast<float>(count * level.gathered) / static_cast<float>(all);
@@ -52,8 +56,8 @@ void draw_matrix(Canvas& canvas, Rect plot, const Pyramid& cells, const ColorSca
   canvas.hit(plot, {hit_id, cells.rows(), cells.columns()});
 }
 
-std::string gathered_text(const Pyramid& cells, Rect plot) {
-  const std::int64_t gathered = cells.rows() == 0 ? 1 : cells.level_for(plot.w, plot.h).gathered;
+std::string gathered_text(const Canvas& canvas, const Pyramid& cells, Rect plot) {
+  const std::int64_t gathered = cells.rows() == 0 ? 1 : level_for(canvas, cells, plot).gathered;
   return gathered == 1 ? "" : fmt::format("{0} × {0} cells in one, the strongest", gathered);
 }
 
@@ -73,7 +77,7 @@ void draw_group_side(Canvas& canvas, Rect plot, std::int64_t count, std::span<co
     const Rect side{plot.x - 8 * s, plot.y + each * static_cast<float>(group.begin), 5 * s,
                     each * static_cast<float>(group.end - group.begin)};
     canvas.fill_rect(side, identity_color(group.identity, frame.theme));
-    if (lines && group.begin > 0) canvas.line({plot.x, side.y}, {plot.right(), side.y}, frame.theme.ink, s);
+    if (lines && frame.shown.marks && group.begin > 0) canvas.line({plot.x, side.y}, {plot.right(), side.y}, frame.theme.ink, s);
     if (group.text.empty()) continue;
     const float y =
         std::clamp(side.y + side.h / 2, plot.y + style.size / 2, std::max(plot.y + style.size / 2, plot.bottom() - style.size / 2));
@@ -90,7 +94,7 @@ void draw_group_foot(Canvas& canvas, Rect plot, std::int64_t count, std::span<co
     const Rect foot{plot.x + each * static_cast<float>(group.begin), plot.bottom() + 3 * s,
                     each * static_cast<float>(group.end - group.begin), 5 * s};
     canvas.fill_rect(foot, identity_color(group.identity, frame.theme));
-    if (lines && group.begin > 0) canvas.line({foot.x, plot.y}, {foot.x, plot.bottom()}, frame.theme.ink, s);
+    if (lines && frame.shown.marks && group.begin > 0) canvas.line({foot.x, plot.y}, {foot.x, plot.bottom()}, frame.theme.ink, s);
     if (group.text.empty()) continue;
     const float width = canvas.text_width(group.text, style), x = foot.x + foot.w / 2;
     if (x - width / 2 >= plot.x - 8 * s && x + width / 2 <= plot.right() && places.take(x - width / 2 - 3 * s, x + width / 2 + 3 * s))
@@ -109,11 +113,11 @@ void draw_number_axes(Canvas& canvas, Rect plot, std::int64_t count, const Frame
   const TextStyle below = value(frame, kSmallType, frame.theme.faint, Align::center);
   const float room = canvas.text_width(std::to_string(count), below) + 10 * s;
   const auto fit = [](float length, float each) { return std::max<std::int64_t>(1, static_cast<std::int64_t>(length / each)); };
-  for (const std::int64_t i : axis_ticks(count, fit(plot.h, 18 * s))) {
+  for (const std::int64_t i : axis_ticks(count, fit(plot.h * frame.shown.ticks, 18 * s))) {
     const float half = left.size / 2, y = plot.y + each_h * (static_cast<float>(i) + 0.5f);
     canvas.text({plot.x - 5 * s, std::clamp(y, plot.y + half, plot.bottom() - half)}, std::to_string(i), left);
   }
-  for (const std::int64_t i : axis_ticks(count, fit(plot.w, room))) {
+  for (const std::int64_t i : axis_ticks(count, fit(plot.w * std::min(1.0f, frame.shown.ticks), room))) {
     const float half = canvas.text_width(std::to_string(i), below) / 2, x = plot.x + each_w * (static_cast<float>(i) + 0.5f);
     canvas.text({std::clamp(x, plot.x + half, plot.right() - half), plot.bottom() + 10 * s}, std::to_string(i), below);
   }
@@ -126,7 +130,7 @@ void draw_token_side(Canvas& canvas, Rect plot, const TokenAxis& axis, const Fra
   const float s = frame.scale, each = plot.h / static_cast<float>(axis.count());
   for (const TokenSpan& span : axis.run->spans) {
     const std::int64_t first = axis.place_of(span.begin - 1) + 1, last = axis.place_of(span.end - 1);
-    if (first > last) continue;
+    if (first > last || !frame.shown.marks) continue;
     const SpanMark mark = mark_of(span.kind, frame.theme);
     canvas.fill_rect(
         {plot.x - 7 * s, plot.y + each * static_cast<float>(first), 4 * s, std::max(2 * s, each * static_cast<float>(last - first + 1))},
@@ -148,7 +152,7 @@ void draw_token_side(Canvas& canvas, Rect plot, const TokenAxis& axis, const Fra
     fitted_text(canvas, {x, y}, number, count, room);
     fitted_text(canvas, {x + room + 3 * s, y}, visible_token(*axis.run, token), word, room - number_width - 5 * s);
   };
-  if (cursor >= 0) {
+  if (cursor >= 0 && frame.shown.marks) {
     const float y = plot.y + each * (static_cast<float>(cursor) + 0.5f);
     canvas.line({plot.x, y}, {plot.right(), y}, frame.theme.accent, 2 * s);
     place(cursor, axis.tokens[static_cast<std::size_t>(cursor)] == axis.cursor);
@@ -158,6 +162,7 @@ void draw_token_side(Canvas& canvas, Rect plot, const TokenAxis& axis, const Fra
 }
 
 void draw_facts(Canvas& canvas, Rect area, std::span<const Fact> facts, const Frame& frame) {
+  if (!frame.shown.captions) return;
   const float line = kFactLine * frame.scale;
   float y = area.y;
   for (const Fact& fact : facts) {
@@ -184,7 +189,7 @@ void draw_fact_lines(Canvas& canvas, Rect area, std::span<const Fact> facts, con
   }
 }
 
-float caption_height(const Frame& frame) { return 1.5f * kBodyType * frame.scale; }
+float caption_height(const Frame& frame) { return frame.shown.captions ? 1.5f * kBodyType * frame.scale : 0; }
 
 void draw_caption(Canvas& canvas, Rect line, std::string_view text, const Accuracy& accuracy, const Frame& frame) {
   const TextStyle note = label(frame, kSmallType, frame.theme.faint, Align::right);

@@ -14,7 +14,7 @@ namespace statescope {
 /// Its cells answer as hit_id + row · columns + column.
 void draw_matrix(Canvas& canvas, Rect plot, const Pyramid& cells, const ColorScale& scale, std::int64_t hit_id);
 /// "4 × 4 cells in one, the strongest"; empty where each cell has a place of its own.
-std::string gathered_text(const Pyramid& cells, Rect plot);
+std::string gathered_text(const Canvas& canvas, const Pyramid& cells, Rect plot);
 
 /// Neighbouring rows that belong together, such as those of a partition.
 struct AxisGroup {
@@ -41,7 +41,7 @@ float token_side_width(const Frame& frame);
 struct Fact {
   std::string name, value;
 };
-/// One below the other, as many as fit.
+/// One below the other, as many as fit; none where captions are left out.
 void draw_facts(Canvas& canvas, Rect area, std::span<const Fact> facts, const Frame& frame);
 /// In lines, as many as fit: where there is no room for a picture.
 void draw_fact_lines(Canvas& canvas, Rect area, std::span<const Fact> facts, const Frame& frame);

@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 
+#include "views/arrays.h"
 #include "views/colormaps.h"
 #include "views/parts.h"
 
@@ -219,6 +220,7 @@ class ModelMapView : public View {
   void build(const Snapshot& snapshot, const Cursor&, const Findings& findings) override { data_ = build_model_map(snapshot, findings); }
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
 
+  std::vector<Array> arrays() const override { return statescope::arrays(data_); }
   Table table() const override {
     if (data_.message) return {};
     Table table{{"part", "what", "shape", "parameters", "state"}, {}};
@@ -308,12 +310,17 @@ ModelMapData build_model_map(const Snapshot& snapshot, const Findings& findings)
     if (found && i < found->layers.size()) {
       box.parameters = parameters(found->layers[i].parameters);
       box.state = state_text(found->layers[i]);
+      box.parameter_count = static_cast<float>(found->layers[i].parameters);
+      box.state_bytes = static_cast<float>(found->layers[i].state_bytes + found->layers[i].state_bytes_per_token);
       if (box.chosen) data.tensors = found->layers[i].tensors;
     }
     data.boxes.push_back(std::move(box));
   }
   add_rest("head", "last norm, vector to logits");
-  if (found) data.boxes.front().parameters = fmt::format("{} with the head", parameters(found->rest.parameters));
+  if (found) {
+    data.boxes.front().parameters = fmt::format("{} with the head", parameters(found->rest.parameters));
+    data.boxes.front().parameter_count = static_cast<float>(found->rest.parameters);
+  }
   return data;
 }
 

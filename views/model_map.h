@@ -25,7 +25,8 @@ struct LayerBox {
   LayerSign sign = LayerSign::none;
   std::vector<std::int64_t> identities;  // of the slots, drawn in the sign; empty without partitions
   bool chosen = false;
-  std::string parameters, state;  // "1.2 M parameters"; "state 328 kB", "512 B a token"; empty while they are counted
+  std::string parameters, state;               // "1.2 M parameters"; "state 328 kB", "512 B a token"; empty while they are counted
+  float parameter_count = 0, state_bytes = 0;  // the same; of layers whose state grows: a token
 };
 
 struct ModelMapData {

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "views/arrays.h"
 #include "views/colormaps.h"
 #include "views/parts.h"
 #include "views/words.h"
@@ -342,6 +343,7 @@ class NeedleView : public View {
   }
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
 
+  std::vector<Array> arrays() const override { return statescope::arrays(data_); }
   Table table() const override {
     if (data_.message) return {};
     Table table{{"what", "where", "part of 1", "most at token"}, {}};

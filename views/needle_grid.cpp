@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 
+#include "views/arrays.h"
 #include "views/colormaps.h"
 #include "views/parts.h"
 #include "views/words.h"
@@ -121,7 +122,7 @@ void draw_axes(const Picture& picture) {
   for (std::int64_t c = 0; c < data.columns(); ++c) {
     const Rect cell = picture.cell(c);
     const std::int64_t length = data.question.lengths[static_cast<std::size_t>(c)];
-    const bool trained = length == data.trained_length;
+    const bool trained = length == data.trained_length && picture.frame.shown.marks;
     fitted_text(picture.canvas, {cell.x + cell.w / 2, picture.plot.bottom() + names / 2 + 2 * s},
                 fitting(picture.canvas, trained ? fmt::format("{} (trained on)", length) : std::to_string(length), std::to_string(length),
                         value(picture.frame, kSmallType, picture.frame.theme.ink, Align::center), cell.w - 4 * s),
@@ -207,6 +208,7 @@ class NeedleGridView : public View {
   void turn(double value) override { needles_ = std::int64_t{1} << std::lround(std::log2(value)); }
 
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
+  std::vector<Array> arrays() const override { return statescope::arrays(data_); }
   Table table() const override {
     Table table{{"depth %"}, {}};
     if (data_.message) return table;

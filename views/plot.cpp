@@ -127,7 +127,7 @@ void draw_value_axis(Canvas& canvas, Rect plot, const ValueAxis& axis, std::stri
   const TextStyle style = value(frame, kSmallType, frame.theme.faint, Align::right);
   float last = std::numeric_limits<float>::infinity();
   constexpr std::int64_t most = 8;
-  for (const double v : axis_values(axis, std::min(most, static_cast<std::int64_t>(plot.h / (24 * s))))) {
+  for (const double v : axis_values(axis, std::min(most, static_cast<std::int64_t>(plot.h * frame.shown.ticks / (24 * s))))) {
     const float y = height_of(plot, axis, v), text_y = std::clamp(y, plot.y + half, std::max(plot.y + half, plot.bottom() - half));
     canvas.line({plot.x, y}, {plot.right(), y}, faded(frame.theme.line, 0.7f), s);
     if (text_y + half > last) continue;
@@ -160,7 +160,7 @@ float token_axis_height(const Frame& frame) { return 47 * frame.scale; }
 
 void draw_cursor_line(Canvas& canvas, Rect plot, const TokenAxis& axis, const Frame& frame) {
   const std::int64_t place = axis.place_of(axis.cursor);
-  if (place < 0) return;
+  if (place < 0 || !frame.shown.marks) return;
   const float x = axis.x_of(plot, place);
   canvas.line({x, plot.y}, {x, plot.bottom()}, frame.theme.accent, 2 * frame.scale);
 }
@@ -168,11 +168,11 @@ void draw_cursor_line(Canvas& canvas, Rect plot, const TokenAxis& axis, const Fr
 void draw_token_axis(Canvas& canvas, Rect plot, const TokenAxis& axis, const Frame& frame) {
   if (axis.count() == 0 || plot.w <= 0) return;
   const float s = frame.scale;
-  draw_spans(canvas, plot, axis, frame);
+  if (frame.shown.marks) draw_spans(canvas, plot, axis, frame);
   draw_cursor_line(canvas, plot, axis, frame);
   const Rect letters{plot.x, plot.bottom() + 6 * s, plot.w, kSmallType * s};
   const Rect texts{plot.x, letters.bottom(), plot.w, kBodyType * s}, numbers{plot.x, texts.bottom() + 3 * s, plot.w, kSmallType * s};
-  draw_span_letters(canvas, letters, axis, frame);
+  if (frame.shown.marks) draw_span_letters(canvas, letters, axis, frame);
 
   std::vector<Placed> taken;
   const auto place = [&](std::int64_t i, bool chosen) {
@@ -183,14 +183,14 @@ void draw_token_axis(Canvas& canvas, Rect plot, const TokenAxis& axis, const Fra
     const float width = std::max(canvas.text_width(text, word), canvas.text_width(position, count));
     if (width > plot.w) return;
     const Placed at = placed_within(axis.x_of(plot, i), width, plot.x, plot.right());
-    const float gap = 8 * s;
+    const float gap = 8 * s / frame.shown.ticks;
     if (std::ranges::any_of(taken, [&](Placed other) { return at.left < other.right + gap && other.left < at.right + gap; })) return;
     taken.push_back(at);
     if (!text.empty()) canvas.text({at.middle(), texts.y + texts.h / 2}, text, word);
     canvas.text({at.middle(), numbers.y + numbers.h / 2}, position, count);
   };
   const std::int64_t cursor = axis.place_of(axis.cursor);
-  if (cursor >= 0) place(cursor, axis.tokens[static_cast<std::size_t>(cursor)] == axis.cursor);
+  if (cursor >= 0 && frame.shown.marks) place(cursor, axis.tokens[static_cast<std::size_t>(cursor)] == axis.cursor);
   const auto step = std::max<std::int64_t>(1, static_cast<std::int64_t>(24 * s / plot.w * static_cast<float>(axis.count())));
   for (std::int64_t i = 0; i < axis.count(); i += step) place(i, false);
 }
@@ -240,6 +240,7 @@ float draw_legend(Canvas& canvas, Rect line, std::span<const LegendEntry> entrie
 }
 
 void draw_color_bar(Canvas& canvas, Rect bar, const ColorScale& scale, std::span<const ScaleMark> marks, const Frame& frame) {
+  if (!frame.shown.color_bars) return;
   constexpr std::size_t kSteps = 101;
   std::vector<float> steps(kSteps);
   for (std::size_t i = 0; i < kSteps; ++i) {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <optional>
 
+#include "views/arrays.h"
 #include "views/colormaps.h"
 #include "views/parts.h"
 #include "views/predictions_beside.h"
@@ -290,6 +291,7 @@ class PredictionsView : public View {
     statescope::draw(data_, canvas, area, frame);
   }
 
+  std::vector<Array> arrays() const override { return beside_ ? statescope::arrays(*beside_) : statescope::arrays(data_); }
   Table table() const override {
     if (beside_) return table_of(*beside_);
     if (data_.message) return {};

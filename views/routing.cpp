@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "views/arrays.h"
 #include "views/colormaps.h"
 #include "views/parts.h"
 
@@ -266,6 +267,7 @@ class RoutingView : public View {
   void build(const Snapshot& snapshot, const Cursor& cursor, const Findings&) override { data_ = build_routing(snapshot, cursor); }
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
 
+  std::vector<Array> arrays() const override { return statescope::arrays(data_); }
   Table table() const override {
     Table table{{"partition", "gate e", "written now", "tokens so far", "load ÷ fair load", "alarm"}, {}};
     for (const PartitionBox& box : data_.boxes) {

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <optional>
 
+#include "views/arrays.h"
 #include "views/colormaps.h"
 #include "views/cross_similarity.h"
 #include "views/parts.h"
@@ -239,7 +240,7 @@ Picture::Picture(const SimilarityData& data_, Canvas& canvas_, Rect area, const 
   facts = {inner.x, top, inner.w, inner.bottom() - top};
   if (side < 70 * s) return;
   const bool beside = inner.w - left - bar_width - gap - side >= facts_width;
-  const float lines = beside ? 0 : 2 * 1.6f * kBodyType * s + gap;  // below the picture
+  const float lines = beside || !frame.shown.captions ? 0 : 2 * 1.6f * kBodyType * s + gap;  // below the picture
   const float length = beside ? side : std::min(side, room - lines);
   if (length < 70 * s) return;
   plot = {inner.x + left, top, length, length};
@@ -347,6 +348,7 @@ class SimilarityView : public View {
   }
   void turn(double value) override { tokens_shown_ = value >= static_cast<double>(tokens_) ? kAllTokens : std::llround(value); }
 
+  std::vector<Array> arrays() const override { return cross_ ? statescope::arrays(*cross_) : statescope::arrays(data_); }
   Table table() const override {
     if (cross_) return table_of(*cross_);
     const std::int64_t n = data_.count();
@@ -525,7 +527,7 @@ void draw(const SimilarityData& data, Canvas& canvas, Rect area, const Frame& fr
   draw_chosen(picture);
   draw_color_bar(canvas, picture.bar, picture.scale(), data.marks, frame);
   std::vector<Fact> facts = data.facts;
-  if (const std::string gathered = gathered_text(data.cells, picture.plot); !gathered.empty()) facts.push_back({gathered, ""});
+  if (const std::string gathered = gathered_text(canvas, data.cells, picture.plot); !gathered.empty()) facts.push_back({gathered, ""});
   if (picture.facts.x > picture.plot.right()) {
     draw_facts(canvas, picture.facts, facts, frame);
     const float used = 1.6f * kBodyType * picture.s * static_cast<float>(facts.size()) + 8 * picture.s;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 
+#include "views/arrays.h"
 #include "views/colormaps.h"
 #include "views/matrix.h"
 #include "views/parts.h"
@@ -310,6 +311,7 @@ class SpectrumView : public View {
   }
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
 
+  std::vector<Array> arrays() const override { return statescope::arrays(data_); }
   Table table() const override {
     if (data_.message) return {};
     if (data_.along_the_run()) return series_table();

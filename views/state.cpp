@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "views/arrays.h"
 #include "views/beside.h"
 #include "views/colormaps.h"
 #include "views/parts.h"
@@ -484,6 +485,7 @@ class StateView : public View {
   std::optional<Shading> shading() const override { return shading_; }
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
 
+  std::vector<Array> arrays() const override { return statescope::arrays(data_); }
   Table table() const override {
     Table table{{"row"}, {}};
     for (std::int64_t c = 0; c < data_.columns; ++c) table.columns.push_back(std::to_string(c));

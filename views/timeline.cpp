@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "views/arrays.h"
 #include "views/colormaps.h"
 #include "views/parts.h"
 #include "views/words.h"
@@ -100,7 +101,7 @@ void draw_lane_title(const Lane& lane, Canvas& canvas, Rect row, const Frame& fr
 
 /// A dashed line where the sequences that the model was trained on ended.
 void draw_trained_length(const TimelineData& data, Canvas& canvas, Rect plot, const Frame& frame, bool named) {
-  if (data.trained_length <= data.from || data.trained_length >= data.to) return;
+  if (!frame.shown.marks || data.trained_length <= data.from || data.trained_length >= data.to) return;
   const float s = frame.scale, dash = 5 * s;
   const float x = plot.x + plot.w * static_cast<float>(data.trained_length - data.from) / static_cast<float>(data.to - data.from);
   for (float y = plot.y; y < plot.bottom(); y += 2 * dash)
@@ -147,6 +148,7 @@ class TimelineView : public View {
   }
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
 
+  std::vector<Array> arrays() const override { return statescope::arrays(data_); }
   Table table() const override {
     Table table{{"token", "text"}, {}};
     for (const Lane& lane : data_.lanes)

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "views/arrays.h"
 #include "views/colormaps.h"
 #include "views/parts.h"
 
@@ -237,6 +238,7 @@ class TokenStrip : public View {
   void build(const Snapshot& snapshot, const Cursor& cursor, const Findings&) override { data_ = build_token_strip(snapshot, cursor); }
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
 
+  std::vector<Array> arrays() const override { return statescope::arrays(data_); }
   Table table() const override {
     Table table{{"token", "text", "id", "mark", "partition"}, {}};
     for (std::int64_t t = 0; t < data_.tokens(); ++t) {

@@ -11,6 +11,7 @@
 
 #include "engine/findings.h"
 #include "engine/snapshot.h"
+#include "views/array.h"
 #include "views/canvas.h"
 
 namespace statescope {
@@ -41,10 +42,19 @@ Theme high_contrast_theme();
 /// Okabe–Ito colour number `index` for partitions, heads and models: the same everywhere, always beside a letter or number.
 Color identity_color(std::int64_t index, const Theme& theme);
 
+/// What paper may have otherwise than the window.
+struct Shown {
+  bool captions = true;    // a view's sentences and numbers beside its drawing
+  bool marks = true;       // the cursor, needle spans, borders of partitions, the training length
+  bool color_bars = true;  // their place stays
+  float ticks = 1;         // how densely they stand, of the usual
+};
+
 /// Plain numbers a drawing needs and every view shares, computed once per frame.
 struct Frame {
   Theme theme;
   float scale = 1;  // of type and spacing: 1 … 3
+  Shown shown = {};
 };
 
 /// The same values for the keyboard and the screen reader.
@@ -131,6 +141,8 @@ class View {
   /// Draws the body into `area`; the title is drawn by the caller.
   virtual void draw(Canvas& canvas, Rect area, const Frame& frame) const = 0;
   virtual Table table() const = 0;
+  /// The numbers of the last building as they are drawn; none where it has only a message.
+  virtual std::vector<Array> arrays() const { return {}; }
   /// One sentence for the screen reader: what is shown now.
   virtual std::string describe() const = 0;
   /// What stands under the pointer, exactly, and where the number comes from; `hit_id` is of the last drawing. Empty: nothing to say.

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "views/arrays.h"
 #include "views/matrix.h"
 #include "views/parts.h"
 #include "views/words.h"
@@ -139,6 +140,7 @@ class WritesView : public View {
   }
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
 
+  std::vector<Array> arrays() const override { return statescope::arrays(data_); }
   Table table() const override {
     Table table;
     if (data_.message) return table;

@@ -55,9 +55,9 @@ int enlargement(const Heatmap& cells, const QPainter& painter) {
 
 }  // namespace
 
-QFont paper_font(const TextStyle& style) {
+QFont paper_font(const TextStyle& style, const QString& family) {
   static const std::array<QString, 2> families = load_families();
-  QFont font(families[style.font == Font::value ? 1 : 0]);
+  QFont font(family.isEmpty() ? families[style.font == Font::value ? 1 : 0] : family);
   font.setPixelSize(std::max(1, static_cast<int>(std::lround(style.size))));
   font.setBold(style.bold);
   font.setHintingPreference(QFont::PreferNoHinting);
@@ -65,8 +65,7 @@ QFont paper_font(const TextStyle& style) {
   return font;
 }
 
-QImage heatmap_image(const Heatmap& cells, int enlarge) {
-  const std::array<Color, 256>& table = color_table(cells.scale.map);
+QImage heatmap_image(const Heatmap& cells, int enlarge, const std::array<Color, 256>& colors) {
   const auto width = static_cast<int>(cells.columns) * enlarge, height = static_cast<int>(cells.rows) * enlarge;
   QImage image(width, height, QImage::Format_RGB32);
   for (int y = 0; y < height; ++y) {
@@ -75,15 +74,15 @@ QImage heatmap_image(const Heatmap& cells, int enlarge) {
       const float v = cells.values[static_cast<std::size_t>((y / enlarge) * cells.columns + x / enlarge)];
       const bool stripe = enlarge >= kHatch && (x + y) % 4 == 0;
       const Color color = std::isnan(v) ? (stripe ? Color{90, 90, 90} : Color{160, 160, 160})
-                                        : table[static_cast<std::size_t>(color_index(cells.scale, v))];
+                                        : colors[static_cast<std::size_t>(color_index(cells.scale, v))];
       line[x] = qRgb(color.r, color.g, color.b);
     }
   }
   return image;
 }
 
-PaperCanvas::PaperCanvas(QPainter& painter, Size size, HitRegions* hits)
-    : painter_(painter), size_(size), hits_(hits), clips_{{0, 0, size.w, size.h}} {
+PaperCanvas::PaperCanvas(QPainter& painter, Size size, HitRegions* hits, PaperStyle style)
+    : painter_(painter), size_(size), hits_(hits), style_(std::move(style)), clips_{{0, 0, size.w, size.h}} {
   painter_.save();
   painter_.setRenderHint(QPainter::Antialiasing);
   painter_.setRenderHint(QPainter::TextAntialiasing);
@@ -97,7 +96,7 @@ PaperCanvas::~PaperCanvas() {
 }
 
 float PaperCanvas::text_width(std::string_view text, const TextStyle& style) const {
-  return static_cast<float>(QFontMetricsF(paper_font(style)).horizontalAdvance(to_qt(text)));
+  return static_cast<float>(QFontMetricsF(paper_font(style, style_.family)).horizontalAdvance(to_qt(text)));
 }
 
 void PaperCanvas::fill_rect(Rect rect, Color color, float corner) {
@@ -107,20 +106,20 @@ void PaperCanvas::fill_rect(Rect rect, Color color, float corner) {
 }
 
 void PaperCanvas::stroke_rect(Rect rect, Color color, float width, float corner) {
-  painter_.setPen(flat_pen(color, width));
+  painter_.setPen(flat_pen(color, width * style_.line_width));
   painter_.setBrush(Qt::NoBrush);
   corner > 0 ? painter_.drawRoundedRect(to_qt(rect), corner, corner) : painter_.drawRect(to_qt(rect));
 }
 
 void PaperCanvas::line(Point from, Point to, Color color, float width) {
-  painter_.setPen(flat_pen(color, width));
+  painter_.setPen(flat_pen(color, width * style_.line_width));
   painter_.drawLine(to_qt(from), to_qt(to));
 }
 
 void PaperCanvas::path(std::span<const Point> points, Color color, float width, bool filled) {
   QPolygonF polygon;
   for (const Point p : points) polygon << to_qt(p);
-  painter_.setPen(filled ? QPen(Qt::NoPen) : round_pen(color, width));
+  painter_.setPen(filled ? QPen(Qt::NoPen) : round_pen(color, width * style_.line_width));
   painter_.setBrush(filled ? QBrush(to_qt(color)) : QBrush(Qt::NoBrush));
   if (filled) {
     painter_.drawConvexPolygon(polygon);
@@ -136,11 +135,11 @@ void PaperCanvas::ribbon(Point from, Point to, Color color, float width) {
   const float middle = (from.x + to.x) / 2;
   QPainterPath curve(to_qt(from));
   curve.cubicTo({middle, from.y}, {middle, to.y}, to_qt(to));
-  painter_.strokePath(curve, flat_pen(color, width));
+  painter_.strokePath(curve, flat_pen(color, width * style_.line_width));
 }
 
 void PaperCanvas::text(Point at, std::string_view text, const TextStyle& style) {
-  const QFont font = paper_font(style);
+  const QFont font = paper_font(style, style_.family);
   const QFontMetricsF metrics(font);
   const QString string = to_qt(text);
   const double width = metrics.horizontalAdvance(string);
@@ -153,7 +152,9 @@ void PaperCanvas::text(Point at, std::string_view text, const TextStyle& style) 
 
 void PaperCanvas::heatmap(Rect rect, const Heatmap& cells) {
   if (cells.rows == 0 || cells.columns == 0) return;
-  painter_.drawImage(to_qt(rect), heatmap_image(cells, enlargement(cells, painter_)));
+  const bool replaced = style_.magnitudes && cells.scale.map == ColorMap::viridis;
+  const std::array<Color, 256>& colors = replaced ? *style_.magnitudes : color_table(cells.scale.map);
+  painter_.drawImage(to_qt(rect), heatmap_image(cells, enlargement(cells, painter_), colors));
 }
 
 void PaperCanvas::push_clip(Rect rect) {

@@ -13,6 +13,7 @@
 #include <optional>
 #include <thread>
 
+#include "app/eval/own_task.h"
 #include "app/eval/score.h"
 #include "engine/error.h"
 
@@ -109,15 +110,7 @@ void read_next(Work& work, Reader& reader, const std::stop_token& stop) {
 
 PromptInput prompt_of(const NeedleExample& example, const std::filesystem::path& assets) {
   const auto task = make_task(task_of(example.needles, example.length, example.depth, example.haystack), assets);
-  const Example made = task->example(example.index);
-  const ExampleQuestion& question = made.questions.front();
-  PromptInput prompt;
-  prompt.text = made.text.substr(0, question.given.begin);
-  prompt.expected = question.answer;
-  for (const std::size_t needle : question.needles)
-    prompt.spans.push_back({SpanKind::needle, made.needles[needle].begin, made.needles[needle].end});
-  prompt.spans.push_back({SpanKind::question, question.asked.begin, question.asked.end});
-  return prompt;
+  return prompt_of(task->example(example.index));
 }
 
 class NeedleGridReader::Worker {

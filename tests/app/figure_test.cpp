@@ -1,4 +1,4 @@
-#include "app/figure.h"
+#include "app/figure/figure.h"
 
 #include <QDir>
 #include <QFile>

@@ -166,7 +166,8 @@ TEST_CASE("cells keep their exact colours, side by side, without smoothing") {
 }
 
 TEST_CASE("NaN is hatched grey where there is room, grey where there is none, and no number looks like it") {
-  const QImage hatched = heatmap_image(kHeatmap, 8), small = heatmap_image(kHeatmap, 1);
+  const auto& colors = color_table(ColorMap::diverging);
+  const QImage hatched = heatmap_image(kHeatmap, 8, colors), small = heatmap_image(kHeatmap, 1, colors);
   int dark = 0, light = 0;
   for (int y = 8; y < 16; ++y) {
     for (int x = 8; x < 16; ++x) (pixel(hatched, x, y) == Color{90, 90, 90} ? dark : light)++;

@@ -6,6 +6,7 @@
 #include "tests/catch.h"
 #include "tests/views/sample_answers.h"
 #include "tests/views/samples.h"
+#include "views/arrays.h"
 #include "views/view.h"
 
 using namespace statescope;
@@ -145,6 +146,31 @@ TEST_CASE("no size makes a view fail") {
         REQUIRE(canvas.open_clips() == 0);
       }
     }
+  }
+}
+
+TEST_CASE("every view tells the numbers that it draws, as many as their axes have room for") {
+  std::set<std::string> telling;
+  for (const Case& c : cases()) {
+    for (const auto& [name, view] : built_views(c)) {
+      INFO(c.name << ", " << name);
+      for (const Array& array : view->arrays()) {
+        INFO(array.name);
+        CHECK_FALSE(array.name.empty());
+        CHECK_FALSE(array.equation.empty());
+        REQUIRE(std::ssize(array.values) == room(array.axes));
+        for (const ArrayAxis& axis : array.axes) {
+          CHECK_FALSE(axis.name.empty());
+          CHECK((axis.coordinates.empty() || std::ssize(axis.coordinates) == axis.count));
+          CHECK((axis.labels.empty() || std::ssize(axis.labels) == axis.count));
+        }
+        if (!array.values.empty()) telling.insert(name.substr(0, name.find(',')));
+      }
+    }
+  }
+  for (const ViewRow& row : view_catalogue()) {
+    INFO(row.id);
+    CHECK(telling.contains(std::string(row.id)));
   }
 }
 

@@ -7,6 +7,7 @@
 #include "tests/catch.h"
 #include "tests/views/sample_answers.h"
 #include "tests/views/samples.h"
+#include "views/color_vision.h"
 #include "views/colormaps.h"
 #include "views/view.h"
 
@@ -19,23 +20,15 @@ using Matrix = std::array<Vector, 3>;
 
 struct Vision {
   const char* name;
-  Matrix seen;  // from linear sRGB to what it looks like, linear sRGB
+  ColorVision eyes;
 };
-/// Machado, Oliveira and Fernandes, "A physiologically-based model for simulation of color vision deficiency", 2009: severity 1.
-constexpr Vision visions[] = {
-    {"usual", {{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}}},
-    {"protanopia", {{{0.152286, 1.052583, -0.204868}, {0.114503, 0.786281, 0.099216}, {-0.003882, -0.048116, 1.051998}}}},
-    {"deuteranopia", {{{0.367322, 0.860646, -0.227968}, {0.280085, 0.672501, 0.047413}, {-0.011820, 0.042940, 0.968881}}}},
-    {"tritanopia", {{{1.255528, -0.076749, -0.178779}, {-0.078411, 0.930809, 0.147602}, {0.004733, 0.691367, 0.303900}}}},
-};
+constexpr Vision visions[] = {{"usual", ColorVision::usual},
+                              {"protanopia", ColorVision::protanopia},
+                              {"deuteranopia", ColorVision::deuteranopia},
+                              {"tritanopia", ColorVision::tritanopia}};
 
 /// CIELAB distances (1976). About 2.3 is the least that can be told apart side by side; small marks apart from each other need more.
 constexpr double apart = 10, far_apart = 40;
-
-double linear(std::uint8_t channel) {
-  const double c = channel / 255.0;
-  return c <= 0.04045 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4);
-}
 
 Vector times(const Matrix& matrix, const Vector& v) {
   Vector result{};
@@ -46,9 +39,7 @@ Vector times(const Matrix& matrix, const Vector& v) {
 /// L*, a*, b* of a colour as it is seen, with the white of sRGB.
 Vector lab(Color color, const Vision& vision) {
   constexpr Matrix xyz_of_white_1 = {{{0.43394, 0.37621, 0.18984}, {0.21267, 0.71515, 0.07217}, {0.01776, 0.10946, 0.87278}}};
-  Vector light = times(vision.seen, {linear(color.r), linear(color.g), linear(color.b)});
-  for (double& channel : light) channel = std::clamp(channel, 0.0, 1.0);
-  Vector f = times(xyz_of_white_1, light);
+  Vector f = times(xyz_of_white_1, seen_with(vision.eyes, light_of(color)));
   for (double& x : f) x = x > 216.0 / 24389 ? std::cbrt(x) : (24389.0 / 27 * x + 16) / 116;
   return {116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])};
 }

@@ -24,8 +24,9 @@ TEST_CASE("cells too small to draw: the strongest of them is shown, whatever its
   CHECK(half.values[1] == 0.1f);
   CHECK(half.values[1 * 20 + 2] == -7);
   CHECK(cells.level_for(1, 1).gathered == 2);  // the coarsest there is
-  CHECK(gathered_text(cells, {0, 0, 200, 200}).empty());
-  CHECK(gathered_text(cells, {0, 0, 30, 30}) == "2 × 2 cells in one, the strongest");
+  const TextCanvas canvas({200, 200});
+  CHECK(gathered_text(canvas, cells, {0, 0, 200, 200}).empty());
+  CHECK(gathered_text(canvas, cells, {0, 0, 30, 30}) == "2 × 2 cells in one, the strongest");
 }
 
 TEST_CASE("a matrix of an odd size keeps its last row and its places") {
@@ -48,5 +49,5 @@ TEST_CASE("no matrix is no failure") {
   TextCanvas canvas({100, 100});
   draw_matrix(canvas, {0, 0, 100, 100}, {}, {}, 0);
   CHECK(canvas.lines().empty());
-  CHECK(gathered_text({}, {0, 0, 10, 10}).empty());
+  CHECK(gathered_text(canvas, {}, {0, 0, 10, 10}).empty());
 }

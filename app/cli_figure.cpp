@@ -1,0 +1,116 @@
+#include <fmt/format.h>
+
+#include <QGuiApplication>
+#include <algorithm>
+#include <array>
+
+#include "app/assets.h"
+#include "app/cli_commands.h"
+#include "app/figure/data.h"
+#include "app/figure/figure.h"
+#include "engine/error.h"
+
+namespace statescope {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What the options of the command line say.
+FigureSpec spec_of(const FigureArguments& arguments) {
+  FigurePanel panel = arguments.panel;
+  panel.checkpoints = arguments.checkpoints;
+  if (arguments.prompt.text || !arguments.prompt.ids.empty()) panel.input = load_prompt(arguments.prompt);
+  panel.prompt = arguments.prompt.file;
+  FigureSpec spec = arguments.style;
+  spec.panels = {panel};
+  return parse_figure_spec(to_json(spec), "statescope figure");  // which checks it
+}
+
+/// Refuses other bytes under the names that the figure was made from.
+void check_sources(const std::vector<FigureSource>& now, const std::vector<FigureSource>& then, const std::string& figure) {
+  for (const FigureSource& source : then) {
+    const auto found = std::ranges::find(now, source.name, &FigureSource::name);
+    if (found != now.end() && found->sha256 != source.sha256)
+      throw Error(fmt::format("{}: {} is another file now: SHA-256 {} instead of {}", figure, source.name, found->sha256, source.sha256));
+  }
+}
+
+std::optional<FigureEyes> eyes_called(const std::string& name) {
+  constexpr std::array<std::pair<std::string_view, FigureEyes>, 4> all{
+      {{"protan", FigureEyes::protan}, {"deutan", FigureEyes::deutan}, {"tritan", FigureEyes::tritan}, {"grey", FigureEyes::grey}}};
+  const auto found = std::ranges::find(all, name, [](const auto& row) { return row.first; });
+  return found == all.end() ? std::nullopt : std::optional(found->second);
+}
+
+/// An application for fonts and pictures, which needs no display; the same bytes every time.
+class FontsAlone {
+ public:
+  FontsAlone() : application_(make()) {}
+
+ private:
+  std::unique_ptr<QGuiApplication> make() {
+    setenv("QT_QPA_PLATFORM", "offscreen", 1);
+    QHashSeed::setDeterministicGlobalSeed();
+    return std::make_unique<QGuiApplication>(count_, arguments_);
+  }
+
+  int count_ = 1;
+  char name_[11] = "statescope";
+  char* arguments_[2] = {name_, nullptr};
+  std::unique_ptr<QGuiApplication> application_;
+};
+
+bool is_hdf5(const std::string& path) { return fs::path(path).extension() == ".h5"; }
+
+void check_data_name(const std::string& path) {
+  if (!path.empty() && !is_hdf5(path) && fs::path(path).extension() != ".csv") throw OptionsError(path + ": data are .h5 or .csv");
+}
+
+}  // namespace
+
+std::string FigureArguments::preview_file() const {
+  return preview.empty() ? "" : fs::path(output).replace_extension(preview + ".png").string();
+}
+
+int figure_command(const FigureArguments& arguments) {
+  const FigureFormat format = figure_format(arguments.output);
+  check_data_name(arguments.data);
+  const bool csv = !arguments.data.empty() && !is_hdf5(arguments.data);
+  ReportFile output(arguments.output, arguments.force), caption(arguments.caption, arguments.force),
+      preview(arguments.preview_file(), arguments.force), table(csv ? arguments.data : "", arguments.force);
+  if (!csv && !arguments.data.empty()) Draft(arguments.data, arguments.force);  // says at once what is in the way
+
+  std::optional<Provenance> from;
+  if (!arguments.from.empty()) from = read_provenance(arguments.from);
+  const FigureSpec spec = from ? from->spec : arguments.spec.empty() ? spec_of(arguments) : load_figure_spec(arguments.spec);
+  const fs::path folder = fs::path(from ? arguments.from : arguments.spec).parent_path();
+
+  const FontsAlone fonts;
+  std::optional<ProgressBar> bar(std::in_place, "figure");
+  FigureRuns runs(folder, arguments.device, [&](double fraction, const std::string& what) {
+    bar->show(fraction, what);
+    return true;
+  });
+  const Figure figure = build_figure(spec, runs);
+  bar.reset();
+  Provenance made{.spec = from ? spec : settled(spec, runs),
+                  .sources = sources_of(spec, runs),
+                  .command = from ? from->command : arguments.command,
+                  .program = from ? from->program : STATESCOPE_VERSION,
+                  .device = arguments.device.name};
+  if (from) check_sources(made.sources, from->sources, arguments.from);
+  if (from && from->program != STATESCOPE_VERSION)
+    fmt::print(stderr, "note: {} was made by Statescope {}, this is {}\n", arguments.from, from->program, STATESCOPE_VERSION);
+  if (const std::string warning = figure.warning(); !warning.empty()) fmt::print(stderr, "note: {}\n", warning);
+
+  const QByteArray bytes = figure_bytes(figure, format, &made);
+  if (csv) table.write(figure_csv(figure));
+  if (!csv && !arguments.data.empty()) write_figure_hdf5(figure, to_json(made), arguments.data, arguments.force);
+  caption.write(figure.caption());
+  if (const auto eyes = eyes_called(arguments.preview)) preview.write(figure_preview(figure, *eyes).toStdString());
+  output.write(bytes.toStdString());
+  fmt::print("{}\n", arguments.output);
+  return 0;
+}
+
+}  // namespace statescope

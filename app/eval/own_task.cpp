@@ -1,0 +1,42 @@
+#include "app/eval/own_task.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace statescope {
+
+std::optional<Training> training_of(const Checkpoint& checkpoint) {
+  using nlohmann::json;
+  const auto found = checkpoint.provenance.find("recipe.json");
+  if (found == checkpoint.provenance.end()) return {};
+  const json recipe = json::parse(found->second, nullptr, false);
+  if (!recipe.is_object() || !recipe.contains("task") || !recipe["task"].is_string()) return {};
+  Training training{.task = recipe["task"]};
+  if (recipe.contains("steps") && recipe["steps"].is_number_integer()) training.steps = recipe["steps"].get<std::int64_t>();
+  return training;
+}
+
+TaskOptions own_task(const Training& training, std::int64_t length) {
+  const bool prose = training.task == "prose";
+  TaskOptions options;
+  options.name = prose ? "niah" : training.task;
+  options.haystack = prose ? "prose" : "filler";
+  options.pairs = 16;
+  options.length = length;
+  options.needles = prose ? 1 : std::max<std::int64_t>(1, length / 64);
+  return options;
+}
+
+PromptInput prompt_of(const Example& example) {
+  const ExampleQuestion& question = example.questions.front();
+  const bool given = question.given.end > question.given.begin;  // the answer stands in the text
+  PromptInput prompt;
+  prompt.text = example.text.substr(0, given ? question.given.begin : question.asked.end);
+  prompt.expected = question.answer;
+  for (const std::size_t needle : question.needles)
+    prompt.spans.push_back({SpanKind::needle, example.needles[needle].begin, example.needles[needle].end});
+  prompt.spans.push_back({SpanKind::question, question.asked.begin, question.asked.end});
+  return prompt;
+}
+
+}  // namespace statescope

@@ -1,0 +1,27 @@
+// What a checkpoint of ours was trained on, as the recipe in it says.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "datasets/task.h"
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/run/session.h"
+
+namespace statescope {
+
+struct Training {
+  std::string task;        // "niah", "mqar", "copy", "prose"
+  std::int64_t steps = 0;  // 0: it does not say
+};
+/// Unset where there is no recipe.
+std::optional<Training> training_of(const Checkpoint& checkpoint);
+
+/// Evaluation examples of that task, of `length` words or bytes.
+TaskOptions own_task(const Training& training, std::int64_t length);
+
+/// The text up to the answer of its first question, which is expected; its needles and that question are marked.
+PromptInput prompt_of(const Example& example);
+
+}  // namespace statescope

@@ -1,0 +1,192 @@
+#include "app/figure/figure.h"
+
+#include <fmt/format.h>
+
+#include <QBuffer>
+#include <QCryptographicHash>
+#include <QFontDatabase>
+#include <QImageWriter>
+#include <QPageSize>
+#include <QPainter>
+#include <QPdfWriter>
+#include <QProcess>
+#include <QSvgGenerator>
+#include <QTemporaryDir>
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "app/canvas/paper_canvas.h"
+#include "app/cli_commands.h"
+#include "engine/checkpoint/file.h"
+#include "engine/error.h"
+
+namespace statescope {
+namespace {
+
+constexpr double kMmPerInch = 25.4;
+constexpr int kPdfDpi = 1200, kSvgDpi = 96, kPreviewDpi = 150;
+constexpr double kMostPixels = 2e8;  // of a PNG
+constexpr int kPdftopsMs = 120'000;
+
+int dots(double mm, double dpi) { return static_cast<int>(std::lround(mm / kMmPerInch * dpi)); }
+
+PaperStyle style_of(const FigureSpec& spec, double dpi, double scale) {
+  const QString family = QString::fromStdString(spec.family);
+  if (!family.isEmpty() && !QFontDatabase::hasFamily(family))
+    throw Error(fmt::format("there is no typeface {} here; `fc-list : family` lists those that are", in_quotes(spec.family)));
+  return {.family = family,
+          .line_width = static_cast<float>(spec.line_width),
+          .magnitudes = &figure_table(spec.colors),
+          .fineness = static_cast<float>(std::max(1.0, scale * std::max(1.0, 600 / dpi)))};
+}
+
+/// On a device of so many dots to an inch.
+void draw(QPaintDevice& device, double dpi, const Figure& figure) {
+  const double scale = dpi / kMmPerInch / figure.units_per_mm();
+  QPainter painter(&device);
+  painter.setRenderHint(QPainter::Antialiasing);
+  painter.scale(scale, scale);
+  PaperCanvas canvas(painter, figure.size(), nullptr, style_of(figure.spec(), dpi, scale));
+  figure.draw(canvas);
+}
+
+QImage image_of(const Figure& figure, int dpi) {
+  const int width = dots(figure.spec().width_mm, dpi), height = dots(figure.height_mm(), dpi);
+  if (static_cast<double>(width) * height > kMostPixels)
+    throw Error(fmt::format("a PNG of {} × {} dots is too large; take fewer dpi or a smaller size", width, height));
+  QImage image(width, height, QImage::Format_RGB32);
+  if (image.isNull()) throw Error("out of memory");
+  image.setDotsPerMeterX(dots(1000, dpi));
+  image.setDotsPerMeterY(dots(1000, dpi));
+  draw(image, dpi, figure);
+  return image;
+}
+
+QByteArray png_of(const QImage& image, const QString& provenance) {
+  QByteArray bytes;
+  QBuffer buffer(&bytes);
+  buffer.open(QIODevice::WriteOnly);
+  QImageWriter writer(&buffer, "png");
+  if (!provenance.isEmpty()) writer.setText(kProvenanceText, provenance);
+  if (!writer.write(image)) throw Error("the picture cannot be written: " + writer.errorString().toStdString());
+  return bytes;
+}
+
+/// What the writer makes of the hour and of chance, made from the content instead, in the same number of bytes.
+void settle(QByteArray& pdf) {
+  static constexpr char date[] = "20000101000000";
+  if (const qsizetype at = pdf.indexOf("/CreationDate (D:"); at >= 0) pdf.replace(at + 17, 14, date, 14);
+  const qsizetype id = pdf.lastIndexOf("/ID [ <");
+  if (id < 0) return;
+  const qsizetype first = id + 7, length = pdf.indexOf('>', first) - first, second = pdf.indexOf('<', first) + 1;
+  const auto put = [&](const QByteArray& hex) {
+    pdf.replace(first, length, hex);
+    pdf.replace(second, length, hex);
+  };
+  put(QByteArray(length, '0'));
+  put(QCryptographicHash::hash(pdf, QCryptographicHash::Sha256).toHex().left(length));
+}
+
+QByteArray xmp_of(const std::string& provenance) {
+  const std::string element = provenance.empty() ? "" : provenance_element(provenance);
+  return QByteArray::fromStdString(
+      fmt::format("<?xpacket begin=\"\xEF\xBB\xBF\" id=\"W5M0MpCehiHzreSzNTczkc9d\"?>\n"
+                  "<x:xmpmeta xmlns:x=\"adobe:ns:meta/\"><rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\">"
+                  "<rdf:Description rdf:about=\"\" xmlns:xmp=\"http://ns.adobe.com/xap/1.0/\" xmlns:pdf=\"http://ns.adobe.com/pdf/1.3/\">"
+                  "<xmp:CreatorTool>Statescope</xmp:CreatorTool>{}</rdf:Description></rdf:RDF></x:xmpmeta>\n<?xpacket end=\"w\"?>\n",
+                  element));
+}
+
+QByteArray pdf_of(const Figure& figure, const std::string& provenance) {
+  QByteArray bytes;
+  QBuffer buffer(&bytes);
+  buffer.open(QIODevice::WriteOnly);
+  {
+    QPdfWriter writer(&buffer);
+    writer.setResolution(kPdfDpi);
+    writer.setPageSize(QPageSize(QSizeF(figure.spec().width_mm, figure.height_mm()), QPageSize::Millimeter, QStringLiteral("figure"),
+                                 QPageSize::ExactMatch));
+    writer.setPageMargins({});
+    writer.setCreator("Statescope");
+    writer.setDocumentXmpMetadata(xmp_of(provenance));
+    if (!provenance.empty()) writer.addFileAttachment("figure.json", QByteArray::fromStdString(provenance), "application/json");
+    draw(writer, kPdfDpi, figure);
+  }
+  settle(bytes);
+  return bytes;
+}
+
+QByteArray svg_of(const Figure& figure, const std::string& provenance) {
+  QByteArray bytes;
+  QBuffer buffer(&bytes);
+  buffer.open(QIODevice::WriteOnly);
+  {
+    QSvgGenerator generator;
+    generator.setOutputDevice(&buffer);
+    generator.setResolution(kSvgDpi);
+    generator.setSize({dots(figure.spec().width_mm, kSvgDpi), dots(figure.height_mm(), kSvgDpi)});
+    generator.setViewBox(QRect(QPoint(), generator.size()));
+    generator.setTitle("Statescope");
+    draw(generator, kSvgDpi, figure);
+  }
+  if (const qsizetype end = bytes.indexOf("</title>"); end >= 0 && !provenance.empty())
+    bytes.insert(end + 8, "\n<metadata>" + QByteArray::fromStdString(provenance_element(provenance)) + "</metadata>");
+  return bytes;
+}
+
+QByteArray eps_of(const QByteArray& pdf) {
+  const QTemporaryDir folder;
+  const QString from = folder.filePath("figure.pdf"), to = folder.filePath("figure.eps");
+  QFile file(from);
+  if (!file.open(QIODevice::WriteOnly) || file.write(pdf) != pdf.size())
+    throw Error("no room for temporary files: " + file.errorString().toStdString());
+  file.close();
+  QProcess pdftops;
+  pdftops.start("pdftops", {"-eps", from, to});
+  if (!pdftops.waitForStarted()) throw Error("EPS is made by pdftops, which is not here; it comes with poppler-utils");
+  QFile made(to);
+  if (!pdftops.waitForFinished(kPdftopsMs) || pdftops.exitCode() != 0 || !made.open(QIODevice::ReadOnly))
+    throw Error("pdftops made no EPS: " + pdftops.readAllStandardError().simplified().left(200).toStdString());
+  return made.readAll();
+}
+
+}  // namespace
+
+FigureFormat figure_format(const std::string& path) {
+  constexpr std::array<std::pair<const char*, FigureFormat>, 4> endings{
+      {{".pdf", FigureFormat::pdf}, {".svg", FigureFormat::svg}, {".png", FigureFormat::png}, {".eps", FigureFormat::eps}}};
+  const QString name = QString::fromStdString(path).toLower();
+  for (const auto& [ending, format] : endings) {
+    if (name.endsWith(QLatin1String(ending))) return format;
+  }
+  throw Error(path + ": a figure's name ends with .pdf, .svg or .png, or .eps");
+}
+
+QByteArray figure_bytes(const Figure& figure, FigureFormat format, const Provenance* provenance) {
+  const std::string json = provenance ? to_json(*provenance) : "";
+  switch (format) {
+    case FigureFormat::pdf:
+      return pdf_of(figure, json);
+    case FigureFormat::svg:
+      return svg_of(figure, json);
+    case FigureFormat::png:
+      return png_of(image_of(figure, figure.spec().dpi), QString::fromStdString(json));
+    case FigureFormat::eps:
+      return eps_of(pdf_of(figure, json));
+  }
+  return {};
+}
+
+QByteArray figure_preview(const Figure& figure, FigureEyes eyes) { return png_of(seen_by(image_of(figure, kPreviewDpi), eyes), {}); }
+
+void write_figure(const View& view, const FigureSize& size, const QString& path) {
+  FigureSpec spec{
+      .width_mm = size.width_mm, .height_mm = size.height_mm, .family = {}, .type_pt = size.type_pt, .captions = true, .panels = {}};
+  std::vector<std::unique_ptr<PanelPicture>> panels;
+  panels.push_back(picture_of(view));
+  const FigureFormat format = figure_format(path.toStdString());
+  ReportFile(path.toStdString(), true).write(figure_bytes(Figure(std::move(spec), std::move(panels)), format, nullptr).toStdString());
+}
+
+}  // namespace statescope

@@ -1,0 +1,106 @@
+#include "app/figure/runs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "app/assets.h"
+#include "app/cli_commands.h"
+#include "app/eval/own_task.h"
+#include "engine/error.h"
+
+namespace statescope {
+namespace {
+
+std::shared_ptr<Reading> read(const std::shared_ptr<Model>& model, const PromptInput& prompt, const Progress& progress) {
+  auto reading = std::make_shared<Reading>(model, make_tokenizer(model->checkpoint(), model->vocab()), prompt, progress);
+  for (std::int64_t i = 0; i < reading->to_generate(); ++i) {
+    reading->generate_one();
+    if (!progress(1)) throw Error("cancelled");
+  }
+  return reading;
+}
+
+/// An example of the task that the checkpoint was trained on, as long as what it was trained on. Throws Error.
+PromptInput own_prompt(const Checkpoint& checkpoint, const std::string& name) {
+  const std::optional<Training> training = training_of(checkpoint);
+  const std::int64_t length = trained_length(checkpoint);
+  if (!training || length == 0) throw Error(name + ": it does not say what it was trained on; give a prompt");
+  const std::unique_ptr<const Task> task = make_task(own_task(*training, length), assets_folder());
+  return prompt_of(task->example(0));
+}
+
+/// Equal where two panels read the same.
+std::string words_of(const PromptInput& prompt, const std::vector<std::string>& interventions) {
+  std::string words = fmt::format("{}\x1f{}\x1f{}", prompt.text, prompt.expected, prompt.generate.value_or(-1));
+  for (const std::int32_t id : prompt.ids) words += fmt::format(" {}", id);
+  for (const TextSpan& span : prompt.spans) words += fmt::format("\x1f{} {} {}", static_cast<int>(span.kind), span.begin, span.end);
+  for (const std::string& intervention : interventions) words += "\x1f" + intervention;
+  return words;
+}
+
+}  // namespace
+
+FigureRun::FigureRun(std::shared_ptr<Reading> reading, PromptInput prompt, std::vector<std::string> interventions,
+                     const std::function<bool(double)>& progress)
+    : prompt_(prompt), tree_(std::move(reading), std::move(prompt)) {
+  if (!interventions.empty()) {
+    std::vector<Intervention> parsed;
+    for (const std::string& text : interventions) parsed.push_back(parse_intervention(text));
+    const auto tokens = static_cast<double>(info().tokens.size());
+    tree_.intervene(std::move(parsed), [&](std::int64_t read) { return progress(static_cast<double>(read) / tokens); });
+  }
+  evidence_ = std::make_unique<Evidence>(tree_.current(), alone_);
+  evidence_->set_progress(progress);
+}
+
+struct FigureRuns::Known {
+  std::string checkpoint, words;
+  std::unique_ptr<FigureRun> run;
+};
+
+FigureRuns::FigureRuns(std::filesystem::path folder, DeviceChoice device, FigureProgress progress)
+    : folder_(std::move(folder)), device_(std::move(device)), progress_(std::move(progress)) {}
+FigureRuns::~FigureRuns() = default;
+
+const std::shared_ptr<Model>& FigureRuns::model(const std::string& checkpoint) {
+  std::shared_ptr<Model>& model = models_[checkpoint];
+  if (!model) {
+    tell(0, "opening " + checkpoint);
+    model = Model::load(open_checkpoint(file(checkpoint, "checkpoints")), open_device(device_));
+  }
+  return model;
+}
+
+PromptInput FigureRuns::prompt(const FigurePanel& panel, const std::string& checkpoint) {
+  PromptInput prompt = panel.input            ? *panel.input
+                       : panel.prompt.empty() ? own_prompt(model(checkpoint)->checkpoint(), checkpoint)
+                                              : load_prompt({.file = file(panel.prompt, "prompts").string()});
+  if (panel.generate) prompt.generate = panel.generate;
+  return prompt;
+}
+
+FigureRun& FigureRuns::run(const FigurePanel& panel, const std::string& checkpoint) {
+  PromptInput input = prompt(panel, checkpoint);
+  const std::string words = words_of(input, panel.interventions);
+  const auto known = std::ranges::find_if(runs_, [&](const Known& one) { return one.checkpoint == checkpoint && one.words == words; });
+  if (known != runs_.end()) return *known->run;
+  const auto progress = [this, checkpoint](double fraction) {
+    tell(fraction, checkpoint);
+    return true;
+  };
+  std::shared_ptr<Reading> reading = read(model(checkpoint), input, progress);
+  runs_.push_back({checkpoint, words, std::make_unique<FigureRun>(std::move(reading), std::move(input), panel.interventions, progress)});
+  return *runs_.back().run;
+}
+
+void FigureRuns::begin(std::size_t index, std::size_t count) {
+  share_ = 1 / static_cast<double>(count);
+  done_ = share_ * static_cast<double>(index);
+}
+
+void FigureRuns::tell(double fraction, const std::string& what) const {
+  if (progress_ && !progress_(done_ + share_ * std::clamp(fraction, 0.0, 1.0), what)) throw Error("cancelled");
+}
+
+}  // namespace statescope

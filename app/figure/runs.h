@@ -1,0 +1,70 @@
+// What panels of a figure are made of: checkpoints, opened once, and runs, read once for each prompt.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "app/figure/spec.h"
+#include "engine/analysis/evidence.h"
+#include "engine/device.h"
+#include "engine/run/reading_tree.h"
+
+namespace statescope {
+
+/// What is done now, and how much of all is: 0 … 1. Returning false ends the work: it throws Error "cancelled".
+using FigureProgress = std::function<bool(double fraction, const std::string& what)>;
+
+/// A prompt read by a model, on the branch that the panel's interventions lead to.
+class FigureRun {
+ public:
+  FigureRun(std::shared_ptr<Reading> reading, PromptInput prompt, std::vector<std::string> interventions,
+            const std::function<bool(double)>& progress);
+
+  const PromptInput& prompt() const { return prompt_; }
+  const RunInfo& info() const { return *tree_.current()->info(); }
+  std::shared_ptr<const Snapshot> snapshot(std::int64_t layer, std::int64_t token) { return tree_.current()->snapshot(layer, token); }
+  Evidence& evidence() { return *evidence_; }
+
+ private:
+  PromptInput prompt_;
+  ReadingTree tree_;
+  FairMutex alone_;
+  std::unique_ptr<Evidence> evidence_;
+};
+
+class FigureRuns {
+ public:
+  /// `folder`: that of the spec, where the names of its files are looked for first.
+  explicit FigureRuns(std::filesystem::path folder = {}, DeviceChoice device = {}, FigureProgress progress = {});
+  ~FigureRuns();
+  FigureRuns(const FigureRuns&) = delete;
+  FigureRuns& operator=(const FigureRuns&) = delete;
+
+  /// All throw Error.
+  std::filesystem::path file(const std::string& name, const char* kind) const { return figure_file(name, folder_, kind); }
+  const std::shared_ptr<Model>& model(const std::string& checkpoint);
+  /// The panel's prompt on one of its checkpoints, with what is generated and the interventions.
+  FigureRun& run(const FigurePanel& panel, const std::string& checkpoint);
+  /// The panel's prompt as it was read, and how many tokens were generated: what makes the figure again without its file.
+  PromptInput prompt(const FigurePanel& panel, const std::string& checkpoint);
+  const DeviceChoice& device() const { return device_; }
+
+  /// Of the whole: panel `index` of `count` is being made.
+  void begin(std::size_t index, std::size_t count);
+  /// Of the panel that is being made. Throws Error "cancelled".
+  void tell(double fraction, const std::string& what) const;
+
+ private:
+  std::filesystem::path folder_;
+  DeviceChoice device_;
+  FigureProgress progress_;
+  double done_ = 0, share_ = 1;  // of all, before this panel and of it
+  std::map<std::string, std::shared_ptr<Model>> models_;
+  struct Known;
+  std::list<Known> runs_;
+};
+
+}  // namespace statescope

@@ -1,0 +1,456 @@
+#include "app/figure/spec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "app/assets.h"
+#include "engine/checkpoint/file.h"
+#include "engine/checkpoint/format.h"
+#include "engine/error.h"
+
+namespace statescope {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostBytes = 64 << 20, kMostPanels = 100;
+constexpr double kLeastMm = 20, kMostMm = 600;
+constexpr std::int64_t kMost = std::int64_t{1} << 31;
+
+struct Preset {
+  std::string_view name;
+  double width_mm, height_mm;  // height 0: by the panels
+  double type_pt;
+};
+constexpr std::array<Preset, 5> kPresets{
+    {{"single", 89, 0, 7}, {"double", 183, 0, 7}, {"neurips", 139.7, 0, 8}, {"iclr", 139.7, 0, 8}, {"slide", 254, 142.875, 12}}};
+constexpr std::array<std::pair<std::string_view, FigureColors>, 3> kColors{
+    {{"viridis", FigureColors::viridis}, {"cividis", FigureColors::cividis}, {"grey", FigureColors::grey}}};
+constexpr std::array<std::pair<std::string_view, RangeChoice::Fit>, 3> kFits{
+    {{"own", RangeChoice::Fit::own}, {"full", RangeChoice::Fit::full}, {"most", RangeChoice::Fit::most}}};
+constexpr std::array<std::pair<std::string_view, SpanKind>, 3> kSpans{
+    {{"needle", SpanKind::needle}, {"question", SpanKind::question}, {"answer", SpanKind::answer}}};
+/// A list of these makes several panels.
+constexpr std::array<const char*, 6> kExpanded{"checkpoint", "layer", "head", "slot", "token", "mode"};
+
+template <class Table>
+std::string names_of(const Table& table) {
+  std::string names;
+  for (const auto& [name, value] : table) names += (names.empty() ? "" : ", ") + std::string(name);
+  return names;
+}
+template <class Table, class Value>
+std::string_view name_of(const Table& table, Value value) {
+  return std::ranges::find(table, value, [](const auto& row) { return row.second; })->first;
+}
+
+std::optional<double> real_in(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() && std::isfinite(value) ? std::optional(value) : std::nullopt;
+}
+
+/// An object whose keys are asked for one after the other; what is left over is an error. `place`: "panels[2]"; empty: the whole.
+class Object {
+ public:
+  Object(const json& value, std::string place) : value_(value), place_(std::move(place)) {
+    if (!value_.is_object()) throw Error(fmt::format("{} is not an object", place_.empty() ? "the spec" : place_));
+  }
+
+  const json* find(const char* key) {
+    known_.insert(key);
+    const auto found = value_.find(key);
+    return found == value_.end() ? nullptr : &*found;
+  }
+  [[noreturn]] void wrong(const char* key, std::string_view expected) const {
+    throw Error(fmt::format("{}{}{} is not {}", place_, place_.empty() ? "" : ".", key, expected));
+  }
+  void take(const char* key, bool& out) {
+    const json* value = find(key);
+    if (value && !value->is_boolean()) wrong(key, "true or false");
+    if (value) out = value->get<bool>();
+  }
+  void take(const char* key, std::string& out) {
+    const json* value = find(key);
+    if (value) out = text(*value, key);
+  }
+  void take(const char* key, double& out, double least, double most) {
+    const json* value = find(key);
+    if (!value) return;
+    if (!value->is_number() || !(value->get<double>() >= least && value->get<double>() <= most))
+      wrong(key, fmt::format("a number from {:g} to {:g}", least, most));
+    out = value->get<double>();
+  }
+  template <class Integer>
+  void take(const char* key, Integer& out, std::int64_t least, std::int64_t most) {
+    if (const json* value = find(key)) out = static_cast<Integer>(integer(*value, key, least, most));
+  }
+  void take(const char* key, std::optional<std::int64_t>& out, std::int64_t least, std::int64_t most) {
+    if (const json* value = find(key)) out = integer(*value, key, least, most);
+  }
+  void take(const char* key, std::vector<std::string>& out) {
+    const json* value = find(key);
+    if (!value) return;
+    if (!value->is_array()) wrong(key, "a list of texts");
+    for (const json& each : *value) out.push_back(text(each, key));
+  }
+  std::string text(const json& value, const char* key) const {
+    if (!value.is_string() || value.get_ref<const std::string&>().find('\0') != std::string::npos) wrong(key, "a text");
+    return value.get<std::string>();
+  }
+  std::int64_t integer(const json& value, const char* key, std::int64_t least, std::int64_t most) const {
+    const bool fits = value.is_number_unsigned() ? value.get<std::uint64_t>() <= static_cast<std::uint64_t>(most)
+                                                 : value.is_number_integer() && value.get<std::int64_t>() <= most;
+    if (!fits || value.get<std::int64_t>() < least) wrong(key, fmt::format("an integer from {} to {}", least, most));
+    return value.get<std::int64_t>();
+  }
+  /// Says the place of what is wrong with a value that another function reads.
+  template <class Read>
+  void take_text(const char* key, const Read& read) {
+    const json* value = find(key);
+    if (!value) return;
+    try {
+      read(text(*value, key));
+    } catch (const Error& error) {
+      throw Error(fmt::format("{}{}{}: {}", place_, place_.empty() ? "" : ".", key, error.what()));
+    }
+  }
+  void nothing_else(std::string_view what) const {
+    for (const auto& [key, value] : value_.items()) {
+      if (!known_.contains(key))
+        throw Error(fmt::format("{}{}{} is no key of {}", place_, place_.empty() ? "" : ": ", in_quotes(key), what));
+    }
+  }
+  const std::string& place() const { return place_; }
+
+ private:
+  const json& value_;
+  std::string place_;
+  std::set<std::string> known_;
+};
+
+TextSpan span_in(const json& value, const std::string& place, std::int64_t length) {
+  Object object(value, place);
+  std::string part;
+  object.take("part", part);
+  const auto kind = std::ranges::find(kSpans, part, [](const auto& row) { return row.first; });
+  if (kind == kSpans.end()) object.wrong("part", names_of(kSpans));
+  std::int64_t begin = 0, end = 0;
+  object.take("begin", begin, 0, length);
+  object.take("end", end, begin + 1, length);
+  if (end == 0) throw Error(place + " has no \"begin\" and \"end\"");
+  object.nothing_else("a span");
+  return {kind->second, static_cast<std::size_t>(begin), static_cast<std::size_t>(end)};
+}
+
+/// The prompt itself: {"text": …, "spans": [{"part", "begin", "end"}], "ids": […], "expected": …}.
+PromptInput prompt_in(const json& value, const std::string& place) {
+  Object object(value, place);
+  PromptInput input;
+  object.take("text", input.text);
+  object.take("expected", input.expected);
+  if (const json* ids = object.find("ids")) {
+    if (!ids->is_array()) object.wrong("ids", "a list of token ids");
+    for (const json& id : *ids) input.ids.push_back(static_cast<std::int32_t>(object.integer(id, "ids", 0, kMost - 1)));
+  }
+  if (const json* spans = object.find("spans")) {
+    if (!spans->is_array()) object.wrong("spans", "a list of objects");
+    for (std::size_t i = 0; i < spans->size(); ++i)
+      input.spans.push_back(span_in((*spans)[i], fmt::format("{}.spans[{}]", place, i), std::ssize(input.text)));
+  }
+  object.nothing_else("a prompt");
+  if (input.text.empty() == input.ids.empty()) throw Error(fmt::format("{} has neither or both of \"text\" and \"ids\"", place));
+  return input;
+}
+
+RangeChoice range_in(const json& value, Object& object) {
+  if (value.is_string()) return figure_range(object.text(value, "range"));
+  if (!value.is_array() || value.size() != 2 || !value[0].is_number() || !value[1].is_number() || !(value[0] < value[1]))
+    object.wrong("range", "own, full, most or [low, high]");
+  return {RangeChoice::Fit::fixed, value[0].get<float>(), value[1].get<float>(), false};
+}
+
+/// Which run it is of.
+void read_run(Object& object, FigurePanel& panel) {
+  std::string checkpoint;
+  object.take("checkpoint", checkpoint);
+  object.take("checkpoints", panel.checkpoints);
+  if (!checkpoint.empty() && !panel.checkpoints.empty()) throw Error(object.place() + " has both \"checkpoint\" and \"checkpoints\"");
+  if (!checkpoint.empty()) panel.checkpoints = {checkpoint};
+  if (const json* prompt = object.find("prompt")) {
+    if (prompt->is_object())
+      panel.input = prompt_in(*prompt, object.place() + ".prompt");
+    else
+      panel.prompt = object.text(*prompt, "prompt");
+  }
+  object.take("generate", panel.generate, 0, 1'000'000);
+  object.take("interventions", panel.interventions);
+}
+
+void check_mode(const ViewRow& row, const std::string& mode) {
+  const std::unique_ptr<View> view = row.make();
+  if (mode.empty() || std::ranges::find(view->modes(), mode) != view->modes().end()) return;
+  std::string known;
+  for (const std::string_view each : view->modes()) known += (known.empty() ? "there are " : ", ") + std::string(each);
+  throw Error(fmt::format("{} has no mode {}: {}", row.id, in_quotes(mode), known.empty() ? "there is one way alone" : known));
+}
+
+void check_view(const FigurePanel& panel) {
+  if (panel.view.empty() == panel.chart.empty()) throw Error("needs either \"view\" or \"chart\"");
+  if (panel.view.empty()) return;
+  const auto row = std::ranges::find(view_catalogue(), panel.view, &ViewRow::id);
+  if (row == view_catalogue().end()) {
+    std::string known;
+    for (const ViewRow& each : view_catalogue()) known += (known.empty() ? "" : ", ") + std::string(each.id);
+    throw Error(fmt::format("there is no view {}: there are {}", in_quotes(panel.view), known));
+  }
+  check_mode(*row, panel.mode);
+  if (panel.checkpoints.empty() || panel.checkpoints.size() > 2) throw Error("a view has one checkpoint, or two where it compares them");
+}
+
+FigurePanel panel_in(const json& value, const std::string& place) {
+  Object object(value, place);
+  FigurePanel panel;
+  object.take("view", panel.view);
+  object.take("chart", panel.chart);
+  object.take("data", panel.data);
+  read_run(object, panel);
+  object.take("layer", panel.layer, 0, kMost);
+  object.take("head", panel.head, 0, kMost);
+  object.take("slot", panel.slot, 0, kMost);
+  object.take("token", panel.token, -kMost, kMost);
+  object.take("reference", panel.reference, -kMost, kMost);
+  object.take("row", panel.row, -1, kMost);
+  object.take("column", panel.column, -1, kMost);
+  object.take("mode", panel.mode);
+  if (object.find("knob")) object.take("knob", panel.knob.emplace(), -1e12, 1e12);
+  if (const json* range = object.find("range")) panel.range = range_in(*range, object);
+  object.take("logarithmic", panel.range.logarithmic);
+  if (object.find("title")) object.take("title", panel.title.emplace());
+  object.nothing_else("a panel");
+  try {
+    check_view(panel);
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}: {}", place, error.what()));
+  }
+  return panel;
+}
+
+/// A panel of each combination of what stands in lists.
+std::vector<json> expanded(const json& panel, std::int64_t& columns) {
+  std::vector<json> all{panel};
+  if (!panel.is_object()) return all;
+  for (const char* key : kExpanded) {
+    const auto list = panel.find(key);
+    if (list == panel.end() || !list->is_array()) continue;
+    std::vector<json> more;
+    for (const json& each : all) {
+      for (const json& value : *list) {
+        if (more.size() >= kMostPanels) throw Error(fmt::format("a figure has at most {} panels", kMostPanels));
+        more.push_back(each);
+        more.back()[key] = value;
+      }
+    }
+    all = std::move(more);
+    columns = std::ssize(*list);
+  }
+  return all;
+}
+
+void read_panels(Object& object, FigureSpec& spec) {
+  const json none = json::object(), *defaults = object.find("defaults"), *panels = object.find("panels");
+  if (!panels || !panels->is_array() || panels->empty()) throw Error("\"panels\" is not a list of panels");
+  if (!defaults) defaults = &none;
+  if (!defaults->is_object()) object.wrong("defaults", "an object");
+  std::int64_t of_lists = 0;
+  for (std::size_t i = 0; i < panels->size(); ++i) {
+    json panel = (*panels)[i];
+    const std::string place = fmt::format("panels[{}]", i);
+    if (!panel.is_object()) throw Error(place + " is not an object");
+    for (const auto& [key, value] : defaults->items()) {
+      if (!panel.contains(key)) panel[key] = value;
+    }
+    for (const json& each : expanded(panel, of_lists)) {
+      if (spec.panels.size() >= kMostPanels) throw Error(fmt::format("a figure has at most {} panels", kMostPanels));
+      spec.panels.push_back(panel_in(each, place));
+    }
+  }
+  if (spec.columns == 0) spec.columns = of_lists;
+}
+
+FigureSpec spec_in(const json& value) {
+  Object object(value, "");
+  FigureSpec spec;
+  object.take_text("size", [&](const std::string& size) { set_size(spec, size); });
+  object.take("aspect", spec.aspect, 0.1, 10);
+  object.take("font", spec.family);
+  object.take("type", spec.type_pt, 5, 12);
+  object.take("line_width", spec.line_width, 0.1, 10);
+  object.take_text("map", [&](const std::string& name) { spec.colors = figure_colors(name); });
+  object.take("shared_range", spec.shared_range);
+  object.take("color_bars", spec.color_bars);
+  object.take("titles", spec.titles);
+  object.take("annotations", spec.annotations);
+  object.take("captions", spec.captions);
+  if (object.find("letters")) object.take("letters", spec.letters.emplace());
+  object.take("ticks", spec.ticks, 0.1, 4);
+  object.take("dpi", spec.dpi, 50, 2400);
+  object.take("columns", spec.columns, 0, static_cast<std::int64_t>(kMostPanels));
+  read_panels(object, spec);
+  object.nothing_else("a figure");
+  return spec;
+}
+
+json prompt_json(const PromptInput& input) {
+  json prompt = input.ids.empty() ? json{{"text", input.text}} : json{{"ids", input.ids}};
+  if (!input.expected.empty()) prompt["expected"] = input.expected;
+  for (const TextSpan& span : input.spans)
+    prompt["spans"].push_back({{"part", name_of(kSpans, span.kind)}, {"begin", span.begin}, {"end", span.end}});
+  return prompt;
+}
+
+template <class Value>
+void put(json& object, const char* key, const Value& value, const Value& usual) {
+  if (value != usual) object[key] = value;
+}
+template <class Value>
+void put(json& object, const char* key, const std::optional<Value>& value) {
+  if (value) object[key] = *value;
+}
+
+json panel_json(const FigurePanel& panel) {
+  const FigurePanel usual;
+  json out = json::object();
+  put(out, "view", panel.view, usual.view);
+  put(out, "chart", panel.chart, usual.chart);
+  put(out, "checkpoints", panel.checkpoints, usual.checkpoints);
+  put(out, "data", panel.data, usual.data);
+  put(out, "prompt", panel.prompt, usual.prompt);
+  if (panel.input) out["prompt"] = prompt_json(*panel.input);
+  put(out, "generate", panel.generate);
+  put(out, "interventions", panel.interventions, usual.interventions);
+  put(out, "layer", panel.layer);
+  put(out, "head", panel.head, usual.head);
+  put(out, "slot", panel.slot, usual.slot);
+  put(out, "token", panel.token);
+  put(out, "reference", panel.reference);
+  put(out, "row", panel.row, usual.row);
+  put(out, "column", panel.column, usual.column);
+  put(out, "mode", panel.mode, usual.mode);
+  put(out, "knob", panel.knob);
+  if (panel.range.fit == RangeChoice::Fit::fixed)
+    out["range"] = {panel.range.low, panel.range.high};
+  else if (panel.range.fit != RangeChoice::Fit::own)
+    out["range"] = name_of(kFits, panel.range.fit);
+  put(out, "logarithmic", panel.range.logarithmic, false);
+  put(out, "title", panel.title);
+  return out;
+}
+
+std::string size_text(const FigureSpec& spec) {
+  return spec.height_mm ? fmt::format("{}x{}mm", spec.width_mm, *spec.height_mm) : fmt::format("{}mm", spec.width_mm);
+}
+
+}  // namespace
+
+std::int64_t FigureSpec::grid_columns() const {
+  const std::int64_t count = std::max<std::int64_t>(1, std::ssize(panels));
+  if (columns > 0) return std::min(columns, count);
+  return static_cast<std::int64_t>(std::ceil(std::sqrt(static_cast<double>(count))));
+}
+std::int64_t FigureSpec::grid_rows() const { return (std::max<std::int64_t>(1, std::ssize(panels)) + grid_columns() - 1) / grid_columns(); }
+
+FigureSpec parse_figure_spec(std::string_view text, const std::string& name) {
+  check_json_text(name, "the spec", text);
+  json value;
+  try {
+    value = json::parse(text);
+  } catch (const json::parse_error& error) {
+    const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(std::min(error.byte, text.size())), '\n');
+    fail(fmt::format("{}:{}", name, line), "this is not JSON");
+  }
+  try {
+    return spec_in(value);
+  } catch (const Error& error) {
+    fail(name, error.what());
+  }
+}
+
+FigureSpec load_figure_spec(const fs::path& path) { return parse_figure_spec(read_file(path, kMostBytes), path.string()); }
+
+std::string to_json(const FigureSpec& spec) {
+  const FigureSpec usual;
+  json out{{"size", size_text(spec)}, {"type", spec.type_pt}};
+  put(out, "aspect", spec.aspect, usual.aspect);
+  put(out, "font", spec.family, usual.family);
+  put(out, "line_width", spec.line_width, usual.line_width);
+  put(out, "map", name_of(kColors, spec.colors), name_of(kColors, usual.colors));
+  put(out, "shared_range", spec.shared_range, usual.shared_range);
+  put(out, "color_bars", spec.color_bars, usual.color_bars);
+  put(out, "titles", spec.titles, usual.titles);
+  put(out, "annotations", spec.annotations, usual.annotations);
+  put(out, "captions", spec.captions, usual.captions);
+  put(out, "letters", spec.letters);
+  put(out, "ticks", spec.ticks, usual.ticks);
+  put(out, "dpi", spec.dpi, usual.dpi);
+  put(out, "columns", spec.columns, usual.columns);
+  for (const FigurePanel& panel : spec.panels) out["panels"].push_back(panel_json(panel));
+  return out.dump(2, ' ', true, json::error_handler_t::replace) + "\n";
+}
+
+void set_size(FigureSpec& spec, std::string_view size) {
+  if (const auto preset = std::ranges::find(kPresets, size, &Preset::name); preset != kPresets.end()) {
+    spec.width_mm = preset->width_mm;
+    spec.height_mm = preset->height_mm > 0 ? std::optional(preset->height_mm) : std::nullopt;
+    spec.type_pt = preset->type_pt;
+    return;
+  }
+  const std::string_view numbers = size.ends_with("mm") ? size.substr(0, size.size() - 2) : std::string_view();
+  const std::size_t cross = numbers.find('x');
+  const std::optional<double> width = real_in(numbers.substr(0, cross));
+  const std::optional<double> height = cross == numbers.npos ? std::nullopt : real_in(numbers.substr(cross + 1));
+  const auto possible = [](double mm) { return mm >= kLeastMm && mm <= kMostMm; };
+  if (!width || (cross != numbers.npos && !height))
+    throw Error(fmt::format("{} is no size: write single, double, neurips, iclr, slide, 89mm or 89x60mm", in_quotes(size)));
+  if (!possible(*width) || (height && !possible(*height)))
+    throw Error(fmt::format("{} is no size of a figure: its sides have {:g} to {:g} mm", in_quotes(size), kLeastMm, kMostMm));
+  spec.width_mm = *width;
+  spec.height_mm = height;
+}
+
+FigureColors figure_colors(std::string_view name) {
+  const auto found = std::ranges::find(kColors, name, [](const auto& row) { return row.first; });
+  if (found == kColors.end()) throw Error(fmt::format("there is no colour map {}: there are {}", in_quotes(name), names_of(kColors)));
+  return found->second;
+}
+
+RangeChoice figure_range(std::string_view text) {
+  const auto fit = std::ranges::find(kFits, text, [](const auto& row) { return row.first; });
+  if (fit != kFits.end()) return {.fit = fit->second};
+  const std::size_t comma = text.find(',');
+  const std::optional<double> low = real_in(text.substr(0, comma));
+  const std::optional<double> high = comma == text.npos ? std::nullopt : real_in(text.substr(comma + 1));
+  if (!low || !high || !(*low < *high)) throw Error(fmt::format("{} is no range: write own, full, most or low,high", in_quotes(text)));
+  return {RangeChoice::Fit::fixed, static_cast<float>(*low), static_cast<float>(*high), false};
+}
+
+fs::path figure_file(const std::string& name, const fs::path& folder, const char* kind) {
+  for (const fs::path& path : {folder / name, fs::path(name)}) {
+    std::error_code none;
+    if (fs::exists(path, none)) return path;
+  }
+  try {
+    if (const fs::path shipped = assets_folder() / kind / name; fs::exists(shipped)) return shipped;
+  } catch (const Error&) {
+  }
+  throw Error(name + ": there is no such file");
+}
+
+}  // namespace statescope

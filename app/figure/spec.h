@@ -1,0 +1,80 @@
+// A figure as plain data: its paper, its style, and what stands in each place of its grid. Written and read as JSON.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/run/session.h"
+#include "views/view.h"
+
+namespace statescope {
+
+/// What stands in one place: a view of a run, or a study of several (studies.h).
+struct FigurePanel {
+  std::string view;                        // id in the catalogue; empty: `chart`
+  std::string chart;                       // name of a study
+  std::vector<std::string> checkpoints;    // of a view its own, then the one that it compares with; of a study all
+  std::vector<std::string> data;           // files that a study reads
+  std::string prompt;                      // a file; empty: `input`, or an example of the task that the checkpoint was trained on
+  std::optional<PromptInput> input;        // the prompt itself
+  std::optional<std::int64_t> generate;    // tokens; unset: as many as the prompt expects
+  std::vector<std::string> interventions;  // engine/run/intervention.h
+  std::optional<std::int64_t> layer;       // unset: the first that routes, else the first with a state
+  std::int64_t head = 0, slot = 0;
+  std::optional<std::int64_t> token;      // below 0: counted from the prompt's end, −1 its last; unset: that one
+  std::optional<std::int64_t> reference;  // likewise: the token to compare with
+  std::int64_t row = -1, column = -1;     // the chosen cell; −1: none
+  std::string mode;                       // one of View::modes; empty: the first
+  std::optional<double> knob;
+  RangeChoice range;
+  std::optional<std::string> title;  // unset: what is special about this panel
+};
+
+/// Which colours a heatmap of magnitudes has; signed ones stay diverging, but in grey.
+enum class FigureColors { viridis, cividis, grey };
+
+struct FigureSpec {
+  double width_mm = 89;
+  std::optional<double> height_mm;  // unset: by `aspect`
+  double aspect = 1.5;              // width to height of each panel
+  std::string family;               // of type; empty: the shipped one
+  double type_pt = 7;               // of what a view writes in its usual size; 5 … 12
+  double line_width = 1;            // of lines, times the usual
+  FigureColors colors = FigureColors::viridis;
+  bool shared_range = false;  // all panels have one range of colours
+  bool color_bars = true, titles = true, annotations = true;
+  bool captions = false;        // the sentences that views write about themselves
+  std::optional<bool> letters;  // a, b, c; unset: where there are several panels
+  double ticks = 1;             // how densely they stand, of the usual
+  int dpi = 600;                // of a PNG
+  std::int64_t columns = 0;     // of the grid; 0: as the lists that panels were expanded from have it, else as square as it goes
+  std::vector<FigurePanel> panels;
+
+  std::int64_t grid_columns() const;
+  std::int64_t grid_rows() const;
+};
+
+/// Throws Error "name:line: …" or "name: panels[2].layer …". Lists under "checkpoint", "layer", "head", "slot", "token" and "mode" of a
+/// panel make a panel of each combination, the last list along the rows of the grid. What "defaults" says holds for all panels.
+FigureSpec parse_figure_spec(std::string_view text, const std::string& name);
+FigureSpec load_figure_spec(const std::filesystem::path& path);
+/// What parse_figure_spec reads as the same spec: keys in one order, numbers in full, nothing left out that is not usual.
+std::string to_json(const FigureSpec& spec);
+
+/// Width and, unless a name's, height: "single", "double", "neurips", "iclr", "slide", "89mm", "89x60mm". Sets the usual size of type too.
+/// Throws Error.
+void set_size(FigureSpec& spec, std::string_view size);
+/// Throws Error.
+FigureColors figure_colors(std::string_view name);
+/// "own", "full", "most" or "low,high". Throws Error.
+RangeChoice figure_range(std::string_view text);
+
+/// The file that a spec in `folder` means: there, where the program was started, or among the assets in `kind` ("checkpoints", "prompts").
+/// Throws Error.
+std::filesystem::path figure_file(const std::string& name, const std::filesystem::path& folder, const char* kind);
+
+}  // namespace statescope

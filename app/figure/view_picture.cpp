@@ -1,0 +1,217 @@
+#include "app/figure/view_picture.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+
+#include "app/assets.h"
+#include "app/eval/needle_grid.h"
+#include "engine/analysis/answers.h"
+#include "engine/checkpoint/file.h"
+#include "engine/error.h"
+#include "views/parts.h"
+#include "views/plot.h"
+
+namespace statescope {
+namespace {
+
+const ViewRow& row_of(const FigurePanel& panel) { return *std::ranges::find(view_catalogue(), panel.view, &ViewRow::id); }
+
+/// The first layer that routes, else the first with a state.
+std::int64_t interesting_layer(const ModelInfo& model) {
+  for (const bool routed : {true, false}) {
+    for (std::size_t i = 0; i < model.layers.size(); ++i) {
+      if (routed ? model.layers[i].partitions > 0 : model.layers[i].has_state()) return static_cast<std::int64_t>(i);
+    }
+  }
+  return 0;
+}
+
+void check_place(const char* what, std::int64_t index, std::int64_t count) {
+  if (index >= count) throw Error(fmt::format("{} {} is not in this run, which has {}", what, index, count));
+}
+
+std::int64_t token_of(std::int64_t token, const RunInfo& run) {
+  const std::int64_t from_start = token < 0 ? run.prompt_length + token : token;
+  if (from_start < 0) throw Error(fmt::format("token {} lies before this prompt of {}", token, run.prompt_length));
+  check_place("token", from_start, std::ssize(run.tokens));
+  return from_start;
+}
+
+/// Throws Error where the run has no such place.
+Cursor cursor_of(const FigurePanel& panel, const RunInfo& run) {
+  Cursor cursor{.head = panel.head, .slot = panel.slot, .row = panel.row, .column = panel.column};
+  cursor.layer = panel.layer.value_or(interesting_layer(run.model));
+  cursor.token = token_of(panel.token.value_or(-1), run);
+  if (panel.reference) cursor.reference = token_of(*panel.reference, run);
+  check_place("layer", cursor.layer, std::ssize(run.model.layers));
+  const LayerInfo& layer = run.model.layers[static_cast<std::size_t>(cursor.layer)];
+  check_place("head", cursor.head, std::max<std::int64_t>(1, layer.heads));
+  check_place("partition", cursor.slot, std::max<std::int64_t>(1, layer.slots()));
+  return cursor;
+}
+
+/// Waits for the grid, which is read beside the run.
+Finding grid_of(const NeedleGridQuestion& question, const std::string& checkpoint, FigureRuns& runs) {
+  std::mutex mutex;
+  std::condition_variable told;
+  Finding finding;
+  NeedleGridReader reader(assets_folder(), runs.device());
+  reader.ask(0, runs.file(checkpoint, "checkpoints"), {question}, [&](const NeedleGridQuestion&, Finding part) {
+    const std::lock_guard lock(mutex);
+    finding = std::move(part);
+    told.notify_one();
+  });
+  for (double progress = 0; progress < 1;) {
+    std::unique_lock lock(mutex);
+    told.wait(lock, [&] { return finding.progress > progress; });
+    progress = finding.progress;
+    lock.unlock();
+    runs.tell(progress, checkpoint + ", prompts of the grid");
+  }
+  return finding;
+}
+
+/// All that a view asks, answered; what cannot be is said in its place.
+Findings answers(const std::vector<Question>& questions, const std::string& checkpoint, FigureRun& run, FigureRuns& runs) {
+  Findings findings;
+  for (const Question& question : questions) {
+    if (const auto* grid = std::get_if<NeedleGridQuestion>(&question)) {
+      findings.set(question, grid_of(*grid, checkpoint, runs));
+      continue;
+    }
+    try {
+      findings.set(question, {find_out(question, run.evidence()), {}, 1});
+    } catch (const Error& error) {
+      if (error.what() == std::string_view("cancelled")) throw;
+      findings.set(question, {nullptr, error.what(), 1});
+    }
+  }
+  return findings;
+}
+
+std::int64_t same_until(const RunInfo& a, const RunInfo& b) {
+  const auto same = [](const TokenInfo& x, const TokenInfo& y) { return x.text == y.text; };
+  return std::ranges::mismatch(a.tokens, b.tokens, same).in1 - a.tokens.begin();
+}
+
+/// The other model at the same place, with what the view asks about it.
+std::shared_ptr<const Peer> peer_of(const View& view, const FigurePanel& panel, const Cursor& cursor,
+                                    const std::shared_ptr<const Snapshot>& snapshot, FigureRuns& runs) {
+  if (panel.checkpoints.size() < 2) throw Error(fmt::format("{} compares two models: give \"checkpoints\": [A, B]", panel.view));
+  const std::string& other = panel.checkpoints[1];
+  FigureRun& run = runs.run(panel, other);
+  Peer peer{.own_letter = "A", .letter = "B", .snapshot = run.snapshot(cursor.layer, cursor.token), .missing = {}, .findings = {}};
+  if (!peer.snapshot) throw Error(fmt::format("{} has no layer {}, or no token {}", other, cursor.layer, cursor.token));
+  peer.same_until = same_until(*snapshot->run, run.info());
+  peer.findings = answers(view.peer_questions(snapshot, *peer.snapshot, cursor), other, run, runs);
+  return std::make_shared<const Peer>(std::move(peer));
+}
+
+void set_mode(View& view, const std::string& mode) {
+  if (const auto found = std::ranges::find(view.modes(), mode); found != view.modes().end())
+    view.set_mode(static_cast<std::size_t>(found - view.modes().begin()));
+}
+
+class ViewPicture : public PanelPicture {
+ public:
+  ViewPicture(const FigurePanel& panel, FigureRuns& runs) : row_(row_of(panel)), view_(row_.make()), mode_(panel.mode) {
+    const std::string& checkpoint = panel.checkpoints.front();
+    FigureRun& run = runs.run(panel, checkpoint);
+    cursor_ = cursor_of(panel, run.info());
+    snapshot_ = run.snapshot(cursor_.layer, cursor_.token);
+    set_mode(*view_, panel.mode);
+    if (panel.knob) turn(*panel.knob);
+    view_->set_range(panel.range);
+    findings_ = answers(view_->questions(*snapshot_, cursor_), checkpoint, run, runs);
+    if (view_->compares()) findings_.peer = peer_of(*view_, panel, cursor_, snapshot_, runs);
+    view_->build(*snapshot_, cursor_, findings_);
+    if (view_->arrays().empty()) throw Error(fmt::format("{} of {} shows nothing: {}", panel.view, checkpoint, view_->describe()));
+    if (panel.range != RangeChoice{} && !view_->shading()) throw Error(panel.view + " has no colours whose range can be chosen");
+  }
+
+  void draw(Canvas& canvas, Rect area, const Frame& frame) const override { view_->draw(canvas, area, frame); }
+  std::vector<Array> arrays() const override { return view_->arrays(); }
+  std::optional<Shading> shading() const override { return view_->shading(); }
+  void set_range(const RangeChoice& range) override {
+    view_->set_range(range);
+    view_->build(*snapshot_, cursor_, findings_);
+  }
+
+  std::string caption() const override {
+    const RunInfo& run = *snapshot_->run;
+    const LayerInfo& layer = run.model.layers[static_cast<std::size_t>(cursor_.layer)];
+    std::string text = fmt::format("{}{} of {} ({}), {}, {}, of a prompt of {} tokens, “{}”.", row_.title,
+                                   mode_.empty() ? "" : fmt::format(" ({})", mode_), run.model.name, run.model.family,
+                                   memory_place(layer, cursor_.layer, cursor_.slot, cursor_.head), after_words(run, cursor_.token),
+                                   run.prompt_length, beginning(run));
+    if (findings_.peer) text += fmt::format(" A is {}, B {}.", run.model.name, findings_.peer->snapshot->run->model.name);
+    for (const std::string& intervention : run.branch.interventions) text += fmt::format(" Intervention: {}.", intervention);
+    text += " " + view_->describe();
+    if (!text.ends_with('.')) text += '.';
+    const Array first = view_->arrays().front();
+    return text + fmt::format(" {}: {}.", first.name, first.equation);
+  }
+
+ private:
+  /// Some views have their knob only where the run is long.
+  void turn(double value) {
+    view_->build(*snapshot_, cursor_);
+    const std::optional<Knob> knob = view_->knob();
+    if (!knob) throw Error(fmt::format("{} has no knob", row_.id));
+    if (!(value >= knob->low && value <= knob->high))
+      throw Error(fmt::format("the knob of {} ({}) goes from {:g} to {:g}", row_.id, knob->name, knob->low, knob->high));
+    view_->turn(value);
+  }
+
+  /// Of the prompt, its first tokens.
+  static std::string beginning(const RunInfo& run) {
+    constexpr std::int64_t shown = 12;
+    std::string text;
+    for (std::int64_t i = 0; i < std::min(shown, run.prompt_length); ++i) {
+      const std::string& word = run.tokens[static_cast<std::size_t>(i)].text;
+      text += (text.empty() || word.starts_with(' ') ? "" : " ") + visible_text(word);
+    }
+    return run.prompt_length > shown ? text + " …" : text;
+  }
+
+  const ViewRow& row_;
+  std::unique_ptr<View> view_;
+  std::string mode_;
+  std::shared_ptr<const Snapshot> snapshot_;
+  Cursor cursor_;
+  Findings findings_;
+};
+
+}  // namespace
+
+std::unique_ptr<PanelPicture> make_view_picture(const FigurePanel& panel, FigureRuns& runs) {
+  return std::make_unique<ViewPicture>(panel, runs);
+}
+
+FigurePanel settled(const FigurePanel& panel, FigureRuns& runs) {
+  FigurePanel exact = panel;
+  if (panel.view.empty()) {
+    if (!panel.prompt.empty()) exact.input = runs.prompt(panel, panel.checkpoints.empty() ? "" : panel.checkpoints.front());
+    exact.prompt.clear();
+    return exact;
+  }
+  FigureRun& run = runs.run(panel, panel.checkpoints.front());
+  const Cursor cursor = cursor_of(panel, run.info());
+  exact.prompt.clear();
+  exact.input = run.prompt();
+  exact.input->generate.reset();
+  exact.generate = std::ssize(run.info().tokens) - run.info().prompt_length;
+  exact.layer = cursor.layer;
+  exact.token = cursor.token;
+  if (panel.reference) exact.reference = cursor.reference;
+  if (exact.mode.empty()) {
+    const std::unique_ptr<View> view = row_of(panel).make();
+    if (!view->modes().empty()) exact.mode = view->modes().front();
+  }
+  return exact;
+}
+
+}  // namespace statescope
