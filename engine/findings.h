@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "engine/cosine_block.h"
 #include "engine/pyramid.h"
 #include "engine/snapshot.h"
 
@@ -208,14 +209,13 @@ struct SimilarityQuestion {
   bool operator==(const SimilarityQuestion&) const = default;
 };
 
-/// Likeness of a layer's states after a token to those that another model has (spec §12.5): rows stand for this model's, columns for the
-/// other's. What cannot be compared because its shape differs is empty.
+/// Likeness of a layer's states after a token to those that another model has (spec §12.5): rows stand for the other's, columns for this
+/// model's. What cannot be compared because its shape differs is empty.
 struct CrossSimilarity {
   static constexpr Accuracy accuracy = accurate_to(1e-5);
-  std::int64_t rows = 0, other_rows = 0, heads = 0, other_heads = 0;
-  std::vector<float> cosine;       // [P·K, P'·K'] of the rows of the heads asked for, V = V'; NaN where a row is zero; empty also where
-                                   // there are more than Similarity::kMostRows of both together
-  std::vector<float> head_cosine;  // [H, H'] of the slots' states of each head as vectors, K = K' and V = V'
+  CosineBlock of_rows;   // [P'·K', P·K] of the rows of the heads asked for, V = V'; empty also where there are more than
+                         // Similarity::kMostRows of both together
+  CosineBlock of_heads;  // [H', H] of the slots' states of each head as vectors, K = K' and V = V'
 };
 struct CrossSimilarityQuestion {
   std::int64_t layer = 0, slot = 0, head = 0, token = 0;
@@ -272,17 +272,19 @@ struct RankSeriesQuestion {
   bool operator==(const RankSeriesQuestion&) const = default;
 };
 
-/// A_{t,s} with o_t = Σ_s A_{t,s} v_s, of the tokens t and s in [from, to) (spec §12.8); softmax layers: their weights.
+/// A_{t,s} with o_t = Σ_s A_{t,s} v_s, of some tokens t (spec §12.8); softmax layers: their weights.
 struct AttentionMap {
   static constexpr Accuracy accuracy = kRecomputed;
-  static constexpr std::int64_t kMostTokens = 512;
-  std::int64_t from = 0, to = 0;
+  static constexpr std::int64_t kMostRows = 128;
   std::int64_t heads = 0;     // H; of softmax layers too, whose last head answers for those beyond it
-  std::vector<float> weight;  // [n, n] row t, column s; 0 for s > t
-  std::vector<float> before;  // [n] Σ |A_{t,s}| over the tokens s < from, slot by slot
+  std::vector<float> weight;  // [rows, columns] the A_{t,s} farthest from 0 of the tokens s that a column stands for; 0 for s > t
+  std::vector<float> before;  // [rows] Σ |A_{t,s}| over the tokens s before the columns', slot by slot
+  std::vector<float> all;     // [rows] the same over all tokens
 };
+/// A column stands for the `step` tokens from its own on. All rows' tokens are among those that columns stand for.
 struct AttentionQuestion {
-  std::int64_t layer = 0, head = 0, from = 0, to = 0;
+  std::int64_t layer = 0, head = 0;
+  TokenSteps rows, columns;
   std::int64_t slot = -1;  // −1: all slots together
   using Answer = AttentionMap;
   bool operator==(const AttentionQuestion&) const = default;

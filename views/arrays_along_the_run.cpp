@@ -1,4 +1,6 @@
 // Arrays of the views that go along the tokens of a run.
+#include <fmt/format.h>
+
 #include <array>
 #include <cmath>
 #include <limits>
@@ -190,8 +192,11 @@ std::vector<Array> arrays(const AttentionData& data) {
   const ArrayAxis tokens = token_axis(data.tokens);
   ArrayAxis from = tokens;
   from.name = "token that is read";
+  if (data.step > 1) from.name = fmt::format("strongest of {} tokens that are read", data.step);
   const std::string name = data.shares ? "|A| / Σ|A|" : "A";
-  return {{name, "", equation, {tokens, from}, data.cells.values(), true}, {name + " of the token", "", equation, {from}, data.row}};
+  std::vector<float> row;
+  for (const AttentionData::Source& source : data.row) row.push_back(source.weight);
+  return {{name, "", equation, {tokens, from}, data.cells.values(), true}, {name + " of the token", "", equation, {from}, row}};
 }
 
 std::vector<Array> arrays(const PredictionsData& data) {

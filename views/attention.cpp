@@ -6,18 +6,21 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "views/arrays.h"
 #include "views/colormaps.h"
 #include "views/parts.h"
 #include "views/shading.h"
+#include "views/token_tiles.h"
 #include "views/words.h"
 
 namespace statescope {
 namespace {
 
-constexpr double kFewest = 16, kMost = static_cast<double>(AttentionMap::kMostTokens);
-constexpr std::size_t kMostNamed = 10;  // sources
+constexpr std::int64_t kFewest = 16, kAllTokens = std::int64_t{1} << 40;
+constexpr std::int64_t kFewestAsked = 256;  // tokens; with fewer shown, a part of them is
+constexpr std::size_t kMostNamed = 10;      // sources
 // Hit ids: cells of the map below, then the bars, then the bar of what lies before them.
 constexpr std::int64_t kBarIds = std::int64_t{1} << 40, kBeforeId = std::int64_t{1} << 41;
 
@@ -28,18 +31,39 @@ Message nothing_to_read(const Snapshot& snapshot) {
   return layer && is_softmax(*layer) ? Message{} : without_memory(snapshot);
 }
 
-AttentionQuestion question_of(const Snapshot& snapshot, const Cursor& cursor, std::int64_t slot) {
+/// The tokens along both sides of the map that is asked for.
+TokenSteps asked_tokens(const Snapshot& snapshot, std::int64_t shown) {
+  return steps_around(snapshot.token, std::ssize(snapshot.run->tokens), std::max(shown, kFewestAsked));
+}
+
+AttentionQuestion question_of(const Snapshot& snapshot, const Cursor& cursor, std::int64_t slot, const TokenSteps& rows,
+                              const TokenSteps& columns) {
   const LayerInfo& layer = *layer_of(snapshot);
-  const TokenWindow window = window_around(snapshot.token, std::ssize(snapshot.run->tokens));
   // A softmax layer says its heads with the answer.
   const std::int64_t head =
       is_softmax(layer) ? std::max<std::int64_t>(0, cursor.head) : std::clamp<std::int64_t>(cursor.head, 0, layer.heads - 1);
-  return {snapshot.layer, head, window.from, window.to, slot};
+  return {snapshot.layer, head, rows, columns, slot};
+}
+
+/// While a token moves, the numbers are those of the token before.
+std::int64_t reader(const Snapshot& snapshot, const Cursor& cursor) { return cursor.progress < 1 ? snapshot.token - 1 : snapshot.token; }
+
+/// What has the cursor's row with every token that is shown: the part of the map that it is in, or, where that leaves tokens out, a
+/// question of its own. None before the first token.
+std::optional<AttentionQuestion> row_question(const Snapshot& snapshot, const Cursor& cursor, std::int64_t slot, const TokenSteps& asked) {
+  const std::int64_t token = reader(snapshot, cursor), end = asked.from + asked.count * asked.step;
+  if (token < asked.from) return {};
+  if (asked.step > 1) {
+    const TokenSteps all{asked.from, 1, std::min(end, std::ssize(snapshot.run->tokens)) - asked.from};
+    return question_of(snapshot, cursor, slot, {token, 1, 1}, all);
+  }
+  const std::int64_t tile = (token - asked.from) / AttentionMap::kMostRows;
+  return question_of(snapshot, cursor, slot, tiles_of(asked, AttentionMap::kMostRows)[static_cast<std::size_t>(tile)], asked);
 }
 
 /// 99 in 100 of the numbers that are not 0 are no larger; a few large ones must not leave the rest pale.
 float common_range(std::vector<float> sizes) {
-  std::erase(sizes, 0.0f);
+  std::erase_if(sizes, [](float size) { return !(size > 0); });
   if (sizes.empty()) return 1;
   const auto at = sizes.begin() + static_cast<std::ptrdiff_t>(0.99 * static_cast<double>(sizes.size() - 1));
   std::nth_element(sizes.begin(), at, sizes.end());
@@ -47,8 +71,9 @@ float common_range(std::vector<float> sizes) {
 }
 
 /// Each arm to a round number of its own.
-ValueAxis axis_of_row(const std::vector<float>& row) {
-  const auto [least, most] = std::ranges::minmax(row);
+ValueAxis axis_of_row(const std::vector<AttentionData::Source>& row) {
+  const auto [low, high] = std::ranges::minmax(row, {}, &AttentionData::Source::weight);
+  const float least = low.weight, most = high.weight;
   return {least < 0 ? -round_range(-least) : 0.0, most > 0 || least == 0 ? round_range(most) : 0.0};
 }
 
@@ -64,17 +89,12 @@ std::string named(const AttentionData& data, std::int64_t token) {
 /// "“␣4” (31) reads most from “␣anna” (29): 38 %; from the needle 52 %"
 std::string summary(const AttentionData& data) {
   if (data.tokens.cursor < 0) return "nothing has been read yet";
-  double all = data.before, needle = 0;
-  for (std::size_t i = 0; i < data.row.size(); ++i) {
-    all += std::abs(data.row[i]);
-    if (data.needle[i]) needle += std::abs(data.row[i]);
-  }
-  const std::string reader = named(data, data.tokens.cursor);
-  if (!(all > 0)) return reader + " reads nothing here";
-  const std::int64_t place = data.strongest.front();
-  const std::string text = fmt::format("{} reads most from {}: {}", reader, named(data, data.token_at(place)),
-                                       percent(std::abs(data.row[static_cast<std::size_t>(place)]) / all));
-  return needle > 0 ? fmt::format("{}; from the needle {}", text, percent(needle / all)) : text;
+  const std::string reading = named(data, data.tokens.cursor);
+  if (!(data.all > 0) || data.strongest.empty()) return reading + " reads nothing here";
+  const AttentionData::Source& most = data.strongest.front();
+  const std::string text =
+      fmt::format("{} reads most from {}: {}", reading, named(data, most.token), percent(std::abs(most.weight) / data.all));
+  return data.of_needle > 0 ? fmt::format("{}; from the needle {}", text, percent(data.of_needle / data.all)) : text;
 }
 
 /// One drawing: where things stand.
@@ -119,7 +139,7 @@ Color bar_color(const Picture& picture, std::size_t place) {
   const AttentionData& data = picture.data;
   if (data.needle[place]) return picture.frame.theme.needle;
   const ColorMap map = picture.frame.theme.dark ? ColorMap::diverging_dark : ColorMap::diverging;
-  return data.shares ? picture.frame.theme.accent : color_at(map, data.row[place] < 0 ? 0.12f : 0.88f);
+  return data.shares ? picture.frame.theme.accent : color_at(map, data.row[place].weight < 0 ? 0.12f : 0.88f);
 }
 
 /// Names of the strongest sources above their bars, those that do not touch.
@@ -128,15 +148,14 @@ void draw_names(const Picture& picture) {
   const float s = picture.s, y = picture.bars.y - 0.7f * kSmallType * s;
   const TextStyle style = label(picture.frame, kSmallType, picture.frame.theme.ink, Align::center);
   std::vector<std::pair<float, float>> taken;
-  const float most = std::abs(data.row[static_cast<std::size_t>(data.strongest.front())]);
-  for (const std::int64_t place : data.strongest) {
-    const float a = data.row[static_cast<std::size_t>(place)];
-    if (a == 0 || std::abs(a) < 0.2f * most || taken.size() == kMostNamed) return;
-    const std::string word = elided(picture.canvas, visible_token(*data.tokens.run, data.token_at(place)), style, 80 * s);
+  for (const auto& [token, a] : data.strongest) {
+    if (a == 0 || std::abs(a) < 0.2f * std::abs(data.strongest.front().weight) || taken.size() == kMostNamed) return;
+    const std::string word = elided(picture.canvas, visible_token(*data.tokens.run, token), style, 80 * s);
     const std::string text = fmt::format("{}: {}", word, data.shares ? percent(a) : number(a, 2));
     const float width = picture.canvas.text_width(text, style);
     if (width > picture.bars.w) continue;
-    const float x = std::clamp(data.tokens.x_of(picture.bars, place), picture.bars.x + width / 2, picture.bars.right() - width / 2);
+    const float x = std::clamp(data.tokens.x_of(picture.bars, data.tokens.place_of(token)), picture.bars.x + width / 2,
+                               picture.bars.right() - width / 2);
     const float from = x - width / 2 - 4 * s, to = x + width / 2 + 4 * s;
     if (std::ranges::any_of(taken, [&](const auto& other) { return from < other.second && other.first < to; })) continue;
     taken.emplace_back(from, to);
@@ -164,8 +183,9 @@ void draw_bars(const Picture& picture) {
     picture.canvas.hit(before, {kBeforeId});
   }
   for (std::size_t i = 0; i < data.row.size(); ++i) {
-    if (data.row[i] == 0) continue;
-    const float end = height_of(bars, data.row_axis, data.row[i]), width = std::max(1.0f, 0.8f * each);
+    const float a = data.row[i].weight;
+    if (a == 0) continue;
+    const float end = height_of(bars, data.row_axis, a), width = std::max(1.0f, 0.8f * each);
     const float x = data.tokens.x_of(bars, static_cast<std::int64_t>(i)) - width / 2;
     picture.canvas.fill_rect({x, std::min(zero, end), width, std::max(std::abs(zero - end), 0.5f * s)}, bar_color(picture, i));
   }
@@ -184,32 +204,119 @@ void draw_map(const Picture& picture) {
   draw_token_side(picture.canvas, map, data.tokens, picture.frame);
   draw_color_bar(picture.canvas, picture.color_bar, picture.scale(), data.marks, picture.frame);
   std::vector<std::string> notes = {"row t reads column s"};
+  if (data.step > 1) notes = {fmt::format("1 row of every {}, a column is the strongest of {} tokens", data.step, data.step)};
+  if (data.known < data.parts) notes.push_back(fmt::format("{} of {} parts worked out, the rest hatched", data.known, data.parts));
   if (const std::string gathered = gathered_text(picture.canvas, data.cells, map); !gathered.empty()) notes.push_back(gathered);
   if (data.most > 1.01f * data.shading.range.high) notes.push_back(fmt::format("up to {}", number(data.most, 3)));
   fitted_text(picture.canvas, {map.x, map.y - 8 * s}, joined(notes, "; "), label(picture.frame, kSmallType, picture.frame.theme.faint),
               map.w);
 }
 
+/// Of what is asked for, what is shown.
+TokenSteps shown_part(std::int64_t token, const TokenSteps& asked, std::int64_t shown) {
+  if (shown >= asked.count) return asked;
+  const TokenWindow part = part_around(token, {asked.from, asked.from + asked.count}, shown);
+  return {part.from, 1, part.to - part.from};
+}
+
+/// From A to |A| / Σ|A| where those are shown.
+double unit_of(const AttentionMap& answer, std::int64_t row, bool shares) {
+  const double all = answer.all[static_cast<std::size_t>(row)];
+  return !shares ? 1 : all > 0 ? 1 / all : 0;
+}
+
+/// Every token's number in the reader's row, of which `part` is shown.
+void fill_row(AttentionData& data, const AttentionMap& answer, const AttentionQuestion& question, const TokenSteps& part) {
+  const std::int64_t row = data.tokens.cursor - question.rows.from, width = question.columns.count;
+  const std::int64_t skipped = part.from - question.columns.from;
+  const double unit = unit_of(answer, row, data.shares);
+  const RunInfo& run = *data.tokens.run;
+  double before = answer.before[static_cast<std::size_t>(row)];
+  data.row.resize(static_cast<std::size_t>(part.count));
+  data.needle.resize(static_cast<std::size_t>(part.count));
+  for (std::int64_t i = 0; i < width; ++i) {
+    const float a = answer.weight[static_cast<std::size_t>(row * width + i)];
+    const std::int64_t token = question.columns.from + i, place = (i - skipped) / part.step;
+    if (i < skipped) before += std::abs(a);
+    if (i < skipped || place >= part.count) continue;
+    const AttentionData::Source source{token, static_cast<float>(unit * (data.shares ? std::abs(a) : a))};
+    AttentionData::Source& shown = data.row[static_cast<std::size_t>(place)];
+    if ((token - part.from) % part.step == 0 || std::abs(source.weight) > std::abs(shown.weight)) shown = source;
+    data.strongest.push_back(source);
+    if (!is_needle(run, token)) continue;
+    data.needle[static_cast<std::size_t>(place)] = true;
+    data.of_needle += std::abs(source.weight);
+  }
+  data.before = static_cast<float>(unit * before);
+  data.all = unit * answer.all[static_cast<std::size_t>(row)];
+  const auto most = data.strongest.begin() + std::min(std::ssize(data.strongest), static_cast<std::ptrdiff_t>(AttentionData::kMostSources));
+  std::ranges::partial_sort(data.strongest, most, [](const auto& a, const auto& b) {
+    return std::abs(a.weight) != std::abs(b.weight) ? std::abs(a.weight) > std::abs(b.weight) : a.token < b.token;
+  });
+  data.strongest.erase(most, data.strongest.end());
+}
+
+/// The rows of an answer that are shown, into cells [part, part].
+void copy_rows(std::vector<float>& cells, const AttentionMap& answer, const TokenSteps& rows, const TokenSteps& asked,
+               const TokenSteps& part, bool shares) {
+  const std::int64_t skipped = (part.from - asked.from) / part.step;
+  for (std::int64_t r = 0; r < rows.count; ++r) {
+    const std::int64_t place = (rows.from - part.from) / part.step + r;
+    if (place < 0 || place >= part.count) continue;
+    const auto unit = static_cast<float>(unit_of(answer, r, shares));
+    for (std::int64_t c = 0; c < part.count; ++c) {
+      const float a = answer.weight[static_cast<std::size_t>(r * asked.count + skipped + c)];
+      cells[static_cast<std::size_t>(place * part.count + c)] = shares ? unit * std::abs(a) : a;
+    }
+  }
+}
+
+void shade_cells(AttentionData& data, const std::vector<float>& cells, const RangeChoice& range) {
+  std::vector<float> sizes;
+  sizes.reserve(cells.size());
+  for (const float cell : cells) sizes.push_back(std::abs(cell));
+  for (const float size : sizes) data.most = std::fmax(data.most, size);
+  const float high = common_range(std::move(sizes));
+  const bool is_signed = !data.shares && !data.softmax;
+  data.shading = shade(cells, {is_signed ? -high : 0, high}, is_signed, range);
+  const std::string name = number(high, 3);
+  data.marks = is_own(range) ? std::vector<ScaleMark>{{high, name}, {0, "0"}, {is_signed ? -high : 0, is_signed ? "−" + name : "0"}}
+                             : range_marks(data.shading);
+}
+
 class AttentionView : public View {
  public:
   std::vector<Question> questions(const Snapshot& snapshot, const Cursor& cursor) const override {
     if (nothing_to_read(snapshot)) return {};
-    return {question_of(snapshot, cursor, slot_of(*layer_of(snapshot)))};
+    const std::int64_t slot = slot_of(*layer_of(snapshot));
+    const TokenSteps asked = asked_tokens(snapshot, shown_);
+    std::vector<Question> questions;
+    const auto ask = [&](const AttentionQuestion& question) {
+      if (std::ranges::count(questions, Question(question)) == 0) questions.emplace_back(question);
+    };
+    if (const auto row = row_question(snapshot, cursor, slot, asked)) ask(*row);
+    for (const TokenSteps& rows : tiles_of(asked, AttentionMap::kMostRows)) ask(question_of(snapshot, cursor, slot, rows, asked));
+    return questions;
   }
   /// All slots, their shares, then each slot of the layer last built.
   std::span<const std::string_view> modes() const override { return names_; }
   std::optional<Knob> knob() const override {
+    if (tokens_ <= kFewest) return {};
+    const auto most = static_cast<double>(tokens_);
     return Knob{QT_TRANSLATE_NOOP("Views", "Tokens"),
                 QT_TRANSLATE_NOOP("Views", "How many tokens are shown, the cursor's among them."),
-                kFewest,
-                kMost,
-                static_cast<double>(shown_),
+                static_cast<double>(kFewest),
+                most,
+                std::min(most, static_cast<double>(shown_)),
                 true};
   }
-  void turn(double value) override { shown_ = std::lround(std::clamp(value, kFewest, kMost)); }
+  void turn(double value) override {
+    shown_ = value >= static_cast<double>(tokens_) ? kAllTokens : std::max<std::int64_t>(kFewest, std::llround(value));
+  }
 
   void build(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings) override {
     const LayerInfo* layer = layer_of(snapshot);
+    tokens_ = snapshot.run ? std::ssize(snapshot.run->tokens) : 0;
     titles_.clear();
     for (std::int64_t slot = 0; layer && layer->slots() > 1 && slot < layer->slots(); ++slot)
       titles_.push_back("Only " + slot_title(slot_identity(*layer, slot), slot_name(*layer, slot)));
@@ -226,11 +333,8 @@ class AttentionView : public View {
   Table table() const override {
     Table table{{"token", "text", std::string(symbol(data_))}, {}};
     if (data_.message) return table;
-    for (const std::int64_t place : data_.strongest) {
-      const std::int64_t token = data_.token_at(place);
-      table.rows.push_back(
-          {std::to_string(token), visible_token(*data_.tokens.run, token), number(data_.row[static_cast<std::size_t>(place)], 9)});
-    }
+    for (const auto& [token, weight] : data_.strongest)
+      table.rows.push_back({std::to_string(token), visible_token(*data_.tokens.run, token), number(weight, 9)});
     if (data_.token_at(0) > 0) table.rows.push_back({fmt::format("before {}", data_.token_at(0)), "", number(data_.before, 9)});
     return table;
   }
@@ -243,14 +347,18 @@ class AttentionView : public View {
       return fmt::format("Σ |A| = {} over the tokens before {}\nread by {}\n{}", number(data_.before, 7), data_.token_at(0),
                          named(data_, data_.tokens.cursor), origin());
     }
-    if (hit_id >= kBarIds && hit_id - kBarIds < n)
-      return cell_tooltip(data_.tokens.cursor, data_.token_at(hit_id - kBarIds), data_.row[static_cast<std::size_t>(hit_id - kBarIds)]);
+    if (hit_id >= kBarIds && hit_id - kBarIds < n) {
+      const auto& [token, weight] = data_.row[static_cast<std::size_t>(hit_id - kBarIds)];
+      return cell_tooltip(data_.tokens.cursor, token, named(data_, token), weight);
+    }
     if (hit_id < 0 || hit_id >= n * n) return {};
-    return cell_tooltip(data_.token_at(hit_id / n), data_.token_at(hit_id % n), data_.cells.at(hit_id / n, hit_id % n));
+    const std::int64_t s = data_.token_at(hit_id % n);
+    return cell_tooltip(data_.token_at(hit_id / n), s, data_.step == 1 ? named(data_, s) : column_words(s),
+                        data_.cells.at(hit_id / n, hit_id % n));
   }
   CursorMove on_hit(std::int64_t hit_id) const override {
     const std::int64_t n = data_.message ? 0 : data_.count();
-    if (hit_id >= kBarIds && hit_id - kBarIds < n) return {.token = data_.token_at(hit_id - kBarIds)};
+    if (hit_id >= kBarIds && hit_id - kBarIds < n) return {.token = data_.row[static_cast<std::size_t>(hit_id - kBarIds)].token};
     if (hit_id < 0 || hit_id >= n * n) return {};
     return {.token = data_.token_at(hit_id / n), .reference = data_.token_at(hit_id % n)};
   }
@@ -265,12 +373,16 @@ class AttentionView : public View {
                        data_.softmax ? "softmax_s(q_t · k_s / √d) (spec §3.1)" : "o_t = Σ_s A_{t,s} v_s (SSE Def. 3, spec §12.8)",
                        AttentionMap::accuracy.text());
   }
-  std::string cell_tooltip(std::int64_t t, std::int64_t s, float a) const {
-    if (s > t) return fmt::format("{} stands before {}: it cannot read it", named(data_, t), named(data_, s));
-    return fmt::format("{} = {}\n{} reads {}\n{}", symbol(data_), number(a, 7), named(data_, t), named(data_, s), origin());
+  std::string column_words(std::int64_t s) const {
+    return fmt::format("the tokens {} to {}, this the strongest", s, std::min(s + data_.step, tokens_) - 1);
+  }
+  std::string cell_tooltip(std::int64_t t, std::int64_t s, const std::string& source, float a) const {
+    if (s > t) return fmt::format("{} stands before {}: it cannot read it", named(data_, t), source);
+    if (std::isnan(a)) return "not worked out yet";
+    return fmt::format("{} = {}\n{} reads {}\n{}", symbol(data_), number(a, 7), named(data_, t), source, origin());
   }
 
-  std::int64_t shown_ = 256;
+  std::int64_t shown_ = 256, tokens_ = 0;  // of how many
   std::vector<std::string> titles_;
   std::vector<std::string_view> names_ = {"All together", "Shares |A|"};
   AttentionData data_;
@@ -289,66 +401,44 @@ AttentionData build_attention(const Snapshot& snapshot, const Cursor& cursor, co
   data.message = nothing_to_read(snapshot);
   if (data.message) return data;
   const LayerInfo& layer = *layer_of(snapshot);
-  const AttentionQuestion question = question_of(snapshot, cursor, slot);
-  const AttentionMap* answer = findings.get(question);
+  const TokenSteps asked = asked_tokens(snapshot, shown);
+  const std::vector<TokenSteps> tiles = tiles_of(asked, AttentionMap::kMostRows);
+  const std::optional<AttentionQuestion> of_row = row_question(snapshot, cursor, slot, asked);
+  const AttentionQuestion first = of_row.value_or(question_of(snapshot, cursor, slot, tiles.front(), asked));
+  const AttentionMap* answer = findings.get(first);
   data.softmax = is_softmax(layer);
   data.shares = shares;
-  const std::int64_t head = answer && answer->heads > 0 ? std::min(question.head, answer->heads - 1) : question.head;
+  const std::int64_t head = answer && answer->heads > 0 ? std::min(first.head, answer->heads - 1) : first.head;
   data.place = fmt::format("layer {}, head {}", snapshot.layer, head);
   if (slot >= 0) data.place += fmt::format(", {}", slot_title(slot_identity(layer, slot), slot_name(layer, slot)));
   if (!answer) {
-    data.message = waiting(findings, question, fmt::format("What tokens read in {}", data.place));
+    data.message = waiting(findings, first, fmt::format("What tokens read in {}", data.place));
     return data;
   }
-
-  const TokenWindow part = part_around(snapshot.token, {answer->from, answer->to}, shown);
-  const std::int64_t n = part.to - part.from, all = answer->to - answer->from, skipped = part.from - answer->from;
-  // While a token moves, the numbers are those of the token before.
-  data.tokens = {snapshot.run, token_range(part.from, part.to), cursor.progress < 1 ? snapshot.token - 1 : snapshot.token};
-  std::vector<float> cells(static_cast<std::size_t>(n * n)), before(static_cast<std::size_t>(n));
-  for (std::int64_t t = 0; t < n; ++t) {
-    const float* row = answer->weight.data() + (skipped + t) * all;
-    float& earlier = before[static_cast<std::size_t>(t)];
-    earlier = answer->before[static_cast<std::size_t>(skipped + t)];
-    for (std::int64_t s = 0; s < skipped; ++s) earlier += std::abs(row[s]);
-    std::copy_n(row + skipped, n, cells.begin() + t * n);
-    if (!shares) continue;
-    // |A_{t,s}| / Σ_s |A_{t,s}|
-    double sum = earlier;
-    for (std::int64_t s = 0; s < n; ++s) sum += std::abs(row[skipped + s]);
-    const float factor = sum > 0 ? static_cast<float>(1 / sum) : 0;
-    earlier *= factor;
-    for (std::int64_t s = 0; s < n; ++s) cells[static_cast<std::size_t>(t * n + s)] = std::abs(row[skipped + s]) * factor;
-  }
-  data.row.assign(static_cast<std::size_t>(n), 0.0f);
-  if (const std::int64_t place = data.tokens.place_of(data.tokens.cursor); place >= 0) {
-    std::copy_n(cells.begin() + place * n, n, data.row.begin());
-    data.before = before[static_cast<std::size_t>(place)];
-  }
-  data.row_axis = axis_of_row(data.row);
-  for (std::int64_t i = 0; i < n; ++i) {
-    const std::int64_t token = part.from + i;
-    data.needle.push_back(is_needle(*snapshot.run, token));
-  }
-  data.strongest.resize(static_cast<std::size_t>(n));
-  std::iota(data.strongest.begin(), data.strongest.end(), std::int64_t{0});
-  std::ranges::stable_sort(data.strongest, std::ranges::greater{},
-                           [&](std::int64_t i) { return std::abs(data.row[static_cast<std::size_t>(i)]); });
-  std::vector<float> sizes;
-  for (const float cell : cells) sizes.push_back(std::abs(cell));
-  data.most = std::ranges::max(sizes);
-  const float high = common_range(std::move(sizes));
-  const bool is_signed = !data.shares && !data.softmax;
-  data.shading = shade(cells, {is_signed ? -high : 0, high}, is_signed, range);
-  const std::string name = number(high, 3);
-  data.marks = is_own(range) ? std::vector<ScaleMark>{{high, name}, {0, "0"}, {is_signed ? -high : 0, is_signed ? "−" + name : "0"}}
-                             : range_marks(data.shading);
-  data.cells = Pyramid(std::move(cells), n, n);
   data.title = fmt::format("{} of {}",
                            data.softmax ? "Softmax weights"
                            : shares     ? "Shares of what is read"
                                         : "Implicit attention",
                            data.place);
+  const TokenSteps part = shown_part(snapshot.token, asked, shown);
+  data.step = part.step;
+  data.tokens = {snapshot.run, {}, reader(snapshot, cursor)};
+  for (const std::int64_t token : tokens_of(part)) data.tokens.tokens.push_back(static_cast<std::int32_t>(token));
+  if (of_row)
+    fill_row(data, *answer, *of_row, part);
+  else
+    data.row.resize(static_cast<std::size_t>(part.count));
+  data.row_axis = axis_of_row(data.row);
+
+  std::vector<float> cells(static_cast<std::size_t>(part.count * part.count), NAN);
+  for (const TokenSteps& rows : tiles) {
+    const AttentionMap* known = findings.get(question_of(snapshot, cursor, slot, rows, asked));
+    data.known += known != nullptr;
+    if (known) copy_rows(cells, *known, rows, asked, part, shares);
+  }
+  data.parts = std::ssize(tiles);
+  shade_cells(data, cells, range);
+  data.cells = Pyramid(std::move(cells), part.count, part.count);
   return data;
 }
 
@@ -362,11 +452,8 @@ void draw(const AttentionData& data, Canvas& canvas, Rect area, const Frame& fra
   draw_caption(canvas, picture.title, sentence_at(summary(data), data.place), AttentionMap::accuracy, frame);
   if (picture.words.w > 0) {
     std::vector<Fact> facts;
-    for (std::size_t i = 0; i < std::min(kMostNamed, data.strongest.size()); ++i) {
-      const std::int64_t place = data.strongest[i];
-      facts.push_back({fmt::format("{} ({})", visible_token(*data.tokens.run, data.token_at(place)), data.token_at(place)),
-                       number(data.row[static_cast<std::size_t>(place)], 3)});
-    }
+    for (const auto& [token, weight] : std::span(data.strongest).first(std::min(kMostNamed, data.strongest.size())))
+      facts.push_back({fmt::format("{} ({})", visible_token(*data.tokens.run, token), token), number(weight, 3)});
     draw_fact_lines(canvas, picture.words, facts, frame);
   }
   draw_bars(picture);

@@ -18,16 +18,6 @@ constexpr std::int64_t kMostTableCells = 4096;
 std::int64_t head_of(const LayerState& state, const Cursor& cursor) { return std::clamp<std::int64_t>(cursor.head, 0, state.heads - 1); }
 std::int64_t slot_of(const LayerState& state, const Cursor& cursor) { return std::clamp<std::int64_t>(cursor.slot, 0, state.slots - 1); }
 
-/// The other model is asked, so its rows come first: the picture's are the columns of the answer.
-std::vector<float> transposed(const std::vector<float>& values, std::int64_t columns) {
-  const std::int64_t rows = columns > 0 ? std::ssize(values) / columns : 0;
-  std::vector<float> result;
-  result.reserve(values.size());
-  for (std::int64_t j = 0; j < columns; ++j)
-    for (std::int64_t i = 0; i < rows; ++i) result.push_back(values[static_cast<std::size_t>(i * columns + j)]);
-  return result;
-}
-
 std::string slot_words(const Snapshot& snapshot, std::int64_t slot) {
   const LayerInfo& layer = *layer_of(snapshot);
   return slot_title(slot_identity(layer, slot), slot_name(layer, slot));
@@ -52,26 +42,14 @@ void name_rows(const Snapshot& snapshot, std::vector<AxisGroup>& groups, std::ve
 
 std::string cosine_text(double cosine) { return std::isnan(cosine) ? "—" : fmt::format("{:.3f}", cosine); }
 
-/// Over the pairs without a zero one.
-void add_facts(CrossSimilarityData& data, std::int64_t n, std::int64_t other_n) {
-  double sum = 0, most = NAN, same_sum = 0;
-  std::int64_t pairs = 0, same = 0;
-  for (std::int64_t i = 0; i < n; ++i) {
-    for (std::int64_t j = 0; j < other_n; ++j) {
-      const double cosine = data.cells.at(i, j);
-      if (std::isnan(cosine)) continue;
-      sum += std::abs(cosine);
-      most = std::fmax(most, std::abs(cosine));
-      ++pairs;
-      if (i != j) continue;
-      same_sum += cosine;
-      ++same;
-    }
-  }
-  if (n == other_n) data.facts.push_back({"mean cos, same number", cosine_text(same > 0 ? same_sum / static_cast<double>(same) : NAN)});
-  data.facts.push_back({"mean |cos|, all pairs", cosine_text(pairs > 0 ? sum / static_cast<double>(pairs) : NAN)});
-  data.facts.push_back({"largest |cos|", cosine_text(most)});
-  data.facts.push_back({"no cosine, hatched", fmt::format("{} of {}", n * other_n - pairs, n * other_n)});
+std::vector<Fact> facts_of(const CosineBlock& block) {
+  const std::int64_t n = block.cosine.rows(), other_n = block.cosine.columns();
+  std::vector<Fact> facts;
+  if (n == other_n) facts.push_back({"mean cos, same number", cosine_text(block.same)});
+  facts.push_back({"mean |cos|, all pairs", cosine_text(block.mean)});
+  facts.push_back({"largest |cos|", cosine_text(block.most)});
+  facts.push_back({"no cosine, hatched", fmt::format("{} of {}", block.gaps, n * other_n)});
+  return facts;
 }
 
 Message other_shapes(const LayerState& own, const LayerState& other, const Peer& peer, CrossSimilarityMode mode) {
@@ -179,15 +157,14 @@ CrossSimilarityData build_cross_similarity(const Snapshot& snapshot, const Curso
     name_rows(snapshot, data.own, data.own_names);
     name_rows(*peer.snapshot, data.other, data.other_names);
   }
-  const std::vector<float>& cosine = of_heads ? answer->head_cosine : answer->cosine;
-  const std::int64_t n = std::ssize(data.own_names), other_n = std::ssize(data.other_names);
-  if (cosine.empty()) {
-    data.message = {fmt::format("Both heads together have {} rows", n + other_n),
+  const CosineBlock& block = of_heads ? answer->of_heads : answer->of_rows;
+  if (block.cosine.empty()) {
+    data.message = {fmt::format("Both heads together have {} rows", data.own_names.size() + data.other_names.size()),
                     fmt::format("Row by row they are compared up to {}. Heads can still be.", Similarity::kMostRows)};
     return data;
   }
-  data.cells = Pyramid(transposed(cosine, n), n, other_n);
-  add_facts(data, n, other_n);
+  data.cells = block.cosine;
+  data.facts = facts_of(block);
   const auto where = [of_heads](const Snapshot& of, std::int64_t slot, std::int64_t head) {
     return of_heads ? slot_words(of, slot) : fmt::format("head {}", head);
   };

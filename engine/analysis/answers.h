@@ -38,5 +38,7 @@ LossSeries answer(const LossSeriesQuestion& question, Evidence& evidence);
 
 /// The Answer of any of them.
 std::shared_ptr<const void> find_out(const Question& question, Evidence& evidence);
+/// About the memory that the answer to a question takes.
+std::size_t bytes_of(const Question& question, const Finding& finding);
 
 }  // namespace statescope

@@ -8,11 +8,10 @@
 namespace statescope {
 namespace {
 
-Done telling(const Evidence& evidence) {
-  return [&evidence](double done) { evidence.tell(done); };
-}
+constexpr std::int64_t kMostWeights = std::int64_t{1} << 22;  // worked out at once: 32 MiB
 
-AttentionRows softmax_attention(const AttentionQuestion& question, Evidence& evidence, std::int64_t& heads) {
+AttentionRows softmax_attention(const AttentionQuestion& question, const AttentionPart& part, Evidence& evidence, const Done& done,
+                                std::int64_t& heads) {
   const ChannelRows *q = evidence.channel(question.layer, "q"), *k = evidence.channel(question.layer, "k");
   if (!q || !k) throw Error("this layer does not tell its queries and keys");
   const Config& config = evidence.model().plan().layers[static_cast<std::size_t>(question.layer)].config;
@@ -21,7 +20,7 @@ AttentionRows softmax_attention(const AttentionQuestion& question, Evidence& evi
   operands.window = config.has("window_size") ? config.integer("window_size") : 0;
   if (config.integer("moba_topk", 0, 0, 4096) > 1)
     operands.blocks = {config.integer("moba_chunk_size", 0, 0), config.integer("moba_topk"), evidence.info().prompt_length};
-  return softmax_weights(operands, std::min(question.head, heads - 1), question.from, question.to, telling(evidence));
+  return softmax_weights(operands, std::min(question.head, heads - 1), part, done);
 }
 
 /// What a slot's read-out counts with in the layer's: MoM o = Σ_m w_m o_m with w = e over the chosen ones, the shared one 1; else 1.
@@ -43,63 +42,96 @@ class SlotWeights {
 };
 
 /// The slot asked for, or all of them: o_t = Σ_slots w Σ_s A_{t,s} v_s.
-AttentionRows of_slots(const AttentionQuestion& question, Evidence& evidence, const MemoryTrace& trace) {
-  if (question.slot >= 0) return memory_attention(trace, question.slot, question.head, question.from, question.to, telling(evidence));
+AttentionRows of_slots(const AttentionQuestion& question, const AttentionPart& part, Evidence& evidence, const MemoryTrace& trace,
+                       const Done& done) {
+  if (question.slot >= 0) return memory_attention(trace, question.slot, question.head, part, done);
   const SlotWeights weights(evidence, question.layer);
-  const std::int64_t n = question.to - question.from, slots = std::ssize(trace.slots);
+  const std::int64_t slots = std::ssize(trace.slots);
   AttentionRows sum;
   for (std::int64_t slot = 0; slot < slots; ++slot) {
-    const Done done = [&](double part) { evidence.tell((static_cast<double>(slot) + part) / static_cast<double>(slots)); };
-    AttentionRows rows = memory_attention(trace, slot, question.head, question.from, question.to, done);
-    for (std::int64_t t = 0; t < n; ++t) {
-      const double weight = weights.of(question.from + t, slot);
-      rows.before[static_cast<std::size_t>(t)] *= weight;
-      for (std::int64_t s = 0; s < n; ++s) rows.weight[static_cast<std::size_t>(t * n + s)] *= weight;
-    }
+    const Done done_here = [&](double fraction) { done((static_cast<double>(slot) + fraction) / static_cast<double>(slots)); };
+    AttentionRows rows = memory_attention(trace, slot, question.head, part, done_here);
     if (slot == 0) {
-      sum = std::move(rows);
-      continue;
+      sum.weight.resize(rows.weight.size());
+      sum.before.resize(rows.before.size());
     }
+    std::vector<double> weight;
+    for (std::int64_t row = 0; row < part.rows.count; ++row) weight.push_back(weights.of(part.token(row), slot));
     // |Σ| ≤ Σ|·|: the part before the window is counted slot by slot.
-    for (std::int64_t t = 0; t < n; ++t) sum.before[static_cast<std::size_t>(t)] += rows.before[static_cast<std::size_t>(t)];
-    for (std::int64_t i = 0; i < n * n; ++i) sum.weight[static_cast<std::size_t>(i)] += rows.weight[static_cast<std::size_t>(i)];
+    for (std::size_t row = 0; row < weight.size(); ++row) sum.before[row] += weight[row] * rows.before[row];
+    for (std::size_t i = 0; i < rows.weight.size(); ++i) sum.weight[i] += weight[i % weight.size()] * rows.weight[i];
   }
   return sum;
 }
 
 /// Normalised linear attention: o_t = q S / (q z + 1e-10), whose second memory z has the denominator for its read-out.
-void normalise(AttentionRows& rows, const MemoryTrace& z, const AttentionQuestion& question) {
-  const std::int64_t n = question.to - question.from;
-  for (std::int64_t t = 0; t < n; ++t) {
-    const std::int64_t visit = z.slots[0].reading(question.from + t);
-    const double denominator = z.slots[0].o[static_cast<std::size_t>(visit * z.H + question.head)] + 1e-10;
-    rows.before[static_cast<std::size_t>(t)] /= std::abs(denominator);
-    for (std::int64_t s = 0; s < n; ++s) rows.weight[static_cast<std::size_t>(t * n + s)] /= denominator;
+void normalise(AttentionRows& rows, const MemoryTrace& z, const AttentionPart& part, std::int64_t head) {
+  std::vector<double> denominator;
+  for (std::int64_t row = 0; row < part.rows.count; ++row) {
+    const std::int64_t visit = z.slots[0].reading(part.token(row));
+    denominator.push_back(z.slots[0].o[static_cast<std::size_t>(visit * z.H + head)] + 1e-10);
+    rows.before[static_cast<std::size_t>(row)] /= std::abs(denominator.back());
   }
+  for (std::size_t i = 0; i < rows.weight.size(); ++i) rows.weight[i] /= denominator[i % denominator.size()];
+}
+
+AttentionRows rows_of(const AttentionQuestion& question, const AttentionPart& part, Evidence& evidence, const Done& done,
+                      std::int64_t& heads) {
+  const LayerInfo& layer = evidence.layer(question.layer);
+  if (layer.memory == "softmax attention") return softmax_attention(question, part, evidence, done, heads);
+  const MemoryTrace* trace = evidence.trace(question.layer);
+  if (!trace) throw Error("No single weight leads from a token to what this memory reads.");
+  if (question.head < 0 || question.head >= trace->H) throw Error(fmt::format("there is no head {}", question.head));
+  if (question.slot >= std::ssize(trace->slots)) throw Error(fmt::format("there is no slot {}", question.slot));
+  AttentionRows rows = of_slots(question, part, evidence, *trace, done);
+  const std::vector<MemoryTrace>& all = evidence.traces(question.layer);
+  if (layer.mixer == "linear_attn" && all.size() == 2) normalise(rows, all[1], part, question.head);
+  return rows;
+}
+
+/// Each row's weights, of `step` tokens the one farthest from 0, and what they come to.
+void add_rows(AttentionMap& map, const AttentionRows& rows, const AttentionPart& part, const TokenSteps& columns) {
+  for (std::int64_t row = 0; row < part.rows.count; ++row) {
+    const std::size_t first = map.weight.size();
+    map.weight.resize(first + static_cast<std::size_t>(columns.count));
+    double all = rows.before[static_cast<std::size_t>(row)];
+    for (std::int64_t s = 0; s < part.width(); ++s) {
+      const double a = rows.weight[static_cast<std::size_t>(s * part.rows.count + row)];
+      float& cell = map.weight[first + static_cast<std::size_t>(s / columns.step)];
+      if (std::abs(a) > std::abs(cell)) cell = static_cast<float>(a);
+      all += std::abs(a);
+    }
+    map.before.push_back(static_cast<float>(rows.before[static_cast<std::size_t>(row)]));
+    map.all.push_back(static_cast<float>(all));
+  }
+}
+
+void check(const AttentionQuestion& question, std::int64_t tokens) {
+  const auto& [from, step, count] = question.columns;
+  const auto& [first, row_step, rows] = question.rows;
+  const bool columns_fit = from >= 0 && step >= 1 && count >= 1 && from + (count - 1) * step < tokens;
+  const bool rows_fit = first >= from && row_step >= 1 && rows >= 1 && rows <= AttentionMap::kMostRows;
+  if (!columns_fit || !rows_fit || first + (rows - 1) * row_step >= std::min(tokens, from + count * step))
+    throw Error(fmt::format("no map of {} tokens from {} on", rows, first));
 }
 
 }  // namespace
 
+/// A few rows at a time, so that long runs need no more memory than short ones.
 AttentionMap answer(const AttentionQuestion& question, Evidence& evidence) {
-  const std::int64_t n = question.to - question.from;
-  if (n < 1 || n > AttentionMap::kMostTokens || question.from < 0 || question.to > evidence.tokens())
-    throw Error(fmt::format("no window of tokens {} to {}", question.from, question.to));
-  const LayerInfo& layer = evidence.layer(question.layer);
-  AttentionMap map{.from = question.from, .to = question.to, .heads = layer.heads};
-  AttentionRows rows;
-  if (layer.memory == "softmax attention") {
-    rows = softmax_attention(question, evidence, map.heads);
-  } else {
-    const MemoryTrace* trace = evidence.trace(question.layer);
-    if (!trace) throw Error("No single weight leads from a token to what this memory reads.");
-    if (question.head < 0 || question.head >= trace->H) throw Error(fmt::format("there is no head {}", question.head));
-    if (question.slot >= std::ssize(trace->slots)) throw Error(fmt::format("there is no slot {}", question.slot));
-    rows = of_slots(question, evidence, *trace);
-    const std::vector<MemoryTrace>& all = evidence.traces(question.layer);
-    if (layer.mixer == "linear_attn" && all.size() == 2) normalise(rows, all[1], question);
+  check(question, evidence.tokens());
+  const TokenSteps &rows = question.rows, &columns = question.columns;
+  const std::int64_t to = std::min(evidence.tokens(), columns.from + columns.count * columns.step);
+  const std::int64_t at_once = std::max<std::int64_t>(1, kMostWeights / (to - columns.from));
+  AttentionMap map{.heads = evidence.layer(question.layer).heads, .weight = {}, .before = {}, .all = {}};
+  for (std::int64_t first = 0; first < rows.count; first += at_once) {
+    const std::int64_t count = std::min(at_once, rows.count - first);
+    const AttentionPart part{{rows.from + first * rows.step, rows.step, count}, columns.from, to};
+    const Done done = [&](double fraction) {
+      evidence.tell((static_cast<double>(first) + fraction * static_cast<double>(count)) / static_cast<double>(rows.count));
+    };
+    add_rows(map, rows_of(question, part, evidence, done, map.heads), part, columns);
   }
-  map.weight.assign(rows.weight.begin(), rows.weight.end());
-  map.before.assign(rows.before.begin(), rows.before.end());
   return map;
 }
 

@@ -172,20 +172,17 @@ CrossSimilarity answer(const CrossSimilarityQuestion& question, Evidence& eviden
   if (state.values.empty() || other.values.empty()) return {};
   check_place(state, question.slot, question.head);
   check_place(other, question.other_slot, question.other_head);
-  CrossSimilarity result{.rows = state.slots * state.rows,
-                         .other_rows = other.slots * other.rows,
-                         .heads = state.heads,
-                         .other_heads = other.heads,
-                         .cosine = {},
-                         .head_cosine = {}};
+  CrossSimilarity result;
   if (state.columns != other.columns) return result;
+  const auto block = [&](std::vector<float> others, std::int64_t n, const std::vector<float>& own, std::int64_t own_n) {
+    return CosineBlock(cross_cosines(evidence, std::move(others), n, own, own_n), n, own_n);
+  };
   if (state.rows == other.rows)
-    result.head_cosine =
-        cross_cosines(evidence, heads_of_slot(state, question.slot), state.heads, heads_of_slot(other, question.other_slot), other.heads);
+    result.of_heads = block(heads_of_slot(other, question.other_slot), other.heads, heads_of_slot(state, question.slot), state.heads);
   evidence.tell(0.2);
-  if (result.rows + result.other_rows <= Similarity::kMostRows)
-    result.cosine = cross_cosines(evidence, stacked_head(state, question.head), result.rows, stacked_head(other, question.other_head),
-                                  result.other_rows);
+  const std::int64_t rows = state.slots * state.rows, other_rows = other.slots * other.rows;
+  if (rows + other_rows <= Similarity::kMostRows)
+    result.of_rows = block(stacked_head(other, question.other_head), other_rows, stacked_head(state, question.head), rows);
   return result;
 }
 

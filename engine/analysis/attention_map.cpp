@@ -7,15 +7,61 @@
 namespace statescope {
 namespace {
 
-AttentionRows empty_rows(std::int64_t n) {
-  return {std::vector<double>(static_cast<std::size_t>(n * n)), std::vector<double>(static_cast<std::size_t>(n))};
+constexpr std::int64_t kVisits = 64;  // between two looks at what has decayed away
+
+AttentionRows empty_rows(const AttentionPart& part) {
+  return {std::vector<double>(static_cast<std::size_t>(part.rows.count * part.width())),
+          std::vector<double>(static_cast<std::size_t>(part.rows.count))};
 }
 
-/// The query of a token on its way back through the visits.
-struct Sweep {
-  std::int64_t row = 0;  // of the result
-  double least = 0;      // below this it has decayed away
-  std::vector<double> rho;
+/// The queries of all rows on their way back through the visits, ρ [K, rows]. Later tokens set out first and decay away first: those on
+/// their way are the rows [begin, end).
+class Sweep {
+ public:
+  Sweep(std::int64_t K, std::int64_t rows)
+      : K_(K), rows_(rows), begin_(rows), end_(rows), rho_(size(K * rows)), least_(size(rows)), c_(size(rows)) {}
+
+  std::int64_t begin() const { return begin_; }
+  std::int64_t end() const { return end_; }
+
+  /// Rows set out in descending order; between them there may be some that never do.
+  void set_out(std::int64_t row, const float* q) {
+    begin_ = row;
+    for (std::int64_t r = 0; r < K_; ++r) rho(r)[row] = q[r];
+    least_[size(row)] = 1e-20 * largest(row);
+  }
+
+  /// c = β ρ·k of each row; then ρ ← α (ρ − c k) under the delta rule, else α ρ.
+  const double* pass(const float* k, double beta, const double* alpha, bool delta) {
+    std::fill(c_.begin() + begin_, c_.begin() + end_, 0.0);
+    for (std::int64_t r = 0; r < K_; ++r) {
+      const double* x = rho(r);
+      for (std::int64_t i = begin_; i < end_; ++i) c_[size(i)] += x[i] * k[r];
+    }
+    for (std::int64_t i = begin_; i < end_; ++i) c_[size(i)] *= beta;
+    for (std::int64_t r = 0; r < K_; ++r) {
+      double* x = rho(r);
+      const double erased = delta ? k[r] : 0;
+      for (std::int64_t i = begin_; i < end_; ++i) x[i] = alpha[r] * (x[i] - erased * c_[size(i)]);
+    }
+    return c_.data();
+  }
+
+  void leave_decayed() {
+    while (end_ > begin_ && largest(end_ - 1) <= least_[size(end_ - 1)]) --end_;
+  }
+
+ private:
+  static std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
+  double* rho(std::int64_t r) { return rho_.data() + r * rows_; }
+  double largest(std::int64_t row) {
+    double most = 0;
+    for (std::int64_t r = 0; r < K_; ++r) most = std::max(most, std::abs(rho(r)[row]));
+    return most;
+  }
+
+  std::int64_t K_, rows_, begin_, end_;
+  std::vector<double> rho_, least_, c_;
 };
 
 double product(const float* a, const float* b, std::int64_t d) {
@@ -62,68 +108,52 @@ class Sight {
   std::vector<float> means_;  // [blocks, d] of the keys
 };
 
-double largest(const std::vector<double>& x) {
-  double most = 0;
-  for (const double v : x) most = std::max(most, std::abs(v));
-  return most;
-}
-
 }  // namespace
 
-AttentionRows memory_attention(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t from, std::int64_t to,
+AttentionRows memory_attention(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, const AttentionPart& part,
                                const Done& done) {
   if (trace.decay_axis == DecayAxis::columns && trace.decay_width > 1)
     throw std::invalid_argument("a memory whose columns decay has no single coefficient a token");
   const SlotVisits& visits = trace.slots.at(static_cast<std::size_t>(slot));
-  const std::int64_t n = to - from, K = trace.K, last = visits.until(to - 1);
+  const std::int64_t K = trace.K, rows = part.rows.count, last = visits.until(part.token(rows - 1));
   const bool delta = trace.rule == MemoryRule::delta;
-  AttentionRows result = empty_rows(n);
-  std::vector<Sweep> sweeps;
+  AttentionRows result = empty_rows(part);
+  Sweep sweep(K, rows);
   std::vector<double> alpha(static_cast<std::size_t>(K), 1.0);
+  std::int64_t next = rows - 1;  // the row that sets out next
   for (std::int64_t j = last - 1; j >= 0; --j) {
     if (done && j % 256 == 0) done(1 - static_cast<double>(j) / static_cast<double>(last));
     const std::int64_t token = visits.token[static_cast<std::size_t>(j)], at = j * trace.H + head;
-    const float *q = visits.q.data() + at * K, *k = visits.k.data() + at * K;
-    if (token >= from && visits.reading(token) == j) {
-      Sweep begun{token - from, 0, {q, q + K}};
-      begun.least = 1e-20 * largest(begun.rho);
-      sweeps.push_back(std::move(begun));
-    }
+    while (next >= 0 && part.token(next) > token) --next;
+    if (next >= 0 && part.token(next) == token && visits.reading(token) == j) sweep.set_out(next, visits.q.data() + at * K);
     for (std::int64_t r = 0; r < (trace.decay_width == 0 ? 0 : K); ++r) {
       const std::int64_t channel = at * trace.decay_width + (trace.decay_width == 1 ? 0 : r);
       alpha[static_cast<std::size_t>(r)] = std::exp(static_cast<double>(visits.log_decay[static_cast<std::size_t>(channel)]));
     }
     const double beta = delta ? visits.beta[static_cast<std::size_t>(at)] : 1;
-    for (Sweep& sweep : sweeps) {
-      // c = β ρ·k
-      double c = 0;
-      for (std::int64_t r = 0; r < K; ++r) c += sweep.rho[static_cast<std::size_t>(r)] * k[r];
-      c *= beta;
-      if (token >= from)
-        result.weight[static_cast<std::size_t>(sweep.row * n + token - from)] += c;
+    const double* c = sweep.pass(visits.k.data() + at * K, beta, alpha.data(), delta);
+    for (std::int64_t row = sweep.begin(); row < sweep.end(); ++row) {
+      if (token >= part.from)
+        result.weight[static_cast<std::size_t>((token - part.from) * rows + row)] += c[row];
       else
-        result.before[static_cast<std::size_t>(sweep.row)] += std::abs(c);
-      // ρ ← α (ρ − c k) under the delta rule, else α ρ
-      const double erased = delta ? c : 0;
-      for (std::int64_t r = 0; r < K; ++r) {
-        double& x = sweep.rho[static_cast<std::size_t>(r)];
-        x = alpha[static_cast<std::size_t>(r)] * (x - erased * k[r]);
-      }
+        result.before[static_cast<std::size_t>(row)] += std::abs(c[row]);
     }
-    std::erase_if(sweeps, [](const Sweep& sweep) { return largest(sweep.rho) <= sweep.least; });
-    if (sweeps.empty() && token < from) break;
+    if (j % kVisits != 0) continue;
+    sweep.leave_decayed();
+    if (next < 0 && sweep.begin() == sweep.end()) break;
   }
   return result;
 }
 
-AttentionRows softmax_weights(const SoftmaxOperands& operands, std::int64_t head, std::int64_t from, std::int64_t to, const Done& done) {
-  const std::int64_t n = to - from, d = operands.d;
+AttentionRows softmax_weights(const SoftmaxOperands& operands, std::int64_t head, const AttentionPart& part, const Done& done) {
+  const std::int64_t rows = part.rows.count, d = operands.d;
   const double scale = 1 / std::sqrt(static_cast<double>(d));
   const Sight sight(operands, head);
-  AttentionRows result = empty_rows(n);
+  AttentionRows result = empty_rows(part);
   std::vector<double> weight;
-  for (std::int64_t t = from; t < to; ++t) {
-    if (done) done(static_cast<double>(t - from) / static_cast<double>(n));
+  for (std::int64_t row = 0; row < rows; ++row) {
+    if (done) done(static_cast<double>(row) / static_cast<double>(rows));
+    const std::int64_t t = part.token(row);
     const float* q = operands.q.data() + (t * operands.heads + head) * d;
     const std::vector<std::uint8_t> seen = sight.of(t, q);
     weight.assign(static_cast<std::size_t>(t + 1), -INFINITY);
@@ -135,10 +165,10 @@ AttentionRows softmax_weights(const SoftmaxOperands& operands, std::int64_t head
     for (double& w : weight) sum += w = std::exp(w - top);
     for (std::int64_t s = 0; s <= t; ++s) {
       const double share = weight[static_cast<std::size_t>(s)] / sum;
-      if (s >= from)
-        result.weight[static_cast<std::size_t>((t - from) * n + s - from)] = share;
+      if (s >= part.from)
+        result.weight[static_cast<std::size_t>((s - part.from) * rows + row)] = share;
       else
-        result.before[static_cast<std::size_t>(t - from)] += share;
+        result.before[static_cast<std::size_t>(row)] += share;
     }
   }
   return result;

@@ -8,23 +8,32 @@
 
 #include "engine/accuracy.h"
 #include "engine/analysis/memory_trace.h"
+#include "engine/findings.h"
 #include "kernels/softmax_attention.h"
 
 namespace statescope {
 
-/// Rows are the tokens [from, to) of the run, columns the same tokens.
+/// Which A_{t,s}: of the tokens t of `rows`, all of them in [from, to), and every token s in [from, to).
+struct AttentionPart {
+  TokenSteps rows;
+  std::int64_t from = 0, to = 0;
+
+  std::int64_t width() const { return to - from; }
+  std::int64_t token(std::int64_t row) const { return rows.from + row * rows.step; }
+};
+
 struct AttentionRows {
   static constexpr Accuracy accuracy = kRecomputed;
-  std::vector<double> weight;  // [n, n]; 0 for s > t and where t did not read
-  std::vector<double> before;  // [n] Σ |A_{t,s}| over s < from
+  std::vector<double> weight;  // [to − from, rows] A_{t,s} at s, t; 0 for s > t and where t did not read
+  std::vector<double> before;  // [rows] Σ |A_{t,s}| over s < from
 };
 
 /// Called now and then with what is done, 0 … 1; may throw.
 using Done = std::function<void(double)>;
 
-/// One slot and head of a matrix memory: row by row what implicit_attention says, but all rows are swept together, O(n K) a visit. What
+/// One slot and head of a matrix memory: row by row what implicit_attention says, but all rows are swept together, O(rows K) a visit. What
 /// has decayed to 10⁻²⁰ of a query counts as nothing. Throws std::invalid_argument for a memory whose columns decay.
-AttentionRows memory_attention(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t from, std::int64_t to,
+AttentionRows memory_attention(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, const AttentionPart& part,
                                const Done& done = {});
 
 /// One head of softmax attention.
@@ -36,7 +45,6 @@ struct SoftmaxOperands {
   BlockTopK blocks;
 };
 /// softmax_s(d^{−1/2} q_t·k_s) over the keys that t sees.
-AttentionRows softmax_weights(const SoftmaxOperands& operands, std::int64_t head, std::int64_t from, std::int64_t to,
-                              const Done& done = {});
+AttentionRows softmax_weights(const SoftmaxOperands& operands, std::int64_t head, const AttentionPart& part, const Done& done = {});
 
 }  // namespace statescope

@@ -14,14 +14,13 @@
 namespace statescope {
 namespace {
 
-constexpr std::size_t kKept = 256;  // answers
 constexpr auto kTellEvery = std::chrono::milliseconds(100);
 
 }  // namespace
 
 class Analyst::Worker {
  public:
-  explicit Worker(FairMutex& run_mutex) : run_mutex_(run_mutex), thread_([this] { work(); }) {}
+  Worker(FairMutex& run_mutex, std::size_t budget) : run_mutex_(run_mutex), budget_(budget), thread_([this] { work(); }) {}
 
   ~Worker() {
     {
@@ -61,6 +60,7 @@ class Analyst::Worker {
   struct Kept {
     Question question;
     Finding finding;
+    std::size_t bytes = 0;
   };
 
   void work() {
@@ -95,10 +95,16 @@ class Analyst::Worker {
     } else {
       const std::optional<Finding> finding = found_out(job);
       if (!finding) return;
-      kept_.push_back({job.question, *finding});
-      if (kept_.size() > kKept) kept_.pop_front();
+      keep({job.question, *finding, bytes_of(job.question, *finding)});
     }
     finish(job, kept_.back().finding);
+  }
+
+  /// The newest always; of the others those last asked for.
+  void keep(Kept answer) {
+    kept_bytes_ += answer.bytes;
+    kept_.push_back(std::move(answer));
+    for (; kept_bytes_ > budget_ && kept_.size() > 1; kept_.pop_front()) kept_bytes_ -= kept_.front().bytes;
   }
 
   /// A longer run, or another one, is another run's evidence.
@@ -106,6 +112,7 @@ class Analyst::Worker {
     if (evidence_ && evidence_->run() == job.run) return;
     evidence_.reset();
     kept_.clear();
+    kept_bytes_ = 0;
     evidence_.emplace(job.reading, run_mutex_);
   }
 
@@ -149,6 +156,7 @@ class Analyst::Worker {
   }
 
   FairMutex& run_mutex_;
+  const std::size_t budget_;
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;
@@ -159,12 +167,13 @@ class Analyst::Worker {
   // Of the analyst's thread alone.
   std::optional<Evidence> evidence_;
   std::deque<Kept> kept_;  // the last asked for at the end
+  std::size_t kept_bytes_ = 0;
   int last_ = 0;
 
   std::thread thread_;  // last: starts when all else stands
 };
 
-Analyst::Analyst(FairMutex& run_mutex) : worker_(std::make_unique<Worker>(run_mutex)) {}
+Analyst::Analyst(FairMutex& run_mutex, std::size_t budget) : worker_(std::make_unique<Worker>(run_mutex, budget)) {}
 Analyst::~Analyst() = default;
 
 void Analyst::set_reading(std::shared_ptr<Reading> reading) { worker_->set_reading(std::move(reading)); }

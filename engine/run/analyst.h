@@ -12,14 +12,19 @@
 namespace statescope {
 
 /// All calls return at once. What an asker asks replaces what it asked before; work that nobody waits for any more ends at its next step.
-/// Answers are kept while the run stays the same, those last asked for.
+/// Answers are kept while the run stays the same, those last asked for up to a budget of memory.
 class Analyst {
  public:
   /// Called on the analyst's thread: now and then with the progress, then once with an answer or a refusal.
   using Tell = std::function<void(const Question&, Finding)>;
 
-  /// `run_mutex` outlives it: whoever uses a reading that was given to it holds that.
-  explicit Analyst(FairMutex& run_mutex);
+  /// A token's answers of a stage of six views take up to some 30 MB (a head of 1,300 rows in the similarity view, 512 tokens' attention):
+  /// going back over the last dozen of tokens works nothing out again.
+  static constexpr std::size_t kBudget = std::size_t{384} << 20;
+
+  /// `run_mutex` outlives it: whoever uses a reading that was given to it holds that. `budget`: bytes of answers that are kept beside the
+  /// newest.
+  explicit Analyst(FairMutex& run_mutex, std::size_t budget = kBudget);
   ~Analyst();
 
   /// Questions concern this reading from now on. Those before are dropped.

@@ -65,6 +65,26 @@ TEST_CASE("analyst: answers are those of the run, in the order of asking; what c
   CHECK(again.findings()[0].second.answer == found[0].second.answer);
 }
 
+TEST_CASE("analyst: of the answers those last asked for are kept, as many as its memory holds") {
+  SmallEvidence small(sse_config("gla"), 41);
+  const LossSeriesQuestion first{.from = 0, .to = 41}, second{.from = 0, .to = 40}, third{.from = 0, .to = 39};
+  const std::size_t one = bytes_of(first, {std::make_shared<const LossSeries>(answer(first, small.evidence)), {}, 1});
+  CHECK(one >= 41 * 2 * sizeof(float));
+  Analyst analyst(small.mutex, 2 * one);
+  analyst.set_reading(small.reading);
+  Heard heard;
+  auto ask = [&, asked = std::size_t{0}](const Question& question) mutable {
+    analyst.ask(1, small.reading->info(), {question}, heard.tell());
+    REQUIRE(heard.wait(++asked));
+    return heard.findings().back().second.answer;
+  };
+  const auto a = ask(first), b = ask(second);
+  CHECK(ask(first) == a);
+  ask(third);
+  CHECK(ask(first) == a);
+  CHECK(ask(second) != b);
+}
+
 TEST_CASE("analyst: what an asker asks replaces what it asked before, and another run's questions are dropped") {
   SmallEvidence small(sse_config("gla"), 41);
   Analyst analyst(small.mutex);

@@ -14,13 +14,22 @@ namespace {
 
 constexpr std::int64_t kTokens = 37, kFrom = 9, kTo = 31;
 
-double at(const AttentionMap& map, std::int64_t t, std::int64_t s) {
-  return map.weight[static_cast<std::size_t>((t - map.from) * (map.to - map.from) + s - map.from)];
-}
+/// The square map of the tokens [from, to).
+struct Window {
+  Window(Evidence& evidence, std::int64_t layer, std::int64_t head, std::int64_t from_, std::int64_t to_, std::int64_t slot = -1)
+      : from(from_),
+        to(to_),
+        map(answer(AttentionQuestion{layer, head, {from_, 1, to_ - from_}, {from_, 1, to_ - from_}, slot}, evidence)) {}
+  double at(std::int64_t t, std::int64_t s) const { return map.weight[static_cast<std::size_t>((t - from) * (to - from) + s - from)]; }
+  double before(std::int64_t t) const { return map.before[static_cast<std::size_t>(t - from)]; }
+
+  std::int64_t from, to;
+  AttentionMap map;
+};
 
 /// One slot's window is what single read-outs say, each swept on its own.
 void check_window(Evidence& evidence, std::int64_t layer, const MemoryTrace& trace, std::int64_t slot, std::int64_t head) {
-  const AttentionMap map = answer(AttentionQuestion{layer, head, kFrom, kTo, slot}, evidence);
+  const Window window(evidence, layer, head, kFrom, kTo, slot);
   for (std::int64_t t = kFrom; t < kTo; ++t) {
     const Contributions expected = implicit_attention(trace, slot, head, t);
     std::vector<double> row(kTokens);
@@ -30,8 +39,8 @@ void check_window(Evidence& evidence, std::int64_t layer, const MemoryTrace& tra
       most = std::max(most, std::abs(expected.coefficient[i]));
       if (expected.token[i] < kFrom) before += std::abs(expected.coefficient[i]);
     }
-    for (std::int64_t s = kFrom; s < kTo; ++s) REQUIRE(std::abs(at(map, t, s) - row[static_cast<std::size_t>(s)]) <= 1e-6 * most);
-    REQUIRE(std::abs(map.before[static_cast<std::size_t>(t - kFrom)] - before) <= 1e-6 * (before + most));
+    for (std::int64_t s = kFrom; s < kTo; ++s) REQUIRE(std::abs(window.at(t, s) - row[static_cast<std::size_t>(s)]) <= 1e-6 * most);
+    REQUIRE(std::abs(window.before(t) - before) <= 1e-6 * (before + most));
   }
 }
 
@@ -40,7 +49,7 @@ bool normalised(const Evidence& evidence, std::int64_t layer, std::size_t memori
 }
 
 /// Token by token Σ_s A_{t,s} v_s of [T, H, V] values against `o` of the same shape.
-void check_sums(const AttentionMap& map, std::int64_t head, const std::vector<float>& v, std::int64_t v_heads, const std::vector<float>& o,
+void check_sums(const Window& map, std::int64_t head, const std::vector<float>& v, std::int64_t v_heads, const std::vector<float>& o,
                 std::int64_t heads) {
   const std::int64_t V = std::ssize(v) / (kTokens * v_heads);
   for (std::int64_t t = 0; t < kTokens; ++t) {
@@ -48,7 +57,7 @@ void check_sums(const AttentionMap& map, std::int64_t head, const std::vector<fl
     for (std::int64_t s = 0; s <= t; ++s) {
       for (std::int64_t c = 0; c < V; ++c)
         sum[static_cast<std::size_t>(c)] +=
-            static_cast<float>(at(map, t, s)) * v[static_cast<std::size_t>((s * v_heads + head * v_heads / heads) * V + c)];
+            static_cast<float>(map.at(t, s)) * v[static_cast<std::size_t>((s * v_heads + head * v_heads / heads) * V + c)];
     }
     REQUIRE(relative_error(sum, {o.data() + (t * heads + head) * V, static_cast<std::size_t>(V)}) < 1e-4);
   }
@@ -86,7 +95,7 @@ TEST_CASE("answers: the whole attention map times the values is what was read") 
       for (std::size_t i = 0; i < o.size(); ++i) o[i] /= all[1].slots[0].o[i / static_cast<std::size_t>(trace.V)];
     }
     for (std::int64_t head = 0; head < trace.H; ++head)
-      check_sums(answer(AttentionQuestion{1, head, 0, kTokens}, run.evidence), head, trace.slots[0].v, trace.H, o, trace.H);
+      check_sums(Window(run.evidence, 1, head, 0, kTokens), head, trace.slots[0].v, trace.H, o, trace.H);
   }
 }
 
@@ -97,18 +106,18 @@ TEST_CASE("answers: all slots together are their sum; in MoM weighed as the mode
     INFO(small.name);
     SmallEvidence run(small.config, kTokens);
     const std::int64_t slots = run.evidence.layer(0).slots();
-    const AttentionMap all = answer(AttentionQuestion{0, 0, kFrom, kTo}, run.evidence);
+    const Window all(run.evidence, 0, 0, kFrom, kTo);
     const auto routing = run.evidence.routing(0);
-    std::vector<AttentionMap> each;
-    for (std::int64_t slot = 0; slot < slots; ++slot) each.push_back(answer(AttentionQuestion{0, 0, kFrom, kTo, slot}, run.evidence));
+    std::vector<Window> each;
+    for (std::int64_t slot = 0; slot < slots; ++slot) each.emplace_back(run.evidence, 0, 0, kFrom, kTo, slot);
     for (std::int64_t t = kFrom; t < kTo; ++t) {
       double chosen = 0;
       for (std::int64_t n = 0; n + 1 < slots; ++n) chosen += routing->selected_at(t, n) ? routing->gate_at(t, n) : 0;
       for (std::int64_t s = kFrom; s <= t; ++s) {
-        double sum = at(each[0], t, s);
+        double sum = each[0].at(t, s);
         for (std::int64_t n = 0; n + 1 < slots; ++n)
-          sum += (small.name == "mom" ? routing->gate_at(t, n) / chosen : 1) * at(each[static_cast<std::size_t>(n + 1)], t, s);
-        REQUIRE(std::abs(at(all, t, s) - sum) < 1e-6);
+          sum += (small.name == "mom" ? routing->gate_at(t, n) / chosen : 1) * each[static_cast<std::size_t>(n + 1)].at(t, s);
+        REQUIRE(std::abs(all.at(t, s) - sum) < 1e-6);
       }
     }
   }
@@ -127,14 +136,37 @@ TEST_CASE("answers: softmax layers show their weights, through windows and chose
     read_logits(*run.model, state, some_ids(kTokens), {.prompt_length = kTokens}, &seen);
     const std::vector<float>&v = seen.floats(1, "v"), &o = seen.floats(1, "readout");
     for (std::int64_t head = 0; head < 4; ++head) {
-      const AttentionMap map = answer(AttentionQuestion{1, head, 0, kTokens}, run.evidence);
-      CHECK(map.heads == 4);
+      const Window map(run.evidence, 1, head, 0, kTokens);
+      CHECK(map.map.heads == 4);
       check_sums(map, head, v, std::ssize(v) * 4 / std::ssize(o), o, 4);
-      const AttentionMap window = answer(AttentionQuestion{1, head, kFrom, kTo}, run.evidence);
+      const Window window(run.evidence, 1, head, kFrom, kTo);
       for (std::int64_t t = kFrom; t < kTo; ++t) {
-        double sum = window.before[static_cast<std::size_t>(t - kFrom)];
-        for (std::int64_t s = kFrom; s <= t; ++s) sum += at(window, t, s);
+        double sum = window.before(t);
+        for (std::int64_t s = kFrom; s <= t; ++s) sum += window.at(t, s);
         CHECK(std::abs(sum - 1) < 1e-5);
+        CHECK(std::abs(window.map.all[static_cast<std::size_t>(t - kFrom)] - 1) < 1e-5);
+      }
+    }
+  }
+}
+
+TEST_CASE("answers: of an attention map some rows, whose columns stand for several tokens, are those of the whole map") {
+  for (const SmallModel& small : {SmallModel{"sse gdn", sse_config("gdn")}, {"transformer", small_config("transformer")}}) {
+    INFO(small.name);
+    SmallEvidence run(small.config, kTokens);
+    const Window whole(run.evidence, 0, 1, 0, kTokens);
+    const TokenSteps rows{kFrom, 4, 6}, columns{0, 4, 9};  // tokens 9, 13, … 29; 0 to 35
+    const AttentionMap some = answer(AttentionQuestion{0, 1, rows, columns}, run.evidence);
+    for (std::int64_t r = 0; r < rows.count; ++r) {
+      const std::int64_t t = rows.from + r * rows.step;
+      double all = 0;
+      for (std::int64_t s = 0; s <= t; ++s) all += std::abs(whole.at(t, s));
+      CHECK(some.all[static_cast<std::size_t>(r)] == Approx(all));
+      for (std::int64_t c = 0; c < columns.count; ++c) {
+        double most = 0;
+        for (std::int64_t s = columns.from + 4 * c; s < columns.from + 4 * c + 4; ++s)
+          if (std::abs(whole.at(t, s)) > std::abs(most)) most = whole.at(t, s);
+        CHECK(some.weight[static_cast<std::size_t>(r * columns.count + c)] == Approx(most));
       }
     }
   }
@@ -142,12 +174,17 @@ TEST_CASE("answers: softmax layers show their weights, through windows and chose
 
 TEST_CASE("answers: no attention map where columns decay, of too many tokens, or of what does not exist") {
   SmallEvidence gsa(small_config("gsa", {{"num_slots", 12}}), kTokens);
-  CHECK_THROWS_AS(memory_attention(gsa.evidence.traces(0)[0], 0, 0, 0, 5), std::invalid_argument);
+  CHECK_THROWS_AS(memory_attention(gsa.evidence.traces(0)[0], 0, 0, {{0, 1, 5}, 0, 5}), std::invalid_argument);
   SmallEvidence gla(small_config("gla"), kTokens);
-  CHECK_THROWS_AS(answer(AttentionQuestion{0, 0, 0, kTokens + 1}, gla.evidence), Error);
-  CHECK_THROWS_AS(answer(AttentionQuestion{0, 0, 5, 5}, gla.evidence), Error);
-  CHECK_THROWS_AS(answer(AttentionQuestion{0, 4, 0, 5}, gla.evidence), Error);
-  CHECK_THROWS_AS(answer(AttentionQuestion{0, 0, 0, 5, 1}, gla.evidence), Error);
+  const TokenSteps five{0, 1, 5};
+  for (const AttentionQuestion& wrong : {AttentionQuestion{0, 0, {0, 1, 5}, {0, 1, kTokens + 1}},
+                                         {0, 0, {0, 1, kTokens + 1}, {0, 1, kTokens}},
+                                         {0, 0, {5, 1, 0}, five},
+                                         {0, 0, {3, 1, 3}, five},
+                                         {0, 0, {0, 0, 2}, five},
+                                         {0, 4, five, five},
+                                         {0, 0, five, five, 1}})
+    CHECK_THROWS_AS(answer(wrong, gla.evidence), Error);
 }
 
 }  // namespace statescope::test

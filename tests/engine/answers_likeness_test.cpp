@@ -100,24 +100,29 @@ TEST_CASE("answers: similarity of rows, partitions and heads is that of the stat
 }
 
 TEST_CASE("answers: likeness to another model's states, of rows and of heads, as far as their shapes allow") {
-  const auto check_block = [](const std::vector<float>& found, const std::vector<std::vector<float>>& a,
+  const auto check_block = [](const CosineBlock& found, const std::vector<std::vector<float>>& a,
                               const std::vector<std::vector<float>>& b) {
-    REQUIRE(found.size() == a.size() * b.size());
+    REQUIRE(found.cosine.values().size() == a.size() * b.size());
+    double sum = 0;
     for (std::size_t i = 0; i < a.size(); ++i) {
-      for (std::size_t j = 0; j < b.size(); ++j) REQUIRE(same(found[i * b.size() + j], cosine(a[i].data(), b[j].data(), std::ssize(a[i]))));
+      for (std::size_t j = 0; j < b.size(); ++j) {
+        const float c = found.cosine.values()[i * b.size() + j];
+        REQUIRE(same(c, cosine(a[i].data(), b[j].data(), std::ssize(a[i]))));
+        sum += std::isnan(c) ? 0 : std::abs(c);
+      }
     }
+    const auto pairs = std::ssize(found.cosine.values()) - found.gaps;
+    CHECK(found.mean * static_cast<double>(pairs) == Approx(sum));
   };
   SmallEvidence sse(sse_config("gla"), kTokens), gla(small_config("gla"), kTokens);
   const std::shared_ptr<const Snapshot> other = sse.reading->snapshot(0, 20);
   const LayerState own = gla.evidence.state(1, 12);
   const CrossSimilarity found =
       answer(CrossSimilarityQuestion{.layer = 1, .head = 1, .token = 12, .other = other, .other_slot = 2}, gla.evidence);
-  CHECK(found.rows == own.slots * own.rows);
-  CHECK(found.other_rows == other->state.slots * other->state.rows);
   if (own.columns == other->state.columns)
-    check_block(found.cosine, cut(one_head(own, 1), own.columns), cut(one_head(other->state, 0), own.columns));
+    check_block(found.of_rows, cut(one_head(other->state, 0), own.columns), cut(one_head(own, 1), own.columns));
   else
-    CHECK(found.cosine.empty());
+    CHECK(found.of_rows.cosine.empty());
 
   const CrossSimilarity same_shape =
       answer(CrossSimilarityQuestion{.layer = 1, .slot = 3, .head = 1, .token = 20, .other = other, .other_slot = 2, .other_head = 1},
@@ -127,8 +132,8 @@ TEST_CASE("answers: likeness to another model's states, of rows and of heads, as
     const std::int64_t each = all.rows * all.columns;
     return cut({all.matrix(slot, 0), all.matrix(slot, 0) + all.heads * each}, each);
   };
-  check_block(same_shape.head_cosine, heads_of(state, 3), heads_of(other->state, 2));
-  check_block(same_shape.cosine, cut(one_head(state, 1), state.columns), cut(one_head(other->state, 1), state.columns));
+  check_block(same_shape.of_heads, heads_of(other->state, 2), heads_of(state, 3));
+  check_block(same_shape.of_rows, cut(one_head(other->state, 1), state.columns), cut(one_head(state, 1), state.columns));
   CHECK_THROWS_AS(answer(CrossSimilarityQuestion{.layer = 1, .slot = 9, .token = 3, .other = other}, sse.evidence), Error);
 }
 

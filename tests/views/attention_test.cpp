@@ -30,13 +30,23 @@ Snapshot four_tokens(std::int64_t token, std::int64_t layer = 0) {
 }
 
 AttentionMap map() {
-  return {.from = 0, .to = 4, .heads = 2, .weight = {1, 0, 0, 0, 0, 2, 0, 0, 1, -2, 0, 0, 0.5f, 1, -0.5f, 0}, .before = {0, 0, 0, 0}};
+  return {.heads = 2, .weight = {1, 0, 0, 0, 0, 2, 0, 0, 1, -2, 0, 0, 0.5f, 1, -0.5f, 0}, .before = {0, 0, 0, 0}, .all = {1, 2, 3, 2}};
+}
+
+AttentionQuestion question(std::int64_t layer, std::int64_t head, std::int64_t slot = -1) {
+  return {layer, head, {0, 1, 4}, {0, 1, 4}, slot};
+}
+
+std::vector<float> weights(const AttentionData& data) {
+  std::vector<float> row;
+  for (const AttentionData::Source& source : data.row) row.push_back(source.weight);
+  return row;
 }
 
 Findings answered() {
   Findings findings;
-  findings.answer(AttentionQuestion{0, 1, 0, 4, -1}, map());
-  findings.answer(AttentionQuestion{0, 1, 0, 4, 2}, map());
+  findings.answer(question(0, 1), map());
+  findings.answer(question(0, 1, 2), map());
   return findings;
 }
 
@@ -50,19 +60,29 @@ AttentionData built(std::int64_t token, bool shares = false, std::int64_t shown 
 
 TEST_CASE("attention: it asks for a window of the layer, the head and the slot of its mode") {
   const auto view = make_attention();
-  CHECK(view->questions(four_tokens(3), kCursor) == std::vector<Question>{AttentionQuestion{0, 1, 0, 4, -1}});
+  CHECK(view->questions(four_tokens(3), kCursor) == std::vector<Question>{question(0, 1)});
   view->set_mode(4);
-  CHECK(view->questions(four_tokens(3), kCursor) == std::vector<Question>{AttentionQuestion{0, 1, 0, 4, 2}});
-  CHECK(view->questions(four_tokens(3, 1), kCursor) == std::vector<Question>{AttentionQuestion{1, 1, 0, 4, -1}});
+  CHECK(view->questions(four_tokens(3), kCursor) == std::vector<Question>{question(0, 1, 2)});
+  CHECK(view->questions(four_tokens(3, 1), kCursor) == std::vector<Question>{question(1, 1)});
   CHECK(view->questions({}, kCursor).empty());
   const Sample longer({.tokens = 4000, .heads = 1, .rows = 2, .columns = 2});
   Snapshot late = longer.at(0);
   late.token = 3000;
   view->set_mode(0);
-  const auto question = std::get<AttentionQuestion>(view->questions(late, {.token = 3000}).at(0));
-  CHECK(question.to - question.from == AttentionMap::kMostTokens);
-  CHECK(question.from <= 3000);
-  CHECK(question.to > 3000);
+  const auto parts = view->questions(late, {.token = 3000});
+  REQUIRE(parts.size() == 2);
+  const auto& [layer, head, rows, columns, slot] = std::get<AttentionQuestion>(parts[0]);
+  CHECK((rows.from <= 3000 && rows.from + rows.count > 3000));
+  CHECK(rows.count == AttentionMap::kMostRows);
+  CHECK(columns.count == 256);
+
+  // Of the whole run: one row of every 8 in columns of 8, and the cursor's own row with every token.
+  view->build(late, {.token = 3000}, {});
+  view->turn(4000);
+  const auto all = view->questions(late, {.token = 3000});
+  REQUIRE(all.size() == 5);
+  CHECK(std::get<AttentionQuestion>(all[0]) == AttentionQuestion{0, 0, {3000, 1, 1}, {0, 1, 4000}});
+  CHECK(std::get<AttentionQuestion>(all[4]) == AttentionQuestion{0, 0, {3072, 8, 116}, {0, 8, 500}});
 }
 
 TEST_CASE("attention: modes are those of the layer") {
@@ -76,8 +96,10 @@ TEST_CASE("attention: modes are those of the layer") {
 
 TEST_CASE("attention: the cursor's row, the strongest first, the needle known") {
   const AttentionData data = built(3);
-  CHECK(data.row == std::vector<float>{0.5f, 1, -0.5f, 0});
-  CHECK(data.strongest[0] == 1);
+  CHECK(weights(data) == std::vector<float>{0.5f, 1, -0.5f, 0});
+  CHECK(data.strongest[0].token == 1);
+  CHECK(data.all == 2);
+  CHECK(data.of_needle == 1);
   CHECK(data.needle == std::vector<bool>{false, true, false, false});
   CHECK(data.row_axis.low == -0.5);
   CHECK(data.row_axis.high == 1);
@@ -87,28 +109,28 @@ TEST_CASE("attention: the cursor's row, the strongest first, the needle known") 
 
 TEST_CASE("attention: shares of a row and what lies before it are 1") {
   const AttentionData data = built(2, true);
-  CHECK(data.row == std::vector<float>{1 / 3.0f, 2 / 3.0f, 0, 0});
+  CHECK(weights(data) == std::vector<float>{1 / 3.0f, 2 / 3.0f, 0, 0});
   const AttentionData part = built(2, true, 2);  // tokens 1 and 2
   REQUIRE(part.count() == 2);
-  CHECK(part.row == std::vector<float>{2 / 3.0f, 0});
+  CHECK(weights(part) == std::vector<float>{2 / 3.0f, 0});
   CHECK(part.before == Approx(1 / 3.0));
   const AttentionData nothing = build_attention(
       four_tokens(3), kCursor,
       [] {
         Findings zeros;
-        zeros.answer(AttentionQuestion{0, 1, 0, 4, -1},
-                     AttentionMap{.from = 0, .to = 4, .heads = 2, .weight = std::vector<float>(16), .before = std::vector<float>(4)});
+        const std::vector<float> none(4);
+        zeros.answer(question(0, 1), AttentionMap{.heads = 2, .weight = std::vector<float>(16), .before = none, .all = none});
         return zeros;
       }(),
       -1, true, 128);
-  CHECK(nothing.row == std::vector<float>(4));
+  CHECK(weights(nothing) == std::vector<float>(4));
 }
 
 TEST_CASE("attention: while a token moves, the row is that of the token before") {
   Cursor moving = kCursor;
   moving.progress = 0.5f;
-  CHECK(build_attention(four_tokens(3), moving, answered(), -1, false, 128).row == std::vector<float>{1, -2, 0, 0});
-  CHECK(build_attention(four_tokens(0), moving, answered(), -1, false, 128).row == std::vector<float>(4));
+  CHECK(weights(build_attention(four_tokens(3), moving, answered(), -1, false, 128)) == std::vector<float>{1, -2, 0, 0});
+  CHECK(weights(build_attention(four_tokens(0), moving, answered(), -1, false, 128)) == std::vector<float>(4));
 }
 
 TEST_CASE("attention: of a window so many tokens are shown that the cursor's has two thirds before it") {
@@ -141,19 +163,22 @@ TEST_CASE("attention: tooltips, choices, table, sentence") {
 
 TEST_CASE("attention: the knob says how many tokens are shown, within bounds") {
   const auto view = make_attention();
+  CHECK_FALSE(view->knob());
+  const Sample longer({.tokens = 4000, .heads = 1, .rows = 2, .columns = 2});
+  view->build(longer.at(30), {.token = 30}, {});
   REQUIRE(view->knob());
-  CHECK(view->knob()->high == 512);
+  CHECK(view->knob()->high == 4000);
   view->turn(7);
   CHECK(view->knob()->value == 16);
   view->turn(1e9);
-  CHECK(view->knob()->value == 512);
+  CHECK(view->knob()->value == 4000);
 }
 
 TEST_CASE("attention: softmax layers show weights, of a head that they have") {
   Findings findings;
-  AttentionMap weights = map();
-  for (float& w : weights.weight) w = std::abs(w);
-  findings.answer(AttentionQuestion{1, 9, 0, 4, -1}, weights);
+  AttentionMap softmax = map();
+  for (float& w : softmax.weight) w = std::abs(w);
+  findings.answer(question(1, 9), softmax);
   const AttentionData data = build_attention(four_tokens(3, 1), {.token = 3, .layer = 1, .head = 9}, findings, -1, false, 128);
   CHECK(data.softmax);
   CHECK(data.place == "layer 1, head 1");
@@ -164,7 +189,7 @@ TEST_CASE("attention: what is missing is said") {
   CHECK(build_attention({}, {}, {}, -1, false, 128).message.headline == "No token has been read yet");
   CHECK(build_attention(four_tokens(3), kCursor, {}, -1, false, 128).message.headline.starts_with("What tokens read in layer 0, head 1"));
   Findings refused;
-  refused.set(AttentionQuestion{1, 1, 0, 4, -1}, {nullptr, "this layer does not tell its queries and keys", 0});
+  refused.set(question(1, 1), {nullptr, "this layer does not tell its queries and keys", 0});
   CHECK(build_attention(four_tokens(3, 1), kCursor, refused, -1, false, 128).message.detail ==
         "this layer does not tell its queries and keys");
 }
@@ -174,6 +199,7 @@ TEST_CASE("attention: earlier tokens are one bar, 512 tokens are gathered and it
   Snapshot snapshot = sample.at(0);
   snapshot.token = 1100;
   const auto view = make_attention();
+  view->build(snapshot, {}, {});
   view->turn(512);
   const Cursor cursor{.token = 1100};
   view->build(snapshot, cursor, sample_findings(view->questions(snapshot, cursor), snapshot));
@@ -185,4 +211,39 @@ TEST_CASE("attention: earlier tokens are one bar, 512 tokens are gathered and it
   CHECK(drawn("pale bar: Σ|A| = 0.3 of the 768 tokens before 768"));
   CHECK(drawn("4 × 4 cells in one"));
   CHECK(view->tooltip(kBeforeId).starts_with("Σ |A| = 0.3 over the tokens before 768\nread by "));
+}
+
+TEST_CASE("attention: of thousands of tokens the map shows one of several, the bars every one of the cursor's") {
+  const Sample sample({.tokens = 4000, .heads = 1, .rows = 2, .columns = 2});
+  Snapshot snapshot = sample.at(0);
+  snapshot.token = 3001;
+  const Cursor cursor{.token = 3001};
+  const auto view = make_attention();
+  view->build(snapshot, {}, {});
+  view->turn(4000);
+  std::vector<Question> questions = view->questions(snapshot, cursor);
+  questions.pop_back();  // not worked out yet
+  Findings findings = sample_findings(questions, snapshot);
+  const AttentionData data = build_attention(snapshot, cursor, findings, -1, false, 4000);
+  CHECK(data.step == 8);
+  CHECK(data.count() == 500);
+  CHECK((data.known == 3 && data.parts == 4));
+  CHECK(std::isnan(data.cells.at(499, 0)));
+  CHECK(data.cells.at(3, 4) == 0);  // not read yet
+  CHECK(data.strongest.size() == AttentionData::kMostSources);
+  CHECK(data.tokens.cursor == 3001);
+  for (const AttentionData::Source& source : data.row) {
+    const AttentionMap& own = *findings.get(std::get<AttentionQuestion>(questions[0]));
+    REQUIRE(own.weight[static_cast<std::size_t>(source.token)] == source.weight);
+  }
+  view->build(snapshot, cursor, findings);
+  TextCanvas canvas({600, 500});
+  view->draw(canvas, {0, 0, 600, 500}, {light_theme(), 1});
+  const auto drawn = [&](std::string_view words) {
+    return std::ranges::any_of(canvas.texts(), [&](const auto& placed) { return placed.text.find(words) != std::string::npos; });
+  };
+  CHECK(drawn("1 row of every 8"));
+  CHECK(view->tooltip(499 * 500) == "not worked out yet");
+  CHECK(view->tooltip(370 * 500 + 3).find("reads the tokens 24 to 31, this the strongest") != std::string::npos);
+  CHECK(view->on_hit(kBarIds + 10).token == data.row[10].token);
 }

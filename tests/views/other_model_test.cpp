@@ -151,12 +151,8 @@ TEST_CASE("likeness of two models: rows are this one's, columns the other's, and
   const CrossSimilarityQuestion question = cross_similarity_question(snapshot, *peer->snapshot, cursor);
   CHECK(question.slot == 0);  // the only one that it has
   CHECK(question.other_slot == 3);
-  peer->findings.answer(question, {.rows = 16,
-                                   .other_rows = 80,
-                                   .heads = 3,
-                                   .other_heads = 2,
-                                   .cosine = std::vector<float>(16 * 80, 0.5f),
-                                   .head_cosine = {0.1f, 0.2f, 0.3f, 0.4f, NAN, 0.6f}});
+  peer->findings.answer(question,
+                        {.of_rows = {std::vector<float>(80 * 16, 0.5f), 80, 16}, .of_heads = {{0.1f, 0.3f, NAN, 0.2f, 0.4f, 0.6f}, 2, 3}});
   const CrossSimilarityData heads = build_cross_similarity(*snapshot, cursor, beside(peer), CrossSimilarityMode::heads);
   REQUIRE_FALSE(heads.message);
   CHECK(heads.cells.rows() == 2);

@@ -168,15 +168,19 @@ inline RankSeries sample_answer(const RankSeriesQuestion& question, const Snapsh
 
 /// Signed, stronger for near tokens; nothing is read of every fifth.
 inline AttentionMap sample_answer(const AttentionQuestion& question, const Snapshot& snapshot) {
-  const std::int64_t n = question.to - question.from;
-  AttentionMap answer{.from = question.from, .to = question.to, .heads = sample_layer_of(snapshot, question.layer).heads};
+  AttentionMap answer{.heads = sample_layer_of(snapshot, question.layer).heads, .weight = {}, .before = {}, .all = {}};
   if (answer.heads == 0) answer.heads = 2;
-  for (std::int64_t i = 0; i < n * n; ++i) {
-    const std::int64_t t = i / n, s = i % n;
-    const float size = 1 / (1 + 0.2f * static_cast<float>(t - s));
-    answer.weight.push_back(s > t || s % 5 == 4 ? 0 : (2 * sample_noise(i) - 0.6f) * size);
+  const std::int64_t first = question.columns.from, step = question.columns.step, n = question.columns.count;
+  for (std::int64_t r = 0; r < question.rows.count; ++r) {
+    const std::int64_t row = (question.rows.from + r * question.rows.step - first) / step;
+    answer.before.push_back(first > 0 ? 0.3f : 0);
+    answer.all.push_back(answer.before.back());
+    for (std::int64_t s = 0; s < n; ++s) {
+      const float size = 1 / (1 + 0.2f * static_cast<float>(row - s));
+      answer.weight.push_back(s > row || s % 5 == 4 ? 0 : (2 * sample_noise(row * n + s) - 0.6f) * size);
+      answer.all.back() += std::abs(answer.weight.back());
+    }
   }
-  for (std::int64_t t = 0; t < n; ++t) answer.before.push_back(question.from > 0 ? 0.3f : 0);
   return answer;
 }
 
@@ -266,18 +270,14 @@ inline SharpenedGates sample_answer(const SharpenedGatesQuestion& question, cons
 
 inline CrossSimilarity sample_answer(const CrossSimilarityQuestion& question, const Snapshot& snapshot) {
   const LayerState &own = snapshot.state, &other = question.other->state;
-  CrossSimilarity answer{.rows = own.slots * own.rows,
-                         .other_rows = other.slots * other.rows,
-                         .heads = own.heads,
-                         .other_heads = other.heads,
-                         .cosine = {},
-                         .head_cosine = {}};
-  const auto wave = [](std::int64_t i, std::int64_t j) { return std::cos(0.3f * static_cast<float>(i) - 0.7f * static_cast<float>(j)); };
-  for (std::int64_t i = 0; i < answer.rows; ++i)
-    for (std::int64_t j = 0; j < answer.other_rows; ++j) answer.cosine.push_back(wave(i, j));
-  for (std::int64_t i = 0; i < answer.heads; ++i)
-    for (std::int64_t j = 0; j < answer.other_heads; ++j) answer.head_cosine.push_back(wave(i, 2 * j));
-  return answer;
+  const auto waves = [](std::int64_t others, std::int64_t owns, std::int64_t stride) {
+    std::vector<float> cosine;
+    for (std::int64_t j = 0; j < others; ++j)
+      for (std::int64_t i = 0; i < owns; ++i)
+        cosine.push_back(std::cos(0.3f * static_cast<float>(i) - 0.7f * static_cast<float>(stride * j)));
+    return CosineBlock(std::move(cosine), others, owns);
+  };
+  return {.of_rows = waves(other.slots * other.rows, own.slots * own.rows, 1), .of_heads = waves(other.heads, own.heads, 2)};
 }
 
 inline RowAges sample_answer(const RowAgesQuestion& question, const Snapshot& snapshot) {
