@@ -243,7 +243,7 @@ void add_style(CLI::App& command, FigureSpec& style) {
   command.add_option("--ticks", style.ticks, "how densely, times the usual")->check(CLI::Range(0.1, 4.0));
   command.add_option("--dpi", style.dpi, "of a PNG (default: 600)")->check(CLI::Range(50, 2400));
   command.add_flag("--captions", style.captions, "with the sentences that the view writes about itself");
-  command.add_flag("!--no-annotations", style.annotations, "without cursor, needle spans, borders of partitions, training length");
+  command.add_flag("!--no-annotations", style.annotations, "without needle spans, borders of partitions, training length");
   command.add_flag("!--no-color-bar", style.color_bars, "without the bars of colours");
 }
 

@@ -45,7 +45,9 @@ std::optional<FigureEyes> eyes_called(const std::string& name) {
 /// An application for fonts and pictures, which needs no display; the same bytes every time.
 class FontsAlone {
  public:
-  FontsAlone() : application_(make()) {}
+  FontsAlone() {
+    if (!QCoreApplication::instance()) application_ = make();
+  }
 
  private:
   std::unique_ptr<QGuiApplication> make() {
@@ -91,14 +93,15 @@ int figure_command(const FigureArguments& arguments) {
     bar->show(fraction, what);
     return true;
   });
+  const std::vector<FigureSource> sources = sources_of(spec, runs);
+  if (from) check_sources(sources, from->sources, arguments.from);
   const Figure figure = build_figure(spec, runs);
   bar.reset();
   Provenance made{.spec = from ? spec : settled(spec, runs),
-                  .sources = sources_of(spec, runs),
+                  .sources = sources,
                   .command = from ? from->command : arguments.command,
                   .program = from ? from->program : STATESCOPE_VERSION,
                   .device = arguments.device.name};
-  if (from) check_sources(made.sources, from->sources, arguments.from);
   if (from && from->program != STATESCOPE_VERSION)
     fmt::print(stderr, "note: {} was made by Statescope {}, this is {}\n", arguments.from, from->program, STATESCOPE_VERSION);
   if (const std::string warning = figure.warning(); !warning.empty()) fmt::print(stderr, "note: {}\n", warning);

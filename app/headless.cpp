@@ -9,8 +9,8 @@
 
 #include "app/assets.h"
 #include "app/canvas/paper_canvas.h"
+#include "app/view_answers.h"
 #include "app/window_main.h"
-#include "engine/analysis/answers.h"
 #include "engine/error.h"
 #include "engine/run/reading.h"
 #include "views/view.h"
@@ -19,19 +19,6 @@ namespace statescope {
 namespace {
 
 constexpr float kTitle = 48;  // height of question and name above a view
-
-/// All that a view asks, answered; what cannot be is said in its place.
-Findings answers(const std::vector<Question>& questions, Evidence& evidence) {
-  Findings findings;
-  for (const Question& question : questions) {
-    try {
-      findings.set(question, {find_out(question, evidence), {}, 1});
-    } catch (const Error& error) {
-      findings.set(question, {nullptr, error.what(), 1});
-    }
-  }
-  return findings;
-}
 
 /// One view with its title, as a PNG at twice the logical size.
 void write_picture(const ViewRow& row, const Snapshot& snapshot, const Cursor& cursor, Evidence& evidence,
@@ -53,16 +40,6 @@ void write_picture(const ViewRow& row, const Snapshot& snapshot, const Cursor& c
     view->draw(canvas, {16, kTitle, size.w - 32, size.h - kTitle - 16}, frame);
   }
   if (!image.save(QString::fromStdString(path.string()))) throw Error(fmt::format("{}: cannot be written", path.string()));
-}
-
-/// The first layer that routes, else the first with a state.
-std::int64_t interesting_layer(const ModelInfo& model) {
-  for (bool routed : {true, false}) {
-    for (std::size_t i = 0; i < model.layers.size(); ++i) {
-      if (routed ? model.layers[i].partitions > 0 : model.layers[i].has_state()) return static_cast<std::int64_t>(i);
-    }
-  }
-  return 0;
 }
 
 }  // namespace

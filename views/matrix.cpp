@@ -152,7 +152,7 @@ void draw_token_side(Canvas& canvas, Rect plot, const TokenAxis& axis, const Fra
     fitted_text(canvas, {x, y}, number, count, room);
     fitted_text(canvas, {x + room + 3 * s, y}, visible_token(*axis.run, token), word, room - number_width - 5 * s);
   };
-  if (cursor >= 0 && frame.shown.marks) {
+  if (cursor >= 0 && frame.shown.captions) {
     const float y = plot.y + each * (static_cast<float>(cursor) + 0.5f);
     canvas.line({plot.x, y}, {plot.right(), y}, frame.theme.accent, 2 * s);
     place(cursor, axis.tokens[static_cast<std::size_t>(cursor)] == axis.cursor);

@@ -9,6 +9,7 @@
 
 #include "views/arrays.h"
 #include "views/colormaps.h"
+#include "views/matrix.h"
 #include "views/parts.h"
 
 namespace statescope {
@@ -68,7 +69,7 @@ struct Picture {
 Picture::Picture(const ModelMapData& data_, Canvas& canvas_, Rect area, const Frame& frame_)
     : data(data_), canvas(canvas_), frame(frame_), s(frame_.scale) {
   const Rect inner = inset(area, 8 * s);
-  title = {inner.x, inner.y, inner.w, std::min(1.5f * kBodyType * s, inner.h)};
+  title = {inner.x, inner.y, inner.w, std::min(caption_height(frame), inner.h)};
   const Rect body{inner.x, title.bottom() + 4 * s, inner.w, std::max(0.0f, inner.bottom() - title.bottom() - 4 * s)};
   stack = body;
   if (body.w >= 860 * s && body.h >= 120 * s && !data.tensors.empty()) {
@@ -331,7 +332,7 @@ void draw(const ModelMapData& data, Canvas& canvas, Rect area, const Frame& fram
   }
   const Picture picture(data, canvas, area, frame);
   canvas.push_clip(area);
-  draw_title(picture);
+  if (frame.shown.captions) draw_title(picture);
   draw_stack(picture);
   draw_tensors(picture);
   canvas.pop_clip();

@@ -8,6 +8,7 @@
 
 #include "views/arrays.h"
 #include "views/colormaps.h"
+#include "views/matrix.h"
 #include "views/parts.h"
 #include "views/words.h"
 
@@ -139,8 +140,8 @@ struct Picture {
 Picture::Picture(const NeedleData& data_, Canvas& canvas_, Rect area, const Frame& frame_)
     : data(data_), canvas(canvas_), frame(frame_), s(frame_.scale) {
   const Rect inner = inset(area, 8 * s);
-  const float line = 1.5f * kBodyType * s, name = 30 * s, gap = 18 * s;  // name: of the value axis, and the legend
-  title = {inner.x, inner.y, inner.w, std::min(line, inner.h)};
+  const float name = 30 * s, gap = 18 * s;  // name: of the value axis, and the legend
+  title = {inner.x, inner.y, inner.w, std::min(caption_height(frame), inner.h)};
   Rect body{inner.x, title.bottom() + 2 * s, inner.w, inner.bottom() - title.bottom() - 2 * s};
   Rect lists{};
   if (body.w >= 720 * s && body.h >= 140 * s) {
@@ -157,6 +158,10 @@ Picture::Picture(const NeedleData& data_, Canvas& canvas_, Rect area, const Fram
   plot = {left, body.y + name, body.right() - left, body.h - name - (token_axis ? token_axis_height(frame) : 0)};
   if (plot.w < 60 * s || plot.h < 20 * s) plot = {};
   if (lists.h <= 0) return;
+  if (!frame.shown.captions) {
+    parts = lists;
+    return;
+  }
   if (lists.w >= 820 * s || lists.w == body.w) {
     parts = {lists.x, lists.y, 0.48f * lists.w - gap / 2, lists.h};
     causes = {parts.right() + gap, lists.y, lists.right() - parts.right() - gap, lists.h};
@@ -496,7 +501,7 @@ void draw(const NeedleData& data, Canvas& canvas, Rect area, const Frame& frame)
   }
   const Picture picture(data, canvas, area, frame);
   canvas.push_clip(area);
-  draw_title(picture);
+  if (frame.shown.captions) draw_title(picture);
   draw_curves(picture);
   draw_parts(picture);
   draw_causes(picture);

@@ -9,6 +9,7 @@
 
 #include "views/arrays.h"
 #include "views/colormaps.h"
+#include "views/matrix.h"
 #include "views/parts.h"
 #include "views/words.h"
 
@@ -94,15 +95,15 @@ Picture::Picture(const NeedleGridData& data_, Canvas& canvas_, Rect area, const 
     : data(data_), canvas(canvas_), frame(frame_), s(frame_.scale) {
   const Rect inner = inset(area, 8 * s);
   const float line = 1.5f * kBodyType * s;
-  title = {inner.x, inner.y, inner.w, std::min(line, inner.h)};
+  title = {inner.x, inner.y, inner.w, std::min(caption_height(frame), inner.h)};
   const float left = canvas.text_width("100 %", small()) + 8 * s, names = 1.5f * kSmallType * s, right = 12 * s + 50 * s;
   Rect body{inner.x + left, title.bottom() + names + 4 * s, inner.w - left - right, 0};
   body.h = inner.bottom() - body.y - 2 * names;
   const float list_width = 270 * s, list_height = 5.5f * line;
-  if (body.w - list_width > 240 * s) {
+  if (frame.shown.captions && body.w - list_width > 240 * s) {
     body.w -= list_width + 12 * s;
     list = {inner.right() - list_width, body.y, list_width, body.h};
-  } else if (body.h - list_height > 120 * s) {
+  } else if (frame.shown.captions && body.h - list_height > 120 * s) {
     body.h -= list_height + 4 * s;
     list = {inner.x, inner.bottom() - list_height, inner.w, list_height};
   }
@@ -310,8 +311,9 @@ void draw(const NeedleGridData& data, Canvas& canvas, Rect area, const Frame& fr
   }
   const Picture picture(data, canvas, area, frame);
   canvas.push_clip(area);
-  fitted_text(canvas, {picture.title.x, picture.title.y + picture.title.h / 2}, summary(data),
-              label(frame, kBodyType, frame.theme.ink, Align::left, true), picture.title.w);
+  if (frame.shown.captions)
+    fitted_text(canvas, {picture.title.x, picture.title.y + picture.title.h / 2}, summary(data),
+                label(frame, kBodyType, frame.theme.ink, Align::left, true), picture.title.w);
   if (picture.plot.w > 0) {
     draw_axes(picture);
     draw_cells(picture);

@@ -160,7 +160,7 @@ float token_axis_height(const Frame& frame) { return 47 * frame.scale; }
 
 void draw_cursor_line(Canvas& canvas, Rect plot, const TokenAxis& axis, const Frame& frame) {
   const std::int64_t place = axis.place_of(axis.cursor);
-  if (place < 0 || !frame.shown.marks) return;
+  if (place < 0 || !frame.shown.captions) return;
   const float x = axis.x_of(plot, place);
   canvas.line({x, plot.y}, {x, plot.bottom()}, frame.theme.accent, 2 * frame.scale);
 }
@@ -190,7 +190,7 @@ void draw_token_axis(Canvas& canvas, Rect plot, const TokenAxis& axis, const Fra
     canvas.text({at.middle(), numbers.y + numbers.h / 2}, position, count);
   };
   const std::int64_t cursor = axis.place_of(axis.cursor);
-  if (cursor >= 0 && frame.shown.marks) place(cursor, axis.tokens[static_cast<std::size_t>(cursor)] == axis.cursor);
+  if (cursor >= 0 && frame.shown.captions) place(cursor, axis.tokens[static_cast<std::size_t>(cursor)] == axis.cursor);
   const auto step = std::max<std::int64_t>(1, static_cast<std::int64_t>(24 * s / plot.w * static_cast<float>(axis.count())));
   for (std::int64_t i = 0; i < axis.count(); i += step) place(i, false);
 }

@@ -9,6 +9,7 @@
 
 #include "views/arrays.h"
 #include "views/colormaps.h"
+#include "views/matrix.h"
 #include "views/parts.h"
 #include "views/predictions_beside.h"
 #include "views/words.h"
@@ -101,7 +102,7 @@ struct Picture {
   Picture(const PredictionsData& data_, Canvas& canvas_, Rect area, const Frame& frame_)
       : data(data_), canvas(canvas_), frame(frame_), s(frame_.scale) {
     const Rect inner = inset(area, 8 * s);
-    title = {inner.x, inner.y, inner.w, std::min(1.5f * kBodyType * s, inner.h)};
+    title = {inner.x, inner.y, inner.w, std::min(caption_height(frame), inner.h)};
     const Rect body{inner.x, title.bottom() + 4 * s, inner.w, std::max(0.0f, inner.bottom() - title.bottom() - 4 * s)};
     const bool both = body.w >= 440 * s;
     const float width = both ? std::min(0.38f * body.w, 380 * s) : body.w;
@@ -400,7 +401,7 @@ void draw(const PredictionsData& data, Canvas& canvas, Rect area, const Frame& f
   }
   const Picture picture(data, canvas, area, frame);
   canvas.push_clip(area);
-  draw_title(picture);
+  if (frame.shown.captions) draw_title(picture);
   draw_bars(picture);
   draw_lanes(picture);
   canvas.pop_clip();

@@ -7,6 +7,7 @@
 
 #include "views/beside.h"
 #include "views/colormaps.h"
+#include "views/matrix.h"
 #include "views/parts.h"
 
 namespace statescope {
@@ -91,7 +92,7 @@ struct Picture {
   Picture(const PredictionsBesideData& data_, Canvas& canvas_, Rect area, const Frame& frame_)
       : data(data_), canvas(canvas_), frame(frame_), s(frame_.scale) {
     const Rect inner = inset(area, 8 * s);
-    title = {inner.x, inner.y, inner.w, std::min(1.5f * kBodyType * s, inner.h)};
+    title = {inner.x, inner.y, inner.w, std::min(caption_height(frame), inner.h)};
     const Rect body{inner.x, title.bottom() + 4 * s, inner.w, std::max(0.0f, inner.bottom() - title.bottom() - 4 * s)};
     const bool both = body.w >= 460 * s;
     const float width = both ? std::min(0.5f * body.w, 420 * s) : body.w;
@@ -230,8 +231,9 @@ void draw(const PredictionsBesideData& data, Canvas& canvas, Rect area, const Fr
   if (data.message) return draw_message(canvas, area, frame, data.message.headline, data.message.detail);
   const Picture picture(data, canvas, area, frame);
   canvas.push_clip(area);
-  fitted_text(canvas, {picture.title.x, picture.title.y + picture.title.h / 2}, summary(data),
-              label(frame, kBodyType, frame.theme.ink, Align::left, true), picture.title.w);
+  if (frame.shown.captions)
+    fitted_text(canvas, {picture.title.x, picture.title.y + picture.title.h / 2}, summary(data),
+                label(frame, kBodyType, frame.theme.ink, Align::left, true), picture.title.w);
   draw_bars(picture);
   draw_lanes(picture);
   canvas.pop_clip();

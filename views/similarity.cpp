@@ -524,7 +524,7 @@ void draw(const SimilarityData& data, Canvas& canvas, Rect area, const Frame& fr
       draw_group_axes(canvas, picture.plot, data.count(), data.groups, data.mode != SimilarityMode::clustered, frame);
     draw_numbers(picture);
   }
-  draw_chosen(picture);
+  if (frame.shown.captions) draw_chosen(picture);
   draw_color_bar(canvas, picture.bar, picture.scale(), data.marks, frame);
   std::vector<Fact> facts = data.facts;
   if (const std::string gathered = gathered_text(canvas, data.cells, picture.plot); !gathered.empty()) facts.push_back({gathered, ""});

@@ -9,6 +9,7 @@
 #include "views/arrays.h"
 #include "views/beside.h"
 #include "views/colormaps.h"
+#include "views/matrix.h"
 #include "views/parts.h"
 #include "views/plot.h"
 #include "views/shading.h"
@@ -237,15 +238,15 @@ Picture::Picture(const StateData& data_, Canvas& canvas_, Rect area, const Frame
     : data(data_), canvas(canvas_), frame(frame_), s(frame_.scale) {
   Rect inner = inset(area, 8 * s);
   // Room for who wrote the cell, whether one is chosen or not: the picture does not jump.
-  if (inner.h >= 250 * s && inner.w >= 200 * s) {
+  if (frame.shown.captions && inner.h >= 250 * s && inner.w >= 200 * s) {
     history = {inner.x, inner.bottom() - history_height(frame), inner.w, history_height(frame)};
     inner.h -= history.h + 2 * s;
   }
   // Room for the longest value in any case, so that the picture does not jump when a cell is chosen.
   const float longest = canvas.text_width(std::string(82, '0'), exact());
   const float most_lines = history.h > 0 && inner.h < 360 * s ? 1 : 3;
-  const float readout_lines = std::clamp(std::ceil(longest / std::max(1.0f, inner.w)), 1.0f, most_lines);
-  title = {inner.x, inner.y, inner.w, line()};
+  const float readout_lines = frame.shown.captions ? std::clamp(std::ceil(longest / std::max(1.0f, inner.w)), 1.0f, most_lines) : 0;
+  title = {inner.x, inner.y, inner.w, caption_height(frame)};
   const float gap = 6 * s;
   compact = inner.h - (1 + readout_lines) * line() - 45 * s - gap < 80 * s;
   const float small = compact ? 2 * s : 15 * s;  // a line of axis names above, ticks and axis name below
@@ -607,12 +608,12 @@ void draw(const StateData& data, Canvas& canvas, Rect area, const Frame& frame) 
   }
   const Picture picture(data, canvas, area, frame);
   canvas.push_clip(area);
-  draw_title(picture);
+  if (frame.shown.captions) draw_title(picture);
   if (picture.has_room()) {
     if (!picture.compact) draw_axes(picture);
     if (!picture.compact) draw_changes(picture);
     draw_main(picture);
-    draw_color_bar(picture);
+    if (frame.shown.color_bars) draw_color_bar(picture);
     draw_others(picture);
   }
   if (picture.readout.h >= picture.line() && picture.readout.y >= picture.title.bottom()) draw_readout(picture);

@@ -44,8 +44,8 @@ Color identity_color(std::int64_t index, const Theme& theme);
 
 /// What paper may have otherwise than the window.
 struct Shown {
-  bool captions = true;    // a view's sentences and numbers beside its drawing
-  bool marks = true;       // the cursor, needle spans, borders of partitions, the training length
+  bool captions = true;    // a view's sentences, numbers beside its drawing, the cursor's own lines
+  bool marks = true;       // needle spans, borders of partitions, the training length
   bool color_bars = true;  // their place stays
   float ticks = 1;         // how densely they stand, of the usual
 };

@@ -57,6 +57,7 @@ QImage image_of(const Figure& figure, int dpi) {
     throw Error(fmt::format("a PNG of {} × {} dots is too large; take fewer dpi or a smaller size", width, height));
   QImage image(width, height, QImage::Format_RGB32);
   if (image.isNull()) throw Error("out of memory");
+  image.fill(Qt::white);  // the last row may lie in part beyond the figure
   image.setDotsPerMeterX(dots(1000, dpi));
   image.setDotsPerMeterY(dots(1000, dpi));
   draw(image, dpi, figure);
@@ -171,7 +172,7 @@ QByteArray figure_bytes(const Figure& figure, FigureFormat format, const Provena
     case FigureFormat::svg:
       return svg_of(figure, json);
     case FigureFormat::png:
-      return png_of(image_of(figure, figure.spec().dpi), QString::fromStdString(json));
+      return png_of(image_of(figure, figure.spec().dpi), provenance ? QString::fromStdString(without_spaces(json)) : QString());
     case FigureFormat::eps:
       return eps_of(pdf_of(figure, json));
   }

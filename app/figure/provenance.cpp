@@ -2,12 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <QCryptographicHash>
-#include <QImageReader>
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/file.h"
 #include "engine/checkpoint/format.h"
 #include "engine/error.h"
@@ -16,36 +12,10 @@ namespace statescope {
 namespace {
 
 using nlohmann::json;
-namespace fs = std::filesystem;
 
 constexpr std::string_view kFormat = "statescope-figure", kElement = "statescope:figure";
 constexpr int kVersion = 1;
 constexpr std::size_t kMostSources = 1000;
-
-void add_file(QCryptographicHash& hash, const fs::path& path) {
-  const MappedFile file(path);
-  constexpr std::size_t piece = 1 << 20;
-  for (std::string_view rest = file.text(); !rest.empty(); rest.remove_prefix(std::min(piece, rest.size())))
-    hash.addData(QByteArrayView(rest.data(), static_cast<qsizetype>(std::min(piece, rest.size()))));
-}
-
-std::string sha256_of(const fs::path& path) {
-  QCryptographicHash hash(QCryptographicHash::Sha256);
-  if (!fs::is_directory(path)) {
-    add_file(hash, path);
-  } else {
-    std::vector<fs::path> files;
-    for (const auto& entry : fs::directory_iterator(path)) {
-      if (entry.is_regular_file()) files.push_back(entry.path());
-    }
-    std::ranges::sort(files);
-    for (const fs::path& file : files) {
-      hash.addData(QByteArray::fromStdString(file.filename().string()));
-      add_file(hash, file);
-    }
-  }
-  return hash.result().toHex().toStdString();
-}
 
 /// A value of the object, of that type. Throws Error.
 template <class Value>
@@ -81,19 +51,6 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
 
 }  // namespace
 
-std::vector<FigureSource> sources_of(const FigureSpec& spec, FigureRuns& runs) {
-  std::vector<FigureSource> sources;
-  const auto add = [&](const std::string& name, const char* kind, const std::string& config) {
-    const auto known = std::ranges::find(sources, name, &FigureSource::name);
-    if (known == sources.end()) sources.push_back({name, sha256_of(runs.file(name, kind)), config});
-  };
-  for (const FigurePanel& panel : spec.panels) {
-    for (const std::string& name : panel.checkpoints) add(name, "checkpoints", runs.model(name)->checkpoint().config);
-    for (const std::string& name : panel.data) add(name, "scores", "");
-  }
-  return sources;
-}
-
 std::string to_json(const Provenance& provenance) {
   json sources = json::array();
   for (const FigureSource& source : provenance.sources)
@@ -120,6 +77,12 @@ Provenance parse_provenance(std::string_view text, const std::string& name) {
   }
 }
 
+std::string without_spaces(std::string_view text) {
+  std::string dense = json::parse(text).dump(-1, ' ', true);
+  replace_all(dense, " ", "\\u0020");  // all that are left stand in texts
+  return dense;
+}
+
 std::string provenance_element(std::string_view json) {
   std::string text(json);
   replace_all(text, "&", "&amp;");
@@ -138,18 +101,6 @@ std::string provenance_in(std::string_view file, const std::string& name) {
   replace_all(text, "&gt;", ">");
   replace_all(text, "&amp;", "&");
   return text;
-}
-
-Provenance read_provenance(const fs::path& figure) {
-  const std::string name = figure.string();
-  if (figure.extension() != ".png") {
-    const MappedFile file(figure);
-    return parse_provenance(provenance_in(file.text(), name), name);
-  }
-  QImageReader reader(QString::fromStdString(name), "png");
-  const QString text = reader.text(kProvenanceText);
-  if (text.isEmpty()) fail(figure, reader.canRead() ? "this picture does not say what it was made from" : "this is not a PNG");
-  return parse_provenance(text.toStdString(), name);
 }
 
 }  // namespace statescope

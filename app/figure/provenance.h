@@ -42,7 +42,8 @@ Provenance read_provenance(const std::filesystem::path& figure);
 /// The JSON as an element of XML, and back: the first such element in a file's bytes. Throws Error.
 std::string provenance_element(std::string_view json);
 std::string provenance_in(std::string_view file, const std::string& name);
-/// Under this name a PNG has the JSON.
-inline constexpr const char* kProvenanceText = "Statescope figure";
+/// Under this name a PNG has the JSON, written without any space: Qt shortens those of a text.
+inline constexpr const char* kProvenanceText = "Statescope";
+std::string without_spaces(std::string_view json);
 
 }  // namespace statescope

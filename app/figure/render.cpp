@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "app/canvas/text_canvas.h"
 #include "app/figure/studies.h"
@@ -19,15 +18,20 @@ constexpr double kUsualTypePt = kBodyType * 72.0 / 96;       // of kBodyType the
 constexpr float kGap = 10, kTitleHeight = 1.7f * kBodyType;  // units
 constexpr float kLeastWidth = 150, kLeastHeight = 90;        // of a panel
 
-/// Which colours are drawn with.
-class MapsUsed : public TextCanvas {
+/// Which colours are drawn with, and where the bar of them stands.
+class ColorsUsed : public TextCanvas {
  public:
   using TextCanvas::TextCanvas;
-  void heatmap(Rect, const Heatmap& cells) override { maps_.insert(cells.scale.map); }
-  bool diverging() const { return maps_.contains(ColorMap::diverging); }
+  void heatmap(Rect rect, const Heatmap& cells) override {
+    diverging_ = diverging_ || cells.scale.map == ColorMap::diverging;
+    if (cells.columns == 1 && rect.h > 3 * rect.w) bar_ = rect;
+  }
+  bool diverging() const { return diverging_; }
+  std::optional<Rect> bar() const { return bar_; }
 
  private:
-  std::set<ColorMap> maps_;
+  bool diverging_ = false;
+  std::optional<Rect> bar_;
 };
 
 /// "cosine", "loss (nat)"; empty: the panel has no bar of colours.
@@ -148,19 +152,31 @@ void Figure::draw(Canvas& canvas) const {
 }
 
 void Figure::draw_panel(std::size_t index, Canvas& canvas, Rect area, const Frame& frame) const {
-  const float height = title_height_, y = area.y + 0.55f * height;
-  const std::string& bar = bar_labels_[index];
-  const TextStyle letter = label(frame, kBodyType, frame.theme.ink, Align::left, true), plain = label(frame, kBodyType, frame.theme.ink),
-                  small = label(frame, kSmallType, frame.theme.faint, Align::right);
-  const float bar_width = bar.empty() ? 0 : std::min(0.5f * area.w, canvas.text_width(bar, small) + 10);
+  const float y = area.y + 0.55f * title_height_;
+  const TextStyle letter = label(frame, kBodyType, frame.theme.ink, Align::left, true), plain = label(frame, kBodyType, frame.theme.ink);
+  const Rect body{area.x, area.y + title_height_, area.w, area.h - title_height_};
   float x = area.x + 8;
   if (has_letters()) {
     canvas.text({x, y}, panel_letter(index), letter);
     x += canvas.text_width(panel_letter(index), letter) + 6;
   }
-  if (!bar.empty()) fitted_text(canvas, {area.right() - 8, y}, bar, small, bar_width);
-  fitted_text(canvas, {x, y}, title(index), plain, area.right() - bar_width - 8 - x);
-  panels_[index]->draw(canvas, {area.x, area.y + height, area.w, area.h - height}, frame);
+  fitted_text(canvas, {x, y}, title(index), plain, draw_bar_label(index, canvas, body, frame) - 6 - x);
+  panels_[index]->draw(canvas, body, frame);
+}
+
+/// Above the bar, or in the line of titles where that is too low. Returns where the title has to end.
+float Figure::draw_bar_label(std::size_t index, Canvas& canvas, Rect body, const Frame& frame) const {
+  const std::string& text = bar_labels_[index];
+  ColorsUsed colors(size());
+  if (!text.empty()) panels_[index]->draw(colors, body, frame);
+  const float right = body.right() - 8;
+  if (!colors.bar()) return right;
+  const TextStyle style = label(frame, kSmallType, frame.theme.faint);
+  const float width = std::min(0.5f * body.w, canvas.text_width(text, style) + 1);
+  const float x = std::min(colors.bar()->x, right - width), above = colors.bar()->y - 0.8f * kSmallType,
+              line = body.y - 0.45f * title_height_;
+  fitted_text(canvas, {x, std::max(line, above)}, text, style, width);
+  return above > body.y ? right : x;
 }
 
 std::string Figure::caption() const {
@@ -173,9 +189,9 @@ std::string Figure::caption() const {
 }
 
 std::string Figure::warning() const {
-  MapsUsed maps(size());
-  draw(maps);
-  if (!maps.diverging()) return {};
+  ColorsUsed colors(size());
+  draw(colors);
+  if (!colors.diverging()) return {};
   return "signed numbers have diverging colours: printed in grey, a negative number looks like the positive one of its size";
 }
 

@@ -35,6 +35,7 @@ class Figure {
   std::string title(std::size_t panel) const;
   bool has_letters() const;
   void draw_panel(std::size_t panel, Canvas& canvas, Rect area, const Frame& frame) const;
+  float draw_bar_label(std::size_t panel, Canvas& canvas, Rect body, const Frame& frame) const;
 
   FigureSpec spec_;
   std::vector<std::unique_ptr<PanelPicture>> panels_;

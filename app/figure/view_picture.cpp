@@ -8,7 +8,7 @@
 
 #include "app/assets.h"
 #include "app/eval/needle_grid.h"
-#include "engine/analysis/answers.h"
+#include "app/view_answers.h"
 #include "engine/checkpoint/file.h"
 #include "engine/error.h"
 #include "views/parts.h"
@@ -18,16 +18,6 @@ namespace statescope {
 namespace {
 
 const ViewRow& row_of(const FigurePanel& panel) { return *std::ranges::find(view_catalogue(), panel.view, &ViewRow::id); }
-
-/// The first layer that routes, else the first with a state.
-std::int64_t interesting_layer(const ModelInfo& model) {
-  for (const bool routed : {true, false}) {
-    for (std::size_t i = 0; i < model.layers.size(); ++i) {
-      if (routed ? model.layers[i].partitions > 0 : model.layers[i].has_state()) return static_cast<std::int64_t>(i);
-    }
-  }
-  return 0;
-}
 
 void check_place(const char* what, std::int64_t index, std::int64_t count) {
   if (index >= count) throw Error(fmt::format("{} {} is not in this run, which has {}", what, index, count));
@@ -74,20 +64,14 @@ Finding grid_of(const NeedleGridQuestion& question, const std::string& checkpoin
   return finding;
 }
 
-/// All that a view asks, answered; what cannot be is said in its place.
+/// All that a view asks.
 Findings answers(const std::vector<Question>& questions, const std::string& checkpoint, FigureRun& run, FigureRuns& runs) {
-  Findings findings;
+  std::vector<Question> of_run;
+  const auto of_checkpoint = [](const Question& question) { return std::holds_alternative<NeedleGridQuestion>(question); };
+  std::ranges::remove_copy_if(questions, std::back_inserter(of_run), of_checkpoint);
+  Findings findings = answers(of_run, run.evidence());
   for (const Question& question : questions) {
-    if (const auto* grid = std::get_if<NeedleGridQuestion>(&question)) {
-      findings.set(question, grid_of(*grid, checkpoint, runs));
-      continue;
-    }
-    try {
-      findings.set(question, {find_out(question, run.evidence()), {}, 1});
-    } catch (const Error& error) {
-      if (error.what() == std::string_view("cancelled")) throw;
-      findings.set(question, {nullptr, error.what(), 1});
-    }
+    if (of_checkpoint(question)) findings.set(question, grid_of(std::get<NeedleGridQuestion>(question), checkpoint, runs));
   }
   return findings;
 }

@@ -1,9 +1,12 @@
 #include "app/figure/figure.h"
 
+#include <sys/resource.h>
+
 #include <QDir>
 #include <QFile>
 #include <QSvgRenderer>
 #include <cmath>
+#include <csignal>
 
 #include "engine/error.h"
 #include "tests/app/window_cases.h"
@@ -17,6 +20,27 @@ QByteArray bytes(const QString& path) {
   REQUIRE(file.open(QIODevice::ReadOnly));
   return file.readAll();
 }
+
+/// While it lives, files end after a kilobyte, as on a full disk.
+class SmallFiles {
+ public:
+  SmallFiles() {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit small{1000, before_.rlim_max};
+    signal_ = std::signal(SIGXFSZ, SIG_IGN);
+    ::setrlimit(RLIMIT_FSIZE, &small);
+  }
+  ~SmallFiles() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, signal_);
+  }
+  SmallFiles(const SmallFiles&) = delete;
+  SmallFiles& operator=(const SmallFiles&) = delete;
+
+ private:
+  rlimit before_{};
+  void (*signal_)(int) = SIG_DFL;
+};
 
 }  // namespace
 
@@ -54,6 +78,8 @@ TEST_CASE("a figure that cannot be written says so and leaves nothing") {
   const View& view = test.window.focused_panel().view();
   CHECK_THROWS_AS(write_figure(view, {}, folder.filePath("state.gif")), Error);
   CHECK_THROWS_AS(write_figure(view, {}, folder.filePath("no/such/folder/state.pdf")), Error);
+  const SmallFiles full;
+  CHECK_THROWS_AS(write_figure(view, {}, folder.filePath("state.pdf")), Error);
   CHECK(QDir(folder.path()).isEmpty());
 }
 

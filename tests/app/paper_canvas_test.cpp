@@ -1,7 +1,6 @@
 #include "app/canvas/paper_canvas.h"
 
 #include <QBuffer>
-#include <QDir>
 #include <QPdfWriter>
 #include <QSvgGenerator>
 #include <cmath>
@@ -9,6 +8,7 @@
 #include <optional>
 
 #include "app/view_panel.h"
+#include "tests/app/golden_picture.h"
 #include "tests/app/qt_application.h"
 #include "tests/catch.h"
 #include "tests/views/sample_answers.h"
@@ -48,29 +48,7 @@ QRect inked(const QImage& image) {
   return box;
 }
 
-/// The share of pixels that differ by more than 2 % in a channel; 1 if the sizes differ.
-double difference(const QImage& a, const QImage& b) {
-  if (a.size() != b.size()) return 1;
-  constexpr int kFuzz = 5;
-  std::int64_t different = 0;
-  for (int y = 0; y < a.height(); ++y) {
-    for (int x = 0; x < a.width(); ++x) {
-      const Color p = pixel(a, x, y), q = pixel(b, x, y);
-      different += std::abs(p.r - q.r) > kFuzz || std::abs(p.g - q.g) > kFuzz || std::abs(p.b - q.b) > kFuzz;
-    }
-  }
-  return static_cast<double>(different) / (static_cast<double>(a.width()) * a.height());
-}
-
-void check_golden(const std::string& name, const QImage& image) {
-  const QString stored = QString::fromStdString(std::string(STATESCOPE_SOURCE_DIR "/tests/golden/views/") + name + ".png");
-  if (qEnvironmentVariableIsSet("STATESCOPE_BLESS")) REQUIRE(image.save(stored));
-  const QString actual = QDir::temp().filePath(QString::fromStdString("statescope-" + name + ".png"));
-  const double share = difference(image, QImage(stored).convertToFormat(QImage::Format_RGB32));
-  INFO(name << ": " << 100 * share << " % of the pixels differ from " << stored.toStdString() << "; see " << actual.toStdString());
-  if (share > 0.001) image.save(actual);
-  CHECK(share <= 0.001);
-}
+void check_golden(const std::string& name, const QImage& image) { check_golden_picture("views", name, image, 0.001); }
 
 /// In one of its modes with all that it asks for answered by the samples, or without answers.
 QImage view_picture(std::string_view id, const Snapshot& snapshot, const Cursor& cursor, Size size, const Frame& frame,
