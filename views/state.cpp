@@ -8,8 +8,6 @@
 
 #include "views/arrays.h"
 #include "views/beside.h"
-#include "views/colormaps.h"
-#include "views/matrix.h"
 #include "views/parts.h"
 #include "views/plot.h"
 #include "views/shading.h"
@@ -17,9 +15,6 @@
 
 namespace statescope {
 namespace {
-
-constexpr float kSmallLine = 1.4f * kSmallType;
-constexpr std::int64_t kHistoryIds = std::int64_t{1} << 40;  // hit ids: cells and rows below, the tokens that wrote a cell from here on
 
 std::size_t cell_of(const StateData& data, std::int64_t row, std::int64_t column) {
   return static_cast<std::size_t>(row * data.columns + column);
@@ -192,263 +187,8 @@ std::string_view symbol(StateMode mode) {
   return symbols[static_cast<std::size_t>(mode)];
 }
 
-/// The value, the one before and the difference, exactly.
-std::vector<std::string> cell_words(const StateData& data, const SlotMatrix& slot, std::int64_t row, std::int64_t column) {
-  const std::size_t i = cell_of(data, row, column);
-  std::vector<std::string> words = {fmt::format("{}[{}, {}] = {}", symbol(data.mode), row, column, number(slot.values[i], 9))};
-  if (slot.before.empty()) return words;
-  words.push_back(fmt::format("before {}", number(slot.before[i], 9)));
-  words.push_back(fmt::format("change {}", number(slot.values[i] - slot.before[i], 9)));
-  return words;
-}
-
-std::string place_text(const StateData& data, const SlotMatrix& slot) {
-  const std::string head = fmt::format("layer {}, head {}", data.layer, data.head);
-  return data.slots.size() > 1 ? fmt::format("{}, {}", head, slot_title(slot.identity, slot.name)) : head;
-}
-
 /// The last token whose step the numbers contain.
 std::int64_t shown_token(const StateData& data) { return data.moving() ? data.token - 1 : data.token; }
-
-/// One drawing: where things stand.
-struct Picture {
-  const StateData& data;
-  Canvas& canvas;
-  const Frame& frame;
-  float s;
-  Rect title, main, changes, bar, others, readout, history;  // main: the large heatmap; bar: its colour bar
-  bool compact = false;                                      // little height: the matrix alone, without axes, changes and readout
-
-  Picture(const StateData& data_, Canvas& canvas_, Rect area, const Frame& frame_);
-
-  ColorScale scale(const SlotMatrix& slot) const {
-    return {frame.theme.dark ? ColorMap::diverging_dark : ColorMap::diverging, -slot.range, slot.range};
-  }
-  Heatmap cells(const SlotMatrix& slot) const { return {data.rows, data.columns, slot.values, scale(slot)}; }
-  TextStyle tick(Align align) const { return value(frame, kSmallType, frame.theme.faint, align); }
-  TextStyle axis(Align align) const { return label(frame, kSmallType, frame.theme.faint, align); }
-  TextStyle exact() const { return value(frame, kBodyType, frame.theme.ink); }
-  std::int64_t hit_base(const SlotMatrix& slot) const { return slot.slot * data.rows * data.columns; }
-  float line() const { return 1.5f * kBodyType * s; }
-  /// In a place too small for the matrix only words are drawn.
-  bool has_room() const { return main.w >= 40 * s && main.h >= 40 * s; }
-};
-
-Picture::Picture(const StateData& data_, Canvas& canvas_, Rect area, const Frame& frame_)
-    : data(data_), canvas(canvas_), frame(frame_), s(frame_.scale) {
-  Rect inner = inset(area, 8 * s);
-  // Room for who wrote the cell, whether one is chosen or not: the picture does not jump.
-  if (frame.shown.captions && inner.h >= 250 * s && inner.w >= 200 * s) {
-    history = {inner.x, inner.bottom() - history_height(frame), inner.w, history_height(frame)};
-    inner.h -= history.h + 2 * s;
-  }
-  // Room for the longest value in any case, so that the picture does not jump when a cell is chosen.
-  const float longest = canvas.text_width(std::string(82, '0'), exact());
-  const float most_lines = history.h > 0 && inner.h < 360 * s ? 1 : 3;
-  const float readout_lines = frame.shown.captions ? std::clamp(std::ceil(longest / std::max(1.0f, inner.w)), 1.0f, most_lines) : 0;
-  title = {inner.x, inner.y, inner.w, caption_height(frame)};
-  const float gap = 6 * s;
-  compact = inner.h - (1 + readout_lines) * line() - 45 * s - gap < 80 * s;
-  const float small = compact ? 2 * s : 15 * s;  // a line of axis names above, ticks and axis name below
-  const float readout_height = compact ? 0 : readout_lines * line();
-  readout = {inner.x, inner.bottom() - readout_height, inner.w, readout_height};
-  const float ticks_width = canvas.text_width(std::to_string(std::max<std::int64_t>(data.rows, 100)), tick(Align::right)) + 6 * s;
-  const float changes_width = canvas.text_width("change", axis(Align::left)) + 4 * s;
-  const float bar_width = 12 * s + gap + canvas.text_width("-0.0005", tick(Align::left));
-  const Rect middle{inner.x, title.bottom() + small, inner.w, readout.y - title.bottom() - 3 * small - gap};
-
-  const float others_least = data.slots.size() > 1 ? 0.25f * inner.w : 0;
-  const float fixed = ticks_width + gap + changes_width + gap + bar_width + (others_least > 0 ? 3 * gap : 0);
-  const float w = std::max(1.0f, middle.w - others_least - fixed), h = std::max(1.0f, middle.h);
-  float cell = std::min(w / static_cast<float>(data.columns), h / static_cast<float>(data.rows));
-  if (cell > 4) cell = std::floor(cell);
-  main = {middle.x + ticks_width, middle.y, cell * static_cast<float>(data.columns), cell * static_cast<float>(data.rows)};
-  changes = {main.right() + gap, main.y, changes_width, main.h};
-  bar = {changes.right() + gap, main.y, 12 * s, main.h};
-  const float others_x = bar.x + bar_width + 3 * gap;
-  others = {others_x, title.bottom(), others_least > 0 ? inner.right() - others_x : 0, readout.y - title.bottom() - gap};
-  if (!has_room()) readout = {inner.x, title.bottom(), inner.w, inner.bottom() - title.bottom()};
-}
-
-/// "after token 118 anna", "written by token 118 anna"
-std::string time_words(const StateData& data) {
-  const std::string token = fmt::format("token {}  {}", data.token, data.token_text);
-  if (data.moving() && data.mode != StateMode::state && data.mode != StateMode::difference && data.mode != StateMode::other_model)
-    return fmt::format("nothing has happened yet at {}", token);
-  switch (data.mode) {
-    case StateMode::state:
-      return fmt::format("{} {}", data.moving() ? "before" : "after", token);
-    case StateMode::change:
-      return "changed by " + token;
-    case StateMode::decay:
-      return "taken by decay at " + token;
-    case StateMode::erase:
-      return "erased by " + token;
-    case StateMode::write:
-      return "written by " + token;
-    case StateMode::difference:
-      return fmt::format("{} {}, less that after token {}", data.moving() ? "before" : "after", token, data.reference);
-    case StateMode::other_model:
-      return fmt::format("{} {} {}", data.models, data.moving() ? "before" : "after", token);
-  }
-  return token;
-}
-
-void draw_title(const Picture& picture) {
-  const StateData& data = picture.data;
-  std::string text = place_text(data, data.matrix());
-  text[0] = 'L';
-  text += ", " + time_words(data);
-  const bool only_here = picture.readout.h < picture.line() && data.row >= 0 && data.column >= 0;
-  if (only_here) text = fmt::format("{}  {}", cell_words(data, data.matrix(), data.row, data.column).front(), text);
-  const TextStyle note = picture.axis(Align::right);
-  const std::string_view how = data.accuracy.name();
-  const float y = picture.title.y + picture.title.h / 2, how_width = picture.canvas.text_width(how, note) + 10 * picture.s;
-  fitted_text(picture.canvas, {picture.title.x, y}, text, label(picture.frame, kBodyType, picture.frame.theme.ink),
-              picture.title.w - how_width);
-  fitted_text(picture.canvas, {picture.title.right(), y}, how, note, picture.title.w);
-}
-
-/// Two strokes, so that the outline is seen on dark and light cells.
-void draw_outline(const Picture& picture, Rect rect) {
-  picture.canvas.stroke_rect(rect, picture.frame.theme.panel, 4 * picture.s);
-  picture.canvas.stroke_rect(rect, picture.frame.theme.ink, 2 * picture.s);
-}
-
-void draw_axes(const Picture& picture) {
-  const StateData& data = picture.data;
-  const Rect& main = picture.main;
-  const float s = picture.s, h = main.h / static_cast<float>(data.rows), w = main.w / static_cast<float>(data.columns);
-  const auto fit = [](float length, float each) { return std::max<std::int64_t>(1, static_cast<std::int64_t>(length / each)); };
-  for (const std::int64_t r : axis_ticks(data.rows, fit(main.h, 22 * s))) {
-    const float y = main.y + std::max(h * (static_cast<float>(r) + 0.5f), 0.5f * kSmallType * s);  // below the axis name
-    picture.canvas.text({main.x - 6 * s, y}, std::to_string(r), picture.tick(Align::right));
-  }
-  const float room = picture.canvas.text_width(std::to_string(data.columns), picture.tick(Align::center)) + 12 * s;
-  for (const std::int64_t c : axis_ticks(data.columns, fit(main.w, room))) {
-    picture.canvas.text({main.x + w * (static_cast<float>(c) + 0.5f), main.bottom() + 9 * s}, std::to_string(c),
-                        picture.tick(Align::center));
-  }
-  fitted_text(picture.canvas, {picture.title.x, main.y - 8 * s}, "key row", picture.axis(Align::left), picture.changes.x - picture.title.x);
-  fitted_text(picture.canvas, {main.x + main.w / 2, main.bottom() + 24 * s}, "value column", picture.axis(Align::center),
-              2 * std::min(main.w / 2 + 6 * s, main.x + main.w / 2 - picture.title.x));
-}
-
-/// ‖S_t − S_{t−1}‖ per row, as bars beside the rows: a row that nothing happened to has none.
-void draw_changes(const Picture& picture) {
-  const StateData& data = picture.data;
-  const std::vector<float>& change = data.matrix().row_change;
-  const Rect& area = picture.changes;
-  const float s = picture.s, most = std::ranges::max(change), h = area.h / static_cast<float>(data.rows);
-  picture.canvas.text({area.x, area.y - 8 * s}, data.mode == StateMode::state ? "change" : "norm", picture.axis(Align::left));
-  picture.canvas.line({area.x, area.y}, {area.x, area.bottom()}, picture.frame.theme.line, s);
-  const auto slots = static_cast<std::int64_t>(data.slots.size());
-  picture.canvas.hit(area, {slots * data.rows * data.columns, data.rows, 1});
-  if (!(most > 0)) return;
-  for (std::int64_t r = 0; r < data.rows; ++r) {
-    const float length = area.w * change[static_cast<std::size_t>(r)] / most;
-    const Rect bar{area.x, area.y + h * (static_cast<float>(r) + 0.2f), length, 0.6f * h};
-    if (length > 0) picture.canvas.fill_rect(bar, picture.frame.theme.ink);
-  }
-  fitted_text(picture.canvas, {area.right(), area.bottom() + 9 * s}, number(most, 3), picture.tick(Align::right), area.w);
-}
-
-void draw_main(const Picture& picture) {
-  const StateData& data = picture.data;
-  const SlotMatrix& slot = data.matrix();
-  picture.canvas.heatmap(picture.main, picture.cells(slot));
-  picture.canvas.hit(picture.main, {picture.hit_base(slot), data.rows, data.columns});
-  const Color edge = slot.written ? faded(picture.frame.theme.ink, data.progress) : picture.frame.theme.line;
-  picture.canvas.stroke_rect(picture.main, edge, (slot.written ? 2 : 1) * picture.s);
-  if (data.row < 0 || data.column < 0) return;
-  const float w = picture.main.w / static_cast<float>(data.columns), h = picture.main.h / static_cast<float>(data.rows);
-  draw_outline(picture, {picture.main.x + w * static_cast<float>(data.column), picture.main.y + h * static_cast<float>(data.row), w, h});
-}
-
-void draw_color_bar(const Picture& picture) {
-  constexpr std::size_t kSteps = 101;
-  std::vector<float> steps(kSteps);
-  const SlotMatrix& slot = picture.data.matrix();
-  for (std::size_t i = 0; i < kSteps; ++i) steps[i] = slot.range * (1 - static_cast<float>(i) / 50);
-  const Rect& bar = picture.bar;
-  picture.canvas.heatmap(bar, {kSteps, 1, steps, picture.scale(slot)});
-  const float x = bar.right() + 5 * picture.s, half = 0.5f * kSmallType * picture.s;
-  const TextStyle style = picture.tick(Align::left);
-  picture.canvas.text({x, bar.y + half}, number(slot.range, 4), style);
-  if (bar.h > 6 * half) picture.canvas.text({x, bar.y + bar.h / 2}, "0", style);
-  if (bar.h > 4 * half) picture.canvas.text({x, bar.bottom() - half}, number(-slot.range, 4), style);
-}
-
-void draw_small(const Picture& picture, const SlotMatrix& slot, Rect rect) {
-  const Theme& theme = picture.frame.theme;
-  const float s = picture.s, line = kSmallLine * s;
-  const StateData& data = picture.data;
-  const bool chosen = &slot == &data.matrix();
-  const float cell = std::min(rect.w / static_cast<float>(data.columns), (rect.h - 2 * line) / static_cast<float>(data.rows));
-  const Rect map{rect.x, rect.y + line, cell * static_cast<float>(data.columns), cell * static_cast<float>(data.rows)};
-  picture.canvas.fill_rect({rect.x, rect.y + line / 2 - 4 * s, 8 * s, 8 * s}, identity_color(slot.identity, theme));
-  const std::string span = fmt::format("±{}", number(slot.range, 4));
-  const float span_width = picture.canvas.text_width(span, picture.tick(Align::right)), name_width = map.w - 16 * s - span_width;
-  const bool room_for_span = name_width >= 24 * s;
-  fitted_text(picture.canvas, {rect.x + 12 * s, rect.y + line / 2}, slot.name,
-              label(picture.frame, kSmallType, chosen ? theme.accent : theme.ink, Align::left, chosen),
-              room_for_span ? name_width : rect.w - 12 * s);
-  if (room_for_span) picture.canvas.text({map.right(), rect.y + line / 2}, span, picture.tick(Align::right));
-  picture.canvas.heatmap(map, picture.cells(slot));
-  picture.canvas.stroke_rect(map, slot.written ? faded(theme.ink, data.progress) : theme.line, (slot.written ? 2 : 1) * s);
-  picture.canvas.hit(map, {picture.hit_base(slot), data.rows, data.columns});
-  const std::string norm = number(slot.change, 3);
-  const std::string change = data.moving()                   ? ""
-                             : data.mode != StateMode::state ? (slot.change > 0 ? "norm " + norm : "all 0")
-                             : slot.written                  ? "Δ " + norm
-                                                             : "unchanged";
-  fitted_text(picture.canvas, {rect.x, map.bottom() + line / 2}, change, label(picture.frame, kSmallType, theme.faint), rect.w);
-}
-
-void draw_others(const Picture& picture) {
-  const StateData& data = picture.data;
-  Rect area = picture.others;
-  const float s = picture.s, least = 60 * s, gap = 10 * s, words = 2 * kSmallLine * s;
-  if (area.w < least || area.h < least) return;
-  const auto fit = [gap](float length, float each) {
-    return std::max<std::int64_t>(1, static_cast<std::int64_t>((length + gap) / (each + gap)));
-  };
-  const std::int64_t all = std::ssize(data.slots);
-  if (fit(area.w, least) * fit(area.h, least + words) < all) area.h -= kSmallLine * s;  // a line says how many are hidden
-  const std::int64_t count = std::min(all, fit(area.w, least) * fit(area.h, least + words));
-  const float aspect = static_cast<float>(data.columns) / static_cast<float>(data.rows);
-  const std::int64_t columns = best_columns(count, area.w, area.h, aspect, words, gap), rows = (count + columns - 1) / columns;
-  const float w = (area.w + gap) / static_cast<float>(columns) - gap;
-  const float h = std::min((area.h + gap) / static_cast<float>(rows) - gap, w / aspect + words);
-  std::vector<bool> important;
-  for (const SlotMatrix& slot : data.slots) important.push_back(slot.written || &slot == &data.matrix());
-  std::int64_t place = 0;
-  for (const std::int64_t i : choose_shown(all, count, important)) {
-    const auto column = static_cast<float>(place % columns), row = static_cast<float>(place / columns);
-    draw_small(picture, data.slots[static_cast<std::size_t>(i)], {area.x + column * (w + gap), area.y + row * (h + gap), w, h});
-    ++place;
-  }
-  if (count == all) return;
-  fitted_text(picture.canvas, {area.x, area.bottom() + kSmallLine * s / 2}, fmt::format("{} of {} shown", count, all),
-              picture.axis(Align::left), area.w);
-}
-
-void draw_readout(const Picture& picture) {
-  const StateData& data = picture.data;
-  const Rect& area = picture.readout;
-  Point at{area.x, area.y + picture.line() / 2};
-  if (data.row < 0 || data.column < 0) {
-    fitted_text(picture.canvas, at, "Point at a cell to read its value and who wrote it.",
-                label(picture.frame, kBodyType, picture.frame.theme.faint), area.w);
-    return;
-  }
-  for (const std::string& word : cell_words(data, data.matrix(), data.row, data.column)) {
-    const float width = picture.canvas.text_width(word, picture.exact());
-    if (at.x > area.x && at.x + width > area.right()) at = {area.x, at.y + picture.line()};
-    if (at.y < area.bottom()) fitted_text(picture.canvas, at, word, picture.exact(), area.right() - at.x);
-    at.x += width + 24 * picture.s;
-  }
-}
 
 class StateView : public View {
  public:
@@ -518,7 +258,7 @@ class StateView : public View {
   }
 
   std::string tooltip(std::int64_t hit_id) const override {
-    if (hit_id >= kHistoryIds) return statescope::tooltip(data_.history, static_cast<std::size_t>(hit_id - kHistoryIds));
+    if (hit_id >= kStateHistoryIds) return statescope::tooltip(data_.history, static_cast<std::size_t>(hit_id - kStateHistoryIds));
     const std::int64_t cells = data_.rows * data_.columns, all = cells * std::ssize(data_.slots);
     if (hit_id < 0 || hit_id >= all + data_.rows || data_.slots.empty()) return {};
     if (hit_id >= all) {
@@ -535,8 +275,8 @@ class StateView : public View {
   }
 
   CursorMove on_hit(std::int64_t hit_id) const override {
-    if (hit_id >= kHistoryIds) {
-      const auto part = static_cast<std::size_t>(hit_id - kHistoryIds);
+    if (hit_id >= kStateHistoryIds) {
+      const auto part = static_cast<std::size_t>(hit_id - kStateHistoryIds);
       return part < data_.history.parts.size() ? CursorMove{.token = data_.history.parts[part].token} : CursorMove{};
     }
     const std::int64_t cells = data_.rows * data_.columns, all = cells * std::ssize(data_.slots);
@@ -552,18 +292,41 @@ class StateView : public View {
 
 }  // namespace
 
-std::int64_t best_columns(std::int64_t count, float w, float h, float aspect, float extra, float gap) {
-  std::int64_t best = 1;
-  float largest_width = 0;
-  for (std::int64_t columns = 1; columns <= count; ++columns) {
-    const std::int64_t rows = (count + columns - 1) / columns;
-    const float each_w = (w + gap) / static_cast<float>(columns) - gap, each_h = (h + gap) / static_cast<float>(rows) - gap - extra;
-    const float width = std::min(each_w, each_h * aspect);
-    if (width <= largest_width) continue;
-    largest_width = width;
-    best = columns;
+std::vector<std::string> cell_words(const StateData& data, const SlotMatrix& slot, std::int64_t row, std::int64_t column) {
+  const std::size_t i = cell_of(data, row, column);
+  std::vector<std::string> words = {fmt::format("{}[{}, {}] = {}", symbol(data.mode), row, column, number(slot.values[i], 9))};
+  if (slot.before.empty()) return words;
+  words.push_back(fmt::format("before {}", number(slot.before[i], 9)));
+  words.push_back(fmt::format("change {}", number(slot.values[i] - slot.before[i], 9)));
+  return words;
+}
+
+std::string place_text(const StateData& data, const SlotMatrix& slot) {
+  const std::string head = fmt::format("layer {}, head {}", data.layer, data.head);
+  return data.slots.size() > 1 ? fmt::format("{}, {}", head, slot_title(slot.identity, slot.name)) : head;
+}
+
+std::string time_words(const StateData& data) {
+  const std::string token = fmt::format("token {}  {}", data.token, data.token_text);
+  if (data.moving() && data.mode != StateMode::state && data.mode != StateMode::difference && data.mode != StateMode::other_model)
+    return fmt::format("nothing has happened yet at {}", token);
+  switch (data.mode) {
+    case StateMode::state:
+      return fmt::format("{} {}", data.moving() ? "before" : "after", token);
+    case StateMode::change:
+      return "changed by " + token;
+    case StateMode::decay:
+      return "taken by decay at " + token;
+    case StateMode::erase:
+      return "erased by " + token;
+    case StateMode::write:
+      return "written by " + token;
+    case StateMode::difference:
+      return fmt::format("{} {}, less that after token {}", data.moving() ? "before" : "after", token, data.reference);
+    case StateMode::other_model:
+      return fmt::format("{} {} {}", data.models, data.moving() ? "before" : "after", token);
   }
-  return best;
+  return token;
 }
 
 StateData build_state(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, StateMode mode) {
@@ -599,26 +362,6 @@ StateData build_state(const Snapshot& snapshot, const Cursor& cursor, const Find
   }
   if (!data.moving()) data.history = build_history(*snapshot.run, history_question(snapshot, data), findings);
   return data;
-}
-
-void draw(const StateData& data, Canvas& canvas, Rect area, const Frame& frame) {
-  if (!data.headline.empty()) {
-    draw_message(canvas, area, frame, data.headline, data.detail);
-    return;
-  }
-  const Picture picture(data, canvas, area, frame);
-  canvas.push_clip(area);
-  if (frame.shown.captions) draw_title(picture);
-  if (picture.has_room()) {
-    if (!picture.compact) draw_axes(picture);
-    if (!picture.compact) draw_changes(picture);
-    draw_main(picture);
-    if (frame.shown.color_bars) draw_color_bar(picture);
-    draw_others(picture);
-  }
-  if (picture.readout.h >= picture.line() && picture.readout.y >= picture.title.bottom()) draw_readout(picture);
-  draw(data.history, canvas, picture.history, frame, kHistoryIds);
-  canvas.pop_clip();
 }
 
 std::unique_ptr<View> make_state() { return std::make_unique<StateView>(); }

@@ -55,7 +55,16 @@ struct StateData {
   const SlotMatrix& matrix() const { return slots[chosen]; }
 };
 
+/// Hit ids: cells and rows below, the tokens that wrote a cell from here on.
+inline constexpr std::int64_t kStateHistoryIds = std::int64_t{1} << 40;
+
 StateData build_state(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings = {}, StateMode mode = StateMode::state);
+/// The value, the one before and the difference, exactly.
+std::vector<std::string> cell_words(const StateData& data, const SlotMatrix& slot, std::int64_t row, std::int64_t column);
+/// "layer 2, head 0, partition 3"
+std::string place_text(const StateData& data, const SlotMatrix& slot);
+/// "after token 118 anna", "written by token 118 anna"
+std::string time_words(const StateData& data);
 void draw(const StateData& data, Canvas& canvas, Rect area, const Frame& frame);
 
 /// Into how many columns to put `count` equal pictures of shape `aspect` (width ÷ height, each with `extra` height for its words) so that
