@@ -134,7 +134,8 @@ void RangeBar::show_range(const Shading& shading, const RangeChoice& choice, con
     if (!end->isModified()) end->setText(number_text(number));
   }
   logarithmic_->setVisible(!shading.is_signed);
-  logarithmic_->setChecked(choice.logarithmic);
+  logarithmic_->setChecked(shading.range.logarithmic);
+  logarithmic_->setEnabled(choice.logarithmic || !shading.range.logarithmic);  // some views are so by themselves
   beyond_->setText(tr("%1 of %2 beyond").arg(shading.below + shading.above).arg(shading.count));
   histogram_->show_numbers(shading, theme);
 }

@@ -143,21 +143,18 @@ std::string statement(const DecayData& data) {
 }
 std::string summary(const DecayData& data) { return sentence_at(statement(data), data.place); }
 
-/// How the cells' numbers are drawn, and what they are called.
-struct CellStyle {
-  ColorScale scale;
-  std::vector<ScaleMark> marks;
-};
-CellStyle cell_style(DecayMode mode) {
-  if (mode == DecayMode::cumulative) return {{ColorMap::viridis, 0, 3}, {{3, "1"}, {2, "0.1"}, {1, "0.01"}, {0, "≤ 0.001"}}};
-  return {{ColorMap::viridis, 0, 4}, {{4, "0"}, {3, "0.9"}, {2, "0.99"}, {1, "0.999"}, {0, "1"}}};
-}
-
-Pyramid cells_of(const DecayData& data) {
+/// Δ, or 1 − α: what forgets fast is the strongest.
+void fill_cells(DecayData& data, const RangeChoice& range) {
   const bool cumulative = data.mode == DecayMode::cumulative;
   std::vector<float> values = cumulative ? data.left : data.alpha;
-  for (float& value : values) value = cumulative ? std::max(0.0f, 3 + std::log10(value)) : std::max(0.0f, 4 + std::log10(1 - value));
-  return {std::move(values), data.channels, cumulative ? data.until : data.tokens.count()};
+  if (!cumulative) std::ranges::transform(values, values.begin(), [](float alpha) { return 1 - alpha; });
+  if (cumulative)
+    data.coloring = colored(values, {0.001f, 1, true}, {{1, "1"}, {0.1f, "0.1"}, {0.01f, "0.01"}, {0.001f, "≤ 0.001"}}, range);
+  else
+    data.coloring =
+        colored(values, {0.0001f, 1, true}, {{1, "0"}, {0.1f, "0.9"}, {0.01f, "0.99"}, {0.001f, "0.999"}, {0.0001f, "1"}}, range);
+  data.names_alpha = is_own(range);
+  data.cells = {std::move(values), data.channels, cumulative ? data.until : data.tokens.count()};
 }
 
 /// One drawing: where things stand.
@@ -204,12 +201,11 @@ void draw_cells(const Picture& picture) {
   if (picture.cells.w <= 0) return;
   Canvas& canvas = picture.canvas;
   const float s = picture.s;
-  const CellStyle style = cell_style(data.mode);
   const bool cumulative = data.mode == DecayMode::cumulative;
   Rect rect = picture.cells;
   rect.w *= static_cast<float>(data.cells.columns()) / static_cast<float>(data.tokens.count());
   canvas.stroke_rect(picture.cells, picture.frame.theme.line, s);
-  draw_matrix(canvas, rect, data.cells, style.scale, 0);
+  draw_matrix(canvas, rect, data.cells, data.coloring->scale(), 0);
   const float each = rect.h / static_cast<float>(data.channels), half = 0.5f * kSmallType * s;
   const float y = rect.y + each * static_cast<float>(data.chosen);
   const TextStyle tick = value(picture.frame, kSmallType, picture.frame.theme.faint, Align::right);
@@ -222,12 +218,15 @@ void draw_cells(const Picture& picture) {
   }
   // The chosen channel between two lines, so that its cells stay free.
   for (const float edge : {y, y + each}) canvas.line({rect.x, edge}, {picture.cells.right(), edge}, picture.frame.theme.ink, s);
-  const std::string_view what = cumulative ? "colour: what is left of each token's write" : "colour: α, the part that each token keeps";
+  const std::string_view what = cumulative         ? "colour: what is left of each token's write"
+                                : data.names_alpha ? "colour: α, the part that each token keeps"
+                                                   : "colour: 1 − α, the part that each token takes";
   const std::string gathered = gathered_text(canvas, data.cells, rect);
   fitted_text(canvas, {picture.title.x, rect.y - 8 * s},
               fmt::format("{} ↓   {}{}{}", channel_word(data.axis), what, gathered.empty() ? "" : "; ", gathered),
               label(picture.frame, kSmallType, picture.frame.theme.faint), picture.cells.right() - picture.title.x);
-  draw_color_bar(canvas, {picture.cells.right() + 8 * s, rect.y, 12 * s, rect.h}, style.scale, style.marks, picture.frame);
+  draw_color_bar(canvas, {picture.cells.right() + 8 * s, rect.y, 12 * s, rect.h}, data.coloring->scale(), data.coloring->marks,
+                 picture.frame);
   draw_cursor_line(canvas, picture.cells, data.tokens, picture.frame);
 }
 
@@ -333,8 +332,9 @@ class DecayView : public View {
     return names;
   }
   void build(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings) override {
-    data_ = build_decay(snapshot, cursor, findings, static_cast<DecayMode>(mode()));
+    data_ = build_decay(snapshot, cursor, findings, static_cast<DecayMode>(mode()), range());
   }
+  std::optional<Shading> shading() const override { return shading_of(data_.coloring); }
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
 
   std::vector<Array> arrays() const override { return statescope::arrays(data_); }
@@ -428,7 +428,7 @@ std::int64_t tokens_until(const DecayData& data, std::int64_t channel, float sha
   return -1;
 }
 
-DecayData build_decay(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, DecayMode mode) {
+DecayData build_decay(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, DecayMode mode, const RangeChoice& range) {
   DecayData data;
   data.mode = mode;
   data.message = without_memory(snapshot);
@@ -464,7 +464,7 @@ DecayData build_decay(const Snapshot& snapshot, const Cursor& cursor, const Find
   }
   data.alpha = alphas(*decay);
   data.left = left_after(*decay, data.until);
-  data.cells = cells_of(data);
+  fill_cells(data, range);
   return data;
 }
 

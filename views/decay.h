@@ -1,11 +1,12 @@
 // Decay: how fast a slot's rows or columns forget, token by token and in the long run (spec §12.3, §12.4).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "views/matrix.h"
-#include "views/plot.h"
+#include "views/shading.h"
 
 namespace statescope {
 
@@ -27,20 +28,23 @@ struct DecayData {
   std::int64_t token = 0;  // whose step is the last one shown; −1: none
   Decay::Axis axis = Decay::Axis::none;
   std::int64_t channels = 0, chosen = 0;
-  TokenAxis tokens;          // the slot's visits in the window
-  std::int64_t until = 0;    // how many of them are not after `token`
-  std::int64_t run = 0;      // tokens of the run
-  std::vector<float> alpha;  // [channels, n]
-  std::vector<float> left;   // [channels, until] Δ_{t,s}
-  Pyramid cells;  // [channels, until] 3 + log₁₀ Δ, or [channels, n] 4 + log₁₀(1 − α): never below 0, so that the largest is the strongest
-  std::vector<DecayRank> ranks;  // ascending by half-life or width
-  std::int64_t measured = 0;     // tokens that the width is a mean over
+  TokenAxis tokens;                  // the slot's visits in the window
+  std::int64_t until = 0;            // how many of them are not after `token`
+  std::int64_t run = 0;              // tokens of the run
+  std::vector<float> alpha;          // [channels, n]
+  std::vector<float> left;           // [channels, until] Δ_{t,s}
+  Pyramid cells;                     // [channels, until] Δ, or [channels, n] 1 − α
+  std::optional<Coloring> coloring;  // of the cells
+  bool names_alpha = true;           // beside the colours of 1 − α
+  std::vector<DecayRank> ranks;      // ascending by half-life or width
+  std::int64_t measured = 0;         // tokens that the width is a mean over
 
   /// "row 5", "head 2"
   std::string channel_name(std::int64_t channel) const;
 };
 
-DecayData build_decay(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, DecayMode mode);
+DecayData build_decay(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, DecayMode mode,
+                      const RangeChoice& range = {});
 void draw(const DecayData& data, Canvas& canvas, Rect area, const Frame& frame);
 
 /// How many tokens back a write must lie for less than `share` of it to be left in the channel; −1: nowhere in the window.

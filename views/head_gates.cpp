@@ -63,12 +63,15 @@ std::vector<float> causal(const std::vector<float>& flow, std::int64_t n) {
   return map;
 }
 
+void fill_map(HeadGatesData& data, const std::vector<float>& flow, const RangeChoice& range) {
+  const float high = static_cast<float>(axis_over(flow).high);
+  std::vector<float> map = causal(flow, data.tokens.count());
+  data.coloring = colored(map, {0, high}, {{0, "0"}, {high / 2, number(high / 2, 2)}, {high, number(high, 2)}}, range);
+  data.map = Pyramid(std::move(map), data.tokens.count(), data.tokens.count());
+}
+
 void fill_probe(HeadGatesData& data, const SharpenedGates& sharp) {
-  const std::int64_t n = data.tokens.count(), m = std::ssize(sharp.lambda), place = data.place();
-  if (data.mode == GateMode::flow) {
-    data.map = Pyramid(causal(sharp.flow, n), n, n);
-    data.map_high = static_cast<float>(axis_over(sharp.flow).high);
-  }
+  const std::int64_t m = std::ssize(sharp.lambda), place = data.place();
   if (place < 0) return;
   if (data.lambda != 1) {
     data.q.probe = part(sharp.gate_q, place * data.heads, (place + 1) * data.heads);
@@ -306,8 +309,7 @@ void draw_flow(const Picture& picture) {
   const float side = std::min(body.w - left - bar, body.h - bottom - note);
   if (side < 40 * s || data.map.rows() == 0) return;
   const Rect plot{body.x + left + std::max(0.0f, (body.w - left - bar - side) / 2), body.y + note, side, side};
-  const ColorScale scale{ColorMap::viridis, 0, data.map_high};
-  draw_matrix(picture.canvas, plot, data.map, scale, 0);
+  draw_matrix(picture.canvas, plot, data.map, data.coloring->scale(), 0);
   // Above the diagonal nothing can be read: the ground shows.
   const Point later[] = {{plot.x - 1, plot.y - 1}, {plot.right() + 1, plot.y - 1}, {plot.right() + 1, plot.bottom() + 1}};
   picture.canvas.path(later, picture.frame.theme.panel, 0, true);
@@ -316,8 +318,8 @@ void draw_flow(const Picture& picture) {
   fitted_text(picture.canvas, {body.x, body.y + note / 2}, words, label(picture.frame, kSmallType, picture.frame.theme.faint), body.w);
   draw_token_axis(picture.canvas, plot, data.tokens, picture.frame);
   draw_token_side(picture.canvas, plot, data.tokens, picture.frame);
-  const ScaleMark marks[] = {{0, "0"}, {data.map_high / 2, number(data.map_high / 2, 2)}, {data.map_high, number(data.map_high, 2)}};
-  draw_color_bar(picture.canvas, {plot.right() + 12 * s, plot.y, 12 * s, plot.h}, scale, marks, picture.frame);
+  draw_color_bar(picture.canvas, {plot.right() + 12 * s, plot.y, 12 * s, plot.h}, data.coloring->scale(), data.coloring->marks,
+                 picture.frame);
 }
 
 class HeadGatesView : public View {
@@ -344,8 +346,9 @@ class HeadGatesView : public View {
   /// A slider has places around 1 but none at it.
   void turn(double value) override { lambda_ = std::abs(std::log2(value)) < 0.02 ? 1 : value; }
   void build(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings) override {
-    data_ = build_head_gates(snapshot, cursor, findings, static_cast<GateMode>(mode()), lambda_);
+    data_ = build_head_gates(snapshot, cursor, findings, static_cast<GateMode>(mode()), lambda_, range());
   }
+  std::optional<Shading> shading() const override { return shading_of(data_.coloring); }
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
 
   std::vector<Array> arrays() const override { return statescope::arrays(data_); }
@@ -445,7 +448,8 @@ class HeadGatesView : public View {
 
 }  // namespace
 
-HeadGatesData build_head_gates(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, GateMode mode, double lambda) {
+HeadGatesData build_head_gates(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, GateMode mode, double lambda,
+                               const RangeChoice& range) {
   HeadGatesData data;
   data.mode = mode;
   data.lambda = lambda;
@@ -488,6 +492,7 @@ HeadGatesData build_head_gates(const Snapshot& snapshot, const Cursor& cursor, c
   const SharpenedGatesQuestion probe = sharpened_of(snapshot, cursor, lambda);
   if (const SharpenedGates* sharp = findings.get(probe)) {
     fill_probe(data, *sharp);
+    if (mode == GateMode::flow) fill_map(data, sharp->flow, range);
   } else if (mode == GateMode::flow || mode == GateMode::sharpness) {
     data.message = waiting(findings, probe, fmt::format("What passes between the tokens of layer {}", snapshot.layer));
   }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "views/matrix.h"
-#include "views/plot.h"
+#include "views/shading.h"
 
 namespace statescope {
 
@@ -34,14 +34,15 @@ struct HeadGatesData {
   std::vector<float> gate_q, gate_k, entropy_q, entropy_k, own_flow;
   std::vector<std::int32_t> winner_q, winner_k;
   // At λ: empty until known
-  Pyramid map;  // C_{t,s}, NaN where s > t
-  float map_high = 1;
+  Pyramid map;                                               // C_{t,s}, NaN where s > t
+  std::optional<Coloring> coloring;                          // of the map
   std::vector<float> lambdas, curve_q, curve_k, curve_flow;  // [m] of `token`
 
   std::int64_t place() const { return tokens.place_of(token); }
 };
 
-HeadGatesData build_head_gates(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, GateMode mode, double lambda);
+HeadGatesData build_head_gates(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, GateMode mode, double lambda,
+                               const RangeChoice& range = {});
 void draw(const HeadGatesData& data, Canvas& canvas, Rect area, const Frame& frame);
 
 std::unique_ptr<View> make_head_gates();

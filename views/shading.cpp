@@ -63,7 +63,7 @@ Shading shade(std::span<const float> numbers, const ColorRange& own, bool is_sig
   take_numbers(shading, numbers);
   ColorRange& range = shading.range = wanted_range(shading, own, wanted);
   if (!(range.high > range.low)) range = own;
-  if (wanted.logarithmic && !is_signed && range.high > 0) {
+  if ((wanted.logarithmic || own.logarithmic) && !is_signed && range.high > 0) {
     range.logarithmic = true;
     range.low = std::max(range.low, kLeastRatio * range.high);
   }
@@ -72,6 +72,16 @@ Shading shade(std::span<const float> numbers, const ColorRange& own, bool is_sig
     shading.above += x > range.high && std::isfinite(x);
   }
   return shading;
+}
+
+Coloring colored(std::span<const float> numbers, const ColorRange& own, std::vector<ScaleMark> marks, const RangeChoice& wanted) {
+  Coloring coloring{shade(numbers, own, false, wanted), std::move(marks)};
+  if (!is_own(wanted)) coloring.marks = range_marks(coloring.shading);
+  return coloring;
+}
+
+std::optional<Shading> shading_of(const std::optional<Coloring>& coloring) {
+  return coloring ? std::optional(coloring->shading) : std::nullopt;
 }
 
 std::vector<ScaleMark> range_marks(const Shading& shading) {

@@ -241,9 +241,8 @@ void draw_partitions(const Picture& picture) {
   Rect plot{picture.plot.x + left, picture.plot.y, picture.plot.w - left - right, picture.plot.h - below};
   if (plot.w < 40 * s || plot.h < 20 * s) return;
   plot.w = std::min(plot.w, 110 * s * static_cast<float>(data.partitions));
-  plot.h = std::min(plot.h, 60 * s * static_cast<float>(data.heads));
-  const auto most = static_cast<float>(data.count);
-  const ColorScale scale{ColorMap::viridis, 0, most};
+  plot.h = std::min(plot.h, 90 * s * static_cast<float>(data.heads));
+  const ColorScale scale = data.coloring->scale();
   picture.canvas.heatmap(plot, {data.heads, data.partitions, data.partition_rank, scale});
   picture.canvas.hit(plot, {kCellIds, data.heads, data.partitions});
   const float w = plot.w / static_cast<float>(data.partitions), h = plot.h / static_cast<float>(data.heads);
@@ -262,14 +261,13 @@ void draw_partitions(const Picture& picture) {
   fitted_text(picture.canvas, {picture.plot.x, picture.plot.y - 8 * s},
               fmt::format("effective rank of each partition's state alone, of {}", data.count),
               label(picture.frame, kSmallType, picture.frame.theme.faint), picture.plot.w);
-  const std::array<ScaleMark, 3> marks = {{{0, "0"}, {most / 2, number(most / 2, 3)}, {most, number(most, 4)}}};
-  draw_color_bar(picture.canvas, {plot.right() + 10 * s, plot.y, 12 * s, plot.h}, scale, marks, picture.frame);
+  draw_color_bar(picture.canvas, {plot.right() + 10 * s, plot.y, 12 * s, plot.h}, scale, data.coloring->marks, picture.frame);
   const TextStyle cell = value(picture.frame, kSmallType, {}, Align::center);
   if (w < picture.canvas.text_width("000.0", cell) || h < 1.3f * cell.size) return;
   for (std::int64_t i = 0; i < data.heads * data.partitions; ++i) {
     const float rank = data.partition_rank[static_cast<std::size_t>(i)];
     TextStyle style = cell;
-    style.color = readable_on(color_at(scale.map, most > 0 ? rank / most : 0));
+    style.color = readable_on(color_table(scale.map)[static_cast<std::size_t>(color_index(scale, rank))]);
     picture.canvas.text(
         {plot.x + w * (static_cast<float>(i % data.partitions) + 0.5f), plot.y + h * (static_cast<float>(i / data.partitions) + 0.5f)},
         fmt::format("{:.1f}", rank), style);
@@ -307,8 +305,9 @@ class SpectrumView : public View {
     return names;
   }
   void build(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings) override {
-    data_ = build_spectrum(snapshot, cursor, findings, shown());
+    data_ = build_spectrum(snapshot, cursor, findings, shown(), range());
   }
+  std::optional<Shading> shading() const override { return shading_of(data_.coloring); }
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
 
   std::vector<Array> arrays() const override { return statescope::arrays(data_); }
@@ -400,7 +399,8 @@ class SpectrumView : public View {
 
 }  // namespace
 
-SpectrumData build_spectrum(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, SpectrumMode mode) {
+SpectrumData build_spectrum(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, SpectrumMode mode,
+                            const RangeChoice& range) {
   SpectrumData data;
   data.mode = mode;
   data.message = without_memory(snapshot);
@@ -427,6 +427,10 @@ SpectrumData build_spectrum(const Snapshot& snapshot, const Cursor& cursor, cons
   }
   data.count = mode == SpectrumMode::partitions ? std::min(layer.rows, layer.columns) : answer->count;
   fill_spectra(data, *answer);
+  if (mode == SpectrumMode::partitions) {
+    const auto most = static_cast<float>(data.count);
+    data.coloring = colored(data.partition_rank, {0, most}, {{0, "0"}, {most / 2, number(most / 2, 3)}, {most, number(most, 4)}}, range);
+  }
   for (std::int64_t slot = 0; slot < layer.slots(); ++slot)
     data.partition_names.push_back(slot_title(slot_identity(layer, slot), slot_name(layer, slot)));
   const std::string sentence = mode == SpectrumMode::partitions && data.partitions > 1 ? partition_sentence(data) : rank_sentence(data);

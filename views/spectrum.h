@@ -1,10 +1,11 @@
 // How many directions a memory uses: singular values of every head's state, their entropy and effective rank, now and along the run.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "views/plot.h"
+#include "views/shading.h"
 
 namespace statescope {
 
@@ -30,6 +31,7 @@ struct SpectrumData {
   std::int64_t partitions = 0;                           // P
   std::vector<float> partition_rank, partition_entropy;  // [H, P]
   std::vector<std::string> partition_names;
+  std::optional<Coloring> coloring;  // of partition_rank, where it is drawn as cells
 
   TokenAxis tokens;
   std::vector<std::vector<float>> series;  // [H][n]
@@ -40,7 +42,8 @@ struct SpectrumData {
   bool along_the_run() const { return mode >= SpectrumMode::rank_series; }
 };
 
-SpectrumData build_spectrum(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, SpectrumMode mode);
+SpectrumData build_spectrum(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, SpectrumMode mode,
+                            const RangeChoice& range = {});
 void draw(const SpectrumData& data, Canvas& canvas, Rect area, const Frame& frame);
 
 std::unique_ptr<View> make_spectrum();

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "views/arrays.h"
+#include "views/colormaps.h"
 #include "views/matrix.h"
 #include "views/parts.h"
 #include "views/words.h"
@@ -29,6 +30,18 @@ std::string age_text(const WritesData& data, float age) {
   if (std::isnan(age)) return data.mode == WritesMode::written ? "not written yet" : "more than half of everything is still there";
   const std::string tokens = fmt::format("{} {}", age, age == 1 ? "token" : "tokens");
   return data.mode == WritesMode::written ? fmt::format("last written {} ago", tokens) : fmt::format("decay took half within {}", tokens);
+}
+
+float most_of(const std::vector<float>& numbers) {
+  float most = 1;
+  for (const float x : numbers) most = std::isnan(x) ? most : std::max(most, x);
+  return most;
+}
+
+void fill_colors(WritesData& data, const RangeChoice& range) {
+  const float most = round_range(most_of(data.ages));
+  const bool ago = data.mode == WritesMode::written;
+  data.coloring = colored(data.ages, {0, most}, {{most, axis_number(double{most}) + (ago ? " ago" : "")}, {0, ago ? "now" : "0"}}, range);
 }
 
 void fill_ages(WritesData& data, const RowAges& ages) {
@@ -74,17 +87,11 @@ void fill_spread(WritesData& data, const WriteSpreads& spreads, const Snapshot& 
       data.place);
 }
 
-float most_of(const std::vector<float>& numbers) {
-  float most = 1;
-  for (const float x : numbers) most = std::isnan(x) ? most : std::max(most, x);
-  return most;
-}
-
 void draw_ages(const WritesData& data, Canvas& canvas, Rect body, const Frame& frame) {
   const float s = frame.scale, left = 40 * s, right = 70 * s, below = 22 * s;
   const Rect plot{body.x + left, body.y, body.w - left - right, body.h - below};
   if (plot.w < 60 * s || plot.h < 30 * s) return;
-  const ColorScale scale{ColorMap::viridis, 0, round_range(most_of(data.ages))};
+  const ColorScale scale = data.coloring->scale();
   draw_matrix(canvas, plot, Pyramid(data.ages, data.rows, data.slots), scale, kCellIds);
   canvas.stroke_rect(plot, frame.theme.line, s);
   const TextStyle number_style = value(frame, kSmallType, frame.theme.faint, Align::right);
@@ -99,8 +106,17 @@ void draw_ages(const WritesData& data, Canvas& canvas, Rect body, const Frame& f
     fitted_text(canvas, {plot.x + w * (static_cast<float>(slot) + 0.5f), plot.bottom() + 12 * s},
                 data.slot_names[static_cast<std::size_t>(slot)], style, w - 6 * s);
   }
-  const std::array<ScaleMark, 2> marks = {{{scale.high, number(scale.high, 3)}, {0, "now"}}};
-  draw_color_bar(canvas, {plot.right() + 10 * s, plot.y, 12 * s, plot.h}, scale, marks, frame);
+  draw_color_bar(canvas, {plot.right() + 10 * s, plot.y, 12 * s, plot.h}, scale, data.coloring->marks, frame);
+}
+
+/// One of each token, none where it does not come: those that come may stand far apart.
+void draw_bars(Canvas& canvas, Rect plot, const ValueAxis& axis, std::span<const float> values, Color color) {
+  const float each = plot.w / static_cast<float>(values.size()), width = std::max(1.0f, 0.8f * each);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (std::isnan(values[i])) continue;
+    const float x = plot.x + each * (static_cast<float>(i) + 0.5f), top = height_of(plot, axis, values[i]);
+    canvas.fill_rect({x - width / 2, top, width, plot.bottom() - top}, color);
+  }
 }
 
 void draw_spread(const WritesData& data, Canvas& canvas, Rect body, const Frame& frame) {
@@ -112,10 +128,10 @@ void draw_spread(const WritesData& data, Canvas& canvas, Rect body, const Frame&
   const ValueAxis axis{0, static_cast<double>(data.rows)};
   draw_value_axis(canvas, plot, axis, "rows that a token writes to", frame);
   const Color pale = frame.theme.faint, strong = frame.theme.accent;
-  const std::array<LegendEntry, 2> legend = {{{strong, "effective, (Σ|ω|)² / Σω²"}, {pale, "counted, |ω| ≥ 0.001 Σ|ω|"}}};
+  const std::array<LegendEntry, 2> legend = {{{strong, "effective, (Σ|ω|)² / Σω²"}, {faded(pale, 0.5f), "counted, |ω| ≥ 0.001 Σ|ω|"}}};
   draw_legend(canvas, {plot.x, plot.y - 30 * s, plot.w, kSmallType * s}, legend, frame);
-  draw_curve(canvas, plot, axis, data.counted, pale, 1.5f * s);
-  draw_curve(canvas, plot, axis, data.effective, strong, 2 * s);
+  draw_bars(canvas, plot, axis, data.counted, faded(pale, 0.5f));
+  draw_bars(canvas, plot, axis, data.effective, strong);
   canvas.hit(plot, {0, 1, data.tokens.count()});
   if (tokens)
     draw_token_axis(canvas, plot, data.tokens, frame);
@@ -136,8 +152,9 @@ class WritesView : public View {
     return names;
   }
   void build(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings) override {
-    data_ = build_writes(snapshot, cursor, findings, shown());
+    data_ = build_writes(snapshot, cursor, findings, shown(), range());
   }
+  std::optional<Shading> shading() const override { return shading_of(data_.coloring); }
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
 
   std::vector<Array> arrays() const override { return statescope::arrays(data_); }
@@ -148,8 +165,8 @@ class WritesView : public View {
       table.columns = {"token", "effective rows", "counted rows"};
       for (std::int64_t i = 0; i < data_.tokens.count(); ++i) {
         const auto at = static_cast<std::size_t>(i);
-        table.rows.push_back(
-            {token_words(*data_.tokens.run, data_.tokens.tokens[at]), number(data_.effective[at], 6), number(data_.counted[at], 6)});
+        const auto rows = [](float count) { return std::isnan(count) ? "—" : number(count, 6); };
+        table.rows.push_back({token_words(*data_.tokens.run, data_.tokens.tokens[at]), rows(data_.effective[at]), rows(data_.counted[at])});
       }
       return table;
     }
@@ -192,7 +209,8 @@ class WritesView : public View {
 
 }  // namespace
 
-WritesData build_writes(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, WritesMode mode) {
+WritesData build_writes(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, WritesMode mode,
+                        const RangeChoice& range) {
   WritesData data;
   data.mode = mode;
   data.message = without_memory(snapshot);
@@ -214,7 +232,7 @@ WritesData build_writes(const Snapshot& snapshot, const Cursor& cursor, const Fi
   if (spreads)
     fill_spread(data, *spreads, snapshot, *of_tokens);
   else if (ages)
-    fill_ages(data, *ages);
+    fill_ages(data, *ages), fill_colors(data, range);
   else
     data.message = waiting(findings, question, fmt::format("What was written in {}", data.place));
   return data;

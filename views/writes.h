@@ -1,10 +1,11 @@
 // Which rows of a memory are written: how long ago each was, and to how many of them a token writes.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "views/plot.h"
+#include "views/shading.h"
 
 namespace statescope {
 
@@ -17,13 +18,15 @@ struct WritesData {
   std::string title;  // the answer in a sentence
   std::int64_t rows = 0, slots = 0, slot = 0, token = 0;
   std::vector<std::string> slot_names;
-  std::vector<float> ages;  // [K, slots] tokens; NaN: none; empty in `spread`
+  std::vector<float> ages;           // [K, slots] tokens; NaN: none; empty in `spread`
+  std::optional<Coloring> coloring;  // of the ages
   // Of `spread`, of the chosen slot:
   TokenAxis tokens;
   std::vector<float> effective, counted;  // [tokens] rows; NaN where a token does not come
 };
 
-WritesData build_writes(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, WritesMode mode);
+WritesData build_writes(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, WritesMode mode,
+                        const RangeChoice& range = {});
 void draw(const WritesData& data, Canvas& canvas, Rect area, const Frame& frame);
 
 std::unique_ptr<View> make_writes();

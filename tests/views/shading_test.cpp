@@ -1,5 +1,6 @@
 #include "views/shading.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "tests/catch.h"
@@ -57,4 +58,30 @@ TEST_CASE("shading: a view's colours follow the choice, its exact values do not"
   CHECK((view->shading()->range == ColorRange{-0.25f, 0.25f}));
   CHECK(view->shading()->above > 0);
   CHECK(view->tooltip(35) == tooltip);
+}
+
+TEST_CASE("shading: decay, head gates, ranks of partitions and ages of rows have colours that follow the choice; curves have none") {
+  const Sample sample({.tokens = 40});
+  const Cursor cursor{.token = 30, .slot = 1, .row = 2};
+  const struct {
+    std::string_view view;
+    std::size_t mode;
+    bool has_cells;
+  } cases[] = {{"decay", 0, true},     {"decay", 1, true},    {"decay", 2, false}, {"head_gates", 0, false}, {"head_gates", 2, true},
+               {"spectrum", 0, false}, {"spectrum", 2, true}, {"writes", 0, true}, {"writes", 1, true},      {"writes", 2, false}};
+  for (const auto& [id, mode, has_cells] : cases) {
+    INFO(id << ", mode " << mode);
+    const auto view = std::ranges::find(view_catalogue(), id, &ViewRow::id)->make();
+    view->set_mode(mode);
+    const auto build = [&] { view->build(sample.at(30), cursor, sample_findings(view->questions(sample.at(30), cursor), sample.at(30))); };
+    build();
+    REQUIRE(view->shading().has_value() == has_cells);
+    if (!has_cells) continue;
+    CHECK(view->shading()->count > 0);
+    view->set_range({.fit = Fit::fixed, .low = 0.125f, .high = 0.25f});
+    build();
+    CHECK(view->shading()->range.low == 0.125f);
+    CHECK(view->shading()->range.high == 0.25f);
+    CHECK(view->shading()->range.logarithmic == (id == "decay"));
+  }
 }
