@@ -13,7 +13,6 @@ namespace {
 
 constexpr std::int64_t kBlock = 256;  // tokens that are wrapped together
 constexpr float kMarkType = 10;
-constexpr std::string_view kLaneName = "partition";
 
 std::vector<TokenLine> wrap_block(std::int64_t begin, std::int64_t end, float width,
                                   const std::function<float(std::int64_t)>& token_width) {
@@ -31,6 +30,14 @@ std::vector<TokenLine> wrap_block(std::int64_t begin, std::int64_t end, float wi
   return lines;
 }
 
+/// "2", "1 3"
+std::string chosen_text(const Routing& routing, std::int64_t token) {
+  std::string text;
+  for (std::int64_t n = 0; n < routing.partitions; ++n)
+    if (routing.selected_at(token, n)) text += fmt::format("{}{}", text.empty() ? "" : " ", n + 1);
+  return text;
+}
+
 /// One drawing of the strip: what every part of it needs.
 struct Strip {
   const TokenStripData& data;
@@ -39,15 +46,16 @@ struct Strip {
   float s;            // scale
   float gutter;       // left of the tokens: position of the line's first token
   float line_height;  // tokens, marks and lanes
-  bool lane, lane_named;
+  bool lanes_named;
 
   Strip(const TokenStripData& data_, Canvas& canvas_, const Frame& frame_, float width)
-      : data(data_), canvas(canvas_), frame(frame_), s(frame_.scale), lane(data_.routing != nullptr) {
-    const float name = canvas.text_width(kLaneName, lane_name_style());
-    lane_named = lane && name < 0.1f * width;
+      : data(data_), canvas(canvas_), frame(frame_), s(frame_.scale) {
+    float name = 0;
+    for (const TokenLane& lane : data.lanes) name = std::max(name, canvas.text_width(lane.name(), lane_name_style()));
+    lanes_named = name < 0.1f * width;
     const float position = canvas.text_width(std::to_string(std::max<std::int64_t>(data.tokens() - 1, 100)), position_style());
-    gutter = std::max(position, lane_named ? name : 0) + 10 * s;
-    line_height = token_height() + mark_height() + (lane ? lane_height() : 0) + 6 * s;
+    gutter = std::max(position, lanes_named ? name : 0) + 10 * s;
+    line_height = lane_top(data.lanes.size()) + 6 * s;
   }
 
   TextStyle token_style(Color color) const { return label(frame, kTokenType, color); }
@@ -56,12 +64,15 @@ struct Strip {
   TextStyle lane_style(Color color) const { return value(frame, kSmallType, color, Align::center); }
   float token_height() const { return 22 * s; }
   float mark_height() const { return 12 * s; }
-  float lane_height() const { return 18 * s; }
+  /// Below a line's upper edge.
+  float lane_top(std::size_t lane) const { return token_height() + mark_height() + 18 * s * static_cast<float>(lane); }
   float gap() const { return 5 * s; }
 
   float token_width(std::int64_t t) const {
     const float text = canvas.text_width(visible_token(*data.run, t), token_style({})) + 4 * s;
-    const float chips = lane ? canvas.text_width(partitions_text(data, t), lane_style({})) + 3 * s : 0;
+    float chips = 0;
+    for (const TokenLane& lane : data.lanes)
+      if (t < lane.routing->tokens()) chips = std::max(chips, canvas.text_width(chosen_text(*lane.routing, t), lane_style({})) + 3 * s);
     return std::max({text, chips, 10 * s}) + gap();
   }
 };
@@ -130,12 +141,12 @@ void draw_mark(const Strip& strip, float x0, float x1, float top, const Mark& ma
   draw_mark_line(strip, room ? x0 + width + 2 * strip.s : x0, x1, y, mark);
 }
 
-void draw_lane_cell(const Strip& strip, Rect cell, std::int64_t token) {
-  const Routing& routing = *strip.data.routing;
-  const std::string text = partitions_text(strip.data, token);
+/// `cell`: of the token, from the lane's upper edge on.
+void draw_lane_cell(const Strip& strip, Rect cell, const TokenLane& lane, std::int64_t token) {
+  const Routing& routing = *lane.routing;
+  const std::string text = partitions_text(lane, token);
   if (text.empty()) return;
-  const float y = cell.y + strip.token_height() + strip.mark_height();
-  const float width = cell.w - strip.gap();
+  const float y = cell.y, width = cell.w - strip.gap();
   const auto chosen = static_cast<float>(std::ranges::count(text, ' ') + 1);
   float x = cell.x;
   for (std::int64_t n = 0; n < routing.partitions; ++n) {
@@ -154,17 +165,16 @@ void draw_token(const Strip& strip, Rect cell, std::int64_t token) {
   if (needle) strip.canvas.fill_rect(box, faded(theme.needle, read ? 0.35f : 0.15f), 3 * strip.s);
   draw_token_text(strip, {cell.x, cell.y, cell.w - strip.gap(), cell.h}, token, ink, needle ? ink : theme.faint);
   if (token == strip.data.token) strip.canvas.stroke_rect(box, theme.accent, 2 * strip.s, 3 * strip.s);
-  if (strip.lane && token <= strip.data.routed) draw_lane_cell(strip, cell, token);
+  for (std::size_t i = 0; i < strip.data.lanes.size(); ++i)
+    draw_lane_cell(strip, {cell.x, cell.y + strip.lane_top(i), cell.w, cell.h}, strip.data.lanes[i], token);
   strip.canvas.hit({cell.x, cell.y, cell.w, strip.line_height}, {token});
 }
 
 void draw_line(const Strip& strip, Rect row, TokenLine line) {
   const float s = strip.s, names = row.x + strip.gutter - 8 * s;
   strip.canvas.text({names, row.y + strip.token_height() / 2}, std::to_string(line.begin), strip.position_style());
-  if (strip.lane_named) {
-    const float lane = row.y + strip.token_height() + strip.mark_height() + 11 * s;
-    strip.canvas.text({names, lane}, kLaneName, strip.lane_name_style());
-  }
+  for (std::size_t i = 0; strip.lanes_named && i < strip.data.lanes.size(); ++i)
+    strip.canvas.text({names, row.y + strip.lane_top(i) + 11 * s}, strip.data.lanes[i].name(), strip.lane_name_style());
   float x = row.x + strip.gutter, mark_begin = x;
   for (std::int64_t t = line.begin; t < line.end; ++t) {
     const float width = std::min(strip.token_width(t), row.right() - x);
@@ -235,16 +245,20 @@ void draw_position(const Strip& strip, Rect row, TokenLine visible) {
 
 class TokenStrip : public View {
  public:
-  void build(const Snapshot& snapshot, const Cursor& cursor, const Findings&) override { data_ = build_token_strip(snapshot, cursor); }
+  bool compares() const override { return true; }
+  void build(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings) override {
+    data_ = build_token_strip(snapshot, cursor, findings);
+  }
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
 
   std::vector<Array> arrays() const override { return statescope::arrays(data_); }
   Table table() const override {
-    Table table{{"token", "text", "id", "mark", "partition"}, {}};
+    Table table{{"token", "text", "id", "mark"}, {}};
+    for (const TokenLane& lane : data_.lanes) table.columns.push_back(lane.name());
     for (std::int64_t t = 0; t < data_.tokens(); ++t) {
       table.rows.push_back({std::to_string(t), visible_token(*data_.run, t),
-                            std::to_string(data_.run->tokens[static_cast<std::size_t>(t)].id), mark_words(mark_of(*data_.run, t)),
-                            t <= data_.routed ? partitions_text(data_, t) : ""});
+                            std::to_string(data_.run->tokens[static_cast<std::size_t>(t)].id), mark_words(mark_of(*data_.run, t))});
+      for (const TokenLane& lane : data_.lanes) table.rows.back().push_back(partitions_text(lane, t));
     }
     return table;
   }
@@ -260,8 +274,10 @@ class TokenStrip : public View {
     std::string text = fmt::format("token {}: {}, id {}", hit_id, visible_token(*data_.run, hit_id),
                                    data_.run->tokens[static_cast<std::size_t>(hit_id)].id);
     if (!mark.empty()) text += fmt::format(", {}", mark);
-    const std::string partitions = hit_id <= data_.routed ? partitions_text(data_, hit_id) : "";
-    if (!partitions.empty()) text += fmt::format("\nlayer {}: written to partition {}", data_.layer, partitions);
+    for (const TokenLane& lane : data_.lanes) {
+      const std::string partitions = partitions_text(lane, hit_id), model = lane.letter.empty() ? "" : lane.letter + ", ";
+      if (!partitions.empty()) text += fmt::format("\n{}layer {}: written to partition {}", model, lane.layer, partitions);
+    }
     return text;
   }
 
@@ -281,13 +297,8 @@ Mark mark_of(const RunInfo& run, std::int64_t token) {
   return mark;
 }
 
-std::string partitions_text(const TokenStripData& data, std::int64_t token) {
-  std::string text;
-  if (!data.routing || token < 0 || token >= data.routing->tokens()) return text;
-  for (std::int64_t n = 0; n < data.routing->partitions; ++n) {
-    if (data.routing->selected_at(token, n)) text += fmt::format("{}{}", text.empty() ? "" : " ", n + 1);
-  }
-  return text;
+std::string partitions_text(const TokenLane& lane, std::int64_t token) {
+  return token < 0 || token > lane.until || token >= lane.routing->tokens() ? "" : chosen_text(*lane.routing, token);
 }
 
 std::vector<TokenLine> lines_around(std::int64_t tokens, std::int64_t cursor, float width, std::int64_t count,
@@ -313,11 +324,18 @@ std::vector<TokenLine> lines_around(std::int64_t tokens, std::int64_t cursor, fl
   return lines;
 }
 
-TokenStripData build_token_strip(const Snapshot& snapshot, const Cursor& cursor) {
+TokenStripData build_token_strip(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings) {
   if (!snapshot.run || snapshot.run->tokens.empty()) return {};
   const std::int64_t last = static_cast<std::int64_t>(snapshot.run->tokens.size()) - 1;
   const std::int64_t token = std::clamp<std::int64_t>(cursor.token, 0, last);
-  return {snapshot.run, snapshot.routing, snapshot.layer, token, cursor.progress < 1 ? token - 1 : token};
+  const std::int64_t routed = cursor.progress < 1 ? token - 1 : token;
+  TokenStripData data{snapshot.run, token, {}};
+  if (snapshot.routing) data.lanes.push_back({"", snapshot.routing, snapshot.layer, routed});
+  const Peer* peer = findings.peer.get();
+  if (!peer || !peer->snapshot || !peer->snapshot->routing) return data;
+  for (TokenLane& own : data.lanes) own.letter = peer->own_letter;
+  data.lanes.push_back({peer->letter, peer->snapshot->routing, peer->snapshot->layer, std::min(routed, peer->same_until - 1)});
+  return data;
 }
 
 void draw(const TokenStripData& data, Canvas& canvas, Rect area, const Frame& frame) {

@@ -4,18 +4,28 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "views/view.h"
 
 namespace statescope {
 
-struct TokenStripData {
-  std::shared_ptr<const RunInfo> run;      // null: nothing has been read yet
-  std::shared_ptr<const Routing> routing;  // of `layer`; null without routing
+/// Below the text: which partitions one model's tokens were routed to.
+struct TokenLane {
+  std::string letter;  // of the model, where another one has a lane too
+  std::shared_ptr<const Routing> routing;
   std::int64_t layer = 0;
-  std::int64_t token = 0;   // the cursor, within the run
-  std::int64_t routed = 0;  // the last token whose routing is shown: the one before while the cursor's token still moves
+  std::int64_t until = 0;  // the last token whose routing is shown: the one before while the cursor's token still moves
+
+  /// "partition", "partition B"
+  std::string name() const { return letter.empty() ? "partition" : "partition " + letter; }
+};
+
+struct TokenStripData {
+  std::shared_ptr<const RunInfo> run;  // null: nothing has been read yet
+  std::int64_t token = 0;              // the cursor, within the run
+  std::vector<TokenLane> lanes;        // of models whose layer routes
 
   std::int64_t tokens() const { return run ? static_cast<std::int64_t>(run->tokens.size()) : 0; }
 };
@@ -26,7 +36,8 @@ struct TokenLine {
   bool operator==(const TokenLine&) const = default;
 };
 
-TokenStripData build_token_strip(const Snapshot& snapshot, const Cursor& cursor);
+/// With a lane of the other model in `findings`, as far as both have read the same tokens.
+TokenStripData build_token_strip(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings = {});
 void draw(const TokenStripData& data, Canvas& canvas, Rect area, const Frame& frame);
 
 /// What is special about a token: the prompt's maker marked it, the model wrote it, or both.
@@ -39,8 +50,8 @@ struct Mark {
 };
 Mark mark_of(const RunInfo& run, std::int64_t token);
 
-/// The partitions `token` was routed to: "2", "1 3"; empty where there is no routing yet.
-std::string partitions_text(const TokenStripData& data, std::int64_t token);
+/// The partitions `token` was routed to: "2", "1 3"; empty where that is not shown.
+std::string partitions_text(const TokenLane& lane, std::int64_t token);
 
 /// Up to `count` lines around the cursor's line. Lines break where the width is full and before every 256th token, so where a line breaks
 /// does not depend on the cursor, and no more than the neighbourhood is ever measured.

@@ -4,6 +4,7 @@
 
 #include "app/canvas/text_canvas.h"
 #include "tests/catch.h"
+#include "tests/views/sample_answers.h"
 #include "tests/views/samples.h"
 
 using namespace statescope;
@@ -34,12 +35,12 @@ TEST_CASE("tokens carry their marks") {
 
 TEST_CASE("the lane says where a token was written, all places of it, and nothing where there is no routing") {
   Routing routing{.partitions = 3, .gate = {0.2f, 0.5f, 0.3f, 0.6f, 0.1f, 0.3f}, .selected = {0, 1, 0, 1, 0, 1}};
-  TokenStripData data{.run = nullptr, .routing = std::make_shared<Routing>(routing)};
-  CHECK(partitions_text(data, 0) == "2");
-  CHECK(partitions_text(data, 1) == "1 3");
-  CHECK(partitions_text(data, 2).empty());
-  data.routing = nullptr;
-  CHECK(partitions_text(data, 0).empty());
+  TokenLane lane{.letter = "", .routing = std::make_shared<Routing>(routing), .until = 5};
+  CHECK(partitions_text(lane, 0) == "2");
+  CHECK(partitions_text(lane, 1) == "1 3");
+  CHECK(partitions_text(lane, 2).empty());
+  lane.until = 0;
+  CHECK(partitions_text(lane, 1).empty());
 }
 
 TEST_CASE("lines break at the width and the cursor's line stands in the middle") {
@@ -115,4 +116,27 @@ TEST_CASE("while a token moves, its routing is not shown yet") {
   CHECK_FALSE(at_rest.rows[12][4].empty());
   CHECK(moving.rows[12][4].empty());
   CHECK(moving.rows[11] == at_rest.rows[11]);
+}
+
+TEST_CASE("another model has a lane of its own, as far as it has read the same") {
+  const Sample sample({.tokens = 12});
+  const auto strip = make_token_strip();
+  const Snapshot snapshot = sample.at(10);
+  const Findings beside = sample_findings_beside(*strip, snapshot, sample_other(snapshot), {.token = 10});
+  const TokenStripData data = build_token_strip(snapshot, {.token = 10}, beside);
+  REQUIRE(data.lanes.size() == 2);
+  CHECK(data.lanes[0].name() == "partition A");
+  CHECK(data.lanes[0].until == 10);
+  CHECK(data.lanes[1].name() == "partition B");
+  CHECK(data.lanes[1].until == 6);  // the sample's other model reads other tokens from 7 on
+  CHECK(partitions_text(data.lanes[1], 6) == partitions_text(data.lanes[0], 6));
+  CHECK(partitions_text(data.lanes[1], 7).empty());
+  TextCanvas canvas({700, 170});
+  draw(data, canvas, {0, 0, 700, 170}, {light_theme(), 1});
+  CHECK(drawn(canvas, "partition A"));
+  CHECK(drawn(canvas, "partition B"));
+  strip->build(snapshot, {.token = 10}, beside);
+  CHECK(strip->table().columns.back() == "partition B");
+  CHECK(strip->tooltip(3).find("B, layer") != std::string::npos);
+  CHECK(build_token_strip(snapshot, {.token = 10}).lanes.at(0).name() == "partition");
 }
