@@ -230,14 +230,16 @@ QWidget* MainWindow::make_work(bool opengl) {
   strip_->layout()->addWidget(transport_);
   auto* middle = new QHBoxLayout;
   make_lessons(*page);
-  middle->addWidget(lesson_page_);
   middle->addWidget(rows_, 1);
   middle->addWidget(side_);
-  auto* layout = new QVBoxLayout(page);
-  layout->setContentsMargins(0, 0, 0, 0);
-  layout->addLayout(middle, 1);
-  layout->addWidget(strip_);
-  gaps_ += {middle, layout};
+  auto* run = new QVBoxLayout;
+  run->addLayout(middle, 1);
+  run->addWidget(strip_);
+  work_ = new QBoxLayout(QBoxLayout::LeftToRight, page);
+  work_->setContentsMargins(0, 0, 0, 0);
+  work_->addWidget(lesson_page_);
+  work_->addLayout(run);
+  gaps_ += {middle, run, work_};
 
   focused_ = &stage_->focused_panel();
   connect(rows_, &ModelRows::focus_moved, this, [this](ViewPanel* panel) { focus_panel(*panel); });
@@ -515,6 +517,9 @@ void MainWindow::fold() {
   const bool side_alone = side_->isVisibleTo(this) && !room;
   lesson_page_->setVisible(lessons_wanted_ && (lesson_beside || !side_alone));
   lesson_page_->set_wide(!lesson_beside);
+  work_->setDirection(lesson_beside ? QBoxLayout::LeftToRight : QBoxLayout::TopToBottom);
+  work_->setStretch(0, lesson_beside ? 0 : 1);
+  work_->setStretch(1, lesson_beside ? 1 : 0);
   rows_->setVisible(!side_alone && (lesson_beside || !lessons_wanted_));
   menuBar()->setVisible(!presenting_ && !lesson_->hides(Hideable::menu));
   statusBar()->setVisible((!presenting_ || !said_->text().isEmpty()) && lines >= low && !lesson_->hides(Hideable::status));

@@ -1,6 +1,7 @@
 // The window: stage, inspector, text and time around one navigator.
 #pragma once
 
+#include <QBoxLayout>
 #include <QElapsedTimer>
 #include <QMainWindow>
 #include <QSettings>
@@ -167,7 +168,7 @@ class MainWindow : public QMainWindow {
   ThemeChoice theme_;
   float scale_ = 1;
   bool system_is_dark_, reduce_motion_ = false, autoplay_ = true, side_wanted_ = true, presenting_ = false;
-  bool lessons_wanted_ = false, side_wanted_before_lesson_ = true;
+  bool lessons_wanted_ = false, side_wanted_before_lesson_ = true, difference_wanted_before_lesson_ = true;
   Playback* playback_ = nullptr;
   Places places_;
   /// A prompt that was left for an example, and where in it the reader stood.
@@ -184,7 +185,8 @@ class MainWindow : public QMainWindow {
   ErrorBar* error_ = nullptr;
   QStackedWidget* pages_ = nullptr;  // welcome, work
   Stage* stage_ = nullptr;
-  ModelRows* rows_ = nullptr;  // of which the stage is the first
+  QBoxLayout* work_ = nullptr;  // the lesson; beside or below it the run: stage, side and text
+  ModelRows* rows_ = nullptr;   // of which the stage is the first
   Side* side_ = nullptr;
   ViewPanel* strip_ = nullptr;
   Transport* transport_ = nullptr;

@@ -23,6 +23,7 @@ class PeerRun : public QObject {
   ~PeerRun() override;
 
   const QString& letter() const { return letter_; }
+  const std::filesystem::path& checkpoint() const { return checkpoint_; }
   Navigator& navigator() { return *navigator_; }
   const Navigator& navigator() const { return *navigator_; }
   /// Of the file or folder.

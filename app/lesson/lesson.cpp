@@ -182,6 +182,8 @@ class Parser {
     constexpr std::int64_t most_index = 1'000'000;
     if (key == "checkpoint")
       picture_.checkpoint = value;
+    else if (key == "beside")
+      picture_.beside = value == "none" ? "" : value;
     else if (key == "prompt")
       picture_.prompt = value, picture_.text.clear();
     else if (key == "text")
@@ -339,7 +341,8 @@ class Parser {
     picture_.play.reset();
     for (; !at_end() && !trimmed(line()).empty(); advance()) {
       const std::optional<KeyValue> entry = key_value(trimmed(line()));
-      const bool changes_run = entry && (entry->key == "checkpoint" || entry->key == "prompt" || entry->key == "text");
+      static constexpr std::string_view of_runs[] = {"checkpoint", "beside", "prompt", "text"};
+      const bool changes_run = entry && std::ranges::count(of_runs, entry->key) > 0;
       if (!entry || changes_run || !take_picture(entry->key, entry->value))
         throw Error("after answer: come a free line and text, or keys that change the picture but not the run");
     }

@@ -23,6 +23,7 @@ struct ViewLook {
 /// All that a step shows. What a step does not say is as in the step before it.
 struct LessonPicture {
   std::string checkpoint, prompt, text;  // names as in the file; one of prompt and text is empty
+  std::string beside;                    // a checkpoint that is compared with it; empty: none
   TokenPlace token;
   std::optional<TokenPlace> play, reference;  // plays from there to `token`; the token to compare with
   std::int64_t layer = 0, head = 0, row = -1, column = -1;

@@ -81,7 +81,11 @@ LessonPage::LessonPage(LessonPlayer& player, const FindAction& action, QWidget* 
   addWidget(make_list());
   addWidget(make_step());
   connect(&player_, &LessonPlayer::entered, this, &LessonPage::enter);
-  connect(&player_, &LessonPlayer::changed, this, &LessonPage::show_step);
+  connect(&player_, &LessonPlayer::changed, this, [this] {
+    const bool was_open = verdict_->isHidden();
+    show_step();
+    if (was_open && !verdict_->isHidden()) QMetaObject::invokeMethod(this, &LessonPage::show_reveal, Qt::QueuedConnection);
+  });
   connect(&player_, &LessonPlayer::moved, this, [this] { picture_->setVisible(!player_.is_at_picture()); });
   show_keys();
 }
@@ -236,6 +240,12 @@ void LessonPage::show_step() {
   place_->setText(tr("%1 of %2").arg(player_.index() + 1).arg(lesson.steps.size()));
   back_->setEnabled(player_.index() > 0);
   next_->setEnabled(!player_.is_revealed() || player_.index() + 1 < lesson.steps.size());
+}
+
+/// What the run has answered comes into sight, its beginning in any case.
+void LessonPage::show_reveal() {
+  scroll_->ensureWidgetVisible(reveal_->isHidden() ? verdict_ : reveal_, 0, 0);
+  scroll_->ensureWidgetVisible(verdict_, 0, 0);
 }
 
 void LessonPage::show_question() {

@@ -47,6 +47,7 @@ class LessonPage : public QStackedWidget {
   void enter();
   void show_step();
   void show_question();
+  void show_reveal();
   void make_choices();
 
   LessonPlayer& player_;

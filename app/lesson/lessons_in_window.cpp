@@ -12,7 +12,7 @@ void MainWindow::make_lessons(QWidget& page) {
     error_->hide();
     navigator_->open(checkpoint, std::move(prompt));
   };
-  lesson_ = new LessonPlayer(*navigator_, *stage_, open, this);
+  lesson_ = new LessonPlayer(*navigator_, *stage_, *comparison_, open, this);
   lesson_page_ = new LessonPage(*lesson_, [this](std::string_view id) { return action(id); }, &page);
   connect(lesson_page_, &LessonPage::chosen, this, &MainWindow::open_lesson);
   connect(lesson_, &LessonPlayer::entered, this, &MainWindow::enter_step);
@@ -40,6 +40,8 @@ void MainWindow::open_lesson(const std::filesystem::path& path) {
     error_->hide();
     leave_lesson();
     side_wanted_before_lesson_ = side_wanted_;
+    difference_wanted_before_lesson_ = rows_->is_difference_shown();
+    rows_->set_difference_shown(false);  // a lesson shows its own views, no others
     lesson_->start(std::move(lesson));
   } catch (const std::exception& error) {
     show_error(QString::fromUtf8(error.what()));
@@ -50,9 +52,10 @@ void MainWindow::open_lesson(const std::filesystem::path& path) {
 void MainWindow::enter_step() {
   pages_->setCurrentIndex(1);
   lessons_wanted_ = true;
-  if (!lesson_->lesson())
+  if (!lesson_->lesson()) {
     side_wanted_ = side_wanted_before_lesson_;
-  else if (lesson_->index() == 0 && lesson_->hides(Hideable::inspector))
+    rows_->set_difference_shown(difference_wanted_before_lesson_);
+  } else if (lesson_->index() == 0 && lesson_->hides(Hideable::inspector))
     side_wanted_ = false;
   fold();
 }

@@ -29,8 +29,8 @@ Arrangement stage_of(const LessonPicture& picture) {
 
 }  // namespace
 
-LessonPlayer::LessonPlayer(Navigator& navigator, Stage& stage, Open open, QObject* parent)
-    : QObject(parent), navigator_(navigator), stage_(stage), open_(std::move(open)) {
+LessonPlayer::LessonPlayer(Navigator& navigator, Stage& stage, Comparison& comparison, Open open, QObject* parent)
+    : QObject(parent), navigator_(navigator), stage_(stage), comparison_(comparison), open_(std::move(open)) {
   connect(&navigator_, &Navigator::opening_ended, this, &LessonPlayer::end_opening);
   connect(&navigator_, &Navigator::snapshot_changed, this, &LessonPlayer::measure_all);
   connect(&navigator_, &Navigator::cursor_changed, this, [this] {
@@ -38,6 +38,9 @@ LessonPlayer::LessonPlayer(Navigator& navigator, Stage& stage, Open open, QObjec
     if (lesson_) Q_EMIT moved();
   });
   connect(&stage_, &Stage::rearranged, this, &LessonPlayer::moved);
+  connect(&comparison_, &Comparison::changed, this, [this] {
+    if (lesson_) Q_EMIT moved();
+  });
   connect(&navigator_, &Navigator::playing_changed, this, [this] {
     if (!navigator_.is_playing()) stop_at_.reset();
   });
@@ -58,6 +61,7 @@ void LessonPlayer::leave() {
   stop_at_.reset();
   wanted_.clear();
   notes_.clear();
+  comparison_.stop();
   stage_.arrange(*before_);
   Q_EMIT entered();
 }
@@ -147,7 +151,21 @@ void LessonPlayer::end_opening() {
   draw_picture(plays_);
 }
 
+/// Nobody stands beside the run but whom the picture names.
+bool LessonPlayer::compares_as_wanted() const {
+  const auto& peers = comparison_.peers();
+  if (picture().beside.empty()) return peers.empty();
+  return peers.size() == 1 && peers.front()->checkpoint() == lesson_asset(*lesson_, picture().beside, "checkpoints");
+}
+
+void LessonPlayer::compare() {
+  if (compares_as_wanted()) return;
+  comparison_.stop();
+  if (!picture().beside.empty()) comparison_.add(lesson_asset(*lesson_, picture().beside, "checkpoints"));
+}
+
 void LessonPlayer::draw_picture(bool plays) {
+  compare();
   stage_.arrange(stage_of(picture()));
   for (std::size_t i = 0; i < picture().views.size(); ++i) stage_.panels()[i]->look_afresh(picture().views[i].knob);
   place_ = place_in_run(picture());
@@ -191,7 +209,7 @@ bool LessonPlayer::is_at_picture() const {
   const Cursor& at = navigator_.cursor();
   const auto same_place = [&](auto Cursor::*... fields) { return ((at.*fields == place_.*fields) && ...); };
   return (stop_at_ || at.token == place_.token) && same_place(&Cursor::layer, &Cursor::head, &Cursor::slot, &Cursor::reference) &&
-         stage_.arrangement().views == wanted.views && stage_.arrangement().modes == wanted.modes;
+         stage_.arrangement().views == wanted.views && stage_.arrangement().modes == wanted.modes && compares_as_wanted();
 }
 
 void LessonPlayer::stop_where_asked() {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "app/comparison.h"
 #include "app/lesson/lesson.h"
 #include "app/navigator.h"
 #include "app/stage.h"
@@ -18,11 +19,11 @@ class LessonPlayer : public QObject {
 
  public:
   using Open = std::function<void(const std::filesystem::path& checkpoint, PromptInput prompt)>;
-  /// `open` begins to read a run; whether it came is seen from the navigator. Navigator and stage outlive the player.
-  LessonPlayer(Navigator& navigator, Stage& stage, Open open, QObject* parent = nullptr);
+  /// `open` begins to read a run; whether it came is seen from the navigator. Navigator, stage and comparison outlive the player.
+  LessonPlayer(Navigator& navigator, Stage& stage, Comparison& comparison, Open open, QObject* parent = nullptr);
 
   void start(Lesson lesson);
-  /// The stage is arranged as before the lesson; the run and the place in it stay.
+  /// The stage is arranged as before the lesson, what stood beside it is closed; the run and the place in it stay.
   void leave();
   /// Null: none is on its way.
   const Lesson* lesson() const { return lesson_ ? &*lesson_ : nullptr; }
@@ -79,6 +80,8 @@ class LessonPlayer : public QObject {
   bool run_stands() const;
   void open_run();
   void draw_picture(bool plays);
+  void compare();
+  bool compares_as_wanted() const;
   Cursor place_in_run(const LessonPicture& picture) const;
   void ask();
   void measure_all();
@@ -91,6 +94,7 @@ class LessonPlayer : public QObject {
 
   Navigator& navigator_;
   Stage& stage_;
+  Comparison& comparison_;
   Open open_;
   std::optional<Lesson> lesson_;
   std::size_t index_ = 0;

@@ -25,7 +25,8 @@ struct Picture {
 struct LessonWindow {
   LessonWindow()
       : source((test_application(), make_session_source(nullptr))),
-        window(*source, {.theme = ThemeChoice::light, .scale = 1, .autoplay = false}) {
+        window(*source,
+               {.theme = ThemeChoice::light, .scale = 1, .autoplay = false, .make_source = [] { return make_session_source(nullptr); }}) {
     window.set_reduce_motion(true);
     window.resize(1280, 720);
     window.show();
@@ -83,6 +84,7 @@ TEST_CASE("lessons: each shipped one goes from the first key to the last and bac
       CHECK(pictures.back().prose.find("…") == std::string::npos);
       CHECK(w.lesson().broken_claims() == std::vector<std::string>{});
       CHECK(w.lesson().is_at_picture());
+      CHECK(w.window.comparison().is_on() != w.lesson().step().picture.beside.empty());
       w.press(i % 2 ? Qt::Key_N : Qt::Key_PageDown);
     }
     CHECK(w.lesson().index() == steps - 1);
@@ -119,6 +121,33 @@ TEST_CASE("lessons: the reader may go anywhere and comes back; leaving gives bac
   CHECK(w.window.stage().arrangement() == before);
   w.press(Qt::Key_F2);
   CHECK_FALSE(w.window.lesson_page().isVisible());
+}
+
+TEST_CASE("lessons: a step may open a second model beside the first; leaving closes it and shows differences again") {
+  LessonWindow w;
+  w.window.open_lesson(find_lesson("routing"));
+  REQUIRE(w.settles());
+  const std::vector<LessonStep>& steps = w.lesson().lesson()->steps;
+  const auto beside = std::ranges::find_if(steps, [](const LessonStep& step) { return !step.picture.beside.empty(); }) - steps.begin();
+  while (static_cast<std::ptrdiff_t>(w.lesson().index()) < beside) {
+    w.press(Qt::Key_N);
+    REQUIRE(w.settles());
+  }
+  const Comparison& comparison = w.window.comparison();
+  REQUIRE(comparison.peers().size() == 1);
+  const auto stands = [&] { return comparison.is_settled() && comparison.peers().front()->navigator().run(); };
+  REQUIRE(QTest::qWaitFor(stands, long_enough_ms));
+  CHECK(comparison.peers().front()->navigator().run()->model.name == "niah-gla");
+  CHECK(comparison.peers().front()->navigator().cursor().token == w.window.navigator().cursor().token);
+  CHECK_FALSE(w.window.rows().is_difference_shown());
+  w.window.stop_comparing();
+  CHECK_FALSE(w.lesson().is_at_picture());
+  w.press(Qt::Key_H);
+  CHECK(w.lesson().is_at_picture());
+  CHECK(comparison.is_on());
+  w.press(Qt::Key_L, Qt::ControlModifier | Qt::ShiftModifier);
+  CHECK_FALSE(comparison.is_on());
+  CHECK(w.window.rows().is_difference_shown());
 }
 
 }  // namespace statescope
