@@ -41,12 +41,20 @@ QString branch_words(const BranchInfo& branch) {
   return QStringLiteral("%1  %2").arg(branch.number).arg(QString::fromStdString(joined(branch.interventions, ", ")));
 }
 
+/// Where the line says it holds: the line itself may be longer than the page is wide.
+QString where_words(const Intervention& intervention) {
+  return intervention.layer ? InterventionPage::tr("Changes layer %1 from token %2 on; what lies before it stays.")
+                                  .arg(*intervention.layer)
+                                  .arg(intervention.at)
+                            : InterventionPage::tr("Changes every layer from token %1 on; what lies before it stays.").arg(intervention.at);
+}
+
 }  // namespace
 
 InterventionPage::InterventionPage(Navigator& navigator, QWidget* parent) : QWidget(parent), navigator_(navigator) {
-  auto* hint = new QLabel(tr("Changes the run from the cursor on; what lies before it stays."), this);
-  hint->setObjectName("faint");
-  hint->setWordWrap(true);
+  where_ = new QLabel(this);
+  where_->setObjectName("faint");
+  where_->setWordWrap(true);
   line_ = new QLineEdit(this);
   line_->setObjectName("intervention");
   line_->setAccessibleName(tr("Intervention"));
@@ -68,7 +76,7 @@ InterventionPage::InterventionPage(Navigator& navigator, QWidget* parent) : QWid
   make_tree();
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
-  layout->addWidget(hint);
+  layout->addWidget(where_);
   layout->addLayout(make_form());
   layout->addWidget(line_);
   layout->addWidget(message_);
@@ -182,7 +190,7 @@ void InterventionPage::check_line() {
     wrong = line_->toolTip();
   } else {
     try {
-      parse_intervention(line_->text().toStdString());
+      where_->setText(where_words(parse_intervention(line_->text().toStdString())));
     } catch (const std::exception& error) {
       wrong = QString::fromUtf8(error.what());
     }

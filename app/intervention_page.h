@@ -33,7 +33,7 @@ class InterventionPage : public QWidget {
 
   Navigator& navigator_;
   QComboBox *kind_, *value_;
-  QLabel* value_name_;
+  QLabel *where_, *value_name_;
   QCheckBox* all_layers_;
   QLineEdit* line_;
   QLabel* message_;  // what is wrong with the line, or what may stand in it

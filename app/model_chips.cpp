@@ -11,15 +11,19 @@
 namespace statescope {
 namespace {
 
+/// A square and the gap behind it.
+QSize icon_size(const Frame& frame) { return {static_cast<int>(24 * frame.scale), static_cast<int>(18 * frame.scale)}; }
+
 QIcon letter_icon(QChar letter, const Frame& frame) {
   const Color fill = identity_color(letter.unicode() - u'A' + 1, frame.theme);
-  const int side = static_cast<int>(18 * frame.scale);
-  QPixmap pixmap(side, side);
-  pixmap.fill(to_qcolor(fill));
+  QPixmap pixmap(icon_size(frame));
+  pixmap.fill(Qt::transparent);
+  const QRect square(0, 0, pixmap.height(), pixmap.height());
   QPainter painter(&pixmap);
+  painter.fillRect(square, to_qcolor(fill));
   painter.setFont(paper_font({.size = 13 * frame.scale, .bold = true}));
   painter.setPen(to_qcolor(readable_on(fill)));
-  painter.drawText(pixmap.rect(), Qt::AlignCenter, letter);
+  painter.drawText(square, Qt::AlignCenter, letter);
   return pixmap;
 }
 
@@ -114,10 +118,9 @@ void ModelChips::set_frame(const Frame& frame) {
   frame_ = frame;
   layout_->setSpacing(static_cast<int>(6 * frame.scale));
   for (std::size_t i = 0; i < chips_.size(); ++i) {
-    const int side = static_cast<int>(18 * frame.scale);
     chips_[i]->setIcon(letter_icon(i > 0 ? made_of_[i - 1]->letter().at(0) : QChar('A'), frame));
-    chips_[i]->setIconSize({side, side});
-    chips_[i]->setMinimumWidth(2 * side);
+    chips_[i]->setIconSize(icon_size(frame));
+    chips_[i]->setMinimumWidth(2 * icon_size(frame).height());
   }
 }
 

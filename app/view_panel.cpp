@@ -23,6 +23,7 @@ constexpr float most_zoom = 16;
 constexpr int pending_delay_ms = 120;  // shorter waits are not worth a word
 constexpr int answers_delay_ms = 40;   // a view waits so long for what it asked before it is built without
 constexpr int knob_steps = 200;
+constexpr int controls_place = 1;   // in the head, behind the question
 constexpr float named_width = 460;  // of a panel at 1× that has room for its view's name beside the question
 
 Point to_point(QPointF at) { return {static_cast<float>(at.x()), static_cast<float>(at.y())}; }
@@ -117,13 +118,12 @@ ViewPanel::ViewPanel(Navigator& navigator, const ViewRow& row, bool opengl, bool
         Q_EMIT look_changed();
       }
     });
-    auto* head = new QHBoxLayout(head_);
+    auto* controls = new QHBoxLayout;
+    controls->addStretch(1);
+    for (QWidget* control : std::initializer_list<QWidget*>{pending_, knob_name_, knob_, mode_, title_}) controls->addWidget(control);
+    auto* head = new QBoxLayout(QBoxLayout::LeftToRight, head_);
     head->addWidget(question_, 1);
-    head->addWidget(pending_);
-    head->addWidget(knob_name_);
-    head->addWidget(knob_);
-    head->addWidget(mode_);
-    head->addWidget(title_);
+    head->addLayout(controls);
     layout->addWidget(head_);
   }
   surface_ = make_surface(opengl, [this](Canvas& canvas) { paint(canvas); }, this);
@@ -191,6 +191,7 @@ void ViewPanel::set_frame(const Frame& frame) {
     const int margin = static_cast<int>(8 * frame.scale);
     head_->layout()->setContentsMargins(margin + margin / 2, margin / 2, margin / 2, margin / 2);
     head_->layout()->setSpacing(margin);
+    head_layout().itemAt(controls_place)->layout()->setSpacing(margin);
     fit_head();
   }
   surface_->widget()->update();
@@ -273,12 +274,16 @@ void ViewPanel::show_modes() {
   const std::optional<Knob> knob = view_->knob();
   knob_->setVisible(knob.has_value());
   knob_name_->setVisible(knob.has_value());
-  if (!knob) return;
+  if (knob) show_knob(*knob);
+  fit_head();
+}
+
+void ViewPanel::show_knob(const Knob& knob) {
   const QSignalBlocker quiet(knob_);
-  knob_->setValue(knob_step(*knob));
-  knob_->setAccessibleName(view_words(knob->name));
-  knob_->setToolTip(view_words(knob->help));
-  knob_name_->setText(QStringLiteral("%1 = %2").arg(view_words(knob->name)).arg(knob->value, 0, 'g', 3));
+  knob_->setValue(knob_step(knob));
+  knob_->setAccessibleName(view_words(knob.name));
+  knob_->setToolTip(view_words(knob.help));
+  knob_name_->setText(QStringLiteral("%1 = %2").arg(view_words(knob.name)).arg(knob.value, 0, 'g', 3));
 }
 
 /// The snapshot, and that of another model where the view compares with it, unless there will be none.
@@ -482,11 +487,18 @@ void ViewPanel::resizeEvent(QResizeEvent* event) {
   fit_head();
 }
 
-/// In a narrow panel the question has the room of the view's name, which the arrow's tooltip still says.
+/// In a narrow panel the question has the room of the view's name, which the arrow's tooltip still says, and a line of its own where it
+/// would need more than two beside the controls.
 void ViewPanel::fit_head() {
   if (!titled_) return;
   const bool narrow = static_cast<float>(width()) < named_width * frame_.scale;
   title_->setToolButtonStyle(narrow ? Qt::ToolButtonIconOnly : Qt::ToolButtonTextBesideIcon);
+  int room = width() - head_layout().contentsMargins().left() - head_layout().contentsMargins().right();
+  for (const QWidget* control : std::initializer_list<const QWidget*>{knob_name_, knob_, mode_, title_})
+    if (!control->isHidden()) room -= control->sizeHint().width() + head_layout().spacing();
+  question_->ensurePolished();
+  const bool beside = question_->fontMetrics().horizontalAdvance(question_->text()) < 1.8 * room;  // a broken line leaves some of it free
+  head_layout().setDirection(beside ? QBoxLayout::LeftToRight : QBoxLayout::TopToBottom);
 }
 
 bool ViewPanel::eventFilter(QObject* watched, QEvent* event) {

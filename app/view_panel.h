@@ -2,6 +2,7 @@
 #pragma once
 
 #include <QAction>
+#include <QBoxLayout>
 #include <QFrame>
 #include <QLabel>
 #include <QSlider>
@@ -104,8 +105,10 @@ class ViewPanel : public QFrame {
   void choose_mode(std::size_t mode);
   void fill_mode_menu();
   void show_modes();
+  void show_knob(const Knob& knob);
   void show_range();
   void fit_head();
+  QBoxLayout& head_layout() const { return *static_cast<QBoxLayout*>(head_->layout()); }
   void describe();
   void show_pending();
   void paint(Canvas& canvas) const;

@@ -147,13 +147,13 @@ void draw_cells(const Picture& picture) {
     const double share = share_of(cell);
     const TextStyle style = value(picture.frame, kBodyType, {}, Align::center, i == data.mark);
     const std::string text = cell_text(cell);
+    const Color ground = std::isnan(share) ? picture.frame.theme.panel : color_at(kShare.map, static_cast<float>(share));
+    if (std::isnan(share)) picture.canvas.fill_rect(rect, ground);  // quiet instead of hatched: most cells are not read yet for a while
+    picture.canvas.stroke_rect(rect, picture.frame.theme.line, s);
     const float width = picture.canvas.text_width(text, style) + 6 * s;
     if (width > rect.w || 1.4f * style.size > rect.h) continue;
     TextStyle readable = style;
-    readable.color = readable_on(std::isnan(share) ? Color{160, 160, 160} : color_at(kShare.map, static_cast<float>(share)));
-    if (std::isnan(share))  // the hatching stays off the words
-      picture.canvas.fill_rect({rect.x + (rect.w - width) / 2, rect.y + rect.h / 2 - 0.7f * style.size, width, 1.4f * style.size},
-                               {160, 160, 160});
+    readable.color = readable_on(ground);
     picture.canvas.text({rect.x + rect.w / 2, rect.y + rect.h / 2}, text, readable);
   }
   picture.canvas.stroke_rect(picture.plot, picture.frame.theme.line, s);
@@ -174,12 +174,17 @@ void draw_list(const Picture& picture) {
     row.y += line;
   };
   const Theme& theme = picture.frame.theme;
+  const auto explain = [&](std::string_view text) {
+    const TextStyle style = label(picture.frame, kBodyType, theme.faint);
+    for (const std::string& part : wrapped(picture.canvas, text, style, row.w))
+      if (row.bottom() <= picture.list.bottom()) write(part, theme.faint);
+  };
   const std::vector<NeedleGrid::Failure>* failures = marked_failures(data);
-  if (!failures) return write("Choose a cell to open a prompt that failed.", theme.faint);
+  if (!failures) return explain("Choose a cell to open a prompt that failed.");
   const NeedleGrid::Cell& cell = data.grid.cells[static_cast<std::size_t>(data.mark)];
   write(place_text(data, data.mark), theme.ink, true);
-  if (!cell.impossible.empty()) return write(cell.impossible, theme.faint);
-  if (failures->empty()) return write("No prompt has failed.", theme.faint);
+  if (!cell.impossible.empty()) return explain(cell.impossible);
+  if (failures->empty()) return explain("No prompt has failed.");
   const auto room = static_cast<std::int64_t>((picture.list.bottom() - row.y) / line);
   const std::int64_t all = std::ssize(*failures), shown = all <= room ? all : std::max<std::int64_t>(0, room - 1);
   for (std::int64_t i = 0; i < shown; ++i) {

@@ -1282,10 +1282,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Changes the run from the cursor on; what lies before it stays.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Intervention</source>
         <translation type="unfinished"></translation>
     </message>
@@ -1341,6 +1337,14 @@
     <message>
         <source>%1
 Parts at token %2</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Changes layer %1 from token %2 on; what lies before it stays.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Changes every layer from token %1 on; what lies before it stays.</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
