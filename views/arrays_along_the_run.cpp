@@ -57,13 +57,20 @@ std::vector<Array> arrays(const TokenStripData& data) {
   const TokenAxis tokens{data.run, token_range(0, data.tokens()), data.token};
   Array ids{.name = "id", .unit = "", .equation = "as the tokenizer says", .axes = {token_axis(tokens)}, .values = {}};
   for (const TokenInfo& token : data.run->tokens) ids.values.push_back(static_cast<float>(token.id));
-  if (!data.routing) return {ids};
-  const std::int64_t n = data.routing->partitions, known = std::min(data.routed + 1, data.routing->tokens());
-  Array routed{
-      .name = "routed", .unit = "", .equation = kRouting, .axes = {token_axis(tokens), counted_axis("partition", n)}, .values = {}};
-  routed.values.assign(static_cast<std::size_t>(data.tokens() * n), kNone);
-  for (std::int64_t i = 0; i < known * n; ++i) routed.values[static_cast<std::size_t>(i)] = data.routing->selected_at(i / n, i % n) ? 1 : 0;
-  return {ids, routed};
+  std::vector<Array> all{ids};
+  for (const TokenLane& lane : data.lanes) {
+    const std::int64_t n = lane.routing->partitions, known = std::min(lane.until + 1, lane.routing->tokens());
+    Array routed{.name = lane.letter.empty() ? "routed" : "routed " + lane.letter,
+                 .unit = "",
+                 .equation = kRouting,
+                 .axes = {token_axis(tokens), counted_axis("partition", n)},
+                 .values = {}};
+    routed.values.assign(static_cast<std::size_t>(data.tokens() * n), kNone);
+    for (std::int64_t i = 0; i < known * n; ++i)
+      routed.values[static_cast<std::size_t>(i)] = lane.routing->selected_at(i / n, i % n) ? 1 : 0;
+    all.push_back(std::move(routed));
+  }
+  return all;
 }
 
 std::vector<Array> arrays(const RoutingData& data) {

@@ -229,12 +229,14 @@ WritesData build_writes(const Snapshot& snapshot, const Cursor& cursor, const Fi
   const auto* of_tokens = std::get_if<WriteSpreadQuestion>(&question);
   const WriteSpreads* spreads = of_tokens ? findings.get(*of_tokens) : nullptr;
   const RowAges* ages = of_tokens ? nullptr : findings.get(std::get<RowAgesQuestion>(question));
-  if (spreads)
+  if (spreads) {
     fill_spread(data, *spreads, snapshot, *of_tokens);
-  else if (ages)
-    fill_ages(data, *ages), fill_colors(data, range);
-  else
+  } else if (ages) {
+    fill_ages(data, *ages);
+    fill_colors(data, range);
+  } else {
     data.message = waiting(findings, question, fmt::format("What was written in {}", data.place));
+  }
   return data;
 }
 

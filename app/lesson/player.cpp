@@ -165,9 +165,9 @@ void LessonPlayer::compare() {
 }
 
 void LessonPlayer::draw_picture(bool plays) {
-  compare();
   stage_.arrange(stage_of(picture()));
   for (std::size_t i = 0; i < picture().views.size(); ++i) stage_.panels()[i]->look_afresh(picture().views[i].knob);
+  compare();  // with the same views
   place_ = place_in_run(picture());
   const std::optional<std::int64_t> from = picture().play ? token_of(*picture().play, *navigator_.run()) : std::nullopt;
   const bool moves = plays && from && *from < place_.token && !navigator_.reduces_motion();

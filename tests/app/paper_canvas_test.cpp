@@ -3,12 +3,12 @@
 #include <QBuffer>
 #include <QPdfWriter>
 #include <QSvgGenerator>
-#include <cmath>
 #include <functional>
 #include <optional>
 
 #include "app/view_panel.h"
 #include "tests/app/golden_picture.h"
+#include "tests/app/pixel.h"
 #include "tests/app/qt_application.h"
 #include "tests/catch.h"
 #include "tests/views/sample_answers.h"
@@ -30,11 +30,6 @@ QImage picture(Size size, Color ground, const std::function<void(Canvas&)>& pain
   PaperCanvas canvas(painter, size, hits);
   paint(canvas);
   return image;
-}
-
-Color pixel(const QImage& image, int x, int y) {
-  const QColor color = image.pixelColor(x, y);
-  return {static_cast<std::uint8_t>(color.red()), static_cast<std::uint8_t>(color.green()), static_cast<std::uint8_t>(color.blue())};
 }
 
 /// The least rectangle around everything that is not white.
@@ -66,6 +61,18 @@ QImage view_picture(std::string_view id, const Snapshot& snapshot, const Cursor&
   }
   FAIL("no view " << id);
   return {};
+}
+
+struct Golden {
+  const char* name;
+  std::string_view view;
+  Size size;
+  const Frame& frame;
+  std::optional<std::size_t> mode = {};  // as view_picture has it
+};
+void check_goldens(const Snapshot& snapshot, const Cursor& cursor, std::initializer_list<Golden> pictures) {
+  for (const Golden& golden : pictures)
+    check_golden(golden.name, view_picture(golden.view, snapshot, cursor, golden.size, golden.frame, golden.mode));
 }
 
 const float kCells[] = {-1, 0, 1, 0.5f, NAN, -0.5f};
@@ -214,19 +221,28 @@ TEST_CASE("golden pictures of the views") {
   Cursor moving = cursor;
   moving.progress = 0.5f;
   const Snapshot snapshot = sample.at(12);
-  check_golden("token_strip_light", view_picture("token_strip", snapshot, cursor, {1000, 190}, light));
-  check_golden("token_strip_dark", view_picture("token_strip", snapshot, cursor, {1000, 190}, dark));
+  check_goldens(snapshot, cursor,
+                {
+                    {"token_strip_light", "token_strip", {1000, 190}, light},
+                    {"token_strip_dark", "token_strip", {1000, 190}, dark},
+                });
   check_golden("token_strip_two", view_picture("token_strip", two.at(33), {.token = 33}, {700, 240}, light));
-  check_golden("token_strip_3x", view_picture("token_strip", snapshot, cursor, {1280, 260}, large));
-  check_golden("routing_light", view_picture("routing", snapshot, cursor, {620, 400}, light));
-  check_golden("routing_dark", view_picture("routing", snapshot, cursor, {620, 400}, dark));
+  check_goldens(snapshot, cursor,
+                {
+                    {"token_strip_3x", "token_strip", {1280, 260}, large},
+                    {"routing_light", "routing", {620, 400}, light},
+                    {"routing_dark", "routing", {620, 400}, dark},
+                });
   check_golden("routing_moving", view_picture("routing", snapshot, moving, {620, 400}, light));
   check_golden("routing_many", view_picture("routing", many.at(3), {.token = 299, .slot = 9}, {500, 300}, light));
   check_golden("routing_none", view_picture("routing", sample.attention_at(12), cursor, {620, 200}, light));
-  check_golden("routing_3x", view_picture("routing", snapshot, cursor, {1280, 720}, large));
-  check_golden("state_light", view_picture("state", snapshot, cursor, {800, 460}, light));
-  check_golden("state_dark", view_picture("state", snapshot, cursor, {800, 460}, dark));
-  check_golden("state_3x", view_picture("state", snapshot, cursor, {1280, 720}, large));
+  check_goldens(snapshot, cursor,
+                {
+                    {"routing_3x", "routing", {1280, 720}, large},
+                    {"state_light", "state", {800, 460}, light},
+                    {"state_dark", "state", {800, 460}, dark},
+                    {"state_3x", "state", {1280, 720}, large},
+                });
 }
 
 TEST_CASE("golden pictures: a needle, predictions, the model's map, who wrote a cell") {
@@ -235,15 +251,33 @@ TEST_CASE("golden pictures: a needle, predictions, the model's map, who wrote a 
   const Cursor cursor{.token = 20, .slot = 3, .row = 3, .column = 5};
   Snapshot snapshot = sample.at(20);
   snapshot.predictions = {{7, " mill", 0.61f}, {20, " the", 0.25f}, {21, " river", 0.125f}};
-  check_golden("needle_light", view_picture("needle", snapshot, cursor, {960, 420}, light, 0));
-  check_golden("needle_places_dark", view_picture("needle", snapshot, cursor, {620, 320}, dark, 1));
-  check_golden("needle_2x", view_picture("needle", snapshot, cursor, {1280, 720}, large, 0));
-  check_golden("predictions_light", view_picture("predictions", snapshot, cursor, {900, 400}, light, 0));
-  check_golden("predictions_logits_dark", view_picture("predictions", snapshot, cursor, {620, 300}, dark, 1));
-  check_golden("model_map_light", view_picture("model_map", snapshot, cursor, {620, 300}, light, 0));
-  check_golden("model_map_dark", view_picture("model_map", snapshot, cursor, {1100, 320}, dark, 0));
-  check_golden("state_history_light", view_picture("state", snapshot, cursor, {800, 460}, light, 0));
+  check_goldens(snapshot, cursor,
+                {
+                    {"needle_light", "needle", {960, 420}, light, 0},
+                    {"needle_places_dark", "needle", {620, 320}, dark, 1},
+                    {"needle_2x", "needle", {1280, 720}, large, 0},
+                    {"predictions_light", "predictions", {900, 400}, light, 0},
+                    {"predictions_logits_dark", "predictions", {620, 300}, dark, 1},
+                    {"model_map_light", "model_map", {620, 300}, light, 0},
+                    {"model_map_dark", "model_map", {1100, 320}, dark, 0},
+                    {"state_history_light", "state", {800, 460}, light, 0},
+                });
   check_golden("state_write_dark", view_picture("state", delta.at(20), cursor, {620, 400}, dark, 4));
+}
+
+TEST_CASE("golden pictures: rows that are written, and how deep and long until a needle is lost") {
+  const Sample sample({.tokens = 40});
+  const Frame light{light_theme(), 1}, dark{dark_theme(), 1}, large{light_theme(), 2};
+  const Cursor cursor{.token = 20, .slot = 3, .row = 3, .column = 5};
+  check_goldens(sample.at(20), cursor,
+                {
+                    {"writes_light", "writes", {620, 340}, light, 0},
+                    {"writes_half_gone_dark", "writes", {620, 340}, dark, 1},
+                    {"writes_spread_2x", "writes", {1280, 720}, large, 2},
+                    {"needle_grid_light", "needle_grid", {860, 400}, light, 0},
+                    {"needle_grid_dark", "needle_grid", {520, 340}, dark, 0},
+                    {"needle_grid_2x", "needle_grid", {1280, 720}, large, 0},
+                });
 }
 
 TEST_CASE("golden pictures: decay, the delta rule, the contest of heads") {
@@ -251,15 +285,24 @@ TEST_CASE("golden pictures: decay, the delta rule, the contest of heads") {
   const Frame light{light_theme(), 1}, dark{dark_theme(), 1}, large{light_theme(), 2};
   const Cursor cursor{.token = 28, .head = 1, .row = 11};
   const Snapshot snapshot = gla.at(28), corrected = delta.at(28);
-  check_golden("decay_light", view_picture("decay", snapshot, cursor, {620, 340}, light, 0));
-  check_golden("decay_each_dark", view_picture("decay", snapshot, cursor, {620, 340}, dark, 1));
-  check_golden("decay_half_life", view_picture("decay", snapshot, cursor, {620, 300}, light, 2));
-  check_golden("decay_field_2x", view_picture("decay", snapshot, cursor, {1280, 720}, large, 3));
-  check_golden("delta_rule_light", view_picture("delta_rule", corrected, cursor, {820, 400}, light, 0));
-  check_golden("delta_rule_gates_dark", view_picture("delta_rule", corrected, cursor, {620, 300}, dark, 4));
-  check_golden("head_gates_light", view_picture("head_gates", snapshot, cursor, {720, 300}, light, 0));
-  check_golden("head_gates_time_dark", view_picture("head_gates", snapshot, cursor, {620, 400}, dark, 1));
-  check_golden("head_gates_flow_2x", view_picture("head_gates", snapshot, cursor, {1280, 720}, large, 2));
+  check_goldens(snapshot, cursor,
+                {
+                    {"decay_light", "decay", {620, 340}, light, 0},
+                    {"decay_each_dark", "decay", {620, 340}, dark, 1},
+                    {"decay_half_life", "decay", {620, 300}, light, 2},
+                    {"decay_field_2x", "decay", {1280, 720}, large, 3},
+                });
+  check_goldens(corrected, cursor,
+                {
+                    {"delta_rule_light", "delta_rule", {820, 400}, light, 0},
+                    {"delta_rule_gates_dark", "delta_rule", {620, 300}, dark, 4},
+                });
+  check_goldens(snapshot, cursor,
+                {
+                    {"head_gates_light", "head_gates", {720, 300}, light, 0},
+                    {"head_gates_time_dark", "head_gates", {620, 400}, dark, 1},
+                    {"head_gates_flow_2x", "head_gates", {1280, 720}, large, 2},
+                });
 }
 
 TEST_CASE("golden pictures: a branch and what it left") {
@@ -267,8 +310,11 @@ TEST_CASE("golden pictures: a branch and what it left") {
   const Cursor cursor{.token = 30};
   Snapshot branch = Sample({.tokens = 40}).at(30);
   branch.run = sample_branch(branch.run);
-  check_golden("branches_light", view_picture("branches", branch, cursor, {820, 400}, light, 0));
-  check_golden("branches_logits_dark", view_picture("branches", branch, cursor, {620, 300}, dark, 1));
+  check_goldens(branch, cursor,
+                {
+                    {"branches_light", "branches", {820, 400}, light, 0},
+                    {"branches_logits_dark", "branches", {620, 300}, dark, 1},
+                });
 }
 
 TEST_CASE("golden pictures: similarity, spectrum, implicit attention") {
@@ -276,17 +322,23 @@ TEST_CASE("golden pictures: similarity, spectrum, implicit attention") {
   const Frame light{light_theme(), 1}, dark{dark_theme(), 1}, large{light_theme(), 2};
   const Cursor cursor{.token = 30, .head = 1, .slot = 3, .row = 3};
   const Snapshot snapshot = sample.at(30);
-  check_golden("similarity_light", view_picture("similarity", snapshot, cursor, {620, 300}, light, 0));
-  check_golden("similarity_clustered_dark", view_picture("similarity", snapshot, cursor, {620, 300}, dark, 1));
-  check_golden("similarity_partitions", view_picture("similarity", snapshot, cursor, {620, 300}, light, 2));
-  check_golden("similarity_tokens_2x", view_picture("similarity", snapshot, cursor, {1280, 720}, large, 4));
+  check_goldens(snapshot, cursor,
+                {
+                    {"similarity_light", "similarity", {620, 300}, light, 0},
+                    {"similarity_clustered_dark", "similarity", {620, 300}, dark, 1},
+                    {"similarity_partitions", "similarity", {620, 300}, light, 2},
+                    {"similarity_tokens_2x", "similarity", {1280, 720}, large, 4},
+                });
   check_golden("similarity_one_memory", view_picture("similarity", plain.at(30), cursor, {620, 300}, light, 0));
-  check_golden("spectrum_light", view_picture("spectrum", snapshot, cursor, {620, 300}, light, 0));
-  check_golden("spectrum_partitions_dark", view_picture("spectrum", snapshot, cursor, {620, 300}, dark, 2));
-  check_golden("spectrum_run_2x", view_picture("spectrum", snapshot, cursor, {1280, 720}, large, 3));
-  check_golden("attention_light", view_picture("attention", snapshot, cursor, {820, 400}, light, 0));
-  check_golden("attention_shares_dark", view_picture("attention", snapshot, cursor, {620, 300}, dark, 1));
-  check_golden("attention_2x", view_picture("attention", snapshot, cursor, {1280, 720}, large, 0));
+  check_goldens(snapshot, cursor,
+                {
+                    {"spectrum_light", "spectrum", {620, 300}, light, 0},
+                    {"spectrum_partitions_dark", "spectrum", {620, 300}, dark, 2},
+                    {"spectrum_run_2x", "spectrum", {1280, 720}, large, 3},
+                    {"attention_light", "attention", {820, 400}, light, 0},
+                    {"attention_shares_dark", "attention", {620, 300}, dark, 1},
+                    {"attention_2x", "attention", {1280, 720}, large, 0},
+                });
 }
 
 TEST_CASE("golden pictures: against another model", "[peers]") {
@@ -295,11 +347,14 @@ TEST_CASE("golden pictures: against another model", "[peers]") {
   const Cursor cursor{.token = 30, .head = 1, .slot = 3, .row = 3, .column = 5};
   Snapshot snapshot = sample.at(30);
   snapshot.predictions = {{7, " mill", 0.61f}, {20, " the", 0.25f}, {21, " river", 0.125f}};
-  check_golden("state_other_light", view_picture("state", snapshot, cursor, {800, 460}, light, 6));
-  check_golden("predictions_other_light", view_picture("predictions", snapshot, cursor, {900, 320}, light, 2));
-  check_golden("predictions_other_2x", view_picture("predictions", snapshot, cursor, {1280, 720}, large, 2));
-  check_golden("similarity_other_heads_dark", view_picture("similarity", snapshot, cursor, {620, 300}, dark, 5));
-  check_golden("similarity_other_rows", view_picture("similarity", snapshot, cursor, {620, 300}, light, 6));
-  check_golden("difference_light", view_picture("difference", snapshot, cursor, {820, 300}, light, 0));
-  check_golden("difference_2x", view_picture("difference", snapshot, cursor, {1280, 600}, large, 0));
+  check_goldens(snapshot, cursor,
+                {
+                    {"state_other_light", "state", {800, 460}, light, 6},
+                    {"predictions_other_light", "predictions", {900, 320}, light, 2},
+                    {"predictions_other_2x", "predictions", {1280, 720}, large, 2},
+                    {"similarity_other_heads_dark", "similarity", {620, 300}, dark, 5},
+                    {"similarity_other_rows", "similarity", {620, 300}, light, 6},
+                    {"difference_light", "difference", {820, 300}, light, 0},
+                    {"difference_2x", "difference", {1280, 600}, large, 0},
+                });
 }

@@ -314,10 +314,10 @@ TEST_CASE("a click on a token goes there, the pointer over a cell chooses it") {
 
   ViewPanel& state = *test.window.stage().panels().back();
   state.surface().repaint();
-  const auto center = QPointF(state.surface().rect().center()) * 0.5;
-  const auto id = state.hits().at({static_cast<float>(center.x()), static_cast<float>(center.y())});
+  const QPointF place_of_cell(0.15 * state.surface().width(), 0.25 * state.surface().height());
+  const auto id = state.hits().at({static_cast<float>(place_of_cell.x()), static_cast<float>(place_of_cell.y())});
   REQUIRE(id);
-  QTest::mouseMove(&state.surface(), center.toPoint());
+  QTest::mouseMove(&state.surface(), place_of_cell.toPoint());
   REQUIRE(QTest::qWaitFor([] { return QToolTip::isVisible(); }, long_enough_ms));
   CHECK(test.navigator().cursor().row == state.view().on_hit(*id).row);
   CHECK(test.navigator().cursor().column == state.view().on_hit(*id).column);

@@ -1,5 +1,4 @@
-// Colours as eyes without red, green or blue cones see them, and how well drawn text stands out from what lies behind it.
-#include <array>
+// Colours of things as eyes without red, green or blue cones see them, and how well drawn text stands out from what lies behind it.
 #include <cmath>
 #include <optional>
 
@@ -7,47 +6,14 @@
 #include "tests/catch.h"
 #include "tests/views/sample_answers.h"
 #include "tests/views/samples.h"
-#include "views/color_vision.h"
+#include "tests/views/vision.h"
 #include "views/colormaps.h"
 #include "views/view.h"
 
 using namespace statescope;
+using namespace statescope::vision;
 
 namespace {
-
-using Vector = std::array<double, 3>;
-using Matrix = std::array<Vector, 3>;
-
-struct Vision {
-  const char* name;
-  ColorVision eyes;
-};
-constexpr Vision visions[] = {{"usual", ColorVision::usual},
-                              {"protanopia", ColorVision::protanopia},
-                              {"deuteranopia", ColorVision::deuteranopia},
-                              {"tritanopia", ColorVision::tritanopia}};
-
-/// CIELAB distances (1976). About 2.3 is the least that can be told apart side by side; small marks apart from each other need more.
-constexpr double apart = 10, far_apart = 40;
-
-Vector times(const Matrix& matrix, const Vector& v) {
-  Vector result{};
-  for (std::size_t i = 0; i < 3; ++i) result[i] = matrix[i][0] * v[0] + matrix[i][1] * v[1] + matrix[i][2] * v[2];
-  return result;
-}
-
-/// L*, a*, b* of a colour as it is seen, with the white of sRGB.
-Vector lab(Color color, const Vision& vision) {
-  constexpr Matrix xyz_of_white_1 = {{{0.43394, 0.37621, 0.18984}, {0.21267, 0.71515, 0.07217}, {0.01776, 0.10946, 0.87278}}};
-  Vector f = times(xyz_of_white_1, seen_with(vision.eyes, light_of(color)));
-  for (double& x : f) x = x > 216.0 / 24389 ? std::cbrt(x) : (24389.0 / 27 * x + 16) / 116;
-  return {116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])};
-}
-
-double distance(Color a, Color b, const Vision& vision) {
-  const Vector u = lab(a, vision), v = lab(b, vision);
-  return std::hypot(u[0] - v[0], u[1] - v[1], u[2] - v[2]);
-}
 
 /// A text canvas that also knows what lies behind each text, and keeps the least contrast of any.
 class ContrastCanvas : public TextCanvas {
