@@ -51,7 +51,7 @@ QString where_words(const Intervention& intervention) {
 
 }  // namespace
 
-InterventionPage::InterventionPage(Navigator& navigator, QWidget* parent) : QWidget(parent), navigator_(navigator) {
+InterventionPage::InterventionPage(Navigator& navigator, QAction* beside, QWidget* parent) : QWidget(parent), navigator_(navigator) {
   where_ = new QLabel(this);
   where_->setObjectName("faint");
   where_->setWordWrap(true);
@@ -74,6 +74,9 @@ InterventionPage::InterventionPage(Navigator& navigator, QWidget* parent) : QWid
     buttons->addWidget(button);
   }
   make_tree();
+  beside_ = new QToolButton(this);
+  beside_->setDefaultAction(beside);
+  beside_->setFocusPolicy(Qt::StrongFocus);
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addWidget(where_);
@@ -82,6 +85,7 @@ InterventionPage::InterventionPage(Navigator& navigator, QWidget* parent) : QWid
   layout->addWidget(message_);
   layout->addLayout(buttons);
   layout->addWidget(tree_, 1);
+  layout->addWidget(beside_);
   setFocusProxy(kind_);
   make_connections();
   show_kind();
@@ -215,6 +219,7 @@ void InterventionPage::show_tree() {
   check_line();
   undo_->setEnabled(branches && navigator_.run()->branch.number > 0);
   redo_->setEnabled(branches && branches->redo >= 0);
+  beside_->setVisible(navigator_.parent() != nullptr);
   tree_->clear();
   if (!branches) return;
   std::vector<QTreeWidgetItem*> items;
