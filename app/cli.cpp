@@ -241,6 +241,19 @@ void add_panel(CLI::App& command, FigurePanel& panel) {
   command.add_option("--title", panel.title, "above the drawing");
 }
 
+/// What all panels have in common.
+void add_look(CLI::App& command, FigureSpec& style) {
+  command.add_option("--font", style.family, "typeface (default: DejaVu Sans, which is shipped)");
+  command.add_option("--line-width", style.line_width, "times the usual")->check(CLI::Range(0.1, 10.0));
+  add_parsed(
+      command, "--map", [&style](const std::string& text) { style.colors = figure_colors(text); },
+      "colours of magnitudes: viridis (default), cividis, grey");
+  command.add_option("--ticks", style.ticks, "how densely, times the usual")->check(CLI::Range(0.1, 4.0));
+  command.add_flag("--captions", style.captions, "with the sentences that the view writes about itself");
+  command.add_flag("!--no-annotations", style.annotations, "without needle spans, borders of partitions, training length");
+  command.add_flag("!--no-color-bar", style.color_bars, "without the bars of colours");
+}
+
 /// Options before --size give way to it, those after it stand.
 void add_style(CLI::App& command, FigureSpec& style) {
   add_parsed(
@@ -249,16 +262,8 @@ void add_style(CLI::App& command, FigureSpec& style) {
       ->trigger_on_parse();
   command.add_option("--aspect", style.aspect, "width to height of a panel (default: 1.5)")->check(CLI::Range(0.1, 10.0));
   command.add_option("--type", style.type_pt, "5 to 12 pt (default: 7; neurips, iclr 8; slide 12)")->check(CLI::Range(5.0, 12.0));
-  command.add_option("--font", style.family, "typeface (default: DejaVu Sans, which is shipped)");
-  command.add_option("--line-width", style.line_width, "times the usual")->check(CLI::Range(0.1, 10.0));
-  add_parsed(
-      command, "--map", [&style](const std::string& text) { style.colors = figure_colors(text); },
-      "colours of magnitudes: viridis (default), cividis, grey");
-  command.add_option("--ticks", style.ticks, "how densely, times the usual")->check(CLI::Range(0.1, 4.0));
   command.add_option("--dpi", style.dpi, "of a PNG (default: 600)")->check(CLI::Range(50, 2400));
-  command.add_flag("--captions", style.captions, "with the sentences that the view writes about itself");
-  command.add_flag("!--no-annotations", style.annotations, "without needle spans, borders of partitions, training length");
-  command.add_flag("!--no-color-bar", style.color_bars, "without the bars of colours");
+  add_look(command, style);
 }
 
 void add_figure(CLI::App& app, FigureArguments& figure) {
@@ -283,6 +288,35 @@ void add_figure(CLI::App& app, FigureArguments& figure) {
   command.callback([&figure, view, spec, from] {
     if (view->count() + spec->count() + from->count() == 0)
       throw CLI::ValidationError("figure", "needs a view and a checkpoint, --spec or --from");
+  });
+}
+
+void add_film(CLI::App& app, FilmArguments& film) {
+  CLI::App& command = *app.add_subcommand("film", "a run, token by token, as a film for a talk; needs ffmpeg");
+  FigureArguments& figure = film.figure;
+  auto* view = command.add_option("view", figure.panel.view, "as the catalogue calls it: state, routing, attention, …");
+  command.add_option("checkpoints", figure.checkpoints, "an .h5 file or a Hugging Face folder; two where the view compares")
+      ->expected(0, 2);
+  auto* spec = command.add_option("--spec", figure.spec, "a JSON file of panels that move together (assets/figures/README.md)");
+  spec->excludes(view);
+  add_prompt(command, figure.prompt, false);
+  add_panel(command, figure.panel);
+  command.remove_option(command.get_option("--token"));
+  command.add_option("--first", film.film.first, "token; below 0: counted from the prompt's end (default: 0)");
+  command.add_option("--last", film.film.last, "token, counted likewise (default: the last that was generated)");
+  command.add_option("--seconds", film.film.seconds_per_token, "of each token (default: 0.5)")->check(CLI::Range(0.01, 60.0));
+  command.add_option("--fps", film.film.frames_per_second, "frames a second (default: 30)")->check(CLI::Range(1, 120));
+  command.add_option("--width", film.film.width, "pixels, even (default: 1280)")->check(CLI::Range(200, 7680));
+  command.add_option("--height", film.film.height, "pixels, even (default: 720)")->check(CLI::Range(200, 4320));
+  figure.style.type_pt = 12;
+  command.add_option("--type", figure.style.type_pt, "5 to 12 pt, as if it were 254 mm wide (default: 12)")->check(CLI::Range(5.0, 12.0));
+  add_look(command, figure.style);
+  command.add_option("-o,--output", figure.output, "the .mp4 or .gif to write")->required();
+  add_compute(command, figure.device);
+  command.add_flag("--force", figure.force, "replace an existing file");
+  command.callback([&film, view, spec] {
+    if (view->count() + spec->count() == 0) throw CLI::ValidationError("film", "needs a view and a checkpoint, or --spec");
+    if (const std::string wrong = wrong_film(film.film); !wrong.empty()) throw CLI::ValidationError("film", wrong);
   });
 }
 
@@ -389,6 +423,7 @@ int run_command_line(int argc, char** argv) {
   NeedleArguments needle;
   InterveneArguments intervene;
   FigureArguments figure;
+  FilmArguments film;
   WindowArguments window;
   add_run(app, run);
   add_convert(app, convert);
@@ -399,10 +434,11 @@ int run_command_line(int argc, char** argv) {
   add_needle(app, needle);
   add_intervene(app, intervene);
   add_figure(app, figure);
+  add_film(app, film);
   add_window(app, window);
-  const std::initializer_list<const DeviceChoice*> devices{&run.device,       &bench.device,   &sse.device,
-                                                           &eval.device,      &inspect.device, &needle.device,
-                                                           &intervene.device, &figure.device,  &window.device};
+  const std::initializer_list<const DeviceChoice*> devices{&run.device,         &bench.device,  &sse.device,       &eval.device,
+                                                           &inspect.device,     &needle.device, &intervene.device, &figure.device,
+                                                           &film.figure.device, &window.device};
   try {
     app.parse(argc, argv);
     if (!app.get_subcommands().empty() && window.device.name != "cpu") throw CLI::ValidationError("--device", "stands after the command");
@@ -427,6 +463,7 @@ int run_command_line(int argc, char** argv) {
       figure.command = command_text(argc, argv);
       return figure_command(figure);
     }
+    if (app.got_subcommand("film")) return film_command(film);
     return window_command(argc, argv, window);
   } catch (const OptionsError& error) {
     std::cerr << "statescope: " << error.what() << '\n';

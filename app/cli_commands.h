@@ -8,6 +8,7 @@
 
 #include "app/eval/cells.h"
 #include "app/figure/spec.h"
+#include "app/film/film.h"
 #include "datasets/task.h"
 #include "engine/checkpoint/file.h"
 #include "engine/device.h"
@@ -149,8 +150,16 @@ struct FigureArguments {
 
   /// Beside the output: "fig.protan.png".
   std::string preview_file() const;
+  /// One panel, as the options have it. Throws Error.
+  FigureSpec spec_of_options() const;
 };
 int figure_command(const FigureArguments& arguments);
+
+struct FilmArguments {
+  FigureArguments figure;  // what moves, how it looks, where it goes
+  FilmOptions film;
+};
+int film_command(const FilmArguments& arguments);
 
 /// Whether the first words of an answer are the expected ones.
 bool answers(const std::string& text, const std::string& expected);

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <QGuiApplication>
 #include <algorithm>
 #include <array>
 
@@ -8,23 +7,13 @@
 #include "app/cli_commands.h"
 #include "app/figure/data.h"
 #include "app/figure/figure.h"
+#include "app/figure/fonts_alone.h"
 #include "engine/error.h"
 
 namespace statescope {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// What the options of the command line say.
-FigureSpec spec_of(const FigureArguments& arguments) {
-  FigurePanel panel = arguments.panel;
-  panel.checkpoints = arguments.checkpoints;
-  if (arguments.prompt.text || !arguments.prompt.ids.empty()) panel.input = load_prompt(arguments.prompt);
-  panel.prompt = arguments.prompt.file;
-  FigureSpec spec = arguments.style;
-  spec.panels = {panel};
-  return parse_figure_spec(to_json(spec), "statescope figure");  // which checks it
-}
 
 /// Refuses other bytes under the names that the figure was made from.
 void check_sources(const std::vector<FigureSource>& now, const std::vector<FigureSource>& then, const std::string& figure) {
@@ -42,26 +31,6 @@ std::optional<FigureEyes> eyes_called(const std::string& name) {
   return found == all.end() ? std::nullopt : std::optional(found->second);
 }
 
-/// An application for fonts and pictures, which needs no display; the same bytes every time.
-class FontsAlone {
- public:
-  FontsAlone() {
-    if (!QCoreApplication::instance()) application_ = make();
-  }
-
- private:
-  std::unique_ptr<QGuiApplication> make() {
-    setenv("QT_QPA_PLATFORM", "offscreen", 1);
-    QHashSeed::setDeterministicGlobalSeed();
-    return std::make_unique<QGuiApplication>(count_, arguments_);
-  }
-
-  int count_ = 1;
-  char name_[11] = "statescope";
-  char* arguments_[2] = {name_, nullptr};
-  std::unique_ptr<QGuiApplication> application_;
-};
-
 bool is_hdf5(const std::string& path) { return fs::path(path).extension() == ".h5"; }
 
 void check_data_name(const std::string& path) {
@@ -74,6 +43,16 @@ std::string FigureArguments::preview_file() const {
   return preview.empty() ? "" : fs::path(output).replace_extension(preview + ".png").string();
 }
 
+FigureSpec FigureArguments::spec_of_options() const {
+  FigurePanel one = panel;
+  one.checkpoints = checkpoints;
+  if (prompt.text || !prompt.ids.empty()) one.input = load_prompt(prompt);
+  one.prompt = prompt.file;
+  FigureSpec all = style;
+  all.panels = {one};
+  return parse_figure_spec(to_json(all), "statescope figure");  // which checks it
+}
+
 int figure_command(const FigureArguments& arguments) {
   const FigureFormat format = figure_format(arguments.output);
   check_data_name(arguments.data);
@@ -84,7 +63,7 @@ int figure_command(const FigureArguments& arguments) {
 
   std::optional<Provenance> from;
   if (!arguments.from.empty()) from = read_provenance(arguments.from);
-  const FigureSpec spec = from ? from->spec : arguments.spec.empty() ? spec_of(arguments) : load_figure_spec(arguments.spec);
+  const FigureSpec spec = from ? from->spec : arguments.spec.empty() ? arguments.spec_of_options() : load_figure_spec(arguments.spec);
   const fs::path folder = fs::path(from ? arguments.from : arguments.spec).parent_path();
 
   const FontsAlone fonts;

@@ -1,79 +1,167 @@
 #include "app/figure_page.h"
 
+#include <QCoreApplication>
 #include <QDir>
 #include <QFileDialog>
 #include <QFileInfo>
+#include <QFontDatabase>
 #include <QFormLayout>
+#include <QGridLayout>
+#include <QPointer>
+#include <QThreadPool>
 #include <QVBoxLayout>
 
-#include "app/figure/figure.h"
+#include "app/figure/from_view.h"
 #include "app/main_window.h"
+#include "engine/error.h"
 
 namespace statescope {
 namespace {
 
-struct Width {
-  const char* name;
-  double mm;
+struct SizeRow {
+  const char* name;   // translated
+  const char* value;  // of set_size; empty: as the numbers have it
 };
-constexpr Width widths[] = {{QT_TRANSLATE_NOOP("statescope::FigurePage", "89 mm, one column"), 89},
-                            {QT_TRANSLATE_NOOP("statescope::FigurePage", "120 mm, one and a half"), 120},
-                            {QT_TRANSLATE_NOOP("statescope::FigurePage", "183 mm, two columns"), 183},
-                            {QT_TRANSLATE_NOOP("statescope::FigurePage", "254 mm, a slide"), 254}};
+constexpr SizeRow sizes[] = {{QT_TRANSLATE_NOOP("statescope::FigurePage", "89 mm, one column"), "single"},
+                             {QT_TRANSLATE_NOOP("statescope::FigurePage", "183 mm, two columns"), "double"},
+                             {QT_TRANSLATE_NOOP("statescope::FigurePage", "NeurIPS, width of text"), "neurips"},
+                             {QT_TRANSLATE_NOOP("statescope::FigurePage", "ICLR, width of text"), "iclr"},
+                             {QT_TRANSLATE_NOOP("statescope::FigurePage", "Slide, 16:9"), "slide"},
+                             {QT_TRANSLATE_NOOP("statescope::FigurePage", "Another size"), ""}};
+constexpr int own_size = std::size(sizes) - 1;
+constexpr const char* colors[] = {"viridis", "cividis", "grey"};
+constexpr const char* eyes[] = {
+    QT_TRANSLATE_NOOP("statescope::FigurePage", "as it is"), QT_TRANSLATE_NOOP("statescope::FigurePage", "without red cones"),
+    QT_TRANSLATE_NOOP("statescope::FigurePage", "without green cones"), QT_TRANSLATE_NOOP("statescope::FigurePage", "without blue cones"),
+    QT_TRANSLATE_NOOP("statescope::FigurePage", "printed in grey")};
+constexpr int preview_delay_ms = 60;
+constexpr double mm_per_inch = 25.4;
 
-QDoubleSpinBox* make_number(const QString& name, const QString& unit, double low, double high, double value, QWidget* parent) {
+QDoubleSpinBox* make_number(const QString& name, const QString& unit, double low, double high, QWidget* parent) {
   auto* number = new QDoubleSpinBox(parent);
   number->setAccessibleName(name);
   number->setRange(low, high);
-  number->setDecimals(0);
-  number->setValue(value);
+  number->setDecimals(1);
   number->setSuffix(unit);
   return number;
+}
+
+QCheckBox* make_check(const QString& words, bool checked, const QString& help, QWidget* parent) {
+  auto* box = new QCheckBox(words, parent);
+  box->setChecked(checked);
+  box->setToolTip(help);
+  return box;
+}
+
+QComboBox* make_choice(const QString& name, const QStringList& choices, QWidget* parent) {
+  auto* box = new QComboBox(parent);
+  box->setAccessibleName(name);
+  box->addItems(choices);
+  box->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
+  return box;
+}
+
+QLabel* make_label(const char* object_name, QWidget* parent) {
+  auto* label = new QLabel(parent);
+  label->setObjectName(object_name);
+  label->setWordWrap(true);
+  return label;
 }
 
 }  // namespace
 
 FigurePage::FigurePage(MainWindow& window, QWidget* parent) : QWidget(parent), window_(window) {
-  view_ = new QLabel(this);
-  view_->setObjectName("faint");
-  view_->setWordWrap(true);
+  make_controls();
+  lay_out();
+  preview_delay_.setSingleShot(true);
+  preview_delay_.setInterval(preview_delay_ms);
+  connect(&preview_delay_, &QTimer::timeout, this, &FigurePage::show_preview);
+  const auto soon = [this] { preview_delay_.start(); };
+  connect(size_, &QComboBox::currentIndexChanged, this, &FigurePage::choose_size);
+  for (QComboBox* box : {colors_, eyes_, family_}) connect(box, &QComboBox::currentIndexChanged, this, soon);
+  for (QDoubleSpinBox* number : {width_, height_, type_}) connect(number, &QDoubleSpinBox::valueChanged, this, soon);
+  for (QDoubleSpinBox* number : {width_, height_})
+    connect(number, &QDoubleSpinBox::valueChanged, this, [this] { size_->setCurrentIndex(own_size); });
+  for (QCheckBox* box : {title_, color_bar_, marks_, sentences_}) connect(box, &QCheckBox::toggled, this, soon);
+  connect(write_, &QPushButton::clicked, this, &FigurePage::write);
+  connect(path_, &QLineEdit::returnPressed, this, &FigurePage::write);
+  choose_size(0);
+}
+
+void FigurePage::make_controls() {
+  view_ = make_label("faint", this);
+  preview_ = new QLabel(this);
+  preview_->setAccessibleName(tr("The figure"));
+  preview_->setAlignment(Qt::AlignCenter);
+  note_ = make_label("faint", this);
+  result_ = make_label("result", this);
+  result_->setAccessibleName(tr("Result"));
   path_ = new QLineEdit(this);
-  path_->setAccessibleName(tr("File, .pdf, .svg or .png"));
-  width_ = new QComboBox(this);
-  width_->setAccessibleName(tr("Width"));
-  for (const Width& width : widths) width_->addItem(tr(width.name));
-  height_ = make_number(tr("Height"), tr(" mm"), 20, 400, 60, this);
-  type_ = make_number(tr("Type"), tr(" pt"), 5, 24, 7, this);
+  path_->setAccessibleName(tr("File, .pdf, .svg, .png or .eps"));
+  QStringList size_names, eye_names;
+  for (const SizeRow& row : sizes) size_names += tr(row.name);
+  for (const char* name : eyes) eye_names += tr(name);
+  size_ = make_choice(tr("Size"), size_names, this);
+  width_ = make_number(tr("Width"), tr(" mm"), 20, 600, this);
+  height_ = make_number(tr("Height"), tr(" mm"), 20, 600, this);
+  type_ = make_number(tr("Type"), tr(" pt"), 5, 12, this);
+  family_ = make_choice(tr("Typeface"), QStringList(tr("DejaVu Sans, shipped")) + QFontDatabase::families(), this);
+  colors_ = make_choice(tr("Colours"), {colors[0], colors[1], colors[2]}, this);
+  eyes_ = make_choice(tr("Seen"), eye_names, this);
+  eyes_->setToolTip(tr("How others see it; what is written stays as it is"));
+  title_ = make_check(tr("Title"), false, tr("The view's name above the drawing"), this);
+  color_bar_ = make_check(tr("Colour bar"), true, tr("What the colours of a heatmap mean"), this);
+  marks_ = make_check(tr("Marks"), true, tr("The cursor, needle spans, borders of partitions, the training length"), this);
+  sentences_ = make_check(tr("Sentences"), false, tr("What the view writes about itself"), this);
+  data_ = make_check(tr("Numbers, .h5"), false, tr("The numbers drawn, with axes, units and equation, beside the figure"), this);
+  caption_ = make_check(tr("Caption, .txt"), false, tr("A draft of the caption beside the figure"), this);
+  write_ = new QPushButton(tr("Write it"), this);
+  write_->setDefault(true);
+  write_->setShortcut(QKeySequence("Ctrl+Return"));
+  write_->setToolTip(write_->shortcut().toString(QKeySequence::NativeText));
+}
+
+void FigurePage::lay_out() {
   auto* choose = new QPushButton(tr("Choose…"), this);
   choose->setAccessibleName(tr("Choose the file"));
-  auto* write = new QPushButton(tr("Write it"), this);
-  write->setDefault(true);
-  write->setShortcut(QKeySequence("Ctrl+Return"));
-  write->setToolTip(write->shortcut().toString(QKeySequence::NativeText));
-  result_ = new QLabel(this);
-  result_->setWordWrap(true);
-  result_->setAccessibleName(tr("Result"));
+  connect(choose, &QPushButton::clicked, this, &FigurePage::browse);
+  auto* file = new QHBoxLayout;
+  file->addWidget(path_, 1);
+  file->addWidget(choose);
+  auto* sides = new QHBoxLayout;
+  sides->addWidget(width_);
+  sides->addWidget(new QLabel(QStringLiteral("×"), this));
+  sides->addWidget(height_);
   auto* form = new QFormLayout;
-  form->addRow(tr("Width"), width_);
-  form->addRow(tr("Height"), height_);
+  form->addRow(tr("Size"), size_);
+  form->addRow(QString(), sides);
   form->addRow(tr("Type"), type_);
+  form->addRow(tr("Typeface"), family_);
+  form->addRow(tr("Colours"), colors_);
+  form->addRow(tr("Seen"), eyes_);
+  auto* boxes = new QGridLayout;
+  int place = 0;
+  for (QCheckBox* box : {title_, color_bar_, marks_, sentences_, data_, caption_}) {
+    boxes->addWidget(box, place / 2, place % 2);
+    ++place;
+  }
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
-  for (QWidget* widget : std::initializer_list<QWidget*>{view_, path_, choose}) layout->addWidget(widget);
+  layout->addWidget(view_);
+  layout->addWidget(preview_);
+  layout->addWidget(note_);
+  layout->addLayout(file);
   layout->addLayout(form);
-  layout->addWidget(write);
+  layout->addLayout(boxes);
+  layout->addWidget(write_);
   layout->addWidget(result_);
   layout->addStretch(1);
   setFocusProxy(path_);
-  connect(choose, &QPushButton::clicked, this, &FigurePage::browse);
-  connect(write, &QPushButton::clicked, this, &FigurePage::write);
-  connect(path_, &QLineEdit::returnPressed, this, &FigurePage::write);
 }
 
 void FigurePage::refresh() {
   const ViewRow& row = window_.focused_panel().row();
   const std::shared_ptr<const RunInfo>& run = window_.navigator().run();
-  view_->setText(tr("%1, as it stands now, in the light theme").arg(view_words(row.title)));
   const QString name = QStringLiteral("%1-%2-token%3.pdf")
                            .arg(run ? QFileInfo(QString::fromStdString(run->model.name)).completeBaseName() : QStringLiteral("statescope"),
                                 QString::fromUtf8(row.id.data(), static_cast<qsizetype>(row.id.size())))
@@ -81,21 +169,114 @@ void FigurePage::refresh() {
   const QString folder = path_->text().isEmpty() ? QDir::homePath() : QFileInfo(path_->text()).path();
   path_->setText(QDir(folder).filePath(name));
   result_->clear();
+  show_preview();
+}
+
+void FigurePage::follow(const ViewPanel& panel) {
+  if (isVisible() && &panel == &window_.focused_panel()) preview_delay_.start();
+}
+
+void FigurePage::resizeEvent(QResizeEvent* event) {
+  QWidget::resizeEvent(event);
+  if (event->size().width() != event->oldSize().width()) preview_delay_.start();
+}
+
+/// The numbers stand for what was chosen.
+void FigurePage::choose_size(int index) {
+  if (index != own_size) {
+    FigureSpec spec;
+    set_size(spec, sizes[index].value);
+    const QSignalBlocker quiet[] = {QSignalBlocker(width_), QSignalBlocker(height_), QSignalBlocker(type_)};
+    width_->setValue(spec.width_mm);
+    height_->setValue(spec.height_mm.value_or(spec.width_mm / spec.aspect));
+    type_->setValue(spec.type_pt);
+  }
+  preview_delay_.start();
+}
+
+FigureSpec FigurePage::style() const {
+  FigureSpec spec;
+  spec.width_mm = width_->value();
+  spec.height_mm = height_->value();
+  spec.type_pt = type_->value();
+  if (family_->currentIndex() > 0) spec.family = family_->currentText().toStdString();
+  spec.colors = figure_colors(colors[colors_->currentIndex()]);
+  spec.titles = title_->isChecked();
+  spec.color_bars = color_bar_->isChecked();
+  spec.annotations = marks_->isChecked();
+  spec.captions = sentences_->isChecked();
+  FigurePanel panel;
+  const ViewRow& row = window_.focused_panel().row();
+  panel.view = row.id;
+  if (title_->isChecked()) panel.title = view_words(row.title).toStdString();
+  spec.panels = {panel};
+  return spec;
+}
+
+/// What is drawn is the view as it stands in the window; only its paper is smaller.
+void FigurePage::show_preview() {
+  if (!isVisible()) return;
+  const ViewPanel& panel = window_.focused_panel();
+  view_->setText(tr("%1, as it stands now, on white").arg(view_words(panel.row().title)));
+  try {
+    std::vector<std::unique_ptr<PanelPicture>> pictures;
+    pictures.push_back(picture_of(panel.view()));
+    const Figure figure(style(), std::move(pictures));
+    const double dpi = width() * devicePixelRatioF() / figure.spec().width_mm * mm_per_inch;
+    QImage image = figure_image(figure, dpi);
+    if (eyes_->currentIndex() > 0) image = seen_by(image, static_cast<FigureEyes>(eyes_->currentIndex() - 1));
+    image.setDevicePixelRatio(devicePixelRatioF());
+    preview_->setPixmap(QPixmap::fromImage(image));
+    preview_->setAccessibleDescription(QString::fromStdString(figure.caption()));
+    note_->setText(QString::fromStdString(figure.warning()));
+  } catch (const Error& error) {
+    preview_->setPixmap({});
+    note_->setText(QString::fromUtf8(error.what()));
+  }
+  note_->setVisible(!note_->text().isEmpty());
 }
 
 void FigurePage::browse() {
-  const QString path = QFileDialog::getSaveFileName(this, tr("Export view"), path_->text(), tr("Figures (*.pdf *.svg *.png)"));
+  const QString path = QFileDialog::getSaveFileName(this, tr("Export view"), path_->text(), tr("Figures (*.pdf *.svg *.png *.eps)"));
   if (!path.isEmpty()) path_->setText(path);
 }
 
+/// Beside the interface: a page of 600 dpi takes its time.
 void FigurePage::write() {
-  try {
-    const double width = widths[width_->currentIndex()].mm;
-    write_figure(window_.focused_panel().view(), {width, height_->value(), type_->value()}, path_->text());
-    result_->setText(tr("Wrote %1").arg(path_->text()));
-  } catch (const std::exception& error) {
-    result_->setText(QString::fromUtf8(error.what()));
-  }
+  const std::optional<ViewRecipe> recipe = window_.focused_panel().recipe();
+  if (!recipe) return told(tr("There is nothing to write yet."));
+  const Navigator& navigator = window_.navigator();
+  FigureExport figure{.recipe = *recipe,
+                      .spec = style(),
+                      .device = recipe->snapshot->run->model.device,
+                      .path = path_->text().toStdString(),
+                      .with_data = data_->isChecked(),
+                      .with_caption = caption_->isChecked()};
+  std::vector<std::string> checkpoints{navigator.checkpoint().string()};
+  if (const Navigator* other = navigator.other(); other && recipe->findings.peer) checkpoints.push_back(other->checkpoint().string());
+  const std::optional<std::string> title = figure.spec.panels.front().title;
+  figure.spec.panels = {panel_of(*recipe, std::move(checkpoints), navigator.prompt())};
+  figure.spec.panels.front().title = title;
+  write_->setEnabled(false);
+  result_->setText(tr("Writing…"));
+  QThreadPool::globalInstance()->start([figure = std::move(figure), page = QPointer<FigurePage>(this)] {
+    QString words;
+    try {
+      const std::string remark = write_figure(figure);
+      words = tr("Wrote %1").arg(QString::fromStdString(figure.path.string()));
+      if (!remark.empty()) words += "\n" + tr("It does not say what it was made from: %1").arg(QString::fromStdString(remark));
+    } catch (const std::exception& error) {
+      words = QString::fromUtf8(error.what());
+    }
+    QMetaObject::invokeMethod(QCoreApplication::instance(), [page, words] {
+      if (page) page->told(words);
+    });
+  });
+}
+
+void FigurePage::told(const QString& words) {
+  write_->setEnabled(true);
+  result_->setText(words);
 }
 
 }  // namespace statescope

@@ -21,6 +21,7 @@
 #include "app/canvas/paper_canvas.h"
 #include "app/cli_commands.h"
 #include "app/eval/needle_grid.h"
+#include "app/figure_in_window.h"
 #include "app/figure_page.h"
 #include "app/intervention_page.h"
 #include "app/key_page.h"
@@ -275,6 +276,7 @@ void MainWindow::leave(const QWidget& row) {
 void MainWindow::show_table() {
   table_delay_.stop();
   side_->inspector().show_table_of(*focused_);
+  figure_->follow(*focused_);
 }
 
 /// At once, but for a run that grows many times a second.
@@ -316,6 +318,7 @@ void MainWindow::open_session(const std::filesystem::path& path) {
 
 void MainWindow::open_path(const std::filesystem::path& path) {
   if (path.extension() == ".scope") return open_session(path);
+  if (is_figure(path)) return open_figure(path);
   if (path.extension() == ".md") return open_lesson(path);
   if (!is_prompt(path)) return open_checkpoint(path, navigator_->prompt());
   try {

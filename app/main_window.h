@@ -155,6 +155,9 @@ class MainWindow : public QMainWindow {
   void show_error(const QString& message);
   void show_title();
   void open_session(const std::filesystem::path& path);
+  /// What a figure of this program was made from, at the place that it shows.
+  void open_figure(const std::filesystem::path& path);
+  void arrive(const std::vector<FigurePanel>& panels);
   void update_ticks();
   void fill_recent();
   void remember_recent(const QString& path);

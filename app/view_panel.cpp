@@ -243,6 +243,28 @@ void ViewPanel::take_look(const ViewPanel& other) {
   choose_mode(other.view_->mode());
 }
 
+void ViewPanel::take_look(const FigurePanel& figure) {
+  if (const ViewRow* row = find_view(figure.view); row && row != row_) set_view(*row);
+  const std::span<const std::string_view> modes = view_->modes();
+  if (const auto mode = std::ranges::find(modes, figure.mode); mode != modes.end())
+    choose_mode(static_cast<std::size_t>(mode - modes.begin()));
+  ranges_[row_->id] = figure.range;
+  view_->set_range(figure.range);
+  look_afresh(figure.knob);
+}
+
+std::optional<ViewRecipe> ViewPanel::recipe() const {
+  if (!has_all()) return {};
+  const std::optional<Knob> knob = view_->knob();
+  return ViewRecipe{.row = row_,
+                    .mode = view_->mode(),
+                    .knob = knob ? std::optional(knob->value) : std::nullopt,
+                    .range = view_->range(),
+                    .snapshot = navigator_.snapshot(),
+                    .cursor = navigator_.cursor(),
+                    .findings = found()};
+}
+
 void ViewPanel::add_actions(const QList<QAction*>& actions) {
   title_->menu()->addSeparator();
   title_->menu()->addActions(actions);

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 
+#include "app/figure/from_view.h"
 #include "app/navigator.h"
 #include "app/range_bar.h"
 #include "app/surface.h"
@@ -51,12 +52,16 @@ class ViewPanel : public QFrame {
   void set_view(const ViewRow& row);
   const ViewRow& row() const { return *row_; }
   const View& view() const { return *view_; }
+  /// Of the view as it stands; nothing before the cursor's snapshot and answers are there.
+  std::optional<ViewRecipe> recipe() const;
   /// The next one of the catalogue that is not the strip, in this place.
   void next_view();
   /// The next way to look at the same.
   void next_mode();
   /// The view, mode and knob of another panel.
   void take_look(const ViewPanel& other);
+  /// The view, mode, knob and range of a figure. What is not there stays as it is.
+  void take_look(const FigurePanel& figure);
   /// One of View::modes; what the view does not have is the first.
   void set_mode(std::size_t mode);
   /// Below the views in the menu of the title; this panel has the focus when one of them is chosen there.

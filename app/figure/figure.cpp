@@ -51,19 +51,6 @@ void draw(QPaintDevice& device, double dpi, const Figure& figure) {
   figure.draw(canvas);
 }
 
-QImage image_of(const Figure& figure, int dpi) {
-  const int width = dots(figure.spec().width_mm, dpi), height = dots(figure.height_mm(), dpi);
-  if (static_cast<double>(width) * height > kMostPixels)
-    throw Error(fmt::format("a PNG of {} × {} dots is too large; take fewer dpi or a smaller size", width, height));
-  QImage image(width, height, QImage::Format_RGB32);
-  if (image.isNull()) throw Error("out of memory");
-  image.fill(Qt::white);  // the last row may lie in part beyond the figure
-  image.setDotsPerMeterX(dots(1000, dpi));
-  image.setDotsPerMeterY(dots(1000, dpi));
-  draw(image, dpi, figure);
-  return image;
-}
-
 QByteArray png_of(const QImage& image, const QString& provenance) {
   QByteArray bytes;
   QBuffer buffer(&bytes);
@@ -172,14 +159,27 @@ QByteArray figure_bytes(const Figure& figure, FigureFormat format, const Provena
     case FigureFormat::svg:
       return svg_of(figure, json);
     case FigureFormat::png:
-      return png_of(image_of(figure, figure.spec().dpi), provenance ? QString::fromStdString(without_spaces(json)) : QString());
+      return png_of(figure_image(figure, figure.spec().dpi), provenance ? QString::fromStdString(without_spaces(json)) : QString());
     case FigureFormat::eps:
       return eps_of(pdf_of(figure, json));
   }
   return {};
 }
 
-QByteArray figure_preview(const Figure& figure, FigureEyes eyes) { return png_of(seen_by(image_of(figure, kPreviewDpi), eyes), {}); }
+QImage figure_image(const Figure& figure, double dpi) {
+  const int width = dots(figure.spec().width_mm, dpi), height = dots(figure.height_mm(), dpi);
+  if (static_cast<double>(width) * height > kMostPixels)
+    throw Error(fmt::format("a PNG of {} × {} dots is too large; take fewer dpi or a smaller size", width, height));
+  QImage image(width, height, QImage::Format_RGB32);
+  if (image.isNull()) throw Error("out of memory");
+  image.fill(Qt::white);  // the last row may lie in part beyond the figure
+  image.setDotsPerMeterX(dots(1000, dpi));
+  image.setDotsPerMeterY(dots(1000, dpi));
+  draw(image, dpi, figure);
+  return image;
+}
+
+QByteArray figure_preview(const Figure& figure, FigureEyes eyes) { return png_of(seen_by(figure_image(figure, kPreviewDpi), eyes), {}); }
 
 void write_figure(const View& view, const FigureSize& size, const QString& path) {
   FigureSpec spec{

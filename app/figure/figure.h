@@ -20,6 +20,9 @@ FigureFormat figure_format(const std::string& path);
 /// PNG would be too large, or there is no pdftops. Needs a QGuiApplication.
 QByteArray figure_bytes(const Figure& figure, FigureFormat format, const Provenance* provenance);
 
+/// With so many dots to an inch. Throws Error where it would be too large, or the family of type is not there.
+QImage figure_image(const Figure& figure, double dpi);
+
 /// As those eyes see it, as PNG of 150 dpi.
 QByteArray figure_preview(const Figure& figure, FigureEyes eyes);
 

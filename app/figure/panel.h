@@ -21,6 +21,8 @@ class PanelPicture {
   virtual std::optional<Shading> shading() const { return {}; }
   /// Builds it again with that range.
   virtual void set_range(const RangeChoice& /*range*/) {}
+  /// Builds it again on the way from the token before (Cursor::progress).
+  virtual void set_progress(float /*progress*/) {}
 };
 
 }  // namespace statescope

@@ -123,6 +123,10 @@ class ViewPicture : public PanelPicture {
     view_->set_range(range);
     view_->build(*snapshot_, cursor_, findings_);
   }
+  void set_progress(float progress) override {
+    cursor_.progress = progress;
+    view_->build(*snapshot_, cursor_, findings_);
+  }
 
   std::string caption() const override {
     const RunInfo& run = *snapshot_->run;
