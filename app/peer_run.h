@@ -27,11 +27,15 @@ class PeerRun : public QObject {
   ~PeerRun() override;
 
   const QString& letter() const { return letter_; }
-  const std::filesystem::path& checkpoint() const { return checkpoint_; }
   Navigator& navigator() { return *navigator_; }
   const Navigator& navigator() const { return *navigator_; }
   /// Of the file or folder, or of the branch.
   QString name() const;
+  /// Empty where it is a branch.
+  std::filesystem::path checkpoint() const {
+    const auto* path = std::get_if<std::filesystem::path>(&subject_);
+    return path ? *path : std::filesystem::path();
+  }
   /// Null where it is of a checkpoint.
   Branch branch() const { return std::holds_alternative<Branch>(subject_) ? std::get<Branch>(subject_) : nullptr; }
   /// Why it shows nothing, in a line; empty: it shows something, or will.
