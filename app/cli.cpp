@@ -93,11 +93,25 @@ void add_convert(CLI::App& app, ConvertArguments& convert) {
   command.add_flag("--force", convert.force, "replace what exists");
 }
 
-void add_bench(CLI::App& app, BenchArguments& bench) {
+void add_bench_sse(CLI::App& bench, BenchSseArguments& sse) {
+  CLI::App& command = *bench.add_subcommand("sse", "measure the three ways to compute SSE: sequential, masking, varlen");
+  command.add_option("--length", sse.lengths, "tokens: 512,1024,2048 (default: 128 to 4096 with 4 partitions; on a GPU 1024 to 32768)")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 10'000'000));
+  command.add_option("--partitions", sse.partitions, "2,4,8,16 (default: 2 to 32 with 1024 tokens; on a GPU 8192)")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 100'000));
+  command.add_option("--json", sse.json, "write the times to this file, which figures read");
+  command.add_flag("--force", sse.force, "overwrite the file");
+  add_compute(command, sse.device);
+}
+
+void add_bench(CLI::App& app, BenchArguments& bench, BenchSseArguments& sse) {
   CLI::App& command = *app.add_subcommand("bench", "measure loading, reading and decoding");
   command.add_option("checkpoints", bench.checkpoints, "checkpoints to measure (default: operations and random models)");
   command.add_option("--only", bench.only, "measure what has this in its name");
   add_compute(command, bench.device);
+  add_bench_sse(command, sse);
 }
 
 /// Which examples: lists make a grid; the options `files` bring theirs.
@@ -368,6 +382,7 @@ int run_command_line(int argc, char** argv) {
   RunArguments run;
   ConvertArguments convert;
   BenchArguments bench;
+  BenchSseArguments sse;
   EvalArguments eval;
   DatasetArguments dataset;
   InspectArguments inspect;
@@ -377,7 +392,7 @@ int run_command_line(int argc, char** argv) {
   WindowArguments window;
   add_run(app, run);
   add_convert(app, convert);
-  add_bench(app, bench);
+  add_bench(app, bench, sse);
   add_eval(app, eval);
   add_dataset(app, dataset);
   add_inspect(app, inspect);
@@ -385,8 +400,9 @@ int run_command_line(int argc, char** argv) {
   add_intervene(app, intervene);
   add_figure(app, figure);
   add_window(app, window);
-  const std::initializer_list<const DeviceChoice*> devices{&run.device,    &bench.device,     &eval.device,   &inspect.device,
-                                                           &needle.device, &intervene.device, &figure.device, &window.device};
+  const std::initializer_list<const DeviceChoice*> devices{&run.device,       &bench.device,   &sse.device,
+                                                           &eval.device,      &inspect.device, &needle.device,
+                                                           &intervene.device, &figure.device,  &window.device};
   try {
     app.parse(argc, argv);
     if (!app.get_subcommands().empty() && window.device.name != "cpu") throw CLI::ValidationError("--device", "stands after the command");
@@ -400,7 +416,8 @@ int run_command_line(int argc, char** argv) {
   try {
     if (app.got_subcommand("run")) return run_command(run);
     if (app.got_subcommand("convert")) return convert_command(convert);
-    if (app.got_subcommand("bench")) return bench_command(bench);
+    if (app.got_subcommand("bench"))
+      return app.get_subcommand("bench")->got_subcommand("sse") ? bench_sse_command(sse) : bench_command(bench);
     if (app.got_subcommand("eval")) return eval_command(eval);
     if (app.got_subcommand("dataset")) return dataset_command(dataset);
     if (app.got_subcommand("inspect")) return inspect_command(inspect);

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "app/bench/bench.h"
+#include "app/bench/sse.h"
 #include "app/cli_commands.h"
 #include "engine/model/model.h"
 #include "engine/model/random_checkpoint.h"
@@ -164,6 +165,17 @@ int bench_command(const BenchArguments& arguments) {
   fmt::print("operations, {} tokens, 8 heads of 128\n", tokens);
   bench_kernels(bench, tokens);
   for (const RandomModel& random : bench.on_device() ? models_for_device() : models_for_cpu()) bench_random(bench, random);
+  return 0;
+}
+
+int bench_sse_command(const BenchSseArguments& arguments) {
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
+  ReportFile file(arguments.json, arguments.force);
+  const bool on_device = open_cuda_device(arguments.device) != nullptr;
+  const std::vector<SsePlace> places = sse_places(arguments.lengths, arguments.partitions, on_device);
+  const SseTimings timings = measure_sse(arguments.device, places, [](const std::string& line) { fmt::print("{}\n", line); });
+  fmt::print("{}: {} heads of {}, {} partition a token\n", timings.device, timings.heads, timings.head_dim, timings.chosen);
+  file.write(to_json(timings));
   return 0;
 }
 

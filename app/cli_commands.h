@@ -56,6 +56,15 @@ struct BenchArguments {
 };
 int bench_command(const BenchArguments& arguments);
 
+/// The forms of SSE (app/bench/sse.h).
+struct BenchSseArguments {
+  std::vector<std::int64_t> lengths, partitions;  // empty: the usual sweeps
+  std::string json;
+  DeviceChoice device;
+  bool force = false;
+};
+int bench_sse_command(const BenchSseArguments& arguments);
+
 struct EvalArguments {
   std::vector<std::string> checkpoints;
   EvalLists lists;

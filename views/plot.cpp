@@ -61,6 +61,18 @@ void draw_span_letters(Canvas& canvas, Rect row, const TokenAxis& axis, const Fr
   }
 }
 
+/// 1, 2 and 5 · 10ⁿ within the axis.
+std::vector<double> steps_of_decades(const ValueAxis& axis, int from, int to) {
+  std::vector<double> values;
+  for (int power = from; power <= to; ++power) {
+    for (const double step : {1.0, 2.0, 5.0}) {
+      const double v = step * std::pow(10.0, power);
+      if (v >= axis.low * (1 - 1e-9) && v <= axis.high * (1 + 1e-9)) values.push_back(v);
+    }
+  }
+  return values;
+}
+
 }  // namespace
 
 float round_range(float value) {
@@ -92,6 +104,7 @@ std::vector<double> axis_values(const ValueAxis& axis, std::int64_t most) {
   if (axis.logarithmic) {
     const auto low = static_cast<int>(std::ceil(std::log10(axis.low) - 1e-9)),
                high = static_cast<int>(std::floor(std::log10(axis.high) + 1e-9));
+    if (high - low < 2 && most > 3) return steps_of_decades(axis, low - 1, high);
     int step = 1;
     while ((high - low) / step + 1 > most) ++step;
     for (int power = high; power >= low; power -= step) values.insert(values.begin(), std::pow(10.0, power));

@@ -75,7 +75,9 @@ void Bench::wait() const {
   backend_->download({&number, DType::f32, {1, 1}}, ConstTensor(number_.get(), DType::f32, {1, 1}));
 }
 
-double Bench::seconds(const Work& work) const {
+double Bench::seconds(const Work& work) const { return repeats(work, kRepeats)[kRepeats / 2]; }
+
+std::vector<double> Bench::repeats(const Work& work, int count) const {
   const auto time = [&](int calls) {
     const auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < calls; ++i) work();
@@ -85,9 +87,9 @@ double Bench::seconds(const Work& work) const {
   time(1);  // warms up
   const int calls = std::max(1, static_cast<int>(std::min(kBatch / time(1), 1000.0)));
   std::vector<double> seconds;
-  for (int i = 0; i < kRepeats; ++i) seconds.push_back(time(calls));
-  std::nth_element(seconds.begin(), seconds.begin() + kRepeats / 2, seconds.end());
-  return seconds[kRepeats / 2];
+  for (int i = 0; i < count; ++i) seconds.push_back(time(calls));
+  std::ranges::sort(seconds);
+  return seconds;
 }
 
 void Bench::measure_limits() {

@@ -45,6 +45,8 @@ class Bench {
 
   /// Of one call: the median of at least 20 batches, each of so many calls that it takes a few milliseconds, with one wait at its end.
   double seconds(const Work& work) const;
+  /// The same of each of so many batches, ascending.
+  std::vector<double> repeats(const Work& work, int count) const;
 
   /// Finds the limits and prints them.
   void measure_limits();

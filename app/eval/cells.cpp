@@ -104,7 +104,7 @@ json parsed(const std::filesystem::path& path) {
 std::vector<EvalCell> cells_from(const std::filesystem::path& path, const json& list, const EvalCell& base) {
   if (!list.is_array() || list.empty()) fail(path, "is not a JSON list of cells");
   std::vector<EvalCell> cells;
-  for (std::size_t i = 0; i < list.size(); ++i) cells.push_back(CellReader(path, i + 1, list[i]).read(base));
+  for (std::size_t i = 0; i < list.size(); ++i) cells.push_back(read_cell(list[i], path, i + 1, base));
   return cells;
 }
 
@@ -159,6 +159,10 @@ std::vector<int> even_depths(int count) {
   std::vector<int> depths;
   for (int i = 0; i < count; ++i) depths.push_back((200 * i + count - 1) / (2 * (count - 1)));
   return depths;
+}
+
+EvalCell read_cell(const json& object, const std::filesystem::path& path, std::size_t number, const EvalCell& base) {
+  return CellReader(path, number, object).read(base);
 }
 
 std::vector<EvalCell> read_cells(const std::filesystem::path& path, const EvalCell& base) { return cells_from(path, parsed(path), base); }

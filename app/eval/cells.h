@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,8 @@ std::vector<int> even_depths(int count);
 /// Reads a JSON list of cells: [{"task": "niah", "length": 512, "needles": 4, "samples": 1000}, …], keys as in TaskOptions; what a cell
 /// does not say it takes from `base`. Throws Error.
 std::vector<EvalCell> read_cells(const std::filesystem::path& path, const EvalCell& base);
+/// One of them, number `number` of the file. Throws Error.
+EvalCell read_cell(const nlohmann::json& object, const std::filesystem::path& path, std::size_t number, const EvalCell& base);
 /// Reads one of several such lists: {"niah": [{"task": "niah", …}, …], …}. Throws Error.
 std::vector<EvalCell> read_suite(const std::filesystem::path& path, const std::string& suite, const EvalCell& base);
 

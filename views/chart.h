@@ -1,0 +1,44 @@
+// A diagram of series over a number, such as scores over lengths: what studies of several models draw. It reads in grey, for each series
+// has a marker and a dash of its own beside its colour.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "views/view.h"
+
+namespace statescope {
+
+struct ChartAxis {
+  std::string name, unit;  // unit empty: a plain number
+  bool logarithmic = false;
+  std::optional<double> low = {}, high = {};  // unset: what holds the data; a logarithmic axis shows what is above 0
+};
+
+struct ChartSeries {
+  std::string name;
+  std::vector<double> x, y;                 // [n], x ascending; NaN and infinite y interrupt the line
+  std::vector<double> low = {}, high = {};  // [n] the interval around y, or empty
+};
+
+/// The n-th series has the same look in every chart.
+struct Chart {
+  std::string title;
+  ChartAxis x, y;
+  std::vector<ChartSeries> series;
+  std::string interval;  // what low and high are: "least and largest head"; empty: none
+  std::string equation;  // what y is, and its source
+};
+
+/// The title is drawn by the caller.
+void draw_chart(Canvas& canvas, Rect area, const Chart& chart, const Frame& frame);
+
+/// `wanted` ascending, moved so that they stand `distance` or more apart within [from, to], as far as they all have room there.
+std::vector<float> spread_out(std::span<const float> wanted, float distance, float from, float to);
+
+/// One row for each point.
+Table chart_table(const Chart& chart);
+
+}  // namespace statescope
