@@ -138,6 +138,8 @@ ValueAxis y_axis(const ChartAxis& axis, const std::vector<double>& values) {
   found.low = axis.low.value_or(found.low);
   found.high = axis.high.value_or(found.high);
   if (!(found.high > found.low)) found.high = found.logarithmic ? 10 * found.low : found.low + 1;
+  // What lies at the top must not reach into the axis' name.
+  if (!found.logarithmic && most > found.low + 0.97 * (found.high - found.low)) found.high += 0.04 * (found.high - found.low);
   return found;
 }
 
@@ -169,9 +171,11 @@ void draw_x_axis(Canvas& canvas, Rect plot, Rect inner, const Chart& chart, cons
               label(frame, kSmallType, frame.theme.faint, Align::center), plot.w);
 }
 
-void draw_interval(Canvas& canvas, Point low, Point high, Color color, const Frame& frame) {
+/// Fainter than the line, which it must not hide.
+void draw_interval(Canvas& canvas, Point low, Point high, Color of_line, const Frame& frame) {
   const float s = frame.scale, cap = 2 * s;
-  canvas.line(low, high, color, s);
+  const Color color = faded(of_line, 0.5f);
+  if (low.y > high.y) canvas.line(low, high, color, s);  // a line of no length is an error in a PDF
   for (const Point end : {low, high}) canvas.line({end.x - cap, end.y}, {end.x + cap, end.y}, color, s);
 }
 
@@ -333,6 +337,34 @@ Table chart_table(const Chart& chart) {
     }
   }
   return table;
+}
+
+std::vector<Array> chart_arrays(const Chart& chart) {
+  std::set<double> places;
+  ArrayAxis names{.name = "series", .unit = "", .count = std::ssize(chart.series)};
+  for (const ChartSeries& series : chart.series) {
+    places.insert(series.x.begin(), series.x.end());
+    names.labels.push_back(series.name);
+  }
+  const ArrayAxis x{.name = chart.x.name, .unit = chart.x.unit, .coordinates = {places.begin(), places.end()}, .count = std::ssize(places)};
+  const auto array = [&](const std::string& name, std::vector<double> ChartSeries::* numbers) {
+    Array all{name, chart.y.unit, chart.equation, {names, x}, {}};
+    all.values.assign(chart.series.size() * places.size(), std::numeric_limits<float>::quiet_NaN());
+    for (std::size_t i = 0; i < chart.series.size(); ++i) {
+      const ChartSeries& series = chart.series[i];
+      for (std::size_t j = 0; j < (series.*numbers).size(); ++j) {
+        const std::ptrdiff_t column = std::distance(places.begin(), places.find(series.x[j]));
+        all.values[i * places.size() + static_cast<std::size_t>(column)] = static_cast<float>((series.*numbers)[j]);
+      }
+    }
+    return all;
+  };
+  std::vector<Array> arrays{array(chart.y.name, &ChartSeries::y)};
+  if (!chart.interval.empty()) {
+    arrays.push_back(array(fmt::format("{}, low end: {}", chart.y.name, chart.interval), &ChartSeries::low));
+    arrays.push_back(array(fmt::format("{}, high end: {}", chart.y.name, chart.interval), &ChartSeries::high));
+  }
+  return arrays;
 }
 
 }  // namespace statescope

@@ -41,4 +41,7 @@ std::vector<float> spread_out(std::span<const float> wanted, float distance, flo
 /// One row for each point.
 Table chart_table(const Chart& chart);
 
+/// y [series, x], x all places of any series, NaN where a series has none; then, where there are intervals, their low and high ends.
+std::vector<Array> chart_arrays(const Chart& chart);
+
 }  // namespace statescope

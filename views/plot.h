@@ -25,8 +25,7 @@ struct ValueAxis {
   /// 0 at low, 1 at high; beyond them clamped. NaN stays NaN.
   double share(double value) const;
 };
-/// Values to name along an axis, ascending, at most about `most`: multiples of 1, 2 or 5 · 10ⁿ; logarithmic: powers of ten, or
-/// over one or two of them 1, 2 and 5 times each.
+/// Values to name along an axis, ascending, at most about `most`: multiples of 1, 2 or 5 · 10ⁿ; logarithmic: powers of ten, or these.
 std::vector<double> axis_values(const ValueAxis& axis, std::int64_t most);
 /// "0.001", "10⁻⁶", "20k": as an axis names a value.
 std::string axis_number(double value);

@@ -221,6 +221,8 @@ FigurePanel panel_in(const json& value, const std::string& place) {
   object.take("view", panel.view);
   object.take("chart", panel.chart);
   object.take("data", panel.data);
+  object.take("length", panel.length, 1, kMost);
+  object.take("load", panel.load, 0, kMost);
   read_run(object, panel);
   object.take("layer", panel.layer, 0, kMost);
   object.take("head", panel.head, 0, kMost);
@@ -332,6 +334,8 @@ json panel_json(const FigurePanel& panel) {
   put(out, "chart", panel.chart, usual.chart);
   put(out, "checkpoints", panel.checkpoints, usual.checkpoints);
   put(out, "data", panel.data, usual.data);
+  put(out, "length", panel.length);
+  put(out, "load", panel.load);
   put(out, "prompt", panel.prompt, usual.prompt);
   if (panel.input) out["prompt"] = prompt_json(*panel.input);
   put(out, "generate", panel.generate);

@@ -15,15 +15,16 @@ namespace statescope {
 
 /// What stands in one place: a view of a run, or a study of several (studies.h).
 struct FigurePanel {
-  std::string view;                        // id in the catalogue; empty: `chart`
-  std::string chart;                       // name of a study
-  std::vector<std::string> checkpoints;    // of a view its own, then the one that it compares with; of a study all
-  std::vector<std::string> data;           // files that a study reads
-  std::string prompt;                      // a file; empty: `input`, or an example of the task that the checkpoint was trained on
-  std::optional<PromptInput> input;        // the prompt itself
-  std::optional<std::int64_t> generate;    // tokens; unset: as many as the prompt expects
-  std::vector<std::string> interventions;  // engine/run/intervention.h
-  std::optional<std::int64_t> layer;       // unset: the first that routes, else the first with a state
+  std::string view;                          // id in the catalogue; empty: `chart`
+  std::string chart;                         // name of a study
+  std::vector<std::string> checkpoints;      // of a view its own, then the one that it compares with; of a study all
+  std::vector<std::string> data;             // files that a study reads
+  std::optional<std::int64_t> length, load;  // of its scores those of so many tokens, and of so many needles or pairs; unset: all
+  std::string prompt;                        // a file; empty: `input`, or an example of the task that the checkpoint was trained on
+  std::optional<PromptInput> input;          // the prompt itself
+  std::optional<std::int64_t> generate;      // tokens; unset: as many as the prompt expects
+  std::vector<std::string> interventions;    // engine/run/intervention.h
+  std::optional<std::int64_t> layer;         // unset: the first that routes, else the first with a state
   std::int64_t head = 0, slot = 0;
   std::optional<std::int64_t> token;      // below 0: counted from the prompt's end, −1 its last; unset: that one
   std::optional<std::int64_t> reference;  // likewise: the token to compare with

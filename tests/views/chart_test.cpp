@@ -108,3 +108,19 @@ TEST_CASE("a chart's table has a row for each point") {
   CHECK(table.rows[0] == std::vector<std::string>{"GLA", "8", "100", "99", "100"});
   CHECK(table.rows[5][2] == "nan");
 }
+
+TEST_CASE("a chart's arrays hold its exact numbers, by series and place") {
+  Chart chart = scores();
+  chart.series[1].x.back() = 128;
+  const std::vector<Array> arrays = chart_arrays(chart);
+  REQUIRE(arrays.size() == 3);
+  CHECK(arrays[0].name == "right answers");
+  CHECK(arrays[0].unit == "%");
+  CHECK(arrays[0].axes[0].labels == std::vector<std::string>{"GLA", "SSE"});
+  CHECK(arrays[0].axes[1].coordinates == std::vector<double>{8, 16, 32, 64, 128});
+  REQUIRE(arrays[0].values.size() == 10);
+  CHECK(arrays[0].values[3] == 36);
+  CHECK(std::isnan(arrays[0].values[4]));
+  CHECK(arrays[0].values[9] == 79);
+  CHECK(arrays[1].values[9] == 78);
+}

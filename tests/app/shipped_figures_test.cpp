@@ -1,0 +1,142 @@
+// The specs of the papers' figures in assets/figures: each can be read, and those that take little are drawn.
+#include <algorithm>
+#include <set>
+
+#include "app/canvas/text_canvas.h"
+#include "app/figure/render.h"
+#include "app/figure/studies.h"
+#include "engine/error.h"
+#include "tests/catch.h"
+
+namespace statescope {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kFigures = fs::path(STATESCOPE_SOURCE_DIR) / "assets/figures";
+
+struct Drawn {
+  std::vector<std::string> texts;
+  std::string caption;
+  std::vector<Array> numbers;  // of the first panel
+
+  bool says(std::string_view text) const { return std::ranges::find(texts, text) != texts.end(); }
+};
+
+Drawn drawn(const FigureSpec& spec) {
+  FigureRuns runs(kFigures);
+  const Figure figure = build_figure(spec, runs);
+  TextCanvas canvas(figure.size());
+  figure.draw(canvas);
+  Drawn all{{}, figure.caption(), figure.panels().front()->arrays()};
+  for (const TextCanvas::Placed& placed : canvas.texts()) all.texts.push_back(placed.text);
+  return all;
+}
+
+Drawn drawn(const char* name) { return drawn(load_figure_spec(kFigures / name)); }
+
+/// A spec of one chart.
+FigureSpec chart(const std::string& rest) { return parse_figure_spec("{\"panels\": [{" + rest + "}]}", "spec"); }
+
+std::string refusal(const std::string& rest) {
+  try {
+    drawn(chart(rest));
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("every shipped figure is a sound spec and is explained", "[figures]") {
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(kFigures)) {
+    if (entry.path().extension() != ".json") continue;
+    INFO(entry.path());
+    const FigureSpec spec = load_figure_spec(entry.path());
+    for (const FigurePanel& panel : spec.panels) {
+      for (const std::string& checkpoint : panel.checkpoints) CHECK_NOTHROW(figure_file(checkpoint, kFigures, "checkpoints"));
+      if (panel.view.empty()) CHECK(std::ranges::count(study_table(), panel.chart, &StudyRow::name) == 1);
+    }
+    names.insert(entry.path().stem().string());
+  }
+  CHECK(names ==
+        std::set<std::string>{"entropy", "gate-entropy", "mqar", "needle-grid", "recall", "receptive-field", "row-cosine", "speed"});
+}
+
+TEST_CASE("scores drawn are those of the files", "[figures]") {
+  const Drawn mqar = drawn("mqar.json");
+  CHECK(mqar.says("pairs"));
+  CHECK(mqar.says("gla-row-sparse"));
+  const auto& labels = mqar.numbers[0].axes[0].labels;
+  const auto gla = static_cast<std::size_t>(std::ranges::find(labels, "gla") - labels.begin());
+  CHECK(mqar.numbers[0].axes[1].coordinates == std::vector<double>{8, 16, 32, 64});
+  CHECK(mqar.numbers[0].values[gla * 4 + 3] == Approx(36.1).margin(0.1));
+  const Drawn recall = drawn("recall.json");
+  CHECK(recall.says("k = 1"));
+  CHECK(recall.says("k = 4"));
+  CHECK(recall.numbers[0].axes[1].coordinates == std::vector<double>{4, 8, 16});
+  CHECK(has(recall.caption, "64 pairs in 256 tokens"));
+}
+
+TEST_CASE("times drawn are those of the file, in both sweeps", "[figures]") {
+  const Drawn speed = drawn("speed.json");
+  for (const char* text : {"varlen", "masking", "sequential", "length (tokens)", "partitions N"}) {
+    INFO(text);
+    CHECK(speed.says(text));
+  }
+}
+
+TEST_CASE("studies of runs: a point for each layer and model, a curve for each gated layer", "[figures]") {
+  const Drawn entropy = drawn(chart(
+      R"("chart": "entropy_by_layer", "checkpoints": ["mqar-gla.h5", "mqar-sse-gla-n4k1.h5"], "prompt": {"ids": [1, 2, 3, 4, 5, 6]})"));
+  REQUIRE(entropy.numbers.size() == 3);
+  CHECK(entropy.numbers[0].axes[0].labels == std::vector<std::string>{"gla", "sse-gla-n4k1"});
+  CHECK(entropy.numbers[0].axes[1].coordinates == std::vector<double>{0, 1});
+  for (std::size_t i = 0; i < 4; ++i) {
+    CHECK(entropy.numbers[1].values[i] <= entropy.numbers[0].values[i]);
+    CHECK(entropy.numbers[0].values[i] <= entropy.numbers[2].values[i]);
+    CHECK(entropy.numbers[0].values[i] > 0);
+  }
+  CHECK(has(entropy.caption, "the 6 tokens of the prompt"));
+
+  const Drawn field =
+      drawn(chart(R"("chart": "receptive_field_by_layer", "checkpoints": ["mqar-gla.h5"], "prompt": {"ids": [1, 2, 3, 4, 5, 6]})"));
+  for (const float width : field.numbers[0].values) CHECK((width >= 0 && width <= 5));
+
+  const Drawn gates =
+      drawn(chart(R"("chart": "gate_entropy_by_lambda", "checkpoints": ["mqar-sla-gla.h5"], "prompt": {"ids": [1, 2, 3, 4, 5, 6]})"));
+  const Array& curves = gates.numbers[0];
+  CHECK(curves.axes[0].labels == std::vector<std::string>{"layer 0", "layer 1"});
+  for (std::int64_t i = 1; i < curves.axes[1].count; ++i) {
+    CHECK(curves.values[static_cast<std::size_t>(i)] <= curves.values[static_cast<std::size_t>(i - 1)]);  // SLA Theorem 4.2
+  }
+}
+
+TEST_CASE("a study that lacks something says what", "[figures]") {
+  CHECK(has(refusal(R"("chart": "entropie")"), "there is no study 'entropie'; there are entropy_by_layer"));
+  CHECK(has(refusal(R"("chart": "entropy_by_layer")"), "needs checkpoints"));
+  CHECK(has(refusal(R"("chart": "speed", "mode": "over time")"), "speed has no mode"));
+  CHECK(has(refusal(R"("chart": "recall")"), "recall needs data"));
+  CHECK(has(refusal(R"("chart": "recall", "data": ["nowhere.json"])"), "nowhere.json: there is no such file"));
+  CHECK(has(refusal(R"("chart": "recall", "data": ["../scores/mqar.json"])"), "choose one with \"length\": 256, 512, 2048"));
+  CHECK(has(refusal(R"("chart": "recall", "data": ["../scores/mqar.json", "../scores/niah.json"])"), "one task"));
+  CHECK(has(refusal(R"("chart": "recall", "data": ["../scores/mqar.json"], "length": 256, "checkpoints": ["niah-gla.h5"])"), "no score of niah-gla"));
+  CHECK(has(
+      refusal(
+          R"("chart": "recall", "data": ["../scores/mqar.json"], "mode": "over partitions", "length": 256, "load": 8, "checkpoints": ["mqar-gla.h5"])"),
+      "none of these models has partitions"));
+  CHECK(has(refusal(R"("chart": "gate_entropy_by_lambda", "checkpoints": ["mqar-gla.h5"], "prompt": {"ids": [1, 2]})"), "head gates"));
+}
+
+TEST_CASE("series are named by what tells them apart", "[figures]") {
+  const std::vector<std::string> two{"a/niah-gla.h5", "niah-gla-row-sparse.h5"}, one{"niah-gla.h5"}, none{"gla.h5", "sse.h5"};
+  CHECK(series_names(two) == std::vector<std::string>{"gla", "gla-row-sparse"});
+  CHECK(series_names(one) == std::vector<std::string>{"niah-gla"});
+  CHECK(series_names(none) == std::vector<std::string>{"gla", "sse"});
+}
+
+}  // namespace statescope
