@@ -42,12 +42,26 @@ void add_generated(std::vector<std::int64_t>& map, const RunInfo& from, const Ru
     map.push_back(std::min(to.prompt_length + i - from.prompt_length, std::ssize(to.tokens) - 1));
 }
 
+std::int64_t same_tokens(const RunInfo& own, const RunInfo& other) {
+  const auto same = [](const TokenInfo& a, const TokenInfo& b) { return a.id == b.id && a.text == b.text; };
+  return std::ranges::mismatch(own.tokens, other.tokens, same).in1 - own.tokens.begin();
+}
+
+std::vector<std::int64_t> by_place(const RunInfo& from, const RunInfo& to) {
+  std::vector<std::int64_t> result;
+  for (std::int64_t i = 0; i < std::ssize(from.tokens); ++i) result.push_back(std::min(i, std::ssize(to.tokens) - 1));
+  return result;
+}
+
 }  // namespace
+
+Alignment align_by_place(const RunInfo& own, const RunInfo& other) {
+  return {.refused = {}, .same_until = same_tokens(own, other), .other = by_place(own, other), .own = by_place(other, own)};
+}
 
 Alignment align(const RunInfo& own, const RunInfo& other) {
   Alignment result;
-  const auto same = [](const TokenInfo& a, const TokenInfo& b) { return a.id == b.id && a.text == b.text; };
-  result.same_until = std::ranges::mismatch(own.tokens, other.tokens, same).in1 - own.tokens.begin();
+  result.same_until = same_tokens(own, other);
   const bool same_prompt = own.prompt_length == other.prompt_length && result.same_until >= own.prompt_length && own.prompt_length > 0;
   if (same_prompt) {
     for (std::int64_t i = 0; i < own.prompt_length; ++i) result.other.push_back(i);

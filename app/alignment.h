@@ -21,5 +21,7 @@ struct Alignment {
 /// The prompt's tokens by the characters they end with, white space aside; what each model has generated, by its number. Where one has
 /// generated less, its last token stands for the rest.
 Alignment align(const RunInfo& own, const RunInfo& other);
+/// Token by token, whatever they say: of two branches of a run. Where one is shorter, its last token stands for the rest.
+Alignment align_by_place(const RunInfo& own, const RunInfo& other);
 
 }  // namespace statescope

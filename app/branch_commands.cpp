@@ -46,6 +46,15 @@ void redo_intervention(MainWindow& window) {
   navigator.redo_intervention();
 }
 
+void toggle_parent_beside(MainWindow& window) {
+  Comparison& comparison = window.comparison();
+  if (comparison.shows_parent()) return comparison.remove_parent();
+  if (!window.navigator().parent())
+    window.say(MainWindow::tr("This is the model's own run. Intervene first, or choose a branch."));
+  else if (!comparison.add_parent())
+    window.say(MainWindow::tr("Four models are compared already. Close one of them first."));
+}
+
 void choose_session_to_open(MainWindow& window) {
   const QString path = QFileDialog::getOpenFileName(&window, MainWindow::tr("Open session"), {}, MainWindow::tr(session_files));
   if (!path.isEmpty()) window.open_path(path.toStdString());

@@ -11,6 +11,8 @@ class MainWindow;
 void intervene_here(MainWindow& window, InterventionKind kind);
 void undo_intervention(MainWindow& window);
 void redo_intervention(MainWindow& window);
+/// The branch that the run shown has left, as another model under the same cursor, or away with it.
+void toggle_parent_beside(MainWindow& window);
 
 void choose_session_to_open(MainWindow& window);
 /// In the file that it is kept in, or in one that the reader names.

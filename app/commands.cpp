@@ -210,6 +210,8 @@ const Command table[] = {
     intervene_command<InterventionKind::freeze_decay>("freeze-decay", QT_TRANSLATE_NOOP("Commands", "Freeze this layer's decay from here")),
     {"generate", Menu::run, nullptr, QT_TRANSLATE_NOOP("Commands", "Generate 32 more tokens"), "Ctrl+G",
      [](W& w, int) { w.navigator().generate_more(32); }},
+    {"parent-beside", Menu::run, nullptr, QT_TRANSLATE_NOOP("Commands", "Show the branch before beside this one"), "Ctrl+Shift+B",
+     [](W& w, int) { toggle_parent_beside(w); }, [](const W& w) { return w.comparison().shows_parent(); }},
     {"cancel", Menu::run, nullptr, QT_TRANSLATE_NOOP("Commands", "Cancel opening, reading, generating or an intervention"), "Esc",
      [](W& w, int) { w.escape(); }},
 

@@ -12,6 +12,7 @@ Comparison::Comparison(Navigator& leader, MakeSource make_source, QObject* paren
     return std::ranges::any_of(peers_,
                                [](const auto& peer) { return peer->follows() && !peer->is_settled() && !peer->navigator().is_opening(); });
   });
+  connect(&leader_, &Navigator::run_changed, this, &Comparison::follow_parent);
 }
 
 Comparison::~Comparison() {
@@ -35,14 +36,42 @@ QString Comparison::free_letter() const {
 }
 
 void Comparison::add(const std::filesystem::path& checkpoint) {
-  if (is_full() || !make_source_) return;
+  if (!is_full() && make_source_) add(PeerRun::Subject(checkpoint), make_source_());
+}
+
+void Comparison::add(PeerRun::Subject subject, std::unique_ptr<RunSource> source) {
   const QString letter = free_letter();
   const auto place = std::ranges::find_if(peers_, [&](const auto& peer) { return peer->letter() > letter; });
-  PeerRun& peer = **peers_.insert(place, std::make_unique<PeerRun>(letter, checkpoint, make_source_(), leader_));
+  PeerRun& peer = **peers_.insert(place, std::make_unique<PeerRun>(letter, std::move(subject), std::move(source), leader_));
   peer.navigator().set_other(&leader_, [&peer] { return peer.leader_seen(); });
   connect(&peer, &PeerRun::changed, this, &Comparison::changed);
   Q_EMIT added(&peer);
   choose(chosen_ ? *chosen_ : peer);
+}
+
+PeerRun* Comparison::parent() const {
+  const auto found = std::ranges::find_if(peers_, [](const auto& peer) { return peer->branch() != nullptr; });
+  return found == peers_.end() ? nullptr : found->get();
+}
+
+bool Comparison::add_parent() {
+  std::shared_ptr<const RunInfo> run = leader_.parent();
+  std::unique_ptr<RunSource> source = run && !is_full() ? leader_.beside(run) : nullptr;
+  if (!source) return false;
+  add(std::move(run), std::move(source));
+  choose(*parent());
+  return true;
+}
+
+void Comparison::remove_parent() {
+  if (const PeerRun* peer = parent()) remove(*peer);
+}
+
+/// Where another branch is shown than the one whose parent stands beside it.
+void Comparison::follow_parent() {
+  if (!parent() || parent()->branch() == leader_.parent()) return;
+  remove_parent();
+  add_parent();
 }
 
 void Comparison::choose(PeerRun& peer) {

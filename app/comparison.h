@@ -29,6 +29,11 @@ class Comparison : public QObject {
 
   /// B, C or D. Nothing happens where there are three already.
   void add(const std::filesystem::path& checkpoint);
+  /// The branch that the leader's run has left, always: where the leader goes to another branch, it is that one's. False: there is none,
+  /// or no room.
+  bool add_parent();
+  void remove_parent();
+  bool shows_parent() const { return parent() != nullptr; }
   void remove(const PeerRun& peer);
   void stop();
   /// Ends what is being opened, read or generated beside the window's own.
@@ -46,6 +51,9 @@ class Comparison : public QObject {
 
  private:
   QString free_letter() const;
+  void add(PeerRun::Subject subject, std::unique_ptr<RunSource> source);
+  PeerRun* parent() const;
+  void follow_parent();
 
   Navigator& leader_;
   const MakeSource make_source_;

@@ -43,10 +43,11 @@ QString branch_words(const BranchInfo& branch) {
 
 }  // namespace
 
-InterventionPage::InterventionPage(Navigator& navigator, QWidget* parent) : QWidget(parent), navigator_(navigator) {
+InterventionPage::InterventionPage(Navigator& navigator, QAction* beside, QWidget* parent) : QWidget(parent), navigator_(navigator) {
   auto* hint = new QLabel(tr("Changes the run from the cursor on; what lies before it stays."), this);
   hint->setObjectName("faint");
   hint->setWordWrap(true);
+  QLayout* form = make_form();  // first: Tab goes through all in this order
   line_ = new QLineEdit(this);
   line_->setObjectName("intervention");
   line_->setAccessibleName(tr("Intervention"));
@@ -66,14 +67,18 @@ InterventionPage::InterventionPage(Navigator& navigator, QWidget* parent) : QWid
     buttons->addWidget(button);
   }
   make_tree();
+  beside_ = new QToolButton(this);
+  beside_->setDefaultAction(beside);
+  beside_->setFocusPolicy(Qt::StrongFocus);
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addWidget(hint);
-  layout->addLayout(make_form());
+  layout->addLayout(form);
   layout->addWidget(line_);
   layout->addWidget(message_);
   layout->addLayout(buttons);
   layout->addWidget(tree_, 1);
+  layout->addWidget(beside_);
   setFocusProxy(kind_);
   make_connections();
   show_kind();
@@ -207,6 +212,7 @@ void InterventionPage::show_tree() {
   check_line();
   undo_->setEnabled(branches && navigator_.run()->branch.number > 0);
   redo_->setEnabled(branches && branches->redo >= 0);
+  beside_->setVisible(navigator_.parent() != nullptr);
   tree_->clear();
   if (!branches) return;
   std::vector<QTreeWidgetItem*> items;

@@ -6,6 +6,7 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
+#include <QToolButton>
 #include <QTreeWidget>
 
 #include "app/navigator.h"
@@ -17,7 +18,8 @@ class InterventionPage : public QWidget {
   Q_OBJECT
 
  public:
-  explicit InterventionPage(Navigator& navigator, QWidget* parent = nullptr);
+  /// `beside`: shows the parent branch beside the one shown.
+  InterventionPage(Navigator& navigator, QAction* beside, QWidget* parent = nullptr);
 
  private:
   QLayout* make_form();
@@ -39,6 +41,7 @@ class InterventionPage : public QWidget {
   QLabel* message_;  // what is wrong with the line, or what may stand in it
   QPushButton *apply_, *undo_, *redo_;
   QTreeWidget* tree_;
+  QToolButton* beside_;
 };
 
 }  // namespace statescope

@@ -141,6 +141,7 @@ void MainWindow::make_connections() {
     fold();
   });
   connect(navigator_.get(), &Navigator::failed, this, &MainWindow::show_error);
+  connect(navigator_.get(), &Navigator::remarked, this, &MainWindow::say);
   connect(navigator_.get(), &Navigator::device_failed, this, &MainWindow::show_error);
   connect(navigator_.get(), &Navigator::intervention_failed, this, [this](const QString& message) {
     const bool stands_there = side_->isVisible() && side_->page() == SidePage::interventions;
@@ -189,7 +190,7 @@ void MainWindow::make_pages(const QString& drawn) {
   side_->add_page(tr("Preferences"), preferences_);
   side_->add_page(tr("Breakpoints"), new BreakpointPage(*playback_));
   side_->add_page(tr("Export this view"), figure_);
-  side_->add_page(tr("Interventions"), new InterventionPage(*navigator_));
+  side_->add_page(tr("Interventions"), new InterventionPage(*navigator_, action("parent-beside")));
 }
 
 QWidget* MainWindow::make_welcome() {
@@ -560,6 +561,8 @@ void MainWindow::escape() {
     error_->hide();
   else if (side_->page() != SidePage::inspector)
     show_page(SidePage::inspector);
+  else if (comparison_->shows_parent())
+    comparison_->remove_parent();
   else if (presenting_)
     toggle_presenter();
   focused_->surface().setFocus();

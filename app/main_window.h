@@ -51,6 +51,7 @@ class MainWindow : public QMainWindow {
 
   Navigator& navigator() { return *navigator_; }
   Comparison& comparison() { return *comparison_; }
+  const Comparison& comparison() const { return *comparison_; }
   ModelRows& rows() { return *rows_; }
   const ModelRows& rows() const { return *rows_; }
   Stage& stage() { return *stage_; }

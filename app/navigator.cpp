@@ -66,6 +66,9 @@ Session::OpenCallbacks Navigator::callbacks() {
   result.device_failed = result.not_saved = [self, valid](std::string message) {
     if (valid()) Q_EMIT self->device_failed(QString::fromStdString(message));
   };
+  result.other_device = [self, valid](const std::string& words) {
+    if (valid()) Q_EMIT self->remarked(QString::fromStdString(words));
+  };
   result.branches = [self, valid](std::shared_ptr<const BranchTree> branches) {
     if (valid()) self->take_branches(std::move(branches));
   };
@@ -135,6 +138,11 @@ void Navigator::intervene(std::vector<Intervention> interventions) {
   source_.intervene(std::move(interventions), std::move(answers));
 }
 
+std::shared_ptr<const RunInfo> Navigator::parent() const {
+  if (!branches_ || !run_ || run_->branch.parent < 0) return nullptr;
+  return branches_->runs[static_cast<std::size_t>(run_->branch.parent)];
+}
+
 void Navigator::undo_intervention() {
   if (can_move_between_branches()) source_.undo(changing());
 }
@@ -178,7 +186,10 @@ void Navigator::take_wanted() {
 
 void Navigator::take_branches(std::shared_ptr<const BranchTree> branches) {
   branches_ = std::move(branches);
-  if (!wanted_) prompt_ = branches_->prompt;
+  if (!wanted_) {
+    prompt_ = branches_->prompt;
+    checkpoint_ = branches_->checkpoint;
+  }
   take_wanted();
   Q_EMIT branches_changed();
 }

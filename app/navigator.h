@@ -46,6 +46,10 @@ class Navigator : public QObject {
 
   /// Null before the first run.
   const std::shared_ptr<const BranchTree>& branches() const { return branches_; }
+  /// The branch that the run shown has left; null where it left none.
+  std::shared_ptr<const RunInfo> parent() const;
+  /// To look at another branch beside the run shown (RunSource::beside).
+  std::unique_ptr<RunSource> beside(std::shared_ptr<const RunInfo> run) { return source_.beside(std::move(run)); }
   /// From here on they change the run shown; the cursor stays. What goes wrong is told by `intervention_failed`.
   void intervene(std::vector<Intervention> interventions);
   /// Nothing while something else is under way.
@@ -115,6 +119,7 @@ class Navigator : public QObject {
   void failed(const QString& message);
   void intervention_failed(const QString& message);
   void session_saved(const QString& path);
+  void remarked(const QString& words);         // what else is to be known of the run
   void device_failed(const QString& message);  // the run came to the CPU, or its recording to the host
 
  private:

@@ -28,9 +28,9 @@ AnswerState answer_state(const RunInfo& run) {
   return right ? AnswerState::right : AnswerState::wrong;
 }
 
-PeerRun::PeerRun(QString letter, std::filesystem::path checkpoint, std::unique_ptr<RunSource> source, Navigator& leader)
+PeerRun::PeerRun(QString letter, Subject subject, std::unique_ptr<RunSource> source, Navigator& leader)
     : letter_(std::move(letter)),
-      checkpoint_(std::move(checkpoint)),
+      subject_(std::move(subject)),
       source_(std::move(source)),
       leader_(leader),
       navigator_(std::make_unique<Navigator>(*source_)) {
@@ -68,7 +68,9 @@ PeerRun::PeerRun(QString letter, std::filesystem::path checkpoint, std::unique_p
 PeerRun::~PeerRun() = default;
 
 QString PeerRun::name() const {
-  const std::filesystem::path name = checkpoint_.has_filename() ? checkpoint_.stem() : checkpoint_.parent_path().filename();
+  if (branch()) return branch()->branch.number == 0 ? tr("the model's own run") : tr("branch %1").arg(branch()->branch.number);
+  const auto& checkpoint = std::get<std::filesystem::path>(subject_);
+  const std::filesystem::path name = checkpoint.has_filename() ? checkpoint.stem() : checkpoint.parent_path().filename();
   return QString::fromStdString(name.string());
 }
 
@@ -79,13 +81,13 @@ void PeerRun::read() {
   if (navigator_->run())
     navigator_->read(leader_.prompt());
   else
-    navigator_->open(checkpoint_, leader_.prompt());
+    navigator_->open(branch() ? leader_.checkpoint() : std::get<std::filesystem::path>(subject_), leader_.prompt());
   Q_EMIT changed();
 }
 
 /// The leader has generated more.
 void PeerRun::grow() {
-  if (!stands_ || navigator_->is_opening() || leader_.is_opening()) return;
+  if (!stands_ || branch() || navigator_->is_opening() || leader_.is_opening()) return;
   const auto generated = [](const Navigator& of) { return of.tokens() - of.run()->prompt_length; };
   const std::int64_t missing = generated(leader_) - generated(*navigator_);
   if (missing > 0 && leader_.prompt().generate != navigator_->prompt().generate) navigator_->generate_more(missing);
@@ -96,7 +98,7 @@ void PeerRun::match() {
   if (own_run_ == navigator_->run() && leader_run_ == leader_.run()) return;
   own_run_ = navigator_->run();
   leader_run_ = leader_.run();
-  alignment_ = align(*leader_run_, *own_run_);
+  alignment_ = branch() ? align_by_place(*leader_run_, *own_run_) : align(*leader_run_, *own_run_);
   follow();
   Q_EMIT changed();
 }
@@ -144,7 +146,7 @@ QString PeerRun::note() const {
   QStringList notes;
   if (!alignment_.refused.empty())
     notes.push_back(tr("%1 cannot follow the cursor: %2.").arg(letter_, QString::fromStdString(alignment_.refused)));
-  else if (own_run_ && alignment_.same_until < std::min(own_run_->prompt_length, leader_run_->prompt_length))
+  else if (own_run_ && !branch() && alignment_.same_until < std::min(own_run_->prompt_length, leader_run_->prompt_length))
     notes.push_back(tr("%1 splits the text into other tokens (%2): the cursor stands where the same characters end.")
                         .arg(letter_)
                         .arg(own_run_->prompt_length));

@@ -4,6 +4,7 @@
 #include <QObject>
 #include <filesystem>
 #include <memory>
+#include <variant>
 
 #include "app/alignment.h"
 #include "app/navigator.h"
@@ -18,15 +19,20 @@ class PeerRun : public QObject {
   Q_OBJECT
 
  public:
-  /// `leader` outlives it. It reads what the leader shows, now and whenever that is another prompt.
-  PeerRun(QString letter, std::filesystem::path checkpoint, std::unique_ptr<RunSource> source, Navigator& leader);
+  using Branch = std::shared_ptr<const RunInfo>;
+  using Subject = std::variant<std::filesystem::path, Branch>;  // a checkpoint, or a branch of what the leader shows
+
+  /// `leader` outlives it. A checkpoint reads what the leader shows, now and whenever that is another prompt.
+  PeerRun(QString letter, Subject subject, std::unique_ptr<RunSource> source, Navigator& leader);
   ~PeerRun() override;
 
   const QString& letter() const { return letter_; }
   Navigator& navigator() { return *navigator_; }
   const Navigator& navigator() const { return *navigator_; }
-  /// Of the file or folder.
+  /// Of the file or folder, or of the branch.
   QString name() const;
+  /// Null where it is of a checkpoint.
+  Branch branch() const { return std::holds_alternative<Branch>(subject_) ? std::get<Branch>(subject_) : nullptr; }
   /// Why it shows nothing, in a line; empty: it shows something, or will.
   const QString& problem() const { return problem_; }
   /// What else is to be known, in a line: another device, other tokens; may be empty.
@@ -55,7 +61,7 @@ class PeerRun : public QObject {
   void set_problem(const QString& problem);
 
   const QString letter_;
-  const std::filesystem::path checkpoint_;
+  const Subject subject_;
   std::unique_ptr<RunSource> source_;  // before the navigator that looks at it
   Navigator& leader_;
   std::unique_ptr<Navigator> navigator_;

@@ -9,18 +9,52 @@
 namespace statescope {
 namespace {
 
+/// Calls `work` on the thread of the running QApplication, later.
+void post(std::function<void()> work) { QMetaObject::invokeMethod(qApp, std::move(work), Qt::QueuedConnection); }
+
+/// Nothing but to be looked at.
+class BranchSource final : public RunSource {
+ public:
+  BranchSource(Session& session, std::shared_ptr<const RunInfo> run) : session_(session), run_(std::move(run)) {}
+
+  void open(std::filesystem::path, PromptInput prompt, Session::OpenCallbacks callbacks) override {
+    read(std::move(prompt), std::move(callbacks));
+  }
+  void read(PromptInput, Session::OpenCallbacks callbacks) override {
+    post([callbacks = std::move(callbacks), run = run_] {
+      callbacks.run(run);
+      callbacks.done();
+    });
+  }
+  void show(std::int64_t layer, std::int64_t token, std::function<void(std::shared_ptr<const Snapshot>)> done) override {
+    session_.show_beside(run_, layer, token, std::move(done));
+  }
+  void ask(int asker, std::shared_ptr<const RunInfo> run, std::vector<Question> questions,
+           std::function<void(Question, Finding)> tell) override {
+    session_.ask_beside(asker, std::move(run), std::move(questions), std::move(tell));
+  }
+  void generate(std::int64_t, Session::OpenCallbacks) override {}
+  void cancel() override {}
+  void intervene(std::vector<Intervention>, Session::OpenCallbacks) override {}
+  void undo(Session::OpenCallbacks) override {}
+  void redo(Session::OpenCallbacks) override {}
+  void go_to_branch(std::int64_t, Session::OpenCallbacks) override {}
+  void save(std::filesystem::path, std::function<void()>, std::function<void(std::string)>) override {}
+  void open_session(std::filesystem::path, Session::OpenCallbacks) override {}
+
+ private:
+  Session& session_;
+  const std::shared_ptr<const RunInfo> run_;
+};
+
 class SessionSource final : public RunSource {
  public:
-  SessionSource(std::shared_ptr<Backend> device, DeviceChoice name)
-      : beside_(device ? name : DeviceChoice{}), session_(post, std::move(device), std::move(name)) {}
+  SessionSource(Session::OpenDevice open_device, DeviceChoice name)
+      : beside_(open_device ? name : DeviceChoice{}), session_(post, std::move(open_device), std::move(name)) {}
   ~SessionSource() override { *alive_ = false; }
 
   void open(std::filesystem::path checkpoint, PromptInput prompt, Session::OpenCallbacks callbacks) override {
-    callbacks.run = [this, checkpoint, run = std::move(callbacks.run)](std::shared_ptr<const RunInfo> info) {
-      checkpoint_ = checkpoint;
-      run(std::move(info));
-    };
-    session_.open(std::move(checkpoint), std::move(prompt), std::move(callbacks));
+    session_.open(std::move(checkpoint), std::move(prompt), watched(std::move(callbacks)));
   }
   void read(PromptInput prompt, Session::OpenCallbacks callbacks) override { session_.read(std::move(prompt), std::move(callbacks)); }
   void generate(std::int64_t tokens, Session::OpenCallbacks callbacks) override { session_.generate(tokens, std::move(callbacks)); }
@@ -35,11 +69,7 @@ class SessionSource final : public RunSource {
     session_.save(std::move(path), std::move(saved), std::move(failed));
   }
   void open_session(std::filesystem::path path, Session::OpenCallbacks callbacks) override {
-    callbacks.run = [this, run = std::move(callbacks.run)](std::shared_ptr<const RunInfo> info) {
-      checkpoint_.clear();  // the session file knows it
-      run(std::move(info));
-    };
-    session_.open_session(std::move(path), std::move(callbacks));
+    session_.open_session(std::move(path), watched(std::move(callbacks)));
   }
   void show(std::int64_t layer, std::int64_t token, std::function<void(std::shared_ptr<const Snapshot>)> done) override {
     session_.show(layer, token, std::move(done));
@@ -49,9 +79,19 @@ class SessionSource final : public RunSource {
     ask_beside(asker, questions, tell);
     session_.ask(asker, std::move(run), std::move(questions), std::move(tell));
   }
+  std::unique_ptr<RunSource> beside(std::shared_ptr<const RunInfo> run) override {
+    return std::make_unique<BranchSource>(session_, std::move(run));
+  }
 
  private:
-  static void post(std::function<void()> work) { QMetaObject::invokeMethod(qApp, std::move(work), Qt::QueuedConnection); }
+  /// What is shown says of which checkpoint it is.
+  Session::OpenCallbacks watched(Session::OpenCallbacks callbacks) {
+    callbacks.branches = [this, hear = std::move(callbacks.branches)](std::shared_ptr<const BranchTree> branches) {
+      checkpoint_ = branches->checkpoint;
+      if (hear) hear(std::move(branches));
+    };
+    return callbacks;
+  }
 
   /// Takes out of the questions those that are about the checkpoint.
   void ask_beside(int asker, std::vector<Question>& questions, const std::function<void(Question, Finding)>& tell) {
@@ -78,8 +118,8 @@ class SessionSource final : public RunSource {
 
 }  // namespace
 
-std::unique_ptr<RunSource> make_session_source(std::shared_ptr<Backend> device, DeviceChoice name) {
-  return std::make_unique<SessionSource>(std::move(device), std::move(name));
+std::unique_ptr<RunSource> make_session_source(Session::OpenDevice open_device, DeviceChoice name) {
+  return std::make_unique<SessionSource>(std::move(open_device), std::move(name));
 }
 
 }  // namespace statescope

@@ -26,10 +26,12 @@ class RunSource {
   virtual void show(std::int64_t layer, std::int64_t token, std::function<void(std::shared_ptr<const Snapshot>)> done) = 0;
   virtual void ask(int asker, std::shared_ptr<const RunInfo> run, std::vector<Question> questions,
                    std::function<void(Question, Finding)> tell) = 0;
+  /// Of another branch of what this one shows: `run`, which it stands for whatever it is asked to read. This one outlives it.
+  virtual std::unique_ptr<RunSource> beside(std::shared_ptr<const RunInfo> /*run*/) { return nullptr; }
 };
 
-/// The session on a device (null: the CPU), answering on the thread of the running QApplication. `name`: how the device was asked
-/// for; what is asked about the checkpoint itself (NeedleGridQuestion) is worked out beside the run on one like it.
-std::unique_ptr<RunSource> make_session_source(std::shared_ptr<Backend> device, DeviceChoice name = {});
+/// The session on the device that `open_device` opens (empty: the CPU), answering on the thread of the running QApplication. `name`: how
+/// the device was asked for; what is asked about the checkpoint itself (NeedleGridQuestion) is worked out beside the run on one like it.
+std::unique_ptr<RunSource> make_session_source(Session::OpenDevice open_device, DeviceChoice name = {});
 
 }  // namespace statescope

@@ -157,7 +157,10 @@ ViewPanel::ViewPanel(Navigator& navigator, const ViewRow& row, bool opengl, bool
   set_view(row);
 }
 
-ViewPanel::~ViewPanel() { surface_->widget()->removeEventFilter(this); }
+ViewPanel::~ViewPanel() {
+  stop_asking();
+  surface_->widget()->removeEventFilter(this);
+}
 
 void ViewPanel::set_view(const ViewRow& row) {
   row_ = &row;
@@ -170,8 +173,7 @@ void ViewPanel::set_view(const ViewRow& row) {
     title_->setToolTip(QStringLiteral("%1\n%2").arg(view_words(row.title), view_words(row.help)));
     show_modes();
   }
-  if (!own_.questions.empty()) navigator_.ask(asker_, {}, {});  // nobody waits for that any more
-  own_ = of_peer_ = {};
+  stop_asking();
   surface_->widget()->setAccessibleName(view_words(row.title));
   fit();
   describe();
@@ -210,6 +212,12 @@ void ViewPanel::next_view() {
 void ViewPanel::showEvent(QShowEvent* event) {
   QFrame::showEvent(event);
   build();
+}
+
+/// Where there is no room for it, or on its way out.
+void ViewPanel::hideEvent(QHideEvent* event) {
+  QFrame::hideEvent(event);
+  if (isHidden()) stop_asking();
 }
 
 void ViewPanel::next_mode() {
@@ -303,6 +311,13 @@ void ViewPanel::build() {
   } else {
     pending_delay_.start();
   }
+}
+
+/// Nobody waits for that any more.
+void ViewPanel::stop_asking() {
+  if (!own_.questions.empty()) navigator_.ask(asker_, {}, {});
+  if (!of_peer_.questions.empty() && navigator_.other()) navigator_.other()->ask(asker_, {}, {});
+  own_ = of_peer_ = {};
 }
 
 /// What the view wants to know there, where that is something else than before.

@@ -91,12 +91,14 @@ class ViewPanel : public QFrame {
   bool eventFilter(QObject* watched, QEvent* event) override;
   void resizeEvent(QResizeEvent* event) override;
   void showEvent(QShowEvent* event) override;
+  void hideEvent(QHideEvent* event) override;
 
  private:
   void build();
   bool has_all() const;
   bool is_waiting() const { return own_.is_waiting() || of_peer_.is_waiting(); }
   void ask();
+  void stop_asking();
   void inquire(Inquiry ViewPanel::* inquiry, Navigator& of, std::vector<Question> questions);
   void take(Inquiry ViewPanel::* inquiry, const Question& question, Finding finding);
   Findings found() const;

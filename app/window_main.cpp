@@ -131,14 +131,17 @@ int run_window(int argc, char** argv, const WindowOptions& options) {
   const bool opengl = !options.software && opengl_is_available(why_no_opengl);
   const std::unique_ptr<QSettings> settings = open_settings(options);
   const WindowDevice device = open_window_device(options.device);
-  const std::unique_ptr<RunSource> source = make_session_source(device.backend, options.device);
+  const auto opened = [&device] { return device.backend; };
+  const std::unique_ptr<RunSource> source = make_session_source(device.backend ? opened : Session::OpenDevice(), options.device);
   MainWindow window(*source, {.opengl = opengl,
                               .start_words = start_words(device, why_no_opengl),
                               .theme = options.theme,
                               .scale = options.scale,
                               .settings = settings.get(),
                               .autoplay = options.autoplay && options.screenshot.empty(),
-                              .make_source = [&options] { return make_session_source(open_window_device(options.device).backend); }});
+                              .make_source = [&options] {
+                                return make_session_source([&options] { return open_cuda_device(options.device); }, options.device);
+                              }});
   window.resize(1440, 900);
   if (!options.screenshot.empty()) take_screenshot(window, options);
   window.show();

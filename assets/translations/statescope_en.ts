@@ -522,6 +522,10 @@
         <source>Cancel opening, reading, generating or an intervention</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>Show the branch before beside this one</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>Interventions</name>
@@ -1620,6 +1624,10 @@ Parts at token %2</source>
         <source>Sessions (*.scope)</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>This is the model&apos;s own run. Intervene first, or choose a branch.</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>statescope::ModelChips</name>
@@ -1789,6 +1797,14 @@ Parts at token %2</source>
     </message>
     <message>
         <source>%1 has not read the prompt yet</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>the model&apos;s own run</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>branch %1</source>
         <translation type="unfinished"></translation>
     </message>
 </context>

@@ -41,8 +41,18 @@ void ReadingTree::go_to(std::int64_t branch) {
   branches_.go_to(branch);
 }
 
+std::shared_ptr<Reading> ReadingTree::of(const std::shared_ptr<const RunInfo>& run) const {
+  const auto found = std::ranges::find(readings_, run, &Reading::info);
+  return found == readings_.end() ? nullptr : *found;
+}
+
 BranchTree ReadingTree::told() const {
-  BranchTree tree{.prompt = prompt_, .session = {}, .runs = {}, .current = branches_.current(), .redo = branches_.to_redo()};
+  BranchTree tree{.prompt = prompt_,
+                  .checkpoint = root()->model()->checkpoint().path,
+                  .session = {},
+                  .runs = {},
+                  .current = branches_.current(),
+                  .redo = branches_.to_redo()};
   for (const std::shared_ptr<Reading>& reading : readings_) tree.runs.push_back(reading->info());
   return tree;
 }

@@ -21,6 +21,8 @@ class ReadingTree {
   const PromptInput& prompt() const { return prompt_; }
   const std::shared_ptr<Reading>& current() const { return readings_[static_cast<std::size_t>(branches_.current())]; }
   const std::shared_ptr<Reading>& root() const { return readings_[0]; }
+  /// Null where no branch is this run, as long as it is now.
+  std::shared_ptr<Reading> of(const std::shared_ptr<const RunInfo>& run) const;
 
   /// As Branches has them.
   void intervene(std::vector<Intervention> interventions, const Run::Progress& progress);

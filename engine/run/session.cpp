@@ -55,6 +55,7 @@ struct Saving {
 };
 
 struct Showing {
+  std::shared_ptr<const RunInfo> run;  // null: of the branch that is shown
   std::int64_t layer, token;
   std::function<void(std::shared_ptr<const Snapshot>)> done;
 };
@@ -74,8 +75,8 @@ std::string device_failure() {
 
 class Session::Worker {
  public:
-  Worker(std::function<void(std::function<void()>)> post, std::shared_ptr<Backend> device, DeviceChoice name)
-      : post_(std::move(post)), device_(std::move(device)), device_name_(std::move(name)), thread_([this] { work(); }) {}
+  Worker(std::function<void(std::function<void()>)> post, OpenDevice open_device, DeviceChoice name)
+      : post_(std::move(post)), open_device_(std::move(open_device)), device_name_(std::move(name)), thread_([this] { work(); }) {}
 
   ~Worker() {
     {
@@ -98,7 +99,7 @@ class Session::Worker {
 
   void show(Showing showing) {
     const std::lock_guard lock(mutex_);
-    showing_ = std::move(showing);
+    (showing.run ? beside_ : showing_) = std::move(showing);
     wake_.notify_one();
   }
 
@@ -113,9 +114,11 @@ class Session::Worker {
     give_up();
   }
 
-  void ask(int asker, std::shared_ptr<const RunInfo> run, std::vector<Question> questions, std::function<void(Question, Finding)> tell) {
-    analyst_.ask(asker, std::move(run), std::move(questions),
-                 [this, tell = std::move(tell)](const Question& question, Finding finding) { answer(tell, question, std::move(finding)); });
+  void ask(int asker, std::shared_ptr<const RunInfo> run, std::vector<Question> questions, std::function<void(Question, Finding)> tell,
+           bool beside) {
+    Analyst& analyst = beside ? analyst_beside_ : analyst_;
+    analyst.ask(asker, std::move(run), std::move(questions),
+                [this, tell = std::move(tell)](const Question& question, Finding finding) { answer(tell, question, std::move(finding)); });
   }
 
  private:
@@ -145,7 +148,7 @@ class Session::Worker {
       std::optional<Request> request;
       {
         std::unique_lock lock(mutex_);
-        wake_.wait(lock, [&] { return stopping_ || !requests_.empty() || ((showing_ || saving_) && tree_); });
+        wake_.wait(lock, [&] { return stopping_ || !requests_.empty() || ((showing_ || beside_ || saving_) && tree_); });
         if (stopping_) break;
         if (!requests_.empty()) {
           request = std::move(requests_.front());
@@ -162,6 +165,7 @@ class Session::Worker {
     callbacks_ = request.callbacks;
     const auto perform = [&] { std::visit([this](const auto& task) { this->perform(task); }, request.task); };
     finish([&] {
+      if (open_device_) open_device();
       try {
         perform();
       } catch (...) {
@@ -197,6 +201,14 @@ class Session::Worker {
       answer(callbacks_.failed, std::string("out of memory"));
     } catch (const std::exception& error) {
       answer(callbacks_.failed, std::string(error.what()));
+    }
+  }
+
+  void open_device() {
+    try {
+      device_ = std::exchange(open_device_, {})();
+    } catch (...) {
+      lose_device();
     }
   }
 
@@ -271,7 +283,19 @@ class Session::Worker {
     file_.emplace(std::move(file));
     sampling_ = record.sampling;
     show(std::move(tree));
+    if (const std::string words = other_device(record.device); !words.empty()) answer(callbacks_.other_device, words);
     if (record.current == 0) generate(record.prompt_length() + record.prompt.generate.value_or(0));
+  }
+
+  /// Empty where the run shown is on the device that a session was saved on.
+  std::string other_device(const DeviceChoice& then) const {
+    const auto words = [](const DeviceChoice& device) {
+      if (device.name == "cpu") return "the CPU";
+      return device.precision == Precision::bfloat16 ? "a CUDA device in bfloat16" : "a CUDA device";
+    };
+    const DeviceChoice now = on_device_ ? device_name_ : DeviceChoice{};
+    const bool same = (now.name == "cpu") == (then.name == "cpu") && now.precision == then.precision;
+    return same ? "" : fmt::format("Saved on {}, read on {}: numbers agree with those of then within rounding.", words(then), words(now));
   }
 
   void perform(const Generating& generating) {
@@ -345,6 +369,7 @@ class Session::Worker {
       tree_ = std::move(tree);
     }
     on_device_ = device_ != nullptr;
+    set_beside(nullptr);
     show_current();
   }
 
@@ -390,22 +415,24 @@ class Session::Worker {
 
   /// What the reader wants of the run as it is.
   void attend() {
-    std::optional<Showing> showing;
+    std::optional<Showing> showing, beside;
     std::optional<Saving> saving;
     {
       const std::lock_guard lock(mutex_);
       showing.swap(showing_);
+      beside.swap(beside_);
       saving.swap(saving_);
     }
-    if (showing) show_one(*showing);
+    if (showing) show_one(*showing, *tree_->current());
+    if (beside) show_beside(*beside);
     if (saving) save_one(*saving);
   }
 
   /// A failure is told where the failures of the opening were told; that of a device is thrown.
-  void show_one(const Showing& showing) {
+  void show_one(const Showing& showing, Reading& reading) {
     try {
       std::unique_lock lock(run_mutex_);
-      auto snapshot = tree_->current()->snapshot(showing.layer, showing.token);
+      auto snapshot = reading.snapshot(showing.layer, showing.token);
       lock.unlock();
       if (snapshot) answer(showing.done, std::move(snapshot));
     } catch (const std::exception& error) {
@@ -413,6 +440,19 @@ class Session::Worker {
       if (on_device_ && of_device) throw;
       answer(callbacks_.failed, fmt::format("layer {} at token {} cannot be shown: {}", showing.layer, showing.token, error.what()));
     }
+  }
+
+  void show_beside(const Showing& showing) {
+    const std::shared_ptr<Reading> reading = tree_->of(showing.run);
+    if (!reading) return;
+    set_beside(reading);
+    show_one(showing, *reading);
+  }
+
+  void set_beside(const std::shared_ptr<Reading>& reading) {
+    if (reading == reading_beside_) return;
+    reading_beside_ = reading;
+    analyst_beside_.set_reading(reading);
   }
 
   void save_one(const Saving& saving) {
@@ -423,8 +463,8 @@ class Session::Worker {
       } else {
         file_.emplace(begin_file(saving.path));
       }
-      answer(saving.saved);
       tell_branches();
+      answer(saving.saved);
     } catch (const std::exception& error) {
       answer(saving.failed, std::string(error.what()));
     }
@@ -487,29 +527,31 @@ class Session::Worker {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Request> requests_;  // waiting, under the mutex
-  std::optional<Showing> showing_;
+  std::optional<Showing> showing_, beside_;
   std::optional<Saving> saving_;
   bool stopping_ = false;
   std::atomic<bool> cancelled_ = false;
 
   // Of the worker thread alone.
+  OpenDevice open_device_;           // empty: it is open, or there is none
   std::shared_ptr<Backend> device_;  // null: the CPU
   DeviceChoice device_name_;
   OpenCallbacks callbacks_;            // of the request served last: whoever made it listens
   std::shared_ptr<ReadingTree> tree_;  // changed, and its runs asked, under run_mutex_
-  std::optional<SessionFile> file_;    // that keeps it
-  SamplingOptions sampling_;           // of what is generated
-  bool on_device_ = false;             // where the tree is
-  std::string why_cpu_;                // to be told when the run stands
+  std::shared_ptr<Reading> reading_beside_;
+  std::optional<SessionFile> file_;  // that keeps it
+  SamplingOptions sampling_;         // of what is generated
+  bool on_device_ = false;           // where the tree is
+  std::string why_cpu_;              // to be told when the run stands
 
   FairMutex run_mutex_;  // of the runs, their model and their device
-  Analyst analyst_{run_mutex_};
+  Analyst analyst_{run_mutex_}, analyst_beside_{run_mutex_};
 
   std::thread thread_;  // last: starts when all else stands
 };
 
-Session::Session(std::function<void(std::function<void()>)> post, std::shared_ptr<Backend> device, DeviceChoice name)
-    : worker_(std::make_unique<Worker>(std::move(post), std::move(device), std::move(name))) {}
+Session::Session(std::function<void(std::function<void()>)> post, OpenDevice open_device, DeviceChoice name)
+    : worker_(std::make_unique<Worker>(std::move(post), std::move(open_device), std::move(name))) {}
 Session::~Session() = default;
 
 void Session::open(std::filesystem::path checkpoint, PromptInput prompt, OpenCallbacks callbacks) {
@@ -531,11 +573,19 @@ void Session::open_session(std::filesystem::path path, OpenCallbacks callbacks) 
   worker_->request(Reopening{std::move(path)}, std::move(callbacks));
 }
 void Session::show(std::int64_t layer, std::int64_t token, std::function<void(std::shared_ptr<const Snapshot>)> done) {
-  worker_->show({layer, token, std::move(done)});
+  worker_->show({nullptr, layer, token, std::move(done)});
+}
+void Session::show_beside(std::shared_ptr<const RunInfo> run, std::int64_t layer, std::int64_t token,
+                          std::function<void(std::shared_ptr<const Snapshot>)> done) {
+  worker_->show({std::move(run), layer, token, std::move(done)});
 }
 void Session::ask(int asker, std::shared_ptr<const RunInfo> run, std::vector<Question> questions,
                   std::function<void(Question, Finding)> tell) {
-  worker_->ask(asker, std::move(run), std::move(questions), std::move(tell));
+  worker_->ask(asker, std::move(run), std::move(questions), std::move(tell), false);
+}
+void Session::ask_beside(int asker, std::shared_ptr<const RunInfo> run, std::vector<Question> questions,
+                         std::function<void(Question, Finding)> tell) {
+  worker_->ask(asker, std::move(run), std::move(questions), std::move(tell), true);
 }
 
 }  // namespace statescope

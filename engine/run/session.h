@@ -35,6 +35,7 @@ struct PromptInput {
 /// A run's branches, as the interface sees them.
 struct BranchTree {
   PromptInput prompt;                                // of all of them
+  std::filesystem::path checkpoint;                  // that they are runs of
   std::filesystem::path session;                     // the file that they are saved in; empty: none
   std::vector<std::shared_ptr<const RunInfo>> runs;  // by number (BranchInfo); 0 is the model's own
   std::int64_t current = 0;                          // the one that is shown
@@ -45,9 +46,13 @@ struct BranchTree {
 /// replaces the waiting one of its kind, so scrubbing never queues.
 class Session {
  public:
-  /// `post` runs a closure on the interface thread, later. Models run on `device`, on the CPU where that is null or has failed: whatever
-  /// was under way when it failed is then done again there. `name`: what session files call the device.
-  explicit Session(std::function<void(std::function<void()>)> post, std::shared_ptr<Backend> device = nullptr, DeviceChoice name = {});
+  /// What models run on; null: the CPU. Throws DeviceError or std::bad_alloc.
+  using OpenDevice = std::function<std::shared_ptr<Backend>()>;
+
+  /// `post` runs a closure on the interface thread, later. Models run on the device that `open_device` opens when the first of them is
+  /// asked for, off the interface thread; on the CPU where there is none or it has failed: whatever was under way when it failed is then
+  /// done again there. `name`: what session files call the device.
+  explicit Session(std::function<void(std::function<void()>)> post, OpenDevice open_device = {}, DeviceChoice name = {});
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -66,6 +71,8 @@ class Session {
     std::function<void(std::shared_ptr<const BranchTree>)> branches = {};
     /// Called, in a line, where the session's file cannot be kept up to date any more; what was saved before stays.
     std::function<void(std::string message)> not_saved = {};
+    /// Called after `run`, in a line, where a session was saved on another device than the one that reads now.
+    std::function<void(std::string message)> other_device = {};
   };
   /// Opens a checkpoint and runs the prompt. An opening under way is cancelled; the run shown so far stays until the new one stands.
   void open(std::filesystem::path checkpoint, PromptInput prompt, OpenCallbacks callbacks);
@@ -91,10 +98,17 @@ class Session {
   /// The layer after the token. Only the newest request is answered.
   void show(std::int64_t layer, std::int64_t token, std::function<void(std::shared_ptr<const Snapshot>)> done);
 
+  /// The same of another branch, beside the one that is shown. Nothing is answered where `run` is not a branch's.
+  void show_beside(std::shared_ptr<const RunInfo> run, std::int64_t layer, std::int64_t token,
+                   std::function<void(std::shared_ptr<const Snapshot>)> done);
+
   /// Works out what else is asked of the run, the first question first, beside all of the above. `tell` hears of each now and then how far
   /// it is, then its answer or why there is none. What an asker (a number of the caller's) asks replaces what it asked before; nothing is
   /// said where `run` is not the one shown any more.
   void ask(int asker, std::shared_ptr<const RunInfo> run, std::vector<Question> questions, std::function<void(Question, Finding)> tell);
+  /// The same of the run that show_beside showed last.
+  void ask_beside(int asker, std::shared_ptr<const RunInfo> run, std::vector<Question> questions,
+                  std::function<void(Question, Finding)> tell);
 
  private:
   class Worker;

@@ -33,13 +33,16 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// Watches the stage: whatever is painted, at rest, of another place than the cursor's must say that it waits.
+std::int64_t branch_of(const RunInfo& run) { return run.branch.number; }
+
+/// Watches the stage: whatever is painted, at rest, of another place or branch than the cursor's must say that it waits.
 class StaleFrames : public QObject {
  public:
   explicit StaleFrames(MainWindow& window) : window_(window) {
     for (ViewPanel* panel : window.stage().panels()) {
       panel->surface().installEventFilter(this);
-      connect(panel, &ViewPanel::changed, this, [this, panel] { built_[panel] = window_.navigator().cursor(); });
+      connect(panel, &ViewPanel::changed, this,
+              [this, panel] { built_[panel] = {window_.navigator().cursor().token, branch_of(*window_.navigator().run())}; });
     }
   }
   int painted() const { return painted_; }
@@ -51,16 +54,22 @@ class StaleFrames : public QObject {
     ++painted_;
     for (const ViewPanel* panel : window_.stage().panels()) {
       if (watched != &const_cast<ViewPanel*>(panel)->surface() || !built_.contains(panel)) continue;
-      const Cursor &built = built_[panel], &wanted = window_.navigator().cursor();
-      if (built.token != wanted.token && wanted.progress == 1 && !panel->is_pending())
-        stale_.push_back(fmt::format("{} shows token {} as if it were {}", panel->row().id, built.token, wanted.token));
+      const Place built = built_[panel], wanted{window_.navigator().cursor().token, branch_of(*window_.navigator().run())};
+      if (built != wanted && window_.navigator().cursor().progress == 1 && !panel->is_pending())
+        stale_.push_back(fmt::format("{} shows token {} of branch {} as if it were {} of branch {}", panel->row().id, built.token,
+                                     built.branch, wanted.token, wanted.branch));
     }
     return false;
   }
 
  private:
+  struct Place {
+    std::int64_t token = 0, branch = 0;
+    bool operator==(const Place&) const = default;
+  };
+
   MainWindow& window_;
-  std::map<const ViewPanel*, Cursor> built_;
+  std::map<const ViewPanel*, Place> built_;
   int painted_ = 0;
   std::vector<std::string> stale_;
 };
@@ -243,6 +252,48 @@ TEST_CASE("driven: a lesson is opened, gone through and left by keyboard alone",
   test.press(Qt::Key_L, Qt::ControlModifier | Qt::ShiftModifier);
   CHECK_FALSE(lesson.lesson());
   WARN("a lesson's steps: at most " << watchdog.longest_ms() << " ms of the interface thread's work at a stretch");
+}
+
+TEST_CASE("driven: intervenes, undoes and does it again by keyboard alone", "[opengl]") {
+  Driven test(shipped_prompt());
+  const std::int64_t token = 240;  // of the question, whose answer partition 2 has
+  test.window.go_to_token(token);
+  REQUIRE(test.settle());
+  const auto state = [&] { return test.navigator().snapshot()->state.values; };
+  const auto shows = [&](std::int64_t branch) {
+    return QTest::qWaitFor(
+        [&] { return branch_of(*test.navigator().run()) == branch && !test.navigator().is_opening() && test.is_settled(); },
+        long_enough_ms);
+  };
+  const std::vector<float> own = state();
+  const StaleFrames frames(test.window);
+  Watchdog watchdog;
+
+  test.press(Qt::Key_I, Qt::ControlModifier);
+  const auto has_line = [] { return QApplication::focusWidget()->objectName() == "intervention"; };
+  for (int i = 0; i < 4 && !has_line(); ++i) QTest::keyClick(QApplication::focusWidget(), Qt::Key_Tab);
+  REQUIRE(has_line());
+  QTest::keyClick(QApplication::focusWidget(), Qt::Key_A, Qt::ControlModifier);
+  QTest::keyClicks(QApplication::focusWidget(), QStringLiteral("zero partition 2 at %1").arg(token));
+  QTest::keyClick(QApplication::focusWidget(), Qt::Key_Return);
+  REQUIRE(shows(1));
+  const std::vector<float> changed = state();
+  CHECK(changed != own);
+  CHECK(test.token() == token);
+
+  test.press(Qt::Key_Escape);
+  CHECK(test.window.side().page() == SidePage::inspector);
+  for (int i = 0; i < 3; ++i) {
+    test.press(Qt::Key_Z, Qt::ControlModifier);
+    REQUIRE(shows(0));
+    CHECK(state() == own);
+    test.press(Qt::Key_Z, Qt::ControlModifier | Qt::ShiftModifier);
+    REQUIRE(shows(1));
+    CHECK(state() == changed);
+  }
+  CHECK(frames.painted() > 0);
+  CHECK(frames.stale() == std::vector<std::string>());
+  WARN("an intervention, undone and done again: at most " << watchdog.longest_ms() << " ms of the interface thread's work at a stretch");
 }
 
 TEST_CASE("driven: from a click to the changed picture, and what each view's drawing costs", "[opengl]") {

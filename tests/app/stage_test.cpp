@@ -109,6 +109,26 @@ TEST_CASE("views are added up to six and closed down to one, by keys") {
   CHECK(test.token() == 1);
 }
 
+TEST_CASE("nobody waits any more for what a view has asked that was closed or gave way to another") {
+  TestWindow test;
+  test.open();
+  ViewPanel& panel = test.window.focused_panel();
+  const auto asking = [&] {
+    return std::ranges::any_of(test.source.asked, [](const auto& asked) {
+      return std::ranges::any_of(asked.second.questions,
+                                 [](const Question& question) { return std::holds_alternative<NeedleGridQuestion>(question); });
+    });
+  };
+  panel.set_view(*find_view("needle_grid"));
+  CHECK(asking());
+  panel.set_view(*find_view("state"));
+  CHECK_FALSE(asking());
+  panel.set_view(*find_view("needle_grid"));
+  CHECK(asking());
+  test.press(Qt::Key_W, Qt::ControlModifier);
+  CHECK_FALSE(asking());
+}
+
 TEST_CASE("the focused view becomes the large one, keys go from view to view and change sizes") {
   TestWindow test(false, {1920, 1080});
   test.open();

@@ -1,5 +1,6 @@
 // Branches in the session: what the interface is told of them, what it is shown, and the file that keeps them.
 #include <filesystem>
+#include <thread>
 
 #include "engine/run/intervention.h"
 #include "tests/engine/checkpoint_files.h"
@@ -12,7 +13,8 @@ constexpr std::int64_t kPrompt = 40, kGenerated = 4;
 
 /// A session that has read a prompt.
 struct Open {
-  explicit Open(const std::shared_ptr<Backend>& device = nullptr) : session(posts.post(), device) {
+  explicit Open(const std::shared_ptr<Backend>& device = nullptr, const DeviceChoice& name = {})
+      : session(posts.post(), [device] { return device; }, name) {
     request([&](auto callbacks) { session.open(kSse, ids_prompt(kPrompt, kGenerated), callbacks); });
   }
 
@@ -211,6 +213,51 @@ TEST_CASE("session: saved, closed and opened, the tree and the states are what t
   REQUIRE(other.answers.failures.size() == 1);
   CHECK(other.answers.failures[0].find("another program has this session open") != std::string::npos);
   CHECK(other.state(43).size() == branched[5].size());  // the run shown stays
+}
+
+TEST_CASE("session: saved on one device and opened on another, it says how near the numbers are") {
+  const TemporaryFolder folder;
+  const std::filesystem::path on_cpu = folder / "cpu.scope", on_cuda = folder / "cuda.scope";
+  const DeviceChoice cuda{.name = "cuda", .precision = Precision::bfloat16};
+  Failure none("none", 1);
+  {
+    Open open;
+    CHECK(open.save(on_cpu) == "saved");
+    Open other(none.device(), cuda);
+    CHECK(other.save(on_cuda) == "saved");
+  }
+  const auto said = [](Open& open, const std::filesystem::path& path) {
+    open.request([&](auto callbacks) { open.session.open_session(path, callbacks); });
+    open.posts.run_all();
+    CHECK(open.answers.failures == std::vector<std::string>());
+    return open.answers.other_device;
+  };
+  {
+    Open same, same_cuda(none.device(), cuda);
+    CHECK(said(same, on_cpu).empty());
+    CHECK(said(same_cuda, on_cuda).empty());
+  }
+  Open open, other(none.device(), cuda);
+  CHECK(said(open, on_cuda) ==
+        std::vector<std::string>{"Saved on a CUDA device in bfloat16, read on the CPU: numbers agree with those of then within rounding."});
+  CHECK(open.tree->checkpoint == std::filesystem::absolute(kSse));
+  CHECK(said(other, on_cpu).size() == 1);
+}
+
+TEST_CASE("session: a device that cannot be opened is told, and the CPU reads") {
+  Posts posts;
+  Opening opening;
+  bool on_this_thread = false;
+  Session session(posts.post(), [&, here = std::this_thread::get_id()]() -> std::shared_ptr<Backend> {
+    on_this_thread = std::this_thread::get_id() == here;
+    throw DeviceError("cuda: there is no such device");
+  });
+  session.open(kSse, ids_prompt(9), opening.callbacks());
+  posts.run_until([&] { return opening.done || !opening.failures.empty(); });
+  CHECK(opening.failures.empty());
+  CHECK(opening.device_failures == std::vector<std::string>{"cuda: there is no such device; the CPU reads from here on"});
+  CHECK(opening.runs.back()->model.device.starts_with("CPU"));
+  CHECK_FALSE(on_this_thread);
 }
 
 TEST_CASE("session: a device that fails at an intervention or after it: the tree is read again on the CPU") {

@@ -57,7 +57,7 @@ class Posts {
 /// What became of one opening.
 struct Opening {
   std::vector<std::shared_ptr<const RunInfo>> runs;
-  std::vector<std::string> failures, device_failures, not_saved;
+  std::vector<std::string> failures, device_failures, not_saved, other_device;
   std::shared_ptr<const BranchTree> tree;
   std::vector<std::pair<double, std::string>> progress;
   bool done = false;
@@ -73,7 +73,8 @@ struct Opening {
             [this] { done = true; },
             [this](std::string message) { device_failures.push_back(std::move(message)); },
             [this](std::shared_ptr<const BranchTree> branches) { tree = std::move(branches); },
-            [this](std::string message) { not_saved.push_back(std::move(message)); }};
+            [this](std::string message) { not_saved.push_back(std::move(message)); },
+            [this](std::string message) { other_device.push_back(std::move(message)); }};
   }
   bool ended() const { return !runs.empty() || !failures.empty(); }
 };

@@ -184,7 +184,7 @@ TEST_CASE("session: what a device fails at is done again on the CPU, and nothing
   INFO(c.what);
   Posts posts;
   Failure failure(c.operation, c.calls, c.out_of_memory);
-  Session session(posts.post(), failure.device());
+  Session session(posts.post(), [&] { return failure.device(); });
   Opening opening;
   session.open(kGla, ids_prompt(300, 8), opening.callbacks());
   posts.run_until([&] { return opening.done || !opening.failures.empty(); });
@@ -213,9 +213,10 @@ TEST_CASE("session: a device that is full, whoever asks it for memory: the run i
     INFO("request " << refused);
     asked = 0;
     Posts posts;
-    Session session(posts.post(), std::make_shared<FailingDevice>([&](std::string_view what) {
-                      if (what == "allocate" && ++asked == refused) throw std::bad_alloc();
-                    }));
+    const auto device = std::make_shared<FailingDevice>([&](std::string_view what) {
+      if (what == "allocate" && ++asked == refused) throw std::bad_alloc();
+    });
+    Session session(posts.post(), [&] { return device; });
     Opening opening;
     session.open(kSse, ids_prompt(300, 2), opening.callbacks());
     posts.run_until([&] { return opening.done || !opening.failures.empty(); });
@@ -233,7 +234,7 @@ TEST_CASE("session: a device that fails at a snapshot: the run is read again on 
   Posts posts;
   Failure failure("upload", 1);
   failure.armed = false;
-  Session session(posts.post(), failure.device());
+  Session session(posts.post(), [&] { return failure.device(); });
   Opening opening;
   std::shared_ptr<const Snapshot> last, earlier;
   session.open(kSse, ids_prompt(20, 4), opening.callbacks());
@@ -259,7 +260,7 @@ TEST_CASE("session: the next prompt after a fall-back that was cancelled is read
   Posts posts;
   Failure failure("copy", 1);
   failure.armed = false;
-  Session session(posts.post(), failure.device());
+  Session session(posts.post(), [&] { return failure.device(); });
   Opening opening, next;
   session.open(kGla, ids_prompt(20'000), opening.callbacks());
   posts.run_until([&] { return opening.done; });
@@ -281,7 +282,7 @@ TEST_CASE("session: the next prompt after a fall-back that was cancelled is read
 TEST_CASE("session: a mistake of the reader is none of the device's") {
   Posts posts;
   Failure failure("none", 1);
-  Session session(posts.post(), failure.device());
+  Session session(posts.post(), [&] { return failure.device(); });
   Opening bad, good;
   PromptInput prompt;
   prompt.ids = {5, 1'000'000};
