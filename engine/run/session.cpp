@@ -463,8 +463,8 @@ class Session::Worker {
       } else {
         file_.emplace(begin_file(saving.path));
       }
-      answer(saving.saved);
       tell_branches();
+      answer(saving.saved);
     } catch (const std::exception& error) {
       answer(saving.failed, std::string(error.what()));
     }
