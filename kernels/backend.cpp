@@ -1,7 +1,9 @@
 #include "kernels/backend.h"
 
+#include <algorithm>
 #include <array>
 #include <span>
+#include <vector>
 
 #include "kernels/host_memory.h"
 
@@ -28,8 +30,11 @@ void Backend::sparse_state(const SparseState& op, std::int64_t chunk_size, Works
 
 void Backend::make(const SparseSources& from) {
   for (const SparsePair* x : {&from.q, &from.k}) {
-    sum_pair(x->pair, x->shared, x->sparse, x->more, x->softmax ? Activation::identity : x->act);
-    if (x->softmax) softmax(x->pair, x->pair);
+    if (x->softmax) {
+      softmax_pair(x->pair, x->shared, x->sparse, x->more);
+    } else {
+      sum_pair(x->pair, x->shared, x->sparse, x->more, x->act);
+    }
   }
   softmax(from.gate, from.logits);
   if (from.selected) top_k(from.selected, from.by_logits ? from.logits : from.gate);
@@ -40,21 +45,20 @@ void Backend::sparse_state(const SparseState& op, const SparseSources& from, std
   sparse_state(op, chunk_size, workspace);
 }
 
-namespace {
-
-/// x̂ of projection.h: x itself where no norm stands before the product.
-ConstTensor normed(Backend& backend, ConstTensor x, const InputNorm& norm, Workspace& workspace) {
+ConstTensor Backend::normed(ConstTensor x, const InputNorm& norm, Workspace& workspace) {
   if (norm.group == 0) return x;
-  const Tensor y = workspace.tensor(x.shape, x.dtype);
+  const Tensor y = workspace.tensor(x.shape, activation_type(x.rows()));
   if (norm.gate) {
-    backend.gated_rms_norm(y, x, norm.weight, norm.group, norm.eps, norm.gate, norm.act);
+    gated_rms_norm(y, x, norm.weight, norm.group, norm.eps, norm.gate, norm.act);
   } else if (norm.weight) {
-    backend.rms_norm(y, x, norm.weight, norm.eps, norm.offset);
+    rms_norm(y, x, norm.weight, norm.eps, norm.offset);
   } else {
-    backend.rms_norm_plain(y, x, norm.group, norm.eps);
+    rms_norm_plain(y, x, norm.group, norm.eps);
   }
   return y;
 }
+
+namespace {
 
 /// y = finish(z) in parts; z may be y, save for a convolution.
 struct Finishing {
@@ -84,25 +88,68 @@ struct Finishing {
 
 }  // namespace
 
+void Backend::linear_together(std::span<const LinearProduct> products, ConstTensor x) {
+  for (const LinearProduct& p : products) linear(p.y, x, p.weight, p.bias);
+}
+
+namespace {
+
+bool has_one_input(const Projection& a, const Projection& b) {
+  return a.x.data == b.x.data && a.norm.weight.data == b.norm.weight.data && a.norm.gate.data == b.norm.gate.data &&
+         a.norm.group == b.norm.group;
+}
+const ForgetGate* low_rank_gate(const Projection& p) { return p.z ? nullptr : std::get_if<ForgetGate>(&p.finish); }
+/// y = y + z
+bool adds(const Projection& p) {
+  const auto* activate = std::get_if<Activate>(&p.finish);
+  return activate != nullptr && activate->act == Activation::identity && activate->addend && activate->addend.data == p.y.data && !p.z &&
+         !p.bias;
+}
+/// Whether its addend would be overwritten by a product in the place of y.
+bool needs_y(const Projection& p) {
+  const auto* activate = std::get_if<Activate>(&p.finish);
+  return activate != nullptr && activate->addend && activate->addend.data == p.y.data;
+}
+
+}  // namespace
+
 void Backend::project(std::span<const Projection> projections, Workspace& workspace) {
   const Workspace::Mark mark(workspace);
-  const Projection* last = nullptr;
-  ConstTensor x;
-  for (const Projection& p : projections) {
-    const bool same = last != nullptr && p.x.data == last->x.data && p.norm.weight.data == last->norm.weight.data &&
-                      p.norm.gate.data == last->norm.gate.data && p.norm.group == last->norm.group;
-    if (!same) x = normed(*this, p.x, p.norm, workspace);
-    last = &p;
-    if (const auto* gate = std::get_if<ForgetGate>(&p.finish); gate != nullptr && !p.z) {
-      low_rank_decay(p.y, x, p.weight, p.bias, gate->normalizer, gate->clamp_min);
-      continue;
-    }
-    const auto* activate = std::get_if<Activate>(&p.finish);
-    const bool needs_y = activate != nullptr && activate->addend.data == p.y.data;  // it would be overwritten
-    const Tensor z = p.z ? p.z : needs_y ? workspace.tensor(p.y.shape, p.y.dtype) : p.y;
-    linear(z, x, p.weight, p.bias);
-    std::visit(Finishing{*this, p.y, z}, p.finish);
+  for (auto first = projections.begin(); first != projections.end();) {
+    const auto last = std::find_if_not(first, projections.end(), [first](const Projection& p) { return has_one_input(*first, p); });
+    project_one({first, last}, normed(first->x, first->norm, workspace), workspace);
+    first = last;
   }
+}
+
+/// Those with few outputs come first, while x has just been written; of the others each is finished while it has.
+void Backend::project_one(std::span<const Projection> projections, ConstTensor x, Workspace& workspace) {
+  constexpr std::int64_t few = 16;
+  std::vector<LinearProduct> small;
+  std::vector<Tensor> z;
+  for (const Projection& p : projections) {
+    z.push_back(p.z ? p.z : needs_y(p) && !adds(p) ? workspace.tensor(p.y.shape, p.y.dtype) : p.y);
+    if (p.weight.rows() <= few && !low_rank_gate(p) && !adds(p)) small.push_back({z.back(), p.weight, p.bias});
+  }
+  linear_together(small, x);
+  for (std::size_t i = 0; i < projections.size(); ++i) {
+    const Projection& p = projections[i];
+    if (const ForgetGate* gate = low_rank_gate(p)) {
+      low_rank_decay(p.y, x, p.weight, p.bias, gate->normalizer, gate->clamp_min);
+    } else if (adds(p)) {
+      add_linear(p.y, x, p.weight, workspace);
+    } else {
+      if (p.weight.rows() > few) linear(z[i], x, p.weight, p.bias);
+      std::visit(Finishing{*this, p.y, z[i]}, p.finish);
+    }
+  }
+}
+
+void Backend::add_linear(Tensor y, ConstTensor x, ConstTensor weight, Workspace& workspace) {
+  const Workspace::Mark mark(workspace);
+  const Tensor product = workspace.tensor(y.shape, activation_type(y.rows()));
+  linear(product, x, weight);
+  add(y, y, product);
 }
 
 void Backend::swiglu(Tensor y, ConstTensor x, ConstTensor gate_proj, ConstTensor up_proj, ConstTensor down_proj, Workspace& workspace,
@@ -110,7 +157,7 @@ void Backend::swiglu(Tensor y, ConstTensor x, ConstTensor gate_proj, ConstTensor
   const Workspace::Mark mark(workspace);
   const Shape inner{x.rows(), gate_proj.rows()};
   const Tensor gate_logits = workspace.tensor(inner), up = workspace.tensor(inner);
-  const ConstTensor in = normed(*this, x, norm, workspace);
+  const ConstTensor in = normed(x, norm, workspace);
   linear(gate_logits, in, gate_proj);
   linear(up, in, up_proj);
   gate(up, up, gate_logits, Activation::silu);
@@ -141,6 +188,11 @@ void Backend::sum_pair(Tensor pair, ConstTensor shared, ConstTensor sparse, Cons
   activate(pair.columns(0, {n}), shared, act);
   add(pair.columns(n, {n}), sparse, more);
   activate(pair.columns(n, {n}), pair.columns(n, {n}), act);
+}
+
+void Backend::softmax_pair(Tensor pair, ConstTensor shared, ConstTensor sparse, ConstTensor more) {
+  sum_pair(pair, shared, sparse, more, Activation::identity);
+  softmax(pair, pair);
 }
 
 void Backend::add_rms_norm(Tensor y, Tensor x, ConstTensor added, ConstTensor weight, float eps, float offset) {

@@ -62,7 +62,7 @@ class Backend {
   virtual std::int64_t tokens_at_once() const { return 128; }
   /// A weight as the device wants it: itself where the device reads host memory (then `owner` keeps it alive), else a copy.
   virtual ConstTensor adopt(ConstTensor host, Buffer& owner) = 0;
-  /// Whether rows so few pass a norm on their way into a product (`project`, `swiglu`) sooner than before it.
+  /// Whether so many rows pass a norm sooner as a part of the product behind it (`project`, `swiglu`), which then adds to the residual.
   virtual bool folds_norms(std::int64_t /*rows*/) const { return false; }
   /// Null where work is as fast asked for anew. Must end before this does.
   virtual std::unique_ptr<Repeated> repeated() { return nullptr; }
@@ -112,6 +112,10 @@ class Backend {
   void make(const SparseSources& from);
   /// Makes them, which op's own are, and does the same.
   virtual void sparse_state(const SparseState& op, const SparseSources& from, std::int64_t chunk_size, Workspace& workspace);
+  /// Products of one x.
+  virtual void linear_together(std::span<const LinearProduct> products, ConstTensor x);
+  /// y = y + x · weightᵀ
+  virtual void add_linear(Tensor y, ConstTensor x, ConstTensor weight, Workspace& workspace);
   /// Products with one row or many; what each of them is stands in projection.h. The x of one may be the y of another before it.
   virtual void project(std::span<const Projection> projections, Workspace& workspace);
   /// y = (silu(x̂ · gateᵀ) ⊙ (x̂ · upᵀ)) · downᵀ + addend; x̂ as in projection.h; addend like y or absent, may be y     (spec §1.4)
@@ -123,10 +127,18 @@ class Backend {
   virtual void low_rank_decay(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, float normalizer, float clamp_min);
   /// pair[:, 0] = act(shared), pair[:, 1] = act(sparse + more): pair [T, 2, ...], the others [T, ...] (SSE eq. 9; spec §4.3)
   virtual void sum_pair(Tensor pair, ConstTensor shared, ConstTensor sparse, ConstTensor more, Activation act);
+  /// pair[:, 0] = softmax(shared), pair[:, 1] = softmax(sparse + more) over the last axis
+  virtual void softmax_pair(Tensor pair, ConstTensor shared, ConstTensor sparse, ConstTensor more);
   /// x = x + added, y = RMSNorm(x; weight), over whole rows; weight [n] or absent
   virtual void add_rms_norm(Tensor y, Tensor x, ConstTensor added, ConstTensor weight, float eps, float offset = 0);
   /// y = RMSNorm(x; weight) ⊙ act(gate), over groups of `group` numbers; weight [group] or absent     (spec §1.3)
   virtual void gated_rms_norm(Tensor y, ConstTensor x, ConstTensor weight, std::int64_t group, float eps, ConstTensor gate, Activation act);
+
+ protected:
+  /// `project` of projections that have one x̂.
+  void project_one(std::span<const Projection> projections, ConstTensor normed_x, Workspace& workspace);
+  /// x̂ of projection.h in the workspace, as activations are kept; x itself where no norm stands before the product.
+  ConstTensor normed(ConstTensor x, const InputNorm& norm, Workspace& workspace);
 };
 
 /// The reference and the product for machines without a GPU. `threads` 0: one per core; else the whole program uses no more than

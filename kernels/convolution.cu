@@ -45,16 +45,14 @@ __device__ Pack<Width> biases(const Convolution& op, const Piece& own) {
 }
 
 template <int Width, class Convolution>
-__device__ void put(const Convolution& op, const Piece& own, std::int64_t t, Pack<Width> sum) {
-#pragma unroll
-  for (int i = 0; i < Width; ++i) sum.at[i] = activated(sum.at[i], op.act);
-  op.y.template store<Width>(own.first + t, own.c, sum);
+__device__ void put(const Convolution& op, const Piece& own, std::int64_t t, const Pack<Width>& sum) {
+  op.y.template store<Width>(own.first + t, own.c, activated(sum, op.act));
 }
 
 /// The inputs of an output are kept in registers and move up by one from output to output; the next few are on their way together.
 template <int Taps, int Width, class Convolution>
 __device__ void convolve(const Convolution& op, const Piece& own) {
-  constexpr int together = 4;
+  constexpr int together = 8;
   const Pack<Width> bias = biases<Width>(op, own);
   Pack<Taps> weight[Width];
   Pack<Width> taps[Taps], next[together];
@@ -64,9 +62,7 @@ __device__ void convolve(const Convolution& op, const Piece& own) {
   for (int j = 0; j < Taps; ++j) taps[j] = j > 0 ? input<Width>(op, own, own.begin - Taps + j) : Pack<Width>{};
   for (std::int64_t begin = own.begin; begin < own.end; begin += together) {
 #pragma unroll
-    for (int i = 0; i < together; ++i) {
-      if (begin + i < own.end) next[i] = op.x.template load<Width>(own.first + begin + i, own.c);
-    }
+    for (int i = 0; i < together; ++i) next[i] = op.x.template load<Width>(own.first + min(begin + i, own.end - 1), own.c);
 #pragma unroll
     for (int i = 0; i < together; ++i) {
       if (begin + i >= own.end) break;
@@ -106,6 +102,7 @@ __device__ void keep_last_inputs(const Convolution& op, const Piece& own) {
 /// first piece: the rows of later pieces have their w − 1 inputs before them in x. 0 taps: any number of them.
 template <int Taps, int Width, class Convolution>
 __global__ void short_convolution_kernel(Convolution op) {
+  begin_overlapped();
   const std::int64_t s = blockIdx.x / op.pieces, piece = blockIdx.x % op.pieces;
   const std::int64_t first = op.segments.cu_seqlens[s], length = op.segments.cu_seqlens[s + 1] - first;
   const std::int64_t c = (std::int64_t{blockIdx.y} * blockDim.x + threadIdx.x) * Width, begin = piece * op.piece_rows;
@@ -137,8 +134,8 @@ void require_fit(const ShortConvolution& op) {
 
 void short_convolution(const ShortConvolution& op, const DeviceSegments& segments, cudaStream_t stream) {
   require_fit(op);
-  constexpr unsigned block = 128;
-  constexpr std::int64_t few_rows = 16;
+  constexpr unsigned block = 64;
+  constexpr std::int64_t few_rows = 32;
   const std::int64_t C = op.x.row_size(), w = op.weight.row_size(), piece_rows = std::max(few_rows, w - 1);
   const unsigned pieces = std::max(1U, blocks_for(segments.longest, static_cast<unsigned>(piece_rows)));
   const auto start = [&]<template <class> class Rows, int taps, int width>() {
@@ -155,14 +152,17 @@ void short_convolution(const ShortConvolution& op, const DeviceSegments& segment
                                      piece_rows,
                                      pieces};
     const dim3 grid(static_cast<unsigned>(segments.count) * pieces, blocks_for(C / width, block));
-    launch("short_convolution", short_convolution_kernel<taps, width, Convolution<Rows>>, grid, block, 0, stream, operands);
+    launch_overlapped("short_convolution", short_convolution_kernel<taps, width, Convolution<Rows>>, grid, block, 0, stream, operands);
   };
-  constexpr int usual = 4, wide = 4;  // taps; channels of a thread
+  constexpr int usual = 4, wide = 4, widest = 8;  // taps; channels of a thread
   if (w != usual || !in_packs(op.weight, usual)) return start.template operator()<Numbers, 0, 1>();
-  const bool packs =
-      C % wide == 0 && in_packs(op.x, wide) && in_packs(op.y, wide) && in_packs(op.initial_cache, wide) && in_packs(op.final_cache, wide);
-  if (!packs) return start.template operator()<Numbers, usual, 1>();
-  if (op.x.dtype == DType::bf16 && op.y.dtype == DType::bf16) return start.template operator()<Bf16Numbers, usual, wide>();
+  const auto packs = [&](int width) {
+    return C % width == 0 && in_packs(op.x, width) && in_packs(op.y, width) && in_packs(op.initial_cache, width) &&
+           in_packs(op.final_cache, width);
+  };
+  if (op.x.dtype == DType::bf16 && op.y.dtype == DType::bf16 && packs(widest))
+    return start.template operator()<Bf16Numbers, usual, widest>();
+  if (!packs(wide)) return start.template operator()<Numbers, usual, 1>();
   start.template operator()<Numbers, usual, wide>();
 }
 

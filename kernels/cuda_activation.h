@@ -1,27 +1,47 @@
 // Activations as the CUDA kernels compute them.
 #pragma once
 
-#include "kernels/cuda.h"
+#include "kernels/cuda_numbers.h"
 #include "kernels/elementwise.h"
 
 namespace statescope::cuda {
 
-/// σ(x) from e^{−|x|}, which cannot overflow; a quotient of numbers between 0 and 2 needs none of the care of a division.
-inline __device__ float sigmoid(float x) {
-  const float e = expf(-fabsf(x));
-  return __fdividef(x < 0 ? e : 1, 1 + e);
-}
+/// σ(x) = 1 / (1 + e^{−x}), 0 where e^{−x} overflows. The quotient needs none of the care of a division.
+inline __device__ float sigmoid(float x) { return __fdividef(1, 1 + __expf(-x)); }
+inline __device__ float silu(float x) { return __fdividef(x, 1 + __expf(-x)); }
 
 inline __device__ float activated(float x, Activation act) {
   switch (act) {
     case Activation::silu:
-      return x * sigmoid(x);
+      return silu(x);
     case Activation::relu:
       return x < 0 ? 0 : x;
     case Activation::sigmoid:
       return sigmoid(x);
     case Activation::elu_plus_one:
       return x > 0 ? x + 1 : expf(x);
+    default:
+      return x;
+  }
+}
+
+/// Of neighbours: one choice for all of them.
+template <int Width>
+__device__ Pack<Width> activated(Pack<Width> x, Activation act) {
+  const auto each = [&](auto fn) {
+#pragma unroll
+    for (int i = 0; i < Width; ++i) x.at[i] = fn(x.at[i]);
+    return x;
+  };
+  switch (act) {
+    case Activation::silu:
+      return each([](float z) { return silu(z); });
+    case Activation::relu:
+      return each([](float z) { return activated(z, Activation::relu); });
+    case Activation::sigmoid:
+      return each([](float z) { return sigmoid(z); });
+    case Activation::elu_plus_one:
+      return each([](float z) { return activated(z, Activation::elu_plus_one); });
     default:
       return x;
   }
@@ -35,8 +55,14 @@ inline __device__ float activated_by_one(float x, Activation act) {
   return act == Activation::relu && x < 0 ? 0 : y;
 }
 
+/// ln(1 + e) for e in [0, 1], to 1e-5 of it: a series where 1 + e would lose what e is.
+inline __device__ float log_of_one_plus(float e) {
+  constexpr float small = 1.0F / 64;
+  return e < small ? e * (1 - e * (1.0F / 2 - e * (1.0F / 3))) : __logf(1 + e);
+}
+
 /// softplus(x) = ln(1 + e^x) = max(x, 0) + ln(1 + e^{−|x|})
-inline __device__ float softplus(float x) { return (x < 0 ? 0 : x) + log1pf(expf(-fabsf(x))); }
+inline __device__ float softplus(float x) { return (x < 0 ? 0 : x) + log_of_one_plus(__expf(-fabsf(x))); }
 
 /// max(logσ(x) · scale, clamp_min), logσ(x) = −softplus(−x); compared so that a NaN stays one
 inline __device__ float log_sigmoid_decay(float x, float scale, float clamp_min) {

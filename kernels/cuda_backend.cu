@@ -254,22 +254,30 @@ class CudaBackend final : public Backend {
     use(), products_.linear(y, x, weight, bias, stream());
   }
   std::unique_ptr<Repeated> repeated() override;
-  bool folds_norms(std::int64_t rows) const override { return rows == 1 && can_overlap(); }
+  bool folds_norms(std::int64_t rows) const override { return (rows == 1 && can_overlap()) || activation_type(rows) == DType::bf16; }
   void project(std::span<const Projection> projections, Workspace& workspace) override {
     use();
     if (!products_.project(projections, stream())) Backend::project(projections, workspace);
+  }
+  void linear_together(std::span<const LinearProduct> products, ConstTensor x) override {
+    use(), products_.linear_together(products, x, stream());
+  }
+  void add_linear(Tensor y, ConstTensor x, ConstTensor weight, Workspace& workspace) override {
+    use();
+    if (!products_.add_linear(y, x, weight, stream())) Backend::add_linear(y, x, weight, workspace);
   }
   void swiglu(Tensor y, ConstTensor x, ConstTensor gate_proj, ConstTensor up_proj, ConstTensor down_proj, Workspace& workspace,
               const InputNorm& norm, ConstTensor addend) override {
     const Workspace::Mark mark(workspace);
     use();
-    const Tensor u = x.rows() == 1 ? workspace.tensor({1, gate_proj.rows()}) : Tensor{};
-    if (u && products_.gated_linear(u, x, norm, gate_proj, up_proj, stream())) {
-      const Projection down{.x = u, .norm = {}, .weight = down_proj, .bias = {}, .y = y, .finish = Activate{.addend = addend}, .z = {}};
-      return project(std::span(&down, 1), workspace);
+    Tensor u = x.rows() == 1 ? workspace.tensor({1, gate_proj.rows()}) : Tensor{};
+    if (!u || !products_.gated_linear(u, x, norm, gate_proj, up_proj, stream())) {
+      const ConstTensor in = normed(x, norm, workspace);
+      u = workspace.tensor({x.rows(), gate_proj.rows()}, in.dtype);
+      products_.gated_linear(u, in, gate_proj, up_proj, workspace, stream());
     }
-    if (norm.group > 0 || addend) return Backend::swiglu(y, x, gate_proj, up_proj, down_proj, workspace, norm, addend);
-    products_.swiglu(y, x, gate_proj, up_proj, down_proj, workspace, stream());
+    const Projection down{.x = u, .norm = {}, .weight = down_proj, .bias = {}, .y = y, .finish = Activate{.addend = addend}, .z = {}};
+    project(std::span(&down, 1), workspace);
   }
 
   void rms_norm(Tensor y, ConstTensor x, ConstTensor weight, float eps, float offset) override {
@@ -285,6 +293,9 @@ class CudaBackend final : public Backend {
   }
   void sum_pair(Tensor pair, ConstTensor shared, ConstTensor sparse, ConstTensor more, Activation act) override {
     use(), cuda::sum_pair(pair, shared, sparse, more, act, stream());
+  }
+  void softmax_pair(Tensor pair, ConstTensor shared, ConstTensor sparse, ConstTensor more) override {
+    use(), cuda::softmax_pair(pair, shared, sparse, more, stream());
   }
   void add_rms_norm(Tensor y, Tensor x, ConstTensor added, ConstTensor weight, float eps, float offset) override {
     use(), cuda::add_rms_norm(y, x, added, weight, eps, offset, stream());

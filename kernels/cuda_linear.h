@@ -53,21 +53,26 @@ class Products {
 
   /// linear.h
   void linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, cudaStream_t stream);
+  /// The same of one x: those with few outputs read it together.
+  void linear_together(std::span<const LinearProduct> products, ConstTensor x, cudaStream_t stream);
   /// Products of one row (linear_one_row.cu), all in one launch, on a device that can overlap kernels. False, and nothing done, where one
   /// of them does not fit: rows of weights that are not pieces of 16 bytes, several types, too many of them, one
   /// that others take as x behind one that takes such an x.
   bool project(std::span<const Projection> projections, cudaStream_t stream);
   /// y = silu(x̂ · gateᵀ) ⊙ (x̂ · upᵀ), x̂ as in projection.h. False as above.
   bool gated_linear(Tensor y, ConstTensor x, const InputNorm& norm, ConstTensor gate, ConstTensor up, cudaStream_t stream);
-  /// y = (silu(x · gateᵀ) ⊙ (x · upᵀ)) · downᵀ
-  void swiglu(Tensor y, ConstTensor x, ConstTensor gate, ConstTensor up, ConstTensor down, Workspace& workspace, cudaStream_t stream);
+  /// u = silu(x · gateᵀ) ⊙ (x · upᵀ), u of the type of x
+  void gated_linear(Tensor u, ConstTensor x, ConstTensor gate, ConstTensor up, Workspace& workspace, cudaStream_t stream);
+  /// y = y + x · weightᵀ in one product. False, and nothing done, where x is not many bf16 rows, or the weight is not of this type.
+  bool add_linear(Tensor y, ConstTensor x, ConstTensor weight, cudaStream_t stream);
 
  private:
   struct Plan;
   struct Shapes;
   void through_float32(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, cudaStream_t stream);
   void multiply(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, cudaStream_t stream);
-  void multiply_one_type(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, cudaStream_t stream);
+  /// adds: y += x · weightᵀ
+  void multiply_one_type(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, bool adds, cudaStream_t stream);
   std::span<const cublasLtMatmulHeuristicResult_t> guess(const Plan& plan, const Shapes& shapes,
                                                          std::span<cublasLtMatmulHeuristicResult_t> room);
   Plan& planned(const Shapes& shapes, ConstTensor bias);
@@ -92,8 +97,9 @@ bool few_rows(ConstTensor x);
 void linear_few_rows(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, cudaStream_t stream);
 /// Whether x and weight are bf16 in pieces of 16 bytes and outputs are so few that the product is bound by the reading of x.
 bool few_outputs(ConstTensor x, ConstTensor weight);
-/// linear.h for few outputs.
-void linear_few_outputs(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, cudaStream_t stream);
+/// linear.h for few outputs, `most_few_outputs` products of one x in one launch.
+constexpr std::size_t most_few_outputs = 3;
+void linear_few_outputs(std::span<const LinearProduct> products, ConstTensor x, cudaStream_t stream);
 /// y = silu(x · gateᵀ) ⊙ (x · upᵀ) for few rows; gate and up of one shape and one type.
 void gated_linear_few_rows(Tensor y, ConstTensor x, ConstTensor gate, ConstTensor up, cudaStream_t stream);
 

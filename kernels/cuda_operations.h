@@ -20,10 +20,8 @@ void gather_rows(Tensor dst, ConstTensor src, const std::int32_t* device_rows, c
 void scatter_add_rows(Tensor dst, ConstTensor src, const std::int32_t* device_rows, ConstTensor weight, cudaStream_t stream);
 void rms_norm(Tensor y, ConstTensor x, ConstTensor weight, float eps, float offset, cudaStream_t stream);
 void rms_norm_plain(Tensor y, ConstTensor x, std::int64_t group, float eps, cudaStream_t stream);
-/// weight float32 or bf16, of at most `most_low_rank` inputs.
-constexpr std::int64_t most_low_rank = 32;
-void low_rank_decay(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, float normalizer, float clamp_min, cudaStream_t stream);
 void sum_pair(Tensor pair, ConstTensor shared, ConstTensor sparse, ConstTensor more, Activation act, cudaStream_t stream);
+void softmax_pair(Tensor pair, ConstTensor shared, ConstTensor sparse, ConstTensor more, cudaStream_t stream);
 void add_rms_norm(Tensor y, Tensor x, ConstTensor added, ConstTensor weight, float eps, float offset, cudaStream_t stream);
 void gated_rms_norm(Tensor y, ConstTensor x, ConstTensor weight, std::int64_t group, float eps, ConstTensor gate, Activation act,
                     cudaStream_t stream);
@@ -41,6 +39,10 @@ void softplus_clamp(Tensor y, ConstTensor x, ConstTensor dt_bias, float dt_min, 
 void one_minus_exp(Tensor y, ConstTensor x, cudaStream_t stream);
 void rope(Tensor y, ConstTensor x, std::int64_t first, double theta, std::int64_t rotary, cudaStream_t stream);
 
+// low_rank_decay.cu: weight float32 or bf16, of at most `most_low_rank` inputs.
+constexpr std::int64_t most_low_rank = 32;
+void low_rank_decay(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, float normalizer, float clamp_min, cudaStream_t stream);
+
 // routing.cu
 void top_k(Tensor ids, ConstTensor scores, cudaStream_t stream);
 void renormalise(Tensor y, ConstTensor gate, ConstTensor ids, cudaStream_t stream);
@@ -56,7 +58,8 @@ void gated_delta_rule(const GatedDeltaRule& op, const DeviceSegments& segments, 
 // memory_step.cu: one row of one sequence, states changed in place, all float32. False, and nothing done, where something else is asked.
 bool decayed_outer_product_step(const DecayedOuterProduct& op, cudaStream_t stream);
 bool gated_delta_rule_step(const GatedDeltaRule& op, bool l2, cudaStream_t stream);  // l2: of q and k brought to unit length
-bool sparse_state_step(const SparseState& op, const SparseSources* from, cudaStream_t stream);  // from: null where q, k and choices are there
+bool sparse_state_step(const SparseState& op, const SparseSources* from,
+                       cudaStream_t stream);  // from: null where q, k and choices are there
 
 // sparse_state.cu; nothing is read back. For at most `most_sparse_runs` sequences × partitions.
 std::int64_t most_sparse_runs();

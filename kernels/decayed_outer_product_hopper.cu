@@ -118,6 +118,7 @@ __device__ void multiply_rows(float (&c)[2][4], const Prepared& shared, int row,
 __global__ void __launch_bounds__(prepare_threads, 1) prepare_kernel(const __grid_constant__ Problem p) {
   extern __shared__ __align__(1024) unsigned char memory[];
   auto& shared = *reinterpret_cast<Prepared*>(memory);
+  begin_overlapped();
   const std::int64_t h = blockIdx.x % p.H, number = blockIdx.x / p.H;
   const Piece piece = piece_of(p.segments, number, chunk_rows);
   if (piece.index >= piece.count) return;
@@ -437,8 +438,8 @@ void decayed_outer_product_hopper(const DecayedOuterProduct& op, const DeviceSeg
                   states + plan.state_numbers()};
   const CUtensorMap values =
       tensor_map({static_cast<const Bf16*>(op.v.data), op.v.rows(), op.v.shape[1], plan.V, op.v.stride, plan.V}, chunk_rows);
-  launch("decayed_outer_product: prepare", prepare_kernel, static_cast<unsigned>(plan.chunks()), prepare_threads, sizeof(Prepared), stream,
-         p);
+  launch_overlapped("decayed_outer_product: prepare", prepare_kernel, static_cast<unsigned>(plan.chunks()), prepare_threads,
+                    sizeof(Prepared), stream, p);
   const auto blocks_of_spans = static_cast<unsigned>(plan.spans() * plan.H * plan.tiles);
   constexpr unsigned span_threads = (groups + 1) * warpgroup;
   if (segments.longest > plan.span) {

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "kernels/cuda_activation.h"
-#include "kernels/cuda_numbers.h"
+#include "kernels/cuda_groups.h"
 #include "kernels/cuda_operations.h"
 
 namespace statescope::cuda {
@@ -20,21 +19,31 @@ __device__ std::int64_t own_row() { return std::int64_t{blockIdx.x} * blockDim.y
 __device__ unsigned own_column() { return blockIdx.y * blockDim.x + threadIdx.x; }
 __device__ unsigned all_columns() { return gridDim.y * blockDim.x; }
 
-/// y[t, i] = fn(t, i, x[t, i]...). A thread owns `Width` neighbours of a row at a time, reads them all, then writes: y may be any x.
+/// A step that takes all neighbours at once.
+template <class Fn>
+concept OfNeighbours = requires { typename Fn::TakesNeighbours; };
+
+/// fn(t, i, x...) of numbers i … of row t, or fn.of(x...).
 template <int Width, class Fn, class... Inputs>
-__global__ void map_kernel(Numbers<void> y, std::int64_t rows, unsigned n, Fn fn, Inputs... x) {
+__device__ Pack<Width> applied(const Fn& fn, std::int64_t t, unsigned i, const Inputs&... x) {
+  if constexpr (OfNeighbours<Fn>) {
+    return fn.of(x...);
+  } else {
+    Pack<Width> out;
+#pragma unroll
+    for (int j = 0; j < Width; ++j) out.at[j] = fn(t, i + j, x.at[j]...);
+    return out;
+  }
+}
+
+/// y[t, i] = fn(t, i, x[t, i]...). A thread owns `Width` neighbours of a row at a time, reads them all, then writes: y may be any x.
+template <int Width, class Output, class Fn, class... Inputs>
+__global__ void map_kernel(Output y, std::int64_t rows, unsigned n, Fn fn, Inputs... x) {
   begin_overlapped();
   const std::int64_t t = own_row();
   if (t >= rows) return;
-  for (unsigned begin = own_column() * Width; begin < n; begin += all_columns() * Width) {
-    const auto results = [&](const auto... inputs) {
-      Pack<Width> out;
-#pragma unroll
-      for (int i = 0; i < Width; ++i) out.at[i] = fn(t, begin + i, inputs.at[i]...);
-      return out;
-    };
-    y.store(t, begin, results(x.template load<Width>(t, begin)...));
-  }
+  for (unsigned begin = own_column() * Width; begin < n; begin += all_columns() * Width)
+    y.template store<Width>(t, begin, applied<Width>(fn, t, begin, x.template load<Width>(t, begin)...));
 }
 
 struct Constant {
@@ -47,13 +56,21 @@ struct Same {
 };
 
 struct Activated {
+  using TakesNeighbours = void;
   Activation act;
-  __device__ float operator()(std::int64_t, unsigned, float x) const { return activated(x, act); }
+  template <int Width>
+  __device__ Pack<Width> of(const Pack<Width>& x) const {
+    return activated(x, act);
+  }
 };
 
 struct Gated {
+  using TakesNeighbours = void;
   Activation act;
-  __device__ float operator()(std::int64_t, unsigned, float a, float b) const { return a * activated(b, act); }
+  template <int Width>
+  __device__ Pack<Width> of(const Pack<Width>& a, const Pack<Width>& b) const {
+    return each(a, activated(b, act), Times());
+  }
 };
 
 struct WeightedSum {
@@ -80,33 +97,6 @@ struct LogSigmoidDecay {
   __device__ float operator()(std::int64_t, unsigned, float x) const { return log_sigmoid_decay(x, scale, clamp_min); }
 };
 
-constexpr unsigned low_rank_rows = 32;  // of a block
-
-/// y[t, c] = decay(x_t · weight_c + bias_c). A thread owns column c of a block's rows and keeps weight_c in registers, 0 behind its end.
-template <int Rank>
-__global__ void low_rank_decay_kernel(Rows<float> y, Numbers<const void> x, Numbers<const void> weight, const float* bias,
-                                      std::int64_t rows, std::int64_t columns, int rank, LogSigmoidDecay decay) {
-  __shared__ alignas(16) Pack<Rank> features[low_rank_rows];  // read in fours
-  const std::int64_t first = std::int64_t{blockIdx.x} * low_rank_rows, c = std::int64_t{blockIdx.y} * most_threads + threadIdx.x;
-  const auto count = static_cast<unsigned>(min(rows - first, std::int64_t{low_rank_rows}));
-  for (unsigned i = threadIdx.x; i < count * Rank; i += most_threads) {
-    const int r = static_cast<int>(i % Rank);
-    features[i / Rank].at[r] = r < rank ? x.number(first + i / Rank, r) : 0;
-  }
-  __syncthreads();
-  if (c >= columns) return;
-  Pack<Rank> own;
-#pragma unroll
-  for (int r = 0; r < Rank; ++r) own.at[r] = r < rank ? weight.number(c, r) : 0;
-  const float shift = bias != nullptr ? bias[c] : 0;
-  for (unsigned t = 0; t < count; ++t) {
-    float sum = shift;
-#pragma unroll
-    for (int r = 0; r < Rank; ++r) sum = fmaf(features[t].at[r], own.at[r], sum);
-    y.row(first + t)[c] = decay(first + t, 0, sum);
-  }
-}
-
 struct GatedDeltaDecay {
   const float *A_log, *dt_bias;
   __device__ float operator()(std::int64_t, unsigned h, float a) const { return gated_delta_decay(a, A_log[h], dt_bias[h]); }
@@ -123,19 +113,6 @@ struct SoftplusClamp {
 
 struct OneMinusExp {
   __device__ float operator()(std::int64_t, unsigned, float x) const { return -expm1f(x); }
-};
-
-struct Plus {
-  __device__ float operator()(float a, float b) const { return a + b; }
-};
-
-struct Times {
-  __device__ float operator()(float a, float b) const { return a * b; }
-};
-
-/// The larger number; a NaN loses.
-struct Larger {
-  __device__ float operator()(float a, float b) const { return fmaxf(a, b); }
 };
 
 /// Combines x of the `Threads` threads that own a group (a warp, or a whole block); all of them get the result.
@@ -166,18 +143,6 @@ struct Groups {
   __device__ std::int64_t column(std::int64_t group) const { return group % in_row * n; }
 };
 
-/// y = x · (Σ x² / divisor + eps)^{−1/2} ⊙ (weight + offset), where there is a weight.
-struct InverseRoot {
-  float divisor, eps;
-  const float* weight;
-  float offset;
-  __device__ float term(float x) const { return x * x; }
-  __device__ float factor(float sum) const { return 1 / sqrtf(sum / divisor + eps); }
-  __device__ float value(float x, std::int64_t i, float factor) const {
-    return weight != nullptr ? x * factor * (weight[i] + offset) : x * factor;
-  }
-};
-
 /// y = x / (Σ x + eps)
 struct ShareOfSum {
   float eps;
@@ -186,40 +151,18 @@ struct ShareOfSum {
   __device__ float value(float x, std::int64_t, float factor) const { return x / factor; }
 };
 
-/// What multiplies a norm's result: act(gate).
-template <template <class> class Rows>
-struct OutputGate {
-  Rows<const void> rows;  // absent: 1
-  Activation act = Activation::identity;
-  template <int Width>
-  __device__ Pack<Width> factors(std::int64_t t, std::int64_t i) const {
-    Pack<Width> result = rows.template load<Width>(t, i);
-#pragma unroll
-    for (int j = 0; j < Width; ++j) result.at[j] = activated(result.at[j], act);
-    return result;
-  }
-};
-
-template <int Width, class Combine>
-__device__ Pack<Width> each(Pack<Width> a, const Pack<Width>& b, Combine combine) {
-#pragma unroll
-  for (int j = 0; j < Width; ++j) a.at[j] = combine(a.at[j], b.at[j]);
-  return a;
-}
-
 /// pair[t, 0] = act(shared[t]), pair[t, 1] = act(sparse[t] + more[t]), rows of n. A thread owns `Width` neighbours of both.
-template <int Width>
-__global__ void sum_pair_kernel(Numbers<void> pair, Numbers<const void> shared, Numbers<const void> sparse, Numbers<const void> more,
-                                std::int64_t rows, unsigned n, Activation act) {
+template <int Width, template <class> class Rows>
+__global__ void sum_pair_kernel(Rows<void> pair, Rows<const void> shared, Rows<const void> sparse, Rows<const void> more, std::int64_t rows,
+                                unsigned n, Activation act) {
   begin_overlapped();
   const std::int64_t t = own_row();
   if (t >= rows) return;
   for (unsigned begin = own_column() * Width; begin < n; begin += all_columns() * Width) {
-    Pack<Width> first = shared.load<Width>(t, begin), second = each(sparse.load<Width>(t, begin), more.load<Width>(t, begin), Plus());
-#pragma unroll
-    for (int i = 0; i < Width; ++i) first.at[i] = activated(first.at[i], act), second.at[i] = activated(second.at[i], act);
-    pair.store(t, begin, first);
-    pair.store(t, n + begin, second);
+    const Pack<Width> first = shared.template load<Width>(t, begin),
+                      second = each(sparse.template load<Width>(t, begin), more.template load<Width>(t, begin), Plus());
+    pair.template store<Width>(t, begin, activated(first, act));
+    pair.template store<Width>(t, n + begin, activated(second, act));
   }
 }
 
@@ -410,19 +353,24 @@ Cover cover(std::int64_t rows, std::int64_t n) {
   return {dim3(blocks_for(rows, height), std::min(most_across, blocks_for(n, width))), dim3(width, height)};
 }
 
+template <class... Tensors>
+bool all_bf16(Tensors... x) {
+  return ((x.dtype == DType::bf16) && ...);
+}
+
 /// y = fn(x...), number by number; y's rows are as long as those of every x.
 template <class Fn, class... Inputs>
 void map(const char* name, Tensor y, cudaStream_t stream, Fn fn, Inputs... x) {
   constexpr int wide = 8;
   const std::int64_t n = y.row_size();
-  const auto start = [&](auto kernel, int width) {
+  const auto start = [&]<template <class> class Rows, int width>() {
     const auto [grid, block] = cover(y.rows(), n / width);
-    launch_overlapped(name, kernel, grid, block, 0, stream, numbers(y), y.rows(), static_cast<unsigned>(n), fn, numbers(ConstTensor(x))...);
+    launch_overlapped(name, map_kernel<width, Rows<void>, Fn, std::conditional_t<true, Rows<const void>, Inputs>...>, grid, block, 0,
+                      stream, Rows<void>(numbers(y)), y.rows(), static_cast<unsigned>(n), fn, Rows<const void>(numbers(ConstTensor(x)))...);
   };
-  using Input = Numbers<const void>;
-  if (n % wide == 0 && in_packs(y, wide) && (in_packs(x, wide) && ...))
-    return start(map_kernel<wide, Fn, std::conditional_t<true, Input, Inputs>...>, wide);
-  start(map_kernel<1, Fn, std::conditional_t<true, Input, Inputs>...>, 1);
+  const bool packs = n % wide == 0 && in_packs(y, wide) && (in_packs(x, wide) && ...);
+  if (packs && all_bf16(y, x...)) return start.template operator()<Bf16Numbers, wide>();
+  packs ? start.template operator()<Numbers, wide>() : start.template operator()<Numbers, 1>();
 }
 
 /// Starts `of_warp` with a warp a group or `of_block` with a block a group: a warp reads up to 1024 numbers faster than a block meets.
@@ -442,6 +390,10 @@ void for_groups(const char* name, Kernel of_warp, Kernel of_block, Tensor y, Con
 template <class Norm>
 void normalise(const char* name, Tensor y, ConstTensor x, std::int64_t n, cudaStream_t stream, Norm norm, ConstTensor gate = {},
                Activation act = {}, Addend addend = {}) {
+  require_same_rows(name, y, x);
+  if constexpr (std::is_same_v<Norm, InverseRoot>) {
+    if (!addend.rows && normalise_short_groups(name, y, x, n, norm, gate, act, stream)) return;
+  }
   const auto start = [&]<template <class> class Rows, int width>() {
     for_groups<Rows>(name, norm_kernel<warp_size, width, Norm, Rows>, norm_kernel<most_threads, width, Norm, Rows>, y, x, n, stream, norm,
                      OutputGate<Rows>{Rows<const void>(numbers(gate)), act}, addend);
@@ -551,6 +503,8 @@ void sum_norm(Tensor y, ConstTensor x, float eps, cudaStream_t stream) {
 void softmax(Tensor y, ConstTensor x, float temperature, cudaStream_t stream) {
   const std::int64_t n = last_axis(x);
   if (temperature == 0) return fill(y, 1 / static_cast<float>(n), stream);  // 0 · ∞ has no value
+  require_same_rows("softmax", y, x);
+  if (softmax_short_groups(y, x, n, temperature, stream)) return;
   const auto start = [&](auto of_warp, auto of_block) { for_groups("softmax", of_warp, of_block, y, x, n, stream, temperature); };
   constexpr int wide = 4;
   if (n % wide == 0 && in_packs(y, wide) && in_packs(x, wide))
@@ -584,13 +538,22 @@ void sum_pair(Tensor pair, ConstTensor shared, ConstTensor sparse, ConstTensor m
   constexpr int wide = 8;
   const std::int64_t n = shared.row_size();
   for (const ConstTensor& x : {shared, sparse, more}) require_same_rows("sum_pair", pair.columns(n, {n}), x);
-  const auto start = [&](auto kernel, int width) {
+  const auto start = [&]<template <class> class Rows, int width>() {
     const auto [grid, block] = cover(pair.rows(), n / width);
-    launch_overlapped("sum_pair", kernel, grid, block, 0, stream, numbers(pair), numbers(shared), numbers(sparse), numbers(more),
-                      pair.rows(), static_cast<unsigned>(n), act);
+    launch_overlapped("sum_pair", sum_pair_kernel<width, Rows>, grid, block, 0, stream, Rows<void>(numbers(pair)),
+                      Rows<const void>(numbers(shared)), Rows<const void>(numbers(sparse)), Rows<const void>(numbers(more)), pair.rows(),
+                      static_cast<unsigned>(n), act);
   };
   const bool packs = n % wide == 0 && in_packs(pair, wide) && in_packs(shared, wide) && in_packs(sparse, wide) && in_packs(more, wide);
-  packs ? start(sum_pair_kernel<wide>, wide) : start(sum_pair_kernel<1>, 1);
+  if (packs && all_bf16(pair, shared, sparse, more)) return start.template operator()<Bf16Numbers, wide>();
+  packs ? start.template operator()<Numbers, wide>() : start.template operator()<Numbers, 1>();
+}
+
+void softmax_pair(Tensor pair, ConstTensor shared, ConstTensor sparse, ConstTensor more, cudaStream_t stream) {
+  for (const ConstTensor& x : {shared, sparse, more}) require_same_rows("softmax_pair", pair.columns(x.row_size(), {x.row_size()}), x);
+  if (softmax_pair_short_groups(pair, shared, sparse, more, last_axis(pair), stream)) return;
+  sum_pair(pair, shared, sparse, more, Activation::identity, stream);
+  softmax(pair, pair, 1, stream);
 }
 
 void divide_heads(Tensor y, ConstTensor x, ConstTensor d, float eps, cudaStream_t stream) {
@@ -601,17 +564,6 @@ void divide_heads(Tensor y, ConstTensor x, ConstTensor d, float eps, cudaStream_
 void log_sigmoid_decay(Tensor y, ConstTensor x, float normalizer, float clamp_min, cudaStream_t stream) {
   require_same_rows("log_sigmoid_decay", y, x);
   map("log_sigmoid_decay", y, stream, LogSigmoidDecay{1 / normalizer, clamp_min}, x);
-}
-
-void low_rank_decay(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, float normalizer, float clamp_min, cudaStream_t stream) {
-  const std::int64_t rank = x.row_size(), columns = y.row_size();
-  if (y.rows() != x.rows() || weight.rows() != columns || weight.row_size() != rank || (bias && bias.shape.size() != columns))
-    fail("low_rank_decay", x, weight);
-  constexpr std::int64_t few = 16;
-  const dim3 grid(blocks_for(y.rows(), low_rank_rows), blocks_for(columns, most_threads));
-  launch("low_rank_decay", rank <= few ? low_rank_decay_kernel<few> : low_rank_decay_kernel<most_low_rank>, grid, most_threads, 0, stream,
-         f32(y), numbers(x), numbers(weight), f32(bias).data, y.rows(), columns, static_cast<int>(rank),
-         LogSigmoidDecay{1 / normalizer, clamp_min});
 }
 
 void gated_delta_decay(Tensor y, ConstTensor a, ConstTensor A_log, ConstTensor dt_bias, cudaStream_t stream) {

@@ -205,7 +205,7 @@ class Stopwatch {
 /// All that the choice of an algorithm depends on.
 struct Products::Shapes {
   DType operands, result;
-  bool bias;
+  bool bias, adds;
   std::int64_t T, in, out, y_stride, x_stride, weight_stride;
   std::uint32_t y_alignment, x_alignment, weight_alignment, bias_alignment;
   auto operator<=>(const Shapes&) const = default;
@@ -216,10 +216,14 @@ struct Products::Plan {
   Product product;
   Layout a, b, c;
   cublasLtMatmulAlgo_t algorithm{};
+  float beta;  // of y as it was
   std::int64_t uses = 0;
 
   explicit Plan(const Shapes& s)
-      : a(s.operands, s.out, s.in, s.weight_stride), b(s.operands, s.T, s.in, s.x_stride), c(s.result, s.T, s.out, s.y_stride) {
+      : a(s.operands, s.out, s.in, s.weight_stride),
+        b(s.operands, s.T, s.in, s.x_stride),
+        c(s.result, s.T, s.out, s.y_stride),
+        beta(s.adds ? 1.0F : 0.0F) {
     if (s.bias) product.set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
   }
   void add(ConstTensor bias) {
@@ -240,9 +244,9 @@ Products::~Products() {
 
 cublasStatus_t Products::run(const Plan& plan, const cublasLtMatmulAlgo_t& algorithm, Tensor y, ConstTensor x, ConstTensor weight,
                              cudaStream_t stream) {
-  constexpr float one = 1, zero = 0;
-  return cublasLtMatmul(handle_, plan.product.handle, &one, weight.data, plan.a.handle, x.data, plan.b.handle, &zero, y.data, plan.c.handle,
-                        y.data, plan.c.handle, &algorithm, workspace_, workspace_bytes, stream);
+  constexpr float one = 1;
+  return cublasLtMatmul(handle_, plan.product.handle, &one, weight.data, plan.a.handle, x.data, plan.b.handle, &plan.beta, y.data,
+                        plan.c.handle, y.data, plan.c.handle, &algorithm, workspace_, workspace_bytes, stream);
 }
 
 /// Milliseconds of the fastest of a few runs.
@@ -294,6 +298,8 @@ Products::Plan& Products::planned(const Shapes& shapes, ConstTensor bias) {
 /// The first guess of cuBLASLt is up to 15 % slower than the best of its first eight.
 void Products::try_out(Plan& plan, const Shapes& shapes, Tensor y, ConstTensor x, ConstTensor weight, cudaStream_t stream) {
   std::array<cublasLtMatmulHeuristicResult_t, 8> room{};
+  if (shapes.adds)  // y itself must not change
+    y = Tensor(results_.take(static_cast<std::size_t>(y.rows() * y.stride) * size_of(y.dtype), stream), y.dtype, y.shape, y.stride);
   float least = std::numeric_limits<float>::infinity();
   for (const cublasLtMatmulHeuristicResult_t& candidate : guess(plan, shapes, room)) {
     const float taken = time_of(plan, candidate.algo, y, x, weight, stream);
@@ -302,10 +308,11 @@ void Products::try_out(Plan& plan, const Shapes& shapes, Tensor y, ConstTensor x
 }
 
 /// x and weight of one type, float32 or bfloat16.
-void Products::multiply_one_type(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, cudaStream_t stream) {
+void Products::multiply_one_type(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, bool adds, cudaStream_t stream) {
   const Shapes shapes{x.dtype,
                       y.dtype,
                       static_cast<bool>(bias),
+                      adds,
                       x.rows(),
                       x.row_size(),
                       weight.rows(),
@@ -327,7 +334,8 @@ void Products::multiply_one_type(Tensor y, ConstTensor x, ConstTensor weight, Co
 /// x of the type in which is multiplied. A weight of another, or one of bfloat16 whose rows tensor cores cannot load as they lie, goes
 /// through scratch, a tile of outputs at a time.
 void Products::multiply(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, cudaStream_t stream) {
-  if (weight.dtype == x.dtype && (weight.dtype == DType::f32 || rows_aligned(weight))) return multiply_one_type(y, x, weight, bias, stream);
+  if (weight.dtype == x.dtype && (weight.dtype == DType::f32 || rows_aligned(weight)))
+    return multiply_one_type(y, x, weight, bias, false, stream);
   constexpr std::int64_t outputs_together = 128;
   const std::int64_t row_bytes = padded(weight.row_size(), x.dtype) * static_cast<std::int64_t>(size_of(x.dtype));
   const std::int64_t tile = std::max<std::int64_t>(tile_bytes / row_bytes / outputs_together, 1) * outputs_together;
@@ -335,7 +343,7 @@ void Products::multiply(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor
     const std::int64_t count = std::min(tile, weight.rows() - first);
     const Tensor part = converted(weight.slice(first, count), x.dtype, weights_, stream);
     const ConstTensor part_bias = bias ? ConstTensor(bias.f32() + first, DType::f32, {count}) : ConstTensor();
-    multiply_one_type(y.columns(first, {count}), x, part, part_bias, stream);
+    multiply_one_type(y.columns(first, {count}), x, part, part_bias, false, stream);
   }
 }
 
@@ -358,28 +366,46 @@ void Products::linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor b
   const DType operands = precision_ == Precision::bfloat16 ? DType::bf16 : DType::f32;
   const bool as_it_is = x.dtype == operands && (operands == DType::f32 || rows_aligned(x));
   const ConstTensor operand = as_it_is ? x : converted(x, operands, rows_, stream);
-  if (few_outputs(operand, weight)) return linear_few_outputs(y, operand, weight, bias, stream);
+  if (few_outputs(operand, weight)) {
+    const LinearProduct alone{y, weight, bias};
+    return linear_few_outputs(std::span(&alone, 1), operand, stream);
+  }
   multiply(y, operand, weight, bias, stream);
 }
 
-void Products::swiglu(Tensor y, ConstTensor x, ConstTensor gate, ConstTensor up, ConstTensor down, Workspace& workspace,
-                      cudaStream_t stream) {
-  const bool streams = few_rows(x) && gate.dtype == up.dtype && x.dtype == DType::f32;
-  const Shape inner{x.rows(), gate.rows()};
-  const Tensor u = workspace.tensor(inner, streams ? DType::f32 : x.dtype);
+void Products::linear_together(std::span<const LinearProduct> products, ConstTensor x, cudaStream_t stream) {
+  std::array<LinearProduct, most_few_outputs> few;
+  std::size_t count = 0;
+  for (const LinearProduct& p : products) {
+    const bool is_few = !few_rows(x) && p.y.dtype == DType::f32 && few_outputs(x, p.weight);
+    if (!is_few || count == few.size()) {
+      linear(p.y, x, p.weight, p.bias, stream);
+      continue;
+    }
+    check_linear(p.y, x, p.weight, p.bias);
+    few[count++] = p;
+  }
+  if (count > 0 && x.rows() > 0) linear_few_outputs(std::span(few).first(count), x, stream);
+}
+
+void Products::gated_linear(Tensor u, ConstTensor x, ConstTensor gate, ConstTensor up, Workspace& workspace, cudaStream_t stream) {
   check_linear(u, x, gate, {});
   check_linear(u, x, up, {});
-  check_linear(y, u, down, {});
-  if (y.shape.size() == 0) return;
-  if (streams) {
-    gated_linear_few_rows(u, x, gate, up, stream);
-  } else {
-    const Tensor g = workspace.tensor(inner, u.dtype);
-    linear(g, x, gate, {}, stream);
-    linear(u, x, up, {}, stream);
-    cuda::gate(u, u, g, Activation::silu, stream);
-  }
-  linear(y, u, down, {}, stream);
+  if (u.shape.size() == 0) return;
+  if (few_rows(x) && gate.dtype == up.dtype && x.dtype == DType::f32) return gated_linear_few_rows(u, x, gate, up, stream);
+  const Workspace::Mark mark(workspace);
+  const Tensor g = workspace.tensor(u.shape, u.dtype);
+  linear(g, x, gate, {}, stream);
+  linear(u, x, up, {}, stream);
+  cuda::gate(u, u, g, Activation::silu, stream);
+}
+
+bool Products::add_linear(Tensor y, ConstTensor x, ConstTensor weight, cudaStream_t stream) {
+  check_linear(y, x, weight, {});
+  const auto fits = [](ConstTensor z) { return z.dtype == DType::bf16 && rows_aligned(z); };
+  if (y.shape.size() == 0 || few_rows(x) || !fits(x) || !fits(weight) || y.dtype != DType::f32) return false;
+  multiply_one_type(y, x, weight, {}, true, stream);
+  return true;
 }
 
 void embed(Tensor y, ConstTensor table, const std::int32_t* ids, cudaStream_t stream) {

@@ -48,4 +48,10 @@ struct Projection {
   Tensor z;  // [T, out] or absent: nobody asks for it; a convolution needs it
 };
 
+/// y = x · weightᵀ + bias, of an x that several share.
+struct LinearProduct {
+  Tensor y;                  // [T, out]
+  ConstTensor weight, bias;  // [out, in], [out] float32 or absent
+};
+
 }  // namespace statescope

@@ -144,7 +144,7 @@ void Readout::operator()(Context& ctx, ConstTensor o, ConstTensor gate, Tensor y
   out.norm = {};
   if (ctx.residual) {
     out.y = ctx.residual;
-    out.z = y;
+    if (ctx.wants("mixer_out")) out.z = y;
     out.finish = Activate{.addend = ctx.residual};
   }
   if (!head_scale && !ctx.wants("readout") && !ctx.wants_all()) {

@@ -1,5 +1,6 @@
 // Whole models of every family on a CUDA device against the CPU: a prompt in two parts, then token by token.
 #include <algorithm>
+#include <cstring>
 
 #include "tests/catch.h"
 #include "tests/engine/golden.h"
@@ -103,6 +104,34 @@ TEST_CASE("device: every family reads a prompt and decodes as on the CPU", "[dev
 
 TEST_CASE("device: every family reads a prompt and decodes nearly as on the CPU, with activations in bfloat16", "[device]") {
   compare_every_family(Precision::bfloat16, rounded_tolerance, other_choice_tolerance);
+}
+
+TEST_CASE("device: a second device reads with the bits of the first, in turns with it", "[device]") {
+  for (const Precision precision : {Precision::float32, Precision::bfloat16}) {
+    const std::shared_ptr<Backend> device = testing::cuda_backend(precision);
+    if (!device) return;
+    std::shared_ptr<Backend> second;
+    try {
+      second = make_backend("cuda:1", 0, precision);
+    } catch (const DeviceError& error) {
+      WARN("skipped: " << error.what());
+      return;
+    }
+    for (const SmallModel& small : small_models()) {
+      INFO(small.name);
+      const auto checkpoint = random_checkpoint(Config(small.config), 1, DType::bf16);
+      Reader one(checkpoint, device), other(checkpoint, second);
+      const std::vector<std::int32_t> ids = some_ids(80);
+      const auto same = [&](std::size_t begin, std::size_t count, std::int64_t chunk_size) {
+        const std::span<const std::int32_t> part = std::span(ids).subspan(begin, count);
+        const ForwardOptions options{.chunk_size = chunk_size, .prompt_length = 72};
+        const std::vector<float> a = one.read(part, options), b = other.read(part, options);
+        return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+      };
+      CHECK(same(0, 72, 64));
+      for (std::size_t t = 72; t < ids.size(); ++t) CHECK(same(t, 1, 0));
+    }
+  }
 }
 
 }  // namespace statescope::test

@@ -12,7 +12,7 @@ namespace {
 constexpr double rounding = 5e-3;         // of a result, and of what it is made of
 constexpr double memory_rounding = 5e-2;  // of a number, over the size of all: products are rounded as well
 
-const std::vector<Shape> shapes = {{1, 3, 16}, {2, 1, 60}, {63, 3, 64}, {65, 2, 128}, {40, 1, 5}, {33, 4, 512}, {0, 3, 16}};
+const std::vector<Shape> shapes = {{1, 3, 16}, {2, 1, 60}, {63, 3, 64}, {65, 2, 128}, {40, 1, 5}, {33, 4, 512}, {37, 3, 256}, {0, 3, 16}};
 
 /// y from x, each of them rounded or not, then with y in x's place.
 using Step = std::function<void(Side&, Tensor y, ConstTensor x)>;
@@ -64,6 +64,12 @@ TEST_CASE("device: norms of bf16 activations", "[device]") {
     compare_step(both, "l2_norm", x, [](Side& s, Tensor y, ConstTensor in) { s->l2_norm(y, in); });
     compare_step(both, "sum_norm", positive, [](Side& s, Tensor y, ConstTensor in) { s->sum_norm(y, in, 1e-4F); });
     compare_step(both, "softmax", x, [](Side& s, Tensor y, ConstTensor in) { s->softmax(y, in, 0.5F); });
+    both(
+        "softmax_pair " + shape.to_string(),
+        [&](Side& s) {
+          s->softmax_pair(s.activation_out({shape[0], 2, shape[1], shape[2]}), s.activation(x), s.activation(positive), s.activation(gate));
+        },
+        10 * rounding);  // where the sum is kept, it is rounded before its exponential
   });
 }
 

@@ -1,4 +1,7 @@
-// Products with many weights in one launch (projection.h) on a CUDA device against the CPU.
+// Products that are made together (projection.h) on a CUDA device against the CPU.
+#include <array>
+#include <limits>
+
 #include "tests/kernels/device_cases.h"
 
 using namespace statescope;
@@ -133,4 +136,66 @@ TEST_CASE("device: a row's norm and gate on its way into products", "[device]") 
           2e-4);
     }
   });
+}
+
+TEST_CASE("device: several products of many rows, and what is made of them", "[device]") {
+  const Comparison both(Precision::bfloat16);
+  if (!both) return;
+  constexpr double rounding = 4e-2;
+  for (const std::int64_t T : {33, 300}) {
+    for (const std::int64_t in : {60, 64, 136}) {
+      constexpr std::int64_t out = 72, few = 6;
+      Random random(1);
+      const Numbers x = random.uniform({T, in}), residual = random.uniform({T, out}), norm = random.uniform({in}, 0.5F, 1),
+                    bias = random.uniform({few}), per_output = random.uniform({few});
+      std::vector<Weights> small;
+      for (int i = 0; i < 5; ++i) small.emplace_back(random, DType::bf16, Shape{i == 3 ? 16 : few, in});
+      const Weights wide(random, DType::bf16, {out, in}), up(random, DType::bf16, {out, in}), down(random, DType::bf16, {out, out});
+      const std::string of = " [" + std::to_string(T) + ", " + std::to_string(in) + "]";
+      both(
+          "project" + of,
+          [&](Side& s) {
+            const InputNorm before{.group = in, .weight = s.in(norm), .eps = 1e-5F, .offset = 0, .gate = {}};
+            const ConstTensor row = s.in(x);
+            const auto product = [&](const Weights& w, Tensor y, Finish finish, ConstTensor b = {}) {
+              return Projection{row, before, s.weight(w.view()), b, y, finish, {}};
+            };
+            const Tensor added = s.inout(residual);
+            const std::array all{product(small[0], s.out({T, few}), Activate{}, s.in(bias)),
+                                 product(small[1], s.out({T, few}), DeltaDecay{s.in(per_output), s.in(per_output)}),
+                                 product(wide, s.activation_out({T, out}), Activate{Activation::silu, {}}),
+                                 product(small[2], s.out({T, few}), Activate{Activation::sigmoid, {}}),
+                                 product(small[3], s.out({T, 16}), Activate{}),
+                                 product(small[4], s.activation_out({T, few}), Activate{}),
+                                 product(up, added, Activate{.addend = added})};
+            s->project(all, s.workspace());
+          },
+          rounding);
+      both(
+          "swiglu onto a residual" + of,
+          [&](Side& s) {
+            const Tensor added = s.inout(residual);
+            s->swiglu(added, s.in(x), s.weight(wide.view()), s.weight(up.view()), s.weight(down.view()), s.workspace(),
+                      {.group = in, .weight = s.in(norm), .eps = 1e-5F, .offset = 0, .gate = {}}, added);
+          },
+          rounding);
+    }
+  }
+}
+
+TEST_CASE("device: decays from sixteen features with bf16 weights", "[device]") {
+  const Comparison both;
+  if (!both) return;
+  for (const std::int64_t T : {33, 64, 300}) {
+    for (const std::int64_t n : {8, 60, 64, 136}) {
+      Random random(1);
+      const Numbers x = random.uniform({T, 16}, -3, 3), bias = random.uniform({n}, -9, 9);
+      const Weights weight(random, DType::bf16, {n, 16});
+      const std::string name = named("low_rank_decay", T, 16, n, DType::bf16);
+      both(name, [&](Side& s) { s->low_rank_decay(s.out({T, n}), s.in(x), s.weight(weight.view()), s.in(bias), 16, -0.5F); });
+      both(name + ", without bias", [&](Side& s) {
+        s->low_rank_decay(s.out({T, n}), s.in(x), s.weight(weight.view()), {}, 16, -std::numeric_limits<float>::infinity());
+      });
+    }
+  }
 }
