@@ -21,9 +21,10 @@ FigureSpec spec_of(const FigureArguments& arguments) {
   panel.checkpoints = arguments.checkpoints;
   if (arguments.prompt.text || !arguments.prompt.ids.empty()) panel.input = load_prompt(arguments.prompt);
   panel.prompt = arguments.prompt.file;
+  check_panel(panel);
   FigureSpec spec = arguments.style;
   spec.panels = {panel};
-  return parse_figure_spec(to_json(spec), "statescope figure");  // which checks it
+  return spec;
 }
 
 /// Refuses other bytes under the names that the figure was made from.
