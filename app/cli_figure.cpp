@@ -48,9 +48,10 @@ FigureSpec FigureArguments::spec_of_options() const {
   one.checkpoints = checkpoints;
   if (prompt.text || !prompt.ids.empty()) one.input = load_prompt(prompt);
   one.prompt = prompt.file;
+  check_panel(one);
   FigureSpec all = style;
   all.panels = {one};
-  return parse_figure_spec(to_json(all), "statescope figure");  // which checks it
+  return all;
 }
 
 int figure_command(const FigureArguments& arguments) {

@@ -202,6 +202,7 @@ void draw_falls(const Picture& picture, const ValueAxis& axis) {
     const float width = picture.canvas.text_width(words, style);
     const float left = x + 8 * s + width <= plot.right() ? x + 8 * s : x - 8 * s - width, y = tip - 5 * s;
     if (left < free || y < plot.y + half) continue;
+    picture.canvas.fill_rect({left - s, y - half, width + 2 * s, 2 * half}, faded(picture.frame.theme.panel, 0.75f));
     picture.canvas.text({left, y}, words, style);
     free = left + width + 8 * s;
   }

@@ -105,6 +105,16 @@ QByteArray pdf_of(const Figure& figure, const std::string& provenance) {
   return bytes;
 }
 
+/// The generator knows whole dots only; the figure is exactly as large as asked.
+void set_exact_size(QByteArray& svg, const Figure& figure) {
+  const double width = figure.spec().width_mm, height = figure.height_mm(), units = kSvgDpi / kMmPerInch;
+  const qsizetype begin = svg.indexOf("<svg "), end = svg.indexOf(" xmlns", begin);
+  if (begin < 0 || end < 0) return;
+  svg.replace(begin, end - begin,
+              QByteArray::fromStdString(fmt::format("<svg width=\"{:.6g}mm\" height=\"{:.6g}mm\" viewBox=\"0 0 {:.6g} {:.6g}\"", width,
+                                                    height, width * units, height * units)));
+}
+
 QByteArray svg_of(const Figure& figure, const std::string& provenance) {
   QByteArray bytes;
   QBuffer buffer(&bytes);
@@ -118,6 +128,7 @@ QByteArray svg_of(const Figure& figure, const std::string& provenance) {
     generator.setTitle("Statescope");
     draw(generator, kSvgDpi, figure);
   }
+  set_exact_size(bytes, figure);
   if (const qsizetype end = bytes.indexOf("</title>"); end >= 0 && !provenance.empty())
     bytes.insert(end + 8, "\n<metadata>" + QByteArray::fromStdString(provenance_element(provenance)) + "</metadata>");
   return bytes;

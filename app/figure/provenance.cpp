@@ -88,7 +88,7 @@ std::string provenance_element(std::string_view json) {
   replace_all(text, "&", "&amp;");
   replace_all(text, "<", "&lt;");
   replace_all(text, ">", "&gt;");
-  return fmt::format("<{0} xmlns:statescope=\"https://statescope.org/figure\">{1}</{0}>", kElement, text);
+  return fmt::format("<{0} xmlns:statescope=\"urn:statescope:figure\">{1}</{0}>", kElement, text);
 }
 
 std::string provenance_in(std::string_view file, const std::string& name) {

@@ -63,6 +63,8 @@ void share_range(const std::vector<std::unique_ptr<PanelPicture>>& panels) {
     all->logarithmic = all->logarithmic && range.logarithmic;
   }
   if (!all) throw Error("no panel has colours whose range could be shared");
+  const auto has_it = [&](const auto& panel) { return !panel->shading() || panel->shading()->range == *all; };
+  if (std::ranges::all_of(panels, has_it)) return;
   for (const auto& panel : panels) {
     if (panel->shading()) panel->set_range({RangeChoice::Fit::fixed, all->low, all->high, all->logarithmic});
   }

@@ -85,10 +85,7 @@ FigureRun& FigureRuns::run(const FigurePanel& panel, const std::string& checkpoi
   const std::string words = words_of(input, panel.interventions);
   const auto known = std::ranges::find_if(runs_, [&](const Known& one) { return one.checkpoint == checkpoint && one.words == words; });
   if (known != runs_.end()) return *known->run;
-  const auto progress = [this, checkpoint](double fraction) {
-    tell(fraction, checkpoint);
-    return true;
-  };
+  const auto progress = [this, checkpoint](double fraction) { return goes_on(fraction, checkpoint); };
   std::shared_ptr<Reading> reading = read(model(checkpoint), input, progress);
   runs_.push_back({checkpoint, words, std::make_unique<FigureRun>(std::move(reading), std::move(input), panel.interventions, progress)});
   return *runs_.back().run;
@@ -99,8 +96,12 @@ void FigureRuns::begin(std::size_t index, std::size_t count) {
   done_ = share_ * static_cast<double>(index);
 }
 
+bool FigureRuns::goes_on(double fraction, const std::string& what) const {
+  return !progress_ || progress_(done_ + share_ * std::clamp(fraction, 0.0, 1.0), what);
+}
+
 void FigureRuns::tell(double fraction, const std::string& what) const {
-  if (progress_ && !progress_(done_ + share_ * std::clamp(fraction, 0.0, 1.0), what)) throw Error("cancelled");
+  if (!goes_on(fraction, what)) throw Error("cancelled");
 }
 
 }  // namespace statescope

@@ -54,7 +54,9 @@ class FigureRuns {
 
   /// Of the whole: panel `index` of `count` is being made.
   void begin(std::size_t index, std::size_t count);
-  /// Of the panel that is being made. Throws Error "cancelled".
+  /// How far the panel is that is being made. False: the work is to end.
+  bool goes_on(double fraction, const std::string& what) const;
+  /// The same; throws Error "cancelled".
   void tell(double fraction, const std::string& what) const;
 
  private:

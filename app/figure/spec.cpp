@@ -202,19 +202,6 @@ void check_mode(const ViewRow& row, const std::string& mode) {
   throw Error(fmt::format("{} has no mode {}: {}", row.id, in_quotes(mode), known.empty() ? "there is one way alone" : known));
 }
 
-void check_view(const FigurePanel& panel) {
-  if (panel.view.empty() == panel.chart.empty()) throw Error("needs either \"view\" or \"chart\"");
-  if (panel.view.empty()) return;
-  const auto row = std::ranges::find(view_catalogue(), panel.view, &ViewRow::id);
-  if (row == view_catalogue().end()) {
-    std::string known;
-    for (const ViewRow& each : view_catalogue()) known += (known.empty() ? "" : ", ") + std::string(each.id);
-    throw Error(fmt::format("there is no view {}: there are {}", in_quotes(panel.view), known));
-  }
-  check_mode(*row, panel.mode);
-  if (panel.checkpoints.empty() || panel.checkpoints.size() > 2) throw Error("a view has one checkpoint, or two where it compares them");
-}
-
 FigurePanel panel_in(const json& value, const std::string& place) {
   Object object(value, place);
   FigurePanel panel;
@@ -238,7 +225,7 @@ FigurePanel panel_in(const json& value, const std::string& place) {
   if (object.find("title")) object.take("title", panel.title.emplace());
   object.nothing_else("a panel");
   try {
-    check_view(panel);
+    check_panel(panel);
   } catch (const Error& error) {
     throw Error(fmt::format("{}: {}", place, error.what()));
   }
@@ -370,6 +357,19 @@ std::int64_t FigureSpec::grid_columns() const {
   return static_cast<std::int64_t>(std::ceil(std::sqrt(static_cast<double>(count))));
 }
 std::int64_t FigureSpec::grid_rows() const { return (std::max<std::int64_t>(1, std::ssize(panels)) + grid_columns() - 1) / grid_columns(); }
+
+void check_panel(const FigurePanel& panel) {
+  if (panel.view.empty() == panel.chart.empty()) throw Error("needs either \"view\" or \"chart\"");
+  if (panel.view.empty()) return;
+  const auto row = std::ranges::find(view_catalogue(), panel.view, &ViewRow::id);
+  if (row == view_catalogue().end()) {
+    std::string known;
+    for (const ViewRow& each : view_catalogue()) known += (known.empty() ? "" : ", ") + std::string(each.id);
+    throw Error(fmt::format("there is no view {}: there are {}", in_quotes(panel.view), known));
+  }
+  check_mode(*row, panel.mode);
+  if (panel.checkpoints.empty() || panel.checkpoints.size() > 2) throw Error("a view has one checkpoint, or two where it compares them");
+}
 
 FigureSpec parse_figure_spec(std::string_view text, const std::string& name) {
   check_json_text(name, "the spec", text);

@@ -74,6 +74,9 @@ FigureColors figure_colors(std::string_view name);
 /// "own", "full", "most" or "low,high". Throws Error.
 RangeChoice figure_range(std::string_view text);
 
+/// Throws Error where it is neither a view with its checkpoints and mode nor a chart.
+void check_panel(const FigurePanel& panel);
+
 /// The file that a spec in `folder` means: there, where the program was started, or among the assets in `kind` ("checkpoints", "prompts").
 /// Throws Error.
 std::filesystem::path figure_file(const std::string& name, const std::filesystem::path& folder, const char* kind);

@@ -129,7 +129,37 @@ TEST_CASE("figure: SVG is sound XML", "[figure]") {
   const QTemporaryDir folder;
   const FigureArguments arguments = similarity(folder, "figure.svg");
   REQUIRE(figure_command(arguments) == 0);
+  CHECK(bytes(arguments.output).contains("<svg width=\"89mm\""));
   printed("xmllint", {"--noout", "--nonet", QString::fromStdString(arguments.output)});
+}
+
+TEST_CASE("figure: every view of the catalogue", "[figure]") {
+  qt_application();
+  const QTemporaryDir folder;
+  for (const ViewRow& row : view_catalogue()) {
+    if (row.id == "needle_grid") continue;  // hundreds of prompts
+    INFO(row.id);
+    FigureArguments arguments = similarity(folder, (std::string(row.id) + ".svg").c_str());
+    arguments.panel.view = row.id;
+    if (row.id == "delta_rule") arguments.checkpoints = {"niah-gated-deltanet.h5"};
+    if (row.id == "head_gates") arguments.checkpoints = {"niah-sla-gla.h5"};
+    if (row.id == "difference") arguments.checkpoints.push_back("niah-sse-gla-n4k2.h5");
+    if (row.id == "branches") arguments.panel.interventions = {"zero partition 2 at 240"};
+    REQUIRE(figure_command(arguments) == 0);
+    CHECK(bytes(arguments.output).count("<text") > 5);
+  }
+}
+
+TEST_CASE("figure: EPS, where pdftops is", "[figure]") {
+  qt_application();
+  const QTemporaryDir folder;
+  const FigureArguments arguments = similarity(folder, "figure.eps");
+  if (!printed("pdftops", {"-v"})) {
+    CHECK(error_of(arguments).find("poppler-utils") != std::string::npos);
+    return;
+  }
+  REQUIRE(figure_command(arguments) == 0);
+  CHECK(bytes(arguments.output).startsWith("%!PS-Adobe-3.0 EPSF-3.0"));
 }
 
 TEST_CASE("figure: numbers, caption and preview lie beside it", "[figure]") {
@@ -201,6 +231,15 @@ TEST_CASE("figure: a failure is one line and leaves nothing", "[figure]") {
   fails("cannot be written", [](FigureArguments& a) { a.output = "/proc/figure.pdf"; });
 }
 
+TEST_CASE("figure: work ends where it is told to", "[figure]") {
+  FigureSpec spec;
+  spec.panels.push_back({.view = "needle", .chart = {}, .checkpoints = {"niah-gla.h5"}, .data = {}, .prompt = "needle.json"});
+  for (const double most : {-1.0, 0.1, 0.5, 0.99}) {
+    FigureRuns runs({}, {}, [most](double fraction, const std::string&) { return fraction <= most; });
+    CHECK_THROWS_WITH(build_figure(spec, runs), "cancelled");
+  }
+}
+
 TEST_CASE("figure: what exists is replaced only when asked for", "[figure]") {
   const QTemporaryDir folder;
   FigureArguments arguments = similarity(folder, "figure.svg");
@@ -225,6 +264,26 @@ TEST_CASE("figure: a checkpoint that is another one now is refused", "[figure]")
   again.from = arguments.output;
   again.output = folder.filePath("again.png").toStdString();
   CHECK(error_of(again).find("is another file now") != std::string::npos);
+}
+
+TEST_CASE("figure: a PNG that ends early says so in a line", "[figure]") {
+  qt_application();
+  const QTemporaryDir folder;
+  FigureArguments arguments = similarity(folder, "figure.png");
+  arguments.style.dpi = 50;
+  REQUIRE(figure_command(arguments) == 0);
+  const QByteArray whole = bytes(arguments.output);
+  FigureArguments again;
+  again.from = folder.filePath("part.png").toStdString();
+  again.output = folder.filePath("again.png").toStdString();
+  for (qsizetype length = 0; length < 1000; length += 13) {  // provenance stands in front of the pixels
+    QFile part(QString::fromStdString(again.from));
+    REQUIRE(part.open(QIODevice::WriteOnly));
+    part.write(whole.left(length));
+    part.close();
+    INFO(length);
+    CHECK_FALSE(error_of(again).empty());
+  }
 }
 
 TEST_CASE("figure: golden figures, as pdftoppm draws the PDF", "[figure]") {

@@ -106,4 +106,15 @@ TEST_CASE("figure spec and provenance: cut off at any byte they are refused in o
   }
 }
 
+TEST_CASE("figure spec: with any byte of it changed it is read or refused in one line") {
+  for (std::size_t at = 0; at < std::string_view(kGrid).size(); ++at) {
+    for (const char byte : {'"', '9', '\0', '\xff', '{'}) {
+      std::string text = kGrid;
+      text[at] = byte;
+      INFO(at << " " << static_cast<int>(byte));
+      CHECK(error_of(text).find('\n') == std::string::npos);
+    }
+  }
+}
+
 }  // namespace statescope
