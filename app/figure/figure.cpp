@@ -192,13 +192,4 @@ QImage figure_image(const Figure& figure, double dpi) {
 
 QByteArray figure_preview(const Figure& figure, FigureEyes eyes) { return png_of(seen_by(figure_image(figure, kPreviewDpi), eyes), {}); }
 
-void write_figure(const View& view, const FigureSize& size, const QString& path) {
-  FigureSpec spec{
-      .width_mm = size.width_mm, .height_mm = size.height_mm, .family = {}, .type_pt = size.type_pt, .captions = true, .panels = {}};
-  std::vector<std::unique_ptr<PanelPicture>> panels;
-  panels.push_back(picture_of(view));
-  const FigureFormat format = figure_format(path.toStdString());
-  ReportFile(path.toStdString(), true).write(figure_bytes(Figure(std::move(spec), std::move(panels)), format, nullptr).toStdString());
-}
-
 }  // namespace statescope

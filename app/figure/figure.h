@@ -26,11 +26,4 @@ QImage figure_image(const Figure& figure, double dpi);
 /// As those eyes see it, as PNG of 150 dpi.
 QByteArray figure_preview(const Figure& figure, FigureEyes eyes);
 
-struct FigureSize {
-  double width_mm = 89, height_mm = 60;
-  double type_pt = 7;  // of what a view writes in its usual size
-};
-/// What the view has last built, without provenance, in place of whatever is at `path`; nothing is left half-written. Throws Error.
-void write_figure(const View& view, const FigureSize& size, const QString& path);
-
 }  // namespace statescope

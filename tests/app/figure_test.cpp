@@ -1,13 +1,16 @@
-#include "app/figure/figure.h"
+#include "app/figure/from_view.h"
 
 #include <sys/resource.h>
 
+#include <QComboBox>
 #include <QDir>
 #include <QFile>
 #include <QSvgRenderer>
 #include <cmath>
 #include <csignal>
 
+#include "app/assets.h"
+#include "app/cli_commands.h"
 #include "engine/error.h"
 #include "tests/app/window_cases.h"
 #include "tests/catch.h"
@@ -42,26 +45,39 @@ class SmallFiles {
   void (*signal_)(int) = SIG_DFL;
 };
 
+/// The focused view on paper of 89 × 60 mm.
+void write(TestWindow& test, const QString& path) {
+  FigureExport figure{.recipe = test.window.focused_panel().recipe().value(), .spec = {}, .device = {}, .path = path.toStdString()};
+  figure.spec.height_mm = 60;
+  CHECK(write_figure(figure).empty());
+}
+
+/// The page of export, once it has said something of what it wrote.
+QString result_of(TestWindow& test) {
+  const auto* result = test.window.side().findChild<QLabel*>("result");
+  REQUIRE(result);
+  CHECK(QTest::qWaitFor([&] { return !result->text().isEmpty() && result->text() != "Writing…"; }, long_enough_ms));
+  return result->text();
+}
+
 }  // namespace
 
 TEST_CASE("a figure has the size asked for, in each format") {
   TestWindow test;
   test.open();
   const QTemporaryDir folder;
-  const View& view = test.window.focused_panel().view();
-  const FigureSize size{.width_mm = 89, .height_mm = 60};
 
-  write_figure(view, size, folder.filePath("state.png"));
+  write(test, folder.filePath("state.png"));
   const QImage picture(folder.filePath("state.png"));
   CHECK(picture.size() == QSize(2102, 1417));  // 600 dpi
   CHECK(picture.pixelColor(2, 2) == to_qcolor(light_theme().panel));
 
-  write_figure(view, size, folder.filePath("state.SVG"));
+  write(test, folder.filePath("state.SVG"));
   const QSvgRenderer svg(folder.filePath("state.SVG"));
   CHECK(svg.isValid());
   CHECK(svg.viewBox().size() == QSize(336, 227));
 
-  write_figure(view, size, folder.filePath("state.pdf"));
+  write(test, folder.filePath("state.pdf"));
   const QByteArray pdf = bytes(folder.filePath("state.pdf"));
   CHECK(pdf.startsWith("%PDF"));
   const qsizetype at = pdf.indexOf("/MediaBox [");
@@ -75,11 +91,10 @@ TEST_CASE("a figure that cannot be written says so and leaves nothing") {
   TestWindow test;
   test.open();
   const QTemporaryDir folder;
-  const View& view = test.window.focused_panel().view();
-  CHECK_THROWS_AS(write_figure(view, {}, folder.filePath("state.gif")), Error);
-  CHECK_THROWS_AS(write_figure(view, {}, folder.filePath("no/such/folder/state.pdf")), Error);
+  CHECK_THROWS_AS(write(test, folder.filePath("state.gif")), Error);
+  CHECK_THROWS_AS(write(test, folder.filePath("no/such/folder/state.pdf")), Error);
   const SmallFiles full;
-  CHECK_THROWS_AS(write_figure(view, {}, folder.filePath("state.pdf")), Error);
+  CHECK_THROWS_AS(write(test, folder.filePath("state.pdf")), Error);
   CHECK(QDir(folder.path()).isEmpty());
 }
 
@@ -95,12 +110,72 @@ TEST_CASE("E offers the focused view as a file; Return writes it, in light colou
   CHECK(path->text().endsWith("fake-state-token0.pdf"));
   path->setText(folder.filePath("mine.png"));
   TestWindow::type_key(Qt::Key_Return);
+  CHECK(result_of(test).startsWith("Wrote"));
   CHECK(QImage(folder.filePath("mine.png")).pixelColor(2, 2) == to_qcolor(light_theme().panel));
   path->setText(folder.filePath("mine.doc"));
   TestWindow::type_key(Qt::Key_Return);
-  bool said = false;
-  for (const QLabel* label : test.window.side().findChildren<QLabel*>()) said |= label->text().contains("ends with .pdf, .svg or .png");
-  CHECK(said);
+  CHECK(result_of(test).contains("ends with .pdf, .svg or .png"));
+}
+
+TEST_CASE("the page of export shows the figure as it will be, and as other eyes see it") {
+  TestWindow test;
+  test.open();
+  test.press(Qt::Key_E);
+  const auto shown = [&] {
+    for (const QLabel* label : test.window.side().findChildren<QLabel*>())
+      if (label->accessibleName() == "The figure") return label->pixmap().toImage();
+    return QImage();
+  };
+  const auto box = [&](const QString& name) {
+    for (QComboBox* candidate : test.window.side().findChildren<QComboBox*>())
+      if (candidate->accessibleName() == name) return candidate;
+    return static_cast<QComboBox*>(nullptr);
+  };
+  REQUIRE(QTest::qWaitFor([&] { return !shown().isNull(); }, long_enough_ms));
+  const QImage column = shown();
+  CHECK(column.width() > column.height());
+  box("Seen")->setCurrentIndex(4);
+  REQUIRE(QTest::qWaitFor([&] { return shown().isGrayscale(); }, long_enough_ms));
+  box("Seen")->setCurrentIndex(0);
+  box("Size")->setCurrentIndex(4);
+  REQUIRE(QTest::qWaitFor([&] { return shown().size() != column.size(); }, long_enough_ms));
+  CHECK(std::abs(static_cast<double>(shown().width()) / shown().height() - 16.0 / 9) < 0.02);
+}
+
+TEST_CASE("a figure that the window opens again leads to what it was made from, interventions and all") {
+  test_application();
+  const DefaultRun shipped = default_run();
+  const std::unique_ptr<RunSource> source = make_session_source(nullptr);
+  MainWindow window(*source, {.opengl = false, .start_words = "test", .theme = ThemeChoice::light, .scale = 1, .autoplay = false});
+  window.show();
+  const PromptInput prompt = load_prompt({}, shipped.prompt.string());
+  window.open_checkpoint(shipped.checkpoint, prompt);
+  Navigator& navigator = window.navigator();
+  const auto settled = [&] { return navigator.run() && !navigator.is_opening() && navigator.is_current(); };
+  REQUIRE(QTest::qWaitFor(settled, long_enough_ms));
+  navigator.intervene({parse_intervention("zero partition 2 at 240")});
+  REQUIRE(QTest::qWaitFor([&] { return settled() && navigator.run()->branch.number == 1; }, long_enough_ms));
+  navigator.move({.token = 250, .layer = 1, .head = 0, .slot = 2});
+  window.focused_panel().set_view(*find_view("similarity"));
+  REQUIRE(QTest::qWaitFor([&] { return settled() && !window.focused_panel().is_pending(); }, long_enough_ms));
+  const QTemporaryDir folder;
+  FigureExport figure{
+      .recipe = window.focused_panel().recipe().value(), .spec = {}, .device = "cpu", .path = folder.filePath("a.pdf").toStdString()};
+  figure.spec.panels = {panel_of(figure.recipe, {navigator.checkpoint().string()}, navigator.prompt())};
+  REQUIRE(write_figure(figure).empty());
+
+  window.open_checkpoint(shipped.checkpoint, prompt);
+  REQUIRE(QTest::qWaitFor([&] { return settled() && navigator.run()->branch.number == 0; }, long_enough_ms));
+  window.focused_panel().set_view(*find_view("state"));
+  window.open_path(figure.path);
+  REQUIRE(QTest::qWaitFor([&] { return settled() && navigator.cursor().token == 250; }, long_enough_ms));
+  CHECK(navigator.run()->branch.interventions == std::vector<std::string>{"zero partition 2 at 240"});
+  CHECK(navigator.cursor().layer == 1);
+  CHECK(navigator.cursor().slot == 2);
+  CHECK(window.stage().panels().front()->row().id == "similarity");
+
+  window.open_path(shipped.prompt.parent_path() / "no-such-figure.pdf");
+  CHECK(settled());
 }
 
 }  // namespace statescope
