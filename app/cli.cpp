@@ -320,6 +320,18 @@ void add_film(CLI::App& app, FilmArguments& film) {
   });
 }
 
+void add_batch(CLI::App& app, BatchArguments& batch) {
+  CLI::App& command = *app.add_subcommand("batch", "many figures: specs × checkpoints × prompts; goes on where it was broken off");
+  command
+      .add_option("file", batch.file,
+                  R"(JSON: {"figures": [specs], "checkpoints": […], "prompts": […], "output": "folder", "format": "pdf"}; checkpoints and )"
+                  "prompts take the place of the specs' own")
+      ->required();
+  command.add_option("--processes", batch.processes, "at a time (default: 2)")->check(CLI::Range(1, 256));
+  add_device(command, batch.device);
+  command.add_flag("--force", batch.force, "make again what is there");
+}
+
 /// The command line without where its outputs go, as it is written into the figure.
 std::string command_text(int argc, char** argv) {
   constexpr std::array<std::string_view, 5> outputs{"-o", "--output", "--data", "--caption", "--preview"};
@@ -424,6 +436,7 @@ int run_command_line(int argc, char** argv) {
   InterveneArguments intervene;
   FigureArguments figure;
   FilmArguments film;
+  BatchArguments batch;
   WindowArguments window;
   add_run(app, run);
   add_convert(app, convert);
@@ -435,10 +448,11 @@ int run_command_line(int argc, char** argv) {
   add_intervene(app, intervene);
   add_figure(app, figure);
   add_film(app, film);
+  add_batch(app, batch);
   add_window(app, window);
   const std::initializer_list<const DeviceChoice*> devices{&run.device,         &bench.device,  &sse.device,       &eval.device,
                                                            &inspect.device,     &needle.device, &intervene.device, &figure.device,
-                                                           &film.figure.device, &window.device};
+                                                           &film.figure.device, &batch.device,  &window.device};
   try {
     app.parse(argc, argv);
     if (!app.get_subcommands().empty() && window.device.name != "cpu") throw CLI::ValidationError("--device", "stands after the command");
@@ -464,6 +478,7 @@ int run_command_line(int argc, char** argv) {
       return figure_command(figure);
     }
     if (app.got_subcommand("film")) return film_command(film);
+    if (app.got_subcommand("batch")) return batch_command(batch);
     return window_command(argc, argv, window);
   } catch (const OptionsError& error) {
     std::cerr << "statescope: " << error.what() << '\n';

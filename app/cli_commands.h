@@ -161,6 +161,14 @@ struct FilmArguments {
 };
 int film_command(const FilmArguments& arguments);
 
+struct BatchArguments {
+  std::string file;
+  int processes = 2;
+  DeviceChoice device;
+  bool force = false;
+};
+int batch_command(const BatchArguments& arguments);
+
 /// Whether the first words of an answer are the expected ones.
 bool answers(const std::string& text, const std::string& expected);
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <iostream>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -387,7 +388,14 @@ FigureSpec parse_figure_spec(std::string_view text, const std::string& name) {
   }
 }
 
-FigureSpec load_figure_spec(const fs::path& path) { return parse_figure_spec(read_file(path, kMostBytes), path.string()); }
+FigureSpec load_figure_spec(const fs::path& path) {
+  if (path != "-") return parse_figure_spec(read_file(path, kMostBytes), path.string());
+  std::string text(kMostBytes + 1, '\0');
+  std::cin.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(std::cin.gcount()));
+  if (text.size() > kMostBytes) throw Error("standard input: is too long for a figure's spec");
+  return parse_figure_spec(text, "standard input");
+}
 
 std::string to_json(const FigureSpec& spec) {
   const FigureSpec usual;

@@ -62,6 +62,7 @@ struct FigureSpec {
 /// Throws Error "name:line: …" or "name: panels[2].layer …". Lists under "checkpoint", "layer", "head", "slot", "token" and "mode" of a
 /// panel make a panel of each combination, the last list along the rows of the grid. What "defaults" says holds for all panels.
 FigureSpec parse_figure_spec(std::string_view text, const std::string& name);
+/// "-": standard input.
 FigureSpec load_figure_spec(const std::filesystem::path& path);
 /// What parse_figure_spec reads as the same spec: keys in one order, numbers in full, nothing left out that is not usual.
 std::string to_json(const FigureSpec& spec);

@@ -1,0 +1,163 @@
+#include "app/batch/batch.h"
+
+#include <fmt/format.h>
+
+#include <QProcess>
+#include <algorithm>
+#include <atomic>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <thread>
+
+#include "app/figure/spec.h"
+#include "engine/checkpoint/file.h"
+#include "engine/checkpoint/format.h"
+#include "engine/error.h"
+
+namespace statescope {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+constexpr std::size_t most_jobs = 100'000;
+
+std::string text_in(const std::string& key, const json& value) {
+  if (!value.is_string() || value.get_ref<const std::string&>().empty()) throw Error(key + " is not a text, or a list of them");
+  return value.get<std::string>();
+}
+
+std::vector<std::string> texts_in(const std::string& key, const json& value) {
+  if (!value.is_array()) return {text_in(key, value)};
+  std::vector<std::string> texts;
+  for (const json& each : value) texts.push_back(text_in(key, each));
+  return texts;
+}
+
+Batch batch_of(const json& value) {
+  if (!value.is_object()) throw Error("is not a JSON object");
+  Batch batch;
+  for (const auto& [key, member] : value.items()) {
+    if (key == "figures")
+      batch.figures = texts_in(key, member);
+    else if (key == "checkpoints")
+      batch.checkpoints = texts_in(key, member);
+    else if (key == "prompts")
+      batch.prompts = texts_in(key, member);
+    else if (key == "output")
+      batch.output = text_in(key, member);
+    else if (key == "format")
+      batch.format = text_in(key, member);
+    else
+      throw Error(in_quotes(key) + " is no key of a batch");
+  }
+  if (batch.figures.empty()) throw Error("has no \"figures\"");
+  constexpr std::string_view formats[] = {"pdf", "svg", "png", "eps"};
+  if (std::ranges::find(formats, batch.format) == std::end(formats)) throw Error("format is not pdf, svg, png or eps");
+  return batch;
+}
+
+/// A list whose only member, where it is empty, is what the specs say.
+std::vector<std::string> choices(const std::vector<std::string>& list) { return list.empty() ? std::vector<std::string>{""} : list; }
+
+std::string stem(const std::string& file) { return fs::path(file).stem().string(); }
+
+/// With files found from here, not from where the spec lies: the process that reads it knows no folder.
+FigureSpec resolved(FigureSpec spec, const fs::path& folder) {
+  for (FigurePanel& panel : spec.panels) {
+    for (std::string& name : panel.checkpoints) name = fs::absolute(figure_file(name, folder, "checkpoints")).string();
+    for (std::string& name : panel.data) name = fs::absolute(figure_file(name, folder, "scores")).string();
+    if (!panel.prompt.empty()) panel.prompt = fs::absolute(figure_file(panel.prompt, folder, "prompts")).string();
+  }
+  return spec;
+}
+
+FigureSpec with(FigureSpec spec, const std::string& checkpoint, const std::string& prompt, const fs::path& folder) {
+  for (FigurePanel& panel : spec.panels) {
+    if (panel.view.empty()) continue;
+    if (!checkpoint.empty()) panel.checkpoints.front() = fs::absolute(figure_file(checkpoint, folder, "checkpoints")).string();
+    if (prompt.empty()) continue;
+    panel.input.reset();
+    panel.prompt = fs::absolute(figure_file(prompt, folder, "prompts")).string();
+  }
+  return spec;
+}
+
+/// Why it failed; nothing where the figure is there.
+std::optional<std::string> run_job(const BatchJob& job, const std::string& program, const std::vector<std::string>& options, bool replace) {
+  QStringList arguments{"figure", "--spec", "-", "--output", QString::fromStdString(job.output.string())};
+  if (replace) arguments += "--force";
+  for (const std::string& option : options) arguments += QString::fromStdString(option);
+  QProcess process;
+  process.setStandardOutputFile(QProcess::nullDevice());
+  process.start(QString::fromStdString(program), arguments);
+  process.write(job.spec.data(), static_cast<qint64>(job.spec.size()));
+  process.closeWriteChannel();
+  if (!process.waitForFinished(-1)) return process.errorString().toStdString();
+  if (process.exitStatus() == QProcess::NormalExit && process.exitCode() == 0) return {};
+  const QStringList said = QString::fromUtf8(process.readAllStandardError()).trimmed().split('\n');
+  return said.last().isEmpty() ? fmt::format("ended with {}", process.exitCode()) : said.last().toStdString();
+}
+
+}  // namespace
+
+Batch parse_batch(std::string_view text, const std::string& name) {
+  check_json_text(name, "it", text);
+  try {
+    return batch_of(json::parse(text, nullptr, false));
+  } catch (const Error& error) {
+    fail(name, error.what());
+  }
+}
+
+std::vector<BatchJob> jobs_of(const Batch& batch, const fs::path& folder) {
+  const std::vector<std::string> checkpoints = choices(batch.checkpoints), prompts = choices(batch.prompts);
+  if (batch.figures.size() * checkpoints.size() * prompts.size() > most_jobs)
+    throw Error(fmt::format("a batch has at most {} figures", most_jobs));
+  std::vector<BatchJob> jobs;
+  std::set<fs::path> outputs;
+  for (const std::string& figure : batch.figures) {
+    const fs::path file = figure_file(figure, folder, "figures");
+    const FigureSpec spec = resolved(load_figure_spec(file), file.parent_path());
+    for (const std::string& checkpoint : checkpoints) {
+      for (const std::string& prompt : prompts) {
+        std::string name = stem(figure);
+        if (!checkpoint.empty()) name += "-" + stem(checkpoint);
+        if (!prompt.empty()) name += "-" + stem(prompt);
+        const fs::path output = folder / batch.output / (name + "." + batch.format);
+        if (!outputs.insert(output).second) throw Error(output.string() + " would be written twice: two files of a list have one name");
+        jobs.push_back({to_json(with(spec, checkpoint, prompt, folder)), output});
+      }
+    }
+  }
+  return jobs;
+}
+
+BatchResult run_batch(const std::vector<BatchJob>& jobs, const std::string& program, const std::vector<std::string>& options, int processes,
+                      bool replace, const std::function<bool(std::size_t done)>& progress) {
+  std::vector<std::optional<std::string>> why(jobs.size());
+  std::atomic<std::size_t> next = 0, done = 0, there = 0;
+  std::atomic<bool> going = true;
+  const auto work = [&] {
+    for (std::size_t job = next++; job < jobs.size() && going; job = next++) {
+      if (!replace && fs::exists(jobs[job].output))
+        ++there;
+      else
+        why[job] = run_job(jobs[job], program, options, replace);
+      if (!progress(++done)) going = false;
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < processes; ++i) threads.emplace_back(work);
+  }
+  BatchResult result{.made = 0, .there = there, .failed = {}, .cancelled = done < jobs.size()};
+  for (std::size_t job = 0; job < jobs.size(); ++job) {
+    if (why[job]) result.failed.push_back(jobs[job].output.string() + ": " + *why[job]);
+  }
+  result.made = done - there - result.failed.size();
+  return result;
+}
+
+}  // namespace statescope

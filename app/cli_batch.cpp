@@ -1,0 +1,51 @@
+#include <fmt/format.h>
+
+#include <QCoreApplication>
+#include <atomic>
+#include <csignal>
+#include <mutex>
+
+#include "app/batch/batch.h"
+#include "app/cli_commands.h"
+#include "app/figure/fonts_alone.h"
+#include "engine/error.h"
+
+namespace statescope {
+namespace {
+
+constexpr std::size_t most_bytes = 16 << 20;
+
+std::atomic<bool> interrupted = false;
+
+}  // namespace
+
+int batch_command(const BatchArguments& arguments) {
+  const std::filesystem::path file = arguments.file;
+  const Batch batch = parse_batch(read_file(file, most_bytes), file.string());
+  const std::vector<BatchJob> jobs = jobs_of(batch, file.parent_path());
+  const std::filesystem::path folder = file.parent_path() / batch.output;
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw Error(fmt::format("{}: {}", folder.string(), error.message()));
+
+  const FontsAlone application;  // which knows where the program is
+  std::signal(SIGINT, [](int) { interrupted = true; });
+  BatchResult result;
+  {
+    ProgressBar bar("batch");
+    std::mutex mutex;
+    const auto progress = [&](std::size_t done) {
+      const std::lock_guard lock(mutex);
+      bar.show(static_cast<double>(done) / static_cast<double>(jobs.size()), fmt::format("{} of {}", done, jobs.size()));
+      return !interrupted;
+    };
+    result = run_batch(jobs, QCoreApplication::applicationFilePath().toStdString(), {"--device", arguments.device.name},
+                       arguments.processes, arguments.force, progress);
+  }
+  for (const std::string& line : result.failed) fmt::print(stderr, "{}\n", line);
+  fmt::print("{} made, {} there already, {} failed{}, in {}\n", result.made, result.there, result.failed.size(),
+             result.cancelled ? ", the others not begun" : "", folder.string());
+  return result.failed.empty() && !result.cancelled ? 0 : 1;
+}
+
+}  // namespace statescope
