@@ -138,8 +138,9 @@ ValueAxis y_axis(const ChartAxis& axis, const std::vector<double>& values) {
   found.low = axis.low.value_or(found.low);
   found.high = axis.high.value_or(found.high);
   if (!(found.high > found.low)) found.high = found.logarithmic ? 10 * found.low : found.low + 1;
-  // What lies at the top must not reach into the axis' name.
-  if (!found.logarithmic && most > found.low + 0.97 * (found.high - found.low)) found.high += 0.04 * (found.high - found.low);
+  // What lies at the top, or may, must not reach into the axis' name.
+  if (!found.logarithmic && std::max(most, axis.high.value_or(most)) > found.low + 0.97 * (found.high - found.low))
+    found.high += 0.04 * (found.high - found.low);
   return found;
 }
 

@@ -121,7 +121,7 @@ std::int64_t most_measured(const std::vector<SseTiming>& timings, std::int64_t S
 
 SseTimings timings_of(const FigurePanel& panel, FigureRuns& runs, bool over_length) {
   if (panel.data.size() > 1) throw Error("speed reads one file of statescope bench sse");
-  if (!panel.data.empty()) return load_sse_timings(runs.file(panel.data.front(), "figures"));
+  if (!panel.data.empty()) return load_sse_timings(runs.file(panel.data.front(), "scores"));
   const std::vector<std::int64_t> lengths{256, 512, 1024, 2048}, partitions{2, 4, 8, 16};
   const auto places = over_length ? sse_places(lengths, {}, false) : sse_places({}, partitions, false);
   double measured = 0;
