@@ -325,21 +325,6 @@ void draw_chart(Canvas& canvas, Rect area, const Chart& chart, const Frame& fram
   if (beside) draw_names_at_ends(canvas, {plot.right() + gap, plot.y, widest, plot.h}, chart, drawn, frame);
 }
 
-Table chart_table(const Chart& chart) {
-  Table table{{"series", axis_title(chart.x), axis_title(chart.y)}, {}};
-  if (!chart.interval.empty()) table.columns.insert(table.columns.end(), {"low", "high"});
-  for (const ChartSeries& series : chart.series) {
-    for (std::size_t i = 0; i < series.y.size(); ++i) {
-      std::vector<std::string> row{series.name, fmt::format("{:.6g}", series.x[i]), fmt::format("{:.6g}", series.y[i])};
-      if (!chart.interval.empty()) {
-        for (const auto* end : {&series.low, &series.high}) row.push_back(end->empty() ? "" : fmt::format("{:.6g}", (*end)[i]));
-      }
-      table.rows.push_back(std::move(row));
-    }
-  }
-  return table;
-}
-
 std::vector<Array> chart_arrays(const Chart& chart) {
   std::set<double> places;
   ArrayAxis names{.name = "series", .unit = "", .count = std::ssize(chart.series)};
