@@ -138,8 +138,9 @@ ValueAxis y_axis(const ChartAxis& axis, const std::vector<double>& values) {
   found.low = axis.low.value_or(found.low);
   found.high = axis.high.value_or(found.high);
   if (!(found.high > found.low)) found.high = found.logarithmic ? 10 * found.low : found.low + 1;
-  // What lies at the top must not reach into the axis' name.
-  if (!found.logarithmic && most > found.low + 0.97 * (found.high - found.low)) found.high += 0.04 * (found.high - found.low);
+  // What lies at the top, or may, must not reach into the axis' name.
+  if (!found.logarithmic && std::max(most, axis.high.value_or(most)) > found.low + 0.97 * (found.high - found.low))
+    found.high += 0.04 * (found.high - found.low);
   return found;
 }
 
@@ -322,21 +323,6 @@ void draw_chart(Canvas& canvas, Rect area, const Chart& chart, const Frame& fram
   const Plot drawn(chart, plot, frame);
   drawn.draw(canvas);
   if (beside) draw_names_at_ends(canvas, {plot.right() + gap, plot.y, widest, plot.h}, chart, drawn, frame);
-}
-
-Table chart_table(const Chart& chart) {
-  Table table{{"series", axis_title(chart.x), axis_title(chart.y)}, {}};
-  if (!chart.interval.empty()) table.columns.insert(table.columns.end(), {"low", "high"});
-  for (const ChartSeries& series : chart.series) {
-    for (std::size_t i = 0; i < series.y.size(); ++i) {
-      std::vector<std::string> row{series.name, fmt::format("{:.6g}", series.x[i]), fmt::format("{:.6g}", series.y[i])};
-      if (!chart.interval.empty()) {
-        for (const auto* end : {&series.low, &series.high}) row.push_back(end->empty() ? "" : fmt::format("{:.6g}", (*end)[i]));
-      }
-      table.rows.push_back(std::move(row));
-    }
-  }
-  return table;
 }
 
 std::vector<Array> chart_arrays(const Chart& chart) {

@@ -38,9 +38,6 @@ void draw_chart(Canvas& canvas, Rect area, const Chart& chart, const Frame& fram
 /// `wanted` ascending, moved so that they stand `distance` or more apart within [from, to], as far as they all have room there.
 std::vector<float> spread_out(std::span<const float> wanted, float distance, float from, float to);
 
-/// One row for each point.
-Table chart_table(const Chart& chart);
-
 /// y [series, x], x all places of any series, NaN where a series has none; then, where there are intervals, their low and high ends.
 std::vector<Array> chart_arrays(const Chart& chart);
 

@@ -41,11 +41,11 @@ std::string names_of(const Rows& rows, Name name) {
 
 const std::vector<StudyRow>& study_table() {
   static const std::vector<StudyRow> table{
-      {"entropy_by_layer", "checkpoints, of which each reads the prompt", {}, entropy_by_layer},
-      {"receptive_field_by_layer", "checkpoints, of which each reads the prompt", {}, receptive_field_by_layer},
-      {"gate_entropy_by_lambda", "a checkpoint with head gates", {"write gates", "read gates"}, gate_entropy_by_lambda},
-      {"recall", "data: files of statescope eval --json", {"over load", "over length", "over partitions"}, recall},
-      {"speed", "data: a file of statescope bench sse --json, or time to measure", {"over length", "over partitions"}, speed}};
+      {"entropy_by_layer", StudyNeeds::checkpoints, {}, entropy_by_layer},
+      {"receptive_field_by_layer", StudyNeeds::checkpoints, {}, receptive_field_by_layer},
+      {"gate_entropy_by_lambda", StudyNeeds::checkpoints, {"write gates", "read gates"}, gate_entropy_by_lambda},
+      {"recall", StudyNeeds::scores, {"over load", "over length", "over partitions"}, recall},
+      {"speed", StudyNeeds::nothing, {"over length", "over partitions"}, speed}};
   return table;
 }
 
@@ -60,6 +60,8 @@ std::unique_ptr<PanelPicture> make_study(const FigurePanel& panel, FigureRuns& r
     throw Error(fmt::format("{} has no mode {}: {}", row->name, in_quotes(panel.mode),
                             known.empty() ? "there is one way alone" : "there are " + known));
   }
+  if (row->needs == StudyNeeds::checkpoints && panel.checkpoints.empty()) throw Error(panel.chart + " needs checkpoints");
+  if (row->needs == StudyNeeds::scores && panel.data.empty()) throw Error(panel.chart + " needs data: files of statescope eval --json");
   return std::make_unique<ChartPicture>(row->make(panel, runs));
 }
 

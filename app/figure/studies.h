@@ -12,10 +12,12 @@
 
 namespace statescope {
 
+enum class StudyNeeds { checkpoints, scores, nothing };
+
 /// A row of the table of studies.
 struct StudyRow {
   std::string_view name;                // in specs, after "chart"
-  std::string_view needs;               // "checkpoints", "data" …, as a sentence says it
+  StudyNeeds needs;                     // what the panel must have
   std::vector<std::string_view> modes;  // in specs, after "mode"; the first is the usual one; empty: one alone
   Chart (*make)(const FigurePanel& panel, FigureRuns& runs);
 };

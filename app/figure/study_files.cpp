@@ -23,7 +23,6 @@ std::int64_t load_of(const EvalCell& cell) { return cell.task.name == "mqar" ? c
 
 /// The scores that the panel means, of all its files.
 std::vector<CellScore> wanted_scores(const FigurePanel& panel, FigureRuns& runs) {
-  if (panel.data.empty()) throw Error("recall needs data: files of statescope eval --json");
   std::vector<CellScore> wanted;
   for (const std::string& file : panel.data) {
     for (CellScore& score : load_scores(runs.file(file, "scores"))) {
@@ -121,7 +120,7 @@ std::int64_t most_measured(const std::vector<SseTiming>& timings, std::int64_t S
 
 SseTimings timings_of(const FigurePanel& panel, FigureRuns& runs, bool over_length) {
   if (panel.data.size() > 1) throw Error("speed reads one file of statescope bench sse");
-  if (!panel.data.empty()) return load_sse_timings(runs.file(panel.data.front(), "figures"));
+  if (!panel.data.empty()) return load_sse_timings(runs.file(panel.data.front(), "scores"));
   const std::vector<std::int64_t> lengths{256, 512, 1024, 2048}, partitions{2, 4, 8, 16};
   const auto places = over_length ? sse_places(lengths, {}, false) : sse_places({}, partitions, false);
   double measured = 0;

@@ -18,10 +18,6 @@ namespace {
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
-void need_checkpoints(const FigurePanel& panel) {
-  if (panel.checkpoints.empty()) throw Error(fmt::format("{} needs checkpoints", panel.chart));
-}
-
 double mean(std::span<const double> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
@@ -51,7 +47,6 @@ struct Spread {
 };
 std::vector<ChartSeries> by_layer(const FigurePanel& panel, FigureRuns& runs, Spread spread,
                                   const std::function<std::vector<double>(FigureRun&, std::int64_t)>& numbers_of) {
-  need_checkpoints(panel);
   const std::vector<std::string> names = series_names(panel.checkpoints);
   std::vector<ChartSeries> all;
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -154,7 +149,6 @@ Chart receptive_field_by_layer(const FigurePanel& panel, FigureRuns& runs) {
 }
 
 Chart gate_entropy_by_lambda(const FigurePanel& panel, FigureRuns& runs) {
-  need_checkpoints(panel);
   const bool write = panel.mode != "read gates";
   const std::vector<std::string> names = series_names(panel.checkpoints);
   Chart chart{.x = {.name = "λ", .logarithmic = true}, .y = {.name = "gate entropy", .unit = "of 1", .low = 0, .high = 1}};

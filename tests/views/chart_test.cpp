@@ -101,14 +101,6 @@ TEST_CASE("names spread out over what room there is, in order") {
   CHECK(spread_out(low, 10, 5, 95) == std::vector<float>{75, 85, 95});
 }
 
-TEST_CASE("a chart's table has a row for each point") {
-  const Table table = chart_table(scores());
-  CHECK(table.columns == std::vector<std::string>{"series", "pairs", "right answers (%)", "low", "high"});
-  REQUIRE(table.rows.size() == 8);
-  CHECK(table.rows[0] == std::vector<std::string>{"GLA", "8", "100", "99", "100"});
-  CHECK(table.rows[5][2] == "nan");
-}
-
 TEST_CASE("a chart's arrays hold its exact numbers, by series and place") {
   Chart chart = scores();
   chart.series[1].x.back() = 128;
