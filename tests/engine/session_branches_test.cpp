@@ -232,13 +232,17 @@ TEST_CASE("session: saved on one device and opened on another, it says how near 
     CHECK(open.answers.failures == std::vector<std::string>());
     return open.answers.other_device;
   };
-  Open open, other(none.device(), cuda);
-  CHECK(said(open, on_cpu).empty());
+  // One program at a time has a session open.
+  {
+    Open open;
+    CHECK(said(open, on_cpu).empty());
+    const auto on_other = said(open, on_cuda);
+    CHECK(on_other == std::vector<std::string>{
+                          "Saved on a CUDA device in bfloat16, read on the CPU: numbers agree with those of then within rounding."});
+    CHECK(open.tree->checkpoint == std::filesystem::absolute(kSse));
+  }
+  Open other(none.device(), cuda);
   CHECK(said(other, on_cuda).empty());
-  const auto on_other = said(open, on_cuda);
-  CHECK(on_other ==
-        std::vector<std::string>{"Saved on a CUDA device in bfloat16, read on the CPU: numbers agree with those of then within rounding."});
-  CHECK(open.tree->checkpoint == std::filesystem::absolute(kSse));
   CHECK(said(other, on_cpu).size() == 1);
 }
 

@@ -131,8 +131,8 @@ TEST_CASE("another model has a lane of its own, as far as it has read the same")
   CHECK(data.lanes[1].until == 6);  // the sample's other model reads other tokens from 7 on
   CHECK(partitions_text(data.lanes[1], 6) == partitions_text(data.lanes[0], 6));
   CHECK(partitions_text(data.lanes[1], 7).empty());
-  TextCanvas canvas({700, 170});
-  draw(data, canvas, {0, 0, 700, 170}, {light_theme(), 1});
+  TextCanvas canvas({1200, 170});  // where a tenth of the width has room for the lanes' names
+  draw(data, canvas, {0, 0, 1200, 170}, {light_theme(), 1});
   CHECK(drawn(canvas, "partition A"));
   CHECK(drawn(canvas, "partition B"));
   strip->build(snapshot, {.token = 10}, beside);
