@@ -383,25 +383,3 @@ TEST_CASE("golden pictures: a chart") {
   check_golden("chart_above_2x", drawn({400, 560}, {light_theme(), 2}));
 }
 
-TEST_CASE("golden pictures: a chart") {
-  Chart chart{.title = "", .x = {"length", "tokens", true}, .y = {"time", "ms", true}, .series = {}, .interval = "", .equation = ""};
-  for (int i = 0; i < 8; ++i) {
-    const double factor = 0.4 * (i + 1);
-    chart.series.push_back({"model " + std::to_string(i), {256, 512, 1024, 2048}, {factor, 1.8 * factor, 3.2 * factor, 6 * factor}});
-  }
-  const auto drawn = [&](Size size, const Frame& frame) {
-    return picture(size, frame.theme.ground, [&](Canvas& canvas) { draw_chart(canvas, {0, 0, size.w, size.h}, chart, frame); });
-  };
-  check_golden("chart_light", drawn({420, 280}, {light_theme(), 1}));
-  for (ChartSeries& series : chart.series) {
-    for (const double y : series.y) {
-      series.low.push_back(0.9 * y);
-      series.high.push_back(1.1 * y);
-    }
-  }
-  chart.interval = "95 %";
-  chart.y.logarithmic = false;
-  chart.series.resize(3);
-  check_golden("chart_intervals_dark", drawn({420, 280}, {dark_theme(), 1}));
-  check_golden("chart_above_2x", drawn({400, 560}, {light_theme(), 2}));
-}
