@@ -55,6 +55,7 @@ InterventionPage::InterventionPage(Navigator& navigator, QAction* beside, QWidge
   where_ = new QLabel(this);
   where_->setObjectName("faint");
   where_->setWordWrap(true);
+  QLayout* form = make_form();  // first: Tab goes through all in this order
   line_ = new QLineEdit(this);
   line_->setObjectName("intervention");
   line_->setAccessibleName(tr("Intervention"));
@@ -80,7 +81,7 @@ InterventionPage::InterventionPage(Navigator& navigator, QAction* beside, QWidge
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addWidget(where_);
-  layout->addLayout(make_form());
+  layout->addLayout(form);
   layout->addWidget(line_);
   layout->addWidget(message_);
   layout->addLayout(buttons);

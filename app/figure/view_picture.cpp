@@ -84,7 +84,6 @@ std::int64_t same_until(const RunInfo& a, const RunInfo& b) {
 /// The other model at the same place, with what the view asks about it.
 std::shared_ptr<const Peer> peer_of(const View& view, const FigurePanel& panel, const Cursor& cursor,
                                     const std::shared_ptr<const Snapshot>& snapshot, FigureRuns& runs) {
-  if (panel.checkpoints.size() < 2) throw Error(fmt::format("{} compares two models: give \"checkpoints\": [A, B]", panel.view));
   const std::string& other = panel.checkpoints[1];
   FigureRun& run = runs.run(panel, other);
   Peer peer{.own_letter = "A", .letter = "B", .snapshot = run.snapshot(cursor.layer, cursor.token), .missing = {}, .findings = {}};
@@ -110,8 +109,11 @@ class ViewPicture : public PanelPicture {
     if (panel.knob) turn(*panel.knob);
     view_->set_range(panel.range);
     findings_ = answers(view_->questions(*snapshot_, cursor_), checkpoint, run, runs);
-    if (view_->compares()) findings_.peer = peer_of(*view_, panel, cursor_, snapshot_, runs);
+    const bool compares = view_->compares() && panel.checkpoints.size() > 1;
+    if (compares) findings_.peer = peer_of(*view_, panel, cursor_, snapshot_, runs);
     view_->build(*snapshot_, cursor_, findings_);
+    if (view_->arrays().empty() && view_->compares() && !compares)
+      throw Error(fmt::format("{} compares two models: give \"checkpoints\": [A, B]", panel.view));
     if (view_->arrays().empty()) throw Error(fmt::format("{} of {} shows nothing: {}", panel.view, checkpoint, view_->describe()));
     if (panel.range != RangeChoice{} && !view_->shading()) throw Error(panel.view + " has no colours whose range can be chosen");
   }

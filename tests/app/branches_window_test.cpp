@@ -224,7 +224,7 @@ TEST_CASE("window: the branch before stands beside the one shown, under its curs
   test.window.go_to_token(100);
   REQUIRE(stands(0));
   CHECK(peer->navigator().snapshot()->state.values == test.navigator().snapshot()->state.values);
-  ViewPanel& panel = *test.window.stage().panels().front();
+  ViewPanel& panel = test.window.stage().focused_panel();  // the others may have no room
   panel.set_view(*find_view("similarity"));
   panel.set_mode(5);  // heads, other model: asked of that branch
   REQUIRE(QTest::qWaitFor([&] { return panel.view().describe().find("of A and") != std::string::npos; }, 60'000));

