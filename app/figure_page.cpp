@@ -10,6 +10,7 @@
 #include <QPointer>
 #include <QThreadPool>
 #include <QVBoxLayout>
+#include <cmath>
 
 #include "app/figure/from_view.h"
 #include "app/main_window.h"
@@ -92,7 +93,7 @@ void FigurePage::make_controls() {
   view_ = make_label("faint", this);
   preview_ = new QLabel(this);
   preview_->setAccessibleName(tr("The figure"));
-  preview_->setAlignment(Qt::AlignCenter);
+  preview_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);  // its picture is made as wide as the page
   note_ = make_label("faint", this);
   result_ = make_label("result", this);
   result_->setAccessibleName(tr("Result"));
@@ -151,10 +152,10 @@ void FigurePage::lay_out() {
   layout->addWidget(preview_);
   layout->addWidget(note_);
   layout->addLayout(file);
-  layout->addLayout(form);
-  layout->addLayout(boxes);
   layout->addWidget(write_);
   layout->addWidget(result_);
+  layout->addLayout(form);
+  layout->addLayout(boxes);
   layout->addStretch(1);
   setFocusProxy(path_);
 }
@@ -227,6 +228,7 @@ void FigurePage::show_preview() {
     if (eyes_->currentIndex() > 0) image = seen_by(image, static_cast<FigureEyes>(eyes_->currentIndex() - 1));
     image.setDevicePixelRatio(devicePixelRatioF());
     preview_->setPixmap(QPixmap::fromImage(image));
+    preview_->setFixedHeight(static_cast<int>(std::ceil(image.deviceIndependentSize().height())));
     preview_->setAccessibleDescription(QString::fromStdString(figure.caption()));
     note_->setText(QString::fromStdString(figure.warning()));
   } catch (const Error& error) {

@@ -16,17 +16,22 @@ constexpr auto about_text = QT_TRANSLATE_NOOP(
     "<p>Every number shown was computed from the checkpoint; nothing is drawn in between.</p>"
     "<p>Built on Qt %2 (LGPL), Dear ImGui (MIT), HDF5 and Eigen. The DejaVu fonts are free; their licence lies beside them.</p>");
 
+/// What has no room is scrolled to, not squeezed.
+QScrollArea* scrolled(QWidget* body, QWidget* parent) {
+  auto* scroll = new QScrollArea(parent);
+  scroll->setWidget(body);
+  scroll->setWidgetResizable(true);
+  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  scroll->setFocusPolicy(Qt::NoFocus);
+  return scroll;
+}
+
 }  // namespace
 
 Side::Side(Navigator& navigator, Actions& actions, QWidget* parent)
     : QStackedWidget(parent), inspector_(new Inspector(navigator, actions)), navigator_(navigator) {
   setObjectName("panel");
-  auto* scroll = new QScrollArea(this);
-  scroll->setWidget(inspector_);
-  scroll->setWidgetResizable(true);
-  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-  scroll->setFocusPolicy(Qt::NoFocus);
-  addWidget(scroll);  // in the order of SidePage
+  addWidget(scrolled(inspector_, this));  // in the order of SidePage
   add_page(tr("Prompt"), make_prompt_page(navigator));
   auto* about = new QLabel(tr(about_text).arg(STATESCOPE_VERSION, QT_VERSION_STR));
   about->setWordWrap(true);
@@ -43,7 +48,7 @@ void Side::add_page(const QString& title, QWidget* body) {
   back->setFocusPolicy(Qt::TabFocus);
   connect(back, &QPushButton::clicked, this, [this] { show_page(SidePage::inspector); });
   layout->addWidget(heading);
-  layout->addWidget(body, 1);
+  layout->addWidget(scrolled(body, page), 1);
   layout->addWidget(back);
   page->setFocusProxy(body->focusProxy());
   addWidget(page);
