@@ -133,7 +133,7 @@ TEST_CASE("figure: SVG is sound XML", "[figure]") {
   printed("xmllint", {"--noout", "--nonet", QString::fromStdString(arguments.output)});
 }
 
-TEST_CASE("figure: every view of the catalogue", "[figure]") {
+TEST_CASE("figure: every view of a real run, compared with its stored picture", "[figure]") {
   qt_application();
   const QTemporaryDir folder;
   for (const ViewRow& row : view_catalogue()) {
@@ -147,6 +147,12 @@ TEST_CASE("figure: every view of the catalogue", "[figure]") {
     if (row.id == "branches") arguments.panel.interventions = {"zero partition 2 at 240"};
     REQUIRE(figure_command(arguments) == 0);
     CHECK(bytes(arguments.output).count("<text") > 5);
+    arguments.output = folder.filePath("picture.png").toStdString();
+    arguments.style.dpi = 150;
+    arguments.force = true;
+    REQUIRE(figure_command(arguments) == 0);
+    const QImage picture(QString::fromStdString(arguments.output));
+    check_golden_picture("figures", std::string(row.id) + "_run", picture.convertToFormat(QImage::Format_RGB32), 0.02);
   }
 }
 
