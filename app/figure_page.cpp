@@ -30,7 +30,9 @@ constexpr SizeRow sizes[] = {{QT_TRANSLATE_NOOP("statescope::FigurePage", "89 mm
                              {QT_TRANSLATE_NOOP("statescope::FigurePage", "Slide, 16:9"), "slide"},
                              {QT_TRANSLATE_NOOP("statescope::FigurePage", "Another size"), ""}};
 constexpr int own_size = std::size(sizes) - 1;
-constexpr const char* colors[] = {"viridis", "cividis", "grey"};
+constexpr const char* colors[] = {QT_TRANSLATE_NOOP("statescope::FigurePage", "viridis"),
+                                  QT_TRANSLATE_NOOP("statescope::FigurePage", "cividis"),
+                                  QT_TRANSLATE_NOOP("statescope::FigurePage", "grey")};
 constexpr const char* eyes[] = {
     QT_TRANSLATE_NOOP("statescope::FigurePage", "as it is"), QT_TRANSLATE_NOOP("statescope::FigurePage", "without red cones"),
     QT_TRANSLATE_NOOP("statescope::FigurePage", "without green cones"), QT_TRANSLATE_NOOP("statescope::FigurePage", "without blue cones"),
@@ -107,7 +109,10 @@ void FigurePage::make_controls() {
   height_ = make_number(tr("Height"), tr(" mm"), 20, 600, this);
   type_ = make_number(tr("Type"), tr(" pt"), 5, 12, this);
   family_ = make_choice(tr("Typeface"), QStringList(tr("DejaVu Sans, shipped")) + QFontDatabase::families(), this);
-  colors_ = make_choice(tr("Colours"), {colors[0], colors[1], colors[2]}, this);
+  family_->setObjectName("names");  // of the system, in no language
+  QStringList color_names;
+  for (const char* name : colors) color_names += tr(name);
+  colors_ = make_choice(tr("Colours"), color_names, this);
   eyes_ = make_choice(tr("Seen"), eye_names, this);
   eyes_->setToolTip(tr("How others see it; what is written stays as it is"));
   title_ = make_check(tr("Title"), false, tr("The view's name above the drawing"), this);

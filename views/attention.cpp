@@ -18,7 +18,7 @@
 namespace statescope {
 namespace {
 
-constexpr std::int64_t kFewest = 16, kAllTokens = std::int64_t{1} << 40;
+constexpr std::int64_t kFewest = 16, kMostTokens = std::int64_t{1} << 20, kAllTokens = std::int64_t{1} << 40;
 constexpr std::int64_t kFewestAsked = 256;  // tokens; with fewer shown, a part of them is
 constexpr std::size_t kMostNamed = 10;      // sources
 // Hit ids: cells of the map below, then the bars, then the bar of what lies before them.
@@ -301,8 +301,8 @@ class AttentionView : public View {
   /// All slots, their shares, then each slot of the layer last built.
   std::span<const std::string_view> modes() const override { return names_; }
   std::optional<Knob> knob() const override {
-    if (tokens_ <= kFewest) return {};
-    const auto most = static_cast<double>(tokens_);
+    if (tokens_ > 0 && tokens_ <= kFewest) return {};
+    const auto most = static_cast<double>(tokens_ > 0 ? tokens_ : kMostTokens);
     return Knob{QT_TRANSLATE_NOOP("Views", "Tokens"),
                 QT_TRANSLATE_NOOP("Views", "How many tokens are shown, the cursor's among them."),
                 static_cast<double>(kFewest),
@@ -311,7 +311,8 @@ class AttentionView : public View {
                 true};
   }
   void turn(double value) override {
-    shown_ = value >= static_cast<double>(tokens_) ? kAllTokens : std::max<std::int64_t>(kFewest, std::llround(value));
+    const bool all = tokens_ > 0 && value >= static_cast<double>(tokens_);  // of a run that may still grow
+    shown_ = all ? kAllTokens : std::max<std::int64_t>(kFewest, std::llround(value));
   }
 
   void build(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings) override {

@@ -55,7 +55,7 @@ QStringList texts_of(const QWidget& widget) {
   if (const auto* button = qobject_cast<const QAbstractButton*>(&widget)) texts += button->text();
   if (const auto* line = qobject_cast<const QLineEdit*>(&widget)) texts += line->placeholderText();
   if (const auto* edit = qobject_cast<const QPlainTextEdit*>(&widget)) texts += edit->placeholderText();
-  if (const auto* box = qobject_cast<const QComboBox*>(&widget))
+  if (const auto* box = qobject_cast<const QComboBox*>(&widget); box && box->objectName() != "names")
     for (int i = 0; i < box->count(); ++i) texts += box->itemText(i);
   for (const QAction* action : widget.actions()) texts += {action->text(), action->toolTip()};
   return texts;
