@@ -86,6 +86,7 @@ ViewPanel::ViewPanel(Navigator& navigator, const ViewRow& row, bool opengl, bool
   layout->setSpacing(0);
   if (titled) {
     head_ = new QWidget(this);
+    head_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);  // how wide a panel is, the reader says, not its words
     question_ = new QLabel(head_);
     question_->setObjectName("question");
     question_->setWordWrap(true);
