@@ -360,7 +360,8 @@ void MainWindow::step_cell(std::int64_t rows, std::int64_t columns) {
 }
 
 void MainWindow::choose_checkpoint_file() {
-  const QString path = QFileDialog::getOpenFileName(this, tr("Open checkpoint"), {}, tr("Checkpoints (*.h5);;All files (*)"));
+  const QString path = QFileDialog::getOpenFileName(this, tr("Open checkpoint"), {},
+                                                    tr("Checkpoints, sessions, figures (*.h5 *.scope *.pdf *.svg *.png);;All files (*)"));
   if (!path.isEmpty()) open_path(path.toStdString());
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "app/figure_in_window.h"
 #include "app/lesson/player.h"
 #include "app/main_window.h"
 #include "app/theme.h"
@@ -147,7 +148,7 @@ int run_window(int argc, char** argv, const WindowOptions& options) {
   window.show();
   if (!options.lesson.empty())
     window.open_lesson(options.lesson);
-  else if (options.checkpoint.extension() == ".scope")
+  else if (options.checkpoint.extension() == ".scope" || is_figure(options.checkpoint))
     window.open_path(options.checkpoint);
   else if (!options.checkpoint.empty())
     window.open_checkpoint(options.checkpoint, options.prompt);

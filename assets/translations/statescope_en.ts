@@ -1109,19 +1109,7 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>120 mm, one and a half</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>183 mm, two columns</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>254 mm, a slide</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>File, .pdf, .svg or .png</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -1161,19 +1149,159 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>%1, as it stands now, in the light theme</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Export view</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Figures (*.pdf *.svg *.png)</source>
+        <source>Wrote %1</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Wrote %1</source>
+        <source>NeurIPS, width of text</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>ICLR, width of text</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Slide, 16:9</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Another size</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>viridis</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>cividis</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>grey</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>as it is</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>without red cones</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>without green cones</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>without blue cones</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>printed in grey</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The figure</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>File, .pdf, .svg, .png or .eps</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Size</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Typeface</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>DejaVu Sans, shipped</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Colours</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Seen</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>How others see it; what is written stays as it is</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Title</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The view&apos;s name above the drawing</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Colour bar</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What the colours of a heatmap mean</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Marks</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The cursor, needle spans, borders of partitions, the training length</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Sentences</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What the view writes about itself</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Numbers, .h5</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The numbers drawn, with axes, units and equation, beside the figure</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Caption, .txt</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A draft of the caption beside the figure</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1, as it stands now, on white</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Figures (*.pdf *.svg *.png *.eps)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>There is nothing to write yet.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Writing…</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>It does not say what it was made from: %1</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -1630,6 +1758,14 @@ Parts at token %2</source>
     </message>
     <message>
         <source>This is the model&apos;s own run. Intervene first, or choose a branch.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Opened what the figure was made from.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Checkpoints, sessions, figures (*.h5 *.scope *.pdf *.svg *.png);;All files (*)</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
