@@ -5,6 +5,7 @@
 
 #include "app/cli_commands.h"
 #include "app/figure/fonts_alone.h"
+#include "engine/error.h"
 
 namespace statescope {
 namespace {
@@ -23,7 +24,12 @@ int film_command(const FilmArguments& arguments) {
     bar.show(fraction, what);
     return !interrupted;
   });
-  write_film(spec, arguments.film, runs, figure.output, figure.force);
+  try {
+    write_film(spec, arguments.film, runs, figure.output, figure.force);
+  } catch (const Error&) {
+    if (interrupted) throw Error("cancelled");  // which ffmpeg has heard too
+    throw;
+  }
   fmt::print("{}\n", figure.output);
   return 0;
 }
