@@ -380,6 +380,8 @@ FigureSpec parse_figure_spec(std::string_view text, const std::string& name) {
   } catch (const json::parse_error& error) {
     const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(std::min(error.byte, text.size())), '\n');
     fail(fmt::format("{}:{}", name, line), "this is not JSON");
+  } catch (const json::exception&) {
+    fail(name, "has a number that is too large");
   }
   try {
     return spec_in(value);

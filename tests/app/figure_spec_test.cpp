@@ -67,6 +67,7 @@ TEST_CASE("figure spec: sizes by name and by number; the preset brings its type"
 
 TEST_CASE("figure spec: what is wrong is said with its place, in a line") {
   CHECK(says(error_of("{\n\n  \"panels\": [}"), "spec.json:3: this is not JSON"));
+  CHECK(says(error_of("377e338"), "spec.json: has a number that is too large"));
   CHECK(says(error_of("[]"), "is not an object"));
   CHECK(says(error_of("{}"), "\"panels\" is not a list"));
   CHECK(says(error_of(panel(", \"layer\": -1")), "panels[0].layer is not an integer from 0"));
