@@ -70,8 +70,8 @@ std::string write_figure(const FigureExport& figure) {
     remark = error.what();
   }
   const QByteArray bytes = figure_bytes(drawn, format, provenance ? &*provenance : nullptr);
-  if (figure.with_data) write_figure_hdf5(drawn, provenance ? to_json(*provenance) : "", beside(figure.path, ".h5").string(), true);
-  if (figure.with_caption) ReportFile(beside(figure.path, ".txt").string(), true).write(drawn.caption());
+  if (figure.with_data) write_figure_hdf5(drawn, provenance ? to_json(*provenance) : "", beside(figure.path, ".data.h5").string(), true);
+  if (figure.with_caption) ReportFile(beside(figure.path, ".caption.txt").string(), true).write(drawn.caption());
   ReportFile(figure.path.string(), true).write(bytes.toStdString());
   return remark;
 }

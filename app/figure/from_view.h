@@ -25,7 +25,8 @@ std::unique_ptr<View> build(const ViewRecipe& recipe);
 /// compares with).
 FigurePanel panel_of(const ViewRecipe& recipe, std::vector<std::string> checkpoints, const PromptInput& prompt);
 
-/// Puts the figure in the place of whatever is at `path`, and the numbers beside it as .h5, and its caption as .txt, where asked for. Gives
+/// Puts the figure in the place of whatever is at `path`, and beside it, where asked for, its numbers as .data.h5 (a checkpoint of the same
+/// name is safe) and its caption as .caption.txt. Gives
 /// what is to be said of it: empty, or why it does not say what it was made from. Throws Error; nothing is left half-written.
 struct FigureExport {
   ViewRecipe recipe;

@@ -162,7 +162,9 @@ TEST_CASE("a figure that the window opens again leads to what it was made from, 
   FigureExport figure{
       .recipe = window.focused_panel().recipe().value(), .spec = {}, .device = "cpu", .path = folder.filePath("a.pdf").toStdString()};
   figure.spec.panels = {panel_of(figure.recipe, {navigator.checkpoint().string()}, navigator.prompt())};
+  figure.with_data = figure.with_caption = true;
   REQUIRE(write_figure(figure).empty());
+  CHECK(QDir(folder.path()).entryList(QDir::Files) == QStringList{"a.caption.txt", "a.data.h5", "a.pdf"});
 
   window.open_checkpoint(shipped.checkpoint, prompt);
   REQUIRE(QTest::qWaitFor([&] { return settled() && navigator.run()->branch.number == 0; }, long_enough_ms));
