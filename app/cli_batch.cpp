@@ -39,8 +39,9 @@ int batch_command(const BatchArguments& arguments) {
       bar.show(static_cast<double>(done) / static_cast<double>(jobs.size()), fmt::format("{} of {}", done, jobs.size()));
       return !interrupted;
     };
-    result = run_batch(jobs, QCoreApplication::applicationFilePath().toStdString(), {"--device", arguments.device.name},
-                       arguments.processes, arguments.force, progress);
+    const bool rounds = arguments.device.precision == Precision::bfloat16;
+    const std::vector<std::string> device{"--device", arguments.device.name, "--precision", rounds ? "bfloat16" : "float32"};
+    result = run_batch(jobs, QCoreApplication::applicationFilePath().toStdString(), device, arguments.processes, arguments.force, progress);
   }
   for (const std::string& line : result.failed) fmt::print(stderr, "{}\n", line);
   fmt::print("{} made, {} there already, {} failed{}, in {}\n", result.made, result.there, result.failed.size(),
