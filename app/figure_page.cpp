@@ -214,19 +214,21 @@ FigureSpec FigurePage::style() const {
   FigurePanel panel;
   const ViewRow& row = window_.focused_panel().row();
   panel.view = row.id;
-  if (title_->isChecked()) panel.title = view_words(row.title).toStdString();
+  if (title_->isChecked()) panel.title = row.title;
   spec.panels = {panel};
   return spec;
 }
 
-/// What is drawn is the view as it stands in the window; only its paper is smaller.
+/// What is drawn is what is written, in English, too; only its paper is smaller.
 void FigurePage::show_preview() {
   if (!isVisible()) return;
   const ViewPanel& panel = window_.focused_panel();
   view_->setText(tr("%1, as it stands now, on white").arg(view_words(panel.row().title)));
   try {
     std::vector<std::unique_ptr<PanelPicture>> pictures;
-    pictures.push_back(picture_of(panel.view()));
+    const std::optional<ViewRecipe> recipe = panel.recipe();
+    const std::unique_ptr<View> built = recipe ? build(*recipe) : nullptr;
+    pictures.push_back(picture_of(built ? *built : panel.view()));
     const Figure figure(style(), std::move(pictures));
     const double dpi = width() * devicePixelRatioF() / figure.spec().width_mm * mm_per_inch;
     QImage image = figure_image(figure, dpi);

@@ -210,7 +210,7 @@ void Inspector::show_cell() {
   before_->setText(text_of(before));
   now_->setText(text_of(now));
   difference_->setText((now > before ? "+" : "") + text_of(now - before));
-  QString how = QString::fromStdString(snapshot->accuracy.text());
+  QString how = QString::fromStdString(accuracy_words(snapshot->accuracy));
   accuracy_->setText(how.replace(0, 1, how.first(1).toUpper()));
 }
 

@@ -5,15 +5,22 @@
 #include <algorithm>
 
 #include "app/assets.h"
+#include "views/words.h"
 
 namespace statescope {
+
+std::string translated_words(const char* context, const char* english) {
+  return QCoreApplication::translate(context, english).toStdString();
+}
 
 Translation::Translation(const QLocale& locale, const QStringList& folders) {
   install(locale, QStringLiteral("qtbase"), {QLibraryInfo::path(QLibraryInfo::TranslationsPath)});
   install(locale, QStringLiteral("statescope"), folders);
+  if (!installed_.empty()) set_translator(translated_words);
 }
 
 Translation::~Translation() {
+  set_translator(nullptr);
   for (const std::unique_ptr<QTranslator>& translator : installed_) QCoreApplication::removeTranslator(translator.get());
 }
 

@@ -5,11 +5,15 @@
 #include <QStringList>
 #include <QTranslator>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace statescope {
 
-/// Installed in the application for as long as it lives.
+/// What views say (views/words.h), as Qt translates it. On any thread.
+std::string translated_words(const char* context, const char* english);
+
+/// Installed in the application for as long as it lives; what views draw and say is translated, too.
 class Translation {
  public:
   /// Of the first of the locale's languages that a folder has a statescope_<language>.qm for, with Qt's own words; else English.

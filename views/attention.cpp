@@ -24,6 +24,14 @@ constexpr std::size_t kMostNamed = 10;      // sources
 // Hit ids: cells of the map below, then the bars, then the bar of what lies before them.
 constexpr std::int64_t kBarIds = std::int64_t{1} << 40, kBeforeId = std::int64_t{1} << 41;
 
+constexpr std::string_view kAllTogether = QT_TRANSLATE_NOOP("Views", "All together"), kShares = QT_TRANSLATE_NOOP("Views", "Shares |A|");
+
+/// English, for figures' specs name a way of looking by it.
+std::string only_slot(const LayerInfo& layer, std::int64_t slot) {
+  const InEnglish name;
+  return "Only " + slot_title(slot_identity(layer, slot), slot_name(layer, slot));
+}
+
 bool is_softmax(const LayerInfo& layer) { return layer.memory == "softmax attention"; }
 
 Message nothing_to_read(const Snapshot& snapshot) {
@@ -77,7 +85,7 @@ ValueAxis axis_of_row(const std::vector<AttentionData::Source>& row) {
   return {least < 0 ? -round_range(-least) : 0.0, most > 0 || least == 0 ? round_range(most) : 0.0};
 }
 
-std::string_view symbol(const AttentionData& data) { return data.shares ? "|A| / Σ|A|" : data.softmax ? "weight" : "A"; }
+std::string symbol(const AttentionData& data) { return data.shares ? "|A| / Σ|A|" : data.softmax ? Views::tr("weight") : "A"; }
 
 std::string percent(double share) { return fmt::format("{:.{}f} %", 100 * share, share < 0.095 ? 1 : 0); }
 
@@ -88,13 +96,13 @@ std::string named(const AttentionData& data, std::int64_t token) {
 
 /// "“␣4” (31) reads most from “␣anna” (29): 38 %; from the needle 52 %"
 std::string summary(const AttentionData& data) {
-  if (data.tokens.cursor < 0) return "nothing has been read yet";
+  if (data.tokens.cursor < 0) return Views::tr("nothing has been read yet");
   const std::string reading = named(data, data.tokens.cursor);
-  if (!(data.all > 0) || data.strongest.empty()) return reading + " reads nothing here";
+  if (!(data.all > 0) || data.strongest.empty()) return Views::tr("{} reads nothing here", reading);
   const AttentionData::Source& most = data.strongest.front();
-  const std::string text =
-      fmt::format("{} reads most from {}: {}", reading, named(data, most.token), percent(std::abs(most.weight) / data.all));
-  return data.of_needle > 0 ? fmt::format("{}; from the needle {}", text, percent(data.of_needle / data.all)) : text;
+  const std::string source = named(data, most.token), share = percent(std::abs(most.weight) / data.all);
+  if (!(data.of_needle > 0)) return Views::tr("{} reads most from {}: {}", reading, source, share);
+  return Views::tr("{} reads most from {}: {}; from the needle {}", reading, source, share, percent(data.of_needle / data.all));
 }
 
 /// One drawing: where things stand.
@@ -170,9 +178,9 @@ void draw_bars(const Picture& picture) {
   const float s = picture.s, each = bars.w / static_cast<float>(data.count()), zero = height_of(bars, data.row_axis, 0);
   // What lies before the tokens shown, as one bar left of them.
   const Rect before{bars.x - 34 * s, bars.y, 22 * s, bars.h}, all{before.x, bars.y, bars.right() - before.x, bars.h};
-  std::string name = fmt::format("{} of {}", symbol(data), named(data, data.tokens.cursor));
+  std::string name = Views::tr("{} of {}", symbol(data), named(data, data.tokens.cursor));
   if (data.token_at(0) > 0)
-    name += fmt::format("; pale bar: Σ|A| = {} of the {} tokens before {}", number(data.before, 3), data.token_at(0), data.token_at(0));
+    name += "; " + Views::tr("pale bar: Σ|A| = {0} of the {1} tokens before {1}", number(data.before, 3), data.token_at(0));
   draw_value_axis(picture.canvas, all, data.row_axis, "", picture.frame);
   fitted_text(picture.canvas, {picture.title.x, bars.y - 8 * s - 1.4f * kSmallType * s}, name,
               label(picture.frame, kSmallType, picture.frame.theme.faint), picture.title.w);
@@ -203,11 +211,11 @@ void draw_map(const Picture& picture) {
   picture.canvas.stroke_rect(map, picture.frame.theme.line, s);
   draw_token_side(picture.canvas, map, data.tokens, picture.frame);
   draw_color_bar(picture.canvas, picture.color_bar, picture.scale(), data.marks, picture.frame);
-  std::vector<std::string> notes = {"row t reads column s"};
-  if (data.step > 1) notes = {fmt::format("1 row of every {}, a column is the strongest of {} tokens", data.step, data.step)};
-  if (data.known < data.parts) notes.push_back(fmt::format("{} of {} parts worked out, the rest hatched", data.known, data.parts));
+  std::vector<std::string> notes = {Views::tr("row t reads column s")};
+  if (data.step > 1) notes = {Views::tr("1 row of every {0}, a column is the strongest of {0} tokens", data.step)};
+  if (data.known < data.parts) notes.push_back(Views::tr("{} of {} parts worked out, the rest hatched", data.known, data.parts));
   if (const std::string gathered = gathered_text(picture.canvas, data.cells, map); !gathered.empty()) notes.push_back(gathered);
-  if (data.most > 1.01f * data.shading.range.high) notes.push_back(fmt::format("up to {}", number(data.most, 3)));
+  if (data.most > 1.01f * data.shading.range.high) notes.push_back(Views::tr("up to {}", number(data.most, 3)));
   fitted_text(picture.canvas, {map.x, map.y - 8 * s}, joined(notes, "; "), label(picture.frame, kSmallType, picture.frame.theme.faint),
               map.w);
 }
@@ -319,9 +327,8 @@ class AttentionView : public View {
     const LayerInfo* layer = layer_of(snapshot);
     tokens_ = snapshot.run ? std::ssize(snapshot.run->tokens) : 0;
     titles_.clear();
-    for (std::int64_t slot = 0; layer && layer->slots() > 1 && slot < layer->slots(); ++slot)
-      titles_.push_back("Only " + slot_title(slot_identity(*layer, slot), slot_name(*layer, slot)));
-    names_ = {"All together", "Shares |A|"};
+    for (std::int64_t slot = 0; layer && layer->slots() > 1 && slot < layer->slots(); ++slot) titles_.push_back(only_slot(*layer, slot));
+    names_ = {kAllTogether, kShares};
     names_.insert(names_.end(), titles_.begin(), titles_.end());
     const std::int64_t slot = layer ? slot_of(*layer) : -1;
     data_ = build_attention(snapshot, cursor, findings, slot, mode() == 1, shown_, range());
@@ -332,11 +339,11 @@ class AttentionView : public View {
   std::vector<Array> arrays() const override { return statescope::arrays(data_); }
   /// The cursor's row: strongest first.
   Table table() const override {
-    Table table{{"token", "text", std::string(symbol(data_))}, {}};
+    Table table{{Views::tr("token"), Views::tr("text"), symbol(data_)}, {}};
     if (data_.message) return table;
     for (const auto& [token, weight] : data_.strongest)
       table.rows.push_back({std::to_string(token), visible_token(*data_.tokens.run, token), number(weight, 9)});
-    if (data_.token_at(0) > 0) table.rows.push_back({fmt::format("before {}", data_.token_at(0)), "", number(data_.before, 9)});
+    if (data_.token_at(0) > 0) table.rows.push_back({Views::tr("before {}", data_.token_at(0)), "", number(data_.before, 9)});
     return table;
   }
   std::string describe() const override {
@@ -345,8 +352,8 @@ class AttentionView : public View {
   std::string tooltip(std::int64_t hit_id) const override {
     const std::int64_t n = data_.message ? 0 : data_.count();
     if (hit_id == kBeforeId && n > 0) {
-      return fmt::format("Σ |A| = {} over the tokens before {}\nread by {}\n{}", number(data_.before, 7), data_.token_at(0),
-                         named(data_, data_.tokens.cursor), origin());
+      return Views::tr("Σ |A| = {} over the tokens before {}\nread by {}\n{}", number(data_.before, 7), data_.token_at(0),
+                       named(data_, data_.tokens.cursor), origin());
     }
     if (hit_id >= kBarIds && hit_id - kBarIds < n) {
       const auto& [token, weight] = data_.row[static_cast<std::size_t>(hit_id - kBarIds)];
@@ -370,22 +377,23 @@ class AttentionView : public View {
     return slot >= 0 && layer.slots() > 1 && slot < layer.slots() ? slot : -1;
   }
   std::string origin() const {
-    return fmt::format("{}\n{}\n{}", data_.place,
-                       data_.softmax ? "softmax_s(q_t · k_s / √d) (spec §3.1)" : "o_t = Σ_s A_{t,s} v_s (SSE Def. 3, spec §12.8)",
-                       AttentionMap::accuracy.text());
+    return fmt::format(
+        "{}\n{}\n{}", data_.place,
+        data_.softmax ? Views::tr("softmax_s(q_t · k_s / √d) (spec §3.1)") : Views::tr("o_t = Σ_s A_{t,s} v_s (SSE Def. 3, spec §12.8)"),
+        accuracy_words(AttentionMap::accuracy));
   }
   std::string column_words(std::int64_t s) const {
-    return fmt::format("the tokens {} to {}, this the strongest", s, std::min(s + data_.step, tokens_) - 1);
+    return Views::tr("the tokens {} to {}, this the strongest", s, std::min(s + data_.step, tokens_) - 1);
   }
   std::string cell_tooltip(std::int64_t t, std::int64_t s, const std::string& source, float a) const {
-    if (s > t) return fmt::format("{} stands before {}: it cannot read it", named(data_, t), source);
-    if (std::isnan(a)) return "not worked out yet";
-    return fmt::format("{} = {}\n{} reads {}\n{}", symbol(data_), number(a, 7), named(data_, t), source, origin());
+    if (s > t) return Views::tr("{} stands before {}: it cannot read it", named(data_, t), source);
+    if (std::isnan(a)) return Views::tr("not worked out yet");
+    return Views::tr("{} = {}\n{} reads {}\n{}", symbol(data_), number(a, 7), named(data_, t), source, origin());
   }
 
   std::int64_t shown_ = 256, tokens_ = 0;  // of how many
   std::vector<std::string> titles_;
-  std::vector<std::string_view> names_ = {"All together", "Shares |A|"};
+  std::vector<std::string_view> names_ = {kAllTogether, kShares};
   AttentionData data_;
 };
 
@@ -410,17 +418,17 @@ AttentionData build_attention(const Snapshot& snapshot, const Cursor& cursor, co
   data.softmax = is_softmax(layer);
   data.shares = shares;
   const std::int64_t head = answer && answer->heads > 0 ? std::min(first.head, answer->heads - 1) : first.head;
-  data.place = fmt::format("layer {}, head {}", snapshot.layer, head);
+  data.place = Views::tr("layer {}, head {}", snapshot.layer, head);
   if (slot >= 0) data.place += fmt::format(", {}", slot_title(slot_identity(layer, slot), slot_name(layer, slot)));
   if (!answer) {
-    data.message = waiting(findings, first, fmt::format("What tokens read in {}", data.place));
+    data.message = waiting(findings, first, Views::tr("What tokens read in {}", data.place));
     return data;
   }
-  data.title = fmt::format("{} of {}",
-                           data.softmax ? "Softmax weights"
-                           : shares     ? "Shares of what is read"
-                                        : "Implicit attention",
-                           data.place);
+  data.title = Views::tr("{} of {}",
+                         data.softmax ? Views::tr("Softmax weights")
+                         : shares     ? Views::tr("Shares of what is read")
+                                      : Views::tr("Implicit attention"),
+                         data.place);
   const TokenSteps part = shown_part(snapshot.token, asked, shown);
   data.step = part.step;
   data.tokens = {snapshot.run, {}, reader(snapshot, cursor)};

@@ -1,7 +1,5 @@
 #include "views/branches.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -17,9 +15,10 @@ namespace {
 
 constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
 constexpr std::int64_t kLayerIds = std::int64_t{1} << 40;  // hit ids: places of tokens below
+constexpr std::string_view kTwoDigits = "00";              // what a column of names has room for
 
 std::string parents_name(const BranchInfo& branch) {
-  return branch.parent == 0 ? "the model's own run" : fmt::format("branch {}", branch.parent);
+  return branch.parent == 0 ? Views::tr("the model's own run") : Views::tr("branch {}", branch.parent);
 }
 
 /// Of [from, …) to the window's tokens.
@@ -33,12 +32,11 @@ std::vector<float> in_window(const std::vector<float>& values, std::int64_t from
 }
 
 std::string sentence(const BranchPredictions& found, const RunInfo& run) {
-  if (found.kl.empty()) return "Nothing is predicted otherwise";
+  if (found.kl.empty()) return Views::tr("Nothing is predicted otherwise");
   const auto most = std::ranges::max_element(found.kl);
-  const std::string strength =
-      fmt::format("KL up to {} nat, {}", number(*most, 3), after_words(run, found.from + (most - found.kl.begin())));
-  if (found.changed < 0) return "The most probable next token stays the same everywhere; " + strength;
-  return fmt::format("First another next token {}; {}", after_words(run, found.changed), strength);
+  const std::string most_text = number(*most, 3), where = after_words(run, found.from + (most - found.kl.begin()));
+  if (found.changed < 0) return Views::tr("The most probable next token stays the same everywhere; KL up to {} nat, {}", most_text, where);
+  return Views::tr("First another next token {}; KL up to {} nat, {}", after_words(run, found.changed), most_text, where);
 }
 
 void fill_predictions(BranchesData& data, const BranchPredictions& found, const Snapshot& snapshot) {
@@ -87,7 +85,7 @@ void draw_changed_line(const Picture& picture) {
   const float x = picture.data.tokens.x_of(plot, place), s = picture.s;
   picture.canvas.line({x, plot.y}, {x, plot.bottom()}, picture.frame.theme.accent, 1.5f * s);
   const bool left = x > plot.x + plot.w / 2;
-  fitted_text(picture.canvas, {left ? x - 5 * s : x + 5 * s, plot.y + 9 * s}, "first another next token",
+  fitted_text(picture.canvas, {left ? x - 5 * s : x + 5 * s, plot.y + 9 * s}, Views::tr("first another next token"),
               label(picture.frame, kSmallType, picture.frame.theme.accent, left ? Align::right : Align::left), plot.w / 2);
 }
 
@@ -96,7 +94,8 @@ void draw_curve_of(const Picture& picture) {
   if (picture.plot.w <= 0) return;
   if (data.curve_message)
     return draw_message(picture.canvas, picture.plot, picture.frame, data.curve_message.headline, data.curve_message.detail);
-  const char* name = data.mode == BranchesMode::divergence ? "KL(left ‖ here) of the next token, nat" : "largest change of a logit";
+  const std::string name =
+      data.mode == BranchesMode::divergence ? Views::tr("KL(left ‖ here) of the next token, nat") : Views::tr("largest change of a logit");
   draw_value_axis(picture.canvas, picture.plot, data.axis, name, picture.frame);
   draw_curve(picture.canvas, picture.plot, data.axis, data.values, picture.frame.theme.ink, 1.5f * picture.s);
   draw_changed_line(picture);
@@ -108,8 +107,9 @@ void draw_layer(const Picture& picture, const LayerChange& change, Rect row) {
   const Theme& theme = picture.frame.theme;
   const float s = picture.s, y = row.y + row.h / 2;
   const TextStyle name = label(picture.frame, kBodyType, theme.ink), exact = value(picture.frame, kBodyType, theme.ink, Align::right);
-  const float before = picture.canvas.text_width("layer 00", name) + 10 * s, after = picture.canvas.text_width("0.00e+00", exact) + 8 * s;
-  fitted_text(picture.canvas, {row.x, y}, fmt::format("layer {}", change.layer), name, before);
+  const float before = picture.canvas.text_width(Views::tr("layer {}", kTwoDigits), name) + 10 * s,
+              after = picture.canvas.text_width("0.00e+00", exact) + 8 * s;
+  fitted_text(picture.canvas, {row.x, y}, Views::tr("layer {}", change.layer), name, before);
   picture.canvas.text({row.right(), y}, number(change.relative, 3), exact);
   const Rect track{row.x + before, y - 4 * s, row.w - before - after, 8 * s};
   if (track.w < 20 * s) return;
@@ -151,10 +151,10 @@ class BranchesView final : public View {
   std::vector<Array> arrays() const override { return statescope::arrays(data_); }
   Table table() const override {
     if (data_.message) return {};
-    Table table{{"what", "KL or ‖S′ − S‖", "largest change of a logit, or ‖S′ − S‖ / ‖S‖"}, {}};
+    Table table{{Views::tr("what"), Views::tr("KL or ‖S′ − S‖"), Views::tr("largest change of a logit, or ‖S′ − S‖ / ‖S‖")}, {}};
     for (const LayerChange& change : data_.layers)
       table.rows.push_back(
-          {fmt::format("layer {}", change.layer), number(static_cast<float>(change.difference), 7), number(change.relative, 7)});
+          {Views::tr("layer {}", change.layer), number(static_cast<float>(change.difference), 7), number(change.relative, 7)});
     for (std::size_t i = 0; i < data_.values.size(); ++i) {
       if (std::isnan(data_.values[i])) continue;
       table.rows.push_back(
@@ -179,15 +179,15 @@ class BranchesView final : public View {
  private:
   std::string layer_tooltip(std::int64_t i) const {
     const LayerChange& change = data_.layers[static_cast<std::size_t>(i)];
-    return fmt::format("layer {}, {}\n‖S‖ = {} on the branch that was left, ‖S′‖ = {} here\n‖S′ − S‖ = {}\n{}", change.layer,
-                       data_.states_after, number(static_cast<float>(change.left), 7), number(static_cast<float>(change.here), 7),
-                       number(static_cast<float>(change.difference), 7), BranchStates::accuracy.text());
+    return Views::tr("layer {}, {}\n‖S‖ = {} on the branch that was left, ‖S′‖ = {} here\n‖S′ − S‖ = {}\n{}", change.layer,
+                     data_.states_after, number(static_cast<float>(change.left), 7), number(static_cast<float>(change.here), 7),
+                     number(static_cast<float>(change.difference), 7), accuracy_words(BranchStates::accuracy));
   }
   std::string token_tooltip(std::size_t place) const {
     const std::string after = after_words(*data_.tokens.run, data_.tokens.tokens[place]);
-    if (std::isnan(data_.values[place])) return fmt::format("{}: the same on both branches", after);
-    return fmt::format("{}\nKL(left ‖ here) = {} nat\nlargest change of a logit {}\n{}", after, number(data_.divergence[place], 7),
-                       number(data_.logits[place], 7), BranchPredictions::accuracy.text());
+    if (std::isnan(data_.values[place])) return Views::tr("{}: the same on both branches", after);
+    return Views::tr("{}\nKL(left ‖ here) = {} nat\nlargest change of a logit {}\n{}", after, number(data_.divergence[place], 7),
+                     number(data_.logits[place], 7), accuracy_words(BranchPredictions::accuracy));
   }
 
   BranchesData data_;
@@ -199,12 +199,13 @@ BranchesData build_branches(const Snapshot& snapshot, const Cursor& cursor, cons
   BranchesData data;
   data.mode = mode;
   if (!snapshot.run) {
-    data.message = {"No run yet", "Open a checkpoint and a prompt"};
+    data.message = {Views::tr("No run yet"), Views::tr("Open a checkpoint and a prompt")};
     return data;
   }
   const BranchInfo& branch = snapshot.run->branch;
   if (branch.number == 0) {
-    data.message = {"This is the model's own run", "Change something of it (Run, Interventions) to compare what follows"};
+    data.message = {Views::tr("This is the model's own run"),
+                    Views::tr("Change something of it (Run, Interventions) to compare what follows")};
     return data;
   }
   data.interventions = branch.interventions;
@@ -214,13 +215,13 @@ BranchesData build_branches(const Snapshot& snapshot, const Cursor& cursor, cons
   if (const BranchPredictions* found = findings.get(question)) {
     fill_predictions(data, *found, snapshot);
   } else {
-    data.curve_message = waiting(findings, question, "What the branch predicts");
+    data.curve_message = waiting(findings, question, Views::tr("What the branch predicts"));
     data.title = data.curve_message.headline;
   }
   const std::int64_t token = shown_token(snapshot, cursor);
   data.states_after = after_words(*snapshot.run, token);
   if (const BranchStates* found = findings.get(BranchStatesQuestion{token})) fill_states(data, *found, snapshot);
-  data.title = sentence_at(data.title, fmt::format("{}, against {}", joined(data.interventions, ", "), parents_name(branch)));
+  data.title = sentence_at(data.title, Views::tr("{}, against {}", joined(data.interventions, ", "), parents_name(branch)));
   return data;
 }
 

@@ -9,6 +9,7 @@
 #include "views/beside.h"
 #include "views/colormaps.h"
 #include "views/parts.h"
+#include "views/words.h"
 
 namespace statescope {
 namespace {
@@ -25,7 +26,7 @@ std::string slot_words(const Snapshot& snapshot, std::int64_t slot) {
 
 void name_heads(std::int64_t heads, std::vector<AxisGroup>& groups, std::vector<std::string>& names) {
   for (std::int64_t h = 0; h < heads; ++h) {
-    names.push_back(fmt::format("head {}", h));
+    names.push_back(Views::tr("head {}", h));
     groups.push_back({h, h + 1, names.back(), h + 1});
   }
 }
@@ -34,9 +35,10 @@ void name_rows(const Snapshot& snapshot, std::vector<AxisGroup>& groups, std::ve
   const LayerInfo& layer = *layer_of(snapshot);
   const std::int64_t K = snapshot.state.rows;
   for (std::int64_t slot = 0; slot < snapshot.state.slots; ++slot) {
-    groups.push_back({slot * K, (slot + 1) * K, layer.slots() > 1 ? slot_name(layer, slot) : "rows", slot_identity(layer, slot)});
+    groups.push_back(
+        {slot * K, (slot + 1) * K, layer.slots() > 1 ? slot_name(layer, slot) : Views::tr("rows"), slot_identity(layer, slot)});
     for (std::int64_t r = 0; r < K; ++r)
-      names.push_back(layer.slots() > 1 ? fmt::format("row {} of {}", r, slot_words(snapshot, slot)) : fmt::format("row {}", r));
+      names.push_back(layer.slots() > 1 ? Views::tr("row {} of {}", r, slot_words(snapshot, slot)) : Views::tr("row {}", r));
   }
 }
 
@@ -45,21 +47,21 @@ std::string cosine_text(double cosine) { return std::isnan(cosine) ? "—" : fmt
 std::vector<Fact> facts_of(const CosineBlock& block) {
   const std::int64_t n = block.cosine.rows(), other_n = block.cosine.columns();
   std::vector<Fact> facts;
-  if (n == other_n) facts.push_back({"mean cos, same number", cosine_text(block.same)});
-  facts.push_back({"mean |cos|, all pairs", cosine_text(block.mean)});
-  facts.push_back({"largest |cos|", cosine_text(block.most)});
-  facts.push_back({"no cosine, hatched", fmt::format("{} of {}", block.gaps, n * other_n)});
+  if (n == other_n) facts.push_back({Views::tr("mean cos, same number"), cosine_text(block.same)});
+  facts.push_back({Views::tr("mean |cos|, all pairs"), cosine_text(block.mean)});
+  facts.push_back({Views::tr("largest |cos|"), cosine_text(block.most)});
+  facts.push_back({Views::tr("no cosine, hatched"), Views::tr("{} of {}", block.gaps, n * other_n)});
   return facts;
 }
 
 Message other_shapes(const LayerState& own, const LayerState& other, const Peer& peer, CrossSimilarityMode mode) {
   const auto shape = [](const LayerState& state) {
-    return state.values.empty() ? "no matrix state" : fmt::format("{} rows of {}", state.slots * state.rows, state.columns);
+    return state.values.empty() ? Views::tr("no matrix state") : Views::tr("{} rows of {}", state.slots * state.rows, state.columns);
   };
   const bool fits = !other.values.empty() && own.columns == other.columns && (mode == CrossSimilarityMode::rows || own.rows == other.rows);
   if (fits) return {};
-  return {fmt::format("The states of {} and {} have different shapes", peer.own_letter, peer.letter),
-          fmt::format("A head of {} has {}, one of {} {}.", peer.own_letter, shape(own), peer.letter, shape(other))};
+  return {Views::tr("The states of {} and {} have different shapes", peer.own_letter, peer.letter),
+          Views::tr("A head of {} has {}, one of {} {}.", peer.own_letter, shape(own), peer.letter, shape(other))};
 }
 
 /// One drawing: where things stand.
@@ -146,7 +148,7 @@ CrossSimilarityData build_cross_similarity(const Snapshot& snapshot, const Curso
   const CrossSimilarityQuestion question = cross_similarity_question(same, *peer.snapshot, cursor);
   const CrossSimilarity* answer = peer.findings.get(question);
   if (!answer) {
-    data.message = waiting(peer.findings, question, fmt::format("The likeness of {} and {}", peer.own_letter, peer.letter));
+    data.message = waiting(peer.findings, question, Views::tr("The likeness of {} and {}", peer.own_letter, peer.letter));
     return data;
   }
   const bool of_heads = mode == CrossSimilarityMode::heads;
@@ -159,20 +161,19 @@ CrossSimilarityData build_cross_similarity(const Snapshot& snapshot, const Curso
   }
   const CosineBlock& block = of_heads ? answer->of_heads : answer->of_rows;
   if (block.cosine.empty()) {
-    data.message = {fmt::format("Both heads together have {} rows", data.own_names.size() + data.other_names.size()),
-                    fmt::format("Row by row they are compared up to {}. Heads can still be.", Similarity::kMostRows)};
+    data.message = {Views::tr("Both heads together have {} rows", data.own_names.size() + data.other_names.size()),
+                    Views::tr("Row by row they are compared up to {}. Heads can still be.", Similarity::kMostRows)};
     return data;
   }
   data.cells = block.cosine;
   data.facts = facts_of(block);
   const auto where = [of_heads](const Snapshot& of, std::int64_t slot, std::int64_t head) {
-    return of_heads ? slot_words(of, slot) : fmt::format("head {}", head);
+    return of_heads ? slot_words(of, slot) : Views::tr("head {}", head);
   };
-  data.place = fmt::format("layer {}, {} of {} and {} of {}", snapshot.layer, where(snapshot, question.other_slot, question.other_head),
-                           peer.own_letter, where(*peer.snapshot, question.slot, question.head), peer.letter);
-  data.title =
-      sentence_at(fmt::format("{} is {} {}", data.facts.front().name, data.facts.front().value, after_words(*snapshot.run, snapshot.token)),
-                  data.place);
+  data.place = Views::tr("layer {}, {} of {} and {} of {}", snapshot.layer, where(snapshot, question.other_slot, question.other_head),
+                         peer.own_letter, where(*peer.snapshot, question.slot, question.head), peer.letter);
+  data.title = sentence_at(
+      Views::tr("{} is {} {}", data.facts.front().name, data.facts.front().value, after_words(*snapshot.run, snapshot.token)), data.place);
   return data;
 }
 
@@ -206,10 +207,10 @@ std::string tooltip(const CrossSimilarityData& data, std::int64_t hit_id) {
   if (!known(data, hit_id)) return {};
   const std::int64_t i = hit_id / data.cells.columns(), j = hit_id % data.cells.columns();
   const float cosine = data.cells.at(i, j);
-  const std::string pair = fmt::format("{} of {}\n{} of {}\n{}", data.own_names[static_cast<std::size_t>(i)], data.own_letter,
-                                       data.other_names[static_cast<std::size_t>(j)], data.letter, data.place);
-  if (std::isnan(cosine)) return fmt::format("no cosine: one of the two is zero\n{}", pair);
-  return fmt::format("cos = {}\n{}\n⟨a, b⟩ / (‖a‖ ‖b‖) (spec §12.5)\n{}", number(cosine, 7), pair, CrossSimilarity::accuracy.text());
+  const std::string pair = Views::tr("{} of {}\n{} of {}\n{}", data.own_names[static_cast<std::size_t>(i)], data.own_letter,
+                                     data.other_names[static_cast<std::size_t>(j)], data.letter, data.place);
+  if (std::isnan(cosine)) return Views::tr("no cosine: one of the two is zero\n{}", pair);
+  return Views::tr("cos = {}\n{}\n⟨a, b⟩ / (‖a‖ ‖b‖) (spec §12.5)\n{}", number(cosine, 7), pair, accuracy_words(CrossSimilarity::accuracy));
 }
 
 CursorMove on_hit(const CrossSimilarityData& data, std::int64_t hit_id) {
@@ -221,7 +222,7 @@ CursorMove on_hit(const CrossSimilarityData& data, std::int64_t hit_id) {
 
 Table table_of(const CrossSimilarityData& data) {
   if (data.message || data.cells.rows() * data.cells.columns() > kMostTableCells) return {};
-  Table table{{fmt::format("{} against {}", data.own_letter, data.letter)}, {}};
+  Table table{{Views::tr("{} against {}", data.own_letter, data.letter)}, {}};
   for (const std::string& name : data.other_names) table.columns.push_back(name);
   for (std::int64_t i = 0; i < data.cells.rows(); ++i) {
     std::vector<std::string> row{data.own_names[static_cast<std::size_t>(i)]};

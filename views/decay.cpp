@@ -19,14 +19,28 @@ constexpr float kThreshold = 0.001f;  // of the receptive field
 // Hit ids: cells below, then the places of the curve, then the ranks.
 constexpr std::int64_t kCurveIds = std::int64_t{1} << 40, kRankIds = std::int64_t{1} << 41;
 
-std::string_view channel_word(Decay::Axis axis) {
+std::string channel_word(Decay::Axis axis) {
   switch (axis) {
     case Decay::Axis::heads:
-      return "head";
+      return Views::tr("head");
     case Decay::Axis::columns:
-      return "value column";
+      return Views::tr("value column");
     default:
-      return "key row";
+      return Views::tr("key row");
+  }
+}
+
+/// What stands below the bars of all channels.
+std::string ranked_words(const DecayData& data) {
+  const auto place = std::ranges::find(data.ranks, data.chosen, &DecayRank::channel) - data.ranks.begin() + 1;
+  const std::string chosen = data.channel_name(data.chosen);
+  switch (data.axis) {
+    case Decay::Axis::heads:
+      return Views::tr("heads, fastest first; {} is number {} of {}", chosen, place, data.channels);
+    case Decay::Axis::columns:
+      return Views::tr("value columns, fastest first; {} is number {} of {}", chosen, place, data.channels);
+    default:
+      return Views::tr("key rows, fastest first; {} is number {} of {}", chosen, place, data.channels);
   }
 }
 
@@ -88,22 +102,22 @@ DecayQuestion question_of(const Snapshot& snapshot, const Cursor& cursor) {
 }
 
 Message never_forgets(const LayerInfo& layer, std::int64_t index) {
-  return {fmt::format("The memory of layer {} ({}) never forgets by decay", index, layer.mixer),
+  return {Views::tr("The memory of layer {} ({}) never forgets by decay", index, layer.mixer),
           layer.memory == "gated delta rule"
-              ? "Its α is 1 at every token: what was written leaves only by being erased (see the delta rule)."
-              : "Its α is 1 at every token: everything that was written stays, and adds up."};
+              ? Views::tr("Its α is 1 at every token: what was written leaves only by being erased (see the delta rule).")
+              : Views::tr("Its α is 1 at every token: everything that was written stays, and adds up.")};
 }
 
 Message no_visit(const DecayData& data, const DecayQuestion& question) {
-  return {fmt::format("No token from {} to {} came to {}", question.from, question.to - 1, data.place),
-          "Where no token comes nothing decays: what is there stays as it is."};
+  return {Views::tr("No token from {} to {} came to {}", question.from, question.to - 1, data.place),
+          Views::tr("Where no token comes nothing decays: what is there stays as it is.")};
 }
 
 /// "12 tokens", "over 40 tokens": as far as the window goes back
 std::string span_words(const DecayData& data, float share) {
   const std::int64_t tokens = tokens_until(data, data.chosen, share);
-  if (tokens < 0) return fmt::format("over {} tokens", data.token - data.tokens.tokens.front());
-  return fmt::format("{} {}", tokens, tokens == 1 ? "token" : "tokens");
+  if (tokens < 0) return Views::tr("over {} tokens", data.token - data.tokens.tokens.front());
+  return tokens_text(tokens);
 }
 
 std::string token_words(const DecayData& data, std::int64_t place) {
@@ -122,24 +136,24 @@ std::string rank_summary(const DecayData& data) {
   const float least = ranked_value(data, data.ranks.front()), most = ranked_value(data, data.ranks.back());
   const float median = ranked_value(data, data.ranks[data.ranks.size() / 2]);
   const std::string spread =
-      data.ranks.size() == 1 ? fmt::format("{} tokens", tokens_number(least))
-                             : fmt::format("{} to {} tokens, median {}", tokens_number(least), tokens_number(most), tokens_number(median));
-  if (data.mode == DecayMode::half_life) return fmt::format("half is gone after {}", spread);
+      data.ranks.size() == 1 ? Views::tr("{} tokens", tokens_number(least))
+                             : Views::tr("{} to {} tokens, median {}", tokens_number(least), tokens_number(most), tokens_number(median));
+  if (data.mode == DecayMode::half_life) return Views::tr("half is gone after {}", spread);
   const auto censored = std::ranges::count_if(data.ranks, [](const DecayRank& rank) { return rank.censored > 0; });
-  const std::string rest = censored > 0 ? fmt::format("; {} of {} reach the run's beginning", censored, data.channels) : "";
-  return fmt::format("a write is felt for {}{}", spread, rest);
+  if (censored == 0) return Views::tr("a write is felt for {}", spread);
+  return Views::tr("a write is felt for {}; {} of {} reach the run's beginning", spread, censored, data.channels);
 }
 
 /// The answer in a sentence.
 std::string statement(const DecayData& data) {
   if (data.mode == DecayMode::half_life || data.mode == DecayMode::receptive_field) return rank_summary(data);
-  if (data.until == 0) return "no token has come here yet";
+  if (data.until == 0) return Views::tr("no token has come here yet");
   const std::string channel = data.channel_name(data.chosen);
   if (data.mode == DecayMode::each_token) {
     const float alpha = data.alpha[static_cast<std::size_t>(data.chosen * data.tokens.count() + data.until - 1)];
-    return fmt::format("{} keeps α = {} of itself at {}", channel, number(alpha, 4), token_words(data, data.until - 1));
+    return Views::tr("{} keeps α = {} of itself at {}", channel, number(alpha, 4), token_words(data, data.until - 1));
   }
-  return fmt::format("{} keeps half of a write for {}, 0.1 % for {}", channel, span_words(data, 0.5f), span_words(data, kThreshold));
+  return Views::tr("{} keeps half of a write for {}, 0.1 % for {}", channel, span_words(data, 0.5f), span_words(data, kThreshold));
 }
 std::string summary(const DecayData& data) { return sentence_at(statement(data), data.place); }
 
@@ -218,9 +232,9 @@ void draw_cells(const Picture& picture) {
   }
   // The chosen channel between two lines, so that its cells stay free.
   for (const float edge : {y, y + each}) canvas.line({rect.x, edge}, {picture.cells.right(), edge}, picture.frame.theme.ink, s);
-  const std::string_view what = cumulative         ? "colour: what is left of each token's write"
-                                : data.names_alpha ? "colour: α, the part that each token keeps"
-                                                   : "colour: 1 − α, the part that each token takes";
+  const std::string what = cumulative         ? Views::tr("colour: what is left of each token's write")
+                           : data.names_alpha ? Views::tr("colour: α, the part that each token keeps")
+                                              : Views::tr("colour: 1 − α, the part that each token takes");
   const std::string gathered = gathered_text(canvas, data.cells, rect);
   fitted_text(canvas, {picture.title.x, rect.y - 8 * s},
               fmt::format("{} ↓   {}{}{}", channel_word(data.axis), what, gathered.empty() ? "" : "; ", gathered),
@@ -255,7 +269,7 @@ void draw_chosen_curve(const Picture& picture) {
   };
   const bool heads = data.axis == Decay::Axis::heads;
   const ValueAxis axis = cumulative ? ValueAxis{1e-4, 1, true} : alpha_axis(heads ? all : channel(data.chosen));
-  const std::string name = cumulative ? fmt::format("{}: Δ, left of each token's write; dashes: 0.001", data.channel_name(data.chosen))
+  const std::string name = cumulative ? Views::tr("{}: Δ, left of each token's write; dashes: 0.001", data.channel_name(data.chosen))
                                       : fmt::format("{}: α", data.channel_name(data.chosen));
   draw_value_axis(picture.canvas, picture.curve, axis, name, picture.frame);
   if (cumulative) draw_dashes(picture, picture.curve, height_of(picture.curve, axis, kThreshold));
@@ -307,16 +321,14 @@ void draw_ranks(const Picture& picture) {
   const Rect& plot = picture.ranks;
   if (plot.w <= 0) return;
   const ValueAxis axis = rank_axis(data);
-  const std::string_view what = data.mode == DecayMode::half_life ? "tokens until half is gone; hollow: never"
-                                                                  : "tokens until a thousandth is left; hollow: at least";
-  draw_value_axis(picture.canvas, plot, axis, fmt::format("{}; dashes: length of the run, {}", what, data.run), picture.frame);
+  const std::string name = data.mode == DecayMode::half_life
+                               ? Views::tr("tokens until half is gone; hollow: never; dashes: length of the run, {}", data.run)
+                               : Views::tr("tokens until a thousandth is left; hollow: at least; dashes: length of the run, {}", data.run);
+  draw_value_axis(picture.canvas, plot, axis, name, picture.frame);
   draw_rank_bars(picture, axis);
   draw_dashes(picture, plot, height_of(plot, axis, static_cast<double>(data.run)));
   const TextStyle below = label(picture.frame, kSmallType, picture.frame.theme.faint);
-  const auto chosen = std::ranges::find(data.ranks, data.chosen, &DecayRank::channel) - data.ranks.begin();
-  const std::string words = fmt::format("{}s, fastest first; {} is number {} of {}", channel_word(data.axis),
-                                        data.channel_name(data.chosen), chosen + 1, data.channels);
-  fitted_text(picture.canvas, {plot.x, plot.bottom() + 11 * picture.s}, words, below, plot.w);
+  fitted_text(picture.canvas, {plot.x, plot.bottom() + 11 * picture.s}, ranked_words(data), below, plot.w);
 }
 
 class DecayView : public View {
@@ -378,22 +390,21 @@ class DecayView : public View {
     std::string text = fmt::format("{}, {}\nα = {}", data_.channel_name(channel), token_words(data_, place),
                                    number(data_.alpha[static_cast<std::size_t>(channel * n + place)], 9));
     if (place < data_.until) {
-      text += fmt::format("\nΔ = {} of its write is left after token {}: the product of the later α (spec §12.3)",
-                          number(data_.left[static_cast<std::size_t>(channel * data_.until + place)], 9), data_.token);
+      text += "\n" + Views::tr("Δ = {} of its write is left after token {}: the product of the later α (spec §12.3)",
+                               number(data_.left[static_cast<std::size_t>(channel * data_.until + place)], 9), data_.token);
     }
-    return fmt::format("{}\n{}", text, kRecomputed.text());
+    return fmt::format("{}\n{}", text, accuracy_words(kRecomputed));
   }
   std::string rank_tooltip(const DecayRank& rank) const {
-    return fmt::format(
-        "{}\nhalf-life {} tokens: ln 2 / mean(−log α) over the run (spec §12.3)\nreceptive field {} tokens: Δ ≥ 0.001, mean over the last "
-        "{} "
-        "tokens (spec §12.4){}\n{}",
-        data_.channel_name(rank.channel), std::isinf(rank.half_life) ? "∞" : number(rank.half_life, 9), number(rank.width, 9),
-        data_.measured, rank.censored > 0 ? fmt::format("; at least: {} of them still feel the run's first token", rank.censored) : "",
-        kRecomputed.text());
+    const std::string half_life = Views::tr("half-life {} tokens: ln 2 / mean(−log α) over the run (spec §12.3)",
+                                            std::isinf(rank.half_life) ? "∞" : number(rank.half_life, 9));
+    std::string field =
+        Views::tr("receptive field {} tokens: Δ ≥ 0.001, mean over the last {} tokens (spec §12.4)", number(rank.width, 9), data_.measured);
+    if (rank.censored > 0) field += "; " + Views::tr("at least: {} of them still feel the run's first token", rank.censored);
+    return joined({data_.channel_name(rank.channel), half_life, field, accuracy_words(kRecomputed)}, "\n");
   }
   Table token_table() const {
-    Table table{{"token", "text", "α", "Δ left"}, {}};
+    Table table{{Views::tr("token"), Views::tr("text"), "α", Views::tr("Δ left")}, {}};
     const std::int64_t n = data_.tokens.count();
     for (std::int64_t i = 0; i < n; ++i) {
       table.rows.push_back({std::to_string(token_at(i)), visible_token(*data_.tokens.run, token_at(i)),
@@ -403,10 +414,12 @@ class DecayView : public View {
     return table;
   }
   Table rank_table() const {
-    Table table{{std::string(channel_word(data_.axis)), "half-life, tokens", "receptive field, tokens", "reach the run's beginning"}, {}};
+    Table table{{channel_word(data_.axis), Views::tr("half-life, tokens"), Views::tr("receptive field, tokens"),
+                 Views::tr("reach the run's beginning")},
+                {}};
     for (const DecayRank& rank : data_.ranks) {
       table.rows.push_back({std::to_string(rank.channel), std::isinf(rank.half_life) ? "∞" : number(rank.half_life, 9),
-                            number(rank.width, 9), fmt::format("{} of {}", rank.censored, data_.measured)});
+                            number(rank.width, 9), Views::tr("{} of {}", rank.censored, data_.measured)});
     }
     return table;
   }
@@ -417,7 +430,9 @@ class DecayView : public View {
 }  // namespace
 
 std::string DecayData::channel_name(std::int64_t channel) const {
-  return fmt::format("{} {}", axis == Decay::Axis::rows ? "row" : axis == Decay::Axis::columns ? "column" : "head", channel);
+  return axis == Decay::Axis::rows      ? Views::tr("row {}", channel)
+         : axis == Decay::Axis::columns ? Views::tr("column {}", channel)
+                                        : Views::tr("head {}", channel);
 }
 
 std::int64_t tokens_until(const DecayData& data, std::int64_t channel, float share) {
@@ -438,7 +453,7 @@ DecayData build_decay(const Snapshot& snapshot, const Cursor& cursor, const Find
   const Decay* decay = findings.get(question);
   data.place = memory_place(layer, question.layer, question.slot, decay && decay->axis == Decay::Axis::heads ? -1 : question.head);
   if (!decay) {
-    data.message = waiting(findings, question, "The decay of " + data.place);
+    data.message = waiting(findings, question, Views::tr("The decay of {}", data.place));
     return data;
   }
   if (decay->axis == Decay::Axis::none) {

@@ -20,8 +20,11 @@ constexpr std::int64_t kTableRows = 256;
 /// One quantity along the run, with the colour it has everywhere in this view.
 struct Line {
   std::vector<float> DeltaRule::* values;
-  std::string_view sign, name, equation;
-  std::int64_t identity;  // of identity_color
+  std::string_view sign;
+  const char *name, *equation;  // in English
+  std::int64_t identity;        // of identity_color
+
+  std::string signed_name() const { return fmt::format("{} {}", Views::tr(name), sign); }
 };
 /// One picture along the run.
 struct Lane {
@@ -33,18 +36,24 @@ struct Lane {
 const std::array<Lane, 4>& lanes() {
   static const std::array<Lane, 4> all = {
       {{DeltaMode::prediction,
-        {{&DeltaRule::prediction, "‖π‖", "predicted", "π = k S̄, S̄ = α S", 1},
-         {&DeltaRule::value, "‖v‖", "wanted", "v of the token", 3},
-         {&DeltaRule::error, "‖v − π‖", "error", "ε = v − π", 2}}},
+        {{&DeltaRule::prediction, "‖π‖", QT_TRANSLATE_NOOP("Views", "predicted"), QT_TRANSLATE_NOOP("Views", "π = k S̄, S̄ = α S"), 1},
+         {&DeltaRule::value, "‖v‖", QT_TRANSLATE_NOOP("Views", "wanted"), QT_TRANSLATE_NOOP("Views", "v of the token"), 3},
+         {&DeltaRule::error, "‖v − π‖", QT_TRANSLATE_NOOP("Views", "error"), QT_TRANSLATE_NOOP("Views", "ε = v − π"), 2}}},
        {DeltaMode::change,
-        {{&DeltaRule::erase, "β‖k‖‖π‖", "erased", "norm of β kᵀπ, what is taken away", 1},
-         {&DeltaRule::write, "β‖k‖‖v‖", "written", "norm of β kᵀv, what is put in", 3},
-         {&DeltaRule::update, "β‖k‖‖v − π‖", "net change", "norm of β kᵀ(v − π)", 2}}},
+        {{&DeltaRule::erase, "β‖k‖‖π‖", QT_TRANSLATE_NOOP("Views", "erased"),
+          QT_TRANSLATE_NOOP("Views", "norm of β kᵀπ, what is taken away"), 1},
+         {&DeltaRule::write, "β‖k‖‖v‖", QT_TRANSLATE_NOOP("Views", "written"), QT_TRANSLATE_NOOP("Views", "norm of β kᵀv, what is put in"),
+          3},
+         {&DeltaRule::update, "β‖k‖‖v − π‖", QT_TRANSLATE_NOOP("Views", "net change"), QT_TRANSLATE_NOOP("Views", "norm of β kᵀ(v − π)"),
+          2}}},
        {DeltaMode::gates,
-        {{&DeltaRule::eigenvalue, "α(1 − β‖k‖²)", "eigenvalue", "of the transition along k, α (1 − β ‖k‖²)", 2},
-         {&DeltaRule::beta, "β", "strength", "β of the token", 3},
-         {&DeltaRule::alpha, "α", "decay", "α of the token", 1}}},
-       {DeltaMode::angle, {{&DeltaRule::cosine, "cos(π, v)", "cosine of prediction and value", "⟨π, v⟩ / (‖π‖ ‖v‖)", 1}}}}};
+        {{&DeltaRule::eigenvalue, "α(1 − β‖k‖²)", QT_TRANSLATE_NOOP("Views", "eigenvalue"),
+          QT_TRANSLATE_NOOP("Views", "of the transition along k, α (1 − β ‖k‖²)"), 2},
+         {&DeltaRule::beta, "β", QT_TRANSLATE_NOOP("Views", "strength"), QT_TRANSLATE_NOOP("Views", "β of the token"), 3},
+         {&DeltaRule::alpha, "α", QT_TRANSLATE_NOOP("Views", "decay"), QT_TRANSLATE_NOOP("Views", "α of the token"), 1}}},
+       {DeltaMode::angle,
+        {{&DeltaRule::cosine, "cos(π, v)", QT_TRANSLATE_NOOP("Views", "cosine of prediction and value"),
+          QT_TRANSLATE_NOOP("Views", "⟨π, v⟩ / (‖π‖ ‖v‖)"), 1}}}}};
   return all;
 }
 
@@ -65,11 +74,12 @@ Message other_rule(const Snapshot& snapshot) {
     if (follows_delta_rule(layers[i])) others.push_back(static_cast<std::int64_t>(i));
   }
   const LayerInfo& layer = *layer_of(snapshot);
-  return {
-      fmt::format("Layer {} ({}) adds what it is given, without asking what is there", snapshot.layer, layer.mixer),
-      others.empty()
-          ? "Models with the delta rule, DeltaNet, Gated DeltaNet, SSE-GDN, SLA-GDN and MoM, first take away what the key already reads."
-          : fmt::format("In this model, {} erase before they write.", layer_list(others, ""))};
+  return {Views::tr("Layer {} ({}) adds what it is given, without asking what is there", snapshot.layer, layer.mixer),
+          others.empty()
+              ? Views::tr("Models with the delta rule, DeltaNet, Gated DeltaNet, SSE-GDN, SLA-GDN and MoM, first take away what the "
+                          "key already reads.")
+          : others.size() == 1 ? Views::tr("In this model, {} erases before it writes.", layer_list(others, ""))
+                               : Views::tr("In this model, {} erase before they write.", layer_list(others, ""))};
 }
 
 float at(const DeltaRuleData& data, const std::vector<float> DeltaRule::* values, std::int64_t visit) {
@@ -93,13 +103,13 @@ ValueAxis axis_of(const DeltaRule& rule, const Lane& lane) {
 
 /// The answer in a sentence.
 std::string summary(const DeltaRuleData& data) {
-  if (data.visit < 0) return sentence_at("no token has come here yet", data.place);
+  if (data.visit < 0) return sentence_at(Views::tr("no token has come here yet"), data.place);
   const std::string statement =
-      fmt::format("{:.0f} % of the error mended: predicted {}, wanted {}, cosine {}", 100 * at(data, &DeltaRule::mended, data.visit),
-                  number(at(data, &DeltaRule::prediction, data.visit), 3), number(at(data, &DeltaRule::value, data.visit), 3),
-                  number(at(data, &DeltaRule::cosine, data.visit), 2));
-  const std::string_view when = data.here() ? "" : "last visited by ";
-  return sentence_at(statement, fmt::format("{}{}, {}", when, token_words(data, data.visit), data.place));
+      Views::tr("{:.0f} % of the error mended: predicted {}, wanted {}, cosine {}", 100 * at(data, &DeltaRule::mended, data.visit),
+                number(at(data, &DeltaRule::prediction, data.visit), 3), number(at(data, &DeltaRule::value, data.visit), 3),
+                number(at(data, &DeltaRule::cosine, data.visit), 2));
+  const std::string token = token_words(data, data.visit);
+  return sentence_at(statement, fmt::format("{}, {}", data.here() ? token : Views::tr("last visited by {}", token), data.place));
 }
 
 /// One drawing: where things stand.
@@ -174,10 +184,9 @@ void draw_lane(const Picture& picture, const Picture::Place& place) {
     draw_curve(picture.canvas, place.plot, axis, data.rule.*lane.lines[i].values, picture.color(lane.lines[i]), widths[i] * s);
   const bool wide = place.plot.w > 420 * s;
   std::vector<LegendEntry> legend;
-  for (const Line& line : lane.lines)
-    legend.push_back({picture.color(line), wide ? fmt::format("{} {}", line.name, line.sign) : std::string(line.name)});
+  for (const Line& line : lane.lines) legend.push_back({picture.color(line), wide ? line.signed_name() : Views::tr(line.name)});
   if (lane.mode == DeltaMode::gates && data.negative > 0)
-    legend.push_back({faded(identity_color(2, picture.frame.theme), 0.45f), fmt::format("negative: {}", data.negative)});
+    legend.push_back({faded(identity_color(2, picture.frame.theme), 0.45f), Views::tr("negative: {}", data.negative)});
   draw_legend(picture.canvas, {place.plot.x, place.plot.y - 16 * s, place.plot.w, 16 * s}, legend, picture.frame);
   draw_cursor_line(picture.canvas, place.plot, data.tokens, picture.frame);
   const std::int64_t n = data.tokens.count();
@@ -245,14 +254,15 @@ std::vector<StepRow> step_rows(const Picture& picture) {
     return StepRow{std::string(name), number(of(values), 4), color, of(values) / most};
   };
   const float eigenvalue = of(&DeltaRule::eigenvalue);
-  return {row("predicted π", &DeltaRule::prediction, predicted, vector),
-          row("wanted v", &DeltaRule::value, wanted, vector),
-          row("error v − π", &DeltaRule::error, difference, vector),
-          row("1. erased", &DeltaRule::erase, predicted, change),
-          row("2. written", &DeltaRule::write, wanted, change),
-          row("net change", &DeltaRule::update, difference, change),
-          {"of the error mended", fmt::format("{:.1f} %", 100 * of(&DeltaRule::mended)), theme.ink},
-          {eigenvalue < 0 ? "eigenvalue, negative" : "eigenvalue along k", number(eigenvalue, 4), eigenvalue < 0 ? difference : theme.ink}};
+  return {row(Views::tr("predicted π"), &DeltaRule::prediction, predicted, vector),
+          row(Views::tr("wanted v"), &DeltaRule::value, wanted, vector),
+          row(Views::tr("error v − π"), &DeltaRule::error, difference, vector),
+          row(Views::tr("1. erased"), &DeltaRule::erase, predicted, change),
+          row(Views::tr("2. written"), &DeltaRule::write, wanted, change),
+          row(Views::tr("net change"), &DeltaRule::update, difference, change),
+          {Views::tr("of the error mended"), fmt::format("{:.1f} %", 100 * of(&DeltaRule::mended)), theme.ink},
+          {eigenvalue < 0 ? Views::tr("eigenvalue, negative") : Views::tr("eigenvalue along k"), number(eigenvalue, 4),
+           eigenvalue < 0 ? difference : theme.ink}};
 }
 
 void draw_step_row(const Picture& picture, const StepRow& row, Rect line, float name_width, float value_width) {
@@ -277,7 +287,7 @@ void draw_step(const Picture& picture) {
   const float rows_height = line * static_cast<float>(count);
   const Rect plane{picture.step.x, picture.step.y + caption, picture.step.w, picture.step.h - caption - rows_height};
   const std::string caption_text =
-      picture.data.here() ? "Erase, then write" : fmt::format("Last visit: {}", token_words(picture.data, picture.data.visit));
+      picture.data.here() ? Views::tr("Erase, then write") : Views::tr("Last visit: {}", token_words(picture.data, picture.data.visit));
   fitted_text(picture.canvas, {picture.step.x, picture.step.y + caption / 2}, caption_text,
               label(picture.frame, kBodyType, picture.frame.theme.ink, Align::left, true), picture.step.w);
   draw_plane(picture, plane);
@@ -312,9 +322,9 @@ class DeltaRuleView : public View {
   std::vector<Array> arrays() const override { return statescope::arrays(data_); }
   Table table() const override {
     if (data_.message) return {};
-    Table table{{"token", "text"}, {}};
+    Table table{{Views::tr("token"), Views::tr("text")}, {}};
     for (const Lane& lane : lanes()) {
-      for (const Line& line : lane.lines) table.columns.push_back(fmt::format("{} {}", line.name, line.sign));
+      for (const Line& line : lane.lines) table.columns.push_back(line.signed_name());
     }
     const std::int64_t first = std::max<std::int64_t>(0, data_.visit - kTableRows / 2);
     for (std::int64_t i = first; i < std::min(data_.tokens.count(), first + kTableRows); ++i) {
@@ -330,8 +340,8 @@ class DeltaRuleView : public View {
 
   std::string describe() const override {
     if (data_.message) return data_.message.sentence();
-    return fmt::format("{}; the eigenvalue along the key is negative at {} of {} tokens.", summary(data_), data_.negative,
-                       data_.tokens.count());
+    return Views::tr("{}; the eigenvalue along the key is negative at {} of {} tokens.", summary(data_), data_.negative,
+                     data_.tokens.count());
   }
 
   std::string tooltip(std::int64_t hit_id) const override {
@@ -342,8 +352,8 @@ class DeltaRuleView : public View {
     const std::int64_t visit = hit_id % n;
     std::string text = token_words(data_, visit);
     for (const Line& line : lanes()[static_cast<std::size_t>(hit_id / n)].lines)
-      text += fmt::format("\n{}: {}   {}", line.name, number(at(data_, line.values, visit), 9), line.equation);
-    return fmt::format("{}\nspec §12.9, {}", text, kRecomputed.text());
+      text += fmt::format("\n{}: {}   {}", Views::tr(line.name), number(at(data_, line.values, visit), 9), Views::tr(line.equation));
+    return fmt::format("{}\n{}, {}", text, Views::tr("spec §12.9"), accuracy_words(kRecomputed));
   }
   CursorMove on_hit(std::int64_t hit_id) const override {
     const std::int64_t n = data_.tokens.count();
@@ -353,11 +363,11 @@ class DeltaRuleView : public View {
 
  private:
   std::string step_tooltip() const {
-    if (data_.visit < 0) return "no token has come here yet";
-    return fmt::format(
+    if (data_.visit < 0) return Views::tr("no token has come here yet");
+    return Views::tr(
         "{}\nIn the plane of π and v: lengths and angles are exact.\nAfter the update the key reads π + β‖k‖² (v − π), β‖k‖² = {}\n"
         "S = S̄ − β kᵀπ + β kᵀv: erase, then write (Gated DeltaNet eq. 10; spec §12.9)\n{}",
-        token_words(data_, data_.visit), number(at(data_, &DeltaRule::mended, data_.visit), 9), kRecomputed.text());
+        token_words(data_, data_.visit), number(at(data_, &DeltaRule::mended, data_.visit), 9), accuracy_words(kRecomputed));
   }
 
   DeltaRuleData data_;
@@ -389,11 +399,12 @@ DeltaRuleData build_delta_rule(const Snapshot& snapshot, const Cursor& cursor, c
   data.place = memory_place(layer, question.layer, question.slot, question.head);
   const DeltaRule* rule = findings.get(question);
   if (!rule) {
-    data.message = waiting(findings, question, "The delta rule of " + data.place);
+    data.message = waiting(findings, question, Views::tr("The delta rule of {}", data.place));
     return data;
   }
   if (rule->token.empty()) {
-    data.message = {fmt::format("No token came to {}", data.place), "Where no token comes nothing is predicted, erased or written."};
+    data.message = {Views::tr("No token came to {}", data.place),
+                    Views::tr("Where no token comes nothing is predicted, erased or written.")};
     return data;
   }
   const auto tokens = static_cast<std::int64_t>(snapshot.run->tokens.size());

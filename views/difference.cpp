@@ -21,7 +21,7 @@ constexpr std::int64_t kMostTableRows = 64;
 /// One model's numbers of the channels that are compared, [channels, n] over the window; NaN where it has none.
 struct Series {
   std::int64_t channels = 0;  // 0: it has nothing of the kind
-  std::string kind;           // "partitions", "key rows": only the same kinds are compared
+  std::string kind;           // "partitions", "key rows", in English: only the same kinds are compared
   std::vector<float> values;
 };
 
@@ -42,16 +42,17 @@ TokenWindow window_of(const Snapshot& snapshot) { return window_around(snapshot.
 Series routing_of(const Snapshot& snapshot, TokenWindow window) {
   if (!snapshot.routing) return {};
   const Routing& routing = *snapshot.routing;
-  Series series{routing.partitions, "partitions", {}};
+  Series series{routing.partitions, QT_TRANSLATE_NOOP("Views", "partitions"), {}};
   for (std::int64_t p = 0; p < routing.partitions; ++p)
     for (std::int64_t t = window.from; t < window.to; ++t) series.values.push_back(t < routing.tokens() ? routing.gate_at(t, p) : kNaN);
   return series;
 }
 
 Series decay_of(const Decay& decay, TokenWindow window) {
-  static constexpr std::array<std::string_view, 4> kinds = {"", "heads", "key rows", "value columns"};
+  static constexpr std::array<const char*, 4> kinds = {"", QT_TRANSLATE_NOOP("Views", "heads"), QT_TRANSLATE_NOOP("Views", "key rows"),
+                                                       QT_TRANSLATE_NOOP("Views", "value columns")};
   const std::int64_t n = window.to - window.from;
-  Series series{decay.axis == Decay::Axis::none ? 0 : decay.channels, std::string(kinds[static_cast<std::size_t>(decay.axis)]),
+  Series series{decay.axis == Decay::Axis::none ? 0 : decay.channels, kinds[static_cast<std::size_t>(decay.axis)],
                 std::vector<float>(static_cast<std::size_t>(decay.channels * n), kNaN)};
   for (std::size_t i = 0; i < decay.token.size(); ++i) {
     const std::int64_t at = decay.token[i] - window.from;
@@ -64,7 +65,7 @@ Series decay_of(const Decay& decay, TokenWindow window) {
 
 Series gates_of(const HeadContest& contest, TokenWindow window, bool writing) {
   const std::vector<float>& gate = writing ? contest.gate_k : contest.gate_q;
-  Series series{contest.heads, "heads", {}};
+  Series series{contest.heads, QT_TRANSLATE_NOOP("Views", "heads"), {}};
   for (std::int64_t h = 0; h < contest.heads; ++h) {
     for (std::int64_t t = window.from; t < window.to; ++t) {
       const auto i = static_cast<std::size_t>(t * contest.heads + h);
@@ -74,9 +75,34 @@ Series gates_of(const HeadContest& contest, TokenWindow window, bool writing) {
   return series;
 }
 
-std::string_view subject(DifferenceMode mode) {
-  static constexpr std::array<std::string_view, 4> names = {"routing", "decay", "gates of writing", "gates of reading"};
-  return names[static_cast<std::size_t>(mode)];
+std::string unlike_words(const Peer& peer, DifferenceMode mode) {
+  const std::string &a = peer.own_letter, &b = peer.letter;
+  switch (mode) {
+    case DifferenceMode::routing:
+      return Views::tr("{} and {} cannot be compared in their routing", a, b);
+    case DifferenceMode::decay:
+      return Views::tr("{} and {} cannot be compared in their decay", a, b);
+    case DifferenceMode::writing_gates:
+      return Views::tr("{} and {} cannot be compared in their gates of writing", a, b);
+    case DifferenceMode::reading_gates:
+      return Views::tr("{} and {} cannot be compared in their gates of reading", a, b);
+  }
+  return {};
+}
+
+/// What is still missing of one of the two.
+std::string subject(DifferenceMode mode, const std::string& letter) {
+  switch (mode) {
+    case DifferenceMode::routing:
+      return Views::tr("The routing of {}", letter);
+    case DifferenceMode::decay:
+      return Views::tr("The decay of {}", letter);
+    case DifferenceMode::writing_gates:
+      return Views::tr("The gates of writing of {}", letter);
+    case DifferenceMode::reading_gates:
+      return Views::tr("The gates of reading of {}", letter);
+  }
+  return {};
 }
 
 /// Of either model; nothing where the answer is missing.
@@ -95,9 +121,10 @@ std::optional<Series> series_of(const Snapshot& snapshot, const Findings& findin
 /// Which of the two has what, where they cannot be compared.
 Message unlike(const Series& own, const Series& other, const Peer& peer, DifferenceMode mode) {
   if (own.channels > 0 && own.channels == other.channels && own.kind == other.kind) return {};
-  const auto words = [](const Series& series) { return series.channels > 0 ? fmt::format("{} {}", series.channels, series.kind) : "none"; };
-  return {fmt::format("{} and {} cannot be compared in their {}", peer.own_letter, peer.letter, subject(mode)),
-          fmt::format("{}: {}. {}: {}.", peer.own_letter, words(own), peer.letter, words(other))};
+  const auto channels = [](const Series& series) {
+    return series.channels > 0 ? fmt::format("{} {}", series.channels, Views::tr(series.kind.c_str())) : Views::tr("none");
+  };
+  return {unlike_words(peer, mode), fmt::format("{}: {}. {}: {}.", peer.own_letter, channels(own), peer.letter, channels(other))};
 }
 
 void name_channels(DifferenceData& data, const Series& own, const LayerInfo& layer) {
@@ -106,9 +133,9 @@ void name_channels(DifferenceData& data, const Series& own, const LayerInfo& lay
     const std::int64_t slot = c + (layer.has_shared_slot ? 1 : 0);
     const bool routed = data.mode == DifferenceMode::routing;
     data.names.push_back(routed                        ? slot_title(slot_identity(layer, slot), slot_name(layer, slot))
-                         : data.of_rows                ? fmt::format("row {}", c)
-                         : own.kind == "value columns" ? fmt::format("column {}", c)
-                                                       : fmt::format("head {}", c));
+                         : data.of_rows                ? Views::tr("row {}", c)
+                         : own.kind == "value columns" ? Views::tr("column {}", c)
+                                                       : Views::tr("head {}", c));
     const bool has_identity = routed || own.kind == "heads";
     data.channels.push_back({c, c + 1,
                              routed         ? slot_name(layer, slot)
@@ -133,9 +160,9 @@ std::string title_of(const DifferenceData& data, std::string_view place) {
       at = i;
     }
   }
-  if (channel < 0) return sentence_at(fmt::format("{} of {} is 0 wherever both have one", data.models, data.quantity), place);
-  return sentence_at(fmt::format("{} of {} is {:+.3g} at most: {}, token {}", data.models, data.quantity, most,
-                                 data.names[static_cast<std::size_t>(channel)], data.tokens.tokens[static_cast<std::size_t>(at)]),
+  if (channel < 0) return sentence_at(Views::tr("{} of {} is 0 wherever both have one", data.models, data.quantity), place);
+  return sentence_at(Views::tr("{} of {} is {:+.3g} at most: {}, token {}", data.models, data.quantity, most,
+                               data.names[static_cast<std::size_t>(channel)], data.tokens.tokens[static_cast<std::size_t>(at)]),
                      place);
 }
 
@@ -179,7 +206,7 @@ class DifferenceView : public View {
   std::vector<Array> arrays() const override { return statescope::arrays(data_); }
   /// Of the cursor's token: all tokens would be too many.
   Table table() const override {
-    Table table{{"channel", fmt::format("{} of {}", data_.models, data_.quantity)}, {}};
+    Table table{{Views::tr("channel"), Views::tr("{} of {}", data_.models, data_.quantity)}, {}};
     const std::int64_t at = data_.tokens.place_of(data_.tokens.cursor);
     for (std::int64_t c = 0; !data_.message && at >= 0 && c < std::min(data_.cells.rows(), kMostTableRows); ++c)
       table.rows.push_back({data_.names[static_cast<std::size_t>(c)], number(data_.cells.at(c, at), 9)});
@@ -190,9 +217,9 @@ class DifferenceView : public View {
     if (!known(hit_id)) return {};
     const std::int64_t c = hit_id / data_.cells.columns(), i = hit_id % data_.cells.columns();
     const float value = data_.cells.at(c, i);
-    return fmt::format("{} of {}: {}\n{}\n{}\n{}", data_.models, data_.quantity,
-                       std::isnan(value) ? "not both have one here" : number(value, 9), data_.names[static_cast<std::size_t>(c)],
-                       token_words(*data_.tokens.run, data_.tokens.tokens[static_cast<std::size_t>(i)]), kReplayed.text());
+    return Views::tr("{} of {}: {}\n{}\n{}\n{}", data_.models, data_.quantity,
+                     std::isnan(value) ? Views::tr("not both have one here") : number(value, 9), data_.names[static_cast<std::size_t>(c)],
+                     token_words(*data_.tokens.run, data_.tokens.tokens[static_cast<std::size_t>(i)]), accuracy_words(kReplayed));
   }
   CursorMove on_hit(std::int64_t hit_id) const override {
     if (!known(hit_id)) return {};
@@ -228,8 +255,8 @@ DifferenceData build_difference(const Snapshot& snapshot, const Cursor& cursor, 
   data.models = fmt::format("{} − {}", peer.own_letter, peer.letter);
   data.quantity = quantities[static_cast<std::size_t>(mode)];
   if (peer.same_until <= window.from) {
-    data.message = {fmt::format("{} and {} read other tokens here", peer.own_letter, peer.letter),
-                    "Token by token they are compared where both have read the same."};
+    data.message = {Views::tr("{} and {} read other tokens here", peer.own_letter, peer.letter),
+                    Views::tr("Token by token they are compared where both have read the same.")};
     return data;
   }
   const std::optional<Series> own = series_of(snapshot, findings, window, cursor, mode);
@@ -238,7 +265,7 @@ DifferenceData build_difference(const Snapshot& snapshot, const Cursor& cursor, 
   if (!own || !other) {
     const Snapshot& missing = own ? *peer.snapshot : snapshot;
     data.message = waiting(own ? peer.findings : findings, question_of(missing, window, cursor, mode),
-                           fmt::format("The {} of {}", subject(mode), own ? peer.letter : peer.own_letter));
+                           subject(mode, own ? peer.letter : peer.own_letter));
     return data;
   }
   data.message = unlike(*own, *other, peer, mode);
@@ -259,7 +286,7 @@ DifferenceData build_difference(const Snapshot& snapshot, const Cursor& cursor, 
   const bool of_slot = mode == DifferenceMode::decay;
   data.title = title_of(data, of_slot ? memory_place(*layer_of(snapshot), snapshot.layer, clamped(cursor.slot, snapshot.state.slots),
                                                      clamped(cursor.head, snapshot.state.heads))
-                                      : fmt::format("layer {}", snapshot.layer));
+                                      : Views::tr("layer {}", snapshot.layer));
   return data;
 }
 

@@ -18,7 +18,6 @@ namespace {
 // Hit ids: cells of the map from 0 on, then the other places.
 constexpr std::int64_t kHeadIds = std::int64_t{1} << 40, kLaneIds = std::int64_t{1} << 41, kCurveIds = std::int64_t{1} << 42;
 constexpr std::int64_t kTableRows = 256;
-constexpr std::string_view kProbe = "a probe that changes nothing in the run";
 
 Color head_color(std::int64_t head, const Theme& theme) { return identity_color(head + 1, theme); }
 Color q_color(const Theme& theme) { return identity_color(1, theme); }
@@ -85,14 +84,13 @@ void fill_probe(HeadGatesData& data, const SharpenedGates& sharp) {
 
 /// The answer in a sentence.
 std::string summary(const HeadGatesData& data) {
-  const std::string place = fmt::format("layer {}", data.layer);
-  if (data.token < 0) return sentence_at("no token has been read yet", place);
-  return sentence_at(
-      fmt::format("head {} wins the write, head {} the read; C(t,t) = {}", data.k.winner, data.q.winner, number(data.flow, 3)),
-      fmt::format("{}, {}", token_words(*data.tokens.run, data.token), place));
+  const std::string place = Views::tr("layer {}", data.layer);
+  if (data.token < 0) return sentence_at(Views::tr("no token has been read yet"), place);
+  return sentence_at(Views::tr("head {} wins the write, head {} the read; C(t,t) = {}", data.k.winner, data.q.winner, number(data.flow, 3)),
+                     fmt::format("{}, {}", token_words(*data.tokens.run, data.token), place));
 }
 
-std::string lambda_words(double lambda) { return fmt::format("λ = {:.3g}, {}", lambda, kProbe); }
+std::string lambda_words(double lambda) { return Views::tr("λ = {:.3g}, a probe that changes nothing in the run", lambda); }
 
 /// One drawing: where things stand.
 struct Picture {
@@ -131,8 +129,8 @@ void draw_gate_bar(const Picture& picture, Rect track, const GateNow& gate, std:
   const Align align = leftwards ? Align::right : Align::left;
   const float x = leftwards ? track.right() - end - 6 * s : track.x + end + 6 * s;
   const TextStyle style = value(picture.frame, kBodyType, wins ? theme.ink : theme.faint, align, wins);
-  fitted_text(picture.canvas, {x, track.y + track.h / 2}, fmt::format("{:.3f}{}", gate.gate[i], wins ? " wins" : ""), style,
-              number_width - 6 * s);
+  const std::string text = wins ? Views::tr("{:.3f} wins", gate.gate[i]) : fmt::format("{:.3f}", gate.gate[i]);
+  fitted_text(picture.canvas, {x, track.y + track.h / 2}, text, style, number_width - 6 * s);
 }
 
 /// Every head's read gate leftwards, its write gate rightwards.
@@ -142,8 +140,9 @@ void draw_contest(const Picture& picture, Rect area) {
   const Theme& theme = picture.frame.theme;
   const float s = picture.s, row_least = 18 * s, header = 20 * s, note = 18 * s;
   const TextStyle name = label(picture.frame, kBodyType, theme.ink, Align::center, true);
-  const float middle = picture.canvas.text_width(fmt::format("head {}", data.heads), name) + 10 * s;
-  const float number_width = picture.canvas.text_width("0.000 wins", value(picture.frame, kBodyType, {}, Align::left, true)) + 8 * s;
+  const float middle = picture.canvas.text_width(Views::tr("head {}", data.heads), name) + 10 * s;
+  const float number_width =
+      picture.canvas.text_width(Views::tr("{:.3f} wins", 0.0f), value(picture.frame, kBodyType, {}, Align::left, true)) + 8 * s;
   const float side = (area.w - middle) / 2;
   const bool notes = area.h > header + 2 * row_least + 2 * note;
   const float room = area.h - header - (notes ? 2 * note : 0);
@@ -156,35 +155,36 @@ void draw_contest(const Picture& picture, Rect area) {
 
   const TextStyle head_line = label(picture.frame, kBodyType, theme.ink, Align::right);
   const float top = area.y + header;
-  const std::string hidden = std::ssize(shown) < data.heads ? fmt::format(" ({} of {} heads)", shown.size(), data.heads) : "";
-  fitted_text(picture.canvas, {area.x + side, area.y + header / 2}, "reads, G^Q" + hidden, head_line, side);
+  const std::string reads =
+      std::ssize(shown) < data.heads ? Views::tr("reads, G^Q ({} of {} heads)", shown.size(), data.heads) : Views::tr("reads, G^Q");
+  fitted_text(picture.canvas, {area.x + side, area.y + header / 2}, reads, head_line, side);
   TextStyle write_line = head_line;
   write_line.align = Align::left;
-  fitted_text(picture.canvas, {area.right() - side, area.y + header / 2}, "writes, G^K", write_line, side);
+  fitted_text(picture.canvas, {area.right() - side, area.y + header / 2}, Views::tr("writes, G^K"), write_line, side);
   for (std::size_t i = 0; i < shown.size(); ++i) {
     const std::int64_t h = shown[i];
     const float y = top + each * static_cast<float>(i), gap = 0.14f * each;
     const Rect left{area.x, y + gap, side, each - 2 * gap}, right{area.right() - side, y + gap, side, each - 2 * gap};
     if (h == data.chosen) picture.canvas.fill_rect({left.right(), y, middle, each}, faded(theme.accent, 0.15f), 3 * s);
-    picture.canvas.text({area.x + side + middle / 2, y + each / 2}, fmt::format("head {}", h), name);
+    picture.canvas.text({area.x + side + middle / 2, y + each / 2}, Views::tr("head {}", h), name);
     draw_gate_bar(picture, left, data.q, h, true, number_width);
     draw_gate_bar(picture, right, data.k, h, false, number_width);
     picture.canvas.hit({area.x, y, area.w, each}, {kHeadIds + h});
   }
   if (!notes) return;
-  const auto words = [](const GateNow& gate) { return fmt::format("margin {:.2f}, entropy {:.2f}", gate.margin, gate.entropy); };
+  const auto note_of = [](const GateNow& gate) { return Views::tr("margin {:.2f}, entropy {:.2f}", gate.margin, gate.entropy); };
   const TextStyle faint = label(picture.frame, kSmallType, theme.faint, Align::right);
   const float y = top + each * static_cast<float>(shown.size()) + note / 2;
-  fitted_text(picture.canvas, {area.x + area.w / 2 - 8 * s, y}, words(data.q), faint, area.w / 2 - 8 * s);
+  fitted_text(picture.canvas, {area.x + area.w / 2 - 8 * s, y}, note_of(data.q), faint, area.w / 2 - 8 * s);
   TextStyle right = faint;
   right.align = Align::left;
-  fitted_text(picture.canvas, {area.x + area.w / 2 + 8 * s, y}, words(data.k), right, area.w / 2 - 8 * s);
-  std::string last = data.lambda != 1
-                         ? (data.q.probe.empty() ? "Outlines appear when λ has been worked out." : "Outlined: " + lambda_words(data.lambda))
-                         : "";
+  fitted_text(picture.canvas, {area.x + area.w / 2 + 8 * s, y}, note_of(data.k), right, area.w / 2 - 8 * s);
+  std::string last = data.lambda != 1 ? (data.q.probe.empty() ? Views::tr("Outlines appear when λ has been worked out.")
+                                                              : Views::tr("Outlined: {}", lambda_words(data.lambda)))
+                                      : "";
   if (last.empty() && data.effective)
-    last = fmt::format("Were G^Q 1, the layer's output would change by {} % of itself.",
-                       *data.effective < 0.1f ? number(100 * *data.effective, 2) : fmt::format("{:.0f}", 100 * *data.effective));
+    last = Views::tr("Were G^Q 1, the layer's output would change by {} % of itself.",
+                     *data.effective < 0.1f ? number(100 * *data.effective, 2) : fmt::format("{:.0f}", 100 * *data.effective));
   fitted_text(picture.canvas, {area.x + area.w / 2, y + note}, last, label(picture.frame, kSmallType, theme.ink, Align::center), area.w);
 }
 
@@ -197,7 +197,7 @@ void draw_sharpness(const Picture& picture, Rect area) {
                   area.h - 22 * s - 36 * s};
   if (plot.w < 60 * s || plot.h < 30 * s) return;
   draw_value_axis(picture.canvas, plot, {0, 1}, "", picture.frame);
-  const LegendEntry legend[] = {{q_color(theme), "entropy Q"}, {k_color(theme), "K"}, {flow_color(theme), "C(t,t)"}};
+  const LegendEntry legend[] = {{q_color(theme), Views::tr("entropy Q")}, {k_color(theme), "K"}, {flow_color(theme), "C(t,t)"}};
   draw_legend(picture.canvas, {area.x, area.y, area.w, 18 * s}, legend, picture.frame);
   const ValueAxis lambda{0.25, 16, true};
   const auto x_of = [&](double value) { return plot.x + plot.w * static_cast<float>(lambda.share(value)); };
@@ -206,7 +206,7 @@ void draw_sharpness(const Picture& picture, Rect area) {
     const float half = picture.canvas.text_width(text, tick) / 2;
     picture.canvas.text({std::clamp(x_of(at), plot.x + half, plot.right() - half), plot.bottom() + 10 * s}, text, tick);
   }
-  fitted_text(picture.canvas, {area.x + area.w / 2, plot.bottom() + 25 * s}, "λ: a probe, the run stays as it is",
+  fitted_text(picture.canvas, {area.x + area.w / 2, plot.bottom() + 25 * s}, Views::tr("λ: a probe, the run stays as it is"),
               label(picture.frame, kSmallType, theme.faint, Align::center), area.w);
   const auto draw_line = [&](const std::vector<float>& values, Color color) {
     std::vector<Point> points;
@@ -240,13 +240,13 @@ void draw_winners(const Picture& picture, Rect strip, const std::vector<std::int
 }
 
 struct Lane {
-  std::string_view name;
+  std::string name;
   const std::vector<float>* gates = nullptr;           // [H, n]; null: the summary
   const std::vector<std::int32_t>* winners = nullptr;  // [n]
 };
 std::array<Lane, 3> lanes_of(const HeadGatesData& data) {
-  return {{{"write gate G^K, winner beneath", &data.gate_k, &data.winner_k},
-           {"read gate G^Q, winner beneath", &data.gate_q, &data.winner_q},
+  return {{{Views::tr("write gate G^K, winner beneath"), &data.gate_k, &data.winner_k},
+           {Views::tr("read gate G^Q, winner beneath"), &data.gate_q, &data.winner_q},
            {"", nullptr, nullptr}}};
 }
 
@@ -258,7 +258,7 @@ void draw_lane(const Picture& picture, const Lane& lane, Rect plot) {
   const Rect above{plot.x, plot.y - 17 * s, plot.w, 17 * s};
   if (!lane.gates) {
     draw_value_axis(picture.canvas, plot, {0, 1}, "", picture.frame);
-    const LegendEntry legend[] = {{q_color(theme), "entropy Q"}, {k_color(theme), "K"}, {flow_color(theme), "C(t,t)"}};
+    const LegendEntry legend[] = {{q_color(theme), Views::tr("entropy Q")}, {k_color(theme), "K"}, {flow_color(theme), "C(t,t)"}};
     draw_legend(picture.canvas, above, legend, picture.frame);
     draw_curve(picture.canvas, plot, {0, 1}, data.entropy_q, q_color(theme), 2 * s);
     draw_curve(picture.canvas, plot, {0, 1}, data.entropy_k, k_color(theme), 2 * s);
@@ -313,9 +313,10 @@ void draw_flow(const Picture& picture) {
   // Above the diagonal nothing can be read: the ground shows.
   const Point later[] = {{plot.x - 1, plot.y - 1}, {plot.right() + 1, plot.y - 1}, {plot.right() + 1, plot.bottom() + 1}};
   picture.canvas.path(later, picture.frame.theme.panel, 0, true);
-  std::string words = data.lambda == 1 ? "row t reads from column s: C(t,s)" : fmt::format("C(t,s) at {}", lambda_words(data.lambda));
-  if (const std::string gathered = gathered_text(picture.canvas, data.map, plot); !gathered.empty()) words += "; " + gathered;
-  fitted_text(picture.canvas, {body.x, body.y + note / 2}, words, label(picture.frame, kSmallType, picture.frame.theme.faint), body.w);
+  std::string text =
+      data.lambda == 1 ? Views::tr("row t reads from column s: C(t,s)") : Views::tr("C(t,s) at {}", lambda_words(data.lambda));
+  if (const std::string gathered = gathered_text(picture.canvas, data.map, plot); !gathered.empty()) text += "; " + gathered;
+  fitted_text(picture.canvas, {body.x, body.y + note / 2}, text, label(picture.frame, kSmallType, picture.frame.theme.faint), body.w);
   draw_token_axis(picture.canvas, plot, data.tokens, picture.frame);
   draw_token_side(picture.canvas, plot, data.tokens, picture.frame);
   draw_color_bar(picture.canvas, {plot.right() + 12 * s, plot.y, 12 * s, plot.h}, data.coloring->scale(), data.coloring->marks,
@@ -381,40 +382,44 @@ class HeadGatesView : public View {
   std::string head_tooltip(std::int64_t head) const {
     const auto h = static_cast<std::size_t>(head);
     std::string text =
-        fmt::format("head {} at {}\nG^Q = {}, reads\nG^K = {}, writes\nsoftmax over {} heads (SLA eq. 4)", head,
-                    token_words(*data_.tokens.run, data_.token), number(data_.q.gate[h], 9), number(data_.k.gate[h], 9), data_.heads);
+        Views::tr("head {} at {}\nG^Q = {}, reads\nG^K = {}, writes\nsoftmax over {} heads (SLA eq. 4)", head,
+                  token_words(*data_.tokens.run, data_.token), number(data_.q.gate[h], 9), number(data_.k.gate[h], 9), data_.heads);
     if (!data_.q.probe.empty())
-      text += fmt::format("\nat λ = {:.3g}: G^Q = {}, G^K = {}, {}", data_.lambda, number(data_.q.probe[h], 9), number(data_.k.probe[h], 9),
-                          kProbe);
+      text += "\n" + Views::tr("at λ = {:.3g}: G^Q = {}, G^K = {}, a probe that changes nothing in the run", data_.lambda,
+                               number(data_.q.probe[h], 9), number(data_.k.probe[h], 9));
     if (data_.effective)
-      text +=
-          fmt::format("\nread_gate_effective = {}: relative change of the layer's output if G^Q were 1 (A13)", number(*data_.effective, 9));
-    return fmt::format("{}\n{}", text, kRecomputed.text());
+      text += "\n" +
+              Views::tr("read_gate_effective = {}: relative change of the layer's output if G^Q were 1 (A13)", number(*data_.effective, 9));
+    return fmt::format("{}\n{}", text, accuracy_words(kRecomputed));
   }
   std::string series_tooltip(std::int64_t place) const {
     const auto i = static_cast<std::size_t>(place);
-    return fmt::format(
+    return Views::tr(
         "{}\nwins the write: head {}, entropy of G^K {}\nwins the read: head {}, entropy of G^Q {}\nC(t,t) = {} = Σ_h G^Q G^K\n{}",
         token_words(*data_.tokens.run, token_at(place)), data_.winner_k[i], number(data_.entropy_k[i], 9), data_.winner_q[i],
-        number(data_.entropy_q[i], 9), number(data_.own_flow[i], 9), kRecomputed.text());
+        number(data_.entropy_q[i], 9), number(data_.own_flow[i], 9), accuracy_words(kRecomputed));
   }
   std::string flow_tooltip(std::int64_t row, std::int64_t column) const {
-    const std::string tokens =
-        fmt::format("{} reads from {}", token_words(*data_.tokens.run, token_at(row)), token_words(*data_.tokens.run, token_at(column)));
-    if (column > row) return tokens + ": nothing, it comes later";
-    return fmt::format("{}\nC = {} = Σ_h G^Q_h,t G^K_h,s (SLA Thm 4.3){}\n{}", tokens, number(data_.map.at(row, column), 9),
-                       data_.lambda == 1 ? "" : fmt::format("\nat {}", lambda_words(data_.lambda)), kRecomputed.text());
+    const std::string reader = token_words(*data_.tokens.run, token_at(row)), source = token_words(*data_.tokens.run, token_at(column));
+    if (column > row) return Views::tr("{} reads from {}: nothing, it comes later", reader, source);
+    std::string text =
+        Views::tr("{} reads from {}\nC = {} = Σ_h G^Q_h,t G^K_h,s (SLA Thm 4.3)", reader, source, number(data_.map.at(row, column), 9));
+    if (data_.lambda != 1) text += "\n" + Views::tr("at {}", lambda_words(data_.lambda));
+    return fmt::format("{}\n{}", text, accuracy_words(kRecomputed));
   }
   std::string curve_tooltip(std::int64_t index) const {
-    if (index >= std::ssize(data_.lambdas)) return "The curves have not been worked out yet";
+    if (index >= std::ssize(data_.lambdas)) return Views::tr("The curves have not been worked out yet");
     const auto i = static_cast<std::size_t>(index);
-    return fmt::format(
-        "λ = {:g}\nentropy of G^Q {} (SLA eq. 8: never grows with λ)\nentropy of G^K {}\nC(t,t) = {} (SLA eq. 9: tends to {})\n{}",
-        data_.lambdas[i], number(data_.curve_q[i], 9), number(data_.curve_k[i], 9), number(data_.curve_flow[i], 9),
-        data_.q.winner == data_.k.winner ? "1, for one head wins both" : "0, for two heads win", kRecomputed.text());
+    const std::string entropies = Views::tr("λ = {:g}\nentropy of G^Q {} (SLA eq. 8: never grows with λ)\nentropy of G^K {}",
+                                            data_.lambdas[i], number(data_.curve_q[i], 9), number(data_.curve_k[i], 9));
+    const std::string own = number(data_.curve_flow[i], 9);
+    const std::string flow = data_.q.winner == data_.k.winner
+                                 ? Views::tr("C(t,t) = {} (SLA eq. 9: tends to 1, for one head wins both)", own)
+                                 : Views::tr("C(t,t) = {} (SLA eq. 9: tends to 0, for two heads win)", own);
+    return joined({entropies, flow, accuracy_words(kRecomputed)}, "\n");
   }
   Table head_table() const {
-    Table table{{"head", "G^Q, reads", "G^K, writes", "at λ: G^Q", "at λ: G^K"}, {}};
+    Table table{{Views::tr("head"), Views::tr("G^Q, reads"), Views::tr("G^K, writes"), Views::tr("at λ: G^Q"), Views::tr("at λ: G^K")}, {}};
     for (std::size_t h = 0; data_.token >= 0 && h < static_cast<std::size_t>(data_.heads); ++h) {
       table.rows.push_back({std::to_string(h), number(data_.q.gate[h], 9), number(data_.k.gate[h], 9),
                             data_.q.probe.empty() ? "" : number(data_.q.probe[h], 9),
@@ -423,7 +428,9 @@ class HeadGatesView : public View {
     return table;
   }
   Table series_table() const {
-    Table table{{"token", "text", "wins the write", "wins the read", "entropy of G^K", "entropy of G^Q", "C(t,t)"}, {}};
+    Table table{{Views::tr("token"), Views::tr("text"), Views::tr("wins the write"), Views::tr("wins the read"),
+                 Views::tr("entropy of G^K"), Views::tr("entropy of G^Q"), "C(t,t)"},
+                {}};
     const std::int64_t first = std::max<std::int64_t>(0, data_.place() - kTableRows / 2);
     for (std::int64_t place = first; place < std::min(data_.tokens.count(), first + kTableRows); ++place) {
       const auto i = static_cast<std::size_t>(place);
@@ -434,7 +441,7 @@ class HeadGatesView : public View {
     return table;
   }
   Table sharpness_table() const {
-    Table table{{"λ", "entropy of G^Q", "entropy of G^K", "C(t,t)"}, {}};
+    Table table{{"λ", Views::tr("entropy of G^Q"), Views::tr("entropy of G^K"), "C(t,t)"}, {}};
     for (std::size_t i = 0; i < data_.lambdas.size(); ++i) {
       table.rows.push_back(
           {number(data_.lambdas[i], 4), number(data_.curve_q[i], 9), number(data_.curve_k[i], 9), number(data_.curve_flow[i], 9)});
@@ -461,13 +468,12 @@ HeadGatesData build_head_gates(const Snapshot& snapshot, const Cursor& cursor, c
   data.layer = snapshot.layer;
   const HeadContest* contest = findings.get(HeadGatesQuestion{snapshot.layer});
   if (!contest) {
-    data.message =
-        waiting(findings, HeadGatesQuestion{snapshot.layer}, fmt::format("The contest of the heads of layer {}", snapshot.layer));
+    data.message = waiting(findings, HeadGatesQuestion{snapshot.layer}, Views::tr("The contest of the heads of layer {}", snapshot.layer));
     return data;
   }
   if (contest->heads == 0) {
-    data.message = {fmt::format("The heads of layer {} ({}) do not compete", snapshot.layer, layer->mixer),
-                    "Every head writes and reads every token in full. SLA models have gates over their heads."};
+    data.message = {Views::tr("The heads of layer {} ({}) do not compete", snapshot.layer, layer->mixer),
+                    Views::tr("Every head writes and reads every token in full. SLA models have gates over their heads.")};
     return data;
   }
   const TokenWindow window = window_of(snapshot, cursor);
@@ -494,7 +500,7 @@ HeadGatesData build_head_gates(const Snapshot& snapshot, const Cursor& cursor, c
     fill_probe(data, *sharp);
     if (mode == GateMode::flow) fill_map(data, sharp->flow, range);
   } else if (mode == GateMode::flow || mode == GateMode::sharpness) {
-    data.message = waiting(findings, probe, fmt::format("What passes between the tokens of layer {}", snapshot.layer));
+    data.message = waiting(findings, probe, Views::tr("What passes between the tokens of layer {}", snapshot.layer));
   }
   return data;
 }

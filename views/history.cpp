@@ -8,6 +8,7 @@
 #include "views/colormaps.h"
 #include "views/parts.h"
 #include "views/plot.h"
+#include "views/words.h"
 
 namespace statescope {
 namespace {
@@ -23,27 +24,28 @@ std::string signed_number(double value, int digits) {
 
 std::string HistoryStrip::sentence() const {
   if (what.empty()) return {};
-  if (!waiting.empty()) return fmt::format("Who wrote {}: {}", what, waiting);
+  if (!waiting.empty()) return Views::tr("Who wrote {}: {}", what, waiting);
   const std::int64_t tokens = std::ssize(parts) + others;
-  return fmt::format("{} = {}, written by {} {} that add up to {}", what, number(static_cast<float>(shown), 6), tokens,
-                     tokens == 1 ? "token" : "tokens", number(static_cast<float>(sum), 6));
+  const std::string there = number(static_cast<float>(shown), 6), all = number(static_cast<float>(sum), 6);
+  return tokens == 1 ? Views::tr("{} = {}, written by {} token that add up to {}", what, there, tokens, all)
+                     : Views::tr("{} = {}, written by {} tokens that add up to {}", what, there, tokens, all);
 }
 
 std::string HistoryStrip::largest(std::size_t count) const {
-  std::vector<std::string> words;
+  std::vector<std::string> texts;
   for (std::size_t i = 0; i < std::min(count, parts.size()); ++i)
-    words.push_back(fmt::format("{} {} {}", parts[i].token, parts[i].text, signed_number(parts[i].contribution, 3)));
-  return joined(words, ", ");
+    texts.push_back(fmt::format("{} {} {}", parts[i].token, parts[i].text, signed_number(parts[i].contribution, 3)));
+  return joined(texts, ", ");
 }
 
 HistoryStrip build_history(const RunInfo& run, const HistoryQuestion& question, const Findings& findings) {
   HistoryStrip strip;
   if (question.row < 0 || !findings.find(question)) return strip;
-  strip.what = question.column < 0 ? fmt::format("‖row {}‖", question.row) : fmt::format("S[{}, {}]", question.row, question.column);
+  strip.what = question.column < 0 ? Views::tr("‖row {}‖", question.row) : fmt::format("S[{}, {}]", question.row, question.column);
   const History* history = findings.get(question);
   if (!history) {
-    const Message message = waiting(findings, question, "it");
-    strip.waiting = findings.find(question)->refused.empty() ? "the run is being read again" : message.detail;
+    const std::string& refused = findings.find(question)->refused;
+    strip.waiting = refused.empty() ? Views::tr("the run is being read again") : refused;
     return strip;
   }
   std::vector<std::size_t> order(history->token.size());
@@ -100,17 +102,20 @@ void draw(const HistoryStrip& strip, Canvas& canvas, Rect area, const Frame& fra
   }
   const std::int64_t others = strip.others + all - count;
   if (others > 0 && x + each - gap / 2 <= area.right() + s)
-    draw_part(fmt::format("{} {}", others, others == 1 ? "other" : "others"), rest, label(frame, kSmallType, theme.faint));
+    draw_part(others == 1 ? Views::tr("{} other", others) : Views::tr("{} others", others), rest, label(frame, kSmallType, theme.faint));
 }
 
 std::string tooltip(const HistoryStrip& strip, std::size_t part) {
   if (part >= strip.parts.size()) return {};
   const HistoryPart& one = strip.parts[part];
   const bool row = strip.what.starts_with("‖");
-  return fmt::format("token {} {}: {} of {} = {}\n{}\nc = {}; it was written with {}, the rest was lost to later decay and erasure\n{}",
-                     one.token, one.text, number(one.contribution, 9), strip.what, number(static_cast<float>(strip.shown), 9),
-                     row ? "c ⟨v, Z⟩ / ‖Z‖ with the token's value vector v and the row Z" : "c v[column] with the token's value vector v",
-                     number(one.coefficient, 9), number(one.written, 9), kRecomputed.text());
+  const std::string part_of = Views::tr("token {} {}: {} of {} = {}", one.token, one.text, number(one.contribution, 9), strip.what,
+                                        number(static_cast<float>(strip.shown), 9));
+  const std::string equation = row ? Views::tr("c ⟨v, Z⟩ / ‖Z‖ with the token's value vector v and the row Z")
+                                   : Views::tr("c v[column] with the token's value vector v");
+  const std::string lost = Views::tr("c = {}; it was written with {}, the rest was lost to later decay and erasure",
+                                     number(one.coefficient, 9), number(one.written, 9));
+  return joined({part_of, equation, lost, accuracy_words(kRecomputed)}, "\n");
 }
 
 }  // namespace statescope

@@ -7,6 +7,7 @@
 
 #include "views/colormaps.h"
 #include "views/parts.h"
+#include "views/words.h"
 
 namespace statescope {
 namespace {
@@ -58,7 +59,7 @@ void draw_matrix(Canvas& canvas, Rect plot, const Pyramid& cells, const ColorSca
 
 std::string gathered_text(const Canvas& canvas, const Pyramid& cells, Rect plot) {
   const std::int64_t gathered = cells.rows() == 0 ? 1 : level_for(canvas, cells, plot).gathered;
-  return gathered == 1 ? "" : fmt::format("{0} × {0} cells in one, the strongest", gathered);
+  return gathered == 1 ? "" : Views::tr("{0} × {0} cells in one, the strongest", gathered);
 }
 
 float group_axis_height(const Frame& frame) { return 24 * frame.scale; }
@@ -193,10 +194,11 @@ float caption_height(const Frame& frame) { return frame.shown.captions ? 1.5f * 
 
 void draw_caption(Canvas& canvas, Rect line, std::string_view text, const Accuracy& accuracy, const Frame& frame) {
   const TextStyle note = label(frame, kSmallType, frame.theme.faint, Align::right);
-  const float y = line.y + line.h / 2, width = canvas.text_width(accuracy.name(), note) + 10 * frame.scale;
+  const std::string how = accuracy_name(accuracy);
+  const float y = line.y + line.h / 2, width = canvas.text_width(how, note) + 10 * frame.scale;
   if (line.h > 0) {
     fitted_text(canvas, {line.x, y}, text, label(frame, kBodyType, frame.theme.ink), line.w - width);
-    fitted_text(canvas, {line.right(), y}, accuracy.name(), note, line.w);
+    fitted_text(canvas, {line.right(), y}, how, note, line.w);
   }
 }
 

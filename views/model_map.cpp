@@ -11,6 +11,7 @@
 #include "views/colormaps.h"
 #include "views/matrix.h"
 #include "views/parts.h"
+#include "views/words.h"
 
 namespace statescope {
 namespace {
@@ -23,17 +24,19 @@ LayerSign sign_of(const LayerInfo& layer) {
 }
 
 std::string size_of(const LayerInfo& layer) {
-  if (!layer.has_state()) return "keys and values of every token";
-  std::string text = fmt::format("{} {} of {} × {}", layer.heads, layer.heads == 1 ? "head" : "heads", layer.rows, layer.columns);
-  if (layer.partitions > 0) text += fmt::format(", {}{} partitions", layer.has_shared_slot ? "shared and " : "", layer.partitions);
-  return text;
+  if (!layer.has_state()) return Views::tr("keys and values of every token");
+  const std::string heads = layer.heads == 1 ? Views::tr("{} head of {} × {}", layer.heads, layer.rows, layer.columns)
+                                             : Views::tr("{} heads of {} × {}", layer.heads, layer.rows, layer.columns);
+  if (layer.partitions == 0) return heads;
+  return layer.has_shared_slot ? Views::tr("{}, shared and {} partitions", heads, layer.partitions)
+                               : Views::tr("{}, {} partitions", heads, layer.partitions);
 }
 
 std::string state_text(const ModelMap::LayerRow& row) {
-  std::vector<std::string> words;
-  if (row.state_bytes > 0) words.push_back(fmt::format("state {}", bytes_text(row.state_bytes)));
-  if (row.state_bytes_per_token > 0) words.push_back(fmt::format("{} a token", bytes_text(row.state_bytes_per_token)));
-  return joined(words, ", ");
+  std::vector<std::string> sizes;
+  if (row.state_bytes > 0) sizes.push_back(Views::tr("state {}", bytes_text(row.state_bytes)));
+  if (row.state_bytes_per_token > 0) sizes.push_back(Views::tr("{} a token", bytes_text(row.state_bytes_per_token)));
+  return joined(sizes, ", ");
 }
 
 std::string shape_text(const std::vector<std::int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
@@ -184,7 +187,7 @@ void draw_stack(const Picture& picture) {
   const std::int64_t all = std::ssize(picture.data.boxes);
   if (std::ssize(picture.shown) == all) return;
   fitted_text(picture.canvas, {picture.stack.x, picture.stack.bottom() + 10 * picture.s},
-              fmt::format("{} of {} shown, bottom to top", picture.shown.size(), all), picture.small(picture.frame.theme.faint),
+              Views::tr("{} of {} shown, bottom to top", picture.shown.size(), all), picture.small(picture.frame.theme.faint),
               picture.stack.w);
 }
 
@@ -195,7 +198,7 @@ void draw_tensors(const Picture& picture) {
   const Theme& theme = picture.frame.theme;
   const float s = picture.s, row = 19 * s;
   const TextStyle name = picture.small(theme.ink), figures = value(picture.frame, kSmallType, theme.ink, Align::right);
-  fitted_text(picture.canvas, {area.x, area.y + row / 2}, fmt::format("Tensors of layer {}, as stored", data.layer),
+  fitted_text(picture.canvas, {area.x, area.y + row / 2}, Views::tr("Tensors of layer {}, as stored", data.layer),
               picture.small(theme.faint), area.w);
   const auto fit = static_cast<std::int64_t>((area.h - row) / row);
   const std::int64_t all = std::ssize(data.tensors), count = all <= fit ? all : std::max<std::int64_t>(0, fit - 1);
@@ -209,7 +212,7 @@ void draw_tensors(const Picture& picture) {
     picture.canvas.hit({area.x, y - row / 2, area.w, row}, {kTensorIds + i});
   }
   if (count == all) return;
-  fitted_text(picture.canvas, {area.x, area.y + row * (static_cast<float>(count) + 1.5f)}, fmt::format("{} of {} shown", count, all),
+  fitted_text(picture.canvas, {area.x, area.y + row * (static_cast<float>(count) + 1.5f)}, Views::tr("{} of {} shown", count, all),
               picture.small(theme.faint), area.w);
 }
 
@@ -224,7 +227,7 @@ class ModelMapView : public View {
   std::vector<Array> arrays() const override { return statescope::arrays(data_); }
   Table table() const override {
     if (data_.message) return {};
-    Table table{{"part", "what", "shape", "parameters", "state"}, {}};
+    Table table{{Views::tr("part"), Views::tr("what"), Views::tr("shape"), Views::tr("parameters"), Views::tr("state")}, {}};
     for (const LayerBox& box : data_.boxes) table.rows.push_back({box.name, box.memory, box.size, box.parameters, box.state});
     for (const ModelMap::TensorRow& tensor : data_.tensors)
       table.rows.push_back({tensor.name, tensor.dtype, shape_text(tensor.shape), std::to_string(elements(tensor)), ""});
@@ -234,17 +237,18 @@ class ModelMapView : public View {
     if (data_.message) return data_.message.sentence();
     const auto chosen = std::ranges::find(data_.boxes, true, &LayerBox::chosen);
     return chosen == data_.boxes.end() ? data_.summary + "."
-                                       : fmt::format("{}; chosen is layer {}, {}.", data_.summary, chosen->name, words_of(*chosen));
+                                       : Views::tr("{}; chosen is layer {}, {}.", data_.summary, chosen->name, words_of(*chosen));
   }
   std::string tooltip(std::int64_t hit_id) const override {
     if (hit_id >= kTensorIds && hit_id - kTensorIds < std::ssize(data_.tensors)) {
       const ModelMap::TensorRow& tensor = data_.tensors[static_cast<std::size_t>(hit_id - kTensorIds)];
-      return fmt::format("{}\n{} {}, {} numbers, {} bytes in the checkpoint", tensor.name, tensor.dtype, shape_text(tensor.shape),
-                         elements(tensor), tensor.bytes);
+      return Views::tr("{}\n{} {}, {} numbers, {} bytes in the checkpoint", tensor.name, tensor.dtype, shape_text(tensor.shape),
+                       elements(tensor), tensor.bytes);
     }
     if (hit_id < 0 || hit_id >= std::ssize(data_.boxes)) return {};
     const LayerBox& box = data_.boxes[static_cast<std::size_t>(hit_id)];
-    return fmt::format("{}\n{}\nsizes: counted from the checkpoint's tensors; states are float32", box.name, words_of(box));
+    return fmt::format("{}\n{}\n{}", box.name, words_of(box),
+                       Views::tr("sizes: counted from the checkpoint's tensors; states are float32"));
   }
   CursorMove on_hit(std::int64_t hit_id) const override {
     if (hit_id < 0 || hit_id >= std::ssize(data_.boxes)) return {};
@@ -280,27 +284,29 @@ std::string bytes_text(std::int64_t bytes) { return thousands(static_cast<double
 ModelMapData build_model_map(const Snapshot& snapshot, const Findings& findings) {
   ModelMapData data;
   if (!layer_of(snapshot)) {
-    data.message = {"No model is open", "Open a checkpoint and give it a prompt."};
+    data.message = {Views::tr("No model is open"), Views::tr("Open a checkpoint and give it a prompt.")};
     return data;
   }
   const ModelInfo& model = snapshot.run->model;
   const ModelMap* found = findings.get(ModelMapQuestion{});
-  const auto parameters = [](std::int64_t count) { return count_text(count) + " parameters"; };
+  const auto parameters = [](std::int64_t count) { return Views::tr("{} parameters", count_text(count)); };
   data.layer = snapshot.layer;
   data.device = model.device;
-  data.summary = fmt::format("{}: {}, {} {}", model.name, model.family, model.layers.size(), model.layers.size() == 1 ? "layer" : "layers");
+  const std::size_t layers = model.layers.size();
+  data.summary =
+      fmt::format("{}: {}, {}", model.name, model.family, layers == 1 ? Views::tr("{} layer", layers) : Views::tr("{} layers", layers));
   if (model.parameters > 0) data.summary += fmt::format(", {}, {}", parameters(model.parameters), bytes_text(model.weight_bytes));
-  if (!found) data.counting = waiting(findings, ModelMapQuestion{}, "The size of each layer").headline;
+  if (!found) data.counting = waiting(findings, ModelMapQuestion{}, Views::tr("The size of each layer")).headline;
 
-  const auto add_rest = [&](const char* name, const char* what) {
+  const auto add_rest = [&](const std::string& name, const std::string& what) {
     data.boxes.push_back({.name = name, .memory = what, .size = {}, .identities = {}, .parameters = {}, .state = {}});
   };
-  add_rest("embedding", "token to vector");
+  add_rest(Views::tr("embedding"), Views::tr("token to vector"));
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     const LayerInfo& layer = model.layers[i];
     LayerBox box{.layer = static_cast<std::int64_t>(i),
                  .name = fmt::format("{}  {}", i, layer.mixer),
-                 .memory = layer.memory,
+                 .memory = Engine::tr(layer.memory.c_str()),
                  .size = size_of(layer),
                  .sign = sign_of(layer),
                  .identities = {},
@@ -317,9 +323,9 @@ ModelMapData build_model_map(const Snapshot& snapshot, const Findings& findings)
     }
     data.boxes.push_back(std::move(box));
   }
-  add_rest("head", "last norm, vector to logits");
+  add_rest(Views::tr("head"), Views::tr("last norm, vector to logits"));
   if (found) {
-    data.boxes.front().parameters = fmt::format("{} with the head", parameters(found->rest.parameters));
+    data.boxes.front().parameters = Views::tr("{} parameters with the head", count_text(found->rest.parameters));
     data.boxes.front().parameter_count = static_cast<float>(found->rest.parameters);
   }
   return data;

@@ -43,8 +43,8 @@ std::vector<float> by_token(const NeedleStory::Curve& curve, const std::vector<s
 }
 
 std::string place_name(const LayerInfo& layer, std::int64_t slot, std::int64_t head) {
-  return layer.slots() > 1 ? fmt::format("{}, head {}", slot_title(slot_identity(layer, slot), slot_name(layer, slot)), head)
-                           : fmt::format("head {}", head);
+  return layer.slots() > 1 ? Views::tr("{}, head {}", slot_title(slot_identity(layer, slot), slot_name(layer, slot)), head)
+                           : Views::tr("head {}", head);
 }
 
 NeedleParts parts_of(const NeedleStory::LayerFate& fate, std::string name) {
@@ -63,7 +63,7 @@ void add_curves(NeedleData& data, const NeedleStory& story, const RunInfo& run, 
     for (std::size_t l = 0; l < story.layers.size(); ++l) {
       if (!story.layers[l].has_memory) continue;
       const auto layer = static_cast<std::int64_t>(l);
-      data.curves.push_back({fmt::format("layer {}", l), fmt::format("layer {}", l), layer + 1, layer == data.layer, story.layers[l].kept});
+      data.curves.push_back({Views::tr("layer {}", l), Views::tr("layer {}", l), layer + 1, layer == data.layer, story.layers[l].kept});
     }
   } else {
     const NeedleStory::LayerFate& fate = story.layers[static_cast<std::size_t>(data.layer)];
@@ -91,8 +91,12 @@ Color part_color(std::size_t part, const Theme& theme) {
   static constexpr std::array<float, 5> shades = {0, 0.8f, 0.55f, 0.32f, 0.14f};
   return part == 0 ? theme.needle : over(faded(theme.ink, shades[part]), theme.panel);
 }
-constexpr std::array<std::string_view, 5> kPartNames = {"clear", "decay", "erasure", "overwriting", "misrouting"};
-constexpr std::array<std::string_view, 5> kShortNames = {"Clear", "Decay", "Erase", "Over", "Miss"};  // begin with the letters
+constexpr std::array<const char*, 5> kPartNames = {QT_TRANSLATE_NOOP("Views", "clear"), QT_TRANSLATE_NOOP("Views", "decay"),
+                                                   QT_TRANSLATE_NOOP("Views", "erasure"), QT_TRANSLATE_NOOP("Views", "overwriting"),
+                                                   QT_TRANSLATE_NOOP("Views", "misrouting")};
+constexpr std::array<const char*, 5> kShortNames = {QT_TRANSLATE_NOOP("Views", "Clear"), QT_TRANSLATE_NOOP("Views", "Decay"),
+                                                    QT_TRANSLATE_NOOP("Views", "Erase"), QT_TRANSLATE_NOOP("Views", "Over"),
+                                                    QT_TRANSLATE_NOOP("Views", "Miss")};  // begin with the letters
 constexpr std::array<std::string_view, 5> kPartLetters = {"C", "D", "E", "O", "M"};
 std::array<double, 5> values_of(const NeedleParts& parts) {
   return {parts.clear, parts.decayed, parts.erased, parts.overwritten, parts.misrouted};
@@ -105,19 +109,19 @@ std::string losses(const NeedleData& data) {
   std::array<std::size_t, 4> order = {1, 2, 3, 4};
   std::ranges::stable_sort(order, std::ranges::greater{}, [&](std::size_t i) { return all[i]; });
   std::string text;
-  std::string_view before = "", took = " took";
   for (const std::size_t i : order) {
     if (all[i] < 0.005) continue;
-    text += fmt::format("{}{}{} {:.2f}", before, kPartNames[i], took, all[i]);
-    before = ", ", took = "";
+    const std::string part = Views::tr(kPartNames[i]);
+    text += text.empty() ? Views::tr("{} took {:.2f}", part, all[i]) : fmt::format(", {} {:.2f}", part, all[i]);
   }
   return text;
 }
 
 std::string summary(const NeedleData& data) {
   const std::string lost = losses(data);
-  return fmt::format("At the question {:.2f} of what the needle wrote lies clear{}{}", data.parts.front().clear, lost.empty() ? "" : ": ",
-                     lost);
+  const double clear = data.parts.front().clear;
+  return lost.empty() ? Views::tr("At the question {:.2f} of what the needle wrote lies clear", clear)
+                      : Views::tr("At the question {:.2f} of what the needle wrote lies clear: {}", clear, lost);
 }
 
 /// One drawing: where things stand.
@@ -175,9 +179,9 @@ Picture::Picture(const NeedleData& data_, Canvas& canvas_, Rect area, const Fram
 void draw_title(const Picture& picture) {
   const NeedleData& data = picture.data;
   const TextStyle bold = label(picture.frame, kBodyType, picture.frame.theme.ink, Align::left, true);
-  const std::string full = fmt::format("{}; the needle is up to {:.2f} of what a head reads", summary(data), data.parts.front().read_share);
+  const std::string full = Views::tr("{}; the needle is up to {:.2f} of what a head reads", summary(data), data.parts.front().read_share);
   const std::string long_enough = summary(data);
-  const std::string brief = fmt::format("{:.2f} clear; {}", data.parts.front().clear, losses(data));
+  const std::string brief = Views::tr("{:.2f} clear; {}", data.parts.front().clear, losses(data));
   const std::string_view shorter = fitting(picture.canvas, long_enough, brief, bold, picture.title.w);
   fitted_text(picture.canvas, {picture.title.x, picture.title.y + picture.title.h / 2},
               fitting(picture.canvas, full, shorter, bold, picture.title.w), bold, picture.title.w);
@@ -216,13 +220,13 @@ void draw_curves(const Picture& picture) {
   float most = 1;
   for (const NeedleCurve& curve : data.curves) most = std::max(most, std::ranges::max(curve.kept));
   const ValueAxis axis{0, most > 1.001f ? round_range(most) : 1.0};
-  std::string name = "left of what it wrote, ‖C‖ ÷ ‖C written‖, after each token";
+  std::string name = Views::tr("left of what it wrote, ‖C‖ ÷ ‖C written‖, after each token");
   if (data.hidden_curves > 0)
-    name += fmt::format("; the {} places of {} that it wrote most to", data.curves.size(), std::ssize(data.curves) + data.hidden_curves);
+    name += "; " + Views::tr("the {} places of {} that it wrote most to", data.curves.size(), std::ssize(data.curves) + data.hidden_curves);
   draw_value_axis(picture.canvas, plot, axis, name, picture.frame);
   const bool mean = data.mode == NeedleMode::places || data.curves.size() > 1;
   std::vector<LegendEntry> legend;
-  if (mean) legend.push_back({theme.ink, "mean of the layers"});
+  if (mean) legend.push_back({theme.ink, Views::tr("mean of the layers")});
   for (const NeedleColor& color : data.colors) legend.push_back({identity_color(color.identity, theme), color.name});
   draw_legend(picture.canvas, {plot.x, plot.y - 30 * picture.s, plot.w, kSmallType * picture.s}, legend, picture.frame);
   for (const NeedleCurve& curve : data.curves) {
@@ -244,7 +248,7 @@ std::vector<std::int64_t> shown_rows(const Picture& picture, Rect list, std::int
   if (fit(list.h) >= count) return choose_shown(count, count, important);
   const std::vector<std::int64_t> rows = choose_shown(count, fit(list.h - picture.row()), important);
   if (list.h >= picture.row())
-    fitted_text(picture.canvas, {list.x, list.bottom() - picture.row() / 2}, fmt::format("{} of {} shown", rows.size(), count),
+    fitted_text(picture.canvas, {list.x, list.bottom() - picture.row() / 2}, Views::tr("{} of {} shown", rows.size(), count),
                 picture.small(picture.frame.theme.faint), list.w);
   return rows;
 }
@@ -259,9 +263,9 @@ void draw_stack(const Picture& picture, const NeedleParts& parts, Rect bar) {
     picture.canvas.fill_rect({x, bar.y, width, bar.h}, color);
     const std::string full = fmt::format("{} {:.2f}", kPartLetters[i], values[i]);
     const TextStyle style = picture.figures(readable_on(color), Align::center);
-    const std::string_view words = fitting(picture.canvas, full, kPartLetters[i], style, width - 4 * picture.s);
-    if (picture.canvas.text_width(words, style) <= width - 2 * picture.s)
-      picture.canvas.text({x + width / 2, bar.y + bar.h / 2}, words, style);
+    const std::string_view shown = fitting(picture.canvas, full, kPartLetters[i], style, width - 4 * picture.s);
+    if (picture.canvas.text_width(shown, style) <= width - 2 * picture.s)
+      picture.canvas.text({x + width / 2, bar.y + bar.h / 2}, shown, style);
     x += width;
   }
   picture.canvas.stroke_rect(bar, parts.chosen ? picture.frame.theme.ink : picture.frame.theme.line, (parts.chosen ? 2 : 1) * picture.s);
@@ -275,7 +279,8 @@ void draw_parts(const Picture& picture) {
   const bool wide = picture.parts.w >= 400 * s;
   std::vector<LegendEntry> legend;
   for (std::size_t i = 0; i < kPartNames.size(); ++i)
-    legend.push_back({part_color(i, theme), wide ? fmt::format("{} {}", kPartLetters[i], kPartNames[i]) : std::string(kShortNames[i])});
+    legend.push_back(
+        {part_color(i, theme), wide ? fmt::format("{} {}", kPartLetters[i], Views::tr(kPartNames[i])) : Views::tr(kShortNames[i])});
   draw_legend(picture.canvas, {picture.parts.x, picture.parts.y, picture.parts.w, row}, legend, picture.frame);
   const Rect list{picture.parts.x, picture.parts.y + row, picture.parts.w, picture.parts.h - row};
   std::vector<bool> important;
@@ -284,7 +289,7 @@ void draw_parts(const Picture& picture) {
     important.push_back(parts.chosen || parts.layer < 0);
     name_width = std::max(name_width, picture.canvas.text_width(parts.name, picture.small(theme.ink, Align::left, true)) + 8 * s);
   }
-  const std::string read = fmt::format("read {:.2f}", -0.88);
+  const std::string read = Views::tr("read {:.2f}", -0.88);
   const float read_width = picture.canvas.text_width(read, picture.figures(theme.ink)) + 8 * s;
   float y = list.y;
   for (const std::int64_t i : shown_rows(picture, list, std::ssize(data.parts), important)) {
@@ -294,7 +299,7 @@ void draw_parts(const Picture& picture) {
     const Rect bar{list.x + name_width, y + 2 * s, list.w - name_width - read_width, row - 4 * s};
     if (bar.w > 20 * s) {
       draw_stack(picture, parts, bar);
-      fitted_text(picture.canvas, {list.right(), y + row / 2}, fmt::format("read {:.2f}", parts.read_share), picture.figures(theme.ink),
+      fitted_text(picture.canvas, {list.right(), y + row / 2}, Views::tr("read {:.2f}", parts.read_share), picture.figures(theme.ink),
                   read_width);
     }
     picture.canvas.hit({list.x, y, list.w, row}, {kLayerIds + i});
@@ -308,7 +313,7 @@ void draw_causes(const Picture& picture) {
   const Theme& theme = picture.frame.theme;
   const float s = picture.s, row = picture.row();
   fitted_text(picture.canvas, {picture.causes.x, picture.causes.y + row / 2},
-              "what took it, of all that it wrote; and the token that took most", picture.small(theme.faint), picture.causes.w);
+              Views::tr("what took it, of all that it wrote; and the token that took most"), picture.small(theme.faint), picture.causes.w);
   const Rect list{picture.causes.x, picture.causes.y + row, picture.causes.w, picture.causes.h - row};
   const double most = std::max(1e-9, data.causes.front().lost);
   float y = list.y;
@@ -322,10 +327,11 @@ void draw_causes(const Picture& picture) {
     const std::string lost = fmt::format("{:.3f}", cause.lost);
     picture.canvas.text({list.x + 7 * s, y + row / 2}, lost, figure);
     const float x = list.x + 15 * s + picture.canvas.text_width(lost, figure);
-    const std::string full = fmt::format("{} in {}, most at {} {}", cause.what, cause.where, *cause.go.token, cause.token_text);
-    const std::string token_first = fmt::format("{} at {} {}, {}", cause.what, *cause.go.token, cause.token_text, cause.where);
-    const TextStyle words = picture.small(theme.ink);
-    fitted_text(picture.canvas, {x, y + row / 2}, fitting(picture.canvas, full, token_first, words, list.right() - x), words,
+    const std::string what = Views::tr(cause.what.c_str());
+    const std::string full = Views::tr("{} in {}, most at {} {}", what, cause.where, *cause.go.token, cause.token_text);
+    const std::string token_first = Views::tr("{} at {} {}, {}", what, *cause.go.token, cause.token_text, cause.where);
+    const TextStyle style = picture.small(theme.ink);
+    fitted_text(picture.canvas, {x, y + row / 2}, fitting(picture.canvas, full, token_first, style, list.right() - x), style,
                 list.right() - x);
     picture.canvas.hit({list.x, y, list.w, row}, {kCauseIds + i});
     y += row;
@@ -352,22 +358,22 @@ class NeedleView : public View {
   std::vector<Array> arrays() const override { return statescope::arrays(data_); }
   Table table() const override {
     if (data_.message) return {};
-    Table table{{"what", "where", "part of 1", "most at token"}, {}};
+    Table table{{Views::tr("what"), Views::tr("where"), Views::tr("part of 1"), Views::tr("most at token")}, {}};
     for (const NeedleParts& parts : data_.parts) {
       const std::array<double, 5> values = values_of(parts);
       for (std::size_t i = 0; i < values.size(); ++i)
-        table.rows.push_back({std::string(kPartNames[i]), parts.name, number(static_cast<float>(values[i]), 6), ""});
-      table.rows.push_back({"largest share of a read", parts.name, number(static_cast<float>(parts.read_share), 6), ""});
+        table.rows.push_back({Views::tr(kPartNames[i]), parts.name, number(static_cast<float>(values[i]), 6), ""});
+      table.rows.push_back({Views::tr("largest share of a read"), parts.name, number(static_cast<float>(parts.read_share), 6), ""});
     }
     for (const NeedleCause& cause : data_.causes)
-      table.rows.push_back({cause.what + " took", cause.where, number(static_cast<float>(cause.lost), 6),
+      table.rows.push_back({Views::tr("{} took", Views::tr(cause.what.c_str())), cause.where, number(static_cast<float>(cause.lost), 6),
                             fmt::format("{} {}", *cause.go.token, cause.token_text)});
     return table;
   }
   std::string describe() const override {
     if (data_.message) return data_.message.sentence();
-    return fmt::format("Needle \"{}\", tokens {} to {}, asked after token {}. {}; the needle is up to {:.2f} of what a head reads.",
-                       data_.text, data_.begin, data_.end - 1, data_.question, summary(data_), data_.parts.front().read_share);
+    return Views::tr("Needle \"{}\", tokens {} to {}, asked after token {}. {}; the needle is up to {:.2f} of what a head reads.",
+                     data_.text, data_.begin, data_.end - 1, data_.question, summary(data_), data_.parts.front().read_share);
   }
   std::string tooltip(std::int64_t hit_id) const override {
     if (data_.message || hit_id < 0) return {};
@@ -375,8 +381,8 @@ class NeedleView : public View {
     if (const auto i = index(hit_id, kCauseIds, data_.causes)) return cause_tooltip(data_.causes[*i]);
     if (const auto i = index(hit_id, kFallIds, data_.falls)) {
       const NeedleStory::Fall& fall = data_.falls[*i];
-      return fmt::format("token {} {}\nthe mean over the layers fell by {}\n{}", fall.token, visible_token(*data_.tokens.run, fall.token),
-                         number(static_cast<float>(fall.by), 9), kRecomputed.text());
+      return Views::tr("token {} {}\nthe mean over the layers fell by {}\n{}", fall.token, visible_token(*data_.tokens.run, fall.token),
+                       number(static_cast<float>(fall.by), 9), accuracy_words(kRecomputed));
     }
     return hit_id < data_.tokens.count() ? token_tooltip(hit_id) : "";
   }
@@ -399,25 +405,27 @@ class NeedleView : public View {
   std::string layer_tooltip(const NeedleParts& parts) const {
     std::string text = parts.name;
     const std::array<double, 5> values = values_of(parts);
-    for (std::size_t i = 0; i < values.size(); ++i) text += fmt::format("\n{} {}", kPartNames[i], number(static_cast<float>(values[i]), 9));
-    const std::string where = parts.read_where.empty() ? "" : fmt::format(" ({})", parts.read_where);
-    return fmt::format(
-        "{}\nparts of what the needle wrote there; heads weigh by ‖C‖²\nof one head's read at the question the needle's share is at most "
-        "{}{}: "
-        "⟨o of the needle, o⟩ ÷ ⟨o, o⟩\n{}",
-        text, number(static_cast<float>(parts.read_share), 9), where, kRecomputed.text());
+    for (std::size_t i = 0; i < values.size(); ++i)
+      text += fmt::format("\n{} {}", Views::tr(kPartNames[i]), number(static_cast<float>(values[i]), 9));
+    const std::string share = number(static_cast<float>(parts.read_share), 9);
+    const std::string most = parts.read_where.empty() ? share : fmt::format("{} ({})", share, parts.read_where);
+    return joined({text, Views::tr("parts of what the needle wrote there; heads weigh by ‖C‖²"),
+                   Views::tr("of one head's read at the question the needle's share is at most {}: ⟨o of the needle, o⟩ ÷ ⟨o, o⟩", most),
+                   accuracy_words(kRecomputed)},
+                  "\n");
   }
   std::string cause_tooltip(const NeedleCause& cause) const {
-    return fmt::format("{} took {} of all that the needle wrote, in {}\nmost at token {} {}\n{}", cause.what,
-                       number(static_cast<float>(cause.lost), 9), cause.where, *cause.go.token, cause.token_text, kRecomputed.text());
+    return Views::tr("{} took {} of all that the needle wrote, in {}\nmost at token {} {}\n{}", Views::tr(cause.what.c_str()),
+                     number(static_cast<float>(cause.lost), 9), cause.where, *cause.go.token, cause.token_text,
+                     accuracy_words(kRecomputed));
   }
   std::string token_tooltip(std::int64_t place) const {
     const auto i = static_cast<std::size_t>(place);
-    std::string text = fmt::format("token {} {}\nmean of the layers {}", data_.tokens.tokens[i],
-                                   visible_token(*data_.tokens.run, data_.tokens.tokens[i]), number(data_.mean[i], 9));
+    std::string text = Views::tr("token {} {}\nmean of the layers {}", data_.tokens.tokens[i],
+                                 visible_token(*data_.tokens.run, data_.tokens.tokens[i]), number(data_.mean[i], 9));
     for (const NeedleCurve& curve : data_.curves) text += fmt::format("\n{} {}", curve.name, number(curve.kept[i], 9));
-    if (data_.hidden_curves > 0) text += fmt::format("\nand {} more that it wrote less to", data_.hidden_curves);
-    return fmt::format("{}\n‖C‖ after the token ÷ ‖C‖ after the needle, S = C + all else\n{}", text, kRecomputed.text());
+    if (data_.hidden_curves > 0) text += "\n" + Views::tr("and {} more that it wrote less to", data_.hidden_curves);
+    return joined({text, Views::tr("‖C‖ after the token ÷ ‖C‖ after the needle, S = C + all else"), accuracy_words(kRecomputed)}, "\n");
   }
   NeedleData data_;
 };
@@ -438,29 +446,31 @@ NeedleQuestion needle_question(const RunInfo& run, std::int64_t cursor_token) {
 NeedleData build_needle(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, NeedleMode mode) {
   NeedleData data;
   if (!layer_of(snapshot)) {
-    data.message = {"No token has been read yet", "Open a checkpoint and give it a prompt."};
+    data.message = {Views::tr("No token has been read yet"), Views::tr("Open a checkpoint and give it a prompt.")};
     return data;
   }
   const RunInfo& run = *snapshot.run;
   const NeedleQuestion question = needle_question(run, cursor.token);
   if (question.end == 0) {
-    data.message = {"This prompt has no needle",
-                    "Mark a needle: a prompt file's \"spans\" name it by its bytes, {\"part\": \"needle\", \"begin\": 12, \"end\": 40}."};
+    data.message = {
+        Views::tr("This prompt has no needle"),
+        Views::tr("Mark a needle: a prompt file's \"spans\" name it by its bytes, {\"part\": \"needle\", \"begin\": 12, \"end\": 40}.")};
     return data;
   }
   if (!is_asked(question, run)) {
-    data.message = {"Nothing is asked behind the needle", "The prompt has to go on after it, with the question."};
+    data.message = {Views::tr("Nothing is asked behind the needle"), Views::tr("The prompt has to go on after it, with the question.")};
     return data;
   }
   const NeedleStory* story = findings.get(question);
   if (!story) {
-    data.message = waiting(findings, question, "What became of the needle");
+    data.message = waiting(findings, question, Views::tr("What became of the needle"));
     return data;
   }
   if (!story->all.has_memory) {
     data.message = {
-        "The needle wrote to no matrix memory",
-        "Softmax attention keeps keys and values of tokens instead: there is no state in which they could fade or be written over."};
+        Views::tr("The needle wrote to no matrix memory"),
+        Views::tr(
+            "Softmax attention keeps keys and values of tokens instead: there is no state in which they could fade or be written over.")};
     return data;
   }
   data.mode = mode;
@@ -474,11 +484,11 @@ NeedleData build_needle(const Snapshot& snapshot, const Cursor& cursor, const Fi
   data.mean = story->all.kept;
   data.falls = story->falls;
   add_curves(data, *story, run, cursor);
-  data.parts.push_back(parts_of(story->all, "all layers"));
+  data.parts.push_back(parts_of(story->all, Views::tr("all layers")));
   for (std::size_t l = 0; l < story->layers.size(); ++l) {
     const NeedleStory::LayerFate& fate = story->layers[l];
     if (!fate.has_memory) continue;
-    NeedleParts& parts = data.parts.emplace_back(parts_of(fate, fmt::format("layer {}", l)));
+    NeedleParts& parts = data.parts.emplace_back(parts_of(fate, Views::tr("layer {}", l)));
     parts.layer = static_cast<std::int64_t>(l);
     parts.chosen = parts.layer == data.layer;
     parts.read_where = place_name(run.model.layers[l], fate.read_slot, fate.read_head);

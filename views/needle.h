@@ -35,7 +35,7 @@ struct NeedleParts {
 };
 
 struct NeedleCause {
-  std::string what, where, token_text;  // "decay"; "layer 2, partition 3, head 0"; "the"
+  std::string what, where, token_text;  // "decay", in English; "layer 2, partition 3, head 0"; "the"
   double lost = 0;                      // of all that the needle wrote
   CursorMove go;
 };

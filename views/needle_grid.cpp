@@ -20,7 +20,8 @@ constexpr std::int64_t kFailureIds = std::int64_t{1} << 40;  // hit ids: cells b
 constexpr std::int64_t kMostNeedles = 64;
 constexpr ColorScale kShare{ColorMap::viridis, 0, 1};
 
-std::string unit_of(const NeedleGridData& data) { return data.grid.unit.empty() ? "words" : data.grid.unit; }
+/// The engine's word for it.
+std::string unit_of(const NeedleGridData& data) { return Engine::tr(data.grid.unit.empty() ? "words" : data.grid.unit.c_str()); }
 
 double share_of(const NeedleGrid::Cell& cell) {
   return cell.read == 0 ? NAN : static_cast<double>(cell.right) / static_cast<double>(cell.read);
@@ -32,7 +33,7 @@ std::string cell_text(const NeedleGrid::Cell& cell) {
 }
 
 std::string place_text(const NeedleGridData& data, std::int64_t cell) {
-  return fmt::format("{} {}, {} % deep", data.length_of(cell), unit_of(data), data.depth_of(cell));
+  return Views::tr("{} {}, {} % deep", data.length_of(cell), unit_of(data), data.depth_of(cell));
 }
 
 /// Of all prompts read so far; and the cell where the fewest are right, −1: every cell is as good.
@@ -53,11 +54,13 @@ Totals totals_of(const NeedleGridData& data) {
 
 std::string summary(const NeedleGridData& data) {
   const Totals totals = totals_of(data);
-  std::string text = fmt::format("{} of {} prompts with {} {} are answered right", totals.right, totals.read, data.question.needles,
-                                 data.question.needles == 1 ? "needle" : "needles");
-  if (totals.worst >= 0) text += fmt::format("; fewest with {}", place_text(data, totals.worst));
-  if (data.progress < 1) text += fmt::format("; {:.0f} % read", 100 * data.progress);
-  return text;
+  const std::int64_t needles = data.question.needles;
+  std::vector<std::string> parts = {
+      needles == 1 ? Views::tr("{} of {} prompts with {} needle are answered right", totals.right, totals.read, needles)
+                   : Views::tr("{} of {} prompts with {} needles are answered right", totals.right, totals.read, needles)};
+  if (totals.worst >= 0) parts.push_back(Views::tr("fewest with {}", place_text(data, totals.worst)));
+  if (data.progress < 1) parts.push_back(Views::tr("{:.0f} % read", 100 * data.progress));
+  return joined(parts, "; ");
 }
 
 /// The same numbers from the command line.
@@ -68,7 +71,7 @@ std::string command_of(const NeedleGridData& data, std::int64_t cell) {
 }
 
 std::string failure_text(const NeedleGrid::Failure& failure) {
-  return fmt::format("prompt {}: answer token {} is wrong", failure.index, failure.place + 1);
+  return Views::tr("prompt {}: answer token {} is wrong", failure.index, failure.place + 1);
 }
 
 const std::vector<NeedleGrid::Failure>* marked_failures(const NeedleGridData& data) {
@@ -125,12 +128,12 @@ void draw_axes(const Picture& picture) {
     const std::int64_t length = data.question.lengths[static_cast<std::size_t>(c)];
     const bool trained = length == data.trained_length && picture.frame.shown.marks;
     fitted_text(picture.canvas, {cell.x + cell.w / 2, picture.plot.bottom() + names / 2 + 2 * s},
-                fitting(picture.canvas, trained ? fmt::format("{} (trained on)", length) : std::to_string(length), std::to_string(length),
+                fitting(picture.canvas, trained ? Views::tr("{} (trained on)", length) : std::to_string(length), std::to_string(length),
                         value(picture.frame, kSmallType, picture.frame.theme.ink, Align::center), cell.w - 4 * s),
                 value(picture.frame, kSmallType, picture.frame.theme.ink, Align::center), cell.w);
   }
-  fitted_text(picture.canvas, {picture.plot.x, picture.plot.y - names / 2}, "depth of the needle, down, by length of the text, across",
-              picture.small(), picture.plot.w);
+  fitted_text(picture.canvas, {picture.plot.x, picture.plot.y - names / 2},
+              Views::tr("depth of the needle, down, by length of the text, across"), picture.small(), picture.plot.w);
   fitted_text(picture.canvas, {picture.plot.x, picture.plot.bottom() + 1.5f * names}, unit_of(data), picture.small(), picture.plot.w);
 }
 
@@ -180,18 +183,18 @@ void draw_list(const Picture& picture) {
       if (row.bottom() <= picture.list.bottom()) write(part, theme.faint);
   };
   const std::vector<NeedleGrid::Failure>* failures = marked_failures(data);
-  if (!failures) return explain("Choose a cell to open a prompt that failed.");
+  if (!failures) return explain(Views::tr("Choose a cell to open a prompt that failed."));
   const NeedleGrid::Cell& cell = data.grid.cells[static_cast<std::size_t>(data.mark)];
   write(place_text(data, data.mark), theme.ink, true);
   if (!cell.impossible.empty()) return explain(cell.impossible);
-  if (failures->empty()) return explain("No prompt has failed.");
+  if (failures->empty()) return explain(Views::tr("No prompt has failed."));
   const auto room = static_cast<std::int64_t>((picture.list.bottom() - row.y) / line);
   const std::int64_t all = std::ssize(*failures), shown = all <= room ? all : std::max<std::int64_t>(0, room - 1);
   for (std::int64_t i = 0; i < shown; ++i) {
     picture.canvas.hit(row, {kFailureIds + i});
     write(failure_text((*failures)[static_cast<std::size_t>(i)]), theme.accent);
   }
-  if (shown < all && room > 0) write(fmt::format("and {} more failed", all - shown), theme.faint);
+  if (shown < all && room > 0) write(Views::tr("and {} more failed", all - shown), theme.faint);
 }
 
 class NeedleGridView : public View {
@@ -216,7 +219,7 @@ class NeedleGridView : public View {
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
   std::vector<Array> arrays() const override { return statescope::arrays(data_); }
   Table table() const override {
-    Table table{{"depth %"}, {}};
+    Table table{{Views::tr("depth %")}, {}};
     if (data_.message) return table;
     for (const std::int64_t length : data_.question.lengths) table.columns.push_back(fmt::format("{} {}", length, unit_of(data_)));
     for (std::int64_t i = 0; i < data_.count(); ++i) {
@@ -228,17 +231,19 @@ class NeedleGridView : public View {
   std::string describe() const override {
     if (data_.message) return data_.message.sentence();
     std::string text = summary(data_) + ".";
-    if (data_.mark >= 0 && data_.mark < data_.count()) text += fmt::format(" Marked: {}.", cell_words(data_.mark));
+    if (data_.mark >= 0 && data_.mark < data_.count()) text += " " + Views::tr("Marked: {}.", cell_words(data_.mark));
     return text;
   }
   std::string tooltip(std::int64_t hit_id) const override {
     if (hit_id >= 0 && hit_id < data_.count())
-      return fmt::format("{}\n{}\nread apart from the run; the same: {}", cell_words(hit_id),
-                         data_.grid.cells[static_cast<std::size_t>(hit_id)].failures.empty() ? "no failed prompt to open"
-                                                                                             : "choose it to open a prompt that failed",
-                         command_of(data_, hit_id));
+      return joined(
+          {cell_words(hit_id),
+           data_.grid.cells[static_cast<std::size_t>(hit_id)].failures.empty() ? Views::tr("no failed prompt to open")
+                                                                               : Views::tr("choose it to open a prompt that failed"),
+           Views::tr("read apart from the run; the same: {}", command_of(data_, hit_id))},
+          "\n");
     const std::optional<NeedleExample> failed = example(hit_id);
-    return failed ? fmt::format("opens prompt {} at the first wrong token of its answer", failed->index) : std::string();
+    return failed ? Views::tr("opens prompt {} at the first wrong token of its answer", failed->index) : std::string();
   }
   CursorMove on_hit(std::int64_t) const override { return {}; }
   std::optional<NeedleExample> example(std::int64_t hit_id) const override {
@@ -266,7 +271,7 @@ class NeedleGridView : public View {
   std::string cell_words(std::int64_t i) const {
     const NeedleGrid::Cell& cell = data_.grid.cells[static_cast<std::size_t>(i)];
     if (!cell.impossible.empty()) return fmt::format("{}: {}", place_text(data_, i), cell.impossible);
-    return fmt::format("{}: {} of {} prompts right", place_text(data_, i), cell.right, cell.read);
+    return Views::tr("{}: {} of {} prompts right", place_text(data_, i), cell.right, cell.read);
   }
 
   NeedleGridData data_;
@@ -292,7 +297,7 @@ NeedleGridData build_needle_grid(const Snapshot& snapshot, const Findings& findi
   NeedleGridData data;
   data.mark = mark;
   if (!snapshot.run) {
-    data.message = {"No checkpoint is open", "Open one: how often it finds a needle is then worked out."};
+    data.message = {Views::tr("No checkpoint is open"), Views::tr("Open one: how often it finds a needle is then worked out.")};
     return data;
   }
   data.model = snapshot.run->model.name;
@@ -301,7 +306,7 @@ NeedleGridData build_needle_grid(const Snapshot& snapshot, const Findings& findi
   const Finding* finding = findings.find(data.question);
   const NeedleGrid* grid = findings.get(data.question);
   if (!grid) {
-    data.message = waiting(findings, data.question, "How often needles are found");
+    data.message = waiting(findings, data.question, Views::tr("How often needles are found"));
     return data;
   }
   data.grid = *grid;
@@ -322,7 +327,7 @@ void draw(const NeedleGridData& data, Canvas& canvas, Rect area, const Frame& fr
   if (picture.plot.w > 0) {
     draw_axes(picture);
     draw_cells(picture);
-    const std::array<ScaleMark, 3> marks = {{{1, "all"}, {0.5f, "half"}, {0, "none"}}};
+    const std::array<ScaleMark, 3> marks = {{{1, Views::tr("all")}, {0.5f, Views::tr("half")}, {0, Views::tr("none")}}};
     draw_color_bar(canvas, picture.bar, kShare, marks, frame);
   }
   draw_list(picture);

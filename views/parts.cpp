@@ -3,10 +3,28 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
+
+#include "views/words.h"
 
 namespace statescope {
 namespace {
+
+/// What the engine says and views show, marked here: the engine knows of no other language.
+[[maybe_unused]] constexpr std::array of_engine = {QT_TRANSLATE_NOOP("Engine", "exact"),
+                                                   QT_TRANSLATE_NOOP("Engine", "recomputed"),
+                                                   QT_TRANSLATE_NOOP("Engine", "approximate"),
+                                                   QT_TRANSLATE_NOOP("Engine", "exact: kept from the run"),
+                                                   QT_TRANSLATE_NOOP("Engine", "recomputed from the keyframe before it, float32"),
+                                                   QT_TRANSLATE_NOOP("Engine", "recomputed in double precision"),
+                                                   QT_TRANSLATE_NOOP("Engine", "within 1e-05"),
+                                                   QT_TRANSLATE_NOOP("Engine", "within 0.0001 of the value"),
+                                                   QT_TRANSLATE_NOOP("Engine", "decayed outer product"),
+                                                   QT_TRANSLATE_NOOP("Engine", "gated delta rule"),
+                                                   QT_TRANSLATE_NOOP("Engine", "softmax attention"),
+                                                   QT_TRANSLATE_NOOP("Engine", "words"),
+                                                   QT_TRANSLATE_NOOP("Engine", "bytes")};
 
 /// Length of the UTF-8 character at the start of `text`; 0 if it is broken.
 std::size_t character_length(std::string_view text) {
@@ -68,9 +86,9 @@ std::string answer_text(const RunInfo& run) {
   constexpr std::int64_t most = 12;
   const std::int64_t wanted = run.expected.empty() ? most : std::ssize(run.expected);
   const std::int64_t end = std::min(std::ssize(run.tokens), run.prompt_length + wanted);
-  std::vector<std::string> words;
-  for (std::int64_t t = run.prompt_length; t < end; ++t) words.push_back(visible_token(run, t));
-  return joined(words, " ");
+  std::vector<std::string> texts;
+  for (std::int64_t t = run.prompt_length; t < end; ++t) texts.push_back(visible_token(run, t));
+  return joined(texts, " ");
 }
 
 std::optional<bool> answer_is_right(const RunInfo& run) {
@@ -82,14 +100,12 @@ std::optional<bool> answer_is_right(const RunInfo& run) {
 
 std::string number(float value, int digits) { return fmt::format("{:.{}g}", value, digits); }
 
+std::string tokens_text(std::int64_t count) { return count == 1 ? Views::tr("{} token", count) : Views::tr("{} tokens", count); }
+
 std::string layer_list(const std::vector<std::int64_t>& layers, std::string_view none) {
   if (layers.empty()) return std::string(none);
-  std::string out = layers.size() == 1 ? "layer " : "layers ";
-  for (std::size_t i = 0; i < layers.size(); ++i) {
-    const std::string_view separator = i == 0 ? "" : i + 1 == layers.size() ? " and " : ", ";
-    out += fmt::format("{}{}", separator, layers[i]);
-  }
-  return out;
+  if (layers.size() == 1) return Views::tr("layer {}", layers.front());
+  return Views::tr("layers {} and {}", fmt::join(layers.begin(), layers.end() - 1, ", "), layers.back());
 }
 
 std::int64_t slot_identity(const LayerInfo& layer, std::int64_t slot) {
@@ -101,17 +117,25 @@ std::string slot_name(const LayerInfo& layer, std::int64_t slot) {
 }
 
 std::string slot_title(std::int64_t identity, std::string_view name) {
-  return identity > 0 ? fmt::format("partition {}", name) : std::string(name);
+  return identity > 0 ? Views::tr("partition {}", name) : std::string(name);
 }
 
-std::string joined(const std::vector<std::string>& words, std::string_view separator) {
+std::string joined(const std::vector<std::string>& parts, std::string_view separator) {
   std::string text;
-  for (const std::string& word : words) {
+  for (const std::string& part : parts) {
     if (!text.empty()) text += separator;
-    text += word;
+    text += part;
   }
   return text;
 }
+
+std::string capitalized(std::string text) {
+  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  return text;
+}
+
+std::string accuracy_words(const Accuracy& accuracy) { return Engine::tr(accuracy.text().c_str()); }
+std::string accuracy_name(const Accuracy& accuracy) { return Engine::tr(std::string(accuracy.name()).c_str()); }
 
 std::vector<std::int64_t> choose_shown(std::int64_t count, std::int64_t capacity, const std::vector<bool>& important) {
   std::vector<std::int64_t> order(static_cast<std::size_t>(count));
@@ -187,11 +211,11 @@ Rect inset(Rect rect, float margin) {
 MarkStyle span_style(SpanKind kind, const Theme& theme) {
   switch (kind) {
     case SpanKind::needle:
-      return {"N", "needle", theme.needle};
+      return {"N", QT_TRANSLATE_NOOP("Views", "needle"), theme.needle};
     case SpanKind::question:
-      return {"Q", "question", theme.question};
+      return {"Q", QT_TRANSLATE_NOOP("Views", "question"), theme.question};
     case SpanKind::answer:
-      return {"A", "answer", theme.answer};
+      return {"A", QT_TRANSLATE_NOOP("Views", "answer"), theme.answer};
   }
   return {};
 }

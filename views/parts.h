@@ -32,6 +32,8 @@ std::optional<bool> answer_is_right(const RunInfo& run);
 
 /// `digits` significant digits.
 std::string number(float value, int digits);
+/// "1 token", "12 tokens"
+std::string tokens_text(std::int64_t count);
 /// "layers 0, 2 and 5"; `none` when the list is empty.
 std::string layer_list(const std::vector<std::int64_t>& layers, std::string_view none);
 
@@ -42,7 +44,14 @@ std::string slot_name(const LayerInfo& layer, std::int64_t slot);
 /// "shared", "partition 3".
 std::string slot_title(std::int64_t identity, std::string_view name);
 
-std::string joined(const std::vector<std::string>& words, std::string_view separator);
+std::string joined(const std::vector<std::string>& parts, std::string_view separator);
+
+/// "Layer 2": begins like a sentence where its first letter is one of a to z.
+std::string capitalized(std::string text);
+
+/// Accuracy::text and Accuracy::name in the reader's language.
+std::string accuracy_words(const Accuracy& accuracy);
+std::string accuracy_name(const Accuracy& accuracy);
 
 /// Of `count` things only `capacity` fit: which to show, ascending. The important ones come first, then the lowest numbers.
 std::vector<std::int64_t> choose_shown(std::int64_t count, std::int64_t capacity, const std::vector<bool>& important);
@@ -60,7 +69,8 @@ void draw_message(Canvas& canvas, Rect area, const Frame& frame, std::string_vie
 
 /// How what the prompt's maker marked is told apart: by a letter, by a word and by colour.
 struct MarkStyle {
-  std::string_view letter, name;
+  std::string_view letter;
+  const char* name;  // in English
   Color color;
 };
 MarkStyle span_style(SpanKind kind, const Theme& theme);

@@ -10,6 +10,7 @@
 
 #include "views/colormaps.h"
 #include "views/parts.h"
+#include "views/words.h"
 
 namespace statescope {
 namespace {
@@ -281,45 +282,45 @@ void draw_color_bar(Canvas& canvas, Rect bar, const ColorScale& scale, std::span
 
 Message waiting(const Findings& findings, const Question& question, std::string_view what) {
   const Finding* finding = findings.find(question);
-  if (finding && !finding->refused.empty()) return {fmt::format("{} cannot be shown", what), finding->refused};
+  if (finding && !finding->refused.empty()) return {Views::tr("{} cannot be shown", what), finding->refused};
   if (finding && finding->progress > 0)
-    return {fmt::format("{} is being worked out", what), fmt::format("{:.0f} % done.", 100 * finding->progress)};
-  return {fmt::format("{} has not been worked out yet", what), "It appears as soon as the run has been read again for it."};
+    return {Views::tr("{} is being worked out", what), Views::tr("{:.0f} % done.", 100 * finding->progress)};
+  return {Views::tr("{} has not been worked out yet", what), Views::tr("It appears as soon as the run has been read again for it.")};
 }
 
-std::string token_words(const RunInfo& run, std::int64_t token) { return fmt::format("token {} “{}”", token, visible_token(run, token)); }
+std::string token_words(const RunInfo& run, std::int64_t token) { return Views::tr("token {} “{}”", token, visible_token(run, token)); }
 
 std::int64_t shown_token(const Snapshot& snapshot, const Cursor& cursor) {
   return cursor.progress < 1 ? snapshot.token - 1 : snapshot.token;
 }
 
 std::string after_words(const RunInfo& run, std::int64_t token) {
-  return token < 0 ? "before the first token" : "after " + token_words(run, token);
+  return token < 0 ? Views::tr("before the first token") : Views::tr("after token {} “{}”", token, visible_token(run, token));
 }
 
 std::string memory_place(const LayerInfo& layer, std::int64_t index, std::int64_t slot, std::int64_t head) {
-  std::string place = fmt::format("layer {}", index);
+  std::string place = Views::tr("layer {}", index);
   if (layer.slots() > 1) place += fmt::format(", {}", slot_title(slot_identity(layer, slot), slot_name(layer, slot)));
-  return head < 0 ? place : fmt::format("{}, head {}", place, head);
+  return head < 0 ? place : Views::tr("{}, head {}", place, head);
 }
 
 std::string sentence_at(std::string statement, std::string_view place) {
-  if (!statement.empty() && statement[0] >= 'a' && statement[0] <= 'z') statement[0] = static_cast<char>(statement[0] - 'a' + 'A');
-  return fmt::format("{} · {}", statement, place);
+  return fmt::format("{} · {}", capitalized(std::move(statement)), place);
 }
 
 Message without_memory(const Snapshot& snapshot) {
   const LayerInfo* layer = layer_of(snapshot);
-  if (!layer) return {"No token has been read yet", "Open a checkpoint and give it a prompt."};
+  if (!layer) return {Views::tr("No token has been read yet"), Views::tr("Open a checkpoint and give it a prompt.")};
   if (layer->has_state()) return {};
   std::vector<std::int64_t> others;
   const std::vector<LayerInfo>& layers = snapshot.run->model.layers;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     if (layers[i].has_state()) others.push_back(static_cast<std::int64_t>(i));
   }
-  return {fmt::format("Layer {} ({}) keeps no matrix state", snapshot.layer, layer->mixer),
-          others.empty() ? "No layer of this model does."
-                         : fmt::format("In this model, {} {} one.", layer_list(others, ""), others.size() == 1 ? "keeps" : "keep")};
+  return {Views::tr("Layer {} ({}) keeps no matrix state", snapshot.layer, layer->mixer),
+          others.empty()       ? Views::tr("No layer of this model does.")
+          : others.size() == 1 ? Views::tr("In this model, {} keeps one.", layer_list(others, ""))
+                               : Views::tr("In this model, {} keep one.", layer_list(others, ""))};
 }
 
 }  // namespace statescope

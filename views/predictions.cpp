@@ -79,15 +79,17 @@ std::string quoted(std::string_view text) { return fmt::format("“{}”", text)
 
 /// "After token 118 “is” the model expects “4”, 0.91, which is right"
 std::string summary(const PredictionsData& data) {
-  std::string text = fmt::format("After token {} {}", data.token, quoted(data.token_text));
-  if (data.bars.empty()) return text;
+  const std::string token = quoted(data.token_text);
+  if (data.bars.empty()) return Views::tr("After token {} {}", data.token, token);
   const PredictionBar& first = data.bars.front();
-  text += fmt::format(" the model expects {}, {:.2f}", quoted(first.text), first.probability);
+  if (first.right)
+    return Views::tr("After token {} {} the model expects {}, {:.2f}, which is right", data.token, token, quoted(first.text),
+                     first.probability);
+  const std::string text =
+      Views::tr("After token {} {} the model expects {}, {:.2f}", data.token, token, quoted(first.text), first.probability);
   const auto right = std::ranges::find(data.bars, true, &PredictionBar::right);
-  if (first.right) return text + ", which is right";
-  if (right != data.bars.end())
-    text += fmt::format("; right is {}, {:.2g}, number {}", quoted(right->text), right->probability, right - data.bars.begin() + 1);
-  return text;
+  if (right == data.bars.end()) return text;
+  return Views::tr("{}; right is {}, {:.2g}, number {}", text, quoted(right->text), right->probability, right - data.bars.begin() + 1);
 }
 
 /// One drawing: where things stand.
@@ -117,13 +119,13 @@ void draw_title(const Picture& picture) {
   const PredictionsData& data = picture.data;
   const Theme& theme = picture.frame.theme;
   const float y = picture.title.y + picture.title.h / 2;
-  std::string words = summary(data);
-  if (!std::isnan(data.answer)) words += fmt::format("; the whole right answer: {:.4g}", data.answer);
-  fitted_text(picture.canvas, {picture.title.x, y}, words, label(picture.frame, kBodyType, theme.ink, Align::left, true), picture.title.w);
+  std::string text = summary(data);
+  if (!std::isnan(data.answer)) text = Views::tr("{}; the whole right answer: {:.4g}", text, data.answer);
+  fitted_text(picture.canvas, {picture.title.x, y}, text, label(picture.frame, kBodyType, theme.ink, Align::left, true), picture.title.w);
 }
 
 std::string marks_of(const PredictionBar& bar) {
-  return bar.right && bar.follows ? "right, follows" : bar.right ? "right" : bar.follows ? "follows" : "";
+  return bar.right && bar.follows ? Views::tr("right, follows") : bar.right ? Views::tr("right") : bar.follows ? Views::tr("follows") : "";
 }
 
 void draw_bar(const Picture& picture, const PredictionBar& bar, Rect row, float text_width) {
@@ -169,8 +171,7 @@ void draw_bars(const Picture& picture) {
   }
   if (y + row > picture.bars.bottom()) return;
   fitted_text(picture.canvas, {picture.bars.x, y + row / 2},
-              fmt::format("all other tokens together {}", number(std::max(0.0f, 1 - shown), 3)), picture.small(theme.faint),
-              picture.bars.w);
+              Views::tr("all other tokens together {}", number(std::max(0.0f, 1 - shown), 3)), picture.small(theme.faint), picture.bars.w);
 }
 
 void draw_right_tokens(const Picture& picture, Rect plot, const ValueAxis& axis) {
@@ -209,13 +210,13 @@ void draw_legend_of(const Picture& picture, Rect plot) {
   const PredictionsData& data = picture.data;
   const Theme& theme = picture.frame.theme;
   std::vector<LegendEntry> legend;
-  if (data.mode == PredictionsMode::probabilities) legend.push_back({theme.ink, "the token that follows"});
+  if (data.mode == PredictionsMode::probabilities) legend.push_back({theme.ink, Views::tr("the token that follows")});
   for (std::size_t k = 0; k < data.curves.size(); ++k)
     legend.push_back({identity_color(static_cast<std::int64_t>(k) + 1, theme), quoted(data.curves[k].text)});
   const float end = draw_legend(picture.canvas, {plot.x, plot.y - 32 * picture.s, plot.w, kSmallType * picture.s}, legend, picture.frame);
   if (data.right.empty() || data.mode == PredictionsMode::logits) return;
-  fitted_text(picture.canvas, {end, plot.y - 32 * picture.s + 0.5f * kSmallType * picture.s}, "squares: the right answer where it is due",
-              picture.small(theme.ink), plot.right() - end);
+  fitted_text(picture.canvas, {end, plot.y - 32 * picture.s + 0.5f * kSmallType * picture.s},
+              Views::tr("squares: the right answer where it is due"), picture.small(theme.ink), plot.right() - end);
 }
 
 void draw_lane(const Picture& picture, Rect plot, const ValueAxis& axis, std::string_view name, std::span<const float> values) {
@@ -240,16 +241,17 @@ void draw_lanes(const Picture& picture) {
   const float first = lanes ? 0.5f * (room - 3 * name) : room - name, other = lanes ? 0.25f * (room - 3 * name) : 0;
   const Rect plot{left, picture.curves.y + legend + name, width, first};
   draw_legend_of(picture, plot);
-  const std::string_view where = data.window ? ", in a window of the run" : "";
+  const auto in_window = [&](const std::string& what) { return data.window ? Views::tr("{}, in a window of the run", what) : what; };
   if (data.mode == PredictionsMode::logits) {
     const ValueAxis axis = logit_axis(data.curves);
     draw_lane(picture, plot, axis,
-              fmt::format("logits of {}{}", data.of_answer ? "the right answer's tokens" : "what is most probable at the cursor", where),
+              in_window(data.of_answer ? Views::tr("logits of the right answer's tokens")
+                                       : Views::tr("logits of what is most probable at the cursor")),
               {});
     draw_followed(picture, plot, axis);
   } else {
     const ValueAxis unit{0, 1};
-    draw_lane(picture, plot, unit, fmt::format("probability{}", where), data.next);
+    draw_lane(picture, plot, unit, in_window(Views::tr("probability")), data.next);
     draw_followed(picture, plot, unit);
     draw_right_tokens(picture, plot, unit);
   }
@@ -258,9 +260,10 @@ void draw_lanes(const Picture& picture) {
     float most = 10;
     for (const float rank : data.rank) most = std::isnan(rank) ? most : std::max(most, rank);
     last = {left, plot.bottom() + name, width, other};
-    draw_lane(picture, last, {1, std::pow(10, std::ceil(std::log10(most))), true}, "rank of the token that follows, 1 is first", data.rank);
+    draw_lane(picture, last, {1, std::pow(10, std::ceil(std::log10(most))), true}, Views::tr("rank of the token that follows, 1 is first"),
+              data.rank);
     last = {left, last.bottom() + name, width, other};
-    draw_lane(picture, last, axis_over(data.entropy), "entropy, nat", data.entropy);
+    draw_lane(picture, last, axis_over(data.entropy), Views::tr("entropy, nat"), data.entropy);
   }
   if (picture.token_axis) draw_token_axis(picture.canvas, last, data.tokens, picture.frame);
   picture.canvas.hit({plot.x, plot.y, plot.w, last.bottom() - plot.y}, {0, 1, data.tokens.count()});
@@ -296,13 +299,13 @@ class PredictionsView : public View {
   Table table() const override {
     if (beside_) return table_of(*beside_);
     if (data_.message) return {};
-    Table table{{"next token", "id", "probability", "mark"}, {}};
+    Table table{{Views::tr("next token"), Views::tr("id"), Views::tr("probability"), Views::tr("mark")}, {}};
     for (const PredictionBar& bar : data_.bars)
       table.rows.push_back({bar.text, std::to_string(bar.id), number(bar.probability, 9), marks_of(bar)});
     if (data_.curves_message) return table;
     for (const RightToken& token : data_.right)
       table.rows.push_back({token.text, "", number(token.probability, 9),
-                            fmt::format("right, due after token {}", data_.tokens.tokens[static_cast<std::size_t>(token.place)])});
+                            Views::tr("right, due after token {}", data_.tokens.tokens[static_cast<std::size_t>(token.place)])});
     return table;
   }
   std::string describe() const override {
@@ -325,19 +328,19 @@ class PredictionsView : public View {
  private:
   std::string bar_tooltip(const PredictionBar& bar) const {
     const std::string marks = marks_of(bar);
-    return fmt::format("{} (id {}): p = {}{}\np = exp(z) ÷ Σ exp(z) over the vocabulary, after token {}", quoted(bar.text), bar.id,
-                       number(bar.probability, 9), marks.empty() ? "" : ", " + marks, data_.token);
+    return Views::tr("{} (id {}): p = {}{}\np = exp(z) ÷ Σ exp(z) over the vocabulary, after token {}", quoted(bar.text), bar.id,
+                     number(bar.probability, 9), marks.empty() ? "" : ", " + marks, data_.token);
   }
   std::string token_tooltip(std::size_t i) const {
     const std::int64_t token = data_.tokens.tokens[i];
-    std::string text = fmt::format("after token {} {}", token, quoted(visible_token(*data_.tokens.run, token)));
+    std::string text = Views::tr("after token {} {}", token, quoted(visible_token(*data_.tokens.run, token)));
     if (!std::isnan(data_.next[i]))
-      text += fmt::format("\n{} follows: p = {}, rank {}", quoted(visible_token(*data_.tokens.run, token + 1)), number(data_.next[i], 9),
-                          number(data_.rank[i], 9));
-    text += fmt::format("\nentropy {} nat", number(data_.entropy[i], 9));
-    const std::string_view what = data_.mode == PredictionsMode::logits ? "logit" : "p";
+      text += "\n" + Views::tr("{} follows: p = {}, rank {}", quoted(visible_token(*data_.tokens.run, token + 1)), number(data_.next[i], 9),
+                               number(data_.rank[i], 9));
+    text += "\n" + Views::tr("entropy {} nat", number(data_.entropy[i], 9));
+    const std::string what = data_.mode == PredictionsMode::logits ? Views::tr("logit") : "p";
     for (const TokenCurve& curve : data_.curves) text += fmt::format("\n{}: {} = {}", quoted(curve.text), what, number(curve.values[i], 9));
-    return text + "\n" + kRecomputed.text();
+    return text + "\n" + accuracy_words(kRecomputed);
   }
   PredictionsMode shown() const { return static_cast<PredictionsMode>(mode()); }
 
@@ -369,7 +372,7 @@ const TokenInfo* due_after(const RunInfo& run, std::int64_t token) {
 PredictionsData build_predictions(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, PredictionsMode mode) {
   PredictionsData data;
   if (!layer_of(snapshot)) {
-    data.message = {"No token has been read yet", "Open a checkpoint and give it a prompt."};
+    data.message = {Views::tr("No token has been read yet"), Views::tr("Open a checkpoint and give it a prompt.")};
     return data;
   }
   const RunInfo& run = *snapshot.run;
@@ -390,7 +393,7 @@ PredictionsData build_predictions(const Snapshot& snapshot, const Cursor& cursor
   if (found)
     add_curves(data, *found, run, followed(snapshot, mode));
   else
-    data.curves_message = waiting(findings, question, "What is predicted along the run");
+    data.curves_message = waiting(findings, question, Views::tr("What is predicted along the run"));
   return data;
 }
 

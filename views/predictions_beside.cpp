@@ -9,6 +9,7 @@
 #include "views/colormaps.h"
 #include "views/matrix.h"
 #include "views/parts.h"
+#include "views/words.h"
 
 namespace statescope {
 namespace {
@@ -79,7 +80,8 @@ std::string probability_text(float probability, float least, int digits) {
 std::string opinion(const PredictionsBesideData& data, float PairedBar::* of, const std::string& letter) {
   const auto value_of = [of](const PairedBar& bar) { return std::isnan(bar.*of) ? -1 : bar.*of; };
   const PairedBar& best = *std::ranges::max_element(data.bars, {}, value_of);
-  return fmt::format("{} expects “{}”, {:.2f}{}", letter, best.text, best.*of, best.right ? ", which is right" : "");
+  return best.right ? Views::tr("{} expects “{}”, {:.2f}, which is right", letter, best.text, best.*of)
+                    : Views::tr("{} expects “{}”, {:.2f}", letter, best.text, best.*of);
 }
 
 struct Picture {
@@ -174,10 +176,11 @@ void draw_lanes(const Picture& picture) {
   const float room = bottom - picture.curves.y - 2 * name;
   if (room < 40 * s || width < 60 * s) return;
   const Rect plot{left, picture.curves.y + name, width, 0.55f * room}, below{left, plot.bottom() + name, width, 0.45f * room};
-  const std::string_view where = data.window ? ", in a window of the run" : "";
+  const std::string of_next = data.window ? Views::tr("probability of the token that follows, in a window of the run")
+                                          : Views::tr("probability of the token that follows");
   const ValueAxis unit{0, 1}, both_ways{-1, 1};
   const Color own = picture.color(data.own_letter), other = picture.color(data.letter);
-  draw_value_axis(picture.canvas, plot, unit, fmt::format("probability of the token that follows{}", where), picture.frame);
+  draw_value_axis(picture.canvas, plot, unit, of_next, picture.frame);
   draw_curve(picture.canvas, plot, unit, data.other, other, 1.25f * s);
   draw_curve(picture.canvas, plot, unit, data.own, own, 1.25f * s);
   draw_right(picture, plot, unit, data.other_right, other);
@@ -209,10 +212,10 @@ PredictionsBesideData build_predictions_beside(const Snapshot& snapshot, const C
   const Predictions *own = findings.get(question), *other = peer.findings.get(question);
   add_bars(data, shown_predictions(snapshot, moving, own), shown_predictions(*peer.snapshot, moving, other), due_after(run, data.token));
   if (peer.same_until <= question.from + 1) {
-    data.curves_message = {fmt::format("{} and {} read other tokens here", data.own_letter, data.letter),
-                           "Curves stand side by side where both have read the same."};
+    data.curves_message = {Views::tr("{} and {} read other tokens here", data.own_letter, data.letter),
+                           Views::tr("Curves stand side by side where both have read the same.")};
   } else if (!own || !other) {
-    data.curves_message = waiting(own ? peer.findings : findings, question, "What is predicted along the run");
+    data.curves_message = waiting(own ? peer.findings : findings, question, Views::tr("What is predicted along the run"));
   } else {
     add_curves(data, *own, *other, peer.same_until);
     data.own_right = right_tokens(*own, question, run, question.from);
@@ -222,9 +225,9 @@ PredictionsBesideData build_predictions_beside(const Snapshot& snapshot, const C
 }
 
 std::string summary(const PredictionsBesideData& data) {
-  const std::string place = fmt::format("After token {} “{}”", data.token, data.token_text);
-  if (data.bars.empty()) return place;
-  return fmt::format("{} {}; {}", place, opinion(data, &PairedBar::own, data.own_letter), opinion(data, &PairedBar::other, data.letter));
+  if (data.bars.empty()) return Views::tr("After token {} “{}”", data.token, data.token_text);
+  return Views::tr("After token {} “{}” {}; {}", data.token, data.token_text, opinion(data, &PairedBar::own, data.own_letter),
+                   opinion(data, &PairedBar::other, data.letter));
 }
 
 void draw(const PredictionsBesideData& data, Canvas& canvas, Rect area, const Frame& frame) {
@@ -241,10 +244,11 @@ void draw(const PredictionsBesideData& data, Canvas& canvas, Rect area, const Fr
 
 Table table_of(const PredictionsBesideData& data) {
   if (data.message) return {};
-  Table table{{"next token", data.own_letter, data.letter, fmt::format("{} − {}", data.own_letter, data.letter), "mark"}, {}};
+  Table table{
+      {Views::tr("next token"), data.own_letter, data.letter, fmt::format("{} − {}", data.own_letter, data.letter), Views::tr("mark")}, {}};
   for (const PairedBar& bar : data.bars) {
     table.rows.push_back({bar.text, probability_text(bar.own, data.own_least, 9), probability_text(bar.other, data.other_least, 9),
-                          std::isnan(bar.difference()) ? "" : number(bar.difference(), 9), bar.right ? "right" : ""});
+                          std::isnan(bar.difference()) ? "" : number(bar.difference(), 9), bar.right ? Views::tr("right") : ""});
   }
   return table;
 }
@@ -255,15 +259,16 @@ std::string tooltip(const PredictionsBesideData& data, std::int64_t hit_id) {
     const std::int64_t i = hit_id - kBesideBars;
     if (i >= std::ssize(data.bars)) return {};
     const PairedBar& bar = data.bars[static_cast<std::size_t>(i)];
-    return fmt::format("“{}”{}\n{}: p {}\n{}: p {}\nafter token {}", bar.text, bar.right ? ", right" : "", data.own_letter,
-                       probability_text(bar.own, data.own_least, 9), data.letter, probability_text(bar.other, data.other_least, 9),
-                       data.token);
+    return Views::tr("{}\n{}: p {}\n{}: p {}\nafter token {}",
+                     bar.right ? Views::tr("“{}”, right", bar.text) : fmt::format("“{}”", bar.text), data.own_letter,
+                     probability_text(bar.own, data.own_least, 9), data.letter, probability_text(bar.other, data.other_least, 9),
+                     data.token);
   }
   if (hit_id >= std::ssize(data.own)) return {};
   const auto i = static_cast<std::size_t>(hit_id);
-  return fmt::format("after token {}: probability of the one that follows\n{}: {}\n{}: {}\n{} − {}: {}\n{}", data.tokens.tokens[i],
-                     data.own_letter, number(data.own[i], 9), data.letter, number(data.other[i], 9), data.own_letter, data.letter,
-                     number(data.difference[i], 9), kRecomputed.text());
+  return Views::tr("after token {}: probability of the one that follows\n{}: {}\n{}: {}\n{} − {}: {}\n{}", data.tokens.tokens[i],
+                   data.own_letter, number(data.own[i], 9), data.letter, number(data.other[i], 9), data.own_letter, data.letter,
+                   number(data.difference[i], 9), accuracy_words(kRecomputed));
 }
 
 }  // namespace statescope

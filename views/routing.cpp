@@ -7,6 +7,7 @@
 #include "views/arrays.h"
 #include "views/colormaps.h"
 #include "views/parts.h"
+#include "views/words.h"
 
 namespace statescope {
 namespace {
@@ -60,15 +61,16 @@ RoutingData without_routing(const Snapshot& snapshot, const LayerInfo& layer) {
   RoutingData data;
   data.layer = snapshot.layer;
   if (layer.partitions > 0) {
-    data.headline = fmt::format("The routing of layer {} has not been computed yet", snapshot.layer);
-    data.detail = "It appears with the first token that is read.";
+    data.headline = Views::tr("The routing of layer {} has not been computed yet", snapshot.layer);
+    data.detail = Views::tr("It appears with the first token that is read.");
     return data;
   }
-  data.headline = fmt::format("Layer {} ({}) does not route its tokens", snapshot.layer, layer.mixer);
-  data.detail = routed.empty() ? "No layer of this model has partitions. SSE and MoM models have."
-                               : fmt::format("Every token goes to the same memory. In this model, {} choose among partitions.",
-                                             layer_list(routed, ""));
-  if (routed.size() == 1) data.detail.replace(data.detail.find(" choose"), 7, " chooses");
+  data.headline = Views::tr("Layer {} ({}) does not route its tokens", snapshot.layer, layer.mixer);
+  const std::string layers_with = layer_list(routed, "");
+  data.detail = routed.empty() ? Views::tr("No layer of this model has partitions. SSE and MoM models have.")
+                : routed.size() == 1
+                    ? Views::tr("Every token goes to the same memory. In this model, {} chooses among partitions.", layers_with)
+                    : Views::tr("Every token goes to the same memory. In this model, {} choose among partitions.", layers_with);
   return data;
 }
 
@@ -184,9 +186,11 @@ void draw_token_row(const Picture& picture, std::int64_t index) {
   picture.canvas.hit(row, {token.token});
 }
 
+std::string alarm_words(const PartitionBox& box) { return box.alarm.empty() ? "" : Views::tr(std::string(box.alarm).c_str()); }
+
 std::string load_text(const PartitionBox& box) {
-  const std::string tokens = fmt::format("{} {}", box.load, box.load == 1 ? "token" : "tokens");
-  return box.shared ? tokens + ", all" : fmt::format("{}, {:.2f}× fair", tokens, box.load_ratio);
+  const std::string tokens = tokens_text(box.load);
+  return box.shared ? Views::tr("{}, all", tokens) : Views::tr("{}, {:.2f}× fair", tokens, box.load_ratio);
 }
 
 /// The name, e as a bar, e as a number.
@@ -211,10 +215,11 @@ void draw_gate_line(const Picture& picture, const PartitionBox& box, Rect row) {
 
 void draw_load_line(const Picture& picture, const PartitionBox& box, Rect row) {
   const TextStyle alarm = label(picture.frame, kSmallType, picture.frame.theme.ink, Align::right, true);
-  const float alarm_width = box.alarm.empty() ? 0 : picture.canvas.text_width(box.alarm, alarm) + 8 * picture.s;
+  const std::string alarm_text = alarm_words(box);
+  const float alarm_width = alarm_text.empty() ? 0 : picture.canvas.text_width(alarm_text, alarm) + 8 * picture.s;
   const float y = row.y + row.h / 2;
   fitted_text(picture.canvas, {row.x, y}, load_text(box), label(picture.frame, kSmallType, picture.frame.theme.faint), row.w - alarm_width);
-  fitted_text(picture.canvas, {row.right(), y}, box.alarm, alarm, row.w);
+  fitted_text(picture.canvas, {row.right(), y}, alarm_text, alarm, row.w);
 }
 
 void draw_box(const Picture& picture, std::int64_t place) {
@@ -238,7 +243,7 @@ void draw_hidden_count(const Picture& picture) {
   const auto shown = std::ssize(picture.shown_boxes), all = std::ssize(picture.data.boxes);
   if (shown == all) return;
   const Point at{picture.boxes.x + 16 * picture.s, picture.boxes.bottom() - 7 * picture.s};
-  fitted_text(picture.canvas, at, fmt::format("{} of {} shown", shown, all), label(picture.frame, kSmallType, picture.frame.theme.faint),
+  fitted_text(picture.canvas, at, Views::tr("{} of {} shown", shown, all), label(picture.frame, kSmallType, picture.frame.theme.faint),
               picture.boxes.w - 16 * picture.s);
 }
 
@@ -269,10 +274,12 @@ class RoutingView : public View {
 
   std::vector<Array> arrays() const override { return statescope::arrays(data_); }
   Table table() const override {
-    Table table{{"partition", "gate e", "written now", "tokens so far", "load ÷ fair load", "alarm"}, {}};
+    Table table{{Views::tr("partition"), Views::tr("gate e"), Views::tr("written now"), Views::tr("tokens so far"),
+                 Views::tr("load ÷ fair load"), Views::tr("alarm")},
+                {}};
     for (const PartitionBox& box : data_.boxes) {
-      table.rows.push_back({box.name, box.shared ? "" : number(box.gate, 9), box.written ? "yes" : "no", std::to_string(box.load),
-                            box.shared ? "" : fmt::format("{:.3f}", box.load_ratio), std::string(box.alarm)});
+      table.rows.push_back({box.name, box.shared ? "" : number(box.gate, 9), box.written ? Views::tr("yes") : Views::tr("no"),
+                            std::to_string(box.load), box.shared ? "" : fmt::format("{:.3f}", box.load_ratio), alarm_words(box)});
     }
     return table;
   }
@@ -281,10 +288,10 @@ class RoutingView : public View {
     if (!data_.headline.empty()) return data_.headline + ". " + data_.detail;
     std::string written;
     for (const PartitionBox& box : data_.boxes) {
-      if (box.written) written += (written.empty() ? "" : " and ") + box.name;
+      if (box.written) written = written.empty() ? box.name : Views::tr("{} and {}", written, box.name);
     }
-    if (written.empty()) return fmt::format("Layer {}: no token has been routed yet.", data_.layer);
-    return fmt::format("Layer {}: token {} is written to {}.", data_.layer, data_.shown, written);
+    if (written.empty()) return Views::tr("Layer {}: no token has been routed yet.", data_.layer);
+    return Views::tr("Layer {}: token {} is written to {}.", data_.layer, data_.shown, written);
   }
 
   std::string tooltip(std::int64_t hit_id) const override {
@@ -303,20 +310,19 @@ class RoutingView : public View {
   std::string box_tooltip(std::int64_t slot) const {
     if (slot >= std::ssize(data_.boxes)) return {};
     const PartitionBox& box = data_.boxes[static_cast<std::size_t>(slot)];
-    if (box.shared) return fmt::format("{}: every token is written here ({} so far)", box.name, box.load);
-    std::string text =
-        fmt::format("partition {}: e = {} at token {}, softmax over {} partitions\ntokens so far: {}, {:.3f} of the fair load", box.name,
-                    number(box.gate, 9), data_.shown, data_.boxes.back().identity, box.load, box.load_ratio);
-    text += box.written ? "\nwritten now" : "\nneither decayed nor written now";
-    return box.alarm.empty() ? text : fmt::format("{}\n{}", text, box.alarm);
+    if (box.shared) return Views::tr("{}: every token is written here ({} so far)", box.name, box.load);
+    std::string text = Views::tr("partition {}: e = {} at token {}, softmax over {} partitions\ntokens so far: {}, {:.3f} of the fair load",
+                                 box.name, number(box.gate, 9), data_.shown, data_.boxes.back().identity, box.load, box.load_ratio);
+    text += "\n" + (box.written ? Views::tr("written now") : Views::tr("neither decayed nor written now"));
+    return box.alarm.empty() ? text : fmt::format("{}\n{}", text, alarm_words(box));
   }
 
   std::string token_tooltip(const RoutedToken& token) const {
-    std::string text = fmt::format("token {}: {}", token.token, token.text);
+    std::string text = Views::tr("token {}: {}", token.token, token.text);
     if (token.token > data_.shown) return text;
     for (const Write& write : token.writes) {
       const PartitionBox& box = data_.boxes[static_cast<std::size_t>(write.slot)];
-      if (!box.shared) text += fmt::format("\npartition {}: e = {}", box.name, number(write.gate, 9));
+      if (!box.shared) text += "\n" + Views::tr("partition {}: e = {}", box.name, number(write.gate, 9));
     }
     return text;
   }
@@ -328,7 +334,7 @@ class RoutingView : public View {
 
 std::string_view load_alarm(std::int64_t load, float load_ratio, std::int64_t tokens, std::int64_t partitions) {
   if (tokens < 32 * partitions) return {};
-  return load == 0 ? "dead" : load_ratio > 2 ? "overloaded" : "";
+  return load == 0 ? QT_TRANSLATE_NOOP("Views", "dead") : load_ratio > 2 ? QT_TRANSLATE_NOOP("Views", "overloaded") : "";
 }
 
 // The ribbon is the cubic Bézier curve from → (middle, from.y) → (middle, to.y) → to.
@@ -342,8 +348,8 @@ RoutingData build_routing(const Snapshot& snapshot, const Cursor& cursor) {
   const LayerInfo* layer = layer_of(snapshot);
   if (!layer) {
     RoutingData data;
-    data.headline = "No token has been read yet";
-    data.detail = "Open a checkpoint and give it a prompt.";
+    data.headline = Views::tr("No token has been read yet");
+    data.detail = Views::tr("Open a checkpoint and give it a prompt.");
     return data;
   }
   if (layer->partitions == 0 || !snapshot.routing || snapshot.routing->tokens() == 0) return without_routing(snapshot, *layer);

@@ -48,10 +48,10 @@ TokenSimilarityQuestion tile_question(const Snapshot& snapshot, const Cursor& cu
 /// What would be a matrix of one thing.
 Message alone(const LayerInfo& layer, std::int64_t index, SimilarityMode mode) {
   if (mode == SimilarityMode::partitions && layer.slots() < 2)
-    return {fmt::format("Layer {} ({}) keeps one memory a head", index, layer.mixer),
-            "There are no partitions to compare. SSE and MoM models have some."};
+    return {Views::tr("Layer {} ({}) keeps one memory a head", index, layer.mixer),
+            Views::tr("There are no partitions to compare. SSE and MoM models have some.")};
   if (mode == SimilarityMode::heads && layer.heads < 2)
-    return {fmt::format("Layer {} ({}) has one head", index, layer.mixer), "There are no heads to compare."};
+    return {Views::tr("Layer {} ({}) has one head", index, layer.mixer), Views::tr("There are no heads to compare.")};
   return {};
 }
 
@@ -71,19 +71,19 @@ std::vector<Fact> pair_facts(const std::vector<float>& cosine, std::int64_t n) {
       ++pairs;
     }
   }
-  return {{"mean |cos|", cosine_text(pairs > 0 ? sum / static_cast<double>(pairs) : NAN)},
-          {"least cos", cosine_text(least)},
-          {"zero, hatched", fmt::format("{} of {}", zero, n)}};
+  return {{Views::tr("mean |cos|"), cosine_text(pairs > 0 ? sum / static_cast<double>(pairs) : NAN)},
+          {Views::tr("least cos"), cosine_text(least)},
+          {Views::tr("zero, hatched"), Views::tr("{} of {}", zero, n)}};
 }
 
 std::vector<Fact> row_facts(const Similarity& answer) {
-  std::vector<Fact> facts{{"mean |cos|", cosine_text(answer.mean_abs)}};
+  std::vector<Fact> facts{{Views::tr("mean |cos|"), cosine_text(answer.mean_abs)}};
   if (answer.partitions > 1) {
-    facts.push_back({"… in a partition", cosine_text(answer.within)});
-    facts.push_back({"… between them", cosine_text(answer.between)});
+    facts.push_back({Views::tr("… in a partition"), cosine_text(answer.within)});
+    facts.push_back({Views::tr("… between them"), cosine_text(answer.between)});
   }
-  facts.push_back({"least cos", cosine_text(answer.min_cosine)});
-  facts.push_back({"zero rows, hatched", fmt::format("{} of {}", answer.zero_rows, answer.partitions * answer.rows)});
+  facts.push_back({Views::tr("least cos"), cosine_text(answer.min_cosine)});
+  facts.push_back({Views::tr("zero rows, hatched"), Views::tr("{} of {}", answer.zero_rows, answer.partitions * answer.rows)});
   return facts;
 }
 
@@ -118,8 +118,8 @@ std::vector<AxisGroup> single_groups(std::int64_t n, const std::function<AxisGro
 void fill_rows(SimilarityData& data, const Similarity& answer, const LayerInfo& layer, const Cursor& cursor) {
   const std::int64_t n = answer.partitions * answer.rows;
   if (answer.cosine.empty()) {
-    data.message = {fmt::format("A head of {} has {} rows", data.place, n),
-                    fmt::format("Row by row they are compared up to {}. Partitions and heads can still be.", Similarity::kMostRows)};
+    data.message = {Views::tr("A head of {} has {} rows", data.place, n),
+                    Views::tr("Row by row they are compared up to {}. Partitions and heads can still be.", Similarity::kMostRows)};
     return;
   }
   const bool clustered = data.mode == SimilarityMode::clustered;
@@ -147,7 +147,7 @@ void fill_heads(SimilarityData& data, const Similarity& answer, const LayerInfo&
   const std::int64_t n = answer.heads;
   data.order = natural_order(n);
   data.cells = Pyramid(answer.head_cosine, n, n);
-  data.groups = single_groups(n, [](std::int64_t head) { return AxisGroup{0, 0, fmt::format("head {}", head), head + 1}; });
+  data.groups = single_groups(n, [](std::int64_t head) { return AxisGroup{0, 0, Views::tr("head {}", head), head + 1}; });
   data.facts = pair_facts(answer.head_cosine, n);
   data.chosen = head_of(layer, cursor);
 }
@@ -174,7 +174,8 @@ std::vector<Fact> token_facts(const SimilarityData& data) {
       ++pairs;
     }
   }
-  return {{"mean |cos|", cosine_text(pairs > 0 ? sum / static_cast<double>(pairs) : NAN)}, {"least cos", cosine_text(least)}};
+  return {{Views::tr("mean |cos|"), cosine_text(pairs > 0 ? sum / static_cast<double>(pairs) : NAN)},
+          {Views::tr("least cos"), cosine_text(least)}};
 }
 
 void fill_tokens(SimilarityData& data, const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, const TokenTile& part) {
@@ -194,17 +195,24 @@ void fill_tokens(SimilarityData& data, const Snapshot& snapshot, const Cursor& c
   data.side = {snapshot.run, {data.order.begin(), data.order.end()}, snapshot.token};
   data.tokens = {snapshot.run, {data.across.begin(), data.across.end()}, cursor.reference < 0 ? snapshot.token : cursor.reference};
   data.facts = token_facts(data);
-  if (part.rows.step > 1) data.facts.push_back({"tokens", fmt::format("1 of every {}", part.rows.step)});
-  if (known < tiles) data.facts.push_back({"worked out, rest hatched", fmt::format("{} of {} tiles", known, tiles)});
+  if (part.rows.step > 1) data.facts.push_back({Views::tr("tokens"), Views::tr("1 of every {}", part.rows.step)});
+  if (known < tiles) data.facts.push_back({Views::tr("worked out, rest hatched"), Views::tr("{} of {} tiles", known, tiles)});
   data.chosen = data.side.place_of(snapshot.token);
 }
 
 /// "Mean |cos| of two rows is 0.250 after token 41 “␣anna” · layer 2, head 1"
 std::string title_of(const SimilarityData& data) {
-  static constexpr std::array<std::string_view, 5> what = {"rows", "rows", "partitions", "heads", "states"};
-  return sentence_at(
-      fmt::format("mean |cos| of two {} is {} {}", what[static_cast<std::size_t>(data.mode)], data.facts.front().value, data.when),
-      data.place);
+  const std::string& mean = data.facts.front().value;
+  switch (data.mode) {
+    case SimilarityMode::partitions:
+      return sentence_at(Views::tr("mean |cos| of two partitions is {} {}", mean, data.when), data.place);
+    case SimilarityMode::heads:
+      return sentence_at(Views::tr("mean |cos| of two heads is {} {}", mean, data.when), data.place);
+    case SimilarityMode::tokens:
+      return sentence_at(Views::tr("mean |cos| of two states is {} {}", mean, data.when), data.place);
+    default:
+      return sentence_at(Views::tr("mean |cos| of two rows is {} {}", mean, data.when), data.place);
+  }
 }
 
 /// One drawing: where things stand.
@@ -353,7 +361,7 @@ class SimilarityView : public View {
     if (cross_) return table_of(*cross_);
     const std::int64_t n = data_.count();
     if (n > kMostTableRows) return neighbours();
-    Table table{{"cosine"}, {}};
+    Table table{{Views::tr("cosine")}, {}};
     for (const std::int64_t what : data_.across) table.columns.push_back(data_.name(what));
     for (std::int64_t i = 0; i < n; ++i) {
       std::vector<std::string> row{data_.name(data_.order[static_cast<std::size_t>(i)])};
@@ -377,9 +385,11 @@ class SimilarityView : public View {
     const std::string pair = fmt::format("{}\n{}\n{}, {}", data_.name(data_.order[static_cast<std::size_t>(i)]),
                                          data_.name(data_.across[static_cast<std::size_t>(j)]), data_.place, data_.when);
     const bool maybe_later = data_.mode == SimilarityMode::tokens;
-    if (std::isnan(cosine)) return fmt::format("no cosine{}: one of the two is zero\n{}", maybe_later ? " yet, or none" : "", pair);
-    return fmt::format("cos = {}\n{}\n⟨a, b⟩ / (‖a‖ ‖b‖) (SSE Def. 1, spec §12.5)\n{}", number(cosine, 7), pair,
-                       Similarity::accuracy.text());
+    if (std::isnan(cosine))
+      return maybe_later ? Views::tr("no cosine yet, or none: one of the two is zero\n{}", pair)
+                         : Views::tr("no cosine: one of the two is zero\n{}", pair);
+    return Views::tr("cos = {}\n{}\n⟨a, b⟩ / (‖a‖ ‖b‖) (SSE Def. 1, spec §12.5)\n{}", number(cosine, 7), pair,
+                     accuracy_words(Similarity::accuracy));
   }
   CursorMove on_hit(std::int64_t hit_id) const override {
     if (cross_) return statescope::on_hit(*cross_, hit_id);
@@ -417,7 +427,7 @@ class SimilarityView : public View {
     };
     std::ranges::stable_sort(others, {}, unlike);
     others.resize(kMostTableRows);
-    Table table{{fmt::format("most like {}", data_.name(data_.order[static_cast<std::size_t>(chosen)])), "cosine"}, {}};
+    Table table{{Views::tr("most like {}", data_.name(data_.order[static_cast<std::size_t>(chosen)])), Views::tr("cosine")}, {}};
     for (const std::int64_t i : others)
       table.rows.push_back({data_.name(data_.across[static_cast<std::size_t>(i)]), number(data_.cells.at(chosen, i), 9)});
     return table;
@@ -434,12 +444,12 @@ std::string SimilarityData::name(std::int64_t what) const {
   switch (mode) {
     case SimilarityMode::rows:
     case SimilarityMode::clustered:
-      return slot_titles.size() > 1 ? fmt::format("row {} of {}", what % rows, slot_titles[static_cast<std::size_t>(what / rows)])
-                                    : fmt::format("row {}", what);
+      return slot_titles.size() > 1 ? Views::tr("row {} of {}", what % rows, slot_titles[static_cast<std::size_t>(what / rows)])
+                                    : Views::tr("row {}", what);
     case SimilarityMode::partitions:
       return slot_titles[static_cast<std::size_t>(what)];
     case SimilarityMode::heads:
-      return fmt::format("head {}", what);
+      return Views::tr("head {}", what);
     case SimilarityMode::tokens:
       return after_words(*tokens.run, what);
     case SimilarityMode::other_heads:
@@ -463,9 +473,10 @@ SimilarityData build_similarity(const Snapshot& snapshot, const Cursor& cursor, 
 
   const std::int64_t token = shown_token(snapshot, cursor);
   const bool tokens = mode == SimilarityMode::tokens, heads = mode == SimilarityMode::heads;
-  data.place = tokens ? memory_place(layer, snapshot.layer, slot_of(layer, cursor), head_of(layer, cursor))
-                      : fmt::format("layer {}{}", snapshot.layer, heads ? "" : fmt::format(", head {}", head_of(layer, cursor)));
-  data.when = tokens ? "after different tokens" : after_words(*snapshot.run, token);
+  data.place = tokens  ? memory_place(layer, snapshot.layer, slot_of(layer, cursor), head_of(layer, cursor))
+               : heads ? Views::tr("layer {}", snapshot.layer)
+                       : Views::tr("layer {}, head {}", snapshot.layer, head_of(layer, cursor));
+  data.when = tokens ? Views::tr("after different tokens") : after_words(*snapshot.run, token);
 
   if (tokens) {
     const TokenTile part = looked_at(snapshot, cursor, shown);
@@ -473,12 +484,12 @@ SimilarityData build_similarity(const Snapshot& snapshot, const Cursor& cursor, 
     const bool none = std::ranges::all_of(data.cells.values(), [](float c) { return std::isnan(c); });
     const TokenTile first = map_tiles(part.rows, part.columns, TokenSimilarity::kMostTokens).front();
     if (none && !findings.get(tile_question(snapshot, cursor, first)))
-      data.message = waiting(findings, tile_question(snapshot, cursor, first), fmt::format("The likeness in {}", data.place));
+      data.message = waiting(findings, tile_question(snapshot, cursor, first), Views::tr("The likeness in {}", data.place));
   } else {
     const SimilarityQuestion question = question_of(snapshot, cursor, mode);
     const Similarity* parts = findings.get(question);
     if (!parts) {
-      data.message = waiting(findings, question, fmt::format("The likeness in {}", data.place));
+      data.message = waiting(findings, question, Views::tr("The likeness in {}", data.place));
       return data;
     }
     if (mode == SimilarityMode::partitions)

@@ -19,6 +19,7 @@ namespace {
 constexpr double kLeastSigma = 1e-6;  // of the largest: the foot of the axis
 // Hit ids: places of σ or of tokens below, then the heads' rows, then the cells of head × partition.
 constexpr std::int64_t kHeadIds = std::int64_t{1} << 40, kCellIds = std::int64_t{1} << 41;
+constexpr std::string_view kTwoDigits = "00";  // what a column of names has room for
 
 Color head_color(std::int64_t head, const Theme& theme) { return identity_color(head + 1, theme); }
 
@@ -50,25 +51,25 @@ void fill_spectra(SpectrumData& data, const Spectra& answer) {
 
 std::string partition_sentence(const SpectrumData& data) {
   const auto name = [&](std::ptrdiff_t cell) {
-    return fmt::format("head {}, {}", cell / data.partitions, data.partition_names[static_cast<std::size_t>(cell % data.partitions)]);
+    return Views::tr("head {}, {}", cell / data.partitions, data.partition_names[static_cast<std::size_t>(cell % data.partitions)]);
   };
   const auto [least, most] = std::ranges::minmax_element(data.partition_rank);
   const std::ptrdiff_t low = least - data.partition_rank.begin(), high = most - data.partition_rank.begin();
-  return fmt::format("{} uses {:.1f} of {} directions, {} only {:.1f}", name(high), *most, data.count, name(low), *least);
+  return Views::tr("{} uses {:.1f} of {} directions, {} only {:.1f}", name(high), *most, data.count, name(low), *least);
 }
 
 std::string rank_sentence(const SpectrumData& data) {
   const auto [least, most] = std::ranges::minmax_element(data.spectra, {}, &HeadSpectrum::rank);
-  const std::string text = fmt::format("head {} uses {:.1f} of {} directions", most->head, most->rank, data.count);
-  return data.spectra.size() == 1 ? text : fmt::format("{}, head {} only {:.1f}", text, least->head, least->rank);
+  const std::string text = Views::tr("head {} uses {:.1f} of {} directions", most->head, most->rank, data.count);
+  return data.spectra.size() == 1 ? text : Views::tr("{}, head {} only {:.1f}", text, least->head, least->rank);
 }
 
 void fill_series(SpectrumData& data, const RankSeries& answer, const Snapshot& snapshot) {
   const std::vector<float>& values = data.mode == SpectrumMode::rank_series      ? answer.rank
                                      : data.mode == SpectrumMode::entropy_series ? answer.entropy
                                                                                  : answer.norm;
-  data.series_name = data.mode == SpectrumMode::rank_series      ? "effective rank"
-                     : data.mode == SpectrumMode::entropy_series ? "singular value entropy"
+  data.series_name = data.mode == SpectrumMode::rank_series      ? Views::tr("effective rank")
+                     : data.mode == SpectrumMode::entropy_series ? Views::tr("singular value entropy")
                                                                  : "‖S‖";
   data.heads = answer.heads;
   data.series.assign(static_cast<std::size_t>(answer.heads), {});
@@ -81,10 +82,10 @@ void fill_series(SpectrumData& data, const RankSeries& answer, const Snapshot& s
 /// The head's number before the last token at or before the cursor's.
 std::string series_sentence(const SpectrumData& data) {
   const std::int64_t place = std::max<std::int64_t>(0, data.tokens.place_of(data.tokens.cursor));
-  const std::string text = fmt::format("{} of head {} is {} after token {}", data.series_name, data.chosen,
-                                       number(data.series[static_cast<std::size_t>(data.chosen)][static_cast<std::size_t>(place)], 3),
-                                       data.tokens.tokens[static_cast<std::size_t>(place)]);
-  return data.tokens.count() < data.run ? fmt::format("{}; {} of {} tokens, evenly", text, data.tokens.count(), data.run) : text;
+  const std::string text = Views::tr("{} of head {} is {} after token {}", data.series_name, data.chosen,
+                                     number(data.series[static_cast<std::size_t>(data.chosen)][static_cast<std::size_t>(place)], 3),
+                                     data.tokens.tokens[static_cast<std::size_t>(place)]);
+  return data.tokens.count() < data.run ? Views::tr("{}; {} of {} tokens, evenly", text, data.tokens.count(), data.run) : text;
 }
 
 /// One drawing: where things stand.
@@ -144,14 +145,15 @@ void draw_sigma_axis(const Picture& picture) {
   const SpectrumData& data = picture.data;
   const Rect& plot = picture.plot;
   const float s = picture.s, each = plot.w / static_cast<float>(data.count);
-  const std::string foot = data.below > 0 ? fmt::format("; {} nearly 0 at the foot", data.below) : "";
-  draw_value_axis(picture.canvas, plot, data.sigma_axis, fmt::format("σ_i, singular values{}", foot), picture.frame);
+  const std::string name =
+      data.below > 0 ? Views::tr("σ_i, singular values; {} nearly 0 at the foot", data.below) : Views::tr("σ_i, singular values");
+  draw_value_axis(picture.canvas, plot, data.sigma_axis, name, picture.frame);
   const TextStyle tick = value(picture.frame, kSmallType, picture.frame.theme.faint, Align::center);
   const float room = picture.canvas.text_width(std::to_string(data.count), tick) + 12 * s;
   const auto most = std::max<std::int64_t>(1, static_cast<std::int64_t>(plot.w / room));
   for (const std::int64_t i : axis_ticks(data.count, most))
     picture.canvas.text({plot.x + each * (static_cast<float>(i) + 0.5f), plot.bottom() + 9 * s}, std::to_string(i + 1), tick);
-  fitted_text(picture.canvas, {plot.x + plot.w / 2, plot.bottom() + 25 * s}, "i, largest first",
+  fitted_text(picture.canvas, {plot.x + plot.w / 2, plot.bottom() + 25 * s}, Views::tr("i, largest first"),
               label(picture.frame, kSmallType, picture.frame.theme.faint, Align::center), plot.w);
 }
 
@@ -189,11 +191,11 @@ void draw_head_row(const Picture& picture, const HeadSpectrum& head, Rect row) {
   const bool chosen = head.head == picture.data.chosen;
   const TextStyle name = label(picture.frame, kBodyType, theme.ink, Align::left, chosen);
   const TextStyle exact = value(picture.frame, kBodyType, theme.ink, Align::right, chosen);
-  const float name_width = picture.canvas.text_width("head 00", name) + 18 * s,
+  const float name_width = picture.canvas.text_width(Views::tr("head {}", kTwoDigits), name) + 18 * s,
               number_width = picture.canvas.text_width("000.0", exact) + 6 * s;
   if (chosen) picture.canvas.fill_rect(row, theme.panel, 3 * s);
   picture.canvas.fill_rect({row.x + 2 * s, y - 4 * s, 8 * s, 8 * s}, head_color(head.head, theme));
-  fitted_text(picture.canvas, {row.x + 15 * s, y}, fmt::format("head {}", head.head), name, name_width - 15 * s);
+  fitted_text(picture.canvas, {row.x + 15 * s, y}, Views::tr("head {}", head.head), name, name_width - 15 * s);
   picture.canvas.text({row.right(), y}, fmt::format("{:.2f}", head.entropy), exact);
   picture.canvas.text({row.right() - number_width, y}, fmt::format("{:.1f}", head.rank), exact);
   const Rect track{row.x + name_width, y - 4 * s, row.w - name_width - 2 * number_width - 4 * s, 8 * s};
@@ -210,8 +212,8 @@ void draw_list(const Picture& picture) {
   const TextStyle head = label(picture.frame, kSmallType, picture.frame.theme.faint, Align::right);
   const float number_width = picture.canvas.text_width("000.0", value(picture.frame, kBodyType, {}, Align::right, true)) + 6 * picture.s;
   const float y = list.y + 8 * picture.s;
-  fitted_text(picture.canvas, {list.right(), y}, "entropy", head, number_width);
-  fitted_text(picture.canvas, {list.right() - number_width - 2 * picture.s, y}, fmt::format("effective rank, of {}", data.count), head,
+  fitted_text(picture.canvas, {list.right(), y}, Views::tr("entropy"), head, number_width);
+  fitted_text(picture.canvas, {list.right() - number_width - 2 * picture.s, y}, Views::tr("effective rank, of {}", data.count), head,
               list.w - number_width - 2 * picture.s);
   const auto all = std::ssize(data.spectra);
   const float top = list.y + 17 * picture.s, room = list.bottom() - top;
@@ -227,7 +229,7 @@ void draw_list(const Picture& picture) {
     at += picture.line();
   }
   if (!fit)
-    fitted_text(picture.canvas, {list.x, at + 8 * picture.s}, fmt::format("{} of {} shown", std::min(all, capacity), all),
+    fitted_text(picture.canvas, {list.x, at + 8 * picture.s}, Views::tr("{} of {} shown", std::min(all, capacity), all),
                 label(picture.frame, kSmallType, picture.frame.theme.faint), list.w);
 }
 
@@ -237,7 +239,7 @@ void draw_partitions(const Picture& picture) {
   const float s = picture.s;
   const TextStyle head = value(picture.frame, kSmallType, picture.frame.theme.ink, Align::right);
   const TextStyle foot = label(picture.frame, kSmallType, picture.frame.theme.ink, Align::center);
-  const float left = picture.canvas.text_width("head 00", head) + 8 * s, below = 20 * s, right = 60 * s;
+  const float left = picture.canvas.text_width(Views::tr("head {}", kTwoDigits), head) + 8 * s, below = 20 * s, right = 60 * s;
   Rect plot{picture.plot.x + left, picture.plot.y, picture.plot.w - left - right, picture.plot.h - below};
   if (plot.w < 40 * s || plot.h < 20 * s) return;
   plot.w = std::min(plot.w, 110 * s * static_cast<float>(data.partitions));
@@ -248,8 +250,7 @@ void draw_partitions(const Picture& picture) {
   const float w = plot.w / static_cast<float>(data.partitions), h = plot.h / static_cast<float>(data.heads);
   const auto fit = [](float length, float each) { return std::max<std::int64_t>(1, static_cast<std::int64_t>(length / each)); };
   for (const std::int64_t i : axis_ticks(data.heads, fit(plot.h, 16 * s)))
-    fitted_text(picture.canvas, {plot.x - 6 * s, plot.y + h * (static_cast<float>(i) + 0.5f)}, fmt::format("head {}", i), head,
-                left - 6 * s);
+    fitted_text(picture.canvas, {plot.x - 6 * s, plot.y + h * (static_cast<float>(i) + 0.5f)}, Views::tr("head {}", i), head, left - 6 * s);
   float free = plot.x - left;
   for (std::int64_t p = 0; p < data.partitions; ++p) {
     const std::string& name = data.partition_names[static_cast<std::size_t>(p)];
@@ -259,7 +260,7 @@ void draw_partitions(const Picture& picture) {
     free = x + half + 6 * s;
   }
   fitted_text(picture.canvas, {picture.plot.x, picture.plot.y - 8 * s},
-              fmt::format("effective rank of each partition's state alone, of {}", data.count),
+              Views::tr("effective rank of each partition's state alone, of {}", data.count),
               label(picture.frame, kSmallType, picture.frame.theme.faint), picture.plot.w);
   draw_color_bar(picture.canvas, {plot.right() + 10 * s, plot.y, 12 * s, plot.h}, scale, data.coloring->marks, picture.frame);
   const TextStyle cell = value(picture.frame, kSmallType, {}, Align::center);
@@ -277,7 +278,7 @@ void draw_partitions(const Picture& picture) {
 void draw_series(const Picture& picture) {
   const SpectrumData& data = picture.data;
   if (picture.plot.w <= 0) return;
-  draw_value_axis(picture.canvas, picture.plot, data.series_axis, fmt::format("{} of each head, numbered at the right", data.series_name),
+  draw_value_axis(picture.canvas, picture.plot, data.series_axis, Views::tr("{} of each head, numbered at the right", data.series_name),
                   picture.frame);
   draw_token_axis(picture.canvas, picture.plot, data.tokens, picture.frame);
   for (std::int64_t head = 0; head < data.heads; ++head) {
@@ -314,8 +315,8 @@ class SpectrumView : public View {
   Table table() const override {
     if (data_.message) return {};
     if (data_.along_the_run()) return series_table();
-    Table table{{"head", "effective rank", "effective rank of σ²", "entropy"}, {}};
-    for (const std::string& name : data_.partition_names) table.columns.push_back(fmt::format("rank of {}", name));
+    Table table{{Views::tr("head"), Views::tr("effective rank"), Views::tr("effective rank of σ²"), Views::tr("entropy")}, {}};
+    for (const std::string& name : data_.partition_names) table.columns.push_back(Views::tr("rank of {}", name));
     for (std::int64_t i = 1; i <= std::min<std::int64_t>(data_.count, 16); ++i) table.columns.push_back(fmt::format("σ_{}", i));
     for (const HeadSpectrum& head : data_.spectra) {
       std::vector<std::string> row{std::to_string(head.head), number(head.rank, 9), number(head.rank_of_squares, 9),
@@ -355,36 +356,36 @@ class SpectrumView : public View {
   SpectrumMode shown() const { return static_cast<SpectrumMode>(mode()); }
 
   std::string sigma_tooltip(std::int64_t i) const {
-    std::string text = fmt::format("σ_{} of every head:", i + 1);
+    std::string text = Views::tr("σ_{} of every head:", i + 1);
     std::int64_t lines = 0;
     for (const HeadSpectrum& head : data_.spectra) {
       if (++lines > 12 && head.head != data_.chosen) continue;
-      text += fmt::format("\nhead {}: {}", head.head, number(head.sigma[static_cast<std::size_t>(i)], 7));
+      text += "\n" + Views::tr("head {}: {}", head.head, number(head.sigma[static_cast<std::size_t>(i)], 7));
     }
-    return fmt::format("{}\nsingular values of the head's partitions stacked (spec §12.5)\n{}", text, Spectra::accuracy.text());
+    return Views::tr("{}\nsingular values of the head's partitions stacked (spec §12.5)\n{}", text, accuracy_words(Spectra::accuracy));
   }
   std::string head_tooltip(std::int64_t index) const {
     const HeadSpectrum& head = data_.spectra[static_cast<std::size_t>(index)];
-    return fmt::format(
+    return Views::tr(
         "head {}\neffective rank {}: exp(−Σ p log p), p = σ / Σσ (Roy and Vetterli)\nof σ²: {}\nentropy {}: −Σ p log p / log n, p = σ² / "
         "Σσ² (SSE footnote 8)\n{}",
-        head.head, number(head.rank, 7), number(head.rank_of_squares, 7), number(head.entropy, 7), Spectra::accuracy.text());
+        head.head, number(head.rank, 7), number(head.rank_of_squares, 7), number(head.entropy, 7), accuracy_words(Spectra::accuracy));
   }
   std::string cell_tooltip(std::int64_t cell) const {
     const auto at = static_cast<std::size_t>(cell);
-    return fmt::format("head {}, {}\neffective rank {}: exp(−Σ p log p), p = σ / Σσ of its state alone\nentropy {}\n{}",
-                       cell / data_.partitions, data_.partition_names[static_cast<std::size_t>(cell % data_.partitions)],
-                       number(data_.partition_rank[at], 7), number(data_.partition_entropy[at], 7), Spectra::accuracy.text());
+    return Views::tr("head {}, {}\neffective rank {}: exp(−Σ p log p), p = σ / Σσ of its state alone\nentropy {}\n{}",
+                     cell / data_.partitions, data_.partition_names[static_cast<std::size_t>(cell % data_.partitions)],
+                     number(data_.partition_rank[at], 7), number(data_.partition_entropy[at], 7), accuracy_words(Spectra::accuracy));
   }
   std::string token_tooltip(std::int64_t place) const {
     const std::int64_t token = data_.tokens.tokens[static_cast<std::size_t>(place)];
-    return fmt::format("{} of head {} = {}\nafter token {} {}\n{}", data_.series_name, data_.chosen,
-                       number(data_.series[static_cast<std::size_t>(data_.chosen)][static_cast<std::size_t>(place)], 7), token,
-                       visible_token(*data_.tokens.run, token), RankSeries::accuracy.text());
+    return Views::tr("{} of head {} = {}\nafter token {} {}\n{}", data_.series_name, data_.chosen,
+                     number(data_.series[static_cast<std::size_t>(data_.chosen)][static_cast<std::size_t>(place)], 7), token,
+                     visible_token(*data_.tokens.run, token), accuracy_words(RankSeries::accuracy));
   }
   Table series_table() const {
-    Table table{{"token", "text"}, {}};
-    for (std::int64_t head = 0; head < data_.heads; ++head) table.columns.push_back(fmt::format("{} of head {}", data_.series_name, head));
+    Table table{{Views::tr("token"), Views::tr("text")}, {}};
+    for (std::int64_t head = 0; head < data_.heads; ++head) table.columns.push_back(Views::tr("{} of head {}", data_.series_name, head));
     for (std::size_t i = 0; i < data_.tokens.tokens.size(); ++i) {
       const std::int64_t token = data_.tokens.tokens[i];
       std::vector<std::string> row{std::to_string(token), visible_token(*data_.tokens.run, token)};
@@ -414,15 +415,15 @@ SpectrumData build_spectrum(const Snapshot& snapshot, const Cursor& cursor, cons
     if (answer)
       fill_series(data, *answer, snapshot);
     else
-      data.message = waiting(findings, question, fmt::format("The rank of layer {} along the run", snapshot.layer));
-    if (answer) data.title = sentence_at(series_sentence(data), fmt::format("layer {}", snapshot.layer));
+      data.message = waiting(findings, question, Views::tr("The rank of layer {} along the run", snapshot.layer));
+    if (answer) data.title = sentence_at(series_sentence(data), Views::tr("layer {}", snapshot.layer));
     return data;
   }
   const std::int64_t token = shown_token(snapshot, cursor);
   const SpectraQuestion question{snapshot.layer, token};
   const Spectra* answer = findings.get(question);
   if (!answer) {
-    data.message = waiting(findings, question, fmt::format("The spectrum of layer {}", snapshot.layer));
+    data.message = waiting(findings, question, Views::tr("The spectrum of layer {}", snapshot.layer));
     return data;
   }
   data.count = mode == SpectrumMode::partitions ? std::min(layer.rows, layer.columns) : answer->count;
@@ -434,7 +435,7 @@ SpectrumData build_spectrum(const Snapshot& snapshot, const Cursor& cursor, cons
   for (std::int64_t slot = 0; slot < layer.slots(); ++slot)
     data.partition_names.push_back(slot_title(slot_identity(layer, slot), slot_name(layer, slot)));
   const std::string sentence = mode == SpectrumMode::partitions && data.partitions > 1 ? partition_sentence(data) : rank_sentence(data);
-  data.title = sentence_at(fmt::format("{} {}", sentence, after_words(*snapshot.run, token)), fmt::format("layer {}", snapshot.layer));
+  data.title = sentence_at(fmt::format("{} {}", sentence, after_words(*snapshot.run, token)), Views::tr("layer {}", snapshot.layer));
   return data;
 }
 

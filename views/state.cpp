@@ -62,16 +62,17 @@ StateData without_state(const Snapshot& snapshot, const LayerInfo* layer) {
   StateData data;
   data.layer = snapshot.layer;
   if (!layer) {
-    data.headline = "No token has been read yet";
-    data.detail = "Open a checkpoint and give it a prompt.";
+    data.headline = Views::tr("No token has been read yet");
+    data.detail = Views::tr("Open a checkpoint and give it a prompt.");
   } else if (layer->has_state()) {
-    data.headline = fmt::format("The state of layer {} has not been computed yet", snapshot.layer);
-    data.detail = "It appears as soon as the run has been replayed to this token.";
+    data.headline = Views::tr("The state of layer {} has not been computed yet", snapshot.layer);
+    data.detail = Views::tr("It appears as soon as the run has been replayed to this token.");
   } else {
-    data.headline = fmt::format("Layer {} ({}) keeps no matrix state", snapshot.layer, layer->mixer);
-    data.detail = layer->memory == "softmax attention"
-                      ? "Softmax attention keeps the key and the value of every token instead, and compares the query with all of them."
-                      : fmt::format("Its memory is: {}.", layer->memory);
+    data.headline = Views::tr("Layer {} ({}) keeps no matrix state", snapshot.layer, layer->mixer);
+    data.detail =
+        layer->memory == "softmax attention"
+            ? Views::tr("Softmax attention keeps the key and the value of every token instead, and compares the query with all of them.")
+            : Views::tr("Its memory is: {}.", Engine::tr(layer->memory.c_str()));
   }
   return data;
 }
@@ -91,8 +92,9 @@ HistoryQuestion history_question(const Snapshot& snapshot, const StateData& data
 }
 
 std::string shape_text(const LayerState& state) {
-  return fmt::format("{} {}, {} {} of {} × {}", state.slots, state.slots == 1 ? "memory" : "memories", state.heads,
-                     state.heads == 1 ? "head" : "heads", state.rows, state.columns);
+  const std::string memories = state.slots == 1 ? Views::tr("{} memory", state.slots) : Views::tr("{} memories", state.slots);
+  return state.heads == 1 ? Views::tr("{}, {} head of {} × {}", memories, state.heads, state.rows, state.columns)
+                          : Views::tr("{}, {} heads of {} × {}", memories, state.heads, state.rows, state.columns);
 }
 
 /// Why the states of two models cannot be taken from each other.
@@ -100,10 +102,11 @@ Message unlike_shapes(const LayerState& own, const LayerState& other, const Peer
   const auto shape = [](const LayerState& state) { return std::array{state.slots, state.heads, state.rows, state.columns}; };
   if (shape(own) == shape(other)) return {};
   if (other.values.empty())
-    return {fmt::format("{} keeps no matrix state in layer {}", peer.letter, peer.snapshot->layer), "There is nothing to take away."};
-  return {fmt::format("The states of {} and {} have different shapes", peer.own_letter, peer.letter),
-          fmt::format("{}: {}. {}: {}. Numbers are taken from each other only where both have a place.", peer.own_letter, shape_text(own),
-                      peer.letter, shape_text(other))};
+    return {Views::tr("{} keeps no matrix state in layer {}", peer.letter, peer.snapshot->layer),
+            Views::tr("There is nothing to take away.")};
+  return {Views::tr("The states of {} and {} have different shapes", peer.own_letter, peer.letter),
+          Views::tr("{}: {}. {}: {}. Numbers are taken from each other only where both have a place.", peer.own_letter, shape_text(own),
+                    peer.letter, shape_text(other))};
 }
 
 /// The state that is taken away from the cursor's; null: `why` says why there is none.
@@ -120,9 +123,10 @@ const LayerState* taken_away(const Snapshot& snapshot, const Findings& findings,
   const StateQuestion question{.layer = snapshot.layer, .token = data.reference};
   const LayerState* other = data.reference < 0 ? nullptr : findings.get(question);
   if (data.reference < 0)
-    why = {"There is no token to compare with", "Press D at another token: its state is taken away from that of the cursor's."};
+    why = {Views::tr("There is no token to compare with"),
+           Views::tr("Press D at another token: its state is taken away from that of the cursor's.")};
   else if (!other)
-    why = waiting(findings, question, fmt::format("The state after token {}", data.reference));
+    why = waiting(findings, question, Views::tr("The state after token {}", data.reference));
   return other;
 }
 
@@ -132,15 +136,15 @@ std::vector<float> matrices_of(const Snapshot& snapshot, const Findings& finding
   const std::int64_t cells = data.rows * data.columns;
   std::vector<float> shown(static_cast<std::size_t>(after.slots * cells));
   if (data.mode == StateMode::erase && layer_of(snapshot)->memory.find("delta") == std::string::npos) {
-    data.headline = fmt::format("The memory of layer {} erases nothing", snapshot.layer);
-    data.detail =
-        "A decayed outer product only fades. The delta rule (DeltaNet, Gated DeltaNet) takes away what a key reads before it writes.";
+    data.headline = Views::tr("The memory of layer {} erases nothing", snapshot.layer);
+    data.detail = Views::tr(
+        "A decayed outer product only fades. The delta rule (DeltaNet, Gated DeltaNet) takes away what a key reads before it writes.");
     return {};
   }
   if (data.mode == StateMode::decay || data.mode == StateMode::erase || data.mode == StateMode::write) {
     const Update* update = findings.get(update_question(snapshot, data.head));
     if (!update) {
-      const Message message = waiting(findings, update_question(snapshot, data.head), "What the token did to the memory");
+      const Message message = waiting(findings, update_question(snapshot, data.head), Views::tr("What the token did to the memory"));
       data.headline = message.headline;
       data.detail = message.detail;
       return {};
@@ -182,9 +186,12 @@ void show(std::span<const float> matrices, StateData& data) {
   }
 }
 
-std::string_view symbol(StateMode mode) {
-  static constexpr std::array<std::string_view, 7> symbols = {"S", "change", "decay", "erase", "write", "difference", "difference"};
-  return symbols[static_cast<std::size_t>(mode)];
+std::string symbol(StateMode mode) {
+  static constexpr std::array<const char*, 7> symbols = {QT_TRANSLATE_NOOP("Views", "S"),         QT_TRANSLATE_NOOP("Views", "change"),
+                                                         QT_TRANSLATE_NOOP("Views", "decay"),     QT_TRANSLATE_NOOP("Views", "erase"),
+                                                         QT_TRANSLATE_NOOP("Views", "write"),     QT_TRANSLATE_NOOP("Views", "difference"),
+                                                         QT_TRANSLATE_NOOP("Views", "difference")};
+  return Views::tr(symbols[static_cast<std::size_t>(mode)]);
 }
 
 /// The last token whose step the numbers contain.
@@ -228,7 +235,7 @@ class StateView : public View {
 
   std::vector<Array> arrays() const override { return statescope::arrays(data_); }
   Table table() const override {
-    Table table{{"row"}, {}};
+    Table table{{Views::tr("row")}, {}};
     for (std::int64_t c = 0; c < data_.columns; ++c) table.columns.push_back(std::to_string(c));
     for (std::int64_t r = 0; r < data_.rows; ++r) {
       std::vector<std::string> row{std::to_string(r)};
@@ -237,7 +244,7 @@ class StateView : public View {
     }
     for (const HistoryPart& part : data_.history.parts) {
       std::vector<std::string> row(table.columns.size());
-      row[0] = fmt::format("of {} by token {} {}", data_.history.what, part.token, part.text);
+      row[0] = Views::tr("of {} by token {} {}", data_.history.what, part.token, part.text);
       row[1] = number(part.contribution, 9);
       table.rows.push_back(std::move(row));
     }
@@ -247,13 +254,13 @@ class StateView : public View {
   std::string describe() const override {
     if (!data_.headline.empty()) return data_.headline + ". " + data_.detail;
     std::string text = data_.mode == StateMode::state
-                           ? fmt::format("State of {} after token {}", place_text(data_, data_.matrix()), shown_token(data_))
-                           : fmt::format("State of {}, {}", place_text(data_, data_.matrix()), time_words(data_));
-    text += fmt::format(": {} rows, {} columns", data_.rows, data_.columns);
+                           ? Views::tr("State of {} after token {}", place_text(data_, data_.matrix()), shown_token(data_))
+                           : Views::tr("State of {}, {}", place_text(data_, data_.matrix()), time_words(data_));
+    text = Views::tr("{}: {} rows, {} columns", text, data_.rows, data_.columns);
     if (data_.row >= 0 && data_.column >= 0) {
       text += fmt::format("; {}", joined(cell_words(data_, data_.matrix(), data_.row, data_.column), ", "));
     }
-    if (!data_.history.parts.empty()) text += fmt::format(". {}; most of it: {}", data_.history.sentence(), data_.history.largest(3));
+    if (!data_.history.parts.empty()) text += ". " + Views::tr("{}; most of it: {}", data_.history.sentence(), data_.history.largest(3));
     return text + ".";
   }
 
@@ -264,14 +271,14 @@ class StateView : public View {
     if (hit_id >= all) {
       const std::int64_t row = hit_id - all;
       const std::string size = number(data_.matrix().row_change[static_cast<std::size_t>(row)], 9);
-      return data_.mode == StateMode::state ? fmt::format("row {}: changed by {} (norm of S_t - S_t-1 along the row)", row, size)
-                                            : fmt::format("row {}: norm {} of what is shown", row, size);
+      return data_.mode == StateMode::state ? Views::tr("row {}: changed by {} (norm of S_t - S_t-1 along the row)", row, size)
+                                            : Views::tr("row {}: norm {} of what is shown", row, size);
     }
     const SlotMatrix& slot = data_.slots[static_cast<std::size_t>(hit_id / cells)];
     const std::int64_t row = hit_id % cells / data_.columns, column = hit_id % data_.columns;
-    const std::string when = data_.mode == StateMode::state ? fmt::format("after token {}", shown_token(data_)) : time_words(data_);
+    const std::string when = data_.mode == StateMode::state ? Views::tr("after token {}", shown_token(data_)) : time_words(data_);
     return fmt::format("{}\n{}, {}\n{}", joined(cell_words(data_, slot, row, column), "\n"), place_text(data_, slot), when,
-                       data_.accuracy.text());
+                       accuracy_words(data_.accuracy));
   }
 
   CursorMove on_hit(std::int64_t hit_id) const override {
@@ -294,37 +301,38 @@ class StateView : public View {
 
 std::vector<std::string> cell_words(const StateData& data, const SlotMatrix& slot, std::int64_t row, std::int64_t column) {
   const std::size_t i = cell_of(data, row, column);
-  std::vector<std::string> words = {fmt::format("{}[{}, {}] = {}", symbol(data.mode), row, column, number(slot.values[i], 9))};
-  if (slot.before.empty()) return words;
-  words.push_back(fmt::format("before {}", number(slot.before[i], 9)));
-  words.push_back(fmt::format("change {}", number(slot.values[i] - slot.before[i], 9)));
-  return words;
+  std::vector<std::string> said = {fmt::format("{}[{}, {}] = {}", symbol(data.mode), row, column, number(slot.values[i], 9))};
+  if (slot.before.empty()) return said;
+  said.push_back(Views::tr("before {}", number(slot.before[i], 9)));
+  said.push_back(Views::tr("change {}", number(slot.values[i] - slot.before[i], 9)));
+  return said;
 }
 
 std::string place_text(const StateData& data, const SlotMatrix& slot) {
-  const std::string head = fmt::format("layer {}, head {}", data.layer, data.head);
+  const std::string head = Views::tr("layer {}, head {}", data.layer, data.head);
   return data.slots.size() > 1 ? fmt::format("{}, {}", head, slot_title(slot.identity, slot.name)) : head;
 }
 
 std::string time_words(const StateData& data) {
-  const std::string token = fmt::format("token {}  {}", data.token, data.token_text);
+  const std::string token = Views::tr("token {}  {}", data.token, data.token_text);
   if (data.moving() && data.mode != StateMode::state && data.mode != StateMode::difference && data.mode != StateMode::other_model)
-    return fmt::format("nothing has happened yet at {}", token);
+    return Views::tr("nothing has happened yet at {}", token);
+  const std::string when = data.moving() ? Views::tr("before {}", token) : Views::tr("after {}", token);
   switch (data.mode) {
     case StateMode::state:
-      return fmt::format("{} {}", data.moving() ? "before" : "after", token);
+      return when;
     case StateMode::change:
-      return "changed by " + token;
+      return Views::tr("changed by {}", token);
     case StateMode::decay:
-      return "taken by decay at " + token;
+      return Views::tr("taken by decay at {}", token);
     case StateMode::erase:
-      return "erased by " + token;
+      return Views::tr("erased by {}", token);
     case StateMode::write:
-      return "written by " + token;
+      return Views::tr("written by {}", token);
     case StateMode::difference:
-      return fmt::format("{} {}, less that after token {}", data.moving() ? "before" : "after", token, data.reference);
+      return Views::tr("{}, less that after token {}", when, data.reference);
     case StateMode::other_model:
-      return fmt::format("{} {} {}", data.models, data.moving() ? "before" : "after", token);
+      return fmt::format("{} {}", data.models, when);
   }
   return token;
 }

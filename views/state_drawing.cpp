@@ -10,6 +10,7 @@
 #include "views/parts.h"
 #include "views/plot.h"
 #include "views/state.h"
+#include "views/words.h"
 
 namespace statescope {
 namespace {
@@ -58,7 +59,7 @@ Places Picture::matrix_in(Rect room, bool without_axes) const {
   places.compact = without_axes;
   const float small = without_axes ? 2 * s : 15 * s;  // a line of axis names above, ticks and axis name below
   const float ticks_width = canvas.text_width(std::to_string(std::max<std::int64_t>(data.rows, 100)), tick(Align::right)) + 6 * s;
-  const float changes_width = canvas.text_width("change", axis(Align::left)) + 4 * s;
+  const float changes_width = canvas.text_width(Views::tr("change"), axis(Align::left)) + 4 * s;
   const float bar_width = 12 * s, numbers_width = gap() + canvas.text_width("-0.0005", tick(Align::left));
   const float w = std::max(1.0f, room.w - ticks_width - gap() - changes_width - gap() - bar_width - numbers_width);
   const float h = std::max(1.0f, room.h - 3 * small);
@@ -128,13 +129,11 @@ Picture::Picture(const StateData& data_, Canvas& canvas_, Rect area, const Frame
 
 void draw_title(const Picture& picture) {
   const StateData& data = picture.data;
-  std::string text = place_text(data, data.matrix());
-  text[0] = 'L';
-  text += ", " + time_words(data);
+  std::string text = capitalized(place_text(data, data.matrix())) + ", " + time_words(data);
   const bool only_here = picture.readout.h < picture.line() && data.row >= 0 && data.column >= 0;
   if (only_here) text = fmt::format("{}  {}", cell_words(data, data.matrix(), data.row, data.column).front(), text);
   const TextStyle note = picture.axis(Align::right);
-  const std::string_view how = data.accuracy.name();
+  const std::string how = accuracy_name(data.accuracy);
   const float y = picture.title.y + picture.title.h / 2, how_width = picture.canvas.text_width(how, note) + 10 * picture.s;
   fitted_text(picture.canvas, {picture.title.x, y}, text, label(picture.frame, kBodyType, picture.frame.theme.ink),
               picture.title.w - how_width);
@@ -161,8 +160,9 @@ void draw_axes(const Picture& picture) {
     picture.canvas.text({main.x + w * (static_cast<float>(c) + 0.5f), main.bottom() + 9 * s}, std::to_string(c),
                         picture.tick(Align::center));
   }
-  fitted_text(picture.canvas, {picture.title.x, main.y - 8 * s}, "key row", picture.axis(Align::left), picture.changes.x - picture.title.x);
-  fitted_text(picture.canvas, {main.x + main.w / 2, main.bottom() + 24 * s}, "value column", picture.axis(Align::center),
+  fitted_text(picture.canvas, {picture.title.x, main.y - 8 * s}, Views::tr("key row"), picture.axis(Align::left),
+              picture.changes.x - picture.title.x);
+  fitted_text(picture.canvas, {main.x + main.w / 2, main.bottom() + 24 * s}, Views::tr("value column"), picture.axis(Align::center),
               2 * std::min(main.w / 2 + 6 * s, main.x + main.w / 2 - picture.title.x));
 }
 
@@ -172,7 +172,8 @@ void draw_changes(const Picture& picture) {
   const std::vector<float>& change = data.matrix().row_change;
   const Rect& area = picture.changes;
   const float s = picture.s, most = std::ranges::max(change), h = area.h / static_cast<float>(data.rows);
-  picture.canvas.text({area.x, area.y - 8 * s}, data.mode == StateMode::state ? "change" : "norm", picture.axis(Align::left));
+  picture.canvas.text({area.x, area.y - 8 * s}, data.mode == StateMode::state ? Views::tr("change") : Views::tr("norm"),
+                      picture.axis(Align::left));
   picture.canvas.line({area.x, area.y}, {area.x, area.bottom()}, picture.frame.theme.line, s);
   const auto slots = static_cast<std::int64_t>(data.slots.size());
   picture.canvas.hit(area, {slots * data.rows * data.columns, data.rows, 1});
@@ -231,9 +232,9 @@ void draw_small(const Picture& picture, const SlotMatrix& slot, Rect rect) {
   picture.canvas.hit(map, {picture.hit_base(slot), data.rows, data.columns});
   const std::string norm = number(slot.change, 3);
   const std::string change = data.moving()                   ? ""
-                             : data.mode != StateMode::state ? (slot.change > 0 ? "norm " + norm : "all 0")
+                             : data.mode != StateMode::state ? (slot.change > 0 ? Views::tr("norm {}", norm) : Views::tr("all 0"))
                              : slot.written                  ? "Δ " + norm
-                                                             : "unchanged";
+                                                             : Views::tr("unchanged");
   fitted_text(picture.canvas, {rect.x, map.bottom() + line / 2}, change, label(picture.frame, kSmallType, theme.faint), rect.w);
 }
 
@@ -261,7 +262,7 @@ void draw_others(const Picture& picture) {
     ++place;
   }
   if (count == all) return;
-  fitted_text(picture.canvas, {area.x, area.bottom() + kSmallLine * s / 2}, fmt::format("{} of {} shown", count, all),
+  fitted_text(picture.canvas, {area.x, area.bottom() + kSmallLine * s / 2}, Views::tr("{} of {} shown", count, all),
               picture.axis(Align::left), area.w);
 }
 
@@ -271,7 +272,8 @@ void draw_readout(const Picture& picture) {
   Point at{area.x, area.y + picture.line() / 2};
   if (data.row < 0 || data.column < 0) {
     const TextStyle hint = label(picture.frame, kBodyType, picture.frame.theme.faint);
-    for (const std::string& part : wrapped(picture.canvas, "Point at a cell to read its value and who wrote it.", hint, area.w)) {
+    for (const std::string& part :
+         wrapped(picture.canvas, Views::tr("Point at a cell to read its value and who wrote it."), hint, area.w)) {
       if (at.y < area.bottom()) fitted_text(picture.canvas, at, part, hint, area.w);
       at.y += picture.line();
     }

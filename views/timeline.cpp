@@ -47,26 +47,30 @@ void add_layer_lanes(TimelineData& data, const LayerInfo& layer, const LayerSeri
                           .missing = {}});
   };
   if (series.slots > 0) {
-    add("‖S‖", "size of the state", "Frobenius norm over all heads (spec §12.10)", 0, slot_curves(layer, series, series.state_norm));
-    add("‖ΔS‖", "change by the token", "‖S_t − S_{t−1}‖ over all heads (spec §12.10)", 0, slot_curves(layer, series, series.update_norm));
+    add("‖S‖", Views::tr("size of the state"), Views::tr("Frobenius norm over all heads (spec §12.10)"), 0,
+        slot_curves(layer, series, series.state_norm));
+    add("‖ΔS‖", Views::tr("change by the token"), Views::tr("‖S_t − S_{t−1}‖ over all heads (spec §12.10)"), 0,
+        slot_curves(layer, series, series.update_norm));
   }
   if (!series.routing_entropy.empty())
-    add("routing", "entropy of the routing: 0 decided, 1 undecided", "−Σ e log e / log N (spec §12.1)", 1,
+    add(Views::tr("routing"), Views::tr("entropy of the routing: 0 decided, 1 undecided"), Views::tr("−Σ e log e / log N (spec §12.1)"), 1,
         {{"", -1, series.routing_entropy}});
   if (!series.gate_entropy_q.empty()) {
-    add("gates", "entropy of the head gates: 0 one head wins, 1 all alike", "−Σ G log G / log H (spec §12.7)", 1,
-        {{"read G^Q", 1, series.gate_entropy_q}, {"write G^K", 2, series.gate_entropy_k}});
-    add("winner", "head that wins", "argmax of G over the heads (spec §12.7)",
+    add(Views::tr("gates"), Views::tr("entropy of the head gates: 0 one head wins, 1 all alike"),
+        Views::tr("−Σ G log G / log H (spec §12.7)"), 1,
+        {{Views::tr("read G^Q"), 1, series.gate_entropy_q}, {Views::tr("write G^K"), 2, series.gate_entropy_k}});
+    add(Views::tr("winner"), Views::tr("head that wins"), Views::tr("argmax of G over the heads (spec §12.7)"),
         static_cast<double>(std::max<std::int64_t>(layer.heads - 1, 1)),
-        {{"read G^Q", 1, numbers(series.gate_winner_q)}, {"write G^K", 2, numbers(series.gate_winner_k)}});
+        {{Views::tr("read G^Q"), 1, numbers(series.gate_winner_q)}, {Views::tr("write G^K"), 2, numbers(series.gate_winner_k)}});
   }
-  add("‖x‖", "size of what enters the block", "norm of the residual stream (spec §12.10)", 0, {{"", -1, series.residual_norm}});
+  add("‖x‖", Views::tr("size of what enters the block"), Views::tr("norm of the residual stream (spec §12.10)"), 0,
+      {{"", -1, series.residual_norm}});
 }
 
 void add_loss_lane(TimelineData& data, const LossSeries& series) {
-  data.lanes.push_back({.name = "loss",
-                        .title = "surprise at the token, nat",
-                        .source = "−ln p of the token, as predicted by those before it",
+  data.lanes.push_back({.name = Views::tr("loss"),
+                        .title = Views::tr("surprise at the token, nat"),
+                        .source = Views::tr("−ln p of the token, as predicted by those before it"),
                         .accuracy = LossSeries::accuracy,
                         .low = 0,
                         .high = 0,
@@ -107,7 +111,7 @@ void draw_trained_length(const TimelineData& data, Canvas& canvas, Rect plot, co
   for (float y = plot.y; y < plot.bottom(); y += 2 * dash)
     canvas.line({x, y}, {x, std::min(y + dash, plot.bottom())}, frame.theme.accent, 1.5f * s);
   if (named)
-    fitted_text(canvas, {x + 4 * s, plot.y + 8 * s}, "training length", label(frame, kSmallType, frame.theme.ink),
+    fitted_text(canvas, {x + 4 * s, plot.y + 8 * s}, Views::tr("training length"), label(frame, kSmallType, frame.theme.ink),
                 plot.right() - x - 4 * s);
 }
 
@@ -150,7 +154,7 @@ class TimelineView : public View {
 
   std::vector<Array> arrays() const override { return statescope::arrays(data_); }
   Table table() const override {
-    Table table{{"token", "text"}, {}};
+    Table table{{Views::tr("token"), Views::tr("text")}, {}};
     for (const Lane& lane : data_.lanes)
       for (const LaneCurve& curve : lane.curves) table.columns.push_back(curve.name.empty() ? lane.name : lane.name + " " + curve.name);
     for (std::int64_t i = 0; i < data_.tokens.count(); ++i) {
@@ -164,7 +168,7 @@ class TimelineView : public View {
 
   std::string describe() const override {
     if (data_.message) return data_.message.sentence();
-    std::string text = fmt::format("Layer {}, tokens {} to {} of {}.", data_.layer, data_.from, data_.to - 1, data_.run);
+    std::string text = Views::tr("Layer {}, tokens {} to {} of {}.", data_.layer, data_.from, data_.to - 1, data_.run);
     for (const Lane& lane : data_.lanes) text += " " + words_at(lane, data_.tokens.cursor - data_.from) + ".";
     return text;
   }
@@ -174,8 +178,8 @@ class TimelineView : public View {
     if (hit_id < 0 || n == 0 || hit_id / n >= std::ssize(data_.lanes)) return {};
     const Lane& lane = data_.lanes[static_cast<std::size_t>(hit_id / n)];
     const std::int64_t token = data_.from + hit_id % n;
-    return fmt::format("token {}: {}\n{}\n{}; {}", token, visible_token(*data_.tokens.run, token), words_at(lane, hit_id % n), lane.source,
-                       lane.accuracy.text());
+    return Views::tr("token {}: {}\n{}\n{}; {}", token, visible_token(*data_.tokens.run, token), words_at(lane, hit_id % n), lane.source,
+                     accuracy_words(lane.accuracy));
   }
 
   CursorMove on_hit(std::int64_t hit_id) const override {
@@ -188,13 +192,13 @@ class TimelineView : public View {
   /// "‖S‖: shared 2.31, 1 0.4"
   static std::string words_at(const Lane& lane, std::int64_t at) {
     if (lane.missing) return fmt::format("{}: {}", lane.name, lane.missing.headline);
-    std::vector<std::string> words;
+    std::vector<std::string> values;
     for (const LaneCurve& curve : lane.curves) {
       if (at < 0 || at >= std::ssize(curve.values)) continue;
       const std::string shown = number(curve.values[static_cast<std::size_t>(at)], 6);
-      words.push_back(curve.name.empty() ? shown : curve.name + " " + shown);
+      values.push_back(curve.name.empty() ? shown : curve.name + " " + shown);
     }
-    return fmt::format("{}: {}", lane.name, joined(words, ", "));
+    return fmt::format("{}: {}", lane.name, joined(values, ", "));
   }
 
   std::int64_t wanted_ = kUsualTokens;
@@ -214,7 +218,7 @@ TimelineData build_timeline(const Snapshot& snapshot, const Cursor& cursor, cons
   TimelineData data;
   const LayerInfo* layer = layer_of(snapshot);
   if (!layer || snapshot.run->tokens.empty()) {
-    data.message = {"Nothing to read yet", "Open a checkpoint and give it a prompt."};
+    data.message = {Views::tr("Nothing to read yet"), Views::tr("Open a checkpoint and give it a prompt.")};
     return data;
   }
   data.layer = snapshot.layer;
@@ -229,11 +233,11 @@ TimelineData build_timeline(const Snapshot& snapshot, const Cursor& cursor, cons
   if (const LayerSeries* series = findings.get(of_layer))
     add_layer_lanes(data, *layer, *series);
   else
-    data.lanes.push_back({.name = "‖S‖", .missing = waiting(findings, of_layer, fmt::format("Layer {}'s lanes", snapshot.layer))});
+    data.lanes.push_back({.name = "‖S‖", .missing = waiting(findings, of_layer, Views::tr("Layer {}'s lanes", snapshot.layer))});
   if (const LossSeries* series = findings.get(of_loss))
     add_loss_lane(data, *series);
   else
-    data.lanes.push_back({.name = "loss", .missing = waiting(findings, of_loss, "The loss")});
+    data.lanes.push_back({.name = Views::tr("loss"), .missing = waiting(findings, of_loss, Views::tr("The loss"))});
   return data;
 }
 
@@ -257,7 +261,7 @@ void draw(const TimelineData& data, Canvas& canvas, Rect area, const Frame& fram
     const float y = inner.y + each * static_cast<float>(i);
     const bool more = i + 1 == shown && shown < data.lanes.size();
     Lane titled{.name = data.lanes[i].name, .title = data.lanes[i].title, .curves = data.lanes[i].curves};
-    if (more) titled.title += fmt::format("; {} more lanes where there is more room", data.lanes.size() - shown);
+    if (more) titled.title = Views::tr("{}; {} more lanes where there is more room", titled.title, data.lanes.size() - shown);
     draw_lane_title(titled, canvas, {inner.x, y, inner.w, title}, frame);
     plot = {left, y + title, inner.right() - left, each - title - 6 * s};
     draw_lane(data, i, canvas, plot, frame);

@@ -7,6 +7,7 @@
 #include "views/arrays.h"
 #include "views/colormaps.h"
 #include "views/parts.h"
+#include "views/words.h"
 
 namespace statescope {
 namespace {
@@ -92,7 +93,7 @@ void draw_token_text(const Strip& strip, Rect cell, std::int64_t token, Color in
   fitted_text(strip.canvas, {x, y}, rest, strip.token_style(ink), cell.right() - x);
 }
 
-MarkStyle generated_style(const Theme& theme) { return {"G", "generated", theme.faint}; }
+MarkStyle generated_style(const Theme& theme) { return {"G", QT_TRANSLATE_NOOP("Views", "generated"), theme.faint}; }
 
 /// "N", "A", "AG", "G": one letter per reason.
 std::string mark_letters(const Mark& mark) {
@@ -100,8 +101,10 @@ std::string mark_letters(const Mark& mark) {
 }
 
 std::string mark_words(const Mark& mark) {
-  if (mark.span && mark.generated) return fmt::format("{}, {}", span_style(*mark.span, {}).name, generated_style({}).name);
-  return std::string(mark.span ? span_style(*mark.span, {}).name : mark.generated ? generated_style({}).name : "");
+  std::vector<std::string> names;
+  if (mark.span) names.push_back(Views::tr(span_style(*mark.span, {}).name));
+  if (mark.generated) names.push_back(Views::tr(generated_style({}).name));
+  return joined(names, ", ");
 }
 
 void draw_dashes(const Strip& strip, float x0, float x1, float y, float dash, float period, float thickness, Color color) {
@@ -205,10 +208,11 @@ void draw_legend(const Strip& strip, Rect row) {
   float x = row.x + strip.gutter;
   for (const MarkStyle& style : occurring_marks(strip.data, strip.frame.theme)) {
     const float letter_width = strip.canvas.text_width(style.letter, letter) + 4 * strip.s;
-    const float name_width = strip.canvas.text_width(style.name, name) + 16 * strip.s;
+    const std::string text = Views::tr(style.name);
+    const float name_width = strip.canvas.text_width(text, name) + 16 * strip.s;
     if (x + letter_width + name_width > row.right()) return;
     strip.canvas.text({x, row.y + row.h / 2}, style.letter, letter);
-    strip.canvas.text({x + letter_width, row.y + row.h / 2}, style.name, name);
+    strip.canvas.text({x + letter_width, row.y + row.h / 2}, text, name);
     x += letter_width + name_width;
   }
 }
@@ -253,7 +257,7 @@ class TokenStrip : public View {
 
   std::vector<Array> arrays() const override { return statescope::arrays(data_); }
   Table table() const override {
-    Table table{{"token", "text", "id", "mark"}, {}};
+    Table table{{Views::tr("token"), Views::tr("text"), Views::tr("id"), Views::tr("mark")}, {}};
     for (const TokenLane& lane : data_.lanes) table.columns.push_back(lane.name());
     for (std::int64_t t = 0; t < data_.tokens(); ++t) {
       table.rows.push_back({std::to_string(t), visible_token(*data_.run, t),
@@ -264,19 +268,19 @@ class TokenStrip : public View {
   }
 
   std::string describe() const override {
-    if (data_.tokens() == 0) return "No tokens have been read yet.";
-    return fmt::format("Token {} of {}: {}.", data_.token, data_.tokens(), visible_token(*data_.run, data_.token));
+    if (data_.tokens() == 0) return Views::tr("No tokens have been read yet.");
+    return Views::tr("Token {} of {}: {}.", data_.token, data_.tokens(), visible_token(*data_.run, data_.token));
   }
 
   std::string tooltip(std::int64_t hit_id) const override {
     if (hit_id < 0 || hit_id >= data_.tokens()) return {};
     const std::string mark = mark_words(mark_of(*data_.run, hit_id));
-    std::string text = fmt::format("token {}: {}, id {}", hit_id, visible_token(*data_.run, hit_id),
-                                   data_.run->tokens[static_cast<std::size_t>(hit_id)].id);
+    std::string text =
+        Views::tr("token {}: {}, id {}", hit_id, visible_token(*data_.run, hit_id), data_.run->tokens[static_cast<std::size_t>(hit_id)].id);
     if (!mark.empty()) text += fmt::format(", {}", mark);
     for (const TokenLane& lane : data_.lanes) {
       const std::string partitions = partitions_text(lane, hit_id), model = lane.letter.empty() ? "" : lane.letter + ", ";
-      if (!partitions.empty()) text += fmt::format("\n{}layer {}: written to partition {}", model, lane.layer, partitions);
+      if (!partitions.empty()) text += "\n" + model + Views::tr("layer {}: written to partition {}", lane.layer, partitions);
     }
     return text;
   }
@@ -324,6 +328,8 @@ std::vector<TokenLine> lines_around(std::int64_t tokens, std::int64_t cursor, fl
   return lines;
 }
 
+std::string TokenLane::name() const { return letter.empty() ? Views::tr("partition") : Views::tr("partition {}", letter); }
+
 TokenStripData build_token_strip(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings) {
   if (!snapshot.run || snapshot.run->tokens.empty()) return {};
   const std::int64_t last = static_cast<std::int64_t>(snapshot.run->tokens.size()) - 1;
@@ -340,7 +346,7 @@ TokenStripData build_token_strip(const Snapshot& snapshot, const Cursor& cursor,
 
 void draw(const TokenStripData& data, Canvas& canvas, Rect area, const Frame& frame) {
   if (data.tokens() == 0) {
-    draw_message(canvas, area, frame, "Nothing to read yet", "Open a checkpoint and give it a prompt.");
+    draw_message(canvas, area, frame, Views::tr("Nothing to read yet"), Views::tr("Open a checkpoint and give it a prompt."));
     return;
   }
   const Rect inner = inset(area, 6 * frame.scale);

@@ -19,7 +19,7 @@ struct TokenLane {
   std::int64_t until = 0;  // the last token whose routing is shown: the one before while the cursor's token still moves
 
   /// "partition", "partition B"
-  std::string name() const { return letter.empty() ? "partition" : "partition " + letter; }
+  std::string name() const;
 };
 
 struct TokenStripData {

@@ -27,9 +27,10 @@ Question question_of(const Snapshot& snapshot, const Cursor& cursor, WritesMode 
 }
 
 std::string age_text(const WritesData& data, float age) {
-  if (std::isnan(age)) return data.mode == WritesMode::written ? "not written yet" : "more than half of everything is still there";
-  const std::string tokens = fmt::format("{} {}", age, age == 1 ? "token" : "tokens");
-  return data.mode == WritesMode::written ? fmt::format("last written {} ago", tokens) : fmt::format("decay took half within {}", tokens);
+  if (std::isnan(age))
+    return data.mode == WritesMode::written ? Views::tr("not written yet") : Views::tr("more than half of everything is still there");
+  const std::string tokens = tokens_text(std::llround(age));
+  return data.mode == WritesMode::written ? Views::tr("last written {} ago", tokens) : Views::tr("decay took half within {}", tokens);
 }
 
 float most_of(const std::vector<float>& numbers) {
@@ -41,7 +42,9 @@ float most_of(const std::vector<float>& numbers) {
 void fill_colors(WritesData& data, const RangeChoice& range) {
   const float most = round_range(most_of(data.ages));
   const bool ago = data.mode == WritesMode::written;
-  data.coloring = colored(data.ages, {0, most}, {{most, axis_number(double{most}) + (ago ? " ago" : "")}, {0, ago ? "now" : "0"}}, range);
+  data.coloring = colored(
+      data.ages, {0, most},
+      {{most, ago ? Views::tr("{} ago", axis_number(double{most})) : axis_number(double{most})}, {0, ago ? Views::tr("now") : "0"}}, range);
 }
 
 void fill_ages(WritesData& data, const RowAges& ages) {
@@ -56,15 +59,16 @@ void fill_ages(WritesData& data, const RowAges& ages) {
   }
   const auto none = std::ssize(data.ages) - std::ssize(known);
   if (known.empty()) {
-    data.title =
-        sentence_at(data.mode == WritesMode::written ? "no row has been written yet" : "no row has lost half of anything", data.place);
+    data.title = sentence_at(
+        data.mode == WritesMode::written ? Views::tr("no row has been written yet") : Views::tr("no row has lost half of anything"),
+        data.place);
     return;
   }
   std::ranges::nth_element(known, known.begin() + std::ssize(known) / 2);
   const float median = known[known.size() / 2];
   data.title =
-      sentence_at(data.mode == WritesMode::written ? fmt::format("half of the rows were written within {} tokens, {} not yet", median, none)
-                                                   : fmt::format("rows lose half within {} tokens (median), {} have not yet", median, none),
+      sentence_at(data.mode == WritesMode::written ? Views::tr("half of the rows were written within {} tokens, {} not yet", median, none)
+                                                   : Views::tr("rows lose half within {} tokens (median), {} have not yet", median, none),
                   data.place);
 }
 
@@ -81,10 +85,10 @@ void fill_spread(WritesData& data, const WriteSpreads& spreads, const Snapshot& 
   for (const float rows : data.effective) {
     if (!std::isnan(rows)) sum += rows, ++writers;
   }
-  data.title = sentence_at(
-      writers == 0 ? "no token writes here"
-                   : fmt::format("a token writes to {:.1f} of {} rows on average", sum / static_cast<double>(writers), data.rows),
-      data.place);
+  data.title =
+      sentence_at(writers == 0 ? Views::tr("no token writes here")
+                               : Views::tr("a token writes to {:.1f} of {} rows on average", sum / static_cast<double>(writers), data.rows),
+                  data.place);
 }
 
 void draw_ages(const WritesData& data, Canvas& canvas, Rect body, const Frame& frame) {
@@ -126,9 +130,10 @@ void draw_spread(const WritesData& data, Canvas& canvas, Rect body, const Frame&
                   body.h - name - (tokens ? axis_height : 0)};
   if (plot.w < 60 * s || plot.h < 20 * s) return;
   const ValueAxis axis{0, static_cast<double>(data.rows)};
-  draw_value_axis(canvas, plot, axis, "rows that a token writes to", frame);
+  draw_value_axis(canvas, plot, axis, Views::tr("rows that a token writes to"), frame);
   const Color pale = frame.theme.faint, strong = frame.theme.accent;
-  const std::array<LegendEntry, 2> legend = {{{strong, "effective, (Σ|ω|)² / Σω²"}, {faded(pale, 0.5f), "counted, |ω| ≥ 0.001 Σ|ω|"}}};
+  const std::array<LegendEntry, 2> legend = {
+      {{strong, Views::tr("effective, (Σ|ω|)² / Σω²")}, {faded(pale, 0.5f), Views::tr("counted, |ω| ≥ 0.001 Σ|ω|")}}};
   draw_legend(canvas, {plot.x, plot.y - 30 * s, plot.w, kSmallType * s}, legend, frame);
   draw_bars(canvas, plot, axis, data.counted, faded(pale, 0.5f));
   draw_bars(canvas, plot, axis, data.effective, strong);
@@ -162,7 +167,7 @@ class WritesView : public View {
     Table table;
     if (data_.message) return table;
     if (data_.mode == WritesMode::spread) {
-      table.columns = {"token", "effective rows", "counted rows"};
+      table.columns = {Views::tr("token"), Views::tr("effective rows"), Views::tr("counted rows")};
       for (std::int64_t i = 0; i < data_.tokens.count(); ++i) {
         const auto at = static_cast<std::size_t>(i);
         const auto rows = [](float count) { return std::isnan(count) ? "—" : number(count, 6); };
@@ -170,7 +175,7 @@ class WritesView : public View {
       }
       return table;
     }
-    table.columns = {"row"};
+    table.columns = {Views::tr("row")};
     for (const std::string& name : data_.slot_names) table.columns.push_back(name);
     for (std::int64_t i = 0; i < std::ssize(data_.ages); ++i) {
       if (i % data_.slots == 0) table.rows.push_back({std::to_string(i / data_.slots)});
@@ -185,15 +190,15 @@ class WritesView : public View {
     if (hit_id >= 0 && hit_id < std::ssize(data_.effective)) {
       const auto at = static_cast<std::size_t>(hit_id);
       const std::string token = token_words(*data_.tokens.run, data_.tokens.tokens[at]);
-      if (std::isnan(data_.effective[at])) return fmt::format("{} does not come here\n{}", token, data_.place);
-      return fmt::format("{} writes to {} rows, (Σ|ω|)² / Σω² (spec §12.2)\n{} of {} with |ω| ≥ 0.001 Σ|ω|\n{}\n{}", token,
-                         number(data_.effective[at], 6), number(data_.counted[at], 6), data_.rows, data_.place, kRecomputed.text());
+      if (std::isnan(data_.effective[at])) return Views::tr("{} does not come here\n{}", token, data_.place);
+      return Views::tr("{} writes to {} rows, (Σ|ω|)² / Σω² (spec §12.2)\n{} of {} with |ω| ≥ 0.001 Σ|ω|\n{}\n{}", token,
+                       number(data_.effective[at], 6), number(data_.counted[at], 6), data_.rows, data_.place, accuracy_words(kRecomputed));
     }
     const std::int64_t cell = hit_id - kCellIds;
     if (cell < 0 || cell >= std::ssize(data_.ages)) return {};
-    return fmt::format("row {} of {}: {}\n{}, after token {}\n{}", cell / data_.slots,
-                       data_.slot_names[static_cast<std::size_t>(cell % data_.slots)],
-                       age_text(data_, data_.ages[static_cast<std::size_t>(cell)]), data_.place, data_.token, kRecomputed.text());
+    return Views::tr("row {} of {}: {}\n{}, after token {}\n{}", cell / data_.slots,
+                     data_.slot_names[static_cast<std::size_t>(cell % data_.slots)],
+                     age_text(data_, data_.ages[static_cast<std::size_t>(cell)]), data_.place, data_.token, accuracy_words(kRecomputed));
   }
   CursorMove on_hit(std::int64_t hit_id) const override {
     if (hit_id >= 0 && hit_id < std::ssize(data_.effective)) return {.token = data_.tokens.tokens[static_cast<std::size_t>(hit_id)]};
@@ -222,7 +227,7 @@ WritesData build_writes(const Snapshot& snapshot, const Cursor& cursor, const Fi
   data.slot = std::clamp<std::int64_t>(cursor.slot, 0, data.slots - 1);
   data.token = shown_token(snapshot, cursor);
   data.place = mode == WritesMode::spread ? memory_place(layer, snapshot.layer, data.slot, head)
-                                          : fmt::format("layer {}, head {}", snapshot.layer, head);
+                                          : Views::tr("layer {}, head {}", snapshot.layer, head);
   for (std::int64_t slot = 0; slot < data.slots; ++slot)
     data.slot_names.push_back(slot_title(slot_identity(layer, slot), slot_name(layer, slot)));
   const Question question = question_of(snapshot, cursor, mode);
@@ -235,7 +240,7 @@ WritesData build_writes(const Snapshot& snapshot, const Cursor& cursor, const Fi
     fill_ages(data, *ages);
     fill_colors(data, range);
   } else {
-    data.message = waiting(findings, question, fmt::format("What was written in {}", data.place));
+    data.message = waiting(findings, question, Views::tr("What was written in {}", data.place));
   }
   return data;
 }

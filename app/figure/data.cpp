@@ -8,6 +8,7 @@
 #include "engine/error.h"
 #include "views/arrays.h"
 #include "views/parts.h"
+#include "views/words.h"
 
 namespace statescope {
 namespace {
@@ -47,6 +48,7 @@ std::vector<std::string> axis_names(const Array& array) {
 }
 
 std::vector<Hdf5Array> hdf5_arrays(const Figure& figure) {
+  const InEnglish names;
   std::vector<Hdf5Array> all;
   for (std::size_t panel = 0; panel < figure.panels().size(); ++panel) {
     const std::vector<Array> arrays = figure.panels()[panel]->arrays();
@@ -75,6 +77,7 @@ std::vector<Hdf5Array> hdf5_arrays(const Figure& figure) {
 }  // namespace
 
 std::string figure_csv(const Figure& figure) {
+  const InEnglish names;
   std::string csv = "panel,array,unit,axis 1,place 1,label 1,axis 2,place 2,label 2,axis 3,place 3,label 3,value\n";
   std::int64_t lines = 0;
   for (std::size_t panel = 0; panel < figure.panels().size(); ++panel) {

@@ -5,6 +5,7 @@
 #include "app/cli_commands.h"
 #include "app/figure/data.h"
 #include "engine/error.h"
+#include "views/words.h"
 
 namespace statescope {
 namespace {
@@ -26,6 +27,7 @@ std::filesystem::path beside(const std::filesystem::path& path, const char* endi
 }  // namespace
 
 std::unique_ptr<View> build(const ViewRecipe& recipe) {
+  const InEnglish paper;
   std::unique_ptr<View> view = recipe.row->make();
   view->set_mode(recipe.mode);
   if (recipe.knob) view->turn(*recipe.knob);

@@ -19,6 +19,7 @@ struct ViewRecipe {
   Findings findings;
 };
 
+/// In English, whatever the window's language.
 std::unique_ptr<View> build(const ViewRecipe& recipe);
 
 /// Where `statescope figure` finds the same: the recipe's place in its run, of that prompt and these checkpoints (the second: what the view

@@ -9,6 +9,7 @@
 #include "app/figure/view_picture.h"
 #include "engine/error.h"
 #include "views/parts.h"
+#include "views/words.h"
 
 namespace statescope {
 namespace {
@@ -89,6 +90,7 @@ class ViewOnLoan : public PanelPicture {
 }  // namespace
 
 Figure::Figure(FigureSpec spec, std::vector<std::unique_ptr<PanelPicture>> panels) : spec_(std::move(spec)), panels_(std::move(panels)) {
+  const InEnglish paper;
   bool titled = has_letters();
   for (std::size_t i = 0; i < panels_.size(); ++i) {
     bar_labels_.push_back(spec_.color_bars ? bar_label(*panels_[i]) : "");
@@ -138,6 +140,7 @@ std::string Figure::title(std::size_t index) const {
 }
 
 void Figure::draw(Canvas& canvas) const {
+  const InEnglish paper;
   const Frame frame{
       light_theme(),
       1,
@@ -182,6 +185,7 @@ float Figure::draw_bar_label(std::size_t index, Canvas& canvas, Rect body, const
 }
 
 std::string Figure::caption() const {
+  const InEnglish paper;
   std::string text;
   for (std::size_t i = 0; i < panels_.size(); ++i) {
     if (panels_.size() > 1) text += fmt::format("({}) ", panel_letter(i));
@@ -194,7 +198,7 @@ std::string Figure::warning() const {
   ColorsUsed colors(size());
   draw(colors);
   if (!colors.diverging()) return {};
-  return "signed numbers have diverging colours: printed in grey, a negative number looks like the positive one of its size";
+  return Figures::tr("signed numbers have diverging colours: printed in grey, a negative number looks like the positive one of its size");
 }
 
 Figure build_figure(const FigureSpec& spec, FigureRuns& runs) {

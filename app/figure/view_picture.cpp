@@ -13,6 +13,7 @@
 #include "engine/error.h"
 #include "views/parts.h"
 #include "views/plot.h"
+#include "views/words.h"
 
 namespace statescope {
 namespace {
@@ -111,7 +112,7 @@ class ViewPicture : public PanelPicture {
     findings_ = answers(view_->questions(*snapshot_, cursor_), checkpoint, run, runs);
     const bool compares = view_->compares() && panel.checkpoints.size() > 1;
     if (compares) findings_.peer = peer_of(*view_, panel, cursor_, snapshot_, runs);
-    view_->build(*snapshot_, cursor_, findings_);
+    build();
     if (view_->arrays().empty() && view_->compares() && !compares)
       throw Error(fmt::format("{} compares two models: give \"checkpoints\": [A, B]", panel.view));
     if (view_->arrays().empty()) throw Error(fmt::format("{} of {} shows nothing: {}", panel.view, checkpoint, view_->describe()));
@@ -123,11 +124,11 @@ class ViewPicture : public PanelPicture {
   std::optional<Shading> shading() const override { return view_->shading(); }
   void set_range(const RangeChoice& range) override {
     view_->set_range(range);
-    view_->build(*snapshot_, cursor_, findings_);
+    build();
   }
   void set_progress(float progress) override {
     cursor_.progress = progress;
-    view_->build(*snapshot_, cursor_, findings_);
+    build();
   }
 
   std::string caption() const override {
@@ -146,6 +147,10 @@ class ViewPicture : public PanelPicture {
   }
 
  private:
+  void build() {
+    const InEnglish paper;
+    view_->build(*snapshot_, cursor_, findings_);
+  }
   /// Some views have their knob only where the run is long.
   void turn(double value) {
     view_->build(*snapshot_, cursor_);

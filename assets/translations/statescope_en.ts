@@ -528,6 +528,68 @@
     </message>
 </context>
 <context>
+    <name>Engine</name>
+    <message>
+        <source>exact</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>recomputed</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>approximate</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>exact: kept from the run</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>recomputed from the keyframe before it, float32</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>recomputed in double precision</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>within 1e-05</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>within 0.0001 of the value</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>decayed outer product</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>gated delta rule</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>softmax attention</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>words</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>bytes</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>Figures</name>
+    <message>
+        <source>signed numbers have diverging colours: printed in grey, a negative number looks like the positive one of its size</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
     <name>Interventions</name>
     <message>
         <source>Zero this row</source>
@@ -1005,6 +1067,2265 @@
     </message>
     <message>
         <source>Rows a token writes</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>All together</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Shares |A|</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>weight</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>nothing has been read yet</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} reads nothing here</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} reads most from {}: {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} reads most from {}: {}; from the needle {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} of {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>pale bar: Σ|A| = {0} of the {1} tokens before {1}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>row t reads column s</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>1 row of every {0}, a column is the strongest of {0} tokens</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} of {} parts worked out, the rest hatched</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>up to {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>text</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>before {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Σ |A| = {} over the tokens before {}
+read by {}
+{}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>softmax_s(q_t · k_s / √d) (spec §3.1)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>o_t = Σ_s A_{t,s} v_s (SSE Def. 3, spec §12.8)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>the tokens {} to {}, this the strongest</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} stands before {}: it cannot read it</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>not worked out yet</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} = {}
+{} reads {}
+{}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>layer {}, head {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What tokens read in {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Softmax weights</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Shares of what is read</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>There is no other model to compare with</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Compare with… in the File menu opens one beside this one.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Nothing is known of {} here</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} is on its way to this token.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} has no layer {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>It has {} of them, {} has {}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>the model&apos;s own run</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>branch {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Nothing is predicted otherwise</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The most probable next token stays the same everywhere; KL up to {} nat, {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>First another next token {}; KL up to {} nat, {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>first another next token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>KL(left ‖ here) of the next token, nat</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>largest change of a logit</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>layer {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>what</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>KL or ‖S′ − S‖</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>largest change of a logit, or ‖S′ − S‖ / ‖S‖</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>layer {}, {}
+‖S‖ = {} on the branch that was left, ‖S′‖ = {} here
+‖S′ − S‖ = {}
+{}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}: the same on both branches</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}
+KL(left ‖ here) = {} nat
+largest change of a logit {}
+{}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>No run yet</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Open a checkpoint and a prompt</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>This is the model&apos;s own run</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Change something of it (Run, Interventions) to compare what follows</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What the branch predicts</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}, against {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>head {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>rows</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>row {} of {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>row {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>mean cos, same number</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>mean |cos|, all pairs</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>largest |cos|</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>no cosine, hatched</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>no matrix state</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} rows of {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The states of {} and {} have different shapes</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A head of {} has {}, one of {} {}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The likeness of {} and {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Both heads together have {} rows</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Row by row they are compared up to {}. Heads can still be.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>layer {}, {} of {} and {} of {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} is {} {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} of {}
+{} of {}
+{}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>no cosine: one of the two is zero
+{}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>cos = {}
+{}
+⟨a, b⟩ / (‖a‖ ‖b‖) (spec §12.5)
+{}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} against {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>head</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>value column</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>key row</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>heads, fastest first; {} is number {} of {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>value columns, fastest first; {} is number {} of {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>key rows, fastest first; {} is number {} of {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The memory of layer {} ({}) never forgets by decay</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Its α is 1 at every token: what was written leaves only by being erased (see the delta rule).</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Its α is 1 at every token: everything that was written stays, and adds up.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>No token from {} to {} came to {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Where no token comes nothing decays: what is there stays as it is.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>over {} tokens</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} tokens</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} to {} tokens, median {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>half is gone after {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>a write is felt for {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>a write is felt for {}; {} of {} reach the run&apos;s beginning</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>no token has come here yet</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} keeps α = {} of itself at {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} keeps half of a write for {}, 0.1 % for {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>colour: what is left of each token&apos;s write</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>colour: α, the part that each token keeps</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>colour: 1 − α, the part that each token takes</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}: Δ, left of each token&apos;s write; dashes: 0.001</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>tokens until half is gone; hollow: never; dashes: length of the run, {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>tokens until a thousandth is left; hollow: at least; dashes: length of the run, {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Δ = {} of its write is left after token {}: the product of the later α (spec §12.3)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>half-life {} tokens: ln 2 / mean(−log α) over the run (spec §12.3)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>receptive field {} tokens: Δ ≥ 0.001, mean over the last {} tokens (spec §12.4)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>at least: {} of them still feel the run&apos;s first token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Δ left</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>half-life, tokens</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>receptive field, tokens</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>reach the run&apos;s beginning</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>column {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The decay of {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>predicted</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>π = k S̄, S̄ = α S</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>wanted</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>v of the token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>error</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>ε = v − π</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>erased</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>norm of β kᵀπ, what is taken away</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>written</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>norm of β kᵀv, what is put in</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>net change</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>norm of β kᵀ(v − π)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>eigenvalue</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>of the transition along k, α (1 − β ‖k‖²)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>strength</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>β of the token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>decay</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>α of the token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>cosine of prediction and value</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>⟨π, v⟩ / (‖π‖ ‖v‖)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Layer {} ({}) adds what it is given, without asking what is there</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Models with the delta rule, DeltaNet, Gated DeltaNet, SSE-GDN, SLA-GDN and MoM, first take away what the key already reads.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>In this model, {} erases before it writes.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>In this model, {} erase before they write.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{:.0f} % of the error mended: predicted {}, wanted {}, cosine {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>last visited by {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>negative: {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>predicted π</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>wanted v</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>error v − π</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>1. erased</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>2. written</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>of the error mended</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>eigenvalue, negative</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>eigenvalue along k</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Erase, then write</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Last visit: {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}; the eigenvalue along the key is negative at {} of {} tokens.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>spec §12.9</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}
+In the plane of π and v: lengths and angles are exact.
+After the update the key reads π + β‖k‖² (v − π), β‖k‖² = {}
+S = S̄ − β kᵀπ + β kᵀv: erase, then write (Gated DeltaNet eq. 10; spec §12.9)
+{}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The delta rule of {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>No token came to {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Where no token comes nothing is predicted, erased or written.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>partitions</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>heads</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>key rows</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>value columns</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} and {} cannot be compared in their routing</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} and {} cannot be compared in their decay</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} and {} cannot be compared in their gates of writing</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} and {} cannot be compared in their gates of reading</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The routing of {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The gates of writing of {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The gates of reading of {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>none</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} of {} is 0 wherever both have one</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} of {} is {:+.3g} at most: {}, token {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>channel</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} of {}: {}
+{}
+{}
+{}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>not both have one here</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} and {} read other tokens here</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Token by token they are compared where both have read the same.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>no token has been read yet</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>head {} wins the write, head {} the read; C(t,t) = {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>λ = {:.3g}, a probe that changes nothing in the run</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{:.3f} wins</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>reads, G^Q ({} of {} heads)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>reads, G^Q</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>writes, G^K</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>margin {:.2f}, entropy {:.2f}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Outlines appear when λ has been worked out.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Outlined: {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Were G^Q 1, the layer&apos;s output would change by {} % of itself.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>entropy Q</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>λ: a probe, the run stays as it is</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>write gate G^K, winner beneath</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>read gate G^Q, winner beneath</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>row t reads from column s: C(t,s)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>C(t,s) at {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>head {} at {}
+G^Q = {}, reads
+G^K = {}, writes
+softmax over {} heads (SLA eq. 4)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>at λ = {:.3g}: G^Q = {}, G^K = {}, a probe that changes nothing in the run</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>read_gate_effective = {}: relative change of the layer&apos;s output if G^Q were 1 (A13)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}
+wins the write: head {}, entropy of G^K {}
+wins the read: head {}, entropy of G^Q {}
+C(t,t) = {} = Σ_h G^Q G^K
+{}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} reads from {}: nothing, it comes later</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} reads from {}
+C = {} = Σ_h G^Q_h,t G^K_h,s (SLA Thm 4.3)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>at {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The curves have not been worked out yet</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>λ = {:g}
+entropy of G^Q {} (SLA eq. 8: never grows with λ)
+entropy of G^K {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>C(t,t) = {} (SLA eq. 9: tends to 1, for one head wins both)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>C(t,t) = {} (SLA eq. 9: tends to 0, for two heads win)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>G^Q, reads</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>G^K, writes</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>at λ: G^Q</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>at λ: G^K</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>wins the write</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>wins the read</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>entropy of G^K</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>entropy of G^Q</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The contest of the heads of layer {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The heads of layer {} ({}) do not compete</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Every head writes and reads every token in full. SLA models have gates over their heads.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What passes between the tokens of layer {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Who wrote {}: {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} = {}, written by {} token that add up to {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} = {}, written by {} tokens that add up to {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>‖row {}‖</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>the run is being read again</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} other</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} others</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>token {} {}: {} of {} = {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>c ⟨v, Z⟩ / ‖Z‖ with the token&apos;s value vector v and the row Z</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>c v[column] with the token&apos;s value vector v</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>c = {}; it was written with {}, the rest was lost to later decay and erasure</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{0} × {0} cells in one, the strongest</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>keys and values of every token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} head of {} × {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} heads of {} × {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}, shared and {} partitions</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}, {} partitions</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>state {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} a token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} of {} shown, bottom to top</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Tensors of layer {}, as stored</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} of {} shown</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>part</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>shape</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>parameters</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>state</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}; chosen is layer {}, {}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}
+{} {}, {} numbers, {} bytes in the checkpoint</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>sizes: counted from the checkpoint&apos;s tensors; states are float32</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>No model is open</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Open a checkpoint and give it a prompt.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} parameters</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} layer</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} layers</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The size of each layer</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>embedding</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>token to vector</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>last norm, vector to logits</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} parameters with the head</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}, head {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>clear</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>erasure</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>overwriting</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>misrouting</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Clear</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Over</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Miss</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} took {:.2f}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>At the question {:.2f} of what the needle wrote lies clear</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>At the question {:.2f} of what the needle wrote lies clear: {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}; the needle is up to {:.2f} of what a head reads</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{:.2f} clear; {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>left of what it wrote, ‖C‖ ÷ ‖C written‖, after each token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>the {} places of {} that it wrote most to</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>mean of the layers</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>read {:.2f}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>what took it, of all that it wrote; and the token that took most</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} in {}, most at {} {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} at {} {}, {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>where</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>part of 1</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>most at token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>largest share of a read</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} took</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Needle &quot;{}&quot;, tokens {} to {}, asked after token {}. {}; the needle is up to {:.2f} of what a head reads.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>token {} {}
+the mean over the layers fell by {}
+{}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>parts of what the needle wrote there; heads weigh by ‖C‖²</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>of one head&apos;s read at the question the needle&apos;s share is at most {}: ⟨o of the needle, o⟩ ÷ ⟨o, o⟩</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} took {} of all that the needle wrote, in {}
+most at token {} {}
+{}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>token {} {}
+mean of the layers {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>and {} more that it wrote less to</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>‖C‖ after the token ÷ ‖C‖ after the needle, S = C + all else</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>No token has been read yet</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>This prompt has no needle</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Mark a needle: a prompt file&apos;s &quot;spans&quot; name it by its bytes, {&quot;part&quot;: &quot;needle&quot;, &quot;begin&quot;: 12, &quot;end&quot;: 40}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Nothing is asked behind the needle</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The prompt has to go on after it, with the question.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What became of the needle</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The needle wrote to no matrix memory</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Softmax attention keeps keys and values of tokens instead: there is no state in which they could fade or be written over.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>all layers</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} {}, {} % deep</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} of {} prompts with {} needle are answered right</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} of {} prompts with {} needles are answered right</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>fewest with {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{:.0f} % read</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>prompt {}: answer token {} is wrong</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} (trained on)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>depth of the needle, down, by length of the text, across</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Choose a cell to open a prompt that failed.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>No prompt has failed.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>and {} more failed</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>depth %</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Marked: {}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>no failed prompt to open</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>choose it to open a prompt that failed</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>read apart from the run; the same: {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>opens prompt {} at the first wrong token of its answer</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}: {} of {} prompts right</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>No checkpoint is open</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Open one: how often it finds a needle is then worked out.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>How often needles are found</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>all</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>half</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>layers {} and {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>partition {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>needle</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>question</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>answer</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} cannot be shown</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} is being worked out</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{:.0f} % done.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} has not been worked out yet</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>It appears as soon as the run has been read again for it.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>token {} “{}”</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>before the first token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>after token {} “{}”</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Layer {} ({}) keeps no matrix state</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>No layer of this model does.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>In this model, {} keeps one.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>In this model, {} keep one.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>After token {} {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>After token {} {} the model expects {}, {:.2f}, which is right</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>After token {} {} the model expects {}, {:.2f}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}; right is {}, {:.2g}, number {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}; the whole right answer: {:.4g}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>right, follows</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>right</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>follows</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>all other tokens together {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>the token that follows</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>squares: the right answer where it is due</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}, in a window of the run</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>logits of the right answer&apos;s tokens</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>logits of what is most probable at the cursor</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>probability</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>rank of the token that follows, 1 is first</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>entropy, nat</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>next token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>id</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>mark</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>right, due after token {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} (id {}): p = {}{}
+p = exp(z) ÷ Σ exp(z) over the vocabulary, after token {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>after token {} {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} follows: p = {}, rank {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>entropy {} nat</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>logit</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What is predicted along the run</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} expects “{}”, {:.2f}, which is right</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} expects “{}”, {:.2f}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>probability of the token that follows, in a window of the run</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>probability of the token that follows</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Curves stand side by side where both have read the same.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>After token {} “{}”</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>After token {} “{}” {}; {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}
+{}: p {}
+{}: p {}
+after token {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>“{}”, right</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>after token {}: probability of the one that follows
+{}: {}
+{}: {}
+{} − {}: {}
+{}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The routing of layer {} has not been computed yet</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>It appears with the first token that is read.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Layer {} ({}) does not route its tokens</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>No layer of this model has partitions. SSE and MoM models have.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Every token goes to the same memory. In this model, {} chooses among partitions.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Every token goes to the same memory. In this model, {} choose among partitions.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}, all</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}, {:.2f}× fair</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>partition</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>gate e</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>written now</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>tokens so far</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>load ÷ fair load</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>alarm</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>yes</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>no</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} and {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Layer {}: no token has been routed yet.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Layer {}: token {} is written to {}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}: every token is written here ({} so far)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>partition {}: e = {} at token {}, softmax over {} partitions
+tokens so far: {}, {:.3f} of the fair load</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>neither decayed nor written now</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>token {}: {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>partition {}: e = {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>dead</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>overloaded</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Layer {} ({}) keeps one memory a head</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>There are no partitions to compare. SSE and MoM models have some.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Layer {} ({}) has one head</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>There are no heads to compare.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>mean |cos|</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>least cos</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>zero, hatched</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>… in a partition</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>… between them</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>zero rows, hatched</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A head of {} has {} rows</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Row by row they are compared up to {}. Partitions and heads can still be.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>1 of every {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>worked out, rest hatched</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} of {} tiles</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>mean |cos| of two partitions is {} {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>mean |cos| of two heads is {} {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>mean |cos| of two states is {} {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>mean |cos| of two rows is {} {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>cosine</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>no cosine yet, or none: one of the two is zero
+{}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>cos = {}
+{}
+⟨a, b⟩ / (‖a‖ ‖b‖) (SSE Def. 1, spec §12.5)
+{}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>most like {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>after different tokens</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The likeness in {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>head {}, {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} uses {:.1f} of {} directions, {} only {:.1f}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>head {} uses {:.1f} of {} directions</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}, head {} only {:.1f}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>effective rank</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>singular value entropy</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} of head {} is {} after token {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}; {} of {} tokens, evenly</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>σ_i, singular values; {} nearly 0 at the foot</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>σ_i, singular values</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>i, largest first</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>entropy</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>effective rank, of {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>effective rank of each partition&apos;s state alone, of {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} of each head, numbered at the right</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>effective rank of σ²</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>rank of {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>σ_{} of every head:</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>head {}: {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}
+singular values of the head&apos;s partitions stacked (spec §12.5)
+{}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>head {}
+effective rank {}: exp(−Σ p log p), p = σ / Σσ (Roy and Vetterli)
+of σ²: {}
+entropy {}: −Σ p log p / log n, p = σ² / Σσ² (SSE footnote 8)
+{}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>head {}, {}
+effective rank {}: exp(−Σ p log p), p = σ / Σσ of its state alone
+entropy {}
+{}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} of head {} = {}
+after token {} {}
+{}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} of head {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The rank of layer {} along the run</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The spectrum of layer {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The state of layer {} has not been computed yet</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>It appears as soon as the run has been replayed to this token.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Softmax attention keeps the key and the value of every token instead, and compares the query with all of them.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Its memory is: {}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} memory</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} memories</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}, {} head of {} × {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}, {} heads of {} × {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} keeps no matrix state in layer {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>There is nothing to take away.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}: {}. {}: {}. Numbers are taken from each other only where both have a place.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>There is no token to compare with</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Press D at another token: its state is taken away from that of the cursor&apos;s.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The state after token {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The memory of layer {} erases nothing</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A decayed outer product only fades. The delta rule (DeltaNet, Gated DeltaNet) takes away what a key reads before it writes.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What the token did to the memory</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>S</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>change</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>erase</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>write</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>difference</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>row</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>of {} by token {} {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>State of {} after token {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>State of {}, {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}: {} rows, {} columns</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}; most of it: {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>row {}: changed by {} (norm of S_t - S_t-1 along the row)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>row {}: norm {} of what is shown</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>after token {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>change {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>token {}  {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>nothing has happened yet at {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>after {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>changed by {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>taken by decay at {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>erased by {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>written by {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}, less that after token {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>norm</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>norm {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>all 0</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>unchanged</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Point at a cell to read its value and who wrote it.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>size of the state</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Frobenius norm over all heads (spec §12.10)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>change by the token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>‖S_t − S_{t−1}‖ over all heads (spec §12.10)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>routing</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>entropy of the routing: 0 decided, 1 undecided</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>−Σ e log e / log N (spec §12.1)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>gates</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>entropy of the head gates: 0 one head wins, 1 all alike</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>−Σ G log G / log H (spec §12.7)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>read G^Q</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>write G^K</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>winner</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>head that wins</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>argmax of G over the heads (spec §12.7)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>size of what enters the block</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>norm of the residual stream (spec §12.10)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>loss</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>surprise at the token, nat</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>−ln p of the token, as predicted by those before it</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>training length</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Layer {}, tokens {} to {} of {}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>token {}: {}
+{}
+{}; {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Nothing to read yet</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Layer {}&apos;s lanes</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The loss</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}; {} more lanes where there is more room</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>generated</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>No tokens have been read yet.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Token {} of {}: {}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>token {}: {}, id {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>layer {}: written to partition {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>not written yet</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>more than half of everything is still there</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>last written {} ago</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>decay took half within {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} ago</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>now</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>no row has been written yet</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>no row has lost half of anything</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>half of the rows were written within {} tokens, {} not yet</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>rows lose half within {} tokens (median), {} have not yet</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>no token writes here</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>a token writes to {:.1f} of {} rows on average</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>rows that a token writes to</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>effective, (Σ|ω|)² / Σω²</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>counted, |ω| ≥ 0.001 Σ|ω|</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>effective rows</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>counted rows</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} does not come here
+{}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} writes to {} rows, (Σ|ω|)² / Σω² (spec §12.2)
+{} of {} with |ω| ≥ 0.001 Σ|ω|
+{}
+{}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>row {} of {}: {}
+{}, after token {}
+{}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What was written in {}</source>
         <translation type="unfinished"></translation>
     </message>
 </context>

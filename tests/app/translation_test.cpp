@@ -8,38 +8,38 @@
 #include <fstream>
 
 #include "app/breakpoints.h"
+#include "app/canvas/text_canvas.h"
+#include "app/figure/from_view.h"
 #include "app/lesson/lesson_page.h"
 #include "app/palette_entries.h"
 #include "app/translation.h"
 #include "tests/app/window_cases.h"
 #include "tests/catch.h"
+#include "views/words.h"
 
 namespace statescope {
 namespace {
 
-/// A language in which every text stands in «».
+/// A language in which every text stands in «», also those of views.
 class Quoting : public QTranslator {
  public:
-  Quoting() { QCoreApplication::installTranslator(this); }
-  ~Quoting() override { QCoreApplication::removeTranslator(this); }
+  Quoting() {
+    QCoreApplication::installTranslator(this);
+    set_translator(translated_words);
+  }
+  ~Quoting() override {
+    set_translator(nullptr);
+    QCoreApplication::removeTranslator(this);
+  }
   bool isEmpty() const override { return false; }
   QString translate(const char*, const char* source, const char*, int) const override {
     return QStringLiteral("«%1»").arg(QString::fromUtf8(source));
   }
 };
 
-/// What the fake run, the engine and the platform say: names, and the sentence on how exact a state is.
-const char* const data_words[] = {"Recomputed from the keyframe before it, float32",
-                                  "softmax_attention",
-                                  "CPU, 2 threads",
-                                  "Ctrl+Return",
-                                  "Ctrl+K",
-                                  "Statescope",
-                                  "sse_gla",
-                                  "shared",
-                                  "fake",
-                                  "test",
-                                  "sse"};
+/// What the fake run, the engine and the platform say: names.
+const char* const data_words[] = {"softmax_attention", "CPU, 2 threads", "Ctrl+Return", "Ctrl+K", "Statescope",
+                                  "sse_gla",           "shared",         "fake",        "test",   "sse"};
 
 /// What stands outside «» and is neither data nor without letters.
 QString untranslated(QString text) {
@@ -50,7 +50,7 @@ QString untranslated(QString text) {
 }
 
 QStringList texts_of(const QWidget& widget) {
-  QStringList texts = {widget.toolTip(), widget.accessibleName()};
+  QStringList texts = {widget.toolTip(), widget.accessibleName(), widget.accessibleDescription()};
   if (const auto* label = qobject_cast<const QLabel*>(&widget)) texts += label->text();
   if (const auto* button = qobject_cast<const QAbstractButton*>(&widget)) texts += button->text();
   if (const auto* line = qobject_cast<const QLineEdit*>(&widget)) texts += line->placeholderText();
@@ -59,6 +59,41 @@ QStringList texts_of(const QWidget& widget) {
     for (int i = 0; i < box->count(); ++i) texts += box->itemText(i);
   for (const QAction* action : widget.actions()) texts += {action->text(), action->toolTip()};
   return texts;
+}
+
+/// All that a view says of where the pointer may stand, and its table.
+QStringList texts_of(const View& view) {
+  constexpr float w = 1200, h = 700, step = 50;
+  QStringList texts = {QString::fromStdString(view.describe())};
+  TextCanvas canvas({w, h});
+  view.draw(canvas, {0, 0, w, h}, {light_theme(), 1});
+  for (float y = 0; y < h; y += step)
+    for (float x = 0; x < w; x += step)
+      if (const auto hit = canvas.hits().at({x, y})) texts += QString::fromStdString(view.tooltip(*hit));
+  const Table table = view.table();
+  for (const std::string& name : table.columns) texts += QString::fromStdString(name);
+  return texts;
+}
+
+QByteArray content(const QString& path) {
+  QFile file(path);
+  REQUIRE(file.open(QFile::ReadOnly));
+  return file.readAll();
+}
+
+/// The focused view as a figure, its numbers and its caption.
+QList<QByteArray> files_of_figure(TestWindow& test) {
+  const QTemporaryDir folder;
+  FigureExport figure{.recipe = test.window.focused_panel().recipe().value(),
+                      .spec = {},
+                      .device = {},
+                      .path = folder.filePath("a.svg").toStdString(),
+                      .with_data = true,
+                      .with_caption = true};
+  write_figure(figure);
+  QList<QByteArray> files;
+  for (const QString& name : QDir(folder.path()).entryList(QDir::Files)) files += content(folder.filePath(name));
+  return files;
 }
 
 }  // namespace
@@ -79,6 +114,43 @@ TEST_CASE("every text of the shell is translated: menus, labels, buttons, lists,
         for (const QString& text : texts_of(*widget)) CHECK(untranslated(text).toStdString() == "");
       }
     }
+  }
+}
+
+TEST_CASE("what views say of themselves and under the pointer is translated in the window, looked at in every way") {
+  test_application();
+  const Quoting language;
+  TestWindow test;
+  test.open();
+  ViewPanel& panel = *test.window.stage().panels().front();
+  for (const ViewRow& row : view_catalogue()) {
+    if (row.id == strip_view) continue;
+    panel.set_view(row);
+    const auto modes = static_cast<int>(panel.view().modes().size());
+    for (int mode = 0; mode < std::max(1, modes); ++mode) {
+      if (modes > 0) panel.set_mode(static_cast<std::size_t>(mode));
+      INFO(row.id << ", mode " << mode);
+      for (const QString& text : texts_of(panel.view())) CHECK(untranslated(text).toStdString() == "");
+    }
+  }
+}
+
+TEST_CASE("figures, their numbers and their captions are English, whatever the window's language") {
+  test_application();
+  TestWindow test;
+  test.open();
+  for (const char* view : {"routing", "state"}) {
+    test.window.focused_panel().set_view(*find_view(view));
+    const auto built_anew = [&] {
+      for (const std::int64_t token : {7, 5}) test.navigator().move({.token = token});
+    };
+    built_anew();
+    const QList<QByteArray> plain = files_of_figure(test);
+    REQUIRE(plain.size() == 3);
+    const Quoting language;
+    built_anew();
+    CHECK(QString::fromStdString(test.window.focused_panel().view().describe()).contains("«"));
+    CHECK(files_of_figure(test) == plain);
   }
 }
 

@@ -4,77 +4,13 @@
 
 #include "app/canvas/text_canvas.h"
 #include "tests/catch.h"
-#include "tests/views/sample_answers.h"
-#include "tests/views/samples.h"
+#include "tests/views/catalogue_cases.h"
 #include "views/arrays.h"
 #include "views/view.h"
 
 using namespace statescope;
 
 namespace {
-
-struct Case {
-  std::string name;
-  Snapshot snapshot;
-  Cursor cursor;
-};
-
-Snapshot without_states(Snapshot snapshot, std::int64_t token) {
-  snapshot.token = token;
-  return snapshot;
-}
-
-std::vector<Case> cases() {
-  const Sample one({.tokens = 1}), three({.tokens = 3}), forty({.tokens = 40, .partitions = 8, .chosen = 2}),
-      plain({.tokens = 40, .partitions = 0}), delta({.tokens = 40, .partitions = 0, .memory = "gated delta rule"});
-  const Sample many({.tokens = 4000, .partitions = 32, .chosen = 3, .heads = 1, .rows = 60, .columns = 20});
-  Snapshot nothing_read;
-  nothing_read.run = std::make_shared<RunInfo>();
-  Snapshot branch = forty.at(33);
-  branch.run = sample_branch(branch.run);
-  const Cursor cell{.token = 33, .slot = 5, .row = 15, .column = 15};
-  Cursor moving = cell;
-  moving.progress = 0.3f;
-  return {{"no run", {}, {}},
-          {"no tokens", nothing_read, {}},
-          {"one token", one.at(0), {.slot = 1, .row = 0, .column = 0}},
-          {"one token, moving", one.at(0), {.progress = 0}},
-          {"three tokens", three.at(1), {.token = 1, .head = 1}},
-          {"forty tokens", forty.at(33), cell},
-          {"forty tokens, moving", forty.at(33), moving},
-          {"a branch", branch, cell},
-          {"plain memory", plain.at(12), {.token = 12, .row = 3, .column = 4}},
-          {"delta rule", delta.at(38), {.token = 38, .head = 1, .row = 3, .column = 4}},
-          {"softmax attention", forty.attention_at(5), {.token = 5, .layer = 1}},
-          {"4000 tokens", without_states(many.at(20), 3999), {.token = 3999, .slot = 30, .row = 59, .column = 19}},
-          {"cursor outside", forty.at(3), {.token = 99999, .layer = 7, .head = 99, .slot = 99, .row = 99, .column = 99}}};
-}
-
-/// A view of a row in one of its modes, built without any answers and with all of them.
-struct Built {
-  std::string name;
-  std::unique_ptr<View> view;
-};
-std::vector<Built> built_views(const Case& c) {
-  std::vector<Built> all;
-  for (const ViewRow& row : view_catalogue()) {
-    for (std::size_t mode = 0; mode < std::max<std::size_t>(1, row.make()->modes().size()); ++mode) {
-      for (const bool answered : {false, true}) {
-        auto view = row.make();
-        view->set_mode(mode);
-        const std::vector<Question> questions = view->questions(c.snapshot, c.cursor);
-        if (answered && questions.empty() && !view->compares()) continue;
-        const auto answers = [&] {
-          return view->compares() ? sample_findings_beside(*view, c.snapshot, sample_other(c.snapshot), c.cursor)
-                                  : sample_findings(questions, c.snapshot);
-        };
-        view->build(c.snapshot, c.cursor, answered ? answers() : Findings());
-        all.push_back({std::string(row.id) + ", mode " + std::to_string(mode) + (answered ? ", answered" : ""), std::move(view)});
-      }
-    }
-  }
-  return all;
-}
 
 bool overlap(Rect a, Rect b) {
   constexpr float slack = 0.5f;
@@ -115,7 +51,7 @@ TEST_CASE("rows of the catalogue are complete and their ids differ") {
 }
 
 TEST_CASE("every view draws every run in all themes, at every scale and size; no text overlaps another or leaves its place") {
-  for (const Case& c : cases()) {
+  for (const CatalogueCase& c : catalogue_cases()) {
     for (const auto& [name, view] : built_views(c)) {
       CHECK_FALSE(view->describe().empty());
       for (const Theme& theme : {light_theme(), dark_theme(), high_contrast_theme()}) {
@@ -137,7 +73,7 @@ TEST_CASE("every view draws every run in all themes, at every scale and size; no
 }
 
 TEST_CASE("no size makes a view fail") {
-  for (const Case& c : cases()) {
+  for (const CatalogueCase& c : catalogue_cases()) {
     for (const auto& [name, view] : built_views(c)) {
       INFO(c.name << ", " << name);
       for (const Size size : {Size{0, 0}, Size{1, 1}, Size{40, 300}, Size{300, 40}, Size{120, 80}, Size{5000, 3000}}) {
@@ -151,7 +87,7 @@ TEST_CASE("no size makes a view fail") {
 
 TEST_CASE("every view tells the numbers that it draws, as many as their axes have room for") {
   std::set<std::string> telling;
-  for (const Case& c : cases()) {
+  for (const CatalogueCase& c : catalogue_cases()) {
     for (const auto& [name, view] : built_views(c)) {
       INFO(c.name << ", " << name);
       for (const Array& array : view->arrays()) {

@@ -1,0 +1,78 @@
+// Runs, from none to a long one, on which every view of the catalogue is built in each of its modes.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/views/sample_answers.h"
+#include "tests/views/samples.h"
+#include "views/view.h"
+
+namespace statescope {
+
+struct CatalogueCase {
+  std::string name;
+  Snapshot snapshot;
+  Cursor cursor;
+};
+
+inline Snapshot without_states(Snapshot snapshot, std::int64_t token) {
+  snapshot.token = token;
+  return snapshot;
+}
+
+inline std::vector<CatalogueCase> catalogue_cases() {
+  const Sample one({.tokens = 1}), three({.tokens = 3}), forty({.tokens = 40, .partitions = 8, .chosen = 2}),
+      plain({.tokens = 40, .partitions = 0}), delta({.tokens = 40, .partitions = 0, .memory = "gated delta rule"});
+  const Sample many({.tokens = 4000, .partitions = 32, .chosen = 3, .heads = 1, .rows = 60, .columns = 20});
+  Snapshot nothing_read;
+  nothing_read.run = std::make_shared<RunInfo>();
+  Snapshot branch = forty.at(33);
+  branch.run = sample_branch(branch.run);
+  const Cursor cell{.token = 33, .slot = 5, .row = 15, .column = 15};
+  Cursor moving = cell;
+  moving.progress = 0.3f;
+  return {{"no run", {}, {}},
+          {"no tokens", nothing_read, {}},
+          {"one token", one.at(0), {.slot = 1, .row = 0, .column = 0}},
+          {"one token, moving", one.at(0), {.progress = 0}},
+          {"three tokens", three.at(1), {.token = 1, .head = 1}},
+          {"forty tokens", forty.at(33), cell},
+          {"forty tokens, moving", forty.at(33), moving},
+          {"a branch", branch, cell},
+          {"plain memory", plain.at(12), {.token = 12, .row = 3, .column = 4}},
+          {"delta rule", delta.at(38), {.token = 38, .head = 1, .row = 3, .column = 4}},
+          {"softmax attention", forty.attention_at(5), {.token = 5, .layer = 1}},
+          {"4000 tokens", without_states(many.at(20), 3999), {.token = 3999, .slot = 30, .row = 59, .column = 19}},
+          {"cursor outside", forty.at(3), {.token = 99999, .layer = 7, .head = 99, .slot = 99, .row = 99, .column = 99}}};
+}
+
+/// A view of a row in one of its modes, built without any answers and with all of them.
+struct BuiltView {
+  std::string name;
+  std::unique_ptr<View> view;
+};
+inline std::vector<BuiltView> built_views(const CatalogueCase& c) {
+  std::vector<BuiltView> all;
+  for (const ViewRow& row : view_catalogue()) {
+    for (std::size_t mode = 0; mode < std::max<std::size_t>(1, row.make()->modes().size()); ++mode) {
+      for (const bool answered : {false, true}) {
+        auto view = row.make();
+        view->set_mode(mode);
+        const std::vector<Question> questions = view->questions(c.snapshot, c.cursor);
+        if (answered && questions.empty() && !view->compares()) continue;
+        const auto answers = [&] {
+          return view->compares() ? sample_findings_beside(*view, c.snapshot, sample_other(c.snapshot), c.cursor)
+                                  : sample_findings(questions, c.snapshot);
+        };
+        view->build(c.snapshot, c.cursor, answered ? answers() : Findings());
+        all.push_back({std::string(row.id) + ", mode " + std::to_string(mode) + (answered ? ", answered" : ""), std::move(view)});
+      }
+    }
+  }
+  return all;
+}
+
+}  // namespace statescope
