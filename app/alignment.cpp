@@ -4,6 +4,8 @@
 #include <span>
 #include <string_view>
 
+#include "views/words.h"
+
 namespace statescope {
 namespace {
 
@@ -69,7 +71,7 @@ Alignment align(const RunInfo& own, const RunInfo& other) {
   } else {
     const Letters a = letters_of(prompt_of(own)), b = letters_of(prompt_of(other));
     if (a.text != b.text || a.end.empty() || b.end.empty()) {
-      result.refused = "the two have not read the same text, so no token of one stands for a token of the other";
+      result.refused = Views::tr("the two have not read the same text, so no token of one stands for a token of the other");
       return result;
     }
     result.other = by_characters(a, b);

@@ -41,7 +41,8 @@ std::string HistoryStrip::largest(std::size_t count) const {
 HistoryStrip build_history(const RunInfo& run, const HistoryQuestion& question, const Findings& findings) {
   HistoryStrip strip;
   if (question.row < 0 || !findings.find(question)) return strip;
-  strip.what = question.column < 0 ? Views::tr("‖row {}‖", question.row) : fmt::format("S[{}, {}]", question.row, question.column);
+  strip.of_row = question.column < 0;
+  strip.what = strip.of_row ? Views::tr("‖row {}‖", question.row) : fmt::format("S[{}, {}]", question.row, question.column);
   const History* history = findings.get(question);
   if (!history) {
     const std::string& refused = findings.find(question)->refused;
@@ -108,11 +109,10 @@ void draw(const HistoryStrip& strip, Canvas& canvas, Rect area, const Frame& fra
 std::string tooltip(const HistoryStrip& strip, std::size_t part) {
   if (part >= strip.parts.size()) return {};
   const HistoryPart& one = strip.parts[part];
-  const bool row = strip.what.starts_with("‖");
   const std::string part_of = Views::tr("token {} {}: {} of {} = {}", one.token, one.text, number(one.contribution, 9), strip.what,
                                         number(static_cast<float>(strip.shown), 9));
-  const std::string equation = row ? Views::tr("c ⟨v, Z⟩ / ‖Z‖ with the token's value vector v and the row Z")
-                                   : Views::tr("c v[column] with the token's value vector v");
+  const std::string equation = strip.of_row ? Views::tr("c ⟨v, Z⟩ / ‖Z‖ with the token's value vector v and the row Z")
+                                            : Views::tr("c v[column] with the token's value vector v");
   const std::string lost = Views::tr("c = {}; it was written with {}, the rest was lost to later decay and erasure",
                                      number(one.coefficient, 9), number(one.written, 9));
   return joined({part_of, equation, lost, accuracy_words(kRecomputed)}, "\n");

@@ -17,12 +17,13 @@ struct HistoryPart {
 };
 
 struct HistoryStrip {
-  std::string what;                // "S[3, 5]"; "row 3"; empty: nothing is chosen
+  std::string what;                // "S[3, 5]"; "‖row 3‖"; empty: nothing is chosen
   std::string waiting;             // instead of the parts: how far the work is, or why there are none
   std::vector<HistoryPart> parts;  // largest first, at most 24
   std::int64_t others = 0;         // tokens that are not among them
   double rest = 0;                 // what these add
   double sum = 0, shown = 0;       // of all tokens; the state's own number
+  bool of_row = false;             // of a whole row's norm, else of a cell
 
   /// "S[3, 5] = 0.031, written by 118 tokens that add up to 0.031"
   std::string sentence() const;

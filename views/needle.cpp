@@ -96,8 +96,13 @@ constexpr std::array<const char*, 5> kPartNames = {QT_TRANSLATE_NOOP("Views", "c
                                                    QT_TRANSLATE_NOOP("Views", "misrouting")};
 constexpr std::array<const char*, 5> kShortNames = {QT_TRANSLATE_NOOP("Views", "Clear"), QT_TRANSLATE_NOOP("Views", "Decay"),
                                                     QT_TRANSLATE_NOOP("Views", "Erase"), QT_TRANSLATE_NOOP("Views", "Over"),
-                                                    QT_TRANSLATE_NOOP("Views", "Miss")};  // begin with the letters
+                                                    QT_TRANSLATE_NOOP("Views", "Miss")};
 constexpr std::array<std::string_view, 5> kPartLetters = {"C", "D", "E", "O", "M"};
+/// With its letter, which other languages' short names need not begin with.
+std::string legend_text(std::size_t part, bool wide) {
+  const std::string name = Views::tr(wide ? kPartNames[part] : kShortNames[part]);
+  return !wide && name.starts_with(kPartLetters[part]) ? name : fmt::format("{} {}", kPartLetters[part], name);
+}
 std::array<double, 5> values_of(const NeedleParts& parts) {
   return {parts.clear, parts.decayed, parts.erased, parts.overwritten, parts.misrouted};
 }
@@ -278,9 +283,7 @@ void draw_parts(const Picture& picture) {
   const float s = picture.s, row = picture.row();
   const bool wide = picture.parts.w >= 400 * s;
   std::vector<LegendEntry> legend;
-  for (std::size_t i = 0; i < kPartNames.size(); ++i)
-    legend.push_back(
-        {part_color(i, theme), wide ? fmt::format("{} {}", kPartLetters[i], Views::tr(kPartNames[i])) : Views::tr(kShortNames[i])});
+  for (std::size_t i = 0; i < kPartNames.size(); ++i) legend.push_back({part_color(i, theme), legend_text(i, wide)});
   draw_legend(picture.canvas, {picture.parts.x, picture.parts.y, picture.parts.w, row}, legend, picture.frame);
   const Rect list{picture.parts.x, picture.parts.y + row, picture.parts.w, picture.parts.h - row};
   std::vector<bool> important;

@@ -3328,6 +3328,10 @@ after token {} {}
         <source>What was written in {}</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>the two have not read the same text, so no token of one stands for a token of the other</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>statescope::BreakpointPage</name>
