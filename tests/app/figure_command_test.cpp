@@ -57,7 +57,7 @@ std::optional<QString> printed(const char* program, const QStringList& arguments
     WARN(program << " is not installed: not tested");
     return {};
   }
-  REQUIRE(process.waitForFinished(60'000));
+  REQUIRE(process.waitForFinished(300'000));  // checking a large figure by the schema takes most of a minute
   const QString text = QString::fromUtf8(process.readAll());
   INFO(program << ": " << text.toStdString());
   CHECK(process.exitCode() == 0);
