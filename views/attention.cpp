@@ -26,12 +26,6 @@ constexpr std::int64_t kBarIds = std::int64_t{1} << 40, kBeforeId = std::int64_t
 
 constexpr std::string_view kAllTogether = QT_TRANSLATE_NOOP("Views", "All together"), kShares = QT_TRANSLATE_NOOP("Views", "Shares |A|");
 
-/// English, for figures' specs name a way of looking by it.
-std::string only_slot(const LayerInfo& layer, std::int64_t slot) {
-  const InEnglish name;
-  return "Only " + slot_title(slot_identity(layer, slot), slot_name(layer, slot));
-}
-
 bool is_softmax(const LayerInfo& layer) { return layer.memory == "softmax attention"; }
 
 Message nothing_to_read(const Snapshot& snapshot) {
@@ -327,7 +321,8 @@ class AttentionView : public View {
     const LayerInfo* layer = layer_of(snapshot);
     tokens_ = snapshot.run ? std::ssize(snapshot.run->tokens) : 0;
     titles_.clear();
-    for (std::int64_t slot = 0; layer && layer->slots() > 1 && slot < layer->slots(); ++slot) titles_.push_back(only_slot(*layer, slot));
+    for (std::int64_t slot = 0; layer && layer->slots() > 1 && slot < layer->slots(); ++slot)
+      titles_.push_back(Views::tr("Only {}", slot_title(slot_identity(*layer, slot), slot_name(*layer, slot))));
     names_ = {kAllTogether, kShares};
     names_.insert(names_.end(), titles_.begin(), titles_.end());
     const std::int64_t slot = layer ? slot_of(*layer) : -1;

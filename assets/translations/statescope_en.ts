@@ -3332,6 +3332,10 @@ after token {} {}
         <source>the two have not read the same text, so no token of one stands for a token of the other</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>Only {}</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>statescope::BreakpointPage</name>

@@ -10,6 +10,7 @@
 #include "app/canvas/text_canvas.h"
 #include "tests/catch.h"
 #include "tests/views/catalogue_cases.h"
+#include "views/attention.h"
 
 using namespace statescope;
 
@@ -193,6 +194,15 @@ TEST_CASE("every text that a view draws, says or has in its table is translated,
     INFO(context << ": " << english << "\nnot in assets/translations/statescope_en.ts; the target update_translations writes it there");
     CHECK(known.contains({context, english}));
   }
+}
+
+TEST_CASE("ways of looking that a view names by the layer's partitions are translated where it names them") {
+  const OtherLanguage language(in_other_letters);
+  const auto view = make_attention();
+  const std::size_t always = view->modes().size();
+  view->build(Sample({.tokens = 4}).at(3), {.token = 3});
+  REQUIRE(view->modes().size() == always + 5);
+  for (const std::string_view mode : view->modes().subspan(always)) CHECK(untranslated(std::string(mode), {"shared"}) == "");
 }
 
 TEST_CASE("numbers beside a figure have the same names in every language") {
