@@ -7,68 +7,16 @@
 #include <array>
 #include <bit>
 
-#include "kernels/cuda_activation.h"
-#include "kernels/cuda_linear.h"
-#include "kernels/cuda_order.h"
+#include "kernels/cuda_one_row.h"
 
 namespace statescope::cuda {
 namespace {
 
-constexpr int warp_size = 32, warps = 8, threads = warps * warp_size;
-constexpr int row_pair = 2;                                // rows that are fetched together
-constexpr int most_stages = 8;                             // of a warp's ring
-constexpr int piece = 16, numbers_of_sum = 4 * warp_size;  // bytes that a thread reads at once; numbers whose squares a warp sums
-constexpr int most_inputs = 8, most_products = 16, most_taps = 4;
-constexpr std::size_t shared_bytes = 104 << 10;  // two such kernels and a memory's step share a multiprocessor
-constexpr int most_numbers = 14 << 10;           // of all inputs together
+using namespace one_row;
 
-/// A row [n], and the norm that it passes (projection.h).
-struct Input {
-  const float *x, *weight, *gate;
-  int n, group, place;  // group 0: no norm; `place`: its first number in shared memory, a multiple of `numbers_of_sum`
-  float eps, offset;
-  Activation act;
-  int sums, sums_inverse;  // of a group, in numbers of `numbers_of_sum`; 2^16 over that, rounded up
-  /// Of the sum with this number.
-  __device__ int group_of(int sum) const { return sum * sums_inverse >> 16; }
-};
-
-enum class End : std::uint8_t { activate, forget_gate, delta_decay, convolve, gated };
-
-/// What one weight gives. Rows are dealt out in units: one pair of rows; of rows that are shorter than a warp reads, as many pairs as it
-/// reads at once. What streaming needs stands together, then what the end of a product needs: parameters come from far away, by the line.
-struct alignas(64) Product {
-  const char* weight;
-  const char* up;             // gated: of the same shape, y = silu(z) ⊙ (x · upᵀ)
-  const float* made;          // x where a product before this one in the launch makes it, else null and x is `input`
-  std::int64_t weight_bytes;  // from one row to the next
-  int out, in, input, first_unit;
-  int lanes_log2;  // of how many share a row
-  End end;
-  bool announced;  // another product waits for y
-
-  alignas(64) float* y;
-  float* z;
-  const float *bias, *addend, *A_log, *dt_bias;
-  const float *taps, *tap_bias;  // [out, width], [out]
-  float* cache;                  // [width − 1, out]
-  Activation act;
-  int width;
-  float scale, clamp_min;
-};
-
-struct OneRow {
-  int input_count, product_count, units, stages;
-  unsigned* ready;     // counts the announced units that have been made, then those that have seen all of them, and is 0 again
-  unsigned announced;  // units that others wait for
-  unsigned last;       // of what `ready` counts
-  int numbers;         // of all inputs in shared memory
-  bool norms;          // whether one of them passes a norm
-  int chunk;           // bytes of a row that are fetched at once
-  int first_unit[most_products];
-  Input inputs[most_inputs];
-  Product products[most_products];
-};
+constexpr int half_warp = warp_size / 2;
+constexpr int row_pair = 2;     // rows that are fetched together
+constexpr int most_stages = 8;  // of a warp's ring
 
 // ---- kernels -------------------------------------------------------------------------------------------------------------------------
 
@@ -125,32 +73,20 @@ __device__ float sum_over(float x, int lanes) {
   return x;
 }
 
-/// An index, not a pointer: parameters are read fast only where the compiler sees that they are parameters.
-__device__ int product_of(const OneRow& op, int unit) {
-  int n = 0;
-#pragma unroll 1
-  while (n + 1 < op.product_count && unit >= op.first_unit[n + 1]) ++n;
-  return n;
+/// Both over the warp: the sum of x in the lower half of the lanes, of y in the upper one.
+__device__ float sum_in_halves(float2 z) {
+  const bool upper = threadIdx.x % warp_size >= half_warp;
+  float sum = (upper ? z.y : z.x) + __shfl_xor_sync(~0U, upper ? z.x : z.y, half_warp);
+#pragma unroll
+  for (int distance = half_warp / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(~0U, sum, distance);
+  return sum;
 }
-
-__device__ void prefetch(const float* x) { asm volatile("prefetch.global.L2 [%0];" ::"l"(x)); }
 
 /// Where number 4 i of an input stands in shared memory. Of 16-bit weights a thread reads eight inputs at once: the first four of every
 /// eight stand together, then the others, so that neighbours read from different banks.
 template <DType dtype>
 __device__ int place_of_four(int i, int n) {
   return dtype == DType::f32 ? 4 * i : (i & 1) * (n / 2) + (i >> 1) * 4;
-}
-
-/// Brings the weights of norms into the second cache; nothing waits for that.
-__device__ void prefetch_norms(const OneRow& op) {
-  constexpr int line = 32;
-  for (int n = 0; n < op.input_count; ++n) {
-    const Input& input = op.inputs[n];
-    if (input.weight == nullptr) continue;
-#pragma unroll 1
-    for (int i = line * static_cast<int>(threadIdx.x); i < input.group; i += line * threads) prefetch(input.weight + i);
-  }
 }
 
 /// All threads bring an input into shared memory; what a thread reads is on its way together.
@@ -172,35 +108,33 @@ __device__ void load_plain(float* shared, const Input& input) {
   }
 }
 
-/// The same for one that passes a norm, as yet without the factors of its groups; a warp sums the squares of its numbers.
+/// The same for one that passes a norm, as yet without the factors of its groups; a warp sums the squares of its numbers. `ahead` are the
+/// norm's weights of the thread's first numbers where they are known.
 template <DType dtype>
-__device__ void load_normed(float* shared, float* squares, const Input& input) {
-  constexpr int together = 2;
+__device__ void load_normed(float* shared, float* squares, const Input& input, const NormWeights& ahead, bool known) {
   const int fours = input.n / 4, whole = (input.n + numbers_of_sum - 1) / numbers_of_sum * warp_size;
+  const float offset = input.weight != nullptr ? input.offset : 0;
 #pragma unroll 1
-  for (int begin = static_cast<int>(threadIdx.x); begin < whole; begin += together * threads) {
-    float4 in[together], gate[together], weight[together];
+  for (int begin = static_cast<int>(threadIdx.x); begin < whole; begin += fours_at_once * threads) {
+    float4 in[fours_at_once], gate[fours_at_once];
 #pragma unroll
-    for (int t = 0; t < together; ++t) {
+    for (int t = 0; t < fours_at_once; ++t) {
       const int i = begin + t * threads;
       in[t] = gate[t] = {0, 0, 0, 0};
-      weight[t] = {1, 1, 1, 1};
-      if (i >= fours) continue;
-      in[t] = *reinterpret_cast<const float4*>(input.x + 4 * i);
-      if (input.gate != nullptr) gate[t] = *reinterpret_cast<const float4*>(input.gate + 4 * i);
-      if (input.weight == nullptr) continue;
-      const float* w = input.weight + 4 * i - input.group_of(i / warp_size) * input.group;
-      weight[t] = {__ldg(w) + input.offset, __ldg(w + 1) + input.offset, __ldg(w + 2) + input.offset, __ldg(w + 3) + input.offset};
+      if (i < fours) in[t] = *reinterpret_cast<const float4*>(input.x + 4 * i);
+      if (i < fours && input.gate != nullptr) gate[t] = *reinterpret_cast<const float4*>(input.gate + 4 * i);
     }
+    const NormWeights weights = known && begin == static_cast<int>(threadIdx.x) ? ahead : norm_weights(input, begin);
 #pragma unroll
-    for (int t = 0; t < together; ++t) {
+    for (int t = 0; t < fours_at_once; ++t) {
       const int i = begin + t * threads;
       if (i >= whole) break;
       float4 x = in[t];
+      const float4 weight = weights.at[t];
       const float sum = combined(x.x * x.x + x.y * x.y + x.z * x.z + x.w * x.w, [](float a, float b) { return a + b; });
       if (i % warp_size == 0) squares[(input.place / 4 + i) / warp_size] = sum;
       if (i >= fours) continue;
-      x.x *= weight[t].x, x.y *= weight[t].y, x.z *= weight[t].z, x.w *= weight[t].w;
+      x.x *= weight.x + offset, x.y *= weight.y + offset, x.z *= weight.z + offset, x.w *= weight.w + offset;
       if (input.gate != nullptr) {
         x.x *= activated_by_one(gate[t].x, input.act), x.y *= activated_by_one(gate[t].y, input.act);
         x.z *= activated_by_one(gate[t].z, input.act), x.w *= activated_by_one(gate[t].w, input.act);
@@ -211,27 +145,24 @@ __device__ void load_normed(float* shared, float* squares, const Input& input) {
 }
 
 template <DType dtype>
-__device__ void load_inputs(float* shared, float* squares, const OneRow& op) {
-  for (int n = 0; n < op.input_count; ++n)
-    op.inputs[n].group > 0 ? load_normed<dtype>(shared, squares, op.inputs[n]) : load_plain<dtype>(shared, op.inputs[n]);
-}
-
-/// x ← x · (Σ x² / group + eps)^{−1/2}. The numbers of a warp belong to one group.
-template <DType dtype>
-__device__ void scale_inputs(float* shared, const float* squares, const OneRow& op) {
-  const int lane = threadIdx.x % warp_size;
+__device__ void load_inputs(float* shared, float* squares, const OneRow& op, const NormWeights& of_first) {
+#pragma unroll 1
   for (int n = 0; n < op.input_count; ++n) {
     const Input& input = op.inputs[n];
-    if (input.group == 0) continue;
+    input.group > 0 ? load_normed<dtype>(shared, squares, input, of_first, n == 0) : load_plain<dtype>(shared, input);
+  }
+}
+
+/// x ← x · factor where groups have their own. The numbers of a warp belong to one group.
+template <DType dtype>
+__device__ void scale_groups(float* shared, const float* squares, const OneRow& op) {
+  for (int n = 0; n < op.input_count; ++n) {
+    const Input& input = op.inputs[n];
+    if (input.group == 0 || input.one_group()) continue;
     const int whole = (input.n + numbers_of_sum - 1) / numbers_of_sum * warp_size;
-    const float inverse = 1 / static_cast<float>(input.group);
 #pragma unroll 1
     for (int i = static_cast<int>(threadIdx.x); i < whole; i += threads) {
-      const float* of_group = squares + input.place / numbers_of_sum + input.group_of(i / warp_size) * input.sums;
-      float sum = 0;
-#pragma unroll 1
-      for (int j = lane; j < input.sums; j += warp_size) sum += of_group[j];
-      const float factor = rsqrtf(combined(sum, [](float a, float b) { return a + b; }) * inverse + input.eps);
+      const float factor = norm_factor(input, squares + input.place / numbers_of_sum + input.group_of(i / warp_size) * input.sums);
       if (i >= input.n / 4) continue;
       float4& x = *reinterpret_cast<float4*>(shared + input.place + place_of_four<dtype>(i, input.n));
       x.x *= factor, x.y *= factor, x.z *= factor, x.w *= factor;
@@ -239,105 +170,109 @@ __device__ void scale_inputs(float* shared, const float* squares, const OneRow& 
   }
 }
 
-/// bias + Σ_j taps[j] · input j, the last input is z; the cache moves up by one     (convolution.h)
-__device__ float convolved(const Product& p, int o, float z) {
-  const int past = p.width - 1;
-  const float* taps = p.taps + static_cast<std::int64_t>(o) * p.width;
-  float kept[most_taps - 1], weight[most_taps - 1], sum = p.tap_bias != nullptr ? p.tap_bias[o] : 0;
-#pragma unroll
-  for (int j = 0; j < most_taps - 1; ++j) {
-    if (j < past) kept[j] = p.cache[j * p.out + o], weight[j] = taps[j];
-  }
-#pragma unroll
-  for (int j = 0; j < most_taps - 1; ++j) {
-    if (j >= past) continue;
-    sum += weight[j] * kept[j];
-    if (j > 0) p.cache[(j - 1) * p.out + o] = kept[j];
-  }
-  if (past > 0) p.cache[(past - 1) * p.out + o] = z;
-  return sum + taps[past] * z;
-}
-
-/// y[o] from z[o]; gated: times the product with the other weight, else times 1.
-__device__ void finish(const Product& p, int o, float z, float factor) {
-  if (p.bias != nullptr) z += p.bias[o];
-  if (p.z != nullptr) p.z[o] = z;
-  if (p.end == End::forget_gate || p.end == End::delta_decay) {
-    // max(logσ(z) · scale, clamp_min), logσ(z) = −softplus(−z);   −exp(A_log) · softplus(z + dt_bias)
-    const bool forgets = p.end == End::forget_gate;
-    const float plus = softplus(forgets ? -z : z + p.dt_bias[o]), y = -(forgets ? p.scale : expf(p.A_log[o])) * plus;
-    p.y[o] = forgets && y < p.clamp_min ? p.clamp_min : y;
-    return;
-  }
-  if (p.end == End::convolve) z = convolved(p, o, z);
-  if (p.addend != nullptr) z += p.addend[o];
-  p.y[o] = activated_by_one(z, p.act) * factor;
-}
-
-/// A warp's share of all units, and its ring of stages, each a chunk of both rows of a pair. What is fetched next is known to lane 0.
+/// A warp's share of all units, and its ring of stages, each a chunk of both rows of a pair. Lane l keeps what is known of the warp's
+/// units l, l + 32, …: parameters are far away, another lane is near.
 template <DType dtype>
 struct Stream {
   const OneRow& op;
   char* ring;
   unsigned long long* barriers;
-  int lane, own, step;       // the warp among all warps, and how many there are
-  int units, stages, chunk;  // as in op; what the loop needs of parameters stays in registers
-  int unit, done = 0, fetched_stage = 0, stage = 0;
-  unsigned parity = 0;
+  int lane, own, step, count;  // the warp among all warps, and how many there are; its units
+  int stages, chunk;           // as in op; what the loop needs of parameters stays in registers
 
+  /// As memory: two rows, or two runs of short rows. Of the next unit of the lane to be fetched.
   struct Pair {
     const char *first, *second;
     int bytes;  // of each
   } from = {};
+  int fetched = 0, bytes = 0, done = 0, fetched_stage = 0;  // of the unit that is being fetched
 
-  /// Unit `u` as memory: two rows, or two runs of short rows.
-  __device__ Pair pair(const Product& p, int u) const {
-    const int local = u - p.first_unit;
+  /// Of the next unit of the lane to be multiplied.
+  struct Use {
+    int product, bytes, input, place, lanes_log2;
+    bool made, counted;  // its x is made in this launch; others wait for it, or it waited
+    __device__ bool long_rows() const { return 1 << lanes_log2 == warp_size; }
+  } use = {};
+  int stage = 0;
+  unsigned parity = 0;
+
+  __device__ int unit(int index) const { return own + index * step; }
+  __device__ Arrival arrival(int s) const { return {barriers + s}; }
+  __device__ char* stage_at(int s) const { return ring + s * row_pair * chunk; }
+
+  __device__ Pair pair(int index) const {
+    const Product& p = op.products[product_of(op, unit(index))];
+    const int local = unit(index) - p.first_unit;
     const auto row_bytes = static_cast<std::int64_t>(p.in) * size_of(dtype);
     if (p.end == End::gated) return {p.weight + local * p.weight_bytes, p.up + local * p.weight_bytes, static_cast<int>(row_bytes)};
     const int together = warp_size >> p.lanes_log2, row = row_pair * together * local;
     const int first = min(row, p.out - together), second = min(row + together, p.out - together);
     return {p.weight + first * p.weight_bytes, p.weight + second * p.weight_bytes, static_cast<int>(together * row_bytes)};
   }
-  __device__ Arrival arrival(int s) const { return {barriers + s}; }
-  __device__ char* stage_at(int s) const { return ring + s * row_pair * chunk; }
+  __device__ Use use_of(int index) const {
+    const int n = product_of(op, unit(index));
+    const Product& p = op.products[n];
+    const bool made = p.made != nullptr;
+    const int bytes_of_unit = (warp_size >> p.lanes_log2) * p.in * static_cast<int>(size_of(dtype));
+    return {n, bytes_of_unit, p.input, op.inputs[p.input].place, p.lanes_log2, made, made || p.announced};
+  }
 
+  /// The next chunk; by all lanes.
   __device__ void fetch() {
-    if (unit >= units) return;
-    if (done == 0) from = pair(op.products[product_of(op, unit)], unit);
-    const int bytes = min(chunk, from.bytes - done);
-    arrival(fetched_stage).expect(row_pair * bytes);
-    arrival(fetched_stage).fetch(stage_at(fetched_stage), from.first + done, bytes);
-    arrival(fetched_stage).fetch(stage_at(fetched_stage) + chunk, from.second + done, bytes);
-    done += bytes;
-    if (done == from.bytes) done = 0, unit += step;
+    if (fetched >= count) return;
+    const bool owns = lane == fetched % warp_size;
+    if (owns) {
+      const int part = min(chunk, bytes - done);
+      arrival(fetched_stage).expect(row_pair * part);
+      arrival(fetched_stage).fetch(stage_at(fetched_stage), from.first + done, part);
+      arrival(fetched_stage).fetch(stage_at(fetched_stage) + chunk, from.second + done, part);
+    }
+    done += chunk;
+    if (done >= bytes) {
+      if (owns && fetched + warp_size < count) from = pair(fetched + warp_size);
+      ++fetched, done = 0;
+      bytes = __shfl_sync(~0U, from.bytes, fetched % warp_size);
+    }
     if (++fetched_stage == stages) fetched_stage = 0;
   }
 
   __device__ void begin() {
-    if (lane == 0) {
-#pragma unroll 1
-      for (int s = 0; s < op.stages; ++s) arrival(s).make();
-      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-#pragma unroll 1
-      for (int s = 0; s < op.stages; ++s) fetch();
-    }
+    if (lane < stages) arrival(lane).make();
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     __syncwarp();
+    if (lane < count) from = pair(lane);
+    bytes = __shfl_sync(~0U, from.bytes, 0);
+#pragma unroll 1
+    for (int s = 0; s < stages; ++s) fetch();
+    if (lane < count) use = use_of(lane);
   }
 
-  /// The warp's units up to the end: what their ends read is brought into the second cache, where it may long have been displaced.
-  __device__ void prefetch_ends() const {
-#pragma unroll 1
-    for (int u = own; u < op.units; u += step) {
-      const Product& p = op.products[product_of(op, u)];
-      const int rows = row_pair * warp_size >> p.lanes_log2, o = (u - p.first_unit) * rows + lane;
-      if (lane >= rows || o >= p.out) continue;
-      if (p.bias != nullptr) prefetch(p.bias + o);
-      if (p.end != End::convolve) continue;
-      prefetch(p.taps + static_cast<std::int64_t>(o) * p.width);
-#pragma unroll 1
-      for (int j = 0; j < p.width - 1; ++j) prefetch(p.cache + j * p.out + o);
+  /// The output that the lane will finish of the units index … index + 15: of their first row in the lower half, of their second in the
+  /// upper.
+  __device__ void prepare(Ending& ending, int index) const {
+    const int at = index + lane % half_warp;
+    int n = -1, o = 0;
+    if (at < count) {
+      n = product_of(op, unit(at));
+      const Product& p = op.products[n];
+      const int local = unit(at) - p.first_unit;
+      const bool gated = p.end == End::gated;
+      o = gated ? local : row_pair * local + lane / half_warp;
+      if (1 << p.lanes_log2 < warp_size || (gated && lane >= half_warp)) n = -1;
     }
+    ending.prepare(op, n, o);
+  }
+
+  /// Lanes 0 and 1 of a row's lanes finish it in the first and in the second run, of which a moved one repeats rows.
+  __device__ void finish_short(const Use& u, int index, float2 sums) const {
+    const Product& p = op.products[u.product];
+    const int together = warp_size >> u.lanes_log2, run = lane & ((1 << u.lanes_log2) - 1);
+    const int begin = (row_pair * (unit(index) - p.first_unit) + run) * together;
+    const int o = min(begin, p.out - together) + (lane >> u.lanes_log2);
+    Ending ending;
+    ending.prepare(op, run < row_pair && o >= begin ? u.product : -1, o);
+    ending.load_addend();
+    ending.finish(op, run == 0 ? sums.x : sums.y, 1);
   }
 
   __device__ void wait_until_made() const {
@@ -351,7 +286,7 @@ struct Stream {
   template <class In>
   __device__ void accumulate(float2& sum, float2& more, int pieces, int first_at, int lanes, const In& input) const {
     const auto *first = reinterpret_cast<const uint4*>(stage_at(stage)), *second = reinterpret_cast<const uint4*>(stage_at(stage) + chunk);
-#pragma unroll 4
+#pragma unroll 1
     for (int i = lane; i < pieces; i += warp_size) {
       // a thread of a long row goes on along it; of short rows each thread has one piece
       const int at = lanes == warp_size ? first_at + i : lane & (lanes - 1);
@@ -368,27 +303,38 @@ struct Stream {
     }
   }
 
-  /// Both products of the thread's lanes with the rows of unit u.
-  __device__ float2 multiply(const Product& p, int u, const float* shared) {
+  /// Of the unit with this index: what belongs to it, in all lanes.
+  __device__ Use broadcast(int index) {
+    const int from_lane = index % warp_size;
+    const int few = (use.made ? 1 : 0) | (use.counted ? 2 : 0) | use.lanes_log2 << 2 | use.input << 8 | use.product << 16;
+    const int all = __shfl_sync(~0U, few, from_lane);
+    const int bytes_of_unit = __shfl_sync(~0U, use.bytes, from_lane), place = __shfl_sync(~0U, use.place, from_lane);
+    if (lane == from_lane && index + warp_size < count) use = use_of(index + warp_size);
+    return {all >> 16, bytes_of_unit, all >> 8 & 0xFF, place, all >> 2 & 0x3F, (all & 1) != 0, (all & 2) != 0};
+  }
+
+  /// The lane's part of both products with the rows of a unit.
+  __device__ float2 multiply(const Use& u, const float* shared) {
     constexpr int fours = Widened<dtype>::count / 4;
-    const int lanes = 1 << p.lanes_log2, bytes = (warp_size >> p.lanes_log2) * p.in * static_cast<int>(size_of(dtype)), apart = p.in / 8;
-    const auto *x = reinterpret_cast<const float4*>(shared + op.inputs[p.input].place), *made = reinterpret_cast<const float4*>(p.made);
-    if (made != nullptr) wait_until_made();
+    const int lanes = 1 << u.lanes_log2, apart = u.bytes * lanes / (warp_size * piece);  // of 16-bit weights: an eighth of the row
+    const auto* x = reinterpret_cast<const float4*>(shared + u.place);
     float2 sum{0, 0}, more{0, 0};
+    if (u.made) wait_until_made();
 #pragma unroll 1
-    for (int begin = 0; begin < bytes; begin += chunk) {
+    for (int begin = 0; begin < u.bytes; begin += chunk) {
       arrival(stage).wait(parity);
-      const int pieces = min(chunk, bytes - begin) / piece;
-      if (made != nullptr) {
+      const int pieces = min(chunk, u.bytes - begin) / piece;
+      if (u.made) {
+        const auto* made = reinterpret_cast<const float4*>(op.products[u.product].made);
         accumulate(sum, more, pieces, begin / piece, lanes, [&](int at, int f) { return __ldcg(made + fours * at + f); });
       } else {
         accumulate(sum, more, pieces, begin / piece, lanes, [&](int at, int f) { return x[fours == 1 ? at : at + f * apart]; });
       }
       __syncwarp();
-      if (lane == 0) fetch();
+      fetch();
       if (++stage == stages) stage = 0, parity ^= 1;
     }
-    return {sum_over(sum.x + more.x, lanes), sum_over(sum.y + more.y, lanes)};
+    return {sum.x + more.x, sum.y + more.y};
   }
 };
 
@@ -400,58 +346,59 @@ __global__ void __launch_bounds__(threads, 2) one_row_kernel(const __grid_consta
   __shared__ float squares[most_numbers / numbers_of_sum];
   const int warp = threadIdx.x / warp_size, lane = threadIdx.x % warp_size;
   const int own = warp * static_cast<int>(gridDim.x) + static_cast<int>(blockIdx.x), step = warps * static_cast<int>(gridDim.x);
+  const int count = own < op.units ? (op.units - own + step - 1) / step : 0;
   char* const ring = reinterpret_cast<char*>(inputs + op.numbers) + warp * op.stages * row_pair * op.chunk;
-  Stream<dtype> stream{op, ring, barriers[warp], lane, own, step, op.units, op.stages, op.chunk, own};
+  Stream<dtype> stream{op, ring, barriers[warp], lane, own, step, count, op.stages, op.chunk};
+  // While the kernels before this one still run: all that they do not make. Nothing waits for it yet.
+  NormWeights of_first{};
+  if (op.inputs[0].group > 0) of_first = norm_weights(op.inputs[0], static_cast<int>(threadIdx.x));
   stream.begin();
-  prefetch_norms(op);
-  stream.prefetch_ends();
+  Ending ending;
+  stream.prepare(ending, 0);
   wait_for_results();
   let_next_begin();  // not before: a second kernel ahead only stands in the way
 
-  load_inputs<dtype>(inputs, squares, op);
-  if (op.norms) {
-    __syncthreads();
-    scale_inputs<dtype>(inputs, squares, op);
-  }
+  load_inputs<dtype>(inputs, squares, op, of_first);
+  ending.load_addend();
   __syncthreads();
+  if (op.groups) {
+    scale_groups<dtype>(inputs, squares, op);
+    __syncthreads();
+  }
 
-  // A lane keeps a row's sum until it is worth while, or time, to finish those of all lanes.
-  int product = 0, row = -1, kept = 0;
-  float2 sum{0, 0};
-  bool due = false, counts = false;  // the rows that are kept; their unit
-  const auto keep = [&](bool own_row, int n, int o, float2 z) {
-    if (own_row) product = n, row = o, sum = z;
-  };
+  // A lane keeps a row's sum until those of all lanes are worth finishing, or somebody waits for them.
+  int factor_of = -1;
+  float factor = 1, sum = 0;
 #pragma unroll 1
-  for (int unit = own;; unit += step) {
-    const bool over = unit >= op.units;
-    const int n = over ? 0 : product_of(op, unit);
-    const Product& p = op.products[n];
-    const int together = warp_size >> p.lanes_log2;
-    if (over || due || together > 1 || kept + row_pair > warp_size) {
-      if (row >= 0) finish(op.products[product], row, sum.x, sum.y);
-      row = -1, kept = 0;
-      if (counts) {
-        __threadfence();
-        __syncwarp();
-        if (lane == 0) atomicInc(op.ready, op.last);
-      }
+  for (int index = 0; index < count; ++index) {
+    const auto use = stream.broadcast(index);
+    float2 z = stream.multiply(use, inputs);
+    if (use.input != factor_of) {
+      const Input& input = op.inputs[use.input];
+      factor_of = use.input;
+      factor = input.one_group() ? norm_factor(input, squares + input.place / numbers_of_sum) : 1;
     }
-    if (over) break;
-    const float2 z = stream.multiply(p, unit, inputs);
-    const int local = unit - p.first_unit;
-    counts = p.announced || p.made != nullptr;
-    due = together > 1 || counts;
-    if (together > 1) {
-      // Lanes 0 and 1 of a row's lanes finish it in the first and in the second run, of which a moved one repeats rows.
-      const int run = lane & ((1 << p.lanes_log2) - 1), begin = (row_pair * local + run) * together;
-      const int o = min(begin, p.out - together) + (lane >> p.lanes_log2);
-      keep(run < row_pair && o >= begin && o < p.out, n, o, {run == 0 ? z.x : z.y, 1});
-    } else if (p.end == End::gated) {
-      keep(lane == kept++, n, local, z);
+    if (!use.made) z = {factor * z.x, factor * z.y};
+    const int place = index % half_warp;
+    const bool own_row = use.long_rows() && lane % half_warp == place, last = index + 1 == count || place == half_warp - 1;
+    if (use.long_rows()) {
+      const float both = sum_in_halves(z);
+      if (own_row) sum = both;
     } else {
-      keep(lane == kept++, n, row_pair * local, {z.x, 1});
-      keep(lane == kept++ && row_pair * local + 1 < p.out, n, row_pair * local + 1, {z.y, 1});
+      stream.finish_short(use, index, {sum_over(z.x, 1 << use.lanes_log2), sum_over(z.y, 1 << use.lanes_log2)});
+    }
+    if (last || use.counted) {
+      const float other = __shfl_xor_sync(~0U, sum, half_warp);
+      if (last || own_row) ending.finish(op, sum, other);
+    }
+    if (use.counted) {
+      __threadfence();
+      __syncwarp();
+      if (lane == 0) atomicInc(op.ready, op.last);
+    }
+    if (last && index + 1 < count) {
+      stream.prepare(ending, index + 1);
+      ending.load_addend();
     }
   }
 }
@@ -475,6 +422,13 @@ bool streams(ConstTensor x, const InputNorm& norm, ConstTensor weight) {
 
 bool same(const InputNorm& a, const InputNorm& b) {
   return a.group == b.group && a.weight.data == b.weight.data && a.gate.data == b.gate.data;
+}
+
+unsigned multiprocessors() {
+  int device = 0, count = 0;
+  check(cudaGetDevice(&device), "the device");
+  check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device), "the device's properties");
+  return static_cast<unsigned>(count);
 }
 
 /// What is collected for one launch.
@@ -517,7 +471,7 @@ class OneRowLaunch {
     const auto begin = [&](auto kernel) {
       // The next kernel finds room only where shared memory is as large as it can be.
       check(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared), "shared memory");
-      launch_overlapped("linear of one row", kernel, static_cast<unsigned>(multiprocessors()), threads,
+      launch_overlapped("linear of one row", kernel, multiprocessors(), threads,
                         input_bytes + static_cast<std::size_t>(op_.stages) * stage_bytes(op_.chunk), stream, op_);
     };
     if (type_ == DType::f32) return begin(one_row_kernel<DType::f32>);
@@ -526,13 +480,6 @@ class OneRowLaunch {
   }
 
  private:
-  static int multiprocessors() {
-    int device = 0, count = 0;
-    check(cudaGetDevice(&device), "the device");
-    check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device), "the device's properties");
-    return count;
-  }
-
   bool add_product(ConstTensor x, const InputNorm& norm, ConstTensor weight) {
     if (op_.product_count == most_products || !streams(x, norm, weight)) return false;
     if (op_.product_count > 0 && weight.dtype != type_) return false;
@@ -595,7 +542,7 @@ class OneRowLaunch {
                                    sums,
                                    sums > 0 ? ((1 << 16) + sums - 1) / sums : 0};
     op_.numbers += places;
-    op_.norms |= norm.group > 0;
+    op_.groups |= norm.group > 0 && norm.group < n;
     return op_.input_count++;
   }
 

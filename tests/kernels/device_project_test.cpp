@@ -138,6 +138,33 @@ TEST_CASE("device: a row's norm and gate on its way into products", "[device]") 
   });
 }
 
+TEST_CASE("device: more rows of one product than a warp's lanes keep", "[device]") {
+  const Comparison both;
+  if (!both) return;
+  constexpr std::int64_t in = 256;
+  for (const std::int64_t out : {34'000, 70'001}) {
+    Random random(1);
+    const Numbers x = random.uniform({1, in}), norm = random.uniform({in}), bias = random.uniform({out}), addend = random.uniform({1, out});
+    const Weights w(random, DType::bf16, {out, in}), up(random, DType::bf16, {out, in}), down(random, DType::bf16, {in, out});
+    const InputNorm plain{};
+    both(
+        named("project", 1, in, out, DType::bf16),
+        [&](Side& s) {
+          const InputNorm of{.group = in, .weight = s.in(norm), .eps = 1e-5F, .gate = {}};
+          const Projection one{
+              s.in(x), of, s.weight(w.view()), s.in(bias), s.out({1, out}), Activate{Activation::silu, s.in(addend)}, s.out({1, out})};
+          s->project(std::span(&one, 1), s.workspace());
+        },
+        tolerance);
+    both(
+        named("swiglu", 1, in, out, DType::bf16),
+        [&](Side& s) {
+          s->swiglu(s.out({1, in}), s.in(x), s.weight(w.view()), s.weight(up.view()), s.weight(down.view()), s.workspace(), plain, {});
+        },
+        2e-4);
+  }
+}
+
 TEST_CASE("device: several products of many rows, and what is made of them", "[device]") {
   const Comparison both(Precision::bfloat16);
   if (!both) return;
