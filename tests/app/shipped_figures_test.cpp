@@ -63,8 +63,8 @@ TEST_CASE("every shipped figure is a sound spec and is explained", "[figures]") 
     }
     names.insert(entry.path().stem().string());
   }
-  CHECK(names ==
-        std::set<std::string>{"entropy", "gate-entropy", "mqar", "needle-grid", "recall", "receptive-field", "row-cosine", "speed"});
+  CHECK(names == std::set<std::string>{"entropy", "gate-entropy", "mqar", "needle-grid", "recall", "receptive-field", "row-cosine", "speed",
+                                       "speed-h200"});
 }
 
 TEST_CASE("scores drawn are those of the files", "[figures]") {
@@ -124,7 +124,8 @@ TEST_CASE("a study that lacks something says what", "[figures]") {
   CHECK(has(refusal(R"("chart": "recall", "data": ["nowhere.json"])"), "nowhere.json: there is no such file"));
   CHECK(has(refusal(R"("chart": "recall", "data": ["../scores/mqar.json"])"), "choose one with \"length\": 256, 512, 2048"));
   CHECK(has(refusal(R"("chart": "recall", "data": ["../scores/mqar.json", "../scores/niah.json"])"), "one task"));
-  CHECK(has(refusal(R"("chart": "recall", "data": ["../scores/mqar.json"], "length": 256, "checkpoints": ["niah-gla.h5"])"), "no score of niah-gla"));
+  CHECK(has(refusal(R"("chart": "recall", "data": ["../scores/mqar.json"], "length": 256, "checkpoints": ["niah-gla.h5"])"),
+            "no score of niah-gla"));
   CHECK(has(
       refusal(
           R"("chart": "recall", "data": ["../scores/mqar.json"], "mode": "over partitions", "length": 256, "load": 8, "checkpoints": ["mqar-gla.h5"])"),
