@@ -1,21 +1,18 @@
 #include <fmt/format.h>
 
 #include <QCoreApplication>
-#include <atomic>
-#include <csignal>
 #include <mutex>
 
 #include "app/batch/batch.h"
 #include "app/cli_commands.h"
 #include "app/figure/fonts_alone.h"
+#include "app/interruption.h"
 #include "engine/error.h"
 
 namespace statescope {
 namespace {
 
 constexpr std::size_t most_bytes = 16 << 20;
-
-std::atomic<bool> interrupted = false;
 
 }  // namespace
 
@@ -29,7 +26,7 @@ int batch_command(const BatchArguments& arguments) {
   if (error) throw Error(fmt::format("{}: {}", folder.string(), error.message()));
 
   const FontsAlone application;  // which knows where the program is
-  std::signal(SIGINT, [](int) { interrupted = true; });
+  const Interruption interruption;
   BatchResult result;
   {
     ProgressBar bar("batch");
@@ -37,7 +34,7 @@ int batch_command(const BatchArguments& arguments) {
     const auto progress = [&](std::size_t done) {
       const std::lock_guard lock(mutex);
       bar.show(static_cast<double>(done) / static_cast<double>(jobs.size()), fmt::format("{} of {}", done, jobs.size()));
-      return !interrupted;
+      return !Interruption::asked();
     };
     const bool rounds = arguments.device.precision == Precision::bfloat16;
     const std::vector<std::string> device{"--device", arguments.device.name, "--precision", rounds ? "bfloat16" : "float32"};

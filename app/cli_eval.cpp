@@ -1,37 +1,16 @@
 #include <fmt/format.h>
 
-#include <atomic>
 #include <chrono>
-#include <csignal>
 #include <optional>
 
 #include "app/assets.h"
 #include "app/cli_commands.h"
 #include "app/eval/report.h"
+#include "app/interruption.h"
 #include "engine/error.h"
 
 namespace statescope {
 namespace {
-
-/// While it lives, the first Ctrl-C is remembered; the second ends the program.
-class Interruption {
- public:
-  Interruption() {
-    asked_ = false;
-    struct sigaction action{};
-    action.sa_handler = [](int) { asked_ = true; };
-    action.sa_flags = static_cast<int>(SA_RESETHAND);
-    ::sigaction(SIGINT, &action, &before_);
-  }
-  ~Interruption() { ::sigaction(SIGINT, &before_, nullptr); }
-  Interruption(const Interruption&) = delete;
-  Interruption& operator=(const Interruption&) = delete;
-  static bool asked() { return asked_; }
-
- private:
-  static inline std::atomic<bool> asked_;
-  struct sigaction before_{};
-};
 
 /// Over all cells of all checkpoints.
 class Meter {

@@ -1,33 +1,26 @@
 #include <fmt/format.h>
 
-#include <atomic>
-#include <csignal>
-
 #include "app/cli_commands.h"
 #include "app/figure/fonts_alone.h"
+#include "app/interruption.h"
 #include "engine/error.h"
 
 namespace statescope {
-namespace {
-
-std::atomic<bool> interrupted = false;
-
-}  // namespace
 
 int film_command(const FilmArguments& arguments) {
   const FigureArguments& figure = arguments.figure;
   const FigureSpec spec = figure.spec.empty() ? figure.spec_of_options() : load_figure_spec(figure.spec);
   const FontsAlone fonts;
   ProgressBar bar("film");
-  std::signal(SIGINT, [](int) { interrupted = true; });  // so that nothing is left behind
+  const Interruption interruption;
   FigureRuns runs(std::filesystem::path(figure.spec).parent_path(), figure.device, [&bar](double fraction, const std::string& what) {
     bar.show(fraction, what);
-    return !interrupted;
+    return !Interruption::asked();
   });
   try {
     write_film(spec, arguments.film, runs, figure.output, figure.force);
   } catch (const Error&) {
-    if (interrupted) throw Error("cancelled");  // which ffmpeg has heard too
+    if (Interruption::asked()) throw Error("cancelled");  // which ffmpeg has heard too
     throw;
   }
   fmt::print("{}\n", figure.output);

@@ -5,58 +5,19 @@
 #include <QProcess>
 #include <algorithm>
 #include <atomic>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <thread>
 
 #include "app/figure/spec.h"
-#include "engine/checkpoint/file.h"
-#include "engine/checkpoint/format.h"
 #include "engine/error.h"
 
 namespace statescope {
 namespace {
 
-using nlohmann::json;
 namespace fs = std::filesystem;
 
 constexpr std::size_t most_jobs = 100'000;
-
-std::string text_in(const std::string& key, const json& value) {
-  if (!value.is_string() || value.get_ref<const std::string&>().empty()) throw Error(key + " is not a text, or a list of them");
-  return value.get<std::string>();
-}
-
-std::vector<std::string> texts_in(const std::string& key, const json& value) {
-  if (!value.is_array()) return {text_in(key, value)};
-  std::vector<std::string> texts;
-  for (const json& each : value) texts.push_back(text_in(key, each));
-  return texts;
-}
-
-Batch batch_of(const json& value) {
-  if (!value.is_object()) throw Error("is not a JSON object");
-  Batch batch;
-  for (const auto& [key, member] : value.items()) {
-    if (key == "figures")
-      batch.figures = texts_in(key, member);
-    else if (key == "checkpoints")
-      batch.checkpoints = texts_in(key, member);
-    else if (key == "prompts")
-      batch.prompts = texts_in(key, member);
-    else if (key == "output")
-      batch.output = text_in(key, member);
-    else if (key == "format")
-      batch.format = text_in(key, member);
-    else
-      throw Error(in_quotes(key) + " is no key of a batch");
-  }
-  if (batch.figures.empty()) throw Error("has no \"figures\"");
-  constexpr std::string_view formats[] = {"pdf", "svg", "png", "eps"};
-  if (std::ranges::find(formats, batch.format) == std::end(formats)) throw Error("format is not pdf, svg, png or eps");
-  return batch;
-}
 
 /// A list whose only member, where it is empty, is what the specs say.
 std::vector<std::string> choices(const std::vector<std::string>& list) { return list.empty() ? std::vector<std::string>{""} : list; }
@@ -101,15 +62,6 @@ std::optional<std::string> run_job(const BatchJob& job, const std::string& progr
 }
 
 }  // namespace
-
-Batch parse_batch(std::string_view text, const std::string& name) {
-  check_json_text(name, "it", text);
-  try {
-    return batch_of(json::parse(text, nullptr, false));
-  } catch (const Error& error) {
-    fail(name, error.what());
-  }
-}
 
 std::vector<BatchJob> jobs_of(const Batch& batch, const fs::path& folder) {
   const std::vector<std::string> checkpoints = choices(batch.checkpoints), prompts = choices(batch.prompts);
