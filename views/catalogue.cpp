@@ -107,11 +107,13 @@ std::span<const ViewRow> view_catalogue() {
        make_needle},
       {"needle_grid", QT_TRANSLATE_NOOP("Views", "Needle grid"),
        QT_TRANSLATE_NOOP("Views", "How deep and how long until a needle is lost?"),
-       QT_TRANSLATE_NOOP("Views",
-                         "Each cell: of 20 generated texts (those of statescope eval --task niah) how many questions for a needle are "
-                         "answered right in every token, by the length of the text and by how deep in it the needle stands. Whatever lies "
-                         "between needle and question has to leave it in the state S_t (GLA eq. 3, SSE eq. 9, Gated DeltaNet eq. 10). A "
-                         "cell with failures opens one of those very prompts."),
+       QT_TRANSLATE_NOOP(
+           "Views",
+           "Each cell: how many questions for a needle are answered right in every token, by the length of the text and by how deep in it "
+           "the needle stands. 20 generated texts (those of statescope eval --task niah) in each of 5 × 5 cells; quick: 5 in each of 3 × "
+           "3; "
+           "thorough: 100 in each of 5 × 5. Whatever lies between needle and question has to leave it in the state S_t (GLA eq. 3, SSE eq. "
+           "9, Gated DeltaNet eq. 10). A cell with failures opens one of those very prompts."),
        make_needle_grid},
       {"predictions", QT_TRANSLATE_NOOP("Views", "Predictions"), QT_TRANSLATE_NOOP("Views", "What does the model say next?"),
        QT_TRANSLATE_NOOP("Views",

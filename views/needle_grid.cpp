@@ -201,10 +201,17 @@ class NeedleGridView : public View {
  public:
   std::vector<Question> questions(const Snapshot& snapshot, const Cursor&) const override {
     if (!snapshot.run) return {};
-    return {needle_grid_question(*snapshot.run, needles_)};
+    return {question(*snapshot.run)};
   }
   void build(const Snapshot& snapshot, const Cursor&, const Findings& findings) override {
-    data_ = build_needle_grid(snapshot, findings, needles_, data_.mark);
+    const std::int64_t columns = data_.columns();
+    data_ = build_needle_grid(snapshot, findings, snapshot.run ? question(*snapshot.run) : NeedleGridQuestion{}, data_.mark);
+    if (data_.columns() != columns) data_.mark = -1;  // of other cells
+  }
+  std::span<const std::string_view> modes() const override {
+    static constexpr std::array<std::string_view, 3> names = {QT_TRANSLATE_NOOP("Views", "Usual"), QT_TRANSLATE_NOOP("Views", "Quick"),
+                                                              QT_TRANSLATE_NOOP("Views", "Thorough")};
+    return names;
   }
   std::optional<Knob> knob() const override {
     return Knob{QT_TRANSLATE_NOOP("Views", "Needles"),
@@ -268,6 +275,7 @@ class NeedleGridView : public View {
   std::int64_t marked() const override { return data_.mark; }
 
  private:
+  NeedleGridQuestion question(const RunInfo& run) const { return needle_grid_question(run, needles_, static_cast<NeedleGridMode>(mode())); }
   std::string cell_words(std::int64_t i) const {
     const NeedleGrid::Cell& cell = data_.grid.cells[static_cast<std::size_t>(i)];
     if (!cell.impossible.empty()) return fmt::format("{}: {}", place_text(data_, i), cell.impossible);
@@ -284,16 +292,21 @@ NeedleExample NeedleGridData::example(std::int64_t cell, const NeedleGrid::Failu
   return {question.needles, length_of(cell), depth_of(cell), grid.haystack, failure.index, failure.place};
 }
 
-NeedleGridQuestion needle_grid_question(const RunInfo& run, std::int64_t needles) {
+NeedleGridQuestion needle_grid_question(const RunInfo& run, std::int64_t needles, NeedleGridMode mode) {
   NeedleGridQuestion question{.needles = needles, .samples = 20, .lengths = {}, .depths = {0, 25, 50, 75, 100}};
+  if (mode == NeedleGridMode::thorough) question.samples = 100;
+  const bool quick = mode == NeedleGridMode::quick;
+  if (quick) question.samples = 5, question.depths = {0, 50, 100};
   const std::int64_t trained = run.model.trained_length > 0 ? run.model.trained_length : 512;
-  for (const std::int64_t length : {trained / 4, trained / 2, trained, 2 * trained, 4 * trained}) {
-    if (length > 0) question.lengths.push_back(length);
+  for (const double factor : {0.25, 0.5, 1.0, 2.0, 4.0}) {
+    const auto length = static_cast<std::int64_t>(factor * static_cast<double>(trained));
+    if (length > 0 && (!quick || (factor >= 0.5 && factor <= 2))) question.lengths.push_back(length);
   }
   return question;
 }
 
-NeedleGridData build_needle_grid(const Snapshot& snapshot, const Findings& findings, std::int64_t needles, std::int64_t mark) {
+NeedleGridData build_needle_grid(const Snapshot& snapshot, const Findings& findings, const NeedleGridQuestion& question,
+                                 std::int64_t mark) {
   NeedleGridData data;
   data.mark = mark;
   if (!snapshot.run) {
@@ -302,7 +315,7 @@ NeedleGridData build_needle_grid(const Snapshot& snapshot, const Findings& findi
   }
   data.model = snapshot.run->model.name;
   data.trained_length = snapshot.run->model.trained_length;
-  data.question = needle_grid_question(*snapshot.run, needles);
+  data.question = question;
   const Finding* finding = findings.find(data.question);
   const NeedleGrid* grid = findings.get(data.question);
   if (!grid) {

@@ -24,10 +24,13 @@ struct NeedleGridData {
   NeedleExample example(std::int64_t cell, const NeedleGrid::Failure& failure) const;
 };
 
-/// Lengths around the one that the model was trained on, five depths.
-NeedleGridQuestion needle_grid_question(const RunInfo& run, std::int64_t needles);
+/// How much is read: `usual` and `thorough` 20 and 100 prompts in each of 5 × 5 cells, `quick` 5 in each of 3 × 3.
+enum class NeedleGridMode { usual, quick, thorough };
 
-NeedleGridData build_needle_grid(const Snapshot& snapshot, const Findings& findings, std::int64_t needles, std::int64_t mark);
+/// Lengths around the one that the model was trained on, depths from the first word to the last.
+NeedleGridQuestion needle_grid_question(const RunInfo& run, std::int64_t needles, NeedleGridMode mode = NeedleGridMode::usual);
+
+NeedleGridData build_needle_grid(const Snapshot& snapshot, const Findings& findings, const NeedleGridQuestion& question, std::int64_t mark);
 void draw(const NeedleGridData& data, Canvas& canvas, Rect area, const Frame& frame);
 
 std::unique_ptr<View> make_needle_grid();

@@ -42,7 +42,7 @@ TEST_CASE("needle grid: asks for lengths around the one the model was trained on
 TEST_CASE("needle grid: what is right, what is read, what is worst") {
   const Snapshot snapshot = trained_on(512);
   const NeedleGridQuestion question = needle_grid_question(*snapshot.run, 16);
-  const NeedleGridData data = build_needle_grid(snapshot, answered(question, 0.5), 16, -1);
+  const NeedleGridData data = build_needle_grid(snapshot, answered(question, 0.5), question, -1);
   CHECK_FALSE(data.message);
   CHECK(data.count() == 25);
   CHECK(data.length_of(8) == 1024);
@@ -99,11 +99,35 @@ TEST_CASE("needle grid: the mark moves by keys and stays inside") {
   CHECK(view->marked() == 24);
 }
 
-TEST_CASE("needle grid: what is missing is said") {
-  CHECK(build_needle_grid({}, {}, 1, -1).message.headline == "No checkpoint is open");
+TEST_CASE("needle grid: a quick look and a thorough one; a mark is of the cells that it was set in") {
   const Snapshot snapshot = trained_on(512);
-  CHECK(build_needle_grid(snapshot, {}, 1, -1).message);
+  const auto view = make_needle_grid();
+  REQUIRE(view->modes().size() == 3);
+  const auto asked = [&](NeedleGridMode mode) {
+    view->set_mode(static_cast<std::size_t>(mode));
+    return std::get<NeedleGridQuestion>(view->questions(snapshot, {}).at(0));
+  };
+  view->build(snapshot, {}, answered(asked(NeedleGridMode::usual)));
+  view->set_mark(7);
+  const NeedleGridQuestion thorough = asked(NeedleGridMode::thorough);
+  CHECK((thorough.samples == 100 && thorough.lengths.size() == 5 && thorough.depths.size() == 5));
+  view->build(snapshot, {}, answered(thorough));
+  CHECK(view->marked() == 7);
+  const NeedleGridQuestion quick = asked(NeedleGridMode::quick);
+  CHECK(quick.samples == 5);
+  CHECK(quick.lengths == std::vector<std::int64_t>{256, 512, 1024});
+  CHECK(quick.depths == std::vector<int>{0, 50, 100});
+  view->build(snapshot, {}, answered(quick));
+  CHECK(view->marked() == -1);
+  CHECK(view->table().rows.size() == 3);
+}
+
+TEST_CASE("needle grid: what is missing is said") {
+  CHECK(build_needle_grid({}, {}, {}, -1).message.headline == "No checkpoint is open");
+  const Snapshot snapshot = trained_on(512);
+  const NeedleGridQuestion question = needle_grid_question(*snapshot.run, 1);
+  CHECK(build_needle_grid(snapshot, {}, question, -1).message);
   Findings refused;
-  refused.set(needle_grid_question(*snapshot.run, 1), {nullptr, "it does not know the word \"code\"", 1});
-  CHECK(build_needle_grid(snapshot, refused, 1, -1).message.detail == "it does not know the word \"code\"");
+  refused.set(question, {nullptr, "it does not know the word \"code\"", 1});
+  CHECK(build_needle_grid(snapshot, refused, question, -1).message.detail == "it does not know the word \"code\"");
 }
