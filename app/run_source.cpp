@@ -9,6 +9,8 @@
 namespace statescope {
 namespace {
 
+constexpr int grid_niceness = 10;  // stepping through the run stays smooth
+
 /// Calls `work` on the thread of the running QApplication, later.
 void post(std::function<void()> work) { QMetaObject::invokeMethod(qApp, std::move(work), Qt::QueuedConnection); }
 
@@ -101,12 +103,15 @@ class SessionSource final : public RunSource {
     }
     std::erase_if(questions, [](const Question& question) { return std::holds_alternative<NeedleGridQuestion>(question); });
     if (grids.empty() && !grid_reader_) return;
-    if (!grid_reader_) grid_reader_ = std::make_unique<NeedleGridReader>(assets_folder(), beside_);
-    grid_reader_->ask(asker, checkpoint_, std::move(grids), [alive = alive_, tell](const NeedleGridQuestion& question, Finding finding) {
-      post([alive, tell, question, finding] {
-        if (*alive) tell(question, finding);
-      });
-    });
+    if (!grid_reader_) grid_reader_ = std::make_unique<NeedleGridReader>(assets_folder(), beside_, grid_niceness);
+    std::shared_ptr<const Model> model = session_.model();
+    if (!model || model->checkpoint().path != checkpoint_) grids.clear();  // of a run that is already on its way here: asked anew then
+    grid_reader_->ask(asker, std::move(model), std::move(grids),
+                      [alive = alive_, tell](const NeedleGridQuestion& question, Finding finding) {
+                        post([alive, tell, question, finding] {
+                          if (*alive) tell(question, finding);
+                        });
+                      });
   }
 
   const DeviceChoice beside_;

@@ -31,7 +31,7 @@ class RunSource {
 };
 
 /// The session on the device that `open_device` opens (empty: the CPU), answering on the thread of the running QApplication. `name`: how
-/// the device was asked for; what is asked about the checkpoint itself (NeedleGridQuestion) is worked out beside the run on one like it.
+/// the device was asked for; what is asked about the checkpoint itself (NeedleGridQuestion) is worked out beside the run, on that device too.
 std::unique_ptr<RunSource> make_session_source(Session::OpenDevice open_device, DeviceChoice name = {});
 
 }  // namespace statescope

@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <tbb/task_arena.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,7 +23,6 @@ namespace {
 
 constexpr auto kTellEvery = std::chrono::milliseconds(100);
 constexpr std::size_t kKept = 32;  // grids
-constexpr int kNiceness = 10;      // of the reader's thread
 
 TaskOptions task_of(std::int64_t needles, std::int64_t length, int depth, const std::string& haystack) {
   TaskOptions task;
@@ -42,20 +42,19 @@ std::string haystack_for(const Tokenizer& tokenizer) {
   }
 }
 
+const std::filesystem::path& path_of(const Model& model) { return model.checkpoint().path; }
+
 /// A checkpoint with what reads its prompts.
 struct Reader {
-  std::filesystem::path path;
   Scorer scorer;
   std::unique_ptr<const Tokenizer> tokenizer;
 
-  Reader(const std::filesystem::path& path_, const DeviceChoice& device) : path(path_), scorer(load(path_, device)) {
-    tokenizer = make_tokenizer(scorer.model().checkpoint(), scorer.model().vocab());
-  }
+  Reader(const Model& model, const DeviceChoice& device)
+      : scorer(model.beside(device_of(model, device))), tokenizer(make_tokenizer(model.checkpoint(), model.vocab())) {}
 
  private:
-  static std::shared_ptr<Model> load(const std::filesystem::path& path, const DeviceChoice& device) {
-    std::shared_ptr<Backend> backend = open_cuda_device(device);
-    return Model::load(open_checkpoint(path), backend ? std::move(backend) : std::shared_ptr<Backend>(make_cpu_backend(1)));
+  static std::shared_ptr<Backend> device_of(const Model& model, const DeviceChoice& device) {
+    return model.backend().has_own_memory() ? open_cuda_device(device) : std::shared_ptr<Backend>(make_cpu_backend());
   }
 };
 
@@ -115,8 +114,8 @@ PromptInput prompt_of(const NeedleExample& example, const std::filesystem::path&
 
 class NeedleGridReader::Worker {
  public:
-  Worker(std::filesystem::path assets, DeviceChoice device)
-      : assets_(std::move(assets)), device_(std::move(device)), thread_([this] { run(); }) {}
+  Worker(std::filesystem::path assets, DeviceChoice device, int niceness)
+      : assets_(std::move(assets)), device_(std::move(device)), niceness_(niceness), thread_([this] { run(); }) {}
 
   ~Worker() {
     {
@@ -128,28 +127,29 @@ class NeedleGridReader::Worker {
     thread_.join();
   }
 
-  void ask(int asker, std::filesystem::path checkpoint, std::vector<NeedleGridQuestion> questions, Tell tell) {
+  void ask(int asker, std::shared_ptr<const Model> model, std::vector<NeedleGridQuestion> questions, Tell tell) {
     const std::lock_guard lock(mutex_);
     askers_.erase(asker);
-    if (!questions.empty()) askers_[asker] = {std::move(checkpoint), std::move(questions), std::move(tell)};
+    if (!questions.empty()) askers_[asker] = {std::move(model), std::move(questions), std::move(tell)};
     if (current_ && !is_wanted(*current_)) stop_.request_stop();
     wake_.notify_one();
   }
 
  private:
   struct Asker {
-    std::filesystem::path checkpoint;
+    std::shared_ptr<const Model> model;
     std::vector<NeedleGridQuestion> questions;  // not answered yet
     Tell tell;
   };
   struct Job {
-    std::filesystem::path checkpoint;
+    std::shared_ptr<const Model> model;
     NeedleGridQuestion question;
   };
 
   void run() {
-    ::setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), kNiceness);
-    while (const std::optional<Job> job = next()) serve(*job);
+    ::setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), niceness_);
+    tbb::task_arena alone(1);  // the other cores are for the run
+    while (const std::optional<Job> job = next()) alone.execute([&] { serve(*job); });
   }
 
   std::optional<Job> next() {
@@ -159,25 +159,28 @@ class NeedleGridReader::Worker {
     if (stopping_) return {};
     const Asker& asker = askers_.begin()->second;
     stop_ = std::stop_source();
-    current_ = Job{asker.checkpoint, asker.questions.front()};
+    current_ = Job{asker.model, asker.questions.front()};
     return current_;
   }
 
   bool is_wanted(const Job& job) const {
-    return std::ranges::any_of(askers_, [&](const auto& each) {
-      return each.second.checkpoint == job.checkpoint && std::ranges::count(each.second.questions, job.question) > 0;
-    });
+    return std::ranges::any_of(askers_, [&](const auto& each) { return asks(each.second, job); });
+  }
+
+  static bool asks(const Asker& asker, const Job& job) {
+    return path_of(*asker.model) == path_of(*job.model) && std::ranges::count(asker.questions, job.question) > 0;
   }
 
   /// Until it is done or nobody waits for it any more.
   void serve(const Job& job) {
     Work& work = work_of(job);
+    std::optional<Reader> reader;
     auto told = std::chrono::steady_clock::now();
     while (!work.is_done() && !stop_.stop_requested()) {
       try {
-        if (!reader_ || reader_->path != job.checkpoint) reader_.reset(), reader_ = std::make_unique<Reader>(job.checkpoint, device_);
-        if (work.cells.empty()) prepare_cells(work, *reader_, assets_);
-        read_next(work, *reader_, stop_.get_token());
+        if (!reader) reader.emplace(*job.model, device_);
+        if (work.cells.empty()) prepare_cells(work, *reader, assets_);
+        read_next(work, *reader, stop_.get_token());
       } catch (const std::bad_alloc&) {
         work.refused = "out of memory";
       } catch (const std::exception& error) {
@@ -194,12 +197,12 @@ class NeedleGridReader::Worker {
 
   /// Those asked for last are kept.
   Work& work_of(const Job& job) {
-    const auto known =
-        std::ranges::find_if(kept_, [&](const Work& work) { return work.checkpoint == job.checkpoint && work.question == job.question; });
+    const auto known = std::ranges::find_if(
+        kept_, [&](const Work& work) { return work.checkpoint == path_of(*job.model) && work.question == job.question; });
     if (known != kept_.end()) {
       kept_.splice(kept_.end(), kept_, known);
     } else {
-      kept_.push_back({.checkpoint = job.checkpoint, .question = job.question, .cells = {}, .grid = {}, .refused = {}});
+      kept_.push_back({.checkpoint = path_of(*job.model), .question = job.question, .cells = {}, .grid = {}, .refused = {}});
       if (kept_.size() > kKept) kept_.pop_front();
     }
     return kept_.back();
@@ -208,8 +211,8 @@ class NeedleGridReader::Worker {
   void tell(const Job& job, const Work& work) {
     const std::lock_guard lock(mutex_);
     for (auto asker = askers_.begin(); asker != askers_.end();) {
-      auto& [checkpoint, questions, hear] = asker->second;
-      if (checkpoint == job.checkpoint && std::ranges::count(questions, job.question) > 0) {
+      auto& [model, questions, hear] = asker->second;
+      if (asks(asker->second, job)) {
         hear(job.question, work.finding());
         if (work.is_done()) std::erase(questions, job.question);
       }
@@ -219,6 +222,7 @@ class NeedleGridReader::Worker {
 
   const std::filesystem::path assets_;
   const DeviceChoice device_;
+  const int niceness_;
 
   std::mutex mutex_;
   std::condition_variable wake_;
@@ -227,19 +231,17 @@ class NeedleGridReader::Worker {
   std::stop_source stop_;  // of the job being served
   bool stopping_ = false;
 
-  // Of the reader's thread alone.
-  std::unique_ptr<Reader> reader_;
-  std::list<Work> kept_;
+  std::list<Work> kept_;  // of the reader's thread alone
 
   std::thread thread_;  // last: starts when all else stands
 };
 
-NeedleGridReader::NeedleGridReader(std::filesystem::path assets, DeviceChoice device)
-    : worker_(std::make_unique<Worker>(std::move(assets), std::move(device))) {}
+NeedleGridReader::NeedleGridReader(std::filesystem::path assets, DeviceChoice device, int niceness)
+    : worker_(std::make_unique<Worker>(std::move(assets), std::move(device), niceness)) {}
 NeedleGridReader::~NeedleGridReader() = default;
 
-void NeedleGridReader::ask(int asker, std::filesystem::path checkpoint, std::vector<NeedleGridQuestion> questions, Tell tell) {
-  worker_->ask(asker, std::move(checkpoint), std::move(questions), std::move(tell));
+void NeedleGridReader::ask(int asker, std::shared_ptr<const Model> model, std::vector<NeedleGridQuestion> questions, Tell tell) {
+  worker_->ask(asker, std::move(model), std::move(questions), std::move(tell));
 }
 
 }  // namespace statescope

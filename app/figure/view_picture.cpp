@@ -50,7 +50,7 @@ Finding grid_of(const NeedleGridQuestion& question, const std::string& checkpoin
   std::condition_variable told;
   Finding finding;
   NeedleGridReader reader(assets_folder(), runs.device());
-  reader.ask(0, runs.file(checkpoint, "checkpoints"), {question}, [&](const NeedleGridQuestion&, Finding part) {
+  reader.ask(0, runs.model(checkpoint), {question}, [&](const NeedleGridQuestion&, Finding part) {
     const std::lock_guard lock(mutex);
     finding = std::move(part);
     told.notify_one();

@@ -28,10 +28,15 @@ std::shared_ptr<Model> Model::load(std::shared_ptr<const Checkpoint> checkpoint,
   try {
     Plan plan = plan_model(Config::parse(checkpoint->config));
     StoredWeights weights(regular_tensors(*checkpoint, plan), *backend);
-    return std::shared_ptr<Model>(new Model(std::move(checkpoint), std::move(backend), std::move(plan), std::move(weights)));
+    auto loaded = std::make_shared<const Loaded>(std::move(checkpoint), std::move(plan), std::move(weights));
+    return std::shared_ptr<Model>(new Model(std::move(loaded), std::move(backend)));
   } catch (const Error& error) {
     throw Error(fmt::format("{}: {}", name, error.what()));
   }
+}
+
+std::shared_ptr<Model> Model::beside(std::shared_ptr<Backend> backend) const {
+  return std::shared_ptr<Model>(new Model(loaded_, std::move(backend)));
 }
 
 Stack::Stack(const Plan& plan, Weights& weights) {
@@ -59,31 +64,34 @@ std::vector<TensorSpec> model_tensors(const Config& config) {
   return weights.specs;
 }
 
-Model::Model(std::shared_ptr<const Checkpoint> checkpoint, std::shared_ptr<Backend> backend, Plan plan, StoredWeights weights)
-    : checkpoint_(std::move(checkpoint)),
-      backend_(std::move(backend)),
-      plan_(std::move(plan)),
-      stack_(plan_, weights),
-      workspace_(*backend_),
-      steps_(*backend_) {
+Model::Loaded::Loaded(std::shared_ptr<const Checkpoint> checkpoint_, Plan plan_, StoredWeights weights)
+    : checkpoint(std::move(checkpoint_)), plan(std::move(plan_)), stack(plan, weights) {
   const std::vector<std::string> unused = weights.unused();
   if (!unused.empty()) {
     constexpr std::size_t named = 4;
     const auto end = unused.begin() + static_cast<std::ptrdiff_t>(std::min(unused.size(), named));
-    plan_.notes.push_back(fmt::format("{} tensors without meaning here: {}{}", unused.size(), fmt::join(unused.begin(), end, ", "),
-                                      unused.size() > named ? ", …" : ""));
+    plan.notes.push_back(fmt::format("{} tensors without meaning here: {}{}", unused.size(), fmt::join(unused.begin(), end, ", "),
+                                     unused.size() > named ? ", …" : ""));
   }
-  weight_memory_ = weights.take_buffers();
+  weight_memory = weights.take_buffers();
 }
+
+Model::Model(std::shared_ptr<const Loaded> loaded, std::shared_ptr<Backend> backend)
+    : loaded_(std::move(loaded)),
+      backend_(std::move(backend)),
+      plan_(loaded_->plan),
+      stack_(loaded_->stack),
+      workspace_(*backend_),
+      steps_(*backend_) {}
 
 ModelInfo Model::info() const {
   ModelInfo info;
-  info.name = checkpoint_->name;
+  info.name = checkpoint().name;
   info.family = plan_.family;
   info.device = backend_->description();
-  info.parameters = checkpoint_->parameters();
-  info.weight_bytes = checkpoint_->bytes();
-  info.trained_length = trained_length(*checkpoint_);
+  info.parameters = checkpoint().parameters();
+  info.weight_bytes = checkpoint().bytes();
+  info.trained_length = trained_length(checkpoint());
   for (std::size_t i = 0; i < stack_.blocks.size(); ++i) {
     const MixerLayout& layout = stack_.blocks[i].layout;
     LayerInfo layer;
@@ -104,7 +112,7 @@ ModelInfo Model::info() const {
 
 std::int64_t Model::bytes_per_token() const {
   const auto table = stack_.embeddings.shape.size() * static_cast<std::int64_t>(size_of(stack_.embeddings.dtype));
-  return stack_.head.data == stack_.embeddings.data ? checkpoint_->bytes() : checkpoint_->bytes() - table;
+  return stack_.head.data == stack_.embeddings.data ? checkpoint().bytes() : checkpoint().bytes() - table;
 }
 
 ModelState Model::start() const {

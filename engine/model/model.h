@@ -51,13 +51,16 @@ class Model {
  public:
   /// Throws Error: which tensor or key, what was found, what was expected.
   static std::shared_ptr<Model> load(std::shared_ptr<const Checkpoint> checkpoint, std::shared_ptr<Backend> backend);
+  /// The same weights, held once, with scratch memory of its own: for another thread, while this one works. `backend` is another of the
+  /// same device and precision.
+  std::shared_ptr<Model> beside(std::shared_ptr<Backend> backend) const;
 
   const Plan& plan() const { return plan_; }
   std::int64_t layers() const { return static_cast<std::int64_t>(stack_.blocks.size()); }
   std::int64_t hidden() const { return plan_.hidden; }
   std::int64_t vocab() const { return plan_.vocab; }
-  const Checkpoint& checkpoint() const { return *checkpoint_; }
-  const std::shared_ptr<const Checkpoint>& checkpoint_ptr() const { return checkpoint_; }
+  const Checkpoint& checkpoint() const { return *loaded_->checkpoint; }
+  const std::shared_ptr<const Checkpoint>& checkpoint_ptr() const { return loaded_->checkpoint; }
   Backend& backend() const { return *backend_; }
   const MixerLayout& layout(std::int64_t layer) const { return stack_.blocks[static_cast<std::size_t>(layer)].layout; }
   /// Remarks of loading: ignored keys and tensors, mended legacy forms.
@@ -81,15 +84,24 @@ class Model {
               ChannelSink* channels = nullptr);
 
  private:
-  Model(std::shared_ptr<const Checkpoint> checkpoint, std::shared_ptr<Backend> backend, Plan plan, StoredWeights weights);
+  /// What never changes: models beside each other have it in common.
+  struct Loaded {
+    std::shared_ptr<const Checkpoint> checkpoint;  // whose memory weights may lie in
+    Plan plan;
+    Stack stack;
+    std::vector<Buffer> weight_memory;
+
+    Loaded(std::shared_ptr<const Checkpoint> checkpoint_, Plan plan_, StoredWeights weights);
+  };
+
+  Model(std::shared_ptr<const Loaded> loaded, std::shared_ptr<Backend> backend);
   void norm(Tensor y, ConstTensor x, ConstTensor weight, float eps);
   void blocks(ModelState& state, const ForwardOptions& options, Tensor x, Observer* observer);
 
-  std::shared_ptr<const Checkpoint> checkpoint_;
+  std::shared_ptr<const Loaded> loaded_;
   std::shared_ptr<Backend> backend_;
-  Plan plan_;
-  std::vector<Buffer> weight_memory_;
-  Stack stack_;
+  const Plan& plan_;
+  const Stack& stack_;
   Workspace workspace_;
   Steps steps_;
 };

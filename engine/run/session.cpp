@@ -114,6 +114,11 @@ class Session::Worker {
     give_up();
   }
 
+  std::shared_ptr<const Model> model() const {
+    const std::lock_guard lock(mutex_);
+    return model_;
+  }
+
   void ask(int asker, std::shared_ptr<const RunInfo> run, std::vector<Question> questions, std::function<void(Question, Finding)> tell,
            bool beside) {
     Analyst& analyst = beside ? analyst_beside_ : analyst_;
@@ -368,6 +373,11 @@ class Session::Worker {
       const std::lock_guard lock(run_mutex_);
       tree_ = std::move(tree);
     }
+    std::shared_ptr<const Model> model = tree_->root()->model();
+    {
+      const std::lock_guard lock(mutex_);
+      model_.swap(model);  // the one before ends when nobody waits for the mutex
+    }
     on_device_ = device_ != nullptr;
     set_beside(nullptr);
     show_current();
@@ -524,9 +534,10 @@ class Session::Worker {
   std::function<void(std::function<void()>)> post_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // read and written on the interface thread alone
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<Request> requests_;  // waiting, under the mutex
+  std::deque<Request> requests_;        // waiting, under the mutex
+  std::shared_ptr<const Model> model_;  // the tree's
   std::optional<Showing> showing_, beside_;
   std::optional<Saving> saving_;
   bool stopping_ = false;
@@ -559,6 +570,7 @@ void Session::open(std::filesystem::path checkpoint, PromptInput prompt, OpenCal
 }
 void Session::read(PromptInput prompt, OpenCallbacks callbacks) { worker_->request(Opening{{}, std::move(prompt)}, std::move(callbacks)); }
 void Session::generate(std::int64_t tokens, OpenCallbacks callbacks) { worker_->request(Generating{tokens}, std::move(callbacks)); }
+std::shared_ptr<const Model> Session::model() const { return worker_->model(); }
 void Session::cancel() { worker_->cancel(); }
 void Session::intervene(std::vector<Intervention> interventions, OpenCallbacks callbacks) {
   worker_->request(Intervening{std::move(interventions)}, std::move(callbacks));

@@ -16,6 +16,7 @@
 namespace statescope {
 
 struct Intervention;
+class Model;
 
 /// Bytes [begin, end) of a prompt's text that mean something to the reader.
 struct TextSpan {
@@ -94,6 +95,9 @@ class Session {
   void save(std::filesystem::path path, std::function<void()> saved, std::function<void(std::string message)> failed);
   /// Opens what was saved, and reads and generates what is left of it.
   void open_session(std::filesystem::path path, OpenCallbacks callbacks);
+
+  /// That the run shown is of; null before there is one. To be read beside, never with (Model::beside). Of any thread.
+  std::shared_ptr<const Model> model() const;
 
   /// The layer after the token. Only the newest request is answered.
   void show(std::int64_t layer, std::int64_t token, std::function<void(std::shared_ptr<const Snapshot>)> done);

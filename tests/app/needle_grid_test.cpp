@@ -18,6 +18,10 @@ const NeedleGridQuestion kSmall{.needles = 16, .samples = 3, .lengths = {128, 25
 
 std::filesystem::path collapsed() { return assets_folder() / "checkpoints/niah-sse-gla-n4k1-collapsed.h5"; }
 
+std::shared_ptr<const Model> loaded(const std::filesystem::path& checkpoint) {
+  return Model::load(open_checkpoint(checkpoint), make_cpu_backend());
+}
+
 /// Waits for the end of what it hears.
 class Listener {
  public:
@@ -46,7 +50,7 @@ class Listener {
 TEST_CASE("needle grid: the same prompts and the same answers as statescope eval") {
   NeedleGridReader reader(assets_folder(), {});
   Listener listener;
-  reader.ask(1, collapsed(), {kSmall}, listener.tell());
+  reader.ask(1, loaded(collapsed()), {kSmall}, listener.tell());
   const Finding finding = listener.end();
   REQUIRE(finding.answer);
   const auto& grid = *static_cast<const NeedleGrid*>(finding.answer.get());
@@ -75,20 +79,21 @@ TEST_CASE("needle grid: a checkpoint with other words is refused in a line; what
   Listener listener, kept;
   NeedleGridQuestion endless = kSmall;
   endless.samples = 1'000'000;
-  reader.ask(1, collapsed(), {endless}, [](const NeedleGridQuestion&, Finding) {});
+  const std::shared_ptr<const Model> model = loaded(collapsed());
+  reader.ask(1, model, {endless}, [](const NeedleGridQuestion&, Finding) {});
   reader.ask(1, {}, {}, {});
-  reader.ask(2, assets_folder() / "checkpoints/mqar-gla.h5", {kSmall}, listener.tell());
+  reader.ask(2, loaded(assets_folder() / "checkpoints/mqar-gla.h5"), {kSmall}, listener.tell());
   const Finding refused = listener.end();
   CHECK_FALSE(refused.answer);
   CHECK(refused.refused.find('\n') == std::string::npos);
   CHECK_FALSE(refused.refused.empty());
-  reader.ask(3, collapsed(), {kSmall}, kept.tell());
+  reader.ask(3, model, {kSmall}, kept.tell());
   const Finding first = kept.end();
   Listener again;
-  reader.ask(4, collapsed(), {kSmall}, again.tell());
+  reader.ask(4, model, {kSmall}, again.tell());
   CHECK(static_cast<const NeedleGrid*>(again.end().answer.get())->cells[1].right ==
         static_cast<const NeedleGrid*>(first.answer.get())->cells[1].right);
-  reader.ask(1, collapsed(), {endless}, [](const NeedleGridQuestion&, Finding) {});  // its end does not wait for this
+  reader.ask(1, model, {endless}, [](const NeedleGridQuestion&, Finding) {});  // its end does not wait for this
 }
 
 TEST_CASE("needle grid: a failed cell opens its run at the first wrong token of the answer, and going back leads to where one was") {

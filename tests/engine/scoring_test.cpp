@@ -1,10 +1,12 @@
 #include "engine/run/scoring.h"
 
 #include <atomic>
+#include <thread>
 
 #include "engine/error.h"
 #include "engine/run/sampling.h"
 #include "tests/catch.h"
+#include "tests/engine/failing_device.h"
 #include "tests/engine/small_models.h"
 
 namespace statescope::test {
@@ -105,6 +107,33 @@ TEST_CASE("a pool counts tokens, can be cancelled, and hands on the first failur
     return numbered(i);
   };
   CHECK(error_of([&] { pool.score(20, failing); }) == "number 6");
+}
+
+TEST_CASE("a model beside another holds no weights of its own and reads the same at the same time") {
+  for (const char* family : {"gla", "gated_deltanet", "transformer"}) {
+    INFO(family);
+    const std::shared_ptr<Model> model = Editable(small_config(family)).model();
+    int taken = 0;
+    const auto beside = model->beside(std::make_shared<FailingDevice>([&](std::string_view operation) {
+      if (operation == "adopt" || operation == "allocate") ++taken;
+    }));
+    CHECK(taken == 0);
+    CHECK(&beside->checkpoint() == &model->checkpoint());
+    const std::vector<ScoredSequence> sequences = {numbered(1), numbered(2), numbered(3)};
+    const auto scored = [&](const std::shared_ptr<Model>& which) {
+      std::vector<std::vector<TargetScore>> scores;
+      Scorer scorer(which);
+      for (const ScoredSequence& sequence : sequences) scores.push_back(scorer.score(sequence));
+      return scores;
+    };
+    const std::vector<std::vector<TargetScore>> alone = scored(model);
+    std::vector<std::vector<TargetScore>> together;
+    {
+      const std::jthread other([&] { together = scored(beside); });
+      CHECK(same(scored(model), alone));
+    }
+    CHECK(same(together, alone));
+  }
 }
 
 }  // namespace statescope::test
