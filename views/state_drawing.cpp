@@ -16,6 +16,7 @@ namespace statescope {
 namespace {
 
 constexpr float kSmallLine = 1.4f * kSmallType;
+constexpr float kLeastSmall = 60, kSmallGap = 10;  // of the other slots
 
 /// Where things stand.
 struct Places {
@@ -51,6 +52,7 @@ struct Picture : Places {
   Places matrix_in(Rect room, bool compact) const;
   Places words_below(Rect body, bool others_below) const;
   Places words_beside(Rect body) const;
+  float others_width(Rect column) const;
 };
 
 /// The matrix as large as fits, its axes, the change of its rows and its colour bar; what follows may stand right of `bar`.
@@ -88,7 +90,7 @@ Places Picture::words_below(Rect body, bool others_below) const {
   const bool without_axes = body.h - lines * line() - 45 * s - gap() < 80 * s;
   const float readout_height = without_axes ? 0 : lines * line();
   Rect room{body.x, body.y, body.w, body.h - readout_height - gap()};
-  if (has_others()) others_below ? room.h *= 0.65f : room.w -= 0.25f * body.w + 3 * gap();
+  if (has_others()) others_below ? room.h *= 0.65f : room.w -= others_width({0, 0, 0.25f * body.w, room.h}) + 3 * gap();
   Places places = matrix_in(room, without_axes);
   places.history = strip;
   places.readout = {body.x, body.bottom() - readout_height, body.w, readout_height};
@@ -97,6 +99,25 @@ Places Picture::words_below(Rect body, bool others_below) const {
   rest.w = has_others() ? body.right() - rest.x : 0;
   rest.h = places.readout.y - rest.y - gap();
   return places;
+}
+
+/// The narrowest part of a column beside the matrix in which the other slots are nearly as large as in all of it; all of it where that
+/// cannot show every one.
+float Picture::others_width(Rect column) const {
+  const float gap = kSmallGap * s, words = 2 * kSmallLine * s;
+  const float aspect = static_cast<float>(data.columns) / static_cast<float>(data.rows);
+  const std::int64_t count = std::ssize(data.slots);
+  const auto width_of_each = [&](std::int64_t columns) {
+    const auto rows = static_cast<float>((count + columns - 1) / columns);
+    const float w = (column.w + gap) / static_cast<float>(columns) - gap, h = (column.h + gap) / rows - gap - words;
+    return std::min(w, h * aspect);
+  };
+  const float largest = width_of_each(best_columns(count, column.w, column.h, aspect, words, gap));
+  for (std::int64_t columns = 1; columns <= count; ++columns) {
+    const float w = width_of_each(columns);
+    if (w >= 0.8f * largest && std::min(w, w / aspect) > kLeastSmall * s) return static_cast<float>(columns) * (w + gap) - gap;
+  }
+  return column.w;
 }
 
 /// The other slots beside the matrix; under them what is known of the chosen cell: for wide places. No matrix where there is no room.
@@ -241,7 +262,7 @@ void draw_small(const Picture& picture, const SlotMatrix& slot, Rect rect) {
 void draw_others(const Picture& picture) {
   const StateData& data = picture.data;
   Rect area = picture.others;
-  const float s = picture.s, least = 60 * s, gap = 10 * s, words = 2 * kSmallLine * s;
+  const float s = picture.s, least = kLeastSmall * s, gap = kSmallGap * s, words = 2 * kSmallLine * s;
   if (area.w < least || area.h < least) return;
   const auto fit = [gap](float length, float each) {
     return std::max<std::int64_t>(1, static_cast<std::int64_t>((length + gap) / (each + gap)));
