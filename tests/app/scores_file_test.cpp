@@ -55,6 +55,14 @@ std::string replaced(std::string text, const std::string& what, const std::strin
   return text.replace(at, what.size(), with);
 }
 
+/// refused(what, with, why): `text` with one thing replaced is.
+template <class Parse>
+auto damaged(const std::string& text, Parse parse) {
+  return [=](const std::string& what, const std::string& with, const std::string& why) {
+    check_refused(parse, replaced(text, what, with), why);
+  };
+}
+
 }  // namespace
 
 TEST_CASE("scores come back as they were written", "[scores]") {
@@ -83,9 +91,7 @@ TEST_CASE("damaged scores are refused in a line", "[scores]") {
   const std::vector<CellScore> written{sample_score()};
   const std::string text = eval_json(written);
   check_every_beginning_is_refused(text, parse_scores);
-  const auto refused = [&](const std::string& what, const std::string& with, const std::string& why) {
-    check_refused(parse_scores, replaced(text, what, with), why);
-  };
+  const auto refused = damaged(text, parse_scores);
   refused("statescope-scores", "other", "is not a file of statescope eval");
   refused("\"exact\": 0.5", "\"exact\": 5", "\"exact\" is not a number between 0 and 1");
   refused("\"low\": 0.4", "\"low\": 0.55", "do not ascend");
@@ -103,9 +109,7 @@ TEST_CASE("times of SSE come back as they were written, and damaged ones are ref
   CHECK(read.timings[0].most == 0.03);
   CHECK(to_json(read) == text);
   check_every_beginning_is_refused(text, parse_sse_timings);
-  const auto refused = [&](const std::string& what, const std::string& with, const std::string& why) {
-    check_refused(parse_sse_timings, replaced(text, what, with), why);
-  };
+  const auto refused = damaged(text, parse_sse_timings);
   refused("masking", "dancing", "there is no form");
   refused("\"seconds\": 0.02", "\"seconds\": -1", "is not a time above 0");
   refused("\"seconds\": 0.02", "\"seconds\": 7", "do not ascend");
