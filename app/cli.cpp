@@ -260,7 +260,7 @@ void add_style(CLI::App& command, FigureSpec& style) {
       command, "--size", [&style](const std::string& text) { set_size(style, text); },
       "single (89 mm, default), double (183 mm), neurips, iclr (5.5 in), slide (16:9), 120mm, or 89x60mm")
       ->trigger_on_parse();
-  command.add_option("--aspect", style.aspect, "width to height of a panel (default: 1.5)")->check(CLI::Range(0.1, 10.0));
+  command.add_option("--aspect", style.aspect, "width to height of a panel (default: 1.5; similarity 1.2)")->check(CLI::Range(0.1, 10.0));
   command.add_option("--type", style.type_pt, "5 to 12 pt (default: 7; neurips, iclr 8; slide 12)")->check(CLI::Range(5.0, 12.0));
   command.add_option("--dpi", style.dpi, "of a PNG (default: 600)")->check(CLI::Range(50, 2400));
   add_look(command, style);

@@ -12,7 +12,6 @@
 #include <QVBoxLayout>
 #include <cmath>
 
-#include "app/figure/from_view.h"
 #include "app/main_window.h"
 #include "engine/error.h"
 
@@ -38,6 +37,9 @@ constexpr const char* eyes[] = {
     QT_TRANSLATE_NOOP("statescope::FigurePage", "without green cones"), QT_TRANSLATE_NOOP("statescope::FigurePage", "without blue cones"),
     QT_TRANSLATE_NOOP("statescope::FigurePage", "printed in grey")};
 constexpr int preview_delay_ms = 60;
+constexpr int two_columns_lines = 32;   // their least width, in heights of a line
+constexpr double preview_share = 0.42;  // of the height in sight, at most: the style is to be seen beside or below it
+constexpr int form_spacing = 6;
 constexpr double mm_per_inch = 25.4;
 
 QDoubleSpinBox* make_number(const QString& name, const QString& unit, double low, double high, QWidget* parent) {
@@ -86,8 +88,12 @@ FigurePage::FigurePage(MainWindow& window, QWidget* parent) : QWidget(parent), w
   for (QDoubleSpinBox* number : {width_, height_})
     connect(number, &QDoubleSpinBox::valueChanged, this, [this] { size_->setCurrentIndex(own_size); });
   for (QCheckBox* box : {title_, color_bar_, marks_, sentences_}) connect(box, &QCheckBox::toggled, this, soon);
-  connect(write_, &QPushButton::clicked, this, &FigurePage::write);
-  connect(path_, &QLineEdit::returnPressed, this, &FigurePage::write);
+  for (QCheckBox* box : {data_, caption_}) connect(box, &QCheckBox::toggled, question_, &QWidget::hide);
+  connect(path_, &QLineEdit::textEdited, question_, &QWidget::hide);
+  connect(write_, &QPushButton::clicked, this, &FigurePage::ask_or_write);
+  connect(path_, &QLineEdit::returnPressed, this, &FigurePage::ask_or_write);
+  connect(keep_, &QPushButton::clicked, this, &FigurePage::keep);
+  connect(replace_, &QPushButton::clicked, this, &FigurePage::replace);
   choose_size(0);
 }
 
@@ -125,6 +131,11 @@ void FigurePage::make_controls() {
   write_->setDefault(true);
   write_->setShortcut(QKeySequence("Ctrl+Return"));
   write_->setToolTip(write_->shortcut().toString(QKeySequence::NativeText));
+  question_ = new QWidget(this);
+  keep_ = new QPushButton(tr("Keep"), question_);
+  replace_ = new QPushButton(tr("Replace"), question_);
+  for (QPushButton* button : {keep_, replace_}) button->setAutoDefault(true);  // Return chooses it
+  question_->hide();
 }
 
 void FigurePage::lay_out() {
@@ -139,6 +150,7 @@ void FigurePage::lay_out() {
   sides->addWidget(new QLabel(QStringLiteral("×"), this));
   sides->addWidget(height_);
   auto* form = new QFormLayout;
+  form->setVerticalSpacing(form_spacing);
   form->addRow(tr("Size"), size_);
   form->addRow(QString(), sides);
   form->addRow(tr("Type"), type_);
@@ -146,22 +158,33 @@ void FigurePage::lay_out() {
   form->addRow(tr("Colours"), colors_);
   form->addRow(tr("Seen"), eyes_);
   auto* boxes = new QGridLayout;
+  boxes->setVerticalSpacing(0);
   int place = 0;
   for (QCheckBox* box : {title_, color_bar_, marks_, sentences_, data_, caption_}) {
     boxes->addWidget(box, place / 2, place % 2);
     ++place;
   }
-  auto* layout = new QVBoxLayout(this);
-  layout->setContentsMargins(0, 0, 0, 0);
-  layout->addWidget(view_);
-  layout->addWidget(preview_);
-  layout->addWidget(note_);
-  layout->addLayout(file);
-  layout->addWidget(write_);
-  layout->addWidget(result_);
-  layout->addLayout(form);
-  layout->addLayout(boxes);
-  layout->addStretch(1);
+  auto* picture = new QVBoxLayout;
+  picture->setSpacing(form_spacing);
+  picture->addWidget(view_);
+  picture->addWidget(preview_);
+  picture->addWidget(note_);
+  picture->addLayout(file);
+  picture->addWidget(write_);
+  picture->addWidget(result_);
+  auto* answers = new QHBoxLayout(question_);
+  answers->setContentsMargins(0, 0, 0, 0);
+  for (QPushButton* button : {keep_, replace_}) answers->addWidget(button, 1);
+  picture->addWidget(question_);
+  picture->addStretch(1);
+  auto* look = new QVBoxLayout;
+  look->addLayout(form);
+  look->addLayout(boxes);
+  look->addStretch(1);
+  columns_ = new QBoxLayout(QBoxLayout::TopToBottom, this);
+  columns_->setContentsMargins(0, 0, 0, 0);
+  columns_->addLayout(picture);
+  columns_->addLayout(look, 1);
   setFocusProxy(path_);
 }
 
@@ -175,16 +198,25 @@ void FigurePage::refresh() {
   const QString folder = path_->text().isEmpty() ? QDir::homePath() : QFileInfo(path_->text()).path();
   path_->setText(QDir(folder).filePath(name));
   result_->clear();
+  question_->hide();
+  allowed_.clear();
+  fit_height();
   show_preview();
 }
 
 void FigurePage::follow(const ViewPanel& panel) {
-  if (isVisible() && &panel == &window_.focused_panel()) preview_delay_.start();
+  if (!isVisible() || &panel != &window_.focused_panel()) return;
+  fit_height();
+  preview_delay_.start();
 }
 
 void FigurePage::resizeEvent(QResizeEvent* event) {
   QWidget::resizeEvent(event);
-  if (event->size().width() != event->oldSize().width()) preview_delay_.start();
+  const bool beside = width() > two_columns_lines * fontMetrics().height();
+  columns_->setDirection(beside ? QBoxLayout::LeftToRight : QBoxLayout::TopToBottom);
+  columns_->setStretch(0, beside ? 1 : 0);
+  columns_->setSpacing(beside ? fontMetrics().height() : -1);
+  preview_delay_.start();
 }
 
 /// The numbers stand for what was chosen.
@@ -192,12 +224,22 @@ void FigurePage::choose_size(int index) {
   if (index != own_size) {
     FigureSpec spec;
     set_size(spec, sizes[index].value);
-    const QSignalBlocker quiet[] = {QSignalBlocker(width_), QSignalBlocker(height_), QSignalBlocker(type_)};
+    const QSignalBlocker quiet[] = {QSignalBlocker(width_), QSignalBlocker(type_)};
     width_->setValue(spec.width_mm);
-    height_->setValue(spec.height_mm.value_or(spec.width_mm / spec.aspect));
     type_->setValue(spec.type_pt);
   }
+  if (isVisible()) fit_height();
   preview_delay_.start();
+}
+
+/// As the view in focus wants it.
+void FigurePage::fit_height() {
+  if (size_->currentIndex() == own_size) return;
+  FigureSpec spec;
+  set_size(spec, sizes[size_->currentIndex()].value);
+  const double aspect = usual_aspect(window_.focused_panel().row().id);
+  const QSignalBlocker quiet(height_);
+  height_->setValue(spec.height_mm.value_or(spec.width_mm / aspect));
 }
 
 FigureSpec FigurePage::style() const {
@@ -230,7 +272,9 @@ void FigurePage::show_preview() {
     const std::unique_ptr<View> built = recipe ? build(*recipe) : nullptr;
     pictures.push_back(picture_of(built ? *built : panel.view()));
     const Figure figure(style(), std::move(pictures));
-    const double dpi = width() * devicePixelRatioF() / figure.spec().width_mm * mm_per_inch;
+    layout()->activate();
+    const double across = preview_->width() / figure.spec().width_mm, down = preview_share * parentWidget()->height() / figure.height_mm();
+    const double dpi = std::min(across, down) * devicePixelRatioF() * mm_per_inch;
     QImage image = figure_image(figure, dpi);
     if (eyes_->currentIndex() > 0) image = seen_by(image, static_cast<FigureEyes>(eyes_->currentIndex() - 1));
     image.setDevicePixelRatio(devicePixelRatioF());
@@ -247,25 +291,66 @@ void FigurePage::show_preview() {
 
 void FigurePage::browse() {
   const QString path = QFileDialog::getSaveFileName(this, tr("Export view"), path_->text(), tr("Figures (*.pdf *.svg *.png *.eps)"));
-  if (!path.isEmpty()) path_->setText(path);
+  if (path.isEmpty()) return;
+  path_->setText(path);
+  allowed_ = {path};  // the dialogue has asked
 }
 
-/// Beside the interface: a page of 600 dpi takes its time.
-void FigurePage::write() {
+void FigurePage::ask_or_write() {
   const std::optional<ViewRecipe> recipe = window_.focused_panel().recipe();
   if (!recipe) return told(tr("There is nothing to write yet."));
+  FigureExport figure = figure_of(*recipe);
+  QStringList files, there;
+  for (const std::filesystem::path& file : files_of(figure)) files += QString::fromStdString(file.string());
+  for (const QString& file : files)
+    if (QFileInfo::exists(file) && !allowed_.contains(file)) there += file;
+  if (!there.isEmpty()) return ask_to_replace(there);
+  allowed_ = files;
+  write(std::move(figure));
+}
+
+void FigurePage::ask_to_replace(const QStringList& files) {
+  asked_ = files;
+  QStringList names;
+  for (const QString& file : files) names += QFileInfo(file).fileName();
+  const QString words = names.size() == 1 ? tr("%1 is there already.") : tr("%1 are there already.");
+  result_->setText(words.arg(names.join(QStringLiteral(", "))));
+  question_->show();
+  for (QPushButton* button : {keep_, replace_}) button->setAccessibleDescription(result_->text());
+  keep_->setFocus(Qt::OtherFocusReason);
+}
+
+void FigurePage::replace() {
+  allowed_ += asked_;
+  ask_or_write();
+}
+
+void FigurePage::keep() {
+  question_->hide();
+  result_->clear();
+  path_->setFocus(Qt::OtherFocusReason);
+  path_->selectAll();
+}
+
+FigureExport FigurePage::figure_of(const ViewRecipe& recipe) const {
   const Navigator& navigator = window_.navigator();
-  FigureExport figure{.recipe = *recipe,
+  FigureExport figure{.recipe = recipe,
                       .spec = style(),
-                      .device = recipe->snapshot->run->model.device,
+                      .device = recipe.snapshot->run->model.device,
                       .path = path_->text().toStdString(),
                       .with_data = data_->isChecked(),
                       .with_caption = caption_->isChecked()};
   std::vector<std::string> checkpoints{navigator.checkpoint().string()};
-  if (const Navigator* other = navigator.other(); other && recipe->findings.peer) checkpoints.push_back(other->checkpoint().string());
+  if (const Navigator* other = navigator.other(); other && recipe.findings.peer) checkpoints.push_back(other->checkpoint().string());
   const std::optional<std::string> title = figure.spec.panels.front().title;
-  figure.spec.panels = {panel_of(*recipe, std::move(checkpoints), navigator.prompt())};
+  figure.spec.panels = {panel_of(recipe, std::move(checkpoints), navigator.prompt())};
   figure.spec.panels.front().title = title;
+  return figure;
+}
+
+/// Beside the interface: a page of 600 dpi takes its time.
+void FigurePage::write(FigureExport figure) {
+  question_->hide();
   write_->setEnabled(false);
   result_->setText(tr("Writing…"));
   QThreadPool::globalInstance()->start([figure = std::move(figure), page = QPointer<FigurePage>(this)] {

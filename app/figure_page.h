@@ -1,6 +1,7 @@
 // The focused view as a figure: how it will look, its size and style, and the files it is written to.
 #pragma once
 
+#include <QBoxLayout>
 #include <QCheckBox>
 #include <QComboBox>
 #include <QDoubleSpinBox>
@@ -9,7 +10,7 @@
 #include <QPushButton>
 #include <QTimer>
 
-#include "app/figure/spec.h"
+#include "app/figure/from_view.h"
 
 namespace statescope {
 
@@ -36,8 +37,14 @@ class FigurePage : public QWidget {
   FigureSpec style() const;
   void show_preview();
   void choose_size(int index);
+  void fit_height();
   void browse();
-  void write();
+  void ask_or_write();
+  void ask_to_replace(const QStringList& files);
+  void replace();
+  void keep();
+  FigureExport figure_of(const ViewRecipe& recipe) const;
+  void write(FigureExport figure);
   void told(const QString& words);
 
   MainWindow& window_;
@@ -46,7 +53,11 @@ class FigurePage : public QWidget {
   QComboBox *size_, *colors_, *eyes_, *family_;
   QDoubleSpinBox *width_, *height_, *type_;
   QCheckBox *title_, *color_bar_, *marks_, *sentences_, *data_, *caption_;
-  QPushButton* write_;
+  QPushButton *write_, *keep_, *replace_;
+  QWidget* question_;              // keep what is there, or replace it
+  QStringList asked_;              // which files that is about
+  QStringList allowed_;            // may be replaced without a question: this page wrote them, or was told to
+  QBoxLayout* columns_ = nullptr;  // the picture and its file, then the style: side by side where there is room
   QTimer preview_delay_;
 };
 

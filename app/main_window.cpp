@@ -38,8 +38,9 @@ constexpr int table_delay_ms = 500;
 constexpr QSize least_size{640, 400};
 
 // Of the window, at 1×: below these, things fold away.
-constexpr float least_width_with_side = 900, least_width_with_lesson = 720, lesson_width = 480;  // the last with its share of the stage
-constexpr float presenting_enlarges = 1.5f;                                                      // the type
+constexpr float least_width_with_side = 900, least_width_with_wide_side = 1200;
+constexpr float least_width_with_lesson = 720, lesson_width = 480;  // the last with its share of the stage
+constexpr float presenting_enlarges = 1.5f;                         // the type
 constexpr float high = 680, low = 480, very_low = 400;
 
 QString path_text(const std::filesystem::path& path) { return QString::fromStdString(path.string()); }
@@ -518,7 +519,8 @@ void MainWindow::fold() {
   const bool room = columns >= least_width_with_side + (lesson_beside ? lesson_width : 0);
   const bool asked = side_->page() != SidePage::inspector;  // then the stage gives way
   side_->setVisible(side_wanted_ && !presenting_ && (room || asked));
-  side_->set_wide(!room);
+  const bool two_columns = side_->page() == SidePage::figure && columns >= least_width_with_wide_side + (lesson_beside ? lesson_width : 0);
+  side_->set_width(!room ? SideWidth::all : two_columns ? SideWidth::two_columns : SideWidth::usual);
   const bool side_alone = side_->isVisibleTo(this) && !room;
   lesson_page_->setVisible(lessons_wanted_ && (lesson_beside || !side_alone));
   lesson_page_->set_wide(!lesson_beside);

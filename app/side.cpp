@@ -89,9 +89,10 @@ void Side::set_frame(const Frame& frame) {
   }
 }
 
-void Side::set_wide(bool wide) {
-  setMinimumWidth(wide ? 0 : usual_width_);
-  setMaximumWidth(wide ? QWIDGETSIZE_MAX : usual_width_);
+void Side::set_width(SideWidth width) {
+  const int fixed = width == SideWidth::two_columns ? 2 * usual_width_ : usual_width_;
+  setMinimumWidth(width == SideWidth::all ? 0 : fixed);
+  setMaximumWidth(width == SideWidth::all ? QWIDGETSIZE_MAX : fixed);
 }
 
 void Side::show_page(SidePage page) {

@@ -11,6 +11,9 @@ namespace statescope {
 
 enum class SidePage { inspector, prompt, about, keys, preferences, breakpoints, figure, interventions };
 
+/// `two_columns`: twice as wide as usual. `all`: all the room there is.
+enum class SideWidth { usual, two_columns, all };
+
 class Side : public QStackedWidget {
   Q_OBJECT
 
@@ -22,8 +25,7 @@ class Side : public QStackedWidget {
 
   void set_frame(const Frame& frame);
   void show_page(SidePage page);
-  /// Takes all the room there is instead of its usual width.
-  void set_wide(bool wide);
+  void set_width(SideWidth width);
   SidePage page() const { return static_cast<SidePage>(currentIndex()); }
   Inspector& inspector() { return *inspector_; }
 

@@ -249,7 +249,7 @@ std::vector<Array> arrays(const PredictionsBesideData& data) {
 std::vector<Array> arrays(const DifferenceData& data) {
   if (data.message) return {};
   constexpr std::array<const char*, 4> equations{kRouting, "S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA eq. 3)", kGates, kGates};
-  return {{data.quantity + " of " + data.models,
+  return {{data.models + " of " + data.quantity,
            "",
            equations[static_cast<std::size_t>(data.mode)],
            {named_axis("channel", data.names), token_axis(data.tokens)},

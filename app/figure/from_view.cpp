@@ -20,8 +20,9 @@ Provenance provenance_of(const FigureExport& figure) {
           .device = figure.device};
 }
 
-std::filesystem::path beside(const std::filesystem::path& path, const char* ending) {
-  return std::filesystem::path(path).replace_extension(ending);
+std::filesystem::path data_file(const FigureExport& figure) { return std::filesystem::path(figure.path).replace_extension(".data.h5"); }
+std::filesystem::path caption_file(const FigureExport& figure) {
+  return std::filesystem::path(figure.path).replace_extension(".caption.txt");
 }
 
 }  // namespace
@@ -58,6 +59,13 @@ FigurePanel panel_of(const ViewRecipe& recipe, std::vector<std::string> checkpoi
   return panel;
 }
 
+std::vector<std::filesystem::path> files_of(const FigureExport& figure) {
+  std::vector<std::filesystem::path> files{figure.path};
+  if (figure.with_data) files.push_back(data_file(figure));
+  if (figure.with_caption) files.push_back(caption_file(figure));
+  return files;
+}
+
 std::string write_figure(const FigureExport& figure) {
   const FigureFormat format = figure_format(figure.path.string());
   const std::unique_ptr<View> view = build(figure.recipe);
@@ -72,8 +80,8 @@ std::string write_figure(const FigureExport& figure) {
     remark = error.what();
   }
   const QByteArray bytes = figure_bytes(drawn, format, provenance ? &*provenance : nullptr);
-  if (figure.with_data) write_figure_hdf5(drawn, provenance ? to_json(*provenance) : "", beside(figure.path, ".data.h5").string(), true);
-  if (figure.with_caption) ReportFile(beside(figure.path, ".caption.txt").string(), true).write(drawn.caption());
+  if (figure.with_data) write_figure_hdf5(drawn, provenance ? to_json(*provenance) : "", data_file(figure).string(), true);
+  if (figure.with_caption) ReportFile(caption_file(figure).string(), true).write(drawn.caption());
   ReportFile(figure.path.string(), true).write(bytes.toStdString());
   return remark;
 }

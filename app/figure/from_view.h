@@ -26,9 +26,6 @@ std::unique_ptr<View> build(const ViewRecipe& recipe);
 /// compares with).
 FigurePanel panel_of(const ViewRecipe& recipe, std::vector<std::string> checkpoints, const PromptInput& prompt);
 
-/// Puts the figure in the place of whatever is at `path`, and beside it, where asked for, its numbers as .data.h5 (a checkpoint of the same
-/// name is safe) and its caption as .caption.txt. Gives
-/// what is to be said of it: empty, or why it does not say what it was made from. Throws Error; nothing is left half-written.
 struct FigureExport {
   ViewRecipe recipe;
   FigureSpec spec;  // of one panel
@@ -36,6 +33,11 @@ struct FigureExport {
   std::filesystem::path path;
   bool with_data = false, with_caption = false;
 };
+/// Where its files go: `path`, and beside it, where asked for, its numbers as .data.h5 (a checkpoint of the same name is safe) and its
+/// caption as .caption.txt.
+std::vector<std::filesystem::path> files_of(const FigureExport& figure);
+/// Puts them in the place of whatever is there. Gives what is to be said of the figure: empty, or why it does not say what it was made
+/// from. Throws Error; nothing is left half-written.
 std::string write_figure(const FigureExport& figure);
 
 }  // namespace statescope

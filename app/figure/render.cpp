@@ -112,7 +112,8 @@ double Figure::height_mm() const {
   const double gap = kGap / units_per_mm(), title = title_height_ / units_per_mm();
   const auto columns = static_cast<double>(spec_.grid_columns()), rows = static_cast<double>(spec_.grid_rows());
   const double width = (spec_.width_mm - gap * (columns - 1)) / columns;
-  return rows * (width / spec_.aspect + title) + gap * (rows - 1);
+  const double aspect = spec_.aspect.value_or(usual_aspect(spec_.panels.empty() ? "" : spec_.panels.front().view));
+  return rows * (width / aspect + title) + gap * (rows - 1);
 }
 
 Size Figure::size() const {

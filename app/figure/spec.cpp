@@ -279,7 +279,7 @@ FigureSpec spec_in(const json& value) {
   Object object(value, "");
   FigureSpec spec;
   object.take_text("size", [&](const std::string& size) { set_size(spec, size); });
-  object.take("aspect", spec.aspect, 0.1, 10);
+  if (object.find("aspect")) object.take("aspect", spec.aspect.emplace(), 0.1, 10);
   object.take("font", spec.family);
   object.take("type", spec.type_pt, 5, 12);
   object.take("line_width", spec.line_width, 0.1, 10);
@@ -402,7 +402,7 @@ FigureSpec load_figure_spec(const fs::path& path) {
 std::string to_json(const FigureSpec& spec) {
   const FigureSpec usual;
   json out{{"size", size_text(spec)}, {"type", spec.type_pt}};
-  put(out, "aspect", spec.aspect, usual.aspect);
+  put(out, "aspect", spec.aspect);
   put(out, "font", spec.family, usual.family);
   put(out, "line_width", spec.line_width, usual.line_width);
   put(out, "map", name_of(kColors, spec.colors), name_of(kColors, usual.colors));
@@ -417,6 +417,11 @@ std::string to_json(const FigureSpec& spec) {
   put(out, "columns", spec.columns, usual.columns);
   for (const FigurePanel& panel : spec.panels) out["panels"].push_back(panel_json(panel));
   return out.dump(2, ' ', true, json::error_handler_t::replace) + "\n";
+}
+
+double usual_aspect(std::string_view view) {
+  const bool is_square = view == "similarity";  // with a bar of colours beside it
+  return is_square ? 1.2 : 1.5;
 }
 
 void set_size(FigureSpec& spec, std::string_view size) {

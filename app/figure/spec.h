@@ -41,7 +41,7 @@ enum class FigureColors { viridis, cividis, grey };
 struct FigureSpec {
   double width_mm = 89;
   std::optional<double> height_mm;  // unset: by `aspect`
-  double aspect = 1.5;              // width to height of each panel
+  std::optional<double> aspect;     // width to height of each panel; unset: usual_aspect of the first panel
   std::string family;               // of type; empty: the shipped one
   double type_pt = 7;               // of what a view writes in its usual size; 5 … 12
   double line_width = 1;            // of lines, times the usual
@@ -66,6 +66,9 @@ FigureSpec parse_figure_spec(std::string_view text, const std::string& name);
 FigureSpec load_figure_spec(const std::filesystem::path& path);
 /// What parse_figure_spec reads as the same spec: keys in one order, numbers in full, nothing left out that is not usual.
 std::string to_json(const FigureSpec& spec);
+
+/// Width to height of a panel in which that view, or a chart (empty), leaves no side empty.
+double usual_aspect(std::string_view view);
 
 /// Width and, unless a name's, height: "single", "double", "neurips", "iclr", "slide", "89mm", "89x60mm". Sets the usual size of type too.
 /// Throws Error.

@@ -2,9 +2,11 @@
 
 #include <sys/resource.h>
 
+#include <QCheckBox>
 #include <QComboBox>
 #include <QDir>
 #include <QFile>
+#include <QPushButton>
 #include <QSvgRenderer>
 #include <cmath>
 #include <csignal>
@@ -115,6 +117,69 @@ TEST_CASE("E offers the focused view as a file; Return writes it, in light colou
   path->setText(folder.filePath("mine.doc"));
   TestWindow::type_key(Qt::Key_Return);
   CHECK(result_of(test).contains("ends with .pdf, .svg or .png"));
+}
+
+TEST_CASE("the page of export has everything in sight at 1280 × 720") {
+  TestWindow test;
+  test.open();
+  test.window.resize(1280, 720);
+  test.press(Qt::Key_E);
+  const auto in_sight = [](const QWidget* control) { return control->visibleRegion().boundingRect() == control->rect(); };
+  const auto all = [&] {
+    const QWidget* page = test.window.side().currentWidget();
+    bool seen = true;
+    for (const QComboBox* box : page->findChildren<QComboBox*>()) seen = seen && in_sight(box);
+    for (const QAbstractButton* button : page->findChildren<QAbstractButton*>())
+      seen = seen && (button->isHidden() || !button->isVisibleTo(page) || in_sight(button));
+    return seen;
+  };
+  CHECK(QTest::qWaitFor(all, long_enough_ms));
+}
+
+TEST_CASE("the page of export asks before it replaces a file that it has not written itself; by keyboard alone") {
+  TestWindow test;
+  test.open();
+  const QTemporaryDir folder;
+  const QString file = folder.filePath("mine.png");
+  const auto store = [](const QString& name) {
+    QFile other(name);
+    REQUIRE(other.open(QIODevice::WriteOnly));
+    other.write("somebody else's");
+  };
+  const auto is_stored = [](const QString& name) { return QFileInfo(name).size() == 15; };
+  store(file);
+  test.press(Qt::Key_E);
+  auto* path = qobject_cast<QLineEdit*>(QApplication::focusWidget());
+  REQUIRE(path);
+  path->setText(file);
+  TestWindow::type_key(Qt::Key_Return);
+  const auto chosen = [] { return qobject_cast<QPushButton*>(QApplication::focusWidget()); };
+  REQUIRE(chosen());
+  CHECK(chosen()->text() == "Keep");
+  CHECK(chosen()->accessibleDescription() == "mine.png is there already.");
+  TestWindow::type_key(Qt::Key_Return);
+  CHECK(QApplication::focusWidget() == path);
+  CHECK(is_stored(file));
+  TestWindow::type_key(Qt::Key_Return);
+  TestWindow::type_key(Qt::Key_Tab);
+  REQUIRE(chosen());
+  CHECK(chosen()->text() == "Replace");
+  TestWindow::type_key(Qt::Key_Return);
+  CHECK(result_of(test).startsWith("Wrote"));
+  CHECK_FALSE(is_stored(file));
+
+  path->setFocus();
+  TestWindow::type_key(Qt::Key_Return);  // its own file
+  CHECK(result_of(test).startsWith("Wrote"));
+
+  store(folder.filePath("mine.data.h5"));
+  for (QCheckBox* box : test.window.side().findChildren<QCheckBox*>())
+    if (box->text() == "Numbers, .h5") box->setChecked(true);
+  path->setFocus();
+  TestWindow::type_key(Qt::Key_Return);
+  REQUIRE(chosen());
+  CHECK(chosen()->accessibleDescription() == "mine.data.h5 is there already.");
+  CHECK(is_stored(folder.filePath("mine.data.h5")));
 }
 
 TEST_CASE("the page of export shows the figure as it will be, and as other eyes see it") {
