@@ -105,6 +105,24 @@ TEST_CASE("small pictures are laid out as large as possible") {
   CHECK(best_columns(4, 100, 100, 4, 0, 0) == 1);
 }
 
+TEST_CASE("on a large screen the matrix fills its place: the others beside it take no more width than they fill") {
+  class Heights : public TextCanvas {
+   public:
+    using TextCanvas::TextCanvas;
+    void heatmap(Rect rect, const Heatmap& cells) override {
+      if (cells.columns > 1) all.push_back(rect.h);
+    }
+    std::vector<float> all;
+  };
+  const auto view = make_state();
+  view->build(Sample({.tokens = 12}).at(8), {.token = 8});
+  Heights canvas({1900, 1800});
+  view->draw(canvas, {0, 0, 1900, 1800}, {light_theme(), 1});
+  REQUIRE(canvas.all.size() == 6);
+  CHECK(canvas.all.front() > 0.75f * 1800);
+  CHECK(canvas.all.back() > 0.15f * 1800);
+}
+
 TEST_CASE("every cell of every slot answers with its value, exactly") {
   const auto view = make_state();
   view->build(small_state(), {.token = 1, .head = 1, .slot = 1});
