@@ -1030,10 +1030,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Each cell: of 20 generated texts (those of statescope eval --task niah) how many questions for a needle are answered right in every token, by the length of the text and by how deep in it the needle stands. Whatever lies between needle and question has to leave it in the state S_t (GLA eq. 3, SSE eq. 9, Gated DeltaNet eq. 10). A cell with failures opens one of those very prompts.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Branch difference</source>
         <translation type="unfinished"></translation>
     </message>
@@ -3336,6 +3332,22 @@ after token {} {}
         <source>Only {}</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>Each cell: how many questions for a needle are answered right in every token, by the length of the text and by how deep in it the needle stands. 20 generated texts (those of statescope eval --task niah) in each of 5 × 5 cells; quick: 5 in each of 3 × 3; thorough: 100 in each of 5 × 5. Whatever lies between needle and question has to leave it in the state S_t (GLA eq. 3, SSE eq. 9, Gated DeltaNet eq. 10). A cell with failures opens one of those very prompts.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Usual</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Quick</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Thorough</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>statescope::BreakpointPage</name>
@@ -3631,6 +3643,22 @@ after token {} {}
     </message>
     <message>
         <source>It does not say what it was made from: %1</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Keep</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Replace</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1 is there already.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1 are there already.</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
