@@ -53,7 +53,8 @@ FigurePanel panel_of(const ViewRecipe& recipe, std::vector<std::string> checkpoi
   if (recipe.cursor.reference >= 0) panel.reference = recipe.cursor.reference;
   panel.row = recipe.cursor.row;
   panel.column = recipe.cursor.column;
-  if (const auto modes = recipe.row->make()->modes(); recipe.mode < modes.size()) panel.mode = modes[recipe.mode];
+  const std::unique_ptr<View> view = build(recipe);  // in English, with the ways to look that are the layer's
+  if (const auto modes = view->modes(); recipe.mode < modes.size()) panel.mode = modes[recipe.mode];
   panel.knob = recipe.knob;
   panel.range = recipe.range;
   return panel;

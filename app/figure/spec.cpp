@@ -195,14 +195,6 @@ void read_run(Object& object, FigurePanel& panel) {
   object.take("interventions", panel.interventions);
 }
 
-void check_mode(const ViewRow& row, const std::string& mode) {
-  const std::unique_ptr<View> view = row.make();
-  if (mode.empty() || std::ranges::find(view->modes(), mode) != view->modes().end()) return;
-  std::string known;
-  for (const std::string_view each : view->modes()) known += (known.empty() ? "there are " : ", ") + std::string(each);
-  throw Error(fmt::format("{} has no mode {}: {}", row.id, in_quotes(mode), known.empty() ? "there is one way alone" : known));
-}
-
 FigurePanel panel_in(const json& value, const std::string& place) {
   Object object(value, place);
   FigurePanel panel;
@@ -359,6 +351,14 @@ std::int64_t FigureSpec::grid_columns() const {
 }
 std::int64_t FigureSpec::grid_rows() const { return (std::max<std::int64_t>(1, std::ssize(panels)) + grid_columns() - 1) / grid_columns(); }
 
+std::size_t mode_number(const View& view, std::string_view id, const std::string& mode) {
+  const auto modes = view.modes();
+  if (const auto found = std::ranges::find(modes, mode); found != modes.end()) return static_cast<std::size_t>(found - modes.begin());
+  std::string known;
+  for (const std::string_view each : modes) known += (known.empty() ? "there are " : ", ") + std::string(each);
+  throw Error(fmt::format("{} has no mode {}: {}", id, in_quotes(mode), known.empty() ? "there is one way alone" : known));
+}
+
 void check_panel(const FigurePanel& panel) {
   if (panel.view.empty() == panel.chart.empty()) throw Error("needs either \"view\" or \"chart\"");
   if (panel.view.empty()) return;
@@ -368,7 +368,9 @@ void check_panel(const FigurePanel& panel) {
     for (const ViewRow& each : view_catalogue()) known += (known.empty() ? "" : ", ") + std::string(each.id);
     throw Error(fmt::format("there is no view {}: there are {}", in_quotes(panel.view), known));
   }
-  check_mode(*row, panel.mode);
+  // Attention goes on with a mode for each partition of a layer: these are known once it is built (view_picture.cpp).
+  const bool of_layer = panel.view == "attention" && panel.mode.starts_with("Only ");
+  if (!panel.mode.empty() && !of_layer) mode_number(*row->make(), row->id, panel.mode);
   if (panel.checkpoints.empty() || panel.checkpoints.size() > 2) throw Error("a view has one checkpoint, or two where it compares them");
 }
 

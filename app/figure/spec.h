@@ -81,6 +81,9 @@ RangeChoice figure_range(std::string_view text);
 /// Throws Error where it is neither a view with its checkpoints and mode nor a chart.
 void check_panel(const FigurePanel& panel);
 
+/// Of a way to look, among those of the view as it was last built. Throws Error that names them.
+std::size_t mode_number(const View& view, std::string_view id, const std::string& mode);
+
 /// The file that a spec in `folder` means: there, where the program was started, or among the assets in `kind` ("checkpoints", "prompts").
 /// Throws Error.
 std::filesystem::path figure_file(const std::string& name, const std::filesystem::path& folder, const char* kind);

@@ -94,11 +94,6 @@ std::shared_ptr<const Peer> peer_of(const View& view, const FigurePanel& panel, 
   return std::make_shared<const Peer>(std::move(peer));
 }
 
-void set_mode(View& view, const std::string& mode) {
-  if (const auto found = std::ranges::find(view.modes(), mode); found != view.modes().end())
-    view.set_mode(static_cast<std::size_t>(found - view.modes().begin()));
-}
-
 class ViewPicture : public PanelPicture {
  public:
   ViewPicture(const FigurePanel& panel, FigureRuns& runs) : row_(row_of(panel)), view_(row_.make()), mode_(panel.mode) {
@@ -106,7 +101,7 @@ class ViewPicture : public PanelPicture {
     FigureRun& run = runs.run(panel, checkpoint);
     cursor_ = cursor_of(panel, run.info());
     snapshot_ = run.snapshot(cursor_.layer, cursor_.token);
-    set_mode(*view_, panel.mode);
+    if (!panel.mode.empty()) choose_mode();
     if (panel.knob) turn(*panel.knob);
     view_->set_range(panel.range);
     findings_ = answers(view_->questions(*snapshot_, cursor_), checkpoint, run, runs);
@@ -150,6 +145,12 @@ class ViewPicture : public PanelPicture {
   void build() {
     const InEnglish paper;
     view_->build(*snapshot_, cursor_, findings_);
+  }
+  /// Some views have ways to look that are the layer's.
+  void choose_mode() {
+    const InEnglish paper;
+    view_->build(*snapshot_, cursor_);
+    view_->set_mode(mode_number(*view_, row_.id, mode_));
   }
   /// Some views have their knob only where the run is long.
   void turn(double value) {

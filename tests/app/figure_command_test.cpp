@@ -218,6 +218,28 @@ TEST_CASE("figure: a grid from a spec shares one range; letters, titles and a vi
   CHECK(error_of(arguments).find("keeps no matrix state") != std::string::npos);
 }
 
+TEST_CASE("figure: attention of one partition, a way to look that only its layer has, and again from the file itself", "[figure]") {
+  const QTemporaryDir folder;
+  FigureArguments arguments = similarity(folder, "all.svg");
+  arguments.panel.view = "attention";
+  REQUIRE(figure_command(arguments) == 0);
+  const QByteArray all = bytes(arguments.output);
+  arguments.output = folder.filePath("one.svg").toStdString();
+  arguments.panel.mode = "Only partition 1";
+  REQUIRE(figure_command(arguments) == 0);
+  const QByteArray one = bytes(arguments.output);
+  CHECK(one.contains("Only partition 1"));
+  CHECK(one != all);
+  FigureArguments again;
+  again.from = arguments.output;
+  again.output = folder.filePath("again.svg").toStdString();
+  REQUIRE(figure_command(again) == 0);
+  CHECK(bytes(again.output) == one);
+  arguments.output = folder.filePath("none.svg").toStdString();
+  arguments.panel.mode = "Only partition 99";
+  CHECK(error_of(arguments).find("attention has no mode 'Only partition 99': there are ") != std::string::npos);
+}
+
 TEST_CASE("figure: a failure is one line and leaves nothing", "[figure]") {
   const QTemporaryDir folder;
   const FigureArguments sound = similarity(folder, "figure.pdf");

@@ -221,6 +221,11 @@ TEST_CASE("a figure that the window opens again leads to what it was made from, 
   navigator.intervene({parse_intervention("zero partition 2 at 240")});
   REQUIRE(QTest::qWaitFor([&] { return settled() && navigator.run()->branch.number == 1; }, long_enough_ms));
   navigator.move({.token = 250, .layer = 1, .head = 0, .slot = 2});
+  window.focused_panel().set_view(*find_view("attention"));
+  REQUIRE(QTest::qWaitFor([&] { return settled() && !window.focused_panel().is_pending(); }, long_enough_ms));
+  ViewRecipe one_partition = window.focused_panel().recipe().value();
+  one_partition.mode = 3;
+  CHECK(panel_of(one_partition, {}, navigator.prompt()).mode == "Only partition 1");
   window.focused_panel().set_view(*find_view("similarity"));
   REQUIRE(QTest::qWaitFor([&] { return settled() && !window.focused_panel().is_pending(); }, long_enough_ms));
   const QTemporaryDir folder;
