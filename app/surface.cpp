@@ -59,7 +59,7 @@ class PlainSurface final : public QWidget, public Surface {
   void paintEvent(QPaintEvent*) override {
     hits_.clear();
     QPainter painter(this);
-    PaperCanvas canvas(painter, size_of(*this), &hits_);
+    PaperCanvas canvas(painter, size_of(*this), &hits_, {.moving = true});
     canvas.fill_rect({0, 0, canvas.size().w, canvas.size().h}, ground_, 0);
     paint_(canvas);
   }

@@ -11,12 +11,13 @@
 
 namespace statescope {
 
-/// What a figure has otherwise than the window.
+/// What it is drawn for, and what a figure has otherwise than the window.
 struct PaperStyle {
   QString family = {};                                 // of type; empty: the shipped ones
   float line_width = 1;                                // of lines and outlines, times what is asked for
   const std::array<Color, 256>* magnitudes = nullptr;  // instead of viridis
   float fineness = 1;                                  // Canvas::fineness
+  bool moving = false;                                 // drawn again at every step: pixels, as fast as they come
 };
 
 class PaperCanvas : public Canvas {

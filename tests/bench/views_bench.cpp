@@ -70,7 +70,7 @@ Cost cost_of(const ViewRow& row, std::size_t mode, const Case& c) {
   QImage image(static_cast<int>(kArea.w), static_cast<int>(kArea.h), QImage::Format_RGB32);
   cost.paint = milliseconds([&] {
     QPainter painter(&image);
-    PaperCanvas canvas(painter, kArea);
+    PaperCanvas canvas(painter, kArea, nullptr, {.moving = true});
     view->draw(canvas, area, frame);
   });
   return cost;
