@@ -6,9 +6,27 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace statescope {
+
+/// Which of some numbers are neither NaN nor infinite: how many, and between what they lie; without any all is 0.
+struct FiniteNumbers {
+  std::int64_t count = 0;
+  float least = 0, most = 0;
+};
+inline FiniteNumbers finite_numbers(std::span<const float> numbers) {
+  constexpr float largest = std::numeric_limits<float>::max();
+  FiniteNumbers found{0, largest, -largest};
+  for (const float x : numbers) {
+    const bool is_finite = std::abs(x) <= largest;
+    found.count += is_finite;
+    found.least = is_finite && x < found.least ? x : found.least;
+    found.most = is_finite && x > found.most ? x : found.most;
+  }
+  return found.count > 0 ? found : FiniteNumbers{};
+}
 
 /// A matrix and its halvings: each cell is the one of 2 × 2 that is farthest from 0. NaN where all four are.
 class Pyramid {
@@ -20,7 +38,7 @@ class Pyramid {
   };
 
   Pyramid() : levels_(std::make_shared<const std::vector<Level>>(1)) {}
-  Pyramid(std::vector<float> values, std::int64_t rows, std::int64_t columns) {
+  Pyramid(std::vector<float> values, std::int64_t rows, std::int64_t columns) : finite_(finite_numbers(values)) {
     std::vector<Level> levels;
     levels.push_back({rows, columns, 1, std::move(values)});
     while (std::min(levels.back().rows, levels.back().columns) > 32) levels.push_back(halved(levels.back()));
@@ -33,6 +51,7 @@ class Pyramid {
   float at(std::int64_t row, std::int64_t column) const { return values()[static_cast<std::size_t>(row * columns() + column)]; }
   /// [rows, columns]
   const std::vector<float>& values() const { return levels_->front().values; }
+  const FiniteNumbers& finite() const { return finite_; }
   /// The finest whose cells are no smaller than a unit where it is drawn w × h units large; else the coarsest there is.
   const Level& level_for(float w, float h) const {
     const auto fits = [&](const Level& level) { return static_cast<float>(level.rows) <= h && static_cast<float>(level.columns) <= w; };
@@ -58,6 +77,7 @@ class Pyramid {
   }
 
   std::shared_ptr<const std::vector<Level>> levels_;  // one at least
+  FiniteNumbers finite_;
 };
 
 }  // namespace statescope

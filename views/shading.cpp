@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "views/parts.h"
 
@@ -19,23 +20,23 @@ float quantile(const std::vector<float>& ascending, double share) {
   return ascending[static_cast<std::size_t>(std::lround(share * static_cast<double>(ascending.size() - 1)))];
 }
 
-/// Counts the finite numbers and keeps some of them, ascending.
-void take_numbers(Shading& shading, std::span<const float> numbers) {
-  shading.least = INFINITY, shading.most = -INFINITY;
-  for (const float x : numbers) {
-    if (!std::isfinite(x)) continue;
-    ++shading.count;
-    shading.least = std::min(shading.least, x);
-    shading.most = std::max(shading.most, x);
-  }
-  if (shading.count == 0) return void(shading.least = shading.most = 0);
+/// Some of the finite numbers, ascending, both ends among them.
+std::vector<float> some_of(std::span<const float> numbers, const FiniteNumbers& finite) {
+  std::vector<float> some{finite.least, finite.most};
   const auto step = std::max<std::size_t>(1, (numbers.size() + kMostNumbers - 3) / (kMostNumbers - 2));
   for (std::size_t i = 0; i < numbers.size(); i += step) {
-    if (std::isfinite(numbers[i])) shading.numbers.push_back(numbers[i]);
+    if (std::isfinite(numbers[i])) some.push_back(numbers[i]);
   }
-  shading.numbers.push_back(shading.least);
-  shading.numbers.push_back(shading.most);
-  std::ranges::sort(shading.numbers);
+  std::ranges::sort(some);
+  return some;
+}
+
+/// How many numbers lie beyond the range; none is looked at where the ends are within it.
+void count_beyond(Shading& shading, std::span<const float> numbers) {
+  constexpr float largest = std::numeric_limits<float>::max();
+  const float low = shading.range.low, high = shading.range.high;
+  if (shading.least < low) shading.below = std::ranges::count_if(numbers, [low](float x) { return x < low && x >= -largest; });
+  if (shading.most > high) shading.above = std::ranges::count_if(numbers, [high](float x) { return x > high && x <= largest; });
 }
 
 ColorRange symmetric(float end) { return {-end, end}; }
@@ -55,23 +56,32 @@ ColorRange wanted_range(const Shading& shading, const ColorRange& own, const Ran
   return symmetric(quantile(sizes, 1 - out));
 }
 
-}  // namespace
-
-Shading shade(std::span<const float> numbers, const ColorRange& own, bool is_signed, const RangeChoice& wanted) {
+Shading shade(std::span<const float> numbers, const FiniteNumbers& finite, const ColorRange& own, bool is_signed,
+              const RangeChoice& wanted) {
   Shading shading;
   shading.is_signed = is_signed;
-  take_numbers(shading, numbers);
+  shading.count = finite.count;
+  shading.least = finite.least;
+  shading.most = finite.most;
+  if (finite.count > 0) shading.numbers = some_of(numbers, finite);
   ColorRange& range = shading.range = wanted_range(shading, own, wanted);
   if (!(range.high > range.low)) range = own;
   if ((wanted.logarithmic || own.logarithmic) && !is_signed && range.high > 0) {
     range.logarithmic = true;
     range.low = std::max(range.low, kLeastRatio * range.high);
   }
-  for (const float x : numbers) {
-    shading.below += x < range.low && std::isfinite(x);
-    shading.above += x > range.high && std::isfinite(x);
-  }
+  count_beyond(shading, numbers);
   return shading;
+}
+
+}  // namespace
+
+Shading shade(std::span<const float> numbers, const ColorRange& own, bool is_signed, const RangeChoice& wanted) {
+  return shade(numbers, finite_numbers(numbers), own, is_signed, wanted);
+}
+
+Shading shade(const Pyramid& cells, const ColorRange& own, bool is_signed, const RangeChoice& wanted) {
+  return shade(cells.values(), cells.finite(), own, is_signed, wanted);
 }
 
 Coloring colored(std::span<const float> numbers, const ColorRange& own, std::vector<ScaleMark> marks, const RangeChoice& wanted) {

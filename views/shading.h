@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/pyramid.h"
 #include "views/plot.h"
 
 namespace statescope {
@@ -12,6 +13,8 @@ namespace statescope {
 /// Of the numbers that a heatmap shows; its colours span `own` unless something else is wanted. NaN and infinite ones do not count. The
 /// range of signed ones stays symmetric about 0, that of magnitudes may be logarithmic, and is where `own` is.
 Shading shade(std::span<const float> numbers, const ColorRange& own, bool is_signed, const RangeChoice& wanted);
+/// The same of a matrix that may have millions of cells: who made it has found their bounds already.
+Shading shade(const Pyramid& cells, const ColorRange& own, bool is_signed, const RangeChoice& wanted);
 
 inline bool is_own(const RangeChoice& wanted) { return wanted.fit == RangeChoice::Fit::own && !wanted.logarithmic; }
 

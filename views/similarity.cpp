@@ -502,7 +502,7 @@ SimilarityData build_similarity(const Snapshot& snapshot, const Cursor& cursor, 
   }
   if (data.message) return data;
   data.title = title_of(data);
-  data.shading = shade(data.cells.values(), data.range, data.is_signed, range);
+  data.shading = shade(data.cells, data.range, data.is_signed, range);
   const float low = data.range.low, middle = (1 + low) / 2;
   data.marks = is_own(range) ? std::vector<ScaleMark>{{1, "1"}, {middle, number(middle, 2)}, {low, (low > -1 ? "≤ " : "") + number(low, 2)}}
                              : range_marks(data.shading);

@@ -40,7 +40,7 @@ TEST_CASE("shading: signed numbers stay symmetric about 0, magnitudes may be log
   CHECK(log.range.logarithmic);
   CHECK(log.range.low == 0.001f);
   CHECK(log.below == 1);
-  CHECK((shade({}, {0, 1}, false, {.fit = Fit::most}).range == ColorRange{0, 1}));
+  CHECK((shade(std::span<const float>(), {0, 1}, false, {.fit = Fit::most}).range == ColorRange{0, 1}));
   CHECK(shade(std::vector<float>{NAN}, {0, 1}, false, {.fit = Fit::full}).count == 0);
 }
 
