@@ -12,12 +12,18 @@ Comparison::Comparison(Navigator& leader, MakeSource make_source, QObject* paren
     return std::ranges::any_of(peers_,
                                [](const auto& peer) { return peer->follows() && !peer->is_settled() && !peer->navigator().is_opening(); });
   });
+  leader_.set_beside([this] {
+    std::vector<Peer> beside;
+    for (const auto& peer : peers_) beside.push_back(peer->last_seen());
+    return beside;
+  });
   connect(&leader_, &Navigator::run_changed, this, &Comparison::follow_parent);
 }
 
 Comparison::~Comparison() {
   leader_.hold_while({});
   leader_.set_other(nullptr, {});
+  leader_.set_beside({});
 }
 
 bool Comparison::is_settled() const {
@@ -45,6 +51,7 @@ void Comparison::add(PeerRun::Subject subject, std::unique_ptr<RunSource> source
   PeerRun& peer = **peers_.insert(place, std::make_unique<PeerRun>(letter, std::move(subject), std::move(source), leader_));
   peer.navigator().set_other(&leader_, [&peer] { return peer.leader_seen(); });
   connect(&peer, &PeerRun::changed, this, &Comparison::changed);
+  connect(&peer.navigator(), &Navigator::snapshot_changed, &leader_, &Navigator::beside_changed);
   Q_EMIT added(&peer);
   choose(chosen_ ? *chosen_ : peer);
 }
@@ -97,6 +104,7 @@ void Comparison::remove(const PeerRun& peer) {
   }
   leaving->navigator().set_other(nullptr, {});
   Q_EMIT removed(leaving);
+  Q_EMIT leader_.beside_changed();
   leaving->setParent(this);
   leaving->deleteLater();  // after the widgets that look at it, which may be handling a key
   Q_EMIT changed();

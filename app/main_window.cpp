@@ -156,6 +156,8 @@ void MainWindow::make_connections() {
   });
   connect(navigator_.get(), &Navigator::playing_changed, this,
           [this] { action("play")->setIcon(icon_of(navigator_->is_playing() ? "pause" : "play", frame_.theme)); });
+  connect(comparison_.get(), &Comparison::added, this, &MainWindow::fold);
+  connect(comparison_.get(), &Comparison::removed, this, &MainWindow::fold);
   connect(stage_, &Stage::example_chosen, this, &MainWindow::open_example);
   connect(actions_, &Actions::triggered, this, &MainWindow::run_command);
   connect(&header_->chips(), &ModelChips::chosen, rows_, qOverload<const PeerRun*>(&ModelRows::bring_up));
@@ -533,8 +535,9 @@ void MainWindow::fold() {
   header_->setVisible((lines >= low && !lesson_->hides(Hideable::header)) || navigator_->is_opening());
   transport_->setVisible(lines >= very_low && !lesson_->hides(Hideable::transport));
   rows_->set_titles_shown(lines >= very_low);
-  const float transport = 40, one_line = 96, two_lines = 172;
-  const float strip = (lines < high ? one_line : two_lines) + (lines < very_low ? 0 : transport);
+  const float transport = 40, one_line = 96, two_lines = 172, lane = 22;
+  const float further_lanes = lines < very_low ? 0 : lane * static_cast<float>(comparison_->peers().size());
+  const float strip = (lines < high ? one_line + further_lanes : two_lines) + (lines < very_low ? 0 : transport);
   strip_->setFixedHeight(static_cast<int>(strip * frame_.scale));
   if (!was_shown) show_table();
 }

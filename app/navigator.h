@@ -88,6 +88,9 @@ class Navigator : public QObject {
   Navigator* other() const { return other_; }
   /// Without findings; null: there is no other model.
   std::shared_ptr<Peer> peer() const;
+  /// All models under this cursor, that one among them; where one is on its way here, as it was at the place before.
+  void set_beside(std::function<std::vector<Peer>()> beside) { beside_ = std::move(beside); }
+  std::vector<Peer> beside() const { return beside_ ? beside_() : std::vector<Peer>(); }
 
   /// About the run shown (RunSource::ask).
   void ask(int asker, std::vector<Question> questions, std::function<void(Question, Finding)> tell) {
@@ -113,6 +116,7 @@ class Navigator : public QObject {
   void snapshot_changed();
   void motion_changed();  // only Cursor::progress
   void other_changed();   // another model to compare with, or that one has moved
+  void beside_changed();  // one of the models under this cursor has moved
   void playing_changed();
   void progressed(double fraction, const QString& what);
   void opening_ended();
@@ -153,6 +157,7 @@ class Navigator : public QObject {
   std::function<bool()> held_;
   QPointer<Navigator> other_;
   std::function<Peer()> peer_;
+  std::function<std::vector<Peer>()> beside_;
   PromptInput prompt_;
   std::filesystem::path checkpoint_;
   std::optional<Wanted> wanted_;

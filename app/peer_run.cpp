@@ -177,6 +177,13 @@ Peer PeerRun::seen_by_leader() const {
   return peer;
 }
 
+Peer PeerRun::last_seen() const {
+  Peer peer = seen_by_leader();
+  const std::shared_ptr<const Snapshot>& last = navigator_->snapshot();
+  if (peer.missing.empty() && last && last->run == own_run_) peer.snapshot = last;
+  return peer;
+}
+
 Peer PeerRun::leader_seen() const {
   Peer peer = seen_by_leader();
   std::swap(peer.own_letter, peer.letter);

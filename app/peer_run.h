@@ -52,6 +52,8 @@ class PeerRun : public QObject {
 
   /// It, as views of the leader see it, and the leader as its own views do.
   Peer seen_by_leader() const;
+  /// The same, but while it is on its way there as it was before.
+  Peer last_seen() const;
   Peer leader_seen() const;
 
  Q_SIGNALS:

@@ -154,6 +154,7 @@ ViewPanel::ViewPanel(Navigator& navigator, const ViewRow& row, bool opengl, bool
   connect(&navigator_, &Navigator::other_changed, this, [this] {
     if (view_->compares()) build();
   });
+  if (!titled) connect(&navigator_, &Navigator::beside_changed, this, &ViewPanel::build);  // the text has a lane of each
   connect(&navigator_, &Navigator::cursor_changed, this, &ViewPanel::hide_stale_tip);
   set_view(row);
 }
@@ -186,8 +187,7 @@ void ViewPanel::set_view(const ViewRow& row) {
 void ViewPanel::set_frame(const Frame& frame) {
   frame_ = frame;
   surface_->set_ground(frame.theme.panel);
-  const int corner = static_cast<int>(4 * frame.scale);  // the drawing stays inside the round frame
-  layout()->setContentsMargins(1, titled_ ? 1 : corner, 1, corner);
+  keep_corners();
   if (titled_) {
     title_->setIcon(icon_of("down", frame.theme));
     title_->setIconSize(QSize(9, 9) * frame.scale);
@@ -200,7 +200,16 @@ void ViewPanel::set_frame(const Frame& frame) {
   surface_->widget()->update();
 }
 
-void ViewPanel::set_title_shown(bool shown) { head_->setVisible(shown); }
+void ViewPanel::set_title_shown(bool shown) {
+  head_->setVisible(shown);
+  keep_corners();
+}
+
+/// The drawing stays inside the round frame.
+void ViewPanel::keep_corners() {
+  const int corner = static_cast<int>(4 * frame_.scale);
+  layout()->setContentsMargins(1, head_ && !head_->isHidden() ? 1 : corner, 1, corner);
+}
 
 void ViewPanel::next_view() {
   if (!titled_) return;
@@ -378,9 +387,11 @@ void ViewPanel::take(Inquiry ViewPanel::* inquiry, const Question& question, Fin
 
 Findings ViewPanel::found() const {
   Findings findings = own_.findings;
-  const std::shared_ptr<Peer> peer = view_->compares() ? navigator_.peer() : nullptr;
+  if (!view_->compares()) return findings;
+  const std::shared_ptr<Peer> peer = navigator_.peer();
   if (peer) peer->findings = of_peer_.findings;
   findings.peer = peer;
+  for (Peer& each : navigator_.beside()) findings.beside.push_back(std::make_shared<const Peer>(std::move(each)));
   return findings;
 }
 

@@ -115,6 +115,7 @@ class ViewPanel : public QFrame {
   void show_knob(const Knob& knob);
   void show_range();
   void fit_head();
+  void keep_corners();
   QBoxLayout& head_layout() const { return *static_cast<QBoxLayout*>(head_->layout()); }
   void describe();
   void show_pending();

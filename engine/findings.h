@@ -453,6 +453,8 @@ class Findings {
 
   /// The other model that this one is compared with; null: there is none.
   std::shared_ptr<const Peer> peer;
+  /// All other models under the same cursor, `peer` among them, by their letters; without findings of their own.
+  std::vector<std::shared_ptr<const Peer>> beside;
 
  private:
   std::vector<std::pair<Question, Finding>> all_;  // few: those of one view

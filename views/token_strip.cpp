@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "views/arrays.h"
 #include "views/colormaps.h"
@@ -48,15 +49,20 @@ struct Strip {
   float gutter;       // left of the tokens: position of the line's first token
   float line_height;  // tokens, marks and lanes
   bool lanes_named;
+  std::span<const TokenLane> lanes;  // that have room in one line of the text, with the text's own place
 
-  Strip(const TokenStripData& data_, Canvas& canvas_, const Frame& frame_, float width)
+  /// `room`: of all lines.
+  Strip(const TokenStripData& data_, Canvas& canvas_, const Frame& frame_, Size room)
       : data(data_), canvas(canvas_), frame(frame_), s(frame_.scale) {
+    std::size_t shown = data.lanes.size();
+    while (shown > 1 && lane_top(shown) + 6 * s > room.h) --shown;
+    lanes = std::span(data.lanes).first(shown);
     float name = 0;
-    for (const TokenLane& lane : data.lanes) name = std::max(name, canvas.text_width(lane.name(), lane_name_style()));
-    lanes_named = name < 0.1f * width;
+    for (const TokenLane& lane : lanes) name = std::max(name, canvas.text_width(lane.name(), lane_name_style()));
+    lanes_named = name < 0.1f * room.w;
     const float position = canvas.text_width(std::to_string(std::max<std::int64_t>(data.tokens() - 1, 100)), position_style());
     gutter = std::max(position, lanes_named ? name : 0) + 10 * s;
-    line_height = lane_top(data.lanes.size()) + 6 * s;
+    line_height = lane_top(lanes.size()) + 6 * s;
   }
 
   TextStyle token_style(Color color) const { return label(frame, kTokenType, color); }
@@ -72,7 +78,7 @@ struct Strip {
   float token_width(std::int64_t t) const {
     const float text = canvas.text_width(visible_token(*data.run, t), token_style({})) + 4 * s;
     float chips = 0;
-    for (const TokenLane& lane : data.lanes)
+    for (const TokenLane& lane : lanes)
       if (t < lane.routing->tokens()) chips = std::max(chips, canvas.text_width(chosen_text(*lane.routing, t), lane_style({})) + 3 * s);
     return std::max({text, chips, 10 * s}) + gap();
   }
@@ -168,16 +174,16 @@ void draw_token(const Strip& strip, Rect cell, std::int64_t token) {
   if (needle) strip.canvas.fill_rect(box, faded(theme.needle, read ? 0.35f : 0.15f), 3 * strip.s);
   draw_token_text(strip, {cell.x, cell.y, cell.w - strip.gap(), cell.h}, token, ink, needle ? ink : theme.faint);
   if (token == strip.data.token) strip.canvas.stroke_rect(box, theme.accent, 2 * strip.s, 3 * strip.s);
-  for (std::size_t i = 0; i < strip.data.lanes.size(); ++i)
-    draw_lane_cell(strip, {cell.x, cell.y + strip.lane_top(i), cell.w, cell.h}, strip.data.lanes[i], token);
+  for (std::size_t i = 0; i < strip.lanes.size(); ++i)
+    draw_lane_cell(strip, {cell.x, cell.y + strip.lane_top(i), cell.w, cell.h}, strip.lanes[i], token);
   strip.canvas.hit({cell.x, cell.y, cell.w, strip.line_height}, {token});
 }
 
 void draw_line(const Strip& strip, Rect row, TokenLine line) {
   const float s = strip.s, names = row.x + strip.gutter - 8 * s;
   strip.canvas.text({names, row.y + strip.token_height() / 2}, std::to_string(line.begin), strip.position_style());
-  for (std::size_t i = 0; strip.lanes_named && i < strip.data.lanes.size(); ++i)
-    strip.canvas.text({names, row.y + strip.lane_top(i) + 11 * s}, strip.data.lanes[i].name(), strip.lane_name_style());
+  for (std::size_t i = 0; strip.lanes_named && i < strip.lanes.size(); ++i)
+    strip.canvas.text({names, row.y + strip.lane_top(i) + 11 * s}, strip.lanes[i].name(), strip.lane_name_style());
   float x = row.x + strip.gutter, mark_begin = x;
   for (std::int64_t t = line.begin; t < line.end; ++t) {
     const float width = std::min(strip.token_width(t), row.right() - x);
@@ -236,8 +242,22 @@ void draw_overview(const Strip& strip, Rect bar, TokenLine visible) {
   strip.canvas.hit({bar.x, bar.y - 3 * s, bar.w, bar.h + 6 * s}, {0, 1, data.tokens()});
 }
 
+/// What has no room is told of: returns how wide that is.
+float draw_hidden_lanes(const Strip& strip, Rect row) {
+  const std::span<const TokenLane> hidden = std::span(strip.data.lanes).subspan(strip.lanes.size());
+  if (hidden.empty()) return 0;
+  std::vector<std::string> letters;
+  for (const TokenLane& lane : hidden) letters.push_back(lane.letter);
+  const std::string text = Views::tr("no room for {}", joined(letters, ", "));
+  const TextStyle style = label(strip.frame, kSmallType, strip.frame.theme.ink);
+  fitted_text(strip.canvas, {row.x, row.y + row.h / 2}, text, style, row.w / 2);
+  return std::min(strip.canvas.text_width(text, style), row.w / 2) + 12 * strip.s;
+}
+
 /// "12/512" and the overview.
 void draw_position(const Strip& strip, Rect row, TokenLine visible) {
+  const float used = draw_hidden_lanes(strip, row);
+  row = {row.x + used, row.y, row.w - used, row.h};
   const TextStyle style = value(strip.frame, kBodyType, strip.frame.theme.ink, Align::right, true);
   const std::string all = std::to_string(strip.data.tokens());
   const float width = strip.canvas.text_width(all + "/" + all, style) + 12 * strip.s;
@@ -337,10 +357,11 @@ TokenStripData build_token_strip(const Snapshot& snapshot, const Cursor& cursor,
   const std::int64_t routed = cursor.progress < 1 ? token - 1 : token;
   TokenStripData data{snapshot.run, token, {}};
   if (snapshot.routing) data.lanes.push_back({"", snapshot.routing, snapshot.layer, routed});
-  const Peer* peer = findings.peer.get();
-  if (!peer || !peer->snapshot || !peer->snapshot->routing) return data;
-  for (TokenLane& own : data.lanes) own.letter = peer->own_letter;
-  data.lanes.push_back({peer->letter, peer->snapshot->routing, peer->snapshot->layer, std::min(routed, peer->same_until - 1)});
+  for (const auto& peer : findings.beside) {
+    if (!peer->snapshot || !peer->snapshot->routing) continue;
+    if (snapshot.routing) data.lanes.front().letter = peer->own_letter;
+    data.lanes.push_back({peer->letter, peer->snapshot->routing, peer->snapshot->layer, std::min(routed, peer->same_until - 1)});
+  }
   return data;
 }
 
@@ -350,8 +371,8 @@ void draw(const TokenStripData& data, Canvas& canvas, Rect area, const Frame& fr
     return;
   }
   const Rect inner = inset(area, 6 * frame.scale);
-  const Strip strip(data, canvas, frame, inner.w);
   const float position_height = 22 * frame.scale;
+  const Strip strip(data, canvas, frame, {inner.w, inner.h - position_height});
   const auto count = std::max<std::int64_t>(1, static_cast<std::int64_t>((inner.h - position_height) / strip.line_height));
   const std::vector<TokenLine> lines =
       lines_around(data.tokens(), data.token, inner.w - strip.gutter, count, [&](std::int64_t t) { return strip.token_width(t); });

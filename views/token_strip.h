@@ -36,7 +36,7 @@ struct TokenLine {
   bool operator==(const TokenLine&) const = default;
 };
 
-/// With a lane of the other model in `findings`, as far as both have read the same tokens.
+/// With a lane of each model beside it that routes, as far as it has read the same tokens.
 TokenStripData build_token_strip(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings = {});
 void draw(const TokenStripData& data, Canvas& canvas, Rect area, const Frame& frame);
 

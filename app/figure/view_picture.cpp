@@ -106,7 +106,7 @@ class ViewPicture : public PanelPicture {
     view_->set_range(panel.range);
     findings_ = answers(view_->questions(*snapshot_, cursor_), checkpoint, run, runs);
     const bool compares = view_->compares() && panel.checkpoints.size() > 1;
-    if (compares) findings_.peer = peer_of(*view_, panel, cursor_, snapshot_, runs);
+    if (compares) findings_.beside = {findings_.peer = peer_of(*view_, panel, cursor_, snapshot_, runs)};
     build();
     if (view_->arrays().empty() && view_->compares() && !compares)
       throw Error(fmt::format("{} compares two models: give \"checkpoints\": [A, B]", panel.view));

@@ -5,6 +5,7 @@
 #include <QMimeData>
 
 #include "app/assets.h"
+#include "app/canvas/text_canvas.h"
 #include "app/cli_commands.h"
 #include "tests/app/window_cases.h"
 #include "tests/catch.h"
@@ -141,6 +142,32 @@ TEST_CASE("a partition that only the other model has is chosen there alone, unti
   CHECK(peer.navigator().cursor().slot == 7);
   test.window.choose_slot("2");
   CHECK(peer.navigator().cursor().slot == 2);
+}
+
+TEST_CASE("the text has a lane for each of the models, at the lowest place too, and keeps it while one is on its way", "[peers]") {
+  ComparingWindow test({1400, 600});
+  const auto lanes = [&] {
+    const std::vector<std::string> columns = test.window.strip().view().table().columns;
+    return std::vector(columns.begin() + 4, columns.end());
+  };
+  for (const char* path : {"b.h5", "c.h5", "d.h5"}) test.compare(path);
+  const std::vector<std::string> all = {"partition A", "partition B", "partition C", "partition D"};
+  CHECK(lanes() == all);
+  CHECK(test.window.strip().view().tooltip(0).find("\nD, layer 0: written to partition 1") != std::string::npos);
+  for (FakeSource* peer : test.peers) peer->at_once = false;
+  test.press(Qt::Key_Right);
+  CHECK(lanes() == all);
+  const auto says = [&](const char* text) {
+    TextCanvas canvas(
+        {static_cast<float>(test.window.strip().surface().width()), static_cast<float>(test.window.strip().surface().height())});
+    test.window.strip().view().draw(canvas, {0, 0, canvas.size().w, canvas.size().h}, {light_theme(), 1});
+    return std::ranges::any_of(canvas.texts(),
+                               [&](const TextCanvas::Placed& placed) { return placed.text.find(text) != std::string::npos; });
+  };
+  CHECK(says("partition D"));
+  CHECK_FALSE(says("no room"));
+  test.window.stop_comparing();
+  CHECK(lanes() == std::vector<std::string>{"partition"});
 }
 
 TEST_CASE("answers to an earlier place are dropped in every row", "[peers]") {

@@ -357,6 +357,7 @@ inline Findings sample_findings_beside(const View& view, const Snapshot& snapsho
                                                     .missing = {},
                                                     .same_until = std::max<std::int64_t>(tokens - 5, 0),
                                                     .findings = sample_findings(view.peer_questions(own, other, cursor), other)});
+  findings.beside = {findings.peer};
   return findings;
 }
 

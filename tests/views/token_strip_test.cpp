@@ -140,3 +140,33 @@ TEST_CASE("another model has a lane of its own, as far as it has read the same")
   CHECK(strip->tooltip(3).find("B, layer") != std::string::npos);
   CHECK(build_token_strip(snapshot, {.token = 10}).lanes.at(0).name() == "partition");
 }
+
+TEST_CASE("every model beside it has a lane, those that do not route none; lanes without room are told of") {
+  const Sample sample({.tokens = 12});
+  const Snapshot snapshot = sample.at(10);
+  Findings findings;
+  const auto add = [&](const char* letter, const Snapshot& other) {
+    findings.beside.push_back(std::make_shared<const Peer>(Peer{.own_letter = "A",
+                                                                .letter = letter,
+                                                                .snapshot = std::make_shared<const Snapshot>(other),
+                                                                .missing = {},
+                                                                .same_until = 7,
+                                                                .findings = {}}));
+  };
+  add("B", sample_other(snapshot));
+  add("C", sample.attention_at(10));
+  add("D", snapshot);
+  const TokenStripData data = build_token_strip(snapshot, {.token = 10}, findings);
+  REQUIRE(data.lanes.size() == 3);
+  CHECK(data.lanes[0].name() == "partition A");
+  CHECK(data.lanes[1].name() == "partition B");
+  CHECK(data.lanes[2].name() == "partition D");
+  CHECK(partitions_text(data.lanes[2], 6) == partitions_text(data.lanes[0], 6));
+  TextCanvas high({1200, 170}), low({1200, 120});
+  draw(data, high, {0, 0, 1200, 170}, {light_theme(), 1});
+  CHECK(drawn(high, "partition D"));
+  draw(data, low, {0, 0, 1200, 120}, {light_theme(), 1});
+  CHECK(drawn(low, "partition B"));
+  CHECK_FALSE(drawn(low, "partition D"));
+  CHECK(drawn(low, "no room for D"));
+}
