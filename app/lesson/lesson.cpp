@@ -255,6 +255,8 @@ class Parser {
     picture_.play.reset();  // these two are of one step alone
     picture_.reference.reset();
     for (advance(); !at_end() && !trimmed(line()).empty() && !is_heading(); advance()) take_directive(step, trimmed(line()));
+    for (const LessonClaim& claim : step.claims) check_beside(claim.quantity);
+    for (const LessonNote& note : step.notes) check_beside(note.quantity);
     step.picture = step.revealed = picture_;
     Prose* prose = &step.prose;
     for (; !at_end() && !is_heading();) {
@@ -270,6 +272,12 @@ class Parser {
       }
     }
     lesson_.steps.push_back(std::move(step));
+  }
+
+  void check_beside(const Quantity& quantity) const {
+    if (quantity.of_beside && picture_.beside.empty())
+      throw Error(
+          fmt::format("\"{} of=beside\" is of a model that does not stand there: the step names one with beside:", quantity.row->name));
   }
 
   bool is_heading() const { return line().starts_with("## "); }
@@ -310,11 +318,13 @@ class Parser {
       const std::size_t close = text.find('}', open);
       if (close == text.npos) throw Error("a { has no } in its line: between them stands a quantity");
       const std::string_view inside = trimmed(text.substr(open + 1, close - open - 1));
-      if (std::ranges::find(noted_, inside) != noted_.end())
-        prose.emplace_back(Recall{std::string(inside)});
-      else
-        prose.emplace_back(parse_quantity(inside));
       at = close + 1;
+      if (std::ranges::find(noted_, inside) != noted_.end()) {
+        prose.emplace_back(Recall{std::string(inside)});
+        continue;
+      }
+      prose.emplace_back(parse_quantity(inside));
+      check_beside(std::get<Quantity>(prose.back()));
     }
   }
 
@@ -331,6 +341,7 @@ class Parser {
     if (!answer || answer->key != "answer")
       throw Error("after predict: come the choices, lines that begin with \"- \", then answer: and a quantity");
     question.answer = parse_quantity(answer->value);
+    check_beside(question.answer);
     check_choices(question);
     advance();
     return question;

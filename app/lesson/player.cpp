@@ -38,8 +38,12 @@ LessonPlayer::LessonPlayer(Navigator& navigator, Stage& stage, Comparison& compa
     if (lesson_) Q_EMIT moved();
   });
   connect(&stage_, &Stage::rearranged, this, &LessonPlayer::moved);
+  connect(&navigator_, &Navigator::beside_changed, this, &LessonPlayer::measure_all);
   connect(&comparison_, &Comparison::changed, this, [this] {
-    if (lesson_) Q_EMIT moved();
+    if (!lesson_) return;
+    ask_beside();
+    measure_all();
+    Q_EMIT moved();
   });
   connect(&navigator_, &Navigator::playing_changed, this, [this] {
     if (!navigator_.is_playing()) stop_at_.reset();
@@ -71,7 +75,7 @@ bool LessonPlayer::hides(Hideable part) const { return lesson_ && std::ranges::c
 void LessonPlayer::next() {
   if (!lesson_) return;
   if (!is_revealed()) return reveal({});
-  const bool on_its_way = navigator_.is_opening() || asked_run_ == navigator_.run();
+  const bool on_its_way = navigator_.is_opening() || own_.run == navigator_.run();
   const bool waits_for_notes = !step().notes.empty() && !is_ready() && on_its_way;
   if (index_ + 1 < lesson_->steps.size() && !waits_for_notes) enter(index_ + 1, true);
 }
@@ -90,15 +94,16 @@ void LessonPlayer::predict(std::size_t choice) {
 
 /// Not before the numbers of the question's own picture have come: that is left then.
 void LessonPlayer::reveal(std::optional<std::size_t> predicted) {
-  if (!is_ready() && asked_run_ && asked_run_ == navigator_.run()) {
+  if (!is_ready() && own_.run && own_.run == navigator_.run()) {
     waiting_ = {.predicted = predicted};
+    compare();
     return navigator_.move({.token = place_.token, .layer = place_.layer});
   }
   waiting_.reset();
   progress_[index_].predicted = predicted;
   progress_[index_].revealed = true;
   Q_EMIT changed();
-  if (asked_run_ && asked_run_ == navigator_.run()) draw_picture(true);
+  if (own_.run && own_.run == navigator_.run()) draw_picture(true);
 }
 
 void LessonPlayer::enter(std::size_t index, bool plays) {
@@ -125,7 +130,7 @@ void LessonPlayer::enter(std::size_t index, bool plays) {
 /// Every quantity that the step names, none of them measured yet.
 void LessonPlayer::list_wanted() {
   wanted_.clear();
-  asked_run_ = nullptr;
+  own_ = of_beside_ = {};
   const auto want = [this](const Quantity& quantity, bool of_reveal) { wanted_.push_back({&quantity, of_reveal, {}, {}, {}}); };
   for (const Prose* prose : {&step().prose, &step().reveal})
     for (const ProsePart& part : *prose)
@@ -168,7 +173,7 @@ void LessonPlayer::draw_picture(bool plays) {
   stage_.arrange(stage_of(picture()));
   for (std::size_t i = 0; i < picture().views.size(); ++i) stage_.panels()[i]->look_afresh(picture().views[i].knob);
   compare();  // with the same views
-  place_ = place_in_run(picture());
+  place_ = place_in_run(picture(), *navigator_.run());
   const std::optional<std::int64_t> from = picture().play ? token_of(*picture().play, *navigator_.run()) : std::nullopt;
   const bool moves = plays && from && *from < place_.token && !navigator_.reduces_motion();
   navigator_.move({.token = moves ? *from : place_.token,
@@ -178,7 +183,8 @@ void LessonPlayer::draw_picture(bool plays) {
                    .row = place_.row,
                    .column = place_.column,
                    .reference = place_.reference});
-  if (asked_run_ != navigator_.run()) ask();
+  if (own_.run != navigator_.run()) ask(false);
+  ask_beside();
   if (moves) {
     stop_at_ = place_.token;
     navigator_.play();
@@ -187,8 +193,7 @@ void LessonPlayer::draw_picture(bool plays) {
 }
 
 /// Its token is the first where the run has none of that name.
-Cursor LessonPlayer::place_in_run(const LessonPicture& picture) const {
-  const RunInfo& run = *navigator_.run();
+Cursor LessonPlayer::place_in_run(const LessonPicture& picture, const RunInfo& run) const {
   if (run.model.layers.empty()) return {};
   Cursor place{.token = token_of(picture.token, run).value_or(0),
                .layer = std::min<std::int64_t>(picture.layer, std::ssize(run.model.layers) - 1),
@@ -204,7 +209,7 @@ Cursor LessonPlayer::place_in_run(const LessonPicture& picture) const {
 
 bool LessonPlayer::is_at_picture() const {
   if (!lesson_ || waits_for_run_) return true;
-  if (asked_run_ != navigator_.run()) return false;
+  if (own_.run != navigator_.run()) return false;
   const Arrangement wanted = stage_of(picture());
   const Cursor& at = navigator_.cursor();
   const auto same_place = [&](auto Cursor::*... fields) { return ((at.*fields == place_.*fields) && ...); };
@@ -218,29 +223,44 @@ void LessonPlayer::stop_where_asked() {
   navigator_.pause();
 }
 
-void LessonPlayer::ask() {
-  asked_run_ = navigator_.run();
-  findings_ = {};
+/// Null until the model that the picture names stands beside the run, has read its prompt and given its answer.
+Navigator* LessonPlayer::beside() const {
+  if (!lesson_ || picture().beside.empty() || !compares_as_wanted()) return nullptr;
+  PeerRun& peer = *comparison_.peers().front();
+  return peer.follows() && peer.navigator().run() && !peer.navigator().is_opening() ? &peer.navigator() : nullptr;
+}
+
+void LessonPlayer::ask_beside() {
+  const Navigator* other = beside();
+  const auto is_of_beside = [](const Wanted& wanted) { return wanted.quantity->of_beside; };
+  if (other && other->run() != of_beside_.run && std::ranges::any_of(wanted_, is_of_beside)) ask(true);
+}
+
+void LessonPlayer::ask(bool of_beside) {
+  Navigator& navigator = of_beside ? *beside() : navigator_;
+  Asked LessonPlayer::* const side = of_beside ? &LessonPlayer::of_beside_ : &LessonPlayer::own_;
+  const std::shared_ptr<const RunInfo> run = navigator.run();
+  this->*side = {run, {}};
   std::vector<Question> questions;
   for (Wanted& wanted : wanted_) {
-    wanted.picture = place_in_run(wanted.of_reveal ? step().revealed : step().picture);
-    wanted.at = place_of(*wanted.quantity, *asked_run_, wanted.picture);
+    if (wanted.quantity->of_beside != of_beside) continue;
+    wanted.picture = place_in_run(wanted.of_reveal ? step().revealed : step().picture, *run);
+    wanted.at = place_of(*wanted.quantity, *run, wanted.picture);
     if (!wanted.at || !wanted.quantity->row->question) continue;
-    const std::optional<Question> question = wanted.quantity->row->question(*asked_run_, *wanted.at);
+    const std::optional<Question> question = wanted.quantity->row->question(*run, *wanted.at);
     if (question && std::ranges::count(questions, *question) == 0) questions.push_back(*question);
   }
   measure_all();
   if (questions.empty()) return;
-  navigator_.ask(asker, std::move(questions),
-                 [self = QPointer<LessonPlayer>(this), run = asked_run_](const Question& question, Finding finding) {
-                   if (!self || self->asked_run_ != run || (!finding.answer && finding.refused.empty())) return;
-                   self->findings_.set(question, std::move(finding));
-                   self->measure_all();
-                 });
+  navigator.ask(asker, std::move(questions), [self = QPointer<LessonPlayer>(this), side, run](const Question& question, Finding finding) {
+    if (!self || (self.data()->*side).run != run || (!finding.answer && finding.refused.empty())) return;
+    (self.data()->*side).findings.set(question, std::move(finding));
+    self->measure_all();
+  });
 }
 
 void LessonPlayer::measure_all() {
-  if (!asked_run_ || asked_run_ != navigator_.run()) return;
+  if (!own_.run || own_.run != navigator_.run()) return;
   bool came = false;
   for (std::size_t i = 0; i < wanted_.size(); ++i) {
     if (wanted_[i].value) continue;
@@ -253,21 +273,41 @@ void LessonPlayer::measure_all() {
   if (waiting_ && is_ready()) reveal(waiting_->predicted);
 }
 
-/// Nothing while its question is open, or the snapshot is not yet that of the picture.
+/// The run, and the model beside it where the number is that one's, stand where the picture does.
+bool LessonPlayer::shows(const Wanted& wanted) const {
+  const Cursor place = place_in_run(wanted.of_reveal ? step().revealed : step().picture, *navigator_.run());
+  const Snapshot* snapshot = navigator_.is_current() ? navigator_.snapshot().get() : nullptr;
+  const bool stands = snapshot && snapshot->layer == place.layer && snapshot->token == place.token;
+  return stands && (!wanted.quantity->of_beside || beside()->is_current());
+}
+
+/// Why nothing can be known of the model beside; empty: something can, or will be.
+std::string LessonPlayer::missing_beside() const {
+  if (!compares_as_wanted()) return {};
+  const PeerRun& peer = *comparison_.peers().front();
+  return peer.problem().isEmpty() ? peer.alignment().refused : peer.problem().toStdString();
+}
+
+/// Nothing while its question is open, or its model does not show the picture yet.
 std::optional<Measured> LessonPlayer::measured(const Wanted& wanted) const {
+  const bool of_beside = wanted.quantity->of_beside;
+  const Navigator* navigator = of_beside ? beside() : &navigator_;
+  const Asked& asked = of_beside ? of_beside_ : own_;
+  if (const std::string missing = of_beside ? missing_beside() : std::string(); !missing.empty())
+    return Measured{.text = "unknown: " + missing, .known = false};
+  if (!navigator || asked.run != navigator->run()) return {};
   if (!wanted.at) return Measured{.text = "unknown: this run has no such place", .known = false};
   const QuantityRow& row = *wanted.quantity->row;
-  const Snapshot* snapshot = navigator_.snapshot().get();
+  const Snapshot* snapshot = navigator->snapshot().get();
   if (row.from_snapshot) {
-    const bool shown = navigator_.is_current() && snapshot->layer == wanted.picture.layer && snapshot->token == wanted.picture.token;
-    if (!shown) return {};
+    if (!shows(wanted)) return {};
     if (wanted.at->token > snapshot->token) return Measured{.text = "unknown: the picture stands before that token", .known = false};
   }
   if (row.question) {
-    const std::optional<Question> question = row.question(*asked_run_, *wanted.at);
-    if (question && !findings_.find(*question)) return {};
+    const std::optional<Question> question = row.question(*asked.run, *wanted.at);
+    if (question && !asked.findings.find(*question)) return {};
   }
-  return measure(*wanted.quantity, {*asked_run_, snapshot, findings_, *wanted.at});
+  return measure(*wanted.quantity, {*asked.run, snapshot, asked.findings, *wanted.at});
 }
 
 void LessonPlayer::keep_notes() {

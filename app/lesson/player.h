@@ -73,6 +73,12 @@ class LessonPlayer : public QObject {
     std::optional<Measured> value;
   };
 
+  /// What one of the models has been asked for the step, and has answered.
+  struct Asked {
+    std::shared_ptr<const RunInfo> run;  // null: nothing yet
+    Findings findings;
+  };
+
   void enter(std::size_t index, bool plays);
   void reveal(std::optional<std::size_t> predicted);
   const LessonPicture& picture() const { return is_revealed() ? step().revealed : step().picture; }
@@ -82,9 +88,13 @@ class LessonPlayer : public QObject {
   void draw_picture(bool plays);
   void compare();
   bool compares_as_wanted() const;
-  Cursor place_in_run(const LessonPicture& picture) const;
-  void ask();
+  Cursor place_in_run(const LessonPicture& picture, const RunInfo& run) const;
+  Navigator* beside() const;
+  void ask(bool of_beside);
+  void ask_beside();
+  std::string missing_beside() const;
   void measure_all();
+  bool shows(const Wanted& wanted) const;
   std::optional<Measured> measured(const Wanted& wanted) const;
   void keep_notes();
   void stop_where_asked();
@@ -106,9 +116,8 @@ class LessonPlayer : public QObject {
   Cursor place_;                         // of the step's picture in the run
   std::optional<std::int64_t> stop_at_;  // while it plays by itself
   std::optional<Progress> waiting_;      // answered before all numbers of the question's picture had come
-  std::shared_ptr<const RunInfo> asked_run_;
-  std::vector<Wanted> wanted_;  // of the step
-  Findings findings_;
+  std::vector<Wanted> wanted_;           // of the step
+  Asked own_, of_beside_;
 };
 
 }  // namespace statescope

@@ -36,6 +36,7 @@ struct Quantity {
   std::optional<std::string> slot;
   std::optional<TokenPlace> token, from;
   double lambda = 1;
+  bool of_beside = false;  // of the model beside the run shown, "of=beside"
 };
 
 /// Throws Error, naming what is wrong and what there is.

@@ -50,6 +50,7 @@ constexpr std::pair<std::string_view, TokenPlace::Anchor> anchors[] = {
 void take_argument(Quantity& quantity, std::string_view argument) {
   const std::size_t equals = argument.find('=');
   const std::string_view name = argument.substr(0, equals);
+  if (argument == "of=beside") return void(quantity.of_beside = true);
   const std::vector<std::string_view> takes = split(quantity.row->takes, ' ');
   if (equals == argument.npos || std::ranges::find(takes, name) == takes.end())
     throw Error(fmt::format("\"{}\" cannot stand after \"{}\": it takes {}", argument, quantity.row->name,

@@ -1,4 +1,7 @@
 // The shipped lessons in the real window with the real session, by keyboard alone: to the last step and all the way back.
+#include <fstream>
+#include <sstream>
+
 #include "app/assets.h"
 #include "app/lesson/lesson_page.h"
 #include "tests/app/window_cases.h"
@@ -121,6 +124,40 @@ TEST_CASE("lessons: the reader may go anywhere and comes back; leaving gives bac
   CHECK(w.window.stage().arrangement() == before);
   w.press(Qt::Key_F2);
   CHECK_FALSE(w.window.lesson_page().isVisible());
+}
+
+TEST_CASE("lessons: a number of the model beside is the one that the same model has alone") {
+  QTemporaryDir folder;
+  const std::filesystem::path file = folder.filePath("beside.md").toStdString();
+  std::ofstream(file) << "---\ntitle: Beside\ncheckpoint: niah-gla.h5\nprompt: crowded.json\nviews: state\nlayer: 3\n---\n"
+                         "## Alone\ntoken: question.last\nnote: said = answer\nnote: lost = lost_to_overwriting\nnote: size = norm\n\nx\n"
+                         "## Beside\ncheckpoint: niah-sse-gla-n4k1.h5\nbeside: niah-gla.h5\n"
+                         "holds: verdict [= right]\nholds: verdict of=beside [= wrong]\n\n"
+                         "{said} {answer of=beside}, {lost} {lost_to_overwriting of=beside}, {size} {norm of=beside}.\n\n"
+                         "predict: Does it stand still?\n- no [.. 1]\n- yes [1 ..]\nanswer: resting of=beside\n";
+  std::filesystem::copy(assets_folder() / "lessons/crowded.json", file.parent_path() / "crowded.json");
+  LessonWindow w;
+  w.window.open_lesson(file);
+  REQUIRE(w.settles());
+  w.press(Qt::Key_N);
+  REQUIRE(w.settles());
+  const std::string said = w.lesson().filled(w.lesson().step().prose);
+  INFO(said);
+  std::vector<std::string> pairs;
+  std::istringstream parts(said);
+  for (std::string part; std::getline(parts, part, ',');) pairs.push_back(part);
+  REQUIRE(pairs.size() == 3);
+  for (std::string pair : pairs) {
+    pair = pair.substr(pair.find_first_not_of(" \n"), pair.find_last_not_of(" .\n") + 1 - pair.find_first_not_of(" \n"));
+    CHECK(pair.substr(0, pair.size() / 2) == pair.substr(pair.size() / 2 + 1));
+  }
+  w.press(Qt::Key_1, Qt::AltModifier);
+  REQUIRE(w.settles());
+  CHECK(w.lesson().right_choice() == std::size_t{0});
+  CHECK(w.lesson().broken_claims() == std::vector<std::string>{});
+  w.window.stop_comparing();
+  w.press(Qt::Key_P);
+  REQUIRE(w.settles());
 }
 
 TEST_CASE("lessons: a step may open a second model beside the first; leaving closes it and shows differences again") {
