@@ -14,6 +14,12 @@ QString keys_text(const Actions::Row& row) {
   return QKeySequence::listToString(row.action->shortcuts(), QKeySequence::NativeText).replace("; ", ", ");
 }
 
+/// With the group that says what it is about: "1× · Type and spacing".
+QString name_of(const Actions::Row& row) {
+  const QString name = row.action->text(), group = row.command->submenu ? command_words(row.command->submenu) : QString();
+  return group.isEmpty() || name.contains(group, Qt::CaseInsensitive) ? name : QStringLiteral("%1 · %2").arg(name, group);
+}
+
 }  // namespace
 
 KeyPage::KeyPage(Actions& actions, QWidget* parent) : QWidget(parent), actions_(actions) {
@@ -90,7 +96,8 @@ void KeyPage::fill() {
   for (int i = 0; i < list_->rowCount(); ++i) {
     const Actions::Row& row = rows[static_cast<std::size_t>(i)];
     list_->setItem(i, 0, new QTableWidgetItem(keys_text(row)));
-    list_->setItem(i, 1, new QTableWidgetItem(row.action->text()));
+    list_->setItem(i, 1, new QTableWidgetItem(name_of(row)));
+    list_->item(i, 1)->setToolTip(name_of(row));
     QFont font = list_->font();
     font.setBold(row.action->shortcuts() != row.usual);  // changed
     list_->item(i, 0)->setFont(font);

@@ -61,6 +61,8 @@ QStatusBar::item { border: none; }
 #panel { background: @panel; border: 1px solid @line; border-radius: 6@; }
 #palette { background: @panel; border: 1px solid @accent; border-radius: 6@; }
 #palette QListWidget { border: none; }
+QListWidget#lessons::item { padding: 7@ 6@; border-bottom: 1px solid @line; }
+QListWidget#lessons::item:selected { background: @select; color: @ink; }
 #keys { font-family: "DejaVu Sans"; }
 #blank { background: #000000; }
 #panel[focused="true"] { border: 1px solid @accent; }

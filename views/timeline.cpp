@@ -14,7 +14,7 @@
 namespace statescope {
 namespace {
 
-constexpr std::int64_t kLeastTokens = 16, kMostTokens = 32768;
+constexpr std::int64_t kLeastTokens = 1, kMostTokens = 32768;
 constexpr std::int64_t kUsualTokens = 512;
 
 LayerSeriesQuestion layer_question(const Snapshot& snapshot, TokenWindow window) {

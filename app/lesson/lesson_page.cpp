@@ -97,6 +97,7 @@ QWidget* LessonPage::make_list() {
   heading->setObjectName("question");
   list_ = new QListWidget(page);
   list_->setAccessibleName(tr("Lessons"));
+  list_->setObjectName("lessons");
   list_->setWordWrap(true);
   for (const LessonEntry& entry : entries_) {
     auto* item = new QListWidgetItem(entry.title + "\n" + entry.about, list_);

@@ -3348,6 +3348,10 @@ after token {} {}
         <source>Thorough</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>no room for {}</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>statescope::BreakpointPage</name>
