@@ -5,7 +5,6 @@
 #include <span>
 #include <vector>
 
-#include "engine/pyramid.h"
 #include "views/plot.h"
 
 namespace statescope {
