@@ -3,7 +3,7 @@
 #include <array>
 #include <cstring>
 #include <limits>
-#include <map>
+#include <set>
 #include <vector>
 
 #include "kernels/cuda_attention.h"
@@ -50,12 +50,17 @@ int current_device() {
 void allow_shared_memory(const char* name, const void* kernel, std::size_t bytes) {
   constexpr std::size_t always_there = 48 << 10;
   if (bytes <= always_there) return;
-  // Asked for once: a token's kernels are too short to ask before each of them.
-  thread_local std::map<std::pair<int, const void*>, std::size_t> allowed;
-  std::size_t& most = allowed[{current_device(), kernel}];
-  if (bytes <= most) return;
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)), name);
-  most = bytes;
+  // Asked for once a thread: a token's kernels are too short to ask before each of them. As much as there is: what one thread allows is
+  // what all others have, too.
+  thread_local std::set<std::pair<int, const void*>> allowed;
+  const int device = current_device();
+  if (allowed.contains({device, kernel})) return;
+  int most = 0;
+  cudaFuncAttributes own{};
+  check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), name);
+  check(cudaFuncGetAttributes(&own, kernel), name);
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most - static_cast<int>(own.sharedSizeBytes)), name);
+  allowed.insert({device, kernel});
 }
 
 bool can_overlap() {

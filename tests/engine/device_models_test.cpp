@@ -1,6 +1,7 @@
 // Whole models of every family on a CUDA device against the CPU: a prompt in two parts, then token by token.
 #include <algorithm>
 #include <cstring>
+#include <future>
 
 #include "tests/catch.h"
 #include "tests/engine/golden.h"
@@ -18,7 +19,8 @@ constexpr double exact_tolerance = 2e-4, rounded_tolerance = 4e-2, other_choice_
 class Reader {
  public:
   Reader(std::shared_ptr<const Checkpoint> checkpoint, std::shared_ptr<Backend> backend)
-      : model_(Model::load(std::move(checkpoint), std::move(backend))), state_(model_->start()) {}
+      : Reader(Model::load(std::move(checkpoint), std::move(backend))) {}
+  explicit Reader(std::shared_ptr<Model> model) : model_(std::move(model)), state_(model_->start()) {}
 
   /// Logits [T, V] of the next tokens.
   std::vector<float> read(std::span<const std::int32_t> ids, const ForwardOptions& options) {
@@ -104,6 +106,30 @@ TEST_CASE("device: every family reads a prompt and decodes as on the CPU", "[dev
 
 TEST_CASE("device: every family reads a prompt and decodes nearly as on the CPU, with activations in bfloat16", "[device]") {
   compare_every_family(Precision::bfloat16, rounded_tolerance, other_choice_tolerance);
+}
+
+TEST_CASE("device: a model beside another reads with its weights, at the same time and after it has gone", "[device]") {
+  if (!testing::cuda_backend(Precision::float32)) return;
+  const std::vector<std::int32_t> ids = some_ids(80);
+  for (const SmallModel& small : small_models()) {
+    INFO(small.name);
+    auto first = Model::load(random_checkpoint(Config(small.config), 1, DType::bf16), make_backend("cuda", 0, Precision::float32));
+    const std::shared_ptr<Model> beside = first->beside(make_backend("cuda", 0, Precision::float32));
+    const auto read = [&](std::shared_ptr<Model> model, std::vector<float>& logits) {
+      Reader reader(std::move(model));
+      append(logits, reader.read(std::span(ids).first(72), {.chunk_size = 64, .prompt_length = 72}));
+      for (std::size_t t = 72; t < ids.size(); ++t)
+        append(logits, reader.read(std::span(ids).subspan(t, 1), {.chunk_size = 0, .prompt_length = 72}));
+    };
+    std::vector<float> of_first, meanwhile, after;
+    std::future<void> other = std::async(std::launch::async, [&] { read(beside, meanwhile); });
+    read(first, of_first);
+    other.get();
+    CHECK(meanwhile == of_first);
+    first.reset();
+    read(beside, after);
+    CHECK(after == of_first);
+  }
 }
 
 TEST_CASE("device: a second device reads with the bits of the first, in turns with it", "[device]") {
