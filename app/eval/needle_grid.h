@@ -15,8 +15,7 @@ namespace statescope {
 /// The prompt without its answer, which is expected. Throws std::runtime_error.
 PromptInput prompt_of(const NeedleExample& example, const std::filesystem::path& assets);
 
-/// One thread that reads beside the run (Model::beside). What has been read of a
-/// checkpoint is kept: who asks again goes on from there.
+/// One thread that reads beside the run (Model::beside). What has been read of a checkpoint is kept: who asks again goes on from there.
 class NeedleGridReader {
  public:
   /// Called on the reader's thread: now and then with the part that is known, at last with all of it, or with why there is none.
