@@ -8,6 +8,7 @@
 #include <array>
 #include <cstring>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "engine/checkpoint/file.h"
 #include "engine/checkpoint/format.h"

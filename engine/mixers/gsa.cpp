@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "engine/error.h"
 #include "engine/mixers/parts.h"

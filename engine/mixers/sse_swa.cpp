@@ -1,4 +1,6 @@
 // SSE and sliding-window attention side by side in one layer: y = (RMSNorm(sse) + RMSNorm(swa)) / 2 (spec §4.8).
+#include <nlohmann/json.hpp>
+
 #include "engine/mixers/sse.h"
 #include "engine/mixers/table.h"
 

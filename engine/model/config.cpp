@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "engine/error.h"
 
@@ -79,6 +80,8 @@ std::string shown(const json& value) {
   std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
   return text.size() > 60 ? text.substr(0, 57) + "..." : text;
 }
+
+Config::Config(json object) : object_(std::make_shared<const json>(std::move(object))) {}
 
 Config Config::parse(std::string_view text) {
   json object = json::parse(quote_python_floats(text), nullptr, /*allow_exceptions=*/false);

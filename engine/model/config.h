@@ -5,7 +5,7 @@
 #include <initializer_list>
 #include <limits>
 #include <memory>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,7 +20,7 @@ class Config {
  public:
   /// Parses a JSON object; `NaN`, `Infinity` and `-Infinity`, as Python writes them, are accepted. Throws Error.
   static Config parse(std::string_view text);
-  explicit Config(nlohmann::json object) : object_(std::make_shared<const nlohmann::json>(std::move(object))) {}
+  explicit Config(nlohmann::json object);
 
   /// Present and not null.
   bool has(std::string_view key) const { return find(key) != nullptr; }

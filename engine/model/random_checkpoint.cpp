@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <random>
 
 #include "engine/model/model.h"

@@ -8,7 +8,7 @@
 #include "tests/app/window_cases.h"
 #include "tests/catch.h"
 
-namespace statescope {
+namespace statescope::accessibility_test {
 namespace {
 
 /// Roles that a reader acts on.
@@ -133,4 +133,4 @@ TEST_CASE("an enlarged drawing is moved by keys") {
   CHECK(picture() == fitted);
 }
 
-}  // namespace statescope
+}  // namespace statescope::accessibility_test

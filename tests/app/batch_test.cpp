@@ -9,7 +9,7 @@
 #include "tests/app/qt_application.h"
 #include "tests/catch.h"
 
-namespace statescope {
+namespace statescope::batch_test {
 namespace {
 
 constexpr std::string_view two_by_two =
@@ -91,4 +91,4 @@ TEST_CASE("a batch goes on where it was broken off, and says what failed") {
   CHECK(run(false, 1).cancelled);
 }
 
-}  // namespace statescope
+}  // namespace statescope::batch_test

@@ -9,7 +9,7 @@
 #include "tests/catch.h"
 #include "views/parts.h"
 
-namespace statescope {
+namespace statescope::branches_window_test {
 namespace {
 
 struct RealWindow {
@@ -261,4 +261,4 @@ TEST_CASE("window: what an intervention changed is a view, worked out from both 
   REQUIRE(QTest::qWaitFor([&] { return panel.view().table().rows.size() > 4; }, 60'000));
 }
 
-}  // namespace statescope
+}  // namespace statescope::branches_window_test

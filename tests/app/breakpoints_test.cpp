@@ -8,7 +8,7 @@
 #include "tests/app/window_cases.h"
 #include "tests/catch.h"
 
-namespace statescope {
+namespace statescope::breakpoints_test {
 namespace {
 
 using Kind = Breakpoint::Kind;
@@ -190,4 +190,4 @@ TEST_CASE("a range is looped, also up to the end of the run") {
   rounds(5, 7);
 }
 
-}  // namespace statescope
+}  // namespace statescope::breakpoints_test

@@ -10,7 +10,7 @@
 #include "tests/app/window_cases.h"
 #include "tests/catch.h"
 
-namespace statescope {
+namespace statescope::comparison_test {
 namespace {
 
 RunInfo run_of(const std::vector<std::string>& prompt, const std::vector<std::string>& generated = {}) {
@@ -342,4 +342,4 @@ TEST_CASE("shipped models under one cursor: what is taken from each other are th
   CHECK_FALSE(window.comparison().is_on());
 }
 
-}  // namespace statescope
+}  // namespace statescope::comparison_test

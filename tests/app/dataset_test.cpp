@@ -7,8 +7,9 @@
 #include "app/cli_commands.h"
 #include "datasets/records.h"
 #include "tests/datasets/input_file.h"
+#include "tests/source.h"
 
-namespace statescope {
+namespace statescope::dataset_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -40,7 +41,7 @@ TEST_CASE("dataset writes what the task draws, whole or not at all") {
   const std::string name = path.string();
   REQUIRE(run("niah --samples 3 --length 90 --needles 4 --depth 50 --seed 9 --split training -o " + name).status == 0);
   const auto task =
-      make_task({.length = 90, .needles = 4, .depth_percent = 50, .seed = 9, .split = Split::training}, STATESCOPE_SOURCE_DIR "/assets");
+      make_task({.length = 90, .needles = 4, .depth_percent = 50, .seed = 9, .split = Split::training}, from_source("assets"));
   const std::vector<Record> records = read_records(path);
   REQUIRE(records.size() == 3);
   for (int i = 0; i < 3; ++i) CHECK(records[static_cast<std::size_t>(i)].example.text == task->example(i).text);
@@ -93,4 +94,4 @@ TEST_CASE("dataset: wrong use is status 2, failure is 1") {
   refused("copy -o /nonexistent/d.jsonl", 1, "cannot be written");
 }
 
-}  // namespace statescope
+}  // namespace statescope::dataset_test

@@ -11,13 +11,14 @@
 #include "app/window_main.h"
 #include "tests/app/window_cases.h"
 #include "tests/catch.h"
+#include "tests/source.h"
 
-namespace statescope {
+namespace statescope::device_test {
 namespace {
 
 namespace fs = std::filesystem;
 
-const std::string kAssets = STATESCOPE_SOURCE_DIR "/assets/";
+const std::string kAssets = from_source("assets/");
 const std::string kModule = "libstatescope-cuda.so";
 const std::string kReading = kAssets + "checkpoints/niah-gla.h5 --prompt " + kAssets + "prompts/needle.json --generate 2";
 
@@ -206,4 +207,4 @@ TEST_CASE("device: one that fails under way is told of in the window, over the r
   CHECK_FALSE(test.navigator().is_opening());
 }
 
-}  // namespace statescope
+}  // namespace statescope::device_test

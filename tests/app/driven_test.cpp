@@ -12,7 +12,7 @@
 #include "tests/app/window_cases.h"
 #include "tests/catch.h"
 
-namespace statescope {
+namespace statescope::driven_test {
 namespace {
 
 #ifdef __SANITIZE_ADDRESS__
@@ -333,4 +333,4 @@ TEST_CASE("driven: from a click to the changed picture, and what each view's dra
                                                       << slowest_drawing.ms << " ms of CPU time (" << slowest_drawing.view << ")");
 }
 
-}  // namespace statescope
+}  // namespace statescope::driven_test

@@ -16,14 +16,15 @@
 #include "engine/run/sampling.h"
 #include "tests/catch.h"
 #include "tests/engine/small_models.h"
+#include "tests/source.h"
 
-namespace statescope {
+namespace statescope::eval_test {
 namespace {
 
 namespace fs = std::filesystem;
 using Catch::Matchers::WithinAbs;
 
-const fs::path kAssets = fs::path(STATESCOPE_SOURCE_DIR) / "assets";
+const fs::path kAssets = from_source("assets");
 
 fs::path checkpoint_path(const std::string& name) { return kAssets / "checkpoints" / (name + ".h5"); }
 
@@ -482,4 +483,4 @@ TEST_CASE("Ctrl-C ends the command with one line and without files") {
   CHECK(folder.files() == 0);
 }
 
-}  // namespace statescope
+}  // namespace statescope::eval_test

@@ -5,7 +5,7 @@
 #include "engine/error.h"
 #include "tests/catch.h"
 
-namespace statescope {
+namespace statescope::figure_spec_test {
 namespace {
 
 constexpr const char* kGrid = R"({"size": "double", "type": 6, "map": "cividis", "shared_range": true, "ticks": 0.5,
@@ -118,4 +118,4 @@ TEST_CASE("figure spec: with any byte of it changed it is read or refused in one
   }
 }
 
-}  // namespace statescope
+}  // namespace statescope::figure_spec_test

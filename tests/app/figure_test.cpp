@@ -17,7 +17,7 @@
 #include "tests/app/window_cases.h"
 #include "tests/catch.h"
 
-namespace statescope {
+namespace statescope::figure_test {
 namespace {
 
 QByteArray bytes(const QString& path) {
@@ -250,4 +250,4 @@ TEST_CASE("a figure that the window opens again leads to what it was made from, 
   CHECK(settled());
 }
 
-}  // namespace statescope
+}  // namespace statescope::figure_test

@@ -10,7 +10,7 @@
 #include "tests/app/qt_application.h"
 #include "tests/catch.h"
 
-namespace statescope {
+namespace statescope::film_test {
 namespace {
 
 constexpr const char* keeps_pictures = "#!/bin/sh\nfor last; do :; done\nexec cat > \"$last\"\n";
@@ -114,4 +114,4 @@ TEST_CASE("a film's sides are even, and each token has a frame") {
   CHECK_FALSE(wrong_film({.frames_per_second = 1, .seconds_per_token = 0.1}).empty());
 }
 
-}  // namespace statescope
+}  // namespace statescope::film_test

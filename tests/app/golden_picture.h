@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tests/catch.h"
+#include "tests/source.h"
 
 namespace statescope {
 
@@ -26,7 +27,7 @@ inline double difference(const QImage& a, const QImage& b) {
 
 /// STATESCOPE_BLESS=1 stores it anew.
 inline void check_golden_picture(const std::string& folder, const std::string& name, const QImage& image, double most) {
-  const QString stored = QString::fromStdString(std::string(STATESCOPE_SOURCE_DIR "/tests/golden/") + folder + "/" + name + ".png");
+  const QString stored = QString::fromStdString(from_source("tests/golden/") + folder + "/" + name + ".png");
   if (qEnvironmentVariableIsSet("STATESCOPE_BLESS")) REQUIRE(image.save(stored));
   const QString actual = QDir::temp().filePath(QString::fromStdString("statescope-" + name + ".png"));
   const double share = difference(image, QImage(stored).convertToFormat(QImage::Format_RGB32));

@@ -8,13 +8,14 @@
 #include "app/inspect/report.h"
 #include "engine/error.h"
 #include "tests/catch.h"
+#include "tests/source.h"
 
-namespace statescope {
+namespace statescope::inspect_test {
 namespace {
 
 using nlohmann::json;
 
-std::string shipped(const std::string& name) { return std::string(STATESCOPE_SOURCE_DIR) + "/assets/checkpoints/" + name + ".h5"; }
+std::string shipped(const std::string& name) { return from_source("assets/checkpoints/") + name + ".h5"; }
 
 /// A file name that is free, and is so again at the end.
 struct Scratch {
@@ -77,7 +78,7 @@ TEST_CASE("inspect: two checkpoints stand side by side, each figure with its dif
 TEST_CASE("inspect: a folder is a trajectory, in order of its steps; the page holds every checkpoint and loads nothing") {
   const Scratch scratch;
   InspectArguments arguments;
-  arguments.checkpoints = {std::string(STATESCOPE_SOURCE_DIR) + "/assets/checkpoints/trajectories"};
+  arguments.checkpoints = {from_source("assets/checkpoints/trajectories")};
   arguments.lengths = {64};
   arguments.html = scratch.path.string();
   CHECK(inspect_command(arguments) == 0);
@@ -121,4 +122,4 @@ TEST_CASE("inspect: a prompt or lengths of one's own; errors in one line, and no
   CHECK(inspect_command(arguments) == 0);
 }
 
-}  // namespace statescope
+}  // namespace statescope::inspect_test

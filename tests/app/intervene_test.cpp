@@ -5,11 +5,12 @@
 #include "app/cli_commands.h"
 #include "engine/error.h"
 #include "tests/catch.h"
+#include "tests/source.h"
 
-namespace statescope {
+namespace statescope::intervene_test {
 namespace {
 
-const std::string kAssets = std::string(STATESCOPE_SOURCE_DIR) + "/assets/";
+const std::string kAssets = from_source("assets/");
 
 InterveneArguments with(const std::string& model, std::vector<std::string> interventions) {
   InterveneArguments arguments;
@@ -61,4 +62,4 @@ TEST_CASE("intervene: what the model or the run does not have is refused in one 
   CHECK(error_of(with("niah-gla", {"nonsense"})).find("\"nonsense\" is not understood") != std::string::npos);
 }
 
-}  // namespace statescope
+}  // namespace statescope::intervene_test

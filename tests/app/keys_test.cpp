@@ -8,7 +8,7 @@
 #include "tests/app/window_cases.h"
 #include "tests/catch.h"
 
-namespace statescope {
+namespace statescope::keys_test {
 namespace {
 
 void collect(const QMenu& menu, std::set<const QAction*>& into) {
@@ -244,4 +244,4 @@ TEST_CASE("zoom keys give the drawing more room, 0 gives it back") {
   CHECK(test.window.focused_panel().zoom() == 1);
 }
 
-}  // namespace statescope
+}  // namespace statescope::keys_test

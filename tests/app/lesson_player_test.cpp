@@ -7,7 +7,7 @@
 #include "tests/app/window_cases.h"
 #include "tests/catch.h"
 
-namespace statescope {
+namespace statescope::lesson_player_test {
 namespace {
 
 /// What a step shows.
@@ -187,4 +187,4 @@ TEST_CASE("lessons: a step may open a second model beside the first; leaving clo
   CHECK(w.window.rows().is_difference_shown());
 }
 
-}  // namespace statescope
+}  // namespace statescope::lesson_player_test

@@ -8,7 +8,7 @@
 #include "tests/app/fake_source.h"
 #include "tests/catch.h"
 
-namespace statescope {
+namespace statescope::lesson_test {
 namespace {
 
 const std::string header =
@@ -187,4 +187,4 @@ TEST_CASE("lesson: those that ship are read, and name only files that are there"
   CHECK_THROWS_AS(find_lesson("no such lesson"), Error);
 }
 
-}  // namespace statescope
+}  // namespace statescope::lesson_test

@@ -11,7 +11,7 @@
 #include "tests/app/window_cases.h"
 #include "tests/catch.h"
 
-namespace statescope {
+namespace statescope::needle_grid_test {
 namespace {
 
 const NeedleGridQuestion kSmall{.needles = 16, .samples = 3, .lengths = {128, 256}, .depths = {0, 100}};
@@ -140,4 +140,4 @@ TEST_CASE("needle grid: a failed cell opens its run at the first wrong token of 
   CHECK(navigator.cursor().token == 40);
 }
 
-}  // namespace statescope
+}  // namespace statescope::needle_grid_test

@@ -8,13 +8,14 @@
 #include "app/cli_commands.h"
 #include "engine/error.h"
 #include "tests/catch.h"
+#include "tests/source.h"
 
-namespace statescope {
+namespace statescope::needle_test {
 namespace {
 
 using nlohmann::json;
 
-const std::string kAssets = std::string(STATESCOPE_SOURCE_DIR) + "/assets/";
+const std::string kAssets = from_source("assets/");
 
 std::string error_of(const NeedleArguments& arguments) {
   try {
@@ -89,4 +90,4 @@ TEST_CASE("needle: a prompt without a needle, or with nothing behind it, is refu
   std::filesystem::remove(path);
 }
 
-}  // namespace statescope
+}  // namespace statescope::needle_test

@@ -5,7 +5,7 @@
 #include "tests/app/window_cases.h"
 #include "tests/catch.h"
 
-namespace statescope {
+namespace statescope::palette_test {
 namespace {
 
 QListWidget& list_of(TestWindow& test) { return *test.window.palette().findChild<QListWidget*>(); }
@@ -113,4 +113,4 @@ TEST_CASE("the palette fits the smallest window at the largest type") {
   CHECK(list_of(test).height() > 80);
 }
 
-}  // namespace statescope
+}  // namespace statescope::palette_test

@@ -17,8 +17,7 @@
 #include "views/colormaps.h"
 #include "views/view.h"
 
-using namespace statescope;
-
+namespace statescope::paper_canvas_test {
 namespace {
 
 constexpr Color kRed{200, 0, 0};
@@ -428,3 +427,5 @@ TEST_CASE("golden pictures: a chart") {
   check_golden("chart_intervals_dark", drawn({420, 280}, {dark_theme(), 1}));
   check_golden("chart_above_2x", drawn({400, 560}, {light_theme(), 2}));
 }
+
+}  // namespace statescope::paper_canvas_test

@@ -3,7 +3,7 @@
 #include "tests/app/window_cases.h"
 #include "tests/catch.h"
 
-namespace statescope {
+namespace statescope::places_test {
 namespace {
 
 Cursor at(std::int64_t token, std::int64_t layer = 0) { return {.token = token, .layer = layer}; }
@@ -67,4 +67,4 @@ TEST_CASE("Z goes back to the place before, Shift+Z forth again") {
   CHECK(test.navigator().is_current());
 }
 
-}  // namespace statescope
+}  // namespace statescope::places_test

@@ -4,7 +4,7 @@
 #include "tests/app/window_cases.h"
 #include "tests/catch.h"
 
-namespace statescope {
+namespace statescope::range_test {
 namespace {
 
 template <class W>
@@ -70,4 +70,4 @@ TEST_CASE("range: dragging a handle of the histogram of signed numbers moves bot
   CHECK(panel.view().range().fit == RangeChoice::Fit::fixed);
 }
 
-}  // namespace statescope
+}  // namespace statescope::range_test

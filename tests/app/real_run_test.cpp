@@ -7,7 +7,7 @@
 #include "tests/app/window_cases.h"
 #include "tests/catch.h"
 
-namespace statescope {
+namespace statescope::real_run_test {
 namespace {
 
 bool still_working(const ViewPanel& panel) { return panel.is_pending() || panel.view().describe().find("worked out") != std::string::npos; }
@@ -60,4 +60,4 @@ TEST_CASE("real run: every view says what the shipped model's memory did, at the
                                            << watchdog.longest_ms() << " ms");
 }
 
-}  // namespace statescope
+}  // namespace statescope::real_run_test

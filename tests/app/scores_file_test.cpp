@@ -9,8 +9,9 @@
 #include "engine/checkpoint/file.h"
 #include "engine/error.h"
 #include "tests/catch.h"
+#include "tests/source.h"
 
-namespace statescope {
+namespace statescope::scores_file_test {
 namespace {
 
 CellScore sample_score() {
@@ -81,7 +82,7 @@ TEST_CASE("scores come back as they were written", "[scores]") {
 }
 
 TEST_CASE("the shipped scores can be read", "[scores]") {
-  const auto folder = std::filesystem::path(STATESCOPE_SOURCE_DIR) / "assets/scores";
+  const std::filesystem::path folder = from_source("assets/scores");
   CHECK(load_scores(folder / "niah.json").size() == 171);
   CHECK(load_scores(folder / "mqar.json").size() == 126);
   CHECK(load_scores(folder / "prose.json").size() == 6);
@@ -125,4 +126,4 @@ TEST_CASE("what bench sse measures: both sweeps, or every pair of what is given"
   CHECK(lengths[1].partitions == 4);
 }
 
-}  // namespace statescope
+}  // namespace statescope::scores_file_test

@@ -11,7 +11,7 @@
 #include "tests/app/window_cases.h"
 #include "tests/catch.h"
 
-namespace statescope {
+namespace statescope::screen_canvas_test {
 namespace {
 
 bool can_draw() {
@@ -203,4 +203,4 @@ TEST_CASE("the OpenGL stage survives being hidden, moved to another window and c
   CHECK(panel.hits().at({1, 1}).has_value() == false);
 }
 
-}  // namespace statescope
+}  // namespace statescope::screen_canvas_test

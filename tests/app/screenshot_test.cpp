@@ -12,7 +12,7 @@
 #include "tests/catch.h"
 #include "tests/views/vision.h"
 
-namespace statescope {
+namespace statescope::screenshot_test {
 namespace {
 
 using namespace vision;
@@ -131,4 +131,4 @@ TEST_CASE("screenshots: in every arrangement and theme, marks and words can be t
   }
 }
 
-}  // namespace statescope
+}  // namespace statescope::screenshot_test

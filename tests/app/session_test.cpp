@@ -7,11 +7,12 @@
 #include "engine/error.h"
 #include "engine/run/session_file.h"
 #include "tests/catch.h"
+#include "tests/source.h"
 
-namespace statescope {
+namespace statescope::session_test {
 namespace {
 
-const std::string kAssets = std::string(STATESCOPE_SOURCE_DIR) + "/assets/";
+const std::string kAssets = from_source("assets/");
 
 int command_line(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), "statescope");
@@ -86,4 +87,4 @@ TEST_CASE("run --session: saved after every pass of a prompt, the session has al
   std::filesystem::remove_all(folder);
 }
 
-}  // namespace statescope
+}  // namespace statescope::session_test

@@ -8,14 +8,15 @@
 #include "datasets/task.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "tests/catch.h"
+#include "tests/source.h"
 
-namespace statescope {
+namespace statescope::shipped_assets_test {
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-const fs::path kAssets = fs::path(STATESCOPE_SOURCE_DIR) / "assets";
+const fs::path kAssets = from_source("assets");
 
 std::vector<fs::path> files(const fs::path& folder, const std::string& extension) {
   std::vector<fs::path> paths;
@@ -104,4 +105,4 @@ TEST_CASE("the tables of assets/README.md are what the scores say") {
   CHECK(std::system(("python3 " + (kAssets / "recipes/table.py").string() + " --check").c_str()) == 0);
 }
 
-}  // namespace statescope
+}  // namespace statescope::shipped_assets_test

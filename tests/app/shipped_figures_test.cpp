@@ -7,13 +7,14 @@
 #include "app/figure/studies.h"
 #include "engine/error.h"
 #include "tests/catch.h"
+#include "tests/source.h"
 
-namespace statescope {
+namespace statescope::shipped_figures_test {
 namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kFigures = fs::path(STATESCOPE_SOURCE_DIR) / "assets/figures";
+const fs::path kFigures = from_source("assets/figures");
 
 struct Drawn {
   std::vector<std::string> texts;
@@ -140,4 +141,4 @@ TEST_CASE("series are named by what tells them apart", "[figures]") {
   CHECK(series_names(none) == std::vector<std::string>{"gla", "sse"});
 }
 
-}  // namespace statescope
+}  // namespace statescope::shipped_figures_test

@@ -8,7 +8,7 @@
 #include "tests/catch.h"
 #include "tests/kernels/random_tensors.h"
 
-namespace statescope {
+namespace statescope::sse_forms_test {
 namespace {
 
 using namespace testing;
@@ -81,4 +81,4 @@ TEST_CASE("the plain forms of SSE refuse what they do not compute", "[sse]") {
   CHECK_THROWS_AS(sse_masking(op, 16, *backend, workspace), std::invalid_argument);
 }
 
-}  // namespace statescope
+}  // namespace statescope::sse_forms_test

@@ -6,7 +6,7 @@
 #include "tests/app/window_cases.h"
 #include "tests/catch.h"
 
-namespace statescope {
+namespace statescope::stage_test {
 namespace {
 
 std::vector<std::string> shown(const Stage& stage) {
@@ -218,4 +218,4 @@ TEST_CASE("six views fold on a projector, and the one in focus stays") {
   CHECK(shown(stage).size() == 1);
 }
 
-}  // namespace statescope
+}  // namespace statescope::stage_test

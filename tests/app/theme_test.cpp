@@ -6,7 +6,7 @@
 #include "tests/catch.h"
 #include "views/colormaps.h"
 
-namespace statescope {
+namespace statescope::theme_test {
 
 TEST_CASE("texts stand out from every ground that the style sheet makes") {
   for (const Theme& theme : {light_theme(), dark_theme(), high_contrast_theme()}) {
@@ -33,4 +33,4 @@ TEST_CASE("what an empty field asks for stands out too, after every change of th
   }
 }
 
-}  // namespace statescope
+}  // namespace statescope::theme_test

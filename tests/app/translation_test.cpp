@@ -17,7 +17,7 @@
 #include "tests/catch.h"
 #include "views/words.h"
 
-namespace statescope {
+namespace statescope::translation_test {
 namespace {
 
 /// A language in which every text stands in «», also those of views.
@@ -205,4 +205,4 @@ TEST_CASE("a compiled translation of the reader's language is loaded; other lang
 #endif
 }
 
-}  // namespace statescope
+}  // namespace statescope::translation_test

@@ -13,7 +13,7 @@
 #include "tests/catch.h"
 #include "views/parts.h"
 
-namespace statescope {
+namespace statescope::window_test {
 namespace {
 
 QString value_of(const Side& side, const char* name) {
@@ -440,4 +440,4 @@ TEST_CASE("themes change every colour at once") {
   CHECK(test.window.action("theme-dark")->isChecked());
 }
 
-}  // namespace statescope
+}  // namespace statescope::window_test

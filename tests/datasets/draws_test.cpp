@@ -4,7 +4,7 @@
 
 #include "tests/catch.h"
 
-using namespace statescope;
+namespace statescope::draws_test {
 using Words = std::array<std::uint32_t, 4>;
 
 // The known answers that come with Random123.
@@ -38,3 +38,5 @@ TEST_CASE("ties are in order of number") {
   const std::vector<std::uint32_t> order = shuffled(100, Draws(1, Split::evaluation, 0), 3);
   CHECK(std::set<std::uint32_t>(order.begin(), order.end()).size() == 100);
 }
+
+}  // namespace statescope::draws_test

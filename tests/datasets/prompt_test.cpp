@@ -2,7 +2,7 @@
 
 #include "tests/datasets/input_file.h"
 
-using namespace statescope;
+namespace statescope::prompt_test {
 using test::contains;
 using test::InputFile;
 namespace fs = std::filesystem;
@@ -123,3 +123,5 @@ TEST_CASE("RULER's prompts have a text and what is expected") {
   CHECK(prompt.expected == "3 6");
   CHECK(prompt.spans.empty());
 }
+
+}  // namespace statescope::prompt_test

@@ -2,7 +2,7 @@
 
 #include "tests/datasets/input_file.h"
 
-using namespace statescope;
+namespace statescope::prose_test {
 using test::InputFile;
 using Places = std::vector<std::size_t>;
 
@@ -38,3 +38,5 @@ TEST_CASE("books that cannot be read") {
   CHECK(test::error_of(InputFile("b.txt", "a\xff"), [](const auto& path) { prose(path, Split::training); }).ends_with("is not UTF-8 text"));
   CHECK(prose(InputFile("b.txt", " \n ").path, Split::evaluation).empty());
 }
+
+}  // namespace statescope::prose_test

@@ -1,8 +1,9 @@
 #include "datasets/records.h"
 
 #include "tests/datasets/input_file.h"
+#include "tests/source.h"
 
-using namespace statescope;
+namespace statescope::records_test {
 using test::contains;
 using test::InputFile;
 
@@ -41,7 +42,7 @@ TEST_CASE("what is written is read again") {
   const TaskOptions prose{.length = 900, .needles = 3, .haystack = "prose", .value = "uuid", .split = Split::training};
   for (const TaskOptions& options : {filler, prose, {.name = "mqar", .length = 90}, {.name = "copy", .length = 33}}) {
     INFO(options.name);
-    const auto task = make_task(options, STATESCOPE_SOURCE_DIR "/assets");
+    const auto task = make_task(options, from_source("assets"));
     std::string lines;
     for (int i = 0; i < 5; ++i) lines += record_line(task->example(i), options) + "\n";
     const InputFile file("d.jsonl", lines);
@@ -108,3 +109,5 @@ TEST_CASE("a record cut short at any byte is refused, or is none") {
   CHECK(read_records(InputFile("d.jsonl", "").path).empty());
   contains(test::error_of(InputFile("d.jsonl", "\n"), [](const auto& path) { read_record(path, 0); }), "has 0 prompts");
 }
+
+}  // namespace statescope::records_test

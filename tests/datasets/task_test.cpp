@@ -7,13 +7,14 @@
 #include <sstream>
 
 #include "tests/datasets/input_file.h"
+#include "tests/source.h"
 
-using namespace statescope;
+namespace statescope::task_test {
 using test::InputFile;
 
 namespace {
 
-const std::filesystem::path assets = STATESCOPE_SOURCE_DIR "/assets";
+const std::filesystem::path assets = from_source("assets");
 
 std::string at(const Example& example, TextRange range) { return example.text.substr(range.begin, range.end - range.begin); }
 
@@ -284,3 +285,5 @@ TEST_CASE("options that cannot be met are told in one line") {
   contains(error_of({.name = "copy", .length = 512}), "not odd");
   CHECK_THROWS_WITH(make_task({}, "/nonexistent"), "/nonexistent/tasks/needles.json: cannot be opened: No such file or directory");
 }
+
+}  // namespace statescope::task_test

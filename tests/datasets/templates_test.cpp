@@ -1,8 +1,9 @@
 #include "datasets/templates.h"
 
 #include "tests/datasets/input_file.h"
+#include "tests/source.h"
 
-using namespace statescope;
+namespace statescope::templates_test {
 using test::contains;
 using test::InputFile;
 
@@ -34,7 +35,7 @@ TEST_CASE("templates are read") {
 }
 
 TEST_CASE("the shipped templates are sound") {
-  const Templates templates = read_templates(STATESCOPE_SOURCE_DIR "/assets/tasks/needles.json");
+  const Templates templates = read_templates(from_source("assets/tasks/needles.json"));
   CHECK(templates.classes[templates.names].size() == 124);
   CHECK(templates.filler.size() == 8);
 }
@@ -66,3 +67,5 @@ TEST_CASE("what is no templates is refused") {
 TEST_CASE("templates cut short at any byte are refused") {
   for (std::size_t size = 0; size < small.size(); ++size) error_of(small.substr(0, size));
 }
+
+}  // namespace statescope::templates_test

@@ -11,7 +11,7 @@
 #include "tests/catch.h"
 #include "tests/engine/evidence_of.h"
 
-namespace statescope::test {
+namespace statescope::test::analyst_test {
 namespace {
 
 /// Hears what an analyst tells, on whatever thread.
@@ -134,4 +134,4 @@ TEST_CASE("analyst: a run that goes on is used in turns, and an end in the middl
   CHECK(heard.findings().size() == told);
 }
 
-}  // namespace statescope::test
+}  // namespace statescope::test::analyst_test

@@ -9,7 +9,7 @@
 #include "tests/catch.h"
 #include "tests/engine/evidence_of.h"
 
-namespace statescope::test {
+namespace statescope::test::answers_attention_test {
 namespace {
 
 constexpr std::int64_t kTokens = 37, kFrom = 9, kTo = 31;
@@ -187,4 +187,4 @@ TEST_CASE("answers: no attention map where columns decay, of too many tokens, or
     CHECK_THROWS_AS(answer(wrong, gla.evidence), Error);
 }
 
-}  // namespace statescope::test
+}  // namespace statescope::test::answers_attention_test

@@ -8,7 +8,7 @@
 #include "tests/catch.h"
 #include "tests/engine/evidence_of.h"
 
-namespace statescope::test {
+namespace statescope::test::answers_gates_test {
 namespace {
 
 constexpr std::int64_t kTokens = 37;
@@ -211,4 +211,4 @@ TEST_CASE("answers: what is not there is refused in a line, and work can be canc
   CHECK_THROWS_AS(answer(DeltaRuleQuestion{}, run.evidence), Error);
 }
 
-}  // namespace statescope::test
+}  // namespace statescope::test::answers_gates_test

@@ -9,7 +9,7 @@
 #include "tests/catch.h"
 #include "tests/engine/evidence_of.h"
 
-namespace statescope::test {
+namespace statescope::test::answers_likeness_test {
 
 using Catch::Matchers::WithinAbs;
 using Catch::Matchers::WithinRel;
@@ -218,4 +218,4 @@ TEST_CASE("answers: layers without a matrix have nothing to compare, and what do
   CHECK_THROWS_AS(answer(RankSeriesQuestion{0}, gla.evidence), Error);
 }
 
-}  // namespace statescope::test
+}  // namespace statescope::test::answers_likeness_test

@@ -5,7 +5,7 @@
 #include "tests/catch.h"
 #include "tests/engine/evidence_of.h"
 
-namespace statescope::test {
+namespace statescope::test::answers_series_test {
 namespace {
 
 constexpr std::int64_t kTokens = 31;
@@ -87,4 +87,4 @@ TEST_CASE("series: what lies outside of the run is left out") {
   CHECK_THROWS_WITH(answer(LayerSeriesQuestion{.layer = 99, .from = 0, .to = 1}, asked.evidence), "there is no layer 99");
 }
 
-}  // namespace statescope::test
+}  // namespace statescope::test::answers_series_test

@@ -7,7 +7,7 @@
 #include "tests/catch.h"
 #include "tests/engine/evidence_of.h"
 
-namespace statescope::test {
+namespace statescope::test::answers_writes_test {
 namespace {
 
 constexpr std::int64_t kTokens = 29;
@@ -80,4 +80,4 @@ TEST_CASE("answers: writes of what does not exist are refused") {
   CHECK_THROWS_AS(answer(RowAgesQuestion{0, 0, 4}, softmax.evidence), Error);
 }
 
-}  // namespace statescope::test
+}  // namespace statescope::test::answers_writes_test

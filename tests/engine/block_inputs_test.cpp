@@ -12,7 +12,7 @@
 #include "tests/catch.h"
 #include "tests/engine/small_device.h"
 
-namespace statescope::test {
+namespace statescope::test::block_inputs_test {
 namespace {
 
 constexpr std::int64_t kStreams = 3, kWidth = 5;
@@ -145,4 +145,4 @@ TEST_CASE("block inputs: nothing is lost where the file cannot be written") {
 
 TEST_CASE("available memory is more than nothing") { CHECK(available_memory() > (std::size_t{1} << 24)); }
 
-}  // namespace statescope::test
+}  // namespace statescope::test::block_inputs_test

@@ -10,7 +10,7 @@
 #include "tests/engine/small_models.h"
 #include "tests/kernels/device_cases.h"
 
-namespace statescope::test {
+namespace statescope::test::branches_test {
 namespace {
 
 constexpr std::int64_t kPrompt = 40, kTokens = 46, kAt = 21;
@@ -505,4 +505,4 @@ TEST_CASE("branches: on a CUDA device the past, and a future without a change, a
   }
 }
 
-}  // namespace statescope::test
+}  // namespace statescope::test::branches_test

@@ -7,7 +7,7 @@
 
 #include "tests/catch.h"
 
-namespace statescope::test {
+namespace statescope::test::clustering_test {
 namespace {
 
 /// |x_i − x_j|
@@ -82,4 +82,4 @@ TEST_CASE("average linkage: every branch of the tree stands together") {
   }
 }
 
-}  // namespace statescope::test
+}  // namespace statescope::test::clustering_test

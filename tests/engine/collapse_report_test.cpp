@@ -10,11 +10,12 @@
 #include "tests/catch.h"
 #include "tests/engine/golden.h"
 #include "tests/engine/small_models.h"
+#include "tests/source.h"
 
-namespace statescope::test {
+namespace statescope::test::collapse_report_test {
 namespace {
 
-const std::filesystem::path kAssets = std::filesystem::path(STATESCOPE_SOURCE_DIR) / "assets";
+const std::filesystem::path kAssets = from_source("assets");
 
 SequenceReport inspected(const std::filesystem::path& path) {
   const auto checkpoint = open_checkpoint(path);
@@ -158,4 +159,4 @@ TEST_CASE("collapse report: the worst layer of all sequences decides, and what i
   CHECK(verdicts({}).empty());
 }
 
-}  // namespace statescope::test
+}  // namespace statescope::test::collapse_report_test

@@ -6,7 +6,7 @@
 #include "tests/engine/checkpoint_files.h"
 #include "tests/engine/small_models.h"
 
-namespace statescope::test {
+namespace statescope::test::config_test {
 namespace {
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
@@ -178,4 +178,4 @@ TEST_CASE("config: sizes that do not go together are refused whatever the tensor
   CHECK(contains(describe_error(small_config("gla", with(sla(), {{"num_kv_heads", 2}}))), "num_kv_heads"));
 }
 
-}  // namespace statescope::test
+}  // namespace statescope::test::config_test

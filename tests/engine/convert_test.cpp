@@ -13,7 +13,7 @@
 #include "engine/checkpoint/blocks.h"
 #include "tests/engine/checkpoint_files.h"
 
-using namespace statescope;
+namespace statescope::convert_test {
 using namespace statescope::test;
 namespace fs = std::filesystem;
 
@@ -275,3 +275,5 @@ TEST_CASE("a disk that fills up is one clear line, and nothing is left behind") 
   }
   std::signal(SIGXFSZ, handler);
 }
+
+}  // namespace statescope::convert_test

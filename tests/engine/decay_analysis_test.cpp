@@ -7,7 +7,7 @@
 #include "tests/catch.h"
 #include "tests/kernels/random_tensors.h"
 
-namespace statescope::test {
+namespace statescope::test::decay_analysis_test {
 
 using Catch::Matchers::WithinAbs;
 using Catch::Matchers::WithinRel;
@@ -241,4 +241,4 @@ TEST_CASE("decay: sizes that do not fit are refused") {
   CHECK_THROWS_AS(half_life(slot.view()), std::invalid_argument);
 }
 
-}  // namespace statescope::test
+}  // namespace statescope::test::decay_analysis_test

@@ -8,7 +8,7 @@
 #include "tests/engine/small_models.h"
 #include "tests/kernels/device_cases.h"
 
-namespace statescope::test {
+namespace statescope::test::device_models_test {
 namespace {
 
 // Of so few channels roundings do not average out; and where two scores are nearly equal a rounding decides which partition, expert, block
@@ -160,4 +160,4 @@ TEST_CASE("device: a second device reads with the bits of the first, in turns wi
   }
 }
 
-}  // namespace statescope::test
+}  // namespace statescope::test::device_models_test

@@ -5,7 +5,7 @@
 #include "tests/engine/small_models.h"
 #include "tests/kernels/device_cases.h"
 
-namespace statescope::test {
+namespace statescope::test::device_steps_test {
 namespace {
 
 /// What a step shows, as numbers on the host.
@@ -106,4 +106,4 @@ TEST_CASE("device: a failure within a step leaves the backend usable", "[device]
   CHECK(host_copy(*device, x) == std::vector<float>(4, 16));
 }
 
-}  // namespace statescope::test
+}  // namespace statescope::test::device_steps_test

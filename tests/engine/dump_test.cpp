@@ -8,7 +8,7 @@
 #include "tests/engine/golden.h"
 #include "tests/engine/small_models.h"
 
-namespace statescope::test {
+namespace statescope::test::dump_test {
 namespace {
 
 constexpr std::int64_t kTokens = 21;
@@ -181,4 +181,4 @@ TEST_CASE("dump: a file that is there is replaced only if asked, and no folder i
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
 }
 
-}  // namespace statescope::test
+}  // namespace statescope::test::dump_test

@@ -6,7 +6,7 @@
 #include "tests/engine/golden.h"
 #include "tests/engine/small_models.h"
 
-namespace statescope::test {
+namespace statescope::test::family_test {
 namespace {
 
 const std::vector<std::int32_t> kIds = some_ids(20);
@@ -184,4 +184,4 @@ TEST_CASE("keys and tensors without meaning are noted, not refused") {
   CHECK(noted(*odd.model(), "extra.weight"));
 }
 
-}  // namespace statescope::test
+}  // namespace statescope::test::family_test

@@ -10,10 +10,11 @@
 
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/model/model.h"
+#include "tests/source.h"
 
 namespace statescope::test {
 
-inline std::filesystem::path golden_root() { return std::filesystem::path(STATESCOPE_SOURCE_DIR) / "tests/golden/models"; }
+inline std::filesystem::path golden_root() { return from_source("tests/golden/models"); }
 
 inline std::vector<std::string> golden_cases() {
   std::vector<std::string> names;

@@ -4,8 +4,9 @@
 #include <numeric>
 
 #include "tests/engine/checkpoint_files.h"
+#include "tests/source.h"
 
-using namespace statescope;
+namespace statescope::hdf5_test {
 using namespace statescope::test;
 
 namespace {
@@ -265,7 +266,7 @@ TEST_CASE("h5py reads our files and we read those of h5py") {
     return;
   }
   const TemporaryFolder folder;
-  const std::string script = std::string("python3 ") + STATESCOPE_SOURCE_DIR + "/tests/engine/write_h5py.py ";
+  const std::string script = "python3 " + from_source("tests/engine/write_h5py.py ");
   REQUIRE(std::system((script + "write " + (folder / "theirs.h5").string()).c_str()) == 0);
   const auto theirs = open_checkpoint(folder / "theirs.h5");
   CHECK(theirs->config == R"({"model_type": "gla"})");
@@ -279,3 +280,5 @@ TEST_CASE("h5py reads our files and we read those of h5py") {
   write_checkpoint(*theirs, folder / "ours.h5");
   CHECK(std::system((script + "read " + (folder / "ours.h5").string()).c_str()) == 0);
 }
+
+}  // namespace statescope::hdf5_test

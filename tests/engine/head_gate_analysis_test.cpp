@@ -6,7 +6,7 @@
 #include "tests/catch.h"
 #include "tests/kernels/random_tensors.h"
 
-namespace statescope::test {
+namespace statescope::test::head_gate_analysis_test {
 
 using Catch::Matchers::WithinAbs;
 using testing::Random;
@@ -138,4 +138,4 @@ TEST_CASE("head gates: sizes that do not fit are refused") {
   CHECK_THROWS_AS(sharpened(six, 0), std::invalid_argument);
 }
 
-}  // namespace statescope::test
+}  // namespace statescope::test::head_gate_analysis_test

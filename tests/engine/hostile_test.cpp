@@ -8,7 +8,7 @@
 #include "engine/checkpoint/isolate.h"
 #include "tests/engine/checkpoint_files.h"
 
-using namespace statescope;
+namespace statescope::hostile_test {
 using namespace statescope::test;
 
 namespace {
@@ -124,3 +124,5 @@ TEST_CASE("work in another process hands back its answer and its memory") {
   CHECK(result.memory->text().substr(result.catalogue[0], 5) == "first");
   CHECK(result.memory->text().substr(result.catalogue[1], 6) == "second");
 }
+
+}  // namespace statescope::hostile_test

@@ -4,7 +4,7 @@
 
 #include "tests/catch.h"
 
-namespace statescope::test {
+namespace statescope::test::interval_test {
 
 using Catch::Matchers::WithinAbs;
 
@@ -44,4 +44,4 @@ TEST_CASE("examples that all agree do not prove certainty") {
   CHECK(standard_error(std::vector<double>{0.3}) == 0);
 }
 
-}  // namespace statescope::test
+}  // namespace statescope::test::interval_test

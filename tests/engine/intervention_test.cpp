@@ -5,7 +5,7 @@
 #include "tests/catch.h"
 #include "tests/engine/small_models.h"
 
-namespace statescope::test {
+namespace statescope::test::intervention_test {
 namespace {
 
 template <class Call>
@@ -145,4 +145,4 @@ TEST_CASE("intervention: without a layer it is for all that have what it names")
   CHECK(changed_layers(parse_intervention("import run 0 at 5"), *model, 9) == std::vector<std::int64_t>{0, 1, 2});
 }
 
-}  // namespace statescope::test
+}  // namespace statescope::test::intervention_test

@@ -11,7 +11,7 @@
 #include "tests/engine/golden.h"
 #include "tests/engine/small_models.h"
 
-namespace statescope::test {
+namespace statescope::test::memory_trace_test {
 namespace {
 
 constexpr std::int64_t kTokens = 37;
@@ -333,4 +333,4 @@ TEST_CASE("delta steps: prediction, error, erase and write by hand") {
   CHECK_THROWS_AS(delta_steps(by_hand(MemoryRule::outer_product), 0, 0), std::invalid_argument);
 }
 
-}  // namespace statescope::test
+}  // namespace statescope::test::memory_trace_test

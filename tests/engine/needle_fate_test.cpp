@@ -8,7 +8,7 @@
 #include "tests/catch.h"
 #include "tests/engine/small_models.h"
 
-namespace statescope::test {
+namespace statescope::test::needle_fate_test {
 namespace {
 
 /// Two slots of one head, 2 rows, 1 column. The needle is token 2; slot 0 is visited by 2, 3 and 7, slot 1 by 2 alone.
@@ -194,4 +194,4 @@ TEST_CASE("interference: by its definition, from the coefficients of every row, 
   CHECK(compared > 20);
 }
 
-}  // namespace statescope::test
+}  // namespace statescope::test::needle_fate_test

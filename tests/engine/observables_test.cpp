@@ -9,7 +9,7 @@
 #include "tests/engine/golden.h"
 #include "tests/engine/small_models.h"
 
-namespace statescope::test {
+namespace statescope::test::observables_test {
 
 using Catch::Matchers::WithinAbs;
 
@@ -109,4 +109,4 @@ TEST_CASE("observables: a state changes at the tokens that are routed to it and 
   }
 }
 
-}  // namespace statescope::test
+}  // namespace statescope::test::observables_test

@@ -8,7 +8,7 @@
 #include "tests/catch.h"
 #include "tests/kernels/random_tensors.h"
 
-namespace statescope::test {
+namespace statescope::test::routing_analysis_test {
 
 using Catch::Matchers::WithinAbs;
 using testing::Random;
@@ -228,4 +228,4 @@ TEST_CASE("routing: sizes that do not fit are refused") {
   CHECK_THROWS_AS(row_balance(tokens.gate, 1, 4, 1), std::invalid_argument);
 }
 
-}  // namespace statescope::test
+}  // namespace statescope::test::routing_analysis_test

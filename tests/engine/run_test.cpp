@@ -11,8 +11,9 @@
 #include "tests/engine/small_device.h"
 #include "tests/engine/small_models.h"
 #include "tests/kernels/device_cases.h"
+#include "tests/source.h"
 
-namespace statescope::test {
+namespace statescope::test::run_test {
 namespace {
 
 constexpr std::int64_t kPrompt = 70, kTokens = 82;
@@ -270,7 +271,7 @@ TEST_CASE("run: where a device runs out of memory the recording goes on in the h
 TEST_CASE("run: ten thousand seeks in a long recording, most of it in a file, against a reading that records nothing") {
   constexpr std::int64_t tokens = 6000, seeks = 10'000, compared = 200;
   constexpr std::size_t budget = 6 << 20;
-  const auto checkpoint = open_checkpoint(std::filesystem::path(STATESCOPE_SOURCE_DIR) / "assets/checkpoints/niah-sse-gla-n4k1.h5");
+  const auto checkpoint = open_checkpoint(from_source("assets/checkpoints/niah-sse-gla-n4k1.h5"));
   const std::shared_ptr<Model> model = Model::load(checkpoint, make_cpu_backend(1));
   std::mt19937 random(3);
   const auto below = [&](std::int64_t n) { return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n)); };
@@ -303,4 +304,4 @@ TEST_CASE("run: ten thousand seeks in a long recording, most of it in a file, ag
   CHECK(agreed == compared);
 }
 
-}  // namespace statescope::test
+}  // namespace statescope::test::run_test

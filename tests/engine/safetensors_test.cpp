@@ -1,7 +1,7 @@
 // Hugging Face folders and safetensors files: what is read from sound ones, and what is said about unsound ones.
 #include "tests/engine/checkpoint_files.h"
 
-using namespace statescope;
+namespace statescope::safetensors_test {
 using namespace statescope::test;
 
 namespace {
@@ -233,3 +233,5 @@ TEST_CASE("a name with line breaks or without end stays one short line") {
   write_folder(folder / "m", safetensors(one_tensor(std::string(100000, 'x'), "[6]", "[0,24]"), raw(six)));
   CHECK(error_of([&] { open_checkpoint(folder / "m"); }).size() < 1000);
 }
+
+}  // namespace statescope::safetensors_test

@@ -6,7 +6,7 @@
 
 #include "tests/catch.h"
 
-namespace statescope::test {
+namespace statescope::test::sampling_test {
 namespace {
 
 /// softmax: 1/10, 2/10, 3/10, 4/10
@@ -87,4 +87,4 @@ TEST_CASE("sampling: predictions are a softmax over all logits, most probable fi
   CHECK(most_probable(far, 1, Numerals())[0].probability == 1);
 }
 
-}  // namespace statescope::test
+}  // namespace statescope::test::sampling_test

@@ -9,7 +9,7 @@
 #include "tests/engine/failing_device.h"
 #include "tests/engine/small_models.h"
 
-namespace statescope::test {
+namespace statescope::test::scoring_test {
 namespace {
 
 /// A sequence whose every token but the first is to be predicted.
@@ -136,4 +136,4 @@ TEST_CASE("a model beside another holds no weights of its own and reads the same
   }
 }
 
-}  // namespace statescope::test
+}  // namespace statescope::test::scoring_test

@@ -6,7 +6,7 @@
 #include "tests/engine/checkpoint_files.h"
 #include "tests/engine/session_cases.h"
 
-namespace statescope::test {
+namespace statescope::test::session_branches_test {
 namespace {
 
 constexpr std::int64_t kPrompt = 40, kGenerated = 4;
@@ -288,4 +288,4 @@ TEST_CASE("session: a device that fails at an intervention or after it: the tree
   CHECK(open.state(30).size() > 0);
 }
 
-}  // namespace statescope::test
+}  // namespace statescope::test::session_branches_test

@@ -16,7 +16,7 @@
 #include "tests/engine/checkpoint_files.h"
 #include "tests/engine/small_models.h"
 
-namespace statescope::test {
+namespace statescope::test::session_file_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -491,4 +491,4 @@ TEST_CASE("session: a prompt that JSON cannot hold is refused before anything is
   CHECK(!fs::exists(begun.path()));
 }
 
-}  // namespace statescope::test
+}  // namespace statescope::test::session_file_test

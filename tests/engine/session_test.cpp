@@ -3,11 +3,12 @@
 
 #include "tests/catch.h"
 #include "tests/engine/session_cases.h"
+#include "tests/source.h"
 
-namespace statescope::test {
+namespace statescope::test::session_test {
 namespace {
 
-const std::filesystem::path kNeedles = std::filesystem::path(STATESCOPE_SOURCE_DIR) / "assets/checkpoints/niah-gla.h5";
+const std::filesystem::path kNeedles = from_source("assets/checkpoints/niah-gla.h5");
 
 }  // namespace
 
@@ -295,4 +296,4 @@ TEST_CASE("session: a mistake of the reader is none of the device's") {
   CHECK(good.runs.back()->model.device == "a device that fails");
 }
 
-}  // namespace statescope::test
+}  // namespace statescope::test::session_test

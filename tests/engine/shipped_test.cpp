@@ -8,11 +8,12 @@
 #include "tests/catch.h"
 #include "tests/engine/golden.h"
 #include "tests/engine/small_models.h"
+#include "tests/source.h"
 
-namespace statescope::test {
+namespace statescope::test::shipped_test {
 namespace {
 
-const std::filesystem::path kSource = STATESCOPE_SOURCE_DIR;
+const std::filesystem::path kSource = from_source("");
 
 std::vector<std::filesystem::path> entries(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> paths;
@@ -149,4 +150,4 @@ TEST_CASE("the trained checkpoints of ../shared/checkpoints give the logits and 
   }
 }
 
-}  // namespace statescope::test
+}  // namespace statescope::test::shipped_test

@@ -8,7 +8,7 @@
 #include "tests/catch.h"
 #include "tests/kernels/random_tensors.h"
 
-namespace statescope::test {
+namespace statescope::test::similarity_analysis_test {
 
 using Catch::Matchers::WithinAbs;
 using testing::Numbers;
@@ -300,4 +300,4 @@ TEST_CASE("similarity: sizes that do not fit are refused") {
   CHECK_THROWS_AS(spectral_statistic(numbers, std::vector<float>(3), 1), std::invalid_argument);
 }
 
-}  // namespace statescope::test
+}  // namespace statescope::test::similarity_analysis_test

@@ -6,7 +6,7 @@
 #include "tests/engine/golden.h"
 #include "tests/engine/small_models.h"
 
-namespace statescope::test {
+namespace statescope::test::steps_test {
 namespace {
 
 /// The CPU as a device that repeats steps; it may forget to do so from the second time on.
@@ -124,4 +124,4 @@ TEST_CASE("Steps: other rules, states or wishes are other steps", "[engine]") {
   CHECK(read(one, own, &without_q_again) == 6);
 }
 
-}  // namespace statescope::test
+}  // namespace statescope::test::steps_test

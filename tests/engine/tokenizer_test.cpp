@@ -2,7 +2,7 @@
 
 #include "tests/engine/checkpoint_files.h"
 
-using namespace statescope;
+namespace statescope::tokenizer_test {
 using namespace statescope::test;
 
 namespace {
@@ -94,3 +94,5 @@ TEST_CASE("a damaged tokenizer.json is refused when text is given") {
   CHECK(contains(refusal(*from_json(R"({"a": 1, "b": 1})")), "words 'a' and 'b' have the same id 1"));
   CHECK(contains(refusal(*from_json(R"({"type": "bytes"})", 100)), "only 100 token ids"));
 }
+
+}  // namespace statescope::tokenizer_test

@@ -6,7 +6,7 @@
 #include "tests/catch.h"
 #include "tests/kernels/random_tensors.h"
 
-namespace statescope::test {
+namespace statescope::test::write_analysis_test {
 
 using Catch::Matchers::WithinAbs;
 using testing::Numbers;
@@ -151,4 +151,4 @@ TEST_CASE("writes: sizes that do not fit are refused") {
   CHECK_THROWS_AS(occupancy(std::vector<WriteSpread>(3), 2), std::invalid_argument);
 }
 
-}  // namespace statescope::test
+}  // namespace statescope::test::write_analysis_test

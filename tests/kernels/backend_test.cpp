@@ -6,7 +6,7 @@
 #include "tests/catch.h"
 #include "tests/kernels/random_tensors.h"
 
-using namespace statescope;
+namespace statescope::backend_test {
 using namespace statescope::testing;
 
 TEST_CASE("the CPU backend says what it runs on") {
@@ -105,3 +105,5 @@ TEST_CASE("chunk size 0 takes the step form") {
   CHECK(state[0] == 41);
   CHECK(o[0] == 451);
 }
+
+}  // namespace statescope::backend_test

@@ -5,7 +5,7 @@
 #include "tests/catch.h"
 #include "tests/kernels/random_tensors.h"
 
-using namespace statescope;
+namespace statescope::convolution_test {
 using namespace statescope::testing;
 
 namespace {
@@ -122,3 +122,5 @@ TEST_CASE("a convolution that does not fit is refused") {
   Numbers y = poisoned(Shape{5, 6}), final_cache = poisoned(c.cache.shape);
   CHECK_THROWS_AS(short_convolution(c.op(y, final_cache)), std::invalid_argument);
 }
+
+}  // namespace statescope::convolution_test

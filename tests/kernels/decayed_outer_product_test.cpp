@@ -5,7 +5,7 @@
 
 #include "tests/kernels/memory_cases.h"
 
-using namespace statescope;
+namespace statescope::decayed_outer_product_test {
 using namespace statescope::testing;
 
 namespace {
@@ -258,3 +258,5 @@ TEST_CASE("decayed outer product: complaints name the operand, what was found an
   CHECK(complaint_of([&] { decayed_outer_product_chunk(good, 0); }).find("chunk_size: found 0") != std::string::npos);
   CHECK(complaint_of([&] { decayed_outer_product_step(good); }).find("segment 0 has 5 rows") != std::string::npos);
 }
+
+}  // namespace statescope::decayed_outer_product_test

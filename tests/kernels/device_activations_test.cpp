@@ -4,7 +4,7 @@
 #include "tests/kernels/device_cases.h"
 #include "tests/kernels/memory_cases.h"
 
-using namespace statescope;
+namespace statescope::device_activations_test {
 using namespace statescope::testing;
 
 namespace {
@@ -232,3 +232,5 @@ TEST_CASE("device: memories of bf16 activations", "[device]") {
     }
   }
 }
+
+}  // namespace statescope::device_activations_test

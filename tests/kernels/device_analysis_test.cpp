@@ -4,7 +4,7 @@
 
 #include "tests/kernels/device_cases.h"
 
-using namespace statescope;
+namespace statescope::device_analysis_test {
 using namespace statescope::testing;
 
 namespace {
@@ -131,3 +131,5 @@ TEST_CASE("device: the entropy of singular values is right to 1e-4, also of stat
     }
   }
 }
+
+}  // namespace statescope::device_analysis_test

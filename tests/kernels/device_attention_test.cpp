@@ -6,7 +6,7 @@
 #include "kernels/softmax_attention.h"
 #include "tests/kernels/device_chunk_cases.h"
 
-using namespace statescope;
+namespace statescope::device_attention_test {
 using namespace statescope::testing;
 
 namespace {
@@ -133,3 +133,5 @@ TEST_CASE("device: softmax attention in tiles, the mean of what is seen", "[devi
     CHECK(std::abs(found.row(t)[63] - sum / static_cast<float>(t + 1 - first)) <= 1e-5F * sum);
   }
 }
+
+}  // namespace statescope::device_attention_test

@@ -3,7 +3,7 @@
 #include "kernels/decayed_outer_product.h"
 #include "tests/kernels/device_chunk_cases.h"
 
-using namespace statescope;
+namespace statescope::device_chunk_test {
 using namespace statescope::testing;
 
 namespace {
@@ -162,3 +162,5 @@ TEST_CASE("device: decayed outer product in chunks, numbers that need no roundin
     }
   }
 }
+
+}  // namespace statescope::device_chunk_test

@@ -3,7 +3,7 @@
 #include "kernels/gated_delta_rule.h"
 #include "tests/kernels/device_chunk_cases.h"
 
-using namespace statescope;
+namespace statescope::device_delta_chunk_test {
 using namespace statescope::testing;
 
 namespace {
@@ -158,3 +158,5 @@ TEST_CASE("device: gated delta rule in chunks, numbers that need no rounding", "
     }
   }
 }
+
+}  // namespace statescope::device_delta_chunk_test

@@ -4,7 +4,7 @@
 
 #include "tests/kernels/device_cases.h"
 
-using namespace statescope;
+namespace statescope::device_project_test {
 using namespace statescope::testing;
 
 namespace {
@@ -226,3 +226,5 @@ TEST_CASE("device: decays from sixteen features with bf16 weights", "[device]") 
     }
   }
 }
+
+}  // namespace statescope::device_project_test

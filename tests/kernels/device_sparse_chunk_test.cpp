@@ -2,7 +2,7 @@
 #include "kernels/sparse_state.h"
 #include "tests/kernels/device_chunk_cases.h"
 
-using namespace statescope;
+namespace statescope::device_sparse_chunk_test {
 using namespace statescope::testing;
 
 namespace {
@@ -170,3 +170,5 @@ TEST_CASE("device: sparse states of the delta rule in chunks, routing", "[device
     compare(*backend, Problem({0, 500}, {2, 64, 64}, {4, 2, 2, true, false}, broken_decay, memory));
   }
 }
+
+}  // namespace statescope::device_sparse_chunk_test

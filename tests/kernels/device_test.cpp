@@ -5,7 +5,7 @@
 #include "tests/kernels/device_cases.h"
 #include "tests/kernels/memory_cases.h"
 
-using namespace statescope;
+namespace statescope::device_test {
 using namespace statescope::testing;
 
 namespace {
@@ -762,3 +762,5 @@ TEST_CASE("device: swiglu", "[device]") {
     }
   }
 }
+
+}  // namespace statescope::device_test

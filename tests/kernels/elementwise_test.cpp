@@ -7,7 +7,7 @@
 #include "tests/catch.h"
 #include "tests/kernels/random_tensors.h"
 
-using namespace statescope;
+namespace statescope::elementwise_test {
 using namespace statescope::testing;
 
 namespace {
@@ -295,3 +295,5 @@ TEST_CASE("operands that do not fit are refused") {
   CHECK_THROWS_AS(scale_heads(x.view(), x.view(), y.view()), std::invalid_argument);
   CHECK_THROWS_AS(rope(x.view(), x.view(), 0, 10000, 5), std::invalid_argument);
 }
+
+}  // namespace statescope::elementwise_test

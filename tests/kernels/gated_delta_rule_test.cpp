@@ -6,7 +6,7 @@
 #include "kernels/decayed_outer_product.h"
 #include "tests/kernels/memory_cases.h"
 
-using namespace statescope;
+namespace statescope::gated_delta_rule_test {
 using namespace statescope::testing;
 
 namespace {
@@ -232,3 +232,5 @@ TEST_CASE("gated delta rule: complaints name the operand, what was found and wha
   CHECK(complaint_of([&] { gated_delta_rule_chunk(good, -1); }).find("chunk_size: found -1") != std::string::npos);
   CHECK(complaint_of([&] { gated_delta_rule_step(good); }).find("segment 0 has 5 rows") != std::string::npos);
 }
+
+}  // namespace statescope::gated_delta_rule_test

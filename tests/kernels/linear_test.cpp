@@ -7,7 +7,7 @@
 #include "tests/catch.h"
 #include "tests/kernels/random_tensors.h"
 
-using namespace statescope;
+namespace statescope::linear_test {
 using namespace statescope::testing;
 
 namespace {
@@ -228,3 +228,5 @@ TEST_CASE("stream_read adds up all whole words, however many threads read") {
   CHECK(stream_read(words.data(), 7) == 0);
   CHECK(std::string(instruction_set()).size() > 2);
 }
+
+}  // namespace statescope::linear_test

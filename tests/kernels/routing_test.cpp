@@ -9,7 +9,7 @@
 #include "tests/catch.h"
 #include "tests/kernels/random_tensors.h"
 
-using namespace statescope;
+namespace statescope::routing_test {
 using namespace statescope::testing;
 
 namespace {
@@ -142,3 +142,5 @@ TEST_CASE("order_by_partition refuses foreign partitions and missing tokens") {
   CHECK_THROWS_AS(order_by_partition(order, table({0, -1}, 1), cu_seqlens, 3), std::out_of_range);
   CHECK_THROWS_AS(order_by_partition(order, table({0, 1}, 1), short_of, 3), std::invalid_argument);
 }
+
+}  // namespace statescope::routing_test

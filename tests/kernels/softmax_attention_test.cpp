@@ -6,7 +6,7 @@
 
 #include "tests/kernels/memory_cases.h"
 
-using namespace statescope;
+namespace statescope::softmax_attention_test {
 using namespace statescope::testing;
 
 namespace {
@@ -253,3 +253,5 @@ TEST_CASE("softmax attention: complaints name the operand, what was found and wh
   CHECK(complaint_of([&] { softmax_attention_chunk(good, 0); }).find("chunk_size: found 0") != std::string::npos);
   CHECK(complaint_of([&] { softmax_attention_step(good); }).find("segment 0 has 5 rows") != std::string::npos);
 }
+
+}  // namespace statescope::softmax_attention_test

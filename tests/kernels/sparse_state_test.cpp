@@ -7,7 +7,7 @@
 #include "tests/catch.h"
 #include "tests/kernels/random_tensors.h"
 
-using namespace statescope;
+namespace statescope::sparse_state_test {
 using namespace statescope::testing;
 
 namespace {
@@ -390,3 +390,5 @@ TEST_CASE("a sparse state that does not fit is refused") {
   c.initial = Numbers({4, c.H, c.K, c.V});
   CHECK_THROWS_AS(run(c), std::invalid_argument);
 }
+
+}  // namespace statescope::sparse_state_test

@@ -6,7 +6,7 @@
 #include "tests/catch.h"
 #include "tests/kernels/random_tensors.h"
 
-using namespace statescope;
+namespace statescope::state_analysis_test {
 using namespace statescope::testing;
 
 namespace {
@@ -79,3 +79,5 @@ TEST_CASE("row cosine: against double precision; rows of zeros give 0") {
   }
   CHECK_THROWS_AS(row_cosine(Numbers({1, 2, 3}).view(), Numbers({1, 2, 3}).view()), std::invalid_argument);
 }
+
+}  // namespace statescope::state_analysis_test

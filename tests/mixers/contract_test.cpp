@@ -3,7 +3,7 @@
 
 #include "tests/mixers/mixer_rig.h"
 
-namespace statescope::test {
+namespace statescope::test::contract_test {
 namespace {
 
 constexpr double kTolerance = 1e-4;  // of outputs: the norm after the memory enlarges the rounding of a small readout
@@ -156,4 +156,4 @@ TEST_CASE("contract: a token leaves the states that it was not routed to bitwise
   CHECK(routed >= 15);
 }
 
-}  // namespace statescope::test
+}  // namespace statescope::test::contract_test

@@ -1,7 +1,7 @@
 // GLA's row-sparse update and clamp (spec §3.4, §5), by hand.
 #include "tests/mixers/mixer_rig.h"
 
-namespace statescope::test {
+namespace statescope::test::gla_test {
 
 TEST_CASE("row-sparse: the k largest rows are written, with a softmax over them, and only they decay (SSE eq. 7, 8)") {
   const Editable plain(small_config("gla", {{"expand_k", 1.0}}));
@@ -43,4 +43,4 @@ TEST_CASE("GLA: clamp_min bounds the decay from below") {
   CHECK(b.read(x)["log_decay"].floats == expected);
 }
 
-}  // namespace statescope::test
+}  // namespace statescope::test::gla_test

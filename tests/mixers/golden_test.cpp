@@ -5,8 +5,9 @@
 
 #include "tests/catch.h"
 #include "tests/kernels/device_cases.h"
+#include "tests/source.h"
 
-namespace statescope::test {
+namespace statescope::test::golden_test {
 namespace {
 
 constexpr double kTolerance = 1e-4;            // float32 against the float32 reference; nearly all land below 1e-5
@@ -208,7 +209,7 @@ TEST_CASE("golden: nearly the same on a device in bfloat16", "[device]") {
 }
 
 TEST_CASE("golden: the copies are those of ../shared/golden") {
-  const std::filesystem::path shared = std::filesystem::path(STATESCOPE_SOURCE_DIR) / "../shared/golden";
+  const std::filesystem::path shared = from_source("../shared/golden");
   if (!std::filesystem::is_directory(shared)) {
     WARN("skipped: no ../shared/golden here");
     return;
@@ -218,4 +219,4 @@ TEST_CASE("golden: the copies are those of ../shared/golden") {
   }
 }
 
-}  // namespace statescope::test
+}  // namespace statescope::test::golden_test

@@ -2,7 +2,7 @@
 #include "kernels/decayed_outer_product.h"
 #include "tests/mixers/mixer_rig.h"
 
-namespace statescope::test {
+namespace statescope::test::identities_test {
 namespace {
 
 using Numbers = std::vector<double>;
@@ -399,4 +399,4 @@ TEST_CASE("row-sparse with all rows chosen is GLA with softmax keys (spec §16.7
   CHECK(states.relative() < 1e-5);
 }
 
-}  // namespace statescope::test
+}  // namespace statescope::test::identities_test

@@ -6,7 +6,7 @@
 #include "tests/engine/golden.h"
 #include "tests/engine/small_models.h"
 
-namespace statescope::test {
+namespace statescope::test::options_test {
 namespace {
 
 /// Logits [T, 97] of 24 tokens, of the random model of a config.
@@ -90,4 +90,4 @@ TEST_CASE("many layers of a long config cost no copies of it") {
   CHECK(plan_model(Config(config)).layers.size() == 10000);
 }
 
-}  // namespace statescope::test
+}  // namespace statescope::test::options_test

@@ -3,7 +3,7 @@
 
 #include "tests/mixers/mixer_rig.h"
 
-namespace statescope::test {
+namespace statescope::test::sla_test {
 namespace {
 
 constexpr std::int64_t kTokens = 30;
@@ -226,4 +226,4 @@ TEST_CASE("SLA on Gated DeltaNet: gates before the convolution or after it, with
         std::set<std::string>{"head_gate_k", "head_gate_q", "q", "read_gate_effective", "readout", "state", "v", "y"});
 }
 
-}  // namespace statescope::test
+}  // namespace statescope::test::sla_test

@@ -1,7 +1,7 @@
 // The window of softmax attention, seen from outside.
 #include "tests/mixers/mixer_rig.h"
 
-namespace statescope::test {
+namespace statescope::test::softmax_attention_test {
 
 TEST_CASE("softmax attention: a token outside the window is forgotten, the last one inside is not") {
   const std::int64_t window = 9;
@@ -17,4 +17,4 @@ TEST_CASE("softmax attention: a token outside the window is forgotten, the last 
   }
 }
 
-}  // namespace statescope::test
+}  // namespace statescope::test::softmax_attention_test

@@ -1,7 +1,7 @@
 // SSE's switches (spec §4): each changes what it should, and nothing else.
 #include "tests/mixers/mixer_rig.h"
 
-namespace statescope::test {
+namespace statescope::test::sse_test {
 namespace {
 
 using Names = std::set<std::string>;
@@ -118,4 +118,4 @@ TEST_CASE("SSE: gates are a softmax of the logits, and the chosen are the larges
   }
 }
 
-}  // namespace statescope::test
+}  // namespace statescope::test::sse_test

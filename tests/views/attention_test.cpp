@@ -7,8 +7,7 @@
 #include "tests/views/sample_answers.h"
 #include "tests/views/samples.h"
 
-using namespace statescope;
-
+namespace statescope::attention_test {
 namespace {
 
 constexpr std::int64_t kBarIds = std::int64_t{1} << 40, kBeforeId = std::int64_t{1} << 41;
@@ -249,3 +248,5 @@ TEST_CASE("attention: of thousands of tokens the map shows one of several, the b
   CHECK(view->tooltip(370 * 500 + 3).find("reads the tokens 24 to 31, this the strongest") != std::string::npos);
   CHECK(view->on_hit(kBarIds + 10).token == data.row[10].token);
 }
+
+}  // namespace statescope::attention_test

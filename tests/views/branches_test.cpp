@@ -4,8 +4,7 @@
 #include "tests/catch.h"
 #include "tests/views/samples.h"
 
-using namespace statescope;
-
+namespace statescope::branches_test {
 namespace {
 
 constexpr std::int64_t kLayerIds = std::int64_t{1} << 40;
@@ -74,3 +73,5 @@ TEST_CASE("branches: what has not been worked out yet says so, and what is known
   TextCanvas canvas({800, 500});
   view->draw(canvas, {0, 0, 800, 500}, {light_theme(), 1});
 }
+
+}  // namespace statescope::branches_test

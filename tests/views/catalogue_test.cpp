@@ -8,8 +8,7 @@
 #include "views/arrays.h"
 #include "views/view.h"
 
-using namespace statescope;
-
+namespace statescope::catalogue_test {
 namespace {
 
 bool overlap(Rect a, Rect b) {
@@ -139,3 +138,5 @@ TEST_CASE("every hit of every view answers, and ids that were never given do no 
     }
   }
 }
+
+}  // namespace statescope::catalogue_test

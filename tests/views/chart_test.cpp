@@ -7,8 +7,7 @@
 #include "tests/catch.h"
 #include "views/plot.h"
 
-using namespace statescope;
-
+namespace statescope::chart_test {
 namespace {
 
 Chart scores() {
@@ -116,3 +115,5 @@ TEST_CASE("a chart's arrays hold its exact numbers, by series and place") {
   CHECK(arrays[0].values[9] == 79);
   CHECK(arrays[1].values[9] == 78);
 }
+
+}  // namespace statescope::chart_test

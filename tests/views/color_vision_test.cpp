@@ -10,7 +10,7 @@
 #include "views/colormaps.h"
 #include "views/view.h"
 
-using namespace statescope;
+namespace statescope::color_vision_test {
 using namespace statescope::vision;
 
 namespace {
@@ -131,3 +131,5 @@ TEST_CASE("every text of every view stands out 4.5 to 1 from what is drawn behin
     }
   }
 }
+
+}  // namespace statescope::color_vision_test

@@ -7,8 +7,7 @@
 #include "tests/catch.h"
 #include "views/view.h"
 
-using namespace statescope;
-
+namespace statescope::colormaps_test {
 namespace {
 
 constexpr Color kBlack{0, 0, 0}, kWhite{255, 255, 255};
@@ -105,3 +104,5 @@ TEST_CASE("opacity mixes with the ground") {
   CHECK(over(kBlack, kWhite) == kBlack);
   CHECK(faded({1, 2, 3, 100}, 0.5f) == Color{1, 2, 3, 50});
 }
+
+}  // namespace statescope::colormaps_test

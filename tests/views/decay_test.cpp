@@ -8,8 +8,7 @@
 #include "tests/views/sample_answers.h"
 #include "tests/views/samples.h"
 
-using namespace statescope;
-
+namespace statescope::decay_test {
 namespace {
 
 /// Two rows at four tokens of four: the first keeps half each time, the second everything.
@@ -123,3 +122,5 @@ TEST_CASE("decay: where heads decay as one, heads are the channels") {
   CHECK(data.place == "layer 0");
   CHECK(data.channel_name(1) == "head 1");
 }
+
+}  // namespace statescope::decay_test

@@ -7,8 +7,7 @@
 #include "tests/views/sample_answers.h"
 #include "tests/views/samples.h"
 
-using namespace statescope;
-
+namespace statescope::delta_rule_test {
 namespace {
 
 Sample delta_sample(std::int64_t tokens) { return Sample({.tokens = tokens, .partitions = 0, .memory = "gated delta rule"}); }
@@ -84,3 +83,5 @@ TEST_CASE("delta rule: table, tooltip, hits") {
   CHECK(view->tooltip(*step).find("erase, then write") != std::string::npos);
   CHECK_FALSE(view->on_hit(*step).token);
 }
+
+}  // namespace statescope::delta_rule_test

@@ -7,8 +7,7 @@
 #include "tests/views/sample_answers.h"
 #include "tests/views/samples.h"
 
-using namespace statescope;
-
+namespace statescope::head_gates_test {
 namespace {
 
 /// Two tokens, two heads.
@@ -112,3 +111,5 @@ TEST_CASE("head gates: the map is causal; hits, tooltips, tables") {
   view->build(sample().at(0), {.token = 0}, findings(1));
   CHECK(view->table().rows[0][2] == "1");
 }
+
+}  // namespace statescope::head_gates_test

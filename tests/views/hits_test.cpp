@@ -2,7 +2,7 @@
 
 #include "tests/catch.h"
 
-using namespace statescope;
+namespace statescope::hits_test {
 
 TEST_CASE("the region given last lies above") {
   HitRegions hits;
@@ -34,3 +34,5 @@ TEST_CASE("what is clipped away does not answer, and the grid keeps its cells") 
   hits.add({0, 50, 10, 10}, {50, 50, 10, 10}, {9});  // nothing is visible
   CHECK_FALSE(hits.at({5, 55}));
 }
+
+}  // namespace statescope::hits_test

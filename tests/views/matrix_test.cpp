@@ -6,7 +6,7 @@
 #include "tests/catch.h"
 #include "tests/views/samples.h"
 
-using namespace statescope;
+namespace statescope::matrix_test {
 
 TEST_CASE("cells too small to draw: the strongest of them is shown, whatever its sign") {
   std::vector<float> values(40 * 40, 0.1f);
@@ -51,3 +51,5 @@ TEST_CASE("no matrix is no failure") {
   CHECK(canvas.lines().empty());
   CHECK(gathered_text(canvas, {}, {0, 0, 10, 10}).empty());
 }
+
+}  // namespace statescope::matrix_test

@@ -4,7 +4,7 @@
 #include "tests/views/sample_answers.h"
 #include "tests/views/samples.h"
 
-using namespace statescope;
+namespace statescope::model_map_test {
 
 TEST_CASE("model map: from the embedding to the head, each layer with what it remembers with") {
   const Sample sample({.tokens = 5});
@@ -50,3 +50,5 @@ TEST_CASE("counts and bytes are in thousands") {
   CHECK(bytes_text(22016) == "22 kB");
   CHECK(bytes_text(1300000000) == "1.3 GB");
 }
+
+}  // namespace statescope::model_map_test

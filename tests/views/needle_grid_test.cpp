@@ -7,8 +7,7 @@
 #include "tests/views/sample_answers.h"
 #include "tests/views/samples.h"
 
-using namespace statescope;
-
+namespace statescope::needle_grid_test {
 namespace {
 
 Snapshot trained_on(std::int64_t length) {
@@ -131,3 +130,5 @@ TEST_CASE("needle grid: what is missing is said") {
   refused.set(question, {nullptr, "it does not know the word \"code\"", 1});
   CHECK(build_needle_grid(snapshot, refused, question, -1).message.detail == "it does not know the word \"code\"");
 }
+
+}  // namespace statescope::needle_grid_test

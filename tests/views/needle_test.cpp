@@ -6,8 +6,7 @@
 #include "tests/catch.h"
 #include "tests/views/samples.h"
 
-using namespace statescope;
-
+namespace statescope::needle_test {
 namespace {
 
 /// Tokens 5 … 13 are the needle, 30 is asked about; layer 0 has a shared slot and 4 partitions, layer 1 no state.
@@ -133,3 +132,5 @@ TEST_CASE("needle: an empty view says what would fill it, and how far the work i
   CHECK(build_needle(snapshot, {}, {}, {}).message.detail.starts_with("Mark a needle: "));
   CHECK(build_needle({}, {}, {}, {}).message);
 }
+
+}  // namespace statescope::needle_test

@@ -11,8 +11,7 @@
 #include "views/predictions_beside.h"
 #include "views/state.h"
 
-using namespace statescope;
-
+namespace statescope::other_model_test {
 namespace {
 
 std::shared_ptr<Peer> peer_at(const Snapshot& snapshot, std::int64_t same_until = 40) {
@@ -218,3 +217,5 @@ TEST_CASE("decay and head gates are compared channel by channel", "[peers]") {
     CHECK_FALSE(view->table().rows.empty());
   }
 }
+
+}  // namespace statescope::other_model_test

@@ -3,7 +3,7 @@
 #include "app/canvas/text_canvas.h"
 #include "tests/catch.h"
 
-using namespace statescope;
+namespace statescope::parts_test {
 
 TEST_CASE("white space and unprintable bytes are visible") {
   CHECK(visible_text(" anna") == "␣anna");
@@ -65,3 +65,5 @@ TEST_CASE("slots have the identity of their partition, with and without a shared
   CHECK(slot_name(sse, 1) == "1");
   CHECK(slot_name(sse, 7) == "7");
 }
+
+}  // namespace statescope::parts_test

@@ -6,7 +6,7 @@
 #include "tests/catch.h"
 #include "tests/views/samples.h"
 
-using namespace statescope;
+namespace statescope::plot_test {
 
 TEST_CASE("a value's place along an axis, linear and logarithmic") {
   const ValueAxis linear{-1, 3};
@@ -86,3 +86,5 @@ TEST_CASE("a layer without a matrix state says which layers have one") {
   CHECK(without_memory(sample.attention_at(1)).detail == "In this model, layer 0 keeps one.");
   CHECK_FALSE(without_memory({}).headline.empty());
 }
+
+}  // namespace statescope::plot_test

@@ -6,8 +6,7 @@
 #include "tests/views/sample_answers.h"
 #include "tests/views/samples.h"
 
-using namespace statescope;
-
+namespace statescope::predictions_test {
 namespace {
 
 /// After token 30 "?" of the sample, whose right answer is " 4 1"; the run goes on with " 4", " 1", …
@@ -98,3 +97,5 @@ TEST_CASE("predictions: bars stand before the rest is known; a click goes to the
   CHECK(build_predictions({}, {}, {}, {}).message);
   CHECK(build_predictions(asked(), {}, {}, {}).curves_message.headline == "What is predicted along the run has not been worked out yet");
 }
+
+}  // namespace statescope::predictions_test

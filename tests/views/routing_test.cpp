@@ -7,8 +7,7 @@
 #include "tests/catch.h"
 #include "tests/views/samples.h"
 
-using namespace statescope;
-
+namespace statescope::routing_test {
 namespace {
 
 /// Three tokens, N = 2, shared: token 0 → 2, token 1 → 2, token 2 → 1.
@@ -146,3 +145,5 @@ TEST_CASE("the cursor's token is always drawn, however long the run and however 
     CHECK(std::ranges::any_of(canvas.texts(), [](const auto& placed) { return placed.text.ends_with("of 65 shown"); }));
   }
 }
+
+}  // namespace statescope::routing_test

@@ -8,7 +8,7 @@
 #include "tests/views/samples.h"
 #include "views/state.h"
 
-using namespace statescope;
+namespace statescope::shading_test {
 using Fit = RangeChoice::Fit;
 
 TEST_CASE("shading: the view's own range, all numbers, most of them, fixed") {
@@ -85,3 +85,5 @@ TEST_CASE("shading: decay, head gates, ranks of partitions and ages of rows have
     CHECK(view->shading()->range.logarithmic == (id == "decay"));
   }
 }
+
+}  // namespace statescope::shading_test

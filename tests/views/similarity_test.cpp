@@ -8,8 +8,7 @@
 #include "tests/views/sample_answers.h"
 #include "tests/views/samples.h"
 
-using namespace statescope;
-
+namespace statescope::similarity_test {
 namespace {
 
 /// Two slots of two rows, two heads: rows a, b of slot 0 and c, zero of slot 1.
@@ -191,3 +190,5 @@ TEST_CASE("similarity: states that stay like themselves have colours from where 
   CHECK(low({1, -0.5f, -0.5f, 1}) == -1);
   CHECK(low({NAN, NAN, NAN, NAN}) == -1);
 }
+
+}  // namespace statescope::similarity_test

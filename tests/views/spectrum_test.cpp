@@ -7,8 +7,7 @@
 #include "tests/views/sample_answers.h"
 #include "tests/views/samples.h"
 
-using namespace statescope;
-
+namespace statescope::spectrum_test {
 namespace {
 
 constexpr std::int64_t kHeadIds = std::int64_t{1} << 40, kCellIds = std::int64_t{1} << 41;
@@ -135,3 +134,5 @@ TEST_CASE("spectrum: more heads than lines are said to be more") {
   CHECK(drawn("10 of 40 shown"));
   CHECK(drawn("head 39"));  // the chosen one always
 }
+
+}  // namespace statescope::spectrum_test

@@ -8,8 +8,7 @@
 #include "tests/catch.h"
 #include "tests/views/samples.h"
 
-using namespace statescope;
-
+namespace statescope::state_test {
 namespace {
 
 /// Two slots, two heads, 2 × 3. Head 1 of slot 1 goes from 0 to [1 2 2; 0 0 −4]; everything else stays 0.5.
@@ -275,3 +274,5 @@ TEST_CASE("a chosen cell says who wrote it: the largest parts, and what all the 
   row.column = -1;
   CHECK(view->questions(snapshot, row) == std::vector<Question>{HistoryQuestion{.layer = 0, .slot = 1, .head = 1, .row = 1, .token = 1}});
 }
+
+}  // namespace statescope::state_test

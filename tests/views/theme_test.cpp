@@ -5,7 +5,7 @@
 #include "views/colormaps.h"
 #include "views/view.h"
 
-namespace statescope {
+namespace statescope::theme_test {
 namespace {
 
 constexpr float least_contrast = 4.5f;  // WCAG 2.1 AA, of text
@@ -29,4 +29,4 @@ TEST_CASE("every text of every theme stands out from every ground") {
   }
 }
 
-}  // namespace statescope
+}  // namespace statescope::theme_test

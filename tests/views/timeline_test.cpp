@@ -8,7 +8,7 @@
 #include "tests/catch.h"
 #include "tests/views/samples.h"
 
-namespace statescope {
+namespace statescope::timeline_test {
 namespace {
 
 LayerSeries small_series() {
@@ -103,4 +103,4 @@ TEST_CASE("timeline: it asks for the layer and the loss, a click goes to the tok
   CHECK(view->knob()->value == 16);
 }
 
-}  // namespace statescope
+}  // namespace statescope::timeline_test

@@ -7,8 +7,7 @@
 #include "tests/views/sample_answers.h"
 #include "tests/views/samples.h"
 
-using namespace statescope;
-
+namespace statescope::token_strip_test {
 namespace {
 
 bool drawn(const TextCanvas& canvas, std::string_view text) {
@@ -170,3 +169,5 @@ TEST_CASE("every model beside it has a lane, those that do not route none; lanes
   CHECK_FALSE(drawn(low, "partition D"));
   CHECK(drawn(low, "no room for D"));
 }
+
+}  // namespace statescope::token_strip_test

@@ -5,7 +5,7 @@
 
 #include "tests/catch.h"
 
-using namespace statescope;
+namespace statescope::token_tiles_test {
 
 TEST_CASE("token tiles: what is shown holds the token, fits into 512 cells and moves by tiles") {
   for (const std::int64_t tokens : {1, 100, 512, 513, 5000, 32768}) {
@@ -54,3 +54,5 @@ TEST_CASE("token tiles: a map is put together from the tiles that are known, and
     }
   }
 }
+
+}  // namespace statescope::token_tiles_test

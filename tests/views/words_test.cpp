@@ -9,11 +9,11 @@
 
 #include "app/canvas/text_canvas.h"
 #include "tests/catch.h"
+#include "tests/source.h"
 #include "tests/views/catalogue_cases.h"
 #include "views/attention.h"
 
-using namespace statescope;
-
+namespace statescope::words_test {
 namespace {
 
 using Text = std::pair<std::string, std::string>;  // context, English
@@ -126,7 +126,7 @@ std::string unescaped(std::string text) {
 
 /// What translators are given.
 std::set<Text> texts_to_translate() {
-  std::ifstream file(STATESCOPE_SOURCE_DIR "/assets/translations/statescope_en.ts");
+  std::ifstream file(from_source("assets/translations/statescope_en.ts"));
   const std::string all{std::istreambuf_iterator<char>(file), {}};
   std::set<Text> texts;
   std::string context;
@@ -220,3 +220,5 @@ TEST_CASE("numbers beside a figure have the same names in every language") {
     }
   }
 }
+
+}  // namespace statescope::words_test

@@ -6,8 +6,7 @@
 #include "tests/views/sample_answers.h"
 #include "tests/views/samples.h"
 
-using namespace statescope;
-
+namespace statescope::writes_test {
 namespace {
 
 const Cursor kCursor{.token = 2, .head = 1, .slot = 1};
@@ -59,3 +58,5 @@ TEST_CASE("writes: what is missing is said") {
   const auto view = make_writes();
   CHECK(view->questions(Sample({.tokens = 3}).attention_at(1), {}).empty());
 }
+
+}  // namespace statescope::writes_test
