@@ -93,19 +93,18 @@ ViewPanel::ViewPanel(Navigator& navigator, const ViewRow& row, bool opengl, bool
     pending_ = new QLabel(head_);
     pending_->setObjectName("pending");
     title_ = new QToolButton(head_);
-    title_->setObjectName("small");
-    title_->setPopupMode(QToolButton::InstantPopup);
-    title_->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
-    title_->setLayoutDirection(Qt::RightToLeft);  // the arrow after the name
-    title_->setMenu(new QMenu(title_));
+    mode_ = new QToolButton(head_);
+    for (QToolButton* chooser : {mode_, title_}) {
+      chooser->setObjectName("small");
+      chooser->setPopupMode(QToolButton::InstantPopup);
+      chooser->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
+      chooser->setLayoutDirection(Qt::RightToLeft);  // the arrow after the name
+      chooser->setMenu(new QMenu(chooser));
+    }
     title_->setAccessibleName(tr("View shown here"));
     for (const ViewRow& choice : view_catalogue())
       if (choice.id != strip_view)
         connect(title_->menu()->addAction(view_words(choice.title)), &QAction::triggered, this, [this, &choice] { set_view(choice); });
-    mode_ = new QToolButton(head_);
-    mode_->setObjectName("small");
-    mode_->setPopupMode(QToolButton::InstantPopup);
-    mode_->setMenu(new QMenu(mode_));
     mode_->setAccessibleName(tr("Way to look at it"));
     knob_name_ = new QLabel(head_);
     knob_ = new QSlider(Qt::Horizontal, head_);
@@ -189,8 +188,10 @@ void ViewPanel::set_frame(const Frame& frame) {
   surface_->set_ground(frame.theme.panel);
   keep_corners();
   if (titled_) {
-    title_->setIcon(icon_of("down", frame.theme));
-    title_->setIconSize(QSize(9, 9) * frame.scale);
+    for (QToolButton* chooser : {mode_, title_}) {
+      chooser->setIcon(icon_of("down", frame.theme));
+      chooser->setIconSize(QSize(9, 9) * frame.scale);
+    }
     const int margin = static_cast<int>(8 * frame.scale);
     head_->layout()->setContentsMargins(margin + margin / 2, margin / 2, margin / 2, margin / 2);
     head_->layout()->setSpacing(margin);

@@ -27,7 +27,7 @@ std::string HistoryStrip::sentence() const {
   if (!waiting.empty()) return Views::tr("Who wrote {}: {}", what, waiting);
   const std::int64_t tokens = std::ssize(parts) + others;
   const std::string there = number(static_cast<float>(shown), 6), all = number(static_cast<float>(sum), 6);
-  return tokens == 1 ? Views::tr("{} = {}, written by {} token that add up to {}", what, there, tokens, all)
+  return tokens == 1 ? Views::tr("{} = {}, written by one token: {}", what, there, all)
                      : Views::tr("{} = {}, written by {} tokens that add up to {}", what, there, tokens, all);
 }
 

@@ -16,7 +16,7 @@ namespace statescope {
 namespace {
 
 constexpr float kSmallLine = 1.4f * kSmallType;
-constexpr float kLeastSmall = 60, kSmallGap = 10;  // of the other slots
+constexpr float kLeastSmall = 44, kSmallGap = 10;  // of the other slots
 
 /// Where things stand.
 struct Places {
@@ -252,11 +252,14 @@ void draw_small(const Picture& picture, const SlotMatrix& slot, Rect rect) {
   picture.canvas.stroke_rect(map, slot.written ? faded(theme.ink, data.progress) : theme.line, (slot.written ? 2 : 1) * s);
   picture.canvas.hit(map, {picture.hit_base(slot), data.rows, data.columns});
   const std::string norm = number(slot.change, 3);
+  const TextStyle below = label(picture.frame, kSmallType, theme.faint);
+  const std::string still = Views::tr("unchanged");
   const std::string change = data.moving()                   ? ""
                              : data.mode != StateMode::state ? (slot.change > 0 ? Views::tr("norm {}", norm) : Views::tr("all 0"))
                              : slot.written                  ? "Δ " + norm
-                                                             : Views::tr("unchanged");
-  fitted_text(picture.canvas, {rect.x, map.bottom() + line / 2}, change, label(picture.frame, kSmallType, theme.faint), rect.w);
+                             : picture.canvas.text_width(still, below) <= rect.w ? still
+                                                                                 : "Δ 0";
+  fitted_text(picture.canvas, {rect.x, map.bottom() + line / 2}, change, below, rect.w);
 }
 
 void draw_others(const Picture& picture) {

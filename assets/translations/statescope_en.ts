@@ -1955,10 +1955,6 @@ entropy of G^K {}</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>{} = {}, written by {} token that add up to {}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>{} = {}, written by {} tokens that add up to {}</source>
         <translation type="unfinished"></translation>
     </message>
@@ -3350,6 +3346,10 @@ after token {} {}
     </message>
     <message>
         <source>no room for {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} = {}, written by one token: {}</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
