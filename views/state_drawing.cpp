@@ -240,14 +240,15 @@ void draw_small(const Picture& picture, const SlotMatrix& slot, Rect rect) {
   const bool chosen = &slot == &data.matrix();
   const float cell = std::min(rect.w / static_cast<float>(data.columns), (rect.h - 2 * line) / static_cast<float>(data.rows));
   const Rect map{rect.x, rect.y + line, cell * static_cast<float>(data.columns), cell * static_cast<float>(data.rows)};
-  picture.canvas.fill_rect({rect.x, rect.y + line / 2 - 4 * s, 8 * s, 8 * s}, identity_color(slot.identity, theme));
+  const TextStyle name = label(picture.frame, kSmallType, chosen ? theme.accent : theme.ink, Align::left, chosen);
+  const float wide = picture.canvas.text_width(slot.name, name);
+  const float mark = wide <= rect.w - 12 * s ? 12 * s : 0;  // a name that has no room beside its colour says enough
+  if (mark > 0) picture.canvas.fill_rect({rect.x, rect.y + line / 2 - 4 * s, 8 * s, 8 * s}, identity_color(slot.identity, theme));
+  fitted_text(picture.canvas, {rect.x + mark, rect.y + line / 2}, slot.name, name, rect.w - mark);
   const std::string span = fmt::format("±{}", number(slot.range, 4));
-  const float span_width = picture.canvas.text_width(span, picture.tick(Align::right)), name_width = map.w - 16 * s - span_width;
-  const bool room_for_span = name_width >= picture.canvas.text_width(slot.name, label(picture.frame, kSmallType, {}, Align::left, chosen));
-  fitted_text(picture.canvas, {rect.x + 12 * s, rect.y + line / 2}, slot.name,
-              label(picture.frame, kSmallType, chosen ? theme.accent : theme.ink, Align::left, chosen),
-              room_for_span ? name_width : rect.w - 12 * s);
-  if (room_for_span) picture.canvas.text({map.right(), rect.y + line / 2}, span, picture.tick(Align::right));
+  const TextStyle tick = picture.tick(Align::right);
+  if (mark + wide + 4 * s + picture.canvas.text_width(span, tick) <= map.w)
+    picture.canvas.text({map.right(), rect.y + line / 2}, span, tick);
   picture.canvas.heatmap(map, picture.cells(slot));
   picture.canvas.stroke_rect(map, slot.written ? faded(theme.ink, data.progress) : theme.line, (slot.written ? 2 : 1) * s);
   picture.canvas.hit(map, {picture.hit_base(slot), data.rows, data.columns});
