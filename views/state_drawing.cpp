@@ -204,7 +204,10 @@ void draw_changes(const Picture& picture) {
     const Rect bar{area.x, area.y + h * (static_cast<float>(r) + 0.2f), length, 0.6f * h};
     if (length > 0) picture.canvas.fill_rect(bar, picture.frame.theme.ink);
   }
-  fitted_text(picture.canvas, {area.right(), area.bottom() + 9 * s}, number(most, 3), picture.tick(Align::right), area.w);
+  const std::string longest = number(most, 3);
+  const TextStyle tick = picture.tick(Align::right);  // ends with the longest bar, or where it has room
+  const float end = std::max(area.right(), area.x + picture.canvas.text_width(longest, tick));
+  picture.canvas.text({end, area.bottom() + 9 * s}, longest, tick);
 }
 
 void draw_main(const Picture& picture) {

@@ -15,7 +15,7 @@
 namespace statescope::driven_test {
 namespace {
 
-#ifdef __SANITIZE_ADDRESS__
+#ifdef STATESCOPE_SANITIZE
 constexpr std::int64_t long_run = 4096;  // the sanitizer reads 32k tokens in a minute
 #else
 constexpr std::int64_t long_run = 32'768;
