@@ -205,8 +205,8 @@ void draw_changes(const Picture& picture) {
     if (length > 0) picture.canvas.fill_rect(bar, picture.frame.theme.ink);
   }
   const std::string longest = number(most, 3);
-  const TextStyle tick = picture.tick(Align::right);  // ends with the longest bar, or where it has room
-  const float end = std::max(area.right(), area.x + picture.canvas.text_width(longest, tick));
+  const TextStyle tick = picture.tick(Align::right);
+  const float end = std::max(area.right(), area.x + picture.canvas.text_width(longest, tick));  // of the longest bar, or where it has room
   picture.canvas.text({end, area.bottom() + 9 * s}, longest, tick);
 }
 

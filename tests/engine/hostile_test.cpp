@@ -24,9 +24,9 @@ std::string small_file(const TemporaryFolder& folder, H5F_libver_t version) {
 }
 
 #ifdef STATESCOPE_SANITIZE
-constexpr int kEach = 31;  // damage is read in a process of its own, which the sanitizer makes slow
+constexpr int kStride = 31;  // damage is read in a process of its own, which the sanitizer makes slow
 #else
-constexpr int kEach = 1;
+constexpr int kStride = 1;
 #endif
 
 void opens_or_says_why(const std::filesystem::path& path) {
@@ -50,7 +50,7 @@ TEST_CASE("an HDF5 file cut off at any byte is refused") {
   const std::string whole = small_file(folder, H5F_LIBVER_V110);
   REQUIRE(whole.size() < 4000);
   CHECK(touch(*open_checkpoint(folder / "small.h5")) > 0);
-  for (std::size_t length = 0; length < whole.size(); length += kEach) {
+  for (std::size_t length = 0; length < whole.size(); length += kStride) {
     write_bytes(folder / "cut.h5", whole.substr(0, length));
     const std::string error = open_error(folder / "cut.h5");
     CHECK(error.find("the HDF5 library fails") == error.npos);
@@ -62,7 +62,7 @@ TEST_CASE("a flipped bit in an HDF5 file never hurts") {
   std::mt19937 random(3);
   for (const H5F_libver_t version : {H5F_LIBVER_V110, H5F_LIBVER_EARLIEST}) {
     const std::string whole = small_file(folder, version);
-    for (int i = 0; i < 300; i += kEach) {
+    for (int i = 0; i < 300; i += kStride) {
       std::string flipped = whole;
       char& byte = flipped[random() % std::min<std::size_t>(whole.size(), 2500)];
       byte = static_cast<char>(byte ^ 1 << random() % 8);
