@@ -18,6 +18,7 @@ namespace statescope {
 
 /// What stays the same for the whole run: what each layer is made of.
 struct ModelMap {
+  static constexpr Accuracy accuracy = kExact;
   struct TensorRow {
     std::string name;  // as in the checkpoint
     std::vector<std::int64_t> shape;
@@ -70,6 +71,7 @@ struct LossSeriesQuestion {
 
 /// What the model predicts after each token in [from, to), at most 512 of them.
 struct Predictions {
+  static constexpr Accuracy accuracy = kRecomputed;
   std::int64_t from = 0, to = 0;             // as asked, within the run
   std::vector<std::vector<Prediction>> top;  // [n] the most probable next tokens, at most 5
   std::vector<float> next_probability;       // [n] of the token that follows in the run; NaN after the last
@@ -86,8 +88,9 @@ struct PredictionsQuestion {
 };
 
 /// How fast a slot forgets (spec §12.3, §12.4). Its channels are what decays on its own: the key rows or value columns of the head asked
-/// for, or, where a head decays as one, all heads.
+/// for, or, where a head decays as one, all heads. All of the gates alone: what interventions did to a state is not in it.
 struct Decay {
+  static constexpr Accuracy accuracy = kRecomputed;
   enum class Axis { none, heads, rows, columns };
   Axis axis = Axis::none;  // none: this memory never forgets; everything below is empty
   std::int64_t channels = 0;
@@ -108,6 +111,7 @@ struct DecayQuestion {
 
 /// Competition of the heads at every token of the run (spec §12.7, A13).
 struct HeadContest {
+  static constexpr Accuracy accuracy = kRecomputed;
   std::int64_t heads = 0;                        // 0: the layer has no head gates
   std::vector<float> gate_q, gate_k;             // [T, H] G^Q, G^K: probability
   std::vector<float> entropy_q, entropy_k;       // [T] in [0, 1]
@@ -125,6 +129,7 @@ struct HeadGatesQuestion {
 /// What the gates of the tokens in [from, to), at most 512, would be with their logits times λ: a probe, which changes nothing in the run
 /// (SLA Thm 4.2, 4.3).
 struct SharpenedGates {
+  static constexpr Accuracy accuracy = kRecomputed;
   std::vector<float> gate_q, gate_k;                // [n, H]
   std::vector<float> entropy_q, entropy_k;          // [n]
   std::vector<float> flow;                          // [n, n] C_{t,s} = Σ_h G^Q_t G^K_s, row t; also where s > t
@@ -138,8 +143,9 @@ struct SharpenedGatesQuestion {
   bool operator==(const SharpenedGatesQuestion&) const = default;
 };
 
-/// The delta rule at every visit of a slot (spec §12.9), π = k S̄ its prediction. Nothing where the memory follows another rule.
+/// The delta rule at every token that visited a slot (spec §12.9), π = k S̄ its prediction. Nothing where the memory follows another rule.
 struct DeltaRule {
+  static constexpr Accuracy accuracy = kRecomputed;
   std::vector<std::int32_t> token;                                    // [n]
   std::vector<float> prediction, value, error, erase, write, update;  // [n] ‖π‖, ‖v‖, ‖v − π‖; Frobenius norms of what is taken, put, both
   std::vector<float> cosine;                                          // [n] of π and v
@@ -153,11 +159,13 @@ struct DeltaRuleQuestion {
   bool operator==(const DeltaRuleQuestion&) const = default;
 };
 
-/// One token's update of a head, split: S_t = S_{t−1} + decayed + erased + written, per slot (spec §12.2, §12.9).
+/// One token's update of a head, split: S_t = S_{t−1} + decayed + erased + written, per slot (spec §12.2, §12.9). What an intervention
+/// did after the token is in it: scaling as decay, an imported state as decay of all there was and a write.
 struct Update {
+  static constexpr Accuracy accuracy = kRecomputed;
   std::int64_t slots = 0, rows = 0, columns = 0;
   std::vector<float> decayed, erased, written;  // [slots, K, V]; zeros where the token did not come
-  std::vector<float> write_weight;              // [slots, K] ω, coefficients of v (delta rule: of β(v − π))
+  std::vector<float> write_weight;              // [slots, K] ω, the token's own coefficients of v (delta rule: of v − π)
 };
 struct UpdateQuestion {
   std::int64_t layer = 0, head = 0, token = 0;
@@ -172,17 +180,19 @@ struct StateQuestion {
   bool operator==(const StateQuestion&) const = default;
 };
 
-/// Who wrote a row, or a cell of it, of a state after a token: signed parts that add up to what is there (spec §12.8).
+/// Who wrote a cell, a row or all of a slot's state of a head after a token: signed parts that add up to what is there (spec §12.8).
 struct History {
-  std::vector<std::int32_t> token;  // [n] that came to the slot, ascending
-  std::vector<float> coefficient;   // [n] c of the token's value vector v in the row
-  std::vector<float> written;       // [n] the coefficient it was written with, before later decay and erasure
-  std::vector<float> contribution;  // [n] to a cell c v[column]; to a row's norm c ⟨v, Z⟩ / ‖Z‖, Z the row
+  static constexpr Accuracy accuracy = kRecomputed;
+  std::vector<std::int32_t> token;  // [n] that came to the slot, ascending; again where an intervention followed it
+  std::vector<float> coefficient;   // [n] c of the token's value vector v in the row; of all rows √Σc²
+  std::vector<float> written;       // [n] the coefficient it was written with, before later decay and erasure; of all rows likewise
+  std::vector<float> contribution;  // [n] to a cell c v[column]; to a norm ‖Z‖ ⟨c ⊗ v, Z⟩ / ‖Z‖, Z the row or all rows
   double sum = 0;                   // Σ contribution
-  double shown = 0;                 // the state's own number, a cell or a row's norm: the sum but for rounding
+  double shown = 0;                 // the state's own number, a cell or a norm: the sum but for rounding
 };
 struct HistoryQuestion {
-  std::int64_t layer = 0, slot = 0, head = 0, row = 0;
+  std::int64_t layer = 0, slot = 0, head = 0;
+  std::int64_t row = 0;      // −1: all rows, the slot's state as one
   std::int64_t column = -1;  // −1: the whole row
   std::int64_t token = 0;
   using Answer = History;
@@ -293,6 +303,7 @@ struct AttentionQuestion {
 /// What became of a needle (engine/analysis/needle_fate.h says what each number is): parts of what it had written, after each token from
 /// its last one to the question.
 struct NeedleStory {
+  static constexpr Accuracy accuracy = kRecomputed;
   struct Curve {
     std::int64_t slot = 0, head = 0;
     double written = 0;               // ‖C‖ after the needle's last visit: heads compare within a layer
@@ -356,6 +367,7 @@ struct BranchStatesQuestion {
 
 /// How long ago the rows of a head's states were written, and how long half of a write has lasted (spec §12.2, §12.3).
 struct RowAges {
+  static constexpr Accuracy accuracy = kRecomputed;
   std::int64_t slots = 0, rows = 0;
   std::vector<std::int32_t> written;  // [slots, K] tokens since one counted as a write of the row (ρ's threshold); −1: none yet
   std::vector<std::int32_t> halved;   // [slots, K] least n so that decay left no more than half of what stood there n tokens ago; −1: none
@@ -368,6 +380,7 @@ struct RowAgesQuestion {
 
 /// To how many rows of each slot the tokens in [from, to), at most 512, write (spec §12.2); NaN where a token does not come.
 struct WriteSpreads {
+  static constexpr Accuracy accuracy = kRecomputed;
   std::int64_t slots = 0, rows = 0;
   std::vector<float> effective;  // [slots, n] (Σ|ω|)² / Σω²: K for equal weights, 1 for a single row
   std::vector<float> counted;    // [slots, n] K ρ: rows with |ω_r| ≥ τ Σ|ω|
@@ -378,9 +391,30 @@ struct WriteSpreadQuestion {
   bool operator==(const WriteSpreadQuestion&) const = default;
 };
 
+/// What has a name of all that spec §12 asks of a layer and a token (engine/analysis/observables.h has the list).
+struct Observables {
+  struct Quantity {
+    std::string name;                 // "routing_entropy"
+    std::string axes;                 // of one token's numbers: "[slots, heads]"; empty: one number
+    std::string unit, equation;       // and its source
+    Accuracy accuracy;                // how exact it is
+    std::vector<std::int64_t> shape;  // of one token's numbers; empty: one number
+    std::vector<float> values;        // [tokens, shape …]; NaN where there is none
+  };
+  std::vector<Quantity> quantities;  // those that the layer has
+};
+/// Of the tokens in [from, to), at most 512.
+struct ObservablesQuestion {
+  std::int64_t layer = 0, from = 0, to = 0;
+  std::vector<std::string> names;  // empty: all
+  using Answer = Observables;
+  bool operator==(const ObservablesQuestion&) const = default;
+};
+
 /// How often the open checkpoint finds a needle, by how long the text is and how deep the needle stands: the prompts of `statescope eval
 /// --task niah`, read apart from the run. It comes a few prompts at a time, the same number for every cell.
 struct NeedleGrid {
+  static constexpr Accuracy accuracy = kExact;  // counted, of so many prompts; what they say of others a view estimates
   struct Failure {
     std::int64_t index = 0;  // of the prompt
     std::int64_t place = 0;  // in the answer, of its first wrong token
@@ -409,11 +443,11 @@ struct NeedleExample {
   std::int64_t index = 0, place = 0;
 };
 
-using Question =
-    std::variant<ModelMapQuestion, LayerSeriesQuestion, LossSeriesQuestion, PredictionsQuestion, DecayQuestion, HeadGatesQuestion,
-                 SharpenedGatesQuestion, DeltaRuleQuestion, UpdateQuestion, StateQuestion, HistoryQuestion, SimilarityQuestion,
-                 CrossSimilarityQuestion, TokenSimilarityQuestion, SpectraQuestion, RankSeriesQuestion, AttentionQuestion, NeedleQuestion,
-                 BranchPredictionsQuestion, BranchStatesQuestion, RowAgesQuestion, WriteSpreadQuestion, NeedleGridQuestion>;
+using Question = std::variant<ModelMapQuestion, LayerSeriesQuestion, LossSeriesQuestion, PredictionsQuestion, DecayQuestion,
+                              HeadGatesQuestion, SharpenedGatesQuestion, DeltaRuleQuestion, UpdateQuestion, StateQuestion, HistoryQuestion,
+                              SimilarityQuestion, CrossSimilarityQuestion, TokenSimilarityQuestion, SpectraQuestion, RankSeriesQuestion,
+                              AttentionQuestion, NeedleQuestion, BranchPredictionsQuestion, BranchStatesQuestion, RowAgesQuestion,
+                              WriteSpreadQuestion, ObservablesQuestion, NeedleGridQuestion>;
 
 /// What came of a question so far.
 struct Finding {

@@ -393,7 +393,7 @@ class DecayView : public View {
       text += "\n" + Views::tr("Δ = {} of its write is left after token {}: the product of the later α (spec §12.3)",
                                number(data_.left[static_cast<std::size_t>(channel * data_.until + place)], 9), data_.token);
     }
-    return fmt::format("{}\n{}", text, accuracy_words(kRecomputed));
+    return fmt::format("{}\n{}", text, accuracy_words(Decay::accuracy));
   }
   std::string rank_tooltip(const DecayRank& rank) const {
     const std::string half_life = Views::tr("half-life {} tokens: ln 2 / mean(−log α) over the run (spec §12.3)",
@@ -401,7 +401,7 @@ class DecayView : public View {
     std::string field =
         Views::tr("receptive field {} tokens: Δ ≥ 0.001, mean over the last {} tokens (spec §12.4)", number(rank.width, 9), data_.measured);
     if (rank.censored > 0) field += "; " + Views::tr("at least: {} of them still feel the run's first token", rank.censored);
-    return joined({data_.channel_name(rank.channel), half_life, field, accuracy_words(kRecomputed)}, "\n");
+    return joined({data_.channel_name(rank.channel), half_life, field, accuracy_words(Decay::accuracy)}, "\n");
   }
   Table token_table() const {
     Table table{{Views::tr("token"), Views::tr("text"), "α", Views::tr("Δ left")}, {}};

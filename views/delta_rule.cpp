@@ -353,7 +353,7 @@ class DeltaRuleView : public View {
     std::string text = token_words(data_, visit);
     for (const Line& line : lanes()[static_cast<std::size_t>(hit_id / n)].lines)
       text += fmt::format("\n{}: {}   {}", Views::tr(line.name), number(at(data_, line.values, visit), 9), Views::tr(line.equation));
-    return fmt::format("{}\n{}, {}", text, Views::tr("spec §12.9"), accuracy_words(kRecomputed));
+    return fmt::format("{}\n{}, {}", text, Views::tr("spec §12.9"), accuracy_words(DeltaRule::accuracy));
   }
   CursorMove on_hit(std::int64_t hit_id) const override {
     const std::int64_t n = data_.tokens.count();
@@ -367,7 +367,7 @@ class DeltaRuleView : public View {
     return Views::tr(
         "{}\nIn the plane of π and v: lengths and angles are exact.\nAfter the update the key reads π + β‖k‖² (v − π), β‖k‖² = {}\n"
         "S = S̄ − β kᵀπ + β kᵀv: erase, then write (Gated DeltaNet eq. 10; spec §12.9)\n{}",
-        token_words(data_, data_.visit), number(at(data_, &DeltaRule::mended, data_.visit), 9), accuracy_words(kRecomputed));
+        token_words(data_, data_.visit), number(at(data_, &DeltaRule::mended, data_.visit), 9), accuracy_words(DeltaRule::accuracy));
   }
 
   DeltaRuleData data_;

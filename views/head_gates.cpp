@@ -390,14 +390,14 @@ class HeadGatesView : public View {
     if (data_.effective)
       text += "\n" +
               Views::tr("read_gate_effective = {}: relative change of the layer's output if G^Q were 1 (A13)", number(*data_.effective, 9));
-    return fmt::format("{}\n{}", text, accuracy_words(kRecomputed));
+    return fmt::format("{}\n{}", text, accuracy_words(HeadContest::accuracy));
   }
   std::string series_tooltip(std::int64_t place) const {
     const auto i = static_cast<std::size_t>(place);
     return Views::tr(
         "{}\nwins the write: head {}, entropy of G^K {}\nwins the read: head {}, entropy of G^Q {}\nC(t,t) = {} = Σ_h G^Q G^K\n{}",
         token_words(*data_.tokens.run, token_at(place)), data_.winner_k[i], number(data_.entropy_k[i], 9), data_.winner_q[i],
-        number(data_.entropy_q[i], 9), number(data_.own_flow[i], 9), accuracy_words(kRecomputed));
+        number(data_.entropy_q[i], 9), number(data_.own_flow[i], 9), accuracy_words(HeadContest::accuracy));
   }
   std::string flow_tooltip(std::int64_t row, std::int64_t column) const {
     const std::string reader = token_words(*data_.tokens.run, token_at(row)), source = token_words(*data_.tokens.run, token_at(column));
@@ -405,7 +405,7 @@ class HeadGatesView : public View {
     std::string text =
         Views::tr("{} reads from {}\nC = {} = Σ_h G^Q_h,t G^K_h,s (SLA Thm 4.3)", reader, source, number(data_.map.at(row, column), 9));
     if (data_.lambda != 1) text += "\n" + Views::tr("at {}", lambda_words(data_.lambda));
-    return fmt::format("{}\n{}", text, accuracy_words(kRecomputed));
+    return fmt::format("{}\n{}", text, accuracy_words(SharpenedGates::accuracy));
   }
   std::string curve_tooltip(std::int64_t index) const {
     if (index >= std::ssize(data_.lambdas)) return Views::tr("The curves have not been worked out yet");
@@ -416,7 +416,7 @@ class HeadGatesView : public View {
     const std::string flow = data_.q.winner == data_.k.winner
                                  ? Views::tr("C(t,t) = {} (SLA eq. 9: tends to 1, for one head wins both)", own)
                                  : Views::tr("C(t,t) = {} (SLA eq. 9: tends to 0, for two heads win)", own);
-    return joined({entropies, flow, accuracy_words(kRecomputed)}, "\n");
+    return joined({entropies, flow, accuracy_words(SharpenedGates::accuracy)}, "\n");
   }
   Table head_table() const {
     Table table{{Views::tr("head"), Views::tr("G^Q, reads"), Views::tr("G^K, writes"), Views::tr("at λ: G^Q"), Views::tr("at λ: G^K")}, {}};

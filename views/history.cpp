@@ -115,7 +115,7 @@ std::string tooltip(const HistoryStrip& strip, std::size_t part) {
                                             : Views::tr("c v[column] with the token's value vector v");
   const std::string lost = Views::tr("c = {}; it was written with {}, the rest was lost to later decay and erasure",
                                      number(one.coefficient, 9), number(one.written, 9));
-  return joined({part_of, equation, lost, accuracy_words(kRecomputed)}, "\n");
+  return joined({part_of, equation, lost, accuracy_words(History::accuracy)}, "\n");
 }
 
 }  // namespace statescope

@@ -385,7 +385,7 @@ class NeedleView : public View {
     if (const auto i = index(hit_id, kFallIds, data_.falls)) {
       const NeedleStory::Fall& fall = data_.falls[*i];
       return Views::tr("token {} {}\nthe mean over the layers fell by {}\n{}", fall.token, visible_token(*data_.tokens.run, fall.token),
-                       number(static_cast<float>(fall.by), 9), accuracy_words(kRecomputed));
+                       number(static_cast<float>(fall.by), 9), accuracy_words(NeedleStory::accuracy));
     }
     return hit_id < data_.tokens.count() ? token_tooltip(hit_id) : "";
   }
@@ -414,13 +414,13 @@ class NeedleView : public View {
     const std::string most = parts.read_where.empty() ? share : fmt::format("{} ({})", share, parts.read_where);
     return joined({text, Views::tr("parts of what the needle wrote there; heads weigh by ‖C‖²"),
                    Views::tr("of one head's read at the question the needle's share is at most {}: ⟨o of the needle, o⟩ ÷ ⟨o, o⟩", most),
-                   accuracy_words(kRecomputed)},
+                   accuracy_words(NeedleStory::accuracy)},
                   "\n");
   }
   std::string cause_tooltip(const NeedleCause& cause) const {
     return Views::tr("{} took {} of all that the needle wrote, in {}\nmost at token {} {}\n{}", Views::tr(cause.what.c_str()),
                      number(static_cast<float>(cause.lost), 9), cause.where, *cause.go.token, cause.token_text,
-                     accuracy_words(kRecomputed));
+                     accuracy_words(NeedleStory::accuracy));
   }
   std::string token_tooltip(std::int64_t place) const {
     const auto i = static_cast<std::size_t>(place);
@@ -428,7 +428,8 @@ class NeedleView : public View {
                                  visible_token(*data_.tokens.run, data_.tokens.tokens[i]), number(data_.mean[i], 9));
     for (const NeedleCurve& curve : data_.curves) text += fmt::format("\n{} {}", curve.name, number(curve.kept[i], 9));
     if (data_.hidden_curves > 0) text += "\n" + Views::tr("and {} more that it wrote less to", data_.hidden_curves);
-    return joined({text, Views::tr("‖C‖ after the token ÷ ‖C‖ after the needle, S = C + all else"), accuracy_words(kRecomputed)}, "\n");
+    return joined({text, Views::tr("‖C‖ after the token ÷ ‖C‖ after the needle, S = C + all else"), accuracy_words(NeedleStory::accuracy)},
+                  "\n");
   }
   NeedleData data_;
 };

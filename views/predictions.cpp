@@ -340,7 +340,7 @@ class PredictionsView : public View {
     text += "\n" + Views::tr("entropy {} nat", number(data_.entropy[i], 9));
     const std::string what = data_.mode == PredictionsMode::logits ? Views::tr("logit") : "p";
     for (const TokenCurve& curve : data_.curves) text += fmt::format("\n{}: {} = {}", quoted(curve.text), what, number(curve.values[i], 9));
-    return text + "\n" + accuracy_words(kRecomputed);
+    return text + "\n" + accuracy_words(Predictions::accuracy);
   }
   PredictionsMode shown() const { return static_cast<PredictionsMode>(mode()); }
 

@@ -268,7 +268,7 @@ std::string tooltip(const PredictionsBesideData& data, std::int64_t hit_id) {
   const auto i = static_cast<std::size_t>(hit_id);
   return Views::tr("after token {}: probability of the one that follows\n{}: {}\n{}: {}\n{} − {}: {}\n{}", data.tokens.tokens[i],
                    data.own_letter, number(data.own[i], 9), data.letter, number(data.other[i], 9), data.own_letter, data.letter,
-                   number(data.difference[i], 9), accuracy_words(kRecomputed));
+                   number(data.difference[i], 9), accuracy_words(Predictions::accuracy));
 }
 
 }  // namespace statescope

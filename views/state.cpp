@@ -149,7 +149,7 @@ std::vector<float> matrices_of(const Snapshot& snapshot, const Findings& finding
       data.detail = message.detail;
       return {};
     }
-    data.accuracy = kRecomputed;
+    data.accuracy = Update::accuracy;
     if (data.moving()) return shown;  // it has not happened yet
     return data.mode == StateMode::decay ? update->decayed : data.mode == StateMode::erase ? update->erased : update->written;
   }

@@ -192,13 +192,14 @@ class WritesView : public View {
       const std::string token = token_words(*data_.tokens.run, data_.tokens.tokens[at]);
       if (std::isnan(data_.effective[at])) return Views::tr("{} does not come here\n{}", token, data_.place);
       return Views::tr("{} writes to {} rows, (Σ|ω|)² / Σω² (spec §12.2)\n{} of {} with |ω| ≥ 0.001 Σ|ω|\n{}\n{}", token,
-                       number(data_.effective[at], 6), number(data_.counted[at], 6), data_.rows, data_.place, accuracy_words(kRecomputed));
+                       number(data_.effective[at], 6), number(data_.counted[at], 6), data_.rows, data_.place,
+                       accuracy_words(WriteSpreads::accuracy));
     }
     const std::int64_t cell = hit_id - kCellIds;
     if (cell < 0 || cell >= std::ssize(data_.ages)) return {};
-    return Views::tr("row {} of {}: {}\n{}, after token {}\n{}", cell / data_.slots,
-                     data_.slot_names[static_cast<std::size_t>(cell % data_.slots)],
-                     age_text(data_, data_.ages[static_cast<std::size_t>(cell)]), data_.place, data_.token, accuracy_words(kRecomputed));
+    return Views::tr(
+        "row {} of {}: {}\n{}, after token {}\n{}", cell / data_.slots, data_.slot_names[static_cast<std::size_t>(cell % data_.slots)],
+        age_text(data_, data_.ages[static_cast<std::size_t>(cell)]), data_.place, data_.token, accuracy_words(RowAges::accuracy));
   }
   CursorMove on_hit(std::int64_t hit_id) const override {
     if (hit_id >= 0 && hit_id < std::ssize(data_.effective)) return {.token = data_.tokens.tokens[static_cast<std::size_t>(hit_id)]};

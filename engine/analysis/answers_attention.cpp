@@ -3,6 +3,7 @@
 
 #include "engine/analysis/answers.h"
 #include "engine/analysis/attention_map.h"
+#include "engine/analysis/slot_weights.h"
 #include "engine/error.h"
 
 namespace statescope {
@@ -22,24 +23,6 @@ AttentionRows softmax_attention(const AttentionQuestion& question, const Attenti
     operands.blocks = {config.integer("moba_chunk_size", 0, 0), config.integer("moba_topk"), evidence.info().prompt_length};
   return softmax_weights(operands, std::min(question.head, heads - 1), part, done);
 }
-
-/// What a slot's read-out counts with in the layer's: MoM o = Σ_m w_m o_m with w = e over the chosen ones, the shared one 1; else 1.
-class SlotWeights {
- public:
-  SlotWeights(Evidence& evidence, std::int64_t layer) : first_(evidence.layer(layer).has_shared_slot ? 1 : 0) {
-    if (evidence.layer(layer).mixer == "mom") routing_ = evidence.routing(layer);
-  }
-  double of(std::int64_t token, std::int64_t slot) const {
-    if (!routing_ || slot < first_) return 1;
-    double sum = 0;
-    for (std::int64_t n = 0; n < routing_->partitions; ++n) sum += routing_->selected_at(token, n) ? routing_->gate_at(token, n) : 0;
-    return routing_->gate_at(token, slot - first_) / sum;
-  }
-
- private:
-  std::int64_t first_;
-  std::shared_ptr<const Routing> routing_;
-};
 
 /// The slot asked for, or all of them: o_t = Σ_slots w Σ_s A_{t,s} v_s.
 AttentionRows of_slots(const AttentionQuestion& question, const AttentionPart& part, Evidence& evidence, const MemoryTrace& trace,

@@ -35,10 +35,11 @@ const SlotVisits& slot_of(const MemoryTrace& trace, std::int64_t slot, std::int6
 }
 
 /// log α of the visits in the window, and their sums from its beginning.
-void fill_window(Decay& decay, const SlotDecay& slot, const SlotVisits& visits, Window window) {
+void fill_window(Decay& decay, const SlotDecay& slot, Window window) {
   std::vector<double> sum(static_cast<std::size_t>(slot.channels));
-  for (std::int64_t i = visits.until(window.from - 1); i < visits.until(window.to - 1); ++i) {
-    decay.token.push_back(visits.token[static_cast<std::size_t>(i)]);
+  const auto place_of = [&](std::int64_t token) { return std::ranges::lower_bound(slot.written, token) - slot.written.begin(); };
+  for (std::int64_t i = place_of(window.from); i < place_of(window.to); ++i) {
+    decay.token.push_back(slot.written[static_cast<std::size_t>(i)]);
     for (std::int64_t c = 0; c < slot.channels; ++c) {
       const float log_alpha = slot.log_decay[static_cast<std::size_t>(i * slot.stride + slot.first + c)];
       // A sum of −∞ would leave no differences; one α of 0 forgets everything all the same.
@@ -89,14 +90,15 @@ Decay answer(const DecayQuestion& question, Evidence& evidence) {
   Decay decay;
   if (traces.empty()) return decay;
   const MemoryTrace& trace = traces.front();
-  const SlotVisits& visits = slot_of(trace, question.slot, question.head);
+  slot_of(trace, question.slot, question.head);
   decay.axis = axis_of(trace);
   if (decay.axis == Decay::Axis::none) return decay;
   const bool heads = decay.axis == Decay::Axis::heads;
   const std::int64_t first = heads ? 0 : question.head * trace.decay_width;
   decay.channels = heads ? trace.H : trace.decay_width;
-  const SlotDecay slot{visits.log_decay, visits.token, trace.H * trace.decay_width, first, decay.channels, evidence.tokens()};
-  fill_window(decay, slot, visits, window);
+  const GateDecays gates(trace, question.slot);
+  const SlotDecay slot{gates.log_decay, gates.token, trace.H * trace.decay_width, first, decay.channels, evidence.tokens()};
+  fill_window(decay, slot, window);
   evidence.tell(0.3);
   decay.half_life = narrowed(half_life(slot));
   evidence.tell(0.5);
@@ -150,9 +152,12 @@ DeltaRule answer(const DeltaRuleQuestion& question, Evidence& evidence) {
   const std::vector<MemoryTrace>& traces = evidence.traces(question.layer);
   DeltaRule rule;
   if (traces.empty() || traces.front().rule != MemoryRule::delta) return rule;
-  slot_of(traces.front(), question.slot, question.head);
+  const SlotVisits& visits = slot_of(traces.front(), question.slot, question.head);
   const auto tell = [&](double fraction) { evidence.tell(fraction); };
-  for (const DeltaStep& step : delta_steps(traces.front(), question.slot, question.head, tell)) {
+  const std::vector<DeltaStep> steps = delta_steps(traces.front(), question.slot, question.head, tell);
+  for (std::size_t j = 0; j < steps.size(); ++j) {
+    if (visits.is_edit(static_cast<std::int64_t>(j))) continue;
+    const DeltaStep& step = steps[j];
     const auto keep = [](std::vector<float>& values, double value) { values.push_back(static_cast<float>(value)); };
     rule.token.push_back(step.token);
     keep(rule.prediction, step.prediction);

@@ -1,6 +1,7 @@
 // A layer's and the model's numbers token by token.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "engine/analysis/answers.h"
@@ -33,11 +34,14 @@ class SlotReplay {
 
   /// ‖S‖_F
   double norm() const { return statescope::norm(std::span<const float>(state_)); }
-  /// After visit i: ‖S_t − S_{t−1}‖_F
-  double advance(std::int64_t i) {
-    double squares = 0;
-    for (std::int64_t h = 0; h < trace_.H; ++h) squares += trace_.rule == MemoryRule::delta ? delta(i, h) : outer_product(i, h);
-    return std::sqrt(squares);
+  /// After the visits [first, end) of one token, which are several where it was followed by an intervention: ‖S_t − S_{t−1}‖_F
+  double advance(std::int64_t first, std::int64_t end) {
+    if (end - first == 1) return visit(first);
+    const std::vector<float> before = state_;
+    for (std::int64_t i = first; i < end; ++i) visit(i);
+    std::vector<float> change(state_.size());
+    std::ranges::transform(state_, before, change.begin(), std::minus{});
+    return statescope::norm(std::span<const float>(change));
   }
 
  private:
@@ -47,6 +51,13 @@ class SlotReplay {
   float decay(std::int64_t i, std::int64_t h, std::int64_t row) const {
     if (trace_.decay_width == 0) return 1;
     return std::exp(row_of(visits_.log_decay, i, h, trace_.decay_width)[trace_.decay_width == 1 ? 0 : row]);
+  }
+
+  /// ‖change‖
+  double visit(std::int64_t i) {
+    double squares = 0;
+    for (std::int64_t h = 0; h < trace_.H; ++h) squares += trace_.rule == MemoryRule::delta ? delta(i, h) : outer_product(i, h);
+    return std::sqrt(squares);
   }
 
   /// S ← diag(α) S + kᵀ v; returns ‖change‖².
@@ -115,9 +126,10 @@ void add_states(LayerSeries& series, Evidence& evidence, std::int64_t layer, Ran
     std::int64_t next = visits.until(range.from - 1);
     for (std::int64_t t = range.from; t < range.to; ++t) {
       const auto at = static_cast<std::size_t>(slot * range.count() + t - range.from);
-      if (next < visits.count() && visits.token[static_cast<std::size_t>(next)] == t) {
-        series.update_norm[at] = static_cast<float>(replay.advance(next++));
+      if (const std::int64_t end = visits.until(t); next < end) {
+        series.update_norm[at] = static_cast<float>(replay.advance(next, end));
         norm = replay.norm();
+        next = end;
       }
       series.state_norm[at] = static_cast<float>(norm);
       if (t % 256 == 0)

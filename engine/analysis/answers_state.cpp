@@ -44,15 +44,48 @@ struct HeadVisit {
   }
 };
 
-/// d with contribution = coefficient · d·v: the unit vector of a column, or, for a whole row, of the row itself.
-std::vector<double> direction(const HistoryQuestion& question, std::span<const float> row) {
-  std::vector<double> d(row.size());
-  if (question.column >= 0) {
-    d[static_cast<std::size_t>(question.column)] = 1;
-  } else if (const double size = norm(row); size > 0) {
-    std::ranges::transform(row, d.begin(), [=](float z) { return z / size; });
+/// What a question of history is about: rows [first, last) of a state, in a single column or whole.
+struct Part {
+  std::int64_t first = 0, last = 0, column = -1;
+  double shown = 0;  // the state's own number: the cell, or the norm of the rows
+
+  Part(const HistoryQuestion& question, const float* state, const MemoryTrace& trace)
+      : first(std::max<std::int64_t>(question.row, 0)), last(question.row < 0 ? trace.K : question.row + 1), column(question.column) {
+    shown = column >= 0 ? double{state[first * trace.V + column]}
+                        : norm({state + first * trace.V, static_cast<std::size_t>((last - first) * trace.V)});
   }
-  return d;
+  /// d [V] with contribution = coefficient · d·v, of one row: the unit vector of the column, or of all rows as one vector this row's part.
+  std::vector<double> direction(const float* row, std::int64_t V) const {
+    std::vector<double> d(static_cast<std::size_t>(V));
+    if (column >= 0) {
+      d[static_cast<std::size_t>(column)] = 1;
+    } else if (shown > 0) {
+      std::transform(row, row + V, d.begin(), [this](float z) { return z / shown; });
+    }
+    return d;
+  }
+};
+
+/// S ← S + (α − 1) S − β kᵀπ + β kᵀv, π = k diag(α) S (of the delta rule; else 0), each part added to the update's.
+void add_visit(Update& update, std::int64_t slot, const MemoryTrace& trace, const HeadVisit& visit, std::vector<double>& S) {
+  const std::int64_t K = trace.K, V = trace.V;
+  std::vector<double> prediction(static_cast<std::size_t>(V));
+  for (std::int64_t r = 0; r < K && trace.rule == MemoryRule::delta; ++r) {
+    const double k = visit.k[r] * visit.decay(trace, r);
+    for (std::int64_t c = 0; c < V; ++c) prediction[static_cast<std::size_t>(c)] += k * S[static_cast<std::size_t>(r * V + c)];
+  }
+  for (std::int64_t r = 0; r < K; ++r) {
+    const double weight = visit.beta * visit.k[r], lost = visit.decay(trace, r) - 1;
+    for (std::int64_t c = 0; c < V; ++c) {
+      double& cell = S[static_cast<std::size_t>(r * V + c)];
+      const double decayed = lost * cell, erased = -weight * prediction[static_cast<std::size_t>(c)], written = weight * visit.v[c];
+      const auto i = static_cast<std::size_t>((slot * K + r) * V + c);
+      update.decayed[i] += static_cast<float>(decayed);
+      update.erased[i] += static_cast<float>(erased);
+      update.written[i] += static_cast<float>(written);
+      cell += decayed + erased + written;
+    }
+  }
 }
 
 }  // namespace
@@ -67,24 +100,34 @@ History answer(const HistoryQuestion& question, Evidence& evidence) {
   const MemoryTrace& trace = memory_of(question.layer, evidence);
   check_index("slot", question.slot, std::ssize(trace.slots));
   check_index("head", question.head, trace.H);
-  check_index("row", question.row, trace.K);
+  if (question.row >= 0) check_index("row", question.row, trace.K);
   check_index("token", question.token, evidence.tokens());
   if (question.column >= trace.V) throw Error(fmt::format("there is no column {}", question.column));
+  if (question.row < 0 && question.column >= 0) throw Error("a column without a row has no history");
   const LayerState state = evidence.state(question.layer, question.token);
-  const std::span row(state.matrix(question.slot, question.head) + question.row * trace.V, static_cast<std::size_t>(trace.V));
-  const std::vector<double> d = direction(question, row);
-  const Contributions parts = row_provenance(trace, question.slot, question.head, question.row, question.token);
+  const float* S = state.matrix(question.slot, question.head);
+  const Part part(question, S, trace);
   History history;
-  history.token = parts.token;
-  history.shown = question.column >= 0 ? row[static_cast<std::size_t>(question.column)] : norm(row);
-  for (std::size_t j = 0; j < parts.token.size(); ++j) {
-    const HeadVisit visit(trace, question.slot, question.head, static_cast<std::int64_t>(j));
-    const double contribution = parts.coefficient[j] * std::inner_product(d.begin(), d.end(), visit.v, 0.0);
-    history.coefficient.push_back(static_cast<float>(parts.coefficient[j]));
-    history.written.push_back(static_cast<float>(visit.beta * visit.k[question.row]));
-    history.contribution.push_back(static_cast<float>(contribution));
-    history.sum += contribution;
+  std::vector<double> coefficient, written, contribution;  // the first two: squares, of all rows
+  for (std::int64_t row = part.first; row < part.last; ++row) {
+    Contributions of_row = row_provenance(trace, question.slot, question.head, row, question.token);
+    const std::vector<double> d = part.direction(S + row * trace.V, trace.V);
+    for (std::vector<double>* all : {&coefficient, &written, &contribution}) all->resize(of_row.token.size());
+    for (std::size_t j = 0; j < of_row.token.size(); ++j) {
+      const HeadVisit visit(trace, question.slot, question.head, static_cast<std::int64_t>(j));
+      const double c = of_row.coefficient[j], w = visit.beta * visit.k[row];
+      contribution[j] += c * std::inner_product(d.begin(), d.end(), visit.v, 0.0);
+      coefficient[j] = part.last - part.first == 1 ? c : std::hypot(coefficient[j], c);
+      written[j] = part.last - part.first == 1 ? w : std::hypot(written[j], w);
+    }
+    history.token = std::move(of_row.token);
+    evidence.tell(static_cast<double>(row + 1 - part.first) / static_cast<double>(part.last - part.first));
   }
+  history.shown = part.shown;
+  history.sum = std::accumulate(contribution.begin(), contribution.end(), 0.0);
+  history.coefficient.assign(coefficient.begin(), coefficient.end());
+  history.written.assign(written.begin(), written.end());
+  history.contribution.assign(contribution.begin(), contribution.end());
   return history;
 }
 
@@ -100,25 +143,15 @@ Update answer(const UpdateQuestion& question, Evidence& evidence) {
   update.write_weight.resize(trace.slots.size() * static_cast<std::size_t>(K));
 
   for (std::int64_t slot = 0; slot < update.slots; ++slot) {
-    const std::int64_t j = trace.slots[static_cast<std::size_t>(slot)].reading(question.token);
-    if (j < 0) continue;
-    const HeadVisit visit(trace, slot, question.head, j);
-    const float* S = before.matrix(slot, question.head);
-    std::vector<double> prediction(static_cast<std::size_t>(V));  // π = k diag(α) S, of the delta rule
-    for (std::int64_t r = 0; r < K && trace.rule == MemoryRule::delta; ++r) {
-      const double k = visit.k[r] * visit.decay(trace, r);
-      for (std::int64_t c = 0; c < V; ++c) prediction[static_cast<std::size_t>(c)] += k * S[r * V + c];
-    }
-    for (std::int64_t r = 0; r < K; ++r) {
-      const double weight = visit.beta * visit.k[r], lost = visit.decay(trace, r) - 1;
-      update.write_weight[static_cast<std::size_t>(slot * K + r)] = static_cast<float>(weight);
-      for (std::int64_t c = 0; c < V; ++c) {
-        // S_t = S + (α − 1) S − β kᵀπ + β kᵀv
-        const auto i = static_cast<std::size_t>((slot * K + r) * V + c);
-        update.decayed[i] = static_cast<float>(lost * S[r * V + c]);
-        update.erased[i] = static_cast<float>(-weight * prediction[static_cast<std::size_t>(c)]);
-        update.written[i] = static_cast<float>(weight * visit.v[c]);
-      }
+    const SlotVisits& visits = trace.slots[static_cast<std::size_t>(slot)];
+    const float* first = before.matrix(slot, question.head);
+    std::vector<double> S(first, first + K * V);
+    // The token's own visit, and those of interventions behind it.
+    for (std::int64_t j = visits.until(question.token - 1); j < visits.until(question.token); ++j) {
+      const HeadVisit visit(trace, slot, question.head, j);
+      add_visit(update, slot, trace, visit, S);
+      for (std::int64_t r = 0; r < K && !visits.is_edit(j); ++r)
+        update.write_weight[static_cast<std::size_t>(slot * K + r)] = static_cast<float>(visit.beta * visit.k[r]);
     }
   }
   return update;

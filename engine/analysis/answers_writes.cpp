@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "engine/analysis/answers.h"
+#include "engine/analysis/memory_reading.h"
 #include "engine/analysis/write_analysis.h"
 #include "engine/error.h"
 
@@ -16,18 +17,6 @@ const MemoryTrace& memory_of(std::int64_t layer, std::int64_t head, Evidence& ev
   if (!trace) throw Error(fmt::format("layer {} keeps no matrix state", layer));
   if (head < 0 || head >= trace->H) throw Error(fmt::format("there is no head {}", head));
   return *trace;
-}
-
-/// ω [last − first, K] of visits: the coefficients of v, under the delta rule of v − π.
-std::vector<float> write_weights(const MemoryTrace& trace, const SlotVisits& visits, std::int64_t head, std::int64_t first,
-                                 std::int64_t last) {
-  std::vector<float> omega;
-  for (std::int64_t j = first; j < last; ++j) {
-    const std::int64_t at = j * trace.H + head;
-    const float beta = trace.rule == MemoryRule::delta ? visits.beta[static_cast<std::size_t>(at)] : 1;
-    for (std::int64_t r = 0; r < trace.K; ++r) omega.push_back(beta * visits.k[static_cast<std::size_t>(at * trace.K + r)]);
-  }
-  return omega;
 }
 
 /// [K] the least n with Σ log α ≤ −ln 2 over the visits of the last n tokens up to `token`.
@@ -50,9 +39,10 @@ std::vector<std::int32_t> half_ages(const MemoryTrace& trace, const SlotVisits& 
 RowAges answer(const RowAgesQuestion& question, Evidence& evidence) {
   const MemoryTrace& trace = memory_of(question.layer, question.head, evidence);
   RowAges ages{.slots = std::ssize(trace.slots), .rows = trace.K, .written = {}, .halved = {}};
-  for (const SlotVisits& visits : trace.slots) {
+  for (std::int64_t slot = 0; slot < ages.slots; ++slot) {
+    const SlotVisits& visits = trace.slots[static_cast<std::size_t>(slot)];
     const std::int64_t count = visits.until(question.token);
-    const std::vector<float> omega = write_weights(trace, visits, question.head, 0, count);
+    const std::vector<float> omega = write_weights(trace, slot, question.head, 0, count);
     const std::span tokens(visits.token.data(), static_cast<std::size_t>(count));
     for (const std::int64_t age : row_ages(omega, tokens, trace.K, question.token)) ages.written.push_back(static_cast<std::int32_t>(age));
     const std::vector<std::int32_t> halved = half_ages(trace, visits, question.head, question.token);
@@ -73,8 +63,9 @@ WriteSpreads answer(const WriteSpreadQuestion& question, Evidence& evidence) {
   for (std::int64_t slot = 0; slot < spreads.slots; ++slot) {
     const SlotVisits& visits = trace.slots[static_cast<std::size_t>(slot)];
     const std::int64_t first = visits.until(question.from - 1), last = visits.until(question.to - 1);
-    const std::vector<WriteSpread> each = write_spread(write_weights(trace, visits, question.head, first, last), trace.K);
+    const std::vector<WriteSpread> each = write_spread(write_weights(trace, slot, question.head, first, last), trace.K);
     for (std::int64_t j = first; j < last; ++j) {
+      if (visits.is_edit(j)) continue;  // the token itself wrote before it
       const auto at = static_cast<std::size_t>(slot * n + visits.token[static_cast<std::size_t>(j)] - question.from);
       const WriteSpread& spread = each[static_cast<std::size_t>(j - first)];
       spreads.effective[at] = static_cast<float>(static_cast<double>(trace.K) * spread.participation);

@@ -45,6 +45,8 @@ class Evidence {
   const ChannelRows* channel(std::int64_t layer, const std::string& name);
   /// [to − from, D] as it enters the block of `layer`.
   std::vector<float> residual(std::int64_t layer, std::int64_t from, std::int64_t to);
+  /// By which rules the layer read the run (Run::course); empty: by the model's own.
+  std::vector<Stretch> course(std::int64_t layer);
   LayerState state(std::int64_t layer, std::int64_t token);
   std::pair<LayerState, LayerState> states_around(std::int64_t layer, std::int64_t token);
   std::shared_ptr<const Routing> routing(std::int64_t layer);
@@ -72,7 +74,6 @@ class Evidence {
     std::uint64_t used = 0;
   };
   LayerEvidence& evidence_of(std::int64_t layer);
-  std::vector<Stretch> course(std::int64_t layer);
   Run& left() const;
   void make_room(std::size_t bytes);
 

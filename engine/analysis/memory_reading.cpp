@@ -241,6 +241,17 @@ double read_share(const MemoryTrace& trace, std::int64_t slot, std::int64_t head
   return square == 0 ? 0 : dot(part.data(), all.data(), trace.V) / square;
 }
 
+std::vector<float> write_weights(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t first, std::int64_t last) {
+  const SlotVisits& visits = trace.slots[static_cast<std::size_t>(slot)];
+  std::vector<float> omega;
+  for (std::int64_t j = first; j < last; ++j) {
+    const std::int64_t at = j * trace.H + head;
+    const float beta = trace.rule == MemoryRule::delta ? visits.beta[static_cast<std::size_t>(at)] : 1;
+    for (std::int64_t r = 0; r < trace.K; ++r) omega.push_back(beta * visits.k[static_cast<std::size_t>(at * trace.K + r)]);
+  }
+  return omega;
+}
+
 std::vector<DeltaStep> delta_steps(const MemoryTrace& trace, std::int64_t slot, std::int64_t head,
                                    const std::function<void(double)>& tell) {
   if (trace.rule != MemoryRule::delta) throw std::invalid_argument("delta_steps: this memory does not follow the delta rule");

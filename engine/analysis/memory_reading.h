@@ -41,8 +41,9 @@ Survival survival(const MemoryTrace& trace, std::int64_t slot, std::int64_t head
 
 /// What later visits wrote over what the tokens [begin, end) had written, in one slot and head after `token`. A key reads k S = k C + k X:
 /// the needle's value, and what X, written by others, adds along k (the retrieval error of keys that are not orthogonal: Schlag, Irie,
-/// Schmidhuber 2021, "Linear transformers are secretly fast weight programmers", §4.1). The keys here are those that the needle was written with: with C₀ what it had written right after its last visit and
-/// Ĉ = C₀ / ‖C₀‖_F, a part X of the state gives ‖ĈᵀX‖_F; for a needle of one token that is ‖k X‖ / ‖k‖.
+/// Schmidhuber 2021, "Linear transformers are secretly fast weight programmers", §4.1). The keys here are those that the needle was written
+/// with: with C₀ what it had written right after its last visit and Ĉ = C₀ / ‖C₀‖_F, a part X of the state gives ‖ĈᵀX‖_F; for a needle of
+/// one token that is ‖k X‖ / ‖k‖.
 struct Interference {
   static constexpr Accuracy accuracy = kRecomputed;
   double needle = 0;                // s = ‖ĈᵀC‖_F, C what is left of the needle
@@ -64,6 +65,10 @@ bool reads(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::
 /// The share of what `token` read in a slot that the tokens [begin, end) wrote: ⟨o_C, o⟩ / ⟨o, o⟩, signed; over all tokens the shares sum
 /// to 1. 0 where it read nothing.
 double read_share(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t token, std::int64_t begin, std::int64_t end);
+
+/// ω [last − first, K] of those visits (spec §12.2): the coefficients with which v is added to the rows, under the delta rule v − π (β is
+/// in them).
+std::vector<float> write_weights(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t first, std::int64_t last);
 
 /// The delta rule at one visit (spec §12.9), with S̄ = α S of the visit before.
 struct DeltaStep {

@@ -151,10 +151,22 @@ void append_rewriting(MemoryTrace& trace, ConstTensor state, std::int64_t token)
 
 std::int64_t SlotVisits::until(std::int64_t token_) const { return std::upper_bound(token.begin(), token.end(), token_) - token.begin(); }
 
+bool SlotVisits::is_edit(std::int64_t i) const { return std::binary_search(edits.begin(), edits.end(), i); }
+
 std::int64_t SlotVisits::reading(std::int64_t token_) const {
   const std::int64_t first = std::lower_bound(token.begin(), token.end(), token_) - token.begin();
   const bool came = first < count() && token[static_cast<std::size_t>(first)] == token_;
-  return came && !std::binary_search(edits.begin(), edits.end(), first) ? first : -1;
+  return came && !is_edit(first) ? first : -1;
+}
+
+GateDecays::GateDecays(const MemoryTrace& trace, std::int64_t slot) {
+  const SlotVisits& visits = trace.slots[static_cast<std::size_t>(slot)];
+  const std::int64_t width = trace.H * trace.decay_width;
+  for (std::int64_t i = 0; i < visits.count(); ++i) {
+    if (visits.is_edit(i)) continue;
+    token.push_back(visits.token[static_cast<std::size_t>(i)]);
+    log_decay.insert(log_decay.end(), visits.log_decay.begin() + i * width, visits.log_decay.begin() + (i + 1) * width);
+  }
 }
 
 /// The CPU's operations; the memories' operands are kept after each call.

@@ -31,6 +31,8 @@ struct SlotVisits {
   std::vector<std::int64_t> edits;  // which of the n are interventions, ascending
 
   std::int64_t count() const { return static_cast<std::int64_t>(token.size()); }
+  /// Whether visit i is an intervention.
+  bool is_edit(std::int64_t i) const;
   /// How many of them are not after `token_`.
   std::int64_t until(std::int64_t token_) const;
   /// The visit in which the token itself came; −1: it did not.
@@ -43,6 +45,14 @@ struct MemoryTrace {
   std::int64_t H = 0, K = 0, V = 0;
   std::int64_t decay_width = 0;  // 0: no decay, 1: one number a head, else one a row (or column, see decay_axis)
   std::vector<SlotVisits> slots;
+};
+
+/// log α of a slot's gates, without what interventions did to its state: the visits of the tokens themselves.
+struct GateDecays {
+  GateDecays(const MemoryTrace& trace, std::int64_t slot);
+
+  std::vector<std::int32_t> token;  // [n], ascending
+  std::vector<float> log_decay;     // [n, H, decay_width]
 };
 
 /// Runs single layers again and keeps what their memories are given. It has the model a second time, on the CPU in float32; weights stay

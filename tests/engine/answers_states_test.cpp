@@ -57,8 +57,44 @@ TEST_CASE("history: what tokens contributed adds up to the cell and to the row's
   CHECK(cells > 300);
 }
 
+TEST_CASE("history: what tokens contributed to a whole partition adds up to its norm, and is what they contributed to its rows") {
+  int slots = 0;
+  for (const SmallModel& small : small_models()) {
+    INFO(small.name);
+    SmallEvidence asked(small.config, kTokens);
+    for (std::int64_t l = 0; l < layers_of(asked); ++l) {
+      if (!has_state(asked, l)) continue;
+      const LayerState state = asked.evidence.state(l, kTokens - 1);
+      const std::int64_t head = state.heads - 1;
+      for (std::int64_t slot = 0; slot < state.slots; ++slot, ++slots) {
+        const double norm = size_of(state.matrix(slot, head), state.rows * state.columns);
+        const History all =
+            answer(HistoryQuestion{.layer = l, .slot = slot, .head = head, .row = -1, .token = kTokens - 1}, asked.evidence);
+        CHECK(all.shown == Approx(norm));
+        CHECK(std::abs(all.sum - norm) <= 1e-4 * norm + 1e-9);
+        std::vector<double> contribution(all.token.size()), squares(all.token.size());
+        for (std::int64_t row = 0; row < state.rows; ++row) {
+          const History one =
+              answer(HistoryQuestion{.layer = l, .slot = slot, .head = head, .row = row, .token = kTokens - 1}, asked.evidence);
+          REQUIRE(one.token == all.token);
+          for (std::size_t j = 0; j < contribution.size(); ++j) {
+            contribution[j] += norm > 0 ? one.contribution[j] * one.shown / norm : 0;
+            squares[j] += double{one.coefficient[j]} * one.coefficient[j];
+          }
+        }
+        for (std::size_t j = 0; j < contribution.size(); ++j) {
+          CHECK(std::abs(all.contribution[j] - contribution[j]) <= 1e-5 * norm);
+          CHECK(all.coefficient[j] == Approx(std::sqrt(squares[j])).epsilon(1e-4).margin(1e-12));
+        }
+      }
+    }
+  }
+  CHECK(slots > 100);
+}
+
 TEST_CASE("history: places that do not exist are refused in a line") {
   SmallEvidence asked(small_config("gla"), kTokens);
+  CHECK_THROWS_WITH(answer(HistoryQuestion{.row = -1, .column = 2}, asked.evidence), "a column without a row has no history");
   CHECK_THROWS_WITH(answer(HistoryQuestion{.row = 999}, asked.evidence), "there is no row 999");
   CHECK_THROWS_WITH(answer(HistoryQuestion{.column = 999}, asked.evidence), "there is no column 999");
   CHECK_THROWS_WITH(answer(HistoryQuestion{.slot = 1}, asked.evidence), "there is no slot 1");
