@@ -167,13 +167,18 @@ void add_eval(CLI::App& app, EvalArguments& eval) {
 void add_inspect(CLI::App& app, InspectArguments& inspect) {
   CLI::App& command = *app.add_subcommand("inspect", "does the memory of checkpoints do its work, or has it collapsed?");
   command.add_option("checkpoints", inspect.checkpoints, "an .h5 file or a Hugging Face folder each, or a folder of .h5 files")->required();
-  add_prompt(command, inspect.prompt, false);
+  auto* group = command.add_option_group("prompt", "what the models read (default: examples of the task that they were trained on)");
+  group->add_option("--text", inspect.prompt.text, "a text");
+  group->add_option("--ids", inspect.prompt.ids, "a file of whitespace-separated token ids");
+  group->add_option("--prompt", inspect.prompts, "prompt files: text, JSON, or JSONL of examples, all of them")->allow_extra_args(false);
+  group->require_option(0, 1);
   command.add_option("--length", inspect.lengths, "of examples of its own task, where no prompt is given: 256,1024,2048")
       ->delimiter(',')
       ->check(CLI::Range(64, 1'000'000));
+  command.add_option("--samples", inspect.samples, "examples of each length (default: 3)")->check(CLI::Range(1, 1000));
   add_compute(command, inspect.device);
   command.add_option("--json", inspect.json, "write all figures and verdicts to this file");
-  command.add_option("--html", inspect.html, "write them as a page to this file");
+  command.add_option("--out,--html", inspect.html, "write them as a page to this file");
   command.add_flag("--force", inspect.force, "replace an existing file");
 }
 
@@ -187,6 +192,51 @@ void add_needle(CLI::App& app, NeedleArguments& needle) {
   command.add_option("--json", needle.json, "write all of it to this file");
   command.add_option("--out,--html", needle.html, "write it as a page to this file");
   command.add_flag("--force", needle.force, "replace an existing file");
+}
+
+/// What a run is that is asked about.
+void add_asked(CLI::App& command, AskArguments& ask) {
+  command.add_option("checkpoint", ask.checkpoint, "an .h5 file or a Hugging Face folder");
+  add_prompt(command, ask.prompt, false);
+  command.add_option("--generate", ask.generate, "tokens behind the prompt (default: 0)")->check(CLI::Range(0, 1'000'000));
+  command.add_option("--do", ask.interventions, "an intervention first, once for each (statescope intervene --help)")
+      ->allow_extra_args(false)
+      ->check(CLI::Validator(wrong_intervention, ""));
+  command.add_option("--token", ask.token, "below 0: counted from the prompt's end (default: -1, its last)");
+  add_compute(command, ask.device);
+  command.add_option("--json", ask.json, "write all of it to this file");
+  command.add_flag("--force", ask.force, "replace an existing file");
+}
+
+void need_run(const AskArguments& ask) {
+  if (ask.checkpoint.empty()) throw CLI::RequiredError("checkpoint");
+  if (!ask.prompt.given()) throw CLI::RequiredError("one of --text, --ids, --prompt");
+}
+
+void add_observe(CLI::App& app, ObserveArguments& observe) {
+  CLI::App& command = *app.add_subcommand("observe", "every quantity of a layer at a token, with how exact it is");
+  add_asked(command, observe);
+  command.add_option("--layer", observe.layer, "default: all")->check(CLI::NonNegativeNumber);
+  command.add_option("--until", observe.until, "the last of several tokens, at most 512; counted as --token");
+  command.add_option("--only", observe.names, "names, of those that --list tells: routing_entropy,load")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command.add_flag("--list", observe.list, "only tell which quantities there are, with unit, equation and source");
+  command.callback([&observe] {
+    if (!observe.list) need_run(observe);
+  });
+}
+
+void add_history(CLI::App& app, HistoryArguments& history) {
+  CLI::App& command = *app.add_subcommand("history", "who wrote a partition, a row or a cell of a state: tokens that add up to it");
+  add_asked(command, history);
+  command.add_option("--layer", history.layer, "default: 0")->check(CLI::NonNegativeNumber);
+  command.add_option("--slot", history.slot, "partition, 0: the shared one (default)")->check(CLI::NonNegativeNumber);
+  command.add_option("--head", history.head, "default: 0")->check(CLI::NonNegativeNumber);
+  auto* row = command.add_option("--row", history.row, "default: all of them, the whole partition")->check(CLI::NonNegativeNumber);
+  command.add_option("--column", history.column, "of the row: one cell")->check(CLI::NonNegativeNumber)->needs(row);
+  command.add_option("--most", history.most, "tokens shown (default: 12)")->check(CLI::Range(1, 1'000'000));
+  command.callback([&history] { need_run(history); });
 }
 
 void add_intervene(CLI::App& app, InterveneArguments& intervene) {
@@ -433,6 +483,8 @@ int run_command_line(int argc, char** argv) {
   DatasetArguments dataset;
   InspectArguments inspect;
   NeedleArguments needle;
+  ObserveArguments observe;
+  HistoryArguments history;
   InterveneArguments intervene;
   FigureArguments figure;
   FilmArguments film;
@@ -445,14 +497,16 @@ int run_command_line(int argc, char** argv) {
   add_dataset(app, dataset);
   add_inspect(app, inspect);
   add_needle(app, needle);
+  add_observe(app, observe);
+  add_history(app, history);
   add_intervene(app, intervene);
   add_figure(app, figure);
   add_film(app, film);
   add_batch(app, batch);
   add_window(app, window);
-  const std::initializer_list<const DeviceChoice*> devices{&run.device,         &bench.device,  &sse.device,       &eval.device,
-                                                           &inspect.device,     &needle.device, &intervene.device, &figure.device,
-                                                           &film.figure.device, &batch.device,  &window.device};
+  const std::initializer_list<const DeviceChoice*> devices{
+      &run.device,     &bench.device,     &sse.device,    &eval.device,        &inspect.device, &needle.device, &observe.device,
+      &history.device, &intervene.device, &figure.device, &film.figure.device, &batch.device,   &window.device};
   try {
     app.parse(argc, argv);
     if (!app.get_subcommands().empty() && window.device.name != "cpu") throw CLI::ValidationError("--device", "stands after the command");
@@ -472,6 +526,8 @@ int run_command_line(int argc, char** argv) {
     if (app.got_subcommand("dataset")) return dataset_command(dataset);
     if (app.got_subcommand("inspect")) return inspect_command(inspect);
     if (app.got_subcommand("needle")) return needle_command(needle);
+    if (app.got_subcommand("observe")) return observe_command(observe);
+    if (app.got_subcommand("history")) return history_command(history);
     if (app.got_subcommand("intervene")) return intervene_command(intervene);
     if (app.got_subcommand("figure")) {
       figure.command = command_text(argc, argv);

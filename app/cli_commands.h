@@ -106,8 +106,10 @@ int window_command(int argc, char** argv, const WindowArguments& arguments);
 
 struct InspectArguments {
   std::vector<std::string> checkpoints;
-  PromptArguments prompt;             // none: examples of the task that the checkpoint was trained on
-  std::vector<std::int64_t> lengths;  // of these; empty: a quarter of the training length, that length, twice as long
+  PromptArguments prompt;             // a text or ids; none, and no files: examples of the task that the checkpoint was trained on
+  std::vector<std::string> prompts;   // prompt files; all examples of those that have several
+  std::vector<std::int64_t> lengths;  // of its task's examples; empty: a quarter of the training length, that length, twice as long
+  std::int64_t samples = 3;           // examples of each length
   std::string json, html;
   DeviceChoice device;
   bool force = false;
@@ -124,6 +126,40 @@ struct NeedleArguments {
   bool force = false;
 };
 int needle_command(const NeedleArguments& arguments);
+
+/// A run that is asked about.
+struct AskArguments {
+  std::string checkpoint;
+  PromptArguments prompt;
+  std::int64_t generate = 0;               // tokens behind the prompt
+  std::vector<std::string> interventions;  // engine/run/intervention.h
+  std::int64_t token = -1;                 // below 0: counted from the prompt's end
+  std::string json;
+  DeviceChoice device;
+  bool force = false;
+};
+
+struct ObserveArguments : AskArguments {
+  std::optional<std::int64_t> layer;  // unset: all
+  std::optional<std::int64_t> until;  // the last token; unset: that one alone
+  std::vector<std::string> names;     // empty: all
+  bool list = false;                  // only tell what there is
+};
+/// What a layer's quantities are at a token (engine/analysis/observables.h). JSON: {"format": "statescope-observables", "version": 1,
+/// "checkpoint", "interventions", "tokens": [{"token", "text"}], "layers": [{"layer", "mixer", "slots": names, "quantities": [{"name",
+/// "axes", "unit", "equation", "accuracy", "shape": [tokens, …], "values"}]}]}; a number that does not exist is null, an infinite one
+/// "inf".
+int observe_command(const ObserveArguments& arguments);
+
+struct HistoryArguments : AskArguments {
+  std::int64_t layer = 0, slot = 0, head = 0;
+  std::optional<std::int64_t> row, column;  // unset: all rows; the whole row
+  std::int64_t most = 12;                   // tokens shown
+};
+/// Who wrote a cell, a row or a partition (engine/findings.h, History). JSON: {"format": "statescope-history", "version": 1, "accuracy",
+/// "checkpoint", "interventions", "layer", "slot" (its name), "head", "row", "column" (null: all), "token", "shown", "sum", "writers":
+/// [{"token", "text", "contribution", "coefficient", "written"}]}, the largest first.
+int history_command(const HistoryArguments& arguments);
 
 struct InterveneArguments {
   std::string checkpoint;

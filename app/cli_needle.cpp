@@ -17,12 +17,15 @@ TokenRange needle_of(const RunInfo& info, const std::string& prompt) {
   throw Error(prompt + ": no span of it is a needle: {\"part\": \"needle\", \"begin\": …, \"end\": …} in bytes");
 }
 
-/// Of a layer's first memory whose rows have coefficients (of GSA the second).
-std::vector<NeedleFate> fates_of(std::span<const MemoryTrace> memories, TokenRange needle, std::int64_t question, std::size_t events) {
+/// Adds a layer, of its first memory whose rows have coefficients (of GSA the second).
+void add_layer(NeedleReport& report, std::span<const MemoryTrace> memories, std::size_t events) {
+  std::vector<NeedleFate>& fates = report.fates.emplace_back();
+  std::vector<Survival>& survivals = report.survivals.emplace_back();
   const auto rows_decay = [](const MemoryTrace& trace) { return trace.decay_axis == DecayAxis::rows || trace.decay_width <= 1; };
   const auto memory = std::find_if(memories.begin(), memories.end(), rows_decay);
-  if (memory == memories.end()) return {};
-  return needle_fates(*memory, needle, question, std::max<std::size_t>(events, 1));
+  if (memory == memories.end()) return;
+  fates = needle_fates(*memory, report.needle, report.question, std::max<std::size_t>(events, 1));
+  for (const NeedleFate& fate : fates) survivals.push_back(survival(*memory, fate.slot, fate.head, report.needle.begin, report.needle.end));
 }
 
 }  // namespace
@@ -46,12 +49,13 @@ int needle_command(const NeedleArguments& arguments) {
                       .text = tokenizer->decode(ids),
                       .question = info.prompt_length - 1,
                       .fates = {},
+                      .survivals = {},
                       .verdict = {}};
   const auto events = static_cast<std::size_t>(arguments.events);
   MemoryTracer tracer(checkpoint, arguments.device.threads);
   for (std::int64_t layer = 0; layer < model->layers(); ++layer) {
     const std::vector<float> residual = reading.run().residual(layer, 0, info.prompt_length);
-    report.fates.push_back(fates_of(tracer.trace(layer, residual, info.prompt_length), needle, report.question, events));
+    add_layer(report, tracer.trace(layer, residual, info.prompt_length), events);
   }
   report.verdict = verdict(report.fates);
   fmt::print("{}", needle_text(report, static_cast<std::size_t>(arguments.heads), events));

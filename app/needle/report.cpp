@@ -88,12 +88,23 @@ json event_json(const NeedleReport& report, Loss cause, double lost, std::int64_
   return {{"cause", name_of(cause)}, {"lost", lost}, {"token", token}, {"text", text_of(report, token)}};
 }
 
-json head_json(const NeedleReport& report, std::int64_t layer, const NeedleFate& fate) {
+json survival_json(const NeedleReport& report, const NeedleFate& fate, const Survival& survival) {
+  const auto place_of = [&](std::int64_t token) { return std::ranges::upper_bound(survival.token, token) - survival.token.begin(); };
+  json tokens = json::array(), kept = json::array();
+  for (auto j = place_of(report.needle.end - 1) - 1; j < place_of(report.question); ++j) {
+    tokens.push_back(survival.token[static_cast<std::size_t>(j)]);
+    kept.push_back(survival.kept[static_cast<std::size_t>(j)] / fate.written);
+  }
+  return {{"tokens", tokens}, {"kept", kept}};
+}
+
+json head_json(const NeedleReport& report, std::int64_t layer, const NeedleFate& fate, const Survival& survival) {
   json head = place_json(report, layer, fate.slot, fate.head);
   add_parts(head, fate, fate.readable());
   json events = json::array();
   for (const LossEvent& event : fate.events) events.push_back(event_json(report, event.cause, event.lost, event.token));
   head.update({{"written", fate.written}, {"kept", fate.kept}, {"reads", fate.read}, {"read_share", fate.read_share}, {"events", events}});
+  head["survival"] = survival_json(report, fate, survival);
   return head;
 }
 
@@ -184,7 +195,8 @@ std::string needle_json(const NeedleReport& report) {
     json one{{"layer", layer}, {"mixer", layer_of(report, layer).mixer}, {"heads", json::array()}};
     const NeedleSummary parts = summary(fates);
     if (!fates.empty()) add_parts(one, parts, parts.readable);
-    for (const NeedleFate& fate : fates) one["heads"].push_back(head_json(report, layer, fate));
+    for (std::size_t i = 0; i < fates.size(); ++i)
+      one["heads"].push_back(head_json(report, layer, fates[i], report.survivals[static_cast<std::size_t>(layer)][i]));
     layers.push_back(std::move(one));
   }
   const json all{{"format", "statescope-needle"},

@@ -62,6 +62,11 @@ TEST_CASE("needle: all of it as JSON, and as a page that loads nothing") {
       double parts = 0;
       for (const char* part : {"clear", "decay", "erasure", "overwriting", "misrouting"}) parts += head[part].get<double>();
       CHECK(std::abs(parts - 1) < 1e-9);
+      const std::vector<double> kept = head["survival"]["kept"];
+      REQUIRE((!kept.empty() && kept.size() == head["survival"]["tokens"].size()));
+      CHECK(kept.front() == 1);
+      CHECK(kept.back() == Approx(head["kept"].get<double>()));
+      CHECK(head["survival"]["tokens"].back() <= report["question"]);
       if (head["reads"]) share = std::max(share, head["read_share"].get<double>());
     }
   }
