@@ -8,6 +8,7 @@
 #include "app/cli_commands.h"
 #include "app/eval/own_task.h"
 #include "app/inspect/report.h"
+#include "datasets/prompt.h"
 #include "engine/error.h"
 #include "engine/text/tokenizer.h"
 
@@ -19,24 +20,36 @@ struct Sequence {
   std::vector<std::int32_t> ids;
 };
 
-/// Evaluation examples of the checkpoint's own task: a quarter of its training length, that length, and twice as long.
+/// Evaluation examples of the checkpoint's own task, `samples` of each length: a quarter of its training length, that length, twice as
+/// long.
 std::vector<Sequence> own_sequences(const std::string& path, const std::optional<Training>& training, std::int64_t trained,
-                                    const Tokenizer& tokenizer, std::vector<std::int64_t> lengths) {
+                                    const Tokenizer& tokenizer, std::vector<std::int64_t> lengths, std::int64_t samples) {
   if (!training || (trained == 0 && lengths.empty()))
     throw Error(path + ": it does not say what it was trained on; give --prompt, --text or --ids");
   if (lengths.empty()) lengths = {trained / 4, trained, 2 * trained};
   std::vector<Sequence> sequences;
   for (const std::int64_t length : lengths) {
     const std::unique_ptr<const Task> examples = make_task(own_task(*training, length), assets_folder());
-    sequences.push_back(
-        {fmt::format("{}, {} {}", training->task, length, examples->unit()), tokenizer.encode(examples->example(0).text).ids});
+    const std::string name = fmt::format("{}, {} {}", training->task, length, examples->unit());
+    for (std::int64_t i = 0; i < samples; ++i) sequences.push_back({name, tokenizer.encode(examples->example(i).text).ids});
+  }
+  return sequences;
+}
+
+/// A file of several examples stands for all of them, under its name.
+std::vector<Sequence> prompt_files(const std::vector<std::string>& paths, const Tokenizer& tokenizer) {
+  std::vector<Sequence> sequences;
+  for (const std::string& path : paths) {
+    const std::string name = std::filesystem::path(path).filename().string();
+    for (const Prompt& prompt : read_prompts(path)) sequences.push_back({name, tokenizer.encode(prompt.text).ids});
   }
   return sequences;
 }
 
 std::vector<Sequence> sequences_of(const InspectArguments& arguments, const std::string& path, const std::optional<Training>& training,
                                    std::int64_t trained, const Tokenizer& tokenizer) {
-  if (!arguments.prompt.given()) return own_sequences(path, training, trained, tokenizer, arguments.lengths);
+  if (!arguments.prompts.empty()) return prompt_files(arguments.prompts, tokenizer);
+  if (!arguments.prompt.given()) return own_sequences(path, training, trained, tokenizer, arguments.lengths, arguments.samples);
   const PromptInput prompt = load_prompt(arguments.prompt);
   return {{"prompt", prompt.ids.empty() ? tokenizer.encode(prompt.text).ids : prompt.ids}};
 }

@@ -102,6 +102,19 @@ Prompt read_prompt(const std::filesystem::path& path, std::size_t index) {
   return prompt_of(path, document[index]);
 }
 
+std::vector<Prompt> read_prompts(const std::filesystem::path& path) {
+  std::vector<Prompt> prompts;
+  if (path.extension() == ".jsonl") {
+    for (const Record& record : read_records(path)) prompts.push_back(prompt_of(record));
+  } else if (const json document = path.extension() == ".json" ? parse_json(path, read_text(path)) : json(); document.is_array()) {
+    for (const json& object : document) prompts.push_back(prompt_of(path, object));
+  } else {
+    prompts.push_back(read_prompt(path));
+  }
+  if (prompts.empty()) refuse(path, "has no prompts");
+  return prompts;
+}
+
 std::vector<std::int32_t> read_ids(const std::filesystem::path& path) {
   std::ifstream file(path);
   if (!file) refuse(path, "cannot be read");

@@ -27,6 +27,8 @@ struct Prompt {
 /// "expected" (text, or a list of words) and "spans" ([{"part": "needle", "begin": 12, "end": 40}, …]); of a .jsonl file (records.h)
 /// `index` chooses the line; any other file is the text itself, in UTF-8. Throws std::runtime_error with one line naming the file.
 Prompt read_prompt(const std::filesystem::path& path, std::size_t index = 0);
+/// All that the file holds, at least one.
+std::vector<Prompt> read_prompts(const std::filesystem::path& path);
 
 /// Reads a file of whitespace-separated token ids, at least one. Throws std::runtime_error with one line naming the file.
 std::vector<std::int32_t> read_ids(const std::filesystem::path& path);

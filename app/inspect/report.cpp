@@ -23,6 +23,29 @@ double mean(std::span<const StateSimilarity> heads, double (*figure)(const State
 double entropy(const StateSimilarity& head) { return head.stacked.entropy; }
 double rank(const StateSimilarity& head) { return head.stacked.rank; }
 double cosine(const StateSimilarity& head) { return head.rows.mean_abs; }
+double within(const StateSimilarity& head) { return head.rows.within; }
+double between(const StateSimilarity& head) { return head.rows.between; }
+
+/// Sequences of one name, as their mean.
+struct Kind {
+  std::string name;  // "niah, 256 words; mean of 3"
+  SequenceReport report;
+};
+
+/// In their order; where there is no mean of all of one name, each for itself.
+std::vector<Kind> kinds_of(const Inspected& inspected) {
+  std::vector<Kind> kinds;
+  for (std::size_t first = 0, end = 0; first < inspected.names.size(); first = end) {
+    while (end < inspected.names.size() && inspected.names[end] == inspected.names[first]) ++end;
+    const auto same = std::span(inspected.sequences).subspan(first, end - first);
+    if (const std::optional<SequenceReport> mean = same.size() > 1 ? mean_report(same) : std::nullopt) {
+      kinds.push_back({fmt::format("{}; mean of {}", inspected.names[first], same.size()), *mean});
+    } else {
+      for (const SequenceReport& one : same) kinds.push_back({inspected.names[first], one});
+    }
+  }
+  return kinds;
+}
 
 double largest_norm(const LayerReport& layer) {
   double norm = 0;
@@ -63,8 +86,30 @@ std::string head_classes(const LayerReport& layer) {
 /// Empty without a matrix state.
 std::string state_line(std::size_t index, const LayerReport& layer) {
   if (layer.heads.empty()) return "";
-  return fmt::format("layer {}: state norm by eighth {}; largest row {:.1f} times the median one; ranks of heads: {}", index,
-                     numbers(layer.norm_by_eighth, "{:.3g}"), layer.outlier, head_classes(layer));
+  std::string likeness;
+  if (layer.slots.size() > 1)
+    likeness = fmt::format(" (within partitions {:.2f}, between them {:.2f})", mean(layer.heads, within), mean(layer.heads, between));
+  return fmt::format(
+      "layer {}: state norm by eighth {}; largest row {:.1f} times the median one; mean |cos| of rows {:.2f}{}; ranks of heads: {}", index,
+      numbers(layer.norm_by_eighth, "{:.3g}"), layer.outlier, mean(layer.heads, cosine), likeness, head_classes(layer));
+}
+
+/// "2, 3"; "none"
+std::string partitions_text(const std::vector<std::int64_t>& partitions) {
+  std::string text;
+  for (const std::int64_t n : partitions) text += fmt::format("{}{}", text.empty() ? "" : ", ", n + 1);
+  return text.empty() ? "none" : text;
+}
+
+/// Empty where nothing is routed.
+std::string routing_line(std::size_t index, const LayerReport& layer) {
+  if (!layer.routing) return "";
+  const RoutingReport& routing = *layer.routing;
+  return fmt::format(
+      "layer {}: entropy of a token's routing {:.2f}, margin {:.2f}; balance loss {:.2f} (even: 1); dead partitions (load at most {}): {}; "
+      "overloaded (above {}): {}",
+      index, routing.token_entropy, routing.margin, routing.balance.loss, kLoadThresholds.dead, partitions_text(routing.uneven.dead),
+      kLoadThresholds.overloaded, partitions_text(routing.uneven.overloaded));
 }
 
 /// Empty where the sequence is too short to say.
@@ -75,28 +120,51 @@ std::string remembrance_line(const SequenceReport& report) {
   return text.empty() ? text : fmt::format("change of the last {} predictions (total variation): {}", kRememberedAt, text);
 }
 
+std::string perplexity_line(const SequenceReport& report) {
+  std::vector<double> perplexity;
+  for (const double nll : report.nll_by_eighth) perplexity.push_back(std::exp(nll));
+  return fmt::format("perplexity by eighth of the sequence: {} (nat a token {})", numbers(perplexity, "{:.3g}"),
+                     numbers(report.nll_by_eighth, "{:.2f}"));
+}
+
+/// All lines beneath the table of layers.
+std::vector<std::string> lines_of(const SequenceReport& report) {
+  std::vector<std::string> lines;
+  if (report.nll_by_eighth.empty()) return lines;
+  for (std::size_t l = 0; l < report.layers.size(); ++l) {
+    lines.push_back(state_line(l, report.layers[l]));
+    lines.push_back(routing_line(l, report.layers[l]));
+  }
+  lines.push_back(perplexity_line(report));
+  lines.push_back(remembrance_line(report));
+  std::erase(lines, "");
+  return lines;
+}
+
 /// What a comparison shows of a layer; NaN: it has no such thing.
-constexpr std::array<std::pair<std::string_view, double (*)(const LayerReport&)>, 8> kFigures{{
+constexpr std::array<std::pair<std::string_view, double (*)(const LayerReport&)>, 10> kFigures{{
     {"residual norm", [](const LayerReport& layer) { return layer.residual_norm; }},
     {"largest state norm", [](const LayerReport& layer) { return layer.heads.empty() ? NAN : largest_norm(layer); }},
     {"spectral entropy", [](const LayerReport& layer) { return mean(layer.heads, entropy); }},
     {"effective rank", [](const LayerReport& layer) { return mean(layer.heads, rank); }},
     {"mean |cos| of rows", [](const LayerReport& layer) { return mean(layer.heads, cosine); }},
+    {"largest row over the median one", [](const LayerReport& layer) { return layer.heads.empty() ? NAN : layer.outlier; }},
     {"half-life", [](const LayerReport& layer) { return layer.slots.empty() ? NAN : layer.slots[0].half_life.value_or(NAN); }},
     {"receptive field", [](const LayerReport& layer) { return layer.slots.empty() ? NAN : layer.slots[0].receptive_field.value_or(NAN); }},
     {"load entropy", [](const LayerReport& layer) { return layer.routing ? layer.routing->load_entropy : NAN; }},
+    {"routing entropy of a token", [](const LayerReport& layer) { return layer.routing ? layer.routing->token_entropy : NAN; }},
 }};
 
 /// Empty where neither has the figure.
 std::string comparison_line(const std::string& name, double a, double b) {
   if (std::isnan(a) && std::isnan(b)) return "";
-  return fmt::format("{:36} {:>10} {:>10} {:>10}\n", name, number_cell(a, "{:.4g}"), number_cell(b, "{:.4g}"),
+  return fmt::format("{:42} {:>10} {:>10} {:>10}\n", name, number_cell(a, "{:.4g}"), number_cell(b, "{:.4g}"),
                      number_cell(b - a, "{:+.3g}"));
 }
 
 std::string verdict_line(const Verdict& verdict) {
-  return fmt::format("{} {}: {}; {:.2f} in layer {}, healthy from {:.2f}", verdict.healthy ? "healthy  " : "COLLAPSED", verdict.name,
-                     verdict.statement, verdict.value, verdict.layer, verdict.threshold);
+  return fmt::format("{} {}: {}; {:.2f} in layer {}, healthy from {:.2f}: {}", verdict.healthy ? "healthy  " : "COLLAPSED", verdict.name,
+                     verdict.statement, verdict.value, verdict.layer, verdict.threshold, verdict.why);
 }
 
 json checkpoint_json(const Inspected& inspected) {
@@ -148,14 +216,9 @@ std::string sequence_section(const std::string& name, const SequenceReport& repo
       "<th>receptive field</th><th>loads</th></tr>\n",
       escaped(name), report.tokens);
   for (std::size_t l = 0; l < report.layers.size(); ++l) section += layer_row(l, report.layers[l]);
-  section += "</table>\n";
-  if (report.nll_by_eighth.empty()) return section;
-  section += "<ul>\n";
-  for (std::size_t l = 0; l < report.layers.size(); ++l) {
-    if (const std::string line = state_line(l, report.layers[l]); !line.empty()) section += fmt::format("<li>{}</li>\n", line);
-  }
-  if (const std::string line = remembrance_line(report); !line.empty()) section += fmt::format("<li>{}</li>\n", line);
-  return section + fmt::format("<li>Nat a token, by eighth of the sequence: {}</li>\n</ul>\n", numbers(report.nll_by_eighth, "{:.2f}"));
+  section += "</table>\n<ul>\n";
+  for (const std::string& line : lines_of(report)) section += fmt::format("<li>{}</li>\n", escaped(line));
+  return section + "</ul>\n";
 }
 
 std::string verdict_item(const Verdict& verdict) {
@@ -166,16 +229,18 @@ std::string verdict_item(const Verdict& verdict) {
 /// A row a checkpoint: its verdicts, and the last eighth of every sequence.
 std::string comparison(const std::vector<Inspected>& all) {
   std::string table =
-      "<table><tr><th>checkpoint</th><th>steps</th><th>load entropy</th><th>relative rank</th><th>nat a token at the end</th></tr>\n";
+      "<table><tr><th>checkpoint</th><th>steps</th><th>load entropy</th><th>relative rank</th><th>tokens: perplexity at the "
+      "end</th></tr>\n";
   for (const Inspected& inspected : all) {
     std::string routing = "<td></td>", ranks = "<td></td>", ends;
     for (const Verdict& verdict : verdicts(inspected.sequences)) {
       (verdict.name == "routing" ? routing : ranks) =
           fmt::format("<td class=\"{}\">{}</td>", verdict.healthy ? "good" : "bad", number_cell(verdict.value, "{:.2f}"));
     }
-    for (const SequenceReport& report : inspected.sequences) {
-      if (!report.nll_by_eighth.empty())
-        ends += fmt::format("{}{}: {}", ends.empty() ? "" : ", ", report.tokens, number_cell(report.nll_by_eighth.back(), "{:.2f}"));
+    for (const Kind& kind : kinds_of(inspected)) {
+      if (!kind.report.nll_by_eighth.empty())
+        ends += fmt::format("{}{}: {}", ends.empty() ? "" : ", ", kind.report.tokens,
+                            number_cell(std::exp(kind.report.nll_by_eighth.back()), "{:.3g}"));
     }
     const std::string steps = inspected.steps > 0 ? std::to_string(inspected.steps) : "–";
     table += fmt::format("<tr><td>{}</td><td>{}</td>{}{}<td>{}</td></tr>\n",
@@ -188,18 +253,12 @@ std::string comparison(const std::vector<Inspected>& all) {
 
 std::string inspection_text(const Inspected& inspected) {
   std::string text;
-  for (std::size_t i = 0; i < inspected.sequences.size(); ++i) {
-    const SequenceReport& report = inspected.sequences[i];
-    text += fmt::format("{}: {}, {} tokens", inspected.checkpoint, inspected.names[i], report.tokens);
+  for (const auto& [name, report] : kinds_of(inspected)) {
+    text += fmt::format("{}: {}, {} tokens", inspected.checkpoint, name, report.tokens);
     if (inspected.trained > 0) text += fmt::format(" (trained on {})", inspected.trained);
     text += "\n  layer mixer                residual     state entropy  rank       |cos| half-life receptive  loads (1: even)\n";
     for (std::size_t l = 0; l < report.layers.size(); ++l) text += layer_line(l, report.layers[l]) + "\n";
-    if (report.nll_by_eighth.empty()) continue;
-    for (std::size_t l = 0; l < report.layers.size(); ++l) {
-      if (const std::string line = state_line(l, report.layers[l]); !line.empty()) text += "  " + line + "\n";
-    }
-    text += fmt::format("  nat a token, by eighth: {}\n", numbers(report.nll_by_eighth, "{:.2f}"));
-    if (const std::string line = remembrance_line(report); !line.empty()) text += "  " + line + "\n";
+    for (const std::string& line : lines_of(report)) text += "  " + line + "\n";
   }
   for (const Verdict& verdict : verdicts(inspected.sequences)) text += "  " + verdict_line(verdict) + "\n";
   return text;
@@ -207,18 +266,25 @@ std::string inspection_text(const Inspected& inspected) {
 
 std::string comparison_text(const Inspected& a, const Inspected& b) {
   const auto layers = [](const Inspected& one) { return one.sequences.empty() ? 0 : one.sequences[0].layers.size(); };
-  if (a.names != b.names || layers(a) != layers(b)) return "";
+  const std::vector<Kind> kinds_a = kinds_of(a), kinds_b = kinds_of(b);
+  if (!std::ranges::equal(kinds_a, kinds_b, {}, &Kind::name, &Kind::name) || layers(a) != layers(b)) return "";
   std::string text = fmt::format("A: {}\nB: {}\n", a.checkpoint, b.checkpoint);
-  for (std::size_t i = 0; i < a.sequences.size(); ++i) {
-    const SequenceReport &of_a = a.sequences[i], &of_b = b.sequences[i];
-    text += fmt::format("{}, {} and {} tokens\n{:36} {:>10} {:>10} {:>10}\n", a.names[i], of_a.tokens, of_b.tokens, "", "A", "B", "B - A");
+  for (std::size_t i = 0; i < kinds_a.size(); ++i) {
+    const SequenceReport &of_a = kinds_a[i].report, &of_b = kinds_b[i].report;
+    text +=
+        fmt::format("{}, {} and {} tokens\n{:42} {:>10} {:>10} {:>10}\n", kinds_a[i].name, of_a.tokens, of_b.tokens, "", "A", "B", "B - A");
     for (std::size_t l = 0; l < of_a.layers.size(); ++l) {
       for (const auto& [name, figure] : kFigures)
         text += comparison_line(fmt::format("  layer {} {}", l, name), figure(of_a.layers[l]), figure(of_b.layers[l]));
     }
     const std::size_t eighths = std::min(of_a.nll_by_eighth.size(), of_b.nll_by_eighth.size());
     for (std::size_t e = 0; e < eighths; ++e)
-      text += comparison_line(fmt::format("  nat a token, eighth {}", e + 1), of_a.nll_by_eighth[e], of_b.nll_by_eighth[e]);
+      text +=
+          comparison_line(fmt::format("  perplexity, eighth {}", e + 1), std::exp(of_a.nll_by_eighth[e]), std::exp(of_b.nll_by_eighth[e]));
+    const std::size_t dropped = std::min(of_a.remembrance.size(), of_b.remembrance.size());
+    for (std::size_t r = 0; r < dropped; ++r)
+      text += comparison_line(fmt::format("  change without the first {}", of_a.remembrance[r].dropped), of_a.remembrance[r].change,
+                              of_b.remembrance[r].change);
   }
   for (const Inspected* one : {&a, &b}) {
     for (const Verdict& verdict : verdicts(one->sequences)) text += fmt::format("  {} {}\n", one == &a ? 'A' : 'B', verdict_line(verdict));
@@ -242,7 +308,7 @@ std::string inspection_html(const std::vector<Inspected>& all) {
     page += "<ul>\n";
     for (const Verdict& verdict : verdicts(inspected.sequences)) page += verdict_item(verdict);
     page += "</ul>\n";
-    for (std::size_t i = 0; i < inspected.sequences.size(); ++i) page += sequence_section(inspected.names[i], inspected.sequences[i]);
+    for (const auto& [name, report] : kinds_of(inspected)) page += sequence_section(name, report);
   }
   return page + fmt::format("<p>How exact: {}.</p>\n{}", accuracy_text(), kPageEnd);
 }

@@ -1,4 +1,7 @@
 // statescope inspect: from checkpoints to verdicts, without being told which is which.
+#include <fmt/format.h>
+
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -24,6 +27,32 @@ struct Scratch {
   ~Scratch() { std::filesystem::remove(path); }
 };
 
+json inspected(InspectArguments arguments, const Scratch& scratch) {
+  arguments.json = scratch.path.string();
+  arguments.force = true;
+  REQUIRE(inspect_command(arguments) == 0);
+  return json::parse(std::ifstream(scratch.path));
+}
+
+/// The first complaint of the schema about a report; empty: there is none.
+std::string complaint(const json& report) {
+  const std::filesystem::path file = std::filesystem::temp_directory_path() / "statescope-inspect-schema-test";
+  std::filesystem::create_directory(file);
+  std::ofstream(file / "report.json") << report.dump();
+  std::ofstream(file / "check.py") << "import json, sys, jsonschema\n"
+                                      "report, schema = (json.load(open(path)) for path in sys.argv[1:3])\n"
+                                      "jsonschema.Draft202012Validator.check_schema(schema)\n"
+                                      "error = next(jsonschema.Draft202012Validator(schema).iter_errors(report), None)\n"
+                                      "open(sys.argv[3], 'w').write(error.message if error else '')\n";
+  const std::string command = fmt::format("python3 {0}/check.py {0}/report.json {1} {0}/complaint", file.string(),
+                                          from_source("app/inspect/inspection.schema.json"));
+  REQUIRE(std::system(command.c_str()) == 0);
+  std::ifstream answer(file / "complaint");
+  const std::string text{std::istreambuf_iterator<char>(answer), {}};
+  std::filesystem::remove_all(file);
+  return text;
+}
+
 std::string error_of(const InspectArguments& arguments) {
   try {
     inspect_command(arguments);
@@ -35,28 +64,89 @@ std::string error_of(const InspectArguments& arguments) {
 
 }  // namespace
 
-TEST_CASE("inspect: the collapsed model is told from the healthy one by its routing, at every length") {
+TEST_CASE("inspect: of all shipped models the collapsed one is told from the others by its routing, on their own tasks") {
   const Scratch scratch;
   InspectArguments arguments;
-  arguments.checkpoints = {shipped("niah-sse-gla-n4k1"), shipped("niah-sse-gla-n4k1-collapsed"), shipped("mqar-gated-deltanet")};
-  arguments.json = scratch.path.string();
-  CHECK(inspect_command(arguments) == 0);
-  const json written = json::parse(std::ifstream(scratch.path));
-  CHECK(written["format"] == "statescope-inspection");
+  for (const auto& entry : std::filesystem::directory_iterator(from_source("assets/checkpoints"))) {
+    if (entry.path().extension() == ".h5") arguments.checkpoints.push_back(entry.path().string());
+  }
+  CHECK(arguments.checkpoints.size() > 35);
+  const json written = inspected(arguments, scratch);
   std::vector<std::string> unhealthy;
   for (const json& checkpoint : written["checkpoints"]) {
-    CHECK(checkpoint["sequences"].size() == 3);
+    CHECK(checkpoint["sequences"].size() == 9);
     for (const json& verdict : checkpoint["verdicts"]) {
+      INFO(checkpoint["checkpoint"] << " " << verdict.dump());
+      // No figure stands near its threshold.
+      const double value = verdict["value"], threshold = verdict["threshold"];
+      CHECK((value > 1.4 * threshold || value < 0.8 * threshold));
       if (!verdict["healthy"]) unhealthy.push_back(checkpoint["checkpoint"].get<std::string>() + " " + verdict["name"].get<std::string>());
     }
   }
   CHECK(unhealthy == std::vector<std::string>{shipped("niah-sse-gla-n4k1-collapsed") + " routing"});
+}
+
+TEST_CASE("inspect: figures of every sequence stand in the report, and the report is as its schema says") {
+  const Scratch scratch;
+  InspectArguments arguments;
+  arguments.checkpoints = {shipped("niah-sse-gla-n4k1"), shipped("niah-sse-h-n4k1"), shipped("mqar-gated-deltanet")};
+  arguments.samples = 1;
+  const json written = inspected(arguments, scratch);
+  CHECK(written["format"] == "statescope-inspection");
+  for (const json& checkpoint : written["checkpoints"]) CHECK(checkpoint["sequences"].size() == 3);
   const json& first = written["checkpoints"][0];
   CHECK(first["trained_length"] == 1024);
   CHECK(first["sequences"][2]["tokens"] == 2048);
   CHECK(first["sequences"][0]["layers"][3]["routing"]["load"].size() == 4);
   CHECK(first["sequences"][0]["layers"][3]["slots"][0]["name"] == "shared");
   CHECK(written["checkpoints"][2]["sequences"][0]["layers"][0]["routing"].is_null());
+  const json& sequence = first["sequences"][0];
+  CHECK(sequence["perplexity_by_eighth"][3].get<double>() == Approx(std::exp(sequence["nll_by_eighth"][3].get<double>())));
+
+  if (std::system("python3 -c 'import jsonschema' 2>/dev/null") != 0) {
+    WARN("skipped: there is no jsonschema for Python");
+    return;
+  }
+  CHECK(complaint(written) == "");
+  // The schema is not so wide that anything fits.
+  json wrong = written;
+  wrong["checkpoints"][0]["sequences"][1]["layers"][2]["heads"][0].erase("effective_rank");
+  CHECK(complaint(wrong) == "'effective_rank' is a required property");
+  wrong = written;
+  wrong["checkpoints"][0]["sequences"][0]["layers"][0]["routing"]["mood"] = 1;
+  CHECK_FALSE(complaint(wrong).empty());
+  wrong = written;
+  wrong["checkpoints"][1]["verdicts"][0]["threshold"] = nullptr;
+  CHECK(complaint(wrong) == "None is not of type 'number'");
+}
+
+TEST_CASE("inspect: a set of prompts is read as a whole; sequences of one kind are told by their mean") {
+  const Scratch scratch;
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / "statescope-inspect-prompts";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directory(folder);
+  std::ofstream(folder / "two.json")
+      << R"([{"prompt": "the code of ivan 1 8 1 5 ."}, {"prompt": "the lamp was large . the mill was old ."}])";
+  std::ofstream(folder / "one.txt") << "the mill was old .";
+  InspectArguments arguments;
+  arguments.checkpoints = {shipped("niah-gla")};
+  arguments.prompts = {(folder / "two.json").string(), (folder / "one.txt").string()};
+  const json sequences = inspected(arguments, scratch)["checkpoints"][0]["sequences"];
+  REQUIRE(sequences.size() == 3);
+  CHECK((sequences[0]["name"] == "two.json" && sequences[1]["name"] == "two.json" && sequences[2]["name"] == "one.txt"));
+  CHECK((sequences[0]["tokens"] == 9 && sequences[1]["tokens"] == 10 && sequences[2]["tokens"] == 5));
+  std::filesystem::remove_all(folder);
+
+  LayerReport layer{.mixer = "gla", .residual_norm = 2, .heads = {}, .slots = {}, .routing = {}};
+  Inspected some{.checkpoint = "a.h5", .names = {"niah", "niah", "mqar"}, .sequences = {}};
+  for (const double norm : {1.0, 2.0, 5.0}) {
+    layer.residual_norm = norm;
+    some.sequences.push_back({.tokens = 64, .nll_by_eighth = {}, .layers = {layer}});
+  }
+  const std::string text = inspection_text(some);
+  CHECK(text.find("a.h5: niah; mean of 2, 64 tokens") != text.npos);
+  CHECK(text.find("gla                        1.5\n") != text.npos);
+  CHECK(text.find("a.h5: mqar, 64 tokens") != text.npos);
 }
 
 TEST_CASE("inspect: two checkpoints stand side by side, each figure with its difference") {
@@ -68,9 +158,9 @@ TEST_CASE("inspect: two checkpoints stand side by side, each figure with its dif
       comparison_text(a, b).starts_with("A: a.h5\n"
                                         "B: b.h5\n"
                                         "niah, 64 and 64 tokens\n"
-                                        "                                              A          B      B - A\n"
-                                        "  layer 0 residual norm                       2          2         +0\n"
-                                        "  layer 1 residual norm                       2        3.5       +1.5\n"));
+                                        "                                                    A          B      B - A\n"
+                                        "  layer 0 residual norm                             2          2         +0\n"
+                                        "  layer 1 residual norm                             2        3.5       +1.5\n"));
   b.names = {"mqar"};
   CHECK(comparison_text(a, b).empty());
 }
@@ -80,6 +170,7 @@ TEST_CASE("inspect: a folder is a trajectory, in order of its steps; the page ho
   InspectArguments arguments;
   arguments.checkpoints = {from_source("assets/checkpoints/trajectories")};
   arguments.lengths = {64};
+  arguments.samples = 2;
   arguments.html = scratch.path.string();
   CHECK(inspect_command(arguments) == 0);
   std::ifstream file(scratch.path);
@@ -93,7 +184,9 @@ TEST_CASE("inspect: a folder is a trajectory, in order of its steps; the page ho
     last = row;
   }
   for (const char* outside : {"http", "src=", "href=", "<script", "@import", "url("}) CHECK(page.find(outside) == std::string::npos);
-  CHECK(page.find("niah, 64 words: 64 tokens") != std::string::npos);
+  CHECK(page.find("niah, 64 words; mean of 2: 64 tokens") != std::string::npos);
+  CHECK(page.find("dead partitions (load at most 0.1)") != std::string::npos);
+  CHECK(page.find("perplexity by eighth") != std::string::npos);
 
   arguments.html.clear();
   arguments.checkpoints = {std::filesystem::temp_directory_path().string() + "/statescope-no-such-folder"};

@@ -41,6 +41,17 @@ TEST_CASE("one object, or one of a list") {
   contains(error_of("p.json", "[]"), "has 0 prompts");
 }
 
+TEST_CASE("all prompts of a file: of a list, of lines, or the one that it is") {
+  const auto all = [](const std::string& name, const std::string& text) { return read_prompts(InputFile(name, text).path); };
+  const std::vector<Prompt> list = all("p.json", R"([{"prompt": "first"}, {"prompt": "second", "expected": "3"}])");
+  REQUIRE(list.size() == 2);
+  CHECK((list[0].text == "first" && list[1].text == "second" && list[1].expected == "3"));
+  CHECK(all("p.json", R"({"prompt": "a b"})").at(0).text == "a b");
+  CHECK(all("p.txt", "[1, 2]").at(0).text == "[1, 2]");
+  contains(test::error_of(InputFile("p.json", "[]"), [](const fs::path& path) { read_prompts(path); }), "has no prompts");
+  contains(test::error_of(InputFile("p.json", R"([{"prompt": "a"}, 7])"), [](const fs::path& path) { read_prompts(path); }), "no text");
+}
+
 TEST_CASE("spans mark bytes") {
   const Prompt prompt = read("p.json", spans(R"([{"part": "needle", "begin": 0, "end": 3}, {"part": "question", "begin": 3, "end": 7},
                                                  {"part": "answer", "begin": 4, "end": 5}])"));

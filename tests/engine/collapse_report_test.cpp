@@ -134,6 +134,43 @@ TEST_CASE("collapse report: what a model that forgets at once had long ago chang
   CHECK(inspect_sequence(*all, some_ids(127)).remembrance.empty());
 }
 
+TEST_CASE("collapse report: the mean of several reports is that of each figure; of different figures there is none") {
+  const std::shared_ptr<Model> model = Model::load(random_checkpoint(Config(sse_config("gla")), 5), make_cpu_backend(1));
+  std::vector<SequenceReport> reports;
+  for (const std::uint32_t seed : {3U, 4U, 5U}) reports.push_back(inspect_sequence(*model, some_ids(160, 97, seed)));
+  const std::optional<SequenceReport> mean = mean_report(reports);
+  REQUIRE(mean);
+  // Every number of the report, wherever it stands in JSON, but the classes and lists, which follow from the means.
+  const json found = to_json(*mean).flatten();
+  std::vector<json> each;
+  for (const SequenceReport& report : reports) each.push_back(to_json(report).flatten());
+  int compared = 0;
+  for (const auto& [place, value] : found.items()) {
+    if (!value.is_number_float() || place.find("perplexity") != place.npos) continue;
+    double sum = 0;
+    for (const json& one : each) sum += one.at(place).get<double>() / 3;
+    INFO(place);
+    CHECK(value.get<double>() == Approx(sum));
+    ++compared;
+  }
+  CHECK(compared > 100);
+  const RoutingReport& routing = *mean->layers[0].routing;
+  CHECK(routing.uneven.dead == uneven_loads(routing.balance.load, kLoadThresholds).dead);
+  CHECK_FALSE(mean_report(std::vector{reports[0], inspect_sequence(*model, some_ids(12))}));
+  CHECK_FALSE(mean_report({}));
+}
+
+TEST_CASE("collapse report: only the partitions that tokens are written to count, not those that are only read") {
+  const std::shared_ptr<Model> model =
+      Model::load(random_checkpoint(Config(sse_config("gla", {{"num_writer", 1}, {"num_reader", 3}})), 5), make_cpu_backend(1));
+  const SequenceReport report = inspect_sequence(*model, some_ids(200));
+  for (const LayerReport& layer : report.layers) {
+    double written = 0;
+    for (const double f : layer.routing->balance.frequency) written += f;
+    CHECK(written == Approx(1));
+  }
+}
+
 TEST_CASE("collapse report: heads have the class of their rank") {
   CHECK(name_of(head_class(0.05)) == "low");
   CHECK(name_of(head_class(0.1)) == "low");
