@@ -72,7 +72,8 @@ TEST_CASE("observe: every quantity of every layer at a token, each with its equa
       CHECK(one["values"].size() == numbers);
     }
     double sum = 0;
-    for (const json& e : quantity(layer, "partition_gate")["values"]) sum += e.get<double>();
+    const json gate = quantity(layer, "partition_gate");
+    for (const json& e : gate["values"]) sum += e.get<double>();
     CHECK(sum == Approx(1).epsilon(1e-5));
   }
 }
