@@ -354,6 +354,7 @@ void ViewPanel::build() {
 /// Nobody waits for that any more.
 void ViewPanel::stop_asking() {
   if (!own_.questions.empty()) navigator_.ask(asker_, {}, {});
+  if (!std::exchange(ahead_, {}).empty()) navigator_.ask(-asker_, {}, {});
   if (!of_peer_.questions.empty() && navigator_.other()) navigator_.other()->ask(asker_, {}, {});
   own_ = of_peer_ = {};
 }
@@ -367,6 +368,48 @@ void ViewPanel::ask() {
     inquire(&ViewPanel::of_peer_, *navigator_.other(), view_->peer_questions(snapshot, *peer->snapshot, navigator_.cursor()));
   else
     of_peer_ = {};
+  look_ahead();
+}
+
+/// What the view would ask where the reader may go next: the tokens beside the cursor, then one of every 128, the nearest first. Windows
+/// overlap, so that most of it is known then.
+std::vector<Question> ViewPanel::questions_elsewhere() const {
+  constexpr std::int64_t beside = 4, stride = 128;
+  constexpr std::size_t most = 48;
+  const Snapshot& now = *navigator_.snapshot();
+  const std::int64_t tokens = std::ssize(now.run->tokens), cursor = navigator_.cursor().token;
+  std::vector<std::int64_t> distances;
+  for (std::int64_t d = 1; d <= beside; ++d) distances.push_back(d);
+  for (std::int64_t d = stride; d < tokens; d += stride) distances.push_back(d);
+  std::vector<Question> all;
+  const auto add = [&](std::int64_t token) {
+    if (token < 0 || token >= tokens) return;
+    Cursor there = navigator_.cursor();
+    there.token = token;
+    Snapshot snapshot;  // without its states, which no question depends on
+    snapshot.run = now.run;
+    snapshot.layer = now.layer;
+    snapshot.token = token;
+    snapshot.routing = now.routing;
+    for (Question& question : view_->questions(snapshot, there)) {
+      const bool known = std::ranges::count(own_.questions, question) > 0 || std::ranges::count(all, question) > 0;
+      if (!known && !std::holds_alternative<NeedleGridQuestion>(question)) all.push_back(std::move(question));
+    }
+  };
+  for (auto d = distances.begin(); d != distances.end() && all.size() < most; ++d) {
+    add(cursor + *d);
+    add(cursor - *d);
+  }
+  return all;
+}
+
+/// Once all that is shown is known; not while a played token moves.
+void ViewPanel::look_ahead() {
+  if (!has_all() || is_waiting() || navigator_.cursor().progress < 1) return;
+  std::vector<Question> questions = questions_elsewhere();
+  if (questions == ahead_) return;
+  ahead_ = questions;
+  navigator_.ask(-asker_, std::move(questions), [](const Question&, const Finding&) {});
 }
 
 void ViewPanel::inquire(Inquiry ViewPanel::* inquiry, Navigator& of, std::vector<Question> questions) {
@@ -382,7 +425,10 @@ void ViewPanel::inquire(Inquiry ViewPanel::* inquiry, Navigator& of, std::vector
 
 void ViewPanel::take(Inquiry ViewPanel::* inquiry, const Question& question, Finding finding) {
   if (!(this->*inquiry).take(question, std::move(finding))) return;
-  if (!is_waiting()) answers_delay_.stop();
+  if (!is_waiting()) {
+    answers_delay_.stop();
+    look_ahead();
+  }
   if (!answers_delay_.isActive()) build_now();
 }
 

@@ -105,6 +105,8 @@ class ViewPanel : public QFrame {
   bool is_waiting() const { return own_.is_waiting() || of_peer_.is_waiting(); }
   void ask();
   void stop_asking();
+  void look_ahead();
+  std::vector<Question> questions_elsewhere() const;
   void inquire(Inquiry ViewPanel::* inquiry, Navigator& of, std::vector<Question> questions);
   void take(Inquiry ViewPanel::* inquiry, const Question& question, Finding finding);
   Findings found() const;
@@ -144,7 +146,8 @@ class ViewPanel : public QFrame {
   bool range_wanted_ = false;
   std::map<std::string_view, RangeChoice> ranges_;  // by view
   QTimer pending_delay_, answers_delay_;
-  const int asker_;  // number of this panel
+  const int asker_;              // number of this panel, above 0; below it looks ahead (Analyst)
+  std::vector<Question> ahead_;  // that are asked there
   Inquiry own_, of_peer_;
   bool titled_;
   float zoom_ = 1;

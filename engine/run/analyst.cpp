@@ -67,14 +67,20 @@ class Analyst::Worker {
     while (const std::optional<Job> job = next()) serve(*job);
   }
 
-  /// The first question of each asker in turn. None: the end.
+  static bool looks_ahead(int asker) { return asker < 0; }
+  static bool waits(const std::pair<const int, Asker>& asker) { return !asker.second.questions.empty(); }
+  /// Somebody who does not only look ahead.
+  bool anyone_waits() const { return std::any_of(askers_.lower_bound(0), askers_.end(), waits); }
+
+  /// The first question of each asker in turn, of those who look ahead once nobody else waits. None: the end.
   std::optional<Job> next() {
     std::unique_lock lock(mutex_);
-    const auto waiting = [](const auto& asker) { return !asker.second.questions.empty(); };
-    wake_.wait(lock, [&] { return stopping_ || (reading_ && std::any_of(askers_.begin(), askers_.end(), waiting)); });
+    wake_.wait(lock, [&] { return stopping_ || (reading_ && std::any_of(askers_.begin(), askers_.end(), waits)); });
     if (stopping_) return {};
-    auto chosen = std::find_if(askers_.upper_bound(last_), askers_.end(), waiting);
-    if (chosen == askers_.end()) chosen = std::find_if(askers_.begin(), askers_.end(), waiting);
+    const bool ahead = !anyone_waits();
+    const auto first = ahead ? askers_.begin() : askers_.lower_bound(0);
+    auto chosen = std::find_if(ahead || last_ >= 0 ? askers_.upper_bound(last_) : first, askers_.end(), waits);
+    if (chosen == askers_.end()) chosen = std::find_if(first, askers_.end(), waits);
     last_ = chosen->first;
     return Job{chosen->first, chosen->second.questions.front(), chosen->second.run, reading_};
   }
@@ -90,14 +96,26 @@ class Analyst::Worker {
     if (!evidence_ || evidence_->run() != job.run) return drop(job);
     const auto known = std::ranges::find(kept_, job.question, &Kept::question);
     const bool is_known = known != kept_.end();
+    if (is_known && looks_ahead(job.asker)) return finish(job, known->finding);
     if (is_known) {
       std::rotate(known, known + 1, kept_.end());
     } else {
       const std::optional<Finding> finding = found_out(job);
       if (!finding) return;
-      keep({job.question, *finding, bytes_of(job.question, *finding)});
+      Kept answer{job.question, *finding, bytes_of(job.question, *finding)};
+      if (looks_ahead(job.asker)) return keep_for_later(job, std::move(answer));
+      keep(std::move(answer));
     }
     finish(job, kept_.back().finding);
+  }
+
+  /// Before all that was asked for, so that it goes first; where there is no room left, nothing more is looked for.
+  void keep_for_later(const Job& job, Kept answer) {
+    if (kept_bytes_ + answer.bytes > budget_) return drop(job);
+    kept_bytes_ += answer.bytes;
+    const Finding finding = answer.finding;
+    kept_.push_front(std::move(answer));
+    finish(job, finding);
   }
 
   /// The newest always; of the others those last asked for.
@@ -122,7 +140,7 @@ class Analyst::Worker {
     bool given_up = false;
     evidence_->set_progress([&](double fraction) {
       const std::lock_guard lock(mutex_);
-      given_up = !wanted(job);
+      given_up = !wanted(job) || (looks_ahead(job.asker) && anyone_waits());
       if (given_up) return false;
       const auto now = std::chrono::steady_clock::now();
       if (now - told >= kTellEvery) {

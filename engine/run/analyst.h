@@ -30,6 +30,8 @@ class Analyst {
   /// Questions concern this reading from now on. Those before are dropped.
   void set_reading(std::shared_ptr<Reading> reading);
   /// `asker`: a number of the caller's. Questions of another run than the reading's, or of the run when it was shorter, are dropped.
+  /// An asker below 0 looks ahead: its questions are worked out while no other waits, given up when one comes, and kept as long as there
+  /// is room for more, so that they are known when they are asked.
   void ask(int asker, std::shared_ptr<const RunInfo> run, std::vector<Question> questions, Tell tell);
 
  private:

@@ -129,6 +129,40 @@ TEST_CASE("nobody waits any more for what a view has asked that was closed or ga
   CHECK_FALSE(asking());
 }
 
+TEST_CASE("once a view knows what it shows it looks ahead to where the reader may go, until it gives way to another") {
+  TestWindow test;
+  test.open();
+  ViewPanel& panel = test.window.focused_panel();
+  panel.set_view(*find_view("spectrum"));
+  const auto spectra_of = [&](bool ahead) {
+    std::vector<SpectraQuestion> found;
+    for (const auto& [asker, asked] : test.source.asked) {
+      if ((asker < 0) != ahead) continue;
+      for (const Question& question : asked.questions) {
+        if (const auto* spectra = std::get_if<SpectraQuestion>(&question)) found.push_back(*spectra);
+      }
+    }
+    return found;
+  };
+  const std::vector<SpectraQuestion> now = spectra_of(false);
+  REQUIRE(now.size() == 1);
+  CHECK(spectra_of(true).empty());
+  const auto tell_all = [&] {
+    const auto asked = test.source.asked;
+    for (const auto& [asker, questions] : asked) {
+      for (const Question& question : questions.questions)
+        questions.tell(question, {.answer = nullptr, .refused = "not now", .progress = 1});
+    }
+  };
+  tell_all();
+  const std::vector<SpectraQuestion> later = spectra_of(true);
+  REQUIRE(later.size() > 2);
+  CHECK(later.front() == SpectraQuestion{now.front().layer, now.front().token + 1});
+  CHECK(std::ranges::count(later, now.front()) == 0);
+  panel.set_view(*find_view("state"));
+  CHECK(spectra_of(true).empty());
+}
+
 TEST_CASE("the focused view becomes the large one, keys go from view to view and change sizes") {
   TestWindow test(false, {1920, 1080});
   test.open();

@@ -2,6 +2,7 @@
 #include "engine/run/analyst.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -83,6 +84,53 @@ TEST_CASE("analyst: of the answers those last asked for are kept, as many as its
   ask(third);
   CHECK(ask(first) == a);
   CHECK(ask(second) != b);
+}
+
+TEST_CASE("analyst: who looks ahead waits for all others, and what was found for later is there when it is asked") {
+  SmallEvidence small(sse_config("gla"), 41);
+  Analyst analyst(small.mutex);
+  analyst.set_reading(small.reading);
+  Heard ahead, heard;
+  std::vector<Question> later, now;
+  for (std::int64_t token = 0; token < 12; ++token) {
+    later.emplace_back(SpectraQuestion{.layer = 0, .token = token});
+    now.emplace_back(SpectraQuestion{.layer = 1, .token = token});
+  }
+  std::atomic<std::size_t> found_early = 0;
+  {
+    const std::lock_guard held(small.mutex);  // nothing can be worked out yet
+    analyst.ask(-3, small.reading->info(), later, ahead.tell());
+    analyst.ask(7, small.reading->info(), now, [&, tell = heard.tell()](const Question& question, Finding finding) {
+      found_early = ahead.findings().size();
+      tell(question, std::move(finding));
+    });
+  }
+  REQUIRE(heard.wait(now.size()));
+  REQUIRE(ahead.wait(later.size()));
+  CHECK(found_early <= 1);  // at most the one that was under way when the others came
+  Heard asked;
+  analyst.ask(7, small.reading->info(), later, asked.tell());
+  REQUIRE(asked.wait(later.size()));
+  for (std::size_t i = 0; i < later.size(); ++i) CHECK(asked.findings()[i].second.answer == ahead.findings()[i].second.answer);
+}
+
+TEST_CASE("analyst: looking ahead takes the room that is left and no other") {
+  SmallEvidence small(sse_config("gla"), 41);
+  const LossSeriesQuestion asked_for{.from = 0, .to = 41};
+  const std::size_t one = bytes_of(asked_for, {std::make_shared<const LossSeries>(answer(asked_for, small.evidence)), {}, 1});
+  Analyst analyst(small.mutex, 3 * one);
+  analyst.set_reading(small.reading);
+  Heard heard, ahead, again;
+  analyst.ask(1, small.reading->info(), {asked_for}, heard.tell());
+  REQUIRE(heard.wait(1));
+  std::vector<Question> later;
+  for (std::int64_t to = 40; to > 30; --to) later.emplace_back(LossSeriesQuestion{.from = 0, .to = to});
+  analyst.ask(-1, small.reading->info(), later, ahead.tell());
+  REQUIRE(ahead.wait(2));
+  analyst.ask(1, small.reading->info(), {asked_for}, again.tell());
+  REQUIRE(again.wait(1));
+  CHECK(again.findings()[0].second.answer == heard.findings()[0].second.answer);
+  CHECK(ahead.findings().size() == 2);
 }
 
 TEST_CASE("analyst: what an asker asks replaces what it asked before, and another run's questions are dropped") {
