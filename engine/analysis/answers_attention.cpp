@@ -5,6 +5,8 @@
 #include "engine/analysis/attention_map.h"
 #include "engine/analysis/slot_weights.h"
 #include "engine/error.h"
+#include "engine/mixers/parts.h"
+#include "engine/model/weights.h"
 
 namespace statescope {
 namespace {
@@ -24,16 +26,49 @@ AttentionRows softmax_attention(const AttentionQuestion& question, const Attenti
   return softmax_weights(operands, std::min(question.head, heads - 1), part, done);
 }
 
+/// [T] of one of the trace's heads; empty: none. Mamba-2 writes dt x, with A of x; SLA on GDN G^K v, with A of v (spec §12.8).
+std::vector<float> value_gate(std::int64_t layer, std::int64_t head, const MemoryTrace& trace, Evidence& evidence) {
+  const std::string& mixer = evidence.layer(layer).mixer;
+  const ChannelRows* rows = mixer == "mamba2"           ? evidence.channel(layer, "dt")
+                            : mixer == "gated_deltanet" ? evidence.channel(layer, "head_gate_k")
+                                                        : nullptr;
+  std::vector<float> gate;
+  if (!rows) return gate;
+  const std::int64_t heads = rows->shape.front(), own = producer_head(head, heads, trace.H);
+  for (std::int64_t t = 0; t < evidence.tokens(); ++t) gate.push_back(rows->values[static_cast<std::size_t>(t * heads + own)]);
+  return gate;
+}
+
+/// D of Mamba-2's y = C S + D x, where it is one number a head; else 0.
+float skip_weight(std::int64_t layer, std::int64_t head, const MemoryTrace& trace, const Evidence& evidence) {
+  if (evidence.layer(layer).mixer != "mamba2") return 0;
+  const std::string scope = fmt::format("layers.{}.", layer);
+  for (const StoredTensor& tensor : evidence.checkpoint().tensors) {
+    if (tensor.name.find(scope) == tensor.name.npos || !tensor.name.ends_with(".D") || tensor.size() != trace.H) continue;
+    std::vector<float> D(static_cast<std::size_t>(trace.H));
+    widen(D.data(), tensor);
+    return D[static_cast<std::size_t>(head)];
+  }
+  return 0;
+}
+
+/// A token's own value, which did not pass through the memory.
+void add_skip(AttentionRows& rows, const AttentionPart& part, float weight) {
+  for (std::int64_t row = 0; row < part.rows.count; ++row)
+    rows.weight[static_cast<std::size_t>((part.token(row) - part.from) * part.rows.count + row)] += weight;
+}
+
 /// The slot asked for, or all of them: o_t = Σ_slots w Σ_s A_{t,s} v_s.
 AttentionRows of_slots(const AttentionQuestion& question, const AttentionPart& part, Evidence& evidence, const MemoryTrace& trace,
                        const Done& done) {
-  if (question.slot >= 0) return memory_attention(trace, question.slot, question.head, part, done);
+  const std::vector<float> gate = value_gate(question.layer, question.head, trace, evidence);
+  if (question.slot >= 0) return memory_attention(trace, question.slot, question.head, part, done, gate);
   const SlotWeights weights(evidence, question.layer);
   const std::int64_t slots = std::ssize(trace.slots);
   AttentionRows sum;
   for (std::int64_t slot = 0; slot < slots; ++slot) {
     const Done done_here = [&](double fraction) { done((static_cast<double>(slot) + fraction) / static_cast<double>(slots)); };
-    AttentionRows rows = memory_attention(trace, slot, question.head, part, done_here);
+    AttentionRows rows = memory_attention(trace, slot, question.head, part, done_here, gate);
     if (slot == 0) {
       sum.weight.resize(rows.weight.size());
       sum.before.resize(rows.before.size());
@@ -69,6 +104,7 @@ AttentionRows rows_of(const AttentionQuestion& question, const AttentionPart& pa
   AttentionRows rows = of_slots(question, part, evidence, *trace, done);
   const std::vector<MemoryTrace>& all = evidence.traces(question.layer);
   if (layer.mixer == "linear_attn" && all.size() == 2) normalise(rows, all[1], part, question.head);
+  if (const float D = skip_weight(question.layer, question.head, *trace, evidence); D != 0) add_skip(rows, part, D);
   return rows;
 }
 

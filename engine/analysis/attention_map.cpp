@@ -110,8 +110,8 @@ class Sight {
 
 }  // namespace
 
-AttentionRows memory_attention(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, const AttentionPart& part,
-                               const Done& done) {
+AttentionRows memory_attention(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, const AttentionPart& part, const Done& done,
+                               std::span<const float> value_gate) {
   if (trace.decay_axis == DecayAxis::columns && trace.decay_width > 1)
     throw std::invalid_argument("a memory whose columns decay has no single coefficient a token");
   const SlotVisits& visits = trace.slots.at(static_cast<std::size_t>(slot));
@@ -132,11 +132,13 @@ AttentionRows memory_attention(const MemoryTrace& trace, std::int64_t slot, std:
     }
     const double beta = delta ? visits.beta[static_cast<std::size_t>(at)] : 1;
     const double* c = sweep.pass(visits.k.data() + at * K, beta, alpha.data(), delta);
+    // What an intervention wrote passed no gate.
+    const double gate = value_gate.empty() || visits.is_edit(j) ? 1 : value_gate[static_cast<std::size_t>(token)];
     for (std::int64_t row = sweep.begin(); row < sweep.end(); ++row) {
       if (token >= part.from)
-        result.weight[static_cast<std::size_t>((token - part.from) * rows + row)] += c[row];
+        result.weight[static_cast<std::size_t>((token - part.from) * rows + row)] += gate * c[row];
       else
-        result.before[static_cast<std::size_t>(row)] += std::abs(c[row]);
+        result.before[static_cast<std::size_t>(row)] += std::abs(gate * c[row]);
     }
     if (j % kVisits != 0) continue;
     sweep.leave_decayed();

@@ -32,9 +32,10 @@ struct AttentionRows {
 using Done = std::function<void(double)>;
 
 /// One slot and head of a matrix memory: row by row what implicit_attention says, but all rows are swept together, O(rows K) a visit. What
-/// has decayed to 10⁻²⁰ of a query counts as nothing. Throws std::invalid_argument for a memory whose columns decay.
+/// has decayed to 10⁻²⁰ of a query counts as nothing. `value_gate` [T]: what a token's value was multiplied with before it was written;
+/// A is then of values without it (empty: 1). Throws std::invalid_argument for a memory whose columns decay.
 AttentionRows memory_attention(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, const AttentionPart& part,
-                               const Done& done = {});
+                               const Done& done = {}, std::span<const float> value_gate = {});
 
 /// One head of softmax attention.
 struct SoftmaxOperands {

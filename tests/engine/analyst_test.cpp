@@ -93,7 +93,7 @@ TEST_CASE("analyst: who looks ahead waits for all others, and what was found for
   Heard ahead, heard;
   std::vector<Question> later, now;
   for (std::int64_t token = 0; token < 12; ++token) {
-    later.emplace_back(SpectraQuestion{.layer = 0, .token = token});
+    later.emplace_back(StateQuestion{.layer = 0, .token = token});
     now.emplace_back(SpectraQuestion{.layer = 1, .token = token});
   }
   std::atomic<std::size_t> found_early = 0;
@@ -130,6 +130,7 @@ TEST_CASE("analyst: looking ahead takes the room that is left and no other") {
   analyst.ask(1, small.reading->info(), {asked_for}, again.tell());
   REQUIRE(again.wait(1));
   CHECK(again.findings()[0].second.answer == heard.findings()[0].second.answer);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
   CHECK(ahead.findings().size() == 2);
 }
 

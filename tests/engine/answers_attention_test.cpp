@@ -27,18 +27,40 @@ struct Window {
   AttentionMap map;
 };
 
+/// What a token's value was multiplied with before it was written, [T]: Mamba-2's dt, the write gate of SLA on GDN.
+std::vector<float> gates_of(Evidence& evidence, std::int64_t layer, std::int64_t head, std::int64_t heads) {
+  const std::string& mixer = evidence.layer(layer).mixer;
+  const ChannelRows* rows = evidence.channel(layer, mixer == "mamba2" ? "dt" : mixer == "gated_deltanet" ? "head_gate_k" : "");
+  std::vector<float> gates(kTokens, 1);
+  for (std::size_t t = 0; rows && t < gates.size(); ++t)
+    gates[t] = rows->values[t * static_cast<std::size_t>(rows->shape[0]) + static_cast<std::size_t>(head * rows->shape[0] / heads)];
+  return gates;
+}
+
+/// Mamba-2's D, [H] of a layer; empty where it is not one number a head.
+std::vector<float> skips_of(const Evidence& evidence, std::int64_t layer, std::int64_t heads) {
+  const std::string end = "layers." + std::to_string(layer) + ".mixer.D";
+  for (const StoredTensor& tensor : evidence.checkpoint().tensors) {
+    if (tensor.name.ends_with(end) && tensor.size() == heads) return {floats(tensor).begin(), floats(tensor).end()};
+  }
+  return {};
+}
+
 /// One slot's window is what single read-outs say, each swept on its own.
 void check_window(Evidence& evidence, std::int64_t layer, const MemoryTrace& trace, std::int64_t slot, std::int64_t head) {
   const Window window(evidence, layer, head, kFrom, kTo, slot);
+  const std::vector<float> gates = gates_of(evidence, layer, head, trace.H), skips = skips_of(evidence, layer, trace.H);
   for (std::int64_t t = kFrom; t < kTo; ++t) {
     const Contributions expected = implicit_attention(trace, slot, head, t);
     std::vector<double> row(kTokens);
     double most = 0, before = 0;
     for (std::size_t i = 0; i < expected.token.size(); ++i) {
-      row[static_cast<std::size_t>(expected.token[i])] = expected.coefficient[i];
-      most = std::max(most, std::abs(expected.coefficient[i]));
-      if (expected.token[i] < kFrom) before += std::abs(expected.coefficient[i]);
+      const auto s = static_cast<std::size_t>(expected.token[i]);
+      row[s] = gates[s] * expected.coefficient[i];
+      most = std::max(most, std::abs(row[s]));
+      if (expected.token[i] < kFrom) before += std::abs(row[s]);
     }
+    if (!skips.empty()) row[static_cast<std::size_t>(t)] += skips[static_cast<std::size_t>(head)];
     for (std::int64_t s = kFrom; s < kTo; ++s) REQUIRE(std::abs(window.at(t, s) - row[static_cast<std::size_t>(s)]) <= 1e-6 * most);
     REQUIRE(std::abs(window.before(t) - before) <= 1e-6 * (before + most));
   }
@@ -81,21 +103,33 @@ TEST_CASE("answers: a window of the attention map is the read-outs of its tokens
 }
 
 TEST_CASE("answers: the whole attention map times the values is what was read") {
-  for (const SmallModel& small : {SmallModel{"gla", small_config("gla")},
-                                  {"gated_deltanet", small_config("gated_deltanet", {{"head_dim", 16}, {"num_v_heads", 8}})},
-                                  {"gsa", small_config("gsa", {{"num_slots", 12}})},
-                                  {"linear_attn, normalised", small_config("linear_attn", {{"norm_feature_map", true}})},
-                                  {"mamba2", small_config("mamba2", {{"head_dim", 16}, {"state_size", 12}, {"n_groups", 2}})}}) {
+  for (const SmallModel& small :
+       {SmallModel{"gla", small_config("gla")},
+        {"gated_deltanet", small_config("gated_deltanet", {{"head_dim", 16}, {"num_v_heads", 8}})},
+        {"gsa", small_config("gsa", {{"num_slots", 12}})},
+        {"linear_attn, normalised", small_config("linear_attn", {{"norm_feature_map", true}})},
+        {"gated_deltanet sla", small_config("gated_deltanet", with(sla(), {{"head_dim", 16}, {"num_v_heads", 8}}))},
+        {"mamba2", small_config("mamba2", {{"head_dim", 16}, {"state_size", 12}, {"n_groups", 2}})}}) {
     INFO(small.name);
     SmallEvidence run(small.config, kTokens);
     const MemoryTrace& trace = *run.evidence.trace(1);
     const std::vector<MemoryTrace>& all = run.evidence.traces(1);
-    std::vector<float> o = trace.slots[0].o;
+    std::vector<float> o = trace.slots[0].o, v = trace.slots[0].v;
+    // Values as they were before a gate, x of Mamba-2, which is read with D beside the memory.
+    const std::vector<float> skips = skips_of(run.evidence, 1, trace.H);
+    for (std::int64_t head = 0; head < trace.H; ++head) {
+      const std::vector<float> gates = gates_of(run.evidence, 1, head, trace.H);
+      for (std::int64_t i = 0; i < kTokens * trace.V; ++i) {
+        const auto at = static_cast<std::size_t>((i / trace.V * trace.H + head) * trace.V + i % trace.V);
+        v[at] /= gates[static_cast<std::size_t>(i / trace.V)];
+        if (!skips.empty()) o[at] += skips[static_cast<std::size_t>(head)] * v[at];
+      }
+    }
+    CHECK(skips.empty() == (small.name != "mamba2"));
     if (normalised(run.evidence, 1, all.size())) {
       for (std::size_t i = 0; i < o.size(); ++i) o[i] /= all[1].slots[0].o[i / static_cast<std::size_t>(trace.V)];
     }
-    for (std::int64_t head = 0; head < trace.H; ++head)
-      check_sums(Window(run.evidence, 1, head, 0, kTokens), head, trace.slots[0].v, trace.H, o, trace.H);
+    for (std::int64_t head = 0; head < trace.H; ++head) check_sums(Window(run.evidence, 1, head, 0, kTokens), head, v, trace.H, o, trace.H);
   }
 }
 
