@@ -113,6 +113,7 @@ int inspect_command(const InspectArguments& arguments) {
   const std::string comparison = all.size() == 2 ? comparison_text(all[0], all[1]) : "";
   if (!comparison.empty()) fmt::print("{}", comparison);
   for (std::size_t i = 0; comparison.empty() && i < all.size(); ++i) fmt::print("{}", inspection_text(all[i]));
+  if (all.size() > 2) fmt::print("{}", overview_text(all));
   fmt::print("how exact: {}\n", accuracy_text());
   json_file.write(inspection_json(all));
   page.write(inspection_html(all));

@@ -141,6 +141,28 @@ std::vector<std::string> lines_of(const SequenceReport& report) {
   return lines;
 }
 
+/// A checkpoint in a line, of all its sequences.
+struct Overview {
+  std::string name, steps, ends;  // "256: 5.8, 1024: 11.6": perplexity in the last eighth
+  std::optional<Verdict> routing, rank;
+  double likeness = NAN, growth = NAN;  // of the worst layer: mean |cos| of rows; state norm at the end over that in the middle
+
+  explicit Overview(const Inspected& inspected)
+      : name(std::filesystem::path(inspected.checkpoint).stem().string()),
+        steps(inspected.steps > 0 ? std::to_string(inspected.steps) : "–") {
+    for (Verdict& verdict : verdicts(inspected.sequences)) (verdict.name == "routing" ? routing : rank) = std::move(verdict);
+    for (const auto& [kind, report] : kinds_of(inspected)) {
+      for (const LayerReport& layer : report.layers) {
+        if (!layer.heads.empty()) likeness = std::fmax(likeness, mean(layer.heads, cosine));
+        if (!layer.norm_by_eighth.empty()) growth = std::fmax(growth, layer.norm_by_eighth.back() / layer.norm_by_eighth[3]);
+      }
+      if (!report.nll_by_eighth.empty())
+        ends +=
+            fmt::format("{}{}: {}", ends.empty() ? "" : ", ", report.tokens, number_cell(std::exp(report.nll_by_eighth.back()), "{:.3g}"));
+    }
+  }
+};
+
 /// What a comparison shows of a layer; NaN: it has no such thing.
 constexpr std::array<std::pair<std::string_view, double (*)(const LayerReport&)>, 10> kFigures{{
     {"residual norm", [](const LayerReport& layer) { return layer.residual_norm; }},
@@ -209,6 +231,11 @@ std::string layer_row(std::size_t index, const LayerReport& layer) {
   return row;
 }
 
+std::string verdict_cell(const std::optional<Verdict>& verdict) {
+  if (!verdict) return "<td></td>";
+  return fmt::format("<td class=\"{}\">{}</td>", verdict->healthy ? "good" : "bad", number_cell(verdict->value, "{:.2f}"));
+}
+
 std::string sequence_section(const std::string& name, const SequenceReport& report) {
   std::string section = fmt::format(
       "<h3>{}: {} tokens</h3>\n<table><tr><th>layer</th><th>mixer</th><th>residual norm</th><th>largest state norm</th>"
@@ -226,25 +253,16 @@ std::string verdict_item(const Verdict& verdict) {
                      verdict.name, verdict.statement, number_cell(verdict.value, "{:.2f}"), verdict.layer, verdict.threshold, verdict.why);
 }
 
-/// A row a checkpoint: its verdicts, and the last eighth of every sequence.
+/// A row a checkpoint: its verdicts, what its worst layer has, and the last eighth of every kind of sequence.
 std::string comparison(const std::vector<Inspected>& all) {
   std::string table =
-      "<table><tr><th>checkpoint</th><th>steps</th><th>load entropy</th><th>relative rank</th><th>tokens: perplexity at the "
-      "end</th></tr>\n";
+      "<table><tr><th>checkpoint</th><th>steps</th><th>load entropy</th><th>relative rank</th><th>largest mean |cos| of rows</th>"
+      "<th>largest growth of a state's norm in the second half</th><th>tokens: perplexity at the end</th></tr>\n";
   for (const Inspected& inspected : all) {
-    std::string routing = "<td></td>", ranks = "<td></td>", ends;
-    for (const Verdict& verdict : verdicts(inspected.sequences)) {
-      (verdict.name == "routing" ? routing : ranks) =
-          fmt::format("<td class=\"{}\">{}</td>", verdict.healthy ? "good" : "bad", number_cell(verdict.value, "{:.2f}"));
-    }
-    for (const Kind& kind : kinds_of(inspected)) {
-      if (!kind.report.nll_by_eighth.empty())
-        ends += fmt::format("{}{}: {}", ends.empty() ? "" : ", ", kind.report.tokens,
-                            number_cell(std::exp(kind.report.nll_by_eighth.back()), "{:.3g}"));
-    }
-    const std::string steps = inspected.steps > 0 ? std::to_string(inspected.steps) : "–";
-    table += fmt::format("<tr><td>{}</td><td>{}</td>{}{}<td>{}</td></tr>\n",
-                         escaped(std::filesystem::path(inspected.checkpoint).stem().string()), steps, routing, ranks, ends);
+    const Overview one(inspected);
+    table += fmt::format("<tr><td>{}</td><td>{}</td>{}{}<td>{}</td><td>{}</td><td>{}</td></tr>\n", escaped(one.name), one.steps,
+                         verdict_cell(one.routing), verdict_cell(one.rank), number_cell(one.likeness, "{:.2f}"),
+                         number_cell(one.growth, "{:.2f}"), one.ends);
   }
   return table + "</table>\n";
 }
@@ -288,6 +306,20 @@ std::string comparison_text(const Inspected& a, const Inspected& b) {
   }
   for (const Inspected* one : {&a, &b}) {
     for (const Verdict& verdict : verdicts(one->sequences)) text += fmt::format("  {} {}\n", one == &a ? 'A' : 'B', verdict_line(verdict));
+  }
+  return text;
+}
+
+std::string overview_text(const std::vector<Inspected>& all) {
+  std::string text = fmt::format("{:36} {:>7} {:>12} {:>13} {:>13} {:>11}  {}\n", "checkpoint", "steps", "load entropy", "relative rank",
+                                 "largest |cos|", "norm growth", "tokens: perplexity at the end");
+  const auto value = [](const std::optional<Verdict>& verdict) {
+    return verdict ? number_cell(verdict->value, "{:.2f}") + (verdict->healthy ? "" : " !") : std::string("–");
+  };
+  for (const Inspected& inspected : all) {
+    const Overview one(inspected);
+    text += fmt::format("{:36} {:>7} {:>12} {:>13} {:>13} {:>11}  {}\n", one.name, one.steps, value(one.routing), value(one.rank),
+                        number_cell(one.likeness, "{:.2f}"), number_cell(one.growth, "{:.2f}"), one.ends);
   }
   return text;
 }

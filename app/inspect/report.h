@@ -22,6 +22,9 @@ std::string inspection_text(const Inspected& inspected);
 /// Two checkpoints that have read the same sequences: every figure of both and its difference, side by side. Empty if they have not: other
 /// names, or other numbers of layers.
 std::string comparison_text(const Inspected& a, const Inspected& b);
+/// Many checkpoints, a line each: the course of a training where they are of one. "!": not healthy. |cos| of rows and the growth of a
+/// state's norm in a sequence's second half are of the layer that has most.
+std::string overview_text(const std::vector<Inspected>& all);
 /// Every sequence for itself; inspection.schema.json, a JSON Schema, says what each number is.
 std::string inspection_json(const std::vector<Inspected>& all);
 /// All checkpoints side by side, then each in full. Light and dark as the reader prefers.

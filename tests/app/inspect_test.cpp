@@ -166,6 +166,22 @@ TEST_CASE("inspect: two checkpoints stand side by side, each figure with its dif
   CHECK(comparison_text(a, b).empty());
 }
 
+TEST_CASE("inspect: many checkpoints stand in a table, a line each") {
+  LayerReport layer{
+      .mixer = "sse", .residual_norm = 1, .norm_by_eighth = {1, 1, 1, 2, 2, 2, 2, 5}, .heads = {}, .slots = {}, .routing = {}};
+  layer.full_rank = 4;
+  layer.heads.emplace_back().rows.mean_abs = 0.25;
+  layer.heads.back().stacked.rank = 2;
+  layer.routing.emplace().load_entropy = 0.125;
+  Inspected one{.checkpoint = "folder/gla-step900.h5", .steps = 900, .names = {"niah"}, .sequences = {}};
+  one.sequences.push_back({.tokens = 64, .nll_by_eighth = std::vector<double>(8, std::log(4.0)), .layers = {layer}});
+  Inspected other{.checkpoint = "plain.h5", .names = {"niah"}, .sequences = {{.tokens = 9, .nll_by_eighth = {}, .layers = {}}}};
+  CHECK(overview_text({one, other}) ==
+        "checkpoint                             steps load entropy relative rank largest |cos| norm growth  tokens: perplexity at the end\n"
+        "gla-step900                              900       0.12 !          0.50          0.25        2.50  64: 4\n"
+        "plain                                      –            –             –             –           –  \n");
+}
+
 TEST_CASE("inspect: a folder is a trajectory, in order of its steps; the page holds every checkpoint and loads nothing") {
   const Scratch scratch;
   InspectArguments arguments;
@@ -188,6 +204,7 @@ TEST_CASE("inspect: a folder is a trajectory, in order of its steps; the page ho
   CHECK(page.find("niah, 64 words; mean of 2: 64 tokens") != std::string::npos);
   CHECK(page.find("dead partitions (load at most 0.1)") != std::string::npos);
   CHECK(page.find("perplexity by eighth") != std::string::npos);
+  CHECK(page.find("largest growth of a state's norm") != std::string::npos);
 
   arguments.html.clear();
   arguments.checkpoints = {std::filesystem::temp_directory_path().string() + "/statescope-no-such-folder"};
