@@ -1,5 +1,7 @@
 // What a recording costs, what memory it takes, and how fast any token of it is reached: seek_bench --help
 #include <fmt/format.h>
+#include <malloc.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -34,6 +36,14 @@ double seconds(const auto& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
 }
 
+/// What the process has in memory.
+double resident_megabytes() {
+  ::malloc_trim(0);
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages >> pages;
+  return static_cast<double>(pages) * static_cast<double>(::sysconf(_SC_PAGESIZE)) / 1e6;
+}
+
 double megabytes(std::size_t bytes) { return static_cast<double>(bytes) / 1e6; }
 
 double share(std::vector<double> values, double part) {
@@ -63,13 +73,17 @@ class SeekBench {
     std::vector<double> traced, untraced, whole;
     std::unique_ptr<Run> run;
     const auto length = static_cast<std::int64_t>(ids_.size());
+    double resident = 0;
+    read_untraced(std::min<std::int64_t>(length, 8192));  // takes what reading keeps
     for (int i = 0; i < options_.repeats + 1; ++i) {
       run.reset();
+      resident = resident_megabytes();
       run = std::make_unique<Run>(model_, RunOptions{.tokens_at_once = tokens_at_once,
                                                      .keyframe_interval = options_.interval,
                                                      .memory_budget = budget << 20,
                                                      .host_memory_budget = options_.host_budget << 20});
       traced.push_back(seconds([&] { run->read(ids_, length), run->residual(model_->layers(), length - 1, length); }));
+      resident = resident_megabytes() - resident;
       const std::int64_t at_once = run->tokens_at_once();
       untraced.push_back(seconds([&] { read_untraced(at_once); }));
       if (model_->backend().has_own_memory()) whole.push_back(seconds([&] { read_untraced(length); }));
@@ -78,9 +92,11 @@ class SeekBench {
     for (std::vector<double>* times : {&traced, &untraced, &whole}) {
       if (!times->empty()) times->erase(times->begin());  // the first pass of a size takes its scratch memory
     }
-    fmt::print("budget {:.0f} MB: {:.1f} MB on the device, {:.1f} MB in all memory, {:.1f} MB in a file; keyframes every {} tokens {}\n",
-               megabytes(run->memory_budget()), megabytes(run->bytes_on_device()), megabytes(run->bytes_in_memory()),
-               megabytes(run->bytes_in_file()), run->keyframe_interval(), run->remark());
+    fmt::print(
+        "budget {:.1f} MB: {:.1f} MB on the device, {:.1f} MB in all memory (the process has {:.1f} MB more than before), {:.1f} MB "
+        "in a file; keyframes every {} tokens {}\n",
+        megabytes(run->memory_budget()), megabytes(run->bytes_on_device()), megabytes(run->bytes_in_memory()), resident,
+        megabytes(run->bytes_in_file()), run->keyframe_interval(), run->remark());
     const double recorded = share(traced, 0.5);
     const auto cost = [&](const std::vector<double>& without) {
       return fmt::format("{:.1f} ms ({:+.1f} %)", 1e3 * share(without, 0.5), 100 * (recorded / share(without, 0.5) - 1));
