@@ -48,7 +48,7 @@ void redo_intervention(MainWindow& window) {
 
 void toggle_parent_beside(MainWindow& window) {
   Comparison& comparison = window.comparison();
-  if (comparison.shows_parent()) return comparison.remove_parent();
+  if (comparison.shows_parent()) return comparison.remove_branch();
   if (!window.navigator().parent())
     window.say(MainWindow::tr("This is the model's own run. Intervene first, or choose a branch."));
   else if (!comparison.add_parent())

@@ -46,6 +46,14 @@ std::string wrong_intervention(const std::string& text) {
   }
 }
 
+void add_memory(CLI::App& command, std::int64_t& megabytes) {
+  command
+      .add_option("--memory", megabytes,
+                  "MB that a recording takes of the device's memory, and of the host's beside it; older tokens go to a file (default: a "
+                  "quarter of what is free)")
+      ->check(CLI::Range(1, 100'000'000));
+}
+
 void add_run(CLI::App& app, RunArguments& run) {
   CLI::App& command = *app.add_subcommand("run", "read a prompt with a checkpoint and generate");
   command.add_option("checkpoint", run.checkpoint, "an .h5 file or a Hugging Face folder; none: that of the session");
@@ -70,6 +78,14 @@ void add_run(CLI::App& app, RunArguments& run) {
       ->needs(session)
       ->allow_extra_args(false)
       ->check(CLI::Validator(wrong_intervention, ""));
+  command.add_option("--other", run.others, "a prompt file, read as a further run of the session: its states can be imported")
+      ->needs(session)
+      ->allow_extra_args(false);
+  command.add_option("--against", run.against, "compare the branch with this one: logits, states, answer")
+      ->needs(session)
+      ->check(CLI::NonNegativeNumber);
+  add_memory(command, run.memory);
+  command.get_option("--memory")->needs(session);
   command.add_option("--states", run.states, "tokens after which the dump keeps all states: 0,16,63")
       ->delimiter(',')
       ->check(CLI::NonNegativeNumber);
@@ -252,6 +268,7 @@ void add_intervene(CLI::App& app, InterveneArguments& intervene) {
   command.add_option("--generate", intervene.generate, "tokens to generate (default: as many as the prompt expects, else 32)")
       ->check(CLI::Range(0, 1'000'000));
   add_compute(command, intervene.device);
+  add_memory(command, intervene.memory);
   command.add_flag("--json", intervene.json, "print one JSON object");
   command.footer("Interventions: states change once token T has been read, rules hold from T on; without a layer, for all that can.\n\n" +
                  std::string(intervention_forms()));
@@ -452,6 +469,7 @@ void add_window(CLI::App& app, WindowArguments& window) {
       ->excludes(open);
   add_prompt(app, window.prompt, false);
   add_device(app, window.device);
+  add_memory(app, window.memory);
   app.add_option("--theme", window.theme, "light, dark, high-contrast, system")
       ->check(CLI::IsMember({"light", "dark", "high-contrast", "system"}));
   app.add_option("--scale", window.scale, "of type and spacing, 1 to 3")->check(CLI::Range(1.0F, 3.0F));

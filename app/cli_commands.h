@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,7 +40,10 @@ struct RunArguments {
   std::string session;                                          // the file that it is recorded in, or gone on with
   std::chrono::milliseconds interval = SessionFile::kInterval;  // between two savings of the session
   std::vector<std::string> interventions;                       // by which the session's branch is left in the end
+  std::vector<std::string> others;                              // prompt files, read as runs of the session: their states can be imported
   std::optional<std::int64_t> branch;                           // of the session; unset: the one that was current
+  std::optional<std::int64_t> against;                          // the branch to compare that one with
+  std::int64_t memory = 0;                                      // MB of the session's recording; 0: a quarter of what is free
   bool json = false, force = false;
 };
 int run_command(const RunArguments& arguments);
@@ -93,6 +97,7 @@ struct WindowArguments {
   std::vector<std::string> beside;  // checkpoints to compare with it
   PromptArguments prompt;
   DeviceChoice device;
+  std::int64_t memory = 0;  // MB of a recording; 0: a quarter of what is free
   std::string theme = "system", screenshot, size = "1600x1000";
   float scale = 0;
   bool software = false, no_autoplay = false;
@@ -167,6 +172,7 @@ struct InterveneArguments {
   std::vector<std::string> interventions;  // engine/run/intervention.h
   std::vector<std::string> others;         // prompt files, runs 1, 2, … that states are imported from
   std::optional<std::int64_t> generate;
+  std::int64_t memory = 0;  // MB of a recording; 0: a quarter of what is free
   DeviceChoice device;
   bool json = false;
 };
@@ -204,6 +210,12 @@ struct BatchArguments {
   bool force = false;
 };
 int batch_command(const BatchArguments& arguments);
+
+/// `megabytes` of the device's memory, and of the host's beside it; 0: a quarter of what is free of each.
+RunOptions recording_budgets(std::int64_t megabytes);
+/// In a line: how far its keyframes are from each other, what it takes and what it may take.
+std::string recording_text(const RecordingInfo& recording);
+nlohmann::json recording_json(const RecordingInfo& recording);
 
 /// Whether the first words of an answer are the expected ones.
 bool answers(const std::string& text, const std::string& expected);

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "app/branch_report.h"
 #include "app/cli_commands.h"
 #include "engine/checkpoint/digest.h"
 #include "engine/error.h"
@@ -102,6 +103,8 @@ struct Outcome {
   std::vector<Prediction> next;       // most probable, where nothing was to be generated
   std::string text, expected;
   double load_seconds = 0, read_seconds = 0, generate_seconds = 0;
+  std::optional<RecordingInfo> recording;  // of a session
+  std::optional<BranchReport> difference;  // from the branch that it is compared with
 
   bool correct() const { return answers(text, expected); }
 };
@@ -124,6 +127,8 @@ void print_json(const Outcome& outcome, const Model& model, const RunArguments& 
   if (!outcome.expected.empty()) out.update({{"expected", outcome.expected}, {"correct", outcome.correct()}});
   if (!arguments.dump.empty()) out["dump"] = arguments.dump;
   if (!arguments.session.empty()) out["session"] = arguments.session;
+  if (outcome.recording) out["recording"] = recording_json(*outcome.recording);
+  if (outcome.difference) out["difference"] = to_json(*outcome.difference);
   fmt::print("{}\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
@@ -144,6 +149,7 @@ void print_text(const Outcome& outcome, const Model& model) {
   if (read > 0) parts.push_back(speed("read", read, outcome.read_seconds));
   if (generated > 0) parts.push_back(speed("generated", generated, outcome.generate_seconds));
   fmt::print(stderr, "{}: {}\n", model.backend().description(), fmt::join(parts, ", "));
+  if (outcome.recording) fmt::print(stderr, "{}\n", recording_text(*outcome.recording));
 }
 
 void check_states(const RunArguments& arguments, std::int64_t tokens) {
@@ -233,16 +239,44 @@ void generate(Branches& tree, SessionFile& session, std::int64_t end) {
   }
 }
 
+void check_branch(const Branches& tree, std::int64_t branch, const RunArguments& arguments) {
+  if (branch >= tree.count()) throw Error(fmt::format("{}: it has branches 0 to {}", arguments.session, tree.count() - 1));
+  if (branch > 0 && tree[branch].parent < 0)
+    throw Error(fmt::format("{}: run {} is of another prompt, it is no branch", arguments.session, branch));
+}
+
+/// Other prompts, as runs that states can be imported from; then a branch, where interventions are asked for. The session is kept up to
+/// date meanwhile.
+void intervene(Branches& tree, OpenSession& open, const RunArguments& arguments) {
+  for (const std::string& file : arguments.others) {
+    const PromptInput prompt = load_prompt({.file = file});
+    const std::vector<std::int32_t> ids = prompt.ids.empty() ? open.tokenizer->encode(prompt.text).ids : prompt.ids;
+    if (ids.empty()) throw Error(file + ": the prompt is empty");
+    auto run = std::make_shared<Run>(open.model, tree[0].run->beside());
+    run->read(ids, std::ssize(ids));
+    fmt::print(stderr, "run {}: {}\n", tree.add(std::move(run)), file);
+  }
+  std::vector<Intervention> interventions;
+  for (const std::string& text : arguments.interventions) interventions.push_back(parse_intervention(text));
+  if (interventions.empty()) return;
+  ProgressBar bar("reading on");
+  const auto tokens = static_cast<double>(tree[tree.current()].run->tokens());
+  tree.intervene(std::move(interventions), [&](std::int64_t read) {
+    open.file.follow(tree);
+    bar.show(static_cast<double>(read) / tokens);
+    return true;
+  });
+}
+
 /// The tree of a session, on the branch that is asked for, and what has been read of it.
 Branches restore_session(const OpenSession& open, const RunArguments& arguments) {
   const SessionRecord& record = open.file.record();
   ProgressBar bar("restoring");
-  Branches tree = open.file.restore_branches(open.model, [&](std::int64_t tokens) {
+  Branches tree = open.file.restore_branches(open.model, recording_budgets(arguments.memory), [&](std::int64_t tokens) {
     bar.show(static_cast<double>(tokens) / static_cast<double>(std::max<std::int64_t>(record.tokens(), 1)));
     return true;
   });
-  if (arguments.branch.value_or(0) >= tree.count())
-    throw Error(fmt::format("{}: it has branches 0 to {}", arguments.session, tree.count() - 1));
+  for (const auto& branch : {arguments.branch, arguments.against}) check_branch(tree, branch.value_or(0), arguments);
   if (arguments.branch) tree.go_to(*arguments.branch);
   return tree;
 }
@@ -272,9 +306,7 @@ int session_command(const RunArguments& arguments) {
   outcome.read_seconds = seconds_since(reading);
   const auto generating = std::chrono::steady_clock::now();
   generate(tree, open.file, end);
-  std::vector<Intervention> interventions;
-  for (const std::string& text : arguments.interventions) interventions.push_back(parse_intervention(text));
-  if (!interventions.empty()) tree.intervene(std::move(interventions));
+  intervene(tree, open, arguments);
   open.file.save(tree);
   outcome.generate_seconds = seconds_since(generating);
   if (tree.count() > 1) fmt::print(stderr, "branch {} of 0 to {}\n", tree.current(), tree.count() - 1);
@@ -287,7 +319,13 @@ int session_command(const RunArguments& arguments) {
   }
   if (answer.empty()) outcome.next = most_probable(run.logits(run.tokens() - 1), 8, *open.tokenizer);
   outcome.text = open.tokenizer->decode(answer);
+  outcome.recording = run.recording();
+  if (arguments.against) outcome.difference = report_branches(tree, *arguments.against, tree.current(), *open.tokenizer, outcome.expected);
   print(outcome, *open.model, arguments);
+  if (outcome.difference && !arguments.json) {
+    fmt::print("branch {} (after), compared with branch {} (before):\n", tree.current(), *arguments.against);
+    print(*outcome.difference, tree, *open.tokenizer);
+  }
   return 0;
 }
 

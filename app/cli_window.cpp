@@ -46,6 +46,7 @@ int window_command(int argc, char** argv, const WindowArguments& arguments) {
   options.revealed = arguments.revealed;
   options.theme = theme_called(arguments.theme);
   options.device = arguments.device;
+  options.memory = recording_budgets(arguments.memory).memory_budget;
   options.scale = arguments.scale;
   options.software = arguments.software;
   options.autoplay = !arguments.no_autoplay;

@@ -17,7 +17,10 @@ Comparison::Comparison(Navigator& leader, MakeSource make_source, QObject* paren
     for (const auto& peer : peers_) beside.push_back(peer->last_seen());
     return beside;
   });
-  connect(&leader_, &Navigator::run_changed, this, &Comparison::follow_parent);
+  connect(&leader_, &Navigator::run_changed, this, &Comparison::follow_branches);
+  connect(&leader_, &Navigator::opened, this, [this] {
+    if (!follows_parent_) remove_branch();
+  });
 }
 
 Comparison::~Comparison() {
@@ -56,29 +59,52 @@ void Comparison::add(PeerRun::Subject subject, std::unique_ptr<RunSource> source
   choose(chosen_ ? *chosen_ : peer);
 }
 
-PeerRun* Comparison::parent() const {
+PeerRun* Comparison::branch_peer() const {
   const auto found = std::ranges::find_if(peers_, [](const auto& peer) { return peer->branch() != nullptr; });
   return found == peers_.end() ? nullptr : found->get();
 }
 
+std::shared_ptr<const RunInfo> Comparison::branch() const {
+  const PeerRun* peer = branch_peer();
+  return peer ? peer->branch() : nullptr;
+}
+
 bool Comparison::add_parent() {
-  std::shared_ptr<const RunInfo> run = leader_.parent();
-  std::unique_ptr<RunSource> source = run && !is_full() ? leader_.beside(run) : nullptr;
+  follows_parent_ = add_branch(leader_.parent());
+  return follows_parent_;
+}
+
+bool Comparison::add_branch(std::shared_ptr<const RunInfo> run) {
+  if (!run || run == leader_.run() || (is_full() && !branch_peer())) return false;
+  std::unique_ptr<RunSource> source = leader_.beside(run);
   if (!source) return false;
+  remove_branch();
+  follows_parent_ = false;
   add(std::move(run), std::move(source));
-  choose(*parent());
+  choose(*branch_peer());
   return true;
 }
 
-void Comparison::remove_parent() {
-  if (const PeerRun* peer = parent()) remove(*peer);
+void Comparison::remove_branch() {
+  if (const PeerRun* peer = branch_peer()) remove(*peer);
 }
 
-/// Where another branch is shown than the one whose parent stands beside it.
-void Comparison::follow_parent() {
-  if (!parent() || parent()->branch() == leader_.parent()) return;
-  remove_parent();
-  add_parent();
+/// Where another branch is shown than before, or all have been read anew.
+void Comparison::follow_branches() {
+  const std::shared_ptr<const RunInfo> beside = branch();
+  if (!beside) return;
+  std::shared_ptr<const RunInfo> wanted = leader_.parent();
+  if (!follows_parent_) {
+    const auto& runs = leader_.branches()->runs;
+    const auto number = static_cast<std::size_t>(beside->branch.number);
+    wanted = number < runs.size() && beside->branch.number != leader_.run()->branch.number ? runs[number] : nullptr;
+  }
+  if (beside == wanted) return;
+  remove_branch();
+  if (follows_parent_)
+    add_parent();
+  else
+    add_branch(std::move(wanted));
 }
 
 void Comparison::choose(PeerRun& peer) {

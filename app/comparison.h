@@ -29,11 +29,15 @@ class Comparison : public QObject {
 
   /// B, C or D. Nothing happens where there are three already.
   void add(const std::filesystem::path& checkpoint);
-  /// The branch that the leader's run has left, always: where the leader goes to another branch, it is that one's. False: there is none,
-  /// or no room.
+  /// In place of the branch that stands beside, if any does: the one that the leader's run has left, always. Where the leader goes to
+  /// another branch, it is that one's. False: there is none, or no room.
   bool add_parent();
-  void remove_parent();
-  bool shows_parent() const { return parent() != nullptr; }
+  /// Likewise a branch of the leader's tree, until the leader goes there itself. False: it is the leader's, or there is no room.
+  bool add_branch(std::shared_ptr<const RunInfo> run);
+  void remove_branch();
+  /// That stands beside; null: none does.
+  std::shared_ptr<const RunInfo> branch() const;
+  bool shows_parent() const { return branch() && follows_parent_; }
   void remove(const PeerRun& peer);
   void stop();
   /// Ends what is being opened, read or generated beside the window's own.
@@ -52,13 +56,14 @@ class Comparison : public QObject {
  private:
   QString free_letter() const;
   void add(PeerRun::Subject subject, std::unique_ptr<RunSource> source);
-  PeerRun* parent() const;
-  void follow_parent();
+  PeerRun* branch_peer() const;
+  void follow_branches();
 
   Navigator& leader_;
   const MakeSource make_source_;
   std::vector<std::unique_ptr<PeerRun>> peers_;
   PeerRun* chosen_ = nullptr;
+  bool follows_parent_ = false;  // the branch beside is the leader's parent, whichever that is
 };
 
 }  // namespace statescope

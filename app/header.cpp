@@ -3,6 +3,7 @@
 #include <QAccessible>
 #include <QAction>
 #include <QHBoxLayout>
+#include <QLocale>
 
 #include "app/interventions.h"
 #include "app/theme.h"
@@ -17,6 +18,8 @@ QString parameters_text(std::int64_t parameters) {
   return Header::tr("%1 k parameters").arg(count / 1e3, 0, 'f', 0);
 }
 
+QString size_text(std::int64_t bytes) { return QLocale().formattedDataSize(bytes, 1, QLocale::DataSizeSIFormat); }
+
 QToolButton* make_button(QAction* action, QWidget* parent) {
   auto* button = new QToolButton(parent);
   button->setDefaultAction(action);
@@ -27,6 +30,18 @@ QToolButton* make_button(QAction* action, QWidget* parent) {
 }
 
 }  // namespace
+
+QString recording_words(const RecordingInfo& recording) {
+  const bool on_device = recording.host_budget > 0;
+  const QString here = on_device ? Header::tr("the recording takes %1 of at most %2 of the device's memory")
+                                 : Header::tr("the recording takes %1 of at most %2 of memory");
+  QStringList words{Header::tr("Keyframe every %1 tokens").arg(recording.keyframe_interval),
+                    here.arg(size_text(recording.memory), size_text(recording.memory_budget))};
+  if (on_device)
+    words.push_back(Header::tr("%1 of at most %2 of the host's memory").arg(size_text(recording.host), size_text(recording.host_budget)));
+  if (recording.file > 0) words.push_back(Header::tr("%1 in a file").arg(size_text(recording.file)));
+  return words.join(QStringLiteral("; "));
+}
 
 Header::Header(Navigator& navigator, Comparison& comparison, QAction* side, QAction* cancel, QWidget* parent)
     : QWidget(parent), navigator_(navigator), comparison_(comparison), chips_(new ModelChips(navigator, comparison, this)) {
@@ -78,7 +93,8 @@ void Header::show_model() {
                          parameters_text(model.parameters), QString::fromStdString(model.device)};
   details.removeAll(QString());
   details_->setText(details.join(QStringLiteral("  ·  ")));
-  details_->setToolTip(details_->text());
+  details_->setToolTip(details_->text() + '\n' + recording_words(navigator_.run()->recording));
+  details_->setAccessibleDescription(details_->toolTip());
   const QString branch = words_of_branch(navigator_.run()->branch);
   branch_->setText(fontMetrics().elidedText(branch, Qt::ElideRight, width() / 3));
   branch_->setToolTip(branch);

@@ -12,6 +12,9 @@ class QAction;
 
 namespace statescope {
 
+/// How far keyframes are from each other, what the recording takes and what it may take.
+QString recording_words(const RecordingInfo& recording);
+
 class Header : public QWidget {
   Q_OBJECT
 

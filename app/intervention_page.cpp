@@ -1,6 +1,7 @@
 #include "app/intervention_page.h"
 
 #include <QCoreApplication>
+#include <QFileDialog>
 #include <QFormLayout>
 #include <QHBoxLayout>
 #include <QHeaderView>
@@ -8,7 +9,7 @@
 #include <QVBoxLayout>
 #include <set>
 
-#include "app/interventions.h"
+#include "app/cli_commands.h"
 #include "views/parts.h"
 
 namespace statescope {
@@ -29,6 +30,13 @@ void fill_tokens(QComboBox& into, const RunInfo& run) {
   into.model()->sort(0);
 }
 
+bool counts_partitions(InterventionKind kind) {
+  using enum InterventionKind;
+  return kind == top_k || kind == writers || kind == readers || kind == route;
+}
+
+bool is_of_another_prompt(const RunInfo& run) { return run.branch.number > 0 && run.branch.parent < 0; }
+
 QString answer_words(const RunInfo& run) {
   const QString text = QString::fromStdString(answer_text(run));
   const std::optional<bool> right = answer_is_right(run);
@@ -36,9 +44,17 @@ QString answer_words(const RunInfo& run) {
   return *right ? InterventionPage::tr("%1, right").arg(text) : InterventionPage::tr("%1, wrong").arg(text);
 }
 
-QString branch_words(const BranchInfo& branch) {
+QString branch_words(const RunInfo& run) {
+  const BranchInfo& branch = run.branch;
   if (branch.number == 0) return InterventionPage::tr("0  The model's own run");
+  if (is_of_another_prompt(run)) return InterventionPage::tr("%1  Another prompt of %2 tokens").arg(branch.number).arg(run.prompt_length);
   return QStringLiteral("%1  %2").arg(branch.number).arg(QString::fromStdString(joined(branch.interventions, ", ")));
+}
+
+/// Whose states can be imported.
+void fill_runs(QComboBox& into, const BranchTree& branches) {
+  for (const std::shared_ptr<const RunInfo>& run : branches.runs)
+    into.addItem(branch_words(*run), QVariant::fromValue<qlonglong>(run->branch.number));
 }
 
 /// Where the line says it holds: the line itself may be longer than the page is wide.
@@ -51,7 +67,8 @@ QString where_words(const Intervention& intervention) {
 
 }  // namespace
 
-InterventionPage::InterventionPage(Navigator& navigator, QAction* beside, QWidget* parent) : QWidget(parent), navigator_(navigator) {
+InterventionPage::InterventionPage(Navigator& navigator, Comparison& comparison, QWidget* parent)
+    : QWidget(parent), navigator_(navigator), comparison_(comparison) {
   where_ = new QLabel(this);
   where_->setObjectName("faint");
   where_->setWordWrap(true);
@@ -75,9 +92,7 @@ InterventionPage::InterventionPage(Navigator& navigator, QAction* beside, QWidge
     buttons->addWidget(button);
   }
   make_tree();
-  beside_ = new QToolButton(this);
-  beside_->setDefaultAction(beside);
-  beside_->setFocusPolicy(Qt::StrongFocus);
+  make_beside();
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addWidget(where_);
@@ -86,7 +101,7 @@ InterventionPage::InterventionPage(Navigator& navigator, QAction* beside, QWidge
   layout->addWidget(message_);
   layout->addLayout(buttons);
   layout->addWidget(tree_, 1);
-  layout->addWidget(beside_);
+  layout->addWidget(beside_row_);
   setFocusProxy(kind_);
   make_connections();
   show_kind();
@@ -95,10 +110,12 @@ InterventionPage::InterventionPage(Navigator& navigator, QAction* beside, QWidge
 
 QLayout* InterventionPage::make_form() {
   kind_ = new QComboBox(this);
+  kind_->setObjectName("kind");
   kind_->setAccessibleName(tr("What to change"));
   for (const InterventionRow& row : intervention_rows()) kind_->addItem(translated(row.name));
   value_name_ = new QLabel(this);
   value_ = new QComboBox(this);
+  value_->setObjectName("value");
   value_->setEditable(true);
   value_->setInsertPolicy(QComboBox::NoInsert);
   for (QComboBox* box : {kind_, value_}) {  // as narrow as the page
@@ -106,9 +123,13 @@ QLayout* InterventionPage::make_form() {
     box->setMinimumContentsLength(8);
   }
   all_layers_ = new QCheckBox(tr("In every layer"), this);
+  another_ = new QPushButton(tr("Read another prompt …"), this);
+  another_->setFocusPolicy(Qt::StrongFocus);
+  another_->setToolTip(tr("Its states can be imported then"));
   auto* form = new QFormLayout;
   form->addRow(kind_);
   form->addRow(value_name_, value_);
+  form->addRow(QString(), another_);
   form->addRow(QString(), all_layers_);
   return form;
 }
@@ -127,16 +148,33 @@ void InterventionPage::make_tree() {
   tree_->header()->setSectionResizeMode(answer_column, QHeaderView::ResizeToContents);
 }
 
+void InterventionPage::make_beside() {
+  beside_row_ = new QWidget(this);
+  beside_ = new QComboBox(beside_row_);
+  beside_->setObjectName("beside");
+  beside_->setAccessibleName(tr("Branch beside it"));
+  beside_->setToolTip(tr("Under the same cursor, to compare with: states, predictions, answers"));
+  beside_->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
+  beside_->setMinimumContentsLength(8);
+  auto* form = new QFormLayout(beside_row_);
+  form->setContentsMargins(0, 0, 0, 0);
+  form->addRow(tr("Beside it"), beside_);
+}
+
 void InterventionPage::make_connections() {
   connect(kind_, &QComboBox::currentIndexChanged, this, &InterventionPage::show_kind);
   connect(value_, &QComboBox::currentTextChanged, this, &InterventionPage::write_line);
+  connect(value_, &QComboBox::activated, this, [this] { value_->lineEdit()->setCursorPosition(0); });
   connect(all_layers_, &QCheckBox::toggled, this, &InterventionPage::write_line);
   connect(line_, &QLineEdit::textChanged, this, &InterventionPage::check_line);
   connect(line_, &QLineEdit::returnPressed, this, &InterventionPage::apply);
   connect(apply_, &QPushButton::clicked, this, &InterventionPage::apply);
   connect(undo_, &QPushButton::clicked, &navigator_, &Navigator::undo_intervention);
   connect(redo_, &QPushButton::clicked, &navigator_, &Navigator::redo_intervention);
-  const auto go = [this](const QTreeWidgetItem* item) { navigator_.go_to_branch(item->data(branch_column, number_role).toLongLong()); };
+  const auto go = [this](const QTreeWidgetItem* item) {
+    const QVariant number = item->data(branch_column, number_role);
+    if (number.isValid()) navigator_.go_to_branch(number.toLongLong());
+  };
   connect(tree_, &QTreeWidget::itemActivated, this, go);
   connect(tree_, &QTreeWidget::itemClicked, this, go);
   connect(&navigator_, &Navigator::cursor_changed, this, [this] {
@@ -145,19 +183,27 @@ void InterventionPage::make_connections() {
   connect(&navigator_, &Navigator::opened, this, &InterventionPage::show_kind);
   connect(&navigator_, &Navigator::run_changed, this, &InterventionPage::show_tree);
   connect(&navigator_, &Navigator::opening_ended, this, &InterventionPage::show_tree);
+  connect(&navigator_, &Navigator::branches_changed, this, [this] {
+    if (chosen_row().kind == InterventionKind::import_state && !line_->isModified()) show_kind();
+  });
+  connect(another_, &QPushButton::clicked, this, &InterventionPage::choose_prompt);
+  connect(beside_, &QComboBox::activated, this, &InterventionPage::put_beside);
+  connect(&comparison_, &Comparison::changed, this, &InterventionPage::show_beside);
   connect(&navigator_, &Navigator::progressed, this, [this] { apply_->setEnabled(false); });
   connect(&navigator_, &Navigator::intervention_failed, this, &InterventionPage::show_message);
 }
 
 /// The values of what is chosen.
 void InterventionPage::show_kind() {
-  const InterventionRow& row = intervention_rows()[static_cast<std::size_t>(kind_->currentIndex())];
+  const InterventionRow& row = chosen_row();
   {
     const QSignalBlocker quiet(value_);
     value_->clear();
     if (row.kind == InterventionKind::replace_token) {
       if (navigator_.run()) fill_tokens(*value_, *navigator_.run());
-    } else if (row.kind == InterventionKind::top_k || row.kind == InterventionKind::route) {
+    } else if (row.kind == InterventionKind::import_state) {
+      if (navigator_.branches()) fill_runs(*value_, *navigator_.branches());
+    } else if (counts_partitions(row.kind)) {
       const LayerInfo* layer = navigator_.layer_info();
       for (std::int64_t n = 1; layer && n <= layer->partitions; ++n) value_->addItem(QString::number(n));
     } else {
@@ -165,9 +211,11 @@ void InterventionPage::show_kind() {
     }
   }
   const bool wants_value = *row.value != '\0';
+  value_->lineEdit()->setCursorPosition(0);  // its beginning tells runs apart
   value_name_->setText(wants_value ? translated(row.value) : QString());
   value_->setAccessibleName(wants_value ? translated(row.value) : tr("No value"));
   for (QWidget* widget : std::initializer_list<QWidget*>{value_name_, value_}) widget->setVisible(wants_value);
+  another_->setVisible(row.kind == InterventionKind::import_state);
   write_line();
 }
 
@@ -180,7 +228,7 @@ double InterventionPage::value() const {
 void InterventionPage::write_line() {
   const LayerInfo* layer = navigator_.layer_info();
   if (!layer) return check_line();
-  const InterventionKind kind = intervention_rows()[static_cast<std::size_t>(kind_->currentIndex())].kind;
+  const InterventionKind kind = chosen_row().kind;
   Intervention intervention = intervention_here(kind, *layer, navigator_.cursor(), value());
   if (all_layers_->isChecked()) intervention.layer.reset();
   line_->setText(QString::fromStdString(to_text(intervention)));
@@ -220,7 +268,7 @@ void InterventionPage::show_tree() {
   check_line();
   undo_->setEnabled(branches && navigator_.run()->branch.number > 0);
   redo_->setEnabled(branches && branches->redo >= 0);
-  beside_->setVisible(navigator_.parent() != nullptr);
+  show_beside();
   tree_->clear();
   if (!branches) return;
   std::vector<QTreeWidgetItem*> items;
@@ -228,11 +276,13 @@ void InterventionPage::show_tree() {
     const bool shown = told->branch.number == branches->current;
     const RunInfo& run = shown ? *navigator_.run() : *told;  // which may have grown
     const BranchInfo& branch = run.branch;
-    const QStringList columns{branch_words(branch), answer_words(run)};
+    const bool other_prompt = is_of_another_prompt(run);
+    const QStringList columns{branch_words(run), other_prompt ? QString() : answer_words(run)};
     auto* item = branch.parent < 0 ? new QTreeWidgetItem(tree_, columns)
                                    : new QTreeWidgetItem(items[static_cast<std::size_t>(branch.parent)], columns);
-    item->setData(branch_column, number_role, QVariant::fromValue<qlonglong>(branch.number));
-    if (branch.number > 0) item->setToolTip(branch_column, tr("%1\nParts at token %2").arg(columns[0]).arg(branch.from));
+    if (!other_prompt) item->setData(branch_column, number_role, QVariant::fromValue<qlonglong>(branch.number));
+    if (branch.parent >= 0) item->setToolTip(branch_column, tr("%1\nParts at token %2").arg(columns[0]).arg(branch.from));
+    if (other_prompt) item->setToolTip(branch_column, tr("%1\nOnly for its states").arg(columns[0]));
     items.push_back(item);
     if (!shown) continue;
     QFont bold = item->font(branch_column);
@@ -241,6 +291,49 @@ void InterventionPage::show_tree() {
     tree_->setCurrentItem(item);
   }
   tree_->expandAll();
+}
+
+/// Which branches may stand beside the one shown, and which does: none, the one before it always, or one of all.
+void InterventionPage::show_beside() {
+  const std::shared_ptr<const BranchTree>& branches = navigator_.branches();
+  const std::shared_ptr<const RunInfo> chosen = comparison_.branch();
+  const QSignalBlocker quiet(beside_);
+  beside_->clear();
+  beside_->addItem(tr("Nothing"));
+  if (navigator_.parent()) beside_->addItem(tr("The branch before"));
+  const int fixed = beside_->count();
+  if (chosen && comparison_.shows_parent()) beside_->setCurrentIndex(1);
+  for (std::size_t i = 0; branches && i < branches->runs.size(); ++i) {
+    const RunInfo& run = *branches->runs[i];
+    if (static_cast<std::int64_t>(i) == branches->current || is_of_another_prompt(run)) continue;
+    beside_->addItem(branch_words(run), QVariant::fromValue<qlonglong>(run.branch.number));
+    if (chosen && !comparison_.shows_parent() && chosen->branch.number == run.branch.number) beside_->setCurrentIndex(beside_->count() - 1);
+  }
+  beside_row_->setVisible(beside_->count() > fixed);
+}
+
+void InterventionPage::put_beside(int index) {
+  const QVariant number = beside_->itemData(index);
+  if (index == 0)
+    comparison_.remove_branch();
+  else if (number.isValid() ? !comparison_.add_branch(navigator_.branches()->runs[static_cast<std::size_t>(number.toLongLong())])
+                            : !comparison_.add_parent())
+    show_message(tr("Four models are compared already. Close one of them first."));
+  show_beside();
+}
+
+void InterventionPage::choose_prompt() {
+  const QString path =
+      QFileDialog::getOpenFileName(this, tr("Read another prompt"), {}, tr("Prompts (*.json *.jsonl *.txt);;All files (*)"));
+  if (!path.isEmpty()) add_prompt(path.toStdString());
+}
+
+void InterventionPage::add_prompt(const std::filesystem::path& path) {
+  try {
+    navigator_.add_run(load_prompt({.text = {}, .ids = {}, .file = path.string()}));
+  } catch (const std::exception& error) {
+    show_message(QString::fromUtf8(error.what()));
+  }
 }
 
 }  // namespace statescope

@@ -6,10 +6,10 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
-#include <QToolButton>
 #include <QTreeWidget>
 
-#include "app/navigator.h"
+#include "app/comparison.h"
+#include "app/interventions.h"
 
 namespace statescope {
 
@@ -18,30 +18,40 @@ class InterventionPage : public QWidget {
   Q_OBJECT
 
  public:
-  /// `beside`: shows the parent branch beside the one shown.
-  InterventionPage(Navigator& navigator, QAction* beside, QWidget* parent = nullptr);
+  /// `comparison`: where a branch stands beside the one shown.
+  InterventionPage(Navigator& navigator, Comparison& comparison, QWidget* parent = nullptr);
+
+  /// Reads a prompt from a file, whose states can be imported then.
+  void add_prompt(const std::filesystem::path& path);
 
  private:
   QLayout* make_form();
   void make_tree();
+  void make_beside();
   void make_connections();
   void show_kind();
   void write_line();
   void check_line();
   void apply();
   void show_tree();
+  void show_beside();
+  void put_beside(int index);
+  void choose_prompt();
   void show_message(const QString& message);
   double value() const;
+  const InterventionRow& chosen_row() const { return intervention_rows()[static_cast<std::size_t>(kind_->currentIndex())]; }
 
   Navigator& navigator_;
+  Comparison& comparison_;
   QComboBox *kind_, *value_;
   QLabel *where_, *value_name_;
   QCheckBox* all_layers_;
   QLineEdit* line_;
-  QLabel* message_;  // what is wrong with the line, or what may stand in it
-  QPushButton *apply_, *undo_, *redo_;
+  QLabel* message_;                                // what is wrong with the line, or what may stand in it
+  QPushButton *another_, *apply_, *undo_, *redo_;  // another: prompt, to import from
   QTreeWidget* tree_;
-  QToolButton* beside_;
+  QWidget* beside_row_;
+  QComboBox* beside_;  // which branch stands beside the one shown
 };
 
 }  // namespace statescope

@@ -194,7 +194,7 @@ void MainWindow::make_pages(const QString& drawn) {
   side_->add_page(tr("Preferences"), preferences_);
   side_->add_page(tr("Breakpoints"), new BreakpointPage(*playback_));
   side_->add_page(tr("Export this view"), figure_);
-  side_->add_page(tr("Interventions"), new InterventionPage(*navigator_, action("parent-beside")));
+  side_->add_page(tr("Interventions"), new InterventionPage(*navigator_, *comparison_));
 }
 
 QWidget* MainWindow::make_welcome() {
@@ -575,8 +575,8 @@ void MainWindow::escape() {
     error_->hide();
   else if (side_->page() != SidePage::inspector)
     show_page(SidePage::inspector);
-  else if (comparison_->shows_parent())
-    comparison_->remove_parent();
+  else if (comparison_->branch())
+    comparison_->remove_branch();
   else if (presenting_)
     toggle_presenter();
   focused_->surface().setFocus();

@@ -125,17 +125,28 @@ void Navigator::generate_more(std::int64_t count) {
 
 void Navigator::cancel() { source_.cancel(); }
 
-void Navigator::intervene(std::vector<Intervention> interventions) {
-  if (!run_) return;
-  pause();
-  opening_ = true;
-  Q_EMIT progressed(0, tr("reading on"));
+Session::OpenCallbacks Navigator::intervening() {
   Session::OpenCallbacks answers = changing();
   answers.failed = [this, failed = std::move(answers.failed), self = QPointer<Navigator>(this)](const std::string& message) {
     failed("cancelled");
     if (self && message != "cancelled") Q_EMIT intervention_failed(QString::fromStdString(message));
   };
-  source_.intervene(std::move(interventions), std::move(answers));
+  return answers;
+}
+
+void Navigator::intervene(std::vector<Intervention> interventions) {
+  if (!run_) return;
+  pause();
+  opening_ = true;
+  Q_EMIT progressed(0, tr("reading on"));
+  source_.intervene(std::move(interventions), intervening());
+}
+
+void Navigator::add_run(PromptInput prompt) {
+  if (!run_ || opening_) return;
+  opening_ = true;
+  Q_EMIT progressed(0, tr("reading"));
+  source_.add_run(std::move(prompt), intervening());
 }
 
 std::shared_ptr<const RunInfo> Navigator::parent() const {

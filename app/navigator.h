@@ -52,6 +52,8 @@ class Navigator : public QObject {
   std::unique_ptr<RunSource> beside(std::shared_ptr<const RunInfo> run) { return source_.beside(std::move(run)); }
   /// From here on they change the run shown; the cursor stays. What goes wrong is told by `intervention_failed`.
   void intervene(std::vector<Intervention> interventions);
+  /// Another prompt, whose states can be imported then: a run of branches() that is not shown. What goes wrong is told likewise.
+  void add_run(PromptInput prompt);
   /// Nothing while something else is under way.
   void undo_intervention();
   void redo_intervention();
@@ -137,6 +139,8 @@ class Navigator : public QObject {
   Session::OpenCallbacks callbacks();
   /// Of what changes the run shown: it keeps its prompt and the cursor's place.
   Session::OpenCallbacks changing();
+  /// The same; what goes wrong is told by `intervention_failed`.
+  Session::OpenCallbacks intervening();
   bool can_move_between_branches() const { return branches_ && !opening_; }
   void take_wanted();
   void take_branches(std::shared_ptr<const BranchTree> branches);

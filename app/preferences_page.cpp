@@ -5,6 +5,7 @@
 #include <QVBoxLayout>
 #include <cmath>
 
+#include "app/header.h"
 #include "app/main_window.h"
 
 namespace statescope {
@@ -56,7 +57,8 @@ void PreferencesPage::refresh() {
   reduce_motion_->setChecked(window_.reduces_motion());
   autoplay_->setChecked(window_.plays_by_itself());
   const std::shared_ptr<const RunInfo>& run = window_.navigator().run();
-  device_->setText(run ? tr("Runs on %1.\n%2").arg(QString::fromStdString(run->model.device), drawn_) : drawn_);
+  device_->setText(run ? tr("Runs on %1.\n%2\n%3.").arg(QString::fromStdString(run->model.device), drawn_, recording_words(run->recording))
+                       : drawn_);
 }
 
 }  // namespace statescope

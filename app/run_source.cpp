@@ -38,6 +38,7 @@ class BranchSource final : public RunSource {
   void generate(std::int64_t, Session::OpenCallbacks) override {}
   void cancel() override {}
   void intervene(std::vector<Intervention>, Session::OpenCallbacks) override {}
+  void add_run(PromptInput, Session::OpenCallbacks) override {}
   void undo(Session::OpenCallbacks) override {}
   void redo(Session::OpenCallbacks) override {}
   void go_to_branch(std::int64_t, Session::OpenCallbacks) override {}
@@ -51,8 +52,8 @@ class BranchSource final : public RunSource {
 
 class SessionSource final : public RunSource {
  public:
-  SessionSource(Session::OpenDevice open_device, DeviceChoice name)
-      : beside_(open_device ? name : DeviceChoice{}), session_(post, std::move(open_device), std::move(name)) {}
+  SessionSource(Session::OpenDevice open_device, DeviceChoice name, std::size_t memory)
+      : beside_(open_device ? name : DeviceChoice{}), session_(post, std::move(open_device), std::move(name), memory) {}
   ~SessionSource() override { *alive_ = false; }
 
   void open(std::filesystem::path checkpoint, PromptInput prompt, Session::OpenCallbacks callbacks) override {
@@ -64,6 +65,7 @@ class SessionSource final : public RunSource {
   void intervene(std::vector<Intervention> interventions, Session::OpenCallbacks callbacks) override {
     session_.intervene(std::move(interventions), std::move(callbacks));
   }
+  void add_run(PromptInput prompt, Session::OpenCallbacks callbacks) override { session_.add_run(std::move(prompt), std::move(callbacks)); }
   void undo(Session::OpenCallbacks callbacks) override { session_.undo(std::move(callbacks)); }
   void redo(Session::OpenCallbacks callbacks) override { session_.redo(std::move(callbacks)); }
   void go_to_branch(std::int64_t branch, Session::OpenCallbacks callbacks) override { session_.go_to_branch(branch, std::move(callbacks)); }
@@ -123,8 +125,8 @@ class SessionSource final : public RunSource {
 
 }  // namespace
 
-std::unique_ptr<RunSource> make_session_source(Session::OpenDevice open_device, DeviceChoice name) {
-  return std::make_unique<SessionSource>(std::move(open_device), std::move(name));
+std::unique_ptr<RunSource> make_session_source(Session::OpenDevice open_device, DeviceChoice name, std::size_t memory) {
+  return std::make_unique<SessionSource>(std::move(open_device), std::move(name), memory);
 }
 
 }  // namespace statescope

@@ -18,6 +18,7 @@ class RunSource {
   virtual void generate(std::int64_t tokens, Session::OpenCallbacks callbacks) = 0;
   virtual void cancel() = 0;
   virtual void intervene(std::vector<Intervention> interventions, Session::OpenCallbacks callbacks) = 0;
+  virtual void add_run(PromptInput prompt, Session::OpenCallbacks callbacks) = 0;
   virtual void undo(Session::OpenCallbacks callbacks) = 0;
   virtual void redo(Session::OpenCallbacks callbacks) = 0;
   virtual void go_to_branch(std::int64_t branch, Session::OpenCallbacks callbacks) = 0;
@@ -31,7 +32,8 @@ class RunSource {
 };
 
 /// The session on the device that `open_device` opens (empty: the CPU), answering on the thread of the running QApplication. `name`: how
-/// the device was asked for; what is asked about the checkpoint itself (NeedleGridQuestion) is worked out beside the run, on that device too.
-std::unique_ptr<RunSource> make_session_source(Session::OpenDevice open_device, DeviceChoice name = {});
+/// the device was asked for; what is asked about the checkpoint itself (NeedleGridQuestion) is worked out beside the run, on that device
+/// too. `memory`: as for Session.
+std::unique_ptr<RunSource> make_session_source(Session::OpenDevice open_device, DeviceChoice name = {}, std::size_t memory = 0);
 
 }  // namespace statescope

@@ -133,7 +133,8 @@ int run_window(int argc, char** argv, const WindowOptions& options) {
   const std::unique_ptr<QSettings> settings = open_settings(options);
   const WindowDevice device = open_window_device(options.device);
   const auto opened = [&device] { return device.backend; };
-  const std::unique_ptr<RunSource> source = make_session_source(device.backend ? opened : Session::OpenDevice(), options.device);
+  const std::unique_ptr<RunSource> source =
+      make_session_source(device.backend ? opened : Session::OpenDevice(), options.device, options.memory);
   MainWindow window(*source, {.opengl = opengl,
                               .start_words = start_words(device, why_no_opengl),
                               .theme = options.theme,
@@ -141,7 +142,8 @@ int run_window(int argc, char** argv, const WindowOptions& options) {
                               .settings = settings.get(),
                               .autoplay = options.autoplay && options.screenshot.empty(),
                               .make_source = [&options] {
-                                return make_session_source([&options] { return open_cuda_device(options.device); }, options.device);
+                                return make_session_source([&options] { return open_cuda_device(options.device); }, options.device,
+                                                           options.memory);
                               }});
   window.resize(1440, 900);
   if (!options.screenshot.empty()) take_screenshot(window, options);

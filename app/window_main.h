@@ -15,10 +15,11 @@ namespace statescope {
 enum class ThemeChoice { system, light, dark, high_contrast };
 
 struct WindowOptions {
-  std::filesystem::path checkpoint;  // empty: the window opens without a run
+  std::filesystem::path checkpoint;           // empty: the window opens without a run
   std::vector<std::filesystem::path> beside;  // checkpoints to compare with it, at most three
   PromptInput prompt;
   DeviceChoice device;
+  std::size_t memory = 0;  // bytes of a recording (Session)
   ThemeChoice theme = ThemeChoice::system;
   float scale = 0;        // of type and spacing, 1 … 3; 0: as last time
   bool software = false;  // draw without OpenGL
@@ -27,9 +28,9 @@ struct WindowOptions {
   /// A PNG to write when the first run stands at the place below; then the program ends. −1 keeps the place that the window chooses.
   std::string screenshot;
   std::int64_t token = -1, layer = -1, head = -1, slot = -1;
-  std::filesystem::path lesson;  // begun instead of opening the checkpoint; empty: none
-  std::int64_t step = 1;         // of the lesson, in a screenshot
-  bool revealed = false;         // its question answered
+  std::filesystem::path lesson;     // begun instead of opening the checkpoint; empty: none
+  std::int64_t step = 1;            // of the lesson, in a screenshot
+  bool revealed = false;            // its question answered
   int width = 1600, height = 1000;  // of the screenshot
 };
 

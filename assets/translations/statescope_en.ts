@@ -659,6 +659,30 @@
         <source>branch %1: %2</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>Scale this row</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Scale this head</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Another number of writers</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Another number of readers</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Import the state of another run</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>From</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>Palette</name>
@@ -3700,6 +3724,26 @@ after token {} {}
         <source>Branch</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>the recording takes %1 of at most %2 of the device&apos;s memory</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>the recording takes %1 of at most %2 of memory</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Keyframe every %1 tokens</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1 of at most %2 of the host&apos;s memory</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1 in a file</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>statescope::Inspector</name>
@@ -3838,6 +3882,55 @@ Parts at token %2</source>
     </message>
     <message>
         <source>Changes every layer from token %1 on; what lies before it stays.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1  Another prompt of %2 tokens</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Read another prompt …</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Its states can be imported then</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Branch beside it</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Under the same cursor, to compare with: states, predictions, answers</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Beside it</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1
+Only for its states</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Nothing</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The branch before</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Four models are compared already. Close one of them first.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Read another prompt</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Prompts (*.json *.jsonl *.txt);;All files (*)</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -4384,7 +4477,8 @@ Parts at token %2</source>
     </message>
     <message>
         <source>Runs on %1.
-%2</source>
+%2
+%3.</source>
         <translation type="unfinished"></translation>
     </message>
 </context>

@@ -47,11 +47,10 @@ const ReplaceToken* replacement(const Intervention& intervention) { return std::
 
 std::int64_t first_concerned(const Intervention& intervention) { return intervention.at + (edits_state(intervention) ? 1 : 0); }
 
-/// Reads `ids` on from where the run is, to their end: the rest of the prompt, then, unless they are `given`, what the model generates,
-/// unless it is replaced.
-void read_on(Run& run, std::span<const std::int32_t> ids, bool given, std::span<const Intervention> interventions,
-             const Run::Progress& progress) {
-  const std::int64_t prompt = run.prompt_length(), total = std::ssize(ids);
+/// Reads on from where the run is until there are `total` tokens: what is left of `ids`, which begin with the prompt, then what the model
+/// generates, unless it is replaced.
+void read_on(Run& run, std::span<const std::int32_t> ids, std::int64_t prompt, std::int64_t total,
+             std::span<const Intervention> interventions, const Run::Progress& progress) {
   bool wanted = true;
   const auto tell = [&](std::int64_t tokens) { return wanted = !progress || progress(tokens); };
   if (run.tokens() < prompt) {
@@ -59,7 +58,8 @@ void read_on(Run& run, std::span<const std::int32_t> ids, bool given, std::span<
     run.read(rest, prompt, tell);
   }
   while (wanted && run.tokens() < total) {
-    std::int32_t id = given ? ids[static_cast<std::size_t>(run.tokens())] : most_probable_id(run.logits(run.tokens() - 1));
+    const bool is_given = run.tokens() < std::ssize(ids);
+    std::int32_t id = is_given ? ids[static_cast<std::size_t>(run.tokens())] : most_probable_id(run.logits(run.tokens() - 1));
     for (const Intervention& intervention : interventions) {
       if (const ReplaceToken* other = replacement(intervention); other && intervention.at == run.tokens()) id = other->id;
     }
@@ -105,20 +105,15 @@ std::int64_t Branches::add(std::shared_ptr<Run> run) {
 }
 
 std::int64_t Branches::intervene(std::vector<Intervention> interventions, const Run::Progress& progress) {
-  return leave(std::move(interventions), {}, progress);
+  return leave(std::move(interventions), nullptr, progress);
 }
 
-std::int64_t Branches::restore(std::vector<Intervention> interventions, std::span<const std::int32_t> generated,
-                               const Run::Progress& progress) {
-  return leave(std::move(interventions), generated, progress);
-}
-
-std::int64_t Branches::leave(std::vector<Intervention> interventions, std::optional<std::span<const std::int32_t>> generated,
-                             const Run::Progress& progress) {
+/// `before`: as it was made before; null: it is new.
+std::int64_t Branches::leave(std::vector<Intervention> interventions, const BranchRecord* before, const Run::Progress& progress) {
   const std::shared_ptr<Run> left = (*this)[current_].run;
   for (const Intervention& intervention : interventions) check(intervention);
   std::vector<Intervention> all = lineage(current_);
-  std::int64_t from = first_changed(all, interventions);
+  std::int64_t from = first_changed(all, interventions), total = left->tokens();
   // What the branch that is left has edited before is in its states.
   std::erase_if(all, [&](const Intervention& intervention) { return edits_state(intervention) && first_concerned(intervention) <= from; });
   std::ranges::copy_if(interventions, std::back_inserter(all), [&](const Intervention& own) { return !changes_nothing(own); });
@@ -127,16 +122,24 @@ std::int64_t Branches::leave(std::vector<Intervention> interventions, std::optio
   for (const Intervention& intervention : interventions) {
     if (const ReplaceToken* other = replacement(intervention)) ids[static_cast<std::size_t>(intervention.at)] = other->id;
   }
-  if (generated) {
-    ids.resize(static_cast<std::size_t>(left->prompt_length()));
-    ids.insert(ids.end(), generated->begin(), generated->end());
+  ids.resize(static_cast<std::size_t>(left->prompt_length()));
+  if (before) {
+    ids.insert(ids.end(), before->generated.begin(), before->generated.end());
     from = std::min(from, std::ssize(ids));
+    total = std::ssize(ids) + before->to_generate;
   }
   const auto import = [&](std::int64_t run, std::int64_t layer, std::int64_t token) { return imported(run, layer, token); };
   auto run = std::make_shared<Run>(left, from, Schedule(left->model(), all, left->tokens(), import));
-  read_on(*run, ids, generated.has_value(), all, progress);
+  coming_ = {{current_, std::move(interventions), std::move(run)}, total};
+  try {
+    read_on(*coming_->branch.run, ids, left->prompt_length(), total, all, progress);
+  } catch (...) {
+    coming_.reset();
+    throw;
+  }
 
-  branches_.push_back({current_, std::move(interventions), std::move(run)});
+  branches_.push_back(std::move(coming_->branch));
+  coming_.reset();
   child_.push_back(-1);
   child_[static_cast<std::size_t>(current_)] = count() - 1;
   return current_ = count() - 1;
@@ -144,19 +147,36 @@ std::int64_t Branches::leave(std::vector<Intervention> interventions, std::optio
 
 std::vector<BranchRecord> Branches::records() const {
   std::vector<BranchRecord> records;
-  for (const Branch& branch : std::span(branches_).subspan(1)) {
-    if (branch.parent < 0) throw Error("runs that states were imported from cannot be kept");
+  const auto add = [&](const Branch& branch, std::int64_t tokens) {
     const Run& run = *branch.run;
-    records.push_back({branch.parent, branch.interventions, {run.ids().begin() + run.prompt_length(), run.ids().end()}});
-  }
+    const std::int64_t prompt = run.prompt_length();
+    BranchRecord record{.parent = branch.parent, .interventions = branch.interventions, .prompt = {}, .generated = {}};
+    if (branch.parent < 0) record.prompt.assign(run.ids().begin(), run.ids().begin() + prompt);
+    if (run.tokens() > prompt) record.generated.assign(run.ids().begin() + prompt, run.ids().end());
+    record.to_generate = tokens - prompt - std::ssize(record.generated);
+    records.push_back(std::move(record));
+  };
+  for (const Branch& branch : std::span(branches_).subspan(1)) add(branch, branch.run->tokens());
+  if (coming_) add(coming_->branch, coming_->tokens);
   return records;
 }
 
 void Branches::restore(std::span<const BranchRecord> records, const Run::Progress& progress) {
-  for (const BranchRecord& record : records) {
+  for (const BranchRecord& record : records) restore(record, progress);
+}
+
+void Branches::restore(const BranchRecord& record, const Run::Progress& progress) {
+  if (record.parent >= 0) {
     go_to(record.parent);
-    restore(record.interventions, record.generated, progress);
+    leave(record.interventions, &record, progress);
+    return;
   }
+  const Run& first = *branches_[0].run;
+  auto run = std::make_shared<Run>(first.model_ptr(), first.beside());
+  std::vector<std::int32_t> ids = record.prompt;
+  ids.insert(ids.end(), record.generated.begin(), record.generated.end());
+  read_on(*run, ids, std::ssize(record.prompt), std::ssize(ids), {}, progress);
+  add(std::move(run));
 }
 
 bool Branches::undo() {

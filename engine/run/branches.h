@@ -30,11 +30,13 @@ struct StateDifference {
 };
 StateDifference compare_states(Run& a, Run& b, std::int64_t layer, std::int64_t token);
 
-/// How a branch came to be, to make it again.
+/// How a branch, or another prompt's run, came to be, to make it again.
 struct BranchRecord {
-  std::int64_t parent = 0;
+  std::int64_t parent = 0;                  // −1: it left none
   std::vector<Intervention> interventions;  // by which it left its parent
+  std::vector<std::int32_t> prompt;         // where it left none
   std::vector<std::int32_t> generated;      // behind the prompt
+  std::int64_t to_generate = 0;             // behind those: it was still being read
 };
 
 class Branches {
@@ -47,11 +49,13 @@ class Branches {
 
   /// Branch 0, the current one.
   explicit Branches(std::shared_ptr<Run> run);
-  /// A run of other tokens, to import states from; returns its number. Throws Error if the model is another.
+  /// A run of other tokens, to import states from; returns its number. None leaves it. Throws Error if the model is another.
   std::int64_t add(std::shared_ptr<Run> run);
 
   std::int64_t count() const { return std::ssize(branches_); }
   std::int64_t current() const { return current_; }
+  /// Whether a branch is being read, behind all others of records(); it is none of the tree's yet.
+  bool is_leaving() const { return coming_.has_value(); }
   const Branch& operator[](std::int64_t branch) const { return branches_[static_cast<std::size_t>(branch)]; }
 
   /// Leaves the current branch for a new one where the interventions hold too; returns its number. What lies before the first token that
@@ -60,13 +64,10 @@ class Branches {
   /// The tree stays as it is then.
   std::int64_t intervene(std::vector<Intervention> interventions, const Run::Progress& progress = {});
 
-  /// The same for interventions that were made before: the future reads `generated` behind the prompt, not what the model would say now.
-  /// Where passes are cut as they were (RunOptions), the branch is what it was, to the bit.
-  std::int64_t restore(std::vector<Intervention> interventions, std::span<const std::int32_t> generated,
-                       const Run::Progress& progress = {});
-  /// Of all branches but the first, in the order in which they were made. Throws Error where there are imported runs: they are not kept.
+  /// Of all branches but the first, in the order in which they were made, and of the one that is being read.
   std::vector<BranchRecord> records() const;
-  /// Makes those of a tree whose first run was as this one's is; the last of them is the current one then.
+  /// Makes those of a tree whose first run was as this one's is: each reads what was generated then, not what the model would say now, and
+  /// what was still to be generated. Where passes are cut as they were (RunOptions), a branch is what it was, to the bit.
   void restore(std::span<const BranchRecord> records, const Run::Progress& progress = {});
   /// Makes a branch the current one.
   void go_to(std::int64_t branch) { current_ = branch; }
@@ -83,8 +84,13 @@ class Branches {
   RunDifference compare(std::int64_t a, std::int64_t b) const;
 
  private:
-  std::int64_t leave(std::vector<Intervention> interventions, std::optional<std::span<const std::int32_t>> generated,
-                     const Run::Progress& progress);
+  /// A branch that is being read.
+  struct Coming {
+    Branch branch;
+    std::int64_t tokens = 0;  // that it will have
+  };
+  std::int64_t leave(std::vector<Intervention> interventions, const BranchRecord* before, const Run::Progress& progress);
+  void restore(const BranchRecord& record, const Run::Progress& progress);
   std::vector<Intervention> lineage(std::int64_t branch) const;
   MixerState imported(std::int64_t run, std::int64_t layer, std::int64_t token) const;
   void check(const Intervention& intervention) const;
@@ -94,6 +100,7 @@ class Branches {
   std::vector<Branch> branches_;
   std::vector<std::int64_t> child_;  // [branches] that redo goes to; −1: none
   std::int64_t current_ = 0;
+  std::optional<Coming> coming_;
 };
 
 }  // namespace statescope

@@ -45,6 +45,9 @@ class GatheredRows {
   explicit GatheredRows(Backend& backend) : backend_(&backend) {}
 
   std::int64_t count() const { return on_host_ + on_device_; }
+  /// With the room for more.
+  std::size_t bytes_on_device() const { return memory_ ? static_cast<std::size_t>(rows_.shape.size()) * size_of(rows_.dtype) : 0; }
+  std::size_t bytes_on_host() const { return host_.capacity(); }
   /// Rows on the device. Throws std::bad_alloc.
   void append(ConstTensor rows);
   /// Appends all rows to `to`, and has none left.
@@ -53,11 +56,15 @@ class GatheredRows {
     bring_to_host();
     const auto* first = reinterpret_cast<const Number*>(host_.data());
     to.insert(to.end(), first, first + host_.size() / sizeof(Number));
-    host_.clear();
     on_host_ = 0;
+    host_.clear();
+    if (rows_.rows() <= kKept) return;
+    host_ = {};
+    memory_.reset();
   }
 
  private:
+  static constexpr std::int64_t kKept = 256;  // rows whose room stays when they have been taken
   /// Whether these rows have room on the device, which is asked for more where need be.
   bool make_room(ConstTensor rows);
   void bring_to_host();

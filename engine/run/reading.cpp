@@ -31,10 +31,10 @@ Encoding encode(const PromptInput& prompt, const Tokenizer& tokenizer) {
 
 /// A run of the prompt that has been read as far as that.
 std::shared_ptr<Run> read_prompt(std::shared_ptr<Model> model, const Tokenizer& tokenizer, const PromptInput& prompt,
-                                 const Progress& progress) {
+                                 const Progress& progress, const RunOptions& options) {
   const std::vector<std::int32_t> ids = encode(prompt, tokenizer).ids;
   const std::int64_t length = std::ssize(ids);
-  auto run = std::make_shared<Run>(std::move(model));
+  auto run = std::make_shared<Run>(std::move(model), options);
   run->read(ids, length,
             [&](std::int64_t tokens) { return !progress || progress(static_cast<double>(tokens) / static_cast<double>(length)); });
   if (run->tokens() < length) throw Error("cancelled");
@@ -50,8 +50,8 @@ std::int64_t tokens_to_generate(const PromptInput& prompt, const Tokenizer& toke
 }  // namespace
 
 Reading::Reading(std::shared_ptr<Model> model, std::shared_ptr<const Tokenizer> tokenizer, const PromptInput& prompt,
-                 const Progress& progress)
-    : Reading(read_prompt(std::move(model), *tokenizer, prompt, progress), tokenizer, prompt) {}
+                 const Progress& progress, const RunOptions& options)
+    : Reading(read_prompt(std::move(model), *tokenizer, prompt, progress, options), tokenizer, prompt) {}
 
 Reading::Reading(std::shared_ptr<Run> run, std::shared_ptr<const Tokenizer> tokenizer, const PromptInput& prompt, BranchInfo branch,
                  std::shared_ptr<Reading> parent)
@@ -64,6 +64,7 @@ Reading::Reading(std::shared_ptr<Run> run, std::shared_ptr<const Tokenizer> toke
   info.model = run_->model().info();
   info.prompt_length = run_->prompt_length();
   info.branch = std::move(branch);
+  info.recording = run_->recording();
   for (const TextSpan& span : prompt.spans) {
     if (const TokenSpan tokens = token_span(span, encoding); tokens.end > tokens.begin) info.spans.push_back(tokens);
   }
@@ -80,6 +81,7 @@ void Reading::append(std::int32_t id) {
   run_->read({&id, 1}, info_->prompt_length);
   auto longer = std::make_shared<RunInfo>(*info_);
   longer->tokens.push_back({id, tokenizer_->text_of(id)});
+  longer->recording = run_->recording();
   info_ = std::move(longer);
 }
 

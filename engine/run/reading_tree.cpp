@@ -21,9 +21,20 @@ void ReadingTree::add_readings() {
     const Branches::Branch& branch = branches_[i];
     BranchInfo info{.number = i, .parent = branch.parent, .from = branch.run->first(), .interventions = {}};
     for (const Intervention& intervention : branch.interventions) info.interventions.push_back(to_text(intervention));
-    const std::shared_ptr<Reading>& parent = readings_[static_cast<std::size_t>(branch.parent)];
-    readings_.push_back(std::make_shared<Reading>(branch.run, parent->tokenizer(), prompt_, std::move(info), parent));
+    const std::shared_ptr<Reading> parent = branch.parent < 0 ? nullptr : readings_[static_cast<std::size_t>(branch.parent)];
+    PromptInput prompt = prompt_;
+    if (!parent) {
+      const std::vector<std::int32_t>& ids = branch.run->ids();
+      prompt = {};
+      prompt.ids.assign(ids.begin(), ids.begin() + branch.run->prompt_length());
+    }
+    readings_.push_back(std::make_shared<Reading>(branch.run, root()->tokenizer(), prompt, std::move(info), parent));
   }
+}
+
+void ReadingTree::add(std::shared_ptr<Run> run) {
+  branches_.add(std::move(run));
+  add_readings();
 }
 
 void ReadingTree::intervene(std::vector<Intervention> interventions, const Run::Progress& progress) {
@@ -38,6 +49,8 @@ void ReadingTree::restore(std::span<const BranchRecord> records, const Run::Prog
 
 void ReadingTree::go_to(std::int64_t branch) {
   if (branch < 0 || branch >= branches_.count()) throw Error(fmt::format("there are branches 0 to {}", branches_.count() - 1));
+  if (branch > 0 && branches_[branch].parent < 0)
+    throw Error(fmt::format("run {} is of another prompt: its states can be imported, it is no branch of this one", branch));
   branches_.go_to(branch);
 }
 

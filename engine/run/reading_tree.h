@@ -29,6 +29,8 @@ class ReadingTree {
   void restore(std::span<const BranchRecord> records, const Run::Progress& progress);
   void undo() { branches_.undo(); }
   void redo() { branches_.redo(); }
+  /// A run of another prompt, which states may come from.
+  void add(std::shared_ptr<Run> run);
   /// Throws Error where there is no such branch.
   void go_to(std::int64_t branch);
 

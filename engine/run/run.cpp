@@ -14,6 +14,8 @@ namespace {
 constexpr std::int64_t kFewestTokens = 128;  // of one forward pass, where the budget is small
 constexpr std::size_t kSpanShare = 4;        // the block inputs of one pass take no more than this part of the budget
 
+std::size_t left_of(std::size_t budget, std::size_t taken) { return budget - std::min(budget, taken); }
+
 }  // namespace
 
 /// Appends to the run what a forward pass shows of itself. Nothing of it leaves the device.
@@ -70,12 +72,7 @@ class Run::StateDownload {
   std::unique_ptr<Download> download_;
 };
 
-Run::Run(std::shared_ptr<Run> parent, std::int64_t first, Schedule schedule)
-    : Run(parent->model_, {.chunk_size = parent->options_.chunk_size,
-                           .tokens_at_once = parent->options_.tokens_at_once,
-                           .keyframe_interval = parent->options_.keyframe_interval,
-                           .memory_budget = std::min(parent->options_.memory_budget, parent->model_->backend().free_bytes() / 4),
-                           .host_memory_budget = std::min(parent->options_.host_memory_budget, available_memory() / 4)}) {
+Run::Run(std::shared_ptr<Run> parent, std::int64_t first, Schedule schedule) : Run(parent->model_, parent->beside()) {
   parent_ = std::move(parent);
   first_ = first;
   schedule_ = std::move(schedule);
@@ -121,6 +118,13 @@ Run::Run(std::shared_ptr<Model> model, RunOptions options)
     }
     frame_offsets_.push_back(frame_offsets_.back() + state_.layers[static_cast<std::size_t>(layer)].everything.shape.size());
   }
+}
+
+RunOptions Run::beside() const {
+  RunOptions other = options();
+  other.memory_budget = std::min(options_.memory_budget, model_->backend().free_bytes() / 4);
+  other.host_memory_budget = std::min(options_.host_memory_budget, available_memory() / 4);
+  return other;
 }
 
 void Run::read(std::span<const std::int32_t> ids, std::int64_t prompt_length, const Progress& progress) {
@@ -211,7 +215,8 @@ void Run::keep_keyframe() {
   const bool refused = !frame.on_device();
   keyframes_.emplace(tokens(), std::move(frame));
   if (refused) leave_room();
-  const std::size_t budget = (device_was_full_ ? options_.host_memory_budget : options_.memory_budget) / 2;
+  const std::size_t whole = device_was_full_ ? options_.host_memory_budget : options_.memory_budget;
+  const std::size_t budget = left_of(whole, routing_within(!device_was_full_)) / 2;
   while (keyframe_bytes(true) + keyframe_bytes(false) > budget && keyframes_.size() > 1) {
     options_.keyframe_interval *= 2;
     std::erase_if(keyframes_, [&](const auto& entry) { return entry.first % options_.keyframe_interval != 0 && entry.first != first_; });
@@ -221,8 +226,8 @@ void Run::keep_keyframe() {
 /// With so many tokens more.
 void Run::keep_within_budget(std::int64_t coming) {
   if (inputs_.device_was_full()) leave_room();
-  const auto left = [](std::size_t budget, std::size_t taken) { return budget - std::min(budget, taken); };
-  inputs_.keep_within(left(options_.memory_budget, keyframe_bytes(true)), left(options_.host_memory_budget, keyframe_bytes(false)), coming);
+  inputs_.keep_within(left_of(options_.memory_budget, keyframe_bytes(true) + routing_within(true)),
+                      left_of(options_.host_memory_budget, keyframe_bytes(false) + routing_within(false)), coming);
 }
 
 /// A device that is full gets back half of what the recording has taken, and is asked for no more.
@@ -238,6 +243,33 @@ std::string Run::remark() const {
 std::size_t Run::keyframe_bytes(bool on_device) const {
   const auto frames = std::ranges::count_if(keyframes_, [&](const auto& entry) { return entry.second.on_device() == on_device; });
   return static_cast<std::size_t>(frames * frame_offsets_.back()) * sizeof(float);
+}
+
+std::size_t Run::routing_bytes(bool on_device) const {
+  std::size_t bytes = 0;
+  for (const std::optional<Routes>& routes : routes_) {
+    if (!routes) continue;
+    for (const GatheredRows* rows : {&routes->gate, &routes->selected})
+      bytes += on_device ? rows->bytes_on_device() : rows->bytes_on_host();
+    if (!on_device) bytes += routes->routing->gate.capacity() * sizeof(float) + routes->routing->selected.capacity();
+  }
+  return bytes;
+}
+
+std::size_t Run::routing_within(bool device_budget) const {
+  if (model_->backend().has_own_memory()) return routing_bytes(device_budget);
+  return device_budget ? routing_bytes(true) + routing_bytes(false) : 0;
+}
+
+RecordingInfo Run::recording() const {
+  const auto bytes = [](std::size_t count) { return static_cast<std::int64_t>(count); };
+  const std::size_t here = model_->backend().has_own_memory() ? bytes_on_device() : bytes_in_memory();
+  return {.keyframe_interval = options_.keyframe_interval,
+          .memory = bytes(here),
+          .memory_budget = bytes(options_.memory_budget),
+          .host = bytes(bytes_in_memory() - here),
+          .host_budget = bytes(options_.host_memory_budget),
+          .file = bytes(bytes_in_file())};
 }
 
 /// Rows [from, to) of what entered a block, on the device.

@@ -20,8 +20,8 @@ struct RunOptions {
   std::int64_t chunk_size = 64;        // of the memories while a prompt is read
   std::int64_t tokens_at_once = 0;     // of one forward pass; 0: as the device likes it, less where the budget is small
   std::int64_t keyframe_interval = 0;  // tokens between keyframes, doubled whenever they exceed half of the budget; 0: tokens_at_once
-  std::size_t memory_budget = 0;       // bytes of keyframes and block inputs on the device; 0: a quarter of what is free there
-  std::size_t host_memory_budget = 0;  // bytes of block inputs beside the device's memory, more goes to a file; 0: a quarter of the host's
+  std::size_t memory_budget = 0;       // bytes of the recording on the device; 0: a quarter of what is free there
+  std::size_t host_memory_budget = 0;  // bytes of it beside the device's memory, more goes to a file; 0: a quarter of what is free
 };
 
 /// Forward passes of the same number of tokens, one after the other.
@@ -69,6 +69,8 @@ class Run {
   std::int64_t first() const { return first_; }
   /// As it reads, without budgets: what a run must be given to be this one again.
   RunOptions options() const { return {options_.chunk_size, options_.tokens_at_once, options_.keyframe_interval, 0, 0}; }
+  /// Of another run beside it: it reads as this one does, within its budgets, or a quarter of what is free where that is less.
+  RunOptions beside() const;
   /// In which its tokens from first() on were read.
   const std::vector<Passes>& passes() const { return passes_; }
   std::int64_t tokens_at_once() const { return options_.tokens_at_once; }
@@ -80,10 +82,11 @@ class Run {
   /// [to − from, D]: what entered the block of `layer`; of layer = number of layers: what left the last one. Throws Error.
   std::vector<float> residual(std::int64_t layer, std::int64_t from, std::int64_t to) const;
   /// What the recording takes of the device's memory, of all memory, and of the file behind it; without the run that it left.
-  std::size_t bytes_on_device() const { return keyframe_bytes(true) + inputs_.bytes_on_device(); }
-  std::size_t bytes_in_memory() const { return bytes_on_device() + keyframe_bytes(false) + inputs_.bytes_on_host(); }
+  std::size_t bytes_on_device() const { return keyframe_bytes(true) + routing_bytes(true) + inputs_.bytes_on_device(); }
+  std::size_t bytes_in_memory() const { return bytes_on_device() + keyframe_bytes(false) + routing_bytes(false) + inputs_.bytes_on_host(); }
   std::size_t bytes_in_file() const { return inputs_.bytes_in_file(); }
   std::size_t memory_budget() const { return options_.memory_budget; }
+  RecordingInfo recording() const;
   /// [V], after `token`.
   std::vector<float> logits(std::int64_t token) { return logits(token, token + 1); }
   /// [to − from, V]
@@ -125,6 +128,9 @@ class Run {
   void keep_within_budget(std::int64_t coming);
   void leave_room();
   std::size_t keyframe_bytes(bool on_device) const;
+  std::size_t routing_bytes(bool on_device) const;
+  /// Of what a budget is for, whatever keyframes and block inputs do.
+  std::size_t routing_within(bool device_budget) const;
   Tensor block_inputs(Buffer& memory, std::int64_t layer, std::int64_t from, std::int64_t to) const;
   MixerState replayed(std::int64_t layer, std::int64_t tokens);
   void advance(std::int64_t layer, MixerState& state, std::int64_t from, std::int64_t to);

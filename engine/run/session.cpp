@@ -34,6 +34,9 @@ struct Reopening {
 struct Generating {
   std::int64_t tokens;  // of the whole run
 };
+struct Adding {
+  PromptInput prompt;
+};
 struct Intervening {
   std::vector<Intervention> interventions;
 };
@@ -41,7 +44,7 @@ struct GoingTo {
   std::int64_t branch;
 };
 enum class Step { undo, redo };
-using Task = std::variant<Opening, Reopening, Generating, Intervening, GoingTo, Step>;
+using Task = std::variant<Opening, Reopening, Generating, Adding, Intervening, GoingTo, Step>;
 
 struct Request {
   Task task;
@@ -75,8 +78,12 @@ std::string device_failure() {
 
 class Session::Worker {
  public:
-  Worker(std::function<void(std::function<void()>)> post, OpenDevice open_device, DeviceChoice name)
-      : post_(std::move(post)), open_device_(std::move(open_device)), device_name_(std::move(name)), thread_([this] { work(); }) {}
+  Worker(std::function<void(std::function<void()>)> post, OpenDevice open_device, DeviceChoice name, std::size_t memory)
+      : post_(std::move(post)),
+        open_device_(std::move(open_device)),
+        device_name_(std::move(name)),
+        budgets_{.memory_budget = memory, .host_memory_budget = memory},
+        thread_([this] { work(); }) {}
 
   ~Worker() {
     {
@@ -168,6 +175,8 @@ class Session::Worker {
 
   void serve(const Request& request) {
     callbacks_ = request.callbacks;
+    const bool is_opening = std::holds_alternative<Opening>(request.task) || std::holds_alternative<Reopening>(request.task);
+    replacing_ = is_opening;
     const auto perform = [&] { std::visit([this](const auto& task) { this->perform(task); }, request.task); };
     finish([&] {
       if (open_device_) open_device();
@@ -176,11 +185,11 @@ class Session::Worker {
       } catch (...) {
         if (!device_ && !on_device_) throw;
         lose_device();
-        const bool is_opening = std::holds_alternative<Opening>(request.task) || std::holds_alternative<Reopening>(request.task);
         if (!is_opening) read_again();
         perform();
       }
     });
+    replacing_ = false;
   }
 
   /// Where the device fails, the run shown is read again on the CPU; the interface asks anew when it stands.
@@ -223,6 +232,9 @@ class Session::Worker {
     device_.reset();
   }
 
+  /// The run shown went with its device.
+  bool is_lost() const { return on_device_ && !device_; }
+
   Loaded load(const std::shared_ptr<const Checkpoint>& checkpoint) const {
     const auto model = Model::load(checkpoint, device_ ? device_ : std::shared_ptr<Backend>(make_cpu_backend()));
     return {model, make_tokenizer(*checkpoint, model->vocab())};
@@ -231,8 +243,7 @@ class Session::Worker {
   /// An empty path: the open model, on the CPU where the device has failed.
   Loaded load(const std::filesystem::path& path) {
     if (path.empty() && !tree_) throw Error("no checkpoint is open");
-    const bool lost = on_device_ && !device_;
-    if (path.empty() && !lost) return {tree_->root()->model(), tree_->root()->tokenizer()};
+    if (path.empty() && !is_lost()) return {tree_->root()->model(), tree_->root()->tokenizer()};
     answer(callbacks_.progress, 0.0, std::string("opening"));
     return load(open_checkpoint(path.empty() ? tree_->root()->model()->checkpoint().path : path));
   }
@@ -248,18 +259,32 @@ class Session::Worker {
     };
   }
 
+  /// Between two passes, whoever looks at the run shown has a turn.
+  Run::Progress in_turns(std::unique_lock<FairMutex>& lock, Run::Progress tell) {
+    return [this, &lock, tell = std::move(tell)](std::int64_t tokens) {
+      lock.unlock();
+      if (tree_ && !is_lost()) attend();
+      lock.lock();
+      return tell(tokens);
+    };
+  }
+
+  /// The same, of a prompt: in parts of it.
+  Progress reading(std::unique_lock<FairMutex>& lock) {
+    constexpr double parts = 1 << 20;
+    return [tell = in_turns(lock, telling("reading", static_cast<std::int64_t>(parts)))](double fraction) {
+      return tell(static_cast<std::int64_t>(fraction * parts));
+    };
+  }
+
   void perform(const Opening& opening) {
     const Loaded loaded = load(opening.checkpoint);
     std::shared_ptr<ReadingTree> tree;
     {
-      // The run that is shown stays until the new one has read its prompt.
-      const std::lock_guard lock(run_mutex_);
-      const auto progress = [&](double fraction) {
-        answer(callbacks_.progress, fraction, std::string("reading"));
-        return !cancelled_;
-      };
-      tree = std::make_shared<ReadingTree>(std::make_shared<Reading>(loaded.model, loaded.tokenizer, opening.prompt, progress),
-                                           opening.prompt);
+      // The run that is shown stays, and can be looked at, until the new one has read its prompt.
+      std::unique_lock lock(run_mutex_);
+      tree = std::make_shared<ReadingTree>(
+          std::make_shared<Reading>(loaded.model, loaded.tokenizer, opening.prompt, reading(lock), budgets_), opening.prompt);
     }
     close_session();
     sampling_ = {};
@@ -270,22 +295,27 @@ class Session::Worker {
   void perform(const Reopening& reopening) {
     if (file_ && file_->path() == reopening.session) close_session();
     answer(callbacks_.progress, 0.0, std::string("opening"));
-    SessionFile file = SessionFile::open(reopening.session);
-    const Loaded loaded = load(file.open_checkpoint());
-    const SessionRecord record = file.record();
+    std::optional<SessionFile> file = SessionFile::open(reopening.session);
+    const Loaded loaded = load(file->open_checkpoint());
+    const SessionRecord record = file->record();
     std::shared_ptr<ReadingTree> tree;
     {
-      const std::lock_guard lock(run_mutex_);
-      Branches branches = file.restore_branches(loaded.model, telling("restoring", record.tokens()));
+      std::unique_lock lock(run_mutex_);
+      Branches branches = file->restore_branches(loaded.model, budgets_, in_turns(lock, telling("restoring", record.tokens())));
       Run& run = *branches[0].run;
       const std::span<const std::int32_t> prompt = record.prompt_ids;
-      if (run.tokens() < std::ssize(prompt))
-        run.read(prompt.subspan(static_cast<std::size_t>(run.tokens())), std::ssize(prompt), telling("reading", std::ssize(prompt)));
+      if (run.tokens() < std::ssize(prompt)) {
+        const auto tell = in_turns(lock, telling("reading", std::ssize(prompt)));
+        run.read(prompt.subspan(static_cast<std::size_t>(run.tokens())), std::ssize(prompt), [&](std::int64_t tokens) {
+          write(file, [&] { file->follow(branches); });
+          return tell(tokens);
+        });
+      }
       if (run.tokens() < std::ssize(prompt)) throw Error("cancelled");
       tree = std::make_shared<ReadingTree>(std::move(branches), loaded.tokenizer, record.prompt);
     }
     close_session();
-    file_.emplace(std::move(file));
+    if (file) file_.emplace(std::move(*file));
     sampling_ = record.sampling;
     show(std::move(tree));
     if (const std::string words = other_device(record.device); !words.empty()) answer(callbacks_.other_device, words);
@@ -308,17 +338,31 @@ class Session::Worker {
     generate(generating.tokens);
   }
 
+  void perform(const Adding& adding) {
+    check_open();
+    const std::shared_ptr<Reading> root = tree_->root();
+    {
+      std::unique_lock lock(run_mutex_);
+      tree_->add(Reading(root->model(), root->tokenizer(), adding.prompt, reading(lock), root->run().beside()).run_ptr());
+    }
+    tell_branches();
+    keep_session();
+  }
+
   void perform(const Intervening& intervening) {
     check_open();
-    {
+    try {
       const Run::Progress tell = telling("reading on", tree_->current()->run().tokens());
       std::unique_lock lock(run_mutex_);
-      tree_->intervene(intervening.interventions, [&](std::int64_t tokens) {
-        lock.unlock();
-        attend();
-        lock.lock();
-        return tell(tokens);
-      });
+      tree_->intervene(intervening.interventions, in_turns(lock, [&](std::int64_t tokens) {
+                         lock.unlock();
+                         follow_session();
+                         lock.lock();
+                         return tell(tokens);
+                       }));
+    } catch (const Error&) {
+      keep_session();  // which may have the beginning of the branch
+      throw;
     }
     show_current();
   }
@@ -354,7 +398,7 @@ class Session::Worker {
     const std::vector<std::int32_t>& ids = lost[0].run->ids();
     const Loaded loaded = load(std::filesystem::path());
     const Run::Progress progress = telling("reading", std::ssize(ids));
-    auto run = std::make_shared<Run>(loaded.model);
+    auto run = std::make_shared<Run>(loaded.model, budgets_);
     const std::int64_t prompt = lost[0].run->prompt_length();
     run->read(std::span(ids).first(static_cast<std::size_t>(prompt)), prompt, progress);
     while (run->tokens() < std::ssize(ids) && !cancelled_)
@@ -378,6 +422,7 @@ class Session::Worker {
       const std::lock_guard lock(mutex_);
       model_.swap(model);  // the one before ends when nobody waits for the mutex
     }
+    replacing_ = false;
     on_device_ = device_ != nullptr;
     set_beside(nullptr);
     show_current();
@@ -392,6 +437,7 @@ class Session::Worker {
   }
 
   void tell_branches() {
+    if (replacing_) return;
     auto tree = std::make_shared<BranchTree>(tree_->told());
     if (file_) tree->session = file_->path();
     answer(callbacks_.branches, std::shared_ptr<const BranchTree>(std::move(tree)));
@@ -510,18 +556,25 @@ class Session::Worker {
   void follow_session() {
     with_session([&] { file_->follow(tree_->branches()); });
   }
-  /// A file that cannot be written is left as it was saved last.
   template <class Work>
   void with_session(Work work) {
     if (!file_) return;
-    try {
+    {
       const std::lock_guard lock(run_mutex_);
+      write(file_, work);
+    }
+    if (!file_) tell_branches();
+  }
+  /// A file that cannot be written is left as it was saved last, and let go.
+  template <class Work>
+  void write(std::optional<SessionFile>& file, Work work) {
+    if (!file) return;
+    try {
       return work();
     } catch (const std::exception& error) {
       answer(callbacks_.not_saved, std::string(error.what()));
     }
-    file_.reset();
-    tell_branches();
+    file.reset();
   }
   void close_session() {
     keep_session();
@@ -547,12 +600,14 @@ class Session::Worker {
   OpenDevice open_device_;           // empty: it is open, or there is none
   std::shared_ptr<Backend> device_;  // null: the CPU
   DeviceChoice device_name_;
+  const RunOptions budgets_;
   OpenCallbacks callbacks_;            // of the request served last: whoever made it listens
   std::shared_ptr<ReadingTree> tree_;  // changed, and its runs asked, under run_mutex_
   std::shared_ptr<Reading> reading_beside_;
   std::optional<SessionFile> file_;  // that keeps it
   SamplingOptions sampling_;         // of what is generated
   bool on_device_ = false;           // where the tree is
+  bool replacing_ = false;           // another tree is on its way: its listener is not told of this one
   std::string why_cpu_;              // to be told when the run stands
 
   FairMutex run_mutex_;  // of the runs, their model and their device
@@ -561,8 +616,8 @@ class Session::Worker {
   std::thread thread_;  // last: starts when all else stands
 };
 
-Session::Session(std::function<void(std::function<void()>)> post, OpenDevice open_device, DeviceChoice name)
-    : worker_(std::make_unique<Worker>(std::move(post), std::move(open_device), std::move(name))) {}
+Session::Session(std::function<void(std::function<void()>)> post, OpenDevice open_device, DeviceChoice name, std::size_t memory)
+    : worker_(std::make_unique<Worker>(std::move(post), std::move(open_device), std::move(name), memory)) {}
 Session::~Session() = default;
 
 void Session::open(std::filesystem::path checkpoint, PromptInput prompt, OpenCallbacks callbacks) {
@@ -575,6 +630,7 @@ void Session::cancel() { worker_->cancel(); }
 void Session::intervene(std::vector<Intervention> interventions, OpenCallbacks callbacks) {
   worker_->request(Intervening{std::move(interventions)}, std::move(callbacks));
 }
+void Session::add_run(PromptInput prompt, OpenCallbacks callbacks) { worker_->request(Adding{std::move(prompt)}, std::move(callbacks)); }
 void Session::undo(OpenCallbacks callbacks) { worker_->request(Step::undo, std::move(callbacks)); }
 void Session::redo(OpenCallbacks callbacks) { worker_->request(Step::redo, std::move(callbacks)); }
 void Session::go_to_branch(std::int64_t branch, OpenCallbacks callbacks) { worker_->request(GoingTo{branch}, std::move(callbacks)); }

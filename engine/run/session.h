@@ -38,7 +38,7 @@ struct BranchTree {
   PromptInput prompt;                                // of all of them
   std::filesystem::path checkpoint;                  // that they are runs of
   std::filesystem::path session;                     // the file that they are saved in; empty: none
-  std::vector<std::shared_ptr<const RunInfo>> runs;  // by number (BranchInfo); 0 is the model's own
+  std::vector<std::shared_ptr<const RunInfo>> runs;  // by number (BranchInfo); 0 is the model's own, others without a parent are not shown
   std::int64_t current = 0;                          // the one that is shown
   std::int64_t redo = -1;                            // the one that redo goes to; −1: none
 };
@@ -52,8 +52,10 @@ class Session {
 
   /// `post` runs a closure on the interface thread, later. Models run on the device that `open_device` opens when the first of them is
   /// asked for, off the interface thread; on the CPU where there is none or it has failed: whatever was under way when it failed is then
-  /// done again there. `name`: what session files call the device.
-  explicit Session(std::function<void(std::function<void()>)> post, OpenDevice open_device = {}, DeviceChoice name = {});
+  /// done again there. `name`: what session files call the device. `memory`: bytes of it, and of the host's memory beside it, that a
+  /// recording may take; 0: a quarter of what is free.
+  explicit Session(std::function<void(std::function<void()>)> post, OpenDevice open_device = {}, DeviceChoice name = {},
+                   std::size_t memory = 0);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -86,6 +88,8 @@ class Session {
 
   /// Leaves the branch that is shown for one where these hold too (Branches::intervene), which is shown when it stands.
   void intervene(std::vector<Intervention> interventions, OpenCallbacks callbacks);
+  /// Reads another prompt on the model of the run shown, for states to be imported from it (ImportState): `branches`, then `done` follow.
+  void add_run(PromptInput prompt, OpenCallbacks callbacks);
   /// These wait for what is under way. Where there is nothing to undo or redo, all stays as it is.
   void undo(OpenCallbacks callbacks);
   void redo(OpenCallbacks callbacks);

@@ -103,7 +103,11 @@ class SessionFile::Recording {
 };
 
 SessionFile::SessionFile(fs::path path, SessionRecord record, std::chrono::milliseconds interval)
-    : path_(std::move(path)), record_(std::move(record)), interval_(interval), saved_at_(std::chrono::steady_clock::now()) {}
+    : path_(std::move(path)),
+      record_(std::move(record)),
+      interval_(interval),
+      saved_at_(std::chrono::steady_clock::now()),
+      followed_at_(saved_at_) {}
 SessionFile::SessionFile(SessionFile&&) noexcept = default;
 SessionFile::~SessionFile() = default;
 
@@ -133,8 +137,11 @@ std::shared_ptr<const Checkpoint> SessionFile::open_checkpoint() const {
   return checkpoint;
 }
 
-std::unique_ptr<Run> SessionFile::restore(std::shared_ptr<Model> model, const Run::Progress& progress) const {
-  auto run = std::make_unique<Run>(std::move(model), record_.options);
+std::unique_ptr<Run> SessionFile::restore(std::shared_ptr<Model> model, const RunOptions& budgets, const Run::Progress& progress) const {
+  RunOptions options = record_.options;
+  options.memory_budget = budgets.memory_budget;
+  options.host_memory_budget = budgets.host_memory_budget;
+  auto run = std::make_unique<Run>(std::move(model), options);
   if (record_.pieces.empty()) return run;
   const fs::path& path = recording_->path();
   const std::int64_t D = run->model().hidden(), row = row_size(run->model());
@@ -167,11 +174,17 @@ std::unique_ptr<Run> SessionFile::restore(std::shared_ptr<Model> model, const Ru
   return run;
 }
 
-Branches SessionFile::restore_branches(std::shared_ptr<Model> model, const Run::Progress& progress) const {
-  Branches tree(restore(std::move(model), progress));
+Branches SessionFile::restore_branches(std::shared_ptr<Model> model, const RunOptions& budgets, const Run::Progress& progress) const {
+  Branches tree(restore(std::move(model), budgets, progress));
   tree.restore(record_.branches, progress);
   tree.go_to(record_.current);
   return tree;
+}
+
+bool SessionFile::is_due() {
+  const auto now = std::chrono::steady_clock::now();
+  const auto pass = now - std::exchange(followed_at_, now), since = now - saved_at_;
+  return since >= interval_ || since + pass + saving_ >= interval_ + kSlack;
 }
 
 void SessionFile::follow(const Run& run) {
@@ -201,16 +214,14 @@ void SessionFile::save(const Run& run, SessionRecord next) {
   recording_->flush();
   publish(next, /*replace=*/true);
   record_ = std::move(next);
+  followed_at_ = std::chrono::steady_clock::now();
+  saving_ = followed_at_ - saved_at_;
 }
 
 void SessionFile::save(const Branches& tree) {
   SessionRecord next = record_;
-  try {
-    next.branches = tree.records();
-  } catch (const Error& error) {
-    fail(path_, error.what());
-  }
-  next.current = tree.current();
+  next.branches = tree.records();
+  next.current = tree.is_leaving() ? std::ssize(next.branches) : tree.current();
   save(*tree[0].run, std::move(next));
 }
 

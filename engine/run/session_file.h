@@ -19,8 +19,8 @@ std::int64_t tokens_within_a_second(const std::shared_ptr<Model>& model, std::sp
 /// recording and flushed to the disk before the record that counts them takes the place of the old one.
 class SessionFile {
  public:
-  /// Between two savings; with a pass (tokens_within_a_second) and the writing, what a crash takes stays below five seconds.
-  static constexpr std::chrono::milliseconds kInterval{4000};
+  /// At most between two savings. Where a pass and the writing would make what a crash takes longer than five seconds, sooner.
+  static constexpr std::chrono::milliseconds kInterval{4000}, kSlack{1000};
 
   /// Begins a session of a run that has read nothing. Throws Error, also where there is such a file already.
   static SessionFile create(const std::filesystem::path& path, SessionRecord record, std::chrono::milliseconds interval = kInterval);
@@ -38,20 +38,20 @@ class SessionFile {
 
   /// The checkpoint that the session was begun with. Throws Error where it is missing or has changed.
   std::shared_ptr<const Checkpoint> open_checkpoint() const;
-  /// The run as it was saved: on the device of then states, routing and logits are the same to the bit. Throws Error; "cancelled" if
-  /// `progress` returns false.
-  std::unique_ptr<Run> restore(std::shared_ptr<Model> model, const Run::Progress& progress = {}) const;
+  /// The run as it was saved, within the memory of `budgets`: on the device of then states, routing and logits are the same to the bit.
+  /// Throws Error; "cancelled" if `progress` returns false.
+  std::unique_ptr<Run> restore(std::shared_ptr<Model> model, const RunOptions& budgets = {}, const Run::Progress& progress = {}) const;
 
   /// The same with its branches, the current one as it was; they are read anew (Branches::restore).
-  Branches restore_branches(std::shared_ptr<Model> model, const Run::Progress& progress = {}) const;
+  Branches restore_branches(std::shared_ptr<Model> model, const RunOptions& budgets = {}, const Run::Progress& progress = {}) const;
 
-  /// To be called after a pass: saves the run where the last time was long enough ago. Throws Error; what was saved before stays.
+  /// To be called after each pass: saves the run where the last time was long enough ago, or would be once another pass has been read and
+  /// saved. Throws Error; what was saved before stays.
   void follow(const Run& run);
   void follow(const Branches& tree);
   /// Saves all that has been read. Throws Error; what was saved before stays.
   void save(const Run& run);
-  /// Saves the tree too, whose first run is the session's. Throws Error where it has runs that states were imported from: they are not
-  /// kept.
+  /// Saves the tree too, whose first run is the session's, and a branch that is being read: opened again, it is read to its end.
   void save(const Branches& tree);
   /// Takes both files away.
   void remove();
@@ -59,14 +59,15 @@ class SessionFile {
  private:
   class Recording;
   SessionFile(std::filesystem::path path, SessionRecord record, std::chrono::milliseconds interval);
-  bool is_due() const { return std::chrono::steady_clock::now() - saved_at_ >= interval_; }
+  bool is_due();
   void save(const Run& run, SessionRecord next);
   void publish(const SessionRecord& record, bool replace) const;
 
   std::filesystem::path path_;
   SessionRecord record_;
   std::chrono::milliseconds interval_;
-  std::chrono::steady_clock::time_point saved_at_;
+  std::chrono::steady_clock::time_point saved_at_, followed_at_;  // began to be; the last pass ended
+  std::chrono::steady_clock::duration saving_{};                  // took the last one
   std::unique_ptr<Recording> recording_;
 };
 

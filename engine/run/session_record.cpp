@@ -126,27 +126,55 @@ json branches_json(const SessionRecord& record) {
   for (const BranchRecord& branch : record.branches) {
     json interventions = json::array();
     for (const Intervention& intervention : branch.interventions) interventions.push_back(to_text(intervention));
-    branches.push_back({{"parent", branch.parent}, {"interventions", interventions}, {"generated", branch.generated}});
+    json one{{"generated", branch.generated}};
+    if (branch.parent < 0) {
+      one["prompt"] = branch.prompt;
+    } else {
+      one["parent"] = branch.parent;
+      one["interventions"] = interventions;
+    }
+    if (branch.to_generate > 0) one["to_generate"] = branch.to_generate;
+    branches.push_back(std::move(one));
   }
   return {{"current", record.current}, {"list", branches}};
+}
+
+std::vector<Intervention> read_interventions(Object& branch) {
+  std::vector<Intervention> interventions;
+  for (const json& text : branch.list("interventions")) {
+    if (!text.is_string()) branch.wrong("interventions", "a list of texts");
+    try {
+      interventions.push_back(parse_intervention(text.get<std::string>()));
+    } catch (const Error& error) {
+      fail(branch.path(), fmt::format("a branch cannot be understood: {}", error.what()));
+    }
+  }
+  return interventions;
+}
+
+/// The number of a run that others may leave, or that may be shown.
+std::int64_t branch_number(Object& from, const char* key, const SessionRecord& record) {
+  const std::int64_t number = from.integer(key, 0, std::ssize(record.branches));
+  if (number > 0 && record.branches[static_cast<std::size_t>(number - 1)].parent < 0) from.wrong(key, "a branch of the recording's run");
+  return number;
 }
 
 void read_branches(Object branches, SessionRecord& record) {
   for (const json& value : branches.list("list")) {
     Object one(value, "a branch", branches.path());
-    BranchRecord branch{one.integer("parent", 0, std::ssize(record.branches)), {}, one.ids("generated")};
-    for (const json& text : one.list("interventions")) {
-      if (!text.is_string()) one.wrong("interventions", "a list of texts");
-      try {
-        branch.interventions.push_back(parse_intervention(text.get<std::string>()));
-      } catch (const Error& error) {
-        fail(branches.path(), fmt::format("a branch cannot be understood: {}", error.what()));
-      }
+    BranchRecord branch{.parent = -1, .interventions = {}, .prompt = {}, .generated = one.ids("generated")};
+    if (one.has("prompt")) {
+      branch.prompt = one.ids("prompt");
+      if (branch.prompt.empty()) one.wrong("prompt", "a list of one or more");
+    } else {
+      branch.parent = branch_number(one, "parent", record);
+      branch.interventions = read_interventions(one);
+      if (one.has("to_generate")) branch.to_generate = one.integer("to_generate", 1, kMostTokens);
     }
     one.nothing_else();
     record.branches.push_back(std::move(branch));
   }
-  record.current = branches.integer("current", 0, std::ssize(record.branches));
+  record.current = branch_number(branches, "current", record);
   branches.nothing_else();
   if (record.tokens() < record.prompt_length()) branches.wrong("list", "empty, though the prompt has not been read");
 }

@@ -4,6 +4,7 @@
 
 #include "app/assets.h"
 #include "app/cli_commands.h"
+#include "app/header.h"
 #include "app/intervention_page.h"
 #include "tests/app/window_cases.h"
 #include "tests/catch.h"
@@ -247,6 +248,111 @@ TEST_CASE("window: the branch before stands beside the one shown, under its curs
   test.window.show_page(SidePage::inspector);
   test.window.escape();
   CHECK_FALSE(comparison.is_on());
+}
+
+TEST_CASE("window: any branch stands beside the one shown, until the reader goes there") {
+  RealWindow test;
+  test.open();
+  auto& beside = *test.page().findChild<QComboBox*>("beside");
+  CHECK_FALSE(beside.isVisible());
+  test.window.go_to_token(245);
+  test.apply("zero partition 2 at 240");
+  test.apply("freeze decay from 230");
+  test.navigator().go_to_branch(0);
+  REQUIRE(test.shows(0));
+  test.apply("zero head 1 at 235");  // 3, of 0
+  REQUIRE(test.shows(3));
+  REQUIRE(beside.isVisible());
+  REQUIRE(beside.count() == 5);  // nothing, the branch before, 0, 1, 2
+  Comparison& comparison = test.window.comparison();
+  const auto choose = [&](int index) {
+    beside.setCurrentIndex(index);
+    Q_EMIT beside.activated(index);
+  };
+  const auto stands = [&](std::int64_t branch) {
+    return QTest::qWaitFor(
+        [&] {
+          return comparison.branch() && comparison.branch()->branch.number == branch && comparison.peers().size() == 1 &&
+                 comparison.is_settled() && test.navigator().is_current();
+        },
+        60'000);
+  };
+  choose(4);
+  REQUIRE(stands(2));
+  CHECK_FALSE(comparison.shows_parent());
+  CHECK(comparison.peers()[0]->name() == "branch 2");
+  const auto other = comparison.peers()[0]->navigator().snapshot()->state.values;
+  CHECK((other != test.navigator().snapshot()->state.values));
+  CHECK(beside.currentIndex() == 4);
+  choose(1);
+  REQUIRE(stands(0));
+  CHECK(comparison.shows_parent());
+  choose(3);
+  REQUIRE(stands(1));
+  test.navigator().go_to_branch(2);  // it stays beside
+  REQUIRE(test.shows(2));
+  REQUIRE(stands(1));
+  CHECK((test.navigator().snapshot()->state.values == other));
+  test.navigator().go_to_branch(1);  // and ends where it is shown itself
+  REQUIRE(test.shows(1));
+  CHECK_FALSE(comparison.is_on());
+  CHECK(beside.currentIndex() == 0);
+  choose(2);
+  REQUIRE(stands(0));
+  choose(0);
+  CHECK_FALSE(comparison.is_on());
+  choose(2);
+  REQUIRE(stands(0));
+  test.navigator().read(load_prompt({.text = "the code of vera 3 6 8 6 .", .ids = {}, .file = {}}));
+  REQUIRE(QTest::qWaitFor([&] { return test.navigator().tokens() < 100; }, 60'000));
+  CHECK_FALSE(comparison.is_on());
+}
+
+TEST_CASE("window: another prompt is read for its states, which a branch imports") {
+  RealWindow test;
+  test.open();
+  auto& kind = *test.page().findChild<QComboBox*>("kind");
+  const auto import = kind.findText("Import the state of another run");
+  REQUIRE(import >= 0);
+  kind.setCurrentIndex(import);
+  const QSignalSpy ended(&test.navigator(), &Navigator::opening_ended);
+  test.page().add_prompt(assets_folder() / "prompts/needles-512.json");
+  REQUIRE(QTest::qWaitFor([&] { return ended.count() > 0; }, 60'000));
+  REQUIRE(test.navigator().branches()->runs.size() == 2);
+  CHECK(test.tree().topLevelItemCount() == 2);
+  auto& from = *test.page().findChild<QComboBox*>("value");
+  REQUIRE(from.count() == 2);
+  from.setCurrentIndex(1);
+  CHECK(test.line().text().startsWith("import run 1 of layer "));
+  const auto before = test.state(240);
+  Q_EMIT test.tree().itemActivated(test.tree().topLevelItem(1), 0);  // is not shown
+  CHECK_FALSE(test.navigator().is_opening());
+  test.apply("import run 1 at 240");
+  CHECK(test.navigator().run()->branch.number == 2);
+  CHECK((test.state(240) != before));
+  test.page().add_prompt("/nowhere/prompt.json");
+  CHECK(test.message().text().contains("/nowhere/prompt.json"));
+}
+
+TEST_CASE("window: what the recording takes and may take is said") {
+  RealWindow test;
+  test.open();
+  const RecordingInfo& recording = test.navigator().run()->recording;
+  CHECK((recording.memory > 0 && recording.memory_budget > recording.memory));
+  const QString words = recording_words(recording);
+  CHECK(words.startsWith("Keyframe every 128 tokens; the recording takes "));
+  test.window.show_page(SidePage::preferences);
+  bool said = false;
+  for (const QLabel* label : test.window.findChildren<QLabel*>()) said = said || (label->isVisible() && label->text().contains(words));
+  CHECK(said);
+  CHECK(recording_words({.keyframe_interval = 8192,
+                         .memory = 6'200'000'000,
+                         .memory_budget = 35'000'000'000,
+                         .host = 2'000'000,
+                         .host_budget = 9'000'000'000,
+                         .file = 3'000'000}) ==
+        "Keyframe every 8192 tokens; the recording takes 6.2 GB of at most 35.0 GB of the device's memory; 2.0 MB of at most 9.0 GB of the "
+        "host's memory; 3.0 MB in a file");
 }
 
 TEST_CASE("window: what an intervention changed is a view, worked out from both branches") {

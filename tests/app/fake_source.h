@@ -101,6 +101,10 @@ class FakeSource : public RunSource {
     intervened = std::move(interventions);
     opening = std::move(callbacks);
   }
+  void add_run(PromptInput prompt, Session::OpenCallbacks callbacks) override {
+    added = std::move(prompt);
+    opening = std::move(callbacks);
+  }
   void undo(Session::OpenCallbacks callbacks) override { opening = std::move(callbacks); }
   void redo(Session::OpenCallbacks callbacks) override { opening = std::move(callbacks); }
   void go_to_branch(std::int64_t, Session::OpenCallbacks callbacks) override { opening = std::move(callbacks); }
@@ -141,6 +145,7 @@ class FakeSource : public RunSource {
   std::filesystem::path opened;
   PromptInput read_prompt;
   std::int64_t generated = 0;  // of the whole run, as wanted
+  PromptInput added;
   std::vector<Intervention> intervened;
   Session::OpenCallbacks opening;
   std::shared_ptr<const RunInfo> run;

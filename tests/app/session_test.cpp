@@ -56,6 +56,20 @@ TEST_CASE("run --session: a session goes on where it was, with the tokens that o
   CHECK(command_line({"run", "--session", once, "--branch", "2"}) == 1);
   CHECK(command_line({"run", "--session", once, "--do", "dance"}) == 2);
 
+  // Two branches of it are compared, and a state of another prompt is imported; what is kept has both.
+  REQUIRE(command_line({"run", "--session", once, "--do", "zero head 1 at 235"}) == 0);
+  CHECK(command_line({"run", "--session", once, "--branch", "2", "--against", "1"}) == 0);
+  CHECK(command_line({"run", "--session", once, "--branch", "1", "--against", "2", "--json", "--memory", "64"}) == 0);
+  CHECK(command_line({"run", "--session", once, "--against", "3"}) == 1);
+  REQUIRE(command_line({"run", "--session", once, "--branch", "0", "--other", kAssets + "prompts/needles-512.json", "--do",
+                        "import run 3 at 240"}) == 0);
+  const SessionRecord imported = SessionFile::open(once).record();
+  REQUIRE(imported.branches.size() == 4);
+  CHECK((imported.branches[2].parent == -1 && imported.branches[3].parent == 0 && imported.current == 4));
+  CHECK(command_line({"run", "--session", once, "--branch", "3"}) == 1);  // is of another prompt
+  CHECK(command_line({"run", "--session", once, "--branch", "4", "--against", "0"}) == 0);
+  CHECK(command_line({"run", kAssets + "checkpoints/niah-gla.h5", "--text", "ivan", "--memory", "64"}) == 2);
+
   CHECK(begin(once, "1") == 1);  // is there already
   CHECK(command_line({"run", "--session", folder / "none.scope"}) == 1);
   CHECK(command_line({"run", "--session", once, "--text", "ivan"}) == 2);

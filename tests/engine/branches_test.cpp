@@ -41,13 +41,24 @@ bool near(std::span<const float> a, std::span<const float> b) {
 
 /// All that a run has to show after a token.
 struct Shown {
-  std::vector<std::vector<float>> states;
+  std::vector<std::vector<float>> states, others;  // [layers]: the first memory; what else is kept, normalisers among it
   std::vector<float> logits;
   bool operator==(const Shown&) const = default;
 };
+std::vector<float> other_memories(Backend& backend, const MixerState& state) {
+  std::vector<float> all;
+  for (std::size_t m = 1; m < state.memory.size(); ++m) {
+    const std::vector<float> values = host_copy(backend, state.memory[m]);
+    all.insert(all.end(), values.begin(), values.end());
+  }
+  return all;
+}
 Shown shown(Run& run, std::int64_t token) {
-  Shown all{{}, run.logits(token)};
-  for (std::int64_t layer = 0; layer < run.model().layers(); ++layer) all.states.push_back(run.state(layer, token).values);
+  Shown all{{}, {}, run.logits(token)};
+  for (std::int64_t layer = 0; layer < run.model().layers(); ++layer) {
+    all.states.push_back(run.state(layer, token).values);
+    all.others.push_back(other_memories(run.model().backend(), run.mixer_state(layer, token + 1)));
+  }
   return all;
 }
 std::vector<Shown> shown(Run& run, std::int64_t from, std::int64_t to) {
@@ -58,7 +69,7 @@ std::vector<Shown> shown(Run& run, std::int64_t from, std::int64_t to) {
 
 bool near(const Shown& a, const Shown& b) {
   bool agree = near(a.logits, b.logits);
-  for (std::size_t l = 0; l < a.states.size(); ++l) agree = agree && near(a.states[l], b.states[l]);
+  for (std::size_t l = 0; l < a.states.size(); ++l) agree = agree && near(a.states[l], b.states[l]) && near(a.others[l], b.others[l]);
   return agree;
 }
 
@@ -84,10 +95,12 @@ std::vector<Shown> read_by_hand(Model& model, std::span<const std::int32_t> ids,
   };
   read_to(kAt);
   for (std::int64_t token = kAt; token < std::ssize(ids); ++token) {
-    Shown now{{}, read_to(token + 1)};
+    Shown now{{}, {}, read_to(token + 1)};
     if (token == kAt && hand.edit) hand.edit(state);
-    for (const MixerState& layer : state.layers)
+    for (const MixerState& layer : state.layers) {
       now.states.push_back(layer.memory.empty() ? std::vector<float>{} : host_copy(model.backend(), layer.memory[0]));
+      now.others.push_back(other_memories(model.backend(), layer));
+    }
     if (token >= from) all.push_back(std::move(now));
   }
   return all;
@@ -197,6 +210,33 @@ TEST_CASE("branches: every kind leaves the past to the bit, and makes the future
     CHECK(shown(*tree[0].run, 0, kTokens) == before);
     REQUIRE(tree.redo());
     CHECK((tree.current() == 1 && !tree.redo()));
+  }
+}
+
+TEST_CASE("branches: what is left goes on as if nothing had left it, to the bit, keys and values too") {
+  for (const char* name : {"transformer", "gla hybrid", "sse swa moba gdn", "qwen3_next", "sse gla n4k2, conv", "mamba2"}) {
+    INFO(name);
+    const std::shared_ptr<Model> model = load(config_of(name));
+    const std::shared_ptr<Run> root = read_run(model), untouched = read_run(model);
+    Branches tree(root);
+    tree.intervene({parse_intervention("replace token by 5 at 21")});
+    tree.intervene({parse_intervention("replace token by 6 at 30")});
+    const std::vector<std::int32_t> more = some_ids(6, 97, 12), others = some_ids(6, 97, 13);
+    const auto read_on = [](Run& run, std::span<const std::int32_t> ids) {
+      for (std::size_t t = 0; t < ids.size(); ++t) run.read(ids.subspan(t, 1), kPrompt);
+    };
+    const std::vector<Shown> first_branch = shown(*tree[1].run, 0, kTokens);
+    read_on(*root, more);
+    read_on(*tree[2].run, others);
+    read_on(*untouched, more);
+    CHECK(shown(*root, 0, kTokens + 6) == shown(*untouched, 0, kTokens + 6));
+    CHECK(shown(*tree[1].run, 0, kTokens) == first_branch);
+    // The branch between the two, too.
+    read_on(*tree[1].run, others);
+    const std::vector<std::int32_t> ids = tree[1].run->ids();
+    ModelState state = model->start();
+    const std::vector<float> logits = read_logits(*model, state, ids, {.prompt_length = kPrompt});
+    CHECK(near(tree[1].run->logits(kTokens + 5), std::span(logits).last(static_cast<std::size_t>(model->vocab()))));
   }
 }
 

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "engine/run/intervention.h"
+#include "engine/run/session_record.h"
 #include "tests/engine/checkpoint_files.h"
 #include "tests/engine/session_cases.h"
 
@@ -154,6 +155,70 @@ TEST_CASE("session: an intervention that is cancelled leaves the tree as it was;
   REQUIRE((first.runs.size() == 1 && second.runs.size() == 1 && third.runs.size() == 1));
   CHECK(first.runs[0] == third.runs[0]);
   CHECK(second.runs[0]->branch.number == 0);
+}
+
+TEST_CASE("session: another prompt is read beside the run, and its states imported, undone and kept") {
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder / "run.scope";
+  std::vector<std::vector<float>> imported;
+  {
+    Open open;
+    const auto before = open.states();
+    CHECK(open.save(path) == "saved");
+    const std::shared_ptr<const RunInfo> own = open.run;
+    PromptInput prompt;
+    prompt.ids = some_ids(50, 97, 9);
+    open.request([&](auto callbacks) { open.session.add_run(prompt, callbacks); });
+    REQUIRE(open.answers.failures.empty());
+    CHECK(open.answers.runs.empty());  // the run shown stays
+    REQUIRE(open.tree->runs.size() == 2);
+    const RunInfo& other = *open.tree->runs[1];
+    CHECK((other.branch.number == 1 && other.branch.parent == -1 && other.prompt_length == 50));
+    CHECK((open.tree->current == 0 && open.tree->redo == -1));
+    open.go_to(1);
+    REQUIRE(open.answers.failures.size() == 1);
+    CHECK(open.answers.failures[0].find("is of another prompt") != std::string::npos);
+
+    open.intervene("import run 1 token 49 at 20");
+    CHECK(open.run->branch.number == 2);
+    imported = open.states();
+    CHECK(imported[1] == before[1]);
+    CHECK(imported[2] != before[2]);
+    open.undo();
+    CHECK(open.run == own);
+    CHECK(open.states() == before);
+    open.redo();
+  }
+  Open open;
+  open.request([&](auto callbacks) { open.session.open_session(path, callbacks); });
+  REQUIRE(open.answers.failures.empty());
+  CHECK((open.tree->runs.size() == 3 && open.run->branch.number == 2));
+  CHECK(open.states() == imported);
+  PromptInput nothing;
+  open.request([&](auto callbacks) { open.session.add_run(nothing, callbacks); });
+  CHECK(open.answers.failures.size() == 1);
+  CHECK(open.tree->runs.size() == 3);
+}
+
+TEST_CASE("session: a branch is in the session's file while it is read; given up, it is not") {
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder / "run.scope";
+  std::atomic<bool> slow = false;
+  Open open(std::make_shared<FailingDevice>([&](std::string_view what) {
+    if (slow && what == "embed") std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }));
+  open.request([&](auto callbacks) { open.session.read(ids_prompt(10'000), callbacks); });
+  CHECK(open.save(path) == "saved");
+  const auto kept = [&] { return parse_session(read_bytes(path), path).branches.size(); };
+  slow = true;
+  open.answers = Opening();
+  open.answers.on_progress = [&] {
+    if (kept() == 1) open.session.cancel();
+  };
+  open.session.intervene({parse_intervention("freeze decay from 1")}, open.answers.callbacks());
+  open.posts.run_until([&] { return open.answers.done || !open.answers.failures.empty(); });
+  CHECK(open.answers.failures == std::vector<std::string>{"cancelled"});
+  CHECK(kept() == 0);
 }
 
 TEST_CASE("session: more is generated on the branch that is shown") {

@@ -213,16 +213,83 @@ TEST_CASE("session: its branches come back, to the bit, and the current one is t
     check_same(*tree[i].run, *made[static_cast<std::size_t>(i)]);
   }
   CHECK(to_text(tree[1].interventions.at(1)) == "scale decay by 2 from 50 until 60");
+}
 
-  Branches with_import(session.restore(model));
-  with_import.add(made[0]);
-  CHECK_THROWS_AS(session.save(with_import), Error);
+TEST_CASE("session: runs of other prompts, and what was imported from them, come back to the bit") {
+  const Begun begun;
+  const std::shared_ptr<Model> model = begun.model();
+  std::vector<std::shared_ptr<Run>> made;
+  {
+    SessionFile session = SessionFile::create(begun.path(), begun.record);
+    Branches tree(session.restore(model));
+    go_on(*tree[0].run, session, kPrompt + 4);
+    auto other = std::make_shared<Run>(model, tree[0].run->beside());
+    other->read(some_ids(45, 97, 11), 45);
+    REQUIRE(tree.add(std::move(other)) == 1);
+    tree.intervene({parse_intervention("import run 1 token 40 at 33")});
+    session.save(tree);
+    for (std::int64_t i = 0; i < tree.count(); ++i) made.push_back(tree[i].run);
+  }
+  SessionFile session = SessionFile::open(begun.path());
+  const Branches tree = session.restore_branches(model);
+  REQUIRE((tree.count() == 3 && tree.current() == 2 && tree[1].parent == -1));
+  for (std::int64_t i = 0; i < 3; ++i) {
+    INFO("run " << i);
+    check_same(*tree[i].run, *made[static_cast<std::size_t>(i)]);
+  }
+  CHECK(tree[2].run->state(0, 33).values == made[1]->state(0, 40).values);
+}
+
+TEST_CASE("session: a branch that was being read when the program ended is read to its end when the session is opened") {
+  const Begun begun;
+  constexpr std::int64_t tokens = kPrompt + 9;
+  const std::shared_ptr<Model> model = begun.model();
+  SessionFile session = SessionFile::create(begun.path(), begun.record, 0ms);
+  Branches tree(session.restore(model));
+  go_on(*tree[0].run, session, tokens);
+  // What a crash after that pass would leave.
+  std::vector<std::pair<std::int64_t, std::unique_ptr<TemporaryFolder>>> left;
+  tree.intervene({parse_intervention("scale state by 0.25 at 40")}, [&](std::int64_t read) {
+    session.follow(tree);
+    auto copy = std::make_unique<TemporaryFolder>();
+    fs::copy(begun.path(), *copy / "run.scope");
+    fs::copy(begun.recording(), *copy / "run.scope.recording");
+    left.emplace_back(read, std::move(copy));
+    return true;
+  });
+  REQUIRE((left.front().first < kPrompt && left.back().first == tokens));
+  for (const auto& [read, copy] : left) {
+    INFO("after " << read << " tokens of it");
+    SessionFile opened = SessionFile::open(*copy / "run.scope");
+    REQUIRE(opened.record().branches.size() == 1);
+    CHECK(std::ssize(opened.record().branches[0].generated) == std::max<std::int64_t>(read - kPrompt, 0));
+    CHECK(opened.record().current == 1);
+    const Branches back = opened.restore_branches(model);
+    REQUIRE((back.count() == 2 && back.current() == 1 && back[1].run->tokens() == tokens));
+    check_same(*back[1].run, *tree[1].run);
+  }
+  // One that was given up is no part of it.
+  CHECK_THROWS_AS(tree.intervene({parse_intervention("topk 1 from 33")}, [&](std::int64_t) { return session.follow(tree), false; }), Error);
+  session.save(tree);
+  CHECK((session.record().branches.size() == 1 && session.record().current == 1));
 }
 
 TEST_CASE("session: a pass is as long as fits into a second, and at most as long as a run's") {
   const Begun begun;
   const std::int64_t tokens = tokens_within_a_second(begun.model(), begun.record.prompt_ids, begun.record.options);
   CHECK((tokens >= 1 && tokens <= kAtOnce));
+}
+
+TEST_CASE("session: where passes take long, the file is written before what a crash takes would be too much") {
+  const Begun begun;
+  SessionFile session = SessionFile::create(begun.path(), begun.record, 1500ms);
+  Run run(begun.model(), begun.record.options);
+  run.read(std::span(begun.record.prompt_ids).first(kAtOnce), kPrompt);
+  session.follow(run);
+  CHECK(session.record().tokens() == 0);
+  std::this_thread::sleep_for(1300ms);  // another pass like this one would end after 2.6 s
+  session.follow(run);
+  CHECK(session.record().tokens() == kAtOnce);
 }
 
 TEST_CASE("session: one that exists is not written over") {
@@ -398,11 +465,14 @@ TEST_CASE("session: branches that cannot be are refused") {
   SessionRecord record = Begun().record;
   record.passes = {{32, 2}, {6, 1}};
   record.pieces = {{70, "0123456789abcdef"}};
-  record.branches = {{0, {parse_intervention("freeze decay from 3")}, {1, 2}}, {1, {parse_intervention("topk 1 from 9")}, {}}};
+  record.branches = {{.parent = 0, .interventions = {parse_intervention("freeze decay from 3")}, .prompt = {}, .generated = {1, 2}},
+                     {.parent = 1, .interventions = {parse_intervention("topk 1 from 9")}, .prompt = {}, .generated = {}, .to_generate = 3},
+                     {.parent = -1, .interventions = {}, .prompt = {5, 6}, .generated = {}}};
   record.current = 2;
   const json good = json::parse(to_json(record, "good.scope"));
   const SessionRecord back = parse_session(good.dump(), "good.scope");
   CHECK((back.current == 2 && back.branches[1].parent == 1 && back.branches[0].generated == std::vector<std::int32_t>{1, 2}));
+  CHECK((back.branches[1].to_generate == 3 && back.branches[2].parent == -1 && back.branches[2].prompt == std::vector<std::int32_t>{5, 6}));
   CHECK(to_json(back, "good.scope") == to_json(record, "good.scope"));
   const auto refused = [&](const std::function<void(json & branches)>& change) {
     json bad = good;
@@ -418,7 +488,12 @@ TEST_CASE("session: branches that cannot be are refused") {
   refused([](json& b) { b["list"][0]["interventions"][0] = 1; });
   refused([](json& b) { b["list"][0]["generated"][0] = -1; });
   refused([](json& b) { b["list"][0]["more"] = 1; });
-  refused([](json& b) { b["current"] = 3; });
+  refused([](json& b) { b["current"] = 3; });  // another prompt's run is not shown
+  refused([](json& b) { b["current"] = 4; });
+  refused([](json& b) { b["list"][1]["to_generate"] = 0; });
+  refused([](json& b) { b["list"][2]["prompt"] = json::array(); });
+  refused([](json& b) { b["list"][2]["parent"] = 0; });
+  refused([](json& b) { b["list"].push_back({{"parent", 3}, {"interventions", json::array()}, {"generated", json::array()}}); });
   refused([](json& b) { b.erase("current"); });
   refused([](json& b) { b = 1; });
 }

@@ -2,6 +2,7 @@
 #include <set>
 
 #include "tests/catch.h"
+#include "tests/engine/checkpoint_files.h"
 #include "tests/engine/session_cases.h"
 #include "tests/source.h"
 
@@ -130,6 +131,52 @@ TEST_CASE("session: another prompt on the open model; the run stays when a readi
   session.show(0, 13, [&](std::shared_ptr<const Snapshot> answer) { snapshot = std::move(answer); });
   posts.run_until([&] { return snapshot != nullptr; });
   CHECK(snapshot->run->tokens.size() == 14);
+}
+
+TEST_CASE("session: while another prompt is read, the run shown can be looked at, saved and asked") {
+  const TemporaryFolder folder;
+  Posts posts;
+  Session session(posts.post());
+  Opening first, second;
+  session.open(kSse, ids_prompt(30), first.callbacks());
+  posts.run_until([&] { return first.done; });
+  const std::shared_ptr<const RunInfo> shown = first.runs.back();
+  std::vector<std::int64_t> tokens;
+  bool saved = false, answered = false;
+  session.read(ids_prompt(200'000), second.callbacks());
+  posts.run_until([&] { return !second.progress.empty() && second.progress.back().second == "reading"; });
+  const auto look = [&](std::int64_t token) {
+    session.show(0, token, [&](std::shared_ptr<const Snapshot> snapshot) {
+      CHECK(snapshot->run == shown);
+      tokens.push_back(snapshot->token);
+    });
+    posts.run_until([&] { return !tokens.empty() && tokens.back() == token; });
+  };
+  look(7);
+  look(3);
+  session.save(folder / "shown.scope", [&] { saved = true; }, [](const std::string& message) { FAIL(message); });
+  session.ask(1, shown, {PredictionsQuestion{}},
+              [&](const Question&, const Finding& found) { answered = answered || found.answer != nullptr; });
+  posts.run_until([&] { return saved && answered; });
+  CHECK(second.runs.empty());
+  CHECK(second.tree == nullptr);  // its listener hears nothing of the run before
+  session.cancel();
+  posts.run_until([&] { return second.ended(); });
+  CHECK(second.failures == std::vector<std::string>{"cancelled"});
+}
+
+TEST_CASE("session: a run says what its recording takes and may take") {
+  Posts posts;
+  Session session(posts.post(), {}, {}, 2'000'000);
+  Opening opening;
+  session.open(kSse, ids_prompt(20'000, 3), opening.callbacks());
+  posts.run_until([&] { return opening.done; });
+  const RecordingInfo& early = opening.runs.front()->recording;
+  const RecordingInfo& recording = opening.runs.back()->recording;
+  CHECK((recording.memory_budget == 2'000'000 && recording.host_budget == 0));
+  CHECK((recording.memory > 0 && recording.memory <= 2'200'000));
+  CHECK((recording.file > 0 && recording.file >= early.file));
+  CHECK(recording.keyframe_interval >= 128);
 }
 
 TEST_CASE("session: a reading under way is cancelled, by hand or by a newer opening") {
