@@ -227,6 +227,13 @@ bool Branches::changes_nothing(const Intervention& intervention) const {
   return scale && scale->factor == 1;
 }
 
+/// Whether it brings to the current branch what is there. A branch that leaves it earlier may hold something else by then.
+bool Branches::imports_own(const Intervention& intervention) const {
+  const auto* import = std::get_if<ImportState>(&intervention.change);
+  if (!import || import->token.value_or(intervention.at) != intervention.at) return false;
+  return import->run == current_ || parting(import->run, current_) > intervention.at + 1;
+}
+
 /// The first token that the current branch does not share with one where `own` holds too.
 std::int64_t Branches::first_changed(std::span<const Intervention> inherited, std::span<const Intervention> own) const {
   const Run& run = *(*this)[current_].run;
@@ -238,7 +245,7 @@ std::int64_t Branches::first_changed(std::span<const Intervention> inherited, st
   for (const Intervention& intervention : own) {
     const ReplaceToken* other = replacement(intervention);
     const bool same = other && other->id == run.ids()[static_cast<std::size_t>(intervention.at)];
-    if ((other && !same) || (edits_state(intervention) && !changes_nothing(intervention)))
+    if ((other && !same) || (edits_state(intervention) && !changes_nothing(intervention) && !imports_own(intervention)))
       first = std::min(first, first_concerned(intervention));
   }
   return first;

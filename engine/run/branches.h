@@ -95,6 +95,7 @@ class Branches {
   MixerState imported(std::int64_t run, std::int64_t layer, std::int64_t token) const;
   void check(const Intervention& intervention) const;
   bool changes_nothing(const Intervention& intervention) const;
+  bool imports_own(const Intervention& intervention) const;
   std::int64_t first_changed(std::span<const Intervention> inherited, std::span<const Intervention> own) const;
 
   std::vector<Branch> branches_;

@@ -246,7 +246,8 @@ TEST_CASE("branches: what changes nothing changes nothing, to the bit") {
   };
   for (const Neutral& one : {Neutral{"sse gla n4k2, conv", "scale state by 1 at 21"}, Neutral{"mamba2", "scale decay by 1 from 21"},
                              Neutral{"gla sla", "sharpen gates by 1 from 21"}, Neutral{"sse gla n4k2, conv", "topk 2 from 21"},
-                             Neutral{"sse gdn grouped, neg, w2 r3", "writers 2 readers 3 from 21"}, Neutral{"mom", "topk 2 from 21"}}) {
+                             Neutral{"sse gdn grouped, neg, w2 r3", "writers 2 readers 3 from 21"}, Neutral{"mom", "topk 2 from 21"},
+                             Neutral{"sse gla n4k2, conv", "import run 0 at 21"}, Neutral{"gla hybrid", "import run 0 token 21 at 21"}}) {
     INFO(one.model << ": " << one.text);
     const std::shared_ptr<Run> root = read_run(load(config_of(one.model)));
     Branches tree(root);
@@ -257,6 +258,13 @@ TEST_CASE("branches: what changes nothing changes nothing, to the bit") {
     const RunDifference difference = compare(*root, *tree[1].run, 0);
     CHECK((difference.kl == std::vector<double>(kTokens, 0.0) && !difference.changed));
   }
+  // What is the branch's own may be another's where it is left earlier.
+  Branches imports(read_run(load(small_config("gla"))));
+  imports.intervene({parse_intervention("import run 0 at 21")});
+  imports.intervene({parse_intervention("zero state at 10")});
+  CHECK(shown(*imports[2].run, 20).states != shown(*imports[0].run, 20).states);
+  CHECK(shown(*imports[2].run, 21).states == shown(*imports[0].run, 21).states);
+
   Branches tree(read_run(load(small_config("gla"))));
   tree.intervene({parse_intervention("replace token by " + std::to_string(tree[0].run->ids()[21]) + " at 21")});
   CHECK(tree[1].run->first() == kTokens);
