@@ -10,7 +10,6 @@
 #include "kernels/cuda_chunk.h"
 #include "kernels/cuda_download.h"
 #include "kernels/cuda_graph.h"
-#include "kernels/cuda_levels.h"
 #include "kernels/cuda_linear.h"
 #include "kernels/cuda_operations.h"
 
@@ -201,7 +200,7 @@ class CudaBackend final : public Backend {
   std::string description() const override { return description_; }
 
   Buffer allocate(std::size_t bytes) override {
-    give_up();
+    capture_.give_up();
     use();
     void* memory = nullptr;
     check(cudaMallocAsync(&memory, std::max<std::size_t>(bytes, 1), stream()), "memory");
@@ -212,7 +211,7 @@ class CudaBackend final : public Backend {
 
   std::unique_ptr<Download> download_later(Tensor host, ConstTensor device) override {
     require_fit(host, device);
-    give_up();
+    capture_.give_up();
     use();
     return downloads_.begin(host.data, device.data, bytes_of(device), stream());
   }
@@ -263,7 +262,7 @@ class CudaBackend final : public Backend {
   bool folds_norms(std::int64_t rows) const override { return (rows == 1 && can_overlap()) || activation_type(rows) == DType::bf16; }
   void project(std::span<const Projection> projections, Workspace& workspace) override {
     use();
-    if (!products_.project(projections, stream_->handle())) Backend::project(projections, workspace);
+    if (!products_.project(projections, stream())) Backend::project(projections, workspace);
   }
   void linear_together(std::span<const LinearProduct> products, ConstTensor x) override {
     use(), products_.linear_together(products, x, stream());
@@ -277,7 +276,7 @@ class CudaBackend final : public Backend {
     const Workspace::Mark mark(workspace);
     use();
     Tensor u = x.rows() == 1 ? workspace.tensor({1, gate_proj.rows()}) : Tensor{};
-    if (!u || !products_.gated_linear(u, x, norm, gate_proj, up_proj, stream_->handle())) {
+    if (!u || !products_.gated_linear(u, x, norm, gate_proj, up_proj, stream())) {
       const ConstTensor in = normed(x, norm, workspace);
       u = workspace.tensor({x.rows(), gate_proj.rows()}, in.dtype);
       products_.gated_linear(u, in, gate_proj, up_proj, workspace, stream());
@@ -329,7 +328,7 @@ class CudaBackend final : public Backend {
   }
   void one_minus_exp(Tensor y, ConstTensor x) override { use(), cuda::one_minus_exp(y, x, stream()); }
   void rope(Tensor y, ConstTensor x, std::int64_t first, double theta, std::int64_t rotary) override {
-    give_up();
+    capture_.give_up();
     use(), cuda::rope(y, x, first, theta, rotary, stream());
   }
   void top_k(Tensor ids, ConstTensor scores) override { use(), cuda::top_k(ids, scores, stream()); }
@@ -341,15 +340,15 @@ class CudaBackend final : public Backend {
   void short_convolution(const ShortConvolution& op) override { cuda::short_convolution(op, sent(op.segments), stream()); }
   void decayed_outer_product(const DecayedOuterProduct& op, std::int64_t) override {
     use();
-    if (!decayed_outer_product_step(op, levels_, stream_->handle())) decayed_outer_product(op, sent(op.segments));
+    if (!decayed_outer_product_step(op, stream())) decayed_outer_product(op, sent(op.segments));
   }
   void gated_delta_rule(const GatedDeltaRule& op, std::int64_t) override {
     use();
-    if (!gated_delta_rule_step(op, false, levels_, stream_->handle())) gated_delta_rule(op, sent(op.segments));
+    if (!gated_delta_rule_step(op, false, stream())) gated_delta_rule(op, sent(op.segments));
   }
   void unit_delta_rule(const GatedDeltaRule& op, std::int64_t chunk_size, Workspace& workspace) override {
     use();
-    if (!gated_delta_rule_step(op, true, levels_, stream_->handle())) Backend::unit_delta_rule(op, chunk_size, workspace);
+    if (!gated_delta_rule_step(op, true, stream())) Backend::unit_delta_rule(op, chunk_size, workspace);
   }
   void softmax_attention(const SoftmaxAttention& op, std::int64_t) override {
     const auto [queries, slots, keys] = sent(Ring::Arrays<3>{op.segments.cu_seqlens, op.segments.slot, op.cu_seqlens_k});
@@ -369,7 +368,7 @@ class CudaBackend final : public Backend {
   }
   void sparse_state(const SparseState& op, std::int64_t chunk_size, Workspace& workspace) override {
     check_sparse_state(op, op.q.dtype == DType::bf16 ? DType::bf16 : DType::f32);
-    if (use(), sparse_state_step(op, nullptr, levels_, stream_->handle())) return;
+    if (use(), sparse_state_step(op, nullptr, stream())) return;
     const std::int64_t runs = (static_cast<std::int64_t>(op.cu_seqlens.size()) - 1) * op.gate.row_size();
     const bool sorted_here = runs <= most_sparse_runs(), chunks = sorted_here && in_chunks(op.v.rows()) && gathered_by_chunks(op);
     if (!chunks && !in_float32(op)) return with_float32(op, [&](const SparseState& exact) { sparse_state(exact, chunk_size, workspace); });
@@ -390,7 +389,7 @@ class CudaBackend final : public Backend {
   void sparse_state(const SparseState& op, const SparseSources& from, std::int64_t chunk_size, Workspace& workspace) override {
     check_sparse_state(op, op.q.dtype == DType::bf16 ? DType::bf16 : DType::f32);
     use();
-    if (!sparse_state_step(op, &from, levels_, stream_->handle())) Backend::sparse_state(op, from, chunk_size, workspace);
+    if (!sparse_state_step(op, &from, stream())) Backend::sparse_state(op, from, chunk_size, workspace);
   }
 
  private:
@@ -464,7 +463,7 @@ class CudaBackend final : public Backend {
   }
   /// Of one call: the next one writes over it, in the stream's order. Kept, and replaced where more is needed.
   void* scratch(std::size_t bytes) {
-    give_up();
+    capture_.give_up();
     if (bytes > scratch_bytes_) {
       scratch_.reset();
       scratch_bytes_ = 0;
@@ -546,21 +545,11 @@ class CudaBackend final : public Backend {
 
   /// The calling thread's device; another may have been current.
   void use() const { check(cudaSetDevice(index_), "the device"); }
-  /// For any operation but levels: those that wait come first.
-  cudaStream_t stream() {
-    levels_.flush(stream_->handle());
-    return stream_->handle();
-  }
-  /// What comes next cannot be done again in a graph.
-  void give_up() {
-    stream();
-    capture_.give_up();
-    levels_.end();
-  }
+  cudaStream_t stream() const { return stream_->handle(); }
 
   template <std::size_t n>
   std::array<const std::int32_t*, n> sent(const Ring::Arrays<n>& arrays) {
-    give_up();
+    capture_.give_up();
     use();
     return ring_.send(arrays);
   }
@@ -594,7 +583,7 @@ class CudaBackend final : public Backend {
   void transfer(Tensor to, ConstTensor from, cudaMemcpyKind direction) {
     require_fit(to, from);
     if (bytes_of(from) == 0) return;
-    give_up();
+    capture_.give_up();
     use();
     check(cudaMemcpyAsync(to.data, from.data, bytes_of(from), direction, stream()), "a copy between host and device");
     stream_->wait();
@@ -606,8 +595,7 @@ class CudaBackend final : public Backend {
   std::shared_ptr<Stream> stream_ = std::make_shared<Stream>();
   Capture capture_{stream_->handle()};
   Ring ring_{*stream_};
-  Levels levels_;
-  Products products_{precision_, levels_};
+  Products products_{precision_};
   Downloads downloads_;
   Workspace widened_{*this};
   Buffer scratch_;
@@ -623,23 +611,12 @@ class CudaBackend::Repetition final : public Repeated {
     backend_.use();
     if (graph_) return graph_->launch(backend_.stream());
     if (std::exchange(times_, times_ + 1) != 1) return work();
-    backend_.levels_.keep();
-    try {
-      graph_ = backend_.capture_.of([&] {
-        work();
-        backend_.stream();
-      });
-    } catch (...) {
-      backend_.levels_.end();
-      throw;
-    }
-    levels_ = backend_.levels_.end();
+    graph_ = backend_.capture_.of(work);
   }
 
  private:
   CudaBackend& backend_;
   int times_ = 0;  // that work was run
-  std::vector<Levels::Memory> levels_;  // that the graph reads
   std::unique_ptr<Graph> graph_;
 };
 

@@ -29,7 +29,16 @@ class Scratch {
   std::size_t bytes_ = 0;
 };
 
-class Levels;
+/// How the products of a launch that wait for others of the same launch learn that these have been made: a count on the device that is 0
+/// before and after each launch.
+struct Announcements {
+  unsigned* count = nullptr;
+
+  Announcements();
+  ~Announcements();
+  Announcements(const Announcements&) = delete;
+  Announcements& operator=(const Announcements&) = delete;
+};
 
 /// The products of one stream. Weights stay in the type of the checkpoint. Few rows stream them (linear_few_rows.cu), exact to float32
 /// rounding in both precisions. Many rows go through cuBLASLt: in float32 with 16-bit weights widened into scratch, a tile of outputs at a
@@ -37,7 +46,7 @@ class Levels;
 /// type.
 class Products {
  public:
-  Products(Precision precision, Levels& levels);
+  explicit Products(Precision precision);
   ~Products();
   Products(const Products&) = delete;
   Products& operator=(const Products&) = delete;
@@ -47,8 +56,8 @@ class Products {
   /// The same of one x: those with few outputs read it together.
   void linear_together(std::span<const LinearProduct> products, ConstTensor x, cudaStream_t stream);
   /// Products of one row (linear_one_row.cu), all in one launch, on a device that can overlap kernels. False, and nothing done, where one
-  /// of them does not fit: rows of weights that are not whole eights, several types, too many of them, one that takes as x what another
-  /// makes, and whose product a third one takes.
+  /// of them does not fit: rows of weights that are not pieces of 16 bytes, several types, too many of them, one
+  /// that others take as x behind one that takes such an x.
   bool project(std::span<const Projection> projections, cudaStream_t stream);
   /// y = silu(x̂ · gateᵀ) ⊙ (x̂ · upᵀ), x̂ as in projection.h. False as above.
   bool gated_linear(Tensor y, ConstTensor x, const InputNorm& norm, ConstTensor gate, ConstTensor up, cudaStream_t stream);
@@ -73,10 +82,10 @@ class Products {
   float time_of(const Plan& plan, const cublasLtMatmulAlgo_t& algorithm, Tensor y, ConstTensor x, ConstTensor weight, cudaStream_t stream);
 
   Precision precision_;
-  Levels& levels_;
   cublasLtHandle_t handle_ = nullptr;
   void* workspace_ = nullptr;
   Scratch rows_, weights_, results_;
+  Announcements announcements_;
   std::map<Shapes, std::unique_ptr<Plan>> plans_;
 };
 

@@ -1,24 +1,18 @@
-// Products of one row with any number of weights, made together: what the kernels (cuda_one_row_hopper.h) are told.
+// A launch of one row's products (linear_one_row.cu): its parameters, the norms that inputs pass, and how outputs are finished.
 #pragma once
 
-#include <cstdint>
-
-#include "kernels/elementwise.h"
+#include "kernels/cuda_activation.h"
+#include "kernels/cuda_linear.h"
+#include "kernels/cuda_order.h"
 
 namespace statescope::cuda::one_row {
 
-constexpr int warp_size = 32, warps = 8, threads = warps * warp_size, all_threads = threads + warp_size;
-constexpr int piece = 16, eight = 8,
-              numbers_of_sum = 128;  // bytes and numbers that a thread reads at once; numbers that share a sum of squares
-constexpr int most_inputs = 8, most_products = 16, most_taps = 4, most_stages = 16;
-constexpr int unit_rows = 8, short_unit_rows = warps * unit_rows;  // of weights, of short ones
-constexpr int long_at_once = 16, short_at_once = 2;                // units whose outputs are finished together, a thread each
-constexpr int short_bytes = 256;                                   // a row of at most so many is short: a warp takes all of it
-constexpr int row_bytes = 2048, row_place = row_bytes + 64;        // of a row in a stage; neighbours read from different banks
-constexpr int stage_bytes = unit_rows * row_place;
-constexpr int warp_columns = 32, all_columns = warps * warp_columns;  // of a row, multiplied together
-constexpr int x_parts = 3;                                            // bf16 parts of a number of x
-constexpr int most_numbers = 12 << 10;                                // of all inputs together
+constexpr int warp_size = 32, warps = 8, threads = warps * warp_size;
+constexpr int piece = 16, numbers_of_sum = 4 * warp_size;  // bytes that a thread reads at once; numbers whose squares a warp sums
+constexpr int fours_at_once = 2;                           // of an input that passes a norm, by a thread
+constexpr int most_inputs = 8, most_products = 16, most_taps = 4;
+constexpr std::size_t shared_bytes = 104 << 10;  // two such kernels and a memory's step share a multiprocessor
+constexpr int most_numbers = 14 << 10;           // of all inputs together
 
 /// A row [n], and the norm that it passes (projection.h).
 struct Input {
@@ -26,9 +20,7 @@ struct Input {
   int n, group, place;  // group 0: no norm; `place`: its first number in shared memory, a multiple of `numbers_of_sum`
   float eps, offset;
   Activation act;
-  int sums, sums_inverse;        // of a group, in numbers of `numbers_of_sum`; 2^16 over that, rounded up
-  bool made;                     // by products of the same level
-  bool x_awaited, gate_awaited;  // come by mail (cuda_mail.h)
+  int sums, sums_inverse;  // of a group, in numbers of `numbers_of_sum`; 2^16 over that, rounded up
   /// Of the sum with this number.
   __device__ int group_of(int sum) const { return sum * sums_inverse >> 16; }
   /// One factor for the whole row: products take it at their end.
@@ -37,43 +29,140 @@ struct Input {
 
 enum class End : std::uint8_t { activate, forget_gate, delta_decay, convolve, gated };
 
-/// What one weight gives. A unit of a gated one is four rows of each weight; one of short rows has more of them.
-struct Product {
+/// What one weight gives. Rows are dealt out in units: one pair of rows; of rows that are shorter than a warp reads, as many pairs as it
+/// reads at once. What streaming needs stands together, then what the end of a product needs: parameters come from far away, by the line.
+struct alignas(64) Product {
   const char* weight;
   const char* up;             // gated: of the same shape, y = silu(z) ⊙ (x · upᵀ)
+  const float* made;          // x where a product before this one in the launch makes it, else null and x is `input`
   std::int64_t weight_bytes;  // from one row to the next
   int out, in, input, first_unit;
+  int lanes_log2;  // of how many share a row
   End end;
-  bool short_rows;  // one behind the other
-  Activation act;
-  int width;
-  float scale, clamp_min;
+  bool announced;  // another product waits for y
 
-  float *y, *z;            // either may be null: nobody reads it
-  float *y_mail, *z_mail;  // the same for later levels of one kernel, or null
-  bool addend_awaited;
+  alignas(64) float* y;
+  float* z;
   const float *bias, *addend, *A_log, *dt_bias;
   const float *taps, *tap_bias;  // [out, width], [out]
   float* cache;                  // [width − 1, out]
+  Activation act;
+  int width;
+  float scale, clamp_min;
 };
 
-/// Products whose outputs others take come first, those that take them last.
 struct OneRow {
-  int input_count, product_count, units;
-  int announced, waiting;  // units before `announced` make what those from `waiting` on take
-  int numbers;             // of all inputs in shared memory
-  bool groups;             // whether one of them passes a norm over groups of it
-  unsigned* ready;         // counts announced units that have been made,
-  unsigned enough;         // up to here
+  int input_count, product_count, units, stages;
+  unsigned* ready;     // counts the announced units that have been made, then those that have seen all of them, and is 0 again
+  unsigned announced;  // units that others wait for
+  unsigned last;       // of what `ready` counts
+  int numbers;         // of all inputs in shared memory
+  bool groups;         // whether one of them passes a norm over groups of it
+  int chunk;           // bytes of a row that are fetched at once
   int first_unit[most_products];
   Input inputs[most_inputs];
   Product products[most_products];
 };
 
-__host__ __device__ constexpr int rows_of_unit(const Product& p) {
-  return p.end == End::gated ? unit_rows / 2 : p.short_rows ? short_unit_rows : unit_rows;
+// ---- in kernels ----
+
+/// An index, not a pointer: parameters are read fast only where the compiler sees that they are parameters.
+__device__ inline int product_of(const OneRow& op, int unit) {
+  int n = 0;
+#pragma unroll 1
+  while (n + 1 < op.product_count && unit >= op.first_unit[n + 1]) ++n;
+  return n;
 }
 
-__host__ __device__ constexpr int input_bytes(int numbers) { return x_parts * (2 * numbers + 64); }
+__device__ inline void prefetch(const float* x) { asm volatile("prefetch.global.L2 [%0];" ::"l"(x)); }
+
+/// A norm's weights, without its offset, for numbers 4 (begin + t · threads) … of the input.
+struct NormWeights {
+  float4 at[fours_at_once];
+};
+__device__ inline NormWeights norm_weights(const Input& input, int begin) {
+  NormWeights weights;
+#pragma unroll
+  for (int t = 0; t < fours_at_once; ++t) {
+    const int i = begin + t * threads;
+    weights.at[t] = {1, 1, 1, 1};
+    if (input.weight == nullptr || i >= input.n / 4) continue;
+    const float* w = input.weight + 4 * i - input.group_of(i / warp_size) * input.group;
+    weights.at[t] = {__ldg(w), __ldg(w + 1), __ldg(w + 2), __ldg(w + 3)};
+  }
+  return weights;
+}
+
+/// (Σ x² / group + eps)^{−1/2} of the group that begins with this sum; by a warp.
+__device__ inline float norm_factor(const Input& input, const float* of_group) {
+  float sum = 0;
+#pragma unroll 1
+  for (int j = threadIdx.x % warp_size; j < input.sums; j += warp_size) sum += of_group[j];
+  return rsqrtf(combined(sum, [](float a, float b) { return a + b; }) * (1 / static_cast<float>(input.group)) + input.eps);
+}
+
+/// bias + Σ_j taps[j] · input j, the last input is z; the cache moves up by one     (convolution.h)
+__device__ inline float convolved(const Product& p, int o, float z) {
+  const int past = p.width - 1;
+  const float* taps = p.taps + static_cast<std::int64_t>(o) * p.width;
+  float kept[most_taps - 1], weight[most_taps - 1], sum = p.tap_bias != nullptr ? p.tap_bias[o] : 0;
+#pragma unroll
+  for (int j = 0; j < most_taps - 1; ++j) {
+    if (j < past) kept[j] = p.cache[j * p.out + o], weight[j] = taps[j];
+  }
+#pragma unroll
+  for (int j = 0; j < most_taps - 1; ++j) {
+    if (j >= past) continue;
+    sum += weight[j] * kept[j];
+    if (j > 0) p.cache[(j - 1) * p.out + o] = kept[j];
+  }
+  if (past > 0) p.cache[(past - 1) * p.out + o] = z;
+  return sum + taps[past] * z;
+}
+
+/// What a lane will finish: an output of a product, with what it needs for that. Made ready before the products are.
+struct Ending {
+  int product = -1, o = 0;
+  float *y = nullptr, *z = nullptr;
+  const float* addend = nullptr;
+  float bias = 0, added = 0;
+  End end = End::activate;
+  Activation act = Activation::identity;
+
+  /// All that no kernel before this one makes.
+  __device__ void prepare(const OneRow& op, int n, int row) {
+    product = -1;
+    if (n < 0 || row >= op.products[n].out) return;
+    const Product& p = op.products[n];
+    product = n, o = row;
+    y = p.y, z = p.z, addend = p.addend, end = p.end, act = p.act;
+    bias = p.bias != nullptr ? p.bias[o] : 0;
+    if (end != End::convolve) return;
+    // What its end reads may long have been displaced from the second cache.
+    prefetch(p.taps + static_cast<std::int64_t>(o) * p.width);
+#pragma unroll 1
+    for (int j = 0; j < p.width - 1; ++j) prefetch(p.cache + j * p.out + o);
+  }
+  __device__ void load_addend() { added = product >= 0 && addend != nullptr ? addend[o] : 0; }
+
+  /// y[o] from the product; gated: times the product with the other weight.
+  __device__ void finish(const OneRow& op, float sum, float other) {
+    if (product < 0) return;
+    const int n = product;
+    product = -1;
+    float x = sum + bias;
+    if (z != nullptr) z[o] = x;
+    if (end == End::forget_gate || end == End::delta_decay) {
+      // max(logσ(z) · scale, clamp_min), logσ(z) = −softplus(−z);   −exp(A_log) · softplus(z + dt_bias)
+      const Product& p = op.products[n];
+      const bool forgets = end == End::forget_gate;
+      const float plus = softplus(forgets ? -x : x + p.dt_bias[o]), decay = -(forgets ? p.scale : expf(p.A_log[o])) * plus;
+      y[o] = forgets && decay < p.clamp_min ? p.clamp_min : decay;
+      return;
+    }
+    if (end == End::convolve) x = convolved(op.products[n], o, x);
+    y[o] = activated_by_one(x + added, act) * (end == End::gated ? other : 1);
+  }
+};
 
 }  // namespace statescope::cuda::one_row

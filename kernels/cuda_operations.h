@@ -13,8 +13,6 @@
 
 namespace statescope::cuda {
 
-class Levels;
-
 // elementwise.cu
 void fill(Tensor x, float value, cudaStream_t stream);
 void copy(Tensor dst, ConstTensor src, cudaStream_t stream);
@@ -58,9 +56,9 @@ void decayed_outer_product(const DecayedOuterProduct& op, const DeviceSegments& 
 void gated_delta_rule(const GatedDeltaRule& op, const DeviceSegments& segments, cudaStream_t stream);
 
 // memory_step.cu: one row of one sequence, states changed in place, all float32. False, and nothing done, where something else is asked.
-bool decayed_outer_product_step(const DecayedOuterProduct& op, Levels& levels, cudaStream_t stream);
-bool gated_delta_rule_step(const GatedDeltaRule& op, bool l2, Levels& levels, cudaStream_t stream);  // l2: of q and k brought to unit length
-bool sparse_state_step(const SparseState& op, const SparseSources* from, Levels& levels,
+bool decayed_outer_product_step(const DecayedOuterProduct& op, cudaStream_t stream);
+bool gated_delta_rule_step(const GatedDeltaRule& op, bool l2, cudaStream_t stream);  // l2: of q and k brought to unit length
+bool sparse_state_step(const SparseState& op, const SparseSources* from,
                        cudaStream_t stream);  // from: null where q, k and choices are there
 
 // sparse_state.cu; nothing is read back. For at most `most_sparse_runs` sequences × partitions.

@@ -231,7 +231,7 @@ struct Products::Plan {
   }
 };
 
-Products::Products(Precision precision, Levels& levels) : precision_(precision), levels_(levels) {
+Products::Products(Precision precision) : precision_(precision) {
   check(cublasLtCreate(&handle_), "cuBLASLt");
   cuda::check(cudaMalloc(&workspace_, workspace_bytes), "cuBLASLt's workspace");
 }
