@@ -15,7 +15,7 @@
 namespace statescope {
 namespace {
 
-constexpr std::size_t kMoving = 4;  // blocks on their way to the host at the same time
+constexpr std::size_t kMoving = 4;  // blocks on their way to the host at the same time, beside the computing
 
 std::filesystem::path temporary_path() {
   static std::atomic<int> files = 0;
@@ -131,11 +131,13 @@ void BlockInputs::move_to_host(std::size_t on_device) {
   const auto stays = [](const Piece& block) { return block.on_device() && !block.moving(); };
   std::size_t held = bytes_on_device();
   auto moving = static_cast<std::size_t>(std::count_if(blocks_.begin(), end, std::mem_fn(&Piece::moving)));
-  // Moves begin before the budget is reached.
-  const std::size_t begin_at = on_device - std::min(on_device / 8, kMoving * block_bytes());
+  // Moves begin before the budget is reached. Within one memory there is nothing to wait for, and each would take its room twice.
+  const bool early = backend_.has_own_memory();
+  const std::size_t begin_at = early ? on_device - std::min(on_device / 8, kMoving * block_bytes()) : on_device;
+  const std::size_t most = early ? kMoving : 1;
   while (true) {
     const auto next = std::find_if(blocks_.begin(), end, stays);
-    if (next != end && moving < kMoving && held - moving * block_bytes() > begin_at) {
+    if (next != end && moving < most && held - moving * block_bytes() > begin_at) {
       next->begin_move();
       ++moving;
     } else if (moving > 0 && held > on_device) {
