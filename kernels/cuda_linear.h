@@ -55,9 +55,9 @@ class Products {
   void linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, cudaStream_t stream);
   /// The same of one x: those with few outputs read it together.
   void linear_together(std::span<const LinearProduct> products, ConstTensor x, cudaStream_t stream);
-  /// Products of one row (linear_one_row.cu), all in one launch, on a device that can overlap kernels. False, and nothing done, where one
-  /// of them does not fit: rows of weights that are not pieces of 16 bytes, several types, too many of them, one
-  /// that others take as x behind one that takes such an x.
+  /// Products of one row (linear_one_row_hopper.cu), all in one launch, on a device of compute capability 9.0. False, and nothing done,
+  /// where one of them does not fit: rows of weights that are not pieces of 16 bytes, several types, too many of them, one that others take
+  /// as x behind one that takes such an x.
   bool project(std::span<const Projection> projections, cudaStream_t stream);
   /// y = silu(x̂ · gateᵀ) ⊙ (x̂ · upᵀ), x̂ as in projection.h. False as above.
   bool gated_linear(Tensor y, ConstTensor x, const InputNorm& norm, ConstTensor gate, ConstTensor up, cudaStream_t stream);

@@ -1,4 +1,4 @@
-// A launch of one row's products (linear_one_row.cu): its parameters, the norms that inputs pass, and how outputs are finished.
+// A launch of one row's products (linear_one_row_hopper.cu): its parameters, the norms that inputs pass, and how outputs are finished.
 #pragma once
 
 #include "kernels/cuda_activation.h"

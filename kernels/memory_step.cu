@@ -309,7 +309,7 @@ template <bool delta_rule>
 void start(const Step& p, cudaStream_t stream) {
   const auto blocks = static_cast<unsigned>(p.H * ((p.V + columns - 1) / columns));
   const auto begin = [&](auto kernel) {
-    // As the kernels beside it want it (linear_one_row.cu): another division of the first cache would wait for them.
+    // As the kernels beside it want it (linear_one_row_hopper.cu): another division of the first cache would wait for them.
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared), "shared memory");
     launch_overlapped("memory, one row", kernel, blocks, threads, 0, stream, p);
   };

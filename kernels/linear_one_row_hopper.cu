@@ -7,6 +7,7 @@
 #include <array>
 #include <bit>
 
+#include "kernels/cuda_chunk.h"
 #include "kernels/cuda_one_row.h"
 
 namespace statescope::cuda {
@@ -424,12 +425,10 @@ bool same(const InputNorm& a, const InputNorm& b) {
   return a.group == b.group && a.weight.data == b.weight.data && a.gate.data == b.gate.data;
 }
 
-unsigned multiprocessors() {
-  int device = 0, count = 0;
-  check(cudaGetDevice(&device), "the device");
-  check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device), "the device's properties");
-  return static_cast<unsigned>(count);
-}
+unsigned multiprocessors() { return static_cast<unsigned>(attribute_of_device(cudaDevAttrMultiProcessorCount)); }
+
+/// Whether the device of this thread has the kernels (compute capability 9.0).
+bool streams_rows() { return attribute_of_device(cudaDevAttrComputeCapabilityMajor) == 9; }
 
 /// What is collected for one launch.
 class OneRowLaunch {
@@ -590,7 +589,7 @@ Announcements::Announcements() {
 Announcements::~Announcements() { cudaFree(count); }
 
 bool Products::project(std::span<const Projection> projections, cudaStream_t stream) {
-  if (!can_overlap()) return false;
+  if (!streams_rows()) return false;
   OneRowLaunch all;
   for (const Projection& p : projections) {
     check_linear(p.z ? p.z : p.y, p.x, p.weight, p.bias);
@@ -604,7 +603,7 @@ bool Products::gated_linear(Tensor y, ConstTensor x, const InputNorm& norm, Cons
   check_linear(y, x, gate, {});
   check_linear(y, x, up, {});
   OneRowLaunch all;
-  if (!can_overlap() || !all.add_gated(y, x, norm, gate, up)) return false;
+  if (!streams_rows() || !all.add_gated(y, x, norm, gate, up)) return false;
   all.start(announcements_, stream);
   return true;
 }
