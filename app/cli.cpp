@@ -234,6 +234,7 @@ void add_observe(CLI::App& app, ObserveArguments& observe) {
   add_asked(command, observe);
   command.add_option("--layer", observe.layer, "default: all")->check(CLI::NonNegativeNumber);
   command.add_option("--until", observe.until, "the last of several tokens, at most 512; counted as --token");
+  command.add_option("--since", observe.since, "the token that decay_since counts from, as --token (default: 0)");
   command.add_option("--only", observe.names, "names, of those that --list tells: routing_entropy,load")
       ->delimiter(',')
       ->allow_extra_args(false);
@@ -251,6 +252,7 @@ void add_history(CLI::App& app, HistoryArguments& history) {
   command.add_option("--head", history.head, "default: 0")->check(CLI::NonNegativeNumber);
   auto* row = command.add_option("--row", history.row, "default: all of them, the whole partition")->check(CLI::NonNegativeNumber);
   command.add_option("--column", history.column, "of the row: one cell")->check(CLI::NonNegativeNumber)->needs(row);
+  command.add_flag("--read", history.read, "of what the token reads of the partition, instead of the state")->excludes(row);
   command.add_option("--most", history.most, "tokens shown (default: 12)")->check(CLI::Range(1, 1'000'000));
   command.callback([&history] { need_run(history); });
 }

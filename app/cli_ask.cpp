@@ -163,8 +163,11 @@ void print_history(const AskedRun& run, const HistoryQuestion& question, const H
                    std::size_t most) {
   const LayerInfo& layer = run.info().model.layers[static_cast<std::size_t>(question.layer)];
   fmt::print("{}, after token {}: {} {:.6g}, written by {} tokens that add up to {:.6g} ({})\n", place_text(question, layer),
-             run.token_text(question.token), question.column >= 0 ? "value" : "norm", history.shown, history.token.size(), history.sum,
-             History::accuracy.text());
+             run.token_text(question.token),
+             question.read          ? "what it reads has norm"
+             : question.column >= 0 ? "value"
+                                    : "norm",
+             history.shown, history.token.size(), history.sum, History::accuracy.text());
   fmt::print("  {:>14}  {:>14}  {:>14}  token\n", "contribution", "coefficient", "written with");
   double others = 0;
   for (std::size_t i = 0; i < order.size(); ++i) {
@@ -201,6 +204,7 @@ std::string history_json(const AskedRun& run, const AskArguments& arguments, con
                     {"row", index(question.row)},
                     {"column", index(question.column)},
                     {"token", question.token},
+                    {"read", question.read},
                     {"shown", history.shown},
                     {"sum", history.sum},
                     {"writers", writers}};
@@ -224,11 +228,12 @@ int observe_command(const ObserveArguments& arguments) {
   ReportFile json_file(arguments.json, arguments.force);
   AskedRun run(arguments);
   const std::int64_t from = run.token(arguments.token), to = run.token(arguments.until.value_or(arguments.token)) + 1;
+  const std::int64_t since = run.token(arguments.since);
   if (to <= from) throw Error(fmt::format("--until {}: it stands before --token {}", to - 1, from));
   std::vector<LayerObservables> layers;
   for (std::int64_t layer = 0; layer < std::ssize(run.info().model.layers); ++layer) {
     if (arguments.layer.value_or(layer) == layer)
-      layers.push_back({layer, answer(ObservablesQuestion{layer, from, to, arguments.names}, run.evidence())});
+      layers.push_back({layer, answer(ObservablesQuestion{layer, from, to, arguments.names, since}, run.evidence())});
   }
   if (layers.empty())
     throw Error(fmt::format("--layer {}: the model has layers 0 to {}", *arguments.layer, std::ssize(run.info().model.layers) - 1));
@@ -246,7 +251,8 @@ int history_command(const HistoryArguments& arguments) {
                                  .head = arguments.head,
                                  .row = arguments.row.value_or(-1),
                                  .column = arguments.column.value_or(-1),
-                                 .token = run.token(arguments.token)};
+                                 .token = run.token(arguments.token),
+                                 .read = arguments.read};
   const History history = answer(question, run.evidence());
   run.done();
   std::vector<std::size_t> order(history.token.size());

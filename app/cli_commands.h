@@ -147,6 +147,7 @@ struct AskArguments {
 struct ObserveArguments : AskArguments {
   std::optional<std::int64_t> layer;  // unset: all
   std::optional<std::int64_t> until;  // the last token; unset: that one alone
+  std::int64_t since = 0;             // decay_since counts from it; as `token`
   std::vector<std::string> names;     // empty: all
   bool list = false;                  // only tell what there is
 };
@@ -159,11 +160,12 @@ int observe_command(const ObserveArguments& arguments);
 struct HistoryArguments : AskArguments {
   std::int64_t layer = 0, slot = 0, head = 0;
   std::optional<std::int64_t> row, column;  // unset: all rows; the whole row
+  bool read = false;                        // what the token reads there, instead of the state
   std::int64_t most = 12;                   // tokens shown
 };
-/// Who wrote a cell, a row or a partition (engine/findings.h, History). JSON: {"format": "statescope-history", "version": 1, "accuracy",
-/// "checkpoint", "interventions", "layer", "slot" (its name), "head", "row", "column" (null: all), "token", "shown", "sum", "writers":
-/// [{"token", "text", "contribution", "coefficient", "written"}]}, the largest first.
+/// Who wrote a cell, a row, a partition, or what a token reads of it (engine/findings.h, History). JSON: {"format": "statescope-history",
+/// "version": 1, "accuracy", "checkpoint", "interventions", "layer", "slot" (its name), "head", "row", "column" (null: all), "token",
+/// "read", "shown", "sum", "writers": [{"token", "text", "contribution", "coefficient", "written"}]}, the largest first.
 int history_command(const HistoryArguments& arguments);
 
 struct InterveneArguments {

@@ -180,13 +180,15 @@ struct StateQuestion {
   bool operator==(const StateQuestion&) const = default;
 };
 
-/// Who wrote a cell, a row or all of a slot's state of a head after a token: signed parts that add up to what is there (spec §12.8).
+/// Who wrote a cell, a row or all of a slot's state of a head after a token, or what the token reads there: signed parts that add up to
+/// what is there (spec §12.8).
 struct History {
   static constexpr Accuracy accuracy = kRecomputed;
   std::vector<std::int32_t> token;  // [n] that came to the slot, ascending; again where an intervention followed it
-  std::vector<float> coefficient;   // [n] c of the token's value vector v in the row; of all rows √Σc²
-  std::vector<float> written;       // [n] the coefficient it was written with, before later decay and erasure; of all rows likewise
-  std::vector<float> contribution;  // [n] to a cell c v[column]; to a norm ‖Z‖ ⟨c ⊗ v, Z⟩ / ‖Z‖, Z the row or all rows
+  std::vector<float> coefficient;   // [n] c of the token's value vector v in the row; of all rows √Σc²; of a read A_{t,s}
+  std::vector<float> written;       // [n] the coefficient it was written with, before later decay and erasure; of all rows and of a
+                                    // read likewise √Σ(β k)²
+  std::vector<float> contribution;  // [n] to a cell c v[column]; to a norm ‖Z‖ ⟨c ⊗ v, Z⟩ / ‖Z‖, Z the row, all rows or what is read
   double sum = 0;                   // Σ contribution
   double shown = 0;                 // the state's own number, a cell or a norm: the sum but for rounding
 };
@@ -195,6 +197,7 @@ struct HistoryQuestion {
   std::int64_t row = 0;      // −1: all rows, the slot's state as one
   std::int64_t column = -1;  // −1: the whole row
   std::int64_t token = 0;
+  bool read = false;  // what the token reads of the slot, with its query; row and column say nothing then
   using Answer = History;
   bool operator==(const HistoryQuestion&) const = default;
 };
@@ -407,6 +410,7 @@ struct Observables {
 struct ObservablesQuestion {
   std::int64_t layer = 0, from = 0, to = 0;
   std::vector<std::string> names;  // empty: all
+  std::int64_t since = 0;          // the token from which decay is counted up
   using Answer = Observables;
   bool operator==(const ObservablesQuestion&) const = default;
 };

@@ -96,12 +96,35 @@ LayerState answer(const StateQuestion& question, Evidence& evidence) {
   return evidence.state(question.layer, question.token);
 }
 
+/// What the token read of a slot: o = Σ_s A_{t,s} v_s. Nothing where it did not come.
+History read_history(const HistoryQuestion& question, const MemoryTrace& trace) {
+  History history;
+  const std::int64_t visit = trace.slots[static_cast<std::size_t>(question.slot)].reading(question.token);
+  if (visit < 0) return history;
+  const std::span o(trace.slots[static_cast<std::size_t>(question.slot)].o.data() + (visit * trace.H + question.head) * trace.V,
+                    static_cast<std::size_t>(trace.V));
+  const Contributions parts = implicit_attention(trace, question.slot, question.head, question.token);
+  history.token = parts.token;
+  history.shown = norm(o);
+  for (std::size_t j = 0; j < parts.token.size(); ++j) {
+    const HeadVisit one(trace, question.slot, question.head, static_cast<std::int64_t>(j));
+    const double along = std::inner_product(o.begin(), o.end(), one.v, 0.0);
+    const double contribution = history.shown > 0 ? parts.coefficient[j] * along / history.shown : 0;
+    history.coefficient.push_back(static_cast<float>(parts.coefficient[j]));
+    history.written.push_back(static_cast<float>(one.beta * norm({one.k, static_cast<std::size_t>(trace.K)})));
+    history.contribution.push_back(static_cast<float>(contribution));
+    history.sum += contribution;
+  }
+  return history;
+}
+
 History answer(const HistoryQuestion& question, Evidence& evidence) {
   const MemoryTrace& trace = memory_of(question.layer, evidence);
   check_index("slot", question.slot, std::ssize(trace.slots));
   check_index("head", question.head, trace.H);
-  if (question.row >= 0) check_index("row", question.row, trace.K);
   check_index("token", question.token, evidence.tokens());
+  if (question.read) return read_history(question, trace);
+  if (question.row >= 0) check_index("row", question.row, trace.K);
   if (question.column >= trace.V) throw Error(fmt::format("there is no column {}", question.column));
   if (question.row < 0 && question.column >= 0) throw Error("a column without a row has no history");
   const LayerState state = evidence.state(question.layer, question.token);

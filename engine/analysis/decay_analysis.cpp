@@ -97,21 +97,6 @@ double CumulativeDecay::log(std::int64_t t, std::int64_t s) const {
 
 double CumulativeDecay::operator()(std::int64_t t, std::int64_t s) const { return std::exp(log(t, s)); }
 
-std::vector<float> cumulative_decay(const SlotDecay& slot, std::int64_t t) {
-  check(slot);
-  check_that(t >= 0 && t < slot.tokens, "decay: no such token");
-  std::vector<float> result(static_cast<std::size_t>((t + 1) * slot.channels));
-  std::vector<double> sum(static_cast<std::size_t>(slot.channels));  // Σ_{j=s+1..t} log α_j
-  auto end = static_cast<std::size_t>(std::upper_bound(slot.written.begin(), slot.written.end(), t) - slot.written.begin());
-  for (std::int64_t s = t; s >= 0; --s) {
-    std::transform(sum.begin(), sum.end(), result.begin() + s * slot.channels, [](double x) { return static_cast<float>(std::exp(x)); });
-    if (end == 0 || slot.written[end - 1] != s) continue;
-    --end;
-    for (std::int64_t c = 0; c < slot.channels; ++c) sum[static_cast<std::size_t>(c)] += row(slot, end)[c];
-  }
-  return result;
-}
-
 std::vector<double> half_life(const SlotDecay& slot) {
   check(slot);
   std::vector<double> sum(static_cast<std::size_t>(slot.channels));

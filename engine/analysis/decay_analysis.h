@@ -47,9 +47,6 @@ class CumulativeDecay {
   bool decays_ = true;
 };
 
-/// Δ_{t,s,r} for every s ≤ t: [t + 1, channels]     (spec §12.3)
-std::vector<float> cumulative_decay(const SlotDecay& slot, std::int64_t t);
-
 /// ln 2 / (−mean_t log α_{t,r}) over all T tokens: [channels] tokens, infinite without decay     (spec §12.3)
 std::vector<double> half_life(const SlotDecay& slot);
 

@@ -35,6 +35,8 @@ const std::vector<ObservableGroup>& groups() {
         {"occupancy", "[heads]", "1", "Σ K ρ over the slots that are written / (P K) (spec §12.2)"}},
        observe_writes},
       {{{"decay", "[slots, heads, channels]", "1", "α_t; 1 where the token does not write (spec §12.3)"},
+        {"decay_since", "[slots, heads, channels]", "1",
+         "Δ_{t,s} = Π α of the tokens s + 1 … t, s = the token asked for: what is left of what was written then (spec §12.3)"},
         {"half_life", "[slots, heads, channels]", "tokens", "ln 2 / (−mean log α) over the tokens so far (spec §12.3)"},
         {"receptive_field", "[slots, heads, channels]", "tokens",
          "mean over the last 128 tokens t of max{t − s : Δ_{t,s} ≥ 0.001} (SSE Def. 4, Fig. 9; spec §12.4, A17)"},
@@ -123,6 +125,7 @@ void check(const ObservablesQuestion& question, const Evidence& evidence) {
   evidence.layer(question.layer);
   if (question.from < 0 || question.to <= question.from || question.to > evidence.tokens() || question.to - question.from > kMostTokens)
     throw Error(fmt::format("no window of tokens {} to {}", question.from, question.to));
+  if (question.since < 0 || question.since >= evidence.tokens()) throw Error(fmt::format("there is no token {}", question.since));
   std::vector<std::string_view> known;
   for (const ObservableGroup& group : groups()) {
     for (const ObservableRow& row : group.rows) known.push_back(row.name);
@@ -144,7 +147,7 @@ std::span<const ObservableGroup> observable_groups() { return groups(); }
 
 Observables answer(const ObservablesQuestion& question, Evidence& evidence) {
   check(question, evidence);
-  const LayerSpan span{question.layer, question.from, question.to};
+  const LayerSpan span{question.layer, question.from, question.to, question.since};
   Observables all;
   for (const ObservableGroup& group : groups()) {
     if (std::ranges::none_of(group.rows, [&](const ObservableRow& row) { return wanted(question, row); })) continue;

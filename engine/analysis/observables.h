@@ -1,6 +1,6 @@
 // Every quantity of spec §12.1–12.7, §12.9, §12.10 that one layer has at one token, by its name, so that all of them can be asked of any
-// run. What is of two tokens, or a map, has a question of its own (engine/findings.h): implicit attention, Δ between two tokens, who wrote
-// a state, what became of a needle.
+// run. What is a map over tokens has a question of its own (engine/findings.h): implicit attention, who wrote a state, what became of a
+// needle.
 #pragma once
 
 #include <span>
@@ -14,6 +14,7 @@ namespace statescope {
 /// Tokens [from, to) of a layer.
 struct LayerSpan {
   std::int64_t layer = 0, from = 0, to = 0;
+  std::int64_t since = 0;  // the token from which decay is counted up
   std::int64_t count() const { return to - from; }
 };
 

@@ -72,6 +72,28 @@ std::int64_t chosen_rows(std::int64_t layer, const Evidence& evidence) {
   return config.has("row_sparse") ? config.object("row_sparse").integer("topk") : 1;
 }
 
+/// Of all channels of all heads, by the tokens before `to`. A head that never decays has one channel, of α = 1, which no token changes.
+SlotDecay decay_until(const MemoryTrace& trace, const GateDecays& gates, std::int64_t to) {
+  const std::int64_t channels = trace.H * std::max<std::int64_t>(trace.decay_width, 1);
+  const auto count = trace.decay_width == 0 ? 0 : std::ranges::lower_bound(gates.token, to) - gates.token.begin();
+  return {.log_decay = std::span(gates.log_decay).first(static_cast<std::size_t>(count * channels)),
+          .written = std::span(gates.token).first(static_cast<std::size_t>(count)),
+          .stride = channels,
+          .channels = channels,
+          .tokens = to};
+}
+
+/// Δ_{t,s} of a slot's channels from the span's s on.
+void add_decay_since(Observed& since, std::int64_t slot, const MemoryTrace& trace, const GateDecays& gates, const LayerSpan& span) {
+  const std::int64_t each = std::max<std::int64_t>(trace.decay_width, 1);
+  const SlotDecay decay = decay_until(trace, gates, span.to);
+  for (std::int64_t i = 0; i < decay.channels && span.since < span.to; ++i) {
+    const CumulativeDecay left(decay, i);
+    for (std::int64_t t = std::max(span.from, span.since); t < span.to; ++t)
+      since.at(t, slot, i / each, i % each) = static_cast<float>(left(t, span.since));
+  }
+}
+
 }  // namespace
 
 ObservedGroup observe_writes(const LayerSpan& span, Evidence& evidence) {
@@ -138,20 +160,17 @@ ObservedGroup observe_decay(const LayerSpan& span, Evidence& evidence) {
   const std::vector<MemoryTrace>& traces = evidence.traces(span.layer);
   if (traces.empty()) return {};
   const MemoryTrace& trace = traces.front();
-  // A head that never decays has one channel, of α = 1, which no token changes.
   const std::int64_t slots = std::ssize(trace.slots), H = trace.H, each = std::max<std::int64_t>(trace.decay_width, 1);
-  Observed alpha(span, {slots, H, each}), half(span, {slots, H, each}), width(span, {slots, H, each}), summed(span, {slots, H});
+  Observed alpha(span, {slots, H, each}), since(span, {slots, H, each}), half(span, {slots, H, each}), width(span, {slots, H, each}),
+      summed(span, {slots, H});
   const double rows = each == 1 ? static_cast<double>(trace.K) : 1;  // that decay as one
   for (std::int64_t slot = 0; slot < slots; ++slot) {
     const GateDecays gates(trace, slot);
+    add_decay_since(since, slot, trace, gates, span);
     for (std::int64_t t = span.from; t < span.to; ++t) {
-      const auto count = trace.decay_width == 0 ? 0 : std::ranges::upper_bound(gates.token, t) - gates.token.begin();
-      const SlotDecay so_far{.log_decay = std::span(gates.log_decay).first(static_cast<std::size_t>(count * H * each)),
-                             .written = std::span(gates.token).first(static_cast<std::size_t>(count)),
-                             .stride = H * each,
-                             .channels = H * each,
-                             .tokens = t + 1};
-      const bool came = count > 0 && gates.token[static_cast<std::size_t>(count - 1)] == t;
+      const SlotDecay so_far = decay_until(trace, gates, t + 1);
+      const std::int64_t count = std::ssize(so_far.written);
+      const bool came = count > 0 && so_far.written.back() == t;
       const std::vector<double> halves = half_life(so_far);
       const ReceptiveField field = receptive_field(so_far), of_heads = receptive_field_summed(so_far, each, kReceptiveThreshold / rows);
       for (std::int64_t i = 0; i < H * each; ++i) {
@@ -165,7 +184,7 @@ ObservedGroup observe_decay(const LayerSpan& span, Evidence& evidence) {
       evidence.tell(static_cast<double>(slot * span.count() + t + 1 - span.from) / static_cast<double>(slots * span.count()));
     }
   }
-  return {alpha, half, width, summed};
+  return {alpha, since, half, width, summed};
 }
 
 ObservedGroup observe_delta_rule(const LayerSpan& span, Evidence& evidence) {

@@ -102,6 +102,11 @@ TEST_CASE("observe: some quantities of some tokens; of a branch; what is not the
   CHECK(after[2 * 20] == 0);
 
   arguments.interventions.clear();
+  arguments.names = {"decay_since"};
+  arguments.since = 14;
+  REQUIRE(observe_command(arguments) == 0);
+  const json since = scratch.read()["layers"][0]["quantities"][0]["values"];
+  CHECK((since.front().is_null() && since.back() == 1));
   arguments.until = 3;
   CHECK(error_of(observe_command, arguments) == "--until 3: it stands before --token 10");
   arguments.until.reset();
@@ -147,6 +152,11 @@ TEST_CASE("history: the writers of a partition, a row and a cell add up to it, i
     }
   }
   HistoryArguments arguments = about<HistoryArguments>("niah-gla", scratch);
+  arguments.read = true;
+  REQUIRE(history_command(arguments) == 0);
+  const json read = scratch.read();
+  CHECK(read["read"] == true);
+  CHECK(read["sum"].get<double>() == Approx(read["shown"].get<double>()).epsilon(1e-4));
   arguments.slot = 7;
   CHECK(error_of(history_command, arguments) == "there is no slot 7");
   arguments.checkpoint = kAssets + "checkpoints/niah-transformer.h5";

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "engine/analysis/answers.h"
 #include "engine/analysis/needle_fate.h"
@@ -90,6 +91,34 @@ TEST_CASE("history: what tokens contributed to a whole partition adds up to its 
     }
   }
   CHECK(slots > 100);
+}
+
+TEST_CASE("history: of what a token reads the tokens' parts add up to its norm, in every slot of every family") {
+  int reads = 0;
+  for (const SmallModel& small : small_models()) {
+    INFO(small.name);
+    SmallEvidence asked(small.config, kTokens);
+    for (std::int64_t l = 0; l < layers_of(asked); ++l) {
+      const MemoryTrace* trace = asked.evidence.trace(l);
+      if (!trace) continue;
+      for (std::int64_t slot = 0; slot < std::ssize(trace->slots); ++slot) {
+        const std::int64_t head = trace->H - 1, token = kTokens - 1;
+        const History history =
+            answer(HistoryQuestion{.layer = l, .slot = slot, .head = head, .token = token, .read = true}, asked.evidence);
+        const SlotVisits& visits = trace->slots[static_cast<std::size_t>(slot)];
+        const std::int64_t j = visits.reading(token);
+        CHECK((j < 0) == history.token.empty());
+        if (j < 0) continue;
+        const double norm = size_of(visits.o.data() + (j * trace->H + head) * trace->V, trace->V);
+        CHECK(history.shown == Approx(norm));
+        CHECK(std::abs(history.sum - norm) <= 1e-4 * norm + 1e-9);
+        CHECK(std::accumulate(history.contribution.begin(), history.contribution.end(), 0.0) ==
+              Approx(history.sum).epsilon(1e-4).margin(1e-6));
+        ++reads;
+      }
+    }
+  }
+  CHECK(reads > 80);
 }
 
 TEST_CASE("history: places that do not exist are refused in a line") {

@@ -22,7 +22,7 @@ constexpr std::int64_t kTokens = 33;
 class Asked {
  public:
   Asked(Evidence& evidence, std::int64_t layer, std::int64_t from, std::int64_t to)
-      : all_(answer(ObservablesQuestion{layer, from, to, {}}, evidence)), from_(from), to_(to) {
+      : all_(answer(ObservablesQuestion{layer, from, to, {}, 3}, evidence)), from_(from), to_(to) {
     for (const Observables::Quantity& quantity : all_.quantities) by_name_[quantity.name] = &quantity;
   }
   const Observables& all() const { return all_; }
@@ -127,6 +127,7 @@ TEST_CASE("observables by name: a token has the same numbers alone and among oth
   CHECK_THROWS_AS(answer(ObservablesQuestion{9, 0, 1, {}}, gla.evidence), Error);
   CHECK_THROWS_AS(answer(ObservablesQuestion{0, 5, 5, {}}, gla.evidence), Error);
   CHECK_THROWS_AS(answer(ObservablesQuestion{0, 0, kTokens + 1, {}}, gla.evidence), Error);
+  CHECK_THROWS_WITH(answer(ObservablesQuestion{0, 0, 1, {}, kTokens}, gla.evidence), "there is no token 33");
   CHECK_THROWS_WITH(answer(ObservablesQuestion{0, 0, 1, {"loudness"}}, gla.evidence),
                     Catch::Matchers::StartsWith("there is no quantity \"loudness\"; there are partition_gate, "));
 }
@@ -255,6 +256,10 @@ TEST_CASE("observables by name: half-life and receptive field follow from the de
       for (std::size_t c = 0; c < channels; c += 7) {
         double log_sum = 0;
         for (std::int64_t j = 0; j <= t; ++j) log_sum += std::log(asked.number("decay", j, c));
+        CHECK(std::isnan(asked.number("decay_since", t, c)) == (t < 3));
+        double since = 1;  // from token 3 on
+        for (std::int64_t j = 4; j <= t; ++j) since *= asked.number("decay", j, c);
+        if (t >= 3) CHECK(same(asked.number("decay_since", t, c), since));
         const double half = std::log(2.0) / std::abs(log_sum / static_cast<double>(t + 1));
         CHECK(same(asked.number("half_life", t, c), half, half > 1e5 ? 0.2 : 2e-3));  // α is kept in float32
         double widths = 0;
