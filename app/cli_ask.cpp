@@ -80,8 +80,12 @@ struct LayerObservables {
   Observables found;
 };
 
+std::int64_t numbers_of_token(const Observables::Quantity& quantity) {
+  return std::accumulate(quantity.shape.begin(), quantity.shape.end(), std::int64_t{1}, std::multiplies{});
+}
+
 std::span<const float> at_token(const Observables::Quantity& quantity, std::int64_t index) {
-  const std::int64_t each = std::accumulate(quantity.shape.begin(), quantity.shape.end(), std::int64_t{1}, std::multiplies{});
+  const std::int64_t each = numbers_of_token(quantity);
   return std::span(quantity.values).subspan(static_cast<std::size_t>(index * each), static_cast<std::size_t>(each));
 }
 
@@ -115,9 +119,7 @@ void print_observables(const AskedRun& run, const std::vector<LayerObservables>&
 json quantity_json(const Observables::Quantity& quantity) {
   json values = json::array();
   for (const float value : quantity.values) values.push_back(number_json(value));
-  std::vector<std::int64_t> shape{std::ssize(quantity.values)};
-  const std::int64_t each = std::accumulate(quantity.shape.begin(), quantity.shape.end(), std::int64_t{1}, std::multiplies{});
-  shape.front() /= each;
+  std::vector<std::int64_t> shape{std::ssize(quantity.values) / numbers_of_token(quantity)};
   shape.insert(shape.end(), quantity.shape.begin(), quantity.shape.end());
   return {{"name", quantity.name},
           {"axes", quantity.axes},
