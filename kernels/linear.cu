@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <compare>
 #include <limits>
 
@@ -90,6 +91,7 @@ cudaDataType_t blas_type(DType dtype) { return dtype == DType::bf16 ? CUDA_R_16B
 /// Row-major x [rows, columns], rows `stride` apart, as the column-major matrix that cuBLASLt sees: columns × rows.
 struct Layout {
   cublasLtMatrixLayout_t handle = nullptr;
+  explicit Layout(ConstTensor x) : Layout(x.dtype, x.rows(), x.row_size(), x.stride) {}
   Layout(DType dtype, std::int64_t rows, std::int64_t columns, std::int64_t stride) {
     check(cublasLtMatrixLayoutCreate(&handle, blas_type(dtype), static_cast<std::uint64_t>(columns), static_cast<std::uint64_t>(rows),
                                      rows > 1 ? stride : columns),
@@ -202,7 +204,8 @@ class Stopwatch {
 
 }  // namespace
 
-/// All that the choice of an algorithm depends on.
+/// All that the choice of an algorithm depends on. T is a power of two, at least the number of rows: a choice takes up to a millisecond,
+/// and what brings a layer forward to some token comes with a number of rows of its own.
 struct Products::Shapes {
   DType operands, result;
   bool bias, adds;
@@ -214,16 +217,12 @@ struct Products::Shapes {
 /// y = x · weightᵀ is yᵀ [out × T] = weight [out × in] · xᵀ [in × T] in column-major order.
 struct Products::Plan {
   Product product;
-  Layout a, b, c;
+  Layout a;
   cublasLtMatmulAlgo_t algorithm{};
   float beta;  // of y as it was
   std::int64_t uses = 0;
 
-  explicit Plan(const Shapes& s)
-      : a(s.operands, s.out, s.in, s.weight_stride),
-        b(s.operands, s.T, s.in, s.x_stride),
-        c(s.result, s.T, s.out, s.y_stride),
-        beta(s.adds ? 1.0F : 0.0F) {
+  explicit Plan(const Shapes& s) : a(s.operands, s.out, s.in, s.weight_stride), beta(s.adds ? 1.0F : 0.0F) {
     if (s.bias) product.set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
   }
   void add(ConstTensor bias) {
@@ -245,8 +244,9 @@ Products::~Products() {
 cublasStatus_t Products::run(const Plan& plan, const cublasLtMatmulAlgo_t& algorithm, Tensor y, ConstTensor x, ConstTensor weight,
                              cudaStream_t stream) {
   constexpr float one = 1;
-  return cublasLtMatmul(handle_, plan.product.handle, &one, weight.data, plan.a.handle, x.data, plan.b.handle, &plan.beta, y.data,
-                        plan.c.handle, y.data, plan.c.handle, &algorithm, workspace_, workspace_bytes, stream);
+  const Layout b(x), c(y);
+  return cublasLtMatmul(handle_, plan.product.handle, &one, weight.data, plan.a.handle, x.data, b.handle, &plan.beta, y.data, c.handle,
+                        y.data, c.handle, &algorithm, workspace_, workspace_bytes, stream);
 }
 
 /// Milliseconds of the fastest of a few runs.
@@ -272,9 +272,10 @@ std::span<const cublasLtMatmulHeuristicResult_t> Products::guess(const Plan& pla
   preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, shapes.x_alignment);
   preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, shapes.y_alignment);
   preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, shapes.y_alignment);
+  const Layout b(shapes.operands, shapes.T, shapes.in, shapes.x_stride), c(shapes.result, shapes.T, shapes.out, shapes.y_stride);
   int count = 0;
-  check(cublasLtMatmulAlgoGetHeuristic(handle_, plan.product.handle, plan.a.handle, plan.b.handle, plan.c.handle, plan.c.handle,
-                                       preference.handle, static_cast<int>(room.size()), room.data(), &count),
+  check(cublasLtMatmulAlgoGetHeuristic(handle_, plan.product.handle, plan.a.handle, b.handle, c.handle, c.handle, preference.handle,
+                                       static_cast<int>(room.size()), room.data(), &count),
         "the choice of a product's algorithm");
   if (count == 0)
     throw DeviceError("cuda: cuBLASLt has no algorithm for a product of " + Shape{shapes.T, shapes.in}.to_string() + " and " +
@@ -313,7 +314,7 @@ void Products::multiply_one_type(Tensor y, ConstTensor x, ConstTensor weight, Co
                       y.dtype,
                       static_cast<bool>(bias),
                       adds,
-                      x.rows(),
+                      static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(x.rows()))),
                       x.row_size(),
                       weight.rows(),
                       y.stride,

@@ -218,6 +218,23 @@ TEST_CASE("device: matrix products with operands rounded to bfloat16", "[device]
   }
 }
 
+TEST_CASE("device: an algorithm chosen for one number of rows serves others", "[device]") {
+  for (const Precision precision : {Precision::float32, Precision::bfloat16}) {
+    const Comparison both(precision);
+    if (!both) return;
+    for (const auto& [in, out] : {std::pair{256, 520}, {1000, 264}, {2304, 24}}) {
+      Random random(1);
+      const StoredWeight weight(random, DType::bf16, {out, in});
+      const Numbers bias = random.uniform({out});
+      for (const std::int64_t T : {2048, 2047, 1025, 1500, 33, 40, 63, 64, 4097, 4096, 9}) {
+        const Numbers x = quantised(random.uniform({T, in}), 8);  // bfloat16 holds it
+        both("linear with bias " + product_name(x, weight),
+             [&](Side& s) { s->linear(s.out({T, out}), s.in(x), s.weight(weight.view()), s.in(bias)); });
+      }
+    }
+  }
+}
+
 TEST_CASE("device: norms", "[device]") {
   const Comparison both;
   if (!both) return;
