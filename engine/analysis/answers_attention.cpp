@@ -3,6 +3,7 @@
 
 #include "engine/analysis/answers.h"
 #include "engine/analysis/attention_map.h"
+#include "engine/analysis/parts.h"
 #include "engine/analysis/slot_weights.h"
 #include "engine/error.h"
 #include "engine/mixers/parts.h"
@@ -99,8 +100,8 @@ AttentionRows rows_of(const AttentionQuestion& question, const AttentionPart& pa
   if (layer.memory == "softmax attention") return softmax_attention(question, part, evidence, done, heads);
   const MemoryTrace* trace = evidence.trace(question.layer);
   if (!trace) throw Error("No single weight leads from a token to what this memory reads.");
-  if (question.head < 0 || question.head >= trace->H) throw Error(fmt::format("there is no head {}", question.head));
-  if (question.slot >= std::ssize(trace->slots)) throw Error(fmt::format("there is no slot {}", question.slot));
+  check_index("head", question.head, trace->H);
+  if (question.slot >= 0) check_index("slot", question.slot, std::ssize(trace->slots));
   AttentionRows rows = of_slots(question, part, evidence, *trace, done);
   const std::vector<MemoryTrace>& all = evidence.traces(question.layer);
   if (layer.mixer == "linear_attn" && all.size() == 2) normalise(rows, all[1], part, question.head);

@@ -6,6 +6,7 @@
 #include "engine/analysis/decay_analysis.h"
 #include "engine/analysis/head_gate_analysis.h"
 #include "engine/analysis/memory_reading.h"
+#include "engine/analysis/parts.h"
 #include "engine/error.h"
 
 namespace statescope {
@@ -30,7 +31,8 @@ Decay::Axis axis_of(const MemoryTrace& trace) {
 }
 
 const SlotVisits& slot_of(const MemoryTrace& trace, std::int64_t slot, std::int64_t head) {
-  if (slot < 0 || slot >= std::ssize(trace.slots) || head < 0 || head >= trace.H) throw Error("there is no such slot or head");
+  check_index("slot", slot, std::ssize(trace.slots));
+  check_index("head", head, trace.H);
   return trace.slots[static_cast<std::size_t>(slot)];
 }
 

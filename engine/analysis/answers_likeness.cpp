@@ -90,13 +90,11 @@ std::vector<float> heads_of_slot(const LayerState& state, std::int64_t slot) {
   return {S, S + state.heads * state.rows * state.columns};
 }
 
-void check_head(const LayerState& state, std::int64_t head) {
-  if (head < 0 || head >= state.heads) throw Error(fmt::format("there is no head {}", head));
-}
+void check_head(const LayerState& state, std::int64_t head) { check_index("head", head, state.heads); }
 
 void check_place(const LayerState& state, std::int64_t slot, std::int64_t head) {
   check_head(state, head);
-  if (slot < 0 || slot >= state.slots) throw Error(fmt::format("there is no slot {}", slot));
+  check_index("slot", slot, state.slots);
 }
 
 /// a [A, V], b [B, V]: [A, B], NaN where one of the two is zero.

@@ -20,10 +20,6 @@ const MemoryTrace& memory_of(std::int64_t layer, Evidence& evidence) {
   return *trace;
 }
 
-void check_index(const char* what, std::int64_t index, std::int64_t count) {
-  if (index < 0 || index >= count) throw Error(fmt::format("there is no {} {}", what, index));
-}
-
 /// One visit's numbers of one head.
 struct HeadVisit {
   const float *k, *v, *log_decay;
@@ -125,7 +121,7 @@ History answer(const HistoryQuestion& question, Evidence& evidence) {
   check_index("token", question.token, evidence.tokens());
   if (question.read) return read_history(question, trace);
   if (question.row >= 0) check_index("row", question.row, trace.K);
-  if (question.column >= trace.V) throw Error(fmt::format("there is no column {}", question.column));
+  if (question.column >= 0) check_index("column", question.column, trace.V);
   if (question.row < 0 && question.column >= 0) throw Error("a column without a row has no history");
   const LayerState state = evidence.state(question.layer, question.token);
   const float* S = state.matrix(question.slot, question.head);

@@ -6,6 +6,7 @@
 
 #include "engine/analysis/answers.h"
 #include "engine/analysis/memory_reading.h"
+#include "engine/analysis/parts.h"
 #include "engine/analysis/write_analysis.h"
 #include "engine/error.h"
 
@@ -15,7 +16,7 @@ namespace {
 const MemoryTrace& memory_of(std::int64_t layer, std::int64_t head, Evidence& evidence) {
   const MemoryTrace* trace = evidence.trace(layer);
   if (!trace) throw Error(fmt::format("layer {} keeps no matrix state", layer));
-  if (head < 0 || head >= trace->H) throw Error(fmt::format("there is no head {}", head));
+  check_index("head", head, trace->H);
   return *trace;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "engine/analysis/parts.h"
 #include "engine/error.h"
 
 namespace statescope {
@@ -54,7 +55,7 @@ Evidence::Evidence(std::shared_ptr<Reading> reading, FairMutex& mutex, std::size
 Evidence::~Evidence() = default;
 
 const LayerInfo& Evidence::layer(std::int64_t layer) const {
-  if (layer < 0 || layer >= std::ssize(info_->model.layers)) throw Error(fmt::format("there is no layer {}", layer));
+  check_index("layer", layer, std::ssize(info_->model.layers));
   return info_->model.layers[static_cast<std::size_t>(layer)];
 }
 

@@ -10,6 +10,7 @@
 
 #include "engine/analysis/answers.h"
 #include "engine/analysis/observables_groups.h"
+#include "engine/analysis/parts.h"
 #include "engine/analysis/similarity_analysis.h"
 #include "engine/error.h"
 
@@ -125,7 +126,7 @@ void check(const ObservablesQuestion& question, const Evidence& evidence) {
   evidence.layer(question.layer);
   if (question.from < 0 || question.to <= question.from || question.to > evidence.tokens() || question.to - question.from > kMostTokens)
     throw Error(fmt::format("no window of tokens {} to {}", question.from, question.to));
-  if (question.since < 0 || question.since >= evidence.tokens()) throw Error(fmt::format("there is no token {}", question.since));
+  check_index("token", question.since, evidence.tokens());
   std::vector<std::string_view> known;
   for (const ObservableGroup& group : groups()) {
     for (const ObservableRow& row : group.rows) known.push_back(row.name);

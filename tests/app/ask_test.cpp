@@ -158,7 +158,7 @@ TEST_CASE("history: the writers of a partition, a row and a cell add up to it, i
   CHECK(read["read"] == true);
   CHECK(read["sum"].get<double>() == Approx(read["shown"].get<double>()).epsilon(1e-4));
   arguments.slot = 7;
-  CHECK(error_of(history_command, arguments) == "there is no slot 7");
+  CHECK(error_of(history_command, arguments) == "there is no slot 7; the only one is 0");
   arguments.checkpoint = kAssets + "checkpoints/niah-transformer.h5";
   CHECK(error_of(history_command, arguments) == "layer 0 keeps no matrix state");
 }

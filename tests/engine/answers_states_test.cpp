@@ -124,10 +124,10 @@ TEST_CASE("history: of what a token reads the tokens' parts add up to its norm, 
 TEST_CASE("history: places that do not exist are refused in a line") {
   SmallEvidence asked(small_config("gla"), kTokens);
   CHECK_THROWS_WITH(answer(HistoryQuestion{.row = -1, .column = 2}, asked.evidence), "a column without a row has no history");
-  CHECK_THROWS_WITH(answer(HistoryQuestion{.row = 999}, asked.evidence), "there is no row 999");
-  CHECK_THROWS_WITH(answer(HistoryQuestion{.column = 999}, asked.evidence), "there is no column 999");
-  CHECK_THROWS_WITH(answer(HistoryQuestion{.slot = 1}, asked.evidence), "there is no slot 1");
-  CHECK_THROWS_WITH(answer(StateQuestion{.token = kTokens}, asked.evidence), "there is no token 29");
+  CHECK_THROWS_WITH(answer(HistoryQuestion{.row = 999}, asked.evidence), "there is no row 999; rows are 0 to 7");
+  CHECK_THROWS_WITH(answer(HistoryQuestion{.column = 999}, asked.evidence), "there is no column 999; columns are 0 to 15");
+  CHECK_THROWS_WITH(answer(HistoryQuestion{.slot = 1}, asked.evidence), "there is no slot 1; the only one is 0");
+  CHECK_THROWS_WITH(answer(StateQuestion{.token = kTokens}, asked.evidence), "there is no token 29; tokens are 0 to 28");
   SmallEvidence softmax(small_config("transformer"), kTokens);
   CHECK_THROWS_WITH(answer(HistoryQuestion{}, softmax.evidence), "layer 0 keeps no matrix state");
   CHECK_THROWS_WITH(answer(StateQuestion{}, softmax.evidence), "layer 0 keeps no matrix state");
