@@ -7,25 +7,41 @@
 namespace statescope {
 namespace {
 
-constexpr std::string_view kStyle = R"(:root { color-scheme: light dark; }
-body { font: 15px/1.5 "DejaVu Sans", sans-serif; max-width: 75em; margin: 2em auto; padding: 0 1em; }
-table { border-collapse: collapse; margin: 0.5em 0 1.5em; }
-th, td { padding: 0.15em 0.8em; text-align: right; border-bottom: 1px solid #8884; font-variant-numeric: tabular-nums; }
-th { font-weight: 600; } th:first-child, td:first-child, th.left, td.left { text-align: left; }
-.bad { font-weight: 700; } .bad::before { content: "\25B2 "; } .good::before { content: "\2713 "; }
-.loads { display: inline-flex; align-items: flex-end; height: 2em; gap: 2px; border-bottom: 1px solid; }
-.loads i { width: 0.8em; background: #0072b2; } .loads i.over { background: #d55e00; }
+constexpr std::string_view kStyle =
+    R"(:root { color-scheme: light dark; --line: #8886; --soft: #8882; --good: #009e73; --bad: #d55e00; --bar: #0072b2; }
+@media (prefers-color-scheme: dark) { :root { --bar: #56b4e9; } }
+body { font: 15px/1.5 "DejaVu Sans", sans-serif; margin: 2em 0; }
+main { max-width: 75em; margin: auto; padding: 0 1em; }
+h1, h2, h3 { line-height: 1.25; overflow-wrap: anywhere; } h3 { margin-top: 2em; } h2 { margin-top: 2.5em; border-top: 1px solid var(--line); padding-top: 1em; }
+p, li, dd { max-width: 60em; } .path { overflow-wrap: anywhere; } dt { font-weight: 600; } dd { margin: 0 0 0.5em 1.5em; }
+.wide { overflow-x: auto; margin: 0.5em 0 1.5em; } table { border-collapse: collapse; }
+caption { text-align: left; font-weight: 600; padding: 0.3em 0.5em 0.3em 0; }
+th, td { padding: 0.2em 0.7em; text-align: right; border-bottom: 1px solid var(--line); font-variant-numeric: tabular-nums; }
+td, tbody th { white-space: nowrap; } td.words { white-space: normal; min-width: 22em; } thead th { vertical-align: bottom; max-width: 9em; } th { font-weight: 600; } tbody th { font-weight: inherit; }
+th:first-child, td:first-child, th.left, td.left { text-align: left; }
+.bad::before { content: "\25B2\00A0"; } .good::before { content: "\2713\00A0"; } td.bad { font-weight: 700; }
+.verdicts { list-style: none; padding: 0; } .verdicts li { border-left: 4px solid; padding: 0.3em 0.8em; margin: 0.5em 0; background: var(--soft); }
+li.good { border-color: var(--good); } li.bad { border-color: var(--bad); } small { display: block; }
+.loads { display: inline-flex; align-items: flex-end; vertical-align: middle; height: 2.1em; gap: 2px; border-bottom: 1px solid; margin-right: 0.7em;
+  background: linear-gradient(currentColor, currentColor) 0 66.7% / 100% 1px no-repeat; }
+.loads i { width: 0.7em; background: var(--bar); } .loads i.over { background: var(--bad); }
+svg { display: inline-block; vertical-align: middle; width: 7em; height: 1.6em; fill: none; stroke: var(--bar); stroke-width: 1.5; overflow: visible; }
 .parts { display: inline-flex; height: 1.1em; width: 20em; outline: 1px solid #8888; } .key i { padding: 0 0.6em; margin: 0 0.3em 0 1em; }
 .clear { background: #009e73; } .decay { background: #56b4e9; } .erasure { background: #cc79a7; }
 .overwriting { background: #d55e00; } .misrouting { background: #f0e442; }
+i { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+@media print {
+  @page { margin: 12mm; } :root { color-scheme: light; --bar: #0072b2; } body { font-size: 8pt; margin: 0; } main { padding: 0; max-width: none; }
+  .wide { overflow: visible; } th, td { padding: 0.15em 0.45em; } h2, h3, caption { break-after: avoid; } tr, li, dd { break-inside: avoid; }
+}
 )";
 
 }  // namespace
 
 std::string page_begin(std::string_view title, std::string_view heading) {
   return fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Statescope: {}</title><style>\n{}</style></head><body><h1>{}"
-      "</h1>\n",
+      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/><meta name=\"viewport\" content=\"width=device-width, "
+      "initial-scale=1\"/><title>Statescope: {}</title><style>\n{}</style></head><body><main><h1>{}</h1>\n",
       title, kStyle, heading);
 }
 
@@ -36,5 +52,24 @@ std::string escaped(std::string_view text) {
 }
 
 std::string number_cell(double value, const char* format) { return std::isfinite(value) ? fmt::format(fmt::runtime(format), value) : "–"; }
+
+std::string short_number(double value) {
+  const double size = std::abs(value);
+  return number_cell(value, size >= 99.95 && size < 1e7 ? "{:.0f}" : "{:#.3g}");
+}
+
+std::string html_head(std::string_view name, bool left) {
+  return fmt::format("<th scope=\"col\"{}>{}</th>", left ? " class=\"left\"" : "", escaped(name));
+}
+
+std::string html_cell(std::string_view text) { return fmt::format("<td>{}</td>", text); }
+std::string html_left(std::string_view text) { return fmt::format("<td class=\"left\">{}</td>", text); }
+std::string html_row_head(std::string_view text) { return fmt::format("<th scope=\"row\">{}</th>", text); }
+
+std::string html_table(std::string_view caption, std::string_view heads, std::string_view rows) {
+  return fmt::format(
+      "<div class=\"wide\" tabindex=\"0\"><table><caption>{}</caption>\n<thead><tr>{}</tr></thead>\n<tbody>\n{}</tbody></table></div>\n",
+      caption, heads, rows);
+}
 
 }  // namespace statescope

@@ -128,8 +128,9 @@ json verdict_json(const NeedleReport& report) {
 /// Parts of 1 as a bar; the numbers are in the titles.
 template <class Parts>
 std::string bar(const Parts& parts, double clear) {
-  std::string pieces = "<span class=\"parts\">";
+  std::string pieces, words;
   const auto piece = [&](std::string_view name, double part) {
+    words += fmt::format("{}{} {:.3f}", words.empty() ? "" : ", ", name, part);
     pieces +=
         fmt::format("<i class=\"{0}\" style=\"width:{1:.1f}%\" title=\"{0}: {2:.3f}\"></i>", name, 100 * std::clamp(part, 0.0, 1.0), part);
   };
@@ -138,7 +139,7 @@ std::string bar(const Parts& parts, double clear) {
   piece("erasure", parts.erased);
   piece("overwriting", parts.overwritten);
   piece("misrouting", parts.misrouted);
-  return pieces + "</span>";
+  return fmt::format("<span class=\"parts\" role=\"img\" aria-label=\"{}\">{}</span>", words, pieces);
 }
 
 std::string key() {
@@ -153,7 +154,8 @@ std::string head_row(const NeedleReport& report, std::int64_t layer, const Needl
     events += fmt::format("{}{} ({} {:.3f})", events.empty() ? "" : ", ", escaped(token_text(report, event.token)), name_of(event.cause),
                           event.lost);
   return fmt::format(
-      "<tr><td>{}</td><td>{:.3g}</td><td>{:.3f}</td><td>{:.3f}</td><td>{}</td><td class=\"left\">{}</td><td class=\"left\">{}</td></tr>\n",
+      "<tr><th scope=\"row\">{}</th><td>{:.3g}</td><td>{:.3f}</td><td>{:.3f}</td><td>{}</td><td class=\"left\">{}</td><td "
+      "class=\"left words\">{}</td></tr>\n",
       escaped(place_text(report, layer, fate.slot, fate.head)), fate.written, fate.kept, fate.readable(),
       fate.read ? number_cell(fate.read_share, "{:.3f}") : "not read", bar(fate, fate.readable()), events);
 }
@@ -162,11 +164,11 @@ std::string layer_section(const NeedleReport& report, std::int64_t layer) {
   const std::vector<NeedleFate>& fates = report.fates[static_cast<std::size_t>(layer)];
   std::string section = fmt::format("<h2>Layer {}: {}</h2>\n", layer, escaped(layer_of(report, layer).mixer));
   if (fates.empty()) return section + "<p>No matrix memory that the needle wrote to.</p>\n";
-  section +=
-      "<table><tr><th>where</th><th>written</th><th>kept</th><th>left clear</th><th>of what is read</th><th></th>"
-      "<th class=\"left\">most lost at</th></tr>\n";
-  for (const NeedleFate& fate : fates) section += head_row(report, layer, fate);
-  return section + "</table>\n";
+  std::string heads, rows;
+  for (const char* name : {"where", "written", "kept", "left clear", "of what is read"}) heads += html_head(name);
+  for (const char* name : {"what became of it", "most lost at"}) heads += html_head(name, true);
+  for (const NeedleFate& fate : fates) rows += head_row(report, layer, fate);
+  return section + html_table("Heads that it was written to", heads, rows);
 }
 
 }  // namespace
@@ -216,17 +218,19 @@ std::string needle_html(const NeedleReport& report) {
                       report.needle.end - 1, escaped(report.text), report.question);
   const NeedleVerdict& verdict = report.verdict;
   page += fmt::format("<p>Of what it wrote {}; {}.</p>\n{}", verdict.summary.text(), read_text(report), key());
-  page += "<table><tr><th>layer</th><th></th><th>left clear</th></tr>\n";
+  std::string rows;
   for (std::size_t layer = 0; layer < report.fates.size(); ++layer) {
     if (report.fates[layer].empty()) continue;
     const NeedleSummary parts = summary(report.fates[layer]);
-    page +=
-        fmt::format("<tr><td>{}</td><td class=\"left\">{}</td><td>{:.3f}</td></tr>\n", layer, bar(parts, parts.readable), parts.readable);
+    rows += fmt::format("<tr>{}{}<td>{:.3f}</td></tr>\n", html_row_head(std::to_string(layer)), html_left(bar(parts, parts.readable)),
+                        parts.readable);
   }
-  page += "</table>\n<ol>\n";
+  page += html_table("All heads of a layer together", html_head("layer") + html_head("what became of it", true) + html_head("left clear"),
+                     rows);
+  page += "<ol>\n";
   for (std::size_t i = 0; i < std::min(verdict.losses.size(), kCauses); ++i)
     page += fmt::format("<li>{}</li>\n", escaped(loss_text(report, verdict.losses[i])));
-  page += fmt::format("</ol>\n<p>How exact: {}. {}.</p>\n", accuracy_line(), NeedleVerdict::kCaution);
+  page += fmt::format("</ol>\n<p>How exact: {}. It is {}.</p>\n", accuracy_line(), NeedleVerdict::kCaution);
   for (std::int64_t layer = 0; layer < std::ssize(report.fates); ++layer) page += layer_section(report, layer);
   return page + std::string(kPageEnd);
 }

@@ -1,6 +1,7 @@
 // statescope inspect: from checkpoints to verdicts, without being told which is which.
 #include <fmt/format.h>
 
+#include <QXmlStreamReader>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -51,6 +52,13 @@ std::string complaint(const json& report) {
   const std::string text{std::istreambuf_iterator<char>(answer), {}};
   std::filesystem::remove_all(file);
   return text;
+}
+
+/// What is wrong with the page as XML, which it is too; empty: nothing.
+std::string malformed(const std::string& page) {
+  QXmlStreamReader reader(QByteArray::fromStdString(page));
+  while (!reader.atEnd()) reader.readNext();
+  return reader.hasError() ? reader.errorString().toStdString() : "";
 }
 
 std::string error_of(const InspectArguments& arguments) {
@@ -176,10 +184,12 @@ TEST_CASE("inspect: many checkpoints stand in a table, a line each") {
   Inspected one{.checkpoint = "folder/gla-step900.h5", .steps = 900, .names = {"niah"}, .sequences = {}};
   one.sequences.push_back({.tokens = 64, .nll_by_eighth = std::vector<double>(8, std::log(4.0)), .layers = {layer}});
   Inspected other{.checkpoint = "plain.h5", .names = {"niah"}, .sequences = {{.tokens = 9, .nll_by_eighth = {}, .layers = {}}}};
-  CHECK(overview_text({one, other}) ==
+  Inspected folder{.checkpoint = "models/some-1.3B/", .names = {}, .sequences = {}};
+  CHECK(overview_text({one, other, folder}) ==
         "checkpoint                             steps load entropy relative rank largest |cos| norm growth  tokens: perplexity at the end\n"
         "gla-step900                              900       0.12 !          0.50          0.25        2.50  64: 4\n"
-        "plain                                      –            –             –             –           –  \n");
+        "plain                                      –            –             –             –           –  \n"
+        "some-1.3B                                  –            –             –             –           –  \n");
 }
 
 TEST_CASE("inspect: a folder is a trajectory, in order of its steps; the page holds every checkpoint and loads nothing") {
@@ -195,15 +205,19 @@ TEST_CASE("inspect: a folder is a trajectory, in order of its steps; the page ho
   std::size_t last = 0;
   for (const char* name :
        {"mqar-gla-step1000", "mqar-gla-step5000", "mqar-sse-gla-n4k1-step1000", "niah-gla-step8333", "niah-sse-gla-n4k1-step8333"}) {
-    const std::size_t row = page.find("<td>" + std::string(name) + "</td>");
+    const std::size_t row = page.find(">" + std::string(name) + "</a></th>");
     CHECK(row != std::string::npos);
     CHECK(row > last);
     last = row;
   }
-  for (const char* outside : {"http", "src=", "href=", "<script", "@import", "url("}) CHECK(page.find(outside) == std::string::npos);
+  for (const char* outside : {"http", "src=", "href=\"h", "href=\"/", "<script", "@import", "url("})
+    CHECK(page.find(outside) == std::string::npos);
+  CHECK(malformed(page).empty());
   CHECK(page.find("niah, 64 words; mean of 2: 64 tokens") != std::string::npos);
   CHECK(page.find("dead partitions (load at most 0.1)") != std::string::npos);
-  CHECK(page.find("perplexity by eighth") != std::string::npos);
+  CHECK(page.find("By eighth of the sequence") != std::string::npos);
+  CHECK(page.find("<th scope=\"row\">perplexity</th><td class=\"left\"><svg ") != std::string::npos);
+  CHECK(page.find("role=\"img\" aria-label=\"loads ") != std::string::npos);
   CHECK(page.find("largest growth of a state's norm") != std::string::npos);
 
   arguments.html.clear();

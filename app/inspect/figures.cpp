@@ -1,0 +1,93 @@
+#include "app/inspect/figures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+namespace statescope {
+namespace {
+
+template <class Figure>
+double mean(const LayerReport& layer, const Figure& figure) {
+  double sum = 0;
+  for (const StateSimilarity& head : layer.heads) sum += figure(head);
+  return sum / static_cast<double>(layer.heads.size());
+}
+
+}  // namespace
+
+std::vector<InspectedKind> kinds_of(const Inspected& inspected) {
+  std::vector<InspectedKind> kinds;
+  for (std::size_t first = 0, end = 0; first < inspected.names.size(); first = end) {
+    while (end < inspected.names.size() && inspected.names[end] == inspected.names[first]) ++end;
+    const auto same = std::span(inspected.sequences).subspan(first, end - first);
+    if (const std::optional<SequenceReport> mean = same.size() > 1 ? mean_report(same) : std::nullopt) {
+      kinds.push_back({fmt::format("{}; mean of {}", inspected.names[first], same.size()), *mean});
+    } else {
+      for (const SequenceReport& one : same) kinds.push_back({inspected.names[first], one});
+    }
+  }
+  return kinds;
+}
+
+double mean_entropy(const LayerReport& layer) {
+  return mean(layer, [](const StateSimilarity& head) { return head.stacked.entropy; });
+}
+double mean_rank(const LayerReport& layer) {
+  return mean(layer, [](const StateSimilarity& head) { return head.stacked.rank; });
+}
+double mean_cosine(const LayerReport& layer) {
+  return mean(layer, [](const StateSimilarity& head) { return head.rows.mean_abs; });
+}
+double mean_within(const LayerReport& layer) {
+  return mean(layer, [](const StateSimilarity& head) { return head.rows.within; });
+}
+double mean_between(const LayerReport& layer) {
+  return mean(layer, [](const StateSimilarity& head) { return head.rows.between; });
+}
+
+double largest_norm(const LayerReport& layer) {
+  double norm = 0;
+  for (const SlotReport& slot : layer.slots) norm = std::max(norm, slot.norm);
+  return norm;
+}
+
+std::string head_classes(const LayerReport& layer) {
+  std::map<HeadClass, int> count;
+  for (const StateSimilarity& head : layer.heads) ++count[head_class(head.stacked.rank / static_cast<double>(layer.full_rank))];
+  std::string text;
+  for (const auto& [head, heads] : count) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", heads, name_of(head));
+  return text;
+}
+
+std::string partitions_text(const std::vector<std::int64_t>& partitions) {
+  std::string text;
+  for (const std::int64_t n : partitions) text += fmt::format("{}{}", text.empty() ? "" : ", ", n + 1);
+  return text.empty() ? "none" : text;
+}
+
+namespace {
+
+/// A file's without ".h5"; a folder's as it is.
+std::string name_of_checkpoint(std::filesystem::path path) {
+  if (!path.has_filename()) path = path.parent_path();
+  return (path.extension() == ".h5" ? path.stem() : path.filename()).string();
+}
+
+}  // namespace
+
+InspectionOverview::InspectionOverview(const Inspected& inspected)
+    : name(name_of_checkpoint(inspected.checkpoint)), steps(inspected.steps) {
+  for (Verdict& verdict : verdicts(inspected.sequences)) (verdict.name == "routing" ? routing : rank) = std::move(verdict);
+  for (const auto& [kind, report] : kinds_of(inspected)) {
+    for (const LayerReport& layer : report.layers) {
+      if (!layer.heads.empty()) likeness = std::fmax(likeness, mean_cosine(layer));
+      if (!layer.norm_by_eighth.empty()) growth = std::fmax(growth, layer.norm_by_eighth.back() / layer.norm_by_eighth[3]);
+    }
+    if (!report.nll_by_eighth.empty()) ends.push_back({report.tokens, std::exp(report.nll_by_eighth.back())});
+  }
+}
+
+}  // namespace statescope

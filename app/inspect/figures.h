@@ -1,0 +1,50 @@
+// What both forms of an inspection are made of: sequences of one kind as their mean, and figures of a layer and of a checkpoint.
+#pragma once
+
+#include <cmath>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/inspect/report.h"
+
+namespace statescope {
+
+/// Sequences of one name, as their mean.
+struct InspectedKind {
+  std::string name;  // "niah, 256 words; mean of 3"
+  SequenceReport report;
+};
+/// In their order; where there is no mean of all of one name, each for itself.
+std::vector<InspectedKind> kinds_of(const Inspected& inspected);
+
+/// Means over a layer's heads, of which it has some.
+double mean_entropy(const LayerReport& layer);
+double mean_rank(const LayerReport& layer);
+double mean_cosine(const LayerReport& layer);
+double mean_within(const LayerReport& layer);   // one partition's rows
+double mean_between(const LayerReport& layer);  // rows of different partitions
+
+/// Of its slots.
+double largest_norm(const LayerReport& layer);
+/// "1 low, 3 middle": how many heads are of which class of rank.
+std::string head_classes(const LayerReport& layer);
+/// "2, 3"; "none"
+std::string partitions_text(const std::vector<std::int64_t>& partitions);
+
+/// A checkpoint in a line, of all its sequences.
+struct InspectionOverview {
+  struct End {
+    std::int64_t tokens = 0;
+    double perplexity = 0;  // in the last eighth
+  };
+  std::string name;
+  std::int64_t steps = 0;  // 0: unknown
+  std::vector<End> ends;   // of each kind that has one
+  std::optional<Verdict> routing, rank;
+  double likeness = NAN, growth = NAN;  // of the worst layer: mean |cos| of rows; state norm at the end over that in the middle
+
+  explicit InspectionOverview(const Inspected& inspected);
+};
+
+}  // namespace statescope

@@ -1,0 +1,240 @@
+// The page of an inspection: what has collapsed, all checkpoints side by side, then each in full.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <span>
+
+#include "app/inspect/figures.h"
+#include "app/page.h"
+
+namespace statescope {
+namespace {
+
+/// A bar for every partition: full height is three times the ideal load, the line across is the ideal one.
+std::string load_bars(const RoutingReport& routing) {
+  constexpr double most = 3;
+  std::string bars, words;
+  for (std::size_t n = 0; n < routing.balance.load.size(); ++n) {
+    const double load = routing.balance.load[n];
+    bars += fmt::format("<i{} style=\"height:{:.0f}%\" title=\"partition {}: {:.3f}\"></i>",
+                        load > kLoadThresholds.overloaded ? " class=\"over\"" : "", 100 * std::min(load, most) / most, n + 1, load);
+    words += fmt::format("{}{:.2f}", n > 0 ? ", " : "", load);
+  }
+  return fmt::format("<span class=\"loads\" role=\"img\" aria-label=\"loads {}\">{}</span>", words, bars);
+}
+
+/// All of them where they are few, else the least and the largest.
+std::string load_numbers(const std::vector<double>& load) {
+  constexpr std::size_t few = 8;
+  const auto [least, most] = std::ranges::minmax(load);
+  if (load.size() > few) return fmt::format("{:.2f} … {:.2f}", least, most);
+  std::string text;
+  for (const double each : load) text += fmt::format("{}{:.2f}", text.empty() ? "" : " ", each);
+  return text;
+}
+
+/// From 0 to the largest; nothing where a number is missing.
+std::string curve(std::span<const double> values) {
+  constexpr double step = 10, height = 16;
+  const double most = std::ranges::max(values);
+  if (!(most > 0) || !std::ranges::all_of(values, [](double x) { return std::isfinite(x); })) return "";
+  std::string points;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    points += fmt::format("{}{:.0f},{:.1f}", i > 0 ? " " : "", step * static_cast<double>(i), height * (1 - values[i] / most));
+  return fmt::format("<svg viewBox=\"0 0 {:.0f} {:.0f}\" preserveAspectRatio=\"none\" aria-hidden=\"true\"><polyline points=\"{}\"/></svg>",
+                     step * static_cast<double>(values.size() - 1), height, points);
+}
+
+std::string layer_row(std::size_t index, const LayerReport& layer) {
+  std::string row =
+      "<tr>" + html_row_head(std::to_string(index)) + html_left(escaped(layer.mixer)) + html_cell(short_number(layer.residual_norm));
+  if (layer.heads.empty()) return row + "<td class=\"left\" colspan=\"8\">keeps no matrix state</td></tr>\n";
+  const SlotReport& first = layer.slots.front();
+  std::string cosine = number_cell(mean_cosine(layer), "{:.2f}");
+  if (layer.slots.size() > 1)
+    cosine += fmt::format(" ({}, {})", number_cell(mean_within(layer), "{:.2f}"), number_cell(mean_between(layer), "{:.2f}"));
+  for (const std::string& text :
+       {short_number(largest_norm(layer)), number_cell(mean_entropy(layer), "{:.2f}"),
+        fmt::format("{} of {}", number_cell(mean_rank(layer), "{:.1f}"), layer.full_rank), head_classes(layer), cosine,
+        short_number(layer.outlier), short_number(first.half_life.value_or(NAN)), short_number(first.receptive_field.value_or(NAN))})
+    row += html_cell(text);
+  return row + "</tr>\n";
+}
+
+std::string layers_table(const SequenceReport& report) {
+  std::string heads = html_head("layer") + html_head("mixer", true), rows;
+  for (const char* name :
+       {"residual norm", "largest state norm", "spectral entropy", "effective rank", "ranks of heads",
+        "mean |cos| of rows (within, between partitions)", "largest row over the median one", "half-life", "receptive field"})
+    heads += html_head(name);
+  for (std::size_t l = 0; l < report.layers.size(); ++l) rows += layer_row(l, report.layers[l]);
+  return html_table("After the last token", heads, rows);
+}
+
+std::string routing_row(std::size_t index, const RoutingReport& routing) {
+  std::string row = "<tr>" + html_row_head(std::to_string(index)) + html_left(load_bars(routing) + load_numbers(routing.balance.load));
+  for (const std::string& text :
+       {number_cell(routing.load_entropy, "{:.2f}"), number_cell(routing.token_entropy, "{:.2f}"), number_cell(routing.margin, "{:.2f}"),
+        number_cell(routing.balance.loss, "{:.2f}"), partitions_text(routing.uneven.dead), partitions_text(routing.uneven.overloaded)})
+    row += html_cell(text);
+  return row + "</tr>\n";
+}
+
+/// Empty where nothing is routed.
+std::string routing_table(const SequenceReport& report) {
+  std::string heads = html_head("layer") + html_head("loads (1: even)", true), rows;
+  for (const std::string& name :
+       {std::string("load entropy"), std::string("entropy of a token's routing"), std::string("margin"),
+        std::string("balance loss (even: 1)"), fmt::format("dead partitions (load at most {})", kLoadThresholds.dead),
+        fmt::format("overloaded partitions (above {})", kLoadThresholds.overloaded)})
+    heads += html_head(name);
+  for (std::size_t l = 0; l < report.layers.size(); ++l) {
+    if (report.layers[l].routing) rows += routing_row(l, *report.layers[l].routing);
+  }
+  return rows.empty() ? "" : html_table("Routing of all tokens", heads, rows);
+}
+
+/// `first`: how many eighths have no number before them.
+std::string eighths_row(std::string_view name, std::span<const double> values, const char* format, std::size_t first = 0) {
+  std::string row = "<tr>" + html_row_head(name) + html_left(first > 0 ? "" : curve(values));
+  for (std::size_t i = 0; i < first; ++i) row += html_cell("–");
+  for (const double value : values) row += html_cell(format ? number_cell(value, format) : short_number(value));
+  return row + "</tr>\n";
+}
+
+/// Empty where the sequence is too short to say.
+std::string eighths_table(const SequenceReport& report) {
+  const auto eighths = report.nll_by_eighth.size();
+  if (eighths == 0) return "";
+  std::string heads = html_head("quantity") + html_head("course", true);
+  for (std::size_t i = 1; i <= eighths; ++i)
+    heads += html_head(fmt::format("to {}", static_cast<std::int64_t>(i) * report.tokens / static_cast<std::int64_t>(eighths)));
+  std::vector<double> perplexity, change;
+  for (const double nll : report.nll_by_eighth) perplexity.push_back(std::exp(nll));
+  for (const Remembrance& left_out : report.remembrance) change.push_back(left_out.change);
+  std::string rows = eighths_row("perplexity", perplexity, nullptr) + eighths_row("nat a token", report.nll_by_eighth, "{:.2f}");
+  if (change.size() + 1 == eighths)
+    rows += eighths_row(fmt::format("change of the last {} predictions without all before", kRememberedAt), change, "{:.3f}", 1);
+  for (std::size_t l = 0; l < report.layers.size(); ++l) {
+    const std::vector<double>& norms = report.layers[l].norm_by_eighth;
+    if (norms.size() == eighths) rows += eighths_row(fmt::format("state norm, layer {}", l), norms, nullptr);
+  }
+  return html_table("By eighth of the sequence, up to token …", heads, rows);
+}
+
+std::string sequence_section(const InspectedKind& kind) {
+  return fmt::format("<h3>{}: {} tokens</h3>\n{}{}{}", escaped(kind.name), kind.report.tokens, layers_table(kind.report),
+                     routing_table(kind.report), eighths_table(kind.report));
+}
+
+std::string verdict_item(const Verdict& verdict) {
+  return fmt::format(
+      "<li class=\"{}\"><strong>{}, {}</strong>: {}. {} in layer {}, healthy from {:.2f}.<small>The number: {}.</small></li>\n",
+      verdict.healthy ? "good" : "bad", verdict.healthy ? "Healthy" : "Collapsed", verdict.name, verdict.statement,
+      number_cell(verdict.value, "{:.2f}"), verdict.layer, verdict.threshold, verdict.why);
+}
+
+std::string checkpoint_section(std::size_t index, const Inspected& inspected) {
+  std::string section = fmt::format("<section><h2 id=\"c{}\">{}</h2>\n<p class=\"path\">{}", index,
+                                    escaped(InspectionOverview(inspected).name), escaped(inspected.checkpoint));
+  if (inspected.trained > 0) section += fmt::format("; trained on sequences of up to {} tokens", inspected.trained);
+  section += "</p>\n";
+  if (const std::vector<Verdict> judged = verdicts(inspected.sequences); !judged.empty()) {
+    section += "<ul class=\"verdicts\">\n";
+    for (const Verdict& verdict : judged) section += verdict_item(verdict);
+    section += "</ul>\n";
+  }
+  for (const InspectedKind& kind : kinds_of(inspected)) section += sequence_section(kind);
+  return section + "</section>\n";
+}
+
+std::string verdict_cell(const std::optional<Verdict>& verdict) {
+  if (!verdict) return html_cell("–");
+  return fmt::format("<td class=\"{}\">{}</td>", verdict->healthy ? "good" : "bad", number_cell(verdict->value, "{:.2f}"));
+}
+
+/// A row a checkpoint: its verdicts, what its worst layer has, and the last eighth of every kind of sequence.
+std::string overview_table(const std::vector<InspectionOverview>& all) {
+  std::set<std::int64_t> lengths;
+  for (const InspectionOverview& one : all)
+    for (const auto& end : one.ends) lengths.insert(end.tokens);
+  std::string heads, rows;
+  for (const char* name : {"checkpoint", "steps", "load entropy", "relative rank", "largest mean |cos| of rows",
+                           "largest growth of a state's norm in the second half"})
+    heads += html_head(name);
+  for (const std::int64_t tokens : lengths) heads += html_head(fmt::format("perplexity at the end of {} tokens", tokens));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const InspectionOverview& one = all[i];
+    rows += "<tr>" + html_row_head(fmt::format("<a href=\"#c{}\">{}</a>", i, escaped(one.name))) +
+            html_cell(one.steps > 0 ? std::to_string(one.steps) : "–") + verdict_cell(one.routing) + verdict_cell(one.rank) +
+            html_cell(number_cell(one.likeness, "{:.2f}")) + html_cell(number_cell(one.growth, "{:.2f}"));
+    for (const std::int64_t tokens : lengths) {
+      const auto end = std::ranges::find(one.ends, tokens, &InspectionOverview::End::tokens);
+      rows += html_cell(short_number(end == one.ends.end() ? NAN : end->perplexity));
+    }
+    rows += "</tr>\n";
+  }
+  return html_table("All checkpoints; of several layers the worst", heads, rows);
+}
+
+/// "1 of 7 has collapsed: niah-collapsed (routing)."
+std::string answer(const std::vector<InspectionOverview>& all) {
+  std::size_t judged = 0, collapsed = 0;
+  std::string names;
+  for (const InspectionOverview& one : all) {
+    std::string why;
+    for (const std::optional<Verdict>* verdict : {&one.routing, &one.rank}) {
+      if (*verdict && !(*verdict)->healthy) why += (why.empty() ? "" : ", ") + (*verdict)->name;
+    }
+    judged += one.routing || one.rank;
+    if (why.empty()) continue;
+    ++collapsed;
+    names += fmt::format("{}{} ({})", names.empty() ? "" : ", ", escaped(one.name), why);
+  }
+  if (judged == 0) return "There is no memory to judge: no layer keeps a matrix state.";
+  if (collapsed == 0) return all.size() == 1 ? "Yes: it has not collapsed." : "Yes: none has collapsed.";
+  if (all.size() == 1) return fmt::format("No: it has collapsed, {}.", names);
+  return fmt::format("{} of {} {} collapsed: {}.", collapsed, all.size(), collapsed == 1 ? "has" : "have", names);
+}
+
+/// Of what stands in the tables.
+constexpr std::array<std::array<const char*, 2>, 12> kMeanings{{
+    {"load entropy",
+     "−Σ f log f / log N of the partitions' shares f of the tokens: 1 if all N are chosen equally often, 0 if one alone is."},
+    {"relative rank", "effective rank over the largest possible, mean over the heads."},
+    {"effective rank", "exp(−Σ p log p), p = σ / Σσ of the singular values σ of a head's partitions stacked (Roy and Vetterli 2007)."},
+    {"ranks of heads", "how many heads are low (relative rank below 0.1), middle, high (above 0.5)."},
+    {"spectral entropy", "−Σ p log p / log n with p = σ² / Σσ²: 1 if all directions are equally strong."},
+    {"mean |cos| of rows", "how alike the rows of a state are: 1 if all point the same way."},
+    {"residual norm", "mean over the tokens of what enters the layer; state norm: Frobenius, mean over the heads."},
+    {"half-life", "tokens after which decay has taken half; receptive field: tokens over which 0.001 or more is left."},
+    {"entropy of a token's routing",
+     "1 if the router leaves the choice open, 0 if it is sure; margin: from the last chosen partition to the first not chosen."},
+    {"balance loss",
+     "(N / W) Σ f p, f the share of the tokens for which a partition is among the W chosen, p its mean probability: 1 if even, N / W at "
+     "worst."},
+    {"perplexity", "exp of the mean −ln p of the next token."},
+    {"change of the last predictions without all before",
+     "total variation ½ Σ |p − p′|, p′ without the tokens before that eighth: 0 if nothing of them is remembered or needed (effective "
+     "remembrance, arXiv 2507.02782)."},
+}};
+
+std::string meanings() {
+  std::string list = "<section><h2>What the words mean</h2>\n<dl>\n";
+  for (const auto& [word, meaning] : kMeanings) list += fmt::format("<dt>{}</dt><dd>{}</dd>\n", escaped(word), escaped(meaning));
+  return list + "</dl>\n";
+}
+
+}  // namespace
+
+std::string inspection_html(const std::vector<Inspected>& all) {
+  const std::vector<InspectionOverview> overviews(all.begin(), all.end());
+  std::string page = page_begin("inspection", "Does the memory do its work?");
+  page += fmt::format("<p><strong>{}</strong></p>\n{}", answer(overviews), overview_table(overviews));
+  for (std::size_t i = 0; i < all.size(); ++i) page += checkpoint_section(i, all[i]);
+  return page + meanings() + fmt::format("<p>How exact: {}.</p></section>\n{}", accuracy_text(), kPageEnd);
+}
+
+}  // namespace statescope
