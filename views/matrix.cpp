@@ -90,7 +90,14 @@ void draw_group_side(Canvas& canvas, Rect plot, std::int64_t count, std::span<co
 void draw_group_foot(Canvas& canvas, Rect plot, std::int64_t count, std::span<const AxisGroup> groups, bool lines, const Frame& frame) {
   const float s = frame.scale, each = plot.w / static_cast<float>(count);
   const TextStyle style = label(frame, kSmallType, frame.theme.ink, Align::center);
+  const float left = plot.x - group_axis_width(canvas, groups, frame), gap = 3 * s;
   Places places;
+  std::vector<std::pair<float, const AxisGroup*>> wide;  // names that reach beyond their group: they have what room others leave
+  const auto name = [&](float x, const AxisGroup& group) {
+    const float half = canvas.text_width(group.text, style) / 2;
+    if (x - half >= left && x + half <= plot.right() && places.take(x - half - gap, x + half + gap))
+      canvas.text({x, plot.bottom() + 16 * s}, group.text, style);
+  };
   for (const AxisGroup& group : groups) {
     const Rect foot{plot.x + each * static_cast<float>(group.begin), plot.bottom() + 3 * s,
                     each * static_cast<float>(group.end - group.begin), 5 * s};
@@ -98,9 +105,12 @@ void draw_group_foot(Canvas& canvas, Rect plot, std::int64_t count, std::span<co
     if (lines && frame.shown.marks && group.begin > 0) canvas.line({foot.x, plot.y}, {foot.x, plot.bottom()}, frame.theme.ink, s);
     if (group.text.empty()) continue;
     const float width = canvas.text_width(group.text, style), x = foot.x + foot.w / 2;
-    if (x - width / 2 >= plot.x - 8 * s && x + width / 2 <= plot.right() && places.take(x - width / 2 - 3 * s, x + width / 2 + 3 * s))
-      canvas.text({x, foot.bottom() + 8 * s}, group.text, style);
+    if (width + 2 * gap <= foot.w)
+      name(x, group);
+    else  // the first one ends with its group: left of it is room
+      wide.emplace_back(group.begin == 0 ? std::min(x, foot.right() - gap - width / 2) : x, &group);
   }
+  for (const auto& [x, group] : wide) name(x, *group);
 }
 
 void draw_group_axes(Canvas& canvas, Rect plot, std::int64_t count, std::span<const AxisGroup> groups, bool lines, const Frame& frame) {

@@ -5,6 +5,8 @@
 #include "app/canvas/text_canvas.h"
 #include "tests/catch.h"
 #include "tests/views/samples.h"
+#include "views/parts.h"
+#include "views/plot.h"
 
 namespace statescope::matrix_test {
 
@@ -43,6 +45,22 @@ TEST_CASE("a matrix of an odd size keeps its last row and its places") {
   const auto hit = canvas.hits().at({309, 309});  // every cell answers, also where many share a place
   REQUIRE(hit);
   CHECK((*hit - 1000) % 33 == 32);
+}
+
+TEST_CASE("a long name under a narrow group leaves its neighbours theirs") {
+  const std::vector<AxisGroup> groups{{0, 16, "shared", 0}, {16, 32, "1", 1}, {32, 48, "2", 2}, {48, 64, "3", 3}, {64, 80, "4", 4}};
+  for (const float scale : {1.0f, 2.0f, 3.0f}) {
+    TextCanvas canvas({1000, 1000});
+    const Frame frame{light_theme(), scale};
+    const float group = 0.9f * canvas.text_width("shared", label(frame, kSmallType, frame.theme.ink));  // of one: the name has no room
+    draw_group_axes(canvas, {300, 100, 5 * group, 5 * group}, 80, groups, true, frame);
+    for (const AxisGroup& each : groups) {
+      INFO(each.text << " at " << scale);
+      const auto said =
+          std::ranges::count_if(canvas.lines(), [&](const std::string& line) { return line.find("'" + each.text + "'") != line.npos; });
+      CHECK(said == 2);  // beside the matrix and below it
+    }
+  }
 }
 
 TEST_CASE("no matrix is no failure") {
