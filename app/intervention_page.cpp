@@ -51,10 +51,12 @@ QString branch_words(const RunInfo& run) {
   return QStringLiteral("%1  %2").arg(branch.number).arg(QString::fromStdString(joined(branch.interventions, ", ")));
 }
 
-/// Whose states can be imported.
+/// Whose states can be imported; the newest that is not the one shown is chosen, for a state of one's own changes nothing.
 void fill_runs(QComboBox& into, const BranchTree& branches) {
-  for (const std::shared_ptr<const RunInfo>& run : branches.runs)
+  for (const std::shared_ptr<const RunInfo>& run : branches.runs) {
     into.addItem(branch_words(*run), QVariant::fromValue<qlonglong>(run->branch.number));
+    if (run->branch.number != branches.current) into.setCurrentIndex(into.count() - 1);
+  }
 }
 
 /// Where the line says it holds: the line itself may be longer than the page is wide.
@@ -123,7 +125,7 @@ QLayout* InterventionPage::make_form() {
     box->setMinimumContentsLength(8);
   }
   all_layers_ = new QCheckBox(tr("In every layer"), this);
-  another_ = new QPushButton(tr("Read another prompt …"), this);
+  another_ = new QPushButton(tr("Read another prompt…"), this);
   another_->setFocusPolicy(Qt::StrongFocus);
   another_->setToolTip(tr("Its states can be imported then"));
   auto* form = new QFormLayout;
@@ -216,6 +218,7 @@ void InterventionPage::show_kind() {
   value_->setAccessibleName(wants_value ? translated(row.value) : tr("No value"));
   for (QWidget* widget : std::initializer_list<QWidget*>{value_name_, value_}) widget->setVisible(wants_value);
   another_->setVisible(row.kind == InterventionKind::import_state);
+  all_layers_->setVisible(row.kind != InterventionKind::replace_token);
   write_line();
 }
 
@@ -283,6 +286,7 @@ void InterventionPage::show_tree() {
     if (!other_prompt) item->setData(branch_column, number_role, QVariant::fromValue<qlonglong>(branch.number));
     if (branch.parent >= 0) item->setToolTip(branch_column, tr("%1\nParts at token %2").arg(columns[0]).arg(branch.from));
     if (other_prompt) item->setToolTip(branch_column, tr("%1\nOnly for its states").arg(columns[0]));
+    item->setFirstColumnSpanned(other_prompt);
     items.push_back(item);
     if (!shown) continue;
     QFont bold = item->font(branch_column);

@@ -23,7 +23,8 @@ constexpr InterventionRow rows[] = {
     {writers, QT_TRANSLATE_NOOP("Interventions", "Another number of writers"), QT_TRANSLATE_NOOP("Interventions", "Partitions")},
     {readers, QT_TRANSLATE_NOOP("Interventions", "Another number of readers"), QT_TRANSLATE_NOOP("Interventions", "Partitions")},
     {route, QT_TRANSLATE_NOOP("Interventions", "Route everything to a partition"), QT_TRANSLATE_NOOP("Interventions", "Partition")},
-    {sharpen_gates, QT_TRANSLATE_NOOP("Interventions", "Sharpen or flatten the head gates"), QT_TRANSLATE_NOOP("Interventions", "λ")},
+    {sharpen_gates, QT_TRANSLATE_NOOP("Interventions", "Sharpen or flatten the head gates"),
+     QT_TRANSLATE_NOOP("Interventions", "λ (1: as is)")},
     {replace_token, QT_TRANSLATE_NOOP("Interventions", "Replace this token"), QT_TRANSLATE_NOOP("Interventions", "By")},
     {import_state, QT_TRANSLATE_NOOP("Interventions", "Import the state of another run"), QT_TRANSLATE_NOOP("Interventions", "From")},
 };

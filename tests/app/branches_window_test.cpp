@@ -322,8 +322,13 @@ TEST_CASE("window: another prompt is read for its states, which a branch imports
   CHECK(test.tree().topLevelItemCount() == 2);
   auto& from = *test.page().findChild<QComboBox*>("value");
   REQUIRE(from.count() == 2);
-  from.setCurrentIndex(1);
+  CHECK(from.currentIndex() == 1);  // the one that was just read: a state of one's own changes nothing
   CHECK(test.line().text().startsWith("import run 1 of layer "));
+  CHECK(test.tree().topLevelItem(1)->isFirstColumnSpanned());
+  const auto every_layer = test.page().findChild<QCheckBox*>();
+  CHECK(every_layer->isVisible());
+  kind.setCurrentIndex(kind.findText("Replace this token"));
+  CHECK_FALSE(every_layer->isVisible());
   const auto before = test.state(240);
   Q_EMIT test.tree().itemActivated(test.tree().topLevelItem(1), 0);  // is not shown
   CHECK_FALSE(test.navigator().is_opening());
