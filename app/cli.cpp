@@ -5,12 +5,14 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <iostream>
 #include <map>
 
 #include "app/cli_commands.h"
 #include "engine/error.h"
 #include "engine/run/intervention.h"
+#include "views/chosen.h"
 
 namespace statescope {
 namespace {
@@ -290,6 +292,16 @@ CLI::Option* add_parsed(CLI::App& command, const char* name, const Set& set, con
       help);
 }
 
+/// A row's number, or "all". Throws Error.
+std::int64_t row_in(const std::string& text) {
+  if (text == "all") return kAllRows;
+  std::int64_t row = -1;
+  const char* last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, row);
+  if (error != std::errc() || end != last || row < 0) throw Error(text + " is no row: write its number, or all");
+  return row;
+}
+
 /// Where in the run, and how it is looked at.
 void add_panel(CLI::App& command, FigurePanel& panel) {
   command.add_option("--mode", panel.mode, "one of the view's ways to be looked at, by its name");
@@ -298,8 +310,10 @@ void add_panel(CLI::App& command, FigurePanel& panel) {
   command.add_option("--slot", panel.slot, "partition, 0: the shared one (default)")->check(CLI::NonNegativeNumber);
   command.add_option("--token", panel.token, "below 0: counted from the prompt's end (default: -1, its last)");
   command.add_option("--reference", panel.reference, "the token to compare with, counted likewise");
-  command.add_option("--row", panel.row, "of the chosen cell")->check(CLI::NonNegativeNumber);
-  command.add_option("--column", panel.column, "of the chosen cell")->check(CLI::NonNegativeNumber);
+  add_parsed(
+      command, "--row", [&panel](const std::string& text) { panel.row = row_in(text); },
+      "of the chosen cell; all: the slot's state as a whole");
+  command.add_option("--column", panel.column, "of the chosen cell (default: the whole row)")->check(CLI::NonNegativeNumber);
   command.add_option("--knob", panel.knob, "the view's number: λ of the head gates, tokens of the timeline");
   add_parsed(
       command, "--range", [&panel](const std::string& text) { panel.range = figure_range(text); },

@@ -1,10 +1,12 @@
 #include "app/commands.h"
 
 #include <QCoreApplication>
+#include <algorithm>
 
 #include "app/branch_commands.h"
 #include "app/lesson/player.h"
 #include "app/main_window.h"
+#include "views/chosen.h"
 
 namespace statescope {
 namespace {
@@ -46,6 +48,9 @@ template <InterventionKind kind>
 constexpr Command intervene_command(std::string_view id, const char* text) {
   return {id, Menu::run, QT_TRANSLATE_NOOP("Commands", "Intervene"), text, "", [](W& w, int) { intervene_here(w, kind); }};
 }
+
+/// The whole row of the chosen cell.
+void choose_row(W& w) { w.navigator().move({.row = std::max<std::int64_t>(w.navigator().cursor().row, 0), .column = -1}); }
 
 const Command table[] = {
     {"open-file", Menu::file, nullptr, QT_TRANSLATE_NOOP("Commands", "Open checkpoint…"), "Ctrl+O",
@@ -182,6 +187,10 @@ const Command table[] = {
      [](W& w, int) { w.step_cell(0, -1); }},
     {"cell-right", Menu::go, QT_TRANSLATE_NOOP("Commands", "Cell"), QT_TRANSLATE_NOOP("Commands", "Cell to the right"), "Alt+Right",
      [](W& w, int) { w.step_cell(0, 1); }},
+    {"cell-row", Menu::go, QT_TRANSLATE_NOOP("Commands", "Cell"), QT_TRANSLATE_NOOP("Commands", "The cell’s whole row"), "W",
+     [](W& w, int) { choose_row(w); }},
+    {"cell-partition", Menu::go, QT_TRANSLATE_NOOP("Commands", "Cell"), QT_TRANSLATE_NOOP("Commands", "The partition’s whole state"),
+     "Shift+W", [](W& w, int) { w.navigator().move({.row = kAllRows, .column = -1}); }},
     {"choose-marked", Menu::go, QT_TRANSLATE_NOOP("Commands", "Cell"),
      QT_TRANSLATE_NOOP("Commands", "Choose the marked cell (Enter in its view)"), "", [](W& w, int) { w.focused_panel().choose_marked(); }},
 

@@ -7,9 +7,11 @@
 #include <QStyledItemDelegate>
 #include <QVBoxLayout>
 #include <algorithm>
+#include <cmath>
 
 #include "app/theme.h"
 #include "app/view_panel.h"
+#include "views/chosen.h"
 #include "views/parts.h"
 
 namespace statescope {
@@ -40,6 +42,16 @@ QComboBox* make_picker(const QString& name, QWidget* parent) {
   picker->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
   picker->setMinimumContentsLength(8);
   return picker;
+}
+
+/// The cell, or the norm of the row or the rows.
+float chosen_value(const LayerState& state, const Cursor& at) {
+  const float* cells = state.matrix(at.slot, at.head);
+  if (at.row >= 0 && at.column >= 0) return cells[at.row * state.columns + at.column];
+  const std::int64_t first = std::max<std::int64_t>(at.row, 0), last = at.row == kAllRows ? state.rows : at.row + 1;
+  double squares = 0;
+  for (std::int64_t i = first * state.columns; i < last * state.columns; ++i) squares += double{cells[i]} * double{cells[i]};
+  return static_cast<float>(std::sqrt(squares));
 }
 
 QString text_of(float value) { return QString::fromStdString(number(value, significant_digits)); }
@@ -191,21 +203,22 @@ void Inspector::show_cell() {
   const LayerInfo* layer = navigator_.layer_info();
   const bool has_state = layer && layer->has_state();
   const Snapshot* snapshot = navigator_.is_current() ? navigator_.snapshot().get() : nullptr;
-  const bool shown = snapshot && has_state && at.row >= 0 && at.column >= 0 && at.slot < snapshot->state.slots &&
+  const bool shown = snapshot && has_state && (at.row >= 0 || at.row == kAllRows) && at.slot < snapshot->state.slots &&
                      at.head < snapshot->state.heads && at.row < snapshot->state.rows && at.column < snapshot->state.columns;
   for (QLabel* label : {before_, now_, difference_}) label->setText(QString::fromUtf8(dash));
   if (!shown) {
-    cell_->setText(layer && !has_state ? tr("This layer keeps no matrix state")
-                                       : tr("Point at a cell, or choose one with Alt and the arrows"));
+    cell_->setText(layer && !has_state
+                       ? tr("This layer keeps no matrix state")
+                       : tr("Point at a cell, or choose one with Alt and the arrows, its row with W, all rows with Shift+W"));
     accuracy_->clear();
     return;
   }
-  const auto index = static_cast<std::ptrdiff_t>(at.row * snapshot->state.columns + at.column);
-  const float before = snapshot->before.matrix(at.slot, at.head)[index], now = snapshot->state.matrix(at.slot, at.head)[index];
-  cell_->setText(tr("Row %1, column %2 · partition %3, head %4")
-                     .arg(at.row)
-                     .arg(at.column)
-                     .arg(QString::fromStdString(layer->slot_names[static_cast<std::size_t>(at.slot)]))
+  const float before = chosen_value(snapshot->before, at), now = chosen_value(snapshot->state, at);
+  const QString what = at.row == kAllRows ? tr("Norm of all rows")
+                       : at.column < 0    ? tr("Norm of row %1").arg(at.row)
+                                          : tr("Row %1, column %2").arg(at.row).arg(at.column);
+  cell_->setText(tr("%1 · partition %2, head %3")
+                     .arg(what, QString::fromStdString(layer->slot_names[static_cast<std::size_t>(at.slot)]))
                      .arg(at.head));
   before_->setText(text_of(before));
   now_->setText(text_of(now));

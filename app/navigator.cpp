@@ -1,4 +1,5 @@
 #include "app/navigator.h"
+#include "views/chosen.h"
 
 #include <algorithm>
 #include <utility>
@@ -279,7 +280,7 @@ Cursor Navigator::inside(Cursor place) const {
   }
   place.head = clamp_index(place.head, layer.heads);
   place.slot = clamp_index(place.slot, layer.slots());
-  place.row = std::clamp<std::int64_t>(place.row, -1, std::max<std::int64_t>(layer.rows - 1, -1));
+  if (place.row != kAllRows) place.row = std::clamp<std::int64_t>(place.row, -1, std::max<std::int64_t>(layer.rows - 1, -1));
   place.column = std::clamp<std::int64_t>(place.column, -1, std::max<std::int64_t>(layer.columns - 1, -1));
   return place;
 }
@@ -349,12 +350,13 @@ void Navigator::step_head(std::int64_t heads) {
 void Navigator::step_cell(std::int64_t rows, std::int64_t columns) {
   CursorMove change;
   change.row = std::max<std::int64_t>(cursor_.row + rows, 0);
-  change.column = std::max<std::int64_t>(cursor_.column + columns, 0);
+  const bool along_rows = columns == 0 && cursor_.row >= 0 && cursor_.column < 0;  // a row as a whole stays one
+  change.column = along_rows ? -1 : std::max<std::int64_t>(cursor_.column + columns, 0);
   move(change);
 }
 
 void Navigator::point_at(std::int64_t row, std::int64_t column) {
-  if (row == cursor_.row && column == cursor_.column) return;
+  if (chooses_whole(cursor_) || (row == cursor_.row && column == cursor_.column)) return;
   if (lead_) return lead_({.row = row, .column = column});
   Cursor place = cursor_;
   place.row = row;

@@ -72,7 +72,7 @@ class Navigator : public QObject {
   void step_layer(std::int64_t layers);
   void step_head(std::int64_t heads);
   void step_cell(std::int64_t rows, std::int64_t columns);
-  /// The cell under the pointer becomes the chosen one; nothing else changes, playing goes on.
+  /// The cell under the pointer becomes the chosen one, unless a whole row or state is; nothing else changes, playing goes on.
   void point_at(std::int64_t row, std::int64_t column);
   /// The cursor's token becomes the one to compare with, or, where it is already, none is.
   void toggle_reference();

@@ -565,8 +565,8 @@ void ViewPanel::hover(QPointF at, QPoint global) {
   tip_ = words.isEmpty() ? std::nullopt : std::optional(navigator_.cursor());
   if (!id) return;
   const CursorMove cell = view_->on_hit(*id);
-  if (cell.row && cell.column && cell.slot.value_or(navigator_.cursor().slot) == navigator_.cursor().slot)
-    navigator_.point_at(*cell.row, *cell.column);
+  const bool is_cell = cell.row.value_or(-1) >= 0 && cell.column.value_or(-1) >= 0;
+  if (is_cell && cell.slot.value_or(navigator_.cursor().slot) == navigator_.cursor().slot) navigator_.point_at(*cell.row, *cell.column);
 }
 
 /// A tooltip's numbers are those of one token, layer and head.

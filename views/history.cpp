@@ -40,9 +40,11 @@ std::string HistoryStrip::largest(std::size_t count) const {
 
 HistoryStrip build_history(const RunInfo& run, const HistoryQuestion& question, const Findings& findings) {
   HistoryStrip strip;
-  if (question.row < 0 || !findings.find(question)) return strip;
-  strip.of_row = question.column < 0;
-  strip.what = strip.of_row ? Views::tr("‖row {}‖", question.row) : fmt::format("S[{}, {}]", question.row, question.column);
+  if (!findings.find(question)) return strip;
+  strip.of = question.row < 0 ? HistoryStrip::Of::all_rows : question.column < 0 ? HistoryStrip::Of::row : HistoryStrip::Of::cell;
+  strip.what = question.row < 0      ? "‖S‖"
+               : question.column < 0 ? Views::tr("‖row {}‖", question.row)
+                                     : fmt::format("S[{}, {}]", question.row, question.column);
   const History* history = findings.get(question);
   if (!history) {
     const std::string& refused = findings.find(question)->refused;
@@ -106,16 +108,31 @@ void draw(const HistoryStrip& strip, Canvas& canvas, Rect area, const Frame& fra
     draw_part(others == 1 ? Views::tr("{} other", others) : Views::tr("{} others", others), rest, label(frame, kSmallType, theme.faint));
 }
 
+namespace {
+
+/// How a token's part comes from its value vector.
+std::string equation(HistoryStrip::Of of) {
+  switch (of) {
+    case HistoryStrip::Of::cell:
+      return Views::tr("c v[column] with the token's value vector v");
+    case HistoryStrip::Of::row:
+      return Views::tr("c ⟨v, Z⟩ / ‖Z‖ with the token's value vector v and the row Z");
+    case HistoryStrip::Of::all_rows:
+      return Views::tr("⟨c v, S⟩ / ‖S‖ with the token's value vector v and a coefficient c for each row of the state S; below: √Σc²");
+  }
+  return {};
+}
+
+}  // namespace
+
 std::string tooltip(const HistoryStrip& strip, std::size_t part) {
   if (part >= strip.parts.size()) return {};
   const HistoryPart& one = strip.parts[part];
   const std::string part_of = Views::tr("token {} {}: {} of {} = {}", one.token, one.text, number(one.contribution, 9), strip.what,
                                         number(static_cast<float>(strip.shown), 9));
-  const std::string equation = strip.of_row ? Views::tr("c ⟨v, Z⟩ / ‖Z‖ with the token's value vector v and the row Z")
-                                            : Views::tr("c v[column] with the token's value vector v");
   const std::string lost = Views::tr("c = {}; it was written with {}, the rest was lost to later decay and erasure",
                                      number(one.coefficient, 9), number(one.written, 9));
-  return joined({part_of, equation, lost, accuracy_words(History::accuracy)}, "\n");
+  return joined({part_of, equation(strip.of), lost, accuracy_words(History::accuracy)}, "\n");
 }
 
 }  // namespace statescope

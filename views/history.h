@@ -1,4 +1,4 @@
-// Who wrote a cell, or a row, of a state: a strip of the tokens that are most of it, under the state.
+// Who wrote a cell, a row or all of a state: a strip of the tokens that are most of it, under the state.
 #pragma once
 
 #include <string>
@@ -17,13 +17,14 @@ struct HistoryPart {
 };
 
 struct HistoryStrip {
-  std::string what;                // "S[3, 5]"; "‖row 3‖"; empty: nothing is chosen
+  enum class Of { cell, row, all_rows };
+  Of of = Of::cell;                // of the last two the norm
+  std::string what;                // "S[3, 5]", "‖row 3‖", "‖S‖"; empty: nothing is chosen
   std::string waiting;             // instead of the parts: how far the work is, or why there are none
   std::vector<HistoryPart> parts;  // largest first, at most 24
   std::int64_t others = 0;         // tokens that are not among them
   double rest = 0;                 // what these add
   double sum = 0, shown = 0;       // of all tokens; the state's own number
-  bool of_row = false;             // of a whole row's norm, else of a cell
 
   /// "S[3, 5] = 0.031, written by 118 tokens that add up to 0.031"
   std::string sentence() const;
@@ -31,7 +32,7 @@ struct HistoryStrip {
   std::string largest(std::size_t count) const;
 };
 
-/// Nothing of it where no row is chosen or the question has not been asked.
+/// Nothing of it where the question has not been asked.
 HistoryStrip build_history(const RunInfo& run, const HistoryQuestion& question, const Findings& findings);
 
 /// A line of words and two of parts.

@@ -81,12 +81,12 @@ UpdateQuestion update_question(const Snapshot& snapshot, std::int64_t head) {
   return {.layer = snapshot.layer, .head = head, .token = snapshot.token};
 }
 
-/// Whom to ask who wrote the chosen cell, or row; row −1: none is chosen.
+/// Whom to ask who wrote the chosen cell, row or matrix.
 HistoryQuestion history_question(const Snapshot& snapshot, const StateData& data) {
   return {.layer = snapshot.layer,
           .slot = static_cast<std::int64_t>(data.chosen),
           .head = data.head,
-          .row = data.row,
+          .row = std::max<std::int64_t>(data.row, -1),
           .column = data.column,
           .token = snapshot.token};
 }
@@ -208,12 +208,12 @@ class StateView : public View {
       questions.emplace_back(update_question(snapshot, data.head));
     if (mode == StateMode::difference && cursor.reference >= 0)
       questions.emplace_back(StateQuestion{.layer = snapshot.layer, .token = cursor.reference});
-    if (data.row >= 0) questions.emplace_back(history_question(snapshot, data));
+    if (data.has_chosen()) questions.emplace_back(history_question(snapshot, data));
     return questions;
   }
   std::span<const std::string_view> modes() const override {
     static constexpr std::array<std::string_view, 7> names = {
-        QT_TRANSLATE_NOOP("Views", "State"),      QT_TRANSLATE_NOOP("Views", "Change"), QT_TRANSLATE_NOOP("Views", "Decay"),
+        QT_TRANSLATE_NOOP("Views", "Values"),     QT_TRANSLATE_NOOP("Views", "Change"), QT_TRANSLATE_NOOP("Views", "Decay"),
         QT_TRANSLATE_NOOP("Views", "Erase"),      QT_TRANSLATE_NOOP("Views", "Write"),  QT_TRANSLATE_NOOP("Views", "Difference"),
         QT_TRANSLATE_NOOP("Views", "Other model")};
     return names;
@@ -257,22 +257,23 @@ class StateView : public View {
                            ? Views::tr("State of {} after token {}", place_text(data_, data_.matrix()), shown_token(data_))
                            : Views::tr("State of {}, {}", place_text(data_, data_.matrix()), time_words(data_));
     text = Views::tr("{}: {} rows, {} columns", text, data_.rows, data_.columns);
-    if (data_.row >= 0 && data_.column >= 0) {
-      text += fmt::format("; {}", joined(cell_words(data_, data_.matrix(), data_.row, data_.column), ", "));
-    }
+    if (data_.has_chosen()) text += fmt::format("; {}", joined(chosen_words(data_), ", "));
     if (!data_.history.parts.empty()) text += ". " + Views::tr("{}; most of it: {}", data_.history.sentence(), data_.history.largest(3));
     return text + ".";
   }
 
   std::string tooltip(std::int64_t hit_id) const override {
     if (hit_id >= kStateHistoryIds) return statescope::tooltip(data_.history, static_cast<std::size_t>(hit_id - kStateHistoryIds));
+    if (hit_id >= kStateSlotIds) return slot_tooltip(hit_id - kStateSlotIds);
     const std::int64_t cells = data_.rows * data_.columns, all = cells * std::ssize(data_.slots);
     if (hit_id < 0 || hit_id >= all + data_.rows || data_.slots.empty()) return {};
     if (hit_id >= all) {
       const std::int64_t row = hit_id - all;
       const std::string size = number(data_.matrix().row_change[static_cast<std::size_t>(row)], 9);
-      return data_.mode == StateMode::state ? Views::tr("row {}: changed by {} (norm of S_t - S_t-1 along the row)", row, size)
-                                            : Views::tr("row {}: norm {} of what is shown", row, size);
+      const std::string what = data_.mode == StateMode::state
+                                   ? Views::tr("row {}: changed by {} (norm of S_t - S_t-1 along the row)", row, size)
+                                   : Views::tr("row {}: norm {} of what is shown", row, size);
+      return what + "\n" + Views::tr("Choose it: who wrote the whole row");
     }
     const SlotMatrix& slot = data_.slots[static_cast<std::size_t>(hit_id / cells)];
     const std::int64_t row = hit_id % cells / data_.columns, column = hit_id % data_.columns;
@@ -286,13 +287,19 @@ class StateView : public View {
       const auto part = static_cast<std::size_t>(hit_id - kStateHistoryIds);
       return part < data_.history.parts.size() ? CursorMove{.token = data_.history.parts[part].token} : CursorMove{};
     }
+    if (hit_id >= kStateSlotIds) return {.slot = hit_id - kStateSlotIds, .row = kAllRows, .column = -1};
     const std::int64_t cells = data_.rows * data_.columns, all = cells * std::ssize(data_.slots);
     if (hit_id < 0 || hit_id >= all + data_.rows) return {};
-    if (hit_id >= all) return {.row = hit_id - all};
+    if (hit_id >= all) return {.row = hit_id - all, .column = -1};
     return {.slot = hit_id / cells, .row = hit_id % cells / data_.columns, .column = hit_id % data_.columns};
   }
 
  private:
+  std::string slot_tooltip(std::int64_t slot) const {
+    if (slot >= std::ssize(data_.slots)) return {};
+    return place_text(data_, data_.slots[static_cast<std::size_t>(slot)]) + "\n" + Views::tr("Choose it: who wrote the whole state");
+  }
+
   StateData data_;
   std::optional<Shading> shading_;  // of the chosen slot
 };
@@ -305,6 +312,25 @@ std::vector<std::string> cell_words(const StateData& data, const SlotMatrix& slo
   if (slot.before.empty()) return said;
   said.push_back(Views::tr("before {}", number(slot.before[i], 9)));
   said.push_back(Views::tr("change {}", number(slot.values[i] - slot.before[i], 9)));
+  return said;
+}
+
+std::vector<std::string> chosen_words(const StateData& data) {
+  const SlotMatrix& slot = data.matrix();
+  if (data.has_cell()) return cell_words(data, slot, data.row, data.column);
+  const bool all = data.row == kAllRows;
+  const auto norm_in = [&](const std::vector<float>& values) {
+    double sum = 0;
+    const std::int64_t first = all ? 0 : data.row, last = all ? data.rows : data.row + 1;
+    for (std::int64_t i = first * data.columns; i < last * data.columns; ++i)
+      sum += std::pow(double{values[static_cast<std::size_t>(i)]}, 2);
+    return number(static_cast<float>(std::sqrt(sum)), 9);
+  };
+  const std::string what = all ? fmt::format("‖{}‖", symbol(data.mode)) : Views::tr("‖row {}‖", data.row);
+  std::vector<std::string> said = {fmt::format("{} = {}", what, norm_in(slot.values))};
+  if (slot.before.empty()) return said;
+  said.push_back(Views::tr("before {}", norm_in(slot.before)));
+  said.push_back(Views::tr("‖change‖ {}", number(all ? slot.change : slot.row_change[static_cast<std::size_t>(data.row)], 9)));
   return said;
 }
 
@@ -368,7 +394,7 @@ StateData build_state(const Snapshot& snapshot, const Cursor& cursor, const Find
     }
     show(matrices, data);
   }
-  if (!data.moving()) data.history = build_history(*snapshot.run, history_question(snapshot, data), findings);
+  if (!data.moving() && data.has_chosen()) data.history = build_history(*snapshot.run, history_question(snapshot, data), findings);
   return data;
 }
 

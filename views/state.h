@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "views/chosen.h"
 #include "views/history.h"
 #include "views/view.h"
 
@@ -46,21 +47,27 @@ struct StateData {
   std::int64_t rows = 0, columns = 0;
   std::vector<SlotMatrix> slots;
   std::size_t chosen = 0;              // of slots
-  std::int64_t row = -1, column = -1;  // the chosen cell, or −1
+  std::int64_t row = -1, column = -1;  // the chosen cell, or −1; of a row as a whole column −1, of the whole matrix row kAllRows
   float progress = 1;
   Accuracy accuracy = kExact;
-  HistoryStrip history;  // of the chosen cell of S_t
+  HistoryStrip history;  // of what is chosen of S_t
 
   bool moving() const { return progress < 1; }
+  bool has_cell() const { return row >= 0 && column >= 0; }
+  /// A cell, a row or the whole matrix.
+  bool has_chosen() const { return row >= 0 || row == kAllRows; }
   const SlotMatrix& matrix() const { return slots[chosen]; }
 };
 
-/// Hit ids: cells and rows below, the tokens that wrote a cell from here on.
+/// Hit ids: cells and rows below, a slot's whole state from the first on, the tokens that wrote what is chosen from the second on.
+inline constexpr std::int64_t kStateSlotIds = std::int64_t{1} << 39;
 inline constexpr std::int64_t kStateHistoryIds = std::int64_t{1} << 40;
 
 StateData build_state(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings = {}, StateMode mode = StateMode::state);
 /// The value, the one before and the difference, exactly.
 std::vector<std::string> cell_words(const StateData& data, const SlotMatrix& slot, std::int64_t row, std::int64_t column);
+/// The same of what is chosen; of a row and of the whole matrix the norms.
+std::vector<std::string> chosen_words(const StateData& data);
 /// "layer 2, head 0, partition 3"
 std::string place_text(const StateData& data, const SlotMatrix& slot);
 /// "after token 118 anna", "written by token 118 anna"

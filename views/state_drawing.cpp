@@ -151,14 +151,16 @@ Picture::Picture(const StateData& data_, Canvas& canvas_, Rect area, const Frame
 void draw_title(const Picture& picture) {
   const StateData& data = picture.data;
   std::string text = capitalized(place_text(data, data.matrix())) + ", " + time_words(data);
-  const bool only_here = picture.readout.h < picture.line() && data.row >= 0 && data.column >= 0;
-  if (only_here) text = fmt::format("{}  {}", cell_words(data, data.matrix(), data.row, data.column).front(), text);
+  const bool only_here = picture.readout.h < picture.line() && data.has_chosen();
+  if (only_here) text = fmt::format("{}  {}", chosen_words(data).front(), text);
   const TextStyle note = picture.axis(Align::right);
   const std::string how = accuracy_name(data.accuracy);
   const float y = picture.title.y + picture.title.h / 2, how_width = picture.canvas.text_width(how, note) + 10 * picture.s;
   fitted_text(picture.canvas, {picture.title.x, y}, text, label(picture.frame, kBodyType, picture.frame.theme.ink),
               picture.title.w - how_width);
   fitted_text(picture.canvas, {picture.title.right(), y}, how, note, picture.title.w);
+  picture.canvas.hit({picture.title.x, picture.title.y, picture.title.w - how_width, picture.title.h},
+                     {kStateSlotIds + static_cast<std::int64_t>(data.chosen)});
 }
 
 /// Two strokes, so that the outline is seen on dark and light cells.
@@ -217,9 +219,13 @@ void draw_main(const Picture& picture) {
   picture.canvas.hit(picture.main, {picture.hit_base(slot), data.rows, data.columns});
   const Color edge = slot.written ? faded(picture.frame.theme.ink, data.progress) : picture.frame.theme.line;
   picture.canvas.stroke_rect(picture.main, edge, (slot.written ? 2 : 1) * picture.s);
-  if (data.row < 0 || data.column < 0) return;
+  if (data.row == kAllRows)  // around the line that says whether it was written
+    picture.canvas.stroke_rect(inset(picture.main, -3 * picture.s), picture.frame.theme.accent, 2 * picture.s);
+  if (data.row < 0) return;
   const float w = picture.main.w / static_cast<float>(data.columns), h = picture.main.h / static_cast<float>(data.rows);
-  draw_outline(picture, {picture.main.x + w * static_cast<float>(data.column), picture.main.y + h * static_cast<float>(data.row), w, h});
+  const float y = picture.main.y + h * static_cast<float>(data.row);
+  draw_outline(picture, data.has_cell() ? Rect{picture.main.x + w * static_cast<float>(data.column), y, w, h}
+                                        : Rect{picture.main.x, y, picture.main.w, h});
 }
 
 void draw_color_bar(const Picture& picture) {
@@ -252,6 +258,7 @@ void draw_small(const Picture& picture, const SlotMatrix& slot, Rect rect) {
   const TextStyle tick = picture.tick(Align::right);
   if (mark + wide + 4 * s + picture.canvas.text_width(span, tick) <= map.w)
     picture.canvas.text({map.right(), rect.y + line / 2}, span, tick);
+  picture.canvas.hit({rect.x, rect.y, map.w, line}, {kStateSlotIds + slot.slot});
   picture.canvas.heatmap(map, picture.cells(slot));
   picture.canvas.stroke_rect(map, slot.written ? faded(theme.ink, data.progress) : theme.line, (slot.written ? 2 : 1) * s);
   picture.canvas.hit(map, {picture.hit_base(slot), data.rows, data.columns});
@@ -298,16 +305,18 @@ void draw_readout(const Picture& picture) {
   const StateData& data = picture.data;
   const Rect& area = picture.readout;
   Point at{area.x, area.y + picture.line() / 2};
-  if (data.row < 0 || data.column < 0) {
+  if (!data.has_chosen()) {
     const TextStyle hint = label(picture.frame, kBodyType, picture.frame.theme.faint);
-    for (const std::string& part :
-         wrapped(picture.canvas, Views::tr("Point at a cell to read its value and who wrote it."), hint, area.w)) {
+    for (const std::string& part : wrapped(picture.canvas,
+                                           Views::tr("Point at a cell to read its value and who wrote it. W: its row, "
+                                                     "Shift+W: all rows."),
+                                           hint, area.w)) {
       if (at.y < area.bottom()) fitted_text(picture.canvas, at, part, hint, area.w);
       at.y += picture.line();
     }
     return;
   }
-  for (const std::string& word : cell_words(data, data.matrix(), data.row, data.column)) {
+  for (const std::string& word : chosen_words(data)) {
     const float width = picture.canvas.text_width(word, picture.exact());
     if (at.x > area.x && at.x + width > area.right()) at = {area.x, at.y + picture.line()};
     if (at.y < area.bottom()) fitted_text(picture.canvas, at, word, picture.exact(), area.right() - at.x);

@@ -22,7 +22,7 @@ struct Cursor {
   std::int64_t layer = 0;
   std::int64_t head = 0;
   std::int64_t slot = 0;  // of the state: partition
-  std::int64_t row = -1;  // the cell under the pointer or chosen by key; −1: none
+  std::int64_t row = -1;  // the cell under the pointer or chosen by key; −1: none; views/chosen.h: a row, all rows
   std::int64_t column = -1;
   std::int64_t reference = -1;  // the token to compare with; −1: none
   /// Of a played step: 0 … 1 while it moves, 1 at rest. Moves positions and opacity only, never values.

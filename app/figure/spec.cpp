@@ -14,6 +14,7 @@
 #include "engine/checkpoint/file.h"
 #include "engine/checkpoint/format.h"
 #include "engine/error.h"
+#include "views/chosen.h"
 
 namespace statescope {
 namespace {
@@ -209,7 +210,7 @@ FigurePanel panel_in(const json& value, const std::string& place) {
   object.take("slot", panel.slot, 0, kMost);
   object.take("token", panel.token, -kMost, kMost);
   object.take("reference", panel.reference, -kMost, kMost);
-  object.take("row", panel.row, -1, kMost);
+  if (const json* row = object.find("row")) panel.row = *row == "all" ? kAllRows : object.integer(*row, "row", -1, kMost);
   object.take("column", panel.column, -1, kMost);
   object.take("mode", panel.mode);
   if (object.find("knob")) object.take("knob", panel.knob.emplace(), -1e12, 1e12);
@@ -325,7 +326,8 @@ json panel_json(const FigurePanel& panel) {
   put(out, "slot", panel.slot, usual.slot);
   put(out, "token", panel.token);
   put(out, "reference", panel.reference);
-  put(out, "row", panel.row, usual.row);
+  if (panel.row == kAllRows) out["row"] = "all";
+  if (panel.row >= 0) out["row"] = panel.row;
   put(out, "column", panel.column, usual.column);
   put(out, "mode", panel.mode, usual.mode);
   put(out, "knob", panel.knob);

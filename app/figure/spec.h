@@ -28,7 +28,7 @@ struct FigurePanel {
   std::int64_t head = 0, slot = 0;
   std::optional<std::int64_t> token;      // below 0: counted from the prompt's end, −1 its last; unset: that one
   std::optional<std::int64_t> reference;  // likewise: the token to compare with
-  std::int64_t row = -1, column = -1;     // the chosen cell; −1: none
+  std::int64_t row = -1, column = -1;     // what is chosen of the state (views/chosen.h); −1: nothing
   std::string mode;                       // one of View::modes; empty: the first
   std::optional<double> knob;
   RangeChoice range;

@@ -526,6 +526,14 @@
         <source>Show the branch before beside this one</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>The cell’s whole row</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The partition’s whole state</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>Engine</name>
@@ -644,10 +652,6 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>λ</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Replace this token</source>
         <translation type="unfinished"></translation>
     </message>
@@ -681,6 +685,10 @@
     </message>
     <message>
         <source>From</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>λ (1: as is)</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -3121,10 +3129,6 @@ after token {} {}
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Point at a cell to read its value and who wrote it.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>size of the state</source>
         <translation type="unfinished"></translation>
     </message>
@@ -3374,6 +3378,30 @@ after token {} {}
     </message>
     <message>
         <source>{} = {}, written by one token: {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>⟨c v, S⟩ / ‖S‖ with the token&apos;s value vector v and a coefficient c for each row of the state S; below: √Σc²</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Values</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Choose it: who wrote the whole row</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Choose it: who wrote the whole state</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Point at a cell to read its value and who wrote it. W: its row, Shift+W: all rows.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>‖change‖ {}</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -3792,15 +3820,27 @@ after token {} {}
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Point at a cell, or choose one with Alt and the arrows</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Row %1, column %2 · partition %3, head %4</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Values · %1</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Point at a cell, or choose one with Alt and the arrows, its row with W, all rows with Shift+W</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Norm of all rows</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Norm of row %1</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Row %1, column %2</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1 · partition %2, head %3</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -3889,10 +3929,6 @@ Parts at token %2</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Read another prompt …</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Its states can be imported then</source>
         <translation type="unfinished"></translation>
     </message>
@@ -3931,6 +3967,10 @@ Only for its states</source>
     </message>
     <message>
         <source>Prompts (*.json *.jsonl *.txt);;All files (*)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Read another prompt…</source>
         <translation type="unfinished"></translation>
     </message>
 </context>

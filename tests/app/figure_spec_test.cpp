@@ -4,6 +4,7 @@
 #include "app/figure/provenance.h"
 #include "engine/error.h"
 #include "tests/catch.h"
+#include "views/chosen.h"
 
 namespace statescope::figure_spec_test {
 namespace {
@@ -49,6 +50,13 @@ TEST_CASE("figure spec: lists make a grid, the last one along its rows") {
 TEST_CASE("figure spec: written and read back it is the same") {
   const std::string text = to_json(parse_figure_spec(kGrid, "spec.json"));
   CHECK(to_json(parse_figure_spec(text, "again")) == text);
+}
+
+TEST_CASE("figure spec: a row is a number, or all of them") {
+  const FigureSpec spec = parse_figure_spec(panel(", \"row\": \"all\""), "spec.json");
+  CHECK(spec.panels[0].row == kAllRows);
+  CHECK(says(to_json(spec), "\"row\": \"all\""));
+  CHECK(says(error_of(panel(", \"row\": -2")), "panels[0].row"));
 }
 
 TEST_CASE("figure spec: sizes by name and by number; the preset brings its type") {

@@ -7,6 +7,7 @@
 #include "app/key_page.h"
 #include "tests/app/window_cases.h"
 #include "tests/catch.h"
+#include "views/chosen.h"
 
 namespace statescope::keys_test {
 namespace {
@@ -201,6 +202,30 @@ TEST_CASE("keys choose layer, head, partition and cell") {
   CHECK(cursor.layer == 1);
   CHECK(cursor.head == 0);
   CHECK(cursor.row == 0);
+}
+
+TEST_CASE("W and Shift+W choose the cell's row and the whole partition; pointing does not take them away, choosing does") {
+  TestWindow test;
+  test.open();
+  const Cursor& cursor = test.navigator().cursor();
+  test.press(Qt::Key_W);
+  CHECK((cursor.row == 0 && cursor.column == -1));
+  test.press(Qt::Key_Down, Qt::AltModifier);  // the next row, whole
+  CHECK((cursor.row == 1 && cursor.column == -1));
+  test.navigator().point_at(2, 3);
+  CHECK((cursor.row == 1 && cursor.column == -1));
+  test.press(Qt::Key_W, Qt::ShiftModifier);
+  CHECK((cursor.row == kAllRows && cursor.column == -1));
+  test.navigator().point_at(2, 3);
+  test.press(Qt::Key_Up);
+  test.press(Qt::Key_2);  // in every layer and partition
+  CHECK((cursor.row == kAllRows && cursor.layer == 1 && cursor.slot == 2));
+  test.press(Qt::Key_W);
+  CHECK(cursor.row == 0);
+  test.press(Qt::Key_Right, Qt::AltModifier);
+  CHECK((cursor.row == 0 && cursor.column == 0));
+  test.navigator().point_at(2, 3);
+  CHECK((cursor.row == 2 && cursor.column == 3));
 }
 
 TEST_CASE("a widget in focus keeps the keys that are its own") {

@@ -11,6 +11,7 @@
 
 #include "tests/app/window_cases.h"
 #include "tests/catch.h"
+#include "views/chosen.h"
 #include "views/parts.h"
 
 namespace statescope::window_test {
@@ -325,6 +326,35 @@ TEST_CASE("a click on a token goes there, the pointer over a cell chooses it") {
   CHECK(QTest::qWaitFor([] { return !QToolTip::isVisible(); }, long_enough_ms));
 }
 
+TEST_CASE("a click on the words over a state, or on the bar beside a row, chooses all of it; the pointer over them does not") {
+  TestWindow test;
+  test.open();
+  ViewPanel& state = *test.window.stage().panels().back();
+  REQUIRE(state.row().id == "state");
+  const Cursor& cursor = test.navigator().cursor();
+  const auto place_of = [&](auto wanted) {
+    state.surface().repaint();
+    for (int y = 0; y < state.surface().height(); y += 2)
+      for (int x = 0; x < state.surface().width(); x += 2)
+        if (const auto id = state.hits().at({static_cast<float>(x), static_cast<float>(y)}); id && wanted(state.view().on_hit(*id)))
+          return QPoint(x, y);
+    return QPoint(-1, -1);
+  };
+  const QPoint whole = place_of([](const CursorMove& move) { return move.row == kAllRows; });
+  const QPoint bar = place_of([](const CursorMove& move) { return move.row.value_or(-1) > 0 && move.column == -1; });
+  REQUIRE((whole.x() >= 0 && bar.x() >= 0));
+  test.navigator().point_at(1, 1);
+  for (const QPoint& at : {whole, bar}) {
+    QTest::mouseMove(&state.surface(), at);
+    QTest::qWait(1);
+    CHECK((cursor.row == 1 && cursor.column == 1));
+  }
+  QTest::mouseClick(&state.surface(), Qt::LeftButton, {}, whole);
+  CHECK((cursor.row == kAllRows && cursor.column == -1));
+  QTest::mouseClick(&state.surface(), Qt::LeftButton, {}, bar);
+  CHECK((cursor.row > 0 && cursor.column == -1));
+}
+
 TEST_CASE("all that can be used has a name and can be reached by Tab, on every page") {
   TestWindow test;
   test.open();
@@ -340,7 +370,7 @@ TEST_CASE("all that can be used has a name and can be reached by Tab, on every p
     }
   };
   for (const SidePage page : {SidePage::inspector, SidePage::prompt, SidePage::about, SidePage::keys, SidePage::preferences,
-                              SidePage::breakpoints, SidePage::figure}) {
+                              SidePage::breakpoints, SidePage::figure, SidePage::interventions}) {
     if (test.window.side().page() != page) test.window.show_page(page);
     REQUIRE(test.window.side().page() == page);
     check();

@@ -131,7 +131,7 @@ TEST_CASE("every cell of every slot answers with its value, exactly") {
   CHECK(view->tooltip(1 * 6 + 1 * 3 + 2) ==
         "S[1, 2] = -4\nbefore 0\nchange -4\nlayer 0, head 1, partition 1, after token 1\nexact: kept from the run");
   CHECK(view->tooltip(0).starts_with("S[0, 0] = 0.5\nbefore 0.5\nchange 0\nlayer 0, head 1, shared"));
-  CHECK(view->tooltip(12 + 1) == "row 1: changed by 4 (norm of S_t - S_t-1 along the row)");
+  CHECK(view->tooltip(12 + 1) == "row 1: changed by 4 (norm of S_t - S_t-1 along the row)\nChoose it: who wrote the whole row");
   CHECK(view->tooltip(14).empty());
   CHECK(view->tooltip(-1).empty());
   const CursorMove move = view->on_hit(1 * 6 + 1 * 3 + 2);
@@ -223,7 +223,7 @@ TEST_CASE("decay, erasure and writing are shown one by one; a memory without the
   view->build(snapshot, cursor, findings);
   CHECK(view->describe() == "State of layer 0, head 1, partition 1, written by token 1  ␣b: 2 rows, 3 columns; write[0, 1] = 2.");
   CHECK(view->tooltip(7) == "write[0, 1] = 2\nlayer 0, head 1, partition 1, written by token 1  ␣b\nrecomputed in double precision");
-  CHECK(view->tooltip(12) == "row 0: norm 2 of what is shown");
+  CHECK(view->tooltip(12) == "row 0: norm 2 of what is shown\nChoose it: who wrote the whole row");
   view->set_mode(static_cast<std::size_t>(StateMode::decay));
   view->build(snapshot, cursor, findings);
   CHECK(view->table().rows[0] == std::vector<std::string>{"0", "0", "-0.25", "0"});
@@ -273,6 +273,36 @@ TEST_CASE("a chosen cell says who wrote it: the largest parts, and what all the 
   Cursor row = cursor;
   row.column = -1;
   CHECK(view->questions(snapshot, row) == std::vector<Question>{HistoryQuestion{.layer = 0, .slot = 1, .head = 1, .row = 1, .token = 1}});
+}
+
+TEST_CASE("a whole row and a slot's whole state are chosen, named, measured and asked about as a cell is") {
+  const Snapshot snapshot = small_state();
+  const auto view = make_state();
+  const Cursor all{.token = 1, .head = 1, .slot = 1, .row = kAllRows};
+  const HistoryQuestion question{.layer = 0, .slot = 1, .head = 1, .row = -1, .token = 1};
+  CHECK(view->questions(snapshot, {.token = 1, .head = 1, .slot = 1}).empty());
+  CHECK(view->questions(snapshot, all) == std::vector<Question>{question});
+
+  History history{.token = {0, 1}, .coefficient = {1, 3}, .written = {1, 4}, .contribution = {2, 3}, .sum = 5, .shown = 5};
+  Findings findings;
+  findings.answer(question, history);
+  view->build(snapshot, all, findings);
+  CHECK(build_state(snapshot, all, findings).history.sentence() == "‖S‖ = 5, written by 2 tokens that add up to 5");
+  CHECK(chosen_words(build_state(snapshot, all)) == std::vector<std::string>{"‖S‖ = 5", "before 0", "‖change‖ 5"});
+  CHECK(view->describe().find("; ‖S‖ = 5, before 0, ‖change‖ 5. ‖S‖ = 5, written by 2 tokens") != std::string::npos);
+  CHECK(view->tooltip(kStateHistoryIds).find("⟨c v, S⟩ / ‖S‖") != std::string::npos);
+  CHECK(view->table().rows.back() == std::vector<std::string>{"of ‖S‖ by token 0 a", "2", "", ""});
+
+  const Cursor row{.token = 1, .head = 1, .slot = 1, .row = 1};
+  CHECK(chosen_words(build_state(snapshot, row)) == std::vector<std::string>{"‖row 1‖ = 4", "before 0", "‖change‖ 4"});
+  // The name of a slot's picture chooses all of it, the bar beside a row that row, whatever cell was chosen.
+  const CursorMove whole = view->on_hit(kStateSlotIds), bar = view->on_hit(2 * 2 * 3 + 1);
+  CHECK((whole.slot == 0 && whole.row == kAllRows && whole.column == -1));
+  CHECK((bar.row == 1 && bar.column == -1 && !bar.slot));
+  CHECK(view->tooltip(kStateSlotIds).starts_with("layer 0, head 1, shared"));
+  TextCanvas canvas({900, 500});
+  view->draw(canvas, {0, 0, 900, 500}, {light_theme(), 1});
+  CHECK(std::ranges::any_of(canvas.lines(), [](const std::string& line) { return line.find("‖S‖ = 5, written by") != std::string::npos; }));
 }
 
 }  // namespace statescope::state_test
