@@ -84,7 +84,8 @@ TEST_CASE("series: what lies outside of the run is left out") {
   SmallEvidence asked(small_config("gla"), kTokens);
   CHECK(answer(LayerSeriesQuestion{.layer = 0, .from = 25, .to = 999}, asked.evidence).to == kTokens);
   CHECK(answer(LossSeriesQuestion{.from = 40, .to = 50}, asked.evidence).loss.empty());
-  CHECK_THROWS_WITH(answer(LayerSeriesQuestion{.layer = 99, .from = 0, .to = 1}, asked.evidence), "there is no layer 99; layers are 0 to 1");
+  CHECK_THROWS_WITH(answer(LayerSeriesQuestion{.layer = 99, .from = 0, .to = 1}, asked.evidence),
+                    "there is no layer 99; layers are 0 to 1");
 }
 
 }  // namespace statescope::test::answers_series_test
