@@ -55,7 +55,7 @@ TEST_CASE("figure spec: written and read back it is the same") {
 TEST_CASE("figure spec: a row is a number, or all of them") {
   const FigureSpec spec = parse_figure_spec(panel(", \"row\": \"all\""), "spec.json");
   CHECK(spec.panels[0].row == kAllRows);
-  CHECK(says(to_json(spec), "\"row\": \"all\""));
+  CHECK(to_json(spec).find("\"row\": \"all\"") != std::string::npos);
   CHECK(says(error_of(panel(", \"row\": -2")), "panels[0].row"));
 }
 

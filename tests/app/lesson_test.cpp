@@ -91,7 +91,7 @@ TEST_CASE("lesson: what is wrong is said with its line and what to do") {
   says(header, "the lesson has no step");
   says(header + "words\n", "l.md:9: a step begins with ##");
   says(header + "## a\nviews: stat\n", "l.md:10: there is no view \"stat\": there are ");
-  says(header + "## a\nmode: state = Sideways\n", "l.md:10: state cannot be looked at as \"Sideways\": there are State, Change");
+  says(header + "## a\nmode: state = Sideways\n", "l.md:10: state cannot be looked at as \"Sideways\": there are Values, Change");
   says(header + "## a\nmode: needle = Layers\n", "needle is not among this step's views");
   says(header + "## a\nknob: state = 2\n", "state has no knob");
   says(header + "## a\ntoken: needle.middle\n", "\"needle.middle\" is not a token");
