@@ -4,11 +4,14 @@
 #include <utility>
 
 #include "kernels/cuda.h"
+#include "kernels/cuda_levels.h"
 #include "kernels/device.h"
 
 namespace statescope::cuda {
 
-Graph::Graph(cudaGraph_t graph) { check(cudaGraphInstantiate(&executable_, graph, 0), "a graph"); }
+Graph::Graph(cudaGraph_t graph, std::vector<std::shared_ptr<void>> memory) : memory_(std::move(memory)) {
+  check(cudaGraphInstantiate(&executable_, graph, 0), "a graph");
+}
 Graph::~Graph() { cudaGraphExecDestroy(executable_); }
 
 void Graph::launch(cudaStream_t stream) const { check(cudaGraphLaunch(executable_, stream), "a graph"); }
@@ -30,7 +33,7 @@ std::unique_ptr<Graph> Capture::of(const std::function<void()>& work) {
   }
   if (!under_way_) return nullptr;
   try {
-    return end();
+    return end(true);
   } catch (const DeviceError&) {
     work();  // nothing of it has been done
     return nullptr;
@@ -39,16 +42,16 @@ std::unique_ptr<Graph> Capture::of(const std::function<void()>& work) {
 
 void Capture::give_up() {
   if (!under_way_) return;
-  const std::unique_ptr<Graph> begun = end();
+  const std::unique_ptr<Graph> begun = end(false);
   check(cudaStreamSynchronize(stream_), "the work before");  // before the graph ends
 }
 
-std::unique_ptr<Graph> Capture::end() {
+std::unique_ptr<Graph> Capture::end(bool whole) {
   under_way_ = false;
   cudaGraph_t captured = nullptr;
   check(cudaStreamEndCapture(stream_, &captured), "a graph");
   const std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, decltype(&cudaGraphDestroy)> owner(captured, cudaGraphDestroy);
-  auto graph = std::make_unique<Graph>(captured);
+  auto graph = std::make_unique<Graph>(captured, whole ? put_levels_together(captured) : std::vector<LevelMemory>{});
   graph->launch(stream_);
   return graph;
 }

@@ -5,13 +5,15 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
 
 namespace statescope::cuda {
 
 /// Throws DeviceError.
 class Graph {
  public:
-  explicit Graph(cudaGraph_t graph);
+  /// `memory`: on the device, what the graph uses beside that of what was asked for.
+  Graph(cudaGraph_t graph, std::vector<std::shared_ptr<void>> memory);
   ~Graph();
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
@@ -19,6 +21,7 @@ class Graph {
 
  private:
   cudaGraphExec_t executable_ = nullptr;
+  std::vector<std::shared_ptr<void>> memory_;
 };
 
 /// What is asked of one stream while work runs. Nothing of it is done before it is launched.
@@ -34,7 +37,7 @@ class Capture {
   void give_up();
 
  private:
-  std::unique_ptr<Graph> end();
+  std::unique_ptr<Graph> end(bool whole);
 
   cudaStream_t stream_;
   bool under_way_ = false;

@@ -8,7 +8,7 @@
 #include <bit>
 
 #include "kernels/cuda_chunk.h"
-#include "kernels/cuda_one_row.h"
+#include "kernels/cuda_levels.h"
 
 namespace statescope::cuda {
 namespace {
@@ -587,6 +587,11 @@ Announcements::Announcements() {
   check(cudaMemset(count, 0, sizeof *count), "device memory");
 }
 Announcements::~Announcements() { cudaFree(count); }
+
+std::optional<OneRow> one_row::captured(const cudaKernelNodeParams& launch) {
+  if (launch.func != reinterpret_cast<void*>(one_row_kernel<DType::bf16>)) return {};
+  return parameter_of<OneRow>(launch);
+}
 
 bool Products::project(std::span<const Projection> projections, cudaStream_t stream) {
   if (!streams_rows()) return false;
