@@ -48,12 +48,15 @@ QString path_text(const std::filesystem::path& path) { return QString::fromStdSt
 bool is_prompt(const std::filesystem::path& path) { return path.extension() == ".json" || path.extension() == ".txt"; }
 
 /// Keys that belong to a widget which has the focus, though they are the window's as well.
-bool belongs_to(const QWidget& widget, int key) {
+bool belongs_to(const QWidget& widget, const QKeyEvent& event) {
+  const int key = event.key();
   const auto is = [key](std::initializer_list<int> keys) { return std::ranges::find(keys, key) != keys.end(); };
   const bool moves =
       is({Qt::Key_Up, Qt::Key_Down, Qt::Key_Left, Qt::Key_Right, Qt::Key_Home, Qt::Key_End, Qt::Key_PageUp, Qt::Key_PageDown});
   if (qobject_cast<const QListWidget*>(&widget) && key == Qt::Key_Space) return true;  // ticks what can be ticked
   if (qobject_cast<const QAbstractItemView*>(&widget) || qobject_cast<const QAbstractSlider*>(&widget)) return moves;
+  const bool types = !(event.modifiers() & Qt::ControlModifier) && !event.text().isEmpty() && event.text().front().isLetterOrNumber();
+  if (qobject_cast<const QComboBox*>(&widget) && types) return true;  // looks for what begins so
   if (qobject_cast<const QComboBox*>(&widget) || qobject_cast<const QAbstractSpinBox*>(&widget)) return moves || key == Qt::Key_Space;
   return qobject_cast<const QAbstractButton*>(&widget) && key == Qt::Key_Space;
 }
@@ -614,7 +617,7 @@ bool MainWindow::eventFilter(QObject* watched, QEvent* event) {
   if (event->type() == QEvent::ShortcutOverride) {
     const auto* widget = qobject_cast<QWidget*>(watched);
     const auto* key = static_cast<QKeyEvent*>(event);
-    if (widget && !(key->modifiers() & Qt::AltModifier) && belongs_to(*widget, key->key())) {
+    if (widget && !(key->modifiers() & Qt::AltModifier) && belongs_to(*widget, *key)) {
       navigator_->take_over();
       event->accept();
       return true;

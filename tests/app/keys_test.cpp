@@ -258,6 +258,20 @@ TEST_CASE("a widget in focus keeps the keys that are its own") {
   CHECK(test.token() == 17);
 }
 
+TEST_CASE("letters typed in a list box choose in it, and are no commands there") {
+  TestWindow test;
+  test.open();
+  test.window.show_page(SidePage::interventions);
+  auto& kind = *test.window.findChild<QComboBox*>("kind");
+  REQUIRE(QApplication::focusWidget() == &kind);
+  TestWindow::type("Route");  // R: loop, O, U, T, E: export
+  CHECK(kind.currentText().startsWith("Route"));
+  CHECK(test.window.side().page() == SidePage::interventions);
+  CHECK_FALSE(test.window.playback().loop());
+  TestWindow::type_key(Qt::Key_I, Qt::ControlModifier);  // commands with Ctrl stay commands
+  CHECK(test.window.side().page() == SidePage::inspector);
+}
+
 TEST_CASE("zoom keys give the drawing more room, 0 gives it back") {
   TestWindow test;
   test.open();
