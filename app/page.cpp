@@ -55,7 +55,7 @@ std::string number_cell(double value, const char* format) { return std::isfinite
 
 std::string short_number(double value) {
   const double size = std::abs(value);
-  return number_cell(value, size >= 99.95 && size < 1e7 ? "{:.0f}" : "{:#.3g}");
+  return number_cell(value, size >= 99.95 && size < 1e6 ? "{:.0f}" : "{:#.3g}");
 }
 
 std::string html_head(std::string_view name, bool left) {

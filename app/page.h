@@ -13,7 +13,7 @@ inline constexpr std::string_view kPageEnd = "</main></body></html>\n";
 std::string escaped(std::string_view text);
 /// A number as fmt writes it, or a dash where there is none.
 std::string number_cell(double value, const char* format);
-/// With three digits or all before the point: "1870", "16.0", "0.0123"; a dash where there is none.
+/// With three digits or all before the point: "1870", "16.0", "0.0123", "1.24e+06"; a dash where there is none.
 std::string short_number(double value);
 
 /// A heading over a column: `left` for words.
