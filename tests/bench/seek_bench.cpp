@@ -116,8 +116,8 @@ class SeekBench {
     return bytes;
   }
 
-  /// Nothing is kept.
-  void read_untraced(std::int64_t at_once) {
+  /// Nothing is kept but the state after the last token.
+  ModelState read_untraced(std::int64_t at_once) {
     ModelState state = model_->start();
     const auto D = static_cast<std::size_t>(model_->hidden());
     const Buffer memory = model_->backend().allocate(static_cast<std::size_t>(at_once) * D * sizeof(float));
@@ -128,13 +128,14 @@ class SeekBench {
     }
     std::vector<float> last(D);
     model_->backend().download(Tensor(last.data(), DType::f32, {1, model_->hidden()}), hidden.slice(hidden.rows() - 1, 1));
+    return state;
   }
 
   /// One token after the other, behind all others.
   void decode(Run& run) {
     const std::span<const std::int32_t> more = std::span(ids_).first(64);
     const auto count = static_cast<double>(more.size());
-    ModelState state = model_->start();
+    ModelState state = read_untraced(run.tokens_at_once());
     const Buffer memory = model_->backend().allocate(static_cast<std::size_t>(model_->hidden()) * sizeof(float));
     const Tensor hidden(memory.get(), DType::f32, {1, model_->hidden()});
     std::vector<float> last(static_cast<std::size_t>(model_->hidden()));
