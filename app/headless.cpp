@@ -68,7 +68,7 @@ int run_headless(int argc, char** argv, const WindowArguments& arguments) {
   std::filesystem::create_directories(folder, error);
   if (error) throw Error(fmt::format("{}: {}", folder.string(), error.message()));
   const std::int64_t layer = interesting_layer(reading->info()->model);
-  const auto snapshot = reading->snapshot(layer, last);
+  const auto snapshot = reading->snapshot(layer, 0, last);
   FairMutex alone;
   Evidence evidence(reading, alone);
   for (const ViewRow& row : view_catalogue()) {

@@ -45,8 +45,8 @@ QComboBox* make_picker(const QString& name, QWidget* parent) {
 }
 
 /// The cell, or the norm of the row or the rows.
-float chosen_value(const LayerState& state, const Cursor& at) {
-  const float* cells = state.matrix(at.slot, at.head);
+float chosen_value(const HeadState& state, const Cursor& at) {
+  const float* cells = state.matrix(at.slot);
   if (at.row >= 0 && at.column >= 0) return cells[at.row * state.columns + at.column];
   const std::int64_t first = std::max<std::int64_t>(at.row, 0), last = at.row == kAllRows ? state.rows : at.row + 1;
   double squares = 0;
@@ -204,7 +204,7 @@ void Inspector::show_cell() {
   const bool has_state = layer && layer->has_state();
   const Snapshot* snapshot = navigator_.is_current() ? navigator_.snapshot().get() : nullptr;
   const bool shown = snapshot && has_state && (at.row >= 0 || at.row == kAllRows) && at.slot < snapshot->state.slots &&
-                     at.head < snapshot->state.heads && at.row < snapshot->state.rows && at.column < snapshot->state.columns;
+                     at.row < snapshot->state.rows && at.column < snapshot->state.columns;
   for (QLabel* label : {before_, now_, difference_}) label->setText(QString::fromUtf8(dash));
   if (!shown) {
     cell_->setText(layer && !has_state

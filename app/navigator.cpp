@@ -33,8 +33,9 @@ Navigator::Navigator(RunSource& source, QObject* parent) : QObject(parent), sour
   });
 }
 
-bool Navigator::is_current() const {
-  return snapshot_ && snapshot_->run == run_ && snapshot_->layer == cursor_.layer && snapshot_->token == cursor_.token;
+bool Navigator::answers_cursor(const Snapshot* snapshot) const {
+  return snapshot && snapshot->run == run_ && snapshot->layer == cursor_.layer && snapshot->head == cursor_.head &&
+         snapshot->token == cursor_.token;
 }
 
 const LayerInfo* Navigator::layer_info() const {
@@ -244,8 +245,7 @@ QString Navigator::explained(const std::string& message) {
 }
 
 void Navigator::accept_snapshot(std::shared_ptr<const Snapshot> snapshot) {
-  const bool wanted = snapshot && snapshot->run == run_ && snapshot->layer == cursor_.layer && snapshot->token == cursor_.token;
-  if (!wanted) return;
+  if (!answers_cursor(snapshot.get())) return;
   const bool stepped = playing_ && snapshot_ && snapshot_->token != snapshot->token;
   snapshot_ = std::move(snapshot);
   if (stepped && !reduce_motion_) {
@@ -262,7 +262,7 @@ void Navigator::accept_snapshot(std::shared_ptr<const Snapshot> snapshot) {
 void Navigator::request() {
   if (!run_ || run_->tokens.empty()) return;
   const QPointer<Navigator> self = this;
-  source_.show(cursor_.layer, cursor_.token, [self](std::shared_ptr<const Snapshot> snapshot) {
+  source_.show(cursor_.layer, cursor_.head, cursor_.token, [self](std::shared_ptr<const Snapshot> snapshot) {
     if (self) self->accept_snapshot(std::move(snapshot));
   });
 }
@@ -288,10 +288,11 @@ Cursor Navigator::inside(Cursor place) const {
 void Navigator::go_to(Cursor place) {
   place = inside(place);
   const bool elsewhere = place.layer != cursor_.layer || place.token != cursor_.token;
+  const bool unseen = elsewhere || place.head != cursor_.head;
   cursor_ = place;
   if (elsewhere) rest();
   Q_EMIT cursor_changed();
-  if (elsewhere) request();
+  if (unseen) request();
 }
 
 void Navigator::place(const Cursor& place) {

@@ -25,7 +25,7 @@ class Navigator : public QObject {
   const std::shared_ptr<const Snapshot>& snapshot() const { return snapshot_; }
   /// The wanted place. It moves at once; the snapshot follows.
   const Cursor& cursor() const { return cursor_; }
-  bool is_current() const;
+  bool is_current() const { return answers_cursor(snapshot_.get()); }
   /// From the asking until all has been read and generated, or has failed.
   bool is_opening() const { return opening_; }
   bool is_playing() const { return playing_; }
@@ -149,6 +149,7 @@ class Navigator : public QObject {
   QString explained(const std::string& message);
   void accept_run(std::shared_ptr<const RunInfo> run);
   void accept_snapshot(std::shared_ptr<const Snapshot> snapshot);
+  bool answers_cursor(const Snapshot* snapshot) const;
   void request();
   void go_to(Cursor place);
   Cursor inside(Cursor place) const;

@@ -28,8 +28,8 @@ class BranchSource final : public RunSource {
       callbacks.done();
     });
   }
-  void show(std::int64_t layer, std::int64_t token, std::function<void(std::shared_ptr<const Snapshot>)> done) override {
-    session_.show_beside(run_, layer, token, std::move(done));
+  void show(std::int64_t layer, std::int64_t head, std::int64_t token, std::function<void(std::shared_ptr<const Snapshot>)> done) override {
+    session_.show_beside(run_, layer, head, token, std::move(done));
   }
   void ask(int asker, std::shared_ptr<const RunInfo> run, std::vector<Question> questions,
            std::function<void(Question, Finding)> tell) override {
@@ -75,8 +75,8 @@ class SessionSource final : public RunSource {
   void open_session(std::filesystem::path path, Session::OpenCallbacks callbacks) override {
     session_.open_session(std::move(path), watched(std::move(callbacks)));
   }
-  void show(std::int64_t layer, std::int64_t token, std::function<void(std::shared_ptr<const Snapshot>)> done) override {
-    session_.show(layer, token, std::move(done));
+  void show(std::int64_t layer, std::int64_t head, std::int64_t token, std::function<void(std::shared_ptr<const Snapshot>)> done) override {
+    session_.show(layer, head, token, std::move(done));
   }
   void ask(int asker, std::shared_ptr<const RunInfo> run, std::vector<Question> questions,
            std::function<void(Question, Finding)> tell) override {

@@ -361,14 +361,18 @@ void ViewPanel::stop_asking() {
 
 /// What the view wants to know there, where that is something else than before.
 void ViewPanel::ask() {
-  const std::shared_ptr<const Snapshot>& snapshot = navigator_.snapshot();
-  inquire(&ViewPanel::own_, navigator_, view_->questions(*snapshot, navigator_.cursor()));
+  inquire(&ViewPanel::own_, navigator_, view_->questions(*navigator_.snapshot(), navigator_.cursor()));
+  ask_peer();
+  look_ahead();
+}
+
+void ViewPanel::ask_peer() {
   const std::shared_ptr<const Peer> peer = view_->compares() ? navigator_.peer() : nullptr;
   if (peer && peer->snapshot)
-    inquire(&ViewPanel::of_peer_, *navigator_.other(), view_->peer_questions(snapshot, *peer->snapshot, navigator_.cursor()));
+    inquire(&ViewPanel::of_peer_, *navigator_.other(),
+            view_->peer_questions(*navigator_.snapshot(), own_.findings, *peer->snapshot, navigator_.cursor()));
   else
     of_peer_ = {};
-  look_ahead();
 }
 
 /// What the view would ask where the reader may go next: the tokens beside the cursor, then one of every 128, the nearest first. Windows
@@ -389,11 +393,13 @@ std::vector<Question> ViewPanel::questions_elsewhere() const {
     Snapshot snapshot;  // without its states, which no question depends on
     snapshot.run = now.run;
     snapshot.layer = now.layer;
+    snapshot.head = now.head;
     snapshot.token = token;
     snapshot.routing = now.routing;
     for (Question& question : view_->questions(snapshot, there)) {
       const bool known = std::ranges::count(own_.questions, question) > 0 || std::ranges::count(all, question) > 0;
-      if (!known && !std::holds_alternative<NeedleGridQuestion>(question)) all.push_back(std::move(question));
+      const bool costs = std::holds_alternative<NeedleGridQuestion>(question) || std::holds_alternative<LayerStateQuestion>(question);
+      if (!known && !costs) all.push_back(std::move(question));
     }
   };
   for (auto d = distances.begin(); d != distances.end() && all.size() < most; ++d) {
@@ -425,6 +431,7 @@ void ViewPanel::inquire(Inquiry ViewPanel::* inquiry, Navigator& of, std::vector
 
 void ViewPanel::take(Inquiry ViewPanel::* inquiry, const Question& question, Finding finding) {
   if (!(this->*inquiry).take(question, std::move(finding))) return;
+  if (inquiry == &ViewPanel::own_ && has_all()) ask_peer();
   if (!is_waiting()) {
     answers_delay_.stop();
     look_ahead();

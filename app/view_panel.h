@@ -104,6 +104,7 @@ class ViewPanel : public QFrame {
   bool has_all() const;
   bool is_waiting() const { return own_.is_waiting() || of_peer_.is_waiting(); }
   void ask();
+  void ask_peer();
   void stop_asking();
   void look_ahead();
   std::vector<Question> questions_elsewhere() const;

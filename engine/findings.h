@@ -173,11 +173,18 @@ struct UpdateQuestion {
   bool operator==(const UpdateQuestion&) const = default;
 };
 
-/// All states of a layer after another token than the cursor's, to compare with.
+/// The states of a head after another token than the cursor's, to compare with.
 struct StateQuestion {
+  std::int64_t layer = 0, head = 0, token = 0;
+  using Answer = HeadState;
+  bool operator==(const StateQuestion&) const = default;
+};
+
+/// Those of all heads: what another model's are compared with.
+struct LayerStateQuestion {
   std::int64_t layer = 0, token = 0;
   using Answer = LayerState;
-  bool operator==(const StateQuestion&) const = default;
+  bool operator==(const LayerStateQuestion&) const = default;
 };
 
 /// Who wrote a cell, a row or all of a slot's state of a head after a token, or what the token reads there: signed parts that add up to
@@ -232,7 +239,7 @@ struct CrossSimilarity {
 };
 struct CrossSimilarityQuestion {
   std::int64_t layer = 0, slot = 0, head = 0, token = 0;
-  std::shared_ptr<const Snapshot> other;  // where the other model is, its layer and token
+  std::shared_ptr<const LayerState> other;  // what the other model answers to a LayerStateQuestion
   std::int64_t other_slot = 0, other_head = 0;
   using Answer = CrossSimilarity;
   bool operator==(const CrossSimilarityQuestion&) const = default;
@@ -448,10 +455,10 @@ struct NeedleExample {
 };
 
 using Question = std::variant<ModelMapQuestion, LayerSeriesQuestion, LossSeriesQuestion, PredictionsQuestion, DecayQuestion,
-                              HeadGatesQuestion, SharpenedGatesQuestion, DeltaRuleQuestion, UpdateQuestion, StateQuestion, HistoryQuestion,
-                              SimilarityQuestion, CrossSimilarityQuestion, TokenSimilarityQuestion, SpectraQuestion, RankSeriesQuestion,
-                              AttentionQuestion, NeedleQuestion, BranchPredictionsQuestion, BranchStatesQuestion, RowAgesQuestion,
-                              WriteSpreadQuestion, ObservablesQuestion, NeedleGridQuestion>;
+                              HeadGatesQuestion, SharpenedGatesQuestion, DeltaRuleQuestion, UpdateQuestion, StateQuestion,
+                              LayerStateQuestion, HistoryQuestion, SimilarityQuestion, CrossSimilarityQuestion, TokenSimilarityQuestion,
+                              SpectraQuestion, RankSeriesQuestion, AttentionQuestion, NeedleQuestion, BranchPredictionsQuestion,
+                              BranchStatesQuestion, RowAgesQuestion, WriteSpreadQuestion, ObservablesQuestion, NeedleGridQuestion>;
 
 /// What came of a question so far.
 struct Finding {
@@ -485,8 +492,12 @@ class Findings {
   /// Null: not known yet, or refused.
   template <class Q>
   const typename Q::Answer* get(const Q& question) const {
+    return share(question).get();
+  }
+  template <class Q>
+  std::shared_ptr<const typename Q::Answer> share(const Q& question) const {
     const Finding* finding = find(Question(question));
-    return finding ? static_cast<const typename Q::Answer*>(finding->answer.get()) : nullptr;
+    return finding ? std::static_pointer_cast<const typename Q::Answer>(finding->answer) : nullptr;
   }
 
   /// The other model that this one is compared with; null: there is none.

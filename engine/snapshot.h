@@ -10,6 +10,8 @@
 
 namespace statescope {
 
+class DeviceRows;  // kernels/device_rows.h: nothing that a view looks into
+
 /// One layer of the model as a picture needs it.
 struct LayerInfo {
   std::string mixer;                    // its name in the mixer table: "sse", "gla", "transformer", …
@@ -95,19 +97,30 @@ struct LayerState {
   const float* matrix(std::int64_t slot, std::int64_t head) const { return values.data() + (slot * heads + head) * rows * columns; }
 };
 
+/// The same of one head: [slots, K, V]. `heads`: how many the layer has.
+struct HeadState {
+  std::int64_t slots = 0, heads = 0, rows = 0, columns = 0;
+  std::vector<float> values;
+  std::shared_ptr<const DeviceRows> on_device = {};  // these values, for a canvas that the device draws; null: the host alone has them
+
+  /// The K × V matrix of one slot, row-major.
+  const float* matrix(std::int64_t slot) const { return values.data() + slot * rows * columns; }
+};
+
 struct Prediction {
   std::int32_t id = 0;
   std::string text;
   float probability = 0;
 };
 
-/// One layer at one token. Never changes once it has been handed out.
+/// One head of a layer at one token. Never changes once it has been handed out.
 struct Snapshot {
   std::shared_ptr<const RunInfo> run;
   std::int64_t layer = 0;
+  std::int64_t head = 0;
   std::int64_t token = 0;
-  LayerState state;                        // after `token`; empty where the layer keeps no matrix state
-  LayerState before;                       // after token − 1 (zeros before the first)
+  HeadState state;                         // after `token`; empty where the layer keeps no matrix state
+  HeadState before;                        // after token − 1 (zeros before the first)
   std::shared_ptr<const Routing> routing;  // of this layer; null without routing
   std::vector<Prediction> predictions;     // of the next token, most probable first
   Accuracy accuracy = kExact;              // of the states

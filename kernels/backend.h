@@ -19,6 +19,8 @@
 
 namespace statescope {
 
+class DeviceRows;
+
 /// A copy to the host under way. Ended, it has been waited for.
 class Download {
  public:
@@ -133,6 +135,10 @@ class Backend {
   virtual void add_rms_norm(Tensor y, Tensor x, ConstTensor added, ConstTensor weight, float eps, float offset = 0);
   /// y = RMSNorm(x; weight) ⊙ act(gate), over groups of `group` numbers; weight [group] or absent     (spec §1.3)
   virtual void gated_rms_norm(Tensor y, ConstTensor x, ConstTensor weight, std::int64_t group, float eps, ConstTensor gate, Activation act);
+
+  /// A copy of `rows`, one behind the other, for a window that the same device may draw (device_rows.h); null where no device draws
+  /// windows, or it has no room.
+  virtual std::shared_ptr<const DeviceRows> rows_for_window(ConstTensor /*rows*/) { return nullptr; }
 
  protected:
   /// `project` of projections that have one x̂.

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 
 namespace statescope {
+
+class DeviceRows;
 
 /// sRGB, 0 … 255 each.
 struct Color {
@@ -54,6 +57,8 @@ struct Heatmap {
   std::int64_t rows = 0, columns = 0;
   std::span<const float> values;
   ColorScale scale;
+  std::shared_ptr<const DeviceRows> on_device = {};  // which hold the same values too, from number `first` on; null: nothing does
+  std::int64_t first = 0;
 };
 
 /// A region that answers the pointer: a grid of `rows` × `columns` equal cells; cell (r, c) answers as id + r·columns + c, which comes back

@@ -16,8 +16,7 @@ namespace {
 
 constexpr std::int64_t kMostTableCells = 4096;
 
-std::int64_t head_of(const LayerState& state, const Cursor& cursor) { return std::clamp<std::int64_t>(cursor.head, 0, state.heads - 1); }
-std::int64_t slot_of(const LayerState& state, const Cursor& cursor) { return std::clamp<std::int64_t>(cursor.slot, 0, state.slots - 1); }
+std::int64_t slot_of(const HeadState& state, const Cursor& cursor) { return std::clamp<std::int64_t>(cursor.slot, 0, state.slots - 1); }
 
 std::string slot_words(const Snapshot& snapshot, std::int64_t slot) {
   const LayerInfo& layer = *layer_of(snapshot);
@@ -54,8 +53,8 @@ std::vector<Fact> facts_of(const CosineBlock& block) {
   return facts;
 }
 
-Message other_shapes(const LayerState& own, const LayerState& other, const Peer& peer, CrossSimilarityMode mode) {
-  const auto shape = [](const LayerState& state) {
+Message other_shapes(const HeadState& own, const HeadState& other, const Peer& peer, CrossSimilarityMode mode) {
+  const auto shape = [](const HeadState& state) {
     return state.values.empty() ? Views::tr("no matrix state") : Views::tr("{} rows of {}", state.slots * state.rows, state.columns);
   };
   const bool fits = !other.values.empty() && own.columns == other.columns && (mode == CrossSimilarityMode::rows || own.rows == other.rows);
@@ -118,15 +117,17 @@ bool known(const CrossSimilarityData& data, std::int64_t hit_id) {
 
 }  // namespace
 
-CrossSimilarityQuestion cross_similarity_question(const std::shared_ptr<const Snapshot>& snapshot, const Snapshot& peer,
-                                                  const Cursor& cursor) {
-  return {.layer = peer.layer,
-          .slot = slot_of(peer.state, cursor),
-          .head = head_of(peer.state, cursor),
-          .token = peer.token,
-          .other = snapshot,
-          .other_slot = slot_of(snapshot->state, cursor),
-          .other_head = head_of(snapshot->state, cursor)};
+std::optional<CrossSimilarityQuestion> cross_similarity_question(const Snapshot& snapshot, const Findings& own, const Snapshot& peer,
+                                                                 const Cursor& cursor) {
+  std::shared_ptr<const LayerState> states = own.share(LayerStateQuestion{snapshot.layer, snapshot.token});
+  if (!states || peer.state.values.empty()) return {};
+  return CrossSimilarityQuestion{.layer = peer.layer,
+                                 .slot = slot_of(peer.state, cursor),
+                                 .head = peer.head,
+                                 .token = peer.token,
+                                 .other = std::move(states),
+                                 .other_slot = slot_of(snapshot.state, cursor),
+                                 .other_head = snapshot.head};
 }
 
 CrossSimilarityData build_cross_similarity(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings,
@@ -137,18 +138,18 @@ CrossSimilarityData build_cross_similarity(const Snapshot& snapshot, const Curso
   if (!data.message) data.message = without_peer_layer(snapshot, findings);
   if (data.message) return data;
   const Peer& peer = *findings.peer;
-  const LayerState &own = snapshot.state, &other = peer.snapshot->state;
+  const HeadState &own = snapshot.state, &other = peer.snapshot->state;
   data.message = other_shapes(own, other, peer, mode);
   if (data.message) return data;
   data.own_letter = peer.own_letter;
   data.letter = peer.letter;
   data.rows = own.rows;
-  // A question is known again by which snapshot it is about, so it need not own it here.
-  const std::shared_ptr<const Snapshot> same(std::shared_ptr<const Snapshot>(), &snapshot);
-  const CrossSimilarityQuestion question = cross_similarity_question(same, *peer.snapshot, cursor);
-  const CrossSimilarity* answer = peer.findings.get(question);
+  const std::string likeness = Views::tr("The likeness of {} and {}", peer.own_letter, peer.letter);
+  const auto question = cross_similarity_question(snapshot, findings, *peer.snapshot, cursor);
+  const CrossSimilarity* answer = question ? peer.findings.get(*question) : nullptr;
   if (!answer) {
-    data.message = waiting(peer.findings, question, Views::tr("The likeness of {} and {}", peer.own_letter, peer.letter));
+    data.message = question ? waiting(peer.findings, *question, likeness)
+                            : waiting(findings, LayerStateQuestion{snapshot.layer, snapshot.token}, likeness);
     return data;
   }
   const bool of_heads = mode == CrossSimilarityMode::heads;
@@ -170,8 +171,8 @@ CrossSimilarityData build_cross_similarity(const Snapshot& snapshot, const Curso
   const auto where = [of_heads](const Snapshot& of, std::int64_t slot, std::int64_t head) {
     return of_heads ? slot_words(of, slot) : Views::tr("head {}", head);
   };
-  data.place = Views::tr("layer {}, {} of {} and {} of {}", snapshot.layer, where(snapshot, question.other_slot, question.other_head),
-                         peer.own_letter, where(*peer.snapshot, question.slot, question.head), peer.letter);
+  data.place = Views::tr("layer {}, {} of {} and {} of {}", snapshot.layer, where(snapshot, question->other_slot, question->other_head),
+                         peer.own_letter, where(*peer.snapshot, question->slot, question->head), peer.letter);
   data.title = sentence_at(
       Views::tr("{} is {} {}", data.facts.front().name, data.facts.front().value, after_words(*snapshot.run, snapshot.token)), data.place);
   return data;

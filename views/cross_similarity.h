@@ -1,7 +1,7 @@
 // How alike the memories of two models are: rows of the picture stand for this model's heads or rows, columns for the other's.
 #pragma once
 
-#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,9 +24,9 @@ struct CrossSimilarityData {
   std::string place;      // "layer 2, head 1 of A and head 1 of B, after token 41 …"
 };
 
-/// What the other model is asked: its states beside those of `snapshot`.
-CrossSimilarityQuestion cross_similarity_question(const std::shared_ptr<const Snapshot>& snapshot, const Snapshot& peer,
-                                                  const Cursor& cursor);
+/// What the other model is asked: its states beside this one's, once those are among the `own` findings.
+std::optional<CrossSimilarityQuestion> cross_similarity_question(const Snapshot& snapshot, const Findings& own, const Snapshot& peer,
+                                                                 const Cursor& cursor);
 
 CrossSimilarityData build_cross_similarity(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings,
                                            CrossSimilarityMode mode);

@@ -188,9 +188,9 @@ class DifferenceView : public View {
     return asked(snapshot, snapshot, cursor);
   }
   bool compares() const override { return true; }
-  std::vector<Question> peer_questions(const std::shared_ptr<const Snapshot>& snapshot, const Snapshot& peer,
+  std::vector<Question> peer_questions(const Snapshot& snapshot, const Findings&, const Snapshot& peer,
                                        const Cursor& cursor) const override {
-    return asked(*snapshot, peer, cursor);
+    return asked(snapshot, peer, cursor);
   }
   std::span<const std::string_view> modes() const override {
     static constexpr std::array<std::string_view, 4> names = {QT_TRANSLATE_NOOP("Views", "Routing"), QT_TRANSLATE_NOOP("Views", "Decay"),

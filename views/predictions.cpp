@@ -281,9 +281,9 @@ class PredictionsView : public View {
     return names;
   }
   bool compares() const override { return shown() == PredictionsMode::other_model; }
-  std::vector<Question> peer_questions(const std::shared_ptr<const Snapshot>& snapshot, const Snapshot&, const Cursor&) const override {
-    if (!layer_of(*snapshot)) return {};
-    return {question_of(*snapshot, shown())};
+  std::vector<Question> peer_questions(const Snapshot& snapshot, const Findings&, const Snapshot&, const Cursor&) const override {
+    if (!layer_of(snapshot)) return {};
+    return {question_of(snapshot, shown())};
   }
   void build(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings) override {
     data_ = build_predictions(snapshot, cursor, findings, shown());

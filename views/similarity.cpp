@@ -303,7 +303,9 @@ void draw_legend_of(const Picture& picture, Rect area) {
 class SimilarityView : public View {
  public:
   std::vector<Question> questions(const Snapshot& snapshot, const Cursor& cursor) const override {
-    if (compares() || without_memory(snapshot) || alone(*layer_of(snapshot), snapshot.layer, shown())) return {};
+    if (without_memory(snapshot)) return {};
+    if (compares()) return {LayerStateQuestion{snapshot.layer, snapshot.token}};
+    if (alone(*layer_of(snapshot), snapshot.layer, shown())) return {};
     if (shown() != SimilarityMode::tokens) return {question_of(snapshot, cursor, shown())};
     const TokenTile part = looked_at(snapshot, cursor, tokens_shown_);
     std::vector<Question> tiles;
@@ -322,10 +324,10 @@ class SimilarityView : public View {
     return names;
   }
   bool compares() const override { return shown() == SimilarityMode::other_heads || shown() == SimilarityMode::other_rows; }
-  std::vector<Question> peer_questions(const std::shared_ptr<const Snapshot>& snapshot, const Snapshot& peer,
+  std::vector<Question> peer_questions(const Snapshot& snapshot, const Findings& own, const Snapshot& peer,
                                        const Cursor& cursor) const override {
-    if (snapshot->state.values.empty() || peer.state.values.empty()) return {};
-    return {cross_similarity_question(snapshot, peer, cursor)};
+    const std::optional<CrossSimilarityQuestion> question = cross_similarity_question(snapshot, own, peer, cursor);
+    return question ? std::vector<Question>{*question} : std::vector<Question>();
   }
   void build(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings) override {
     cross_.reset();

@@ -27,11 +27,11 @@ float largest(const std::vector<float>& values) {
 }
 
 SlotMatrix build_slot(const Snapshot& snapshot, const LayerInfo& layer, std::int64_t slot, const StateData& data) {
-  const LayerState& state = snapshot.state;
+  const HeadState& state = snapshot.state;
   const auto cells = static_cast<std::ptrdiff_t>(state.rows * state.columns);
   const bool has_before = snapshot.before.values.size() == state.values.size();
-  const float* after = state.matrix(slot, data.head);
-  const float* before = has_before ? snapshot.before.matrix(slot, data.head) : after;
+  const float* after = state.matrix(slot);
+  const float* before = has_before ? snapshot.before.matrix(slot) : after;
 
   SlotMatrix matrix;
   matrix.slot = slot;
@@ -41,10 +41,12 @@ SlotMatrix build_slot(const Snapshot& snapshot, const LayerInfo& layer, std::int
   matrix.row_change.assign(static_cast<std::size_t>(state.rows), 0.0f);
   if (data.moving()) {
     matrix.values.assign(before, before + cells);
+    matrix.on_device = has_before ? snapshot.before.on_device : state.on_device;
     matrix.range = round_range(largest(matrix.values));
     return matrix;
   }
   matrix.values.assign(after, after + cells);
+  matrix.on_device = state.on_device;
   matrix.range = round_range(largest(matrix.values));
   if (has_before) matrix.before.assign(before, before + cells);
   double all = 0;
@@ -91,15 +93,15 @@ HistoryQuestion history_question(const Snapshot& snapshot, const StateData& data
           .token = snapshot.token};
 }
 
-std::string shape_text(const LayerState& state) {
+std::string shape_text(const HeadState& state) {
   const std::string memories = state.slots == 1 ? Views::tr("{} memory", state.slots) : Views::tr("{} memories", state.slots);
   return state.heads == 1 ? Views::tr("{}, {} head of {} × {}", memories, state.heads, state.rows, state.columns)
                           : Views::tr("{}, {} heads of {} × {}", memories, state.heads, state.rows, state.columns);
 }
 
 /// Why the states of two models cannot be taken from each other.
-Message unlike_shapes(const LayerState& own, const LayerState& other, const Peer& peer) {
-  const auto shape = [](const LayerState& state) { return std::array{state.slots, state.heads, state.rows, state.columns}; };
+Message unlike_shapes(const HeadState& own, const HeadState& other, const Peer& peer) {
+  const auto shape = [](const HeadState& state) { return std::array{state.slots, state.heads, state.rows, state.columns}; };
   if (shape(own) == shape(other)) return {};
   if (other.values.empty())
     return {Views::tr("{} keeps no matrix state in layer {}", peer.letter, peer.snapshot->layer),
@@ -110,18 +112,21 @@ Message unlike_shapes(const LayerState& own, const LayerState& other, const Peer
 }
 
 /// The state that is taken away from the cursor's; null: `why` says why there is none.
-const LayerState* taken_away(const Snapshot& snapshot, const Findings& findings, const StateData& data, Message& why) {
+const HeadState* taken_away(const Snapshot& snapshot, const Findings& findings, const StateData& data, Message& why) {
   if (data.mode == StateMode::change) return &snapshot.before;
   if (data.mode == StateMode::other_model) {
     why = without_peer_layer(snapshot, findings);
     if (why) return nullptr;
     const Snapshot& peer = *findings.peer->snapshot;
-    const LayerState& other = data.moving() ? peer.before : peer.state;
+    const HeadState& other = data.moving() ? peer.before : peer.state;
     why = unlike_shapes(snapshot.state, other, *findings.peer);
+    if (!why && peer.head != snapshot.head)
+      why = {Views::tr("Nothing is known of {} here", findings.peer->letter),
+             Views::tr("{} is on its way to this token.", findings.peer->letter)};
     return why ? nullptr : &other;
   }
-  const StateQuestion question{.layer = snapshot.layer, .token = data.reference};
-  const LayerState* other = data.reference < 0 ? nullptr : findings.get(question);
+  const StateQuestion question{.layer = snapshot.layer, .head = data.head, .token = data.reference};
+  const HeadState* other = data.reference < 0 ? nullptr : findings.get(question);
   if (data.reference < 0)
     why = {Views::tr("There is no token to compare with"),
            Views::tr("Press D at another token: its state is taken away from that of the cursor's.")};
@@ -132,7 +137,7 @@ const LayerState* taken_away(const Snapshot& snapshot, const Findings& findings,
 
 /// [slots, K, V] of what the mode shows; empty: it is not known, and `data` says why.
 std::vector<float> matrices_of(const Snapshot& snapshot, const Findings& findings, StateData& data) {
-  const LayerState& after = data.moving() ? snapshot.before : snapshot.state;
+  const HeadState& after = data.moving() ? snapshot.before : snapshot.state;
   const std::int64_t cells = data.rows * data.columns;
   std::vector<float> shown(static_cast<std::size_t>(after.slots * cells));
   if (data.mode == StateMode::erase && layer_of(snapshot)->memory.find("delta") == std::string::npos) {
@@ -154,14 +159,14 @@ std::vector<float> matrices_of(const Snapshot& snapshot, const Findings& finding
     return data.mode == StateMode::decay ? update->decayed : data.mode == StateMode::erase ? update->erased : update->written;
   }
   Message why;
-  const LayerState* other = taken_away(snapshot, findings, data, why);
+  const HeadState* other = taken_away(snapshot, findings, data, why);
   if (!other) {
     data.headline = why.headline;
     data.detail = why.detail;
     return {};
   }
   for (std::int64_t slot = 0; slot < after.slots; ++slot) {
-    const float *a = after.matrix(slot, data.head), *b = other->matrix(slot, data.head);
+    const float *a = after.matrix(slot), *b = other->matrix(slot);
     std::transform(a, a + cells, b, shown.begin() + slot * cells, std::minus());
   }
   return shown;
@@ -173,6 +178,7 @@ void show(std::span<const float> matrices, StateData& data) {
   for (SlotMatrix& matrix : data.slots) {
     const std::span<const float> values = matrices.subspan(static_cast<std::size_t>(matrix.slot) * cells, cells);
     matrix.values.assign(values.begin(), values.end());
+    matrix.on_device.reset();
     matrix.before.clear();
     matrix.range = round_range(largest(matrix.values));
     double all = 0;
@@ -207,7 +213,7 @@ class StateView : public View {
     if (mode == StateMode::decay || mode == StateMode::erase || mode == StateMode::write)
       questions.emplace_back(update_question(snapshot, data.head));
     if (mode == StateMode::difference && cursor.reference >= 0)
-      questions.emplace_back(StateQuestion{.layer = snapshot.layer, .token = cursor.reference});
+      questions.emplace_back(StateQuestion{.layer = snapshot.layer, .head = data.head, .token = cursor.reference});
     if (data.has_chosen()) questions.emplace_back(history_question(snapshot, data));
     return questions;
   }
@@ -365,13 +371,13 @@ std::string time_words(const StateData& data) {
 
 StateData build_state(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, StateMode mode) {
   const LayerInfo* layer = layer_of(snapshot);
-  const LayerState& state = snapshot.state;
+  const HeadState& state = snapshot.state;
   if (!layer || !layer->has_state() || state.values.empty()) return without_state(snapshot, layer);
 
   StateData data;
   data.layer = snapshot.layer;
   data.heads = state.heads;
-  data.head = std::clamp<std::int64_t>(cursor.head, 0, state.heads - 1);
+  data.head = snapshot.head;
   data.token = snapshot.token;
   data.token_text = visible_token(*snapshot.run, snapshot.token);
   data.rows = state.rows;

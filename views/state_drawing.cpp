@@ -37,7 +37,9 @@ struct Picture : Places {
   ColorScale scale(const SlotMatrix& slot) const {
     return {frame.theme.dark ? ColorMap::diverging_dark : ColorMap::diverging, -slot.range, slot.range};
   }
-  Heatmap cells(const SlotMatrix& slot) const { return {data.rows, data.columns, slot.values, scale(slot)}; }
+  Heatmap cells(const SlotMatrix& slot) const {
+    return {data.rows, data.columns, slot.values, scale(slot), slot.on_device, hit_base(slot)};
+  }
   TextStyle tick(Align align) const { return value(frame, kSmallType, frame.theme.faint, align); }
   TextStyle axis(Align align) const { return label(frame, kSmallType, frame.theme.faint, align); }
   TextStyle exact() const { return value(frame, kBodyType, frame.theme.ink); }

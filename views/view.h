@@ -119,8 +119,9 @@ class View {
 
   /// Whether, looked at in this way, it compares with another model: it is then built with Findings::peer.
   virtual bool compares() const { return false; }
-  /// What it wants to know of that other model, which is at `peer`. `snapshot` as in `questions`.
-  virtual std::vector<Question> peer_questions(const std::shared_ptr<const Snapshot>& /*snapshot*/, const Snapshot& /*peer*/,
+  /// What it wants to know of that other model, which is at `peer`. `snapshot` as in `questions`, `own` what is known of those by now: it
+  /// is asked again whenever an answer to one has come.
+  virtual std::vector<Question> peer_questions(const Snapshot& /*snapshot*/, const Findings& /*own*/, const Snapshot& /*peer*/,
                                                const Cursor& /*cursor*/) const {
     return {};
   }

@@ -25,7 +25,8 @@ class FigureRun {
 
   const PromptInput& prompt() const { return prompt_; }
   const RunInfo& info() const { return *tree_.current()->info(); }
-  std::shared_ptr<const Snapshot> snapshot(std::int64_t layer, std::int64_t token) { return tree_.current()->snapshot(layer, token); }
+  /// Reading::snapshot
+  std::shared_ptr<const Snapshot> snapshot(const Cursor& at) { return tree_.current()->snapshot(at.layer, at.head, at.token); }
   Evidence& evidence() { return *evidence_; }
 
  private:

@@ -84,13 +84,13 @@ std::int64_t same_until(const RunInfo& a, const RunInfo& b) {
 
 /// The other model at the same place, with what the view asks about it.
 std::shared_ptr<const Peer> peer_of(const View& view, const FigurePanel& panel, const Cursor& cursor,
-                                    const std::shared_ptr<const Snapshot>& snapshot, FigureRuns& runs) {
+                                    const std::shared_ptr<const Snapshot>& snapshot, const Findings& own, FigureRuns& runs) {
   const std::string& other = panel.checkpoints[1];
   FigureRun& run = runs.run(panel, other);
-  Peer peer{.own_letter = "A", .letter = "B", .snapshot = run.snapshot(cursor.layer, cursor.token), .missing = {}, .findings = {}};
+  Peer peer{.own_letter = "A", .letter = "B", .snapshot = run.snapshot(cursor), .missing = {}, .findings = {}};
   if (!peer.snapshot) throw Error(fmt::format("{} has no layer {}, or no token {}", other, cursor.layer, cursor.token));
   peer.same_until = same_until(*snapshot->run, run.info());
-  peer.findings = answers(view.peer_questions(snapshot, *peer.snapshot, cursor), other, run, runs);
+  peer.findings = answers(view.peer_questions(*snapshot, own, *peer.snapshot, cursor), other, run, runs);
   return std::make_shared<const Peer>(std::move(peer));
 }
 
@@ -100,13 +100,13 @@ class ViewPicture : public PanelPicture {
     const std::string& checkpoint = panel.checkpoints.front();
     FigureRun& run = runs.run(panel, checkpoint);
     cursor_ = cursor_of(panel, run.info());
-    snapshot_ = run.snapshot(cursor_.layer, cursor_.token);
+    snapshot_ = run.snapshot(cursor_);
     if (!panel.mode.empty()) choose_mode();
     if (panel.knob) turn(*panel.knob);
     view_->set_range(panel.range);
     findings_ = answers(view_->questions(*snapshot_, cursor_), checkpoint, run, runs);
     const bool compares = view_->compares() && panel.checkpoints.size() > 1;
-    if (compares) findings_.beside = {findings_.peer = peer_of(*view_, panel, cursor_, snapshot_, runs)};
+    if (compares) findings_.beside = {findings_.peer = peer_of(*view_, panel, cursor_, snapshot_, findings_, runs)};
     build();
     if (view_->arrays().empty() && view_->compares() && !compares)
       throw Error(fmt::format("{} compares two models: give \"checkpoints\": [A, B]", panel.view));

@@ -134,7 +134,7 @@ Measured needle_met(const QuantitySource& s) {
 }
 
 Measured resting(const QuantitySource& s) {
-  const LayerState &after = s.snapshot->state, &before = s.snapshot->before;
+  const HeadState &after = s.snapshot->state, &before = s.snapshot->before;
   const auto each = after.values.size() / static_cast<std::size_t>(std::max<std::int64_t>(after.slots, 1));
   std::int64_t same = 0;
   for (std::size_t slot = 0; slot < static_cast<std::size_t>(after.slots); ++slot)
@@ -411,7 +411,7 @@ constexpr QuantityRow table[] = {
     {"load", "share of the visits that the busiest partition had", "token", nullptr, largest_load, true},
     {"used", "how many partitions have been visited", "token", nullptr, used, true},
     {"met", "how many of the needle's tokens went to the partition that the question goes to", "token", nullptr, needle_met, true},
-    {"resting", "how many slots the token left exactly as they were", "", nullptr, resting, true},
+    {"resting", "how many slots of the head shown the token left exactly as they were", "", nullptr, resting, true},
 
     {"next", "the most probable next token", "token", predictions_question, next_word},
     {"chance", "its probability", "token", predictions_question, next_chance},

@@ -21,7 +21,8 @@ DeltaRule answer(const DeltaRuleQuestion& question, Evidence& evidence);
 
 ModelMap answer(const ModelMapQuestion& question, Evidence& evidence);
 Predictions answer(const PredictionsQuestion& question, Evidence& evidence);
-LayerState answer(const StateQuestion& question, Evidence& evidence);
+HeadState answer(const StateQuestion& question, Evidence& evidence);
+LayerState answer(const LayerStateQuestion& question, Evidence& evidence);
 Update answer(const UpdateQuestion& question, Evidence& evidence);
 History answer(const HistoryQuestion& question, Evidence& evidence);
 NeedleStory answer(const NeedleQuestion& question, Evidence& evidence);

@@ -90,11 +90,9 @@ std::vector<float> heads_of_slot(const LayerState& state, std::int64_t slot) {
   return {S, S + state.heads * state.rows * state.columns};
 }
 
-void check_head(const LayerState& state, std::int64_t head) { check_index("head", head, state.heads); }
-
-void check_place(const LayerState& state, std::int64_t slot, std::int64_t head) {
-  check_head(state, head);
-  check_index("slot", slot, state.slots);
+void check_place(std::int64_t slots, std::int64_t heads, std::int64_t slot, std::int64_t head) {
+  check_index("head", head, heads);
+  check_index("slot", slot, slots);
 }
 
 /// a [A, V], b [B, V]: [A, B], NaN where one of the two is zero.
@@ -132,7 +130,7 @@ std::vector<std::int64_t> evenly(std::int64_t count, std::int64_t most) {
 Similarity answer(const SimilarityQuestion& question, Evidence& evidence) {
   const LayerState state = evidence.state(question.layer, question.token);
   if (state.values.empty()) return {};
-  check_head(state, question.head);
+  check_index("head", question.head, state.heads);
   const std::int64_t P = state.slots, K = state.rows, R = P * K;
   Similarity result{.partitions = P, .rows = K, .heads = state.heads};
   const std::vector<float> Z = stacked_head(state, question.head);
@@ -166,10 +164,10 @@ Similarity answer(const SimilarityQuestion& question, Evidence& evidence) {
 
 CrossSimilarity answer(const CrossSimilarityQuestion& question, Evidence& evidence) {
   const LayerState state = evidence.state(question.layer, question.token);
-  const LayerState& other = question.other->state;
+  const LayerState& other = *question.other;
   if (state.values.empty() || other.values.empty()) return {};
-  check_place(state, question.slot, question.head);
-  check_place(other, question.other_slot, question.other_head);
+  check_place(state.slots, state.heads, question.slot, question.head);
+  check_place(other.slots, other.heads, question.other_slot, question.other_head);
   CrossSimilarity result;
   if (state.columns != other.columns) return result;
   const auto block = [&](std::vector<float> others, std::int64_t n, const std::vector<float>& own, std::int64_t own_n) {
@@ -185,7 +183,9 @@ CrossSimilarity answer(const CrossSimilarityQuestion& question, Evidence& eviden
 }
 
 TokenSimilarity answer(const TokenSimilarityQuestion& question, Evidence& evidence) {
-  if (!evidence.layer(question.layer).has_state()) return {};
+  const LayerInfo& layer = evidence.layer(question.layer);
+  if (!layer.has_state()) return {};
+  check_place(layer.slots(), layer.heads, question.slot, question.head);
   const std::int64_t all = question.rows.count + question.columns.count;
   std::int64_t done = 0;
   const auto states_after = [&](const TokenSteps& tokens) {
@@ -194,9 +194,8 @@ TokenSimilarity answer(const TokenSimilarityQuestion& question, Evidence& eviden
       throw Error(fmt::format("no tile of {} tokens from {} on", tokens.count, tokens.from));
     std::vector<float> Z;  // [n, K·V]
     for (std::int64_t i = 0; i < tokens.count; ++i) {
-      const LayerState state = evidence.state(question.layer, tokens.from + i * tokens.step);
-      check_place(state, question.slot, question.head);
-      const float* S = state.matrix(question.slot, question.head);
+      const HeadState state = evidence.head_state(question.layer, question.head, tokens.from + i * tokens.step);
+      const float* S = state.matrix(question.slot);
       Z.insert(Z.end(), S, S + state.rows * state.columns);
       evidence.tell(static_cast<double>(++done) / static_cast<double>(all));
     }

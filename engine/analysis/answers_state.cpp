@@ -20,6 +20,13 @@ const MemoryTrace& memory_of(std::int64_t layer, Evidence& evidence) {
   return *trace;
 }
 
+/// Of a layer with a state. Throws Error.
+std::int64_t heads_of(std::int64_t layer, Evidence& evidence) {
+  const LayerInfo& info = evidence.layer(layer);
+  if (!info.has_state()) throw Error(fmt::format("layer {} keeps no matrix state", layer));
+  return info.heads;
+}
+
 /// One visit's numbers of one head.
 struct HeadVisit {
   const float *k, *v, *log_decay;
@@ -86,9 +93,15 @@ void add_visit(Update& update, std::int64_t slot, const MemoryTrace& trace, cons
 
 }  // namespace
 
-LayerState answer(const StateQuestion& question, Evidence& evidence) {
+HeadState answer(const StateQuestion& question, Evidence& evidence) {
+  check_index("head", question.head, heads_of(question.layer, evidence));
   check_index("token", question.token, evidence.tokens());
-  if (!evidence.layer(question.layer).has_state()) throw Error(fmt::format("layer {} keeps no matrix state", question.layer));
+  return evidence.head_state(question.layer, question.head, question.token);
+}
+
+LayerState answer(const LayerStateQuestion& question, Evidence& evidence) {
+  heads_of(question.layer, evidence);
+  check_index("token", question.token, evidence.tokens());
   return evidence.state(question.layer, question.token);
 }
 
@@ -123,8 +136,8 @@ History answer(const HistoryQuestion& question, Evidence& evidence) {
   if (question.row >= 0) check_index("row", question.row, trace.K);
   if (question.column >= 0) check_index("column", question.column, trace.V);
   if (question.row < 0 && question.column >= 0) throw Error("a column without a row has no history");
-  const LayerState state = evidence.state(question.layer, question.token);
-  const float* S = state.matrix(question.slot, question.head);
+  const HeadState state = evidence.head_state(question.layer, question.head, question.token);
+  const float* S = state.matrix(question.slot);
   const Part part(question, S, trace);
   History history;
   std::vector<double> coefficient, written, contribution;  // the first two: squares, of all rows
@@ -154,7 +167,7 @@ Update answer(const UpdateQuestion& question, Evidence& evidence) {
   const MemoryTrace& trace = memory_of(question.layer, evidence);
   check_index("head", question.head, trace.H);
   check_index("token", question.token, evidence.tokens());
-  const LayerState before = evidence.states_around(question.layer, question.token).first;
+  const HeadState before = evidence.head_state(question.layer, question.head, question.token - 1);
   const std::int64_t K = trace.K, V = trace.V;
   const auto cells = trace.slots.size() * static_cast<std::size_t>(K * V);
   Update update{std::ssize(trace.slots), K, V, {}, {}, {}, {}};
@@ -163,7 +176,7 @@ Update answer(const UpdateQuestion& question, Evidence& evidence) {
 
   for (std::int64_t slot = 0; slot < update.slots; ++slot) {
     const SlotVisits& visits = trace.slots[static_cast<std::size_t>(slot)];
-    const float* first = before.matrix(slot, question.head);
+    const float* first = before.matrix(slot);
     std::vector<double> S(first, first + K * V);
     // The token's own visit, and those of interventions behind it.
     for (std::int64_t j = visits.until(question.token - 1); j < visits.until(question.token); ++j) {

@@ -123,6 +123,11 @@ LayerState Evidence::state(std::int64_t layer, std::int64_t token) {
   return reading_->run().state(layer, token);
 }
 
+HeadState Evidence::head_state(std::int64_t layer, std::int64_t head, std::int64_t token) {
+  const std::lock_guard lock(*mutex_);
+  return reading_->run().head_state(layer, head, token);
+}
+
 std::pair<LayerState, LayerState> Evidence::states_around(std::int64_t layer, std::int64_t token) {
   const std::lock_guard lock(*mutex_);
   return reading_->run().states_around(layer, token);

@@ -48,6 +48,8 @@ class Evidence {
   /// By which rules the layer read the run (Run::course); empty: by the model's own.
   std::vector<Stretch> course(std::int64_t layer);
   LayerState state(std::int64_t layer, std::int64_t token);
+  /// One head of it, which is all that comes from the device.
+  HeadState head_state(std::int64_t layer, std::int64_t head, std::int64_t token);
   std::pair<LayerState, LayerState> states_around(std::int64_t layer, std::int64_t token);
   std::shared_ptr<const Routing> routing(std::int64_t layer);
   /// [to − from, V]

@@ -1,5 +1,6 @@
 #include "engine/run/reading.h"
 
+#include <algorithm>
 #include <tuple>
 
 #include "engine/error.h"
@@ -85,13 +86,15 @@ void Reading::append(std::int32_t id) {
   info_ = std::move(longer);
 }
 
-std::shared_ptr<const Snapshot> Reading::snapshot(std::int64_t layer, std::int64_t token) {
+std::shared_ptr<const Snapshot> Reading::snapshot(std::int64_t layer, std::int64_t head, std::int64_t token) {
   if (layer < 0 || layer >= run_->model().layers() || token < 0 || token >= run_->tokens()) return nullptr;
   auto snapshot = std::make_shared<Snapshot>();
   snapshot->run = info_;
   snapshot->layer = layer;
+  const LayerInfo& info = info_->model.layers[static_cast<std::size_t>(layer)];
+  snapshot->head = info.has_state() ? std::clamp<std::int64_t>(head, 0, info.heads - 1) : head;
   snapshot->token = token;
-  std::tie(snapshot->before, snapshot->state) = run_->states_around(layer, token);
+  std::tie(snapshot->before, snapshot->state) = run_->head_states_around(layer, snapshot->head, token);
   snapshot->routing = run_->routing(layer);
   snapshot->predictions = most_probable(run_->logits(token), kPredictions, *tokenizer_);
   snapshot->accuracy = run_->is_keyframe(token) ? kExact : kReplayed;

@@ -34,8 +34,8 @@ class Reading {
   const std::shared_ptr<const Tokenizer>& tokenizer() const { return tokenizer_; }
   /// Of the run as it is now.
   std::shared_ptr<const RunInfo> info() const { return info_; }
-  /// Null if there is no such layer or token.
-  std::shared_ptr<const Snapshot> snapshot(std::int64_t layer, std::int64_t token);
+  /// Null if there is no such layer or token. A head beyond a layer's last is its last.
+  std::shared_ptr<const Snapshot> snapshot(std::int64_t layer, std::int64_t head, std::int64_t token);
 
  private:
   std::shared_ptr<Run> run_;

@@ -49,17 +49,14 @@ class Run::LayerRecorder final : public ChannelSink {
   std::int64_t layer_;
 };
 
-/// A layer's first memory on its way to the host; the layer may read on meanwhile.
+/// A layer's first memory on its way to the host.
 class Run::StateDownload {
  public:
-  StateDownload(const Model& model, std::int64_t layer, const MixerState& state) {
-    Backend& backend = model.backend();
-    const Shape& shape = model.layout(layer).memory[0].shape;
+  /// `memory` lasts until it has been waited for.
+  StateDownload(Backend& backend, ConstTensor memory) {
+    const Shape& shape = memory.shape;
     state_ = {shape[0], shape[1], shape[2], shape[3], std::vector<float>(static_cast<std::size_t>(shape.size()))};
-    copy_ = backend.allocate(state_.values.size() * sizeof(float));
-    const Tensor copy(copy_.get(), DType::f32, shape);
-    backend.copy(copy, state.memory[0]);
-    download_ = backend.download_later(Tensor(state_.values.data(), DType::f32, shape), copy);
+    download_ = backend.download_later(Tensor(state_.values.data(), DType::f32, shape), memory);
   }
   LayerState wait() {
     download_->wait();
@@ -68,6 +65,28 @@ class Run::StateDownload {
 
  private:
   LayerState state_;
+  std::unique_ptr<Download> download_;
+};
+
+/// One head of it on its way to the host, and kept for a window.
+class Run::HeadDownload {
+ public:
+  HeadDownload(Backend& backend, ConstTensor memory, std::int64_t head, bool for_window) {
+    const std::int64_t slots = memory.shape[0], K = memory.shape[2], V = memory.shape[3];
+    state_ = {slots, memory.shape[1], K, V, std::vector<float>(static_cast<std::size_t>(slots * K * V))};
+    copy_ = backend.allocate(state_.values.size() * sizeof(float));
+    const Tensor copy(copy_.get(), DType::f32, {slots, K, V});
+    backend.copy(copy, memory.columns(head * K * V, {K, V}));
+    if (for_window) state_.on_device = backend.rows_for_window(copy);
+    download_ = backend.download_later(Tensor(state_.values.data(), DType::f32, copy.shape), copy);
+  }
+  HeadState wait() {
+    download_->wait();
+    return std::move(state_);
+  }
+
+ private:
+  HeadState state_;
   Buffer copy_;
   std::unique_ptr<Download> download_;
 };
@@ -385,20 +404,52 @@ std::vector<Stretch> Run::course(std::int64_t layer, std::int64_t tokens) {
 
 LayerState Run::state(std::int64_t layer, std::int64_t token) {
   if (model_->layout(layer).memory.empty()) return {};
-  return StateDownload(*model_, layer, replayed(layer, token + 1)).wait();
+  const MixerState state = replayed(layer, token + 1);
+  return StateDownload(model_->backend(), state.memory[0]).wait();
 }
 
-std::pair<LayerState, LayerState> Run::states_around(std::int64_t layer, std::int64_t token) {
+HeadState Run::head_state(std::int64_t layer, std::int64_t head, std::int64_t token) {
   if (model_->layout(layer).memory.empty()) return {};
-  if (token + 1 < first_) return parent_->states_around(layer, token);
+  const MixerState state = replayed(layer, token + 1);
+  return HeadDownload(model_->backend(), state.memory[0], head, false).wait();
+}
+
+const Run::Around& Run::around(std::int64_t layer, std::int64_t token) {
+  if (token + 1 < first_) return parent_->around(layer, token);
+  if (around_.layer == layer && around_.token == token) return around_;
+  around_ = {};
+  const auto copy_of = [this](const MixerState& state) {
+    const Tensor memory = state.memory[0];
+    Buffer copy = model_->backend().allocate(static_cast<std::size_t>(memory.shape.size()) * sizeof(float));
+    model_->backend().copy(Tensor(copy.get(), DType::f32, memory.shape), memory);
+    return copy;
+  };
   MixerState state = replayed(layer, token);
-  StateDownload before(*model_, layer, state);
+  Around found{layer, token, copy_of(state), {}};
   if (is_keyframe(token)) {
     state = replayed(layer, token + 1);
   } else {
     advance(layer, state, token, token + 1);
   }
-  StateDownload after(*model_, layer, state);
+  found.after = copy_of(state);
+  return around_ = std::move(found);
+}
+
+std::pair<LayerState, LayerState> Run::states_around(std::int64_t layer, std::int64_t token) {
+  if (model_->layout(layer).memory.empty()) return {};
+  const Shape& shape = model_->layout(layer).memory[0].shape;
+  const Around& found = around(layer, token);
+  StateDownload before(model_->backend(), ConstTensor(found.before.get(), DType::f32, shape));
+  StateDownload after(model_->backend(), ConstTensor(found.after.get(), DType::f32, shape));
+  return {before.wait(), after.wait()};
+}
+
+std::pair<HeadState, HeadState> Run::head_states_around(std::int64_t layer, std::int64_t head, std::int64_t token) {
+  if (model_->layout(layer).memory.empty()) return {};
+  const Shape& shape = model_->layout(layer).memory[0].shape;
+  const Around& found = around(layer, token);
+  HeadDownload before(model_->backend(), ConstTensor(found.before.get(), DType::f32, shape), head, true);
+  HeadDownload after(model_->backend(), ConstTensor(found.after.get(), DType::f32, shape), head, true);
   return {before.wait(), after.wait()};
 }
 

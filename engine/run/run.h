@@ -98,6 +98,11 @@ class Run {
   MixerState mixer_state(std::int64_t layer, std::int64_t tokens);
   /// After token − 1 and after `token`, for the price of one.
   std::pair<LayerState, LayerState> states_around(std::int64_t layer, std::int64_t token);
+  /// The same of one head, for a window (HeadState::on_device): no other head's come to the host. The states last asked for stay on the
+  /// device, so that their other heads cost no more than their copy.
+  std::pair<HeadState, HeadState> head_states_around(std::int64_t layer, std::int64_t head, std::int64_t token);
+  /// One head of `state`.
+  HeadState head_state(std::int64_t layer, std::int64_t head, std::int64_t token);
   /// Null without routing. Shared: a longer run gives a new one. Throws Error.
   std::shared_ptr<const Routing> routing(std::int64_t layer);
   bool is_keyframe(std::int64_t token) const;
@@ -108,6 +113,12 @@ class Run {
   class Recorder;
   class LayerRecorder;
   class StateDownload;
+  class HeadDownload;
+  /// A layer's first memory after token − 1 and after `token`, on the device.
+  struct Around {
+    std::int64_t layer = -1, token = -1;
+    Buffer before, after;
+  };
   /// How the tokens of one layer were routed.
   struct Routes {
     std::shared_ptr<Routing> routing;  // of the tokens up to the last time that somebody asked
@@ -134,6 +145,7 @@ class Run {
   Tensor block_inputs(Buffer& memory, std::int64_t layer, std::int64_t from, std::int64_t to) const;
   MixerState replayed(std::int64_t layer, std::int64_t tokens);
   void advance(std::int64_t layer, MixerState& state, std::int64_t from, std::int64_t to);
+  const Around& around(std::int64_t layer, std::int64_t token);
 
   std::shared_ptr<Run> parent_;  // of the tokens before first_; null: none
   std::int64_t first_ = 0;
@@ -152,6 +164,7 @@ class Run {
   std::vector<std::int64_t> frame_offsets_;    // [layers + 1]: where MixerState::everything of a layer begins in a keyframe
   std::map<std::int64_t, Piece> keyframes_;    // by tokens read
   bool device_was_full_ = false;
+  Around around_;  // last asked for
 };
 
 }  // namespace statescope

@@ -34,12 +34,12 @@ void Session::save(std::filesystem::path path, std::function<void()> saved, std:
 void Session::open_session(std::filesystem::path path, OpenCallbacks callbacks) {
   worker_->request(Worker::Reopening{std::move(path)}, std::move(callbacks));
 }
-void Session::show(std::int64_t layer, std::int64_t token, std::function<void(std::shared_ptr<const Snapshot>)> done) {
-  worker_->show({nullptr, layer, token, std::move(done)});
+void Session::show(std::int64_t layer, std::int64_t head, std::int64_t token, std::function<void(std::shared_ptr<const Snapshot>)> done) {
+  worker_->show({nullptr, layer, head, token, std::move(done)});
 }
-void Session::show_beside(std::shared_ptr<const RunInfo> run, std::int64_t layer, std::int64_t token,
+void Session::show_beside(std::shared_ptr<const RunInfo> run, std::int64_t layer, std::int64_t head, std::int64_t token,
                           std::function<void(std::shared_ptr<const Snapshot>)> done) {
-  worker_->show({std::move(run), layer, token, std::move(done)});
+  worker_->show({std::move(run), layer, head, token, std::move(done)});
 }
 void Session::ask(int asker, std::shared_ptr<const RunInfo> run, std::vector<Question> questions,
                   std::function<void(Question, Finding)> tell) {

@@ -103,11 +103,11 @@ class Session {
   /// That the run shown is of; null before there is one. To be read beside, never with (Model::beside). Of any thread.
   std::shared_ptr<const Model> model() const;
 
-  /// The layer after the token. Only the newest request is answered.
-  void show(std::int64_t layer, std::int64_t token, std::function<void(std::shared_ptr<const Snapshot>)> done);
+  /// A head of the layer after the token. Only the newest request is answered.
+  void show(std::int64_t layer, std::int64_t head, std::int64_t token, std::function<void(std::shared_ptr<const Snapshot>)> done);
 
   /// The same of another branch, beside the one that is shown. Nothing is answered where `run` is not a branch's.
-  void show_beside(std::shared_ptr<const RunInfo> run, std::int64_t layer, std::int64_t token,
+  void show_beside(std::shared_ptr<const RunInfo> run, std::int64_t layer, std::int64_t head, std::int64_t token,
                    std::function<void(std::shared_ptr<const Snapshot>)> done);
 
   /// Works out what else is asked of the run, the first question first, beside all of the above. `tell` hears of each now and then how far

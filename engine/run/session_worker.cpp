@@ -201,7 +201,7 @@ void Session::Worker::attend() {
 void Session::Worker::show_one(const Showing& showing, Reading& reading) {
   try {
     std::unique_lock lock(run_mutex_);
-    auto snapshot = reading.snapshot(showing.layer, showing.token);
+    auto snapshot = reading.snapshot(showing.layer, showing.head, showing.token);
     lock.unlock();
     if (snapshot) answer(showing.done, std::move(snapshot));
   } catch (const std::exception& error) {

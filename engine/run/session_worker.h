@@ -57,7 +57,7 @@ class Session::Worker {
 
   struct Showing {
     std::shared_ptr<const RunInfo> run;  // null: of the branch that is shown
-    std::int64_t layer, token;
+    std::int64_t layer, head, token;
     std::function<void(std::shared_ptr<const Snapshot>)> done;
   };
 

@@ -22,7 +22,7 @@ constexpr float kept[] = {1, 0.9f, 0.7f, 0.45f, 0.45f, 0.55f, 0.4f};  // of the 
 /// Tokens of the fake run where it stops.
 std::vector<std::int64_t> stops(const Breakpoint& breakpoint, bool routed = true) {
   const auto run = fake_run(20);
-  const auto snapshot = fake_snapshot(run, routed ? 0 : 2, 0);
+  const auto snapshot = fake_snapshot(run, routed ? 0 : 2, 0, 0);
   std::vector<std::int64_t> result;
   for (std::int64_t t = 0; t < 20; ++t)
     if (stops_at(breakpoint, {.run = *run, .routing = snapshot->routing.get(), .kept_from = 5, .kept = kept}, t)) result.push_back(t);

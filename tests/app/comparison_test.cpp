@@ -309,9 +309,10 @@ TEST_CASE("shipped models under one cursor: what is taken from each other are th
     const Snapshot &own = *window.navigator().snapshot(), &other = *comparison.peers()[0]->navigator().snapshot();
     REQUIRE(own.token == token);
     REQUIRE(other.token == token);
+    REQUIRE((own.head == at.head && other.head == at.head));
     REQUIRE(other.layer == own.layer);
     const Table table = state.view().table();
-    const float *a = own.state.matrix(at.slot, at.head), *b = other.state.matrix(at.slot, at.head);
+    const float *a = own.state.matrix(at.slot), *b = other.state.matrix(at.slot);
     for (std::int64_t r = 0; r < own.state.rows; ++r) {
       for (std::int64_t c = 0; c < own.state.columns; ++c) {
         const std::int64_t i = r * own.state.columns + c;

@@ -46,23 +46,24 @@ inline float fake_cell(std::int64_t layer, std::int64_t token, std::int64_t slot
   return std::sin(phase * 0.7f + static_cast<float>(row) * 0.9f) * std::cos(phase * 0.3f + static_cast<float>(column) * 0.4f);
 }
 
-inline LayerState fake_state(const LayerInfo& info, std::int64_t layer, std::int64_t token) {
-  LayerState state{info.slots(), info.heads, info.rows, info.columns, {}};
+inline HeadState fake_state(const LayerInfo& info, std::int64_t layer, std::int64_t head, std::int64_t token) {
+  HeadState state{info.slots(), info.heads, info.rows, info.columns, {}};
   for (std::int64_t s = 0; s < state.slots; ++s)
-    for (std::int64_t h = 0; h < state.heads; ++h)
-      for (std::int64_t r = 0; r < state.rows; ++r)
-        for (std::int64_t c = 0; c < state.columns; ++c) state.values.push_back(token < 0 ? 0 : fake_cell(layer, token, s, h, r, c));
+    for (std::int64_t r = 0; r < state.rows; ++r)
+      for (std::int64_t c = 0; c < state.columns; ++c) state.values.push_back(token < 0 ? 0 : fake_cell(layer, token, s, head, r, c));
   return state;
 }
 
-inline std::shared_ptr<const Snapshot> fake_snapshot(std::shared_ptr<const RunInfo> run, std::int64_t layer, std::int64_t token) {
+inline std::shared_ptr<const Snapshot> fake_snapshot(std::shared_ptr<const RunInfo> run, std::int64_t layer, std::int64_t head,
+                                                     std::int64_t token) {
   const LayerInfo& info = run->model.layers[static_cast<std::size_t>(layer)];
   Snapshot snapshot;
   snapshot.layer = layer;
+  snapshot.head = head;
   snapshot.token = token;
   if (info.has_state()) {
-    snapshot.state = fake_state(info, layer, token);
-    snapshot.before = fake_state(info, layer, token - 1);
+    snapshot.state = fake_state(info, layer, head, token);
+    snapshot.before = fake_state(info, layer, head, token - 1);
     Routing routing{.partitions = info.partitions, .gate = {}, .selected = {}};
     for (std::int64_t t = 0; t < static_cast<std::int64_t>(run->tokens.size()); ++t)
       for (std::int64_t n = 0; n < info.partitions; ++n) {
@@ -80,7 +81,7 @@ inline std::shared_ptr<const Snapshot> fake_snapshot(std::shared_ptr<const RunIn
 class FakeSource : public RunSource {
  public:
   struct Request {
-    std::int64_t layer, token;
+    std::int64_t layer, head, token;
     std::function<void(std::shared_ptr<const Snapshot>)> done;
   };
 
@@ -113,8 +114,8 @@ class FakeSource : public RunSource {
     opened = std::move(path);
     opening = std::move(callbacks);
   }
-  void show(std::int64_t layer, std::int64_t token, std::function<void(std::shared_ptr<const Snapshot>)> done) override {
-    requests.push_back({layer, token, std::move(done)});
+  void show(std::int64_t layer, std::int64_t head, std::int64_t token, std::function<void(std::shared_ptr<const Snapshot>)> done) override {
+    requests.push_back({layer, head, token, std::move(done)});
     if (at_once) answer_all();
   }
   void ask(int asker, std::shared_ptr<const RunInfo> run_, std::vector<Question> questions,
@@ -131,7 +132,7 @@ class FakeSource : public RunSource {
     grow(std::move(run_));
     opening.done();
   }
-  void answer(const Request& request) { request.done(fake_snapshot(run, request.layer, request.token)); }
+  void answer(const Request& request) { request.done(fake_snapshot(run, request.layer, request.head, request.token)); }
   void answer_all() {
     for (const Request& request : std::exchange(requests, {})) answer(request);
   }

@@ -138,7 +138,7 @@ TEST_CASE("lesson: places are tokens of the run or nothing") {
 
 TEST_CASE("lesson: quantities of the run and its snapshot are what a reader would count") {
   const std::shared_ptr<const RunInfo> run = fake_run(20);
-  const std::shared_ptr<const Snapshot> snapshot = fake_snapshot(run, 0, 14);
+  const std::shared_ptr<const Snapshot> snapshot = fake_snapshot(run, 0, 0, 14);
   const auto value = [&](const char* text, std::int64_t token = 14) {
     const Quantity quantity = parse_quantity(text);
     const auto at = place_of(quantity, *run, {.token = token});

@@ -330,7 +330,7 @@ TEST_CASE("golden pictures: decay, the delta rule, the contest of heads") {
   const Sample gla({.tokens = 40, .partitions = 0}), delta({.tokens = 40, .partitions = 0, .memory = "gated delta rule"});
   const Frame light{light_theme(), 1}, dark{dark_theme(), 1}, large{light_theme(), 2};
   const Cursor cursor{.token = 28, .head = 1, .row = 11};
-  const Snapshot snapshot = gla.at(28), corrected = delta.at(28);
+  const Snapshot snapshot = gla.at(28, 1), corrected = delta.at(28, 1);
   check_goldens(snapshot, cursor,
                 {
                     {"decay_light", "decay", {620, 340}, light, 0},
@@ -367,7 +367,7 @@ TEST_CASE("golden pictures: similarity, spectrum, implicit attention") {
   const Sample sample({.tokens = 40}), plain({.tokens = 40, .partitions = 0});
   const Frame light{light_theme(), 1}, dark{dark_theme(), 1}, large{light_theme(), 2};
   const Cursor cursor{.token = 30, .head = 1, .slot = 3, .row = 3};
-  const Snapshot snapshot = sample.at(30);
+  const Snapshot snapshot = sample.at(30, 1);
   check_goldens(snapshot, cursor,
                 {
                     {"similarity_light", "similarity", {620, 300}, light, 0},
@@ -375,7 +375,7 @@ TEST_CASE("golden pictures: similarity, spectrum, implicit attention") {
                     {"similarity_partitions", "similarity", {620, 300}, light, 2},
                     {"similarity_tokens_2x", "similarity", {1280, 720}, large, 4},
                 });
-  check_golden("similarity_one_memory", view_picture("similarity", plain.at(30), cursor, {620, 300}, light, 0));
+  check_golden("similarity_one_memory", view_picture("similarity", plain.at(30, 1), cursor, {620, 300}, light, 0));
   check_goldens(snapshot, cursor,
                 {
                     {"spectrum_light", "spectrum", {620, 300}, light, 0},
@@ -391,7 +391,7 @@ TEST_CASE("golden pictures: against another model", "[peers]") {
   const Sample sample({.tokens = 40});
   const Frame light{light_theme(), 1}, dark{dark_theme(), 1}, large{light_theme(), 2};
   const Cursor cursor{.token = 30, .head = 1, .slot = 3, .row = 3, .column = 5};
-  Snapshot snapshot = sample.at(30);
+  Snapshot snapshot = sample.at(30, 1);
   snapshot.predictions = {{7, " mill", 0.61f}, {20, " the", 0.25f}, {21, " river", 0.125f}};
   check_goldens(snapshot, cursor,
                 {

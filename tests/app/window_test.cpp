@@ -104,7 +104,7 @@ TEST_CASE("answers of an earlier run are dropped") {
   const auto shown = test.navigator().snapshot();
   CHECK(shown->run == test.source.run);
   test.navigator().step(1);
-  old.done(fake_snapshot(old_run, 0, 1));
+  old.done(fake_snapshot(old_run, 0, 0, 1));
   CHECK(test.navigator().snapshot()->run == test.source.run);
 }
 

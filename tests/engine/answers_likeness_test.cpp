@@ -8,6 +8,7 @@
 #include "engine/error.h"
 #include "tests/catch.h"
 #include "tests/engine/evidence_of.h"
+#include "tests/engine/states.h"
 
 namespace statescope::test::answers_likeness_test {
 
@@ -36,13 +37,6 @@ double cosine(const float* a, const float* b, std::int64_t n) {
 }
 
 bool same(double found, double expected) { return std::isnan(expected) ? std::isnan(found) : std::abs(found - expected) < 1e-5; }
-
-std::vector<float> one_head(const LayerState& state, std::int64_t head) {
-  std::vector<float> Z;
-  for (std::int64_t slot = 0; slot < state.slots; ++slot)
-    Z.insert(Z.end(), state.matrix(slot, head), state.matrix(slot, head) + state.rows * state.columns);
-  return Z;
-}
 
 void check_cosines(const std::vector<float>& found, const std::vector<std::vector<float>>& of) {
   const std::size_t n = of.size();
@@ -115,12 +109,12 @@ TEST_CASE("answers: likeness to another model's states, of rows and of heads, as
     CHECK(found.mean * static_cast<double>(pairs) == Approx(sum));
   };
   SmallEvidence sse(sse_config("gla"), kTokens), gla(small_config("gla"), kTokens);
-  const std::shared_ptr<const Snapshot> other = sse.reading->snapshot(0, 20);
+  const auto other = std::make_shared<const LayerState>(answer(LayerStateQuestion{.layer = 0, .token = 20}, sse.evidence));
   const LayerState own = gla.evidence.state(1, 12);
   const CrossSimilarity found =
       answer(CrossSimilarityQuestion{.layer = 1, .head = 1, .token = 12, .other = other, .other_slot = 2}, gla.evidence);
-  if (own.columns == other->state.columns)
-    check_block(found.of_rows, cut(one_head(other->state, 0), own.columns), cut(one_head(own, 1), own.columns));
+  if (own.columns == other->columns)
+    check_block(found.of_rows, cut(one_head(*other, 0), own.columns), cut(one_head(own, 1), own.columns));
   else
     CHECK(found.of_rows.cosine.empty());
 
@@ -132,8 +126,8 @@ TEST_CASE("answers: likeness to another model's states, of rows and of heads, as
     const std::int64_t each = all.rows * all.columns;
     return cut({all.matrix(slot, 0), all.matrix(slot, 0) + all.heads * each}, each);
   };
-  check_block(same_shape.of_heads, heads_of(other->state, 2), heads_of(state, 3));
-  check_block(same_shape.of_rows, cut(one_head(other->state, 1), state.columns), cut(one_head(state, 1), state.columns));
+  check_block(same_shape.of_heads, heads_of(*other, 2), heads_of(state, 3));
+  check_block(same_shape.of_rows, cut(one_head(*other, 1), state.columns), cut(one_head(state, 1), state.columns));
   CHECK_THROWS_AS(answer(CrossSimilarityQuestion{.layer = 1, .slot = 9, .token = 3, .other = other}, sse.evidence), Error);
 }
 
@@ -158,6 +152,8 @@ TEST_CASE("answers: states after different tokens, a tile of them") {
   }
   CHECK_THROWS_AS(answer(TokenSimilarityQuestion{0, 0, 0, {0, 1, TokenSimilarity::kMostTokens + 1}, all}, run.evidence), Error);
   CHECK_THROWS_AS(answer(TokenSimilarityQuestion{0, 0, 0, {kTokens - 1, 1, 2}, all}, run.evidence), Error);
+  CHECK_THROWS_WITH(answer(TokenSimilarityQuestion{0, 99, 0, all, all}, run.evidence), "there is no slot 99; slots are 0 to 4");
+  CHECK_THROWS_WITH(answer(TokenSimilarityQuestion{0, 0, 99, all, all}, run.evidence), "there is no head 99; heads are 0 to 1");
 }
 
 TEST_CASE("answers: singular values of every head, and their summary along the run") {

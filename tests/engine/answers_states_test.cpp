@@ -3,12 +3,14 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <string>
 
 #include "engine/analysis/answers.h"
 #include "engine/analysis/needle_fate.h"
 #include "engine/error.h"
 #include "tests/catch.h"
 #include "tests/engine/evidence_of.h"
+#include "tests/engine/states.h"
 #include "tests/source.h"
 
 namespace statescope::test::answers_states_test {
@@ -131,6 +133,7 @@ TEST_CASE("history: places that do not exist are refused in a line") {
   SmallEvidence softmax(small_config("transformer"), kTokens);
   CHECK_THROWS_WITH(answer(HistoryQuestion{}, softmax.evidence), "layer 0 keeps no matrix state");
   CHECK_THROWS_WITH(answer(StateQuestion{}, softmax.evidence), "layer 0 keeps no matrix state");
+  CHECK_THROWS_WITH(answer(LayerStateQuestion{}, softmax.evidence), "layer 0 keeps no matrix state");
 }
 
 TEST_CASE("update: the state before, what decay and erasure took, and what was written, is the state after, in every family") {
@@ -162,9 +165,17 @@ TEST_CASE("update: the state before, what decay and erasure took, and what was w
   CHECK(heads > 300);
 }
 
-TEST_CASE("the state at another token is the run's") {
+TEST_CASE("the state at another token is the run's, of one head or of all") {
   SmallEvidence asked(sse_config("gla"), kTokens);
-  CHECK(answer(StateQuestion{.layer = 1, .token = 7}, asked.evidence).values == asked.evidence.state(1, 7).values);
+  const LayerState all = asked.evidence.state(1, 7);
+  CHECK(answer(LayerStateQuestion{.layer = 1, .token = 7}, asked.evidence).values == all.values);
+  for (std::int64_t head = 0; head < all.heads; ++head) {
+    const HeadState one = answer(StateQuestion{.layer = 1, .head = head, .token = 7}, asked.evidence);
+    CHECK((one.slots == all.slots && one.heads == all.heads && one.rows == all.rows && one.columns == all.columns));
+    CHECK(one.values == one_head(all, head));
+  }
+  CHECK_THROWS_WITH(answer(StateQuestion{.layer = 1, .head = 9, .token = 7}, asked.evidence),
+                    "there is no head 9; heads are 0 to " + std::to_string(all.heads - 1));
 }
 
 TEST_CASE("predictions: probabilities, ranks and entropy of every token are those of its logits") {

@@ -623,7 +623,7 @@ template <class... Q>
 struct AllSay<std::variant<Q...>> {
   /// A state's accuracy is the snapshot's and depends on its token; each of the named quantities has its own.
   static constexpr bool value = ((SaysHowExact<typename Q::Answer> || std::is_same_v<typename Q::Answer, LayerState> ||
-                                  std::is_same_v<typename Q::Answer, Observables>) &&
+                                  std::is_same_v<typename Q::Answer, HeadState> || std::is_same_v<typename Q::Answer, Observables>) &&
                                  ...);
 };
 

@@ -8,10 +8,12 @@
 #include <random>
 #include <set>
 
+#include "kernels/device_rows.h"
 #include "tests/engine/checkpoint_files.h"
 #include "tests/engine/golden.h"
 #include "tests/engine/small_device.h"
 #include "tests/engine/small_models.h"
+#include "tests/engine/states.h"
 #include "tests/kernels/device_cases.h"
 #include "tests/source.h"
 
@@ -82,6 +84,7 @@ TEST_CASE("run: the states around any token are those of a fresh run that stops 
           CHECK(near(left.values, before[l]));
           CHECK(near(right.values, after[l]));
           CHECK(near(run.state(layer, t).values, after[l]));
+          if (right.heads > 0) CHECK(run.head_states_around(layer, right.heads - 1, t).first.values == one_head(left, right.heads - 1));
           CHECK(right.slots * right.heads * right.rows * right.columns == static_cast<std::int64_t>(right.values.size()));
         }
       }
@@ -108,6 +111,68 @@ TEST_CASE("run: at keyframes and at the end a state is the run's own, to the bit
     }
   }
   CHECK_FALSE(run.is_keyframe(20));
+}
+
+namespace {
+
+/// Says how many bytes came to the host, how often a memory was replayed, and which rows were kept for a window.
+class WatchedDevice final : public FailingDevice {
+ public:
+  WatchedDevice() : WatchedDevice(std::make_shared<int>(0)) {}
+
+  void download(Tensor host, ConstTensor device) override {
+    bytes_to_host += host.shape.size() * static_cast<std::int64_t>(size_of(host.dtype));
+    FailingDevice::download(host, device);
+  }
+  std::shared_ptr<const DeviceRows> rows_for_window(ConstTensor rows) override {
+    return std::make_shared<Kept>(std::vector<float>(rows.f32(), rows.f32() + rows.shape.size()));
+  }
+
+  struct Kept final : DeviceRows {
+    explicit Kept(std::vector<float> values_) : values(std::move(values_)) {}
+    std::size_t bytes() const override { return values.size() * sizeof(float); }
+    std::unique_ptr<SharedBuffer> share(unsigned) const override { return nullptr; }
+    std::vector<float> values;
+  };
+
+  std::int64_t bytes_to_host = 0;
+  std::shared_ptr<int> replays;
+
+ private:
+  explicit WatchedDevice(const std::shared_ptr<int>& count)
+      : FailingDevice([count](std::string_view operation) { *count += operation == "decayed_outer_product" ? 1 : 0; }), replays(count) {}
+};
+
+}  // namespace
+
+TEST_CASE("run: for a window one head alone comes to the host, and another head at the same place costs no replay") {
+  const auto device = std::make_shared<WatchedDevice>();
+  const auto model = Model::load(random_checkpoint(Config(sse_config("gla")), 5), device);
+  Run run(model, {.keyframe_interval = 16});
+  run.read(some_ids(50), 50);
+  for (const std::int64_t token : {0, 15, 16, 40, 49}) {
+    INFO("token " << token);
+    const auto [before, after] = run.states_around(1, token);
+    REQUIRE(after.heads > 1);
+    const int replays = *device->replays;
+    for (std::int64_t head = 0; head < after.heads; ++head) {
+      const std::int64_t bytes = device->bytes_to_host;
+      const auto [left, right] = run.head_states_around(1, head, token);
+      CHECK(device->bytes_to_host - bytes == 2 * 4 * after.slots * after.rows * after.columns);
+      CHECK(left.values == one_head(before, head));
+      CHECK(right.values == one_head(after, head));
+      CHECK((right.slots == after.slots && right.heads == after.heads && right.rows == after.rows && right.columns == after.columns));
+      for (const HeadState* state : {&left, &right}) {
+        const auto* kept = dynamic_cast<const WatchedDevice::Kept*>(state->on_device.get());
+        REQUIRE(kept);
+        CHECK(kept->values == state->values);
+      }
+    }
+    CHECK(*device->replays == replays);
+    const HeadState again = run.head_state(1, 1, token);
+    CHECK(near(again.values, one_head(after, 1)));  // replayed in other pieces
+    CHECK_FALSE(again.on_device);
+  }
 }
 
 TEST_CASE("run: logits and routing, a row for every token") {

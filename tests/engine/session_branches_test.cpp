@@ -51,7 +51,7 @@ struct Open {
   /// Of layer 0, as the interface sees it.
   std::vector<float> state(std::int64_t token) {
     std::shared_ptr<const Snapshot> snapshot;
-    session.show(0, token, [&](std::shared_ptr<const Snapshot> shown) { snapshot = std::move(shown); });
+    session.show(0, 0, token, [&](std::shared_ptr<const Snapshot> shown) { snapshot = std::move(shown); });
     posts.run_until([&] { return snapshot != nullptr; });
     CHECK(snapshot->run == run);
     return snapshot->state.values;
@@ -341,7 +341,7 @@ TEST_CASE("session: a device that fails at an intervention or after it: the tree
     open.intervene("freeze decay from 25");
   } else {
     open.answers = Opening();  // the one that made the run shown listens
-    open.session.show(0, 7, [](std::shared_ptr<const Snapshot>) {});
+    open.session.show(0, 0, 7, [](std::shared_ptr<const Snapshot>) {});
     open.posts.run_until([&] { return open.answers.done || !open.answers.failures.empty(); });
     open.run = open.answers.runs.back();
   }

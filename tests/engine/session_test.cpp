@@ -40,13 +40,13 @@ TEST_CASE("session: opens a checkpoint, reads a prompt, shows a layer at a token
   for (std::size_t i = 1; i < opening.progress.size(); ++i) CHECK(opening.progress[i].first <= 1);
 
   std::shared_ptr<const Snapshot> snapshot;
-  session.show(1, 7, [&](std::shared_ptr<const Snapshot> answer) { snapshot = std::move(answer); });
+  session.show(1, 0, 7, [&](std::shared_ptr<const Snapshot> answer) { snapshot = std::move(answer); });
   posts.run_until([&] { return snapshot != nullptr; });
   CHECK(snapshot->layer == 1);
   CHECK(snapshot->token == 7);
   CHECK(snapshot->run->tokens.size() == 19);
   CHECK((snapshot->state.slots == 1 && snapshot->state.heads == 4));
-  CHECK(snapshot->state.values.size() == static_cast<std::size_t>(snapshot->state.heads * snapshot->state.rows * snapshot->state.columns));
+  CHECK(snapshot->state.values.size() == static_cast<std::size_t>(snapshot->state.rows * snapshot->state.columns));
   CHECK(snapshot->state.values != snapshot->before.values);
   CHECK(snapshot->routing == nullptr);
   CHECK(snapshot->predictions.size() == 8);
@@ -58,7 +58,8 @@ TEST_CASE("session: of waiting requests only the newest is answered, once") {
   Session session(posts.post());
   std::vector<std::pair<std::int64_t, std::int64_t>> answers;
   auto ask = [&](std::int64_t layer, std::int64_t token) {
-    session.show(layer, token, [&](std::shared_ptr<const Snapshot> snapshot) { answers.emplace_back(snapshot->layer, snapshot->token); });
+    session.show(layer, 0, token,
+                 [&](std::shared_ptr<const Snapshot> snapshot) { answers.emplace_back(snapshot->layer, snapshot->token); });
   };
   // Nothing is open yet, so all of these wait.
   for (std::int64_t token : {3, 1, 4, 1, 5}) ask(0, token);
@@ -79,7 +80,7 @@ TEST_CASE("session: an exact state says so, and routing comes with the snapshot"
   Opening opening;
   session.open(kSse, ids_prompt(20), opening.callbacks());
   std::shared_ptr<const Snapshot> last;
-  session.show(0, 19, [&](std::shared_ptr<const Snapshot> answer) { last = std::move(answer); });
+  session.show(0, 0, 19, [&](std::shared_ptr<const Snapshot> answer) { last = std::move(answer); });
   posts.run_until([&] { return last != nullptr; });
   CHECK(last->accuracy == kExact);
   REQUIRE(last->routing);
@@ -128,7 +129,7 @@ TEST_CASE("session: another prompt on the open model; the run stays when a readi
   CHECK(cancelled.failures == std::vector<std::string>{"cancelled"});
 
   std::shared_ptr<const Snapshot> snapshot;
-  session.show(0, 13, [&](std::shared_ptr<const Snapshot> answer) { snapshot = std::move(answer); });
+  session.show(0, 0, 13, [&](std::shared_ptr<const Snapshot> answer) { snapshot = std::move(answer); });
   posts.run_until([&] { return snapshot != nullptr; });
   CHECK(snapshot->run->tokens.size() == 14);
 }
@@ -146,7 +147,7 @@ TEST_CASE("session: while another prompt is read, the run shown can be looked at
   session.read(ids_prompt(200'000), second.callbacks());
   posts.run_until([&] { return !second.progress.empty() && second.progress.back().second == "reading"; });
   const auto look = [&](std::int64_t token) {
-    session.show(0, token, [&](std::shared_ptr<const Snapshot> snapshot) {
+    session.show(0, 0, token, [&](std::shared_ptr<const Snapshot> snapshot) {
       CHECK(snapshot->run == shown);
       tokens.push_back(snapshot->token);
     });
@@ -208,7 +209,7 @@ TEST_CASE("session: ends while busy, and nothing is heard from it afterwards") {
     Session session(posts.post());
     session.open(kGla, ids_prompt(200'000), opening.callbacks());
     posts.run_until([&] { return !opening.progress.empty() && opening.progress.back().second == "reading"; });
-    session.show(0, 0, [&](std::shared_ptr<const Snapshot>) { ++shown; });
+    session.show(0, 0, 0, [&](std::shared_ptr<const Snapshot>) { ++shown; });
   }
   const std::size_t heard = opening.progress.size();
   posts.run_all();
@@ -291,7 +292,7 @@ TEST_CASE("session: a device that fails at a snapshot: the run is read again on 
   const std::size_t told = opening.runs.size();
   opening.done = false;
   failure.armed = true;
-  session.show(0, 7, [&](std::shared_ptr<const Snapshot> answer) { earlier = std::move(answer); });
+  session.show(0, 0, 7, [&](std::shared_ptr<const Snapshot> answer) { earlier = std::move(answer); });
   posts.run_until([&] { return opening.done; });
   CHECK(opening.failures.empty());
   CHECK(opening.device_failures == std::vector<std::string>{kLost});
@@ -299,7 +300,7 @@ TEST_CASE("session: a device that fails at a snapshot: the run is read again on 
   CHECK(opening.runs.back()->tokens.size() == 24);
   CHECK(opening.runs.back()->model.device.starts_with("CPU"));
   CHECK(earlier == nullptr);  // the interface asks anew when the run stands
-  session.show(0, 7, [&](std::shared_ptr<const Snapshot> answer) { earlier = std::move(answer); });
+  session.show(0, 0, 7, [&](std::shared_ptr<const Snapshot> answer) { earlier = std::move(answer); });
   posts.run_until([&] { return earlier != nullptr; });
   CHECK(earlier->run == opening.runs.back());
 }
@@ -317,7 +318,7 @@ TEST_CASE("session: the next prompt after a fall-back that was cancelled is read
     if (opening.progress.back().second == "reading") session.cancel();
   };
   failure.armed = true;
-  session.show(0, 7, [](std::shared_ptr<const Snapshot>) {});
+  session.show(0, 0, 7, [](std::shared_ptr<const Snapshot>) {});
   posts.run_until([&] { return opening.done || !opening.failures.empty(); });
   CHECK(opening.failures == std::vector<std::string>{"cancelled"});
   opening.on_progress = {};

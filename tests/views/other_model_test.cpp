@@ -46,20 +46,27 @@ Snapshot scaled(Snapshot snapshot, float factor) {
 TEST_CASE("the state's difference to another model is the subtraction of the two, and while a token moves that of the two before it",
           "[peers]") {
   const Sample sample({});
-  const Snapshot own = sample.at(12), other = scaled(own, 0.25f);
+  const Snapshot own = sample.at(12, 1), other = scaled(own, 0.25f);
   const Findings findings = beside(peer_at(other));
   for (const float progress : {1.0f, 0.5f}) {
     const StateData data = build_state(own, {.token = 12, .head = 1, .slot = 2, .progress = progress}, findings, StateMode::other_model);
     REQUIRE(data.headline.empty());
     CHECK(data.models == "A − B");
-    const LayerState& from = progress < 1 ? own.before : own.state;
+    const HeadState& from = progress < 1 ? own.before : own.state;
     for (std::size_t slot = 0; slot < data.slots.size(); ++slot) {
       for (std::size_t i = 0; i < data.slots[slot].values.size(); ++i) {
-        const float value = from.matrix(static_cast<std::int64_t>(slot), 1)[i];
+        const float value = from.matrix(static_cast<std::int64_t>(slot))[i];
         CHECK(data.slots[slot].values[i] == value - 0.25f * value);
       }
     }
   }
+}
+
+TEST_CASE("a head is not taken from another one of the other model", "[peers]") {
+  const Sample sample({});
+  const StateData data = build_state(sample.at(12, 1), {.token = 12, .head = 1}, beside(peer_at(sample.at(12, 0))), StateMode::other_model);
+  CHECK(data.headline == "Nothing is known of B here");
+  CHECK(data.slots.empty());
 }
 
 TEST_CASE("states of different shapes are not taken from each other: the view says which shapes they have", "[peers]") {
@@ -143,16 +150,23 @@ TEST_CASE("two models' predictions are paired by their texts; what one does not 
 }
 
 TEST_CASE("likeness of two models: rows are this one's, columns the other's, and shapes may differ", "[peers]") {
-  const Snapshot own = Sample({}).at(12), other = Sample({.partitions = 0, .heads = 3}).at(12);
+  const Snapshot own = Sample({}).at(12, 1), other = Sample({.partitions = 0, .heads = 3}).at(12, 1);
   auto peer = peer_at(other);
   const Cursor cursor{.token = 12, .head = 1, .slot = 3};
-  const auto snapshot = std::make_shared<const Snapshot>(own);
-  const CrossSimilarityQuestion question = cross_similarity_question(snapshot, *peer->snapshot, cursor);
+  const LayerStateQuestion all_heads{.layer = 0, .token = 12};
+  Findings findings = beside(peer);
+  CHECK_FALSE(cross_similarity_question(own, findings, other, cursor));  // not before this one's states are known
+  CHECK(build_cross_similarity(own, cursor, findings, CrossSimilarityMode::heads).message.headline ==
+        "The likeness of A and B has not been worked out yet");
+  findings.answer(all_heads, sample_answer(all_heads, own));
+  const CrossSimilarityQuestion question = cross_similarity_question(own, findings, other, cursor).value();
   CHECK(question.slot == 0);  // the only one that it has
   CHECK(question.other_slot == 3);
+  CHECK((question.head == 1 && question.other_head == 1));
+  CHECK(question.other.get() == findings.get(all_heads));
   peer->findings.answer(question,
                         {.of_rows = {std::vector<float>(80 * 16, 0.5f), 80, 16}, .of_heads = {{0.1f, 0.3f, NAN, 0.2f, 0.4f, 0.6f}, 2, 3}});
-  const CrossSimilarityData heads = build_cross_similarity(*snapshot, cursor, beside(peer), CrossSimilarityMode::heads);
+  const CrossSimilarityData heads = build_cross_similarity(own, cursor, findings, CrossSimilarityMode::heads);
   REQUIRE_FALSE(heads.message);
   CHECK(heads.cells.rows() == 2);
   CHECK(heads.cells.columns() == 3);
@@ -160,7 +174,7 @@ TEST_CASE("likeness of two models: rows are this one's, columns the other's, and
   CHECK(heads.cells.at(1, 1) == 0.4f);
   CHECK(on_hit(heads, 3).head == 1);
   CHECK(tooltip(heads, 4).find("cos = 0.4\nhead 1 of A\nhead 1 of B") == 0);
-  const CrossSimilarityData rows = build_cross_similarity(*snapshot, cursor, beside(peer), CrossSimilarityMode::rows);
+  const CrossSimilarityData rows = build_cross_similarity(own, cursor, findings, CrossSimilarityMode::rows);
   CHECK(rows.cells.rows() == 80);
   CHECK(rows.cells.columns() == 16);
   CHECK(on_hit(rows, 17 * 16).slot == 1);
@@ -172,7 +186,7 @@ TEST_CASE("likeness of two models: rows are this one's, columns the other's, and
   }
 
   const Snapshot narrow = Sample({.columns = 8}).at(12);
-  const Message message = build_cross_similarity(*snapshot, cursor, beside(peer_at(narrow)), CrossSimilarityMode::heads).message;
+  const Message message = build_cross_similarity(own, cursor, beside(peer_at(narrow)), CrossSimilarityMode::heads).message;
   CHECK(message.headline == "The states of A and B have different shapes");
   CHECK(message.detail == "A head of A has 80 rows of 16, one of B 80 rows of 8.");
 }
@@ -209,7 +223,7 @@ TEST_CASE("decay and head gates are compared channel by channel", "[peers]") {
     findings.peer = peer;
     view->build(own, cursor, findings);
     CHECK(view->describe().find("of B") != std::string::npos);  // what is still missing
-    peer->findings = sample_findings(view->peer_questions(std::make_shared<const Snapshot>(own), own, cursor), own);
+    peer->findings = sample_findings(view->peer_questions(own, findings, own, cursor), own);
     view->build(own, cursor, findings);
     CHECK(view->describe().find("is 0 wherever both have one") != std::string::npos);
     TextCanvas canvas({700, 300});

@@ -269,7 +269,8 @@ inline SharpenedGates sample_answer(const SharpenedGatesQuestion& question, cons
 }
 
 inline CrossSimilarity sample_answer(const CrossSimilarityQuestion& question, const Snapshot& snapshot) {
-  const LayerState &own = snapshot.state, &other = question.other->state;
+  const HeadState& own = snapshot.state;
+  const LayerState& other = *question.other;
   const auto waves = [](std::int64_t others, std::int64_t owns, std::int64_t stride) {
     std::vector<float> cosine;
     for (std::int64_t j = 0; j < others; ++j)
@@ -349,14 +350,14 @@ inline Snapshot sample_other(Snapshot snapshot) {
 /// What a view that compares asks of its own model and of `other`, B, which reads the same but for its last five tokens.
 inline Findings sample_findings_beside(const View& view, const Snapshot& snapshot, const Snapshot& other, const Cursor& cursor) {
   Findings findings = sample_findings(view.questions(snapshot, cursor), snapshot);
-  const std::shared_ptr<const Snapshot> own(std::shared_ptr<const Snapshot>(), &snapshot);  // outlives the view's building
   const auto tokens = snapshot.run ? std::ssize(snapshot.run->tokens) : 0;
-  findings.peer = std::make_shared<const Peer>(Peer{.own_letter = "A",
-                                                    .letter = "B",
-                                                    .snapshot = std::make_shared<const Snapshot>(other),
-                                                    .missing = {},
-                                                    .same_until = std::max<std::int64_t>(tokens - 5, 0),
-                                                    .findings = sample_findings(view.peer_questions(own, other, cursor), other)});
+  findings.peer =
+      std::make_shared<const Peer>(Peer{.own_letter = "A",
+                                        .letter = "B",
+                                        .snapshot = std::make_shared<const Snapshot>(other),
+                                        .missing = {},
+                                        .same_until = std::max<std::int64_t>(tokens - 5, 0),
+                                        .findings = sample_findings(view.peer_questions(snapshot, findings, other, cursor), other)});
   findings.beside = {findings.peer};
   return findings;
 }

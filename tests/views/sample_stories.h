@@ -101,7 +101,14 @@ inline Update sample_answer(const UpdateQuestion& question, const Snapshot& snap
   return update;
 }
 
-inline LayerState sample_answer(const StateQuestion& question, const Snapshot& snapshot) {
+inline HeadState sample_answer(const StateQuestion& question, const Snapshot& snapshot) {
+  const LayerInfo& layer = snapshot.run->model.layers[static_cast<std::size_t>(question.layer)];
+  HeadState state{layer.slots(), layer.heads, layer.rows, layer.columns, {}};
+  state.values.assign(static_cast<std::size_t>(state.slots * state.rows * state.columns), 0.125f);
+  return state;
+}
+
+inline LayerState sample_answer(const LayerStateQuestion& question, const Snapshot& snapshot) {
   const LayerInfo& layer = snapshot.run->model.layers[static_cast<std::size_t>(question.layer)];
   LayerState state{layer.slots(), layer.heads, layer.rows, layer.columns, {}};
   state.values.assign(static_cast<std::size_t>(state.slots * state.heads * state.rows * state.columns), 0.125f);

@@ -73,16 +73,17 @@ class Sample {
 
   const std::shared_ptr<const RunInfo>& run() const { return run_; }
 
-  /// Layer 0 after `token`, by S_t = a S_{t−1} + e k_tᵀ v_t on the chosen slots.
-  Snapshot at(std::int64_t token) const {
-    LayerState state{1 + shape_.partitions, shape_.heads, shape_.rows, shape_.columns, {}};
-    state.values.assign(static_cast<std::size_t>(state.slots * state.heads * state.rows * state.columns), 0.0f);
-    LayerState before = state;
+  /// A head of layer 0 after `token`, by S_t = a S_{t−1} + e k_tᵀ v_t on the chosen slots.
+  Snapshot at(std::int64_t token, std::int64_t head = 0) const {
+    HeadState state{1 + shape_.partitions, shape_.heads, shape_.rows, shape_.columns, {}};
+    state.values.assign(static_cast<std::size_t>(state.slots * state.rows * state.columns), 0.0f);
+    HeadState before = state;
     for (std::int64_t t = 0; t <= token; ++t) {
       before = state;
-      step(state, t);
+      step(state, head, t);
     }
-    return {.run = run_, .layer = 0, .token = token, .state = state, .before = before, .routing = routing_, .predictions = {}};
+    return {
+        .run = run_, .layer = 0, .head = head, .token = token, .state = state, .before = before, .routing = routing_, .predictions = {}};
   }
 
   /// Layer 1: softmax attention, no state.
@@ -109,16 +110,16 @@ class Sample {
     routing.selected.insert(routing.selected.end(), selected.begin(), selected.end());
   }
 
-  void step(LayerState& state, std::int64_t t) const {
+  void step(HeadState& state, std::int64_t head, std::int64_t t) const {
     for (std::int64_t slot = 0; slot < state.slots; ++slot) {
       if (slot > 0 && !routing_->selected_at(t, slot - 1)) continue;
       const float e = slot > 0 ? routing_->gate_at(t, slot - 1) : 1.0f;
-      for (std::int64_t h = 0; h < state.heads; ++h) write(state, slot, h, t, e);
+      write(state, slot, head, t, e);
     }
   }
 
-  static void write(LayerState& state, std::int64_t slot, std::int64_t head, std::int64_t t, float e) {
-    float* s = state.values.data() + (slot * state.heads + head) * state.rows * state.columns;
+  static void write(HeadState& state, std::int64_t slot, std::int64_t head, std::int64_t t, float e) {
+    float* s = state.values.data() + slot * state.rows * state.columns;
     for (std::int64_t r = 0; r < state.rows; ++r) {
       const float k = std::exp(-2.0f * static_cast<float>((r * 5 + t * 7 + head * 3) % state.rows) / 3.0f);
       for (std::int64_t c = 0; c < state.columns; ++c) {

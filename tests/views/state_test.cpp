@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "app/canvas/text_canvas.h"
+#include "kernels/device_rows.h"
 #include "tests/catch.h"
 #include "tests/views/samples.h"
 
@@ -12,7 +13,7 @@ namespace statescope::state_test {
 namespace {
 
 /// Two slots, two heads, 2 × 3. Head 1 of slot 1 goes from 0 to [1 2 2; 0 0 −4]; everything else stays 0.5.
-Snapshot small_state() {
+Snapshot small_state(std::int64_t head = 1) {
   RunInfo run;
   run.model.layers = {sample_layer({.partitions = 1, .heads = 2, .rows = 2, .columns = 3})};
   run.tokens = {{0, "a"}, {1, " b"}};
@@ -20,11 +21,13 @@ Snapshot small_state() {
   Snapshot snapshot;
   snapshot.run = std::make_shared<RunInfo>(run);
   snapshot.token = 1;
-  snapshot.state = {2, 2, 2, 3, std::vector<float>(24, 0.5f)};
+  snapshot.head = head;
+  snapshot.state = {2, 2, 2, 3, std::vector<float>(12, 0.5f)};
   snapshot.before = snapshot.state;
+  if (head == 0) return snapshot;
   const float after[] = {1, 2, 2, 0, 0, -4};
-  std::copy_n(after, 6, snapshot.state.values.begin() + 18);
-  std::fill_n(snapshot.before.values.begin() + 18, 6, 0.0f);
+  std::copy_n(after, 6, snapshot.state.values.begin() + 6);
+  std::fill_n(snapshot.before.values.begin() + 6, 6, 0.0f);
   return snapshot;
 }
 
@@ -45,7 +48,7 @@ TEST_CASE("a slot knows what the token did to it, row by row") {
 }
 
 TEST_CASE("the other head is another matrix") {
-  const StateData data = build_state(small_state(), {.token = 1, .head = 0, .slot = 1});
+  const StateData data = build_state(small_state(0), {.token = 1, .slot = 1});
   CHECK(data.matrix().values == std::vector<float>(6, 0.5f));
   CHECK_FALSE(data.matrix().written);
   CHECK(data.matrix().range == 0.5f);
@@ -59,7 +62,7 @@ TEST_CASE("while the token moves, the values are those before it") {
   CHECK(data.matrix().written);  // its outline fades in
 }
 
-TEST_CASE("a cursor outside the layer is brought inside, a cell outside is no cell") {
+TEST_CASE("a cursor outside the layer is brought inside, a cell outside is no cell; the head is the snapshot's") {
   const StateData data = build_state(small_state(), {.token = 1, .head = 9, .slot = 9, .row = 2, .column = 3});
   CHECK(data.head == 1);
   CHECK(data.chosen == 1);
@@ -69,7 +72,7 @@ TEST_CASE("a cursor outside the layer is brought inside, a cell outside is no ce
 
 TEST_CASE("one NaN is seen and does not spoil the range") {
   Snapshot snapshot = small_state();
-  snapshot.state.values[18] = NAN;
+  snapshot.state.values[6] = NAN;
   const StateData data = build_state(snapshot, {.head = 1, .slot = 1});
   CHECK(std::isnan(data.matrix().values[0]));
   CHECK(data.matrix().written);
@@ -150,7 +153,7 @@ TEST_CASE("every cell of every slot answers with its value, exactly") {
 
 TEST_CASE("with little height the title tells the chosen cell, and ranges are plain numbers") {
   Snapshot snapshot = small_state();
-  snapshot.state.values[18] = 999;
+  snapshot.state.values[6] = 999;
   const auto view = make_state();
   view->build(snapshot, {.token = 1, .head = 1, .slot = 1, .row = 0, .column = 0});
   const auto drawn = [&](float height, const char* words) {
@@ -167,8 +170,8 @@ TEST_CASE("with little height the title tells the chosen cell, and ranges are pl
 
 TEST_CASE("values have nine significant digits, with the value before and the difference") {
   Snapshot snapshot = small_state();
-  snapshot.state.values[18] = 0.1f;
-  snapshot.before.values[18] = 0.3f;
+  snapshot.state.values[6] = 0.1f;
+  snapshot.before.values[6] = 0.3f;
   const auto view = make_state();
   view->build(snapshot, {.token = 1, .head = 1, .slot = 1, .row = 0, .column = 0});
   CHECK(view->describe().ends_with("S[0, 0] = 0.100000001, before 0.300000012, change -0.200000018."));
@@ -201,10 +204,48 @@ TEST_CASE("the change, and the difference to another token, are subtracted cell 
   compared.reference = 0;
   CHECK(build_state(small_state(), compared, {}, StateMode::difference).headline == "The state after token 0 has not been worked out yet");
   Findings findings;
-  findings.answer(StateQuestion{.layer = 0, .token = 0}, LayerState{2, 2, 2, 3, std::vector<float>(24, 1.0f)});
+  findings.answer(StateQuestion{.layer = 0, .head = 1, .token = 0}, HeadState{2, 2, 2, 3, std::vector<float>(12, 1.0f)});
   const StateData difference = build_state(small_state(), compared, findings, StateMode::difference);
   CHECK(difference.matrix().values == std::vector<float>{0, 1, 1, -1, -1, -5});
   CHECK(difference.slots[0].values == std::vector<float>(6, -0.5f));
+}
+
+namespace {
+
+struct NoRows final : DeviceRows {
+  std::size_t bytes() const override { return 0; }
+  std::unique_ptr<SharedBuffer> share(unsigned) const override { return nullptr; }
+};
+
+/// Keeps the heatmaps that a device has too.
+struct DeviceCanvas final : TextCanvas {
+  using TextCanvas::TextCanvas;
+  void heatmap(Rect, const Heatmap& cells) override {
+    if (cells.on_device) drawn.push_back(cells);
+  }
+  std::vector<Heatmap> drawn;
+};
+
+}  // namespace
+
+TEST_CASE("the state as it is, or was while the token moves, is drawn from the device that has it, each slot at its place") {
+  Snapshot snapshot = small_state();
+  snapshot.state.on_device = std::make_shared<NoRows>();
+  snapshot.before.on_device = std::make_shared<NoRows>();
+  const auto drawn = [&](float progress, StateMode mode) {
+    DeviceCanvas canvas({900, 500});
+    const StateData data = build_state(snapshot, {.token = 1, .head = 1, .slot = 1, .progress = progress}, {}, mode);
+    draw(data, canvas, {0, 0, 900, 500}, {light_theme(), 1});
+    for (const Heatmap& cells : canvas.drawn) CHECK((cells.rows == 2 && cells.columns == 3));
+    return canvas.drawn;
+  };
+  for (const float progress : {1.0f, 0.5f}) {
+    const std::vector<Heatmap> cells = drawn(progress, StateMode::state);
+    REQUIRE(cells.size() == 3);  // the chosen slot large, both small
+    for (const Heatmap& each : cells) CHECK(each.on_device == (progress < 1 ? snapshot.before : snapshot.state).on_device);
+    CHECK((cells[0].first == 6 && cells[1].first == 0 && cells[2].first == 6));
+  }
+  CHECK(drawn(1, StateMode::change).empty());  // subtracted on the host
 }
 
 TEST_CASE("decay, erasure and writing are shown one by one; a memory without the delta rule erases nothing") {
