@@ -12,6 +12,7 @@
 #include "kernels/cuda_graph.h"
 #include "kernels/cuda_linear.h"
 #include "kernels/cuda_operations.h"
+#include "kernels/cuda_window.h"
 
 namespace statescope {
 namespace cuda {
@@ -214,6 +215,11 @@ class CudaBackend final : public Backend {
     capture_.give_up();
     use();
     return downloads_.begin(host.data, device.data, bytes_of(device), stream());
+  }
+  std::shared_ptr<const DeviceRows> rows_for_window(ConstTensor rows) override {
+    capture_.give_up();
+    use();
+    return window_rows_.keep(rows, stream());
   }
   std::size_t free_bytes() override {
     use();
@@ -597,6 +603,7 @@ class CudaBackend final : public Backend {
   Ring ring_{*stream_};
   Products products_{precision_};
   Downloads downloads_;
+  WindowRows window_rows_{index_};
   Workspace widened_{*this};
   Buffer scratch_;
   std::size_t scratch_bytes_ = 0;

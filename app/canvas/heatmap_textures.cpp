@@ -80,18 +80,24 @@ HeatmapTextures::~HeatmapTextures() {
   gl_.glDeleteTextures(1, &colors_);
 }
 
-unsigned HeatmapTextures::texture(const float* values, std::int64_t rows, std::int64_t columns, std::int64_t stride) {
-  Entry& entry = textures_[Key{rows, columns, hash_of(values, rows, columns, stride)}];
+unsigned HeatmapTextures::texture(const Heatmap& cells, const HeatmapTile& tile) {
+  const std::int64_t offset = tile.row * cells.columns + tile.column;
+  const float* values = cells.values.data() + offset;
+  Entry& entry = textures_[Key{tile.rows, tile.columns, hash_of(values, tile.rows, tile.columns, cells.columns)}];
   entry.used = true;
   if (entry.texture != 0) return entry.texture;
-  ++uploads_;
   gl_.glGenTextures(1, &entry.texture);
   gl_.glBindTexture(GL_TEXTURE_2D, entry.texture);
   gl_.glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MIN_FILTER, GL_NEAREST);
   gl_.glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MAG_FILTER, GL_NEAREST);
   gl_.glPixelStorei(GL_UNPACK_ALIGNMENT, 4);
-  gl_.glPixelStorei(GL_UNPACK_ROW_LENGTH, static_cast<int>(stride));
-  gl_.glTexImage2D(GL_TEXTURE_2D, 0, GL_R32F, static_cast<int>(columns), static_cast<int>(rows), 0, GL_RED, GL_FLOAT, values);
+  gl_.glPixelStorei(GL_UNPACK_ROW_LENGTH, static_cast<int>(cells.columns));
+  const bool from_device = pixels_.bind(cells.on_device);
+  (from_device ? shared_ : uploads_) += 1;
+  const auto place = static_cast<std::uintptr_t>(cells.first + offset) * sizeof(float);  // in the buffer that is bound
+  gl_.glTexImage2D(GL_TEXTURE_2D, 0, GL_R32F, static_cast<int>(tile.columns), static_cast<int>(tile.rows), 0, GL_RED, GL_FLOAT,
+                   from_device ? reinterpret_cast<const void*>(place) : values);
+  if (from_device) pixels_.unbind();
   gl_.glPixelStorei(GL_UNPACK_ROW_LENGTH, 0);
   return entry.texture;
 }
@@ -120,6 +126,7 @@ void HeatmapTextures::draw(unsigned texture, Rect rect, Size view, const ColorSc
 }
 
 void HeatmapTextures::end_frame() {
+  pixels_.end_frame();
   for (auto at = textures_.begin(); at != textures_.end();) {
     if (std::exchange(at->second.used, false)) {
       ++at;

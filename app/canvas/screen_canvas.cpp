@@ -11,7 +11,7 @@ namespace statescope {
 namespace {
 
 constexpr std::int64_t tile_side = 1024;  // cells
-constexpr int most_passes = 3;  // of one frame: sizes, then characters that only appear at the right sizes
+constexpr int most_passes = 3;            // of one frame: sizes, then characters that only appear at the right sizes
 
 ImU32 packed(Color color) { return IM_COL32(color.r, color.g, color.b, color.a); }
 ImVec2 vec(Point p) { return {p.x, p.y}; }
@@ -128,7 +128,7 @@ void ScreenCanvas::add_tile(Rect rect, const Heatmap& cells, std::int64_t row, s
                   static_cast<float>(columns) * cell_w, static_cast<float>(rows) * cell_h};
   const Rect seen = intersection(part, clips_.back());
   if (seen.w <= 0 || seen.h <= 0) return;
-  const unsigned texture = textures_.texture(cells.values.data() + row * cells.columns + column, rows, columns, cells.columns);
+  const unsigned texture = textures_.texture(cells, {row, column, rows, columns});
   tiles_.push_back({this, texture, part, cells.scale});
   list_->AddCallback(draw_tile, &tiles_.back());
 }

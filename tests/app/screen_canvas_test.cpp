@@ -8,6 +8,7 @@
 
 #include "app/canvas/paper_canvas.h"
 #include "app/canvas/screen_canvas.h"
+#include "kernels/device_rows.h"
 #include "tests/app/window_cases.h"
 #include "tests/catch.h"
 
@@ -117,6 +118,89 @@ TEST_CASE("NaN is grey, clips cut heatmaps, and equal values are uploaded once",
   values[0] = 0.25f;  // the same address, another content
   CHECK(screen.draw(paint).pixelColor(16, 16) != first.pixelColor(16, 16));
   CHECK(screen.canvas().textures().uploads() == 2);
+}
+
+namespace {
+
+/// Numbers on a device that draws this context, which is OpenGL itself, or on one that does not.
+class FakeRows final : public DeviceRows {
+ public:
+  enum class Willing { yes, not_to_share, not_to_copy };
+  explicit FakeRows(std::vector<float> numbers, Willing willing = Willing::yes) : numbers_(std::move(numbers)), willing_(willing) {}
+
+  std::size_t bytes() const override { return numbers_.size() * sizeof(float); }
+  std::unique_ptr<SharedBuffer> share(unsigned name) const override {
+    ++shares;
+    return willing_ == Willing::not_to_share ? nullptr : std::make_unique<Shared>(name);
+  }
+
+  mutable int shares = 0, copies = 0;
+
+ private:
+  struct Shared final : SharedBuffer {
+    explicit Shared(unsigned name_) : name(name_) {}
+    bool take(const DeviceRows& rows) override {
+      const auto& fake = dynamic_cast<const FakeRows&>(rows);
+      ++fake.copies;
+      QOpenGLExtraFunctions* gl = QOpenGLContext::currentContext()->extraFunctions();
+      gl->glBindBuffer(GL_COPY_WRITE_BUFFER, name);
+      gl->glBufferSubData(GL_COPY_WRITE_BUFFER, 0, static_cast<GLsizeiptr>(fake.bytes()), fake.numbers_.data());
+      gl->glBindBuffer(GL_COPY_WRITE_BUFFER, 0);
+      return fake.willing_ == Willing::yes;
+    }
+    unsigned name;
+  };
+
+  std::vector<float> numbers_;
+  Willing willing_;
+};
+
+/// Two rows, wider than a tile, behind `before` other numbers.
+std::vector<float> wave(std::int64_t before, float frequency) {
+  std::vector<float> numbers(static_cast<std::size_t>(before), -1.0f);
+  for (int i = 0; i < 2 * 1030; ++i) numbers.push_back(std::sin(frequency * static_cast<float>(i)));
+  return numbers;
+}
+Paint two_rows(const std::vector<float>& values, std::shared_ptr<const DeviceRows> on_device = {}, std::int64_t first = 0) {
+  return [&values, on_device = std::move(on_device), first](Canvas& canvas) {
+    canvas.heatmap({0, 0, 1030, 16}, {2, 1030, values, {ColorMap::diverging, -1, 1}, on_device, first});
+  };
+}
+
+}  // namespace
+
+TEST_CASE("a heatmap's textures are made of the numbers that the device has, at their place, not of the host's", "[opengl]") {
+  if (!can_draw()) return;
+  const std::vector<float> zeros(2 * 1030), ones(2 * 1030, 1.0f), slow = wave(0, 0.01f), fast = wave(0, 0.3f);
+  Screen expected(1030, 16), screen(1030, 16);
+  const auto rows = std::make_shared<FakeRows>(wave(7, 0.01f));
+  CHECK(screen.draw(two_rows(zeros, rows, 7)) == expected.draw(two_rows(slow)));
+  CHECK(screen.canvas().textures().shared() == 2);  // tiles
+  CHECK((rows->shares == 1 && rows->copies == 1));
+  screen.draw(two_rows(zeros, rows, 7));  // the textures are still there
+  CHECK(screen.canvas().textures().shared() == 2);
+  const auto fewer = std::make_shared<FakeRows>(wave(3, 0.3f)), more = std::make_shared<FakeRows>(wave(99, 0.01f));
+  CHECK(screen.draw(two_rows(ones, fewer, 3)) == expected.draw(two_rows(fast)));
+  CHECK((fewer->shares == 0 && fewer->copies == 1));  // they fit into the same buffer
+  CHECK(screen.draw(two_rows(zeros, more, 99)) == expected.draw(two_rows(slow)));
+  CHECK((more->shares == 1 && more->copies == 1));
+  CHECK(screen.draw(two_rows(fast)) == expected.draw(two_rows(fast)));  // the host's, where the device has none
+  CHECK(screen.canvas().textures().uploads() == 2);
+}
+
+TEST_CASE("where the device does not draw the window, or refuses, textures are made of the host's numbers, and it is asked once",
+          "[opengl]") {
+  if (!can_draw()) return;
+  const std::vector<float> slow = wave(0, 0.01f), fast = wave(0, 0.3f);
+  for (const FakeRows::Willing willing : {FakeRows::Willing::not_to_share, FakeRows::Willing::not_to_copy}) {
+    Screen expected(1030, 16), screen(1030, 16);
+    const auto rows = std::make_shared<FakeRows>(wave(0, 0.7f), willing), later = std::make_shared<FakeRows>(wave(0, 0.7f), willing);
+    CHECK(screen.draw(two_rows(slow, rows)) == expected.draw(two_rows(slow)));
+    CHECK(screen.draw(two_rows(fast, later)) == expected.draw(two_rows(fast)));
+    CHECK((rows->shares == 1 && later->shares == 0 && later->copies == 0));
+    CHECK(screen.canvas().textures().shared() == 0);
+    CHECK(screen.canvas().textures().uploads() == 4);
+  }
 }
 
 TEST_CASE("text, lines and regions agree with the paper", "[opengl]") {

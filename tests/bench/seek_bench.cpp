@@ -152,14 +152,14 @@ class SeekBench {
                1e3 * without / count, 100 * (with / without - 1));
   }
 
-  /// What a view sees of one layer at one token: the states before and after it, the routing, the logits.
+  /// What a view sees of one layer at one token: a head's states before and after it, the routing, the logits.
   void seek(Run& run) {
     std::vector<double> states, views;
     for (std::int64_t layer = 0; layer < model_->layers(); ++layer) run.routing(layer);
     for (int i = 0; i < options_.seeks; ++i) {
       const auto layer = static_cast<std::int64_t>(random_() % static_cast<std::uint32_t>(model_->layers()));
       const auto token = static_cast<std::int64_t>(random_() % static_cast<std::uint32_t>(ids_.size()));
-      states.push_back(1e3 * seconds([&] { run.states_around(layer, token); }));
+      states.push_back(1e3 * seconds([&] { run.head_states_around(layer, 0, token); }));
       views.push_back(states.back() + 1e3 * seconds([&] { run.routing(layer), run.logits(token); }));
     }
     fmt::print("  {} seeks: median {:.2f} ms, p99 {:.2f} ms, at most {:.2f} ms; of which the states {:.2f}, {:.2f}, {:.2f} ms\n",
