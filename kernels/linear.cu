@@ -329,7 +329,14 @@ void Products::multiply_one_type(Tensor y, ConstTensor x, ConstTensor weight, Co
   // passes over a prompt, and not for a layer that is brought forward to some token.
   constexpr std::int64_t many_rows = 4096, comes_again = 8;
   if (shapes.T >= many_rows && ++plan.uses == comes_again) try_out(plan, shapes, y, x, weight, stream);
-  check(run(plan, plan.algorithm, y, x, weight, stream), "a product");
+  cublasStatus_t status = run(plan, plan.algorithm, y, x, weight, stream);
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED) {  // by the algorithm chosen for more rows
+    Shapes exact = shapes;
+    exact.T = x.rows();
+    const Plan& own = planned(exact, bias);
+    status = run(own, own.algorithm, y, x, weight, stream);
+  }
+  check(status, "a product");
 }
 
 /// x of the type in which is multiplied. A weight of another, or one of bfloat16 whose rows tensor cores cannot load as they lie, goes
