@@ -1,8 +1,9 @@
 #include "app/navigator.h"
-#include "views/chosen.h"
 
 #include <algorithm>
 #include <utility>
+
+#include "views/chosen.h"
 
 namespace statescope {
 namespace {

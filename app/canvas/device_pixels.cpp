@@ -6,9 +6,11 @@ bool DevicePixels::bind(const std::shared_ptr<const DeviceRows>& rows) {
   if (refused_ || !rows) return false;
   if (held_ != rows) {
     held_.reset();
-    refused_ = !fill(*rows);
-    if (refused_) release();
-    if (refused_) return false;
+    if (!fill(*rows)) {
+      refused_ = true;
+      release();
+      return false;
+    }
     held_ = rows;
   }
   gl_.glBindBuffer(GL_PIXEL_UNPACK_BUFFER, buffer_);

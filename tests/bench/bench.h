@@ -3,21 +3,32 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 #include <vector>
 
 namespace statescope::bench {
 
+/// Of one call.
+template <class Fn>
+double seconds(const Fn& fn) {
+  const auto start = std::chrono::steady_clock::now();
+  fn();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// The value that `part` of all lie below; 0.5: the median.
+inline double share(std::vector<double> values, double part) {
+  std::sort(values.begin(), values.end());
+  return values[std::min(values.size() - 1, static_cast<std::size_t>(part * static_cast<double>(values.size())))];
+}
+
 /// Seconds of one call: the median of 15, after one that is not counted.
 template <class Fn>
 double median_seconds(const Fn& fn) {
-  std::vector<double> seconds;
-  for (int i = 0; i < 16; ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    fn();
-    if (i > 0) seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  }
-  std::nth_element(seconds.begin(), seconds.begin() + 7, seconds.end());
-  return seconds[7];
+  seconds(fn);
+  std::vector<double> all;
+  for (int i = 0; i < 15; ++i) all.push_back(seconds(fn));
+  return share(std::move(all), 0.5);
 }
 
 }  // namespace statescope::bench

@@ -5,18 +5,19 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <random>
-#include <sstream>
 
 #include "engine/device.h"
-#include "engine/model/random_checkpoint.h"
 #include "engine/run/run.h"
+#include "tests/bench/bench.h"
+#include "tests/bench/models.h"
 
 using namespace statescope;
+using bench::seconds;
+using bench::share;
 
 namespace {
 
@@ -30,12 +31,6 @@ struct Options {
   int seeks = 500, repeats = 5;
 };
 
-double seconds(const auto& work) {
-  const auto began = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-}
-
 /// What the process has in memory.
 double resident_megabytes() {
   ::malloc_trim(0);
@@ -46,22 +41,10 @@ double resident_megabytes() {
 
 double megabytes(std::size_t bytes) { return static_cast<double>(bytes) / 1e6; }
 
-double share(std::vector<double> values, double part) {
-  std::sort(values.begin(), values.end());
-  return values[std::min(values.size() - 1, static_cast<std::size_t>(part * static_cast<double>(values.size())))];
-}
-
-/// Weights from a file, or, for a config alone, random ones in bfloat16.
-std::shared_ptr<const Checkpoint> open(const std::string& path) {
-  if (!path.ends_with(".json")) return open_checkpoint(path);
-  std::stringstream text;
-  text << std::ifstream(path).rdbuf();
-  return random_checkpoint(Config::parse(text.str()), 1, DType::bf16);
-}
-
 class SeekBench {
  public:
-  explicit SeekBench(const Options& options) : options_(options), model_(Model::load(open(options.model), open_device(options.device))) {
+  explicit SeekBench(const Options& options)
+      : options_(options), model_(Model::load(bench::open(options.model), open_device(options.device))) {
     for (std::int64_t t = 0; t < options.tokens; ++t)
       ids_.push_back(static_cast<std::int32_t>(random_() % static_cast<std::uint32_t>(model_->vocab())));
     fmt::print("{}, {} tokens; {}; a keyframe takes {:.1f} MB, block inputs {:.3f} MB a token\n", options.model, options.tokens,

@@ -2,20 +2,18 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <random>
-#include <sstream>
 
 #include "engine/device.h"
-#include "engine/model/random_checkpoint.h"
 #include "engine/run/run.h"
 #include "kernels/device_rows.h"
+#include "tests/bench/bench.h"
+#include "tests/bench/models.h"
 #include "tests/kernels/egl_context.h"
 
 using namespace statescope;
+using bench::share;
 using statescope::testing::EglContext;
 using statescope::testing::FloatTexture;
 using statescope::testing::PixelBuffer;
@@ -29,23 +27,7 @@ struct Options {
   int seeks = 200;
 };
 
-double milliseconds(const auto& work) {
-  const auto began = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began).count();
-}
-
-double share(std::vector<double> values, double part) {
-  std::sort(values.begin(), values.end());
-  return values[std::min(values.size() - 1, static_cast<std::size_t>(part * static_cast<double>(values.size())))];
-}
-
-std::shared_ptr<const Checkpoint> open(const std::string& path) {
-  if (!path.ends_with(".json")) return open_checkpoint(path);
-  std::stringstream text;
-  text << std::ifstream(path).rdbuf();
-  return random_checkpoint(Config::parse(text.str()), 1, DType::bf16);
-}
+double milliseconds(const auto& work) { return 1e3 * bench::seconds(work); }
 
 /// The textures of one head's slots.
 class Textures {
@@ -93,7 +75,7 @@ struct Way {
 };
 
 void measure(const Options& options) {
-  const auto model = Model::load(open(options.model), open_device(options.device));
+  const auto model = Model::load(bench::open(options.model), open_device(options.device));
   std::mt19937 random(1);
   std::vector<std::int32_t> ids;
   for (std::int64_t t = 0; t < options.tokens; ++t)
