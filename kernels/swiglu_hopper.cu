@@ -1,6 +1,6 @@
-// SwiGLU's gate of many rows inside the product that makes it, on a device of compute capability 9.0: u = silu(x gateᵀ) ⊙ (x upᵀ). A block
-// a multiprocessor stays there and takes tiles of u in turn. One of its warpgroups (128 threads) brings x and weights through the bulk copy
-// engine; each other one multiplies 64 rows with 128 rows of gate and 128 of up, so that a thread has both sums of its outputs. Two
+// SwiGLU's gate of many rows inside the product that makes it, on a device of compute capability 9.0: u = silu(x gateᵀ) ⊙ (x upᵀ). A
+// multiprocessor has one block, which takes tiles of u in turn. One of its warpgroups (128 threads) brings x and weights through the bulk
+// copy engine; each other one multiplies 64 rows with 128 rows of gate and 128 of up, so that a thread has both sums of its outputs. Two
 // neighbouring blocks (a cluster) take the same outputs of other rows: each brings one of the two weights for both.
 #include <algorithm>
 #include <map>
@@ -18,12 +18,13 @@ namespace {
 constexpr int cluster = 2, groups = 2, stages = 4;  // blocks, warpgroups that multiply, tiles of operands on their way
 constexpr int group_rows = 64, warp_rows = 16, tile_rows = groups * group_rows;
 constexpr int inputs = swizzled, outputs = 128;  // of a tile
+constexpr int half = outputs / 2;                // of the last tiles, where whole ones would leave most of the device idle
 constexpr int parts = outputs / 16;              // of a warp's outputs, written one after the other
 constexpr int warps = groups * warpgroup / 32, threads = (groups + 1) * warpgroup;
 
 struct Stage {
   Bf16 x[tile_rows][inputs];
-  Bf16 weight[cluster][outputs][inputs];  // gate, up: one matrix for the products
+  Bf16 weight[2 * outputs][inputs];  // gate, then up: one matrix for the products
 };
 
 struct Memory {
@@ -35,8 +36,8 @@ struct Memory {
 struct GatedProduct {
   CUtensorMap x, weight[cluster], u;  // [rows, 1, width]
   int row_tiles, column_tiles;        // of clusters
+  int whole, halves;                  // tiles taken whole; halves of the others, at most one a cluster
   int steps;                          // stages of a tile
-  __device__ int tiles() const { return row_tiles * column_tiles; }
 };
 
 /// A block's number in its cluster.
@@ -87,6 +88,10 @@ __device__ void store_matrices(void* row, const uint4& x) {
                : "memory");
 }
 
+/// A cluster's number, and how many there are.
+__device__ int own_cluster() { return static_cast<int>(blockIdx.x) / cluster; }
+__device__ int clusters() { return static_cast<int>(gridDim.x) / cluster; }
+
 /// Of a tile in u.
 struct Corner {
   int row, column;
@@ -96,6 +101,10 @@ __device__ Corner corner(const GatedProduct& p, int tile, int rank) {
   constexpr int band = 2048 / (cluster * tile_rows);
   const int in_band = band * p.column_tiles, first = tile / in_band * band, height = min(band, p.row_tiles - first), rest = tile % in_band;
   return {((first + rest % height) * cluster + rank) * tile_rows, rest / height * outputs};
+}
+__device__ Corner corner_of_half(const GatedProduct& p, int number, int rank) {
+  const Corner whole = corner(p, p.whole + number / 2, rank);
+  return {whole.row, whole.column + number % 2 * half};
 }
 
 /// Where a thread is in the ring of stages.
@@ -112,17 +121,19 @@ struct Turn {
 /// One thread: all stages of all tiles, as soon as both blocks have read what was there.
 __device__ void produce(Memory& memory, const GatedProduct& p, int rank) {
   Turn turn;
-  for (int tile = blockIdx.x / cluster; tile < p.tiles(); tile += gridDim.x / cluster) {
-    const Corner at = corner(p, tile, rank);
+  const auto bring = [&](Corner at, int width) {
     for (int k = 0; k < p.steps; ++k, turn.next()) {
       Stage& stage = memory.stage[turn.stage];
       std::uint64_t& full = memory.full[turn.stage];
       wait(memory.empty[turn.stage], turn.parity ^ 1);
-      arrive_and_expect(full, sizeof(Stage));
+      arrive_and_expect(full, static_cast<unsigned>(sizeof(stage.x) + 2 * width * sizeof(stage.weight[0])));
       copy_box(stage.x, p.x, k * inputs, 0, at.row, full);
-      copy_box_to_all(stage.weight[rank], p.weight[rank], k * inputs, at.column, full);
+      for (int i = 0; i < width; i += half)
+        copy_box_to_all(stage.weight[rank * width + i], p.weight[rank], k * inputs, at.column + i, full);
     }
-  }
+  };
+  for (int tile = own_cluster(); tile < p.whole; tile += clusters()) bring(corner(p, tile, rank), outputs);
+  if (own_cluster() < p.halves) bring(corner_of_half(p, own_cluster(), rank), half);
 }
 
 /// A thread's sums of a tile, two neighbours each: rows … and … + 8 of eight columns, then the next eight.
@@ -131,16 +142,14 @@ struct Sums {
   Corner at;  // of the warp's rows
 };
 
-__device__ Sums rounded(const float (&c)[2 * outputs / 8][4], Corner at) {
-  Sums sums;
+template <int n>
+__device__ void round_sums(Sums& sums, const float (&c)[n][4]) {
 #pragma unroll
-  for (int j = 0; j < outputs / 8; ++j) {
-    const auto &gate = c[j], &up = c[outputs / 8 + j];
+  for (int j = 0; j < n / 2; ++j) {
+    const auto &gate = c[j], &up = c[n / 2 + j];
     sums.gate[2 * j] = packed(gate[0], gate[1]), sums.gate[2 * j + 1] = packed(gate[2], gate[3]);
     sums.up[2 * j] = packed(up[0], up[1]), sums.up[2 * j + 1] = packed(up[2], up[3]);
   }
-  sums.at = at;
-  return sums;
 }
 
 /// u = silu(gate) ⊙ up
@@ -166,14 +175,12 @@ __device__ void write_part(Memory& memory, const GatedProduct& p, const Sums& su
   if (lane == 0) store_box(p.u, sums.at.column + box * swizzled, sums.at.row, u);
 }
 
-/// A warpgroup: its rows of all tiles. What has become of a tile is computed and written while the first products of the next one run.
-__device__ void consume(Memory& memory, const GatedProduct& p, int rank, int group) {
-  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+/// A warpgroup: C ← its rows of x (gate | up)ᵀ of a tile; during the first stages meanwhile(part) for each part.
+template <int n, class Meanwhile>
+__device__ void multiply_tile(float (&c)[n][4], Memory& memory, int steps, Turn& turn, int group, const Meanwhile& meanwhile) {
   const std::uint64_t x = matrix(memory.stage[0].x[group * group_rows]), weight = matrix(memory.stage[0].weight);
-  Turn turn;
-  float c[2 * outputs / 8][4];
-  Sums sums;
   const auto release_one_before = [&] {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
     if (lane < cluster) arrive_at(memory.empty[turn.before()], lane);
   };
   const auto multiply_stage = [&](bool first) {
@@ -187,24 +194,47 @@ __device__ void consume(Memory& memory, const GatedProduct& p, int rank, int gro
     if (!first) release_one_before();
     turn.next();
   };
-  bool any = false;
-  for (int tile = blockIdx.x / cluster; tile < p.tiles(); tile += gridDim.x / cluster) {
 #pragma unroll
-    for (int part = 0; part < parts; ++part) {
-      multiply_stage(part == 0);
-      if (any) write_part(memory, p, sums, part, warp);
-    }
-    for (int k = parts; k < p.steps; ++k) multiply_stage(false);
-    const Corner at = corner(p, tile, rank);
-    wait_products<0>();
-    pin(c);
-    release_one_before();
-    sums = rounded(c, {at.row + warp * warp_rows, at.column});
+  for (int part = 0; part < parts; ++part) {
+    multiply_stage(part == 0);
+    meanwhile(part);
+  }
+  for (int k = parts; k < steps; ++k) multiply_stage(false);
+  wait_products<0>();
+  pin(c);
+  release_one_before();
+}
+
+/// A warpgroup: its rows of all tiles. What becomes of a tile's sums is computed and written while the first products of the next one run.
+__device__ void consume(Memory& memory, const GatedProduct& p, int rank, int group) {
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  Turn turn;
+  float c[2 * outputs / 8][4];
+  Sums sums;
+  bool any = false;
+  const auto write_last = [&](int part) {
+    if (any) write_part(memory, p, sums, part, warp);
+  };
+  const auto keep = [&](const auto& products, Corner at) {
+    round_sums(sums, products);
+    sums.at = {at.row + warp * warp_rows, at.column};
     any = true;
+  };
+  for (int tile = own_cluster(); tile < p.whole; tile += clusters()) {
+    multiply_tile(c, memory, p.steps, turn, group, write_last);
+    keep(c, corner(p, tile, rank));
+  }
+  const bool takes_half = own_cluster() < p.halves;
+  if (takes_half) {
+    auto& first = reinterpret_cast<float(&)[2 * half / 8][4]>(c);
+    multiply_tile(first, memory, p.steps, turn, group, write_last);
+    keep(first, corner_of_half(p, own_cluster(), rank));
   }
 #pragma unroll
-  for (int part = 0; part < parts; ++part) write_part(memory, p, sums, part, warp);
-  if (lane == 0) wait_for_stores();
+  for (int part = 0; part < parts; ++part) {
+    if (part < parts / 2 || !takes_half) write_part(memory, p, sums, part, warp);
+  }
+  if (threadIdx.x % 32 == 0) wait_for_stores();
 }
 
 __global__ void __cluster_dims__(cluster) __launch_bounds__(threads, 1) swiglu_kernel(const __grid_constant__ GatedProduct p) {
@@ -265,16 +295,19 @@ int tiles_of(std::int64_t n, int tile) { return static_cast<int>((n + tile - 1) 
 }  // namespace
 
 bool gated_linear_hopper(Tensor u, ConstTensor x, ConstTensor gate, ConstTensor up, cudaStream_t stream) {
-  const int row_tiles = tiles_of(x.rows(), cluster * tile_rows), column_tiles = tiles_of(gate.rows(), outputs),
-            tiles = row_tiles * column_tiles, steps = tiles_of(x.row_size(), inputs);
   const bool fits = can_be_mapped(u) && can_be_mapped(x) && can_be_mapped(gate) && can_be_mapped(up);
+  const int steps = tiles_of(x.row_size(), inputs);
   if (!fits || steps < parts || !has_warpgroup_products()) return false;
-  // Where more than a quarter of the device would have nothing to do, two products are faster.
-  const int at_once = clusters_at_once(), turns = tiles_of(tiles, at_once);
-  if (4 * tiles < 3 * at_once * turns) return false;
+  const int row_tiles = tiles_of(x.rows(), cluster * tile_rows), column_tiles = tiles_of(gate.rows(), outputs),
+            tiles = row_tiles * column_tiles, at_once = clusters_at_once(), last = tiles % at_once;
+  const bool halve = 2 * last <= at_once;
+  // Where more than a quarter of what the device can do meanwhile would go to waste, two products are faster.
+  const std::int64_t half_turns = tiles / at_once * 2 + (last == 0 ? 0 : halve ? 1 : 2);
+  if (4 * u.shape.size() < 3 * half_turns * at_once * (cluster * tile_rows * half)) return false;
+  const int whole = halve ? tiles - last : tiles, halves = halve ? 2 * last : 0;
   const GatedProduct p{
-      map_of(x, tile_rows), {map_of(gate, outputs), map_of(up, outputs)}, map_of(u, warp_rows), row_tiles, column_tiles, steps};
-  const auto blocks = static_cast<unsigned>(cluster * std::min(at_once, tiles));
+      map_of(x, tile_rows), {map_of(gate, half), map_of(up, half)}, map_of(u, warp_rows), row_tiles, column_tiles, whole, halves, steps};
+  const auto blocks = static_cast<unsigned>(cluster * std::min(at_once, std::max(whole, halves)));
   launch_overlapped("swiglu", swiglu_kernel, blocks, threads, sizeof(Memory), stream, p);
   return true;
 }

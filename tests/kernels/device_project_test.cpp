@@ -214,11 +214,13 @@ TEST_CASE("device: SwiGLU of many bf16 rows", "[device]") {
   const Comparison both(Precision::bfloat16);
   if (!both) return;
   constexpr double rounding = 4e-2;  // three products behind each other
-  // Rows, inputs and outputs that end within a tile, inputs of so few stages that the product is not made at once, few and many tiles.
+  // Rows, inputs and outputs that end within a tile. On 66 clusters: tiles that are all whole, whole and halves (one of them empty), all at
+  // once, halves alone; then too few inputs, too few tiles.
   struct Sizes {
     std::int64_t T, in, inner;
   };
-  for (const auto& [T, in, inner] : {Sizes{1087, 512, 5632}, {8300, 520, 200}, {700, 1032, 2816}, {1024, 448, 5632}, {1025, 512, 1000}}) {
+  for (const auto& [T, in, inner] :
+       {Sizes{1300, 520, 5600}, {1087, 512, 5560}, {8300, 520, 200}, {250, 1032, 4200}, {1024, 448, 5632}, {1025, 512, 1000}}) {
     Random random(1);
     const Numbers x = random.uniform({T, in}), unwritten({T, inner}, std::nanf(""));
     const Weights gate(random, DType::bf16, {inner, in}), up(random, DType::bf16, {inner, in}), down(random, DType::bf16, {in, inner});
