@@ -1,4 +1,5 @@
-// A launch of one row's products (linear_one_row_hopper.cu): its parameters, the norms that inputs pass, and how outputs are finished.
+// Products of one row (linear_one_row_hopper.cu, chain_hopper.cu): their parameters, the norms that inputs pass, and how outputs are
+// finished.
 #pragma once
 
 #include "kernels/cuda_activation.h"
@@ -63,6 +64,8 @@ struct OneRow {
   Input inputs[most_inputs];
   Product products[most_products];
 };
+
+unsigned multiprocessors();
 
 // ---- in kernels ----
 
@@ -130,7 +133,8 @@ struct Ending {
   Activation act = Activation::identity;
 
   /// All that no kernel before this one makes.
-  __device__ void prepare(const OneRow& op, int n, int row) {
+  template <class Products>
+  __device__ void prepare(const Products& op, int n, int row) {
     product = -1;
     if (n < 0 || row >= op.products[n].out) return;
     const Product& p = op.products[n];
@@ -146,7 +150,8 @@ struct Ending {
   __device__ void load_addend() { added = product >= 0 && addend != nullptr ? addend[o] : 0; }
 
   /// y[o] from the product; gated: times the product with the other weight.
-  __device__ void finish(const OneRow& op, float sum, float other) {
+  template <class Products>
+  __device__ void finish(const Products& op, float sum, float other) {
     if (product < 0) return;
     const int n = product;
     product = -1;

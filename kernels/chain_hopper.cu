@@ -1,0 +1,855 @@
+// Chains of a token's decoding in one launch (cuda_chain.h): products of one row with bf16 weights and memories' steps, level by level. A
+// block a multiprocessor. Its warps fetch the weights of all levels through rings of their own and do not wait for a level to begin; a
+// level begins when all blocks have counted themselves at the end of the one before. One warp besides looks ahead: what a block's rows of
+// the next levels are.
+//
+// Products are made by tensor cores, which take a tenth of the instructions: what paces a token is instructions between one level's results
+// and the next one's. x stands in shared memory as three bf16 parts whose sum it is exactly. A product of tensor cores takes 8 rows of
+// weights by 32 columns: a lane's 16 bytes of one row are its A as they are, so that row g of A has the numbers 0, 1, 4, 5 of every eight
+// of weight row g, and row g + 8 of A the numbers 2, 3, 6, 7 of the same. Columns 0 to 2 of B are the parts of x at the first numbers,
+// columns 3 to 5 those at the others. Of C, rows 0 to 7 count in the former columns, rows 8 to 15 in the latter.
+#include <algorithm>
+#include <cstddef>
+#include <mutex>
+#include <utility>
+
+#include "kernels/cuda_chain.h"
+#include "kernels/cuda_chunk.h"
+#include "kernels/cuda_memory_step.h"
+#include "kernels/cuda_one_row.h"
+
+namespace statescope::cuda {
+namespace {
+
+using namespace one_row;
+using memory_step::Step;
+
+constexpr int tile_rows = 16, stage_rows = 8;                      // of weights; gated: eight of each
+constexpr int block_columns = 32, block_bytes = 64;                // of one product of tensor cores, which has the rows of a stage
+constexpr int most_blocks = 9;                                     // of a warp in a stage
+constexpr int row_bytes = most_blocks * warps * block_bytes + 64;  // in shared memory: lanes that read at once read from different banks
+constexpr int stages = 4, stage_bytes = stage_rows * row_bytes, ring_bytes = stages * stage_bytes;
+constexpr int piece_numbers = 8;   // bf16 numbers of 16 bytes
+constexpr int tiles_together = 8;  // by rows: whose outputs are finished together, one by a thread
+constexpr int sums_together = tiles_together * tile_rows;
+// A block's warps: those that multiply, the one that fetches for them, the planner, which looks ahead and makes rows of products
+// whose x the level makes, and the clerk, who speaks with the other blocks and waits for memory in the place of those that multiply.
+constexpr int fetcher = warps, planner = fetcher + 1, clerk = planner + 1, block_threads = (clerk + 1) * warp_size;
+constexpr int most_parts = 4, most_normed_parts = 2;  // pieces of x that a thread reads together
+constexpr int parts_of_x = 3;
+constexpr int slots = 4;                    // levels that a block knows at once
+constexpr int listed_rows = 8 * tile_rows;  // of a level, where products share it
+constexpr int most_made_rows = 256, most_made_numbers = 512, most_made_bytes = 8 << 10;
+constexpr int most_levels = 1024, apart = 32;  // numbers from one count to the next: no two of them in one line
+
+/// Products of one row as this kernel sees them. Those that others wait for come first, then the others of x, then those that wait.
+struct Tiles {
+  Input input;
+  int announced_products, products_of_x, product_count;
+  int announced_outputs, outputs_of_x;
+  int outputs_of_tile;          // 16; gated: 8
+  int blocks, blocks_of_piece;  // of a row, for each warp; of a piece of it, which a stage has of its rows
+  int part_bytes;               // from one part of x to the next in shared memory
+  int first_output[most_products];
+  Product products[most_products];
+
+  __device__ bool one_product() const { return product_count == 1; }
+};
+
+enum class Kind : int { products, outer_product, delta_rule };
+
+struct Level {
+  Kind kind;
+  Tiles tiles;
+  Step step;
+};
+
+// ---- kernels -------------------------------------------------------------------------------------------------------------------------
+
+__device__ unsigned address_of(const void* p) { return static_cast<unsigned>(__cvta_generic_to_shared(p)); }
+
+// Barriers of those that multiply: among themselves; with the clerk when a level begins, when what others wait for is there, and at its
+// end, then with the planner too where it makes rows. Who does not wait only arrives.
+constexpr int alone = 1, begins = 2, announces = 3, ends = 4;
+template <int barrier>
+__device__ void sync(int threads_there) {
+  __syncwarp();
+  asm volatile("bar.sync %0, %1;" ::"n"(barrier), "r"(threads_there) : "memory");
+}
+template <int barrier>
+__device__ void arrive(int threads_there) {
+  __syncwarp();
+  asm volatile("bar.arrive %0, %1;" ::"n"(barrier), "r"(threads_there) : "memory");
+}
+__device__ void sync_warps() { sync<alone>(threads); }
+constexpr int with_clerk = threads + warp_size, with_planner = with_clerk + warp_size;
+
+/// What the fetcher fills and gets back empty from all that multiply.
+struct Stage {
+  unsigned long long full, empty;
+  __device__ void make() {
+    asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(address_of(&full)) : "memory");
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(address_of(&empty)), "n"(warps) : "memory");
+  }
+  __device__ void expect(int bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(address_of(&full)), "r"(bytes) : "memory");
+  }
+  /// A multiple of 16 bytes, which leave the second cache before all else.
+  __device__ void fetch(unsigned to, const char* from, int bytes, std::uint64_t policy) {
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(to),
+                 "l"(from), "r"(bytes), "r"(address_of(&full)), "l"(policy)
+                 : "memory");
+  }
+  __device__ void give_back() { asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(address_of(&empty)) : "memory"); }
+};
+__device__ void wait_for(unsigned long long& barrier, unsigned parity) {
+  asm volatile(
+      "{\n.reg .pred done;\nAGAIN: mbarrier.try_wait.parity.shared.b64 done, [%0], %1;\n@done bra DONE;\nbra AGAIN;\nDONE:\n}" ::"r"(
+          address_of(&barrier)),
+      "r"(parity)
+      : "memory");
+}
+
+/// 16 bytes on their way into shared memory; absent: zeros. They leave the second cache before all else.
+__device__ void fetch_piece(unsigned to, const char* from, bool present, std::uint64_t policy) {
+  asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2, %3;" ::"r"(to), "l"(from), "r"(present ? 16 : 0), "l"(policy)
+               : "memory");
+}
+__device__ void end_of_stage() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int pending>
+__device__ void wait_for_stages() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
+}
+__device__ std::uint64_t read_once() {
+  std::uint64_t policy;
+  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+}
+
+__device__ void wait_for_count(const unsigned* count, unsigned expected) {
+  unsigned seen = 0;
+  do {
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(count) : "memory");
+  } while (seen < expected);
+}
+/// A number in shared memory that one thread raises and others wait for.
+__device__ int seen(const int* number) {
+  int x;
+  asm volatile("ld.acquire.cta.shared.s32 %0, [%1];" : "=r"(x) : "r"(address_of(number)) : "memory");
+  return x;
+}
+__device__ void raise(int* number, int x) {
+  asm volatile("st.release.cta.shared.s32 [%0], %1;" ::"r"(address_of(number)), "r"(x) : "memory");
+}
+
+/// What a block has of n: block b of all begins at n b / all.
+struct Share {
+  int begin, count;
+};
+__device__ Share share_of(int n) {
+  const auto before = [n](unsigned block) { return static_cast<int>(static_cast<unsigned>(n) * block / gridDim.x); };
+  return {before(blockIdx.x), before(blockIdx.x + 1) - before(blockIdx.x)};
+}
+
+/// An output of the block: those that others wait for come first.
+struct Place {
+  int product, o;
+};
+__device__ Place place_of(const Tiles& op, const Share& announced, const Share& of_x, int i) {
+  if (i >= announced.count + of_x.count) return {-1, 0};
+  const bool first = i < announced.count;
+  const int output = first ? announced.begin + i : of_x.begin + i - announced.count, end = first ? op.announced_products : op.products_of_x;
+  int n = first ? 0 : op.announced_products;
+#pragma unroll 1
+  while (n + 1 < end && output >= op.first_output[n + 1]) ++n;
+  return {n, output - op.first_output[n]};
+}
+
+__device__ uint2 load_half(unsigned from) {
+  uint2 x;
+  asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(x.x), "=r"(x.y) : "r"(from) : "memory");
+  return x;
+}
+__device__ uint4 load_shared(unsigned from) {
+  uint4 x;
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w) : "r"(from) : "memory");
+  return x;
+}
+
+/// (Σ x² / group + eps)^{−1/2}
+__device__ float norm_factor_of(const Input& input, float squares) {
+  return rsqrtf(squares * (1 / static_cast<float>(input.group)) + input.eps);
+}
+
+/// Of a row of tiles, over the columns of all warps.
+__device__ float sum_of_warps(const float* of_row) {
+  const float4 a = *reinterpret_cast<const float4*>(of_row), b = *reinterpret_cast<const float4*>(of_row + 4);
+  return ((a.x + a.y) + (a.z + a.w)) + ((b.x + b.y) + (b.z + b.w));
+}
+
+/// Where part p of x begins: so that lanes that read at once read from different banks.
+__device__ int place_of_part(const Tiles& op, int p) { return p * op.part_bytes + (p > 0 ? 64 : 0); }
+
+/// Eight numbers of x at piece c, as three parts: numbers 0, 1, 4, 5 before the others, but in the last part behind them (banks again).
+__device__ void store_parts(char* x, const Tiles& op, int c, const float (&numbers)[piece_numbers]) {
+  unsigned part[parts_of_x][4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    float a = numbers[2 * i], b = numbers[2 * i + 1];
+#pragma unroll
+    for (int p = 0; p < parts_of_x; ++p) {
+      part[p][i] = packed(a, b);
+      a -= first_of(part[p][i]), b -= second_of(part[p][i]);
+    }
+  }
+#pragma unroll
+  for (int p = 0; p < parts_of_x; ++p) {
+    const int first = p < 2 ? 0 : 1;
+    *reinterpret_cast<uint4*>(x + place_of_part(op, p) + c * piece) = {part[p][first], part[p][first + 2], part[p][1 - first],
+                                                                       part[p][3 - first]};
+  }
+}
+/// Where a lane's numbers of the first piece of B stand.
+__device__ int place_in_parts(const Tiles& op, int lane) {
+  constexpr int both = 6, half = 8;
+  const int column = lane / 4 < both ? lane / 4 : 3 * (lane / 4 - both), p = column % parts_of_x, others = column / parts_of_x;
+  return place_of_part(op, p) + lane % 4 * piece + (p < 2 ? others : 1 - others) * half;
+}
+
+__device__ void load_eight(float (&x)[piece_numbers], const float* from) {
+  const float4 a = *reinterpret_cast<const float4*>(from), b = *reinterpret_cast<const float4*>(from + 4);
+  x[0] = a.x, x[1] = a.y, x[2] = a.z, x[3] = a.w, x[4] = b.x, x[5] = b.y, x[6] = b.z, x[7] = b.w;
+}
+
+__device__ void load_plain(char* x, const Tiles& op) {
+  const int pieces = op.input.n / piece_numbers;
+  float in[most_parts][piece_numbers] = {};
+#pragma unroll
+  for (int t = 0; t < most_parts; ++t) {
+    const int c = static_cast<int>(threadIdx.x) + t * threads;
+    if (c < pieces) load_eight(in[t], op.input.x + piece_numbers * c);
+  }
+#pragma unroll
+  for (int t = 0; t < most_parts; ++t) {
+    const int c = static_cast<int>(threadIdx.x) + t * threads;
+    if (c < pieces) store_parts(x, op, c, in[t]);
+  }
+}
+
+/// A norm's weights and offset for the pieces of a thread.
+struct NormOfPieces {
+  float weight[most_normed_parts][piece_numbers];
+  __device__ explicit NormOfPieces(const Input& input) {
+#pragma unroll
+    for (int t = 0; t < most_normed_parts; ++t) {
+      const int c = static_cast<int>(threadIdx.x) + t * threads, first = piece_numbers * c;
+      const bool present = input.weight != nullptr && first < input.n;
+      const float* w = input.weight + first - input.group_of(first / numbers_of_sum) * input.group;
+#pragma unroll
+      for (int i = 0; i < piece_numbers; ++i) weight[t][i] = present ? __ldg(w + i) + input.offset : 1;
+    }
+  }
+};
+
+/// The same for an x that passes a norm: over the whole row as yet without its factor, of which `squares` keeps a sum for each warp.
+__device__ void load_normed(char* x, float* squares, const Tiles& op, const NormOfPieces& norm) {
+  constexpr int pieces_of_sum = numbers_of_sum / piece_numbers;
+  const Input& input = op.input;
+  const int pieces = input.n / piece_numbers, thread = static_cast<int>(threadIdx.x);
+  const auto add = [](float a, float b) { return a + b; };
+  float in[most_normed_parts][piece_numbers] = {}, gate[most_normed_parts][piece_numbers] = {}, sum[most_normed_parts] = {};
+#pragma unroll
+  for (int t = 0; t < most_normed_parts; ++t) {
+    const int c = thread + t * threads;
+    if (c < pieces) load_eight(in[t], input.x + piece_numbers * c);
+    if (c < pieces && input.gate != nullptr) load_eight(gate[t], input.gate + piece_numbers * c);
+  }
+#pragma unroll
+  for (int t = 0; t < most_normed_parts; ++t) {
+    if (thread + t * threads >= pieces) continue;
+#pragma unroll
+    for (int i = 0; i < piece_numbers; ++i) {
+      sum[t] += in[t][i] * in[t][i];
+      in[t][i] *= norm.weight[t][i];
+    }
+    if (input.gate == nullptr) continue;
+    const bool silu = input.act == Activation::silu, sigma = input.act == Activation::sigmoid;
+#pragma unroll
+    for (int i = 0; i < piece_numbers; ++i) {
+      const float factor = sigmoid(gate[t][i]);
+      in[t][i] *= silu ? gate[t][i] * factor : sigma ? factor : gate[t][i];
+    }
+  }
+  if (input.one_group()) {
+    const float of_warp = combined(sum[0] + sum[1], add);
+    if (thread % warp_size == 0) squares[thread / warp_size] = of_warp;
+  } else {
+#pragma unroll
+    for (int t = 0; t < most_normed_parts; ++t) {
+      const int c = thread + t * threads;
+#pragma unroll
+      for (int distance = pieces_of_sum / 2; distance > 0; distance /= 2) sum[t] += __shfl_xor_sync(~0U, sum[t], distance);
+      if (c % pieces_of_sum == 0 && c < pieces) squares[c / pieces_of_sum] = sum[t];
+    }
+    sync_warps();
+  }
+#pragma unroll
+  for (int t = 0; t < most_normed_parts; ++t) {
+    const int c = thread + t * threads;
+    if (c >= pieces) continue;
+    if (!input.one_group()) {
+      float of_group = 0;
+#pragma unroll 1
+      for (int j = 0; j < input.sums; ++j) of_group += squares[input.group_of(c / pieces_of_sum) * input.sums + j];
+      const float factor = norm_factor_of(input, of_group);
+#pragma unroll
+      for (int i = 0; i < piece_numbers; ++i) in[t][i] *= factor;
+    }
+    store_parts(x, op, c, in[t]);
+  }
+}
+
+/// A level as its block knows it, in shared memory.
+struct Slot {
+  Level level;
+  const char* rows[listed_rows];  // of weights, in the order of tiles, where products share the level; null: there is none
+  int tiles;                      // of rows; 0: a memory's step, or nothing for this block
+  Share announced, of_x;          // of the block, of the outputs
+
+  /// Rows of weights in a half of a tile.
+  __device__ int rows_of(int tile, int half) const {
+    const int of_tile = level.tiles.outputs_of_tile, outputs = announced.count + of_x.count - tile * of_tile;
+    return min(of_tile == tile_rows ? outputs - half * stage_rows : outputs, stage_rows);
+  }
+};
+/// What the threads of a block share.
+struct Levels {
+  Slot slots[cuda::slots];
+  int planned, done;  // levels that stand in slots; that have ended
+  int fetched;        // whose weights have been asked for
+  __device__ Slot& at(int level) { return slots[level % cuda::slots]; }
+};
+
+/// Where somebody is in the ring.
+struct PlaceInRing {
+  int stage = 0;
+  unsigned parity = 0;
+  __device__ void next() {
+    if (++stage == stages) stage = 0, parity ^= 1;
+  }
+};
+
+/// What the fetcher does: the weights of all levels. Its first lanes have a row each.
+__device__ void fetch_weights(Levels& levels, int count, unsigned ring, Stage* stages_of_ring) {
+  const int lane = threadIdx.x % warp_size;
+  const std::uint64_t policy = read_once();
+  PlaceInRing at;
+#pragma unroll 1
+  for (int level = 0; level < count; ++level) {
+    while (seen(&levels.planned) <= level) {
+    }
+    __syncwarp();
+    const Slot& slot = levels.at(level);
+    const Tiles& op = slot.level.tiles;
+    const Product& p = op.products[0];
+    const bool gated = op.outputs_of_tile < tile_rows, arithmetic = op.one_product();
+#pragma unroll 1
+    for (int half = 0; half < 2 * slot.tiles; ++half) {
+      const int tile = half / 2, rows = slot.rows_of(tile, half % 2);
+      if (rows <= 0) continue;
+      const char* from = nullptr;
+      if (lane < rows) {
+        const int row = gated ? tile * stage_rows + lane : half * stage_rows + lane;
+        from = arithmetic ? (gated && half % 2 == 1 ? p.up : p.weight) + (slot.of_x.begin + row) * p.weight_bytes : slot.rows[row];
+      }
+#pragma unroll 1
+      for (int first = 0; first < op.blocks; first += op.blocks_of_piece) {
+        const int bytes = min(op.blocks_of_piece, op.blocks - first) * warps * block_bytes;
+        Stage& stage = stages_of_ring[at.stage];
+        wait_for(stage.empty, at.parity ^ 1);
+        if (lane == 0) stage.expect(rows * bytes);
+        __syncwarp();
+        if (lane < rows) stage.fetch(ring + at.stage * stage_bytes + lane * row_bytes, from + first * warps * block_bytes, bytes, policy);
+        at.next();
+      }
+    }
+    __syncwarp();
+    if (lane == 0) raise(&levels.fetched, level + 1);
+  }
+}
+
+/// Rows of products whose x their level makes, in shared memory.
+struct MadeRows {
+  struct Row {
+    int product, o, weight, x;  // weight: its first byte, x: its first number
+  } rows[most_made_rows];
+  float x[most_made_numbers];
+  alignas(16) char weights[most_made_bytes];
+};
+
+/// By one warp, before the level's x is there: what the block's made rows are, their weights on their way.
+__device__ int expect_made_rows(const Tiles& op, MadeRows& made) {
+  const int lane = threadIdx.x % warp_size;
+  const std::uint64_t policy = read_once();
+  int count = 0, bytes = 0, numbers = 0;
+#pragma unroll 1
+  for (int n = op.products_of_x; n < op.product_count; ++n) {
+    const Product& p = op.products[n];
+    const Share own = share_of(p.out);
+    const int pieces = p.in / piece_numbers;
+#pragma unroll 1
+    for (int i = lane; i < own.count * pieces; i += warp_size)
+      fetch_piece(address_of(made.weights + bytes + i * piece), p.weight + (own.begin + i / pieces) * p.weight_bytes + i % pieces * piece,
+                  true, policy);
+#pragma unroll 1
+    for (int i = lane; i < own.count; i += warp_size) {
+      made.rows[count + i] = {n, own.begin + i, bytes + i * pieces * piece, numbers};
+      if (p.bias != nullptr) prefetch(p.bias + own.begin + i);
+    }
+    count += own.count, bytes += own.count * pieces * piece, numbers += p.in;
+  }
+  end_of_stage();
+  return count;
+}
+/// Makes them once all blocks have announced their x.
+__device__ void make_rows(const Tiles& op, MadeRows& made, int count, const unsigned* announced) {
+  const int lane = threadIdx.x % warp_size;
+  if (lane == 0) wait_for_count(announced, gridDim.x);
+  __syncwarp();
+  int numbers = 0;
+#pragma unroll 1
+  for (int n = op.products_of_x; n < op.product_count; ++n) {
+    for (int i = lane; i < op.products[n].in; i += warp_size) made.x[numbers + i] = __ldcg(op.products[n].made + i);
+    numbers += op.products[n].in;
+  }
+  wait_for_stages<0>();
+  __syncwarp();
+#pragma unroll 1
+  for (int i = lane; i < count; i += warp_size) {
+    const MadeRows::Row row = made.rows[i];
+    Ending ending;
+    ending.prepare(op, row.product, row.o);
+    ending.load_addend();
+    const auto* w = reinterpret_cast<const uint4*>(made.weights + row.weight);
+    float sum = 0;
+#pragma unroll 1
+    for (int c = 0; c < op.products[row.product].in / piece_numbers; ++c) {
+      const uint4 raw = w[c];
+      const float* in = made.x + row.x + c * piece_numbers;
+      const unsigned words[4] = {raw.x, raw.y, raw.z, raw.w};
+#pragma unroll
+      for (int k = 0; k < 4; ++k) sum = fmaf(in[2 * k], first_of(words[k]), fmaf(in[2 * k + 1], second_of(words[k]), sum));
+    }
+    ending.finish(op, sum, 1);
+  }
+}
+
+/// Puts a level into its slot; by one warp.
+__device__ void plan(Slot& slot, const Level& from) {
+  const int lane = threadIdx.x % warp_size;
+  const auto* source = reinterpret_cast<const uint4*>(&from);
+  auto* to = reinterpret_cast<uint4*>(&slot.level);
+#pragma unroll 1
+  for (int i = lane; i < static_cast<int>(sizeof(Level) / sizeof(uint4)); i += warp_size) to[i] = source[i];
+  __syncwarp();
+  if (slot.level.kind != Kind::products) {
+    if (lane == 0) slot.tiles = 0;
+    return;
+  }
+  const Tiles& op = slot.level.tiles;
+  const Share announced = share_of(op.announced_outputs), of_x = share_of(op.outputs_of_x);
+  const int of_tile = op.outputs_of_tile, tiles = (announced.count + of_x.count + of_tile - 1) / of_tile;
+  if (lane == 0) slot.tiles = tiles, slot.announced = announced, slot.of_x = of_x;
+  if (op.one_product()) return;
+#pragma unroll 1
+  for (int i = lane; i < tiles * tile_rows; i += warp_size) {
+    const Place place = place_of(op, announced, of_x, i);
+    slot.rows[i] = place.product < 0 ? nullptr : op.products[place.product].weight + place.o * op.products[place.product].weight_bytes;
+  }
+}
+
+/// Brings into the second cache what a level reads besides weights: with as much of those on its way as rings hold, memory answers after
+/// microseconds. By one warp.
+__device__ void prefetch_level(const Slot& slot) {
+  constexpr int line = 32;
+  const int lane = threadIdx.x % warp_size;
+  if (slot.level.kind != Kind::products) {
+    const Step& step = slot.level.step;
+    for (int task = static_cast<int>(blockIdx.x); task < step.tasks(); task += static_cast<int>(gridDim.x)) {
+      memory_step::prefetch_task(step, task, lane, warp_size);
+    }
+    return;
+  }
+  const Tiles& op = slot.level.tiles;
+  if (op.input.weight != nullptr) {
+    for (int i = lane * line; i < op.input.group; i += warp_size * line) prefetch(op.input.weight + i);
+  }
+#pragma unroll 1
+  for (int i = lane; i < slot.announced.count + slot.of_x.count; i += warp_size) {
+    const Place place = place_of(op, slot.announced, slot.of_x, i);
+    const Product& p = op.products[place.product];
+    if (p.bias != nullptr) prefetch(p.bias + place.o);
+    if (p.end != End::convolve) continue;
+    prefetch(p.taps + static_cast<std::int64_t>(place.o) * p.width);
+    for (int j = 0; j < p.width - 1; ++j) prefetch(p.cache + j * p.out + place.o);
+  }
+}
+
+/// The counts of a level: blocks that have ended it, and those that have made what others of it wait for.
+__device__ unsigned* count_of(unsigned* counts, int level) { return counts + 2 * level * apart; }
+__device__ unsigned* announcements_of(unsigned* counts, int level) { return count_of(counts, level) + apart; }
+__device__ bool makes_rows(const Slot& slot) { return slot.level.kind == Kind::products && slot.level.tiles.announced_products > 0; }
+
+/// What the planner does.
+__device__ void look_ahead(Levels& levels, MadeRows& made, const Level* all, int count, unsigned* counts) {
+  int planned = 0;
+  const auto plan_next = [&] {
+    // A slot is free again when nobody needs the level that had it.
+    const int free = planned - slots + 1;
+    while (min(seen(&levels.done), seen(&levels.fetched)) < free) {
+    }
+    plan(levels.at(planned), all[planned]);
+    __syncwarp();
+    ++planned;
+    if (threadIdx.x % warp_size == 0) raise(&levels.planned, planned);
+  };
+  plan_next();
+#pragma unroll 1
+  for (int level = 0; level < count; ++level) {
+    const Slot& slot = levels.at(level);
+    const bool makes = makes_rows(slot);
+    const int rows = makes ? expect_made_rows(slot.level.tiles, made) : 0;
+    while (planned < count && planned < level + slots) plan_next();
+    if (level + 2 < count) prefetch_level(levels.at(level + 2));
+    if (!makes) continue;
+    make_rows(slot.level.tiles, made, rows, announcements_of(counts, level));
+    arrive<ends>(with_planner);
+  }
+}
+
+/// What the clerk does. `counts` are all 0 before and after.
+__device__ void keep_count(Levels& levels, int count, unsigned* counts) {
+  const bool first = threadIdx.x % warp_size == 0;
+  const auto add = [](unsigned* to) { asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(to) : "memory"); };
+#pragma unroll 1
+  for (int level = 0; level < count; ++level) {
+    if (first && level > 0) wait_for_count(count_of(counts, level - 1), gridDim.x);
+    __syncwarp();
+    sync<begins>(with_clerk);
+    while (seen(&levels.planned) <= level) {
+    }
+    __syncwarp();
+    const bool makes = makes_rows(levels.at(level));
+    if (makes) {
+      sync<announces>(with_clerk);
+      if (first) add(announcements_of(counts, level));
+    }
+    sync<ends>(makes ? with_planner : with_clerk);
+    if (!first) continue;
+    if (level + 1 < count) add(count_of(counts, level));
+    // All blocks have seen the counts of the level before the last: they have counted themselves since.
+    if (level > 1 && blockIdx.x == 0) *count_of(counts, level - 2) = *announcements_of(counts, level - 2) = 0;
+    raise(&levels.done, level + 1);
+  }
+  if (!first || atomicInc(count_of(counts, most_levels), gridDim.x - 1) != gridDim.x - 1) return;
+  for (int level = max(count - 2, 0); level < count; ++level) *count_of(counts, level) = *announcements_of(counts, level) = 0;
+}
+
+/// Of the sums that four lanes hold of C, what counts, in the first of them.
+__device__ float sum_of_row(const float (&c)[4], int lane) {
+  const int t = lane % 4;
+  const float own = t == 0 ? c[1] + c[0] : t == 1 ? c[0] + c[3] : c[2] + c[3];
+  const float second = __shfl_down_sync(~0U, own, 1), third = __shfl_down_sync(~0U, own, 2);
+  return own + (second + third);
+}
+
+/// What products need of shared memory besides the rings, and a memory's step in its place.
+struct Work {
+  float sums[sums_together * warps];  // [row of tiles, warp]
+  float squares[most_normed_parts * threads * piece_numbers / numbers_of_sum];
+  alignas(128) char x[1];  // as long as the longest x
+};
+
+/// The sums of a stage's rows with a warp's columns of x, as products of tensor cores give them. Few are added by those: they round towards
+/// zero.
+__device__ void multiply_stage(float (&sums)[4], unsigned weights, unsigned in, int blocks) {
+  float even[4] = {}, odd[4] = {};
+#pragma unroll 1
+  for (int block = 0; block < blocks; block += 2) {
+    const bool both = block + 1 < blocks;
+    const uint4 first = load_shared(weights), second = load_shared(weights + (both ? block_bytes : 0));
+    const uint2 in_first = load_half(in), in_second = load_half(in + (both ? block_bytes : 0));
+    multiply(even, first, in_first.x, in_first.y);
+    if (both) multiply(odd, second, in_second.x, in_second.y);
+    weights += 2 * block_bytes, in += 2 * block_bytes;
+  }
+#pragma unroll
+  for (int i = 0; i < 4; ++i) sums[i] += even[i] + odd[i];
+}
+
+/// The block's share of a level's outputs, tile of rows by tile of rows; a warp has a share of the columns.
+__device__ void make_products(const Slot& slot, Work& work, Stage* stages_of_ring, unsigned ring, PlaceInRing& at) {
+  const int thread = static_cast<int>(threadIdx.x), warp = thread / warp_size, lane = thread % warp_size;
+  const Tiles& op = slot.level.tiles;
+  const Input& input = op.input;
+  const Share announced = slot.announced, of_x = slot.of_x;
+  const int of_tile = op.outputs_of_tile, tiles = slot.tiles;
+  bool announces_still = op.announced_products > 0;
+  // The outputs up to `last` are finished when the tiles up to it are; those that others wait for first. Sums of `kept` tiles are kept.
+  int first = 0, last = announced.count > 0 ? (announced.count + of_tile - 1) / of_tile : tiles_together, kept = 0;
+  Ending ending, following;
+  const auto prepare = [&](Ending& of, int begin, int end) {
+    const int i = begin * of_tile + thread;
+    const Place place = i < end * of_tile ? place_of(op, announced, of_x, i) : Place{-1, 0};
+    of.prepare(op, place.product, place.o);
+  };
+  prepare(ending, 0, last);
+  if (announced.count > 0) prepare(following, last, tiles_together);
+  if (input.group > 0) {
+    const NormOfPieces norm(input);
+    sync<begins>(with_clerk);
+    load_normed(work.x, work.squares, op, norm);
+  } else {
+    sync<begins>(with_clerk);
+    load_plain(work.x, op);
+  }
+  ending.load_addend();
+  following.load_addend();
+  sync_warps();
+
+  const unsigned in = address_of(work.x + place_in_parts(op, lane)), weights = ring + lane / 4 * row_bytes + lane % 4 * piece;
+#pragma unroll 1
+  for (int tile = 0; tile < tiles; ++tile) {
+#pragma unroll 1
+    for (int half = 0; half < 2; ++half) {
+      if (slot.rows_of(tile, half) <= 0) continue;
+      float sums[4] = {};
+#pragma unroll 1
+      for (int before = 0; before < op.blocks; before += op.blocks_of_piece) {
+        const int blocks = min(op.blocks_of_piece, op.blocks - before), own = warp * blocks;
+        Stage& stage = stages_of_ring[at.stage];
+        wait_for(stage.full, at.parity);
+        multiply_stage(sums, weights + at.stage * stage_bytes + own * block_bytes, in + (before * warps + own) * block_bytes, blocks);
+        __syncwarp();
+        if (lane == 0) stage.give_back();
+        at.next();
+      }
+      const float sum = sum_of_row(sums, lane);
+      if (lane % 4 == 0) work.sums[((tile - kept) * tile_rows + half * stage_rows + lane / 4) * warps + warp] = sum;
+    }
+    if (tile + 1 < last && tile + 1 < tiles) continue;
+
+    sync_warps();
+    const float factor = input.group > 0 && input.one_group() ? norm_factor_of(input, sum_of_warps(work.squares)) : 1;
+    const int row = (first - kept + thread / of_tile) * tile_rows + thread % of_tile;
+    if (ending.product >= 0) {
+      ending.finish(op, factor * sum_of_warps(work.sums + row * warps),
+                    of_tile < tile_rows ? factor * sum_of_warps(work.sums + (row + of_tile) * warps) : 1);
+    }
+    if (std::exchange(announces_still, false)) arrive<announces>(with_clerk);
+    if (tile + 1 == tiles) break;
+    first = last;
+    if (first < kept + tiles_together) {
+      ending = following, last = kept + tiles_together;
+      continue;
+    }
+    kept = first, last += tiles_together;
+    prepare(ending, first, last);
+    ending.load_addend();
+    sync_warps();
+  }
+  if (announces_still) arrive<announces>(with_clerk);
+}
+
+/// A memory's step of a level: the block's tasks.
+__device__ __noinline__ void take_steps(const Level& level, void* work) {
+  const Step& p = level.step;
+  auto& shared = *static_cast<memory_step::Shared*>(work);
+  for (int task = static_cast<int>(blockIdx.x); task < p.tasks(); task += static_cast<int>(gridDim.x)) {
+    const int rows = (p.K + memory_step::rows_at_once - 1) / memory_step::rows_at_once;
+    const bool delta_rule = level.kind == Kind::delta_rule;
+    const auto take = [&]<int RowsPerThread>() {
+      delta_rule ? memory_step::take_step<true, RowsPerThread>(p, task, shared)
+                 : memory_step::take_step<false, RowsPerThread>(p, task, shared);
+    };
+    rows <= 1   ? take.template operator()<1>()
+    : rows <= 2 ? take.template operator()<2>()
+    : rows <= 4 ? take.template operator()<4>()
+                : take.template operator()<8>();
+  }
+}
+
+/// `all`: the levels, or null where there is only `one`.
+__global__ void __launch_bounds__(block_threads, 1)
+    chain_kernel(const Level* all, int count, unsigned* counts, const __grid_constant__ Level one) {
+  extern __shared__ __align__(128) char ring[];
+  __shared__ __align__(64) unsigned char room_for_levels[sizeof(Levels)], room_for_made_rows[sizeof(MadeRows)];
+  __shared__ Stage stages_of_ring[stages];
+  auto& levels = *reinterpret_cast<Levels*>(room_for_levels);
+  auto& work = *reinterpret_cast<Work*>(ring + ring_bytes);
+  const int thread = static_cast<int>(threadIdx.x), warp = thread / warp_size;
+  if (thread == 0) levels.planned = levels.done = levels.fetched = 0;
+  if (thread < stages) stages_of_ring[thread].make();
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  __syncthreads();
+  if (warp == fetcher) return fetch_weights(levels, count, address_of(ring), stages_of_ring);
+  if (warp == clerk) return keep_count(levels, count, counts);
+  if (warp == planner) {
+    return look_ahead(levels, *reinterpret_cast<MadeRows*>(room_for_made_rows), all != nullptr ? all : &one, count, counts);
+  }
+  PlaceInRing at;
+#pragma unroll 1
+  for (int level = 0; level < count; ++level) {
+    while (seen(&levels.planned) <= level) {
+    }
+    __syncwarp();
+    const Slot& slot = levels.at(level);
+    const bool makes = makes_rows(slot);
+    if (slot.level.kind == Kind::products) {
+      make_products(slot, work, stages_of_ring, address_of(ring), at);
+    } else {
+      sync<begins>(with_clerk);
+      take_steps(slot.level, &work);
+    }
+    arrive<ends>(makes ? with_planner : with_clerk);
+  }
+}
+
+// ---- launchers -----------------------------------------------------------------------------------------------------------------------
+
+/// The most that a block has of n.
+int most_of(int n) {
+  const auto blocks = static_cast<int>(multiprocessors());
+  return (n + blocks - 1) / blocks;
+}
+
+/// As the kernel sees them. False where they do not fit it.
+bool as_tiles(Tiles& tiles, const OneRow& op) {
+  const Input& input = op.inputs[0];
+  const int most = threads * piece_numbers * (input.group > 0 ? most_normed_parts : most_parts);
+  const bool activates = input.act == Activation::identity || input.act == Activation::silu || input.act == Activation::sigmoid;
+  constexpr int columns = warps * block_columns;
+  if (op.input_count != 1 || input.n % columns != 0 || input.n > most || !activates) return false;
+  tiles.input = input;
+  tiles.outputs_of_tile = op.products[0].end == End::gated ? tile_rows / 2 : tile_rows;
+  tiles.blocks = input.n / columns;
+  const int pieces = (tiles.blocks + most_blocks - 1) / most_blocks;
+  tiles.blocks_of_piece = (tiles.blocks + pieces - 1) / pieces;
+  constexpr int line = 128;
+  tiles.part_bytes = (2 * input.n + line - 1) / line * line;
+  const auto take = [&](const auto& wanted) {
+    int outputs = 0;
+    for (int n = 0; n < op.product_count; ++n) {
+      const Product& p = op.products[n];
+      if (!wanted(p)) continue;
+      tiles.first_output[tiles.product_count] = outputs;
+      tiles.products[tiles.product_count++] = p;
+      outputs += p.out;
+    }
+    return outputs;
+  };
+  tiles.announced_outputs = take([](const Product& p) { return p.announced; });
+  tiles.announced_products = tiles.product_count;
+  tiles.outputs_of_x = take([](const Product& p) { return !p.announced && p.made == nullptr; });
+  tiles.products_of_x = tiles.product_count;
+  take([](const Product& p) { return p.made != nullptr; });
+  int rows = 0, numbers = 0, bytes = 0;
+  bool aligned = true;
+  for (int n = 0; n < tiles.product_count; ++n) {
+    const Product& p = tiles.products[n];
+    aligned &= p.weight_bytes % piece == 0 && (p.made == nullptr ? p.in == input.n : p.in % piece_numbers == 0 && !p.announced);
+    if (p.made == nullptr) continue;
+    rows += most_of(p.out), numbers += p.in, bytes += most_of(p.out) * p.in * 2;
+  }
+  const bool listed = tiles.product_count == 1 || most_of(tiles.announced_outputs) + most_of(tiles.outputs_of_x) <= listed_rows;
+  return aligned && listed && rows <= most_made_rows && numbers <= most_made_numbers && bytes <= most_made_bytes;
+}
+
+}  // namespace
+
+struct Chain::Collected {
+  int device = 0;
+  std::vector<Level> levels;
+  std::size_t x_bytes = 0;  // of the longest x
+  std::mutex mutex;         // buffers are given back by any thread
+};
+
+Chain::Chain() : collected_(std::make_unique<Collected>()) {
+  check(cudaGetDevice(&collected_->device), "the device");
+  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream");
+  constexpr std::size_t bytes = sizeof(unsigned) * 2 * (most_levels + 1) * apart;
+  check(cudaMalloc(&counts_, bytes), "device memory");
+  check(cudaMemset(counts_, 0, bytes), "device memory");
+}
+Chain::~Chain() {
+  cudaFree(counts_);
+  cudaStreamDestroy(stream_);
+}
+
+cudaStream_t Chain::stream() {
+  const std::lock_guard lock(collected_->mutex);
+  launch();
+  return stream_;
+}
+void Chain::drop() {
+  const std::lock_guard lock(collected_->mutex);
+  collected_->levels.clear();
+}
+std::vector<Chain::Memory> Chain::captured() { return std::exchange(captured_, {}); }
+
+bool Chain::add(const OneRow& op, DType type) {
+  Level level{.kind = Kind::products, .tiles = {}, .step = {}};
+  if (type != DType::bf16 || !as_tiles(level.tiles, op)) return false;
+  const std::lock_guard lock(collected_->mutex);
+  if (collected_->levels.size() == most_levels) launch();
+  collected_->x_bytes = std::max(collected_->x_bytes, static_cast<std::size_t>(parts_of_x * level.tiles.part_bytes) + 128);
+  collected_->levels.push_back(level);
+  return true;
+}
+bool Chain::add(const Step& step, bool delta_rule) {
+  const std::lock_guard lock(collected_->mutex);
+  if (collected_->levels.empty() || collected_->levels.size() == most_levels) return false;
+  collected_->levels.push_back({.kind = delta_rule ? Kind::delta_rule : Kind::outer_product, .tiles = {}, .step = step});
+  return true;
+}
+
+void Chain::launch() {
+  const std::vector<Level> levels = std::exchange(collected_->levels, {});
+  if (levels.empty()) return;
+  check(cudaSetDevice(collected_->device), "the device");
+  const std::size_t bytes = levels.size() * sizeof(Level), work = offsetof(Work, x) + std::exchange(collected_->x_bytes, 0),
+                    shared = static_cast<std::size_t>(ring_bytes) + std::max(work, sizeof(memory_step::Shared));
+  cudaStreamCaptureStatus capture{};
+  check(cudaStreamIsCapturing(stream_, &capture), "a graph");
+  const bool alone = levels.size() == 1, kept = !alone && capture == cudaStreamCaptureStatusActive;
+  void* sent = nullptr;
+  if (kept) {
+    // Not a part of the graph: it finds them where they are.
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    check(cudaThreadExchangeStreamCaptureMode(&mode), "a graph");
+    check(cudaMalloc(&sent, bytes), "device memory");
+    captured_.emplace_back(sent, [](void* p) { cudaFree(p); });
+    check(cudaMemcpy(sent, levels.data(), bytes, cudaMemcpyHostToDevice), "a chain");
+    check(cudaThreadExchangeStreamCaptureMode(&mode), "a graph");
+  } else if (!alone) {
+    check(cudaMallocAsync(&sent, bytes, stream_), "device memory");
+    check(cudaMemcpyAsync(sent, levels.data(), bytes, cudaMemcpyHostToDevice, stream_), "a chain");
+  }
+  allow_shared_memory("a chain", reinterpret_cast<const void*>(chain_kernel), shared);
+  // Blocks wait for one another: all of them have to be there.
+  cudaLaunchAttribute together{};
+  together.id = cudaLaunchAttributeCooperative;
+  together.val.cooperative = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = multiprocessors();
+  config.blockDim = block_threads;
+  config.dynamicSmemBytes = shared;
+  config.stream = stream_;
+  config.attrs = &together;
+  config.numAttrs = 1;
+  check(cudaLaunchKernelEx(&config, chain_kernel, static_cast<const Level*>(sent), static_cast<int>(levels.size()), counts_, levels[0]),
+        "a chain");
+  if (sent != nullptr && !kept) check(cudaFreeAsync(sent, stream_), "device memory");
+}
+
+}  // namespace statescope::cuda
