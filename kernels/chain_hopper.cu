@@ -39,7 +39,8 @@ constexpr int most_parts = 4, most_normed_parts = 2;  // pieces of x that a thre
 constexpr int parts_of_x = 3;
 constexpr int slots = 4;                    // levels that a block knows at once
 constexpr int listed_rows = 8 * tile_rows;  // of a level, where products share it
-constexpr int most_made_rows = 256, most_made_numbers = 512, most_made_bytes = 8 << 10;
+constexpr int most_made_rows = 128, most_made_numbers = 512, most_made_bytes = 8 << 10;
+constexpr int line = 32;                       // numbers of one in the second cache
 constexpr int most_levels = 1024, apart = 32;  // numbers from one count to the next: no two of them in one line
 
 /// Products of one row as this kernel sees them. Those that others wait for come first, then the others of x, then those that wait.
@@ -146,7 +147,7 @@ __device__ void raise(int* number, int x) {
 struct Share {
   int begin, count;
 };
-__device__ Share share_of(int n) {
+__device__ __noinline__ Share share_of(int n) {
   const auto before = [n](unsigned block) { return static_cast<int>(static_cast<unsigned>(n) * block / gridDim.x); };
   return {before(blockIdx.x), before(blockIdx.x + 1) - before(blockIdx.x)};
 }
@@ -155,7 +156,7 @@ __device__ Share share_of(int n) {
 struct Place {
   int product, o;
 };
-__device__ Place place_of(const Tiles& op, const Share& announced, const Share& of_x, int i) {
+__device__ __noinline__ Place place_of(const Tiles& op, const Share& announced, const Share& of_x, int i) {
   if (i >= announced.count + of_x.count) return {-1, 0};
   const bool first = i < announced.count;
   const int output = first ? announced.begin + i : of_x.begin + i - announced.count, end = first ? op.announced_products : op.products_of_x;
@@ -191,22 +192,15 @@ __device__ float sum_of_warps(const float* of_row) {
 __device__ int place_of_part(const Tiles& op, int p) { return p * op.part_bytes + (p > 0 ? 64 : 0); }
 
 /// Eight numbers of x at piece c, as three parts: numbers 0, 1, 4, 5 before the others, but in the last part behind them (banks again).
-__device__ void store_parts(char* x, const Tiles& op, int c, const float (&numbers)[piece_numbers]) {
-  unsigned part[parts_of_x][4];
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    float a = numbers[2 * i], b = numbers[2 * i + 1];
-#pragma unroll
-    for (int p = 0; p < parts_of_x; ++p) {
-      part[p][i] = packed(a, b);
-      a -= first_of(part[p][i]), b -= second_of(part[p][i]);
-    }
-  }
-#pragma unroll
+__device__ __noinline__ void store_parts(char* x, int part_bytes, int c, float4 a, float4 b) {
+  char* to = x + c * piece;
+#pragma unroll 1
   for (int p = 0; p < parts_of_x; ++p) {
-    const int first = p < 2 ? 0 : 1;
-    *reinterpret_cast<uint4*>(x + place_of_part(op, p) + c * piece) = {part[p][first], part[p][first + 2], part[p][1 - first],
-                                                                       part[p][3 - first]};
+    const uint4 part{packed(a.x, a.y), packed(b.x, b.y), packed(a.z, a.w), packed(b.z, b.w)};
+    *reinterpret_cast<uint4*>(to) = p < 2 ? part : uint4{part.z, part.w, part.x, part.y};
+    a = {a.x - first_of(part.x), a.y - second_of(part.x), a.z - first_of(part.z), a.w - second_of(part.z)};
+    b = {b.x - first_of(part.y), b.y - second_of(part.y), b.z - first_of(part.w), b.w - second_of(part.w)};
+    to += p == 0 ? part_bytes + 64 : part_bytes;
   }
 }
 /// Where a lane's numbers of the first piece of B stand.
@@ -216,110 +210,145 @@ __device__ int place_in_parts(const Tiles& op, int lane) {
   return place_of_part(op, p) + lane % 4 * piece + (p < 2 ? others : 1 - others) * half;
 }
 
-__device__ void load_eight(float (&x)[piece_numbers], const float* from) {
-  const float4 a = *reinterpret_cast<const float4*>(from), b = *reinterpret_cast<const float4*>(from + 4);
-  x[0] = a.x, x[1] = a.y, x[2] = a.z, x[3] = a.w, x[4] = b.x, x[5] = b.y, x[6] = b.z, x[7] = b.w;
-}
+struct Eight {
+  float4 a, b;
+  __device__ void load(const float* from) { a = *reinterpret_cast<const float4*>(from), b = *reinterpret_cast<const float4*>(from + 4); }
+};
+__device__ float4 operator*(float4 a, float4 b) { return {a.x * b.x, a.y * b.y, a.z * b.z, a.w * b.w}; }
+__device__ float4 operator*(float s, float4 a) { return {s * a.x, s * a.y, s * a.z, s * a.w}; }
+__device__ float square(float4 a) { return a.x * a.x + a.y * a.y + a.z * a.z + a.w * a.w; }
 
 __device__ void load_plain(char* x, const Tiles& op) {
   const int pieces = op.input.n / piece_numbers;
-  float in[most_parts][piece_numbers] = {};
+  Eight in[most_parts] = {};
 #pragma unroll
   for (int t = 0; t < most_parts; ++t) {
     const int c = static_cast<int>(threadIdx.x) + t * threads;
-    if (c < pieces) load_eight(in[t], op.input.x + piece_numbers * c);
+    if (c < pieces) in[t].load(op.input.x + piece_numbers * c);
   }
 #pragma unroll
   for (int t = 0; t < most_parts; ++t) {
     const int c = static_cast<int>(threadIdx.x) + t * threads;
-    if (c < pieces) store_parts(x, op, c, in[t]);
+    if (c < pieces) store_parts(x, op.part_bytes, c, in[t].a, in[t].b);
   }
 }
 
-/// A norm's weights and offset for the pieces of a thread.
+/// A norm's weights for the pieces of a thread, without their offset.
 struct NormOfPieces {
-  float weight[most_normed_parts][piece_numbers];
+  Eight weight[most_normed_parts];
   __device__ explicit NormOfPieces(const Input& input) {
 #pragma unroll
     for (int t = 0; t < most_normed_parts; ++t) {
-      const int c = static_cast<int>(threadIdx.x) + t * threads, first = piece_numbers * c;
-      const bool present = input.weight != nullptr && first < input.n;
-      const float* w = input.weight + first - input.group_of(first / numbers_of_sum) * input.group;
-#pragma unroll
-      for (int i = 0; i < piece_numbers; ++i) weight[t][i] = present ? __ldg(w + i) + input.offset : 1;
+      const int first = piece_numbers * (static_cast<int>(threadIdx.x) + t * threads);
+      const float all = 1 - input.offset;
+      weight[t] = {{all, all, all, all}, {all, all, all, all}};
+      if (input.weight != nullptr && first < input.n)
+        weight[t].load(input.weight + first - input.group_of(first / numbers_of_sum) * input.group);
     }
   }
 };
+
+__device__ float4 gated(float4 x, float4 gate, bool silu) {
+  return x * float4{sigmoid(gate.x), sigmoid(gate.y), sigmoid(gate.z), sigmoid(gate.w)} * (silu ? gate : float4{1, 1, 1, 1});
+}
 
 /// The same for an x that passes a norm: over the whole row as yet without its factor, of which `squares` keeps a sum for each warp.
 __device__ void load_normed(char* x, float* squares, const Tiles& op, const NormOfPieces& norm) {
   constexpr int pieces_of_sum = numbers_of_sum / piece_numbers;
   const Input& input = op.input;
   const int pieces = input.n / piece_numbers, thread = static_cast<int>(threadIdx.x);
-  const auto add = [](float a, float b) { return a + b; };
-  float in[most_normed_parts][piece_numbers] = {}, gate[most_normed_parts][piece_numbers] = {}, sum[most_normed_parts] = {};
+  Eight in[most_normed_parts] = {}, gate[most_normed_parts] = {};
+  float sum[most_normed_parts];
 #pragma unroll
   for (int t = 0; t < most_normed_parts; ++t) {
     const int c = thread + t * threads;
-    if (c < pieces) load_eight(in[t], input.x + piece_numbers * c);
-    if (c < pieces && input.gate != nullptr) load_eight(gate[t], input.gate + piece_numbers * c);
+    if (c < pieces) in[t].load(input.x + piece_numbers * c);
+    if (c < pieces && input.gate != nullptr) gate[t].load(input.gate + piece_numbers * c);
   }
+  const float4 offset{input.offset, input.offset, input.offset, input.offset};
 #pragma unroll
   for (int t = 0; t < most_normed_parts; ++t) {
-    if (thread + t * threads >= pieces) continue;
-#pragma unroll
-    for (int i = 0; i < piece_numbers; ++i) {
-      sum[t] += in[t][i] * in[t][i];
-      in[t][i] *= norm.weight[t][i];
-    }
-    if (input.gate == nullptr) continue;
-    const bool silu = input.act == Activation::silu, sigma = input.act == Activation::sigmoid;
-#pragma unroll
-    for (int i = 0; i < piece_numbers; ++i) {
-      const float factor = sigmoid(gate[t][i]);
-      in[t][i] *= silu ? gate[t][i] * factor : sigma ? factor : gate[t][i];
-    }
+    const Eight& weight = norm.weight[t];
+    sum[t] = square(in[t].a) + square(in[t].b);
+    in[t].a = in[t].a * float4{weight.a.x + offset.x, weight.a.y + offset.y, weight.a.z + offset.z, weight.a.w + offset.w};
+    in[t].b = in[t].b * float4{weight.b.x + offset.x, weight.b.y + offset.y, weight.b.z + offset.z, weight.b.w + offset.w};
+    if (input.gate == nullptr || thread + t * threads >= pieces) continue;
+    const bool silu = input.act == Activation::silu;
+    in[t] = {gated(in[t].a, gate[t].a, silu), gated(in[t].b, gate[t].b, silu)};
   }
+  float factor[most_normed_parts] = {1, 1};
   if (input.one_group()) {
-    const float of_warp = combined(sum[0] + sum[1], add);
+    const float of_warp = combined(sum[0] + sum[1], [](float a, float b) { return a + b; });
     if (thread % warp_size == 0) squares[thread / warp_size] = of_warp;
   } else {
 #pragma unroll
     for (int t = 0; t < most_normed_parts; ++t) {
       const int c = thread + t * threads;
-#pragma unroll
+#pragma unroll 1
       for (int distance = pieces_of_sum / 2; distance > 0; distance /= 2) sum[t] += __shfl_xor_sync(~0U, sum[t], distance);
       if (c % pieces_of_sum == 0 && c < pieces) squares[c / pieces_of_sum] = sum[t];
     }
     sync_warps();
+#pragma unroll
+    for (int t = 0; t < most_normed_parts; ++t) {
+      float of_group = 0;
+#pragma unroll 1
+      for (int j = 0; j < input.sums; ++j) of_group += squares[input.group_of((thread + t * threads) / pieces_of_sum) * input.sums + j];
+      factor[t] = norm_factor_of(input, of_group);
+    }
   }
 #pragma unroll
   for (int t = 0; t < most_normed_parts; ++t) {
     const int c = thread + t * threads;
-    if (c >= pieces) continue;
-    if (!input.one_group()) {
-      float of_group = 0;
-#pragma unroll 1
-      for (int j = 0; j < input.sums; ++j) of_group += squares[input.group_of(c / pieces_of_sum) * input.sums + j];
-      const float factor = norm_factor_of(input, of_group);
-#pragma unroll
-      for (int i = 0; i < piece_numbers; ++i) in[t][i] *= factor;
-    }
-    store_parts(x, op, c, in[t]);
+    if (c < pieces) store_parts(x, op.part_bytes, c, factor[t] * in[t].a, factor[t] * in[t].b);
   }
+}
+
+/// An output that a thread will finish: what it needs for that of memory.
+struct Output {
+  int product = -1, o = 0;
+  float bias = 0, added = 0;
+  __device__ Output() = default;
+  __device__ Output(const Tiles& op, const Place& place) : product(place.product), o(place.o) {
+    if (product >= 0 && op.products[product].bias != nullptr) bias = op.products[product].bias[o];
+  }
+  __device__ void load_addend(const Tiles& op) {
+    if (product >= 0 && op.products[product].addend != nullptr) added = op.products[product].addend[o];
+  }
+};
+
+/// y[o] from the product, its bias and what is added; gated: times the product with the other weight.
+__device__ __noinline__ void finish(const Product& p, int o, float x, float added, float other) {
+  if (p.z != nullptr) p.z[o] = x;
+  if (p.end == End::forget_gate || p.end == End::delta_decay) {
+    // max(logσ(z) · scale, clamp_min), logσ(z) = −softplus(−z);   −exp(A_log) · softplus(z + dt_bias)
+    const bool forgets = p.end == End::forget_gate;
+    const float plus = softplus(forgets ? -x : x + p.dt_bias[o]), decay = -(forgets ? p.scale : expf(p.A_log[o])) * plus;
+    p.y[o] = forgets && decay < p.clamp_min ? p.clamp_min : decay;
+    return;
+  }
+  if (p.end == End::convolve) x = convolved(p, o, x);
+  p.y[o] = activated_by_one(x + added, p.act) * (p.end == End::gated ? other : 1);
 }
 
 /// A level as its block knows it, in shared memory.
 struct Slot {
   Level level;
   const char* rows[listed_rows];  // of weights, in the order of tiles, where products share the level; null: there is none
+  Place places[listed_rows];      // of the same
   int tiles;                      // of rows; 0: a memory's step, or nothing for this block
   Share announced, of_x;          // of the block, of the outputs
 
+  __device__ int outputs() const { return announced.count + of_x.count; }
+  /// The block's output i; none behind the last one.
+  __device__ Place place(int i) const {
+    if (i >= outputs()) return {-1, 0};
+    return level.tiles.one_product() ? Place{0, of_x.begin + i} : places[i];
+  }
   /// Rows of weights in a half of a tile.
   __device__ int rows_of(int tile, int half) const {
-    const int of_tile = level.tiles.outputs_of_tile, outputs = announced.count + of_x.count - tile * of_tile;
-    return min(of_tile == tile_rows ? outputs - half * stage_rows : outputs, stage_rows);
+    const int of_tile = level.tiles.outputs_of_tile, left = outputs() - tile * of_tile;
+    return min(of_tile == tile_rows ? left - half * stage_rows : left, stage_rows);
   }
 };
 /// What the threads of a block share.
@@ -419,6 +448,7 @@ __device__ void make_rows(const Tiles& op, MadeRows& made, int count, const unsi
   int numbers = 0;
 #pragma unroll 1
   for (int n = op.products_of_x; n < op.product_count; ++n) {
+#pragma unroll 1
     for (int i = lane; i < op.products[n].in; i += warp_size) made.x[numbers + i] = __ldcg(op.products[n].made + i);
     numbers += op.products[n].in;
   }
@@ -427,9 +457,8 @@ __device__ void make_rows(const Tiles& op, MadeRows& made, int count, const unsi
 #pragma unroll 1
   for (int i = lane; i < count; i += warp_size) {
     const MadeRows::Row row = made.rows[i];
-    Ending ending;
-    ending.prepare(op, row.product, row.o);
-    ending.load_addend();
+    Output output(op, {row.product, row.o});
+    output.load_addend(op);
     const auto* w = reinterpret_cast<const uint4*>(made.weights + row.weight);
     float sum = 0;
 #pragma unroll 1
@@ -440,7 +469,7 @@ __device__ void make_rows(const Tiles& op, MadeRows& made, int count, const unsi
 #pragma unroll
       for (int k = 0; k < 4; ++k) sum = fmaf(in[2 * k], first_of(words[k]), fmaf(in[2 * k + 1], second_of(words[k]), sum));
     }
-    ending.finish(op, sum, 1);
+    finish(op.products[row.product], row.o, sum + output.bias, output.added, 1);
   }
 }
 
@@ -464,6 +493,7 @@ __device__ void plan(Slot& slot, const Level& from) {
 #pragma unroll 1
   for (int i = lane; i < tiles * tile_rows; i += warp_size) {
     const Place place = place_of(op, announced, of_x, i);
+    slot.places[i] = place;
     slot.rows[i] = place.product < 0 ? nullptr : op.products[place.product].weight + place.o * op.products[place.product].weight_bytes;
   }
 }
@@ -471,10 +501,10 @@ __device__ void plan(Slot& slot, const Level& from) {
 /// Brings into the second cache what a level reads besides weights: with as much of those on its way as rings hold, memory answers after
 /// microseconds. By one warp.
 __device__ void prefetch_level(const Slot& slot) {
-  constexpr int line = 32;
   const int lane = threadIdx.x % warp_size;
   if (slot.level.kind != Kind::products) {
     const Step& step = slot.level.step;
+#pragma unroll 1
     for (int task = static_cast<int>(blockIdx.x); task < step.tasks(); task += static_cast<int>(gridDim.x)) {
       memory_step::prefetch_task(step, task, lane, warp_size);
     }
@@ -482,15 +512,17 @@ __device__ void prefetch_level(const Slot& slot) {
   }
   const Tiles& op = slot.level.tiles;
   if (op.input.weight != nullptr) {
+#pragma unroll 1
     for (int i = lane * line; i < op.input.group; i += warp_size * line) prefetch(op.input.weight + i);
   }
 #pragma unroll 1
-  for (int i = lane; i < slot.announced.count + slot.of_x.count; i += warp_size) {
-    const Place place = place_of(op, slot.announced, slot.of_x, i);
+  for (int i = lane; i < slot.outputs(); i += warp_size) {
+    const Place place = slot.place(i);
     const Product& p = op.products[place.product];
     if (p.bias != nullptr) prefetch(p.bias + place.o);
     if (p.end != End::convolve) continue;
     prefetch(p.taps + static_cast<std::int64_t>(place.o) * p.width);
+#pragma unroll 1
     for (int j = 0; j < p.width - 1; ++j) prefetch(p.cache + j * p.out + place.o);
   }
 }
@@ -513,17 +545,20 @@ __device__ void look_ahead(Levels& levels, MadeRows& made, const Level* all, int
     ++planned;
     if (threadIdx.x % warp_size == 0) raise(&levels.planned, planned);
   };
-  plan_next();
+  while (planned < min(count, slots - 1)) plan_next();
 #pragma unroll 1
   for (int level = 0; level < count; ++level) {
     const Slot& slot = levels.at(level);
-    const bool makes = makes_rows(slot);
-    const int rows = makes ? expect_made_rows(slot.level.tiles, made) : 0;
+    if (makes_rows(slot)) {
+      const int rows = expect_made_rows(slot.level.tiles, made);
+      make_rows(slot.level.tiles, made, rows, announcements_of(counts, level));
+      arrive<ends>(with_planner);
+    }
     while (planned < count && planned < level + slots) plan_next();
     if (level + 2 < count) prefetch_level(levels.at(level + 2));
-    if (!makes) continue;
-    make_rows(slot.level.tiles, made, rows, announcements_of(counts, level));
-    arrive<ends>(with_planner);
+    constexpr int ahead = slots + 2;
+    const auto* later = reinterpret_cast<const float*>(all + level + ahead) + threadIdx.x % warp_size * line;
+    if (level + ahead < count && later < reinterpret_cast<const float*>(all + level + ahead + 1)) prefetch(later);
   }
 }
 
@@ -552,6 +587,7 @@ __device__ void keep_count(Levels& levels, int count, unsigned* counts) {
     raise(&levels.done, level + 1);
   }
   if (!first || atomicInc(count_of(counts, most_levels), gridDim.x - 1) != gridDim.x - 1) return;
+#pragma unroll 1
   for (int level = max(count - 2, 0); level < count; ++level) *count_of(counts, level) = *announcements_of(counts, level) = 0;
 }
 
@@ -592,19 +628,16 @@ __device__ void make_products(const Slot& slot, Work& work, Stage* stages_of_rin
   const int thread = static_cast<int>(threadIdx.x), warp = thread / warp_size, lane = thread % warp_size;
   const Tiles& op = slot.level.tiles;
   const Input& input = op.input;
-  const Share announced = slot.announced, of_x = slot.of_x;
+  const Share announced = slot.announced;
   const int of_tile = op.outputs_of_tile, tiles = slot.tiles;
   bool announces_still = op.announced_products > 0;
   // The outputs up to `last` are finished when the tiles up to it are; those that others wait for first. Sums of `kept` tiles are kept.
   int first = 0, last = announced.count > 0 ? (announced.count + of_tile - 1) / of_tile : tiles_together, kept = 0;
-  Ending ending, following;
-  const auto prepare = [&](Ending& of, int begin, int end) {
+  const auto output_of = [&](int begin, int end) {
     const int i = begin * of_tile + thread;
-    const Place place = i < end * of_tile ? place_of(op, announced, of_x, i) : Place{-1, 0};
-    of.prepare(op, place.product, place.o);
+    return Output(op, i < end * of_tile ? slot.place(i) : Place{-1, 0});
   };
-  prepare(ending, 0, last);
-  if (announced.count > 0) prepare(following, last, tiles_together);
+  Output output = output_of(0, last), following = announced.count > 0 ? output_of(last, tiles_together) : Output();
   if (input.group > 0) {
     const NormOfPieces norm(input);
     sync<begins>(with_clerk);
@@ -613,8 +646,8 @@ __device__ void make_products(const Slot& slot, Work& work, Stage* stages_of_rin
     sync<begins>(with_clerk);
     load_plain(work.x, op);
   }
-  ending.load_addend();
-  following.load_addend();
+  output.load_addend(op);
+  following.load_addend(op);
   sync_warps();
 
   const unsigned in = address_of(work.x + place_in_parts(op, lane)), weights = ring + lane / 4 * row_bytes + lane % 4 * piece;
@@ -642,20 +675,20 @@ __device__ void make_products(const Slot& slot, Work& work, Stage* stages_of_rin
     sync_warps();
     const float factor = input.group > 0 && input.one_group() ? norm_factor_of(input, sum_of_warps(work.squares)) : 1;
     const int row = (first - kept + thread / of_tile) * tile_rows + thread % of_tile;
-    if (ending.product >= 0) {
-      ending.finish(op, factor * sum_of_warps(work.sums + row * warps),
-                    of_tile < tile_rows ? factor * sum_of_warps(work.sums + (row + of_tile) * warps) : 1);
+    if (output.product >= 0) {
+      finish(op.products[output.product], output.o, factor * sum_of_warps(work.sums + row * warps) + output.bias, output.added,
+             of_tile < tile_rows ? factor * sum_of_warps(work.sums + (row + of_tile) * warps) : 1);
     }
     if (std::exchange(announces_still, false)) arrive<announces>(with_clerk);
     if (tile + 1 == tiles) break;
     first = last;
     if (first < kept + tiles_together) {
-      ending = following, last = kept + tiles_together;
+      output = following, last = kept + tiles_together;
       continue;
     }
     kept = first, last += tiles_together;
-    prepare(ending, first, last);
-    ending.load_addend();
+    output = output_of(first, last);
+    output.load_addend(op);
     sync_warps();
   }
   if (announces_still) arrive<announces>(with_clerk);
@@ -665,6 +698,7 @@ __device__ void make_products(const Slot& slot, Work& work, Stage* stages_of_rin
 __device__ __noinline__ void take_steps(const Level& level, void* work) {
   const Step& p = level.step;
   auto& shared = *static_cast<memory_step::Shared*>(work);
+#pragma unroll 1
   for (int task = static_cast<int>(blockIdx.x); task < p.tasks(); task += static_cast<int>(gridDim.x)) {
     const int rows = (p.K + memory_step::rows_at_once - 1) / memory_step::rows_at_once;
     const bool delta_rule = level.kind == Kind::delta_rule;
@@ -727,9 +761,10 @@ int most_of(int n) {
 bool as_tiles(Tiles& tiles, const OneRow& op) {
   const Input& input = op.inputs[0];
   const int most = threads * piece_numbers * (input.group > 0 ? most_normed_parts : most_parts);
-  const bool activates = input.act == Activation::identity || input.act == Activation::silu || input.act == Activation::sigmoid;
+  const bool activates = input.gate == nullptr || input.act == Activation::silu || input.act == Activation::sigmoid;
+  const bool aligned_norm = reinterpret_cast<std::uintptr_t>(input.weight) % piece == 0 && input.group % 4 == 0;
   constexpr int columns = warps * block_columns;
-  if (op.input_count != 1 || input.n % columns != 0 || input.n > most || !activates) return false;
+  if (op.input_count != 1 || input.n % columns != 0 || input.n > most || !activates || !aligned_norm) return false;
   tiles.input = input;
   tiles.outputs_of_tile = op.products[0].end == End::gated ? tile_rows / 2 : tile_rows;
   tiles.blocks = input.n / columns;
@@ -763,6 +798,11 @@ bool as_tiles(Tiles& tiles, const OneRow& op) {
   }
   const bool listed = tiles.product_count == 1 || most_of(tiles.announced_outputs) + most_of(tiles.outputs_of_x) <= listed_rows;
   return aligned && listed && rows <= most_made_rows && numbers <= most_made_numbers && bytes <= most_made_bytes;
+}
+
+/// Of a launch whose longest x takes so much, beside what the kernel declares.
+std::size_t shared_memory_of(std::size_t x_bytes) {
+  return static_cast<std::size_t>(ring_bytes) + std::max(offsetof(Work, x) + x_bytes, sizeof(memory_step::Shared));
 }
 
 }  // namespace
@@ -800,9 +840,13 @@ std::vector<Chain::Memory> Chain::captured() { return std::exchange(captured_, {
 bool Chain::add(const OneRow& op, DType type) {
   Level level{.kind = Kind::products, .tiles = {}, .step = {}};
   if (type != DType::bf16 || !as_tiles(level.tiles, op)) return false;
+  const std::size_t x_bytes = static_cast<std::size_t>(parts_of_x * level.tiles.part_bytes) + 128;
+  constexpr std::size_t besides = sizeof(Levels) + sizeof(MadeRows) + sizeof(Stage) * stages;
+  if (besides + shared_memory_of(x_bytes) > static_cast<std::size_t>(attribute_of_device(cudaDevAttrMaxSharedMemoryPerBlockOptin)))
+    return false;
   const std::lock_guard lock(collected_->mutex);
   if (collected_->levels.size() == most_levels) launch();
-  collected_->x_bytes = std::max(collected_->x_bytes, static_cast<std::size_t>(parts_of_x * level.tiles.part_bytes) + 128);
+  collected_->x_bytes = std::max(collected_->x_bytes, x_bytes);
   collected_->levels.push_back(level);
   return true;
 }
@@ -817,8 +861,7 @@ void Chain::launch() {
   const std::vector<Level> levels = std::exchange(collected_->levels, {});
   if (levels.empty()) return;
   check(cudaSetDevice(collected_->device), "the device");
-  const std::size_t bytes = levels.size() * sizeof(Level), work = offsetof(Work, x) + std::exchange(collected_->x_bytes, 0),
-                    shared = static_cast<std::size_t>(ring_bytes) + std::max(work, sizeof(memory_step::Shared));
+  const std::size_t bytes = levels.size() * sizeof(Level), shared = shared_memory_of(std::exchange(collected_->x_bytes, 0));
   cudaStreamCaptureStatus capture{};
   check(cudaStreamIsCapturing(stream_, &capture), "a graph");
   const bool alone = levels.size() == 1, kept = !alone && capture == cudaStreamCaptureStatusActive;

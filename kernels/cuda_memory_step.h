@@ -103,6 +103,7 @@ __device__ Four combined_over_block(Four x, Four* parts, Combine combine) {
   if (threadIdx.x % warp_size == 0) parts[threadIdx.x / warp_size] = x;
   sync_step();
   x = parts[0];
+#pragma unroll 1
   for (int w = 1; w < warps; ++w) x = combine_each(x, parts[w], combine);
   sync_step();
   return x;
@@ -111,6 +112,7 @@ __device__ Four combined_over_block(Four x, Four* parts, Combine combine) {
 /// The sum over the threads that share columns, in all of them.
 __device__ inline float4 sum_of_rows(float4 x, float4 (*parts)[columns / own_columns]) {
   constexpr int of_warp = columns / own_columns;
+#pragma unroll 1
   for (int distance = of_warp; distance < warp_size; distance *= 2) {
     x = x + float4{__shfl_xor_sync(~0U, x.x, distance), __shfl_xor_sync(~0U, x.y, distance), __shfl_xor_sync(~0U, x.z, distance),
                    __shfl_xor_sync(~0U, x.w, distance)};
@@ -119,6 +121,7 @@ __device__ inline float4 sum_of_rows(float4 x, float4 (*parts)[columns / own_col
   if (threadIdx.x % warp_size < of_warp) parts[threadIdx.x / warp_size][own] = x;
   sync_step();
   float4 sum = parts[0][own];
+#pragma unroll 1
   for (int w = 1; w < warps; ++w) sum = sum + parts[w][own];
   sync_step();
   return sum;
@@ -250,7 +253,8 @@ __device__ void take_step(const Step& p, int task, Shared& shared) {
   const int first_row = static_cast<int>(threadIdx.x) / (columns / own_columns);
   const auto row_at = [&](int i) { return first_row + i * rows_at_once; };
   const bool present = column < p.V;
-  const auto state_at = [&](int slot) { return p.state + (static_cast<std::int64_t>(slot) * p.H + h) * p.K * p.V; };
+  // As ints: less code.
+  const auto state_at = [&](int slot) { return p.state + static_cast<std::size_t>(slot * p.H + h) * static_cast<unsigned>(p.K * p.V); };
   Row& row = shared.row;
   Chosen& chosen = shared.chosen;
   // A state is on its way while what comes before it is worked on.
@@ -259,7 +263,7 @@ __device__ void take_step(const Step& p, int task, Shared& shared) {
     const float* state = state_at(slot) + column;
 #pragma unroll
     for (int i = 0; i < RowsPerThread; ++i) {
-      if (row_at(i) < p.K && present) next[i] = *reinterpret_cast<const float4*>(state + static_cast<std::int64_t>(row_at(i)) * p.V);
+      if (row_at(i) < p.K && present) next[i] = *reinterpret_cast<const float4*>(state + row_at(i) * p.V);
     }
   };
   load_state(0);
@@ -303,7 +307,7 @@ __device__ void take_step(const Step& p, int task, Shared& shared) {
       // S ← α S + kᵀ u,  o = o + q S
       S[i] = (writes ? row.alpha[half][r] : 1) * S[i] + write * row.k[half][r] * u;
       o = o + read * row.q[half][r] * S[i];
-      *reinterpret_cast<float4*>(state + static_cast<std::int64_t>(r) * p.V) = S[i];
+      *reinterpret_cast<float4*>(state + r * p.V) = S[i];
     }
   }
   o = sum_of_rows(o, shared.of_warps);
