@@ -87,6 +87,12 @@ __device__ void pin(float (&c)[n][4]) {
 #define SECOND_32                                                                                                                      \
   "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, " \
   "%58, %59, %60, %61, %62, %63"
+#define THIRD_32                                                                                                                       \
+  "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, " \
+  "%90, %91, %92, %93, %94, %95"
+#define FOURTH_32                                                                                                                          \
+  "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, " \
+  "%119, %120, %121, %122, %123, %124, %125, %126, %127"
 
 /// C [64, 8 n] ← A B, or C + A B; A and B from shared memory, sums along the columns of both.
 __device__ inline void multiply(float (&c)[8][4], std::uint64_t a, std::uint64_t b, bool add) {
@@ -99,6 +105,12 @@ __device__ inline void multiply(float (&c)[16][4], std::uint64_t a, std::uint64_
   asm volatile("{.reg .pred add; setp.ne.b32 add, %66, 0; wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" FIRST_32 ", " SECOND_32
                "}, %64, %65, add, 1, 1, 0, 0;}"
                : THIRTY_TWO(c, 0), THIRTY_TWO(c, 8)
+               : "l"(a), "l"(b), "r"(static_cast<int>(add)));
+}
+__device__ inline void multiply(float (&c)[32][4], std::uint64_t a, std::uint64_t b, bool add) {
+  asm volatile("{.reg .pred add; setp.ne.b32 add, %130, 0; wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {" FIRST_32 ", " SECOND_32
+               ", " THIRD_32 ", " FOURTH_32 "}, %128, %129, add, 1, 1, 0, 0;}"
+               : THIRTY_TWO(c, 0), THIRTY_TWO(c, 8), THIRTY_TWO(c, 16), THIRTY_TWO(c, 24)
                : "l"(a), "l"(b), "r"(static_cast<int>(add)));
 }
 /// C [64, 64] ← A B, or C + A B; A from registers, sums along the columns of B.
@@ -123,6 +135,8 @@ __device__ inline void multiply(float (&c)[16][4], const uint4& a, std::uint64_t
 #undef THIRTY_TWO
 #undef FIRST_32
 #undef SECOND_32
+#undef THIRD_32
+#undef FOURTH_32
 
 /// A of xᵀ, 16 columns from `column` on, from 16 rows of a tile x.
 __device__ inline uint4 transposed_rows(const Tile& x, int row, int column) {

@@ -403,6 +403,7 @@ void Products::gated_linear(Tensor u, ConstTensor x, ConstTensor gate, ConstTens
   check_linear(u, x, up, {});
   if (u.shape.size() == 0) return;
   if (few_rows(x) && gate.dtype == up.dtype && x.dtype == DType::f32) return gated_linear_few_rows(u, x, gate, up, chain.stream());
+  if (gated_linear_hopper(u, x, gate, up, chain.stream())) return;
   const Workspace::Mark mark(workspace);
   const Tensor g = workspace.tensor(u.shape, u.dtype);
   linear(g, x, gate, {}, chain);

@@ -217,10 +217,10 @@ class Comparison {
   /// False where there is no device.
   explicit operator bool() const { return device_ != nullptr; }
 
-  /// `run(Side&)` places operands and calls one operation; with contiguous rows, then with rows apart.
+  /// `run(Side&)` places operands and calls one operation; with contiguous rows, then with `apart` numbers on both sides of each.
   template <class Run>
-  void operator()(const std::string& name, const Run& run, double tolerance = 1e-5) const {
-    for (const std::int64_t margin : {0, 3}) {
+  void operator()(const std::string& name, const Run& run, double tolerance = 1e-5, std::int64_t apart = 3) const {
+    for (const std::int64_t margin : {std::int64_t{0}, apart}) {
       INFO(name << (margin > 0 ? ", rows apart" : ""));
       try {
         Side truth(*cpu_, margin), found(*device_, margin);

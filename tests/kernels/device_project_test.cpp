@@ -210,6 +210,34 @@ TEST_CASE("device: several products of many rows, and what is made of them", "[d
   }
 }
 
+TEST_CASE("device: SwiGLU of many bf16 rows", "[device]") {
+  const Comparison both(Precision::bfloat16);
+  if (!both) return;
+  constexpr double rounding = 4e-2;  // three products behind each other
+  // Rows, inputs and outputs that end within a tile. On 66 clusters: tiles that are all whole, whole and halves (one of them empty), all at
+  // once, halves alone; then too few inputs, too few tiles.
+  struct Sizes {
+    std::int64_t T, in, inner;
+  };
+  for (const auto& [T, in, inner] :
+       {Sizes{1300, 520, 5600}, {1087, 512, 5560}, {8300, 520, 200}, {250, 1032, 4200}, {1024, 448, 5632}, {1025, 512, 1000}}) {
+    Random random(1);
+    const Numbers x = random.uniform({T, in}), unwritten({T, inner}, std::nanf(""));
+    const Weights gate(random, DType::bf16, {inner, in}), up(random, DType::bf16, {inner, in}), down(random, DType::bf16, {in, inner});
+    both(
+        named("swiglu", T, in, inner, DType::bf16),
+        [&](Side& s) {
+          {
+            const Workspace::Mark mark(s.workspace());
+            s->upload(s.workspace().tensor(unwritten.shape), unwritten.view());
+          }
+          s->swiglu(s.activation_out({T, in}), s.activation(x), s.weight(gate.view()), s.weight(up.view()), s.weight(down.view()),
+                    s.workspace());
+        },
+        rounding, 8);
+  }
+}
+
 TEST_CASE("device: decays from sixteen features with bf16 weights", "[device]") {
   const Comparison both;
   if (!both) return;
