@@ -54,52 +54,95 @@ struct Problem {
 // ---------------------------------------------------------------------------------------------------------------------------------------
 // kernels: prepare
 
-constexpr int prepare_threads = 1024, channel_pairs = channels / 2;
+constexpr int prepare_threads = 512, channel_pairs = channels / 2;
 constexpr int of_thread = chunk_rows * channel_pairs / prepare_threads;  // rows of a pair of channels
+constexpr int parts = chunk_rows / of_thread;
 
 struct alignas(1024) Prepared {
-  Tile x[blocks], y[blocks];                            // q and k brought to the row that scores are made at
-  float2 total[chunk_rows / of_thread][channel_pairs];  // log2 of the decay of a thread's rows
+  Tile x[blocks], y[blocks];           // q and k as they come, then brought to the row that scores are made at
+  float2 total[parts][channel_pairs];  // log2 of the decay of a thread's rows
+  std::uint64_t full;
 };
 
 __device__ float2 operator+(float2 a, float2 b) { return {a.x + b.x, a.y + b.y}; }
 __device__ float2 operator-(float2 a) { return {-a.x, -a.y}; }
+__device__ float2 operator*(float2 a, float2 b) { return {a.x * b.x, a.y * b.y}; }
+__device__ float2 operator*(float a, float2 b) { return {a * b.x, a * b.y}; }
 __device__ float exp2_of(float x) {
   asm("ex2.approx.ftz.f32 %0, %0;" : "+f"(x));
   return x;
 }
-/// Two bf16 numbers times factor · 2^exponent.
-__device__ unsigned scaled(unsigned pair, float factor, float2 exponent) {
-  return packed(first_of(pair) * (factor * exp2_of(exponent.x)), second_of(pair) * (factor * exp2_of(exponent.y)));
-}
+__device__ float2 exp2_of(float2 a) { return {exp2_of(a.x), exp2_of(a.y)}; }
+__device__ float2 numbers(unsigned pair) { return {first_of(pair), second_of(pair)}; }
+__device__ unsigned packed_pair(float2 x) { return packed(x.x, x.y); }
 
-/// A pair of neighbouring channels of a chunk of n rows. What is not there is 0.
-struct Pair {
-  const Bf16 *q, *k;
-  const float* log_decay;
-  int q_stride, k_stride, decay_stride, decay_width, n;
+/// Two neighbouring channels of a row in tiles.
+__device__ unsigned& pair_at(Tile* tiles, int row, int channel) { return *reinterpret_cast<unsigned*>(place(tiles, row, channel)); }
 
-  __device__ Pair(const Problem& p, const Piece& piece, std::int64_t h, int channel)
-      : q(p.q.at(piece.first_row, h, p.H) + channel),
-        k(p.k.at(piece.first_row, h, p.H) + channel),
-        log_decay(p.log_decay.at(piece.first_row, h, p.H) + (p.log_decay.width > 1 ? channel : 0)),
-        q_stride(static_cast<int>(p.q.stride)),
-        k_stride(static_cast<int>(p.k.stride)),
-        decay_stride(static_cast<int>(p.log_decay.rows.stride)),
-        decay_width(static_cast<int>(p.log_decay.width)),
-        n(channel < p.K ? static_cast<int>(piece.rows) : 0) {}
+/// log2 of the decays of two neighbouring channels in the first n rows of a chunk, 0 behind them.
+struct Decays {
+  const float* data;
+  int stride, width, n;
 
-  __device__ unsigned q_at(int t) const { return t < n ? *reinterpret_cast<const unsigned*>(q + t * q_stride) : 0; }
-  __device__ unsigned k_at(int t) const { return t < n ? *reinterpret_cast<const unsigned*>(k + t * k_stride) : 0; }
-  __device__ float2 log2_decay(int t) const {
-    if (t >= n || decay_width == 0) return {0, 0};
-    const float* const from = log_decay + t * decay_stride;
-    const float2 x = decay_width > 1 ? *reinterpret_cast<const float2*>(from) : float2{*from, *from};
+  __device__ Decays(const Operand& x, std::int64_t first_row, int h, int H, int channel, int n_)
+      : data(x.at(first_row, h, H) + (x.width > 1 ? channel : 0)),
+        stride(static_cast<int>(x.rows.stride)),
+        width(static_cast<int>(x.width)),
+        n(n_) {}
+
+  /// Of rows from `first` on, all on their way at once.
+  template <int count>
+  __device__ void read(float2 (&to)[count], int first) const {
+    const float* const from = data + first * stride;
+#pragma unroll
+    for (float2& x : to) x = {0, 0};
+    if (width > 1) {
+#pragma unroll
+      for (int i = 0; i < count; ++i) {
+        if (first + i < n) to[i] = *reinterpret_cast<const float2*>(from + i * stride);
+      }
+    } else if (width == 1) {
+#pragma unroll
+      for (int i = 0; i < count; ++i) {
+        if (first + i < n) to[i].x = to[i].y = from[i * stride];
+      }
+    }
     constexpr float log2_e = 1.44269504F, least = -160;  // 2^least is 0, and sums of it are still exact enough
-    const float2 y{log2_e * x.x, log2_e * x.y};
-    return {y.x < least ? least : y.x, y.y < least ? least : y.y};
+#pragma unroll
+    for (float2& x : to) {
+      x = log2_e * x;
+      x = {x.x < least ? least : x.x, x.y < least ? least : x.y};
+    }
+  }
+  __device__ float2 at(int t) const {
+    float2 row[1];
+    read(row, t);
+    return row[0];
   }
 };
+
+/// Two neighbouring channels of q or k in the first n rows of a chunk, 0 behind them.
+struct Pair {
+  const Bf16* data;
+  int stride, n;
+
+  __device__ Pair(const Bf16Rows& x, std::int64_t first_row, int h, int H, int channel, int n_)
+      : data(x.at(first_row, h, H) + channel), stride(static_cast<int>(x.stride)), n(n_) {}
+
+  __device__ float2 at(int t) const { return t < n ? numbers(*reinterpret_cast<const unsigned*>(data + t * stride)) : float2{0, 0}; }
+};
+
+/// One thread: starts to bring q and k of 64 rows. Behind the chunk's last one they are another segment's.
+__device__ void fetch_rows(Prepared& shared, const Problem& p, const CUtensorMap& queries, const CUtensorMap& keys, int h, int first_row) {
+  init_barrier(shared.full, 1);
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  arrive_and_expect(shared.full, sizeof(shared.x) + sizeof(shared.y));
+  const auto q_head = static_cast<int>(producer_head(h, p.q.heads, p.H)), k_head = static_cast<int>(producer_head(h, p.k.heads, p.H));
+  for (int b = 0; b < blocks; ++b) {
+    copy_box(shared.x[b], queries, b * swizzled, q_head, first_row, shared.full);
+    copy_box(shared.y[b], keys, b * swizzled, k_head, first_row, shared.full);
+  }
+}
 
 /// C of 16 × 16 numbers of x yᵀ, from (row, column) on.
 __device__ void multiply_rows(float (&c)[2][4], const Prepared& shared, int row, int column) {
@@ -114,31 +157,30 @@ __device__ void multiply_rows(float (&c)[2][4], const Prepared& shared, int row,
   }
 }
 
-/// A thread block makes a head of a chunk.
-__global__ void __launch_bounds__(prepare_threads, 1) prepare_kernel(const __grid_constant__ Problem p) {
+/// A thread block makes a head of a chunk. Two of them share a multiprocessor: one loads while the other one computes.
+__global__ void __launch_bounds__(prepare_threads, 2)
+    prepare_kernel(const __grid_constant__ Problem p, const __grid_constant__ CUtensorMap queries,
+                   const __grid_constant__ CUtensorMap keys) {
   extern __shared__ __align__(1024) unsigned char memory[];
   auto& shared = *reinterpret_cast<Prepared*>(memory);
   begin_overlapped();
-  const std::int64_t h = blockIdx.x % p.H, number = blockIdx.x / p.H;
+  const int h = static_cast<int>(blockIdx.x) % p.H, number = static_cast<int>(blockIdx.x) / p.H;
   const Piece piece = piece_of(p.segments, number, chunk_rows);
   if (piece.index >= piece.count) return;
   Chunk& chunk = p.chunks[blockIdx.x];
+  if (threadIdx.x == 0) fetch_rows(shared, p, queries, keys, h, static_cast<int>(piece.first_row));
 
   const int pair = static_cast<int>(threadIdx.x) % channel_pairs, part = static_cast<int>(threadIdx.x) / channel_pairs;
   const int channel = 2 * pair, first = part * of_thread;
-  const Pair from(p, piece, h, channel);
-  unsigned q[of_thread], k[of_thread];
+  const int n = channel < p.K ? static_cast<int>(piece.rows) : 0;
+  const Decays decays(p.log_decay, piece.first_row, h, p.H, channel, n);
   float2 log2_decay[of_thread], total{0, 0};
+  decays.read(log2_decay, first);
 #pragma unroll
-  for (int i = 0; i < of_thread; ++i) {
-    q[i] = from.q_at(first + i), k[i] = from.k_at(first + i);
-    log2_decay[i] = from.log2_decay(first + i);
-    total = total + log2_decay[i];
-  }
+  for (const float2& x : log2_decay) total = total + x;
   shared.total[part][pair] = total;
   __syncthreads();
 
-  constexpr int parts = chunk_rows / of_thread;
   float2 before{0, 0}, lower{0, 0}, upper{0, 0};
 #pragma unroll
   for (int i = 0; i < parts; ++i) {
@@ -151,31 +193,19 @@ __global__ void __launch_bounds__(prepare_threads, 1) prepare_kernel(const __gri
     }
   }
   const float2 all = lower + upper;
-  if (part == 0) *reinterpret_cast<float2*>(chunk.decay + channel) = {exp2_of(all.x), exp2_of(all.y)};
+  if (part == 0) *reinterpret_cast<float2*>(chunk.decay + channel) = exp2_of(all);
   const bool fits = __syncthreads_and(-lower.x <= most_log2_decay && -lower.y <= most_log2_decay && -upper.x <= most_log2_decay &&
                                       -upper.y <= most_log2_decay);
-  const auto put = [&](int t, unsigned x, unsigned y) {
-    *reinterpret_cast<unsigned*>(place(shared.x, t, channel)) = x;
-    *reinterpret_cast<unsigned*>(place(shared.y, t, channel)) = y;
-  };
-  // x_t = scale q_t A(a, t), y_s = k_s A(s, e), and both at the middle row
-#pragma unroll
-  for (int i = 0; i < of_thread; ++i) {
-    const int t = first + i;
-    before = before + log2_decay[i];
-    *reinterpret_cast<unsigned*>(place(chunk.x, t, channel)) = scaled(q[i], p.scale, before);
-    *reinterpret_cast<unsigned*>(place(chunk.y, t, channel)) = scaled(k[i], 1, all + -before);
-    if (fits) put(t, scaled(q[i], p.scale, before + -lower), scaled(k[i], 1, lower + -before));
-  }
+  wait(shared.full, 0);
 
   // The scores, 16 × 16 a warp: those at the middle row; or, boundary after boundary, those of rows on its two sides, and the diagonal.
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int row = warp / 4 * 16, column = warp % 4 * 16;
-  const bool has_block = warp < chunk_rows / 16 * (chunk_rows / 16), multiplies = has_block && column <= row;
+  static_assert(prepare_threads / 32 == (chunk_rows / 16) * (chunk_rows / 16));
   float scores[2][4] = {};
   const auto add_scores = [&](const auto& counts) {
     __syncthreads();  // x and y are there
-    if (!multiplies) return;
+    if (column > row) return;
     float c[2][4] = {};
     multiply_rows(c, shared, row, column);
 #pragma unroll
@@ -185,36 +215,60 @@ __global__ void __launch_bounds__(prepare_threads, 1) prepare_kernel(const __gri
     }
   };
   if (fits) {
+    // q_t A(m, t) and k_s A(s, m) with the middle row m; from them x_t = scale q_t A(a, t) and y_s = k_s A(s, e)
+    const float2 to_x = p.scale * exp2_of(lower), to_y = exp2_of(upper);
+    float2 e = before + -lower;
+#pragma unroll
+    for (int i = 0; i < of_thread; ++i) {
+      const int t = first + i;
+      e = e + log2_decay[i];
+      unsigned &q = pair_at(shared.x, t, channel), &k = pair_at(shared.y, t, channel);
+      const float2 x = exp2_of(e) * numbers(t < n ? q : 0), y = exp2_of(-e) * numbers(t < n ? k : 0);
+      q = packed_pair(x), k = packed_pair(y);
+      pair_at(chunk.x, t, channel) = packed_pair(to_x * x);
+      pair_at(chunk.y, t, channel) = packed_pair(to_y * y);
+    }
     add_scores([](int t, int s) { return s <= t; });
   } else {
+    const Pair q(p.q, piece.first_row, h, p.H, channel, n), k(p.k, piece.first_row, h, p.H, channel, n);
+    float2 e = before;
+#pragma unroll 1
+    for (int t = first; t < first + of_thread; ++t) {
+      e = e + decays.at(t);
+      pair_at(chunk.x, t, channel) = packed_pair(p.scale * (exp2_of(e) * q.at(t)));
+      pair_at(chunk.y, t, channel) = packed_pair(exp2_of(all + -e) * k.at(t));
+    }
+    const auto put = [&](int t, float2 x, float2 y) {
+      pair_at(shared.x, t, channel) = packed_pair(x), pair_at(shared.y, t, channel) = packed_pair(y);
+    };
     // Exponents are sums over the rows since the boundary: a thread walks from it, down in upper halves and up in lower ones.
 #pragma unroll 1
     for (int size = chunk_rows / 2; size > 0; size /= 2) {
 #pragma unroll 1
       for (int block = part; block < chunk_rows / size; block += parts) {
         const bool upper_half = block % 2 == 1;
-        float2 e{0, 0};
+        float2 since{0, 0};
 #pragma unroll 1
         for (int i = 0; i < size; ++i) {
           const int t = upper_half ? block * size + i : (block + 1) * size - 1 - i;
-          if (upper_half) e = e + from.log2_decay(t);
-          put(t, upper_half ? scaled(from.q_at(t), p.scale, e) : 0, upper_half ? 0 : scaled(from.k_at(t), 1, e));
-          if (!upper_half) e = e + from.log2_decay(t);
+          const float2 decay = decays.at(t), none{0, 0};
+          if (upper_half) since = since + decay;
+          put(t, upper_half ? exp2_of(since) * q.at(t) : none, upper_half ? none : exp2_of(since) * k.at(t));
+          if (!upper_half) since = since + decay;
         }
       }
       add_scores([size](int t, int s) { return (t & size) != 0 && ((t ^ s) & -size) == size; });
       __syncthreads();
     }
-#pragma unroll
-    for (int i = 0; i < of_thread; ++i) put(first + i, scaled(q[i], p.scale, {0, 0}), k[i]);
+#pragma unroll 1
+    for (int t = first; t < first + of_thread; ++t) put(t, q.at(t), k.at(t));
     add_scores([](int t, int s) { return s == t; });
   }
-  if (!has_block) return;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     const int t = row + lane / 4 + i % 2 * 8, s = column + i / 2 * 8 + lane % 4 * 2;
     const float(&pairs)[4] = scores[i / 2];
-    *reinterpret_cast<unsigned*>(place(&chunk.scores, t, s)) = packed(pairs[i % 2 * 2], pairs[i % 2 * 2 + 1]);
+    pair_at(&chunk.scores, t, s) = packed(p.scale * pairs[i % 2 * 2], p.scale * pairs[i % 2 * 2 + 1]);
   }
 }
 
@@ -400,6 +454,11 @@ bool bf16_in_pieces(ConstTensor x) { return x.dtype == DType::bf16 && in_pieces(
 
 Bf16Rows bf16_rows(ConstTensor x) { return {static_cast<Bf16*>(const_cast<void*>(x.data)), x.stride, x.shape[1], x.shape[2]}; }
 
+/// 64 rows and 64 columns of a head at once.
+CUtensorMap rows_map(ConstTensor x) {
+  return tensor_map({static_cast<const Bf16*>(x.data), x.rows(), x.shape[1], x.shape[2], x.stride, x.shape[2]}, chunk_rows);
+}
+
 }  // namespace
 
 bool decayed_outer_product_hopper_supported(const DecayedOuterProduct& op) {
@@ -436,10 +495,9 @@ void decayed_outer_product_hopper(const DecayedOuterProduct& op, const DeviceSeg
                   chunks,
                   states,
                   states + plan.state_numbers()};
-  const CUtensorMap values =
-      tensor_map({static_cast<const Bf16*>(op.v.data), op.v.rows(), op.v.shape[1], plan.V, op.v.stride, plan.V}, chunk_rows);
   launch_overlapped("decayed_outer_product: prepare", prepare_kernel, static_cast<unsigned>(plan.chunks()), prepare_threads,
-                    sizeof(Prepared), stream, p);
+                    sizeof(Prepared), stream, p, rows_map(op.q), rows_map(op.k));
+  const CUtensorMap values = rows_map(op.v);
   const auto blocks_of_spans = static_cast<unsigned>(plan.spans() * plan.H * plan.tiles);
   constexpr unsigned span_threads = (groups + 1) * warpgroup;
   if (segments.longest > plan.span) {
