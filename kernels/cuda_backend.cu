@@ -354,7 +354,10 @@ class CudaBackend final : public Backend {
   }
   void unit_delta_rule(const GatedDeltaRule& op, std::int64_t chunk_size, Workspace& workspace) override {
     use();
-    if (!gated_delta_rule_step(op, true, stream())) Backend::unit_delta_rule(op, chunk_size, workspace);
+    if (gated_delta_rule_step(op, true, stream())) return;
+    if (!in_chunks(longest(op.segments.cu_seqlens)) || !gated_delta_rule_normalises(op))
+      return Backend::unit_delta_rule(op, chunk_size, workspace);
+    gated_delta_rule_in_chunks(op, sent(op.segments), true);
   }
   void softmax_attention(const SoftmaxAttention& op, std::int64_t) override {
     const auto [queries, slots, keys] = sent(Ring::Arrays<3>{op.segments.cu_seqlens, op.segments.slot, op.cu_seqlens_k});
@@ -421,7 +424,11 @@ class CudaBackend final : public Backend {
       if (!in_float32(op)) return with_float32(op, [&](const auto& exact) { gated_delta_rule(exact, segments); });
       return cuda::gated_delta_rule(op, segments, stream());
     }
-    gated_delta_rule_chunks(op, segments, scratch(gated_delta_rule_chunks_scratch(op, segments.count, segments.longest)), stream());
+    gated_delta_rule_in_chunks(op, segments, false);
+  }
+  void gated_delta_rule_in_chunks(const GatedDeltaRule& op, const DeviceSegments& segments, bool unit) {
+    void* const memory_scratch = scratch(gated_delta_rule_chunks_scratch(op, segments.count, segments.longest));
+    gated_delta_rule_chunks(op, segments, memory_scratch, stream(), {}, unit);
   }
   bool in_chunks(const DeviceSegments& segments) const { return in_chunks(segments.longest); }
   bool in_chunks(std::int64_t rows) const { return precision_ == Precision::bfloat16 && rows >= worth_a_chunk; }

@@ -179,11 +179,13 @@ void decayed_outer_product_hopper(const DecayedOuterProduct& op, const DeviceSeg
 bool gated_delta_rule_chunks_supported(const GatedDeltaRule& op);
 /// Whether rows of x are bf16 in pieces of 16 bytes: what gathered segments take.
 bool gated_delta_rule_gathers(ConstTensor x);
+/// Whether q and k, as they lie, can be taken as of length 1.
+bool gated_delta_rule_normalises(const GatedDeltaRule& op);
 /// Scratch that a call needs, in bytes; for segments of at most `longest` rows.
 std::size_t gated_delta_rule_chunks_scratch(const GatedDeltaRule& op, std::int64_t segments, std::int64_t longest,
                                             const GatheredSegments& gathered = {});
-/// `scratch` on the device, 16-byte aligned.
+/// `scratch` on the device, 16-byte aligned; `unit`: of L2(q) and L2(k) (elementwise.h).
 void gated_delta_rule_chunks(const GatedDeltaRule& op, const DeviceSegments& segments, void* scratch, cudaStream_t stream,
-                             const GatheredSegments& gathered = {});
+                             const GatheredSegments& gathered = {}, bool unit = false);
 
 }  // namespace statescope::cuda

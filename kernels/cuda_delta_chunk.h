@@ -3,8 +3,9 @@
 //   T = (I + tril(diag(β) (K Kᵀ ⊙ Γ), −1))⁻¹ diag(β)
 //   u = T (V − diag(e^b) K S₀)      o = scale (diag(e^b) Q S₀ + tril(Q Kᵀ ⊙ Γ) u)      S = e^{b_C} S₀ + Kᵀ diag(e^{b_C − b}) u
 //
-// Sparse states (sparse_state.h) are segments behind those of an operation's own rows, whose items read rows that lie anywhere. What makes
-// a row's q and k there, the gate and the L2 norm, is a factor f of the row as it lies: K above is diag(f^k) K, Q is diag(f^q) Q.
+// Where q and k are to be of length 1, that is a factor f of a row as it lies: K above is diag(f^k) K, Q is diag(f^q) Q. So it is with
+// sparse states (sparse_state.h), segments behind those of an operation's own rows, whose items read rows that lie anywhere: a gate and
+// the L2 norm.
 //
 // Four kernels; a span is a run of chunks:
 //   prepare: T of all chunks at once (gated_delta_rule_prepare.cu)
@@ -51,9 +52,10 @@ struct alignas(16) Chunk {
 
 /// The same for the products of a warpgroup, as it goes into shared memory.
 struct alignas(1024) TileChunk {
-  Tile T, scores;                                    // [i, j]; tril(Q Kᵀ ⊙ Γ)
-  float from_start[chunk_rows], to_end[chunk_rows];  // e^b, e^{b_C − b}
-  float total;                                       // e^{b_C}
+  Tile T, scores;                                 // [i, j]; scale diag(f^q) tril(Q Kᵀ ⊙ Γ) diag(f^k)
+  float predict[chunk_rows], to_end[chunk_rows];  // f^k e^b, f^k e^{b_C − b}
+  float read[chunk_rows];                         // scale f^q e^b
+  float total;                                    // e^{b_C}
 };
 
 /// What own rows and gathered ones have each for themselves.
@@ -76,6 +78,7 @@ struct Problem {
   Rows<const float> initial;  // [slots, H, K, V]
   Rows<float> final;          // [slots, H, K, V]
   const SparseItem* items;    // null: nothing is gathered
+  bool unit;                  // q and k are to be of length 1; always where rows are gathered
   std::int64_t own_rows, own_segments, choices, writers, readers;
   bool gate_before_l2;
   std::int64_t H, K, V, value_blocks;

@@ -24,9 +24,9 @@ struct alignas(16) Stage {
 /// Where the rows of the chunk in use, of the next one and of the one after it are, if they are gathered.
 using ItemRows = ItemRow[4][chunk_rows];
 
-/// The chunks of a span as they pass through shared memory. With two stages the next one arrives while this one is in use. `sparse`: some
-/// of the operation's spans are gathered.
-template <int KP, int blocks, bool with_q, bool sparse>
+/// The chunks of a span as they pass through shared memory. With two stages the next one arrives while this one is in use. `factors`: those
+/// of q and k are not 1; some of the operation's spans may be gathered.
+template <int KP, int blocks, bool with_q, bool factors>
 struct Passage {
   using Stage = delta::Stage<KP, blocks>;
   const Problem& p;
@@ -42,10 +42,10 @@ struct Passage {
   /// A thread block takes blocks of 16 columns of V from `first_block` on, as many as there are.
   __device__ Passage(const Problem& p_, void* memory_, const Piece& span, std::int64_t h, std::int64_t first_block)
       : p(p_),
-        side(p_.side[sparse && p_.gathers(span) ? 1 : 0]),
+        side(p_.side[factors && p_.gathers(span) ? 1 : 0]),
         memory(static_cast<Stage*>(memory_)),
         items(*reinterpret_cast<ItemRows*>(memory + p_.stages)),
-        item(sparse && p_.gathers(span) ? p_.items + (span.first_row - p_.own_rows) : nullptr),
+        item(factors && p_.gathers(span) ? p_.items + (span.first_row - p_.own_rows) : nullptr),
         rows(static_cast<int>(span.rows)),
         count((rows + chunk_rows - 1) / chunk_rows) {
     const std::int64_t number = first_piece(p.segments, span.segment, chunk_rows) + span.index * (p.span / chunk_rows);
@@ -197,7 +197,7 @@ __device__ void scale_columns(Block (&c)[n], const float* factor) {
 
 /// u = T (V − diag(f^k e^b) K S₀), `together` blocks of rows at a time, for 16 columns, those of block `value_block` of the stage's V;
 /// negative: V = 0. `prediction` is (K S₀)ᵀ; uᵀ as A, `at_once` with its factors f^k, `at_end` with f^k e^{b_C − b}.
-template <int together, bool sparse, class Stage>
+template <int together, bool factors, class Stage>
 __device__ void solve(Block (&prediction)[row_blocks], const Stage& stage, int value_block, uint4 (*at_once)[row_blocks],
                       uint4 (&at_end)[row_blocks]) {
   scale_columns(prediction, stage.chunk.predict);
@@ -227,7 +227,7 @@ __device__ void solve(Block (&prediction)[row_blocks], const Stage& stage, int v
 #pragma unroll
     for (int n = 0; at_once && n < together; ++n) {
       Block written[1] = {c[n]};
-      if constexpr (sparse) scale_columns(written, stage.chunk.write + 16 * (begin + n));
+      if constexpr (factors) scale_columns(written, stage.chunk.write + 16 * (begin + n));
       (*at_once)[begin + n] = as_a(written[0]);
     }
     scale_columns(c, stage.chunk.to_end + 16 * begin);
@@ -238,7 +238,7 @@ __device__ void solve(Block (&prediction)[row_blocks], const Stage& stage, int v
 
 /// A thread block per (span, head, group of carry_blocks · 16 columns a warp): those of the state, then those of the transition. A
 /// segment's first span starts from its initial state and needs no transition; a last one, and the only one, needs nothing.
-template <int KP, bool sparse>
+template <int KP, bool factors>
 __global__ void __launch_bounds__(most_warps* lanes, 1) carry_kernel(const __grid_constant__ Problem p) {
   constexpr int keys = KP / 16, own = carry_blocks<KP>;
   extern __shared__ __align__(16) uint4 memory[];
@@ -249,7 +249,7 @@ __global__ void __launch_bounds__(most_warps* lanes, 1) carry_kernel(const __gri
   const std::int64_t number = span.number + span.index;
   const auto value_blocks = static_cast<int>(p.value_blocks - first), block = warp() * own;  // among the thread block's
 
-  const Passage<KP, most_warps * own, false, sparse> passage(p, memory, span, h, first);
+  const Passage<KP, most_warps * own, false, factors> passage(p, memory, span, h, first);
   passage.begin();
   Columns<KP> S[own];
 #pragma unroll
@@ -271,7 +271,7 @@ __global__ void __launch_bounds__(most_warps* lanes, 1) carry_kernel(const __gri
     predict(prediction, S, stage);
     uint4 u[own][row_blocks];
 #pragma unroll
-    for (int i = 0; i < own; ++i) solve<2, sparse>(prediction[i], stage, block + i < value_blocks ? block + i : -1, nullptr, u[i]);
+    for (int i = 0; i < own; ++i) solve<2, factors>(prediction[i], stage, block + i < value_blocks ? block + i : -1, nullptr, u[i]);
     advance(S, u, stage);
     total *= stage.chunk.total;
   }
@@ -431,7 +431,7 @@ __device__ void write_o(const Output& to, Block (&o)[row_blocks], std::int64_t r
 }
 
 /// A thread block per (span from p.first_span on, head, blocks of 16 columns of V, one a warp).
-template <int KP, bool sparse>
+template <int KP, bool factors>
 __global__ void __launch_bounds__(most_warps* lanes, 1) read_kernel(const __grid_constant__ Problem p) {
   extern __shared__ __align__(16) uint4 memory[];
   uint4* scores = memory;
@@ -442,7 +442,7 @@ __global__ void __launch_bounds__(most_warps* lanes, 1) read_kernel(const __grid
   const std::int64_t slot = p.segments.slot_of(span.segment);
   const bool active = block < p.value_blocks;
 
-  const Passage<KP, most_warps, true, sparse> passage(p, memory + lower_blocks * lanes, span, h, first);
+  const Passage<KP, most_warps, true, factors> passage(p, memory + lower_blocks * lanes, span, h, first);
   passage.begin();
   Columns<KP> columns[1], &S = columns[0];
   if (active && span.count > 1) {
@@ -465,7 +465,7 @@ __global__ void __launch_bounds__(most_warps* lanes, 1) read_kernel(const __grid
       }
     }
     uint4 u[row_blocks], at_end[1][row_blocks];
-    solve<row_blocks, sparse>(prediction, stage, warp(), &u, at_end[0]);
+    solve<row_blocks, factors>(prediction, stage, warp(), &u, at_end[0]);
     advance(columns, at_end, stage);
     __syncthreads();  // the scores are complete
     // o = scale diag(f^q) (diag(e^b) Q S₀ + tril(Q Kᵀ ⊙ Γ) diag(f^k) u)
@@ -475,14 +475,14 @@ __global__ void __launch_bounds__(most_warps* lanes, 1) read_kernel(const __grid
 #pragma unroll
       for (int n = j; n < row_blocks; ++n) multiply(o[n], u[j], scores[(first_block(n) + j) * lanes + lane()]);
     }
-    if constexpr (sparse) {
+    if constexpr (factors) {
       scale_columns(o, stage.chunk.read);
     } else {
       scale_all(o, p.scale);
     }
     const int done = c * chunk_rows, n = min(passage.rows - done, chunk_rows);
     if (!active) continue;
-    if (sparse && !passage.item) add_gathered(p, o, span.first_row + done, n, h, 16 * block);
+    if (factors && p.items && !passage.item) add_gathered(p, o, span.first_row + done, n, h, 16 * block);
     write_o(passage.side.o, o, passage.item ? 0 : span.first_row, n, h, p.V, 16 * block, [&](int r) { return passage.o_row(c, r); });
   }
   if (active && span.index + 1 >= span.count) S.write(p.final.row(slot) + h * p.K * p.V + 16 * block, p.K, p.V, p.V - 16 * block);
@@ -557,7 +557,7 @@ struct Plan {
   }
 };
 
-Problem problem(const Plan& plan, const GatedDeltaRule& op, const DeviceSegments& segments, const GatheredSegments& gathered,
+Problem problem(const Plan& plan, const GatedDeltaRule& op, bool unit, const DeviceSegments& segments, const GatheredSegments& gathered,
                 void* scratch) {
   auto* free = static_cast<uint4*>(scratch);
   const auto take = [&](std::int64_t pieces) { return std::exchange(free, free + pieces); };
@@ -575,7 +575,7 @@ Problem problem(const Plan& plan, const GatedDeltaRule& op, const DeviceSegments
   p.v = rows(op.v, plan.value_width);
   p.copied = plan.copied;
   p.initial = f32(op.initial_state), p.final = f32(op.final_state);
-  p.items = gathered.items;
+  p.items = gathered.items, p.unit = unit || gathered.items;
   p.own_rows = plan.own_rows, p.own_segments = plan.own_segments;
   p.choices = gathered.choices, p.writers = gathered.writers, p.readers = gathered.readers;
   p.gate_before_l2 = gathered.gate_before_l2;
@@ -603,10 +603,10 @@ int stages(std::size_t size, std::size_t rest) {
   return 2 * size + rest <= static_cast<std::size_t>(most) ? 2 : 1;
 }
 
-template <int KP, bool sparse>
+template <int KP, bool factors>
 void launch_chunks(const Plan& plan, Problem p, bool bf16, cudaStream_t stream) {
   prepare(p, bf16, plan.chunk_count(), stream);
-  constexpr std::size_t of_items = sparse ? sizeof(ItemRows) : 0;
+  constexpr std::size_t of_items = factors ? sizeof(ItemRows) : 0;
   const auto run = [&](const char* name, void (*kernel)(Problem), std::int64_t parts, std::int64_t first_span, std::int64_t end,
                        std::size_t stage, std::size_t rest) {
     const std::int64_t warps = std::min<std::int64_t>(parts, most_warps);
@@ -621,7 +621,7 @@ void launch_chunks(const Plan& plan, Problem p, bool bf16, cudaStream_t stream) 
     if (p.tiles) {
       carry_hopper(p, plan.span_count(), stream);
     } else {
-      run("gated_delta_rule: carry", carry_kernel<KP, sparse>, Plan::groups(plan.value_blocks + KP / 16, own), 0, plan.span_count(),
+      run("gated_delta_rule: carry", carry_kernel<KP, factors>, Plan::groups(plan.value_blocks + KP / 16, own), 0, plan.span_count(),
           sizeof(Stage<KP, most_warps * own>), of_items);
     }
     launch("gated_delta_rule: combine", combine_kernel<KP>, static_cast<unsigned>(plan.segments * plan.H * plan.value_blocks),
@@ -629,7 +629,7 @@ void launch_chunks(const Plan& plan, Problem p, bool bf16, cudaStream_t stream) 
   }
   if (p.tiles) return read_hopper(p, plan.span_count(), stream);
   const auto read = [&](std::int64_t first, std::int64_t end) {
-    run("gated_delta_rule: read", read_kernel<KP, sparse>, plan.value_blocks, first, end, sizeof(Stage<KP, most_warps>),
+    run("gated_delta_rule: read", read_kernel<KP, factors>, plan.value_blocks, first, end, sizeof(Stage<KP, most_warps>),
         of_items + lower_blocks * lanes * sizeof(uint4));
   };
   // Gathered rows first: what they add to o is added where the own ones write it.
@@ -649,19 +649,23 @@ bool gated_delta_rule_chunks_supported(const GatedDeltaRule& op) {
 
 bool gated_delta_rule_gathers(ConstTensor x) { return delta::fits(x); }
 
+bool gated_delta_rule_normalises(const GatedDeltaRule& op) {
+  return gated_delta_rule_chunks_supported(op) && delta::fits(op.q) && delta::fits(op.k) && delta::fits(op.v);
+}
+
 std::size_t gated_delta_rule_chunks_scratch(const GatedDeltaRule& op, std::int64_t segments, std::int64_t longest,
                                             const GatheredSegments& gathered) {
   return static_cast<std::size_t>(delta::Plan(op, segments, longest, gathered).pieces()) * sizeof(uint4);
 }
 
 void gated_delta_rule_chunks(const GatedDeltaRule& op, const DeviceSegments& segments, void* scratch, cudaStream_t stream,
-                             const GatheredSegments& gathered) {
+                             const GatheredSegments& gathered, bool unit) {
   const delta::Plan plan(op, segments.count, segments.longest, gathered);
   if (plan.H * plan.V == 0) return;
-  const delta::Problem p = delta::problem(plan, op, segments, gathered, scratch);
+  const delta::Problem p = delta::problem(plan, op, unit, segments, gathered, scratch);
   const bool bf16 = op.q.dtype == DType::bf16;
   const auto start = [&]<int KP>(std::integral_constant<int, KP>) {
-    p.items ? delta::launch_chunks<KP, true>(plan, p, bf16, stream) : delta::launch_chunks<KP, false>(plan, p, bf16, stream);
+    p.unit ? delta::launch_chunks<KP, true>(plan, p, bf16, stream) : delta::launch_chunks<KP, false>(plan, p, bf16, stream);
   };
   if (plan.KP == 64) return start(std::integral_constant<int, 64>());
   if (plan.KP == 128) return start(std::integral_constant<int, 128>());

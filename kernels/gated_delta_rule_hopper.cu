@@ -101,9 +101,9 @@ __device__ void read_state(Output& prediction, Output& o, State& S, const Memory
   if constexpr (pass == Pass::read) pin(o);
 }
 
-/// rest ← V − diag(e^b) K S₀ of a warp's 16 columns of v, `column` the first.
+/// rest ← V − diag(f^k e^b) K S₀ of a warp's 16 columns of v, `column` the first.
 __device__ void subtract(Rows& rest, Output& prediction, const TileChunk& chunk, const Tile& v, int column) {
-  scale_columns(prediction, chunk.from_start);
+  scale_columns(prediction, chunk.predict);
 #pragma unroll
   for (int s = 0; s < chunk_rows / 16; ++s) {
     const uint4 values = transposed_rows(v, 16 * s, column);
@@ -197,16 +197,16 @@ __global__ void __launch_bounds__(groups* warpgroup + copying, 1)
       cuda::wait(memory.full[c % stages], c / stages % 2);
       Output prediction, o;
       read_state<pass>(prediction, o, S, stage);
-      // u = T (V − diag(e^b) K S₀)
+      // u = T (V − diag(f^k e^b) K S₀)
       Rows rest, u, at_end;
       subtract(rest, prediction, stage.chunk, stage.v[group], in_tile);
       begin_products();
       multiply_tile(prediction, rest, stage.chunk.T, false);
       commit_products();
-      if constexpr (pass == Pass::read) scale_columns(o, stage.chunk.from_start);
+      if constexpr (pass == Pass::read) scale_columns(o, stage.chunk.read);
       wait_products<0>();
       pin(prediction);
-      // o = scale (diag(e^b) Q S₀ + tril(Q Kᵀ ⊙ Γ) u)      S = e^{b_C} S₀ + Kᵀ diag(e^{b_C − b}) u
+      // o = scale diag(f^q) (diag(e^b) Q S₀ + tril(Q Kᵀ ⊙ Γ) diag(f^k) u)      S = e^{b_C} S₀ + Kᵀ diag(f^k e^{b_C − b}) u
       if constexpr (pass == Pass::read) {
         pack(u, prediction);
         pin(o);
@@ -224,11 +224,6 @@ __global__ void __launch_bounds__(groups* warpgroup + copying, 1)
       if constexpr (pass == Pass::read) {
         wait_products<1>();
         pin(o);
-#pragma unroll
-        for (int i = 0; i < chunk_rows / 8; ++i) {
-#pragma unroll
-          for (int e = 0; e < 4; ++e) o[i][e] *= p.scale;
-        }
         const std::int64_t row = span.first_row + c * chunk_rows;
         store_rows(static_cast<Bf16*>(p.side[0].o.data) + row * p.side[0].o.stride + h * p.V + column, p.side[0].o.stride,
                    rows - c * chunk_rows, V - column, o);

@@ -10,23 +10,27 @@ namespace {
 
 constexpr int warps = row_blocks, threads = warps * lanes;  // that make T; where there are as many again, those copy q and v
 
-template <int KP>
+/// `tiles`: with q, whose place L takes once products have read it.
+template <int KP, bool tiles = false>
 struct Prepared {
   // Rows are 16 bytes longer than they need to be, so that eight rows of a matrix lie in different banks.
   static constexpr int key_stride = KP + 8, L_stride = chunk_rows + 4;
   Bf16 k[chunk_rows * key_stride];
-  float L[chunk_rows * L_stride];  // I + L is inverted; its diagonal blocks become those of (I + L)⁻¹
+  union {
+    float L[chunk_rows * L_stride];  // I + L is inverted; its diagonal blocks become those of (I + L)⁻¹
+    Bf16 q[tiles ? chunk_rows * key_stride : 1];
+  };
   float b[chunk_rows], beta[chunk_rows];
   float read[chunk_rows], write[chunk_rows];  // f^q, f^k
   std::int32_t row[chunk_rows];
 };
 
-/// Where the rows are, and what the gate makes of them; two rows a lane of one warp. Not `sparse`: all of them are the operation's own.
-template <bool sparse, int KP>
-__device__ void fetch_items(Prepared<KP>& s, const Problem& p, const Piece& piece) {
+/// Where the rows are, and what the gate makes of them; two rows a lane of one warp. Not `gathers`: all of them are the operation's own.
+template <bool gathers, class Prepared>
+__device__ void fetch_items(Prepared& s, const Problem& p, const Piece& piece) {
   for (int i = 2 * lane(); i < 2 * lane() + 2; ++i) {
     const auto own = static_cast<std::int32_t>(piece.first_row + i);
-    const bool gathered = sparse && p.gathers(piece) && i < piece.rows;
+    const bool gathered = gathers && p.gathers(piece) && i < piece.rows;
     const SparseItem item = gathered ? p.items[own - p.own_rows] : SparseItem{own, 0, 1, 1};
     s.row[i] = item.row, s.read[i] = item.read, s.write[i] = item.write;
     // What does not write leaves the state alone.
@@ -35,8 +39,8 @@ __device__ void fetch_items(Prepared<KP>& s, const Problem& p, const Piece& piec
 }
 
 /// The rows' gates and b, by the same warp. Rows that do not write, or lie behind the n-th, change nothing: β = 0, log α = 0.
-template <int KP>
-__device__ void fetch_gates(Prepared<KP>& s, const Problem& p, const Side& side, std::int64_t h) {
+template <class Prepared>
+__device__ void fetch_gates(Prepared& s, const Problem& p, const Side& side, std::int64_t h) {
   constexpr float least = -110;  // e^least is 0, and sums of it are still numbers
   float log_decay[2];
   for (int j = 0; j < 2; ++j) {
@@ -57,6 +61,8 @@ __device__ void fetch_gates(Prepared<KP>& s, const Problem& p, const Side& side,
   s.b[2 * lane() + 1] = before + log_decay[0] + log_decay[1];
 }
 
+constexpr float eps = 1e-6F;  // of the L2 norm
+
 /// gate / ‖gate x‖ or gate / ‖x‖ of a row x in pieces of 16 bytes, by a warp (spec §4.3).
 template <class PieceOf>
 __device__ float over_length(float gate, bool gate_before_l2, int pieces, const PieceOf& piece_of) {
@@ -70,7 +76,6 @@ __device__ float over_length(float gate, bool gate_before_l2, int pieces, const 
     }
   }
   for (int distance = lanes / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(~0U, sum, distance);
-  constexpr float eps = 1e-6F;
   return gate * rsqrtf(sum + eps);
 }
 
@@ -164,25 +169,43 @@ __device__ void round_rows(const Bf16Rows& to, std::int64_t to_row, const Source
   }
 }
 
-/// L ← tril(diag(β) (K Kᵀ ⊙ Γ), −1) with the factors of K, a block of rows a warp; zeros as far as the diagonal's blocks go.
-template <bool sparse, int KP>
-__device__ void make_L(Prepared<KP>& s) {
-  const int block = warp();
-  Block c[row_blocks];
+/// 16 rows of 64: their products with rows of K, as far as the diagonal's block, and with each other.
+struct RowProducts {
+  Block with_k[row_blocks], own;
+};
+template <int KP, bool tiles>
+__device__ RowProducts row_products(const Bf16* x, const Prepared<KP, tiles>& s, int block) {
+  RowProducts c;
 #pragma unroll
   for (int key = 0; key < KP / 16; ++key) {
-    const uint4 a = a_block(s.k, s.key_stride, 16 * block, 16 * key);
+    const uint4 a = a_block(x, s.key_stride, 16 * block, 16 * key);
+    multiply(c.own, a, as_b_transposed(a));
 #pragma unroll
     for (int n = 0; n < row_blocks; ++n) {
-      if (n <= block) multiply(c[n], a, b_block_transposed(s.k, s.key_stride, 16 * n, 16 * key));
+      if (n <= block) multiply(c.with_k[n], a, b_block_transposed(s.k, s.key_stride, 16 * n, 16 * key));
     }
   }
+  return c;
+}
+
+/// factor[i] ← 1 / ‖x_i‖ of 16 rows from x xᵀ
+__device__ void over_lengths(float* factor, Block& own) {
+  own.each([&](int r, int c, float sum) {
+    if (r == c) factor[r] = rsqrtf(sum + eps);
+  });
+}
+
+/// L ← tril(diag(β) (K Kᵀ ⊙ Γ), −1), where they are not 1 with the factors of K, a block of rows a warp; zeros as far as the diagonal's
+/// blocks go.
+template <bool factors, class Prepared>
+__device__ void write_L(Prepared& s, Block (&c)[row_blocks]) {
+  const int block = warp();
 #pragma unroll
   for (int n = 0; n < row_blocks; ++n) {
     if (n > block) continue;
     c[n].each([&](int r, int column, float x) {
       const int i = 16 * block + r, j = 16 * n + column;
-      const float factor = sparse ? s.beta[i] * s.write[i] * s.write[j] : s.beta[i];
+      const float factor = factors ? s.beta[i] * s.write[i] * s.write[j] : s.beta[i];
       s.L[i * s.L_stride + j] = j < i ? factor * x * __expf(s.b[i] - s.b[j]) : 0;
     });
   }
@@ -241,9 +264,9 @@ __device__ void multiply(Block& c, const Split& a, const Split& b) {
 }
 
 /// Block column j of T, a warp: with X = (I + L)⁻¹, X_ijᵀ = −(Σ_{j≤k<i} X_kjᵀ L_ikᵀ) X_iiᵀ and T = X diag(β). put(i, j, T_ijᵀ)
-template <int KP, class Put>
-__device__ void make_T(Prepared<KP>& s, const Put& put) {
-  constexpr int stride = Prepared<KP>::L_stride;
+template <class Prepared, class Put>
+__device__ void make_T(Prepared& s, const Put& put) {
+  constexpr int stride = Prepared::L_stride;
   const int j = warp();
   const auto block_of_L = [&](int i, int k) { return s.L + 16 * i * stride + 16 * k; };
   const auto write = [&](int i, Block X) {
@@ -271,7 +294,7 @@ __device__ void make_T(Prepared<KP>& s, const Put& put) {
 }
 
 /// A thread block makes a head of a chunk.
-template <class Number, int KP, bool sparse>
+template <class Number, int KP, bool factors>
 __global__ void __launch_bounds__(2 * threads, 4) prepare_kernel(const __grid_constant__ Problem p) {
   extern __shared__ __align__(16) uint4 memory[];
   auto& s = *reinterpret_cast<Prepared<KP>*>(memory);
@@ -279,14 +302,14 @@ __global__ void __launch_bounds__(2 * threads, 4) prepare_kernel(const __grid_co
   const Piece piece = piece_of(p.segments, number, chunk_rows);
   if (piece.index >= piece.count) return;
   const auto n = static_cast<int>(piece.rows);
-  const Side& side = p.side[sparse && p.gathers(piece) ? 1 : 0];
+  const Side& side = p.side[factors && p.gathers(piece) ? 1 : 0];
   Chunk& chunk = p.chunks[blockIdx.x];
 
-  if (warp() == 0) fetch_items<sparse>(s, p, piece);
-  if constexpr (sparse) __syncthreads();
+  if (warp() == 0) fetch_items<factors>(s, p, piece);
+  if constexpr (factors) __syncthreads();
   if (!p.copied) {
     copy_rows<KP / 8, Prepared<KP>::key_stride>(s.k, side.k.at(0, h, p.H), side.k.stride, n, KP, side.k.width,
-                                                [&](int r) { return sparse ? s.row[r] : static_cast<int>(piece.first_row) + r; });
+                                                [&](int r) { return factors ? s.row[r] : static_cast<int>(piece.first_row) + r; });
   }
   if (warp() == 0) fetch_gates(s, p, side, h);
   __pipeline_commit();
@@ -297,7 +320,7 @@ __global__ void __launch_bounds__(2 * threads, 4) prepare_kernel(const __grid_co
     round_rows<Number, 32>(p.v, copy, p.given_v, piece.first_row, n, h, p.H);
     return;
   }
-  if constexpr (sparse) {
+  if constexpr (factors) {
     normalise(s, p, side, n, h);
     __syncthreads();
   }
@@ -311,7 +334,8 @@ __global__ void __launch_bounds__(2 * threads, 4) prepare_kernel(const __grid_co
   }
   write_decays(chunk, s, p.scale);
   __syncthreads();
-  make_L<sparse>(s);
+  RowProducts c = row_products(s.k, s, warp());
+  write_L<factors>(s, c.with_k);
   __syncthreads();
   if (warp() < 2) invert_diagonal<Prepared<KP>::L_stride>(s.L);
   __syncthreads();
@@ -325,18 +349,12 @@ __device__ void put_block(Tile& tile, int row, int column, const uint4& a) {
   for (int i = 0; i < 4; ++i) *reinterpret_cast<unsigned*>(place(&tile, row + i % 2 * 8 + g(), column + i / 2 * 8 + t())) = pairs[i];
 }
 
-template <int KP>
-struct TilesPrepared {
-  Prepared<KP> of_T;
-  Bf16 q[chunk_rows * Prepared<KP>::key_stride];
-};
-
 /// The same with the scores, for the products of a warpgroup: four warps make T, four the scores, a block of rows each.
 template <int KP>
-__global__ void __launch_bounds__(2 * threads, 2) prepare_tiles_kernel(const __grid_constant__ Problem p) {
+__global__ void __launch_bounds__(2 * threads, 3) prepare_tiles_kernel(const __grid_constant__ Problem p) {
   extern __shared__ __align__(16) uint4 memory[];
-  auto& all = *reinterpret_cast<TilesPrepared<KP>*>(memory);
-  Prepared<KP>& s = all.of_T;
+  using Prepared = Prepared<KP, true>;
+  auto& s = *reinterpret_cast<Prepared*>(memory);
   const std::int64_t h = blockIdx.x % p.H, number = blockIdx.x / p.H;
   const Piece piece = piece_of(p.segments, number, chunk_rows);
   if (piece.index >= piece.count) return;
@@ -345,8 +363,8 @@ __global__ void __launch_bounds__(2 * threads, 2) prepare_tiles_kernel(const __g
   TileChunk& chunk = p.tiles[blockIdx.x];
 
   const auto row_of = [](int r) { return r; };
-  copy_rows<KP / 8, Prepared<KP>::key_stride>(s.k, side.k.at(piece.first_row, h, p.H), side.k.stride, n, KP, side.k.width, row_of);
-  copy_rows<KP / 8, Prepared<KP>::key_stride>(all.q, side.q.at(piece.first_row, h, p.H), side.q.stride, n, KP, side.q.width, row_of);
+  copy_rows<KP / 8, Prepared::key_stride>(s.k, side.k.at(piece.first_row, h, p.H), side.k.stride, n, KP, side.k.width, row_of);
+  copy_rows<KP / 8, Prepared::key_stride>(s.q, side.q.at(piece.first_row, h, p.H), side.q.stride, n, KP, side.q.width, row_of);
   if (warp() == 0) {
     fetch_items<false>(s, p, piece);
     fetch_gates(s, p, side, h);
@@ -354,36 +372,32 @@ __global__ void __launch_bounds__(2 * threads, 2) prepare_tiles_kernel(const __g
   __pipeline_commit();
   __pipeline_wait_prior(0);
   __syncthreads();
-  if (warp() >= warps) {
-    const int block = warp() - warps;
-    Block c[row_blocks];
-#pragma unroll
-    for (int key = 0; key < KP / 16; ++key) {
-      const uint4 a = a_block(all.q, s.key_stride, 16 * block, 16 * key);
-#pragma unroll
-      for (int j = 0; j < row_blocks; ++j) {
-        if (j <= block) multiply(c[j], a, b_block_transposed(s.k, s.key_stride, 16 * j, 16 * key));
-      }
-    }
+  const bool of_q = warp() >= warps;
+  const int block = warp() % warps;
+  RowProducts c = row_products(of_q ? s.q : s.k, s, block);
+  if (p.unit) over_lengths((of_q ? s.read : s.write) + 16 * block, c.own);
+  __syncthreads();
+  if (of_q) {
 #pragma unroll
     for (int j = 0; j < row_blocks; ++j) {
-      c[j].each([&](int r, int column, float& x) {
+      c.with_k[j].each([&](int r, int column, float& x) {
         const int t = 16 * block + r, earlier = 16 * j + column;
-        x = earlier <= t ? x * __expf(s.b[t] - s.b[earlier]) : 0;
+        x = earlier <= t ? p.scale * s.read[t] * s.write[earlier] * x * __expf(s.b[t] - s.b[earlier]) : 0;
       });
-      put_block(chunk.scores, 16 * block, 16 * j, as_a(c[j]));
+      put_block(chunk.scores, 16 * block, 16 * j, as_a(c.with_k[j]));
     }
     return;
   }
   if (const auto i = static_cast<int>(threadIdx.x); i < chunk_rows) {
     const float b = s.b[i], last = s.b[chunk_rows - 1];
-    chunk.from_start[i] = __expf(b);
-    chunk.to_end[i] = __expf(last - b);
+    chunk.predict[i] = s.write[i] * __expf(b);
+    chunk.to_end[i] = s.write[i] * __expf(last - b);
+    chunk.read[i] = p.scale * s.read[i] * __expf(b);
     if (i == 0) chunk.total = __expf(last);
   }
-  make_L<false>(s);
+  write_L<true>(s, c.with_k);
   __syncthreads();
-  if (warp() < 2) invert_diagonal<Prepared<KP>::L_stride>(s.L);
+  if (warp() < 2) invert_diagonal<Prepared::L_stride>(s.L);
   __syncthreads();
   for (int i = 0; i < warp(); ++i) put_block(chunk.T, 16 * i, 16 * warp(), {});
   make_T(s, [&](int i, int j, const Block& transposed_block) {
@@ -397,7 +411,7 @@ __global__ void __launch_bounds__(2 * threads, 2) prepare_tiles_kernel(const __g
 
 template <int KP>
 void launch_prepare(const Problem& p, bool bf16, std::int64_t chunks, cudaStream_t stream) {
-  const auto kernel = p.items ? prepare_kernel<Bf16, KP, true> : bf16 ? prepare_kernel<Bf16, KP, false> : prepare_kernel<float, KP, false>;
+  const auto kernel = p.unit ? prepare_kernel<Bf16, KP, true> : bf16 ? prepare_kernel<Bf16, KP, false> : prepare_kernel<float, KP, false>;
   launch("gated_delta_rule: prepare", kernel, static_cast<unsigned>(chunks * p.H), p.copied ? 2 * threads : threads, sizeof(Prepared<KP>),
          stream, p);
 }
@@ -408,7 +422,7 @@ void prepare(const Problem& p, bool bf16, std::int64_t chunks, cudaStream_t stre
   constexpr int wide = 256;
   if (p.tiles) {
     return launch("gated_delta_rule: prepare", prepare_tiles_kernel<wide>, static_cast<unsigned>(chunks * p.H), 2 * threads,
-                  sizeof(TilesPrepared<wide>), stream, p);
+                  sizeof(Prepared<wide, true>), stream, p);
   }
   if (p.K <= 64) return launch_prepare<64>(p, bf16, chunks, stream);
   if (p.K <= 128) return launch_prepare<128>(p, bf16, chunks, stream);

@@ -54,6 +54,29 @@ struct Problem {
   }
 };
 
+/// Of rows of any length, one of them of none.
+struct UnitProblem : Problem {
+  UnitProblem(const Packed& segments_, const Heads& heads_, std::int64_t K_, std::int64_t V_, const Decay& decay_)
+      : Problem(segments_, heads_, K_, V_, decay_) {
+    Random random(2);
+    q = random.uniform(q.shape, -3, 3);
+    k = random.uniform(k.shape, -0.1F, 0.2F);
+    for (Numbers* x : {&q, &k}) {
+      if (segments.rows() > 1) std::fill_n(x->row(1), K, 0.F);
+    }
+    shorten({&q, &k, &v});
+  }
+  static void apply(const GatedDeltaRule& op, std::int64_t chunk_size) {
+    const std::shared_ptr<Backend> cpu = make_cpu_backend();
+    Workspace workspace(*cpu);
+    cpu->unit_delta_rule(op, chunk_size, workspace);
+  }
+  static void apply_on(Backend& backend, const GatedDeltaRule& op) {
+    Workspace workspace(backend);
+    backend.unit_delta_rule(op, 64, workspace);
+  }
+};
+
 }  // namespace
 
 TEST_CASE("device: gated delta rule in chunks, bfloat16 operands", "[device]") {
@@ -94,6 +117,35 @@ TEST_CASE("device: gated delta rule in chunks, wide heads in bfloat16", "[device
     compare(Packed({5, 0, 1, 70, 600, 17}, {}, 6), heads, 136, 40, mild_decay);
     compare(Packed({256, 0, 0, 257, 64, 1, 511, 128}, {}, 8), heads, 136, 40, broken_decay);
   }
+}
+
+TEST_CASE("device: gated delta rule in chunks, q and k brought to length 1", "[device]") {
+  const std::shared_ptr<Backend> backend = cuda_backend(Precision::bfloat16);
+  if (!backend) return;
+  const auto compare = [&](const Packed& segments, const Heads& heads, std::int64_t K, std::int64_t V, const Decay& decay) {
+    const UnitProblem p(segments, heads, K, V, decay);
+    const Result<float> truth = run(p, 64);
+    // Rows 3 apart, and heads of 60, are no pieces of 16 bytes: a pass of its own.
+    for (const std::int64_t gap : {0, 3, 8}) {
+      INFO(p.name() << ", rows " << gap << " apart");
+      check_close(run_in_bf16(*backend, p, gap), truth, bf16_rounding);
+    }
+    INFO(p.name() << ", float32");
+    check_close(run_on(*backend, p, 0, false), truth, bf16_rounding);
+  };
+  for (const std::int64_t T : {31, 32, 65, 600}) {
+    for (const auto& [K, V] : {std::pair{256, 512}, {136, 8}, {128, 130}, {64, 128}, {60, 20}})
+      compare(Packed(T), same(2), K, V, mild_decay);
+  }
+  // Blocks of 128 columns in pairs and alone, of the states and of the transitions.
+  for (const std::int64_t V : {128, 256, 384}) compare(Packed(std::int64_t{2100}), same(1), 256, V, mild_decay);
+  for (const Heads& heads : {same(3), Heads{4, 2, 2, 4, 1}}) {
+    for (const std::int64_t K : {136, 64}) {
+      compare(Packed({5, 0, 1, 70, 600, 17}, {}, 6), heads, K, 40, strong_decay);
+      compare(Packed({256, 0, 0, 257, 64, 1, 511, 128}, {}, 8), heads, K, 40, broken_decay);
+    }
+  }
+  compare(Packed(std::int64_t{0}), same(2), 256, 64, mild_decay);
 }
 
 TEST_CASE("device: gated delta rule in chunks, shapes", "[device]") {
