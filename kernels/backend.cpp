@@ -89,7 +89,10 @@ struct Finishing {
 }  // namespace
 
 void Backend::linear_together(std::span<const LinearProduct> products, ConstTensor x) {
-  for (const LinearProduct& p : products) linear(p.y, x, p.weight, p.bias);
+  for (const LinearProduct& p : products) {
+    linear(p.y, x, p.weight, p.bias);
+    std::visit(Finishing{*this, p.y, p.y}, p.finish);
+  }
 }
 
 namespace {
@@ -104,6 +107,15 @@ bool adds(const Projection& p) {
   const auto* activate = std::get_if<Activate>(&p.finish);
   return activate != nullptr && activate->act == Activation::identity && activate->addend && activate->addend.data == p.y.data && !p.z &&
          !p.bias;
+}
+/// Whether the product itself can finish y: nobody asks for z, and no other number comes in.
+bool ends_with_product(const Projection& p) {
+  const auto* activate = std::get_if<Activate>(&p.finish);
+  return !p.z && !std::holds_alternative<Convolve>(p.finish) && !(activate != nullptr && activate->addend);
+}
+bool has_few_outputs(const Projection& p) {
+  constexpr std::int64_t few = 16;
+  return p.weight.rows() <= few && !low_rank_gate(p) && !adds(p);
 }
 /// Whether its addend would be overwritten by a product in the place of y.
 bool needs_y(const Projection& p) {
@@ -124,12 +136,11 @@ void Backend::project(std::span<const Projection> projections, Workspace& worksp
 
 /// Those with few outputs come first, while x has just been written; of the others each is finished while it has.
 void Backend::project_one(std::span<const Projection> projections, ConstTensor x, Workspace& workspace) {
-  constexpr std::int64_t few = 16;
   std::vector<LinearProduct> small;
   std::vector<Tensor> z;
   for (const Projection& p : projections) {
     z.push_back(p.z ? p.z : needs_y(p) && !adds(p) ? workspace.tensor(p.y.shape, p.y.dtype) : p.y);
-    if (p.weight.rows() <= few && !low_rank_gate(p) && !adds(p)) small.push_back({z.back(), p.weight, p.bias});
+    if (has_few_outputs(p)) small.push_back({z.back(), p.weight, p.bias, ends_with_product(p) ? p.finish : Finish{}});
   }
   linear_together(small, x);
   for (std::size_t i = 0; i < projections.size(); ++i) {
@@ -139,8 +150,9 @@ void Backend::project_one(std::span<const Projection> projections, ConstTensor x
     } else if (adds(p)) {
       add_linear(p.y, x, p.weight, workspace);
     } else {
-      if (p.weight.rows() > few) linear(z[i], x, p.weight, p.bias);
-      std::visit(Finishing{*this, p.y, z[i]}, p.finish);
+      const bool is_made = has_few_outputs(p);
+      if (!is_made) linear(z[i], x, p.weight, p.bias);
+      if (!is_made || !ends_with_product(p)) std::visit(Finishing{*this, p.y, z[i]}, p.finish);
     }
   }
 }

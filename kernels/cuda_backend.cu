@@ -271,7 +271,7 @@ class CudaBackend final : public Backend {
     if (!products_.project(projections, stream())) Backend::project(projections, workspace);
   }
   void linear_together(std::span<const LinearProduct> products, ConstTensor x) override {
-    use(), products_.linear_together(products, x, stream());
+    use(), Backend::linear_together(products_.linear_together(products, x, stream()), x);
   }
   void add_linear(Tensor y, ConstTensor x, ConstTensor weight, Workspace& workspace) override {
     use();

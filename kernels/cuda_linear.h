@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "kernels/cuda.h"
 #include "kernels/device.h"
@@ -53,8 +54,8 @@ class Products {
 
   /// linear.h
   void linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, cudaStream_t stream);
-  /// The same of one x: those with few outputs read it together.
-  void linear_together(std::span<const LinearProduct> products, ConstTensor x, cudaStream_t stream);
+  /// Those of one x that have few outputs, together. What is left, and none of it done.
+  std::vector<LinearProduct> linear_together(std::span<const LinearProduct> products, ConstTensor x, cudaStream_t stream);
   /// Products of one row (linear_one_row_hopper.cu), all in one launch, on a device of compute capability 9.0. False, and nothing done,
   /// where one of them does not fit: rows of weights that are not pieces of 16 bytes, several types, too many of them, one that others take
   /// as x behind one that takes such an x.
@@ -97,7 +98,9 @@ bool few_rows(ConstTensor x);
 void linear_few_rows(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, cudaStream_t stream);
 /// Whether x and weight are bf16 in pieces of 16 bytes and outputs are so few that the product is bound by the reading of x.
 bool few_outputs(ConstTensor x, ConstTensor weight);
-/// linear.h for few outputs, `most_few_outputs` products of one x in one launch.
+/// Whether a product of few outputs can end with it.
+bool few_outputs_finish(const Finish& finish);
+/// Few outputs: `most_few_outputs` products of one x in one launch.
 constexpr std::size_t most_few_outputs = 3;
 void linear_few_outputs(std::span<const LinearProduct> products, ConstTensor x, cudaStream_t stream);
 /// swiglu_hopper.cu: u = silu(x · gateᵀ) ⊙ (x · upᵀ) of many rows in one launch, gate and up rounded to bf16 in between. False, and nothing

@@ -375,25 +375,21 @@ void Products::linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor b
   const bool as_it_is = x.dtype == operands && (operands == DType::f32 || rows_aligned(x));
   const ConstTensor operand = as_it_is ? x : converted(x, operands, rows_, stream);
   if (few_outputs(operand, weight)) {
-    const LinearProduct alone{y, weight, bias};
+    const LinearProduct alone{y, weight, bias, {}};
     return linear_few_outputs(std::span(&alone, 1), operand, stream);
   }
   multiply(y, operand, weight, bias, stream);
 }
 
-void Products::linear_together(std::span<const LinearProduct> products, ConstTensor x, cudaStream_t stream) {
-  std::array<LinearProduct, most_few_outputs> few;
-  std::size_t count = 0;
+std::vector<LinearProduct> Products::linear_together(std::span<const LinearProduct> products, ConstTensor x, cudaStream_t stream) {
+  std::vector<LinearProduct> few, others;
   for (const LinearProduct& p : products) {
-    const bool is_few = !few_rows(x) && p.y.dtype == DType::f32 && few_outputs(x, p.weight);
-    if (!is_few || count == few.size()) {
-      linear(p.y, x, p.weight, p.bias, stream);
-      continue;
-    }
-    check_linear(p.y, x, p.weight, p.bias);
-    few[count++] = p;
+    const bool is_few = !few_rows(x) && p.y.dtype == DType::f32 && few_outputs(x, p.weight) && few_outputs_finish(p.finish);
+    if (is_few) check_linear(p.y, x, p.weight, p.bias);
+    (is_few && few.size() < most_few_outputs ? few : others).push_back(p);
   }
-  if (count > 0 && x.rows() > 0) linear_few_outputs(std::span(few).first(count), x, stream);
+  if (!few.empty() && x.rows() > 0) linear_few_outputs(few, x, stream);
+  return others;
 }
 
 void Products::gated_linear(Tensor u, ConstTensor x, ConstTensor gate, ConstTensor up, Workspace& workspace, cudaStream_t stream) {

@@ -48,10 +48,11 @@ struct Projection {
   Tensor z;  // [T, out] or absent: nobody asks for it; a convolution needs it
 };
 
-/// y = x · weightᵀ + bias, of an x that several share.
+/// y = finish(x · weightᵀ + bias), of an x that several share.
 struct LinearProduct {
   Tensor y;                  // [T, out]
   ConstTensor weight, bias;  // [out, in], [out] float32 or absent
+  Finish finish;             // without an addend; no convolution
 };
 
 }  // namespace statescope

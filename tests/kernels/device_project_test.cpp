@@ -173,8 +173,8 @@ TEST_CASE("device: several products of many rows, and what is made of them", "[d
     for (const std::int64_t in : {60, 64, 136}) {
       constexpr std::int64_t out = 72, few = 6;
       Random random(1);
-      const Numbers x = random.uniform({T, in}), residual = random.uniform({T, out}), norm = random.uniform({in}, 0.5F, 1),
-                    bias = random.uniform({few}), per_output = random.uniform({few});
+      const Numbers x = random.uniform({T, in}), residual = random.uniform({T, out}), few_residual = random.uniform({T, few}),
+                    norm = random.uniform({in}, 0.5F, 1), bias = random.uniform({few}), per_output = random.uniform({few});
       std::vector<Weights> small;
       for (int i = 0; i < 5; ++i) small.emplace_back(random, DType::bf16, Shape{i == 3 ? 16 : few, in});
       const Weights wide(random, DType::bf16, {out, in}), up(random, DType::bf16, {out, in}), down(random, DType::bf16, {out, out});
@@ -187,13 +187,17 @@ TEST_CASE("device: several products of many rows, and what is made of them", "[d
             const auto product = [&](const Weights& w, Tensor y, Finish finish, ConstTensor b = {}) {
               return Projection{row, before, s.weight(w.view()), b, y, finish, {}};
             };
-            const Tensor added = s.inout(residual);
+            const Tensor added = s.inout(residual), added_few = s.inout(few_residual);
+            Projection with_z = product(small[1], s.out({T, few}), DeltaDecay{s.in(per_output), s.in(bias)}, s.in(bias));
+            with_z.z = s.out({T, few});
             const std::array all{product(small[0], s.out({T, few}), Activate{}, s.in(bias)),
                                  product(small[1], s.out({T, few}), DeltaDecay{s.in(per_output), s.in(per_output)}),
                                  product(wide, s.activation_out({T, out}), Activate{Activation::silu, {}}),
                                  product(small[2], s.out({T, few}), Activate{Activation::sigmoid, {}}),
                                  product(small[3], s.out({T, 16}), Activate{}),
-                                 product(small[4], s.activation_out({T, few}), Activate{}),
+                                 product(small[4], s.activation_out({T, few}), Activate{Activation::silu, {}}),
+                                 with_z,
+                                 product(small[2], added_few, Activate{Activation::sigmoid, added_few}),
                                  product(up, added, Activate{.addend = added})};
             s->project(all, s.workspace());
           },
