@@ -49,26 +49,54 @@ __device__ void put(const Convolution& op, const Piece& own, std::int64_t t, con
   op.y.template store<Width>(own.first + t, own.c, activated(sum, op.act));
 }
 
-/// The inputs of an output are kept in registers and move up by one from output to output; the next few are on their way together.
+// Neighbours of a row of x before they are widened: bf16 ones take half as many registers.
+template <int Width>
+__device__ Pack<Width> as_it_lies(const Numbers<const void>& x, std::int64_t t, std::int64_t c) {
+  return x.load<Width>(t, c);
+}
+template <int Width>
+__device__ uint4 as_it_lies(const Bf16Numbers<const void>& x, std::int64_t t, std::int64_t c) {
+  static_assert(Width * sizeof(__nv_bfloat16) == sizeof(uint4));
+  return *reinterpret_cast<const uint4*>(static_cast<const __nv_bfloat16*>(x.data) + t * x.stride + c);
+}
+template <int Width>
+__device__ const Pack<Width>& widened(const Pack<Width>& x) {
+  return x;
+}
+__device__ Pack<8> widened(const uint4& x) {
+  const auto first = [](unsigned pair) { return __uint_as_float(pair << 16); };
+  const auto second = [](unsigned pair) { return __uint_as_float(pair & 0xFFFF0000U); };
+  return {first(x.x), second(x.x), first(x.y), second(x.y), first(x.z), second(x.z), first(x.w), second(x.w)};
+}
+
+/// The inputs of an output are kept in registers and move up by one from output to output; while some are used, the next few are on their
+/// way together.
 template <int Taps, int Width, class Convolution>
 __device__ void convolve(const Convolution& op, const Piece& own) {
   constexpr int together = 8;
   const Pack<Width> bias = biases<Width>(op, own);
   Pack<Taps> weight[Width];
-  Pack<Width> taps[Taps], next[together];
+  Pack<Width> taps[Taps];
+  decltype(as_it_lies<Width>(op.x, 0, 0)) in[together], next[together];
 #pragma unroll
   for (int c = 0; c < Width; ++c) weight[c] = op.weight.template load<Taps>(own.c + c, 0);
 #pragma unroll
   for (int j = 0; j < Taps; ++j) taps[j] = j > 0 ? input<Width>(op, own, own.begin - Taps + j) : Pack<Width>{};
+  const auto fetch = [&](std::int64_t begin) {
+#pragma unroll
+    for (int i = 0; i < together; ++i) next[i] = as_it_lies<Width>(op.x, own.first + min(begin + i, own.end - 1), own.c);
+  };
+  if (own.begin < own.end) fetch(own.begin);
   for (std::int64_t begin = own.begin; begin < own.end; begin += together) {
 #pragma unroll
-    for (int i = 0; i < together; ++i) next[i] = op.x.template load<Width>(own.first + min(begin + i, own.end - 1), own.c);
+    for (int i = 0; i < together; ++i) in[i] = next[i];
+    fetch(begin + together);
 #pragma unroll
     for (int i = 0; i < together; ++i) {
       if (begin + i >= own.end) break;
 #pragma unroll
       for (int j = 0; j + 1 < Taps; ++j) taps[j] = taps[j + 1];
-      taps[Taps - 1] = next[i];
+      taps[Taps - 1] = widened(in[i]);
       // y[t, c] = act( bias[c] + Σ_j weight[c, j] · x[t − (w − 1) + j, c] )
       Pack<Width> sum = bias;
 #pragma unroll

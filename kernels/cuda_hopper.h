@@ -175,13 +175,19 @@ __device__ void add_rows(float (&S)[n][4], const uint4 (&a)[chunk_rows / 16], co
 __device__ inline void store_rows(Bf16* o, std::int64_t stride, int n, int columns, const float (&c)[chunk_rows / 8][4]) {
   const int lane = static_cast<int>(threadIdx.x) % 32, column = lane % 2 * 8 + lane % 4 / 2 * 4;
   const bool odd = lane % 2 == 1;
+  uint2 four[chunk_rows / 8];
 #pragma unroll
   for (int i = 0; i < chunk_rows / 8; ++i) {
     // Two neighbouring columns of a row; lanes exchange them, so that each has four.
     const unsigned left = transposed(packed(c[i][0], c[i][1])), right = transposed(packed(c[i][2], c[i][3]));
     const unsigned got = __shfl_xor_sync(~0U, odd ? left : right, 1);
+    four[i] = odd ? uint2{got, right} : uint2{left, got};
+  }
+  // All of them are there before the first branch.
+#pragma unroll
+  for (int i = 0; i < chunk_rows / 8; ++i) {
     const int t = 8 * i + lane / 4;
-    if (t < n && column < columns) *reinterpret_cast<uint2*>(o + t * stride + column) = odd ? uint2{got, right} : uint2{left, got};
+    if (t < n && column < columns) *reinterpret_cast<uint2*>(o + t * stride + column) = four[i];
   }
 }
 

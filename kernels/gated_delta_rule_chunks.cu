@@ -291,9 +291,9 @@ __global__ void __launch_bounds__(most_warps* lanes, 1) carry_kernel(const __gri
 
 /// A thread block per (segment, head, 16 columns of V); warp w makes the channels 16 w … of each span's state.
 template <int KP>
-__global__ void __launch_bounds__(KP / 16 * lanes, 1) combine_kernel(Problem p) {
+__global__ void __launch_bounds__(KP / 16 * lanes, KP <= 128 ? 1 : 2) combine_kernel(Problem p) {
   constexpr int keys = KP / 16;
-  constexpr bool ahead = KP <= 128;  // there are registers for the next transition
+  constexpr bool ahead = KP <= 128;  // there are registers for a transition, and for the next one; else two blocks read side by side
   __shared__ uint4 state[2][keys][lanes];
   const std::int64_t block = blockIdx.x % p.value_blocks, h = blockIdx.x / p.value_blocks % p.H, s = blockIdx.x / p.value_blocks / p.H;
   const std::int64_t first = first_piece(p.segments, s, p.span), rows = p.segments.cu_seqlens[s + 1] - p.segments.cu_seqlens[s];
@@ -301,9 +301,10 @@ __global__ void __launch_bounds__(KP / 16 * lanes, 1) combine_kernel(Problem p) 
   const auto place = [&](std::int64_t span, int half) -> float4& {
     return state_of<KP>(p, span, h, block)[(2 * warp() + half) * lanes + lane()];
   };
+  const auto transition = [&](std::int64_t span, int key) { return transition_of<KP>(p, span, h)[(key * keys + warp()) * lanes + lane()]; };
   const auto load = [&](uint4(&M)[keys], std::int64_t span) {
 #pragma unroll
-    for (int key = 0; key < keys; ++key) M[key] = transition_of<KP>(p, span, h)[(key * keys + warp()) * lanes + lane()];
+    for (int key = 0; key < keys; ++key) M[key] = transition(span, key);
   };
 
   if (spans < 3) return;
@@ -315,7 +316,6 @@ __global__ void __launch_bounds__(KP / 16 * lanes, 1) combine_kernel(Problem p) 
   uint4 M[keys], next[keys];
   if (ahead) load(next, first + 1);
   for (std::int64_t j = 1; j + 1 < spans; ++j) {
-    if (!ahead) load(M, first + j);
 #pragma unroll
     for (int key = 0; ahead && key < keys; ++key) M[key] = next[key];
     if (ahead && j + 2 < spans) load(next, first + j + 1);
@@ -326,7 +326,7 @@ __global__ void __launch_bounds__(KP / 16 * lanes, 1) combine_kernel(Problem p) 
     // S_{j+1} = M_j S_j + S_local,j
     Block parts[2];
 #pragma unroll
-    for (int key = 0; key < keys; ++key) multiply(parts[key % 2], state[j % 2][key][lane()], M[key]);
+    for (int key = 0; key < keys; ++key) multiply(parts[key % 2], state[j % 2][key][lane()], ahead ? M[key] : transition(first + j, key));
     for (int half = 0; half < 2; ++half) {
       const float y[4] = {local[half].x, local[half].y, local[half].z, local[half].w};
       float(&x)[4] = S.half[half];
