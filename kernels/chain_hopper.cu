@@ -594,7 +594,7 @@ __device__ void keep_count(Levels& levels, int count, unsigned* counts) {
 /// Of the sums that four lanes hold of C, what counts, in the first of them.
 __device__ float sum_of_row(const float (&c)[4], int lane) {
   const int t = lane % 4;
-  const float own = t == 0 ? c[1] + c[0] : t == 1 ? c[0] + c[3] : c[2] + c[3];
+  const float own = (t < 2 ? c[0] : c[2]) + (t == 0 ? c[1] : c[3]);
   const float second = __shfl_down_sync(~0U, own, 1), third = __shfl_down_sync(~0U, own, 2);
   return own + (second + third);
 }
@@ -609,18 +609,26 @@ struct Work {
 /// The sums of a stage's rows with a warp's columns of x, as products of tensor cores give them. Few are added by those: they round towards
 /// zero.
 __device__ void multiply_stage(float (&sums)[4], unsigned weights, unsigned in, int blocks) {
-  float even[4] = {}, odd[4] = {};
+  constexpr int together = 4;  // on their way to registers
+  float c[together][4] = {};
 #pragma unroll 1
-  for (int block = 0; block < blocks; block += 2) {
-    const bool both = block + 1 < blocks;
-    const uint4 first = load_shared(weights), second = load_shared(weights + (both ? block_bytes : 0));
-    const uint2 in_first = load_half(in), in_second = load_half(in + (both ? block_bytes : 0));
-    multiply(even, first, in_first.x, in_first.y);
-    if (both) multiply(odd, second, in_second.x, in_second.y);
-    weights += 2 * block_bytes, in += 2 * block_bytes;
+  for (int block = 0; block < blocks; block += together) {
+    const auto there = [=](int i) { return i == 0 || block + i < blocks; };
+    uint4 w[together];
+    uint2 x[together];
+#pragma unroll
+    for (int i = 0; i < together; ++i) {
+      const int at = there(i) ? i * block_bytes : 0;
+      w[i] = load_shared(weights + at), x[i] = load_half(in + at);
+    }
+#pragma unroll
+    for (int i = 0; i < together; ++i) {
+      if (there(i)) multiply(c[i], w[i], x[i].x, x[i].y);
+    }
+    weights += together * block_bytes, in += together * block_bytes;
   }
 #pragma unroll
-  for (int i = 0; i < 4; ++i) sums[i] += even[i] + odd[i];
+  for (int i = 0; i < 4; ++i) sums[i] += (c[0][i] + c[1][i]) + (c[2][i] + c[3][i]);
 }
 
 /// The block's share of a level's outputs, tile of rows by tile of rows; a warp has a share of the columns.
@@ -646,20 +654,23 @@ __device__ void make_products(const Slot& slot, Work& work, Stage* stages_of_rin
     sync<begins>(with_clerk);
     load_plain(work.x, op);
   }
+  // Others need not wait for a block that has nothing to announce.
+  if (announced.count == 0 && std::exchange(announces_still, false)) arrive<announces>(with_clerk);
   output.load_addend(op);
   following.load_addend(op);
   sync_warps();
 
   const unsigned in = address_of(work.x + place_in_parts(op, lane)), weights = ring + lane / 4 * row_bytes + lane % 4 * piece;
+  const int all_blocks = op.blocks, of_piece = op.blocks_of_piece, outputs = slot.outputs();
 #pragma unroll 1
   for (int tile = 0; tile < tiles; ++tile) {
 #pragma unroll 1
     for (int half = 0; half < 2; ++half) {
-      if (slot.rows_of(tile, half) <= 0) continue;
+      if (half == 1 && of_tile == tile_rows && tile * of_tile + stage_rows >= outputs) continue;
       float sums[4] = {};
 #pragma unroll 1
-      for (int before = 0; before < op.blocks; before += op.blocks_of_piece) {
-        const int blocks = min(op.blocks_of_piece, op.blocks - before), own = warp * blocks;
+      for (int before = 0; before < all_blocks; before += of_piece) {
+        const int blocks = min(of_piece, all_blocks - before), own = warp * blocks;
         Stage& stage = stages_of_ring[at.stage];
         wait_for(stage.full, at.parity);
         multiply_stage(sums, weights + at.stage * stage_bytes + own * block_bytes, in + (before * warps + own) * block_bytes, blocks);
@@ -694,7 +705,8 @@ __device__ void make_products(const Slot& slot, Work& work, Stage* stages_of_rin
   if (announces_still) arrive<announces>(with_clerk);
 }
 
-/// A memory's step of a level: the block's tasks.
+/// A memory's step of a level: the block's tasks. The level has ended for the block when what they read is written: of the states nobody
+/// else knows.
 __device__ __noinline__ void take_steps(const Level& level, void* work) {
   const Step& p = level.step;
   auto& shared = *static_cast<memory_step::Shared*>(work);
@@ -702,15 +714,19 @@ __device__ __noinline__ void take_steps(const Level& level, void* work) {
   for (int task = static_cast<int>(blockIdx.x); task < p.tasks(); task += static_cast<int>(gridDim.x)) {
     const int rows = (p.K + memory_step::rows_at_once - 1) / memory_step::rows_at_once;
     const bool delta_rule = level.kind == Kind::delta_rule;
+    const auto read = [&] {
+      if (task + static_cast<int>(gridDim.x) >= p.tasks()) arrive<ends>(with_clerk);
+    };
     const auto take = [&]<int RowsPerThread>() {
-      delta_rule ? memory_step::take_step<true, RowsPerThread>(p, task, shared)
-                 : memory_step::take_step<false, RowsPerThread>(p, task, shared);
+      delta_rule ? memory_step::take_step<true, RowsPerThread>(p, task, shared, read)
+                 : memory_step::take_step<false, RowsPerThread>(p, task, shared, read);
     };
     rows <= 1   ? take.template operator()<1>()
     : rows <= 2 ? take.template operator()<2>()
     : rows <= 4 ? take.template operator()<4>()
                 : take.template operator()<8>();
   }
+  if (static_cast<int>(blockIdx.x) >= p.tasks()) arrive<ends>(with_clerk);
 }
 
 /// `all`: the levels, or null where there is only `one`.
@@ -738,14 +754,14 @@ __global__ void __launch_bounds__(block_threads, 1)
     }
     __syncwarp();
     const Slot& slot = levels.at(level);
-    const bool makes = makes_rows(slot);
     if (slot.level.kind == Kind::products) {
+      const bool makes = makes_rows(slot);
       make_products(slot, work, stages_of_ring, address_of(ring), at);
+      arrive<ends>(makes ? with_planner : with_clerk);
     } else {
       sync<begins>(with_clerk);
       take_steps(slot.level, &work);
     }
-    arrive<ends>(makes ? with_planner : with_clerk);
   }
 }
 

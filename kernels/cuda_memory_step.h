@@ -245,9 +245,10 @@ __device__ inline void prefetch_task(const Step& p, int task, int own, int count
     prefetch_line(p.state + ((static_cast<std::int64_t>(i / p.K) * p.H + h) * p.K + i % p.K) * p.V + tile * columns);
 }
 
-/// A task owns `columns` columns of a head, a thread four of them and every 64th row. All that it reads has been written.
-template <bool delta_rule, int RowsPerThread>
-__device__ void take_step(const Step& p, int task, Shared& shared) {
+/// A task owns `columns` columns of a head, a thread four of them and every 64th row. All that it reads has been written. then(): o is
+/// written, the last state not yet.
+template <bool delta_rule, int RowsPerThread, class Then>
+__device__ void take_step(const Step& p, int task, Shared& shared, const Then& then) {
   const int tiles = p.tiles(), h = task / tiles, tile = task % tiles;
   const int column = tile * columns + static_cast<int>(threadIdx.x) % (columns / own_columns) * own_columns;
   const int first_row = static_cast<int>(threadIdx.x) / (columns / own_columns);
@@ -275,17 +276,24 @@ __device__ void take_step(const Step& p, int task, Shared& shared) {
   const Four squares = load_row(row, shared.parts, p, h, tile == 0);
   sync_step();
 
-  float4 o{0, 0, 0, 0};
+  float4 o{0, 0, 0, 0}, S[RowsPerThread] = {};
+  float* state = nullptr;
+  const auto store_state = [&] {
+#pragma unroll
+    for (int i = 0; i < RowsPerThread; ++i) {
+      if (row_at(i) < p.K && present) *reinterpret_cast<float4*>(state + row_at(i) * p.V) = S[i];
+    }
+  };
 #pragma unroll 1
   for (int n = 0; n <= p.choices.count; ++n) {
+    if (n > 0) store_state();
     const Choices& c = p.choices;
     const int half = n > 0 ? 1 : 0;
     const float e = n > 0 ? chosen.gate[n - 1] : 1;
     const bool reads = n <= c.readers, writes = n <= c.writers;  // n = 0: always
     const float read = factor_of(!reads ? 0 : c.gate_q ? e : 1, squares.q_of(half), p);
     const float write = factor_of(!writes ? 0 : n == 0 ? 1 : c.gate_k ? c.write_scale * e : c.write_scale, squares.k_of(half), p);
-    float* const state = state_at(n > 0 ? 1 + chosen.partition[n - 1] : 0) + column;
-    float4 S[RowsPerThread];
+    state = state_at(n > 0 ? 1 + chosen.partition[n - 1] : 0) + column;
 #pragma unroll
     for (int i = 0; i < RowsPerThread; ++i) S[i] = next[i];
     if (n < c.count) load_state(1 + chosen.partition[n]);
@@ -307,11 +315,12 @@ __device__ void take_step(const Step& p, int task, Shared& shared) {
       // S ← α S + kᵀ u,  o = o + q S
       S[i] = (writes ? row.alpha[half][r] : 1) * S[i] + write * row.k[half][r] * u;
       o = o + read * row.q[half][r] * S[i];
-      *reinterpret_cast<float4*>(state + r * p.V) = S[i];
     }
   }
   o = sum_of_rows(o, shared.of_warps);
   if (first_row == 0 && present) *reinterpret_cast<float4*>(p.o + h * p.V + column) = p.scale * o;
+  then();
+  store_state();
 }
 
 }  // namespace statescope::cuda::memory_step
