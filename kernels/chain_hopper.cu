@@ -24,10 +24,11 @@ namespace {
 using namespace one_row;
 using memory_step::Step;
 
-constexpr int tile_rows = 16, stage_rows = 8;                      // of weights; gated: eight of each
-constexpr int block_columns = 32, block_bytes = 64;                // of one product of tensor cores, which has the rows of a stage
-constexpr int most_blocks = 9;                                     // of a warp in a stage
-constexpr int row_bytes = most_blocks * warps * block_bytes + 64;  // in shared memory: lanes that read at once read from different banks
+constexpr int tile_rows = 16, stage_rows = 8;                        // of weights; gated: eight of each
+constexpr int sharing = warps / 2;                                   // warps that share a stage: the others have the next one
+constexpr int block_columns = 32, block_bytes = 64;                  // of one product of tensor cores, which has the rows of a stage
+constexpr int most_blocks = 18;                                      // of a warp in a stage
+constexpr int row_bytes = most_blocks * sharing * block_bytes + 64;  // in shared memory: lanes that read at once read from different banks
 constexpr int stages = 4, stage_bytes = stage_rows * row_bytes, ring_bytes = stages * stage_bytes;
 constexpr int piece_numbers = 8;   // bf16 numbers of 16 bytes
 constexpr int tiles_together = 8;  // by rows: whose outputs are finished together, one by a thread
@@ -90,7 +91,7 @@ struct Stage {
   unsigned long long full, empty;
   __device__ void make() {
     asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(address_of(&full)) : "memory");
-    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(address_of(&empty)), "n"(warps) : "memory");
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(address_of(&empty)), "n"(sharing) : "memory");
   }
   __device__ void expect(int bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(address_of(&full)), "r"(bytes) : "memory");
@@ -184,8 +185,8 @@ __device__ float norm_factor_of(const Input& input, float squares) {
 
 /// Of a row of tiles, over the columns of all warps.
 __device__ float sum_of_warps(const float* of_row) {
-  const float4 a = *reinterpret_cast<const float4*>(of_row), b = *reinterpret_cast<const float4*>(of_row + 4);
-  return ((a.x + a.y) + (a.z + a.w)) + ((b.x + b.y) + (b.z + b.w));
+  const float4 a = *reinterpret_cast<const float4*>(of_row);
+  return (a.x + a.y) + (a.z + a.w);
 }
 
 /// Where part p of x begins: so that lanes that read at once read from different banks.
@@ -366,6 +367,11 @@ struct PlaceInRing {
   __device__ void next() {
     if (++stage == stages) stage = 0, parity ^= 1;
   }
+  /// Over fewer stages than there are.
+  __device__ void skip(int count) {
+    stage += count;
+    if (stage >= stages) stage -= stages, parity ^= 1;
+  }
 };
 
 /// What the fetcher does: the weights of all levels. Its first lanes have a row each.
@@ -393,12 +399,12 @@ __device__ void fetch_weights(Levels& levels, int count, unsigned ring, Stage* s
       }
 #pragma unroll 1
       for (int first = 0; first < op.blocks; first += op.blocks_of_piece) {
-        const int bytes = min(op.blocks_of_piece, op.blocks - first) * warps * block_bytes;
+        const int bytes = min(op.blocks_of_piece, op.blocks - first) * sharing * block_bytes;
         Stage& stage = stages_of_ring[at.stage];
         wait_for(stage.empty, at.parity ^ 1);
         if (lane == 0) stage.expect(rows * bytes);
         __syncwarp();
-        if (lane < rows) stage.fetch(ring + at.stage * stage_bytes + lane * row_bytes, from + first * warps * block_bytes, bytes, policy);
+        if (lane < rows) stage.fetch(ring + at.stage * stage_bytes + lane * row_bytes, from + first * sharing * block_bytes, bytes, policy);
         at.next();
       }
     }
@@ -601,7 +607,7 @@ __device__ float sum_of_row(const float (&c)[4], int lane) {
 
 /// What products need of shared memory besides the rings, and a memory's step in its place.
 struct Work {
-  float sums[sums_together * warps];  // [row of tiles, warp]
+  float sums[sums_together * sharing];  // [row of tiles, warp]
   float squares[most_normed_parts * threads * piece_numbers / numbers_of_sum];
   alignas(128) char x[1];  // as long as the longest x
 };
@@ -661,34 +667,37 @@ __device__ void make_products(const Slot& slot, Work& work, Stage* stages_of_rin
   sync_warps();
 
   const unsigned in = address_of(work.x + place_in_parts(op, lane)), weights = ring + lane / 4 * row_bytes + lane % 4 * piece;
-  const int all_blocks = op.blocks, of_piece = op.blocks_of_piece, outputs = slot.outputs();
+  const int half = warp / sharing, outputs = slot.outputs();  // the warp's half of each tile
+  const int all_blocks = op.blocks, of_piece = op.blocks_of_piece, pieces = (all_blocks + of_piece - 1) / of_piece;
 #pragma unroll 1
   for (int tile = 0; tile < tiles; ++tile) {
-#pragma unroll 1
-    for (int half = 0; half < 2; ++half) {
-      if (half == 1 && of_tile == tile_rows && tile * of_tile + stage_rows >= outputs) continue;
+    const bool both = of_tile < tile_rows || tile * of_tile + stage_rows < outputs;  // halves
+    if (half == 1) at.skip(pieces);
+    if (half == 0 || both) {
       float sums[4] = {};
 #pragma unroll 1
       for (int before = 0; before < all_blocks; before += of_piece) {
-        const int blocks = min(of_piece, all_blocks - before), own = warp * blocks;
+        const int blocks = min(of_piece, all_blocks - before), own = warp % sharing * blocks;
         Stage& stage = stages_of_ring[at.stage];
         wait_for(stage.full, at.parity);
-        multiply_stage(sums, weights + at.stage * stage_bytes + own * block_bytes, in + (before * warps + own) * block_bytes, blocks);
+        multiply_stage(sums, weights + at.stage * stage_bytes + own * block_bytes, in + (before * sharing + own) * block_bytes, blocks);
         __syncwarp();
         if (lane == 0) stage.give_back();
         at.next();
       }
       const float sum = sum_of_row(sums, lane);
-      if (lane % 4 == 0) work.sums[((tile - kept) * tile_rows + half * stage_rows + lane / 4) * warps + warp] = sum;
+      if (lane % 4 == 0) work.sums[((tile - kept) * tile_rows + half * stage_rows + lane / 4) * sharing + warp % sharing] = sum;
     }
+    if (half == 0 && both) at.skip(pieces);
     if (tile + 1 < last && tile + 1 < tiles) continue;
 
     sync_warps();
-    const float factor = input.group > 0 && input.one_group() ? norm_factor_of(input, sum_of_warps(work.squares)) : 1;
+    const float factor =
+        input.group > 0 && input.one_group() ? norm_factor_of(input, sum_of_warps(work.squares) + sum_of_warps(work.squares + sharing)) : 1;
     const int row = (first - kept + thread / of_tile) * tile_rows + thread % of_tile;
     if (output.product >= 0) {
-      finish(op.products[output.product], output.o, factor * sum_of_warps(work.sums + row * warps) + output.bias, output.added,
-             of_tile < tile_rows ? factor * sum_of_warps(work.sums + (row + of_tile) * warps) : 1);
+      finish(op.products[output.product], output.o, factor * sum_of_warps(work.sums + row * sharing) + output.bias, output.added,
+             of_tile < tile_rows ? factor * sum_of_warps(work.sums + (row + of_tile) * sharing) : 1);
     }
     if (std::exchange(announces_still, false)) arrive<announces>(with_clerk);
     if (tile + 1 == tiles) break;
@@ -705,9 +714,9 @@ __device__ void make_products(const Slot& slot, Work& work, Stage* stages_of_rin
   if (announces_still) arrive<announces>(with_clerk);
 }
 
-/// A memory's step of a level: the block's tasks. The level has ended for the block when what they read is written: of the states nobody
-/// else knows.
-__device__ __noinline__ void take_steps(const Level& level, void* work) {
+/// A memory's step of a level, the chain's so manieth: the block's tasks. The level has ended for the block when what they read is written:
+/// of the states nobody else knows.
+__device__ __noinline__ void take_steps(const Level& level, void* work, const int* done, int number) {
   const Step& p = level.step;
   auto& shared = *static_cast<memory_step::Shared*>(work);
 #pragma unroll 1
@@ -715,7 +724,10 @@ __device__ __noinline__ void take_steps(const Level& level, void* work) {
     const int rows = (p.K + memory_step::rows_at_once - 1) / memory_step::rows_at_once;
     const bool delta_rule = level.kind == Kind::delta_rule;
     const auto read = [&] {
-      if (task + static_cast<int>(gridDim.x) >= p.tasks()) arrive<ends>(with_clerk);
+      if (task + static_cast<int>(gridDim.x) < p.tasks()) return;
+      arrive<ends>(with_clerk);
+      while (seen(done) <= number) {  // what is written now would hold up the count
+      }
     };
     const auto take = [&]<int RowsPerThread>() {
       delta_rule ? memory_step::take_step<true, RowsPerThread>(p, task, shared, read)
@@ -760,7 +772,7 @@ __global__ void __launch_bounds__(block_threads, 1)
       arrive<ends>(makes ? with_planner : with_clerk);
     } else {
       sync<begins>(with_clerk);
-      take_steps(slot.level, &work);
+      take_steps(slot.level, &work, &levels.done, level);
     }
   }
 }
@@ -779,7 +791,7 @@ bool as_tiles(Tiles& tiles, const OneRow& op) {
   const int most = threads * piece_numbers * (input.group > 0 ? most_normed_parts : most_parts);
   const bool activates = input.gate == nullptr || input.act == Activation::silu || input.act == Activation::sigmoid;
   const bool aligned_norm = reinterpret_cast<std::uintptr_t>(input.weight) % piece == 0 && input.group % 4 == 0;
-  constexpr int columns = warps * block_columns;
+  constexpr int columns = sharing * block_columns;
   if (op.input_count != 1 || input.n % columns != 0 || input.n > most || !activates || !aligned_norm) return false;
   tiles.input = input;
   tiles.outputs_of_tile = op.products[0].end == End::gated ? tile_rows / 2 : tile_rows;
