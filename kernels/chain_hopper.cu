@@ -1,7 +1,8 @@
 // Chains of a token's decoding in one launch (cuda_chain.h): products of one row with bf16 weights and memories' steps, level by level. A
-// block a multiprocessor. Its warps fetch the weights of all levels through rings of their own and do not wait for a level to begin; a
-// level begins when all blocks have counted themselves at the end of the one before. One warp besides looks ahead: what a block's rows of
-// the next levels are.
+// block a multiprocessor. Its warps fetch the weights of all levels through a ring and do not wait for a level to begin. What a level makes
+// it hands on by mail: a place in memory for each number, which says that nothing has come yet until the number is there. So who needs it
+// looks at it alone; no block waits for all others, and no number needs a fence. One warp besides looks ahead: what a block's rows of the
+// next levels are.
 //
 // Products are made by tensor cores, which take a tenth of the instructions: what paces a token is instructions between one level's results
 // and the next one's. x stands in shared memory as three bf16 parts whose sum it is exactly. A product of tensor cores takes 8 rows of
@@ -10,7 +11,10 @@
 // columns 3 to 5 those at the others. Of C, rows 0 to 7 count in the former columns, rows 8 to 15 in the latter.
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
+#include <map>
 #include <mutex>
+#include <numeric>
 #include <utility>
 
 #include "kernels/cuda_chain.h"
@@ -32,16 +36,16 @@ constexpr int stages = 4, stage_bytes = stage_rows * row_bytes, ring_bytes = sta
 constexpr int piece_numbers = 8;   // bf16 numbers of 16 bytes
 constexpr int tiles_together = 8;  // by rows: whose outputs are finished together, one by a thread
 constexpr int sums_together = tiles_together * tile_rows;
-// A block's warps: those that multiply, the one that fetches for them, the planner, which looks ahead and makes rows of products
-// whose x the level makes, and the clerk, who speaks with the other blocks and waits for memory in the place of those that multiply.
-constexpr int fetcher = warps, planner = fetcher + 1, clerk = planner + 1, block_threads = (clerk + 1) * warp_size;
+// A block's warps: those that multiply, the one that fetches for them, and the planner, which looks ahead and makes rows of products
+// whose x the level makes.
+constexpr int fetcher = warps, planner = fetcher + 1, block_threads = (planner + 1) * warp_size;
 constexpr int most_parts = 4, most_normed_parts = 2;  // pieces of x that a thread reads together
 constexpr int parts_of_x = 3;
 constexpr int slots = 4;                    // levels that a block knows at once
 constexpr int listed_rows = 8 * tile_rows;  // of a level, where products share it
-constexpr int most_made_rows = 128, most_made_numbers = 512, most_made_bytes = 8 << 10;
-constexpr int line = 32;                       // numbers of one in the second cache
-constexpr int most_levels = 1024, apart = 32;  // numbers from one count to the next: no two of them in one line
+constexpr int most_made_rows = 128, most_made_numbers = 512, most_made_bytes = 16 << 10;
+constexpr int line = 32;  // numbers of one in the second cache
+constexpr int most_levels = 1024;
 
 /// Products of one row as this kernel sees them. Those that others wait for come first, then the others of x, then those that wait.
 struct Tiles {
@@ -51,6 +55,7 @@ struct Tiles {
   int outputs_of_tile;          // 16; gated: 8
   int blocks, blocks_of_piece;  // of a row, for each warp; of a piece of it, which a stage has of its rows
   int part_bytes;               // from one part of x to the next in shared memory
+  int made_bytes;               // of the weights of a block's rows whose x the level makes
   int first_output[most_products];
   Product products[most_products];
 
@@ -59,31 +64,31 @@ struct Tiles {
 
 enum class Kind : int { products, outer_product, delta_rule };
 
+/// What is read of it and made in the same launch is read from mail, and points there. `mail`: where what it makes goes besides, of each
+/// product, or of a memory's o.
 struct Level {
   Kind kind;
   Tiles tiles;
   Step step;
+  float* mail[most_products];
+};
+
+/// Of a launch, two of its kind: one is in use, the other one is emptied for the next launch, whose turn it is then.
+struct alignas(256) Mailbox {
+  unsigned turn, ended;  // 0 or 1; blocks that have ended
+  char* begin;           // of the first
+  unsigned bytes;        // of each; the second one is right behind the first
 };
 
 // ---- kernels -------------------------------------------------------------------------------------------------------------------------
 
 __device__ unsigned address_of(const void* p) { return static_cast<unsigned>(__cvta_generic_to_shared(p)); }
 
-// Barriers of those that multiply: among themselves; with the clerk when a level begins, when what others wait for is there, and at its
-// end, then with the planner too where it makes rows. Who does not wait only arrives.
-constexpr int alone = 1, begins = 2, announces = 3, ends = 4;
-template <int barrier>
-__device__ void sync(int threads_there) {
+/// Those that multiply. A warp is together before it arrives.
+__device__ void sync_warps() {
   __syncwarp();
-  asm volatile("bar.sync %0, %1;" ::"n"(barrier), "r"(threads_there) : "memory");
+  asm volatile("bar.sync 1, %0;" ::"n"(threads) : "memory");
 }
-template <int barrier>
-__device__ void arrive(int threads_there) {
-  __syncwarp();
-  asm volatile("bar.arrive %0, %1;" ::"n"(barrier), "r"(threads_there) : "memory");
-}
-__device__ void sync_warps() { sync<alone>(threads); }
-constexpr int with_clerk = threads + warp_size, with_planner = with_clerk + warp_size;
 
 /// What the fetcher fills and gets back empty from all that multiply.
 struct Stage {
@@ -127,12 +132,62 @@ __device__ std::uint64_t read_once() {
   return policy;
 }
 
-__device__ void wait_for_count(const unsigned* count, unsigned expected) {
-  unsigned seen = 0;
-  do {
-    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(count) : "memory");
-  } while (seen < expected);
-}
+constexpr unsigned nothing_yet = ~0U;  // a NaN that no number handed on is
+/// A block's view of the mailbox in use: what a level reads, be it there or in memory that was written before the launch.
+struct Mail {
+  std::uintptr_t begin = 0;
+  unsigned bytes = 0;
+  std::uintptr_t turn = 0;  // bytes from the first box to the one in use
+
+  /// What has been asked for, and perhaps not come yet.
+  struct Asked {
+    float x;
+    const float* from;
+    bool mailed;
+  };
+  struct AskedFour {
+    float4 x;
+    const float* from;
+    bool mailed;
+  };
+
+  __device__ bool has(const float* p) const { return reinterpret_cast<std::uintptr_t>(p) - begin < bytes; }
+  template <class Number>
+  __device__ Number* in_turn(Number* p) const {
+    return has(p) ? reinterpret_cast<Number*>(reinterpret_cast<std::uintptr_t>(p) + turn) : p;
+  }
+  __device__ void put(float* to, float x) const {
+    const unsigned bits = __float_as_uint(x) == nothing_yet ? nothing_yet >> 1 : __float_as_uint(x);
+    asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(in_turn(to)), "r"(bits) : "memory");
+  }
+  static __device__ float one(const float* from) {
+    float x;
+    asm volatile("ld.relaxed.gpu.global.f32 %0, [%1];" : "=f"(x) : "l"(from) : "memory");
+    return x;
+  }
+  static __device__ float4 four(const float* from) {
+    float4 x;
+    asm volatile("ld.relaxed.gpu.global.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)
+                 : "l"(from)
+                 : "memory");
+    return x;
+  }
+  static __device__ bool came(float x) { return __float_as_uint(x) != nothing_yet; }
+  static __device__ bool came(float4 x) { return came(x.x) && came(x.y) && came(x.z) && came(x.w); }
+
+  __device__ Asked ask(const float* p) const { return {one(in_turn(p)), in_turn(p), has(p)}; }
+  __device__ AskedFour ask_four(const float* p) const { return {four(in_turn(p)), in_turn(p), has(p)}; }
+  __device__ float get(Asked a) const {
+    while (a.mailed && !came(a.x)) a.x = one(a.from);
+    return a.x;
+  }
+  __device__ float4 get(AskedFour a) const {
+    while (a.mailed && !came(a.x)) a.x = four(a.from);
+    return a.x;
+  }
+};
+
 /// A number in shared memory that one thread raises and others wait for.
 __device__ int seen(const int* number) {
   int x;
@@ -218,18 +273,48 @@ __device__ float4 operator*(float4 a, float4 b) { return {a.x * b.x, a.y * b.y, 
 __device__ float4 operator*(float s, float4 a) { return {s * a.x, s * a.y, s * a.z, s * a.w}; }
 __device__ float square(float4 a) { return a.x * a.x + a.y * a.y + a.z * a.z + a.w * a.w; }
 
-__device__ void load_plain(char* x, const Tiles& op) {
-  const int pieces = op.input.n / piece_numbers;
-  Eight in[most_parts] = {};
+/// Pieces of a thread of a row of so many, as they come: asked for together, and again until all are there.
+template <int n>
+struct Arriving {
+  Eight in[n] = {};
+  const float* from;
+  int pieces;
+  bool mailed;
+  unsigned missing = 0;  // a bit for each
+
+  __device__ Arriving(const float* row, int pieces_, const Mail& mail) : from(mail.in_turn(row)), pieces(pieces_), mailed(mail.has(row)) {
 #pragma unroll
-  for (int t = 0; t < most_parts; ++t) {
-    const int c = static_cast<int>(threadIdx.x) + t * threads;
-    if (c < pieces) in[t].load(op.input.x + piece_numbers * c);
+    for (int t = 0; t < n; ++t) {
+      if (row != nullptr && piece_of(t) < pieces) missing |= 1U << t;
+    }
   }
+  __device__ int piece_of(int t) const { return static_cast<int>(threadIdx.x) + t * threads; }
+  __device__ void ask() {
+#pragma unroll
+    for (int t = 0; t < n; ++t) {
+      if ((missing >> t & 1) != 0)
+        in[t] = {Mail::four(from + piece_numbers * piece_of(t)), Mail::four(from + piece_numbers * piece_of(t) + 4)};
+    }
+  }
+  __device__ bool there() {
+#pragma unroll
+    for (int t = 0; t < n; ++t) {
+      if (!mailed || (Mail::came(in[t].a) && Mail::came(in[t].b))) missing &= ~(1U << t);
+    }
+    return missing == 0;
+  }
+};
+
+__device__ void load_plain(char* x, const Tiles& op, const Mail& mail) {
+  Arriving<most_parts> row(op.input.x, op.input.n / piece_numbers, mail);
+  do {
+    row.ask();
+  } while (!row.there());
+  __syncwarp();
 #pragma unroll
   for (int t = 0; t < most_parts; ++t) {
-    const int c = static_cast<int>(threadIdx.x) + t * threads;
-    if (c < pieces) store_parts(x, op.part_bytes, c, in[t].a, in[t].b);
+    const int c = row.piece_of(t);
+    if (c < row.pieces) store_parts(x, op.part_bytes, c, row.in[t].a, row.in[t].b);
   }
 }
 
@@ -253,18 +338,22 @@ __device__ float4 gated(float4 x, float4 gate, bool silu) {
 }
 
 /// The same for an x that passes a norm: over the whole row as yet without its factor, of which `squares` keeps a sum for each warp.
-__device__ void load_normed(char* x, float* squares, const Tiles& op, const NormOfPieces& norm) {
+__device__ void load_normed(char* x, float* squares, const Tiles& op, const NormOfPieces& norm, const Mail& mail) {
   constexpr int pieces_of_sum = numbers_of_sum / piece_numbers;
   const Input& input = op.input;
   const int pieces = input.n / piece_numbers, thread = static_cast<int>(threadIdx.x);
-  Eight in[most_normed_parts] = {}, gate[most_normed_parts] = {};
-  float sum[most_normed_parts];
-#pragma unroll
-  for (int t = 0; t < most_normed_parts; ++t) {
-    const int c = thread + t * threads;
-    if (c < pieces) in[t].load(input.x + piece_numbers * c);
-    if (c < pieces && input.gate != nullptr) gate[t].load(input.gate + piece_numbers * c);
+  Arriving<most_normed_parts> row(input.x, pieces, mail), gates(input.gate, pieces, mail);
+  bool there = false;
+  while (!there) {
+    row.ask();
+    gates.ask();
+    there = row.there();
+    there = gates.there() && there;
   }
+  __syncwarp();
+  auto& in = row.in;
+  const auto& gate = gates.in;
+  float sum[most_normed_parts];
   const float4 offset{input.offset, input.offset, input.offset, input.offset};
 #pragma unroll
   for (int t = 0; t < most_normed_parts; ++t) {
@@ -312,23 +401,28 @@ struct Output {
   __device__ Output(const Tiles& op, const Place& place) : product(place.product), o(place.o) {
     if (product >= 0 && op.products[product].bias != nullptr) bias = op.products[product].bias[o];
   }
-  __device__ void load_addend(const Tiles& op) {
-    if (product >= 0 && op.products[product].addend != nullptr) added = op.products[product].addend[o];
+  __device__ void load_addend(const Tiles& op, const Mail& mail) {
+    if (product >= 0 && op.products[product].addend != nullptr) added = mail.get(mail.ask(op.products[product].addend + o));
   }
 };
 
 /// y[o] from the product, its bias and what is added; gated: times the product with the other weight.
-__device__ __noinline__ void finish(const Product& p, int o, float x, float added, float other) {
+__device__ float finished(const Product& p, int o, float x, float added, float other) {
   if (p.z != nullptr) p.z[o] = x;
   if (p.end == End::forget_gate || p.end == End::delta_decay) {
     // max(logσ(z) · scale, clamp_min), logσ(z) = −softplus(−z);   −exp(A_log) · softplus(z + dt_bias)
     const bool forgets = p.end == End::forget_gate;
     const float plus = softplus(forgets ? -x : x + p.dt_bias[o]), decay = -(forgets ? p.scale : expf(p.A_log[o])) * plus;
-    p.y[o] = forgets && decay < p.clamp_min ? p.clamp_min : decay;
-    return;
+    return forgets && decay < p.clamp_min ? p.clamp_min : decay;
   }
   if (p.end == End::convolve) x = convolved(p, o, x);
-  p.y[o] = activated_by_one(x + added, p.act) * (p.end == End::gated ? other : 1);
+  return activated_by_one(x + added, p.act) * (p.end == End::gated ? other : 1);
+}
+/// Where it belongs, and to `mailed`, who may wait for it.
+__device__ __noinline__ void finish(const Product& p, int o, float x, float added, float other, float* mailed, const Mail& mail) {
+  const float y = finished(p, o, x, added, other);
+  if (mailed != nullptr) mail.put(mailed + o, y);
+  p.y[o] = y;
 }
 
 /// A level as its block knows it, in shared memory.
@@ -354,8 +448,10 @@ struct Slot {
 /// What the threads of a block share.
 struct Levels {
   Slot slots[cuda::slots];
-  int planned, done;  // levels that stand in slots; that have ended
-  int fetched;        // whose weights have been asked for
+  Mail mail;
+  int planned;  // levels that stand in slots
+  int fetched;  // whose weights have been asked for
+  int ended;    // by each of the warps that multiply, all together
   __device__ Slot& at(int level) { return slots[level % cuda::slots]; }
 };
 
@@ -407,17 +503,18 @@ __device__ void fetch_weights(Levels& levels, int count, unsigned ring, Stage* s
   }
 }
 
-/// Rows of products whose x their level makes, in shared memory.
+/// Rows of products whose x their level makes, in shared memory; their weights stand behind the level's x.
 struct MadeRows {
   struct Row {
     int product, o, weight, x;  // weight: its first byte, x: its first number
   } rows[most_made_rows];
   float x[most_made_numbers];
-  alignas(16) char weights[most_made_bytes];
 };
+/// From the beginning of x, behind what a memory's step needs too, which may come first.
+__host__ __device__ int place_of_made_weights(const Tiles& op);
 
-/// By one warp, before the level's x is there: what the block's made rows are, their weights on their way.
-__device__ int expect_made_rows(const Tiles& op, MadeRows& made) {
+/// By one warp, once the level before has ended: what the block's made rows are, their weights on their way.
+__device__ int expect_made_rows(const Tiles& op, MadeRows& made, char* weights) {
   const int lane = threadIdx.x % warp_size;
   const std::uint64_t policy = read_once();
   int count = 0, bytes = 0, numbers = 0;
@@ -428,8 +525,8 @@ __device__ int expect_made_rows(const Tiles& op, MadeRows& made) {
     const int pieces = p.in / piece_numbers;
 #pragma unroll 1
     for (int i = lane; i < own.count * pieces; i += warp_size)
-      fetch_piece(address_of(made.weights + bytes + i * piece), p.weight + (own.begin + i / pieces) * p.weight_bytes + i % pieces * piece,
-                  true, policy);
+      fetch_piece(address_of(weights + bytes + i * piece), p.weight + (own.begin + i / pieces) * p.weight_bytes + i % pieces * piece, true,
+                  policy);
 #pragma unroll 1
     for (int i = lane; i < own.count; i += warp_size) {
       made.rows[count + i] = {n, own.begin + i, bytes + i * pieces * piece, numbers};
@@ -440,16 +537,15 @@ __device__ int expect_made_rows(const Tiles& op, MadeRows& made) {
   end_of_stage();
   return count;
 }
-/// Makes them once all blocks have announced their x.
-__device__ void make_rows(const Tiles& op, MadeRows& made, int count, const unsigned* announced) {
+/// Makes them.
+__device__ void make_rows(const Level& level, MadeRows& made, const char* weights, int count, const Mail& mail) {
+  const Tiles& op = level.tiles;
   const int lane = threadIdx.x % warp_size;
-  if (lane == 0) wait_for_count(announced, gridDim.x);
-  __syncwarp();
   int numbers = 0;
 #pragma unroll 1
   for (int n = op.products_of_x; n < op.product_count; ++n) {
 #pragma unroll 1
-    for (int i = lane; i < op.products[n].in; i += warp_size) made.x[numbers + i] = __ldcg(op.products[n].made + i);
+    for (int i = lane; i < op.products[n].in; i += warp_size) made.x[numbers + i] = mail.get(mail.ask(op.products[n].made + i));
     numbers += op.products[n].in;
   }
   wait_for_stages<0>();
@@ -458,8 +554,8 @@ __device__ void make_rows(const Tiles& op, MadeRows& made, int count, const unsi
   for (int i = lane; i < count; i += warp_size) {
     const MadeRows::Row row = made.rows[i];
     Output output(op, {row.product, row.o});
-    output.load_addend(op);
-    const auto* w = reinterpret_cast<const uint4*>(made.weights + row.weight);
+    output.load_addend(op, mail);
+    const auto* w = reinterpret_cast<const uint4*>(weights + row.weight);
     float sum = 0;
 #pragma unroll 1
     for (int c = 0; c < op.products[row.product].in / piece_numbers; ++c) {
@@ -469,7 +565,7 @@ __device__ void make_rows(const Tiles& op, MadeRows& made, int count, const unsi
 #pragma unroll
       for (int k = 0; k < 4; ++k) sum = fmaf(in[2 * k], first_of(words[k]), fmaf(in[2 * k + 1], second_of(words[k]), sum));
     }
-    finish(op.products[row.product], row.o, sum + output.bias, output.added, 1);
+    finish(op.products[row.product], row.o, sum + output.bias, output.added, 1, level.mail[row.product], mail);
   }
 }
 
@@ -527,18 +623,27 @@ __device__ void prefetch_level(const Slot& slot) {
   }
 }
 
-/// The counts of a level: blocks that have ended it, and those that have made what others of it wait for.
-__device__ unsigned* count_of(unsigned* counts, int level) { return counts + 2 * level * apart; }
-__device__ unsigned* announcements_of(unsigned* counts, int level) { return count_of(counts, level) + apart; }
-__device__ bool makes_rows(const Slot& slot) { return slot.level.kind == Kind::products && slot.level.tiles.announced_products > 0; }
+__device__ bool makes_rows(const Slot& slot) {
+  return slot.level.kind == Kind::products && slot.level.tiles.product_count > slot.level.tiles.products_of_x;
+}
+
+/// The block's share of the box that is not in use: nothing has come yet.
+__device__ void empty_other_box(const Mailbox& box) {
+  char* const other = box.begin + (box.turn == 0 ? box.bytes : 0);
+  const auto pieces = static_cast<int>(box.bytes / piece);
+  const Share own = share_of(pieces);
+#pragma unroll 1
+  for (int i = threadIdx.x % warp_size; i < own.count; i += warp_size)
+    reinterpret_cast<uint4*>(other)[own.begin + i] = {nothing_yet, nothing_yet, nothing_yet, nothing_yet};
+}
 
 /// What the planner does.
-__device__ void look_ahead(Levels& levels, MadeRows& made, const Level* all, int count, unsigned* counts) {
+__device__ void look_ahead(Levels& levels, MadeRows& made, char* x, const Level* all, int count, const Mailbox* box) {
   int planned = 0;
   const auto plan_next = [&] {
     // A slot is free again when nobody needs the level that had it.
     const int free = planned - slots + 1;
-    while (min(seen(&levels.done), seen(&levels.fetched)) < free) {
+    while (min(seen(&levels.ended) / warps, seen(&levels.fetched)) < free) {
     }
     plan(levels.at(planned), all[planned]);
     __syncwarp();
@@ -546,13 +651,17 @@ __device__ void look_ahead(Levels& levels, MadeRows& made, const Level* all, int
     if (threadIdx.x % warp_size == 0) raise(&levels.planned, planned);
   };
   while (planned < min(count, slots - 1)) plan_next();
+  if (box != nullptr) empty_other_box(*box);
 #pragma unroll 1
   for (int level = 0; level < count; ++level) {
     const Slot& slot = levels.at(level);
     if (makes_rows(slot)) {
-      const int rows = expect_made_rows(slot.level.tiles, made);
-      make_rows(slot.level.tiles, made, rows, announcements_of(counts, level));
-      arrive<ends>(with_planner);
+      while (seen(&levels.ended) < warps * level) {
+      }
+      __syncwarp();
+      char* const weights = x + place_of_made_weights(slot.level.tiles);
+      const int rows = expect_made_rows(slot.level.tiles, made, weights);
+      make_rows(slot.level, made, weights, rows, levels.mail);
     }
     while (planned < count && planned < level + slots) plan_next();
     if (level + 2 < count) prefetch_level(levels.at(level + 2));
@@ -560,35 +669,6 @@ __device__ void look_ahead(Levels& levels, MadeRows& made, const Level* all, int
     const auto* later = reinterpret_cast<const float*>(all + level + ahead) + threadIdx.x % warp_size * line;
     if (level + ahead < count && later < reinterpret_cast<const float*>(all + level + ahead + 1)) prefetch(later);
   }
-}
-
-/// What the clerk does. `counts` are all 0 before and after.
-__device__ void keep_count(Levels& levels, int count, unsigned* counts) {
-  const bool first = threadIdx.x % warp_size == 0;
-  const auto add = [](unsigned* to) { asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(to) : "memory"); };
-#pragma unroll 1
-  for (int level = 0; level < count; ++level) {
-    if (first && level > 0) wait_for_count(count_of(counts, level - 1), gridDim.x);
-    __syncwarp();
-    sync<begins>(with_clerk);
-    while (seen(&levels.planned) <= level) {
-    }
-    __syncwarp();
-    const bool makes = makes_rows(levels.at(level));
-    if (makes) {
-      sync<announces>(with_clerk);
-      if (first) add(announcements_of(counts, level));
-    }
-    sync<ends>(makes ? with_planner : with_clerk);
-    if (!first) continue;
-    if (level + 1 < count) add(count_of(counts, level));
-    // All blocks have seen the counts of the level before the last: they have counted themselves since.
-    if (level > 1 && blockIdx.x == 0) *count_of(counts, level - 2) = *announcements_of(counts, level - 2) = 0;
-    raise(&levels.done, level + 1);
-  }
-  if (!first || atomicInc(count_of(counts, most_levels), gridDim.x - 1) != gridDim.x - 1) return;
-#pragma unroll 1
-  for (int level = max(count - 2, 0); level < count; ++level) *count_of(counts, level) = *announcements_of(counts, level) = 0;
 }
 
 /// Of the sums that four lanes hold of C, what counts, in the first of them.
@@ -605,6 +685,12 @@ struct Work {
   float squares[most_normed_parts * threads * piece_numbers / numbers_of_sum];
   alignas(128) char x[1];  // as long as the longest x
 };
+
+__host__ __device__ int place_of_made_weights(const Tiles& op) {
+  constexpr int behind_step = static_cast<int>(sizeof(memory_step::Shared)) - static_cast<int>(offsetof(Work, x)), aligned = 128;
+  const int behind_x = parts_of_x * op.part_bytes + 64, place = behind_x > behind_step ? behind_x : behind_step;
+  return (place + aligned - 1) / aligned * aligned;
+}
 
 /// The sums of a stage's rows with a warp's columns of x, as products of tensor cores give them. Few are added by those: they round towards
 /// zero.
@@ -632,13 +718,12 @@ __device__ void multiply_stage(float (&sums)[4], unsigned weights, unsigned in, 
 }
 
 /// The block's share of a level's outputs, tile of rows by tile of rows; a warp has a share of the columns.
-__device__ void make_products(const Slot& slot, Work& work, Stage* stages_of_ring, unsigned ring, PlaceInRing& at) {
+__device__ void make_products(const Slot& slot, Work& work, Stage* stages_of_ring, unsigned ring, PlaceInRing& at, const Mail& mail) {
   const int thread = static_cast<int>(threadIdx.x), warp = thread / warp_size, lane = thread % warp_size;
   const Tiles& op = slot.level.tiles;
   const Input& input = op.input;
   const Share announced = slot.announced;
   const int of_tile = op.outputs_of_tile, tiles = slot.tiles;
-  bool announces_still = op.announced_products > 0;
   // The outputs up to `last` are finished when the tiles up to it are; those that others wait for first. Sums of `kept` tiles are kept.
   int first = 0, last = announced.count > 0 ? (announced.count + of_tile - 1) / of_tile : tiles_together, kept = 0;
   const auto output_of = [&](int begin, int end) {
@@ -648,16 +733,12 @@ __device__ void make_products(const Slot& slot, Work& work, Stage* stages_of_rin
   Output output = output_of(0, last), following = announced.count > 0 ? output_of(last, tiles_together) : Output();
   if (input.group > 0) {
     const NormOfPieces norm(input);
-    sync<begins>(with_clerk);
-    load_normed(work.x, work.squares, op, norm);
+    load_normed(work.x, work.squares, op, norm, mail);
   } else {
-    sync<begins>(with_clerk);
-    load_plain(work.x, op);
+    load_plain(work.x, op, mail);
   }
-  // Others need not wait for a block that has nothing to announce.
-  if (announced.count == 0 && std::exchange(announces_still, false)) arrive<announces>(with_clerk);
-  output.load_addend(op);
-  following.load_addend(op);
+  output.load_addend(op, mail);
+  following.load_addend(op, mail);
   sync_warps();
 
   const unsigned in = address_of(work.x + place_in_parts(op, lane)), weights = ring + lane / 4 * row_bytes + lane % 4 * piece;
@@ -688,9 +769,8 @@ __device__ void make_products(const Slot& slot, Work& work, Stage* stages_of_rin
     const int row = (first - kept + thread / of_tile) * tile_rows + thread % of_tile;
     if (output.product >= 0) {
       finish(op.products[output.product], output.o, factor * sum_of_warps(work.sums + row * warps) + output.bias, output.added,
-             of_tile < tile_rows ? factor * sum_of_warps(work.sums + (row + of_tile) * warps) : 1);
+             of_tile < tile_rows ? factor * sum_of_warps(work.sums + (row + of_tile) * warps) : 1, slot.level.mail[output.product], mail);
     }
-    if (std::exchange(announces_still, false)) arrive<announces>(with_clerk);
     if (tile + 1 == tiles) break;
     first = last;
     if (first < kept + tiles_together) {
@@ -699,70 +779,82 @@ __device__ void make_products(const Slot& slot, Work& work, Stage* stages_of_rin
     }
     kept = first, last += tiles_together;
     output = output_of(first, last);
-    output.load_addend(op);
+    output.load_addend(op, mail);
     sync_warps();
   }
-  if (announces_still) arrive<announces>(with_clerk);
 }
 
-/// A memory's step of a level: the block's tasks. The level has ended for the block when what they read is written: of the states nobody
-/// else knows.
-__device__ __noinline__ void take_steps(const Level& level, void* work) {
+/// A memory's step of a level: the block's tasks.
+__device__ __noinline__ void take_steps(const Level& level, void* work, const Mail& mail) {
   const Step& p = level.step;
   auto& shared = *static_cast<memory_step::Shared*>(work);
+  const auto hand_on = [&](int i, float4 o) {
+    float* const to = level.mail[0] + i;
+    mail.put(to, o.x), mail.put(to + 1, o.y), mail.put(to + 2, o.z), mail.put(to + 3, o.w);
+  };
 #pragma unroll 1
   for (int task = static_cast<int>(blockIdx.x); task < p.tasks(); task += static_cast<int>(gridDim.x)) {
     const int rows = (p.K + memory_step::rows_at_once - 1) / memory_step::rows_at_once;
     const bool delta_rule = level.kind == Kind::delta_rule;
-    const auto read = [&] {
-      if (task + static_cast<int>(gridDim.x) >= p.tasks()) arrive<ends>(with_clerk);
-    };
     const auto take = [&]<int RowsPerThread>() {
-      delta_rule ? memory_step::take_step<true, RowsPerThread>(p, task, shared, read)
-                 : memory_step::take_step<false, RowsPerThread>(p, task, shared, read);
+      delta_rule ? memory_step::take_step<true, RowsPerThread>(p, task, shared, mail, hand_on)
+                 : memory_step::take_step<false, RowsPerThread>(p, task, shared, mail, hand_on);
     };
     rows <= 1   ? take.template operator()<1>()
     : rows <= 2 ? take.template operator()<2>()
     : rows <= 4 ? take.template operator()<4>()
                 : take.template operator()<8>();
   }
-  if (static_cast<int>(blockIdx.x) >= p.tasks()) arrive<ends>(with_clerk);
+}
+
+/// By one warp: the level has ended.
+__device__ void end_level(Levels& levels) {
+  __syncwarp();
+  if (threadIdx.x % warp_size == 0) asm volatile("red.release.cta.shared.add.s32 [%0], 1;" ::"r"(address_of(&levels.ended)) : "memory");
 }
 
 /// `all`: the levels, or null where there is only `one`.
 __global__ void __launch_bounds__(block_threads, 1)
-    chain_kernel(const Level* all, int count, unsigned* counts, const __grid_constant__ Level one) {
+    chain_kernel(const Level* all, int count, Mailbox* box, const __grid_constant__ Level one) {
   extern __shared__ __align__(128) char ring[];
   __shared__ __align__(64) unsigned char room_for_levels[sizeof(Levels)], room_for_made_rows[sizeof(MadeRows)];
   __shared__ Stage stages_of_ring[stages];
   auto& levels = *reinterpret_cast<Levels*>(room_for_levels);
   auto& work = *reinterpret_cast<Work*>(ring + ring_bytes);
   const int thread = static_cast<int>(threadIdx.x), warp = thread / warp_size;
-  if (thread == 0) levels.planned = levels.done = levels.fetched = 0;
+  if (thread == 0) {
+    levels.planned = levels.fetched = levels.ended = 0;
+    levels.mail =
+        box == nullptr ? Mail{} : Mail{reinterpret_cast<std::uintptr_t>(box->begin), box->bytes, box->turn * std::uintptr_t{box->bytes}};
+  }
   if (thread < stages) stages_of_ring[thread].make();
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   __syncthreads();
-  if (warp == fetcher) return fetch_weights(levels, count, address_of(ring), stages_of_ring);
-  if (warp == clerk) return keep_count(levels, count, counts);
-  if (warp == planner) {
-    return look_ahead(levels, *reinterpret_cast<MadeRows*>(room_for_made_rows), all != nullptr ? all : &one, count, counts);
-  }
-  PlaceInRing at;
+  if (warp == fetcher) {
+    fetch_weights(levels, count, address_of(ring), stages_of_ring);
+  } else if (warp == planner) {
+    look_ahead(levels, *reinterpret_cast<MadeRows*>(room_for_made_rows), work.x, all != nullptr ? all : &one, count, box);
+  } else {
+    const Mail mail = levels.mail;
+    PlaceInRing at;
 #pragma unroll 1
-  for (int level = 0; level < count; ++level) {
-    while (seen(&levels.planned) <= level) {
-    }
-    __syncwarp();
-    const Slot& slot = levels.at(level);
-    if (slot.level.kind == Kind::products) {
-      const bool makes = makes_rows(slot);
-      make_products(slot, work, stages_of_ring, address_of(ring), at);
-      arrive<ends>(makes ? with_planner : with_clerk);
-    } else {
-      sync<begins>(with_clerk);
-      take_steps(slot.level, &work);
+    for (int level = 0; level < count; ++level) {
+      while (seen(&levels.planned) <= level) {
+      }
+      sync_warps();
+      const Slot& slot = levels.at(level);
+      if (slot.level.kind == Kind::products) {
+        make_products(slot, work, stages_of_ring, address_of(ring), at, mail);
+      } else {
+        take_steps(slot.level, &work, mail);
+      }
+      end_level(levels);
     }
   }
+  if (box == nullptr) return;
+  // The last block gives the turn to the other box, which nobody has looked into.
+  __syncthreads();
+  if (thread == 0 && atomicInc(&box->ended, gridDim.x - 1) == gridDim.x - 1) box->turn ^= 1;
 }
 
 // ---- launchers -----------------------------------------------------------------------------------------------------------------------
@@ -812,13 +904,104 @@ bool as_tiles(Tiles& tiles, const OneRow& op) {
     if (p.made == nullptr) continue;
     rows += most_of(p.out), numbers += p.in, bytes += most_of(p.out) * p.in * 2;
   }
+  tiles.made_bytes = bytes;
   const bool listed = tiles.product_count == 1 || most_of(tiles.announced_outputs) + most_of(tiles.outputs_of_x) <= listed_rows;
   return aligned && listed && rows <= most_made_rows && numbers <= most_made_numbers && bytes <= most_made_bytes;
 }
 
-/// Of a launch whose longest x takes so much, beside what the kernel declares.
+/// Of a launch whose levels' x take so much, beside what the kernel declares.
 std::size_t shared_memory_of(std::size_t x_bytes) {
   return static_cast<std::size_t>(ring_bytes) + std::max(offsetof(Work, x) + x_bytes, sizeof(memory_step::Shared));
+}
+std::size_t x_bytes_of(const Tiles& op) {
+  constexpr std::size_t behind = 128;  // products of tensor cores read whole pieces
+  const auto made = static_cast<std::size_t>(place_of_made_weights(op) + op.made_bytes);
+  return std::max(static_cast<std::size_t>(parts_of_x * op.part_bytes), op.made_bytes > 0 ? made : 0) + behind;
+}
+
+/// What of a level's memory comes by mail: the numbers that levels before it have made.
+class Addresses {
+ public:
+  /// Numbers made at p have their place at `mail`.
+  void made(const float* p, std::int64_t count, float* mail) {
+    written(p, count);
+    ranges_[p] = {p + count, mail};
+  }
+  /// They have none.
+  void written(const float* p, std::int64_t count) {
+    if (p == nullptr) return;
+    for (auto i = ranges_.begin(); i != ranges_.end();) i = i->first < p + count && p < i->second.end ? ranges_.erase(i) : std::next(i);
+  }
+  void look_up(const float*& p) const {
+    const auto next = ranges_.upper_bound(p);
+    if (p == nullptr || next == ranges_.begin()) return;
+    const auto& [begin, range] = *std::prev(next);
+    if (p < range.end) p = range.mail + (p - begin);
+  }
+
+ private:
+  struct Range {
+    const float* end;
+    float* mail;
+  };
+  std::map<const float*, Range> ranges_;
+};
+
+/// visit(p) for each p that a level reads numbers at which levels before it may have made.
+template <class Level, class Visit>
+void for_what_is_read(Level& level, const Visit& visit) {
+  if (level.kind == Kind::products) {
+    visit(level.tiles.input.x), visit(level.tiles.input.gate);
+    for (int n = 0; n < level.tiles.product_count; ++n) visit(level.tiles.products[n].addend);
+    return;
+  }
+  auto& step = level.step;
+  for (auto* x : {&step.q, &step.k, &step.v, &step.log_decay, &step.beta}) visit(x->x);
+  for (auto* x : {&step.q_source, &step.k_source}) visit(x->shared), visit(x->sparse), visit(x->more);
+  visit(step.routing.logits);
+}
+
+/// Gives all that levels make a place from `begin` on, and lets those behind read it there. Returns the bytes of these places; null: only
+/// that.
+std::size_t address_mail(std::vector<Level>& levels, float* begin) {
+  Addresses addresses;
+  std::size_t numbers = 0;
+  const auto place = [&](std::int64_t count, bool right_behind) {
+    constexpr std::size_t line = 32;  // numbers
+    if (!right_behind) numbers = (numbers + line - 1) / line * line;
+    float* const mail = begin + numbers;
+    numbers += static_cast<std::size_t>(count);
+    return mail;
+  };
+  for (Level& level : levels) {
+    if (begin != nullptr) for_what_is_read(level, [&](const float*& p) { addresses.look_up(p); });
+    if (level.kind != Kind::products) {
+      const Step& step = level.step;
+      level.mail[0] = place(std::int64_t{step.H} * step.V, false);
+      for (const float* pair : {step.q_source.pair, step.k_source.pair}) addresses.written(pair, std::int64_t{2} * step.H * step.K);
+      addresses.written(step.routing.gate, step.routing.N);
+      addresses.made(step.o, std::int64_t{step.H} * step.V, level.mail[0]);
+      continue;
+    }
+    // What lies side by side does so in the mail: a reader may take several products' numbers as one row.
+    std::vector<int> order(static_cast<std::size_t>(level.tiles.product_count));
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::sort(order, {}, [&](int n) { return level.tiles.products[n].y; });
+    const float* end = nullptr;
+    for (const int n : order) {
+      const Product& p = level.tiles.products[n];
+      level.mail[n] = place(p.out, p.y == end);
+      end = p.y + p.out;
+    }
+    for (const int n : order) {
+      const Product& p = level.tiles.products[n];
+      addresses.written(p.z, p.out);
+      addresses.made(p.y, p.out, level.mail[n]);
+    }
+    for (int n = 0; begin != nullptr && n < level.tiles.product_count; ++n) addresses.look_up(level.tiles.products[n].made);
+  }
+  constexpr std::size_t line = 128;
+  return (numbers * sizeof(float) + line - 1) / line * line;
 }
 
 }  // namespace
@@ -826,21 +1009,29 @@ std::size_t shared_memory_of(std::size_t x_bytes) {
 struct Chain::Collected {
   int device = 0;
   std::vector<Level> levels;
-  std::size_t x_bytes = 0;  // of the longest x
+  std::size_t x_bytes = 0;  // the most of a level
   std::mutex mutex;         // buffers are given back by any thread
+
+  /// Whether the level reads what a product has made on its way: that is not handed on.
+  bool knows_z_that_reads(const Level& level) const {
+    bool reads = false;
+    for_what_is_read(level, [&](const float* p) {
+      for (const Level& before : levels) {
+        for (int n = 0; n < before.tiles.product_count; ++n) {
+          const Product& made = before.tiles.products[n];
+          reads |= p != nullptr && made.z != nullptr && p >= made.z && p < made.z + made.out;
+        }
+      }
+    });
+    return reads;
+  }
 };
 
 Chain::Chain() : collected_(std::make_unique<Collected>()) {
   check(cudaGetDevice(&collected_->device), "the device");
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream");
-  constexpr std::size_t bytes = sizeof(unsigned) * 2 * (most_levels + 1) * apart;
-  check(cudaMalloc(&counts_, bytes), "device memory");
-  check(cudaMemset(counts_, 0, bytes), "device memory");
 }
-Chain::~Chain() {
-  cudaFree(counts_);
-  cudaStreamDestroy(stream_);
-}
+Chain::~Chain() { cudaStreamDestroy(stream_); }
 
 cudaStream_t Chain::stream() {
   const std::lock_guard lock(collected_->mutex);
@@ -854,45 +1045,71 @@ void Chain::drop() {
 std::vector<Chain::Memory> Chain::captured() { return std::exchange(captured_, {}); }
 
 bool Chain::add(const OneRow& op, DType type) {
-  Level level{.kind = Kind::products, .tiles = {}, .step = {}};
+  Level level{.kind = Kind::products, .tiles = {}, .step = {}, .mail = {}};
   if (type != DType::bf16 || !as_tiles(level.tiles, op)) return false;
-  const std::size_t x_bytes = static_cast<std::size_t>(parts_of_x * level.tiles.part_bytes) + 128;
+  const std::size_t x_bytes = x_bytes_of(level.tiles);
   constexpr std::size_t besides = sizeof(Levels) + sizeof(MadeRows) + sizeof(Stage) * stages;
   if (besides + shared_memory_of(x_bytes) > static_cast<std::size_t>(attribute_of_device(cudaDevAttrMaxSharedMemoryPerBlockOptin)))
     return false;
   const std::lock_guard lock(collected_->mutex);
-  if (collected_->levels.size() == most_levels) launch();
+  if (collected_->levels.size() == most_levels || collected_->knows_z_that_reads(level)) launch();
   collected_->x_bytes = std::max(collected_->x_bytes, x_bytes);
   collected_->levels.push_back(level);
   return true;
 }
 bool Chain::add(const Step& step, bool delta_rule) {
   const std::lock_guard lock(collected_->mutex);
-  if (collected_->levels.empty() || collected_->levels.size() == most_levels) return false;
-  collected_->levels.push_back({.kind = delta_rule ? Kind::delta_rule : Kind::outer_product, .tiles = {}, .step = step});
+  const Level level{.kind = delta_rule ? Kind::delta_rule : Kind::outer_product, .tiles = {}, .step = step, .mail = {}};
+  if (collected_->levels.empty() || collected_->levels.size() == most_levels || collected_->knows_z_that_reads(level)) return false;
+  collected_->levels.push_back(level);
   return true;
 }
 
 void Chain::launch() {
-  const std::vector<Level> levels = std::exchange(collected_->levels, {});
+  std::vector<Level> levels = std::exchange(collected_->levels, {});
   if (levels.empty()) return;
   check(cudaSetDevice(collected_->device), "the device");
-  const std::size_t bytes = levels.size() * sizeof(Level), shared = shared_memory_of(std::exchange(collected_->x_bytes, 0));
+  const std::size_t shared = shared_memory_of(std::exchange(collected_->x_bytes, 0)), mail_bytes = address_mail(levels, nullptr),
+                    level_bytes = levels.size() * sizeof(Level), mail_begin = (sizeof(Mailbox) + level_bytes + 255) / 256 * 256;
   cudaStreamCaptureStatus capture{};
   check(cudaStreamIsCapturing(stream_, &capture), "a graph");
-  const bool alone = levels.size() == 1, kept = !alone && capture == cudaStreamCaptureStatusActive;
-  void* sent = nullptr;
+  const Tiles& first = levels[0].tiles;
+  const bool alone = levels.size() == 1 && first.products_of_x == first.product_count,
+             kept = !alone && capture == cudaStreamCaptureStatusActive;
+  // A mailbox, the levels, both boxes. What a graph finds there is no part of it.
+  char* sent = nullptr;
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
   if (kept) {
-    // Not a part of the graph: it finds them where they are.
-    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
     check(cudaThreadExchangeStreamCaptureMode(&mode), "a graph");
-    check(cudaMalloc(&sent, bytes), "device memory");
+    check(cudaMalloc(&sent, mail_begin + 2 * mail_bytes), "device memory");
     captured_.emplace_back(sent, [](void* p) { cudaFree(p); });
-    check(cudaMemcpy(sent, levels.data(), bytes, cudaMemcpyHostToDevice), "a chain");
-    check(cudaThreadExchangeStreamCaptureMode(&mode), "a graph");
   } else if (!alone) {
-    check(cudaMallocAsync(&sent, bytes, stream_), "device memory");
-    check(cudaMemcpyAsync(sent, levels.data(), bytes, cudaMemcpyHostToDevice, stream_), "a chain");
+    check(cudaMallocAsync(&sent, mail_begin + 2 * mail_bytes, stream_), "device memory");
+  }
+  const auto* all = reinterpret_cast<const Level*>(sent + sizeof(Mailbox));
+  if (alone) {
+    all = nullptr;
+    std::ranges::fill(levels[0].mail, nullptr);
+  } else {
+    address_mail(levels, reinterpret_cast<float*>(sent + mail_begin));
+    const Mailbox box{0, 0, sent + mail_begin, static_cast<unsigned>(mail_bytes)};
+    std::vector<char> bytes(sizeof(Mailbox) + level_bytes);
+    std::memcpy(bytes.data(), &box, sizeof box);
+    std::memcpy(bytes.data() + sizeof box, levels.data(), level_bytes);
+    const auto send = [&](cudaStream_t stream) {
+      check(cudaMemcpyAsync(sent, bytes.data(), bytes.size(), cudaMemcpyHostToDevice, stream), "a chain");
+      check(cudaMemsetAsync(sent + mail_begin, 0xFF, 2 * mail_bytes, stream), "a chain");
+    };
+    if (kept) {
+      cudaStream_t aside{};
+      check(cudaStreamCreateWithFlags(&aside, cudaStreamNonBlocking), "a stream");
+      send(aside);
+      check(cudaStreamSynchronize(aside), "a chain");
+      check(cudaStreamDestroy(aside), "a stream");
+      check(cudaThreadExchangeStreamCaptureMode(&mode), "a graph");
+    } else {
+      send(stream_);  // pageable memory: copied before the call returns
+    }
   }
   allow_shared_memory("a chain", reinterpret_cast<const void*>(chain_kernel), shared);
   // Blocks wait for one another: all of them have to be there.
@@ -906,7 +1123,7 @@ void Chain::launch() {
   config.stream = stream_;
   config.attrs = &together;
   config.numAttrs = 1;
-  check(cudaLaunchKernelEx(&config, chain_kernel, static_cast<const Level*>(sent), static_cast<int>(levels.size()), counts_, levels[0]),
+  check(cudaLaunchKernelEx(&config, chain_kernel, all, static_cast<int>(levels.size()), reinterpret_cast<Mailbox*>(sent), levels[0]),
         "a chain");
   if (sent != nullptr && !kept) check(cudaFreeAsync(sent, stream_), "device memory");
 }

@@ -1,6 +1,6 @@
 // A token's decoding as chains: operations that follow one another directly are collected and become one launch (chain_hopper.cu), whose
-// blocks go from one to the next as soon as all have its results, while the weights of those that come are on their way. Included by .cu
-// files alone.
+// blocks go from one to the next as soon as what they need of its results is there, while the weights of those that come are on their way.
+// Included by .cu files alone.
 #pragma once
 
 #include <memory>
@@ -46,7 +46,6 @@ class Chain {
   void launch();
   cudaStream_t stream_ = nullptr;
   std::unique_ptr<Collected> collected_;
-  unsigned* counts_ = nullptr;  // of levels on the device, 0 between launches
   std::vector<Memory> captured_;
 };
 

@@ -69,7 +69,7 @@ struct Row {
 };
 struct Chosen {
   std::int32_t partition[most_choices];
-  float gate[most_choices], e[most_partitions];
+  float gate[most_choices], e[most_partitions], logit[most_partitions];
 };
 /// A number of q and one of k for each index, or sums of such numbers.
 struct Four {
@@ -127,8 +127,21 @@ __device__ inline float4 sum_of_rows(float4 x, float4 (*parts)[columns / own_col
   return sum;
 }
 
+/// How a step reads what others have made, where it simply lies there: asked for, then taken.
+struct Lies {
+  using Asked = float;
+  using AskedFour = float4;
+  __device__ float ask(const float* x) const { return *x; }
+  __device__ float4 ask_four(const float* x) const { return *reinterpret_cast<const float4*>(x); }
+  template <class Numbers>
+  __device__ Numbers get(const Numbers& x) const {
+    return x;
+  }
+};
+
 /// By one warp: which partitions, and their gates. One task publishes what the routing says.
-__device__ inline void choose(Chosen& chosen, const Choices& choices, const Routing& routing, bool publishes) {
+template <class Read>
+__device__ void choose(Chosen& chosen, const Choices& choices, const Routing& routing, bool publishes, const Read& read) {
   const int lane = threadIdx.x % warp_size;
   if (routing.logits == nullptr) {
     if (lane >= choices.count) return;
@@ -139,10 +152,10 @@ __device__ inline void choose(Chosen& chosen, const Choices& choices, const Rout
   // e = softmax(logits)
   constexpr float lowest = -INFINITY;
   float largest = lowest, sum = 0;
-  for (int n = lane; n < routing.N; n += warp_size) largest = fmaxf(largest, routing.logits[n]);
+  for (int n = lane; n < routing.N; n += warp_size) largest = fmaxf(largest, chosen.logit[n] = read.get(read.ask(routing.logits + n)));
   largest = combined(largest, [](float a, float b) { return fmaxf(a, b); });
   const float shift = largest == lowest ? 0 : largest;
-  for (int n = lane; n < routing.N; n += warp_size) sum += chosen.e[n] = expf(routing.logits[n] - shift);
+  for (int n = lane; n < routing.N; n += warp_size) sum += chosen.e[n] = expf(chosen.logit[n] - shift);
   sum = combined(sum, [](float a, float b) { return a + b; });
   const float inverse = sum == 0 ? 0 : 1 / sum;
   for (int n = lane; n < routing.N; n += warp_size) {
@@ -152,7 +165,7 @@ __device__ inline void choose(Chosen& chosen, const Choices& choices, const Rout
   __syncwarp();
   Order last = before_all;
   for (int w = 0; w < choices.count; ++w) {
-    last = next_in_order(routing.by_logits ? routing.logits : chosen.e, static_cast<std::uint32_t>(routing.N),
+    last = next_in_order(routing.by_logits ? chosen.logit : chosen.e, static_cast<std::uint32_t>(routing.N),
                          static_cast<std::uint32_t>(lane), last);
     if (lane != 0) continue;
     chosen.partition[w] = index_of(last);
@@ -161,12 +174,23 @@ __device__ inline void choose(Chosen& chosen, const Choices& choices, const Rout
   }
 }
 
-__device__ inline float number_of(const Operand& x, const Source& source, int half, int h, int H, int r) {
-  if (source.pair == nullptr) return x.at(half, h, H)[r];
-  const int i = x.head_of(h, H) * x.width + r;
-  const float z = half == 0 ? source.shared[i] : source.sparse[i] + source.more[i];
-  return source.softmax ? z : activated_by_one(z, source.act);
-}
+/// A channel of q or k.
+template <class Read>
+struct AskedNumber {
+  typename Read::Asked x, more;
+
+  __device__ AskedNumber(const Operand& of, const Source& source, int half, int h, int H, int r, const Read& read) : x{}, more{} {
+    const int i = of.head_of(h, H) * of.width + r;
+    x = read.ask(source.pair == nullptr ? of.at(half, h, H) + r : (half == 0 ? source.shared : source.sparse) + i);
+    if (source.pair != nullptr && half == 1) more = read.ask(source.more + i);
+  }
+  __device__ float get(const Source& source, int half, const Read& read) const {
+    const float z = read.get(x);
+    if (source.pair == nullptr) return z;
+    const float sum = half == 1 ? z + read.get(more) : z;
+    return source.softmax ? sum : activated_by_one(sum, source.act);
+  }
+};
 
 /// visit(half, r) for every channel of the thread, of one index or of both: one channel in most models.
 template <class Visit>
@@ -200,12 +224,15 @@ __device__ inline void softmax(Row& row, Four* parts, const Step& p) {
 }
 
 /// The row of head h into shared memory. Returns the squares of the lengths of q and k where somebody wants them.
-__device__ inline Four load_row(Row& row, Four* parts, const Step& p, int h, bool first_of_head) {
+template <class Read>
+__device__ Four load_row(Row& row, Four* parts, const Step& p, int h, bool first_of_head, const Read& read) {
   const bool decays = p.log_decay.x != nullptr, per_channel = p.log_decay.width > 1;
   for_own_channels(p, [&](int half, int r) {
-    const float q = number_of(p.q, p.q_source, half, h, p.H, r), k = number_of(p.k, p.k_source, half, h, p.H, r);
-    const float log_decay = decays ? p.log_decay.at(half, h, p.H)[per_channel ? r : 0] : 0;
-    row.q[half][r] = q, row.k[half][r] = k, row.alpha[half][r] = expf(log_decay);
+    const AskedNumber<Read> q(p.q, p.q_source, half, h, p.H, r, read), k(p.k, p.k_source, half, h, p.H, r, read);
+    typename Read::Asked log_decay{};
+    if (decays) log_decay = read.ask(p.log_decay.at(half, h, p.H) + (per_channel ? r : 0));
+    row.q[half][r] = q.get(p.q_source, half, read), row.k[half][r] = k.get(p.k_source, half, read);
+    row.alpha[half][r] = expf(read.get(log_decay));
   });
   if (p.q_source.softmax || p.k_source.softmax) softmax(row, parts, p);
   if (first_of_head && p.q_source.pair != nullptr) {
@@ -245,10 +272,10 @@ __device__ inline void prefetch_task(const Step& p, int task, int own, int count
     prefetch_line(p.state + ((static_cast<std::int64_t>(i / p.K) * p.H + h) * p.K + i % p.K) * p.V + tile * columns);
 }
 
-/// A task owns `columns` columns of a head, a thread four of them and every 64th row. All that it reads has been written. then(): o is
-/// written, the last state not yet.
-template <bool delta_rule, int RowsPerThread, class Then>
-__device__ void take_step(const Step& p, int task, Shared& shared, const Then& then) {
+/// A task owns `columns` columns of a head, a thread four of them and every 64th row. `read` waits for what has not
+/// been written yet; hand_on(i, o): numbers i to i + 3 of o.
+template <bool delta_rule, int RowsPerThread, class Read, class HandOn>
+__device__ void take_step(const Step& p, int task, Shared& shared, const Read& read, const HandOn& hand_on) {
   const int tiles = p.tiles(), h = task / tiles, tile = task % tiles;
   const int column = tile * columns + static_cast<int>(threadIdx.x) % (columns / own_columns) * own_columns;
   const int first_row = static_cast<int>(threadIdx.x) / (columns / own_columns);
@@ -268,12 +295,14 @@ __device__ void take_step(const Step& p, int task, Shared& shared, const Then& t
     }
   };
   load_state(0);
-  const float4 v = present ? *reinterpret_cast<const float4*>(p.v.at(0, h, p.H) + column) : float4{0, 0, 0, 0};
+  typename Read::AskedFour asked_v{};
+  if (present) asked_v = read.ask_four(p.v.at(0, h, p.H) + column);
   const bool sparse = p.choices.count > 0;
-  const float beta = p.beta.x != nullptr ? *p.beta.at(0, h, p.H) : 1,
-              sparse_beta = p.beta.x != nullptr && sparse ? *p.beta.at(1, h, p.H) : 1;
-  if (threadIdx.x < warp_size) choose(chosen, p.choices, p.routing, task == 0);
-  const Four squares = load_row(row, shared.parts, p, h, tile == 0);
+  const float beta = p.beta.x != nullptr ? read.get(read.ask(p.beta.at(0, h, p.H))) : 1,
+              sparse_beta = p.beta.x != nullptr && sparse ? read.get(read.ask(p.beta.at(1, h, p.H))) : 1;
+  if (threadIdx.x < warp_size) choose(chosen, p.choices, p.routing, task == 0, read);
+  const Four squares = load_row(row, shared.parts, p, h, tile == 0, read);
+  const float4 v = read.get(asked_v);
   sync_step();
 
   float4 o{0, 0, 0, 0}, S[RowsPerThread] = {};
@@ -318,8 +347,11 @@ __device__ void take_step(const Step& p, int task, Shared& shared, const Then& t
     }
   }
   o = sum_of_rows(o, shared.of_warps);
-  if (first_row == 0 && present) *reinterpret_cast<float4*>(p.o + h * p.V + column) = p.scale * o;
-  then();
+  if (first_row == 0 && present) {
+    o = p.scale * o;
+    hand_on(h * p.V + column, o);
+    *reinterpret_cast<float4*>(p.o + h * p.V + column) = o;
+  }
   store_state();
 }
 

@@ -16,7 +16,7 @@ __global__ void __launch_bounds__(threads) step_kernel(const __grid_constant__ S
   let_next_begin();
   prefetch_task(p, static_cast<int>(blockIdx.x), static_cast<int>(threadIdx.x), threads);  // while the kernels before this one still run
   wait_for_results();
-  take_step<delta_rule, RowsPerThread>(p, static_cast<int>(blockIdx.x), shared, [] {});
+  take_step<delta_rule, RowsPerThread>(p, static_cast<int>(blockIdx.x), shared, Lies{}, [](int, float4) {});
 }
 
 // ---- launchers -----------------------------------------------------------------------------------------------------------------------
