@@ -36,15 +36,14 @@ constexpr int stages = 4, stage_bytes = stage_rows * row_bytes, ring_bytes = sta
 constexpr int piece_numbers = 8;   // bf16 numbers of 16 bytes
 constexpr int tiles_together = 8;  // by rows: whose outputs are finished together, one by a thread
 constexpr int sums_together = tiles_together * tile_rows;
-// A block's warps: those that multiply, the one that fetches for them, and the planner, which looks ahead and makes rows of products
-// whose x the level makes.
+// A block's warps: those that multiply, the one that fetches for them, and the planner, which looks ahead.
 constexpr int fetcher = warps, planner = fetcher + 1, block_threads = (planner + 1) * warp_size;
 constexpr int most_parts = 4, most_normed_parts = 2;  // pieces of x that a thread reads together
 constexpr int parts_of_x = 3;
-constexpr int slots = 4;                    // levels that a block knows at once
-constexpr int listed_rows = 8 * tile_rows;  // of a level, where products share it
-constexpr int most_made_rows = 128, most_made_numbers = 512, most_made_bytes = 16 << 10;
-constexpr int line = 32;  // numbers of one in the second cache
+constexpr int slots = 4;                                       // levels that a block knows at once
+constexpr int listed_rows = 8 * tile_rows;                     // of a level, where products share it
+constexpr int most_made_numbers = 512, lanes_of_made_row = 4;  // of x that a level makes itself
+constexpr int line = 32;                                       // numbers of one in the second cache
 constexpr int most_levels = 1024;
 
 /// Products of one row as this kernel sees them. Those that others wait for come first, then the others of x, then those that wait.
@@ -55,7 +54,6 @@ struct Tiles {
   int outputs_of_tile;          // 16; gated: 8
   int blocks, blocks_of_piece;  // of a row, for each warp; of a piece of it, which a stage has of its rows
   int part_bytes;               // from one part of x to the next in shared memory
-  int made_bytes;               // of the weights of a block's rows whose x the level makes
   int first_output[most_products];
   Product products[most_products];
 
@@ -116,16 +114,6 @@ __device__ void wait_for(unsigned long long& barrier, unsigned parity) {
       : "memory");
 }
 
-/// 16 bytes on their way into shared memory; absent: zeros. They leave the second cache before all else.
-__device__ void fetch_piece(unsigned to, const char* from, bool present, std::uint64_t policy) {
-  asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2, %3;" ::"r"(to), "l"(from), "r"(present ? 16 : 0), "l"(policy)
-               : "memory");
-}
-__device__ void end_of_stage() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-template <int pending>
-__device__ void wait_for_stages() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
-}
 __device__ std::uint64_t read_once() {
   std::uint64_t policy;
   asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
@@ -432,6 +420,7 @@ struct Slot {
   Place places[listed_rows];      // of the same
   int tiles;                      // of rows; 0: a memory's step, or nothing for this block
   Share announced, of_x;          // of the block, of the outputs
+  int made_rows;                  // of the block, of products whose x the level makes
 
   __device__ int outputs() const { return announced.count + of_x.count; }
   /// The block's output i; none behind the last one.
@@ -463,6 +452,24 @@ struct PlaceInRing {
     if (++stage == stages) stage = 0, parity ^= 1;
   }
 };
+
+/// Weights of the block's rows of products whose x the level makes, one product's behind another's, as one stage; by one warp.
+__device__ void fetch_made_weights(const Tiles& op, Stage& stage, unsigned to, std::uint64_t policy) {
+  const int lane = threadIdx.x % warp_size, own = op.products_of_x + lane;
+  int before = 0, bytes = 0;
+#pragma unroll 1
+  for (int n = op.products_of_x; n < op.product_count; ++n) {
+    if (n == own) before = bytes;
+    bytes += share_of(op.products[n].out).count * static_cast<int>(op.products[n].weight_bytes);
+  }
+  if (lane == 0) stage.expect(bytes);
+  __syncwarp();
+  if (own >= op.product_count) return;
+  const Product& p = op.products[own];
+  const Share share = share_of(p.out);
+  if (share.count > 0)
+    stage.fetch(to + before, p.weight + share.begin * p.weight_bytes, share.count * static_cast<int>(p.weight_bytes), policy);
+}
 
 /// What the fetcher does: the weights of all levels. Its first lanes have a row each.
 __device__ void fetch_weights(Levels& levels, int count, unsigned ring, Stage* stages_of_ring) {
@@ -498,74 +505,14 @@ __device__ void fetch_weights(Levels& levels, int count, unsigned ring, Stage* s
         at.next();
       }
     }
+    if (slot.made_rows > 0) {
+      Stage& stage = stages_of_ring[at.stage];
+      wait_for(stage.empty, at.parity ^ 1);
+      fetch_made_weights(op, stage, ring + at.stage * stage_bytes, policy);
+      at.next();
+    }
     __syncwarp();
     if (lane == 0) raise(&levels.fetched, level + 1);
-  }
-}
-
-/// Rows of products whose x their level makes, in shared memory; their weights stand behind the level's x.
-struct MadeRows {
-  struct Row {
-    int product, o, weight, x;  // weight: its first byte, x: its first number
-  } rows[most_made_rows];
-  float x[most_made_numbers];
-};
-/// From the beginning of x, behind what a memory's step needs too, which may come first.
-__host__ __device__ int place_of_made_weights(const Tiles& op);
-
-/// By one warp, once the level before has ended: what the block's made rows are, their weights on their way.
-__device__ int expect_made_rows(const Tiles& op, MadeRows& made, char* weights) {
-  const int lane = threadIdx.x % warp_size;
-  const std::uint64_t policy = read_once();
-  int count = 0, bytes = 0, numbers = 0;
-#pragma unroll 1
-  for (int n = op.products_of_x; n < op.product_count; ++n) {
-    const Product& p = op.products[n];
-    const Share own = share_of(p.out);
-    const int pieces = p.in / piece_numbers;
-#pragma unroll 1
-    for (int i = lane; i < own.count * pieces; i += warp_size)
-      fetch_piece(address_of(weights + bytes + i * piece), p.weight + (own.begin + i / pieces) * p.weight_bytes + i % pieces * piece, true,
-                  policy);
-#pragma unroll 1
-    for (int i = lane; i < own.count; i += warp_size) {
-      made.rows[count + i] = {n, own.begin + i, bytes + i * pieces * piece, numbers};
-      if (p.bias != nullptr) prefetch(p.bias + own.begin + i);
-    }
-    count += own.count, bytes += own.count * pieces * piece, numbers += p.in;
-  }
-  end_of_stage();
-  return count;
-}
-/// Makes them.
-__device__ void make_rows(const Level& level, MadeRows& made, const char* weights, int count, const Mail& mail) {
-  const Tiles& op = level.tiles;
-  const int lane = threadIdx.x % warp_size;
-  int numbers = 0;
-#pragma unroll 1
-  for (int n = op.products_of_x; n < op.product_count; ++n) {
-#pragma unroll 1
-    for (int i = lane; i < op.products[n].in; i += warp_size) made.x[numbers + i] = mail.get(mail.ask(op.products[n].made + i));
-    numbers += op.products[n].in;
-  }
-  wait_for_stages<0>();
-  __syncwarp();
-#pragma unroll 1
-  for (int i = lane; i < count; i += warp_size) {
-    const MadeRows::Row row = made.rows[i];
-    Output output(op, {row.product, row.o});
-    output.load_addend(op, mail);
-    const auto* w = reinterpret_cast<const uint4*>(weights + row.weight);
-    float sum = 0;
-#pragma unroll 1
-    for (int c = 0; c < op.products[row.product].in / piece_numbers; ++c) {
-      const uint4 raw = w[c];
-      const float* in = made.x + row.x + c * piece_numbers;
-      const unsigned words[4] = {raw.x, raw.y, raw.z, raw.w};
-#pragma unroll
-      for (int k = 0; k < 4; ++k) sum = fmaf(in[2 * k], first_of(words[k]), fmaf(in[2 * k + 1], second_of(words[k]), sum));
-    }
-    finish(op.products[row.product], row.o, sum + output.bias, output.added, 1, level.mail[row.product], mail);
   }
 }
 
@@ -578,10 +525,14 @@ __device__ void plan(Slot& slot, const Level& from) {
   for (int i = lane; i < static_cast<int>(sizeof(Level) / sizeof(uint4)); i += warp_size) to[i] = source[i];
   __syncwarp();
   if (slot.level.kind != Kind::products) {
-    if (lane == 0) slot.tiles = 0;
+    if (lane == 0) slot.tiles = slot.made_rows = 0;
     return;
   }
   const Tiles& op = slot.level.tiles;
+  int made_rows = 0;
+#pragma unroll 1
+  for (int n = op.products_of_x; n < op.product_count; ++n) made_rows += share_of(op.products[n].out).count;
+  if (lane == 0) slot.made_rows = made_rows;
   const Share announced = share_of(op.announced_outputs), of_x = share_of(op.outputs_of_x);
   const int of_tile = op.outputs_of_tile, tiles = (announced.count + of_x.count + of_tile - 1) / of_tile;
   if (lane == 0) slot.tiles = tiles, slot.announced = announced, slot.of_x = of_x;
@@ -623,10 +574,6 @@ __device__ void prefetch_level(const Slot& slot) {
   }
 }
 
-__device__ bool makes_rows(const Slot& slot) {
-  return slot.level.kind == Kind::products && slot.level.tiles.product_count > slot.level.tiles.products_of_x;
-}
-
 /// The block's share of the box that is not in use: nothing has come yet.
 __device__ void empty_other_box(const Mailbox& box) {
   char* const other = box.begin + (box.turn == 0 ? box.bytes : 0);
@@ -638,7 +585,7 @@ __device__ void empty_other_box(const Mailbox& box) {
 }
 
 /// What the planner does.
-__device__ void look_ahead(Levels& levels, MadeRows& made, char* x, const Level* all, int count, const Mailbox* box) {
+__device__ void look_ahead(Levels& levels, const Level* all, int count, const Mailbox* box) {
   int planned = 0;
   const auto plan_next = [&] {
     // A slot is free again when nobody needs the level that had it.
@@ -654,15 +601,6 @@ __device__ void look_ahead(Levels& levels, MadeRows& made, char* x, const Level*
   if (box != nullptr) empty_other_box(*box);
 #pragma unroll 1
   for (int level = 0; level < count; ++level) {
-    const Slot& slot = levels.at(level);
-    if (makes_rows(slot)) {
-      while (seen(&levels.ended) < warps * level) {
-      }
-      __syncwarp();
-      char* const weights = x + place_of_made_weights(slot.level.tiles);
-      const int rows = expect_made_rows(slot.level.tiles, made, weights);
-      make_rows(slot.level, made, weights, rows, levels.mail);
-    }
     while (planned < count && planned < level + slots) plan_next();
     if (level + 2 < count) prefetch_level(levels.at(level + 2));
     constexpr int ahead = slots + 2;
@@ -683,14 +621,9 @@ __device__ float sum_of_row(const float (&c)[4], int lane) {
 struct Work {
   float sums[sums_together * warps];  // [row of tiles, warp]
   float squares[most_normed_parts * threads * piece_numbers / numbers_of_sum];
-  alignas(128) char x[1];  // as long as the longest x
+  float made[most_made_numbers];  // x that the level makes, one product's behind another's
+  alignas(128) char x[1];         // as long as the longest x
 };
-
-__host__ __device__ int place_of_made_weights(const Tiles& op) {
-  constexpr int behind_step = static_cast<int>(sizeof(memory_step::Shared)) - static_cast<int>(offsetof(Work, x)), aligned = 128;
-  const int behind_x = parts_of_x * op.part_bytes + 64, place = behind_x > behind_step ? behind_x : behind_step;
-  return (place + aligned - 1) / aligned * aligned;
-}
 
 /// The sums of a stage's rows with a warp's columns of x, as products of tensor cores give them. Few are added by those: they round towards
 /// zero.
@@ -784,6 +717,62 @@ __device__ void make_products(const Slot& slot, Work& work, Stage* stages_of_rin
   }
 }
 
+/// A row of a product whose x the level makes, the block's r-th: its weights and its x behind those of the products before.
+struct MadeRow {
+  int product = -1, o = 0, weights = 0, x = 0;
+
+  __device__ MadeRow(const Tiles& op, int r) {
+#pragma unroll 1
+    for (int n = op.products_of_x; n < op.product_count; ++n) {
+      const Product& p = op.products[n];
+      const Share own = share_of(p.out);
+      if (r < own.count) {
+        product = n, o = own.begin + r, weights += r * static_cast<int>(p.weight_bytes);
+        return;
+      }
+      r -= own.count, weights += own.count * static_cast<int>(p.weight_bytes), x += p.in;
+    }
+  }
+};
+
+/// The block's rows of products whose x the level makes.
+__device__ void make_rows(const Slot& slot, Work& work, Stage& stage, unsigned parity, const char* weights, const Mail& mail) {
+  const Tiles& op = slot.level.tiles;
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % warp_size, own = lane % lanes_of_made_row;
+  int numbers = 0;
+#pragma unroll 1
+  for (int n = op.products_of_x; n < op.product_count; ++n) {
+#pragma unroll 1
+    for (int i = thread; i < op.products[n].in; i += threads) work.made[numbers + i] = mail.get(mail.ask(op.products[n].made + i));
+    numbers += op.products[n].in;
+  }
+  sync_warps();
+  wait_for(stage.full, parity);
+  constexpr int of_warp = warp_size / lanes_of_made_row, of_block = threads / lanes_of_made_row;
+#pragma unroll 1
+  for (int first = thread / warp_size * of_warp; first < slot.made_rows; first += of_block) {
+    const MadeRow row(op, first + lane / lanes_of_made_row);
+    const bool there = row.product >= 0;
+    const int pieces = there ? op.products[row.product].in / piece_numbers : 0;
+    Output output(op, {own == 0 ? row.product : -1, row.o});
+    output.load_addend(op, mail);
+    float sum = 0;
+#pragma unroll 1
+    for (int c = own; c < pieces; c += lanes_of_made_row) {
+      const uint4 raw = *reinterpret_cast<const uint4*>(weights + row.weights + c * piece);
+      const float* in = work.made + row.x + c * piece_numbers;
+      const unsigned words[4] = {raw.x, raw.y, raw.z, raw.w};
+#pragma unroll
+      for (int k = 0; k < 4; ++k) sum = fmaf(in[2 * k], first_of(words[k]), fmaf(in[2 * k + 1], second_of(words[k]), sum));
+    }
+    __syncwarp();
+#pragma unroll
+    for (int distance = 1; distance < lanes_of_made_row; distance *= 2) sum += __shfl_xor_sync(~0U, sum, distance);
+    if (output.product >= 0)
+      finish(op.products[row.product], row.o, sum + output.bias, output.added, 1, slot.level.mail[row.product], mail);
+  }
+}
+
 /// A memory's step of a level: the block's tasks.
 __device__ __noinline__ void take_steps(const Level& level, void* work, const Mail& mail) {
   const Step& p = level.step;
@@ -817,7 +806,7 @@ __device__ void end_level(Levels& levels) {
 __global__ void __launch_bounds__(block_threads, 1)
     chain_kernel(const Level* all, int count, Mailbox* box, const __grid_constant__ Level one) {
   extern __shared__ __align__(128) char ring[];
-  __shared__ __align__(64) unsigned char room_for_levels[sizeof(Levels)], room_for_made_rows[sizeof(MadeRows)];
+  __shared__ __align__(64) unsigned char room_for_levels[sizeof(Levels)];
   __shared__ Stage stages_of_ring[stages];
   auto& levels = *reinterpret_cast<Levels*>(room_for_levels);
   auto& work = *reinterpret_cast<Work*>(ring + ring_bytes);
@@ -833,9 +822,9 @@ __global__ void __launch_bounds__(block_threads, 1)
   if (warp == fetcher) {
     fetch_weights(levels, count, address_of(ring), stages_of_ring);
   } else if (warp == planner) {
-    look_ahead(levels, *reinterpret_cast<MadeRows*>(room_for_made_rows), work.x, all != nullptr ? all : &one, count, box);
+    look_ahead(levels, all != nullptr ? all : &one, count, box);
   } else {
-    const Mail mail = levels.mail;
+    const Mail& mail = levels.mail;
     PlaceInRing at;
 #pragma unroll 1
     for (int level = 0; level < count; ++level) {
@@ -845,6 +834,13 @@ __global__ void __launch_bounds__(block_threads, 1)
       const Slot& slot = levels.at(level);
       if (slot.level.kind == Kind::products) {
         make_products(slot, work, stages_of_ring, address_of(ring), at, mail);
+        if (slot.made_rows > 0) {
+          Stage& stage = stages_of_ring[at.stage];
+          make_rows(slot, work, stage, at.parity, ring + at.stage * stage_bytes, mail);
+          __syncwarp();
+          if (thread % warp_size == 0) stage.give_back();
+          at.next();
+        }
       } else {
         take_steps(slot.level, &work, mail);
       }
@@ -896,29 +892,21 @@ bool as_tiles(Tiles& tiles, const OneRow& op) {
   tiles.outputs_of_x = take([](const Product& p) { return !p.announced && p.made == nullptr; });
   tiles.products_of_x = tiles.product_count;
   take([](const Product& p) { return p.made != nullptr; });
-  int rows = 0, numbers = 0, bytes = 0;
-  bool aligned = true;
+  int numbers = 0, bytes = 0;
+  bool fits = true;
   for (int n = 0; n < tiles.product_count; ++n) {
     const Product& p = tiles.products[n];
-    aligned &= p.weight_bytes % piece == 0 && (p.made == nullptr ? p.in == input.n : p.in % piece_numbers == 0 && !p.announced);
-    if (p.made == nullptr) continue;
-    rows += most_of(p.out), numbers += p.in, bytes += most_of(p.out) * p.in * 2;
+    fits &= p.weight_bytes % piece == 0 && (p.made == nullptr ? p.in == input.n : p.weight_bytes == 2 * p.in && !p.announced);
+    if (p.made != nullptr) numbers += p.in, bytes += most_of(p.out) * p.in * 2;
   }
-  tiles.made_bytes = bytes;
   const bool listed = tiles.product_count == 1 || most_of(tiles.announced_outputs) + most_of(tiles.outputs_of_x) <= listed_rows;
-  return aligned && listed && rows <= most_made_rows && numbers <= most_made_numbers && bytes <= most_made_bytes;
+  return fits && listed && numbers <= most_made_numbers && bytes <= stage_bytes;
 }
 
 /// Of a launch whose levels' x take so much, beside what the kernel declares.
 std::size_t shared_memory_of(std::size_t x_bytes) {
   return static_cast<std::size_t>(ring_bytes) + std::max(offsetof(Work, x) + x_bytes, sizeof(memory_step::Shared));
 }
-std::size_t x_bytes_of(const Tiles& op) {
-  constexpr std::size_t behind = 128;  // products of tensor cores read whole pieces
-  const auto made = static_cast<std::size_t>(place_of_made_weights(op) + op.made_bytes);
-  return std::max(static_cast<std::size_t>(parts_of_x * op.part_bytes), op.made_bytes > 0 ? made : 0) + behind;
-}
-
 /// What of a level's memory comes by mail: the numbers that levels before it have made.
 class Addresses {
  public:
@@ -1047,8 +1035,8 @@ std::vector<Chain::Memory> Chain::captured() { return std::exchange(captured_, {
 bool Chain::add(const OneRow& op, DType type) {
   Level level{.kind = Kind::products, .tiles = {}, .step = {}, .mail = {}};
   if (type != DType::bf16 || !as_tiles(level.tiles, op)) return false;
-  const std::size_t x_bytes = x_bytes_of(level.tiles);
-  constexpr std::size_t besides = sizeof(Levels) + sizeof(MadeRows) + sizeof(Stage) * stages;
+  const std::size_t x_bytes = static_cast<std::size_t>(parts_of_x * level.tiles.part_bytes) + 128;
+  constexpr std::size_t besides = sizeof(Levels) + sizeof(Stage) * stages;
   if (besides + shared_memory_of(x_bytes) > static_cast<std::size_t>(attribute_of_device(cudaDevAttrMaxSharedMemoryPerBlockOptin)))
     return false;
   const std::lock_guard lock(collected_->mutex);
