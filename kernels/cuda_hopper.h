@@ -203,23 +203,26 @@ inline EncodeTiled encode_tiled() {
   return function;
 }
 
-/// bf16 rows [rows, heads, width], which begin `stride` numbers apart, their heads `pitch`.
+/// Rows [rows, heads, width] of bf16 or float32, which begin `stride` numbers apart, their heads `pitch`.
 struct MappedRows {
-  const Bf16* data;
+  const void* data;
   std::int64_t rows, heads, width, stride, pitch;
+  DType dtype = DType::bf16;
 };
 
-/// Boxes of `rows` rows and 64 columns of one head.
+/// Boxes of `rows` rows and 128 bytes of one head.
 inline CUtensorMap tensor_map(const MappedRows& x, int rows) {
+  constexpr cuuint32_t box_bytes = swizzled * sizeof(Bf16);
+  const auto size = static_cast<cuuint32_t>(size_of(x.dtype));
   CUtensorMap map{};
   const std::array<cuuint64_t, 3> extents{static_cast<cuuint64_t>(x.width), static_cast<cuuint64_t>(x.heads),
                                           static_cast<cuuint64_t>(x.rows)};
-  const std::array<cuuint64_t, 2> strides{static_cast<cuuint64_t>(x.pitch) * sizeof(Bf16),
-                                          static_cast<cuuint64_t>(x.stride) * sizeof(Bf16)};
-  const std::array<cuuint32_t, 3> box{swizzled, 1, static_cast<cuuint32_t>(rows)}, steps{1, 1, 1};
-  const CUresult status = encode_tiled()(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 3, const_cast<Bf16*>(x.data), extents.data(),
-                                         strides.data(), box.data(), steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE,
-                                         CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  const std::array<cuuint64_t, 2> strides{static_cast<cuuint64_t>(x.pitch) * size, static_cast<cuuint64_t>(x.stride) * size};
+  const std::array<cuuint32_t, 3> box{box_bytes / size, 1, static_cast<cuuint32_t>(rows)}, steps{1, 1, 1};
+  const auto type = x.dtype == DType::bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+  const CUresult status = encode_tiled()(&map, type, 3, const_cast<void*>(x.data), extents.data(), strides.data(), box.data(), steps.data(),
+                                         CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                                         CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (status != CUDA_SUCCESS) throw DeviceError("cuda: operands cannot be mapped, status " + std::to_string(status));
   return map;
 }

@@ -100,9 +100,12 @@ bool few_outputs(ConstTensor x, ConstTensor weight);
 /// linear.h for few outputs, `most_few_outputs` products of one x in one launch.
 constexpr std::size_t most_few_outputs = 3;
 void linear_few_outputs(std::span<const LinearProduct> products, ConstTensor x, cudaStream_t stream);
-/// swiglu_hopper.cu: u = silu(x · gateᵀ) ⊙ (x · upᵀ) of many rows in one launch, gate and up rounded to bf16 in between. False, and nothing
-/// done, on a device of another compute capability than 9.0, for an operand that is not bf16 in pieces of 16 bytes, for less than 449
-/// inputs, or where its tiles would leave more than a quarter of the device idle.
+/// linear_hopper.cu: of many rows in one launch, y = x · weightᵀ; y = y + x · weightᵀ in float32; u = silu(x · gateᵀ) ⊙ (x · upᵀ), gate and
+/// up rounded to bf16 in between. False, and nothing done, on a device of another compute capability than 9.0, for an operand that is not
+/// bf16 in pieces of 16 bytes (y of the second: float32), for less than 449 inputs, or where tiles would leave more than a quarter of the
+/// device idle.
+bool linear_hopper(Tensor y, ConstTensor x, ConstTensor weight, cudaStream_t stream);
+bool add_linear_hopper(Tensor y, ConstTensor x, ConstTensor weight, cudaStream_t stream);
 bool gated_linear_hopper(Tensor u, ConstTensor x, ConstTensor gate, ConstTensor up, cudaStream_t stream);
 /// y = silu(x · gateᵀ) ⊙ (x · upᵀ) for few rows; gate and up of one shape and one type.
 void gated_linear_few_rows(Tensor y, ConstTensor x, ConstTensor gate, ConstTensor up, cudaStream_t stream);

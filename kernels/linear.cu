@@ -310,6 +310,7 @@ void Products::try_out(Plan& plan, const Shapes& shapes, Tensor y, ConstTensor x
 
 /// x and weight of one type, float32 or bfloat16.
 void Products::multiply_one_type(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, bool adds, cudaStream_t stream) {
+  if (!bias && (adds ? add_linear_hopper(y, x, weight, stream) : linear_hopper(y, x, weight, stream))) return;
   const Shapes shapes{x.dtype,
                       y.dtype,
                       static_cast<bool>(bias),
