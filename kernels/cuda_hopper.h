@@ -61,6 +61,11 @@ __device__ inline std::uint64_t matrix(const void* start, int block_bytes = 16) 
   return swizzle_128_bytes | eight_rows | static_cast<std::uint64_t>(block_bytes >> 4) << 16 | (shared_address(start) & 0x3FFFF) >> 4;
 }
 
+/// The matrix that lies so many bytes behind another one, a multiple of 16: one addition, where products follow each other fast.
+__device__ inline std::uint64_t behind(std::uint64_t matrix, unsigned bytes) {
+  return matrix >> 32 << 32 | (static_cast<unsigned>(matrix) + bytes / 16);
+}
+
 __device__ inline void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ inline void commit_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 /// Until no more than `pending` committed groups are under way.
@@ -156,8 +161,8 @@ template <int m>
 __device__ void multiply_part(float (&c)[chunk_rows / 8][4], const uint4 (&S)[m], const Tile* x, int part) {
 #pragma unroll
   for (int j = 0; j < m; ++j) {
-    const int channel = 16 * (part * m + j);
-    multiply_columns(c, S[j], matrix(&x[channel / swizzled][0][channel % swizzled]), channel > 0);
+    const int channel = 16 * (part * m + j), column = channel % swizzled;
+    multiply_columns(c, S[j], behind(matrix(x), channel / swizzled * sizeof(Tile) + column * sizeof(Bf16)), channel > 0);
   }
 }
 /// Starts S += a y over 64 rows y; `a` from registers, 16 rows a piece.
@@ -167,7 +172,8 @@ __device__ void add_rows(float (&S)[n][4], const uint4 (&a)[chunk_rows / 16], co
   for (int s = 0; s < chunk_rows / 16; ++s) {
 #pragma unroll
     for (int i = 0; i < n; i += 16)
-      multiply(reinterpret_cast<float(&)[16][4]>(S[i]), a[s], matrix(&y[i * 8 / swizzled][16 * s][0], sizeof(Tile)));
+      multiply(reinterpret_cast<float(&)[16][4]>(S[i]), a[s],
+               behind(matrix(y, sizeof(Tile)), i * 8 / swizzled * sizeof(Tile) + 16 * s * sizeof(y[0][0])));
   }
 }
 

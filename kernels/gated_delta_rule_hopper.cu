@@ -71,32 +71,31 @@ __device__ void pack(Rows& a, const Output& c) {
 /// Starts C [64, 64] ← a xᵀ or, with `add`, C += a xᵀ.
 __device__ void multiply_tile(Output& c, const Rows& a, const Tile& x, bool add) {
 #pragma unroll
-  for (int s = 0; s < chunk_rows / 16; ++s) multiply_columns(c, a[s], matrix(&x[0][16 * s]), add || s > 0);
+  for (int s = 0; s < chunk_rows / 16; ++s) multiply_columns(c, a[s], behind(matrix(x), 16 * s * sizeof(Bf16)), add || s > 0);
 }
 
 /// prediction ← (K S)ᵀ and, where o is read, o ← (Q S)ᵀ; S ← e^{b_C} S
 template <Pass pass>
 __device__ void read_state(Output& prediction, Output& o, State& S, const Memory::Stage& stage) {
-  constexpr int parts = 4;  // registers allow no more than this at once
-  uint4 a[keys / parts];
+  constexpr int parts = pass == Pass::read ? 8 : 4;  // registers allow two of them at once
+  uint4 a[2][keys / parts];
+  const float total = stage.chunk.total;
+  wait_products<0>();  // there are none, which the compiler knows from here on alone
 #pragma unroll
   for (int part = 0; part < parts; ++part) {
-    pack_part(a, S, part);
-    if (part > 0) {
-      pin(prediction);
-      if (pass == Pass::read) pin(o);
-    }
+    if (part > 1) wait_products<1>();
+    pack_part(a[part % 2], S, part);
     begin_products();
-    multiply_part(prediction, a, stage.k, part);
-    if constexpr (pass == Pass::read) multiply_part(o, a, stage.q, part);
+    multiply_part(prediction, a[part % 2], stage.k, part);
+    if constexpr (pass == Pass::read) multiply_part(o, a[part % 2], stage.q, part);
     commit_products();
 #pragma unroll
     for (int i = part * (channels / 8 / parts); i < (part + 1) * (channels / 8 / parts); ++i) {
 #pragma unroll
-      for (int e = 0; e < 4; ++e) S[i][e] *= stage.chunk.total;
+      for (int e = 0; e < 4; ++e) S[i][e] *= total;
     }
-    wait_products<0>();
   }
+  wait_products<0>();
   pin(prediction);
   if constexpr (pass == Pass::read) pin(o);
 }
