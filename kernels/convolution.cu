@@ -64,9 +64,7 @@ __device__ const Pack<Width>& widened(const Pack<Width>& x) {
   return x;
 }
 __device__ Pack<8> widened(const uint4& x) {
-  const auto first = [](unsigned pair) { return __uint_as_float(pair << 16); };
-  const auto second = [](unsigned pair) { return __uint_as_float(pair & 0xFFFF0000U); };
-  return {first(x.x), second(x.x), first(x.y), second(x.y), first(x.z), second(x.z), first(x.w), second(x.w)};
+  return {first_of(x.x), second_of(x.x), first_of(x.y), second_of(x.y), first_of(x.z), second_of(x.z), first_of(x.w), second_of(x.w)};
 }
 
 /// The inputs of an output are kept in registers and move up by one from output to output; while some are used, the next few are on their

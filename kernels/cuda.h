@@ -18,6 +18,15 @@ void check(cudaError_t status, const char* what, std::source_location where = st
 /// Lets a kernel have so much shared memory on the device of this thread.
 void allow_shared_memory(const char* name, const void* kernel, std::size_t bytes);
 
+/// Of the device of this thread.
+inline int attribute_of_device(cudaDeviceAttr attribute) {
+  int device = 0, value = 0;
+  check(cudaGetDevice(&device), "the device");
+  check(cudaDeviceGetAttribute(&value, attribute, device), "the device");
+  return value;
+}
+inline unsigned multiprocessors() { return static_cast<unsigned>(attribute_of_device(cudaDevAttrMultiProcessorCount)); }
+
 /// Whether the device of this thread lets a kernel begin while the one before it ends (compute capability 9.0).
 bool can_overlap();
 

@@ -9,6 +9,7 @@
 #include <cuda_bf16.h>
 #include <cuda_pipeline.h>
 
+#include "kernels/cuda_numbers.h"
 #include "kernels/cuda_operations.h"
 
 namespace statescope::cuda {
@@ -23,8 +24,6 @@ __device__ inline unsigned packed(float first, float second) {
   const __nv_bfloat162 pair = __floats2bfloat162_rn(first, second);
   return *reinterpret_cast<const unsigned*>(&pair);
 }
-__device__ inline float first_of(unsigned pair) { return __uint_as_float(pair << 16); }
-__device__ inline float second_of(unsigned pair) { return __uint_as_float(pair & 0xFFFF0000U); }
 
 /// What `packed` lost of two numbers, as bf16.
 __device__ inline unsigned packed_rest(float first, float second, unsigned pair) {
@@ -146,12 +145,6 @@ void combine_spans(const Spans& spans, cudaStream_t stream);
 // ---------------------------------------------------------------------------------------------------------------------------------------
 // devices
 
-inline int attribute_of_device(cudaDeviceAttr attribute) {
-  int device = 0, value = 0;
-  check(cudaGetDevice(&device), "the device");
-  check(cudaDeviceGetAttribute(&value, attribute, device), "the device");
-  return value;
-}
 /// softmax_attention_hopper.cu: the products of a warpgroup (cuda_hopper.h).
 bool has_warpgroup_products();
 

@@ -99,7 +99,7 @@ void linear_few_rows(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bi
 /// Whether x and weight are bf16 in pieces of 16 bytes and outputs are so few that the product is bound by the reading of x.
 bool few_outputs(ConstTensor x, ConstTensor weight);
 /// Whether a product of few outputs can end with it.
-bool few_outputs_finish(const Finish& finish);
+bool few_outputs_end_with(const Finish& finish);
 /// Few outputs: `most_few_outputs` products of one x in one launch.
 constexpr std::size_t most_few_outputs = 3;
 void linear_few_outputs(std::span<const LinearProduct> products, ConstTensor x, cudaStream_t stream);

@@ -9,6 +9,10 @@
 
 namespace statescope::cuda {
 
+/// Two bf16 numbers, the first in the lower half.
+__device__ inline float first_of(unsigned pair) { return __uint_as_float(pair << 16); }
+__device__ inline float second_of(unsigned pair) { return __uint_as_float(pair & 0xFFFF0000U); }
+
 /// `Width` neighbours of a row.
 template <int Width>
 struct Pack {

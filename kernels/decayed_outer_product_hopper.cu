@@ -73,7 +73,7 @@ __device__ float exp2_of(float x) {
   return x;
 }
 __device__ float2 exp2_of(float2 a) { return {exp2_of(a.x), exp2_of(a.y)}; }
-__device__ float2 numbers(unsigned pair) { return {first_of(pair), second_of(pair)}; }
+__device__ float2 widened(unsigned pair) { return {first_of(pair), second_of(pair)}; }
 __device__ unsigned packed_pair(float2 x) { return packed(x.x, x.y); }
 
 /// Two neighbouring channels of a row in tiles.
@@ -129,7 +129,7 @@ struct Pair {
   __device__ Pair(const Bf16Rows& x, std::int64_t first_row, int h, int H, int channel, int n_)
       : data(x.at(first_row, h, H) + channel), stride(static_cast<int>(x.stride)), n(n_) {}
 
-  __device__ float2 at(int t) const { return t < n ? numbers(*reinterpret_cast<const unsigned*>(data + t * stride)) : float2{0, 0}; }
+  __device__ float2 at(int t) const { return t < n ? widened(*reinterpret_cast<const unsigned*>(data + t * stride)) : float2{0, 0}; }
 };
 
 /// One thread: starts to bring q and k of 64 rows. Behind the chunk's last one they are another segment's.
@@ -223,7 +223,7 @@ __global__ void __launch_bounds__(prepare_threads, 2)
       const int t = first + i;
       e = e + log2_decay[i];
       unsigned &q = pair_at(shared.x, t, channel), &k = pair_at(shared.y, t, channel);
-      const float2 x = exp2_of(e) * numbers(t < n ? q : 0), y = exp2_of(-e) * numbers(t < n ? k : 0);
+      const float2 x = exp2_of(e) * widened(t < n ? q : 0), y = exp2_of(-e) * widened(t < n ? k : 0);
       q = packed_pair(x), k = packed_pair(y);
       pair_at(chunk.x, t, channel) = packed_pair(to_x * x);
       pair_at(chunk.y, t, channel) = packed_pair(to_y * y);

@@ -239,7 +239,7 @@ void rms_norm_plain(Tensor y, ConstTensor x, std::int64_t group, float eps) {
 void l2_norm(Tensor y, ConstTensor x) {
   const std::int64_t n = last_axis(x);
   for_groups("l2_norm", y, x, n, [=](float* out, const float* in) {
-    const float inverse = 1 / std::sqrt(sum_of_squares(in, n) + 1e-6F);
+    const float inverse = 1 / std::sqrt(sum_of_squares(in, n) + l2_norm_eps);
     for (std::int64_t i = 0; i < n; ++i) out[i] = in[i] * inverse;
   });
 }

@@ -492,8 +492,7 @@ void gated_rms_norm(Tensor y, ConstTensor x, ConstTensor weight, std::int64_t gr
 }
 
 void l2_norm(Tensor y, ConstTensor x, cudaStream_t stream) {
-  constexpr float eps = 1e-6F;
-  normalise("l2_norm", y, x, last_axis(x), stream, InverseRoot{1, eps, nullptr, 0});
+  normalise("l2_norm", y, x, last_axis(x), stream, InverseRoot{1, l2_norm_eps, nullptr, 0});
 }
 
 void sum_norm(Tensor y, ConstTensor x, float eps, cudaStream_t stream) {

@@ -15,7 +15,8 @@ void rms_norm(Tensor y, ConstTensor x, ConstTensor weight, float eps, float offs
 /// The same without a weight, over groups of `group` numbers (elementwise_affine = false).
 void rms_norm_plain(Tensor y, ConstTensor x, std::int64_t group, float eps);
 
-/// y = x / sqrt(Σ x² + 1e-6) over the last axis (spec §1.2).
+constexpr float l2_norm_eps = 1e-6F;
+/// y = x / sqrt(Σ x² + l2_norm_eps) over the last axis (spec §1.2).
 void l2_norm(Tensor y, ConstTensor x);
 
 /// y = x / (Σ x + eps) over the last axis (spec §3.2, §3.5 "sum").

@@ -61,8 +61,6 @@ __device__ void fetch_gates(Prepared& s, const Problem& p, const Side& side, std
   s.b[2 * lane() + 1] = before + log_decay[0] + log_decay[1];
 }
 
-constexpr float eps = 1e-6F;  // of the L2 norm
-
 /// gate / ‖gate x‖ or gate / ‖x‖ of a row x in pieces of 16 bytes, by a warp (spec §4.3).
 template <class PieceOf>
 __device__ float over_length(float gate, bool gate_before_l2, int pieces, const PieceOf& piece_of) {
@@ -76,7 +74,7 @@ __device__ float over_length(float gate, bool gate_before_l2, int pieces, const 
     }
   }
   for (int distance = lanes / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(~0U, sum, distance);
-  return gate * rsqrtf(sum + eps);
+  return gate * rsqrtf(sum + l2_norm_eps);
 }
 
 /// The factors of q and k as gates become those that give rows of length 1.
@@ -191,7 +189,7 @@ __device__ RowProducts row_products(const Bf16* x, const Prepared<KP, tiles>& s,
 /// factor[i] ← 1 / ‖x_i‖ of 16 rows from x xᵀ
 __device__ void over_lengths(float* factor, Block& own) {
   own.each([&](int r, int c, float sum) {
-    if (r == c) factor[r] = rsqrtf(sum + eps);
+    if (r == c) factor[r] = rsqrtf(sum + l2_norm_eps);
   });
 }
 

@@ -384,7 +384,7 @@ void Products::linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor b
 std::vector<LinearProduct> Products::linear_together(std::span<const LinearProduct> products, ConstTensor x, cudaStream_t stream) {
   std::vector<LinearProduct> few, others;
   for (const LinearProduct& p : products) {
-    const bool is_few = !few_rows(x) && p.y.dtype == DType::f32 && few_outputs(x, p.weight) && few_outputs_finish(p.finish);
+    const bool is_few = !few_rows(x) && p.y.dtype == DType::f32 && few_outputs(x, p.weight) && few_outputs_end_with(p.finish);
     if (is_few) check_linear(p.y, x, p.weight, p.bias);
     (is_few && few.size() < most_few_outputs ? few : others).push_back(p);
   }

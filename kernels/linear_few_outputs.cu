@@ -114,7 +114,7 @@ bool few_outputs(ConstTensor x, ConstTensor weight) {
   return weight.rows() <= most_outputs && x.row_size() % of_lane == 0 && in_pieces(x) && in_pieces(weight);
 }
 
-bool few_outputs_finish(const Finish& finish) {
+bool few_outputs_end_with(const Finish& finish) {
   return std::holds_alternative<DeltaDecay>(finish) || std::holds_alternative<Activate>(finish);
 }
 

@@ -30,8 +30,8 @@ struct FewRows {
 // ---- kernels -------------------------------------------------------------------------------------------------------------------------
 
 __device__ void widen_pair(float* w, std::uint32_t word, std::integral_constant<DType, DType::bf16>) {
-  w[0] = __uint_as_float(word << 16);
-  w[1] = __uint_as_float(word & 0xFFFF0000U);
+  w[0] = first_of(word);
+  w[1] = second_of(word);
 }
 __device__ void widen_pair(float* w, std::uint32_t word, std::integral_constant<DType, DType::f16>) {
   const float2 both = __half22float2(*reinterpret_cast<const __half2*>(&word));

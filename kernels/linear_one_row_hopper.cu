@@ -7,7 +7,6 @@
 #include <array>
 #include <bit>
 
-#include "kernels/cuda_chunk.h"
 #include "kernels/cuda_one_row.h"
 
 namespace statescope::cuda {
@@ -57,8 +56,8 @@ struct Widened {
       if constexpr (dtype == DType::f32) {
         at[i] = __uint_as_float(words[i]);
       } else if constexpr (dtype == DType::bf16) {
-        at[2 * i] = __uint_as_float(words[i] << 16);
-        at[2 * i + 1] = __uint_as_float(words[i] & 0xFFFF0000U);
+        at[2 * i] = first_of(words[i]);
+        at[2 * i + 1] = second_of(words[i]);
       } else {
         const float2 both = __half22float2(*reinterpret_cast<const __half2*>(&words[i]));
         at[2 * i] = both.x;
@@ -424,8 +423,6 @@ bool streams(ConstTensor x, const InputNorm& norm, ConstTensor weight) {
 bool same(const InputNorm& a, const InputNorm& b) {
   return a.group == b.group && a.weight.data == b.weight.data && a.gate.data == b.gate.data;
 }
-
-unsigned multiprocessors() { return static_cast<unsigned>(attribute_of_device(cudaDevAttrMultiProcessorCount)); }
 
 /// Whether the device of this thread has the kernels (compute capability 9.0).
 bool streams_rows() { return attribute_of_device(cudaDevAttrComputeCapabilityMajor) == 9; }

@@ -1,7 +1,6 @@
 // One row of one sequence and its memory, a matrix or sparse states: a token's decoding. Many blocks with few columns each, so that the
 // states are read and written at once; all states that a token touches go into one launch.
 #include "kernels/cuda_activation.h"
-#include "kernels/cuda_chunk.h"
 #include "kernels/cuda_operations.h"
 #include "kernels/cuda_order.h"
 
@@ -213,8 +212,7 @@ __device__ Four load_row(Row& row, Four* parts, const Step& p, int h, bool first
 
 /// What x is multiplied with: f, or so that it becomes L2(f x) where the factor comes before, else f · L2(x)   (spec §4.3)
 __device__ float factor_of(float f, float square, const Step& p) {
-  constexpr float eps = 1e-6F;
-  return !p.l2 ? f : f / sqrtf((p.choices.before_l2 ? f * f : 1) * square + eps);
+  return !p.l2 ? f : f / sqrtf((p.choices.before_l2 ? f * f : 1) * square + l2_norm_eps);
 }
 
 /// A block owns `columns` columns of a head, a thread four of them and every 64th row. `early`: the next kernel may come while this one
@@ -316,7 +314,7 @@ void start(const Step& p, cudaStream_t stream) {
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared), "shared memory");
     // Where some multiprocessors have none of these blocks, the next kernel's seem to come there two by two: a layer of GLA 1.3B takes
     // 46.3 µs instead of 45.4.
-    const bool early = blocks > static_cast<unsigned>(attribute_of_device(cudaDevAttrMultiProcessorCount));
+    const bool early = blocks > multiprocessors();
     launch_overlapped("memory, one row", kernel, blocks, threads, 0, stream, p, early);
   };
   if (p.K <= rows_at_once) return begin(step_kernel<delta_rule, 1>);

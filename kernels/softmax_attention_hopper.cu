@@ -183,7 +183,7 @@ void attend(const AttentionTiles& p, cudaStream_t stream) {
 template <int D>
 void attend(const AttentionTiles& p, cudaStream_t stream) {
   // Where half of the queries a block still leave one block for each multiprocessor, all of them work.
-  const bool few = 2 * tiles_of(p, 2 * warpgroup_queries) <= static_cast<unsigned>(attribute_of_device(cudaDevAttrMultiProcessorCount));
+  const bool few = 2 * tiles_of(p, 2 * warpgroup_queries) <= multiprocessors();
   few ? attend<D, 1>(p, stream) : attend<D, 2>(p, stream);
 }
 

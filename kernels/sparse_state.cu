@@ -181,8 +181,7 @@ __device__ void gather_key(float* y, const float* x, std::int64_t n, float f, co
     const float inner = g.before_l2 ? f : 1;
     float sum = 0;
     for (std::int64_t i = lane; i < n; i += warp_size) sum += inner * x[i] * (inner * x[i]);
-    constexpr float eps = 1e-6F;
-    factor = f / sqrtf(sum_of_warp(sum) + eps);
+    factor = f / sqrtf(sum_of_warp(sum) + l2_norm_eps);
   }
   for (std::int64_t i = lane; i < n; i += warp_size) y[i] = factor * x[i];
 }
