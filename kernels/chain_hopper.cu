@@ -1,0 +1,412 @@
+// Chains of a token's decoding in one launch (cuda_chain.h): products of one row with bf16 weights and memories' steps, level by level. A
+// block a multiprocessor. The weights of all levels come through a ring that does not wait for a level to begin (cuda_chain_levels.h), what
+// a level makes goes by mail (cuda_chain_mail.h): no block waits for all others.
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <utility>
+
+#include "kernels/cuda_chain.h"
+#include "kernels/cuda_chain_products.h"
+
+namespace statescope::cuda {
+namespace {
+
+using namespace chain;
+
+// ---- the kernel ----------------------------------------------------------------------------------------------------------------------
+
+/// A memory's step of a level: the block's tasks.
+__device__ __noinline__ void take_steps(const Level& level, void* work, const Mail& mail) {
+  const Step& p = level.step;
+  auto& shared = *static_cast<memory_step::Shared*>(work);
+  const auto hand_on = [&](int i, float4 o) {
+    float* const to = level.mail[0] + i;
+    mail.put(to, o.x), mail.put(to + 1, o.y), mail.put(to + 2, o.z), mail.put(to + 3, o.w);
+  };
+#pragma unroll 1
+  for (int task = static_cast<int>(blockIdx.x); task < p.tasks(); task += static_cast<int>(gridDim.x)) {
+    const int rows = p.rows_of_thread();
+    const bool delta_rule = level.kind == Kind::delta_rule;
+    const auto take = [&]<int RowsPerThread>() {
+      delta_rule ? memory_step::take_step<true, RowsPerThread>(p, task, shared, mail, hand_on)
+                 : memory_step::take_step<false, RowsPerThread>(p, task, shared, mail, hand_on);
+    };
+    rows == 1   ? take.template operator()<1>()
+    : rows == 2 ? take.template operator()<2>()
+    : rows == 4 ? take.template operator()<4>()
+                : take.template operator()<8>();
+  }
+}
+
+/// By one warp: the level has ended.
+__device__ void end_level(Levels& levels) {
+  __syncwarp();
+  if (threadIdx.x % warp_size == 0) asm volatile("red.release.cta.shared.add.s32 [%0], 1;" ::"r"(address_of(&levels.ended)) : "memory");
+}
+
+/// `all`: the levels, or null where there is only `one`.
+__global__ void __launch_bounds__(block_threads, 1)
+    chain_kernel(const Level* all, int count, Mailbox* box, const __grid_constant__ Level one) {
+  extern __shared__ __align__(128) char ring[];
+  __shared__ __align__(64) unsigned char room_for_levels[sizeof(Levels)];
+  __shared__ Stage stages_of_ring[stages];
+  auto& levels = *reinterpret_cast<Levels*>(room_for_levels);
+  auto& work = *reinterpret_cast<Work*>(ring + ring_bytes);
+  const int thread = static_cast<int>(threadIdx.x), warp = thread / warp_size;
+  if (thread == 0) {
+    levels.planned = levels.fetched = levels.ended = 0;
+    levels.mail =
+        box == nullptr ? Mail{} : Mail{reinterpret_cast<std::uintptr_t>(box->begin), box->bytes, box->turn * std::uintptr_t{box->bytes}};
+  }
+  if (thread < stages) stages_of_ring[thread].make();
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  __syncthreads();
+  if (warp == fetcher) {
+    fetch_weights(levels, count, address_of(ring), stages_of_ring);
+  } else if (warp == planner) {
+    look_ahead(levels, all != nullptr ? all : &one, count, box);
+  } else {
+    const Mail& mail = levels.mail;
+    PlaceInRing at;
+#pragma unroll 1
+    for (int level = 0; level < count; ++level) {
+      while (seen(&levels.planned) <= level) {
+      }
+      sync_warps();
+      const Slot& slot = levels.at(level);
+      if (slot.level.kind == Kind::products) {
+        make_products(slot, work, stages_of_ring, address_of(ring), at, mail);
+        if (slot.made_rows > 0) {
+          make_rows(slot, work, stages_of_ring[at.stage()], at.parity(), ring + at.stage() * stage_bytes, mail);
+          at.next();
+        }
+      } else {
+        take_steps(slot.level, &work, mail);
+      }
+      end_level(levels);
+    }
+  }
+  if (box == nullptr) return;
+  // The last block gives the turn to the other box, which nobody has looked into.
+  __syncthreads();
+  if (threadIdx.x == 0 && atomicInc(&box->ended, gridDim.x - 1) == gridDim.x - 1) box->turn ^= 1;
+}
+
+// ---- launchers -----------------------------------------------------------------------------------------------------------------------
+
+/// The most that a block has of n.
+int most_of(int n) {
+  const auto blocks = static_cast<int>(multiprocessors());
+  return (n + blocks - 1) / blocks;
+}
+
+/// As the kernel sees them. False where they do not fit it.
+bool as_tiles(Tiles& tiles, const OneRow& op) {
+  const Input& input = op.inputs[0];
+  const int most = threads * piece_numbers * (input.group > 0 ? most_normed_parts : most_parts);
+  const bool activates = input.gate == nullptr || input.act == Activation::silu || input.act == Activation::sigmoid;
+  const bool aligned_norm = reinterpret_cast<std::uintptr_t>(input.weight) % piece == 0 && input.group % 4 == 0;
+  if (op.input_count != 1 || input.n % block_columns != 0 || input.n > most || !activates || !aligned_norm) return false;
+  tiles.input = input;
+  tiles.outputs_of_tile = op.products[0].end == End::gated ? tile_rows / 2 : tile_rows;
+  tiles.blocks = input.n / block_columns;
+  tiles.pieces = (tiles.blocks + most_blocks - 1) / most_blocks;
+  if (tiles.pieces >= stages) return false;
+  // Warps have whole groups of blocks where that is possible.
+  constexpr int whole = warps_of_half * blocks_at_once;
+  const int least = (tiles.blocks + tiles.pieces - 1) / tiles.pieces, rounded = (least + whole - 1) / whole * whole;
+  tiles.blocks_of_piece = rounded <= most_blocks ? rounded : least;
+  constexpr int line = 128;
+  tiles.part_bytes = (2 * input.n + line - 1) / line * line;
+  const auto take = [&](const auto& wanted) {
+    int outputs = 0;
+    for (int n = 0; n < op.product_count; ++n) {
+      const Product& p = op.products[n];
+      if (!wanted(p)) continue;
+      tiles.first_output[tiles.product_count] = outputs;
+      tiles.products[tiles.product_count++] = p;
+      outputs += p.out;
+    }
+    return outputs;
+  };
+  tiles.announced_outputs = take([](const Product& p) { return p.announced; });
+  tiles.announced_products = tiles.product_count;
+  tiles.outputs_of_x = take([](const Product& p) { return !p.announced && p.made == nullptr; });
+  tiles.products_of_x = tiles.product_count;
+  take([](const Product& p) { return p.made != nullptr; });
+  int numbers = 0, bytes = 0;
+  bool fits = true;
+  for (int n = 0; n < tiles.product_count; ++n) {
+    const Product& p = tiles.products[n];
+    fits &= p.weight_bytes % piece == 0 && (p.made == nullptr ? p.in == input.n : p.weight_bytes == 2 * p.in && !p.announced);
+    if (p.made != nullptr) numbers += p.in, bytes += most_of(p.out) * p.in * 2;
+  }
+  const bool listed = tiles.product_count == 1 || most_of(tiles.announced_outputs) + most_of(tiles.outputs_of_x) <= listed_rows;
+  return fits && listed && numbers <= most_made_numbers && bytes <= stage_bytes;
+}
+
+/// Of a launch whose levels' x take so much, beside what the kernel declares.
+std::size_t shared_memory_of(std::size_t x_bytes) {
+  return static_cast<std::size_t>(ring_bytes) + std::max(offsetof(Work, x) + x_bytes, sizeof(memory_step::Shared));
+}
+/// What of a level's memory comes by mail: the numbers that levels before it have made.
+class Addresses {
+ public:
+  /// Numbers made at p have their place at `mail`.
+  void made(const float* p, std::int64_t count, float* mail) {
+    written(p, count);
+    ranges_[p] = {p + count, mail};
+  }
+  /// They have none.
+  void written(const float* p, std::int64_t count) {
+    if (p == nullptr) return;
+    for (auto i = ranges_.begin(); i != ranges_.end();) i = i->first < p + count && p < i->second.end ? ranges_.erase(i) : std::next(i);
+  }
+  void look_up(const float*& p) const {
+    const auto next = ranges_.upper_bound(p);
+    if (p == nullptr || next == ranges_.begin()) return;
+    const auto& [begin, range] = *std::prev(next);
+    if (p < range.end) p = range.mail + (p - begin);
+  }
+
+ private:
+  struct Range {
+    const float* end;
+    float* mail;
+  };
+  std::map<const float*, Range> ranges_;
+};
+
+/// visit(p) for each p that a level reads numbers at which levels before it may have made.
+template <class Level, class Visit>
+void for_what_is_read(Level& level, const Visit& visit) {
+  if (level.kind == Kind::products) {
+    visit(level.tiles.input.x), visit(level.tiles.input.gate);
+    for (int n = 0; n < level.tiles.product_count; ++n) visit(level.tiles.products[n].addend);
+    return;
+  }
+  auto& step = level.step;
+  for (auto* x : {&step.q, &step.k, &step.v, &step.log_decay, &step.beta}) visit(x->x);
+  for (auto* x : {&step.q_source, &step.k_source}) visit(x->shared), visit(x->sparse), visit(x->more);
+  visit(step.routing.logits);
+}
+
+/// Gives all that levels make a place from `begin` on, and lets those behind read it there. Returns the bytes of these places; null: only
+/// that.
+std::size_t address_mail(std::vector<Level>& levels, float* begin) {
+  Addresses addresses;
+  std::size_t numbers = 0;
+  const auto place = [&](std::int64_t count, bool right_behind) {
+    constexpr std::size_t line = 32;  // numbers
+    if (!right_behind) numbers = (numbers + line - 1) / line * line;
+    float* const mail = begin + numbers;
+    numbers += static_cast<std::size_t>(count);
+    return mail;
+  };
+  for (Level& level : levels) {
+    if (begin != nullptr) for_what_is_read(level, [&](const float*& p) { addresses.look_up(p); });
+    if (level.kind != Kind::products) {
+      const Step& step = level.step;
+      level.mail[0] = place(std::int64_t{step.H} * step.V, false);
+      for (const float* pair : {step.q_source.pair, step.k_source.pair}) addresses.written(pair, std::int64_t{2} * step.H * step.K);
+      addresses.written(step.routing.gate, step.routing.N);
+      addresses.made(step.o, std::int64_t{step.H} * step.V, level.mail[0]);
+      continue;
+    }
+    // What lies side by side does so in the mail: a reader may take several products' numbers as one row.
+    std::vector<int> order(static_cast<std::size_t>(level.tiles.product_count));
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::sort(order, {}, [&](int n) { return level.tiles.products[n].y; });
+    const float* end = nullptr;
+    for (const int n : order) {
+      const Product& p = level.tiles.products[n];
+      level.mail[n] = place(p.out, p.y == end);
+      end = p.y + p.out;
+    }
+    for (const int n : order) {
+      const Product& p = level.tiles.products[n];
+      addresses.written(p.z, p.out);
+      addresses.made(p.y, p.out, level.mail[n]);
+    }
+    for (int n = 0; begin != nullptr && n < level.tiles.product_count; ++n) addresses.look_up(level.tiles.products[n].made);
+  }
+  constexpr std::size_t line = 128;
+  return (numbers * sizeof(float) + line - 1) / line * line;
+}
+
+/// Where the mail begins behind a mailbox and so many levels.
+std::size_t mail_offset(std::size_t levels) {
+  constexpr std::size_t aligned = 256;
+  return (sizeof(Mailbox) + levels * sizeof(Level) + aligned - 1) / aligned * aligned;
+}
+
+/// A mailbox, the levels and both empty boxes into the memory that a launch reads.
+void send(std::vector<Level>& levels, void* to, std::size_t mail_bytes, cudaStream_t stream) {
+  char* const mail = static_cast<char*>(to) + mail_offset(levels.size());
+  address_mail(levels, reinterpret_cast<float*>(mail));
+  const Mailbox box{0, 0, mail, static_cast<unsigned>(mail_bytes)};
+  std::vector<char> bytes(sizeof box + levels.size() * sizeof(Level));
+  std::memcpy(bytes.data(), &box, sizeof box);
+  std::memcpy(bytes.data() + sizeof box, levels.data(), levels.size() * sizeof(Level));
+  // Pageable memory: copied before the call returns.
+  check(cudaMemcpyAsync(to, bytes.data(), bytes.size(), cudaMemcpyHostToDevice, stream), "a chain");
+  check(cudaMemsetAsync(mail, 0xFF, 2 * mail_bytes, stream), "a chain");
+}
+
+/// `sent`: what was sent, or null where one level needs no mail.
+void start(const std::vector<Level>& levels, void* sent, std::size_t shared, cudaStream_t stream) {
+  allow_shared_memory("a chain", reinterpret_cast<const void*>(chain_kernel), shared);
+  // Blocks wait for one another: all of them have to be there.
+  cudaLaunchAttribute together{};
+  together.id = cudaLaunchAttributeCooperative;
+  together.val.cooperative = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = multiprocessors();
+  config.blockDim = block_threads;
+  config.dynamicSmemBytes = shared;
+  config.stream = stream;
+  config.attrs = &together;
+  config.numAttrs = 1;
+  auto* const box = static_cast<Mailbox*>(sent);
+  const auto* const all = sent == nullptr ? nullptr : reinterpret_cast<const Level*>(box + 1);
+  check(cudaLaunchKernelEx(&config, chain_kernel, all, static_cast<int>(levels.size()), box, levels[0]), "a chain");
+}
+
+/// What a thread asks of the device while this lives is no part of a graph that it captures.
+class OutsideOfGraph {
+ public:
+  OutsideOfGraph() { check(cudaThreadExchangeStreamCaptureMode(&mode_), "a graph"); }
+  ~OutsideOfGraph() {
+    if (stream_ != nullptr) cudaStreamDestroy(stream_);
+    cudaThreadExchangeStreamCaptureMode(&mode_);
+  }
+  OutsideOfGraph(const OutsideOfGraph&) = delete;
+  OutsideOfGraph& operator=(const OutsideOfGraph&) = delete;
+  /// Of its own.
+  cudaStream_t stream() {
+    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream");
+    return stream_;
+  }
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+  cudaStream_t stream_ = nullptr;
+};
+
+}  // namespace
+
+struct Chain::Collected {
+  int device = 0;
+  std::vector<Level> levels;
+  std::size_t x_bytes = 0;     // the most of a level
+  std::exception_ptr failure;  // of a launch whose caller could not be told
+  std::mutex mutex;            // buffers are given back by any thread
+
+  /// Whether the level reads what a product has made on its way: that is not handed on.
+  bool knows_z_that_reads(const Level& level) const {
+    bool reads = false;
+    for_what_is_read(level, [&](const float* p) {
+      for (const Level& before : levels) {
+        for (int n = 0; n < before.tiles.product_count; ++n) {
+          const Product& made = before.tiles.products[n];
+          reads |= p != nullptr && made.z != nullptr && p >= made.z && p < made.z + made.out;
+        }
+      }
+    });
+    return reads;
+  }
+};
+
+Chain::Chain() : collected_(std::make_unique<Collected>()) {
+  check(cudaGetDevice(&collected_->device), "the device");
+  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream");
+}
+Chain::~Chain() { cudaStreamDestroy(stream_); }
+
+cudaStream_t Chain::stream() {
+  const std::lock_guard lock(collected_->mutex);
+  launch();
+  return stream_;
+}
+void Chain::drop() {
+  const std::lock_guard lock(collected_->mutex);
+  collected_->levels.clear();
+}
+std::vector<Chain::Memory> Chain::captured() { return std::exchange(captured_, {}); }
+
+bool Chain::add(const OneRow& op, DType type) {
+  Level level{.kind = Kind::products, .tiles = {}, .step = {}, .mail = {}};
+  if (type != DType::bf16 || !as_tiles(level.tiles, op)) return false;
+  const std::size_t x_bytes = static_cast<std::size_t>(parts_of_x * level.tiles.part_bytes) + 128;
+  constexpr std::size_t besides = sizeof(Levels) + sizeof(Stage) * stages;
+  if (besides + shared_memory_of(x_bytes) > static_cast<std::size_t>(attribute_of_device(cudaDevAttrMaxSharedMemoryPerBlockOptin)))
+    return false;
+  const std::lock_guard lock(collected_->mutex);
+  if (collected_->levels.size() == most_levels || collected_->knows_z_that_reads(level)) launch();
+  collected_->x_bytes = std::max(collected_->x_bytes, x_bytes);
+  collected_->levels.push_back(level);
+  return true;
+}
+bool Chain::add(const Step& step, bool delta_rule) {
+  const std::lock_guard lock(collected_->mutex);
+  Level level{.kind = delta_rule ? Kind::delta_rule : Kind::outer_product, .tiles = {}, .step = step, .mail = {}};
+  // Where not all tasks would run at once, wider ones.
+  const auto wider = [&] {
+    Step p = step;
+    p.columns = memory_step::most_columns;
+    return p.K <= 8 * p.rows_at_once() ? p : step;
+  };
+  if (step.tasks() > static_cast<int>(multiprocessors())) level.step = wider();
+  if (collected_->levels.empty() || collected_->levels.size() == most_levels || collected_->knows_z_that_reads(level)) return false;
+  collected_->levels.push_back(level);
+  return true;
+}
+
+void Chain::free(void* memory) noexcept {
+  const std::lock_guard lock(collected_->mutex);
+  try {
+    launch();
+  } catch (...) {
+    collected_->failure = std::current_exception();
+  }
+  cudaFreeAsync(memory, stream_);
+}
+
+void Chain::launch() {
+  if (const auto failure = std::exchange(collected_->failure, nullptr)) std::rethrow_exception(failure);
+  std::vector<Level> levels = std::exchange(collected_->levels, {});
+  if (levels.empty()) return;
+  check(cudaSetDevice(collected_->device), "the device");
+  const std::size_t shared = shared_memory_of(std::exchange(collected_->x_bytes, 0));
+  const Tiles& first = levels[0].tiles;
+  if (levels.size() == 1 && first.products_of_x == first.product_count) {
+    std::ranges::fill(levels[0].mail, nullptr);
+    return start(levels, nullptr, shared, stream_);
+  }
+  const std::size_t mail_bytes = address_mail(levels, nullptr), bytes = mail_offset(levels.size()) + 2 * mail_bytes;
+  cudaStreamCaptureStatus capture{};
+  check(cudaStreamIsCapturing(stream_, &capture), "a graph");
+  void* sent = nullptr;
+  Memory owner;
+  if (capture == cudaStreamCaptureStatusActive) {
+    OutsideOfGraph outside;
+    check(cudaMalloc(&sent, bytes), "device memory");
+    owner = Memory(sent, [](void* p) { cudaFree(p); });
+    captured_.push_back(owner);
+    const cudaStream_t aside = outside.stream();
+    send(levels, sent, mail_bytes, aside);
+    check(cudaStreamSynchronize(aside), "a chain");
+  } else {
+    check(cudaMallocAsync(&sent, bytes, stream_), "device memory");
+    owner = Memory(sent, [stream = stream_](void* p) { cudaFreeAsync(p, stream); });
+    send(levels, sent, mail_bytes, stream_);
+  }
+  start(levels, sent, shared, stream_);
+}
+
+}  // namespace statescope::cuda
