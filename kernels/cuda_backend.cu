@@ -73,25 +73,13 @@ bool can_overlap() {
 
 namespace {
 
-/// Destroyed after the last buffer that was allocated in its order.
-class Stream {
- public:
-  Stream() { check(cudaStreamCreateWithFlags(&handle_, cudaStreamNonBlocking), "a stream"); }
-  ~Stream() { cudaStreamDestroy(handle_); }
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
-  cudaStream_t handle() const { return handle_; }
-  void wait() const { check(cudaStreamSynchronize(handle_), "the work before"); }
-
- private:
-  cudaStream_t handle_ = nullptr;
-};
+void wait_for(cudaStream_t stream) { check(cudaStreamSynchronize(stream), "the work before"); }
 
 /// Small arrays on their way from the host: copied into pinned memory, from there to the device in the stream's order. The ring is used
 /// again from its start once the stream has done all that came before.
 class Ring {
  public:
-  explicit Ring(const Stream& stream) : stream_(stream) { grow(std::size_t{1} << 20); }
+  explicit Ring(Chain& chain) : chain_(chain) { grow(std::size_t{1} << 20); }
   ~Ring() { release(); }
   Ring(const Ring&) = delete;
   Ring& operator=(const Ring&) = delete;
@@ -106,7 +94,7 @@ class Ring {
     std::size_t bytes = 0;
     for (const auto& numbers : arrays) bytes += taken(numbers);
     if (used_ + bytes > bytes_) {
-      stream_.wait();
+      wait_for(chain_.stream());
       used_ = 0;
       if (bytes > bytes_) grow(std::max(bytes, 2 * bytes_));
     }
@@ -123,7 +111,7 @@ class Ring {
   const std::int32_t* put(std::span<const std::int32_t> numbers) {
     char *const from = host_ + used_, *const to = device_ + used_;
     std::memcpy(from, numbers.data(), numbers.size_bytes());
-    check(cudaMemcpyAsync(to, from, numbers.size_bytes(), cudaMemcpyHostToDevice, stream_.handle()), "indices");
+    check(cudaMemcpyAsync(to, from, numbers.size_bytes(), cudaMemcpyHostToDevice, chain_.stream()), "indices");
     used_ += taken(numbers);
     return reinterpret_cast<const std::int32_t*>(to);
   }
@@ -140,7 +128,7 @@ class Ring {
     bytes_ = bytes;
   }
 
-  const Stream& stream_;
+  Chain& chain_;
   char *host_ = nullptr, *device_ = nullptr;
   std::size_t bytes_ = 0, used_ = 0;
 };
@@ -201,23 +189,23 @@ class CudaBackend final : public Backend {
   std::string description() const override { return description_; }
 
   Buffer allocate(std::size_t bytes) override {
-    capture_.give_up();
+    give_up_capture();
     use();
     void* memory = nullptr;
     check(cudaMallocAsync(&memory, std::max<std::size_t>(bytes, 1), stream()), "memory");
-    return Buffer(memory, [stream = stream_](void* p) { cudaFreeAsync(p, stream->handle()); });
+    return Buffer(memory, [chain = chain_](void* p) { cudaFreeAsync(p, chain->stream()); });
   }
   void upload(Tensor device, ConstTensor host) override { transfer(device, host, cudaMemcpyHostToDevice); }
   void download(Tensor host, ConstTensor device) override { transfer(host, device, cudaMemcpyDeviceToHost); }
 
   std::unique_ptr<Download> download_later(Tensor host, ConstTensor device) override {
     require_fit(host, device);
-    capture_.give_up();
+    give_up_capture();
     use();
     return downloads_.begin(host.data, device.data, bytes_of(device), stream());
   }
   std::shared_ptr<const DeviceRows> rows_for_window(ConstTensor rows) override {
-    capture_.give_up();
+    give_up_capture();
     use();
     return window_rows_.keep(rows, stream());
   }
@@ -240,7 +228,7 @@ class CudaBackend final : public Backend {
     if (!host.contiguous()) throw std::invalid_argument("a weight must be contiguous");
     owner = allocate(bytes_of(host));
     check(cudaMemcpyAsync(owner.get(), host.data, bytes_of(host), cudaMemcpyHostToDevice, stream()), "a weight");
-    stream_->wait();  // the host side may be unmapped after this; a copy from pageable memory need not be over when it returns
+    wait_for(stream());  // the host side may be unmapped after this; a copy from pageable memory need not be over when it returns
     return {owner.get(), host.dtype, host.shape};
   }
 
@@ -262,16 +250,16 @@ class CudaBackend final : public Backend {
     use(), cuda::embed(y, table, sent_rows("embed", ids, y.rows(), table), stream());
   }
   void linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias) override {
-    use(), products_.linear(y, x, weight, bias, stream());
+    use(), products_.linear(y, x, weight, bias, chain());
   }
   std::unique_ptr<Repeated> repeated() override;
   bool folds_norms(std::int64_t rows) const override { return (rows == 1 && can_overlap()) || activation_type(rows) == DType::bf16; }
   void project(std::span<const Projection> projections, Workspace& workspace) override {
     use();
-    if (!products_.project(projections, stream())) Backend::project(projections, workspace);
+    if (!products_.project(projections, chain())) Backend::project(projections, workspace);
   }
   void linear_together(std::span<const LinearProduct> products, ConstTensor x) override {
-    use(), Backend::linear_together(products_.linear_together(products, x, stream()), x);
+    use(), Backend::linear_together(products_.linear_together(products, x, chain()), x);
   }
   void add_linear(Tensor y, ConstTensor x, ConstTensor weight, Workspace& workspace) override {
     use();
@@ -282,10 +270,10 @@ class CudaBackend final : public Backend {
     const Workspace::Mark mark(workspace);
     use();
     Tensor u = x.rows() == 1 ? workspace.tensor({1, gate_proj.rows()}) : Tensor{};
-    if (!u || !products_.gated_linear(u, x, norm, gate_proj, up_proj, stream())) {
+    if (!u || !products_.gated_linear(u, x, norm, gate_proj, up_proj, chain())) {
       const ConstTensor in = normed(x, norm, workspace);
       u = workspace.tensor({x.rows(), gate_proj.rows()}, in.dtype);
-      products_.gated_linear(u, in, gate_proj, up_proj, workspace, stream());
+      products_.gated_linear(u, in, gate_proj, up_proj, workspace, chain());
     }
     const Projection down{.x = u, .norm = {}, .weight = down_proj, .bias = {}, .y = y, .finish = Activate{.addend = addend}, .z = {}};
     project(std::span(&down, 1), workspace);
@@ -334,7 +322,7 @@ class CudaBackend final : public Backend {
   }
   void one_minus_exp(Tensor y, ConstTensor x) override { use(), cuda::one_minus_exp(y, x, stream()); }
   void rope(Tensor y, ConstTensor x, std::int64_t first, double theta, std::int64_t rotary) override {
-    capture_.give_up();
+    give_up_capture();
     use(), cuda::rope(y, x, first, theta, rotary, stream());
   }
   void top_k(Tensor ids, ConstTensor scores) override { use(), cuda::top_k(ids, scores, stream()); }
@@ -346,15 +334,15 @@ class CudaBackend final : public Backend {
   void short_convolution(const ShortConvolution& op) override { cuda::short_convolution(op, sent(op.segments), stream()); }
   void decayed_outer_product(const DecayedOuterProduct& op, std::int64_t) override {
     use();
-    if (!decayed_outer_product_step(op, stream())) decayed_outer_product(op, sent(op.segments));
+    if (!decayed_outer_product_step(op, chain())) decayed_outer_product(op, sent(op.segments));
   }
   void gated_delta_rule(const GatedDeltaRule& op, std::int64_t) override {
     use();
-    if (!gated_delta_rule_step(op, false, stream())) gated_delta_rule(op, sent(op.segments));
+    if (!gated_delta_rule_step(op, false, chain())) gated_delta_rule(op, sent(op.segments));
   }
   void unit_delta_rule(const GatedDeltaRule& op, std::int64_t chunk_size, Workspace& workspace) override {
     use();
-    if (gated_delta_rule_step(op, true, stream())) return;
+    if (gated_delta_rule_step(op, true, chain())) return;
     if (!in_chunks(longest(op.segments.cu_seqlens)) || !gated_delta_rule_normalises(op))
       return Backend::unit_delta_rule(op, chunk_size, workspace);
     gated_delta_rule_in_chunks(op, sent(op.segments), true);
@@ -377,7 +365,7 @@ class CudaBackend final : public Backend {
   }
   void sparse_state(const SparseState& op, std::int64_t chunk_size, Workspace& workspace) override {
     check_sparse_state(op, op.q.dtype == DType::bf16 ? DType::bf16 : DType::f32);
-    if (use(), sparse_state_step(op, nullptr, stream())) return;
+    if (use(), sparse_state_step(op, nullptr, chain())) return;
     const std::int64_t runs = (static_cast<std::int64_t>(op.cu_seqlens.size()) - 1) * op.gate.row_size();
     const bool sorted_here = runs <= most_sparse_runs(), chunks = sorted_here && in_chunks(op.v.rows()) && gathered_by_chunks(op);
     if (!chunks && !in_float32(op)) return with_float32(op, [&](const SparseState& exact) { sparse_state(exact, chunk_size, workspace); });
@@ -398,7 +386,7 @@ class CudaBackend final : public Backend {
   void sparse_state(const SparseState& op, const SparseSources& from, std::int64_t chunk_size, Workspace& workspace) override {
     check_sparse_state(op, op.q.dtype == DType::bf16 ? DType::bf16 : DType::f32);
     use();
-    if (!sparse_state_step(op, &from, stream())) Backend::sparse_state(op, from, chunk_size, workspace);
+    if (!sparse_state_step(op, &from, chain())) Backend::sparse_state(op, from, chunk_size, workspace);
   }
 
  private:
@@ -476,7 +464,7 @@ class CudaBackend final : public Backend {
   }
   /// Of one call: the next one writes over it, in the stream's order. Kept, and replaced where more is needed.
   void* scratch(std::size_t bytes) {
-    capture_.give_up();
+    give_up_capture();
     if (bytes > scratch_bytes_) {
       scratch_.reset();
       scratch_bytes_ = 0;
@@ -556,13 +544,18 @@ class CudaBackend final : public Backend {
     return memory;
   }
 
+  void give_up_capture() {
+    stream();  // what was collected belongs to what is captured
+    capture_.give_up();
+  }
   /// The calling thread's device; another may have been current.
   void use() const { check(cudaSetDevice(index_), "the device"); }
-  cudaStream_t stream() const { return stream_->handle(); }
+  cudaStream_t stream() const { return chain_->stream(); }
+  Chain& chain() const { return *chain_; }
 
   template <std::size_t n>
   std::array<const std::int32_t*, n> sent(const Ring::Arrays<n>& arrays) {
-    capture_.give_up();
+    give_up_capture();
     use();
     return ring_.send(arrays);
   }
@@ -596,18 +589,18 @@ class CudaBackend final : public Backend {
   void transfer(Tensor to, ConstTensor from, cudaMemcpyKind direction) {
     require_fit(to, from);
     if (bytes_of(from) == 0) return;
-    capture_.give_up();
+    give_up_capture();
     use();
     check(cudaMemcpyAsync(to.data, from.data, bytes_of(from), direction, stream()), "a copy between host and device");
-    stream_->wait();
+    wait_for(stream());
   }
 
   int index_;
   Precision precision_;
   std::string description_;
-  std::shared_ptr<Stream> stream_ = std::make_shared<Stream>();
-  Capture capture_{stream_->handle()};
-  Ring ring_{*stream_};
+  std::shared_ptr<Chain> chain_ = std::make_shared<Chain>();  // destroyed after the last buffer that was allocated in its order
+  Capture capture_{stream()};
+  Ring ring_{chain()};
   Products products_{precision_};
   Downloads downloads_;
   WindowRows window_rows_{index_};
@@ -625,12 +618,24 @@ class CudaBackend::Repetition final : public Repeated {
     backend_.use();
     if (graph_) return graph_->launch(backend_.stream());
     if (std::exchange(times_, times_ + 1) != 1) return work();
-    graph_ = backend_.capture_.of(work);
+    backend_.stream();
+    backend_.chain().captured();
+    try {
+      graph_ = backend_.capture_.of([&] {
+        work();
+        backend_.stream();  // launches what was collected
+      });
+    } catch (...) {
+      backend_.chain().drop();
+      throw;
+    }
+    read_by_graph_ = backend_.chain().captured();
   }
 
  private:
   CudaBackend& backend_;
   int times_ = 0;  // that work was run
+  std::vector<Chain::Memory> read_by_graph_;
   std::unique_ptr<Graph> graph_;
 };
 

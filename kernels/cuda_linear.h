@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/cuda.h"
+#include "kernels/cuda_chain.h"
 #include "kernels/device.h"
 #include "kernels/projection.h"
 #include "kernels/workspace.h"
@@ -53,24 +53,24 @@ class Products {
   Products& operator=(const Products&) = delete;
 
   /// linear.h
-  void linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, cudaStream_t stream);
+  void linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, Chain& chain);
   /// Those of one x that have few outputs, together. What is left, and none of it done.
-  std::vector<LinearProduct> linear_together(std::span<const LinearProduct> products, ConstTensor x, cudaStream_t stream);
+  std::vector<LinearProduct> linear_together(std::span<const LinearProduct> products, ConstTensor x, Chain& chain);
   /// Products of one row (linear_one_row_hopper.cu), all in one launch, on a device of compute capability 9.0. False, and nothing done,
   /// where one of them does not fit: rows of weights that are not pieces of 16 bytes, several types, too many of them, one that others take
   /// as x behind one that takes such an x.
-  bool project(std::span<const Projection> projections, cudaStream_t stream);
+  bool project(std::span<const Projection> projections, Chain& chain);
   /// y = silu(x̂ · gateᵀ) ⊙ (x̂ · upᵀ), x̂ as in projection.h. False as above.
-  bool gated_linear(Tensor y, ConstTensor x, const InputNorm& norm, ConstTensor gate, ConstTensor up, cudaStream_t stream);
+  bool gated_linear(Tensor y, ConstTensor x, const InputNorm& norm, ConstTensor gate, ConstTensor up, Chain& chain);
   /// u = silu(x · gateᵀ) ⊙ (x · upᵀ), u of the type of x
-  void gated_linear(Tensor u, ConstTensor x, ConstTensor gate, ConstTensor up, Workspace& workspace, cudaStream_t stream);
+  void gated_linear(Tensor u, ConstTensor x, ConstTensor gate, ConstTensor up, Workspace& workspace, Chain& chain);
   /// y = y + x · weightᵀ in one product. False, and nothing done, where x is not many bf16 rows, or the weight is not of this type.
   bool add_linear(Tensor y, ConstTensor x, ConstTensor weight, cudaStream_t stream);
 
  private:
   struct Plan;
   struct Shapes;
-  void through_float32(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, cudaStream_t stream);
+  void through_float32(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, Chain& chain);
   void multiply(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, cudaStream_t stream);
   /// adds: y += x · weightᵀ
   void multiply_one_type(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, bool adds, cudaStream_t stream);

@@ -1,4 +1,5 @@
-// A launch of one row's products (linear_one_row_hopper.cu): its parameters, the norms that inputs pass, and how outputs are finished.
+// Products of one row (linear_one_row_hopper.cu, chain_hopper.cu): their parameters, the norms that inputs pass, and how outputs are
+// finished.
 #pragma once
 
 #include "kernels/cuda_activation.h"

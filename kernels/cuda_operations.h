@@ -56,10 +56,10 @@ void decayed_outer_product(const DecayedOuterProduct& op, const DeviceSegments& 
 void gated_delta_rule(const GatedDeltaRule& op, const DeviceSegments& segments, cudaStream_t stream);
 
 // memory_step.cu: one row of one sequence, states changed in place, all float32. False, and nothing done, where something else is asked.
-bool decayed_outer_product_step(const DecayedOuterProduct& op, cudaStream_t stream);
-bool gated_delta_rule_step(const GatedDeltaRule& op, bool l2, cudaStream_t stream);  // l2: of q and k brought to unit length
-bool sparse_state_step(const SparseState& op, const SparseSources* from,
-                       cudaStream_t stream);  // from: null where q, k and choices are there
+class Chain;
+bool decayed_outer_product_step(const DecayedOuterProduct& op, Chain& chain);
+bool gated_delta_rule_step(const GatedDeltaRule& op, bool l2, Chain& chain);             // l2: of q and k brought to unit length
+bool sparse_state_step(const SparseState& op, const SparseSources* from, Chain& chain);  // from: null where q, k and choices are there
 
 // sparse_state.cu; nothing is read back. For at most `most_sparse_runs` sequences × partitions.
 std::int64_t most_sparse_runs();

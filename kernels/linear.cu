@@ -356,20 +356,22 @@ void Products::multiply(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor
 }
 
 /// y = x · weightᵀ + bias in float32, then in the type of y.
-void Products::through_float32(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, cudaStream_t stream) {
+void Products::through_float32(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, Chain& chain) {
   const std::int64_t stride = padded(y.row_size(), DType::f32);
-  const Tensor exact(results_.take(static_cast<std::size_t>(y.rows() * stride) * sizeof(float), stream), DType::f32, y.shape, stride);
-  linear(exact, x, weight, bias, stream);
-  copy(y, exact, stream);
+  const Tensor exact(results_.take(static_cast<std::size_t>(y.rows() * stride) * sizeof(float), chain.stream()), DType::f32, y.shape,
+                     stride);
+  linear(exact, x, weight, bias, chain);
+  copy(y, exact, chain.stream());
 }
 
-void Products::linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, cudaStream_t stream) {
+void Products::linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, Chain& chain) {
   check_linear(y, x, weight, bias);
   if (y.shape.size() == 0) return;
   const bool rounded = y.dtype == DType::bf16;
-  if (rounded && (few_rows(x) || bias || !rows_aligned(y))) return through_float32(y, x, weight, bias, stream);
+  if (rounded && (few_rows(x) || bias || !rows_aligned(y))) return through_float32(y, x, weight, bias, chain);
   const Projection alone{.x = x, .norm = {}, .weight = weight, .bias = bias, .y = y, .finish = {}, .z = {}};
-  if (project(std::span(&alone, 1), stream)) return;
+  if (project(std::span(&alone, 1), chain)) return;
+  const cudaStream_t stream = chain.stream();
   if (few_rows(x)) return linear_few_rows(y, x.dtype == DType::f32 ? x : converted(x, DType::f32, rows_, stream), weight, bias, stream);
   const DType operands = precision_ == Precision::bfloat16 ? DType::bf16 : DType::f32;
   const bool as_it_is = x.dtype == operands && (operands == DType::f32 || rows_aligned(x));
@@ -381,28 +383,28 @@ void Products::linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor b
   multiply(y, operand, weight, bias, stream);
 }
 
-std::vector<LinearProduct> Products::linear_together(std::span<const LinearProduct> products, ConstTensor x, cudaStream_t stream) {
+std::vector<LinearProduct> Products::linear_together(std::span<const LinearProduct> products, ConstTensor x, Chain& chain) {
   std::vector<LinearProduct> few, others;
   for (const LinearProduct& p : products) {
     const bool is_few = !few_rows(x) && p.y.dtype == DType::f32 && few_outputs(x, p.weight) && few_outputs_end_with(p.finish);
     if (is_few) check_linear(p.y, x, p.weight, p.bias);
     (is_few && few.size() < most_few_outputs ? few : others).push_back(p);
   }
-  if (!few.empty() && x.rows() > 0) linear_few_outputs(few, x, stream);
+  if (!few.empty() && x.rows() > 0) linear_few_outputs(few, x, chain.stream());
   return others;
 }
 
-void Products::gated_linear(Tensor u, ConstTensor x, ConstTensor gate, ConstTensor up, Workspace& workspace, cudaStream_t stream) {
+void Products::gated_linear(Tensor u, ConstTensor x, ConstTensor gate, ConstTensor up, Workspace& workspace, Chain& chain) {
   check_linear(u, x, gate, {});
   check_linear(u, x, up, {});
   if (u.shape.size() == 0) return;
-  if (few_rows(x) && gate.dtype == up.dtype && x.dtype == DType::f32) return gated_linear_few_rows(u, x, gate, up, stream);
-  if (gated_linear_hopper(u, x, gate, up, stream)) return;
+  if (few_rows(x) && gate.dtype == up.dtype && x.dtype == DType::f32) return gated_linear_few_rows(u, x, gate, up, chain.stream());
+  if (gated_linear_hopper(u, x, gate, up, chain.stream())) return;
   const Workspace::Mark mark(workspace);
   const Tensor g = workspace.tensor(u.shape, u.dtype);
-  linear(g, x, gate, {}, stream);
-  linear(u, x, up, {}, stream);
-  cuda::gate(u, u, g, Activation::silu, stream);
+  linear(g, x, gate, {}, chain);
+  linear(u, x, up, {}, chain);
+  cuda::gate(u, u, g, Activation::silu, chain.stream());
 }
 
 bool Products::add_linear(Tensor y, ConstTensor x, ConstTensor weight, cudaStream_t stream) {

@@ -452,9 +452,10 @@ class OneRowLaunch {
     op_.units = product.first_unit + product.out;
     return true;
   }
-  void start(const Announcements& announcements, cudaStream_t stream) {
+  void start(const Announcements& announcements, Chain& chain) {
     op_.ready = announcements.count;
     op_.last = op_.announced + waiting_ - 1;
+    if (chain.add(op_, type_)) return;
     for (int n = 0; n < op_.product_count; ++n) op_.first_unit[n] = op_.products[n].first_unit;
     const std::size_t input_bytes = static_cast<std::size_t>(op_.numbers) * sizeof(float);
     // Long chunks cost less, two of them keep memory busy.
@@ -468,7 +469,7 @@ class OneRowLaunch {
       // The next kernel finds room only where shared memory is as large as it can be.
       check(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared), "shared memory");
       launch_overlapped("linear of one row", kernel, multiprocessors(), threads,
-                        input_bytes + static_cast<std::size_t>(op_.stages) * stage_bytes(op_.chunk), stream, op_);
+                        input_bytes + static_cast<std::size_t>(op_.stages) * stage_bytes(op_.chunk), chain.stream(), op_);
     };
     if (type_ == DType::f32) return begin(one_row_kernel<DType::f32>);
     if (type_ == DType::f16) return begin(one_row_kernel<DType::f16>);
@@ -585,23 +586,23 @@ Announcements::Announcements() {
 }
 Announcements::~Announcements() { cudaFree(count); }
 
-bool Products::project(std::span<const Projection> projections, cudaStream_t stream) {
+bool Products::project(std::span<const Projection> projections, Chain& chain) {
   if (!streams_rows()) return false;
   OneRowLaunch all;
   for (const Projection& p : projections) {
     check_linear(p.z ? p.z : p.y, p.x, p.weight, p.bias);
     if (!all.add(p)) return false;
   }
-  if (!projections.empty()) all.start(announcements_, stream);
+  if (!projections.empty()) all.start(announcements_, chain);
   return true;
 }
 
-bool Products::gated_linear(Tensor y, ConstTensor x, const InputNorm& norm, ConstTensor gate, ConstTensor up, cudaStream_t stream) {
+bool Products::gated_linear(Tensor y, ConstTensor x, const InputNorm& norm, ConstTensor gate, ConstTensor up, Chain& chain) {
   check_linear(y, x, gate, {});
   check_linear(y, x, up, {});
   OneRowLaunch all;
   if (!streams_rows() || !all.add_gated(y, x, norm, gate, up)) return false;
-  all.start(announcements_, stream);
+  all.start(announcements_, chain);
   return true;
 }
 

@@ -1,0 +1,52 @@
+// A token's decoding as chains: operations that follow one another directly are collected and become one launch (chain_hopper.cu), whose
+// blocks go from one to the next as soon as what they need of its results is there, while the weights of those that come are on their way.
+// Included by .cu files alone.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kernels/cuda.h"
+#include "kernels/tensor.h"
+
+namespace statescope::cuda {
+
+namespace one_row {
+struct OneRow;
+}
+namespace memory_step {
+struct Step;
+}
+
+/// The queue of a device's stream. Operations join the chain under way or are asked of the stream, which then has done the chain before.
+class Chain {
+ public:
+  Chain();
+  ~Chain();
+  Chain(const Chain&) = delete;
+  Chain& operator=(const Chain&) = delete;
+
+  /// To ask something else of it: what was collected is launched before.
+  cudaStream_t stream();
+  /// Nothing of what was collected and not launched is done.
+  void drop();
+
+  /// Products of one row (cuda_one_row.h), on a device of compute capability 9.0. False, and nothing done, where weights are not bf16,
+  /// products have several inputs, or rows are short or very long.
+  bool add(const one_row::OneRow& op, DType type);
+  /// A memory's step behind such products. False, and nothing done, where there are none right before it.
+  bool add(const memory_step::Step& step, bool delta_rule);
+
+  /// What a captured graph reads, of the launches since this was asked last: they live as long as the graph.
+  using Memory = std::shared_ptr<void>;
+  std::vector<Memory> captured();
+
+ private:
+  struct Collected;
+  void launch();
+  cudaStream_t stream_ = nullptr;
+  std::unique_ptr<Collected> collected_;
+  std::vector<Memory> captured_;
+};
+
+}  // namespace statescope::cuda

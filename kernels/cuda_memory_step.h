@@ -1,0 +1,357 @@
+// A row's step of a matrix memory or of sparse states, as a kernel's blocks take it (memory_step.cu, chain_hopper.cu). Included by .cu
+// files alone.
+#pragma once
+
+#include "kernels/cuda_activation.h"
+#include "kernels/cuda_operations.h"
+#include "kernels/cuda_order.h"
+
+namespace statescope::cuda::memory_step {
+
+constexpr int warp_size = 32, threads = 256, warps = threads / warp_size;  // the first ones of a block
+constexpr int columns = 16, own_columns = 4, rows_at_once = threads * own_columns / columns, most_channels = 512;
+constexpr int most_choices = 16, most_partitions = 256;
+
+/// An operand [heads, width] of the row; sparse states have a second one behind it.
+struct Operand {
+  const float* x = nullptr;
+  int heads = 1, width = 0;
+  /// The operand's head for a state's.
+  __device__ int head_of(int h, int H) const { return heads == H ? h : static_cast<int>(producer_head(h, heads, H)); }
+  __device__ const float* at(int half, int h, int H) const { return x + (half * heads + head_of(h, H)) * width; }
+};
+
+/// Which states the row touches: the first one, then the chosen ones.
+struct Choices {
+  const std::int32_t* selected = nullptr;  // [count]
+  const float* gate = nullptr;             // [N]
+  int count = 0, writers = 0, readers = 0;
+  bool gate_q = false, gate_k = false, before_l2 = true;
+  float write_scale = 1;
+};
+
+/// How q or k is made of products first (sparse_state.h); `pair` null: it is there.
+struct Source {
+  float* pair = nullptr;
+  const float *shared = nullptr, *sparse = nullptr, *more = nullptr;
+  Activation act = Activation::identity;
+  bool softmax = false;
+};
+/// The same of the choices.
+struct Routing {
+  float* gate = nullptr;
+  std::int32_t* selected = nullptr;
+  const float* logits = nullptr;
+  int N = 0;
+  bool by_logits = false;
+};
+
+struct Step {
+  Operand q, k, v, log_decay, beta;
+  float *state, *o;  // [slots, H, K, V], [H, V]
+  int H, K, V;
+  float scale;
+  bool l2;  // q and k are brought to unit length
+  Choices choices;
+  Source q_source, k_source;
+  Routing routing;
+
+  __host__ __device__ int tiles() const { return (V + columns - 1) / columns; }
+  /// That can be done at the same time: `columns` columns of a head each.
+  __host__ __device__ int tasks() const { return H * tiles(); }
+};
+
+// ---- in kernels ----
+
+/// What a head has of the row. Index 0 is for the first state, 1 for the chosen ones.
+struct Row {
+  float q[2][most_channels], k[2][most_channels], alpha[2][most_channels];
+};
+struct Chosen {
+  std::int32_t partition[most_choices];
+  float gate[most_choices], e[most_partitions], logit[most_partitions];
+};
+/// A number of q and one of k for each index, or sums of such numbers.
+struct Four {
+  float q[2], k[2];
+  /// What belongs to one index.
+  __device__ void set(int half, float q_, float k_) {
+    if (half == 0) q[0] = q_, k[0] = k_;
+    if (half == 1) q[1] = q_, k[1] = k_;
+  }
+  __device__ float q_of(int half) const { return half == 0 ? q[0] : q[1]; }
+  __device__ float k_of(int half) const { return half == 0 ? k[0] : k[1]; }
+};
+
+/// A block may have other warps, which do not come here.
+__device__ inline void sync_step() { asm volatile("bar.sync 1, %0;" ::"n"(threads) : "memory"); }
+
+__device__ inline void prefetch_line(const float* x) { asm volatile("prefetch.global.L2 [%0];" ::"l"(x)); }
+
+__device__ inline float4 operator+(float4 a, float4 b) { return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w}; }
+__device__ inline float4 operator*(float s, float4 a) { return {s * a.x, s * a.y, s * a.z, s * a.w}; }
+
+template <class Combine>
+__device__ Four combine_each(const Four& a, const Four& b, Combine combine) {
+  return {{combine(a.q[0], b.q[0]), combine(a.q[1], b.q[1])}, {combine(a.k[0], b.k[0]), combine(a.k[1], b.k[1])}};
+}
+
+/// Over the block; `parts` is free again when all have it.
+template <class Combine>
+__device__ Four combined_over_block(Four x, Four* parts, Combine combine) {
+  for (int i = 0; i < 2; ++i) x.q[i] = combined(x.q[i], combine), x.k[i] = combined(x.k[i], combine);
+  if (threadIdx.x % warp_size == 0) parts[threadIdx.x / warp_size] = x;
+  sync_step();
+  x = parts[0];
+#pragma unroll 1
+  for (int w = 1; w < warps; ++w) x = combine_each(x, parts[w], combine);
+  sync_step();
+  return x;
+}
+
+/// The sum over the threads that share columns, in all of them.
+__device__ inline float4 sum_of_rows(float4 x, float4 (*parts)[columns / own_columns]) {
+  constexpr int of_warp = columns / own_columns;
+#pragma unroll 1
+  for (int distance = of_warp; distance < warp_size; distance *= 2) {
+    x = x + float4{__shfl_xor_sync(~0U, x.x, distance), __shfl_xor_sync(~0U, x.y, distance), __shfl_xor_sync(~0U, x.z, distance),
+                   __shfl_xor_sync(~0U, x.w, distance)};
+  }
+  const int own = threadIdx.x % of_warp;
+  if (threadIdx.x % warp_size < of_warp) parts[threadIdx.x / warp_size][own] = x;
+  sync_step();
+  float4 sum = parts[0][own];
+#pragma unroll 1
+  for (int w = 1; w < warps; ++w) sum = sum + parts[w][own];
+  sync_step();
+  return sum;
+}
+
+/// How a step reads what others have made, where it simply lies there: asked for, then taken.
+struct Lies {
+  using Asked = float;
+  using AskedFour = float4;
+  __device__ float ask(const float* x) const { return *x; }
+  __device__ float4 ask_four(const float* x) const { return *reinterpret_cast<const float4*>(x); }
+  template <class Numbers>
+  __device__ Numbers get(const Numbers& x) const {
+    return x;
+  }
+};
+
+/// By one warp: which partitions, and their gates. One task publishes what the routing says.
+template <class Read>
+__device__ void choose(Chosen& chosen, const Choices& choices, const Routing& routing, bool publishes, const Read& read) {
+  const int lane = threadIdx.x % warp_size;
+  if (routing.logits == nullptr) {
+    if (lane >= choices.count) return;
+    chosen.partition[lane] = choices.selected[lane];
+    chosen.gate[lane] = choices.gate[chosen.partition[lane]];
+    return;
+  }
+  // e = softmax(logits)
+  constexpr float lowest = -INFINITY;
+  float largest = lowest, sum = 0;
+  for (int n = lane; n < routing.N; n += warp_size) largest = fmaxf(largest, chosen.logit[n] = read.get(read.ask(routing.logits + n)));
+  largest = combined(largest, [](float a, float b) { return fmaxf(a, b); });
+  const float shift = largest == lowest ? 0 : largest;
+  for (int n = lane; n < routing.N; n += warp_size) sum += chosen.e[n] = expf(chosen.logit[n] - shift);
+  sum = combined(sum, [](float a, float b) { return a + b; });
+  const float inverse = sum == 0 ? 0 : 1 / sum;
+  for (int n = lane; n < routing.N; n += warp_size) {
+    chosen.e[n] *= inverse;
+    if (publishes) routing.gate[n] = chosen.e[n];
+  }
+  __syncwarp();
+  Order last = before_all;
+  for (int w = 0; w < choices.count; ++w) {
+    last = next_in_order(routing.by_logits ? chosen.logit : chosen.e, static_cast<std::uint32_t>(routing.N),
+                         static_cast<std::uint32_t>(lane), last);
+    if (lane != 0) continue;
+    chosen.partition[w] = index_of(last);
+    chosen.gate[w] = chosen.e[index_of(last)];
+    if (publishes) routing.selected[w] = index_of(last);
+  }
+}
+
+/// A channel of q or k.
+template <class Read>
+struct AskedNumber {
+  typename Read::Asked x, more;
+
+  __device__ AskedNumber(const Operand& of, const Source& source, int half, int h, int H, int r, const Read& read) : x{}, more{} {
+    const int i = of.head_of(h, H) * of.width + r;
+    x = read.ask(source.pair == nullptr ? of.at(half, h, H) + r : (half == 0 ? source.shared : source.sparse) + i);
+    if (source.pair != nullptr && half == 1) more = read.ask(source.more + i);
+  }
+  __device__ float get(const Source& source, int half, const Read& read) const {
+    const float z = read.get(x);
+    if (source.pair == nullptr) return z;
+    const float sum = half == 1 ? z + read.get(more) : z;
+    return source.softmax ? sum : activated_by_one(sum, source.act);
+  }
+};
+
+/// visit(half, r) for every channel of the thread, of one index or of both: one channel in most models.
+template <class Visit>
+__device__ void for_own_channels(const Step& p, const Visit& visit) {
+  const int count = p.choices.count > 0 ? 2 * p.K : p.K;
+#pragma unroll 1
+  for (int i = static_cast<int>(threadIdx.x); i < count; i += threads) visit(i < p.K ? 0 : 1, i < p.K ? i : i - p.K);
+}
+
+/// q and k of the row become e^{z − max z} / Σ over the channels, where they are asked for so.
+__device__ inline void softmax(Row& row, Four* parts, const Step& p) {
+  constexpr float lowest = -INFINITY;
+  Four largest{{lowest, lowest}, {lowest, lowest}}, sum{};
+  const auto larger = [](float a, float b) { return fmaxf(a, b); };
+  for_own_channels(p, [&](int half, int r) {
+    largest.set(half, larger(largest.q_of(half), row.q[half][r]), larger(largest.k_of(half), row.k[half][r]));
+  });
+  largest = combined_over_block(largest, parts, larger);
+  const auto exponential = [](float z, float most) { return expf(z - (most == lowest ? 0 : most)); };
+  for_own_channels(p, [&](int half, int r) {
+    if (p.q_source.softmax) row.q[half][r] = exponential(row.q[half][r], largest.q_of(half));
+    if (p.k_source.softmax) row.k[half][r] = exponential(row.k[half][r], largest.k_of(half));
+    sum.set(half, sum.q_of(half) + row.q[half][r], sum.k_of(half) + row.k[half][r]);
+  });
+  sum = combined_over_block(sum, parts, [](float a, float b) { return a + b; });
+  const auto inverse = [](float x) { return x == 0 ? 0 : 1 / x; };
+  for_own_channels(p, [&](int half, int r) {
+    if (p.q_source.softmax) row.q[half][r] *= inverse(sum.q_of(half));
+    if (p.k_source.softmax) row.k[half][r] *= inverse(sum.k_of(half));
+  });
+}
+
+/// The row of head h into shared memory. Returns the squares of the lengths of q and k where somebody wants them.
+template <class Read>
+__device__ Four load_row(Row& row, Four* parts, const Step& p, int h, bool first_of_head, const Read& read) {
+  const bool decays = p.log_decay.x != nullptr, per_channel = p.log_decay.width > 1;
+  for_own_channels(p, [&](int half, int r) {
+    const AskedNumber<Read> q(p.q, p.q_source, half, h, p.H, r, read), k(p.k, p.k_source, half, h, p.H, r, read);
+    typename Read::Asked log_decay{};
+    if (decays) log_decay = read.ask(p.log_decay.at(half, h, p.H) + (per_channel ? r : 0));
+    row.q[half][r] = q.get(p.q_source, half, read), row.k[half][r] = k.get(p.k_source, half, read);
+    row.alpha[half][r] = expf(read.get(log_decay));
+  });
+  if (p.q_source.softmax || p.k_source.softmax) softmax(row, parts, p);
+  if (first_of_head && p.q_source.pair != nullptr) {
+    for_own_channels(p, [&](int half, int r) {
+      const int i = (half * p.H + h) * p.K + r;
+      p.q_source.pair[i] = row.q[half][r], p.k_source.pair[i] = row.k[half][r];
+    });
+  }
+  Four squares{};
+  if (!p.l2) return squares;
+  for_own_channels(p, [&](int half, int r) {
+    const float q = row.q[half][r], k = row.k[half][r];
+    squares.set(half, squares.q_of(half) + q * q, squares.k_of(half) + k * k);
+  });
+  return combined_over_block(squares, parts, [](float a, float b) { return a + b; });
+}
+
+/// What x is multiplied with: f, or so that it becomes L2(f x) where the factor comes before, else f · L2(x)   (spec §4.3)
+__device__ inline float factor_of(float f, float square, const Step& p) {
+  return !p.l2 ? f : f / sqrtf((p.choices.before_l2 ? f * f : 1) * square + l2_norm_eps);
+}
+
+struct Shared {
+  Row row;
+  Chosen chosen;
+  Four parts[warps];
+  float4 of_warps[warps][columns / own_columns];
+};
+
+/// The first state of a task into the second cache, and those that may be chosen where they are few; by `own` of so many threads.
+__device__ inline void prefetch_task(const Step& p, int task, int own, int count) {
+  constexpr int few = 4;
+  const int h = task / p.tiles(), tile = task % p.tiles(), states = p.routing.N <= few ? 1 + p.routing.N : 1;
+#pragma unroll 1
+  for (int i = own; i < states * p.K; i += count)
+    prefetch_line(p.state + ((static_cast<std::int64_t>(i / p.K) * p.H + h) * p.K + i % p.K) * p.V + tile * columns);
+}
+
+/// A task owns `columns` columns of a head, a thread four of them and every 64th row. `read` waits for what has not
+/// been written yet; hand_on(i, o): numbers i to i + 3 of o.
+template <bool delta_rule, int RowsPerThread, class Read, class HandOn>
+__device__ void take_step(const Step& p, int task, Shared& shared, const Read& read, const HandOn& hand_on) {
+  const int tiles = p.tiles(), h = task / tiles, tile = task % tiles;
+  const int column = tile * columns + static_cast<int>(threadIdx.x) % (columns / own_columns) * own_columns;
+  const int first_row = static_cast<int>(threadIdx.x) / (columns / own_columns);
+  const auto row_at = [&](int i) { return first_row + i * rows_at_once; };
+  const bool present = column < p.V;
+  // As ints: less code.
+  const auto state_at = [&](int slot) { return p.state + static_cast<std::size_t>(slot * p.H + h) * static_cast<unsigned>(p.K * p.V); };
+  Row& row = shared.row;
+  Chosen& chosen = shared.chosen;
+  // A state is on its way while what comes before it is worked on.
+  float4 next[RowsPerThread] = {};
+  const auto load_state = [&](int slot) {
+    const float* state = state_at(slot) + column;
+#pragma unroll
+    for (int i = 0; i < RowsPerThread; ++i) {
+      if (row_at(i) < p.K && present) next[i] = *reinterpret_cast<const float4*>(state + row_at(i) * p.V);
+    }
+  };
+  load_state(0);
+  typename Read::AskedFour asked_v{};
+  if (present) asked_v = read.ask_four(p.v.at(0, h, p.H) + column);
+  const bool sparse = p.choices.count > 0;
+  const float beta = p.beta.x != nullptr ? read.get(read.ask(p.beta.at(0, h, p.H))) : 1,
+              sparse_beta = p.beta.x != nullptr && sparse ? read.get(read.ask(p.beta.at(1, h, p.H))) : 1;
+  if (threadIdx.x < warp_size) choose(chosen, p.choices, p.routing, task == 0, read);
+  const Four squares = load_row(row, shared.parts, p, h, tile == 0, read);
+  const float4 v = read.get(asked_v);
+  sync_step();
+
+  float4 o{0, 0, 0, 0}, S[RowsPerThread] = {};
+  float* state = nullptr;
+  const auto store_state = [&] {
+#pragma unroll
+    for (int i = 0; i < RowsPerThread; ++i) {
+      if (row_at(i) < p.K && present) *reinterpret_cast<float4*>(state + row_at(i) * p.V) = S[i];
+    }
+  };
+#pragma unroll 1
+  for (int n = 0; n <= p.choices.count; ++n) {
+    if (n > 0) store_state();
+    const Choices& c = p.choices;
+    const int half = n > 0 ? 1 : 0;
+    const float e = n > 0 ? chosen.gate[n - 1] : 1;
+    const bool reads = n <= c.readers, writes = n <= c.writers;  // n = 0: always
+    const float read = factor_of(!reads ? 0 : c.gate_q ? e : 1, squares.q_of(half), p);
+    const float write = factor_of(!writes ? 0 : n == 0 ? 1 : c.gate_k ? c.write_scale * e : c.write_scale, squares.k_of(half), p);
+    state = state_at(n > 0 ? 1 + chosen.partition[n - 1] : 0) + column;
+#pragma unroll
+    for (int i = 0; i < RowsPerThread; ++i) S[i] = next[i];
+    if (n < c.count) load_state(1 + chosen.partition[n]);
+    float4 u = v;
+    if constexpr (delta_rule) {
+      // u = β (v − k S̄),  S̄ = α S
+      float4 predicted{0, 0, 0, 0};
+#pragma unroll
+      for (int i = 0; i < RowsPerThread; ++i) {
+        if (row_at(i) < p.K && present) predicted = predicted + write * row.k[half][row_at(i)] * S[i];
+      }
+      const float alpha = writes ? row.alpha[half][0] : 1;
+      u = (!writes ? 0 : n > 0 ? sparse_beta : beta) * (v + -alpha * sum_of_rows(predicted, shared.of_warps));
+    }
+#pragma unroll
+    for (int i = 0; i < RowsPerThread; ++i) {
+      const int r = row_at(i);
+      if (r >= p.K || !present) continue;
+      // S ← α S + kᵀ u,  o = o + q S
+      S[i] = (writes ? row.alpha[half][r] : 1) * S[i] + write * row.k[half][r] * u;
+      o = o + read * row.q[half][r] * S[i];
+    }
+  }
+  o = sum_of_rows(o, shared.of_warps);
+  if (first_row == 0 && present) {
+    o = p.scale * o;
+    hand_on(h * p.V + column, o);
+    *reinterpret_cast<float4*>(p.o + h * p.V + column) = o;
+  }
+  store_state();
+}
+
+}  // namespace statescope::cuda::memory_step
