@@ -22,27 +22,31 @@
 #include "kernels/cuda_memory_step.h"
 #include "kernels/cuda_one_row.h"
 
+#ifndef WINDOW
+#define WINDOW 2
+#endif
 namespace statescope::cuda {
 namespace {
 
 using namespace one_row;
 using memory_step::Step;
 
+constexpr int warps = 16, threads = warps * warp_size;             // that multiply
 constexpr int tile_rows = 16, stage_rows = 8;                      // of weights; gated: eight of each
 constexpr int block_columns = 32, block_bytes = 64;                // of one product of tensor cores, which has the rows of a stage
-constexpr int most_blocks = 9;                                     // of a warp in a stage
-constexpr int row_bytes = most_blocks * warps * block_bytes + 64;  // in shared memory: lanes that read at once read from different banks
+constexpr int most_blocks = 72, own_blocks = (most_blocks + warps - 1) / warps;  // of a stage; of a warp
+constexpr int row_bytes = most_blocks * block_bytes + 64;  // in shared memory: lanes that read at once read from different banks
 constexpr int stages = 4, stage_bytes = stage_rows * row_bytes, ring_bytes = stages * stage_bytes;
 constexpr int piece_numbers = 8;   // bf16 numbers of 16 bytes
 constexpr int tiles_together = 8;  // by rows: whose outputs are finished together, one by a thread
 constexpr int sums_together = tiles_together * tile_rows;
 // A block's warps: those that multiply, the one that fetches for them, and the planner, which looks ahead.
 constexpr int fetcher = warps, planner = fetcher + 1, block_threads = (planner + 1) * warp_size;
-constexpr int most_parts = 4, most_normed_parts = 2;  // pieces of x that a thread reads together
+constexpr int most_parts = 2;  // pieces of x that a thread reads together; of one that passes a norm it has one
 constexpr int parts_of_x = 3;
 constexpr int slots = 4;                                       // levels that a block knows at once
 constexpr int listed_rows = 8 * tile_rows;                     // of a level, where products share it
-constexpr int most_made_numbers = 512, lanes_of_made_row = 4;  // of x that a level makes itself
+constexpr int most_made_numbers = 512, lanes_of_made_row = 8;  // of x that a level makes itself
 constexpr int line = 32;                                       // numbers of one in the second cache
 constexpr int most_levels = 1024;
 
@@ -52,7 +56,7 @@ struct Tiles {
   int announced_products, products_of_x, product_count;
   int announced_outputs, outputs_of_x;
   int outputs_of_tile;          // 16; gated: 8
-  int blocks, blocks_of_piece;  // of a row, for each warp; of a piece of it, which a stage has of its rows
+  int blocks, blocks_of_piece;  // of a row; of a piece of it, which a stage has of its rows
   int part_bytes;               // from one part of x to the next in shared memory
   int first_output[most_products];
   Product products[most_products];
@@ -227,8 +231,13 @@ __device__ float norm_factor_of(const Input& input, float squares) {
 
 /// Of a row of tiles, over the columns of all warps.
 __device__ float sum_of_warps(const float* of_row) {
-  const float4 a = *reinterpret_cast<const float4*>(of_row), b = *reinterpret_cast<const float4*>(of_row + 4);
-  return ((a.x + a.y) + (a.z + a.w)) + ((b.x + b.y) + (b.z + b.w));
+  float4 sum{0, 0, 0, 0};
+#pragma unroll
+  for (int w = 0; w < warps; w += 4) {
+    const float4 x = *reinterpret_cast<const float4*>(of_row + w);
+    sum = {sum.x + x.x, sum.y + x.y, sum.z + x.z, sum.w + x.w};
+  }
+  return (sum.x + sum.y) + (sum.z + sum.w);
 }
 
 /// Where part p of x begins: so that lanes that read at once read from different banks.
@@ -257,6 +266,7 @@ struct Eight {
   float4 a, b;
   __device__ void load(const float* from) { a = *reinterpret_cast<const float4*>(from), b = *reinterpret_cast<const float4*>(from + 4); }
 };
+__device__ float4 operator+(float4 a, float4 b) { return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w}; }
 __device__ float4 operator*(float4 a, float4 b) { return {a.x * b.x, a.y * b.y, a.z * b.z, a.w * b.w}; }
 __device__ float4 operator*(float s, float4 a) { return {s * a.x, s * a.y, s * a.z, s * a.w}; }
 __device__ float square(float4 a) { return a.x * a.x + a.y * a.y + a.z * a.z + a.w * a.w; }
@@ -306,31 +316,26 @@ __device__ void load_plain(char* x, const Tiles& op, const Mail& mail) {
   }
 }
 
-/// A norm's weights for the pieces of a thread, without their offset.
-struct NormOfPieces {
-  Eight weight[most_normed_parts];
-  __device__ explicit NormOfPieces(const Input& input) {
-#pragma unroll
-    for (int t = 0; t < most_normed_parts; ++t) {
-      const int first = piece_numbers * (static_cast<int>(threadIdx.x) + t * threads);
-      const float all = 1 - input.offset;
-      weight[t] = {{all, all, all, all}, {all, all, all, all}};
-      if (input.weight != nullptr && first < input.n)
-        weight[t].load(input.weight + first - input.group_of(first / numbers_of_sum) * input.group);
-    }
-  }
-};
+/// A norm's weights for a thread's piece, without their offset.
+__device__ Eight norm_of_piece(const Input& input) {
+  const int first = piece_numbers * static_cast<int>(threadIdx.x);
+  const float all = 1 - input.offset;
+  Eight weight{{all, all, all, all}, {all, all, all, all}};
+  if (input.weight != nullptr && first < input.n)
+    weight.load(input.weight + first - input.group_of(first / numbers_of_sum) * input.group);
+  return weight;
+}
 
 __device__ float4 gated(float4 x, float4 gate, bool silu) {
   return x * float4{sigmoid(gate.x), sigmoid(gate.y), sigmoid(gate.z), sigmoid(gate.w)} * (silu ? gate : float4{1, 1, 1, 1});
 }
 
 /// The same for an x that passes a norm: over the whole row as yet without its factor, of which `squares` keeps a sum for each warp.
-__device__ void load_normed(char* x, float* squares, const Tiles& op, const NormOfPieces& norm, const Mail& mail) {
+__device__ void load_normed(char* x, float* squares, const Tiles& op, const Eight& weight, const Mail& mail) {
   constexpr int pieces_of_sum = numbers_of_sum / piece_numbers;
   const Input& input = op.input;
-  const int pieces = input.n / piece_numbers, thread = static_cast<int>(threadIdx.x);
-  Arriving<most_normed_parts> row(input.x, pieces, mail), gates(input.gate, pieces, mail);
+  const int pieces = input.n / piece_numbers, c = static_cast<int>(threadIdx.x);
+  Arriving<1> row(input.x, pieces, mail), gates(input.gate, pieces, mail);
   bool there = false;
   while (!there) {
     row.ask();
@@ -339,46 +344,27 @@ __device__ void load_normed(char* x, float* squares, const Tiles& op, const Norm
     there = gates.there() && there;
   }
   __syncwarp();
-  auto& in = row.in;
-  const auto& gate = gates.in;
-  float sum[most_normed_parts];
+  Eight in = row.in[0];
+  const Eight& gate = gates.in[0];
   const float4 offset{input.offset, input.offset, input.offset, input.offset};
-#pragma unroll
-  for (int t = 0; t < most_normed_parts; ++t) {
-    const Eight& weight = norm.weight[t];
-    sum[t] = square(in[t].a) + square(in[t].b);
-    in[t].a = in[t].a * float4{weight.a.x + offset.x, weight.a.y + offset.y, weight.a.z + offset.z, weight.a.w + offset.w};
-    in[t].b = in[t].b * float4{weight.b.x + offset.x, weight.b.y + offset.y, weight.b.z + offset.z, weight.b.w + offset.w};
-    if (input.gate == nullptr || thread + t * threads >= pieces) continue;
-    const bool silu = input.act == Activation::silu;
-    in[t] = {gated(in[t].a, gate[t].a, silu), gated(in[t].b, gate[t].b, silu)};
-  }
-  float factor[most_normed_parts] = {1, 1};
+  float sum = square(in.a) + square(in.b), factor = 1;
+  in = {in.a * (weight.a + offset), in.b * (weight.b + offset)};
+  const bool silu = input.act == Activation::silu;
+  if (input.gate != nullptr && c < pieces) in = {gated(in.a, gate.a, silu), gated(in.b, gate.b, silu)};
   if (input.one_group()) {
-    const float of_warp = combined(sum[0] + sum[1], [](float a, float b) { return a + b; });
-    if (thread % warp_size == 0) squares[thread / warp_size] = of_warp;
+    sum = combined(sum, [](float a, float b) { return a + b; });
+    if (c % warp_size == 0) squares[c / warp_size] = sum;
   } else {
-#pragma unroll
-    for (int t = 0; t < most_normed_parts; ++t) {
-      const int c = thread + t * threads;
 #pragma unroll 1
-      for (int distance = pieces_of_sum / 2; distance > 0; distance /= 2) sum[t] += __shfl_xor_sync(~0U, sum[t], distance);
-      if (c % pieces_of_sum == 0 && c < pieces) squares[c / pieces_of_sum] = sum[t];
-    }
+    for (int distance = pieces_of_sum / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(~0U, sum, distance);
+    if (c % pieces_of_sum == 0 && c < pieces) squares[c / pieces_of_sum] = sum;
     sync_warps();
-#pragma unroll
-    for (int t = 0; t < most_normed_parts; ++t) {
-      float of_group = 0;
+    float of_group = 0;
 #pragma unroll 1
-      for (int j = 0; j < input.sums; ++j) of_group += squares[input.group_of((thread + t * threads) / pieces_of_sum) * input.sums + j];
-      factor[t] = norm_factor_of(input, of_group);
-    }
+    for (int j = 0; j < input.sums; ++j) of_group += squares[input.group_of(c / pieces_of_sum) * input.sums + j];
+    factor = norm_factor_of(input, of_group);
   }
-#pragma unroll
-  for (int t = 0; t < most_normed_parts; ++t) {
-    const int c = thread + t * threads;
-    if (c < pieces) store_parts(x, op.part_bytes, c, factor[t] * in[t].a, factor[t] * in[t].b);
-  }
+  if (c < pieces) store_parts(x, op.part_bytes, c, factor * in.a, factor * in.b);
 }
 
 /// An output that a thread will finish: what it needs for that of memory.
@@ -475,7 +461,8 @@ __device__ void fetch_made_weights(const Tiles& op, Stage& stage, unsigned to, s
 __device__ void fetch_weights(Levels& levels, int count, unsigned ring, Stage* stages_of_ring) {
   const int lane = threadIdx.x % warp_size;
   const std::uint64_t policy = read_once();
-  PlaceInRing at;
+  PlaceInRing at, arriving;  // the first stage that may not have come
+  int asked = 0;
 #pragma unroll 1
   for (int level = 0; level < count; ++level) {
     while (seen(&levels.planned) <= level) {
@@ -496,18 +483,20 @@ __device__ void fetch_weights(Levels& levels, int count, unsigned ring, Stage* s
       }
 #pragma unroll 1
       for (int first = 0; first < op.blocks; first += op.blocks_of_piece) {
-        const int bytes = min(op.blocks_of_piece, op.blocks - first) * warps * block_bytes;
+        const int bytes = min(op.blocks_of_piece, op.blocks - first) * block_bytes;
         Stage& stage = stages_of_ring[at.stage];
         wait_for(stage.empty, at.parity ^ 1);
+        if (asked == WINDOW) wait_for(stages_of_ring[arriving.stage].full, arriving.parity), arriving.next(); else ++asked;
         if (lane == 0) stage.expect(rows * bytes);
         __syncwarp();
-        if (lane < rows) stage.fetch(ring + at.stage * stage_bytes + lane * row_bytes, from + first * warps * block_bytes, bytes, policy);
+        if (lane < rows) stage.fetch(ring + at.stage * stage_bytes + lane * row_bytes, from + first * block_bytes, bytes, policy);
         at.next();
       }
     }
     if (slot.made_rows > 0) {
       Stage& stage = stages_of_ring[at.stage];
       wait_for(stage.empty, at.parity ^ 1);
+      if (asked == WINDOW) wait_for(stages_of_ring[arriving.stage].full, arriving.parity), arriving.next(); else ++asked;
       fetch_made_weights(op, stage, ring + at.stage * stage_bytes, policy);
       at.next();
     }
@@ -620,34 +609,29 @@ __device__ float sum_of_row(const float (&c)[4], int lane) {
 /// What products need of shared memory besides the rings, and a memory's step in its place.
 struct Work {
   float sums[sums_together * warps];  // [row of tiles, warp]
-  float squares[most_normed_parts * threads * piece_numbers / numbers_of_sum];
+  float squares[threads * piece_numbers / numbers_of_sum];
   float made[most_made_numbers];  // x that the level makes, one product's behind another's
   alignas(128) char x[1];         // as long as the longest x
 };
 
-/// The sums of a stage's rows with a warp's columns of x, as products of tensor cores give them. Few are added by those: they round towards
-/// zero.
+/// The sums of a stage's rows with a warp's columns of x, as products of tensor cores give them: every `warps`-th block from the warp's own
+/// on. Few are added by those: they round towards zero.
 __device__ void multiply_stage(float (&sums)[4], unsigned weights, unsigned in, int blocks) {
-  constexpr int together = 4;  // on their way to registers
-  float c[together][4] = {};
-#pragma unroll 1
-  for (int block = 0; block < blocks; block += together) {
-    const auto there = [=](int i) { return i == 0 || block + i < blocks; };
-    uint4 w[together];
-    uint2 x[together];
+  float c[own_blocks][4] = {};
+  uint4 w[own_blocks];
+  uint2 x[own_blocks];
+  const auto there = [=](int i) { return i * warps < blocks; };
 #pragma unroll
-    for (int i = 0; i < together; ++i) {
-      const int at = there(i) ? i * block_bytes : 0;
-      w[i] = load_shared(weights + at), x[i] = load_half(in + at);
-    }
-#pragma unroll
-    for (int i = 0; i < together; ++i) {
-      if (there(i)) multiply(c[i], w[i], x[i].x, x[i].y);
-    }
-    weights += together * block_bytes, in += together * block_bytes;
+  for (int i = 0; i < own_blocks; ++i) {
+    const int at = there(i) ? i * warps * block_bytes : 0;
+    w[i] = load_shared(weights + at), x[i] = load_half(in + at);
   }
 #pragma unroll
-  for (int i = 0; i < 4; ++i) sums[i] += (c[0][i] + c[1][i]) + (c[2][i] + c[3][i]);
+  for (int i = 0; i < own_blocks; ++i) {
+    if (there(i)) multiply(c[i], w[i], x[i].x, x[i].y);
+  }
+#pragma unroll
+  for (int i = 0; i < 4; ++i) sums[i] += ((c[0][i] + c[1][i]) + (c[2][i] + c[3][i])) + c[4][i];
 }
 
 /// The block's share of a level's outputs, tile of rows by tile of rows; a warp has a share of the columns.
@@ -665,8 +649,7 @@ __device__ void make_products(const Slot& slot, Work& work, Stage* stages_of_rin
   };
   Output output = output_of(0, last), following = announced.count > 0 ? output_of(last, tiles_together) : Output();
   if (input.group > 0) {
-    const NormOfPieces norm(input);
-    load_normed(work.x, work.squares, op, norm, mail);
+    load_normed(work.x, work.squares, op, norm_of_piece(input), mail);
   } else {
     load_plain(work.x, op, mail);
   }
@@ -674,7 +657,8 @@ __device__ void make_products(const Slot& slot, Work& work, Stage* stages_of_rin
   following.load_addend(op, mail);
   sync_warps();
 
-  const unsigned in = address_of(work.x + place_in_parts(op, lane)), weights = ring + lane / 4 * row_bytes + lane % 4 * piece;
+  const unsigned in = address_of(work.x + place_in_parts(op, lane)) + warp * block_bytes,
+                 weights = ring + lane / 4 * row_bytes + lane % 4 * piece + warp * block_bytes;
   const int all_blocks = op.blocks, of_piece = op.blocks_of_piece, outputs = slot.outputs();
 #pragma unroll 1
   for (int tile = 0; tile < tiles; ++tile) {
@@ -684,10 +668,9 @@ __device__ void make_products(const Slot& slot, Work& work, Stage* stages_of_rin
       float sums[4] = {};
 #pragma unroll 1
       for (int before = 0; before < all_blocks; before += of_piece) {
-        const int blocks = min(of_piece, all_blocks - before), own = warp * blocks;
         Stage& stage = stages_of_ring[at.stage];
         wait_for(stage.full, at.parity);
-        multiply_stage(sums, weights + at.stage * stage_bytes + own * block_bytes, in + (before * warps + own) * block_bytes, blocks);
+        multiply_stage(sums, weights + at.stage * stage_bytes, in + before * block_bytes, min(of_piece, all_blocks - before) - warp);
         __syncwarp();
         if (lane == 0) stage.give_back();
         at.next();
@@ -735,26 +718,35 @@ struct MadeRow {
   }
 };
 
-/// The block's rows of products whose x the level makes.
-__device__ void make_rows(const Slot& slot, Work& work, Stage& stage, unsigned parity, const char* weights, const Mail& mail) {
-  const Tiles& op = slot.level.tiles;
-  const int thread = static_cast<int>(threadIdx.x), lane = thread % warp_size, own = lane % lanes_of_made_row;
-  int numbers = 0;
+/// The i-th number of x that the level makes.
+__device__ const float* made_number(const Tiles& op, int i) {
 #pragma unroll 1
   for (int n = op.products_of_x; n < op.product_count; ++n) {
-#pragma unroll 1
-    for (int i = thread; i < op.products[n].in; i += threads) work.made[numbers + i] = mail.get(mail.ask(op.products[n].made + i));
-    numbers += op.products[n].in;
+    if (i < op.products[n].in) return op.products[n].made + i;
+    i -= op.products[n].in;
   }
+  return nullptr;
+}
+
+/// The block's rows of products whose x the level makes.
+__device__ void make_rows(const Slot& slot, Work& work, Stage& stage, unsigned parity, const char* weights, const Mail& mail) {
+  static_assert(most_made_numbers <= threads);
+  const Tiles& op = slot.level.tiles;
+  const int thread = static_cast<int>(threadIdx.x), own = thread % lanes_of_made_row;
+  const float* const from = made_number(op, thread);
+  Mail::Asked asked{};
+  if (from != nullptr) asked = mail.ask(from);
+  int r = thread / lanes_of_made_row;
+  MadeRow row(op, r);
+  Output output(op, {own == 0 ? row.product : -1, row.o});
+  if (from != nullptr) work.made[thread] = mail.get(asked);
   sync_warps();
   wait_for(stage.full, parity);
+  // By whole warps.
   constexpr int of_warp = warp_size / lanes_of_made_row, of_block = threads / lanes_of_made_row;
 #pragma unroll 1
-  for (int first = thread / warp_size * of_warp; first < slot.made_rows; first += of_block) {
-    const MadeRow row(op, first + lane / lanes_of_made_row);
-    const bool there = row.product >= 0;
-    const int pieces = there ? op.products[row.product].in / piece_numbers : 0;
-    Output output(op, {own == 0 ? row.product : -1, row.o});
+  while (r / of_warp * of_warp < slot.made_rows) {
+    const int pieces = row.product >= 0 ? op.products[row.product].in / piece_numbers : 0;
     output.load_addend(op, mail);
     float sum = 0;
 #pragma unroll 1
@@ -770,6 +762,9 @@ __device__ void make_rows(const Slot& slot, Work& work, Stage& stage, unsigned p
     for (int distance = 1; distance < lanes_of_made_row; distance *= 2) sum += __shfl_xor_sync(~0U, sum, distance);
     if (output.product >= 0)
       finish(op.products[row.product], row.o, sum + output.bias, output.added, 1, slot.level.mail[row.product], mail);
+    r += of_block;
+    row = MadeRow(op, r);
+    output = Output(op, {own == 0 ? row.product : -1, row.o});
   }
 }
 
@@ -783,16 +778,15 @@ __device__ __noinline__ void take_steps(const Level& level, void* work, const Ma
   };
 #pragma unroll 1
   for (int task = static_cast<int>(blockIdx.x); task < p.tasks(); task += static_cast<int>(gridDim.x)) {
-    const int rows = (p.K + memory_step::rows_at_once - 1) / memory_step::rows_at_once;
+    const int rows = p.rows_of_thread();
     const bool delta_rule = level.kind == Kind::delta_rule;
     const auto take = [&]<int RowsPerThread>() {
       delta_rule ? memory_step::take_step<true, RowsPerThread>(p, task, shared, mail, hand_on)
                  : memory_step::take_step<false, RowsPerThread>(p, task, shared, mail, hand_on);
     };
-    rows <= 1   ? take.template operator()<1>()
-    : rows <= 2 ? take.template operator()<2>()
-    : rows <= 4 ? take.template operator()<4>()
-                : take.template operator()<8>();
+    rows == 1   ? take.template operator()<1>()
+    : rows == 2 ? take.template operator()<2>()
+                : take.template operator()<4>();
   }
 }
 
@@ -864,14 +858,13 @@ int most_of(int n) {
 /// As the kernel sees them. False where they do not fit it.
 bool as_tiles(Tiles& tiles, const OneRow& op) {
   const Input& input = op.inputs[0];
-  const int most = threads * piece_numbers * (input.group > 0 ? most_normed_parts : most_parts);
+  const int most = threads * piece_numbers * (input.group > 0 ? 1 : most_parts);
   const bool activates = input.gate == nullptr || input.act == Activation::silu || input.act == Activation::sigmoid;
   const bool aligned_norm = reinterpret_cast<std::uintptr_t>(input.weight) % piece == 0 && input.group % 4 == 0;
-  constexpr int columns = warps * block_columns;
-  if (op.input_count != 1 || input.n % columns != 0 || input.n > most || !activates || !aligned_norm) return false;
+  if (op.input_count != 1 || input.n % block_columns != 0 || input.n > most || !activates || !aligned_norm) return false;
   tiles.input = input;
   tiles.outputs_of_tile = op.products[0].end == End::gated ? tile_rows / 2 : tile_rows;
-  tiles.blocks = input.n / columns;
+  tiles.blocks = input.n / block_columns;
   const int pieces = (tiles.blocks + most_blocks - 1) / most_blocks;
   tiles.blocks_of_piece = (tiles.blocks + pieces - 1) / pieces;
   constexpr int line = 128;
@@ -1047,7 +1040,14 @@ bool Chain::add(const OneRow& op, DType type) {
 }
 bool Chain::add(const Step& step, bool delta_rule) {
   const std::lock_guard lock(collected_->mutex);
-  const Level level{.kind = delta_rule ? Kind::delta_rule : Kind::outer_product, .tiles = {}, .step = step, .mail = {}};
+  Level level{.kind = delta_rule ? Kind::delta_rule : Kind::outer_product, .tiles = {}, .step = step, .mail = {}};
+  // Where not all tasks would run at once, wider ones.
+  const auto wider = [&] {
+    Step p = step;
+    p.columns = memory_step::most_columns;
+    return p.K <= 4 * p.rows_at_once() ? p : step;
+  };
+  if (step.tasks() > static_cast<int>(multiprocessors())) level.step = wider();
   if (collected_->levels.empty() || collected_->levels.size() == most_levels || collected_->knows_z_that_reads(level)) return false;
   collected_->levels.push_back(level);
   return true;

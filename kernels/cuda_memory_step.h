@@ -8,8 +8,8 @@
 
 namespace statescope::cuda::memory_step {
 
-constexpr int warp_size = 32, threads = 256, warps = threads / warp_size;  // the first ones of a block
-constexpr int columns = 16, own_columns = 4, rows_at_once = threads * own_columns / columns, most_channels = 512;
+constexpr int warp_size = 32, threads = 512, warps = threads / warp_size;  // the first ones of a block
+constexpr int least_columns = 16, most_columns = 32, own_columns = 4, most_channels = 512;
 constexpr int most_choices = 16, most_partitions = 256;
 
 /// An operand [heads, width] of the row; sparse states have a second one behind it.
@@ -17,7 +17,7 @@ struct Operand {
   const float* x = nullptr;
   int heads = 1, width = 0;
   /// The operand's head for a state's.
-  __device__ int head_of(int h, int H) const { return heads == H ? h : static_cast<int>(producer_head(h, heads, H)); }
+  __device__ int head_of(int h, int H) const { return heads == H ? h : h * heads / H; }
   __device__ const float* at(int half, int h, int H) const { return x + (half * heads + head_of(h, H)) * width; }
 };
 
@@ -50,6 +50,7 @@ struct Step {
   Operand q, k, v, log_decay, beta;
   float *state, *o;  // [slots, H, K, V], [H, V]
   int H, K, V;
+  int columns = least_columns;  // of a head that a task owns
   float scale;
   bool l2;  // q and k are brought to unit length
   Choices choices;
@@ -57,8 +58,16 @@ struct Step {
   Routing routing;
 
   __host__ __device__ int tiles() const { return (V + columns - 1) / columns; }
-  /// That can be done at the same time: `columns` columns of a head each.
+  /// That can be done at the same time.
   __host__ __device__ int tasks() const { return H * tiles(); }
+  /// How many threads share a row of a task, and how many rows they have at once.
+  __host__ __device__ int threads_of_row() const { return columns / own_columns; }
+  __host__ __device__ int rows_at_once() const { return threads / threads_of_row(); }
+  /// How many rows a thread has at most, as it is built: 1, 2 or 4.
+  __host__ __device__ int rows_of_thread() const {
+    const int at_once = rows_at_once();
+    return K <= at_once ? 1 : K <= 2 * at_once ? 2 : 4;
+  }
 };
 
 // ---- in kernels ----
@@ -84,7 +93,7 @@ struct Four {
 };
 
 /// A block may have other warps, which do not come here.
-__device__ inline void sync_step() { asm volatile("bar.sync 1, %0;" ::"n"(threads) : "memory"); }
+__device__ inline void sync_step() { asm volatile("bar.sync 2, %0;" ::"n"(threads) : "memory"); }
 
 __device__ inline void prefetch_line(const float* x) { asm volatile("prefetch.global.L2 [%0];" ::"l"(x)); }
 
@@ -110,8 +119,7 @@ __device__ Four combined_over_block(Four x, Four* parts, Combine combine) {
 }
 
 /// The sum over the threads that share columns, in all of them.
-__device__ inline float4 sum_of_rows(float4 x, float4 (*parts)[columns / own_columns]) {
-  constexpr int of_warp = columns / own_columns;
+__device__ inline float4 sum_of_rows(float4 x, float4 (*parts)[most_columns / own_columns], int of_warp) {
 #pragma unroll 1
   for (int distance = of_warp; distance < warp_size; distance *= 2) {
     x = x + float4{__shfl_xor_sync(~0U, x.x, distance), __shfl_xor_sync(~0U, x.y, distance), __shfl_xor_sync(~0U, x.z, distance),
@@ -259,7 +267,7 @@ struct Shared {
   Row row;
   Chosen chosen;
   Four parts[warps];
-  float4 of_warps[warps][columns / own_columns];
+  float4 of_warps[warps][most_columns / own_columns];
 };
 
 /// The first state of a task into the second cache, and those that may be chosen where they are few; by `own` of so many threads.
@@ -268,17 +276,16 @@ __device__ inline void prefetch_task(const Step& p, int task, int own, int count
   const int h = task / p.tiles(), tile = task % p.tiles(), states = p.routing.N <= few ? 1 + p.routing.N : 1;
 #pragma unroll 1
   for (int i = own; i < states * p.K; i += count)
-    prefetch_line(p.state + ((static_cast<std::int64_t>(i / p.K) * p.H + h) * p.K + i % p.K) * p.V + tile * columns);
+    prefetch_line(p.state + ((static_cast<std::int64_t>(i / p.K) * p.H + h) * p.K + i % p.K) * p.V + tile * p.columns);
 }
 
-/// A task owns `columns` columns of a head, a thread four of them and every 64th row. `read` waits for what has not
-/// been written yet; hand_on(i, o): numbers i to i + 3 of o.
+/// A thread owns four columns of a task's and every so many-th row. `read` waits for what has not been written yet; hand_on(i, o): numbers i to i + 3 of o.
 template <bool delta_rule, int RowsPerThread, class Read, class HandOn>
 __device__ void take_step(const Step& p, int task, Shared& shared, const Read& read, const HandOn& hand_on) {
   const int tiles = p.tiles(), h = task / tiles, tile = task % tiles;
-  const int column = tile * columns + static_cast<int>(threadIdx.x) % (columns / own_columns) * own_columns;
-  const int first_row = static_cast<int>(threadIdx.x) / (columns / own_columns);
-  const auto row_at = [&](int i) { return first_row + i * rows_at_once; };
+  const int of_row = p.threads_of_row(), thread = static_cast<int>(threadIdx.x), rows_at_once = p.rows_at_once();
+  const int column = tile * p.columns + thread % of_row * own_columns, first_row = thread / of_row;
+  const auto row_at = [=](int i) { return first_row + i * rows_at_once; };
   const bool present = column < p.V;
   // As ints: less code.
   const auto state_at = [&](int slot) { return p.state + static_cast<std::size_t>(slot * p.H + h) * static_cast<unsigned>(p.K * p.V); };
@@ -299,7 +306,8 @@ __device__ void take_step(const Step& p, int task, Shared& shared, const Read& r
   const bool sparse = p.choices.count > 0;
   const float beta = p.beta.x != nullptr ? read.get(read.ask(p.beta.at(0, h, p.H))) : 1,
               sparse_beta = p.beta.x != nullptr && sparse ? read.get(read.ask(p.beta.at(1, h, p.H))) : 1;
-  if (threadIdx.x < warp_size) choose(chosen, p.choices, p.routing, task == 0, read);
+  // The last warp seldom has channels.
+  if (thread / warp_size == warps - 1) choose(chosen, p.choices, p.routing, task == 0, read);
   const Four squares = load_row(row, shared.parts, p, h, tile == 0, read);
   const float4 v = read.get(asked_v);
   sync_step();
@@ -334,7 +342,7 @@ __device__ void take_step(const Step& p, int task, Shared& shared, const Read& r
         if (row_at(i) < p.K && present) predicted = predicted + write * row.k[half][row_at(i)] * S[i];
       }
       const float alpha = writes ? row.alpha[half][0] : 1;
-      u = (!writes ? 0 : n > 0 ? sparse_beta : beta) * (v + -alpha * sum_of_rows(predicted, shared.of_warps));
+      u = (!writes ? 0 : n > 0 ? sparse_beta : beta) * (v + -alpha * sum_of_rows(predicted, shared.of_warps, of_row));
     }
 #pragma unroll
     for (int i = 0; i < RowsPerThread; ++i) {
@@ -345,7 +353,7 @@ __device__ void take_step(const Step& p, int task, Shared& shared, const Read& r
       o = o + read * row.q[half][r] * S[i];
     }
   }
-  o = sum_of_rows(o, shared.of_warps);
+  o = sum_of_rows(o, shared.of_warps, of_row);
   if (first_row == 0 && present) {
     o = p.scale * o;
     hand_on(h * p.V + column, o);

@@ -50,10 +50,8 @@ void start(const Step& p, Chain& chain) {
     const bool early = blocks > multiprocessors();
     launch_overlapped("memory, one row", kernel, blocks, threads, 0, chain.stream(), p, early);
   };
-  if (p.K <= rows_at_once) return begin(step_kernel<delta_rule, 1>);
-  if (p.K <= 2 * rows_at_once) return begin(step_kernel<delta_rule, 2>);
-  if (p.K <= 4 * rows_at_once) return begin(step_kernel<delta_rule, 4>);
-  begin(step_kernel<delta_rule, 8>);
+  const int rows = p.rows_of_thread();
+  rows == 1 ? begin(step_kernel<delta_rule, 1>) : rows == 2 ? begin(step_kernel<delta_rule, 2>) : begin(step_kernel<delta_rule, 4>);
 }
 
 template <class Memory>
