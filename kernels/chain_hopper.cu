@@ -24,6 +24,8 @@
 
 #ifndef WINDOW
 #define WINDOW 2
+#define AHEAD 6
+#define PACE 16
 #endif
 namespace statescope::cuda {
 namespace {
@@ -31,10 +33,12 @@ namespace {
 using namespace one_row;
 using memory_step::Step;
 
-constexpr int warps = 16, threads = warps * warp_size;             // that multiply
+constexpr int warps = 8, threads = warps * warp_size;             // that multiply
+constexpr int halves = 2, warps_of_half = warps / halves;          // of a tile: which have a stage each
 constexpr int tile_rows = 16, stage_rows = 8;                      // of weights; gated: eight of each
 constexpr int block_columns = 32, block_bytes = 64;                // of one product of tensor cores, which has the rows of a stage
-constexpr int most_blocks = 72, own_blocks = (most_blocks + warps - 1) / warps;  // of a stage; of a warp
+constexpr int most_blocks = 72, own_blocks = most_blocks / warps_of_half;  // of a stage; of a warp
+constexpr int blocks_at_once = 4;                                  // on their way to a warp's registers
 constexpr int row_bytes = most_blocks * block_bytes + 64;  // in shared memory: lanes that read at once read from different banks
 constexpr int stages = 4, stage_bytes = stage_rows * row_bytes, ring_bytes = stages * stage_bytes;
 constexpr int piece_numbers = 8;   // bf16 numbers of 16 bytes
@@ -42,11 +46,11 @@ constexpr int tiles_together = 8;  // by rows: whose outputs are finished togeth
 constexpr int sums_together = tiles_together * tile_rows;
 // A block's warps: those that multiply, the one that fetches for them, and the planner, which looks ahead.
 constexpr int fetcher = warps, planner = fetcher + 1, block_threads = (planner + 1) * warp_size;
-constexpr int most_parts = 2;  // pieces of x that a thread reads together; of one that passes a norm it has one
+constexpr int most_parts = 4, most_normed_parts = 2;  // pieces of x that a thread reads together
 constexpr int parts_of_x = 3;
 constexpr int slots = 4;                                       // levels that a block knows at once
 constexpr int listed_rows = 8 * tile_rows;                     // of a level, where products share it
-constexpr int most_made_numbers = 512, lanes_of_made_row = 8;  // of x that a level makes itself
+constexpr int most_made_numbers = 2 * threads, lanes_of_made_row = 4;  // of x that a level makes itself
 constexpr int line = 32;                                       // numbers of one in the second cache
 constexpr int most_levels = 1024;
 
@@ -97,7 +101,7 @@ struct Stage {
   unsigned long long full, empty;
   __device__ void make() {
     asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(address_of(&full)) : "memory");
-    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(address_of(&empty)), "n"(warps) : "memory");
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(address_of(&empty)), "n"(warps_of_half) : "memory");
   }
   __device__ void expect(int bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(address_of(&full)), "r"(bytes) : "memory");
@@ -116,6 +120,16 @@ __device__ void wait_for(unsigned long long& barrier, unsigned parity) {
           address_of(&barrier)),
       "r"(parity)
       : "memory");
+}
+
+/// The same in all lanes of a warp.
+__device__ bool is_done(unsigned long long& barrier, unsigned parity) {
+  int done;
+  asm volatile("{\n.reg .pred done;\nmbarrier.test_wait.parity.shared.b64 done, [%1], %2;\nselp.s32 %0, 1, 0, done;\n}"
+               : "=r"(done)
+               : "r"(address_of(&barrier)), "r"(parity)
+               : "memory");
+  return __all_sync(~0U, done != 0) != 0;
 }
 
 __device__ std::uint64_t read_once() {
@@ -229,15 +243,16 @@ __device__ float norm_factor_of(const Input& input, float squares) {
   return rsqrtf(squares * (1 / static_cast<float>(input.group)) + input.eps);
 }
 
-/// Of a row of tiles, over the columns of all warps.
+/// Of a number of each warp.
+template <int count>
 __device__ float sum_of_warps(const float* of_row) {
-  float4 sum{0, 0, 0, 0};
+  float2 sum{0, 0};
 #pragma unroll
-  for (int w = 0; w < warps; w += 4) {
-    const float4 x = *reinterpret_cast<const float4*>(of_row + w);
-    sum = {sum.x + x.x, sum.y + x.y, sum.z + x.z, sum.w + x.w};
+  for (int w = 0; w < count; w += 2) {
+    const float2 x = *reinterpret_cast<const float2*>(of_row + w);
+    sum = {sum.x + x.x, sum.y + x.y};
   }
-  return (sum.x + sum.y) + (sum.z + sum.w);
+  return sum.x + sum.y;
 }
 
 /// Where part p of x begins: so that lanes that read at once read from different banks.
@@ -316,26 +331,31 @@ __device__ void load_plain(char* x, const Tiles& op, const Mail& mail) {
   }
 }
 
-/// A norm's weights for a thread's piece, without their offset.
-__device__ Eight norm_of_piece(const Input& input) {
-  const int first = piece_numbers * static_cast<int>(threadIdx.x);
-  const float all = 1 - input.offset;
-  Eight weight{{all, all, all, all}, {all, all, all, all}};
-  if (input.weight != nullptr && first < input.n)
-    weight.load(input.weight + first - input.group_of(first / numbers_of_sum) * input.group);
-  return weight;
-}
+/// A norm's weights for the pieces of a thread, without their offset.
+struct NormOfPieces {
+  Eight weight[most_normed_parts];
+  __device__ explicit NormOfPieces(const Input& input) {
+#pragma unroll
+    for (int t = 0; t < most_normed_parts; ++t) {
+      const int first = piece_numbers * (static_cast<int>(threadIdx.x) + t * threads);
+      const float all = 1 - input.offset;
+      weight[t] = {{all, all, all, all}, {all, all, all, all}};
+      if (input.weight != nullptr && first < input.n)
+        weight[t].load(input.weight + first - input.group_of(first / numbers_of_sum) * input.group);
+    }
+  }
+};
 
 __device__ float4 gated(float4 x, float4 gate, bool silu) {
   return x * float4{sigmoid(gate.x), sigmoid(gate.y), sigmoid(gate.z), sigmoid(gate.w)} * (silu ? gate : float4{1, 1, 1, 1});
 }
 
 /// The same for an x that passes a norm: over the whole row as yet without its factor, of which `squares` keeps a sum for each warp.
-__device__ void load_normed(char* x, float* squares, const Tiles& op, const Eight& weight, const Mail& mail) {
+__device__ void load_normed(char* x, float* squares, const Tiles& op, const NormOfPieces& norm, const Mail& mail) {
   constexpr int pieces_of_sum = numbers_of_sum / piece_numbers;
   const Input& input = op.input;
-  const int pieces = input.n / piece_numbers, c = static_cast<int>(threadIdx.x);
-  Arriving<1> row(input.x, pieces, mail), gates(input.gate, pieces, mail);
+  const int pieces = input.n / piece_numbers, thread = static_cast<int>(threadIdx.x);
+  Arriving<most_normed_parts> row(input.x, pieces, mail), gates(input.gate, pieces, mail);
   bool there = false;
   while (!there) {
     row.ask();
@@ -344,27 +364,46 @@ __device__ void load_normed(char* x, float* squares, const Tiles& op, const Eigh
     there = gates.there() && there;
   }
   __syncwarp();
-  Eight in = row.in[0];
-  const Eight& gate = gates.in[0];
+  auto& in = row.in;
+  const auto& gate = gates.in;
+  float sum[most_normed_parts];
   const float4 offset{input.offset, input.offset, input.offset, input.offset};
-  float sum = square(in.a) + square(in.b), factor = 1;
-  in = {in.a * (weight.a + offset), in.b * (weight.b + offset)};
-  const bool silu = input.act == Activation::silu;
-  if (input.gate != nullptr && c < pieces) in = {gated(in.a, gate.a, silu), gated(in.b, gate.b, silu)};
-  if (input.one_group()) {
-    sum = combined(sum, [](float a, float b) { return a + b; });
-    if (c % warp_size == 0) squares[c / warp_size] = sum;
-  } else {
-#pragma unroll 1
-    for (int distance = pieces_of_sum / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(~0U, sum, distance);
-    if (c % pieces_of_sum == 0 && c < pieces) squares[c / pieces_of_sum] = sum;
-    sync_warps();
-    float of_group = 0;
-#pragma unroll 1
-    for (int j = 0; j < input.sums; ++j) of_group += squares[input.group_of(c / pieces_of_sum) * input.sums + j];
-    factor = norm_factor_of(input, of_group);
+#pragma unroll
+  for (int t = 0; t < most_normed_parts; ++t) {
+    const Eight& weight = norm.weight[t];
+    sum[t] = square(in[t].a) + square(in[t].b);
+    in[t].a = in[t].a * float4{weight.a.x + offset.x, weight.a.y + offset.y, weight.a.z + offset.z, weight.a.w + offset.w};
+    in[t].b = in[t].b * float4{weight.b.x + offset.x, weight.b.y + offset.y, weight.b.z + offset.z, weight.b.w + offset.w};
+    if (input.gate == nullptr || thread + t * threads >= pieces) continue;
+    const bool silu = input.act == Activation::silu;
+    in[t] = {gated(in[t].a, gate[t].a, silu), gated(in[t].b, gate[t].b, silu)};
   }
-  if (c < pieces) store_parts(x, op.part_bytes, c, factor * in.a, factor * in.b);
+  float factor[most_normed_parts] = {1, 1};
+  if (input.one_group()) {
+    const float of_warp = combined(sum[0] + sum[1], [](float a, float b) { return a + b; });
+    if (thread % warp_size == 0) squares[thread / warp_size] = of_warp;
+  } else {
+#pragma unroll
+    for (int t = 0; t < most_normed_parts; ++t) {
+      const int c = thread + t * threads;
+#pragma unroll 1
+      for (int distance = pieces_of_sum / 2; distance > 0; distance /= 2) sum[t] += __shfl_xor_sync(~0U, sum[t], distance);
+      if (c % pieces_of_sum == 0 && c < pieces) squares[c / pieces_of_sum] = sum[t];
+    }
+    sync_warps();
+#pragma unroll
+    for (int t = 0; t < most_normed_parts; ++t) {
+      float of_group = 0;
+#pragma unroll 1
+      for (int j = 0; j < input.sums; ++j) of_group += squares[input.group_of((thread + t * threads) / pieces_of_sum) * input.sums + j];
+      factor[t] = norm_factor_of(input, of_group);
+    }
+  }
+#pragma unroll
+  for (int t = 0; t < most_normed_parts; ++t) {
+    const int c = thread + t * threads;
+    if (c < pieces) store_parts(x, op.part_bytes, c, factor[t] * in[t].a, factor[t] * in[t].b);
+  }
 }
 
 /// An output that a thread will finish: what it needs for that of memory.
@@ -432,11 +471,10 @@ struct Levels {
 
 /// Where somebody is in the ring.
 struct PlaceInRing {
-  int stage = 0;
-  unsigned parity = 0;
-  __device__ void next() {
-    if (++stage == stages) stage = 0, parity ^= 1;
-  }
+  unsigned passed = 0;  // stages
+  __device__ unsigned stage() const { return passed % stages; }
+  __device__ unsigned parity() const { return passed / stages % 2; }
+  __device__ void next(unsigned count = 1) { passed += count; }
 };
 
 /// Weights of the block's rows of products whose x the level makes, one product's behind another's, as one stage; by one warp.
@@ -457,51 +495,100 @@ __device__ void fetch_made_weights(const Tiles& op, Stage& stage, unsigned to, s
     stage.fetch(to + before, p.weight + share.begin * p.weight_bytes, share.count * static_cast<int>(p.weight_bytes), policy);
 }
 
+/// A stage of the weights of all levels: a piece of a half of a tile, or, behind all tiles of a level, its made rows' weights.
+struct WeightsAt {
+  int level = 0, half = 0, block = 0;
+
+  __device__ bool made(const Slot& slot) const { return half == 2 * slot.tiles; }
+  /// On to a stage that there is. False where the planner has not come so far.
+  __device__ bool settle(Levels& levels) {
+    const int planned = __shfl_sync(~0U, seen(&levels.planned), 0);
+    while (level < planned) {
+      const Slot& slot = levels.at(level);
+      if (made(slot) ? slot.made_rows > 0 : half < 2 * slot.tiles && slot.rows_of(half / 2, half % 2) > 0) return true;
+      if (half >= 2 * slot.tiles) {
+        ++level, half = 0;
+      } else {
+        ++half;
+      }
+    }
+    return false;
+  }
+  __device__ void next(Levels& levels) {
+    const Tiles& op = levels.at(level).level.tiles;
+    block += op.blocks_of_piece;
+    if (block < op.blocks && !made(levels.at(level))) return;
+    block = 0, ++half;
+  }
+};
+
+/// What a lane fetches of a stage: a piece of a row, or nothing.
+struct PieceOfRow {
+  const char* from = nullptr;
+  int bytes = 0;
+
+  __device__ PieceOfRow(const Slot& slot, const WeightsAt& at, int lane) {
+    const Tiles& op = slot.level.tiles;
+    const int tile = at.half / 2, half = at.half % 2;
+    bytes = min(op.blocks_of_piece, op.blocks - at.block) * block_bytes;
+    if (lane >= slot.rows_of(tile, half)) return;
+    const Product& p = op.products[0];
+    const bool gated = op.outputs_of_tile < tile_rows;
+    const int row = gated ? tile * stage_rows + lane : at.half * stage_rows + lane;
+    from = op.one_product() ? (gated && half == 1 ? p.up : p.weight) + (slot.of_x.begin + row) * p.weight_bytes : slot.rows[row];
+    from += at.block * block_bytes;
+  }
+};
+
 /// What the fetcher does: the weights of all levels. Its first lanes have a row each.
 __device__ void fetch_weights(Levels& levels, int count, unsigned ring, Stage* stages_of_ring) {
   const int lane = threadIdx.x % warp_size;
   const std::uint64_t policy = read_once();
-  PlaceInRing at, arriving;  // the first stage that may not have come
-  int asked = 0;
-#pragma unroll 1
-  for (int level = 0; level < count; ++level) {
-    while (seen(&levels.planned) <= level) {
-    }
+  PlaceInRing place, arriving;  // the first stage that may not have come
+  WeightsAt at, ahead;
+  int asked = 0, distance = 0;
+  long long pause = clock64();
+  while (true) {
+    const bool known = at.settle(levels);
     __syncwarp();
-    const Slot& slot = levels.at(level);
-    const Tiles& op = slot.level.tiles;
-    const Product& p = op.products[0];
-    const bool gated = op.outputs_of_tile < tile_rows, arithmetic = op.one_product();
-#pragma unroll 1
-    for (int half = 0; half < 2 * slot.tiles; ++half) {
-      const int tile = half / 2, rows = slot.rows_of(tile, half % 2);
-      if (rows <= 0) continue;
-      const char* from = nullptr;
-      if (lane < rows) {
-        const int row = gated ? tile * stage_rows + lane : half * stage_rows + lane;
-        from = arithmetic ? (gated && half % 2 == 1 ? p.up : p.weight) + (slot.of_x.begin + row) * p.weight_bytes : slot.rows[row];
-      }
-#pragma unroll 1
-      for (int first = 0; first < op.blocks; first += op.blocks_of_piece) {
-        const int bytes = min(op.blocks_of_piece, op.blocks - first) * block_bytes;
-        Stage& stage = stages_of_ring[at.stage];
-        wait_for(stage.empty, at.parity ^ 1);
-        if (asked == WINDOW) wait_for(stages_of_ring[arriving.stage].full, arriving.parity), arriving.next(); else ++asked;
-        if (lane == 0) stage.expect(rows * bytes);
-        __syncwarp();
-        if (lane < rows) stage.fetch(ring + at.stage * stage_bytes + lane * row_bytes, from + first * block_bytes, bytes, policy);
-        at.next();
-      }
+    if (lane == 0) raise(&levels.fetched, at.level);
+    if (!known) {
+      if (at.level == count) return;
+      continue;
     }
-    if (slot.made_rows > 0) {
-      Stage& stage = stages_of_ring[at.stage];
-      wait_for(stage.empty, at.parity ^ 1);
-      if (asked == WINDOW) wait_for(stages_of_ring[arriving.stage].full, arriving.parity), arriving.next(); else ++asked;
-      fetch_made_weights(op, stage, ring + at.stage * stage_bytes, policy);
-      at.next();
+    Stage& stage = stages_of_ring[place.stage()];
+    while (!is_done(stage.empty, place.parity() ^ 1)) {
+      if (distance == AHEAD || __shfl_sync(~0U, clock64() < pause ? 1 : 0, 0) != 0) continue;
+      if (distance == 0) ahead = at;
+      if (!ahead.settle(levels)) continue;
+      const Slot& slot = levels.at(ahead.level);
+      if (!ahead.made(slot)) {
+        const PieceOfRow row(slot, ahead, lane);
+        if (row.from != nullptr)
+          asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(row.from), "r"(row.bytes) : "memory");
+        pause = clock64() + row.bytes * stage_rows / PACE;
+      }
+      ahead.next(levels);
+      ++distance;
     }
-    __syncwarp();
-    if (lane == 0) raise(&levels.fetched, level + 1);
+    if (asked == WINDOW) {
+      wait_for(stages_of_ring[arriving.stage()].full, arriving.parity()), arriving.next();
+    } else {
+      ++asked;
+    }
+    const Slot& slot = levels.at(at.level);
+    const unsigned to = ring + place.stage() * stage_bytes;
+    if (at.made(slot)) {
+      fetch_made_weights(slot.level.tiles, stage, to, policy);
+    } else {
+      const PieceOfRow row(slot, at, lane);
+      if (lane == 0) stage.expect(slot.rows_of(at.half / 2, at.half % 2) * row.bytes);
+      __syncwarp();
+      if (row.from != nullptr) stage.fetch(to + lane * row_bytes, row.from, row.bytes, policy);
+    }
+    place.next();
+    at.next(levels);
+    if (distance > 0) --distance;
   }
 }
 
@@ -574,7 +661,7 @@ __device__ void empty_other_box(const Mailbox& box) {
 }
 
 /// What the planner does.
-__device__ void look_ahead(Levels& levels, const Level* all, int count, const Mailbox* box) {
+__device__ __noinline__ void look_ahead(Levels& levels, const Level* all, int count, const Mailbox* box) {
   int planned = 0;
   const auto plan_next = [&] {
     // A slot is free again when nobody needs the level that had it.
@@ -608,33 +695,37 @@ __device__ float sum_of_row(const float (&c)[4], int lane) {
 
 /// What products need of shared memory besides the rings, and a memory's step in its place.
 struct Work {
-  float sums[sums_together * warps];  // [row of tiles, warp]
-  float squares[threads * piece_numbers / numbers_of_sum];
+  float sums[sums_together * warps_of_half];  // [row of tiles, warp of the half]
+  float squares[most_normed_parts * threads * piece_numbers / numbers_of_sum];
   float made[most_made_numbers];  // x that the level makes, one product's behind another's
   alignas(128) char x[1];         // as long as the longest x
 };
 
-/// The sums of a stage's rows with a warp's columns of x, as products of tensor cores give them: every `warps`-th block from the warp's own
-/// on. Few are added by those: they round towards zero.
+/// Adds the products of a stage's rows with a warp's columns of x: every `warps_of_half`-th block from the warp's own on. Few are added by
+/// tensor cores: they round towards zero.
 __device__ void multiply_stage(float (&sums)[4], unsigned weights, unsigned in, int blocks) {
-  float c[own_blocks][4] = {};
-  uint4 w[own_blocks];
-  uint2 x[own_blocks];
-  const auto there = [=](int i) { return i * warps < blocks; };
+  float c[blocks_at_once][4] = {};
 #pragma unroll
-  for (int i = 0; i < own_blocks; ++i) {
-    const int at = there(i) ? i * warps * block_bytes : 0;
-    w[i] = load_shared(weights + at), x[i] = load_half(in + at);
+  for (int first = 0; first < own_blocks; first += blocks_at_once) {
+    uint4 w[blocks_at_once];
+    uint2 x[blocks_at_once];
+    if (first * warps_of_half >= blocks) break;
+    const auto there = [=](int i) { return (first + i) * warps_of_half < blocks; };
+#pragma unroll
+    for (int i = 0; i < blocks_at_once; ++i) {
+      const int at = there(i) ? (first + i) * warps_of_half * block_bytes : 0;
+      w[i] = load_shared(weights + at), x[i] = load_half(in + at);
+    }
+#pragma unroll
+    for (int i = 0; i < blocks_at_once; ++i) {
+      if (there(i)) multiply(c[i], w[i], x[i].x, x[i].y);
+    }
   }
 #pragma unroll
-  for (int i = 0; i < own_blocks; ++i) {
-    if (there(i)) multiply(c[i], w[i], x[i].x, x[i].y);
-  }
-#pragma unroll
-  for (int i = 0; i < 4; ++i) sums[i] += ((c[0][i] + c[1][i]) + (c[2][i] + c[3][i])) + c[4][i];
+  for (int i = 0; i < 4; ++i) sums[i] += (c[0][i] + c[1][i]) + (c[2][i] + c[3][i]);
 }
 
-/// The block's share of a level's outputs, tile of rows by tile of rows; a warp has a share of the columns.
+/// The block's share of a level's outputs, tile of rows by tile of rows; a warp has a share of the columns of one half of a tile.
 __device__ void make_products(const Slot& slot, Work& work, Stage* stages_of_ring, unsigned ring, PlaceInRing& at, const Mail& mail) {
   const int thread = static_cast<int>(threadIdx.x), warp = thread / warp_size, lane = thread % warp_size;
   const Tiles& op = slot.level.tiles;
@@ -649,7 +740,8 @@ __device__ void make_products(const Slot& slot, Work& work, Stage* stages_of_rin
   };
   Output output = output_of(0, last), following = announced.count > 0 ? output_of(last, tiles_together) : Output();
   if (input.group > 0) {
-    load_normed(work.x, work.squares, op, norm_of_piece(input), mail);
+    const NormOfPieces norm(input);
+    load_normed(work.x, work.squares, op, norm, mail);
   } else {
     load_plain(work.x, op, mail);
   }
@@ -657,35 +749,37 @@ __device__ void make_products(const Slot& slot, Work& work, Stage* stages_of_rin
   following.load_addend(op, mail);
   sync_warps();
 
-  const unsigned in = address_of(work.x + place_in_parts(op, lane)) + warp * block_bytes,
-                 weights = ring + lane / 4 * row_bytes + lane % 4 * piece + warp * block_bytes;
-  const int all_blocks = op.blocks, of_piece = op.blocks_of_piece, outputs = slot.outputs();
+  const int half = warp / warps_of_half, in_half = warp % warps_of_half;
+  const unsigned in = address_of(work.x + place_in_parts(op, lane)) + in_half * block_bytes,
+                 weights = ring + lane / 4 * row_bytes + lane % 4 * piece + in_half * block_bytes;
+  const int all_blocks = op.blocks, of_piece = op.blocks_of_piece, pieces = (all_blocks + of_piece - 1) / of_piece, outputs = slot.outputs();
 #pragma unroll 1
   for (int tile = 0; tile < tiles; ++tile) {
-#pragma unroll 1
-    for (int half = 0; half < 2; ++half) {
-      if (half == 1 && of_tile == tile_rows && tile * of_tile + stage_rows >= outputs) continue;
+    const bool whole = of_tile < tile_rows || tile * of_tile + stage_rows < outputs;
+    if (half == 1) at.next(pieces);
+    if (half == 0 || whole) {
       float sums[4] = {};
 #pragma unroll 1
       for (int before = 0; before < all_blocks; before += of_piece) {
-        Stage& stage = stages_of_ring[at.stage];
-        wait_for(stage.full, at.parity);
-        multiply_stage(sums, weights + at.stage * stage_bytes, in + before * block_bytes, min(of_piece, all_blocks - before) - warp);
+        Stage& stage = stages_of_ring[at.stage()];
+        wait_for(stage.full, at.parity());
+        multiply_stage(sums, weights + at.stage() * stage_bytes, in + before * block_bytes, min(of_piece, all_blocks - before) - in_half);
         __syncwarp();
         if (lane == 0) stage.give_back();
         at.next();
       }
       const float sum = sum_of_row(sums, lane);
-      if (lane % 4 == 0) work.sums[((tile - kept) * tile_rows + half * stage_rows + lane / 4) * warps + warp] = sum;
+      if (lane % 4 == 0) work.sums[((tile - kept) * tile_rows + half * stage_rows + lane / 4) * warps_of_half + in_half] = sum;
     }
+    if (half == 0 && whole) at.next(pieces);
     if (tile + 1 < last && tile + 1 < tiles) continue;
 
     sync_warps();
-    const float factor = input.group > 0 && input.one_group() ? norm_factor_of(input, sum_of_warps(work.squares)) : 1;
+    const float factor = input.group > 0 && input.one_group() ? norm_factor_of(input, sum_of_warps<warps>(work.squares)) : 1;
     const int row = (first - kept + thread / of_tile) * tile_rows + thread % of_tile;
     if (output.product >= 0) {
-      finish(op.products[output.product], output.o, factor * sum_of_warps(work.sums + row * warps) + output.bias, output.added,
-             of_tile < tile_rows ? factor * sum_of_warps(work.sums + (row + of_tile) * warps) : 1, slot.level.mail[output.product], mail);
+      finish(op.products[output.product], output.o, factor * sum_of_warps<warps_of_half>(work.sums + row * warps_of_half) + output.bias, output.added,
+             of_tile < tile_rows ? factor * sum_of_warps<warps_of_half>(work.sums + (row + of_tile) * warps_of_half) : 1, slot.level.mail[output.product], mail);
     }
     if (tile + 1 == tiles) break;
     first = last;
@@ -704,6 +798,7 @@ __device__ void make_products(const Slot& slot, Work& work, Stage* stages_of_rin
 struct MadeRow {
   int product = -1, o = 0, weights = 0, x = 0;
 
+  __device__ MadeRow() = default;
   __device__ MadeRow(const Tiles& op, int r) {
 #pragma unroll 1
     for (int n = op.products_of_x; n < op.product_count; ++n) {
@@ -730,20 +825,33 @@ __device__ const float* made_number(const Tiles& op, int i) {
 
 /// The block's rows of products whose x the level makes.
 __device__ void make_rows(const Slot& slot, Work& work, Stage& stage, unsigned parity, const char* weights, const Mail& mail) {
-  static_assert(most_made_numbers <= threads);
   const Tiles& op = slot.level.tiles;
   const int thread = static_cast<int>(threadIdx.x), own = thread % lanes_of_made_row;
-  const float* const from = made_number(op, thread);
-  Mail::Asked asked{};
-  if (from != nullptr) asked = mail.ask(from);
-  int r = thread / lanes_of_made_row;
-  MadeRow row(op, r);
-  Output output(op, {own == 0 ? row.product : -1, row.o});
-  if (from != nullptr) work.made[thread] = mail.get(asked);
-  sync_warps();
-  wait_for(stage.full, parity);
+  constexpr int asked_together = most_made_numbers / threads;
+  const float* from[asked_together];
+  Mail::Asked asked[asked_together];
+#pragma unroll
+  for (int i = 0; i < asked_together; ++i) {
+    from[i] = made_number(op, thread + i * threads);
+    if (from[i] != nullptr) asked[i] = mail.ask(from[i]);
+  }
   // By whole warps.
   constexpr int of_warp = warp_size / lanes_of_made_row, of_block = threads / lanes_of_made_row;
+  int r = thread / lanes_of_made_row;
+  MadeRow row;
+  Output output;
+  const auto prepare = [&] {
+    if (r / of_warp * of_warp >= slot.made_rows) return;
+    row = MadeRow(op, r);
+    output = Output(op, {own == 0 ? row.product : -1, row.o});
+  };
+  prepare();
+#pragma unroll
+  for (int i = 0; i < asked_together; ++i) {
+    if (from[i] != nullptr) work.made[thread + i * threads] = mail.get(asked[i]);
+  }
+  sync_warps();
+  wait_for(stage.full, parity);
 #pragma unroll 1
   while (r / of_warp * of_warp < slot.made_rows) {
     const int pieces = row.product >= 0 ? op.products[row.product].in / piece_numbers : 0;
@@ -763,8 +871,7 @@ __device__ void make_rows(const Slot& slot, Work& work, Stage& stage, unsigned p
     if (output.product >= 0)
       finish(op.products[row.product], row.o, sum + output.bias, output.added, 1, slot.level.mail[row.product], mail);
     r += of_block;
-    row = MadeRow(op, r);
-    output = Output(op, {own == 0 ? row.product : -1, row.o});
+    prepare();
   }
 }
 
@@ -786,7 +893,8 @@ __device__ __noinline__ void take_steps(const Level& level, void* work, const Ma
     };
     rows == 1   ? take.template operator()<1>()
     : rows == 2 ? take.template operator()<2>()
-                : take.template operator()<4>();
+    : rows == 4 ? take.template operator()<4>()
+                : take.template operator()<8>();
   }
 }
 
@@ -829,10 +937,10 @@ __global__ void __launch_bounds__(block_threads, 1)
       if (slot.level.kind == Kind::products) {
         make_products(slot, work, stages_of_ring, address_of(ring), at, mail);
         if (slot.made_rows > 0) {
-          Stage& stage = stages_of_ring[at.stage];
-          make_rows(slot, work, stage, at.parity, ring + at.stage * stage_bytes, mail);
-          __syncwarp();
-          if (thread % warp_size == 0) stage.give_back();
+          Stage& stage = stages_of_ring[at.stage()];
+          make_rows(slot, work, stage, at.parity(), ring + at.stage() * stage_bytes, mail);
+          sync_warps();
+          if (const int own = static_cast<int>(threadIdx.x); own < warps_of_half * warp_size && own % warp_size == 0) stage.give_back();
           at.next();
         }
       } else {
@@ -844,7 +952,7 @@ __global__ void __launch_bounds__(block_threads, 1)
   if (box == nullptr) return;
   // The last block gives the turn to the other box, which nobody has looked into.
   __syncthreads();
-  if (thread == 0 && atomicInc(&box->ended, gridDim.x - 1) == gridDim.x - 1) box->turn ^= 1;
+  if (threadIdx.x == 0 && atomicInc(&box->ended, gridDim.x - 1) == gridDim.x - 1) box->turn ^= 1;
 }
 
 // ---- launchers -----------------------------------------------------------------------------------------------------------------------
@@ -858,7 +966,7 @@ int most_of(int n) {
 /// As the kernel sees them. False where they do not fit it.
 bool as_tiles(Tiles& tiles, const OneRow& op) {
   const Input& input = op.inputs[0];
-  const int most = threads * piece_numbers * (input.group > 0 ? 1 : most_parts);
+  const int most = threads * piece_numbers * (input.group > 0 ? most_normed_parts : most_parts);
   const bool activates = input.gate == nullptr || input.act == Activation::silu || input.act == Activation::sigmoid;
   const bool aligned_norm = reinterpret_cast<std::uintptr_t>(input.weight) % piece == 0 && input.group % 4 == 0;
   if (op.input_count != 1 || input.n % block_columns != 0 || input.n > most || !activates || !aligned_norm) return false;
@@ -1045,7 +1153,7 @@ bool Chain::add(const Step& step, bool delta_rule) {
   const auto wider = [&] {
     Step p = step;
     p.columns = memory_step::most_columns;
-    return p.K <= 4 * p.rows_at_once() ? p : step;
+    return p.K <= 8 * p.rows_at_once() ? p : step;
   };
   if (step.tasks() > static_cast<int>(multiprocessors())) level.step = wider();
   if (collected_->levels.empty() || collected_->levels.size() == most_levels || collected_->knows_z_that_reads(level)) return false;

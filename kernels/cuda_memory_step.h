@@ -8,7 +8,7 @@
 
 namespace statescope::cuda::memory_step {
 
-constexpr int warp_size = 32, threads = 512, warps = threads / warp_size;  // the first ones of a block
+constexpr int warp_size = 32, threads = 256, warps = threads / warp_size;  // the first ones of a block
 constexpr int least_columns = 16, most_columns = 32, own_columns = 4, most_channels = 512;
 constexpr int most_choices = 16, most_partitions = 256;
 
@@ -63,10 +63,10 @@ struct Step {
   /// How many threads share a row of a task, and how many rows they have at once.
   __host__ __device__ int threads_of_row() const { return columns / own_columns; }
   __host__ __device__ int rows_at_once() const { return threads / threads_of_row(); }
-  /// How many rows a thread has at most, as it is built: 1, 2 or 4.
+  /// How many rows a thread has at most, as it is built: 1, 2, 4 or 8.
   __host__ __device__ int rows_of_thread() const {
     const int at_once = rows_at_once();
-    return K <= at_once ? 1 : K <= 2 * at_once ? 2 : 4;
+    return K <= at_once ? 1 : K <= 2 * at_once ? 2 : K <= 4 * at_once ? 4 : 8;
   }
 };
 

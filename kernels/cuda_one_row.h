@@ -107,7 +107,7 @@ __device__ inline float norm_factor(const Input& input, const float* of_group) {
 __device__ inline float convolved(const Product& p, int o, float z) {
   const int past = p.width - 1;
   const float* taps = p.taps + static_cast<std::int64_t>(o) * p.width;
-  float kept[most_taps - 1], weight[most_taps - 1], sum = p.tap_bias != nullptr ? p.tap_bias[o] : 0;
+  float kept[most_taps - 1] = {}, weight[most_taps - 1] = {}, sum = p.tap_bias != nullptr ? p.tap_bias[o] : 0;
 #pragma unroll
   for (int j = 0; j < most_taps - 1; ++j) {
     if (j < past) kept[j] = p.cache[j * p.out + o], weight[j] = taps[j];

@@ -51,7 +51,10 @@ void start(const Step& p, Chain& chain) {
     launch_overlapped("memory, one row", kernel, blocks, threads, 0, chain.stream(), p, early);
   };
   const int rows = p.rows_of_thread();
-  rows == 1 ? begin(step_kernel<delta_rule, 1>) : rows == 2 ? begin(step_kernel<delta_rule, 2>) : begin(step_kernel<delta_rule, 4>);
+  rows == 1   ? begin(step_kernel<delta_rule, 1>)
+  : rows == 2 ? begin(step_kernel<delta_rule, 2>)
+  : rows == 4 ? begin(step_kernel<delta_rule, 4>)
+              : begin(step_kernel<delta_rule, 8>);
 }
 
 template <class Memory>
