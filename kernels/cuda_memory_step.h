@@ -93,7 +93,7 @@ struct Four {
 };
 
 /// A block may have other warps, which do not come here.
-__device__ inline void sync_step() { asm volatile("bar.sync 2, %0;" ::"n"(threads) : "memory"); }
+__device__ inline void sync_step() { asm volatile("bar.sync 1, %0;" ::"n"(threads) : "memory"); }
 
 __device__ inline void prefetch_line(const float* x) { asm volatile("prefetch.global.L2 [%0];" ::"l"(x)); }
 
@@ -279,7 +279,8 @@ __device__ inline void prefetch_task(const Step& p, int task, int own, int count
     prefetch_line(p.state + ((static_cast<std::int64_t>(i / p.K) * p.H + h) * p.K + i % p.K) * p.V + tile * p.columns);
 }
 
-/// A thread owns four columns of a task's and every so many-th row. `read` waits for what has not been written yet; hand_on(i, o): numbers i to i + 3 of o.
+/// A thread owns four columns of a task's and every so many-th row. `read` waits for what has not been written yet; hand_on(i, o): numbers
+/// i to i + 3 of o.
 template <bool delta_rule, int RowsPerThread, class Read, class HandOn>
 __device__ void take_step(const Step& p, int task, Shared& shared, const Read& read, const HandOn& hand_on) {
   const int tiles = p.tiles(), h = task / tiles, tile = task % tiles;

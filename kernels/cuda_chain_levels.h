@@ -1,0 +1,336 @@
+// Levels of a chain (chain_hopper.cu): what a block has of each, and the two warps that work ahead of it, which bring the weights into a
+// ring in shared memory and find out what the next levels are. Included by .cu files alone.
+#pragma once
+
+#include "kernels/cuda_chain_mail.h"
+#include "kernels/cuda_memory_step.h"
+#include "kernels/cuda_one_row.h"
+
+namespace statescope::cuda::chain {
+
+using namespace one_row;
+using memory_step::Step;
+
+constexpr int most_levels = 1024;
+constexpr int known_levels = 4;                 // by a block at once
+constexpr int listed_rows = 128;                // of a level, where several products share it
+constexpr int line = 32;                        // numbers of one in the second cache
+constexpr int most_made_numbers = 2 * threads;  // of x that a level makes itself
+
+// A block's warps: those that make a level's numbers, and two that work ahead of them.
+static_assert(threads == memory_step::threads);
+constexpr int fetcher = warps, planner = fetcher + 1, block_threads = (planner + 1) * warp_size;
+
+// The ring. A stage has a piece of the rows of half a tile; where products are gated a tile's second half is of the other weight. The
+// halves' warps go through the ring at the same time. Who waits for a stage knows that what it had before has come: pieces are fewer than
+// stages.
+constexpr int tile_rows = 16, stage_rows = 8, warps_of_half = warps / 2;  // which share its columns
+constexpr int block_columns = 32, block_bytes = 64, most_blocks = 72;     // of one product of tensor cores; of a piece of a row
+constexpr int row_bytes = most_blocks * block_bytes + 64;                 // lanes that read at once read from different banks
+constexpr int stages = 4, stage_bytes = stage_rows * row_bytes, ring_bytes = stages * stage_bytes;
+constexpr unsigned stages_under_way = 2;  // where more are, what is handed on by mail is late
+
+/// Products of one row as this kernel sees them. Those that others wait for come first, then the others of x, then those that wait.
+struct Tiles {
+  Input input;
+  int announced_products, products_of_x, product_count;
+  int announced_outputs, outputs_of_x;
+  int outputs_of_tile;                  // 16; gated: 8
+  int blocks, pieces, blocks_of_piece;  // of a row; a stage has a piece of its rows
+  int part_bytes;                       // from one part of x to the next in shared memory
+  int first_output[most_products];
+  Product products[most_products];
+
+  __device__ bool one_product() const { return product_count == 1; }
+};
+
+enum class Kind : int { products, outer_product, delta_rule };
+
+/// What is read of it and made in the same launch is read from mail, and points there. `mail`: where what it makes goes besides, of each
+/// product, or of a memory's o.
+struct Level {
+  Kind kind;
+  Tiles tiles;
+  Step step;
+  float* mail[most_products];
+};
+
+// ---- in kernels ----
+
+__device__ inline unsigned address_of(const void* p) { return static_cast<unsigned>(__cvta_generic_to_shared(p)); }
+
+/// What the fetcher fills and gets back empty from all that multiply.
+struct Stage {
+  unsigned long long full, empty;
+  __device__ void make() {
+    asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(address_of(&full)) : "memory");
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(address_of(&empty)), "n"(warps_of_half) : "memory");
+  }
+  __device__ void expect(int bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(address_of(&full)), "r"(bytes) : "memory");
+  }
+  /// A multiple of 16 bytes, which leave the second cache before all else.
+  __device__ void fetch(unsigned to, const char* from, int bytes, std::uint64_t policy) {
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(to),
+                 "l"(from), "r"(bytes), "r"(address_of(&full)), "l"(policy)
+                 : "memory");
+  }
+  __device__ void give_back() { asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(address_of(&empty)) : "memory"); }
+};
+__device__ inline void wait_for(unsigned long long& barrier, unsigned parity) {
+  asm volatile(
+      "{\n.reg .pred done;\nAGAIN: mbarrier.try_wait.parity.shared.b64 done, [%0], %1;\n@done bra DONE;\nbra AGAIN;\nDONE:\n}" ::"r"(
+          address_of(&barrier)),
+      "r"(parity)
+      : "memory");
+}
+
+__device__ inline std::uint64_t read_once() {
+  std::uint64_t policy;
+  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+}
+
+/// A number in shared memory that one thread raises and others wait for.
+__device__ inline int seen(const int* number) {
+  int x;
+  asm volatile("ld.acquire.cta.shared.s32 %0, [%1];" : "=r"(x) : "r"(address_of(number)) : "memory");
+  return x;
+}
+__device__ inline void raise(int* number, int x) {
+  asm volatile("st.release.cta.shared.s32 [%0], %1;" ::"r"(address_of(number)), "r"(x) : "memory");
+}
+
+/// What a block has of n: block b of all begins at n b / all.
+struct Share {
+  int begin, count;
+};
+__device__ __noinline__ inline Share share_of(int n) {
+  const auto before = [n](unsigned block) { return static_cast<int>(static_cast<unsigned>(n) * block / gridDim.x); };
+  return {before(blockIdx.x), before(blockIdx.x + 1) - before(blockIdx.x)};
+}
+
+/// An output of the block: those that others wait for come first.
+struct Place {
+  int product, o;
+};
+__device__ __noinline__ inline Place place_of(const Tiles& op, const Share& announced, const Share& of_x, int i) {
+  if (i >= announced.count + of_x.count) return {-1, 0};
+  const bool first = i < announced.count;
+  const int output = first ? announced.begin + i : of_x.begin + i - announced.count, end = first ? op.announced_products : op.products_of_x;
+  int n = first ? 0 : op.announced_products;
+#pragma unroll 1
+  while (n + 1 < end && output >= op.first_output[n + 1]) ++n;
+  return {n, output - op.first_output[n]};
+}
+
+/// A level as its block knows it, in shared memory.
+struct Slot {
+  Level level;
+  const char* rows[listed_rows];  // of weights, in the order of tiles, where products share the level; null: there is none
+  Place places[listed_rows];      // of the same
+  int tiles;                      // of rows; 0: a memory's step, or nothing for this block
+  Share announced, of_x;          // of the block, of the outputs
+  int made_rows;                  // of the block, of products whose x the level makes
+
+  __device__ int outputs() const { return announced.count + of_x.count; }
+  /// The block's output i; none behind the last one.
+  __device__ Place place(int i) const {
+    if (i >= outputs()) return {-1, 0};
+    return level.tiles.one_product() ? Place{0, of_x.begin + i} : places[i];
+  }
+  /// Rows of weights in a half of a tile.
+  __device__ int rows_of(int tile, int half) const {
+    const int of_tile = level.tiles.outputs_of_tile, left = outputs() - tile * of_tile;
+    return min(of_tile == tile_rows ? left - half * stage_rows : left, stage_rows);
+  }
+};
+/// What the threads of a block share.
+struct Levels {
+  Slot slots[known_levels];
+  Mail mail;
+  int planned;  // levels that stand in slots
+  int fetched;  // whose weights have been asked for
+  int ended;    // by each of the warps that multiply, all together
+  __device__ Slot& at(int level) { return slots[level % known_levels]; }
+};
+
+/// Where somebody is in the ring.
+struct PlaceInRing {
+  unsigned passed = 0;  // stages
+  __device__ unsigned stage() const { return passed % stages; }
+  __device__ unsigned parity() const { return passed / stages % 2; }
+  __device__ void next(unsigned count = 1) { passed += count; }
+};
+
+/// Weights of the block's rows of products whose x the level makes, one product's behind another's, as one stage; by one warp.
+__device__ inline void fetch_made_weights(const Tiles& op, Stage& stage, unsigned to, std::uint64_t policy) {
+  const int lane = threadIdx.x % warp_size, own = op.products_of_x + lane;
+  int before = 0, bytes = 0;
+#pragma unroll 1
+  for (int n = op.products_of_x; n < op.product_count; ++n) {
+    if (n == own) before = bytes;
+    bytes += share_of(op.products[n].out).count * static_cast<int>(op.products[n].weight_bytes);
+  }
+  if (lane == 0) stage.expect(bytes);
+  __syncwarp();
+  if (own >= op.product_count) return;
+  const Product& p = op.products[own];
+  const Share share = share_of(p.out);
+  if (share.count > 0)
+    stage.fetch(to + before, p.weight + share.begin * p.weight_bytes, share.count * static_cast<int>(p.weight_bytes), policy);
+}
+
+/// The fetcher's next stage, when it is empty and fewer than `stages_under_way` have not come.
+struct NextStage {
+  Stage* stages_of_ring;
+  PlaceInRing at{}, arriving{};  // the first one that may not have come
+
+  __device__ Stage& wait_until_empty() {
+    Stage& stage = stages_of_ring[at.stage()];
+    wait_for(stage.empty, at.parity() ^ 1);
+    if (at.passed - arriving.passed == stages_under_way) {
+      wait_for(stages_of_ring[arriving.stage()].full, arriving.parity());
+      arriving.next();
+    }
+    return stage;
+  }
+};
+
+/// What the fetcher does: the weights of all levels. Its first lanes have a row each.
+__device__ inline void fetch_weights(Levels& levels, int count, unsigned ring, Stage* stages_of_ring) {
+  const int lane = threadIdx.x % warp_size;
+  const std::uint64_t policy = read_once();
+  NextStage next{stages_of_ring};
+#pragma unroll 1
+  for (int level = 0; level < count; ++level) {
+    while (seen(&levels.planned) <= level) {
+    }
+    __syncwarp();
+    const Slot& slot = levels.at(level);
+    const Tiles& op = slot.level.tiles;
+    const Product& p = op.products[0];
+    const bool gated = op.outputs_of_tile < tile_rows, arithmetic = op.one_product();
+#pragma unroll 1
+    for (int half = 0; half < 2 * slot.tiles; ++half) {
+      const int tile = half / 2, rows = slot.rows_of(tile, half % 2);
+      if (rows <= 0) continue;
+      const char* from = nullptr;
+      if (lane < rows) {
+        const int row = gated ? tile * stage_rows + lane : half * stage_rows + lane;
+        from = arithmetic ? (gated && half % 2 == 1 ? p.up : p.weight) + (slot.of_x.begin + row) * p.weight_bytes : slot.rows[row];
+      }
+#pragma unroll 1
+      for (int first = 0; first < op.blocks; first += op.blocks_of_piece) {
+        const int bytes = min(op.blocks_of_piece, op.blocks - first) * block_bytes;
+        Stage& stage = next.wait_until_empty();
+        if (lane == 0) stage.expect(rows * bytes);
+        __syncwarp();
+        if (lane < rows) stage.fetch(ring + next.at.stage() * stage_bytes + lane * row_bytes, from + first * block_bytes, bytes, policy);
+        next.at.next();
+      }
+    }
+    if (slot.made_rows > 0) {
+      Stage& stage = next.wait_until_empty();
+      fetch_made_weights(op, stage, ring + next.at.stage() * stage_bytes, policy);
+      next.at.next();
+    }
+    __syncwarp();
+    if (lane == 0) raise(&levels.fetched, level + 1);
+  }
+}
+
+/// Puts a level into its slot; by one warp.
+__device__ inline void plan(Slot& slot, const Level& from) {
+  const int lane = threadIdx.x % warp_size;
+  const auto* source = reinterpret_cast<const uint4*>(&from);
+  auto* to = reinterpret_cast<uint4*>(&slot.level);
+#pragma unroll 1
+  for (int i = lane; i < static_cast<int>(sizeof(Level) / sizeof(uint4)); i += warp_size) to[i] = source[i];
+  __syncwarp();
+  if (slot.level.kind != Kind::products) {
+    if (lane == 0) slot.tiles = slot.made_rows = 0;
+    return;
+  }
+  const Tiles& op = slot.level.tiles;
+  int made_rows = 0;
+#pragma unroll 1
+  for (int n = op.products_of_x; n < op.product_count; ++n) made_rows += share_of(op.products[n].out).count;
+  if (lane == 0) slot.made_rows = made_rows;
+  const Share announced = share_of(op.announced_outputs), of_x = share_of(op.outputs_of_x);
+  const int of_tile = op.outputs_of_tile, tiles = (announced.count + of_x.count + of_tile - 1) / of_tile;
+  if (lane == 0) slot.tiles = tiles, slot.announced = announced, slot.of_x = of_x;
+  if (op.one_product()) return;
+#pragma unroll 1
+  for (int i = lane; i < tiles * tile_rows; i += warp_size) {
+    const Place place = place_of(op, announced, of_x, i);
+    slot.places[i] = place;
+    slot.rows[i] = place.product < 0 ? nullptr : op.products[place.product].weight + place.o * op.products[place.product].weight_bytes;
+  }
+}
+
+/// Brings into the second cache what a level reads besides weights: with as much of those on its way as rings hold, memory answers after
+/// microseconds. By one warp.
+__device__ inline void prefetch_level(const Slot& slot) {
+  const int lane = threadIdx.x % warp_size;
+  if (slot.level.kind != Kind::products) {
+    const Step& step = slot.level.step;
+#pragma unroll 1
+    for (int task = static_cast<int>(blockIdx.x); task < step.tasks(); task += static_cast<int>(gridDim.x)) {
+      memory_step::prefetch_task(step, task, lane, warp_size);
+    }
+    return;
+  }
+  const Tiles& op = slot.level.tiles;
+  if (op.input.weight != nullptr) {
+#pragma unroll 1
+    for (int i = lane * line; i < op.input.group; i += warp_size * line) prefetch(op.input.weight + i);
+  }
+#pragma unroll 1
+  for (int i = lane; i < slot.outputs(); i += warp_size) {
+    const Place place = slot.place(i);
+    const Product& p = op.products[place.product];
+    if (p.bias != nullptr) prefetch(p.bias + place.o);
+    if (p.end != End::convolve) continue;
+    prefetch(p.taps + static_cast<std::int64_t>(place.o) * p.width);
+#pragma unroll 1
+    for (int j = 0; j < p.width - 1; ++j) prefetch(p.cache + j * p.out + place.o);
+  }
+}
+
+/// The block's share of the box that is not in use: nothing has come yet.
+__device__ inline void empty_other_box(const Mailbox& box) {
+  char* const other = box.begin + (box.turn == 0 ? box.bytes : 0);
+  const auto pieces = static_cast<int>(box.bytes / piece);
+  const Share own = share_of(pieces);
+#pragma unroll 1
+  for (int i = threadIdx.x % warp_size; i < own.count; i += warp_size)
+    reinterpret_cast<uint4*>(other)[own.begin + i] = {nothing_yet, nothing_yet, nothing_yet, nothing_yet};
+}
+
+/// What the planner does.
+__device__ inline void look_ahead(Levels& levels, const Level* all, int count, const Mailbox* box) {
+  int planned = 0;
+  const auto plan_next = [&] {
+    // A slot is free again when nobody needs the level that had it.
+    const int free = planned - known_levels + 1;
+    while (min(seen(&levels.ended) / warps, seen(&levels.fetched)) < free) {
+    }
+    plan(levels.at(planned), all[planned]);
+    __syncwarp();
+    ++planned;
+    if (threadIdx.x % warp_size == 0) raise(&levels.planned, planned);
+  };
+  while (planned < min(count, known_levels - 1)) plan_next();
+  if (box != nullptr) empty_other_box(*box);
+#pragma unroll 1
+  for (int level = 0; level < count; ++level) {
+    while (planned < count && planned < level + known_levels) plan_next();
+    if (level + 2 < count) prefetch_level(levels.at(level + 2));
+    constexpr int ahead = known_levels + 2;
+    const auto* later = reinterpret_cast<const float*>(all + level + ahead) + threadIdx.x % warp_size * line;
+    if (level + ahead < count && later < reinterpret_cast<const float*>(all + level + ahead + 1)) prefetch(later);
+  }
+}
+
+}  // namespace statescope::cuda::chain

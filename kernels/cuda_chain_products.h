@@ -1,0 +1,436 @@
+// A level of products (chain_hopper.cu): x comes by mail, passes its norm and is multiplied with the weights in the ring. Included by .cu
+// files alone.
+//
+// Tensor cores multiply, which takes a tenth of the instructions: what paces a token is instructions between one level's results and the
+// next one's. x stands in shared memory as three bf16 parts whose sum it is exactly. A product of tensor cores takes 8 rows of weights by
+// 32 columns: a lane's 16 bytes of one row are its A as they are, so that row g of A has the numbers 0, 1, 4, 5 of every eight of weight
+// row g, and row g + 8 of A the numbers 2, 3, 6, 7 of the same. Columns 0 to 2 of B are the parts of x at the first numbers, columns 3 to 5
+// those at the others. Of C, rows 0 to 7 count in the former columns, rows 8 to 15 in the latter.
+#pragma once
+
+#include "kernels/cuda_chain_levels.h"
+#include "kernels/cuda_chunk.h"
+
+namespace statescope::cuda::chain {
+
+constexpr int piece_numbers = 8, parts_of_x = 3;                             // bf16 numbers of 16 bytes
+constexpr int most_parts = 4, most_normed_parts = 2;                         // pieces of x that a thread reads together
+constexpr int own_blocks = most_blocks / warps_of_half, blocks_at_once = 4;  // of a warp; on their way to its registers
+constexpr int tiles_together = 8;                                            // whose outputs are finished together, one by a thread
+constexpr int sums_together = tiles_together * tile_rows;
+constexpr int lanes_of_made_row = 4;
+
+/// Those that multiply. A warp is together before it arrives.
+__device__ inline void sync_warps() {
+  __syncwarp();
+  asm volatile("bar.sync 1, %0;" ::"n"(threads) : "memory");
+}
+
+__device__ inline uint2 load_half(unsigned from) {
+  uint2 x;
+  asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(x.x), "=r"(x.y) : "r"(from) : "memory");
+  return x;
+}
+__device__ inline uint4 load_shared(unsigned from) {
+  uint4 x;
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w) : "r"(from) : "memory");
+  return x;
+}
+
+/// (Σ x² / group + eps)^{−1/2}
+__device__ inline float norm_factor_of(const Input& input, float squares) {
+  return rsqrtf(squares * (1 / static_cast<float>(input.group)) + input.eps);
+}
+
+/// Of a number of each warp.
+template <int count>
+__device__ float sum_of_warps(const float* of_row) {
+  float2 sum{0, 0};
+#pragma unroll
+  for (int w = 0; w < count; w += 2) {
+    const float2 x = *reinterpret_cast<const float2*>(of_row + w);
+    sum = {sum.x + x.x, sum.y + x.y};
+  }
+  return sum.x + sum.y;
+}
+
+/// Where part p of x begins: so that lanes that read at once read from different banks.
+__device__ inline int place_of_part(const Tiles& op, int p) { return p * op.part_bytes + (p > 0 ? 64 : 0); }
+
+/// Eight numbers of x at piece c, as three parts: numbers 0, 1, 4, 5 before the others, but in the last part behind them (banks again).
+__device__ __noinline__ inline void store_parts(char* x, int part_bytes, int c, float4 a, float4 b) {
+  char* to = x + c * piece;
+#pragma unroll 1
+  for (int p = 0; p < parts_of_x; ++p) {
+    const uint4 part{packed(a.x, a.y), packed(b.x, b.y), packed(a.z, a.w), packed(b.z, b.w)};
+    *reinterpret_cast<uint4*>(to) = p < 2 ? part : uint4{part.z, part.w, part.x, part.y};
+    a = {a.x - first_of(part.x), a.y - second_of(part.x), a.z - first_of(part.z), a.w - second_of(part.z)};
+    b = {b.x - first_of(part.y), b.y - second_of(part.y), b.z - first_of(part.w), b.w - second_of(part.w)};
+    to += p == 0 ? part_bytes + 64 : part_bytes;
+  }
+}
+/// Where a lane's numbers of the first piece of B stand. Found again in each level: kept from level to level it would not be in a register.
+__device__ inline int place_in_parts(const Tiles& op) {
+  int lane;
+  asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
+  constexpr int both = 6, half = 8;
+  const int column = lane / 4 < both ? lane / 4 : 3 * (lane / 4 - both), p = column % parts_of_x, others = column / parts_of_x;
+  return place_of_part(op, p) + lane % 4 * piece + (p < 2 ? others : 1 - others) * half;
+}
+
+struct Eight {
+  float4 a, b;
+  __device__ void load(const float* from) { a = *reinterpret_cast<const float4*>(from), b = *reinterpret_cast<const float4*>(from + 4); }
+};
+__device__ inline float4 operator*(float4 a, float4 b) { return {a.x * b.x, a.y * b.y, a.z * b.z, a.w * b.w}; }
+__device__ inline float4 operator*(float s, float4 a) { return {s * a.x, s * a.y, s * a.z, s * a.w}; }
+__device__ inline float square(float4 a) { return a.x * a.x + a.y * a.y + a.z * a.z + a.w * a.w; }
+
+/// Pieces of a thread of a row of so many, as they come: asked for together, and again until all are there.
+template <int n>
+struct Arriving {
+  Eight in[n] = {};
+  const float* from;
+  int pieces;
+  bool mailed;
+  unsigned missing = 0;  // a bit for each
+
+  __device__ Arriving(const float* row, int pieces_, const Mail& mail) : from(mail.in_turn(row)), pieces(pieces_), mailed(mail.has(row)) {
+#pragma unroll
+    for (int t = 0; t < n; ++t) {
+      if (row != nullptr && piece_of(t) < pieces) missing |= 1U << t;
+    }
+  }
+  __device__ int piece_of(int t) const { return static_cast<int>(threadIdx.x) + t * threads; }
+  __device__ void ask() {
+#pragma unroll
+    for (int t = 0; t < n; ++t) {
+      if ((missing >> t & 1) == 0) continue;
+      const float* const own = from + piece_numbers * piece_of(t);
+      Mail::load(in[t].a, own), Mail::load(in[t].b, own + 4);
+    }
+  }
+  __device__ bool there() {
+#pragma unroll
+    for (int t = 0; t < n; ++t) {
+      if (!mailed || (Mail::came(in[t].a) && Mail::came(in[t].b))) missing &= ~(1U << t);
+    }
+    return missing == 0;
+  }
+};
+
+__device__ inline void load_plain(char* x, const Tiles& op, const Mail& mail) {
+  Arriving<most_parts> row(op.input.x, op.input.n / piece_numbers, mail);
+  do {
+    row.ask();
+  } while (!row.there());
+  __syncwarp();
+#pragma unroll
+  for (int t = 0; t < most_parts; ++t) {
+    const int c = row.piece_of(t);
+    if (c < row.pieces) store_parts(x, op.part_bytes, c, row.in[t].a, row.in[t].b);
+  }
+}
+
+/// A norm's weights for the pieces of a thread, without their offset.
+struct NormOfPieces {
+  Eight weight[most_normed_parts];
+  __device__ explicit NormOfPieces(const Input& input) {
+#pragma unroll
+    for (int t = 0; t < most_normed_parts; ++t) {
+      const int first = piece_numbers * (static_cast<int>(threadIdx.x) + t * threads);
+      const float all = 1 - input.offset;
+      weight[t] = {{all, all, all, all}, {all, all, all, all}};
+      if (input.weight != nullptr && first < input.n)
+        weight[t].load(input.weight + first - input.group_of(first / numbers_of_sum) * input.group);
+    }
+  }
+};
+
+__device__ inline float4 gated(float4 x, float4 gate, bool silu) {
+  return x * float4{sigmoid(gate.x), sigmoid(gate.y), sigmoid(gate.z), sigmoid(gate.w)} * (silu ? gate : float4{1, 1, 1, 1});
+}
+
+/// The same for an x that passes a norm: over the whole row as yet without its factor, of which `squares` keeps a sum for each warp.
+__device__ inline void load_normed(char* x, float* squares, const Tiles& op, const NormOfPieces& norm, const Mail& mail) {
+  constexpr int pieces_of_sum = numbers_of_sum / piece_numbers;
+  const Input& input = op.input;
+  const int pieces = input.n / piece_numbers, thread = static_cast<int>(threadIdx.x);
+  Arriving<most_normed_parts> row(input.x, pieces, mail), gates(input.gate, pieces, mail);
+  bool there = false;
+  while (!there) {
+    row.ask();
+    gates.ask();
+    there = row.there();
+    there = gates.there() && there;
+  }
+  __syncwarp();
+  auto& in = row.in;
+  const auto& gate = gates.in;
+  float sum[most_normed_parts];
+  const float4 offset{input.offset, input.offset, input.offset, input.offset};
+#pragma unroll
+  for (int t = 0; t < most_normed_parts; ++t) {
+    const Eight& weight = norm.weight[t];
+    sum[t] = square(in[t].a) + square(in[t].b);
+    in[t].a = in[t].a * float4{weight.a.x + offset.x, weight.a.y + offset.y, weight.a.z + offset.z, weight.a.w + offset.w};
+    in[t].b = in[t].b * float4{weight.b.x + offset.x, weight.b.y + offset.y, weight.b.z + offset.z, weight.b.w + offset.w};
+    if (input.gate == nullptr || thread + t * threads >= pieces) continue;
+    const bool silu = input.act == Activation::silu;
+    in[t] = {gated(in[t].a, gate[t].a, silu), gated(in[t].b, gate[t].b, silu)};
+  }
+  float factor[most_normed_parts] = {1, 1};
+  if (input.one_group()) {
+    const float of_warp = combined(sum[0] + sum[1], [](float a, float b) { return a + b; });
+    if (thread % warp_size == 0) squares[thread / warp_size] = of_warp;
+  } else {
+#pragma unroll
+    for (int t = 0; t < most_normed_parts; ++t) {
+      const int c = thread + t * threads;
+#pragma unroll 1
+      for (int distance = pieces_of_sum / 2; distance > 0; distance /= 2) sum[t] += __shfl_xor_sync(~0U, sum[t], distance);
+      if (c % pieces_of_sum == 0 && c < pieces) squares[c / pieces_of_sum] = sum[t];
+    }
+    sync_warps();
+#pragma unroll
+    for (int t = 0; t < most_normed_parts; ++t) {
+      float of_group = 0;
+#pragma unroll 1
+      for (int j = 0; j < input.sums; ++j) of_group += squares[input.group_of((thread + t * threads) / pieces_of_sum) * input.sums + j];
+      factor[t] = norm_factor_of(input, of_group);
+    }
+  }
+#pragma unroll
+  for (int t = 0; t < most_normed_parts; ++t) {
+    const int c = thread + t * threads;
+    if (c < pieces) store_parts(x, op.part_bytes, c, factor[t] * in[t].a, factor[t] * in[t].b);
+  }
+}
+
+/// An output that a thread will finish: what it needs for that of memory.
+struct Output {
+  int product = -1, o = 0;
+  float bias = 0, added = 0;
+  __device__ Output() = default;
+  __device__ Output(const Tiles& op, const Place& place) : product(place.product), o(place.o) {
+    if (product >= 0 && op.products[product].bias != nullptr) bias = op.products[product].bias[o];
+  }
+  __device__ void load_addend(const Tiles& op, const Mail& mail) {
+    if (product >= 0 && op.products[product].addend != nullptr) added = mail.get(mail.ask(op.products[product].addend + o));
+  }
+};
+
+/// y[o] from the product, its bias and what is added; gated: times the product with the other weight.
+__device__ inline float finished(const Product& p, int o, float x, float added, float other) {
+  if (p.z != nullptr) p.z[o] = x;
+  if (p.end == End::forget_gate || p.end == End::delta_decay) {
+    // max(logσ(z) · scale, clamp_min), logσ(z) = −softplus(−z);   −exp(A_log) · softplus(z + dt_bias)
+    const bool forgets = p.end == End::forget_gate;
+    const float plus = softplus(forgets ? -x : x + p.dt_bias[o]), decay = -(forgets ? p.scale : expf(p.A_log[o])) * plus;
+    return forgets && decay < p.clamp_min ? p.clamp_min : decay;
+  }
+  if (p.end == End::convolve) x = convolved(p, o, x);
+  return activated_by_one(x + added, p.act) * (p.end == End::gated ? other : 1);
+}
+/// Where it belongs, and to `mailed`, who may wait for it.
+__device__ __noinline__ inline void finish(const Product& p, int o, float x, float added, float other, float* mailed, const Mail& mail) {
+  const float y = finished(p, o, x, added, other);
+  if (mailed != nullptr) mail.put(mailed + o, y);
+  p.y[o] = y;
+}
+
+/// Of the sums that four lanes hold of C, what counts, in the first of them.
+__device__ inline float sum_of_row(const float (&c)[4], int lane) {
+  const int t = lane % 4;
+  const float own = (t < 2 ? c[0] : c[2]) + (t == 0 ? c[1] : c[3]);
+  const float second = __shfl_down_sync(~0U, own, 1), third = __shfl_down_sync(~0U, own, 2);
+  return own + (second + third);
+}
+
+/// What products need of shared memory besides the rings, and a memory's step in its place.
+struct Work {
+  float sums[sums_together * warps_of_half];  // [row of tiles, warp of the half]
+  float squares[most_normed_parts * threads * piece_numbers / numbers_of_sum];
+  float made[most_made_numbers];  // x that the level makes, one product's behind another's
+  alignas(128) char x[1];         // as long as the longest x
+};
+
+/// Adds the products of a stage's rows with a warp's columns of x: every `warps_of_half`-th block from the warp's own on. Few are added by
+/// tensor cores: they round towards zero.
+__device__ inline void multiply_stage(float (&sums)[4], unsigned weights, unsigned in, int blocks) {
+  float c[blocks_at_once][4] = {};
+#pragma unroll
+  for (int first = 0; first < own_blocks; first += blocks_at_once) {
+    uint4 w[blocks_at_once];
+    uint2 x[blocks_at_once];
+    if (first * warps_of_half >= blocks) break;
+    const auto there = [=](int i) { return (first + i) * warps_of_half < blocks; };
+#pragma unroll
+    for (int i = 0; i < blocks_at_once; ++i) {
+      const int at = there(i) ? (first + i) * warps_of_half * block_bytes : 0;
+      w[i] = load_shared(weights + at), x[i] = load_half(in + at);
+    }
+#pragma unroll
+    for (int i = 0; i < blocks_at_once; ++i) {
+      if (there(i)) multiply(c[i], w[i], x[i].x, x[i].y);
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < 4; ++i) sums[i] += (c[0][i] + c[1][i]) + (c[2][i] + c[3][i]);
+}
+
+/// The block's share of a level's outputs, tile of rows by tile of rows; a warp has a share of the columns of one half of a tile.
+__device__ inline void make_products(const Slot& slot, Work& work, Stage* stages_of_ring, unsigned ring, PlaceInRing& at,
+                                     const Mail& mail) {
+  const int thread = static_cast<int>(threadIdx.x), warp = thread / warp_size, lane = thread % warp_size;
+  const Tiles& op = slot.level.tiles;
+  const Input& input = op.input;
+  const Share announced = slot.announced;
+  const int of_tile = op.outputs_of_tile, tiles = slot.tiles;
+  // The outputs up to `last` are finished when the tiles up to it are; those that others wait for first. Sums of `kept` tiles are kept.
+  int first = 0, last = announced.count > 0 ? (announced.count + of_tile - 1) / of_tile : tiles_together, kept = 0;
+  const auto output_of = [&](int begin, int end) {
+    const int i = begin * of_tile + thread;
+    return Output(op, i < end * of_tile ? slot.place(i) : Place{-1, 0});
+  };
+  Output output = output_of(0, last), following = announced.count > 0 ? output_of(last, tiles_together) : Output();
+  if (input.group > 0) {
+    const NormOfPieces norm(input);
+    load_normed(work.x, work.squares, op, norm, mail);
+  } else {
+    load_plain(work.x, op, mail);
+  }
+  output.load_addend(op, mail);
+  following.load_addend(op, mail);
+  sync_warps();
+
+  const int half = warp / warps_of_half, in_half = warp % warps_of_half;
+  const unsigned in = address_of(work.x + place_in_parts(op)) + in_half * block_bytes,
+                 weights = ring + lane / 4 * row_bytes + lane % 4 * piece + in_half * block_bytes;
+  const int all_blocks = op.blocks, of_piece = op.blocks_of_piece, pieces = op.pieces, outputs = slot.outputs();
+#pragma unroll 1
+  for (int tile = 0; tile < tiles; ++tile) {
+    const bool whole = of_tile < tile_rows || tile * of_tile + stage_rows < outputs;
+    if (half == 1) at.next(pieces);
+    if (half == 0 || whole) {
+      float sums[4] = {};
+#pragma unroll 1
+      for (int before = 0; before < all_blocks; before += of_piece) {
+        Stage& stage = stages_of_ring[at.stage()];
+        wait_for(stage.full, at.parity());
+        multiply_stage(sums, weights + at.stage() * stage_bytes, in + before * block_bytes, min(of_piece, all_blocks - before) - in_half);
+        __syncwarp();
+        if (lane == 0) stage.give_back();
+        at.next();
+      }
+      const float sum = sum_of_row(sums, lane);
+      if (lane % 4 == 0) work.sums[((tile - kept) * tile_rows + half * stage_rows + lane / 4) * warps_of_half + in_half] = sum;
+    }
+    if (half == 0 && whole) at.next(pieces);
+    if (tile + 1 < last && tile + 1 < tiles) continue;
+
+    sync_warps();
+    const float factor = input.group > 0 && input.one_group() ? norm_factor_of(input, sum_of_warps<warps>(work.squares)) : 1;
+    const int row = (first - kept + thread / of_tile) * tile_rows + thread % of_tile;
+    if (output.product >= 0) {
+      finish(op.products[output.product], output.o, factor * sum_of_warps<warps_of_half>(work.sums + row * warps_of_half) + output.bias,
+             output.added, of_tile < tile_rows ? factor * sum_of_warps<warps_of_half>(work.sums + (row + of_tile) * warps_of_half) : 1,
+             slot.level.mail[output.product], mail);
+    }
+    if (tile + 1 == tiles) break;
+    first = last;
+    if (first < kept + tiles_together) {
+      output = following, last = kept + tiles_together;
+      continue;
+    }
+    kept = first, last += tiles_together;
+    output = output_of(first, last);
+    output.load_addend(op, mail);
+    sync_warps();
+  }
+}
+
+/// A row of a product whose x the level makes, the block's r-th: its weights and its x behind those of the products before.
+struct MadeRow {
+  int product = -1, o = 0, weights = 0, x = 0;
+
+  __device__ MadeRow() = default;
+  __device__ MadeRow(const Tiles& op, int r) {
+#pragma unroll 1
+    for (int n = op.products_of_x; n < op.product_count; ++n) {
+      const Product& p = op.products[n];
+      const Share own = share_of(p.out);
+      if (r < own.count) {
+        product = n, o = own.begin + r, weights += r * static_cast<int>(p.weight_bytes);
+        return;
+      }
+      r -= own.count, weights += own.count * static_cast<int>(p.weight_bytes), x += p.in;
+    }
+  }
+};
+
+/// The i-th number of x that the level makes.
+__device__ inline const float* made_number(const Tiles& op, int i) {
+#pragma unroll 1
+  for (int n = op.products_of_x; n < op.product_count; ++n) {
+    if (i < op.products[n].in) return op.products[n].made + i;
+    i -= op.products[n].in;
+  }
+  return nullptr;
+}
+
+/// The block's rows of products whose x the level makes.
+__device__ inline void make_rows(const Slot& slot, Work& work, Stage& stage, unsigned parity, const char* weights, const Mail& mail) {
+  const Tiles& op = slot.level.tiles;
+  const int thread = static_cast<int>(threadIdx.x), own = thread % lanes_of_made_row;
+  constexpr int asked_together = most_made_numbers / threads;
+  const float* from[asked_together];
+  Mail::Asked asked[asked_together];
+#pragma unroll
+  for (int i = 0; i < asked_together; ++i) {
+    from[i] = made_number(op, thread + i * threads);
+    if (from[i] != nullptr) asked[i] = mail.ask(from[i]);
+  }
+  // By whole warps.
+  constexpr int of_warp = warp_size / lanes_of_made_row, of_block = threads / lanes_of_made_row;
+  int r = thread / lanes_of_made_row;
+  MadeRow row;
+  Output output;
+  const auto prepare = [&] {
+    if (r / of_warp * of_warp >= slot.made_rows) return;
+    row = MadeRow(op, r);
+    output = Output(op, {own == 0 ? row.product : -1, row.o});
+  };
+  prepare();
+#pragma unroll
+  for (int i = 0; i < asked_together; ++i) {
+    if (from[i] != nullptr) work.made[thread + i * threads] = mail.get(asked[i]);
+  }
+  sync_warps();
+  wait_for(stage.full, parity);
+#pragma unroll 1
+  while (r / of_warp * of_warp < slot.made_rows) {
+    const int pieces = row.product >= 0 ? op.products[row.product].in / piece_numbers : 0;
+    output.load_addend(op, mail);
+    float sum = 0;
+#pragma unroll 1
+    for (int c = own; c < pieces; c += lanes_of_made_row) {
+      const uint4 raw = *reinterpret_cast<const uint4*>(weights + row.weights + c * piece);
+      const float* in = work.made + row.x + c * piece_numbers;
+      const unsigned words[4] = {raw.x, raw.y, raw.z, raw.w};
+#pragma unroll
+      for (int k = 0; k < 4; ++k) sum = fmaf(in[2 * k], first_of(words[k]), fmaf(in[2 * k + 1], second_of(words[k]), sum));
+    }
+    __syncwarp();
+#pragma unroll
+    for (int distance = 1; distance < lanes_of_made_row; distance *= 2) sum += __shfl_xor_sync(~0U, sum, distance);
+    if (output.product >= 0)
+      finish(op.products[row.product], row.o, sum + output.bias, output.added, 1, slot.level.mail[row.product], mail);
+    r += of_block;
+    prepare();
+  }
+  sync_warps();
+  if (thread % warp_size == 0 && thread < warps_of_half * warp_size) stage.give_back();
+}
+
+}  // namespace statescope::cuda::chain
