@@ -116,7 +116,10 @@ bool as_tiles(Tiles& tiles, const OneRow& op) {
   tiles.blocks = input.n / block_columns;
   tiles.pieces = (tiles.blocks + most_blocks - 1) / most_blocks;
   if (tiles.pieces >= stages) return false;
-  tiles.blocks_of_piece = (tiles.blocks + tiles.pieces - 1) / tiles.pieces;
+  // Warps have whole groups of blocks where that is possible.
+  constexpr int whole = warps_of_half * blocks_at_once;
+  const int least = (tiles.blocks + tiles.pieces - 1) / tiles.pieces, rounded = (least + whole - 1) / whole * whole;
+  tiles.blocks_of_piece = rounded <= most_blocks ? rounded : least;
   constexpr int line = 128;
   tiles.part_bytes = (2 * input.n + line - 1) / line * line;
   const auto take = [&](const auto& wanted) {

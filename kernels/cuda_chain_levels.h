@@ -26,6 +26,7 @@ constexpr int fetcher = warps, planner = fetcher + 1, block_threads = (planner +
 // stages.
 constexpr int tile_rows = 16, stage_rows = 8, warps_of_half = warps / 2;  // which share its columns
 constexpr int block_columns = 32, block_bytes = 64, most_blocks = 72;     // of one product of tensor cores; of a piece of a row
+constexpr int blocks_at_once = 4;                                         // on their way to a warp's registers
 constexpr int row_bytes = most_blocks * block_bytes + 64;                 // lanes that read at once read from different banks
 constexpr int stages = 4, stage_bytes = stage_rows * row_bytes, ring_bytes = stages * stage_bytes;
 constexpr unsigned stages_under_way = 2;  // where more are, what is handed on by mail is late
@@ -291,6 +292,7 @@ __device__ inline void prefetch_level(const Slot& slot) {
     const Place place = slot.place(i);
     const Product& p = op.products[place.product];
     if (p.bias != nullptr) prefetch(p.bias + place.o);
+    if (p.end == End::delta_decay) prefetch(p.A_log + place.o), prefetch(p.dt_bias + place.o);
     if (p.end != End::convolve) continue;
     prefetch(p.taps + static_cast<std::int64_t>(place.o) * p.width);
 #pragma unroll 1

@@ -13,10 +13,9 @@
 
 namespace statescope::cuda::chain {
 
-constexpr int piece_numbers = 8, parts_of_x = 3;                             // bf16 numbers of 16 bytes
-constexpr int most_parts = 4, most_normed_parts = 2;                         // pieces of x that a thread reads together
-constexpr int own_blocks = most_blocks / warps_of_half, blocks_at_once = 4;  // of a warp; on their way to its registers
-constexpr int tiles_together = 8;                                            // whose outputs are finished together, one by a thread
+constexpr int piece_numbers = 8, parts_of_x = 3;      // bf16 numbers of 16 bytes
+constexpr int most_parts = 4, most_normed_parts = 2;  // pieces of x that a thread reads together
+constexpr int tiles_together = 8;                     // whose outputs are finished together, one by a thread
 constexpr int sums_together = tiles_together * tile_rows;
 constexpr int lanes_of_made_row = 4;
 
@@ -82,6 +81,7 @@ struct Eight {
   float4 a, b;
   __device__ void load(const float* from) { a = *reinterpret_cast<const float4*>(from), b = *reinterpret_cast<const float4*>(from + 4); }
 };
+__device__ inline float4 operator+(float4 a, float4 b) { return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w}; }
 __device__ inline float4 operator*(float4 a, float4 b) { return {a.x * b.x, a.y * b.y, a.z * b.z, a.w * b.w}; }
 __device__ inline float4 operator*(float s, float4 a) { return {s * a.x, s * a.y, s * a.z, s * a.w}; }
 __device__ inline float square(float4 a) { return a.x * a.x + a.y * a.y + a.z * a.z + a.w * a.w; }
@@ -167,17 +167,15 @@ __device__ inline void load_normed(char* x, float* squares, const Tiles& op, con
   __syncwarp();
   auto& in = row.in;
   const auto& gate = gates.in;
-  float sum[most_normed_parts];
+  float sum[most_normed_parts] = {};
   const float4 offset{input.offset, input.offset, input.offset, input.offset};
+  const bool silu = input.act == Activation::silu;
 #pragma unroll
   for (int t = 0; t < most_normed_parts; ++t) {
-    const Eight& weight = norm.weight[t];
+    if (thread + t * threads >= pieces) continue;
     sum[t] = square(in[t].a) + square(in[t].b);
-    in[t].a = in[t].a * float4{weight.a.x + offset.x, weight.a.y + offset.y, weight.a.z + offset.z, weight.a.w + offset.w};
-    in[t].b = in[t].b * float4{weight.b.x + offset.x, weight.b.y + offset.y, weight.b.z + offset.z, weight.b.w + offset.w};
-    if (input.gate == nullptr || thread + t * threads >= pieces) continue;
-    const bool silu = input.act == Activation::silu;
-    in[t] = {gated(in[t].a, gate[t].a, silu), gated(in[t].b, gate[t].b, silu)};
+    in[t] = {in[t].a * (norm.weight[t].a + offset), in[t].b * (norm.weight[t].b + offset)};
+    if (input.gate != nullptr) in[t] = {gated(in[t].a, gate[t].a, silu), gated(in[t].b, gate[t].b, silu)};
   }
   float factor[most_normed_parts] = {1, 1};
   if (input.one_group()) {
@@ -255,25 +253,26 @@ struct Work {
   alignas(128) char x[1];         // as long as the longest x
 };
 
-/// Adds the products of a stage's rows with a warp's columns of x: every `warps_of_half`-th block from the warp's own on. Few are added by
-/// tensor cores: they round towards zero.
+/// Adds the products of a stage's rows with so many of a warp's columns of x: every `warps_of_half`-th block. Few are added by tensor
+/// cores: they round towards zero.
 __device__ inline void multiply_stage(float (&sums)[4], unsigned weights, unsigned in, int blocks) {
+  constexpr int step = warps_of_half * block_bytes;
   float c[blocks_at_once][4] = {};
-#pragma unroll
-  for (int first = 0; first < own_blocks; first += blocks_at_once) {
+#pragma unroll 1
+  for (; blocks >= blocks_at_once; blocks -= blocks_at_once) {
     uint4 w[blocks_at_once];
     uint2 x[blocks_at_once];
-    if (first * warps_of_half >= blocks) break;
-    const auto there = [=](int i) { return (first + i) * warps_of_half < blocks; };
 #pragma unroll
-    for (int i = 0; i < blocks_at_once; ++i) {
-      const int at = there(i) ? (first + i) * warps_of_half * block_bytes : 0;
-      w[i] = load_shared(weights + at), x[i] = load_half(in + at);
-    }
+    for (int i = 0; i < blocks_at_once; ++i) w[i] = load_shared(weights + i * step), x[i] = load_half(in + i * step);
 #pragma unroll
-    for (int i = 0; i < blocks_at_once; ++i) {
-      if (there(i)) multiply(c[i], w[i], x[i].x, x[i].y);
-    }
+    for (int i = 0; i < blocks_at_once; ++i) multiply(c[i], w[i], x[i].x, x[i].y);
+    weights += blocks_at_once * step, in += blocks_at_once * step;
+  }
+#pragma unroll 1
+  for (; blocks > 0; --blocks) {
+    const uint2 x = load_half(in);
+    multiply(c[0], load_shared(weights), x.x, x.y);
+    weights += step, in += step;
   }
 #pragma unroll
   for (int i = 0; i < 4; ++i) sums[i] += (c[0][i] + c[1][i]) + (c[2][i] + c[3][i]);
@@ -318,7 +317,8 @@ __device__ inline void make_products(const Slot& slot, Work& work, Stage* stages
       for (int before = 0; before < all_blocks; before += of_piece) {
         Stage& stage = stages_of_ring[at.stage()];
         wait_for(stage.full, at.parity());
-        multiply_stage(sums, weights + at.stage() * stage_bytes, in + before * block_bytes, min(of_piece, all_blocks - before) - in_half);
+        const int blocks = (min(of_piece, all_blocks - before) - in_half + warps_of_half - 1) / warps_of_half;
+        multiply_stage(sums, weights + at.stage() * stage_bytes, in + before * block_bytes, blocks);
         __syncwarp();
         if (lane == 0) stage.give_back();
         at.next();
