@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <exception>
 #include <map>
 #include <mutex>
 #include <numeric>
@@ -238,13 +239,73 @@ std::size_t address_mail(std::vector<Level>& levels, float* begin) {
   return (numbers * sizeof(float) + line - 1) / line * line;
 }
 
+/// Where the mail begins behind a mailbox and so many levels.
+std::size_t mail_offset(std::size_t levels) {
+  constexpr std::size_t aligned = 256;
+  return (sizeof(Mailbox) + levels * sizeof(Level) + aligned - 1) / aligned * aligned;
+}
+
+/// A mailbox, the levels and both empty boxes into the memory that a launch reads.
+void send(std::vector<Level>& levels, void* to, std::size_t mail_bytes, cudaStream_t stream) {
+  char* const mail = static_cast<char*>(to) + mail_offset(levels.size());
+  address_mail(levels, reinterpret_cast<float*>(mail));
+  const Mailbox box{0, 0, mail, static_cast<unsigned>(mail_bytes)};
+  std::vector<char> bytes(sizeof box + levels.size() * sizeof(Level));
+  std::memcpy(bytes.data(), &box, sizeof box);
+  std::memcpy(bytes.data() + sizeof box, levels.data(), levels.size() * sizeof(Level));
+  // Pageable memory: copied before the call returns.
+  check(cudaMemcpyAsync(to, bytes.data(), bytes.size(), cudaMemcpyHostToDevice, stream), "a chain");
+  check(cudaMemsetAsync(mail, 0xFF, 2 * mail_bytes, stream), "a chain");
+}
+
+/// `sent`: what was sent, or null where one level needs no mail.
+void start(const std::vector<Level>& levels, void* sent, std::size_t shared, cudaStream_t stream) {
+  allow_shared_memory("a chain", reinterpret_cast<const void*>(chain_kernel), shared);
+  // Blocks wait for one another: all of them have to be there.
+  cudaLaunchAttribute together{};
+  together.id = cudaLaunchAttributeCooperative;
+  together.val.cooperative = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = multiprocessors();
+  config.blockDim = block_threads;
+  config.dynamicSmemBytes = shared;
+  config.stream = stream;
+  config.attrs = &together;
+  config.numAttrs = 1;
+  auto* const box = static_cast<Mailbox*>(sent);
+  const auto* const all = sent == nullptr ? nullptr : reinterpret_cast<const Level*>(box + 1);
+  check(cudaLaunchKernelEx(&config, chain_kernel, all, static_cast<int>(levels.size()), box, levels[0]), "a chain");
+}
+
+/// What a thread asks of the device while this lives is no part of a graph that it captures.
+class OutsideOfGraph {
+ public:
+  OutsideOfGraph() { check(cudaThreadExchangeStreamCaptureMode(&mode_), "a graph"); }
+  ~OutsideOfGraph() {
+    if (stream_ != nullptr) cudaStreamDestroy(stream_);
+    cudaThreadExchangeStreamCaptureMode(&mode_);
+  }
+  OutsideOfGraph(const OutsideOfGraph&) = delete;
+  OutsideOfGraph& operator=(const OutsideOfGraph&) = delete;
+  /// Of its own.
+  cudaStream_t stream() {
+    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream");
+    return stream_;
+  }
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+  cudaStream_t stream_ = nullptr;
+};
+
 }  // namespace
 
 struct Chain::Collected {
   int device = 0;
   std::vector<Level> levels;
-  std::size_t x_bytes = 0;  // the most of a level
-  std::mutex mutex;         // buffers are given back by any thread
+  std::size_t x_bytes = 0;     // the most of a level
+  std::exception_ptr failure;  // of a launch whose caller could not be told
+  std::mutex mutex;            // buffers are given back by any thread
 
   /// Whether the level reads what a product has made on its way: that is not handed on.
   bool knows_z_that_reads(const Level& level) const {
@@ -306,67 +367,46 @@ bool Chain::add(const Step& step, bool delta_rule) {
   return true;
 }
 
+void Chain::free(void* memory) noexcept {
+  const std::lock_guard lock(collected_->mutex);
+  try {
+    launch();
+  } catch (...) {
+    collected_->failure = std::current_exception();
+  }
+  cudaFreeAsync(memory, stream_);
+}
+
 void Chain::launch() {
+  if (const auto failure = std::exchange(collected_->failure, nullptr)) std::rethrow_exception(failure);
   std::vector<Level> levels = std::exchange(collected_->levels, {});
   if (levels.empty()) return;
   check(cudaSetDevice(collected_->device), "the device");
-  const std::size_t shared = shared_memory_of(std::exchange(collected_->x_bytes, 0)), mail_bytes = address_mail(levels, nullptr),
-                    level_bytes = levels.size() * sizeof(Level), mail_begin = (sizeof(Mailbox) + level_bytes + 255) / 256 * 256;
+  const std::size_t shared = shared_memory_of(std::exchange(collected_->x_bytes, 0));
+  const Tiles& first = levels[0].tiles;
+  if (levels.size() == 1 && first.products_of_x == first.product_count) {
+    std::ranges::fill(levels[0].mail, nullptr);
+    return start(levels, nullptr, shared, stream_);
+  }
+  const std::size_t mail_bytes = address_mail(levels, nullptr), bytes = mail_offset(levels.size()) + 2 * mail_bytes;
   cudaStreamCaptureStatus capture{};
   check(cudaStreamIsCapturing(stream_, &capture), "a graph");
-  const Tiles& first = levels[0].tiles;
-  const bool alone = levels.size() == 1 && first.products_of_x == first.product_count,
-             kept = !alone && capture == cudaStreamCaptureStatusActive;
-  // A mailbox, the levels, both boxes. What a graph finds there is no part of it.
-  char* sent = nullptr;
-  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-  if (kept) {
-    check(cudaThreadExchangeStreamCaptureMode(&mode), "a graph");
-    check(cudaMalloc(&sent, mail_begin + 2 * mail_bytes), "device memory");
-    captured_.emplace_back(sent, [](void* p) { cudaFree(p); });
-  } else if (!alone) {
-    check(cudaMallocAsync(&sent, mail_begin + 2 * mail_bytes, stream_), "device memory");
-  }
-  const auto* all = reinterpret_cast<const Level*>(sent + sizeof(Mailbox));
-  if (alone) {
-    all = nullptr;
-    std::ranges::fill(levels[0].mail, nullptr);
+  void* sent = nullptr;
+  Memory owner;
+  if (capture == cudaStreamCaptureStatusActive) {
+    OutsideOfGraph outside;
+    check(cudaMalloc(&sent, bytes), "device memory");
+    owner = Memory(sent, [](void* p) { cudaFree(p); });
+    captured_.push_back(owner);
+    const cudaStream_t aside = outside.stream();
+    send(levels, sent, mail_bytes, aside);
+    check(cudaStreamSynchronize(aside), "a chain");
   } else {
-    address_mail(levels, reinterpret_cast<float*>(sent + mail_begin));
-    const Mailbox box{0, 0, sent + mail_begin, static_cast<unsigned>(mail_bytes)};
-    std::vector<char> bytes(sizeof(Mailbox) + level_bytes);
-    std::memcpy(bytes.data(), &box, sizeof box);
-    std::memcpy(bytes.data() + sizeof box, levels.data(), level_bytes);
-    const auto send = [&](cudaStream_t stream) {
-      check(cudaMemcpyAsync(sent, bytes.data(), bytes.size(), cudaMemcpyHostToDevice, stream), "a chain");
-      check(cudaMemsetAsync(sent + mail_begin, 0xFF, 2 * mail_bytes, stream), "a chain");
-    };
-    if (kept) {
-      cudaStream_t aside{};
-      check(cudaStreamCreateWithFlags(&aside, cudaStreamNonBlocking), "a stream");
-      send(aside);
-      check(cudaStreamSynchronize(aside), "a chain");
-      check(cudaStreamDestroy(aside), "a stream");
-      check(cudaThreadExchangeStreamCaptureMode(&mode), "a graph");
-    } else {
-      send(stream_);  // pageable memory: copied before the call returns
-    }
+    check(cudaMallocAsync(&sent, bytes, stream_), "device memory");
+    owner = Memory(sent, [stream = stream_](void* p) { cudaFreeAsync(p, stream); });
+    send(levels, sent, mail_bytes, stream_);
   }
-  allow_shared_memory("a chain", reinterpret_cast<const void*>(chain_kernel), shared);
-  // Blocks wait for one another: all of them have to be there.
-  cudaLaunchAttribute together{};
-  together.id = cudaLaunchAttributeCooperative;
-  together.val.cooperative = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = multiprocessors();
-  config.blockDim = block_threads;
-  config.dynamicSmemBytes = shared;
-  config.stream = stream_;
-  config.attrs = &together;
-  config.numAttrs = 1;
-  check(cudaLaunchKernelEx(&config, chain_kernel, all, static_cast<int>(levels.size()), reinterpret_cast<Mailbox*>(sent), levels[0]),
-        "a chain");
-  if (sent != nullptr && !kept) check(cudaFreeAsync(sent, stream_), "device memory");
+  start(levels, sent, shared, stream_);
 }
 
 }  // namespace statescope::cuda

@@ -193,7 +193,7 @@ class CudaBackend final : public Backend {
     use();
     void* memory = nullptr;
     check(cudaMallocAsync(&memory, std::max<std::size_t>(bytes, 1), stream()), "memory");
-    return Buffer(memory, [chain = chain_](void* p) { cudaFreeAsync(p, chain->stream()); });
+    return Buffer(memory, [chain = chain_](void* p) { chain->free(p); });
   }
   void upload(Tensor device, ConstTensor host) override { transfer(device, host, cudaMemcpyHostToDevice); }
   void download(Tensor host, ConstTensor device) override { transfer(host, device, cudaMemcpyDeviceToHost); }

@@ -28,6 +28,8 @@ class Chain {
 
   /// To ask something else of it: what was collected is launched before.
   cudaStream_t stream();
+  /// Gives memory back in the stream's order. What fails of the chain before is thrown where something is asked next.
+  void free(void* memory) noexcept;
   /// Nothing of what was collected and not launched is done.
   void drop();
 
