@@ -16,7 +16,7 @@ constexpr int most_choices = 16, most_partitions = 256;
 struct Operand {
   const float* x = nullptr;
   int heads = 1, width = 0;
-  /// The operand's head for a state's.
+  /// The operand's head for a state's: producer_head (memory.h), in ints less code.
   __device__ int head_of(int h, int H) const { return heads == H ? h : h * heads / H; }
   __device__ const float* at(int half, int h, int H) const { return x + (half * heads + head_of(h, H)) * width; }
 };
@@ -307,7 +307,7 @@ __device__ void take_step(const Step& p, int task, Shared& shared, const Read& r
   const bool sparse = p.choices.count > 0;
   const float beta = p.beta.x != nullptr ? read.get(read.ask(p.beta.at(0, h, p.H))) : 1,
               sparse_beta = p.beta.x != nullptr && sparse ? read.get(read.ask(p.beta.at(1, h, p.H))) : 1;
-  // The last warp seldom has channels.
+  // Where K is small the last warp has no channels.
   if (thread / warp_size == warps - 1) choose(chosen, p.choices, p.routing, task == 0, read);
   const Four squares = load_row(row, shared.parts, p, h, tile == 0, read);
   const float4 v = read.get(asked_v);
