@@ -22,7 +22,7 @@
 #include "kernels/cuda_memory_step.h"
 #include "kernels/cuda_one_row.h"
 
-#ifndef WINDOW
+#ifndef WINDOW  // stages under way
 #define WINDOW 2
 #endif
 namespace statescope::cuda {
@@ -32,9 +32,11 @@ using namespace one_row;
 using memory_step::Step;
 
 constexpr int warps = 16, threads = warps * warp_size;             // that multiply
+constexpr int halves = 2, warps_of_half = warps / halves;          // of a tile: which have a stage each
 constexpr int tile_rows = 16, stage_rows = 8;                      // of weights; gated: eight of each
 constexpr int block_columns = 32, block_bytes = 64;                // of one product of tensor cores, which has the rows of a stage
-constexpr int most_blocks = 72, own_blocks = (most_blocks + warps - 1) / warps;  // of a stage; of a warp
+constexpr int most_blocks = 72, own_blocks = most_blocks / warps_of_half;  // of a stage; of a warp
+constexpr int blocks_at_once = 3;                                  // on their way to a warp's registers
 constexpr int row_bytes = most_blocks * block_bytes + 64;  // in shared memory: lanes that read at once read from different banks
 constexpr int stages = 4, stage_bytes = stage_rows * row_bytes, ring_bytes = stages * stage_bytes;
 constexpr int piece_numbers = 8;   // bf16 numbers of 16 bytes
@@ -61,6 +63,7 @@ struct Tiles {
   int first_output[most_products];
   Product products[most_products];
 
+  __device__ int pieces() const { return (blocks + blocks_of_piece - 1) / blocks_of_piece; }
   __device__ bool one_product() const { return product_count == 1; }
 };
 
@@ -86,6 +89,13 @@ struct alignas(256) Mailbox {
 
 __device__ unsigned address_of(const void* p) { return static_cast<unsigned>(__cvta_generic_to_shared(p)); }
 
+/// What a thread computes of its number is computed again in each level: registers are few, and what does not fit them waits for memory.
+__device__ int own_thread() {
+  int thread;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+  return thread;
+}
+
 /// Those that multiply. A warp is together before it arrives.
 __device__ void sync_warps() {
   __syncwarp();
@@ -97,7 +107,7 @@ struct Stage {
   unsigned long long full, empty;
   __device__ void make() {
     asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(address_of(&full)) : "memory");
-    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(address_of(&empty)), "n"(warps) : "memory");
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(address_of(&empty)), "n"(warps_of_half) : "memory");
   }
   __device__ void expect(int bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(address_of(&full)), "r"(bytes) : "memory");
@@ -229,11 +239,12 @@ __device__ float norm_factor_of(const Input& input, float squares) {
   return rsqrtf(squares * (1 / static_cast<float>(input.group)) + input.eps);
 }
 
-/// Of a row of tiles, over the columns of all warps.
+/// Of a number of each warp.
+template <int count>
 __device__ float sum_of_warps(const float* of_row) {
   float4 sum{0, 0, 0, 0};
 #pragma unroll
-  for (int w = 0; w < warps; w += 4) {
+  for (int w = 0; w < count; w += 4) {
     const float4 x = *reinterpret_cast<const float4*>(of_row + w);
     sum = {sum.x + x.x, sum.y + x.y, sum.z + x.z, sum.w + x.w};
   }
@@ -286,7 +297,7 @@ struct Arriving {
       if (row != nullptr && piece_of(t) < pieces) missing |= 1U << t;
     }
   }
-  __device__ int piece_of(int t) const { return static_cast<int>(threadIdx.x) + t * threads; }
+  __device__ int piece_of(int t) const { return own_thread() + t * threads; }
   __device__ void ask() {
 #pragma unroll
     for (int t = 0; t < n; ++t) {
@@ -318,7 +329,7 @@ __device__ void load_plain(char* x, const Tiles& op, const Mail& mail) {
 
 /// A norm's weights for a thread's piece, without their offset.
 __device__ Eight norm_of_piece(const Input& input) {
-  const int first = piece_numbers * static_cast<int>(threadIdx.x);
+  const int first = piece_numbers * own_thread();
   const float all = 1 - input.offset;
   Eight weight{{all, all, all, all}, {all, all, all, all}};
   if (input.weight != nullptr && first < input.n)
@@ -334,7 +345,7 @@ __device__ float4 gated(float4 x, float4 gate, bool silu) {
 __device__ void load_normed(char* x, float* squares, const Tiles& op, const Eight& weight, const Mail& mail) {
   constexpr int pieces_of_sum = numbers_of_sum / piece_numbers;
   const Input& input = op.input;
-  const int pieces = input.n / piece_numbers, c = static_cast<int>(threadIdx.x);
+  const int pieces = input.n / piece_numbers, c = own_thread();
   Arriving<1> row(input.x, pieces, mail), gates(input.gate, pieces, mail);
   bool there = false;
   while (!there) {
@@ -407,6 +418,7 @@ struct Slot {
   int tiles;                      // of rows; 0: a memory's step, or nothing for this block
   Share announced, of_x;          // of the block, of the outputs
   int made_rows;                  // of the block, of products whose x the level makes
+  unsigned first_stage, made_stage;  // of the level's weights, and of those of made rows
 
   __device__ int outputs() const { return announced.count + of_x.count; }
   /// The block's output i; none behind the last one.
@@ -427,16 +439,16 @@ struct Levels {
   int planned;  // levels that stand in slots
   int fetched;  // whose weights have been asked for
   int ended;    // by each of the warps that multiply, all together
+  int level_of_warp[warps];
   __device__ Slot& at(int level) { return slots[level % cuda::slots]; }
 };
 
 /// Where somebody is in the ring.
 struct PlaceInRing {
-  int stage = 0;
-  unsigned parity = 0;
-  __device__ void next() {
-    if (++stage == stages) stage = 0, parity ^= 1;
-  }
+  unsigned passed = 0;  // stages
+  __device__ unsigned stage() const { return passed % stages; }
+  __device__ unsigned parity() const { return passed / stages % 2; }
+  __device__ void next(unsigned count = 1) { passed += count; }
 };
 
 /// Weights of the block's rows of products whose x the level makes, one product's behind another's, as one stage; by one warp.
@@ -458,7 +470,7 @@ __device__ void fetch_made_weights(const Tiles& op, Stage& stage, unsigned to, s
 }
 
 /// What the fetcher does: the weights of all levels. Its first lanes have a row each.
-__device__ void fetch_weights(Levels& levels, int count, unsigned ring, Stage* stages_of_ring) {
+__device__ __noinline__ void fetch_weights(Levels& levels, int count, unsigned ring, Stage* stages_of_ring) {
   const int lane = threadIdx.x % warp_size;
   const std::uint64_t policy = read_once();
   PlaceInRing at, arriving;  // the first stage that may not have come
@@ -484,20 +496,20 @@ __device__ void fetch_weights(Levels& levels, int count, unsigned ring, Stage* s
 #pragma unroll 1
       for (int first = 0; first < op.blocks; first += op.blocks_of_piece) {
         const int bytes = min(op.blocks_of_piece, op.blocks - first) * block_bytes;
-        Stage& stage = stages_of_ring[at.stage];
-        wait_for(stage.empty, at.parity ^ 1);
-        if (asked == WINDOW) wait_for(stages_of_ring[arriving.stage].full, arriving.parity), arriving.next(); else ++asked;
+        Stage& stage = stages_of_ring[at.stage()];
+        wait_for(stage.empty, at.parity() ^ 1);
+        if (asked == WINDOW) wait_for(stages_of_ring[arriving.stage()].full, arriving.parity()), arriving.next(); else ++asked;
         if (lane == 0) stage.expect(rows * bytes);
         __syncwarp();
-        if (lane < rows) stage.fetch(ring + at.stage * stage_bytes + lane * row_bytes, from + first * block_bytes, bytes, policy);
+        if (lane < rows) stage.fetch(ring + at.stage() * stage_bytes + lane * row_bytes, from + first * block_bytes, bytes, policy);
         at.next();
       }
     }
     if (slot.made_rows > 0) {
-      Stage& stage = stages_of_ring[at.stage];
-      wait_for(stage.empty, at.parity ^ 1);
-      if (asked == WINDOW) wait_for(stages_of_ring[arriving.stage].full, arriving.parity), arriving.next(); else ++asked;
-      fetch_made_weights(op, stage, ring + at.stage * stage_bytes, policy);
+      Stage& stage = stages_of_ring[at.stage()];
+      wait_for(stage.empty, at.parity() ^ 1);
+      if (asked == WINDOW) wait_for(stages_of_ring[arriving.stage()].full, arriving.parity()), arriving.next(); else ++asked;
+      fetch_made_weights(op, stage, ring + at.stage() * stage_bytes, policy);
       at.next();
     }
     __syncwarp();
@@ -505,8 +517,8 @@ __device__ void fetch_weights(Levels& levels, int count, unsigned ring, Stage* s
   }
 }
 
-/// Puts a level into its slot; by one warp.
-__device__ void plan(Slot& slot, const Level& from) {
+/// Puts a level into its slot; by one warp. Returns the first stage of the level behind it.
+__device__ unsigned plan(Slot& slot, const Level& from, unsigned stage) {
   const int lane = threadIdx.x % warp_size;
   const auto* source = reinterpret_cast<const uint4*>(&from);
   auto* to = reinterpret_cast<uint4*>(&slot.level);
@@ -515,23 +527,30 @@ __device__ void plan(Slot& slot, const Level& from) {
   __syncwarp();
   if (slot.level.kind != Kind::products) {
     if (lane == 0) slot.tiles = slot.made_rows = 0;
-    return;
+    return stage;
   }
   const Tiles& op = slot.level.tiles;
   int made_rows = 0;
 #pragma unroll 1
   for (int n = op.products_of_x; n < op.product_count; ++n) made_rows += share_of(op.products[n].out).count;
-  if (lane == 0) slot.made_rows = made_rows;
   const Share announced = share_of(op.announced_outputs), of_x = share_of(op.outputs_of_x);
   const int of_tile = op.outputs_of_tile, tiles = (announced.count + of_x.count + of_tile - 1) / of_tile;
-  if (lane == 0) slot.tiles = tiles, slot.announced = announced, slot.of_x = of_x;
-  if (op.one_product()) return;
+  if (lane == 0) {
+    slot.tiles = tiles, slot.announced = announced, slot.of_x = of_x, slot.made_rows = made_rows;
+    slot.first_stage = stage;
+  }
+  __syncwarp();
+  const int stages_of_rows = tiles == 0 ? 0 : 2 * tiles - (slot.rows_of(tiles - 1, 1) > 0 ? 0 : 1);
+  const unsigned made_stage = stage + static_cast<unsigned>(stages_of_rows * op.pieces()), next = made_stage + (made_rows > 0 ? 1 : 0);
+  if (lane == 0) slot.made_stage = made_stage;
+  if (op.one_product()) return next;
 #pragma unroll 1
   for (int i = lane; i < tiles * tile_rows; i += warp_size) {
     const Place place = place_of(op, announced, of_x, i);
     slot.places[i] = place;
     slot.rows[i] = place.product < 0 ? nullptr : op.products[place.product].weight + place.o * op.products[place.product].weight_bytes;
   }
+  return next;
 }
 
 /// Brings into the second cache what a level reads besides weights: with as much of those on its way as rings hold, memory answers after
@@ -574,14 +593,15 @@ __device__ void empty_other_box(const Mailbox& box) {
 }
 
 /// What the planner does.
-__device__ void look_ahead(Levels& levels, const Level* all, int count, const Mailbox* box) {
+__device__ __noinline__ void look_ahead(Levels& levels, const Level* all, int count, const Mailbox* box) {
   int planned = 0;
+  unsigned stage = 0;
   const auto plan_next = [&] {
     // A slot is free again when nobody needs the level that had it.
     const int free = planned - slots + 1;
     while (min(seen(&levels.ended) / warps, seen(&levels.fetched)) < free) {
     }
-    plan(levels.at(planned), all[planned]);
+    stage = plan(levels.at(planned), all[planned], stage);
     __syncwarp();
     ++planned;
     if (threadIdx.x % warp_size == 0) raise(&levels.planned, planned);
@@ -608,38 +628,42 @@ __device__ float sum_of_row(const float (&c)[4], int lane) {
 
 /// What products need of shared memory besides the rings, and a memory's step in its place.
 struct Work {
-  float sums[sums_together * warps];  // [row of tiles, warp]
+  float sums[sums_together * warps_of_half];  // [row of tiles, warp of the half]
   float squares[threads * piece_numbers / numbers_of_sum];
   float made[most_made_numbers];  // x that the level makes, one product's behind another's
   alignas(128) char x[1];         // as long as the longest x
 };
 
-/// The sums of a stage's rows with a warp's columns of x, as products of tensor cores give them: every `warps`-th block from the warp's own
-/// on. Few are added by those: they round towards zero.
+/// Adds the products of a stage's rows with a warp's columns of x: every `warps_of_half`-th block from the warp's own on. Few are added by
+/// tensor cores: they round towards zero.
 __device__ void multiply_stage(float (&sums)[4], unsigned weights, unsigned in, int blocks) {
-  float c[own_blocks][4] = {};
-  uint4 w[own_blocks];
-  uint2 x[own_blocks];
-  const auto there = [=](int i) { return i * warps < blocks; };
+  float c[blocks_at_once][4] = {};
 #pragma unroll
-  for (int i = 0; i < own_blocks; ++i) {
-    const int at = there(i) ? i * warps * block_bytes : 0;
-    w[i] = load_shared(weights + at), x[i] = load_half(in + at);
+  for (int first = 0; first < own_blocks; first += blocks_at_once) {
+    uint4 w[blocks_at_once];
+    uint2 x[blocks_at_once];
+    const auto there = [=](int i) { return (first + i) * warps_of_half < blocks; };
+#pragma unroll
+    for (int i = 0; i < blocks_at_once; ++i) {
+      const int at = there(i) ? (first + i) * warps_of_half * block_bytes : 0;
+      w[i] = load_shared(weights + at), x[i] = load_half(in + at);
+    }
+#pragma unroll
+    for (int i = 0; i < blocks_at_once; ++i) {
+      if (there(i)) multiply(c[i], w[i], x[i].x, x[i].y);
+    }
   }
 #pragma unroll
-  for (int i = 0; i < own_blocks; ++i) {
-    if (there(i)) multiply(c[i], w[i], x[i].x, x[i].y);
-  }
-#pragma unroll
-  for (int i = 0; i < 4; ++i) sums[i] += ((c[0][i] + c[1][i]) + (c[2][i] + c[3][i])) + c[4][i];
+  for (int i = 0; i < 4; ++i) sums[i] += (c[0][i] + c[1][i]) + c[2][i];
 }
 
-/// The block's share of a level's outputs, tile of rows by tile of rows; a warp has a share of the columns.
-__device__ void make_products(const Slot& slot, Work& work, Stage* stages_of_ring, unsigned ring, PlaceInRing& at, const Mail& mail) {
-  const int thread = static_cast<int>(threadIdx.x), warp = thread / warp_size, lane = thread % warp_size;
+/// The block's share of a level's outputs, tile of rows by tile of rows; a warp has a share of the columns of one half of a tile.
+__device__ void make_products(const Slot& slot, Work& work, Stage* stages_of_ring, unsigned ring, const Mail& mail) {
+  const int thread = own_thread(), warp = thread / warp_size, lane = thread % warp_size;
   const Tiles& op = slot.level.tiles;
   const Input& input = op.input;
   const Share announced = slot.announced;
+  PlaceInRing at{slot.first_stage};
   const int of_tile = op.outputs_of_tile, tiles = slot.tiles;
   // The outputs up to `last` are finished when the tiles up to it are; those that others wait for first. Sums of `kept` tiles are kept.
   int first = 0, last = announced.count > 0 ? (announced.count + of_tile - 1) / of_tile : tiles_together, kept = 0;
@@ -657,35 +681,37 @@ __device__ void make_products(const Slot& slot, Work& work, Stage* stages_of_rin
   following.load_addend(op, mail);
   sync_warps();
 
-  const unsigned in = address_of(work.x + place_in_parts(op, lane)) + warp * block_bytes,
-                 weights = ring + lane / 4 * row_bytes + lane % 4 * piece + warp * block_bytes;
-  const int all_blocks = op.blocks, of_piece = op.blocks_of_piece, outputs = slot.outputs();
+  const int half = warp / warps_of_half, in_half = warp % warps_of_half;
+  const unsigned in = address_of(work.x + place_in_parts(op, lane)) + in_half * block_bytes,
+                 weights = ring + lane / 4 * row_bytes + lane % 4 * piece + in_half * block_bytes;
+  const int all_blocks = op.blocks, of_piece = op.blocks_of_piece, pieces = op.pieces(), outputs = slot.outputs();
 #pragma unroll 1
   for (int tile = 0; tile < tiles; ++tile) {
-#pragma unroll 1
-    for (int half = 0; half < 2; ++half) {
-      if (half == 1 && of_tile == tile_rows && tile * of_tile + stage_rows >= outputs) continue;
+    const bool whole = of_tile < tile_rows || tile * of_tile + stage_rows < outputs;
+    if (half == 1) at.next(pieces);
+    if (half == 0 || whole) {
       float sums[4] = {};
 #pragma unroll 1
       for (int before = 0; before < all_blocks; before += of_piece) {
-        Stage& stage = stages_of_ring[at.stage];
-        wait_for(stage.full, at.parity);
-        multiply_stage(sums, weights + at.stage * stage_bytes, in + before * block_bytes, min(of_piece, all_blocks - before) - warp);
+        Stage& stage = stages_of_ring[at.stage()];
+        wait_for(stage.full, at.parity());
+        multiply_stage(sums, weights + at.stage() * stage_bytes, in + before * block_bytes, min(of_piece, all_blocks - before) - in_half);
         __syncwarp();
         if (lane == 0) stage.give_back();
         at.next();
       }
       const float sum = sum_of_row(sums, lane);
-      if (lane % 4 == 0) work.sums[((tile - kept) * tile_rows + half * stage_rows + lane / 4) * warps + warp] = sum;
+      if (lane % 4 == 0) work.sums[((tile - kept) * tile_rows + half * stage_rows + lane / 4) * warps_of_half + in_half] = sum;
     }
+    if (half == 0 && whole) at.next(pieces);
     if (tile + 1 < last && tile + 1 < tiles) continue;
 
     sync_warps();
-    const float factor = input.group > 0 && input.one_group() ? norm_factor_of(input, sum_of_warps(work.squares)) : 1;
+    const float factor = input.group > 0 && input.one_group() ? norm_factor_of(input, sum_of_warps<warps>(work.squares)) : 1;
     const int row = (first - kept + thread / of_tile) * tile_rows + thread % of_tile;
     if (output.product >= 0) {
-      finish(op.products[output.product], output.o, factor * sum_of_warps(work.sums + row * warps) + output.bias, output.added,
-             of_tile < tile_rows ? factor * sum_of_warps(work.sums + (row + of_tile) * warps) : 1, slot.level.mail[output.product], mail);
+      finish(op.products[output.product], output.o, factor * sum_of_warps<warps_of_half>(work.sums + row * warps_of_half) + output.bias, output.added,
+             of_tile < tile_rows ? factor * sum_of_warps<warps_of_half>(work.sums + (row + of_tile) * warps_of_half) : 1, slot.level.mail[output.product], mail);
     }
     if (tile + 1 == tiles) break;
     first = last;
@@ -729,10 +755,13 @@ __device__ const float* made_number(const Tiles& op, int i) {
 }
 
 /// The block's rows of products whose x the level makes.
-__device__ void make_rows(const Slot& slot, Work& work, Stage& stage, unsigned parity, const char* weights, const Mail& mail) {
+__device__ void make_rows(const Slot& slot, Work& work, Stage* stages_of_ring, const char* ring, const Mail& mail) {
+  const PlaceInRing at{slot.made_stage};
+  Stage& stage = stages_of_ring[at.stage()];
+  const char* const weights = ring + at.stage() * stage_bytes;
   static_assert(most_made_numbers <= threads);
   const Tiles& op = slot.level.tiles;
-  const int thread = static_cast<int>(threadIdx.x), own = thread % lanes_of_made_row;
+  const int thread = own_thread(), own = thread % lanes_of_made_row;
   const float* const from = made_number(op, thread);
   Mail::Asked asked{};
   if (from != nullptr) asked = mail.ask(from);
@@ -741,7 +770,7 @@ __device__ void make_rows(const Slot& slot, Work& work, Stage& stage, unsigned p
   Output output(op, {own == 0 ? row.product : -1, row.o});
   if (from != nullptr) work.made[thread] = mail.get(asked);
   sync_warps();
-  wait_for(stage.full, parity);
+  wait_for(stage.full, at.parity());
   // By whole warps.
   constexpr int of_warp = warp_size / lanes_of_made_row, of_block = threads / lanes_of_made_row;
 #pragma unroll 1
@@ -766,6 +795,8 @@ __device__ void make_rows(const Slot& slot, Work& work, Stage& stage, unsigned p
     row = MadeRow(op, r);
     output = Output(op, {own == 0 ? row.product : -1, row.o});
   }
+  sync_warps();
+  if (thread < warps_of_half * warp_size && thread % warp_size == 0) stage.give_back();
 }
 
 /// A memory's step of a level: the block's tasks.
@@ -790,10 +821,17 @@ __device__ __noinline__ void take_steps(const Level& level, void* work, const Ma
   }
 }
 
+/// Where a warp is, is kept in shared memory: in its registers it would be in the way of all that a level needs.
+__device__ int own_level(const Levels& levels) { return seen(&levels.level_of_warp[own_thread() / warp_size]); }
 /// By one warp: the level has ended.
 __device__ void end_level(Levels& levels) {
   __syncwarp();
-  if (threadIdx.x % warp_size == 0) asm volatile("red.release.cta.shared.add.s32 [%0], 1;" ::"r"(address_of(&levels.ended)) : "memory");
+  const int thread = own_thread();
+  if (thread % warp_size == 0) {
+    raise(&levels.level_of_warp[thread / warp_size], own_level(levels) + 1);
+    asm volatile("red.release.cta.shared.add.s32 [%0], 1;" ::"r"(address_of(&levels.ended)) : "memory");
+  }
+  __syncwarp();
 }
 
 /// `all`: the levels, or null where there is only `one`.
@@ -804,9 +842,10 @@ __global__ void __launch_bounds__(block_threads, 1)
   __shared__ Stage stages_of_ring[stages];
   auto& levels = *reinterpret_cast<Levels*>(room_for_levels);
   auto& work = *reinterpret_cast<Work*>(ring + ring_bytes);
-  const int thread = static_cast<int>(threadIdx.x), warp = thread / warp_size;
+  const int thread = own_thread(), warp = thread / warp_size;
   if (thread == 0) {
     levels.planned = levels.fetched = levels.ended = 0;
+    for (int& level : levels.level_of_warp) level = 0;
     levels.mail =
         box == nullptr ? Mail{} : Mail{reinterpret_cast<std::uintptr_t>(box->begin), box->bytes, box->turn * std::uintptr_t{box->bytes}};
   }
@@ -819,22 +858,15 @@ __global__ void __launch_bounds__(block_threads, 1)
     look_ahead(levels, all != nullptr ? all : &one, count, box);
   } else {
     const Mail& mail = levels.mail;
-    PlaceInRing at;
 #pragma unroll 1
-    for (int level = 0; level < count; ++level) {
-      while (seen(&levels.planned) <= level) {
+    while (own_level(levels) < count) {
+      while (seen(&levels.planned) <= own_level(levels)) {
       }
       sync_warps();
-      const Slot& slot = levels.at(level);
+      const Slot& slot = levels.at(own_level(levels));
       if (slot.level.kind == Kind::products) {
-        make_products(slot, work, stages_of_ring, address_of(ring), at, mail);
-        if (slot.made_rows > 0) {
-          Stage& stage = stages_of_ring[at.stage];
-          make_rows(slot, work, stage, at.parity, ring + at.stage * stage_bytes, mail);
-          __syncwarp();
-          if (thread % warp_size == 0) stage.give_back();
-          at.next();
-        }
+        make_products(slot, work, stages_of_ring, address_of(ring), mail);
+        if (slot.made_rows > 0) make_rows(slot, work, stages_of_ring, ring, mail);
       } else {
         take_steps(slot.level, &work, mail);
       }
@@ -844,7 +876,7 @@ __global__ void __launch_bounds__(block_threads, 1)
   if (box == nullptr) return;
   // The last block gives the turn to the other box, which nobody has looked into.
   __syncthreads();
-  if (thread == 0 && atomicInc(&box->ended, gridDim.x - 1) == gridDim.x - 1) box->turn ^= 1;
+  if (threadIdx.x == 0 && atomicInc(&box->ended, gridDim.x - 1) == gridDim.x - 1) box->turn ^= 1;
 }
 
 // ---- launchers -----------------------------------------------------------------------------------------------------------------------
