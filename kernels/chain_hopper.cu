@@ -99,6 +99,11 @@ __global__ void __launch_bounds__(block_threads, 1)
 
 // ---- launchers -----------------------------------------------------------------------------------------------------------------------
 
+template <class Number>
+Number rounded_up(Number n, Number to) {
+  return (n + to - 1) / to * to;
+}
+
 /// The most that a block has of n.
 int most_of(int n) {
   const auto blocks = static_cast<int>(multiprocessors());
@@ -119,10 +124,9 @@ bool as_tiles(Tiles& tiles, const OneRow& op) {
   if (tiles.pieces >= stages) return false;
   // Warps have whole groups of blocks where that is possible.
   constexpr int whole = warps_of_half * blocks_at_once;
-  const int least = (tiles.blocks + tiles.pieces - 1) / tiles.pieces, rounded = (least + whole - 1) / whole * whole;
+  const int least = (tiles.blocks + tiles.pieces - 1) / tiles.pieces, rounded = rounded_up(least, whole);
   tiles.blocks_of_piece = rounded <= most_blocks ? rounded : least;
-  constexpr int line = 128;
-  tiles.part_bytes = (2 * input.n + line - 1) / line * line;
+  tiles.part_bytes = rounded_up(2 * input.n, line_bytes);
   const auto take = [&](const auto& wanted) {
     int outputs = 0;
     for (int n = 0; n < op.product_count; ++n) {
@@ -183,8 +187,8 @@ class Addresses {
 };
 
 /// visit(p) for each p that a level reads numbers at which levels before it may have made.
-template <class Level, class Visit>
-void for_what_is_read(Level& level, const Visit& visit) {
+template <class AnyLevel, class Visit>
+void for_what_is_read(AnyLevel& level, const Visit& visit) {
   if (level.kind == Kind::products) {
     visit(level.tiles.input.x), visit(level.tiles.input.gate);
     for (int n = 0; n < level.tiles.product_count; ++n) visit(level.tiles.products[n].addend);
@@ -202,8 +206,7 @@ std::size_t address_mail(std::vector<Level>& levels, float* begin) {
   Addresses addresses;
   std::size_t numbers = 0;
   const auto place = [&](std::int64_t count, bool right_behind) {
-    constexpr std::size_t line = 32;  // numbers
-    if (!right_behind) numbers = (numbers + line - 1) / line * line;
+    if (!right_behind) numbers = rounded_up(numbers, std::size_t{line});
     float* const mail = begin + numbers;
     numbers += static_cast<std::size_t>(count);
     return mail;
@@ -235,15 +238,11 @@ std::size_t address_mail(std::vector<Level>& levels, float* begin) {
     }
     for (int n = 0; begin != nullptr && n < level.tiles.product_count; ++n) addresses.look_up(level.tiles.products[n].made);
   }
-  constexpr std::size_t line = 128;
-  return (numbers * sizeof(float) + line - 1) / line * line;
+  return rounded_up(numbers * sizeof(float), std::size_t{line_bytes});
 }
 
 /// Where the mail begins behind a mailbox and so many levels.
-std::size_t mail_offset(std::size_t levels) {
-  constexpr std::size_t aligned = 256;
-  return (sizeof(Mailbox) + levels * sizeof(Level) + aligned - 1) / aligned * aligned;
-}
+std::size_t mail_offset(std::size_t levels) { return rounded_up(sizeof(Mailbox) + levels * sizeof(Level), alignof(Mailbox)); }
 
 /// A mailbox, the levels and both empty boxes into the memory that a launch reads.
 void send(std::vector<Level>& levels, void* to, std::size_t mail_bytes, cudaStream_t stream) {

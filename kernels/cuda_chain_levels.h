@@ -12,10 +12,10 @@ using namespace one_row;
 using memory_step::Step;
 
 constexpr int most_levels = 1024;
-constexpr int known_levels = 4;                 // by a block at once
-constexpr int listed_rows = 128;                // of a level, where several products share it
-constexpr int line = 32;                        // numbers of one in the second cache
-constexpr int most_made_numbers = 2 * threads;  // of x that a level makes itself
+constexpr int known_levels = 4;                  // by a block at once
+constexpr int listed_rows = 128;                 // of a level, where several products share it
+constexpr int line = 32, line_bytes = 4 * line;  // numbers of one in the second cache
+constexpr int most_made_numbers = 2 * threads;   // of x that a level makes itself
 
 // A block's warps: those that make a level's numbers, and two that work ahead of them.
 static_assert(threads == memory_step::threads);
