@@ -221,12 +221,7 @@ struct Output {
 /// y[o] from the product, its bias and what is added; gated: times the product with the other weight.
 __device__ inline float finished(const Product& p, int o, float x, float added, float other) {
   if (p.z != nullptr) p.z[o] = x;
-  if (p.end == End::forget_gate || p.end == End::delta_decay) {
-    // max(logσ(z) · scale, clamp_min), logσ(z) = −softplus(−z);   −exp(A_log) · softplus(z + dt_bias)
-    const bool forgets = p.end == End::forget_gate;
-    const float plus = softplus(forgets ? -x : x + p.dt_bias[o]), decay = -(forgets ? p.scale : expf(p.A_log[o])) * plus;
-    return forgets && decay < p.clamp_min ? p.clamp_min : decay;
-  }
+  if (p.end == End::forget_gate || p.end == End::delta_decay) return decay_of(p, p.end, o, x);
   if (p.end == End::convolve) x = convolved(p, o, x);
   return activated_by_one(x + added, p.act) * (p.end == End::gated ? other : 1);
 }

@@ -122,6 +122,13 @@ __device__ inline float convolved(const Product& p, int o, float z) {
   return sum + taps[past] * z;
 }
 
+/// max(logσ(z) · scale, clamp_min), logσ(z) = −softplus(−z);   −exp(A_log) · softplus(z + dt_bias)
+__device__ inline float decay_of(const Product& p, End end, int o, float z) {
+  const bool forgets = end == End::forget_gate;
+  const float plus = softplus(forgets ? -z : z + p.dt_bias[o]), decay = -(forgets ? p.scale : expf(p.A_log[o])) * plus;
+  return forgets && decay < p.clamp_min ? p.clamp_min : decay;
+}
+
 /// What a lane will finish: an output of a product, with what it needs for that. Made ready before the products are.
 struct Ending {
   int product = -1, o = 0;
@@ -155,11 +162,7 @@ struct Ending {
     float x = sum + bias;
     if (z != nullptr) z[o] = x;
     if (end == End::forget_gate || end == End::delta_decay) {
-      // max(logσ(z) · scale, clamp_min), logσ(z) = −softplus(−z);   −exp(A_log) · softplus(z + dt_bias)
-      const Product& p = op.products[n];
-      const bool forgets = end == End::forget_gate;
-      const float plus = softplus(forgets ? -x : x + p.dt_bias[o]), decay = -(forgets ? p.scale : expf(p.A_log[o])) * plus;
-      y[o] = forgets && decay < p.clamp_min ? p.clamp_min : decay;
+      y[o] = decay_of(op.products[n], end, o, x);
       return;
     }
     if (end == End::convolve) x = convolved(op.products[n], o, x);
