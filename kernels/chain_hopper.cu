@@ -154,10 +154,19 @@ bool as_tiles(Tiles& tiles, const OneRow& op) {
   return fits && listed && numbers <= most_made_numbers && bytes <= stage_bytes;
 }
 
+/// With wider tasks where not all of them would run at once, if a thread can have so many rows.
+Step with_tasks_at_once(const Step& step) {
+  Step wide = step;
+  wide.columns = memory_step::most_columns;
+  const bool fits = wide.K <= memory_step::most_rows_of_thread * wide.rows_at_once();
+  return fits && step.tasks() > static_cast<int>(multiprocessors()) ? wide : step;
+}
+
 /// Of a launch whose levels' x take so much, beside what the kernel declares.
 std::size_t shared_memory_of(std::size_t x_bytes) {
   return static_cast<std::size_t>(ring_bytes) + std::max(offsetof(Work, x) + x_bytes, sizeof(memory_step::Shared));
 }
+
 /// What of a level's memory comes by mail: the numbers that levels before it have made.
 class Addresses {
  public:
@@ -353,14 +362,7 @@ bool Chain::add(const OneRow& op, DType type) {
 }
 bool Chain::add(const Step& step, bool delta_rule) {
   const std::lock_guard lock(collected_->mutex);
-  Level level{.kind = delta_rule ? Kind::delta_rule : Kind::outer_product, .tiles = {}, .step = step, .mail = {}};
-  // Where not all tasks would run at once, wider ones.
-  const auto wider = [&] {
-    Step p = step;
-    p.columns = memory_step::most_columns;
-    return p.K <= 8 * p.rows_at_once() ? p : step;
-  };
-  if (step.tasks() > static_cast<int>(multiprocessors())) level.step = wider();
+  const Level level{.kind = delta_rule ? Kind::delta_rule : Kind::outer_product, .tiles = {}, .step = with_tasks_at_once(step), .mail = {}};
   if (collected_->levels.empty() || collected_->levels.size() == most_levels || collected_->knows_z_that_reads(level)) return false;
   collected_->levels.push_back(level);
   return true;

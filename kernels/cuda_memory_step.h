@@ -10,7 +10,7 @@ namespace statescope::cuda::memory_step {
 
 constexpr int warp_size = 32, threads = 256, warps = threads / warp_size;  // the first ones of a block
 constexpr int least_columns = 16, most_columns = 32, own_columns = 4, most_channels = 512;
-constexpr int most_choices = 16, most_partitions = 256;
+constexpr int most_rows_of_thread = 8, most_choices = 16, most_partitions = 256;
 
 /// An operand [heads, width] of the row; sparse states have a second one behind it.
 struct Operand {
@@ -66,7 +66,7 @@ struct Step {
   /// How many rows a thread has at most, as it is built: 1, 2, 4 or 8.
   __host__ __device__ int rows_of_thread() const {
     const int at_once = rows_at_once();
-    return K <= at_once ? 1 : K <= 2 * at_once ? 2 : K <= 4 * at_once ? 4 : 8;
+    return K <= at_once ? 1 : K <= 2 * at_once ? 2 : K <= 4 * at_once ? 4 : most_rows_of_thread;
   }
 };
 
