@@ -43,12 +43,6 @@ __device__ __noinline__ void take_steps(const Level& level, void* work, const Ma
   }
 }
 
-/// By one warp: the level has ended.
-__device__ void end_level(Levels& levels) {
-  __syncwarp();
-  if (threadIdx.x % warp_size == 0) asm volatile("red.release.cta.shared.add.s32 [%0], 1;" ::"r"(address_of(&levels.ended)) : "memory");
-}
-
 /// `all`: the levels, or null where there is only `one`.
 __global__ void __launch_bounds__(block_threads, 1)
     chain_kernel(const Level* all, int count, Mailbox* box, const __grid_constant__ Level one) {
@@ -59,11 +53,11 @@ __global__ void __launch_bounds__(block_threads, 1)
   auto& work = *reinterpret_cast<Work*>(ring + ring_bytes);
   const int thread = static_cast<int>(threadIdx.x), warp = thread / warp_size;
   if (thread == 0) {
-    levels.planned = levels.fetched = levels.ended = 0;
     levels.mail =
         box == nullptr ? Mail{} : Mail{reinterpret_cast<std::uintptr_t>(box->begin), box->bytes, box->turn * std::uintptr_t{box->bytes}};
   }
-  if (thread < stages) stages_of_ring[thread].make();
+  if (thread < stages) stages_of_ring[thread].make(warps_of_half);
+  if (thread < known_levels) levels.handed[thread].make(warps + 1);
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   __syncthreads();
   if (warp == fetcher) {
@@ -75,10 +69,8 @@ __global__ void __launch_bounds__(block_threads, 1)
     PlaceInRing at;
 #pragma unroll 1
     for (int level = 0; level < count; ++level) {
-      while (seen(&levels.planned) <= level) {
-      }
+      const Slot& slot = levels.wait_for_level(level);
       sync_warps();
-      const Slot& slot = levels.at(level);
       if (slot.level.kind == Kind::products) {
         make_products(slot, work, stages_of_ring, address_of(ring), at, mail);
         if (slot.made_rows > 0) {
@@ -88,7 +80,7 @@ __global__ void __launch_bounds__(block_threads, 1)
       } else {
         take_steps(slot.level, &work, mail);
       }
-      end_level(levels);
+      levels.end_level(level);
     }
   }
   if (box == nullptr) return;

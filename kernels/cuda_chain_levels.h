@@ -60,13 +60,24 @@ struct Level {
 
 __device__ inline unsigned address_of(const void* p) { return static_cast<unsigned>(__cvta_generic_to_shared(p)); }
 
-/// What the fetcher fills and gets back empty from all that multiply.
-struct Stage {
+/// Barriers of what one warp fills and gets back empty from all that use it.
+struct Handed {
   unsigned long long full, empty;
-  __device__ void make() {
+  __device__ void make(int users) {
     asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(address_of(&full)) : "memory");
-    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(address_of(&empty)), "n"(warps_of_half) : "memory");
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(address_of(&empty)), "r"(users) : "memory");
   }
+  /// By one lane for its warp.
+  __device__ void hand_over() { arrive(full); }
+  __device__ void give_back() { arrive(empty); }
+
+ private:
+  static __device__ void arrive(unsigned long long& barrier) {
+    asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(address_of(&barrier)) : "memory");
+  }
+};
+/// Of the ring: the fetcher fills it, bytes make it full.
+struct Stage : Handed {
   __device__ void expect(int bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(address_of(&full)), "r"(bytes) : "memory");
   }
@@ -76,7 +87,6 @@ struct Stage {
                  "l"(from), "r"(bytes), "r"(address_of(&full)), "l"(policy)
                  : "memory");
   }
-  __device__ void give_back() { asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(address_of(&empty)) : "memory"); }
 };
 __device__ inline void wait_for(unsigned long long& barrier, unsigned parity) {
   asm volatile(
@@ -90,16 +100,6 @@ __device__ inline std::uint64_t read_once() {
   std::uint64_t policy;
   asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
   return policy;
-}
-
-/// A number in shared memory that one thread raises and others wait for.
-__device__ inline int seen(const int* number) {
-  int x;
-  asm volatile("ld.acquire.cta.shared.s32 %0, [%1];" : "=r"(x) : "r"(address_of(number)) : "memory");
-  return x;
-}
-__device__ inline void raise(int* number, int x) {
-  asm volatile("st.release.cta.shared.s32 [%0], %1;" ::"r"(address_of(number)), "r"(x) : "memory");
 }
 
 /// What a block has of n: block b of all begins at n b / all.
@@ -146,14 +146,24 @@ struct Slot {
     return min(of_tile == tile_rows ? left - half * stage_rows : left, stage_rows);
   }
 };
-/// What the threads of a block share.
+/// What the threads of a block share. The planner fills slots, the fetcher and all warps that multiply use them.
 struct Levels {
   Slot slots[known_levels];
+  Handed handed[known_levels];
   Mail mail;
-  int planned;  // levels that stand in slots
-  int fetched;  // whose weights have been asked for
-  int ended;    // by each of the warps that multiply, all together
+
   __device__ Slot& at(int level) { return slots[level % known_levels]; }
+  /// When it stands in its slot; by a warp.
+  __device__ const Slot& wait_for_level(int level) {
+    wait_for(handed[level % known_levels].full, level / known_levels % 2);
+    __syncwarp();
+    return at(level);
+  }
+  /// A warp needs it no more.
+  __device__ void end_level(int level) {
+    __syncwarp();
+    if (threadIdx.x % warp_size == 0) handed[level % known_levels].give_back();
+  }
 };
 
 /// Where somebody is in the ring.
@@ -205,10 +215,7 @@ __device__ inline void fetch_weights(Levels& levels, int count, unsigned ring, S
   NextStage next{stages_of_ring};
 #pragma unroll 1
   for (int level = 0; level < count; ++level) {
-    while (seen(&levels.planned) <= level) {
-    }
-    __syncwarp();
-    const Slot& slot = levels.at(level);
+    const Slot& slot = levels.wait_for_level(level);
     const Tiles& op = slot.level.tiles;
     const Product& p = op.products[0];
     const bool gated = op.outputs_of_tile < tile_rows, arithmetic = op.one_product();
@@ -236,8 +243,7 @@ __device__ inline void fetch_weights(Levels& levels, int count, unsigned ring, S
       fetch_made_weights(op, stage, ring + next.at.stage() * stage_bytes, policy);
       next.at.next();
     }
-    __syncwarp();
-    if (lane == 0) raise(&levels.fetched, level + 1);
+    levels.end_level(level);
   }
 }
 
@@ -314,14 +320,12 @@ __device__ inline void empty_other_box(const Mailbox& box) {
 __device__ inline void look_ahead(Levels& levels, const Level* all, int count, const Mailbox* box) {
   int planned = 0;
   const auto plan_next = [&] {
-    // A slot is free again when nobody needs the level that had it.
-    const int free = planned - known_levels + 1;
-    while (min(seen(&levels.ended) / warps, seen(&levels.fetched)) < free) {
-    }
+    Handed& handed = levels.handed[planned % known_levels];
+    wait_for(handed.empty, planned / known_levels % 2 ^ 1);
     plan(levels.at(planned), all[planned]);
     __syncwarp();
+    if (threadIdx.x % warp_size == 0) handed.hand_over();
     ++planned;
-    if (threadIdx.x % warp_size == 0) raise(&levels.planned, planned);
   };
   while (planned < min(count, known_levels - 1)) plan_next();
   if (box != nullptr) empty_other_box(*box);

@@ -1,0 +1,144 @@
+// Operations of one row that follow one another on a CUDA device against the CPU: there they are one launch, a chain (cuda_chain.h).
+#include "tests/kernels/device_cases.h"
+#include "tests/kernels/memory_cases.h"
+
+namespace statescope::device_chain_test {
+using namespace statescope::testing;
+
+namespace {
+
+constexpr std::int64_t H = 3, V = 128, rank = 16;
+
+/// A layer's sizes.
+struct Sizes {
+  std::int64_t hidden, inner, K;
+  std::string name() const { return "a layer of " + std::to_string(hidden) + ", " + std::to_string(inner) + ", K = " + std::to_string(K); }
+};
+
+/// Weights of bf16: the upper halves of float32 numbers.
+struct Weight {
+  Shape shape;
+  std::vector<std::uint16_t> words;
+
+  Weight(Random& random, std::int64_t out, std::int64_t in) : shape{out, in} {
+    const float scale = 1 / std::sqrt(static_cast<float>(in));
+    for (const float x : random.uniform(shape).values)
+      words.push_back(static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(scale * x) >> 16));
+  }
+  ConstTensor view() const { return {words.data(), DType::bf16, shape}; }
+};
+
+/// A layer of GLA, or of Gated DeltaNet without its convolutions.
+struct Layer {
+  Sizes sizes;
+  bool delta_rule;
+  Random random{1};
+  std::int64_t keys = H * sizes.K, values = H * V;
+  Numbers norm = random.uniform({sizes.hidden}), heads_norm = random.uniform({V}), bias = random.uniform({keys}),
+          A_log = random.uniform({H}), dt_bias = random.uniform({H}), initial = random.uniform({1, H, sizes.K, V});
+  Weight q{random, keys, sizes.hidden}, k{random, keys, sizes.hidden}, v{random, values, sizes.hidden}, g{random, values, sizes.hidden},
+      features{random, rank, sizes.hidden}, decay{random, keys, rank}, a{random, H, sizes.hidden}, b{random, H, sizes.hidden},
+      o{random, sizes.hidden, values}, gate{random, sizes.inner, sizes.hidden}, up{random, sizes.inner, sizes.hidden},
+      down{random, sizes.hidden, sizes.inner};
+};
+
+/// What a layer has on one side: placed before its operations are asked for, so that nothing comes between them.
+struct Placed {
+  ConstTensor norm, heads_norm, bias, A_log, dt_bias, q, k, v, g, features, decay, a, b, o, gate, up, down;
+  Tensor state, qs, ks, vs, gs, feature, decays, beta, out;
+
+  Placed(Side& s, const Layer& l)
+      : norm(s.whole(l.norm)),
+        heads_norm(s.whole(l.heads_norm)),
+        bias(s.whole(l.bias)),
+        A_log(s.whole(l.A_log)),
+        dt_bias(s.whole(l.dt_bias)),
+        q(s.weight(l.q.view())),
+        k(s.weight(l.k.view())),
+        v(s.weight(l.v.view())),
+        g(s.weight(l.g.view())),
+        features(s.weight(l.features.view())),
+        decay(s.weight(l.decay.view())),
+        a(s.weight(l.a.view())),
+        b(s.weight(l.b.view())),
+        o(s.weight(l.o.view())),
+        gate(s.weight(l.gate.view())),
+        up(s.weight(l.up.view())),
+        down(s.weight(l.down.view())),
+        state(s.inout_whole(l.initial)),
+        qs(s.out({1, H, l.sizes.K})),
+        ks(s.out({1, H, l.sizes.K})),
+        vs(s.out({1, H, V})),
+        gs(s.out({1, l.values})),
+        feature(s.out({1, rank})),
+        decays(l.delta_rule ? s.out({1, H}) : s.out({1, H, l.sizes.K})),
+        beta(l.delta_rule ? s.out({1, H}) : Tensor{}),
+        out(s.out({1, H, V})) {}
+};
+
+Tensor as_row(Tensor x) {
+  x.shape = {1, x.shape.size()};
+  return x;
+}
+
+/// x = x + layer(x)
+void run(Side& s, const Layer& l, const Placed& p, Tensor x, const Packed& one) {
+  const InputNorm of{.group = l.sizes.hidden, .weight = p.norm, .eps = 1e-5F, .gate = {}};
+  std::vector<Projection> all{{x, of, p.q, {}, as_row(p.qs), {}, {}},
+                              {x, of, p.k, {}, as_row(p.ks), {}, {}},
+                              {x, of, p.v, {}, as_row(p.vs), {}, {}},
+                              {x, of, p.g, {}, p.gs, {}, {}}};
+  if (l.delta_rule) {
+    all.push_back({x, of, p.a, {}, as_row(p.decays), DeltaDecay{p.A_log, p.dt_bias}, {}});
+    all.push_back({x, of, p.b, {}, as_row(p.beta), Activate{Activation::sigmoid, {}}, {}});
+  } else {
+    all.push_back({x, of, p.features, {}, p.feature, {}, {}});
+    all.push_back({p.feature, {}, p.decay, p.bias, as_row(p.decays), ForgetGate{16, 0}, {}});
+  }
+  s->project(all, s.workspace());
+  if (l.delta_rule) {
+    GatedDeltaRule op;
+    op.q = p.qs, op.k = p.ks, op.v = p.vs, op.log_decay = p.decays, op.beta = p.beta, op.scale = 0.5F;
+    op.segments = one.view(), op.initial_state = p.state, op.final_state = p.state, op.o = p.out;
+    s->unit_delta_rule(op, 64, s.workspace());
+  } else {
+    DecayedOuterProduct op;
+    op.q = p.qs, op.k = p.ks, op.v = p.vs, op.log_decay = p.decays, op.scale = 0.5F;
+    op.segments = one.view(), op.initial_state = p.state, op.final_state = p.state, op.o = p.out;
+    s->decayed_outer_product(op, 64);
+  }
+  const InputNorm of_heads{.group = V, .weight = p.heads_norm, .eps = 1e-5F, .gate = p.gs, .act = Activation::silu};
+  const Projection readout{as_row(p.out), of_heads, p.o, {}, x, Activate{Activation::identity, x}, {}};
+  s->project(std::span(&readout, 1), s.workspace());
+  s->swiglu(x, x, p.gate, p.up, p.down, s.workspace(), of, x);
+}
+
+}  // namespace
+
+TEST_CASE("device: layers that follow one another for one row", "[device]") {
+  const Comparison both;
+  if (!both) return;
+  const Packed one(1);
+  // Rows of one, two and three pieces of weights, and of more than a chain takes; few outputs; K with and without whole rows of threads.
+  for (const Sizes& sizes :
+       {Sizes{32, 64, 60}, Sizes{288, 96, 16}, Sizes{2304, 2336, 64}, Sizes{2336, 6912, 128}, Sizes{4096, 6944, 256}}) {
+    for (const bool delta_rule : {false, true}) {
+      const Layer first{sizes, delta_rule}, second{sizes, !delta_rule};
+      Random random(2);
+      const Numbers x = random.uniform({1, sizes.hidden});
+      both(
+          sizes.name() + (delta_rule ? ", delta rule first" : ""),
+          [&](Side& s) {
+            const Placed a(s, first), b(s, second);
+            const Tensor hidden = s.inout(x);
+            for (int token = 0; token < 2; ++token) {
+              run(s, first, a, hidden, one);
+              run(s, second, b, hidden, one);
+            }
+          },
+          2e-4);
+    }
+  }
+}
+
+}  // namespace statescope::device_chain_test
