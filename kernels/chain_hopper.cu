@@ -21,20 +21,23 @@ using namespace chain;
 // ---- the kernel ----------------------------------------------------------------------------------------------------------------------
 
 /// A memory's step of a level: the block's tasks.
-__device__ __noinline__ void take_steps(const Level& level, void* work, const Mail& mail) {
-  const Step& p = level.step;
+__device__ __noinline__ void take_steps(Slot& slot, void* work, const Mail& mail) {
+  const Step& p = slot.level.step;
   auto& shared = *static_cast<memory_step::Shared*>(work);
-  const auto hand_on = [&](int i, float4 o) {
-    float* const to = level.mail[0] + i;
-    mail.put(to, o.x), mail.put(to + 1, o.y), mail.put(to + 2, o.z), mail.put(to + 3, o.w);
-  };
+  const MailInTurn in_turn{mail};
+  const auto hand_on = [&](int i, float4 o) { mail.put(slot.level.mail[0] + i, o); };
 #pragma unroll 1
   for (int task = static_cast<int>(blockIdx.x); task < p.tasks(); task += static_cast<int>(gridDim.x)) {
+    if (task != static_cast<int>(blockIdx.x)) {
+      sync_warps();
+      if (threadIdx.x == 0) find_task(slot.task, p, task, mail);
+      sync_warps();
+    }
     const int rows = p.rows_of_thread();
-    const bool delta_rule = level.kind == Kind::delta_rule;
+    const bool delta_rule = slot.level.kind == Kind::delta_rule;
     const auto take = [&]<int RowsPerThread>() {
-      delta_rule ? memory_step::take_step<true, RowsPerThread>(p, task, shared, mail, hand_on)
-                 : memory_step::take_step<false, RowsPerThread>(p, task, shared, mail, hand_on);
+      delta_rule ? memory_step::take_step<true, RowsPerThread>(p, slot.task, shared, in_turn, hand_on)
+                 : memory_step::take_step<false, RowsPerThread>(p, slot.task, shared, in_turn, hand_on);
     };
     rows == 1   ? take.template operator()<1>()
     : rows == 2 ? take.template operator()<2>()
@@ -69,7 +72,7 @@ __global__ void __launch_bounds__(block_threads, 1)
     PlaceInRing at;
 #pragma unroll 1
     for (int level = 0; level < count; ++level) {
-      const Slot& slot = levels.wait_for_level(level);
+      Slot& slot = levels.wait_for_level(level);
       sync_warps();
       if (slot.level.kind == Kind::products) {
         make_products(slot, work, stages_of_ring, address_of(ring), at, mail);
@@ -78,7 +81,7 @@ __global__ void __launch_bounds__(block_threads, 1)
           at.next();
         }
       } else {
-        take_steps(slot.level, &work, mail);
+        take_steps(slot, &work, mail);
       }
       levels.end_level(level);
     }
@@ -105,18 +108,19 @@ int most_of(int n) {
 /// As the kernel sees them. False where they do not fit it.
 bool as_tiles(Tiles& tiles, const OneRow& op) {
   const Input& input = op.inputs[0];
-  const int most = threads * piece_numbers * (input.group > 0 ? most_normed_parts : most_parts);
+  const int most = threads * piece_numbers * (input.group > 0 ? most_normed_parts : most_plain_parts);
   const bool activates = input.gate == nullptr || input.act == Activation::silu || input.act == Activation::sigmoid;
   const bool aligned_norm = reinterpret_cast<std::uintptr_t>(input.weight) % piece == 0 && input.group % 4 == 0;
   if (op.input_count != 1 || input.n % block_columns != 0 || input.n > most || !activates || !aligned_norm) return false;
   tiles.input = input;
-  tiles.outputs_of_tile = op.products[0].end == End::gated ? tile_rows / 2 : tile_rows;
+  const bool gated = op.products[0].end == End::gated;
+  tiles.outputs_of_tile = gated ? tile_rows / 2 : tile_rows;
+  tiles.tiles_together = gated ? 2 : most_tiles_together;
   tiles.blocks = input.n / block_columns;
-  tiles.pieces = (tiles.blocks + most_blocks - 1) / most_blocks;
-  if (tiles.pieces >= stages) return false;
   // Warps have whole groups of blocks where that is possible.
   constexpr int whole = warps_of_half * blocks_at_once;
-  const int least = (tiles.blocks + tiles.pieces - 1) / tiles.pieces, rounded = rounded_up(least, whole);
+  const int pieces = (tiles.blocks + most_blocks - 1) / most_blocks;
+  const int least = (tiles.blocks + pieces - 1) / pieces, rounded = rounded_up(least, whole);
   tiles.blocks_of_piece = rounded <= most_blocks ? rounded : least;
   tiles.part_bytes = rounded_up(2 * input.n, line_bytes);
   const auto take = [&](const auto& wanted) {

@@ -34,7 +34,7 @@ class Chain {
   void drop();
 
   /// Products of one row (cuda_one_row.h), on a device of compute capability 9.0. False, and nothing done, where weights are not bf16,
-  /// products have several inputs, or rows are no multiples of 32 numbers or have more than 6912 (4096 of one that passes a norm).
+  /// products have several inputs, or rows are no multiples of 32 numbers or have more than 8192 (4096 of one that passes a norm).
   bool add(const one_row::OneRow& op, DType type);
   /// A memory's step behind such products. False, and nothing done, where there are none right before it.
   bool add(const memory_step::Step& step, bool delta_rule);

@@ -22,23 +22,24 @@ static_assert(threads == memory_step::threads);
 constexpr int fetcher = warps, planner = fetcher + 1, block_threads = (planner + 1) * warp_size;
 
 // The ring. A stage has a piece of the rows of half a tile; where products are gated a tile's second half is of the other weight. The
-// halves' warps go through the ring at the same time. Who waits for a stage knows that what it had before has come: pieces are fewer than
-// stages.
+// halves' warps go through the ring at the same time. Who waits for a stage knows that what it had before has come: stages come one after
+// the other, and a half passes over two of them at most until all warps meet.
 constexpr int tile_rows = 16, stage_rows = 8, warps_of_half = warps / 2;  // which share its columns
 constexpr int block_columns = 32, block_bytes = 64, most_blocks = 72;     // of one product of tensor cores; of a piece of a row
 constexpr int blocks_at_once = 4;                                         // on their way to a warp's registers
 constexpr int row_bytes = most_blocks * block_bytes + 64;                 // lanes that read at once read from different banks
 constexpr int stages = 4, stage_bytes = stage_rows * row_bytes, ring_bytes = stages * stage_bytes;
-constexpr unsigned stages_under_way = 2;  // where more are, what is handed on by mail is late
+constexpr int most_tiles_together = 8;  // whose outputs are finished together
 
 /// Products of one row as this kernel sees them. Those that others wait for come first, then the others of x, then those that wait.
 struct Tiles {
   Input input;
   int announced_products, products_of_x, product_count;
   int announced_outputs, outputs_of_x;
-  int outputs_of_tile;                  // 16; gated: 8
-  int blocks, pieces, blocks_of_piece;  // of a row; a stage has a piece of its rows
-  int part_bytes;                       // from one part of x to the next in shared memory
+  int outputs_of_tile;          // 16; gated: 8
+  int tiles_together;           // whose outputs are finished together
+  int blocks, blocks_of_piece;  // of a row; a stage has a piece of its rows
+  int part_bytes;               // from one part of x to the next in shared memory
   int first_output[most_products];
   Product products[most_products];
 
@@ -131,14 +132,26 @@ struct Slot {
   const char* rows[listed_rows];  // of weights, in the order of tiles, where products share the level; null: there is none
   Place places[listed_rows];      // of the same
   int tiles;                      // of rows; 0: a memory's step, or nothing for this block
-  Share announced, of_x;          // of the block, of the outputs
+  Share announced, of_x;          // of the block, of the outputs; of one product only those of the last tile are side by side
   int made_rows;                  // of the block, of products whose x the level makes
+  memory_step::Task task;         // the block's first one of a memory's step
 
   __device__ int outputs() const { return announced.count + of_x.count; }
+  /// Of one product, a tile's first output. Whole tiles of all blocks lie side by side: what comes first is made first.
+  __device__ int first_output(int tile) const {
+    const int of_tile = level.tiles.outputs_of_tile, blocks = static_cast<int>(gridDim.x);
+    return tile < level.tiles.outputs_of_x / (of_tile * blocks) ? (tile * blocks + static_cast<int>(blockIdx.x)) * of_tile : of_x.begin;
+  }
   /// The block's output i; none behind the last one.
   __device__ Place place(int i) const {
     if (i >= outputs()) return {-1, 0};
-    return level.tiles.one_product() ? Place{0, of_x.begin + i} : places[i];
+    const int of_tile = level.tiles.outputs_of_tile;
+    return level.tiles.one_product() ? Place{0, first_output(i / of_tile) + i % of_tile} : places[i];
+  }
+  /// Behind the tiles that are finished together with this one: those that others wait for come first.
+  __device__ int end_of_group(int first) const {
+    const int of_tile = level.tiles.outputs_of_tile, waited_for = (announced.count + of_tile - 1) / of_tile;
+    return first < waited_for ? waited_for : min(first + level.tiles.tiles_together, tiles);
   }
   /// Rows of weights in a half of a tile.
   __device__ int rows_of(int tile, int half) const {
@@ -154,7 +167,7 @@ struct Levels {
 
   __device__ Slot& at(int level) { return slots[level % known_levels]; }
   /// When it stands in its slot; by a warp.
-  __device__ const Slot& wait_for_level(int level) {
+  __device__ Slot& wait_for_level(int level) {
     wait_for(handed[level % known_levels].full, level / known_levels % 2);
     __syncwarp();
     return at(level);
@@ -171,7 +184,7 @@ struct PlaceInRing {
   unsigned passed = 0;  // stages
   __device__ unsigned stage() const { return passed % stages; }
   __device__ unsigned parity() const { return passed / stages % 2; }
-  __device__ void next(unsigned count = 1) { passed += count; }
+  __device__ void next() { ++passed; }
 };
 
 /// Weights of the block's rows of products whose x the level makes, one product's behind another's, as one stage; by one warp.
@@ -192,63 +205,69 @@ __device__ inline void fetch_made_weights(const Tiles& op, Stage& stage, unsigne
     stage.fetch(to + before, p.weight + share.begin * p.weight_bytes, share.count * static_cast<int>(p.weight_bytes), policy);
 }
 
-/// The fetcher's next stage, when it is empty and fewer than `stages_under_way` have not come.
+/// The fetcher's next stage, when it is empty and the one before has come: with more on their way what is handed on by mail is late.
 struct NextStage {
   Stage* stages_of_ring;
-  PlaceInRing at{}, arriving{};  // the first one that may not have come
+  PlaceInRing at{}, before{};
 
   __device__ Stage& wait_until_empty() {
     Stage& stage = stages_of_ring[at.stage()];
     wait_for(stage.empty, at.parity() ^ 1);
-    if (at.passed - arriving.passed == stages_under_way) {
-      wait_for(stages_of_ring[arriving.stage()].full, arriving.parity());
-      arriving.next();
-    }
+    if (at.passed > 0) wait_for(stages_of_ring[before.stage()].full, before.parity());
     return stage;
   }
+  __device__ void next() { before = at, at.next(); }
 };
 
-/// What the fetcher does: the weights of all levels. Its first lanes have a row each.
+/// What the fetcher does: the weights of all levels, in the order in which they are multiplied. Its first lanes have a row each.
 __device__ inline void fetch_weights(Levels& levels, int count, unsigned ring, Stage* stages_of_ring) {
   const int lane = threadIdx.x % warp_size;
   const std::uint64_t policy = read_once();
   NextStage next{stages_of_ring};
+  const auto fetch_rows = [&](const Slot& slot, int tile, int half, int first_block) {
+    const Tiles& op = slot.level.tiles;
+    const Product& p = op.products[0];
+    const bool gated = op.outputs_of_tile < tile_rows;
+    const int rows = slot.rows_of(tile, half), row = (gated ? 0 : half * stage_rows) + lane;
+    if (rows <= 0) return;
+    const char* from = nullptr;
+    if (lane < rows)
+      from = op.one_product() ? (gated && half == 1 ? p.up : p.weight) + (slot.first_output(tile) + row) * p.weight_bytes
+                              : slot.rows[tile * tile_rows + row];
+    const int bytes = min(op.blocks_of_piece, op.blocks - first_block) * block_bytes;
+    Stage& stage = next.wait_until_empty();
+    if (lane == 0) stage.expect(rows * bytes);
+    __syncwarp();
+    if (lane < rows) stage.fetch(ring + next.at.stage() * stage_bytes + lane * row_bytes, from + first_block * block_bytes, bytes, policy);
+    next.next();
+  };
 #pragma unroll 1
   for (int level = 0; level < count; ++level) {
     const Slot& slot = levels.wait_for_level(level);
     const Tiles& op = slot.level.tiles;
-    const Product& p = op.products[0];
-    const bool gated = op.outputs_of_tile < tile_rows, arithmetic = op.one_product();
 #pragma unroll 1
-    for (int half = 0; half < 2 * slot.tiles; ++half) {
-      const int tile = half / 2, rows = slot.rows_of(tile, half % 2);
-      if (rows <= 0) continue;
-      const char* from = nullptr;
-      if (lane < rows) {
-        const int row = gated ? tile * stage_rows + lane : half * stage_rows + lane;
-        from = arithmetic ? (gated && half % 2 == 1 ? p.up : p.weight) + (slot.of_x.begin + row) * p.weight_bytes : slot.rows[row];
-      }
+    for (int first = 0; first < slot.tiles; first = slot.end_of_group(first)) {
 #pragma unroll 1
-      for (int first = 0; first < op.blocks; first += op.blocks_of_piece) {
-        const int bytes = min(op.blocks_of_piece, op.blocks - first) * block_bytes;
-        Stage& stage = next.wait_until_empty();
-        if (lane == 0) stage.expect(rows * bytes);
-        __syncwarp();
-        if (lane < rows) stage.fetch(ring + next.at.stage() * stage_bytes + lane * row_bytes, from + first * block_bytes, bytes, policy);
-        next.at.next();
+      for (int block = 0; block < op.blocks; block += op.blocks_of_piece) {
+#pragma unroll 1
+        for (int half = 2 * first; half < 2 * slot.end_of_group(first); ++half) fetch_rows(slot, half / 2, half % 2, block);
       }
     }
     if (slot.made_rows > 0) {
       Stage& stage = next.wait_until_empty();
       fetch_made_weights(op, stage, ring + next.at.stage() * stage_bytes, policy);
-      next.at.next();
+      next.next();
     }
     levels.end_level(level);
   }
 }
 
+__device__ __noinline__ inline void find_task(memory_step::Task& t, const Step& step, int task, const Mail& mail) {
+  memory_step::find(t, step, task, [&](const float* x) { return mail.in_turn(x); });
+}
+
 /// Puts a level into its slot; by one warp.
-__device__ inline void plan(Slot& slot, const Level& from) {
+__device__ inline void plan(Slot& slot, const Level& from, const Mail& mail) {
   const int lane = threadIdx.x % warp_size;
   const auto* source = reinterpret_cast<const uint4*>(&from);
   auto* to = reinterpret_cast<uint4*>(&slot.level);
@@ -256,7 +275,9 @@ __device__ inline void plan(Slot& slot, const Level& from) {
   for (int i = lane; i < static_cast<int>(sizeof(Level) / sizeof(uint4)); i += warp_size) to[i] = source[i];
   __syncwarp();
   if (slot.level.kind != Kind::products) {
-    if (lane == 0) slot.tiles = slot.made_rows = 0;
+    if (lane != 0) return;
+    slot.tiles = slot.made_rows = 0;
+    find_task(slot.task, slot.level.step, static_cast<int>(blockIdx.x), mail);
     return;
   }
   const Tiles& op = slot.level.tiles;
@@ -264,7 +285,11 @@ __device__ inline void plan(Slot& slot, const Level& from) {
 #pragma unroll 1
   for (int n = op.products_of_x; n < op.product_count; ++n) made_rows += share_of(op.products[n].out).count;
   if (lane == 0) slot.made_rows = made_rows;
-  const Share announced = share_of(op.announced_outputs), of_x = share_of(op.outputs_of_x);
+  const int whole = op.one_product() ? op.outputs_of_x / static_cast<int>(op.outputs_of_tile * gridDim.x) * op.outputs_of_tile : 0,
+            side_by_side = whole * static_cast<int>(gridDim.x);
+  const Share announced = share_of(op.announced_outputs);
+  Share of_x = share_of(op.outputs_of_x - side_by_side);
+  of_x = {side_by_side + of_x.begin, whole + of_x.count};
   const int of_tile = op.outputs_of_tile, tiles = (announced.count + of_x.count + of_tile - 1) / of_tile;
   if (lane == 0) slot.tiles = tiles, slot.announced = announced, slot.of_x = of_x;
   if (op.one_product()) return;
@@ -322,7 +347,7 @@ __device__ inline void look_ahead(Levels& levels, const Level* all, int count, c
   const auto plan_next = [&] {
     Handed& handed = levels.handed[planned % known_levels];
     wait_for(handed.empty, planned / known_levels % 2 ^ 1);
-    plan(levels.at(planned), all[planned]);
+    plan(levels.at(planned), all[planned], levels.mail);
     __syncwarp();
     if (threadIdx.x % warp_size == 0) handed.hand_over();
     ++planned;

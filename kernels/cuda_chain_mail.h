@@ -38,9 +38,14 @@ struct Mail {
     return has(p) ? reinterpret_cast<Number*>(reinterpret_cast<std::uintptr_t>(p) + turn) : p;
   }
   __device__ void put(float* to, float x) const {
-    const unsigned bits = __float_as_uint(x) == nothing_yet ? nothing_yet >> 1 : __float_as_uint(x);
-    asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(in_turn(to)), "r"(bits) : "memory");
+    asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(in_turn(to)), "r"(as_mail(x)) : "memory");
   }
+  __device__ void put(float* to, float4 x) const {
+    asm volatile("st.relaxed.gpu.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(in_turn(to)), "r"(as_mail(x.x)), "r"(as_mail(x.y)),
+                 "r"(as_mail(x.z)), "r"(as_mail(x.w))
+                 : "memory");
+  }
+  static __device__ unsigned as_mail(float x) { return __float_as_uint(x) == nothing_yet ? nothing_yet >> 1 : __float_as_uint(x); }
   static __device__ void load(float& x, const float* from) {
     asm volatile("ld.relaxed.gpu.global.f32 %0, [%1];" : "=f"(x) : "l"(from) : "memory");
   }
@@ -53,20 +58,33 @@ struct Mail {
   static __device__ bool came(float x) { return __float_as_uint(x) != nothing_yet; }
   static __device__ bool came(float4 x) { return came(x.x) && came(x.y) && came(x.z) && came(x.w); }
 
-  __device__ Asked ask(const float* p) const { return asked_for<float>(p); }
-  __device__ AskedFour ask_four(const float* p) const { return asked_for<float4>(p); }
+  __device__ Asked ask(const float* p) const { return asked_for<float>(in_turn(p), has(p)); }
   template <class Number>
-  __device__ Number get(AskedFor<Number> a) const {
+  static __device__ Number get(AskedFor<Number> a) {
     while (a.mailed && !came(a.x)) load(a.x, a.from);
     return a.x;
   }
 
- private:
   template <class Number>
-  __device__ AskedFor<Number> asked_for(const float* p) const {
-    AskedFor<Number> a{{}, in_turn(p), has(p)};
-    load(a.x, a.from);
+  static __device__ AskedFor<Number> asked_for(const float* p, bool mailed) {
+    AskedFor<Number> a{{}, p, mailed};
+    load(a.x, p);
     return a;
+  }
+};
+
+/// The same for who knows the place in the box in use.
+struct MailInTurn {
+  const Mail& mail;
+  using Asked = Mail::Asked;
+  using AskedFour = Mail::AskedFour;
+
+  __device__ bool has(const float* p) const { return reinterpret_cast<std::uintptr_t>(p) - (mail.begin + mail.turn) < mail.bytes; }
+  __device__ Asked ask(const float* p) const { return Mail::asked_for<float>(p, has(p)); }
+  __device__ AskedFour ask_four(const float* p) const { return Mail::asked_for<float4>(p, has(p)); }
+  template <class Number>
+  __device__ Number get(const Mail::AskedFor<Number>& a) const {
+    return Mail::get(a);
   }
 };
 

@@ -72,6 +72,36 @@ struct Step {
 
 // ---- in kernels ----
 
+/// Where a task finds what it reads: index 0 is for the first state, 1 for the chosen ones. Found ahead of the task, or by each thread.
+struct Task {
+  int head, tile;
+  float* state;                                       // of the head in the first slot, from the task's columns on
+  const float *q[2], *k[2], *log_decay[2], *beta[2];  // of the head
+  const float *more_q, *more_k;                       // what is added to q[1] and k[1]
+  const float *v, *logits;                            // of the task's columns; of all partitions
+};
+/// in_turn(x): where x stands.
+template <class InTurn>
+__device__ void find(Task& t, const Step& p, int task, const InTurn& in_turn) {
+  const int tiles = p.tiles(), h = task / tiles, tile = task % tiles;
+  t = {.head = h, .tile = tile, .state = p.state + static_cast<std::int64_t>(h) * p.K * p.V + tile * p.columns};
+  const auto place = [&](const float* x) { return x == nullptr ? nullptr : in_turn(x); };
+  const auto number = [&](const Operand& of, const Source& source, int half) {
+    if (source.pair == nullptr) return place(of.at(half, h, p.H));
+    return place((half == 0 ? source.shared : source.sparse) + of.head_of(h, p.H) * of.width);
+  };
+  const int halves = p.choices.count > 0 ? 2 : 1;
+#pragma unroll 1
+  for (int half = 0; half < halves; ++half) {
+    t.q[half] = number(p.q, p.q_source, half), t.k[half] = number(p.k, p.k_source, half);
+    if (p.log_decay.x != nullptr) t.log_decay[half] = place(p.log_decay.at(half, h, p.H));
+    if (p.beta.x != nullptr) t.beta[half] = place(p.beta.at(half, h, p.H));
+  }
+  if (p.q_source.pair != nullptr) t.more_q = place(p.q_source.more + p.q.head_of(h, p.H) * p.q.width);
+  if (p.k_source.pair != nullptr) t.more_k = place(p.k_source.more + p.k.head_of(h, p.H) * p.k.width);
+  t.v = place(p.v.at(0, h, p.H) + tile * p.columns), t.logits = place(p.routing.logits);
+}
+
 /// What a head has of the row. Index 0 is for the first state, 1 for the chosen ones.
 struct Row {
   float q[2][most_channels], k[2][most_channels], alpha[2][most_channels];
@@ -149,9 +179,10 @@ struct Lies {
 
 /// By one warp: which partitions, and their gates. One task publishes what the routing says.
 template <class Read>
-__device__ void choose(Chosen& chosen, const Choices& choices, const Routing& routing, bool publishes, const Read& read) {
+__device__ void choose(Chosen& chosen, const Choices& choices, const Routing& routing, const float* logits, bool publishes,
+                       const Read& read) {
   const int lane = threadIdx.x % warp_size;
-  if (routing.logits == nullptr) {
+  if (logits == nullptr) {
     if (lane >= choices.count) return;
     chosen.partition[lane] = choices.selected[lane];
     chosen.gate[lane] = choices.gate[chosen.partition[lane]];
@@ -160,7 +191,7 @@ __device__ void choose(Chosen& chosen, const Choices& choices, const Routing& ro
   // e = softmax(logits)
   constexpr float lowest = -INFINITY;
   float largest = lowest, sum = 0;
-  for (int n = lane; n < routing.N; n += warp_size) largest = fmaxf(largest, chosen.logit[n] = read.get(read.ask(routing.logits + n)));
+  for (int n = lane; n < routing.N; n += warp_size) largest = fmaxf(largest, chosen.logit[n] = read.get(read.ask(logits + n)));
   largest = combined(largest, [](float a, float b) { return fmaxf(a, b); });
   const float shift = largest == lowest ? 0 : largest;
   for (int n = lane; n < routing.N; n += warp_size) sum += chosen.e[n] = expf(chosen.logit[n] - shift);
@@ -182,21 +213,18 @@ __device__ void choose(Chosen& chosen, const Choices& choices, const Routing& ro
   }
 }
 
-/// A channel of q or k.
+/// A channel of q or k, from x, and where it is the sum of two from `more`.
 template <class Read>
 struct AskedNumber {
   typename Read::Asked x, more;
+  bool sum;
 
-  __device__ AskedNumber(const Operand& of, const Source& source, int half, int h, int H, int r, const Read& read) : x{}, more{} {
-    const int i = of.head_of(h, H) * of.width + r;
-    x = read.ask(source.pair == nullptr ? of.at(half, h, H) + r : (half == 0 ? source.shared : source.sparse) + i);
-    if (source.pair != nullptr && half == 1) more = read.ask(source.more + i);
+  __device__ AskedNumber(const float* x_, const float* more_, bool sum_, const Read& read) : x{read.ask(x_)}, more{}, sum(sum_) {
+    if (sum) more = read.ask(more_);
   }
-  __device__ float get(const Source& source, int half, const Read& read) const {
-    const float z = read.get(x);
-    if (source.pair == nullptr) return z;
-    const float sum = half == 1 ? z + read.get(more) : z;
-    return source.softmax ? sum : activated_by_one(sum, source.act);
+  __device__ float get(const Source& source, const Read& read) const {
+    const float z = sum ? read.get(x) + read.get(more) : read.get(x);
+    return source.pair == nullptr || source.softmax ? z : activated_by_one(z, source.act);
   }
 };
 
@@ -233,17 +261,19 @@ __device__ inline void softmax(Row& row, Four* parts, const Step& p) {
 
 /// The row of head h into shared memory. Returns the squares of the lengths of q and k where somebody wants them.
 template <class Read>
-__device__ Four load_row(Row& row, Four* parts, const Step& p, int h, bool first_of_head, const Read& read) {
+__device__ Four load_row(Row& row, Four* parts, const Step& p, const Task& t, const Read& read) {
   const bool decays = p.log_decay.x != nullptr, per_channel = p.log_decay.width > 1;
+  const int h = t.head;
   for_own_channels(p, [&](int half, int r) {
-    const AskedNumber<Read> q(p.q, p.q_source, half, h, p.H, r, read), k(p.k, p.k_source, half, h, p.H, r, read);
+    const AskedNumber<Read> q(t.q[half] + r, t.more_q + r, half == 1 && t.more_q != nullptr, read),
+        k(t.k[half] + r, t.more_k + r, half == 1 && t.more_k != nullptr, read);
     typename Read::Asked log_decay{};
-    if (decays) log_decay = read.ask(p.log_decay.at(half, h, p.H) + (per_channel ? r : 0));
-    row.q[half][r] = q.get(p.q_source, half, read), row.k[half][r] = k.get(p.k_source, half, read);
+    if (decays) log_decay = read.ask(t.log_decay[half] + (per_channel ? r : 0));
+    row.q[half][r] = q.get(p.q_source, read), row.k[half][r] = k.get(p.k_source, read);
     row.alpha[half][r] = expf(read.get(log_decay));
   });
   if (p.q_source.softmax || p.k_source.softmax) softmax(row, parts, p);
-  if (first_of_head && p.q_source.pair != nullptr) {
+  if (t.tile == 0 && p.q_source.pair != nullptr) {
     for_own_channels(p, [&](int half, int r) {
       const int i = (half * p.H + h) * p.K + r;
       p.q_source.pair[i] = row.q[half][r], p.k_source.pair[i] = row.k[half][r];
@@ -282,20 +312,21 @@ __device__ inline void prefetch_task(const Step& p, int task, int own, int count
 /// A thread owns four columns of a task's and every so many-th row. `read` waits for what has not been written yet; hand_on(i, o): numbers
 /// i to i + 3 of o.
 template <bool delta_rule, int RowsPerThread, class Read, class HandOn>
-__device__ void take_step(const Step& p, int task, Shared& shared, const Read& read, const HandOn& hand_on) {
-  const int tiles = p.tiles(), h = task / tiles, tile = task % tiles;
+__device__ void take_step(const Step& p, const Task& t, Shared& shared, const Read& read, const HandOn& hand_on) {
   const int of_row = p.threads_of_row(), thread = static_cast<int>(threadIdx.x), rows_at_once = p.rows_at_once();
-  const int column = tile * p.columns + thread % of_row * own_columns, first_row = thread / of_row;
+  const int in_tile = thread % of_row * own_columns, column = t.tile * p.columns + in_tile, first_row = thread / of_row;
   const auto row_at = [=](int i) { return first_row + i * rows_at_once; };
   const bool present = column < p.V;
   // As ints: less code.
-  const auto state_at = [&](int slot) { return p.state + static_cast<std::size_t>(slot * p.H + h) * static_cast<unsigned>(p.K * p.V); };
+  const auto state_at = [&](int slot) {
+    return t.state + in_tile + static_cast<std::size_t>(slot) * static_cast<unsigned>(p.H * p.K * p.V);
+  };
   Row& row = shared.row;
   Chosen& chosen = shared.chosen;
   // A state is on its way while what comes before it is worked on.
   float4 next[RowsPerThread] = {};
   const auto load_state = [&](int slot) {
-    const float* state = state_at(slot) + column;
+    const float* state = state_at(slot);
 #pragma unroll
     for (int i = 0; i < RowsPerThread; ++i) {
       if (row_at(i) < p.K && present) next[i] = *reinterpret_cast<const float4*>(state + row_at(i) * p.V);
@@ -303,13 +334,13 @@ __device__ void take_step(const Step& p, int task, Shared& shared, const Read& r
   };
   load_state(0);
   typename Read::AskedFour asked_v{};
-  if (present) asked_v = read.ask_four(p.v.at(0, h, p.H) + column);
+  if (present) asked_v = read.ask_four(t.v + in_tile);
   const bool sparse = p.choices.count > 0;
-  const float beta = p.beta.x != nullptr ? read.get(read.ask(p.beta.at(0, h, p.H))) : 1,
-              sparse_beta = p.beta.x != nullptr && sparse ? read.get(read.ask(p.beta.at(1, h, p.H))) : 1;
+  const float beta = p.beta.x != nullptr ? read.get(read.ask(t.beta[0])) : 1,
+              sparse_beta = p.beta.x != nullptr && sparse ? read.get(read.ask(t.beta[1])) : 1;
   // Where K is small the last warp has no channels.
-  if (thread / warp_size == warps - 1) choose(chosen, p.choices, p.routing, task == 0, read);
-  const Four squares = load_row(row, shared.parts, p, h, tile == 0, read);
+  if (thread / warp_size == warps - 1) choose(chosen, p.choices, p.routing, t.logits, t.head + t.tile == 0, read);
+  const Four squares = load_row(row, shared.parts, p, t, read);
   const float4 v = read.get(asked_v);
   sync_step();
 
@@ -330,7 +361,7 @@ __device__ void take_step(const Step& p, int task, Shared& shared, const Read& r
     const bool reads = n <= c.readers, writes = n <= c.writers;  // n = 0: always
     const float read = factor_of(!reads ? 0 : c.gate_q ? e : 1, squares.q_of(half), p);
     const float write = factor_of(!writes ? 0 : n == 0 ? 1 : c.gate_k ? c.write_scale * e : c.write_scale, squares.k_of(half), p);
-    state = state_at(n > 0 ? 1 + chosen.partition[n - 1] : 0) + column;
+    state = state_at(n > 0 ? 1 + chosen.partition[n - 1] : 0);
 #pragma unroll
     for (int i = 0; i < RowsPerThread; ++i) S[i] = next[i];
     if (n < c.count) load_state(1 + chosen.partition[n]);
@@ -357,8 +388,8 @@ __device__ void take_step(const Step& p, int task, Shared& shared, const Read& r
   o = sum_of_rows(o, shared.of_warps, of_row);
   if (first_row == 0 && present) {
     o = p.scale * o;
-    hand_on(h * p.V + column, o);
-    *reinterpret_cast<float4*>(p.o + h * p.V + column) = o;
+    hand_on(t.head * p.V + column, o);
+    *reinterpret_cast<float4*>(p.o + t.head * p.V + column) = o;
   }
   store_state();
 }

@@ -18,7 +18,9 @@ __global__ void __launch_bounds__(threads) step_kernel(const __grid_constant__ S
   prefetch_task(p, static_cast<int>(blockIdx.x), static_cast<int>(threadIdx.x), threads);  // while the kernels before this one still run
   wait_for_results();
   let_next_begin();
-  take_step<delta_rule, RowsPerThread>(p, static_cast<int>(blockIdx.x), shared, Lies{}, [](int, float4) {});
+  Task task;
+  find(task, p, static_cast<int>(blockIdx.x), [](const float* x) { return x; });
+  take_step<delta_rule, RowsPerThread>(p, task, shared, Lies{}, [](int, float4) {});
 }
 
 // ---- launchers -----------------------------------------------------------------------------------------------------------------------

@@ -119,9 +119,9 @@ TEST_CASE("device: layers that follow one another for one row", "[device]") {
   const Comparison both;
   if (!both) return;
   const Packed one(1);
-  // Rows of one, two and three pieces of weights, and of more than a chain takes; few outputs; K with and without whole rows of threads.
-  for (const Sizes& sizes :
-       {Sizes{32, 64, 60}, Sizes{288, 96, 16}, Sizes{2304, 2336, 64}, Sizes{2336, 6912, 128}, Sizes{4096, 6944, 256}}) {
+  // Rows of one to four pieces of weights, and of more than a chain takes; few outputs; K with and without whole rows of threads.
+  for (const Sizes& sizes : {Sizes{32, 64, 60}, Sizes{288, 96, 16}, Sizes{2304, 2336, 64}, Sizes{2336, 6912, 128}, Sizes{4096, 6944, 256},
+                             Sizes{544, 8192, 48}, Sizes{64, 8224, 16}}) {
     for (const bool delta_rule : {false, true}) {
       const Layer first{sizes, delta_rule}, second{sizes, !delta_rule};
       Random random(2);
