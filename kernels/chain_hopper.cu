@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "kernels/cuda_chain.h"
@@ -73,8 +74,9 @@ __global__ void __launch_bounds__(block_threads, 1)
       sync_warps();
       if (slot.level.kind == Kind::products) {
         make_products(slot, work, stages_of_ring, address_of(ring), at, mail);
-        if (slot.made_rows > 0) {
-          make_rows(slot, work, stages_of_ring[at.stage()], at.parity(), ring + at.stage() * stage_bytes, mail);
+      } else if (slot.level.kind == Kind::second_products) {
+        if (slot.second_rows > 0) {
+          make_second_products(slot, work, stages_of_ring[at.stage()], at.parity(), ring + at.stage() * stage_bytes, mail);
           at.next();
         }
       } else {
@@ -102,48 +104,82 @@ int most_of(int n) {
   return (n + blocks - 1) / blocks;
 }
 
-/// As the kernel sees them. False where they do not fit it.
-bool as_tiles(Tiles& tiles, const OneRow& op) {
+Level level_of(Kind kind, const Step& step = {}) { return {.kind = kind, .same_x = false, .tiles = {}, .step = step, .mail = {}}; }
+
+void append(Tiles& tiles, const Product& p) {
+  tiles.first_output[tiles.product_count] = tiles.outputs;
+  tiles.products[tiles.product_count++] = p;
+  tiles.outputs += p.out;
+}
+
+/// The products that are wanted, without their input, as a level. False where they do not fit the kernel.
+template <class Wanted>
+bool take_products(Level& level, const OneRow& op, const Wanted& wanted) {
+  Tiles& tiles = level.tiles;
+  int numbers = 0, bytes = 0;
+  bool fits = true;
+  for (int n = 0; n < op.product_count; ++n) {
+    const Product& p = op.products[n];
+    if (!wanted(p)) continue;
+    fits &= p.weight_bytes % piece == 0;
+    if (level.kind == Kind::second_products) {
+      fits &= p.weight_bytes == 2 * p.in && !p.announced;
+      numbers += p.in, bytes += most_of(p.out) * p.in * 2;
+    } else {
+      fits &= p.in == op.inputs[0].n;
+    }
+    append(tiles, p);
+  }
+  const bool listed = level.kind == Kind::second_products || tiles.one_product() || most_of(tiles.outputs) <= listed_rows;
+  return fits && listed && numbers <= most_second_numbers && bytes <= stage_bytes;
+}
+
+/// How a level's rows lie in the ring. False where they do not fit it.
+bool take_input(Tiles& tiles, const OneRow& op) {
   const Input& input = op.inputs[0];
-  const int most = threads * piece_numbers * (input.group > 0 ? most_normed_parts : most_parts);
+  const int most = threads * piece_numbers * (input.group > 0 ? most_normed_parts : most_plain_parts);
   const bool activates = input.gate == nullptr || input.act == Activation::silu || input.act == Activation::sigmoid;
   const bool aligned_norm = reinterpret_cast<std::uintptr_t>(input.weight) % piece == 0 && input.group % 4 == 0;
   if (op.input_count != 1 || input.n % block_columns != 0 || input.n > most || !activates || !aligned_norm) return false;
   tiles.input = input;
-  tiles.outputs_of_tile = op.products[0].end == End::gated ? tile_rows / 2 : tile_rows;
+  const bool gated = op.products[0].end == End::gated;
+  tiles.outputs_of_tile = gated ? tile_rows / 2 : tile_rows;
+  tiles.tiles_together = gated ? 2 : most_tiles_together;
   tiles.blocks = input.n / block_columns;
-  tiles.pieces = (tiles.blocks + most_blocks - 1) / most_blocks;
-  if (tiles.pieces >= stages) return false;
   // Warps have whole groups of blocks where that is possible.
   constexpr int whole = warps_of_half * blocks_at_once;
-  const int least = (tiles.blocks + tiles.pieces - 1) / tiles.pieces, rounded = rounded_up(least, whole);
+  const int pieces = (tiles.blocks + most_blocks - 1) / most_blocks;
+  const int least = (tiles.blocks + pieces - 1) / pieces, rounded = rounded_up(least, whole);
   tiles.blocks_of_piece = rounded <= most_blocks ? rounded : least;
   tiles.part_bytes = rounded_up(2 * input.n, line_bytes);
-  const auto take = [&](const auto& wanted) {
-    int outputs = 0;
-    for (int n = 0; n < op.product_count; ++n) {
-      const Product& p = op.products[n];
-      if (!wanted(p)) continue;
-      tiles.first_output[tiles.product_count] = outputs;
-      tiles.products[tiles.product_count++] = p;
-      outputs += p.out;
-    }
-    return outputs;
-  };
-  tiles.announced_outputs = take([](const Product& p) { return p.announced; });
-  tiles.announced_products = tiles.product_count;
-  tiles.outputs_of_x = take([](const Product& p) { return !p.announced && p.made == nullptr; });
-  tiles.products_of_x = tiles.product_count;
-  take([](const Product& p) { return p.made != nullptr; });
-  int numbers = 0, bytes = 0;
+  return true;
+}
+
+/// An operation as levels. What second products wait for comes first and has time to come while others are multiplied. None where it does
+/// not fit the kernel.
+std::vector<Level> levels_of(const OneRow& op) {
+  std::vector<Level> levels;
   bool fits = true;
-  for (int n = 0; n < tiles.product_count; ++n) {
-    const Product& p = tiles.products[n];
-    fits &= p.weight_bytes % piece == 0 && (p.made == nullptr ? p.in == input.n : p.weight_bytes == 2 * p.in && !p.announced);
-    if (p.made != nullptr) numbers += p.in, bytes += most_of(p.out) * p.in * 2;
+  const auto take = [&](Kind kind, const auto& wanted) {
+    Level level = level_of(kind);
+    fits = fits && take_products(level, op, wanted) && (kind == Kind::second_products || take_input(level.tiles, op));
+    level.same_x = kind == Kind::products && !levels.empty();
+    if (level.tiles.product_count > 0) levels.push_back(level);
+  };
+  const auto end = op.products + op.product_count;
+  const bool seconds = std::any_of(op.products, end, [](const Product& p) { return p.made != nullptr; });
+  int before = 0;  // outputs that come before second products
+  const Product* split = op.products;
+  while (seconds && split != end && most_of(before) < tile_rows - 1) {
+    if (!split->announced && split->made == nullptr) before += split->out;
+    ++split;
   }
-  const bool listed = tiles.product_count == 1 || most_of(tiles.announced_outputs) + most_of(tiles.outputs_of_x) <= listed_rows;
-  return fits && listed && numbers <= most_made_numbers && bytes <= stage_bytes;
+  const auto of_x = [](const Product& p) { return !p.announced && p.made == nullptr; };
+  take(Kind::products, [](const Product& p) { return p.announced; });
+  take(Kind::products, [&](const Product& p) { return of_x(p) && &p < split; });
+  take(Kind::second_products, [](const Product& p) { return p.made != nullptr; });
+  take(Kind::products, [&](const Product& p) { return of_x(p) && &p >= split; });
+  return fits ? levels : std::vector<Level>{};
 }
 
 /// With wider tasks where not all of them would run at once, if a thread can have so many rows.
@@ -187,18 +223,51 @@ class Addresses {
   std::map<const float*, Range> ranges_;
 };
 
-/// visit(p) for each p that a level reads numbers at which levels before it may have made.
+/// visit(p, count) for all numbers that a level reads and levels before it may have made.
 template <class AnyLevel, class Visit>
 void for_what_is_read(AnyLevel& level, const Visit& visit) {
-  if (level.kind == Kind::products) {
-    visit(level.tiles.input.x), visit(level.tiles.input.gate);
-    for (int n = 0; n < level.tiles.product_count; ++n) visit(level.tiles.products[n].addend);
+  if (level.kind <= Kind::second_products) {
+    visit(level.tiles.input.x, level.tiles.input.n), visit(level.tiles.input.gate, level.tiles.input.n);
+    for (int n = 0; n < level.tiles.product_count; ++n) {
+      auto& p = level.tiles.products[n];
+      visit(p.addend, p.out), visit(p.made, p.in);
+    }
     return;
   }
   auto& step = level.step;
-  for (auto* x : {&step.q, &step.k, &step.v, &step.log_decay, &step.beta}) visit(x->x);
-  for (auto* x : {&step.q_source, &step.k_source}) visit(x->shared), visit(x->sparse), visit(x->more);
-  visit(step.routing.logits);
+  const int operands = step.choices.count > 0 ? 2 : 1;
+  for (auto* x : {&step.q, &step.k, &step.v, &step.log_decay, &step.beta}) visit(x->x, operands * x->heads * x->width);
+  for (auto* x : {&step.q_source, &step.k_source}) {
+    for (auto* numbers : {&x->shared, &x->sparse, &x->more}) visit(*numbers, step.H * step.K);
+  }
+  visit(step.routing.logits, step.routing.N);
+}
+
+/// Of the operation before a step, products whose y it does not read come behind those that it waits for: they are multiplied meanwhile.
+void put_off_what_is_not_read(std::vector<Level>& levels, const Level& step) {
+  const auto is_read = [&](const Product& p) {
+    bool reads = p.announced;
+    for_what_is_read(step, [&](const float* x, int count) { reads |= x != nullptr && x < p.y + p.out && p.y < x + count; });
+    return reads;
+  };
+  auto op = levels.end();
+  while (op != levels.begin() && std::prev(op)->follows_same_x()) --op;
+  if (op == levels.begin() || (--op)->kind != Kind::products) return;
+  std::vector<Level> sooner, later;
+  for (Level level : std::span(op, levels.end())) {
+    const Tiles all = level.tiles;
+    for (const bool read : {true, false}) {
+      level.tiles.product_count = level.tiles.outputs = 0;
+      for (int n = 0; n < all.product_count; ++n) {
+        if (is_read(all.products[n]) == read) append(level.tiles, all.products[n]);
+      }
+      if (level.tiles.product_count > 0) (read ? sooner : later).push_back(level);
+    }
+  }
+  sooner.insert(sooner.end(), later.begin(), later.end());
+  for (Level& level : sooner) level.same_x = level.kind == Kind::products && &level != &sooner.front();
+  levels.erase(op, levels.end());
+  levels.insert(levels.end(), sooner.begin(), sooner.end());
 }
 
 /// Gives all that levels make a place from `begin` on, and lets those behind read it there. Returns the bytes of these places; null: only
@@ -213,8 +282,8 @@ std::size_t address_mail(std::vector<Level>& levels, float* begin) {
     return mail;
   };
   for (Level& level : levels) {
-    if (begin != nullptr) for_what_is_read(level, [&](const float*& p) { addresses.look_up(p); });
-    if (level.kind != Kind::products) {
+    if (begin != nullptr) for_what_is_read(level, [&](const float*& p, int) { addresses.look_up(p); });
+    if (level.kind > Kind::second_products) {
       const Step& step = level.step;
       level.mail[0] = place(std::int64_t{step.H} * step.V, false);
       for (const float* pair : {step.q_source.pair, step.k_source.pair}) addresses.written(pair, std::int64_t{2} * step.H * step.K);
@@ -237,7 +306,6 @@ std::size_t address_mail(std::vector<Level>& levels, float* begin) {
       addresses.written(p.z, p.out);
       addresses.made(p.y, p.out, level.mail[n]);
     }
-    for (int n = 0; begin != nullptr && n < level.tiles.product_count; ++n) addresses.look_up(level.tiles.products[n].made);
   }
   return rounded_up(numbers * sizeof(float), std::size_t{line_bytes});
 }
@@ -310,7 +378,7 @@ struct Chain::Collected {
   /// Whether the level reads what a product has made on its way: that is not handed on.
   bool knows_z_that_reads(const Level& level) const {
     bool reads = false;
-    for_what_is_read(level, [&](const float* p) {
+    for_what_is_read(level, [&](const float* p, int) {
       for (const Level& before : levels) {
         for (int n = 0; n < before.tiles.product_count; ++n) {
           const Product& made = before.tiles.products[n];
@@ -340,23 +408,28 @@ void Chain::drop() {
 std::vector<Chain::Memory> Chain::captured() { return std::exchange(captured_, {}); }
 
 bool Chain::add(const OneRow& op, DType type) {
-  Level level{.kind = Kind::products, .tiles = {}, .step = {}, .mail = {}};
-  if (type != DType::bf16 || !as_tiles(level.tiles, op)) return false;
-  const std::size_t x_bytes = static_cast<std::size_t>(parts_of_x * level.tiles.part_bytes) + 128;
+  const std::vector<Level> wanted = type == DType::bf16 ? levels_of(op) : std::vector<Level>{};
+  if (wanted.empty()) return false;
+  const std::size_t x_bytes = static_cast<std::size_t>(parts_of_x * wanted[0].tiles.part_bytes) + 128;
   constexpr std::size_t besides = sizeof(Levels) + sizeof(Stage) * stages;
   if (besides + shared_memory_of(x_bytes) > static_cast<std::size_t>(attribute_of_device(cudaDevAttrMaxSharedMemoryPerBlockOptin)))
     return false;
   const std::lock_guard lock(collected_->mutex);
-  if (collected_->levels.size() == most_levels || collected_->knows_z_that_reads(level)) launch();
+  auto& levels = collected_->levels;
+  if (levels.size() + wanted.size() > most_levels ||
+      std::ranges::any_of(wanted, [&](const Level& l) { return collected_->knows_z_that_reads(l); }))
+    launch();
   collected_->x_bytes = std::max(collected_->x_bytes, x_bytes);
-  collected_->levels.push_back(level);
+  levels.insert(levels.end(), wanted.begin(), wanted.end());
   return true;
 }
 bool Chain::add(const Step& step, bool delta_rule) {
   const std::lock_guard lock(collected_->mutex);
-  const Level level{.kind = delta_rule ? Kind::delta_rule : Kind::outer_product, .tiles = {}, .step = with_tasks_at_once(step), .mail = {}};
-  if (collected_->levels.empty() || collected_->levels.size() == most_levels || collected_->knows_z_that_reads(level)) return false;
-  collected_->levels.push_back(level);
+  auto& levels = collected_->levels;
+  const Level level = level_of(delta_rule ? Kind::delta_rule : Kind::outer_product, with_tasks_at_once(step));
+  if (levels.empty() || levels.size() + 2 > most_levels || collected_->knows_z_that_reads(level)) return false;
+  put_off_what_is_not_read(levels, level);
+  levels.push_back(level);
   return true;
 }
 
@@ -376,8 +449,7 @@ void Chain::launch() {
   if (levels.empty()) return;
   check(cudaSetDevice(collected_->device), "the device");
   const std::size_t shared = shared_memory_of(std::exchange(collected_->x_bytes, 0));
-  const Tiles& first = levels[0].tiles;
-  if (levels.size() == 1 && first.products_of_x == first.product_count) {
+  if (levels.size() == 1) {
     std::ranges::fill(levels[0].mail, nullptr);
     return start(levels, nullptr, shared, stream_);
   }

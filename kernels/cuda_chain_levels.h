@@ -12,48 +12,53 @@ using namespace one_row;
 using memory_step::Step;
 
 constexpr int most_levels = 1024;
-constexpr int known_levels = 4;                  // by a block at once
-constexpr int listed_rows = 128;                 // of a level, where several products share it
-constexpr int line = 32, line_bytes = 4 * line;  // numbers of one in the second cache
-constexpr int most_made_numbers = 2 * threads;   // of x that a level makes itself
+constexpr int known_levels = 4;                   // by a block at once
+constexpr int listed_rows = 128;                  // of a level, where several products share it
+constexpr int line = 32, line_bytes = 4 * line;   // numbers of one in the second cache
+constexpr int most_second_numbers = 2 * threads;  // of all x of second products
 
 // A block's warps: those that make a level's numbers, and two that work ahead of them.
 static_assert(threads == memory_step::threads);
 constexpr int fetcher = warps, planner = fetcher + 1, block_threads = (planner + 1) * warp_size;
 
 // The ring. A stage has a piece of the rows of half a tile; where products are gated a tile's second half is of the other weight. The
-// halves' warps go through the ring at the same time. Who waits for a stage knows that what it had before has come: pieces are fewer than
-// stages.
+// halves' warps go through the ring at the same time. Who waits for a stage knows that what it had before has come: stages come one after
+// the other, and no half passes over three of them.
 constexpr int tile_rows = 16, stage_rows = 8, warps_of_half = warps / 2;  // which share its columns
 constexpr int block_columns = 32, block_bytes = 64, most_blocks = 72;     // of one product of tensor cores; of a piece of a row
 constexpr int blocks_at_once = 4;                                         // on their way to a warp's registers
 constexpr int row_bytes = most_blocks * block_bytes + 64;                 // lanes that read at once read from different banks
 constexpr int stages = 4, stage_bytes = stage_rows * row_bytes, ring_bytes = stages * stage_bytes;
-constexpr unsigned stages_under_way = 2;  // where more are, what is handed on by mail is late
+constexpr int most_tiles_together = 8;  // whose outputs are finished together
 
-/// Products of one row as this kernel sees them. Those that others wait for come first, then the others of x, then those that wait.
+/// Products of one row as this kernel sees them.
 struct Tiles {
   Input input;
-  int announced_products, products_of_x, product_count;
-  int announced_outputs, outputs_of_x;
-  int outputs_of_tile;                  // 16; gated: 8
-  int blocks, pieces, blocks_of_piece;  // of a row; a stage has a piece of its rows
-  int part_bytes;                       // from one part of x to the next in shared memory
+  int product_count, outputs;
+  int outputs_of_tile;  // 16; gated: 8
+  int tiles_together;
+  int blocks, blocks_of_piece;  // of a row; a stage has a piece of its rows
+  int part_bytes;               // from one part of x to the next in shared memory
   int first_output[most_products];
   Product products[most_products];
 
-  __device__ bool one_product() const { return product_count == 1; }
+  __host__ __device__ bool one_product() const { return product_count == 1; }
 };
 
-enum class Kind : int { products, outer_product, delta_rule };
+/// Products of one x; products of short rows that levels before make, each of its own; memories' steps.
+enum class Kind : int { products, second_products, outer_product, delta_rule };
 
 /// What is read of it and made in the same launch is read from mail, and points there. `mail`: where what it makes goes besides, of each
 /// product, or of a memory's o.
 struct Level {
   Kind kind;
+  bool same_x;  // as the products before it, where it stands in shared memory
   Tiles tiles;
   Step step;
   float* mail[most_products];
+
+  /// Belongs to the operation of the level before.
+  bool follows_same_x() const { return same_x || kind == Kind::second_products; }
 };
 
 // ---- in kernels ----
@@ -111,17 +116,16 @@ __device__ __noinline__ inline Share share_of(int n) {
   return {before(blockIdx.x), before(blockIdx.x + 1) - before(blockIdx.x)};
 }
 
-/// An output of the block: those that others wait for come first.
+/// An output of the block.
 struct Place {
   int product, o;
 };
-__device__ __noinline__ inline Place place_of(const Tiles& op, const Share& announced, const Share& of_x, int i) {
-  if (i >= announced.count + of_x.count) return {-1, 0};
-  const bool first = i < announced.count;
-  const int output = first ? announced.begin + i : of_x.begin + i - announced.count, end = first ? op.announced_products : op.products_of_x;
-  int n = first ? 0 : op.announced_products;
+__device__ inline Place place_of(const Tiles& op, const Share& own, int i) {
+  if (i >= own.count) return {-1, 0};
+  const int output = own.begin + i;
+  int n = 0;
 #pragma unroll 1
-  while (n + 1 < end && output >= op.first_output[n + 1]) ++n;
+  while (n + 1 < op.product_count && output >= op.first_output[n + 1]) ++n;
   return {n, output - op.first_output[n]};
 }
 
@@ -130,19 +134,24 @@ struct Slot {
   Level level;
   const char* rows[listed_rows];  // of weights, in the order of tiles, where products share the level; null: there is none
   Place places[listed_rows];      // of the same
-  int tiles;                      // of rows; 0: a memory's step, or nothing for this block
-  Share announced, of_x;          // of the block, of the outputs
-  int made_rows;                  // of the block, of products whose x the level makes
+  int tiles;                      // of rows; 0: no products of x, or none for this block
+  Share own;                      // of the block, of the outputs; of one product only those of the last tile are side by side
+  int second_rows;                // of the block, of second products
 
-  __device__ int outputs() const { return announced.count + of_x.count; }
+  /// Of one product, a tile's first output. Whole tiles of all blocks lie side by side: what comes first is made first.
+  __device__ int first_output(int tile) const {
+    const int of_tile = level.tiles.outputs_of_tile, blocks = static_cast<int>(gridDim.x);
+    return tile < level.tiles.outputs / (of_tile * blocks) ? (tile * blocks + static_cast<int>(blockIdx.x)) * of_tile : own.begin;
+  }
   /// The block's output i; none behind the last one.
   __device__ Place place(int i) const {
-    if (i >= outputs()) return {-1, 0};
-    return level.tiles.one_product() ? Place{0, of_x.begin + i} : places[i];
+    if (i >= own.count) return {-1, 0};
+    const int of_tile = level.tiles.outputs_of_tile;
+    return level.tiles.one_product() ? Place{0, first_output(i / of_tile) + i % of_tile} : places[i];
   }
   /// Rows of weights in a half of a tile.
   __device__ int rows_of(int tile, int half) const {
-    const int of_tile = level.tiles.outputs_of_tile, left = outputs() - tile * of_tile;
+    const int of_tile = level.tiles.outputs_of_tile, left = own.count - tile * of_tile;
     return min(of_tile == tile_rows ? left - half * stage_rows : left, stage_rows);
   }
 };
@@ -174,74 +183,77 @@ struct PlaceInRing {
   __device__ void next(unsigned count = 1) { passed += count; }
 };
 
-/// Weights of the block's rows of products whose x the level makes, one product's behind another's, as one stage; by one warp.
-__device__ inline void fetch_made_weights(const Tiles& op, Stage& stage, unsigned to, std::uint64_t policy) {
-  const int lane = threadIdx.x % warp_size, own = op.products_of_x + lane;
+/// Weights of the block's rows of second products, one product's behind another's, as one stage; by one warp.
+__device__ inline void fetch_second_weights(const Tiles& op, Stage& stage, unsigned to, std::uint64_t policy) {
+  const int lane = threadIdx.x % warp_size;
   int before = 0, bytes = 0;
 #pragma unroll 1
-  for (int n = op.products_of_x; n < op.product_count; ++n) {
-    if (n == own) before = bytes;
+  for (int n = 0; n < op.product_count; ++n) {
+    if (n == lane) before = bytes;
     bytes += share_of(op.products[n].out).count * static_cast<int>(op.products[n].weight_bytes);
   }
   if (lane == 0) stage.expect(bytes);
   __syncwarp();
-  if (own >= op.product_count) return;
-  const Product& p = op.products[own];
+  if (lane >= op.product_count) return;
+  const Product& p = op.products[lane];
   const Share share = share_of(p.out);
   if (share.count > 0)
     stage.fetch(to + before, p.weight + share.begin * p.weight_bytes, share.count * static_cast<int>(p.weight_bytes), policy);
 }
 
-/// The fetcher's next stage, when it is empty and fewer than `stages_under_way` have not come.
+/// The fetcher's next stage, when it is empty and the one before has come: with more on their way what is handed on by mail is late.
 struct NextStage {
   Stage* stages_of_ring;
-  PlaceInRing at{}, arriving{};  // the first one that may not have come
+  PlaceInRing at{}, before{};
 
   __device__ Stage& wait_until_empty() {
     Stage& stage = stages_of_ring[at.stage()];
     wait_for(stage.empty, at.parity() ^ 1);
-    if (at.passed - arriving.passed == stages_under_way) {
-      wait_for(stages_of_ring[arriving.stage()].full, arriving.parity());
-      arriving.next();
-    }
+    if (at.passed > 0) wait_for(stages_of_ring[before.stage()].full, before.parity());
     return stage;
   }
+  __device__ void next() { before = at, at.next(); }
 };
 
-/// What the fetcher does: the weights of all levels. Its first lanes have a row each.
+/// What the fetcher does: the weights of all levels, in the order in which they are multiplied. Its first lanes have a row each.
 __device__ inline void fetch_weights(Levels& levels, int count, unsigned ring, Stage* stages_of_ring) {
   const int lane = threadIdx.x % warp_size;
   const std::uint64_t policy = read_once();
   NextStage next{stages_of_ring};
+  const auto fetch_rows = [&](const Slot& slot, int tile, int half, int first_block) {
+    const Tiles& op = slot.level.tiles;
+    const Product& p = op.products[0];
+    const bool gated = op.outputs_of_tile < tile_rows;
+    const int rows = slot.rows_of(tile, half), row = (gated ? 0 : half * stage_rows) + lane;
+    if (rows <= 0) return;
+    const char* from = nullptr;
+    if (lane < rows)
+      from = op.one_product() ? (gated && half == 1 ? p.up : p.weight) + (slot.first_output(tile) + row) * p.weight_bytes
+                              : slot.rows[tile * tile_rows + row];
+    const int bytes = min(op.blocks_of_piece, op.blocks - first_block) * block_bytes;
+    Stage& stage = next.wait_until_empty();
+    if (lane == 0) stage.expect(rows * bytes);
+    __syncwarp();
+    if (lane < rows) stage.fetch(ring + next.at.stage() * stage_bytes + lane * row_bytes, from + first_block * block_bytes, bytes, policy);
+    next.next();
+  };
 #pragma unroll 1
   for (int level = 0; level < count; ++level) {
     const Slot& slot = levels.wait_for_level(level);
     const Tiles& op = slot.level.tiles;
-    const Product& p = op.products[0];
-    const bool gated = op.outputs_of_tile < tile_rows, arithmetic = op.one_product();
 #pragma unroll 1
-    for (int half = 0; half < 2 * slot.tiles; ++half) {
-      const int tile = half / 2, rows = slot.rows_of(tile, half % 2);
-      if (rows <= 0) continue;
-      const char* from = nullptr;
-      if (lane < rows) {
-        const int row = gated ? tile * stage_rows + lane : half * stage_rows + lane;
-        from = arithmetic ? (gated && half % 2 == 1 ? p.up : p.weight) + (slot.of_x.begin + row) * p.weight_bytes : slot.rows[row];
-      }
+    for (int first = 0; first < slot.tiles; first += op.tiles_together) {
 #pragma unroll 1
-      for (int first = 0; first < op.blocks; first += op.blocks_of_piece) {
-        const int bytes = min(op.blocks_of_piece, op.blocks - first) * block_bytes;
-        Stage& stage = next.wait_until_empty();
-        if (lane == 0) stage.expect(rows * bytes);
-        __syncwarp();
-        if (lane < rows) stage.fetch(ring + next.at.stage() * stage_bytes + lane * row_bytes, from + first * block_bytes, bytes, policy);
-        next.at.next();
+      for (int block = 0; block < op.blocks; block += op.blocks_of_piece) {
+#pragma unroll 1
+        for (int half = 2 * first; half < 2 * min(first + op.tiles_together, slot.tiles); ++half)
+          fetch_rows(slot, half / 2, half % 2, block);
       }
     }
-    if (slot.made_rows > 0) {
+    if (slot.second_rows > 0) {
       Stage& stage = next.wait_until_empty();
-      fetch_made_weights(op, stage, ring + next.at.stage() * stage_bytes, policy);
-      next.at.next();
+      fetch_second_weights(op, stage, ring + next.at.stage() * stage_bytes, policy);
+      next.next();
     }
     levels.end_level(level);
   }
@@ -255,22 +267,21 @@ __device__ inline void plan(Slot& slot, const Level& from) {
 #pragma unroll 1
   for (int i = lane; i < static_cast<int>(sizeof(Level) / sizeof(uint4)); i += warp_size) to[i] = source[i];
   __syncwarp();
-  if (slot.level.kind != Kind::products) {
-    if (lane == 0) slot.tiles = slot.made_rows = 0;
-    return;
-  }
   const Tiles& op = slot.level.tiles;
-  int made_rows = 0;
+  int second_rows = 0, tiles = 0;
+  if (slot.level.kind == Kind::second_products) {
 #pragma unroll 1
-  for (int n = op.products_of_x; n < op.product_count; ++n) made_rows += share_of(op.products[n].out).count;
-  if (lane == 0) slot.made_rows = made_rows;
-  const Share announced = share_of(op.announced_outputs), of_x = share_of(op.outputs_of_x);
-  const int of_tile = op.outputs_of_tile, tiles = (announced.count + of_x.count + of_tile - 1) / of_tile;
-  if (lane == 0) slot.tiles = tiles, slot.announced = announced, slot.of_x = of_x;
+    for (int n = 0; n < op.product_count; ++n) second_rows += share_of(op.products[n].out).count;
+  }
+  const int whole = op.one_product() ? op.outputs / (op.outputs_of_tile * gridDim.x) * op.outputs_of_tile : 0;
+  Share own = share_of(op.outputs - whole * gridDim.x);
+  own.begin += whole * gridDim.x, own.count += whole;
+  if (slot.level.kind == Kind::products) tiles = (own.count + op.outputs_of_tile - 1) / op.outputs_of_tile;
+  if (lane == 0) slot.tiles = tiles, slot.own = own, slot.second_rows = second_rows;
   if (op.one_product()) return;
 #pragma unroll 1
   for (int i = lane; i < tiles * tile_rows; i += warp_size) {
-    const Place place = place_of(op, announced, of_x, i);
+    const Place place = place_of(op, own, i);
     slot.places[i] = place;
     slot.rows[i] = place.product < 0 ? nullptr : op.products[place.product].weight + place.o * op.products[place.product].weight_bytes;
   }
@@ -280,7 +291,7 @@ __device__ inline void plan(Slot& slot, const Level& from) {
 /// microseconds. By one warp.
 __device__ inline void prefetch_level(const Slot& slot) {
   const int lane = threadIdx.x % warp_size;
-  if (slot.level.kind != Kind::products) {
+  if (slot.level.kind >= Kind::outer_product) {
     const Step& step = slot.level.step;
 #pragma unroll 1
     for (int task = static_cast<int>(blockIdx.x); task < step.tasks(); task += static_cast<int>(gridDim.x)) {
@@ -288,13 +299,14 @@ __device__ inline void prefetch_level(const Slot& slot) {
     }
     return;
   }
+  if (slot.level.kind == Kind::second_products) return;
   const Tiles& op = slot.level.tiles;
   if (op.input.weight != nullptr) {
 #pragma unroll 1
     for (int i = lane * line; i < op.input.group; i += warp_size * line) prefetch(op.input.weight + i);
   }
 #pragma unroll 1
-  for (int i = lane; i < slot.outputs(); i += warp_size) {
+  for (int i = lane; i < slot.own.count; i += warp_size) {
     const Place place = slot.place(i);
     const Product& p = op.products[place.product];
     if (p.bias != nullptr) prefetch(p.bias + place.o);

@@ -13,11 +13,11 @@
 
 namespace statescope::cuda::chain {
 
-constexpr int piece_numbers = 8, parts_of_x = 3;      // bf16 numbers of 16 bytes
-constexpr int most_parts = 4, most_normed_parts = 2;  // pieces of x that a thread reads together
-constexpr int tiles_together = 8;                     // whose outputs are finished together, one by a thread
-constexpr int sums_together = tiles_together * tile_rows;
-constexpr int lanes_of_made_row = 4;
+constexpr int piece_numbers = 8, parts_of_x = 3;  // bf16 numbers of 16 bytes
+constexpr int pieces_of_block = block_columns / piece_numbers;
+constexpr int most_plain_parts = 4, most_normed_parts = 2;  // pieces of x that a thread reads
+constexpr int kept_tiles = 2 * most_tiles_together;         // whose sums stand in shared memory: some are finished while others are made
+constexpr int lanes_of_second_row = 4;
 
 /// Those that multiply. A warp is together before it arrives.
 __device__ inline void sync_warps() {
@@ -86,22 +86,23 @@ __device__ inline float4 operator*(float4 a, float4 b) { return {a.x * b.x, a.y 
 __device__ inline float4 operator*(float s, float4 a) { return {s * a.x, s * a.y, s * a.z, s * a.w}; }
 __device__ inline float square(float4 a) { return a.x * a.x + a.y * a.y + a.z * a.z + a.w * a.w; }
 
-/// Pieces of a thread of a row of so many, as they come: asked for together, and again until all are there.
+/// Pieces of a thread of those from `begin` to `end` of a row, as they come: asked for together, and again until all are there.
 template <int n>
 struct Arriving {
   Eight in[n] = {};
   const float* from;
-  int pieces;
+  int begin, end;
   bool mailed;
   unsigned missing = 0;  // a bit for each
 
-  __device__ Arriving(const float* row, int pieces_, const Mail& mail) : from(mail.in_turn(row)), pieces(pieces_), mailed(mail.has(row)) {
+  __device__ Arriving(const float* row, int begin_, int end_, const Mail& mail)
+      : from(mail.in_turn(row)), begin(begin_), end(end_), mailed(mail.has(row)) {
 #pragma unroll
     for (int t = 0; t < n; ++t) {
-      if (row != nullptr && piece_of(t) < pieces) missing |= 1U << t;
+      if (row != nullptr && piece_of(t) < end) missing |= 1U << t;
     }
   }
-  __device__ int piece_of(int t) const { return static_cast<int>(threadIdx.x) + t * threads; }
+  __device__ int piece_of(int t) const { return begin + static_cast<int>(threadIdx.x) + t * threads; }
   __device__ void ask() {
 #pragma unroll
     for (int t = 0; t < n; ++t) {
@@ -119,16 +120,18 @@ struct Arriving {
   }
 };
 
-__device__ inline void load_plain(char* x, const Tiles& op, const Mail& mail) {
-  Arriving<most_parts> row(op.input.x, op.input.n / piece_numbers, mail);
+/// So many blocks of x.
+__device__ inline void load_plain(char* x, const Tiles& op, int first_block, int blocks, const Mail& mail) {
+  constexpr int most = (most_blocks * pieces_of_block + threads - 1) / threads;
+  Arriving<most> row(op.input.x, first_block * pieces_of_block, (first_block + blocks) * pieces_of_block, mail);
   do {
     row.ask();
   } while (!row.there());
   __syncwarp();
 #pragma unroll
-  for (int t = 0; t < most_parts; ++t) {
+  for (int t = 0; t < most; ++t) {
     const int c = row.piece_of(t);
-    if (c < row.pieces) store_parts(x, op.part_bytes, c, row.in[t].a, row.in[t].b);
+    if (c < row.end) store_parts(x, op.part_bytes, c, row.in[t].a, row.in[t].b);
   }
 }
 
@@ -156,7 +159,7 @@ __device__ inline void load_normed(char* x, float* squares, const Tiles& op, con
   constexpr int pieces_of_sum = numbers_of_sum / piece_numbers;
   const Input& input = op.input;
   const int pieces = input.n / piece_numbers, thread = static_cast<int>(threadIdx.x);
-  Arriving<most_normed_parts> row(input.x, pieces, mail), gates(input.gate, pieces, mail);
+  Arriving<most_normed_parts> row(input.x, 0, pieces, mail), gates(input.gate, 0, pieces, mail);
   bool there = false;
   while (!there) {
     row.ask();
@@ -205,6 +208,24 @@ __device__ inline void load_normed(char* x, float* squares, const Tiles& op, con
   }
 }
 
+/// What products need of shared memory besides the rings, and a memory's step in its place.
+struct Work {
+  float sums[kept_tiles * tile_rows * warps_of_half];  // [row of tiles, warp of the half]
+  float squares[most_normed_parts * threads * piece_numbers / numbers_of_sum];
+  float made[most_second_numbers];  // all x of second products, one's behind another's
+  alignas(128) char x[1];           // as long as the longest x
+};
+
+/// So many blocks of x, or all of an x that passes a norm.
+__device__ inline void load_x(Work& work, const Tiles& op, int first_block, int blocks, const Mail& mail) {
+  if (op.input.group == 0) {
+    load_plain(work.x, op, first_block, blocks, mail);
+  } else if (first_block == 0) {
+    const NormOfPieces norm(op.input);
+    load_normed(work.x, work.squares, op, norm, mail);
+  }
+}
+
 /// An output that a thread will finish: what it needs for that of memory.
 struct Output {
   int product = -1, o = 0;
@@ -240,14 +261,6 @@ __device__ inline float sum_of_row(const float (&c)[4], int lane) {
   return own + (second + third);
 }
 
-/// What products need of shared memory besides the rings, and a memory's step in its place.
-struct Work {
-  float sums[sums_together * warps_of_half];  // [row of tiles, warp of the half]
-  float squares[most_normed_parts * threads * piece_numbers / numbers_of_sum];
-  float made[most_made_numbers];  // x that the level makes, one product's behind another's
-  alignas(128) char x[1];         // as long as the longest x
-};
-
 /// Adds the products of a stage's rows with so many of a warp's columns of x: every `warps_of_half`-th block. Few are added by tensor
 /// cores: they round towards zero.
 __device__ inline void multiply_stage(float (&sums)[4], unsigned weights, unsigned in, int blocks) {
@@ -273,86 +286,69 @@ __device__ inline void multiply_stage(float (&sums)[4], unsigned weights, unsign
   for (int i = 0; i < 4; ++i) sums[i] += (c[0][i] + c[1][i]) + (c[2][i] + c[3][i]);
 }
 
-/// The block's share of a level's outputs, tile of rows by tile of rows; a warp has a share of the columns of one half of a tile.
+/// The block's share of a level's outputs. Of as many tiles of rows as are finished together first what takes the first piece of x; a warp
+/// has a share of the columns of one half of a tile.
 __device__ inline void make_products(const Slot& slot, Work& work, Stage* stages_of_ring, unsigned ring, PlaceInRing& at,
                                      const Mail& mail) {
   const int thread = static_cast<int>(threadIdx.x), warp = thread / warp_size, lane = thread % warp_size;
   const Tiles& op = slot.level.tiles;
-  const Input& input = op.input;
-  const Share announced = slot.announced;
-  const int of_tile = op.outputs_of_tile, tiles = slot.tiles;
-  // The outputs up to `last` are finished when the tiles up to it are; those that others wait for first. Sums of `kept` tiles are kept.
-  int first = 0, last = announced.count > 0 ? (announced.count + of_tile - 1) / of_tile : tiles_together, kept = 0;
-  const auto output_of = [&](int begin, int end) {
-    const int i = begin * of_tile + thread;
-    return Output(op, i < end * of_tile ? slot.place(i) : Place{-1, 0});
-  };
-  Output output = output_of(0, last), following = announced.count > 0 ? output_of(last, tiles_together) : Output();
-  if (input.group > 0) {
-    const NormOfPieces norm(input);
-    load_normed(work.x, work.squares, op, norm, mail);
-  } else {
-    load_plain(work.x, op, mail);
-  }
-  output.load_addend(op, mail);
-  following.load_addend(op, mail);
-  sync_warps();
-
   const int half = warp / warps_of_half, in_half = warp % warps_of_half;
   const unsigned in = address_of(work.x + place_in_parts(op)) + in_half * block_bytes,
                  weights = ring + lane / 4 * row_bytes + lane % 4 * piece + in_half * block_bytes;
-  const int all_blocks = op.blocks, of_piece = op.blocks_of_piece, pieces = op.pieces, outputs = slot.outputs();
+  float* const own_sum = work.sums + (half * stage_rows + lane / 4) * warps_of_half + in_half;
+  const int of_tile = op.outputs_of_tile, tiles = slot.tiles, outputs = slot.own.count;
+  int first = 0;
 #pragma unroll 1
-  for (int tile = 0; tile < tiles; ++tile) {
-    const bool whole = of_tile < tile_rows || tile * of_tile + stage_rows < outputs;
-    if (half == 1) at.next(pieces);
-    if (half == 0 || whole) {
-      float sums[4] = {};
+  do {
+    const int last = min(first + op.tiles_together, tiles), i = first * of_tile + thread;
+    Output output(op, i < last * of_tile ? slot.place(i) : Place{-1, 0});
 #pragma unroll 1
-      for (int before = 0; before < all_blocks; before += of_piece) {
-        Stage& stage = stages_of_ring[at.stage()];
-        wait_for(stage.full, at.parity());
-        const int blocks = (min(of_piece, all_blocks - before) - in_half + warps_of_half - 1) / warps_of_half;
-        multiply_stage(sums, weights + at.stage() * stage_bytes, in + before * block_bytes, blocks);
-        __syncwarp();
-        if (lane == 0) stage.give_back();
-        at.next();
+    for (int block = 0; block < op.blocks; block += op.blocks_of_piece) {
+      const int blocks = min(op.blocks_of_piece, op.blocks - block);
+      const bool loads = first == 0 && !slot.level.same_x;
+      if (loads) load_x(work, op, block, blocks, mail);
+      if (block == 0) output.load_addend(op, mail);
+      if (loads) sync_warps();
+#pragma unroll 1
+      for (int tile = first; tile < last; ++tile) {
+        const bool whole = of_tile < tile_rows || tile * of_tile + stage_rows < outputs;
+        if (half == 1) at.next();
+        if (half == 0 || whole) {
+          Stage& stage = stages_of_ring[at.stage()];
+          wait_for(stage.full, at.parity());
+          float sums[4] = {};
+          multiply_stage(sums, weights + at.stage() * stage_bytes, in + block * block_bytes,
+                         (blocks - in_half + warps_of_half - 1) / warps_of_half);
+          __syncwarp();
+          if (lane == 0) stage.give_back();
+          at.next();
+          const float sum = sum_of_row(sums, lane);
+          float& all = own_sum[tile % kept_tiles * tile_rows * warps_of_half];
+          if (lane % 4 == 0) all = block == 0 ? sum : all + sum;
+        }
+        if (half == 0 && whole) at.next();
       }
-      const float sum = sum_of_row(sums, lane);
-      if (lane % 4 == 0) work.sums[((tile - kept) * tile_rows + half * stage_rows + lane / 4) * warps_of_half + in_half] = sum;
     }
-    if (half == 0 && whole) at.next(pieces);
-    if (tile + 1 < last && tile + 1 < tiles) continue;
-
     sync_warps();
-    const float factor = input.group > 0 && input.one_group() ? norm_factor_of(input, sum_of_warps<warps>(work.squares)) : 1;
-    const int row = (first - kept + thread / of_tile) * tile_rows + thread % of_tile;
+    const float factor = op.input.group > 0 && op.input.one_group() ? norm_factor_of(op.input, sum_of_warps<warps>(work.squares)) : 1;
+    const int row = (first + thread / of_tile) % kept_tiles * tile_rows + thread % of_tile;
     if (output.product >= 0) {
       finish(op.products[output.product], output.o, factor * sum_of_warps<warps_of_half>(work.sums + row * warps_of_half) + output.bias,
              output.added, of_tile < tile_rows ? factor * sum_of_warps<warps_of_half>(work.sums + (row + of_tile) * warps_of_half) : 1,
              slot.level.mail[output.product], mail);
     }
-    if (tile + 1 == tiles) break;
     first = last;
-    if (first < kept + tiles_together) {
-      output = following, last = kept + tiles_together;
-      continue;
-    }
-    kept = first, last += tiles_together;
-    output = output_of(first, last);
-    output.load_addend(op, mail);
-    sync_warps();
-  }
+  } while (first < tiles);
 }
 
-/// A row of a product whose x the level makes, the block's r-th: its weights and its x behind those of the products before.
-struct MadeRow {
+/// The block's r-th row of second products: its weights and its x behind those of the products before.
+struct SecondRow {
   int product = -1, o = 0, weights = 0, x = 0;
 
-  __device__ MadeRow() = default;
-  __device__ MadeRow(const Tiles& op, int r) {
+  __device__ SecondRow() = default;
+  __device__ SecondRow(const Tiles& op, int r) {
 #pragma unroll 1
-    for (int n = op.products_of_x; n < op.product_count; ++n) {
+    for (int n = 0; n < op.product_count; ++n) {
       const Product& p = op.products[n];
       const Share own = share_of(p.out);
       if (r < own.count) {
@@ -364,21 +360,22 @@ struct MadeRow {
   }
 };
 
-/// The i-th number of x that the level makes.
+/// The i-th number of all x of second products.
 __device__ inline const float* made_number(const Tiles& op, int i) {
 #pragma unroll 1
-  for (int n = op.products_of_x; n < op.product_count; ++n) {
+  for (int n = 0; n < op.product_count; ++n) {
     if (i < op.products[n].in) return op.products[n].made + i;
     i -= op.products[n].in;
   }
   return nullptr;
 }
 
-/// The block's rows of products whose x the level makes.
-__device__ inline void make_rows(const Slot& slot, Work& work, Stage& stage, unsigned parity, const char* weights, const Mail& mail) {
+/// The block's rows of second products.
+__device__ inline void make_second_products(const Slot& slot, Work& work, Stage& stage, unsigned parity, const char* weights,
+                                            const Mail& mail) {
   const Tiles& op = slot.level.tiles;
-  const int thread = static_cast<int>(threadIdx.x), own = thread % lanes_of_made_row;
-  constexpr int asked_together = most_made_numbers / threads;
+  const int thread = static_cast<int>(threadIdx.x), own = thread % lanes_of_second_row;
+  constexpr int asked_together = most_second_numbers / threads;
   const float* from[asked_together];
   Mail::Asked asked[asked_together];
 #pragma unroll
@@ -387,13 +384,13 @@ __device__ inline void make_rows(const Slot& slot, Work& work, Stage& stage, uns
     if (from[i] != nullptr) asked[i] = mail.ask(from[i]);
   }
   // By whole warps.
-  constexpr int of_warp = warp_size / lanes_of_made_row, of_block = threads / lanes_of_made_row;
-  int r = thread / lanes_of_made_row;
-  MadeRow row;
+  constexpr int of_warp = warp_size / lanes_of_second_row, of_block = threads / lanes_of_second_row;
+  int r = thread / lanes_of_second_row;
+  SecondRow row;
   Output output;
   const auto prepare = [&] {
-    if (r / of_warp * of_warp >= slot.made_rows) return;
-    row = MadeRow(op, r);
+    if (r / of_warp * of_warp >= slot.second_rows) return;
+    row = SecondRow(op, r);
     output = Output(op, {own == 0 ? row.product : -1, row.o});
   };
   prepare();
@@ -404,12 +401,12 @@ __device__ inline void make_rows(const Slot& slot, Work& work, Stage& stage, uns
   sync_warps();
   wait_for(stage.full, parity);
 #pragma unroll 1
-  while (r / of_warp * of_warp < slot.made_rows) {
+  while (r / of_warp * of_warp < slot.second_rows) {
     const int pieces = row.product >= 0 ? op.products[row.product].in / piece_numbers : 0;
     output.load_addend(op, mail);
     float sum = 0;
 #pragma unroll 1
-    for (int c = own; c < pieces; c += lanes_of_made_row) {
+    for (int c = own; c < pieces; c += lanes_of_second_row) {
       const uint4 raw = *reinterpret_cast<const uint4*>(weights + row.weights + c * piece);
       const float* in = work.made + row.x + c * piece_numbers;
       const unsigned words[4] = {raw.x, raw.y, raw.z, raw.w};
@@ -418,7 +415,7 @@ __device__ inline void make_rows(const Slot& slot, Work& work, Stage& stage, uns
     }
     __syncwarp();
 #pragma unroll
-    for (int distance = 1; distance < lanes_of_made_row; distance *= 2) sum += __shfl_xor_sync(~0U, sum, distance);
+    for (int distance = 1; distance < lanes_of_second_row; distance *= 2) sum += __shfl_xor_sync(~0U, sum, distance);
     if (output.product >= 0)
       finish(op.products[row.product], row.o, sum + output.bias, output.added, 1, slot.level.mail[row.product], mail);
     r += of_block;
