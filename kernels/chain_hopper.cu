@@ -61,10 +61,10 @@ __global__ void __launch_bounds__(block_threads, 1)
   }
   if (thread < stages) stages_of_ring[thread].make(warps_of_half);
   if (thread < known_levels) levels.handed[thread].make(warps + 1);
-  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  publish_barriers();
   __syncthreads();
   if (warp == fetcher) {
-    fetch_weights(levels, count, address_of(ring), stages_of_ring);
+    fetch_weights(levels, count, shared_address(ring), stages_of_ring);
   } else if (warp == planner) {
     look_ahead(levels, all != nullptr ? all : &one, count, box);
   } else {
@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(block_threads, 1)
       Slot& slot = levels.wait_for_level(level);
       sync_warps();
       if (slot.level.kind == Kind::products) {
-        make_products(slot, work, stages_of_ring, address_of(ring), at, mail);
+        make_products(slot, work, stages_of_ring, shared_address(ring), at, mail);
         if (slot.made_rows > 0) {
           make_rows(slot, work, stages_of_ring[at.stage()], at.parity(), ring + at.stage() * stage_bytes, mail);
           at.next();
@@ -108,7 +108,7 @@ int most_of(int n) {
 /// As the kernel sees them. False where they do not fit it.
 bool as_tiles(Tiles& tiles, const OneRow& op) {
   const Input& input = op.inputs[0];
-  const int most = threads * piece_numbers * (input.group > 0 ? most_normed_parts : most_plain_parts);
+  const int most = input.group > 0 ? most_normed_numbers : most_plain_numbers;
   const bool activates = input.gate == nullptr || input.act == Activation::silu || input.act == Activation::sigmoid;
   const bool aligned_norm = reinterpret_cast<std::uintptr_t>(input.weight) % piece == 0 && input.group % 4 == 0;
   if (op.input_count != 1 || input.n % block_columns != 0 || input.n > most || !activates || !aligned_norm) return false;

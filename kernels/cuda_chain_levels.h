@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/cuda_chain_mail.h"
+#include "kernels/cuda_hopper.h"
 #include "kernels/cuda_memory_step.h"
 #include "kernels/cuda_one_row.h"
 
@@ -59,44 +60,24 @@ struct Level {
 
 // ---- in kernels ----
 
-__device__ inline unsigned address_of(const void* p) { return static_cast<unsigned>(__cvta_generic_to_shared(p)); }
-
 /// Barriers of what one warp fills and gets back empty from all that use it.
 struct Handed {
-  unsigned long long full, empty;
-  __device__ void make(int users) {
-    asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(address_of(&full)) : "memory");
-    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(address_of(&empty)), "r"(users) : "memory");
-  }
+  std::uint64_t full, empty;
+  __device__ void make(int users) { init_barrier(full, 1), init_barrier(empty, users); }
   /// By one lane for its warp.
   __device__ void hand_over() { arrive(full); }
   __device__ void give_back() { arrive(empty); }
-
- private:
-  static __device__ void arrive(unsigned long long& barrier) {
-    asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(address_of(&barrier)) : "memory");
-  }
 };
 /// Of the ring: the fetcher fills it, bytes make it full.
 struct Stage : Handed {
-  __device__ void expect(int bytes) {
-    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(address_of(&full)), "r"(bytes) : "memory");
-  }
+  __device__ void expect(int bytes) { arrive_and_expect(full, static_cast<unsigned>(bytes)); }
   /// A multiple of 16 bytes, which leave the second cache before all else.
   __device__ void fetch(unsigned to, const char* from, int bytes, std::uint64_t policy) {
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(to),
-                 "l"(from), "r"(bytes), "r"(address_of(&full)), "l"(policy)
+                 "l"(from), "r"(bytes), "r"(shared_address(&full)), "l"(policy)
                  : "memory");
   }
 };
-__device__ inline void wait_for(unsigned long long& barrier, unsigned parity) {
-  asm volatile(
-      "{\n.reg .pred done;\nAGAIN: mbarrier.try_wait.parity.shared.b64 done, [%0], %1;\n@done bra DONE;\nbra AGAIN;\nDONE:\n}" ::"r"(
-          address_of(&barrier)),
-      "r"(parity)
-      : "memory");
-}
-
 __device__ inline std::uint64_t read_once() {
   std::uint64_t policy;
   asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
@@ -168,7 +149,7 @@ struct Levels {
   __device__ Slot& at(int level) { return slots[level % known_levels]; }
   /// When it stands in its slot; by a warp.
   __device__ Slot& wait_for_level(int level) {
-    wait_for(handed[level % known_levels].full, level / known_levels % 2);
+    wait(handed[level % known_levels].full, level / known_levels % 2);
     __syncwarp();
     return at(level);
   }
@@ -212,8 +193,8 @@ struct NextStage {
 
   __device__ Stage& wait_until_empty() {
     Stage& stage = stages_of_ring[at.stage()];
-    wait_for(stage.empty, at.parity() ^ 1);
-    if (at.passed > 0) wait_for(stages_of_ring[before.stage()].full, before.parity());
+    wait(stage.empty, at.parity() ^ 1);
+    if (at.passed > 0) wait(stages_of_ring[before.stage()].full, before.parity());
     return stage;
   }
   __device__ void next() { before = at, at.next(); }
@@ -346,7 +327,7 @@ __device__ inline void look_ahead(Levels& levels, const Level* all, int count, c
   int planned = 0;
   const auto plan_next = [&] {
     Handed& handed = levels.handed[planned % known_levels];
-    wait_for(handed.empty, planned / known_levels % 2 ^ 1);
+    wait(handed.empty, planned / known_levels % 2 ^ 1);
     plan(levels.at(planned), all[planned], levels.mail);
     __syncwarp();
     if (threadIdx.x % warp_size == 0) handed.hand_over();

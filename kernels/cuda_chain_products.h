@@ -9,14 +9,14 @@
 #pragma once
 
 #include "kernels/cuda_chain_levels.h"
-#include "kernels/cuda_chunk.h"
 
 namespace statescope::cuda::chain {
 
 constexpr int piece_numbers = 8, parts_of_x = 3;  // bf16 numbers of 16 bytes
 constexpr int pieces_of_block = block_columns / piece_numbers;
-constexpr int most_plain_parts = 4, most_normed_parts = 2;  // pieces of x that a thread reads
-constexpr int kept_tiles = 2 * most_tiles_together;         // whose sums stand in shared memory: some are finished while others are made
+constexpr int most_normed_parts = 2;  // pieces that a thread has of an x that passes a norm
+constexpr int most_plain_numbers = 8192, most_normed_numbers = threads * piece_numbers * most_normed_parts;  // of x
+constexpr int kept_tiles = 2 * most_tiles_together;  // whose sums stand in shared memory: some are finished while others are made
 constexpr int lanes_of_made_row = 4;
 
 /// Those that multiply. A warp is together before it arrives.
@@ -81,9 +81,9 @@ struct Eight {
   float4 a, b;
   __device__ void load(const float* from) { a = *reinterpret_cast<const float4*>(from), b = *reinterpret_cast<const float4*>(from + 4); }
 };
-__device__ inline float4 operator+(float4 a, float4 b) { return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w}; }
+using memory_step::operator+;
+using memory_step::operator*;
 __device__ inline float4 operator*(float4 a, float4 b) { return {a.x * b.x, a.y * b.y, a.z * b.z, a.w * b.w}; }
-__device__ inline float4 operator*(float s, float4 a) { return {s * a.x, s * a.y, s * a.z, s * a.w}; }
 __device__ inline float square(float4 a) { return a.x * a.x + a.y * a.y + a.z * a.z + a.w * a.w; }
 
 /// Pieces of a thread of those from `begin` to `end` of a row, as they come: asked for together, and again until all are there.
@@ -158,7 +158,7 @@ __device__ inline float4 gated(float4 x, float4 gate, bool silu) {
   return x * float4{sigmoid(gate.x), sigmoid(gate.y), sigmoid(gate.z), sigmoid(gate.w)} * (silu ? gate : float4{1, 1, 1, 1});
 }
 
-/// The same for an x that passes a norm: over the whole row as yet without its factor, of which `squares` keeps a sum for each warp.
+/// All of an x that passes a norm: over the whole row as yet without its factor, of which `squares` keeps a sum for each warp.
 __device__ inline void load_normed(char* x, float* squares, const Tiles& op, const NormOfPieces& norm, const Mail& mail) {
   constexpr int pieces_of_sum = numbers_of_sum / piece_numbers;
   const Input& input = op.input;
@@ -300,13 +300,13 @@ struct Multiplier {
       : half(static_cast<int>(threadIdx.x) / warp_size / warps_of_half),
         in_half(static_cast<int>(threadIdx.x) / warp_size % warps_of_half),
         lane(threadIdx.x % warp_size),
-        x(address_of(work.x + place_in_parts(op)) + in_half * block_bytes),
+        x(shared_address(work.x + place_in_parts(op)) + in_half * block_bytes),
         weights(ring + lane / 4 * row_bytes + lane % 4 * piece + in_half * block_bytes),
         sum(work.sums + (half * stage_rows + lane / 4) * warps_of_half + in_half) {}
 
   /// A stage with the columns of so many blocks from `block` on, into the sums of a tile.
   __device__ void take(Stage& stage, unsigned parity, unsigned number, int tile, int block, int blocks) const {
-    wait_for(stage.full, parity);
+    wait(stage.full, parity);
     float sums[4] = {};
     multiply_stage(sums, weights + number * stage_bytes, x + block * block_bytes, (blocks - in_half + warps_of_half - 1) / warps_of_half);
     __syncwarp();
@@ -420,7 +420,7 @@ __device__ inline void make_rows(const Slot& slot, Work& work, Stage& stage, uns
     if (from[i] != nullptr) work.made[thread + i * threads] = mail.get(asked[i]);
   }
   sync_warps();
-  wait_for(stage.full, parity);
+  wait(stage.full, parity);
 #pragma unroll 1
   while (r / of_warp * of_warp < slot.made_rows) {
     const int pieces = row.product >= 0 ? op.products[row.product].in / piece_numbers : 0;

@@ -7,6 +7,7 @@
 #include <array>
 #include <bit>
 
+#include "kernels/cuda_hopper.h"
 #include "kernels/cuda_one_row.h"
 
 namespace statescope::cuda {
@@ -19,30 +20,6 @@ constexpr int row_pair = 2;     // rows that are fetched together
 constexpr int most_stages = 8;  // of a warp's ring
 
 // ---- kernels -------------------------------------------------------------------------------------------------------------------------
-
-__device__ unsigned shared_address(const void* p) { return static_cast<unsigned>(__cvta_generic_to_shared(p)); }
-
-/// A barrier that counts the bytes of one stage of a ring.
-struct Arrival {
-  unsigned long long* barrier;
-  __device__ void make() const { asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(shared_address(barrier)) : "memory"); }
-  __device__ void expect(int bytes) const {
-    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes) : "memory");
-  }
-  /// Both sides and `bytes` are multiples of 16.
-  __device__ void fetch(void* to, const char* from, int bytes) const {
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(shared_address(to)),
-                 "l"(from), "r"(bytes), "r"(shared_address(barrier))
-                 : "memory");
-  }
-  __device__ void wait(unsigned parity) const {
-    asm volatile(
-        "{\n.reg .pred done;\nAGAIN: mbarrier.try_wait.parity.shared.b64 done, [%0], %1;\n@done bra DONE;\nbra AGAIN;\nDONE:\n}" ::"r"(
-            shared_address(barrier)),
-        "r"(parity)
-        : "memory");
-  }
-};
 
 /// The 16 bytes of a thread as numbers.
 template <DType dtype>
@@ -176,7 +153,7 @@ template <DType dtype>
 struct Stream {
   const OneRow& op;
   char* ring;
-  unsigned long long* barriers;
+  std::uint64_t* barriers;     // of stages: each counts the bytes of one
   int lane, own, step, count;  // the warp among all warps, and how many there are; its units
   int stages, chunk;           // as in op; what the loop needs of parameters stays in registers
 
@@ -197,7 +174,6 @@ struct Stream {
   unsigned parity = 0;
 
   __device__ int unit(int index) const { return own + index * step; }
-  __device__ Arrival arrival(int s) const { return {barriers + s}; }
   __device__ char* stage_at(int s) const { return ring + s * row_pair * chunk; }
 
   __device__ Pair pair(int index) const {
@@ -222,10 +198,11 @@ struct Stream {
     if (fetched >= count) return;
     const bool owns = lane == fetched % warp_size;
     if (owns) {
-      const int part = min(chunk, bytes - done);
-      arrival(fetched_stage).expect(row_pair * part);
-      arrival(fetched_stage).fetch(stage_at(fetched_stage), from.first + done, part);
-      arrival(fetched_stage).fetch(stage_at(fetched_stage) + chunk, from.second + done, part);
+      const auto part = static_cast<unsigned>(min(chunk, bytes - done));
+      std::uint64_t& full = barriers[fetched_stage];
+      arrive_and_expect(full, row_pair * part);
+      copy_bytes(stage_at(fetched_stage), from.first + done, part, full);
+      copy_bytes(stage_at(fetched_stage) + chunk, from.second + done, part, full);
     }
     done += chunk;
     if (done >= bytes) {
@@ -237,8 +214,8 @@ struct Stream {
   }
 
   __device__ void begin() {
-    if (lane < stages) arrival(lane).make();
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    if (lane < stages) init_barrier(barriers[lane], 1);
+    publish_barriers();
     __syncwarp();
     if (lane < count) from = pair(lane);
     bytes = __shfl_sync(~0U, from.bytes, 0);
@@ -322,7 +299,7 @@ struct Stream {
     if (u.made) wait_until_made();
 #pragma unroll 1
     for (int begin = 0; begin < u.bytes; begin += chunk) {
-      arrival(stage).wait(parity);
+      wait(barriers[stage], static_cast<int>(parity));
       const int pieces = min(chunk, u.bytes - begin) / piece;
       if (u.made) {
         const auto* made = reinterpret_cast<const float4*>(op.products[u.product].made);
@@ -342,7 +319,7 @@ struct Stream {
 template <DType dtype>
 __global__ void __launch_bounds__(threads, 2) one_row_kernel(const __grid_constant__ OneRow op) {
   extern __shared__ __align__(128) float inputs[];
-  __shared__ unsigned long long barriers[warps][most_stages];
+  __shared__ std::uint64_t barriers[warps][most_stages];
   __shared__ float squares[most_numbers / numbers_of_sum];
   const int warp = threadIdx.x / warp_size, lane = threadIdx.x % warp_size;
   const int own = warp * static_cast<int>(gridDim.x) + static_cast<int>(blockIdx.x), step = warps * static_cast<int>(gridDim.x);

@@ -245,7 +245,7 @@ __global__ void __cluster_dims__(cluster) __launch_bounds__(threads, 1) swiglu_k
       init_barrier(memory.full[stage], 1);
       init_barrier(memory.empty[stage], cluster * warps);
     }
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    publish_barriers();
   }
   sync_cluster();
   wait_for_results();
