@@ -115,6 +115,7 @@ bool as_tiles(Tiles& tiles, const OneRow& op) {
   tiles.input = input;
   const bool gated = op.products[0].end == End::gated;
   tiles.outputs_of_tile = gated ? tile_rows / 2 : tile_rows;
+  // The product behind gate and up begins with what is made of them first.
   tiles.tiles_together = gated ? 2 : most_tiles_together;
   tiles.blocks = input.n / block_columns;
   // Warps have whole groups of blocks where that is possible.
