@@ -216,6 +216,7 @@ __device__ inline void load_normed(char* x, float* squares, const Tiles& op, con
 struct Work {
   float sums[kept_tiles * tile_rows * warps_of_half];  // [row of tiles, warp of the half]
   float squares[most_normed_parts * threads * piece_numbers / numbers_of_sum];
+  float factor;                   // of all of x
   float made[most_made_numbers];  // x that the level makes, one product's behind another's
   alignas(128) char x[1];         // as long as the longest x
 };
@@ -339,6 +340,8 @@ __device__ inline void make_products(const Slot& slot, Work& work, Stage* stages
       if (first == 0) {
         sync_warps();
         if (block + blocks < op.blocks) x = piece_of_row(op, block + blocks, mail);
+        if (block == 0 && thread == threads - 1)
+          work.factor = op.input.group > 0 && op.input.one_group() ? norm_factor_of(op.input, sum_of_warps<warps>(work.squares)) : 1;
       }
 #pragma unroll 1
       for (int tile = first; tile < end; ++tile) {
@@ -352,7 +355,7 @@ __device__ inline void make_products(const Slot& slot, Work& work, Stage* stages
       }
     }
     sync_warps();
-    const float factor = op.input.group > 0 && op.input.one_group() ? norm_factor_of(op.input, sum_of_warps<warps>(work.squares)) : 1;
+    const float factor = work.factor;
     const float* const sums = work.sums + ((first + thread / of_tile) % kept_tiles * tile_rows + thread % of_tile) * warps_of_half;
     if (output.product >= 0) {
       finish(op.products[output.product], output.o, factor * sum_of_warps<warps_of_half>(sums) + output.bias, output.added,

@@ -8,8 +8,8 @@
 
 namespace statescope::cuda::memory_step {
 
-constexpr int warp_size = 32, threads = 256, warps = threads / warp_size;  // the first ones of a block
-constexpr int least_columns = 16, most_columns = 32, own_columns = 4, most_channels = 512;
+constexpr int warp_size = 32, threads = 256, warps = threads / warp_size;                   // the first ones of a block
+constexpr int least_columns = 16, most_columns = 32, own_columns = 4, most_channels = 512;  // 4 or 8 threads share a row
 constexpr int most_rows_of_thread = 8, most_choices = 16, most_partitions = 256;
 
 /// An operand [heads, width] of the row; sparse states have a second one behind it.
@@ -57,12 +57,13 @@ struct Step {
   Source q_source, k_source;
   Routing routing;
 
-  __host__ __device__ int tiles() const { return (V + columns - 1) / columns; }
+  /// How many threads share a row of a task, as a power of two: a division is many instructions one behind the other.
+  __host__ __device__ int threads_of_row_log2() const { return columns == most_columns ? 3 : 2; }
+  __host__ __device__ int tiles() const { return (V + columns - 1) >> (2 + threads_of_row_log2()); }
   /// That can be done at the same time.
   __host__ __device__ int tasks() const { return H * tiles(); }
-  /// How many threads share a row of a task, and how many rows they have at once.
-  __host__ __device__ int threads_of_row() const { return columns / own_columns; }
-  __host__ __device__ int rows_at_once() const { return threads / threads_of_row(); }
+  /// How many rows all threads have at once.
+  __host__ __device__ int rows_at_once() const { return threads >> threads_of_row_log2(); }
   /// How many rows a thread has at most, as it is built: 1, 2, 4 or 8.
   __host__ __device__ int rows_of_thread() const {
     const int at_once = rows_at_once();
@@ -155,7 +156,7 @@ __device__ inline float4 sum_of_rows(float4 x, float4 (*parts)[most_columns / ow
     x = x + float4{__shfl_xor_sync(~0U, x.x, distance), __shfl_xor_sync(~0U, x.y, distance), __shfl_xor_sync(~0U, x.z, distance),
                    __shfl_xor_sync(~0U, x.w, distance)};
   }
-  const int own = threadIdx.x % of_warp;
+  const int own = threadIdx.x & (of_warp - 1);
   if (threadIdx.x % warp_size < of_warp) parts[threadIdx.x / warp_size][own] = x;
   sync_step();
   float4 sum = parts[0][own];
@@ -313,8 +314,9 @@ __device__ inline void prefetch_task(const Step& p, int task, int own, int count
 /// i to i + 3 of o.
 template <bool delta_rule, int RowsPerThread, class Read, class HandOn>
 __device__ void take_step(const Step& p, const Task& t, Shared& shared, const Read& read, const HandOn& hand_on) {
-  const int of_row = p.threads_of_row(), thread = static_cast<int>(threadIdx.x), rows_at_once = p.rows_at_once();
-  const int in_tile = thread % of_row * own_columns, column = t.tile * p.columns + in_tile, first_row = thread / of_row;
+  const int of_row = 1 << p.threads_of_row_log2(), thread = static_cast<int>(threadIdx.x), rows_at_once = p.rows_at_once();
+  const int in_tile = (thread & (of_row - 1)) * own_columns, column = t.tile * p.columns + in_tile,
+            first_row = thread >> p.threads_of_row_log2();
   const auto row_at = [=](int i) { return first_row + i * rows_at_once; };
   const bool present = column < p.V;
   // As ints: less code.
