@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "kernels/cuda_chain.h"
@@ -105,8 +106,9 @@ int most_of(int n) {
   return (n + blocks - 1) / blocks;
 }
 
-/// As the kernel sees them. False where they do not fit it.
-bool as_tiles(Tiles& tiles, const OneRow& op) {
+/// As the kernel sees them; is_awaited(product): whether the next level waits for it. False where they do not fit it.
+template <class IsAwaited>
+bool as_tiles(Tiles& tiles, const OneRow& op, const IsAwaited& is_awaited) {
   const Input& input = op.inputs[0];
   const int most = input.group > 0 ? most_normed_numbers : most_plain_numbers;
   const bool activates = input.gate == nullptr || input.act == Activation::silu || input.act == Activation::sigmoid;
@@ -124,22 +126,23 @@ bool as_tiles(Tiles& tiles, const OneRow& op) {
   const int least = (tiles.blocks + pieces - 1) / pieces, rounded = rounded_up(least, whole);
   tiles.blocks_of_piece = rounded <= most_blocks ? rounded : least;
   tiles.part_bytes = rounded_up(2 * input.n, line_bytes);
-  const auto take = [&](const auto& wanted) {
+  const std::span<const Product> products(op.products, static_cast<std::size_t>(op.product_count));
+  const auto is_announced = [&](const Product& p) { return std::ranges::any_of(products, [&](const Product& made) { return made.made == p.y; }); };
+  const auto turn_of = [&](const Product& p) {
+    return p.made != nullptr ? turns : is_announced(p) ? announced : is_awaited(p) ? awaited : later;
+  };
+  for (int turn = announced; turn <= turns; ++turn) {
     int outputs = 0;
-    for (int n = 0; n < op.product_count; ++n) {
-      const Product& p = op.products[n];
-      if (!wanted(p)) continue;
+    for (const Product& p : products) {
+      if (turn_of(p) != turn) continue;
       tiles.first_output[tiles.product_count] = outputs;
       tiles.products[tiles.product_count++] = p;
       outputs += p.out;
     }
-    return outputs;
-  };
-  tiles.announced_outputs = take([](const Product& p) { return p.announced; });
-  tiles.announced_products = tiles.product_count;
-  tiles.outputs_of_x = take([](const Product& p) { return !p.announced && p.made == nullptr; });
-  tiles.products_of_x = tiles.product_count;
-  take([](const Product& p) { return p.made != nullptr; });
+    if (turn == turns) break;
+    tiles.outputs[turn] = outputs;
+    tiles.products_before[turn + 1] = tiles.product_count;
+  }
   int numbers = 0, bytes = 0;
   bool fits = true;
   for (int n = 0; n < tiles.product_count; ++n) {
@@ -147,8 +150,33 @@ bool as_tiles(Tiles& tiles, const OneRow& op) {
     fits &= p.weight_bytes % piece == 0 && (p.made == nullptr ? p.in == input.n : p.weight_bytes == 2 * p.in && !p.announced);
     if (p.made != nullptr) numbers += p.in, bytes += most_of(p.out) * p.in * 2;
   }
-  const bool listed = tiles.product_count == 1 || most_of(tiles.announced_outputs) + most_of(tiles.outputs_of_x) <= listed_rows;
+  const bool listed = tiles.product_count == 1 || most_of(tiles.outputs[announced]) + most_of(tiles.outputs[awaited]) + most_of(tiles.outputs[later]) <= listed_rows;
   return fits && listed && numbers <= most_made_numbers && bytes <= stage_bytes;
+}
+
+/// The product that makes the decays of one half of a step's, which can make them itself; null: there is none.
+const Product* maker_of_decays(const OneRow& op, const Step& step, int half) {
+  const int count = step.log_decay.heads * step.log_decay.width;
+  const auto makes = [&](const Product& p) {
+    return p.made != nullptr && p.y == step.log_decay.x + half * count && p.out == count && p.in == memory_step::decay_rank &&
+           p.end == End::forget_gate && p.z == nullptr && p.weight_bytes == 2 * p.in &&
+           reinterpret_cast<std::uintptr_t>(p.made) % sizeof(float4) == 0;
+  };
+  const Product* const end = op.products + op.product_count;
+  const Product* const maker = std::find_if(op.products, end, makes);
+  return maker != end && step.log_decay.width == step.K ? maker : nullptr;
+}
+/// Low-rank decays go from the products before a step into the step: one way less from block to block.
+void take_decays(Step& step, OneRow& op) {
+  const int halves = step.choices.count > 0 ? 2 : 1;
+  for (int half = 0; half < halves; ++half) {
+    if (maker_of_decays(op, step, half) == nullptr) return;
+  }
+  for (int half = 0; half < halves; ++half) {
+    step.decays[half] = *maker_of_decays(op, step, half);
+    Product* const end = op.products + op.product_count;
+    op.product_count = static_cast<int>(std::remove_if(op.products, end, [&](const Product& p) { return p.y == step.decays[half].y; }) - op.products);
+  }
 }
 
 /// With wider tasks where not all of them would run at once, if a thread can have so many rows.
@@ -201,9 +229,31 @@ void for_what_is_read(AnyLevel& level, const Visit& visit) {
     return;
   }
   auto& step = level.step;
-  for (auto* x : {&step.q, &step.k, &step.v, &step.log_decay, &step.beta}) visit(x->x);
+  for (auto* x : {&step.q, &step.k, &step.v, &step.beta}) visit(x->x);
+  if (step.decays[0].out == 0) visit(step.log_decay.x);
+  for (auto& product : step.decays) visit(product.made);
   for (auto* x : {&step.q_source, &step.k_source}) visit(x->shared), visit(x->sparse), visit(x->more);
   visit(step.routing.logits);
+}
+
+/// The level of a step and the products right before it: what the step waits for is made first, and low-rank decays by the step itself.
+void let_step_begin_early(Level& level, Level& products, const OneRow& op) {
+  Level wanted = level;
+  OneRow rest = op;
+  take_decays(wanted.step, rest);
+  const auto is_read = [&](const Product& product) {
+    bool reads = false;
+    for_what_is_read(wanted, [&](const float* p) { reads |= p >= product.y && p < product.y + product.out; });
+    return reads;
+  };
+  Tiles tiles{};
+  const bool split = as_tiles(tiles, rest, is_read) && tiles.product_count > 1;
+  const auto tiles_of = [](int rows) { return (rows + tile_rows - 1) / tile_rows; };
+  const int first = most_of(tiles.outputs[announced]) + most_of(tiles.outputs[awaited]);
+  const bool fewer = tiles_of(first) < tiles_of(first + most_of(tiles.outputs[later]));
+  if (!split || !fewer) tiles = {};
+  if ((!split || !fewer) && !as_tiles(tiles, rest, [](const Product&) { return true; })) return;
+  level = wanted, products.tiles = tiles;
 }
 
 /// Gives all that levels make a place from `begin` on, and lets those behind read it there. Returns the bytes of these places; null: only
@@ -211,8 +261,9 @@ void for_what_is_read(AnyLevel& level, const Visit& visit) {
 std::size_t address_mail(std::vector<Level>& levels, float* begin) {
   Addresses addresses;
   std::size_t numbers = 0;
-  const auto place = [&](std::int64_t count, bool right_behind) {
-    if (!right_behind) numbers = rounded_up(numbers, std::size_t{line});
+  // As aligned as the numbers themselves: four are read at once.
+  const auto place = [&](const float* y, std::int64_t count, bool right_behind) {
+    if (!right_behind) numbers = rounded_up(numbers, std::size_t{line}) + reinterpret_cast<std::uintptr_t>(y) % line_bytes / sizeof(float);
     float* const mail = begin + numbers;
     numbers += static_cast<std::size_t>(count);
     return mail;
@@ -221,7 +272,8 @@ std::size_t address_mail(std::vector<Level>& levels, float* begin) {
     if (begin != nullptr) for_what_is_read(level, [&](const float*& p) { addresses.look_up(p); });
     if (level.kind != Kind::products) {
       const Step& step = level.step;
-      level.mail[0] = place(std::int64_t{step.H} * step.V, false);
+      level.mail[0] = place(step.o, std::int64_t{step.H} * step.V, false);
+      for (const Product& product : step.decays) addresses.written(product.y, product.out);
       for (const float* pair : {step.q_source.pair, step.k_source.pair}) addresses.written(pair, std::int64_t{2} * step.H * step.K);
       addresses.written(step.routing.gate, step.routing.N);
       addresses.made(step.o, std::int64_t{step.H} * step.V, level.mail[0]);
@@ -234,7 +286,7 @@ std::size_t address_mail(std::vector<Level>& levels, float* begin) {
     const float* end = nullptr;
     for (const int n : order) {
       const Product& p = level.tiles.products[n];
-      level.mail[n] = place(p.out, p.y == end);
+      level.mail[n] = place(p.y, p.out, p.y == end);
       end = p.y + p.out;
     }
     for (const int n : order) {
@@ -308,19 +360,19 @@ class OutsideOfGraph {
 struct Chain::Collected {
   int device = 0;
   std::vector<Level> levels;
+  OneRow last;                 // the last one, where it is products
   std::size_t x_bytes = 0;     // the most of a level
   std::exception_ptr failure;  // of a launch whose caller could not be told
   std::mutex mutex;            // buffers are given back by any thread
 
-  /// Whether the level reads what a product has made on its way: that is not handed on.
-  bool knows_z_that_reads(const Level& level) const {
+  /// Whether the level reads what was made on the way, a product's z or a step's decays: that is not handed on.
+  bool keeps_what_reads(const Level& level) const {
+    const auto within = [](const float* p, const float* begin, int count) { return p != nullptr && begin != nullptr && p >= begin && p < begin + count; };
     bool reads = false;
     for_what_is_read(level, [&](const float* p) {
       for (const Level& before : levels) {
-        for (int n = 0; n < before.tiles.product_count; ++n) {
-          const Product& made = before.tiles.products[n];
-          reads |= p != nullptr && made.z != nullptr && p >= made.z && p < made.z + made.out;
-        }
+        for (const Product& made : before.step.decays) reads |= within(p, made.y, made.out);
+        for (int n = 0; n < before.tiles.product_count; ++n) reads |= within(p, before.tiles.products[n].z, before.tiles.products[n].out);
       }
     });
     return reads;
@@ -346,21 +398,23 @@ std::vector<Chain::Memory> Chain::captured() { return std::exchange(captured_, {
 
 bool Chain::add(const OneRow& op, DType type) {
   Level level{.kind = Kind::products, .tiles = {}, .step = {}, .mail = {}};
-  if (type != DType::bf16 || !as_tiles(level.tiles, op)) return false;
+  if (type != DType::bf16 || !as_tiles(level.tiles, op, [](const Product&) { return true; })) return false;
   const std::size_t x_bytes = static_cast<std::size_t>(parts_of_x * level.tiles.part_bytes) + 128;
   constexpr std::size_t besides = sizeof(Levels) + sizeof(Stage) * stages;
   if (besides + shared_memory_of(x_bytes) > static_cast<std::size_t>(attribute_of_device(cudaDevAttrMaxSharedMemoryPerBlockOptin)))
     return false;
   const std::lock_guard lock(collected_->mutex);
-  if (collected_->levels.size() == most_levels || collected_->knows_z_that_reads(level)) launch();
+  if (collected_->levels.size() == most_levels || collected_->keeps_what_reads(level)) launch();
   collected_->x_bytes = std::max(collected_->x_bytes, x_bytes);
   collected_->levels.push_back(level);
+  collected_->last = op;
   return true;
 }
 bool Chain::add(const Step& step, bool delta_rule) {
   const std::lock_guard lock(collected_->mutex);
-  const Level level{.kind = delta_rule ? Kind::delta_rule : Kind::outer_product, .tiles = {}, .step = with_tasks_at_once(step), .mail = {}};
-  if (collected_->levels.empty() || collected_->levels.size() == most_levels || collected_->knows_z_that_reads(level)) return false;
+  Level level{.kind = delta_rule ? Kind::delta_rule : Kind::outer_product, .tiles = {}, .step = with_tasks_at_once(step), .mail = {}};
+  if (collected_->levels.empty() || collected_->levels.size() == most_levels || collected_->keeps_what_reads(level)) return false;
+  if (Level& before = collected_->levels.back(); before.kind == Kind::products) let_step_begin_early(level, before, collected_->last);
   collected_->levels.push_back(level);
   return true;
 }
@@ -382,7 +436,7 @@ void Chain::launch() {
   check(cudaSetDevice(collected_->device), "the device");
   const std::size_t shared = shared_memory_of(std::exchange(collected_->x_bytes, 0));
   const Tiles& first = levels[0].tiles;
-  if (levels.size() == 1 && first.products_of_x == first.product_count) {
+  if (levels.size() == 1 && first.products_of_x() == first.product_count) {
     std::ranges::fill(levels[0].mail, nullptr);
     return start(levels, nullptr, shared, stream_);
   }

@@ -326,7 +326,7 @@ __device__ inline void make_products(const Slot& slot, Work& work, Stage* stages
   const Tiles& op = slot.level.tiles;
   PieceOfRow x = piece_of_row(op, 0, mail);
   const Multiplier multiplier(work, op, ring);
-  const int of_tile = op.outputs_of_tile, outputs = slot.outputs();
+  const int of_tile = op.outputs_of_tile, outputs = slot.outputs;
   int first = 0;
 #pragma unroll 1
   do {
@@ -363,7 +363,7 @@ __device__ inline void make_products(const Slot& slot, Work& work, Stage* stages
              slot.level.mail[output.product], mail);
     }
     first = end;
-  } while (first < slot.tiles);
+  } while (first < slot.all_tiles());
 }
 
 /// A row of a product whose x the level makes, the block's r-th: its weights and its x behind those of the products before.
@@ -373,7 +373,7 @@ struct MadeRow {
   __device__ MadeRow() = default;
   __device__ MadeRow(const Tiles& op, int r) {
 #pragma unroll 1
-    for (int n = op.products_of_x; n < op.product_count; ++n) {
+    for (int n = op.products_of_x(); n < op.product_count; ++n) {
       const Product& p = op.products[n];
       const Share own = share_of(p.out);
       if (r < own.count) {
@@ -388,7 +388,7 @@ struct MadeRow {
 /// The i-th number of x that the level makes.
 __device__ inline const float* made_number(const Tiles& op, int i) {
 #pragma unroll 1
-  for (int n = op.products_of_x; n < op.product_count; ++n) {
+  for (int n = op.products_of_x(); n < op.product_count; ++n) {
     if (i < op.products[n].in) return op.products[n].made + i;
     i -= op.products[n].in;
   }

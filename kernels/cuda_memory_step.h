@@ -3,6 +3,8 @@
 #pragma once
 
 #include "kernels/cuda_activation.h"
+#include "kernels/cuda_numbers.h"
+#include "kernels/cuda_one_row.h"
 #include "kernels/cuda_operations.h"
 #include "kernels/cuda_order.h"
 
@@ -11,6 +13,7 @@ namespace statescope::cuda::memory_step {
 constexpr int warp_size = 32, threads = 256, warps = threads / warp_size;                   // the first ones of a block
 constexpr int least_columns = 16, most_columns = 32, own_columns = 4, most_channels = 512;  // 4 or 8 threads share a row
 constexpr int most_rows_of_thread = 8, most_choices = 16, most_partitions = 256;
+constexpr int decay_rank = 16;  // of a low-rank gate whose second product a step makes
 
 /// An operand [heads, width] of the row; sparse states have a second one behind it.
 struct Operand {
@@ -56,6 +59,9 @@ struct Step {
   Choices choices;
   Source q_source, k_source;
   Routing routing;
+  /// A low-rank gate's second product [heads · width, decay_rank] in bf16 that becomes log_decay, of each half: made by each task for its
+  /// head, in chains alone. out 0: log_decay is there.
+  one_row::Product decays[2];
 
   /// How many threads share a row of a task, as a power of two: a division is many instructions one behind the other.
   __host__ __device__ int threads_of_row_log2() const { return columns == most_columns ? 3 : 2; }
@@ -78,6 +84,7 @@ struct Task {
   int head, tile;
   float* state;                                       // of the head in the first slot, from the task's columns on
   const float *q[2], *k[2], *log_decay[2], *beta[2];  // of the head
+  const float* features[2];                           // that the decays are made of
   const float *more_q, *more_k;                       // what is added to q[1] and k[1]
   const float *v, *logits;                            // of the task's columns; of all partitions
 };
@@ -96,6 +103,7 @@ __device__ void find(Task& t, const Step& p, int task, const InTurn& in_turn) {
   for (int half = 0; half < halves; ++half) {
     t.q[half] = number(p.q, p.q_source, half), t.k[half] = number(p.k, p.k_source, half);
     if (p.log_decay.x != nullptr) t.log_decay[half] = place(p.log_decay.at(half, h, p.H));
+    t.features[half] = place(p.decays[half].made);
     if (p.beta.x != nullptr) t.beta[half] = place(p.beta.at(half, h, p.H));
   }
   if (p.q_source.pair != nullptr) t.more_q = place(p.q_source.more + p.q.head_of(h, p.H) * p.q.width);
@@ -170,6 +178,7 @@ __device__ inline float4 sum_of_rows(float4 x, float4 (*parts)[most_columns / ow
 struct Lies {
   using Asked = float;
   using AskedFour = float4;
+  static constexpr bool makes_decays = false;
   __device__ float ask(const float* x) const { return *x; }
   __device__ float4 ask_four(const float* x) const { return *reinterpret_cast<const float4*>(x); }
   template <class Numbers>
@@ -229,6 +238,31 @@ struct AskedNumber {
   }
 };
 
+/// A channel's decay from a low-rank gate's features, its sum in the order of the chain's products.
+template <class Read>
+__device__ float low_rank_decay(const Step& p, const Task& t, int half, int r, const Read& read) {
+  const one_row::Product& product = p.decays[half];
+  const int o = p.log_decay.head_of(t.head, p.H) * p.log_decay.width + r;
+  const auto* weight = reinterpret_cast<const uint4*>(product.weight) + o * (decay_rank / 8);
+  const uint4 weights[decay_rank / 8] = {weight[0], weight[1]};
+  const float bias = product.bias != nullptr ? product.bias[o] : 0;
+  typename Read::AskedFour asked[decay_rank / 4];
+#pragma unroll
+  for (int i = 0; i < decay_rank / 4; ++i) asked[i] = read.ask_four(t.features[half] + 4 * i);
+  float sums[decay_rank / 8] = {};
+#pragma unroll
+  for (int i = 0; i < decay_rank / 8; ++i) {
+    const float4 a = read.get(asked[2 * i]), b = read.get(asked[2 * i + 1]);
+    const float in[] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+    const unsigned words[] = {weights[i].x, weights[i].y, weights[i].z, weights[i].w};
+#pragma unroll
+    for (int k = 0; k < 4; ++k) sums[i] = fmaf(in[2 * k], first_of(words[k]), fmaf(in[2 * k + 1], second_of(words[k]), sums[i]));
+  }
+  const float decay = one_row::decay_of(product, one_row::End::forget_gate, o, sums[0] + sums[1] + bias);
+  if (t.tile == 0) product.y[o] = decay;
+  return decay;
+}
+
 /// visit(half, r) for every channel of the thread, of one index or of both: one channel in most models.
 template <class Visit>
 __device__ void for_own_channels(const Step& p, const Visit& visit) {
@@ -268,10 +302,16 @@ __device__ Four load_row(Row& row, Four* parts, const Step& p, const Task& t, co
   for_own_channels(p, [&](int half, int r) {
     const AskedNumber<Read> q(t.q[half] + r, t.more_q + r, half == 1 && t.more_q != nullptr, read),
         k(t.k[half] + r, t.more_k + r, half == 1 && t.more_k != nullptr, read);
-    typename Read::Asked log_decay{};
-    if (decays) log_decay = read.ask(t.log_decay[half] + (per_channel ? r : 0));
+    float log_decay = 0;
+    if constexpr (Read::makes_decays) {
+      if (t.features[half] != nullptr) log_decay = low_rank_decay(p, t, half, r, read);
+    }
+    typename Read::Asked asked_decay{};
+    const bool there = decays && t.features[half] == nullptr;
+    if (there) asked_decay = read.ask(t.log_decay[half] + (per_channel ? r : 0));
     row.q[half][r] = q.get(p.q_source, read), row.k[half][r] = k.get(p.k_source, read);
-    row.alpha[half][r] = expf(read.get(log_decay));
+    if (there) log_decay = read.get(asked_decay);
+    row.alpha[half][r] = expf(log_decay);
   });
   if (p.q_source.softmax || p.k_source.softmax) softmax(row, parts, p);
   if (t.tile == 0 && p.q_source.pair != nullptr) {
@@ -308,6 +348,20 @@ __device__ inline void prefetch_task(const Step& p, int task, int own, int count
 #pragma unroll 1
   for (int i = own; i < states * p.K; i += count)
     prefetch_line(p.state + ((static_cast<std::int64_t>(i / p.K) * p.H + h) * p.K + i % p.K) * p.V + tile * p.columns);
+}
+
+/// What a task reads of the weights that decays are made of, into the second cache.
+__device__ inline void prefetch_decays(const Step& p, int task, int own, int count) {
+  const int head = p.log_decay.head_of(task / p.tiles(), p.H), width = p.log_decay.width;
+#pragma unroll 1
+  for (const one_row::Product& product : p.decays) {
+    if (product.out == 0) continue;
+#pragma unroll 1
+    for (int r = own * 4; r < width; r += count * 4) one_row::prefetch(reinterpret_cast<const float*>(product.weight) + (head * width + r) * (decay_rank / 2));
+    if (product.bias == nullptr) continue;
+#pragma unroll 1
+    for (int r = own * 32; r < width; r += count * 32) one_row::prefetch(product.bias + head * width + r);
+  }
 }
 
 /// A thread owns four columns of a task's and every so many-th row. `read` waits for what has not been written yet; hand_on(i, o): numbers
