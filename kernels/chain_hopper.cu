@@ -164,7 +164,8 @@ const Product* maker_of_decays(const OneRow& op, const Step& step, int half) {
   };
   const Product* const end = op.products + op.product_count;
   const Product* const maker = std::find_if(op.products, end, makes);
-  return maker != end && step.log_decay.width == step.K ? maker : nullptr;
+  const bool a_channel_a_thread = (step.choices.count > 0 ? 2 : 1) * step.K <= memory_step::threads;
+  return maker != end && step.log_decay.width == step.K && a_channel_a_thread ? maker : nullptr;
 }
 /// Low-rank decays go from the products before a step into the step: one way less from block to block.
 void take_decays(Step& step, OneRow& op) {
