@@ -164,8 +164,7 @@ const Product* maker_of_decays(const OneRow& op, const Step& step, int half) {
   };
   const Product* const end = op.products + op.product_count;
   const Product* const maker = std::find_if(op.products, end, makes);
-  const bool a_channel_a_thread = (step.choices.count > 0 ? 2 : 1) * step.K <= memory_step::threads;
-  return maker != end && step.log_decay.width == step.K && a_channel_a_thread ? maker : nullptr;
+  return maker != end && step.log_decay.width == step.K ? maker : nullptr;
 }
 /// Low-rank decays go from the products before a step into the step: one way less from block to block.
 void take_decays(Step& step, OneRow& op) {
@@ -193,24 +192,22 @@ std::size_t shared_memory_of(std::size_t x_bytes) {
   return static_cast<std::size_t>(ring_bytes) + std::max(offsetof(Work, x) + x_bytes, sizeof(memory_step::Shared));
 }
 
-/// What of a level's memory comes by mail: the numbers that levels before it have made.
+/// Where what a chain has made so far stands.
 class Addresses {
  public:
-  /// Numbers made at p have their place at `mail`.
-  void made(const float* p, std::int64_t count, float* mail) {
-    written(p, count);
-    ranges_[p] = {p + count, mail};
-  }
-  /// They have none.
-  void written(const float* p, std::int64_t count) {
+  /// Numbers at p have their place at `mail`; null: they are not handed on.
+  void written(const float* p, std::int64_t count, float* mail) {
     if (p == nullptr) return;
     for (auto i = ranges_.begin(); i != ranges_.end();) i = i->first < p + count && p < i->second.end ? ranges_.erase(i) : std::next(i);
+    ranges_[p] = {p + count, mail};
   }
   void look_up(const float*& p) const {
-    const auto next = ranges_.upper_bound(p);
-    if (p == nullptr || next == ranges_.begin()) return;
-    const auto& [begin, range] = *std::prev(next);
-    if (p < range.end) p = range.mail + (p - begin);
+    const auto range = of(p);
+    if (range != ranges_.end() && range->second.mail != nullptr) p = range->second.mail + (p - range->first);
+  }
+  bool is_not_handed_on(const float* p) const {
+    const auto range = of(p);
+    return range != ranges_.end() && range->second.mail == nullptr;
   }
 
  private:
@@ -218,7 +215,12 @@ class Addresses {
     const float* end;
     float* mail;
   };
-  std::map<const float*, Range> ranges_;
+  using Ranges = std::map<const float*, Range>;
+  Ranges::const_iterator of(const float* p) const {
+    const auto next = ranges_.upper_bound(p);
+    return p == nullptr || next == ranges_.begin() || p >= std::prev(next)->second.end ? ranges_.end() : std::prev(next);
+  }
+  Ranges ranges_;
 };
 
 /// visit(p) for each p that a level reads numbers at which levels before it may have made.
@@ -235,6 +237,23 @@ void for_what_is_read(AnyLevel& level, const Visit& visit) {
   for (auto& product : step.decays) visit(product.made);
   for (auto* x : {&step.q_source, &step.k_source}) visit(x->shared), visit(x->sparse), visit(x->more);
   visit(step.routing.logits);
+}
+
+/// visit(p, count, n) for what a level writes; n: which place in its mail, −1 for what is not handed on.
+template <class Visit>
+void for_what_is_written(const Level& level, const Visit& visit) {
+  if (level.kind == Kind::products) {
+    for (int n = 0; n < level.tiles.product_count; ++n) {
+      const Product& p = level.tiles.products[n];
+      visit(p.z, p.out, -1), visit(p.y, p.out, n);
+    }
+    return;
+  }
+  const Step& step = level.step;
+  for (const Product& product : step.decays) visit(product.y, product.out, -1);
+  for (float* pair : {step.q_source.pair, step.k_source.pair}) visit(pair, 2 * step.H * step.K, -1);
+  visit(step.routing.gate, step.routing.N, -1);
+  visit(step.o, step.H * step.V, 0);
 }
 
 /// The level of a step and the products right before it: what the step waits for is made first, and low-rank decays by the step itself.
@@ -274,11 +293,6 @@ std::size_t address_mail(std::vector<Level>& levels, float* begin) {
     if (level.kind != Kind::products) {
       const Step& step = level.step;
       level.mail[0] = place(step.o, std::int64_t{step.H} * step.V, false);
-      for (const Product& product : step.decays) addresses.written(product.y, product.out);
-      for (const float* pair : {step.q_source.pair, step.k_source.pair}) addresses.written(pair, std::int64_t{2} * step.H * step.K);
-      addresses.written(step.routing.gate, step.routing.N);
-      addresses.made(step.o, std::int64_t{step.H} * step.V, level.mail[0]);
-      continue;
     }
     // What lies side by side does so in the mail: a reader may take several products' numbers as one row.
     std::vector<int> order(static_cast<std::size_t>(level.tiles.product_count));
@@ -290,11 +304,7 @@ std::size_t address_mail(std::vector<Level>& levels, float* begin) {
       level.mail[n] = place(p.y, p.out, p.y == end);
       end = p.y + p.out;
     }
-    for (const int n : order) {
-      const Product& p = level.tiles.products[n];
-      addresses.written(p.z, p.out);
-      addresses.made(p.y, p.out, level.mail[n]);
-    }
+    for_what_is_written(level, [&](const float* p, int count, int n) { addresses.written(p, count, n < 0 ? nullptr : level.mail[n]); });
     for (int n = 0; begin != nullptr && n < level.tiles.product_count; ++n) addresses.look_up(level.tiles.products[n].made);
   }
   return rounded_up(numbers * sizeof(float), std::size_t{line_bytes});
@@ -362,21 +372,25 @@ struct Chain::Collected {
   int device = 0;
   std::vector<Level> levels;
   OneRow last;                 // the last one, where it is products
+  Addresses written;           // by them
   std::size_t x_bytes = 0;     // the most of a level
   std::exception_ptr failure;  // of a launch whose caller could not be told
   std::mutex mutex;            // buffers are given back by any thread
 
-  /// Whether the level reads what was made on the way, a product's z or a step's decays: that is not handed on.
-  bool keeps_what_reads(const Level& level) const {
-    const auto within = [](const float* p, const float* begin, int count) { return p != nullptr && begin != nullptr && p >= begin && p < begin + count; };
+  /// Whether the level reads what was made on the way, like a product's z: that is not handed on.
+  bool is_read_from_memory(const Level& level) const {
     bool reads = false;
-    for_what_is_read(level, [&](const float* p) {
-      for (const Level& before : levels) {
-        for (const Product& made : before.step.decays) reads |= within(p, made.y, made.out);
-        for (int n = 0; n < before.tiles.product_count; ++n) reads |= within(p, before.tiles.products[n].z, before.tiles.products[n].out);
-      }
-    });
+    for_what_is_read(level, [&](const float* p) { reads |= written.is_not_handed_on(p); });
     return reads;
+  }
+  std::vector<Level> clear() {
+    written = {};
+    x_bytes = 0;
+    return std::exchange(levels, {});
+  }
+  void push(const Level& level) {
+    levels.push_back(level);
+    for_what_is_written(level, [&](float* p, int count, int n) { written.written(p, count, n < 0 ? nullptr : p); });
   }
 };
 
@@ -393,7 +407,7 @@ cudaStream_t Chain::stream() {
 }
 void Chain::drop() {
   const std::lock_guard lock(collected_->mutex);
-  collected_->levels.clear();
+  collected_->clear();
 }
 std::vector<Chain::Memory> Chain::captured() { return std::exchange(captured_, {}); }
 
@@ -405,18 +419,18 @@ bool Chain::add(const OneRow& op, DType type) {
   if (besides + shared_memory_of(x_bytes) > static_cast<std::size_t>(attribute_of_device(cudaDevAttrMaxSharedMemoryPerBlockOptin)))
     return false;
   const std::lock_guard lock(collected_->mutex);
-  if (collected_->levels.size() == most_levels || collected_->keeps_what_reads(level)) launch();
+  if (collected_->levels.size() == most_levels || collected_->is_read_from_memory(level)) launch();
   collected_->x_bytes = std::max(collected_->x_bytes, x_bytes);
-  collected_->levels.push_back(level);
+  collected_->push(level);
   collected_->last = op;
   return true;
 }
 bool Chain::add(const Step& step, bool delta_rule) {
   const std::lock_guard lock(collected_->mutex);
   Level level{.kind = delta_rule ? Kind::delta_rule : Kind::outer_product, .tiles = {}, .step = with_tasks_at_once(step), .mail = {}};
-  if (collected_->levels.empty() || collected_->levels.size() == most_levels || collected_->keeps_what_reads(level)) return false;
+  if (collected_->levels.empty() || collected_->levels.size() == most_levels || collected_->is_read_from_memory(level)) return false;
   if (Level& before = collected_->levels.back(); before.kind == Kind::products) let_step_begin_early(level, before, collected_->last);
-  collected_->levels.push_back(level);
+  collected_->push(level);
   return true;
 }
 
@@ -432,10 +446,10 @@ void Chain::free(void* memory) noexcept {
 
 void Chain::launch() {
   if (const auto failure = std::exchange(collected_->failure, nullptr)) std::rethrow_exception(failure);
-  std::vector<Level> levels = std::exchange(collected_->levels, {});
+  const std::size_t shared = shared_memory_of(collected_->x_bytes);
+  std::vector<Level> levels = collected_->clear();
   if (levels.empty()) return;
   check(cudaSetDevice(collected_->device), "the device");
-  const std::size_t shared = shared_memory_of(std::exchange(collected_->x_bytes, 0));
   const Tiles& first = levels[0].tiles;
   if (levels.size() == 1 && first.products_of_x() == first.product_count) {
     std::ranges::fill(levels[0].mail, nullptr);

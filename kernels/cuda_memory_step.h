@@ -119,11 +119,6 @@ struct Chosen {
   std::int32_t partition[most_choices];
   float gate[most_choices], e[most_partitions], logit[most_partitions];
 };
-/// What all threads need: alpha where it is the same for all channels.
-struct Scalars {
-  float beta[2], alpha[2];
-  alignas(16) float features[2][decay_rank];
-};
 /// A number of q and one of k for each index, or sums of such numbers.
 struct Four {
   float q[2], k[2];
@@ -148,14 +143,6 @@ template <class Combine>
 __device__ Four combine_each(const Four& a, const Four& b, Combine combine) {
   return {{combine(a.q[0], b.q[0]), combine(a.q[1], b.q[1])}, {combine(a.k[0], b.k[0]), combine(a.k[1], b.k[1])}};
 }
-
-struct Shared {
-  Row row;
-  Chosen chosen;
-  Scalars scalars;
-  Four parts[warps];
-  float4 of_warps[warps][most_columns / own_columns];
-};
 
 /// Over the block; `parts` is free again when all have it.
 template <class Combine>
@@ -236,53 +223,6 @@ __device__ void choose(Chosen& chosen, const Choices& choices, const Routing& ro
   }
 }
 
-/// By one warp: were all to ask, they would keep each other from being answered.
-template <class Read>
-__device__ void load_scalars(Scalars& scalars, const Step& p, const Task& t, const Read& read) {
-  const int lane = threadIdx.x % warp_size, halves = p.choices.count > 0 ? 2 : 1;
-  if constexpr (Read::makes_decays) {
-    const int half = lane / decay_rank, i = lane % decay_rank;
-    if (half < halves && t.features[half] != nullptr) scalars.features[half][i] = read.get(read.ask(t.features[half] + i));
-  }
-  if (lane >= halves) return;
-  const bool decays = p.log_decay.x != nullptr && p.log_decay.width == 1;
-  typename Read::Asked log_decay{}, beta{};
-  if (decays) log_decay = read.ask(t.log_decay[lane]);
-  if (p.beta.x != nullptr) beta = read.ask(t.beta[lane]);
-  scalars.alpha[lane] = decays ? expf(read.get(log_decay)) : 1;
-  scalars.beta[lane] = p.beta.x != nullptr ? read.get(beta) : 1;
-}
-
-/// A row of a low-rank gate, that of the thread's channel: it has one.
-struct DecayRow {
-  uint4 weight[decay_rank / 8] = {};
-  float bias = 0;
-  int half = 0, r = 0, o = -1;
-
-  __device__ void load(const Step& p, const Task& t) {
-    const int i = static_cast<int>(threadIdx.x);
-    half = i < p.K ? 0 : 1, r = i - half * p.K;
-    const one_row::Product& product = p.decays[half];
-    if (r >= p.K || product.out == 0) return;
-    o = p.log_decay.head_of(t.head, p.H) * p.K + r;
-    const auto* from = reinterpret_cast<const uint4*>(product.weight) + o * (decay_rank / 8);
-    for (uint4& w : weight) w = *from++;
-    if (product.bias != nullptr) bias = product.bias[o];
-  }
-  /// Its log_decay, the sum in the order of a chain's products.
-  __device__ float log_decay(const one_row::Product& product, const Scalars& scalars) const {
-    float sums[decay_rank / 8] = {};
-#pragma unroll
-    for (int i = 0; i < decay_rank / 8; ++i) {
-      const float* in = scalars.features[half] + 8 * i;
-      const unsigned words[] = {weight[i].x, weight[i].y, weight[i].z, weight[i].w};
-#pragma unroll
-      for (int k = 0; k < 4; ++k) sums[i] = fmaf(in[2 * k], first_of(words[k]), fmaf(in[2 * k + 1], second_of(words[k]), sums[i]));
-    }
-    return one_row::decay_of(product, one_row::End::forget_gate, o, sums[0] + sums[1] + bias);
-  }
-};
-
 /// A channel of q or k, from x, and where it is the sum of two from `more`.
 template <class Read>
 struct AskedNumber {
@@ -297,6 +237,31 @@ struct AskedNumber {
     return source.pair == nullptr || source.softmax ? z : activated_by_one(z, source.act);
   }
 };
+
+/// A channel's decay from a low-rank gate's features, its sum in the order of the chain's products.
+template <class Read>
+__device__ float low_rank_decay(const Step& p, const Task& t, int half, int r, const Read& read) {
+  const one_row::Product& product = p.decays[half];
+  const int o = p.log_decay.head_of(t.head, p.H) * p.log_decay.width + r;
+  const auto* weight = reinterpret_cast<const uint4*>(product.weight) + o * (decay_rank / 8);
+  const uint4 weights[decay_rank / 8] = {weight[0], weight[1]};
+  const float bias = product.bias != nullptr ? product.bias[o] : 0;
+  typename Read::AskedFour asked[decay_rank / 4];
+#pragma unroll
+  for (int i = 0; i < decay_rank / 4; ++i) asked[i] = read.ask_four(t.features[half] + 4 * i);
+  float sums[decay_rank / 8] = {};
+#pragma unroll
+  for (int i = 0; i < decay_rank / 8; ++i) {
+    const float4 a = read.get(asked[2 * i]), b = read.get(asked[2 * i + 1]);
+    const float in[] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+    const unsigned words[] = {weights[i].x, weights[i].y, weights[i].z, weights[i].w};
+#pragma unroll
+    for (int k = 0; k < 4; ++k) sums[i] = fmaf(in[2 * k], first_of(words[k]), fmaf(in[2 * k + 1], second_of(words[k]), sums[i]));
+  }
+  const float decay = one_row::decay_of(product, one_row::End::forget_gate, o, sums[0] + sums[1] + bias);
+  if (t.tile == 0) product.y[o] = decay;
+  return decay;
+}
 
 /// visit(half, r) for every channel of the thread, of one index or of both: one channel in most models.
 template <class Visit>
@@ -331,30 +296,23 @@ __device__ inline void softmax(Row& row, Four* parts, const Step& p) {
 
 /// The row of head h into shared memory. Returns the squares of the lengths of q and k where somebody wants them.
 template <class Read>
-__device__ Four load_row(Shared& shared, const Step& p, const Task& t, const Read& read) {
-  Row& row = shared.row;
-  Four* const parts = shared.parts;
-  const bool makes_decays = Read::makes_decays && p.decays[0].out > 0, decays = p.log_decay.width > 1 && !makes_decays;
+__device__ Four load_row(Row& row, Four* parts, const Step& p, const Task& t, const Read& read) {
+  const bool decays = p.log_decay.x != nullptr, per_channel = p.log_decay.width > 1;
   const int h = t.head;
-  DecayRow decay;
-  if (makes_decays) decay.load(p, t);
   for_own_channels(p, [&](int half, int r) {
     const AskedNumber<Read> q(t.q[half] + r, t.more_q + r, half == 1 && t.more_q != nullptr, read),
         k(t.k[half] + r, t.more_k + r, half == 1 && t.more_k != nullptr, read);
-    typename Read::Asked log_decay{};
-    if (decays) log_decay = read.ask(t.log_decay[half] + r);
-    row.q[half][r] = q.get(p.q_source, read), row.k[half][r] = k.get(p.k_source, read);
-    if (decays) row.alpha[half][r] = expf(read.get(log_decay));
-  });
-  if (makes_decays) {
-    sync_step();
-    if (decay.o >= 0) {
-      const one_row::Product& product = p.decays[decay.half];
-      const float log_decay = decay.log_decay(product, shared.scalars);
-      if (t.tile == 0) product.y[decay.o] = log_decay;
-      row.alpha[decay.half][decay.r] = expf(log_decay);
+    float log_decay = 0;
+    if constexpr (Read::makes_decays) {
+      if (t.features[half] != nullptr) log_decay = low_rank_decay(p, t, half, r, read);
     }
-  }
+    typename Read::Asked asked_decay{};
+    const bool there = decays && t.features[half] == nullptr;
+    if (there) asked_decay = read.ask(t.log_decay[half] + (per_channel ? r : 0));
+    row.q[half][r] = q.get(p.q_source, read), row.k[half][r] = k.get(p.k_source, read);
+    if (there) log_decay = read.get(asked_decay);
+    row.alpha[half][r] = expf(log_decay);
+  });
   if (p.q_source.softmax || p.k_source.softmax) softmax(row, parts, p);
   if (t.tile == 0 && p.q_source.pair != nullptr) {
     for_own_channels(p, [&](int half, int r) {
@@ -375,6 +333,13 @@ __device__ Four load_row(Shared& shared, const Step& p, const Task& t, const Rea
 __device__ inline float factor_of(float f, float square, const Step& p) {
   return !p.l2 ? f : f / sqrtf((p.choices.before_l2 ? f * f : 1) * square + l2_norm_eps);
 }
+
+struct Shared {
+  Row row;
+  Chosen chosen;
+  Four parts[warps];
+  float4 of_warps[warps][most_columns / own_columns];
+};
 
 /// The first state of a task into the second cache, and those that may be chosen where they are few; by `own` of so many threads.
 __device__ inline void prefetch_task(const Step& p, int task, int own, int count) {
@@ -414,7 +379,6 @@ __device__ void take_step(const Step& p, const Task& t, Shared& shared, const Re
   };
   Row& row = shared.row;
   Chosen& chosen = shared.chosen;
-  const Scalars& scalars = shared.scalars;
   // A state is on its way while what comes before it is worked on.
   float4 next[RowsPerThread] = {};
   const auto load_state = [&](int slot) {
@@ -427,11 +391,12 @@ __device__ void take_step(const Step& p, const Task& t, Shared& shared, const Re
   load_state(0);
   typename Read::AskedFour asked_v{};
   if (present) asked_v = read.ask_four(t.v + in_tile);
-  const bool per_channel = p.log_decay.width > 1;
-  // Where K is small the last warps have no channels.
+  const bool sparse = p.choices.count > 0;
+  const float beta = p.beta.x != nullptr ? read.get(read.ask(t.beta[0])) : 1,
+              sparse_beta = p.beta.x != nullptr && sparse ? read.get(read.ask(t.beta[1])) : 1;
+  // Where K is small the last warp has no channels.
   if (thread / warp_size == warps - 1) choose(chosen, p.choices, p.routing, t.logits, t.head + t.tile == 0, read);
-  if (thread / warp_size == warps - 2) load_scalars(shared.scalars, p, t, read);
-  const Four squares = load_row(shared, p, t, read);
+  const Four squares = load_row(row, shared.parts, p, t, read);
   const float4 v = read.get(asked_v);
   sync_step();
 
@@ -464,15 +429,15 @@ __device__ void take_step(const Step& p, const Task& t, Shared& shared, const Re
       for (int i = 0; i < RowsPerThread; ++i) {
         if (row_at(i) < p.K && present) predicted = predicted + write * row.k[half][row_at(i)] * S[i];
       }
-      const float alpha = writes ? scalars.alpha[half] : 1;
-      u = (writes ? scalars.beta[half] : 0) * (v + -alpha * sum_of_rows(predicted, shared.of_warps, of_row));
+      const float alpha = writes ? row.alpha[half][0] : 1;
+      u = (!writes ? 0 : n > 0 ? sparse_beta : beta) * (v + -alpha * sum_of_rows(predicted, shared.of_warps, of_row));
     }
 #pragma unroll
     for (int i = 0; i < RowsPerThread; ++i) {
       const int r = row_at(i);
       if (r >= p.K || !present) continue;
       // S ← α S + kᵀ u,  o = o + q S
-      S[i] = (!writes ? 1 : per_channel ? row.alpha[half][r] : scalars.alpha[half]) * S[i] + write * row.k[half][r] * u;
+      S[i] = (writes ? row.alpha[half][r] : 1) * S[i] + write * row.k[half][r] * u;
       o = o + read * row.q[half][r] * S[i];
     }
   }
