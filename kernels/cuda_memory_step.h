@@ -119,16 +119,19 @@ struct Chosen {
   std::int32_t partition[most_choices];
   float gate[most_choices], e[most_partitions], logit[most_partitions];
 };
-/// A number of q and one of k for each index, or sums of such numbers.
-struct Four {
-  float q[2], k[2];
-  /// What belongs to one index.
-  __device__ void set(int half, float q_, float k_) {
-    if (half == 0) q[0] = q_, k[0] = k_;
-    if (half == 1) q[1] = q_, k[1] = k_;
-  }
-  __device__ float q_of(int half) const { return half == 0 ? q[0] : q[1]; }
-  __device__ float k_of(int half) const { return half == 0 ? k[0] : k[1]; }
+/// A number of q and one of k.
+struct Pair {
+  float q, k;
+};
+/// What the warps have of a row, for each index: the largest, the sum of what is e to the power of each below that, the sum of squares.
+struct Parts {
+  Pair largest[2][warps], sum[2][warps], squares[2][warps];
+};
+struct Shared {
+  Row row;
+  Chosen chosen;
+  Parts parts;
+  float4 of_warps[2][warps][most_columns / own_columns];  // in turn
 };
 
 /// A block may have other warps, which do not come here.
@@ -139,25 +142,30 @@ __device__ inline void prefetch_line(const float* x) { asm volatile("prefetch.gl
 __device__ inline float4 operator+(float4 a, float4 b) { return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w}; }
 __device__ inline float4 operator*(float s, float4 a) { return {s * a.x, s * a.y, s * a.z, s * a.w}; }
 
-template <class Combine>
-__device__ Four combine_each(const Four& a, const Four& b, Combine combine) {
-  return {{combine(a.q[0], b.q[0]), combine(a.q[1], b.q[1])}, {combine(a.k[0], b.k[0]), combine(a.k[1], b.k[1])}};
+/// The thread's first channel of one index, and whether its warp has any.
+__device__ inline int first_channel(const Step& p, int half) { return (static_cast<int>(threadIdx.x) - half * p.K) & (threads - 1); }
+__device__ inline bool has_channels(const Step& p, int half) { return __any_sync(~0U, first_channel(p, half) < p.K) != 0; }
+/// visit(r) for every channel of the thread of one index.
+template <class Visit>
+__device__ void for_own_channels_of(const Step& p, int half, const Visit& visit) {
+#pragma unroll 1
+  for (int r = first_channel(p, half); r < p.K; r += threads) visit(r);
 }
 
-/// Over the block; `parts` is free again when all have it.
 template <class Combine>
-__device__ Four combined_over_block(Four x, Four* parts, Combine combine) {
-  for (int i = 0; i < 2; ++i) x.q[i] = combined(x.q[i], combine), x.k[i] = combined(x.k[i], combine);
-  if (threadIdx.x % warp_size == 0) parts[threadIdx.x / warp_size] = x;
-  sync_step();
-  x = parts[0];
-#pragma unroll 1
-  for (int w = 1; w < warps; ++w) x = combine_each(x, parts[w], combine);
-  sync_step();
+__device__ Pair combined_each(Pair x, Combine combine) {
+  return {combined(x.q, combine), combined(x.k, combine)};
+}
+/// Of a number of each warp, in all lanes.
+template <class Combine>
+__device__ float combined_warps(float x, Combine combine) {
+#pragma unroll
+  for (int distance = warps / 2; distance > 0; distance /= 2) x = combine(x, __shfl_xor_sync(~0U, x, distance));
   return x;
 }
+__device__ inline float sum_of(float a, float b) { return a + b; }
 
-/// The sum over the threads that share columns, in all of them.
+/// The sum over the threads that share columns, in all of them. `parts` is free when another such sum has been made.
 __device__ inline float4 sum_of_rows(float4 x, float4 (*parts)[most_columns / own_columns], int of_warp) {
 #pragma unroll 1
   for (int distance = of_warp; distance < warp_size; distance *= 2) {
@@ -168,9 +176,8 @@ __device__ inline float4 sum_of_rows(float4 x, float4 (*parts)[most_columns / ow
   if (threadIdx.x % warp_size < of_warp) parts[threadIdx.x / warp_size][own] = x;
   sync_step();
   float4 sum = parts[0][own];
-#pragma unroll 1
+#pragma unroll
   for (int w = 1; w < warps; ++w) sum = sum + parts[w][own];
-  sync_step();
   return sum;
 }
 
@@ -266,37 +273,73 @@ __device__ float low_rank_decay(const Step& p, const Task& t, int half, int r, c
 /// visit(half, r) for every channel of the thread, of one index or of both: one channel in most models.
 template <class Visit>
 __device__ void for_own_channels(const Step& p, const Visit& visit) {
-  const int count = p.choices.count > 0 ? 2 * p.K : p.K;
+  const int halves = p.choices.count > 0 ? 2 : 1;
 #pragma unroll 1
-  for (int i = static_cast<int>(threadIdx.x); i < count; i += threads) visit(i < p.K ? 0 : 1, i < p.K ? i : i - p.K);
+  for (int half = 0; half < halves; ++half) for_own_channels_of(p, half, [&](int r) { visit(half, r); });
 }
 
-/// q and k of the row become e^{z − max z} / Σ over the channels, where they are asked for so.
-__device__ inline void softmax(Row& row, Four* parts, const Step& p) {
+/// q and k of the row become e^{z − max z} / Σ over the channels, where they are asked for so. Each warp has a maximum of its own at first.
+__device__ inline void softmax(Row& row, Parts& parts, const Step& p) {
   constexpr float lowest = -INFINITY;
-  Four largest{{lowest, lowest}, {lowest, lowest}}, sum{};
+  const int lane = threadIdx.x % warp_size, warp = static_cast<int>(threadIdx.x) / warp_size, halves = p.choices.count > 0 ? 2 : 1;
   const auto larger = [](float a, float b) { return fmaxf(a, b); };
-  for_own_channels(p, [&](int half, int r) {
-    largest.set(half, larger(largest.q_of(half), row.q[half][r]), larger(largest.k_of(half), row.k[half][r]));
-  });
-  largest = combined_over_block(largest, parts, larger);
   const auto exponential = [](float z, float most) { return expf(z - (most == lowest ? 0 : most)); };
-  for_own_channels(p, [&](int half, int r) {
-    if (p.q_source.softmax) row.q[half][r] = exponential(row.q[half][r], largest.q_of(half));
-    if (p.k_source.softmax) row.k[half][r] = exponential(row.k[half][r], largest.k_of(half));
-    sum.set(half, sum.q_of(half) + row.q[half][r], sum.k_of(half) + row.k[half][r]);
-  });
-  sum = combined_over_block(sum, parts, [](float a, float b) { return a + b; });
-  const auto inverse = [](float x) { return x == 0 ? 0 : 1 / x; };
-  for_own_channels(p, [&](int half, int r) {
-    if (p.q_source.softmax) row.q[half][r] *= inverse(sum.q_of(half));
-    if (p.k_source.softmax) row.k[half][r] *= inverse(sum.k_of(half));
-  });
+#pragma unroll 1
+  for (int half = 0; half < halves; ++half) {
+    Pair largest{lowest, lowest}, sum{};
+    if (has_channels(p, half)) {
+      for_own_channels_of(p, half, [&](int r) { largest = {larger(largest.q, row.q[half][r]), larger(largest.k, row.k[half][r])}; });
+      largest = combined_each(largest, larger);
+      for_own_channels_of(p, half, [&](int r) {
+        const Pair e{exponential(row.q[half][r], largest.q), exponential(row.k[half][r], largest.k)};
+        if (p.q_source.softmax) row.q[half][r] = e.q;
+        if (p.k_source.softmax) row.k[half][r] = e.k;
+        sum = {sum.q + e.q, sum.k + e.k};
+      });
+      sum = combined_each(sum, sum_of);
+    }
+    if (lane == 0) parts.largest[half][warp] = largest, parts.sum[half][warp] = sum;
+  }
+  sync_step();
+  // Of a warp's numbers: e^{its maximum − that of all} / Σ.
+  const auto factor = [&](float of_lane, float sum, float of_warp) {
+    const float all = combined_warps(of_lane, larger);
+    const auto weight = [&](float largest) { return largest == lowest ? 0 : expf(largest - all); };
+    const float total = combined_warps(weight(of_lane) * sum, sum_of);
+    return total == 0 ? 0 : weight(of_warp) / total;
+  };
+#pragma unroll 1
+  for (int half = 0; half < halves; ++half) {
+    if (!has_channels(p, half)) continue;
+    const Pair largest = parts.largest[half][lane % warps], sum = parts.sum[half][lane % warps], own = parts.largest[half][warp];
+    const float of_q = factor(largest.q, sum.q, own.q), of_k = factor(largest.k, sum.k, own.k);
+    for_own_channels_of(p, half, [&](int r) {
+      if (p.q_source.softmax) row.q[half][r] *= of_q;
+      if (p.k_source.softmax) row.k[half][r] *= of_k;
+    });
+  }
 }
 
-/// The row of head h into shared memory. Returns the squares of the lengths of q and k where somebody wants them.
+/// The squares of the lengths of q and k, of each warp's channels.
+__device__ inline void square(const Row& row, Parts& parts, const Step& p) {
+  const int halves = p.choices.count > 0 ? 2 : 1;
+#pragma unroll 1
+  for (int half = 0; half < halves; ++half) {
+    Pair sum{};
+    if (has_channels(p, half)) {
+      for_own_channels_of(p, half, [&](int r) {
+        const float q = row.q[half][r], k = row.k[half][r];
+        sum = {sum.q + q * q, sum.k + k * k};
+      });
+      sum = combined_each(sum, sum_of);
+    }
+    if (threadIdx.x % warp_size == 0) parts.squares[half][threadIdx.x / warp_size] = sum;
+  }
+}
+
+/// The row of head h into shared memory, and where somebody wants them the squares of the lengths of q and k.
 template <class Read>
-__device__ Four load_row(Row& row, Four* parts, const Step& p, const Task& t, const Read& read) {
+__device__ void load_row(Row& row, Parts& parts, const Step& p, const Task& t, const Read& read) {
   const bool decays = p.log_decay.x != nullptr, per_channel = p.log_decay.width > 1;
   const int h = t.head;
   for_own_channels(p, [&](int half, int r) {
@@ -320,26 +363,13 @@ __device__ Four load_row(Row& row, Four* parts, const Step& p, const Task& t, co
       p.q_source.pair[i] = row.q[half][r], p.k_source.pair[i] = row.k[half][r];
     });
   }
-  Four squares{};
-  if (!p.l2) return squares;
-  for_own_channels(p, [&](int half, int r) {
-    const float q = row.q[half][r], k = row.k[half][r];
-    squares.set(half, squares.q_of(half) + q * q, squares.k_of(half) + k * k);
-  });
-  return combined_over_block(squares, parts, [](float a, float b) { return a + b; });
+  if (p.l2) square(row, parts, p);
 }
 
 /// What x is multiplied with: f, or so that it becomes L2(f x) where the factor comes before, else f · L2(x)   (spec §4.3)
 __device__ inline float factor_of(float f, float square, const Step& p) {
   return !p.l2 ? f : f / sqrtf((p.choices.before_l2 ? f * f : 1) * square + l2_norm_eps);
 }
-
-struct Shared {
-  Row row;
-  Chosen chosen;
-  Four parts[warps];
-  float4 of_warps[warps][most_columns / own_columns];
-};
 
 /// The first state of a task into the second cache, and those that may be chosen where they are few; by `own` of so many threads.
 __device__ inline void prefetch_task(const Step& p, int task, int own, int count) {
@@ -396,9 +426,13 @@ __device__ void take_step(const Step& p, const Task& t, Shared& shared, const Re
               sparse_beta = p.beta.x != nullptr && sparse ? read.get(read.ask(t.beta[1])) : 1;
   // Where K is small the last warp has no channels.
   if (thread / warp_size == warps - 1) choose(chosen, p.choices, p.routing, t.logits, t.head + t.tile == 0, read);
-  const Four squares = load_row(row, shared.parts, p, t, read);
+  load_row(row, shared.parts, p, t, read);
   const float4 v = read.get(asked_v);
   sync_step();
+  const auto squares = [&](int half) {
+    const Pair of_lane = shared.parts.squares[half][thread % warps];
+    return p.l2 ? Pair{combined_warps(of_lane.q, sum_of), combined_warps(of_lane.k, sum_of)} : Pair{};
+  };
 
   float4 o{0, 0, 0, 0}, S[RowsPerThread] = {};
   float* state = nullptr;
@@ -415,8 +449,9 @@ __device__ void take_step(const Step& p, const Task& t, Shared& shared, const Re
     const int half = n > 0 ? 1 : 0;
     const float e = n > 0 ? chosen.gate[n - 1] : 1;
     const bool reads = n <= c.readers, writes = n <= c.writers;  // n = 0: always
-    const float read = factor_of(!reads ? 0 : c.gate_q ? e : 1, squares.q_of(half), p);
-    const float write = factor_of(!writes ? 0 : n == 0 ? 1 : c.gate_k ? c.write_scale * e : c.write_scale, squares.k_of(half), p);
+    const Pair square = squares(half);
+    const float read = factor_of(!reads ? 0 : c.gate_q ? e : 1, square.q, p);
+    const float write = factor_of(!writes ? 0 : n == 0 ? 1 : c.gate_k ? c.write_scale * e : c.write_scale, square.k, p);
     state = state_at(n > 0 ? 1 + chosen.partition[n - 1] : 0);
 #pragma unroll
     for (int i = 0; i < RowsPerThread; ++i) S[i] = next[i];
@@ -430,7 +465,7 @@ __device__ void take_step(const Step& p, const Task& t, Shared& shared, const Re
         if (row_at(i) < p.K && present) predicted = predicted + write * row.k[half][row_at(i)] * S[i];
       }
       const float alpha = writes ? row.alpha[half][0] : 1;
-      u = (!writes ? 0 : n > 0 ? sparse_beta : beta) * (v + -alpha * sum_of_rows(predicted, shared.of_warps, of_row));
+      u = (!writes ? 0 : n > 0 ? sparse_beta : beta) * (v + -alpha * sum_of_rows(predicted, shared.of_warps[n % 2], of_row));
     }
 #pragma unroll
     for (int i = 0; i < RowsPerThread; ++i) {
@@ -441,7 +476,7 @@ __device__ void take_step(const Step& p, const Task& t, Shared& shared, const Re
       o = o + read * row.q[half][r] * S[i];
     }
   }
-  o = sum_of_rows(o, shared.of_warps, of_row);
+  o = sum_of_rows(o, shared.of_warps[(p.choices.count + 1) % 2], of_row);
   if (first_row == 0 && present) {
     o = p.scale * o;
     hand_on(t.head * p.V + column, o);
