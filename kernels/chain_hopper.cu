@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(block_threads, 1)
   if (warp == fetcher) {
     fetch_weights(levels, count, shared_address(ring), stages_of_ring);
   } else if (warp == planner) {
-    look_ahead(levels, all != nullptr ? all : &one, count, box);
+    look_ahead(levels, all != nullptr ? all : &one, count, box, &work);
   } else {
     const Mail& mail = levels.mail;
     PlaceInRing at;

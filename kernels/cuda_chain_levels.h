@@ -340,8 +340,20 @@ __device__ inline void empty_other_box(const Mailbox& box) {
     reinterpret_cast<uint4*>(other)[own.begin + i] = {nothing_yet, nothing_yet, nothing_yet, nothing_yet};
 }
 
-/// What the planner does.
-__device__ inline void look_ahead(Levels& levels, const Level* all, int count, const Mailbox* box) {
+/// A step's partitions, while others wait for q and k; by one warp.
+__device__ inline void choose_ahead(Levels& levels, int level, memory_step::Shared& shared) {
+  const Slot& slot = levels.at(level);
+  const Step& step = slot.level.step;
+  if (slot.level.kind == Kind::products || step.choices.count == 0 || slot.task.number >= step.tasks()) return;
+  // The level before needs its memory no more.
+  if (level > 0) wait(levels.handed[(level - 1) % known_levels].empty, (level - 1) / known_levels % 2);
+  memory_step::choose(shared.chosen, step, slot.task, MailInTurn{levels.mail});
+  __syncwarp();
+  memory_step::end_choosing();
+}
+
+/// What the planner does. `work`: what those that multiply work with.
+__device__ inline void look_ahead(Levels& levels, const Level* all, int count, const Mailbox* box, void* work) {
   int planned = 0;
   const auto plan_next = [&] {
     Handed& handed = levels.handed[planned % known_levels];
@@ -355,6 +367,7 @@ __device__ inline void look_ahead(Levels& levels, const Level* all, int count, c
   if (box != nullptr) empty_other_box(*box);
 #pragma unroll 1
   for (int level = 0; level < count; ++level) {
+    choose_ahead(levels, level, *static_cast<memory_step::Shared*>(work));
     while (planned < count && planned < level + known_levels) plan_next();
     if (level + 2 < count) prefetch_level(levels.at(level + 2));
     constexpr int ahead = known_levels + 2;

@@ -78,7 +78,7 @@ struct MailInTurn {
   const Mail& mail;
   using Asked = Mail::Asked;
   using AskedFour = Mail::AskedFour;
-  static constexpr bool makes_decays = true;
+  static constexpr bool in_chain = true;
 
   __device__ bool has(const float* p) const { return reinterpret_cast<std::uintptr_t>(p) - (mail.begin + mail.turn) < mail.bytes; }
   __device__ Asked ask(const float* p) const { return Mail::asked_for<float>(p, has(p)); }

@@ -81,18 +81,21 @@ struct Step {
 
 /// Where a task finds what it reads: index 0 is for the first state, 1 for the chosen ones. Found ahead of the task, or by each thread.
 struct Task {
-  int head, tile;
+  int number, head, tile;
   float* state;                                       // of the head in the first slot, from the task's columns on
   const float *q[2], *k[2], *log_decay[2], *beta[2];  // of the head
   const float* features[2];                           // that the decays are made of
   const float *more_q, *more_k;                       // what is added to q[1] and k[1]
   const float *v, *logits;                            // of the task's columns; of all partitions
+
+  /// Of the block's, in a chain: then a warp of its own has chosen, for all of them.
+  __device__ bool is_first() const { return number == static_cast<int>(blockIdx.x); }
 };
 /// in_turn(x): where x stands.
 template <class InTurn>
 __device__ void find(Task& t, const Step& p, int task, const InTurn& in_turn) {
   const int tiles = p.tiles(), h = task / tiles, tile = task % tiles;
-  t = {.head = h, .tile = tile, .state = p.state + static_cast<std::int64_t>(h) * p.K * p.V + tile * p.columns};
+  t = {.number = task, .head = h, .tile = tile, .state = p.state + static_cast<std::int64_t>(h) * p.K * p.V + tile * p.columns};
   const auto place = [&](const float* x) { return x == nullptr ? nullptr : in_turn(x); };
   const auto number = [&](const Operand& of, const Source& source, int half) {
     if (source.pair == nullptr) return place(of.at(half, h, p.H));
@@ -136,6 +139,9 @@ struct Shared {
 
 /// A block may have other warps, which do not come here.
 __device__ inline void sync_step() { asm volatile("bar.sync 1, %0;" ::"n"(threads) : "memory"); }
+/// The same with a warp beside them, which goes on at once.
+__device__ inline void sync_with_chooser() { asm volatile("bar.sync 2, %0;" ::"n"(threads + warp_size) : "memory"); }
+__device__ inline void end_choosing() { asm volatile("bar.arrive 2, %0;" ::"n"(threads + warp_size) : "memory"); }
 
 __device__ inline void prefetch_line(const float* x) { asm volatile("prefetch.global.L2 [%0];" ::"l"(x)); }
 
@@ -185,7 +191,7 @@ __device__ inline float4 sum_of_rows(float4 x, float4 (*parts)[most_columns / ow
 struct Lies {
   using Asked = float;
   using AskedFour = float4;
-  static constexpr bool makes_decays = false;
+  static constexpr bool in_chain = false;
   __device__ float ask(const float* x) const { return *x; }
   __device__ float4 ask_four(const float* x) const { return *reinterpret_cast<const float4*>(x); }
   template <class Numbers>
@@ -196,8 +202,11 @@ struct Lies {
 
 /// By one warp: which partitions, and their gates. One task publishes what the routing says.
 template <class Read>
-__device__ void choose(Chosen& chosen, const Choices& choices, const Routing& routing, const float* logits, bool publishes,
-                       const Read& read) {
+__device__ void choose(Chosen& chosen, const Step& p, const Task& t, const Read& read) {
+  const Choices& choices = p.choices;
+  const Routing& routing = p.routing;
+  const float* const logits = t.logits;
+  const bool publishes = t.number == 0;
   const int lane = threadIdx.x % warp_size;
   if (logits == nullptr) {
     if (lane >= choices.count) return;
@@ -346,7 +355,7 @@ __device__ void load_row(Row& row, Parts& parts, const Step& p, const Task& t, c
     const AskedNumber<Read> q(t.q[half] + r, t.more_q + r, half == 1 && t.more_q != nullptr, read),
         k(t.k[half] + r, t.more_k + r, half == 1 && t.more_k != nullptr, read);
     float log_decay = 0;
-    if constexpr (Read::makes_decays) {
+    if constexpr (Read::in_chain) {
       if (t.features[half] != nullptr) log_decay = low_rank_decay(p, t, half, r, read);
     }
     typename Read::Asked asked_decay{};
@@ -425,10 +434,10 @@ __device__ void take_step(const Step& p, const Task& t, Shared& shared, const Re
   const float beta = p.beta.x != nullptr ? read.get(read.ask(t.beta[0])) : 1,
               sparse_beta = p.beta.x != nullptr && sparse ? read.get(read.ask(t.beta[1])) : 1;
   // Where K is small the last warp has no channels.
-  if (thread / warp_size == warps - 1) choose(chosen, p.choices, p.routing, t.logits, t.head + t.tile == 0, read);
+  if (!Read::in_chain && thread / warp_size == warps - 1) choose(chosen, p, t, read);
   load_row(row, shared.parts, p, t, read);
   const float4 v = read.get(asked_v);
-  sync_step();
+  Read::in_chain && t.is_first() && p.choices.count > 0 ? sync_with_chooser() : sync_step();
   const auto squares = [&](int half) {
     const Pair of_lane = shared.parts.squares[half][thread % warps];
     return p.l2 ? Pair{combined_warps(of_lane.q, sum_of), combined_warps(of_lane.k, sum_of)} : Pair{};
