@@ -164,7 +164,8 @@ const Product* maker_of_decays(const OneRow& op, const Step& step, int half) {
   };
   const Product* const end = op.products + op.product_count;
   const Product* const maker = std::find_if(op.products, end, makes);
-  return maker != end && step.log_decay.width == step.K ? maker : nullptr;
+  const bool a_channel_a_thread = (step.choices.count > 0 ? 2 : 1) * step.K <= memory_step::threads;
+  return maker != end && step.log_decay.width == step.K && a_channel_a_thread ? maker : nullptr;
 }
 /// Low-rank decays go from the products before a step into the step: one way less from block to block.
 void take_decays(Step& step, OneRow& op) {
@@ -232,7 +233,9 @@ void for_what_is_read(AnyLevel& level, const Visit& visit) {
     return;
   }
   auto& step = level.step;
-  for (auto* x : {&step.q, &step.k, &step.v, &step.beta}) visit(x->x);
+  if (step.q_source.pair == nullptr) visit(step.q.x);
+  if (step.k_source.pair == nullptr) visit(step.k.x);
+  visit(step.v.x), visit(step.beta.x);
   if (step.decays[0].out == 0) visit(step.log_decay.x);
   for (auto& product : step.decays) visit(product.made);
   for (auto* x : {&step.q_source, &step.k_source}) visit(x->shared), visit(x->sparse), visit(x->more);

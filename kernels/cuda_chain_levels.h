@@ -122,7 +122,8 @@ struct Slot {
   Share shares[turns];            // of the outputs; of one product only those of the last tile are side by side
   int outputs;                    // of all of them
   int tiles[turns];               // up to the last one with a turn's outputs
-  int made_rows;                  // of the block, of products whose x the level makes
+  Share made[most_products];      // of each product whose x the level makes
+  int made_rows;                  // of all of them
   memory_step::Task task;         // the block's first one of a memory's step
 
   /// Of rows; 0: a memory's step, or nothing for this block.
@@ -179,19 +180,20 @@ struct PlaceInRing {
 };
 
 /// Weights of the block's rows of products whose x the level makes, one product's behind another's, as one stage; by one warp.
-__device__ inline void fetch_made_weights(const Tiles& op, Stage& stage, unsigned to, std::uint64_t policy) {
+__device__ inline void fetch_made_weights(const Slot& slot, Stage& stage, unsigned to, std::uint64_t policy) {
+  const Tiles& op = slot.level.tiles;
   const int lane = threadIdx.x % warp_size, own = op.products_of_x() + lane;
   int before = 0, bytes = 0;
 #pragma unroll 1
   for (int n = op.products_of_x(); n < op.product_count; ++n) {
     if (n == own) before = bytes;
-    bytes += share_of(op.products[n].out).count * static_cast<int>(op.products[n].weight_bytes);
+    bytes += slot.made[n].count * static_cast<int>(op.products[n].weight_bytes);
   }
   if (lane == 0) stage.expect(bytes);
   __syncwarp();
   if (own >= op.product_count) return;
   const Product& p = op.products[own];
-  const Share share = share_of(p.out);
+  const Share share = slot.made[own];
   if (share.count > 0)
     stage.fetch(to + before, p.weight + share.begin * p.weight_bytes, share.count * static_cast<int>(p.weight_bytes), policy);
 }
@@ -246,7 +248,7 @@ __device__ inline void fetch_weights(Levels& levels, int count, unsigned ring, S
     }
     if (slot.made_rows > 0) {
       Stage& stage = next.wait_until_empty();
-      fetch_made_weights(op, stage, ring + next.at.stage() * stage_bytes, policy);
+      fetch_made_weights(slot, stage, ring + next.at.stage() * stage_bytes, policy);
       next.next();
     }
     levels.end_level(level);
@@ -274,7 +276,11 @@ __device__ inline void plan(Slot& slot, const Level& from, const Mail& mail) {
   const Tiles& op = slot.level.tiles;
   int made_rows = 0;
 #pragma unroll 1
-  for (int n = op.products_of_x(); n < op.product_count; ++n) made_rows += share_of(op.products[n].out).count;
+  for (int n = op.products_of_x(); n < op.product_count; ++n) {
+    const Share share = share_of(op.products[n].out);
+    made_rows += share.count;
+    if (lane == 0) slot.made[n] = share;
+  }
   const int whole = op.one_product() ? op.outputs[awaited] / static_cast<int>(op.outputs_of_tile * gridDim.x) * op.outputs_of_tile : 0;
   int outputs = 0;
 #pragma unroll 1
@@ -301,7 +307,7 @@ __device__ inline void plan(Slot& slot, const Level& from, const Mail& mail) {
 
 /// Brings into the second cache what a level reads besides weights: with as much of those on its way as rings hold, memory answers after
 /// microseconds. By one warp.
-__device__ inline void prefetch_level(const Slot& slot) {
+__device__ __noinline__ inline void prefetch_level(const Slot& slot) {
   const int lane = threadIdx.x % warp_size;
   if (slot.level.kind != Kind::products) {
     const Step& step = slot.level.step;
@@ -340,16 +346,22 @@ __device__ inline void empty_other_box(const Mailbox& box) {
     reinterpret_cast<uint4*>(other)[own.begin + i] = {nothing_yet, nothing_yet, nothing_yet, nothing_yet};
 }
 
-/// A step's partitions, while others wait for q and k; by one warp.
-__device__ inline void choose_ahead(Levels& levels, int level, memory_step::Shared& shared) {
+/// What all of a step's threads need, while they wait for q and k: what decays are made of, and the partitions. By one warp.
+__device__ __noinline__ inline void prepare_step(Levels& levels, int level, memory_step::Shared& shared) {
   const Slot& slot = levels.at(level);
   const Step& step = slot.level.step;
-  if (slot.level.kind == Kind::products || step.choices.count == 0 || slot.task.number >= step.tasks()) return;
+  const bool makes_decays = step.decays[0].out > 0, chooses = step.choices.count > 0;
+  if (slot.level.kind == Kind::products || slot.task.number >= step.tasks() || (!makes_decays && !chooses)) return;
   // The level before needs its memory no more.
   if (level > 0) wait(levels.handed[(level - 1) % known_levels].empty, (level - 1) / known_levels % 2);
-  memory_step::choose(shared.chosen, step, slot.task, MailInTurn{levels.mail});
-  __syncwarp();
-  memory_step::end_choosing();
+  const MailInTurn in_turn{levels.mail};
+  if (makes_decays) {
+    memory_step::load_features(shared.features, slot.task, in_turn);
+    memory_step::bring<memory_step::features_there>();
+  }
+  if (!chooses) return;
+  memory_step::choose(shared.chosen, step, slot.task, in_turn);
+  memory_step::bring<memory_step::chosen_there>();
 }
 
 /// What the planner does. `work`: what those that multiply work with.
@@ -367,7 +379,7 @@ __device__ inline void look_ahead(Levels& levels, const Level* all, int count, c
   if (box != nullptr) empty_other_box(*box);
 #pragma unroll 1
   for (int level = 0; level < count; ++level) {
-    choose_ahead(levels, level, *static_cast<memory_step::Shared*>(work));
+    prepare_step(levels, level, *static_cast<memory_step::Shared*>(work));
     while (planned < count && planned < level + known_levels) plan_next();
     if (level + 2 < count) prefetch_level(levels.at(level + 2));
     constexpr int ahead = known_levels + 2;

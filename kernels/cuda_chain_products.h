@@ -371,11 +371,12 @@ struct MadeRow {
   int product = -1, o = 0, weights = 0, x = 0;
 
   __device__ MadeRow() = default;
-  __device__ MadeRow(const Tiles& op, int r) {
+  __device__ MadeRow(const Slot& slot, int r) {
+    const Tiles& op = slot.level.tiles;
 #pragma unroll 1
     for (int n = op.products_of_x(); n < op.product_count; ++n) {
       const Product& p = op.products[n];
-      const Share own = share_of(p.out);
+      const Share own = slot.made[n];
       if (r < own.count) {
         product = n, o = own.begin + r, weights += r * static_cast<int>(p.weight_bytes);
         return;
@@ -414,7 +415,7 @@ __device__ inline void make_rows(const Slot& slot, Work& work, Stage& stage, uns
   Output output;
   const auto prepare = [&] {
     if (r / of_warp * of_warp >= slot.made_rows) return;
-    row = MadeRow(op, r);
+    row = MadeRow(slot, r);
     output = Output(op, {own == 0 ? row.product : -1, row.o});
   };
   prepare();

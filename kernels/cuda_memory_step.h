@@ -88,7 +88,7 @@ struct Task {
   const float *more_q, *more_k;                       // what is added to q[1] and k[1]
   const float *v, *logits;                            // of the task's columns; of all partitions
 
-  /// Of the block's, in a chain: then a warp of its own has chosen, for all of them.
+  /// Of the block's, in a chain: a warp of its own brings for it what all of them need.
   __device__ bool is_first() const { return number == static_cast<int>(blockIdx.x); }
 };
 /// in_turn(x): where x stands.
@@ -134,14 +134,23 @@ struct Shared {
   Row row;
   Chosen chosen;
   Parts parts;
+  alignas(16) float features[2][decay_rank];
   float4 of_warps[2][warps][most_columns / own_columns];  // in turn
 };
 
 /// A block may have other warps, which do not come here.
 __device__ inline void sync_step() { asm volatile("bar.sync 1, %0;" ::"n"(threads) : "memory"); }
-/// The same with a warp beside them, which goes on at once.
-__device__ inline void sync_with_chooser() { asm volatile("bar.sync 2, %0;" ::"n"(threads + warp_size) : "memory"); }
-__device__ inline void end_choosing() { asm volatile("bar.arrive 2, %0;" ::"n"(threads + warp_size) : "memory"); }
+/// What a warp beside them brings, which goes on at once.
+constexpr int features_there = 2, chosen_there = 3;
+template <int what>
+__device__ void wait_for() {
+  asm volatile("bar.sync %0, %1;" ::"n"(what), "n"(threads + warp_size) : "memory");
+}
+template <int what>
+__device__ void bring() {
+  __syncwarp();
+  asm volatile("bar.arrive %0, %1;" ::"n"(what), "n"(threads + warp_size) : "memory");
+}
 
 __device__ inline void prefetch_line(const float* x) { asm volatile("prefetch.global.L2 [%0];" ::"l"(x)); }
 
@@ -254,30 +263,41 @@ struct AskedNumber {
   }
 };
 
-/// A channel's decay from a low-rank gate's features, its sum in the order of the chain's products.
+/// By one warp: what low-rank decays are made of.
 template <class Read>
-__device__ float low_rank_decay(const Step& p, const Task& t, int half, int r, const Read& read) {
-  const one_row::Product& product = p.decays[half];
-  const int o = p.log_decay.head_of(t.head, p.H) * p.log_decay.width + r;
-  const auto* weight = reinterpret_cast<const uint4*>(product.weight) + o * (decay_rank / 8);
-  const uint4 weights[decay_rank / 8] = {weight[0], weight[1]};
-  const float bias = product.bias != nullptr ? product.bias[o] : 0;
-  typename Read::AskedFour asked[decay_rank / 4];
-#pragma unroll
-  for (int i = 0; i < decay_rank / 4; ++i) asked[i] = read.ask_four(t.features[half] + 4 * i);
-  float sums[decay_rank / 8] = {};
-#pragma unroll
-  for (int i = 0; i < decay_rank / 8; ++i) {
-    const float4 a = read.get(asked[2 * i]), b = read.get(asked[2 * i + 1]);
-    const float in[] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
-    const unsigned words[] = {weights[i].x, weights[i].y, weights[i].z, weights[i].w};
-#pragma unroll
-    for (int k = 0; k < 4; ++k) sums[i] = fmaf(in[2 * k], first_of(words[k]), fmaf(in[2 * k + 1], second_of(words[k]), sums[i]));
-  }
-  const float decay = one_row::decay_of(product, one_row::End::forget_gate, o, sums[0] + sums[1] + bias);
-  if (t.tile == 0) product.y[o] = decay;
-  return decay;
+__device__ void load_features(float (*features)[decay_rank], const Task& t, const Read& read) {
+  const int lane = threadIdx.x % warp_size, half = lane / decay_rank, i = lane % decay_rank;
+  if (t.features[half] != nullptr) features[half][i] = read.get(read.ask(t.features[half] + i));
 }
+/// A row of a low-rank gate, that of the thread's channel: it has one.
+struct DecayRow {
+  uint4 weight[decay_rank / 8] = {};
+  float bias = 0;
+  int half = 0, r = 0, o = -1;
+
+  __device__ void load(const Step& p, const Task& t) {
+    const int i = static_cast<int>(threadIdx.x);
+    half = i < p.K ? 0 : 1, r = i - half * p.K;
+    const one_row::Product& product = p.decays[half];
+    if (r >= p.K || product.out == 0) return;
+    o = p.log_decay.head_of(t.head, p.H) * p.K + r;
+    const auto* from = reinterpret_cast<const uint4*>(product.weight) + o * (decay_rank / 8);
+    for (uint4& w : weight) w = *from++;
+    if (product.bias != nullptr) bias = product.bias[o];
+  }
+  /// Its log_decay, the sum in the order of a chain's products.
+  __device__ float log_decay(const one_row::Product& product, const float (*features)[decay_rank]) const {
+    float sums[decay_rank / 8] = {};
+#pragma unroll
+    for (int i = 0; i < decay_rank / 8; ++i) {
+      const float* in = features[half] + 8 * i;
+      const unsigned words[] = {weight[i].x, weight[i].y, weight[i].z, weight[i].w};
+#pragma unroll
+      for (int k = 0; k < 4; ++k) sums[i] = fmaf(in[2 * k], first_of(words[k]), fmaf(in[2 * k + 1], second_of(words[k]), sums[i]));
+    }
+    return one_row::decay_of(product, one_row::End::forget_gate, o, sums[0] + sums[1] + bias);
+  }
+};
 
 /// visit(half, r) for every channel of the thread, of one index or of both: one channel in most models.
 template <class Visit>
@@ -348,31 +368,38 @@ __device__ inline void square(const Row& row, Parts& parts, const Step& p) {
 
 /// The row of head h into shared memory, and where somebody wants them the squares of the lengths of q and k.
 template <class Read>
-__device__ void load_row(Row& row, Parts& parts, const Step& p, const Task& t, const Read& read) {
-  const bool decays = p.log_decay.x != nullptr, per_channel = p.log_decay.width > 1;
+__device__ void load_row(Shared& shared, const Step& p, const Task& t, const Read& read) {
+  Row& row = shared.row;
+  const bool makes_decays = Read::in_chain && p.decays[0].out > 0, decays = p.log_decay.x != nullptr && !makes_decays,
+             per_channel = p.log_decay.width > 1;
   const int h = t.head;
+  DecayRow decay;
+  if (makes_decays) decay.load(p, t);
   for_own_channels(p, [&](int half, int r) {
     const AskedNumber<Read> q(t.q[half] + r, t.more_q + r, half == 1 && t.more_q != nullptr, read),
         k(t.k[half] + r, t.more_k + r, half == 1 && t.more_k != nullptr, read);
-    float log_decay = 0;
-    if constexpr (Read::in_chain) {
-      if (t.features[half] != nullptr) log_decay = low_rank_decay(p, t, half, r, read);
-    }
-    typename Read::Asked asked_decay{};
-    const bool there = decays && t.features[half] == nullptr;
-    if (there) asked_decay = read.ask(t.log_decay[half] + (per_channel ? r : 0));
+    typename Read::Asked log_decay{};
+    if (decays) log_decay = read.ask(t.log_decay[half] + (per_channel ? r : 0));
     row.q[half][r] = q.get(p.q_source, read), row.k[half][r] = k.get(p.k_source, read);
-    if (there) log_decay = read.get(asked_decay);
-    row.alpha[half][r] = expf(log_decay);
+    if (!makes_decays) row.alpha[half][r] = expf(read.get(log_decay));
   });
-  if (p.q_source.softmax || p.k_source.softmax) softmax(row, parts, p);
+  if (makes_decays) {
+    if (t.is_first()) wait_for<features_there>();
+    if (decay.o >= 0) {
+      const one_row::Product& product = p.decays[decay.half];
+      const float log_decay = decay.log_decay(product, shared.features);
+      if (t.tile == 0) product.y[decay.o] = log_decay;
+      row.alpha[decay.half][decay.r] = expf(log_decay);
+    }
+  }
+  if (p.q_source.softmax || p.k_source.softmax) softmax(row, shared.parts, p);
   if (t.tile == 0 && p.q_source.pair != nullptr) {
     for_own_channels(p, [&](int half, int r) {
       const int i = (half * p.H + h) * p.K + r;
       p.q_source.pair[i] = row.q[half][r], p.k_source.pair[i] = row.k[half][r];
     });
   }
-  if (p.l2) square(row, parts, p);
+  if (p.l2) square(row, shared.parts, p);
 }
 
 /// What x is multiplied with: f, or so that it becomes L2(f x) where the factor comes before, else f · L2(x)   (spec §4.3)
@@ -435,9 +462,9 @@ __device__ void take_step(const Step& p, const Task& t, Shared& shared, const Re
               sparse_beta = p.beta.x != nullptr && sparse ? read.get(read.ask(t.beta[1])) : 1;
   // Where K is small the last warp has no channels.
   if (!Read::in_chain && thread / warp_size == warps - 1) choose(chosen, p, t, read);
-  load_row(row, shared.parts, p, t, read);
+  load_row(shared, p, t, read);
   const float4 v = read.get(asked_v);
-  Read::in_chain && t.is_first() && p.choices.count > 0 ? sync_with_chooser() : sync_step();
+  Read::in_chain && t.is_first() && p.choices.count > 0 ? wait_for<chosen_there>() : sync_step();
   const auto squares = [&](int half) {
     const Pair of_lane = shared.parts.squares[half][thread % warps];
     return p.l2 ? Pair{combined_warps(of_lane.q, sum_of), combined_warps(of_lane.k, sum_of)} : Pair{};
