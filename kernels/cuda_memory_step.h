@@ -191,7 +191,7 @@ __device__ inline float4 sum_of_rows(float4 x, float4 (*parts)[most_columns / ow
   if (threadIdx.x % warp_size < of_warp) parts[threadIdx.x / warp_size][own] = x;
   sync_step();
   float4 sum = parts[0][own];
-#pragma unroll
+#pragma unroll 2
   for (int w = 1; w < warps; ++w) sum = sum + parts[w][own];
   return sum;
 }
