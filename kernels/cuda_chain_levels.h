@@ -350,16 +350,15 @@ __device__ inline void empty_other_box(const Mailbox& box) {
 __device__ __noinline__ inline void prepare_step(Levels& levels, int level, memory_step::Shared& shared) {
   const Slot& slot = levels.at(level);
   const Step& step = slot.level.step;
-  const bool makes_decays = step.decays[0].out > 0, chooses = step.choices.count > 0;
-  if (slot.level.kind == Kind::products || slot.task.number >= step.tasks() || (!makes_decays && !chooses)) return;
+  if (slot.level.kind == Kind::products || slot.task.number >= step.tasks()) return;
   // The level before needs its memory no more.
   if (level > 0) wait(levels.handed[(level - 1) % known_levels].empty, (level - 1) / known_levels % 2);
   const MailInTurn in_turn{levels.mail};
-  if (makes_decays) {
+  if (step.decays[0].out > 0) {
     memory_step::load_features(shared.features, slot.task, in_turn);
     memory_step::bring<memory_step::features_there>();
   }
-  if (!chooses) return;
+  memory_step::load_scalars(shared.scalars, step, slot.task, in_turn);
   memory_step::choose(shared.chosen, step, slot.task, in_turn);
   memory_step::bring<memory_step::chosen_there>();
 }

@@ -235,9 +235,14 @@ __device__ inline void take_piece(Work& work, const Tiles& op, PieceOfRow& x, bo
 struct Output {
   int product = -1, o = 0;
   float bias = 0, added = 0;
+  float *y = nullptr, *mailed = nullptr;  // of the output; where nothing but sums are finished
   __device__ Output() = default;
-  __device__ Output(const Tiles& op, const Place& place) : product(place.product), o(place.o) {
-    if (product >= 0 && op.products[product].bias != nullptr) bias = op.products[product].bias[o];
+  __device__ Output(const Slot& slot, const Place& place, const Mail& mail) : product(place.product), o(place.o) {
+    if (product < 0) return;
+    const Product& p = slot.level.tiles.products[product];
+    if (p.bias != nullptr) bias = p.bias[o];
+    if (p.end != End::activate || p.act != Activation::identity || p.z != nullptr || slot.level.mail[product] == nullptr) return;
+    y = p.y + o, mailed = mail.in_turn(slot.level.mail[product] + o);
   }
   __device__ void load_addend(const Tiles& op, const Mail& mail) {
     if (product >= 0 && op.products[product].addend != nullptr) added = mail.get(mail.ask(op.products[product].addend + o));
@@ -256,6 +261,17 @@ __device__ __noinline__ inline void finish(const Product& p, int o, float x, flo
   const float y = finished(p, o, x, added, other);
   if (mailed != nullptr) mail.put(mailed + o, y);
   p.y[o] = y;
+}
+
+/// The same of what was made ready before.
+__device__ inline void finish(const Slot& slot, const Output& output, float x, float other, const Mail& mail) {
+  if (output.y != nullptr) {
+    const float y = x + output.bias + output.added;
+    Mail::put_in_turn(output.mailed, y);
+    *output.y = y;
+  } else if (output.product >= 0) {
+    finish(slot.level.tiles.products[output.product], output.o, x + output.bias, output.added, other, slot.level.mail[output.product], mail);
+  }
 }
 
 /// Of the sums that four lanes hold of C, what counts, in the first of them.
@@ -331,7 +347,7 @@ __device__ inline void make_products(const Slot& slot, Work& work, Stage* stages
 #pragma unroll 1
   do {
     const int end = slot.end_of_group(first), i = first * of_tile + thread;
-    Output output(op, i < end * of_tile ? slot.place(i) : Place{-1, 0});
+    Output output(slot, i < end * of_tile ? slot.place(i) : Place{-1, 0}, mail);
 #pragma unroll 1
     for (int block = 0; block < op.blocks; block += op.blocks_of_piece) {
       const int blocks = min(op.blocks_of_piece, op.blocks - block);
@@ -358,9 +374,8 @@ __device__ inline void make_products(const Slot& slot, Work& work, Stage* stages
     const float factor = work.factor;
     const float* const sums = work.sums + ((first + thread / of_tile) % kept_tiles * tile_rows + thread % of_tile) * warps_of_half;
     if (output.product >= 0) {
-      finish(op.products[output.product], output.o, factor * sum_of_warps<warps_of_half>(sums) + output.bias, output.added,
-             of_tile < tile_rows ? factor * sum_of_warps<warps_of_half>(sums + of_tile * warps_of_half) : 1,
-             slot.level.mail[output.product], mail);
+      finish(slot, output, factor * sum_of_warps<warps_of_half>(sums),
+             of_tile < tile_rows ? factor * sum_of_warps<warps_of_half>(sums + of_tile * warps_of_half) : 1, mail);
     }
     first = end;
   } while (first < slot.all_tiles());
@@ -416,7 +431,7 @@ __device__ inline void make_rows(const Slot& slot, Work& work, Stage& stage, uns
   const auto prepare = [&] {
     if (r / of_warp * of_warp >= slot.made_rows) return;
     row = MadeRow(slot, r);
-    output = Output(op, {own == 0 ? row.product : -1, row.o});
+    output = Output(slot, {own == 0 ? row.product : -1, row.o}, mail);
   };
   prepare();
 #pragma unroll
@@ -441,8 +456,7 @@ __device__ inline void make_rows(const Slot& slot, Work& work, Stage& stage, uns
     __syncwarp();
 #pragma unroll
     for (int distance = 1; distance < lanes_of_made_row; distance *= 2) sum += __shfl_xor_sync(~0U, sum, distance);
-    if (output.product >= 0)
-      finish(op.products[row.product], row.o, sum + output.bias, output.added, 1, slot.level.mail[row.product], mail);
+    finish(slot, output, sum, 1, mail);
     r += of_block;
     prepare();
   }

@@ -65,6 +65,10 @@ struct Step {
 
   /// How many threads share a row of a task, as a power of two: a division is many instructions one behind the other.
   __host__ __device__ int threads_of_row_log2() const { return columns == most_columns ? 3 : 2; }
+  /// Decays are a head's, or of each channel.
+  __device__ bool decays_heads() const { return log_decay.x != nullptr && log_decay.width == 1; }
+  __device__ bool decays_channels() const { return log_decay.width > 1; }
+
   __host__ __device__ int tiles() const { return (V + columns - 1) >> (2 + threads_of_row_log2()); }
   /// That can be done at the same time.
   __host__ __device__ int tasks() const { return H * tiles(); }
@@ -122,6 +126,10 @@ struct Chosen {
   std::int32_t partition[most_choices];
   float gate[most_choices], e[most_partitions], logit[most_partitions];
 };
+/// What all channels share, of each index; alpha: where the decay is a head's.
+struct Scalars {
+  float beta[2], alpha[2];
+};
 /// A number of q and one of k.
 struct Pair {
   float q, k;
@@ -134,6 +142,7 @@ struct Shared {
   Row row;
   Chosen chosen;
   Parts parts;
+  Scalars scalars;
   alignas(16) float features[2][decay_rank];
   float4 of_warps[2][warps][most_columns / own_columns];  // in turn
 };
@@ -263,6 +272,17 @@ struct AskedNumber {
   }
 };
 
+/// By one warp.
+template <class Read>
+__device__ void load_scalars(Scalars& scalars, const Step& p, const Task& t, const Read& read) {
+  const int half = threadIdx.x % warp_size;
+  if (half >= (p.choices.count > 0 ? 2 : 1)) return;
+  typename Read::Asked log_decay{}, beta{};
+  if (p.decays_heads()) log_decay = read.ask(t.log_decay[half]);
+  if (p.beta.x != nullptr) beta = read.ask(t.beta[half]);
+  scalars.alpha[half] = expf(read.get(log_decay));
+  scalars.beta[half] = p.beta.x != nullptr ? read.get(beta) : 1;
+}
 /// By one warp: what low-rank decays are made of.
 template <class Read>
 __device__ void load_features(float (*features)[decay_rank], const Task& t, const Read& read) {
@@ -370,8 +390,7 @@ __device__ inline void square(const Row& row, Parts& parts, const Step& p) {
 template <class Read>
 __device__ void load_row(Shared& shared, const Step& p, const Task& t, const Read& read) {
   Row& row = shared.row;
-  const bool makes_decays = Read::in_chain && p.decays[0].out > 0, decays = p.log_decay.x != nullptr && !makes_decays,
-             per_channel = p.log_decay.width > 1;
+  const bool makes_decays = Read::in_chain && p.decays[0].out > 0, decays = p.decays_channels() && !makes_decays;
   const int h = t.head;
   DecayRow decay;
   if (makes_decays) decay.load(p, t);
@@ -379,9 +398,9 @@ __device__ void load_row(Shared& shared, const Step& p, const Task& t, const Rea
     const AskedNumber<Read> q(t.q[half] + r, t.more_q + r, half == 1 && t.more_q != nullptr, read),
         k(t.k[half] + r, t.more_k + r, half == 1 && t.more_k != nullptr, read);
     typename Read::Asked log_decay{};
-    if (decays) log_decay = read.ask(t.log_decay[half] + (per_channel ? r : 0));
+    if (decays) log_decay = read.ask(t.log_decay[half] + r);
     row.q[half][r] = q.get(p.q_source, read), row.k[half][r] = k.get(p.k_source, read);
-    if (!makes_decays) row.alpha[half][r] = expf(read.get(log_decay));
+    if (decays) row.alpha[half][r] = expf(read.get(log_decay));
   });
   if (makes_decays) {
     if (t.is_first()) wait_for<features_there>();
@@ -404,7 +423,7 @@ __device__ void load_row(Shared& shared, const Step& p, const Task& t, const Rea
 
 /// What x is multiplied with: f, or so that it becomes L2(f x) where the factor comes before, else f · L2(x)   (spec §4.3)
 __device__ inline float factor_of(float f, float square, const Step& p) {
-  return !p.l2 ? f : f / sqrtf((p.choices.before_l2 ? f * f : 1) * square + l2_norm_eps);
+  return !p.l2 ? f : f * rsqrtf((p.choices.before_l2 ? f * f : 1) * square + l2_norm_eps);
 }
 
 /// The first state of a task into the second cache, and those that may be chosen where they are few; by `own` of so many threads.
@@ -457,14 +476,16 @@ __device__ void take_step(const Step& p, const Task& t, Shared& shared, const Re
   load_state(0);
   typename Read::AskedFour asked_v{};
   if (present) asked_v = read.ask_four(t.v + in_tile);
-  const bool sparse = p.choices.count > 0;
-  const float beta = p.beta.x != nullptr ? read.get(read.ask(t.beta[0])) : 1,
-              sparse_beta = p.beta.x != nullptr && sparse ? read.get(read.ask(t.beta[1])) : 1;
   // Where K is small the last warp has no channels.
-  if (!Read::in_chain && thread / warp_size == warps - 1) choose(chosen, p, t, read);
+  const bool brought = Read::in_chain && t.is_first();
+  if (!brought && thread / warp_size == warps - 1) {
+    load_scalars(shared.scalars, p, t, read);
+    if (!Read::in_chain) choose(chosen, p, t, read);
+  }
   load_row(shared, p, t, read);
   const float4 v = read.get(asked_v);
-  Read::in_chain && t.is_first() && p.choices.count > 0 ? wait_for<chosen_there>() : sync_step();
+  brought ? wait_for<chosen_there>() : sync_step();
+  const Scalars& scalars = shared.scalars;
   const auto squares = [&](int half) {
     const Pair of_lane = shared.parts.squares[half][thread % warps];
     return p.l2 ? Pair{combined_warps(of_lane.q, sum_of), combined_warps(of_lane.k, sum_of)} : Pair{};
@@ -500,15 +521,15 @@ __device__ void take_step(const Step& p, const Task& t, Shared& shared, const Re
       for (int i = 0; i < RowsPerThread; ++i) {
         if (row_at(i) < p.K && present) predicted = predicted + write * row.k[half][row_at(i)] * S[i];
       }
-      const float alpha = writes ? row.alpha[half][0] : 1;
-      u = (!writes ? 0 : n > 0 ? sparse_beta : beta) * (v + -alpha * sum_of_rows(predicted, shared.of_warps[n % 2], of_row));
+      const float alpha = writes ? scalars.alpha[half] : 1;
+      u = (writes ? scalars.beta[half] : 0) * (v + -alpha * sum_of_rows(predicted, shared.of_warps[n % 2], of_row));
     }
 #pragma unroll
     for (int i = 0; i < RowsPerThread; ++i) {
       const int r = row_at(i);
       if (r >= p.K || !present) continue;
       // S ← α S + kᵀ u,  o = o + q S
-      S[i] = (writes ? row.alpha[half][r] : 1) * S[i] + write * row.k[half][r] * u;
+      S[i] = (!writes ? 1 : p.decays_channels() ? row.alpha[half][r] : scalars.alpha[half]) * S[i] + write * row.k[half][r] * u;
       o = o + read * row.q[half][r] * S[i];
     }
   }
