@@ -37,21 +37,12 @@ struct Mail {
   __device__ Number* in_turn(Number* p) const {
     return has(p) ? reinterpret_cast<Number*>(reinterpret_cast<std::uintptr_t>(p) + turn) : p;
   }
-  /// Where a number of the box really lies. Of two pieces of eight numbers the first halves come first: lanes that read a half each read
-  /// whole sectors.
-  template <class Number>
-  static __device__ Number* placed(Number* p) {
-    const auto address = reinterpret_cast<std::uintptr_t>(p);
-    const auto differ = static_cast<unsigned>(address >> 4 ^ address >> 5) & 1;
-    return reinterpret_cast<Number*>(address ^ differ * 48);
-  }
-  __device__ float* place_of(float* p) const { return placed(in_turn(p)); }
-  __device__ void put(float* to, float x) const { put_in_place(place_of(to), x); }
-  static __device__ void put_in_place(float* to, float x) {
+  __device__ void put(float* to, float x) const { put_in_turn(in_turn(to), x); }
+  static __device__ void put_in_turn(float* to, float x) {
     asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(to), "r"(as_mail(x)) : "memory");
   }
   __device__ void put(float* to, float4 x) const {
-    asm volatile("st.relaxed.gpu.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(place_of(to)), "r"(as_mail(x.x)), "r"(as_mail(x.y)),
+    asm volatile("st.relaxed.gpu.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(in_turn(to)), "r"(as_mail(x.x)), "r"(as_mail(x.y)),
                  "r"(as_mail(x.z)), "r"(as_mail(x.w))
                  : "memory");
   }
@@ -77,8 +68,8 @@ struct Mail {
 
   template <class Number>
   static __device__ AskedFor<Number> asked_for(const float* p, bool mailed) {
-    AskedFor<Number> a{{}, mailed ? placed(p) : p, mailed};
-    load(a.x, a.from);
+    AskedFor<Number> a{{}, p, mailed};
+    load(a.x, p);
     return a;
   }
 };

@@ -108,8 +108,8 @@ struct Arriving {
 #pragma unroll
     for (int t = 0; t < n; ++t) {
       if ((missing >> t & 1) == 0) continue;
-      const float *const own = from + piece_numbers * piece_of(t), *const half = own + piece_numbers / 2;
-      Mail::load(in[t].a, mailed ? Mail::placed(own) : own), Mail::load(in[t].b, mailed ? Mail::placed(half) : half);
+      const float* const own = from + piece_numbers * piece_of(t);
+      Mail::load(in[t].a, own), Mail::load(in[t].b, own + 4);
     }
   }
   __device__ bool there() {
@@ -242,7 +242,7 @@ struct Output {
     const Product& p = slot.level.tiles.products[product];
     if (p.bias != nullptr) bias = p.bias[o];
     if (p.end != End::activate || p.act != Activation::identity || p.z != nullptr || slot.level.mail[product] == nullptr) return;
-    y = p.y + o, mailed = mail.place_of(slot.level.mail[product] + o);
+    y = p.y + o, mailed = mail.in_turn(slot.level.mail[product] + o);
   }
   __device__ void load_addend(const Tiles& op, const Mail& mail) {
     if (product >= 0 && op.products[product].addend != nullptr) added = mail.get(mail.ask(op.products[product].addend + o));
@@ -267,7 +267,7 @@ __device__ __noinline__ inline void finish(const Product& p, int o, float x, flo
 __device__ inline void finish(const Slot& slot, const Output& output, float x, float other, const Mail& mail) {
   if (output.y != nullptr) {
     const float y = x + output.bias + output.added;
-    Mail::put_in_place(output.mailed, y);
+    Mail::put_in_turn(output.mailed, y);
     *output.y = y;
   } else if (output.product >= 0) {
     finish(slot.level.tiles.products[output.product], output.o, x + output.bias, output.added, other, slot.level.mail[output.product], mail);
