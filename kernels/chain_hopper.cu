@@ -74,7 +74,6 @@ __global__ void __launch_bounds__(block_threads, 1)
 #pragma unroll 1
     for (int level = 0; level < count; ++level) {
       Slot& slot = levels.wait_for_level(level);
-      sync_warps();
       if (slot.level.kind == Kind::products) {
         make_products(slot, work, stages_of_ring, shared_address(ring), at, mail);
         if (slot.made_rows > 0) {
@@ -82,7 +81,9 @@ __global__ void __launch_bounds__(block_threads, 1)
           at.next();
         }
       } else {
+        sync_warps();
         take_steps(slot, &work, mail);
+        sync_warps();
       }
       levels.end_level(level);
     }

@@ -122,6 +122,7 @@ struct Slot {
   Share shares[turns];            // of the outputs; of one product only those of the last tile are side by side
   int outputs;                    // of all of them
   int tiles[turns];               // up to the last one with a turn's outputs
+  int tiles_before;               // of all levels before
   Share made[most_products];      // of each product whose x the level makes
   int made_rows;                  // of all of them
   memory_step::Task task;         // the block's first one of a memory's step
@@ -260,7 +261,7 @@ __device__ __noinline__ inline void find_task(memory_step::Task& t, const Step& 
 }
 
 /// Puts a level into its slot; by one warp.
-__device__ inline void plan(Slot& slot, const Level& from, const Mail& mail) {
+__device__ inline void plan(Slot& slot, const Level& from, int tiles_before, const Mail& mail) {
   const int lane = threadIdx.x % warp_size;
   const auto* source = reinterpret_cast<const uint4*>(&from);
   auto* to = reinterpret_cast<uint4*>(&slot.level);
@@ -294,7 +295,7 @@ __device__ inline void plan(Slot& slot, const Level& from, const Mail& mail) {
       slot.tiles[turn] = (outputs + op.outputs_of_tile - 1) / op.outputs_of_tile;
     }
   }
-  if (lane == 0) slot.made_rows = made_rows, slot.outputs = outputs;
+  if (lane == 0) slot.made_rows = made_rows, slot.outputs = outputs, slot.tiles_before = tiles_before;
   __syncwarp();
   if (op.one_product()) return;
 #pragma unroll 1
@@ -365,12 +366,13 @@ __device__ __noinline__ inline void prepare_step(Levels& levels, int level, memo
 
 /// What the planner does. `work`: what those that multiply work with.
 __device__ inline void look_ahead(Levels& levels, const Level* all, int count, const Mailbox* box, void* work) {
-  int planned = 0;
+  int planned = 0, tiles = 0;
   const auto plan_next = [&] {
     Handed& handed = levels.handed[planned % known_levels];
     wait(handed.empty, planned / known_levels % 2 ^ 1);
-    plan(levels.at(planned), all[planned], levels.mail);
+    plan(levels.at(planned), all[planned], tiles, levels.mail);
     __syncwarp();
+    tiles += levels.at(planned).all_tiles();
     if (threadIdx.x % warp_size == 0) handed.hand_over();
     ++planned;
   };

@@ -364,7 +364,7 @@ __device__ inline void make_products(const Slot& slot, Work& work, Stage* stages
         const bool whole = of_tile < tile_rows || tile * of_tile + stage_rows < outputs;
         if (multiplier.half == 1) at.next();
         if (multiplier.half == 0 || whole) {
-          multiplier.take(stages_of_ring[at.stage()], at.parity(), at.stage(), tile, block, blocks);
+          multiplier.take(stages_of_ring[at.stage()], at.parity(), at.stage(), slot.tiles_before + tile, block, blocks);
           at.next();
         }
         if (multiplier.half == 0 && whole) at.next();
@@ -372,7 +372,7 @@ __device__ inline void make_products(const Slot& slot, Work& work, Stage* stages
     }
     sync_warps();
     const float factor = work.factor;
-    const float* const sums = work.sums + ((first + thread / of_tile) % kept_tiles * tile_rows + thread % of_tile) * warps_of_half;
+    const float* const sums = work.sums + ((slot.tiles_before + first + thread / of_tile) % kept_tiles * tile_rows + thread % of_tile) * warps_of_half;
     if (output.product >= 0) {
       finish(slot, output, factor * sum_of_warps<warps_of_half>(sums),
              of_tile < tile_rows ? factor * sum_of_warps<warps_of_half>(sums + of_tile * warps_of_half) : 1, mail);
