@@ -236,11 +236,14 @@ struct Output {
   int product = -1, o = 0;
   float bias = 0, added = 0;
   float *y = nullptr, *mailed = nullptr;  // of the output; where nothing but sums are finished
+  Convolution convolution;                // or A_log and dt_bias as the first taps
   __device__ Output() = default;
   __device__ Output(const Slot& slot, const Place& place, const Mail& mail) : product(place.product), o(place.o) {
     if (product < 0) return;
     const Product& p = slot.level.tiles.products[product];
     if (p.bias != nullptr) bias = p.bias[o];
+    if (p.end == End::convolve) convolution.load(p, o);
+    if (p.end == End::delta_decay) convolution.taps.x = p.A_log[o], convolution.taps.y = p.dt_bias[o];
     if (p.end != End::activate || p.act != Activation::identity || p.z != nullptr || slot.level.mail[product] == nullptr) return;
     y = p.y + o, mailed = mail.in_turn(slot.level.mail[product] + o);
   }
@@ -249,28 +252,39 @@ struct Output {
   }
 };
 
-/// y[o] from the product, its bias and what is added; gated: times the product with the other weight.
-__device__ inline float finished(const Product& p, int o, float x, float added, float other) {
-  if (p.z != nullptr) p.z[o] = x;
-  if (p.end == End::forget_gate || p.end == End::delta_decay) return decay_of(p, p.end, o, x);
-  if (p.end == End::convolve) x = convolved(p, o, x);
-  return activated_by_one(x + added, p.act) * (p.end == End::gated ? other : 1);
-}
-/// Where it belongs, and to `mailed`, who may wait for it.
-__device__ __noinline__ inline void finish(const Product& p, int o, float x, float added, float other, float* mailed, const Mail& mail) {
-  const float y = finished(p, o, x, added, other);
+/// Where a number belongs, and to `mailed`, who may wait for it.
+__device__ inline void hand_on(const Product& p, int o, float y, float* mailed, const Mail& mail) {
   if (mailed != nullptr) mail.put(mailed + o, y);
   p.y[o] = y;
 }
-
-/// The same of what was made ready before.
+/// y[o] from the product with its bias, and what is added; gated: times the product with the other weight.
+__device__ __noinline__ inline void finish(const Product& p, int o, float x, float added, float other, float A_log, float dt_bias,
+                                           float* mailed, const Mail& mail) {
+  if (p.z != nullptr) p.z[o] = x;
+  const float y = p.end == End::forget_gate   ? log_sigmoid_decay(x, p.scale, p.clamp_min)
+                  : p.end == End::delta_decay ? gated_delta_decay(x, A_log, dt_bias)
+                                              : activated_by_one(x + added, p.act) * (p.end == End::gated ? other : 1);
+  hand_on(p, o, y, mailed, mail);
+}
+__device__ __noinline__ inline void finish_convolved(const Product& p, int o, float z, float added, float4 taps, float4 kept,
+                                                     float* mailed, const Mail& mail) {
+  const Convolution convolution{taps, kept};
+  hand_on(p, o, activated_by_one(convolution.result(z) + added, p.act), mailed, mail);
+  convolution.keep(p, o, z);
+  if (p.z != nullptr) p.z[o] = z;
+}
 __device__ inline void finish(const Slot& slot, const Output& output, float x, float other, const Mail& mail) {
+  x += output.bias;
   if (output.y != nullptr) {
-    const float y = x + output.bias + output.added;
+    const float y = x + output.added;
     Mail::put_in_turn(output.mailed, y);
     *output.y = y;
   } else if (output.product >= 0) {
-    finish(slot.level.tiles.products[output.product], output.o, x + output.bias, output.added, other, slot.level.mail[output.product], mail);
+    const Product& p = slot.level.tiles.products[output.product];
+    float* const mailed = slot.level.mail[output.product];
+    const auto& [taps, kept] = output.convolution;
+    p.end == End::convolve ? finish_convolved(p, output.o, x, output.added, taps, kept, mailed, mail)
+                           : finish(p, output.o, x, output.added, other, taps.x, taps.y, mailed, mail);
   }
 }
 

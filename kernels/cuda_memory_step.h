@@ -315,7 +315,7 @@ struct DecayRow {
 #pragma unroll
       for (int k = 0; k < 4; ++k) sums[i] = fmaf(in[2 * k], first_of(words[k]), fmaf(in[2 * k + 1], second_of(words[k]), sums[i]));
     }
-    return one_row::decay_of(product, one_row::End::forget_gate, o, sums[0] + sums[1] + bias);
+    return log_sigmoid_decay(sums[0] + sums[1] + bias, product.scale, product.clamp_min);
   }
 };
 
