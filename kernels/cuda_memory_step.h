@@ -138,13 +138,19 @@ struct Pair {
 struct Parts {
   Pair largest[2][warps], sum[2][warps], squares[2][warps];
 };
+/// Of k and q with some columns of a state, and with each other.
+struct Products {
+  float4 kS, qS;
+  float qk;
+};
 struct Shared {
   Row row;
   Chosen chosen;
   Parts parts;
   Scalars scalars;
   alignas(16) float features[2][decay_rank];
-  float4 of_warps[2][warps][most_columns / own_columns];  // in turn
+  float4 o_of_warps[warps][most_columns / own_columns];
+  Products products_of_warps[2][warps][most_columns / own_columns];  // in turn
 };
 
 /// A block may have other warps, which do not come here.
@@ -189,17 +195,23 @@ __device__ float combined_warps(float x, Combine combine) {
 }
 __device__ inline float sum_of(float a, float b) { return a + b; }
 
+__device__ inline float4 shuffled(float4 x, int distance) {
+  return {__shfl_xor_sync(~0U, x.x, distance), __shfl_xor_sync(~0U, x.y, distance), __shfl_xor_sync(~0U, x.z, distance),
+          __shfl_xor_sync(~0U, x.w, distance)};
+}
+__device__ inline Products operator+(const Products& a, const Products& b) { return {a.kS + b.kS, a.qS + b.qS, a.qk + b.qk}; }
+__device__ inline Products shuffled(const Products& x, int distance) {
+  return {shuffled(x.kS, distance), shuffled(x.qS, distance), __shfl_xor_sync(~0U, x.qk, distance)};
+}
 /// The sum over the threads that share columns, in all of them. `parts` is free when another such sum has been made.
-__device__ inline float4 sum_of_rows(float4 x, float4 (*parts)[most_columns / own_columns], int of_warp) {
+template <class Numbers>
+__device__ Numbers sum_of_rows(Numbers x, Numbers (*parts)[most_columns / own_columns], int of_warp) {
 #pragma unroll 1
-  for (int distance = of_warp; distance < warp_size; distance *= 2) {
-    x = x + float4{__shfl_xor_sync(~0U, x.x, distance), __shfl_xor_sync(~0U, x.y, distance), __shfl_xor_sync(~0U, x.z, distance),
-                   __shfl_xor_sync(~0U, x.w, distance)};
-  }
+  for (int distance = of_warp; distance < warp_size; distance *= 2) x = x + shuffled(x, distance);
   const int own = threadIdx.x & (of_warp - 1);
   if (threadIdx.x % warp_size < of_warp) parts[threadIdx.x / warp_size][own] = x;
   sync_step();
-  float4 sum = parts[0][own];
+  Numbers sum = parts[0][own];
 #pragma unroll 2
   for (int w = 1; w < warps; ++w) sum = sum + parts[w][own];
   return sum;
@@ -499,6 +511,12 @@ __device__ void take_step(const Step& p, const Task& t, Shared& shared, const Re
       if (row_at(i) < p.K && present) *reinterpret_cast<float4*>(state + row_at(i) * p.V) = S[i];
     }
   };
+  const auto hand_on_own = [&] {
+    if (first_row != 0 || !present) return;
+    o = p.scale * o;
+    hand_on(t.head * p.V + column, o);
+    *reinterpret_cast<float4*>(p.o + t.head * p.V + column) = o;
+  };
 #pragma unroll 1
   for (int n = 0; n <= p.choices.count; ++n) {
     if (n > 0) store_state();
@@ -515,14 +533,20 @@ __device__ void take_step(const Step& p, const Task& t, Shared& shared, const Re
     if (n < c.count) load_state(1 + chosen.partition[n]);
     float4 u = v;
     if constexpr (delta_rule) {
-      // u = β (v − k S̄),  S̄ = α S
-      float4 predicted{0, 0, 0, 0};
+      Products products{};
 #pragma unroll
       for (int i = 0; i < RowsPerThread; ++i) {
-        if (row_at(i) < p.K && present) predicted = predicted + write * row.k[half][row_at(i)] * S[i];
+        const int r = row_at(i);
+        if (r >= p.K || !present) continue;
+        const float k = write * row.k[half][r], q = read * row.q[half][r];
+        products = {products.kS + k * S[i], products.qS + q * S[i], products.qk + q * k};
       }
+      products = sum_of_rows(products, shared.products_of_warps[n % 2], of_row);
+      // u = β (v − α k S),   q (α S + kᵀ u) = α q S + (q kᵀ) u
       const float alpha = writes ? scalars.alpha[half] : 1;
-      u = (writes ? scalars.beta[half] : 0) * (v + -alpha * sum_of_rows(predicted, shared.of_warps[n % 2], of_row));
+      u = (writes ? scalars.beta[half] : 0) * (v + -alpha * products.kS);
+      o = o + alpha * products.qS + products.qk * u;
+      if (n == c.count) hand_on_own();
     }
 #pragma unroll
     for (int i = 0; i < RowsPerThread; ++i) {
@@ -530,14 +554,12 @@ __device__ void take_step(const Step& p, const Task& t, Shared& shared, const Re
       if (r >= p.K || !present) continue;
       // S ← α S + kᵀ u,  o = o + q S
       S[i] = (!writes ? 1 : p.decays_channels() ? row.alpha[half][r] : scalars.alpha[half]) * S[i] + write * row.k[half][r] * u;
-      o = o + read * row.q[half][r] * S[i];
+      if constexpr (!delta_rule) o = o + read * row.q[half][r] * S[i];
     }
   }
-  o = sum_of_rows(o, shared.of_warps[(p.choices.count + 1) % 2], of_row);
-  if (first_row == 0 && present) {
-    o = p.scale * o;
-    hand_on(t.head * p.V + column, o);
-    *reinterpret_cast<float4*>(p.o + t.head * p.V + column) = o;
+  if constexpr (!delta_rule) {
+    o = sum_of_rows(o, shared.o_of_warps, of_row);
+    hand_on_own();
   }
   store_state();
 }
