@@ -107,6 +107,13 @@ int most_of(int n) {
   return (n + blocks - 1) / blocks;
 }
 
+/// The most outputs that a block has up to a turn's.
+int most_outputs(const Tiles& tiles, Turn last) {
+  int outputs = 0;
+  for (int turn = announced; turn <= last; ++turn) outputs += most_of(tiles.outputs[turn]);
+  return outputs;
+}
+
 /// As the kernel sees them; is_awaited(product): whether the next level waits for it. False where they do not fit it.
 template <class IsAwaited>
 bool as_tiles(Tiles& tiles, const OneRow& op, const IsAwaited& is_awaited) {
@@ -128,7 +135,7 @@ bool as_tiles(Tiles& tiles, const OneRow& op, const IsAwaited& is_awaited) {
   tiles.blocks_of_piece = rounded <= most_blocks ? rounded : least;
   tiles.part_bytes = rounded_up(2 * input.n, line_bytes);
   const std::span<const Product> products(op.products, static_cast<std::size_t>(op.product_count));
-  const auto is_announced = [&](const Product& p) { return std::ranges::any_of(products, [&](const Product& made) { return made.made == p.y; }); };
+  const auto is_announced = [&](const Product& p) { return std::ranges::find(products, p.y, &Product::made) != products.end(); };
   const auto turn_of = [&](const Product& p) {
     return p.made != nullptr ? turns : is_announced(p) ? announced : is_awaited(p) ? awaited : later;
   };
@@ -151,34 +158,30 @@ bool as_tiles(Tiles& tiles, const OneRow& op, const IsAwaited& is_awaited) {
     fits &= p.weight_bytes % piece == 0 && (p.made == nullptr ? p.in == input.n : p.weight_bytes == 2 * p.in && !p.announced);
     if (p.made != nullptr) numbers += p.in, bytes += most_of(p.out) * p.in * 2;
   }
-  const bool listed = tiles.product_count == 1 || most_of(tiles.outputs[announced]) + most_of(tiles.outputs[awaited]) + most_of(tiles.outputs[later]) <= listed_rows;
+  const bool listed = tiles.product_count == 1 || most_outputs(tiles, later) <= listed_rows;
   return fits && listed && numbers <= most_made_numbers && bytes <= stage_bytes;
 }
 
-/// The product that makes the decays of one half of a step's, which can make them itself; null: there is none.
-const Product* maker_of_decays(const OneRow& op, const Step& step, int half) {
-  const int count = step.log_decay.heads * step.log_decay.width;
-  const auto makes = [&](const Product& p) {
-    return p.made != nullptr && p.y == step.log_decay.x + half * count && p.out == count && p.in == memory_step::decay_rank &&
-           p.end == End::forget_gate && p.z == nullptr && p.weight_bytes == 2 * p.in &&
-           reinterpret_cast<std::uintptr_t>(p.made) % sizeof(float4) == 0;
-  };
-  const Product* const end = op.products + op.product_count;
-  const Product* const maker = std::find_if(op.products, end, makes);
-  const bool a_channel_a_thread = (step.choices.count > 0 ? 2 : 1) * step.K <= memory_step::threads;
-  return maker != end && step.log_decay.width == step.K && a_channel_a_thread ? maker : nullptr;
-}
-/// Low-rank decays go from the products before a step into the step: one way less from block to block.
+/// Low-rank decays go from the products before a step into the step, if it can make all of them: one way less from block to block.
 void take_decays(Step& step, OneRow& op) {
-  const int halves = step.choices.count > 0 ? 2 : 1;
+  const int halves = step.halves(), count = step.log_decay.heads * step.K;
+  if (step.log_decay.width != step.K || halves * step.K > memory_step::threads) return;
+  Product decays[2]{};
+  const auto makes = [&](const Product& p, int half) {
+    return p.made != nullptr && p.y == step.log_decay.x + half * count && p.out == count && p.in == memory_step::decay_rank &&
+           p.end == End::forget_gate && p.z == nullptr && p.weight_bytes == 2 * p.in;
+  };
+  OneRow rest = op;
   for (int half = 0; half < halves; ++half) {
-    if (maker_of_decays(op, step, half) == nullptr) return;
+    Product* const end = rest.products + rest.product_count;
+    Product* const maker = std::find_if(rest.products, end, [&](const Product& p) { return makes(p, half); });
+    if (maker == end) return;
+    decays[half] = *maker;
+    std::copy(maker + 1, end, maker);
+    --rest.product_count;
   }
-  for (int half = 0; half < halves; ++half) {
-    step.decays[half] = *maker_of_decays(op, step, half);
-    Product* const end = op.products + op.product_count;
-    op.product_count = static_cast<int>(std::remove_if(op.products, end, [&](const Product& p) { return p.y == step.decays[half].y; }) - op.products);
-  }
+  std::ranges::copy(decays, step.decays);
+  op = rest;
 }
 
 /// With wider tasks where not all of them would run at once, if a thread can have so many rows.
@@ -262,22 +265,24 @@ void for_what_is_written(const Level& level, const Visit& visit) {
 
 /// The level of a step and the products right before it: what the step waits for is made first, and low-rank decays by the step itself.
 void let_step_begin_early(Level& level, Level& products, const OneRow& op) {
-  Level wanted = level;
+  Level early = level;
   OneRow rest = op;
-  take_decays(wanted.step, rest);
+  take_decays(early.step, rest);
   const auto is_read = [&](const Product& product) {
     bool reads = false;
-    for_what_is_read(wanted, [&](const float* p) { reads |= p >= product.y && p < product.y + product.out; });
+    for_what_is_read(early, [&](const float* p) { reads |= p >= product.y && p < product.y + product.out; });
     return reads;
   };
+  const auto spares_tiles = [](const Tiles& tiles) {
+    const auto tiles_of = [](int rows) { return (rows + tile_rows - 1) / tile_rows; };
+    return tiles.product_count > 1 && tiles_of(most_outputs(tiles, awaited)) < tiles_of(most_outputs(tiles, later));
+  };
   Tiles tiles{};
-  const bool split = as_tiles(tiles, rest, is_read) && tiles.product_count > 1;
-  const auto tiles_of = [](int rows) { return (rows + tile_rows - 1) / tile_rows; };
-  const int first = most_of(tiles.outputs[announced]) + most_of(tiles.outputs[awaited]);
-  const bool fewer = tiles_of(first) < tiles_of(first + most_of(tiles.outputs[later]));
-  if (!split || !fewer) tiles = {};
-  if ((!split || !fewer) && !as_tiles(tiles, rest, [](const Product&) { return true; })) return;
-  level = wanted, products.tiles = tiles;
+  if (!as_tiles(tiles, rest, is_read) || !spares_tiles(tiles)) {
+    tiles = {};
+    if (!as_tiles(tiles, rest, [](const Product&) { return true; })) return;
+  }
+  level = early, products.tiles = tiles;
 }
 
 /// Gives all that levels make a place from `begin` on, and lets those behind read it there. Returns the bytes of these places; null: only

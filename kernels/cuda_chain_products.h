@@ -266,8 +266,8 @@ __device__ __noinline__ inline void finish(const Product& p, int o, float x, flo
                                               : activated_by_one(x + added, p.act) * (p.end == End::gated ? other : 1);
   hand_on(p, o, y, mailed, mail);
 }
-__device__ __noinline__ inline void finish_convolved(const Product& p, int o, float z, float added, float4 taps, float4 kept,
-                                                     float* mailed, const Mail& mail) {
+__device__ __noinline__ inline void finish_convolved(const Product& p, int o, float z, float added, float4 taps, float4 kept, float* mailed,
+                                                     const Mail& mail) {
   const Convolution convolution{taps, kept};
   hand_on(p, o, activated_by_one(convolution.result(z) + added, p.act), mailed, mail);
   convolution.keep(p, o, z);
@@ -386,7 +386,8 @@ __device__ inline void make_products(const Slot& slot, Work& work, Stage* stages
     }
     sync_warps();
     const float factor = work.factor;
-    const float* const sums = work.sums + ((slot.tiles_before + first + thread / of_tile) % kept_tiles * tile_rows + thread % of_tile) * warps_of_half;
+    const float* const sums =
+        work.sums + ((slot.tiles_before + first + thread / of_tile) % kept_tiles * tile_rows + thread % of_tile) * warps_of_half;
     if (output.product >= 0) {
       finish(slot, output, factor * sum_of_warps<warps_of_half>(sums),
              of_tile < tile_rows ? factor * sum_of_warps<warps_of_half>(sums + of_tile * warps_of_half) : 1, mail);

@@ -65,6 +65,8 @@ struct Step {
 
   /// How many threads share a row of a task, as a power of two: a division is many instructions one behind the other.
   __host__ __device__ int threads_of_row_log2() const { return columns == most_columns ? 3 : 2; }
+  /// How many indices there are: the first state's and the chosen ones', or the one of a matrix memory.
+  __host__ __device__ int halves() const { return choices.count > 0 ? 2 : 1; }
   /// Decays are a head's, or of each channel.
   __device__ bool decays_heads() const { return log_decay.x != nullptr && log_decay.width == 1; }
   __device__ bool decays_channels() const { return log_decay.width > 1; }
@@ -105,7 +107,7 @@ __device__ void find(Task& t, const Step& p, int task, const InTurn& in_turn) {
     if (source.pair == nullptr) return place(of.at(half, h, p.H));
     return place((half == 0 ? source.shared : source.sparse) + of.head_of(h, p.H) * of.width);
   };
-  const int halves = p.choices.count > 0 ? 2 : 1;
+  const int halves = p.halves();
 #pragma unroll 1
   for (int half = 0; half < halves; ++half) {
     t.q[half] = number(p.q, p.q_source, half), t.k[half] = number(p.k, p.k_source, half);
@@ -139,7 +141,7 @@ struct Parts {
   Pair largest[2][warps], sum[2][warps], squares[2][warps];
 };
 /// Of k and q with some columns of a state, and with each other.
-struct Products {
+struct RowSums {
   float4 kS, qS;
   float qk;
 };
@@ -150,12 +152,12 @@ struct Shared {
   Scalars scalars;
   alignas(16) float features[2][decay_rank];
   float4 o_of_warps[warps][most_columns / own_columns];
-  Products products_of_warps[2][warps][most_columns / own_columns];  // in turn
+  RowSums sums_of_warps[2][warps][most_columns / own_columns];  // in turn
 };
 
 /// A block may have other warps, which do not come here.
 __device__ inline void sync_step() { asm volatile("bar.sync 1, %0;" ::"n"(threads) : "memory"); }
-/// What a warp beside them brings, which goes on at once.
+/// The same for what a warp beside them brings, which goes on at once; and that it is there.
 constexpr int features_there = 2, chosen_there = 3;
 template <int what>
 __device__ void wait_for() {
@@ -199,8 +201,8 @@ __device__ inline float4 shuffled(float4 x, int distance) {
   return {__shfl_xor_sync(~0U, x.x, distance), __shfl_xor_sync(~0U, x.y, distance), __shfl_xor_sync(~0U, x.z, distance),
           __shfl_xor_sync(~0U, x.w, distance)};
 }
-__device__ inline Products operator+(const Products& a, const Products& b) { return {a.kS + b.kS, a.qS + b.qS, a.qk + b.qk}; }
-__device__ inline Products shuffled(const Products& x, int distance) {
+__device__ inline RowSums operator+(const RowSums& a, const RowSums& b) { return {a.kS + b.kS, a.qS + b.qS, a.qk + b.qk}; }
+__device__ inline RowSums shuffled(const RowSums& x, int distance) {
   return {shuffled(x.kS, distance), shuffled(x.qS, distance), __shfl_xor_sync(~0U, x.qk, distance)};
 }
 /// The sum over the threads that share columns, in all of them. `parts` is free when another such sum has been made.
@@ -217,7 +219,8 @@ __device__ Numbers sum_of_rows(Numbers x, Numbers (*parts)[most_columns / own_co
   return sum;
 }
 
-/// How a step reads what others have made, where it simply lies there: asked for, then taken.
+/// How a step reads what others have made, where it simply lies there: asked for, then taken. `in_chain`: a warp beside those of the step
+/// brings what all of them need.
 struct Lies {
   using Asked = float;
   using AskedFour = float4;
@@ -284,11 +287,11 @@ struct AskedNumber {
   }
 };
 
-/// By one warp.
+/// By one warp: what all channels share.
 template <class Read>
 __device__ void load_scalars(Scalars& scalars, const Step& p, const Task& t, const Read& read) {
   const int half = threadIdx.x % warp_size;
-  if (half >= (p.choices.count > 0 ? 2 : 1)) return;
+  if (half >= p.halves()) return;
   typename Read::Asked log_decay{}, beta{};
   if (p.decays_heads()) log_decay = read.ask(t.log_decay[half]);
   if (p.beta.x != nullptr) beta = read.ask(t.beta[half]);
@@ -301,7 +304,7 @@ __device__ void load_features(float (*features)[decay_rank], const Task& t, cons
   const int lane = threadIdx.x % warp_size, half = lane / decay_rank, i = lane % decay_rank;
   if (t.features[half] != nullptr) features[half][i] = read.get(read.ask(t.features[half] + i));
 }
-/// A row of a low-rank gate, that of the thread's channel: it has one.
+/// A row of a low-rank gate, that of the thread's channel, of which it has one at most; o = −1: none.
 struct DecayRow {
   uint4 weight[decay_rank / 8] = {};
   float bias = 0;
@@ -334,7 +337,7 @@ struct DecayRow {
 /// visit(half, r) for every channel of the thread, of one index or of both: one channel in most models.
 template <class Visit>
 __device__ void for_own_channels(const Step& p, const Visit& visit) {
-  const int halves = p.choices.count > 0 ? 2 : 1;
+  const int halves = p.halves();
 #pragma unroll 1
   for (int half = 0; half < halves; ++half) for_own_channels_of(p, half, [&](int r) { visit(half, r); });
 }
@@ -342,7 +345,7 @@ __device__ void for_own_channels(const Step& p, const Visit& visit) {
 /// q and k of the row become e^{z − max z} / Σ over the channels, where they are asked for so. Each warp has a maximum of its own at first.
 __device__ inline void softmax(Row& row, Parts& parts, const Step& p) {
   constexpr float lowest = -INFINITY;
-  const int lane = threadIdx.x % warp_size, warp = static_cast<int>(threadIdx.x) / warp_size, halves = p.choices.count > 0 ? 2 : 1;
+  const int lane = threadIdx.x % warp_size, warp = static_cast<int>(threadIdx.x) / warp_size, halves = p.halves();
   const auto larger = [](float a, float b) { return fmaxf(a, b); };
   const auto exponential = [](float z, float most) { return expf(z - (most == lowest ? 0 : most)); };
 #pragma unroll 1
@@ -382,8 +385,8 @@ __device__ inline void softmax(Row& row, Parts& parts, const Step& p) {
 }
 
 /// The squares of the lengths of q and k, of each warp's channels.
-__device__ inline void square(const Row& row, Parts& parts, const Step& p) {
-  const int halves = p.choices.count > 0 ? 2 : 1;
+__device__ inline void sum_squares(const Row& row, Parts& parts, const Step& p) {
+  const int halves = p.halves();
 #pragma unroll 1
   for (int half = 0; half < halves; ++half) {
     Pair sum{};
@@ -430,7 +433,7 @@ __device__ void load_row(Shared& shared, const Step& p, const Task& t, const Rea
       p.q_source.pair[i] = row.q[half][r], p.k_source.pair[i] = row.k[half][r];
     });
   }
-  if (p.l2) square(row, shared.parts, p);
+  if (p.l2) sum_squares(row, shared.parts, p);
 }
 
 /// What x is multiplied with: f, or so that it becomes L2(f x) where the factor comes before, else f · L2(x)   (spec §4.3)
@@ -454,7 +457,8 @@ __device__ inline void prefetch_decays(const Step& p, int task, int own, int cou
   for (const one_row::Product& product : p.decays) {
     if (product.out == 0) continue;
 #pragma unroll 1
-    for (int r = own * 4; r < width; r += count * 4) one_row::prefetch(reinterpret_cast<const float*>(product.weight) + (head * width + r) * (decay_rank / 2));
+    for (int r = own * 4; r < width; r += count * 4)
+      one_row::prefetch(reinterpret_cast<const float*>(product.weight) + (head * width + r) * (decay_rank / 2));
     if (product.bias == nullptr) continue;
 #pragma unroll 1
     for (int r = own * 32; r < width; r += count * 32) one_row::prefetch(product.bias + head * width + r);
@@ -533,19 +537,19 @@ __device__ void take_step(const Step& p, const Task& t, Shared& shared, const Re
     if (n < c.count) load_state(1 + chosen.partition[n]);
     float4 u = v;
     if constexpr (delta_rule) {
-      Products products{};
+      RowSums sums{};
 #pragma unroll
       for (int i = 0; i < RowsPerThread; ++i) {
         const int r = row_at(i);
         if (r >= p.K || !present) continue;
         const float k = write * row.k[half][r], q = read * row.q[half][r];
-        products = {products.kS + k * S[i], products.qS + q * S[i], products.qk + q * k};
+        sums = {sums.kS + k * S[i], sums.qS + q * S[i], sums.qk + q * k};
       }
-      products = sum_of_rows(products, shared.products_of_warps[n % 2], of_row);
+      sums = sum_of_rows(sums, shared.sums_of_warps[n % 2], of_row);
       // u = β (v − α k S),   q (α S + kᵀ u) = α q S + (q kᵀ) u
       const float alpha = writes ? scalars.alpha[half] : 1;
-      u = (writes ? scalars.beta[half] : 0) * (v + -alpha * products.kS);
-      o = o + alpha * products.qS + products.qk * u;
+      u = (writes ? scalars.beta[half] : 0) * (v + -alpha * sums.kS);
+      o = o + alpha * sums.qS + sums.qk * u;
       if (n == c.count) hand_on_own();
     }
 #pragma unroll
