@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "kernels/cuda_chain.h"
@@ -66,14 +67,13 @@ __global__ void __launch_bounds__(block_threads, 1)
   if (warp == fetcher) {
     fetch_weights(levels, count, shared_address(ring), stages_of_ring);
   } else if (warp == planner) {
-    look_ahead(levels, all != nullptr ? all : &one, count, box);
+    look_ahead(levels, all != nullptr ? all : &one, count, box, &work);
   } else {
     const Mail& mail = levels.mail;
     PlaceInRing at;
 #pragma unroll 1
     for (int level = 0; level < count; ++level) {
       Slot& slot = levels.wait_for_level(level);
-      sync_warps();
       if (slot.level.kind == Kind::products) {
         make_products(slot, work, stages_of_ring, shared_address(ring), at, mail);
         if (slot.made_rows > 0) {
@@ -81,7 +81,9 @@ __global__ void __launch_bounds__(block_threads, 1)
           at.next();
         }
       } else {
+        sync_warps();
         take_steps(slot, &work, mail);
+        sync_warps();
       }
       levels.end_level(level);
     }
@@ -105,8 +107,16 @@ int most_of(int n) {
   return (n + blocks - 1) / blocks;
 }
 
-/// As the kernel sees them. False where they do not fit it.
-bool as_tiles(Tiles& tiles, const OneRow& op) {
+/// The most outputs that a block has up to a turn's.
+int most_outputs(const Tiles& tiles, Turn last) {
+  int outputs = 0;
+  for (int turn = announced; turn <= last; ++turn) outputs += most_of(tiles.outputs[turn]);
+  return outputs;
+}
+
+/// As the kernel sees them; is_awaited(product): whether the next level waits for it. False where they do not fit it.
+template <class IsAwaited>
+bool as_tiles(Tiles& tiles, const OneRow& op, const IsAwaited& is_awaited) {
   const Input& input = op.inputs[0];
   const int most = input.group > 0 ? most_normed_numbers : most_plain_numbers;
   const bool activates = input.gate == nullptr || input.act == Activation::silu || input.act == Activation::sigmoid;
@@ -124,22 +134,23 @@ bool as_tiles(Tiles& tiles, const OneRow& op) {
   const int least = (tiles.blocks + pieces - 1) / pieces, rounded = rounded_up(least, whole);
   tiles.blocks_of_piece = rounded <= most_blocks ? rounded : least;
   tiles.part_bytes = rounded_up(2 * input.n, line_bytes);
-  const auto take = [&](const auto& wanted) {
+  const std::span<const Product> products(op.products, static_cast<std::size_t>(op.product_count));
+  const auto is_announced = [&](const Product& p) { return std::ranges::find(products, p.y, &Product::made) != products.end(); };
+  const auto turn_of = [&](const Product& p) {
+    return p.made != nullptr ? turns : is_announced(p) ? announced : is_awaited(p) ? awaited : later;
+  };
+  for (int turn = announced; turn <= turns; ++turn) {
     int outputs = 0;
-    for (int n = 0; n < op.product_count; ++n) {
-      const Product& p = op.products[n];
-      if (!wanted(p)) continue;
+    for (const Product& p : products) {
+      if (turn_of(p) != turn) continue;
       tiles.first_output[tiles.product_count] = outputs;
       tiles.products[tiles.product_count++] = p;
       outputs += p.out;
     }
-    return outputs;
-  };
-  tiles.announced_outputs = take([](const Product& p) { return p.announced; });
-  tiles.announced_products = tiles.product_count;
-  tiles.outputs_of_x = take([](const Product& p) { return !p.announced && p.made == nullptr; });
-  tiles.products_of_x = tiles.product_count;
-  take([](const Product& p) { return p.made != nullptr; });
+    if (turn == turns) break;
+    tiles.outputs[turn] = outputs;
+    tiles.products_before[turn + 1] = tiles.product_count;
+  }
   int numbers = 0, bytes = 0;
   bool fits = true;
   for (int n = 0; n < tiles.product_count; ++n) {
@@ -147,8 +158,30 @@ bool as_tiles(Tiles& tiles, const OneRow& op) {
     fits &= p.weight_bytes % piece == 0 && (p.made == nullptr ? p.in == input.n : p.weight_bytes == 2 * p.in && !p.announced);
     if (p.made != nullptr) numbers += p.in, bytes += most_of(p.out) * p.in * 2;
   }
-  const bool listed = tiles.product_count == 1 || most_of(tiles.announced_outputs) + most_of(tiles.outputs_of_x) <= listed_rows;
+  const bool listed = tiles.product_count == 1 || most_outputs(tiles, later) <= listed_rows;
   return fits && listed && numbers <= most_made_numbers && bytes <= stage_bytes;
+}
+
+/// Low-rank decays go from the products before a step into the step, if it can make all of them: one way less from block to block.
+void take_decays(Step& step, OneRow& op) {
+  const int halves = step.halves(), count = step.log_decay.heads * step.K;
+  if (step.log_decay.width != step.K || halves * step.K > memory_step::threads) return;
+  Product decays[2]{};
+  const auto makes = [&](const Product& p, int half) {
+    return p.made != nullptr && p.y == step.log_decay.x + half * count && p.out == count && p.in == memory_step::decay_rank &&
+           p.end == End::forget_gate && p.z == nullptr && p.weight_bytes == 2 * p.in;
+  };
+  OneRow rest = op;
+  for (int half = 0; half < halves; ++half) {
+    Product* const end = rest.products + rest.product_count;
+    Product* const maker = std::find_if(rest.products, end, [&](const Product& p) { return makes(p, half); });
+    if (maker == end) return;
+    decays[half] = *maker;
+    std::copy(maker + 1, end, maker);
+    --rest.product_count;
+  }
+  std::ranges::copy(decays, step.decays);
+  op = rest;
 }
 
 /// With wider tasks where not all of them would run at once, if a thread can have so many rows.
@@ -164,24 +197,22 @@ std::size_t shared_memory_of(std::size_t x_bytes) {
   return static_cast<std::size_t>(ring_bytes) + std::max(offsetof(Work, x) + x_bytes, sizeof(memory_step::Shared));
 }
 
-/// What of a level's memory comes by mail: the numbers that levels before it have made.
+/// Where what a chain has made so far stands.
 class Addresses {
  public:
-  /// Numbers made at p have their place at `mail`.
-  void made(const float* p, std::int64_t count, float* mail) {
-    written(p, count);
-    ranges_[p] = {p + count, mail};
-  }
-  /// They have none.
-  void written(const float* p, std::int64_t count) {
+  /// Numbers at p have their place at `mail`; null: they are not handed on.
+  void written(const float* p, std::int64_t count, float* mail) {
     if (p == nullptr) return;
     for (auto i = ranges_.begin(); i != ranges_.end();) i = i->first < p + count && p < i->second.end ? ranges_.erase(i) : std::next(i);
+    ranges_[p] = {p + count, mail};
   }
   void look_up(const float*& p) const {
-    const auto next = ranges_.upper_bound(p);
-    if (p == nullptr || next == ranges_.begin()) return;
-    const auto& [begin, range] = *std::prev(next);
-    if (p < range.end) p = range.mail + (p - begin);
+    const auto range = of(p);
+    if (range != ranges_.end() && range->second.mail != nullptr) p = range->second.mail + (p - range->first);
+  }
+  bool is_not_handed_on(const float* p) const {
+    const auto range = of(p);
+    return range != ranges_.end() && range->second.mail == nullptr;
   }
 
  private:
@@ -189,7 +220,12 @@ class Addresses {
     const float* end;
     float* mail;
   };
-  std::map<const float*, Range> ranges_;
+  using Ranges = std::map<const float*, Range>;
+  Ranges::const_iterator of(const float* p) const {
+    const auto next = ranges_.upper_bound(p);
+    return p == nullptr || next == ranges_.begin() || p >= std::prev(next)->second.end ? ranges_.end() : std::prev(next);
+  }
+  Ranges ranges_;
 };
 
 /// visit(p) for each p that a level reads numbers at which levels before it may have made.
@@ -201,9 +237,52 @@ void for_what_is_read(AnyLevel& level, const Visit& visit) {
     return;
   }
   auto& step = level.step;
-  for (auto* x : {&step.q, &step.k, &step.v, &step.log_decay, &step.beta}) visit(x->x);
+  if (step.q_source.pair == nullptr) visit(step.q.x);
+  if (step.k_source.pair == nullptr) visit(step.k.x);
+  visit(step.v.x), visit(step.beta.x);
+  if (step.decays[0].out == 0) visit(step.log_decay.x);
+  for (auto& product : step.decays) visit(product.made);
   for (auto* x : {&step.q_source, &step.k_source}) visit(x->shared), visit(x->sparse), visit(x->more);
   visit(step.routing.logits);
+}
+
+/// visit(p, count, n) for what a level writes; n: which place in its mail, −1 for what is not handed on.
+template <class Visit>
+void for_what_is_written(const Level& level, const Visit& visit) {
+  if (level.kind == Kind::products) {
+    for (int n = 0; n < level.tiles.product_count; ++n) {
+      const Product& p = level.tiles.products[n];
+      visit(p.z, p.out, -1), visit(p.y, p.out, n);
+    }
+    return;
+  }
+  const Step& step = level.step;
+  for (const Product& product : step.decays) visit(product.y, product.out, -1);
+  for (float* pair : {step.q_source.pair, step.k_source.pair}) visit(pair, 2 * step.H * step.K, -1);
+  visit(step.routing.gate, step.routing.N, -1);
+  visit(step.o, step.H * step.V, 0);
+}
+
+/// The level of a step and the products right before it: what the step waits for is made first, and low-rank decays by the step itself.
+void let_step_begin_early(Level& level, Level& products, const OneRow& op) {
+  Level early = level;
+  OneRow rest = op;
+  take_decays(early.step, rest);
+  const auto is_read = [&](const Product& product) {
+    bool reads = false;
+    for_what_is_read(early, [&](const float* p) { reads |= p >= product.y && p < product.y + product.out; });
+    return reads;
+  };
+  const auto spares_tiles = [](const Tiles& tiles) {
+    const auto tiles_of = [](int rows) { return (rows + tile_rows - 1) / tile_rows; };
+    return tiles.product_count > 1 && tiles_of(most_outputs(tiles, awaited)) < tiles_of(most_outputs(tiles, later));
+  };
+  Tiles tiles{};
+  if (!as_tiles(tiles, rest, is_read) || !spares_tiles(tiles)) {
+    tiles = {};
+    if (!as_tiles(tiles, rest, [](const Product&) { return true; })) return;
+  }
+  level = early, products.tiles = tiles;
 }
 
 /// Gives all that levels make a place from `begin` on, and lets those behind read it there. Returns the bytes of these places; null: only
@@ -211,8 +290,9 @@ void for_what_is_read(AnyLevel& level, const Visit& visit) {
 std::size_t address_mail(std::vector<Level>& levels, float* begin) {
   Addresses addresses;
   std::size_t numbers = 0;
-  const auto place = [&](std::int64_t count, bool right_behind) {
-    if (!right_behind) numbers = rounded_up(numbers, std::size_t{line});
+  // As aligned as the numbers themselves: four are read at once.
+  const auto place = [&](const float* y, std::int64_t count, bool right_behind) {
+    if (!right_behind) numbers = rounded_up(numbers, std::size_t{line}) + reinterpret_cast<std::uintptr_t>(y) % line_bytes / sizeof(float);
     float* const mail = begin + numbers;
     numbers += static_cast<std::size_t>(count);
     return mail;
@@ -221,11 +301,7 @@ std::size_t address_mail(std::vector<Level>& levels, float* begin) {
     if (begin != nullptr) for_what_is_read(level, [&](const float*& p) { addresses.look_up(p); });
     if (level.kind != Kind::products) {
       const Step& step = level.step;
-      level.mail[0] = place(std::int64_t{step.H} * step.V, false);
-      for (const float* pair : {step.q_source.pair, step.k_source.pair}) addresses.written(pair, std::int64_t{2} * step.H * step.K);
-      addresses.written(step.routing.gate, step.routing.N);
-      addresses.made(step.o, std::int64_t{step.H} * step.V, level.mail[0]);
-      continue;
+      level.mail[0] = place(step.o, std::int64_t{step.H} * step.V, false);
     }
     // What lies side by side does so in the mail: a reader may take several products' numbers as one row.
     std::vector<int> order(static_cast<std::size_t>(level.tiles.product_count));
@@ -234,14 +310,10 @@ std::size_t address_mail(std::vector<Level>& levels, float* begin) {
     const float* end = nullptr;
     for (const int n : order) {
       const Product& p = level.tiles.products[n];
-      level.mail[n] = place(p.out, p.y == end);
+      level.mail[n] = place(p.y, p.out, p.y == end);
       end = p.y + p.out;
     }
-    for (const int n : order) {
-      const Product& p = level.tiles.products[n];
-      addresses.written(p.z, p.out);
-      addresses.made(p.y, p.out, level.mail[n]);
-    }
+    for_what_is_written(level, [&](const float* p, int count, int n) { addresses.written(p, count, n < 0 ? nullptr : level.mail[n]); });
     for (int n = 0; begin != nullptr && n < level.tiles.product_count; ++n) addresses.look_up(level.tiles.products[n].made);
   }
   return rounded_up(numbers * sizeof(float), std::size_t{line_bytes});
@@ -308,22 +380,26 @@ class OutsideOfGraph {
 struct Chain::Collected {
   int device = 0;
   std::vector<Level> levels;
+  OneRow last;                 // the last one, where it is products
+  Addresses written;           // by them
   std::size_t x_bytes = 0;     // the most of a level
   std::exception_ptr failure;  // of a launch whose caller could not be told
   std::mutex mutex;            // buffers are given back by any thread
 
-  /// Whether the level reads what a product has made on its way: that is not handed on.
-  bool knows_z_that_reads(const Level& level) const {
+  /// Whether the level reads what was made on the way, like a product's z: that is not handed on.
+  bool is_read_from_memory(const Level& level) const {
     bool reads = false;
-    for_what_is_read(level, [&](const float* p) {
-      for (const Level& before : levels) {
-        for (int n = 0; n < before.tiles.product_count; ++n) {
-          const Product& made = before.tiles.products[n];
-          reads |= p != nullptr && made.z != nullptr && p >= made.z && p < made.z + made.out;
-        }
-      }
-    });
+    for_what_is_read(level, [&](const float* p) { reads |= written.is_not_handed_on(p); });
     return reads;
+  }
+  std::vector<Level> clear() {
+    written = {};
+    x_bytes = 0;
+    return std::exchange(levels, {});
+  }
+  void push(const Level& level) {
+    levels.push_back(level);
+    for_what_is_written(level, [&](float* p, int count, int n) { written.written(p, count, n < 0 ? nullptr : p); });
   }
 };
 
@@ -340,28 +416,30 @@ cudaStream_t Chain::stream() {
 }
 void Chain::drop() {
   const std::lock_guard lock(collected_->mutex);
-  collected_->levels.clear();
+  collected_->clear();
 }
 std::vector<Chain::Memory> Chain::captured() { return std::exchange(captured_, {}); }
 
 bool Chain::add(const OneRow& op, DType type) {
   Level level{.kind = Kind::products, .tiles = {}, .step = {}, .mail = {}};
-  if (type != DType::bf16 || !as_tiles(level.tiles, op)) return false;
+  if (type != DType::bf16 || !as_tiles(level.tiles, op, [](const Product&) { return true; })) return false;
   const std::size_t x_bytes = static_cast<std::size_t>(parts_of_x * level.tiles.part_bytes) + 128;
   constexpr std::size_t besides = sizeof(Levels) + sizeof(Stage) * stages;
   if (besides + shared_memory_of(x_bytes) > static_cast<std::size_t>(attribute_of_device(cudaDevAttrMaxSharedMemoryPerBlockOptin)))
     return false;
   const std::lock_guard lock(collected_->mutex);
-  if (collected_->levels.size() == most_levels || collected_->knows_z_that_reads(level)) launch();
+  if (collected_->levels.size() == most_levels || collected_->is_read_from_memory(level)) launch();
   collected_->x_bytes = std::max(collected_->x_bytes, x_bytes);
-  collected_->levels.push_back(level);
+  collected_->push(level);
+  collected_->last = op;
   return true;
 }
 bool Chain::add(const Step& step, bool delta_rule) {
   const std::lock_guard lock(collected_->mutex);
-  const Level level{.kind = delta_rule ? Kind::delta_rule : Kind::outer_product, .tiles = {}, .step = with_tasks_at_once(step), .mail = {}};
-  if (collected_->levels.empty() || collected_->levels.size() == most_levels || collected_->knows_z_that_reads(level)) return false;
-  collected_->levels.push_back(level);
+  Level level{.kind = delta_rule ? Kind::delta_rule : Kind::outer_product, .tiles = {}, .step = with_tasks_at_once(step), .mail = {}};
+  if (collected_->levels.empty() || collected_->levels.size() == most_levels || collected_->is_read_from_memory(level)) return false;
+  if (Level& before = collected_->levels.back(); before.kind == Kind::products) let_step_begin_early(level, before, collected_->last);
+  collected_->push(level);
   return true;
 }
 
@@ -377,12 +455,12 @@ void Chain::free(void* memory) noexcept {
 
 void Chain::launch() {
   if (const auto failure = std::exchange(collected_->failure, nullptr)) std::rethrow_exception(failure);
-  std::vector<Level> levels = std::exchange(collected_->levels, {});
+  const std::size_t shared = shared_memory_of(collected_->x_bytes);
+  std::vector<Level> levels = collected_->clear();
   if (levels.empty()) return;
   check(cudaSetDevice(collected_->device), "the device");
-  const std::size_t shared = shared_memory_of(std::exchange(collected_->x_bytes, 0));
   const Tiles& first = levels[0].tiles;
-  if (levels.size() == 1 && first.products_of_x == first.product_count) {
+  if (levels.size() == 1 && first.products_of_x() == first.product_count) {
     std::ranges::fill(levels[0].mail, nullptr);
     return start(levels, nullptr, shared, stream_);
   }

@@ -32,11 +32,14 @@ constexpr int row_bytes = most_blocks * block_bytes + 64;                 // lan
 constexpr int stages = 4, stage_bytes = stage_rows * row_bytes, ring_bytes = stages * stage_bytes;
 constexpr int most_tiles_together = 8;  // whose outputs are finished together
 
-/// Products of one row as this kernel sees them. Those that others wait for come first, then the others of x, then those that wait.
+/// Of a level's products of x: those that others of the level wait for, those that the next level waits for, and the others.
+enum Turn : int { announced, awaited, later, turns };
+
+/// Products of one row as this kernel sees them: those of x, in turn, then those whose x the level makes.
 struct Tiles {
   Input input;
-  int announced_products, products_of_x, product_count;
-  int announced_outputs, outputs_of_x;
+  int products_before[turns + 1], outputs[turns];  // of each turn; the last one: all of x
+  int product_count;
   int outputs_of_tile;          // 16; gated: 8
   int tiles_together;           // whose outputs are finished together
   int blocks, blocks_of_piece;  // of a row; a stage has a piece of its rows
@@ -45,6 +48,7 @@ struct Tiles {
   Product products[most_products];
 
   __device__ bool one_product() const { return product_count == 1; }
+  __host__ __device__ int products_of_x() const { return products_before[turns]; }
 };
 
 enum class Kind : int { products, outer_product, delta_rule };
@@ -93,15 +97,18 @@ __device__ __noinline__ inline Share share_of(int n) {
   return {before(blockIdx.x), before(blockIdx.x + 1) - before(blockIdx.x)};
 }
 
-/// An output of the block: those that others wait for come first.
+/// An output of the block.
 struct Place {
   int product, o;
 };
-__device__ __noinline__ inline Place place_of(const Tiles& op, const Share& announced, const Share& of_x, int i) {
-  if (i >= announced.count + of_x.count) return {-1, 0};
-  const bool first = i < announced.count;
-  const int output = first ? announced.begin + i : of_x.begin + i - announced.count, end = first ? op.announced_products : op.products_of_x;
-  int n = first ? 0 : op.announced_products;
+/// The block's i-th one, in turn.
+__device__ __noinline__ inline Place place_of(const Tiles& op, const Share* shares, int i) {
+  int turn = 0;
+#pragma unroll 1
+  while (turn < turns && i >= shares[turn].count) i -= shares[turn++].count;
+  if (turn == turns) return {-1, 0};
+  const int output = shares[turn].begin + i, end = op.products_before[turn + 1];
+  int n = op.products_before[turn];
 #pragma unroll 1
   while (n + 1 < end && output >= op.first_output[n + 1]) ++n;
   return {n, output - op.first_output[n]};
@@ -112,31 +119,36 @@ struct Slot {
   Level level;
   const char* rows[listed_rows];  // of weights, in the order of tiles, where products share the level; null: there is none
   Place places[listed_rows];      // of the same
-  int tiles;                      // of rows; 0: a memory's step, or nothing for this block
-  Share announced, of_x;          // of the block, of the outputs; of one product only those of the last tile are side by side
-  int made_rows;                  // of the block, of products whose x the level makes
+  Share shares[turns];            // of the outputs; of one product only those of the last tile are side by side
+  int outputs;                    // of all of them
+  int tiles[turns];               // up to the last one with a turn's outputs
+  int tiles_before;               // of all levels before
+  Share made[most_products];      // of each product whose x the level makes
+  int made_rows;                  // of all of them
   memory_step::Task task;         // the block's first one of a memory's step
 
-  __device__ int outputs() const { return announced.count + of_x.count; }
+  /// Of rows; 0: a memory's step, or nothing for this block.
+  __device__ int all_tiles() const { return tiles[turns - 1]; }
   /// Of one product, a tile's first output. Whole tiles of all blocks lie side by side: what comes first is made first.
   __device__ int first_output(int tile) const {
     const int of_tile = level.tiles.outputs_of_tile, blocks = static_cast<int>(gridDim.x);
-    return tile < level.tiles.outputs_of_x / (of_tile * blocks) ? (tile * blocks + static_cast<int>(blockIdx.x)) * of_tile : of_x.begin;
+    return tile < level.tiles.outputs[awaited] / (of_tile * blocks) ? (tile * blocks + static_cast<int>(blockIdx.x)) * of_tile
+                                                                    : shares[awaited].begin;
   }
   /// The block's output i; none behind the last one.
   __device__ Place place(int i) const {
-    if (i >= outputs()) return {-1, 0};
+    if (i >= outputs) return {-1, 0};
     const int of_tile = level.tiles.outputs_of_tile;
     return level.tiles.one_product() ? Place{0, first_output(i / of_tile) + i % of_tile} : places[i];
   }
-  /// Behind the tiles that are finished together with this one: those that others wait for come first.
+  /// Behind the tiles that are finished together with this one: no turn's outputs wait for later ones.
   __device__ int end_of_group(int first) const {
-    const int of_tile = level.tiles.outputs_of_tile, waited_for = (announced.count + of_tile - 1) / of_tile;
-    return first < waited_for ? waited_for : min(first + level.tiles.tiles_together, tiles);
+    if (first < tiles[announced]) return tiles[announced];
+    return min(first + level.tiles.tiles_together, tiles[first < tiles[awaited] ? awaited : later]);
   }
   /// Rows of weights in a half of a tile.
   __device__ int rows_of(int tile, int half) const {
-    const int of_tile = level.tiles.outputs_of_tile, left = outputs() - tile * of_tile;
+    const int of_tile = level.tiles.outputs_of_tile, left = outputs - tile * of_tile;
     return min(of_tile == tile_rows ? left - half * stage_rows : left, stage_rows);
   }
 };
@@ -169,19 +181,20 @@ struct PlaceInRing {
 };
 
 /// Weights of the block's rows of products whose x the level makes, one product's behind another's, as one stage; by one warp.
-__device__ inline void fetch_made_weights(const Tiles& op, Stage& stage, unsigned to, std::uint64_t policy) {
-  const int lane = threadIdx.x % warp_size, own = op.products_of_x + lane;
+__device__ inline void fetch_made_weights(const Slot& slot, Stage& stage, unsigned to, std::uint64_t policy) {
+  const Tiles& op = slot.level.tiles;
+  const int lane = threadIdx.x % warp_size, own = op.products_of_x() + lane;
   int before = 0, bytes = 0;
 #pragma unroll 1
-  for (int n = op.products_of_x; n < op.product_count; ++n) {
+  for (int n = op.products_of_x(); n < op.product_count; ++n) {
     if (n == own) before = bytes;
-    bytes += share_of(op.products[n].out).count * static_cast<int>(op.products[n].weight_bytes);
+    bytes += slot.made[n].count * static_cast<int>(op.products[n].weight_bytes);
   }
   if (lane == 0) stage.expect(bytes);
   __syncwarp();
   if (own >= op.product_count) return;
   const Product& p = op.products[own];
-  const Share share = share_of(p.out);
+  const Share share = slot.made[own];
   if (share.count > 0)
     stage.fetch(to + before, p.weight + share.begin * p.weight_bytes, share.count * static_cast<int>(p.weight_bytes), policy);
 }
@@ -227,7 +240,7 @@ __device__ inline void fetch_weights(Levels& levels, int count, unsigned ring, S
     const Slot& slot = levels.wait_for_level(level);
     const Tiles& op = slot.level.tiles;
 #pragma unroll 1
-    for (int first = 0; first < slot.tiles; first = slot.end_of_group(first)) {
+    for (int first = 0; first < slot.all_tiles(); first = slot.end_of_group(first)) {
 #pragma unroll 1
       for (int block = 0; block < op.blocks; block += op.blocks_of_piece) {
 #pragma unroll 1
@@ -236,7 +249,7 @@ __device__ inline void fetch_weights(Levels& levels, int count, unsigned ring, S
     }
     if (slot.made_rows > 0) {
       Stage& stage = next.wait_until_empty();
-      fetch_made_weights(op, stage, ring + next.at.stage() * stage_bytes, policy);
+      fetch_made_weights(slot, stage, ring + next.at.stage() * stage_bytes, policy);
       next.next();
     }
     levels.end_level(level);
@@ -248,7 +261,7 @@ __device__ __noinline__ inline void find_task(memory_step::Task& t, const Step& 
 }
 
 /// Puts a level into its slot; by one warp.
-__device__ inline void plan(Slot& slot, const Level& from, const Mail& mail) {
+__device__ inline void plan(Slot& slot, const Level& from, int tiles_before, const Mail& mail) {
   const int lane = threadIdx.x % warp_size;
   const auto* source = reinterpret_cast<const uint4*>(&from);
   auto* to = reinterpret_cast<uint4*>(&slot.level);
@@ -257,26 +270,37 @@ __device__ inline void plan(Slot& slot, const Level& from, const Mail& mail) {
   __syncwarp();
   if (slot.level.kind != Kind::products) {
     if (lane != 0) return;
-    slot.tiles = slot.made_rows = 0;
+    slot.tiles[later] = slot.made_rows = 0;
     find_task(slot.task, slot.level.step, static_cast<int>(blockIdx.x), mail);
     return;
   }
   const Tiles& op = slot.level.tiles;
   int made_rows = 0;
 #pragma unroll 1
-  for (int n = op.products_of_x; n < op.product_count; ++n) made_rows += share_of(op.products[n].out).count;
-  if (lane == 0) slot.made_rows = made_rows;
-  const int whole = op.one_product() ? op.outputs_of_x / static_cast<int>(op.outputs_of_tile * gridDim.x) * op.outputs_of_tile : 0,
-            side_by_side = whole * static_cast<int>(gridDim.x);
-  const Share announced = share_of(op.announced_outputs);
-  Share of_x = share_of(op.outputs_of_x - side_by_side);
-  of_x = {side_by_side + of_x.begin, whole + of_x.count};
-  const int of_tile = op.outputs_of_tile, tiles = (announced.count + of_x.count + of_tile - 1) / of_tile;
-  if (lane == 0) slot.tiles = tiles, slot.announced = announced, slot.of_x = of_x;
+  for (int n = op.products_of_x(); n < op.product_count; ++n) {
+    const Share share = share_of(op.products[n].out);
+    made_rows += share.count;
+    if (lane == 0) slot.made[n] = share;
+  }
+  const int whole = op.one_product() ? op.outputs[awaited] / static_cast<int>(op.outputs_of_tile * gridDim.x) * op.outputs_of_tile : 0;
+  int outputs = 0;
+#pragma unroll 1
+  for (int turn = 0; turn < turns; ++turn) {
+    // Whole tiles of one product lie between those of the other blocks.
+    const int rows = turn == awaited ? whole : 0, side_by_side = rows * static_cast<int>(gridDim.x);
+    const Share share = share_of(op.outputs[turn] - side_by_side);
+    outputs += rows + share.count;
+    if (lane == 0) {
+      slot.shares[turn] = {side_by_side + share.begin, rows + share.count};
+      slot.tiles[turn] = (outputs + op.outputs_of_tile - 1) / op.outputs_of_tile;
+    }
+  }
+  if (lane == 0) slot.made_rows = made_rows, slot.outputs = outputs, slot.tiles_before = tiles_before;
+  __syncwarp();
   if (op.one_product()) return;
 #pragma unroll 1
-  for (int i = lane; i < tiles * tile_rows; i += warp_size) {
-    const Place place = place_of(op, announced, of_x, i);
+  for (int i = lane; i < slot.all_tiles() * tile_rows; i += warp_size) {
+    const Place place = place_of(op, slot.shares, i);
     slot.places[i] = place;
     slot.rows[i] = place.product < 0 ? nullptr : op.products[place.product].weight + place.o * op.products[place.product].weight_bytes;
   }
@@ -284,13 +308,14 @@ __device__ inline void plan(Slot& slot, const Level& from, const Mail& mail) {
 
 /// Brings into the second cache what a level reads besides weights: with as much of those on its way as rings hold, memory answers after
 /// microseconds. By one warp.
-__device__ inline void prefetch_level(const Slot& slot) {
+__device__ __noinline__ inline void prefetch_level(const Slot& slot) {
   const int lane = threadIdx.x % warp_size;
   if (slot.level.kind != Kind::products) {
     const Step& step = slot.level.step;
 #pragma unroll 1
     for (int task = static_cast<int>(blockIdx.x); task < step.tasks(); task += static_cast<int>(gridDim.x)) {
       memory_step::prefetch_task(step, task, lane, warp_size);
+      memory_step::prefetch_decays(step, task, lane, warp_size);
     }
     return;
   }
@@ -300,7 +325,7 @@ __device__ inline void prefetch_level(const Slot& slot) {
     for (int i = lane * line; i < op.input.group; i += warp_size * line) prefetch(op.input.weight + i);
   }
 #pragma unroll 1
-  for (int i = lane; i < slot.outputs(); i += warp_size) {
+  for (int i = lane; i < slot.outputs; i += warp_size) {
     const Place place = slot.place(i);
     const Product& p = op.products[place.product];
     if (p.bias != nullptr) prefetch(p.bias + place.o);
@@ -322,14 +347,32 @@ __device__ inline void empty_other_box(const Mailbox& box) {
     reinterpret_cast<uint4*>(other)[own.begin + i] = {nothing_yet, nothing_yet, nothing_yet, nothing_yet};
 }
 
-/// What the planner does.
-__device__ inline void look_ahead(Levels& levels, const Level* all, int count, const Mailbox* box) {
-  int planned = 0;
+/// What all of a step's threads need, while they wait for q and k: what decays are made of, and the partitions. By one warp.
+__device__ __noinline__ inline void prepare_step(Levels& levels, int level, memory_step::Shared& shared) {
+  const Slot& slot = levels.at(level);
+  const Step& step = slot.level.step;
+  if (slot.level.kind == Kind::products || slot.task.number >= step.tasks()) return;
+  // The level before needs its memory no more.
+  if (level > 0) wait(levels.handed[(level - 1) % known_levels].empty, (level - 1) / known_levels % 2);
+  const MailInTurn in_turn{levels.mail};
+  if (step.decays[0].out > 0) {
+    memory_step::load_features(shared.features, slot.task, in_turn);
+    memory_step::bring<memory_step::features_there>();
+  }
+  memory_step::load_scalars(shared.scalars, step, slot.task, in_turn);
+  memory_step::choose(shared.chosen, step, slot.task, in_turn);
+  memory_step::bring<memory_step::chosen_there>();
+}
+
+/// What the planner does. `work`: what those that multiply work with.
+__device__ inline void look_ahead(Levels& levels, const Level* all, int count, const Mailbox* box, void* work) {
+  int planned = 0, tiles = 0;
   const auto plan_next = [&] {
     Handed& handed = levels.handed[planned % known_levels];
     wait(handed.empty, planned / known_levels % 2 ^ 1);
-    plan(levels.at(planned), all[planned], levels.mail);
+    plan(levels.at(planned), all[planned], tiles, levels.mail);
     __syncwarp();
+    tiles += levels.at(planned).all_tiles();
     if (threadIdx.x % warp_size == 0) handed.hand_over();
     ++planned;
   };
@@ -337,6 +380,7 @@ __device__ inline void look_ahead(Levels& levels, const Level* all, int count, c
   if (box != nullptr) empty_other_box(*box);
 #pragma unroll 1
   for (int level = 0; level < count; ++level) {
+    prepare_step(levels, level, *static_cast<memory_step::Shared*>(work));
     while (planned < count && planned < level + known_levels) plan_next();
     if (level + 2 < count) prefetch_level(levels.at(level + 2));
     constexpr int ahead = known_levels + 2;

@@ -37,8 +37,9 @@ struct Mail {
   __device__ Number* in_turn(Number* p) const {
     return has(p) ? reinterpret_cast<Number*>(reinterpret_cast<std::uintptr_t>(p) + turn) : p;
   }
-  __device__ void put(float* to, float x) const {
-    asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(in_turn(to)), "r"(as_mail(x)) : "memory");
+  __device__ void put(float* to, float x) const { put_in_turn(in_turn(to), x); }
+  static __device__ void put_in_turn(float* to, float x) {
+    asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(to), "r"(as_mail(x)) : "memory");
   }
   __device__ void put(float* to, float4 x) const {
     asm volatile("st.relaxed.gpu.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(in_turn(to)), "r"(as_mail(x.x)), "r"(as_mail(x.y)),
@@ -78,6 +79,7 @@ struct MailInTurn {
   const Mail& mail;
   using Asked = Mail::Asked;
   using AskedFour = Mail::AskedFour;
+  static constexpr bool in_chain = true;
 
   __device__ bool has(const float* p) const { return reinterpret_cast<std::uintptr_t>(p) - (mail.begin + mail.turn) < mail.bytes; }
   __device__ Asked ask(const float* p) const { return Mail::asked_for<float>(p, has(p)); }

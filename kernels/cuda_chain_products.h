@@ -216,6 +216,7 @@ __device__ inline void load_normed(char* x, float* squares, const Tiles& op, con
 struct Work {
   float sums[kept_tiles * tile_rows * warps_of_half];  // [row of tiles, warp of the half]
   float squares[most_normed_parts * threads * piece_numbers / numbers_of_sum];
+  float factor;                   // of all of x
   float made[most_made_numbers];  // x that the level makes, one product's behind another's
   alignas(128) char x[1];         // as long as the longest x
 };
@@ -234,27 +235,57 @@ __device__ inline void take_piece(Work& work, const Tiles& op, PieceOfRow& x, bo
 struct Output {
   int product = -1, o = 0;
   float bias = 0, added = 0;
+  float *y = nullptr, *mailed = nullptr;  // of the output; where nothing but sums are finished
+  Convolution convolution;                // or A_log and dt_bias as the first taps
   __device__ Output() = default;
-  __device__ Output(const Tiles& op, const Place& place) : product(place.product), o(place.o) {
-    if (product >= 0 && op.products[product].bias != nullptr) bias = op.products[product].bias[o];
+  __device__ Output(const Slot& slot, const Place& place, const Mail& mail) : product(place.product), o(place.o) {
+    if (product < 0) return;
+    const Product& p = slot.level.tiles.products[product];
+    if (p.bias != nullptr) bias = p.bias[o];
+    if (p.end == End::convolve) convolution.load(p, o);
+    if (p.end == End::delta_decay) convolution.taps.x = p.A_log[o], convolution.taps.y = p.dt_bias[o];
+    if (p.end != End::activate || p.act != Activation::identity || p.z != nullptr || slot.level.mail[product] == nullptr) return;
+    y = p.y + o, mailed = mail.in_turn(slot.level.mail[product] + o);
   }
   __device__ void load_addend(const Tiles& op, const Mail& mail) {
     if (product >= 0 && op.products[product].addend != nullptr) added = mail.get(mail.ask(op.products[product].addend + o));
   }
 };
 
-/// y[o] from the product, its bias and what is added; gated: times the product with the other weight.
-__device__ inline float finished(const Product& p, int o, float x, float added, float other) {
-  if (p.z != nullptr) p.z[o] = x;
-  if (p.end == End::forget_gate || p.end == End::delta_decay) return decay_of(p, p.end, o, x);
-  if (p.end == End::convolve) x = convolved(p, o, x);
-  return activated_by_one(x + added, p.act) * (p.end == End::gated ? other : 1);
-}
-/// Where it belongs, and to `mailed`, who may wait for it.
-__device__ __noinline__ inline void finish(const Product& p, int o, float x, float added, float other, float* mailed, const Mail& mail) {
-  const float y = finished(p, o, x, added, other);
+/// Where a number belongs, and to `mailed`, who may wait for it.
+__device__ inline void hand_on(const Product& p, int o, float y, float* mailed, const Mail& mail) {
   if (mailed != nullptr) mail.put(mailed + o, y);
   p.y[o] = y;
+}
+/// y[o] from the product with its bias, and what is added; gated: times the product with the other weight.
+__device__ __noinline__ inline void finish(const Product& p, int o, float x, float added, float other, float A_log, float dt_bias,
+                                           float* mailed, const Mail& mail) {
+  if (p.z != nullptr) p.z[o] = x;
+  const float y = p.end == End::forget_gate   ? log_sigmoid_decay(x, p.scale, p.clamp_min)
+                  : p.end == End::delta_decay ? gated_delta_decay(x, A_log, dt_bias)
+                                              : activated_by_one(x + added, p.act) * (p.end == End::gated ? other : 1);
+  hand_on(p, o, y, mailed, mail);
+}
+__device__ __noinline__ inline void finish_convolved(const Product& p, int o, float z, float added, float4 taps, float4 kept, float* mailed,
+                                                     const Mail& mail) {
+  const Convolution convolution{taps, kept};
+  hand_on(p, o, activated_by_one(convolution.result(z) + added, p.act), mailed, mail);
+  convolution.keep(p, o, z);
+  if (p.z != nullptr) p.z[o] = z;
+}
+__device__ inline void finish(const Slot& slot, const Output& output, float x, float other, const Mail& mail) {
+  x += output.bias;
+  if (output.y != nullptr) {
+    const float y = x + output.added;
+    Mail::put_in_turn(output.mailed, y);
+    *output.y = y;
+  } else if (output.product >= 0) {
+    const Product& p = slot.level.tiles.products[output.product];
+    float* const mailed = slot.level.mail[output.product];
+    const auto& [taps, kept] = output.convolution;
+    p.end == End::convolve ? finish_convolved(p, output.o, x, output.added, taps, kept, mailed, mail)
+                           : finish(p, output.o, x, output.added, other, taps.x, taps.y, mailed, mail);
+  }
 }
 
 /// Of the sums that four lanes hold of C, what counts, in the first of them.
@@ -325,12 +356,12 @@ __device__ inline void make_products(const Slot& slot, Work& work, Stage* stages
   const Tiles& op = slot.level.tiles;
   PieceOfRow x = piece_of_row(op, 0, mail);
   const Multiplier multiplier(work, op, ring);
-  const int of_tile = op.outputs_of_tile, outputs = slot.outputs();
+  const int of_tile = op.outputs_of_tile, outputs = slot.outputs;
   int first = 0;
 #pragma unroll 1
   do {
     const int end = slot.end_of_group(first), i = first * of_tile + thread;
-    Output output(op, i < end * of_tile ? slot.place(i) : Place{-1, 0});
+    Output output(slot, i < end * of_tile ? slot.place(i) : Place{-1, 0}, mail);
 #pragma unroll 1
     for (int block = 0; block < op.blocks; block += op.blocks_of_piece) {
       const int blocks = min(op.blocks_of_piece, op.blocks - block);
@@ -339,28 +370,30 @@ __device__ inline void make_products(const Slot& slot, Work& work, Stage* stages
       if (first == 0) {
         sync_warps();
         if (block + blocks < op.blocks) x = piece_of_row(op, block + blocks, mail);
+        if (block == 0 && thread == threads - 1)
+          work.factor = op.input.group > 0 && op.input.one_group() ? norm_factor_of(op.input, sum_of_warps<warps>(work.squares)) : 1;
       }
 #pragma unroll 1
       for (int tile = first; tile < end; ++tile) {
         const bool whole = of_tile < tile_rows || tile * of_tile + stage_rows < outputs;
         if (multiplier.half == 1) at.next();
         if (multiplier.half == 0 || whole) {
-          multiplier.take(stages_of_ring[at.stage()], at.parity(), at.stage(), tile, block, blocks);
+          multiplier.take(stages_of_ring[at.stage()], at.parity(), at.stage(), slot.tiles_before + tile, block, blocks);
           at.next();
         }
         if (multiplier.half == 0 && whole) at.next();
       }
     }
     sync_warps();
-    const float factor = op.input.group > 0 && op.input.one_group() ? norm_factor_of(op.input, sum_of_warps<warps>(work.squares)) : 1;
-    const float* const sums = work.sums + ((first + thread / of_tile) % kept_tiles * tile_rows + thread % of_tile) * warps_of_half;
+    const float factor = work.factor;
+    const float* const sums =
+        work.sums + ((slot.tiles_before + first + thread / of_tile) % kept_tiles * tile_rows + thread % of_tile) * warps_of_half;
     if (output.product >= 0) {
-      finish(op.products[output.product], output.o, factor * sum_of_warps<warps_of_half>(sums) + output.bias, output.added,
-             of_tile < tile_rows ? factor * sum_of_warps<warps_of_half>(sums + of_tile * warps_of_half) : 1,
-             slot.level.mail[output.product], mail);
+      finish(slot, output, factor * sum_of_warps<warps_of_half>(sums),
+             of_tile < tile_rows ? factor * sum_of_warps<warps_of_half>(sums + of_tile * warps_of_half) : 1, mail);
     }
     first = end;
-  } while (first < slot.tiles);
+  } while (first < slot.all_tiles());
 }
 
 /// A row of a product whose x the level makes, the block's r-th: its weights and its x behind those of the products before.
@@ -368,11 +401,12 @@ struct MadeRow {
   int product = -1, o = 0, weights = 0, x = 0;
 
   __device__ MadeRow() = default;
-  __device__ MadeRow(const Tiles& op, int r) {
+  __device__ MadeRow(const Slot& slot, int r) {
+    const Tiles& op = slot.level.tiles;
 #pragma unroll 1
-    for (int n = op.products_of_x; n < op.product_count; ++n) {
+    for (int n = op.products_of_x(); n < op.product_count; ++n) {
       const Product& p = op.products[n];
-      const Share own = share_of(p.out);
+      const Share own = slot.made[n];
       if (r < own.count) {
         product = n, o = own.begin + r, weights += r * static_cast<int>(p.weight_bytes);
         return;
@@ -385,7 +419,7 @@ struct MadeRow {
 /// The i-th number of x that the level makes.
 __device__ inline const float* made_number(const Tiles& op, int i) {
 #pragma unroll 1
-  for (int n = op.products_of_x; n < op.product_count; ++n) {
+  for (int n = op.products_of_x(); n < op.product_count; ++n) {
     if (i < op.products[n].in) return op.products[n].made + i;
     i -= op.products[n].in;
   }
@@ -411,8 +445,8 @@ __device__ inline void make_rows(const Slot& slot, Work& work, Stage& stage, uns
   Output output;
   const auto prepare = [&] {
     if (r / of_warp * of_warp >= slot.made_rows) return;
-    row = MadeRow(op, r);
-    output = Output(op, {own == 0 ? row.product : -1, row.o});
+    row = MadeRow(slot, r);
+    output = Output(slot, {own == 0 ? row.product : -1, row.o}, mail);
   };
   prepare();
 #pragma unroll
@@ -437,8 +471,7 @@ __device__ inline void make_rows(const Slot& slot, Work& work, Stage& stage, uns
     __syncwarp();
 #pragma unroll
     for (int distance = 1; distance < lanes_of_made_row; distance *= 2) sum += __shfl_xor_sync(~0U, sum, distance);
-    if (output.product >= 0)
-      finish(op.products[row.product], row.o, sum + output.bias, output.added, 1, slot.level.mail[row.product], mail);
+    finish(slot, output, sum, 1, mail);
     r += of_block;
     prepare();
   }

@@ -3,14 +3,17 @@
 #pragma once
 
 #include "kernels/cuda_activation.h"
+#include "kernels/cuda_numbers.h"
+#include "kernels/cuda_one_row.h"
 #include "kernels/cuda_operations.h"
 #include "kernels/cuda_order.h"
 
 namespace statescope::cuda::memory_step {
 
-constexpr int warp_size = 32, threads = 256, warps = threads / warp_size;  // the first ones of a block
-constexpr int least_columns = 16, most_columns = 32, own_columns = 4, most_channels = 512;
+constexpr int warp_size = 32, threads = 256, warps = threads / warp_size;                   // the first ones of a block
+constexpr int least_columns = 16, most_columns = 32, own_columns = 4, most_channels = 512;  // 4 or 8 threads share a row
 constexpr int most_rows_of_thread = 8, most_choices = 16, most_partitions = 256;
+constexpr int decay_rank = 16;  // of a low-rank gate whose second product a step makes
 
 /// An operand [heads, width] of the row; sparse states have a second one behind it.
 struct Operand {
@@ -56,13 +59,23 @@ struct Step {
   Choices choices;
   Source q_source, k_source;
   Routing routing;
+  /// A low-rank gate's second product [heads · width, decay_rank] in bf16 that becomes log_decay, of each half: made by each task for its
+  /// head, in chains alone. out 0: log_decay is there.
+  one_row::Product decays[2];
 
-  __host__ __device__ int tiles() const { return (V + columns - 1) / columns; }
+  /// How many threads share a row of a task, as a power of two: a division is many instructions one behind the other.
+  __host__ __device__ int threads_of_row_log2() const { return columns == most_columns ? 3 : 2; }
+  /// How many indices there are: the first state's and the chosen ones', or the one of a matrix memory.
+  __host__ __device__ int halves() const { return choices.count > 0 ? 2 : 1; }
+  /// Decays are a head's, or of each channel.
+  __device__ bool decays_heads() const { return log_decay.x != nullptr && log_decay.width == 1; }
+  __device__ bool decays_channels() const { return log_decay.width > 1; }
+
+  __host__ __device__ int tiles() const { return (V + columns - 1) >> (2 + threads_of_row_log2()); }
   /// That can be done at the same time.
   __host__ __device__ int tasks() const { return H * tiles(); }
-  /// How many threads share a row of a task, and how many rows they have at once.
-  __host__ __device__ int threads_of_row() const { return columns / own_columns; }
-  __host__ __device__ int rows_at_once() const { return threads / threads_of_row(); }
+  /// How many rows all threads have at once.
+  __host__ __device__ int rows_at_once() const { return threads >> threads_of_row_log2(); }
   /// How many rows a thread has at most, as it is built: 1, 2, 4 or 8.
   __host__ __device__ int rows_of_thread() const {
     const int at_once = rows_at_once();
@@ -74,27 +87,32 @@ struct Step {
 
 /// Where a task finds what it reads: index 0 is for the first state, 1 for the chosen ones. Found ahead of the task, or by each thread.
 struct Task {
-  int head, tile;
+  int number, head, tile;
   float* state;                                       // of the head in the first slot, from the task's columns on
   const float *q[2], *k[2], *log_decay[2], *beta[2];  // of the head
+  const float* features[2];                           // that the decays are made of
   const float *more_q, *more_k;                       // what is added to q[1] and k[1]
   const float *v, *logits;                            // of the task's columns; of all partitions
+
+  /// Of the block's, in a chain: a warp of its own brings for it what all of them need.
+  __device__ bool is_first() const { return number == static_cast<int>(blockIdx.x); }
 };
 /// in_turn(x): where x stands.
 template <class InTurn>
 __device__ void find(Task& t, const Step& p, int task, const InTurn& in_turn) {
   const int tiles = p.tiles(), h = task / tiles, tile = task % tiles;
-  t = {.head = h, .tile = tile, .state = p.state + static_cast<std::int64_t>(h) * p.K * p.V + tile * p.columns};
+  t = {.number = task, .head = h, .tile = tile, .state = p.state + static_cast<std::int64_t>(h) * p.K * p.V + tile * p.columns};
   const auto place = [&](const float* x) { return x == nullptr ? nullptr : in_turn(x); };
   const auto number = [&](const Operand& of, const Source& source, int half) {
     if (source.pair == nullptr) return place(of.at(half, h, p.H));
     return place((half == 0 ? source.shared : source.sparse) + of.head_of(h, p.H) * of.width);
   };
-  const int halves = p.choices.count > 0 ? 2 : 1;
+  const int halves = p.halves();
 #pragma unroll 1
   for (int half = 0; half < halves; ++half) {
     t.q[half] = number(p.q, p.q_source, half), t.k[half] = number(p.k, p.k_source, half);
     if (p.log_decay.x != nullptr) t.log_decay[half] = place(p.log_decay.at(half, h, p.H));
+    t.features[half] = place(p.decays[half].made);
     if (p.beta.x != nullptr) t.beta[half] = place(p.beta.at(half, h, p.H));
   }
   if (p.q_source.pair != nullptr) t.more_q = place(p.q_source.more + p.q.head_of(h, p.H) * p.q.width);
@@ -110,65 +128,103 @@ struct Chosen {
   std::int32_t partition[most_choices];
   float gate[most_choices], e[most_partitions], logit[most_partitions];
 };
-/// A number of q and one of k for each index, or sums of such numbers.
-struct Four {
-  float q[2], k[2];
-  /// What belongs to one index.
-  __device__ void set(int half, float q_, float k_) {
-    if (half == 0) q[0] = q_, k[0] = k_;
-    if (half == 1) q[1] = q_, k[1] = k_;
-  }
-  __device__ float q_of(int half) const { return half == 0 ? q[0] : q[1]; }
-  __device__ float k_of(int half) const { return half == 0 ? k[0] : k[1]; }
+/// What all channels share, of each index; alpha: where the decay is a head's.
+struct Scalars {
+  float beta[2], alpha[2];
+};
+/// A number of q and one of k.
+struct Pair {
+  float q, k;
+};
+/// What the warps have of a row, for each index: the largest, the sum of what is e to the power of each below that, the sum of squares.
+struct Parts {
+  Pair largest[2][warps], sum[2][warps], squares[2][warps];
+};
+/// Of k and q with some columns of a state, and with each other.
+struct RowSums {
+  float4 kS, qS;
+  float qk;
+};
+struct Shared {
+  Row row;
+  Chosen chosen;
+  Parts parts;
+  Scalars scalars;
+  alignas(16) float features[2][decay_rank];
+  float4 o_of_warps[warps][most_columns / own_columns];
+  RowSums sums_of_warps[2][warps][most_columns / own_columns];  // in turn
 };
 
 /// A block may have other warps, which do not come here.
 __device__ inline void sync_step() { asm volatile("bar.sync 1, %0;" ::"n"(threads) : "memory"); }
+/// The same for what a warp beside them brings, which goes on at once; and that it is there.
+constexpr int features_there = 2, chosen_there = 3;
+template <int what>
+__device__ void wait_for() {
+  asm volatile("bar.sync %0, %1;" ::"n"(what), "n"(threads + warp_size) : "memory");
+}
+template <int what>
+__device__ void bring() {
+  __syncwarp();
+  asm volatile("bar.arrive %0, %1;" ::"n"(what), "n"(threads + warp_size) : "memory");
+}
 
 __device__ inline void prefetch_line(const float* x) { asm volatile("prefetch.global.L2 [%0];" ::"l"(x)); }
 
 __device__ inline float4 operator+(float4 a, float4 b) { return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w}; }
 __device__ inline float4 operator*(float s, float4 a) { return {s * a.x, s * a.y, s * a.z, s * a.w}; }
 
-template <class Combine>
-__device__ Four combine_each(const Four& a, const Four& b, Combine combine) {
-  return {{combine(a.q[0], b.q[0]), combine(a.q[1], b.q[1])}, {combine(a.k[0], b.k[0]), combine(a.k[1], b.k[1])}};
+/// The thread's first channel of one index, and whether its warp has any.
+__device__ inline int first_channel(const Step& p, int half) { return (static_cast<int>(threadIdx.x) - half * p.K) & (threads - 1); }
+__device__ inline bool has_channels(const Step& p, int half) { return __any_sync(~0U, first_channel(p, half) < p.K) != 0; }
+/// visit(r) for every channel of the thread of one index.
+template <class Visit>
+__device__ void for_own_channels_of(const Step& p, int half, const Visit& visit) {
+#pragma unroll 1
+  for (int r = first_channel(p, half); r < p.K; r += threads) visit(r);
 }
 
-/// Over the block; `parts` is free again when all have it.
 template <class Combine>
-__device__ Four combined_over_block(Four x, Four* parts, Combine combine) {
-  for (int i = 0; i < 2; ++i) x.q[i] = combined(x.q[i], combine), x.k[i] = combined(x.k[i], combine);
-  if (threadIdx.x % warp_size == 0) parts[threadIdx.x / warp_size] = x;
-  sync_step();
-  x = parts[0];
-#pragma unroll 1
-  for (int w = 1; w < warps; ++w) x = combine_each(x, parts[w], combine);
-  sync_step();
+__device__ Pair combined_each(Pair x, Combine combine) {
+  return {combined(x.q, combine), combined(x.k, combine)};
+}
+/// Of a number of each warp, in all lanes.
+template <class Combine>
+__device__ float combined_warps(float x, Combine combine) {
+#pragma unroll
+  for (int distance = warps / 2; distance > 0; distance /= 2) x = combine(x, __shfl_xor_sync(~0U, x, distance));
   return x;
 }
+__device__ inline float sum_of(float a, float b) { return a + b; }
 
-/// The sum over the threads that share columns, in all of them.
-__device__ inline float4 sum_of_rows(float4 x, float4 (*parts)[most_columns / own_columns], int of_warp) {
+__device__ inline float4 shuffled(float4 x, int distance) {
+  return {__shfl_xor_sync(~0U, x.x, distance), __shfl_xor_sync(~0U, x.y, distance), __shfl_xor_sync(~0U, x.z, distance),
+          __shfl_xor_sync(~0U, x.w, distance)};
+}
+__device__ inline RowSums operator+(const RowSums& a, const RowSums& b) { return {a.kS + b.kS, a.qS + b.qS, a.qk + b.qk}; }
+__device__ inline RowSums shuffled(const RowSums& x, int distance) {
+  return {shuffled(x.kS, distance), shuffled(x.qS, distance), __shfl_xor_sync(~0U, x.qk, distance)};
+}
+/// The sum over the threads that share columns, in all of them. `parts` is free when another such sum has been made.
+template <class Numbers>
+__device__ Numbers sum_of_rows(Numbers x, Numbers (*parts)[most_columns / own_columns], int of_warp) {
 #pragma unroll 1
-  for (int distance = of_warp; distance < warp_size; distance *= 2) {
-    x = x + float4{__shfl_xor_sync(~0U, x.x, distance), __shfl_xor_sync(~0U, x.y, distance), __shfl_xor_sync(~0U, x.z, distance),
-                   __shfl_xor_sync(~0U, x.w, distance)};
-  }
-  const int own = threadIdx.x % of_warp;
+  for (int distance = of_warp; distance < warp_size; distance *= 2) x = x + shuffled(x, distance);
+  const int own = threadIdx.x & (of_warp - 1);
   if (threadIdx.x % warp_size < of_warp) parts[threadIdx.x / warp_size][own] = x;
   sync_step();
-  float4 sum = parts[0][own];
-#pragma unroll 1
+  Numbers sum = parts[0][own];
+#pragma unroll 2
   for (int w = 1; w < warps; ++w) sum = sum + parts[w][own];
-  sync_step();
   return sum;
 }
 
-/// How a step reads what others have made, where it simply lies there: asked for, then taken.
+/// How a step reads what others have made, where it simply lies there: asked for, then taken. `in_chain`: a warp beside those of the step
+/// brings what all of them need.
 struct Lies {
   using Asked = float;
   using AskedFour = float4;
+  static constexpr bool in_chain = false;
   __device__ float ask(const float* x) const { return *x; }
   __device__ float4 ask_four(const float* x) const { return *reinterpret_cast<const float4*>(x); }
   template <class Numbers>
@@ -179,8 +235,11 @@ struct Lies {
 
 /// By one warp: which partitions, and their gates. One task publishes what the routing says.
 template <class Read>
-__device__ void choose(Chosen& chosen, const Choices& choices, const Routing& routing, const float* logits, bool publishes,
-                       const Read& read) {
+__device__ void choose(Chosen& chosen, const Step& p, const Task& t, const Read& read) {
+  const Choices& choices = p.choices;
+  const Routing& routing = p.routing;
+  const float* const logits = t.logits;
+  const bool publishes = t.number == 0;
   const int lane = threadIdx.x % warp_size;
   if (logits == nullptr) {
     if (lane >= choices.count) return;
@@ -228,77 +287,159 @@ struct AskedNumber {
   }
 };
 
+/// By one warp: what all channels share.
+template <class Read>
+__device__ void load_scalars(Scalars& scalars, const Step& p, const Task& t, const Read& read) {
+  const int half = threadIdx.x % warp_size;
+  if (half >= p.halves()) return;
+  typename Read::Asked log_decay{}, beta{};
+  if (p.decays_heads()) log_decay = read.ask(t.log_decay[half]);
+  if (p.beta.x != nullptr) beta = read.ask(t.beta[half]);
+  scalars.alpha[half] = expf(read.get(log_decay));
+  scalars.beta[half] = p.beta.x != nullptr ? read.get(beta) : 1;
+}
+/// By one warp: what low-rank decays are made of.
+template <class Read>
+__device__ void load_features(float (*features)[decay_rank], const Task& t, const Read& read) {
+  const int lane = threadIdx.x % warp_size, half = lane / decay_rank, i = lane % decay_rank;
+  if (t.features[half] != nullptr) features[half][i] = read.get(read.ask(t.features[half] + i));
+}
+/// A row of a low-rank gate, that of the thread's channel, of which it has one at most; o = −1: none.
+struct DecayRow {
+  uint4 weight[decay_rank / 8] = {};
+  float bias = 0;
+  int half = 0, r = 0, o = -1;
+
+  __device__ void load(const Step& p, const Task& t) {
+    const int i = static_cast<int>(threadIdx.x);
+    half = i < p.K ? 0 : 1, r = i - half * p.K;
+    const one_row::Product& product = p.decays[half];
+    if (r >= p.K || product.out == 0) return;
+    o = p.log_decay.head_of(t.head, p.H) * p.K + r;
+    const auto* from = reinterpret_cast<const uint4*>(product.weight) + o * (decay_rank / 8);
+    for (uint4& w : weight) w = *from++;
+    if (product.bias != nullptr) bias = product.bias[o];
+  }
+  /// Its log_decay, the sum in the order of a chain's products.
+  __device__ float log_decay(const one_row::Product& product, const float (*features)[decay_rank]) const {
+    float sums[decay_rank / 8] = {};
+#pragma unroll
+    for (int i = 0; i < decay_rank / 8; ++i) {
+      const float* in = features[half] + 8 * i;
+      const unsigned words[] = {weight[i].x, weight[i].y, weight[i].z, weight[i].w};
+#pragma unroll
+      for (int k = 0; k < 4; ++k) sums[i] = fmaf(in[2 * k], first_of(words[k]), fmaf(in[2 * k + 1], second_of(words[k]), sums[i]));
+    }
+    return log_sigmoid_decay(sums[0] + sums[1] + bias, product.scale, product.clamp_min);
+  }
+};
+
 /// visit(half, r) for every channel of the thread, of one index or of both: one channel in most models.
 template <class Visit>
 __device__ void for_own_channels(const Step& p, const Visit& visit) {
-  const int count = p.choices.count > 0 ? 2 * p.K : p.K;
+  const int halves = p.halves();
 #pragma unroll 1
-  for (int i = static_cast<int>(threadIdx.x); i < count; i += threads) visit(i < p.K ? 0 : 1, i < p.K ? i : i - p.K);
+  for (int half = 0; half < halves; ++half) for_own_channels_of(p, half, [&](int r) { visit(half, r); });
 }
 
-/// q and k of the row become e^{z − max z} / Σ over the channels, where they are asked for so.
-__device__ inline void softmax(Row& row, Four* parts, const Step& p) {
+/// q and k of the row become e^{z − max z} / Σ over the channels, where they are asked for so. Each warp has a maximum of its own at first.
+__device__ inline void softmax(Row& row, Parts& parts, const Step& p) {
   constexpr float lowest = -INFINITY;
-  Four largest{{lowest, lowest}, {lowest, lowest}}, sum{};
+  const int lane = threadIdx.x % warp_size, warp = static_cast<int>(threadIdx.x) / warp_size, halves = p.halves();
   const auto larger = [](float a, float b) { return fmaxf(a, b); };
-  for_own_channels(p, [&](int half, int r) {
-    largest.set(half, larger(largest.q_of(half), row.q[half][r]), larger(largest.k_of(half), row.k[half][r]));
-  });
-  largest = combined_over_block(largest, parts, larger);
   const auto exponential = [](float z, float most) { return expf(z - (most == lowest ? 0 : most)); };
-  for_own_channels(p, [&](int half, int r) {
-    if (p.q_source.softmax) row.q[half][r] = exponential(row.q[half][r], largest.q_of(half));
-    if (p.k_source.softmax) row.k[half][r] = exponential(row.k[half][r], largest.k_of(half));
-    sum.set(half, sum.q_of(half) + row.q[half][r], sum.k_of(half) + row.k[half][r]);
-  });
-  sum = combined_over_block(sum, parts, [](float a, float b) { return a + b; });
-  const auto inverse = [](float x) { return x == 0 ? 0 : 1 / x; };
-  for_own_channels(p, [&](int half, int r) {
-    if (p.q_source.softmax) row.q[half][r] *= inverse(sum.q_of(half));
-    if (p.k_source.softmax) row.k[half][r] *= inverse(sum.k_of(half));
-  });
+#pragma unroll 1
+  for (int half = 0; half < halves; ++half) {
+    Pair largest{lowest, lowest}, sum{};
+    if (has_channels(p, half)) {
+      for_own_channels_of(p, half, [&](int r) { largest = {larger(largest.q, row.q[half][r]), larger(largest.k, row.k[half][r])}; });
+      largest = combined_each(largest, larger);
+      for_own_channels_of(p, half, [&](int r) {
+        const Pair e{exponential(row.q[half][r], largest.q), exponential(row.k[half][r], largest.k)};
+        if (p.q_source.softmax) row.q[half][r] = e.q;
+        if (p.k_source.softmax) row.k[half][r] = e.k;
+        sum = {sum.q + e.q, sum.k + e.k};
+      });
+      sum = combined_each(sum, sum_of);
+    }
+    if (lane == 0) parts.largest[half][warp] = largest, parts.sum[half][warp] = sum;
+  }
+  sync_step();
+  // Of a warp's numbers: e^{its maximum − that of all} / Σ.
+  const auto factor = [&](float of_lane, float sum, float of_warp) {
+    const float all = combined_warps(of_lane, larger);
+    const auto weight = [&](float largest) { return largest == lowest ? 0 : expf(largest - all); };
+    const float total = combined_warps(weight(of_lane) * sum, sum_of);
+    return total == 0 ? 0 : weight(of_warp) / total;
+  };
+#pragma unroll 1
+  for (int half = 0; half < halves; ++half) {
+    if (!has_channels(p, half)) continue;
+    const Pair largest = parts.largest[half][lane % warps], sum = parts.sum[half][lane % warps], own = parts.largest[half][warp];
+    const float of_q = factor(largest.q, sum.q, own.q), of_k = factor(largest.k, sum.k, own.k);
+    for_own_channels_of(p, half, [&](int r) {
+      if (p.q_source.softmax) row.q[half][r] *= of_q;
+      if (p.k_source.softmax) row.k[half][r] *= of_k;
+    });
+  }
 }
 
-/// The row of head h into shared memory. Returns the squares of the lengths of q and k where somebody wants them.
+/// The squares of the lengths of q and k, of each warp's channels.
+__device__ inline void sum_squares(const Row& row, Parts& parts, const Step& p) {
+  const int halves = p.halves();
+#pragma unroll 1
+  for (int half = 0; half < halves; ++half) {
+    Pair sum{};
+    if (has_channels(p, half)) {
+      for_own_channels_of(p, half, [&](int r) {
+        const float q = row.q[half][r], k = row.k[half][r];
+        sum = {sum.q + q * q, sum.k + k * k};
+      });
+      sum = combined_each(sum, sum_of);
+    }
+    if (threadIdx.x % warp_size == 0) parts.squares[half][threadIdx.x / warp_size] = sum;
+  }
+}
+
+/// The row of head h into shared memory, and where somebody wants them the squares of the lengths of q and k.
 template <class Read>
-__device__ Four load_row(Row& row, Four* parts, const Step& p, const Task& t, const Read& read) {
-  const bool decays = p.log_decay.x != nullptr, per_channel = p.log_decay.width > 1;
+__device__ void load_row(Shared& shared, const Step& p, const Task& t, const Read& read) {
+  Row& row = shared.row;
+  const bool makes_decays = Read::in_chain && p.decays[0].out > 0, decays = p.decays_channels() && !makes_decays;
   const int h = t.head;
+  DecayRow decay;
+  if (makes_decays) decay.load(p, t);
   for_own_channels(p, [&](int half, int r) {
     const AskedNumber<Read> q(t.q[half] + r, t.more_q + r, half == 1 && t.more_q != nullptr, read),
         k(t.k[half] + r, t.more_k + r, half == 1 && t.more_k != nullptr, read);
     typename Read::Asked log_decay{};
-    if (decays) log_decay = read.ask(t.log_decay[half] + (per_channel ? r : 0));
+    if (decays) log_decay = read.ask(t.log_decay[half] + r);
     row.q[half][r] = q.get(p.q_source, read), row.k[half][r] = k.get(p.k_source, read);
-    row.alpha[half][r] = expf(read.get(log_decay));
+    if (decays) row.alpha[half][r] = expf(read.get(log_decay));
   });
-  if (p.q_source.softmax || p.k_source.softmax) softmax(row, parts, p);
+  if (makes_decays) {
+    if (t.is_first()) wait_for<features_there>();
+    if (decay.o >= 0) {
+      const one_row::Product& product = p.decays[decay.half];
+      const float log_decay = decay.log_decay(product, shared.features);
+      if (t.tile == 0) product.y[decay.o] = log_decay;
+      row.alpha[decay.half][decay.r] = expf(log_decay);
+    }
+  }
+  if (p.q_source.softmax || p.k_source.softmax) softmax(row, shared.parts, p);
   if (t.tile == 0 && p.q_source.pair != nullptr) {
     for_own_channels(p, [&](int half, int r) {
       const int i = (half * p.H + h) * p.K + r;
       p.q_source.pair[i] = row.q[half][r], p.k_source.pair[i] = row.k[half][r];
     });
   }
-  Four squares{};
-  if (!p.l2) return squares;
-  for_own_channels(p, [&](int half, int r) {
-    const float q = row.q[half][r], k = row.k[half][r];
-    squares.set(half, squares.q_of(half) + q * q, squares.k_of(half) + k * k);
-  });
-  return combined_over_block(squares, parts, [](float a, float b) { return a + b; });
+  if (p.l2) sum_squares(row, shared.parts, p);
 }
 
 /// What x is multiplied with: f, or so that it becomes L2(f x) where the factor comes before, else f · L2(x)   (spec §4.3)
 __device__ inline float factor_of(float f, float square, const Step& p) {
-  return !p.l2 ? f : f / sqrtf((p.choices.before_l2 ? f * f : 1) * square + l2_norm_eps);
+  return !p.l2 ? f : f * rsqrtf((p.choices.before_l2 ? f * f : 1) * square + l2_norm_eps);
 }
-
-struct Shared {
-  Row row;
-  Chosen chosen;
-  Four parts[warps];
-  float4 of_warps[warps][most_columns / own_columns];
-};
 
 /// The first state of a task into the second cache, and those that may be chosen where they are few; by `own` of so many threads.
 __device__ inline void prefetch_task(const Step& p, int task, int own, int count) {
@@ -309,12 +450,28 @@ __device__ inline void prefetch_task(const Step& p, int task, int own, int count
     prefetch_line(p.state + ((static_cast<std::int64_t>(i / p.K) * p.H + h) * p.K + i % p.K) * p.V + tile * p.columns);
 }
 
+/// What a task reads of the weights that decays are made of, into the second cache.
+__device__ inline void prefetch_decays(const Step& p, int task, int own, int count) {
+  const int head = p.log_decay.head_of(task / p.tiles(), p.H), width = p.log_decay.width;
+#pragma unroll 1
+  for (const one_row::Product& product : p.decays) {
+    if (product.out == 0) continue;
+#pragma unroll 1
+    for (int r = own * 4; r < width; r += count * 4)
+      one_row::prefetch(reinterpret_cast<const float*>(product.weight) + (head * width + r) * (decay_rank / 2));
+    if (product.bias == nullptr) continue;
+#pragma unroll 1
+    for (int r = own * 32; r < width; r += count * 32) one_row::prefetch(product.bias + head * width + r);
+  }
+}
+
 /// A thread owns four columns of a task's and every so many-th row. `read` waits for what has not been written yet; hand_on(i, o): numbers
 /// i to i + 3 of o.
 template <bool delta_rule, int RowsPerThread, class Read, class HandOn>
 __device__ void take_step(const Step& p, const Task& t, Shared& shared, const Read& read, const HandOn& hand_on) {
-  const int of_row = p.threads_of_row(), thread = static_cast<int>(threadIdx.x), rows_at_once = p.rows_at_once();
-  const int in_tile = thread % of_row * own_columns, column = t.tile * p.columns + in_tile, first_row = thread / of_row;
+  const int of_row = 1 << p.threads_of_row_log2(), thread = static_cast<int>(threadIdx.x), rows_at_once = p.rows_at_once();
+  const int in_tile = (thread & (of_row - 1)) * own_columns, column = t.tile * p.columns + in_tile,
+            first_row = thread >> p.threads_of_row_log2();
   const auto row_at = [=](int i) { return first_row + i * rows_at_once; };
   const bool present = column < p.V;
   // As ints: less code.
@@ -335,14 +492,20 @@ __device__ void take_step(const Step& p, const Task& t, Shared& shared, const Re
   load_state(0);
   typename Read::AskedFour asked_v{};
   if (present) asked_v = read.ask_four(t.v + in_tile);
-  const bool sparse = p.choices.count > 0;
-  const float beta = p.beta.x != nullptr ? read.get(read.ask(t.beta[0])) : 1,
-              sparse_beta = p.beta.x != nullptr && sparse ? read.get(read.ask(t.beta[1])) : 1;
   // Where K is small the last warp has no channels.
-  if (thread / warp_size == warps - 1) choose(chosen, p.choices, p.routing, t.logits, t.head + t.tile == 0, read);
-  const Four squares = load_row(row, shared.parts, p, t, read);
+  const bool brought = Read::in_chain && t.is_first();
+  if (!brought && thread / warp_size == warps - 1) {
+    load_scalars(shared.scalars, p, t, read);
+    if (!Read::in_chain) choose(chosen, p, t, read);
+  }
+  load_row(shared, p, t, read);
   const float4 v = read.get(asked_v);
-  sync_step();
+  brought ? wait_for<chosen_there>() : sync_step();
+  const Scalars& scalars = shared.scalars;
+  const auto squares = [&](int half) {
+    const Pair of_lane = shared.parts.squares[half][thread % warps];
+    return p.l2 ? Pair{combined_warps(of_lane.q, sum_of), combined_warps(of_lane.k, sum_of)} : Pair{};
+  };
 
   float4 o{0, 0, 0, 0}, S[RowsPerThread] = {};
   float* state = nullptr;
@@ -352,6 +515,12 @@ __device__ void take_step(const Step& p, const Task& t, Shared& shared, const Re
       if (row_at(i) < p.K && present) *reinterpret_cast<float4*>(state + row_at(i) * p.V) = S[i];
     }
   };
+  const auto hand_on_own = [&] {
+    if (first_row != 0 || !present) return;
+    o = p.scale * o;
+    hand_on(t.head * p.V + column, o);
+    *reinterpret_cast<float4*>(p.o + t.head * p.V + column) = o;
+  };
 #pragma unroll 1
   for (int n = 0; n <= p.choices.count; ++n) {
     if (n > 0) store_state();
@@ -359,37 +528,42 @@ __device__ void take_step(const Step& p, const Task& t, Shared& shared, const Re
     const int half = n > 0 ? 1 : 0;
     const float e = n > 0 ? chosen.gate[n - 1] : 1;
     const bool reads = n <= c.readers, writes = n <= c.writers;  // n = 0: always
-    const float read = factor_of(!reads ? 0 : c.gate_q ? e : 1, squares.q_of(half), p);
-    const float write = factor_of(!writes ? 0 : n == 0 ? 1 : c.gate_k ? c.write_scale * e : c.write_scale, squares.k_of(half), p);
+    const Pair square = squares(half);
+    const float read = factor_of(!reads ? 0 : c.gate_q ? e : 1, square.q, p);
+    const float write = factor_of(!writes ? 0 : n == 0 ? 1 : c.gate_k ? c.write_scale * e : c.write_scale, square.k, p);
     state = state_at(n > 0 ? 1 + chosen.partition[n - 1] : 0);
 #pragma unroll
     for (int i = 0; i < RowsPerThread; ++i) S[i] = next[i];
     if (n < c.count) load_state(1 + chosen.partition[n]);
     float4 u = v;
     if constexpr (delta_rule) {
-      // u = β (v − k S̄),  S̄ = α S
-      float4 predicted{0, 0, 0, 0};
+      RowSums sums{};
 #pragma unroll
       for (int i = 0; i < RowsPerThread; ++i) {
-        if (row_at(i) < p.K && present) predicted = predicted + write * row.k[half][row_at(i)] * S[i];
+        const int r = row_at(i);
+        if (r >= p.K || !present) continue;
+        const float k = write * row.k[half][r], q = read * row.q[half][r];
+        sums = {sums.kS + k * S[i], sums.qS + q * S[i], sums.qk + q * k};
       }
-      const float alpha = writes ? row.alpha[half][0] : 1;
-      u = (!writes ? 0 : n > 0 ? sparse_beta : beta) * (v + -alpha * sum_of_rows(predicted, shared.of_warps, of_row));
+      sums = sum_of_rows(sums, shared.sums_of_warps[n % 2], of_row);
+      // u = β (v − α k S),   q (α S + kᵀ u) = α q S + (q kᵀ) u
+      const float alpha = writes ? scalars.alpha[half] : 1;
+      u = (writes ? scalars.beta[half] : 0) * (v + -alpha * sums.kS);
+      o = o + alpha * sums.qS + sums.qk * u;
+      if (n == c.count) hand_on_own();
     }
 #pragma unroll
     for (int i = 0; i < RowsPerThread; ++i) {
       const int r = row_at(i);
       if (r >= p.K || !present) continue;
       // S ← α S + kᵀ u,  o = o + q S
-      S[i] = (writes ? row.alpha[half][r] : 1) * S[i] + write * row.k[half][r] * u;
-      o = o + read * row.q[half][r] * S[i];
+      S[i] = (!writes ? 1 : p.decays_channels() ? row.alpha[half][r] : scalars.alpha[half]) * S[i] + write * row.k[half][r] * u;
+      if constexpr (!delta_rule) o = o + read * row.q[half][r] * S[i];
     }
   }
-  o = sum_of_rows(o, shared.of_warps, of_row);
-  if (first_row == 0 && present) {
-    o = p.scale * o;
-    hand_on(t.head * p.V + column, o);
-    *reinterpret_cast<float4*>(p.o + t.head * p.V + column) = o;
+  if constexpr (!delta_rule) {
+    o = sum_of_rows(o, shared.o_of_warps, of_row);
+    hand_on_own();
   }
   store_state();
 }

@@ -103,31 +103,29 @@ __device__ inline float norm_factor(const Input& input, const float* of_group) {
   return rsqrtf(combined(sum, [](float a, float b) { return a + b; }) * (1 / static_cast<float>(input.group)) + input.eps);
 }
 
-/// bias + Σ_j taps[j] · input j, the last input is z; the cache moves up by one     (convolution.h)
-__device__ inline float convolved(const Product& p, int o, float z) {
-  const int past = p.width - 1;
-  const float* taps = p.taps + static_cast<std::int64_t>(o) * p.width;
-  float kept[most_taps - 1] = {}, weight[most_taps - 1] = {}, sum = p.tap_bias != nullptr ? p.tap_bias[o] : 0;
-#pragma unroll
-  for (int j = 0; j < most_taps - 1; ++j) {
-    if (j < past) kept[j] = p.cache[j * p.out + o], weight[j] = taps[j];
+/// Of an output of a short convolution (convolution.h): what it needs of memory.
+struct Convolution {
+  float4 taps{}, kept{};  // of the inputs before this one, then of this one; those inputs, then the bias
+  __device__ void load(const Product& p, int o) {
+    const int past = p.width - 1;
+    const float* from = p.taps + static_cast<std::int64_t>(o) * p.width;
+    const auto load_one = [&](int j, float& tap, float& input) {
+      if (j < past) tap = from[j], input = p.cache[j * p.out + o];
+    };
+    load_one(0, taps.x, kept.x), load_one(1, taps.y, kept.y), load_one(2, taps.z, kept.z);
+    taps.w = from[past];
+    if (p.tap_bias != nullptr) kept.w = p.tap_bias[o];
   }
-#pragma unroll
-  for (int j = 0; j < most_taps - 1; ++j) {
-    if (j >= past) continue;
-    sum += weight[j] * kept[j];
-    if (j > 0) p.cache[(j - 1) * p.out + o] = kept[j];
+  /// bias + Σ_j taps[j] · input j, the last input is z
+  __device__ float result(float z) const { return kept.w + taps.x * kept.x + taps.y * kept.y + taps.z * kept.z + taps.w * z; }
+  /// The cache moves up by one.
+  __device__ void keep(const Product& p, int o, float z) const {
+    const int past = p.width - 1;
+    if (past > 1) p.cache[o] = kept.y;
+    if (past > 2) p.cache[p.out + o] = kept.z;
+    if (past > 0) p.cache[(past - 1) * p.out + o] = z;
   }
-  if (past > 0) p.cache[(past - 1) * p.out + o] = z;
-  return sum + taps[past] * z;
-}
-
-/// max(logσ(z) · scale, clamp_min), logσ(z) = −softplus(−z);   −exp(A_log) · softplus(z + dt_bias)
-__device__ inline float decay_of(const Product& p, End end, int o, float z) {
-  const bool forgets = end == End::forget_gate;
-  const float plus = softplus(forgets ? -z : z + p.dt_bias[o]), decay = -(forgets ? p.scale : expf(p.A_log[o])) * plus;
-  return forgets && decay < p.clamp_min ? p.clamp_min : decay;
-}
+};
 
 /// What a lane will finish: an output of a product, with what it needs for that. Made ready before the products are.
 struct Ending {
@@ -161,11 +159,17 @@ struct Ending {
     product = -1;
     float x = sum + bias;
     if (z != nullptr) z[o] = x;
+    const Product& p = op.products[n];
     if (end == End::forget_gate || end == End::delta_decay) {
-      y[o] = decay_of(op.products[n], end, o, x);
+      y[o] = end == End::forget_gate ? log_sigmoid_decay(x, p.scale, p.clamp_min) : gated_delta_decay(x, p.A_log[o], p.dt_bias[o]);
       return;
     }
-    if (end == End::convolve) x = convolved(op.products[n], o, x);
+    if (end == End::convolve) {
+      Convolution convolution;
+      convolution.load(p, o);
+      convolution.keep(p, o, x);
+      x = convolution.result(x);
+    }
     y[o] = activated_by_one(x + added, act) * (end == End::gated ? other : 1);
   }
 };
