@@ -30,6 +30,10 @@ constexpr int block_columns = 32, block_bytes = 64, most_blocks = 72;     // of 
 constexpr int blocks_at_once = 4;                                         // on their way to a warp's registers
 constexpr int row_bytes = most_blocks * block_bytes + 64;                 // lanes that read at once read from different banks
 constexpr int stages = 4, stage_bytes = stage_rows * row_bytes, ring_bytes = stages * stage_bytes;
+#ifndef UNDER_WAY
+#define UNDER_WAY 3
+#endif
+constexpr int quarters = 4, quarter_rows = stage_rows / quarters, quarters_under_way = UNDER_WAY;  // of a stage
 constexpr int most_tiles_together = 8;  // whose outputs are finished together
 
 /// Of a level's products of x: those that others of the level wait for, those that the next level waits for, and the others.
@@ -72,15 +76,22 @@ struct Handed {
   __device__ void hand_over() { arrive(full); }
   __device__ void give_back() { arrive(empty); }
 };
-/// Of the ring: the fetcher fills it, bytes make it full.
-struct Stage : Handed {
-  __device__ void expect(int bytes) { arrive_and_expect(full, static_cast<unsigned>(bytes)); }
+/// Of the ring: the fetcher fills it by quarters, each of which is full when its bytes have come.
+struct Stage {
+  std::uint64_t full[quarters], empty;
+  __device__ void make(int users) {
+    for (std::uint64_t& quarter : full) init_barrier(quarter, 1);
+    init_barrier(empty, users);
+  }
+  __device__ void expect(int quarter, int bytes) { arrive_and_expect(full[quarter], static_cast<unsigned>(bytes)); }
   /// A multiple of 16 bytes, which leave the second cache before all else.
-  __device__ void fetch(unsigned to, const char* from, int bytes, std::uint64_t policy) {
+  __device__ void fetch(int quarter, unsigned to, const char* from, int bytes, std::uint64_t policy) {
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(to),
-                 "l"(from), "r"(bytes), "r"(shared_address(&full)), "l"(policy)
+                 "l"(from), "r"(bytes), "r"(shared_address(&full[quarter])), "l"(policy)
                  : "memory");
   }
+  /// By one lane for its warp.
+  __device__ void give_back() { arrive(empty); }
 };
 __device__ inline std::uint64_t read_once() {
   std::uint64_t policy;
@@ -190,27 +201,33 @@ __device__ inline void fetch_made_weights(const Slot& slot, Stage& stage, unsign
     if (n == own) before = bytes;
     bytes += slot.made[n].count * static_cast<int>(op.products[n].weight_bytes);
   }
-  if (lane == 0) stage.expect(bytes);
+  if (lane < quarters) stage.expect(lane, lane == quarters - 1 ? bytes : 0);
   __syncwarp();
   if (own >= op.product_count) return;
   const Product& p = op.products[own];
   const Share share = slot.made[own];
   if (share.count > 0)
-    stage.fetch(to + before, p.weight + share.begin * p.weight_bytes, share.count * static_cast<int>(p.weight_bytes), policy);
+    stage.fetch(quarters - 1, to + before, p.weight + share.begin * p.weight_bytes, share.count * static_cast<int>(p.weight_bytes), policy);
 }
 
-/// The fetcher's next stage, when it is empty and the one before has come: with more on their way what is handed on by mail is late.
+/// The fetcher's next stage.
 struct NextStage {
   Stage* stages_of_ring;
-  PlaceInRing at{}, before{};
+  PlaceInRing at{};
 
   __device__ Stage& wait_until_empty() {
     Stage& stage = stages_of_ring[at.stage()];
     wait(stage.empty, at.parity() ^ 1);
-    if (at.passed > 0) wait(stages_of_ring[before.stage()].full, before.parity());
     return stage;
   }
-  __device__ void next() { before = at, at.next(); }
+  /// Until so few quarters are under way that this one may be asked for: with more of them what is handed on by mail is late.
+  __device__ void wait_for_room(int quarter) {
+    const int last = static_cast<int>(at.passed) * quarters + quarter - quarters_under_way;
+    if (last < 0) return;
+    const PlaceInRing place{static_cast<unsigned>(last / quarters)};
+    wait(stages_of_ring[place.stage()].full[last % quarters], place.parity());
+  }
+  __device__ void next() { at.next(); }
 };
 
 /// What the fetcher does: the weights of all levels, in the order in which they are multiplied. Its first lanes have a row each.
@@ -230,9 +247,15 @@ __device__ inline void fetch_weights(Levels& levels, int count, unsigned ring, S
                               : slot.rows[tile * tile_rows + row];
     const int bytes = min(op.blocks_of_piece, op.blocks - first_block) * block_bytes;
     Stage& stage = next.wait_until_empty();
-    if (lane == 0) stage.expect(rows * bytes);
+    if (lane < quarters) stage.expect(lane, max(0, min(rows - lane * quarter_rows, quarter_rows)) * bytes);
     __syncwarp();
-    if (lane < rows) stage.fetch(ring + next.at.stage() * stage_bytes + lane * row_bytes, from + first_block * block_bytes, bytes, policy);
+#pragma unroll 1
+    for (int quarter = 0; quarter * quarter_rows < rows; ++quarter) {
+      next.wait_for_room(quarter);
+      if (lane / quarter_rows == quarter && lane < rows)
+        stage.fetch(quarter, ring + next.at.stage() * stage_bytes + lane * row_bytes, from + first_block * block_bytes, bytes, policy);
+      __syncwarp();
+    }
     next.next();
   };
 #pragma unroll 1
@@ -249,6 +272,7 @@ __device__ inline void fetch_weights(Levels& levels, int count, unsigned ring, S
     }
     if (slot.made_rows > 0) {
       Stage& stage = next.wait_until_empty();
+      next.wait_for_room(0);
       fetch_made_weights(slot, stage, ring + next.at.stage() * stage_bytes, policy);
       next.next();
     }

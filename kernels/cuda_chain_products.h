@@ -337,7 +337,8 @@ struct Multiplier {
 
   /// A stage with the columns of so many blocks from `block` on, into the sums of a tile.
   __device__ void take(Stage& stage, unsigned parity, unsigned number, int tile, int block, int blocks) const {
-    wait(stage.full, parity);
+    wait(stage.full[lane / 4 / quarter_rows], parity);
+    __syncwarp();
     float sums[4] = {};
     multiply_stage(sums, weights + number * stage_bytes, x + block * block_bytes, (blocks - in_half + warps_of_half - 1) / warps_of_half);
     __syncwarp();
@@ -453,7 +454,7 @@ __device__ inline void make_rows(const Slot& slot, Work& work, Stage& stage, uns
     if (from[i] != nullptr) work.made[thread + i * threads] = mail.get(asked[i]);
   }
   sync_warps();
-  wait(stage.full, parity);
+  wait(stage.full[quarters - 1], parity);
 #pragma unroll 1
   while (r / of_warp * of_warp < slot.made_rows) {
     const int pieces = row.product >= 0 ? op.products[row.product].in / piece_numbers : 0;
