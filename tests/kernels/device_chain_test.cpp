@@ -141,4 +141,27 @@ TEST_CASE("device: layers that follow one another for one row", "[device]") {
   }
 }
 
+TEST_CASE("device: decays that a step has made are read by what follows it", "[device]") {
+  const Comparison both;
+  if (!both) return;
+  const Packed one(1);
+  const Layer layer{{288, 96, 64}, false};
+  Random random(3);
+  const Numbers x = random.uniform({1, layer.sizes.hidden});
+  const Weight reader(random, 8, layer.keys);
+  both(
+      "of each token",
+      [&](Side& s) {
+        const Placed p(s, layer);
+        const ConstTensor weight = s.weight(reader.view());
+        const Tensor hidden = s.inout(x), y = s.out({2, 8});
+        for (int token = 0; token < 2; ++token) {
+          run(s, layer, p, hidden, one);
+          const Projection read{as_row(p.decays), {}, weight, {}, y.slice(token, 1), {}, {}};
+          s->project(std::span(&read, 1), s.workspace());
+        }
+      },
+      2e-4);
+}
+
 }  // namespace statescope::device_chain_test
