@@ -203,7 +203,9 @@ class Addresses {
   /// Numbers at p have their place at `mail`; null: they are not handed on.
   void written(const float* p, std::int64_t count, float* mail) {
     if (p == nullptr) return;
-    for (auto i = ranges_.begin(); i != ranges_.end();) i = i->first < p + count && p < i->second.end ? ranges_.erase(i) : std::next(i);
+    auto i = ranges_.upper_bound(p);
+    if (i != ranges_.begin() && p < std::prev(i)->second.end) --i;
+    while (i != ranges_.end() && i->first < p + count) i = ranges_.erase(i);
     ranges_[p] = {p + count, mail};
   }
   void look_up(const float*& p) const {
