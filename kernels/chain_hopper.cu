@@ -277,7 +277,8 @@ void let_step_begin_early(Level& level, Level& products, const OneRow& op) {
   };
   const auto spares_tiles = [](const Tiles& tiles) {
     const auto tiles_of = [](int rows) { return (rows + tile_rows - 1) / tile_rows; };
-    return tiles.product_count > 1 && tiles_of(most_outputs(tiles, awaited)) < tiles_of(most_outputs(tiles, later));
+    const bool makes_rows = tiles.product_count > tiles.products_of_x();  // which come behind all others
+    return tiles.product_count > 1 && !makes_rows && tiles_of(most_outputs(tiles, awaited)) < tiles_of(most_outputs(tiles, later));
   };
   Tiles tiles{};
   if (!as_tiles(tiles, rest, is_read) || !spares_tiles(tiles)) {
