@@ -4,7 +4,6 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "engine/device.h"
 #include "engine/model/model.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/models.h"
@@ -15,9 +14,7 @@ using bench::share;
 
 namespace {
 
-struct Options {
-  std::string model = "assets/checkpoints/niah-sse-gla-n4k1.h5";
-  DeviceChoice device;
+struct Options : bench::ModelChoice {
   std::int64_t layers = 0;
   bool logits = false;
   int runs = 25, tokens = 20;
@@ -68,23 +65,12 @@ class DecodeBench {
 
 int main(int argc, char** argv) {
   Options options;
-  const std::map<std::string, Precision> precisions{{"float32", Precision::float32}, {"bfloat16", Precision::bfloat16}};
   CLI::App app("How long a token takes through the layers of a model");
-  app.add_option("model", options.model, "a checkpoint, or a config (.json) for random weights");
+  options.add_to(app);
   app.add_option("--layers", options.layers, "of a config's model, so many alone")->check(CLI::PositiveNumber);
   app.add_flag("--logits", options.logits, "with logits");
-  app.add_option("--device", options.device.name, "cpu (default), cuda, cuda:1, …");
-  app.add_option("--precision", options.device.precision, "of products on a device")->transform(CLI::CheckedTransformer(precisions));
   app.add_option("--runs", options.runs, "whose median counts")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--tokens", options.tokens, "of a run")->check(CLI::PositiveNumber)->capture_default_str();
   CLI11_PARSE(app, argc, argv);
-  try {
-    DecodeBench(options).measure();
-    return 0;
-  } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "decode_bench: out of memory\n");
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "decode_bench: %s\n", error.what());
-  }
-  return 1;
+  return bench::run("decode_bench", [&] { DecodeBench(options).measure(); });
 }

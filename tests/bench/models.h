@@ -1,14 +1,19 @@
-// Models that the benchmarks read with.
+// Models that the benchmarks read with, and what they have in common as programs.
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <cstdint>
+#include <cstdio>
 #include <fstream>
+#include <map>
 #include <memory>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 
+#include "engine/device.h"
 #include "engine/model/random_checkpoint.h"
 
 namespace statescope::bench {
@@ -25,6 +30,33 @@ inline std::shared_ptr<const Checkpoint> open(const std::string& path, std::int6
   nlohmann::json config = nlohmann::json::parse(text.str());
   config["num_hidden_layers"] = layers;
   return random_checkpoint(Config::parse(config.dump()), 1, DType::bf16);
+}
+
+/// Which model, and on what.
+struct ModelChoice {
+  std::string model = "assets/checkpoints/niah-sse-gla-n4k1.h5";
+  DeviceChoice device;
+
+  void add_to(CLI::App& app) {
+    const std::map<std::string, Precision> precisions{{"float32", Precision::float32}, {"bfloat16", Precision::bfloat16}};
+    app.add_option("model", model, "a checkpoint, or a config (.json) for random weights")->capture_default_str();
+    app.add_option("--device", device.name, "cpu, cuda, cuda:1, …")->capture_default_str();
+    app.add_option("--precision", device.precision, "of products on a device")->transform(CLI::CheckedTransformer(precisions));
+  }
+};
+
+/// Does the work, or says in one line why it failed. Returns the program's exit status.
+template <class Work>
+int run(const char* program, const Work& work) {
+  try {
+    work();
+    return 0;
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "%s: out of memory\n", program);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: %s\n", program, error.what());
+  }
+  return 1;
 }
 
 }  // namespace statescope::bench

@@ -10,7 +10,6 @@
 #include <fstream>
 #include <random>
 
-#include "engine/device.h"
 #include "engine/run/run.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/models.h"
@@ -21,9 +20,7 @@ using bench::share;
 
 namespace {
 
-struct Options {
-  std::string model = "assets/checkpoints/niah-sse-gla-n4k1.h5";
-  DeviceChoice device;
+struct Options : bench::ModelChoice {
   std::int64_t tokens = 32768, interval = 0;
   std::vector<std::int64_t> tokens_at_once{0};
   std::vector<std::size_t> budgets{0, 32};  // MB
@@ -160,11 +157,8 @@ class SeekBench {
 
 int main(int argc, char** argv) {
   Options options;
-  const std::map<std::string, Precision> precisions{{"float32", Precision::float32}, {"bfloat16", Precision::bfloat16}};
   CLI::App app("What a recording costs, and how fast it is sought");
-  app.add_option("model", options.model, "a checkpoint, or a config (.json) for random weights");
-  app.add_option("--device", options.device.name, "cpu (default), cuda, cuda:1, …");
-  app.add_option("--precision", options.device.precision, "of products on a device")->transform(CLI::CheckedTransformer(precisions));
+  options.add_to(app);
   app.add_option("--tokens", options.tokens)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--at-once", options.tokens_at_once, "tokens of one forward pass, each in turn; 0: as the device likes it")
       ->delimiter(',');
@@ -174,16 +168,10 @@ int main(int argc, char** argv) {
   app.add_option("--seeks", options.seeks)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--repeats", options.repeats)->check(CLI::PositiveNumber)->capture_default_str();
   CLI11_PARSE(app, argc, argv);
-  try {
+  return bench::run("seek_bench", [&] {
     SeekBench bench(options);
     for (const std::size_t budget : options.budgets) {
       for (const std::int64_t tokens_at_once : options.tokens_at_once) bench.measure(budget, tokens_at_once);
     }
-    return 0;
-  } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "seek_bench: out of memory\n");
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "seek_bench: %s\n", error.what());
-  }
-  return 1;
+  });
 }

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <random>
 
-#include "engine/device.h"
 #include "engine/run/run.h"
 #include "kernels/device_rows.h"
 #include "tests/bench/bench.h"
@@ -20,9 +19,8 @@ using statescope::testing::PixelBuffer;
 
 namespace {
 
-struct Options {
-  std::string model = "tests/bench/sse_gla_2b.json";
-  DeviceChoice device{.name = "cuda", .precision = Precision::bfloat16};
+struct Options : bench::ModelChoice {
+  Options() : ModelChoice{"tests/bench/sse_gla_2b.json", {.name = "cuda", .precision = Precision::bfloat16}} {}
   std::int64_t tokens = 8192;
   int seeks = 200;
 };
@@ -140,19 +138,10 @@ void measure(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  const std::map<std::string, Precision> precisions{{"float32", Precision::float32}, {"bfloat16", Precision::bfloat16}};
   CLI::App app("From a seek to the textures of the state that it finds");
-  app.add_option("model", options.model, "a checkpoint, or a config (.json) for random weights")->capture_default_str();
-  app.add_option("--device", options.device.name, "cuda (default), cuda:1, …");
-  app.add_option("--precision", options.device.precision, "of products on it")->transform(CLI::CheckedTransformer(precisions));
+  options.add_to(app);
   app.add_option("--tokens", options.tokens)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--seeks", options.seeks, "of each way")->check(CLI::PositiveNumber)->capture_default_str();
   CLI11_PARSE(app, argc, argv);
-  try {
-    measure(options);
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "texture_bench: %s\n", error.what());
-  }
-  return 1;
+  return bench::run("texture_bench", [&] { measure(options); });
 }
