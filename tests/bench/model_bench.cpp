@@ -1,0 +1,116 @@
+// How long a model takes to read a prompt, and for each token behind it: model_bench --help
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "engine/model/model.h"
+#include "tests/bench/bench.h"
+#include "tests/bench/models.h"
+
+using namespace statescope;
+using bench::seconds;
+using bench::share;
+
+namespace {
+
+struct Options : bench::ModelChoice {
+  std::int64_t layers = 0;
+  bool logits = false, json = false;
+  int runs = 25, tokens = 20;
+  std::vector<std::int64_t> prompts;
+};
+
+class ModelBench {
+ public:
+  explicit ModelBench(const Options& options)
+      : options_(options), model_(Model::load(bench::open(options.model, options.layers), open_device(options.device))) {
+    const std::int64_t longest = options.prompts.empty() ? 1 : *std::ranges::max_element(options.prompts);
+    for (std::int64_t t = 0; t < longest; ++t) ids_.push_back(static_cast<std::int32_t>(t * 7919 % model_->vocab()));
+    hidden_memory_ = model_->backend().allocate(ids_.size() * last_.size() * sizeof(float));
+  }
+
+  void measure() {
+    for (const std::int64_t T : options_.prompts) {
+      measure("prefill", T, 1, [&] { prefill(T); });
+    }
+    if (options_.tokens == 0) return;
+    ModelState state = model_->start();
+    constexpr int warm_up = 3;  // a device captures a step the second time
+    for (int t = 0; t < warm_up; ++t) step(state);
+    measure("decode", options_.tokens, options_.tokens, [&] {
+      for (int t = 0; t < options_.tokens; ++t) step(state);
+      download(hidden(1), last_);
+    });
+  }
+
+ private:
+  Tensor hidden(std::int64_t rows) const { return {hidden_memory_.get(), DType::f32, {rows, model_->hidden()}}; }
+  void download(const Tensor& row, std::vector<float>& to) {
+    model_->backend().download(Tensor(to.data(), DType::f32, {1, static_cast<std::int64_t>(to.size())}), row);
+  }
+  /// A hidden row's, on the device.
+  Tensor logits_of(const Tensor& row) {
+    const Tensor logits(logits_memory_.get(), DType::f32, {1, model_->vocab()});
+    model_->logits(logits, row);
+    return logits;
+  }
+
+  /// States are filled, and the last position's logits brought to the host.
+  void prefill(std::int64_t T) {
+    ModelState state = model_->start();
+    const Tensor rows = hidden(T);
+    model_->forward(state, std::span(ids_).first(static_cast<std::size_t>(T)), {.chunk_size = 64, .prompt_length = T}, rows);
+    download(logits_of(rows.slice(T - 1, 1)), logits_);
+  }
+  void step(ModelState& state) {
+    const auto id = static_cast<std::int32_t>(state.position * 7919 % model_->vocab());
+    const Tensor row = hidden(1);
+    model_->forward(state, std::span(&id, 1), {.chunk_size = 0, .prompt_length = 1}, row);
+    if (options_.logits) logits_of(row);
+  }
+
+  /// Says how long the work takes, for each of so many parts.
+  template <class Work>
+  void measure(const char* what, std::int64_t tokens, int parts, const Work& work) {
+    work();
+    std::vector<double> all;
+    for (int run = 0; run < options_.runs; ++run) all.push_back(1e3 * seconds(work) / parts);
+    const double median = share(all, 0.5), least = share(all, 0);
+    const auto layers = static_cast<double>(model_->layers());
+    if (options_.json) {
+      const nlohmann::json line{{"what", what}, {"tokens", tokens}, {"layers", model_->layers()}, {"ms", median}, {"least_ms", least}};
+      fmt::print("{}\n", line.dump());
+      return;
+    }
+    const std::string whose = parts > 1 ? "a token" : fmt::format("{} tokens", tokens);
+    fmt::print("{}, {}: {} of {} layers{}: {}: median {:.4f} ms, least {:.4f}; a layer {:.2f} µs, {:.2f}\n", options_.model,
+               model_->backend().description(), what, model_->layers(), parts > 1 && !options_.logits ? " alone" : " and logits", whose, median,
+               least, 1e3 * median / layers, 1e3 * least / layers);
+  }
+
+  Options options_;
+  std::shared_ptr<Model> model_;
+  std::vector<std::int32_t> ids_;
+  std::vector<float> last_ = std::vector<float>(static_cast<std::size_t>(model_->hidden())),
+                     logits_ = std::vector<float>(static_cast<std::size_t>(model_->vocab()));
+  Buffer hidden_memory_, logits_memory_ = model_->backend().allocate(logits_.size() * sizeof(float));
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app("How long a model takes to read a prompt, and for each of some tokens behind one another");
+  options.add_to(app);
+  app.add_option("--prefill", options.prompts, "read prompts of so many tokens, with the last one's logits")
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber);
+  app.add_option("--layers", options.layers, "of a config's model, so many alone")->check(CLI::PositiveNumber);
+  app.add_flag("--logits", options.logits, "each token with logits");
+  app.add_option("--runs", options.runs, "whose median counts")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--tokens", options.tokens, "of a run; 0: none")->check(CLI::NonNegativeNumber)->capture_default_str();
+  app.add_flag("--json", options.json, "a line of JSON for each result");
+  CLI11_PARSE(app, argc, argv);
+  return bench::run("model_bench", [&] { ModelBench(options).measure(); });
+}
