@@ -22,9 +22,8 @@ using namespace chain;
 // ---- the kernel ----------------------------------------------------------------------------------------------------------------------
 
 /// A memory's step of a level: the block's tasks.
-__device__ __noinline__ void take_steps(Slot& slot, void* work, const Mail& mail) {
+__device__ __noinline__ void take_steps(Slot& slot, memory_step::Shared& shared, const Mail& mail) {
   const Step& p = slot.level.step;
-  auto& shared = *static_cast<memory_step::Shared*>(work);
   const MailInTurn in_turn{mail};
   const auto hand_on = [&](int i, float4 o) { mail.put(slot.level.mail[0] + i, o); };
 #pragma unroll 1
@@ -53,6 +52,7 @@ __global__ void __launch_bounds__(block_threads, 1)
   extern __shared__ __align__(128) char ring[];
   __shared__ __align__(64) unsigned char room_for_levels[sizeof(Levels)];
   __shared__ Stage stages_of_ring[stages];
+  __shared__ Groups groups;
   auto& levels = *reinterpret_cast<Levels*>(room_for_levels);
   auto& work = *reinterpret_cast<Work*>(ring + ring_bytes);
   const int thread = static_cast<int>(threadIdx.x), warp = thread / warp_size;
@@ -61,28 +61,32 @@ __global__ void __launch_bounds__(block_threads, 1)
         box == nullptr ? Mail{} : Mail{reinterpret_cast<std::uintptr_t>(box->begin), box->bytes, box->turn * std::uintptr_t{box->bytes}};
   }
   if (thread < stages) stages_of_ring[thread].make(warps_of_half);
-  if (thread < known_levels) levels.handed[thread].make(warps + 1);
+  if (thread < known_levels) levels.handed[thread].make(warps_with_levels);
+  if (thread == 0) groups.make();
   publish_barriers();
   __syncthreads();
   if (warp == fetcher) {
     fetch_weights(levels, count, shared_address(ring), stages_of_ring);
   } else if (warp == planner) {
-    look_ahead(levels, all != nullptr ? all : &one, count, box, &work);
+    look_ahead(levels, all != nullptr ? all : &one, count, box, work.step);
+  } else if (warp >= first_finisher) {
+    finish_products(levels, count, work, groups);
   } else {
     const Mail& mail = levels.mail;
     PlaceInRing at;
+    PlaceInGroups group{groups};
 #pragma unroll 1
     for (int level = 0; level < count; ++level) {
       Slot& slot = levels.wait_for_level(level);
       if (slot.level.kind == Kind::products) {
-        make_products(slot, work, stages_of_ring, shared_address(ring), at, mail);
+        make_products(slot, work, stages_of_ring, shared_address(ring), at, group, mail);
         if (slot.made_rows > 0) {
           make_rows(slot, work, stages_of_ring[at.stage()], at.parity(), ring + at.stage() * stage_bytes, mail);
           at.next();
         }
       } else {
         sync_warps();
-        take_steps(slot, &work, mail);
+        take_steps(slot, work.step, mail);
         sync_warps();
       }
       levels.end_level(level);
@@ -119,10 +123,11 @@ template <class IsAwaited>
 bool as_tiles(Tiles& tiles, const OneRow& op, const IsAwaited& is_awaited) {
   const Input& input = op.inputs[0];
   const int most = input.group > 0 ? most_normed_numbers : most_plain_numbers;
-  const bool activates = input.gate == nullptr || input.act == Activation::silu || input.act == Activation::sigmoid;
+  const bool activates = input.gate == nullptr || input.act == Activation::silu || input.act == Activation::sigmoid || input.act == Activation::identity;
   const bool aligned_norm = reinterpret_cast<std::uintptr_t>(input.weight) % piece == 0 && input.group % 4 == 0;
   if (op.input_count != 1 || input.n % block_columns != 0 || input.n > most || !activates || !aligned_norm) return false;
   tiles.input = input;
+  tiles.of_group = input.group > 0 ? 1 / static_cast<float>(input.group) : 1;
   const bool gated = op.products[0].end == End::gated;
   tiles.outputs_of_tile = gated ? tile_rows / 2 : tile_rows;
   // The product behind gate and up begins with what is made of them first.
@@ -133,6 +138,7 @@ bool as_tiles(Tiles& tiles, const OneRow& op, const IsAwaited& is_awaited) {
   const int pieces = (tiles.blocks + most_blocks - 1) / most_blocks;
   const int least = (tiles.blocks + pieces - 1) / pieces, rounded = rounded_up(least, whole);
   tiles.blocks_of_piece = rounded <= most_blocks ? rounded : least;
+  tiles.row_bytes = std::min(tiles.blocks, tiles.blocks_of_piece) * block_bytes;
   tiles.part_bytes = rounded_up(2 * input.n, line_bytes);
   const std::span<const Product> products(op.products, static_cast<std::size_t>(op.product_count));
   const auto is_announced = [&](const Product& p) { return std::ranges::find(products, p.y, &Product::made) != products.end(); };
@@ -194,7 +200,7 @@ Step with_tasks_at_once(const Step& step) {
 
 /// Of a launch whose levels' x take so much, beside what the kernel declares.
 std::size_t shared_memory_of(std::size_t x_bytes) {
-  return static_cast<std::size_t>(ring_bytes) + std::max(offsetof(Work, x) + x_bytes, sizeof(memory_step::Shared));
+  return static_cast<std::size_t>(ring_bytes) + std::max(offsetof(Work, of_x) + offsetof(OfProducts, x) + x_bytes, sizeof(Work));
 }
 
 /// Where what a chain has made so far stands.
@@ -230,6 +236,10 @@ class Addresses {
   Ranges ranges_;
 };
 
+std::span<const Product> products_of(const Level& level) {
+  return {level.tiles.products, static_cast<std::size_t>(level.tiles.product_count)};
+}
+
 /// visit(p) for each p that a level reads numbers at which levels before it may have made.
 template <class AnyLevel, class Visit>
 void for_what_is_read(AnyLevel& level, const Visit& visit) {
@@ -263,6 +273,31 @@ void for_what_is_written(const Level& level, const Visit& visit) {
   for (float* pair : {step.q_source.pair, step.k_source.pair}) visit(pair, 2 * step.H * step.K, -1);
   visit(step.routing.gate, step.routing.N, -1);
   visit(step.o, step.H * step.V, 0);
+}
+
+/// What gates an input passes its activation where it is made, if nobody else reads it from the mail.
+void activate_gates_early(std::vector<Level>& levels) {
+  for (auto reader = levels.begin(); reader != levels.end(); ++reader) {
+    Input& input = reader->tiles.input;
+    if (reader->kind != Kind::products || input.gate == nullptr) continue;
+    const auto makes = [&](const Product& p) { return p.y <= input.gate && input.gate + input.n <= p.y + p.out; };
+    auto maker = reader;
+    const Product* product = nullptr;
+    while (product == nullptr && maker != levels.begin()) {
+      const auto products = products_of(*--maker);
+      const auto found = std::ranges::find_if(products, makes);
+      if (found != products.end()) product = &*found;
+    }
+    if (product == nullptr || product->end == End::convolve) continue;
+    const float *const begin = product->y, *const end = begin + product->out;
+    int readers = 0;
+    bool overwritten = false;
+    for (auto level = maker + 1; level != levels.end() && !overwritten; ++level) {
+      for_what_is_read(*level, [&](const float* p) { readers += begin <= p && p < end ? 1 : 0; });
+      for_what_is_written(*level, [&](const float* p, int count, int) { overwritten |= p < end && begin < p + count; });
+    }
+    if (readers == 1) maker->mailed[product - maker->tiles.products] = std::exchange(input.act, Activation::identity);
+  }
 }
 
 /// The level of a step and the products right before it: what the step waits for is made first, and low-rank decays by the step itself.
@@ -424,10 +459,10 @@ void Chain::drop() {
 std::vector<Chain::Memory> Chain::captured() { return std::exchange(captured_, {}); }
 
 bool Chain::add(const OneRow& op, DType type) {
-  Level level{.kind = Kind::products, .tiles = {}, .step = {}, .mail = {}};
+  Level level{.kind = Kind::products, .tiles = {}, .step = {}, .mail = {}, .mailed = {}};
   if (type != DType::bf16 || !as_tiles(level.tiles, op, [](const Product&) { return true; })) return false;
   const std::size_t x_bytes = static_cast<std::size_t>(parts_of_x * level.tiles.part_bytes) + 128;
-  constexpr std::size_t besides = sizeof(Levels) + sizeof(Stage) * stages;
+  constexpr std::size_t besides = sizeof(Levels) + sizeof(Stage) * stages + sizeof(Groups);
   if (besides + shared_memory_of(x_bytes) > static_cast<std::size_t>(attribute_of_device(cudaDevAttrMaxSharedMemoryPerBlockOptin)))
     return false;
   const std::lock_guard lock(collected_->mutex);
@@ -439,7 +474,7 @@ bool Chain::add(const OneRow& op, DType type) {
 }
 bool Chain::add(const Step& step, bool delta_rule) {
   const std::lock_guard lock(collected_->mutex);
-  Level level{.kind = delta_rule ? Kind::delta_rule : Kind::outer_product, .tiles = {}, .step = with_tasks_at_once(step), .mail = {}};
+  Level level{.kind = delta_rule ? Kind::delta_rule : Kind::outer_product, .tiles = {}, .step = with_tasks_at_once(step), .mail = {}, .mailed = {}};
   if (collected_->levels.empty() || collected_->levels.size() == most_levels || collected_->is_read_from_memory(level)) return false;
   if (Level& before = collected_->levels.back(); before.kind == Kind::products) let_step_begin_early(level, before, collected_->last);
   collected_->push(level);
@@ -467,6 +502,7 @@ void Chain::launch() {
     std::ranges::fill(levels[0].mail, nullptr);
     return start(levels, nullptr, shared, stream_);
   }
+  activate_gates_early(levels);
   const std::size_t mail_bytes = address_mail(levels, nullptr), bytes = mail_offset(levels.size()) + 2 * mail_bytes;
   cudaStreamCaptureStatus capture{};
   check(cudaStreamIsCapturing(stream_, &capture), "a graph");

@@ -18,9 +18,11 @@ constexpr int listed_rows = 128;                 // of a level, where several pr
 constexpr int line = 32, line_bytes = 4 * line;  // numbers of one in the second cache
 constexpr int most_made_numbers = 2 * threads;   // of x that a level makes itself
 
-// A block's warps: those that make a level's numbers, and two that work ahead of them.
+// A block's warps: those that multiply and take a memory's steps, two that work ahead of them, and those that finish products behind them.
 static_assert(threads == memory_step::threads);
-constexpr int fetcher = warps, planner = fetcher + 1, block_threads = (planner + 1) * warp_size;
+constexpr int fetcher = warps, planner = fetcher + 1, first_finisher = planner + 1, finishers = 2;
+constexpr int finishing_threads = finishers * warp_size, block_threads = (first_finisher + finishers) * warp_size;
+constexpr int warps_with_levels = warps + 1 + finishers;  // that the planner hands levels to
 
 // The ring. A stage has a piece of the rows of half a tile; where products are gated a tile's second half is of the other weight. The
 // halves' warps go through the ring at the same time. Who waits for a stage knows that what it had before has come: stages come one after
@@ -28,8 +30,8 @@ constexpr int fetcher = warps, planner = fetcher + 1, block_threads = (planner +
 constexpr int tile_rows = 16, stage_rows = 8, warps_of_half = warps / 2;  // which share its columns
 constexpr int block_columns = 32, block_bytes = 64, most_blocks = 72;     // of one product of tensor cores; of a piece of a row
 constexpr int blocks_at_once = 4;                                         // on their way to a warp's registers
-constexpr int row_bytes = most_blocks * block_bytes + 64;                 // lanes that read at once read from different banks
-constexpr int stages = 4, stage_bytes = stage_rows * row_bytes, ring_bytes = stages * stage_bytes;
+constexpr int rows_together = stage_rows / 2, between_rows = 64;          // without a gap; so lanes that read at once read from different banks
+constexpr int stages = 4, stage_bytes = stage_rows * most_blocks * block_bytes + 2 * between_rows, ring_bytes = stages * stage_bytes;
 constexpr int most_tiles_together = 8;  // whose outputs are finished together
 
 /// Of a level's products of x: those that others of the level wait for, those that the next level waits for, and the others.
@@ -38,16 +40,22 @@ enum Turn : int { announced, awaited, later, turns };
 /// Products of one row as this kernel sees them: those of x, in turn, then those whose x the level makes.
 struct Tiles {
   Input input;
+  float of_group;  // 1 / numbers of a group of the norm
   int products_before[turns + 1], outputs[turns];  // of each turn; the last one: all of x
   int product_count;
   int outputs_of_tile;          // 16; gated: 8
   int tiles_together;           // whose outputs are finished together
   int blocks, blocks_of_piece;  // of a row; a stage has a piece of its rows
+  int row_bytes;                // of a row in a stage
   int part_bytes;               // from one part of x to the next in shared memory
   int first_output[most_products];
   Product products[most_products];
 
   __device__ bool one_product() const { return product_count == 1; }
+  /// Where a row begins in its stage.
+  __device__ int place_in_stage(int row) const {
+    return row * row_bytes + (row >= rows_together ? between_rows : 0);
+  }
   __host__ __device__ int products_of_x() const { return products_before[turns]; }
 };
 
@@ -60,6 +68,7 @@ struct Level {
   Tiles tiles;
   Step step;
   float* mail[most_products];
+  Activation mailed[most_products];  // what a product's numbers pass on their way there: gates do, once, where they are made
 };
 
 // ---- in kernels ----
@@ -71,6 +80,31 @@ struct Handed {
   /// By one lane for its warp.
   __device__ void hand_over() { arrive(full); }
   __device__ void give_back() { arrive(empty); }
+};
+/// Sums of tiles that are finished together, by those that multiply for those that finish. Two such groups are under way at once.
+struct Groups {
+  Handed of_two[2];
+  __device__ void make() {
+    for (Handed& group : of_two) init_barrier(group.full, warps), init_barrier(group.empty, finishers);
+  }
+};
+/// Where somebody is among them.
+struct PlaceInGroups {
+  Groups& groups;
+  unsigned passed = 0;
+  __device__ unsigned which() const { return passed % 2; }
+  __device__ void wait_until_empty() { wait(groups.of_two[which()].empty, passed / 2 % 2 ^ 1); }
+  __device__ void wait_until_full() { wait(groups.of_two[which()].full, passed / 2 % 2); }
+  /// By each warp that fills it, or needs it no more.
+  __device__ void hand_over() { next(&Handed::hand_over); }
+  __device__ void give_back() { next(&Handed::give_back); }
+
+ private:
+  __device__ void next(void (Handed::*arrive)()) {
+    __syncwarp();
+    if (threadIdx.x % warp_size == 0) (groups.of_two[which()].*arrive)();
+    ++passed;
+  }
 };
 /// Of the ring: the fetcher fills it, bytes make it full.
 struct Stage : Handed {
@@ -199,18 +233,24 @@ __device__ inline void fetch_made_weights(const Slot& slot, Stage& stage, unsign
     stage.fetch(to + before, p.weight + share.begin * p.weight_bytes, share.count * static_cast<int>(p.weight_bytes), policy);
 }
 
+#ifndef UNDER_WAY
+#define UNDER_WAY 1
+#endif
 /// The fetcher's next stage, when it is empty and the one before has come: with more on their way what is handed on by mail is late.
 struct NextStage {
   Stage* stages_of_ring;
-  PlaceInRing at{}, before{};
+  PlaceInRing at{};
 
   __device__ Stage& wait_until_empty() {
     Stage& stage = stages_of_ring[at.stage()];
     wait(stage.empty, at.parity() ^ 1);
-    if (at.passed > 0) wait(stages_of_ring[before.stage()].full, before.parity());
+    if (at.passed >= UNDER_WAY) {
+      const PlaceInRing before{at.passed - UNDER_WAY};
+      wait(stages_of_ring[before.stage()].full, before.parity());
+    }
     return stage;
   }
-  __device__ void next() { before = at, at.next(); }
+  __device__ void next() { at.next(); }
 };
 
 /// What the fetcher does: the weights of all levels, in the order in which they are multiplied. Its first lanes have a row each.
@@ -229,10 +269,15 @@ __device__ inline void fetch_weights(Levels& levels, int count, unsigned ring, S
       from = op.one_product() ? (gated && half == 1 ? p.up : p.weight) + (slot.first_output(tile) + row) * p.weight_bytes
                               : slot.rows[tile * tile_rows + row];
     const int bytes = min(op.blocks_of_piece, op.blocks - first_block) * block_bytes;
+    // Rows that follow one another in memory are one copy: each takes the warp some 60 cycles.
+    const char* const before = reinterpret_cast<const char*>(__shfl_up_sync(~0U, reinterpret_cast<std::uintptr_t>(from), 1));
+    const bool leads = lane < rows && (lane % rows_together == 0 || from != before + bytes);
+    const unsigned next_leader = (__ballot_sync(~0U, leads) | 1U << rows) >> lane >> 1;
+    const int place = op.place_in_stage(lane);
     Stage& stage = next.wait_until_empty();
     if (lane == 0) stage.expect(rows * bytes);
     __syncwarp();
-    if (lane < rows) stage.fetch(ring + next.at.stage() * stage_bytes + lane * row_bytes, from + first_block * block_bytes, bytes, policy);
+    if (leads) stage.fetch(ring + next.at.stage() * stage_bytes + place, from + first_block * block_bytes, __ffs(next_leader) * bytes, policy);
     next.next();
   };
 #pragma unroll 1
@@ -364,8 +409,8 @@ __device__ __noinline__ inline void prepare_step(Levels& levels, int level, memo
   memory_step::bring<memory_step::chosen_there>();
 }
 
-/// What the planner does. `work`: what those that multiply work with.
-__device__ inline void look_ahead(Levels& levels, const Level* all, int count, const Mailbox* box, void* work) {
+/// What the planner does. `step`: what a memory's step works with.
+__device__ inline void look_ahead(Levels& levels, const Level* all, int count, const Mailbox* box, memory_step::Shared& step) {
   int planned = 0, tiles = 0;
   const auto plan_next = [&] {
     Handed& handed = levels.handed[planned % known_levels];
@@ -380,7 +425,7 @@ __device__ inline void look_ahead(Levels& levels, const Level* all, int count, c
   if (box != nullptr) empty_other_box(*box);
 #pragma unroll 1
   for (int level = 0; level < count; ++level) {
-    prepare_step(levels, level, *static_cast<memory_step::Shared*>(work));
+    prepare_step(levels, level, step);
     while (planned < count && planned < level + known_levels) plan_next();
     if (level + 2 < count) prefetch_level(levels.at(level + 2));
     constexpr int ahead = known_levels + 2;

@@ -8,15 +8,13 @@
 // those at the others. Of C, rows 0 to 7 count in the former columns, rows 8 to 15 in the latter.
 #pragma once
 
-#include "kernels/cuda_chain_levels.h"
+#include "kernels/cuda_chain_outputs.h"
 
 namespace statescope::cuda::chain {
 
-constexpr int piece_numbers = 8, parts_of_x = 3;  // bf16 numbers of 16 bytes
+constexpr int parts_of_x = 3;
 constexpr int pieces_of_block = block_columns / piece_numbers;
-constexpr int most_normed_parts = 2;  // pieces that a thread has of an x that passes a norm
-constexpr int most_plain_numbers = 8192, most_normed_numbers = threads * piece_numbers * most_normed_parts;  // of x
-constexpr int kept_tiles = 2 * most_tiles_together;  // whose sums stand in shared memory: some are finished while others are made
+constexpr int most_plain_numbers = 8192;  // of x
 constexpr int lanes_of_made_row = 4;
 
 /// Those that multiply. A warp is together before it arrives.
@@ -37,21 +35,7 @@ __device__ inline uint4 load_shared(unsigned from) {
 }
 
 /// (Σ x² / group + eps)^{−1/2}
-__device__ inline float norm_factor_of(const Input& input, float squares) {
-  return rsqrtf(squares * (1 / static_cast<float>(input.group)) + input.eps);
-}
-
-/// Of a number of each warp.
-template <int count>
-__device__ float sum_of_warps(const float* of_row) {
-  float2 sum{0, 0};
-#pragma unroll
-  for (int w = 0; w < count; w += 2) {
-    const float2 x = *reinterpret_cast<const float2*>(of_row + w);
-    sum = {sum.x + x.x, sum.y + x.y};
-  }
-  return sum.x + sum.y;
-}
+__device__ inline float norm_factor_of(const Tiles& op, float squares) { return rsqrtf(squares * op.of_group + op.input.eps); }
 
 /// Where part p of x begins: so that lanes that read at once read from different banks.
 __device__ inline int place_of_part(const Tiles& op, int p) { return p * op.part_bytes + (p > 0 ? 64 : 0); }
@@ -59,7 +43,7 @@ __device__ inline int place_of_part(const Tiles& op, int p) { return p * op.part
 /// Eight numbers of x at piece c, as three parts: numbers 0, 1, 4, 5 before the others, but in the last part behind them (banks again).
 __device__ __noinline__ inline void store_parts(char* x, int part_bytes, int c, float4 a, float4 b) {
   char* to = x + c * piece;
-#pragma unroll 1
+#pragma unroll
   for (int p = 0; p < parts_of_x; ++p) {
     const uint4 part{packed(a.x, a.y), packed(b.x, b.y), packed(a.z, a.w), packed(b.z, b.w)};
     *reinterpret_cast<uint4*>(to) = p < 2 ? part : uint4{part.z, part.w, part.x, part.y};
@@ -154,15 +138,19 @@ struct NormOfPieces {
   }
 };
 
-__device__ inline float4 gated(float4 x, float4 gate, bool silu) {
-  return x * float4{sigmoid(gate.x), sigmoid(gate.y), sigmoid(gate.z), sigmoid(gate.w)} * (silu ? gate : float4{1, 1, 1, 1});
+/// x ⊙ act(gate); identity: as the gate comes.
+__device__ inline float4 gated(float4 x, float4 gate, Activation act) {
+  if (act != Activation::identity)
+    gate = {activated_by_one(gate.x, act), activated_by_one(gate.y, act), activated_by_one(gate.z, act), activated_by_one(gate.w, act)};
+  return x * gate;
 }
 
 /// All of an x that passes a norm: over the whole row as yet without its factor, of which `squares` keeps a sum for each warp.
 __device__ inline void load_normed(char* x, float* squares, const Tiles& op, const NormOfPieces& norm, const Mail& mail) {
   constexpr int pieces_of_sum = numbers_of_sum / piece_numbers;
   const Input& input = op.input;
-  const int pieces = input.n / piece_numbers, thread = static_cast<int>(threadIdx.x);
+  const int pieces = input.n / piece_numbers, thread = static_cast<int>(threadIdx.x), warp = thread / warp_size;
+  const auto of_warp = [=](int t) { return warp * warp_size + t * threads < pieces; };
   Arriving<most_normed_parts> row(input.x, 0, pieces, mail), gates(input.gate, 0, pieces, mail);
   bool there = false;
   while (!there) {
@@ -174,35 +162,35 @@ __device__ inline void load_normed(char* x, float* squares, const Tiles& op, con
   __syncwarp();
   auto& in = row.in;
   const auto& gate = gates.in;
-  float sum[most_normed_parts] = {};
+  float sum[most_normed_parts] = {}, factor[most_normed_parts] = {1, 1};
   const float4 offset{input.offset, input.offset, input.offset, input.offset};
-  const bool silu = input.act == Activation::silu;
 #pragma unroll
   for (int t = 0; t < most_normed_parts; ++t) {
-    if (thread + t * threads >= pieces) continue;
+    if (!of_warp(t)) continue;
     sum[t] = square(in[t].a) + square(in[t].b);
     in[t] = {in[t].a * (norm.weight[t].a + offset), in[t].b * (norm.weight[t].b + offset)};
-    if (input.gate != nullptr) in[t] = {gated(in[t].a, gate[t].a, silu), gated(in[t].b, gate[t].b, silu)};
+    if (input.gate != nullptr) in[t] = {gated(in[t].a, gate[t].a, input.act), gated(in[t].b, gate[t].b, input.act)};
   }
-  float factor[most_normed_parts] = {1, 1};
   if (input.one_group()) {
-    const float of_warp = combined(sum[0] + sum[1], [](float a, float b) { return a + b; });
-    if (thread % warp_size == 0) squares[thread / warp_size] = of_warp;
+    const float of_row = combined(sum[0] + sum[1], [](float a, float b) { return a + b; });
+    if (thread % warp_size == 0) squares[warp] = of_row;
   } else {
 #pragma unroll
     for (int t = 0; t < most_normed_parts; ++t) {
+      if (!of_warp(t)) continue;
       const int c = thread + t * threads;
-#pragma unroll 1
+#pragma unroll
       for (int distance = pieces_of_sum / 2; distance > 0; distance /= 2) sum[t] += __shfl_xor_sync(~0U, sum[t], distance);
       if (c % pieces_of_sum == 0 && c < pieces) squares[c / pieces_of_sum] = sum[t];
     }
     sync_warps();
 #pragma unroll
     for (int t = 0; t < most_normed_parts; ++t) {
+      if (!of_warp(t)) continue;
       float of_group = 0;
 #pragma unroll 1
       for (int j = 0; j < input.sums; ++j) of_group += squares[input.group_of((thread + t * threads) / pieces_of_sum) * input.sums + j];
-      factor[t] = norm_factor_of(input, of_group);
+      factor[t] = norm_factor_of(op, of_group);
     }
   }
 #pragma unroll
@@ -212,79 +200,13 @@ __device__ inline void load_normed(char* x, float* squares, const Tiles& op, con
   }
 }
 
-/// What products need of shared memory besides the rings, and a memory's step in its place.
-struct Work {
-  float sums[kept_tiles * tile_rows * warps_of_half];  // [row of tiles, warp of the half]
-  float squares[most_normed_parts * threads * piece_numbers / numbers_of_sum];
-  float factor;                   // of all of x
-  float made[most_made_numbers];  // x that the level makes, one product's behind another's
-  alignas(128) char x[1];         // as long as the longest x
-};
-
 /// A piece of x into shared memory when it has come, or with the first one all of an x that passes a norm.
 __device__ inline void take_piece(Work& work, const Tiles& op, PieceOfRow& x, bool first, const Mail& mail) {
   if (op.input.group == 0) {
-    store(work.x, op, x);
+    store(work.of_x.x, op, x);
   } else if (first) {
     const NormOfPieces norm(op.input);
-    load_normed(work.x, work.squares, op, norm, mail);
-  }
-}
-
-/// An output that a thread will finish: what it needs for that of memory.
-struct Output {
-  int product = -1, o = 0;
-  float bias = 0, added = 0;
-  float *y = nullptr, *mailed = nullptr;  // of the output; where nothing but sums are finished
-  Convolution convolution;                // or A_log and dt_bias as the first taps
-  __device__ Output() = default;
-  __device__ Output(const Slot& slot, const Place& place, const Mail& mail) : product(place.product), o(place.o) {
-    if (product < 0) return;
-    const Product& p = slot.level.tiles.products[product];
-    if (p.bias != nullptr) bias = p.bias[o];
-    if (p.end == End::convolve) convolution.load(p, o);
-    if (p.end == End::delta_decay) convolution.taps.x = p.A_log[o], convolution.taps.y = p.dt_bias[o];
-    if (p.end != End::activate || p.act != Activation::identity || p.z != nullptr || slot.level.mail[product] == nullptr) return;
-    y = p.y + o, mailed = mail.in_turn(slot.level.mail[product] + o);
-  }
-  __device__ void load_addend(const Tiles& op, const Mail& mail) {
-    if (product >= 0 && op.products[product].addend != nullptr) added = mail.get(mail.ask(op.products[product].addend + o));
-  }
-};
-
-/// Where a number belongs, and to `mailed`, who may wait for it.
-__device__ inline void hand_on(const Product& p, int o, float y, float* mailed, const Mail& mail) {
-  if (mailed != nullptr) mail.put(mailed + o, y);
-  p.y[o] = y;
-}
-/// y[o] from the product with its bias, and what is added; gated: times the product with the other weight.
-__device__ __noinline__ inline void finish(const Product& p, int o, float x, float added, float other, float A_log, float dt_bias,
-                                           float* mailed, const Mail& mail) {
-  if (p.z != nullptr) p.z[o] = x;
-  const float y = p.end == End::forget_gate   ? log_sigmoid_decay(x, p.scale, p.clamp_min)
-                  : p.end == End::delta_decay ? gated_delta_decay(x, A_log, dt_bias)
-                                              : activated_by_one(x + added, p.act) * (p.end == End::gated ? other : 1);
-  hand_on(p, o, y, mailed, mail);
-}
-__device__ __noinline__ inline void finish_convolved(const Product& p, int o, float z, float added, float4 taps, float4 kept, float* mailed,
-                                                     const Mail& mail) {
-  const Convolution convolution{taps, kept};
-  hand_on(p, o, activated_by_one(convolution.result(z) + added, p.act), mailed, mail);
-  convolution.keep(p, o, z);
-  if (p.z != nullptr) p.z[o] = z;
-}
-__device__ inline void finish(const Slot& slot, const Output& output, float x, float other, const Mail& mail) {
-  x += output.bias;
-  if (output.y != nullptr) {
-    const float y = x + output.added;
-    Mail::put_in_turn(output.mailed, y);
-    *output.y = y;
-  } else if (output.product >= 0) {
-    const Product& p = slot.level.tiles.products[output.product];
-    float* const mailed = slot.level.mail[output.product];
-    const auto& [taps, kept] = output.convolution;
-    p.end == End::convolve ? finish_convolved(p, output.o, x, output.added, taps, kept, mailed, mail)
-                           : finish(p, output.o, x, output.added, other, taps.x, taps.y, mailed, mail);
+    load_normed(work.of_x.x, work.of_x.squares, op, norm, mail);
   }
 }
 
@@ -331,9 +253,12 @@ struct Multiplier {
       : half(static_cast<int>(threadIdx.x) / warp_size / warps_of_half),
         in_half(static_cast<int>(threadIdx.x) / warp_size % warps_of_half),
         lane(threadIdx.x % warp_size),
-        x(shared_address(work.x + place_in_parts(op)) + in_half * block_bytes),
-        weights(ring + lane / 4 * row_bytes + lane % 4 * piece + in_half * block_bytes),
-        sum(work.sums + (half * stage_rows + lane / 4) * warps_of_half + in_half) {}
+        x(shared_address(work.of_x.x + place_in_parts(op)) + in_half * block_bytes),
+        weights(ring + op.place_in_stage(row()) + lane % 4 * piece + in_half * block_bytes),
+        sum(work.sums + (half * stage_rows + row()) * warps_of_half + in_half) {}
+
+  /// The lane's row of a stage: those that read at once read from different banks.
+  __device__ int row() const { return lane / 4 % 2 * rows_together + lane / 4 / 2; }
 
   /// A stage with the columns of so many blocks from `block` on, into the sums of a tile.
   __device__ void take(Stage& stage, unsigned parity, unsigned number, int tile, int block, int blocks) const {
@@ -348,30 +273,30 @@ struct Multiplier {
   }
 };
 
-/// The block's share of a level's outputs. Of the tiles that are finished together first what takes the first piece of x, and so on: the
-/// other pieces come meanwhile.
+/// The sums of the block's share of a level's outputs. Of the tiles that are finished together first what takes the first piece of x, and so
+/// on: the other pieces come meanwhile.
 __device__ inline void make_products(const Slot& slot, Work& work, Stage* stages_of_ring, unsigned ring, PlaceInRing& at,
-                                     const Mail& mail) {
+                                     PlaceInGroups& group, const Mail& mail) {
   const int thread = static_cast<int>(threadIdx.x);
   const Tiles& op = slot.level.tiles;
   PieceOfRow x = piece_of_row(op, 0, mail);
   const Multiplier multiplier(work, op, ring);
   const int of_tile = op.outputs_of_tile, outputs = slot.outputs;
-  int first = 0;
+  float factor = 1;
+  sync_warps();  // nobody needs the x before
 #pragma unroll 1
-  do {
-    const int end = slot.end_of_group(first), i = first * of_tile + thread;
-    Output output(slot, i < end * of_tile ? slot.place(i) : Place{-1, 0}, mail);
+  for (int first = 0, end = 0; first < slot.all_tiles(); first = end) {
+    end = slot.end_of_group(first);
+    group.wait_until_empty();
 #pragma unroll 1
     for (int block = 0; block < op.blocks; block += op.blocks_of_piece) {
       const int blocks = min(op.blocks_of_piece, op.blocks - block);
-      if (first == 0) take_piece(work, op, x, block == 0, mail);
-      if (block == 0) output.load_addend(op, mail);
       if (first == 0) {
+        take_piece(work, op, x, block == 0, mail);
         sync_warps();
         if (block + blocks < op.blocks) x = piece_of_row(op, block + blocks, mail);
-        if (block == 0 && thread == threads - 1)
-          work.factor = op.input.group > 0 && op.input.one_group() ? norm_factor_of(op.input, sum_of_warps<warps>(work.squares)) : 1;
+        if (block == 0 && thread == threads - 1 && op.input.group > 0 && op.input.one_group())
+          factor = norm_factor_of(op, sum_of_warps<warps>(work.of_x.squares));
       }
 #pragma unroll 1
       for (int tile = first; tile < end; ++tile) {
@@ -384,16 +309,9 @@ __device__ inline void make_products(const Slot& slot, Work& work, Stage* stages
         if (multiplier.half == 0 && whole) at.next();
       }
     }
-    sync_warps();
-    const float factor = work.factor;
-    const float* const sums =
-        work.sums + ((slot.tiles_before + first + thread / of_tile) % kept_tiles * tile_rows + thread % of_tile) * warps_of_half;
-    if (output.product >= 0) {
-      finish(slot, output, factor * sum_of_warps<warps_of_half>(sums),
-             of_tile < tile_rows ? factor * sum_of_warps<warps_of_half>(sums + of_tile * warps_of_half) : 1, mail);
-    }
-    first = end;
-  } while (first < slot.all_tiles());
+    if (thread == threads - 1) work.factors[group.which()] = factor;
+    group.hand_over();
+  }
 }
 
 /// A row of a product whose x the level makes, the block's r-th: its weights and its x behind those of the products before.
@@ -451,7 +369,7 @@ __device__ inline void make_rows(const Slot& slot, Work& work, Stage& stage, uns
   prepare();
 #pragma unroll
   for (int i = 0; i < asked_together; ++i) {
-    if (from[i] != nullptr) work.made[thread + i * threads] = mail.get(asked[i]);
+    if (from[i] != nullptr) work.of_x.made[thread + i * threads] = mail.get(asked[i]);
   }
   sync_warps();
   wait(stage.full, parity);
@@ -463,7 +381,7 @@ __device__ inline void make_rows(const Slot& slot, Work& work, Stage& stage, uns
 #pragma unroll 1
     for (int c = own; c < pieces; c += lanes_of_made_row) {
       const uint4 raw = *reinterpret_cast<const uint4*>(weights + row.weights + c * piece);
-      const float* in = work.made + row.x + c * piece_numbers;
+      const float* in = work.of_x.made + row.x + c * piece_numbers;
       const unsigned words[4] = {raw.x, raw.y, raw.z, raw.w};
 #pragma unroll
       for (int k = 0; k < 4; ++k) sum = fmaf(in[2 * k], first_of(words[k]), fmaf(in[2 * k + 1], second_of(words[k]), sum));
