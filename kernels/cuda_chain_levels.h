@@ -31,7 +31,7 @@ constexpr int tile_rows = 16, stage_rows = 8, warps_of_half = warps / 2;  // whi
 constexpr int block_columns = 32, block_bytes = 64, most_blocks = 72;     // of one product of tensor cores; of a piece of a row
 constexpr int blocks_at_once = 4;                                         // on their way to a warp's registers
 constexpr int rows_together = stage_rows / 2, between_rows = 64;          // without a gap; so lanes that read at once read from different banks
-constexpr int stages = 4, stage_bytes = stage_rows * most_blocks * block_bytes + 2 * between_rows, ring_bytes = stages * stage_bytes;
+constexpr int least_stages = 4, most_stages = 8, most_stage_bytes = stage_rows * most_blocks * block_bytes + 2 * between_rows;
 constexpr int most_tiles_together = 8;  // whose outputs are finished together
 
 /// Of a level's products of x: those that others of the level wait for, those that the next level waits for, and the others.
@@ -206,12 +206,27 @@ struct Levels {
   }
 };
 
-/// Where somebody is in the ring.
+/// The ring of a launch: as many stages as there is room for.
+struct RingSize {
+  int stages, stage_bytes;
+  __host__ __device__ int bytes() const { return stages * stage_bytes; }
+};
+struct Ring {
+  RingSize size;
+  char* begin;
+  Stage* stages;
+  __device__ char* stage(unsigned number) const { return begin + static_cast<int>(number) * size.stage_bytes; }
+};
+/// Where somebody is in it.
 struct PlaceInRing {
-  unsigned passed = 0;  // stages
-  __device__ unsigned stage() const { return passed % stages; }
-  __device__ unsigned parity() const { return passed / stages % 2; }
-  __device__ void next() { ++passed; }
+  static constexpr unsigned second_round = 1U << 16;
+  unsigned at = 0;  // the stage, and in every other round this bit: in one register
+  __device__ unsigned stage() const { return at % second_round; }
+  __device__ unsigned parity() const { return at / second_round; }
+  __device__ void next(const Ring& ring) {
+    ++at;
+    if (stage() == static_cast<unsigned>(ring.size.stages)) at = second_round - (at - stage());
+  }
 };
 
 /// Weights of the block's rows of products whose x the level makes, one product's behind another's, as one stage; by one warp.
@@ -238,26 +253,40 @@ __device__ inline void fetch_made_weights(const Slot& slot, Stage& stage, unsign
 #endif
 /// The fetcher's next stage, when it is empty and the one before has come: with more on their way what is handed on by mail is late.
 struct NextStage {
-  Stage* stages_of_ring;
-  PlaceInRing at{};
+  const Ring& ring;
+  PlaceInRing at{}, before{};
+  int under_way = 0;
+#ifdef PACE
+  unsigned last = 0;
+#endif
 
   __device__ Stage& wait_until_empty() {
-    Stage& stage = stages_of_ring[at.stage()];
+    Stage& stage = ring.stages[at.stage()];
     wait(stage.empty, at.parity() ^ 1);
-    if (at.passed >= UNDER_WAY) {
-      const PlaceInRing before{at.passed - UNDER_WAY};
-      wait(stages_of_ring[before.stage()].full, before.parity());
+    if (under_way == UNDER_WAY) {
+      wait(ring.stages[before.stage()].full, before.parity());
+      before.next(ring);
+    } else {
+      ++under_way;
     }
+#ifdef PACE
+    unsigned now;
+    do {
+      asm volatile("mov.u32 %0, %%clock;" : "=r"(now) :: "memory");
+    } while (now - last < PACE);
+    last = now;
+#endif
     return stage;
   }
-  __device__ void next() { at.next(); }
+  __device__ unsigned place() const { return shared_address(ring.stage(at.stage())); }
+  __device__ void next() { at.next(ring); }
 };
 
 /// What the fetcher does: the weights of all levels, in the order in which they are multiplied. Its first lanes have a row each.
-__device__ inline void fetch_weights(Levels& levels, int count, unsigned ring, Stage* stages_of_ring) {
+__device__ inline void fetch_weights(Levels& levels, int count, const Ring& ring) {
   const int lane = threadIdx.x % warp_size;
   const std::uint64_t policy = read_once();
-  NextStage next{stages_of_ring};
+  NextStage next{ring};
   const auto fetch_rows = [&](const Slot& slot, int tile, int half, int first_block) {
     const Tiles& op = slot.level.tiles;
     const Product& p = op.products[0];
@@ -277,7 +306,7 @@ __device__ inline void fetch_weights(Levels& levels, int count, unsigned ring, S
     Stage& stage = next.wait_until_empty();
     if (lane == 0) stage.expect(rows * bytes);
     __syncwarp();
-    if (leads) stage.fetch(ring + next.at.stage() * stage_bytes + place, from + first_block * block_bytes, __ffs(next_leader) * bytes, policy);
+    if (leads) stage.fetch(next.place() + place, from + first_block * block_bytes, __ffs(next_leader) * bytes, policy);
     next.next();
   };
 #pragma unroll 1
@@ -294,7 +323,7 @@ __device__ inline void fetch_weights(Levels& levels, int count, unsigned ring, S
     }
     if (slot.made_rows > 0) {
       Stage& stage = next.wait_until_empty();
-      fetch_made_weights(slot, stage, ring + next.at.stage() * stage_bytes, policy);
+      fetch_made_weights(slot, stage, next.place(), policy);
       next.next();
     }
     levels.end_level(level);
