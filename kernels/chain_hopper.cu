@@ -124,7 +124,8 @@ template <class IsAwaited>
 bool as_tiles(Tiles& tiles, const OneRow& op, const IsAwaited& is_awaited) {
   const Input& input = op.inputs[0];
   const int most = input.group > 0 ? most_normed_numbers : most_plain_numbers;
-  const bool activates = input.gate == nullptr || input.act == Activation::silu || input.act == Activation::sigmoid || input.act == Activation::identity;
+  const bool activates =
+      input.gate == nullptr || input.act == Activation::silu || input.act == Activation::sigmoid || input.act == Activation::identity;
   const bool aligned_norm = reinterpret_cast<std::uintptr_t>(input.weight) % piece == 0 && input.group % 4 == 0;
   if (op.input_count != 1 || input.n % block_columns != 0 || input.n > most || !activates || !aligned_norm) return false;
   tiles.input = input;
@@ -219,9 +220,7 @@ struct Room {
     return {static_cast<std::size_t>(parts_of_x * tiles.part_bytes) + 128, rounded_up(std::max(rows, made), line_bytes)};
   }
   Room with(const Room& other) const { return {std::max(x_bytes, other.x_bytes), std::max(stage_bytes, other.stage_bytes)}; }
-  std::size_t besides_ring() const {
-    return std::max(offsetof(Work, of_x) + offsetof(OfProducts, x) + x_bytes, sizeof(Work));
-  }
+  std::size_t besides_ring() const { return std::max(offsetof(Work, of_x) + offsetof(OfProducts, x) + x_bytes, sizeof(Work)); }
   /// None: too few stages.
   std::optional<RingSize> ring() const {
     static const int declared = declared_shared_memory();
@@ -503,7 +502,8 @@ bool Chain::add(const OneRow& op, DType type) {
 }
 bool Chain::add(const Step& step, bool delta_rule) {
   const std::lock_guard lock(collected_->mutex);
-  Level level{.kind = delta_rule ? Kind::delta_rule : Kind::outer_product, .tiles = {}, .step = with_tasks_at_once(step), .mail = {}, .mailed = {}};
+  Level level{
+      .kind = delta_rule ? Kind::delta_rule : Kind::outer_product, .tiles = {}, .step = with_tasks_at_once(step), .mail = {}, .mailed = {}};
   if (collected_->levels.empty() || collected_->levels.size() == most_levels || collected_->is_read_from_memory(level)) return false;
   if (Level& before = collected_->levels.back(); before.kind == Kind::products) let_step_begin_early(level, before, collected_->last);
   collected_->push(level);

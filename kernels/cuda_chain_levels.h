@@ -25,13 +25,13 @@ constexpr int finishing_threads = finishers * warp_size, block_threads = (first_
 constexpr int warps_with_levels = warps + 1 + finishers;  // that the planner hands levels to
 
 // The ring. A stage has a piece of the rows of half a tile; where products are gated a tile's second half is of the other weight. The
-// halves' warps go through the ring at the same time. Who waits for a stage knows that what it had before has come: stages come one after
-// the other, and a half passes over two of them at most until all warps meet.
+// halves' warps go through the ring at the same time. Who waits for a stage knows that what it had before has come: the last but one has
+// come before a stage is asked for, and a half passes over one at most without having seen it come.
 constexpr int tile_rows = 16, stage_rows = 8, warps_of_half = warps / 2;  // which share its columns
 constexpr int block_columns = 32, block_bytes = 64, most_blocks = 72;     // of one product of tensor cores; of a piece of a row
 constexpr int blocks_at_once = 4;                                         // on their way to a warp's registers
-constexpr int rows_together = stage_rows / 2, between_rows = 64;          // without a gap; so lanes that read at once read from different banks
-constexpr int least_stages = 4, most_stages = 8, most_stage_bytes = stage_rows * most_blocks * block_bytes + 2 * between_rows;
+constexpr int rows_together = stage_rows / 2, between_rows = 64;  // bytes: so that lanes that read at once read from different banks
+constexpr int least_stages = 4, most_stages = 8, most_stage_bytes = stage_rows * most_blocks * block_bytes + line_bytes;
 constexpr int most_tiles_together = 8;  // whose outputs are finished together
 
 /// Of a level's products of x: those that others of the level wait for, those that the next level waits for, and the others.
@@ -40,7 +40,7 @@ enum Turn : int { announced, awaited, later, turns };
 /// Products of one row as this kernel sees them: those of x, in turn, then those whose x the level makes.
 struct Tiles {
   Input input;
-  float of_group;  // 1 / numbers of a group of the norm
+  float of_group;                                  // 1 / numbers of a group of the norm
   int products_before[turns + 1], outputs[turns];  // of each turn; the last one: all of x
   int product_count;
   int outputs_of_tile;          // 16; gated: 8
@@ -53,9 +53,7 @@ struct Tiles {
 
   __device__ bool one_product() const { return product_count == 1; }
   /// Where a row begins in its stage.
-  __device__ int place_in_stage(int row) const {
-    return row * row_bytes + (row >= rows_together ? between_rows : 0);
-  }
+  __device__ int place_in_stage(int row) const { return row * row_bytes + (row >= rows_together ? between_rows : 0); }
   __host__ __device__ int products_of_x() const { return products_before[turns]; }
 };
 
@@ -248,34 +246,22 @@ __device__ inline void fetch_made_weights(const Slot& slot, Stage& stage, unsign
     stage.fetch(to + before, p.weight + share.begin * p.weight_bytes, share.count * static_cast<int>(p.weight_bytes), policy);
 }
 
-#ifndef UNDER_WAY
-#define UNDER_WAY 1
-#endif
-/// The fetcher's next stage, when it is empty and the one before has come: with more on their way what is handed on by mail is late.
+/// The fetcher's next stage, when it is empty and not too many are on their way: with more of them what is handed on by mail is late.
 struct NextStage {
+  static constexpr int most_under_way = 2;
   const Ring& ring;
-  PlaceInRing at{}, before{};
+  PlaceInRing at{}, oldest{};
   int under_way = 0;
-#ifdef PACE
-  unsigned last = 0;
-#endif
 
   __device__ Stage& wait_until_empty() {
     Stage& stage = ring.stages[at.stage()];
-    wait(stage.empty, at.parity() ^ 1);
-    if (under_way == UNDER_WAY) {
-      wait(ring.stages[before.stage()].full, before.parity());
-      before.next(ring);
+    wait(stage.empty, static_cast<int>(at.parity() ^ 1));
+    if (under_way == most_under_way) {
+      wait(ring.stages[oldest.stage()].full, static_cast<int>(oldest.parity()));
+      oldest.next(ring);
     } else {
       ++under_way;
     }
-#ifdef PACE
-    unsigned now;
-    do {
-      asm volatile("mov.u32 %0, %%clock;" : "=r"(now) :: "memory");
-    } while (now - last < PACE);
-    last = now;
-#endif
     return stage;
   }
   __device__ unsigned place() const { return shared_address(ring.stage(at.stage())); }

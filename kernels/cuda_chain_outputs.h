@@ -6,8 +6,8 @@
 
 namespace statescope::cuda::chain {
 
-constexpr int piece_numbers = 8;          // bf16 numbers of 16 bytes
-constexpr int most_normed_parts = 2;      // pieces that a thread has of an x that passes a norm
+constexpr int piece_numbers = 8;      // bf16 numbers of 16 bytes
+constexpr int most_normed_parts = 2;  // pieces that a thread has of an x that passes a norm
 constexpr int most_normed_numbers = threads * piece_numbers * most_normed_parts;
 constexpr int kept_tiles = 2 * most_tiles_together;  // whose sums stand in shared memory: of two groups
 

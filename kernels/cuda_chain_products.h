@@ -265,7 +265,8 @@ struct Multiplier {
     Stage& stage = ring.stages[at.stage()];
     wait(stage.full, at.parity());
     float sums[4] = {};
-    multiply_stage(sums, weights + static_cast<int>(at.stage()) * ring.size.stage_bytes, x + block * block_bytes, (blocks - in_half + warps_of_half - 1) / warps_of_half);
+    multiply_stage(sums, weights + static_cast<int>(at.stage()) * ring.size.stage_bytes, x + block * block_bytes,
+                   (blocks - in_half + warps_of_half - 1) / warps_of_half);
     __syncwarp();
     if (lane == 0) stage.give_back();
     const float of_row = sum_of_row(sums, lane);
@@ -274,8 +275,8 @@ struct Multiplier {
   }
 };
 
-/// The sums of the block's share of a level's outputs. Of the tiles that are finished together first what takes the first piece of x, and so
-/// on: the other pieces come meanwhile.
+/// The sums of the block's share of a level's outputs. Of the tiles that are finished together first what takes the first piece of x, and
+/// so on: the other pieces come meanwhile.
 __device__ inline void make_products(const Slot& slot, Work& work, const Ring& ring, PlaceInRing& at, PlaceInGroups& group,
                                      const Mail& mail) {
   const int thread = static_cast<int>(threadIdx.x);
@@ -304,7 +305,11 @@ __device__ inline void make_products(const Slot& slot, Work& work, const Ring& r
 #pragma unroll 1
       for (int tile = first; tile < end; ++tile) {
         const bool whole = of_tile < tile_rows || tile * of_tile + stage_rows < outputs;
-        if (multiplier.half == 1) at.next(ring);
+        if (multiplier.half == 1) {
+          // No half passes over more than one stage that it has not seen to come: else an older one could be taken for it.
+          if (!whole) wait(ring.stages[at.stage()].full, static_cast<int>(at.parity()));
+          at.next(ring);
+        }
         if (multiplier.half == 0 || whole) {
           multiplier.take(ring, at, slot.tiles_before + tile, block, blocks);
           at.next(ring);

@@ -85,8 +85,8 @@ class ModelBench {
     }
     const std::string whose = parts > 1 ? "a token" : fmt::format("{} tokens", tokens);
     fmt::print("{}, {}: {} of {} layers{}: {}: median {:.4f} ms, least {:.4f}; a layer {:.2f} µs, {:.2f}\n", options_.model,
-               model_->backend().description(), what, model_->layers(), parts > 1 && !options_.logits ? " alone" : " and logits", whose, median,
-               least, 1e3 * median / layers, 1e3 * least / layers);
+               model_->backend().description(), what, model_->layers(), parts > 1 && !options_.logits ? " alone" : " and logits", whose,
+               median, least, 1e3 * median / layers, 1e3 * least / layers);
   }
 
   Options options_;

@@ -32,6 +32,7 @@ struct Weight {
 struct Layer {
   Sizes sizes;
   bool delta_rule;
+  Activation act = Activation::silu;  // of the gate
   Random random{1};
   std::int64_t keys = H * sizes.K, values = H * V;
   Numbers norm = random.uniform({sizes.hidden}), heads_norm = random.uniform({V}), bias = random.uniform({keys}),
@@ -107,7 +108,7 @@ void run(Side& s, const Layer& l, const Placed& p, Tensor x, const Packed& one) 
     op.segments = one.view(), op.initial_state = p.state, op.final_state = p.state, op.o = p.out;
     s->decayed_outer_product(op, 64);
   }
-  const InputNorm of_heads{.group = V, .weight = p.heads_norm, .eps = 1e-5F, .gate = p.gs, .act = Activation::silu};
+  const InputNorm of_heads{.group = V, .weight = p.heads_norm, .eps = 1e-5F, .gate = p.gs, .act = l.act};
   const Projection readout{as_row(p.out), of_heads, p.o, {}, x, Activate{Activation::identity, x}, {}};
   s->project(std::span(&readout, 1), s.workspace());
   s->swiglu(x, x, p.gate, p.up, p.down, s.workspace(), of, x);
@@ -123,7 +124,7 @@ TEST_CASE("device: layers that follow one another for one row", "[device]") {
   for (const Sizes& sizes : {Sizes{32, 64, 60}, Sizes{288, 96, 16}, Sizes{2304, 2336, 64}, Sizes{2336, 6912, 128}, Sizes{4096, 6944, 256},
                              Sizes{544, 8192, 48}, Sizes{64, 8224, 16}}) {
     for (const bool delta_rule : {false, true}) {
-      const Layer first{sizes, delta_rule}, second{sizes, !delta_rule};
+      const Layer first{sizes, delta_rule}, second{sizes, !delta_rule, Activation::sigmoid};
       Random random(2);
       const Numbers x = random.uniform({1, sizes.hidden});
       both(
@@ -141,27 +142,31 @@ TEST_CASE("device: layers that follow one another for one row", "[device]") {
   }
 }
 
-TEST_CASE("device: decays that a step has made are read by what follows it", "[device]") {
+TEST_CASE("device: what a layer makes for itself is read by others", "[device]") {
   const Comparison both;
   if (!both) return;
   const Packed one(1);
   const Layer layer{{288, 96, 64}, false};
   Random random(3);
   const Numbers x = random.uniform({1, layer.sizes.hidden});
-  const Weight reader(random, 8, layer.keys);
-  both(
-      "of each token",
-      [&](Side& s) {
-        const Placed p(s, layer);
-        const ConstTensor weight = s.weight(reader.view());
-        const Tensor hidden = s.inout(x), y = s.out({2, 8});
-        for (int token = 0; token < 2; ++token) {
-          run(s, layer, p, hidden, one);
-          const Projection read{as_row(p.decays), {}, weight, {}, y.slice(token, 1), {}, {}};
-          s->project(std::span(&read, 1), s.workspace());
-        }
-      },
-      2e-4);
+  const auto each_token = [&](const std::string& name, Tensor Placed::* made, std::int64_t count) {
+    const Weight reader(random, 8, count);
+    both(
+        name + ", of each token",
+        [&](Side& s) {
+          const Placed p(s, layer);
+          const ConstTensor weight = s.weight(reader.view());
+          const Tensor hidden = s.inout(x), y = s.out({2, 8});
+          for (int token = 0; token < 2; ++token) {
+            run(s, layer, p, hidden, one);
+            const Projection read{as_row(p.*made), {}, weight, {}, y.slice(token, 1), {}, {}};
+            s->project(std::span(&read, 1), s.workspace());
+          }
+        },
+        2e-4);
+  };
+  each_token("decays that a step has made", &Placed::decays, layer.keys);
+  each_token("a gate as it is before its activation", &Placed::gs, layer.values);
 }
 
 }  // namespace statescope::device_chain_test
