@@ -25,13 +25,13 @@ constexpr int finishing_threads = finishers * warp_size, block_threads = (first_
 constexpr int warps_with_levels = warps + 1 + finishers;  // that the planner hands levels to
 
 // The ring. A stage has a piece of the rows of half a tile; where products are gated a tile's second half is of the other weight. The
-// halves' warps go through the ring at the same time. Who waits for a stage knows that what it had before has come: the last but one has
-// come before a stage is asked for, and a half passes over one at most without having seen it come.
+// halves' warps go through the ring at the same time. Who waits for a stage knows that what it had before has come: stages come one after
+// the other, and a half passes over two of them at most until all warps meet.
 constexpr int tile_rows = 16, stage_rows = 8, warps_of_half = warps / 2;  // which share its columns
 constexpr int block_columns = 32, block_bytes = 64, most_blocks = 72;     // of one product of tensor cores; of a piece of a row
 constexpr int blocks_at_once = 4;                                         // on their way to a warp's registers
 constexpr int rows_together = stage_rows / 2, between_rows = 64;  // bytes: so that lanes that read at once read from different banks
-constexpr int least_stages = 4, most_stages = 8, most_stage_bytes = stage_rows * most_blocks * block_bytes + line_bytes;
+constexpr int stages = 4, stage_bytes = stage_rows * most_blocks * block_bytes + 2 * between_rows, ring_bytes = stages * stage_bytes;
 constexpr int most_tiles_together = 8;  // whose outputs are finished together
 
 /// Of a level's products of x: those that others of the level wait for, those that the next level waits for, and the others.
@@ -94,13 +94,13 @@ struct PlaceInGroups {
   __device__ void wait_until_empty() { wait(groups.of_two[which()].empty, passed / 2 % 2 ^ 1); }
   __device__ void wait_until_full() { wait(groups.of_two[which()].full, passed / 2 % 2); }
   /// By each warp that fills it, or needs it no more.
-  __device__ void hand_over() { next(&Handed::hand_over); }
-  __device__ void give_back() { next(&Handed::give_back); }
+  __device__ void hand_over() { arrive_at(groups.of_two[which()].full); }
+  __device__ void give_back() { arrive_at(groups.of_two[which()].empty); }
 
  private:
-  __device__ void next(void (Handed::*arrive)()) {
+  __device__ void arrive_at(std::uint64_t& barrier) {
     __syncwarp();
-    if (threadIdx.x % warp_size == 0) (groups.of_two[which()].*arrive)();
+    if (threadIdx.x % warp_size == 0) arrive(barrier);
     ++passed;
   }
 };
@@ -204,27 +204,12 @@ struct Levels {
   }
 };
 
-/// The ring of a launch: as many stages as there is room for.
-struct RingSize {
-  int stages, stage_bytes;
-  __host__ __device__ int bytes() const { return stages * stage_bytes; }
-};
-struct Ring {
-  RingSize size;
-  char* begin;
-  Stage* stages;
-  __device__ char* stage(unsigned number) const { return begin + static_cast<int>(number) * size.stage_bytes; }
-};
-/// Where somebody is in it.
+/// Where somebody is in the ring.
 struct PlaceInRing {
-  static constexpr unsigned second_round = 1U << 16;
-  unsigned at = 0;  // the stage, and in every other round this bit: in one register
-  __device__ unsigned stage() const { return at % second_round; }
-  __device__ unsigned parity() const { return at / second_round; }
-  __device__ void next(const Ring& ring) {
-    ++at;
-    if (stage() == static_cast<unsigned>(ring.size.stages)) at = second_round - (at - stage());
-  }
+  unsigned passed = 0;  // stages
+  __device__ unsigned stage() const { return passed % stages; }
+  __device__ unsigned parity() const { return passed / stages % 2; }
+  __device__ void next() { ++passed; }
 };
 
 /// Weights of the block's rows of products whose x the level makes, one product's behind another's, as one stage; by one warp.
@@ -246,33 +231,28 @@ __device__ inline void fetch_made_weights(const Slot& slot, Stage& stage, unsign
     stage.fetch(to + before, p.weight + share.begin * p.weight_bytes, share.count * static_cast<int>(p.weight_bytes), policy);
 }
 
-/// The fetcher's next stage, when it is empty and not too many are on their way: with more of them what is handed on by mail is late.
+/// The fetcher's next stage, when it is empty and the one before has come: with more on their way what is handed on by mail is late.
 struct NextStage {
-  static constexpr int most_under_way = 2;
-  const Ring& ring;
-  PlaceInRing at{}, oldest{};
-  int under_way = 0;
+  Stage* stages_of_ring;
+  PlaceInRing at{};
 
   __device__ Stage& wait_until_empty() {
-    Stage& stage = ring.stages[at.stage()];
-    wait(stage.empty, static_cast<int>(at.parity() ^ 1));
-    if (under_way == most_under_way) {
-      wait(ring.stages[oldest.stage()].full, static_cast<int>(oldest.parity()));
-      oldest.next(ring);
-    } else {
-      ++under_way;
+    Stage& stage = stages_of_ring[at.stage()];
+    wait(stage.empty, at.parity() ^ 1);
+    if (at.passed > 0) {
+      const PlaceInRing before{at.passed - 1};
+      wait(stages_of_ring[before.stage()].full, before.parity());
     }
     return stage;
   }
-  __device__ unsigned place() const { return shared_address(ring.stage(at.stage())); }
-  __device__ void next() { at.next(ring); }
+  __device__ void next() { at.next(); }
 };
 
 /// What the fetcher does: the weights of all levels, in the order in which they are multiplied. Its first lanes have a row each.
-__device__ inline void fetch_weights(Levels& levels, int count, const Ring& ring) {
+__device__ inline void fetch_weights(Levels& levels, int count, unsigned ring, Stage* stages_of_ring) {
   const int lane = threadIdx.x % warp_size;
   const std::uint64_t policy = read_once();
-  NextStage next{ring};
+  NextStage next{stages_of_ring};
   const auto fetch_rows = [&](const Slot& slot, int tile, int half, int first_block) {
     const Tiles& op = slot.level.tiles;
     const Product& p = op.products[0];
@@ -292,7 +272,8 @@ __device__ inline void fetch_weights(Levels& levels, int count, const Ring& ring
     Stage& stage = next.wait_until_empty();
     if (lane == 0) stage.expect(rows * bytes);
     __syncwarp();
-    if (leads) stage.fetch(next.place() + place, from + first_block * block_bytes, __ffs(next_leader) * bytes, policy);
+    if (leads)
+      stage.fetch(ring + next.at.stage() * stage_bytes + place, from + first_block * block_bytes, __ffs(next_leader) * bytes, policy);
     next.next();
   };
 #pragma unroll 1
@@ -309,7 +290,7 @@ __device__ inline void fetch_weights(Levels& levels, int count, const Ring& ring
     }
     if (slot.made_rows > 0) {
       Stage& stage = next.wait_until_empty();
-      fetch_made_weights(slot, stage, next.place(), policy);
+      fetch_made_weights(slot, stage, ring + next.at.stage() * stage_bytes, policy);
       next.next();
     }
     levels.end_level(level);
