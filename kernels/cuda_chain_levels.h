@@ -26,7 +26,7 @@ constexpr int warps_with_levels = warps + 1 + finishers;  // that the planner ha
 
 // The ring. A stage has a piece of the rows of half a tile; where products are gated a tile's second half is of the other weight. The
 // halves' warps go through the ring at the same time. Who waits for a stage knows that what it had before has come: the last but one has
-// come before a stage is asked for, and a half passes over one at most without having seen it come.
+// come when a stage is asked for, and a half passes over one at most until it waits for the next or all warps meet.
 constexpr int tile_rows = 16, stage_rows = 8, warps_of_half = warps / 2;  // which share its columns
 constexpr int block_columns = 32, block_bytes = 64, most_blocks = 72;     // of one product of tensor cores; of a piece of a row
 constexpr int blocks_at_once = 4;                                         // on their way to a warp's registers
@@ -94,13 +94,13 @@ struct PlaceInGroups {
   __device__ void wait_until_empty() { wait(groups.of_two[which()].empty, passed / 2 % 2 ^ 1); }
   __device__ void wait_until_full() { wait(groups.of_two[which()].full, passed / 2 % 2); }
   /// By each warp that fills it, or needs it no more.
-  __device__ void hand_over() { next(&Handed::hand_over); }
-  __device__ void give_back() { next(&Handed::give_back); }
+  __device__ void hand_over() { arrive_at(groups.of_two[which()].full); }
+  __device__ void give_back() { arrive_at(groups.of_two[which()].empty); }
 
  private:
-  __device__ void next(void (Handed::*arrive)()) {
+  __device__ void arrive_at(std::uint64_t& barrier) {
     __syncwarp();
-    if (threadIdx.x % warp_size == 0) (groups.of_two[which()].*arrive)();
+    if (threadIdx.x % warp_size == 0) arrive(barrier);
     ++passed;
   }
 };

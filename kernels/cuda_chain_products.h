@@ -301,15 +301,13 @@ __device__ inline void make_products(const Slot& slot, Work& work, const Ring& r
           const bool late = op.input.group > 0 && op.input.one_group();
           work.factors[group.which()] = late ? norm_factor_of(op, sum_of_warps<warps>(work.of_x.squares)) : 1;
         }
+      } else if (block > 0) {
+        sync_warps();  // all stages before have come
       }
 #pragma unroll 1
       for (int tile = first; tile < end; ++tile) {
         const bool whole = of_tile < tile_rows || tile * of_tile + stage_rows < outputs;
-        if (multiplier.half == 1) {
-          // No half passes over more than one stage that it has not seen to come: else an older one could be taken for it.
-          if (!whole) wait(ring.stages[at.stage()].full, static_cast<int>(at.parity()));
-          at.next(ring);
-        }
+        if (multiplier.half == 1) at.next(ring);
         if (multiplier.half == 0 || whole) {
           multiplier.take(ring, at, slot.tiles_before + tile, block, blocks);
           at.next(ring);
