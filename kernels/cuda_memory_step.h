@@ -8,6 +8,10 @@ namespace statescope::cuda::memory_step {
 
 __device__ inline float4 operator+(float4 a, float4 b) { return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w}; }
 __device__ inline float4 operator*(float s, float4 a) { return {s * a.x, s * a.y, s * a.z, s * a.w}; }
+/// s a + b, rounded once: the same in every form of the step.
+__device__ inline float4 fused(float s, float4 a, float4 b) {
+  return {fmaf(s, a.x, b.x), fmaf(s, a.y, b.y), fmaf(s, a.z, b.z), fmaf(s, a.w, b.w)};
+}
 
 __device__ inline float4 shuffled(float4 x, int distance) {
   return {__shfl_xor_sync(~0U, x.x, distance), __shfl_xor_sync(~0U, x.y, distance), __shfl_xor_sync(~0U, x.z, distance),
@@ -21,7 +25,7 @@ __device__ inline RowSums shuffled(const RowSums& x, int distance) {
 template <class Numbers>
 __device__ Numbers sum_of_rows(Numbers x, Numbers (*parts)[most_columns / own_columns], int of_warp) {
 #pragma unroll
-  for (int distance = warp_size / 2; distance >= least_columns / own_columns; distance /= 2) {
+  for (int distance = least_columns / own_columns; distance < warp_size; distance *= 2) {
     if (distance >= of_warp) x = x + shuffled(x, distance);
   }
   const int own = threadIdx.x & (of_warp - 1);
@@ -134,7 +138,7 @@ __device__ void take_step(const Step& p, const Task& t, Shared& shared, const Re
     for (int i = 0; i < RowsPerThread; ++i) {
       if (skips(i)) continue;
       // S ← α S + kᵀ u,  o = o + q S
-      S[i] = (decays_channels ? number(row.alpha[half], i) : decay) * S[i] + k(i) * u;
+      S[i] = fused(decays_channels ? number(row.alpha[half], i) : decay, S[i], k(i) * u);
       if constexpr (!delta_rule) o = o + q(i) * S[i];
     }
   }
