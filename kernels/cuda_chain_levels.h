@@ -26,7 +26,7 @@ constexpr int warps_with_levels = warps + 1 + finishers;  // that the planner ha
 
 // The ring. A stage has a piece of the rows of half a tile; where products are gated a tile's second half is of the other weight. The
 // halves' warps go through the ring at the same time. Who waits for a stage knows that what it had before has come: stages come one after
-// the other, and a half passes over two of them at most until all warps meet.
+// the other, and a half that passes over more than two of them meets the other one before it waits again.
 constexpr int tile_rows = 16, stage_rows = 8, warps_of_half = warps / 2;  // which share its columns
 constexpr int block_columns = 32, block_bytes = 64, most_blocks = 72;     // of one product of tensor cores; of a piece of a row
 constexpr int blocks_at_once = 4;                                         // on their way to a warp's registers

@@ -4,8 +4,9 @@
     tests/bench/compare_fla_models.py --bench build/cuda/model_bench [--prefill 8192,32768]
 
 Both have random bfloat16 weights and the library's own configurations of 1.3 billion parameters. Reading a prompt fills the states and
-makes the last position's logits, a token makes its own. The library's token is replayed from a CUDA graph; ours is as anybody calls it. Ours runs as a
-program of its own (model_bench), before and after the library; the slower of the two is compared. Medians, by the host's clock."""
+makes the last position's logits, a token makes its own. The library's token is replayed from a CUDA graph; ours is as anybody calls it.
+Ours runs as a program of its own (model_bench), before and after the library; the slower of the two is compared. Medians, by the host's
+clock."""
 import argparse
 import json
 import pathlib
@@ -86,6 +87,9 @@ def main():
     parser.add_argument("--prefill", type=lambda text: [int(word) for word in text.split(",")], default=[8192, 32768], help="lengths of prompts")
     parser.add_argument("--device", type=int, default=0, help="number of the GPU")
     arguments = parser.parse_args()
+    for name in arguments.models:
+        if name not in MODELS:
+            fail(f"no model {name}; there are {', '.join(MODELS)}")
     try:
         import fla
         import torch
@@ -96,8 +100,6 @@ def main():
     torch.cuda.set_device(arguments.device)
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, flash-linear-attention {fla.__version__}; ms, ratio: theirs / ours")
     for name in arguments.models:
-        if name not in MODELS:
-            fail(f"no model {name}: {', '.join(MODELS)}")
         before = ours(arguments.bench, arguments.device, name, arguments.prefill)
         with torch.inference_mode():
             library = Library(torch, name, arguments.device)

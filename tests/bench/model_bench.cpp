@@ -2,7 +2,10 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <span>
+#include <vector>
 
 #include "engine/model/model.h"
 #include "tests/bench/bench.h"
@@ -32,13 +35,13 @@ class ModelBench {
 
   void measure() {
     for (const std::int64_t T : options_.prompts) {
-      measure("prefill", T, 1, [&] { prefill(T); });
+      measure("prefill", "and logits", T, 1, [&] { prefill(T); });
     }
     if (options_.tokens == 0) return;
     ModelState state = model_->start();
     constexpr int warm_up = 3;  // a device captures a step the second time
     for (int t = 0; t < warm_up; ++t) step(state);
-    measure("decode", options_.tokens, options_.tokens, [&] {
+    measure("decode", options_.logits ? "and logits" : "alone", options_.tokens, options_.tokens, [&] {
       for (int t = 0; t < options_.tokens; ++t) step(state);
       download(hidden(1), last_);
     });
@@ -70,9 +73,9 @@ class ModelBench {
     if (options_.logits) logits_of(row);
   }
 
-  /// Says how long the work takes, for each of so many parts.
+  /// Says how long work on so many tokens takes, for each of so many parts.
   template <class Work>
-  void measure(const char* what, std::int64_t tokens, int parts, const Work& work) {
+  void measure(const char* what, const char* with, std::int64_t tokens, int parts, const Work& work) {
     work();
     std::vector<double> all;
     for (int run = 0; run < options_.runs; ++run) all.push_back(1e3 * seconds(work) / parts);
@@ -83,10 +86,9 @@ class ModelBench {
       fmt::print("{}\n", line.dump());
       return;
     }
-    const std::string whose = parts > 1 ? "a token" : fmt::format("{} tokens", tokens);
-    fmt::print("{}, {}: {} of {} layers{}: {}: median {:.4f} ms, least {:.4f}; a layer {:.2f} µs, {:.2f}\n", options_.model,
-               model_->backend().description(), what, model_->layers(), parts > 1 && !options_.logits ? " alone" : " and logits", whose,
-               median, least, 1e3 * median / layers, 1e3 * least / layers);
+    fmt::print("{}, {}: {} of {} tokens, {} layers {}: median {:.4f} ms{}, least {:.4f}; a layer {:.2f} µs, {:.2f}\n", options_.model,
+               model_->backend().description(), what, tokens, model_->layers(), with, median, parts > 1 ? " a token" : "", least,
+               1e3 * median / layers, 1e3 * least / layers);
   }
 
   Options options_;
