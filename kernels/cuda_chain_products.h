@@ -188,7 +188,7 @@ __device__ inline void load_normed(char* x, float* squares, const Tiles& op, con
     for (int t = 0; t < most_normed_parts; ++t) {
       if (!of_warp(t)) continue;
       float of_group = 0;
-#pragma unroll 1
+#pragma unroll 4
       for (int j = 0; j < input.sums; ++j) of_group += squares[input.group_of((thread + t * threads) / pieces_of_sum) * input.sums + j];
       factor[t] = norm_factor_of(op, of_group);
     }
