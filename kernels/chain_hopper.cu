@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -22,7 +23,9 @@ using namespace chain;
 // ---- the kernel ----------------------------------------------------------------------------------------------------------------------
 
 /// A memory's step of a level: the block's tasks.
-__device__ __noinline__ void take_steps(Slot& slot, memory_step::Shared& shared, const Mail& mail) {
+__device__ __noinline__ void take_steps(Slot& slot, int ring_bytes, const Mail& mail) {
+  extern __shared__ __align__(128) char room[];
+  memory_step::Shared& shared = reinterpret_cast<Work*>(room + ring_bytes)->step;
   const Step& p = slot.level.step;
   const MailInTurn in_turn{mail};
   const auto hand_on = [&](int i, float4 o) { mail.put(slot.level.mail[0] + i, o); };
@@ -48,25 +51,26 @@ __device__ __noinline__ void take_steps(Slot& slot, memory_step::Shared& shared,
 
 /// `all`: the levels, or null where there is only `one`.
 __global__ void __launch_bounds__(block_threads, 1)
-    chain_kernel(const Level* all, int count, Mailbox* box, const __grid_constant__ Level one) {
-  extern __shared__ __align__(128) char ring[];
+    chain_kernel(const Level* all, int count, Mailbox* box, RingSize size, const __grid_constant__ Level one) {
+  extern __shared__ __align__(128) char room[];
   __shared__ __align__(64) unsigned char room_for_levels[sizeof(Levels)];
-  __shared__ Stage stages_of_ring[stages];
+  __shared__ Stage stages[most_stages];
   __shared__ Groups groups;
   auto& levels = *reinterpret_cast<Levels*>(room_for_levels);
-  auto& work = *reinterpret_cast<Work*>(ring + ring_bytes);
+  auto& work = *reinterpret_cast<Work*>(room + size.bytes());
+  const Ring ring{size, room, stages};
   const int thread = static_cast<int>(threadIdx.x), warp = thread / warp_size;
   if (thread == 0) {
     levels.mail =
         box == nullptr ? Mail{} : Mail{reinterpret_cast<std::uintptr_t>(box->begin), box->bytes, box->turn * std::uintptr_t{box->bytes}};
   }
-  if (thread < stages) stages_of_ring[thread].make(warps_of_half);
+  if (thread < most_stages) stages[thread].make(warps_of_half);
   if (thread < known_levels) levels.handed[thread].make(warps_with_levels);
   if (thread == 0) groups.make();
   publish_barriers();
   __syncthreads();
   if (warp == fetcher) {
-    fetch_weights(levels, count, shared_address(ring), stages_of_ring);
+    fetch_weights(levels, count, ring);
   } else if (warp == planner) {
     look_ahead(levels, all != nullptr ? all : &one, count, box, work.step);
   } else if (warp >= first_finisher) {
@@ -79,14 +83,11 @@ __global__ void __launch_bounds__(block_threads, 1)
     for (int level = 0; level < count; ++level) {
       Slot& slot = levels.wait_for_level(level);
       if (slot.level.kind == Kind::products) {
-        make_products(slot, work, stages_of_ring, shared_address(ring), at, group, mail);
-        if (slot.made_rows > 0) {
-          make_rows(slot, work, stages_of_ring[at.stage()], at.parity(), ring + at.stage() * stage_bytes, mail);
-          at.next();
-        }
+        make_products(slot, work, ring, at, group, mail);
+        if (slot.made_rows > 0) make_rows(slot, work, ring, at, mail);
       } else {
         sync_warps();
-        take_steps(slot, work.step, mail);
+        take_steps(slot, size.bytes(), mail);
         sync_warps();
       }
       levels.end_level(level);
@@ -166,7 +167,7 @@ bool as_tiles(Tiles& tiles, const OneRow& op, const IsAwaited& is_awaited) {
     if (p.made != nullptr) numbers += p.in, bytes += most_of(p.out) * p.in * 2;
   }
   const bool listed = tiles.product_count == 1 || most_outputs(tiles, later) <= listed_rows;
-  return fits && listed && numbers <= most_made_numbers && bytes <= stage_bytes;
+  return fits && listed && numbers <= most_made_numbers && bytes <= most_stage_bytes;
 }
 
 /// Low-rank decays go from the products before a step into the step, if it can make all of them: one way less from block to block.
@@ -199,10 +200,39 @@ Step with_tasks_at_once(const Step& step) {
   return fits && step.tasks() > static_cast<int>(multiprocessors()) ? wide : step;
 }
 
-/// Of a launch whose levels' x take so much, beside what the kernel declares.
-std::size_t shared_memory_of(std::size_t x_bytes) {
-  return static_cast<std::size_t>(ring_bytes) + std::max(offsetof(Work, of_x) + offsetof(OfProducts, x) + x_bytes, sizeof(Work));
+/// Of the kernel, beside what a launch asks for.
+int declared_shared_memory() {
+  static const int bytes = [] {
+    cudaFuncAttributes attributes{};
+    check(cudaFuncGetAttributes(&attributes, chain_kernel), "a chain");
+    return static_cast<int>(attributes.sharedSizeBytes);
+  }();
+  return bytes;
 }
+
+/// What a launch needs of shared memory beside what the kernel declares: the most of its levels.
+struct Room {
+  std::size_t x_bytes = 0;
+  int stage_bytes = line_bytes;
+
+  static Room of(const Tiles& tiles) {
+    int made = 0;
+    for (int n = tiles.products_of_x(); n < tiles.product_count; ++n) {
+      made += most_of(tiles.products[n].out) * static_cast<int>(tiles.products[n].weight_bytes);
+    }
+    const int rows = stage_rows * tiles.row_bytes + between_rows;
+    return {static_cast<std::size_t>(parts_of_x * tiles.part_bytes) + 128, rounded_up(std::max(rows, made), line_bytes)};
+  }
+  Room with(const Room& other) const { return {std::max(x_bytes, other.x_bytes), std::max(stage_bytes, other.stage_bytes)}; }
+  std::size_t besides_ring() const { return std::max(offsetof(Work, of_x) + offsetof(OfProducts, x) + x_bytes, sizeof(Work)); }
+  /// None: too few stages.
+  std::optional<RingSize> ring() const {
+    const int most = attribute_of_device(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+    const int left = most - declared_shared_memory() - static_cast<int>(besides_ring());
+    const int stages = std::min(left / stage_bytes, most_stages);
+    return stages < least_stages ? std::nullopt : std::optional(RingSize{stages, stage_bytes});
+  }
+};
 
 /// Where what a chain has made so far stands.
 class Addresses {
@@ -375,8 +405,10 @@ void send(std::vector<Level>& levels, void* to, std::size_t mail_bytes, cudaStre
 }
 
 /// `sent`: what was sent, or null where one level needs no mail.
-void start(const std::vector<Level>& levels, void* sent, std::size_t shared, cudaStream_t stream) {
-  allow_shared_memory("a chain", reinterpret_cast<const void*>(chain_kernel), shared);
+void start(const std::vector<Level>& levels, void* sent, const Room& room, cudaStream_t stream) {
+  const RingSize ring = room.ring().value();
+  const std::size_t shared = static_cast<std::size_t>(ring.bytes()) + room.besides_ring();
+  allow_shared_memory("a chain", reinterpret_cast<const void*>(chain_kernel), static_cast<std::size_t>(declared_shared_memory()) + shared);
   // Blocks wait for one another: all of them have to be there.
   cudaLaunchAttribute together{};
   together.id = cudaLaunchAttributeCooperative;
@@ -390,7 +422,7 @@ void start(const std::vector<Level>& levels, void* sent, std::size_t shared, cud
   config.numAttrs = 1;
   auto* const box = static_cast<Mailbox*>(sent);
   const auto* const all = sent == nullptr ? nullptr : reinterpret_cast<const Level*>(box + 1);
-  check(cudaLaunchKernelEx(&config, chain_kernel, all, static_cast<int>(levels.size()), box, levels[0]), "a chain");
+  check(cudaLaunchKernelEx(&config, chain_kernel, all, static_cast<int>(levels.size()), box, ring, levels[0]), "a chain");
 }
 
 /// What a thread asks of the device while this lives is no part of a graph that it captures.
@@ -421,7 +453,7 @@ struct Chain::Collected {
   std::vector<Level> levels;
   OneRow last;                 // the last one, where it is products
   Addresses written;           // by them
-  std::size_t x_bytes = 0;     // the most of a level
+  Room room;                   // for all of them
   std::exception_ptr failure;  // of a launch whose caller could not be told
   std::mutex mutex;            // buffers are given back by any thread
 
@@ -433,7 +465,7 @@ struct Chain::Collected {
   }
   std::vector<Level> clear() {
     written = {};
-    x_bytes = 0;
+    room = {};
     return std::exchange(levels, {});
   }
   void push(const Level& level) {
@@ -462,13 +494,12 @@ std::vector<Chain::Memory> Chain::captured() { return std::exchange(captured_, {
 bool Chain::add(const OneRow& op, DType type) {
   Level level{.kind = Kind::products, .tiles = {}, .step = {}, .mail = {}, .mailed = {}};
   if (type != DType::bf16 || !as_tiles(level.tiles, op, [](const Product&) { return true; })) return false;
-  const std::size_t x_bytes = static_cast<std::size_t>(parts_of_x * level.tiles.part_bytes) + 128;
-  constexpr std::size_t besides = sizeof(Levels) + sizeof(Stage) * stages + sizeof(Groups);
-  if (besides + shared_memory_of(x_bytes) > static_cast<std::size_t>(attribute_of_device(cudaDevAttrMaxSharedMemoryPerBlockOptin)))
-    return false;
+  const Room room = Room::of(level.tiles);
+  if (!room.ring()) return false;
   const std::lock_guard lock(collected_->mutex);
-  if (collected_->levels.size() == most_levels || collected_->is_read_from_memory(level)) launch();
-  collected_->x_bytes = std::max(collected_->x_bytes, x_bytes);
+  const bool fits = collected_->levels.size() < most_levels && collected_->room.with(room).ring();
+  if (!fits || collected_->is_read_from_memory(level)) launch();
+  collected_->room = collected_->room.with(room);
   collected_->push(level);
   collected_->last = op;
   return true;
@@ -495,14 +526,14 @@ void Chain::free(void* memory) noexcept {
 
 void Chain::launch() {
   if (const auto failure = std::exchange(collected_->failure, nullptr)) std::rethrow_exception(failure);
-  const std::size_t shared = shared_memory_of(collected_->x_bytes);
+  const Room room = collected_->room;
   std::vector<Level> levels = collected_->clear();
   if (levels.empty()) return;
   check(cudaSetDevice(collected_->device), "the device");
   const Tiles& first = levels[0].tiles;
   if (levels.size() == 1 && first.products_of_x() == first.product_count) {
     std::ranges::fill(levels[0].mail, nullptr);
-    return start(levels, nullptr, shared, stream_);
+    return start(levels, nullptr, room, stream_);
   }
   activate_gates_early(levels);
   const std::size_t mail_bytes = address_mail(levels, nullptr), bytes = mail_offset(levels.size()) + 2 * mail_bytes;
@@ -523,7 +554,7 @@ void Chain::launch() {
     owner = Memory(sent, [stream = stream_](void* p) { cudaFreeAsync(p, stream); });
     send(levels, sent, mail_bytes, stream_);
   }
-  start(levels, sent, shared, stream_);
+  start(levels, sent, room, stream_);
 }
 
 }  // namespace statescope::cuda

@@ -25,13 +25,13 @@ constexpr int finishing_threads = finishers * warp_size, block_threads = (first_
 constexpr int warps_with_levels = warps + 1 + finishers;  // that the planner hands levels to
 
 // The ring. A stage has a piece of the rows of half a tile; where products are gated a tile's second half is of the other weight. The
-// halves' warps go through the ring at the same time. Who waits for a stage knows that what it had before has come: stages come one after
-// the other, and a half that passes over more than two of them meets the other one before it waits again.
+// halves' warps go through the ring at the same time. Who waits for a stage knows that what it had before has come: the last but one has
+// come when a stage is asked for, and a half passes over one at most until it waits for the next or all warps meet.
 constexpr int tile_rows = 16, stage_rows = 8, warps_of_half = warps / 2;  // which share its columns
 constexpr int block_columns = 32, block_bytes = 64, most_blocks = 72;     // of one product of tensor cores; of a piece of a row
 constexpr int blocks_at_once = 4;                                         // on their way to a warp's registers
 constexpr int rows_together = stage_rows / 2, between_rows = 64;  // bytes: so that lanes that read at once read from different banks
-constexpr int stages = 4, stage_bytes = stage_rows * most_blocks * block_bytes + 2 * between_rows, ring_bytes = stages * stage_bytes;
+constexpr int least_stages = 4, most_stages = 8, most_stage_bytes = stage_rows * most_blocks * block_bytes + line_bytes;
 constexpr int most_tiles_together = 8;  // whose outputs are finished together
 
 /// Of a level's products of x: those that others of the level wait for, those that the next level waits for, and the others.
@@ -204,12 +204,27 @@ struct Levels {
   }
 };
 
-/// Where somebody is in the ring.
+/// The ring of a launch: as many stages as there is room for.
+struct RingSize {
+  int stages, stage_bytes;
+  __host__ __device__ int bytes() const { return stages * stage_bytes; }
+};
+struct Ring {
+  RingSize size;
+  char* begin;
+  Stage* stages;
+  __device__ char* stage(unsigned number) const { return begin + static_cast<int>(number) * size.stage_bytes; }
+};
+/// Where somebody is in it.
 struct PlaceInRing {
-  unsigned passed = 0;  // stages
-  __device__ unsigned stage() const { return passed % stages; }
-  __device__ unsigned parity() const { return passed / stages % 2; }
-  __device__ void next() { ++passed; }
+  static constexpr unsigned second_round = 1U << 16;
+  unsigned at = 0;  // the stage, and in every other round this bit: in one register
+  __device__ unsigned stage() const { return at % second_round; }
+  __device__ unsigned parity() const { return at / second_round; }
+  __device__ void next(const Ring& ring) {
+    ++at;
+    if (stage() == static_cast<unsigned>(ring.size.stages)) at = second_round - (at - stage());
+  }
 };
 
 /// Weights of the block's rows of products whose x the level makes, one product's behind another's, as one stage; by one warp.
@@ -231,28 +246,33 @@ __device__ inline void fetch_made_weights(const Slot& slot, Stage& stage, unsign
     stage.fetch(to + before, p.weight + share.begin * p.weight_bytes, share.count * static_cast<int>(p.weight_bytes), policy);
 }
 
-/// The fetcher's next stage, when it is empty and the one before has come: with more on their way what is handed on by mail is late.
+/// The fetcher's next stage, when it is empty and not too many are on their way: with more of them what is handed on by mail is late.
 struct NextStage {
-  Stage* stages_of_ring;
-  PlaceInRing at{};
+  static constexpr int most_under_way = 2;
+  const Ring& ring;
+  PlaceInRing at{}, oldest{};
+  int under_way = 0;
 
   __device__ Stage& wait_until_empty() {
-    Stage& stage = stages_of_ring[at.stage()];
-    wait(stage.empty, at.parity() ^ 1);
-    if (at.passed > 0) {
-      const PlaceInRing before{at.passed - 1};
-      wait(stages_of_ring[before.stage()].full, before.parity());
+    Stage& stage = ring.stages[at.stage()];
+    wait(stage.empty, static_cast<int>(at.parity() ^ 1));
+    if (under_way == most_under_way) {
+      wait(ring.stages[oldest.stage()].full, static_cast<int>(oldest.parity()));
+      oldest.next(ring);
+    } else {
+      ++under_way;
     }
     return stage;
   }
-  __device__ void next() { at.next(); }
+  __device__ unsigned place() const { return shared_address(ring.stage(at.stage())); }
+  __device__ void next() { at.next(ring); }
 };
 
 /// What the fetcher does: the weights of all levels, in the order in which they are multiplied. Its first lanes have a row each.
-__device__ inline void fetch_weights(Levels& levels, int count, unsigned ring, Stage* stages_of_ring) {
+__device__ inline void fetch_weights(Levels& levels, int count, const Ring& ring) {
   const int lane = threadIdx.x % warp_size;
   const std::uint64_t policy = read_once();
-  NextStage next{stages_of_ring};
+  NextStage next{ring};
   const auto fetch_rows = [&](const Slot& slot, int tile, int half, int first_block) {
     const Tiles& op = slot.level.tiles;
     const Product& p = op.products[0];
@@ -272,8 +292,7 @@ __device__ inline void fetch_weights(Levels& levels, int count, unsigned ring, S
     Stage& stage = next.wait_until_empty();
     if (lane == 0) stage.expect(rows * bytes);
     __syncwarp();
-    if (leads)
-      stage.fetch(ring + next.at.stage() * stage_bytes + place, from + first_block * block_bytes, __ffs(next_leader) * bytes, policy);
+    if (leads) stage.fetch(next.place() + place, from + first_block * block_bytes, __ffs(next_leader) * bytes, policy);
     next.next();
   };
 #pragma unroll 1
@@ -290,7 +309,7 @@ __device__ inline void fetch_weights(Levels& levels, int count, unsigned ring, S
     }
     if (slot.made_rows > 0) {
       Stage& stage = next.wait_until_empty();
-      fetch_made_weights(slot, stage, ring + next.at.stage() * stage_bytes, policy);
+      fetch_made_weights(slot, stage, next.place(), policy);
       next.next();
     }
     levels.end_level(level);
@@ -347,9 +366,9 @@ __device__ inline void plan(Slot& slot, const Level& from, int tiles_before, con
   }
 }
 
-/// Brings into the second cache what a level reads besides weights: with as much of those on its way as rings hold, memory answers after
-/// microseconds. By one warp.
-__device__ __noinline__ inline void prefetch_level(const Slot& slot) {
+/// Brings into the second cache what a level reads besides weights, and its mail, which weights have pushed out since it was emptied: with
+/// as much of those on its way as rings hold, memory answers after microseconds. By one warp.
+__device__ __noinline__ inline void prefetch_level(const Slot& slot, const Mail& mail) {
   const int lane = threadIdx.x % warp_size;
   if (slot.level.kind != Kind::products) {
     const Step& step = slot.level.step;
@@ -357,6 +376,7 @@ __device__ __noinline__ inline void prefetch_level(const Slot& slot) {
     for (int task = static_cast<int>(blockIdx.x); task < step.tasks(); task += static_cast<int>(gridDim.x)) {
       memory_step::prefetch_task(step, task, lane, warp_size);
       memory_step::prefetch_decays(step, task, lane, warp_size);
+      if (lane == 0) prefetch(mail.in_turn(slot.level.mail[0] + task / step.tiles() * step.V + task % step.tiles() * step.columns));
     }
     return;
   }
@@ -369,6 +389,7 @@ __device__ __noinline__ inline void prefetch_level(const Slot& slot) {
   for (int i = lane; i < slot.outputs; i += warp_size) {
     const Place place = slot.place(i);
     const Product& p = op.products[place.product];
+    if (slot.level.mail[place.product] != nullptr) prefetch(mail.in_turn(slot.level.mail[place.product] + place.o));
     if (p.bias != nullptr) prefetch(p.bias + place.o);
     if (p.end == End::delta_decay) prefetch(p.A_log + place.o), prefetch(p.dt_bias + place.o);
     if (p.end != End::convolve) continue;
@@ -423,7 +444,7 @@ __device__ inline void look_ahead(Levels& levels, const Level* all, int count, c
   for (int level = 0; level < count; ++level) {
     prepare_step(levels, level, step);
     while (planned < count && planned < level + known_levels) plan_next();
-    if (level + 2 < count) prefetch_level(levels.at(level + 2));
+    if (level + 2 < count) prefetch_level(levels.at(level + 2), levels.mail);
     constexpr int ahead = known_levels + 2;
     const auto* later = reinterpret_cast<const float*>(all + level + ahead) + threadIdx.x % warp_size * line;
     if (level + ahead < count && later < reinterpret_cast<const float*>(all + level + ahead + 1)) prefetch(later);

@@ -188,7 +188,7 @@ __device__ inline void load_normed(char* x, float* squares, const Tiles& op, con
     for (int t = 0; t < most_normed_parts; ++t) {
       if (!of_warp(t)) continue;
       float of_group = 0;
-#pragma unroll 1
+#pragma unroll 4
       for (int j = 0; j < input.sums; ++j) of_group += squares[input.group_of((thread + t * threads) / pieces_of_sum) * input.sums + j];
       factor[t] = norm_factor_of(op, of_group);
     }
@@ -249,22 +249,24 @@ struct Multiplier {
   unsigned x, weights;  // the lane's first numbers of x and of the ring's first stage
   float* sum;           // of the lane's row of the first tile
 
-  __device__ Multiplier(Work& work, const Tiles& op, unsigned ring)
+  __device__ Multiplier(Work& work, const Tiles& op, const Ring& ring)
       : half(static_cast<int>(threadIdx.x) / warp_size / warps_of_half),
         in_half(static_cast<int>(threadIdx.x) / warp_size % warps_of_half),
         lane(threadIdx.x % warp_size),
         x(shared_address(work.of_x.x + place_in_parts(op)) + in_half * block_bytes),
-        weights(ring + op.place_in_stage(row()) + lane % 4 * piece + in_half * block_bytes),
+        weights(shared_address(ring.begin) + op.place_in_stage(row()) + lane % 4 * piece + in_half * block_bytes),
         sum(work.sums + (half * stage_rows + row()) * warps_of_half + in_half) {}
 
   /// The lane's row of a stage: those that read at once read from different banks.
   __device__ int row() const { return lane / 4 % 2 * rows_together + lane / 4 / 2; }
 
   /// A stage with the columns of so many blocks from `block` on, into the sums of a tile.
-  __device__ void take(Stage& stage, unsigned parity, unsigned number, int tile, int block, int blocks) const {
-    wait(stage.full, parity);
+  __device__ void take(const Ring& ring, const PlaceInRing& at, int tile, int block, int blocks) const {
+    Stage& stage = ring.stages[at.stage()];
+    wait(stage.full, at.parity());
     float sums[4] = {};
-    multiply_stage(sums, weights + number * stage_bytes, x + block * block_bytes, (blocks - in_half + warps_of_half - 1) / warps_of_half);
+    multiply_stage(sums, weights + static_cast<int>(at.stage()) * ring.size.stage_bytes, x + block * block_bytes,
+                   (blocks - in_half + warps_of_half - 1) / warps_of_half);
     __syncwarp();
     if (lane == 0) stage.give_back();
     const float of_row = sum_of_row(sums, lane);
@@ -275,19 +277,19 @@ struct Multiplier {
 
 /// The sums of the block's share of a level's outputs. Of the tiles that are finished together first what takes the first piece of x, and
 /// so on: the other pieces come meanwhile.
-__device__ inline void make_products(const Slot& slot, Work& work, Stage* stages_of_ring, unsigned ring, PlaceInRing& at,
-                                     PlaceInGroups& group, const Mail& mail) {
+__device__ inline void make_products(const Slot& slot, Work& work, const Ring& ring, PlaceInRing& at, PlaceInGroups& group,
+                                     const Mail& mail) {
   const int thread = static_cast<int>(threadIdx.x);
   const Tiles& op = slot.level.tiles;
   PieceOfRow x = piece_of_row(op, 0, mail);
   const Multiplier multiplier(work, op, ring);
   const int of_tile = op.outputs_of_tile, outputs = slot.outputs;
-  float factor = 1;
   sync_warps();  // nobody needs the x before
 #pragma unroll 1
   for (int first = 0, end = 0; first < slot.all_tiles(); first = end) {
     end = slot.end_of_group(first);
     group.wait_until_empty();
+    if (first > 0 && thread == threads - 1) work.factors[group.which()] = work.factors[group.which() ^ 1];
 #pragma unroll 1
     for (int block = 0; block < op.blocks; block += op.blocks_of_piece) {
       const int blocks = min(op.blocks_of_piece, op.blocks - block);
@@ -295,21 +297,24 @@ __device__ inline void make_products(const Slot& slot, Work& work, Stage* stages
         take_piece(work, op, x, block == 0, mail);
         sync_warps();
         if (block + blocks < op.blocks) x = piece_of_row(op, block + blocks, mail);
-        if (block == 0 && thread == threads - 1 && op.input.group > 0 && op.input.one_group())
-          factor = norm_factor_of(op, sum_of_warps<warps>(work.of_x.squares));
+        if (block == 0 && thread == threads - 1) {
+          const bool late = op.input.group > 0 && op.input.one_group();
+          work.factors[group.which()] = late ? norm_factor_of(op, sum_of_warps<warps>(work.of_x.squares)) : 1;
+        }
+      } else if (block > 0) {
+        sync_warps();  // all stages before have come
       }
 #pragma unroll 1
       for (int tile = first; tile < end; ++tile) {
         const bool whole = of_tile < tile_rows || tile * of_tile + stage_rows < outputs;
-        if (multiplier.half == 1) at.next();
+        if (multiplier.half == 1) at.next(ring);
         if (multiplier.half == 0 || whole) {
-          multiplier.take(stages_of_ring[at.stage()], at.parity(), at.stage(), slot.tiles_before + tile, block, blocks);
-          at.next();
+          multiplier.take(ring, at, slot.tiles_before + tile, block, blocks);
+          at.next(ring);
         }
-        if (multiplier.half == 0 && whole) at.next();
+        if (multiplier.half == 0 && whole) at.next(ring);
       }
     }
-    if (thread == threads - 1) work.factors[group.which()] = factor;
     group.hand_over();
   }
 }
@@ -345,7 +350,7 @@ __device__ inline const float* made_number(const Tiles& op, int i) {
 }
 
 /// The block's rows of products whose x the level makes.
-__device__ inline void make_rows(const Slot& slot, Work& work, Stage& stage, unsigned parity, const char* weights, const Mail& mail) {
+__device__ inline void make_rows(const Slot& slot, Work& work, const Ring& ring, PlaceInRing& at, const Mail& mail) {
   const Tiles& op = slot.level.tiles;
   const int thread = static_cast<int>(threadIdx.x), own = thread % lanes_of_made_row;
   constexpr int asked_together = most_made_numbers / threads;
@@ -372,7 +377,9 @@ __device__ inline void make_rows(const Slot& slot, Work& work, Stage& stage, uns
     if (from[i] != nullptr) work.of_x.made[thread + i * threads] = mail.get(asked[i]);
   }
   sync_warps();
-  wait(stage.full, parity);
+  Stage& stage = ring.stages[at.stage()];
+  const char* const weights = ring.stage(at.stage());
+  wait(stage.full, at.parity());
 #pragma unroll 1
   while (r / of_warp * of_warp < slot.made_rows) {
     const int pieces = row.product >= 0 ? op.products[row.product].in / piece_numbers : 0;
@@ -395,6 +402,7 @@ __device__ inline void make_rows(const Slot& slot, Work& work, Stage& stage, uns
   }
   sync_warps();
   if (thread % warp_size == 0 && thread < warps_of_half * warp_size) stage.give_back();
+  at.next(ring);
 }
 
 }  // namespace statescope::cuda::chain

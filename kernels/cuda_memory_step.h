@@ -8,6 +8,10 @@ namespace statescope::cuda::memory_step {
 
 __device__ inline float4 operator+(float4 a, float4 b) { return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w}; }
 __device__ inline float4 operator*(float s, float4 a) { return {s * a.x, s * a.y, s * a.z, s * a.w}; }
+/// s a + b, rounded once: the same in every form of the step.
+__device__ inline float4 fused(float s, float4 a, float4 b) {
+  return {fmaf(s, a.x, b.x), fmaf(s, a.y, b.y), fmaf(s, a.z, b.z), fmaf(s, a.w, b.w)};
+}
 
 __device__ inline float4 shuffled(float4 x, int distance) {
   return {__shfl_xor_sync(~0U, x.x, distance), __shfl_xor_sync(~0U, x.y, distance), __shfl_xor_sync(~0U, x.z, distance),
@@ -20,13 +24,16 @@ __device__ inline RowSums shuffled(const RowSums& x, int distance) {
 /// The sum over the threads that share columns, in all of them. `parts` is free when another such sum has been made.
 template <class Numbers>
 __device__ Numbers sum_of_rows(Numbers x, Numbers (*parts)[most_columns / own_columns], int of_warp) {
-#pragma unroll 1
-  for (int distance = of_warp; distance < warp_size; distance *= 2) x = x + shuffled(x, distance);
+#pragma unroll
+  for (int distance = least_columns / own_columns; distance < warp_size; distance *= 2) {
+    if (distance >= of_warp) x = x + shuffled(x, distance);
+  }
   const int own = threadIdx.x & (of_warp - 1);
   if (threadIdx.x % warp_size < of_warp) parts[threadIdx.x / warp_size][own] = x;
   sync_step();
   Numbers sum = parts[0][own];
-#pragma unroll 2
+  constexpr int at_once = sizeof(Numbers) > sizeof(float4) ? 2 : warps - 1;  // in registers
+#pragma unroll(at_once)
   for (int w = 1; w < warps; ++w) sum = sum + parts[w][own];
   return sum;
 }
@@ -106,30 +113,33 @@ __device__ void take_step(const Step& p, const Task& t, Shared& shared, const Re
 #pragma unroll
     for (int i = 0; i < RowsPerThread; ++i) S[i] = next[i];
     if (n < c.count) load_state(1 + chosen.partition[n]);
+    // Rows behind the last one are zeros: no branch between the others, unless they are so many that registers run out.
+    constexpr bool branches = RowsPerThread > 4;
+    const auto skips = [&](int i) { return branches && row_at(i) >= p.K; };
+    const auto number = [&](const float* of_row, int i) { return row_at(i) < p.K ? of_row[row_at(i)] : 0; };
+    const auto q = [&](int i) { return read * number(row.q[half], i); };
+    const auto k = [&](int i) { return write * number(row.k[half], i); };
+    const bool decays_channels = writes && p.decays_channels();
+    const float decay = writes ? scalars.alpha[half] : 1;
     float4 u = v;
     if constexpr (delta_rule) {
       RowSums sums{};
 #pragma unroll
       for (int i = 0; i < RowsPerThread; ++i) {
-        const int r = row_at(i);
-        if (r >= p.K || !present) continue;
-        const float k = write * row.k[half][r], q = read * row.q[half][r];
-        sums = {sums.kS + k * S[i], sums.qS + q * S[i], sums.qk + q * k};
+        if (!skips(i)) sums = {sums.kS + k(i) * S[i], sums.qS + q(i) * S[i], sums.qk + q(i) * k(i)};
       }
       sums = sum_of_rows(sums, shared.sums_of_warps[n % 2], of_row);
       // u = β (v − α k S),   q (α S + kᵀ u) = α q S + (q kᵀ) u
-      const float alpha = writes ? scalars.alpha[half] : 1;
-      u = (writes ? scalars.beta[half] : 0) * (v + -alpha * sums.kS);
-      o = o + alpha * sums.qS + sums.qk * u;
+      u = (writes ? scalars.beta[half] : 0) * (v + -decay * sums.kS);
+      o = o + decay * sums.qS + sums.qk * u;
       if (n == c.count) hand_on_own();
     }
 #pragma unroll
     for (int i = 0; i < RowsPerThread; ++i) {
-      const int r = row_at(i);
-      if (r >= p.K || !present) continue;
+      if (skips(i)) continue;
       // S ← α S + kᵀ u,  o = o + q S
-      S[i] = (!writes ? 1 : p.decays_channels() ? row.alpha[half][r] : scalars.alpha[half]) * S[i] + write * row.k[half][r] * u;
-      if constexpr (!delta_rule) o = o + read * row.q[half][r] * S[i];
+      S[i] = fused(decays_channels ? number(row.alpha[half], i) : decay, S[i], k(i) * u);
+      if constexpr (!delta_rule) o = o + q(i) * S[i];
     }
   }
   if constexpr (!delta_rule) {
