@@ -1,15 +1,14 @@
 // The CUDA backend: one device, one stream, every operation in its order.
 #include <algorithm>
 #include <array>
-#include <cstring>
-#include <limits>
-#include <set>
 #include <vector>
 
 #include "kernels/cuda_attention.h"
 #include "kernels/cuda_chunk.h"
+#include "kernels/cuda_device.h"
 #include "kernels/cuda_download.h"
 #include "kernels/cuda_graph.h"
+#include "kernels/cuda_indices.h"
 #include "kernels/cuda_linear.h"
 #include "kernels/cuda_operations.h"
 #include "kernels/cuda_window.h"
@@ -18,166 +17,6 @@ namespace statescope {
 namespace cuda {
 
 namespace {
-
-/// A kernel went wrong in a way after which nothing works on the device any more, until the program is started again.
-bool is_lost(cudaError_t status) {
-  return status == cudaErrorLaunchFailure || status == cudaErrorIllegalAddress || status == cudaErrorIllegalInstruction ||
-         status == cudaErrorMisalignedAddress || status == cudaErrorHardwareStackError || status == cudaErrorECCUncorrectable ||
-         status == cudaErrorLaunchTimeout || status == cudaErrorDevicesUnavailable;
-}
-
-}  // namespace
-
-void check(cudaError_t status, const char* what, std::source_location where) {
-  if (status == cudaSuccess) return;
-  cudaGetLastError();  // forgotten, unless the device is lost: then every later call fails as well
-  if (status == cudaErrorMemoryAllocation) throw std::bad_alloc();
-  const std::string_view file = where.file_name();
-  throw DeviceError(std::string(is_lost(status) ? "cuda: the device is lost, start again to use it: " : "cuda: ") + what + ": " +
-                    cudaGetErrorString(status) + " (" + std::string(file.substr(file.rfind('/') + 1)) + ":" + std::to_string(where.line()) +
-                    ")");
-}
-
-namespace {
-
-int current_device() {
-  int device = 0;
-  check(cudaGetDevice(&device), "the device");
-  return device;
-}
-
-}  // namespace
-
-void allow_shared_memory(const char* name, const void* kernel, std::size_t bytes) {
-  constexpr std::size_t always_there = 48 << 10;
-  if (bytes <= always_there) return;
-  // Asked for once a thread: a token's kernels are too short to ask before each of them. As much as there is: what one thread allows is
-  // what all others have, too.
-  thread_local std::set<std::pair<int, const void*>> allowed;
-  const int device = current_device();
-  if (allowed.contains({device, kernel})) return;
-  int most = 0;
-  cudaFuncAttributes own{};
-  check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), name);
-  check(cudaFuncGetAttributes(&own, kernel), name);
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most - static_cast<int>(own.sharedSizeBytes)), name);
-  allowed.insert({device, kernel});
-}
-
-bool can_overlap() {
-  int major = 0;
-  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, current_device()), "the device's properties");
-  constexpr int hopper = 9;
-  return major >= hopper;
-}
-
-namespace {
-
-void wait_for(cudaStream_t stream) { check(cudaStreamSynchronize(stream), "the work before"); }
-
-/// Small arrays on their way from the host: copied into pinned memory, from there to the device in the stream's order. The ring is used
-/// again from its start once the stream has done all that came before.
-class Ring {
- public:
-  explicit Ring(Chain& chain) : chain_(chain) { grow(std::size_t{1} << 20); }
-  ~Ring() { release(); }
-  Ring(const Ring&) = delete;
-  Ring& operator=(const Ring&) = delete;
-
-  template <std::size_t n>
-  using Arrays = std::array<std::span<const std::int32_t>, n>;
-
-  /// Arrays of one operation on the device, none of them in the place of another; an empty one is null. They stay until as much again as
-  /// the ring holds has been sent.
-  template <std::size_t n>
-  std::array<const std::int32_t*, n> send(const Arrays<n>& arrays) {
-    std::size_t bytes = 0;
-    for (const auto& numbers : arrays) bytes += taken(numbers);
-    if (used_ + bytes > bytes_) {
-      wait_for(chain_.stream());
-      used_ = 0;
-      if (bytes > bytes_) grow(std::max(bytes, 2 * bytes_));
-    }
-    std::array<const std::int32_t*, n> places{};
-    for (std::size_t i = 0; i < n; ++i) places[i] = arrays[i].empty() ? nullptr : put(arrays[i]);
-    return places;
-  }
-
- private:
-  static std::size_t taken(std::span<const std::int32_t> numbers) {
-    constexpr std::size_t alignment = 256;
-    return (numbers.size_bytes() + alignment - 1) / alignment * alignment;
-  }
-  const std::int32_t* put(std::span<const std::int32_t> numbers) {
-    char *const from = host_ + used_, *const to = device_ + used_;
-    std::memcpy(from, numbers.data(), numbers.size_bytes());
-    check(cudaMemcpyAsync(to, from, numbers.size_bytes(), cudaMemcpyHostToDevice, chain_.stream()), "indices");
-    used_ += taken(numbers);
-    return reinterpret_cast<const std::int32_t*>(to);
-  }
-  void release() {
-    cudaFreeHost(host_);
-    cudaFree(device_);
-    host_ = device_ = nullptr;
-    bytes_ = 0;
-  }
-  void grow(std::size_t bytes) {
-    release();
-    check(cudaMallocHost(&host_, bytes), "pinned memory");
-    check(cudaMalloc(&device_, bytes), "device memory");
-    bytes_ = bytes;
-  }
-
-  Chain& chain_;
-  char *host_ = nullptr, *device_ = nullptr;
-  std::size_t bytes_ = 0, used_ = 0;
-};
-
-cudaDeviceProp properties_of(int index) {
-  cudaDeviceProp properties{};
-  check(cudaGetDeviceProperties(&properties, index), "the device's properties");
-  return properties;
-}
-
-std::string described(int index, Precision precision) {
-  const cudaDeviceProp properties = properties_of(index);
-  constexpr double gigabyte = 1e9;
-  const auto memory = static_cast<int>(static_cast<double>(properties.totalGlobalMem) / gigabyte + 0.5);
-  return std::string("CUDA device ") + std::to_string(index) + ", " + properties.name + ", " + std::to_string(memory) + " GB, " +
-         (precision == Precision::bfloat16 ? "bfloat16 products" : "float32");
-}
-
-void require_age(int index) {
-  const cudaDeviceProp properties = properties_of(index);
-  constexpr int oldest = 8;  // Ampere: the architectures that CMakeLists.txt names
-  if (properties.major < oldest)
-    throw DeviceError(std::string("cuda: ") + properties.name + " is too old (compute capability " + std::to_string(properties.major) +
-                      "." + std::to_string(properties.minor) + ", at least 8.0 is needed)");
-}
-
-void choose_device(int index) {
-  int count = 0;
-  const cudaError_t status = cudaGetDeviceCount(&count);
-  if (status == cudaErrorInsufficientDriver) {
-    int driver = 0, runtime = 0;
-    cudaDriverGetVersion(&driver);
-    cudaRuntimeGetVersion(&runtime);
-    const auto version = [](int v) { return std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10); };
-    throw DeviceError(driver == 0 ? std::string("cuda: there is no NVIDIA driver here")
-                                  : "cuda: the NVIDIA driver is too old (it knows CUDA " + version(driver) + ", " + version(runtime) +
-                                        " is needed)");
-  }
-  if (status == cudaErrorNoDevice || (status == cudaSuccess && count == 0)) throw DeviceError("cuda: there is no NVIDIA GPU here");
-  check(status, "looking for devices");
-  if (index >= count) throw DeviceError("cuda: there is no device " + std::to_string(index) + ", only 0 to " + std::to_string(count - 1));
-  require_age(index);
-  check(cudaSetDevice(index), "the device");
-  // Freed memory stays with the program; a forward pass asks for the same again.
-  cudaMemPool_t pool = nullptr;
-  check(cudaDeviceGetDefaultMemPool(&pool, index), "the memory pool");
-  std::uint64_t threshold = std::numeric_limits<std::uint64_t>::max();
-  check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold), "the memory pool");
-}
 
 std::size_t bytes_of(ConstTensor x) { return static_cast<std::size_t>(x.shape.size()) * size_of(x.dtype); }
 
@@ -228,7 +67,8 @@ class CudaBackend final : public Backend {
     if (!host.contiguous()) throw std::invalid_argument("a weight must be contiguous");
     owner = allocate(bytes_of(host));
     check(cudaMemcpyAsync(owner.get(), host.data, bytes_of(host), cudaMemcpyHostToDevice, stream()), "a weight");
-    wait_for(stream());  // the host side may be unmapped after this; a copy from pageable memory need not be over when it returns
+    check(cudaStreamSynchronize(stream()),
+          "the work before");  // the host side may be unmapped after this; a copy from pageable memory need not be over when it returns
     return {owner.get(), host.dtype, host.shape};
   }
 
@@ -348,7 +188,7 @@ class CudaBackend final : public Backend {
     gated_delta_rule_in_chunks(op, sent(op.segments), true);
   }
   void softmax_attention(const SoftmaxAttention& op, std::int64_t) override {
-    const auto [queries, slots, keys] = sent(Ring::Arrays<3>{op.segments.cu_seqlens, op.segments.slot, op.cu_seqlens_k});
+    const auto [queries, slots, keys] = sent(IndexRing::Arrays<3>{op.segments.cu_seqlens, op.segments.slot, op.cu_seqlens_k});
     const DeviceSegments segments = on_device(op.segments, queries, slots);
     if (in_chunks(segments) && softmax_attention_tiles_supported(op)) {
       return softmax_attention_tiles(op, segments, keys, scratch(softmax_attention_tiles_scratch(op)), stream());
@@ -371,7 +211,7 @@ class CudaBackend final : public Backend {
     if (!chunks && !in_float32(op)) return with_float32(op, [&](const SparseState& exact) { sparse_state(exact, chunk_size, workspace); });
     if (!sorted_here) return Backend::sparse_state(op, chunk_size, workspace);
     const Workspace::Mark mark(workspace);
-    const SparseOrder order = sparse_order(op, sent(Ring::Arrays<1>{op.cu_seqlens})[0], workspace, stream());
+    const SparseOrder order = sparse_order(op, sent(IndexRing::Arrays<1>{op.cu_seqlens})[0], workspace, stream());
     if (chunks) return op.beta ? sparse_delta_chunks(op, order, workspace) : sparse_chunks(op, order, workspace);
     const SparseRows rows = sparse_rows(op, order, workspace, stream());
     if (op.beta) {
@@ -554,7 +394,7 @@ class CudaBackend final : public Backend {
   Chain& chain() const { return *chain_; }
 
   template <std::size_t n>
-  std::array<const std::int32_t*, n> sent(const Ring::Arrays<n>& arrays) {
+  std::array<const std::int32_t*, n> sent(const IndexRing::Arrays<n>& arrays) {
     give_up_capture();
     use();
     return ring_.send(arrays);
@@ -565,10 +405,10 @@ class CudaBackend final : public Backend {
       if (rows[i] < 0 || rows[i] >= x.rows())
         throw std::out_of_range(std::string(operation) + ": row " + std::to_string(rows[i]) + " of " + x.shape.to_string());
     }
-    return sent(Ring::Arrays<1>{std::span(rows, static_cast<std::size_t>(count))})[0];
+    return sent(IndexRing::Arrays<1>{std::span(rows, static_cast<std::size_t>(count))})[0];
   }
   DeviceSegments sent(const Segments& segments) {
-    const auto [cu_seqlens, slot] = sent(Ring::Arrays<2>{segments.cu_seqlens, segments.slot});
+    const auto [cu_seqlens, slot] = sent(IndexRing::Arrays<2>{segments.cu_seqlens, segments.slot});
     return on_device(segments, cu_seqlens, slot);
   }
   static DeviceSegments on_device(const Segments& segments, const std::int32_t* cu_seqlens, const std::int32_t* slot) {
@@ -592,7 +432,7 @@ class CudaBackend final : public Backend {
     give_up_capture();
     use();
     check(cudaMemcpyAsync(to.data, from.data, bytes_of(from), direction, stream()), "a copy between host and device");
-    wait_for(stream());
+    check(cudaStreamSynchronize(stream()), "the work before");
   }
 
   int index_;
@@ -600,7 +440,7 @@ class CudaBackend final : public Backend {
   std::string description_;
   std::shared_ptr<Chain> chain_ = std::make_shared<Chain>();  // destroyed after the last buffer that was allocated in its order
   Capture capture_{stream()};
-  Ring ring_{chain()};
+  IndexRing ring_{chain()};
   Products products_{precision_};
   Downloads downloads_;
   WindowRows window_rows_{index_};

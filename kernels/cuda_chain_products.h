@@ -172,7 +172,7 @@ __device__ inline void load_normed(char* x, float* squares, const Tiles& op, con
     if (input.gate != nullptr) in[t] = {gated(in[t].a, gate[t].a, input.act), gated(in[t].b, gate[t].b, input.act)};
   }
   if (input.one_group()) {
-    const float of_row = combined(sum[0] + sum[1], [](float a, float b) { return a + b; });
+    const float of_row = sum_of_warp(sum[0] + sum[1]);
     if (thread % warp_size == 0) squares[warp] = of_row;
   } else {
 #pragma unroll

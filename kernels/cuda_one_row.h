@@ -100,7 +100,7 @@ __device__ inline float norm_factor(const Input& input, const float* of_group) {
   float sum = 0;
 #pragma unroll 1
   for (int j = threadIdx.x % warp_size; j < input.sums; j += warp_size) sum += of_group[j];
-  return rsqrtf(combined(sum, [](float a, float b) { return a + b; }) * (1 / static_cast<float>(input.group)) + input.eps);
+  return rsqrtf(sum_of_warp(sum) * (1 / static_cast<float>(input.group)) + input.eps);
 }
 
 /// Of an output of a short convolution (convolution.h): what it needs of memory.

@@ -26,6 +26,11 @@ __device__ Number combined(Number x, Combine combine) {
   for (int offset = warp_size / 2; offset > 0; offset /= 2) x = combine(x, __shfl_xor_sync(~0U, x, offset));
   return x;
 }
+/// Its sum.
+template <class Number>
+__device__ Number sum_of_warp(Number x) {
+  return combined(x, [](Number a, Number b) { return a + b; });
+}
 
 /// By one warp: the first in order after `last` among scores [N].
 inline __device__ Order next_in_order(const float* score, std::uint32_t N, std::uint32_t lane, Order last) {

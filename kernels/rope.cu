@@ -1,0 +1,69 @@
+// The CUDA form of rotary position embeddings.
+#include "kernels/cuda_rowwise.h"
+
+namespace statescope::cuda {
+namespace {
+
+using namespace rowwise;
+
+/// cos and sin of position · ω_j, ω_j = θ^{−2j / rotary}; in float32 as the models were trained, in float64 where float32 no longer tells
+/// positions apart.
+__device__ void rotation(float& cosine, float& sine, std::int64_t position, unsigned j, double theta, unsigned rotary) {
+  const double frequency = pow(theta, -2.0 * static_cast<double>(j) / static_cast<double>(rotary));
+  if (position < (1 << 20)) {
+    const float angle = __fmul_rn(static_cast<float>(position), static_cast<float>(frequency));
+    sincosf(angle, &sine, &cosine);
+  } else {
+    double precise_sine = 0, precise_cosine = 0;
+    sincos(static_cast<double>(position) * frequency, &precise_sine, &precise_cosine);
+    sine = static_cast<float>(precise_sine);
+    cosine = static_cast<float>(precise_cosine);
+  }
+}
+
+constexpr unsigned heads_each = 4;  // an angle serves four heads, whose numbers are on their way at the same time
+
+/// A thread owns channels j and j + half (j < half), or channel j + half alone (not rotated), of `heads_each` heads of row t. y may be x.
+__global__ void rope_kernel(Numbers<void> y, Numbers<const void> x, std::int64_t rows, unsigned own_channels, unsigned heads, unsigned d,
+                            unsigned rotary, std::int64_t first_position, double theta) {
+  const std::int64_t t = own_row();
+  const unsigned j = own_column(), half = rotary / 2, first_head = blockIdx.z * heads_each;
+  if (t >= rows || j >= own_channels) return;
+  const unsigned count = min(heads_each, heads - first_head);
+  const std::int64_t first = std::int64_t{first_head} * d + j;
+  const auto in = [&](unsigned i) { return x.number(t, first + i); };
+  const auto put = [&](unsigned i, float value) { y.store<1>(t, first + i, {value}); };
+  if (j >= half) {
+    for (unsigned h = 0; h < count; ++h) put(h * d + half, in(h * d + half));
+    return;
+  }
+  float a[heads_each] = {}, b[heads_each] = {};
+#pragma unroll
+  for (unsigned h = 0; h < heads_each; ++h) {
+    if (h < count) a[h] = in(h * d), b[h] = in(h * d + half);
+  }
+  float cosine = 0, sine = 0;
+  rotation(cosine, sine, first_position + t, j, theta, rotary);
+#pragma unroll
+  for (unsigned h = 0; h < heads_each; ++h) {
+    if (h < count) put(h * d, a[h] * cosine - b[h] * sine), put(h * d + half, b[h] * cosine + a[h] * sine);
+  }
+}
+
+}  // namespace
+
+void rope(Tensor y, ConstTensor x, std::int64_t first, double theta, std::int64_t rotary, cudaStream_t stream) {
+  const std::int64_t d = last_axis(x);
+  if (rotary < 0 || rotary > d || rotary % 2 != 0)
+    throw std::invalid_argument("rope: " + std::to_string(rotary) + " channels of " + x.shape.to_string());
+  require_same_rows("rope", y, x);
+  if (x.row_size() == 0) return;
+  const bool in_place = y.data == x.data;
+  const std::int64_t heads = x.row_size() / d, own_channels = in_place ? rotary / 2 : d - rotary / 2;
+  auto [grid, block] = cover(y.rows(), own_channels);
+  grid.z = blocks_for(heads, heads_each);
+  launch("rope", rope_kernel, grid, block, 0, stream, numbers(y), numbers(x), y.rows(), static_cast<unsigned>(own_channels),
+         static_cast<unsigned>(heads), static_cast<unsigned>(d), static_cast<unsigned>(rotary), first, theta);
+}
+
+}  // namespace statescope::cuda
