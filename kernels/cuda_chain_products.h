@@ -208,18 +208,14 @@ __device__ void load_normed(char* x, float* squares, const Tiles& op, const Mail
   }
 }
 
-/// The first piece of x into shared memory when it has come, or all of an x that passes a norm. hold(): before x has come, where registers
-/// suffice for more than x.
-template <class Hold>
-__device__ void take_first_piece(Work& work, const Tiles& op, PieceOfRow& x, const Mail& mail, const Hold& hold) {
+/// The first piece of x into shared memory when it has come, or all of an x that passes a norm.
+__device__ inline void take_first_piece(Work& work, const Tiles& op, PieceOfRow& x, const Mail& mail) {
+  char* const to = work.of_x.x;
   if (op.input.group == 0) {
-    hold();
-    store(work.of_x.x, op, x);
-  } else if (op.input.n <= threads * piece_numbers) {
-    hold();
-    load_normed<1>(work.of_x.x, work.of_x.squares, op, mail);
+    store(to, op, x);
   } else {
-    load_normed<most_normed_parts>(work.of_x.x, work.of_x.squares, op, mail);
+    op.input.n <= threads* piece_numbers ? load_normed<1>(to, work.of_x.squares, op, mail)
+                                         : load_normed<most_normed_parts>(to, work.of_x.squares, op, mail);
   }
 }
 
@@ -375,9 +371,8 @@ __device__ inline void make_products(const Slot& slot, Work& work, const Ring& r
         PlaceInRing of_half = at;
         if (multiplier.half == 1) of_half.next(ring);
         HeldStage stage;
-        bool holds = false;
-        take_first_piece(work, op, x, mail,
-                         [&] { holds = (multiplier.half == 0 || is_whole(0)) && multiplier.hold(stage, ring, of_half, blocks); });
+        const bool holds = (multiplier.half == 0 || is_whole(0)) && multiplier.hold(stage, ring, of_half, blocks);
+        take_first_piece(work, op, x, mail);
         sync_warps();
         ask_for_next_piece(blocks);
         if (thread == threads - 1) {
