@@ -124,15 +124,14 @@ __device__ inline void store(char* x, const Tiles& op, PieceOfRow& row) {
 }
 
 /// A norm's weights for the pieces of a thread, without their offset.
-template <int parts>
 struct NormOfPieces {
-  Eight weight[parts];
+  Eight weight[most_normed_parts];
   __device__ explicit NormOfPieces(const Input& input) {
 #pragma unroll
-    for (int t = 0; t < parts; ++t) {
+    for (int t = 0; t < most_normed_parts; ++t) {
       const int first = piece_numbers * (static_cast<int>(threadIdx.x) + t * threads);
-      const float4 one{1 - input.offset, 1 - input.offset, 1 - input.offset, 1 - input.offset};
-      weight[t] = {one, one};
+      const float all = 1 - input.offset;
+      weight[t] = {{all, all, all, all}, {all, all, all, all}};
       if (input.weight != nullptr && first < input.n)
         weight[t].load(input.weight + first - input.group_of(first / numbers_of_sum) * input.group);
     }
@@ -147,14 +146,12 @@ __device__ inline float4 gated(float4 x, float4 gate, Activation act) {
 }
 
 /// All of an x that passes a norm: over the whole row as yet without its factor, of which `squares` keeps a sum for each warp.
-template <int parts>
-__device__ void load_normed(char* x, float* squares, const Tiles& op, const Mail& mail) {
-  const NormOfPieces<parts> norm(op.input);
+__device__ inline void load_normed(char* x, float* squares, const Tiles& op, const NormOfPieces& norm, const Mail& mail) {
   constexpr int pieces_of_sum = numbers_of_sum / piece_numbers;
   const Input& input = op.input;
   const int pieces = input.n / piece_numbers, thread = static_cast<int>(threadIdx.x), warp = thread / warp_size;
   const auto of_warp = [=](int t) { return warp * warp_size + t * threads < pieces; };
-  Arriving<parts> row(input.x, 0, pieces, mail), gates(input.gate, 0, pieces, mail);
+  Arriving<most_normed_parts> row(input.x, 0, pieces, mail), gates(input.gate, 0, pieces, mail);
   bool there = false;
   while (!there) {
     row.ask();
@@ -165,26 +162,21 @@ __device__ void load_normed(char* x, float* squares, const Tiles& op, const Mail
   __syncwarp();
   auto& in = row.in;
   const auto& gate = gates.in;
-  float sum[parts] = {}, factor[parts];
-#pragma unroll
-  for (float& f : factor) f = 1;
+  float sum[most_normed_parts] = {}, factor[most_normed_parts] = {1, 1};
   const float4 offset{input.offset, input.offset, input.offset, input.offset};
 #pragma unroll
-  for (int t = 0; t < parts; ++t) {
+  for (int t = 0; t < most_normed_parts; ++t) {
     if (!of_warp(t)) continue;
     sum[t] = square(in[t].a) + square(in[t].b);
     in[t] = {in[t].a * (norm.weight[t].a + offset), in[t].b * (norm.weight[t].b + offset)};
     if (input.gate != nullptr) in[t] = {gated(in[t].a, gate[t].a, input.act), gated(in[t].b, gate[t].b, input.act)};
   }
   if (input.one_group()) {
-    float own = 0;
-#pragma unroll
-    for (const float of_part : sum) own += of_part;
-    const float of_row = sum_of_warp(own);
+    const float of_row = sum_of_warp(sum[0] + sum[1]);
     if (thread % warp_size == 0) squares[warp] = of_row;
   } else {
 #pragma unroll
-    for (int t = 0; t < parts; ++t) {
+    for (int t = 0; t < most_normed_parts; ++t) {
       if (!of_warp(t)) continue;
       const int c = thread + t * threads;
 #pragma unroll
@@ -193,7 +185,7 @@ __device__ void load_normed(char* x, float* squares, const Tiles& op, const Mail
     }
     sync_warps();
 #pragma unroll
-    for (int t = 0; t < parts; ++t) {
+    for (int t = 0; t < most_normed_parts; ++t) {
       if (!of_warp(t)) continue;
       float of_group = 0;
 #pragma unroll 4
@@ -202,7 +194,7 @@ __device__ void load_normed(char* x, float* squares, const Tiles& op, const Mail
     }
   }
 #pragma unroll
-  for (int t = 0; t < parts; ++t) {
+  for (int t = 0; t < most_normed_parts; ++t) {
     const int c = thread + t * threads;
     if (c < pieces) store_parts(x, op.part_bytes, c, factor[t] * in[t].a, factor[t] * in[t].b);
   }
@@ -210,12 +202,11 @@ __device__ void load_normed(char* x, float* squares, const Tiles& op, const Mail
 
 /// The first piece of x into shared memory when it has come, or all of an x that passes a norm.
 __device__ inline void take_first_piece(Work& work, const Tiles& op, PieceOfRow& x, const Mail& mail) {
-  char* const to = work.of_x.x;
   if (op.input.group == 0) {
-    store(to, op, x);
+    store(work.of_x.x, op, x);
   } else {
-    op.input.n <= threads* piece_numbers ? load_normed<1>(to, work.of_x.squares, op, mail)
-                                         : load_normed<most_normed_parts>(to, work.of_x.squares, op, mail);
+    const NormOfPieces norm(op.input);
+    load_normed(work.of_x.x, work.of_x.squares, op, norm, mail);
   }
 }
 
