@@ -5,10 +5,7 @@
 #include <QAbstractSpinBox>
 #include <QAccessible>
 #include <QApplication>
-#include <QDragEnterEvent>
-#include <QFileDialog>
 #include <QMenuBar>
-#include <QMimeData>
 #include <QPushButton>
 #include <QStatusBar>
 #include <QVBoxLayout>
@@ -16,12 +13,8 @@
 #include <cmath>
 #include <initializer_list>
 
-#include "app/assets.h"
 #include "app/breakpoint_page.h"
 #include "app/canvas/paper_canvas.h"
-#include "app/cli_commands.h"
-#include "app/eval/needle_grid.h"
-#include "app/figure_in_window.h"
 #include "app/figure_page.h"
 #include "app/intervention_page.h"
 #include "app/key_page.h"
@@ -33,7 +26,6 @@
 namespace statescope {
 namespace {
 
-constexpr int most_recent = 8;
 constexpr int table_delay_ms = 500;
 constexpr QSize least_size{640, 400};
 
@@ -42,10 +34,6 @@ constexpr float least_width_with_side = 900, least_width_with_wide_side = 1200;
 constexpr float least_width_with_lesson = 720, lesson_width = 480;  // the last with its share of the stage
 constexpr float presenting_enlarges = 1.5f;                         // the type
 constexpr float high = 680, low = 480, very_low = 400;
-
-QString path_text(const std::filesystem::path& path) { return QString::fromStdString(path.string()); }
-
-bool is_prompt(const std::filesystem::path& path) { return path.extension() == ".json" || path.extension() == ".txt"; }
 
 /// Keys that belong to a widget which has the focus, though they are the window's as well.
 bool belongs_to(const QWidget& widget, const QKeyEvent& event) {
@@ -298,87 +286,10 @@ void MainWindow::show_run() {
   show_title();
 }
 
-void MainWindow::show_title() {
-  QStringList parts;
-  const std::shared_ptr<const BranchTree>& branches = navigator_->branches();
-  if (branches && !branches->session.empty()) parts.push_back(path_text(branches->session.filename()));
-  if (navigator_->run()) parts.push_back(QString::fromStdString(navigator_->run()->model.name));
-  parts.push_back(QStringLiteral("Statescope"));
-  setWindowTitle(parts.join(QStringLiteral(" – ")));
-}
-
 void MainWindow::show_error(const QString& message) { error_->show_message(message); }
-
-void MainWindow::open_checkpoint(const std::filesystem::path& path, PromptInput prompt) {
-  error_->hide();
-  departures_.clear();
-  remember_recent(path_text(std::filesystem::absolute(path)));
-  navigator_->open(path, std::move(prompt));
-}
-
-void MainWindow::open_session(const std::filesystem::path& path) {
-  error_->hide();
-  remember_recent(path_text(std::filesystem::absolute(path)));
-  navigator_->open_session(path);
-}
-
-void MainWindow::open_path(const std::filesystem::path& path) {
-  if (path.extension() == ".scope") return open_session(path);
-  if (is_figure(path)) return open_figure(path);
-  if (path.extension() == ".md") return open_lesson(path);
-  if (!is_prompt(path)) return open_checkpoint(path, navigator_->prompt());
-  try {
-    navigator_->read(load_prompt({.text = {}, .ids = {}, .file = path.string()}));
-  } catch (const std::exception& error) {
-    show_error(QString::fromUtf8(error.what()));
-  }
-}
-
-void MainWindow::compare_with(const std::filesystem::path& checkpoint) {
-  if (comparison_->is_full()) return say(tr("Four models are compared already. Close one of them first."));
-  remember_recent(path_text(std::filesystem::absolute(checkpoint)));
-  comparison_->add(checkpoint);
-}
-
-void MainWindow::choose_to_compare() {
-  const QString path = QFileDialog::getOpenFileName(this, tr("Compare with"), {}, tr("Checkpoints (*.h5);;All files (*)"));
-  if (!path.isEmpty()) compare_with(path.toStdString());
-}
-
-/// The first wrong token of the answer is generated after the right ones.
-void MainWindow::open_example(const NeedleExample& example) {
-  try {
-    PromptInput prompt = prompt_of(example, assets_folder());
-    const PromptInput left = navigator_->prompt();
-    const std::int64_t token = navigator_->cursor().token;
-    navigator_->read_to_answer(std::move(prompt), example.place);
-    departures_.push_back({left, token});
-    // The way there is no place to go back to.
-    connect(navigator_.get(), &Navigator::opening_ended, this, [this] { places_.clear(); }, Qt::SingleShotConnection);
-    say(tr("Opens a prompt of the needle grid. Z leads back."));
-  } catch (const std::exception& error) {
-    show_error(QString::fromUtf8(error.what()));
-  }
-}
 
 void MainWindow::step_cell(std::int64_t rows, std::int64_t columns) {
   if (!focused_->step_mark(rows, columns)) navigator_->step_cell(rows, columns);
-}
-
-void MainWindow::choose_checkpoint_file() {
-  const QString path = QFileDialog::getOpenFileName(this, tr("Open checkpoint"), {},
-                                                    tr("Checkpoints, sessions, figures (*.h5 *.scope *.pdf *.svg *.png);;All files (*)"));
-  if (!path.isEmpty()) open_path(path.toStdString());
-}
-
-void MainWindow::choose_checkpoint_folder() {
-  const QString path = QFileDialog::getExistingDirectory(this, tr("Open model folder"));
-  if (!path.isEmpty()) open_path(path.toStdString());
-}
-
-void MainWindow::choose_prompt_file() {
-  const QString path = QFileDialog::getOpenFileName(this, tr("Open prompt"), {}, tr("Prompts (*.json *.txt)"));
-  if (!path.isEmpty()) open_path(path.toStdString());
 }
 
 void MainWindow::show_page(SidePage page) {
@@ -594,25 +505,6 @@ void MainWindow::remember_arrangement() {
   if (!lesson_->lesson()) remember("arrangement", to_text(stage_->arrangement()));
 }
 
-QStringList MainWindow::recent_paths() const { return settings_ ? settings_->value("recent").toStringList() : QStringList(); }
-
-void MainWindow::remember_recent(const QString& path) {
-  if (!settings_) return;
-  QStringList paths = recent_paths();
-  paths.removeAll(path);
-  paths.prepend(path);
-  settings_->setValue("recent", QStringList(paths.mid(0, most_recent)));
-  fill_recent();
-}
-
-void MainWindow::fill_recent() {
-  const QStringList paths = recent_paths();
-  recent_->clear();
-  recent_->setEnabled(!paths.isEmpty());
-  for (const QString& path : paths)
-    connect(recent_->addAction(path), &QAction::triggered, this, [this, path] { open_path(path.toStdString()); });
-}
-
 bool MainWindow::eventFilter(QObject* watched, QEvent* event) {
   if (event->type() == QEvent::ShortcutOverride) {
     const auto* widget = qobject_cast<QWidget*>(watched);
@@ -630,21 +522,6 @@ void MainWindow::resizeEvent(QResizeEvent* event) {
   QMainWindow::resizeEvent(event);
   blank_->setGeometry(centralWidget()->rect());
   fold();
-}
-
-void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
-  if (event->mimeData()->hasUrls()) event->acceptProposedAction();
-}
-
-void MainWindow::dropEvent(QDropEvent* event) {
-  const bool beside = event->modifiers() & (Qt::ShiftModifier | Qt::ControlModifier);
-  for (const QUrl& url : event->mimeData()->urls()) {
-    const std::filesystem::path path = url.toLocalFile().toStdString();
-    if (is_prompt(path) || (!beside && url == event->mimeData()->urls().first()))
-      open_path(path);
-    else
-      compare_with(path);
-  }
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {

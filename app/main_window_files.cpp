@@ -1,0 +1,136 @@
+// What the window opens: checkpoints, prompts, sessions, figures and lessons, by choice, by name or dropped on it; and what it opened
+// before.
+#include <QDragEnterEvent>
+#include <QFileDialog>
+#include <QMenu>
+#include <QMimeData>
+
+#include "app/assets.h"
+#include "app/cli_commands.h"
+#include "app/eval/needle_grid.h"
+#include "app/figure_in_window.h"
+#include "app/main_window.h"
+
+namespace statescope {
+namespace {
+
+constexpr int most_recent = 8;
+
+QString path_text(const std::filesystem::path& path) { return QString::fromStdString(path.string()); }
+
+bool is_prompt(const std::filesystem::path& path) { return path.extension() == ".json" || path.extension() == ".txt"; }
+
+}  // namespace
+
+void MainWindow::show_title() {
+  QStringList parts;
+  const std::shared_ptr<const BranchTree>& branches = navigator_->branches();
+  if (branches && !branches->session.empty()) parts.push_back(path_text(branches->session.filename()));
+  if (navigator_->run()) parts.push_back(QString::fromStdString(navigator_->run()->model.name));
+  parts.push_back(QStringLiteral("Statescope"));
+  setWindowTitle(parts.join(QStringLiteral(" – ")));
+}
+
+void MainWindow::open_checkpoint(const std::filesystem::path& path, PromptInput prompt) {
+  error_->hide();
+  departures_.clear();
+  remember_recent(path_text(std::filesystem::absolute(path)));
+  navigator_->open(path, std::move(prompt));
+}
+
+void MainWindow::open_session(const std::filesystem::path& path) {
+  error_->hide();
+  remember_recent(path_text(std::filesystem::absolute(path)));
+  navigator_->open_session(path);
+}
+
+void MainWindow::open_path(const std::filesystem::path& path) {
+  if (path.extension() == ".scope") return open_session(path);
+  if (is_figure(path)) return open_figure(path);
+  if (path.extension() == ".md") return open_lesson(path);
+  if (!is_prompt(path)) return open_checkpoint(path, navigator_->prompt());
+  try {
+    navigator_->read(load_prompt({.text = {}, .ids = {}, .file = path.string()}));
+  } catch (const std::exception& error) {
+    show_error(QString::fromUtf8(error.what()));
+  }
+}
+
+void MainWindow::compare_with(const std::filesystem::path& checkpoint) {
+  if (comparison_->is_full()) return say(tr("Four models are compared already. Close one of them first."));
+  remember_recent(path_text(std::filesystem::absolute(checkpoint)));
+  comparison_->add(checkpoint);
+}
+
+void MainWindow::choose_to_compare() {
+  const QString path = QFileDialog::getOpenFileName(this, tr("Compare with"), {}, tr("Checkpoints (*.h5);;All files (*)"));
+  if (!path.isEmpty()) compare_with(path.toStdString());
+}
+
+/// The first wrong token of the answer is generated after the right ones.
+void MainWindow::open_example(const NeedleExample& example) {
+  try {
+    PromptInput prompt = prompt_of(example, assets_folder());
+    const PromptInput left = navigator_->prompt();
+    const std::int64_t token = navigator_->cursor().token;
+    navigator_->read_to_answer(std::move(prompt), example.place);
+    departures_.push_back({left, token});
+    // The way there is no place to go back to.
+    connect(navigator_.get(), &Navigator::opening_ended, this, [this] { places_.clear(); }, Qt::SingleShotConnection);
+    say(tr("Opens a prompt of the needle grid. Z leads back."));
+  } catch (const std::exception& error) {
+    show_error(QString::fromUtf8(error.what()));
+  }
+}
+
+void MainWindow::choose_checkpoint_file() {
+  const QString path = QFileDialog::getOpenFileName(this, tr("Open checkpoint"), {},
+                                                    tr("Checkpoints, sessions, figures (*.h5 *.scope *.pdf *.svg *.png);;All files (*)"));
+  if (!path.isEmpty()) open_path(path.toStdString());
+}
+
+void MainWindow::choose_checkpoint_folder() {
+  const QString path = QFileDialog::getExistingDirectory(this, tr("Open model folder"));
+  if (!path.isEmpty()) open_path(path.toStdString());
+}
+
+void MainWindow::choose_prompt_file() {
+  const QString path = QFileDialog::getOpenFileName(this, tr("Open prompt"), {}, tr("Prompts (*.json *.txt)"));
+  if (!path.isEmpty()) open_path(path.toStdString());
+}
+
+QStringList MainWindow::recent_paths() const { return settings_ ? settings_->value("recent").toStringList() : QStringList(); }
+
+void MainWindow::remember_recent(const QString& path) {
+  if (!settings_) return;
+  QStringList paths = recent_paths();
+  paths.removeAll(path);
+  paths.prepend(path);
+  settings_->setValue("recent", QStringList(paths.mid(0, most_recent)));
+  fill_recent();
+}
+
+void MainWindow::fill_recent() {
+  const QStringList paths = recent_paths();
+  recent_->clear();
+  recent_->setEnabled(!paths.isEmpty());
+  for (const QString& path : paths)
+    connect(recent_->addAction(path), &QAction::triggered, this, [this, path] { open_path(path.toStdString()); });
+}
+
+void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
+  if (event->mimeData()->hasUrls()) event->acceptProposedAction();
+}
+
+void MainWindow::dropEvent(QDropEvent* event) {
+  const bool beside = event->modifiers() & (Qt::ShiftModifier | Qt::ControlModifier);
+  for (const QUrl& url : event->mimeData()->urls()) {
+    const std::filesystem::path path = url.toLocalFile().toStdString();
+    if (is_prompt(path) || (!beside && url == event->mimeData()->urls().first()))
+      open_path(path);
+    else
+      compare_with(path);
+  }
+}
+
+}  // namespace statescope
