@@ -3,12 +3,8 @@
 #include <QAccessible>
 #include <QCoreApplication>
 #include <QHBoxLayout>
-#include <QHelpEvent>
 #include <QMenu>
-#include <QMouseEvent>
-#include <QPointer>
 #include <QStyle>
-#include <QToolTip>
 #include <QVBoxLayout>
 #include <algorithm>
 #include <cmath>
@@ -19,14 +15,11 @@
 namespace statescope {
 namespace {
 
-constexpr float most_zoom = 16;
 constexpr int pending_delay_ms = 120;  // shorter waits are not worth a word
 constexpr int answers_delay_ms = 40;   // a view waits so long for what it asked before it is built without
 constexpr int knob_steps = 200;
 constexpr int controls_place = 1;   // in the head, behind the question
 constexpr float named_width = 460;  // of a panel at 1× that has room for its view's name beside the question
-
-Point to_point(QPointF at) { return {static_cast<float>(at.x()), static_cast<float>(at.y())}; }
 
 int next_asker() {
   static int count = 0;
@@ -53,30 +46,6 @@ const ViewRow* find_view(std::string_view id) {
 }
 
 QString view_words(std::string_view text) { return QCoreApplication::translate("Views", std::string(text).c_str()); }
-
-bool Inquiry::renew(const std::shared_ptr<const RunInfo>& of, std::vector<Question> asked) {
-  if (run == of && questions == asked) return false;
-  Findings known;
-  if (run == of) {
-    for (const Question& question : asked)
-      if (const Finding* finding = findings.find(question)) known.set(question, *finding);
-  }
-  *this = {of, std::move(asked), std::move(known)};
-  return true;
-}
-
-bool Inquiry::take(const Question& question, Finding finding) {
-  if (std::ranges::count(questions, question) == 0) return false;
-  findings.set(question, std::move(finding));
-  return true;
-}
-
-bool Inquiry::is_waiting() const {
-  return std::ranges::any_of(questions, [this](const Question& question) {
-    const Finding* finding = findings.find(question);
-    return !finding || (!finding->answer && finding->refused.empty());
-  });
-}
 
 ViewPanel::ViewPanel(Navigator& navigator, const ViewRow& row, bool opengl, bool titled, QWidget* parent)
     : QFrame(parent), navigator_(navigator), row_(&row), view_(row.make()), asker_(next_asker()), titled_(titled) {
@@ -351,104 +320,6 @@ void ViewPanel::build() {
   }
 }
 
-/// Nobody waits for that any more.
-void ViewPanel::stop_asking() {
-  if (!own_.questions.empty()) navigator_.ask(asker_, {}, {});
-  if (!std::exchange(ahead_, {}).empty()) navigator_.ask(-asker_, {}, {});
-  if (!of_peer_.questions.empty() && navigator_.other()) navigator_.other()->ask(asker_, {}, {});
-  own_ = of_peer_ = {};
-}
-
-/// What the view wants to know there, where that is something else than before.
-void ViewPanel::ask() {
-  inquire(&ViewPanel::own_, navigator_, view_->questions(*navigator_.snapshot(), navigator_.cursor()));
-  ask_peer();
-  look_ahead();
-}
-
-void ViewPanel::ask_peer() {
-  const std::shared_ptr<const Peer> peer = view_->compares() ? navigator_.peer() : nullptr;
-  if (peer && peer->snapshot)
-    inquire(&ViewPanel::of_peer_, *navigator_.other(),
-            view_->peer_questions(*navigator_.snapshot(), own_.findings, *peer->snapshot, navigator_.cursor()));
-  else
-    of_peer_ = {};
-}
-
-/// What the view would ask where the reader may go next: the tokens beside the cursor, then one of every 128, the nearest first. Windows
-/// overlap, so that most of it is known then.
-std::vector<Question> ViewPanel::questions_elsewhere() const {
-  constexpr std::int64_t beside = 4, stride = 128;
-  constexpr std::size_t most = 48;
-  const Snapshot& now = *navigator_.snapshot();
-  const std::int64_t tokens = std::ssize(now.run->tokens), cursor = navigator_.cursor().token;
-  std::vector<std::int64_t> distances;
-  for (std::int64_t d = 1; d <= beside; ++d) distances.push_back(d);
-  for (std::int64_t d = stride; d < tokens; d += stride) distances.push_back(d);
-  std::vector<Question> all;
-  const auto add = [&](std::int64_t token) {
-    if (token < 0 || token >= tokens) return;
-    Cursor there = navigator_.cursor();
-    there.token = token;
-    Snapshot snapshot;  // without its states, which no question depends on
-    snapshot.run = now.run;
-    snapshot.layer = now.layer;
-    snapshot.head = now.head;
-    snapshot.token = token;
-    snapshot.routing = now.routing;
-    for (Question& question : view_->questions(snapshot, there)) {
-      const bool known = std::ranges::count(own_.questions, question) > 0 || std::ranges::count(all, question) > 0;
-      const bool costs = std::holds_alternative<NeedleGridQuestion>(question) || std::holds_alternative<LayerStateQuestion>(question);
-      if (!known && !costs) all.push_back(std::move(question));
-    }
-  };
-  for (auto d = distances.begin(); d != distances.end() && all.size() < most; ++d) {
-    add(cursor + *d);
-    add(cursor - *d);
-  }
-  return all;
-}
-
-/// Once all that is shown is known; not while a played token moves.
-void ViewPanel::look_ahead() {
-  if (!has_all() || is_waiting() || navigator_.cursor().progress < 1) return;
-  std::vector<Question> questions = questions_elsewhere();
-  if (questions == ahead_) return;
-  ahead_ = questions;
-  navigator_.ask(-asker_, std::move(questions), [](const Question&, const Finding&) {});
-}
-
-void ViewPanel::inquire(Inquiry ViewPanel::* inquiry, Navigator& of, std::vector<Question> questions) {
-  if (!(this->*inquiry).renew(of.run(), std::move(questions))) return;
-  if (!is_waiting()) return answers_delay_.stop();
-  if (!(this->*inquiry).is_waiting()) return;
-  answers_delay_.start();
-  const QPointer<ViewPanel> self = this;
-  of.ask(asker_, (this->*inquiry).questions, [self, inquiry, run = of.run()](const Question& question, Finding finding) {
-    if (self && (self.data()->*inquiry).run == run) self->take(inquiry, question, std::move(finding));
-  });
-}
-
-void ViewPanel::take(Inquiry ViewPanel::* inquiry, const Question& question, Finding finding) {
-  if (!(this->*inquiry).take(question, std::move(finding))) return;
-  if (inquiry == &ViewPanel::own_ && has_all()) ask_peer();
-  if (!is_waiting()) {
-    answers_delay_.stop();
-    look_ahead();
-  }
-  if (!answers_delay_.isActive()) build_now();
-}
-
-Findings ViewPanel::found() const {
-  Findings findings = own_.findings;
-  if (!view_->compares()) return findings;
-  const std::shared_ptr<Peer> peer = navigator_.peer();
-  if (peer) peer->findings = of_peer_.findings;
-  findings.peer = peer;
-  for (Peer& each : navigator_.beside()) findings.beside.push_back(std::make_shared<const Peer>(std::move(each)));
-  return findings;
-}
-
 void ViewPanel::build_now() {
   const std::shared_ptr<const Snapshot>& snapshot = navigator_.snapshot();
   if (has_all()) {
@@ -506,84 +377,6 @@ void ViewPanel::paint(Canvas& canvas) const {
   canvas.fill_rect({0, 0, size.w, size.h}, veil, 0);
 }
 
-void ViewPanel::zoom(float factor) { zoom_at(factor, QRectF(surface_->widget()->rect()).center()); }
-
-void ViewPanel::fit() {
-  zoom_ = 1;
-  offset_ = {};
-  surface_->widget()->update();
-}
-
-void ViewPanel::zoom_at(float factor, QPointF at) {
-  const float zoomed = std::clamp(zoom_ * factor, 1.0f, most_zoom);
-  offset_ = (offset_ + at) * (zoomed / zoom_) - at;
-  zoom_ = zoomed;
-  keep_inside();
-}
-
-void ViewPanel::pan(QPointF parts) {
-  const QSizeF size = surface_->widget()->size();
-  move_drawing({-parts.x() * size.width(), -parts.y() * size.height()});
-}
-
-void ViewPanel::move_drawing(QPointF by) {
-  offset_ -= by;
-  keep_inside();
-}
-
-void ViewPanel::keep_inside() {
-  const QSizeF room = QSizeF(surface_->widget()->size()) * (zoom_ - 1);
-  offset_ = {std::clamp(offset_.x(), 0.0, room.width()), std::clamp(offset_.y(), 0.0, room.height())};
-  surface_->widget()->update();
-}
-
-void ViewPanel::choose(QPointF at, bool dragging) {
-  const auto id = surface_->hits().at(to_point(at));
-  if (id && !(dragging && view_->example(*id))) choose_hit(*id);
-}
-
-void ViewPanel::choose_hit(std::int64_t id) {
-  const std::optional<NeedleExample> example = view_->example(id);
-  view_->set_mark(id);
-  surface_->widget()->update();
-  describe();
-  navigator_.move(view_->on_hit(id));
-  if (example) Q_EMIT example_chosen(*example);
-}
-
-bool ViewPanel::step_mark(std::int64_t rows, std::int64_t columns) {
-  if (!view_->step_mark(rows, columns)) return false;
-  surface_->widget()->update();
-  describe();
-  return true;
-}
-
-void ViewPanel::choose_marked() {
-  if (view_->marked() >= 0) choose_hit(view_->marked());
-}
-
-void ViewPanel::hover(QPointF at, QPoint global) {
-  const auto id = surface_->hits().at(to_point(at));
-  const QString words = id ? QString::fromStdString(view_->tooltip(*id)) : QString();
-  if (words.isEmpty())
-    QToolTip::hideText();
-  else
-    QToolTip::showText(global, words, surface_->widget());
-  tip_ = words.isEmpty() ? std::nullopt : std::optional(navigator_.cursor());
-  if (!id) return;
-  const CursorMove cell = view_->on_hit(*id);
-  const bool is_cell = cell.row.value_or(-1) >= 0 && cell.column.value_or(-1) >= 0;
-  if (is_cell && cell.slot.value_or(navigator_.cursor().slot) == navigator_.cursor().slot) navigator_.point_at(*cell.row, *cell.column);
-}
-
-/// A tooltip's numbers are those of one token, layer and head.
-void ViewPanel::hide_stale_tip() {
-  const Cursor& at = navigator_.cursor();
-  if (!tip_ || (tip_->token == at.token && tip_->layer == at.layer && tip_->head == at.head)) return;
-  tip_.reset();
-  QToolTip::hideText();
-}
-
 void ViewPanel::resizeEvent(QResizeEvent* event) {
   QFrame::resizeEvent(event);
   keep_inside();
@@ -602,57 +395,6 @@ void ViewPanel::fit_head() {
   question_->ensurePolished();
   const bool beside = question_->fontMetrics().horizontalAdvance(question_->text()) < 1.8 * room;  // a broken line leaves some of it free
   head_layout().setDirection(beside ? QBoxLayout::LeftToRight : QBoxLayout::TopToBottom);
-}
-
-bool ViewPanel::eventFilter(QObject* watched, QEvent* event) {
-  if (!surface_ || watched != surface_->widget()) return QFrame::eventFilter(watched, event);
-  const auto mark_focus = [this](bool focus) {
-    setProperty("focused", focus);
-    style()->polish(this);
-  };
-  switch (event->type()) {
-    case QEvent::FocusIn:
-      mark_focus(true);
-      Q_EMIT focused();
-      break;
-    case QEvent::FocusOut:
-      mark_focus(false);
-      break;
-    case QEvent::MouseButtonPress: {
-      auto* mouse = static_cast<QMouseEvent*>(event);
-      drag_ = mouse->position();
-      if (mouse->button() == Qt::LeftButton) choose(drag_, false);
-      break;
-    }
-    case QEvent::MouseMove: {
-      auto* mouse = static_cast<QMouseEvent*>(event);
-      if (mouse->buttons() & (Qt::MiddleButton | Qt::RightButton))
-        move_drawing(mouse->position() - std::exchange(drag_, mouse->position()));
-      else if (mouse->buttons() & Qt::LeftButton)
-        choose(mouse->position(), true);
-      else
-        hover(mouse->position(), mouse->globalPosition().toPoint());
-      break;
-    }
-    case QEvent::KeyPress: {
-      const int key = static_cast<QKeyEvent*>(event)->key();
-      if ((key != Qt::Key_Return && key != Qt::Key_Enter) || view_->marked() < 0) break;
-      choose_marked();
-      return true;
-    }
-    case QEvent::Wheel: {
-      auto* wheel = static_cast<QWheelEvent*>(event);
-      const bool zooms = wheel->modifiers() & Qt::ControlModifier;
-      if (zooms)
-        zoom_at(wheel->angleDelta().y() > 0 ? 1.25f : 0.8f, wheel->position());
-      else
-        move_drawing(QPointF(wheel->angleDelta()) / 2);
-      return true;
-    }
-    default:
-      break;
-  }
-  return QFrame::eventFilter(watched, event);
 }
 
 }  // namespace statescope
