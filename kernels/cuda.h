@@ -15,7 +15,8 @@ namespace statescope::cuda {
 /// Throws std::bad_alloc where the device is out of memory, else DeviceError with one line: what failed, why, and where.
 void check(cudaError_t status, const char* what, std::source_location where = std::source_location::current());
 
-/// Lets a kernel have so much shared memory, with what it declares, on the device of this thread.
+/// Lets a kernel have so much shared memory on the device of this thread: with what it declares, where that is much, for 48 KB together
+/// need not be asked for.
 void allow_shared_memory(const char* name, const void* kernel, std::size_t bytes);
 
 /// Of the device of this thread.

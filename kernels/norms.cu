@@ -1,6 +1,7 @@
 // The CUDA forms of norms and the softmax, of rows or of groups of their numbers.
 #include <limits>
 
+#include "kernels/cuda_order.h"
 #include "kernels/cuda_rowwise.h"
 
 namespace statescope::cuda {
@@ -11,8 +12,7 @@ using namespace rowwise;
 /// Combines x of the `Threads` threads that own a group (a warp, or a whole block); all of them get the result.
 template <unsigned Threads, class Combine>
 __device__ float combined(float x, Combine combine) {
-#pragma unroll
-  for (int offset = warp_size / 2; offset > 0; offset /= 2) x = combine(x, __shfl_xor_sync(~0U, x, offset));
+  x = cuda::combined(x, combine);
   if constexpr (Threads > warp_size) {
     __shared__ float parts[Threads / warp_size];
     if (threadIdx.x % warp_size == 0) parts[threadIdx.x / warp_size] = x;
