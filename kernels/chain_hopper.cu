@@ -21,7 +21,7 @@ using namespace chain;
 // ---- the kernel ----------------------------------------------------------------------------------------------------------------------
 
 /// A memory's step of a level: the block's tasks.
-__device__ __noinline__ void take_steps(Slot& slot, int ring_bytes, const Mail& mail) {
+__device__ void take_steps(Slot& slot, int ring_bytes, const Mail& mail) {
   extern __shared__ __align__(128) char room[];
   memory_step::Shared& shared = reinterpret_cast<Work*>(room + ring_bytes)->step;
   const Step& p = slot.level.step;
@@ -67,13 +67,18 @@ __global__ void __launch_bounds__(block_threads, 1)
   if (thread == 0) groups.make();
   publish_barriers();
   __syncthreads();
-  if (warp == fetcher) {
-    fetch_weights(levels, count, ring);
-  } else if (warp == planner) {
-    look_ahead(levels, all != nullptr ? all : &one, count, box, work.step);
-  } else if (warp >= first_finisher) {
-    finish_products(levels, count, work, groups);
+  // Four warps have the same number of registers.
+  if (warp >= fetcher) {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(registers_of_others));
+    if (warp == fetcher) {
+      fetch_weights(levels, count, ring);
+    } else if (warp == planner) {
+      look_ahead(levels, all != nullptr ? all : &one, count, box, work.step);
+    } else {
+      finish_products(levels, count, work, groups);
+    }
   } else {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(registers));
     const Mail& mail = levels.mail;
     PlaceInRing at;
     PlaceInGroups group{groups};

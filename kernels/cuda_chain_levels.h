@@ -23,6 +23,10 @@ static_assert(threads == memory_step::threads);
 constexpr int fetcher = warps, planner = fetcher + 1, first_finisher = planner + 1, finishers = 2;
 constexpr int finishing_threads = finishers * warp_size, block_threads = (first_finisher + finishers) * warp_size;
 constexpr int warps_with_levels = warps + 1 + finishers;  // that the planner hands levels to
+// Of a thread that multiplies, and of one of the others: all that there are. Where functions are called the compiler would not give them.
+constexpr int registers = 224, registers_of_others = 56;
+static_assert(warps % 4 == 0 && (first_finisher + finishers) % 4 == 0 && fetcher == warps);
+static_assert((warps * registers + (first_finisher + finishers - warps) * registers_of_others) * warp_size <= 64 << 10);
 
 // The ring. A stage has a piece of the rows of half a tile; where products are gated a tile's second half is of the other weight. The
 // halves' warps go through the ring at the same time. Who waits for a stage knows that what it had before has come: the last but one has
@@ -124,7 +128,7 @@ __device__ inline std::uint64_t read_once() {
 struct Share {
   int begin, count;
 };
-__device__ __noinline__ inline Share share_of(int n) {
+__device__ inline Share share_of(int n) {
   const auto before = [n](unsigned block) { return static_cast<int>(static_cast<unsigned>(n) * block / gridDim.x); };
   return {before(blockIdx.x), before(blockIdx.x + 1) - before(blockIdx.x)};
 }
@@ -134,7 +138,7 @@ struct Place {
   int product, o;
 };
 /// The block's i-th one, in turn.
-__device__ __noinline__ inline Place place_of(const Tiles& op, const Share* shares, int i) {
+__device__ inline Place place_of(const Tiles& op, const Share* shares, int i) {
   int turn = 0;
 #pragma unroll 1
   while (turn < turns && i >= shares[turn].count) i -= shares[turn++].count;
@@ -316,7 +320,7 @@ __device__ inline void fetch_weights(Levels& levels, int count, const Ring& ring
   }
 }
 
-__device__ __noinline__ inline void find_task(memory_step::Task& t, const Step& step, int task, const Mail& mail) {
+__device__ inline void find_task(memory_step::Task& t, const Step& step, int task, const Mail& mail) {
   memory_step::find(t, step, task, [&](const float* x) { return mail.in_turn(x); });
 }
 
@@ -368,7 +372,7 @@ __device__ inline void plan(Slot& slot, const Level& from, int tiles_before, con
 
 /// Brings into the second cache what a level reads besides weights, and its mail, which weights have pushed out since it was emptied: with
 /// as much of those on its way as rings hold, memory answers after microseconds. By one warp.
-__device__ __noinline__ inline void prefetch_level(const Slot& slot, const Mail& mail) {
+__device__ inline void prefetch_level(const Slot& slot, const Mail& mail) {
   const int lane = threadIdx.x % warp_size;
   if (slot.level.kind != Kind::products) {
     const Step& step = slot.level.step;
@@ -410,7 +414,7 @@ __device__ inline void empty_other_box(const Mailbox& box) {
 }
 
 /// What all of a step's threads need, while they wait for q and k: what decays are made of, and the partitions. By one warp.
-__device__ __noinline__ inline void prepare_step(Levels& levels, int level, memory_step::Shared& shared) {
+__device__ inline void prepare_step(Levels& levels, int level, memory_step::Shared& shared) {
   const Slot& slot = levels.at(level);
   const Step& step = slot.level.step;
   if (slot.level.kind == Kind::products || slot.task.number >= step.tasks()) return;

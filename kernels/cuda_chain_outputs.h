@@ -63,8 +63,8 @@ struct Output {
 
 /// y[o] from the product with its bias, and what is added; gated: times the product with the other weight. The same to `mailed`, who may
 /// wait for it.
-__device__ __noinline__ inline void finish(const Product& p, int o, float x, float added, float other, float A_log, float dt_bias,
-                                           float* mailed, Activation on_its_way, const Mail& mail) {
+__device__ inline void finish(const Product& p, int o, float x, float added, float other, float A_log, float dt_bias, float* mailed,
+                              Activation on_its_way, const Mail& mail) {
   if (p.z != nullptr) p.z[o] = x;
   const float y = p.end == End::forget_gate   ? log_sigmoid_decay(x, p.scale, p.clamp_min)
                   : p.end == End::delta_decay ? gated_delta_decay(x, A_log, dt_bias)
@@ -72,8 +72,8 @@ __device__ __noinline__ inline void finish(const Product& p, int o, float x, flo
   if (mailed != nullptr) mail.put(mailed + o, activated_by_one(y, on_its_way));
   p.y[o] = y;
 }
-__device__ __noinline__ inline void finish_convolved(const Product& p, int o, float z, float added, float4 taps, float4 kept, float* mailed,
-                                                     const Mail& mail) {
+__device__ inline void finish_convolved(const Product& p, int o, float z, float added, float4 taps, float4 kept, float* mailed,
+                                        const Mail& mail) {
   const Convolution convolution{taps, kept};
   const float y = activated_by_one(convolution.result(z) + added, p.act);
   if (mailed != nullptr) mail.put(mailed + o, y);

@@ -41,7 +41,7 @@ __device__ inline float norm_factor_of(const Tiles& op, float squares) { return 
 __device__ inline int place_of_part(const Tiles& op, int p) { return p * op.part_bytes + (p > 0 ? 64 : 0); }
 
 /// Eight numbers of x at piece c, as three parts: numbers 0, 1, 4, 5 before the others, but in the last part behind them (banks again).
-__device__ __noinline__ inline void store_parts(char* x, int part_bytes, int c, float4 a, float4 b) {
+__device__ inline void store_parts(char* x, int part_bytes, int c, float4 a, float4 b) {
   char* to = x + c * piece;
 #pragma unroll
   for (int p = 0; p < parts_of_x; ++p) {
@@ -200,11 +200,11 @@ __device__ inline void load_normed(char* x, float* squares, const Tiles& op, con
   }
 }
 
-/// A piece of x into shared memory when it has come, or with the first one all of an x that passes a norm.
-__device__ inline void take_piece(Work& work, const Tiles& op, PieceOfRow& x, bool first, const Mail& mail) {
+/// The first piece of x into shared memory when it has come, or all of an x that passes a norm.
+__device__ inline void take_first_piece(Work& work, const Tiles& op, PieceOfRow& x, const Mail& mail) {
   if (op.input.group == 0) {
     store(work.of_x.x, op, x);
-  } else if (first) {
+  } else {
     const NormOfPieces norm(op.input);
     load_normed(work.of_x.x, work.of_x.squares, op, norm, mail);
   }
@@ -233,15 +233,40 @@ __device__ inline void multiply_stage(float (&sums)[4], unsigned weights, unsign
     for (int i = 0; i < blocks_at_once; ++i) multiply(c[i], w[i], x[i].x, x[i].y);
     weights += blocks_at_once * step, in += blocks_at_once * step;
   }
-#pragma unroll 1
-  for (; blocks > 0; --blocks) {
-    const uint2 x = load_half(in);
-    multiply(c[0], load_shared(weights), x.x, x.y);
-    weights += step, in += step;
+#pragma unroll
+  for (int i = 0; i < blocks_at_once - 1; ++i) {
+    if (i >= blocks) break;
+    const uint2 x = load_half(in + i * step);
+    multiply(c[i], load_shared(weights + i * step), x.x, x.y);
   }
 #pragma unroll
   for (int i = 0; i < 4; ++i) sums[i] += (c[0][i] + c[1][i]) + (c[2][i] + c[3][i]);
 }
+
+/// A warp's columns of a stage in registers, while x is still on its way: the ring has room for another one meanwhile.
+struct HeldStage {
+  static constexpr int most = (most_blocks + warps_of_half - 1) / warps_of_half, step = warps_of_half * block_bytes;
+  uint4 weights[most];
+
+  __device__ void load(unsigned from, int blocks) {
+#pragma unroll
+    for (int i = 0; i < most; ++i) {
+      if (i < blocks) weights[i] = load_shared(from + i * step);
+    }
+  }
+  /// As multiply_stage does it.
+  __device__ void multiply_with(float (&sums)[4], unsigned in, int blocks) const {
+    float c[blocks_at_once][4] = {};
+#pragma unroll
+    for (int i = 0; i < most; ++i) {
+      if (i >= blocks) break;
+      const uint2 x = load_half(in + i * step);
+      multiply(c[i % blocks_at_once], weights[i], x.x, x.y);
+    }
+#pragma unroll
+    for (int i = 0; i < 4; ++i) sums[i] += (c[0][i] + c[1][i]) + (c[2][i] + c[3][i]);
+  }
+};
 
 /// Where a warp multiplies: a share of the columns of one half of each tile.
 struct Multiplier {
@@ -260,18 +285,44 @@ struct Multiplier {
   /// The lane's row of a stage: those that read at once read from different banks.
   __device__ int row() const { return lane / 4 % 2 * rows_together + lane / 4 / 2; }
 
+  __device__ int own_blocks(int blocks) const { return (blocks - in_half + warps_of_half - 1) / warps_of_half; }
+  __device__ unsigned in_stage(const Ring& ring, const PlaceInRing& at) const {
+    return weights + static_cast<int>(at.stage()) * ring.size.stage_bytes;
+  }
+
   /// A stage with the columns of so many blocks from `block` on, into the sums of a tile.
   __device__ void take(const Ring& ring, const PlaceInRing& at, int tile, int block, int blocks) const {
     Stage& stage = ring.stages[at.stage()];
     wait(stage.full, at.parity());
     float sums[4] = {};
-    multiply_stage(sums, weights + static_cast<int>(at.stage()) * ring.size.stage_bytes, x + block * block_bytes,
-                   (blocks - in_half + warps_of_half - 1) / warps_of_half);
+    multiply_stage(sums, in_stage(ring, at), x + block * block_bytes, own_blocks(blocks));
+    give_back(stage);
+    keep(sums, tile, block == 0);
+  }
+  /// A level's first stage, if it has come. Afterwards the ring may have it.
+  __device__ bool hold(HeldStage& held, const Ring& ring, const PlaceInRing& at, int blocks) const {
+    Stage& stage = ring.stages[at.stage()];
+    if (__any_sync(~0U, is_over(stage.full, static_cast<int>(at.parity()))) == 0) return false;
+    wait(stage.full, static_cast<int>(at.parity()));
+    held.load(in_stage(ring, at), own_blocks(blocks));
+    give_back(stage);
+    return true;
+  }
+  __device__ void take_held(const HeldStage& held, int tile, int blocks) const {
+    float sums[4] = {};
+    held.multiply_with(sums, x, own_blocks(blocks));
+    keep(sums, tile, true);
+  }
+
+ private:
+  __device__ void give_back(Stage& stage) const {
     __syncwarp();
     if (lane == 0) stage.give_back();
+  }
+  __device__ void keep(const float (&sums)[4], int tile, bool first) const {
     const float of_row = sum_of_row(sums, lane);
     float& all = sum[tile % kept_tiles * tile_rows * warps_of_half];
-    if (lane % 4 == 0) all = block == 0 ? of_row : all + of_row;
+    if (lane % 4 == 0) all = first ? of_row : all + of_row;
   }
 };
 
@@ -284,6 +335,19 @@ __device__ inline void make_products(const Slot& slot, Work& work, const Ring& r
   PieceOfRow x = piece_of_row(op, 0, mail);
   const Multiplier multiplier(work, op, ring);
   const int of_tile = op.outputs_of_tile, outputs = slot.outputs;
+  const auto is_whole = [=](int tile) { return of_tile < tile_rows || tile * of_tile + stage_rows < outputs; };
+  /// Over a tile's stages, of which own() is the half's.
+  const auto pass = [&](bool whole, const auto& own) {
+    if (multiplier.half == 1) at.next(ring);
+    if (multiplier.half == 0 || whole) {
+      own();
+      at.next(ring);
+    }
+    if (multiplier.half == 0 && whole) at.next(ring);
+  };
+  const auto ask_for_next_piece = [&](int block) {
+    if (block < op.blocks) x = piece_of_row(op, block, mail);
+  };
   sync_warps();  // nobody needs the x before
 #pragma unroll 1
   for (int first = 0, end = 0; first < slot.all_tiles(); first = end) {
@@ -293,26 +357,33 @@ __device__ inline void make_products(const Slot& slot, Work& work, const Ring& r
 #pragma unroll 1
     for (int block = 0; block < op.blocks; block += op.blocks_of_piece) {
       const int blocks = min(op.blocks_of_piece, op.blocks - block);
-      if (first == 0) {
-        take_piece(work, op, x, block == 0, mail);
+      int tile = first;
+      if (first == 0 && block == 0) {
+        PlaceInRing of_half = at;
+        if (multiplier.half == 1) of_half.next(ring);
+        HeldStage stage;
+        const bool holds = (multiplier.half == 0 || is_whole(0)) && multiplier.hold(stage, ring, of_half, blocks);
+        take_first_piece(work, op, x, mail);
         sync_warps();
-        if (block + blocks < op.blocks) x = piece_of_row(op, block + blocks, mail);
-        if (block == 0 && thread == threads - 1) {
+        ask_for_next_piece(blocks);
+        if (thread == threads - 1) {
           const bool late = op.input.group > 0 && op.input.one_group();
           work.factors[group.which()] = late ? norm_factor_of(op, sum_of_warps<warps>(work.of_x.squares)) : 1;
         }
+        if (holds) {
+          pass(is_whole(0), [&] { multiplier.take_held(stage, slot.tiles_before, blocks); });
+          tile = 1;
+        }
+      } else if (first == 0) {
+        store(work.of_x.x, op, x);
+        sync_warps();
+        ask_for_next_piece(block + blocks);
       } else if (block > 0) {
         sync_warps();  // all stages before have come
       }
 #pragma unroll 1
-      for (int tile = first; tile < end; ++tile) {
-        const bool whole = of_tile < tile_rows || tile * of_tile + stage_rows < outputs;
-        if (multiplier.half == 1) at.next(ring);
-        if (multiplier.half == 0 || whole) {
-          multiplier.take(ring, at, slot.tiles_before + tile, block, blocks);
-          at.next(ring);
-        }
-        if (multiplier.half == 0 && whole) at.next(ring);
+      for (; tile < end; ++tile) {
+        pass(is_whole(tile), [&] { multiplier.take(ring, at, slot.tiles_before + tile, block, blocks); });
       }
     }
     group.hand_over();

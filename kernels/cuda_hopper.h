@@ -39,6 +39,21 @@ __device__ inline void wait(std::uint64_t& barrier, int parity) {
       : "memory");
 }
 
+/// Whether it need not be waited for.
+__device__ inline bool is_over(std::uint64_t& barrier, int parity) {
+  unsigned over;
+  asm volatile(
+      "{\n"
+      ".reg .pred done;\n"
+      "mbarrier.test_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+      "selp.u32 %0, 1, 0, done;\n"
+      "}\n"
+      : "=r"(over)
+      : "r"(shared_address(&barrier)), "r"(parity)
+      : "memory");
+  return over != 0;
+}
+
 /// Starts to copy columns … + 63 of a box of rows.
 __device__ inline void copy_box(void* to, const CUtensorMap& from, int column, int head, int row, std::uint64_t& full) {
   asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(
