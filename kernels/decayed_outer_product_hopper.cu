@@ -1,4 +1,4 @@
-// The decayed outer product of wide heads on a device of compute capability 9.0, 64 rows at a time. With A(s, t) the decay of the rows
+// The decayed outer product on a device of compute capability 9.0, 64 rows at a time. With A(s, t) the decay of the rows
 // after s, up to t, of a chunk whose last row is e, a the row before its first one:
 //
 //   x_t = scale q_t A(a, t)      y_s = k_s A(s, e)      score(t, s) = scale Σ_channels q_t A(s, t) k_s where s ≤ t
@@ -18,20 +18,24 @@
 namespace statescope::cuda {
 namespace {
 
-constexpr int channels = 256, blocks = channels / swizzled;  // of k, and columns of a block of them
-constexpr int groups = 2, columns = groups * swizzled;       // warpgroups of a thread block, and their columns of v
-constexpr float most_log2_decay = 100;                       // from the middle of a chunk to its ends
+// `channels` below: of k, with what fills them up; 128 or 256.
+template <int channels>
+constexpr int blocks = channels / swizzled;
+constexpr int groups = 2, columns = groups * swizzled;  // warpgroups of a thread block, and their columns of v
+constexpr float most_log2_decay = 100;                  // from the middle of a chunk to its ends
 
 enum class Pass { states, outputs };
 
 /// What prepare leaves of a head of a chunk, as it goes into shared memory. Rows behind the chunk's last one are 0.
+template <int channels>
 struct alignas(1024) Chunk {
-  Tile y[blocks];
+  Tile y[blocks<channels>];
   float decay[channels];  // A(a, e)
-  Tile x[blocks];
+  Tile x[blocks<channels>];
   Tile scores;  // [t, s]
 };
 
+template <int channels>
 struct Problem {
   Bf16Rows q, k;
   Operand log_decay;
@@ -42,9 +46,9 @@ struct Problem {
   int H, K, V;
   float scale;
   DeviceSegments segments;
-  std::int64_t span;  // rows
-  Chunk* chunks;      // [chunks, H]
-  float* states;      // as in Spans
+  std::int64_t span;        // rows
+  Chunk<channels>* chunks;  // [chunks, H]
+  float* states;            // as in Spans
   float* decays;
 
   __host__ __device__ int tiles() const { return (V + columns - 1) / columns; }
@@ -54,13 +58,14 @@ struct Problem {
 // ---------------------------------------------------------------------------------------------------------------------------------------
 // kernels: prepare
 
-constexpr int prepare_threads = 512, channel_pairs = channels / 2;
-constexpr int of_thread = chunk_rows * channel_pairs / prepare_threads;  // rows of a pair of channels
-constexpr int parts = chunk_rows / of_thread;
+constexpr int of_thread = 16, parts = chunk_rows / of_thread;  // rows of a pair of channels
+template <int channels>
+constexpr int prepare_threads = parts * (channels / 2);
 
+template <int channels>
 struct alignas(1024) Prepared {
-  Tile x[blocks], y[blocks];           // q and k as they come, then brought to the row that scores are made at
-  float2 total[parts][channel_pairs];  // log2 of the decay of a thread's rows
+  Tile x[blocks<channels>], y[blocks<channels>];  // q and k as they come, then brought to the row that scores are made at
+  float2 total[parts][channels / 2];              // log2 of the decay of a thread's rows
   std::uint64_t full;
 };
 
@@ -133,19 +138,22 @@ struct Pair {
 };
 
 /// One thread: starts to bring q and k of 64 rows. Behind the chunk's last one they are another segment's.
-__device__ void fetch_rows(Prepared& shared, const Problem& p, const CUtensorMap& queries, const CUtensorMap& keys, int h, int first_row) {
+template <int channels>
+__device__ void fetch_rows(Prepared<channels>& shared, const Problem<channels>& p, const CUtensorMap& queries, const CUtensorMap& keys,
+                           int h, int first_row) {
   init_barrier(shared.full, 1);
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
   arrive_and_expect(shared.full, sizeof(shared.x) + sizeof(shared.y));
   const auto q_head = static_cast<int>(producer_head(h, p.q.heads, p.H)), k_head = static_cast<int>(producer_head(h, p.k.heads, p.H));
-  for (int b = 0; b < blocks; ++b) {
+  for (int b = 0; b < blocks<channels>; ++b) {
     copy_box(shared.x[b], queries, b * swizzled, q_head, first_row, shared.full);
     copy_box(shared.y[b], keys, b * swizzled, k_head, first_row, shared.full);
   }
 }
 
 /// C of 16 × 16 numbers of x yᵀ, from (row, column) on.
-__device__ void multiply_rows(float (&c)[2][4], const Prepared& shared, int row, int column) {
+template <int channels>
+__device__ void multiply_rows(float (&c)[2][4], const Prepared<channels>& shared, int row, int column) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
   for (int key = 0; key < channels; key += 16) {
@@ -157,19 +165,21 @@ __device__ void multiply_rows(float (&c)[2][4], const Prepared& shared, int row,
   }
 }
 
-/// A thread block makes a head of a chunk. Two of them share a multiprocessor: one loads while the other one computes.
-__global__ void __launch_bounds__(prepare_threads, 2)
-    prepare_kernel(const __grid_constant__ Problem p, const __grid_constant__ CUtensorMap queries,
+/// A thread block makes a head of a chunk. Several of them share a multiprocessor: one loads while another one computes.
+template <int channels>
+__global__ void __launch_bounds__(prepare_threads<channels>, 1024 / prepare_threads<channels>)
+    prepare_kernel(const __grid_constant__ Problem<channels> p, const __grid_constant__ CUtensorMap queries,
                    const __grid_constant__ CUtensorMap keys) {
   extern __shared__ __align__(1024) unsigned char memory[];
-  auto& shared = *reinterpret_cast<Prepared*>(memory);
+  auto& shared = *reinterpret_cast<Prepared<channels>*>(memory);
   begin_overlapped();
   const int h = static_cast<int>(blockIdx.x) % p.H, number = static_cast<int>(blockIdx.x) / p.H;
   const Piece piece = piece_of(p.segments, number, chunk_rows);
   if (piece.index >= piece.count) return;
-  Chunk& chunk = p.chunks[blockIdx.x];
+  Chunk<channels>& chunk = p.chunks[blockIdx.x];
   if (threadIdx.x == 0) fetch_rows(shared, p, queries, keys, h, static_cast<int>(piece.first_row));
 
+  constexpr int channel_pairs = channels / 2;
   const int pair = static_cast<int>(threadIdx.x) % channel_pairs, part = static_cast<int>(threadIdx.x) / channel_pairs;
   const int channel = 2 * pair, first = part * of_thread;
   const int n = channel < p.K ? static_cast<int>(piece.rows) : 0;
@@ -198,20 +208,25 @@ __global__ void __launch_bounds__(prepare_threads, 2)
                                       -upper.y <= most_log2_decay);
   wait(shared.full, 0);
 
-  // The scores, 16 × 16 a warp: those at the middle row; or, boundary after boundary, those of rows on its two sides, and the diagonal.
+  // The scores, in blocks of 16 × 16: those at the middle row; or, boundary after boundary, those of rows on its two sides, and the
+  // diagonal.
+  constexpr int in_row = chunk_rows / 16, of_warp = in_row * in_row / (prepare_threads<channels> / 32);  // blocks
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  const int row = warp / 4 * 16, column = warp % 4 * 16;
-  static_assert(prepare_threads / 32 == (chunk_rows / 16) * (chunk_rows / 16));
-  float scores[2][4] = {};
+  const int row = warp * of_warp / in_row * 16, first_column = warp * of_warp % in_row * 16;
+  float scores[of_warp][2][4] = {};
   const auto add_scores = [&](const auto& counts) {
     __syncthreads();  // x and y are there
-    if (column > row) return;
-    float c[2][4] = {};
-    multiply_rows(c, shared, row, column);
 #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const int t = row + lane / 4 + i % 4 / 2 * 8, s = column + i / 4 * 8 + lane % 4 * 2 + i % 2;
-      if (counts(t, s)) scores[i / 4][i % 4] += c[i / 4][i % 4];
+    for (int b = 0; b < of_warp; ++b) {
+      const int column = first_column + 16 * b;
+      if (column > row) break;
+      float c[2][4] = {};
+      multiply_rows(c, shared, row, column);
+#pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        const int t = row + lane / 4 + i % 4 / 2 * 8, s = column + i / 4 * 8 + lane % 4 * 2 + i % 2;
+        if (counts(t, s)) scores[b][i / 4][i % 4] += c[i / 4][i % 4];
+      }
     }
   };
   if (fits) {
@@ -265,9 +280,9 @@ __global__ void __launch_bounds__(prepare_threads, 2)
     add_scores([](int t, int s) { return s == t; });
   }
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const int t = row + lane / 4 + i % 2 * 8, s = column + i / 2 * 8 + lane % 4 * 2;
-    const float(&pairs)[4] = scores[i / 2];
+  for (int i = 0; i < 4 * of_warp; ++i) {
+    const int t = row + lane / 4 + i % 2 * 8, s = first_column + i / 2 * 8 + lane % 4 * 2;
+    const float(&pairs)[4] = scores[i / 4][i / 2 % 2];
     pair_at(&chunk.scores, t, s) = packed(p.scale * pairs[i % 2 * 2], p.scale * pairs[i % 2 * 2 + 1]);
   }
 }
@@ -275,22 +290,24 @@ __global__ void __launch_bounds__(prepare_threads, 2)
 // ---------------------------------------------------------------------------------------------------------------------------------------
 // kernels: spans
 
-constexpr int stages = 2;
-
+/// As many stages as a multiprocessor has room for.
+template <int channels>
 struct Memory {
+  static constexpr int stages = channels > 128 ? 2 : 3;
   struct Stage {
-    Chunk chunk;
+    Chunk<channels> chunk;
     Tile v[groups];
   };
   Stage stage[stages];
   std::uint64_t full[stages], empty[stages];
 };
 
-/// One thread: chunk c goes to stage c % 2 as soon as all warps have read what was there.
-template <Pass pass>
-__device__ void produce(Memory& memory, const CUtensorMap& values, const Chunk* chunk, int H, int first_row, int count, int head,
-                        int column) {
-  constexpr unsigned of_states = offsetof(Chunk, x), bytes = pass == Pass::states ? of_states : sizeof(Chunk);
+/// One thread: a chunk goes to its stage as soon as all warps have read what was there.
+template <Pass pass, int channels>
+__device__ void produce(Memory<channels>& memory, const CUtensorMap& values, const Chunk<channels>* chunk, int H, int first_row, int count,
+                        int head, int column) {
+  constexpr int stages = Memory<channels>::stages;
+  constexpr unsigned of_states = offsetof(Chunk<channels>, x), bytes = pass == Pass::states ? of_states : sizeof(Chunk<channels>);
   for (int c = 0; c < count; ++c) {
     const int stage = c % stages;
     auto& to = memory.stage[stage];
@@ -302,25 +319,28 @@ __device__ void produce(Memory& memory, const CUtensorMap& values, const Chunk* 
 }
 
 /// A warpgroup's 64 columns of the state as Sᵀ [64, channels] in tiles of C.
+template <int channels>
 using State = float[channels / 8][4];
 
-/// Numbers of `half` of the channels, each times the channel's factor.
-__device__ void scale_half(State& S, const float* factor, int half) {
+/// Numbers of 128 channels, each times the channel's factor.
+constexpr int of_part = 128;
+template <int n>
+__device__ void scale_part(float (&S)[n][4], const float* factor, int part) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
-  for (int j = 0; j < channels / 16; ++j) {
-    const int i = half * (channels / 16) + j;
+  for (int j = 0; j < of_part / 8; ++j) {
+    const int i = part * (of_part / 8) + j;
     const float2 f = *reinterpret_cast<const float2*>(factor + i * 8 + lane % 4 * 2);
     S[i][0] *= f.x, S[i][1] *= f.y, S[i][2] *= f.x, S[i][3] *= f.y;
   }
 }
 
 /// fn(number of S, its place in a state [K, V]) for those of the lane's numbers that the state has; `column` the warp's first.
-template <class Fn>
-__device__ void each_of_state(State& S, int K, int V, int column, Fn fn) {
+template <int n, class Fn>
+__device__ void each_of_state(float (&S)[n][4], int K, int V, int column, Fn fn) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
-  for (int i = 0; i < channels / 8 * 4; ++i) {
+  for (int i = 0; i < n * 4; ++i) {
     const int key = i / 4 * 8 + lane % 4 * 2 + i % 2, c = column + lane / 4 + i % 4 / 2 * 8;
     if (key < K && c < V) fn(S[i / 4][i % 4], key * V + c);
   }
@@ -328,11 +348,12 @@ __device__ void each_of_state(State& S, int K, int V, int column, Fn fn) {
 
 /// A thread block per (span, head, `columns` columns): two warpgroups multiply, one thread of a third brings what they need.
 /// Pass::states: what a span adds to a state of 0, for all but the last span of a segment. Pass::outputs: o, and the final state.
-template <Pass pass>
+template <Pass pass, int channels>
 __global__ void __launch_bounds__((groups + 1) * warpgroup, 1)
-    span_kernel(const __grid_constant__ Problem p, const __grid_constant__ CUtensorMap values) {
+    span_kernel(const __grid_constant__ Problem<channels> p, const __grid_constant__ CUtensorMap values) {
+  constexpr int stages = Memory<channels>::stages, channel_parts = channels / of_part;
   extern __shared__ __align__(1024) unsigned char bytes[];
-  auto& memory = *reinterpret_cast<Memory*>(bytes);
+  auto& memory = *reinterpret_cast<Memory<channels>*>(bytes);
   const int tile = static_cast<int>(blockIdx.x) % p.tiles(), h = static_cast<int>(blockIdx.x) / p.tiles() % p.H,
             number = static_cast<int>(blockIdx.x) / p.tiles() / p.H;
   const Piece span = piece_of(p.segments, number, p.span);
@@ -359,7 +380,7 @@ __global__ void __launch_bounds__((groups + 1) * warpgroup, 1)
     const int column = tile * columns + group * swizzled + 16 * warp;
     const std::int64_t of_state = std::int64_t{p.K} * p.V, slot = p.segments.slot_of(span.segment);
     float* const between = p.states + (std::int64_t{number} * p.H + h) * of_state;
-    State S = {};
+    State<channels> S = {};
     if (pass == Pass::outputs) {
       const float* const from = spans > 1 ? between : p.initial.row(slot) + h * of_state;
       each_of_state(S, p.K, p.V, column, [from](float& x, int at) { x = from[at]; });
@@ -376,25 +397,25 @@ __global__ void __launch_bounds__((groups + 1) * warpgroup, 1)
       float o[chunk_rows / 8][4];
       if constexpr (pass == Pass::outputs) {
         // o = x S + scores v
-        uint4 packed_S[channels / 32];
-        pack_part(packed_S, S, 0);
-        begin_products();
-        multiply_part(o, packed_S, chunk.x, 0);
+        uint4 packed_S[of_part / 16];
 #pragma unroll
-        for (int s = 0; s < chunk_rows / 16; ++s) multiply_columns(o, own_v[s], matrix(&chunk.scores[0][16 * s]), true);
-        commit_products();
-        scale_half(S, chunk.decay, 0);
-        wait_products<0>();
-        pack_part(packed_S, S, 1);
-        pin(o);
-        begin_products();
-        multiply_part(o, packed_S, chunk.x, 1);
-        commit_products();
-        scale_half(S, chunk.decay, 1);
+        for (int part = 0; part < channel_parts; ++part) {
+          if (part > 0) wait_products<0>();
+          pack_part(packed_S, S, part);
+          scale_part(S, chunk.decay, part);
+          if (part > 0) pin(o);
+          begin_products();
+          multiply_part(o, packed_S, chunk.x, part);
+          if (part == 0) {
+#pragma unroll
+            for (int s = 0; s < chunk_rows / 16; ++s) multiply_columns(o, own_v[s], matrix(&chunk.scores[0][16 * s]), true);
+          }
+          commit_products();
+        }
       } else {
-        decay_of_span *= chunk.decay[threadIdx.x];
-        scale_half(S, chunk.decay, 0);
-        scale_half(S, chunk.decay, 1);
+        if (threadIdx.x < channels) decay_of_span *= chunk.decay[threadIdx.x];
+#pragma unroll
+        for (int part = 0; part < channel_parts; ++part) scale_part(S, chunk.decay, part);
       }
       // S ← A S + yᵀ v
       pin(S);
@@ -459,52 +480,59 @@ CUtensorMap rows_map(ConstTensor x) {
   return tensor_map({static_cast<const Bf16*>(x.data), x.rows(), x.shape[1], x.shape[2], x.stride, x.shape[2]}, chunk_rows);
 }
 
+template <int channels>
+void launch_chunks(const DecayedOuterProduct& op, const DeviceSegments& segments, const Plan& plan, void* scratch, cudaStream_t stream) {
+  auto* const chunks = static_cast<Chunk<channels>*>(scratch);
+  auto* const states = reinterpret_cast<float*>(chunks + plan.chunks());
+  const Problem<channels> p{bf16_rows(op.q),
+                            bf16_rows(op.k),
+                            operand(op.log_decay),
+                            f32(op.initial_state),
+                            f32(op.final_state),
+                            static_cast<Bf16*>(op.o.data),
+                            op.o.stride,
+                            static_cast<int>(plan.H),
+                            static_cast<int>(plan.K),
+                            static_cast<int>(plan.V),
+                            op.scale,
+                            segments,
+                            plan.span,
+                            chunks,
+                            states,
+                            states + plan.state_numbers()};
+  launch_overlapped("decayed_outer_product: prepare", prepare_kernel<channels>, static_cast<unsigned>(plan.chunks()),
+                    prepare_threads<channels>, sizeof(Prepared<channels>), stream, p, rows_map(op.q), rows_map(op.k));
+  const CUtensorMap values = rows_map(op.v);
+  const auto blocks_of_spans = static_cast<unsigned>(plan.spans() * plan.H * plan.tiles);
+  constexpr unsigned span_threads = (groups + 1) * warpgroup;
+  constexpr std::size_t memory = sizeof(Memory<channels>);
+  if (segments.longest > plan.span) {
+    launch("decayed_outer_product: states", span_kernel<Pass::states, channels>, blocks_of_spans, span_threads, memory, stream, p, values);
+    combine_spans({segments, p.initial, p.H, p.K, p.V, p.decay_width(), p.span, p.states, p.decays}, stream);
+  }
+  launch("decayed_outer_product: outputs", span_kernel<Pass::outputs, channels>, blocks_of_spans, span_threads, memory, stream, p, values);
+}
+
 }  // namespace
 
 bool decayed_outer_product_hopper_supported(const DecayedOuterProduct& op) {
+  constexpr std::int64_t narrow = 64, widest = 256;  // heads of narrow ones are left to decayed_outer_product_chunks.cu
   const std::int64_t K = op.initial_state.shape[2];
   const bool per_channel = op.log_decay && op.log_decay.shape.rank() == 3;
-  return K > channels / 2 && K <= channels && bf16_in_pieces(op.q) && bf16_in_pieces(op.k) && bf16_in_pieces(op.v) &&
-         bf16_in_pieces(op.o) && (!per_channel || (op.decay_axis == DecayAxis::rows && in_pieces(op.log_decay, 4))) &&
-         op.v.shape[1] == op.initial_state.shape[1] && has_warpgroup_products();
+  return K > narrow && K <= widest && bf16_in_pieces(op.q) && bf16_in_pieces(op.k) && bf16_in_pieces(op.v) && bf16_in_pieces(op.o) &&
+         (!per_channel || (op.decay_axis == DecayAxis::rows && in_pieces(op.log_decay, 4))) && op.v.shape[1] == op.initial_state.shape[1] &&
+         has_warpgroup_products();
 }
 
 std::size_t decayed_outer_product_hopper_scratch(const DecayedOuterProduct& op, const DeviceSegments& segments) {
   const Plan plan(op, segments);
-  return static_cast<std::size_t>(plan.chunks()) * sizeof(Chunk) +
+  return static_cast<std::size_t>(plan.chunks()) * (plan.K > 128 ? sizeof(Chunk<256>) : sizeof(Chunk<128>)) +
          static_cast<std::size_t>(plan.state_numbers() + plan.spans() * plan.H * plan.K) * sizeof(float);
 }
 
 void decayed_outer_product_hopper(const DecayedOuterProduct& op, const DeviceSegments& segments, void* scratch, cudaStream_t stream) {
   const Plan plan(op, segments);
-  auto* const chunks = static_cast<Chunk*>(scratch);
-  auto* const states = reinterpret_cast<float*>(chunks + plan.chunks());
-  const Problem p{bf16_rows(op.q),
-                  bf16_rows(op.k),
-                  operand(op.log_decay),
-                  f32(op.initial_state),
-                  f32(op.final_state),
-                  static_cast<Bf16*>(op.o.data),
-                  op.o.stride,
-                  static_cast<int>(plan.H),
-                  static_cast<int>(plan.K),
-                  static_cast<int>(plan.V),
-                  op.scale,
-                  segments,
-                  plan.span,
-                  chunks,
-                  states,
-                  states + plan.state_numbers()};
-  launch_overlapped("decayed_outer_product: prepare", prepare_kernel, static_cast<unsigned>(plan.chunks()), prepare_threads,
-                    sizeof(Prepared), stream, p, rows_map(op.q), rows_map(op.k));
-  const CUtensorMap values = rows_map(op.v);
-  const auto blocks_of_spans = static_cast<unsigned>(plan.spans() * plan.H * plan.tiles);
-  constexpr unsigned span_threads = (groups + 1) * warpgroup;
-  if (segments.longest > plan.span) {
-    launch("decayed_outer_product: states", span_kernel<Pass::states>, blocks_of_spans, span_threads, sizeof(Memory), stream, p, values);
-    combine_spans({segments, p.initial, p.H, p.K, p.V, p.decay_width(), p.span, p.states, p.decays}, stream);
-  }
-  launch("decayed_outer_product: outputs", span_kernel<Pass::outputs>, blocks_of_spans, span_threads, sizeof(Memory), stream, p, values);
+  plan.K > 128 ? launch_chunks<256>(op, segments, plan, scratch, stream) : launch_chunks<128>(op, segments, plan, scratch, stream);
 }
 
 }  // namespace statescope::cuda

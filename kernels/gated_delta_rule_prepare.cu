@@ -409,6 +409,11 @@ __global__ void __launch_bounds__(2 * threads, 3) prepare_tiles_kernel(const __g
 
 template <int KP>
 void launch_prepare(const Problem& p, bool bf16, std::int64_t chunks, cudaStream_t stream) {
+  if constexpr (KP > 64) {
+    if (p.tiles)
+      return launch("gated_delta_rule: prepare", prepare_tiles_kernel<KP>, static_cast<unsigned>(chunks * p.H), 2 * threads,
+                    sizeof(Prepared<KP, true>), stream, p);
+  }
   const auto kernel = p.unit ? prepare_kernel<Bf16, KP, true> : bf16 ? prepare_kernel<Bf16, KP, false> : prepare_kernel<float, KP, false>;
   launch("gated_delta_rule: prepare", kernel, static_cast<unsigned>(chunks * p.H), p.copied ? 2 * threads : threads, sizeof(Prepared<KP>),
          stream, p);
@@ -417,14 +422,9 @@ void launch_prepare(const Problem& p, bool bf16, std::int64_t chunks, cudaStream
 }  // namespace
 
 void prepare(const Problem& p, bool bf16, std::int64_t chunks, cudaStream_t stream) {
-  constexpr int wide = 256;
-  if (p.tiles) {
-    return launch("gated_delta_rule: prepare", prepare_tiles_kernel<wide>, static_cast<unsigned>(chunks * p.H), 2 * threads,
-                  sizeof(Prepared<wide, true>), stream, p);
-  }
   if (p.K <= 64) return launch_prepare<64>(p, bf16, chunks, stream);
   if (p.K <= 128) return launch_prepare<128>(p, bf16, chunks, stream);
-  launch_prepare<wide>(p, bf16, chunks, stream);
+  launch_prepare<256>(p, bf16, chunks, stream);
 }
 
 }  // namespace statescope::cuda::delta
