@@ -172,7 +172,7 @@ __global__ void __launch_bounds__(prepare_threads<channels>, 1024 / prepare_thre
                    const __grid_constant__ CUtensorMap keys) {
   extern __shared__ __align__(1024) unsigned char memory[];
   auto& shared = *reinterpret_cast<Prepared<channels>*>(memory);
-  begin_overlapped();
+  wait_for_results();
   const int h = static_cast<int>(blockIdx.x) % p.H, number = static_cast<int>(blockIdx.x) / p.H;
   const Piece piece = piece_of(p.segments, number, chunk_rows);
   if (piece.index >= piece.count) return;
@@ -285,6 +285,7 @@ __global__ void __launch_bounds__(prepare_threads<channels>, 1024 / prepare_thre
     const float(&pairs)[4] = scores[i / 4][i / 2 % 2];
     pair_at(&chunk.scores, t, s) = packed(p.scale * pairs[i % 2 * 2], p.scale * pairs[i % 2 * 2 + 1]);
   }
+  let_next_begin();
 }
 
 // ---------------------------------------------------------------------------------------------------------------------------------------
@@ -354,6 +355,7 @@ __global__ void __launch_bounds__((groups + 1) * warpgroup, 1)
   constexpr int stages = Memory<channels>::stages, channel_parts = channels / of_part;
   extern __shared__ __align__(1024) unsigned char bytes[];
   auto& memory = *reinterpret_cast<Memory<channels>*>(bytes);
+  wait_for_results();
   const int tile = static_cast<int>(blockIdx.x) % p.tiles(), h = static_cast<int>(blockIdx.x) / p.tiles() % p.H,
             number = static_cast<int>(blockIdx.x) / p.tiles() / p.H;
   const Piece span = piece_of(p.segments, number, p.span);
@@ -432,6 +434,7 @@ __global__ void __launch_bounds__((groups + 1) * warpgroup, 1)
       pin(S);
       if (lane == 0) arrive(memory.empty[stage]);
     }
+    let_next_begin();
 
     if (pass == Pass::states) {
       each_of_state(S, p.K, p.V, column, [between](float& x, int at) { between[at] = x; });
@@ -507,10 +510,12 @@ void launch_chunks(const DecayedOuterProduct& op, const DeviceSegments& segments
   constexpr unsigned span_threads = (groups + 1) * warpgroup;
   constexpr std::size_t memory = sizeof(Memory<channels>);
   if (segments.longest > plan.span) {
-    launch("decayed_outer_product: states", span_kernel<Pass::states, channels>, blocks_of_spans, span_threads, memory, stream, p, values);
+    launch_overlapped("decayed_outer_product: states", span_kernel<Pass::states, channels>, blocks_of_spans, span_threads, memory, stream,
+                      p, values);
     combine_spans({segments, p.initial, p.H, p.K, p.V, p.decay_width(), p.span, p.states, p.decays}, stream);
   }
-  launch("decayed_outer_product: outputs", span_kernel<Pass::outputs, channels>, blocks_of_spans, span_threads, memory, stream, p, values);
+  launch_overlapped("decayed_outer_product: outputs", span_kernel<Pass::outputs, channels>, blocks_of_spans, span_threads, memory, stream,
+                    p, values);
 }
 
 }  // namespace

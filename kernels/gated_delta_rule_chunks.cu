@@ -67,6 +67,7 @@ __global__ void __launch_bounds__(KP / 16 * lanes, KP <= 128 ? 1 : 2) combine_ke
   constexpr int keys = KP / 16;
   constexpr bool ahead = KP <= 128;  // there are registers for a transition, and for the next one; else two blocks read side by side
   __shared__ uint4 state[2][keys][lanes];
+  wait_for_results();
   const std::int64_t block = blockIdx.x % p.value_blocks, h = blockIdx.x / p.value_blocks % p.H, s = blockIdx.x / p.value_blocks / p.H;
   const std::int64_t first = first_piece(p.segments, s, p.span), rows = p.segments.cu_seqlens[s + 1] - p.segments.cu_seqlens[s];
   const std::int64_t spans = (rows + p.span - 1) / p.span;
@@ -106,6 +107,7 @@ __global__ void __launch_bounds__(KP / 16 * lanes, KP <= 128 ? 1 : 2) combine_ke
       place(first + j + 1, half) = {x[0], x[1], x[2], x[3]};
     }
   }
+  let_next_begin();
 }
 
 /// tril(Q Kᵀ ⊙ Γ) as B of its transpose, by all warps of the block: a row of blocks is divided into the left and the right halves.
@@ -377,8 +379,8 @@ int stages(std::size_t size, std::size_t rest) {
 
 template <int KP>
 void combine(const Plan& plan, const Problem& p, cudaStream_t stream) {
-  launch("gated_delta_rule: combine", combine_kernel<KP>, static_cast<unsigned>(plan.segments * plan.H * plan.value_blocks),
-         KP / 16 * lanes, 0, stream, p);
+  launch_overlapped("gated_delta_rule: combine", combine_kernel<KP>, static_cast<unsigned>(plan.segments * plan.H * plan.value_blocks),
+                    KP / 16 * lanes, 0, stream, p);
 }
 
 /// With the products of a warpgroup.

@@ -147,6 +147,7 @@ __global__ void __launch_bounds__(groups* warpgroup + copying, 1)
     span_kernel(const __grid_constant__ Problem p, const __grid_constant__ TensorMaps maps) {
   extern __shared__ __align__(1024) unsigned char bytes[];
   auto& memory = *reinterpret_cast<Memory<KP>*>(bytes);
+  wait_for_results();
   constexpr int stages = Memory<KP>::stages, keys = KP / 16, blocks_at_once = columns / 16;
   const std::int64_t column_blocks = p.value_blocks + (pass == Pass::carry ? keys : 0);
   const std::int64_t parts = (column_blocks + blocks_at_once - 1) / blocks_at_once;
@@ -241,6 +242,7 @@ __global__ void __launch_bounds__(groups* warpgroup + copying, 1)
       pin(S);
       if (lane() == 0) arrive(memory.empty[c % stages]);
     }
+    let_next_begin();
 
     if (pass == Pass::read) {
       float* const final = p.final.row(slot) + h * p.K * p.V;
@@ -274,8 +276,8 @@ void launch_spans(const char* name, const Problem& p, std::int64_t spans, std::i
   };
   const TensorMaps maps{map(p.side[0].q), map(p.side[0].k), map(p.v)};
   const std::int64_t parts = (16 * column_blocks + columns - 1) / columns;
-  launch(name, span_kernel<pass, KP>, static_cast<unsigned>(spans * p.H * parts), groups * warpgroup + copying, sizeof(Memory<KP>), stream,
-         p, maps);
+  launch_overlapped(name, span_kernel<pass, KP>, static_cast<unsigned>(spans * p.H * parts), groups * warpgroup + copying,
+                    sizeof(Memory<KP>), stream, p, maps);
 }
 
 }  // namespace
