@@ -204,17 +204,19 @@ __device__ void store_rows(std::int64_t columns, const float (&c)[chunk_rows / 8
 __device__ inline void store_rows(Bf16* o, std::int64_t stride, int n, std::int64_t columns, const float (&c)[chunk_rows / 8][4]) {
   store_rows(columns, c, [=](int t) { return t < n ? o + t * stride : nullptr; });
 }
-/// Adds n rows, which begin `stride` numbers apart at `from`.
-__device__ inline void load_and_add_rows(float (&c)[chunk_rows / 8][4], const Bf16* from, std::int64_t stride, int n,
-                                         std::int64_t columns) {
+/// The lanes' four columns of n rows, which begin `stride` numbers apart at `from`; 0 behind them.
+using FourColumns = uint2[chunk_rows / 8];
+__device__ inline void load_rows(FourColumns& four, const Bf16* from, std::int64_t stride, int n, std::int64_t columns) {
   const int lane = static_cast<int>(threadIdx.x) % 32, column = lane % 2 * 8 + lane % 4 / 2 * 4;
-  const bool odd = lane % 2 == 1;
-  uint2 four[chunk_rows / 8];
 #pragma unroll
   for (int i = 0; i < chunk_rows / 8; ++i) {
     const int t = 8 * i + lane / 4;
     four[i] = t < n && column < columns ? *reinterpret_cast<const uint2*>(from + t * stride + column) : uint2{};
   }
+}
+/// c += these rows
+__device__ inline void add_rows(float (&c)[chunk_rows / 8][4], const FourColumns& four) {
+  const bool odd = threadIdx.x % 2 == 1;
 #pragma unroll
   for (int i = 0; i < chunk_rows / 8; ++i) {
     const unsigned got = __shfl_xor_sync(~0U, odd ? four[i].x : four[i].y, 1);

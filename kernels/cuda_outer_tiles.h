@@ -27,7 +27,7 @@ struct alignas(1024) Chunk {
   Tile y[blocks];
   float decay[channels];           // A(a, e)
   std::int32_t o_row[chunk_rows];  // of a gathered row: which one of o it adds to; −1: it does not read
-  Tile x[blocks];
+  alignas(1024) Tile x[blocks];
   Tile scores;  // [t, s]
 };
 

@@ -154,6 +154,14 @@ __global__ void __launch_bounds__((groups + 1) * warpgroup, 1)
       each_of_state(S, p.K, p.V, column, [from](float& x, int at) { x = from[at]; });
     }
     float decay_of_span = 1;  // of channel threadIdx.x
+    FourColumns added;        // what gathered segments add to o of a chunk
+    const auto load_added = [&](int c, int choice) {
+      const Source& from = p.source[1];
+      const std::int64_t first = std::int64_t{first_row + c * chunk_rows} * p.choices + choice;
+      load_rows(added, from.o + first * from.o_stride + h * p.V + column, p.choices * from.o_stride,
+                gathered || p.readers == 0 ? 0 : rows - c * chunk_rows, p.V - column);
+    };
+    if (sparse && pass == Pass::outputs) load_added(0, 0);
 
     for (int c = 0; c < count; ++c) {
       const int stage = c % stages;
@@ -161,11 +169,10 @@ __global__ void __launch_bounds__((groups + 1) * warpgroup, 1)
       float o[chunk_rows / 8][4] = {};
       if constexpr (sparse && pass == Pass::outputs) {
         for (int choice = 0; !gathered && choice < p.readers; ++choice) {
-          const std::int64_t first = std::int64_t{first_row + c * chunk_rows} * p.choices + choice;
-          const Source& from = p.source[1];
-          load_and_add_rows(o, from.o + first * from.o_stride + h * p.V + column, p.choices * from.o_stride, rows - c * chunk_rows,
-                            p.V - column);
+          if (choice > 0) load_added(c, choice);
+          add_rows(o, added);
         }
+        load_added(c + 1, 0);
       }
       wait(memory.full[stage], c / stages % 2);
       uint4 own_v[chunk_rows / 16];  // A of vᵀ
@@ -243,9 +250,11 @@ struct Plan {
         tiles((V + columns - 1) / columns) {
     constexpr std::int64_t multiprocessors = 132;  // of the largest devices
     const std::int64_t spans = std::max<std::int64_t>(1, multiprocessors / std::max<std::int64_t>(1, H * tiles));
-    // Own rows and gathered ones are read one after the other.
-    const std::int64_t at_once = std::max(own_rows, gathered.count);
-    span = std::max<std::int64_t>(1, ((at_once + spans - 1) / spans + chunk_rows - 1) / chunk_rows) * chunk_rows;
+    const auto whole_chunks = [](std::int64_t n, std::int64_t parts) { return ((n + parts - 1) / parts + chunk_rows - 1) / chunk_rows; };
+    // Own rows and gathered ones are read one after the other. Each of these segments' last spans may be short ones.
+    const std::int64_t gathered_segments = segments - own_segments, whole_spans = spans - gathered_segments;
+    const std::int64_t of_gathered = whole_chunks(gathered.count, whole_spans > spans / 2 ? whole_spans : spans);
+    span = std::max({std::int64_t{1}, whole_chunks(own_rows, spans), of_gathered}) * chunk_rows;
   }
   std::int64_t chunks() const { return most_pieces(rows, segments, chunk_rows); }
   std::int64_t spans() const { return most_pieces(rows, segments, span); }

@@ -33,8 +33,8 @@ __device__ std::int64_t sequence_of(const Items& items, std::int64_t t) {
 }
 
 __device__ int run_of(const Items& items, unsigned i) {
-  const unsigned choices = static_cast<unsigned>(items.C), t = i / choices;
-  return static_cast<int>(sequence_of(items, t) * items.N) + items.selected.row(t)[i % choices];
+  const auto choices = static_cast<unsigned>(items.C), t = choices == 1 ? i : i / choices;
+  return static_cast<int>(sequence_of(items, t) * items.N) + items.selected.row(t)[i - t * choices];
 }
 
 /// What the sort leaves behind (SparseOrder).
@@ -93,51 +93,88 @@ __device__ std::int32_t sum_before(std::int32_t x, std::int32_t* of_warp, std::i
   return before;
 }
 
+/// Counts of a block's warps, of `some_runs` runs at a time.
+constexpr unsigned some_runs = 256;
+using Counts = std::int32_t[warps_of_tile][some_runs];
+
+/// The lanes whose run is this lane's; −1 is a run too.
+__device__ unsigned lanes_of_run(int run, int bits) {
+  const unsigned none = __ballot_sync(~0U, run < 0);
+  unsigned same = run < 0 ? none : ~none;
+  for (int b = 0; b < bits; ++b) {
+    const unsigned set = __ballot_sync(~0U, run >> b & 1);
+    same &= run >> b & 1 ? set : ~set;
+  }
+  return same;
+}
+
 /// A block places the items of its tile: behind all of earlier runs and, in their own run, behind those of earlier tiles and tokens. It
 /// counts all items itself, which is sooner done than a launch before this one.
 __global__ void __launch_bounds__(tile) sort_kernel(Sorted sorted, Items items, Gating gating) {
-  extern __shared__ std::int32_t all[];  // [2, runs]: how many items a run has; then, of earlier tiles, and where the next one goes
+  __shared__ Counts counts;
   __shared__ std::int32_t of_warp[warps_of_tile];
   wait_for_results();
   const auto runs = static_cast<unsigned>(items.runs()), count = static_cast<unsigned>(items.count());
-  std::int32_t* const next = all + runs;
-  const unsigned lane = threadIdx.x % warp_size, own_tile = blockIdx.x * tile;
-  for (unsigned r = threadIdx.x; r < 2 * runs; r += tile) all[r] = 0;
-  __syncthreads();
-  int run = -1;  // of the thread's own item
-  unsigned same = 0;
-#pragma unroll 4
-  for (unsigned first = 0; first < count; first += tile) {
-    const unsigned i = first + threadIdx.x;
-    const int r = i < count ? run_of(items, i) : -1;
-    const unsigned equal = __match_any_sync(~0U, r);
-    if (first == own_tile) run = r, same = equal;
-    if (r < 0 || equal >> lane << lane != equal) continue;  // the first lane of a run counts it
-    atomicAdd(all + r, __popc(equal));
-    if (first < own_tile) atomicAdd(next + r, __popc(equal));
-  }
-  __syncthreads();
+  const unsigned thread = threadIdx.x, lane = thread % warp_size, warp = thread / warp_size, own_tile = blockIdx.x * tile;
   const unsigned segments = max(static_cast<unsigned>(items.S) + 1, runs);
-  std::int32_t begin = 0;
-  for (unsigned from = 0; from < segments; from += tile) {
-    const unsigned r = from + threadIdx.x;
-    const std::int32_t of_run = r < runs ? all[r] : 0, before = sum_before(of_run, of_warp, begin);
-    if (r < runs) next[r] += before;
-    if (blockIdx.x == 0) list_segments(sorted, items, r, before + of_run);
-  }
-  // Warp after warp, so that items keep the order of their tokens.
-  const unsigned before = same & ((1U << lane) - 1);
-  std::int32_t place = 0;
-  for (unsigned warp = 0; warp < warps_of_tile; ++warp) {
+  const int bits = 32 - __clz(static_cast<int>(runs));
+  std::int32_t begin = 0;  // of the runs to come
+  for (unsigned from = 0; from < segments; from += some_runs) {
+    const auto of_runs = [&](int run) { return static_cast<unsigned>(run) - from < some_runs; };
+    /// How often each warp sees a run among so many tiles; the thread's own run and its lanes, of the last one.
+    int run = -1;
+    unsigned same = 0;
+    const auto count_tiles = [&](unsigned first, unsigned end) {
+#pragma unroll 4
+      for (unsigned at = first; at < end; at += tile) {
+        run = at + thread < count ? run_of(items, at + thread) : -1;
+        same = lanes_of_run(run, bits);
+        if (run >= 0 && of_runs(run) && (same & ((1U << lane) - 1)) == 0) counts[warp][run - from] += __popc(same);
+        __syncwarp();
+      }
+    };
+    /// Of run from + thread: the sum over all warps; and the warps' counts begin again.
+    const auto sum_of_warps = [&] {
+      std::int32_t sum = 0;
+      __syncthreads();
+      if (thread < some_runs) {
+#pragma unroll
+        for (unsigned w = 0; w < warps_of_tile; ++w) sum += counts[w][thread], counts[w][thread] = 0;
+      }
+      __syncthreads();
+      return sum;
+    };
+    for (unsigned i = thread; i < warps_of_tile * some_runs; i += tile) counts[i / some_runs][i % some_runs] = 0;
     __syncthreads();
-    if (warp != threadIdx.x / warp_size) continue;
-    if (before == 0 && run >= 0) place = next[run], next[run] += __popc(same);
-    place = __shfl_sync(~0U, place, same != 0 ? __ffs(static_cast<int>(same)) - 1 : 0) + __popc(before);
-  }
-  if (run >= 0) {
-    const unsigned i = own_tile + threadIdx.x;
-    sorted.items[place] = gating.item(items, i);
-    sorted.place[i] = place;
+    count_tiles(0, own_tile);
+    const std::int32_t earlier = sum_of_warps();
+    count_tiles(own_tile + tile, count);
+    const std::int32_t later = sum_of_warps();
+    count_tiles(own_tile, own_tile + tile);
+    __syncthreads();
+    // The warps' counts become the places where their items begin.
+    std::int32_t of_tile = 0;
+    if (thread < some_runs) {
+#pragma unroll
+      for (unsigned w = 0; w < warps_of_tile; ++w) of_tile += counts[w][thread];
+    }
+    const std::int32_t of_run = earlier + of_tile + later, before = sum_before(of_run, of_warp, begin);
+    if (thread < some_runs) {
+      std::int32_t place = before + earlier;
+#pragma unroll
+      for (unsigned w = 0; w < warps_of_tile; ++w) {
+        const std::int32_t n = counts[w][thread];
+        counts[w][thread] = place, place += n;
+      }
+      if (blockIdx.x == 0) list_segments(sorted, items, from + thread, before + of_run);
+    }
+    __syncthreads();
+    if (run >= 0 && of_runs(run)) {
+      const std::int32_t place = counts[warp][run - from] + __popc(same & ((1U << lane) - 1));
+      sorted.items[place] = gating.item(items, own_tile + thread);
+      sorted.place[own_tile + thread] = place;
+    }
+    __syncthreads();
   }
   let_next_begin();
 }
@@ -231,8 +268,7 @@ SparseOrder sparse_order(const SparseState& op, const std::int32_t* sequences, W
   const Gating gating{f32(op.gate), op.writers, op.readers, op.gate_q, op.gate_k, op.write_scale};
   // Without an item there are segments all the same.
   const auto tiles = std::max(static_cast<unsigned>(items.tiles()), 1U);
-  launch_overlapped("sparse_state: sorting", sort_kernel, tiles, tile, 2 * static_cast<std::size_t>(runs) * sizeof(std::int32_t), stream,
-                    sorted, items, gating);
+  launch_overlapped("sparse_state: sorting", sort_kernel, tiles, tile, 0, stream, sorted, items, gating);
   return {sorted.items, sorted.place, {sorted.cu_seqlens, sorted.slot, S + runs, items.T}};
 }
 
