@@ -33,49 +33,65 @@ struct Memory {
 template <Pass pass, int channels>
 constexpr unsigned of_chunk = pass == Pass::states ? offsetof(Chunk<channels>, x) : sizeof(Chunk<channels>);
 
-/// One thread: a chunk goes to its stage as soon as all warps have read what was there.
-template <Pass pass, int channels>
-__device__ void produce(Memory<channels>& memory, const CUtensorMap& values, const Chunk<channels>* chunk, int H, int first_row, int count,
-                        int head, int column) {
-  constexpr int stages = Memory<channels>::stages;
-  constexpr unsigned bytes = of_chunk<pass, channels>;
-  for (int c = 0; c < count; ++c) {
-    const int stage = c % stages;
-    auto& to = memory.stage[stage];
-    wait(memory.empty[stage], c / stages % 2 ^ 1);
-    arrive_and_expect(memory.full[stage], bytes + sizeof(to.v));
-    copy_bytes(&to.chunk, chunk + static_cast<std::int64_t>(c) * H, bytes, memory.full[stage]);
-    for (int g = 0; g < groups; ++g) copy_box(to.v[g], values, column + g * swizzled, head, first_row + c * chunk_rows, memory.full[stage]);
-  }
-}
+/// A piece of work: a span of a head, `columns` columns of v.
+struct Span {
+  int number, h, column, segment, first_row, rows;
+  int index, count;  // of the segment's spans; a segment without rows has one, that carries its state over
+  bool gathered;
 
-/// A warpgroup: the same for a gathered segment, whose rows of v it copies itself; `full` counts its threads too.
-template <Pass pass, int channels>
-__device__ void produce_gathered(Memory<channels>& memory, const Problem<channels>& p, const Chunk<channels>* chunk, const Piece& span,
-                                 int count, int h, int first_column) {
+  template <int channels>
+  __device__ Span(const Problem<channels>& p, int first_number, int i) {
+    const int tiles = (p.V + columns - 1) / columns;
+    column = i % tiles * columns, h = i / tiles % p.H, number = first_number + i / tiles / p.H;
+    const Piece piece = piece_of(p.segments, number, p.span);
+    segment = static_cast<int>(piece.segment), index = static_cast<int>(piece.index), count = max(static_cast<int>(piece.count), 1);
+    first_row = static_cast<int>(piece.first_row), rows = static_cast<int>(piece.rows);
+    gathered = segment >= p.own_segments;
+  }
+  __device__ bool is_of(Pass pass) const { return index < (pass == Pass::states ? count - 1 : count); }
+  __device__ int chunks() const { return (rows + chunk_rows - 1) / chunk_rows; }
+};
+
+/// One thread or, of sparse states, a warpgroup, which copies gathered rows of v itself and arrives at `full` with all of its threads:
+/// chunks go to their stages, the first one to that of `turn`, as soon as all warps have read what was there.
+template <Pass pass, bool sparse, int channels>
+__device__ void produce(Memory<channels>& memory, int& turn, const Problem<channels>& p, const CUtensorMap& values, const Span& span) {
   constexpr int stages = Memory<channels>::stages, pieces = columns / 8, rows = warpgroup / pieces, steps = chunk_rows / rows;
-  const int thread = static_cast<int>(threadIdx.x) % warpgroup, c = thread % pieces * 8, column = first_column + c;
-  const Bf16* const from = p.v.at(0, h, p.H) + (column < p.V ? column : 0);
-  for (int i = 0; i < count; ++i) {
-    const int stage = i % stages;
+  const int thread = static_cast<int>(threadIdx.x) % warpgroup, c = thread % pieces * 8, column = span.column + c;
+  const std::int64_t first_chunk = first_piece(p.segments, span.segment, chunk_rows) + span.index * (p.span / chunk_rows);
+  const Chunk<channels>* chunk = p.chunks + first_chunk * p.H + span.h;
+  for (int i = 0; i < span.chunks(); ++i, ++turn, chunk += p.H) {
+    const int stage = turn % stages;
     auto& to = memory.stage[stage];
+    std::uint64_t& full = memory.full[stage];
     int row[steps];
+    if constexpr (sparse) {
 #pragma unroll
-    for (int j = 0; j < steps; ++j) {
-      const int t = i * chunk_rows + thread / pieces + j * rows;
-      row[j] = t < span.rows ? p.item(span, t).row : -1;
+      for (int j = 0; j < steps; ++j) {
+        const int t = i * chunk_rows + thread / pieces + j * rows;
+        row[j] = span.gathered && t < span.rows ? p.items[span.first_row - p.own_rows + t].row : -1;
+      }
     }
-    wait(memory.empty[stage], i / stages % 2 ^ 1);
+    wait(memory.empty[stage], turn / stages % 2 ^ 1);
     if (thread == 0) {
-      arrive_and_expect(memory.full[stage], of_chunk<pass, channels>);
-      copy_bytes(&to.chunk, chunk + static_cast<std::int64_t>(i) * p.H, of_chunk<pass, channels>, memory.full[stage]);
+      arrive_and_expect(full, of_chunk<pass, channels> + (sparse && span.gathered ? 0 : sizeof(to.v)));
+      copy_bytes(&to.chunk, chunk, of_chunk<pass, channels>, full);
+      for (int g = 0; g < groups && !(sparse && span.gathered); ++g)
+        copy_box(to.v[g], values, span.column + g * swizzled, span.h, span.first_row + i * chunk_rows, full);
     }
+    if constexpr (sparse) {
+      if (!span.gathered) {
+        arrive(full);
+        continue;
+      }
+      const Bf16* const from = p.v.at(0, span.h, p.H) + (column < p.V ? column : 0);
 #pragma unroll
-    for (int j = 0; j < steps; ++j) {
-      const bool given = row[j] >= 0 && column < p.V;
-      __pipeline_memcpy_async(place(to.v, thread / pieces + j * rows, c), from + (given ? row[j] : 0) * p.v.stride, 16, given ? 0 : 16);
+      for (int j = 0; j < steps; ++j) {
+        const bool given = row[j] >= 0 && column < p.V;
+        __pipeline_memcpy_async(place(to.v, thread / pieces + j * rows, c), from + (given ? row[j] : 0) * p.v.stride, 16, given ? 0 : 16);
+      }
+      arrive_once_copied(full);
     }
-    arrive_once_copied(memory.full[stage]);
   }
 }
 
@@ -107,50 +123,50 @@ __device__ void each_of_state(float (&S)[n][4], int K, int V, int column, Fn fn)
   }
 }
 
-/// A thread block per (span, head, `columns` columns): two warpgroups multiply, one thread of a third brings what they need.
+/// Two warpgroups multiply, a third one brings what they need. Of sparse states, whose segments are many, a thread block takes one piece of
+/// work after the other, and what the next one needs is on its way; else each piece has a block, for a loop would cost registers.
 /// Pass::states: what a span adds to a state of 0, for all but the last span of a segment. Pass::outputs: o, and the final state.
 /// `sparse`: segments may be gathered, or add what gathered ones have left.
 template <Pass pass, int channels, bool sparse>
 __global__ void __launch_bounds__((groups + 1) * warpgroup, 1)
-    span_kernel(const __grid_constant__ Problem<channels> p, const __grid_constant__ CUtensorMap values, int first_number) {
+    span_kernel(const __grid_constant__ Problem<channels> p, const __grid_constant__ CUtensorMap values, int first_number, int pieces) {
   constexpr int stages = Memory<channels>::stages, channel_parts = channels / of_part;
   extern __shared__ __align__(1024) unsigned char bytes[];
   auto& memory = *reinterpret_cast<Memory<channels>*>(bytes);
-  wait_for_results();
-  const int tiles = (p.V + columns - 1) / columns, tile = static_cast<int>(blockIdx.x) % tiles,
-            h = static_cast<int>(blockIdx.x) / tiles % p.H, number = first_number + static_cast<int>(blockIdx.x) / tiles / p.H;
-  const Piece span = piece_of(p.segments, number, p.span);
-  const std::int64_t spans = max(span.count, std::int64_t{1});  // a segment without rows carries its state over
-  if (span.index >= (pass == Pass::states ? spans - 1 : spans)) return;
-  const bool gathered = sparse && span.segment >= p.own_segments;
-  const auto rows = static_cast<int>(span.rows), first_row = static_cast<int>(span.first_row);
-  const int count = (rows + chunk_rows - 1) / chunk_rows, group = static_cast<int>(threadIdx.x) / warpgroup;
+  const int group = static_cast<int>(threadIdx.x) / warpgroup;
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < stages; ++stage) {
-      init_barrier(memory.full[stage], gathered ? 1 + warpgroup : 1);
+      init_barrier(memory.full[stage], sparse ? 1 + warpgroup : 1);
       init_barrier(memory.empty[stage], groups * warpgroup / 32);
     }
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
   }
+  wait_for_results();
   __syncthreads();
+  int turn = 0;  // counts chunks
   if (group == groups) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(sparse ? 56 : 24));
-    const std::int64_t first_chunk = first_piece(p.segments, span.segment, chunk_rows) + span.index * (p.span / chunk_rows);
-    const Chunk<channels>* const chunk = p.chunks + first_chunk * p.H + h;
-    if (gathered) {
-      produce_gathered<pass>(memory, p, chunk, span, count, h, tile * columns);
-    } else if (threadIdx.x % warpgroup == 0) {
-      produce<pass>(memory, values, chunk, p.H, first_row, count, h, tile * columns);
+    if (!sparse && threadIdx.x % warpgroup > 0) return;
+    for (int i = static_cast<int>(blockIdx.x); i < pieces; i += static_cast<int>(gridDim.x)) {
+      const Span span(p, first_number, i);
+      if (span.is_of(pass)) produce<pass, sparse>(memory, turn, p, values, span);
+      if constexpr (!sparse) break;
     }
-  } else {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(sparse ? 224 : 240));
-    const int warp = static_cast<int>(threadIdx.x) / 32 % 4, lane = static_cast<int>(threadIdx.x) % 32;
-    const int column = tile * columns + group * swizzled + 16 * warp;
+    return;
+  }
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(sparse ? 224 : 240));
+  const int warp = static_cast<int>(threadIdx.x) / 32 % 4, lane = static_cast<int>(threadIdx.x) % 32;
+  for (int i = static_cast<int>(blockIdx.x); i < pieces; i += static_cast<int>(gridDim.x)) {
+    const Span span(p, first_number, i);
+    if (!span.is_of(pass)) continue;
+    const bool gathered = sparse && span.gathered;
+    const int rows = span.rows, first_row = span.first_row;
+    const int h = span.h, column = span.column + group * swizzled + 16 * warp;
     const std::int64_t of_state = std::int64_t{p.K} * p.V, slot = p.segments.slot_of(span.segment);
-    float* const between = p.states + (std::int64_t{number} * p.H + h) * of_state;
+    float* const between = p.states + (std::int64_t{span.number} * p.H + h) * of_state;
     State<channels> S = {};
     if (pass == Pass::outputs) {
-      const float* const from = spans > 1 ? between : p.initial.row(slot) + h * of_state;
+      const float* const from = span.count > 1 ? between : p.initial.row(slot) + h * of_state;
       each_of_state(S, p.K, p.V, column, [from](float& x, int at) { x = from[at]; });
     }
     float decay_of_span = 1;  // of channel threadIdx.x
@@ -163,8 +179,8 @@ __global__ void __launch_bounds__((groups + 1) * warpgroup, 1)
     };
     if (sparse && pass == Pass::outputs) load_added(0, 0);
 
-    for (int c = 0; c < count; ++c) {
-      const int stage = c % stages;
+    for (int c = 0; c < span.chunks(); ++c, ++turn) {
+      const int stage = turn % stages;
       const auto& [chunk, v] = memory.stage[stage];
       float o[chunk_rows / 8][4] = {};
       if constexpr (sparse && pass == Pass::outputs) {
@@ -174,7 +190,7 @@ __global__ void __launch_bounds__((groups + 1) * warpgroup, 1)
         }
         load_added(c + 1, 0);
       }
-      wait(memory.full[stage], c / stages % 2);
+      wait(memory.full[stage], turn / stages % 2);
       uint4 own_v[chunk_rows / 16];  // A of vᵀ
 #pragma unroll
       for (int s = 0; s < chunk_rows / 16; ++s) own_v[s] = transposed_rows(v[group], 16 * s, 16 * warp);
@@ -219,21 +235,24 @@ __global__ void __launch_bounds__((groups + 1) * warpgroup, 1)
       pin(S);
       if (lane == 0) arrive(memory.empty[stage]);
     }
-    let_next_begin();
 
     if (pass == Pass::states) {
       each_of_state(S, p.K, p.V, column, [between](float& x, int at) { between[at] = x; });
       const int width = p.decay_width(), channel = static_cast<int>(threadIdx.x);
-      if (tile == 0 && channel < width) p.decays[(std::int64_t{number} * p.H + h) * width + channel] = decay_of_span;
-    } else if (span.index == spans - 1) {
+      if (span.column == 0 && channel < width) p.decays[(std::int64_t{span.number} * p.H + h) * width + channel] = decay_of_span;
+    } else if (span.index == span.count - 1) {
       float* const final = p.final.row(slot) + h * of_state;
       each_of_state(S, p.K, p.V, column, [final](float& x, int at) { final[at] = x; });
     }
+    if constexpr (!sparse) break;
   }
+  let_next_begin();
 }
 
 // ---------------------------------------------------------------------------------------------------------------------------------------
 // launchers
+
+constexpr std::int64_t multiprocessors = 132;  // of the largest devices
 
 /// What is launched, and how scratch is divided.
 struct Plan {
@@ -248,7 +267,6 @@ struct Plan {
         K(op.initial_state.shape[2]),
         V(op.initial_state.shape[3]),
         tiles((V + columns - 1) / columns) {
-    constexpr std::int64_t multiprocessors = 132;  // of the largest devices
     const std::int64_t spans = std::max<std::int64_t>(1, multiprocessors / std::max<std::int64_t>(1, H * tiles));
     const auto whole_chunks = [](std::int64_t n, std::int64_t parts) { return ((n + parts - 1) / parts + chunk_rows - 1) / chunk_rows; };
     // Own rows and gathered ones are read one after the other. Each of these segments' last spans may be short ones.
@@ -283,13 +301,14 @@ Source source(ConstTensor q, ConstTensor k, ConstTensor log_decay, Tensor o) {
 template <Pass pass, int channels>
 void launch_spans(const char* name, const Problem<channels>& p, const CUtensorMap& values, std::int64_t first, std::int64_t end,
                   cudaStream_t stream) {
+  const std::int64_t pieces = (end - first) * p.H * ((p.V + columns - 1) / columns);
   auto kernel = span_kernel<pass, channels, false>;
+  std::int64_t thread_blocks = pieces;
   if constexpr (channels == 128) {
-    if (p.items) kernel = span_kernel<pass, channels, true>;
+    if (p.items) kernel = span_kernel<pass, channels, true>, thread_blocks = std::min(pieces, multiprocessors);
   }
-  const std::int64_t tiles = (p.V + columns - 1) / columns;
-  launch_overlapped(name, kernel, static_cast<unsigned>((end - first) * p.H * tiles), (groups + 1) * warpgroup, sizeof(Memory<channels>),
-                    stream, p, values, static_cast<int>(first));
+  launch_overlapped(name, kernel, static_cast<unsigned>(thread_blocks), (groups + 1) * warpgroup, sizeof(Memory<channels>), stream, p,
+                    values, static_cast<int>(first), static_cast<int>(pieces));
 }
 
 template <int channels>

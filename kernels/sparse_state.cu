@@ -125,12 +125,20 @@ __global__ void __launch_bounds__(tile) sort_kernel(Sorted sorted, Items items, 
     int run = -1;
     unsigned same = 0;
     const auto count_tiles = [&](unsigned first, unsigned end) {
-#pragma unroll 4
-      for (unsigned at = first; at < end; at += tile) {
-        run = at + thread < count ? run_of(items, at + thread) : -1;
-        same = lanes_of_run(run, bits);
-        if (run >= 0 && of_runs(run) && (same & ((1U << lane) - 1)) == 0) counts[warp][run - from] += __popc(same);
-        __syncwarp();
+      constexpr unsigned at_once = 8;  // on their way from memory
+      for (; first < end; first += at_once * tile) {
+        int ahead[at_once];
+#pragma unroll
+        for (unsigned j = 0; j < at_once; ++j) {
+          const unsigned i = first + j * tile + thread;
+          ahead[j] = i < min(end, count) ? run_of(items, i) : -1;
+        }
+#pragma unroll
+        for (unsigned j = 0; j < at_once && first + j * tile < end; ++j) {
+          run = ahead[j], same = lanes_of_run(run, bits);
+          if (run >= 0 && of_runs(run) && (same & ((1U << lane) - 1)) == 0) counts[warp][run - from] += __popc(same);
+          __syncwarp();
+        }
       }
     };
     /// Of run from + thread: the sum over all warps; and the warps' counts begin again.
