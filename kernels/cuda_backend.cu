@@ -334,6 +334,12 @@ class CudaBackend final : public Backend {
     const auto memory = own_part<DecayedOuterProduct>(op);
     const GatheredSegments gathered = gathered_of(op, order, workspace);
     const DeviceSegments& segments = order.segments;
+    constexpr std::int64_t worth_a_tile = 32;  // items of a run
+    const bool long_runs = gathered.count >= worth_a_tile * (segments.count - gathered.first_segment);
+    if (long_runs && decayed_outer_product_hopper_supported(memory, gathered)) {
+      void* const tiles = scratch(decayed_outer_product_hopper_scratch(memory, segments, gathered));
+      return decayed_outer_product_hopper(memory, segments, tiles, stream(), gathered);
+    }
     void* const memory_scratch = scratch(decayed_outer_product_chunks_scratch(memory, segments.count, segments.longest, gathered));
     decayed_outer_product_chunks(memory, segments, memory_scratch, stream(), gathered);
   }

@@ -160,13 +160,15 @@ std::size_t decayed_outer_product_chunks_scratch(const DecayedOuterProduct& op, 
 void decayed_outer_product_chunks(const DecayedOuterProduct& op, const DeviceSegments& segments, void* scratch, cudaStream_t stream,
                                   const GatheredSegments& gathered = {});
 
-// decayed_outer_product_hopper.cu: q, k, v and o of bf16, whose rows and heads consist of pieces of 16 bytes; more than 128 channels of k,
-// at most 256
-bool decayed_outer_product_hopper_supported(const DecayedOuterProduct& op);
+// decayed_outer_product_hopper.cu: q, k, v and o of bf16, whose rows and heads consist of pieces of 16 bytes; more than 64 channels of k,
+// at most 256, or 128 where rows are gathered
+bool decayed_outer_product_hopper_supported(const DecayedOuterProduct& op, const GatheredSegments& gathered = {});
 /// Scratch that a call needs, in bytes.
-std::size_t decayed_outer_product_hopper_scratch(const DecayedOuterProduct& op, const DeviceSegments& segments);
+std::size_t decayed_outer_product_hopper_scratch(const DecayedOuterProduct& op, const DeviceSegments& segments,
+                                                 const GatheredSegments& gathered = {});
 /// `scratch` on the device, 16-byte aligned.
-void decayed_outer_product_hopper(const DecayedOuterProduct& op, const DeviceSegments& segments, void* scratch, cudaStream_t stream);
+void decayed_outer_product_hopper(const DecayedOuterProduct& op, const DeviceSegments& segments, void* scratch, cudaStream_t stream,
+                                  const GatheredSegments& gathered = {});
 
 // gated_delta_rule_chunks.cu: q, k and v of one type, float32 or bf16, o of either; at most 256 channels of k
 bool gated_delta_rule_chunks_supported(const GatedDeltaRule& op);

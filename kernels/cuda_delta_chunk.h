@@ -98,9 +98,12 @@ struct Problem {
 
 void prepare(const Problem& p, bool bf16, std::int64_t chunks, cudaStream_t stream);
 
-// gated_delta_rule_hopper.cu: carry and read of wide heads, bf16 in pieces of 16 bytes, on a device of compute capability 9.0
+// gated_delta_rule_hopper.cu: carry and read of heads of 65 to 256 channels, bf16 in pieces of 16 bytes, on a device of compute capability
+// 9.0; KP: 128 or 256
 bool hopper_supported(const GatedDeltaRule& op);
+template <int KP>
 void carry_hopper(const Problem& p, std::int64_t spans, cudaStream_t stream);
+template <int KP>
 void read_hopper(const Problem& p, std::int64_t spans, cudaStream_t stream);
 
 template <int KP>

@@ -39,6 +39,11 @@ __device__ inline void wait(std::uint64_t& barrier, int parity) {
       : "memory");
 }
 
+/// Arrives once all that the thread has asked for by cp.async has come.
+__device__ inline void arrive_once_copied(std::uint64_t& barrier) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(&barrier)) : "memory");
+}
+
 /// Starts to copy columns … + 63 of a box of rows.
 __device__ inline void copy_box(void* to, const CUtensorMap& from, int column, int head, int row, std::uint64_t& full) {
   asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(
@@ -153,13 +158,13 @@ __device__ void pack_part(uint4 (&a)[m], const float (&S)[n][4], int part) {
 #pragma unroll
   for (int j = 0; j < m; ++j) a[j] = as_left_side(S[2 * (part * m + j)], S[2 * (part * m + j) + 1]);
 }
-/// Starts C [64, 64] ← S xᵀ for the first part of the channels of rows x, C += S xᵀ for another one.
+/// Starts C [64, 64] ← S xᵀ for the first part of the channels of rows x, C += S xᵀ for another one or with `add`.
 template <int m>
-__device__ void multiply_part(float (&c)[chunk_rows / 8][4], const uint4 (&S)[m], const Tile* x, int part) {
+__device__ void multiply_part(float (&c)[chunk_rows / 8][4], const uint4 (&S)[m], const Tile* x, int part, bool add = false) {
 #pragma unroll
   for (int j = 0; j < m; ++j) {
     const int channel = 16 * (part * m + j);
-    multiply_columns(c, S[j], matrix(&x[channel / swizzled][0][channel % swizzled]), channel > 0);
+    multiply_columns(c, S[j], matrix(&x[channel / swizzled][0][channel % swizzled]), add || channel > 0);
   }
 }
 /// Starts S += a y over 64 rows y; `a` from registers, 16 rows a piece.
@@ -173,14 +178,17 @@ __device__ void add_rows(float (&S)[n][4], const uint4 (&a)[chunk_rows / 16], co
   }
 }
 
-/// A warp's 16 columns of o from oᵀ [64, 64], as many of them as `columns` says; n rows, which begin `stride` numbers apart at o.
-__device__ inline void store_rows(Bf16* o, std::int64_t stride, int n, int columns, const float (&c)[chunk_rows / 8][4]) {
+// A warp's 16 columns of rows from their transpose in tiles of C [64, 64]: of a row's pairs of columns, which movmatrix brings together,
+// neighbouring lanes exchange one, so that each has four columns side by side.
+
+/// As many columns as `columns` says, to where row_of(row) says, null: nowhere.
+template <class RowOf>
+__device__ void store_rows(std::int64_t columns, const float (&c)[chunk_rows / 8][4], const RowOf& row_of) {
   const int lane = static_cast<int>(threadIdx.x) % 32, column = lane % 2 * 8 + lane % 4 / 2 * 4;
   const bool odd = lane % 2 == 1;
   uint2 four[chunk_rows / 8];
 #pragma unroll
   for (int i = 0; i < chunk_rows / 8; ++i) {
-    // Two neighbouring columns of a row; lanes exchange them, so that each has four.
     const unsigned left = transposed(packed(c[i][0], c[i][1])), right = transposed(packed(c[i][2], c[i][3]));
     const unsigned got = __shfl_xor_sync(~0U, odd ? left : right, 1);
     four[i] = odd ? uint2{got, right} : uint2{left, got};
@@ -188,8 +196,32 @@ __device__ inline void store_rows(Bf16* o, std::int64_t stride, int n, int colum
   // All of them are there before the first branch.
 #pragma unroll
   for (int i = 0; i < chunk_rows / 8; ++i) {
+    Bf16* const to = row_of(8 * i + lane / 4);
+    if (to != nullptr && column < columns) *reinterpret_cast<uint2*>(to + column) = four[i];
+  }
+}
+/// To n rows, which begin `stride` numbers apart at o.
+__device__ inline void store_rows(Bf16* o, std::int64_t stride, int n, std::int64_t columns, const float (&c)[chunk_rows / 8][4]) {
+  store_rows(columns, c, [=](int t) { return t < n ? o + t * stride : nullptr; });
+}
+/// The lanes' four columns of n rows, which begin `stride` numbers apart at `from`; 0 behind them.
+using FourColumns = uint2[chunk_rows / 8];
+__device__ inline void load_rows(FourColumns& four, const Bf16* from, std::int64_t stride, int n, std::int64_t columns) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, column = lane % 2 * 8 + lane % 4 / 2 * 4;
+#pragma unroll
+  for (int i = 0; i < chunk_rows / 8; ++i) {
     const int t = 8 * i + lane / 4;
-    if (t < n && column < columns) *reinterpret_cast<uint2*>(o + t * stride + column) = four[i];
+    four[i] = t < n && column < columns ? *reinterpret_cast<const uint2*>(from + t * stride + column) : uint2{};
+  }
+}
+/// c += these rows
+__device__ inline void add_rows(float (&c)[chunk_rows / 8][4], const FourColumns& four) {
+  const bool odd = threadIdx.x % 2 == 1;
+#pragma unroll
+  for (int i = 0; i < chunk_rows / 8; ++i) {
+    const unsigned got = __shfl_xor_sync(~0U, odd ? four[i].x : four[i].y, 1);
+    const unsigned left = transposed(odd ? got : four[i].x), right = transposed(odd ? four[i].y : got);
+    c[i][0] += first_of(left), c[i][1] += second_of(left), c[i][2] += first_of(right), c[i][3] += second_of(right);
   }
 }
 

@@ -165,6 +165,7 @@ __global__ void __launch_bounds__(threads) spans_kernel(const __grid_constant__ 
     float x[numbers];
   };
   constexpr int at_once = 8;  // on their way from memory
+  wait_for_results();
   const int of_state = p.K * p.V, blocks = (of_state / numbers + threads - 1) / threads, block = static_cast<int>(blockIdx.x);
   const int i = (block % blocks * threads + static_cast<int>(threadIdx.x)) * numbers, h = block / blocks % p.H, s = block / blocks / p.H;
   const std::int64_t number = first_piece(p.segments, s, p.length);
@@ -192,6 +193,7 @@ __global__ void __launch_bounds__(threads) spans_kernel(const __grid_constant__ 
     }
     state += std::int64_t{at_once} * next_state, decay += at_once * next_decay;
   }
+  let_next_begin();
 }
 
 // ---------------------------------------------------------------------------------------------------------------------------------------
@@ -287,8 +289,8 @@ void launch_chunks(const DecayedOuterProduct& op, const DeviceSegments& segments
 void combine_spans(const Spans& p, cudaStream_t stream) {
   const auto blocks = [&](int numbers) { return blocks_for(p.K * p.V / numbers, threads) * static_cast<unsigned>(p.H * p.segments.count); };
   const bool fours = p.V % 4 == 0 && reinterpret_cast<std::uintptr_t>(p.initial.data) % 16 == 0;
-  fours ? launch("decayed_outer_product: spans", spans_kernel<4>, blocks(4), threads, 0, stream, p)
-        : launch("decayed_outer_product: spans", spans_kernel<1>, blocks(1), threads, 0, stream, p);
+  fours ? launch_overlapped("decayed_outer_product: spans", spans_kernel<4>, blocks(4), threads, 0, stream, p)
+        : launch_overlapped("decayed_outer_product: spans", spans_kernel<1>, blocks(1), threads, 0, stream, p);
 }
 
 bool decayed_outer_product_chunks_supported(const DecayedOuterProduct& op) {

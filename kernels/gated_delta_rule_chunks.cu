@@ -67,6 +67,7 @@ __global__ void __launch_bounds__(KP / 16 * lanes, KP <= 128 ? 1 : 2) combine_ke
   constexpr int keys = KP / 16;
   constexpr bool ahead = KP <= 128;  // there are registers for a transition, and for the next one; else two blocks read side by side
   __shared__ uint4 state[2][keys][lanes];
+  wait_for_results();
   const std::int64_t block = blockIdx.x % p.value_blocks, h = blockIdx.x / p.value_blocks % p.H, s = blockIdx.x / p.value_blocks / p.H;
   const std::int64_t first = first_piece(p.segments, s, p.span), rows = p.segments.cu_seqlens[s + 1] - p.segments.cu_seqlens[s];
   const std::int64_t spans = (rows + p.span - 1) / p.span;
@@ -106,6 +107,7 @@ __global__ void __launch_bounds__(KP / 16 * lanes, KP <= 128 ? 1 : 2) combine_ke
       place(first + j + 1, half) = {x[0], x[1], x[2], x[3]};
     }
   }
+  let_next_begin();
 }
 
 /// tril(Q Kᵀ ⊙ Γ) as B of its transpose, by all warps of the block: a row of blocks is divided into the left and the right halves.
@@ -375,6 +377,23 @@ int stages(std::size_t size, std::size_t rest) {
   return 2 * size + rest <= static_cast<std::size_t>(most) ? 2 : 1;
 }
 
+template <int KP>
+void combine(const Plan& plan, const Problem& p, cudaStream_t stream) {
+  launch_overlapped("gated_delta_rule: combine", combine_kernel<KP>, static_cast<unsigned>(plan.segments * plan.H * plan.value_blocks),
+                    KP / 16 * lanes, 0, stream, p);
+}
+
+/// With the products of a warpgroup.
+template <int KP>
+void launch_tiles(const Plan& plan, const Problem& p, cudaStream_t stream) {
+  prepare(p, true, plan.chunk_count(), stream);
+  if (plan.spans) {
+    carry_hopper<KP>(p, plan.span_count(), stream);
+    combine<KP>(plan, p, stream);
+  }
+  read_hopper<KP>(p, plan.span_count(), stream);
+}
+
 template <int KP, bool factors>
 void launch_chunks(const Plan& plan, Problem p, bool bf16, cudaStream_t stream) {
   prepare(p, bf16, plan.chunk_count(), stream);
@@ -390,16 +409,10 @@ void launch_chunks(const Plan& plan, Problem p, bool bf16, cudaStream_t stream) 
   };
   if (plan.spans) {
     constexpr int own = carry_blocks<KP>;
-    if (p.tiles) {
-      carry_hopper(p, plan.span_count(), stream);
-    } else {
-      run("gated_delta_rule: carry", carry_kernel<KP, factors>, Plan::groups(plan.value_blocks + KP / 16, own), 0, plan.span_count(),
-          sizeof(Stage<KP, most_warps * own>), of_items);
-    }
-    launch("gated_delta_rule: combine", combine_kernel<KP>, static_cast<unsigned>(plan.segments * plan.H * plan.value_blocks),
-           KP / 16 * lanes, 0, stream, p);
+    run("gated_delta_rule: carry", carry_kernel<KP, factors>, Plan::groups(plan.value_blocks + KP / 16, own), 0, plan.span_count(),
+        sizeof(Stage<KP, most_warps * own>), of_items);
+    combine<KP>(plan, p, stream);
   }
-  if (p.tiles) return read_hopper(p, plan.span_count(), stream);
   const auto read = [&](std::int64_t first, std::int64_t end) {
     run("gated_delta_rule: read", read_kernel<KP, factors>, plan.value_blocks, first, end, sizeof(Stage<KP, most_warps>),
         of_items + lower_blocks * lanes * sizeof(uint4));
@@ -437,6 +450,9 @@ void gated_delta_rule_chunks(const GatedDeltaRule& op, const DeviceSegments& seg
   const delta::Problem p = delta::problem(plan, op, unit, segments, gathered, scratch);
   const bool bf16 = op.q.dtype == DType::bf16;
   const auto start = [&]<int KP>(std::integral_constant<int, KP>) {
+    if constexpr (KP > 64) {
+      if (plan.tiles) return delta::launch_tiles<KP>(plan, p, stream);
+    }
     p.unit ? delta::launch_chunks<KP, true>(plan, p, bf16, stream) : delta::launch_chunks<KP, false>(plan, p, bf16, stream);
   };
   if (plan.KP == 64) return start(std::integral_constant<int, 64>());

@@ -1,5 +1,5 @@
-// The gated delta rule in chunks on a device of compute capability 9.0, for wide heads: what follows the order of the chunks, with the
-// products of a warpgroup. The equations, what is left between the kernels and `combine`: cuda_delta_chunk.h, gated_delta_rule_chunks.cu.
+// The gated delta rule in chunks on a device of compute capability 9.0: what follows the order of the chunks, with the products of a
+// warpgroup. The equations, what is left between the kernels and `combine`: cuda_delta_chunk.h, gated_delta_rule_chunks.cu.
 // A value that is not finite reaches earlier rows of its chunk.
 #include "kernels/cuda_delta_chunk.h"
 #include "kernels/cuda_hopper.h"
@@ -10,18 +10,24 @@ namespace {
 // ---------------------------------------------------------------------------------------------------------------------------------------
 // kernels
 
-constexpr int channels = 256, blocks = channels / swizzled, keys = channels / 16;
+// KP: channels of q and k, with what fills them up; 128 or 256.
 constexpr int groups = 2, columns = groups * swizzled;  // warpgroups of a thread block, and their columns
-constexpr int stages = 2, copying = warpgroup;          // threads that copy
+constexpr int copying = warpgroup;                      // threads that copy
 
 enum class Pass { carry, read };
 
+template <int KP>
+struct Stage {
+  static constexpr int blocks = KP / swizzled;
+  TileChunk chunk;
+  Tile k[blocks], v[groups], q[blocks];
+};
+
+/// As many stages as a multiprocessor has room for.
+template <int KP>
 struct Memory {
-  struct Stage {
-    TileChunk chunk;
-    Tile k[blocks], v[groups], q[blocks];
-  };
-  Stage stage[stages];
+  static constexpr int stages = KP > 128 ? 2 : 3;
+  Stage<KP> stage[stages];
   std::uint64_t full[stages], empty[stages];
 };
 
@@ -29,12 +35,13 @@ struct TensorMaps {
   CUtensorMap q, k, v;
 };
 
-/// One thread: chunk c goes to stage c % 2 as soon as all warps have read what was there.
-template <Pass pass>
-__device__ void produce(Memory& memory, const TensorMaps& maps, const Problem& p, const TileChunk* chunk, int row, int count, int h,
+/// One thread: a chunk goes to its stage as soon as all warps have read what was there.
+template <Pass pass, int KP>
+__device__ void produce(Memory<KP>& memory, const TensorMaps& maps, const Problem& p, const TileChunk* chunk, int row, int count, int h,
                         int column) {
   const auto head = [&](const Bf16Rows& x) { return static_cast<int>(producer_head(h, x.heads, p.H)); };
   const int q_head = head(p.side[0].q), k_head = head(p.side[0].k), v_head = head(p.v);
+  constexpr int blocks = Stage<KP>::blocks, stages = Memory<KP>::stages;
   constexpr unsigned bytes = sizeof(TileChunk) + sizeof(Tile) * (pass == Pass::read ? 2 * blocks + groups : blocks + groups);
   for (int c = 0; c < count; ++c, row += chunk_rows) {
     const int stage = c % stages;
@@ -51,7 +58,8 @@ __device__ void produce(Memory& memory, const TensorMaps& maps, const Problem& p
   }
 }
 
-using State = float[channels / 8][4];     // 64 columns, transposed
+template <int KP>
+using State = float[KP / 8][4];           // 64 columns, transposed
 using Output = float[chunk_rows / 8][4];  // of 64 columns, transposed
 using Rows = uint4[chunk_rows / 16];      // 64 columns of rows, transposed, as A
 
@@ -75,13 +83,18 @@ __device__ void multiply_tile(Output& c, const Rows& a, const Tile& x, bool add)
 }
 
 /// prediction ← (K S)ᵀ and, where o is read, o ← (Q S)ᵀ; S ← e^{b_C} S
-template <Pass pass>
-__device__ void read_state(Output& prediction, Output& o, State& S, const Memory::Stage& stage) {
-  constexpr int parts = 4;  // registers allow no more than this at once
-  uint4 a[keys / parts];
+template <Pass pass, int KP>
+__device__ void read_state(Output& prediction, Output& o, State<KP>& S, const Stage<KP>& stage) {
+  constexpr int parts = KP > 128 ? 4 : 1;  // registers allow no more than this at once
+  uint4 a[KP / 16 / parts];
 #pragma unroll
   for (int part = 0; part < parts; ++part) {
     pack_part(a, S, part);
+#pragma unroll
+    for (int i = part * (KP / 8 / parts); i < (part + 1) * (KP / 8 / parts); ++i) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) S[i][e] *= stage.chunk.total;
+    }
     if (part > 0) {
       pin(prediction);
       if (pass == Pass::read) pin(o);
@@ -90,11 +103,6 @@ __device__ void read_state(Output& prediction, Output& o, State& S, const Memory
     multiply_part(prediction, a, stage.k, part);
     if constexpr (pass == Pass::read) multiply_part(o, a, stage.q, part);
     commit_products();
-#pragma unroll
-    for (int i = part * (channels / 8 / parts); i < (part + 1) * (channels / 8 / parts); ++i) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) S[i][e] *= stage.chunk.total;
-    }
     wait_products<0>();
   }
   pin(prediction);
@@ -118,27 +126,29 @@ __device__ void subtract(Rows& rest, Output& prediction, const TileChunk& chunk,
 }
 
 /// fn(number of S, channel, column of the 16)
-template <class Fn>
-__device__ void each_of_state(State& S, const Fn& fn) {
+template <int n, class Fn>
+__device__ void each_of_state(float (&S)[n][4], const Fn& fn) {
 #pragma unroll
-  for (int i = 0; i < channels / 8; ++i) {
+  for (int i = 0; i < n; ++i) {
 #pragma unroll
     for (int e = 0; e < 4; ++e) fn(S[i][e], 8 * i + t() + e % 2, g() + e / 2 * 8);
   }
 }
-__device__ void write(float4* to, const State& S) {
+template <int n>
+__device__ void write(float4* to, const float (&S)[n][4]) {
 #pragma unroll
-  for (int i = 0; i < channels / 8; ++i) to[i * lanes + lane()] = {S[i][0], S[i][1], S[i][2], S[i][3]};
+  for (int i = 0; i < n; ++i) to[i * lanes + lane()] = {S[i][0], S[i][1], S[i][2], S[i][3]};
 }
 
 /// A thread block per (span, head, 128 columns of V and, behind them, of the transition): two warpgroups multiply, one thread of a third
 /// brings what they need. Pass::carry: each span but a segment's last; Pass::read: o, and the last state.
-template <Pass pass>
+template <Pass pass, int KP>
 __global__ void __launch_bounds__(groups* warpgroup + copying, 1)
     span_kernel(const __grid_constant__ Problem p, const __grid_constant__ TensorMaps maps) {
   extern __shared__ __align__(1024) unsigned char bytes[];
-  auto& memory = *reinterpret_cast<Memory*>(bytes);
-  constexpr int blocks_at_once = columns / 16;
+  auto& memory = *reinterpret_cast<Memory<KP>*>(bytes);
+  wait_for_results();
+  constexpr int stages = Memory<KP>::stages, keys = KP / 16, blocks_at_once = columns / 16;
   const std::int64_t column_blocks = p.value_blocks + (pass == Pass::carry ? keys : 0);
   const std::int64_t parts = (column_blocks + blocks_at_once - 1) / blocks_at_once;
   const std::int64_t first = blockIdx.x % parts * blocks_at_once, h = blockIdx.x / parts % p.H;
@@ -169,18 +179,18 @@ __global__ void __launch_bounds__(groups* warpgroup + copying, 1)
     const auto K = static_cast<int>(p.K), V = static_cast<int>(p.V), column = static_cast<int>(16 * block), in_tile = 16 * (warp() % 4);
     const bool of_values = block < p.value_blocks;
     const bool from_initial = of_values && (pass == Pass::carry ? span.index == 0 : span.count <= 1);
-    State S = {};
+    State<KP> S = {};
     if (from_initial) {
       const float* const from = p.initial.row(slot) + h * p.K * p.V;
       each_of_state(S, [&](float& x, int channel, int c) {
         if (channel < K && column + c < V) x = from[channel * V + column + c];
       });
       // read may overwrite the initial state before all spans have seen it
-      if (pass == Pass::carry) write(state_of<channels>(p, number, h, block), S);
+      if (pass == Pass::carry) write(state_of<KP>(p, number, h, block), S);
     } else if (of_values && pass == Pass::read) {
-      const float4* const from = state_of<channels>(p, number, h, block);
+      const float4* const from = state_of<KP>(p, number, h, block);
 #pragma unroll
-      for (int i = 0; i < channels / 8; ++i) {
+      for (int i = 0; i < KP / 8; ++i) {
         const float4 x = from[i * lanes + lane()];
         S[i][0] = x.x, S[i][1] = x.y, S[i][2] = x.z, S[i][3] = x.w;
       }
@@ -196,7 +206,7 @@ __global__ void __launch_bounds__(groups* warpgroup + copying, 1)
       const auto& stage = memory.stage[c % stages];
       cuda::wait(memory.full[c % stages], c / stages % 2);
       Output prediction, o;
-      read_state<pass>(prediction, o, S, stage);
+      read_state<pass, KP>(prediction, o, S, stage);
       // u = T (V − diag(f^k e^b) K S₀)
       Rows rest, u, at_end;
       subtract(rest, prediction, stage.chunk, stage.v[group], in_tile);
@@ -232,6 +242,7 @@ __global__ void __launch_bounds__(groups* warpgroup + copying, 1)
       pin(S);
       if (lane() == 0) arrive(memory.empty[c % stages]);
     }
+    let_next_begin();
 
     if (pass == Pass::read) {
       float* const final = p.final.row(slot) + h * p.K * p.V;
@@ -242,10 +253,10 @@ __global__ void __launch_bounds__(groups* warpgroup + copying, 1)
       return;
     }
     if (first == 0 && threadIdx.x == 0) p.totals[number * p.H + h] = total;
-    if (of_values) return write(state_of<channels>(p, number + 1, h, block), S);
-    if (unit >= channels) return;
+    if (of_values) return write(state_of<KP>(p, number + 1, h, block), S);
+    if (unit >= KP) return;
     add_identity(-total);
-    uint4* const transition = transition_of<channels>(p, number, h) + (block - p.value_blocks) * keys * lanes;
+    uint4* const transition = transition_of<KP>(p, number, h) + (block - p.value_blocks) * keys * lanes;
 #pragma unroll
     for (int key = 0; key < keys; ++key) {
       const uint4 a = as_left_side(S[2 * key], S[2 * key + 1]);
@@ -257,7 +268,7 @@ __global__ void __launch_bounds__(groups* warpgroup + copying, 1)
 // ---------------------------------------------------------------------------------------------------------------------------------------
 // launchers
 
-template <Pass pass>
+template <Pass pass, int KP>
 void launch_spans(const char* name, const Problem& p, std::int64_t spans, std::int64_t column_blocks, cudaStream_t stream) {
   const auto map = [&](const Bf16Rows& x) {
     // Rows behind the last one are never asked for but as the rest of a chunk.
@@ -265,23 +276,30 @@ void launch_spans(const char* name, const Problem& p, std::int64_t spans, std::i
   };
   const TensorMaps maps{map(p.side[0].q), map(p.side[0].k), map(p.v)};
   const std::int64_t parts = (16 * column_blocks + columns - 1) / columns;
-  launch(name, span_kernel<pass>, static_cast<unsigned>(spans * p.H * parts), groups * warpgroup + copying, sizeof(Memory), stream, p,
-         maps);
+  launch_overlapped(name, span_kernel<pass, KP>, static_cast<unsigned>(spans * p.H * parts), groups * warpgroup + copying,
+                    sizeof(Memory<KP>), stream, p, maps);
 }
 
 }  // namespace
 
 bool hopper_supported(const GatedDeltaRule& op) {
-  const std::int64_t K = op.initial_state.shape[2], V = op.initial_state.shape[3], of_16_bytes = 8;
-  return K > channels / 2 && K <= channels && op.o.dtype == DType::bf16 && V % of_16_bytes == 0 && op.o.stride % of_16_bytes == 0 &&
+  constexpr std::int64_t narrow = 64, widest = 256, of_16_bytes = 8;
+  const std::int64_t K = op.initial_state.shape[2], V = op.initial_state.shape[3];
+  return K > narrow && K <= widest && op.o.dtype == DType::bf16 && V % of_16_bytes == 0 && op.o.stride % of_16_bytes == 0 &&
          reinterpret_cast<std::uintptr_t>(op.o.data) % 16 == 0 && op.o.rows() > 0 && has_warpgroup_products();
 }
 
+template <int KP>
 void carry_hopper(const Problem& p, std::int64_t spans, cudaStream_t stream) {
-  launch_spans<Pass::carry>("gated_delta_rule: carry", p, spans, p.value_blocks + keys, stream);
+  launch_spans<Pass::carry, KP>("gated_delta_rule: carry", p, spans, p.value_blocks + KP / 16, stream);
 }
+template <int KP>
 void read_hopper(const Problem& p, std::int64_t spans, cudaStream_t stream) {
-  launch_spans<Pass::read>("gated_delta_rule: read", p, spans, p.value_blocks, stream);
+  launch_spans<Pass::read, KP>("gated_delta_rule: read", p, spans, p.value_blocks, stream);
 }
+template void carry_hopper<128>(const Problem&, std::int64_t, cudaStream_t);
+template void carry_hopper<256>(const Problem&, std::int64_t, cudaStream_t);
+template void read_hopper<128>(const Problem&, std::int64_t, cudaStream_t);
+template void read_hopper<256>(const Problem&, std::int64_t, cudaStream_t);
 
 }  // namespace statescope::cuda::delta

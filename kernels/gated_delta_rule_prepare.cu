@@ -353,6 +353,7 @@ __global__ void __launch_bounds__(2 * threads, 3) prepare_tiles_kernel(const __g
   extern __shared__ __align__(16) uint4 memory[];
   using Prepared = Prepared<KP, true>;
   auto& s = *reinterpret_cast<Prepared*>(memory);
+  wait_for_results();
   const std::int64_t h = blockIdx.x % p.H, number = blockIdx.x / p.H;
   const Piece piece = piece_of(p.segments, number, chunk_rows);
   if (piece.index >= piece.count) return;
@@ -384,6 +385,7 @@ __global__ void __launch_bounds__(2 * threads, 3) prepare_tiles_kernel(const __g
       });
       put_block(chunk.scores, 16 * block, 16 * j, as_a(c.with_k[j]));
     }
+    let_next_begin();
     return;
   }
   if (const auto i = static_cast<int>(threadIdx.x); i < chunk_rows) {
@@ -402,6 +404,7 @@ __global__ void __launch_bounds__(2 * threads, 3) prepare_tiles_kernel(const __g
     const uint4 b = as_b(transposed_block);  // parts (0, 0), (0, 1), (1, 0), (1, 1) of T_ij, an A with its middle parts exchanged
     put_block(chunk.T, 16 * i, 16 * j, {b.x, b.z, b.y, b.w});
   });
+  let_next_begin();
 }
 
 // ---------------------------------------------------------------------------------------------------------------------------------------
@@ -409,6 +412,11 @@ __global__ void __launch_bounds__(2 * threads, 3) prepare_tiles_kernel(const __g
 
 template <int KP>
 void launch_prepare(const Problem& p, bool bf16, std::int64_t chunks, cudaStream_t stream) {
+  if constexpr (KP > 64) {
+    if (p.tiles)
+      return launch_overlapped("gated_delta_rule: prepare", prepare_tiles_kernel<KP>, static_cast<unsigned>(chunks * p.H), 2 * threads,
+                               sizeof(Prepared<KP, true>), stream, p);
+  }
   const auto kernel = p.unit ? prepare_kernel<Bf16, KP, true> : bf16 ? prepare_kernel<Bf16, KP, false> : prepare_kernel<float, KP, false>;
   launch("gated_delta_rule: prepare", kernel, static_cast<unsigned>(chunks * p.H), p.copied ? 2 * threads : threads, sizeof(Prepared<KP>),
          stream, p);
@@ -417,14 +425,9 @@ void launch_prepare(const Problem& p, bool bf16, std::int64_t chunks, cudaStream
 }  // namespace
 
 void prepare(const Problem& p, bool bf16, std::int64_t chunks, cudaStream_t stream) {
-  constexpr int wide = 256;
-  if (p.tiles) {
-    return launch("gated_delta_rule: prepare", prepare_tiles_kernel<wide>, static_cast<unsigned>(chunks * p.H), 2 * threads,
-                  sizeof(Prepared<wide, true>), stream, p);
-  }
   if (p.K <= 64) return launch_prepare<64>(p, bf16, chunks, stream);
   if (p.K <= 128) return launch_prepare<128>(p, bf16, chunks, stream);
-  launch_prepare<wide>(p, bf16, chunks, stream);
+  launch_prepare<256>(p, bf16, chunks, stream);
 }
 
 }  // namespace statescope::cuda::delta

@@ -7,7 +7,7 @@ namespace statescope::cuda {
 namespace {
 
 constexpr unsigned warp_size = 32, threads = 256, warps = threads / warp_size;
-constexpr std::int64_t tile = 1024;  // items a block sorts
+constexpr unsigned tile = 1024, warps_of_tile = tile / warp_size;  // items a block sorts, one a thread
 
 /// A partition of a sequence is a run: a N + n. Items are counted token by token: i = t C + c.
 struct Items {
@@ -32,20 +32,9 @@ __device__ std::int64_t sequence_of(const Items& items, std::int64_t t) {
   return low;
 }
 
-__device__ std::int64_t run_of(const Items& items, std::int64_t i) {
-  const std::int64_t t = i / items.C;
-  return sequence_of(items, t) * items.N + items.selected.row(t)[i % items.C];
-}
-
-/// counts [tiles, runs]: how many items of each run a tile has.
-__global__ void count_kernel(std::int32_t* counts, Items items) {
-  extern __shared__ std::int32_t of_tile[];
-  const std::int64_t runs = items.runs(), first = blockIdx.x * tile, end = min(first + tile, items.count());
-  for (std::int64_t r = threadIdx.x; r < runs; r += threads) of_tile[r] = 0;
-  __syncthreads();
-  for (std::int64_t i = first + threadIdx.x; i < end; i += threads) atomicAdd(of_tile + run_of(items, i), 1);
-  __syncthreads();
-  for (std::int64_t r = threadIdx.x; r < runs; r += threads) counts[blockIdx.x * runs + r] = of_tile[r];
+__device__ int run_of(const Items& items, unsigned i) {
+  const auto choices = static_cast<unsigned>(items.C), t = choices == 1 ? i : i / choices;
+  return static_cast<int>(sequence_of(items, t) * items.N) + items.selected.row(t)[i - t * choices];
 }
 
 /// What the sort leaves behind (SparseOrder).
@@ -84,7 +73,7 @@ __device__ void list_segments(const Sorted& sorted, const Items& items, std::int
   sorted.slot[items.S + r] = static_cast<std::int32_t>(r / items.N * (1 + items.N) + 1 + r % items.N);
 }
 
-/// The sum of x over the threads before this one; `total`, the same in all of them, grows by the sum over all.
+/// The sum of x over the threads of a tile's block before this one; `total`, the same in all of them, grows by the sum over all.
 __device__ std::int32_t sum_before(std::int32_t x, std::int32_t* of_warp, std::int32_t& total) {
   const unsigned lane = threadIdx.x % warp_size, warp = threadIdx.x / warp_size;
   std::int32_t sum = x;
@@ -95,7 +84,8 @@ __device__ std::int32_t sum_before(std::int32_t x, std::int32_t* of_warp, std::i
   if (lane == warp_size - 1) of_warp[warp] = sum;
   __syncthreads();
   std::int32_t before = total + sum - x;
-  for (unsigned w = 0; w < warps; ++w) {
+#pragma unroll
+  for (unsigned w = 0; w < warps_of_tile; ++w) {
     if (w < warp) before += of_warp[w];
     total += of_warp[w];
   }
@@ -103,51 +93,98 @@ __device__ std::int32_t sum_before(std::int32_t x, std::int32_t* of_warp, std::i
   return before;
 }
 
-/// A block places the items of its tile: behind all of earlier runs and, in their own run, behind those of earlier tiles and tokens.
-__global__ void __launch_bounds__(threads) place_kernel(Sorted sorted, const std::int32_t* counts, Items items, Gating gating) {
-  extern __shared__ std::int32_t next[];  // [runs]: where the next item of a run goes
-  __shared__ std::int32_t of_warp[warps];
-  const std::int64_t runs = items.runs(), tiles = items.tiles(), segments = max(items.S + 1, runs);
-  std::int32_t begin = 0;
-  for (std::int64_t from = 0; from < segments; from += threads) {
-    const std::int64_t r = from + threadIdx.x;
-    std::int32_t all = 0, earlier = 0;
-    for (std::int64_t b = 0; b < tiles && r < runs; ++b) {
-      if (b == blockIdx.x) earlier = all;
-      all += counts[b * runs + r];
-    }
-    const std::int32_t before = sum_before(all, of_warp, begin);
-    if (r < runs) next[r] = before + earlier;
-    if (blockIdx.x == 0) list_segments(sorted, items, r, before + all);
+/// Counts of a block's warps, of `some_runs` runs at a time.
+constexpr unsigned some_runs = 256;
+using Counts = std::int32_t[warps_of_tile][some_runs];
+
+/// The lanes whose run is this lane's; −1 is a run too.
+__device__ unsigned lanes_of_run(int run, int bits) {
+  const unsigned none = __ballot_sync(~0U, run < 0);
+  unsigned same = run < 0 ? none : ~none;
+  for (int b = 0; b < bits; ++b) {
+    const unsigned set = __ballot_sync(~0U, run >> b & 1);
+    same &= run >> b & 1 ? set : ~set;
   }
-  // Warp after warp, so that items keep the order of their tokens.
-  constexpr unsigned of_thread = tile / threads;
-  const unsigned lane = threadIdx.x % warp_size;
-  const std::int64_t first = blockIdx.x * tile + threadIdx.x;
-  std::int32_t run[of_thread], p[of_thread];
+  return same;
+}
+
+/// A block places the items of its tile: behind all of earlier runs and, in their own run, behind those of earlier tiles and tokens. It
+/// counts all items itself, which is sooner done than a launch before this one.
+__global__ void __launch_bounds__(tile) sort_kernel(Sorted sorted, Items items, Gating gating) {
+  __shared__ Counts counts;
+  __shared__ std::int32_t of_warp[warps_of_tile];
+  wait_for_results();
+  const auto runs = static_cast<unsigned>(items.runs()), count = static_cast<unsigned>(items.count());
+  const unsigned thread = threadIdx.x, lane = thread % warp_size, warp = thread / warp_size, own_tile = blockIdx.x * tile;
+  const unsigned segments = max(static_cast<unsigned>(items.S) + 1, runs);
+  const int bits = 32 - __clz(static_cast<int>(runs));
+  std::int32_t begin = 0;  // of the runs to come
+  for (unsigned from = 0; from < segments; from += some_runs) {
+    const auto of_runs = [&](int run) { return static_cast<unsigned>(run) - from < some_runs; };
+    /// How often each warp sees a run among so many tiles; the thread's own run and its lanes, of the last one.
+    int run = -1;
+    unsigned same = 0;
+    const auto count_tiles = [&](unsigned first, unsigned end) {
+      constexpr unsigned at_once = 8;  // on their way from memory
+      for (; first < end; first += at_once * tile) {
+        int ahead[at_once];
 #pragma unroll
-  for (unsigned j = 0; j < of_thread; ++j) {
-    const std::int64_t i = first + j * threads;
-    run[j] = i < items.count() ? static_cast<std::int32_t>(run_of(items, i)) : -1;
-  }
+        for (unsigned j = 0; j < at_once; ++j) {
+          const unsigned i = first + j * tile + thread;
+          ahead[j] = i < min(end, count) ? run_of(items, i) : -1;
+        }
 #pragma unroll
-  for (unsigned j = 0; j < of_thread; ++j) {
-    const unsigned same = __match_any_sync(~0U, run[j]), before = same & ((1U << lane) - 1);
-    for (unsigned warp = 0; warp < warps; ++warp) {
+        for (unsigned j = 0; j < at_once && first + j * tile < end; ++j) {
+          run = ahead[j], same = lanes_of_run(run, bits);
+          if (run >= 0 && of_runs(run) && (same & ((1U << lane) - 1)) == 0) counts[warp][run - from] += __popc(same);
+          __syncwarp();
+        }
+      }
+    };
+    /// Of run from + thread: the sum over all warps; and the warps' counts begin again.
+    const auto sum_of_warps = [&] {
+      std::int32_t sum = 0;
       __syncthreads();
-      if (warp != threadIdx.x / warp_size) continue;
-      std::int32_t begin = 0;
-      if (before == 0 && run[j] >= 0) begin = next[run[j]], next[run[j]] += __popc(same);
-      p[j] = __shfl_sync(~0U, begin, __ffs(static_cast<int>(same)) - 1) + __popc(before);
-    }
-  }
+      if (thread < some_runs) {
 #pragma unroll
-  for (unsigned j = 0; j < of_thread; ++j) {
-    if (run[j] < 0) continue;
-    const std::int64_t i = first + j * threads;
-    sorted.items[p[j]] = gating.item(items, i);
-    sorted.place[i] = p[j];
+        for (unsigned w = 0; w < warps_of_tile; ++w) sum += counts[w][thread], counts[w][thread] = 0;
+      }
+      __syncthreads();
+      return sum;
+    };
+    for (unsigned i = thread; i < warps_of_tile * some_runs; i += tile) counts[i / some_runs][i % some_runs] = 0;
+    __syncthreads();
+    count_tiles(0, own_tile);
+    const std::int32_t earlier = sum_of_warps();
+    count_tiles(own_tile + tile, count);
+    const std::int32_t later = sum_of_warps();
+    count_tiles(own_tile, own_tile + tile);
+    __syncthreads();
+    // The warps' counts become the places where their items begin.
+    std::int32_t of_tile = 0;
+    if (thread < some_runs) {
+#pragma unroll
+      for (unsigned w = 0; w < warps_of_tile; ++w) of_tile += counts[w][thread];
+    }
+    const std::int32_t of_run = earlier + of_tile + later, before = sum_before(of_run, of_warp, begin);
+    if (thread < some_runs) {
+      std::int32_t place = before + earlier;
+#pragma unroll
+      for (unsigned w = 0; w < warps_of_tile; ++w) {
+        const std::int32_t n = counts[w][thread];
+        counts[w][thread] = place, place += n;
+      }
+      if (blockIdx.x == 0) list_segments(sorted, items, from + thread, before + of_run);
+    }
+    __syncthreads();
+    if (run >= 0 && of_runs(run)) {
+      const std::int32_t place = counts[warp][run - from] + __popc(same & ((1U << lane) - 1));
+      sorted.items[place] = gating.item(items, own_tile + thread);
+      sorted.place[own_tile + thread] = place;
+    }
+    __syncthreads();
   }
+  let_next_begin();
 }
 
 /// Operands [T, 2, H, n] or, for v, [T, H, n], and the memory's rows [T + items, H, n] that are made of them. What is absent has n = 0.
@@ -236,14 +273,10 @@ SparseOrder sparse_order(const SparseState& op, const std::int32_t* sequences, W
   constexpr auto of_item = static_cast<std::int64_t>(sizeof(SparseItem) / sizeof(std::int32_t));
   const Sorted sorted{reinterpret_cast<SparseItem*>(numbers(of_item * items.count())), numbers(items.count()), numbers(S + runs + 1),
                       numbers(S + runs)};
-  std::int32_t* counts = numbers(items.tiles() * runs);
   const Gating gating{f32(op.gate), op.writers, op.readers, op.gate_q, op.gate_k, op.write_scale};
-  const auto shared_bytes = static_cast<std::size_t>(runs) * sizeof(std::int32_t);
-  const auto tiles = static_cast<unsigned>(items.tiles());
-  launch("sparse_state: counting", count_kernel, tiles, threads, shared_bytes, stream, counts, items);
   // Without an item there are segments all the same.
-  launch("sparse_state: sorting", place_kernel, std::max(tiles, 1U), threads, shared_bytes, stream, sorted,
-         static_cast<const std::int32_t*>(counts), items, gating);
+  const auto tiles = std::max(static_cast<unsigned>(items.tiles()), 1U);
+  launch_overlapped("sparse_state: sorting", sort_kernel, tiles, tile, 0, stream, sorted, items, gating);
   return {sorted.items, sorted.place, {sorted.cu_seqlens, sorted.slot, S + runs, items.T}};
 }
 

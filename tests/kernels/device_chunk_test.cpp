@@ -113,7 +113,7 @@ TEST_CASE("device: decayed outer product in chunks, segments and grouped heads",
 }
 
 // On a device of compute capability 9.0 a form of its own.
-TEST_CASE("device: decayed outer product in chunks, wide heads in bfloat16", "[device]") {
+TEST_CASE("device: decayed outer product in chunks, heads of more than 64 channels in bfloat16", "[device]") {
   const std::shared_ptr<Backend> backend = cuda_backend(Precision::bfloat16);
   if (!backend) return;
   const auto compare = [&](const Packed& segments, const Heads& heads, std::int64_t K, std::int64_t V, Kind kind, const Decay& decay) {
@@ -127,16 +127,22 @@ TEST_CASE("device: decayed outer product in chunks, wide heads in bfloat16", "[d
   };
   for (const Kind kind : kinds) {
     for (const std::int64_t T : {32, 63, 64, 65, 600}) {
-      for (const auto& [K, V] : {std::pair{256, 512}, {136, 8}, {200, 72}}) compare(Packed(T), same(2), K, V, kind, mild_decay);
+      for (const auto& [K, V] : {std::pair{256, 512}, {136, 8}, {200, 72}, {128, 128}, {72, 40}})
+        compare(Packed(T), same(2), K, V, kind, mild_decay);
     }
   }
   compare(Packed(std::int64_t{2100}), same(1), 256, 512, Kind::per_channel, mild_decay);
+  compare(Packed(std::int64_t{2100}), same(8), 128, 128, Kind::per_channel, mild_decay);
   for (const Kind kind : {Kind::per_head, Kind::per_channel}) {
-    for (const Decay& decay : {no_decay, weak_decay, strong_decay, broken_decay, wiping_decay})
-      compare(Packed(std::int64_t{600}), same(2), 256, 72, kind, decay);
-    for (const Heads& heads : {same(3), Heads{4, 2, 1, 4, 2}}) {
-      compare(Packed({5, 0, 1, 70, 600, 17}, {}, 6), heads, 136, 40, kind, mild_decay);
-      compare(Packed({256, 0, 0, 257, 64, 1, 511, 128}, {}, 8), heads, 136, 40, kind, broken_decay);
+    for (const std::int64_t K : {256, 128}) {
+      for (const Decay& decay : {no_decay, weak_decay, strong_decay, broken_decay, wiping_decay})
+        compare(Packed(std::int64_t{600}), same(2), K, 72, kind, decay);
+    }
+    for (const std::int64_t K : {136, 104}) {
+      for (const Heads& heads : {same(3), Heads{4, 2, 1, 4, 2}}) {
+        compare(Packed({5, 0, 1, 70, 600, 17}, {}, 6), heads, K, 40, kind, mild_decay);
+        compare(Packed({256, 0, 0, 257, 64, 1, 511, 128}, {}, 8), heads, K, 40, kind, broken_decay);
+      }
     }
   }
 }

@@ -95,7 +95,7 @@ TEST_CASE("device: gated delta rule in chunks, bfloat16 operands", "[device]") {
 }
 
 // On a device of compute capability 9.0 a form of its own.
-TEST_CASE("device: gated delta rule in chunks, wide heads in bfloat16", "[device]") {
+TEST_CASE("device: gated delta rule in chunks, heads of more than 64 channels in bfloat16", "[device]") {
   const std::shared_ptr<Backend> backend = cuda_backend(Precision::bfloat16);
   if (!backend) return;
   const auto compare = [&](const Packed& segments, const Heads& heads, std::int64_t K, std::int64_t V, const Decay& decay) {
@@ -108,14 +108,20 @@ TEST_CASE("device: gated delta rule in chunks, wide heads in bfloat16", "[device
     }
   };
   for (const std::int64_t T : {32, 63, 64, 65, 600}) {
-    for (const auto& [K, V] : {std::pair{256, 512}, {136, 8}, {200, 72}}) compare(Packed(T), same(2), K, V, mild_decay);
+    for (const auto& [K, V] : {std::pair{256, 512}, {136, 8}, {200, 72}, {128, 128}, {72, 40}})
+      compare(Packed(T), same(2), K, V, mild_decay);
   }
   compare(Packed(std::int64_t{2100}), same(1), 256, 512, mild_decay);
-  for (const Decay& decay : {no_decay, weak_decay, strong_decay, broken_decay, wiping_decay})
-    compare(Packed(std::int64_t{600}), same(2), 256, 72, decay);
-  for (const Heads& heads : {same(3), Heads{4, 2, 2, 4, 1}}) {
-    compare(Packed({5, 0, 1, 70, 600, 17}, {}, 6), heads, 136, 40, mild_decay);
-    compare(Packed({256, 0, 0, 257, 64, 1, 511, 128}, {}, 8), heads, 136, 40, broken_decay);
+  compare(Packed(std::int64_t{2100}), same(8), 128, 128, mild_decay);
+  for (const std::int64_t K : {256, 128}) {
+    for (const Decay& decay : {no_decay, weak_decay, strong_decay, broken_decay, wiping_decay})
+      compare(Packed(std::int64_t{600}), same(2), K, 72, decay);
+  }
+  for (const std::int64_t K : {136, 104}) {
+    for (const Heads& heads : {same(3), Heads{4, 2, 2, 4, 1}}) {
+      compare(Packed({5, 0, 1, 70, 600, 17}, {}, 6), heads, K, 40, mild_decay);
+      compare(Packed({256, 0, 0, 257, 64, 1, 511, 128}, {}, 8), heads, K, 40, broken_decay);
+    }
   }
 }
 

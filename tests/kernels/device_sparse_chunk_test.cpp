@@ -137,11 +137,14 @@ TEST_CASE("device: sparse states in chunks, routing", "[device]") {
   for (const auto& [writers, readers] : {std::pair{1, 1}, {2, 2}, {1, 3}, {3, 1}, {0, 2}, {2, 0}}) {
     for (const bool gates : {true, false}) {
       compare(*backend, Problem({0, 200, 200, 201, 541}, {2, 64, 64}, {9, writers, readers, gates, gates}));
+      compare(*backend, Problem({0, 200, 200, 201, 541}, {2, 128, 72}, {3, writers, readers, gates, gates}));
     }
   }
-  compare(*backend, Problem({0, 400}, {2, 64, 64}, {4, 1, 1, true, true, true}));  // all but one partition empty
-  compare(*backend, Problem({0, 33, 66, 99}, {1, 128, 128}, {64, 1, 1}));          // often one token in a partition
-  compare(*backend, Problem({0, 500}, {2, 64, 64}, {4, 2, 2, true, false}, broken_decay));
+  // All but one partition empty.
+  for (const std::int64_t K : {64, 128}) compare(*backend, Problem({0, 400}, {2, K, K}, {4, 1, 1, true, true, true}));
+  compare(*backend, Problem({0, 33, 66, 99}, {1, 128, 128}, {64, 1, 1}));  // often one token in a partition
+  for (const std::int64_t K : {64, 128}) compare(*backend, Problem({0, 500}, {2, K, 64}, {4, 2, 2, true, false}, broken_decay));
+  compare(*backend, Problem({0, 3000}, {8, 128, 128}, {300, 1, 1}));  // runs counted in two turns
 }
 
 TEST_CASE("device: sparse states of the delta rule in chunks, shapes", "[device]") {

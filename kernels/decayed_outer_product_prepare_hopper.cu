@@ -1,0 +1,339 @@
+// What the decayed outer product 64 rows at a time needs of every chunk before any state is known (cuda_outer_tiles.h). No factor of x and
+// y is larger than 1, whatever the decays. Scores bring q and k to a row in the middle of the chunk where one of the two factors grows, as
+// long as floating point can hold it; where it cannot, to the boundaries between ever smaller halves, where none does.
+#include "kernels/cuda_outer_tiles.h"
+
+namespace statescope::cuda::outer_tiles {
+namespace {
+
+// ---------------------------------------------------------------------------------------------------------------------------------------
+// kernels
+
+constexpr float most_log2_decay = 100;                         // from the middle of a chunk to its ends
+constexpr int of_thread = 16, parts = chunk_rows / of_thread;  // rows of a pair of channels
+template <int channels>
+constexpr int prepare_threads = parts * (channels / 2);
+
+/// Of sparse states: where a row's operands are, the factors of q and k, and whether it decays and is written.
+struct alignas(16) ChunkRow {
+  int row;
+  float read, write;
+  bool writes;
+};
+
+template <int channels>
+struct alignas(1024) Prepared {
+  static constexpr int blocks = Chunk<channels>::blocks;
+  Tile x[blocks], y[blocks];          // q and k as they come, then brought to the row that scores are made at
+  float2 total[parts][channels / 2];  // log2 of the decay of a thread's rows
+  std::array<ChunkRow, chunk_rows> rows;
+  std::uint64_t full;
+};
+
+__device__ float2 operator+(float2 a, float2 b) { return {a.x + b.x, a.y + b.y}; }
+__device__ float2 operator-(float2 a) { return {-a.x, -a.y}; }
+__device__ float2 operator*(float2 a, float2 b) { return {a.x * b.x, a.y * b.y}; }
+__device__ float2 operator*(float a, float2 b) { return {a * b.x, a * b.y}; }
+__device__ float exp2_of(float x) {
+  asm("ex2.approx.ftz.f32 %0, %0;" : "+f"(x));
+  return x;
+}
+__device__ float2 exp2_of(float2 a) { return {exp2_of(a.x), exp2_of(a.y)}; }
+__device__ float2 widened(unsigned pair) { return {first_of(pair), second_of(pair)}; }
+__device__ unsigned packed_pair(float2 x) { return packed(x.x, x.y); }
+
+/// Two neighbouring channels of a row in tiles.
+__device__ unsigned& pair_at(Tile* tiles, int row, int channel) { return *reinterpret_cast<unsigned*>(place(tiles, row, channel)); }
+
+/// Rows of a chunk from its first one on, or, of sparse states, that are looked up.
+template <bool sparse>
+struct ChunkRows {
+  const ChunkRow* rows;
+  int first, n;
+
+  __device__ int begin() const { return sparse ? 0 : first; }
+  /// From begin() on, where rows are `stride` apart.
+  __device__ auto place(int t, int stride) const {
+    if constexpr (sparse) {
+      return std::int64_t{rows[t].row} * stride;
+    } else {
+      return t * stride;
+    }
+  }
+  __device__ bool decays(int t) const { return t < n && (!sparse || rows[t].writes); }
+  __device__ float read(int t) const { return sparse ? rows[t].read : 1; }
+  __device__ float write(int t) const { return sparse ? rows[t].write : 1; }
+};
+
+/// log2 of the decays of two neighbouring channels in the first n rows of a chunk, 0 behind them.
+template <bool sparse>
+struct Decays {
+  ChunkRows<sparse> rows;
+  const float* data;
+  int stride, width;
+
+  __device__ Decays(const Operand& x, const ChunkRows<sparse>& rows_, int h, int H, int channel)
+      : rows(rows_),
+        data(x.at(rows_.begin(), h, H) + (x.width > 1 ? channel : 0)),
+        stride(static_cast<int>(x.rows.stride)),
+        width(static_cast<int>(x.width)) {}
+
+  /// Of rows from `first` on, all on their way at once.
+  template <int count>
+  __device__ void read(float2 (&to)[count], int first) const {
+#pragma unroll
+    for (float2& x : to) x = {0, 0};
+    if (width > 1) {
+#pragma unroll
+      for (int i = 0; i < count; ++i) {
+        if (rows.decays(first + i)) to[i] = *reinterpret_cast<const float2*>(data + rows.place(first + i, stride));
+      }
+    } else if (width == 1) {
+#pragma unroll
+      for (int i = 0; i < count; ++i) {
+        if (rows.decays(first + i)) to[i].x = to[i].y = data[rows.place(first + i, stride)];
+      }
+    }
+    constexpr float log2_e = 1.44269504F, least = -160;  // 2^least is 0, and sums of it are still exact enough
+#pragma unroll
+    for (float2& x : to) {
+      x = log2_e * x;
+      x = {x.x < least ? least : x.x, x.y < least ? least : x.y};
+    }
+  }
+  __device__ float2 at(int t) const {
+    float2 row[1];
+    read(row, t);
+    return row[0];
+  }
+};
+
+/// Two neighbouring channels of q or k in the first n rows of a chunk, 0 behind them.
+template <bool sparse>
+struct Pair {
+  ChunkRows<sparse> rows;
+  const Bf16* data;
+  int stride;
+
+  __device__ Pair(const Bf16Rows& x, const ChunkRows<sparse>& rows_, int h, int H, int channel)
+      : rows(rows_), data(x.at(rows_.begin(), h, H) + channel), stride(static_cast<int>(x.stride)) {}
+
+  __device__ float2 at(int t) const {
+    return t < rows.n ? widened(*reinterpret_cast<const unsigned*>(data + rows.place(t, stride))) : float2{0, 0};
+  }
+};
+
+/// One thread: starts to bring q and k of 64 rows. Behind the chunk's last one they are another segment's.
+template <int channels>
+__device__ void fetch_rows(Prepared<channels>& shared, const Problem<channels>& p, const CUtensorMap& queries, const CUtensorMap& keys,
+                           int h, int first_row) {
+  init_barrier(shared.full, 1);
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  arrive_and_expect(shared.full, sizeof(shared.x) + sizeof(shared.y));
+  const auto head = [&](const Bf16Rows& x) { return static_cast<int>(producer_head(h, x.heads, p.H)); };
+  const int q_head = head(p.source[0].q), k_head = head(p.source[0].k);
+  for (int b = 0; b < shared.blocks; ++b) {
+    copy_box(shared.x[b], queries, b * swizzled, q_head, first_row, shared.full);
+    copy_box(shared.y[b], keys, b * swizzled, k_head, first_row, shared.full);
+  }
+}
+
+/// All threads: start to look up what a chunk reads, and bring q and k of gathered rows.
+template <int channels>
+__device__ void look_up_rows(Prepared<channels>& shared, Chunk<channels>& chunk, const Problem<channels>& p, const Piece& piece,
+                             bool gathered) {
+  const auto t = static_cast<int>(threadIdx.x);
+  if (t >= chunk_rows) return;
+  const bool wanted = t < piece.rows;
+  const int own = static_cast<int>(piece.first_row) + t;
+  const SparseItem item = gathered && wanted ? p.item(piece, t) : SparseItem{own, 0, 1, 1};
+  const bool reads = wanted && item.choice < p.readers, writes = wanted && (!gathered || item.choice < p.writers);
+  shared.rows[t] = {wanted ? item.row : 0, item.read, item.write, writes};
+  chunk.o_row[t] = reads ? item.row * p.choices + item.choice : -1;
+}
+template <int channels>
+__device__ void fetch_gathered(Prepared<channels>& shared, const Problem<channels>& p, int h, int n) {
+  constexpr int pieces = channels / 8, rows = prepare_threads<channels> / pieces;
+  const int c = static_cast<int>(threadIdx.x) % pieces * 8, first = static_cast<int>(threadIdx.x) / pieces;
+  const Source& source = p.source[1];
+#pragma unroll
+  for (int i = 0; i < chunk_rows / rows; ++i) {
+    const int t = first + i * rows;
+    const bool given = t < n && c < p.K;
+    const int row = shared.rows[t].row, column = given ? c : 0;
+    __pipeline_memcpy_async(place(shared.x, t, c), source.q.at(row, h, p.H) + column, 16, given ? 0 : 16);
+    __pipeline_memcpy_async(place(shared.y, t, c), source.k.at(row, h, p.H) + column, 16, given ? 0 : 16);
+  }
+  __pipeline_commit();
+}
+
+/// C of 16 × 16 numbers of x yᵀ, from (row, column) on.
+template <int channels>
+__device__ void multiply_rows(float (&c)[2][4], const Prepared<channels>& shared, int row, int column) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int key = 0; key < channels; key += 16) {
+    const Tile &x = shared.x[key / swizzled], &y = shared.y[key / swizzled];
+    const uint4 a = load_matrices(&x[0][0] + place(row + lane % 16, key % swizzled + lane / 16 * 8));
+    const uint4 b = load_matrices(&y[0][0] + place(column + lane / 16 * 8 + lane % 8, key % swizzled + lane / 8 % 2 * 8));
+    multiply(c[0], a, b.x, b.y);
+    multiply(c[1], a, b.z, b.w);
+  }
+}
+
+/// A thread block makes a head of a chunk. Several of them share a multiprocessor: one loads while another one computes.
+template <int channels, bool sparse>
+__global__ void __launch_bounds__(prepare_threads<channels>, (sparse ? 768 : 1024) / prepare_threads<channels>)
+    prepare_kernel(const __grid_constant__ Problem<channels> p, const __grid_constant__ CUtensorMap queries,
+                   const __grid_constant__ CUtensorMap keys) {
+  extern __shared__ __align__(1024) unsigned char memory[];
+  auto& shared = *reinterpret_cast<Prepared<channels>*>(memory);
+  wait_for_results();
+  const int h = static_cast<int>(blockIdx.x) % p.H, number = static_cast<int>(blockIdx.x) / p.H;
+  const Piece piece = piece_of(p.segments, number, chunk_rows);
+  if (piece.index >= piece.count) return;
+  Chunk<channels>& chunk = p.chunks[blockIdx.x];
+  const bool gathered = sparse && piece.segment >= p.own_segments;
+  const auto first_row = static_cast<int>(piece.first_row), rows = static_cast<int>(piece.rows);
+  if constexpr (sparse) {
+    look_up_rows(shared, chunk, p, piece, gathered);
+    __syncthreads();
+  }
+  if (gathered) {
+    fetch_gathered(shared, p, h, rows);
+  } else if (threadIdx.x == 0) {
+    fetch_rows(shared, p, queries, keys, h, first_row);
+  }
+
+  constexpr int channel_pairs = channels / 2;
+  const int pair = static_cast<int>(threadIdx.x) % channel_pairs, part = static_cast<int>(threadIdx.x) / channel_pairs;
+  const int channel = 2 * pair, first = part * of_thread;
+  const int n = channel < p.K ? rows : 0;
+  const Source& source = p.source[gathered ? 1 : 0];
+  const ChunkRows<sparse> given{shared.rows.data(), first_row, n};
+  const Decays decays(source.log_decay, given, h, p.H, channel);
+  float2 log2_decay[of_thread], total{0, 0};
+  decays.read(log2_decay, first);
+#pragma unroll
+  for (const float2& x : log2_decay) total = total + x;
+  shared.total[part][pair] = total;
+  __syncthreads();
+
+  float2 before{0, 0}, lower{0, 0}, upper{0, 0};
+#pragma unroll
+  for (int i = 0; i < parts; ++i) {
+    const float2 of_part = shared.total[i][pair];
+    if (i < part) before = before + of_part;
+    if (i < parts / 2) {
+      lower = lower + of_part;
+    } else {
+      upper = upper + of_part;
+    }
+  }
+  const float2 all = lower + upper;
+  if (part == 0) *reinterpret_cast<float2*>(chunk.decay + channel) = exp2_of(all);
+  if (gathered) __pipeline_wait_prior(0);
+  const bool fits = __syncthreads_and(-lower.x <= most_log2_decay && -lower.y <= most_log2_decay && -upper.x <= most_log2_decay &&
+                                      -upper.y <= most_log2_decay);
+  if (!gathered) wait(shared.full, 0);
+
+  // The scores, in blocks of 16 × 16: those at the middle row; or, boundary after boundary, those of rows on its two sides, and the
+  // diagonal.
+  constexpr int in_row = chunk_rows / 16, of_warp = in_row * in_row / (prepare_threads<channels> / 32);  // blocks
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  const int row = warp * of_warp / in_row * 16, first_column = warp * of_warp % in_row * 16;
+  float scores[of_warp][2][4] = {};
+  const auto add_scores = [&](const auto& counts) {
+    __syncthreads();  // x and y are there
+#pragma unroll
+    for (int b = 0; b < of_warp; ++b) {
+      const int column = first_column + 16 * b;
+      if (column > row) break;
+      float c[2][4] = {};
+      multiply_rows(c, shared, row, column);
+#pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        const int t = row + lane / 4 + i % 4 / 2 * 8, s = column + i / 4 * 8 + lane % 4 * 2 + i % 2;
+        if (counts(t, s)) scores[b][i / 4][i % 4] += c[i / 4][i % 4];
+      }
+    }
+  };
+  if (fits) {
+    // q_t A(m, t) and k_s A(s, m) with the middle row m; from them x_t = scale q_t A(a, t) and y_s = k_s A(s, e)
+    const float2 to_x = p.scale * exp2_of(lower), to_y = exp2_of(upper);
+    float2 e = before + -lower;
+#pragma unroll
+    for (int i = 0; i < of_thread; ++i) {
+      const int t = first + i;
+      e = e + log2_decay[i];
+      unsigned &q = pair_at(shared.x, t, channel), &k = pair_at(shared.y, t, channel);
+      const float2 x = given.read(t) * (exp2_of(e) * widened(t < n ? q : 0)), y = given.write(t) * (exp2_of(-e) * widened(t < n ? k : 0));
+      q = packed_pair(x), k = packed_pair(y);
+      pair_at(chunk.x, t, channel) = packed_pair(to_x * x);
+      pair_at(chunk.y, t, channel) = packed_pair(to_y * y);
+    }
+    add_scores([](int t, int s) { return s <= t; });
+  } else {
+    const Pair pairs_of_q(source.q, given, h, p.H, channel), pairs_of_k(source.k, given, h, p.H, channel);
+    const auto q = [&](int t) { return given.read(t) * pairs_of_q.at(t); };
+    const auto k = [&](int t) { return given.write(t) * pairs_of_k.at(t); };
+    float2 e = before;
+#pragma unroll 1
+    for (int t = first; t < first + of_thread; ++t) {
+      e = e + decays.at(t);
+      pair_at(chunk.x, t, channel) = packed_pair(p.scale * (exp2_of(e) * q(t)));
+      pair_at(chunk.y, t, channel) = packed_pair(exp2_of(all + -e) * k(t));
+    }
+    const auto put = [&](int t, float2 x, float2 y) {
+      pair_at(shared.x, t, channel) = packed_pair(x), pair_at(shared.y, t, channel) = packed_pair(y);
+    };
+    // Exponents are sums over the rows since the boundary: a thread walks from it, down in upper halves and up in lower ones.
+#pragma unroll 1
+    for (int size = chunk_rows / 2; size > 0; size /= 2) {
+#pragma unroll 1
+      for (int block = part; block < chunk_rows / size; block += parts) {
+        const bool upper_half = block % 2 == 1;
+        float2 since{0, 0};
+#pragma unroll 1
+        for (int i = 0; i < size; ++i) {
+          const int t = upper_half ? block * size + i : (block + 1) * size - 1 - i;
+          const float2 decay = decays.at(t), none{0, 0};
+          if (upper_half) since = since + decay;
+          put(t, upper_half ? exp2_of(since) * q(t) : none, upper_half ? none : exp2_of(since) * k(t));
+          if (!upper_half) since = since + decay;
+        }
+      }
+      add_scores([size](int t, int s) { return (t & size) != 0 && ((t ^ s) & -size) == size; });
+      __syncthreads();
+    }
+#pragma unroll 1
+    for (int t = first; t < first + of_thread; ++t) put(t, q(t), k(t));
+    add_scores([](int t, int s) { return s == t; });
+  }
+#pragma unroll
+  for (int i = 0; i < 4 * of_warp; ++i) {
+    const int t = row + lane / 4 + i % 2 * 8, s = first_column + i / 2 * 8 + lane % 4 * 2;
+    const float(&pairs)[4] = scores[i / 4][i / 2 % 2];
+    pair_at(&chunk.scores, t, s) = packed(p.scale * pairs[i % 2 * 2], p.scale * pairs[i % 2 * 2 + 1]);
+  }
+  let_next_begin();
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------------------------------------------------------------------------------
+// launchers
+
+template <int channels>
+void prepare(const Problem<channels>& p, std::int64_t chunks, const CUtensorMap& queries, const CUtensorMap& keys, cudaStream_t stream) {
+  auto kernel = prepare_kernel<channels, false>;
+  if constexpr (channels == 128) {
+    if (p.items) kernel = prepare_kernel<channels, true>;
+  }
+  launch_overlapped("decayed_outer_product: prepare", kernel, static_cast<unsigned>(chunks * p.H), prepare_threads<channels>,
+                    sizeof(Prepared<channels>), stream, p, queries, keys);
+}
+template void prepare(const Problem<128>&, std::int64_t, const CUtensorMap&, const CUtensorMap&, cudaStream_t);
+template void prepare(const Problem<256>&, std::int64_t, const CUtensorMap&, const CUtensorMap&, cudaStream_t);
+
+}  // namespace statescope::cuda::outer_tiles
