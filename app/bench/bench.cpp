@@ -50,6 +50,14 @@ Tensor Operands::uniform(Shape shape, float low, float high) {
   return tensor;
 }
 
+Tensor Operands::activation(Shape shape, std::int64_t T) {
+  const Tensor exact = uniform(shape);
+  if (backend_.activation_type(T) == exact.dtype) return exact;
+  const Tensor tensor = empty_activation(shape, T);
+  backend_.copy(tensor, exact);
+  return tensor;
+}
+
 ConstTensor Operands::weight(std::int64_t out, std::int64_t in, DType dtype) {
   const std::size_t size = size_of(dtype);
   std::vector<char>& host = host_.emplace_back(static_cast<std::size_t>(out * in) * size);

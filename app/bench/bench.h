@@ -18,6 +18,9 @@ class Operands {
 
   Tensor empty(Shape shape, DType dtype = DType::f32);
   Tensor uniform(Shape shape, float low = -1, float high = 1);
+  /// As a model's pass over T tokens keeps its numbers (Backend::activation_type).
+  Tensor activation(Shape shape, std::int64_t T);
+  Tensor empty_activation(Shape shape, std::int64_t T) { return empty(shape, backend_.activation_type(T)); }
   /// [out, in], as the device keeps it.
   ConstTensor weight(std::int64_t out, std::int64_t in, DType dtype);
   std::span<const std::int32_t> indices(std::vector<std::int32_t> numbers) { return indices_.emplace_back(std::move(numbers)); }

@@ -1,5 +1,5 @@
 // The operations, each with the bytes it must move (operands once, states read and written) and the multiplications and additions of its
-// chunk form (half a chunk of 64 scores on average).
+// chunk form (half a chunk of 64 scores on average). Operands are of the types that a model's pass over so many tokens has.
 #include "app/bench/bench.h"
 #include "kernels/backend.h"
 
@@ -11,6 +11,9 @@ constexpr std::int64_t kHidden = 2048;
 constexpr double kFloat = sizeof(float), kState = static_cast<double>(D * D);
 constexpr double kProductFlops = 4 * kState + 2 * D * C, kDeltaFlops = 6 * kState + 4 * D * C;  // of a token in a head
 
+/// Of a number of such a pass.
+double activation_bytes(const Bench& bench, std::int64_t T) { return static_cast<double>(size_of(bench.backend()->activation_type(T))); }
+
 std::vector<std::int32_t> sequences(std::int64_t count, std::int64_t tokens) {
   std::vector<std::int32_t> cu_seqlens{0};
   for (std::int64_t s = 0; s < count; ++s) cu_seqlens.push_back(static_cast<std::int32_t>((s + 1) * tokens));
@@ -20,33 +23,33 @@ std::vector<std::int32_t> sequences(std::int64_t count, std::int64_t tokens) {
 /// `decay_width` of a token in a head: D: per channel, 1: per head, 0: none.
 Work product_work(Operands& operands, Backend& backend, std::int64_t S, std::int64_t T, std::int64_t decay_width) {
   const std::int64_t rows = S * T;
-  DecayedOuterProduct op{operands.uniform({rows, H, D}), operands.uniform({rows, H, D}), operands.uniform({rows, H, D})};
+  DecayedOuterProduct op{operands.activation({rows, H, D}, T), operands.activation({rows, H, D}, T), operands.activation({rows, H, D}, T)};
   if (decay_width == 1) op.log_decay = operands.uniform({rows, H}, -0.1F, 0);
   if (decay_width > 1) op.log_decay = operands.uniform({rows, H, D}, -0.1F, 0);
   op.segments.cu_seqlens = operands.indices(sequences(S, T));
   op.final_state = operands.uniform({S, H, D, D});
   op.initial_state = op.final_state;
-  op.o = operands.empty({rows, H, D});
+  op.o = operands.empty_activation({rows, H, D}, T);
   return [&backend, op, T] { backend.decayed_outer_product(op, T == 1 ? 0 : C); };
 }
 
 Work delta_work(Operands& operands, Backend& backend, std::int64_t S, std::int64_t T) {
   const std::int64_t rows = S * T;
-  const Tensor k = operands.uniform({rows, H, D});
+  const Tensor k = operands.activation({rows, H, D}, T);
   backend.l2_norm(k, k);
-  GatedDeltaRule op{operands.uniform({rows, H, D}), k, operands.uniform({rows, H, D})};
+  GatedDeltaRule op{operands.activation({rows, H, D}, T), k, operands.activation({rows, H, D}, T)};
   op.log_decay = operands.uniform({rows, H}, -0.1F, 0);
   op.beta = operands.uniform({rows, H}, 0, 1);
   op.segments.cu_seqlens = operands.indices(sequences(S, T));
   op.final_state = operands.uniform({S, H, D, D});
   op.initial_state = op.final_state;
-  op.o = operands.empty({rows, H, D});
+  op.o = operands.empty_activation({rows, H, D}, T);
   return [&backend, op, T] { backend.gated_delta_rule(op, T == 1 ? 0 : C); };
 }
 
 void bench_memories(const Bench& bench, std::int64_t T) {
   Backend& backend = *bench.backend();
-  const double tokens = static_cast<double>(T * H), rows = 4.0 * D * kFloat, state = 2 * H * kState * kFloat;
+  const double tokens = static_cast<double>(T * H), rows = 4 * D * activation_bytes(bench, T), state = 2 * H * kState * kFloat;
   const auto product = [&](const std::string& decay, std::int64_t width) {
     bench.row("decayed outer product, " + decay, tokens * (rows + static_cast<double>(width) * kFloat) + state, tokens * kProductFlops,
               [&](Operands& operands) { return product_work(operands, backend, 1, T, width); });
@@ -58,10 +61,10 @@ void bench_memories(const Bench& bench, std::int64_t T) {
             [&](Operands& operands) { return delta_work(operands, backend, 1, T); });
 
   constexpr std::int64_t S = 128;
-  const double states = S * state;
-  bench.row("decayed outer product, one token of 128 sequences", S * H * (rows + D * kFloat) + states, 5 * S * H * kState,
+  const double states = S * state, of_token = 4 * D * activation_bytes(bench, 1);
+  bench.row("decayed outer product, one token of 128 sequences", S * H * (of_token + D * kFloat) + states, 5 * S * H * kState,
             [&](Operands& operands) { return product_work(operands, backend, S, 1, D); });
-  bench.row("gated delta rule, one token of 128 sequences", S * H * (rows + 2 * kFloat) + states, 7 * S * H * kState,
+  bench.row("gated delta rule, one token of 128 sequences", S * H * (of_token + 2 * kFloat) + states, 7 * S * H * kState,
             [&](Operands& operands) { return delta_work(operands, backend, S, 1); });
 }
 
@@ -69,11 +72,11 @@ void bench_memories(const Bench& bench, std::int64_t T) {
 void bench_sparse_state(const Bench& bench, std::int64_t T, std::int64_t N) {
   Backend& backend = *bench.backend();
   const double tokens = static_cast<double>(T * H);
-  const double bytes =
-      tokens * 8 * D * kFloat + static_cast<double>(T * N) * kFloat + 2 * static_cast<double>((1 + N) * H) * kState * kFloat;
+  const double bytes = tokens * D * (6 * activation_bytes(bench, T) + 2 * kFloat) + static_cast<double>(T * N) * kFloat +
+                       2 * static_cast<double>((1 + N) * H) * kState * kFloat;
   bench.row("sparse state, decayed outer product, n" + std::to_string(N) + "k1", bytes, 2 * tokens * kProductFlops,
             [&](Operands& operands) {
-              SparseState op{operands.uniform({T, 2, H, D}), operands.uniform({T, 2, H, D}), operands.uniform({T, H, D})};
+              SparseState op{operands.activation({T, 2, H, D}, T), operands.activation({T, 2, H, D}, T), operands.activation({T, H, D}, T)};
               op.log_decay = operands.uniform({T, 2, H, D}, -0.1F, 0);
               const Tensor gate = operands.uniform({T, N}, 0, 1), selected = operands.empty({T, 1}, DType::i32);
               backend.top_k(selected, gate);
@@ -82,7 +85,7 @@ void bench_sparse_state(const Bench& bench, std::int64_t T, std::int64_t N) {
               op.cu_seqlens = operands.indices(sequences(1, T));
               op.final_state = operands.uniform({1 + N, H, D, D});
               op.initial_state = op.final_state;
-              op.o = operands.empty({T, H, D});
+              op.o = operands.empty_activation({T, H, D}, T);
               return [&backend, &operands, op] { backend.sparse_state(op, C, operands.workspace); };
             });
 }
@@ -91,12 +94,12 @@ void bench_attention(const Bench& bench, std::int64_t T) {
   Backend& backend = *bench.backend();
   const auto attention = [&](const std::string& name, double visible, std::int64_t window) {
     const double tokens = static_cast<double>(T * H);
-    bench.row("softmax attention, " + name, tokens * 4 * D * kFloat, tokens * 4 * D * visible, [&](Operands& operands) {
-      SoftmaxAttention op{operands.uniform({T, H, D}), operands.uniform({T, H, D}), operands.uniform({T, H, D})};
+    bench.row("softmax attention, " + name, tokens * 4 * D * activation_bytes(bench, T), tokens * 4 * D * visible, [&](Operands& operands) {
+      SoftmaxAttention op{operands.activation({T, H, D}, T), operands.activation({T, H, D}, T), operands.activation({T, H, D}, T)};
       op.scale = 0.1F;
       op.window = window;
       op.segments.cu_seqlens = op.cu_seqlens_k = operands.indices(sequences(1, T));
-      op.o = operands.empty({T, H, D});
+      op.o = operands.empty_activation({T, H, D}, T);
       return [&backend, op] { backend.softmax_attention(op, C); };
     });
   };
@@ -111,10 +114,10 @@ void bench_linear(const Bench& bench, std::int64_t T) {
     const auto n = static_cast<double>(rows), x = static_cast<double>(in), y = static_cast<double>(out);
     const std::string name = "linear, " + std::to_string(rows) + (rows == 1 ? " row × [" : " rows × [") + std::to_string(out) + ", " +
                              std::to_string(in) + "] " + std::string(name_of(dtype));
-    bench.row(name, x * y * static_cast<double>(size_of(dtype)) + n * (x + y) * kFloat, 2 * n * x * y, [&](Operands& operands) {
-      const ConstTensor weight = operands.weight(out, in, dtype);
-      return
-          [&backend, weight, from = operands.uniform({rows, in}), to = operands.empty({rows, out})] { backend.linear(to, from, weight); };
+    const double activations = n * (x + y) * activation_bytes(bench, rows);
+    bench.row(name, x * y * static_cast<double>(size_of(dtype)) + activations, 2 * n * x * y, [&](Operands& operands) {
+      return [&backend, weight = operands.weight(out, in, dtype), from = operands.activation({rows, in}, rows),
+              to = operands.empty_activation({rows, out}, rows)] { backend.linear(to, from, weight); };
     });
   };
   for (const DType dtype : {DType::f32, DType::bf16}) {
@@ -125,10 +128,11 @@ void bench_linear(const Bench& bench, std::int64_t T) {
   const auto swiglu = [&](std::int64_t rows) {
     const auto n = static_cast<double>(rows), numbers = 3.0 * kHidden * width;
     bench.row("swiglu, " + std::to_string(rows) + (rows == 1 ? " row" : " rows") + ", 2048 → 5632 → 2048 bfloat16",
-              2 * numbers + 2 * n * kHidden * kFloat, 2 * n * numbers, [&](Operands& operands) {
+              2 * numbers + 2 * n * kHidden * activation_bytes(bench, rows), 2 * n * numbers, [&](Operands& operands) {
                 const ConstTensor gate = operands.weight(width, kHidden, DType::bf16), up = operands.weight(width, kHidden, DType::bf16),
                                   down = operands.weight(kHidden, width, DType::bf16);
-                return [&backend, &operands, gate, up, down, x = operands.uniform({rows, kHidden}), y = operands.empty({rows, kHidden})] {
+                return [&backend, &operands, gate, up, down, x = operands.activation({rows, kHidden}, rows),
+                        y = operands.empty_activation({rows, kHidden}, rows)] {
                   const Workspace::Mark mark(operands.workspace);
                   backend.swiglu(y, x, gate, up, down, operands.workspace);
                 };
@@ -140,36 +144,41 @@ void bench_linear(const Bench& bench, std::int64_t T) {
 
 void bench_rows(const Bench& bench, std::int64_t T) {
   Backend& backend = *bench.backend();
-  const double one = static_cast<double>(T * kHidden) * kFloat;  // bytes of an activation
-  const auto row = [&](const std::string& name, double operands_moved, const std::function<Work(Operands&, Tensor x, Tensor y)>& prepare) {
-    bench.row(name, operands_moved * one, operands_moved * one / kFloat,
-              [&](Operands& operands) { return prepare(operands, operands.uniform({T, kHidden}), operands.empty({T, kHidden})); });
+  const Shape shape{T, kHidden}, heads{T, kHidden / D, D};
+  const auto row = [&](const std::string& name, double activations, double floats, const std::function<Work(Operands&)>& prepare) {
+    const auto numbers = static_cast<double>(shape.size());
+    bench.row(name, numbers * (activations * activation_bytes(bench, T) + floats * kFloat), numbers * (activations + floats), prepare);
   };
-  row("rms_norm", 2, [&](Operands& operands, Tensor x, Tensor y) {
-    return [&backend, x, y, weight = operands.uniform({kHidden})] { backend.rms_norm(y, x, weight, 1e-6F); };
+  row("rms_norm", 1, 1, [&](Operands& operands) {
+    return [&backend, x = operands.uniform(shape), y = operands.empty_activation(shape, T), weight = operands.uniform({kHidden})] {
+      backend.rms_norm(y, x, weight, 1e-6F);
+    };
   });
-  row("add", 3, [&](Operands& operands, Tensor x, Tensor y) {
-    return [&backend, x, y, other = operands.uniform({T, kHidden})] { backend.add(y, x, other); };
+  row("add", 1, 2, [&](Operands& operands) {
+    return [&backend, x = operands.uniform(shape), other = operands.activation(shape, T)] { backend.add(x, x, other); };
   });
-  row("gate, silu", 3, [&](Operands& operands, Tensor x, Tensor y) {
-    return [&backend, x, y, other = operands.uniform({T, kHidden})] { backend.gate(y, x, other, Activation::silu); };
+  row("gate, silu", 3, 0, [&](Operands& operands) {
+    return [&backend, x = operands.activation(shape, T), gate = operands.activation(shape, T), y = operands.empty_activation(shape, T)] {
+      backend.gate(y, x, gate, Activation::silu);
+    };
   });
-  row("l2_norm of heads", 2, [&](Operands&, Tensor x, Tensor y) {
-    return [&backend, x = x.with_row({kHidden / D, D}), y = y.with_row({kHidden / D, D})] { backend.l2_norm(y, x); };
+  row("l2_norm of heads", 2, 0, [&](Operands& operands) {
+    return [&backend, x = operands.activation(heads, T), y = operands.empty_activation(heads, T)] { backend.l2_norm(y, x); };
   });
-  row("rope", 2, [&](Operands&, Tensor x, Tensor y) {
-    return [&backend, x = x.with_row({kHidden / D, D}), y = y.with_row({kHidden / D, D})] { backend.rope(y, x, 0, 10000, D); };
+  row("rope", 2, 0, [&](Operands& operands) {
+    return [&backend, x = operands.activation(heads, T), y = operands.empty_activation(heads, T)] { backend.rope(y, x, 0, 10000, D); };
   });
-  row("log_sigmoid_decay", 2,
-      [&](Operands&, Tensor x, Tensor y) { return [&backend, x, y] { backend.log_sigmoid_decay(y, x, 16, -100); }; });
-  row("short convolution", 2, [&](Operands& operands, Tensor x, Tensor y) {
+  row("log_sigmoid_decay", 1, 1, [&](Operands& operands) {
+    return [&backend, x = operands.activation(shape, T), y = operands.empty(shape)] { backend.log_sigmoid_decay(y, x, 16, -100); };
+  });
+  row("short convolution", 2, 0, [&](Operands& operands) {
     constexpr std::int64_t taps = 4;
-    ShortConvolution op{x, operands.uniform({kHidden, taps})};
+    ShortConvolution op{operands.activation(shape, T), operands.uniform({kHidden, taps})};
     op.act = Activation::silu;
     op.segments.cu_seqlens = operands.indices(sequences(1, T));
     op.final_cache = operands.uniform({1, taps - 1, kHidden});
     op.initial_cache = op.final_cache;
-    op.y = y;
+    op.y = operands.empty_activation(shape, T);
     return [&backend, op] { backend.short_convolution(op); };
   });
   constexpr std::int64_t N = 64, k = 4;

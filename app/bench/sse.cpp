@@ -26,8 +26,8 @@ constexpr std::array<std::pair<std::string_view, Form>, 3> kForms{
 
 SparseState operands_at(const SsePlace& place, Operands& operands, Backend& backend) {
   const std::int64_t T = place.length, N = place.partitions;
-  SparseState op{.q = operands.uniform({T, 2, kHeads, kDim}), .k = operands.uniform({T, 2, kHeads, kDim})};
-  op.v = operands.uniform({T, kHeads, kDim});
+  SparseState op{.q = operands.activation({T, 2, kHeads, kDim}, T), .k = operands.activation({T, 2, kHeads, kDim}, T)};
+  op.v = operands.activation({T, kHeads, kDim}, T);
   op.log_decay = operands.uniform({T, 2, kHeads, kDim}, -0.1F, 0);
   const Tensor gate = operands.uniform({T, N}, 0, 1), selected = operands.empty({T, kChosen}, DType::i32);
   backend.top_k(selected, gate);
@@ -37,14 +37,17 @@ SparseState operands_at(const SsePlace& place, Operands& operands, Backend& back
   op.cu_seqlens = operands.indices({0, static_cast<std::int32_t>(T)});
   op.initial_state = operands.uniform({1 + N, kHeads, kDim, kDim});
   op.final_state = operands.empty({1 + N, kHeads, kDim, kDim});
-  op.o = operands.empty({T, kHeads, kDim});
+  op.o = operands.empty_activation({T, kHeads, kDim}, T);
   return op;
 }
 
 std::vector<float> output_of(Form form, const SparseState& op, Backend& backend, Workspace& workspace) {
   form(op, kChunk, backend, workspace);
+  const Workspace::Mark mark(workspace);
+  const Tensor exact = workspace.tensor(op.o.shape);
+  backend.copy(exact, op.o);
   std::vector<float> o(static_cast<std::size_t>(op.o.shape.size()));
-  backend.download(Tensor(o.data(), DType::f32, op.o.shape), op.o);
+  backend.download(Tensor(o.data(), DType::f32, op.o.shape), exact);
   return o;
 }
 

@@ -58,14 +58,14 @@ void run_partition(const SparseState& op, std::int64_t slot, const Chosen& chose
   const auto gathered = [&](ConstTensor x) {
     Shape shape = x.shape;
     shape[0] = n;
-    const Tensor rows = workspace.tensor(shape);
+    const Tensor rows = workspace.tensor(shape, x.dtype);
     backend.gather_rows(rows, x, chosen.token.data());
     return rows;
   };
   const Tensor q = gathered(half(op.q, 1)), k = gathered(half(op.k, 1)), v = gathered(op.v);
   backend.scale_heads(q, q, e);
   backend.scale_heads(k, k, e);
-  const Tensor o = workspace.tensor(v.shape);
+  const Tensor o = workspace.tensor(v.shape, op.o.dtype);
   run_alone(op, slot, q, k, v, gathered(half(op.log_decay, 1)), o, chunk_size, backend);
   backend.scatter_add_rows(op.o, o, chosen.token.data());
 }
@@ -91,7 +91,7 @@ Masks masks_of(const SparseState& op, Backend& backend, Workspace& workspace) {
 /// [T, (1 + N) · H, n]: `shared`, then for each partition `sparse`, times the partition's column of `mask`.
 Tensor repeated(ConstTensor shared, ConstTensor sparse, ConstTensor mask, Backend& backend, Workspace& workspace) {
   const std::int64_t H = shared.shape[1], n = shared.shape[2], N = mask.row_size();
-  const Tensor wide = workspace.tensor({shared.rows(), (1 + N) * H, n});
+  const Tensor wide = workspace.tensor({shared.rows(), (1 + N) * H, n}, shared.dtype);
   backend.copy(wide.columns(0, {H, n}), shared);
   for (std::int64_t p = 0; p < N; ++p) backend.scale_heads(wide.columns((1 + p) * H * n, {H, n}), sparse, mask.columns(p, {1}));
   return wide;
@@ -132,7 +132,7 @@ void sse_masking(const SparseState& op, std::int64_t chunk_size, Backend& backen
   const auto wide = [&](ConstTensor x, ConstTensor mask) { return repeated(half(x, 0), half(x, 1), mask, backend, workspace); };
   // The states of a sequence lie one behind the other: (1 + N) · H heads of one state.
   const Shape states{sequences, (1 + N) * H, K, V};
-  const Tensor o = workspace.tensor({T, (1 + N) * H, V});
+  const Tensor o = workspace.tensor({T, (1 + N) * H, V}, op.o.dtype);
   backend.decayed_outer_product({.q = wide(op.q, masks.gate),
                                  .k = wide(op.k, masks.gate),
                                  .v = repeated(op.v, op.v, masks.one, backend, workspace),
