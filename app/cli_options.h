@@ -1,0 +1,19 @@
+// The options that several commands take, and those of figures and films.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "app/cli_commands.h"
+
+namespace statescope {
+
+void add_prompt(CLI::App& command, PromptArguments& prompt, bool required);
+void add_device(CLI::App& command, DeviceChoice& device);
+/// The device, and threads.
+void add_compute(CLI::App& command, DeviceChoice& device);
+
+void add_figure(CLI::App& app, FigureArguments& figure);
+void add_film(CLI::App& app, FilmArguments& film);
+void add_batch(CLI::App& app, BatchArguments& batch);
+
+}  // namespace statescope
