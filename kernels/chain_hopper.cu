@@ -120,7 +120,8 @@ struct Room {
       made += most_of(tiles.products[n].out) * static_cast<int>(tiles.products[n].weight_bytes);
     }
     const int rows = stage_rows * tiles.row_bytes + between_rows;
-    return {static_cast<std::size_t>(parts_of_x * tiles.part_bytes) + 128, rounded_up(std::max(rows, made), line_bytes)};
+    return {static_cast<std::size_t>(rounded_up(parts_of_x * tiles.part_bytes + between_parts, line_bytes)),
+            rounded_up(std::max(rows, made), line_bytes)};
   }
   Room with(const Room& other) const { return {std::max(x_bytes, other.x_bytes), std::max(stage_bytes, other.stage_bytes)}; }
   std::size_t besides_ring() const { return std::max(offsetof(Work, of_x) + offsetof(OfProducts, x) + x_bytes, sizeof(Work)); }
@@ -225,16 +226,19 @@ Chain::Chain() : collected_(std::make_unique<Collected>()) {
 }
 Chain::~Chain() { cudaStreamDestroy(stream_); }
 
-cudaStream_t Chain::stream() {
+void Chain::flush() {
   const std::lock_guard lock(collected_->mutex);
   launch();
+}
+cudaStream_t Chain::stream() {
+  flush();
   return stream_;
 }
 void Chain::drop() {
   const std::lock_guard lock(collected_->mutex);
   collected_->clear();
 }
-std::vector<Chain::Memory> Chain::captured() { return std::exchange(captured_, {}); }
+std::vector<Chain::Memory> Chain::take_captured() { return std::exchange(captured_, {}); }
 
 bool Chain::add(const OneRow& op, DType type) {
   Level level{.kind = Kind::products, .tiles = {}, .step = {}, .mail = {}, .mailed = {}};

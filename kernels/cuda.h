@@ -26,10 +26,15 @@ inline int attribute_of_device(cudaDeviceAttr attribute) {
   check(cudaDeviceGetAttribute(&value, attribute, device), "the device");
   return value;
 }
+inline std::size_t most_shared_bytes() {  // of a thread block
+  return static_cast<std::size_t>(attribute_of_device(cudaDevAttrMaxSharedMemoryPerBlockOptin));
+}
 inline unsigned multiprocessors() { return static_cast<unsigned>(attribute_of_device(cudaDevAttrMultiProcessorCount)); }
 
-/// Whether the device of this thread lets a kernel begin while the one before it ends (compute capability 9.0).
+/// Whether the device of this thread lets a kernel begin while the one before it ends (compute capability 9.0 or later).
 bool can_overlap();
+/// Whether it is of compute capability 9.0: what stands in files named *_hopper.cu runs there alone.
+bool is_hopper();
 
 /// Whether a kernel waits for those before it in the stream to end, or says itself when it needs their results (`launch_overlapped`).
 enum class Overlap { none, with_kernels_before };
@@ -85,6 +90,10 @@ __device__ inline void begin_overlapped() {
   wait_for_results();
 }
 
+template <class Number>
+Number rounded_up(Number n, Number to) {
+  return (n + to - 1) / to * to;
+}
 /// Blocks of `block` threads that n items take, one item a thread.
 inline unsigned blocks_for(std::int64_t n, unsigned block) { return static_cast<unsigned>((n + block - 1) / block); }
 

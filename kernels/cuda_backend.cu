@@ -93,7 +93,7 @@ class CudaBackend final : public Backend {
     use(), products_.linear(y, x, weight, bias, chain());
   }
   std::unique_ptr<Repeated> repeated() override;
-  bool folds_norms(std::int64_t rows) const override { return (rows == 1 && can_overlap()) || activation_type(rows) == DType::bf16; }
+  bool folds_norms(std::int64_t rows) const override { return (rows == 1 && is_hopper()) || activation_type(rows) == DType::bf16; }
   void project(std::span<const Projection> projections, Workspace& workspace) override {
     use();
     if (!products_.project(projections, chain())) Backend::project(projections, workspace);
@@ -203,6 +203,8 @@ class CudaBackend final : public Backend {
     check_singular_values(sigma, z);
     use(), cuda::singular_values(sigma, z, workspace, stream());
   }
+  /// In this order: a row's step; float32 where no chunk form gathers; the parts (Backend) where runs are too many; a chunk form that reads
+  /// rows where they are; else rows replicated for one call of the memory.
   void sparse_state(const SparseState& op, std::int64_t chunk_size, Workspace& workspace) override {
     check_sparse_state(op, op.q.dtype == DType::bf16 ? DType::bf16 : DType::f32);
     if (use(), sparse_state_step(op, nullptr, chain())) return;
@@ -231,9 +233,9 @@ class CudaBackend final : public Backend {
 
  private:
   class Repetition;
-  static constexpr std::int64_t worth_a_chunk = 32;  // rows of a segment
+  static constexpr std::int64_t worth_a_chunk = 32;  // rows
 
-  /// Each memory's form is chosen here, by precision_ and how long the segments are.
+  /// The form of a matrix memory is chosen by precision_, the longest segment, the operands' types and the channels of a head.
   void decayed_outer_product(const DecayedOuterProduct& op, const DeviceSegments& segments) {
     if (in_chunks(segments) && decayed_outer_product_hopper_supported(op))
       return decayed_outer_product_hopper(op, segments, scratch(decayed_outer_product_hopper_scratch(op, segments)), stream());
@@ -264,12 +266,12 @@ class CudaBackend final : public Backend {
   static bool in_float32(const Memory& op) {
     return op.q.dtype == DType::f32 && op.k.dtype == DType::f32 && op.v.dtype == DType::f32 && op.o.dtype == DType::f32;
   }
-  /// A chunk form takes at most so many channels a head.
-  static constexpr std::int64_t most_channels = 128;
+  /// Whether decayed_outer_product_chunks, which takes half as many, can take the channels of a head as two.
   static bool divisible(const DecayedOuterProduct& op) {
     const std::int64_t H = op.initial_state.shape[1], K = op.initial_state.shape[2];
-    return K > most_channels && K <= 2 * most_channels && K % 2 == 0 && op.decay_axis == DecayAxis::rows && op.q.shape[1] == H &&
-           op.k.shape[1] == H && (!op.log_decay || op.log_decay.shape.rank() == 2 || op.log_decay.shape[1] == H) && op.o.contiguous();
+    return K > most_channels_in_chunks && K <= 2 * most_channels_in_chunks && K % 2 == 0 && op.decay_axis == DecayAxis::rows &&
+           op.q.shape[1] == H && op.k.shape[1] == H && (!op.log_decay || op.log_decay.shape.rank() == 2 || op.log_decay.shape[1] == H) &&
+           op.o.contiguous();
   }
   /// Rows of the state need no other row: a head of K channels is two of K / 2 whose outputs are summed.
   void halves_of_keys(DecayedOuterProduct op, const DeviceSegments& segments) {
@@ -391,7 +393,7 @@ class CudaBackend final : public Backend {
   }
 
   void give_up_capture() {
-    stream();  // what was collected belongs to what is captured
+    chain_->flush();  // what was collected belongs to what is captured
     capture_.give_up();
   }
   /// The calling thread's device; another may have been current.
@@ -464,18 +466,18 @@ class CudaBackend::Repetition final : public Repeated {
     backend_.use();
     if (graph_) return graph_->launch(backend_.stream());
     if (std::exchange(times_, times_ + 1) != 1) return work();
-    backend_.stream();
-    backend_.chain().captured();
+    backend_.chain().flush();
+    backend_.chain().take_captured();  // what other captures left
     try {
       graph_ = backend_.capture_.of([&] {
         work();
-        backend_.stream();  // launches what was collected
+        backend_.chain().flush();
       });
     } catch (...) {
       backend_.chain().drop();
       throw;
     }
-    read_by_graph_ = backend_.chain().captured();
+    read_by_graph_ = backend_.chain().take_captured();
   }
 
  private:

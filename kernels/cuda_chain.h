@@ -28,6 +28,8 @@ class Chain {
 
   /// To ask something else of it: what was collected is launched before.
   cudaStream_t stream();
+  /// Launches what was collected.
+  void flush();
   /// Gives memory back in the stream's order. What fails of the chain before is thrown where something is asked next.
   void free(void* memory) noexcept;
   /// Nothing of what was collected and not launched is done.
@@ -41,7 +43,7 @@ class Chain {
 
   /// What a captured graph reads, of the launches since this was asked last: they live as long as the graph.
   using Memory = std::shared_ptr<void>;
-  std::vector<Memory> captured();
+  std::vector<Memory> take_captured();
 
  private:
   struct Collected;

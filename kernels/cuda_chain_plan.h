@@ -10,11 +10,6 @@
 
 namespace statescope::cuda::chain {
 
-template <class Number>
-Number rounded_up(Number n, Number to) {
-  return (n + to - 1) / to * to;
-}
-
 /// The most that a block has of n.
 int most_of(int n);
 

@@ -37,8 +37,9 @@ __device__ inline uint4 load_shared(unsigned from) {
 /// (Σ x² / group + eps)^{−1/2}
 __device__ inline float norm_factor_of(const Tiles& op, float squares) { return rsqrtf(squares * op.of_group + op.input.eps); }
 
+constexpr int between_parts = 64;  // bytes
 /// Where part p of x begins: so that lanes that read at once read from different banks.
-__device__ inline int place_of_part(const Tiles& op, int p) { return p * op.part_bytes + (p > 0 ? 64 : 0); }
+__device__ inline int place_of_part(const Tiles& op, int p) { return p * op.part_bytes + (p > 0 ? between_parts : 0); }
 
 /// Eight numbers of x at piece c, as three parts: numbers 0, 1, 4, 5 before the others, but in the last part behind them (banks again).
 __device__ __noinline__ inline void store_parts(char* x, int part_bytes, int c, float4 a, float4 b) {
@@ -49,7 +50,7 @@ __device__ __noinline__ inline void store_parts(char* x, int part_bytes, int c, 
     *reinterpret_cast<uint4*>(to) = p < 2 ? part : uint4{part.z, part.w, part.x, part.y};
     a = {a.x - first_of(part.x), a.y - second_of(part.x), a.z - first_of(part.z), a.w - second_of(part.z)};
     b = {b.x - first_of(part.y), b.y - second_of(part.y), b.z - first_of(part.w), b.w - second_of(part.w)};
-    to += p == 0 ? part_bytes + 64 : part_bytes;
+    to += p == 0 ? part_bytes + between_parts : part_bytes;
   }
 }
 /// Where a lane's numbers of the first piece of B stand. Found again in each level: kept from level to level it would not be in a register.

@@ -105,7 +105,7 @@ struct GatheredSegments {
 /// most_pieces, in the order of their rows; some numbers stay free, so that a segment's first number needs no sum over those before it.
 struct Piece {
   std::int64_t segment, index, count;  // of the segment's pieces
-  std::int64_t number;                 // of the segment's first piece
+  std::int64_t first_number;           // of the segment's first piece
   std::int64_t first_row, rows;
 };
 
@@ -151,7 +151,11 @@ bool has_warpgroup_products();
 // ---------------------------------------------------------------------------------------------------------------------------------------
 // the operations: bf16 products, everything else float32
 
-// decayed_outer_product_chunks.cu: q, k, v and o of one type, float32 or bf16
+/// Blocks that a launch should have: multiprocessors of the largest devices. Not asked of the device, so that results are the same on each.
+constexpr std::int64_t wanted_blocks = 132;
+
+// decayed_outer_product_chunks.cu: q, k, v and o of one type, float32 or bf16; at most so many channels of k
+constexpr std::int64_t most_channels_in_chunks = 128;
 bool decayed_outer_product_chunks_supported(const DecayedOuterProduct& op);
 /// Scratch that a call needs, in bytes; for segments of at most `longest` rows.
 std::size_t decayed_outer_product_chunks_scratch(const DecayedOuterProduct& op, std::int64_t segments, std::int64_t longest,

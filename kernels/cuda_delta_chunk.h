@@ -47,7 +47,7 @@ struct alignas(16) Chunk {
   float b[chunk_rows], from_start[chunk_rows];                       // b, e^b
   float predict[chunk_rows], to_end[chunk_rows], write[chunk_rows];  // f^k e^b, f^k e^{b_C − b}, f^k
   float read[chunk_rows];                                            // scale f^q
-  float total, unused[3];                                            // e^{b_C}
+  float total;                                                       // e^{b_C}
 };
 
 /// The same for the products of a warpgroup, as it goes into shared memory.

@@ -1,6 +1,8 @@
 // What all CUDA forms ask of the device: errors in one line, which device it is, how much shared memory a kernel may have (cuda.h).
 #include "kernels/cuda_device.h"
 
+#include <algorithm>
+#include <array>
 #include <limits>
 #include <set>
 
@@ -8,6 +10,8 @@
 
 namespace statescope::cuda {
 namespace {
+
+constexpr int hopper = 9;  // compute capability, its first number
 
 /// A kernel went wrong in a way after which nothing works on the device any more, until the program is started again.
 bool is_lost(cudaError_t status) {
@@ -65,11 +69,11 @@ void allow_shared_memory(const char* name, const void* kernel, std::size_t bytes
 }
 
 bool can_overlap() {
-  int major = 0;
-  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, current_device()), "the device's properties");
-  constexpr int hopper = 9;
-  return major >= hopper;
+  // A kernel that was compiled for older devices alone does not wait for those before it.
+  constexpr std::array compiled_for{__CUDA_ARCH_LIST__};  // 100 times the compute capability
+  return attribute_of_device(cudaDevAttrComputeCapabilityMajor) >= hopper && *std::ranges::max_element(compiled_for) >= 100 * hopper;
 }
+bool is_hopper() { return attribute_of_device(cudaDevAttrComputeCapabilityMajor) == hopper; }
 
 std::string described(int index, Precision precision) {
   const cudaDeviceProp properties = properties_of(index);

@@ -14,12 +14,25 @@ constexpr int warpgroup = 128;  // threads
 
 __device__ inline unsigned shared_address(const void* p) { return static_cast<unsigned>(__cvta_generic_to_shared(p)); }
 
+// How many registers a thread of the calling warpgroup has from here on: those that copy leave some, those that multiply take them.
+
+template <int count>
+__device__ void leave_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));
+}
+template <int count>
+__device__ void take_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count));
+}
+
 // Barriers in shared memory: a phase ends when all have arrived and all announced bytes have.
 
 __device__ inline void init_barrier(std::uint64_t& barrier, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(&barrier)), "r"(arrivals) : "memory");
 }
 /// By who has made barriers, before copies know them.
+/// What this thread has written to shared memory, or made of barriers there, is there for bulk copies and products that come after.
+__device__ inline void order_before_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 __device__ inline void publish_barriers() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 __device__ inline void arrive(std::uint64_t& barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(&barrier)) : "memory");
@@ -169,7 +182,7 @@ __device__ void multiply_part(float (&c)[chunk_rows / 8][4], const uint4 (&S)[m]
 }
 /// Starts S += a y over 64 rows y; `a` from registers, 16 rows a piece.
 template <int n>
-__device__ void add_rows(float (&S)[n][4], const uint4 (&a)[chunk_rows / 16], const Tile* y) {
+__device__ void add_outer_products(float (&S)[n][4], const uint4 (&a)[chunk_rows / 16], const Tile* y) {
 #pragma unroll
   for (int s = 0; s < chunk_rows / 16; ++s) {
 #pragma unroll

@@ -43,7 +43,7 @@ struct Shared {
   RowSums sums_of_warps[2][warps][most_columns / own_columns];  // in turn
 };
 
-/// A block may have other warps, which do not come here.
+/// A block may have other warps, which do not come here. In chains the same threads meet there as in sync_warps.
 __device__ inline void sync_step() { asm volatile("bar.sync 1, %0;" ::"n"(threads) : "memory"); }
 /// What a warp beside them brings, by the number of its barrier.
 constexpr int features_there = 2, chosen_there = 3;
@@ -85,7 +85,7 @@ __device__ inline float larger_of(float a, float b) { return fmaxf(a, b); }
 
 /// How a step reads what others have made, where it simply lies there: asked for, then taken. `in_chain`: a warp beside those of the step
 /// brings what all of them need.
-struct Lies {
+struct InMemory {
   using Asked = float;
   using AskedFour = float4;
   static constexpr bool in_chain = false;

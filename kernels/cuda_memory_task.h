@@ -63,7 +63,7 @@ struct Step {
 
   /// How many threads share a row of a task, as a power of two: a division is many instructions one behind the other.
   __host__ __device__ int threads_of_row_log2() const { return columns == most_columns ? 3 : 2; }
-  /// How many indices there are: the first state's and the chosen ones', or the one of a matrix memory.
+  /// 2: the shared state and the partitions of sparse states; 1: a matrix memory.
   __host__ __device__ int halves() const { return choices.count > 0 ? 2 : 1; }
   /// Decays are a head's, or of each channel.
   __device__ bool decays_heads() const { return log_decay.x != nullptr && log_decay.width == 1; }

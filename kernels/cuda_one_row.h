@@ -3,8 +3,7 @@
 #pragma once
 
 #include "kernels/cuda_activation.h"
-#include "kernels/cuda_linear.h"
-#include "kernels/cuda_order.h"
+#include "kernels/cuda_warp.h"
 
 namespace statescope::cuda::one_row {
 
@@ -12,7 +11,7 @@ constexpr int warp_size = 32, warps = 8, threads = warps * warp_size;
 constexpr int piece = 16, numbers_of_sum = 4 * warp_size;  // bytes that a thread reads at once; numbers whose squares a warp sums
 constexpr int fours_at_once = 2;                           // of an input that passes a norm, by a thread
 constexpr int most_inputs = 8, most_products = 16, most_taps = 4;
-// Two such kernels and a memory's step would fit a multiprocessor; by registers two of the three do.
+// Of a block: two of them and a memory's step fit a multiprocessor's shared memory; its registers hold two of the three.
 constexpr std::size_t shared_bytes = 104 << 10;
 constexpr int most_numbers = 14 << 10;  // of all inputs together
 

@@ -100,7 +100,7 @@ __device__ void load_normed(float* shared, float* squares, const Input& input, c
       if (i >= whole) break;
       float4 x = in[t];
       const float4 weight = weights.at[t];
-      const float sum = combined(x.x * x.x + x.y * x.y + x.z * x.z + x.w * x.w, [](float a, float b) { return a + b; });
+      const float sum = sum_of_warp(x.x * x.x + x.y * x.y + x.z * x.z + x.w * x.w);
       if (i % warp_size == 0) squares[(input.place / 4 + i) / warp_size] = sum;
       if (i >= fours) continue;
       x.x *= weight.x + offset, x.y *= weight.y + offset, x.z *= weight.z + offset, x.w *= weight.w + offset;

@@ -15,28 +15,34 @@ namespace statescope::cuda {
 
 // elementwise.cu
 void fill(Tensor x, float value, cudaStream_t stream);
-void copy(Tensor dst, ConstTensor src, cudaStream_t stream);
-void gather_rows(Tensor dst, ConstTensor src, const std::int32_t* device_rows, cudaStream_t stream);
-void scatter_add_rows(Tensor dst, ConstTensor src, const std::int32_t* device_rows, ConstTensor weight, cudaStream_t stream);
-void rms_norm(Tensor y, ConstTensor x, ConstTensor weight, float eps, float offset, cudaStream_t stream);
-void rms_norm_plain(Tensor y, ConstTensor x, std::int64_t group, float eps, cudaStream_t stream);
-void sum_pair(Tensor pair, ConstTensor shared, ConstTensor sparse, ConstTensor more, Activation act, cudaStream_t stream);
-void softmax_pair(Tensor pair, ConstTensor shared, ConstTensor sparse, ConstTensor more, cudaStream_t stream);
-void add_rms_norm(Tensor y, Tensor x, ConstTensor added, ConstTensor weight, float eps, float offset, cudaStream_t stream);
-void gated_rms_norm(Tensor y, ConstTensor x, ConstTensor weight, std::int64_t group, float eps, ConstTensor gate, Activation act,
-                    cudaStream_t stream);
-void l2_norm(Tensor y, ConstTensor x, cudaStream_t stream);
-void sum_norm(Tensor y, ConstTensor x, float eps, cudaStream_t stream);
-void softmax(Tensor y, ConstTensor x, float temperature, cudaStream_t stream);
 void activate(Tensor y, ConstTensor x, Activation act, cudaStream_t stream);
 void gate(Tensor y, ConstTensor a, ConstTensor b, Activation act, cudaStream_t stream);
 void add(Tensor y, ConstTensor a, ConstTensor b, float factor, cudaStream_t stream);
+void sum_pair(Tensor pair, ConstTensor shared, ConstTensor sparse, ConstTensor more, Activation act, cudaStream_t stream);
 void scale_heads(Tensor y, ConstTensor x, ConstTensor g, float scale, cudaStream_t stream);
 void divide_heads(Tensor y, ConstTensor x, ConstTensor d, float eps, cudaStream_t stream);
 void log_sigmoid_decay(Tensor y, ConstTensor x, float normalizer, float clamp_min, cudaStream_t stream);
 void gated_delta_decay(Tensor y, ConstTensor a, ConstTensor A_log, ConstTensor dt_bias, cudaStream_t stream);
 void softplus_clamp(Tensor y, ConstTensor x, ConstTensor dt_bias, float dt_min, float dt_max, cudaStream_t stream);
 void one_minus_exp(Tensor y, ConstTensor x, cudaStream_t stream);
+
+// rows.cu
+void copy(Tensor dst, ConstTensor src, cudaStream_t stream);
+void gather_rows(Tensor dst, ConstTensor src, const std::int32_t* device_rows, cudaStream_t stream);
+void scatter_add_rows(Tensor dst, ConstTensor src, const std::int32_t* device_rows, ConstTensor weight, cudaStream_t stream);
+
+// norms.cu
+void rms_norm(Tensor y, ConstTensor x, ConstTensor weight, float eps, float offset, cudaStream_t stream);
+void rms_norm_plain(Tensor y, ConstTensor x, std::int64_t group, float eps, cudaStream_t stream);
+void add_rms_norm(Tensor y, Tensor x, ConstTensor added, ConstTensor weight, float eps, float offset, cudaStream_t stream);
+void gated_rms_norm(Tensor y, ConstTensor x, ConstTensor weight, std::int64_t group, float eps, ConstTensor gate, Activation act,
+                    cudaStream_t stream);
+void l2_norm(Tensor y, ConstTensor x, cudaStream_t stream);
+void sum_norm(Tensor y, ConstTensor x, float eps, cudaStream_t stream);
+void softmax(Tensor y, ConstTensor x, float temperature, cudaStream_t stream);
+void softmax_pair(Tensor pair, ConstTensor shared, ConstTensor sparse, ConstTensor more, cudaStream_t stream);
+
+// rope.cu
 void rope(Tensor y, ConstTensor x, std::int64_t first, double theta, std::int64_t rotary, cudaStream_t stream);
 
 // low_rank_decay.cu: weight float32 or bf16, of at most `most_low_rank` inputs.
@@ -68,6 +74,8 @@ struct alignas(16) SparseItem {
   std::int32_t row, choice;
   float read, write;
 };
+/// As if a row of the shared state were one.
+__device__ inline SparseItem own_item(std::int32_t row) { return {row, 0, 1, 1}; }
 struct SparseOrder {
   SparseItem* items = nullptr;    // [T · choices], by (sequence, partition), in the order of their tokens
   std::int32_t* place = nullptr;  // [T · choices]: where choice c of token t is among them
@@ -85,7 +93,7 @@ void sum_sparse_rows(const SparseState& op, const SparseOrder& order, const Spar
 void softmax_attention(const SoftmaxAttention& op, const DeviceSegments& segments, const std::int32_t* cu_seqlens_k, std::int64_t most_keys,
                        cudaStream_t stream);
 
-// state_analysis.cu
+// row_cosine.cu, singular_values.cu
 void row_cosine(Tensor cosine, ConstTensor z, cudaStream_t stream);
 void singular_values(Tensor sigma, ConstTensor z, Workspace& workspace, cudaStream_t stream);
 

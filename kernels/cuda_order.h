@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "kernels/cuda_warp.h"
+
 namespace statescope::cuda {
 
 /// A number for score n of a row: the larger, the earlier its place. No two of a row are equal and none is 0 or `before_all`.
@@ -17,20 +19,6 @@ inline __device__ Order order_of(float score, std::uint32_t n) {
 }
 
 inline __device__ std::int32_t index_of(Order order) { return static_cast<std::int32_t>(~static_cast<std::uint32_t>(order)); }
-
-/// x of all lanes of a warp put together, in every lane.
-template <class Number, class Combine>
-__device__ Number combined(Number x, Combine combine) {
-  constexpr int warp_size = 32;
-#pragma unroll
-  for (int offset = warp_size / 2; offset > 0; offset /= 2) x = combine(x, __shfl_xor_sync(~0U, x, offset));
-  return x;
-}
-/// Its sum.
-template <class Number>
-__device__ Number sum_of_warp(Number x) {
-  return combined(x, [](Number a, Number b) { return a + b; });
-}
 
 /// By one warp: the first in order after `last` among scores [N].
 inline __device__ Order next_in_order(const float* score, std::uint32_t N, std::uint32_t lane, Order last) {

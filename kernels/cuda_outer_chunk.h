@@ -16,13 +16,13 @@
 #include <array>
 
 #include "kernels/cuda_chunk.h"
+#include "kernels/cuda_decays.h"
 
 namespace statescope::cuda::outer {
 
 constexpr int chunk = 32, warps = 8, threads = 32 * warps;
-constexpr int columns = 16 * warps;     // of a block; a warp has 16 of them
-constexpr int rows_of_thread = 8;       // that a thread decays, in two channels
-constexpr float most_log2_decay = 100;  // from the middle of a piece to its ends
+constexpr int columns = 16 * warps;  // of a block; a warp has 16 of them
+constexpr int rows_of_thread = 8;    // that a thread decays, in two channels
 
 enum class Decay { per_head, per_channel };  // an absent decay is one of 0 per head
 enum class Pass { states, outputs };
@@ -139,15 +139,6 @@ __device__ void fetch(const ChunkOperand<Number>& x, const ChunkRow* rows, unsig
 // ---------------------------------------------------------------------------------------------------------------------------------------
 // decays
 
-__device__ inline float2 operator+(float2 a, float2 b) { return {a.x + b.x, a.y + b.y}; }
-__device__ inline float2 operator*(float2 a, float2 b) { return {a.x * b.x, a.y * b.y}; }
-__device__ inline float2 operator*(float a, float2 b) { return {a * b.x, a * b.y}; }
-__device__ inline float2 operator-(float2 a) { return {-a.x, -a.y}; }
-__device__ inline float exp2_of(float x) {
-  asm("ex2.approx.ftz.f32 %0, %0;" : "+f"(x));
-  return x;
-}
-__device__ inline float2 exp2_of(float2 a) { return {exp2_of(a.x), exp2_of(a.y)}; }
 __device__ inline float2& two(float* x) { return *reinterpret_cast<float2*>(x); }
 __device__ inline float2 two_of(const float* x) { return *reinterpret_cast<const float2*>(x); }
 __device__ inline float2 two_of(const Bf16* x) {
@@ -164,7 +155,6 @@ __device__ bool decay_piece(Memory& shared, const ChunkRow* rows, int begin, int
   const int channel = thread_now() % (K / 2) * 2, part = thread_now() / (K / 2) * rows_of_thread, middle = (begin + end) / 2;
   if (part >= chunk) return true;
   const auto log2_decay = [&](int t) {
-    constexpr float log2_e = 1.44269504F;
     const float* const x = shared.log_decay + t * (decay == Decay::per_channel ? K : 1);
     return log2_e * (decay == Decay::per_channel ? two_of(x + channel) : float2{*x, *x});
   };

@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(threads, 2) span_kernel(const __grid_constant_
     if (lane_row >= chunk) return;
     const bool wanted = lane_row < rows - done;
     const int own = first_row + done + lane_row;
-    const SparseItem item = gathered && wanted ? shared.items[lane_row] : SparseItem{own, 0, 1, 1};
+    const SparseItem item = gathered && wanted ? shared.items[lane_row] : own_item(own);
     const bool reads = wanted && (!gathered || item.choice < p.readers), writes = wanted && (!gathered || item.choice < p.writers);
     shared.rows[stage][lane_row] = {wanted ? item.row : 0,
                                     !reads     ? -1
@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(threads, 2) span_kernel(const __grid_constant_
         keep_rows(1 - stage, done + chunk);
         if constexpr (Memory::of_rounded) round_values(shared.rounded_v, shared.v[0]);
       }
-      int size = begin == 0 ? chunk : begin & -begin;
+      int size = begin == 0 ? chunk : begin & -begin;  // the largest piece that may begin here, halved until its decays fit
       const auto fits = [&] {
         return size == chunk ? decay_piece<decay, pass, K, true>(shared, chunk_rows, 0, chunk, turn)
                              : decay_piece<decay, pass, K, false>(shared, chunk_rows, begin, begin + size, turn);
@@ -202,7 +202,7 @@ __global__ void __launch_bounds__(threads) spans_kernel(const __grid_constant__ 
 /// As many rows as give each multiprocessor of the largest devices two blocks, within limits: a state is not worth fewer rows, and longer
 /// spans would leave multiprocessors idle at the end.
 std::int64_t span_of(const DecayedOuterProduct& op, const GatheredSegments& gathered) {
-  constexpr std::int64_t blocks = 2 * 132, shortest = 64, longest = 4096;
+  constexpr std::int64_t blocks = 2 * wanted_blocks, shortest = 64, longest = 4096;
   const std::int64_t tiles = (op.initial_state.shape[3] + columns - 1) / columns;
   const std::int64_t even = (std::max(op.o.rows(), gathered.count) * op.initial_state.shape[1] * tiles + blocks - 1) / blocks;
   return std::clamp((even + chunk - 1) / chunk * chunk, shortest, longest);
@@ -246,7 +246,7 @@ void launch_passes(const Problem<Number>& p, std::int64_t items, cudaStream_t st
     launch_pass<Number, decay, Pass::states, K>(p, 0, all, stream);
     combine_spans({p.segments, p.initial, p.H, p.K, p.V, p.decay_width(), p.span, p.states, p.decays}, stream);
   }
-  launch_pass<Number, decay, Pass::outputs, K>(p, own, all, stream);
+  launch_pass<Number, decay, Pass::outputs, K>(p, own, all, stream);  // gathered rows: what they leave, own rows add
   launch_pass<Number, decay, Pass::outputs, K>(p, 0, own, stream);
 }
 
@@ -294,12 +294,8 @@ void combine_spans(const Spans& p, cudaStream_t stream) {
 }
 
 bool decayed_outer_product_chunks_supported(const DecayedOuterProduct& op) {
-  constexpr std::int64_t most_channels = 128;
-  int device = 0, shared_bytes = 0;
-  check(cudaGetDevice(&device), "the device");
-  check(cudaDeviceGetAttribute(&shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "its shared memory");
-  return op.initial_state.shape[2] <= most_channels && (op.decay_axis == DecayAxis::rows || decay_of(op) == Decay::per_head) &&
-         sizeof(Shared<float, Decay::per_channel, Pass::outputs, most_channels>) <= static_cast<std::size_t>(shared_bytes);
+  return op.initial_state.shape[2] <= most_channels_in_chunks && (op.decay_axis == DecayAxis::rows || decay_of(op) == Decay::per_head) &&
+         sizeof(Shared<float, Decay::per_channel, Pass::outputs, most_channels_in_chunks>) <= most_shared_bytes();
 }
 
 std::size_t decayed_outer_product_chunks_scratch(const DecayedOuterProduct& op, std::int64_t segments, std::int64_t longest,

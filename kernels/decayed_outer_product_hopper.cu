@@ -139,13 +139,13 @@ __global__ void __launch_bounds__((groups + 1) * warpgroup, 1)
       init_barrier(memory.full[stage], sparse ? 1 + warpgroup : 1);
       init_barrier(memory.empty[stage], groups * warpgroup / 32);
     }
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    order_before_copies();
   }
   wait_for_results();
   __syncthreads();
   int turn = 0;  // counts chunks
   if (group == groups) {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(sparse ? 56 : 24));
+    leave_registers<sparse ? 56 : 24>();
     if (!sparse && threadIdx.x % warpgroup > 0) return;
     for (int i = static_cast<int>(blockIdx.x); i < pieces; i += static_cast<int>(gridDim.x)) {
       const Span span(p, first_number, i);
@@ -154,7 +154,7 @@ __global__ void __launch_bounds__((groups + 1) * warpgroup, 1)
     }
     return;
   }
-  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(sparse ? 224 : 240));
+  take_registers<sparse ? 224 : 240>();
   const int warp = static_cast<int>(threadIdx.x) / 32 % 4, lane = static_cast<int>(threadIdx.x) % 32;
   for (int i = static_cast<int>(blockIdx.x); i < pieces; i += static_cast<int>(gridDim.x)) {
     const Span span(p, first_number, i);
@@ -219,7 +219,7 @@ __global__ void __launch_bounds__((groups + 1) * warpgroup, 1)
       // S ← A S + yᵀ v
       pin(S);
       begin_products();
-      add_rows(S, own_v, chunk.y);
+      add_outer_products(S, own_v, chunk.y);
       commit_products();
       if constexpr (pass == Pass::outputs) {
         wait_products<1>();
@@ -252,11 +252,10 @@ __global__ void __launch_bounds__((groups + 1) * warpgroup, 1)
 // ---------------------------------------------------------------------------------------------------------------------------------------
 // launchers
 
-constexpr std::int64_t multiprocessors = 132;  // of the largest devices
-
 /// What is launched, and how scratch is divided.
 struct Plan {
   std::int64_t own_rows, rows, own_segments, segments, H, K, V, tiles, span;
+  bool cut;  // some segment has several spans
 
   Plan(const DecayedOuterProduct& op, const DeviceSegments& device_segments, const GatheredSegments& gathered)
       : own_rows(op.o.rows()),
@@ -267,24 +266,24 @@ struct Plan {
         K(op.initial_state.shape[2]),
         V(op.initial_state.shape[3]),
         tiles((V + columns - 1) / columns) {
-    const std::int64_t spans = std::max<std::int64_t>(1, multiprocessors / std::max<std::int64_t>(1, H * tiles));
+    const std::int64_t spans = std::max<std::int64_t>(1, wanted_blocks / std::max<std::int64_t>(1, H * tiles));
     const auto whole_chunks = [](std::int64_t n, std::int64_t parts) { return ((n + parts - 1) / parts + chunk_rows - 1) / chunk_rows; };
     // Own rows and gathered ones are read one after the other. Each of these segments' last spans may be short ones.
     const std::int64_t gathered_segments = segments - own_segments, whole_spans = spans - gathered_segments;
     const std::int64_t of_gathered = whole_chunks(gathered.count, whole_spans > spans / 2 ? whole_spans : spans);
     span = std::max({std::int64_t{1}, whole_chunks(own_rows, spans), of_gathered}) * chunk_rows;
+    cut = device_segments.longest > span;
   }
   std::int64_t chunks() const { return most_pieces(rows, segments, chunk_rows); }
   std::int64_t spans() const { return most_pieces(rows, segments, span); }
   std::int64_t own_spans() const { return most_pieces(own_rows, own_segments, span); }
-  std::int64_t state_numbers() const { return spans() * H * K * V; }
+  std::int64_t state_numbers() const { return cut ? spans() * H * K * V : 0; }
+  std::int64_t decay_numbers() const { return cut ? spans() * H * K : 0; }
 };
 
 /// Every row, and every head of it, begins at 16 bytes and consists of them.
-bool in_pieces(ConstTensor x, std::int64_t numbers) {
-  return reinterpret_cast<std::uintptr_t>(x.data) % 16 == 0 && x.stride % numbers == 0 && x.shape[2] % numbers == 0;
-}
-bool bf16_in_pieces(ConstTensor x) { return x.dtype == DType::bf16 && in_pieces(x, 8); }
+bool heads_in_packs(ConstTensor x, int numbers) { return in_packs(x, numbers) && x.shape[2] % numbers == 0; }
+bool bf16_heads(ConstTensor x) { return x.dtype == DType::bf16 && heads_in_packs(x, 8); }
 
 Bf16Rows bf16_rows(ConstTensor x) { return {static_cast<Bf16*>(const_cast<void*>(x.data)), x.stride, x.shape[1], x.shape[2]}; }
 
@@ -305,7 +304,7 @@ void launch_spans(const char* name, const Problem<channels>& p, const CUtensorMa
   auto kernel = span_kernel<pass, channels, false>;
   std::int64_t thread_blocks = pieces;
   if constexpr (channels == 128) {
-    if (p.items) kernel = span_kernel<pass, channels, true>, thread_blocks = std::min(pieces, multiprocessors);
+    if (p.items) kernel = span_kernel<pass, channels, true>, thread_blocks = std::min(pieces, wanted_blocks);
   }
   launch_overlapped(name, kernel, static_cast<unsigned>(thread_blocks), (groups + 1) * warpgroup, sizeof(Memory<channels>), stream, p,
                     values, static_cast<int>(first), static_cast<int>(pieces));
@@ -339,11 +338,12 @@ void launch_chunks(const DecayedOuterProduct& op, const DeviceSegments& segments
   prepare(p, plan.chunks(), rows_map(op.q), rows_map(op.k), stream);
   const CUtensorMap values = rows_map(op.v);
   const std::int64_t own = plan.own_spans(), all = plan.spans();
-  if (segments.longest > plan.span) {
+  if (plan.cut) {
     launch_spans<Pass::states>("decayed_outer_product: states", p, values, 0, all, stream);
     combine_spans({segments, p.initial, p.H, p.K, p.V, p.decay_width(), p.span, p.states, p.decays}, stream);
   }
-  launch_spans<Pass::outputs>("decayed_outer_product: outputs", p, values, own, all, stream);
+  launch_spans<Pass::outputs>("decayed_outer_product: outputs", p, values, own, all,
+                              stream);  // gathered rows: what they leave, own rows add
   launch_spans<Pass::outputs>("decayed_outer_product: outputs", p, values, 0, own, stream);
 }
 
@@ -352,10 +352,10 @@ void launch_chunks(const DecayedOuterProduct& op, const DeviceSegments& segments
 bool decayed_outer_product_hopper_supported(const DecayedOuterProduct& op, const GatheredSegments& gathered) {
   constexpr std::int64_t narrow = 64, most_gathered = 128, widest = 256;  // narrow heads are left to decayed_outer_product_chunks.cu
   const std::int64_t K = op.initial_state.shape[2];
-  const auto rows_fit = [](ConstTensor x) { return !x || bf16_in_pieces(x); };
-  const auto decays_fit = [](ConstTensor x) { return !x || x.shape.rank() < 3 || in_pieces(x, 4); };
-  return K > narrow && K <= (gathered.items ? most_gathered : widest) && bf16_in_pieces(op.q) && bf16_in_pieces(op.k) &&
-         bf16_in_pieces(op.v) && bf16_in_pieces(op.o) && rows_fit(gathered.q) && rows_fit(gathered.k) && rows_fit(gathered.o) &&
+  const auto rows_fit = [](ConstTensor x) { return !x || bf16_heads(x); };
+  const auto decays_fit = [](ConstTensor x) { return !x || x.shape.rank() < 3 || heads_in_packs(x, 4); };
+  return K > narrow && K <= (gathered.items ? most_gathered : widest) && bf16_heads(op.q) && bf16_heads(op.k) && bf16_heads(op.v) &&
+         bf16_heads(op.o) && rows_fit(gathered.q) && rows_fit(gathered.k) && rows_fit(gathered.o) &&
          (!op.log_decay || op.log_decay.shape.rank() < 3 || op.decay_axis == DecayAxis::rows) && decays_fit(op.log_decay) &&
          decays_fit(gathered.log_decay) && op.v.shape[1] == op.initial_state.shape[1] && has_warpgroup_products();
 }
@@ -364,7 +364,7 @@ std::size_t decayed_outer_product_hopper_scratch(const DecayedOuterProduct& op, 
                                                  const GatheredSegments& gathered) {
   const Plan plan(op, segments, gathered);
   return static_cast<std::size_t>(plan.chunks() * plan.H) * (plan.K > 128 ? sizeof(Chunk<256>) : sizeof(Chunk<128>)) +
-         static_cast<std::size_t>(plan.state_numbers() + plan.spans() * plan.H * plan.K) * sizeof(float);
+         static_cast<std::size_t>(plan.state_numbers() + plan.decay_numbers()) * sizeof(float);
 }
 
 void decayed_outer_product_hopper(const DecayedOuterProduct& op, const DeviceSegments& segments, void* scratch, cudaStream_t stream,

@@ -1,6 +1,7 @@
 // What the decayed outer product 64 rows at a time needs of every chunk before any state is known (cuda_outer_tiles.h). No factor of x and
 // y is larger than 1, whatever the decays. Scores bring q and k to a row in the middle of the chunk where one of the two factors grows, as
 // long as floating point can hold it; where it cannot, to the boundaries between ever smaller halves, where none does.
+#include "kernels/cuda_decays.h"
 #include "kernels/cuda_outer_tiles.h"
 
 namespace statescope::cuda::outer_tiles {
@@ -9,7 +10,6 @@ namespace {
 // ---------------------------------------------------------------------------------------------------------------------------------------
 // kernels
 
-constexpr float most_log2_decay = 100;                         // from the middle of a chunk to its ends
 constexpr int of_thread = 16, parts = chunk_rows / of_thread;  // rows of a pair of channels
 template <int channels>
 constexpr int prepare_threads = parts * (channels / 2);
@@ -30,15 +30,6 @@ struct alignas(1024) Prepared {
   std::uint64_t full;
 };
 
-__device__ float2 operator+(float2 a, float2 b) { return {a.x + b.x, a.y + b.y}; }
-__device__ float2 operator-(float2 a) { return {-a.x, -a.y}; }
-__device__ float2 operator*(float2 a, float2 b) { return {a.x * b.x, a.y * b.y}; }
-__device__ float2 operator*(float a, float2 b) { return {a * b.x, a * b.y}; }
-__device__ float exp2_of(float x) {
-  asm("ex2.approx.ftz.f32 %0, %0;" : "+f"(x));
-  return x;
-}
-__device__ float2 exp2_of(float2 a) { return {exp2_of(a.x), exp2_of(a.y)}; }
 __device__ float2 widened(unsigned pair) { return {first_of(pair), second_of(pair)}; }
 __device__ unsigned packed_pair(float2 x) { return packed(x.x, x.y); }
 
@@ -94,7 +85,7 @@ struct Decays {
         if (rows.decays(first + i)) to[i].x = to[i].y = data[rows.place(first + i, stride)];
       }
     }
-    constexpr float log2_e = 1.44269504F, least = -160;  // 2^least is 0, and sums of it are still exact enough
+    constexpr float least = -160;  // 2^least is 0, and sums of it are still exact enough
 #pragma unroll
     for (float2& x : to) {
       x = log2_e * x;
@@ -128,7 +119,7 @@ template <int channels>
 __device__ void fetch_rows(Prepared<channels>& shared, const Problem<channels>& p, const CUtensorMap& queries, const CUtensorMap& keys,
                            int h, int first_row) {
   init_barrier(shared.full, 1);
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  order_before_copies();
   arrive_and_expect(shared.full, sizeof(shared.x) + sizeof(shared.y));
   const auto head = [&](const Bf16Rows& x) { return static_cast<int>(producer_head(h, x.heads, p.H)); };
   const int q_head = head(p.source[0].q), k_head = head(p.source[0].k);
@@ -138,7 +129,7 @@ __device__ void fetch_rows(Prepared<channels>& shared, const Problem<channels>& 
   }
 }
 
-/// All threads: start to look up what a chunk reads, and bring q and k of gathered rows.
+/// Where what each row of a chunk reads is, and which row of o it adds to; a thread has a row.
 template <int channels>
 __device__ void look_up_rows(Prepared<channels>& shared, Chunk<channels>& chunk, const Problem<channels>& p, const Piece& piece,
                              bool gathered) {
@@ -146,11 +137,12 @@ __device__ void look_up_rows(Prepared<channels>& shared, Chunk<channels>& chunk,
   if (t >= chunk_rows) return;
   const bool wanted = t < piece.rows;
   const int own = static_cast<int>(piece.first_row) + t;
-  const SparseItem item = gathered && wanted ? p.item(piece, t) : SparseItem{own, 0, 1, 1};
+  const SparseItem item = gathered && wanted ? p.item(piece, t) : own_item(own);
   const bool reads = wanted && item.choice < p.readers, writes = wanted && (!gathered || item.choice < p.writers);
   shared.rows[t] = {wanted ? item.row : 0, item.read, item.write, writes};
   chunk.o_row[t] = reads ? item.row * p.choices + item.choice : -1;
 }
+/// All threads: start to bring q and k of gathered rows.
 template <int channels>
 __device__ void fetch_gathered(Prepared<channels>& shared, const Problem<channels>& p, int h, int n) {
   constexpr int pieces = channels / 8, rows = prepare_threads<channels> / pieces;

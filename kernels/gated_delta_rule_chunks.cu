@@ -18,7 +18,7 @@ __global__ void __launch_bounds__(most_warps* lanes, 1) carry_kernel(const __gri
   const std::int64_t first = blockIdx.x % groups * blocks, h = blockIdx.x / groups % p.H;
   const Piece span = piece_of(p.segments, blockIdx.x / groups / p.H, p.span);
   if (span.index + 1 >= span.count || (span.index == 0 && first >= p.value_blocks)) return;
-  const std::int64_t number = span.number + span.index;
+  const std::int64_t number = span.first_number + span.index;
   const auto value_blocks = static_cast<int>(p.value_blocks - first), block = warp() * own;  // among the thread block's
 
   const Passage<KP, most_warps * own, false, factors> passage(p, memory, span, h, first);
@@ -50,11 +50,11 @@ __global__ void __launch_bounds__(most_warps* lanes, 1) carry_kernel(const __gri
 
 #pragma unroll
   for (int i = 0; i < own; ++i) {
-    const int column = block + i - value_blocks;  // of M
-    if (column < 0) S[i].write(state_of<KP>(p, number + 1, h, first + block + i));
-    if (column < 0 || column >= keys) continue;
-    S[i].add_identity(16 * column, -total);
-    uint4* transition = transition_of<KP>(p, number, h) + column * keys * lanes;
+    const int block_of_M = block + i - value_blocks;
+    if (block_of_M < 0) S[i].write(state_of<KP>(p, number + 1, h, first + block + i));
+    if (block_of_M < 0 || block_of_M >= keys) continue;
+    S[i].add_identity(16 * block_of_M, -total);  // stored is M − total I in bf16; total stays float32
+    uint4* transition = transition_of<KP>(p, number, h) + block_of_M * keys * lanes;
 #pragma unroll
     for (int key = 0; key < keys; ++key) transition[key * lanes + lane()] = as_b(S[i].x[key]);
   }
@@ -220,7 +220,7 @@ __global__ void __launch_bounds__(most_warps* lanes, 1) read_kernel(const __grid
   passage.begin();
   Columns<KP> columns[1], &S = columns[0];
   if (active && span.count > 1) {
-    S.read(state_of<KP>(p, span.number + span.index, h, block));
+    S.read(state_of<KP>(p, span.first_number + span.index, h, block));
   } else if (active) {
     S.read(p.initial.row(slot) + h * p.K * p.V + 16 * block, p.K, p.V, p.V - 16 * block);
   }
@@ -265,8 +265,6 @@ __global__ void __launch_bounds__(most_warps* lanes, 1) read_kernel(const __grid
 // ---------------------------------------------------------------------------------------------------------------------------------------
 // launchers
 
-std::int64_t rounded_up(std::int64_t x, std::int64_t unit) { return (x + unit - 1) / unit * unit; }
-
 bool aligned(ConstTensor x, std::int64_t numbers) {
   return reinterpret_cast<std::uintptr_t>(x.data) % (static_cast<std::size_t>(numbers) * size_of(x.dtype)) == 0 &&
          x.stride % numbers == 0 && x.shape[x.shape.rank() - 1] % numbers == 0;
@@ -298,17 +296,16 @@ struct Plan {
            : K <= 128 ? 128
                       : 256),
         value_blocks((V + 15) / 16),
-        key_width(rounded_up(K, 8)),
-        value_width(rounded_up(V, 8)),
+        key_width(rounded_up<std::int64_t>(K, 8)),
+        value_width(rounded_up<std::int64_t>(V, 8)),
         copied(!fits(op.q) || !fits(op.k) || !fits(op.v)),
         tiles(!gathered.items && !copied && hopper_supported(op)) {
-    constexpr std::int64_t wanted_blocks = 132,
-                           alone = 3 * chunk_rows;  // blocks that fill a large GPU; rows that are not worth several spans
+    constexpr std::int64_t alone = 3 * chunk_rows;  // rows that are not worth several spans
     const std::int64_t groups_of_all = H * groups(value_blocks, std::min<std::int64_t>(value_blocks, most_warps));
     const std::int64_t wanted_spans = std::max<std::int64_t>(1, wanted_blocks / groups_of_all);
     // Own rows and gathered ones are read one after the other.
     const std::int64_t rows_at_once = std::max(own_rows, gathered.count);
-    span = std::max<std::int64_t>(chunk_rows, rounded_up((rows_at_once + wanted_spans - 1) / wanted_spans, chunk_rows));
+    span = std::max<std::int64_t>(chunk_rows, rounded_up<std::int64_t>((rows_at_once + wanted_spans - 1) / wanted_spans, chunk_rows));
     if (longest <= alone) span = std::max(span, alone);
     spans = longest > span;
   }
@@ -325,7 +322,7 @@ struct Plan {
   std::int64_t copy_pieces(std::int64_t width) const { return copied ? chunk_count() * chunk_rows * H * width / 8 : 0; }
   std::int64_t state_pieces() const { return spans ? span_count() * H * value_blocks * (KP / 8) * lanes : 0; }
   std::int64_t transition_pieces() const { return spans ? span_count() * H * (KP / 16) * (KP / 16) * lanes : 0; }
-  std::int64_t total_pieces() const { return spans ? rounded_up(span_count() * H, 4) / 4 : 0; }
+  std::int64_t total_pieces() const { return spans ? rounded_up<std::int64_t>(span_count() * H, 4) / 4 : 0; }
   std::int64_t pieces() const {
     return chunk_pieces() + 2 * copy_pieces(key_width) + copy_pieces(value_width) + state_pieces() + transition_pieces() + total_pieces();
   }
@@ -370,12 +367,7 @@ Problem problem(const Plan& plan, const GatedDeltaRule& op, bool unit, const Dev
 }
 
 /// Two where the device has room for them and `rest`.
-int stages(std::size_t size, std::size_t rest) {
-  int device = 0, most = 0;
-  check(cudaGetDevice(&device), "the device");
-  check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "the device's shared memory");
-  return 2 * size + rest <= static_cast<std::size_t>(most) ? 2 : 1;
-}
+int stages(std::size_t size, std::size_t rest) { return 2 * size + rest <= most_shared_bytes() ? 2 : 1; }
 
 template <int KP>
 void combine(const Plan& plan, const Problem& p, cudaStream_t stream) {

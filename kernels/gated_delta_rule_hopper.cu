@@ -163,18 +163,18 @@ __global__ void __launch_bounds__(groups* warpgroup + copying, 1)
       init_barrier(memory.full[stage], 1);
       init_barrier(memory.empty[stage], groups * warpgroup / lanes);
     }
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    order_before_copies();
   }
   __syncthreads();
   if (group == groups) {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
+    leave_registers<24>();
     if (threadIdx.x % warpgroup != 0) return;
     const std::int64_t chunk = first_piece(p.segments, span.segment, chunk_rows) + span.index * (p.span / chunk_rows);
     produce<pass>(memory, maps, p, p.tiles + chunk * p.H + h, static_cast<int>(span.first_row), count, static_cast<int>(h),
                   static_cast<int>(16 * first));
   } else {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
-    const std::int64_t number = span.number + span.index, block = first + warp();  // of 16 columns
+    take_registers<240>();
+    const std::int64_t number = span.first_number + span.index, block = first + warp();  // of 16 columns
     const std::int64_t slot = p.segments.slot_of(span.segment);
     const auto K = static_cast<int>(p.K), V = static_cast<int>(p.V), column = static_cast<int>(16 * block), in_tile = 16 * (warp() % 4);
     const bool of_values = block < p.value_blocks;
@@ -195,9 +195,9 @@ __global__ void __launch_bounds__(groups* warpgroup + copying, 1)
         S[i][0] = x.x, S[i][1] = x.y, S[i][2] = x.z, S[i][3] = x.w;
       }
     }
-    const int unit = column - static_cast<int>(16 * p.value_blocks);  // the first column of M
-    const auto add_identity = [&](float number_) {
-      each_of_state(S, [&](float& x, int channel, int c) { x += channel == unit + c ? number_ : 0; });
+    const int column_of_M = column - static_cast<int>(16 * p.value_blocks);
+    const auto add_identity = [&](float factor) {
+      each_of_state(S, [&](float& x, int channel, int c) { x += channel == column_of_M + c ? factor : 0; });
     };
     if (!of_values) add_identity(1);
 
@@ -229,7 +229,7 @@ __global__ void __launch_bounds__(groups* warpgroup + copying, 1)
       total *= stage.chunk.total;
       pin(S);
       begin_products();
-      add_rows(S, at_end, stage.k);
+      add_outer_products(S, at_end, stage.k);
       commit_products();
       if constexpr (pass == Pass::read) {
         wait_products<1>();
@@ -254,7 +254,7 @@ __global__ void __launch_bounds__(groups* warpgroup + copying, 1)
     }
     if (first == 0 && threadIdx.x == 0) p.totals[number * p.H + h] = total;
     if (of_values) return write(state_of<KP>(p, number + 1, h, block), S);
-    if (unit >= KP) return;
+    if (column_of_M >= KP) return;
     add_identity(-total);
     uint4* const transition = transition_of<KP>(p, number, h) + (block - p.value_blocks) * keys * lanes;
 #pragma unroll

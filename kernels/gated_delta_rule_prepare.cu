@@ -1,6 +1,7 @@
 // What the gated delta rule in chunks needs of every chunk before any state is known: T and the decays, and bf16 copies of q, k and v where
 // they are something else.
 #include "kernels/cuda_delta_chunk.h"
+#include "kernels/cuda_warp.h"
 
 namespace statescope::cuda::delta {
 namespace {
@@ -31,7 +32,7 @@ __device__ void fetch_items(Prepared& s, const Problem& p, const Piece& piece) {
   for (int i = 2 * lane(); i < 2 * lane() + 2; ++i) {
     const auto own = static_cast<std::int32_t>(piece.first_row + i);
     const bool gathered = gathers && p.gathers(piece) && i < piece.rows;
-    const SparseItem item = gathered ? p.items[own - p.own_rows] : SparseItem{own, 0, 1, 1};
+    const SparseItem item = gathered ? p.items[own - p.own_rows] : own_item(own);
     s.row[i] = item.row, s.read[i] = item.read, s.write[i] = item.write;
     // What does not write leaves the state alone.
     s.beta[i] = i < piece.rows && !(gathered && item.choice >= p.writers) ? 1 : 0;
@@ -73,8 +74,7 @@ __device__ float over_length(float gate, bool gate_before_l2, int pieces, const 
       sum = fmaf(first, first, fmaf(second, second, sum));
     }
   }
-  for (int distance = lanes / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(~0U, sum, distance);
-  return gate * rsqrtf(sum + l2_norm_eps);
+  return gate * rsqrtf(sum_of_warp(sum) + l2_norm_eps);
 }
 
 /// The factors of q and k as gates become those that give rows of length 1.

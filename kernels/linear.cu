@@ -9,7 +9,6 @@
 #include <limits>
 
 #include "kernels/cuda_linear.h"
-#include "kernels/cuda_numbers.h"
 #include "kernels/cuda_operations.h"
 
 namespace statescope::cuda {

@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 
+#include "kernels/cuda_linear.h"
 #include "kernels/cuda_one_row_stream.h"
 
 namespace statescope::cuda {
@@ -92,16 +93,13 @@ bool streams(ConstTensor x, const InputNorm& norm, ConstTensor weight) {
   const bool rows = row_bytes % piece == 0 && pieces >= row_pair && aligned(weight, size) &&
                     (!short_rows || (warp_size % pieces == 0 && weight.contiguous() && weight.rows() >= warp_size / pieces));
   const bool groups = norm.group == 0 || norm.group == x.row_size() || norm.group % numbers_of_sum == 0;
-  return x.rows() == 1 && x.dtype == DType::f32 && rows && aligned(x, piece) && groups &&
+  return x.rows() == 1 && x.dtype == DType::f32 && rows && aligned(x, piece) && groups &&  // of one row the stride does not matter
          (!norm.gate || (norm.gate.dtype == DType::f32 && aligned(norm.gate, piece)));
 }
 
 bool same(const InputNorm& a, const InputNorm& b) {
   return a.group == b.group && a.weight.data == b.weight.data && a.gate.data == b.gate.data;
 }
-
-/// Whether the device of this thread has the kernels (compute capability 9.0).
-bool streams_rows() { return attribute_of_device(cudaDevAttrComputeCapabilityMajor) == 9; }
 
 /// What is collected for one launch.
 class OneRowLaunch {
@@ -263,7 +261,7 @@ Announcements::Announcements() {
 Announcements::~Announcements() { cudaFree(count); }
 
 bool Products::project(std::span<const Projection> projections, Chain& chain) {
-  if (!streams_rows()) return false;
+  if (!is_hopper()) return false;
   OneRowLaunch all;
   for (const Projection& p : projections) {
     check_linear(p.z ? p.z : p.y, p.x, p.weight, p.bias);
@@ -277,7 +275,7 @@ bool Products::gated_linear(Tensor y, ConstTensor x, const InputNorm& norm, Cons
   check_linear(y, x, gate, {});
   check_linear(y, x, up, {});
   OneRowLaunch all;
-  if (!streams_rows() || !all.add_gated(y, x, norm, gate, up)) return false;
+  if (!is_hopper() || !all.add_gated(y, x, norm, gate, up)) return false;
   all.start(announcements_, chain);
   return true;
 }

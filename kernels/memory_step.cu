@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(threads) step_kernel(const __grid_constant__ S
   let_next_begin();
   Task task;
   find(task, p, static_cast<int>(blockIdx.x), [](const float* x) { return x; });
-  take_step<delta_rule, RowsPerThread>(p, task, shared, Lies{}, [](int, float4) {});
+  take_step<delta_rule, RowsPerThread>(p, task, shared, InMemory{}, [](int, float4) {});
 }
 
 // ---- launchers -----------------------------------------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 // The CUDA forms of norms and the softmax, of rows or of groups of their numbers.
 #include <limits>
 
-#include "kernels/cuda_order.h"
 #include "kernels/cuda_rowwise.h"
+#include "kernels/cuda_warp.h"
 
 namespace statescope::cuda {
 namespace {

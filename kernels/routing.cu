@@ -84,7 +84,7 @@ __global__ void row_sparse_kernel(Numbers<void> k, Rows<float> log_decay, Number
     sum += e;
     if (skip_decay && !chosen) decay[r] = 0;
   }
-  sum = combined(sum, [](float a, float b) { return a + b; });
+  sum = sum_of_warp(sum);
   for (std::uint32_t r = lane; r < K; r += warp_size) k.store<1>(t, begin + r, {k.number(t, begin + r) / sum});
 }
 

@@ -5,7 +5,7 @@
 
 #include "kernels/cuda_chunk.h"
 #include "kernels/cuda_operations.h"
-#include "kernels/cuda_order.h"
+#include "kernels/cuda_warp.h"
 
 namespace statescope::cuda {
 namespace {

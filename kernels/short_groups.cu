@@ -55,7 +55,7 @@ struct Normalised {
 struct Temperature {
   float value;
 };
-/// As softmax_kernel in elementwise.cu.
+/// As softmax_kernel in norms.cu.
 template <int lanes, int packs>
 struct Softmax {
   float temperature;

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "kernels/cuda_operations.h"
-#include "kernels/cuda_order.h"
+#include "kernels/cuda_warp.h"
 #include "kernels/state_analysis.h"
 
 namespace statescope::cuda {

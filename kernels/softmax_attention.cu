@@ -464,13 +464,6 @@ Problem problem_of(const SoftmaxAttention& op, const DeviceSegments& segments, c
   return p;
 }
 
-std::size_t most_shared_memory() {
-  int device = 0, bytes = 0;
-  check(cudaGetDevice(&device), "the device");
-  check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "the device's shared memory");
-  return static_cast<std::size_t>(bytes);
-}
-
 dim3 grid_of(const Problem& p, std::int64_t queries, std::int64_t columns) {
   const std::int64_t pieces = p.segments.count * p.H * ((p.segments.longest + queries - 1) / queries);
   return {static_cast<unsigned>(pieces), blocks_for(p.V, static_cast<unsigned>(columns))};
@@ -497,7 +490,7 @@ void softmax_attention(const SoftmaxAttention& op, const DeviceSegments& segment
   constexpr std::int64_t few = 8;
   const Problem p = problem_of(op, segments, cu_seqlens_k, most_keys);
   // A choice of hundreds of blocks has no room for 64 queries.
-  const bool has_room = p.most_chosen == 0 || tile_bytes<256> + Choice::bytes(p, tile) <= most_shared_memory();
+  const bool has_room = p.most_chosen == 0 || tile_bytes<256> + Choice::bytes(p, tile) <= most_shared_bytes();
   if (segments.longest <= few || !has_room) return attend_queries(p, stream);
   if (p.V <= 64) return attend_tiles<64>(p, stream);
   if (p.V <= 128) return attend_tiles<128>(p, stream);

@@ -153,16 +153,16 @@ __global__ void __launch_bounds__(threads_of(groups), 1)
       init_barrier(memory.k_empty[stage], warps);
       init_barrier(memory.v_empty[stage], warps);
     }
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    order_before_copies();
   }
   __syncthreads();
   // Registers go from the warpgroup that copies to those that multiply.
   const int group = static_cast<int>(threadIdx.x) / warpgroup;
   if (group == groups) {
-    if constexpr (groups > 1) asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
+    if constexpr (groups > 1) leave_registers<24>();
     if (threadIdx.x % warpgroup == 0) produce(memory, maps, x, begin, tiles);
   } else {
-    if constexpr (groups > 1) asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
+    if constexpr (groups > 1) take_registers<240>();
     consume(memory, p, x, begin, tiles, group);
   }
 }
@@ -189,7 +189,7 @@ void attend(const AttentionTiles& p, cudaStream_t stream) {
 
 }  // namespace
 
-bool has_warpgroup_products() { return attribute_of_device(cudaDevAttrComputeCapabilityMajor) == 9 && encode_tiled() != nullptr; }
+bool has_warpgroup_products() { return is_hopper() && encode_tiled() != nullptr; }
 
 void attend_hopper(const AttentionTiles& p, cudaStream_t stream) {
   const std::int64_t widest = std::max(p.q.width, p.v.width);

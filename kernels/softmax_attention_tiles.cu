@@ -183,7 +183,7 @@ void attend(const AttentionTiles& p, cudaStream_t stream) {
 
 bool softmax_attention_tiles_supported(const SoftmaxAttention& op) {
   constexpr std::int64_t largest = std::numeric_limits<std::int32_t>::max();
-  const bool has_room = attribute_of_device(cudaDevAttrMaxSharedMemoryPerBlockOptin) >= static_cast<int>(sizeof(TileMemory<256>));
+  const bool has_room = most_shared_bytes() >= sizeof(TileMemory<256>);
   const std::int64_t widest = has_room ? 256 : 128;
   const bool all_blocks = op.blocks.block_size == 0 || op.blocks.topk <= 1;
   return all_blocks && !op.selected_blocks && op.q.shape[2] <= widest && op.v.shape[2] <= widest && op.scale > 0 && op.window < largest;

@@ -1,6 +1,7 @@
 // Sparse state expansion without the host: a counting sort of the items (one per token and choice) by sequence and partition. For memories
 // that cannot gather, one kernel that makes their rows, and one that sums what they read.
 #include "kernels/cuda_operations.h"
+#include "kernels/cuda_warp.h"
 #include "kernels/sparse_state.h"
 
 namespace statescope::cuda {
@@ -93,7 +94,7 @@ __device__ std::int32_t sum_before(std::int32_t x, std::int32_t* of_warp, std::i
   return before;
 }
 
-/// Counts of a block's warps, of `some_runs` runs at a time.
+/// Counts of a block's warps, of `some_runs` runs at a time: 32 KB of the 48 that a kernel may declare.
 constexpr unsigned some_runs = 256;
 using Counts = std::int32_t[warps_of_tile][some_runs];
 
@@ -198,20 +199,15 @@ struct Operand {
   __device__ float* row(std::int64_t row, std::int64_t h, std::int64_t H) const { return to + (row * H + h) * n; }
 };
 
-struct Gathering {
+struct Replication {
   Operand q, k, v, log_decay, beta;
   const SparseItem* items;
   std::int64_t T, rows, H, writers;
   bool l2, before_l2;
 };
 
-__device__ float sum_of_warp(float x) {
-  for (unsigned distance = warp_size / 2; distance > 0; distance /= 2) x += __shfl_xor_sync(~0U, x, distance);
-  return x;
-}
-
 /// y = f x; for the delta rule y = L2(f x) or f L2(x)   (spec §4.3)
-__device__ void gather_key(float* y, const float* x, std::int64_t n, float f, const Gathering& g) {
+__device__ void replicate_key(float* y, const float* x, std::int64_t n, float f, const Replication& g) {
   const unsigned lane = threadIdx.x % warp_size;
   float factor = f;
   if (g.l2) {
@@ -223,24 +219,24 @@ __device__ void gather_key(float* y, const float* x, std::int64_t n, float f, co
   for (std::int64_t i = lane; i < n; i += warp_size) y[i] = factor * x[i];
 }
 
-__device__ void gather_plain(const Operand& x, std::int64_t row, std::int64_t t, std::int64_t half, std::int64_t h, std::int64_t H,
-                             bool present) {
+__device__ void replicate_plain(const Operand& x, std::int64_t row, std::int64_t t, std::int64_t half, std::int64_t h, std::int64_t H,
+                                bool present) {
   for (std::int64_t i = threadIdx.x % warp_size; i < x.n; i += warp_size) x.row(row, h, H)[i] = present ? x.at(t, half, h, H)[i] : 0;
 }
 
 /// A warp makes one head of one row of the memory: row t < T for the shared state, row T + p for an item.
-__global__ void gather_kernel(Gathering g) {
+__global__ void replicate_kernel(Replication g) {
   const std::int64_t index = std::int64_t{blockIdx.x} * warps + threadIdx.x / warp_size, row = index / g.H, h = index % g.H;
   if (row >= g.rows) return;
   const bool sparse = row >= g.T;
-  const SparseItem item = sparse ? g.items[row - g.T] : SparseItem{static_cast<std::int32_t>(row), 0, 1, 1};
+  const SparseItem item = sparse ? g.items[row - g.T] : own_item(static_cast<int>(row));
   const std::int64_t t = item.row, half = sparse ? 1 : 0;
   const bool writes = !sparse || item.choice < g.writers;
-  gather_key(g.q.row(row, h, g.H), g.q.at(t, half, h, g.H), g.q.n, item.read, g);
-  gather_key(g.k.row(row, h, g.H), g.k.at(t, half, h, g.H), g.k.n, item.write, g);
-  gather_plain(g.v, row, t, 0, h, g.H, true);
-  gather_plain(g.log_decay, row, t, half, h, g.H, writes);
-  gather_plain(g.beta, row, t, half, h, g.H, writes);
+  replicate_key(g.q.row(row, h, g.H), g.q.at(t, half, h, g.H), g.q.n, item.read, g);
+  replicate_key(g.k.row(row, h, g.H), g.k.at(t, half, h, g.H), g.k.n, item.write, g);
+  replicate_plain(g.v, row, t, 0, h, g.H, true);
+  replicate_plain(g.log_decay, row, t, half, h, g.H, writes);
+  replicate_plain(g.beta, row, t, half, h, g.H, writes);
 }
 
 /// o_t = o_t⁰ + Σ_n o_tⁿ, over the first `readers` choices; rows [T + items, width]
@@ -292,19 +288,19 @@ SparseRows sparse_rows(const SparseState& op, const SparseOrder& order, Workspac
   made.log_decay = row_tensor(op.log_decay, op.log_decay && op.log_decay.shape.rank() == 4);
   made.beta = row_tensor(op.beta, false);
   made.o = workspace.tensor({rows, H, op.v.shape[2]});
-  const Gathering gathering{operand(op.q, made.q),
-                            operand(op.k, made.k),
-                            operand(op.v, made.v),
-                            operand(op.log_decay, made.log_decay),
-                            operand(op.beta, made.beta),
-                            order.items,
-                            T,
-                            rows,
-                            H,
-                            op.writers,
-                            static_cast<bool>(op.beta),
-                            op.gate_place == GatePlace::before_l2};
-  launch("sparse_state: gathering", gather_kernel, blocks_for(rows * H, warps), threads, 0, stream, gathering);
+  const Replication replication{operand(op.q, made.q),
+                                operand(op.k, made.k),
+                                operand(op.v, made.v),
+                                operand(op.log_decay, made.log_decay),
+                                operand(op.beta, made.beta),
+                                order.items,
+                                T,
+                                rows,
+                                H,
+                                op.writers,
+                                static_cast<bool>(op.beta),
+                                op.gate_place == GatePlace::before_l2};
+  launch("sparse_state: replicating", replicate_kernel, blocks_for(rows * H, warps), threads, 0, stream, replication);
   return made;
 }
 

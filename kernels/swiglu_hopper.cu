@@ -170,7 +170,7 @@ __device__ void write_part(Memory& memory, const GatedProduct& p, const Sums& su
                  {gated(sums.gate[j], sums.up[j]), gated(sums.gate[j + 1], sums.up[j + 1]), gated(sums.gate[j + 2], sums.up[j + 2]),
                   gated(sums.gate[j + 3], sums.up[j + 3])});
   if (column + 16 < swizzled) return;
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  order_before_copies();
   __syncwarp();
   if (lane == 0) store_box(p.u, sums.at.column + box * swizzled, sums.at.row, u);
 }
@@ -252,10 +252,10 @@ __global__ void __cluster_dims__(cluster) __launch_bounds__(threads, 1) swiglu_k
   // Registers go from the warpgroup that copies to those that multiply.
   const int rank = own_rank(), group = static_cast<int>(threadIdx.x) / warpgroup;
   if (group == groups) {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
+    leave_registers<24>();
     if (threadIdx.x % warpgroup == 0) produce(memory, p, rank);
   } else {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
+    take_registers<240>();
     consume(memory, p, rank, group);
   }
   sync_cluster();  // what another block copies to or counts at stays there until then
