@@ -173,7 +173,8 @@ __device__ void multiply_rows(float (&c)[2][4], const Prepared<channels>& shared
   }
 }
 
-/// A thread block makes a head of a chunk. Several of them share a multiprocessor: one loads while another one computes.
+/// A thread block makes a head of a chunk. Several of them share a multiprocessor, with 64 registers a thread, or 80 of sparse states: one
+/// loads while another one computes. Its parts stand in one function: taken apart it spills.
 template <int channels, bool sparse>
 __global__ void __launch_bounds__(prepare_threads<channels>, (sparse ? 768 : 1024) / prepare_threads<channels>)
     prepare_kernel(const __grid_constant__ Problem<channels> p, const __grid_constant__ CUtensorMap queries,
@@ -211,7 +212,7 @@ __global__ void __launch_bounds__(prepare_threads<channels>, (sparse ? 768 : 102
   shared.total[part][pair] = total;
   __syncthreads();
 
-  float2 before{0, 0}, lower{0, 0}, upper{0, 0};
+  float2 before{0, 0}, lower{0, 0}, upper{0, 0};  // log2 A(a, first − 1), A(a, m), A(m, e), where m is the middle row
 #pragma unroll
   for (int i = 0; i < parts; ++i) {
     const float2 of_part = shared.total[i][pair];
@@ -279,23 +280,24 @@ __global__ void __launch_bounds__(prepare_threads<channels>, (sparse ? 768 : 102
     const auto put = [&](int t, float2 x, float2 y) {
       pair_at(shared.x, t, channel) = packed_pair(x), pair_at(shared.y, t, channel) = packed_pair(y);
     };
-    // Exponents are sums over the rows since the boundary: a thread walks from it, down in upper halves and up in lower ones.
+    // Exponents are sums over the rows since the boundary between two halves of a block: in the later half a thread goes on from it with q,
+    // in the earlier one back from it with k; the other operand is 0 there.
 #pragma unroll 1
     for (int size = chunk_rows / 2; size > 0; size /= 2) {
 #pragma unroll 1
       for (int block = part; block < chunk_rows / size; block += parts) {
-        const bool upper_half = block % 2 == 1;
+        const bool later_half = block % 2 == 1;
         float2 since{0, 0};
 #pragma unroll 1
         for (int i = 0; i < size; ++i) {
-          const int t = upper_half ? block * size + i : (block + 1) * size - 1 - i;
+          const int t = later_half ? block * size + i : (block + 1) * size - 1 - i;
           const float2 decay = decays.at(t), none{0, 0};
-          if (upper_half) since = since + decay;
-          put(t, upper_half ? exp2_of(since) * q(t) : none, upper_half ? none : exp2_of(since) * k(t));
-          if (!upper_half) since = since + decay;
+          if (later_half) since = since + decay;
+          put(t, later_half ? exp2_of(since) * q(t) : none, later_half ? none : exp2_of(since) * k(t));
+          if (!later_half) since = since + decay;
         }
       }
-      add_scores([size](int t, int s) { return (t & size) != 0 && ((t ^ s) & -size) == size; });
+      add_scores([size](int t, int s) { return (t & size) != 0 && ((t ^ s) & -size) == size; });  // t in the later half of s's block
       __syncthreads();
     }
 #pragma unroll 1

@@ -80,7 +80,7 @@ __global__ void __launch_bounds__(KP / 16 * lanes, KP <= 128 ? 1 : 2) combine_ke
     for (int key = 0; key < keys; ++key) M[key] = transition(span, key);
   };
 
-  if (spans < 3) return;
+  if (spans < 3) return;  // carry has left the second span's state
   Block S;
   for (int half = 0; half < 2; ++half) {
     const float4 x = place(first + 1, half);
