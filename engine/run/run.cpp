@@ -349,6 +349,12 @@ void Run::advance(std::int64_t layer, MixerState& state, std::int64_t from, std:
   }
 }
 
+void Run::step(std::int64_t layer, MixerState& state, std::int64_t token) {
+  if (token >= first_) return advance(layer, state, token, token + 1);
+  parent_->step(layer, state, token);
+  if (token + 1 == first_) schedule_.edit(layer, state, first_, *model_);
+}
+
 MixerState Run::mixer_state(std::int64_t layer, std::int64_t tokens) {
   if (tokens < first_) return parent_->mixer_state(layer, tokens);
   MixerState state = make_state(model_->layout(layer), model_->backend());
@@ -426,12 +432,20 @@ const Run::Around& Run::around(std::int64_t layer, std::int64_t token) {
   };
   MixerState state = replayed(layer, token);
   Around found{layer, token, copy_of(state), {}};
-  if (is_keyframe(token)) {
-    state = replayed(layer, token + 1);
-  } else {
-    advance(layer, state, token, token + 1);
+  step(layer, state, token);
+  if (!is_keyframe(token)) {
+    found.after = copy_of(state);
+    return around_ = std::move(found);
   }
-  found.after = copy_of(state);
+  // A keyframe was made in another order of sums. So that what the token leaves alone is the same before and after it, before ←
+  // keyframe − (stepped − before).
+  const MixerState keyframe = replayed(layer, token + 1);
+  found.after = copy_of(keyframe);
+  if (token == 0) return around_ = std::move(found);
+  const Tensor before(found.before.get(), DType::f32, state.memory[0].shape), change = state.memory[0];
+  Backend& backend = model_->backend();
+  backend.add(change, change, before, -1);
+  backend.add(before, keyframe.memory[0], change, -1);
   return around_ = std::move(found);
 }
 

@@ -114,7 +114,7 @@ class Run {
   class LayerRecorder;
   class StateDownload;
   class HeadDownload;
-  /// A layer's first memory after token − 1 and after `token`, on the device.
+  /// A layer's first memory after token − 1 and after `token`, on the device; what the token leaves alone has the same bits in both.
   struct Around {
     std::int64_t layer = -1, token = -1;
     Buffer before, after;
@@ -145,6 +145,8 @@ class Run {
   Tensor block_inputs(Buffer& memory, std::int64_t layer, std::int64_t from, std::int64_t to) const;
   MixerState replayed(std::int64_t layer, std::int64_t tokens);
   void advance(std::int64_t layer, MixerState& state, std::int64_t from, std::int64_t to);
+  /// Reads one token, this run's or one that it left.
+  void step(std::int64_t layer, MixerState& state, std::int64_t token);
   const Around& around(std::int64_t layer, std::int64_t token);
 
   std::shared_ptr<Run> parent_;  // of the tokens before first_; null: none
