@@ -82,6 +82,7 @@ void print_predictions(const BranchReport& report, Run& before, Run& after, cons
   for (std::size_t i = 0; i < order.size(); ++i)
     fmt::print("{} {:.3g} after {}", i == 0 ? "" : ",", difference.kl[order[i]],
                token_text(before, difference.from + static_cast<std::int64_t>(order[i]), tokenizer));
+  if (difference.parted) fmt::print("; from token {} on they read different texts", *difference.parted);
   fmt::print("\n");
 }
 
@@ -139,6 +140,7 @@ json to_json(const BranchReport& report) {
            {"answer", {{"before", report.answer_before}, {"after", report.answer_after}}},
            {"first_token", difference.from},
            {"first_changed_prediction", difference.changed ? json(*difference.changed) : json()},
+           {"texts_part", difference.parted ? json(*difference.parted) : json()},
            {"kl", difference.kl},
            {"logit_difference", difference.logits},
            {"states", states}};

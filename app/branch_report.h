@@ -26,8 +26,8 @@ struct BranchReport {
 /// Throws Error.
 BranchReport report_branches(const Branches& tree, std::int64_t before, std::int64_t after, const Tokenizer& tokenizer,
                              const std::string& expected);
-/// "interventions", "interventions_before" (where there are any), "answer", "first_token", "first_changed_prediction", "kl",
-/// "logit_difference", "states".
+/// "interventions", "interventions_before" (where there are any), "answer", "first_token", "first_changed_prediction", "texts_part",
+/// "kl", "logit_difference", "states".
 nlohmann::json to_json(const BranchReport& report);
 /// To standard output, without what the branches are.
 void print(const BranchReport& report, const Branches& tree, const Tokenizer& tokenizer);

@@ -355,9 +355,10 @@ struct NeedleQuestion {
 struct BranchPredictions {
   static constexpr Accuracy accuracy = kRecomputed;
   std::int64_t from = 0;
-  std::vector<float> kl;      // [n] KL(left ‖ this) of the next token, nat
+  std::vector<float> kl;      // [n] KL(left ‖ this) of the next token, nat, as far as both read the same
   std::vector<float> logits;  // [n] the largest change of a logit
   std::int64_t changed = -1;  // the first token after which another next token is the most probable; −1: none
+  std::int64_t parted = -1;   // the first token from which on they read different texts; −1: none
 };
 struct BranchPredictionsQuestion {
   using Answer = BranchPredictions;

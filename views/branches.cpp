@@ -36,7 +36,9 @@ std::string sentence(const BranchPredictions& found, const RunInfo& run) {
   const auto most = std::ranges::max_element(found.kl);
   const std::string most_text = number(*most, 3), where = after_words(run, found.from + (most - found.kl.begin()));
   if (found.changed < 0) return Views::tr("The most probable next token stays the same everywhere; KL up to {} nat, {}", most_text, where);
-  return Views::tr("First another next token {}; KL up to {} nat, {}", after_words(run, found.changed), most_text, where);
+  const std::string first =
+      Views::tr("First another next token {}; KL up to {} nat, {}", after_words(run, found.changed), most_text, where);
+  return found.parted < 0 ? first : Views::tr("{}; from token {} on they read different texts", first, found.parted);
 }
 
 void fill_predictions(BranchesData& data, const BranchPredictions& found, const Snapshot& snapshot) {

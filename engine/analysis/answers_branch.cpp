@@ -19,6 +19,7 @@ BranchPredictions answer(const BranchPredictionsQuestion&, Evidence& evidence) {
     all.kl.insert(all.kl.end(), difference.kl.begin(), difference.kl.end());
     all.logits.insert(all.logits.end(), difference.logits.begin(), difference.logits.end());
     if (all.changed < 0) all.changed = difference.changed.value_or(-1);
+    all.parted = difference.parted.value_or(-1);
     evidence.tell(static_cast<double>(to - first) / static_cast<double>(evidence.tokens() - first));
   }
   return all;

@@ -68,11 +68,20 @@ void read_on(Run& run, std::span<const std::int32_t> ids, std::int64_t prompt, s
   if (!wanted) throw Error("cancelled");
 }
 
+/// The first token that both have generated, each another one.
+std::optional<std::int64_t> parted(const Run& a, const Run& b) {
+  for (std::int64_t t = std::max(a.prompt_length(), b.prompt_length()); t < std::min(a.tokens(), b.tokens()); ++t) {
+    if (a.ids()[static_cast<std::size_t>(t)] != b.ids()[static_cast<std::size_t>(t)]) return t;
+  }
+  return {};
+}
+
 }  // namespace
 
 RunDifference compare(Run& a, Run& b, std::int64_t from, std::int64_t to) {
-  RunDifference difference{.from = from, .logits = {}, .kl = {}, .changed = {}};
-  const std::int64_t end = std::min({a.tokens(), b.tokens(), to}), V = a.model().vocab(), rows = std::max<std::int64_t>(1, kLogits / V);
+  RunDifference difference{.from = from, .logits = {}, .kl = {}, .changed = {}, .parted = parted(a, b)};
+  const std::int64_t end = std::min({a.tokens(), b.tokens(), to, difference.parted.value_or(to)}), V = a.model().vocab(),
+                     rows = std::max<std::int64_t>(1, kLogits / V);
   for (std::int64_t first = from; first < end; first += rows) {
     const std::int64_t count = std::min(rows, end - first);
     const std::vector<float> of_a = a.logits(first, first + count), of_b = b.logits(first, first + count);

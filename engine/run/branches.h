@@ -12,12 +12,14 @@
 
 namespace statescope {
 
-/// What two runs predict after each token in [from, to), as far as the shorter one goes.
+/// What two runs predict after each token in [from, to), as far as both have read the same: to the end of the shorter one, or to the first
+/// token that each of them generated otherwise. (A token of the prompt that an intervention replaces is what is compared.)
 struct RunDifference {
   std::int64_t from = 0;
   std::vector<float> logits;            // [n] max_v |b_v − a_v| of the logits after token from + i
   std::vector<double> kl;               // [n] Σ_v p_v ln(p_v / q_v), p = softmax(a), q = softmax(b); nats
   std::optional<std::int64_t> changed;  // the first token after which another next token is the most probable
+  std::optional<std::int64_t> parted;   // the first token from which on they read different texts
 };
 RunDifference compare(Run& a, Run& b, std::int64_t from, std::int64_t to = std::numeric_limits<std::int64_t>::max());
 

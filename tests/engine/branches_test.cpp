@@ -436,7 +436,7 @@ TEST_CASE("branches: a tree: what holds in a branch holds in those that leave it
   tree.undo();
   CHECK((tree.current() == 2 && tree.redo() && tree.current() == 5 && tree.redo() && tree.current() == 6));
   const RunDifference all = tree.compare(0, 6);
-  CHECK((all.from == 21 && all.kl.size() == static_cast<std::size_t>(kTokens - 21)));
+  CHECK((all.from == 21 && std::ssize(all.kl) == all.parted.value_or(kTokens) - 21));
 }
 
 TEST_CASE("branches: a difference is that of the next-token distributions and of the states") {
@@ -445,8 +445,15 @@ TEST_CASE("branches: a difference is that of the next-token distributions and of
   tree.intervene({parse_intervention("scale state of layer 1 by -20 at 21")});
   const RunDifference difference = tree.compare(0, 1);
   REQUIRE(difference.from == 22);
-  std::optional<std::int64_t> changed;
-  for (std::int64_t t = 22; t < kTokens; ++t) {
+  std::optional<std::int64_t> changed, parted;
+  const auto id = [&](std::int64_t run, std::int64_t t) { return tree[run].run->ids()[static_cast<std::size_t>(t)]; };
+  for (std::int64_t t = kPrompt; t < kTokens && !parted; ++t) {
+    if (id(0, t) != id(1, t)) parted = t;
+  }
+  REQUIRE(parted);
+  CHECK(difference.parted == parted);
+  CHECK(std::ssize(difference.kl) == *parted - 22);
+  for (std::int64_t t = 22; t < *parted; ++t) {
     const std::vector<float> a = tree[0].run->logits(t), b = tree[1].run->logits(t);
     double kl = 0;
     float largest = 0;

@@ -36,6 +36,11 @@ TEST_CASE("branches: nothing is asked of the model's own run, which says what wo
   const auto view = make_branches();
   const Snapshot own = snapshot_of(0), branch = snapshot_of(1);
   CHECK(view->questions(own, {.token = 2}).empty());
+  Findings findings;
+  findings.answer(BranchPredictionsQuestion{},
+                  BranchPredictions{.from = 1, .kl = {0.5f, 2, 0.25f}, .logits = {1, 4, 3}, .changed = 2, .parted = 4});
+  const std::string title = build_branches(branch, {.token = 2}, findings, BranchesMode::divergence).title;
+  CHECK(title.find("from token 4 on they read different texts") != title.npos);
   CHECK(view->questions(branch, {.token = 2}) == std::vector<Question>{BranchPredictionsQuestion{}, BranchStatesQuestion{2}});
   view->build(own, {.token = 2});
   CHECK(view->describe().starts_with("This is the model's own run"));
