@@ -50,7 +50,7 @@ void add_run(CLI::App& app, RunArguments& run) {
   session->excludes(dump);
   command.add_option("--branch", run.branch, "of the session: 0, or the n-th that --do made (default: the last one shown)")
       ->needs(session)
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least(0));
   command
       .add_option("--do", run.interventions, "leave the session's branch by an intervention, once for each (statescope intervene --help)")
       ->needs(session)
@@ -61,12 +61,10 @@ void add_run(CLI::App& app, RunArguments& run) {
       ->allow_extra_args(false);
   command.add_option("--against", run.against, "compare the branch with this one: logits, states, answer")
       ->needs(session)
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least(0));
   add_memory(command, run.memory);
   command.get_option("--memory")->needs(session);
-  command.add_option("--states", run.states, "tokens after which the dump keeps all states: 0,16,63")
-      ->delimiter(',')
-      ->check(CLI::NonNegativeNumber);
+  command.add_option("--states", run.states, "tokens after which the dump keeps all states: 0,16,63")->delimiter(',')->check(at_least(0));
   command.add_flag("--json", run.json, "print one JSON object");
   command.add_flag("--force", run.force, "replace an existing dump");
   command.callback([&run, &command] {
@@ -120,16 +118,16 @@ void add_lists(CLI::App& command, EvalLists& lists, std::initializer_list<CLI::O
   };
   list("--length", lists.lengths, "words, or bytes of prose: 256,512,1024 (default: 512; copy 511; text 1024, of each window)")
       ->check(CLI::Range(1, 100'000'000));
-  list("--needles", lists.needles, "niah: keys that needles name: 4,8,16 (default: 1; 0: as many as fit)")->check(CLI::NonNegativeNumber);
-  list("--pairs", lists.pairs, "mqar: pairs of key and value (default: 8)")->check(CLI::PositiveNumber);
+  list("--needles", lists.needles, "niah: keys that needles name: 4,8,16 (default: 1; 0: as many as fit)")->check(at_least(0));
+  list("--pairs", lists.pairs, "mqar: pairs of key and value (default: 8)")->check(at_least(1));
   auto* depth = list("--depth", lists.depths, "niah: where the asked needles stand, in percent of the text: 0,25,50,75,100")
                     ->check(CLI::Range(0, 100));
   alone(command.add_option_function<int>(
             "--depths", [&lists](int count) { lists.depths = even_depths(count); }, "niah: so many depths, evenly"))
       ->check(CLI::Range(1, 101))
       ->excludes(depth);
-  command.add_option("--values", task.values, "niah: needles for each key, each with a value of its own")->check(CLI::PositiveNumber);
-  command.add_option("--queries", task.queries, "niah: keys that are asked")->check(CLI::PositiveNumber);
+  command.add_option("--values", task.values, "niah: needles for each key, each with a value of its own")->check(at_least(1));
+  command.add_option("--queries", task.queries, "niah: keys that are asked")->check(at_least(1));
   command.add_option("--haystack", task.haystack, "niah: filler, prose or a text file; text: a text file (default: the prose)");
   command.add_option("--value", task.value, "niah: what needles say")->check(CLI::IsMember({"code", "number", "uuid"}));
   command.add_option("--filler", task.filler, "mqar: between the questions")->check(CLI::IsMember({"noise", "zero"}));
@@ -210,7 +208,7 @@ void need_run(const AskArguments& ask) {
 void add_observe(CLI::App& app, ObserveArguments& observe) {
   CLI::App& command = *app.add_subcommand("observe", "every quantity of a layer at a token, with how exact it is");
   add_asked(command, observe);
-  command.add_option("--layer", observe.layer, "default: all")->check(CLI::NonNegativeNumber);
+  command.add_option("--layer", observe.layer, "default: all")->check(at_least(0));
   command.add_option("--until", observe.until, "the last of several tokens, at most 512; counted as --token");
   command.add_option("--since", observe.since, "the token that decay_since counts from, as --token (default: 0)");
   command.add_option("--only", observe.names, "names, of those that --list tells: routing_entropy,load")
@@ -225,11 +223,11 @@ void add_observe(CLI::App& app, ObserveArguments& observe) {
 void add_history(CLI::App& app, HistoryArguments& history) {
   CLI::App& command = *app.add_subcommand("history", "who wrote a partition, a row or a cell of a state: tokens that add up to it");
   add_asked(command, history);
-  command.add_option("--layer", history.layer, "default: 0")->check(CLI::NonNegativeNumber);
-  command.add_option("--slot", history.slot, "partition, 0: the shared one (default)")->check(CLI::NonNegativeNumber);
-  command.add_option("--head", history.head, "default: 0")->check(CLI::NonNegativeNumber);
-  auto* row = command.add_option("--row", history.row, "default: all of them, the whole partition")->check(CLI::NonNegativeNumber);
-  command.add_option("--column", history.column, "of the row: one cell")->check(CLI::NonNegativeNumber)->needs(row);
+  command.add_option("--layer", history.layer, "default: 0")->check(at_least(0));
+  command.add_option("--slot", history.slot, "partition, 0: the shared one (default)")->check(at_least(0));
+  command.add_option("--head", history.head, "default: 0")->check(at_least(0));
+  auto* row = command.add_option("--row", history.row, "default: all of them, the whole partition")->check(at_least(0));
+  command.add_option("--column", history.column, "of the row: one cell")->check(at_least(0))->needs(row);
   command.add_flag("--read", history.read, "of what the token reads of the partition, instead of the state")->excludes(row);
   command.add_option("--most", history.most, "tokens shown (default: 12)")->check(CLI::Range(1, 1'000'000));
   command.callback([&history] { need_run(history); });

@@ -5,7 +5,9 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "app/assets.h"
 #include "app/cli_commands.h"
+#include "app/eval/own_task.h"
 #include "datasets/prompt.h"
 #include "engine/error.h"
 
@@ -33,6 +35,17 @@ PromptInput load_prompt(const PromptArguments& arguments, const std::string& fal
     throw Error("no prompt: give one of --text, --ids, --prompt");
   }
   return input;
+}
+
+PromptInput first_prompt(const PromptArguments& arguments, const std::string& checkpoint) {
+  if (arguments.given() || checkpoint.empty()) return load_prompt(arguments, default_run().prompt.string());
+  try {
+    const auto opened = open_checkpoint(checkpoint);
+    if (const auto training = training_of(*opened); training && training->task != "niah") return own_prompt(*opened);
+  } catch (const Error&) {
+    // Who opens it says what is wrong with it.
+  }
+  return load_prompt(arguments, default_run().prompt.string());
 }
 
 RunOptions recording_budgets(std::int64_t megabytes) {

@@ -1,7 +1,8 @@
 #include "app/cli_options.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
-#include <map>
 
 #include "engine/error.h"
 #include "views/chosen.h"
@@ -33,18 +34,24 @@ std::int64_t row_in(const std::string& text) {
   return row;
 }
 
+Precision precision_called(const std::string& text) {
+  if (text == "float32") return Precision::float32;
+  if (text == "bfloat16") return Precision::bfloat16;
+  throw Error(text + " is neither float32 nor bfloat16");
+}
+
 /// Where in the run, and how it is looked at.
 void add_panel(CLI::App& command, FigurePanel& panel) {
   command.add_option("--mode", panel.mode, "one of the view's ways to be looked at, by its name");
-  command.add_option("--layer", panel.layer, "default: the first that routes, else the first with a state")->check(CLI::NonNegativeNumber);
-  command.add_option("--head", panel.head, "default: 0")->check(CLI::NonNegativeNumber);
-  command.add_option("--slot", panel.slot, "partition, 0: the shared one (default)")->check(CLI::NonNegativeNumber);
+  command.add_option("--layer", panel.layer, "default: the first that routes, else the first with a state")->check(at_least(0));
+  command.add_option("--head", panel.head, "default: 0")->check(at_least(0));
+  command.add_option("--slot", panel.slot, "partition, 0: the shared one (default)")->check(at_least(0));
   command.add_option("--token", panel.token, "below 0: counted from the prompt's end (default: -1, its last)");
   command.add_option("--reference", panel.reference, "the token to compare with, counted likewise");
   add_parsed(
       command, "--row", [&panel](const std::string& text) { panel.row = row_in(text); },
       "of the chosen cell; all: the slot's state as a whole");
-  command.add_option("--column", panel.column, "of the chosen cell (default: the whole row)")->check(CLI::NonNegativeNumber);
+  command.add_option("--column", panel.column, "of the chosen cell (default: the whole row)")->check(at_least(0));
   command.add_option("--knob", panel.knob, "the view's number: λ of the head gates, tokens of the timeline");
   add_parsed(
       command, "--range", [&panel](const std::string& text) { panel.range = figure_range(text); },
@@ -82,6 +89,16 @@ void add_style(CLI::App& command, FigureSpec& style) {
 
 }  // namespace
 
+CLI::Validator at_least(std::int64_t least) {
+  const auto wrong = [least](std::string& text) {
+    std::int64_t number = 0;
+    const char* last = text.data() + text.size();
+    const auto [end, error] = std::from_chars(text.data(), last, number);
+    return error == std::errc() && end == last && number >= least ? "" : fmt::format("{} is no whole number from {} on", text, least);
+  };
+  return {wrong, ""};
+}
+
 void add_prompt(CLI::App& command, PromptArguments& prompt, bool required) {
   auto* group = command.add_option_group("prompt", "what the model reads");
   group->add_option("--text", prompt.text, "a text");
@@ -93,9 +110,9 @@ void add_prompt(CLI::App& command, PromptArguments& prompt, bool required) {
 void add_device(CLI::App& command, DeviceChoice& device) {
   command.add_option("--device", device.name, "cpu, cuda, cuda:1, …; auto: a CUDA device if there is one (default: cpu)")
       ->check(CLI::Validator(wrong_device_name, ""));
-  const std::map<std::string, Precision> precisions{{"float32", Precision::float32}, {"bfloat16", Precision::bfloat16}};
-  command.add_option("--precision", device.precision, "of products on a CUDA device: float32 (default), bfloat16")
-      ->transform(CLI::CheckedTransformer(precisions));
+  add_parsed(
+      command, "--precision", [&device](const std::string& text) { device.precision = precision_called(text); },
+      "of products on a CUDA device: float32 (default), bfloat16");
 }
 
 void add_compute(CLI::App& command, DeviceChoice& device) {
@@ -160,9 +177,10 @@ void add_film(CLI::App& app, FilmArguments& film) {
 void add_batch(CLI::App& app, BatchArguments& batch) {
   CLI::App& command = *app.add_subcommand("batch", "many figures: specs × checkpoints × prompts; goes on where it was broken off");
   command
-      .add_option("file", batch.file,
-                  R"(JSON: {"figures": [specs], "checkpoints": […], "prompts": […], "output": "folder", "format": "pdf"}; checkpoints and )"
-                  "prompts take the place of the specs' own")
+      .add_option(
+          "file", batch.file,
+          R"(JSON: {"figures": [spec files], "checkpoints": […], "prompts": […], "output": "folder", "format": "pdf"}; checkpoints and )"
+          "prompts take the place of the specs' own")
       ->required();
   command.add_option("--processes", batch.processes, "at a time (default: 2)")->check(CLI::Range(1, 256));
   add_device(command, batch.device);

@@ -7,6 +7,8 @@
 
 namespace statescope {
 
+/// A whole number, not below that.
+CLI::Validator at_least(std::int64_t least);
 void add_prompt(CLI::App& command, PromptArguments& prompt, bool required);
 void add_device(CLI::App& command, DeviceChoice& device);
 /// The device, and threads.

@@ -40,7 +40,7 @@ int window_command(int argc, char** argv, const WindowArguments& arguments) {
   WindowOptions options;
   options.checkpoint = arguments.checkpoint.empty() ? default_run().checkpoint : std::filesystem::path(arguments.checkpoint);
   options.beside.assign(arguments.beside.begin(), arguments.beside.end());
-  options.prompt = load_prompt(arguments.prompt, arguments.prompt.given() ? "" : default_run().prompt.string());
+  options.prompt = first_prompt(arguments.prompt, arguments.checkpoint);
   if (!arguments.lesson.empty()) options.lesson = find_lesson(arguments.lesson);
   options.step = arguments.step;
   options.revealed = arguments.revealed;

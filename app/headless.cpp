@@ -45,7 +45,7 @@ void write_picture(const ViewRow& row, const Snapshot& snapshot, const Cursor& c
 }  // namespace
 
 int run_headless(int argc, char** argv, const WindowArguments& arguments) {
-  const PromptInput prompt = load_prompt(arguments.prompt, arguments.prompt.given() ? "" : default_run().prompt.string());
+  const PromptInput prompt = first_prompt(arguments.prompt, arguments.checkpoint);
   const auto checkpoint = open_checkpoint(arguments.checkpoint.empty() ? default_run().checkpoint.string() : arguments.checkpoint);
   const WindowDevice device = open_window_device(arguments.device);
   if (!device.why_cpu.empty()) fmt::print(stderr, "{}\n", device.why_cpu);

@@ -134,7 +134,8 @@ std::string tokens_number(float tokens) {
 
 std::string rank_summary(const DecayData& data) {
   const float least = ranked_value(data, data.ranks.front()), most = ranked_value(data, data.ranks.back());
-  const float median = ranked_value(data, data.ranks[data.ranks.size() / 2]);
+  const std::size_t count = data.ranks.size();
+  const float median = std::midpoint(ranked_value(data, data.ranks[(count - 1) / 2]), ranked_value(data, data.ranks[count / 2]));
   const std::string spread =
       data.ranks.size() == 1 ? Views::tr("{} tokens", tokens_number(least))
                              : Views::tr("{} to {} tokens, median {}", tokens_number(least), tokens_number(most), tokens_number(median));

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "app/assets.h"
+#include "engine/error.h"
+
 namespace statescope {
 
 std::optional<Training> training_of(const Checkpoint& checkpoint) {
@@ -37,6 +40,13 @@ PromptInput prompt_of(const Example& example) {
     prompt.spans.push_back({SpanKind::needle, example.needles[needle].begin, example.needles[needle].end});
   prompt.spans.push_back({SpanKind::question, question.asked.begin, question.asked.end});
   return prompt;
+}
+
+PromptInput own_prompt(const Checkpoint& checkpoint) {
+  const std::optional<Training> training = training_of(checkpoint);
+  const std::int64_t length = trained_length(checkpoint);
+  if (!training || length == 0) throw Error("it does not say what it was trained on; give a prompt");
+  return prompt_of(make_task(own_task(*training, length), assets_folder())->example(0));
 }
 
 }  // namespace statescope

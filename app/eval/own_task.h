@@ -21,6 +21,9 @@ std::optional<Training> training_of(const Checkpoint& checkpoint);
 /// Evaluation examples of that task, of `length` words or bytes.
 TaskOptions own_task(const Training& training, std::int64_t length);
 
+/// An example of it, as long as what the checkpoint was trained on. Throws Error where the checkpoint does not say.
+PromptInput own_prompt(const Checkpoint& checkpoint);
+
 /// The text up to the answer of its first question, which is expected; its needles and that question are marked.
 PromptInput prompt_of(const Example& example);
 

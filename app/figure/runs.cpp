@@ -21,15 +21,6 @@ std::shared_ptr<Reading> read(const std::shared_ptr<Model>& model, const PromptI
   return reading;
 }
 
-/// An example of the task that the checkpoint was trained on, as long as what it was trained on. Throws Error.
-PromptInput own_prompt(const Checkpoint& checkpoint, const std::string& name) {
-  const std::optional<Training> training = training_of(checkpoint);
-  const std::int64_t length = trained_length(checkpoint);
-  if (!training || length == 0) throw Error(name + ": it does not say what it was trained on; give a prompt");
-  const std::unique_ptr<const Task> task = make_task(own_task(*training, length), assets_folder());
-  return prompt_of(task->example(0));
-}
-
 /// Equal where two panels read the same.
 std::string words_of(const PromptInput& prompt, const std::vector<std::string>& interventions) {
   std::string words = fmt::format("{}\x1f{}\x1f{}", prompt.text, prompt.expected, prompt.generate.value_or(-1));
@@ -74,7 +65,7 @@ const std::shared_ptr<Model>& FigureRuns::model(const std::string& checkpoint) {
 
 PromptInput FigureRuns::prompt(const FigurePanel& panel, const std::string& checkpoint) {
   PromptInput prompt = panel.input            ? *panel.input
-                       : panel.prompt.empty() ? own_prompt(model(checkpoint)->checkpoint(), checkpoint)
+                       : panel.prompt.empty() ? own_prompt(model(checkpoint)->checkpoint())
                                               : load_prompt({.file = file(panel.prompt, "prompts").string()});
   if (panel.generate) prompt.generate = panel.generate;
   return prompt;

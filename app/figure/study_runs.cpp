@@ -141,7 +141,7 @@ Chart receptive_field_by_layer(const FigurePanel& panel, FigureRuns& runs) {
   }
   chart.title = "Width of the receptive field in " + read_words(panel, runs) +
                 ", mean over the channels of all heads; what reaches back to the first token counts as far as that";
-  chart.interval = "the tenth and the ninetieth of a hundred channels";
+  chart.interval = "the 10th and the 90th percentile of channels";
   chart.equation =
       "w = max{t − s : Δ_{t,s} ≥ 0.001}, Δ_{t,s} the product of the decays α from s + 1 to t, mean over the last 128 tokens t (after SSE "
       "Def. 4; SSE Fig. 9)";
@@ -168,7 +168,7 @@ Chart gate_entropy_by_lambda(const FigurePanel& panel, FigureRuns& runs) {
   if (chart.series.empty()) throw Error(fmt::format("{}: no layer asked for has head gates", joined(names, ", ")));
   chart.title = fmt::format("Entropy of the {} gates over the heads, their logits times λ, mean over {}", write ? "write" : "read",
                             read_words(panel, runs));
-  chart.interval = "the tenth and the ninetieth of a hundred tokens";
+  chart.interval = "the 10th and the 90th percentile of tokens";
   chart.equation = fmt::format("−Σ_h G_h log G_h / log H with G = softmax(λ · logits), G = {} (SLA Theorem 4.2); λ = 1 is the model itself",
                                write ? "G^K" : "G^Q");
   return chart;

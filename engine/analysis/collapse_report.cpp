@@ -28,7 +28,7 @@ double median_of(std::vector<double> values) {
   if (values.empty()) return kNaN;
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+  return values.size() % 2 == 1 ? *middle : std::midpoint(*std::max_element(values.begin(), middle), *middle);
 }
 
 /// What the report needs of a forward pass over a whole sequence, which comes in spans.

@@ -41,7 +41,8 @@ class Clauses {
       if (word == "decay" || word == "gates" || word == "shared" || word == "state" || names_token) {
         values_[word] = "";
       } else if (std::string value; words >> value) {
-        values_[word] = value;
+        const bool shared = word == "partition" && value == "shared";
+        values_[shared ? value : word] = shared ? "" : value;
       } else {
         fail(fmt::format("a value is missing after \"{}\"", word));
       }
