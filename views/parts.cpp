@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <utility>
 
 #include "views/words.h"
@@ -146,13 +147,33 @@ std::vector<std::int64_t> choose_shown(std::int64_t count, std::int64_t capacity
   return order;
 }
 
+namespace {
+
+/// The beginning of a text without the part of a number that it would end with: 505 is not 50…. A text that is a number itself keeps as
+/// many decimals as there are.
+std::string_view without_part_of_number(std::string_view beginning, std::string_view text) {
+  const auto is_of_number = [](char c) { return (c >= '0' && c <= '9') || c == '.'; };
+  const auto is_letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; };
+  if (beginning.empty() || !is_of_number(text[beginning.size()]) || !is_of_number(beginning.back())) return beginning;
+  std::string_view before = beginning;
+  while (!before.empty() && is_of_number(before.back())) before.remove_suffix(1);
+  if (!before.empty() && is_letter(before.back())) return beginning;  // a word: k138
+  if (before.empty() && beginning.find('.') != beginning.npos) return beginning;
+  while (!before.empty() && before.back() == ' ') before.remove_suffix(1);
+  return before;
+}
+
+}  // namespace
+
 std::string elided(const Canvas& canvas, std::string_view text, const TextStyle& style, float width) {
   if (canvas.text_width(text, style) <= width) return std::string(text);
-  while (!text.empty()) {
-    while (text.size() > 1 && (static_cast<unsigned char>(text.back()) & 0xC0u) == 0x80u) text.remove_suffix(1);
-    text.remove_suffix(1);
-    std::string shortened = std::string(text) + "…";
-    if (canvas.text_width(shortened, style) <= width) return text.empty() ? std::string() : shortened;
+  std::string_view beginning = text;
+  while (!beginning.empty()) {
+    while (beginning.size() > 1 && (static_cast<unsigned char>(beginning.back()) & 0xC0u) == 0x80u) beginning.remove_suffix(1);
+    beginning.remove_suffix(1);
+    if (canvas.text_width(std::string(beginning) + "…", style) > width) continue;
+    beginning = without_part_of_number(beginning, text);
+    return beginning.empty() ? std::string() : std::string(beginning) + "…";
   }
   return {};
 }

@@ -56,7 +56,7 @@ std::string accuracy_name(const Accuracy& accuracy);
 /// Of `count` things only `capacity` fit: which to show, ascending. The important ones come first, then the lowest numbers.
 std::vector<std::int64_t> choose_shown(std::int64_t count, std::int64_t capacity, const std::vector<bool>& important);
 
-/// The text, or as much of it as fits into `width` with an ellipsis; empty if not even that fits.
+/// The text, or as much of it as fits into `width` with an ellipsis, numbers whole or not at all; empty if not even that fits.
 std::string elided(const Canvas& canvas, std::string_view text, const TextStyle& style, float width);
 /// `text` if it fits, else `shorter`.
 std::string_view fitting(const Canvas& canvas, std::string_view text, std::string_view shorter, const TextStyle& style, float width);

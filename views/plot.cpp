@@ -243,9 +243,15 @@ float draw_legend(Canvas& canvas, Rect line, std::span<const LegendEntry> entrie
   const float s = frame.scale, y = line.y + line.h / 2;
   const TextStyle style = label(frame, kSmallType, frame.theme.ink);
   float x = line.x;
-  for (const LegendEntry& entry : entries) {
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const LegendEntry& entry = entries[i];
     const float width = 14 * s + canvas.text_width(entry.text, style);
-    if (x + width > line.right()) break;
+    const std::string rest = fmt::format("+{}", entries.size() - i - 1), all = fmt::format("+{}", entries.size() - i);
+    const float behind = i + 1 < entries.size() ? 8 * s + canvas.text_width(rest, style) : 0;
+    if (x + width + behind > line.right()) {
+      if (x + canvas.text_width(all, style) <= line.right()) canvas.text({x, y}, all, label(frame, kSmallType, frame.theme.faint));
+      break;
+    }
     canvas.fill_rect({x, y - 2 * s, 10 * s, 4 * s}, entry.color, s);
     canvas.text({x + 14 * s, y}, entry.text, style);
     x += width + 12 * s;

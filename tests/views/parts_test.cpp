@@ -27,6 +27,11 @@ TEST_CASE("text is shortened to its place, by characters and not by bytes") {
   CHECK(elided(canvas, "äöüäöü", style, 24) == "äöü…");
   CHECK(elided(canvas, "aäb", style, 12) == "a…");
   CHECK(elided(canvas, "abc", style, 6).empty());
+  CHECK(elided(canvas, "at 505 x", style, 36) == "at…");  // not 50…
+  CHECK(elided(canvas, "at 505 x", style, 42) == "at 505…");
+  CHECK(elided(canvas, "505", style, 12).empty());
+  CHECK(elided(canvas, "0.1234", style, 30) == "0.12…");
+  CHECK(elided(canvas, "k138", style, 18) == "k1…");
   CHECK(elided(canvas, "", style, 6).empty());
 }
 
