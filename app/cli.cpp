@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
+#include <filesystem>
 #include <iostream>
 
 #include "app/cli_commands.h"
@@ -328,7 +330,9 @@ void add_window(CLI::App& app, WindowArguments& window) {
   app.add_option("--scale", window.scale, "of type and spacing, 1 to 3")->check(CLI::Range(1.0F, 3.0F));
   app.add_flag("--no-opengl", window.software, "draw without OpenGL");
   app.add_flag("--no-autoplay", window.no_autoplay, "do not start playing");
-  app.add_option("--screenshot", window.screenshot, "write a PNG of the window at --token, --layer, --head, --slot and end");
+  const auto is_png = [](std::string& name) { return name.ends_with(".png") ? "" : name + " does not end in .png"; };
+  app.add_option("--screenshot", window.screenshot, "write a PNG of the window at --token, --layer, --head, --slot and end")
+      ->check(CLI::Validator(is_png, ""));
   app.add_option("--lesson", window.lesson, "begin a lesson: a file, or the name of one in assets/lessons");
   app.add_option("--step", window.step, "of the lesson, for the screenshot")->check(CLI::Range(1, 200));
   app.add_flag("--revealed", window.revealed, "the step's question answered, for the screenshot");
@@ -337,6 +341,23 @@ void add_window(CLI::App& app, WindowArguments& window) {
   app.add_option("--head", window.head, "for the screenshot");
   app.add_option("--slot", window.slot, "for the screenshot");
   app.add_option("--size", window.size, "of the screenshot, WIDTHxHEIGHT");
+}
+
+/// Of files from outside nothing reaches a terminal that would drive it.
+std::string printable(std::string text) {
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  }
+  return text;
+}
+
+/// As from a variable of the shell that is not set: not "none".
+void refuse_empty_values(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    const bool may_be_empty = option->get_name() == "--text";
+    if (!may_be_empty && std::ranges::count(option->results(), "") > 0) throw CLI::ValidationError(option->get_name(), "is empty");
+  }
+  for (const CLI::App* command : app.get_subcommands()) refuse_empty_values(*command);
 }
 
 }  // namespace
@@ -380,6 +401,7 @@ int run_command_line(int argc, char** argv) {
       &history.device, &intervene.device, &figure.device, &film.figure.device, &batch.device,   &window.device};
   try {
     app.parse(argc, argv);
+    refuse_empty_values(app);
     if (!app.get_subcommands().empty() && window.device.name != "cpu") throw CLI::ValidationError("--device", "stands after the command");
     for (const DeviceChoice* device : devices) {
       if (device->name == "cpu" && device->precision != Precision::float32)
@@ -388,7 +410,7 @@ int run_command_line(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error, std::cout, std::cerr) == 0 ? 0 : 2;
   }
-  try {
+  const auto command = [&] {
     if (app.got_subcommand("run")) return run_command(run);
     if (app.got_subcommand("convert")) return convert_command(convert);
     if (app.got_subcommand("bench"))
@@ -407,8 +429,14 @@ int run_command_line(int argc, char** argv) {
     if (app.got_subcommand("film")) return film_command(film);
     if (app.got_subcommand("batch")) return batch_command(batch);
     return window_command(argc, argv, window);
+  };
+  try {
+    const int status = command();
+    if (status == 0 && (std::fflush(stdout) != 0 || std::ferror(stdout) != 0 || !std::cout.flush()))
+      throw Error("standard output: cannot be written");
+    return status;
   } catch (const OptionsError& error) {
-    std::cerr << "statescope: " << error.what() << '\n';
+    std::cerr << "statescope: " << printable(error.what()) << '\n';
     return 2;
   } catch (const std::bad_alloc&) {
     std::cerr << "statescope: out of memory";
@@ -416,8 +444,10 @@ int run_command_line(int argc, char** argv) {
       if (device->name != "cpu") std::cerr << " with --device " << device->name;
     }
     std::cerr << '\n';
+  } catch (const std::filesystem::filesystem_error& error) {
+    std::cerr << "statescope: " << printable(error.path1().string() + ": " + error.code().message()) << '\n';
   } catch (const std::exception& error) {
-    std::cerr << "statescope: " << error.what() << '\n';
+    std::cerr << "statescope: " << printable(error.what()) << '\n';
   }
   return 1;
 }

@@ -78,6 +78,8 @@ bool answers(const std::string& text, const std::string& expected) {
 
 ReportFile::ReportFile(const std::string& path, bool force) {
   if (path.empty()) return;
+  if (std::error_code error; std::filesystem::is_directory(path, error))
+    throw Error(path + ": is a folder; a file does not take its place");
   draft_.emplace(path, force);
   const std::filesystem::path folder = draft_->path().parent_path();
   if (::access(folder.empty() ? "." : folder.c_str(), W_OK) != 0) fail_errno(path, "cannot be written", errno);

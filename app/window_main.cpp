@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <QApplication>
+#include <QSaveFile>
 #include <QTimer>
 #include <algorithm>
 #include <cstdio>
@@ -72,9 +73,15 @@ void take_screenshot(MainWindow& window, const WindowOptions& options) {
   Navigator& navigator = window.navigator();
   window.resize(options.width, options.height);
   QObject::connect(&navigator, &Navigator::failed, qApp, [](const QString& message) { fail(message.toStdString()); });
+  auto* errors = new QTimer(&window);  // of what is read besides a checkpoint: a figure, a lesson, another model
+  QObject::connect(errors, &QTimer::timeout, &window, [&window] {
+    if (const QString message = window.error_bar().message(); !message.isEmpty()) fail(message.toStdString());
+  });
+  errors->start(settle_ms);
   const auto shoot = [&] {
     QTimer::singleShot(settle_ms, &window, [&] {
-      const bool written = window.grab().save(QString::fromStdString(options.screenshot), "PNG");
+      QSaveFile file(QString::fromStdString(options.screenshot));
+      const bool written = file.open(QIODevice::WriteOnly) && window.grab().save(&file, "PNG") && file.commit();
       if (!written) return fail(options.screenshot + " could not be written");
       QApplication::exit(0);
     });

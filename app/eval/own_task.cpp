@@ -26,7 +26,8 @@ TaskOptions own_task(const Training& training, std::int64_t length) {
   options.haystack = prose ? "prose" : "filler";
   options.pairs = 16;
   options.length = length;
-  options.needles = prose ? 1 : std::max<std::int64_t>(1, length / 64);
+  constexpr std::int64_t most = 100;  // niah has names for some more
+  options.needles = prose ? 1 : std::clamp<std::int64_t>(length / 64, 1, most);
   return options;
 }
 

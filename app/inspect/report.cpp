@@ -196,7 +196,8 @@ std::string overview_text(const std::vector<Inspected>& all) {
 std::string inspection_json(const std::vector<Inspected>& all) {
   json checkpoints = json::array();
   for (const Inspected& inspected : all) checkpoints.push_back(checkpoint_json(inspected));
-  return json{{"format", "statescope-inspection"}, {"version", 1}, {"accuracy", accuracy_json()}, {"checkpoints", checkpoints}}.dump(1) +
+  return json{{"format", "statescope-inspection"}, {"version", 1}, {"accuracy", accuracy_json()}, {"checkpoints", checkpoints}}.dump(
+             1, ' ', false, json::error_handler_t::replace) +
          "\n";
 }
 

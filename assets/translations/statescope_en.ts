@@ -3404,6 +3404,10 @@ after token {} {}
         <source>‖change‖ {}</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>{}; from token {} on they read different texts</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>statescope::BreakpointPage</name>

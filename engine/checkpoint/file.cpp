@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <mutex>
 #include <system_error>
 #include <utility>
 
@@ -111,23 +113,71 @@ void flush_to_disk(const fs::path& path) {
   if (::fsync(file.fd) != 0 && errno != EINVAL) fail_errno(path, "cannot be written", errno);  // EINVAL: a file system without it
 }
 
+namespace {
+
+/// Drafts that a signal that ends the program removes; those that are folders stay.
+constexpr std::size_t kDrafts = 8;
+struct Pending {
+  std::atomic<pid_t> owner = 0;  // 0: free; a forked process removes nothing of its parent's
+  char path[4096] = {};
+};
+Pending pending[kDrafts];
+
+void remove_drafts(int signal) {
+  for (Pending& draft : pending) {
+    if (draft.owner == ::getpid()) ::unlink(draft.path);
+  }
+  ::signal(signal, SIG_DFL);
+  ::raise(signal);
+}
+
+/// Where nobody else has a use for these signals.
+void remove_drafts_on_signals() {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction now{};
+    if (::sigaction(signal, nullptr, &now) != 0 || now.sa_handler != SIG_DFL) continue;
+    now.sa_handler = remove_drafts;
+    ::sigaction(signal, &now, nullptr);
+  }
+}
+
+Pending* keep_pending(const fs::path& path) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  remove_drafts_on_signals();
+  const std::string name = fs::absolute(path).string();
+  for (Pending& draft : pending) {
+    if (draft.owner != 0 || name.size() >= sizeof(draft.path)) continue;
+    std::copy_n(name.c_str(), name.size() + 1, draft.path);
+    draft.owner = ::getpid();
+    return &draft;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 Draft::Draft(fs::path target, bool overwrite) : target_(std::move(target)), overwrite_(overwrite) {
   static std::atomic<unsigned> number{0};
   std::error_code ignored;
   if (!overwrite_ && fs::exists(fs::symlink_status(target_, ignored))) fail(target_, "exists already; choose another name or --force");
   path_ = target_.parent_path() / fmt::format(".{}.{}-{}.part", target_.filename().string(), ::getpid(), number++);
   if (fs::exists(fs::symlink_status(path_, ignored))) fail(path_, "is in the way of writing; remove it");
+  if (Pending* const kept = keep_pending(path_)) release_ = [kept] { kept->owner = 0; };
 }
 
 Draft::~Draft() {
   std::error_code ignored;
   fs::remove_all(path_, ignored);
+  if (release_) release_();
 }
 
 void Draft::publish() {
   const auto rename = [&](unsigned flags) { return ::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, target_.c_str(), flags) == 0; };
   // A folder that is replaced changes places with the draft, whose destructor then removes it.
-  bool done = rename(overwrite_ && fs::is_directory(fs::symlink_status(target_)) ? RENAME_EXCHANGE : overwrite_ ? 0 : RENAME_NOREPLACE);
+  const bool over_folder = overwrite_ && fs::is_directory(fs::symlink_status(target_));
+  if (over_folder && !fs::is_directory(path_)) fail(target_, "is a folder; a file does not take its place");
+  bool done = rename(over_folder ? RENAME_EXCHANGE : overwrite_ ? 0 : RENAME_NOREPLACE);
   if (!done && errno == EINVAL && !fs::exists(fs::symlink_status(target_))) done = rename(0);  // a file system without these flags
   if (!done) fail_errno(target_, "cannot be put in place", errno);
   flush_to_disk(target_.has_parent_path() ? target_.parent_path() : fs::path("."));

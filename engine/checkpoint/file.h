@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -70,6 +71,7 @@ class Draft {
  private:
   std::filesystem::path target_, path_;
   bool overwrite_;
+  std::function<void()> release_;  // a signal that ends the program would remove it until then
 };
 
 /// Flushes a finished file, or a folder's list of files, to the disk.

@@ -66,7 +66,7 @@ std::int64_t tokens_within_a_second(const std::shared_ptr<Model>& model, std::sp
 class SessionFile::Recording {
  public:
   explicit Recording(const fs::path& path, int flags = 0)
-      : path_(path), descriptor_(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | flags, 0666)) {
+      : path_(path), descriptor_(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | flags, 0666)) {
     if (descriptor_ < 0) fail_errno(path_, "cannot be opened", errno);
     if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
       ::close(descriptor_);

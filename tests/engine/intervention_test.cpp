@@ -52,6 +52,7 @@ TEST_CASE("intervention: a line of text and a value are the same thing") {
   }
   // Words in another order, and words that only help to read.
   CHECK(parse_intervention("zero  layer 1 partition 2 from 30") == pairs[1].second);
+  CHECK(parse_intervention("scale partition shared of layer 0 by -0.5 at 0") == parse_intervention("scale shared of layer 0 by -0.5 at 0"));
   CHECK(parse_intervention("freeze decay at 30") == pairs[5].second);
 }
 

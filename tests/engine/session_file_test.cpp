@@ -559,6 +559,18 @@ TEST_CASE("session: a checkpoint that is missing, or is not the one it was, is t
   CHECK(contains(session_error(begun.path(), open), "model.h5', has changed since"));
 }
 
+TEST_CASE("session: a recording that is a link to another file is not written through") {
+  const Begun begun;
+  const fs::path victim = begun.path().parent_path() / "victim.txt";
+  std::ofstream(victim) << "mine";
+  fs::create_symlink(victim, begun.recording());
+  CHECK_THROWS_AS(SessionFile::create(begun.path(), begun.record), Error);
+  CHECK(read_bytes(victim) == "mine");
+  fs::remove(victim);
+  CHECK_THROWS_AS(SessionFile::create(begun.path(), begun.record), Error);
+  CHECK(!fs::exists(victim));
+}
+
 TEST_CASE("session: a prompt that JSON cannot hold is refused before anything is written") {
   Begun begun;
   begun.record.prompt.text = "\xff";

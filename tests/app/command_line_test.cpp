@@ -1,0 +1,133 @@
+// What a person's files go through on the command line, whatever the command: nothing is lost, and what is wrong stands in a line.
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "app/cli_commands.h"
+#include "tests/catch.h"
+#include "tests/source.h"
+
+namespace statescope::command_line_test {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kAssets = from_source("assets/"), kNeedle = kAssets + "prompts/needle.json";
+const std::string kCheckpoint = kAssets + "checkpoints/niah-gla.h5", kReading = kCheckpoint + " --prompt " + kNeedle;
+
+std::string program_path() { return fs::read_symlink("/proc/self/exe").parent_path() / "statescope"; }
+
+struct Outcome {
+  int status;
+  std::string errors;
+};
+
+/// A folder of its own, in which the program is run by a shell.
+class Place {
+ public:
+  Place() {
+    std::string pattern = (fs::temp_directory_path() / "command-line-test-XXXXXX").string();
+    folder = ::mkdtemp(pattern.data());
+  }
+  ~Place() { fs::remove_all(folder); }
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+
+  Outcome run(const std::string& arguments, const std::string& out = "/dev/null") const {
+    const std::string command = fmt::format("cd '{}' && QT_QPA_PLATFORM=offscreen XDG_RUNTIME_DIR=/tmp '{}' {} 2>&1 >{} </dev/null",
+                                            folder.string(), program_path(), arguments, out);
+    FILE* const pipe = ::popen(command.c_str(), "r");
+    REQUIRE(pipe);
+    std::string errors;
+    for (int c; (c = std::fgetc(pipe)) != EOF;) errors += static_cast<char>(c);
+    return {WEXITSTATUS(::pclose(pipe)), errors};
+  }
+  std::vector<std::string> names() const {
+    std::vector<std::string> all;
+    for (const auto& entry : fs::directory_iterator(folder)) all.push_back(entry.path().filename().string());
+    return all;
+  }
+
+  fs::path folder;
+};
+
+}  // namespace
+
+TEST_CASE("command line: a folder is not replaced by a file, with --force neither") {
+  const Place place;
+  fs::create_directories(place.folder / "results/sub");
+  for (const std::string& arguments :
+       {std::string("dataset niah --samples 2 --length 512 -o results --force"), "inspect " + kReading + " --json results --force",
+        "run " + kReading + " --dump results --force", "figure state " + kReading + " -o results --force"}) {
+    INFO(arguments);
+    CHECK(place.run(arguments).status != 0);
+    CHECK(fs::is_directory(place.folder / "results/sub"));
+  }
+  CHECK(place.run("dataset niah --samples 2 --length 512 -o results --force").errors ==
+        "statescope: results: is a folder; a file does not take its place\n");
+  CHECK(place.names() == std::vector<std::string>{"results"});
+}
+
+TEST_CASE("command line: results that cannot be written are not passed over") {
+  const Place place;
+  for (const char* json : {"", " --json"}) {
+    const Outcome full = place.run("run " + kReading + json, "/dev/full");
+    CHECK(full.status == 1);
+    CHECK(full.errors.find("statescope: standard output: cannot be written\n") != full.errors.npos);
+  }
+  CHECK(place.run("inspect " + kReading + " --json ''").status == 2);
+  CHECK(place.run("run " + kReading + " --session ''").status == 2);
+  CHECK(place.run("--open " + kCheckpoint + " --screenshot my.h5").errors.starts_with("--screenshot: my.h5 does not end in .png"));
+}
+
+TEST_CASE("command line: a signal that ends the program leaves no half-written file") {
+  const Place place;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    const std::string program = program_path();
+    const pid_t child = ::fork();
+    if (child == 0) {
+      if (::chdir(place.folder.c_str()) == 0)
+        ::execl(program.c_str(), "statescope", "dataset", "niah", "--samples", "100000", "--length", "4000", "-o", "out.jsonl", nullptr);
+      ::_exit(127);
+    }
+    for (int i = 0; i < 500 && place.names().empty(); ++i) ::usleep(10'000);
+    REQUIRE(place.names().size() == 1);  // .out.jsonl.….part
+    ::kill(child, signal);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    CHECK((WIFSIGNALED(status) && WTERMSIG(status) == signal));
+    CHECK(place.names().empty());
+  }
+}
+
+TEST_CASE("command line: what comes from outside does not drive the terminal") {
+  const Place place;
+  const Outcome found = place.run("run " + kCheckpoint + " --text \"$(printf '\\033]0;pwn\\007')\"");
+  CHECK(found.status == 1);
+  CHECK(found.errors.find('\033') == found.errors.npos);
+  CHECK(place.run("run loop --prompt " + kNeedle).errors == "statescope: loop: cannot be opened: No such file or directory\n");
+}
+
+TEST_CASE("command line: a picture of what cannot be opened ends with the reason") {
+  const Place place;
+  std::ofstream(place.folder / "junk.png") << "junk";
+  const Outcome found = place.run("--open junk.png --screenshot out.png");
+  CHECK(found.status == 1);
+  CHECK(found.errors.find("junk.png") != found.errors.npos);
+  CHECK(!fs::exists(place.folder / "out.png"));
+}
+
+TEST_CASE("command line: a checkpoint that was trained on something else than needles begins with an example of it") {
+  const PromptInput usual = first_prompt({}, kCheckpoint), none = first_prompt({}, "");
+  CHECK((usual.text == none.text && !usual.text.empty()));
+  const PromptInput own = first_prompt({}, kAssets + "checkpoints/mqar-gla.h5");
+  CHECK((own.text != usual.text && !own.expected.empty()));
+  CHECK(first_prompt({.text = "the"}, kAssets + "checkpoints/mqar-gla.h5").text == "the");
+}
+
+}  // namespace statescope::command_line_test
