@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <iterator>
 #include <nlohmann/json.hpp>
 
@@ -166,6 +167,9 @@ std::int64_t tokens_to_generate(const RunArguments& arguments, const PromptInput
 }
 
 void print(const Outcome& outcome, const Model& model, const RunArguments& arguments) {
+  const auto is_nan = [](const Prediction& token) { return std::isnan(token.probability); };
+  if (std::ranges::any_of(outcome.generated, is_nan) || std::ranges::any_of(outcome.next, is_nan))
+    fmt::print(stderr, "note: what is predicted is not a number (NaN): weights or config of this model are broken\n");
   if (arguments.json) {
     print_json(outcome, model, arguments);
   } else {

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "app/cli_commands.h"
 #include "tests/catch.h"
@@ -111,6 +112,18 @@ TEST_CASE("command line: what comes from outside does not drive the terminal") {
   CHECK(found.status == 1);
   CHECK(found.errors.find('\033') == found.errors.npos);
   CHECK(place.run("run loop --prompt " + kNeedle).errors == "statescope: loop: cannot be opened: No such file or directory\n");
+}
+
+TEST_CASE("command line: a model whose predictions are not numbers is told of") {
+  const Place place;
+  REQUIRE(place.run("convert " + kCheckpoint + " model").status == 0);
+  nlohmann::json config = nlohmann::json::parse(std::ifstream(place.folder / "model/config.json"));
+  config["norm_eps"] = -1e9;
+  std::ofstream(place.folder / "model/config.json") << config;
+  for (const char* more : {"", " --generate 0"})
+    CHECK(place.run("run model --prompt " + kNeedle + more).errors.find("note: what is predicted is not a number (NaN)") !=
+          std::string::npos);
+  CHECK(place.run("run " + kReading).errors.find("NaN") == std::string::npos);
 }
 
 TEST_CASE("command line: a picture of what cannot be opened ends with the reason") {
