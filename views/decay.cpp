@@ -154,7 +154,7 @@ std::string statement(const DecayData& data) {
     const float alpha = data.alpha[static_cast<std::size_t>(data.chosen * data.tokens.count() + data.until - 1)];
     return Views::tr("{} keeps α = {} of itself at {}", channel, number(alpha, 4), token_words(data, data.until - 1));
   }
-  return Views::tr("{}: half of a write is gone after {}, all but 0.1 % after {}", channel, span_words(data, 0.5f),
+  return Views::tr("{}: half of a write is gone after {}, 99.9 % after {}", channel, span_words(data, 0.5f),
                    span_words(data, kThreshold));
 }
 std::string summary(const DecayData& data) { return sentence_at(statement(data), data.place); }

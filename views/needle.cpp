@@ -184,7 +184,8 @@ Picture::Picture(const NeedleData& data_, Canvas& canvas_, Rect area, const Fram
 void draw_title(const Picture& picture) {
   const NeedleData& data = picture.data;
   const TextStyle bold = label(picture.frame, kBodyType, picture.frame.theme.ink, Align::left, true);
-  const std::string full = Views::tr("{}; the needle is up to {:.2f} of what a head reads", summary(data), data.parts.front().read_share);
+  const std::string full =
+      Views::tr("{}; the needle is up to {:.2f} of what is read of a memory", summary(data), data.parts.front().read_share);
   const std::string long_enough = summary(data);
   const std::string brief = Views::tr("{:.2f} clear; {}", data.parts.front().clear, losses(data));
   const std::string_view shorter = fitting(picture.canvas, long_enough, brief, bold, picture.title.w);
@@ -375,7 +376,7 @@ class NeedleView : public View {
   }
   std::string describe() const override {
     if (data_.message) return data_.message.sentence();
-    return Views::tr("Needle \"{}\", tokens {} to {}, asked after token {}. {}; the needle is up to {:.2f} of what a head reads.",
+    return Views::tr("Needle \"{}\", tokens {} to {}, asked after token {}. {}; the needle is up to {:.2f} of what is read of a memory.",
                      data_.text, data_.begin, data_.end - 1, data_.question, summary(data_), data_.parts.front().read_share);
   }
   std::string tooltip(std::int64_t hit_id) const override {

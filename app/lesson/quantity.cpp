@@ -462,7 +462,7 @@ constexpr QuantityRow table[] = {
     {"lost_to_erasure", "likewise erasure", "", story_question, lost_erasure},
     {"lost_to_overwriting", "likewise overwriting", "", story_question, lost_overwriting},
     {"lost_to_misrouting", "likewise misrouting", "", story_question, lost_misrouting},
-    {"read_share", "the needle's largest part of what a head reads at the question", "", story_question, read_share},
+    {"read_share", "the needle's largest part of what the question reads of a memory", "", story_question, read_share},
     {"head_read_share", "the needle's part of what the head reads at the question", "layer slot head", story_question, head_read_share},
     {"layer_lost_to_decay", "share of the needle that decay took in the layer", "layer", story_question, layer_lost_decay},
     {"layer_lost_to_erasure", "likewise erasure", "layer", story_question, layer_lost_erasure},

@@ -56,8 +56,8 @@ std::string head_line(const NeedleReport& report, std::int64_t layer, const Need
 std::string read_text(const NeedleReport& report) {
   const NeedleVerdict& verdict = report.verdict;
   if (!verdict.read) return "the question reads no memory that the needle wrote to";
-  return fmt::format("the needle's largest part of what one head reads at the question: {:.2f}, layer {}, head {}", verdict.read->share,
-                     verdict.read->layer, verdict.read->head);
+  return fmt::format("the needle's largest part of what the question reads of a memory: {:.2f}, layer {}, {}", verdict.read->share,
+                     verdict.read->layer, place_text(report, verdict.read->layer, verdict.read->slot, verdict.read->head));
 }
 
 std::string loss_text(const NeedleReport& report, const NeedleLoss& loss) {

@@ -1490,10 +1490,6 @@ largest change of a logit {}
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>{} keeps half of a write for {}, 0.1 % for {}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>colour: what is left of each token&apos;s write</source>
         <translation type="unfinished"></translation>
     </message>
@@ -2180,10 +2176,6 @@ entropy of G^K {}</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>{}; the needle is up to {:.2f} of what a head reads</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>{:.2f} clear; {}</source>
         <translation type="unfinished"></translation>
     </message>
@@ -2233,10 +2225,6 @@ entropy of G^K {}</source>
     </message>
     <message>
         <source>{} took</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Needle &quot;{}&quot;, tokens {} to {}, asked after token {}. {}; the needle is up to {:.2f} of what a head reads.</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -3406,6 +3394,18 @@ after token {} {}
     </message>
     <message>
         <source>{}; from token {} on they read different texts</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}; the needle is up to {:.2f} of what is read of a memory</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Needle &quot;{}&quot;, tokens {} to {}, asked after token {}. {}; the needle is up to {:.2f} of what is read of a memory.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}: half of a write is gone after {}, 99.9 % after {}</source>
         <translation type="unfinished"></translation>
     </message>
 </context>

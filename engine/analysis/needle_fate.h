@@ -90,7 +90,8 @@ struct NeedleVerdict {
       "largest read share hardly (0.57; of the first token of the answer 0.63)";
   NeedleSummary summary;
   std::vector<NeedleLoss> losses;  // largest first
-  /// Where the needle is the largest part of what a head reads at the question; none where it reads nothing that the needle wrote to.
+  /// Where the needle is the largest part of what the question reads of a memory of a head; none where it reads nothing that the needle
+  /// wrote to.
   struct Read {
     std::int64_t layer = 0, slot = 0, head = 0;
     double share = 0;  // NeedleFate::read_share

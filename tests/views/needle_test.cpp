@@ -107,7 +107,7 @@ TEST_CASE("needle: clicks go to the layer, to what took most, and to the token o
   CHECK(view->tooltip(7).ends_with(std::string(kRecomputed.text())));
   CHECK(view->describe() ==
         "Needle \"the code of anna is 4 1 7 7\", tokens 5 to 13, asked after token 30. At the question 0.25 of what the needle wrote lies "
-        "clear: decay took 0.50, overwriting 0.12, misrouting 0.12; the needle is up to 0.75 of what a head reads.");
+        "clear: decay took 0.50, overwriting 0.12, misrouting 0.12; the needle is up to 0.75 of what is read of a memory.");
   const Table table = view->table();
   CHECK(table.rows.front() == std::vector<std::string>{"clear", "all layers", "0.25", ""});
   CHECK(table.rows.back()[0] == "overwriting took");
