@@ -41,7 +41,7 @@ PromptInput first_prompt(const PromptArguments& arguments, const std::string& ch
   if (arguments.given() || checkpoint.empty()) return load_prompt(arguments, default_run().prompt.string());
   try {
     const auto opened = open_checkpoint(checkpoint);
-    if (const auto training = training_of(*opened); training && training->task != "niah") return own_prompt(*opened);
+    if (const auto training = training_of(*opened); training && training->task != "niah") return own_prompt(*opened, checkpoint);
   } catch (const Error&) {
     // Who opens it says what is wrong with it.
   }

@@ -43,10 +43,10 @@ PromptInput prompt_of(const Example& example) {
   return prompt;
 }
 
-PromptInput own_prompt(const Checkpoint& checkpoint) {
+PromptInput own_prompt(const Checkpoint& checkpoint, const std::string& name) {
   const std::optional<Training> training = training_of(checkpoint);
   const std::int64_t length = trained_length(checkpoint);
-  if (!training || length == 0) throw Error("it does not say what it was trained on; give a prompt");
+  if (!training || length == 0) throw Error(name + ": it does not say what it was trained on; give a prompt");
   return prompt_of(make_task(own_task(*training, length), assets_folder())->example(0));
 }
 

@@ -22,7 +22,7 @@ std::optional<Training> training_of(const Checkpoint& checkpoint);
 TaskOptions own_task(const Training& training, std::int64_t length);
 
 /// An example of it, as long as what the checkpoint was trained on. Throws Error where the checkpoint does not say.
-PromptInput own_prompt(const Checkpoint& checkpoint);
+PromptInput own_prompt(const Checkpoint& checkpoint, const std::string& name);
 
 /// The text up to the answer of its first question, which is expected; its needles and that question are marked.
 PromptInput prompt_of(const Example& example);

@@ -65,7 +65,7 @@ const std::shared_ptr<Model>& FigureRuns::model(const std::string& checkpoint) {
 
 PromptInput FigureRuns::prompt(const FigurePanel& panel, const std::string& checkpoint) {
   PromptInput prompt = panel.input            ? *panel.input
-                       : panel.prompt.empty() ? own_prompt(model(checkpoint)->checkpoint())
+                       : panel.prompt.empty() ? own_prompt(model(checkpoint)->checkpoint(), checkpoint)
                                               : load_prompt({.file = file(panel.prompt, "prompts").string()});
   if (panel.generate) prompt.generate = panel.generate;
   return prompt;
