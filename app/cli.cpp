@@ -10,11 +10,14 @@
 
 #include "app/cli_commands.h"
 #include "app/cli_options.h"
+#include "engine/checkpoint/file.h"
 #include "engine/error.h"
 #include "engine/run/intervention.h"
 
 namespace statescope {
 namespace {
+
+constexpr std::size_t kMessage = 8192;  // bytes
 
 /// What is wrong with an intervention; empty: it is understood.
 std::string wrong_intervention(const std::string& text) {
@@ -343,14 +346,6 @@ void add_window(CLI::App& app, WindowArguments& window) {
   app.add_option("--size", window.size, "of the screenshot, WIDTHxHEIGHT");
 }
 
-/// Of files from outside nothing reaches a terminal that would drive it.
-std::string printable(std::string text) {
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  }
-  return text;
-}
-
 /// As from a variable of the shell that is not set: not "none".
 void refuse_empty_values(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options()) {
@@ -436,7 +431,7 @@ int run_command_line(int argc, char** argv) {
       throw Error("standard output: cannot be written");
     return status;
   } catch (const OptionsError& error) {
-    std::cerr << "statescope: " << printable(error.what()) << '\n';
+    std::cerr << "statescope: " << one_line(error.what(), kMessage) << '\n';
     return 2;
   } catch (const std::bad_alloc&) {
     std::cerr << "statescope: out of memory";
@@ -445,9 +440,9 @@ int run_command_line(int argc, char** argv) {
     }
     std::cerr << '\n';
   } catch (const std::filesystem::filesystem_error& error) {
-    std::cerr << "statescope: " << printable(error.path1().string() + ": " + error.code().message()) << '\n';
+    std::cerr << "statescope: " << one_line(error.path1().string() + ": " + error.code().message(), kMessage) << '\n';
   } catch (const std::exception& error) {
-    std::cerr << "statescope: " << printable(error.what()) << '\n';
+    std::cerr << "statescope: " << one_line(error.what(), kMessage) << '\n';
   }
   return 1;
 }

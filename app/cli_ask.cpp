@@ -55,7 +55,7 @@ class AskedRun {
     const std::shared_ptr<Model> model = Model::load(checkpoint, open_device(arguments.device));
     const PromptInput prompt = load_prompt(arguments.prompt);
     auto reading = std::make_shared<Reading>(model, make_tokenizer(*checkpoint, model->vocab()), prompt);
-    if (const std::string remark = reading->run().remark(); !remark.empty()) fmt::print(stderr, "note: {}\n", remark);
+    if (const std::string remark = reading->run().remark(); !remark.empty()) print_note(remark);
     for (std::int64_t i = 0; i < arguments.generate; ++i) reading->generate_one();
     return {std::move(reading), prompt};
   }

@@ -27,6 +27,9 @@ struct PromptArguments {
 
 /// Reads what the arguments name; `fallback` is a prompt file for when they name nothing. Throws Error.
 PromptInput load_prompt(const PromptArguments& arguments, const std::string& fallback = "");
+/// "note: …" on standard error, in one line whatever stands in it.
+void print_note(const std::string& note);
+
 /// What is read where nobody says it: an example of what the checkpoint was trained on, if it says that it is something else than needles,
 /// else the usual needle prompt. `checkpoint`: a path, or empty. Throws Error.
 PromptInput first_prompt(const PromptArguments& arguments, const std::string& checkpoint);

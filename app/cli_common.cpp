@@ -37,6 +37,11 @@ PromptInput load_prompt(const PromptArguments& arguments, const std::string& fal
   return input;
 }
 
+void print_note(const std::string& note) {
+  constexpr std::size_t most = 2000;  // bytes
+  fmt::print(stderr, "note: {}\n", one_line(note, most));
+}
+
 PromptInput first_prompt(const PromptArguments& arguments, const std::string& checkpoint) {
   if (arguments.given() || checkpoint.empty()) return load_prompt(arguments, default_run().prompt.string());
   try {

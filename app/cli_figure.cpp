@@ -83,8 +83,8 @@ int figure_command(const FigureArguments& arguments) {
                   .program = from ? from->program : STATESCOPE_VERSION,
                   .device = arguments.device.name};
   if (from && from->program != STATESCOPE_VERSION)
-    fmt::print(stderr, "note: {} was made by Statescope {}, this is {}\n", arguments.from, from->program, STATESCOPE_VERSION);
-  if (const std::string warning = figure.warning(); !warning.empty()) fmt::print(stderr, "note: {}\n", warning);
+    print_note(fmt::format("{} was made by Statescope {}, this is {}", arguments.from, from->program, STATESCOPE_VERSION));
+  if (const std::string warning = figure.warning(); !warning.empty()) print_note(warning);
 
   const QByteArray bytes = figure_bytes(figure, format, &made);
   if (csv) table.write(figure_csv(figure));

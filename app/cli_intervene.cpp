@@ -56,7 +56,7 @@ int intervene_command(const InterveneArguments& arguments) {
     tree.add(read_run(model, ids_of(load_prompt({.file = file}), *tokenizer), 0, tree[0].run->beside()));
   const std::int64_t branch = tree.intervene(interventions);
   for (const auto& run : {tree[0].run, tree[branch].run}) {
-    if (const std::string remark = run->remark(); !remark.empty()) fmt::print(stderr, "note: {}\n", remark);
+    if (const std::string remark = run->remark(); !remark.empty()) print_note(remark);
   }
 
   const BranchReport report = report_branches(tree, 0, branch, *tokenizer, prompt.expected);

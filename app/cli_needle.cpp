@@ -36,7 +36,7 @@ int needle_command(const NeedleArguments& arguments) {
   const std::shared_ptr<Model> model = Model::load(checkpoint, open_device(arguments.device));
   std::shared_ptr<const Tokenizer> tokenizer = make_tokenizer(*checkpoint, model->vocab());
   Reading reading(model, tokenizer, load_prompt(arguments.prompt));
-  if (const std::string remark = reading.run().remark(); !remark.empty()) fmt::print(stderr, "note: {}\n", remark);
+  if (const std::string remark = reading.run().remark(); !remark.empty()) print_note(remark);
   const RunInfo& info = *reading.info();
   const TokenRange needle = needle_of(info, arguments.prompt.file);
   if (info.prompt_length <= needle.end) throw Error(arguments.prompt.file + ": nothing stands behind its needle");

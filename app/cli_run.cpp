@@ -169,7 +169,7 @@ std::int64_t tokens_to_generate(const RunArguments& arguments, const PromptInput
 void print(const Outcome& outcome, const Model& model, const RunArguments& arguments) {
   const auto is_nan = [](const Prediction& token) { return std::isnan(token.probability); };
   if (std::ranges::any_of(outcome.generated, is_nan) || std::ranges::any_of(outcome.next, is_nan))
-    fmt::print(stderr, "note: what is predicted is not a number (NaN): weights or config of this model are broken\n");
+    print_note("what is predicted is not a number (NaN): weights or config of this model are broken");
   if (arguments.json) {
     print_json(outcome, model, arguments);
   } else {
@@ -291,7 +291,7 @@ int session_command(const RunArguments& arguments) {
   Outcome outcome;
   const auto opening = std::chrono::steady_clock::now();
   OpenSession open = arguments.checkpoint.empty() ? reopen_session(arguments) : begin_session(arguments);
-  for (const std::string& note : open.model->notes()) fmt::print(stderr, "note: {}\n", note);
+  for (const std::string& note : open.model->notes()) print_note(note);
   Branches tree = restore_session(open, arguments);
   const bool branched = tree.current() > 0;
   const std::int64_t restored = tree[tree.current()].run->tokens(), prompt = open.file.record().prompt_length();
@@ -346,7 +346,7 @@ int run_command(const RunArguments& arguments) {
   const std::vector<std::int32_t> ids = prompt.ids.empty() ? tokenizer->encode(prompt.text).ids : prompt.ids;
   if (ids.empty()) throw Error("the prompt is empty");
   outcome.load_seconds = seconds_since(opening);
-  for (const std::string& note : model->notes()) fmt::print(stderr, "note: {}\n", note);
+  for (const std::string& note : model->notes()) print_note(note);
 
   outcome.prompt_length = static_cast<std::int64_t>(ids.size());
   outcome.expected = prompt.expected;

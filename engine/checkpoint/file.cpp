@@ -21,18 +21,6 @@ namespace statescope {
 namespace fs = std::filesystem;
 namespace {
 
-/// Control characters would break the one line and drive a terminal; length is what a hostile file makes of it.
-std::string one_line(std::string_view text, std::size_t limit) {
-  std::string line(text.substr(0, limit));
-  for (char& c : line)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  if (text.size() > limit) {
-    while (!line.empty() && (static_cast<unsigned char>(line.back()) & 0x80)) line.pop_back();  // no half of a UTF-8 character
-    line += "...";
-  }
-  return line;
-}
-
 class Descriptor {
  public:
   Descriptor(const fs::path& path, int flags) : fd(::open(path.c_str(), flags | O_CLOEXEC)) {}
@@ -54,6 +42,17 @@ std::size_t size_of_regular_file(const fs::path& path, int fd) {
 }
 
 }  // namespace
+
+std::string one_line(std::string_view text, std::size_t limit) {
+  std::string line(text.substr(0, limit));
+  for (char& c : line)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  if (text.size() > limit) {
+    while (!line.empty() && (static_cast<unsigned char>(line.back()) & 0x80)) line.pop_back();  // no half of a UTF-8 character
+    line += "...";
+  }
+  return line;
+}
 
 void fail(const fs::path& path, std::string_view what) { throw Error(one_line(path.string(), 4096) + ": " + one_line(what, 600)); }
 

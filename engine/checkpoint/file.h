@@ -15,6 +15,9 @@ namespace statescope {
 [[noreturn]] void fail(const std::filesystem::path& path, std::string_view what);
 /// The same for a failed system call: "path: what: No space left on device".
 [[noreturn]] void fail_errno(const std::filesystem::path& path, std::string_view what, int error);
+/// Text from outside for a message: control characters, which would break the line and drive a terminal, are spaces; beyond `limit` bytes
+/// an ellipsis.
+std::string one_line(std::string_view text, std::size_t limit);
 /// 'name', short and printable.
 std::string in_quotes(std::string_view name);
 

@@ -12,6 +12,7 @@
 #include "app/cli_commands.h"
 #include "tests/catch.h"
 #include "tests/source.h"
+#include "tests/temporary_folder.h"
 
 namespace statescope::command_line_test {
 namespace {
@@ -28,20 +29,12 @@ struct Outcome {
   std::string errors;
 };
 
-/// A folder of its own, in which the program is run by a shell.
+/// Where the program is run by a shell.
 class Place {
  public:
-  Place() {
-    std::string pattern = (fs::temp_directory_path() / "command-line-test-XXXXXX").string();
-    folder = ::mkdtemp(pattern.data());
-  }
-  ~Place() { fs::remove_all(folder); }
-  Place(const Place&) = delete;
-  Place& operator=(const Place&) = delete;
-
   Outcome run(const std::string& arguments, const std::string& out = "/dev/null") const {
     const std::string command = fmt::format("cd '{}' && QT_QPA_PLATFORM=offscreen XDG_RUNTIME_DIR=/tmp '{}' {} 2>&1 >{} </dev/null",
-                                            folder.string(), program_path(), arguments, out);
+                                            folder.path().string(), program_path(), arguments, out);
     FILE* const pipe = ::popen(command.c_str(), "r");
     REQUIRE(pipe);
     std::string errors;
@@ -50,11 +43,11 @@ class Place {
   }
   std::vector<std::string> names() const {
     std::vector<std::string> all;
-    for (const auto& entry : fs::directory_iterator(folder)) all.push_back(entry.path().filename().string());
+    for (const auto& entry : fs::directory_iterator(folder.path())) all.push_back(entry.path().filename().string());
     return all;
   }
 
-  fs::path folder;
+  test::TemporaryFolder folder;
 };
 
 }  // namespace
@@ -92,7 +85,7 @@ TEST_CASE("command line: a signal that ends the program leaves no half-written f
     const std::string program = program_path();
     const pid_t child = ::fork();
     if (child == 0) {
-      if (::chdir(place.folder.c_str()) == 0)
+      if (::chdir(place.folder.path().c_str()) == 0)
         ::execl(program.c_str(), "statescope", "dataset", "niah", "--samples", "100000", "--length", "4000", "-o", "out.jsonl", nullptr);
       ::_exit(127);
     }
@@ -112,6 +105,17 @@ TEST_CASE("command line: what comes from outside does not drive the terminal") {
   CHECK(found.status == 1);
   CHECK(found.errors.find('\033') == found.errors.npos);
   CHECK(place.run("run loop --prompt " + kNeedle).errors == "statescope: loop: cannot be opened: No such file or directory\n");
+}
+
+TEST_CASE("command line: a note is one line, whatever stands in the file") {
+  const Place place;
+  REQUIRE(place.run("convert " + kCheckpoint + " model").status == 0);
+  nlohmann::json config = nlohmann::json::parse(std::ifstream(place.folder / "model/config.json"));
+  config["evil\033]0;pwn\007\nstatescope: all fine"] = 1;
+  std::ofstream(place.folder / "model/config.json") << config;
+  const std::string said = place.run("run model --prompt " + kNeedle).errors;
+  CHECK(said.find("note: config keys without meaning here: evil ]0;pwn  statescope: all fine") != said.npos);
+  CHECK(said.find('\033') == said.npos);
 }
 
 TEST_CASE("command line: a model whose predictions are not numbers is told of") {
