@@ -72,8 +72,8 @@ class ModelBench {
   Tensor read(ModelState& state, std::int64_t T) {
     Tensor hidden(hidden_memory_.get(), DType::f32, {T, model_.hidden()});
     const std::int64_t chunk = T == 1 ? 0 : 64;
-    model_.forward(state, std::span(ids_).first(static_cast<std::size_t>(T)), {.chunk_size = chunk, .prompt_length = std::max(T, prompt)},
-                   hidden);
+    model_.forward(state, std::span(ids_).first(static_cast<std::size_t>(T)),
+                   {.chunk_size = chunk, .prompt_length = std::max(T, prompt), .outputs = 1}, hidden);
     return hidden;
   }
 

@@ -62,7 +62,8 @@ class Reader {
     Backend& backend = model_.backend();
     const auto T = static_cast<std::int64_t>(ids.size());
     Tensor hidden(hidden_memory_.get(), DType::f32, {T, model_.hidden()});
-    model_.forward(state_, ids, {.chunk_size = T == 1 ? 0 : arguments_.chunk_size, .prompt_length = prompt_length_}, hidden,
+    model_.forward(state_, ids,
+                   {.chunk_size = T == 1 ? 0 : arguments_.chunk_size, .prompt_length = prompt_length_, .outputs = last ? 1 : 0}, hidden,
                    dump_ ? &*dump_ : nullptr);
     ids_.insert(ids_.end(), ids.begin(), ids.end());
     if (dump_ || last) {

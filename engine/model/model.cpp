@@ -151,15 +151,32 @@ void Model::forward(ModelState& state, std::span<const std::int32_t> ids, const 
   if (ids.empty()) return;
   // x = embeddings[token]
   backend_->embed(hidden, stack_.embeddings, ids.data());
-  const bool repeats =
-      ids.size() == 1 && options.chunk_size == 0 && !(observer && observer->wants_all()) &&
-      steps_.run(step_key(state, options, hidden, observer), observer, [&](Observer* shown) { blocks(state, options, hidden, shown); });
-  if (!repeats) blocks(state, options, hidden, observer);
-  state.position += static_cast<std::int64_t>(ids.size());
+  const auto all = [&](Observer* shown) { blocks(0, layers(), state, state.position, options, hidden, shown); };
+  const auto tokens = static_cast<std::int64_t>(ids.size());
+  const std::int64_t unwanted = observer || tokens == 1 ? 0 : tokens - std::min(options.outputs.value_or(tokens), tokens);
+  if (unwanted > 0) {
+    blocks_without_outputs(state, options, hidden, unwanted);
+  } else if (!(tokens == 1 && options.chunk_size == 0 && !(observer && observer->wants_all()) &&
+               steps_.run(step_key(state, options, hidden, observer), observer, all))) {
+    all(observer);
+  }
+  state.position += tokens;
 }
 
-/// x [T, D] through all blocks
-void Model::blocks(ModelState& state, const ForwardOptions& options, Tensor x, Observer* observer) {
+/// x [T, D] through all blocks; of the first rows, whose outputs nobody wants, the last block reads what its memory needs
+void Model::blocks_without_outputs(ModelState& state, const ForwardOptions& options, Tensor x, std::int64_t unwanted) {
+  const std::int64_t last = layers() - 1, wanted = x.rows() - unwanted;
+  blocks(0, last, state, state.position, options, x, nullptr);
+  replay(last, state.layers.back(), x.slice(0, unwanted), state.position, options);
+  if (wanted == 0) return;
+  ForwardOptions rest = options;
+  if (wanted == 1) rest.chunk_size = 0;
+  blocks(last, layers(), state, state.position + unwanted, rest, x.slice(unwanted, wanted), nullptr);
+}
+
+/// x [T, D], of the tokens from `position` on, through the blocks [first, end)
+void Model::blocks(std::int64_t first, std::int64_t end, ModelState& state, std::int64_t position, const ForwardOptions& options, Tensor x,
+                   Observer* observer) {
   const Workspace::Mark mark(workspace_);
   const std::int64_t tokens = x.rows();
   const DType type = backend_->activation_type(tokens);
@@ -181,12 +198,12 @@ void Model::blocks(ModelState& state, const ForwardOptions& options, Tensor x, O
     added = folded;
     return folded ? ConstTensor(x) : normed;
   };
-  for (std::size_t i = 0; i < stack_.blocks.size(); ++i) {
+  for (std::int64_t layer = first; layer < end; ++layer) {
     const Workspace::Mark of_block(workspace_);
+    const auto i = static_cast<std::size_t>(layer);
     const Stack::Block& block = stack_.blocks[i];
-    const auto layer = static_cast<std::int64_t>(i);
     Context ctx(*backend_, workspace_, tokens);
-    ctx.position = state.position;
+    ctx.position = position;
     ctx.prompt_length = options.prompt_length;
     ctx.chunk_size = options.chunk_size;
     if (!options.rules.empty()) ctx.rules = &options.rules[i];

@@ -26,7 +26,10 @@ struct ModelState {
 struct ForwardOptions {
   std::int64_t chunk_size = 64;    // of the memories; 0: step form, one token at a time
   std::int64_t prompt_length = 0;  // of the sequence, see Context
-  std::span<const Rules> rules;    // [layers]; empty: the model's own
+  // Of so many of the last tokens `hidden` is wanted; with the others the last block brings forward its memory and does nothing else,
+  // unless somebody observes. None: of all.
+  std::optional<std::int64_t> outputs = {};
+  std::span<const Rules> rules;  // [layers]; empty: the model's own
 };
 
 /// A model's weights in their places.
@@ -73,7 +76,8 @@ class Model {
   /// Throws Error for an id outside the vocabulary.
   void check_ids(std::span<const std::int32_t> ids) const;
 
-  /// Reads T tokens; `hidden` [T, D] becomes the residual stream after the last block. Throws Error for ids outside the vocabulary.
+  /// Reads T tokens; `hidden` [T, D] becomes the residual stream after the last block, in the rows that the options want. Throws Error for
+  /// ids outside the vocabulary.
   void forward(ModelState& state, std::span<const std::int32_t> ids, const ForwardOptions& options, Tensor hidden,
                Observer* observer = nullptr);
   /// logits [T, V] = RMSNorm(hidden; norm) · lm_headᵀ
@@ -96,7 +100,9 @@ class Model {
 
   Model(std::shared_ptr<const Loaded> loaded, std::shared_ptr<Backend> backend);
   void norm(Tensor y, ConstTensor x, ConstTensor weight, float eps);
-  void blocks(ModelState& state, const ForwardOptions& options, Tensor x, Observer* observer);
+  void blocks(std::int64_t first, std::int64_t end, ModelState& state, std::int64_t position, const ForwardOptions& options, Tensor x,
+              Observer* observer);
+  void blocks_without_outputs(ModelState& state, const ForwardOptions& options, Tensor x, std::int64_t unwanted);
 
   std::shared_ptr<const Loaded> loaded_;
   std::shared_ptr<Backend> backend_;

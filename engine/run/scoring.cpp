@@ -55,7 +55,8 @@ std::vector<TargetScore> Scorer::score(const ScoredSequence& sequence, const std
     const std::int64_t T = std::min(kSpan, tokens - first);
     Tensor hidden(hidden_.get(), DType::f32, {T, model_->hidden()});
     const auto ids = std::span(sequence.ids).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(T));
-    model_->forward(state, ids, {.chunk_size = T == 1 ? 0 : 64, .prompt_length = sequence.prompt_length}, hidden);
+    const std::int64_t outputs = std::max<std::int64_t>(first + T - targets.front().position, 0);  // from the first target on
+    model_->forward(state, ids, {.chunk_size = T == 1 ? 0 : 64, .prompt_length = sequence.prompt_length, .outputs = outputs}, hidden);
     const auto end = std::find_if(targets.begin(), targets.end(), [&](const Target& target) { return target.position >= first + T; });
     const auto here = static_cast<std::size_t>(end - targets.begin());
     score_rows(targets.first(here), first, hidden, scores);

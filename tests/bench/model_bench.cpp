@@ -63,7 +63,7 @@ class ModelBench {
   void prefill(std::int64_t T) {
     ModelState state = model_->start();
     const Tensor rows = hidden(T);
-    model_->forward(state, std::span(ids_).first(static_cast<std::size_t>(T)), {.chunk_size = 64, .prompt_length = T}, rows);
+    model_->forward(state, std::span(ids_).first(static_cast<std::size_t>(T)), {.chunk_size = 64, .prompt_length = T, .outputs = 1}, rows);
     download(logits_of(rows.slice(T - 1, 1)), logits_);
   }
   void step(ModelState& state) {

@@ -22,13 +22,14 @@ class Reader {
       : Reader(Model::load(std::move(checkpoint), std::move(backend))) {}
   explicit Reader(std::shared_ptr<Model> model) : model_(std::move(model)), state_(model_->start()) {}
 
-  /// Logits [T, V] of the next tokens.
+  /// Logits of the next tokens, [T, V] or of those whose outputs are wanted.
   std::vector<float> read(std::span<const std::int32_t> ids, const ForwardOptions& options) {
     const auto T = static_cast<std::int64_t>(ids.size());
     const Tensor hidden = tensor(hidden_, {T, model_->hidden()}), logits = tensor(logits_, {T, model_->vocab()});
     model_->forward(state_, ids, options, hidden);
     model_->logits(logits, hidden);
-    return host_copy(model_->backend(), logits);
+    const std::int64_t wanted = options.outputs.value_or(T);
+    return host_copy(model_->backend(), logits.slice(T - wanted, wanted));
   }
   std::vector<float> memories(std::int64_t layer) const { return host_copy(model_->backend(), of(layer).everything); }
   std::vector<float> keys_and_values(std::int64_t layer) const {
@@ -59,17 +60,20 @@ void append(std::vector<float>& all, const std::vector<float>& more) { all.inser
 /// The logits of everything that is read, and the memories after it.
 void compare(std::shared_ptr<const Checkpoint> checkpoint, std::shared_ptr<Backend> device, double tolerance) {
   Reader truth(checkpoint, make_cpu_backend()), found(checkpoint, std::move(device));
-  const std::vector<std::int32_t> ids = some_ids(80);
+  const std::vector<std::int32_t> ids = some_ids(190);
   std::vector<float> found_logits, truth_logits;
-  const auto read = [&](std::size_t begin, std::size_t count, std::int64_t chunk_size) {
+  const auto read = [&](std::size_t begin, std::size_t count, std::int64_t chunk_size, std::optional<std::int64_t> outputs = {}) {
     const std::span<const std::int32_t> part = std::span(ids).subspan(begin, count);
-    const ForwardOptions options{.chunk_size = chunk_size, .prompt_length = 72};
+    const ForwardOptions options{.chunk_size = chunk_size, .prompt_length = 72, .outputs = outputs};
     append(found_logits, found.read(part, options));
     append(truth_logits, truth.read(part, options));
   };
   read(0, 63, 64);
   read(63, 9, 64);
-  for (std::size_t t = 72; t < ids.size(); ++t) read(t, 1, 0);
+  for (std::size_t t = 72; t < 80; ++t) read(t, 1, 0);
+  read(80, 70, 64, 1);
+  read(150, 39, 64, 33);
+  read(189, 1, 0);
   CHECK(relative_error(found_logits, truth_logits) < tolerance);
   for (std::int64_t layer = 0; layer < truth.layers(); ++layer) {
     INFO("layer " << layer);

@@ -43,6 +43,25 @@ TEST_CASE("every family: a prompt in chunks, in steps or in parts has the same l
   }
 }
 
+TEST_CASE("every family: outputs that nobody wants are left out, and nothing else changes") {
+  const std::vector<std::int32_t> ids = some_ids(63);
+  for (const SmallModel& small : small_models()) {
+    const std::shared_ptr<Model> model = Editable(small.config).model();
+    const auto V = static_cast<std::size_t>(model->vocab());
+    const std::vector<float> whole = logits_of(*model, ids, 64);
+    for (const std::int64_t outputs : {0, 1, 5, 30, 99}) {
+      INFO(small.name << ", " << outputs << " of 40 tokens");
+      ModelState state = model->start();
+      const auto wanted = static_cast<std::size_t>(std::min<std::int64_t>(outputs, 40));
+      const std::vector<float> first = read_logits(*model, state, std::span(ids).first(40), {.prompt_length = 63, .outputs = outputs});
+      const std::vector<float> rest = read_logits(*model, state, std::span(ids).subspan(40), {.prompt_length = 63});
+      CHECK(relative_error(std::span(first).last(wanted * V), std::span(whole).subspan((40 - wanted) * V, wanted * V)) < 2e-4);
+      CHECK(relative_error(rest, std::span(whole).subspan(40 * V)) < 2e-4);
+      CHECK(state.position == 63);
+    }
+  }
+}
+
 TEST_CASE("legacy: gate and up in one matrix") {
   const Editable regular(small_config("gla"));
   Editable fused(*regular.checkpoint());
