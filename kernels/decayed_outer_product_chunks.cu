@@ -158,40 +158,43 @@ __global__ void __launch_bounds__(threads, 2) span_kernel(const __grid_constant_
   }
 }
 
-/// A thread has `numbers` neighbours of a segment's state: from what its spans add to the states that they begin with.
+/// A thread has `numbers` neighbours of a state, of every stride-th segment: from what its spans add to the states that they begin with.
 template <int numbers>
 __global__ void __launch_bounds__(threads) spans_kernel(const __grid_constant__ Spans p) {
   struct alignas(sizeof(float) * numbers) Numbers {
     float x[numbers];
   };
-  constexpr int at_once = 8;  // on their way from memory
+  constexpr int at_once = 16;  // on their way from memory
   wait_for_results();
   const int of_state = p.K * p.V, blocks = (of_state / numbers + threads - 1) / threads, block = static_cast<int>(blockIdx.x);
-  const int i = (block % blocks * threads + static_cast<int>(threadIdx.x)) * numbers, h = block / blocks % p.H, s = block / blocks / p.H;
-  const std::int64_t number = first_piece(p.segments, s, p.length);
-  const auto spans = static_cast<int>((p.segments.cu_seqlens[s + 1] - p.segments.cu_seqlens[s] + p.length - 1) / p.length);
-  if (spans <= 1 || i >= of_state) return;
+  const int i = (block % blocks * threads + static_cast<int>(threadIdx.x)) * numbers, h = block / blocks % p.H;
+  if (i >= of_state) return;
   const int width = p.decay_width, next_state = p.H * of_state, next_decay = p.H * width;
-  float* state = p.states + (number * p.H + h) * of_state + i;
-  const float* decay = p.decays + (number * p.H + h) * width + (width > 1 ? i / p.V : 0);
-  Numbers S = *reinterpret_cast<const Numbers*>(p.initial.row(p.segments.slot_of(s)) + std::int64_t{h} * of_state + i);
-  for (int first = 0; first < spans; first += at_once) {
-    Numbers added[at_once];
-    float a[at_once];
+  for (std::int64_t s = block / blocks / p.H; s < p.segments.count; s += static_cast<int>(gridDim.x) / blocks / p.H) {
+    const auto spans = static_cast<int>((p.segments.cu_seqlens[s + 1] - p.segments.cu_seqlens[s] + p.length - 1) / p.length);
+    if (spans <= 1) continue;
+    const std::int64_t number = first_piece(p.segments, s, p.length);
+    float* state = p.states + (number * p.H + h) * of_state + i;
+    const float* decay = p.decays + (number * p.H + h) * width + (width > 1 ? i / p.V : 0);
+    Numbers S = *reinterpret_cast<const Numbers*>(p.initial.row(p.segments.slot_of(s)) + std::int64_t{h} * of_state + i);
+    for (int first = 0; first < spans; first += at_once) {
+      Numbers added[at_once];
+      float a[at_once];
 #pragma unroll
-    for (int j = 0; j < at_once; ++j) {
-      const bool there = first + j < spans - 1;
-      added[j] = there ? *reinterpret_cast<const Numbers*>(state + std::int64_t{j} * next_state) : Numbers{};
-      a[j] = there ? decay[j * next_decay] : 0;
+      for (int j = 0; j < at_once; ++j) {
+        const bool there = first + j < spans - 1;
+        added[j] = there ? *reinterpret_cast<const Numbers*>(state + std::int64_t{j} * next_state) : Numbers{};
+        a[j] = there ? decay[j * next_decay] : 0;
+      }
+#pragma unroll
+      for (int j = 0; j < at_once; ++j) {
+        if (first + j < spans) *reinterpret_cast<Numbers*>(state + std::int64_t{j} * next_state) = S;
+        // S ← A S + what the span adds
+#pragma unroll
+        for (int c = 0; c < numbers; ++c) S.x[c] = fmaf(a[j], S.x[c], added[j].x[c]);
+      }
+      state += std::int64_t{at_once} * next_state, decay += at_once * next_decay;
     }
-#pragma unroll
-    for (int j = 0; j < at_once; ++j) {
-      if (first + j < spans) *reinterpret_cast<Numbers*>(state + std::int64_t{j} * next_state) = S;
-      // S ← A S + what the span adds
-#pragma unroll
-      for (int c = 0; c < numbers; ++c) S.x[c] = fmaf(a[j], S.x[c], added[j].x[c]);
-    }
-    state += std::int64_t{at_once} * next_state, decay += at_once * next_decay;
   }
   let_next_begin();
 }
@@ -287,7 +290,12 @@ void launch_chunks(const DecayedOuterProduct& op, const DeviceSegments& segments
 }  // namespace
 
 void combine_spans(const Spans& p, cudaStream_t stream) {
-  const auto blocks = [&](int numbers) { return blocks_for(p.K * p.V / numbers, threads) * static_cast<unsigned>(p.H * p.segments.count); };
+  // Of sparse states most segments have one span: a block that passes them by costs less than as many blocks.
+  const auto blocks = [&](int numbers) {
+    constexpr unsigned most = 8 * static_cast<unsigned>(wanted_blocks);
+    const unsigned of_segment = blocks_for(p.K * p.V / numbers, threads) * static_cast<unsigned>(p.H);
+    return of_segment * std::clamp(most / of_segment, 1U, static_cast<unsigned>(std::max<std::int64_t>(p.segments.count, 1)));
+  };
   const bool fours = p.V % 4 == 0 && reinterpret_cast<std::uintptr_t>(p.initial.data) % 16 == 0;
   fours ? launch_overlapped("decayed_outer_product: spans", spans_kernel<4>, blocks(4), threads, 0, stream, p)
         : launch_overlapped("decayed_outer_product: spans", spans_kernel<1>, blocks(1), threads, 0, stream, p);
