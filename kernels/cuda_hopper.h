@@ -191,6 +191,17 @@ __device__ void add_outer_products(float (&S)[n][4], const uint4 (&a)[chunk_rows
   }
 }
 
+/// Of 64 rows as A the first n; those behind them, another segment's, become 0.
+__device__ inline void keep_rows(uint4 (&a)[chunk_rows / 16], int n) {
+  const auto pair = [n](int row) { return row + 1 < n ? ~0U : row < n ? 0xFFFFU : 0U; };
+#pragma unroll
+  for (int s = 0; s < chunk_rows / 16; ++s) {
+    const int row = 16 * s + static_cast<int>(threadIdx.x) % 4 * 2;
+    const unsigned first = pair(row), second = pair(row + 8);
+    a[s] = {a[s].x & first, a[s].y & first, a[s].z & second, a[s].w & second};
+  }
+}
+
 // A warp's 16 columns of rows from their transpose in tiles of C [64, 64]: of a row's pairs of columns, which movmatrix brings together,
 // neighbouring lanes exchange one, so that each has four columns side by side.
 

@@ -8,7 +8,7 @@
 // follows the order of the chunks is in decayed_outer_product_hopper.cu: long segments are cut into spans as in
 // decayed_outer_product_chunks.cu. Gathered segments (sparse states) read rows that lie anywhere, q and k times the factors of their items;
 // what they add to a row of o is added up by the segments that own the rows, which come later. A value that is not finite reaches earlier
-// rows of its chunk.
+// rows of its chunk, no other segment's.
 #pragma once
 
 #include <array>

@@ -194,6 +194,7 @@ __global__ void __launch_bounds__((groups + 1) * warpgroup, 1)
       uint4 own_v[chunk_rows / 16];  // A of vᵀ
 #pragma unroll
       for (int s = 0; s < chunk_rows / 16; ++s) own_v[s] = transposed_rows(v[group], 16 * s, 16 * warp);
+      if (rows < (c + 1) * chunk_rows) keep_rows(own_v, rows - c * chunk_rows);
       if constexpr (pass == Pass::outputs) {
         // o += x S + scores v
         uint4 packed_S[of_part / 16];

@@ -1,6 +1,6 @@
 // The gated delta rule in chunks on a device of compute capability 9.0: what follows the order of the chunks, with the products of a
 // warpgroup. The equations, what is left between the kernels and `combine`: cuda_delta_chunk.h, gated_delta_rule_chunks.cu.
-// A value that is not finite reaches earlier rows of its chunk.
+// A value that is not finite reaches earlier rows of its chunk, those of the sequence before among them.
 #include "kernels/cuda_delta_chunk.h"
 #include "kernels/cuda_hopper.h"
 

@@ -147,6 +147,17 @@ TEST_CASE("device: decayed outer product in chunks, heads of more than 64 channe
   }
 }
 
+TEST_CASE("device: decayed outer product in chunks, what is not finite stays in its sequence", "[device]") {
+  const std::shared_ptr<Backend> backend = cuda_backend(Precision::bfloat16);
+  if (!backend) return;
+  for (const std::int64_t K : {64, 128, 256}) {
+    for (const std::int32_t length : {1, 40, 63, 64, 100}) {
+      const Problem p(Packed({length, 90}, {}, 2), same(2), K, 72, Kind::per_channel, mild_decay);
+      for (const auto operand : {&Problem::q, &Problem::k, &Problem::v}) keep_apart(*backend, p, operand);
+    }
+  }
+}
+
 // Every product and every sum is a small integer, so that bfloat16 holds all of them.
 TEST_CASE("device: decayed outer product in chunks, numbers that need no rounding", "[device]") {
   const std::shared_ptr<Backend> backend = cuda_backend(Precision::bfloat16);
