@@ -9,7 +9,7 @@ namespace statescope {
 namespace {
 
 void check(const SparseState& op) {
-  check_sparse_state(op);
+  check_sparse_state(op, op.q.dtype);
   if (op.beta || op.readers != op.writers || !op.gate_q || !op.gate_k || op.write_scale != 1)
     throw std::invalid_argument("sse: only the decayed outer product with readers = writers and both gates");
 }
