@@ -60,11 +60,12 @@ ConstTensor Backend::normed(ConstTensor x, const InputNorm& norm, Workspace& wor
 
 namespace {
 
-/// y = finish(z) in parts; z may be y, save for a convolution.
+/// y = finish(z) in parts; z may be y, save for a convolution. Convolutions are left to be made together.
 struct Finishing {
   Backend& backend;
   Tensor y;
   ConstTensor z;
+  std::vector<ShortConvolution>* convolutions = nullptr;
 
   void operator()(const Activate& finish) const {
     if (finish.addend) backend.add(y, z, finish.addend);
@@ -74,15 +75,14 @@ struct Finishing {
   void operator()(const ForgetGate& finish) const { backend.log_sigmoid_decay(y, z, finish.normalizer, finish.clamp_min); }
   void operator()(const DeltaDecay& finish) const { backend.gated_delta_decay(y, z, finish.A_log, finish.dt_bias); }
   void operator()(const Convolve& finish) const {
-    const std::array<std::int32_t, 2> all{0, static_cast<std::int32_t>(z.rows())};
-    backend.short_convolution({.x = z,
-                               .weight = finish.weight,
-                               .bias = finish.bias,
-                               .act = finish.act,
-                               .segments = {all, {}},
-                               .initial_cache = finish.cache,
-                               .final_cache = finish.cache,
-                               .y = y});
+    convolutions->push_back({.x = z,
+                             .weight = finish.weight,
+                             .bias = finish.bias,
+                             .act = finish.act,
+                             .segments = {},
+                             .initial_cache = finish.cache,
+                             .final_cache = finish.cache,
+                             .y = y});
   }
 };
 
@@ -134,10 +134,11 @@ void Backend::project(std::span<const Projection> projections, Workspace& worksp
   }
 }
 
-/// Those with few outputs come first, while x has just been written; of the others each is finished while it has.
+/// Those with few outputs come first, while x has just been written; of the others each is finished while it has, but for convolutions.
 void Backend::project_one(std::span<const Projection> projections, ConstTensor x, Workspace& workspace) {
   std::vector<LinearProduct> small;
   std::vector<Tensor> z;
+  std::vector<ShortConvolution> convolutions;
   for (const Projection& p : projections) {
     z.push_back(p.z ? p.z : needs_y(p) && !adds(p) ? workspace.tensor(p.y.shape, p.y.dtype) : p.y);
     if (has_few_outputs(p)) small.push_back({z.back(), p.weight, p.bias, ends_with_product(p) ? p.finish : Finish{}});
@@ -152,9 +153,12 @@ void Backend::project_one(std::span<const Projection> projections, ConstTensor x
     } else {
       const bool is_made = has_few_outputs(p);
       if (!is_made) linear(z[i], x, p.weight, p.bias);
-      if (!is_made || !ends_with_product(p)) std::visit(Finishing{*this, p.y, z[i]}, p.finish);
+      if (!is_made || !ends_with_product(p)) std::visit(Finishing{*this, p.y, z[i], &convolutions}, p.finish);
     }
   }
+  const std::array<std::int32_t, 2> all{0, static_cast<std::int32_t>(x.rows())};
+  for (ShortConvolution& op : convolutions) op.segments = {all, {}};
+  if (!convolutions.empty()) short_convolutions(convolutions);
 }
 
 void Backend::add_linear(Tensor y, ConstTensor x, ConstTensor weight, Workspace& workspace) {

@@ -100,7 +100,9 @@ class Backend {
   virtual void renormalise(Tensor y, ConstTensor gate, ConstTensor ids) = 0;
   virtual void row_sparse(Tensor k, Tensor log_decay, ConstTensor z, std::int64_t topk, bool skip_decay) = 0;
 
-  virtual void short_convolution(const ShortConvolution& op) = 0;
+  void short_convolution(const ShortConvolution& op) { short_convolutions({&op, 1}); }
+  /// At least one, all over the same segments.
+  virtual void short_convolutions(std::span<const ShortConvolution> ops) = 0;
   virtual void decayed_outer_product(const DecayedOuterProduct& op, std::int64_t chunk_size) = 0;
   virtual void gated_delta_rule(const GatedDeltaRule& op, std::int64_t chunk_size) = 0;
   virtual void softmax_attention(const SoftmaxAttention& op, std::int64_t chunk_size) = 0;

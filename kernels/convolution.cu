@@ -8,10 +8,12 @@
 namespace statescope::cuda {
 namespace {
 
+constexpr unsigned threads = 128;
+
 // ---- kernels -------------------------------------------------------------------------------------------------------------------------
 
-/// The operands of convolution.h; x and y as `Rows<const void>` and `Rows<void>`. Pieces of `piece_rows` rows of a segment are worked on
-/// side by side.
+/// The operands of convolution.h, all with the same segments; x and y as `Rows<const void>` and `Rows<void>`. Pieces of `piece_rows` rows
+/// of a segment are worked on side by side.
 template <template <class> class Rows>
 struct Convolution {
   Rows<const void> x;                         // [rows, C]
@@ -23,6 +25,14 @@ struct Convolution {
   Activation act;
   std::int64_t C, w, piece_rows;
   unsigned pieces;  // of the longest segment, at least one
+};
+
+/// Several in one launch; blocks lie side by side across the channels of one after the other.
+constexpr int most_together = 3;
+template <template <class> class Rows>
+struct Convolutions {
+  Convolution<Rows> of[most_together];
+  unsigned end[most_together];  // of a convolution's blocks
 };
 
 /// What a thread owns: the rows [begin, end) of a few channels from c on, in a segment of `length` rows, of which `first` is the first.
@@ -55,17 +65,15 @@ __device__ Pack<Width> as_it_lies(const Numbers<const void>& x, std::int64_t t, 
   return x.load<Width>(t, c);
 }
 template <int Width>
-__device__ uint4 as_it_lies(const Bf16Numbers<const void>& x, std::int64_t t, std::int64_t c) {
-  static_assert(Width * sizeof(__nv_bfloat16) == sizeof(uint4));
-  return *reinterpret_cast<const uint4*>(static_cast<const __nv_bfloat16*>(x.data) + t * x.stride + c);
+__device__ uint2 as_it_lies(const Bf16Numbers<const void>& x, std::int64_t t, std::int64_t c) {
+  static_assert(Width * sizeof(__nv_bfloat16) == sizeof(uint2));
+  return *reinterpret_cast<const uint2*>(static_cast<const __nv_bfloat16*>(x.data) + t * x.stride + c);
 }
 template <int Width>
 __device__ const Pack<Width>& widened(const Pack<Width>& x) {
   return x;
 }
-__device__ Pack<8> widened(const uint4& x) {
-  return {first_of(x.x), second_of(x.x), first_of(x.y), second_of(x.y), first_of(x.z), second_of(x.z), first_of(x.w), second_of(x.w)};
-}
+__device__ Pack<4> widened(const uint2& x) { return {first_of(x.x), second_of(x.x), first_of(x.y), second_of(x.y)}; }
 
 /// The inputs of an output are kept in registers and move up by one from output to output; while some are used, the next few are on their
 /// way together.
@@ -126,12 +134,16 @@ __device__ void keep_last_inputs(const Convolution& op, const Piece& own) {
 
 /// A thread owns `Width` channels of a piece. The cache of a channel is read and then written by one thread alone, that of the segment's
 /// first piece: the rows of later pieces have their w − 1 inputs before them in x. 0 taps: any number of them.
-template <int Taps, int Width, class Convolution>
-__global__ void short_convolution_kernel(Convolution op) {
+template <int Taps, int Width, template <class> class Rows>
+__global__ void __launch_bounds__(threads) short_convolution_kernel(const __grid_constant__ Convolutions<Rows> p) {
   begin_overlapped();
+  int number = 0;
+  while (blockIdx.y >= p.end[number]) ++number;
+  const Convolution<Rows> op = p.of[number];
+  const unsigned across = blockIdx.y - (number > 0 ? p.end[number - 1] : 0);
   const std::int64_t s = blockIdx.x / op.pieces, piece = blockIdx.x % op.pieces;
   const std::int64_t first = op.segments.cu_seqlens[s], length = op.segments.cu_seqlens[s + 1] - first;
-  const std::int64_t c = (std::int64_t{blockIdx.y} * blockDim.x + threadIdx.x) * Width, begin = piece * op.piece_rows;
+  const std::int64_t c = (std::int64_t{across} * threads + threadIdx.x) * Width, begin = piece * op.piece_rows;
   if (c >= op.C || (piece > 0 && begin >= length)) return;
   const Piece own{first, length, begin, min(length, begin + op.piece_rows), op.segments.slot_of(s), c};
   if constexpr (Taps > 0) {
@@ -156,40 +168,69 @@ void require_fit(const ShortConvolution& op) {
   }
 }
 
+/// Which kernel takes it.
+struct Form {
+  int taps, width;  // of a thread: taps, 0 for any number; channels
+  bool bf16;
+  bool operator==(const Form&) const = default;
+};
+Form form_of(const ShortConvolution& op) {
+  constexpr int usual = 4, wide = 4;
+  if (op.weight.row_size() != usual || !in_packs(op.weight, usual)) return {0, 1, false};
+  const bool packs = op.x.row_size() % wide == 0 && in_packs(op.x, wide) && in_packs(op.y, wide) && in_packs(op.initial_cache, wide) &&
+                     in_packs(op.final_cache, wide);
+  if (!packs) return {usual, 1, false};
+  return {usual, wide, op.x.dtype == DType::bf16 && op.y.dtype == DType::bf16};
+}
+
+template <template <class> class Rows, int taps, int width>
+void launch_together(std::span<const ShortConvolution> ops, const DeviceSegments& segments, cudaStream_t stream) {
+  constexpr std::int64_t few_rows = 32;
+  const std::int64_t w = ops[0].weight.row_size(), piece_rows = std::max(few_rows, w - 1);
+  const unsigned pieces = std::max(1U, blocks_for(segments.longest, static_cast<unsigned>(piece_rows)));
+  Convolutions<Rows> operands;
+  unsigned end = 0;
+  for (std::size_t i = 0; i < most_together; ++i) {
+    const ShortConvolution& op = ops[std::min(i, ops.size() - 1)];
+    const std::int64_t C = op.x.row_size();
+    operands.of[i] = {Rows<const void>(numbers(op.x)),
+                      Rows<void>(numbers(op.y)),
+                      numbers(op.weight),
+                      numbers(op.initial_cache),
+                      f32(op.bias).data,
+                      numbers(op.final_cache),
+                      segments,
+                      op.act,
+                      C,
+                      w,
+                      piece_rows,
+                      pieces};
+    operands.end[i] = end = end + (i < ops.size() ? blocks_for(C / width, threads) : 0);
+  }
+  const dim3 grid(static_cast<unsigned>(segments.count) * pieces, end);
+  launch_overlapped("short_convolution", short_convolution_kernel<taps, width, Rows>, grid, threads, 0, stream, operands);
+}
+
 }  // namespace
 
-void short_convolution(const ShortConvolution& op, const DeviceSegments& segments, cudaStream_t stream) {
-  require_fit(op);
-  constexpr unsigned block = 64;
-  constexpr std::int64_t few_rows = 32;
-  const std::int64_t C = op.x.row_size(), w = op.weight.row_size(), piece_rows = std::max(few_rows, w - 1);
-  const unsigned pieces = std::max(1U, blocks_for(segments.longest, static_cast<unsigned>(piece_rows)));
-  const auto start = [&]<template <class> class Rows, int taps, int width>() {
-    const Convolution<Rows> operands{Rows<const void>(numbers(op.x)),
-                                     Rows<void>(numbers(op.y)),
-                                     numbers(op.weight),
-                                     numbers(op.initial_cache),
-                                     f32(op.bias).data,
-                                     numbers(op.final_cache),
-                                     segments,
-                                     op.act,
-                                     C,
-                                     w,
-                                     piece_rows,
-                                     pieces};
-    const dim3 grid(static_cast<unsigned>(segments.count) * pieces, blocks_for(C / width, block));
-    launch_overlapped("short_convolution", short_convolution_kernel<taps, width, Convolution<Rows>>, grid, block, 0, stream, operands);
-  };
-  constexpr int usual = 4, wide = 4, widest = 8;  // taps; channels of a thread
-  if (w != usual || !in_packs(op.weight, usual)) return start.template operator()<Numbers, 0, 1>();
-  const auto packs = [&](int width) {
-    return C % width == 0 && in_packs(op.x, width) && in_packs(op.y, width) && in_packs(op.initial_cache, width) &&
-           in_packs(op.final_cache, width);
-  };
-  if (op.x.dtype == DType::bf16 && op.y.dtype == DType::bf16 && packs(widest))
-    return start.template operator()<Bf16Numbers, usual, widest>();
-  if (!packs(wide)) return start.template operator()<Numbers, usual, 1>();
-  start.template operator()<Numbers, usual, wide>();
+void short_convolutions(std::span<const ShortConvolution> ops, const DeviceSegments& segments, cudaStream_t stream) {
+  for (const ShortConvolution& op : ops) require_fit(op);
+  while (!ops.empty()) {
+    const Form form = form_of(ops[0]);
+    const auto alike = [&](const ShortConvolution& op) { return form_of(op) == form && op.weight.row_size() == ops[0].weight.row_size(); };
+    const auto end = std::find_if_not(ops.begin(), ops.begin() + std::min<std::ptrdiff_t>(std::ssize(ops), most_together), alike);
+    const std::span<const ShortConvolution> together(ops.begin(), end);
+    if (form.taps == 0) {
+      launch_together<Numbers, 0, 1>(together, segments, stream);
+    } else if (form.width == 1) {
+      launch_together<Numbers, 4, 1>(together, segments, stream);
+    } else if (form.bf16) {
+      launch_together<Bf16Numbers, 4, 4>(together, segments, stream);
+    } else {
+      launch_together<Numbers, 4, 4>(together, segments, stream);
+    }
+    ops = ops.subspan(together.size());
+  }
 }
 
 }  // namespace statescope::cuda

@@ -81,7 +81,9 @@ class CpuBackend final : public Backend {
     statescope::row_sparse(k, log_decay, z, topk, skip_decay);
   }
 
-  void short_convolution(const ShortConvolution& op) override { statescope::short_convolution(op); }
+  void short_convolutions(std::span<const ShortConvolution> ops) override {
+    for (const ShortConvolution& op : ops) statescope::short_convolution(op);
+  }
   void decayed_outer_product(const DecayedOuterProduct& op, std::int64_t chunk_size) override {
     if (chunk_size == 0) return decayed_outer_product_step(op);
     decayed_outer_product_chunk(op, chunk_size);

@@ -171,7 +171,9 @@ class CudaBackend final : public Backend {
     use(), cuda::row_sparse(k, log_decay, z, topk, skip_decay, stream());
   }
 
-  void short_convolution(const ShortConvolution& op) override { cuda::short_convolution(op, sent(op.segments), stream()); }
+  void short_convolutions(std::span<const ShortConvolution> ops) override {
+    cuda::short_convolutions(ops, sent(ops[0].segments), stream());
+  }
   void decayed_outer_product(const DecayedOuterProduct& op, std::int64_t) override {
     use();
     if (!decayed_outer_product_step(op, chain())) decayed_outer_product(op, sent(op.segments));

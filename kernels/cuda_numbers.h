@@ -88,6 +88,7 @@ struct Numbers {
 /// Numbers that are known to be bf16: without a branch, several loads are on their way at once.
 template <class Byte>
 struct Bf16Numbers : Numbers<Byte> {
+  Bf16Numbers() = default;
   explicit Bf16Numbers(const Numbers<Byte>& x) : Numbers<Byte>(x) {}
   template <int Width>
   __device__ Pack<Width> load(std::int64_t t, std::int64_t i) const {

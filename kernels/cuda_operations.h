@@ -55,7 +55,7 @@ void renormalise(Tensor y, ConstTensor gate, ConstTensor ids, cudaStream_t strea
 void row_sparse(Tensor k, Tensor log_decay, ConstTensor z, std::int64_t topk, bool skip_decay, cudaStream_t stream);
 
 // convolution.cu
-void short_convolution(const ShortConvolution& op, const DeviceSegments& segments, cudaStream_t stream);
+void short_convolutions(std::span<const ShortConvolution> ops, const DeviceSegments& segments, cudaStream_t stream);
 
 // decayed_outer_product.cu, gated_delta_rule.cu: any number of rows a segment
 void decayed_outer_product(const DecayedOuterProduct& op, const DeviceSegments& segments, cudaStream_t stream);

@@ -226,7 +226,7 @@ class MemoryTracer::Backend final : public statescope::Backend {
   void row_sparse(Tensor k, Tensor log_decay, ConstTensor z, std::int64_t topk, bool skip_decay) override {
     cpu_->row_sparse(k, log_decay, z, topk, skip_decay);
   }
-  void short_convolution(const ShortConvolution& op) override { cpu_->short_convolution(op); }
+  void short_convolutions(std::span<const ShortConvolution> ops) override { cpu_->short_convolutions(ops); }
   void softmax_attention(const SoftmaxAttention& op, std::int64_t chunk_size) override { cpu_->softmax_attention(op, chunk_size); }
   void row_cosine(Tensor cosine, ConstTensor z) override { cpu_->row_cosine(cosine, z); }
   void singular_values(Tensor sigma, ConstTensor z, Workspace& workspace) override { cpu_->singular_values(sigma, z, workspace); }

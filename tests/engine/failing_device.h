@@ -50,7 +50,7 @@ class FailingDevice : public Backend {
   void top_k(Tensor ids, ConstTensor scores) override { on("top_k").top_k(ids, scores); }
   void renormalise(Tensor y, ConstTensor g, ConstTensor ids) override { on("renormalise").renormalise(y, g, ids); }
   void row_sparse(Tensor k, Tensor d, ConstTensor z, std::int64_t n, bool s) override { on("row_sparse").row_sparse(k, d, z, n, s); }
-  void short_convolution(const ShortConvolution& op) override { on("short_convolution").short_convolution(op); }
+  void short_convolutions(std::span<const ShortConvolution> ops) override { on("short_convolutions").short_convolutions(ops); }
   void decayed_outer_product(const DecayedOuterProduct& op, std::int64_t chunk) override {
     on("decayed_outer_product").decayed_outer_product(op, chunk);
   }
