@@ -34,12 +34,14 @@ std::size_t address_mail(std::vector<Level>& levels, float* begin);
 /// visit(p) for each p that a level reads numbers at which levels before it may have made.
 template <class AnyLevel, class Visit>
 void for_what_is_read(AnyLevel& level, const Visit& visit) {
+  const auto visit_kept = [&](const float* kept) { visit(kept); };  // from one token to the next
   if (level.kind == Kind::products) {
     visit(level.tiles.input.x), visit(level.tiles.input.gate);
-    for (int n = 0; n < level.tiles.product_count; ++n) visit(level.tiles.products[n].addend);
+    for (int n = 0; n < level.tiles.product_count; ++n) visit(level.tiles.products[n].addend), visit_kept(level.tiles.products[n].cache);
     return;
   }
   auto& step = level.step;
+  visit_kept(step.state);
   if (step.q_source.pair == nullptr) visit(step.q.x);
   if (step.k_source.pair == nullptr) visit(step.k.x);
   visit(step.v.x), visit(step.beta.x);
@@ -56,10 +58,12 @@ void for_what_is_written(const Level& level, const Visit& visit) {
     for (int n = 0; n < level.tiles.product_count; ++n) {
       const Product& p = level.tiles.products[n];
       visit(p.z, p.out, -1), visit(p.y, p.out, n);
+      if (p.cache != nullptr) visit(p.cache, (p.width - 1) * p.out, -1);
     }
     return;
   }
   const Step& step = level.step;
+  visit(step.state, step.H * step.K * step.V, -1);
   for (const Product& product : step.decays) visit(product.y, product.out, -1);
   for (float* pair : {step.q_source.pair, step.k_source.pair}) visit(pair, 2 * step.H * step.K, -1);
   visit(step.routing.gate, step.routing.N, -1);

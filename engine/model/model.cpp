@@ -153,8 +153,8 @@ void Model::forward(ModelState& state, std::span<const std::int32_t> ids, const 
   backend_->embed(hidden, stack_.embeddings, ids.data());
   const auto all = [&](Observer* shown) { blocks(0, layers(), state, state.position, options, hidden, shown); };
   const auto tokens = static_cast<std::int64_t>(ids.size());
-  const std::int64_t unwanted = observer || tokens == 1 ? 0 : tokens - std::min(options.outputs.value_or(tokens), tokens);
-  if (unwanted > 0) {
+  const std::int64_t unwanted = observer ? 0 : tokens - std::min(options.outputs.value_or(tokens), tokens);
+  if (unwanted > 1) {  // one is not worth a pass of its own
     blocks_without_outputs(state, options, hidden, unwanted);
   } else if (!(tokens == 1 && options.chunk_size == 0 && !(observer && observer->wants_all()) &&
                steps_.run(step_key(state, options, hidden, observer), observer, all))) {
