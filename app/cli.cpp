@@ -10,6 +10,7 @@
 
 #include "app/cli_commands.h"
 #include "app/cli_options.h"
+#include "app/interruption.h"
 #include "engine/checkpoint/file.h"
 #include "engine/error.h"
 #include "engine/run/intervention.h"
@@ -444,7 +445,7 @@ int run_command_line(int argc, char** argv) {
   } catch (const std::exception& error) {
     std::cerr << "statescope: " << one_line(error.what(), kMessage) << '\n';
   }
-  return 1;
+  return Interruption::status();
 }
 
 }  // namespace statescope

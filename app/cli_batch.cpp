@@ -43,7 +43,7 @@ int batch_command(const BatchArguments& arguments) {
   for (const std::string& line : result.failed) fmt::print(stderr, "{}\n", line);
   fmt::print("{} made, {} there already, {} failed{}, in {}\n", result.made, result.there, result.failed.size(),
              result.cancelled ? ", the others not begun" : "", folder.string());
-  return result.failed.empty() && !result.cancelled ? 0 : 1;
+  return result.failed.empty() && !result.cancelled ? 0 : Interruption::status();
 }
 
 }  // namespace statescope

@@ -1,30 +1,36 @@
-// Ctrl+C as a wish that a command hears between two pieces of its work, so that nothing is left half-done.
+// Ctrl+C, or being told to end, as a wish that a command hears between two pieces of its work, so that nothing is left half-done.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <csignal>
 
 namespace statescope {
 
-/// While it lives, the first Ctrl+C is remembered; the second ends the program. One at a time.
+/// While it lives, the first such signal is remembered; the second ends the program. One at a time.
 class Interruption {
  public:
   Interruption() {
-    asked_ = false;
+    signal_ = 0;
     struct sigaction action{};
-    action.sa_handler = [](int) { asked_ = true; };
+    action.sa_handler = [](int signal) { signal_ = signal; };
     action.sa_flags = static_cast<int>(SA_RESETHAND);
-    ::sigaction(SIGINT, &action, &before_);
+    for (std::size_t i = 0; i < signals.size(); ++i) ::sigaction(signals[i], &action, &before_[i]);
   }
-  ~Interruption() { ::sigaction(SIGINT, &before_, nullptr); }
+  ~Interruption() {
+    for (std::size_t i = 0; i < signals.size(); ++i) ::sigaction(signals[i], &before_[i], nullptr);
+  }
   Interruption(const Interruption&) = delete;
   Interruption& operator=(const Interruption&) = delete;
 
-  static bool asked() { return asked_; }
+  static bool asked() { return signal_ != 0; }
+  /// What a program that failed ends with: 1, or what a shell makes of the signal.
+  static int status() { return asked() ? 128 + signal_ : 1; }
 
  private:
-  static inline std::atomic<bool> asked_;
-  struct sigaction before_{};
+  static constexpr std::array signals{SIGINT, SIGTERM};
+  static inline std::atomic<int> signal_ = 0;
+  std::array<struct sigaction, signals.size()> before_{};
 };
 
 }  // namespace statescope

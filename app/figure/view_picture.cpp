@@ -41,6 +41,8 @@ Cursor cursor_of(const FigurePanel& panel, const RunInfo& run) {
   const LayerInfo& layer = run.model.layers[static_cast<std::size_t>(cursor.layer)];
   check_place("head", cursor.head, std::max<std::int64_t>(1, layer.heads));
   check_place("partition", cursor.slot, std::max<std::int64_t>(1, layer.slots()));
+  check_place("row", cursor.row, layer.rows);
+  check_place("column", cursor.column, layer.columns);
   return cursor;
 }
 

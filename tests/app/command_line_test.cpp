@@ -99,6 +99,46 @@ TEST_CASE("command line: a signal that ends the program leaves no half-written f
   }
 }
 
+TEST_CASE("command line: a command that was told to end says so, and ends as a shell expects") {
+  const Place place;
+  const auto hears = [](pid_t child, int signal) {  // a handler of its own
+    std::error_code error;
+    if (fs::read_symlink(fmt::format("/proc/{}/exe", child), error) != program_path()) return false;
+    std::ifstream status(fmt::format("/proc/{}/status", child));
+    for (std::string name; status >> name; std::getline(status, name)) {
+      if (name == "SigCgt:" && status >> name) return (std::stoull(name, nullptr, 16) >> (signal - 1) & 1) != 0;
+    }
+    return false;
+  };
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const std::string program = program_path(), checkpoint = kCheckpoint;
+    const pid_t child = ::fork();
+    if (child == 0) {
+      if (::chdir(place.folder.path().c_str()) == 0)
+        ::execl(program.c_str(), "statescope", "eval", checkpoint.c_str(), "--task", "niah", "--samples", "100000", "--csv", "out.csv",
+                nullptr);
+      ::_exit(127);
+    }
+    for (int i = 0; i < 500 && !hears(child, signal); ++i) ::usleep(10'000);
+    ::kill(child, signal);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 128 + signal));
+    CHECK(place.names().empty());
+  }
+}
+
+TEST_CASE("command line: a figure of a row or a column that the state has not is none") {
+  const Place place;
+  for (const std::string wrong : {"--row 64", "--row 3 --column 999"}) {
+    const Outcome outcome = place.run("figure state " + kReading + " " + wrong + " -o out.png");
+    INFO(outcome.errors);
+    CHECK(outcome.status == 1);
+    CHECK(outcome.errors.find("is not in this run") != std::string::npos);
+    CHECK(place.names().empty());
+  }
+}
+
 TEST_CASE("command line: what comes from outside does not drive the terminal") {
   const Place place;
   const Outcome found = place.run("run " + kCheckpoint + " --text \"$(printf '\\033]0;pwn\\007')\"");
