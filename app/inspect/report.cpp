@@ -14,14 +14,24 @@ namespace {
 
 using nlohmann::json;
 
+constexpr const char* kColumns =
+    "  residual: norm of what enters the layer, mean over tokens; state: ‖S‖ of the partition where it is largest, mean over heads (by "
+    "eighth: "
+    "mean over partitions and heads); half-life and receptive field: tokens, of the shared state where there is one, the median channel's "
+    "and the mean over channels and the last 128 tokens; ≥: for some of them it reaches back to the first token\n";
+
 std::string layer_line(std::size_t index, const LayerReport& layer) {
   std::string line = fmt::format("  {:5} {:20} {:9.3g}", index, layer.mixer, layer.residual_norm);
   if (layer.heads.empty()) return line;
   line += fmt::format(" {:9.3g} {:6.2f} {:5.1f}/{:<4} {:6.2f}", largest_norm(layer), mean_entropy(layer), mean_rank(layer), layer.full_rank,
                       mean_cosine(layer));
   const SlotReport& first = layer.slots.front();
-  line +=
-      first.half_life ? fmt::format(" {:9.3g} {:8.0f}", *first.half_life, *first.receptive_field) : fmt::format(" {:>9} {:>8}", "–", "–");
+  if (first.half_life) {
+    const std::string field = fmt::format("{}{:.0f}", first.censored > 0 ? "≥ " : "", *first.receptive_field);
+    line += fmt::format(" {:9.3g} {:>9}", *first.half_life, field);
+  } else {
+    line += fmt::format(" {:>9} {:>9}", "–", "–");
+  }
   if (!layer.routing) return line;
   line += fmt::format("  {:.2f}:", layer.routing->load_entropy);
   for (const double load : layer.routing->balance.load) line += fmt::format(" {:.2f}", load);
@@ -147,7 +157,7 @@ std::string inspection_text(const Inspected& inspected) {
     for (const std::string& line : lines_of(report)) text += "  " + line + "\n";
   }
   for (const Verdict& verdict : verdicts(inspected.sequences)) text += "  " + verdict_line(verdict) + "\n";
-  return text;
+  return text + kColumns;
 }
 
 std::string comparison_text(const Inspected& a, const Inspected& b) {

@@ -209,7 +209,9 @@ constexpr std::array<std::array<const char*, 2>, 12> kMeanings{{
     {"spectral entropy", "−Σ p log p / log n with p = σ² / Σσ²: 1 if all directions are equally strong."},
     {"mean |cos| of rows", "how alike the rows of a state are: 1 if all point the same way."},
     {"residual norm", "mean over the tokens of what enters the layer; state norm: Frobenius, mean over the heads."},
-    {"half-life", "tokens after which decay has taken half; receptive field: tokens over which 0.001 or more is left."},
+    {"half-life",
+     "tokens after which decay has taken half, the median channel's; receptive field: tokens over which 0.001 or more is left, mean over "
+     "channels. Both of the shared state where there is one."},
     {"entropy of a token's routing",
      "1 if the router leaves the choice open, 0 if it is sure; margin: from the last chosen partition to the first not chosen."},
     {"balance loss",
