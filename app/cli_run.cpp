@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <iterator>
 #include <nlohmann/json.hpp>
 
@@ -334,10 +335,18 @@ int session_command(const RunArguments& arguments) {
   return 0;
 }
 
+/// --force replaces an older dump, not the model.
+void check_dump(const RunArguments& arguments) {
+  std::error_code error;
+  if (!arguments.dump.empty() && std::filesystem::equivalent(arguments.dump, arguments.checkpoint, error))
+    throw Error(fmt::format("{}: is the checkpoint itself; --dump needs another file", arguments.dump));
+}
+
 }  // namespace
 
 int run_command(const RunArguments& arguments) {
   if (!arguments.session.empty()) return session_command(arguments);
+  check_dump(arguments);
   Outcome outcome;
   const auto opening = std::chrono::steady_clock::now();
   const auto checkpoint = open_checkpoint(arguments.checkpoint);

@@ -67,6 +67,17 @@ TEST_CASE("command line: a folder is not replaced by a file, with --force neithe
   CHECK(place.names() == std::vector<std::string>{"results"});
 }
 
+TEST_CASE("command line: a dump does not replace its own checkpoint, with --force neither") {
+  const Place place;
+  const fs::path model = place.folder.path() / "model.h5";
+  fs::copy_file(kCheckpoint, model);
+  const auto size = fs::file_size(model);
+  const Outcome outcome = place.run("run model.h5 --prompt " + kNeedle + " --dump ./model.h5 --force");
+  CHECK(outcome.status == 1);
+  CHECK(outcome.errors == "statescope: ./model.h5: is the checkpoint itself; --dump needs another file\n");
+  CHECK(fs::file_size(model) == size);
+}
+
 TEST_CASE("command line: results that cannot be written are not passed over") {
   const Place place;
   for (const char* json : {"", " --json"}) {
