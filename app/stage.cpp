@@ -151,6 +151,12 @@ void Stage::bring_up(std::size_t index) {
   fold();
 }
 
+void Stage::begin_with_first() {
+  if (focused_->surface().hasFocus()) return focus(*panels_.front());
+  bring_up(0);
+  Q_EMIT focus_moved();
+}
+
 void Stage::widen(float factor) {
   const auto place = static_cast<std::size_t>(std::ranges::find(panels_, focused_) - panels_.begin());
   widths_[place] = std::clamp(widths_[place] * factor, 0.2f, 5.0f);

@@ -37,6 +37,8 @@ class Stage : public QSplitter {
   void focus_next(int direction);
   /// The view at `index` becomes the one that is never hidden, without the keyboard's focus.
   void bring_up(std::size_t index);
+  /// The same with the first view, which has the focus if another view had it.
+  void begin_with_first();
   /// Gives the focused view more of its row (factor > 1), or less.
   void widen(float factor);
   /// Gives the focused view's row more of the stage, or less.

@@ -130,12 +130,12 @@ QWidget* LessonPage::make_step() {
   top->addWidget(title_, 1);
   top->addWidget(leave, 0, Qt::AlignTop);
   layout->addLayout(top);
-  heading_ = add_label(*layout, "model");
-  caption_ = add_label(*layout, "caption");
 
   auto* body = new QWidget;
   auto* text = new QVBoxLayout(body);
   text->setContentsMargins(0, 0, 0, 0);
+  heading_ = add_label(*text, "model");
+  caption_ = add_label(*text, "caption");
   prose_ = add_label(*text, "prose", Qt::RichText);
   question_ = add_label(*text, "question");
   choices_ = new QWidget(body);

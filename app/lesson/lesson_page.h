@@ -56,8 +56,8 @@ class LessonPage : public QStackedWidget {
   int usual_width_ = 0;
   QListWidget* list_ = nullptr;
   QLabel *title_ = nullptr, *place_ = nullptr;      // of the lesson; which step
-  QLabel *heading_ = nullptr, *caption_ = nullptr;  // of the step
   QScrollArea* scroll_ = nullptr;                   // what follows scrolls
+  QLabel *heading_ = nullptr, *caption_ = nullptr;  // of the step
   QLabel *prose_ = nullptr, *question_ = nullptr;
   QWidget* choices_ = nullptr;
   QList<QPushButton*> buttons_;

@@ -170,7 +170,10 @@ void LessonPlayer::compare() {
 }
 
 void LessonPlayer::draw_picture(bool plays) {
-  stage_.arrange(stage_of(picture()));
+  const Arrangement wanted = stage_of(picture());
+  const bool other_views = stage_.arrangement().views != wanted.views;
+  stage_.arrange(wanted);
+  if (other_views) stage_.begin_with_first();  // where there is room for one alone, it is the first
   for (std::size_t i = 0; i < picture().views.size(); ++i) stage_.panels()[i]->look_afresh(picture().views[i].knob);
   compare();  // with the same views
   place_ = place_in_run(picture(), *navigator_.run());

@@ -101,6 +101,27 @@ TEST_CASE("lessons: each shipped one goes from the first key to the last and bac
   }
 }
 
+TEST_CASE("lessons: where there is room for one view alone a step shows its first, whichever had the focus") {
+  const std::vector<std::filesystem::path> files = shipped_lessons();
+  LessonWindow w;
+  w.window.set_scale(1.6F);
+  for (const std::filesystem::path& file : {files[0], files[1]}) {
+    w.press(Qt::Key_F6);
+    w.window.open_lesson(file);
+    const std::size_t steps = w.lesson().lesson()->steps.size();
+    for (std::size_t i = 0; i < steps; ++i) {
+      INFO(file.filename().string() << ", step " << i + 1);
+      REQUIRE(w.settles());
+      const Stage& stage = w.window.stage();
+      CHECK(stage.panels().front()->isVisible());
+      CHECK(std::ranges::count_if(stage.panels(), &ViewPanel::isVisible) == 1);
+      CHECK(&w.window.focused_panel() == stage.panels().front());
+      w.lesson().next();
+      if (w.lesson().index() == i) w.lesson().next();
+    }
+  }
+}
+
 TEST_CASE("lessons: the reader may go anywhere and comes back; leaving gives back the stage as it was") {
   LessonWindow w;
   const Arrangement before = w.window.stage().arrangement();
