@@ -7,6 +7,7 @@
 #include <QTimer>
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 
 #include "app/figure_in_window.h"
 #include "app/lesson/player.h"
@@ -46,6 +47,16 @@ std::string out_of_range(const Navigator& navigator, const WindowOptions& option
 void fail(const std::string& words) {
   fmt::print(stderr, "statescope: {}\n", words);
   QApplication::exit(1);
+}
+
+/// What Qt says while it looks for a place for windows is of interest only where it finds none; then it would abort.
+void hear_of_display(QtMsgType type, const QMessageLogContext& where, const QString& words) {
+  static QString first;
+  if (first.isEmpty() && QLatin1String(where.category).startsWith(QLatin1String("qt.qpa"))) first = words;
+  if (type != QtFatalMsg) return;
+  fmt::print(stderr, "statescope: no window can be opened: {}; without DISPLAY, WAYLAND_DISPLAY and QT_QPA_PLATFORM it writes pictures\n",
+             (first.isEmpty() ? words : first).simplified().toStdString());
+  std::_Exit(1);
 }
 
 /// Every view has what it asked for.
@@ -131,7 +142,9 @@ QString start_words(const WindowDevice& device, const std::string& why_no_opengl
 
 int run_window(int argc, char** argv, const WindowOptions& options) {
   prepare_opengl();
+  auto* const usual = qInstallMessageHandler(hear_of_display);
   QApplication application(argc, argv);
+  qInstallMessageHandler(usual);
   set_up_application();
   const Translation translation{QLocale()};
 

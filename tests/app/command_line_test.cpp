@@ -181,6 +181,15 @@ TEST_CASE("command line: a model whose predictions are not numbers is told of") 
   CHECK(place.run("run " + kReading).errors.find("NaN") == std::string::npos);
 }
 
+TEST_CASE("command line: where no window can be opened the reason is a line") {
+  const Place place;
+  const Outcome outcome = place.run("--version >/dev/null; QT_QPA_PLATFORM=nowhere '" + program_path() + "' " + kCheckpoint);
+  INFO(outcome.errors);
+  CHECK(outcome.status == 1);
+  CHECK(outcome.errors.starts_with("statescope: no window can be opened: "));
+  CHECK(std::ranges::count(outcome.errors, '\n') == 1);
+}
+
 TEST_CASE("command line: a picture of what cannot be opened ends with the reason") {
   const Place place;
   std::ofstream(place.folder / "junk.png") << "junk";
