@@ -165,12 +165,16 @@ class View {
 };
 
 /// A row of the catalogue.
+/// Of what a view's numbers are: of the run, of a layer, of a head of it, or of one state of that head.
+enum class ShownPlace { run, layer, head, state };
+
 struct ViewRow {
   std::string_view id;        // stable: command line, settings
   std::string_view title;     // "Partition routing"
   std::string_view question;  // "Which partition does each token write to?"
   std::string_view help;      // names the equation and its source
   std::unique_ptr<View> (*make)();
+  ShownPlace place;
 };
 
 /// All views, in the order of the menu (catalogue.cpp).

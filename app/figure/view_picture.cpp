@@ -130,11 +130,9 @@ class ViewPicture : public PanelPicture {
 
   std::string caption() const override {
     const RunInfo& run = *snapshot_->run;
-    const LayerInfo& layer = run.model.layers[static_cast<std::size_t>(cursor_.layer)];
-    std::string text = fmt::format("{}{} of {} ({}), {}, {}, of a prompt of {} tokens, “{}”.", row_.title,
-                                   mode_.empty() ? "" : fmt::format(" ({})", mode_), run.model.name, run.model.family,
-                                   memory_place(layer, cursor_.layer, cursor_.slot, cursor_.head), after_words(run, cursor_.token),
-                                   run.prompt_length, beginning(run));
+    std::string text =
+        fmt::format("{}{} of {} ({}){}, {}, of a prompt of {} tokens, “{}”.", row_.title, mode_.empty() ? "" : fmt::format(" ({})", mode_),
+                    run.model.name, run.model.family, place_words(), after_words(run, cursor_.token), run.prompt_length, beginning(run));
     if (findings_.peer) text += fmt::format(" A is {}, B {}.", run.model.name, findings_.peer->snapshot->run->model.name);
     for (const std::string& intervention : run.branch.interventions) text += fmt::format(" Intervention: {}.", intervention);
     text += " " + view_->describe();
@@ -144,6 +142,21 @@ class ViewPicture : public PanelPicture {
   }
 
  private:
+  /// ", layer 1, head 0": as much of the place as the view's numbers are of.
+  std::string place_words() const {
+    const LayerInfo& layer = snapshot_->run->model.layers[static_cast<std::size_t>(cursor_.layer)];
+    switch (row_.place) {
+      case ShownPlace::run:
+        return "";
+      case ShownPlace::layer:
+        return fmt::format(", layer {}", cursor_.layer);
+      case ShownPlace::head:
+        return fmt::format(", layer {}, head {}", cursor_.layer, cursor_.head);
+      case ShownPlace::state:
+        return ", " + memory_place(layer, cursor_.layer, cursor_.slot, cursor_.head);
+    }
+    return "";
+  }
   void build() {
     const InEnglish paper;
     view_->build(*snapshot_, cursor_, findings_);

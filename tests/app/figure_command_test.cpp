@@ -192,7 +192,7 @@ TEST_CASE("figure: numbers, caption and preview lie beside it", "[figure]") {
   CHECK(lines[1].split(',').back().toDouble() == Approx(1));  // with itself
   CHECK(lines[2].split(',').back().toDouble() == lines[6].split(',').back().toDouble());
   const QString caption = QString::fromUtf8(bytes(arguments.caption));
-  for (const char* word : {"niah-sse-gla-n4k1", "layer 1", "head 0", "after token", "SSE Def. 1"}) CHECK(caption.contains(word));
+  for (const char* word : {"niah-sse-gla-n4k1 (sse), layer 1, head 0, after token", "SSE Def. 1"}) CHECK(caption.contains(word));
   CHECK(QImage(folder.filePath("figure.deutan.png")).width() > 400);
 
   arguments.force = true;
