@@ -335,11 +335,15 @@ int session_command(const RunArguments& arguments) {
   return 0;
 }
 
-/// --force replaces an older dump, not the model.
+/// --force replaces an older dump, not the model, nor a file in its folder.
 void check_dump(const RunArguments& arguments) {
+  namespace fs = std::filesystem;
   std::error_code error;
-  if (!arguments.dump.empty() && std::filesystem::equivalent(arguments.dump, arguments.checkpoint, error))
-    throw Error(fmt::format("{}: is the checkpoint itself; --dump needs another file", arguments.dump));
+  if (arguments.dump.empty()) return;
+  const fs::path checkpoint = arguments.checkpoint;
+  const fs::path place = fs::is_directory(checkpoint, error) ? fs::absolute(arguments.dump).parent_path() : fs::path(arguments.dump);
+  if (fs::equivalent(place, checkpoint, error))
+    throw Error(fmt::format("{}: is the checkpoint itself, or in it; --dump needs another file", arguments.dump));
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <atomic>
 #include <csignal>
 
+#include "engine/checkpoint/file.h"
+
 namespace statescope {
 
 /// While it lives, the first such signal is remembered; the second ends the program. One at a time.
@@ -12,14 +14,15 @@ class Interruption {
  public:
   Interruption() {
     signal_ = 0;
+    remove_drafts_on_signals();  // the second one does
     struct sigaction action{};
-    action.sa_handler = [](int signal) { signal_ = signal; };
-    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    action.sa_handler = [](int signal) {
+      signal_ = signal;
+      restore();
+    };
     for (std::size_t i = 0; i < signals.size(); ++i) ::sigaction(signals[i], &action, &before_[i]);
   }
-  ~Interruption() {
-    for (std::size_t i = 0; i < signals.size(); ++i) ::sigaction(signals[i], &before_[i], nullptr);
-  }
+  ~Interruption() { restore(); }
   Interruption(const Interruption&) = delete;
   Interruption& operator=(const Interruption&) = delete;
 
@@ -28,9 +31,13 @@ class Interruption {
   static int status() { return asked() ? 128 + signal_ : 1; }
 
  private:
+  static void restore() {
+    for (std::size_t i = 0; i < signals.size(); ++i) ::sigaction(signals[i], &before_[i], nullptr);
+  }
+
   static constexpr std::array signals{SIGINT, SIGTERM};
   static inline std::atomic<int> signal_ = 0;
-  std::array<struct sigaction, signals.size()> before_{};
+  static inline std::array<struct sigaction, signals.size()> before_{};
 };
 
 }  // namespace statescope

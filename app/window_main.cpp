@@ -49,13 +49,23 @@ void fail(const std::string& words) {
   QApplication::exit(1);
 }
 
+QtMessageHandler usual_messages = nullptr;
+
 /// What Qt says while it looks for a place for windows is of interest only where it finds none; then it would abort.
 void hear_of_display(QtMsgType type, const QMessageLogContext& where, const QString& words) {
-  static QString first;
-  if (first.isEmpty() && QLatin1String(where.category).startsWith(QLatin1String("qt.qpa"))) first = words;
+  static QString reason, general;
+  const QLatin1String category(where.category);
+  if (category == QLatin1String("qt.qpa.plugin")) {
+    if (general.isEmpty()) general = words;
+  } else if (category.startsWith(QLatin1String("qt.qpa"))) {
+    reason = words;
+  } else if (type != QtFatalMsg) {
+    usual_messages(type, where, words);
+  }
   if (type != QtFatalMsg) return;
+  const QString& said = !reason.isEmpty() ? reason : !general.isEmpty() ? general : words;
   fmt::print(stderr, "statescope: no window can be opened: {}; without DISPLAY, WAYLAND_DISPLAY and QT_QPA_PLATFORM it writes pictures\n",
-             (first.isEmpty() ? words : first).simplified().toStdString());
+             said.simplified().toStdString());
   std::_Exit(1);
 }
 
@@ -142,9 +152,9 @@ QString start_words(const WindowDevice& device, const std::string& why_no_opengl
 
 int run_window(int argc, char** argv, const WindowOptions& options) {
   prepare_opengl();
-  auto* const usual = qInstallMessageHandler(hear_of_display);
+  usual_messages = qInstallMessageHandler(hear_of_display);
   QApplication application(argc, argv);
-  qInstallMessageHandler(usual);
+  qInstallMessageHandler(usual_messages);
   set_up_application();
   const Translation translation{QLocale()};
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <stdexcept>
 #include <vector>
 
 #include "kernels/host_memory.h"
@@ -75,6 +76,7 @@ struct Finishing {
   void operator()(const ForgetGate& finish) const { backend.log_sigmoid_decay(y, z, finish.normalizer, finish.clamp_min); }
   void operator()(const DeltaDecay& finish) const { backend.gated_delta_decay(y, z, finish.A_log, finish.dt_bias); }
   void operator()(const Convolve& finish) const {
+    if (convolutions == nullptr) throw std::logic_error("products of one input together: none may be convolved");
     convolutions->push_back({.x = z,
                              .weight = finish.weight,
                              .bias = finish.bias,

@@ -104,7 +104,7 @@ std::span<const ViewRow> view_catalogue() {
            "needle's keys, lying where the question does not read, and clear. Layers count the same, heads by ‖C‖². Read: the needle's "
            "share of what the question reads, the largest of all heads. A description, not a diagnosis: over 2,600 answers of shipped "
            "models right and wrong ones hardly differ in what is clear (AUC 0.53) or in what is read (0.57)."),
-       make_needle, ShownPlace::layer},
+       make_needle, ShownPlace::run},
       {"needle_grid", QT_TRANSLATE_NOOP("Views", "Needle grid"),
        QT_TRANSLATE_NOOP("Views", "How deep and how long until a needle is lost?"),
        QT_TRANSLATE_NOOP(
@@ -127,19 +127,19 @@ std::span<const ViewRow> view_catalogue() {
            "One model's numbers less the other's, token by token: e_t = softmax(x_t W_e) of the routing (SSE eq. 9), α of the "
            "decay (GLA eq. 3), G^K and G^Q of the head gates (SLA eq. 4). Blue: the other has more, orange: this one has. "
            "Hatched: not both have a number there. States and predictions are compared in their own views, as “Other model”."),
-       make_difference, ShownPlace::state},
+       make_difference, ShownPlace::layer},
       {"branches", QT_TRANSLATE_NOOP("Views", "Branch difference"), QT_TRANSLATE_NOOP("Views", "What did the intervention change?"),
        QT_TRANSLATE_NOOP("Views",
                          "After each token: KL(p ‖ p′) = Σ p ln(p / p′) of the next token, p on the branch that was left and p′ here, and "
                          "max |z′ − z| of the logits. Below: ‖S′ − S‖_F / ‖S‖_F of every layer's state S_t (GLA eq. 3, SSE eq. 9) after "
                          "the cursor's token."),
-       make_branches, ShownPlace::state},
+       make_branches, ShownPlace::run},
       {"model_map", QT_TRANSLATE_NOOP("Views", "Model map"), QT_TRANSLATE_NOOP("Views", "What is the model made of?"),
        QT_TRANSLATE_NOOP("Views",
                          "The layers from the embedding up. A grid: one matrix S a head, S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA eq. 3) or "
                          "by the delta rule (Gated DeltaNet eq. 10); small squares: partitions that tokens are routed to (SSE eq. 9); "
                          "lines: the keys and values of every token, softmax attention. States are float32, whatever the weights are."),
-       make_model_map, ShownPlace::layer},
+       make_model_map, ShownPlace::run},
   });
   return rows;
 }

@@ -164,10 +164,10 @@ class View {
   RangeChoice range_;
 };
 
-/// A row of the catalogue.
-/// Of what a view's numbers are: of the run, of a layer, of a head of it, or of one state of that head.
+/// Of what a view's numbers are, or most of them: of the run, of a layer, of a head of it, or of one state of that head.
 enum class ShownPlace { run, layer, head, state };
 
+/// A row of the catalogue.
 struct ViewRow {
   std::string_view id;        // stable: command line, settings
   std::string_view title;     // "Partition routing"

@@ -145,18 +145,12 @@ class ViewPicture : public PanelPicture {
   /// ", layer 1, head 0": as much of the place as the view's numbers are of.
   std::string place_words() const {
     const LayerInfo& layer = snapshot_->run->model.layers[static_cast<std::size_t>(cursor_.layer)];
-    switch (row_.place) {
-      case ShownPlace::run:
-        return "";
-      case ShownPlace::layer:
-        return fmt::format(", layer {}", cursor_.layer);
-      case ShownPlace::head:
-        return fmt::format(", layer {}, head {}", cursor_.layer, cursor_.head);
-      case ShownPlace::state:
-        return ", " + memory_place(layer, cursor_.layer, cursor_.slot, cursor_.head);
-    }
-    return "";
+    if (row_.place == ShownPlace::run) return "";
+    if (row_.place == ShownPlace::layer) return fmt::format(", layer {}", cursor_.layer);
+    if (row_.place == ShownPlace::head) return fmt::format(", layer {}, head {}", cursor_.layer, cursor_.head);
+    return ", " + memory_place(layer, cursor_.layer, cursor_.slot, cursor_.head);
   }
+
   void build() {
     const InEnglish paper;
     view_->build(*snapshot_, cursor_, findings_);

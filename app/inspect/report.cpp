@@ -15,10 +15,9 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kColumns =
-    "  residual: norm of what enters the layer, mean over tokens; state: ‖S‖ of the partition where it is largest, mean over heads (by "
-    "eighth: "
-    "mean over partitions and heads); half-life and receptive field: tokens, of the shared state where there is one, the median channel's "
-    "and the mean over channels and the last 128 tokens; ≥: for some of them it reaches back to the first token\n";
+    "  residual: norm of what enters the layer, mean over tokens; state: ‖S‖ of the partition where it is largest, mean over heads "
+    "(by eighth: mean over partitions and heads); half-life and receptive field: tokens, of the shared state where there is one, "
+    "the median channel's and the mean over channels and the last 128 tokens; ≥: for some of them it reaches back to the first token\n";
 
 std::string layer_line(std::size_t index, const LayerReport& layer) {
   std::string line = fmt::format("  {:5} {:20} {:9.3g}", index, layer.mixer, layer.residual_norm);

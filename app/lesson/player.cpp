@@ -109,6 +109,7 @@ void LessonPlayer::reveal(std::optional<std::size_t> predicted) {
 void LessonPlayer::enter(std::size_t index, bool plays) {
   index_ = index;
   plays_ = plays;
+  begins_ = true;
   stop_at_.reset();
   waiting_.reset();
   navigator_.pause();
@@ -173,7 +174,8 @@ void LessonPlayer::draw_picture(bool plays) {
   const Arrangement wanted = stage_of(picture());
   const bool other_views = stage_.arrangement().views != wanted.views;
   stage_.arrange(wanted);
-  if (other_views) stage_.begin_with_first();  // where there is room for one alone, it is the first
+  // Where there is room for one view alone, a step begins with its first.
+  if (std::exchange(begins_, false) || other_views) stage_.begin_with_first();
   for (std::size_t i = 0; i < picture().views.size(); ++i) stage_.panels()[i]->look_afresh(picture().views[i].knob);
   compare();  // with the same views
   place_ = place_in_run(picture(), *navigator_.run());

@@ -112,7 +112,7 @@ class LessonPlayer : public QObject {
   std::map<std::string, std::string> notes_;
   PromptInput prompt_;  // of the step
   std::optional<Arrangement> before_;
-  bool waits_for_run_ = false, plays_ = false;
+  bool waits_for_run_ = false, plays_ = false, begins_ = false;
   Cursor place_;                         // of the step's picture in the run
   std::optional<std::int64_t> stop_at_;  // while it plays by itself
   std::optional<Progress> waiting_;      // answered before all numbers of the question's picture had come

@@ -130,7 +130,8 @@ void remove_drafts(int signal) {
   ::raise(signal);
 }
 
-/// Where nobody else has a use for these signals.
+}  // namespace
+
 void remove_drafts_on_signals() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction now{};
@@ -139,6 +140,8 @@ void remove_drafts_on_signals() {
     ::sigaction(signal, &now, nullptr);
   }
 }
+
+namespace {
 
 Pending* keep_pending(const fs::path& path) {
   static std::mutex mutex;

@@ -77,6 +77,9 @@ class Draft {
   std::function<void()> release_;  // a signal that ends the program would remove it until then
 };
 
+/// From now on a signal that ends the program removes drafts first, where nobody else has a use for it. The first draft does so too.
+void remove_drafts_on_signals();
+
 /// Flushes a finished file, or a folder's list of files, to the disk.
 void flush_to_disk(const std::filesystem::path& path);
 

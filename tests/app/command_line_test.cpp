@@ -74,8 +74,12 @@ TEST_CASE("command line: a dump does not replace its own checkpoint, with --forc
   const auto size = fs::file_size(model);
   const Outcome outcome = place.run("run model.h5 --prompt " + kNeedle + " --dump ./model.h5 --force");
   CHECK(outcome.status == 1);
-  CHECK(outcome.errors == "statescope: ./model.h5: is the checkpoint itself; --dump needs another file\n");
+  CHECK(outcome.errors == "statescope: ./model.h5: is the checkpoint itself, or in it; --dump needs another file\n");
   CHECK(fs::file_size(model) == size);
+  REQUIRE(place.run("convert model.h5 folder").status == 0);
+  const auto weights = fs::file_size(place.folder.path() / "folder/model.safetensors");
+  CHECK(place.run("run folder --prompt " + kNeedle + " --dump folder/model.safetensors --force").status == 1);
+  CHECK(fs::file_size(place.folder.path() / "folder/model.safetensors") == weights);
 }
 
 TEST_CASE("command line: results that cannot be written are not passed over") {

@@ -1,5 +1,6 @@
 // Whole models of every family on a CUDA device against the CPU: a prompt in two parts, then token by token.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <future>
 
@@ -126,6 +127,28 @@ TEST_CASE("device: every family leaves out outputs that nobody wants as on the C
 
 TEST_CASE("device: every family reads a prompt and decodes nearly as on the CPU, with activations in bfloat16", "[device]") {
   compare_every_family(Precision::bfloat16, prompt_and_steps(), rounded_tolerance, other_choice_tolerance);
+}
+
+TEST_CASE("device: a layer's steps behind one another, with nothing asked between them, are those of the CPU", "[device]") {
+  const std::shared_ptr<Backend> device = testing::cuda_backend(Precision::float32);
+  if (!device) return;
+  constexpr std::int64_t steps = 3;
+  for (const SmallModel& small : small_models()) {
+    const auto checkpoint = random_checkpoint(Config(small.config), 1, DType::bf16);
+    const auto after = [&](const std::shared_ptr<Backend>& backend) {
+      const std::shared_ptr<Model> model = Model::load(checkpoint, backend);
+      std::vector<float> numbers(static_cast<std::size_t>(steps * model->hidden()));
+      for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = std::sin(static_cast<float>(i));
+      const Buffer memory = backend->allocate(numbers.size() * sizeof(float));
+      const Tensor x(memory.get(), DType::f32, {steps, model->hidden()});
+      backend->upload(x, ConstTensor(numbers.data(), DType::f32, x.shape));
+      ModelState state = model->start();
+      for (std::int64_t t = 0; t < steps; ++t) model->replay(0, state.layers[0], x.slice(t, 1), t, {.chunk_size = 0});
+      return state.layers[0].everything ? host_copy(*backend, state.layers[0].everything) : std::vector<float>();
+    };
+    INFO(small.name);
+    CHECK(relative_error(after(device), after(make_cpu_backend())) < exact_tolerance);
+  }
 }
 
 TEST_CASE("device: a model beside another reads with its weights, at the same time and after it has gone", "[device]") {
