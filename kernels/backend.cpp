@@ -93,9 +93,11 @@ struct Finishing {
 void Backend::linear_together(std::span<const LinearProduct> products, ConstTensor x) {
   for (const LinearProduct& p : products) {
     linear(p.y, x, p.weight, p.bias);
-    std::visit(Finishing{*this, p.y, p.y}, p.finish);
+    finish(p);
   }
 }
+
+void Backend::finish(const LinearProduct& p) { std::visit(Finishing{*this, p.y, p.y}, p.finish); }
 
 namespace {
 
@@ -115,10 +117,6 @@ bool ends_with_product(const Projection& p) {
   const auto* activate = std::get_if<Activate>(&p.finish);
   return !p.z && !std::holds_alternative<Convolve>(p.finish) && !(activate != nullptr && activate->addend);
 }
-bool has_few_outputs(const Projection& p) {
-  constexpr std::int64_t few = 16;
-  return p.weight.rows() <= few && !low_rank_gate(p) && !adds(p);
-}
 /// Whether its addend would be overwritten by a product in the place of y.
 bool needs_y(const Projection& p) {
   const auto* activate = std::get_if<Activate>(&p.finish);
@@ -136,26 +134,23 @@ void Backend::project(std::span<const Projection> projections, Workspace& worksp
   }
 }
 
-/// Those with few outputs come first, while x has just been written; of the others each is finished while it has, but for convolutions.
 void Backend::project_one(std::span<const Projection> projections, ConstTensor x, Workspace& workspace) {
-  std::vector<LinearProduct> small;
+  std::vector<LinearProduct> products;
   std::vector<Tensor> z;
-  std::vector<ShortConvolution> convolutions;
   for (const Projection& p : projections) {
     z.push_back(p.z ? p.z : needs_y(p) && !adds(p) ? workspace.tensor(p.y.shape, p.y.dtype) : p.y);
-    if (has_few_outputs(p)) small.push_back({z.back(), p.weight, p.bias, ends_with_product(p) ? p.finish : Finish{}});
+    if (!low_rank_gate(p) && !adds(p)) products.push_back({z.back(), p.weight, p.bias, ends_with_product(p) ? p.finish : Finish{}});
   }
-  linear_together(small, x);
+  linear_together(products, x);
+  std::vector<ShortConvolution> convolutions;
   for (std::size_t i = 0; i < projections.size(); ++i) {
     const Projection& p = projections[i];
     if (const ForgetGate* gate = low_rank_gate(p)) {
       low_rank_decay(p.y, x, p.weight, p.bias, gate->normalizer, gate->clamp_min);
     } else if (adds(p)) {
       add_linear(p.y, x, p.weight, workspace);
-    } else {
-      const bool is_made = has_few_outputs(p);
-      if (!is_made) linear(z[i], x, p.weight, p.bias);
-      if (!is_made || !ends_with_product(p)) std::visit(Finishing{*this, p.y, z[i], &convolutions}, p.finish);
+    } else if (!ends_with_product(p)) {
+      std::visit(Finishing{*this, p.y, z[i], &convolutions}, p.finish);
     }
   }
   const std::array<std::int32_t, 2> all{0, static_cast<std::int32_t>(x.rows())};

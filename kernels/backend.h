@@ -116,7 +116,7 @@ class Backend {
   void make(const SparseSources& from);
   /// Makes them, which op's own are, and does the same.
   virtual void sparse_state(const SparseState& op, const SparseSources& from, std::int64_t chunk_size, Workspace& workspace);
-  /// Products of one x.
+  /// Products of one x. A device may make those as one whose weights lie side by side, and whose results do, in this order.
   virtual void linear_together(std::span<const LinearProduct> products, ConstTensor x);
   /// y = y + x · weightᵀ
   virtual void add_linear(Tensor y, ConstTensor x, ConstTensor weight, Workspace& workspace);
@@ -143,6 +143,8 @@ class Backend {
   virtual std::shared_ptr<const DeviceRows> rows_for_window(ConstTensor /*rows*/) { return nullptr; }
 
  protected:
+  /// y = finish(y)
+  void finish(const LinearProduct& p);
   /// `project` of projections that have one x̂.
   void project_one(std::span<const Projection> projections, ConstTensor normed_x, Workspace& workspace);
   /// x̂ of projection.h in the workspace, as activations are kept; x itself where no norm stands before the product.

@@ -99,7 +99,8 @@ class CudaBackend final : public Backend {
     if (!products_.project(projections, chain())) Backend::project(projections, workspace);
   }
   void linear_together(std::span<const LinearProduct> products, ConstTensor x) override {
-    use(), Backend::linear_together(products_.linear_together(products, x, chain()), x);
+    use();
+    for (const LinearProduct& p : products_.linear_together(products, x, chain())) finish(p);
   }
   void add_linear(Tensor y, ConstTensor x, ConstTensor weight, Workspace& workspace) override {
     use();

@@ -54,7 +54,8 @@ class Products {
 
   /// linear.h
   void linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, Chain& chain);
-  /// Those of one x that have few outputs, together. What is left, and none of it done.
+  /// Of one x: those with few outputs in one launch and first, while x has just been written, then those that lie side by side as one.
+  /// Which of them have not been finished.
   std::vector<LinearProduct> linear_together(std::span<const LinearProduct> products, ConstTensor x, Chain& chain);
   /// Products of one row (linear_one_row_hopper.cu), all in one launch, on a device of compute capability 9.0. False, and nothing done,
   /// where one of them does not fit: rows of weights that are not pieces of 16 bytes, several types, too many of them, one that others take

@@ -382,6 +382,27 @@ void Products::linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor b
   multiply(y, operand, weight, bias, stream);
 }
 
+namespace {
+
+/// Makes `whole` a product of both, if `next` lies behind it: of many rows, with no bias.
+bool takes_in(LinearProduct& whole, const LinearProduct& next) {
+  const auto end = [](ConstTensor z, std::int64_t numbers) {
+    return static_cast<const std::byte*>(z.data) + numbers * static_cast<std::int64_t>(size_of(z.dtype));
+  };
+  const Tensor y = whole.y;
+  const ConstTensor w = whole.weight;
+  const bool weights_fit = next.weight.dtype == w.dtype && next.weight.row_size() == w.row_size() && w.contiguous() &&
+                           next.weight.contiguous() && next.weight.data == end(w, w.shape.size());
+  const bool results_fit = next.y.dtype == y.dtype && next.y.rows() == y.rows() && y.rows() > 1 && next.y.stride == y.stride &&
+                           next.y.data == end(y, y.row_size());
+  if (!weights_fit || !results_fit || whole.bias || next.bias) return false;
+  whole.y = Tensor(y.data, y.dtype, {y.rows(), y.row_size() + next.y.row_size()}, y.stride);
+  whole.weight = ConstTensor(w.data, w.dtype, {w.rows() + next.weight.rows(), w.row_size()});
+  return true;
+}
+
+}  // namespace
+
 std::vector<LinearProduct> Products::linear_together(std::span<const LinearProduct> products, ConstTensor x, Chain& chain) {
   std::vector<LinearProduct> few, others;
   for (const LinearProduct& p : products) {
@@ -390,6 +411,11 @@ std::vector<LinearProduct> Products::linear_together(std::span<const LinearProdu
     (is_few && few.size() < most_few_outputs ? few : others).push_back(p);
   }
   if (!few.empty() && x.rows() > 0) linear_few_outputs(few, x, chain.stream());
+  for (auto next = others.begin(); next != others.end();) {
+    LinearProduct whole = *next++;
+    while (next != others.end() && takes_in(whole, *next)) ++next;
+    linear(whole.y, x, whole.weight, whole.bias, chain);
+  }
   return others;
 }
 

@@ -18,13 +18,12 @@ class DeltaNet final : public Mixer {
     qk_activation_ = activation_named(config, "qk_activation", "silu");
     l2_ = config.text("qk_norm", "l2", {"l2", "sum"}) == "l2";
     beta_factor_ = config.boolean("allow_neg_eigval", false) ? 2.0f : 1.0f;
-    qkv_ = QkvProjection(weights, hidden, heads_, heads_, heads_, K_, V_);
+    qkv_ = QkvProjection(weights, hidden, heads_, heads_, heads_, K_, V_, config.boolean("use_gate", false));
     if (config.boolean("use_beta", true)) b_proj_ = Linear(weights, "b_proj", heads_, hidden);
     if (config.boolean("use_short_conv", true)) {
       const Activation conv_act = qk_activation_ == Activation::silu ? Activation::silu : Activation::identity;
       qkv_.load_convolutions(weights, config.integer("conv_size", 4), conv_act);
     }
-    if (config.boolean("use_gate", false)) g_proj_ = Linear(weights, "g_proj", value_dim, hidden);
     readout_ = normed_readout(build, "o_norm.weight", V_, value_dim);
   }
 
@@ -32,7 +31,7 @@ class DeltaNet final : public Mixer {
 
   void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const override {
     Backend& backend = ctx.backend;
-    auto [q, k, v, raw_q, raw_k] = qkv_(ctx, x, state);
+    auto [q, k, v, raw_q, raw_k, gate] = qkv_(ctx, x, state);
     if (!qkv_.convolved()) backend.activate(v, v, Activation::silu);
     // The convolution has applied silu already; every other activation comes after it.
     if (!qkv_.convolved() || qk_activation_ != Activation::silu) {
@@ -55,7 +54,7 @@ class DeltaNet final : public Mixer {
     // u_t = β_t (v_t − k_t S_{t-1}),   S_t = S_{t-1} + k_tᵀ u_t,   o_t = K^{-1/2} q_t S_t
     Tensor o = remember(ctx, GatedDeltaRule{.q = q, .k = k, .v = v, .beta = beta, .scale = inverse_sqrt(K_)}, state.memory[0], l2_);
     if (ctx.state_only) return;
-    readout_(ctx, o, g_proj_ ? g_proj_(ctx, x) : Tensor{}, y);
+    readout_(ctx, o, gate, y);
   }
 
  private:
@@ -64,7 +63,7 @@ class DeltaNet final : public Mixer {
   Activation qk_activation_;
   bool l2_;
   float beta_factor_;
-  Linear b_proj_, g_proj_;
+  Linear b_proj_;
   Readout readout_;
 };
 

@@ -17,14 +17,13 @@ class GatedDeltaNet final : public Mixer {
     K_ = config.integer("head_dim", 256);
     V_ = expanded(K_, config, "expand_v", 2.0);
     beta_factor_ = config.boolean("allow_neg_eigval", false) ? 2.0f : 1.0f;
-    qkv_ = QkvProjection(weights, hidden, heads_, heads_, value_heads_, K_, V_);
+    qkv_ = QkvProjection(weights, hidden, heads_, heads_, value_heads_, K_, V_, config.boolean("use_gate", true));
     a_proj_ = Linear(weights, "a_proj", value_heads_, hidden);
     b_proj_ = Linear(weights, "b_proj", value_heads_, hidden);
     A_log_ = weights.floats("A_log", {value_heads_});
     dt_bias_ = weights.floats("dt_bias", {value_heads_});
     if (config.boolean("use_short_conv", true)) qkv_.load_convolutions(weights, config.integer("conv_size", 4));
     head_gates_ = HeadGates::load(build, qkv_, hidden);
-    if (config.boolean("use_gate", true)) g_proj_ = Linear(weights, "g_proj", qkv_.value_dim(), hidden);
     readout_ = normed_readout(build, "o_norm.weight", V_, qkv_.value_dim());
   }
 
@@ -40,10 +39,9 @@ class GatedDeltaNet final : public Mixer {
     Backend& backend = ctx.backend;
     // log α_t = −exp(A_log)·softplus(a_proj x + dt_bias),   β_t = σ(b_proj x), per value head
     Tensor log_decay = ctx.tensor({value_heads_}), beta = ctx.tensor({value_heads_});
-    const Tensor gate = g_proj_ && !ctx.state_only ? ctx.activation({g_proj_.out()}) : Tensor{};
-    auto [q, k, v, raw_q, raw_k] = qkv_(ctx, x, state,
-                                        {a_proj_.onto(ctx, log_decay, x, DeltaDecay{A_log_, dt_bias_}),
-                                         b_proj_.onto(ctx, beta, x, Activate{Activation::sigmoid, {}}), g_proj_.onto(ctx, gate, x)});
+    auto [q, k, v, raw_q, raw_k, gate] = qkv_(
+        ctx, x, state,
+        {a_proj_.onto(ctx, log_decay, x, DeltaDecay{A_log_, dt_bias_}), b_proj_.onto(ctx, beta, x, Activate{Activation::sigmoid, {}})});
     if (head_gates_ && !head_gates_->gdn_decay) backend.fill(log_decay, 0);  // [A14], the literal SLA eq. 14
     if (beta_factor_ != 1) backend.add(beta, beta, beta);
     std::optional<HeadGates::Gates> G;
@@ -78,7 +76,7 @@ class GatedDeltaNet final : public Mixer {
   QkvProjection qkv_;
   std::int64_t heads_, value_heads_, K_, V_;
   float beta_factor_;
-  Linear a_proj_, b_proj_, g_proj_;
+  Linear a_proj_, b_proj_;
   ConstTensor A_log_, dt_bias_;
   std::optional<HeadGates> head_gates_;
   Readout readout_;

@@ -13,7 +13,7 @@ class Gla final : public Mixer {
     const Config& config = build.config;
     const WeightScope& weights = build.weights;
     const std::int64_t hidden = config.integer("hidden_size");
-    qkv_ = QkvProjection(build, 4, 0.5, 1.0);
+    qkv_ = QkvProjection(build, 4, 0.5, 1.0, config.boolean("use_output_gate", true));
     heads_ = qkv_.q_heads;
     kv_heads_ = qkv_.k_heads;
     K_ = qkv_.K;
@@ -26,8 +26,7 @@ class Gla final : public Mixer {
     if (config.has("row_sparse")) row_topk_ = row_sparse.integer("topk", {}, 1, K_);
     skip_decay_ = row_sparse.boolean("skip_decay", true);
     head_gates_ = HeadGates::load(build, qkv_, hidden);
-    if (config.boolean("use_output_gate", true)) g_proj_ = Linear(weights, "g_proj", qkv_.value_dim(), hidden);
-    readout_ = gated_readout(build, qkv_.V, qkv_.value_dim(), static_cast<bool>(g_proj_));
+    readout_ = gated_readout(build, qkv_.V, qkv_.value_dim(), static_cast<bool>(qkv_.g_proj));
   }
 
   bool folds_norm() const override { return !head_gates_; }
@@ -42,10 +41,9 @@ class Gla final : public Mixer {
     Backend& backend = ctx.backend;
     // log α_t = logσ(gk_proj x) / 16 per key channel
     const Tensor features = ctx.tensor({gk_proj_.first.out()}), log_decay = ctx.tensor({kv_heads_, K_});
-    const Tensor gate = g_proj_ && !ctx.state_only ? ctx.activation({g_proj_.out()}) : Tensor{};
-    auto [q, k, v, raw_q, raw_k] =
+    auto [q, k, v, raw_q, raw_k, gate] =
         qkv_(ctx, x, state,
-             {gk_proj_.first.onto(ctx, features, x), g_proj_.onto(ctx, gate, x),
+             {gk_proj_.first.onto(ctx, features, x),
               gk_proj_.onto(log_decay.with_row({kv_heads_ * K_}), features, ForgetGate{normalizer_, clamp_min_})});
     std::optional<HeadGates::Gates> G;
     if (head_gates_ && !head_gates_->phi_stage) G = (*head_gates_)(ctx, x, raw_q, raw_k);
@@ -75,7 +73,6 @@ class Gla final : public Mixer {
   QkvProjection qkv_;
   std::int64_t heads_, kv_heads_, K_, row_topk_ = 0;
   bool skip_decay_;
-  Linear g_proj_;
   LowRank gk_proj_;
   float normalizer_, clamp_min_;
   Activation phi_;

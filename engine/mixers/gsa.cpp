@@ -48,7 +48,7 @@ class Gsa final : public Mixer {
 
   void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const override {
     Backend& backend = ctx.backend;
-    auto [q, k, v, raw_q, raw_k] = qkv_(ctx, x, state);
+    auto [q, k, v, raw_q, raw_k, gate] = qkv_(ctx, x, state);
     q = feature_map(ctx, q);
     k = feature_map(ctx, k);
     backend.activate(v, v, Activation::silu);
@@ -106,8 +106,7 @@ class Gsa final : public Mixer {
   /// z [T, H, K]
   Tensor feature_map(Context& ctx, Tensor z) const {
     if (phi_layer_) {
-      // One row per token and head, so that the [K, K] layer sees one head at a time.
-      const Tensor rows = phi_layer_(ctx, Tensor(z.data, z.dtype, {z.rows() * z.shape[1], K_}));
+      const Tensor rows = phi_layer_(ctx, head_rows(ctx, z));
       z = Tensor(rows.data, rows.dtype, z.shape);
     }
     ctx.backend.activate(z, z, phi_);

@@ -28,12 +28,10 @@ class FeatureMap {
   Tensor operator()(Context& ctx, Tensor x) const {
     const std::int64_t heads = x.shape[1], rows = ctx.tokens * heads;
     Backend& backend = ctx.backend;
-    // One row per token and head, so that a [K, K] layer sees one head at a time.
-    Tensor flat(x.data, x.dtype, {rows, head_dim_});
     if (kind_ == "identity") return x;
     if (kind_ == "relu") return backend.activate(x, x, Activation::relu), x;
     if (kind_ == "elu") return backend.activate(x, x, Activation::elu_plus_one), x;
-    Tensor out = ctx.workspace.tensor({rows, features()}, x.dtype);
+    const Tensor flat = head_rows(ctx, x), out = ctx.workspace.tensor({rows, features()}, x.dtype);
     if (kind_ == "elementwise_product") {
       // φ(x) = (A₁x + b₁) ⊙ (A₂x + b₂)
       backend.gate(out, first_.exact(ctx, flat), second_.exact(ctx, flat), Activation::identity);

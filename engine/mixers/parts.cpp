@@ -40,6 +40,13 @@ Linear::Linear(const WeightScope& weights, std::string_view name, std::int64_t o
   if (with_bias) bias = weights.floats(fmt::format("{}.bias", name), {out});
 }
 
+void Linear::load_together(const WeightScope& weights, const std::vector<Part>& parts, std::int64_t in) {
+  std::vector<TensorSpec> specs;
+  for (const Part& part : parts) specs.push_back({fmt::format("{}.weight", part.name), {part.out, in}});
+  const std::vector<ConstTensor> loaded = weights.matrices(std::move(specs));
+  for (std::size_t i = 0; i < parts.size(); ++i) parts[i].to->weight = loaded[i];
+}
+
 Tensor Linear::operator()(Context& ctx, ConstTensor x) const {
   Tensor y = ctx.workspace.tensor({x.rows(), out()}, ctx.activation_type());
   into(ctx, y, x);
@@ -53,11 +60,15 @@ Tensor Linear::exact(Context& ctx, ConstTensor x) const {
 }
 
 LowRank::LowRank(const WeightScope& weights, std::string_view name, std::int64_t out, std::int64_t in, std::int64_t rank_hint, bool bias) {
+  first = Linear(weights, fmt::format("{}.0", name), rank(weights, name, rank_hint), in);
+  second = Linear(weights, fmt::format("{}.1", name), out, first.out(), bias);
+}
+
+std::int64_t LowRank::rank(const WeightScope& weights, std::string_view name, std::int64_t hint) {
   const std::string first_name = fmt::format("{}.0.weight", name);
-  const std::int64_t rank = weights.extent(first_name, 0, rank_hint);
+  const std::int64_t rank = weights.extent(first_name, 0, hint);
   if (rank < 1) throw Error(fmt::format("tensor {} has no rows", first_name));
-  first = Linear(weights, fmt::format("{}.0", name), rank, in);
-  second = Linear(weights, fmt::format("{}.1", name), out, rank, bias);
+  return rank;
 }
 
 Conv::Conv(const WeightScope& weights, std::string_view name, std::int64_t channels, std::int64_t width_hint, Activation act_,
@@ -84,17 +95,15 @@ Tensor Conv::operator()(Context& ctx, ConstTensor x, Tensor cache) const {
 }
 
 QkvProjection::QkvProjection(const WeightScope& weights, std::int64_t hidden, std::int64_t q_heads_, std::int64_t k_heads_,
-                             std::int64_t v_heads_, std::int64_t K_, std::int64_t V_)
-    : q_heads(q_heads_),
-      k_heads(k_heads_),
-      v_heads(v_heads_),
-      K(K_),
-      V(V_),
-      q_proj(weights, "q_proj", q_heads * K, hidden),
-      k_proj(weights, "k_proj", k_heads * K, hidden),
-      v_proj(weights, "v_proj", v_heads * V, hidden) {}
+                             std::int64_t v_heads_, std::int64_t K_, std::int64_t V_, bool gated)
+    : q_heads(q_heads_), k_heads(k_heads_), v_heads(v_heads_), K(K_), V(V_) {
+  std::vector<Linear::Part> parts{{&q_proj, "q_proj", q_heads * K}, {&k_proj, "k_proj", k_heads * K}, {&v_proj, "v_proj", v_heads * V}};
+  if (gated) parts.push_back({&g_proj, "g_proj", value_dim()});
+  Linear::load_together(weights, parts, hidden);
+}
 
-QkvProjection::QkvProjection(const MixerBuild& build, std::int64_t default_heads, double default_expand_k, double default_expand_v) {
+QkvProjection::QkvProjection(const MixerBuild& build, std::int64_t default_heads, double default_expand_k, double default_expand_v,
+                             bool gated) {
   const Config& config = build.config;
   const std::int64_t hidden = config.integer("hidden_size"), heads = config.integer("num_heads", default_heads);
   const std::int64_t kv_heads = config.integer("num_kv_heads", heads);
@@ -103,7 +112,7 @@ QkvProjection::QkvProjection(const MixerBuild& build, std::int64_t default_heads
   const std::int64_t key_dim = expanded(hidden, config, config.has("exapnd_k") ? "exapnd_k" : "expand_k", default_expand_k);
   const std::int64_t value_dim = expanded(hidden, config, config.has("exapnd_v") ? "exapnd_v" : "expand_v", default_expand_v);
   *this = QkvProjection(build.weights, hidden, heads, kv_heads, kv_heads, divided(key_dim, "key dim", heads, "num_heads"),
-                        divided(value_dim, "value dim", heads, "num_heads"));
+                        divided(value_dim, "value dim", heads, "num_heads"), gated);
 }
 
 void QkvProjection::load_convolutions(const WeightScope& weights, std::int64_t width_hint, Activation qk_act) {
@@ -124,19 +133,25 @@ QkvProjection::Qkv QkvProjection::operator()(Context& ctx, ConstTensor x, MixerS
   for (const Projection& other : others) {
     if (other.y) (other.x.data == x.data ? all : behind).push_back(other);
   }
-  const auto add = [&](const Linear& linear, const Conv& conv, std::size_t cache) {
-    Projection& p = all.emplace_back(linear.onto(ctx, ctx.activation({linear.out()}), x));
+  std::vector<std::int64_t> widths{q_proj.out(), k_proj.out(), v_proj.out()};
+  const bool gated = g_proj && !ctx.state_only;
+  if (gated) widths.push_back(g_proj.out());
+  const std::vector<Tensor> made = ctx.activations(widths);
+  const auto add = [&](const Linear& linear, const Conv& conv, std::size_t i) {
+    Projection& p = all.emplace_back(linear.onto(ctx, made[i], x));
     if (!conv) return p;
-    p.z = ctx.activation({linear.out()});
-    p.finish = Convolve{conv.weight, conv.bias, conv.act, state.conv_caches[cache]};
+    p.z = made[i];
+    p.y = ctx.activation({linear.out()});
+    p.finish = Convolve{conv.weight, conv.bias, conv.act, state.conv_caches[i]};
     return p;
   };
   const Projection q = add(q_proj, q_conv, 0), k = add(k_proj, k_conv, 1), v = add(v_proj, v_conv, 2);
+  if (gated) all.push_back(g_proj.onto(ctx, made[3], x));
   all.insert(all.end(), behind.begin(), behind.end());
   ctx.backend.project(all, ctx.workspace);
   const auto raw = [](const Projection& p) { return p.z ? p.z : p.y; };
-  return {q.y.with_row({q_heads, K}), k.y.with_row({k_heads, K}), v.y.with_row({v_heads, V}), raw(q).with_row({q_heads, K}),
-          raw(k).with_row({k_heads, K})};
+  return {q.y.with_row({q_heads, K}),    k.y.with_row({k_heads, K}),    v.y.with_row({v_heads, V}),
+          raw(q).with_row({q_heads, K}), raw(k).with_row({k_heads, K}), gated ? made[3] : Tensor{}};
 }
 
 void Readout::operator()(Context& ctx, ConstTensor o, ConstTensor gate, Tensor y, ConstTensor head_scale) const {
@@ -216,6 +231,15 @@ void place(Context& ctx, Memory& op, Tensor state) {
 }
 
 }  // namespace
+
+Tensor head_rows(Context& ctx, Tensor x) {
+  if (!x.contiguous()) {
+    const Tensor together = ctx.workspace.tensor(x.shape, x.dtype);
+    ctx.backend.copy(together, x);
+    x = together;
+  }
+  return {x.data, x.dtype, {x.rows() * x.shape[1], x.shape[2]}};
+}
 
 Tensor remember(Context& ctx, DecayedOuterProduct op, Tensor state) {
   place(ctx, op, state);

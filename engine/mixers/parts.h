@@ -25,6 +25,13 @@ struct Linear {
   Linear() = default;
   /// Loads `name`.weight and, where wanted, `name`.bias.
   Linear(const WeightScope& weights, std::string_view name, std::int64_t out, std::int64_t in, bool with_bias = false);
+  struct Part {
+    Linear* to;
+    std::string name;
+    std::int64_t out;
+  };
+  /// Loads several of one input, without biases; their weights lie side by side (Weights::matrices).
+  static void load_together(const WeightScope& weights, const std::vector<Part>& parts, std::int64_t in);
   explicit operator bool() const { return static_cast<bool>(weight); }
   std::int64_t out() const { return weight.rows(); }
   void into(Context& ctx, Tensor y, ConstTensor x) const { ctx.backend.linear(y, x, weight, bias); }
@@ -41,6 +48,8 @@ struct LowRank {
 
   LowRank() = default;
   LowRank(const WeightScope& weights, std::string_view name, std::int64_t out, std::int64_t in, std::int64_t rank_hint, bool bias = false);
+  /// Throws Error where the first tensor has no rows.
+  static std::int64_t rank(const WeightScope& weights, std::string_view name, std::int64_t hint);
   explicit operator bool() const { return static_cast<bool>(second); }
   /// y = finish(second(features)) as one of several products
   Projection onto(Tensor y, ConstTensor features, Finish finish = {}) const {
@@ -66,21 +75,23 @@ struct Conv {
 };
 
 /// q, k and v of T tokens as heads: projected from x and, where the model has short convolutions, convolved (caches 0, 1, 2 of its state).
+/// With them the output gate's logits, where the model has such a gate.
 struct QkvProjection {
   std::int64_t q_heads = 0, k_heads = 0, v_heads = 0, K = 0, V = 0;
-  Linear q_proj, k_proj, v_proj;
+  Linear q_proj, k_proj, v_proj, g_proj;
   Conv q_conv, k_conv, v_conv;
 
   struct Qkv {
     Tensor q, k, v;       // [T, q_heads, K], [T, k_heads, K], [T, v_heads, V]
     Tensor raw_q, raw_k;  // before the convolutions
+    Tensor gate;          // [T, value_dim()], or absent: no gate, or nobody reads the memory
   };
 
   QkvProjection() = default;
   QkvProjection(const WeightScope& weights, std::int64_t hidden, std::int64_t q_heads_, std::int64_t k_heads_, std::int64_t v_heads_,
-                std::int64_t K_, std::int64_t V_);
+                std::int64_t K_, std::int64_t V_, bool gated = false);
   /// Grouped heads whose sizes follow from expand_k and expand_v (linear attention, RetNet, GLA, GSA). Throws Error if they do not divide.
-  QkvProjection(const MixerBuild& build, std::int64_t default_heads, double default_expand_k, double default_expand_v);
+  QkvProjection(const MixerBuild& build, std::int64_t default_heads, double default_expand_k, double default_expand_v, bool gated = false);
   void load_convolutions(const WeightScope& weights, std::int64_t width_hint, Activation qk_act = Activation::silu);
 
   bool convolved() const { return static_cast<bool>(q_conv); }
@@ -113,6 +124,9 @@ Readout gated_readout(const MixerBuild& build, std::int64_t head_dim, std::int64
 
 /// The layout of a mixer with one matrix state [H, K, V] and, perhaps, convolutions.
 MixerLayout single_state(std::int64_t heads, std::int64_t K, std::int64_t V, std::vector<Shape> conv_caches = {});
+
+/// x [T, H, K] with a row for each token and head, [T·H, K], so that a layer [K, K] sees one head at a time. A copy where tokens lie apart.
+Tensor head_rows(Context& ctx, Tensor x);
 
 /// K^{-1/2}
 float inverse_sqrt(std::int64_t K);

@@ -13,7 +13,7 @@ class RetNet final : public Mixer {
     const Config& config = build.config;
     const WeightScope& weights = build.weights;
     const std::int64_t hidden = config.integer("hidden_size");
-    qkv_ = QkvProjection(build, 8, 1.0, 2.0);
+    qkv_ = QkvProjection(build, 8, 1.0, 2.0, config.boolean("use_output_gate", true));
     heads_ = qkv_.q_heads;
     kv_heads_ = qkv_.k_heads;
     K_ = qkv_.K;
@@ -22,8 +22,7 @@ class RetNet final : public Mixer {
     if (weights.has("q_conv1d.weight")) qkv_.load_convolutions(weights, 4);
     phi_ = activation_named(config, "feature_map", "identity");
     head_gates_ = HeadGates::load(build, qkv_, hidden);
-    if (config.boolean("use_output_gate", true)) g_proj_ = Linear(weights, "g_proj", qkv_.value_dim(), hidden);
-    readout_ = gated_readout(build, qkv_.V, qkv_.value_dim(), static_cast<bool>(g_proj_));
+    readout_ = gated_readout(build, qkv_.V, qkv_.value_dim(), static_cast<bool>(qkv_.g_proj));
     // γ_h = 1 − 2^{−5−h}
     std::vector<float> log_gamma(static_cast<std::size_t>(heads_));
     for (std::int64_t h = 0; h < heads_; ++h) {
@@ -41,7 +40,7 @@ class RetNet final : public Mixer {
 
   void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const override {
     Backend& backend = ctx.backend;
-    auto [q, k, v, raw_q, raw_k] = qkv_(ctx, x, state);
+    auto [q, k, v, raw_q, raw_k, gate] = qkv_(ctx, x, state);
     std::optional<HeadGates::Gates> G;
     if (head_gates_ && !head_gates_->phi_stage) G = (*head_gates_)(ctx, x, raw_q, raw_k);
     // q = RoPE(φ(q)), k = RoPE(φ(k)), base 10000 on all K channels
@@ -65,7 +64,6 @@ class RetNet final : public Mixer {
     const DecayedOuterProduct memory{.q = rotated_q, .k = rotated_k, .v = v, .log_decay = log_decay, .scale = inverse_sqrt(K_)};
     const Tensor o = remember(ctx, memory, state.memory[0]);
     if (ctx.state_only) return;
-    const Tensor gate = g_proj_ ? g_proj_(ctx, x) : Tensor{};
     readout_(ctx, o, gate, y, G && head_gates_->post_norm ? G->q : Tensor{});
     ungated.emit_effect(ctx, memory, readout_, gate, y);
   }
@@ -73,7 +71,6 @@ class RetNet final : public Mixer {
  private:
   QkvProjection qkv_;
   std::int64_t heads_, kv_heads_, K_;
-  Linear g_proj_;
   Activation phi_;
   std::optional<HeadGates> head_gates_;
   ConstTensor log_gamma_;

@@ -45,11 +45,22 @@ Sse::Sse(const MixerBuild& build, const std::string& prefix) {
 
   const std::int64_t key_dim = heads_ * K_, value_dim = value_heads_ * V_, rank = config.integer("gate_low_rank_dim", 16);
   const bool bias = !prefix.empty() && !delta_rule_ && config.object("attn").boolean("qkv_bias", false);
-  q_proj_ = Linear(weights, "q_proj", key_dim, hidden_, bias);
-  k_proj_ = Linear(weights, "k_proj", key_dim, hidden_, bias);
-  v_proj_ = Linear(weights, "v_proj", value_dim, hidden_, bias);
-  lora_q_ = LowRank(bare, "lora_q_proj", key_dim, hidden_, V_);
-  lora_k_ = LowRank(bare, "lora_k_proj", key_dim, hidden_, V_);
+  std::vector<Linear::Part> parts{{&lora_q_.first, "lora_q_proj.0", LowRank::rank(bare, "lora_q_proj", V_)},
+                                  {&lora_k_.first, "lora_k_proj.0", LowRank::rank(bare, "lora_k_proj", V_)}};
+  const bool gated = config.boolean("use_output_gate", true);
+  if (gated) parts.push_back({&g_proj_.first, prefix + "g_proj.0", LowRank::rank(weights, "g_proj", V_)});
+  parts.push_back({&q_proj_, prefix + "q_proj", key_dim});
+  parts.push_back({&k_proj_, prefix + "k_proj", key_dim});
+  parts.push_back({&v_proj_, prefix + "v_proj", value_dim});
+  Linear::load_together(bare, parts, hidden_);
+  if (bias) {
+    q_proj_.bias = weights.floats("q_proj.bias", {key_dim});
+    k_proj_.bias = weights.floats("k_proj.bias", {key_dim});
+    v_proj_.bias = weights.floats("v_proj.bias", {value_dim});
+  }
+  lora_q_.second = Linear(bare, "lora_q_proj.1", key_dim, lora_q_.first.out());
+  lora_k_.second = Linear(bare, "lora_k_proj.1", key_dim, lora_k_.first.out());
+  if (gated) g_proj_.second = Linear(weights, "g_proj.1", value_dim, g_proj_.first.out());
   e_proj_ = Linear(weights, "e_proj", N_, hidden_);
   if (delta_rule_) {
     a_proj_ = Linear(weights, "a_proj", 2 * value_heads_, hidden_);
@@ -66,7 +77,6 @@ Sse::Sse(const MixerBuild& build, const std::string& prefix) {
     q_conv_ = Conv(bare, "q_conv1d_shared", key_dim, width, Activation::identity, conv_bias);
     k_conv_ = Conv(bare, "k_conv1d_shared", key_dim, width, Activation::identity, conv_bias);
   }
-  if (config.boolean("use_output_gate", true)) g_proj_ = LowRank(weights, "g_proj", value_dim, hidden_, V_);
   readout_ = {.norm = weights.floats("o_norm.weight", {V_}),
               .head_dim = V_,
               .eps = static_cast<float>(config.number("norm_eps", 1e-6)),
@@ -125,9 +135,14 @@ void Sse::forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) cons
     second.push_back(both.onto(out, features, finish));
     return out;
   };
-  const std::int64_t key_dim = heads_ * K_;
-  const Tensor more_q = low_rank(lora_q_, ctx.activation({lora_q_.first.out()}), ctx.activation({key_dim}));
-  const Tensor more_k = low_rank(lora_k_, ctx.activation({lora_k_.first.out()}), ctx.activation({key_dim}));
+  const std::int64_t key_dim = heads_ * K_, value_dim = value_heads_ * V_;
+  const bool gated = g_proj_ && !ctx.state_only;
+  std::vector<std::int64_t> widths{lora_q_.first.out(), lora_k_.first.out()};
+  if (gated) widths.push_back(g_proj_.first.out());
+  widths.insert(widths.end(), {key_dim, key_dim, value_dim});
+  const std::vector<Tensor> made = ctx.activations(widths);
+  const Tensor more_q = low_rank(lora_q_, made[0], ctx.activation({key_dim}));
+  const Tensor more_k = low_rank(lora_k_, made[1], ctx.activation({key_dim}));
   // Gates of the shared state (pair 0) and of the sparse partitions (pair 1).
   Tensor log_decay, beta;
   if (delta_rule_) {
@@ -143,13 +158,12 @@ void Sse::forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) cons
     low_rank(gk_shared_, ctx.tensor({gk_shared_.first.out()}), log_decay.columns(0, {key_dim}), gate);
     low_rank(gk_sparse_, ctx.tensor({gk_sparse_.first.out()}), log_decay.columns(key_dim, {key_dim}), gate);
   }
-  Tensor g;
-  if (g_proj_ && !ctx.state_only) g = low_rank(g_proj_, ctx.activation({g_proj_.first.out()}), ctx.activation({value_heads_ * V_}));
-  const Tensor raw_q = ctx.activation({key_dim}), raw_k = ctx.activation({key_dim});
+  const Tensor g = gated ? low_rank(g_proj_, made[2], ctx.activation({value_dim})) : Tensor{};
+  const Tensor raw_q = made[made.size() - 3], raw_k = made[made.size() - 2], logits = ctx.tensor({N_});
   const Tensor shared_q = base(q_proj_, q_conv_, 0, raw_q), shared_k = base(k_proj_, k_conv_, 1, raw_k);
   // v = silu(v_proj x), never convolved
-  const Tensor v = ctx.activation({value_heads_, V_}), logits = ctx.tensor({N_});
-  add(v_proj_, v.with_row({value_heads_ * V_}), Activate{v_act_, {}});
+  add(v_proj_, made.back(), Activate{v_act_, {}});
+  const Tensor v = made.back().with_row({value_heads_, V_});
   add(e_proj_, logits);
   all.insert(all.end(), second.begin(), second.end());
   backend.project(all, ctx.workspace);

@@ -52,6 +52,12 @@ void widen(float* to, const StoredTensor& from) {
   }
 }
 
+std::vector<ConstTensor> Weights::matrices(const std::vector<TensorSpec>& specs) {
+  std::vector<ConstTensor> all;
+  for (const TensorSpec& spec : specs) all.push_back(matrix(spec.name, spec.shape));
+  return all;
+}
+
 StoredWeights::StoredWeights(std::vector<StoredTensor> tensors, Backend& backend) : backend_(backend) {
   for (StoredTensor& tensor : tensors) {
     std::string name = tensor.name;
@@ -84,6 +90,26 @@ ConstTensor StoredWeights::matrix(const std::string& name, std::vector<std::int6
   ConstTensor weight = backend_.adopt({stored.data, stored.dtype, folded(shape)}, owner);
   if (owner) buffers_.push_back(std::move(owner));
   return weight;
+}
+
+std::vector<ConstTensor> StoredWeights::matrices(const std::vector<TensorSpec>& specs) {
+  if (!backend_.has_own_memory()) return Weights::matrices(specs);
+  constexpr std::size_t alignment = 64;
+  std::vector<std::size_t> begins;
+  std::size_t bytes = 0;
+  for (const TensorSpec& spec : specs) {
+    begins.push_back(bytes);
+    bytes += (checked(spec.name, spec.shape).bytes() + alignment - 1) / alignment * alignment;
+  }
+  auto* const block = static_cast<std::byte*>(buffers_.emplace_back(backend_.allocate(bytes)).get());
+  std::vector<ConstTensor> all;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const StoredTensor& stored = checked(specs[i].name, specs[i].shape);
+    const Tensor weight(block + begins[i], stored.dtype, folded(stored.shape));
+    backend_.upload(weight, {stored.data, stored.dtype, weight.shape});
+    all.emplace_back(weight);
+  }
+  return all;
 }
 
 std::vector<float> StoredWeights::host(const std::string& name, std::vector<std::int64_t> shape) {

@@ -27,6 +27,9 @@ class Weights {
   virtual std::int64_t extent(const std::string& name, std::size_t axis, std::int64_t fallback) const = 0;
   /// As stored (float32, float16 or bfloat16), on the device. Throws Error saying which tensor, what was found and what was expected.
   virtual ConstTensor matrix(const std::string& name, std::vector<std::int64_t> shape) = 0;
+  /// The same for several, side by side on a device that has memory of its own, so that products with them may be one
+  /// (Backend::linear_together).
+  virtual std::vector<ConstTensor> matrices(const std::vector<TensorSpec>& specs);
   /// The same as float32: norms, gates, decays, biases, convolutions.
   virtual ConstTensor floats(const std::string& name, std::vector<std::int64_t> shape) = 0;
   /// The same as float32 on the host.
@@ -45,6 +48,10 @@ class WeightScope {
     return weights_.extent(full(name), axis, fallback);
   }
   ConstTensor matrix(std::string_view name, std::vector<std::int64_t> shape) const { return weights_.matrix(full(name), std::move(shape)); }
+  std::vector<ConstTensor> matrices(std::vector<TensorSpec> specs) const {
+    for (TensorSpec& spec : specs) spec.name = full(spec.name);
+    return weights_.matrices(specs);
+  }
   ConstTensor floats(std::string_view name, std::vector<std::int64_t> shape) const { return weights_.floats(full(name), std::move(shape)); }
   std::vector<float> host(std::string_view name, std::vector<std::int64_t> shape) const {
     return weights_.host(full(name), std::move(shape));
@@ -64,6 +71,7 @@ class StoredWeights final : public Weights {
   bool has(const std::string& name) const override;
   std::int64_t extent(const std::string& name, std::size_t axis, std::int64_t fallback) const override;
   ConstTensor matrix(const std::string& name, std::vector<std::int64_t> shape) override;
+  std::vector<ConstTensor> matrices(const std::vector<TensorSpec>& specs) override;
   ConstTensor floats(const std::string& name, std::vector<std::int64_t> shape) override;
   std::vector<float> host(const std::string& name, std::vector<std::int64_t> shape) override;
   ConstTensor constant(const std::vector<float>& values) override;

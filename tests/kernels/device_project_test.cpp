@@ -170,7 +170,8 @@ TEST_CASE("device: several products of many rows, and what is made of them", "[d
   if (!both) return;
   constexpr double rounding = 4e-2;
   for (const std::int64_t T : {33, 300}) {
-    for (const std::int64_t in : {60, 64, 136}) {
+    for (const std::int64_t in : {60, 64, 136, 2048, 2304, 2568}) {
+      if (T > 33 && in > 136) continue;
       constexpr std::int64_t out = 72, few = 6;
       Random random(1);
       const Numbers x = random.uniform({T, in}), residual = random.uniform({T, out}), few_residual = random.uniform({T, few}),
@@ -199,6 +200,19 @@ TEST_CASE("device: several products of many rows, and what is made of them", "[d
                                  with_z,
                                  product(small[2], added_few, Activate{Activation::sigmoid, added_few}),
                                  product(up, added, Activate{.addend = added})};
+            s->project(all, s.workspace());
+          },
+          rounding);
+      both(
+          "side by side" + of,
+          [&](Side& s) {
+            const InputNorm before{.group = in, .weight = s.in(norm), .eps = 1e-5F, .offset = 0, .gate = {}};
+            const ConstTensor row = s.in(x), weight = s.weight(wide.view());
+            const Tensor y = s.activation_out({T, out});
+            const auto product = [&](std::int64_t first, std::int64_t count, Finish finish) {
+              return Projection{row, before, weight.slice(first, count), {}, y.columns(first, {count}), finish, {}};
+            };
+            const std::array all{product(0, 24, {}), product(24, 40, Activate{Activation::silu, {}}), product(64, 8, {})};
             s->project(all, s.workspace());
           },
           rounding);
