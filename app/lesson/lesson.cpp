@@ -252,7 +252,8 @@ class Parser {
     if (lesson_.steps.size() == most_steps) throw Error(fmt::format("a lesson has at most {} steps", most_steps));
     LessonStep step;
     step.title = trimmed(heading.substr(3));
-    picture_.play.reset();  // these two are of one step alone
+    picture_.caption.clear();  // these are of one step alone
+    picture_.play.reset();
     picture_.reference.reset();
     for (advance(); !at_end() && !trimmed(line()).empty() && !is_heading(); advance()) take_directive(step, trimmed(line()));
     for (const LessonClaim& claim : step.claims) check_beside(claim.quantity);
@@ -287,7 +288,7 @@ class Parser {
     if (!entry) throw Error(fmt::format("\"{}\" is not \"key: value\": a free line parts a step's keys from its text", text));
     const auto& [key, value] = *entry;
     if (key == "caption") {
-      step.caption = value;
+      picture_.caption = value;
     } else if (key == "note") {
       take_note(step, value);
     } else if (key == "holds") {
@@ -352,6 +353,10 @@ class Parser {
     picture_.play.reset();
     for (; !at_end() && !trimmed(line()).empty(); advance()) {
       const std::optional<KeyValue> entry = key_value(trimmed(line()));
+      if (entry && entry->key == "caption") {
+        picture_.caption = entry->value;
+        continue;
+      }
       static constexpr std::string_view of_runs[] = {"checkpoint", "beside", "prompt", "text"};
       const bool changes_run = entry && std::ranges::count(of_runs, entry->key) > 0;
       if (!entry || changes_run || !take_picture(entry->key, entry->value))

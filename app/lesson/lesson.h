@@ -20,8 +20,9 @@ struct ViewLook {
   bool operator==(const ViewLook&) const = default;
 };
 
-/// All that a step shows. What a step does not say is as in the step before it.
+/// All that a step shows. What a step does not say is as in the step before it, but for `caption`, `play` and `reference`.
 struct LessonPicture {
+  std::string caption;                   // what to look at
   std::string checkpoint, prompt, text;  // names as in the file; one of prompt and text is empty
   std::string beside;                    // a checkpoint that is compared with it; empty: none
   TokenPlace token;
@@ -68,7 +69,7 @@ struct LessonNote {
 };
 
 struct LessonStep {
-  std::string title, caption;
+  std::string title;
   LessonPicture picture;
   Prose prose;
   std::optional<LessonQuestion> question;

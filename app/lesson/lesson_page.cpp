@@ -231,9 +231,10 @@ void LessonPage::show_step() {
   if (!player_.lesson()) return;
   const Lesson& lesson = *player_.lesson();
   const LessonStep& step = player_.step();
+  const std::string& caption = player_.picture().caption;
   title_->setText(to_qstring(lesson.title));
   heading_->setText(to_qstring(step.title));
-  set_text(caption_, step.caption.empty() ? QString() : tr("Look at: %1").arg(to_qstring(step.caption)));
+  set_text(caption_, caption.empty() ? QString() : tr("Look at: %1").arg(to_qstring(caption)));
   set_markdown(prose_, player_.filled(step.prose));
   show_question();
   const std::vector<std::string> broken = player_.broken_claims();

@@ -41,6 +41,8 @@ class LessonPlayer : public QObject {
 
   /// The question has been answered, or there is none.
   bool is_revealed() const { return !step().question || progress_[index_].revealed; }
+  /// Of the step, as far as it has come.
+  const LessonPicture& picture() const { return is_revealed() ? step().revealed : step().picture; }
   std::optional<std::size_t> predicted() const { return progress_[index_].predicted; }
   /// The choice that the run answers with; nothing while that is not known, or where it is none of them.
   std::optional<std::size_t> right_choice() const;
@@ -81,7 +83,6 @@ class LessonPlayer : public QObject {
 
   void enter(std::size_t index, bool plays);
   void reveal(std::optional<std::size_t> predicted);
-  const LessonPicture& picture() const { return is_revealed() ? step().revealed : step().picture; }
   void list_wanted();
   bool run_stands() const;
   void open_run();

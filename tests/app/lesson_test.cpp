@@ -54,13 +54,13 @@ TEST_CASE("lesson: steps carry their pictures on, questions their ranges, prose 
                               "the rows\nnote: before = norm\n"
                               "\nThere are {length} tokens.\n\nTwo {rank head=1}.\n\n## Second\nviews: state\n\nBefore: "
                               "{before}.\n\npredict: How much?\n- little [.. 0.5]\n"
-                              "- much [0.5 ..]\nanswer: norm\ntoken: last\n\nIt is {norm}.\n");
+                              "- much [0.5 ..]\nanswer: norm\ntoken: last\ncaption: the end\n\nIt is {norm}.\n");
   CHECK(lesson.title == "A lesson");
   CHECK(lesson.minutes == 5);
   CHECK(lesson.hidden == std::vector{Hideable::inspector, Hideable::menu});
   REQUIRE(lesson.steps.size() == 2);
   const LessonStep &first = lesson.steps[0], &second = lesson.steps[1];
-  CHECK(first.caption == "the rows");
+  CHECK(first.picture.caption == "the rows");
   CHECK(first.picture.checkpoint == "a.h5");
   CHECK(first.picture.token == TokenPlace{TokenPlace::Anchor::needle_last, -1});
   CHECK(first.picture.play);
@@ -71,6 +71,8 @@ TEST_CASE("lesson: steps carry their pictures on, questions their ranges, prose 
   CHECK(second.picture.token == first.picture.token);
   CHECK_FALSE(second.picture.play);
   CHECK(second.picture.views.size() == 1);
+  CHECK(second.picture.caption.empty());
+  CHECK(second.revealed.caption == "the end");
   CHECK(second.revealed.token == TokenPlace{TokenPlace::Anchor::last, 0});
   CHECK(words_of(second.prose) == "Before: <<before>>.");
   REQUIRE(second.question);
