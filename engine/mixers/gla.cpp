@@ -18,7 +18,7 @@ class Gla final : public Mixer {
     kv_heads_ = qkv_.k_heads;
     K_ = qkv_.K;
     gk_proj_ = LowRank(weights, "gk_proj", kv_heads_ * K_, hidden, config.integer("gate_low_rank_dim", 16), true);
-    normalizer_ = static_cast<float>(config.number("gate_logit_normalizer", 16));
+    normalizer_ = static_cast<float>(config.positive("gate_logit_normalizer", 16));
     clamp_min_ = static_cast<float>(config.number("clamp_min", -std::numeric_limits<double>::infinity(), true));
     if (config.boolean("use_short_conv", false)) qkv_.load_convolutions(weights, config.integer("conv_size", 4));
     phi_ = activation_named(config, "feature_map", "identity");

@@ -25,7 +25,7 @@ class Gsa final : public Mixer {
     if (heads_ * V_ != hidden)
       throw Error(fmt::format("config: GSA needs a value dim ({}) equal to hidden_size ({})", heads_ * V_, hidden));
     slots_ = config.raw().contains("num_slots") && !config.has("num_slots") ? K_ : config.integer("num_slots", 64);
-    normalizer_ = static_cast<float>(config.number("gate_logit_normalizer", 8));
+    normalizer_ = static_cast<float>(config.positive("gate_logit_normalizer", 8));
     f_proj_ = Linear(weights, "f_proj", kv_heads_ * slots_, hidden);
     const std::string map = config.text("feature_map", "swish", {"swish", "relu", "t2r"});
     phi_ = map == "swish" ? Activation::silu : Activation::relu;

@@ -43,7 +43,7 @@ class Mamba2 final : public Mixer {
     }
     if (config.boolean("rmsnorm", true)) norm_ = weights.floats("norm.weight", {d_in_});
     norm_before_gate_ = config.boolean("norm_before_gate", false);
-    eps_ = static_cast<float>(config.number("norm_eps", config.number("layer_norm_epsilon", 1e-5)));
+    eps_ = static_cast<float>(config.not_negative("norm_eps", config.not_negative("layer_norm_epsilon", 1e-5)));
     out_proj_ = Linear(weights, "out_proj", hidden, d_in_, config.boolean("use_bias", false));
   }
 

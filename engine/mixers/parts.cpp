@@ -185,14 +185,14 @@ Readout normed_readout(const MixerBuild& build, std::string_view name, std::int6
   const bool plain = !build.config.boolean("elementwise_affine", true) && !build.weights.has(name);
   return {.norm = plain ? ConstTensor{} : build.weights.floats(name, {head_dim}),
           .head_dim = head_dim,
-          .eps = static_cast<float>(build.config.number("norm_eps", 1e-6)),
+          .eps = static_cast<float>(build.config.not_negative("norm_eps", 1e-6)),
           .o_proj = Linear(build.weights, "o_proj", build.config.integer("hidden_size"), value_dim)};
 }
 
 Readout gated_readout(const MixerBuild& build, std::int64_t head_dim, std::int64_t value_dim, bool gated) {
   Readout readout;
   readout.head_dim = head_dim;
-  readout.eps = static_cast<float>(build.config.number("norm_eps", 1e-6));
+  readout.eps = static_cast<float>(build.config.not_negative("norm_eps", 1e-6));
   readout.gate_act = activation_named(build.config, "hidden_act", "swish");
   if (build.config.boolean("elementwise_affine", true)) {
     // The fused kernel's module has a name of its own; where config and tensors disagree, the tensors are right.
@@ -359,7 +359,7 @@ std::optional<HeadGates> HeadGates::load(const MixerBuild& build, const QkvProje
   gates.w_k = build.weights.matrix("sla_k_gate.weight", {heads, expected});
   gates.phi_stage = sla.text("gate_stage", "proj", {"proj", "phi"}) == "phi";
   gates.post_norm = sla.text("read_gate_position", "q", {"q", "post_norm"}) == "post_norm";
-  gates.temperature = static_cast<float>(sla.number("temperature", 1.0));
+  gates.temperature = static_cast<float>(sla.not_negative("temperature", 1.0));
   gates.gdn_decay = sla.boolean("gdn_decay", true);
   return gates;
 }

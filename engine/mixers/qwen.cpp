@@ -35,7 +35,7 @@ class QwenGatedDeltaNet final : public Mixer {
     dt_bias_ = weights.floats("dt_bias", {value_heads_});
     readout_ = {.norm = weights.floats("norm.weight", {V_}),
                 .head_dim = V_,
-                .eps = static_cast<float>(config.number("rms_norm_eps", 1e-6)),
+                .eps = static_cast<float>(config.not_negative("rms_norm_eps", 1e-6)),
                 .o_proj = Linear(weights, "out_proj", hidden, value_dim)};
   }
 
@@ -121,9 +121,9 @@ class QwenAttention final : public Mixer {
     o_proj_ = Linear(weights, "o_proj", hidden, heads_ * head_dim_, bias);
     q_norm_ = weights.floats("q_norm.weight", {head_dim_});
     k_norm_ = weights.floats("k_norm.weight", {head_dim_});
-    eps_ = static_cast<float>(config.number("rms_norm_eps", 1e-6));
+    eps_ = static_cast<float>(config.not_negative("rms_norm_eps", 1e-6));
     const Config rope = config.object("rope_parameters");
-    theta_ = rope.number("rope_theta", config.number("rope_theta", 10'000'000.0));
+    theta_ = rope.positive("rope_theta", config.positive("rope_theta", 10'000'000.0));
     const double part = rope.number("partial_rotary_factor", config.number("partial_rotary_factor", 0.25));
     if (!(part >= 0 && part <= 1)) throw Error(fmt::format("config: \"partial_rotary_factor\" is {}, expected 0 to 1", part));
     rotary_ = static_cast<std::int64_t>(static_cast<double>(head_dim_) * part);

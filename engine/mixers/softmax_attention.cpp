@@ -25,8 +25,8 @@ class SoftmaxAttentionMixer final : public Mixer {
       k_norm_ = build.weights.floats("k_norm.weight", {head_dim_});
     }
     // FLA's layer keeps its own 1e-5 here; only the SSE-SWA-MoBA stack passes norm_eps on (spec §1.2, §4.8).
-    qk_norm_eps_ = static_cast<float>(config.number("qk_norm_eps", 1e-5));
-    rope_theta_ = config.number("rope_theta", 10000.0);
+    qk_norm_eps_ = static_cast<float>(config.not_negative("qk_norm_eps", 1e-5));
+    rope_theta_ = config.positive("rope_theta", 10000.0);
     window_ = config.has("window_size") ? config.integer("window_size") : 0;
     moba_chunk_size_ = config.integer("moba_chunk_size", 0, 0);
     moba_topk_ = config.integer("moba_topk", 0, 0, 4096);

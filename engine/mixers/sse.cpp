@@ -40,7 +40,7 @@ Sse::Sse(const MixerBuild& build, const std::string& prefix) {
   gate_place_ = config.text("sse_gdn_gate", "pre_l2", {"pre_l2", "post_l2"}) == "pre_l2" ? GatePlace::before_l2 : GatePlace::after_l2;
   qk_act_ = v1_ ? Activation::identity : config.boolean("sse_qk_relu", false) ? Activation::relu : Activation::silu;
   v_act_ = v1_ ? Activation::identity : Activation::silu;
-  normalizer_ = static_cast<float>(config.number("gate_logit_normalizer", 16));
+  normalizer_ = static_cast<float>(config.positive("gate_logit_normalizer", 16));
   beta_factor_ = config.boolean("allow_neg_eigval", false) ? 2.0f : 1.0f;
 
   const std::int64_t key_dim = heads_ * K_, value_dim = value_heads_ * V_, rank = config.integer("gate_low_rank_dim", 16);
@@ -79,7 +79,7 @@ Sse::Sse(const MixerBuild& build, const std::string& prefix) {
   }
   readout_ = {.norm = weights.floats("o_norm.weight", {V_}),
               .head_dim = V_,
-              .eps = static_cast<float>(config.number("norm_eps", 1e-6)),
+              .eps = static_cast<float>(config.not_negative("norm_eps", 1e-6)),
               .o_proj = Linear(weights, "o_proj", hidden_, value_dim)};
 }
 

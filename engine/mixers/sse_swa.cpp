@@ -14,7 +14,7 @@ Config window_attention(const Config& config) {
       .with("head_dim", config.integer("head_dim", 256))
       .with("num_heads", attn.integer("num_heads", config.integer("num_heads", 6)))
       .with("window_size", attn.integer("window_size", 64))
-      .with("qk_norm_eps", config.number("norm_eps", 1e-6))
+      .with("qk_norm_eps", config.not_negative("norm_eps", 1e-6))
       .with("moba_chunk_size", nullptr)
       .with("moba_topk", nullptr);
 }
@@ -33,7 +33,7 @@ class SseSwa final : public Mixer {
     };
     half_sse_norm_ = half_norm("sse_merge_norm.weight");
     half_swa_norm_ = half_norm("swa_merge_norm.weight");
-    eps_ = static_cast<float>(build.config.number("norm_eps", 1e-6));
+    eps_ = static_cast<float>(build.config.not_negative("norm_eps", 1e-6));
   }
 
   MixerLayout layout() const override {

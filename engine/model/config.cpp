@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "engine/error.h"
@@ -113,6 +114,18 @@ double Config::number(std::string_view key, std::optional<double> fallback, bool
   const json* value = find(key);
   if (!value && !fallback) missing(key);
   return value ? as_number(key, *value, allow_infinity) : *fallback;
+}
+
+double Config::positive(std::string_view key, double fallback) const {
+  const double value = not_negative(key, fallback);
+  if (static_cast<float>(value) == 0) refuse(key, *find(key), "a number greater than 0");
+  return value;
+}
+
+double Config::not_negative(std::string_view key, double fallback) const {
+  const double value = number(key, fallback);
+  if (!(value >= 0 && value <= std::numeric_limits<float>::max())) refuse(key, *find(key), "0 or a number of float32 greater than 0");
+  return value;
 }
 
 bool Config::boolean(std::string_view key, bool fallback) const {

@@ -29,6 +29,10 @@ class Config {
                        std::int64_t high = 100'000'000) const;
   /// A finite number, or infinity where `allow_infinity`. Throws Error.
   double number(std::string_view key, std::optional<double> fallback = {}, bool allow_infinity = false) const;
+  /// A number that is greater than 0 in float32: what is divided by, bases of positions. Throws Error.
+  double positive(std::string_view key, double fallback) const;
+  /// 0 or a greater number, finite in float32: what keeps a norm from dividing by 0. Throws Error.
+  double not_negative(std::string_view key, double fallback) const;
   bool boolean(std::string_view key, bool fallback) const;
   /// A text, which must be one of `allowed` if that is not empty. Throws Error.
   std::string text(std::string_view key, std::optional<std::string> fallback = {},

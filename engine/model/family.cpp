@@ -86,7 +86,7 @@ Config softmax_layer(const Config& attn, const Config& model, bool plain) {
                               {"num_kv_heads", attn.integer("num_kv_heads", attn.integer("num_heads"))}});
   if (attn.has("window_size")) layer = layer.with("window_size", attn.integer("window_size"));
   if (plain) return layer;  // MoM hands neither bias nor theta on (spec §3.8)
-  return layer.with("qkv_bias", attn.boolean("qkv_bias", false)).with("rope_theta", attn.number("rope_theta", 10000.0));
+  return layer.with("qkv_bias", attn.boolean("qkv_bias", false)).with("rope_theta", attn.positive("rope_theta", 10000.0));
 }
 
 std::vector<std::int64_t> layer_list(const Config& attn, std::string_view key, std::int64_t layers) {
@@ -122,7 +122,7 @@ void plan_sse_swa_moba(const Config& config, Plan& plan) {
                                 {"qkv_bias", attn.boolean("qkv_bias", false)},
                                 {"qk_norm", attn.boolean("qk_norm", false)},
                                 {"qk_norm_eps", plan.norm_eps},
-                                {"rope_theta", attn.number("rope_theta", 10000.0)}});
+                                {"rope_theta", attn.positive("rope_theta", 10000.0)}});
   softmax = softmax.with("num_kv_heads", attn.integer("num_kv_heads", softmax.integer("num_heads")));
   const Config moba =
       softmax.with("moba_chunk_size", attn.integer("moba_chunk_size", 1024)).with("moba_topk", attn.integer("moba_topk", 4, 0, 4096));
@@ -148,7 +148,7 @@ Plan plan_fla(const Config& config, const std::string& family) {
   plan.embeddings = "model.embeddings.weight";
   plan.norm = "model.norm.weight";
   plan.head = "lm_head.weight";
-  plan.norm_eps = plan.ffn_norm_eps = static_cast<float>(config.number("norm_eps", 1e-6));
+  plan.norm_eps = plan.ffn_norm_eps = static_cast<float>(config.not_negative("norm_eps", 1e-6));
   plan.norm_weights = config.boolean("elementwise_affine", true);
   plan.tied = config.boolean("tie_word_embeddings", false);
   const std::int64_t layers = config.integer("num_hidden_layers", family == "gated_deltanet" ? 21 : 24, 1, kMaxLayers);
@@ -178,7 +178,7 @@ Plan plan_mamba2(const Config& config) {
   plan.embeddings = "backbone.embeddings.weight";
   plan.norm = "backbone.norm_f.weight";
   plan.head = "lm_head.weight";
-  plan.norm_eps = static_cast<float>(config.number("norm_eps", config.number("layer_norm_epsilon", 1e-5)));
+  plan.norm_eps = static_cast<float>(config.not_negative("norm_eps", config.not_negative("layer_norm_epsilon", 1e-5)));
   plan.tied = config.boolean("tie_word_embeddings", false);
   const std::int64_t layers = config.integer("num_hidden_layers", 48, 1, kMaxLayers);
   for (std::int64_t i = 0; i < layers; ++i) {
@@ -206,7 +206,7 @@ Plan plan_qwen(const Config& outer, const std::string& family) {
   plan.embeddings = root + "embed_tokens.weight";
   plan.norm = root + "norm.weight";
   plan.head = "lm_head.weight";
-  plan.norm_eps = plan.ffn_norm_eps = static_cast<float>(config.number("rms_norm_eps", 1e-6));
+  plan.norm_eps = plan.ffn_norm_eps = static_cast<float>(config.not_negative("rms_norm_eps", 1e-6));
   plan.norm_offset = 1;
   plan.tied = config.boolean("tie_word_embeddings", outer.boolean("tie_word_embeddings", false));
   const std::int64_t layers = config.integer("num_hidden_layers", next ? 48 : 32, 1, kMaxLayers);
