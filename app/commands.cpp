@@ -122,7 +122,7 @@ const Command table[] = {
     {"range", Menu::view, nullptr, QT_TRANSLATE_NOOP("Commands", "Range of the colours, with a histogram"), "C",
      [](W& w, int) { w.focused_panel().toggle_range_bar(); }},
     {"difference", Menu::view, nullptr, QT_TRANSLATE_NOOP("Commands", "Compare with this token, or with none"), "D",
-     [](W& w, int) { w.navigator().toggle_reference(); }},
+     [](W& w, int) { w.toggle_reference(); }},
     {"compare-next", Menu::view, QT_TRANSLATE_NOOP("Commands", "Compared models"),
      QT_TRANSLATE_NOOP("Commands", "Compare A with the next model"), "Ctrl+Shift+N", [](W& w, int) { w.comparison().choose_next(); }},
     {"compare-difference", Menu::view, QT_TRANSLATE_NOOP("Commands", "Compared models"), QT_TRANSLATE_NOOP("Commands", "What is different"),

@@ -461,6 +461,12 @@ void MainWindow::toggle_side() {
   fold();
 }
 
+void MainWindow::toggle_reference() {
+  navigator_->toggle_reference();
+  const std::int64_t token = navigator_->cursor().reference;
+  say(token < 0 ? tr("Compared with no token") : tr("Compared with token %1: in State as Difference, in Similarity as Tokens").arg(token));
+}
+
 void MainWindow::toggle_presenter() {
   presenting_ = !presenting_;
   if (presenting_)

@@ -121,6 +121,8 @@ class MainWindow : public QMainWindow {
   void go_forth();
   void toggle_side();
   bool side_is_shown() const { return side_wanted_; }
+  /// The token to compare with becomes this one; this one, none.
+  void toggle_reference();
   void toggle_presenter();
   bool is_presenting() const { return presenting_; }
   /// A breakpoint here, or, while presenting, a black screen and back.

@@ -166,6 +166,12 @@ void draw_lane_cell(const Strip& strip, Rect cell, const TokenLane& lane, std::i
   strip.canvas.text({cell.x + width / 2, y + 11 * strip.s}, text, strip.lane_style(strip.frame.theme.ink));
 }
 
+/// Dashes above and below the token that is compared with; the cursor's own frame stays visible between them.
+void draw_reference(const Strip& strip, Rect box) {
+  const float s = strip.s;
+  for (const float y : {box.y, box.bottom()}) draw_dashes(strip, box.x, box.right(), y, 3 * s, 5 * s, 2 * s, strip.frame.theme.ink);
+}
+
 void draw_token(const Strip& strip, Rect cell, std::int64_t token) {
   const Theme& theme = strip.frame.theme;
   const bool read = token <= strip.data.token, needle = mark_of(*strip.data.run, token).span == SpanKind::needle;
@@ -174,6 +180,7 @@ void draw_token(const Strip& strip, Rect cell, std::int64_t token) {
   if (needle) strip.canvas.fill_rect(box, faded(theme.needle, read ? 0.35f : 0.15f), 3 * strip.s);
   draw_token_text(strip, {cell.x, cell.y, cell.w - strip.gap(), cell.h}, token, ink, needle ? ink : theme.faint);
   if (token == strip.data.token) strip.canvas.stroke_rect(box, theme.accent, 2 * strip.s, 3 * strip.s);
+  if (token == strip.data.reference) draw_reference(strip, box);
   for (std::size_t i = 0; i < strip.lanes.size(); ++i)
     draw_lane_cell(strip, {cell.x, cell.y + strip.lane_top(i), cell.w, cell.h}, strip.lanes[i], token);
   strip.canvas.hit({cell.x, cell.y, cell.w, strip.line_height}, {token});
@@ -289,7 +296,8 @@ class TokenStrip : public View {
 
   std::string describe() const override {
     if (data_.tokens() == 0) return Views::tr("No tokens have been read yet.");
-    return Views::tr("Token {} of {}: {}.", data_.token, data_.tokens(), visible_token(*data_.run, data_.token));
+    const std::string here = Views::tr("Token {} of {}: {}.", data_.token, data_.tokens(), visible_token(*data_.run, data_.token));
+    return data_.reference < 0 ? here : here + " " + Views::tr("Compared with token {}.", data_.reference);
   }
 
   std::string tooltip(std::int64_t hit_id) const override {
@@ -298,6 +306,7 @@ class TokenStrip : public View {
     std::string text =
         Views::tr("token {}: {}, id {}", hit_id, visible_token(*data_.run, hit_id), data_.run->tokens[static_cast<std::size_t>(hit_id)].id);
     if (!mark.empty()) text += fmt::format(", {}", mark);
+    if (hit_id == data_.reference) text += ", " + Views::tr("compared with (D)");
     for (const TokenLane& lane : data_.lanes) {
       const std::string partitions = partitions_text(lane, hit_id), model = lane.letter.empty() ? "" : lane.letter + ", ";
       if (!partitions.empty()) text += "\n" + model + Views::tr("layer {}: written to partition {}", lane.layer, partitions);
@@ -355,7 +364,7 @@ TokenStripData build_token_strip(const Snapshot& snapshot, const Cursor& cursor,
   const std::int64_t last = static_cast<std::int64_t>(snapshot.run->tokens.size()) - 1;
   const std::int64_t token = std::clamp<std::int64_t>(cursor.token, 0, last);
   const std::int64_t routed = cursor.progress < 1 ? token - 1 : token;
-  TokenStripData data{snapshot.run, token, {}};
+  TokenStripData data{.run = snapshot.run, .token = token, .lanes = {}, .reference = std::min(cursor.reference, last)};
   if (snapshot.routing) data.lanes.push_back({"", snapshot.routing, snapshot.layer, routed});
   for (const auto& peer : findings.beside) {
     if (!peer->snapshot || !peer->snapshot->routing) continue;

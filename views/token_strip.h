@@ -26,6 +26,7 @@ struct TokenStripData {
   std::shared_ptr<const RunInfo> run;  // null: nothing has been read yet
   std::int64_t token = 0;              // the cursor, within the run
   std::vector<TokenLane> lanes;        // of models whose layer routes
+  std::int64_t reference = -1;         // the token that is compared with; −1: none
 
   std::int64_t tokens() const { return run ? static_cast<std::int64_t>(run->tokens.size()) : 0; }
 };

@@ -3408,6 +3408,14 @@ after token {} {}
         <source>{}: half of a write is gone after {}, 99.9 % after {}</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>Compared with token {}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>compared with (D)</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>statescope::BreakpointPage</name>
@@ -4264,6 +4272,14 @@ Only for its states</source>
     </message>
     <message>
         <source>Checkpoints, sessions, figures (*.h5 *.scope *.pdf *.svg *.png);;All files (*)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Compared with no token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Compared with token %1: in State as Difference, in Similarity as Tokens</source>
         <translation type="unfinished"></translation>
     </message>
 </context>

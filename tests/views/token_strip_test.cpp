@@ -100,6 +100,23 @@ TEST_CASE("pointing at a token or at its place in the overview is the same") {
   CHECK(view->describe() == "Token 12 of 40: ␣7.");
 }
 
+TEST_CASE("the token that is compared with is marked, and said") {
+  const Sample sample({.tokens = 40});
+  const auto view = make_token_strip();
+  const auto lines_with = [&](std::int64_t reference) {
+    view->build(sample.at(12), {.token = 12, .reference = reference});
+    TextCanvas canvas({1280, 200});
+    view->draw(canvas, {0, 0, 1280, 200}, {light_theme(), 1});
+    return canvas.lines();
+  };
+  const auto none = lines_with(-1);
+  CHECK(lines_with(8) != none);
+  CHECK(view->describe() == "Token 12 of 40: ␣7. Compared with token 8.");
+  CHECK(view->tooltip(8).starts_with("token 8: ␣anna, id 8, needle, compared with (D)"));
+  CHECK(lines_with(12) != none);
+  CHECK(lines_with(400) == lines_with(39));
+}
+
 TEST_CASE("while a token moves, its routing is not shown yet") {
   const Sample sample({.tokens = 40});
   const Table at_rest = [&] {
