@@ -407,7 +407,7 @@ std::vector<LinearProduct> Products::linear_together(std::span<const LinearProdu
   std::vector<LinearProduct> few, others;
   for (const LinearProduct& p : products) {
     const bool is_few = !few_rows(x) && p.y.dtype == DType::f32 && few_outputs(x, p.weight) && few_outputs_end_with(p.finish);
-    if (is_few) check_linear(p.y, x, p.weight, p.bias);
+    check_linear(p.y, x, p.weight, p.bias);
     (is_few && few.size() < most_few_outputs ? few : others).push_back(p);
   }
   if (!few.empty() && x.rows() > 0) linear_few_outputs(few, x, chain.stream());

@@ -1,6 +1,9 @@
 // Gated linear attention, with the row-sparse update (SSE eq. 7, 8) and softmax linear attention (SLA) as options (spec §3.4, §5, §6).
+#include <fmt/format.h>
+
 #include <limits>
 
+#include "engine/error.h"
 #include "engine/mixers/parts.h"
 #include "engine/mixers/table.h"
 
@@ -20,6 +23,7 @@ class Gla final : public Mixer {
     gk_proj_ = LowRank(weights, "gk_proj", kv_heads_ * K_, hidden, config.integer("gate_low_rank_dim", 16), true);
     normalizer_ = static_cast<float>(config.positive("gate_logit_normalizer", 16));
     clamp_min_ = static_cast<float>(config.number("clamp_min", -std::numeric_limits<double>::infinity(), true));
+    if (clamp_min_ > 0) throw Error(fmt::format("config: \"clamp_min\" is {}, but no log decay is above 0", clamp_min_));
     if (config.boolean("use_short_conv", false)) qkv_.load_convolutions(weights, config.integer("conv_size", 4));
     phi_ = activation_named(config, "feature_map", "identity");
     const Config row_sparse = config.object("row_sparse");

@@ -116,17 +116,17 @@ double Config::number(std::string_view key, std::optional<double> fallback, bool
   return value ? as_number(key, *value, allow_infinity) : *fallback;
 }
 
-double Config::positive(std::string_view key, double fallback) const {
-  const double value = not_negative(key, fallback);
-  if (static_cast<float>(value) == 0) refuse(key, *find(key), "a number greater than 0");
+double Config::from(double low, std::string_view key, double fallback, std::string_view expected) const {
+  const double value = number(key, fallback);
+  if (!(value >= low && value <= std::numeric_limits<float>::max())) refuse(key, *find(key), expected);
   return value;
 }
 
-double Config::not_negative(std::string_view key, double fallback) const {
-  const double value = number(key, fallback);
-  if (!(value >= 0 && value <= std::numeric_limits<float>::max())) refuse(key, *find(key), "0 or a number of float32 greater than 0");
-  return value;
+double Config::positive(std::string_view key, double fallback) const {
+  return from(std::numeric_limits<float>::min(), key, fallback, "a number greater than 0");
 }
+
+double Config::not_negative(std::string_view key, double fallback) const { return from(0, key, fallback, "0 or a greater number"); }
 
 bool Config::boolean(std::string_view key, bool fallback) const {
   const json* value = find(key);

@@ -29,9 +29,9 @@ class Config {
                        std::int64_t high = 100'000'000) const;
   /// A finite number, or infinity where `allow_infinity`. Throws Error.
   double number(std::string_view key, std::optional<double> fallback = {}, bool allow_infinity = false) const;
-  /// A number that is greater than 0 in float32: what is divided by, bases of positions. Throws Error.
+  /// A number whose float32 and its inverse are greater than 0: what is divided by, bases of positions. Throws Error.
   double positive(std::string_view key, double fallback) const;
-  /// 0 or a greater number, finite in float32: what keeps a norm from dividing by 0. Throws Error.
+  /// 0 or a greater number, finite in float32: a norm's eps, a softmax's sharpness. Throws Error.
   double not_negative(std::string_view key, double fallback) const;
   bool boolean(std::string_view key, bool fallback) const;
   /// A text, which must be one of `allowed` if that is not empty. Throws Error.
@@ -52,6 +52,8 @@ class Config {
 
  private:
   const nlohmann::json* find(std::string_view key) const;
+  /// A number from `low` on, finite in float32; `expected` says so.
+  double from(double low, std::string_view key, double fallback, std::string_view expected) const;
   std::shared_ptr<const nlohmann::json> object_;  // every layer of a model has its config; copies are cheap
 };
 

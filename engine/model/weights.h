@@ -27,8 +27,8 @@ class Weights {
   virtual std::int64_t extent(const std::string& name, std::size_t axis, std::int64_t fallback) const = 0;
   /// As stored (float32, float16 or bfloat16), on the device. Throws Error saying which tensor, what was found and what was expected.
   virtual ConstTensor matrix(const std::string& name, std::vector<std::int64_t> shape) = 0;
-  /// The same for several, side by side on a device that has memory of its own, so that products with them may be one
-  /// (Backend::linear_together).
+  /// The same for several, side by side on a device that has memory of its own, each from a multiple of 64 bytes on: so that products with
+  /// them may be one where they fill those (Backend::linear_together).
   virtual std::vector<ConstTensor> matrices(const std::vector<TensorSpec>& specs);
   /// The same as float32: norms, gates, decays, biases, convolutions.
   virtual ConstTensor floats(const std::string& name, std::vector<std::int64_t> shape) = 0;

@@ -79,6 +79,7 @@ TEST_CASE("lesson: steps carry their pictures on, questions their ranges, prose 
   CHECK(second.question->choices[1].bounds.hold({.number = 0.5}));
   CHECK_FALSE(second.question->choices[0].bounds.hold({.number = 0.5}));
   CHECK(words_of(second.reveal) == "It is <norm>.");
+  CHECK(parse(lessons_of_everything()[0]).steps[0].revealed.caption == "rows");
 }
 
 TEST_CASE("lesson: what is wrong is said with its line and what to do") {

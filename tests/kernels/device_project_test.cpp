@@ -217,6 +217,21 @@ TEST_CASE("device: several products of many rows, and what is made of them", "[d
           },
           rounding);
       both(
+          "side by side but for a gap, and a bias" + of,
+          [&](Side& s) {
+            const Numbers bias_of_eight = Random(2).uniform({8});
+            const ConstTensor rows = s.activation(x), weight = s.weight(wide.view());
+            const Tensor y = s.activation_out({T, out}), apart = s.activation_out({T, 8});
+            const auto product = [&](std::int64_t first, std::int64_t count, Tensor to, ConstTensor b) {
+              return Projection{rows, {}, weight.slice(first, count), b, to, {}, {}};
+            };
+            const std::array all{product(0, 24, y.columns(0, {24}), {}), product(32, 32, y.columns(24, {32}), {}),
+                                 product(64, 8, apart, {}), product(24, 8, y.columns(56, {8}), s.in(bias_of_eight)),
+                                 product(56, 8, y.columns(64, {8}), {})};
+            s->project(all, s.workspace());
+          },
+          rounding);
+      both(
           "swiglu onto a residual" + of,
           [&](Side& s) {
             const Tensor added = s.inout(residual);
