@@ -176,9 +176,17 @@ TEST_CASE("command line: a note is one line, whatever stands in the file") {
 TEST_CASE("command line: a model whose predictions are not numbers is told of") {
   const Place place;
   REQUIRE(place.run("convert " + kCheckpoint + " model").status == 0);
-  nlohmann::json config = nlohmann::json::parse(std::ifstream(place.folder / "model/config.json"));
-  config["norm_eps"] = -1e9;
-  std::ofstream(place.folder / "model/config.json") << config;
+  // The last norm's first weight becomes NaN: in safetensors 8 bytes tell how long the JSON before the numbers is.
+  std::fstream file(place.folder / "model/model.safetensors", std::ios::in | std::ios::out | std::ios::binary);
+  std::uint64_t length = 0;
+  REQUIRE(file.read(reinterpret_cast<char*>(&length), sizeof length));
+  std::string header(length, ' ');
+  REQUIRE(file.read(header.data(), static_cast<std::streamsize>(length)));
+  const nlohmann::json norm = nlohmann::json::parse(header).at("model.norm.weight");
+  const std::string not_a_number = norm.at("dtype") == "F32" ? "\xff\xff\xff\x7f" : "\xff\x7f";
+  file.seekp(static_cast<std::streamoff>(sizeof length + length + norm.at("data_offsets").at(0).get<std::uint64_t>()));
+  REQUIRE(file.write(not_a_number.data(), static_cast<std::streamsize>(not_a_number.size())));
+  file.close();
   for (const char* more : {"", " --generate 0"})
     CHECK(place.run("run model --prompt " + kNeedle + more).errors.find("note: what is predicted is not a number (NaN)") !=
           std::string::npos);
