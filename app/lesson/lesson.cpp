@@ -180,7 +180,9 @@ class Parser {
 
   bool take_picture(std::string_view key, std::string_view value) {
     constexpr std::int64_t most_index = 1'000'000;
-    if (key == "checkpoint")
+    if (key == "caption")
+      picture_.caption = value;
+    else if (key == "checkpoint")
       picture_.checkpoint = value;
     else if (key == "beside")
       picture_.beside = value == "none" ? "" : value;
@@ -287,9 +289,7 @@ class Parser {
     const std::optional<KeyValue> entry = key_value(text);
     if (!entry) throw Error(fmt::format("\"{}\" is not \"key: value\": a free line parts a step's keys from its text", text));
     const auto& [key, value] = *entry;
-    if (key == "caption") {
-      picture_.caption = value;
-    } else if (key == "note") {
+    if (key == "note") {
       take_note(step, value);
     } else if (key == "holds") {
       const auto [words, bounds] = with_bounds(value);
@@ -353,10 +353,6 @@ class Parser {
     picture_.play.reset();
     for (; !at_end() && !trimmed(line()).empty(); advance()) {
       const std::optional<KeyValue> entry = key_value(trimmed(line()));
-      if (entry && entry->key == "caption") {
-        picture_.caption = entry->value;
-        continue;
-      }
       static constexpr std::string_view of_runs[] = {"checkpoint", "beside", "prompt", "text"};
       const bool changes_run = entry && std::ranges::count(of_runs, entry->key) > 0;
       if (!entry || changes_run || !take_picture(entry->key, entry->value))

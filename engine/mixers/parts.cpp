@@ -130,9 +130,7 @@ QkvProjection::Qkv QkvProjection::operator()(Context& ctx, ConstTensor x, MixerS
                                              std::initializer_list<Projection> others) const {
   std::vector<Projection> all, behind;
   // What others are made of comes first, so that nothing waits for it long.
-  for (const Projection& other : others) {
-    if (other.y) (other.x.data == x.data ? all : behind).push_back(other);
-  }
+  for (const Projection& other : others) (other.x.data == x.data ? all : behind).push_back(other);
   std::vector<std::int64_t> widths{q_proj.out(), k_proj.out(), v_proj.out()};
   const bool gated = g_proj && !ctx.state_only;
   if (gated) widths.push_back(g_proj.out());

@@ -326,6 +326,18 @@ TEST_CASE("a click on a token goes there, the pointer over a cell chooses it") {
   CHECK(QTest::qWaitFor([] { return !QToolTip::isVisible(); }, long_enough_ms));
 }
 
+TEST_CASE("D compares with this token, says so, and takes it back") {
+  TestWindow test;
+  test.open();
+  test.navigator().move({.token = 7});
+  test.press(Qt::Key_D);
+  CHECK(test.navigator().cursor().reference == 7);
+  CHECK(test.window.said().startsWith("Compared with token 7"));
+  test.press(Qt::Key_D);
+  CHECK(test.navigator().cursor().reference == -1);
+  CHECK(test.window.said() == "Compared with no token");
+}
+
 TEST_CASE("a click on the words over a state, or on the bar beside a row, chooses all of it; the pointer over them does not") {
   TestWindow test;
   test.open();
