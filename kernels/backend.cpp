@@ -29,7 +29,7 @@ void Backend::sparse_state(const SparseState& op, std::int64_t chunk_size, Works
   statescope::sparse_state(op, chunk_size, *this, workspace);
 }
 
-void Backend::make(const SparseSources& from) {
+void Backend::make_choices(const SparseSources& from) {
   for (const SparsePair* x : {&from.q, &from.k}) {
     if (x->softmax) {
       softmax_pair(x->pair, x->shared, x->sparse, x->more);
@@ -41,8 +41,13 @@ void Backend::make(const SparseSources& from) {
   if (from.selected) top_k(from.selected, from.by_logits ? from.logits : from.gate);
 }
 
+void Backend::make(const SparseSources& from, Workspace& workspace) {
+  make_choices(from);
+  project(from.decays, workspace);
+}
+
 void Backend::sparse_state(const SparseState& op, const SparseSources& from, std::int64_t chunk_size, Workspace& workspace) {
-  make(from);
+  make(from, workspace);
   sparse_state(op, chunk_size, workspace);
 }
 
@@ -176,6 +181,12 @@ void Backend::swiglu(Tensor y, ConstTensor x, ConstTensor gate_proj, ConstTensor
   gate(up, up, gate_logits, Activation::silu);
   const Projection down{.x = up, .norm = {}, .weight = down_proj, .bias = {}, .y = y, .finish = Activate{.addend = addend}, .z = {}};
   project(std::span(&down, 1), workspace);
+}
+
+void Backend::forget_gated_outer_product(const DecayedOuterProduct& op, const Projection& gate, std::int64_t chunk_size,
+                                         Workspace& workspace) {
+  project(std::span(&gate, 1), workspace);
+  decayed_outer_product(op, chunk_size);
 }
 
 void Backend::unit_delta_rule(const GatedDeltaRule& op, std::int64_t chunk_size, Workspace& workspace) {

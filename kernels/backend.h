@@ -112,8 +112,9 @@ class Backend {
 
   /// Fused groups: the default is made of the parts above; a device overrides it where one kernel is faster.
   virtual void sparse_state(const SparseState& op, std::int64_t chunk_size, Workspace& workspace);
-  /// What `from` makes: q, k, gate and selected of a sparse state.
-  void make(const SparseSources& from);
+  /// What `from` makes: q, k, gate and selected of a sparse state; and with these its decays.
+  void make_choices(const SparseSources& from);
+  void make(const SparseSources& from, Workspace& workspace);
   /// Makes them, which op's own are, and does the same.
   virtual void sparse_state(const SparseState& op, const SparseSources& from, std::int64_t chunk_size, Workspace& workspace);
   /// Products of one x. A device may make those as one whose weights lie side by side, and whose results do, in this order.
@@ -125,6 +126,10 @@ class Backend {
   /// y = (silu(x̂ · gateᵀ) ⊙ (x̂ · upᵀ)) · downᵀ + addend; x̂ as in projection.h; addend like y or absent, may be y     (spec §1.4)
   virtual void swiglu(Tensor y, ConstTensor x, ConstTensor gate_proj, ConstTensor up_proj, ConstTensor down_proj, Workspace& workspace,
                       const InputNorm& norm = {}, ConstTensor addend = {});
+  /// Makes op.log_decay, the y of `gate`, which is a ForgetGate, and does the same as `decayed_outer_product`. A device whose memory makes
+  /// decays on the way need not write it.
+  virtual void forget_gated_outer_product(const DecayedOuterProduct& op, const Projection& gate, std::int64_t chunk_size,
+                                          Workspace& workspace);
   /// The gated delta rule of L2(q) and L2(k)     (l2_norm)
   virtual void unit_delta_rule(const GatedDeltaRule& op, std::int64_t chunk_size, Workspace& workspace);
   /// y = max(logσ(x · weightᵀ + bias) / normalizer, clamp_min): the forget gate of GLA from its few features x [T, r] (spec §3.4)

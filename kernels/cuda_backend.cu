@@ -179,6 +179,14 @@ class CudaBackend final : public Backend {
     use();
     if (!decayed_outer_product_step(op, chain())) decayed_outer_product(op, sent(op.segments));
   }
+  void forget_gated_outer_product(const DecayedOuterProduct& op, const Projection& gate, std::int64_t chunk_size,
+                                  Workspace& workspace) override {
+    use();
+    if (!in_chunks(longest(op.segments.cu_seqlens)) || !decayed_outer_product_hopper_supported(op) ||
+        !decayed_outer_product_hopper_makes(gate))
+      return Backend::forget_gated_outer_product(op, gate, chunk_size, workspace);
+    in_tiles(op, sent(op.segments), {}, &gate);
+  }
   void gated_delta_rule(const GatedDeltaRule& op, std::int64_t) override {
     use();
     if (!gated_delta_rule_step(op, false, chain())) gated_delta_rule(op, sent(op.segments));
@@ -211,13 +219,30 @@ class CudaBackend final : public Backend {
   void sparse_state(const SparseState& op, std::int64_t chunk_size, Workspace& workspace) override {
     check_sparse_state(op, op.q.dtype == DType::bf16 ? DType::bf16 : DType::f32);
     if (use(), sparse_state_step(op, nullptr, chain())) return;
+    sparse_state_of_rows(op, {}, chunk_size, workspace);
+  }
+  void sparse_state(const SparseState& op, const SparseSources& from, std::int64_t chunk_size, Workspace& workspace) override {
+    check_sparse_state(op, op.q.dtype == DType::bf16 ? DType::bf16 : DType::f32);
+    use();
+    if (from.decays.empty() && sparse_state_step(op, &from, chain())) return;
+    make_choices(from);
+    sparse_state_of_rows(op, from.decays, chunk_size, workspace);
+  }
+
+ private:
+  class Repetition;
+  static constexpr std::int64_t worth_a_chunk = 32;  // rows
+
+  /// `gates`: what the decays are made of where they are not there.
+  void sparse_state_of_rows(const SparseState& op, std::span<const Projection> gates, std::int64_t chunk_size, Workspace& workspace) {
     const std::int64_t runs = (static_cast<std::int64_t>(op.cu_seqlens.size()) - 1) * op.gate.row_size();
     const bool sorted_here = runs <= most_sparse_runs(), chunks = sorted_here && in_chunks(op.v.rows()) && gathered_by_chunks(op);
+    if (!chunks) project(gates, workspace);
     if (!chunks && !in_float32(op)) return with_float32(op, [&](const SparseState& exact) { sparse_state(exact, chunk_size, workspace); });
     if (!sorted_here) return Backend::sparse_state(op, chunk_size, workspace);
     const Workspace::Mark mark(workspace);
     const SparseOrder order = sparse_order(op, sent(IndexRing::Arrays<1>{op.cu_seqlens})[0], workspace, stream());
-    if (chunks) return op.beta ? sparse_delta_chunks(op, order, workspace) : sparse_chunks(op, order, workspace);
+    if (chunks) return op.beta ? sparse_delta_chunks(op, order, workspace) : sparse_chunks(op, gates, order, workspace);
     const SparseRows rows = sparse_rows(op, order, workspace, stream());
     if (op.beta) {
       auto delta_rule = memory_of<GatedDeltaRule>(op, rows.q, rows.k, rows.v, rows.log_decay, rows.o);
@@ -228,20 +253,10 @@ class CudaBackend final : public Backend {
     }
     sum_sparse_rows(op, order, rows, stream());
   }
-  void sparse_state(const SparseState& op, const SparseSources& from, std::int64_t chunk_size, Workspace& workspace) override {
-    check_sparse_state(op, op.q.dtype == DType::bf16 ? DType::bf16 : DType::f32);
-    use();
-    if (!sparse_state_step(op, &from, chain())) Backend::sparse_state(op, from, chunk_size, workspace);
-  }
-
- private:
-  class Repetition;
-  static constexpr std::int64_t worth_a_chunk = 32;  // rows
 
   /// The form of a matrix memory is chosen by precision_, the longest segment, the operands' types and the channels of a head.
   void decayed_outer_product(const DecayedOuterProduct& op, const DeviceSegments& segments) {
-    if (in_chunks(segments) && decayed_outer_product_hopper_supported(op))
-      return decayed_outer_product_hopper(op, segments, scratch(decayed_outer_product_hopper_scratch(op, segments)), stream());
+    if (in_chunks(segments) && decayed_outer_product_hopper_supported(op)) return in_tiles(op, segments, {}, nullptr);
     const bool one_type = op.k.dtype == op.q.dtype && op.v.dtype == op.q.dtype && op.o.dtype == op.q.dtype;
     if (one_type && in_chunks(segments) && !decayed_outer_product_chunks_supported(op) && divisible(op))
       return halves_of_keys(op, segments);
@@ -251,6 +266,10 @@ class CudaBackend final : public Backend {
     }
     decayed_outer_product_chunks(op, segments, scratch(decayed_outer_product_chunks_scratch(op, segments.count, segments.longest)),
                                  stream());
+  }
+  void in_tiles(const DecayedOuterProduct& op, const DeviceSegments& segments, const GatheredSegments& gathered, const Projection* gate) {
+    void* const tiles = scratch(decayed_outer_product_hopper_scratch(op, segments, gathered));
+    decayed_outer_product_hopper(op, segments, tiles, stream(), gathered, gate);
   }
   void gated_delta_rule(const GatedDeltaRule& op, const DeviceSegments& segments) {
     if (!in_chunks(segments) || !gated_delta_rule_chunks_supported(op)) {
@@ -327,6 +346,7 @@ class CudaBackend final : public Backend {
             half(op.log_decay, 1),
             half(op.beta, 1),
             workspace.tensor({T * choices, op.o.shape[1], op.o.shape[2]}, op.o.dtype),
+            nullptr,
             order.items,
             T * choices,
             S,
@@ -335,16 +355,19 @@ class CudaBackend final : public Backend {
             op.readers,
             op.gate_place == GatePlace::before_l2};
   }
-  void sparse_chunks(const SparseState& op, const SparseOrder& order, Workspace& workspace) {
+  void sparse_chunks(const SparseState& op, std::span<const Projection> gates, const SparseOrder& order, Workspace& workspace) {
     const auto memory = own_part<DecayedOuterProduct>(op);
-    const GatheredSegments gathered = gathered_of(op, order, workspace);
+    GatheredSegments gathered = gathered_of(op, order, workspace);
     const DeviceSegments& segments = order.segments;
     constexpr std::int64_t worth_a_tile = 32;  // items of a run
     const bool long_runs = gathered.count >= worth_a_tile * (segments.count - gathered.first_segment);
-    if (long_runs && decayed_outer_product_hopper_supported(memory, gathered)) {
-      void* const tiles = scratch(decayed_outer_product_hopper_scratch(memory, segments, gathered));
-      return decayed_outer_product_hopper(memory, segments, tiles, stream(), gathered);
+    const bool tiles = long_runs && decayed_outer_product_hopper_supported(memory, gathered);
+    if (tiles && !gates.empty() && std::ranges::all_of(gates, decayed_outer_product_hopper_makes)) {
+      gathered.gate = &gates[1];
+      return in_tiles(memory, segments, gathered, &gates[0]);
     }
+    project(gates, workspace);
+    if (tiles) return in_tiles(memory, segments, gathered, nullptr);
     void* const memory_scratch = scratch(decayed_outer_product_chunks_scratch(memory, segments.count, segments.longest, gathered));
     decayed_outer_product_chunks(memory, segments, memory_scratch, stream(), gathered);
   }

@@ -63,6 +63,18 @@ __device__ inline unsigned transposed(unsigned matrix) {
   return result;
 }
 
+/// Three bf16 numbers that sum up to a float32 one.
+struct Split {
+  unsigned parts[3];  // of two numbers
+  __device__ explicit Split(float2 x) {
+#pragma unroll
+    for (unsigned& part : parts) {
+      part = packed(x.x, x.y);
+      x = {x.x - first_of(part), x.y - second_of(part)};
+    }
+  }
+};
+
 /// A of two tiles of C side by side.
 __device__ inline uint4 as_left_side(const float (&first)[4], const float (&second)[4]) {
   return {packed(first[0], first[1]), packed(first[2], first[3]), packed(second[0], second[1]), packed(second[2], second[3])};
@@ -95,6 +107,7 @@ struct Bf16Rows {
 struct GatheredSegments {
   ConstTensor q, k, log_decay, beta;  // [rows, ≤H, …]: what items read; v is the operation's
   Tensor o;                           // [rows · choices, H, V], of the type of the operation's o: scratch
+  const Projection* gate = nullptr;   // what log_decay is made of where it is not there yet; then the operation's own is not either
   const SparseItem* items = nullptr;  // on the device; null: there are none
   std::int64_t count = 0, first_segment = 0;
   std::int64_t choices = 1, writers = 1, readers = 1;  // a row's first choices write, its first ones read
@@ -167,12 +180,14 @@ void decayed_outer_product_chunks(const DecayedOuterProduct& op, const DeviceSeg
 // decayed_outer_product_hopper.cu: q, k, v and o of bf16, whose rows and heads consist of pieces of 16 bytes; more than 64 channels of k,
 // at most 256, or 128 where rows are gathered
 bool decayed_outer_product_hopper_supported(const DecayedOuterProduct& op, const GatheredSegments& gathered = {});
+/// Whether it makes decays itself that are this forget gate: of 16 float32 features by bf16 weights.
+bool decayed_outer_product_hopper_makes(const Projection& gate);
 /// Scratch that a call needs, in bytes.
 std::size_t decayed_outer_product_hopper_scratch(const DecayedOuterProduct& op, const DeviceSegments& segments,
                                                  const GatheredSegments& gathered = {});
-/// `scratch` on the device, 16-byte aligned.
+/// `scratch` on the device, 16-byte aligned; `gate`: what op.log_decay is made of where it is not there yet.
 void decayed_outer_product_hopper(const DecayedOuterProduct& op, const DeviceSegments& segments, void* scratch, cudaStream_t stream,
-                                  const GatheredSegments& gathered = {});
+                                  const GatheredSegments& gathered = {}, const Projection* gate = nullptr);
 
 // gated_delta_rule_chunks.cu: q, k and v of one type, float32 or bf16, o of either; at most 256 channels of k
 bool gated_delta_rule_chunks_supported(const GatedDeltaRule& op);

@@ -31,10 +31,21 @@ struct alignas(1024) Chunk {
   Tile scores;  // [t, s]
 };
 
+constexpr int gate_features = 16;
+/// Decays that are made on the way: max(logσ(weight_c · features_t + bias_c) · scale, clamp_min) of channel c of row t.
+struct Gate {
+  Rows<const float> features;  // [rows, 16]; absent: decays are there
+  const Bf16* weight;          // [≤H · K, 16]
+  const float* bias;           // [≤H · K] or null
+  float scale, clamp_min;
+  Rows<float> log_decay;  // [rows, ≤H · K]: room for those of strongly decayed chunks
+};
+
 /// What differs between segments that own their rows and gathered ones.
 struct Source {
   Bf16Rows q, k;
-  Operand log_decay;
+  Operand log_decay;  // of a gate: its room
+  Gate gate;
   Bf16* o;  // [rows, H, V], or of gathered ones [rows · choices, H, V]
   std::int64_t o_stride;
 };

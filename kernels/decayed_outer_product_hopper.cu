@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "kernels/cuda_linear.h"
 #include "kernels/cuda_outer_tiles.h"
 
 namespace statescope::cuda {
@@ -293,9 +294,17 @@ CUtensorMap rows_map(ConstTensor x) {
   return tensor_map({static_cast<const Bf16*>(x.data), x.rows(), x.shape[1], x.shape[2], x.stride, x.shape[2]}, chunk_rows);
 }
 
-Source source(ConstTensor q, ConstTensor k, ConstTensor log_decay, Tensor o) {
+Gate gate_of(const Projection* gate) {
+  if (gate == nullptr) return {};
+  check_linear(gate->y, gate->x, gate->weight, gate->bias);
+  const auto& forget = std::get<ForgetGate>(gate->finish);
+  return {f32(gate->x), static_cast<const Bf16*>(gate->weight.data), f32(gate->bias).data, 1 / forget.normalizer, forget.clamp_min,
+          f32(gate->y)};
+}
+
+Source source(ConstTensor q, ConstTensor k, ConstTensor log_decay, Tensor o, const Projection* gate) {
   if (!q) return {};
-  return {bf16_rows(q), bf16_rows(k), operand(log_decay), static_cast<Bf16*>(o.data), o.stride};
+  return {bf16_rows(q), bf16_rows(k), operand(log_decay), gate_of(gate), static_cast<Bf16*>(o.data), o.stride};
 }
 
 template <Pass pass, int channels>
@@ -313,29 +322,30 @@ void launch_spans(const char* name, const Problem<channels>& p, const CUtensorMa
 
 template <int channels>
 void launch_chunks(const DecayedOuterProduct& op, const DeviceSegments& segments, const GatheredSegments& gathered, const Plan& plan,
-                   void* scratch, cudaStream_t stream) {
+                   const Projection* gate, void* scratch, cudaStream_t stream) {
   auto* const chunks = static_cast<Chunk<channels>*>(scratch);
   auto* const states = reinterpret_cast<float*>(chunks + plan.chunks() * plan.H);
   const auto extent = [](std::int64_t n) { return static_cast<int>(n); };
-  const Problem<channels> p{{source(op.q, op.k, op.log_decay, op.o), source(gathered.q, gathered.k, gathered.log_decay, gathered.o)},
-                            bf16_rows(op.v),
-                            f32(op.initial_state),
-                            f32(op.final_state),
-                            extent(plan.H),
-                            extent(plan.K),
-                            extent(plan.V),
-                            op.scale,
-                            segments,
-                            gathered.items,
-                            extent(plan.own_rows),
-                            extent(plan.own_segments),
-                            extent(gathered.choices),
-                            extent(gathered.writers),
-                            extent(gathered.readers),
-                            plan.span,
-                            chunks,
-                            states,
-                            states + plan.state_numbers()};
+  const Problem<channels> p{
+      {source(op.q, op.k, op.log_decay, op.o, gate), source(gathered.q, gathered.k, gathered.log_decay, gathered.o, gathered.gate)},
+      bf16_rows(op.v),
+      f32(op.initial_state),
+      f32(op.final_state),
+      extent(plan.H),
+      extent(plan.K),
+      extent(plan.V),
+      op.scale,
+      segments,
+      gathered.items,
+      extent(plan.own_rows),
+      extent(plan.own_segments),
+      extent(gathered.choices),
+      extent(gathered.writers),
+      extent(gathered.readers),
+      plan.span,
+      chunks,
+      states,
+      states + plan.state_numbers()};
   prepare(p, plan.chunks(), rows_map(op.q), rows_map(op.k), stream);
   const CUtensorMap values = rows_map(op.v);
   const std::int64_t own = plan.own_spans(), all = plan.spans();
@@ -361,6 +371,12 @@ bool decayed_outer_product_hopper_supported(const DecayedOuterProduct& op, const
          decays_fit(gathered.log_decay) && op.v.shape[1] == op.initial_state.shape[1] && has_warpgroup_products();
 }
 
+bool decayed_outer_product_hopper_makes(const Projection& gate) {
+  const ConstTensor x = gate.x, weight = gate.weight;
+  return x.dtype == DType::f32 && x.row_size() == gate_features && in_packs(x, 4) && weight.dtype == DType::bf16 && weight.contiguous() &&
+         in_packs(weight, 8) && gate.norm.group == 0 && !gate.z && std::holds_alternative<ForgetGate>(gate.finish);
+}
+
 std::size_t decayed_outer_product_hopper_scratch(const DecayedOuterProduct& op, const DeviceSegments& segments,
                                                  const GatheredSegments& gathered) {
   const Plan plan(op, segments, gathered);
@@ -369,10 +385,10 @@ std::size_t decayed_outer_product_hopper_scratch(const DecayedOuterProduct& op, 
 }
 
 void decayed_outer_product_hopper(const DecayedOuterProduct& op, const DeviceSegments& segments, void* scratch, cudaStream_t stream,
-                                  const GatheredSegments& gathered) {
+                                  const GatheredSegments& gathered, const Projection* gate) {
   const Plan plan(op, segments, gathered);
-  plan.K > 128 ? launch_chunks<256>(op, segments, gathered, plan, scratch, stream)
-               : launch_chunks<128>(op, segments, gathered, plan, scratch, stream);
+  plan.K > 128 ? launch_chunks<256>(op, segments, gathered, plan, gate, scratch, stream)
+               : launch_chunks<128>(op, segments, gathered, plan, gate, scratch, stream);
 }
 
 }  // namespace statescope::cuda

@@ -56,6 +56,8 @@ struct ChunkRows {
   __device__ float write(int t) const { return sparse ? rows[t].write : 1; }
 };
 
+constexpr float least_log2 = -160;  // of a decay: 2^least is 0, and sums of it are still exact enough
+
 /// log2 of the decays of two neighbouring channels in the first n rows of a chunk, 0 behind them.
 template <bool sparse>
 struct Decays {
@@ -85,11 +87,10 @@ struct Decays {
         if (rows.decays(first + i)) to[i].x = to[i].y = data[rows.place(first + i, stride)];
       }
     }
-    constexpr float least = -160;  // 2^least is 0, and sums of it are still exact enough
 #pragma unroll
     for (float2& x : to) {
       x = log2_e * x;
-      x = {x.x < least ? least : x.x, x.y < least ? least : x.y};
+      x = {x.x < least_log2 ? least_log2 : x.x, x.y < least_log2 ? least_log2 : x.y};
     }
   }
   __device__ float2 at(int t) const {
@@ -98,6 +99,78 @@ struct Decays {
     return row[0];
   }
 };
+
+/// log2 e^{max(logσ(x) · scale, clamp)}, as log2 σ(x) = min(z, 0) − log2(1 + 2^−|z|) with z = x / ln 2; `clamp` as a log2 too. The
+/// logarithm as in cuda_activation.h; a NaN stays one.
+__device__ float log2_forget(float x, float scale, float clamp) {
+  constexpr float small = 1.0F / 64;
+  const float z = log2_e * x, e = exp2_of(-fabsf(z));
+  const float log2_one_plus_e = e < small ? e * (log2_e - e * (log2_e / 2 - e * (log2_e / 3))) : __log2f(1 + e);
+  const float y = scale * ((z < 0 ? z : 0) - log2_one_plus_e);
+  return y < clamp ? clamp : y;
+}
+
+/// A warp's decays of 8 rows on their way from the lanes that make them to those that own their channels.
+struct Transposed {
+  static constexpr int rows = 8, apart = 36;  // without conflicts
+  float2 at[rows][apart];
+};
+
+/// A warp makes decays of 16 rows from `first` on and 64 channels (among those of all heads), a lane's two of them, on tensor cores:
+/// features as three bf16 parts, so exact to float32 rounding. 0 for a lane whose channels are none.
+template <bool sparse>
+__device__ void make_decays(float2 (&to)[of_thread], const Gate& gate, const ChunkRows<sparse>& rows, Transposed& transposed, int first,
+                            int channel, int channels_left, bool is_channel) {
+  constexpr int tile = 8, tiles = 8, of_lane = gate_features / 4;
+  const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4;
+  const auto features = [&](int row) {
+    const int given = row < rows.n ? row : 0;
+    return *reinterpret_cast<const float4*>(gate.features.row(rows.begin()) + rows.place(given, static_cast<int>(gate.features.stride)) +
+                                            of_lane * t);
+  };
+  const float4 upper = features(first + g), lower = features(first + g + 8);
+  const Split a[4] = {Split({upper.x, upper.y}), Split({lower.x, lower.y}), Split({upper.z, upper.w}), Split({lower.z, lower.w})};
+  float2 of_lower[tiles];
+#pragma unroll
+  for (int i = 0; i < tiles; ++i) {
+    const int n = channel + min(tile * i, channels_left - tile);
+    const uint2 weight = *reinterpret_cast<const uint2*>(gate.weight + (n + g) * gate_features + of_lane * t);
+    const float2 bias = gate.bias != nullptr ? float2{gate.bias[n + 2 * t], gate.bias[n + 2 * t + 1]} : float2{0, 0};
+    float c[4] = {bias.x, bias.y, bias.x, bias.y};
+#pragma unroll
+    for (int part = 2; part >= 0; --part)
+      multiply(c, {a[0].parts[part], a[1].parts[part], a[2].parts[part], a[3].parts[part]}, weight.x, weight.y);
+    transposed.at[g][4 * i + t] = {c[0], c[1]};
+    of_lower[i] = {c[2], c[3]};
+  }
+  const auto take = [&](int row) {
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < Transposed::rows; ++i) to[row + i] = transposed.at[i][lane];
+    __syncwarp();
+  };
+  take(0);
+#pragma unroll
+  for (int i = 0; i < tiles; ++i) transposed.at[g][4 * i + t] = of_lower[i];
+  take(Transposed::rows);
+  const float clamp = max(least_log2, log2_e * gate.clamp_min);
+#pragma unroll
+  for (int i = 0; i < of_thread; ++i) {
+    float2& x = to[i];
+    x = is_channel && rows.decays(first + i) ? float2{log2_forget(x.x, gate.scale, clamp), log2_forget(x.y, gate.scale, clamp)}
+                                             : float2{0, 0};
+  }
+}
+/// Writes them where log_decay has room.
+template <bool sparse, int count>
+__device__ void store_decays(const float2 (&log2_decay)[count], const Gate& gate, const ChunkRows<sparse>& rows, int first, int channel) {
+  float* const to = gate.log_decay.row(rows.begin()) + channel;
+#pragma unroll
+  for (int t = 0; t < count; ++t) {
+    if (rows.decays(first + t))
+      *reinterpret_cast<float2*>(to + rows.place(first + t, static_cast<int>(gate.log_decay.stride))) = 1 / log2_e * log2_decay[t];
+  }
+}
 
 /// Two neighbouring channels of q or k in the first n rows of a chunk, 0 behind them.
 template <bool sparse>
@@ -175,7 +248,7 @@ __device__ void multiply_rows(float (&c)[2][4], const Prepared<channels>& shared
 
 /// A thread block makes a head of a chunk. Several of them share a multiprocessor, with 64 registers a thread, or 80 of sparse states: one
 /// loads while another one computes. Its parts stand in one function: taken apart it spills.
-template <int channels, bool sparse>
+template <int channels, bool sparse, bool makes_decays>
 __global__ void __launch_bounds__(prepare_threads<channels>, (sparse ? 768 : 1024) / prepare_threads<channels>)
     prepare_kernel(const __grid_constant__ Problem<channels> p, const __grid_constant__ CUtensorMap queries,
                    const __grid_constant__ CUtensorMap keys) {
@@ -205,8 +278,16 @@ __global__ void __launch_bounds__(prepare_threads<channels>, (sparse ? 768 : 102
   const Source& source = p.source[gathered ? 1 : 0];
   const ChunkRows<sparse> given{shared.rows.data(), first_row, n};
   const Decays decays(source.log_decay, given, h, p.H, channel);
+  const int of_head = static_cast<int>(producer_head(h, source.log_decay.heads, p.H)) * p.K;  // channels before the head's
   float2 log2_decay[of_thread], total{0, 0};
-  decays.read(log2_decay, first);
+  if constexpr (makes_decays) {
+    auto& transposed = reinterpret_cast<Transposed*>(&shared + 1)[threadIdx.x / 32];
+    const int of_warp = min(channel / 64 * 64, p.K - 8);
+    make_decays(log2_decay, source.gate, ChunkRows<sparse>{shared.rows.data(), first_row, rows}, transposed, first, of_head + of_warp,
+                p.K - of_warp, n > 0);
+  } else {
+    decays.read(log2_decay, first);
+  }
 #pragma unroll
   for (const float2& x : log2_decay) total = total + x;
   shared.total[part][pair] = total;
@@ -267,6 +348,10 @@ __global__ void __launch_bounds__(prepare_threads<channels>, (sparse ? 768 : 102
     }
     add_scores([](int t, int s) { return s <= t; });
   } else {
+    if constexpr (makes_decays) {
+      store_decays(log2_decay, source.gate, given, first, of_head + channel);
+      __syncthreads();
+    }
     const Pair pairs_of_q(source.q, given, h, p.H, channel), pairs_of_k(source.k, given, h, p.H, channel);
     const auto q = [&](int t) { return given.read(t) * pairs_of_q.at(t); };
     const auto k = [&](int t) { return given.write(t) * pairs_of_k.at(t); };
@@ -320,12 +405,14 @@ __global__ void __launch_bounds__(prepare_threads<channels>, (sparse ? 768 : 102
 
 template <int channels>
 void prepare(const Problem<channels>& p, std::int64_t chunks, const CUtensorMap& queries, const CUtensorMap& keys, cudaStream_t stream) {
-  auto kernel = prepare_kernel<channels, false>;
+  const bool makes_decays = static_cast<bool>(p.source[0].gate.features);
+  auto kernel = makes_decays ? prepare_kernel<channels, false, true> : prepare_kernel<channels, false, false>;
   if constexpr (channels == 128) {
-    if (p.items) kernel = prepare_kernel<channels, true>;
+    if (p.items) kernel = makes_decays ? prepare_kernel<channels, true, true> : prepare_kernel<channels, true, false>;
   }
+  constexpr int warps = prepare_threads<channels> / 32;
   launch_overlapped("decayed_outer_product: prepare", kernel, static_cast<unsigned>(chunks * p.H), prepare_threads<channels>,
-                    sizeof(Prepared<channels>), stream, p, queries, keys);
+                    sizeof(Prepared<channels>) + (makes_decays ? warps * sizeof(Transposed) : 0), stream, p, queries, keys);
 }
 template void prepare(const Problem<128>&, std::int64_t, const CUtensorMap&, const CUtensorMap&, cudaStream_t);
 template void prepare(const Problem<256>&, std::int64_t, const CUtensorMap&, const CUtensorMap&, cudaStream_t);

@@ -44,18 +44,6 @@ __global__ void low_rank_decay_kernel(Rows<float> y, Numbers<const void> x, Numb
 
 constexpr int tile_rank = 16, tiles = 8, columns_of_warp = 8 * tiles, row_tiles = 4, rows_of_warp = 16 * row_tiles;
 
-/// Three bf16 numbers that sum up to a float32 one.
-struct Split {
-  unsigned parts[3];  // of two numbers
-  __device__ explicit Split(float2 x) {
-#pragma unroll
-    for (unsigned& part : parts) {
-      part = packed(x.x, x.y);
-      x = {x.x - first_of(part), x.y - second_of(part)};
-    }
-  }
-};
-
 /// 16 features, bf16 weights: on tensor cores, exact to float32 rounding. A warp makes 64 rows of 64 columns; its lanes hold their numbers
 /// of the weights all along.
 __global__ void __launch_bounds__(threads) low_rank_tiles_kernel(Rows<float> y, Rows<const float> x, Rows<const Bf16> weight,

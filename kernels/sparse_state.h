@@ -2,9 +2,12 @@
 // the partitions that its routing chose; all others neither decay nor are written (SSE eq. 9–12 and the ICLR update; spec §4.3, §10).
 #pragma once
 
+#include <vector>
+
 #include "kernels/decayed_outer_product.h"
 #include "kernels/elementwise.h"
 #include "kernels/gated_delta_rule.h"
+#include "kernels/projection.h"
 #include "kernels/routing.h"
 
 namespace statescope {
@@ -43,12 +46,14 @@ struct SparsePair {
   Activation act = Activation::identity;
   bool softmax = false;  // instead of act
 };
-/// What a sparse state takes, before it is there: both pairs, gate = softmax(logits) and in `selected` the largest of it, or of the logits.
+/// What a sparse state takes, before it is there: both pairs, gate = softmax(logits), in `selected` the largest of it, or of the logits,
+/// and perhaps the decays.
 struct SparseSources {
   SparsePair q, k;
   ConstTensor logits;     // [T, N] float32
   Tensor gate, selected;  // as in SparseState; `selected` absent: it is there
   bool by_logits = false;
+  std::vector<Projection> decays;  // none: they are there; or a ForgetGate for each of log_decay[:, 0] and log_decay[:, 1]
 };
 
 /// Throws std::invalid_argument if shapes do not fit, or q, k, v and o are not of the type `operands`.

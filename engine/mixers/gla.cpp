@@ -45,10 +45,11 @@ class Gla final : public Mixer {
     Backend& backend = ctx.backend;
     // log α_t = logσ(gk_proj x) / 16 per key channel
     const Tensor features = ctx.tensor({gk_proj_.first.out()}), log_decay = ctx.tensor({kv_heads_, K_});
-    auto [q, k, v, raw_q, raw_k, gate] =
-        qkv_(ctx, x, state,
-             {gk_proj_.first.onto(ctx, features, x),
-              gk_proj_.onto(log_decay.with_row({kv_heads_ * K_}), features, ForgetGate{normalizer_, clamp_min_})});
+    const Projection forget = gk_proj_.onto(log_decay.with_row({kv_heads_ * K_}), features, ForgetGate{normalizer_, clamp_min_});
+    const bool with_memory = decay_is_memorys(ctx) && row_topk_ == 0 && !head_gates_;
+    std::vector<Projection> others{gk_proj_.first.onto(ctx, features, x)};
+    if (!with_memory) others.push_back(forget);
+    auto [q, k, v, raw_q, raw_k, gate] = qkv_(ctx, x, state, others);
     std::optional<HeadGates::Gates> G;
     if (head_gates_ && !head_gates_->phi_stage) G = (*head_gates_)(ctx, x, raw_q, raw_k);
     if (phi_ != Activation::identity) {
@@ -67,7 +68,7 @@ class Gla final : public Mixer {
 
     // S_t = diag(α_t) S_{t-1} + k_tᵀ v_t,   o_t = K^{-1/2} q_t S_t
     const DecayedOuterProduct memory{.q = q, .k = k, .v = v, .log_decay = log_decay, .scale = inverse_sqrt(K_)};
-    const Tensor o = remember(ctx, memory, state.memory[0]);
+    const Tensor o = with_memory ? remember(ctx, memory, state.memory[0], forget) : remember(ctx, memory, state.memory[0]);
     if (ctx.state_only) return;
     readout_(ctx, o, gate, y, G && head_gates_->post_norm ? G->q : Tensor{});
     ungated.emit_effect(ctx, memory, readout_, gate, y);

@@ -126,8 +126,7 @@ std::vector<Shape> QkvProjection::cache_shapes() const {
   return {q_conv.cache_shape(), k_conv.cache_shape(), v_conv.cache_shape()};
 }
 
-QkvProjection::Qkv QkvProjection::operator()(Context& ctx, ConstTensor x, MixerState& state,
-                                             std::initializer_list<Projection> others) const {
+QkvProjection::Qkv QkvProjection::operator()(Context& ctx, ConstTensor x, MixerState& state, const std::vector<Projection>& others) const {
   std::vector<Projection> all, behind;
   // What others are made of comes first, so that nothing waits for it long.
   for (const Projection& other : others) (other.x.data == x.data ? all : behind).push_back(other);
@@ -245,6 +244,12 @@ Tensor remember(Context& ctx, DecayedOuterProduct op, Tensor state) {
   return op.o;
 }
 
+Tensor remember(Context& ctx, DecayedOuterProduct op, Tensor state, const Projection& gate) {
+  place(ctx, op, state);
+  ctx.backend.forget_gated_outer_product(op, gate, ctx.chunk_size, ctx.workspace);
+  return op.o;
+}
+
 Tensor remember(Context& ctx, GatedDeltaRule op, Tensor state, bool unit) {
   const bool on_the_way = unit && !ctx.wants("q") && !ctx.wants("k");  // the channels q and k are those of unit length
   if (unit && !on_the_way) {
@@ -260,8 +265,16 @@ Tensor remember(Context& ctx, GatedDeltaRule op, Tensor state, bool unit) {
   return op.o;
 }
 
+namespace {
+
+bool rules_leave_decay(const Context& ctx) { return !ctx.rules || ctx.rules->decay == 1; }
+
+}  // namespace
+
+bool decay_is_memorys(const Context& ctx) { return ctx.tokens > 1 && rules_leave_decay(ctx) && !ctx.wants("log_decay"); }
+
 ConstTensor ruled_decay(Context& ctx, ConstTensor log_decay) {
-  if (!log_decay || !ctx.rules || ctx.rules->decay == 1) return log_decay;
+  if (!log_decay || rules_leave_decay(ctx)) return log_decay;
   const Tensor changed = ctx.workspace.tensor(log_decay.shape), factor = ctx.workspace.tensor({log_decay.rows(), 1});
   if (ctx.rules->decay == 0) {
     ctx.backend.fill(changed, 0);  // where log α is −∞ too

@@ -100,7 +100,7 @@ struct QkvProjection {
   std::int64_t value_dim() const { return std::max(q_heads, v_heads) * V; }
   std::vector<Shape> cache_shapes() const;
   /// Together with what else is made of x, and of that.
-  Qkv operator()(Context& ctx, ConstTensor x, MixerState& state, std::initializer_list<Projection> others = {}) const;
+  Qkv operator()(Context& ctx, ConstTensor x, MixerState& state, const std::vector<Projection>& others = {}) const;
 };
 
 /// The end of most mixers: y = o_proj( RMSNorm_head(o) ⊙ act(gate) ) (spec §1.3).
@@ -134,11 +134,16 @@ float inverse_sqrt(std::int64_t K);
 /// One memory over the T tokens of a context: fills in segments and state [1, H, K, V] (changed in place), emits the operands as channels
 /// and returns o [T, H, V].
 Tensor remember(Context& ctx, DecayedOuterProduct op, Tensor state);
+/// The same; op.log_decay, the y of `gate`, is not there yet.
+Tensor remember(Context& ctx, DecayedOuterProduct op, Tensor state, const Projection& gate);
 /// `unit`: of L2(q) and L2(k).
 Tensor remember(Context& ctx, GatedDeltaRule op, Tensor state, bool unit = false);
 
 /// log α as the rules of the context want it: itself where they leave it alone.
 ConstTensor ruled_decay(Context& ctx, ConstTensor log_decay);
+/// Whether a memory alone takes log α, so that it may come as what it is made of: no rule changes it, no channel shows it. One token's is
+/// made with all else that is made of the token.
+bool decay_is_memorys(const Context& ctx);
 
 /// Where the tokens of a context go.
 struct Routed {

@@ -145,6 +145,7 @@ void Sse::forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) cons
   const Tensor more_k = low_rank(lora_k_, made[1], ctx.activation({key_dim}));
   // Gates of the shared state (pair 0) and of the sparse partitions (pair 1).
   Tensor log_decay, beta;
+  std::vector<Projection> decays;
   if (delta_rule_) {
     // log α = −exp(A_log)·softplus(a + dt_bias),   β = σ(b)
     log_decay = ctx.tensor({2, value_heads_});
@@ -155,8 +156,14 @@ void Sse::forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) cons
     // log α^0 = logσ(gk_proj.0 x) / 16,   log α^s = logσ(gk_proj.1 x) / 16, per key channel
     log_decay = ctx.tensor({2, heads_, K_});
     const ForgetGate gate{normalizer_, -std::numeric_limits<float>::infinity()};
-    low_rank(gk_shared_, ctx.tensor({gk_shared_.first.out()}), log_decay.columns(0, {key_dim}), gate);
-    low_rank(gk_sparse_, ctx.tensor({gk_sparse_.first.out()}), log_decay.columns(key_dim, {key_dim}), gate);
+    const bool with_memory = decay_is_memorys(ctx) && value_heads_ == heads_;
+    const auto forget = [&](const LowRank& both, Tensor half) {
+      const Tensor features = ctx.tensor({both.first.out()});
+      add(both.first, features);
+      (with_memory ? decays : second).push_back(both.onto(half, features, gate));
+    };
+    forget(gk_shared_, log_decay.columns(0, {key_dim}));
+    forget(gk_sparse_, log_decay.columns(key_dim, {key_dim}));
   }
   const Tensor g = gated ? low_rank(g_proj_, made[2], ctx.activation({value_dim})) : Tensor{};
   const Tensor raw_q = made[made.size() - 3], raw_k = made[made.size() - 2], logits = ctx.tensor({N_});
@@ -175,12 +182,13 @@ void Sse::forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) cons
                            .logits = logits,
                            .gate = ctx.tensor({N_}),
                            .selected = T.ruled ? Tensor{} : T.partitions,
-                           .by_logits = v1_};
+                           .by_logits = v1_,
+                           .decays = decays};
   if (delta_rule_ && beta_factor_ != 1) backend.add(beta, beta, beta);
   if (!delta_rule_) log_decay = repeat_pair(ctx, log_decay, K_);
   // v1: k^i = softmax(x W_k) / W, or one softmax over all selected rows, whose partition share is e renormalised over T [A9]
   const bool joint = v1_ && v1_joint_softmax_, made_here = joint || T.ruled || value_heads_ != heads_;
-  if (made_here) backend.make(from);
+  if (made_here) backend.make(from, ctx.workspace);
   const Tensor q = repeat_pair(ctx, from.q.pair, K_), k = repeat_pair(ctx, from.k.pair, K_);
   Tensor gate = from.gate;
   if (joint) {

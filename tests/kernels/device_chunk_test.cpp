@@ -1,5 +1,7 @@
 // The chunk form of the decayed outer product on a CUDA device against the CPU. Its products are rounded to bfloat16, so results are
 // compared by the norm of their difference.
+#include <limits>
+
 #include "kernels/decayed_outer_product.h"
 #include "tests/kernels/device_chunk_cases.h"
 
@@ -57,6 +59,40 @@ struct Problem {
            initial.shape.to_string() + ", decay " + kind_names[static_cast<std::size_t>(kind)] + ", " + decay.name;
   }
 };
+
+/// What decays are made of: bias between `low` and `high`.
+struct Forgetting {
+  float low, high;
+  ForgetGate gate;
+  std::int64_t rank = 16;
+};
+
+Result<float> run_forgetting(Backend& backend, const Problem& p, const Forgetting& forgetting, DType type, std::int64_t gap) {
+  const std::int64_t channels = p.log_decay.shape.row_size();
+  Random random(2);
+  Numbers features = random.uniform({p.segments.rows(), forgetting.rank}, -2, 2), weight = random.uniform({channels, forgetting.rank}),
+          bias = random.uniform({channels}, forgetting.low, forgetting.high);
+  shorten({&weight});
+  Numbers o = poisoned({p.segments.rows(), p.initial.shape[1], p.initial.shape[3]}), final_state = poisoned(p.initial.shape),
+          unmade = poisoned(p.log_decay.shape);
+  DeviceTensors device(backend, gap), together(backend, 0);
+  const Tensor log_decay = device.rows(unmade.view());
+  auto op = p.op(final_state, o);
+  op.q = device.rows(op.q, type), op.k = device.rows(op.k, type), op.v = device.rows(op.v, type), op.log_decay = log_decay;
+  op.o = device.rows(o.view(), type);
+  op.initial_state = device.whole(p.initial.view()), op.final_state = device.whole(final_state.view());
+  Workspace workspace(backend);
+  backend.forget_gated_outer_product(op,
+                                     {.x = device.rows(features.view()),
+                                      .norm = {},
+                                      .weight = together.rows(weight.view(), type),
+                                      .bias = together.whole(bias.view()),
+                                      .y = log_decay.with_row({channels}),
+                                      .finish = forgetting.gate,
+                                      .z = {}},
+                                     64, workspace);
+  return {device.fetch(op.o).values, device.fetch(op.final_state).values};
+}
 
 }  // namespace
 
@@ -145,6 +181,32 @@ TEST_CASE("device: decayed outer product in chunks, heads of more than 64 channe
       }
     }
   }
+}
+
+TEST_CASE("device: decayed outer product in chunks, decays of features", "[device]") {
+  const std::shared_ptr<Backend> backend = cuda_backend(Precision::bfloat16);
+  if (!backend) return;
+  constexpr float none = -std::numeric_limits<float>::infinity();
+  const auto compare = [&](const Packed& segments, const Heads& heads, std::int64_t K, std::int64_t V, const Forgetting& forgetting) {
+    Problem p(segments, heads, K, V, Kind::per_channel, mild_decay);
+    shorten({&p.q, &p.k, &p.v});
+    const Result<float> truth = run_forgetting(*make_cpu_backend(), p, forgetting, DType::f32, 0);
+    for (const std::int64_t gap : {0, 8}) {
+      INFO(p.name() << ", bias from " << forgetting.low << ", rank " << forgetting.rank << ", rows " << gap << " apart");
+      check_close(run_forgetting(*backend, p, forgetting, DType::bf16, gap), truth, bf16_rounding);
+    }
+  };
+  const Forgetting mild{-2, 6, {16, none}}, clamped{-9, 3, {1, -0.1F}}, strong{-300, -20, {16, none}}, wiping{-3000, 20, {1, none}};
+  for (const std::int64_t T : {1, 31, 32, 63, 64, 65, 600}) {
+    for (const auto& [K, V] : {std::pair{256, 512}, {136, 8}, {128, 128}, {72, 40}}) compare(Packed(T), same(2), K, V, mild);
+  }
+  compare(Packed(std::int64_t{2100}), same(4), 256, 512, mild);
+  for (const std::int64_t K : {256, 104}) {
+    for (const Forgetting& forgetting : {clamped, strong, wiping}) compare(Packed(std::int64_t{600}), same(2), K, 72, forgetting);
+    for (const Heads& heads : {same(3), Heads{4, 2, 1, 4, 2}}) compare(Packed({5, 0, 1, 70, 600, 17}, {}, 6), heads, K, 40, mild);
+    compare(Packed(std::int64_t{100}), same(2), K, 72, {-2, 6, {16, none}, 8});  // features of which decays are made before
+  }
+  compare(Packed(std::int64_t{100}), same(2), 60, 64, mild);
 }
 
 TEST_CASE("device: decayed outer product in chunks, what is not finite stays in its sequence", "[device]") {

@@ -112,6 +112,55 @@ void compare(Backend& backend, const Problem& p) {
   }
 }
 
+/// With all that the operation takes made on the way, decays among it.
+Result<float> run_from_sources(Backend& backend, const Problem& p, DType type) {
+  const std::int64_t T = p.tokens(), H = p.shapes.H, K = p.shapes.K, width = H * K;
+  constexpr std::int64_t rank = 16;
+  Random random(3);
+  Numbers q = random.uniform({T, width}, -2, 2), k = random.uniform({T, width}, -2, 2), more = random.uniform({T, width}, -2, 2),
+          weight = random.uniform({2 * width, rank});
+  shorten({&q, &k, &more, &weight});
+  const Numbers logits = random.uniform({T, p.routing.N}, -3, 3), shared_features = random.uniform({T, rank}),
+                sparse_features = random.uniform({T, rank}), bias = random.uniform({width}, -2, 6), v = p.v,
+                unmade = poisoned({T, 2, H, K}), no_gate = poisoned({T, p.routing.N});
+  Numbers o = poisoned(p.v.shape), final_state = poisoned(p.initial.shape);
+  Workspace workspace(backend);
+  DeviceTensors device(backend, 0);
+  const auto pair = [&](const Numbers& x) {
+    return SparsePair{device.rows(unmade.view(), type),
+                      device.rows(x.view(), type),
+                      device.rows(x.view(), type),
+                      device.rows(more.view(), type),
+                      Activation::silu,
+                      true};
+  };
+  const Tensor log_decay = device.rows(unmade.view());
+  const ConstTensor weights = device.rows(weight.view(), type);
+  const auto gate = [&](std::int64_t half, const Numbers& features) {
+    return Projection{.x = device.rows(features.view()),
+                      .norm = {},
+                      .weight = weights.slice(half * width, width),
+                      .bias = device.whole(bias.view()),
+                      .y = log_decay.columns(half * width, {width}),
+                      .finish = ForgetGate{16, -1},
+                      .z = {}};
+  };
+  const SparseSources from{.q = pair(q),
+                           .k = pair(k),
+                           .logits = device.rows(logits.view()),
+                           .gate = device.rows(no_gate.view()),
+                           .selected = device.indices(p.selected, {T, p.routing.choices()}),
+                           .by_logits = true,
+                           .decays = {gate(0, shared_features), gate(1, sparse_features)}};
+  SparseState op = p.op();
+  op.q = from.q.pair, op.k = from.k.pair, op.v = device.rows(v.view(), type), op.log_decay = log_decay, op.gate = from.gate;
+  op.selected = from.selected;
+  op.initial_state = device.whole(p.initial.view()), op.final_state = device.whole(final_state.view());
+  op.o = device.rows(o.view(), type);
+  backend.sparse_state(op, from, 64, workspace);
+  return {device.fetch(op.o).values, device.fetch(op.final_state).values};
+}
+
 }  // namespace
 
 TEST_CASE("device: sparse states in chunks, shapes", "[device]") {
@@ -145,6 +194,22 @@ TEST_CASE("device: sparse states in chunks, routing", "[device]") {
   compare(*backend, Problem({0, 33, 66, 99}, {1, 128, 128}, {64, 1, 1}));  // often one token in a partition
   for (const std::int64_t K : {64, 128}) compare(*backend, Problem({0, 500}, {2, K, 64}, {4, 2, 2, true, false}, broken_decay));
   compare(*backend, Problem({0, 3000}, {8, 128, 128}, {300, 1, 1}));  // runs counted in two turns
+}
+
+TEST_CASE("device: sparse states in chunks, decays of features", "[device]") {
+  const std::shared_ptr<Backend> backend = cuda_backend(Precision::bfloat16);
+  if (!backend) return;
+  const auto compare_sources = [&](const Problem& p) {
+    INFO(p.name());
+    check_close(run_from_sources(*backend, p, DType::bf16), run_from_sources(*make_cpu_backend(), p, DType::f32), bf16_rounding);
+  };
+  for (const std::int64_t K : {60, 64, 72, 128}) {
+    for (const std::int32_t T : {1, 40, 64, 65, 700}) compare_sources(Problem({0, T}, {2, K, 72}, {4, 1, 1}));
+  }
+  for (const auto& [writers, readers] : {std::pair{2, 2}, {1, 3}, {3, 1}})
+    compare_sources(Problem({0, 200, 200, 201, 541}, {2, 128, 72}, {3, writers, readers}));
+  compare_sources(Problem({0, 300}, {1, 128, 64}, {64, 1, 1}));   // runs too short for tiles
+  compare_sources(Problem({0, 300}, {1, 128, 8}, {9000, 1, 1}));  // more runs than are sorted
 }
 
 TEST_CASE("device: sparse states of the delta rule in chunks, shapes", "[device]") {
