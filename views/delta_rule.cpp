@@ -239,7 +239,7 @@ void draw_plane(const Picture& picture, Rect area) {
 }
 
 struct StepRow {
-  std::string name, value;
+  std::string name, short_name, value;
   Color color;
   float bar = -1;  // share of the row's track; −1: no bar
 };
@@ -251,7 +251,7 @@ std::vector<StepRow> step_rows(const Picture& picture) {
   const float vector = std::max({of(&DeltaRule::prediction), of(&DeltaRule::value), of(&DeltaRule::error), 1e-30f});
   const float change = std::max({of(&DeltaRule::erase), of(&DeltaRule::write), of(&DeltaRule::update), 1e-30f});
   const auto row = [&](std::string_view name, const std::vector<float> DeltaRule::* values, Color color, float most) {
-    return StepRow{std::string(name), number(of(values), 4), color, of(values) / most};
+    return StepRow{std::string(name), std::string(name), number(of(values), 4), color, of(values) / most};
   };
   const float eigenvalue = of(&DeltaRule::eigenvalue);
   return {row(Views::tr("predicted π"), &DeltaRule::prediction, predicted, vector),
@@ -260,9 +260,9 @@ std::vector<StepRow> step_rows(const Picture& picture) {
           row(Views::tr("1. erased"), &DeltaRule::erase, predicted, change),
           row(Views::tr("2. written"), &DeltaRule::write, wanted, change),
           row(Views::tr("net change"), &DeltaRule::update, difference, change),
-          {Views::tr("of the error mended"), fmt::format("{:.1f} %", 100 * of(&DeltaRule::mended)), theme.ink},
-          {eigenvalue < 0 ? Views::tr("eigenvalue, negative") : Views::tr("eigenvalue along k"), number(eigenvalue, 4),
-           eigenvalue < 0 ? difference : theme.ink}};
+          {Views::tr("of the error mended"), Views::tr("mended"), fmt::format("{:.1f} %", 100 * of(&DeltaRule::mended)), theme.ink},
+          {eigenvalue < 0 ? Views::tr("eigenvalue, negative") : Views::tr("eigenvalue along k"), Views::tr("eigenvalue"),
+           number(eigenvalue, 4), eigenvalue < 0 ? difference : theme.ink}};
 }
 
 void draw_step_row(const Picture& picture, const StepRow& row, Rect line, float name_width, float value_width) {
@@ -270,7 +270,9 @@ void draw_step_row(const Picture& picture, const StepRow& row, Rect line, float 
   const float s = picture.s, y = line.y + line.h / 2;
   const float gap = 8 * s, track = line.w - name_width - value_width - 2 * gap;
   const bool bar = row.bar >= 0 && track > 24 * s;
-  fitted_text(picture.canvas, {line.x, y}, row.name, label(picture.frame, kBodyType, theme.ink), line.w - value_width - gap);
+  const TextStyle style = label(picture.frame, kBodyType, theme.ink);
+  const float name_room = line.w - value_width - gap;
+  fitted_text(picture.canvas, {line.x, y}, fitting(picture.canvas, row.name, row.short_name, style, name_room), style, name_room);
   picture.canvas.text({line.right(), y}, row.value, value(picture.frame, kBodyType, theme.ink, Align::right));
   if (bar) picture.canvas.fill_rect({line.x + name_width + gap, y - 4 * s, track * row.bar, 8 * s}, row.color, s);
 }

@@ -250,7 +250,7 @@ float draw_legend(Canvas& canvas, Rect line, std::span<const LegendEntry> entrie
     const float behind = i + 1 < entries.size() ? 8 * s + canvas.text_width(rest, style) : 0;
     if (x + width + behind > line.right()) {
       if (x + canvas.text_width(all, style) <= line.right()) canvas.text({x, y}, all, label(frame, kSmallType, frame.theme.faint));
-      break;
+      return line.right();
     }
     canvas.fill_rect({x, y - 2 * s, 10 * s, 4 * s}, entry.color, s);
     canvas.text({x + 14 * s, y}, entry.text, style);

@@ -76,7 +76,8 @@ struct LegendEntry {
   Color color;
   std::string text;
 };
-/// In one line, those that fit, and of how many others there is no room. Returns where the next thing may stand.
+/// In one line, those that fit, and of how many others there is no room. Returns where the next thing may stand: at the line's end where
+/// there are others.
 float draw_legend(Canvas& canvas, Rect line, std::span<const LegendEntry> entries, const Frame& frame);
 
 /// A named value of a colour scale.

@@ -170,8 +170,12 @@ void draw_bars(const Picture& picture) {
     shown += bar.probability;
   }
   if (y + row > picture.bars.bottom()) return;
-  fitted_text(picture.canvas, {picture.bars.x, y + row / 2},
-              Views::tr("all other tokens together {}", number(std::max(0.0f, 1 - shown), 3)), picture.small(theme.faint), picture.bars.w);
+  const std::string others = number(std::max(0.0f, 1 - shown), 3);
+  const TextStyle note = picture.small(theme.faint);
+  picture.canvas.text({picture.bars.x, y + row / 2},
+                      fitting(picture.canvas, Views::tr("all other tokens together {}", others), Views::tr("all others {}", others), note,
+                              picture.bars.w),
+                      note);
 }
 
 void draw_right_tokens(const Picture& picture, Rect plot, const ValueAxis& axis) {
@@ -260,8 +264,9 @@ void draw_lanes(const Picture& picture) {
     float most = 10;
     for (const float rank : data.rank) most = std::isnan(rank) ? most : std::max(most, rank);
     last = {left, plot.bottom() + name, width, other};
-    draw_lane(picture, last, {1, std::pow(10, std::ceil(std::log10(most))), true}, Views::tr("rank of the token that follows, 1 is first"),
-              data.rank);
+    const std::string name_of_rank = Views::tr("rank of the token that follows, 1 is first"), short_name = Views::tr("rank, 1 is first");
+    draw_lane(picture, last, {1, std::pow(10, std::ceil(std::log10(most))), true},
+              fitting(picture.canvas, name_of_rank, short_name, picture.small({}), width), data.rank);
     last = {left, last.bottom() + name, width, other};
     draw_lane(picture, last, axis_over(data.entropy), Views::tr("entropy, nat"), data.entropy);
   }

@@ -3416,6 +3416,18 @@ after token {} {}
         <source>compared with (D)</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>mended</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>all others {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>rank, 1 is first</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>statescope::BreakpointPage</name>

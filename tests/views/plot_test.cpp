@@ -70,6 +70,22 @@ TEST_CASE("a curve keeps its peaks where tokens are narrower than a unit, and Na
   CHECK(few.lines().size() == 2);
 }
 
+TEST_CASE("a legend says how many entries have no room, and nothing stands behind that") {
+  const std::vector<LegendEntry> entries{{{}, "shared"}, {{}, "partition 1"}, {{}, "partition 2"}};
+  const auto drawn = [&](float width) {
+    TextCanvas canvas({500, 40});
+    const Rect line{10, 10, width, 12};
+    const float end = draw_legend(canvas, line, entries, {light_theme(), 1});
+    std::vector<std::string> texts;
+    for (const TextCanvas::Placed& placed : canvas.texts()) texts.push_back(placed.text);
+    return std::pair{texts, end < line.right()};
+  };
+  CHECK(drawn(400) == std::pair{std::vector<std::string>{"shared", "partition 1", "partition 2"}, true});
+  CHECK(drawn(100) == std::pair{std::vector<std::string>{"shared", "+2"}, false});
+  CHECK(drawn(20) == std::pair{std::vector<std::string>{"+3"}, false});
+  CHECK(drawn(5) == std::pair{std::vector<std::string>{}, false});
+}
+
 TEST_CASE("while an answer is missing the view says why") {
   Findings findings;
   const DeltaRuleQuestion question{.layer = 2};
