@@ -10,6 +10,7 @@
 
 #include "app/cli_commands.h"
 #include "engine/run/sampling.h"
+#include "views/parts.h"
 
 namespace statescope {
 namespace {
@@ -24,13 +25,13 @@ std::string answer(const Run& run, const Tokenizer& tokenizer) {
 
 /// "119 'ivan'"
 std::string token_text(const Run& run, std::int64_t token, const Tokenizer& tokenizer) {
-  return fmt::format("{} '{}'", token, tokenizer.text_of(run.ids()[static_cast<std::size_t>(token)]));
+  return fmt::format("{} '{}'", token, visible_text(tokenizer.text_of(run.ids()[static_cast<std::size_t>(token)])));
 }
 
 /// "'8' 0.98"
 std::string prediction_text(Run& run, std::int64_t token, const Tokenizer& tokenizer) {
   const Prediction best = most_probable(run.logits(token), 1, tokenizer)[0];
-  return fmt::format("'{}' {:.3f}", best.text, best.probability);
+  return fmt::format("'{}' {:.3f}", visible_text(best.text), best.probability);
 }
 
 /// Of those that a and b have left, up to where they are one: a's, then b's.
@@ -57,9 +58,9 @@ void print_answer(const BranchReport& report) {
     return report.expected.empty() ? "" : answers(text, report.expected) ? ", right" : ", wrong";
   };
   if (report.answer_before.empty()) return;
-  fmt::print("answer before: {}{}\n", report.answer_before, verdict(report.answer_before));
-  fmt::print("answer after:  {}{}\n", report.answer_after, verdict(report.answer_after));
-  if (!report.expected.empty()) fmt::print("expected:      {}\n", report.expected);
+  fmt::print("answer before: {}{}\n", printable_text(report.answer_before), verdict(report.answer_before));
+  fmt::print("answer after:  {}{}\n", printable_text(report.answer_after), verdict(report.answer_after));
+  if (!report.expected.empty()) fmt::print("expected:      {}\n", printable_text(report.expected));
 }
 
 void print_predictions(const BranchReport& report, Run& before, Run& after, const Tokenizer& tokenizer) {

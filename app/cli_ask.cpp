@@ -12,6 +12,7 @@
 #include "engine/analysis/observables.h"
 #include "engine/error.h"
 #include "engine/run/reading_tree.h"
+#include "views/parts.h"
 
 namespace statescope {
 namespace {
@@ -46,7 +47,7 @@ class AskedRun {
   }
   const std::string& text(std::int64_t token) const { return info().tokens[static_cast<std::size_t>(token)].text; }
   /// "119 'ivan'"
-  std::string token_text(std::int64_t token) const { return fmt::format("{} '{}'", token, text(token)); }
+  std::string token_text(std::int64_t token) const { return fmt::format("{} '{}'", token, visible_text(text(token))); }
   void done() { bar_.reset(); }
 
  private:

@@ -15,6 +15,7 @@
 #include "engine/run/dump.h"
 #include "engine/run/session_file.h"
 #include "engine/text/tokenizer.h"
+#include "views/parts.h"
 
 namespace statescope {
 namespace {
@@ -136,10 +137,10 @@ void print_json(const Outcome& outcome, const Model& model, const RunArguments& 
 }
 
 void print_text(const Outcome& outcome, const Model& model) {
-  if (!outcome.text.empty()) fmt::print("{}\n", outcome.text);
-  for (const Prediction& p : outcome.next) fmt::print("{:6.2f} %  {} ({})\n", 100 * p.probability, p.text, p.id);
+  if (!outcome.text.empty()) fmt::print("{}\n", printable_text(outcome.text));
+  for (const Prediction& p : outcome.next) fmt::print("{:6.2f} %  {} ({})\n", 100 * p.probability, visible_text(p.text), p.id);
   if (!outcome.expected.empty() && !outcome.generated.empty()) {
-    fmt::print("expected: {}, {}\n", outcome.expected, outcome.correct() ? "right" : "wrong");
+    fmt::print("expected: {}, {}\n", printable_text(outcome.expected), outcome.correct() ? "right" : "wrong");
   }
   const std::int64_t length = outcome.prompt_length + std::ssize(outcome.generated);
   const std::int64_t read = std::max<std::int64_t>(outcome.prompt_length - outcome.restored, 0);

@@ -13,6 +13,7 @@
 #include "app/window_main.h"
 #include "engine/error.h"
 #include "engine/run/reading.h"
+#include "views/parts.h"
 #include "views/view.h"
 
 namespace statescope {
@@ -59,8 +60,9 @@ int run_headless(int argc, char** argv, const WindowArguments& arguments) {
     answer.push_back(reading->info()->tokens.back().id);
   }
   const std::string text = tokenizer->decode(answer);
-  fmt::print("{} reads {} tokens and answers: {}\n", checkpoint->name, last + 1, text);
-  if (!prompt.expected.empty()) fmt::print("expected: {}, {}\n", prompt.expected, text == prompt.expected ? "right" : "wrong");
+  fmt::print("{} reads {} tokens and answers: {}\n", checkpoint->name, last + 1, printable_text(text));
+  if (!prompt.expected.empty())
+    fmt::print("expected: {}, {}\n", printable_text(prompt.expected), text == prompt.expected ? "right" : "wrong");
 
   const QGuiApplication application(argc, argv);
   const std::filesystem::path folder = "statescope-views";

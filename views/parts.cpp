@@ -38,12 +38,29 @@ std::size_t character_length(std::string_view text) {
   return length;
 }
 
-std::string visible_character(std::string_view character) {
-  if (character == " ") return "␣";
-  if (character == "\n") return "⏎";
-  if (character == "\t") return "⇥";
-  const auto byte = static_cast<unsigned char>(character[0]);
-  return character.size() == 1 && (byte < 0x20 || byte >= 0x7f) ? fmt::format("\\x{:02x}", byte) : std::string(character);
+std::string visible_space(std::string_view character) {
+  return character == " " ? "␣" : character == "\n" ? "⏎" : character == "\t" ? "⇥" : "";
+}
+
+/// What a terminal may take for a command: of ASCII, of Latin-1 (U+0080 to U+009F), and bytes that are no character.
+std::string visible_control(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character[0]), last = static_cast<unsigned char>(character.back());
+  if (character.size() == 1 && (first < 0x20 || first >= 0x7f)) return fmt::format("\\x{:02x}", first);
+  return character.size() == 2 && first == 0xC2 && last < 0xA0 ? fmt::format("\\x{:02x}", last) : "";
+}
+
+/// Each character as the first of `forms` that has one for it, else as it is.
+template <class... Forms>
+std::string each_character(std::string_view text, const Forms&... forms) {
+  std::string out;
+  while (!text.empty()) {
+    const std::string_view character = text.substr(0, std::max<std::size_t>(1, character_length(text)));
+    std::string shown;
+    ((shown.empty() ? void(shown = forms(character)) : void()), ...);
+    out += shown.empty() ? character : shown;
+    text.remove_prefix(character.size());
+  }
+  return out;
 }
 
 }  // namespace
@@ -63,14 +80,13 @@ const LayerInfo* layer_of(const Snapshot& snapshot) {
   return known ? &layers[static_cast<std::size_t>(snapshot.layer)] : nullptr;
 }
 
-std::string visible_text(std::string_view text) {
-  std::string out;
-  while (!text.empty()) {
-    const std::size_t length = std::max<std::size_t>(1, character_length(text));
-    out += visible_character(text.substr(0, length));
-    text.remove_prefix(length);
-  }
-  return out;
+std::string visible_text(std::string_view text) { return each_character(text, visible_space, visible_control); }
+
+std::string printable_text(std::string_view text) {
+  const auto space = [](std::string_view character) {
+    return std::string(character == "\n" || character == "\t" ? character : std::string_view());
+  };
+  return each_character(text, space, visible_control);
 }
 
 std::string visible_token(const RunInfo& run, std::int64_t token) {

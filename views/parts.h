@@ -22,6 +22,8 @@ const LayerInfo* layer_of(const Snapshot& snapshot);
 
 /// "anna", with white space made visible (␣ ⏎ ⇥), control characters and broken UTF-8 as \x1b.
 std::string visible_text(std::string_view text);
+/// The same with white space as it is: text of models and prompts for a terminal, which takes no command from it.
+std::string printable_text(std::string_view text);
 std::string visible_token(const RunInfo& run, std::int64_t token);
 /// Whether the prompt's maker has marked it as part of a needle.
 bool is_needle(const RunInfo& run, std::int64_t token);

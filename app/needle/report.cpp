@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/page.h"
+#include "views/parts.h"
 
 namespace statescope {
 namespace {
@@ -25,7 +26,9 @@ const std::string& text_of(const NeedleReport& report, std::int64_t token) {
 }
 
 /// "119 '8'"
-std::string token_text(const NeedleReport& report, std::int64_t token) { return fmt::format("{} '{}'", token, text_of(report, token)); }
+std::string token_text(const NeedleReport& report, std::int64_t token) {
+  return fmt::format("{} '{}'", token, visible_text(text_of(report, token)));
+}
 
 const std::string& slot_text(const NeedleReport& report, std::int64_t layer, std::int64_t slot) {
   return layer_of(report, layer).slot_names[static_cast<std::size_t>(slot)];
@@ -175,7 +178,7 @@ std::string layer_section(const NeedleReport& report, std::int64_t layer) {
 
 std::string needle_text(const NeedleReport& report, std::size_t heads, std::size_t events) {
   std::string text = fmt::format("{}: tokens {} to {}, \"{}\"; asked after token {}\n", report.checkpoint, report.needle.begin,
-                                 report.needle.end - 1, report.text, report.question);
+                                 report.needle.end - 1, printable_text(report.text), report.question);
   for (std::int64_t layer = 0; layer < std::ssize(report.fates); ++layer) {
     const std::vector<NeedleFate>& fates = report.fates[static_cast<std::size_t>(layer)];
     text += fmt::format("  layer {} {}: {}\n", layer, layer_of(report, layer).mixer,

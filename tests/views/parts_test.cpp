@@ -16,7 +16,14 @@ TEST_CASE("white space and unprintable bytes are visible") {
         "\\x80"
         "a\\xff");
   CHECK(visible_text("\xed\xa0") == "\\xed\\xa0");
+  CHECK(visible_text("\xc2\x9b[2J") == "\\x9b[2J");  // U+009B begins a terminal's command like \x1b[
+  CHECK(visible_text("\xc2\xa0") == "\xc2\xa0");
   CHECK(visible_text("").empty());
+}
+
+TEST_CASE("text for a terminal keeps its white space and gives no commands") {
+  CHECK(printable_text("the code\n\tis 8\r\x1b]0;title\x07") == "the code\n\tis 8\\x0d\\x1b]0;title\\x07");
+  CHECK(printable_text("müßig \xc2\x9b") == "müßig \\x9b");
 }
 
 TEST_CASE("text is shortened to its place, by characters and not by bytes") {
