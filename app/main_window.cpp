@@ -439,7 +439,7 @@ void MainWindow::fold() {
   side_->set_width(!room ? SideWidth::all : two_columns ? SideWidth::two_columns : SideWidth::usual);
   const bool side_alone = side_->isVisibleTo(this) && !room;
   lesson_page_->setVisible(lessons_wanted_ && (lesson_beside || !side_alone));
-  lesson_page_->set_wide(!lesson_beside);
+  lesson_page_->set_room(!lesson_beside, lines < very_low);
   work_->setDirection(lesson_beside ? QBoxLayout::LeftToRight : QBoxLayout::TopToBottom);
   work_->setStretch(0, lesson_beside ? 0 : 1);
   work_->setStretch(1, lesson_beside ? 1 : 0);

@@ -122,13 +122,13 @@ QWidget* LessonPage::make_step() {
   title_ = new QLabel(page);
   title_->setObjectName("small");
   title_->setWordWrap(true);
-  auto* leave = new QToolButton(page);
-  leave->setDefaultAction(action_("lesson-leave"));
-  leave->setToolButtonStyle(Qt::ToolButtonIconOnly);
-  leave->setFocusPolicy(Qt::TabFocus);
-  leave->setAccessibleName(action_("lesson-leave")->text());
+  leave_ = new QToolButton(page);
+  leave_->setDefaultAction(action_("lesson-leave"));
+  leave_->setToolButtonStyle(Qt::ToolButtonIconOnly);
+  leave_->setFocusPolicy(Qt::TabFocus);
+  leave_->setAccessibleName(action_("lesson-leave")->text());
   top->addWidget(title_, 1);
-  top->addWidget(leave, 0, Qt::AlignTop);
+  top->addWidget(leave_, 0, Qt::AlignTop);
   layout->addLayout(top);
 
   auto* body = new QWidget;
@@ -164,12 +164,16 @@ QWidget* LessonPage::make_step() {
   place_ = new QLabel(page);
   place_->setObjectName("faint");
   place_->setAlignment(Qt::AlignCenter);
-  layout->addWidget(picture_);
+  buttons_below_ = new QWidget(page);
+  auto* below = new QVBoxLayout(buttons_below_);
+  below->setContentsMargins(0, 0, 0, 0);
+  below->addWidget(picture_);
   auto* row = new QHBoxLayout;
   row->addWidget(back_);
   row->addWidget(place_, 1);
   row->addWidget(next_);
-  layout->addLayout(row);
+  below->addLayout(row);
+  layout->addWidget(buttons_below_);
   return page;
 }
 
@@ -182,13 +186,18 @@ void LessonPage::set_frame(const Frame& frame) {
   }
   scroll_->widget()->layout()->setSpacing(px(8));
   choices_->layout()->setSpacing(px(6));
+  buttons_below_->layout()->setSpacing(px(8));
   show_step();
   action_("lesson-leave")->setIcon(icon_of("close", frame.theme));
+  leave_->setIconSize({px(12), px(12)});
 }
 
-void LessonPage::set_wide(bool wide) {
+void LessonPage::set_room(bool wide, bool low) {
   setMinimumWidth(wide ? 0 : usual_width_);
   setMaximumWidth(wide ? QWIDGETSIZE_MAX : usual_width_);
+  title_->setVisible(!low);
+  leave_->setVisible(!low);
+  (low ? scroll_->widget() : widget(1))->layout()->addWidget(buttons_below_);
 }
 
 void LessonPage::show_list() {

@@ -29,8 +29,8 @@ class LessonPage : public QStackedWidget {
   LessonPage(LessonPlayer& player, const FindAction& action, QWidget* parent = nullptr);
 
   void set_frame(const Frame& frame);
-  /// Takes all the room there is instead of its usual width.
-  void set_wide(bool wide);
+  /// Wide: takes all the room there is instead of its usual width. Low: the step's text has the page for itself, its buttons follow it.
+  void set_room(bool wide, bool low);
   /// Those that ship with the program.
   const std::vector<LessonEntry>& entries() const { return entries_; }
   /// Gives the list the keyboard.
@@ -55,13 +55,15 @@ class LessonPage : public QStackedWidget {
   std::vector<LessonEntry> entries_;
   int usual_width_ = 0;
   QListWidget* list_ = nullptr;
-  QLabel *title_ = nullptr, *place_ = nullptr;      // of the lesson; which step
+  QLabel *title_ = nullptr, *place_ = nullptr;  // of the lesson; which step
+  QToolButton* leave_ = nullptr;
   QScrollArea* scroll_ = nullptr;                   // what follows scrolls
   QLabel *heading_ = nullptr, *caption_ = nullptr;  // of the step
   QLabel *prose_ = nullptr, *question_ = nullptr;
   QWidget* choices_ = nullptr;
   QList<QPushButton*> buttons_;
   QLabel *verdict_ = nullptr, *reveal_ = nullptr, *broken_ = nullptr;
+  QWidget* buttons_below_ = nullptr;
   QPushButton *picture_ = nullptr, *back_ = nullptr, *next_ = nullptr;
 };
 

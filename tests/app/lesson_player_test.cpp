@@ -122,6 +122,28 @@ TEST_CASE("lessons: where there is room for one view alone a step shows its firs
   }
 }
 
+TEST_CASE("lessons: in a low window with large type the text has the page, and the buttons follow it") {
+  LessonWindow w;
+  w.window.open_lesson(shipped_lessons()[1]);
+  REQUIRE(w.settles());
+  w.lesson().next();
+  REQUIRE(w.settles());
+  const QList<QScrollArea*> areas = w.window.findChildren<QScrollArea*>();
+  const auto found = std::ranges::find(areas, "Text of the step", &QScrollArea::accessibleName);
+  REQUIRE(found != areas.end());
+  const QScrollArea* const scroll = *found;
+  const auto next_scrolls = [&] {
+    const QList<QPushButton*> buttons = scroll->widget()->findChildren<QPushButton*>();
+    return std::ranges::any_of(buttons, [](const QPushButton* button) { return button->text().startsWith("Next"); });
+  };
+  const auto lines = [&] { return scroll->viewport()->height() / scroll->fontMetrics().lineSpacing(); };
+  CHECK_FALSE(next_scrolls());
+  w.window.set_scale(3);
+  CHECK(QTest::qWaitFor([&] { return next_scrolls() && lines() >= 4; }));
+  w.window.set_scale(1);
+  CHECK(QTest::qWaitFor([&] { return !next_scrolls() && lines() >= 20; }));
+}
+
 TEST_CASE("lessons: the reader may go anywhere and comes back; leaving gives back the stage as it was") {
   LessonWindow w;
   const Arrangement before = w.window.stage().arrangement();
