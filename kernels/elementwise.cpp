@@ -53,6 +53,17 @@ struct EluPlusOne {
   }
 };
 
+struct ForgetDecay {
+  float normalizer, clamp_min;
+  HWY_INLINE Vector operator()(Vector x) const {
+    // logσ(x) = min(x, 0) − ln(1 + e^{−|x|})
+    const Vector zero = hn::Zero(Floats()), e = exp_of(hn::Neg(hn::Abs(x))), least = hn::Set(Floats(), clamp_min);
+    const Vector log_sigmoid = hn::Sub(hn::IfThenElse(hn::Lt(x, zero), x, zero), hn::Log1p(Floats(), e));
+    const Vector y = hn::Div(log_sigmoid, hn::Set(Floats(), normalizer));
+    return hn::IfThenElse(hn::IsNaN(x), x, hn::IfThenElse(hn::Lt(y, least), least, y));
+  }
+};
+
 /// The n < Lanes numbers at p, then `filler`.
 HWY_INLINE Vector load_rest(const float* p, std::size_t n, float filler) {
   HWY_ALIGN float padded[hn::MaxLanes(Floats())];
@@ -96,6 +107,10 @@ void activate_row(float* y, const float* factor, const float* x, std::size_t n, 
   }
 }
 
+void log_sigmoid_decay_row(float* y, const float* x, std::size_t n, float normalizer, float clamp_min) {
+  map_row(y, nullptr, x, n, ForgetDecay{normalizer, clamp_min});
+}
+
 /// y = e^{|temperature| (±x − m)} / Σ with the sign of the temperature, m the largest ±x. The difference comes before the product, which
 /// would be rounded. A row that allows nothing (−∞ only) gives zeros.
 void softmax_row(float* y, const float* x, std::size_t n, float temperature) {
@@ -132,6 +147,7 @@ namespace statescope {
 namespace {
 
 HWY_EXPORT(activate_row);
+HWY_EXPORT(log_sigmoid_decay_row);
 HWY_EXPORT(softmax_row);
 
 [[noreturn]] void fail(const char* operation, ConstTensor y, ConstTensor x) {
@@ -298,8 +314,9 @@ void divide_heads(Tensor y, ConstTensor x, ConstTensor d, float eps) {
 }
 
 void log_sigmoid_decay(Tensor y, ConstTensor x, float normalizer, float clamp_min) {
-  // logσ(x) = −softplus(−x)
-  map("log_sigmoid_decay", y, x, [=](float v, std::int64_t) { return std::max(-softplus(-v) / normalizer, clamp_min); });
+  const auto n = static_cast<std::size_t>(x.row_size());
+  require_same_rows("log_sigmoid_decay", y, x);
+  for_rows(y, [&](std::int64_t t) { HWY_DYNAMIC_DISPATCH(log_sigmoid_decay_row)(y.f32(t), x.f32(t), n, normalizer, clamp_min); });
 }
 
 void gated_delta_decay(Tensor y, ConstTensor a, ConstTensor A_log, ConstTensor dt_bias) {

@@ -198,6 +198,21 @@ TEST_CASE("decays from gate logits") {
   log_sigmoid_decay(y.view(), x.view(), 1, -5);
   CHECK(y[0] == -5);
   CHECK(y[3] == Approx(-std::numbers::ln2));
+  // Rows longer than a vector, and what is not finite.
+  Numbers many = Random(1).uniform({3, 37}, -20, 20), found = poisoned(many.shape);
+  many[5] = std::nanf(""), many[40] = infinity, many[41] = -infinity;
+  log_sigmoid_decay(found.view(), many.view(), 16, -infinity);
+  for (std::int64_t i = 0; i < many.shape.size(); ++i) {
+    if (i == 5 || i == 40 || i == 41) continue;
+    const double truth = -softplus(-static_cast<double>(many[i])) / 16;
+    CHECK(std::abs(found[i] - truth) <= 1e-6 * std::abs(truth));
+  }
+  CHECK(std::isnan(found[5]));
+  CHECK(found[40] == 0);
+  CHECK(found[41] == -infinity);
+  log_sigmoid_decay(found.view(), many.view(), 16, -1);
+  CHECK(std::isnan(found[5]));
+  CHECK(found[41] == -1);
 
   Numbers a(Shape{2, 3}, {-100, 0, 100, 1, 2, 3}), A_log(Shape{3}, {0, 1, -1}), bias(Shape{3}, {0, -1, 5}), decay = poisoned(a.shape);
   gated_delta_decay(decay.view(), a.view(), A_log.view(), bias.view());
