@@ -67,7 +67,7 @@ int intervene_command(const InterveneArguments& arguments) {
     out["family"] = model->plan().family;
     out["device"] = model->backend().description();
     out["recording"] = recording_json(before.recording());
-    fmt::print("{}\n", out.dump(2, ' ', false, json::error_handler_t::replace));
+    fmt::print("{}\n", out.dump(2, ' ', true, json::error_handler_t::replace));
     return 0;
   }
   fmt::print(stderr, "{}\n", recording_text(before.recording()));

@@ -133,7 +133,7 @@ void print_json(const Outcome& outcome, const Model& model, const RunArguments& 
   if (!arguments.session.empty()) out["session"] = arguments.session;
   if (outcome.recording) out["recording"] = recording_json(*outcome.recording);
   if (outcome.difference) out["difference"] = to_json(*outcome.difference);
-  fmt::print("{}\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  fmt::print("{}\n", out.dump(2, ' ', true, nlohmann::json::error_handler_t::replace));
 }
 
 void print_text(const Outcome& outcome, const Model& model) {

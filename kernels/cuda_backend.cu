@@ -183,7 +183,7 @@ class CudaBackend final : public Backend {
                                   Workspace& workspace) override {
     use();
     if (!in_chunks(longest(op.segments.cu_seqlens)) || !decayed_outer_product_hopper_supported(op) ||
-        !decayed_outer_product_hopper_makes(gate))
+        !decayed_outer_product_hopper_makes(gate, op.log_decay))
       return Backend::forget_gated_outer_product(op, gate, chunk_size, workspace);
     in_tiles(op, sent(op.segments), {}, &gate);
   }
@@ -226,6 +226,7 @@ class CudaBackend final : public Backend {
     use();
     if (from.decays.empty() && sparse_state_step(op, &from, chain())) return;
     make_choices(from);
+    if (from.decays.empty()) return sparse_state(op, chunk_size, workspace);
     sparse_state_of_rows(op, from.decays, chunk_size, workspace);
   }
 
@@ -237,7 +238,7 @@ class CudaBackend final : public Backend {
   void sparse_state_of_rows(const SparseState& op, std::span<const Projection> gates, std::int64_t chunk_size, Workspace& workspace) {
     const std::int64_t runs = (static_cast<std::int64_t>(op.cu_seqlens.size()) - 1) * op.gate.row_size();
     const bool sorted_here = runs <= most_sparse_runs(), chunks = sorted_here && in_chunks(op.v.rows()) && gathered_by_chunks(op);
-    if (!chunks) project(gates, workspace);
+    if (!chunks || op.beta) project(gates, workspace);
     if (!chunks && !in_float32(op)) return with_float32(op, [&](const SparseState& exact) { sparse_state(exact, chunk_size, workspace); });
     if (!sorted_here) return Backend::sparse_state(op, chunk_size, workspace);
     const Workspace::Mark mark(workspace);
@@ -362,7 +363,8 @@ class CudaBackend final : public Backend {
     constexpr std::int64_t worth_a_tile = 32;  // items of a run
     const bool long_runs = gathered.count >= worth_a_tile * (segments.count - gathered.first_segment);
     const bool tiles = long_runs && decayed_outer_product_hopper_supported(memory, gathered);
-    if (tiles && !gates.empty() && std::ranges::all_of(gates, decayed_outer_product_hopper_makes)) {
+    if (tiles && !gates.empty() && decayed_outer_product_hopper_makes(gates[0], memory.log_decay) &&
+        decayed_outer_product_hopper_makes(gates[1], gathered.log_decay)) {
       gathered.gate = &gates[1];
       return in_tiles(memory, segments, gathered, &gates[0]);
     }

@@ -180,8 +180,8 @@ void decayed_outer_product_chunks(const DecayedOuterProduct& op, const DeviceSeg
 // decayed_outer_product_hopper.cu: q, k, v and o of bf16, whose rows and heads consist of pieces of 16 bytes; more than 64 channels of k,
 // at most 256, or 128 where rows are gathered
 bool decayed_outer_product_hopper_supported(const DecayedOuterProduct& op, const GatheredSegments& gathered = {});
-/// Whether it makes decays itself that are this forget gate: of 16 float32 features by bf16 weights.
-bool decayed_outer_product_hopper_makes(const Projection& gate);
+/// Whether it makes decays [rows, ≤H, K] itself that are this forget gate: of 16 float32 features by bf16 weights.
+bool decayed_outer_product_hopper_makes(const Projection& gate, ConstTensor log_decay);
 /// Scratch that a call needs, in bytes.
 std::size_t decayed_outer_product_hopper_scratch(const DecayedOuterProduct& op, const DeviceSegments& segments,
                                                  const GatheredSegments& gathered = {});

@@ -371,10 +371,11 @@ bool decayed_outer_product_hopper_supported(const DecayedOuterProduct& op, const
          decays_fit(gathered.log_decay) && op.v.shape[1] == op.initial_state.shape[1] && has_warpgroup_products();
 }
 
-bool decayed_outer_product_hopper_makes(const Projection& gate) {
+bool decayed_outer_product_hopper_makes(const Projection& gate, ConstTensor log_decay) {
   const ConstTensor x = gate.x, weight = gate.weight;
   return x.dtype == DType::f32 && x.row_size() == gate_features && in_packs(x, 4) && weight.dtype == DType::bf16 && weight.contiguous() &&
-         in_packs(weight, 8) && gate.norm.group == 0 && !gate.z && std::holds_alternative<ForgetGate>(gate.finish);
+         in_packs(weight, 8) && log_decay.shape.rank() == 3 && weight.rows() == log_decay.row_size() && gate.norm.group == 0 && !gate.z &&
+         std::holds_alternative<ForgetGate>(gate.finish);
 }
 
 std::size_t decayed_outer_product_hopper_scratch(const DecayedOuterProduct& op, const DeviceSegments& segments,

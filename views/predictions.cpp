@@ -172,10 +172,9 @@ void draw_bars(const Picture& picture) {
   if (y + row > picture.bars.bottom()) return;
   const std::string others = number(std::max(0.0f, 1 - shown), 3);
   const TextStyle note = picture.small(theme.faint);
-  picture.canvas.text({picture.bars.x, y + row / 2},
-                      fitting(picture.canvas, Views::tr("all other tokens together {}", others), Views::tr("all others {}", others), note,
-                              picture.bars.w),
-                      note);
+  const std::string all_others = Views::tr("all other tokens together {}", others), short_form = Views::tr("all others {}", others);
+  fitted_text(picture.canvas, {picture.bars.x, y + row / 2}, fitting(picture.canvas, all_others, short_form, note, picture.bars.w), note,
+              picture.bars.w);
 }
 
 void draw_right_tokens(const Picture& picture, Rect plot, const ValueAxis& axis) {

@@ -1,12 +1,10 @@
 #include "app/lesson/lesson_page.h"
 
 #include <QAccessible>
-#include <QHBoxLayout>
 #include <QTextBlock>
 #include <QTextDocument>
 #include <QTextDocumentFragment>
 #include <QTextList>
-#include <QToolButton>
 #include <QVBoxLayout>
 
 #include "app/theme.h"
@@ -118,7 +116,7 @@ QWidget* LessonPage::make_list() {
 QWidget* LessonPage::make_step() {
   auto* page = new QWidget(this);
   auto* layout = new QVBoxLayout(page);
-  auto* top = new QHBoxLayout;
+  top_ = new QHBoxLayout;
   title_ = new QLabel(page);
   title_->setObjectName("small");
   title_->setWordWrap(true);
@@ -127,9 +125,9 @@ QWidget* LessonPage::make_step() {
   leave_->setToolButtonStyle(Qt::ToolButtonIconOnly);
   leave_->setFocusPolicy(Qt::TabFocus);
   leave_->setAccessibleName(action_("lesson-leave")->text());
-  top->addWidget(title_, 1);
-  top->addWidget(leave_, 0, Qt::AlignTop);
-  layout->addLayout(top);
+  top_->addWidget(title_, 1);
+  top_->addWidget(leave_, 0, Qt::AlignTop);
+  layout->addLayout(top_);
 
   auto* body = new QWidget;
   auto* text = new QVBoxLayout(body);
@@ -168,11 +166,11 @@ QWidget* LessonPage::make_step() {
   auto* below = new QVBoxLayout(buttons_below_);
   below->setContentsMargins(0, 0, 0, 0);
   below->addWidget(picture_);
-  auto* row = new QHBoxLayout;
-  row->addWidget(back_);
-  row->addWidget(place_, 1);
-  row->addWidget(next_);
-  below->addLayout(row);
+  bottom_ = new QHBoxLayout;
+  bottom_->addWidget(back_);
+  bottom_->addWidget(place_, 1);
+  bottom_->addWidget(next_);
+  below->addLayout(bottom_);
   layout->addWidget(buttons_below_);
   return page;
 }
@@ -195,9 +193,16 @@ void LessonPage::set_frame(const Frame& frame) {
 void LessonPage::set_room(bool wide, bool low) {
   setMinimumWidth(wide ? 0 : usual_width_);
   setMaximumWidth(wide ? QWIDGETSIZE_MAX : usual_width_);
+  QWidget* const above_buttons = low ? scroll_->widget() : widget(1);
+  if (buttons_below_->parentWidget() == above_buttons) return;
+  QWidget* const focused = window()->focusWidget();
+  const bool was_here = focused == leave_ || buttons_below_->isAncestorOf(focused);
   title_->setVisible(!low);
-  leave_->setVisible(!low);
-  (low ? scroll_->widget() : widget(1))->layout()->addWidget(buttons_below_);
+  above_buttons->layout()->addWidget(buttons_below_);
+  low ? bottom_->addWidget(leave_) : top_->addWidget(leave_, 0, Qt::AlignTop);
+  buttons_below_->show();
+  leave_->show();
+  if (was_here) focused->setFocus();  // a widget that changes its parent loses it
 }
 
 void LessonPage::show_list() {

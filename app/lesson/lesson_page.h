@@ -2,11 +2,13 @@
 #pragma once
 
 #include <QAction>
+#include <QHBoxLayout>
 #include <QLabel>
 #include <QListWidget>
 #include <QPushButton>
 #include <QScrollArea>
 #include <QStackedWidget>
+#include <QToolButton>
 #include <functional>
 
 #include "app/lesson/player.h"
@@ -55,7 +57,8 @@ class LessonPage : public QStackedWidget {
   std::vector<LessonEntry> entries_;
   int usual_width_ = 0;
   QListWidget* list_ = nullptr;
-  QLabel *title_ = nullptr, *place_ = nullptr;  // of the lesson; which step
+  QLabel *title_ = nullptr, *place_ = nullptr;      // of the lesson; which step
+  QHBoxLayout *top_ = nullptr, *bottom_ = nullptr;  // beside the title; of the buttons
   QToolButton* leave_ = nullptr;
   QScrollArea* scroll_ = nullptr;                   // what follows scrolls
   QLabel *heading_ = nullptr, *caption_ = nullptr;  // of the step

@@ -45,8 +45,12 @@ std::size_t size_of_regular_file(const fs::path& path, int fd) {
 
 std::string one_line(std::string_view text, std::size_t limit) {
   std::string line(text.substr(0, limit));
-  for (char& c : line)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const auto byte = [&](std::size_t at) { return at < line.size() ? static_cast<unsigned char>(line[at]) : 0U; };
+    const bool latin_control = byte(i) == 0xC2 && byte(i + 1) >= 0x80 && byte(i + 1) < 0xA0;  // U+0080 to U+009F
+    if (latin_control) line[i + 1] = ' ';
+    if (latin_control || byte(i) < 0x20 || byte(i) == 0x7f) line[i] = ' ';
+  }
   if (text.size() > limit) {
     while (!line.empty() && (static_cast<unsigned char>(line.back()) & 0x80)) line.pop_back();  // no half of a UTF-8 character
     line += "...";

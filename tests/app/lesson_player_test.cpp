@@ -136,12 +136,24 @@ TEST_CASE("lessons: in a low window with large type the text has the page, and t
     const QList<QPushButton*> buttons = scroll->widget()->findChildren<QPushButton*>();
     return std::ranges::any_of(buttons, [](const QPushButton* button) { return button->text().startsWith("Next"); });
   };
+  const auto leaves = [&] {
+    const QList<QToolButton*> buttons = w.window.findChildren<QToolButton*>();
+    return std::ranges::any_of(buttons,
+                               [](const QToolButton* button) { return button->isVisible() && button->text() == "Leave the lesson"; });
+  };
   const auto lines = [&] { return scroll->viewport()->height() / scroll->fontMetrics().lineSpacing(); };
+  QPushButton* next = nullptr;
+  for (QPushButton* button : w.window.findChildren<QPushButton*>())
+    if (button->text().startsWith("Next")) next = button;
+  REQUIRE(next);
+  next->setFocus();
   CHECK_FALSE(next_scrolls());
   w.window.set_scale(3);
-  CHECK(QTest::qWaitFor([&] { return next_scrolls() && lines() >= 4; }));
+  CHECK(QTest::qWaitFor([&] { return next_scrolls() && leaves() && lines() >= 4; }));
+  CHECK(next->hasFocus());
   w.window.set_scale(1);
-  CHECK(QTest::qWaitFor([&] { return !next_scrolls() && lines() >= 20; }));
+  CHECK(QTest::qWaitFor([&] { return !next_scrolls() && leaves() && lines() >= 20; }));
+  CHECK(next->hasFocus());
 }
 
 TEST_CASE("lessons: the reader may go anywhere and comes back; leaving gives back the stage as it was") {

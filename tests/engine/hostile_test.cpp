@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <random>
 
+#include "engine/checkpoint/file.h"
 #include "engine/checkpoint/isolate.h"
 #include "tests/engine/checkpoint_files.h"
 
@@ -44,6 +45,12 @@ void put_u32(std::string& bytes, std::size_t at, std::uint32_t value) {
 }
 
 }  // namespace
+
+TEST_CASE("what files say of themselves gives a terminal no commands") {
+  CHECK(in_quotes("w\x1b[2J\n\x7f") == "'w [2J  '");
+  CHECK(in_quotes("w\xc2\x9b[2J") == "'w  [2J'");  // U+009B
+  CHECK(in_quotes("größe \xc2\xa0\xc2") == "'größe \xc2\xa0\xc2'");
+}
 
 TEST_CASE("an HDF5 file cut off at any byte is refused") {
   const TemporaryFolder folder;
