@@ -49,14 +49,13 @@ std::string visible_control(std::string_view character) {
   return character.size() == 2 && first == 0xC2 && last < 0xA0 ? fmt::format("\\x{:02x}", last) : "";
 }
 
-/// Each character as the first of `forms` that has one for it, else as it is.
-template <class... Forms>
-std::string each_character(std::string_view text, const Forms&... forms) {
+/// Each character as form(character), or as it is where that is empty.
+template <class Form>
+std::string each_character(std::string_view text, const Form& form) {
   std::string out;
   while (!text.empty()) {
     const std::string_view character = text.substr(0, std::max<std::size_t>(1, character_length(text)));
-    std::string shown;
-    ((shown.empty() ? void(shown = forms(character)) : void()), ...);
+    const std::string shown = form(character);
     out += shown.empty() ? character : shown;
     text.remove_prefix(character.size());
   }
@@ -80,13 +79,16 @@ const LayerInfo* layer_of(const Snapshot& snapshot) {
   return known ? &layers[static_cast<std::size_t>(snapshot.layer)] : nullptr;
 }
 
-std::string visible_text(std::string_view text) { return each_character(text, visible_space, visible_control); }
+std::string visible_text(std::string_view text) {
+  return each_character(text, [](std::string_view character) {
+    const std::string space = visible_space(character);
+    return space.empty() ? visible_control(character) : space;
+  });
+}
 
 std::string printable_text(std::string_view text) {
-  const auto space = [](std::string_view character) {
-    return std::string(character == "\n" || character == "\t" ? character : std::string_view());
-  };
-  return each_character(text, space, visible_control);
+  return each_character(
+      text, [](std::string_view character) { return visible_space(character).empty() ? visible_control(character) : std::string(); });
 }
 
 std::string visible_token(const RunInfo& run, std::int64_t token) {
