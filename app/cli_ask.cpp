@@ -143,8 +143,14 @@ std::string observables_json(const AskedRun& run, const AskArguments& arguments,
                    {"slots", run.info().model.layers[static_cast<std::size_t>(layer.layer)].slot_names},
                    {"quantities", quantities}});
   }
-  const json report{{"format", "statescope-observables"},       {"version", 1},     {"checkpoint", arguments.checkpoint},
-                    {"interventions", arguments.interventions}, {"tokens", tokens}, {"layers", all}};
+  const json report{{"format", "statescope-observables"},
+                    {"version", 1},
+                    {"checkpoint", arguments.checkpoint},
+                    {"device", run.info().model.device},
+                    {"prompt_length", run.info().prompt_length},
+                    {"interventions", arguments.interventions},
+                    {"tokens", tokens},
+                    {"layers", all}};
   return report.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
@@ -200,6 +206,8 @@ std::string history_json(const AskedRun& run, const AskArguments& arguments, con
                     {"version", 1},
                     {"accuracy", History::accuracy.text()},
                     {"checkpoint", arguments.checkpoint},
+                    {"device", run.info().model.device},
+                    {"prompt_length", run.info().prompt_length},
                     {"interventions", arguments.interventions},
                     {"layer", question.layer},
                     {"slot", layer.slot_names[static_cast<std::size_t>(question.slot)]},

@@ -158,9 +158,9 @@ struct ObserveArguments : AskArguments {
   bool list = false;                  // only tell what there is
 };
 /// What a layer's quantities are at a token (engine/analysis/observables.h). JSON: {"format": "statescope-observables", "version": 1,
-/// "checkpoint", "interventions", "tokens": [{"token", "text"}], "layers": [{"layer", "mixer", "slots": names, "quantities": [{"name",
-/// "axes", "unit", "equation", "accuracy", "shape": [tokens, …], "values"}]}]}; a number that does not exist is null, an infinite one
-/// "inf".
+/// "checkpoint", "device", "prompt_length", "interventions", "tokens": [{"token", "text"}], "layers": [{"layer", "mixer", "slots": names,
+/// "quantities": [{"name", "axes", "unit", "equation", "accuracy", "shape": [tokens, …], "values"}]}]}; a number that does not exist is
+/// null, an infinite one "inf".
 int observe_command(const ObserveArguments& arguments);
 
 struct HistoryArguments : AskArguments {
@@ -170,8 +170,9 @@ struct HistoryArguments : AskArguments {
   std::int64_t most = 12;                   // tokens shown
 };
 /// Who wrote a cell, a row, a partition, or what a token reads of it (engine/findings.h, History). JSON: {"format": "statescope-history",
-/// "version": 1, "accuracy", "checkpoint", "interventions", "layer", "slot" (its name), "head", "row", "column" (null: all), "token",
-/// "read", "shown", "sum", "writers": [{"token", "text", "contribution", "coefficient", "written"}]}, the largest first.
+/// "version": 1, "accuracy", "checkpoint", "device", "prompt_length", "interventions", "layer", "slot" (its name), "head", "row", "column"
+/// (null: all), "token", "read", "shown", "sum", "writers": [{"token", "text", "contribution", "coefficient", "written"}]}, the largest
+/// first.
 int history_command(const HistoryArguments& arguments);
 
 struct InterveneArguments {

@@ -59,6 +59,8 @@ TEST_CASE("observe: every quantity of every layer at a token, each with its equa
   REQUIRE(observe_command(arguments) == 0);
   const json report = scratch.read();
   CHECK(report["format"] == "statescope-observables");
+  CHECK(report["prompt_length"] == 252);
+  CHECK(report["device"].get<std::string>().starts_with("CPU"));
   REQUIRE(report["layers"].size() == 4);
   REQUIRE(report["tokens"].size() == 1);
   for (const json& layer : report["layers"]) {
@@ -137,6 +139,7 @@ TEST_CASE("history: the writers of a partition, a row and a cell add up to it, i
         REQUIRE(history_command(arguments) == 0);
         const json report = scratch.read();
         CHECK(report["format"] == "statescope-history");
+        CHECK(report["prompt_length"] == 252);
         CHECK(report["row"].is_null() == !of_row);
         CHECK(report["column"].is_null() == !of_cell);
         double sum = 0, size = 0, last = INFINITY;
