@@ -51,9 +51,7 @@ void Backend::sparse_state(const SparseState& op, const SparseSources& from, std
   sparse_state(op, chunk_size, workspace);
 }
 
-ConstTensor Backend::normed(ConstTensor x, const InputNorm& norm, Workspace& workspace) {
-  if (norm.group == 0) return x;
-  const Tensor y = workspace.tensor(x.shape, activation_type(x.rows()));
+void Backend::apply(const InputNorm& norm, Tensor y, ConstTensor x) {
   if (norm.gate) {
     gated_rms_norm(y, x, norm.weight, norm.group, norm.eps, norm.gate, norm.act);
   } else if (norm.weight) {
@@ -61,6 +59,12 @@ ConstTensor Backend::normed(ConstTensor x, const InputNorm& norm, Workspace& wor
   } else {
     rms_norm_plain(y, x, norm.group, norm.eps);
   }
+}
+
+ConstTensor Backend::normed(ConstTensor x, const InputNorm& norm, Workspace& workspace) {
+  if (norm.group == 0) return x;
+  const Tensor y = workspace.tensor(x.shape, activation_type(x.rows()));
+  apply(norm, y, x);
   return y;
 }
 
@@ -189,7 +193,12 @@ void Backend::forget_gated_outer_product(const DecayedOuterProduct& op, const Pr
   decayed_outer_product(op, chunk_size);
 }
 
-void Backend::unit_delta_rule(const GatedDeltaRule& op, std::int64_t chunk_size, Workspace& workspace) {
+void Backend::unit_delta_rule(const GatedDeltaRule& op, std::int64_t chunk_size, Workspace& workspace, const InputNorm& readout) {
+  if (readout.group > 0) {
+    const Tensor heads = op.o.with_row({op.o.row_size()});
+    unit_delta_rule(op, chunk_size, workspace);
+    return apply(readout, heads, heads);
+  }
   const Workspace::Mark mark(workspace);
   const auto unit = [&](ConstTensor x) {
     const Tensor y = workspace.tensor(x.shape, x.dtype);

@@ -130,8 +130,8 @@ class Backend {
   /// decays on the way need not write it.
   virtual void forget_gated_outer_product(const DecayedOuterProduct& op, const Projection& gate, std::int64_t chunk_size,
                                           Workspace& workspace);
-  /// The gated delta rule of L2(q) and L2(k)     (l2_norm)
-  virtual void unit_delta_rule(const GatedDeltaRule& op, std::int64_t chunk_size, Workspace& workspace);
+  /// The gated delta rule of L2(q) and L2(k)     (l2_norm); where there is a readout, a norm over heads, then o = ô (projection.h).
+  virtual void unit_delta_rule(const GatedDeltaRule& op, std::int64_t chunk_size, Workspace& workspace, const InputNorm& readout = {});
   /// y = max(logσ(x · weightᵀ + bias) / normalizer, clamp_min): the forget gate of GLA from its few features x [T, r] (spec §3.4)
   virtual void low_rank_decay(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, float normalizer, float clamp_min);
   /// pair[:, 0] = act(shared), pair[:, 1] = act(sparse + more): pair [T, 2, ...], the others [T, ...] (SSE eq. 9; spec §4.3)
@@ -152,7 +152,9 @@ class Backend {
   void finish(const LinearProduct& p);
   /// `project` of projections that have one x̂.
   void project_one(std::span<const Projection> projections, ConstTensor normed_x, Workspace& workspace);
-  /// x̂ of projection.h in the workspace, as activations are kept; x itself where no norm stands before the product.
+  /// y = x̂ of projection.h, of a norm that there is; y may be x.
+  void apply(const InputNorm& norm, Tensor y, ConstTensor x);
+  /// x̂ in the workspace, as activations are kept; x itself where no norm stands before the product.
   ConstTensor normed(ConstTensor x, const InputNorm& norm, Workspace& workspace);
 };
 

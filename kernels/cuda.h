@@ -3,6 +3,7 @@
 
 #include <cuda_runtime.h>
 
+#include <array>
 #include <cstdint>
 #include <source_location>
 #include <stdexcept>
@@ -40,20 +41,27 @@ bool is_hopper();
 enum class Overlap { none, with_kernels_before };
 
 template <class... Parameters, class... Arguments>
-void launch_as(Overlap overlap, const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
-               cudaStream_t stream, const Arguments&... arguments) {
+void launch_as(Overlap overlap, unsigned cluster, const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 block,
+               std::size_t shared_bytes, cudaStream_t stream, const Arguments&... arguments) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
   allow_shared_memory(name, reinterpret_cast<const void*>(kernel), shared_bytes);
-  cudaLaunchAttribute early{};
-  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  early.val.programmaticStreamSerializationAllowed = 1;
+  std::array<cudaLaunchAttribute, 2> attributes{};
   cudaLaunchConfig_t config{};
   config.gridDim = grid;
   config.blockDim = block;
   config.dynamicSmemBytes = shared_bytes;
   config.stream = stream;
-  config.attrs = &early;
-  config.numAttrs = overlap == Overlap::with_kernels_before && can_overlap() ? 1 : 0;
+  config.attrs = attributes.data();
+  if (overlap == Overlap::with_kernels_before && can_overlap()) {
+    cudaLaunchAttribute& early = attributes[config.numAttrs++];
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+  }
+  if (cluster > 0) {
+    cudaLaunchAttribute& together = attributes[config.numAttrs++];
+    together.id = cudaLaunchAttributeClusterDimension;
+    together.val.clusterDim.x = cluster, together.val.clusterDim.y = together.val.clusterDim.z = 1;
+  }
   check(cudaLaunchKernelEx(&config, kernel, arguments...), name);
 }
 
@@ -61,7 +69,7 @@ void launch_as(Overlap overlap, const char* name, void (*kernel)(Parameters...),
 template <class... Parameters, class... Arguments>
 void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, cudaStream_t stream,
             const Arguments&... arguments) {
-  launch_as(Overlap::none, name, kernel, grid, block, shared_bytes, stream, arguments...);
+  launch_as(Overlap::none, 0, name, kernel, grid, block, shared_bytes, stream, arguments...);
 }
 
 /// The same for a kernel that may come onto the device while the ones before it still run: it calls `wait_for_results` before it reads
@@ -69,7 +77,15 @@ void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 blo
 template <class... Parameters, class... Arguments>
 void launch_overlapped(const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
                        cudaStream_t stream, const Arguments&... arguments) {
-  launch_as(Overlap::with_kernels_before, name, kernel, grid, block, shared_bytes, stream, arguments...);
+  launch_as(Overlap::with_kernels_before, 0, name, kernel, grid, block, shared_bytes, stream, arguments...);
+}
+
+/// The same, `cluster` neighbouring blocks at a time, if it is not 0, which run at once and reach each other's shared memory (compute
+/// capability 9.0).
+template <class... Parameters, class... Arguments>
+void launch_clusters(unsigned cluster, const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
+                     cudaStream_t stream, const Arguments&... arguments) {
+  launch_as(Overlap::with_kernels_before, cluster, name, kernel, grid, block, shared_bytes, stream, arguments...);
 }
 
 /// In a kernel: the next one of the stream may come onto the device as soon as all blocks have got here.

@@ -191,12 +191,13 @@ class CudaBackend final : public Backend {
     use();
     if (!gated_delta_rule_step(op, false, chain())) gated_delta_rule(op, sent(op.segments));
   }
-  void unit_delta_rule(const GatedDeltaRule& op, std::int64_t chunk_size, Workspace& workspace) override {
+  void unit_delta_rule(const GatedDeltaRule& op, std::int64_t chunk_size, Workspace& workspace, const InputNorm& readout) override {
     use();
-    if (gated_delta_rule_step(op, true, chain())) return;
-    if (!in_chunks(longest(op.segments.cu_seqlens)) || !gated_delta_rule_normalises(op))
-      return Backend::unit_delta_rule(op, chunk_size, workspace);
-    gated_delta_rule_in_chunks(op, sent(op.segments), true);
+    const bool reads_out = readout.group > 0, chunks = in_chunks(longest(op.segments.cu_seqlens));
+    if (!reads_out && gated_delta_rule_step(op, true, chain())) return;
+    if (!chunks || !(reads_out ? gated_delta_rule_reads_out(op, readout) : gated_delta_rule_normalises(op)))
+      return Backend::unit_delta_rule(op, chunk_size, workspace, readout);
+    gated_delta_rule_in_chunks(op, sent(op.segments), true, readout);
   }
   void softmax_attention(const SoftmaxAttention& op, std::int64_t) override {
     const auto [queries, slots, keys] = sent(IndexRing::Arrays<3>{op.segments.cu_seqlens, op.segments.slot, op.cu_seqlens_k});
@@ -279,9 +280,9 @@ class CudaBackend final : public Backend {
     }
     gated_delta_rule_in_chunks(op, segments, false);
   }
-  void gated_delta_rule_in_chunks(const GatedDeltaRule& op, const DeviceSegments& segments, bool unit) {
+  void gated_delta_rule_in_chunks(const GatedDeltaRule& op, const DeviceSegments& segments, bool unit, const InputNorm& readout = {}) {
     void* const memory_scratch = scratch(gated_delta_rule_chunks_scratch(op, segments.count, segments.longest));
-    gated_delta_rule_chunks(op, segments, memory_scratch, stream(), {}, unit);
+    gated_delta_rule_chunks(op, segments, memory_scratch, stream(), {}, unit, readout);
   }
   bool in_chunks(const DeviceSegments& segments) const { return in_chunks(segments.longest); }
   bool in_chunks(std::int64_t rows) const { return precision_ == Precision::bfloat16 && rows >= worth_a_chunk; }

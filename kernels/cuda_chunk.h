@@ -89,8 +89,11 @@ constexpr int swizzled = 64;  // columns of a row in shared memory: 128 bytes, w
 /// 64 rows of 64 columns as the products of a warpgroup read them.
 using Tile = Bf16[chunk_rows][swizzled];
 
-/// Where number (row, column) of a tile is: pieces of 16 bytes change places.
-__device__ inline int place(int row, int column) { return row * swizzled + ((column / 8) ^ (row % 8)) * 8 + column % 8; }
+/// Where number (row, column) of a tile is: pieces of 16 bytes change places. (Without signs: so the compiler sees that the places of rows
+/// eight apart differ by a constant.)
+__device__ inline int place(unsigned row, unsigned column) {
+  return static_cast<int>(row * swizzled + ((column / 8) ^ (row % 8)) * 8 + column % 8);
+}
 __device__ inline Bf16* place(Tile* tiles, int row, int column) { return &tiles[column / swizzled][0][0] + place(row, column % swizzled); }
 
 /// bf16 rows of `heads` heads.
@@ -195,11 +198,13 @@ bool gated_delta_rule_chunks_supported(const GatedDeltaRule& op);
 bool gated_delta_rule_gathers(ConstTensor x);
 /// Whether q and k, as they lie, can be taken as of length 1.
 bool gated_delta_rule_normalises(const GatedDeltaRule& op);
+/// Whether it can, and o passes this norm and gate on its way to memory.
+bool gated_delta_rule_reads_out(const GatedDeltaRule& op, const InputNorm& readout);
 /// Scratch that a call needs, in bytes; for segments of at most `longest` rows.
 std::size_t gated_delta_rule_chunks_scratch(const GatedDeltaRule& op, std::int64_t segments, std::int64_t longest,
                                             const GatheredSegments& gathered = {});
-/// `scratch` on the device, 16-byte aligned; `unit`: of L2(q) and L2(k) (elementwise.h).
+/// `scratch` on the device, 16-byte aligned; `unit`: of L2(q) and L2(k) (elementwise.h); `readout`: what o passes.
 void gated_delta_rule_chunks(const GatedDeltaRule& op, const DeviceSegments& segments, void* scratch, cudaStream_t stream,
-                             const GatheredSegments& gathered = {}, bool unit = false);
+                             const GatheredSegments& gathered = {}, bool unit = false, const InputNorm& readout = {});
 
 }  // namespace statescope::cuda

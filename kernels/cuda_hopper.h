@@ -72,6 +72,32 @@ __device__ inline void copy_bytes(void* to, const void* from, unsigned bytes, st
                : "memory");
 }
 
+// Clusters: blocks that run at once and reach each other's shared memory.
+
+/// A block's number in its cluster.
+__device__ inline int own_rank() {
+  int rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+/// Of all threads of a cluster.
+__device__ inline void sync_cluster() {
+  asm volatile("barrier.cluster.arrive.release;" ::: "memory");
+  asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
+}
+/// Starts to write x to where block `rank` of the cluster has `to`, and counts its four bytes at that block's barrier.
+__device__ inline void send(float& to, float x, std::uint64_t& barrier, int rank) {
+  asm volatile(
+      "{\n"
+      ".reg .b32 there, counted;\n"
+      "mapa.shared::cluster.u32 there, %0, %3;\n"
+      "mapa.shared::cluster.u32 counted, %1, %3;\n"
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [there], %2, [counted];\n"
+      "}\n" ::"r"(shared_address(&to)),
+      "r"(shared_address(&barrier)), "r"(__float_as_uint(x)), "r"(rank)
+      : "memory");
+}
+
 // Products of a warpgroup.
 
 /// A matrix in shared memory as wgmma takes it: rows of 64 swizzled columns, 8 rows 1024 bytes from the next, `block_bytes` from 64 columns
@@ -205,18 +231,24 @@ __device__ inline void keep_rows(uint4 (&a)[chunk_rows / 16], int n) {
 // A warp's 16 columns of rows from their transpose in tiles of C [64, 64]: of a row's pairs of columns, which movmatrix brings together,
 // neighbouring lanes exchange one, so that each has four columns side by side.
 
-/// As many columns as `columns` says, to where row_of(row) says, null: nowhere.
-template <class RowOf>
-__device__ void store_rows(std::int64_t columns, const float (&c)[chunk_rows / 8][4], const RowOf& row_of) {
-  const int lane = static_cast<int>(threadIdx.x) % 32, column = lane % 2 * 8 + lane % 4 / 2 * 4;
-  const bool odd = lane % 2 == 1;
-  uint2 four[chunk_rows / 8];
+/// A lane's four columns of rows lane / 4, … + 8, ….
+using FourColumns = uint2[chunk_rows / 8];
+__device__ inline int first_of_four() { return static_cast<int>(threadIdx.x) % 2 * 8 + static_cast<int>(threadIdx.x) % 4 / 2 * 4; }
+__device__ inline void side_by_side(FourColumns& four, const float (&c)[chunk_rows / 8][4]) {
+  const bool odd = threadIdx.x % 2 == 1;
 #pragma unroll
   for (int i = 0; i < chunk_rows / 8; ++i) {
     const unsigned left = transposed(packed(c[i][0], c[i][1])), right = transposed(packed(c[i][2], c[i][3]));
     const unsigned got = __shfl_xor_sync(~0U, odd ? left : right, 1);
     four[i] = odd ? uint2{got, right} : uint2{left, got};
   }
+}
+/// As many columns as `columns` says, to where row_of(row) says, null: nowhere.
+template <class RowOf>
+__device__ void store_rows(std::int64_t columns, const float (&c)[chunk_rows / 8][4], const RowOf& row_of) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, column = first_of_four();
+  FourColumns four;
+  side_by_side(four, c);
   // All of them are there before the first branch.
 #pragma unroll
   for (int i = 0; i < chunk_rows / 8; ++i) {
@@ -228,10 +260,18 @@ __device__ void store_rows(std::int64_t columns, const float (&c)[chunk_rows / 8
 __device__ inline void store_rows(Bf16* o, std::int64_t stride, int n, std::int64_t columns, const float (&c)[chunk_rows / 8][4]) {
   store_rows(columns, c, [=](int t) { return t < n ? o + t * stride : nullptr; });
 }
+/// To 64 rows of a tile, from `column` on.
+__device__ inline void store_rows(Tile& x, int column, const float (&c)[chunk_rows / 8][4]) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  FourColumns four;
+  side_by_side(four, c);
+#pragma unroll
+  for (int i = 0; i < chunk_rows / 8; ++i)
+    *reinterpret_cast<uint2*>(&x[0][0] + place(8 * i + lane / 4, column + first_of_four())) = four[i];
+}
 /// The lanes' four columns of n rows, which begin `stride` numbers apart at `from`; 0 behind them.
-using FourColumns = uint2[chunk_rows / 8];
 __device__ inline void load_rows(FourColumns& four, const Bf16* from, std::int64_t stride, int n, std::int64_t columns) {
-  const int lane = static_cast<int>(threadIdx.x) % 32, column = lane % 2 * 8 + lane % 4 / 2 * 4;
+  const int lane = static_cast<int>(threadIdx.x) % 32, column = first_of_four();
 #pragma unroll
   for (int i = 0; i < chunk_rows / 8; ++i) {
     const int t = 8 * i + lane / 4;

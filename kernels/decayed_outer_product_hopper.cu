@@ -235,6 +235,7 @@ __global__ void __launch_bounds__((groups + 1) * warpgroup, 1)
       }
       wait_products<0>();
       pin(S);
+      __syncwarp();  // all lanes have read the stage
       if (lane == 0) arrive(memory.empty[stage]);
     }
 

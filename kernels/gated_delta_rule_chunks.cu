@@ -377,13 +377,13 @@ void combine(const Plan& plan, const Problem& p, cudaStream_t stream) {
 
 /// With the products of a warpgroup.
 template <int KP>
-void launch_tiles(const Plan& plan, const Problem& p, cudaStream_t stream) {
+void launch_tiles(const Plan& plan, const Problem& p, const InputNorm& readout, cudaStream_t stream) {
   prepare(p, true, plan.chunk_count(), stream);
   if (plan.spans) {
     carry_hopper<KP>(p, plan.span_count(), stream);
     combine<KP>(plan, p, stream);
   }
-  read_hopper<KP>(p, plan.span_count(), stream);
+  read_hopper<KP>(p, plan.span_count(), readout, stream);
 }
 
 template <int KP, bool factors>
@@ -429,6 +429,9 @@ bool gated_delta_rule_gathers(ConstTensor x) { return delta::fits(x); }
 bool gated_delta_rule_normalises(const GatedDeltaRule& op) {
   return gated_delta_rule_chunks_supported(op) && delta::fits(op.q) && delta::fits(op.k) && delta::fits(op.v);
 }
+bool gated_delta_rule_reads_out(const GatedDeltaRule& op, const InputNorm& readout) {
+  return gated_delta_rule_normalises(op) && delta::hopper_reads_out(op, readout);
+}
 
 std::size_t gated_delta_rule_chunks_scratch(const GatedDeltaRule& op, std::int64_t segments, std::int64_t longest,
                                             const GatheredSegments& gathered) {
@@ -436,14 +439,14 @@ std::size_t gated_delta_rule_chunks_scratch(const GatedDeltaRule& op, std::int64
 }
 
 void gated_delta_rule_chunks(const GatedDeltaRule& op, const DeviceSegments& segments, void* scratch, cudaStream_t stream,
-                             const GatheredSegments& gathered, bool unit) {
+                             const GatheredSegments& gathered, bool unit, const InputNorm& readout) {
   const delta::Plan plan(op, segments.count, segments.longest, gathered);
   if (plan.H * plan.V == 0) return;
   const delta::Problem p = delta::problem(plan, op, unit, segments, gathered, scratch);
   const bool bf16 = op.q.dtype == DType::bf16;
   const auto start = [&]<int KP>(std::integral_constant<int, KP>) {
     if constexpr (KP > 64) {
-      if (plan.tiles) return delta::launch_tiles<KP>(plan, p, stream);
+      if (plan.tiles) return delta::launch_tiles<KP>(plan, p, readout, stream);
     }
     p.unit ? delta::launch_chunks<KP, true>(plan, p, bf16, stream) : delta::launch_chunks<KP, false>(plan, p, bf16, stream);
   };

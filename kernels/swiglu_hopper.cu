@@ -40,17 +40,6 @@ struct GatedProduct {
   int steps;                          // stages of a tile
 };
 
-/// A block's number in its cluster.
-__device__ int own_rank() {
-  int rank;
-  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-  return rank;
-}
-/// Of all threads of a cluster.
-__device__ void sync_cluster() {
-  asm volatile("barrier.cluster.arrive.release;" ::: "memory");
-  asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
-}
 /// At the barrier of a block of the cluster, which says that products have read its memory. Nothing is written for the threads that wait:
 /// a release would be a fence for the whole device, and a quarter of the kernel's time.
 __device__ void arrive_at(std::uint64_t& barrier, int rank) {

@@ -66,6 +66,10 @@ class GatedDeltaNet final : public Mixer {
 
     // S̄ = α_t S_{t-1},   u_t = β_t (v_t − k̂_t S̄),   S_t = S̄ + k̂_tᵀ u_t,   o_t = K^{-1/2} q̂_t S_t
     const GatedDeltaRule memory{.q = q, .k = k, .v = v, .log_decay = log_decay, .beta = beta, .scale = inverse_sqrt(K_)};
+    if (!G && Readout::before_is_memorys(ctx)) {
+      const Tensor read = remember(ctx, memory, state.memory[0], true, readout_.before(gate));
+      return readout_.project(ctx, read, y);
+    }
     const Tensor o = remember(ctx, memory, state.memory[0], !G);
     if (ctx.state_only) return;
     readout_(ctx, o, gate, y, G && head_gates_->post_norm ? read_gate : Tensor{});

@@ -149,18 +149,19 @@ QkvProjection::Qkv QkvProjection::operator()(Context& ctx, ConstTensor x, MixerS
           raw(q).with_row({q_heads, K}), raw(k).with_row({k_heads, K}), gated ? made[3] : Tensor{}};
 }
 
-void Readout::operator()(Context& ctx, ConstTensor o, ConstTensor gate, Tensor y, ConstTensor head_scale) const {
+void Readout::project(Context& ctx, ConstTensor o, const InputNorm& passed, Tensor y) const {
   Projection out = o_proj.onto(ctx, y, o.with_row({o.row_size()}));
-  out.norm = {};
+  out.norm = passed;
   if (ctx.residual) {
     out.y = ctx.residual;
     if (ctx.wants("mixer_out")) out.z = y;
     out.finish = Activate{.addend = ctx.residual};
   }
-  if (!head_scale && !ctx.wants("readout") && !ctx.wants_all()) {
-    out.norm = {.group = head_dim, .weight = norm, .eps = eps, .gate = gate, .act = gate_act};
-    return ctx.backend.project(std::span(&out, 1), ctx.workspace);
-  }
+  ctx.backend.project(std::span(&out, 1), ctx.workspace);
+}
+
+void Readout::operator()(Context& ctx, ConstTensor o, ConstTensor gate, Tensor y, ConstTensor head_scale) const {
+  if (!head_scale && !ctx.wants("readout") && !ctx.wants_all()) return project(ctx, o, before(gate), y);
   const Tensor read = ctx.activation({o.row_size()});
   const Tensor heads = read.with_row({o.row_size() / head_dim, head_dim});
   if (gate && !head_scale) {
@@ -172,8 +173,7 @@ void Readout::operator()(Context& ctx, ConstTensor o, ConstTensor gate, Tensor y
   }
   ctx.emit("readout", read);
   if (gate) emit_output_gate(ctx, gate, o.row_size() / head_dim, gate_act);
-  out.x = read;
-  ctx.backend.project(std::span(&out, 1), ctx.workspace);
+  project(ctx, read, y);
 }
 
 Readout normed_readout(const MixerBuild& build, std::string_view name, std::int64_t head_dim, std::int64_t value_dim) {
@@ -248,7 +248,7 @@ Tensor remember(Context& ctx, DecayedOuterProduct op, Tensor state, const Projec
   return op.o;
 }
 
-Tensor remember(Context& ctx, GatedDeltaRule op, Tensor state, bool unit) {
+Tensor remember(Context& ctx, GatedDeltaRule op, Tensor state, bool unit, const InputNorm& readout) {
   const bool on_the_way = unit && !ctx.wants("q") && !ctx.wants("k");  // the channels q and k are those of unit length
   if (unit && !on_the_way) {
     for (ConstTensor* x : {&op.q, &op.k}) {
@@ -259,7 +259,7 @@ Tensor remember(Context& ctx, GatedDeltaRule op, Tensor state, bool unit) {
   }
   place(ctx, op, state);
   if (op.beta) ctx.emit("beta", op.beta);
-  on_the_way ? ctx.backend.unit_delta_rule(op, ctx.chunk_size, ctx.workspace) : ctx.backend.gated_delta_rule(op, ctx.chunk_size);
+  on_the_way ? ctx.backend.unit_delta_rule(op, ctx.chunk_size, ctx.workspace, readout) : ctx.backend.gated_delta_rule(op, ctx.chunk_size);
   return op.o;
 }
 

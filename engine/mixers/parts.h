@@ -111,9 +111,20 @@ struct Readout {
   Activation gate_act = Activation::silu;
   Linear o_proj;
 
+  /// What o passes before o_proj.
+  InputNorm before(ConstTensor gate) const { return {.group = head_dim, .weight = norm, .eps = eps, .gate = gate, .act = gate_act}; }
+  /// Whether o may have passed it when it leaves the memory: nobody wants to see what lies between. One token's passes it with o_proj.
+  static bool before_is_memorys(const Context& ctx) {
+    return ctx.tokens > 1 && !ctx.state_only && !ctx.wants("q") && !ctx.wants("k") && !ctx.wants("readout") && !ctx.wants_all();
+  }
   /// o [T, H, V]; gate [T, H·V] or absent; y [T, D], added to the context's residual; head_scale [T, H] multiplies the normalised heads, or
   /// is absent.
   void operator()(Context& ctx, ConstTensor o, ConstTensor gate, Tensor y, ConstTensor head_scale = {}) const;
+  /// The same of o that has passed it.
+  void project(Context& ctx, ConstTensor o, Tensor y) const { project(ctx, o, {}, y); }
+
+ private:
+  void project(Context& ctx, ConstTensor o, const InputNorm& passed, Tensor y) const;
 };
 
 /// The readout with the norm `name` [V].
@@ -136,8 +147,8 @@ float inverse_sqrt(std::int64_t K);
 Tensor remember(Context& ctx, DecayedOuterProduct op, Tensor state);
 /// The same; op.log_decay, the y of `gate`, is not there yet.
 Tensor remember(Context& ctx, DecayedOuterProduct op, Tensor state, const Projection& gate);
-/// `unit`: of L2(q) and L2(k).
-Tensor remember(Context& ctx, GatedDeltaRule op, Tensor state, bool unit = false);
+/// `unit`: of L2(q) and L2(k); o passes `readout`, if there is one, which only Readout::before_is_memorys allows.
+Tensor remember(Context& ctx, GatedDeltaRule op, Tensor state, bool unit = false, const InputNorm& readout = {});
 
 /// log α as the rules of the context want it: itself where they leave it alone.
 ConstTensor ruled_decay(Context& ctx, ConstTensor log_decay);

@@ -114,9 +114,9 @@ inline void shorten(std::initializer_list<Numbers*> operands) {
   }
 }
 
-/// With q, k, v and o of bfloat16, their rows `gap` numbers apart.
-template <class Problem>
-Result<float> run_in_bf16(Backend& backend, const Problem& p, std::int64_t gap) {
+/// apply(op) with q, k, v and o of bfloat16, their rows `gap` numbers apart.
+template <class Problem, class Apply>
+Result<float> run_in_bf16(Backend& backend, const Problem& p, std::int64_t gap, const Apply& apply) {
   Numbers o = poisoned({p.segments.rows(), p.initial.shape[1], p.initial.shape[3]}), final_state = poisoned(p.initial.shape);
   DeviceTensors device(backend, gap);
   auto op = p.op(final_state, o);
@@ -124,8 +124,12 @@ Result<float> run_in_bf16(Backend& backend, const Problem& p, std::int64_t gap) 
   op.log_decay = device.rows(op.log_decay), op.o = device.rows(o.view(), DType::bf16);
   if constexpr (requires { op.beta; }) op.beta = device.rows(op.beta);
   op.initial_state = device.whole(p.initial.view()), op.final_state = device.whole(final_state.view());
-  Problem::apply_on(backend, op);
+  apply(op);
   return {device.fetch(op.o).values, device.fetch(op.final_state).values};
+}
+template <class Problem>
+Result<float> run_in_bf16(Backend& backend, const Problem& p, std::int64_t gap) {
+  return run_in_bf16(backend, p, gap, [&](const auto& op) { Problem::apply_on(backend, op); });
 }
 
 /// What is not finite in one sequence leaves the one before it, which ends within a chunk, as it is.

@@ -154,6 +154,47 @@ TEST_CASE("device: gated delta rule in chunks, q and k brought to length 1", "[d
   compare(Packed(std::int64_t{0}), same(2), 256, 64, mild_decay);
 }
 
+// o passes the norm of its heads and a gate: on a device of compute capability 9.0 on its way to memory, where heads are one, two or four
+// blocks of 128 columns.
+TEST_CASE("device: gated delta rule in chunks, read out", "[device]") {
+  const std::shared_ptr<Backend> backend = cuda_backend(Precision::bfloat16), cpu = make_cpu_backend();
+  if (!backend) return;
+  Workspace workspace(*backend), of_cpu(*cpu);
+  const auto compare = [&](const Packed& segments, const Heads& heads, std::int64_t K, std::int64_t V, bool weighted = true,
+                           Activation act = Activation::silu) {
+    const UnitProblem p(segments, heads, K, V, mild_decay);
+    Random random(3);
+    const Shape of_rows{segments.rows(), heads.state * V};
+    Numbers gate = random.uniform(of_rows, -6, 6), weight = random.uniform({V}, -2, 2);
+    shorten({&gate});
+    InputNorm readout{.group = V, .weight = weighted ? weight.view() : Tensor{}, .eps = 1e-5F, .gate = gate.view(), .act = act};
+    Numbers o = poisoned({segments.rows(), heads.state, V}), final_state = poisoned(p.initial.shape);
+    cpu->unit_delta_rule(p.op(final_state, o), 64, of_cpu, readout);
+    const Result<float> truth{o.values, final_state.values};
+    for (const std::int64_t gap : {0, 3, 8}) {
+      INFO(p.name() << ", rows " << gap << " apart" << (weighted ? "" : ", without weight"));
+      DeviceTensors device(*backend, gap);
+      readout.gate = device.rows(gate.view(), DType::bf16);
+      if (weighted) readout.weight = device.whole(weight.view());
+      check_close(run_in_bf16(*backend, p, gap, [&](const GatedDeltaRule& op) { backend->unit_delta_rule(op, 64, workspace, readout); }),
+                  truth, bf16_rounding);
+    }
+  };
+  for (const std::int64_t T : {31, 32, 65, 600}) {
+    for (const auto& [K, V] : {std::pair{256, 512}, {136, 8}, {128, 130}, {128, 128}, {72, 200}, {64, 128}, {60, 20}})
+      compare(Packed(T), same(2), K, V);
+  }
+  for (const std::int64_t V : {128, 256, 384, 448, 512, 640}) compare(Packed(std::int64_t{2100}), same(1), 256, V);
+  compare(Packed(std::int64_t{8192}), same(6), 256, 512);
+  compare(Packed(std::int64_t{2100}), same(8), 128, 128, false);
+  compare(Packed(std::int64_t{600}), same(2), 256, 512, true, Activation::sigmoid);
+  for (const Heads& heads : {same(3), Heads{4, 2, 2, 4, 1}}) {
+    compare(Packed({5, 0, 1, 70, 600, 17}, {}, 6), heads, 136, 264);
+    compare(Packed({256, 0, 0, 257, 64, 1, 511, 128}, {}, 8), heads, 128, 40);
+  }
+  compare(Packed(std::int64_t{0}), same(2), 256, 64);
+}
+
 TEST_CASE("device: gated delta rule in chunks, shapes", "[device]") {
   const std::shared_ptr<Backend> backend = cuda_backend(Precision::bfloat16);
   if (!backend) return;
