@@ -193,9 +193,10 @@ class CudaBackend final : public Backend {
   }
   void unit_delta_rule(const GatedDeltaRule& op, std::int64_t chunk_size, Workspace& workspace, const InputNorm& readout) override {
     use();
-    const bool reads_out = readout.group > 0, chunks = in_chunks(longest(op.segments.cu_seqlens));
+    const std::int64_t rows = longest(op.segments.cu_seqlens);
+    const bool reads_out = readout.group > 0, chunks = in_chunks(rows);
     if (!reads_out && gated_delta_rule_step(op, true, chain())) return;
-    if (!chunks || !(reads_out ? gated_delta_rule_reads_out(op, readout) : gated_delta_rule_normalises(op)))
+    if (!chunks || !(reads_out ? gated_delta_rule_reads_out(op, readout, rows) : gated_delta_rule_normalises(op)))
       return Backend::unit_delta_rule(op, chunk_size, workspace, readout);
     gated_delta_rule_in_chunks(op, sent(op.segments), true, readout);
   }

@@ -198,8 +198,8 @@ bool gated_delta_rule_chunks_supported(const GatedDeltaRule& op);
 bool gated_delta_rule_gathers(ConstTensor x);
 /// Whether q and k, as they lie, can be taken as of length 1.
 bool gated_delta_rule_normalises(const GatedDeltaRule& op);
-/// Whether it can, and o passes this norm and gate on its way to memory.
-bool gated_delta_rule_reads_out(const GatedDeltaRule& op, const InputNorm& readout);
+/// Whether they can, and o had better pass this norm and gate on its way to memory; for segments of at most `longest` rows.
+bool gated_delta_rule_reads_out(const GatedDeltaRule& op, const InputNorm& readout, std::int64_t longest);
 /// Scratch that a call needs, in bytes; for segments of at most `longest` rows.
 std::size_t gated_delta_rule_chunks_scratch(const GatedDeltaRule& op, std::int64_t segments, std::int64_t longest,
                                             const GatheredSegments& gathered = {});

@@ -101,8 +101,9 @@ void prepare(const Problem& p, bool bf16, std::int64_t chunks, cudaStream_t stre
 // gated_delta_rule_hopper.cu: carry and read of heads of 65 to 256 channels, bf16 in pieces of 16 bytes, on a device of compute capability
 // 9.0; KP: 128 or 256
 bool hopper_supported(const GatedDeltaRule& op);
-/// Whether its o can pass this norm of heads of at most 512 columns, and silu of a gate, on its way to memory.
-bool hopper_reads_out(const GatedDeltaRule& op, const InputNorm& readout);
+/// Whether its o can pass this norm of heads of at most 512 columns, and silu of a gate, on its way to memory, and does so sooner; `spans`:
+/// of all heads.
+bool hopper_reads_out(const GatedDeltaRule& op, const InputNorm& readout, std::int64_t spans);
 template <int KP>
 void carry_hopper(const Problem& p, std::int64_t spans, cudaStream_t stream);
 template <int KP>

@@ -429,8 +429,10 @@ bool gated_delta_rule_gathers(ConstTensor x) { return delta::fits(x); }
 bool gated_delta_rule_normalises(const GatedDeltaRule& op) {
   return gated_delta_rule_chunks_supported(op) && delta::fits(op.q) && delta::fits(op.k) && delta::fits(op.v);
 }
-bool gated_delta_rule_reads_out(const GatedDeltaRule& op, const InputNorm& readout) {
-  return gated_delta_rule_normalises(op) && delta::hopper_reads_out(op, readout);
+bool gated_delta_rule_reads_out(const GatedDeltaRule& op, const InputNorm& readout, std::int64_t longest) {
+  if (!gated_delta_rule_normalises(op)) return false;
+  const delta::Plan plan(op, op.segments.count(), longest, {});
+  return delta::hopper_reads_out(op, readout, plan.span_count() * plan.H);
 }
 
 std::size_t gated_delta_rule_chunks_scratch(const GatedDeltaRule& op, std::int64_t segments, std::int64_t longest,
