@@ -10,7 +10,6 @@
 #include "engine/model/host_floats.h"
 
 namespace statescope {
-
 namespace {
 
 /// A copy of rows [T, n] in float32.
