@@ -147,7 +147,8 @@ void Backend::project_one(std::span<const Projection> projections, ConstTensor x
   std::vector<LinearProduct> products;
   std::vector<Tensor> z;
   for (const Projection& p : projections) {
-    z.push_back(p.z ? p.z : needs_y(p) && !adds(p) ? workspace.tensor(p.y.shape, p.y.dtype) : p.y);
+    const auto* convolve = std::get_if<Convolve>(&p.finish);
+    z.push_back(p.z ? p.z : convolve ? convolve->room : needs_y(p) && !adds(p) ? workspace.tensor(p.y.shape, p.y.dtype) : p.y);
     if (!low_rank_gate(p) && !adds(p)) products.push_back({z.back(), p.weight, p.bias, ends_with_product(p) ? p.finish : Finish{}});
   }
   linear_together(products, x);

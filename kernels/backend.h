@@ -151,7 +151,7 @@ class Backend {
   /// y = finish(y)
   void finish(const LinearProduct& p);
   /// `project` of projections that have one x̂.
-  void project_one(std::span<const Projection> projections, ConstTensor normed_x, Workspace& workspace);
+  virtual void project_one(std::span<const Projection> projections, ConstTensor normed_x, Workspace& workspace);
   /// y = x̂ of projection.h, of a norm that there is; y may be x.
   void apply(const InputNorm& norm, Tensor y, ConstTensor x);
   /// x̂ in the workspace, as activations are kept; x itself where no norm stands before the product.

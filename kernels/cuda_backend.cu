@@ -232,6 +232,16 @@ class CudaBackend final : public Backend {
     sparse_state_of_rows(op, from.decays, chunk_size, workspace);
   }
 
+ protected:
+  void project_one(std::span<const Projection> projections, ConstTensor x, Workspace& workspace) override {
+    std::vector<Projection> all(projections.begin(), projections.end());
+    const std::size_t convolved = convolved_products_first(all, x);
+    if (convolved == 0) return Backend::project_one(projections, x, workspace);
+    // Products of few outputs read x while it has just been written.
+    Backend::project_one(std::span(all).subspan(convolved), x, workspace);
+    convolved_products_hopper(std::span(all).first(convolved), x, workspace, stream());
+  }
+
  private:
   class Repetition;
   static constexpr std::int64_t worth_a_chunk = 32;  // rows

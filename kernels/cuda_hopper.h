@@ -313,17 +313,18 @@ struct MappedRows {
   std::int64_t rows, heads, width, stride, pitch;
 };
 
-/// Boxes of `rows` rows and 64 columns of one head.
-inline CUtensorMap tensor_map(const MappedRows& x, int rows) {
+/// Boxes of `rows` rows and `columns` columns of one head; those of 64 columns swizzled.
+inline CUtensorMap tensor_map(const MappedRows& x, int rows, int columns = swizzled) {
   CUtensorMap map{};
   const std::array<cuuint64_t, 3> extents{static_cast<cuuint64_t>(x.width), static_cast<cuuint64_t>(x.heads),
                                           static_cast<cuuint64_t>(x.rows)};
   const std::array<cuuint64_t, 2> strides{static_cast<cuuint64_t>(x.pitch) * sizeof(Bf16),
                                           static_cast<cuuint64_t>(x.stride) * sizeof(Bf16)};
-  const std::array<cuuint32_t, 3> box{swizzled, 1, static_cast<cuuint32_t>(rows)}, steps{1, 1, 1};
+  const std::array<cuuint32_t, 3> box{static_cast<cuuint32_t>(columns), 1, static_cast<cuuint32_t>(rows)}, steps{1, 1, 1};
   const CUresult status = encode_tiled()(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 3, const_cast<Bf16*>(x.data), extents.data(),
                                          strides.data(), box.data(), steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE,
-                                         CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+                                         columns == swizzled ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE,
+                                         CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (status != CUDA_SUCCESS) throw DeviceError("cuda: operands cannot be mapped, status " + std::to_string(status));
   return map;
 }

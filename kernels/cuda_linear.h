@@ -108,6 +108,12 @@ void linear_few_outputs(std::span<const LinearProduct> products, ConstTensor x, 
 /// done, on a device of another compute capability than 9.0, for an operand that is not bf16 in pieces of 16 bytes, for less than 449
 /// inputs, or where its tiles would leave more than a quarter of the device idle.
 bool gated_linear_hopper(Tensor u, ConstTensor x, ConstTensor gate, ConstTensor up, cudaStream_t stream);
+/// convolved_products_hopper.cu: products of one x of many rows, with short convolutions behind them, in one launch (and a small one), none
+/// of whose inputs are written. Brings those that it can make to the front, and says how many: none on a device of another compute
+/// capability than 9.0, where no convolution is among them whose inputs nobody asks for, or where tiles would leave more than a quarter of
+/// the device idle.
+std::size_t convolved_products_first(std::span<Projection> projections, ConstTensor x);
+void convolved_products_hopper(std::span<const Projection> projections, ConstTensor x, Workspace& workspace, cudaStream_t stream);
 /// y = silu(x · gateᵀ) ⊙ (x · upᵀ) for few rows; gate and up of one shape and one type.
 void gated_linear_few_rows(Tensor y, ConstTensor x, ConstTensor gate, ConstTensor up, cudaStream_t stream);
 

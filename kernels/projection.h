@@ -34,6 +34,7 @@ struct Convolve {
   ConstTensor weight, bias;  // [out, w]; [out] or absent
   Activation act = Activation::identity;
   Tensor cache;
+  Tensor room = {};  // [T, out], for z where nobody asks for it
 };
 using Finish = std::variant<Activate, ForgetGate, DeltaDecay, Convolve>;
 
@@ -45,7 +46,7 @@ struct Projection {
   ConstTensor weight, bias;  // [out, in], [out] float32 or absent
   Tensor y;                  // [T, out]
   Finish finish;
-  Tensor z;  // [T, out] or absent: nobody asks for it; a convolution needs it
+  Tensor z;  // [T, out] or absent: nobody asks for it
 };
 
 /// y = finish(x · weightᵀ + bias), of an x that several share.

@@ -49,7 +49,7 @@ Tensor repeat_heads(Context& ctx, Tensor g, std::int64_t heads) {
   return repeated;
 }
 
-std::optional<HeadGates> HeadGates::load(const MixerBuild& build, const QkvProjection& qkv, std::int64_t hidden) {
+std::optional<HeadGates> HeadGates::load(const MixerBuild& build, QkvProjection& qkv, std::int64_t hidden) {
   const Config sla = build.config.object("sla");
   if (!sla.boolean("enabled", false)) return std::nullopt;
   const std::int64_t heads = qkv.q_heads, head_dim = qkv.K;
@@ -69,6 +69,7 @@ std::optional<HeadGates> HeadGates::load(const MixerBuild& build, const QkvProje
   gates.w_q = build.weights.matrix("sla_q_gate.weight", {heads, expected});
   gates.w_k = build.weights.matrix("sla_k_gate.weight", {heads, expected});
   gates.phi_stage = sla.text("gate_stage", "proj", {"proj", "phi"}) == "phi";
+  qkv.keeps_raw = !gates.phi_stage;
   gates.post_norm = sla.text("read_gate_position", "q", {"q", "post_norm"}) == "post_norm";
   gates.temperature = static_cast<float>(sla.not_negative("temperature", 1.0));
   gates.gdn_decay = sla.boolean("gdn_decay", true);

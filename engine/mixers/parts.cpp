@@ -135,18 +135,20 @@ QkvProjection::Qkv QkvProjection::operator()(Context& ctx, ConstTensor x, MixerS
   const auto add = [&](const Linear& linear, const Conv& conv, std::size_t i) {
     Projection& p = all.emplace_back(linear.onto(ctx, made[i], x));
     if (!conv) return p;
-    p.z = made[i];
+    if (keeps_raw) p.z = made[i];
     p.y = ctx.activation({linear.out()});
-    p.finish = Convolve{conv.weight, conv.bias, conv.act, state.conv_caches[i]};
+    p.finish = Convolve{conv.weight, conv.bias, conv.act, state.conv_caches[i], made[i]};
     return p;
   };
   const Projection q = add(q_proj, q_conv, 0), k = add(k_proj, k_conv, 1), v = add(v_proj, v_conv, 2);
   if (gated) all.push_back(g_proj.onto(ctx, made[3], x));
   all.insert(all.end(), behind.begin(), behind.end());
   ctx.backend.project(all, ctx.workspace);
-  const auto raw = [](const Projection& p) { return p.z ? p.z : p.y; };
-  return {q.y.with_row({q_heads, K}),    k.y.with_row({k_heads, K}),    v.y.with_row({v_heads, V}),
-          raw(q).with_row({q_heads, K}), raw(k).with_row({k_heads, K}), gated ? made[3] : Tensor{}};
+  const auto raw = [this](const Projection& p, std::int64_t heads) {
+    return convolved() && !keeps_raw ? Tensor{} : (p.z ? p.z : p.y).with_row({heads, K});
+  };
+  return {q.y.with_row({q_heads, K}), k.y.with_row({k_heads, K}), v.y.with_row({v_heads, V}), raw(q, q_heads), raw(k, k_heads),
+          gated ? made[3] : Tensor{}};
 }
 
 void Readout::project(Context& ctx, ConstTensor o, const InputNorm& passed, Tensor y) const {

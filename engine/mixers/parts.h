@@ -80,10 +80,11 @@ struct QkvProjection {
   std::int64_t q_heads = 0, k_heads = 0, v_heads = 0, K = 0, V = 0;
   Linear q_proj, k_proj, v_proj, g_proj;
   Conv q_conv, k_conv, v_conv;
+  bool keeps_raw = false;  // whether somebody asks for what the convolutions read
 
   struct Qkv {
     Tensor q, k, v;       // [T, q_heads, K], [T, k_heads, K], [T, v_heads, V]
-    Tensor raw_q, raw_k;  // before the convolutions
+    Tensor raw_q, raw_k;  // before the convolutions; absent where there are some and raw numbers are not kept
     Tensor gate;          // [T, value_dim()], or absent: no gate, or nobody reads the memory
   };
 
@@ -186,8 +187,9 @@ struct HeadGates {
   struct Gates {
     Tensor q, k;  // [T, H], each row sums to 1
   };
-  /// None unless config["sla"].enabled; then q and k must have equally many heads. Model width `hidden`. Throws Error.
-  static std::optional<HeadGates> load(const MixerBuild& build, const QkvProjection& qkv, std::int64_t hidden);
+  /// None unless config["sla"].enabled; then q and k must have equally many heads, and qkv keeps what the gates read. Model width `hidden`.
+  /// Throws Error.
+  static std::optional<HeadGates> load(const MixerBuild& build, QkvProjection& qkv, std::int64_t hidden);
   /// G^Q = softmax_h(λ · logits(q)), G^K likewise (SLA eq. 4). q, k [T, H, K]; x [T, D]. Emits both.
   Gates operator()(Context& ctx, ConstTensor x, ConstTensor q, ConstTensor k) const;
 };

@@ -271,6 +271,64 @@ TEST_CASE("device: SwiGLU of many bf16 rows", "[device]") {
   }
 }
 
+TEST_CASE("device: products of many bf16 rows with short convolutions behind them", "[device]") {
+  const Comparison both(Precision::bfloat16);
+  if (!both) return;
+  constexpr double rounding = 4e-2;
+  // On 66 clusters: tiles that are all whole, whole and halves, halves alone; the last 1, 2 or 3 rows in a tile, or half of one, of their
+  // own; too few tiles, too few inputs.
+  struct Sizes {
+    std::int64_t T, in, values;
+  };
+  for (const auto& [T, in, values] : {Sizes{1500, 1032, 896},
+                                      {2307, 2056, 896},
+                                      {2305, 1024, 896},
+                                      {900, 1032, 640},
+                                      {1411, 1024, 896},
+                                      {1410, 2048, 896},
+                                      {1409, 1024, 896},
+                                      {1500, 520, 896},
+                                      {300, 1024, 896}}) {
+    constexpr std::int64_t keys = 512, gates = 384, few = 6, odd = 72;
+    Random random(1);
+    const Numbers x = random.uniform({T, in}), bias = random.uniform({odd}), unwritten({T, 4096}, std::nanf(""));
+    std::vector<Weights> weights;
+    std::vector<Numbers> taps, caches;
+    for (const std::int64_t out : {keys, keys, values, gates, few, odd}) {
+      weights.emplace_back(random, DType::bf16, Shape{out, in});
+      taps.push_back(random.uniform({out, 4}));
+      caches.push_back(random.uniform({1, 3, out}));
+    }
+    const auto run = [&](Side& s, bool with_inputs) {
+      {
+        const Workspace::Mark mark(s.workspace());
+        s->upload(s.workspace().tensor(unwritten.shape), unwritten.view());
+      }
+      const ConstTensor rows = s.activation(x);
+      const auto convolved = [&](std::size_t i, ConstTensor b, Activation act) {
+        const std::int64_t out = weights[i].shape[0];
+        const Tensor room = s.workspace().tensor({T, out}, s->activation_type(T));
+        return Projection{rows,
+                          {},
+                          s.weight(weights[i].view()),
+                          {},
+                          s.activation_out({T, out}),
+                          Convolve{s.whole(taps[i]), b, act, s.inout_whole(caches[i]), room},
+                          with_inputs ? s.activation_out({T, out}) : Tensor{}};
+      };
+      const std::array all{Projection{rows, {}, s.weight(weights[4].view()), {}, s.out({T, few}), Activate{Activation::sigmoid, {}}, {}},
+                           convolved(0, {}, Activation::silu),
+                           convolved(1, {}, Activation::identity),
+                           convolved(5, s.in(bias), Activation::silu),
+                           Projection{rows, {}, s.weight(weights[3].view()), {}, s.activation_out({T, gates}), {}, {}},
+                           convolved(2, {}, Activation::silu)};
+      s->project(all, s.workspace());
+    };
+    both(named("project and convolve", T, in, values, DType::bf16), [&](Side& s) { run(s, false); }, rounding, 8);
+    if (T == 300) both(named("with what is convolved", T, in, values, DType::bf16), [&](Side& s) { run(s, true); }, rounding, 8);
+  }
+}
+
 TEST_CASE("device: decays from sixteen features with bf16 weights", "[device]") {
   const Comparison both;
   if (!both) return;
