@@ -378,9 +378,11 @@ class CudaBackend final : public Backend {
     if (tiles && !gates.empty() && decayed_outer_product_hopper_makes(gates[0], memory.log_decay) &&
         decayed_outer_product_hopper_makes(gates[1], gathered.log_decay)) {
       gathered.gate = &gates[1];
+      gathered.while_sorted = order.cu_seqlens;
       return in_tiles(memory, segments, gathered, &gates[0]);
     }
     project(gates, workspace);
+    if (gates.empty()) gathered.while_sorted = order.cu_seqlens;
     if (tiles) return in_tiles(memory, segments, gathered, nullptr);
     void* const memory_scratch = scratch(decayed_outer_product_chunks_scratch(memory, segments.count, segments.longest, gathered));
     decayed_outer_product_chunks(memory, segments, memory_scratch, stream(), gathered);

@@ -115,6 +115,8 @@ struct GatheredSegments {
   std::int64_t count = 0, first_segment = 0;
   std::int64_t choices = 1, writers = 1, readers = 1;  // a row's first choices write, its first ones read
   bool gate_before_l2 = false;                         // gated delta rule, which reads q and k of all rows as of length 1
+  // cu_seqlens of the own rows, where the launch before this operation sorts items and lets the next one begin once all before it is done
+  const std::int32_t* while_sorted = nullptr;
 };
 
 /// Segments cut into pieces of `length` rows, the last one shorter; a segment without rows has none. Pieces have numbers below

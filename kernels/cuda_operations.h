@@ -77,9 +77,10 @@ struct alignas(16) SparseItem {
 /// As if a row of the shared state were one.
 __device__ inline SparseItem own_item(std::int32_t row) { return {row, 0, 1, 1}; }
 struct SparseOrder {
-  SparseItem* items = nullptr;    // [T · choices], by (sequence, partition), in the order of their tokens
-  std::int32_t* place = nullptr;  // [T · choices]: where choice c of token t is among them
-  DeviceSegments segments;        // of the rows [T shared ; items]: the shared segments, then the partitions', some of them empty
+  SparseItem* items = nullptr;               // [T · choices], by (sequence, partition), in the order of their tokens
+  std::int32_t* place = nullptr;             // [T · choices]: where choice c of token t is among them
+  const std::int32_t* cu_seqlens = nullptr;  // of the tokens
+  DeviceSegments segments;  // of the rows [T shared ; items]: the shared segments, then the partitions', some of them empty
 };
 SparseOrder sparse_order(const SparseState& op, const std::int32_t* cu_seqlens, Workspace& workspace, cudaStream_t stream);
 /// The operands of one memory call over all states, whose output goes to `SparseRows::o`; `sum_sparse_rows` sums that into op.o.

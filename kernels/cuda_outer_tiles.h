@@ -59,7 +59,8 @@ struct Problem {
   int H, K, V;
   float scale;
   DeviceSegments segments;
-  const SparseItem* items;  // null: nothing is gathered
+  const SparseItem* items;           // null: nothing is gathered
+  const std::int32_t* while_sorted;  // as in GatheredSegments
   int own_rows, own_segments, choices, writers, readers;
   std::int64_t span;        // rows
   Chunk<channels>* chunks;  // [chunks, H]

@@ -338,6 +338,7 @@ void launch_chunks(const DecayedOuterProduct& op, const DeviceSegments& segments
       op.scale,
       segments,
       gathered.items,
+      gathered.while_sorted,
       extent(plan.own_rows),
       extent(plan.own_segments),
       extent(gathered.choices),

@@ -254,9 +254,11 @@ __global__ void __launch_bounds__(prepare_threads<channels>, (sparse ? 768 : 102
                    const __grid_constant__ CUtensorMap keys) {
   extern __shared__ __align__(1024) unsigned char memory[];
   auto& shared = *reinterpret_cast<Prepared<channels>*>(memory);
-  wait_for_results();
   const int h = static_cast<int>(blockIdx.x) % p.H, number = static_cast<int>(blockIdx.x) / p.H;
-  const Piece piece = piece_of(p.segments, number, chunk_rows);
+  // Chunks of own rows are made while items are sorted, but for one, which keeps this launch from ending before the sort.
+  const bool early = sparse && p.while_sorted != nullptr && blockIdx.x > 0 && number < most_pieces(p.own_rows, p.own_segments, chunk_rows);
+  if (!early) wait_for_results();
+  const Piece piece = piece_of(early ? DeviceSegments{p.while_sorted, nullptr, p.own_segments, 0} : p.segments, number, chunk_rows);
   if (piece.index >= piece.count) return;
   Chunk<channels>& chunk = p.chunks[blockIdx.x];
   const bool gathered = sparse && piece.segment >= p.own_segments;

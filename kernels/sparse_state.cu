@@ -115,6 +115,7 @@ __global__ void __launch_bounds__(tile) sort_kernel(Sorted sorted, Items items, 
   __shared__ Counts counts;
   __shared__ std::int32_t of_warp[warps_of_tile];
   wait_for_results();
+  let_next_begin();  // what needs no items
   const auto runs = static_cast<unsigned>(items.runs()), count = static_cast<unsigned>(items.count());
   const unsigned thread = threadIdx.x, lane = thread % warp_size, warp = thread / warp_size, own_tile = blockIdx.x * tile;
   const unsigned segments = max(static_cast<unsigned>(items.S) + 1, runs);
@@ -185,7 +186,6 @@ __global__ void __launch_bounds__(tile) sort_kernel(Sorted sorted, Items items, 
     }
     __syncthreads();
   }
-  let_next_begin();
 }
 
 /// Operands [T, 2, H, n] or, for v, [T, H, n], and the memory's rows [T + items, H, n] that are made of them. What is absent has n = 0.
@@ -273,7 +273,7 @@ SparseOrder sparse_order(const SparseState& op, const std::int32_t* sequences, W
   // Without an item there are segments all the same.
   const auto tiles = std::max(static_cast<unsigned>(items.tiles()), 1U);
   launch_overlapped("sparse_state: sorting", sort_kernel, tiles, tile, 0, stream, sorted, items, gating);
-  return {sorted.items, sorted.place, {sorted.cu_seqlens, sorted.slot, S + runs, items.T}};
+  return {sorted.items, sorted.place, sequences, {sorted.cu_seqlens, sorted.slot, S + runs, items.T}};
 }
 
 SparseRows sparse_rows(const SparseState& op, const SparseOrder& order, Workspace& workspace, cudaStream_t stream) {
