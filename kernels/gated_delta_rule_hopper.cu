@@ -411,6 +411,7 @@ __global__ void __launch_bounds__(groups* warpgroup + copying, 1)
       }
       if constexpr (pass == Pass::normed) {
         sum_squares(memory.squares[c % stages][warp()], o);
+        __syncwarp();
         store_rows(stage.v[group], in_tile, o);  // v of these columns has been read by this warp alone
       } else if constexpr (pass == Pass::read) {
         const std::int64_t row = span.first_row + c * chunk_rows;
