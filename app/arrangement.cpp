@@ -43,6 +43,22 @@ Arrangement arrangement_of(std::span<const std::string_view> views) {
   return result;
 }
 
+std::string_view opening_view(const ModelInfo& model) {
+  const auto some = [&](const auto& is) { return std::ranges::any_of(model.layers, is); };
+  if (some([](const LayerInfo& layer) { return layer.partitions > 0; })) return "routing";
+  if (some(&LayerInfo::head_gates)) return "head_gates";
+  if (some([](const LayerInfo& layer) { return layer.memory == "gated delta rule"; })) return "delta_rule";
+  return some(&LayerInfo::has_state) ? "decay" : "attention";
+}
+
+Arrangement reopened(Arrangement arrangement, std::string_view before, std::string_view wanted) {
+  const std::array<std::string_view, 2> opened{before, first_views[1]};
+  if (before == wanted || !std::ranges::equal(arrangement.views, opened)) return arrangement;
+  arrangement.views[0] = wanted;
+  arrangement.modes[0] = 0;
+  return arrangement;
+}
+
 std::span<const Preset> presets() {
   static const std::array<Preset, 6> all = {{
       {"opening", QT_TRANSLATE_NOOP("Commands", "Routing and state"), {}},

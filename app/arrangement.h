@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/snapshot.h"
+
 namespace statescope {
 
 inline constexpr std::size_t most_views = 6;
@@ -24,6 +26,11 @@ struct Arrangement {
 /// With the usual sizes. A way of looking may follow a view's id: "state/Difference" (View::modes). Ids that the catalogue does not have
 /// are left out, as is what exceeds most_views; if none is left, the views that a run opens with.
 Arrangement arrangement_of(std::span<const std::string_view> views);
+
+/// The id of the view that a model's run opens with, beside its state: what its memories do.
+std::string_view opening_view(const ModelInfo& model);
+/// With view `wanted` in the place of `before`, if these are the views that a run opened with; else as it is.
+Arrangement reopened(Arrangement arrangement, std::string_view before, std::string_view wanted);
 
 struct Preset {
   const char* id;  // stable

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
+#include <utility>
 
 #include "app/breakpoint_page.h"
 #include "app/canvas/paper_canvas.h"
@@ -109,6 +110,7 @@ MainWindow::MainWindow(RunSource& source, const WindowSetup& setup)
   if (settings_) {
     restoreGeometry(settings_->value("geometry").toByteArray());
     kept_ = arrangement_from(settings_->value("own-arrangement").toString());
+    opening_view_ = settings_->value("opening-view", QString::fromStdString(opening_view_)).toString().toStdString();
     if (const auto arrangement = arrangement_from(settings_->value("arrangement").toString())) arrange(*arrangement);
   }
   fill_recent();
@@ -120,6 +122,7 @@ void MainWindow::make_connections() {
   connect(navigator_.get(), &Navigator::run_changed, this, &MainWindow::show_run);
   connect(navigator_.get(), &Navigator::opened, error_, &QWidget::hide);
   connect(navigator_.get(), &Navigator::opened, this, [this] { places_.clear(); });
+  connect(navigator_.get(), &Navigator::opened, this, &MainWindow::reopen_views);
   connect(navigator_.get(), &Navigator::cursor_changed, this,
           [this] { places_.arrive(navigator_->cursor(), since_start_.elapsed(), navigator_->is_playing()); });
   connect(navigator_.get(), &Navigator::progressed, this, [this] {
@@ -348,6 +351,15 @@ void MainWindow::arrange(const Arrangement& arrangement) {
   stage_->arrange(arrangement);
   rows_->follow_own();
   remember_arrangement();
+}
+
+/// What a run opens with shows what memories of its kind do, until somebody arranges the views. A lesson's are its own.
+void MainWindow::reopen_views() {
+  if (lesson_->lesson()) return;
+  const std::string before = std::exchange(opening_view_, opening_view(navigator_->run()->model));
+  if (before == opening_view_) return;
+  remember("opening-view", QString::fromStdString(opening_view_));
+  arrange(reopened(stage_->arrangement(), before, opening_view_));
 }
 
 void MainWindow::keep_arrangement() {

@@ -165,6 +165,7 @@ class MainWindow : public QMainWindow {
   void remember_recent(const QString& path);
   void remember(const QString& key, const QVariant& value);
   void remember_arrangement();
+  void reopen_views();
   void go_to(const std::optional<Cursor>& place);
 
   std::unique_ptr<Navigator> navigator_;
@@ -185,6 +186,7 @@ class MainWindow : public QMainWindow {
   std::vector<Departure> departures_;
   QElapsedTimer since_start_;
   std::optional<Arrangement> kept_;
+  std::string opening_view_ = arrangement_of({}).views[0];  // of the run that opened last
   Actions* actions_ = nullptr;
   QMenu* recent_ = nullptr;
   Header* header_ = nullptr;

@@ -22,6 +22,7 @@ struct LayerInfo {
   std::int64_t columns = 0;             // V, its value columns
   std::int64_t partitions = 0;          // N routed partitions (slots "1" … "N"); 0: no routing
   bool has_shared_slot = false;         // slot 0 is selected by every token
+  bool head_gates = false;              // heads compete to be written and read (SLA)
 
   std::int64_t slots() const { return static_cast<std::int64_t>(slot_names.size()); }
   bool has_state() const { return !slot_names.empty(); }
@@ -29,7 +30,7 @@ struct LayerInfo {
 
 struct ModelInfo {
   std::string name;    // of the file or folder
-  std::string family;  // model_type
+  std::string family;  // model_type, "sla-" before it where heads compete
   std::string device;  // one sentence: what it runs on
   std::int64_t parameters = 0;
   std::int64_t weight_bytes = 0;

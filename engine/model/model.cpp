@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "engine/error.h"
 
 namespace statescope {
@@ -100,6 +102,7 @@ ModelInfo Model::info() const {
     layer.slot_names = layout.slot_names;
     layer.partitions = layout.partitions;
     layer.has_shared_slot = layout.has_shared_slot;
+    layer.head_gates = layout.head_gates;
     if (!layout.memory.empty()) {
       layer.heads = layout.memory[0].shape[1];
       layer.rows = layout.memory[0].shape[2];
@@ -107,6 +110,7 @@ ModelInfo Model::info() const {
     }
     info.layers.push_back(std::move(layer));
   }
+  if (std::ranges::any_of(info.layers, &LayerInfo::head_gates)) info.family = "sla-" + info.family;
   return info;
 }
 

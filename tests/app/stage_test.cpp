@@ -202,6 +202,41 @@ TEST_CASE("presets by key; the first view is the largest") {
   CHECK(stage.focused_panel().surface().hasFocus());
 }
 
+TEST_CASE("a run opens with a view of what its memories do, until somebody arranges the views") {
+  const auto open = [](TestWindow& test, const auto& change) {
+    RunInfo run = *fake_run(64);
+    for (LayerInfo& layer : run.model.layers) layer.partitions = 0;
+    change(run.model.layers);
+    test.window.open_checkpoint("fake.h5", {});
+    test.source.stand(std::make_shared<const RunInfo>(std::move(run)));
+    QTest::qWait(1);
+    return test.window.stage().arrangement().views;
+  };
+  using Views = std::vector<std::string>;
+  using Layers = std::vector<LayerInfo>;
+  const auto forgets = [](Layers&) {};
+  const auto erases = [](Layers& layers) { layers[0].memory = "gated delta rule"; };
+  const auto routes = [](Layers& layers) { layers[1].partitions = 4; };
+  TestSettings kept;
+  {
+    TestWindow test(false, {1400, 900}, &kept.settings);
+    CHECK(open(test, routes) == Views{"routing", "state"});
+    CHECK(open(test, erases) == Views{"delta_rule", "state"});
+    CHECK(open(test, [](Layers& layers) { layers[1].head_gates = true; }) == Views{"head_gates", "state"});
+    CHECK(open(test, [](Layers& layers) {
+            for (LayerInfo& layer : layers) layer.slot_names.clear();
+          }) == Views{"attention", "state"});
+    CHECK(open(test, forgets) == Views{"decay", "state"});
+    test.window.close();
+  }
+  TestWindow next(false, {1400, 900}, &kept.settings);
+  CHECK(open(next, routes) == Views{"routing", "state"});
+  next.window.show_view(*find_view("predictions"));
+  const Views own = next.window.stage().arrangement().views;
+  CHECK(open(next, erases) == own);
+  CHECK(open(next, routes) == own);
+}
+
 TEST_CASE("a drawn splitter changes the shares; an arrangement comes back with the next window") {
   TestSettings kept;
   Arrangement left;
