@@ -7,6 +7,7 @@
 #include <exception>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "kernels/cuda_chain.h"
@@ -119,7 +120,7 @@ struct Room {
     for (int n = tiles.products_of_x(); n < tiles.product_count; ++n) {
       made += most_of(tiles.products[n].out) * static_cast<int>(tiles.products[n].weight_bytes);
     }
-    const int rows = stage_rows * tiles.row_bytes + between_rows;
+    const int rows = stage_rows * tiles.piece_bytes(std::min(tiles.blocks, tiles.blocks_of_piece)) + between_rows;
     return {static_cast<std::size_t>(rounded_up(parts_of_x * tiles.part_bytes + between_parts, line_bytes)),
             rounded_up(std::max(rows, made), line_bytes)};
   }
@@ -200,6 +201,7 @@ struct Chain::Collected {
   OneRow last;                 // the last one, where it is products
   Addresses written;           // by them
   Room room;                   // for all of them
+  CompactWeights compact;
   std::exception_ptr failure;  // of a launch whose caller could not be told
   std::mutex mutex;            // buffers are given back by any thread
 
@@ -213,6 +215,20 @@ struct Chain::Collected {
     written = {};
     room = {};
     return std::exchange(levels, {});
+  }
+  /// The same products with compact weights, if all that are of x are.
+  OneRow compacted(const OneRow& op, int blocks_of_piece, cudaStream_t stream) {
+    OneRow own = op;
+    for (Product& p : std::span(own.products, static_cast<std::size_t>(own.product_count))) {
+      if (p.made != nullptr) continue;
+      for (const char** weight : {&p.weight, &p.up}) {
+        if (*weight == nullptr) continue;
+        *weight = compact.of({*weight, p.weight_bytes, p.out, p.in, blocks_of_piece}, stream);
+        if (*weight == nullptr) return op;
+      }
+    }
+    own.compact = true;
+    return own;
   }
   void push(const Level& level) {
     levels.push_back(level);
@@ -240,12 +256,14 @@ void Chain::drop() {
 }
 std::vector<Chain::Memory> Chain::take_captured() { return std::exchange(captured_, {}); }
 
-bool Chain::add(const OneRow& op, DType type) {
+bool Chain::add(const OneRow& as_asked, DType type) {
   Level level{.kind = Kind::products, .tiles = {}, .step = {}, .mail = {}, .mailed = {}};
-  if (type != DType::bf16 || !as_tiles(level.tiles, op, [](const Product&) { return true; })) return false;
-  const Room room = Room::of(level.tiles);
-  if (!room.ring()) return false;
+  const auto all = [](const Product&) { return true; };
+  if (type != DType::bf16 || !as_tiles(level.tiles, as_asked, all) || !Room::of(level.tiles).ring()) return false;
   const std::lock_guard lock(collected_->mutex);
+  const OneRow op = collected_->compacted(as_asked, level.tiles.blocks_of_piece, stream_);
+  if (op.compact) as_tiles(level.tiles = {}, op, all);
+  const Room room = Room::of(level.tiles);
   const bool fits = collected_->levels.size() < most_levels && collected_->room.with(room).ring();
   if (!fits || collected_->is_read_from_memory(level)) launch();
   collected_->room = collected_->room.with(room);
@@ -270,7 +288,13 @@ void Chain::free(void* memory) noexcept {
   } catch (...) {
     collected_->failure = std::current_exception();
   }
+  collected_->compact.release(memory, stream_);
   cudaFreeAsync(memory, stream_);
+}
+
+void Chain::hold_weights(const void* memory, std::size_t bytes) {
+  const std::lock_guard lock(collected_->mutex);
+  collected_->compact.hold(memory, bytes);
 }
 
 void Chain::launch() {

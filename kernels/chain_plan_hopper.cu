@@ -67,8 +67,8 @@ bool as_tiles(Tiles& tiles, const OneRow& op, const IsAwaited& is_awaited) {
   constexpr int whole = warps_of_half * blocks_at_once;
   const int pieces = (tiles.blocks + most_blocks - 1) / most_blocks;
   const int least = (tiles.blocks + pieces - 1) / pieces, rounded = rounded_up(least, whole);
-  tiles.blocks_of_piece = rounded <= most_blocks ? rounded : least;
-  tiles.row_bytes = std::min(tiles.blocks, tiles.blocks_of_piece) * block_bytes;
+  tiles.blocks_of_piece = rounded <= most_blocks ? rounded : rounded_up(least, whole / 2);
+  tiles.compact = op.compact;
   tiles.part_bytes = rounded_up(2 * input.n, line_bytes);
   const std::span<const Product> products(op.products, static_cast<std::size_t>(op.product_count));
   const auto is_announced = [&](const Product& p) { return std::ranges::find(products, p.y, &Product::made) != products.end(); };
@@ -91,6 +91,7 @@ bool as_tiles(Tiles& tiles, const OneRow& op, const IsAwaited& is_awaited) {
   bool fits = true;
   for (int n = 0; n < tiles.product_count; ++n) {
     const Product& p = tiles.products[n];
+    if (p.made == nullptr && op.compact) tiles.products[n].weight_bytes = tiles.piece_bytes(std::min(tiles.blocks, tiles.blocks_of_piece));
     fits &= p.weight_bytes % piece == 0 && (p.made == nullptr ? p.in == input.n : p.weight_bytes == 2 * p.in && !p.announced);
     if (p.made != nullptr) numbers += p.in, bytes += most_of(p.out) * p.in * 2;
   }

@@ -34,6 +34,11 @@ class CudaBackend final : public Backend {
     check(cudaMallocAsync(&memory, std::max<std::size_t>(bytes, 1), stream()), "memory");
     return Buffer(memory, [chain = chain_](void* p) { chain->free(p); });
   }
+  Buffer allocate_weights(std::size_t bytes) override {
+    Buffer memory = allocate(bytes);
+    chain_->hold_weights(memory.get(), bytes);
+    return memory;
+  }
   void upload(Tensor device, ConstTensor host) override { transfer(device, host, cudaMemcpyHostToDevice); }
   void download(Tensor host, ConstTensor device) override { transfer(host, device, cudaMemcpyDeviceToHost); }
 
@@ -65,7 +70,7 @@ class CudaBackend final : public Backend {
 
   ConstTensor adopt(ConstTensor host, Buffer& owner) override {
     if (!host.contiguous()) throw std::invalid_argument("a weight must be contiguous");
-    owner = allocate(bytes_of(host));
+    owner = allocate_weights(bytes_of(host));
     check(cudaMemcpyAsync(owner.get(), host.data, bytes_of(host), cudaMemcpyHostToDevice, stream()), "a weight");
     check(cudaStreamSynchronize(stream()),
           "the work before");  // the host side may be unmapped after this; a copy from pageable memory need not be over when it returns

@@ -32,6 +32,9 @@ class Chain {
   void flush();
   /// Gives memory back in the stream's order. What fails of the chain before is thrown where something is asked next.
   void free(void* memory) noexcept;
+  /// There are weights in this memory, which nobody writes once products read them: until it is given back they may be read in another
+  /// form (cuda_compact_weights.h).
+  void hold_weights(const void* memory, std::size_t bytes);
   /// Nothing of what was collected and not launched is done.
   void drop();
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/cuda_chain_mail.h"
+#include "kernels/cuda_compact_weights.h"
 #include "kernels/cuda_hopper.h"
 #include "kernels/cuda_memory_step.h"
 #include "kernels/cuda_one_row.h"
@@ -46,14 +47,23 @@ struct Tiles {
   int outputs_of_tile;          // 16; gated: 8
   int tiles_together;           // whose outputs are finished together
   int blocks, blocks_of_piece;  // of a row; a stage has a piece of its rows
-  int row_bytes;                // of a row in a stage
+  bool compact;                 // weights of x are
   int part_bytes;               // from one part of x to the next in shared memory
   int first_output[most_products];
   Product products[most_products];
 
   __device__ bool one_product() const { return product_count == 1; }
-  /// Where a row begins in its stage.
-  __device__ int place_in_stage(int row) const { return row * row_bytes + (row >= rows_together ? between_rows : 0); }
+  __device__ int blocks_from(int first_block) const { return min(blocks_of_piece, blocks - first_block); }
+  /// Of so many blocks of a row.
+  __host__ __device__ int piece_bytes(int count) const {
+    return compact ? count * compact::block_bytes + compact::behind_bytes : count * block_bytes;
+  }
+  /// Where a piece of row o of a product's weights begins.
+  __device__ const char* piece_of(const Product& p, const char* weights, int o, int first_block) const {
+    return compact ? weights + compact::bytes_before(first_block, blocks_of_piece) * p.out +
+                         std::int64_t{o} * piece_bytes(blocks_from(first_block))
+                   : weights + o * p.weight_bytes + first_block * block_bytes;
+  }
   __host__ __device__ int products_of_x() const { return products_before[turns]; }
 };
 
@@ -129,6 +139,9 @@ __device__ __noinline__ inline Share share_of(int n) {
   return {before(blockIdx.x), before(blockIdx.x + 1) - before(blockIdx.x)};
 }
 
+/// Where a row begins in its stage, of rows of so many bytes.
+__device__ inline int place_in_stage(int row, int row_bytes) { return row * row_bytes + (row >= rows_together ? between_rows : 0); }
+
 /// An output of the block.
 struct Place {
   int product, o;
@@ -149,7 +162,7 @@ __device__ __noinline__ inline Place place_of(const Tiles& op, const Share* shar
 /// A level as its block knows it, in shared memory.
 struct Slot {
   Level level;
-  const char* rows[listed_rows];  // of weights, in the order of tiles, where products share the level; null: there is none
+  const char* rows[listed_rows];  // first pieces of weights, in the order of tiles, where products share the level; null: there is none
   Place places[listed_rows];      // of the same
   Share shares[turns];            // of the outputs; of one product only those of the last tile are side by side
   int outputs;                    // of all of them
@@ -275,24 +288,29 @@ __device__ inline void fetch_weights(Levels& levels, int count, const Ring& ring
   NextStage next{ring};
   const auto fetch_rows = [&](const Slot& slot, int tile, int half, int first_block) {
     const Tiles& op = slot.level.tiles;
-    const Product& p = op.products[0];
     const bool gated = op.outputs_of_tile < tile_rows;
     const int rows = slot.rows_of(tile, half), row = (gated ? 0 : half * stage_rows) + lane;
     if (rows <= 0) return;
     const char* from = nullptr;
-    if (lane < rows)
-      from = op.one_product() ? (gated && half == 1 ? p.up : p.weight) + (slot.first_output(tile) + row) * p.weight_bytes
-                              : slot.rows[tile * tile_rows + row];
-    const int bytes = min(op.blocks_of_piece, op.blocks - first_block) * block_bytes;
+    if (lane < rows && op.one_product()) {
+      const Product& p = op.products[0];
+      from = op.piece_of(p, gated && half == 1 ? p.up : p.weight, slot.first_output(tile) + row, first_block);
+    } else if (lane < rows) {
+      const int i = tile * tile_rows + row;
+      const Place place = slot.places[i];
+      const Product& p = op.products[place.product];
+      from = first_block == 0 ? slot.rows[i] : op.piece_of(p, p.weight, place.o, first_block);
+    }
+    const int bytes = op.piece_bytes(op.blocks_from(first_block));
     // Rows that follow one another in memory are one copy: each takes the warp some 60 cycles.
     const char* const before = reinterpret_cast<const char*>(__shfl_up_sync(~0U, reinterpret_cast<std::uintptr_t>(from), 1));
     const bool leads = lane < rows && (lane % rows_together == 0 || from != before + bytes);
     const unsigned next_leader = (__ballot_sync(~0U, leads) | 1U << rows) >> lane >> 1;
-    const int place = op.place_in_stage(lane);
+    const int place = place_in_stage(lane, bytes);
     Stage& stage = next.wait_until_empty();
     if (lane == 0) stage.expect(rows * bytes);
     __syncwarp();
-    if (leads) stage.fetch(next.place() + place, from + first_block * block_bytes, __ffs(next_leader) * bytes, policy);
+    if (leads) stage.fetch(next.place() + place, from, __ffs(next_leader) * bytes, policy);
     next.next();
   };
 #pragma unroll 1

@@ -244,10 +244,73 @@ __device__ inline void multiply_stage(float (&sums)[4], unsigned weights, unsign
   for (int i = 0; i < 4; ++i) sums[i] += (c[0][i] + c[1][i]) + (c[2][i] + c[3][i]);
 }
 
+/// What a lane needs for four blocks of compact weights.
+struct GroupOfBlocks {
+  uint4 weights[3];
+  uint2 x[blocks_at_once];
+  __device__ GroupOfBlocks(unsigned from, unsigned in) {
+#pragma unroll
+    for (int i = 0; i < 3; ++i) weights[i] = load_shared(from + i * compact::line_of_lanes);
+#pragma unroll
+    for (int i = 0; i < blocks_at_once; ++i) x[i] = load_half(in + i * warps_of_half * block_bytes);
+  }
+};
+__device__ inline void multiply_compact(float (&c)[4], compact::Eight weights, uint2 x) {
+  multiply(c, compact::unpacked_eight(weights), x.x, x.y);
+}
+
+/// The same of rows of compact weights, without their scales.
+__device__ inline void multiply_compact_stage(float (&sums)[4], unsigned weights, unsigned in, int blocks, int in_half) {
+  static_assert(blocks_at_once * warps_of_half == compact::group_blocks);
+  float c[blocks_at_once][4] = {};
+#pragma unroll 1
+  for (; blocks >= compact::group_blocks; blocks -= compact::group_blocks) {
+    const GroupOfBlocks now(weights, in);
+    const auto& [a, b, d] = now.weights;
+    multiply_compact(c[0], {a.x, a.y, a.z}, now.x[0]);
+    multiply_compact(c[1], {a.w, b.x, b.y}, now.x[1]);
+    multiply_compact(c[2], {b.z, b.w, d.x}, now.x[2]);
+    multiply_compact(c[3], {d.y, d.z, d.w}, now.x[3]);
+    weights += compact::group_blocks * compact::block_bytes, in += compact::group_blocks * block_bytes;
+  }
+  if (blocks > 0) {
+    weights -= in_half * (compact::group_blocks - compact::half_group_blocks) * compact::block_bytes / compact::warps_of_row;
+    const uint4 a = load_shared(weights);
+    const int lane = static_cast<int>(threadIdx.x) % compact::lanes_of_row;
+    const uint2 b = load_half(weights + compact::line_of_lanes - lane * (compact::lane_bytes / 2));
+    multiply_compact(c[0], {a.x, a.y, a.z}, load_half(in));
+    multiply_compact(c[1], {a.w, b.x, b.y}, load_half(in + warps_of_half * block_bytes));
+  }
+#pragma unroll
+  for (int i = 0; i < 4; ++i) sums[i] += (c[0][i] + c[1][i]) + (c[2][i] + c[3][i]);
+}
+
+/// x at a column of a piece, of whose numbers the first has its parts at `piece_of_x`.
+__device__ inline float number_of_x(const char* piece_of_x, const Tiles& op, int column) {
+  const int i = column % piece_numbers, pair = i / 2;
+  const int word = pair == 1 ? 2 : pair == 2 ? 1 : pair;
+  float x = 0;
+#pragma unroll
+  for (int p = 0; p < parts_of_x; ++p) {
+    const char* const part = piece_of_x + place_of_part(op, p) + column / piece_numbers * piece;
+    const unsigned both = *reinterpret_cast<const unsigned*>(part + 4 * (p < 2 ? word : word ^ 2));
+    x += i % 2 == 0 ? first_of(both) : second_of(both);
+  }
+  return x;
+}
+
+/// What an exception adds to the sum of its row before its scale: x (w / scale − 2^−15).
+__device__ inline float of_exception(unsigned exception, float scale, const char* piece_of_x, const Tiles& op, int blocks) {
+  const int column = min(static_cast<int>(exception >> 16) - 1, blocks * block_columns - 1);  // rows that are not there have any bits
+  const float inverse = __uint_as_float((254U << 23) - __float_as_uint(scale));
+  return number_of_x(piece_of_x, op, column) * (__uint_as_float(exception << 16) * inverse - __uint_as_float(compact::first_exponent << 23));
+}
+
 /// Where a warp multiplies: a share of the columns of one half of each tile.
 struct Multiplier {
   int half, in_half, lane;
-  unsigned x, weights;  // the lane's first numbers of x and of the ring's first stage
+  unsigned x, weights;  // the lane's first numbers of x, and its place in the first row of the ring's first stage
+  const char* all_of_x;
   float* sum;           // of the lane's row of the first tile
 
   __device__ Multiplier(Work& work, const Tiles& op, const Ring& ring)
@@ -255,22 +318,33 @@ struct Multiplier {
         in_half(static_cast<int>(threadIdx.x) / warp_size % warps_of_half),
         lane(threadIdx.x % warp_size),
         x(shared_address(work.of_x.x + place_in_parts(op)) + in_half * block_bytes),
-        weights(shared_address(ring.begin) + op.place_in_stage(row()) + lane % 4 * piece + in_half * block_bytes),
+        weights(shared_address(ring.begin) + lane % 4 * piece + in_half * (op.compact ? 3 * compact::line_of_lanes : block_bytes)),
+        all_of_x(work.of_x.x),
         sum(work.sums + (half * stage_rows + row()) * warps_of_half + in_half) {}
 
   /// The lane's row of a stage: those that read at once read from different banks.
   __device__ int row() const { return lane / 4 % 2 * rows_together + lane / 4 / 2; }
 
   /// A stage with the columns of so many blocks from `block` on, into the sums of a tile.
-  __device__ void take(const Ring& ring, const PlaceInRing& at, int tile, int block, int blocks) const {
+  __device__ void take(const Tiles& op, const Ring& ring, const PlaceInRing& at, int tile, int block, int blocks) const {
     Stage& stage = ring.stages[at.stage()];
+    const int row_place = place_in_stage(row(), op.piece_bytes(blocks));
+    const unsigned from = weights + static_cast<int>(at.stage()) * ring.size.stage_bytes + row_place, in = x + block * block_bytes;
     wait(stage.full, at.parity());
-    float sums[4] = {};
-    multiply_stage(sums, weights + static_cast<int>(at.stage()) * ring.size.stage_bytes, x + block * block_bytes,
-                   (blocks - in_half + warps_of_half - 1) / warps_of_half);
+    float sums[4] = {}, scale = 1;
+    if (op.compact) {
+      const auto* const behind = reinterpret_cast<const unsigned*>(ring.stage(at.stage()) + row_place + blocks * compact::block_bytes);
+      const int own = 4 * (lane % 4) + in_half;  // of the row's exceptions
+      scale = __uint_as_float(behind[0]);
+      const unsigned exception = own < compact::most_exceptions ? behind[1 + own] : 0;
+      multiply_compact_stage(sums, from, in, blocks, in_half);
+      if (exception != 0) sums[0] += of_exception(exception, scale, all_of_x + block * block_bytes, op, blocks);
+    } else {
+      multiply_stage(sums, from, in, (blocks - in_half + warps_of_half - 1) / warps_of_half);
+    }
     __syncwarp();
     if (lane == 0) stage.give_back();
-    const float of_row = sum_of_row(sums, lane);
+    const float of_row = scale * sum_of_row(sums, lane);
     float& all = sum[tile % kept_tiles * tile_rows * warps_of_half];
     if (lane % 4 == 0) all = block == 0 ? of_row : all + of_row;
   }
@@ -310,7 +384,7 @@ __device__ inline void make_products(const Slot& slot, Work& work, const Ring& r
         const bool whole = of_tile < tile_rows || tile * of_tile + stage_rows < outputs;
         if (multiplier.half == 1) at.next(ring);
         if (multiplier.half == 0 || whole) {
-          multiplier.take(ring, at, slot.tiles_before + tile, block, blocks);
+          multiplier.take(op, ring, at, slot.tiles_before + tile, block, blocks);
           at.next(ring);
         }
         if (multiplier.half == 0 && whole) at.next(ring);

@@ -101,7 +101,7 @@ std::vector<ConstTensor> StoredWeights::matrices(const std::vector<TensorSpec>& 
     begins.push_back(bytes);
     bytes += (checked(spec.name, spec.shape).bytes() + alignment - 1) / alignment * alignment;
   }
-  auto* const block = static_cast<std::byte*>(buffers_.emplace_back(backend_.allocate(bytes)).get());
+  auto* const block = static_cast<std::byte*>(buffers_.emplace_back(backend_.allocate_weights(bytes)).get());
   std::vector<ConstTensor> all;
   for (std::size_t i = 0; i < specs.size(); ++i) {
     const StoredTensor& stored = checked(specs[i].name, specs[i].shape);
