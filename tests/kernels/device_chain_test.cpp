@@ -169,4 +169,55 @@ TEST_CASE("device: what a layer makes for itself is read by others", "[device]")
   each_token("a gate as it is before its activation", &Placed::gs, layer.values);
 }
 
+TEST_CASE("device: one row's products with weights of which some are unlike the others", "[device]") {
+  const Comparison both;
+  if (!both) return;
+  // One, two and four pieces of a row, with whole groups of columns and a half one; rows that are never compact (cuda_compact_weights.h).
+  for (const std::int64_t in : {256, 768, 2304, 4096, 8192, 544}) {
+    const auto product = [&](const std::string& name, const auto& change) {
+      Random random(4);
+      Weight weight(random, 300, in);
+      Numbers x = random.uniform({1, in});
+      // Where weights are changed x is large, so that a small difference shows.
+      for (std::int64_t row = 0; row < 300; ++row) {
+        const auto set = [&](std::int64_t column, std::uint16_t word) {
+          weight.words[static_cast<std::size_t>(row * in + column)] = word;
+          x[column] = 1000;
+        };
+        change(row, set);
+      }
+      both(
+          name + ", rows of " + std::to_string(in),
+          [&](Side& s) {
+            const ConstTensor w = s.weight(weight.view()), numbers = s.in(x);
+            const Tensor y = s.out({2, 300});
+            for (int time = 0; time < 2; ++time) s->linear(y.slice(time, 1), numbers, w);
+          },
+          1e-5);
+    };
+    const auto exceptions = [in](std::uint16_t word, int count) {
+      return [=](std::int64_t row, const auto& set) {
+        for (int n = 0; n < count; ++n) set(n % 2 == 0 ? 3 * n : in - 1 - 5 * n, row % 2 == 0 ? word : static_cast<std::uint16_t>(word ^ 0x8000));
+      };
+    };
+    product("no exceptions", [](std::int64_t, const auto&) {});
+    product("zeros", exceptions(0, 7));
+    product("more zeros than fit", exceptions(0, 16));
+    product("numbers without a leading 1", exceptions(1, 3));
+    product("large numbers", exceptions(0x4780, 5));  // 2^16
+    product("an infinity", exceptions(0x7F80, 1));
+    product("NaN", exceptions(0x7FC0, 1));
+    product("rows of zeros", [in](std::int64_t row, const auto& set) {
+      if (row % 3 != 0) return;
+      for (std::int64_t column = 0; column < in; ++column) set(column, 0);
+    });
+    for (const int exponent : {2, 17, 200}) {
+      product("exponents of " + std::to_string(exponent), [in, exponent](std::int64_t row, const auto& set) {
+        for (std::int64_t column = 0; column < in; ++column)
+          set(column, static_cast<std::uint16_t>((exponent + (row + column) % 16) << 7 | (37 * column + row) % 128 | (column % 3 == 0 ? 0x8000 : 0)));
+      });
+    }
+  }
+}
+
 }  // namespace statescope::device_chain_test
