@@ -255,34 +255,38 @@ struct GroupOfBlocks {
     for (int i = 0; i < blocks_at_once; ++i) x[i] = load_half(in + i * warps_of_half * block_bytes);
   }
 };
-__device__ inline void multiply_compact(float (&c)[4], compact::Eight weights, uint2 x) {
-  multiply(c, compact::unpacked_eight(weights), x.x, x.y);
+__device__ inline void multiply_compact(float (&c)[4], compact::Eight weights, uint2 x, unsigned common) {
+  multiply(c, compact::unpacked_eight(weights, common), x.x, x.y);
+}
+__device__ inline void multiply_compact(float (&c)[blocks_at_once][4], const GroupOfBlocks& group, unsigned common) {
+  const auto& [u, v, w] = group.weights;
+  multiply_compact(c[0], {u.x, u.y, u.z}, group.x[0], common);
+  multiply_compact(c[1], {u.w, v.x, v.y}, group.x[1], common);
+  multiply_compact(c[2], {v.z, v.w, w.x}, group.x[2], common);
+  multiply_compact(c[3], {w.y, w.z, w.w}, group.x[3], common);
 }
 
 /// The same of rows of compact weights, without their scales.
 __device__ inline void multiply_compact_stage(float (&sums)[4], unsigned weights, unsigned in, int blocks, int in_half) {
   static_assert(blocks_at_once * warps_of_half == compact::group_blocks);
+  constexpr int weights_of_group = compact::group_blocks * compact::block_bytes, x_of_group = compact::group_blocks * block_bytes;
+  const unsigned common = compact::common_bits();
   float c[blocks_at_once][4] = {};
 #pragma unroll 1
   for (; blocks >= compact::group_blocks; blocks -= compact::group_blocks) {
-    const GroupOfBlocks now(weights, in);
-    const auto& [a, b, d] = now.weights;
-    multiply_compact(c[0], {a.x, a.y, a.z}, now.x[0]);
-    multiply_compact(c[1], {a.w, b.x, b.y}, now.x[1]);
-    multiply_compact(c[2], {b.z, b.w, d.x}, now.x[2]);
-    multiply_compact(c[3], {d.y, d.z, d.w}, now.x[3]);
-    weights += compact::group_blocks * compact::block_bytes, in += compact::group_blocks * block_bytes;
+    multiply_compact(c, GroupOfBlocks(weights, in), common);
+    weights += weights_of_group, in += x_of_group;
   }
   if (blocks > 0) {
     weights -= in_half * (compact::group_blocks - compact::half_group_blocks) * compact::block_bytes / compact::warps_of_row;
-    const uint4 a = load_shared(weights);
+    const uint4 u = load_shared(weights);
     const int lane = static_cast<int>(threadIdx.x) % compact::lanes_of_row;
-    const uint2 b = load_half(weights + compact::line_of_lanes - lane * (compact::lane_bytes / 2));
-    multiply_compact(c[0], {a.x, a.y, a.z}, load_half(in));
-    multiply_compact(c[1], {a.w, b.x, b.y}, load_half(in + warps_of_half * block_bytes));
+    const uint2 v = load_half(weights + compact::line_of_lanes - lane * (compact::lane_bytes / 2));
+    multiply_compact(c[0], {u.x, u.y, u.z}, load_half(in), common);
+    multiply_compact(c[1], {u.w, v.x, v.y}, load_half(in + warps_of_half * block_bytes), common);
   }
 #pragma unroll
-  for (int i = 0; i < 4; ++i) sums[i] += (c[0][i] + c[1][i]) + (c[2][i] + c[3][i]);
+  for (int i = 0; i < 4; ++i) sums[i] = (c[0][i] + c[1][i]) + (c[2][i] + c[3][i]);
 }
 
 /// x at a column of a piece, of whose numbers the first has its parts at `piece_of_x`.
@@ -310,7 +314,6 @@ __device__ inline float of_exception(unsigned exception, float scale, const char
 struct Multiplier {
   int half, in_half, lane;
   unsigned x, weights;  // the lane's first numbers of x, and its place in the first row of the ring's first stage
-  const char* all_of_x;
   float* sum;           // of the lane's row of the first tile
 
   __device__ Multiplier(Work& work, const Tiles& op, const Ring& ring)
@@ -319,14 +322,13 @@ struct Multiplier {
         lane(threadIdx.x % warp_size),
         x(shared_address(work.of_x.x + place_in_parts(op)) + in_half * block_bytes),
         weights(shared_address(ring.begin) + lane % 4 * piece + in_half * (op.compact ? 3 * compact::line_of_lanes : block_bytes)),
-        all_of_x(work.of_x.x),
         sum(work.sums + (half * stage_rows + row()) * warps_of_half + in_half) {}
 
   /// The lane's row of a stage: those that read at once read from different banks.
   __device__ int row() const { return lane / 4 % 2 * rows_together + lane / 4 / 2; }
 
   /// A stage with the columns of so many blocks from `block` on, into the sums of a tile.
-  __device__ void take(const Tiles& op, const Ring& ring, const PlaceInRing& at, int tile, int block, int blocks) const {
+  __device__ void take(const Work& work, const Tiles& op, const Ring& ring, const PlaceInRing& at, int tile, int block, int blocks) const {
     Stage& stage = ring.stages[at.stage()];
     const int row_place = place_in_stage(row(), op.piece_bytes(blocks));
     const unsigned from = weights + static_cast<int>(at.stage()) * ring.size.stage_bytes + row_place, in = x + block * block_bytes;
@@ -338,7 +340,7 @@ struct Multiplier {
       scale = __uint_as_float(behind[0]);
       const unsigned exception = own < compact::most_exceptions ? behind[1 + own] : 0;
       multiply_compact_stage(sums, from, in, blocks, in_half);
-      if (exception != 0) sums[0] += of_exception(exception, scale, all_of_x + block * block_bytes, op, blocks);
+      if (exception != 0) sums[0] += of_exception(exception, scale, work.of_x.x + block * block_bytes, op, blocks);
     } else {
       multiply_stage(sums, from, in, (blocks - in_half + warps_of_half - 1) / warps_of_half);
     }
@@ -384,7 +386,7 @@ __device__ inline void make_products(const Slot& slot, Work& work, const Ring& r
         const bool whole = of_tile < tile_rows || tile * of_tile + stage_rows < outputs;
         if (multiplier.half == 1) at.next(ring);
         if (multiplier.half == 0 || whole) {
-          multiplier.take(op, ring, at, slot.tiles_before + tile, block, blocks);
+          multiplier.take(work, op, ring, at, slot.tiles_before + tile, block, blocks);
           at.next(ring);
         }
         if (multiplier.half == 0 && whole) at.next(ring);

@@ -48,9 +48,12 @@ __device__ inline Eight packed_eight(uint4 pairs) {
   return {(pairs.x & in_place) | (last << 4 & spare), (pairs.y & in_place) | (last << 8 & spare),
           (pairs.z & in_place) | (__funnelshift_l(last, last, 12) & spare)};
 }
-__device__ inline uint4 unpacked_eight(Eight x) {
-  const unsigned last = (x.a >> 4 & 0x07800780) | in_place_exponents | (x.b >> 8 & 0x00780078) | (__funnelshift_r(x.c, x.c, 12) & 0x80078007);
-  return {(x.a & in_place) | in_place_exponents, (x.b & in_place) | in_place_exponents, (x.c & in_place) | in_place_exponents, last};
+/// The bits that all their exponents have. The compiler does not know them: one instruction masks and adds, with two constants it took two.
+__device__ inline unsigned common_bits() { return in_place_exponents * gridDim.z; }
+/// `common`: common_bits, in a register.
+__device__ inline uint4 unpacked_eight(Eight x, unsigned common) {
+  const unsigned last = (x.a >> 4 & 0x07800780) | common | (x.b >> 8 & 0x00780078) | (__funnelshift_r(x.c, x.c, 12) & 0x80078007);
+  return {(x.a & in_place) | common, (x.b & in_place) | common, (x.c & in_place) | common, last};
 }
 
 #endif
