@@ -198,9 +198,9 @@ class OutsideOfGraph {
 struct Chain::Collected {
   int device = 0;
   std::vector<Level> levels;
-  OneRow last;                 // the last one, where it is products
-  Addresses written;           // by them
-  Room room;                   // for all of them
+  OneRow last;        // the last one, where it is products
+  Addresses written;  // by them
+  Room room;          // for all of them
   CompactWeights compact;
   std::exception_ptr failure;  // of a launch whose caller could not be told
   std::mutex mutex;            // buffers are given back by any thread

@@ -1,10 +1,7 @@
 // How weights become compact (cuda_compact_weights.h).
 #include "kernels/cuda_compact_weights.h"
 
-#include <algorithm>
-
 #include "kernels/cuda.h"
-#include "kernels/cuda_numbers.h"
 
 namespace statescope::cuda {
 namespace {
@@ -53,8 +50,8 @@ __device__ void store(unsigned* piece, int blocks, int i, Eight eight) {
   for (int k = 0; k < 3; ++k) {
     const int word = 3 * turn + k;  // of the lane's
     if (group < whole_groups) {
-      piece[(group * group_blocks * block_bytes) / 4 + (3 * warp + word / lane_words) * line_words + lane * lane_words + word % lane_words] =
-          words[k];
+      piece[(group * group_blocks * block_bytes) / 4 + (3 * warp + word / lane_words) * line_words + lane * lane_words +
+            word % lane_words] = words[k];
     } else {
       // Half a group: 16 bytes of each lane, then 8.
       unsigned* const own = piece + (group * group_blocks * block_bytes) / 4 + warp * (line_words + line_words / 2);
@@ -102,7 +99,8 @@ __global__ void compact_kernel(char* to, CompactWeights::Matrix m, int* failed) 
       }
       words[k] = halves[0] | halves[1] << 16;
     }
-    char* const place = to + bytes_before(first_block, m.blocks_of_piece) * m.out + std::int64_t{row} * (of_piece * block_bytes + behind_bytes);
+    char* const place =
+        to + bytes_before(first_block, m.blocks_of_piece) * m.out + std::int64_t{row} * (of_piece * block_bytes + behind_bytes);
     store(reinterpret_cast<unsigned*>(place), of_piece, own, packed_eight({words[0], words[1], words[2], words[3]}));
   }
   __syncthreads();
@@ -132,18 +130,21 @@ std::size_t bytes_of(const CompactWeights::Matrix& m) {
   return static_cast<std::size_t>(m.out) * static_cast<std::size_t>(blocks * block_bytes + pieces * behind_bytes);
 }
 
-/// Null where rows have too many exceptions.
+/// Null where rows have too many exceptions, or memory is full after all.
 char* made_of(const CompactWeights::Matrix& m, cudaStream_t stream) {
-  void *to = nullptr, *failed = nullptr;
-  check(cudaMallocAsync(&failed, sizeof(int), stream), "device memory");
-  check(cudaMallocAsync(&to, bytes_of(m), stream), "device memory");
-  check(cudaMemsetAsync(failed, 0, sizeof(int), stream), "compact weights");
-  launch("compact weights", compact_kernel, dim3(static_cast<unsigned>(m.out)), dim3(threads), 0, stream, static_cast<char*>(to), m,
-         static_cast<int*>(failed));
+  const std::size_t bytes = bytes_of(m);
+  void* to = nullptr;
+  if (cudaMallocAsync(&to, bytes + sizeof(int), stream) == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    return nullptr;
+  }
+  auto* const failed = reinterpret_cast<int*>(static_cast<char*>(to) + bytes);
   int has_failed = 0;
+  check(cudaMemsetAsync(failed, 0, sizeof *failed, stream), "compact weights");
+  launch("compact weights", compact_kernel, dim3(static_cast<unsigned>(m.out)), dim3(threads), 0, stream, static_cast<char*>(to), m,
+         failed);
   check(cudaMemcpyAsync(&has_failed, failed, sizeof has_failed, cudaMemcpyDeviceToHost, stream), "compact weights");
   check(cudaStreamSynchronize(stream), "compact weights");
-  cudaFreeAsync(failed, stream);
   if (has_failed == 0) return static_cast<char*>(to);
   cudaFreeAsync(to, stream);
   return nullptr;

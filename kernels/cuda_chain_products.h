@@ -307,7 +307,8 @@ __device__ inline float number_of_x(const char* piece_of_x, const Tiles& op, int
 __device__ inline float of_exception(unsigned exception, float scale, const char* piece_of_x, const Tiles& op, int blocks) {
   const int column = min(static_cast<int>(exception >> 16) - 1, blocks * block_columns - 1);  // rows that are not there have any bits
   const float inverse = __uint_as_float((254U << 23) - __float_as_uint(scale));
-  return number_of_x(piece_of_x, op, column) * (__uint_as_float(exception << 16) * inverse - __uint_as_float(compact::first_exponent << 23));
+  return number_of_x(piece_of_x, op, column) *
+         (__uint_as_float(exception << 16) * inverse - __uint_as_float(compact::first_exponent << 23));
 }
 
 /// Where a warp multiplies: a share of the columns of one half of each tile.

@@ -1,6 +1,6 @@
-// bf16 weights in 12 bits each, without loss, for a token's decoding (cuda_chain.h), which is bound by their bytes. Of a row's numbers nearly
-// all have one of 16 neighbouring exponents: a number keeps its sign, its 7 bits behind the point and 4 bits that say which of the 16. The
-// few others stand behind the row as they are. Included by .cu files alone.
+// bf16 weights in 12 bits each, without loss, for a token's decoding (cuda_chain.h), which is bound by their bytes. Of a row's numbers
+// nearly all have one of 16 neighbouring exponents: a number keeps its sign, its 7 bits behind the point and 4 bits that say which of
+// the 16. The few others stand behind the row as they are. Included by .cu files alone.
 //
 // A row's pieces stand apart: all rows' first pieces, then all rows' second ones, and so on. A piece has 48 bytes for every 32 columns, in
 // the order in which lanes multiply them (cuda_chain_products.h), then 32 bytes: the number by which sums of its products are multiplied,
@@ -18,7 +18,8 @@ namespace compact {
 
 constexpr int block_columns = 32, block_bytes = 48, behind_bytes = 32;
 constexpr int lanes_of_row = 4, warps_of_row = 4;  // each lane has 8 columns of a block; each warp has every fourth block
-constexpr int group_blocks = 16, half_group_blocks = 8;  // that warps multiply together; a piece has any number of groups, and perhaps a half
+constexpr int group_blocks = 16,
+              half_group_blocks = 8;  // that warps multiply together; a piece has any number of groups, and perhaps a half
 constexpr int lane_bytes = 16, line_of_lanes = lanes_of_row * lane_bytes;  // that a lane reads at once; that the lanes of a row do
 constexpr int exponents = 16, most_exceptions = 7;                         // of a piece of a row
 constexpr unsigned first_exponent = 112;  // what code 0 means: numbers are made 2^−15 … 2, and sums multiplied by `scale` of the row

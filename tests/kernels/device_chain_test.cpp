@@ -197,7 +197,8 @@ TEST_CASE("device: one row's products with weights of which some are unlike the 
     };
     const auto exceptions = [in](std::uint16_t word, int count) {
       return [=](std::int64_t row, const auto& set) {
-        for (int n = 0; n < count; ++n) set(n % 2 == 0 ? 3 * n : in - 1 - 5 * n, row % 2 == 0 ? word : static_cast<std::uint16_t>(word ^ 0x8000));
+        for (int n = 0; n < count; ++n)
+          set(n % 2 == 0 ? 3 * n : in - 1 - 5 * n, row % 2 == 0 ? word : static_cast<std::uint16_t>(word ^ 0x8000));
       };
     };
     product("no exceptions", [](std::int64_t, const auto&) {});
@@ -205,7 +206,8 @@ TEST_CASE("device: one row's products with weights of which some are unlike the 
     product("more zeros than fit", exceptions(0, 16));
     product("numbers without a leading 1", exceptions(1, 3));
     product("large numbers", exceptions(0x4780, 5));  // 2^16
-    if (in % 256 == 0) product("an infinity", exceptions(0x7F80, 1));  // else NaN: it is multiplied with each part of x (cuda_chain_products.h)
+    if (in % 256 == 0)
+      product("an infinity", exceptions(0x7F80, 1));  // else NaN: it is multiplied with each part of x (cuda_chain_products.h)
     product("NaN", exceptions(0x7FC0, 1));
     product("rows of zeros", [in](std::int64_t row, const auto& set) {
       if (row % 3 != 0) return;
@@ -214,7 +216,8 @@ TEST_CASE("device: one row's products with weights of which some are unlike the 
     for (const int exponent : {2, 17, 200}) {
       product("exponents of " + std::to_string(exponent), [in, exponent](std::int64_t row, const auto& set) {
         for (std::int64_t column = 0; column < in; ++column)
-          set(column, static_cast<std::uint16_t>((exponent + (row + column) % 16) << 7 | (37 * column + row) % 128 | (column % 3 == 0 ? 0x8000 : 0)));
+          set(column, static_cast<std::uint16_t>((exponent + (row + column) % 16) << 7 | (37 * column + row) % 128 |
+                                                 (column % 3 == 0 ? 0x8000 : 0)));
       });
     }
   }
