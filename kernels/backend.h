@@ -50,6 +50,8 @@ class Backend {
 
   /// Uninitialised memory on the device, 64-byte aligned. Throws std::bad_alloc.
   virtual Buffer allocate(std::size_t bytes) = 0;
+  /// The same for weights: what `upload` brings there is not written again once products have read it.
+  virtual Buffer allocate_weights(std::size_t bytes) { return allocate(bytes); }
   /// Between device memory and host memory; both sides contiguous and of one shape.
   virtual void upload(Tensor device, ConstTensor host) = 0;
   virtual void download(Tensor host, ConstTensor device) = 0;
@@ -62,8 +64,6 @@ class Backend {
   virtual bool has_own_memory() const { return false; }
   /// Tokens of one forward pass that keep the device busy and yet do not make anybody wait who cancels.
   virtual std::int64_t tokens_at_once() const { return 128; }
-  /// The same for weights: what `upload` brings there is not written again once products have read it.
-  virtual Buffer allocate_weights(std::size_t bytes) { return allocate(bytes); }
   /// A weight as the device wants it: itself where the device reads host memory (then `owner` keeps it alive), else a copy.
   virtual ConstTensor adopt(ConstTensor host, Buffer& owner) = 0;
   /// Whether so many rows pass a norm sooner as a part of the product behind it (`project`, `swiglu`), which then adds to the residual.

@@ -11,7 +11,10 @@ using namespace compact;
 // ---- the kernel ----------------------------------------------------------------------------------------------------------------------
 
 constexpr int threads = 256, all_exponents = 256, most_pieces = 16;
-constexpr unsigned sign = 0x8000, lowest_exponent = 1, highest_exponent = 253;  // a normal scale, and a normal number that is its inverse
+constexpr unsigned sign = 0x8000, not_finite = 255;
+constexpr unsigned lowest_exponent = 1, highest_exponent = 253;  // a normal scale, and a normal number that is its inverse
+constexpr unsigned most_above =
+    64;  // that an exception's exponent is above the others: its products are divided by the scale before they are added
 
 __device__ unsigned exponent_of(unsigned number) { return number >> 7 & 0xFF; }
 
@@ -40,8 +43,7 @@ __device__ bool in_window(unsigned& number, unsigned top) {
   return fits;
 }
 
-/// Where the three words of the eight numbers from column 8 i of a piece on stand, in words from the piece's beginning: the first two
-/// together with others of the lane.
+/// Puts the eight numbers from column 8 i of a piece on where the lane that multiplies them reads them. `blocks`: of the piece.
 __device__ void store(unsigned* piece, int blocks, int i, Eight eight) {
   const int block = i / lanes_of_row, lane = i % lanes_of_row, warp = block % warps_of_row, turn = block / warps_of_row % 4;
   const int group = block / group_blocks, whole_groups = blocks / group_blocks;
@@ -60,7 +62,8 @@ __device__ void store(unsigned* piece, int blocks, int i, Eight eight) {
   }
 }
 
-/// A block a row. `failed`: whether a row has more exceptions than there is room for.
+/// A block a row: counts exponents, then puts numbers where they belong, then the exceptions behind them. `failed`: whether a row has more
+/// exceptions than there is room for, or one that is too large for float32 beside the others.
 __global__ void compact_kernel(char* to, CompactWeights::Matrix m, int* failed) {
   __shared__ int count[all_exponents];
   __shared__ unsigned best, exceptions[most_pieces][most_exceptions];
@@ -94,7 +97,8 @@ __global__ void compact_kernel(char* to, CompactWeights::Matrix m, int* failed) 
       for (int h = 0; h < 2; ++h) {
         const unsigned number = halves[h];
         if (in_window(halves[h], top) || zero) continue;
-        const int n = atomicAdd(&exception_count[piece], 1);
+        const bool too_large = exponent_of(number) > top + most_above && exponent_of(number) < not_finite;
+        const int n = atomicAdd(&exception_count[piece], too_large ? most_exceptions + 1 : 1);
         if (n < most_exceptions) exceptions[piece][n] = exception(8 * own + 2 * k + h, number);
       }
       words[k] = halves[0] | halves[1] << 16;

@@ -205,7 +205,8 @@ TEST_CASE("device: one row's products with weights of which some are unlike the 
     product("zeros", exceptions(0, 7));
     product("more zeros than fit", exceptions(0, 16));
     product("numbers without a leading 1", exceptions(1, 3));
-    product("large numbers", exceptions(0x4780, 5));  // 2^16
+    product("large numbers", exceptions(0x4780, 5));       // 2^16
+    product("very large numbers", exceptions(0x7A80, 1));  // 2^118
     if (in % 256 == 0)
       product("an infinity", exceptions(0x7F80, 1));  // else NaN: it is multiplied with each part of x (cuda_chain_products.h)
     product("NaN", exceptions(0x7FC0, 1));
