@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(block_threads, 1)
   __shared__ Groups groups;
   auto& levels = *reinterpret_cast<Levels*>(room_for_levels);
   auto& work = *reinterpret_cast<Work*>(room + size.bytes());
-  const Ring ring{size, room, stages};
+  const Ring ring{size, room, stages, kept(shared_address(stages))};
   const int thread = static_cast<int>(threadIdx.x), warp = thread / warp_size;
   if (thread == 0) {
     levels.mail =
@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(block_threads, 1)
   } else {
     const Mail& mail = levels.mail;
     PlaceInRing at;
-    PlaceInGroups group{groups};
+    PlaceInGroups group(groups);
 #pragma unroll 1
     for (int level = 0; level < count; ++level) {
       Slot& slot = levels.wait_for_level(level);

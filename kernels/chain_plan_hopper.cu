@@ -59,7 +59,7 @@ bool as_tiles(Tiles& tiles, const OneRow& op, const IsAwaited& is_awaited) {
   tiles.input = input;
   tiles.of_group = input.group > 0 ? 1 / static_cast<float>(input.group) : 1;
   const bool gated = op.products[0].end == End::gated;
-  tiles.outputs_of_tile = gated ? tile_rows / 2 : tile_rows;
+  tiles.outputs_of_tile_log2 = gated ? 3 : 4;
   // The product behind gate and up begins with what is made of them first.
   tiles.tiles_together = gated ? 2 : most_tiles_together;
   tiles.blocks = input.n / block_columns;
@@ -87,6 +87,7 @@ bool as_tiles(Tiles& tiles, const OneRow& op, const IsAwaited& is_awaited) {
     tiles.outputs[turn] = outputs;
     tiles.products_before[turn + 1] = tiles.product_count;
   }
+  if (tiles.one_product()) tiles.whole_tiles = tiles.outputs[awaited] / (tiles.outputs_of_tile() * static_cast<int>(multiprocessors()));
   int numbers = 0, bytes = 0;
   bool fits = true;
   for (int n = 0; n < tiles.product_count; ++n) {

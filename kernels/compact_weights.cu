@@ -2,6 +2,7 @@
 #include "kernels/cuda_compact_weights.h"
 
 #include "kernels/cuda.h"
+#include "kernels/cuda_parts_of_x.h"
 
 namespace statescope::cuda {
 namespace {
@@ -18,8 +19,10 @@ constexpr unsigned most_above =
 
 __device__ unsigned exponent_of(unsigned number) { return number >> 7 & 0xFF; }
 
-/// An exception: its column in the piece, from 1 on, then the number itself. 0: none.
-__device__ unsigned exception(int column, unsigned number) { return static_cast<unsigned>(column + 1) << 16 | number; }
+/// An exception: where x has its column of the piece, then the number itself. 0: none.
+__device__ unsigned exception(int column, unsigned number) {
+  return static_cast<unsigned>(place_in_part(column) | is_exception) << 16 | number;
+}
 
 /// The highest of the 16 exponents that most of a row's numbers have, of several the lowest one; 0: all numbers are 0.
 __device__ unsigned common_exponent(const int* count, unsigned* best) {
@@ -103,8 +106,7 @@ __global__ void compact_kernel(char* to, CompactWeights::Matrix m, int* failed) 
       }
       words[k] = halves[0] | halves[1] << 16;
     }
-    char* const place =
-        to + bytes_before(first_block, m.blocks_of_piece) * m.out + std::int64_t{row} * (of_piece * block_bytes + behind_bytes);
+    char* const place = to + bytes_before(piece, first_block) * m.out + std::int64_t{row} * (of_piece * block_bytes + behind_bytes);
     store(reinterpret_cast<unsigned*>(place), of_piece, own, packed_eight({words[0], words[1], words[2], words[3]}));
   }
   __syncthreads();
@@ -115,14 +117,14 @@ __global__ void compact_kernel(char* to, CompactWeights::Matrix m, int* failed) 
     *failed = 1;
     return;
   }
-  // In the order of columns: the same bytes each time.
+  // In the order of their places: the same bytes each time.
   for (int i = 1; i < n; ++i) {
     for (int j = i; j > 0 && exceptions[piece][j] < exceptions[piece][j - 1]; --j) {
       const unsigned later = exceptions[piece][j - 1];
       exceptions[piece][j - 1] = exceptions[piece][j], exceptions[piece][j] = later;
     }
   }
-  auto* const behind = reinterpret_cast<unsigned*>(to + bytes_before(first_block, m.blocks_of_piece) * m.out +
+  auto* const behind = reinterpret_cast<unsigned*>(to + bytes_before(piece, first_block) * m.out +
                                                    std::int64_t{row} * (of_piece * block_bytes + behind_bytes) + of_piece * block_bytes);
   behind[0] = zero ? 0 : top << 23;
   // Rows begin at different warps.

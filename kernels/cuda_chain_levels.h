@@ -7,6 +7,7 @@
 #include "kernels/cuda_hopper.h"
 #include "kernels/cuda_memory_step.h"
 #include "kernels/cuda_one_row.h"
+#include "kernels/cuda_parts_of_x.h"
 
 namespace statescope::cuda::chain {
 
@@ -44,7 +45,8 @@ struct Tiles {
   float of_group;                                  // 1 / numbers of a group of the norm
   int products_before[turns + 1], outputs[turns];  // of each turn; the last one: all of x
   int product_count;
-  int outputs_of_tile;          // 16; gated: 8
+  int outputs_of_tile_log2;     // of 16; gated: of 8
+  int whole_tiles;              // of each block; of one product those of all blocks lie side by side
   int tiles_together;           // whose outputs are finished together
   int blocks, blocks_of_piece;  // of a row; a stage has a piece of its rows
   bool compact;                 // weights of x are
@@ -52,16 +54,17 @@ struct Tiles {
   int first_output[most_products];
   Product products[most_products];
 
-  __device__ bool one_product() const { return product_count == 1; }
+  __host__ __device__ bool one_product() const { return product_count == 1; }
+  __host__ __device__ int outputs_of_tile() const { return 1 << outputs_of_tile_log2; }
+  __device__ bool gated() const { return outputs_of_tile() < tile_rows; }
   __device__ int blocks_from(int first_block) const { return min(blocks_of_piece, blocks - first_block); }
   /// Of so many blocks of a row.
   __host__ __device__ int piece_bytes(int count) const {
     return compact ? count * compact::block_bytes + compact::behind_bytes : count * block_bytes;
   }
-  /// Where a piece of row o of a product's weights begins.
-  __device__ const char* piece_of(const Product& p, const char* weights, int o, int first_block) const {
-    return compact ? weights + compact::bytes_before(first_block, blocks_of_piece) * p.out +
-                         std::int64_t{o} * piece_bytes(blocks_from(first_block))
+  /// Where a piece of row o of a product's weights begins: its number, and its first block.
+  __device__ const char* piece_of(const Product& p, const char* weights, int o, int number, int first_block) const {
+    return compact ? weights + compact::bytes_before(number, first_block) * p.out + std::int64_t{o} * piece_bytes(blocks_from(first_block))
                    : weights + o * p.weight_bytes + first_block * block_bytes;
   }
   __host__ __device__ int products_of_x() const { return products_before[turns]; }
@@ -98,19 +101,24 @@ struct Groups {
 };
 /// Where somebody is among them.
 struct PlaceInGroups {
-  Groups& groups;
-  unsigned passed = 0;
-  __device__ unsigned which() const { return passed % 2; }
-  __device__ void wait_until_empty() { wait(groups.of_two[which()].empty, passed / 2 % 2 ^ 1); }
-  __device__ void wait_until_full() { wait(groups.of_two[which()].full, passed / 2 % 2); }
+  static constexpr unsigned second_place = 1U << 31;
+  unsigned barriers, passed = 0;  // groups, and in every other level this bit: in one register
+  __device__ explicit PlaceInGroups(const Groups& groups) : barriers(kept(shared_address(&groups))) {}
+  /// A level that has groups.
+  __device__ void begin_level() { passed ^= second_place; }
+  /// Which of two places is for what all of the level's groups need. It is free when the first of them is empty.
+  __device__ unsigned turn() const { return passed / second_place; }
+  __device__ void wait_until_empty() { wait_at(own() + offsetof(Handed, empty), passed / 2 % 2 ^ 1); }
+  __device__ void wait_until_full() { wait_at(own() + offsetof(Handed, full), passed / 2 % 2); }
   /// By each warp that fills it, or needs it no more.
-  __device__ void hand_over() { arrive_at(groups.of_two[which()].full); }
-  __device__ void give_back() { arrive_at(groups.of_two[which()].empty); }
+  __device__ void hand_over() { arrive_and_pass(own() + offsetof(Handed, full)); }
+  __device__ void give_back() { arrive_and_pass(own() + offsetof(Handed, empty)); }
 
  private:
-  __device__ void arrive_at(std::uint64_t& barrier) {
+  __device__ unsigned own() const { return barriers + passed % 2 * static_cast<unsigned>(sizeof(Handed)); }
+  __device__ void arrive_and_pass(unsigned barrier) {
     __syncwarp();
-    if (threadIdx.x % warp_size == 0) arrive(barrier);
+    if (threadIdx.x % warp_size == 0) arrive_at(barrier);
     ++passed;
   }
 };
@@ -176,15 +184,14 @@ struct Slot {
   __device__ int all_tiles() const { return tiles[turns - 1]; }
   /// Of one product, a tile's first output. Whole tiles of all blocks lie side by side: what comes first is made first.
   __device__ int first_output(int tile) const {
-    const int of_tile = level.tiles.outputs_of_tile, blocks = static_cast<int>(gridDim.x);
-    return tile < level.tiles.outputs[awaited] / (of_tile * blocks) ? (tile * blocks + static_cast<int>(blockIdx.x)) * of_tile
-                                                                    : shares[awaited].begin;
+    const auto before = static_cast<int>(static_cast<unsigned>(tile) * gridDim.x + blockIdx.x);
+    return tile < level.tiles.whole_tiles ? before << level.tiles.outputs_of_tile_log2 : shares[awaited].begin;
   }
   /// The block's output i; none behind the last one.
   __device__ Place place(int i) const {
     if (i >= outputs) return {-1, 0};
-    const int of_tile = level.tiles.outputs_of_tile;
-    return level.tiles.one_product() ? Place{0, first_output(i / of_tile) + i % of_tile} : places[i];
+    const int log2 = level.tiles.outputs_of_tile_log2;
+    return level.tiles.one_product() ? Place{0, first_output(i >> log2) + (i & ((1 << log2) - 1))} : places[i];
   }
   /// Behind the tiles that are finished together with this one: no turn's outputs wait for later ones.
   __device__ int end_of_group(int first) const {
@@ -193,8 +200,8 @@ struct Slot {
   }
   /// Rows of weights in a half of a tile.
   __device__ int rows_of(int tile, int half) const {
-    const int of_tile = level.tiles.outputs_of_tile, left = outputs - tile * of_tile;
-    return min(of_tile == tile_rows ? left - half * stage_rows : left, stage_rows);
+    const int left = outputs - (tile << level.tiles.outputs_of_tile_log2);
+    return min(level.tiles.gated() ? left : left - half * stage_rows, stage_rows);
   }
 };
 /// What the threads of a block share. The planner fills slots, the fetcher and all warps that multiply use them.
@@ -226,6 +233,7 @@ struct Ring {
   RingSize size;
   char* begin;
   Stage* stages;
+  unsigned barriers;  // where the stages' are
   __device__ char* stage(unsigned number) const { return begin + static_cast<int>(number) * size.stage_bytes; }
 };
 /// Where somebody is in it.
@@ -233,11 +241,13 @@ struct PlaceInRing {
   static constexpr unsigned second_round = 1U << 16;
   unsigned at = 0;  // the stage, and in every other round this bit: in one register
   __device__ unsigned stage() const { return at % second_round; }
-  __device__ unsigned parity() const { return at / second_round; }
-  __device__ void next(const Ring& ring) {
-    ++at;
-    if (stage() == static_cast<unsigned>(ring.size.stages)) at = second_round - (at - stage());
+  __device__ int parity() const { return static_cast<int>(at / second_round); }
+  /// So many stages further on, of which no ring has fewer.
+  __device__ PlaceInRing behind(unsigned count, const Ring& ring) const {
+    const unsigned there = stage() + count, stages = static_cast<unsigned>(ring.size.stages);
+    return {there < stages ? at + count : (at ^ second_round) + count - stages};
   }
+  __device__ void next(const Ring& ring) { *this = behind(1, ring); }
 };
 
 /// Weights of the block's rows of products whose x the level makes, one product's behind another's, as one stage; by one warp.
@@ -268,7 +278,7 @@ struct NextStage {
 
   __device__ Stage& wait_until_empty() {
     Stage& stage = ring.stages[at.stage()];
-    wait(stage.empty, static_cast<int>(at.parity() ^ 1));
+    wait(stage.empty, at.parity() ^ 1);
     if (under_way == most_under_way) {
       wait(ring.stages[oldest.stage()].full, static_cast<int>(oldest.parity()));
       oldest.next(ring);
@@ -286,20 +296,20 @@ __device__ inline void fetch_weights(Levels& levels, int count, const Ring& ring
   const int lane = threadIdx.x % warp_size;
   const std::uint64_t policy = read_once();
   NextStage next{ring};
-  const auto fetch_rows = [&](const Slot& slot, int tile, int half, int first_block) {
+  const auto fetch_rows = [&](const Slot& slot, int tile, int half, int number, int first_block) {
     const Tiles& op = slot.level.tiles;
-    const bool gated = op.outputs_of_tile < tile_rows;
+    const bool gated = op.gated();
     const int rows = slot.rows_of(tile, half), row = (gated ? 0 : half * stage_rows) + lane;
     if (rows <= 0) return;
     const char* from = nullptr;
     if (lane < rows && op.one_product()) {
       const Product& p = op.products[0];
-      from = op.piece_of(p, gated && half == 1 ? p.up : p.weight, slot.first_output(tile) + row, first_block);
+      from = op.piece_of(p, gated && half == 1 ? p.up : p.weight, slot.first_output(tile) + row, number, first_block);
     } else if (lane < rows) {
       const int i = tile * tile_rows + row;
       const Place place = slot.places[i];
       const Product& p = op.products[place.product];
-      from = first_block == 0 ? slot.rows[i] : op.piece_of(p, p.weight, place.o, first_block);
+      from = first_block == 0 ? slot.rows[i] : op.piece_of(p, p.weight, place.o, number, first_block);
     }
     const int bytes = op.piece_bytes(op.blocks_from(first_block));
     // Rows that follow one another in memory are one copy: each takes the warp some 60 cycles.
@@ -320,9 +330,9 @@ __device__ inline void fetch_weights(Levels& levels, int count, const Ring& ring
 #pragma unroll 1
     for (int first = 0; first < slot.all_tiles(); first = slot.end_of_group(first)) {
 #pragma unroll 1
-      for (int block = 0; block < op.blocks; block += op.blocks_of_piece) {
+      for (int number = 0, block = 0; block < op.blocks; ++number, block += op.blocks_of_piece) {
 #pragma unroll 1
-        for (int half = 2 * first; half < 2 * slot.end_of_group(first); ++half) fetch_rows(slot, half / 2, half % 2, block);
+        for (int half = 2 * first; half < 2 * slot.end_of_group(first); ++half) fetch_rows(slot, half / 2, half % 2, number, block);
       }
     }
     if (slot.made_rows > 0) {
@@ -341,10 +351,19 @@ __device__ __noinline__ inline void find_task(memory_step::Task& t, const Step& 
 /// Puts a level into its slot; by one warp.
 __device__ inline void plan(Slot& slot, const Level& from, int tiles_before, const Mail& mail) {
   const int lane = threadIdx.x % warp_size;
-  const auto* source = reinterpret_cast<const uint4*>(&from);
-  auto* to = reinterpret_cast<uint4*>(&slot.level);
-#pragma unroll 1
-  for (int i = lane; i < static_cast<int>(sizeof(Level) / sizeof(uint4)); i += warp_size) to[i] = source[i];
+  // All of it is on its way at once: one piece behind the other took longer than a level does.
+  constexpr int pieces = static_cast<int>(sizeof(Level) / sizeof(uint4)), of_lane = (pieces + warp_size - 1) / warp_size;
+  const auto* source = reinterpret_cast<const uint4*>(&from) + lane;
+  auto* to = reinterpret_cast<uint4*>(&slot.level) + lane;
+  uint4 own[of_lane];
+#pragma unroll
+  for (int i = 0; i < of_lane; ++i) {
+    if (lane + i * warp_size < pieces) own[i] = source[i * warp_size];
+  }
+#pragma unroll
+  for (int i = 0; i < of_lane; ++i) {
+    if (lane + i * warp_size < pieces) to[i * warp_size] = own[i];
+  }
   __syncwarp();
   if (slot.level.kind != Kind::products) {
     if (lane != 0) return;
@@ -360,7 +379,7 @@ __device__ inline void plan(Slot& slot, const Level& from, int tiles_before, con
     made_rows += share.count;
     if (lane == 0) slot.made[n] = share;
   }
-  const int whole = op.one_product() ? op.outputs[awaited] / static_cast<int>(op.outputs_of_tile * gridDim.x) * op.outputs_of_tile : 0;
+  const int whole = op.whole_tiles << op.outputs_of_tile_log2;
   int outputs = 0;
 #pragma unroll 1
   for (int turn = 0; turn < turns; ++turn) {
@@ -370,7 +389,7 @@ __device__ inline void plan(Slot& slot, const Level& from, int tiles_before, con
     outputs += rows + share.count;
     if (lane == 0) {
       slot.shares[turn] = {side_by_side + share.begin, rows + share.count};
-      slot.tiles[turn] = (outputs + op.outputs_of_tile - 1) / op.outputs_of_tile;
+      slot.tiles[turn] = (outputs + op.outputs_of_tile() - 1) >> op.outputs_of_tile_log2;
     }
   }
   if (lane == 0) slot.made_rows = made_rows, slot.outputs = outputs, slot.tiles_before = tiles_before;

@@ -12,7 +12,6 @@
 
 namespace statescope::cuda::chain {
 
-constexpr int parts_of_x = 3;
 constexpr int pieces_of_block = block_columns / piece_numbers;
 constexpr int most_plain_numbers = 8192;  // of x
 constexpr int lanes_of_made_row = 4;
@@ -26,6 +25,11 @@ __device__ inline void sync_warps() {
 __device__ inline uint2 load_half(unsigned from) {
   uint2 x;
   asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(x.x), "=r"(x.y) : "r"(from) : "memory");
+  return x;
+}
+__device__ inline unsigned load_word(unsigned from) {
+  unsigned x;
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(x) : "r"(from) : "memory");
   return x;
 }
 __device__ inline uint4 load_shared(unsigned from) {
@@ -125,14 +129,16 @@ __device__ inline void store(char* x, const Tiles& op, PieceOfRow& row) {
 }
 
 /// A norm's weights for the pieces of a thread, without their offset.
+template <int parts>
 struct NormOfPieces {
-  Eight weight[most_normed_parts];
+  Eight weight[parts];
   __device__ explicit NormOfPieces(const Input& input) {
 #pragma unroll
-    for (int t = 0; t < most_normed_parts; ++t) {
+    for (int t = 0; t < parts; ++t) {
       const int first = piece_numbers * (static_cast<int>(threadIdx.x) + t * threads);
-      const float all = 1 - input.offset;
-      weight[t] = {{all, all, all, all}, {all, all, all, all}};
+      const float one = 1 - input.offset;
+      const float4 ones{one, one, one, one};
+      weight[t] = {ones, ones};
       if (input.weight != nullptr && first < input.n)
         weight[t].load(input.weight + first - input.group_of(first / numbers_of_sum) * input.group);
     }
@@ -146,13 +152,16 @@ __device__ inline float4 gated(float4 x, float4 gate, Activation act) {
   return x * gate;
 }
 
-/// All of an x that passes a norm: over the whole row as yet without its factor, of which `squares` keeps a sum for each warp.
-__device__ inline void load_normed(char* x, float* squares, const Tiles& op, const NormOfPieces& norm, const Mail& mail) {
+/// All of an x that passes a norm, so many pieces of a thread: over the whole row as yet without its factor, of which `squares` keeps a sum
+/// for each warp.
+template <int parts>
+__device__ void load_normed(char* x, float* squares, const Tiles& op, const Mail& mail) {
+  const NormOfPieces<parts> norm(op.input);
   constexpr int pieces_of_sum = numbers_of_sum / piece_numbers;
   const Input& input = op.input;
   const int pieces = input.n / piece_numbers, thread = static_cast<int>(threadIdx.x), warp = thread / warp_size;
   const auto of_warp = [=](int t) { return warp * warp_size + t * threads < pieces; };
-  Arriving<most_normed_parts> row(input.x, 0, pieces, mail), gates(input.gate, 0, pieces, mail);
+  Arriving<parts> row(input.x, 0, pieces, mail), gates(input.gate, 0, pieces, mail);
   bool there = false;
   while (!there) {
     row.ask();
@@ -163,21 +172,24 @@ __device__ inline void load_normed(char* x, float* squares, const Tiles& op, con
   __syncwarp();
   auto& in = row.in;
   const auto& gate = gates.in;
-  float sum[most_normed_parts] = {}, factor[most_normed_parts] = {1, 1};
+  float sum[parts] = {}, factor[parts];
   const float4 offset{input.offset, input.offset, input.offset, input.offset};
 #pragma unroll
-  for (int t = 0; t < most_normed_parts; ++t) {
+  for (int t = 0; t < parts; ++t) {
+    factor[t] = 1;
     if (!of_warp(t)) continue;
     sum[t] = square(in[t].a) + square(in[t].b);
     in[t] = {in[t].a * (norm.weight[t].a + offset), in[t].b * (norm.weight[t].b + offset)};
     if (input.gate != nullptr) in[t] = {gated(in[t].a, gate[t].a, input.act), gated(in[t].b, gate[t].b, input.act)};
   }
   if (input.one_group()) {
-    const float of_row = sum_of_warp(sum[0] + sum[1]);
+    float of_row = sum[0];
+    if constexpr (parts > 1) of_row += sum[1];
+    of_row = sum_of_warp(of_row);
     if (thread % warp_size == 0) squares[warp] = of_row;
   } else {
 #pragma unroll
-    for (int t = 0; t < most_normed_parts; ++t) {
+    for (int t = 0; t < parts; ++t) {
       if (!of_warp(t)) continue;
       const int c = thread + t * threads;
 #pragma unroll
@@ -186,7 +198,7 @@ __device__ inline void load_normed(char* x, float* squares, const Tiles& op, con
     }
     sync_warps();
 #pragma unroll
-    for (int t = 0; t < most_normed_parts; ++t) {
+    for (int t = 0; t < parts; ++t) {
       if (!of_warp(t)) continue;
       float of_group = 0;
 #pragma unroll 4
@@ -195,7 +207,7 @@ __device__ inline void load_normed(char* x, float* squares, const Tiles& op, con
     }
   }
 #pragma unroll
-  for (int t = 0; t < most_normed_parts; ++t) {
+  for (int t = 0; t < parts; ++t) {
     const int c = thread + t * threads;
     if (c < pieces) store_parts(x, op.part_bytes, c, factor[t] * in[t].a, factor[t] * in[t].b);
   }
@@ -206,8 +218,12 @@ __device__ inline void take_piece(Work& work, const Tiles& op, PieceOfRow& x, bo
   if (op.input.group == 0) {
     store(work.of_x.x, op, x);
   } else if (first) {
-    const NormOfPieces norm(op.input);
-    load_normed(work.of_x.x, work.of_x.squares, op, norm, mail);
+    // One piece of a thread where that is enough: what runs is half as long.
+    if (op.input.n <= threads * piece_numbers) {
+      load_normed<1>(work.of_x.x, work.of_x.squares, op, mail);
+    } else {
+      load_normed<most_normed_parts>(work.of_x.x, work.of_x.squares, op, mail);
+    }
   }
 }
 
@@ -273,10 +289,10 @@ __device__ inline void multiply_compact_stage(float (&sums)[4], unsigned weights
   const unsigned common = compact::common_bits();
   float c[blocks_at_once][4] = {};
 #pragma unroll 1
-  for (; blocks >= compact::group_blocks; blocks -= compact::group_blocks) {
+  do {
     multiply_compact(c, GroupOfBlocks(weights, in), common);
-    weights += weights_of_group, in += x_of_group;
-  }
+    weights += weights_of_group, in += x_of_group, blocks -= compact::group_blocks;
+  } while (blocks >= compact::group_blocks);
   if (blocks > 0) {
     weights -= in_half * (compact::group_blocks - compact::half_group_blocks) * compact::block_bytes / compact::warps_of_row;
     const uint4 u = load_shared(weights);
@@ -289,67 +305,88 @@ __device__ inline void multiply_compact_stage(float (&sums)[4], unsigned weights
   for (int i = 0; i < 4; ++i) sums[i] = (c[0][i] + c[1][i]) + (c[2][i] + c[3][i]);
 }
 
-/// x at a column of a piece, of whose numbers the first has its parts at `piece_of_x`.
-__device__ inline float number_of_x(const char* piece_of_x, const Tiles& op, int column) {
-  const int i = column % piece_numbers, pair = i / 2;
-  const int word = pair == 1 ? 2 : pair == 2 ? 1 : pair;
+/// x at a place (place_in_part) of a piece, of whose numbers the first has its parts at `piece_of_x`.
+__device__ inline float number_of_x(const char* piece_of_x, const Tiles& op, int place) {
   float x = 0;
 #pragma unroll
   for (int p = 0; p < parts_of_x; ++p) {
-    const char* const part = piece_of_x + place_of_part(op, p) + column / piece_numbers * piece;
-    const unsigned both = *reinterpret_cast<const unsigned*>(part + 4 * (p < 2 ? word : word ^ 2));
-    x += i % 2 == 0 ? first_of(both) : second_of(both);
+    const char* const part = piece_of_x + place_of_part(op, p) + (p < 2 ? place : place ^ other_in_last_part);
+    x += first_of(*reinterpret_cast<const unsigned short*>(part));
   }
   return x;
 }
 
 /// What an exception adds to the sum of its row before its scale: x (w / scale − 2^−15).
 __device__ inline float of_exception(unsigned exception, float scale, const char* piece_of_x, const Tiles& op, int blocks) {
-  const int column = min(static_cast<int>(exception >> 16) - 1, blocks * block_columns - 1);  // rows that are not there have any bits
+  // Rows that are not there have any bits.
+  const int place = min(static_cast<int>(exception >> 16) & ~compact::is_exception, blocks * block_bytes - 2);
   const float inverse = __uint_as_float((254U << 23) - __float_as_uint(scale));
-  return number_of_x(piece_of_x, op, column) *
-         (__uint_as_float(exception << 16) * inverse - __uint_as_float(compact::first_exponent << 23));
+  return number_of_x(piece_of_x, op, place) * (__uint_as_float(exception << 16) * inverse - __uint_as_float(compact::first_exponent << 23));
 }
 
 /// Where a warp multiplies: a share of the columns of one half of each tile.
 struct Multiplier {
   int half, in_half, lane;
+  int whole_tiles;      // before the first one that has no second half
   unsigned x, weights;  // the lane's first numbers of x, and its place in the first row of the ring's first stage
   float* sum;           // of the lane's row of the first tile
 
-  __device__ Multiplier(Work& work, const Tiles& op, const Ring& ring)
+  __device__ Multiplier(Work& work, const Slot& slot, const Tiles& op, const Ring& ring)
       : half(static_cast<int>(threadIdx.x) / warp_size / warps_of_half),
         in_half(static_cast<int>(threadIdx.x) / warp_size % warps_of_half),
         lane(threadIdx.x % warp_size),
+        whole_tiles(op.gated() ? slot.all_tiles() : (slot.outputs + stage_rows - 1) / tile_rows),
         x(shared_address(work.of_x.x + place_in_parts(op)) + in_half * block_bytes),
-        weights(shared_address(ring.begin) + lane % 4 * piece + in_half * (op.compact ? 3 * compact::line_of_lanes : block_bytes)),
+        weights(shared_address(ring.begin) + place_in_row(op.compact)),
         sum(work.sums + (half * stage_rows + row()) * warps_of_half + in_half) {}
 
   /// The lane's row of a stage: those that read at once read from different banks.
   __device__ int row() const { return lane / 4 % 2 * rows_together + lane / 4 / 2; }
+  __device__ int place_in_row(bool is_compact) const {
+    return lane % 4 * piece + in_half * (is_compact ? 3 * compact::line_of_lanes : block_bytes);
+  }
 
-  /// A stage with the columns of so many blocks from `block` on, into the sums of a tile.
-  __device__ void take(const Work& work, const Tiles& op, const Ring& ring, const PlaceInRing& at, int tile, int block, int blocks) const {
-    Stage& stage = ring.stages[at.stage()];
-    const int row_place = place_in_stage(row(), op.piece_bytes(blocks));
-    const unsigned from = weights + static_cast<int>(at.stage()) * ring.size.stage_bytes + row_place, in = x + block * block_bytes;
-    wait(stage.full, at.parity());
-    float sums[4] = {}, scale = 1;
-    if (op.compact) {
-      const auto* const behind = reinterpret_cast<const unsigned*>(ring.stage(at.stage()) + row_place + blocks * compact::block_bytes);
-      const int own = 4 * (lane % 4) + in_half;  // of the row's exceptions
-      scale = __uint_as_float(behind[0]);
-      const unsigned exception = own < compact::most_exceptions ? behind[1 + own] : 0;
-      multiply_compact_stage(sums, from, in, blocks, in_half);
-      if (exception != 0) sums[0] += of_exception(exception, scale, work.of_x.x + block * block_bytes, op, blocks);
-    } else {
-      multiply_stage(sums, from, in, (blocks - in_half + warps_of_half - 1) / warps_of_half);
+  /// The tiles from `first` to `end` with the columns of so many blocks from `block` on, into their sums. `last`: of a row's pieces; then
+  /// their groups are handed over, and where another one follows there is room for it first.
+  template <bool is_compact>
+  __device__ void take(const Slot& slot, const Work& work, const Ring& ring, PlaceInRing& at, PlaceInGroups& group, int first, int end,
+                       int end_of_group, int block, int blocks, bool last) const {
+    const Tiles& op = slot.level.tiles;
+    const int row_bytes = is_compact ? blocks * compact::block_bytes + compact::behind_bytes : blocks * block_bytes;
+    const unsigned of_row = weights + place_in_stage(row(), row_bytes), in = x + block * block_bytes;
+    const unsigned behind = of_row - place_in_row(is_compact) + blocks * compact::block_bytes;
+    const int own = 4 * (lane % 4) + in_half;  // of the row's exceptions
+#pragma unroll 1
+    for (int tile = first; tile < end; ++tile) {
+      const bool whole = tile < whole_tiles;
+      if (half == 0 || whole) {
+        const PlaceInRing place = at.behind(static_cast<unsigned>(half), ring);
+        const unsigned from = place.stage() * static_cast<unsigned>(ring.size.stage_bytes),
+                       barrier = ring.barriers + place.stage() * static_cast<unsigned>(sizeof(Stage));
+        wait_at(barrier + offsetof(Stage, full), place.parity());
+        float sums[4] = {}, scale = 1;
+        if constexpr (is_compact) {
+          scale = __uint_as_float(load_word(behind + from));
+          const unsigned exception = own < compact::most_exceptions ? load_word(behind + from + 4 * (1 + own)) : 0;
+          multiply_compact_stage(sums, of_row + from, in, blocks, in_half);
+          if (exception != 0) sums[0] += of_exception(exception, scale, work.of_x.x + block * block_bytes, op, blocks);
+        } else {
+          multiply_stage(sums, of_row + from, in, (blocks - in_half + warps_of_half - 1) / warps_of_half);
+        }
+        __syncwarp();
+        if (lane == 0) arrive_at(barrier + offsetof(Stage, empty));
+        const float product = scale * sum_of_row(sums, lane);
+        float& all = sum[static_cast<unsigned>(slot.tiles_before + tile) % kept_tiles * tile_rows * warps_of_half];
+        if (lane % 4 == 0) all = block == 0 ? product : all + product;
+      }
+      at = at.behind(whole ? 2 : 1, ring);
+      if (tile + 1 == end_of_group && last) {
+        group.hand_over();
+        if (tile + 1 == end) break;
+        end_of_group = slot.end_of_group(tile + 1);
+        group.wait_until_empty();
+      }
     }
-    __syncwarp();
-    if (lane == 0) stage.give_back();
-    const float of_row = scale * sum_of_row(sums, lane);
-    float& all = sum[tile % kept_tiles * tile_rows * warps_of_half];
-    if (lane % 4 == 0) all = block == 0 ? of_row : all + of_row;
   }
 };
 
@@ -360,40 +397,35 @@ __device__ inline void make_products(const Slot& slot, Work& work, const Ring& r
   const int thread = static_cast<int>(threadIdx.x);
   const Tiles& op = slot.level.tiles;
   PieceOfRow x = piece_of_row(op, 0, mail);
-  const Multiplier multiplier(work, op, ring);
-  const int of_tile = op.outputs_of_tile, outputs = slot.outputs;
+  const Multiplier multiplier(work, slot, op, ring);
+  const int tiles = slot.all_tiles(), all_blocks = op.blocks, of_piece = op.blocks_of_piece;
+  const bool in_pieces = all_blocks > of_piece, is_compact = op.compact;
+  if (tiles > 0) group.begin_level();
+  int end_of_group = slot.end_of_group(0);
   sync_warps();  // nobody needs the x before
 #pragma unroll 1
-  for (int first = 0, end = 0; first < slot.all_tiles(); first = end) {
-    end = slot.end_of_group(first);
+  for (int first = 0, end = 0; first < tiles; first = end) {
+    if (first > 0) end_of_group = slot.end_of_group(first);
+    end = in_pieces ? end_of_group : tiles;
     group.wait_until_empty();
-    if (first > 0 && thread == threads - 1) work.factors[group.which()] = work.factors[group.which() ^ 1];
 #pragma unroll 1
-    for (int block = 0; block < op.blocks; block += op.blocks_of_piece) {
-      const int blocks = min(op.blocks_of_piece, op.blocks - block);
+    for (int block = 0; block < all_blocks; block += of_piece) {
+      const int blocks = min(of_piece, all_blocks - block);
+      const bool last = block + blocks == all_blocks;
       if (first == 0) {
         take_piece(work, op, x, block == 0, mail);
         sync_warps();
-        if (block + blocks < op.blocks) x = piece_of_row(op, block + blocks, mail);
+        if (!last) x = piece_of_row(op, block + blocks, mail);
         if (block == 0 && thread == threads - 1) {
           const bool late = op.input.group > 0 && op.input.one_group();
-          work.factors[group.which()] = late ? norm_factor_of(op, sum_of_warps<warps>(work.of_x.squares)) : 1;
+          work.factors[group.turn()] = late ? norm_factor_of(op, sum_of_warps<warps>(work.of_x.squares)) : 1;
         }
       } else if (block > 0) {
         sync_warps();  // all stages before have come
       }
-#pragma unroll 1
-      for (int tile = first; tile < end; ++tile) {
-        const bool whole = of_tile < tile_rows || tile * of_tile + stage_rows < outputs;
-        if (multiplier.half == 1) at.next(ring);
-        if (multiplier.half == 0 || whole) {
-          multiplier.take(work, op, ring, at, slot.tiles_before + tile, block, blocks);
-          at.next(ring);
-        }
-        if (multiplier.half == 0 && whole) at.next(ring);
-      }
+      is_compact ? multiplier.take<true>(slot, work, ring, at, group, first, end, end_of_group, block, blocks, last)
+                 : multiplier.take<false>(slot, work, ring, at, group, first, end, end_of_group, block, blocks, last);
     }
-    group.hand_over();
   }
 }
 
@@ -474,7 +506,7 @@ __device__ inline void make_rows(const Slot& slot, Work& work, const Ring& ring,
     __syncwarp();
 #pragma unroll
     for (int distance = 1; distance < lanes_of_made_row; distance *= 2) sum += __shfl_xor_sync(~0U, sum, distance);
-    finish(slot, output, sum, 1, mail);
+    finish(slot, output, sum, 1);
     r += of_block;
     prepare();
   }

@@ -17,21 +17,23 @@ namespace statescope::cuda {
 namespace compact {
 
 constexpr int block_columns = 32, block_bytes = 48, behind_bytes = 32;
-constexpr int lanes_of_row = 4, warps_of_row = 4;  // each lane has 8 columns of a block; each warp has every fourth block
-constexpr int group_blocks = 16,
-              half_group_blocks = 8;  // that warps multiply together; a piece has any number of groups, and perhaps a half
+constexpr int lanes_of_row = 4, warps_of_row = 4;        // each lane has 8 columns of a block; each warp has every fourth block
+constexpr int group_blocks = 16, half_group_blocks = 8;  // that warps multiply together; a piece has groups, and perhaps a half
 constexpr int lane_bytes = 16, line_of_lanes = lanes_of_row * lane_bytes;  // that a lane reads at once; that the lanes of a row do
 constexpr int exponents = 16, most_exceptions = 7;                         // of a piece of a row
+constexpr int is_exception = 1;                                            // beside its place, which is even
 constexpr unsigned first_exponent = 112;  // what code 0 means: numbers are made 2^−15 … 2, and sums multiplied by `scale` of the row
 constexpr unsigned in_place = 0x87FF87FF, in_place_exponents = 0x38003800;
 
-/// Where a piece begins in bytes per row of all rows: its first block, and the pieces before it.
-__host__ __device__ inline std::int64_t bytes_before(int first_block, int blocks_of_piece) {
-  return std::int64_t{first_block} * block_bytes + first_block / blocks_of_piece * behind_bytes;
+/// Where a piece begins in bytes per row of all rows, behind so many pieces and blocks.
+__device__ inline std::int64_t bytes_before(int pieces, int blocks) {
+  return std::int64_t{blocks} * block_bytes + std::int64_t{pieces} * behind_bytes;
 }
 /// Whether rows of n numbers, in pieces of so many blocks, can be compact.
 inline bool fits(int n, int blocks_of_piece) {
-  return n % (half_group_blocks * block_columns) == 0 && blocks_of_piece % half_group_blocks == 0;
+  const int last = n / block_columns % blocks_of_piece;  // 0: a whole piece
+  return n % (half_group_blocks * block_columns) == 0 && blocks_of_piece % half_group_blocks == 0 && blocks_of_piece >= group_blocks &&
+         (last == 0 || last >= group_blocks);
 }
 
 /// Eight numbers of a lane as 24 bits of each pair: three pairs stand where bf16 has them but for the upper four bits of their exponents;

@@ -13,6 +13,11 @@ namespace statescope::cuda {
 constexpr int warpgroup = 128;  // threads
 
 __device__ inline unsigned shared_address(const void* p) { return static_cast<unsigned>(__cvta_generic_to_shared(p)); }
+/// x in a register from here on: the compiler does not make it anew each time.
+__device__ inline unsigned kept(unsigned x) {
+  asm volatile("" : "+r"(x));
+  return x;
+}
 
 // How many registers a thread of the calling warpgroup has from here on: those that copy leave some, those that multiply take them.
 
@@ -34,23 +39,23 @@ __device__ inline void init_barrier(std::uint64_t& barrier, int arrivals) {
 __device__ inline void order_before_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 /// By who has made barriers, before copies know them.
 __device__ inline void publish_barriers() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
-__device__ inline void arrive(std::uint64_t& barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(&barrier)) : "memory");
-}
+__device__ inline void arrive_at(unsigned barrier) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory"); }
+__device__ inline void arrive(std::uint64_t& barrier) { arrive_at(shared_address(&barrier)); }
 __device__ inline void arrive_and_expect(std::uint64_t& barrier, unsigned bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&barrier)), "r"(bytes) : "memory");
 }
 /// Until the phase of this parity is over.
-__device__ inline void wait(std::uint64_t& barrier, int parity) {
+__device__ inline void wait_at(unsigned barrier, int parity) {
   asm volatile(
       "{\n"
       ".reg .pred done;\n"
       "again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
       "@!done bra again;\n"
-      "}\n" ::"r"(shared_address(&barrier)),
+      "}\n" ::"r"(barrier),
       "r"(parity)
       : "memory");
 }
+__device__ inline void wait(std::uint64_t& barrier, int parity) { wait_at(shared_address(&barrier), parity); }
 
 /// Arrives once all that the thread has asked for by cp.async has come.
 __device__ inline void arrive_once_copied(std::uint64_t& barrier) {
