@@ -324,6 +324,12 @@ __device__ inline float of_exception(unsigned exception, float scale, const char
   return number_of_x(piece_of_x, op, place) * (__uint_as_float(exception << 16) * inverse - __uint_as_float(compact::first_exponent << 23));
 }
 
+/// What is multiplied with one piece of x: the tiles from `first` to `end`, of which the first group ends at `end_of_group`.
+struct Pass {
+  int first, end, end_of_group, block, blocks;  // of a row, from `block` on
+  bool last;                                    // of a row's pieces: then groups are handed over
+};
+
 /// Where a warp multiplies: a share of the columns of one half of each tile.
 struct Multiplier {
   int half, in_half, lane;
@@ -346,11 +352,11 @@ struct Multiplier {
     return lane % 4 * piece + in_half * (is_compact ? 3 * compact::line_of_lanes : block_bytes);
   }
 
-  /// The tiles from `first` to `end` with the columns of so many blocks from `block` on, into their sums. `last`: of a row's pieces; then
-  /// their groups are handed over, and where another one follows there is room for it first.
+  /// Into the sums of the tiles. A group begins when there is room for it: the first one has it.
   template <bool is_compact>
-  __device__ void take(const Slot& slot, const Work& work, const Ring& ring, PlaceInRing& at, PlaceInGroups& group, int first, int end,
-                       int end_of_group, int block, int blocks, bool last) const {
+  __device__ void take(const Slot& slot, const Work& work, const Ring& ring, PlaceInRing& at, PlaceInGroups& group,
+                       const Pass& pass) const {
+    auto [first, end, end_of_group, block, blocks, last] = pass;
     const Tiles& op = slot.level.tiles;
     const int row_bytes = is_compact ? blocks * compact::block_bytes + compact::behind_bytes : blocks * block_bytes;
     const unsigned of_row = weights + place_in_stage(row(), row_bytes), in = x + block * block_bytes;
@@ -423,8 +429,8 @@ __device__ inline void make_products(const Slot& slot, Work& work, const Ring& r
       } else if (block > 0) {
         sync_warps();  // all stages before have come
       }
-      is_compact ? multiplier.take<true>(slot, work, ring, at, group, first, end, end_of_group, block, blocks, last)
-                 : multiplier.take<false>(slot, work, ring, at, group, first, end, end_of_group, block, blocks, last);
+      const Pass pass{first, end, end_of_group, block, blocks, last};
+      is_compact ? multiplier.take<true>(slot, work, ring, at, group, pass) : multiplier.take<false>(slot, work, ring, at, group, pass);
     }
   }
 }
