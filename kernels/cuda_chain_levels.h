@@ -101,13 +101,8 @@ struct Groups {
 };
 /// Where somebody is among them.
 struct PlaceInGroups {
-  static constexpr unsigned second_place = 1U << 31;
-  unsigned barriers, passed = 0;  // groups, and in every other level this bit: in one register
+  unsigned barriers, passed = 0;
   __device__ explicit PlaceInGroups(const Groups& groups) : barriers(kept(shared_address(&groups))) {}
-  /// A level that has groups.
-  __device__ void begin_level() { passed ^= second_place; }
-  /// Which of two places is for what all of the level's groups need. It is free when the first of them is empty.
-  __device__ unsigned turn() const { return passed / second_place; }
   __device__ void wait_until_empty() { wait_at(own() + offsetof(Handed, empty), passed / 2 % 2 ^ 1); }
   __device__ void wait_until_full() { wait_at(own() + offsetof(Handed, full), passed / 2 % 2); }
   /// By each warp that fills it, or needs it no more.
@@ -176,6 +171,7 @@ struct Slot {
   int outputs;                    // of all of them
   int tiles[turns];               // up to the last one with a turn's outputs
   int tiles_before;               // of all levels before
+  float factor;                   // of all of x: those who multiply find it for those who finish
   Share made[most_products];      // of each product whose x the level makes
   int made_rows;                  // of all of them
   memory_step::Task task;         // the block's first one of a memory's step

@@ -20,7 +20,6 @@ struct OfProducts {
 /// The same with what others need of it, or with a memory's step in its place.
 struct Work {
   float sums[kept_tiles * tile_rows * warps_of_half];  // [row of tiles, warp of the half]
-  float factors[2];                                    // of all of x, of each level that has groups in turn
   union {
     OfProducts of_x;
     memory_step::Shared step;
@@ -106,7 +105,6 @@ __device__ inline void finish_products(Levels& levels, int count, const Work& wo
   for (int level = 0; level < count; ++level) {
     const Slot& slot = levels.wait_for_level(level);
     const int of_tile_log2 = slot.level.tiles.outputs_of_tile_log2, of_tile = 1 << of_tile_log2;
-    if (slot.all_tiles() > 0) group.begin_level();
 #pragma unroll 1
     for (int first = 0; first < slot.all_tiles(); first = slot.end_of_group(first)) {
       const int end = min(slot.end_of_group(first) * of_tile, slot.outputs);
@@ -122,7 +120,7 @@ __device__ inline void finish_products(Levels& levels, int count, const Work& wo
         if (!there) group.wait_until_full();
         there = true;
         if (output.product < 0) continue;
-        const float factor = work.factors[group.turn()];
+        const float factor = slot.factor;
         finish(slot, output, factor * sum_of_warps<warps_of_half>(sums),
                halves ? factor * sum_of_warps<warps_of_half>(sums + stage_rows * warps_of_half) : 1);
       }

@@ -398,15 +398,13 @@ struct Multiplier {
 
 /// The sums of the block's share of a level's outputs. Of the tiles that are finished together first what takes the first piece of x, and
 /// so on: the other pieces come meanwhile.
-__device__ inline void make_products(const Slot& slot, Work& work, const Ring& ring, PlaceInRing& at, PlaceInGroups& group,
-                                     const Mail& mail) {
+__device__ inline void make_products(Slot& slot, Work& work, const Ring& ring, PlaceInRing& at, PlaceInGroups& group, const Mail& mail) {
   const int thread = static_cast<int>(threadIdx.x);
   const Tiles& op = slot.level.tiles;
   PieceOfRow x = piece_of_row(op, 0, mail);
   const Multiplier multiplier(work, slot, op, ring);
   const int tiles = slot.all_tiles(), all_blocks = op.blocks, of_piece = op.blocks_of_piece;
   const bool in_pieces = all_blocks > of_piece, is_compact = op.compact;
-  if (tiles > 0) group.begin_level();
   int end_of_group = slot.end_of_group(0);
   sync_warps();  // nobody needs the x before
 #pragma unroll 1
@@ -424,7 +422,7 @@ __device__ inline void make_products(const Slot& slot, Work& work, const Ring& r
         if (!last) x = piece_of_row(op, block + blocks, mail);
         if (block == 0 && thread == threads - 1) {
           const bool late = op.input.group > 0 && op.input.one_group();
-          work.factors[group.turn()] = late ? norm_factor_of(op, sum_of_warps<warps>(work.of_x.squares)) : 1;
+          slot.factor = late ? norm_factor_of(op, sum_of_warps<warps>(work.of_x.squares)) : 1;
         }
       } else if (block > 0) {
         sync_warps();  // all stages before have come
