@@ -59,7 +59,7 @@ bool as_tiles(Tiles& tiles, const OneRow& op, const IsAwaited& is_awaited) {
   tiles.input = input;
   tiles.of_group = input.group > 0 ? 1 / static_cast<float>(input.group) : 1;
   const bool gated = op.products[0].end == End::gated;
-  tiles.outputs_of_tile_log2 = gated ? 3 : 4;
+  tiles.outputs_of_tile_log2 = gated ? tile_rows_log2 - 1 : tile_rows_log2;
   // The product behind gate and up begins with what is made of them first.
   tiles.tiles_together = gated ? 2 : most_tiles_together;
   tiles.blocks = input.n / block_columns;

@@ -14,8 +14,7 @@ using namespace compact;
 constexpr int threads = 256, all_exponents = 256, most_pieces = 16;
 constexpr unsigned sign = 0x8000, not_finite = 255;
 constexpr unsigned lowest_exponent = 1, highest_exponent = 253;  // a normal scale, and a normal number that is its inverse
-constexpr unsigned most_above =
-    64;  // that an exception's exponent is above the others: its products are divided by the scale before they are added
+constexpr unsigned most_above = 64;  // of an exception's exponent: its products are divided by the scale before they are added
 
 __device__ unsigned exponent_of(unsigned number) { return number >> 7 & 0xFF; }
 

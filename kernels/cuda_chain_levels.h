@@ -29,15 +29,21 @@ constexpr int warps_with_levels = warps + 1 + finishers;  // that the planner ha
 // The ring. A stage has a piece of the rows of half a tile; where products are gated a tile's second half is of the other weight. The
 // halves' warps go through the ring at the same time. Who waits for a stage knows that what it had before has come: the last but one has
 // come when a stage is asked for, and a half passes over one at most until it waits for the next or all warps meet.
-constexpr int tile_rows = 16, stage_rows = 8, warps_of_half = warps / 2;  // which share its columns
-constexpr int block_columns = 32, block_bytes = 64, most_blocks = 72;     // of one product of tensor cores; of a piece of a row
-constexpr int blocks_at_once = 4;                                         // on their way to a warp's registers
-constexpr int rows_together = stage_rows / 2, between_rows = 64;  // bytes: so that lanes that read at once read from different banks
+constexpr int tile_rows_log2 = 4, tile_rows = 1 << tile_rows_log2, stage_rows = tile_rows / 2,
+              warps_of_half = warps / 2;                               // which share its columns
+constexpr int block_columns = 32, block_bytes = 64, most_blocks = 72;  // of one product of tensor cores; of a piece of a row
+constexpr int blocks_at_once = 4;                                      // on their way to a warp's registers
+constexpr int rows_together = stage_rows / 2, between_rows = 64;       // bytes: so that lanes that read at once read from different banks
 constexpr int least_stages = 4, most_stages = 8, most_stage_bytes = stage_rows * most_blocks * block_bytes + line_bytes;
 constexpr int most_tiles_together = 8;  // whose outputs are finished together
 
 /// Of a level's products of x: those that others of the level wait for, those that the next level waits for, and the others.
 enum Turn : int { announced, awaited, later, turns };
+
+/// Of so many blocks of a row of weights.
+__host__ __device__ inline int piece_bytes(bool is_compact, int count) {
+  return is_compact ? count * compact::block_bytes + compact::behind_bytes : count * block_bytes;
+}
 
 /// Products of one row as this kernel sees them: those of x, in turn, then those whose x the level makes.
 struct Tiles {
@@ -45,7 +51,7 @@ struct Tiles {
   float of_group;                                  // 1 / numbers of a group of the norm
   int products_before[turns + 1], outputs[turns];  // of each turn; the last one: all of x
   int product_count;
-  int outputs_of_tile_log2;     // of 16; gated: of 8
+  int outputs_of_tile_log2;     // of tile_rows; gated: of half of them
   int whole_tiles;              // of each block; of one product those of all blocks lie side by side
   int tiles_together;           // whose outputs are finished together
   int blocks, blocks_of_piece;  // of a row; a stage has a piece of its rows
@@ -59,9 +65,7 @@ struct Tiles {
   __device__ bool gated() const { return outputs_of_tile() < tile_rows; }
   __device__ int blocks_from(int first_block) const { return min(blocks_of_piece, blocks - first_block); }
   /// Of so many blocks of a row.
-  __host__ __device__ int piece_bytes(int count) const {
-    return compact ? count * compact::block_bytes + compact::behind_bytes : count * block_bytes;
-  }
+  __host__ __device__ int piece_bytes(int count) const { return chain::piece_bytes(compact, count); }
   /// Where a piece of row o of a product's weights begins: its number, and its first block.
   __device__ const char* piece_of(const Product& p, const char* weights, int o, int number, int first_block) const {
     return compact ? weights + compact::bytes_before(number, first_block) * p.out + std::int64_t{o} * piece_bytes(blocks_from(first_block))
@@ -229,7 +233,7 @@ struct Ring {
   RingSize size;
   char* begin;
   Stage* stages;
-  unsigned barriers;  // where the stages' are
+  unsigned barriers;  // where the stages' are, at hand for those that multiply
   __device__ char* stage(unsigned number) const { return begin + static_cast<int>(number) * size.stage_bytes; }
 };
 /// Where somebody is in it.
@@ -276,7 +280,7 @@ struct NextStage {
     Stage& stage = ring.stages[at.stage()];
     wait(stage.empty, at.parity() ^ 1);
     if (under_way == most_under_way) {
-      wait(ring.stages[oldest.stage()].full, static_cast<int>(oldest.parity()));
+      wait(ring.stages[oldest.stage()].full, oldest.parity());
       oldest.next(ring);
     } else {
       ++under_way;

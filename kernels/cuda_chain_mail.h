@@ -37,7 +37,6 @@ struct Mail {
   __device__ Number* in_turn(Number* p) const {
     return has(p) ? reinterpret_cast<Number*>(reinterpret_cast<std::uintptr_t>(p) + turn) : p;
   }
-  __device__ void put(float* to, float x) const { put_in_turn(in_turn(to), x); }
   static __device__ void put_in_turn(float* to, float x) {
     asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(to), "r"(as_mail(x)) : "memory");
   }

@@ -337,13 +337,13 @@ struct Multiplier {
   unsigned x, weights;  // the lane's first numbers of x, and its place in the first row of the ring's first stage
   float* sum;           // of the lane's row of the first tile
 
-  __device__ Multiplier(Work& work, const Slot& slot, const Tiles& op, const Ring& ring)
+  __device__ Multiplier(Work& work, const Slot& slot, const Ring& ring)
       : half(static_cast<int>(threadIdx.x) / warp_size / warps_of_half),
         in_half(static_cast<int>(threadIdx.x) / warp_size % warps_of_half),
         lane(threadIdx.x % warp_size),
-        whole_tiles(op.gated() ? slot.all_tiles() : (slot.outputs + stage_rows - 1) / tile_rows),
-        x(shared_address(work.of_x.x + place_in_parts(op)) + in_half * block_bytes),
-        weights(shared_address(ring.begin) + place_in_row(op.compact)),
+        whole_tiles(slot.level.tiles.gated() ? slot.all_tiles() : (slot.outputs + stage_rows - 1) / tile_rows),
+        x(shared_address(work.of_x.x + place_in_parts(slot.level.tiles)) + in_half * block_bytes),
+        weights(shared_address(ring.begin) + place_in_row(slot.level.tiles.compact)),
         sum(work.sums + (half * stage_rows + row()) * warps_of_half + in_half) {}
 
   /// The lane's row of a stage: those that read at once read from different banks.
@@ -358,8 +358,7 @@ struct Multiplier {
                        const Pass& pass) const {
     auto [first, end, end_of_group, block, blocks, last] = pass;
     const Tiles& op = slot.level.tiles;
-    const int row_bytes = is_compact ? blocks * compact::block_bytes + compact::behind_bytes : blocks * block_bytes;
-    const unsigned of_row = weights + place_in_stage(row(), row_bytes), in = x + block * block_bytes;
+    const unsigned of_row = weights + place_in_stage(row(), piece_bytes(is_compact, blocks)), in = x + block * block_bytes;
     const unsigned behind = of_row - place_in_row(is_compact) + blocks * compact::block_bytes;
     const int own = 4 * (lane % 4) + in_half;  // of the row's exceptions
 #pragma unroll 1
@@ -402,7 +401,7 @@ __device__ inline void make_products(Slot& slot, Work& work, const Ring& ring, P
   const int thread = static_cast<int>(threadIdx.x);
   const Tiles& op = slot.level.tiles;
   PieceOfRow x = piece_of_row(op, 0, mail);
-  const Multiplier multiplier(work, slot, op, ring);
+  const Multiplier multiplier(work, slot, ring);
   const int tiles = slot.all_tiles(), all_blocks = op.blocks, of_piece = op.blocks_of_piece;
   const bool in_pieces = all_blocks > of_piece, is_compact = op.compact;
   int end_of_group = slot.end_of_group(0);

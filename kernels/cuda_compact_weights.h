@@ -83,9 +83,8 @@ class CompactWeights {
     int out, in, blocks_of_piece;
     bool operator==(const Matrix&) const = default;
   };
-  /// Null where there is none: the weights may change, rows do not fit or have too many exceptions, a graph is captured, or memory is short
-  /// (half of what is
-  /// free is left alone).
+  /// Null where there is none: the weights may change, rows do not fit or have too many exceptions, a graph is captured, or memory is
+  /// short: half of what is free is left alone.
   const char* of(const Matrix& matrix, cudaStream_t stream);
 
  private:

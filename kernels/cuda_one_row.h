@@ -60,7 +60,7 @@ struct OneRow {
   int numbers;         // of all inputs in shared memory
   bool groups;         // whether one of them passes a norm over groups of it
   int chunk;           // bytes of a row that are fetched at once
-  bool compact;  // weights of x are (cuda_compact_weights.h); in chains alone
+  bool compact;        // weights of x are (cuda_compact_weights.h); in chains alone
   int first_unit[most_products];
   Input inputs[most_inputs];
   Product products[most_products];
