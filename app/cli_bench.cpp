@@ -68,7 +68,7 @@ class ModelBench {
     ModelState state = model_.start();
     read(state, prompt);
     const Tensor logits(logits_memory_.get(), DType::f32, {1, model_.vocab()});
-    const double seconds = bench_.seconds([&] { model_.logits(logits, read(state, 1)); });
+    const double seconds = bench_.seconds([&] { read(state, 1, logits); });
     const double states = 2 * state_numbers(model_) * sizeof(float), bytes = weight_bytes_ + states;
     const double flops = block_flops(model_) + 2 * static_cast<double>(model_.vocab() * model_.hidden());
     fmt::print("  decode  {:10.1f} tokens/s  ({:.2f} MB of weights + {:.2f} MB of states a token, {:.4f} ms, {})\n", 1 / seconds,
@@ -78,12 +78,11 @@ class ModelBench {
  private:
   static constexpr std::int64_t prompt = 64;
 
-  Tensor read(ModelState& state, std::int64_t T) {
+  void read(ModelState& state, std::int64_t T, Tensor logits = {}) {
     Tensor hidden(hidden_memory_.get(), DType::f32, {T, model_.hidden()});
     const std::int64_t chunk = T == 1 ? 0 : 64;
     model_.forward(state, std::span(ids_).first(static_cast<std::size_t>(T)),
-                   {.chunk_size = chunk, .prompt_length = std::max(T, prompt), .outputs = 1}, hidden);
-    return hidden;
+                   {.chunk_size = chunk, .prompt_length = std::max(T, prompt), .outputs = 1, .logits = logits}, hidden);
   }
 
   const Bench& bench_;

@@ -64,17 +64,15 @@ class Reader {
     Backend& backend = model_.backend();
     const auto T = static_cast<std::int64_t>(ids.size());
     Tensor hidden(hidden_memory_.get(), DType::f32, {T, model_.hidden()});
+    const std::int64_t rows = dump_ ? T : last ? 1 : 0;
+    Tensor logits;
+    if (rows > 0) logits = Tensor(logits_memory_.get(), DType::f32, {rows, model_.vocab()});
     model_.forward(state_, ids,
-                   {.chunk_size = T == 1 ? 0 : arguments_.chunk_size, .prompt_length = prompt_length_, .outputs = last ? 1 : 0}, hidden,
-                   dump_ ? &*dump_ : nullptr);
+                   {.chunk_size = T == 1 ? 0 : arguments_.chunk_size, .prompt_length = prompt_length_, .outputs = rows, .logits = logits},
+                   hidden, dump_ ? &*dump_ : nullptr);
     ids_.insert(ids_.end(), ids.begin(), ids.end());
-    if (dump_ || last) {
-      const std::int64_t rows = dump_ ? T : 1;
-      Tensor logits(logits_memory_.get(), DType::f32, {rows, model_.vocab()});
-      model_.logits(logits, hidden.slice(T - rows, rows));
-      if (dump_) dump_->logits(logits);
-      backend.download(Tensor(logits_.data(), DType::f32, {1, model_.vocab()}), logits.slice(rows - 1, 1));
-    }
+    if (dump_) dump_->logits(logits);
+    if (last) backend.download(Tensor(logits_.data(), DType::f32, {1, model_.vocab()}), logits.slice(rows - 1, 1));
     const std::int64_t token = state_.position - 1;
     if (dump_ && std::find(arguments_.states.begin(), arguments_.states.end(), token) != arguments_.states.end())
       dump_->states(token, state_);

@@ -42,6 +42,11 @@ std::span<const Product> products_of(const Level& level) {
   return {level.tiles.products, static_cast<std::size_t>(level.tiles.product_count)};
 }
 
+/// Whether one of the products has what p makes as its x.
+bool is_made_of(std::span<const Product> products, const Product& p) {
+  return std::ranges::find(products, p.y, &Product::made) != products.end();
+}
+
 }  // namespace
 
 int most_of(int n) {
@@ -71,7 +76,7 @@ bool as_tiles(Tiles& tiles, const OneRow& op, const IsAwaited& is_awaited) {
   tiles.compact = op.compact;
   tiles.part_bytes = rounded_up(2 * input.n, line_bytes);
   const std::span<const Product> products(op.products, static_cast<std::size_t>(op.product_count));
-  const auto is_announced = [&](const Product& p) { return std::ranges::find(products, p.y, &Product::made) != products.end(); };
+  const auto is_announced = [&](const Product& p) { return is_made_of(products, p); };
   const auto turn_of = [&](const Product& p) {
     return p.made != nullptr ? turns : is_announced(p) ? announced : is_awaited(p) ? awaited : later;
   };
@@ -176,6 +181,8 @@ std::size_t address_mail(std::vector<Level>& levels, float* begin) {
     const float* end = nullptr;
     for (const int n : order) {
       const Product& p = level.tiles.products[n];
+      // Behind the last level nobody waits for anything.
+      if (&level == &levels.back() && !is_made_of(products_of(level), p)) continue;
       level.mail[n] = place(p.y, p.out, p.y == end);
       end = p.y + p.out;
     }

@@ -92,7 +92,10 @@ class CudaBackend final : public Backend {
   }
 
   void embed(Tensor y, ConstTensor table, const std::int32_t* ids) override {
-    use(), cuda::embed(y, table, sent_rows("embed", ids, y.rows(), table), stream());
+    if (y.rows() != 1) return use(), cuda::embed(y, table, sent_rows("embed", ids, y.rows(), table), stream());
+    require_rows("embed", ids, 1, table);
+    give_up_capture();  // the next time it is another row
+    use(), cuda::embed_one(y, table, ids[0], stream());
   }
   void linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias) override {
     use(), products_.linear(y, x, weight, bias, chain());
@@ -456,11 +459,14 @@ class CudaBackend final : public Backend {
   }
   /// Indices of rows of x.
   const std::int32_t* sent_rows(const char* operation, const std::int32_t* rows, std::int64_t count, ConstTensor x) {
+    require_rows(operation, rows, count, x);
+    return sent(IndexRing::Arrays<1>{std::span(rows, static_cast<std::size_t>(count))})[0];
+  }
+  static void require_rows(const char* operation, const std::int32_t* rows, std::int64_t count, ConstTensor x) {
     for (std::int64_t i = 0; i < count; ++i) {
       if (rows[i] < 0 || rows[i] >= x.rows())
         throw std::out_of_range(std::string(operation) + ": row " + std::to_string(rows[i]) + " of " + x.shape.to_string());
     }
-    return sent(IndexRing::Arrays<1>{std::span(rows, static_cast<std::size_t>(count))})[0];
   }
   DeviceSegments sent(const Segments& segments) {
     const auto [cu_seqlens, slot] = sent(IndexRing::Arrays<2>{segments.cu_seqlens, segments.slot});

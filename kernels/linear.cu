@@ -80,6 +80,11 @@ void convert(Tensor y, ConstTensor x, cudaStream_t stream) {
          Rows<To>{static_cast<To*>(y.data), y.stride}, y.row_size(), rows_of<From>(x));
 }
 
+void require_table(Tensor y, ConstTensor table) {
+  if (y.row_size() != table.row_size() || table.dtype == DType::i32)
+    throw std::invalid_argument("embed: y " + y.shape.to_string() + ", table " + table.shape.to_string());
+}
+
 void check(cublasStatus_t status, const char* what) {
   if (status == CUBLAS_STATUS_ALLOC_FAILED) throw std::bad_alloc();
   if (status != CUBLAS_STATUS_SUCCESS) throw DeviceError(std::string("cuda: ") + what + ": " + cublasLtGetStatusString(status));
@@ -441,12 +446,16 @@ bool Products::add_linear(Tensor y, ConstTensor x, ConstTensor weight, cudaStrea
 }
 
 void embed(Tensor y, ConstTensor table, const std::int32_t* ids, cudaStream_t stream) {
-  if (y.row_size() != table.row_size() || table.dtype == DType::i32)
-    throw std::invalid_argument("embed: y " + y.shape.to_string() + ", table " + table.shape.to_string());
+  require_table(y, table);
   with_type(table, [&]<class Stored>(Stored) {
     launch("embed", embed_kernel<Stored>, static_cast<unsigned>(y.rows()), threads, 0, stream, f32(y), rows_of<Stored>(table), ids,
            y.row_size());
   });
+}
+
+void embed_one(Tensor y, ConstTensor table, std::int32_t id, cudaStream_t stream) {
+  require_table(y, table);
+  with_type(table, [&]<class Stored>(Stored) { convert<float, Stored>(y, table.slice(id, 1), stream); });
 }
 
 }  // namespace statescope::cuda

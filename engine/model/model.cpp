@@ -142,7 +142,7 @@ void Model::check_ids(std::span<const std::int32_t> ids) const {
 namespace {
 
 Steps::Key step_key(const ModelState& state, const ForwardOptions& options, ConstTensor hidden, const Observer* observer) {
-  Steps::Key key{{hidden.data}, {options.rules.begin(), options.rules.end()}, observer != nullptr};
+  Steps::Key key{{hidden.data, options.logits.data}, {options.rules.begin(), options.rules.end()}, observer != nullptr};
   for (const MixerState& layer : state.layers) key.memory.push_back(layer.everything.data);
   return key;
 }
@@ -155,15 +155,18 @@ void Model::forward(ModelState& state, std::span<const std::int32_t> ids, const 
   if (ids.empty()) return;
   // x = embeddings[token]
   backend_->embed(hidden, stack_.embeddings, ids.data());
-  const auto all = [&](Observer* shown) { blocks(0, layers(), state, state.position, options, hidden, shown); };
   const auto tokens = static_cast<std::int64_t>(ids.size());
   const std::int64_t unwanted = observer ? 0 : tokens - std::min(options.outputs.value_or(tokens), tokens);
-  if (unwanted > 1) {  // one is not worth a pass of its own
-    blocks_without_outputs(state, options, hidden, unwanted);
-  } else if (!(tokens == 1 && options.chunk_size == 0 && !(observer && observer->wants_all()) &&
-               steps_.run(step_key(state, options, hidden, observer), observer, all))) {
-    all(observer);
-  }
+  const auto read = [&](Observer* shown) {
+    if (unwanted > 1) {  // one is not worth a pass of its own
+      blocks_without_outputs(state, options, hidden, unwanted);
+    } else {
+      blocks(0, layers(), state, state.position, options, hidden, shown);
+    }
+    if (options.logits) logits(options.logits, hidden.slice(tokens - options.logits.rows(), options.logits.rows()));
+  };
+  const bool is_step = tokens == 1 && options.chunk_size == 0 && !(observer && observer->wants_all());
+  if (!is_step || !steps_.run(step_key(state, options, hidden, observer), observer, read)) read(observer);
   state.position += tokens;
 }
 

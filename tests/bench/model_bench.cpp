@@ -52,25 +52,20 @@ class ModelBench {
   void download(const Tensor& row, std::vector<float>& to) {
     model_->backend().download(Tensor(to.data(), DType::f32, {1, static_cast<std::int64_t>(to.size())}), row);
   }
-  /// A hidden row's, on the device.
-  Tensor logits_of(const Tensor& row) {
-    const Tensor logits(logits_memory_.get(), DType::f32, {1, model_->vocab()});
-    model_->logits(logits, row);
-    return logits;
-  }
+  /// On the device.
+  Tensor logits() const { return {logits_memory_.get(), DType::f32, {1, model_->vocab()}}; }
 
   /// States are filled, and the last position's logits brought to the host.
   void prefill(std::int64_t T) {
     ModelState state = model_->start();
-    const Tensor rows = hidden(T);
-    model_->forward(state, std::span(ids_).first(static_cast<std::size_t>(T)), {.chunk_size = 64, .prompt_length = T, .outputs = 1}, rows);
-    download(logits_of(rows.slice(T - 1, 1)), logits_);
+    const std::span prompt = std::span(ids_).first(static_cast<std::size_t>(T));
+    model_->forward(state, prompt, {.chunk_size = 64, .prompt_length = T, .outputs = 1, .logits = logits()}, hidden(T));
+    download(logits(), logits_);
   }
   void step(ModelState& state) {
     const auto id = static_cast<std::int32_t>(state.position * 7919 % model_->vocab());
-    const Tensor row = hidden(1);
-    model_->forward(state, std::span(&id, 1), {.chunk_size = 0, .prompt_length = 1}, row);
-    if (options_.logits) logits_of(row);
+    model_->forward(state, std::span(&id, 1), {.chunk_size = 0, .prompt_length = 1, .logits = options_.logits ? logits() : Tensor{}},
+                    hidden(1));
   }
 
   /// Says how long work on so many tokens takes, for each of so many parts.

@@ -42,8 +42,7 @@ struct Sequence {
     const Tensor hidden(numbers, DType::f32, {1, model->hidden()}), logits(numbers + model->hidden(), DType::f32, {1, model->vocab()});
     model->backend().fill(hidden, std::nanf(""));
     model->backend().fill(logits, std::nanf(""));
-    model->forward(state, std::span(&id, 1), {.chunk_size = chunk_size, .prompt_length = 4}, hidden, observer);
-    model->logits(logits, hidden);
+    model->forward(state, std::span(&id, 1), {.chunk_size = chunk_size, .prompt_length = 4, .logits = logits}, hidden, observer);
     std::vector<float> all = host_copy(model->backend(), logits);
     for (const MixerState& layer : state.layers) {
       if (!layer.everything) continue;

@@ -62,6 +62,30 @@ TEST_CASE("every family: outputs that nobody wants are left out, and nothing els
   }
 }
 
+TEST_CASE("logits asked for with a pass are those of its last rows") {
+  const std::vector<std::int32_t> ids = some_ids(41);
+  for (const SmallModel& small : small_models()) {
+    const std::shared_ptr<Model> model = Editable(small.config).model();
+    const auto V = static_cast<std::size_t>(model->vocab());
+    ModelState apart = model->start(), together = model->start();
+    const auto check_next = [&](std::size_t first, std::size_t count, std::int64_t chunk_size, std::int64_t rows) {
+      INFO(small.name << ", " << rows << " of " << count << " tokens");
+      const std::span<const std::int32_t> next = std::span(ids).subspan(first, count);
+      ForwardOptions options{.chunk_size = chunk_size, .prompt_length = 41, .outputs = rows};
+      const std::vector<float> truth = read_logits(*model, apart, next, options);
+      std::vector<float> hidden(count * static_cast<std::size_t>(model->hidden())),
+          found(static_cast<std::size_t>(rows) * V, std::nanf(""));
+      options.logits = Tensor(found.data(), DType::f32, {rows, model->vocab()});
+      model->forward(together, next, options, Tensor(hidden.data(), DType::f32, {static_cast<std::int64_t>(count), model->hidden()}));
+      CHECK(relative_error(found, std::span(truth).last(found.size())) < 1e-5);
+    };
+    check_next(0, 40, 64, 40);
+    check_next(0, 40, 64, 3);
+    check_next(0, 40, 64, 1);
+    check_next(40, 1, 0, 1);
+  }
+}
+
 TEST_CASE("legacy: gate and up in one matrix") {
   const Editable regular(small_config("gla"));
   Editable fused(*regular.checkpoint());
