@@ -74,7 +74,6 @@ bool as_tiles(Tiles& tiles, const OneRow& op, const IsAwaited& is_awaited) {
   const int least = (tiles.blocks + pieces - 1) / pieces, rounded = rounded_up(least, whole);
   tiles.blocks_of_piece = rounded <= most_blocks ? rounded : rounded_up(least, whole / 2);
   tiles.compact = op.compact;
-  tiles.part_bytes = rounded_up(2 * input.n, line_bytes);
   const std::span<const Product> products(op.products, static_cast<std::size_t>(op.product_count));
   const auto is_announced = [&](const Product& p) { return is_made_of(products, p); };
   const auto turn_of = [&](const Product& p) {
@@ -92,6 +91,10 @@ bool as_tiles(Tiles& tiles, const OneRow& op, const IsAwaited& is_awaited) {
     tiles.outputs[turn] = outputs;
     tiles.products_before[turn + 1] = tiles.product_count;
   }
+  // Where all tiles are finished together, each piece of x is needed once.
+  const bool once = tiles.one_product() && input.group == 0 && most_outputs(tiles, later) <= tiles.tiles_together * tiles.outputs_of_tile();
+  tiles.blocks_at_hand = once ? std::min(2 * tiles.blocks_of_piece, tiles.blocks) : tiles.blocks;
+  tiles.part_bytes = rounded_up(tiles.blocks_at_hand * block_bytes, line_bytes);
   if (tiles.one_product()) tiles.whole_tiles = tiles.outputs[awaited] / (tiles.outputs_of_tile() * static_cast<int>(multiprocessors()));
   int numbers = 0, bytes = 0;
   bool fits = true;

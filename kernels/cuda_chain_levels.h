@@ -56,7 +56,8 @@ struct Tiles {
   int tiles_together;           // whose outputs are finished together
   int blocks, blocks_of_piece;  // of a row; a stage has a piece of its rows
   bool compact;                 // weights of x are
-  int part_bytes;               // from one part of x to the next in shared memory
+  int blocks_at_hand;           // of x, in shared memory: all, or two pieces of it by turns
+  int part_bytes;               // from one part of x to the next there
   int first_output[most_products];
   Product products[most_products];
 
@@ -151,7 +152,7 @@ __device__ inline int place_in_stage(int row, int row_bytes) { return row * row_
 
 /// An output of the block.
 struct Place {
-  int product, o;
+  int product : 8, o : 24;
 };
 /// The block's i-th one, in turn.
 __device__ __noinline__ inline Place place_of(const Tiles& op, const Share* shares, int i) {

@@ -118,13 +118,14 @@ __device__ inline PieceOfRow piece_of_row(const Tiles& op, int first_block, cons
   row.ask();
   return row;
 }
-__device__ inline void store(char* x, const Tiles& op, PieceOfRow& row) {
+/// From block `place` on.
+__device__ inline void store(char* x, const Tiles& op, PieceOfRow& row, int place) {
   while (!row.there()) row.ask();
   __syncwarp();
 #pragma unroll
   for (int t = 0; t < PieceOfRow::count; ++t) {
     const int c = row.piece_of(t);
-    if (c < row.end) store_parts(x, op.part_bytes, c, row.in[t].a, row.in[t].b);
+    if (c < row.end) store_parts(x, op.part_bytes, c - row.begin + place * pieces_of_block, row.in[t].a, row.in[t].b);
   }
 }
 
@@ -213,10 +214,10 @@ __device__ void load_normed(char* x, float* squares, const Tiles& op, const Mail
   }
 }
 
-/// A piece of x into shared memory when it has come, or with the first one all of an x that passes a norm.
-__device__ inline void take_piece(Work& work, const Tiles& op, PieceOfRow& x, bool first, const Mail& mail) {
+/// A piece of x into shared memory, from block `place` on, when it has come, or with the first one all of an x that passes a norm.
+__device__ inline void take_piece(Work& work, const Tiles& op, PieceOfRow& x, bool first, int place, const Mail& mail) {
   if (op.input.group == 0) {
-    store(work.of_x.x, op, x);
+    store(work.of_x.x, op, x, place);
   } else if (first) {
     // One piece of a thread where that is enough: what runs is half as long.
     if (op.input.n <= threads * piece_numbers) {
@@ -326,8 +327,8 @@ __device__ inline float of_exception(unsigned exception, float scale, const char
 
 /// What is multiplied with one piece of x: the tiles from `first` to `end`, of which the first group ends at `end_of_group`.
 struct Pass {
-  int first, end, end_of_group, block, blocks;  // of a row, from `block` on
-  bool last;                                    // of a row's pieces: then groups are handed over
+  int first, end, end_of_group, place, blocks;  // of a row, in shared memory from block `place` on
+  bool is_first, is_last;                       // of a row's pieces: with the last one groups are handed over
 };
 
 /// Where a warp multiplies: a share of the columns of one half of each tile.
@@ -356,9 +357,9 @@ struct Multiplier {
   template <bool is_compact>
   __device__ void take(const Slot& slot, const Work& work, const Ring& ring, PlaceInRing& at, PlaceInGroups& group,
                        const Pass& pass) const {
-    auto [first, end, end_of_group, block, blocks, last] = pass;
+    auto [first, end, end_of_group, place_of_x, blocks, is_first, is_last] = pass;
     const Tiles& op = slot.level.tiles;
-    const unsigned of_row = weights + place_in_stage(row(), piece_bytes(is_compact, blocks)), in = x + block * block_bytes;
+    const unsigned of_row = weights + place_in_stage(row(), piece_bytes(is_compact, blocks)), in = x + place_of_x * block_bytes;
     const unsigned behind = of_row - place_in_row(is_compact) + blocks * compact::block_bytes;
     const int own = 4 * (lane % 4) + in_half;  // of the row's exceptions
 #pragma unroll 1
@@ -374,7 +375,7 @@ struct Multiplier {
           scale = __uint_as_float(load_word(behind + from));
           const unsigned exception = own < compact::most_exceptions ? load_word(behind + from + 4 * (1 + own)) : 0;
           multiply_compact_stage(sums, of_row + from, in, blocks, in_half);
-          if (exception != 0) sums[0] += of_exception(exception, scale, work.of_x.x + block * block_bytes, op, blocks);
+          if (exception != 0) sums[0] += of_exception(exception, scale, work.of_x.x + place_of_x * block_bytes, op, blocks);
         } else {
           multiply_stage(sums, of_row + from, in, (blocks - in_half + warps_of_half - 1) / warps_of_half);
         }
@@ -382,10 +383,10 @@ struct Multiplier {
         if (lane == 0) arrive_at(barrier + offsetof(Stage, empty));
         const float product = scale * sum_of_row(sums, lane);
         float& all = sum[static_cast<unsigned>(slot.tiles_before + tile) % kept_tiles * tile_rows * warps_of_half];
-        if (lane % 4 == 0) all = block == 0 ? product : all + product;
+        if (lane % 4 == 0) all = is_first ? product : all + product;
       }
       at = at.behind(whole ? 2 : 1, ring);
-      if (tile + 1 == end_of_group && last) {
+      if (tile + 1 == end_of_group && is_last) {
         group.hand_over();
         if (tile + 1 == end) break;
         end_of_group = slot.end_of_group(tile + 1);
@@ -412,11 +413,12 @@ __device__ inline void make_products(Slot& slot, Work& work, const Ring& ring, P
     end = in_pieces ? end_of_group : tiles;
     group.wait_until_empty();
 #pragma unroll 1
-    for (int block = 0; block < all_blocks; block += of_piece) {
+    for (int block = 0, place = 0; block < all_blocks; block += of_piece) {
       const int blocks = min(of_piece, all_blocks - block);
       const bool last = block + blocks == all_blocks;
       if (first == 0) {
-        take_piece(work, op, x, block == 0, mail);
+        // Where two pieces are at hand, nobody needs the last but one: all have met since.
+        take_piece(work, op, x, block == 0, place, mail);
         sync_warps();
         if (!last) x = piece_of_row(op, block + blocks, mail);
         if (block == 0 && thread == threads - 1) {
@@ -426,8 +428,9 @@ __device__ inline void make_products(Slot& slot, Work& work, const Ring& ring, P
       } else if (block > 0) {
         sync_warps();  // all stages before have come
       }
-      const Pass pass{first, end, end_of_group, block, blocks, last};
+      const Pass pass{first, end, end_of_group, place, blocks, block == 0, last};
       is_compact ? multiplier.take<true>(slot, work, ring, at, group, pass) : multiplier.take<false>(slot, work, ring, at, group, pass);
+      place = place + of_piece < op.blocks_at_hand ? place + of_piece : 0;
     }
   }
 }

@@ -29,7 +29,7 @@ struct ForwardOptions {
   // Of so many of the last tokens `hidden` is wanted; with the others the last block brings forward its memory and does nothing else,
   // unless somebody observes. None: of all.
   std::optional<std::int64_t> outputs = {};
-  Tensor logits = {};             // [n, V]: where those of the last n tokens go, n at most `outputs`; absent: nowhere
+  Tensor logits = {};            // [n, V]: where those of the last n tokens go, n at most `outputs`; absent: nowhere
   std::span<const Rules> rules;  // [layers]; empty: the model's own
 };
 
