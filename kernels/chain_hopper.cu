@@ -2,6 +2,7 @@
 // block a multiprocessor. The weights of all levels come through a ring that does not wait for a level to begin (cuda_chain_levels.h), what
 // a level makes goes by mail (cuda_chain_mail.h): no block waits for all others.
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <exception>
@@ -48,7 +49,8 @@ __device__ __noinline__ void take_steps(Slot& slot, int ring_bytes, const Mail& 
   }
 }
 
-/// `all`: the levels, or null where there is only `one`.
+/// `all`: the levels, or null where there is only `one`. It may come onto the device while kernels before it run: until they have ended
+/// only levels and weights are read.
 __global__ void __launch_bounds__(block_threads, 1)
     chain_kernel(const Level* all, int count, Mailbox* box, RingSize size, const __grid_constant__ Level one) {
   extern __shared__ __align__(128) char room[];
@@ -59,19 +61,23 @@ __global__ void __launch_bounds__(block_threads, 1)
   auto& work = *reinterpret_cast<Work*>(room + size.bytes());
   const Ring ring{size, room, stages, kept(shared_address(stages))};
   const int thread = static_cast<int>(threadIdx.x), warp = thread / warp_size;
-  if (thread == 0) {
-    levels.mail =
-        box == nullptr ? Mail{} : Mail{reinterpret_cast<std::uintptr_t>(box->begin), box->bytes, box->turn * std::uintptr_t{box->bytes}};
-  }
+  let_next_begin();
   if (thread < most_stages) stages[thread].make(warps_of_half);
   if (thread < known_levels) levels.handed[thread].make(warps_with_levels);
   if (thread == 0) groups.make();
   publish_barriers();
   __syncthreads();
+  Planner planned{levels, all != nullptr ? all : &one, count};
+  if (warp == planner) planned.plan_next();  // products, which need no mail
+  if (warp != fetcher) {
+    wait_for_results();
+    if (thread == 0) levels.mail = Mail::of(box);
+    sync_all_but_fetcher();
+  }
   if (warp == fetcher) {
     fetch_weights(levels, count, ring);
   } else if (warp == planner) {
-    look_ahead(levels, all != nullptr ? all : &one, count, box, work.step);
+    planned.look_ahead(box, work.step);
   } else if (warp >= first_finisher) {
     finish_products(levels, count, work, groups);
   } else {
@@ -151,26 +157,36 @@ void send(std::vector<Level>& levels, void* to, std::size_t mail_bytes, cudaStre
   check(cudaMemsetAsync(mail, 0xFF, 2 * mail_bytes, stream), "a chain");
 }
 
-/// `sent`: what was sent, or null where one level needs no mail.
-void start(const std::vector<Level>& levels, void* sent, const Room& room, cudaStream_t stream) {
-  const RingSize ring = room.ring().value();
-  const std::size_t shared = static_cast<std::size_t>(ring.bytes()) + room.besides_ring();
-  allow_shared_memory("a chain", reinterpret_cast<const void*>(chain_kernel), static_cast<std::size_t>(declared_shared_memory()) + shared);
-  // Blocks wait for one another: all of them have to be there.
-  cudaLaunchAttribute together{};
-  together.id = cudaLaunchAttributeCooperative;
-  together.val.cooperative = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = multiprocessors();
-  config.blockDim = block_threads;
-  config.dynamicSmemBytes = shared;
-  config.stream = stream;
-  config.attrs = &together;
-  config.numAttrs = 1;
-  auto* const box = static_cast<Mailbox*>(sent);
-  const auto* const all = sent == nullptr ? nullptr : reinterpret_cast<const Level*>(box + 1);
-  check(cudaLaunchKernelEx(&config, chain_kernel, all, static_cast<int>(levels.size()), box, ring, levels[0]), "a chain");
-}
+/// A launch of so many levels that were sent, or of one that needs no mail: then `sent` is null.
+struct Launch {
+  void* sent;
+  int levels;
+  Room room;
+
+  /// `overlap`: with kernels before it, where they have written none of the weights.
+  void start(const Level& one, cudaStream_t stream, Overlap overlap) const {
+    const RingSize ring = room.ring().value();
+    const std::size_t shared = static_cast<std::size_t>(ring.bytes()) + room.besides_ring();
+    allow_shared_memory("a chain", reinterpret_cast<const void*>(chain_kernel),
+                        static_cast<std::size_t>(declared_shared_memory()) + shared);
+    std::array<cudaLaunchAttribute, 2> attributes{};
+    // Blocks wait for one another: all of them have to be there.
+    attributes[0].id = cudaLaunchAttributeCooperative;
+    attributes[0].val.cooperative = 1;
+    attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[1].val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config{};
+    config.gridDim = multiprocessors();
+    config.blockDim = block_threads;
+    config.dynamicSmemBytes = shared;
+    config.stream = stream;
+    config.attrs = attributes.data();
+    config.numAttrs = overlap == Overlap::with_kernels_before ? 2 : 1;
+    auto* const box = static_cast<Mailbox*>(sent);
+    const auto* const all = sent == nullptr ? nullptr : reinterpret_cast<const Level*>(box + 1);
+    check(cudaLaunchKernelEx(&config, chain_kernel, all, levels, box, ring, one), "a chain");
+  }
+};
 
 /// What a thread asks of the device while this lives is no part of a graph that it captures.
 class OutsideOfGraph {
@@ -254,7 +270,7 @@ void Chain::drop() {
   const std::lock_guard lock(collected_->mutex);
   collected_->clear();
 }
-std::vector<Chain::Memory> Chain::take_captured() { return std::exchange(captured_, {}); }
+std::vector<Chain::Captured> Chain::take_captured() { return std::exchange(captured_, {}); }
 
 bool Chain::add(const OneRow& as_asked, DType type) {
   Level level{.kind = Kind::products, .tiles = {}, .step = {}, .mail = {}, .mailed = {}};
@@ -306,28 +322,28 @@ void Chain::launch() {
   const Tiles& first = levels[0].tiles;
   if (levels.size() == 1 && first.products_of_x() == first.product_count) {
     std::ranges::fill(levels[0].mail, nullptr);
-    return start(levels, nullptr, room, stream_);
+    return Launch{nullptr, 1, room}.start(levels[0], stream_, Overlap::none);
   }
   activate_gates_early(levels);
   const std::size_t mail_bytes = address_mail(levels, nullptr), bytes = mail_offset(levels.size()) + 2 * mail_bytes;
   cudaStreamCaptureStatus capture{};
   check(cudaStreamIsCapturing(stream_, &capture), "a graph");
-  void* sent = nullptr;
-  Memory owner;
+  Launch launch{nullptr, static_cast<int>(levels.size()), room};
+  std::shared_ptr<void> owner;
   if (capture == cudaStreamCaptureStatusActive) {
     OutsideOfGraph outside;
-    check(cudaMalloc(&sent, bytes), "device memory");
-    owner = Memory(sent, [](void* p) { cudaFree(p); });
-    captured_.push_back(owner);
+    check(cudaMalloc(&launch.sent, bytes), "device memory");
+    owner.reset(launch.sent, [](void* p) { cudaFree(p); });
+    captured_.push_back([launch, owner, stream = stream_] { launch.start({}, stream, Overlap::with_kernels_before); });
     const cudaStream_t aside = outside.stream();
-    send(levels, sent, mail_bytes, aside);
+    send(levels, launch.sent, mail_bytes, aside);
     check(cudaStreamSynchronize(aside), "a chain");
   } else {
-    check(cudaMallocAsync(&sent, bytes, stream_), "device memory");
-    owner = Memory(sent, [stream = stream_](void* p) { cudaFreeAsync(p, stream); });
-    send(levels, sent, mail_bytes, stream_);
+    check(cudaMallocAsync(&launch.sent, bytes, stream_), "device memory");
+    owner.reset(launch.sent, [stream = stream_](void* p) { cudaFreeAsync(p, stream); });
+    send(levels, launch.sent, mail_bytes, stream_);
   }
-  start(levels, sent, room, stream_);
+  launch.start(levels[0], stream_, Overlap::none);
 }
 
 }  // namespace statescope::cuda

@@ -3,6 +3,7 @@
 // Included by .cu files alone.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -44,16 +45,18 @@ class Chain {
   /// A memory's step behind such products. False, and nothing done, where there are none right before it.
   bool add(const memory_step::Step& step, bool delta_rule);
 
-  /// What a captured graph reads, of the launches since this was asked last: they live as long as the graph.
-  using Memory = std::shared_ptr<void>;
-  std::vector<Memory> take_captured();
+  /// A launch that was captured: what its graph reads lives as long as this. Called, it is done once more without the graph, and begins
+  /// while the kernels before it end.
+  using Captured = std::function<void()>;
+  /// Those since this was asked last.
+  std::vector<Captured> take_captured();
 
  private:
   struct Collected;
   void launch();
   cudaStream_t stream_ = nullptr;
   std::unique_ptr<Collected> collected_;
-  std::vector<Memory> captured_;
+  std::vector<Captured> captured_;
 };
 
 }  // namespace statescope::cuda

@@ -464,10 +464,19 @@ __device__ __noinline__ inline void prepare_step(Levels& levels, int level, memo
   memory_step::bring<memory_step::chosen_there>();
 }
 
-/// What the planner does. `step`: what a memory's step works with.
-__device__ inline void look_ahead(Levels& levels, const Level* all, int count, const Mailbox* box, memory_step::Shared& step) {
-  int planned = 0, tiles = 0;
-  const auto plan_next = [&] {
+/// The warps that look at mail: all but the fetcher. A warp is together before it arrives.
+__device__ inline void sync_all_but_fetcher() {
+  __syncwarp();
+  asm volatile("bar.sync 2, %0;" ::"n"(block_threads - warp_size) : "memory");
+}
+
+/// What the planner does.
+struct Planner {
+  Levels& levels;
+  const Level* all;
+  int count, planned = 0, tiles = 0;
+
+  __device__ void plan_next() {
     Handed& handed = levels.handed[planned % known_levels];
     wait(handed.empty, planned / known_levels % 2 ^ 1);
     plan(levels.at(planned), all[planned], tiles, levels.mail);
@@ -475,18 +484,21 @@ __device__ inline void look_ahead(Levels& levels, const Level* all, int count, c
     tiles += levels.at(planned).all_tiles();
     if (threadIdx.x % warp_size == 0) handed.hand_over();
     ++planned;
-  };
-  while (planned < min(count, known_levels - 1)) plan_next();
-  if (box != nullptr) empty_other_box(*box);
-#pragma unroll 1
-  for (int level = 0; level < count; ++level) {
-    prepare_step(levels, level, step);
-    while (planned < count && planned < level + known_levels) plan_next();
-    if (level + 2 < count) prefetch_level(levels.at(level + 2), levels.mail);
-    constexpr int ahead = known_levels + 2;
-    const auto* later = reinterpret_cast<const float*>(all + level + ahead) + threadIdx.x % warp_size * line;
-    if (level + ahead < count && later < reinterpret_cast<const float*>(all + level + ahead + 1)) prefetch(later);
   }
-}
+  /// `step`: what a memory's step works with.
+  __device__ void look_ahead(const Mailbox* box, memory_step::Shared& step) {
+    while (planned < min(count, known_levels - 1)) plan_next();
+    if (box != nullptr) empty_other_box(*box);
+#pragma unroll 1
+    for (int level = 0; level < count; ++level) {
+      prepare_step(levels, level, step);
+      while (planned < count && planned < level + known_levels) plan_next();
+      if (level + 2 < count) prefetch_level(levels.at(level + 2), levels.mail);
+      constexpr int ahead = known_levels + 2;
+      const auto* later = reinterpret_cast<const float*>(all + level + ahead) + threadIdx.x % warp_size * line;
+      if (level + ahead < count && later < reinterpret_cast<const float*>(all + level + ahead + 1)) prefetch(later);
+    }
+  }
+};
 
 }  // namespace statescope::cuda::chain

@@ -22,6 +22,10 @@ struct Mail {
   unsigned bytes = 0;
   std::uintptr_t turn = 0;  // bytes from the first box to the one in use
 
+  static __device__ Mail of(const Mailbox* box) {
+    if (box == nullptr) return {};
+    return {reinterpret_cast<std::uintptr_t>(box->begin), box->bytes, box->turn * std::uintptr_t{box->bytes}};
+  }
   /// What has been asked for, and perhaps not come yet.
   template <class Number>
   struct AskedFor {

@@ -8,7 +8,10 @@
 
 namespace statescope::cuda {
 
-Graph::Graph(cudaGraph_t graph) { check(cudaGraphInstantiate(&executable_, graph, 0), "a graph"); }
+Graph::Graph(cudaGraph_t graph) {
+  check(cudaGraphGetNodes(graph, nullptr, &nodes_), "a graph");
+  check(cudaGraphInstantiate(&executable_, graph, 0), "a graph");
+}
 Graph::~Graph() { cudaGraphExecDestroy(executable_); }
 
 void Graph::launch(cudaStream_t stream) const { check(cudaGraphLaunch(executable_, stream), "a graph"); }

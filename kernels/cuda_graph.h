@@ -3,6 +3,7 @@
 
 #include <cuda_runtime.h>
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 
@@ -16,9 +17,11 @@ class Graph {
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
   void launch(cudaStream_t stream) const;
+  std::size_t nodes() const { return nodes_; }
 
  private:
   cudaGraphExec_t executable_ = nullptr;
+  std::size_t nodes_ = 0;
 };
 
 /// What is asked of one stream while work runs. Nothing of it is done before it is launched.

@@ -124,7 +124,7 @@ __device__ inline void prefetch_task(const Step& p, int task, int own, int count
   const int h = task / p.tiles(), tile = task % p.tiles(), states = p.routing.N <= few ? 1 + p.routing.N : 1;
 #pragma unroll 1
   for (int i = own; i < states * p.K; i += count)
-    one_row::prefetch(p.state + ((static_cast<std::int64_t>(i / p.K) * p.H + h) * p.K + i % p.K) * p.V + tile * p.columns);
+    prefetch(p.state + ((static_cast<std::int64_t>(i / p.K) * p.H + h) * p.K + i % p.K) * p.V + tile * p.columns);
 }
 
 /// What a task reads of the weights that decays are made of, into the second cache.
@@ -136,10 +136,10 @@ __device__ inline void prefetch_decays(const Step& p, int task, int own, int cou
     if (product.out == 0) continue;
 #pragma unroll 1
     for (int r = own * rows_of_line; r < width; r += count * rows_of_line)
-      one_row::prefetch(reinterpret_cast<const float*>(product.weight) + (head * width + r) * (decay_rank / 2));
+      prefetch(reinterpret_cast<const float*>(product.weight) + (head * width + r) * (decay_rank / 2));
     if (product.bias == nullptr) continue;
 #pragma unroll 1
-    for (int r = own * line; r < width; r += count * line) one_row::prefetch(product.bias + head * width + r);
+    for (int r = own * line; r < width; r += count * line) prefetch(product.bias + head * width + r);
   }
 }
 

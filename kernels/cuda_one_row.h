@@ -76,8 +76,6 @@ __device__ inline int product_of(const OneRow& op, int unit) {
   return n;
 }
 
-__device__ inline void prefetch(const float* x) { asm volatile("prefetch.global.L2 [%0];" ::"l"(x)); }
-
 /// A norm's weights, without its offset, for numbers 4 (begin + t · threads) … of the input.
 struct NormWeights {
   float4 at[fours_at_once];

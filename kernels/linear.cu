@@ -15,6 +15,7 @@ namespace statescope::cuda {
 namespace {
 
 constexpr unsigned threads = 256;
+constexpr int warp_size = 32, numbers_of_warp = 4 * warp_size;
 constexpr std::int64_t row_alignment = 16;  // bytes, of rows in scratch
 
 // ---- kernels -------------------------------------------------------------------------------------------------------------------------
@@ -49,6 +50,18 @@ __global__ void embed_kernel(Rows<float> y, Rows<const Stored> table, const std:
   const std::int64_t t = blockIdx.x;
   const Stored* from = table.row(ids[t]);
   for (std::int64_t i = threadIdx.x; i < n; i += threads) y.row(t)[i] = to_float(from[i]);
+}
+
+/// y[i] = row[i]. A block is a warp, so that it finds room beside a chain that is under way.
+template <class Stored>
+__global__ void __launch_bounds__(warp_size) embed_one_kernel(float* y, const Stored* row, std::int64_t n) {
+  const std::int64_t begin = std::int64_t{blockIdx.x} * numbers_of_warp + threadIdx.x;
+  if (begin < n) prefetch(row + begin);
+  begin_overlapped();
+#pragma unroll
+  for (int j = 0; j < numbers_of_warp; j += warp_size) {
+    if (begin + j < n) y[begin + j] = to_float(row[begin + j]);
+  }
 }
 
 // ---- launchers -----------------------------------------------------------------------------------------------------------------------
@@ -455,7 +468,10 @@ void embed(Tensor y, ConstTensor table, const std::int32_t* ids, cudaStream_t st
 
 void embed_one(Tensor y, ConstTensor table, std::int32_t id, cudaStream_t stream) {
   require_table(y, table);
-  with_type(table, [&]<class Stored>(Stored) { convert<float, Stored>(y, table.slice(id, 1), stream); });
+  with_type(table, [&]<class Stored>(Stored) {
+    launch_overlapped("embed", embed_one_kernel<Stored>, blocks_for(y.row_size(), numbers_of_warp), warp_size, 0, stream,
+                      static_cast<float*>(y.data), static_cast<const Stored*>(table.data) + id * table.stride, y.row_size());
+  });
 }
 
 }  // namespace statescope::cuda
