@@ -73,6 +73,10 @@ struct Tiles {
                    : weights + o * p.weight_bytes + first_block * block_bytes;
   }
   __host__ __device__ int products_of_x() const { return products_before[turns]; }
+  /// Whether x is multiplied piece by piece, as they come.
+  __device__ bool comes_in_pieces() const { return input.group == 0 && blocks > blocks_of_piece; }
+  /// Where the next piece of x stands.
+  __device__ int place_behind(int place) const { return place + blocks_of_piece < blocks_at_hand ? place + blocks_of_piece : 0; }
 };
 
 enum class Kind : int { products, outer_product, delta_rule };
@@ -467,7 +471,7 @@ __device__ __noinline__ inline void prepare_step(Levels& levels, int level, memo
 /// The warps that look at mail: all but the fetcher. A warp is together before it arrives.
 __device__ inline void sync_all_but_fetcher() {
   __syncwarp();
-  asm volatile("bar.sync 2, %0;" ::"n"(block_threads - warp_size) : "memory");
+  asm volatile("bar.sync 4, %0;" ::"n"(block_threads - warp_size) : "memory");
 }
 
 /// What the planner does.

@@ -2,13 +2,10 @@
 // mail. Warps of their own do that, while the others multiply on. Included by .cu files alone.
 #pragma once
 
-#include "kernels/cuda_chain_levels.h"
+#include "kernels/cuda_chain_input.h"
 
 namespace statescope::cuda::chain {
 
-constexpr int piece_numbers = 8;      // bf16 numbers of 16 bytes
-constexpr int most_normed_parts = 2;  // pieces that a thread has of an x that passes a norm
-constexpr int most_normed_numbers = threads * piece_numbers * most_normed_parts;
 constexpr int kept_tiles = 2 * most_tiles_together;  // whose sums stand in shared memory: of two groups
 
 /// What those that multiply need of shared memory besides the ring.
@@ -96,14 +93,15 @@ __device__ inline void finish(const Slot& slot, const Output& output, float x, f
   }
 }
 
-/// What the finishing warps do: each group's outputs when their sums are there.
-__device__ inline void finish_products(Levels& levels, int count, const Work& work, Groups& groups) {
+/// What the finishing warps do: pieces of x, then each group's outputs when their sums are there.
+__device__ inline void finish_products(Levels& levels, int count, Work& work, Groups& groups) {
   const int own = static_cast<int>(threadIdx.x) - first_finisher * warp_size;
   const Mail& mail = levels.mail;
   PlaceInGroups group(groups);
 #pragma unroll 1
   for (int level = 0; level < count; ++level) {
     const Slot& slot = levels.wait_for_level(level);
+    if (slot.level.kind == Kind::products && slot.all_tiles() > 0) bring_pieces(work.of_x.x, slot.level.tiles, mail);
     const int of_tile_log2 = slot.level.tiles.outputs_of_tile_log2, of_tile = 1 << of_tile_log2;
 #pragma unroll 1
     for (int first = 0; first < slot.all_tiles(); first = slot.end_of_group(first)) {

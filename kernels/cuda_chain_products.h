@@ -12,15 +12,7 @@
 
 namespace statescope::cuda::chain {
 
-constexpr int pieces_of_block = block_columns / piece_numbers;
-constexpr int most_plain_numbers = 8192;  // of x
 constexpr int lanes_of_made_row = 4;
-
-/// Those that multiply. A warp is together before it arrives.
-__device__ inline void sync_warps() {
-  __syncwarp();
-  asm volatile("bar.sync 1, %0;" ::"n"(threads) : "memory");
-}
 
 __device__ inline uint2 load_half(unsigned from) {
   uint2 x;
@@ -38,25 +30,6 @@ __device__ inline uint4 load_shared(unsigned from) {
   return x;
 }
 
-/// (Σ x² / group + eps)^{−1/2}
-__device__ inline float norm_factor_of(const Tiles& op, float squares) { return rsqrtf(squares * op.of_group + op.input.eps); }
-
-constexpr int between_parts = 64;  // bytes
-/// Where part p of x begins: so that lanes that read at once read from different banks.
-__device__ inline int place_of_part(const Tiles& op, int p) { return p * op.part_bytes + (p > 0 ? between_parts : 0); }
-
-/// Eight numbers of x at piece c, as three parts: numbers 0, 1, 4, 5 before the others, but in the last part behind them (banks again).
-__device__ __noinline__ inline void store_parts(char* x, int part_bytes, int c, float4 a, float4 b) {
-  char* to = x + c * piece;
-#pragma unroll
-  for (int p = 0; p < parts_of_x; ++p) {
-    const uint4 part{packed(a.x, a.y), packed(b.x, b.y), packed(a.z, a.w), packed(b.z, b.w)};
-    *reinterpret_cast<uint4*>(to) = p < 2 ? part : uint4{part.z, part.w, part.x, part.y};
-    a = {a.x - first_of(part.x), a.y - second_of(part.x), a.z - first_of(part.z), a.w - second_of(part.z)};
-    b = {b.x - first_of(part.y), b.y - second_of(part.y), b.z - first_of(part.w), b.w - second_of(part.w)};
-    to += p == 0 ? part_bytes + between_parts : part_bytes;
-  }
-}
 /// Where a lane's numbers of the first piece of B stand. Found again in each level: kept from level to level it would not be in a register.
 __device__ inline int place_in_parts(const Tiles& op) {
   int lane;
@@ -66,165 +39,16 @@ __device__ inline int place_in_parts(const Tiles& op) {
   return place_of_part(op, p) + lane % 4 * piece + (p < 2 ? others : 1 - others) * half;
 }
 
-struct Eight {
-  float4 a, b;
-  __device__ void load(const float* from) { a = *reinterpret_cast<const float4*>(from), b = *reinterpret_cast<const float4*>(from + 4); }
-};
-using memory_step::operator+;
-using memory_step::operator*;
-__device__ inline float4 operator*(float4 a, float4 b) { return {a.x * b.x, a.y * b.y, a.z * b.z, a.w * b.w}; }
-__device__ inline float square(float4 a) { return a.x * a.x + a.y * a.y + a.z * a.z + a.w * a.w; }
-
-/// Pieces of a thread of those from `begin` to `end` of a row, as they come: asked for together, and again until all are there.
-template <int n>
-struct Arriving {
-  static constexpr int count = n;
-  Eight in[n] = {};
-  const float* from;
-  int begin, end;
-  bool mailed;
-  unsigned missing = 0;  // a bit for each
-
-  __device__ Arriving(const float* row, int begin_, int end_, const Mail& mail)
-      : from(mail.in_turn(row)), begin(begin_), end(end_), mailed(mail.has(row)) {
-#pragma unroll
-    for (int t = 0; t < n; ++t) {
-      if (row != nullptr && piece_of(t) < end) missing |= 1U << t;
-    }
-  }
-  __device__ int piece_of(int t) const { return begin + static_cast<int>(threadIdx.x) + t * threads; }
-  __device__ void ask() {
-#pragma unroll
-    for (int t = 0; t < n; ++t) {
-      if ((missing >> t & 1) == 0) continue;
-      const float* const own = from + piece_numbers * piece_of(t);
-      Mail::load(in[t].a, own), Mail::load(in[t].b, own + 4);
-    }
-  }
-  __device__ bool there() {
-#pragma unroll
-    for (int t = 0; t < n; ++t) {
-      if (!mailed || (Mail::came(in[t].a) && Mail::came(in[t].b))) missing &= ~(1U << t);
-    }
-    return missing == 0;
-  }
-};
-
-/// A piece of an x that passes no norm, as long as a stage has columns.
-using PieceOfRow = Arriving<(most_blocks * pieces_of_block + threads - 1) / threads>;
-__device__ inline PieceOfRow piece_of_row(const Tiles& op, int first_block, const Mail& mail) {
-  const int end = op.input.group == 0 ? min(first_block + op.blocks_of_piece, op.blocks) : first_block;
-  PieceOfRow row(op.input.x, first_block * pieces_of_block, end * pieces_of_block, mail);
-  row.ask();
-  return row;
-}
-/// From block `place` on.
-__device__ inline void store(char* x, const Tiles& op, PieceOfRow& row, int place) {
-  while (!row.there()) row.ask();
-  __syncwarp();
-#pragma unroll
-  for (int t = 0; t < PieceOfRow::count; ++t) {
-    const int c = row.piece_of(t);
-    if (c < row.end) store_parts(x, op.part_bytes, c - row.begin + place * pieces_of_block, row.in[t].a, row.in[t].b);
-  }
-}
-
-/// A norm's weights for the pieces of a thread, without their offset.
-template <int parts>
-struct NormOfPieces {
-  Eight weight[parts];
-  __device__ explicit NormOfPieces(const Input& input) {
-#pragma unroll
-    for (int t = 0; t < parts; ++t) {
-      const int first = piece_numbers * (static_cast<int>(threadIdx.x) + t * threads);
-      const float one = 1 - input.offset;
-      const float4 ones{one, one, one, one};
-      weight[t] = {ones, ones};
-      if (input.weight != nullptr && first < input.n)
-        weight[t].load(input.weight + first - input.group_of(first / numbers_of_sum) * input.group);
-    }
-  }
-};
-
-/// x ⊙ act(gate); identity: as the gate comes.
-__device__ inline float4 gated(float4 x, float4 gate, Activation act) {
-  if (act != Activation::identity)
-    gate = {activated_by_one(gate.x, act), activated_by_one(gate.y, act), activated_by_one(gate.z, act), activated_by_one(gate.w, act)};
-  return x * gate;
-}
-
-/// All of an x that passes a norm, so many pieces of a thread: over the whole row as yet without its factor, of which `squares` keeps a sum
-/// for each warp.
-template <int parts>
-__device__ void load_normed(char* x, float* squares, const Tiles& op, const Mail& mail) {
-  const NormOfPieces<parts> norm(op.input);
-  constexpr int pieces_of_sum = numbers_of_sum / piece_numbers;
-  const Input& input = op.input;
-  const int pieces = input.n / piece_numbers, thread = static_cast<int>(threadIdx.x), warp = thread / warp_size;
-  const auto of_warp = [=](int t) { return warp * warp_size + t * threads < pieces; };
-  Arriving<parts> row(input.x, 0, pieces, mail), gates(input.gate, 0, pieces, mail);
-  bool there = false;
-  while (!there) {
-    row.ask();
-    gates.ask();
-    there = row.there();
-    there = gates.there() && there;
-  }
-  __syncwarp();
-  auto& in = row.in;
-  const auto& gate = gates.in;
-  float sum[parts] = {}, factor[parts];
-  const float4 offset{input.offset, input.offset, input.offset, input.offset};
-#pragma unroll
-  for (int t = 0; t < parts; ++t) {
-    factor[t] = 1;
-    if (!of_warp(t)) continue;
-    sum[t] = square(in[t].a) + square(in[t].b);
-    in[t] = {in[t].a * (norm.weight[t].a + offset), in[t].b * (norm.weight[t].b + offset)};
-    if (input.gate != nullptr) in[t] = {gated(in[t].a, gate[t].a, input.act), gated(in[t].b, gate[t].b, input.act)};
-  }
-  if (input.one_group()) {
-    float of_row = sum[0];
-    if constexpr (parts > 1) of_row += sum[1];
-    of_row = sum_of_warp(of_row);
-    if (thread % warp_size == 0) squares[warp] = of_row;
-  } else {
-#pragma unroll
-    for (int t = 0; t < parts; ++t) {
-      if (!of_warp(t)) continue;
-      const int c = thread + t * threads;
-#pragma unroll
-      for (int distance = pieces_of_sum / 2; distance > 0; distance /= 2) sum[t] += __shfl_xor_sync(~0U, sum[t], distance);
-      if (c % pieces_of_sum == 0 && c < pieces) squares[c / pieces_of_sum] = sum[t];
-    }
-    sync_warps();
-#pragma unroll
-    for (int t = 0; t < parts; ++t) {
-      if (!of_warp(t)) continue;
-      float of_group = 0;
-#pragma unroll 4
-      for (int j = 0; j < input.sums; ++j) of_group += squares[input.group_of((thread + t * threads) / pieces_of_sum) * input.sums + j];
-      factor[t] = norm_factor_of(op, of_group);
-    }
-  }
-#pragma unroll
-  for (int t = 0; t < parts; ++t) {
-    const int c = thread + t * threads;
-    if (c < pieces) store_parts(x, op.part_bytes, c, factor[t] * in[t].a, factor[t] * in[t].b);
-  }
-}
-
-/// A piece of x into shared memory, from block `place` on, when it has come, or with the first one all of an x that passes a norm.
-__device__ inline void take_piece(Work& work, const Tiles& op, PieceOfRow& x, bool first, int place, const Mail& mail) {
+/// The first piece of x into shared memory when it has come, or all of an x that passes a norm.
+__device__ inline void take_first(Work& work, const Tiles& op, FirstPiece& x, const Mail& mail) {
   if (op.input.group == 0) {
-    store(work.of_x.x, op, x, place);
-  } else if (first) {
+    wait_for(x);
+    store(work.of_x.x, op, x, 0);
+  } else if (op.input.n <= threads * piece_numbers) {
     // One piece of a thread where that is enough: what runs is half as long.
-    if (op.input.n <= threads * piece_numbers) {
-      load_normed<1>(work.of_x.x, work.of_x.squares, op, mail);
-    } else {
-      load_normed<most_normed_parts>(work.of_x.x, work.of_x.squares, op, mail);
-    }
+    load_normed<1>(work.of_x.x, work.of_x.squares, op, mail);
+  } else {
+    load_normed<most_normed_parts>(work.of_x.x, work.of_x.squares, op, mail);
   }
 }
 
@@ -401,12 +225,14 @@ struct Multiplier {
 __device__ inline void make_products(Slot& slot, Work& work, const Ring& ring, PlaceInRing& at, PlaceInGroups& group, const Mail& mail) {
   const int thread = static_cast<int>(threadIdx.x);
   const Tiles& op = slot.level.tiles;
-  PieceOfRow x = piece_of_row(op, 0, mail);
+  FirstPiece x = piece_of_row<FirstPiece>(op, 0, mail);
   const Multiplier multiplier(work, slot, ring);
   const int tiles = slot.all_tiles(), all_blocks = op.blocks, of_piece = op.blocks_of_piece;
   const bool in_pieces = all_blocks > of_piece, is_compact = op.compact;
+  const bool brought = op.comes_in_pieces();
   int end_of_group = slot.end_of_group(0);
   sync_warps();  // nobody needs the x before
+  if (brought && tiles > 0) give_room();
 #pragma unroll 1
   for (int first = 0, end = 0; first < tiles; first = end) {
     if (first > 0) end_of_group = slot.end_of_group(first);
@@ -416,21 +242,23 @@ __device__ inline void make_products(Slot& slot, Work& work, const Ring& ring, P
     for (int block = 0, place = 0; block < all_blocks; block += of_piece) {
       const int blocks = min(of_piece, all_blocks - block);
       const bool last = block + blocks == all_blocks;
-      if (first == 0) {
-        // Where two pieces are at hand, nobody needs the last but one: all have met since.
-        take_piece(work, op, x, block == 0, place, mail);
+      if (first == 0 && block == 0) {
+        take_first(work, op, x, mail);
         sync_warps();
-        if (!last) x = piece_of_row(op, block + blocks, mail);
-        if (block == 0 && thread == threads - 1) {
+        if (thread == threads - 1) {
           const bool late = op.input.group > 0 && op.input.one_group();
           slot.factor = late ? norm_factor_of(op, sum_of_warps<warps>(work.of_x.squares)) : 1;
         }
+      } else if (first == 0 && brought) {
+        wait_for_piece();
+        // Where two pieces are at hand, nobody needs the last but one.
+        if (!last) give_room();
       } else if (block > 0) {
         sync_warps();  // all stages before have come
       }
       const Pass pass{first, end, end_of_group, place, blocks, block == 0, last};
       is_compact ? multiplier.take<true>(slot, work, ring, at, group, pass) : multiplier.take<false>(slot, work, ring, at, group, pass);
-      place = place + of_piece < op.blocks_at_hand ? place + of_piece : 0;
+      place = op.place_behind(place);
     }
   }
 }
