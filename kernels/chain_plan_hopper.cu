@@ -101,7 +101,8 @@ bool as_tiles(Tiles& tiles, const OneRow& op, const IsAwaited& is_awaited) {
   for (int n = 0; n < tiles.product_count; ++n) {
     const Product& p = tiles.products[n];
     if (p.made == nullptr && op.compact) tiles.products[n].weight_bytes = tiles.piece_bytes(std::min(tiles.blocks, tiles.blocks_of_piece));
-    fits &= p.weight_bytes % piece == 0 && (p.made == nullptr ? p.in == input.n : p.weight_bytes == 2 * p.in && !p.announced);
+    fits &= p.out < most_outputs_of_product && p.weight_bytes % piece == 0 &&
+            (p.made == nullptr ? p.in == input.n : p.weight_bytes == 2 * p.in && !p.announced);
     if (p.made != nullptr) numbers += p.in, bytes += most_of(p.out) * p.in * 2;
   }
   const bool listed = tiles.product_count == 1 || most_outputs(tiles, later) <= listed_rows;

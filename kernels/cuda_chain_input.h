@@ -83,8 +83,8 @@ struct Arriving {
   }
 };
 
-/// A piece of an x that passes no norm, as long as a stage has columns. What a thread has of it is on its way while it does something else
-/// only where that waits for nothing from memory: products' loads use the same scoreboards.
+/// A piece of an x that passes no norm, as long as a stage has columns. Who asks for one and then multiplies waits for it before that: the
+/// loads of both share what says that they have come.
 template <int first_thread, int of_row>
 using PieceOfRow = Arriving<(most_blocks * pieces_of_block + of_row - 1) / of_row, first_thread, of_row>;
 template <class Piece>

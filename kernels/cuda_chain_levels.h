@@ -158,6 +158,7 @@ __device__ inline int place_in_stage(int row, int row_bytes) { return row * row_
 struct Place {
   int product : 8, o : 24;
 };
+constexpr int most_outputs_of_product = 1 << 23;
 /// The block's i-th one, in turn.
 __device__ __noinline__ inline Place place_of(const Tiles& op, const Share* shares, int i) {
   int turn = 0;

@@ -116,6 +116,9 @@ TEST_CASE("device: fill, copy, gather and scatter", "[device]") {
     both(named("scatter_add_rows, weighted", shape),
          [&](Side& s) { s->scatter_add_rows(s.inout(x), s.in(src), rows.data(), s.in(weight)); });
   });
+  Random random(1);
+  const Numbers large = random.uniform({700, 512});
+  both(named("copy", large.shape), [&](Side& s) { s->copy(s.out(large.shape), s.in(large)); });
 }
 
 TEST_CASE("device: embeddings and matrix products of every float type", "[device]") {
