@@ -7,6 +7,7 @@
 #include <random>
 
 #include "engine/model/model.h"
+#include "kernels/parallel.h"
 
 namespace statescope {
 namespace {
@@ -15,6 +16,7 @@ namespace {
 class Deviates {
  public:
   explicit Deviates(std::uint64_t seed) : random_(seed) {}
+  std::uint64_t bits() { return random_(); }
   float normal() {
     const std::uint64_t bits = random_();
     float sum = 0;
@@ -38,6 +40,30 @@ float centre_of(const TensorSpec& spec) {
   return 0;
 }
 
+/// The numbers from `begin` to `end`.
+void fill(std::byte* bytes, const TensorSpec& spec, DType dtype, std::int64_t begin, std::int64_t end, Deviates& deviates) {
+  const float scale = scale_of(spec), centre = centre_of(spec);
+  for (std::int64_t i = begin; i < end; ++i) {
+    const float value = centre + scale * deviates.normal();
+    if (dtype == DType::f32) {
+      reinterpret_cast<float*>(bytes)[i] = value;
+    } else {
+      reinterpret_cast<std::uint16_t*>(bytes)[i] = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16);
+    }
+  }
+}
+
+/// All of so many; where that is more than a block, blocks with seeds of their own.
+void fill(std::byte* bytes, const TensorSpec& spec, DType dtype, std::int64_t size, Deviates& deviates) {
+  constexpr std::int64_t block = std::int64_t{1} << 20;
+  if (size <= block) return fill(bytes, spec, dtype, 0, size, deviates);
+  const std::uint64_t seed = deviates.bits();
+  parallel_for((size + block - 1) / block, [&](std::int64_t b) {
+    Deviates own(seed + static_cast<std::uint64_t>(b));
+    fill(bytes, spec, dtype, b * block, std::min(size, (b + 1) * block), own);
+  });
+}
+
 }  // namespace
 
 std::shared_ptr<const Checkpoint> random_checkpoint(const Config& config, std::uint64_t seed, DType dtype) {
@@ -52,15 +78,7 @@ std::shared_ptr<const Checkpoint> random_checkpoint(const Config& config, std::u
     tensor.shape = spec.shape;
     tensor.dtype = spec.shape.size() == 2 ? dtype : DType::f32;
     const std::shared_ptr<std::byte[]> bytes(new std::byte[static_cast<std::size_t>(tensor.bytes())]);
-    const float scale = scale_of(spec), centre = centre_of(spec);
-    for (std::int64_t i = 0; i < tensor.size(); ++i) {
-      const float value = centre + scale * deviates.normal();
-      if (tensor.dtype == DType::f32) {
-        reinterpret_cast<float*>(bytes.get())[i] = value;
-      } else {
-        reinterpret_cast<std::uint16_t*>(bytes.get())[i] = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16);
-      }
-    }
+    fill(bytes.get(), spec, tensor.dtype, tensor.size(), deviates);
     tensor.data = bytes.get();
     checkpoint->storage.push_back(bytes);
     checkpoint->tensors.push_back(std::move(tensor));
