@@ -67,8 +67,8 @@ __global__ void __launch_bounds__(block_threads, 1)
   if (thread == 0) groups.make();
   publish_barriers();
   __syncthreads();
-  Planner planned{levels, all != nullptr ? all : &one, count};
-  if (warp == planner) planned.plan_next();  // products, which need no mail
+  Planner plans{levels, all != nullptr ? all : &one, count};
+  if (warp == planner) plans.plan_next();  // products, which need no mail
   if (warp != fetcher) {
     wait_for_results();
     if (thread == 0) levels.mail = Mail::of(box);
@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(block_threads, 1)
   if (warp == fetcher) {
     fetch_weights(levels, count, ring);
   } else if (warp == planner) {
-    planned.look_ahead(box, work.step);
+    plans.look_ahead(box, work.step);
   } else if (warp >= first_finisher) {
     finish_products(levels, count, work, groups);
   } else {

@@ -109,6 +109,17 @@ __device__ inline void begin_overlapped() {
 /// In a kernel: brings what stands there into the second cache.
 __device__ inline void prefetch(const void* x) { asm volatile("prefetch.global.L2 [%0];" ::"l"(x)); }
 
+// In a kernel: a barrier of the block by its number, at which so many threads meet. Each of them waits for all, or arrives and goes on.
+
+template <int number, int count>
+__device__ void wait_at_barrier() {
+  asm volatile("bar.sync %0, %1;" ::"n"(number), "n"(count) : "memory");
+}
+template <int number, int count>
+__device__ void arrive_at_barrier() {
+  asm volatile("bar.arrive %0, %1;" ::"n"(number), "n"(count) : "memory");
+}
+
 template <class Number>
 Number rounded_up(Number n, Number to) {
   return (n + to - 1) / to * to;

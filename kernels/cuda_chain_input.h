@@ -15,7 +15,7 @@ constexpr int pieces_of_block = block_columns / piece_numbers;
 /// Those that multiply. A warp is together before it arrives.
 __device__ inline void sync_warps() {
   __syncwarp();
-  asm volatile("bar.sync 1, %0;" ::"n"(threads) : "memory");
+  memory_step::sync_step();
 }
 
 /// (Σ x² / group + eps)^{−1/2}
@@ -112,16 +112,16 @@ __device__ void store(char* x, const Tiles& op, const Piece& row, int place) {
 // Those behind the first piece are brought by the warps that finish, while the others multiply.
 using FirstPiece = PieceOfRow<0, threads>;
 using LaterPiece = PieceOfRow<first_finisher * warp_size, finishing_threads>;
-constexpr int room_for_piece = 5, piece_there = 6;  // numbers of barriers
+constexpr int bringing_threads = threads + finishing_threads;
 /// By those that multiply: what stands where the next piece will they need no more.
 __device__ inline void give_room() {
   __syncwarp();
-  asm volatile("bar.arrive %0, %1;" ::"n"(room_for_piece), "n"(threads + finishing_threads) : "memory");
+  arrive_at_barrier<room_for_piece, bringing_threads>();
 }
 /// By the same: they meet, and the next piece is there.
 __device__ inline void wait_for_piece() {
   __syncwarp();
-  asm volatile("bar.sync %0, %1;" ::"n"(piece_there), "n"(threads + finishing_threads) : "memory");
+  wait_at_barrier<piece_there, bringing_threads>();
 }
 /// By those that finish: all pieces behind the first.
 __device__ inline void bring_pieces(char* x, const Tiles& op, const Mail& mail) {
@@ -130,10 +130,10 @@ __device__ inline void bring_pieces(char* x, const Tiles& op, const Mail& mail) 
   for (int block = op.blocks_of_piece, place = op.place_behind(0); block < op.blocks; block += op.blocks_of_piece) {
     LaterPiece row = piece_of_row<LaterPiece>(op, block, mail);
     wait_for(row);
-    asm volatile("bar.sync %0, %1;" ::"n"(room_for_piece), "n"(threads + finishing_threads) : "memory");
+    wait_at_barrier<room_for_piece, bringing_threads>();
     store(x, op, row, place);
     __syncwarp();
-    asm volatile("bar.arrive %0, %1;" ::"n"(piece_there), "n"(threads + finishing_threads) : "memory");
+    arrive_at_barrier<piece_there, bringing_threads>();
     place = op.place_behind(place);
   }
 }

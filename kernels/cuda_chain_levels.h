@@ -25,6 +25,8 @@ static_assert(threads == memory_step::threads);
 constexpr int fetcher = warps, planner = fetcher + 1, first_finisher = planner + 1, finishers = 2;
 constexpr int finishing_threads = finishers * warp_size, block_threads = (first_finisher + finishers) * warp_size;
 constexpr int warps_with_levels = warps + 1 + finishers;  // that the planner hands levels to
+constexpr int all_but_fetcher = memory_step::chosen_there + 1, room_for_piece = all_but_fetcher + 1,
+              piece_there = room_for_piece + 1;  // numbers of barriers
 
 // The ring. A stage has a piece of the rows of half a tile; where products are gated a tile's second half is of the other weight. The
 // halves' warps go through the ring at the same time. Who waits for a stage knows that what it had before has come: the last but one has
@@ -472,7 +474,7 @@ __device__ __noinline__ inline void prepare_step(Levels& levels, int level, memo
 /// The warps that look at mail: all but the fetcher. A warp is together before it arrives.
 __device__ inline void sync_all_but_fetcher() {
   __syncwarp();
-  asm volatile("bar.sync 4, %0;" ::"n"(block_threads - warp_size) : "memory");
+  wait_at_barrier<all_but_fetcher, block_threads - warp_size>();
 }
 
 /// What the planner does.

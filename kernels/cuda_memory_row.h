@@ -43,20 +43,20 @@ struct Shared {
   RowSums sums_of_warps[2][warps][most_columns / own_columns];  // in turn
 };
 
+// Numbers of barriers: of the threads of a step, and of what a warp beside them brings.
+constexpr int of_step = 1, features_there = 2, chosen_there = 3;
 /// A block may have other warps, which do not come here. In chains the same threads meet there as in sync_warps.
-__device__ inline void sync_step() { asm volatile("bar.sync 1, %0;" ::"n"(threads) : "memory"); }
-/// What a warp beside them brings, by the number of its barrier.
-constexpr int features_there = 2, chosen_there = 3;
+__device__ inline void sync_step() { wait_at_barrier<of_step, threads>(); }
 /// As sync_step, and until it is there.
 template <int what>
 __device__ void wait_for() {
-  asm volatile("bar.sync %0, %1;" ::"n"(what), "n"(threads + warp_size) : "memory");
+  wait_at_barrier<what, threads + warp_size>();
 }
 /// By that warp, which goes on at once.
 template <int what>
 __device__ void bring() {
   __syncwarp();
-  asm volatile("bar.arrive %0, %1;" ::"n"(what), "n"(threads + warp_size) : "memory");
+  arrive_at_barrier<what, threads + warp_size>();
 }
 
 /// The thread's first channel of one index, and whether its warp has any.

@@ -1,5 +1,5 @@
-// x of products in a token's decoding as bf16 parts whose sum it is exactly (cuda_chain_products.h): how they stand
-// in shared memory. Included by .cu files alone.
+// x of products in a token's decoding as bf16 parts whose sum it is exactly (cuda_chain_input.h): how they stand in
+// shared memory. Included by .cu files alone.
 #pragma once
 
 namespace statescope::cuda {

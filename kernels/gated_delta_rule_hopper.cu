@@ -127,7 +127,7 @@ __device__ void read_out(NormedMemory<KP>& memory, const SpanRows& span, const O
   const int rank = own_rank(), parts = (V + columns - 1) / columns, count = span.chunks();
   const bool sums_up = thread < chunk_rows, brings_keys = thread == chunk_rows, brings_queries = thread == chunk_rows + lanes;
   const bool stores = span.column + column < V;
-  const auto together = [] { asm volatile("bar.sync 1, %0;" ::"n"(warpgroup) : "memory"); };
+  const auto together = [] { wait_at_barrier<1, warpgroup>(); };
   const auto bring_chunk = [&](int c) {
     const int stage = c % stages;
     if (brings_keys) {

@@ -56,7 +56,8 @@ __global__ void embed_kernel(Rows<float> y, Rows<const Stored> table, const std:
 template <class Stored>
 __global__ void __launch_bounds__(warp_size) embed_one_kernel(float* y, const Stored* row, std::int64_t n) {
   const std::int64_t begin = std::int64_t{blockIdx.x} * numbers_of_warp + threadIdx.x;
-  if (begin < n) prefetch(row + begin);
+  constexpr int of_lane = numbers_of_warp / warp_size;
+  if (const std::int64_t own = begin + (of_lane - 1) * threadIdx.x; own < n) prefetch(row + own);
   begin_overlapped();
 #pragma unroll
   for (int j = 0; j < numbers_of_warp; j += warp_size) {

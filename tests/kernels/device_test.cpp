@@ -121,6 +121,24 @@ TEST_CASE("device: fill, copy, gather and scatter", "[device]") {
   both(named("copy", large.shape), [&](Side& s) { s->copy(s.out(large.shape), s.in(large)); });
 }
 
+TEST_CASE("device: a copy of more than the second cache holds", "[device]") {
+  const std::shared_ptr<Backend> device = cuda_backend();
+  if (!device) return;
+  const Shape shape{1 << 14, 1 << 12};  // 256 MiB
+  const Buffer memory = device->allocate(2 * static_cast<std::size_t>(shape.size()) * sizeof(float));
+  auto* const numbers = static_cast<float*>(memory.get());
+  const Tensor from(numbers, DType::f32, shape), to(numbers + shape.size(), DType::f32, shape);
+  device->fill(from, 1);
+  device->fill(from.slice(shape[0] - 1, 1), 2);
+  device->fill(to, std::nanf(""));
+  device->copy(to, from);
+  for (const std::int64_t row : {std::int64_t{0}, shape[0] / 2, shape[0] - 1}) {
+    Numbers found = poisoned({1, shape[1]});
+    device->download(found.view(), to.slice(row, 1));
+    CHECK(std::ranges::all_of(found.values, [&](float x) { return x == (row == shape[0] - 1 ? 2 : 1); }));
+  }
+}
+
 TEST_CASE("device: embeddings and matrix products of every float type", "[device]") {
   const Comparison both;
   if (!both) return;
