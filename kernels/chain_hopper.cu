@@ -3,6 +3,7 @@
 // a level makes goes by mail (cuda_chain_mail.h): no block waits for all others.
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstring>
 #include <exception>
@@ -49,10 +50,49 @@ __device__ __noinline__ void take_steps(Slot& slot, int ring_bytes, const Mail& 
   }
 }
 
+/// All of a row that is embedded, by each block, so that none waits for another one: all of them write the same. Who has a number of its
+/// beginning loads it before it may be written.
+class Embedding {
+ public:
+  __device__ explicit Embedding(const EmbeddedRow& row) : row_(row) {
+    if (!is_own()) return;
+    with_numbers([&](const auto* from) {
+#pragma unroll
+      for (int j = 0; j < early; ++j) {
+        if (const int i = static_cast<int>(threadIdx.x) + j * threads; i < row_.n) own_[j] = to_float(from[i]);
+      }
+    });
+  }
+  __device__ void write() const {
+    if (!is_own()) return;
+#pragma unroll
+    for (int j = 0; j < early; ++j) {
+      if (const int i = static_cast<int>(threadIdx.x) + j * threads; i < row_.n) row_.y[i] = own_[j];
+    }
+    with_numbers([&](const auto* from) {
+#pragma unroll 1
+      for (int i = static_cast<int>(threadIdx.x) + early * threads; i < row_.n; i += threads) row_.y[i] = to_float(from[i]);
+    });
+  }
+
+ private:
+  static constexpr int early = 10;
+  __device__ bool is_own() const { return row_.from != nullptr && threadIdx.x < threads; }
+  template <class Visit>
+  __device__ void with_numbers(const Visit& visit) const {
+    if (row_.type == DType::f32) return visit(static_cast<const float*>(row_.from));
+    if (row_.type == DType::f16) return visit(static_cast<const __half*>(row_.from));
+    visit(static_cast<const __nv_bfloat16*>(row_.from));
+  }
+  const EmbeddedRow& row_;
+  float own_[early] = {};
+};
+
 /// `all`: the levels, or null where there is only `one`. It may come onto the device while kernels before it run: until they have ended
-/// only levels and weights are read.
+/// only levels and weights are read. `row` is embedded first.
 __global__ void __launch_bounds__(block_threads, 1)
-    chain_kernel(const Level* all, int count, Mailbox* box, RingSize size, const __grid_constant__ Level one) {
+    chain_kernel(const Level* all, int count, Mailbox* box, RingSize size, const __grid_constant__ EmbeddedRow row,
+                 const __grid_constant__ Level one) {
   extern __shared__ __align__(128) char room[];
   __shared__ __align__(64) unsigned char room_for_levels[sizeof(Levels)];
   __shared__ Stage stages[most_stages];
@@ -70,14 +110,17 @@ __global__ void __launch_bounds__(block_threads, 1)
   Planner plans{levels, all != nullptr ? all : &one, count};
   if (warp == planner) plans.plan_next();  // products, which need no mail
   if (warp != fetcher) {
+    const Embedding embedding(row);
     wait_for_results();
+    embedding.write();
     if (thread == 0) levels.mail = Mail::of(box);
     sync_all_but_fetcher();
+    if (thread == block_threads - 1 && box != nullptr) give_turn_to_other(*box);
   }
   if (warp == fetcher) {
     fetch_weights(levels, count, ring);
   } else if (warp == planner) {
-    plans.look_ahead(box, work.step);
+    plans.look_ahead(work.step);
   } else if (warp >= first_finisher) {
     finish_products(levels, count, work, groups);
   } else {
@@ -98,10 +141,6 @@ __global__ void __launch_bounds__(block_threads, 1)
       levels.end_level(level);
     }
   }
-  if (box == nullptr) return;
-  // The last block gives the turn to the other box, which nobody has looked into.
-  __syncthreads();
-  if (threadIdx.x == 0 && atomicInc(&box->ended, gridDim.x - 1) == gridDim.x - 1) box->turn ^= 1;
 }
 
 // ---- launchers -----------------------------------------------------------------------------------------------------------------------
@@ -157,6 +196,17 @@ void send(std::vector<Level>& levels, void* to, std::size_t mail_bytes, cudaStre
   check(cudaMemsetAsync(mail, 0xFF, 2 * mail_bytes, stream), "a chain");
 }
 
+/// How many chains there are.
+std::atomic<int> chains = 0;
+
+/// Blocks of a launch wait for one another, so all of them have to be there. Those of launches of a single chain will be, each behind the
+/// one before. Of two chains, be it of another process that shares the device, each could have some: then launches are cooperative, which
+/// do not overlap.
+bool blocks_come_in_turn() {
+  static const bool shared = attribute_of_device(cudaDevAttrMpsEnabled) != 0;
+  return chains == 1 && !shared;
+}
+
 /// A launch of so many levels that were sent, or of one that needs no mail: then `sent` is null.
 struct Launch {
   void* sent;
@@ -164,27 +214,29 @@ struct Launch {
   Room room;
 
   /// `overlap`: with kernels before it, where they have written none of the weights.
-  void start(const Level& one, cudaStream_t stream, Overlap overlap) const {
+  void start(const Level& one, cudaStream_t stream, Overlap overlap, const EmbeddedRow& row = {}) const {
     const RingSize ring = room.ring().value();
     const std::size_t shared = static_cast<std::size_t>(ring.bytes()) + room.besides_ring();
     allow_shared_memory("a chain", reinterpret_cast<const void*>(chain_kernel),
                         static_cast<std::size_t>(declared_shared_memory()) + shared);
-    std::array<cudaLaunchAttribute, 2> attributes{};
-    // Blocks wait for one another: all of them have to be there.
-    attributes[0].id = cudaLaunchAttributeCooperative;
-    attributes[0].val.cooperative = 1;
-    attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attributes[1].val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchAttribute attribute{};
+    if (overlap == Overlap::with_kernels_before && blocks_come_in_turn()) {
+      attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+      attribute.val.programmaticStreamSerializationAllowed = 1;
+    } else {
+      attribute.id = cudaLaunchAttributeCooperative;
+      attribute.val.cooperative = 1;
+    }
     cudaLaunchConfig_t config{};
     config.gridDim = multiprocessors();
     config.blockDim = block_threads;
     config.dynamicSmemBytes = shared;
     config.stream = stream;
-    config.attrs = attributes.data();
-    config.numAttrs = overlap == Overlap::with_kernels_before ? 2 : 1;
+    config.attrs = &attribute;
+    config.numAttrs = 1;
     auto* const box = static_cast<Mailbox*>(sent);
     const auto* const all = sent == nullptr ? nullptr : reinterpret_cast<const Level*>(box + 1);
-    check(cudaLaunchKernelEx(&config, chain_kernel, all, levels, box, ring, one), "a chain");
+    check(cudaLaunchKernelEx(&config, chain_kernel, all, levels, box, ring, row, one), "a chain");
   }
 };
 
@@ -217,6 +269,7 @@ struct Chain::Collected {
   OneRow last;        // the last one, where it is products
   Addresses written;  // by them
   Room room;          // for all of them
+  EmbeddedRow row;    // behind which there is nothing as yet
   CompactWeights compact;
   std::exception_ptr failure;  // of a launch whose caller could not be told
   std::mutex mutex;            // buffers are given back by any thread
@@ -255,8 +308,12 @@ struct Chain::Collected {
 Chain::Chain() : collected_(std::make_unique<Collected>()) {
   check(cudaGetDevice(&collected_->device), "the device");
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream");
+  ++chains;
 }
-Chain::~Chain() { cudaStreamDestroy(stream_); }
+Chain::~Chain() {
+  cudaStreamDestroy(stream_);
+  --chains;
+}
 
 void Chain::flush() {
   const std::lock_guard lock(collected_->mutex);
@@ -269,14 +326,28 @@ cudaStream_t Chain::stream() {
 void Chain::drop() {
   const std::lock_guard lock(collected_->mutex);
   collected_->clear();
+  collected_->row = {};
 }
 std::vector<Chain::Captured> Chain::take_captured() { return std::exchange(captured_, {}); }
+
+void Chain::embed(const EmbeddedRow& row) {
+  const std::lock_guard lock(collected_->mutex);
+  launch();
+  collected_->row = row;
+}
+void Chain::repeat(const Captured& again) {
+  const std::lock_guard lock(collected_->mutex);
+  const EmbeddedRow row = std::exchange(collected_->row, {});
+  launch();
+  again(row);
+}
 
 bool Chain::add(const OneRow& as_asked, DType type) {
   Level level{.kind = Kind::products, .tiles = {}, .step = {}, .mail = {}, .mailed = {}};
   const auto all = [](const Product&) { return true; };
   if (type != DType::bf16 || !as_tiles(level.tiles, as_asked, all) || !Room::of(level.tiles).ring()) return false;
   const std::lock_guard lock(collected_->mutex);
+  launch_row();
   const OneRow op = collected_->compacted(as_asked, level.tiles.blocks_of_piece, stream_);
   if (op.compact) as_tiles(level.tiles = {}, op, all);
   const Room room = Room::of(level.tiles);
@@ -313,7 +384,15 @@ void Chain::hold_weights(const void* memory, std::size_t bytes) {
   collected_->compact.hold(memory, bytes);
 }
 
+void Chain::launch_row() {
+  const EmbeddedRow row = std::exchange(collected_->row, {});
+  if (row.from == nullptr) return;
+  check(cudaSetDevice(collected_->device), "the device");
+  cuda::embed(row, stream_);
+}
+
 void Chain::launch() {
+  launch_row();
   if (const auto failure = std::exchange(collected_->failure, nullptr)) std::rethrow_exception(failure);
   const Room room = collected_->room;
   std::vector<Level> levels = collected_->clear();
@@ -334,7 +413,8 @@ void Chain::launch() {
     OutsideOfGraph outside;
     check(cudaMalloc(&launch.sent, bytes), "device memory");
     owner.reset(launch.sent, [](void* p) { cudaFree(p); });
-    captured_.push_back([launch, owner, stream = stream_] { launch.start({}, stream, Overlap::with_kernels_before); });
+    captured_.push_back(
+        [launch, owner, stream = stream_](const EmbeddedRow& row) { launch.start({}, stream, Overlap::with_kernels_before, row); });
     const cudaStream_t aside = outside.stream();
     send(levels, launch.sent, mail_bytes, aside);
     check(cudaStreamSynchronize(aside), "a chain");

@@ -95,7 +95,7 @@ class CudaBackend final : public Backend {
     if (y.rows() != 1) return use(), cuda::embed(y, table, sent_rows("embed", ids, y.rows(), table), stream());
     require_rows("embed", ids, 1, table);
     give_up_capture();  // the next time it is another row
-    use(), cuda::embed_one(y, table, ids[0], stream());
+    use(), chain().embed(cuda::embedded_row(y, table, ids[0]));
   }
   void linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias) override {
     use(), products_.linear(y, x, weight, bias, chain());
@@ -517,7 +517,7 @@ class CudaBackend::Repetition final : public Repeated {
 
   void run(const std::function<void()>& work) override {
     backend_.use();
-    if (graph_) return launch_again(backend_.stream());
+    if (graph_) return launch_again();
     if (std::exchange(times_, times_ + 1) != 1) return work();
     backend_.chain().flush();
     backend_.chain().take_captured();  // what other captures left
@@ -534,7 +534,10 @@ class CudaBackend::Repetition final : public Repeated {
   }
 
  private:
-  void launch_again(cudaStream_t stream) const { graph_->nodes() == 1 && chains_.size() == 1 ? chains_[0]() : graph_->launch(stream); }
+  void launch_again() const {
+    const bool is_chain = graph_->nodes() == 1 && chains_.size() == 1;
+    is_chain ? backend_.chain().repeat(chains_[0]) : graph_->launch(backend_.stream());
+  }
 
   CudaBackend& backend_;
   int times_ = 0;                        // that work was run

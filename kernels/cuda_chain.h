@@ -19,6 +19,16 @@ namespace memory_step {
 struct Step;
 }
 
+/// y [n] = a row of a table, in float32: a token's embedding.
+struct EmbeddedRow {
+  const void* from = nullptr;  // null: there is none
+  DType type = DType::f32;     // f32, f16 or bf16
+  float* y = nullptr;
+  std::int64_t n = 0;
+};
+/// By a launch of its own.
+void embed(const EmbeddedRow& row, cudaStream_t stream);
+
 /// The queue of a device's stream. Operations join the chain under way or are asked of the stream, which then has done the chain before.
 class Chain {
  public:
@@ -45,15 +55,21 @@ class Chain {
   /// A memory's step behind such products. False, and nothing done, where there are none right before it.
   bool add(const memory_step::Step& step, bool delta_rule);
 
-  /// A launch that was captured: what its graph reads lives as long as this. Called, it is done once more without the graph, and begins
-  /// while the kernels before it end.
-  using Captured = std::function<void()>;
+  /// Part of the launch behind it, if that is one that is repeated, else a launch of its own.
+  void embed(const EmbeddedRow& row);
+
+  /// A launch that was captured: what its graph reads lives as long as this. Called, it is done once more without the graph, behind a row
+  /// that is embedded.
+  using Captured = std::function<void(const EmbeddedRow&)>;
   /// Those since this was asked last.
   std::vector<Captured> take_captured();
+  /// It begins while the kernels before it end.
+  void repeat(const Captured& launch);
 
  private:
   struct Collected;
   void launch();
+  void launch_row();
   cudaStream_t stream_ = nullptr;
   std::unique_ptr<Collected> collected_;
   std::vector<Captured> captured_;

@@ -445,13 +445,13 @@ __device__ __noinline__ inline void prefetch_level(const Slot& slot, const Mail&
 }
 
 /// The block's share of the box that is not in use: nothing has come yet.
-__device__ inline void empty_other_box(const Mailbox& box) {
-  char* const other = box.begin + (box.turn == 0 ? box.bytes : 0);
-  const auto pieces = static_cast<int>(box.bytes / piece);
+__device__ inline void empty_other_box(const Mail& mail) {
+  auto* const other = reinterpret_cast<uint4*>(mail.begin + (mail.turn == 0 ? mail.bytes : 0));
+  const auto pieces = static_cast<int>(mail.bytes / piece);
   const Share own = share_of(pieces);
 #pragma unroll 1
   for (int i = threadIdx.x % warp_size; i < own.count; i += warp_size)
-    reinterpret_cast<uint4*>(other)[own.begin + i] = {nothing_yet, nothing_yet, nothing_yet, nothing_yet};
+    other[own.begin + i] = {nothing_yet, nothing_yet, nothing_yet, nothing_yet};
 }
 
 /// What all of a step's threads need, while they wait for q and k: what decays are made of, and the partitions. By one warp.
@@ -493,17 +493,18 @@ struct Planner {
     ++planned;
   }
   /// `step`: what a memory's step works with.
-  __device__ void look_ahead(const Mailbox* box, memory_step::Shared& step) {
+  __device__ void look_ahead(memory_step::Shared& step) {
     while (planned < min(count, known_levels - 1)) plan_next();
-    if (box != nullptr) empty_other_box(*box);
+    empty_other_box(levels.mail);
 #pragma unroll 1
     for (int level = 0; level < count; ++level) {
       prepare_step(levels, level, step);
       while (planned < count && planned < level + known_levels) plan_next();
       if (level + 2 < count) prefetch_level(levels.at(level + 2), levels.mail);
-      constexpr int ahead = known_levels + 2;
-      const auto* later = reinterpret_cast<const float*>(all + level + ahead) + threadIdx.x % warp_size * line;
-      if (level + ahead < count && later < reinterpret_cast<const float*>(all + level + ahead + 1)) prefetch(later);
+      // Behind the last ones the first: the next launch may be the same.
+      const int ahead = level + known_levels + 2, later = ahead < count ? ahead : ahead - count;
+      const auto* own = reinterpret_cast<const float*>(all + later) + threadIdx.x % warp_size * line;
+      if (later < count && own < reinterpret_cast<const float*>(all + later + 1)) prefetch(own);
     }
   }
 };

@@ -8,7 +8,7 @@ namespace statescope::cuda::chain {
 
 /// Of a launch, two of its kind: one is in use, the other one is emptied for the next launch, whose turn it is then.
 struct alignas(256) Mailbox {
-  unsigned turn, ended;  // 0 or 1; blocks that have ended
+  unsigned turn, begun;  // 0 or 1; blocks that know whose turn it is
   char* begin;           // of the first
   unsigned bytes;        // of each; the second one is right behind the first
 };
@@ -76,6 +76,11 @@ struct Mail {
     return a;
   }
 };
+
+/// By one thread of each block that knows whose turn it is: the last one says whose it is in the next launch.
+__device__ inline void give_turn_to_other(Mailbox& box) {
+  if (atomicInc(&box.begun, gridDim.x - 1) == gridDim.x - 1) box.turn ^= 1;
+}
 
 /// The same for who knows the place in the box in use.
 struct MailInTurn {

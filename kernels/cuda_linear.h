@@ -119,7 +119,7 @@ void gated_linear_few_rows(Tensor y, ConstTensor x, ConstTensor gate, ConstTenso
 
 /// linear.h's; ids on the device.
 void embed(Tensor y, ConstTensor table, const std::int32_t* ids, cudaStream_t stream);
-/// The same of one row: y [1, n] = table[id], a number in the table.
-void embed_one(Tensor y, ConstTensor table, std::int32_t id, cudaStream_t stream);
+/// Of one row: y [1, n] = table[id], a number in the table.
+EmbeddedRow embedded_row(Tensor y, ConstTensor table, std::int32_t id);
 
 }  // namespace statescope::cuda

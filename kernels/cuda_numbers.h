@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 
 #include <algorithm>
 
@@ -12,6 +13,10 @@ namespace statescope::cuda {
 /// Two bf16 numbers, the first in the lower half.
 __device__ inline float first_of(unsigned pair) { return __uint_as_float(pair << 16); }
 __device__ inline float second_of(unsigned pair) { return __uint_as_float(pair & 0xFFFF0000U); }
+
+__device__ inline float to_float(float x) { return x; }
+__device__ inline float to_float(__half x) { return __half2float(x); }
+__device__ inline float to_float(__nv_bfloat16 x) { return __bfloat162float(x); }
 
 /// `Width` neighbours of a row.
 template <int Width>

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "kernels/cuda_linear.h"
+#include "kernels/cuda_numbers.h"
 #include "kernels/cuda_operations.h"
 
 namespace statescope::cuda {
@@ -20,9 +21,6 @@ constexpr std::int64_t row_alignment = 16;  // bytes, of rows in scratch
 
 // ---- kernels -------------------------------------------------------------------------------------------------------------------------
 
-__device__ float to_float(float x) { return x; }
-__device__ float to_float(__half x) { return __half2float(x); }
-__device__ float to_float(__nv_bfloat16 x) { return __bfloat162float(x); }
 __device__ void store(float* y, float x) { *y = x; }
 __device__ void store(__nv_bfloat16* y, float x) { *y = __float2bfloat16_rn(x); }
 
@@ -74,9 +72,9 @@ Rows<const Number> rows_of(ConstTensor x) {
 
 /// visit(Number()) with the type that x holds.
 template <class Visit>
-void with_type(ConstTensor x, const Visit& visit) {
-  if (x.dtype == DType::f32) return visit(float());
-  if (x.dtype == DType::f16) return visit(__half());
+void with_type(DType type, const Visit& visit) {
+  if (type == DType::f32) return visit(float());
+  if (type == DType::f16) return visit(__half());
   visit(__nv_bfloat16());
 }
 
@@ -169,7 +167,7 @@ bool rows_aligned(ConstTensor x) { return alignment_of(x.data) == row_alignment 
 Tensor converted(ConstTensor x, DType to, Scratch& scratch, cudaStream_t stream) {
   const std::int64_t stride = padded(x.row_size(), to);
   const Tensor y(scratch.take(static_cast<std::size_t>(x.rows() * stride) * size_of(to), stream), to, x.shape, stride);
-  with_type(x,
+  with_type(x.dtype,
             [&]<class From>(From) { to == DType::bf16 ? convert<__nv_bfloat16, From>(y, x, stream) : convert<float, From>(y, x, stream); });
   return y;
 }
@@ -461,17 +459,22 @@ bool Products::add_linear(Tensor y, ConstTensor x, ConstTensor weight, cudaStrea
 
 void embed(Tensor y, ConstTensor table, const std::int32_t* ids, cudaStream_t stream) {
   require_table(y, table);
-  with_type(table, [&]<class Stored>(Stored) {
+  with_type(table.dtype, [&]<class Stored>(Stored) {
     launch("embed", embed_kernel<Stored>, static_cast<unsigned>(y.rows()), threads, 0, stream, f32(y), rows_of<Stored>(table), ids,
            y.row_size());
   });
 }
 
-void embed_one(Tensor y, ConstTensor table, std::int32_t id, cudaStream_t stream) {
+EmbeddedRow embedded_row(Tensor y, ConstTensor table, std::int32_t id) {
   require_table(y, table);
-  with_type(table, [&]<class Stored>(Stored) {
-    launch_overlapped("embed", embed_one_kernel<Stored>, blocks_for(y.row_size(), numbers_of_warp), warp_size, 0, stream,
-                      static_cast<float*>(y.data), static_cast<const Stored*>(table.data) + id * table.stride, y.row_size());
+  const auto* const from = static_cast<const char*>(table.data) + id * table.stride * static_cast<std::int64_t>(size_of(table.dtype));
+  return {from, table.dtype, y.f32(), y.row_size()};
+}
+
+void embed(const EmbeddedRow& row, cudaStream_t stream) {
+  with_type(row.type, [&]<class Stored>(Stored) {
+    launch_overlapped("embed", embed_one_kernel<Stored>, blocks_for(row.n, numbers_of_warp), warp_size, 0, stream, row.y,
+                      static_cast<const Stored*>(row.from), row.n);
   });
 }
 

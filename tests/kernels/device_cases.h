@@ -30,6 +30,16 @@ inline std::shared_ptr<Backend> cuda_backend(Precision precision = Precision::fl
   return backend;
 }
 
+/// The same, of nobody else's.
+inline std::shared_ptr<Backend> own_cuda_backend() {
+  try {
+    return make_backend("cuda", 0, Precision::float32);
+  } catch (const DeviceError& error) {
+    WARN("skipped: no CUDA device (" << error.what() << ")");
+    return nullptr;
+  }
+}
+
 /// The operands of one call on one backend. Each lies in a larger piece of memory, with a row before, a row behind, and `margin` numbers on
 /// both sides of its rows: all NaN, none of them to be read or written.
 class Side {
@@ -209,6 +219,24 @@ class Side {
   std::vector<Operand> operands_;
   std::vector<Buffer> owners_;
 };
+
+/// Bits of plausible weights, of any float type.
+struct StoredWeight {
+  DType dtype;
+  Shape shape;
+  std::vector<float> floats;
+  std::vector<std::uint16_t> halves;
+
+  StoredWeight(Random& random, DType dtype_, const Shape& shape_) : dtype(dtype_), shape(shape_) {
+    if (dtype == DType::f32) floats = random.uniform(shape).values;
+    for (std::int64_t i = 0; dtype != DType::f32 && i < shape.size(); ++i) {
+      const std::int64_t one = dtype == DType::f16 ? 0x3C00 : 0x3F80, sign = random.below(2) << 15;
+      halves.push_back(static_cast<std::uint16_t>(sign | (one - random.below(dtype == DType::f16 ? 0x1000 : 0x200))));
+    }
+  }
+  ConstTensor view() const { return {floats.empty() ? static_cast<const void*>(halves.data()) : floats.data(), dtype, shape}; }
+};
+inline const std::vector<DType> weight_types = {DType::f32, DType::f16, DType::bf16};
 
 /// Runs cases on the CPU and on the device; one that fails says by how much, and the next one follows.
 class Comparison {

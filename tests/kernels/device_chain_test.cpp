@@ -142,6 +142,34 @@ TEST_CASE("device: layers that follow one another for one row", "[device]") {
   }
 }
 
+TEST_CASE("device: a layer that is repeated, behind each token's embedding", "[device]") {
+  // A backend of its own: where there is no other one its launches overlap.
+  const std::shared_ptr<Backend> device = own_cuda_backend(), host = make_cpu_backend();
+  if (!device) return;
+  const Packed one(1);
+  for (const Sizes& sizes : {Sizes{32, 64, 60}, Sizes{2304, 96, 64}, Sizes{4096, 96, 16}}) {
+    for (const DType dtype : weight_types) {
+      INFO(sizes.name() + ", embeddings in " + std::string(name_of(dtype)));
+      Random random(4);
+      const Layer layer{sizes, false};
+      const StoredWeight table(random, dtype, {5, sizes.hidden});
+      const auto read = [&](Side& s) {
+        const Placed p(s, layer);
+        const ConstTensor embeddings = s.weight(table.view());
+        const Tensor hidden = s.out({1, sizes.hidden});
+        const std::unique_ptr<Repeated> repeated = s->repeated();
+        for (const std::int32_t id : {3, 0, 2, 4, 1, 4, 3, 0}) {
+          s->embed(hidden, embeddings, &id);
+          repeated->run([&] { run(s, layer, p, hidden, one); });
+        }
+      };
+      Side found(*device, 0), truth(*host, 0);
+      read(found), read(truth);
+      found.compare(truth, 2e-4);
+    }
+  }
+}
+
 TEST_CASE("device: what a layer makes for itself is read by others", "[device]") {
   const Comparison both;
   if (!both) return;

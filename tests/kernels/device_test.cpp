@@ -34,24 +34,6 @@ void compare_step(const Comparison& both, const std::string& name, const Numbers
   });
 }
 
-/// Bits of plausible weights, of any float type.
-struct StoredWeight {
-  DType dtype;
-  Shape shape;
-  std::vector<float> floats;
-  std::vector<std::uint16_t> halves;
-
-  StoredWeight(Random& random, DType dtype_, const Shape& shape_) : dtype(dtype_), shape(shape_) {
-    if (dtype == DType::f32) floats = random.uniform(shape).values;
-    for (std::int64_t i = 0; dtype != DType::f32 && i < shape.size(); ++i) {
-      const std::int64_t one = dtype == DType::f16 ? 0x3C00 : 0x3F80, sign = random.below(2) << 15;
-      halves.push_back(static_cast<std::uint16_t>(sign | (one - random.below(dtype == DType::f16 ? 0x1000 : 0x200))));
-    }
-  }
-  ConstTensor view() const { return {floats.empty() ? static_cast<const void*>(halves.data()) : floats.data(), dtype, shape}; }
-};
-const std::vector<DType> weight_types = {DType::f32, DType::f16, DType::bf16};
-
 /// Rows for the products: few and many.
 const std::vector<std::int64_t> product_rows = {1, 2, 3, 5, 8, 9, 63, 64, 65, 300};
 /// Inputs and outputs.
