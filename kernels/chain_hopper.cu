@@ -50,8 +50,8 @@ __device__ __noinline__ void take_steps(Slot& slot, int ring_bytes, const Mail& 
   }
 }
 
-/// All of a row that is embedded, by each block, so that none waits for another one: all of them write the same. Who has a number of its
-/// beginning loads it before it may be written.
+/// All of a row that is embedded, by each block, so that none waits for another one: all of them write the same. The first numbers are
+/// loaded when this is made, while the launch before may still read what stands at y.
 class Embedding {
  public:
   __device__ explicit Embedding(const EmbeddedRow& row) : row_(row) {
@@ -76,7 +76,7 @@ class Embedding {
   }
 
  private:
-  static constexpr int early = 10;
+  static constexpr int early = 10;  // numbers of a thread
   __device__ bool is_own() const { return row_.from != nullptr && threadIdx.x < threads; }
   template <class Visit>
   __device__ void with_numbers(const Visit& visit) const {

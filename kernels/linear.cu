@@ -70,7 +70,7 @@ Rows<const Number> rows_of(ConstTensor x) {
   return {static_cast<const Number*>(x.data), x.stride};
 }
 
-/// visit(Number()) with the type that x holds.
+/// visit(Number()) with a number of that type.
 template <class Visit>
 void with_type(DType type, const Visit& visit) {
   if (type == DType::f32) return visit(float());
