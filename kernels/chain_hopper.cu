@@ -39,9 +39,12 @@ __device__ __noinline__ void take_steps(Slot& slot, int ring_bytes, const Mail& 
     }
     const int rows = p.rows_of_thread();
     const bool delta_rule = slot.level.kind == Kind::delta_rule;
+    const auto take_as = [&]<bool sparse, int RowsPerThread>() {
+      delta_rule ? memory_step::take_step<true, sparse, RowsPerThread>(p, slot.task, shared, in_turn, hand_on)
+                 : memory_step::take_step<false, sparse, RowsPerThread>(p, slot.task, shared, in_turn, hand_on);
+    };
     const auto take = [&]<int RowsPerThread>() {
-      delta_rule ? memory_step::take_step<true, RowsPerThread>(p, slot.task, shared, in_turn, hand_on)
-                 : memory_step::take_step<false, RowsPerThread>(p, slot.task, shared, in_turn, hand_on);
+      p.is_sparse() ? take_as.template operator()<true, RowsPerThread>() : take_as.template operator()<false, RowsPerThread>();
     };
     rows == 1   ? take.template operator()<1>()
     : rows == 2 ? take.template operator()<2>()

@@ -9,7 +9,7 @@
 namespace statescope::cuda::memory_step {
 
 /// What a head has of the row. Index 0 is for the first state, 1 for the chosen ones.
-struct Row {
+struct alignas(16) Row {
   float q[2][most_channels], k[2][most_channels], alpha[2][most_channels];
 };
 struct Chosen {
@@ -24,14 +24,14 @@ struct Scalars {
 struct Pair {
   float q, k;
 };
-/// What the warps have of a row, for each index: the largest, the sum of what is e to the power of each below that, the sum of squares.
+/// What the warps have of a row, for each index: the largest, the sum of what is e to the power of each below that.
 struct Parts {
-  Pair largest[2][warps], sum[2][warps], squares[2][warps];
+  Pair largest[2][warps], sum[2][warps];
 };
-/// Of k and q with some columns of a state, and with each other.
+/// Of k and q with some columns of a state, with each other, and each with itself.
 struct RowSums {
   float4 kS, qS;
-  float qk;
+  float qk, qq, kk;
 };
 struct Shared {
   Row row;
@@ -145,9 +145,10 @@ struct AskedNumber {
   __device__ AskedNumber(const float* x_, const float* more_, bool sum_, const Read& read) : x{read.ask(x_)}, more{}, sum(sum_) {
     if (sum) more = read.ask(more_);
   }
+  template <bool sparse>
   __device__ float get(const Source& source, const Read& read) const {
     const float z = sum ? read.get(x) + read.get(more) : read.get(x);
-    return source.pair == nullptr || source.softmax ? z : activated_by_one(z, source.act);
+    return !sparse || source.pair == nullptr || source.softmax ? z : activated_by_one(z, source.act);
   }
 };
 
@@ -199,17 +200,18 @@ struct DecayRow {
 };
 
 /// visit(half, r) for every channel of the thread, of one index or of both: one channel in most models.
-template <class Visit>
+template <bool sparse, class Visit>
 __device__ void for_own_channels(const Step& p, const Visit& visit) {
-  const int halves = p.halves();
 #pragma unroll 1
-  for (int half = 0; half < halves; ++half) for_own_channels_of(p, half, [&](int r) { visit(half, r); });
+  for (int half = 0; half < (sparse ? 2 : 1); ++half) for_own_channels_of(p, half, [&](int r) { visit(half, r); });
 }
 
-/// q and k of the row become e^{z − max z} / Σ over the channels, where they are asked for so. Each warp has a maximum of its own at first.
+/// q and k of the row of sparse states become e^{z − max z} / Σ over the channels, where they are asked for so. Each warp has a maximum of
+/// its own at first.
 __device__ inline void softmax(Row& row, Parts& parts, const Step& p) {
   constexpr float lowest = -INFINITY;
-  const int lane = threadIdx.x % warp_size, warp = static_cast<int>(threadIdx.x) / warp_size, halves = p.halves();
+  constexpr int halves = 2;
+  const int lane = threadIdx.x % warp_size, warp = static_cast<int>(threadIdx.x) / warp_size;
   const auto exponential = [](float z, float most) { return expf(z - (most == lowest ? 0 : most)); };
 #pragma unroll 1
   for (int half = 0; half < halves; ++half) {
@@ -247,39 +249,27 @@ __device__ inline void softmax(Row& row, Parts& parts, const Step& p) {
   }
 }
 
-/// The squares of the lengths of q and k, of each warp's channels.
-__device__ inline void sum_squares(const Row& row, Parts& parts, const Step& p) {
-  const int halves = p.halves();
-#pragma unroll 1
-  for (int half = 0; half < halves; ++half) {
-    Pair sum{};
-    if (has_channels(p, half)) {
-      for_own_channels_of(p, half, [&](int r) {
-        const float q = row.q[half][r], k = row.k[half][r];
-        sum = {sum.q + q * q, sum.k + k * k};
-      });
-      sum = combined_each(sum, sum_of);
-    }
-    if (threadIdx.x % warp_size == 0) parts.squares[half][threadIdx.x / warp_size] = sum;
-  }
-}
-
-/// The row of head h into shared memory, and where somebody wants them the squares of the lengths of q and k.
-template <class Read>
-__device__ void load_row(Shared& shared, const Step& p, const Task& t, const Read& read) {
+/// The row of head h into shared memory, zeros behind it up to so many channels.
+template <bool delta_rule, bool sparse, class Read>
+__device__ void load_row(Shared& shared, const Step& p, const Task& t, int channels, const Read& read) {
   Row& row = shared.row;
-  const bool makes_decays = Read::in_chain && p.decays[0].out > 0, decays = p.decays_channels() && !makes_decays;
+  const bool makes_decays = !delta_rule && Read::in_chain && p.decays[0].out > 0,
+             decays = !delta_rule && p.decays_channels() && !makes_decays;
   const int h = t.head;
   DecayRow decay;
   if (makes_decays) decay.load(p, t);
-  for_own_channels(p, [&](int half, int r) {
-    const AskedNumber<Read> q(t.q[half] + r, t.more_q + r, half == 1 && t.more_q != nullptr, read),
-        k(t.k[half] + r, t.more_k + r, half == 1 && t.more_k != nullptr, read);
+  for_own_channels<sparse>(p, [&](int half, int r) {
+    const AskedNumber<Read> q(t.q[half] + r, t.more_q + r, sparse && half == 1 && t.more_q != nullptr, read),
+        k(t.k[half] + r, t.more_k + r, sparse && half == 1 && t.more_k != nullptr, read);
     typename Read::Asked log_decay{};
     if (decays) log_decay = read.ask(t.log_decay[half] + r);
-    row.q[half][r] = q.get(p.q_source, read), row.k[half][r] = k.get(p.k_source, read);
+    row.q[half][r] = q.template get<sparse>(p.q_source, read), row.k[half][r] = k.template get<sparse>(p.k_source, read);
     if (decays) row.alpha[half][r] = expf(read.get(log_decay));
   });
+#pragma unroll 1
+  for (int r = p.K + static_cast<int>(threadIdx.x); r < channels; r += threads) {
+    for (int half = 0; half < (sparse ? 2 : 1); ++half) row.q[half][r] = row.k[half][r] = row.alpha[half][r] = 0;
+  }
   if (makes_decays) {
     if (t.is_first()) wait_for<features_there>();
     if (decay.o >= 0) {
@@ -289,14 +279,13 @@ __device__ void load_row(Shared& shared, const Step& p, const Task& t, const Rea
       row.alpha[decay.half][decay.r] = expf(log_decay);
     }
   }
-  if (p.q_source.softmax || p.k_source.softmax) softmax(row, shared.parts, p);
-  if (t.tile == 0 && p.q_source.pair != nullptr) {
-    for_own_channels(p, [&](int half, int r) {
+  if (sparse && (p.q_source.softmax || p.k_source.softmax)) softmax(row, shared.parts, p);
+  if (sparse && t.tile == 0 && p.q_source.pair != nullptr) {
+    for_own_channels<sparse>(p, [&](int half, int r) {
       const int i = (half * p.H + h) * p.K + r;
       p.q_source.pair[i] = row.q[half][r], p.k_source.pair[i] = row.k[half][r];
     });
   }
-  if (p.l2) sum_squares(row, shared.parts, p);
 }
 
 }  // namespace statescope::cuda::memory_step

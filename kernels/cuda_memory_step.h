@@ -17,9 +17,12 @@ __device__ inline float4 shuffled(float4 x, int distance) {
   return {__shfl_xor_sync(~0U, x.x, distance), __shfl_xor_sync(~0U, x.y, distance), __shfl_xor_sync(~0U, x.z, distance),
           __shfl_xor_sync(~0U, x.w, distance)};
 }
-__device__ inline RowSums operator+(const RowSums& a, const RowSums& b) { return {a.kS + b.kS, a.qS + b.qS, a.qk + b.qk}; }
+__device__ inline RowSums operator+(const RowSums& a, const RowSums& b) {
+  return {a.kS + b.kS, a.qS + b.qS, a.qk + b.qk, a.qq + b.qq, a.kk + b.kk};
+}
 __device__ inline RowSums shuffled(const RowSums& x, int distance) {
-  return {shuffled(x.kS, distance), shuffled(x.qS, distance), __shfl_xor_sync(~0U, x.qk, distance)};
+  const auto number = [=](float one) { return __shfl_xor_sync(~0U, one, distance); };
+  return {shuffled(x.kS, distance), shuffled(x.qS, distance), number(x.qk), number(x.qq), number(x.kk)};
 }
 /// The sum over the threads that share columns, in all of them. `parts` is free when another such sum has been made.
 template <class Numbers>
@@ -43,18 +46,26 @@ __device__ inline float factor_of(float f, float square, const Step& p) {
   return !p.l2 ? f : f * rsqrtf((p.choices.before_l2 ? f * f : 1) * square + l2_norm_eps);
 }
 
-/// A thread owns four columns of a task's and every so many-th row. `read` waits for what has not been written yet; hand_on(i, o): numbers
-/// i to i + 3 of o.
-template <bool delta_rule, int RowsPerThread, class Read, class HandOn>
+/// Some rows of q, k or decays that follow one another.
+template <int count>
+struct alignas(sizeof(float) * (count < 4 ? count : 4)) Rows {
+  float of[count];
+  __device__ static Rows at(const float* first) { return *reinterpret_cast<const Rows*>(first); }
+};
+
+/// A thread owns four columns of a task's and rows that follow one another. `sparse`: p.is_sparse(), known here so that a matrix memory
+/// runs through as little code as it needs. `read` waits for what has not been written yet; hand_on(i, o): numbers i to i + 3 of o.
+template <bool delta_rule, bool sparse, int RowsPerThread, class Read, class HandOn>
 __device__ void take_step(const Step& p, const Task& t, Shared& shared, const Read& read, const HandOn& hand_on) {
-  const int of_row = 1 << p.threads_of_row_log2(), thread = static_cast<int>(threadIdx.x), rows_at_once = p.rows_at_once();
+  using OwnRows = Rows<RowsPerThread>;
+  const int K = p.K, V = p.V, of_row = 1 << p.threads_of_row_log2(), thread = static_cast<int>(threadIdx.x);
   const int in_tile = (thread & (of_row - 1)) * own_columns, column = t.tile * p.columns + in_tile,
-            first_row = thread >> p.threads_of_row_log2();
-  const auto row_at = [=](int i) { return first_row + i * rows_at_once; };
-  const bool present = column < p.V;
+            first_row = (thread >> p.threads_of_row_log2()) * RowsPerThread;
+  const bool present = column < V;
+  const int own_rows = present ? K - first_row : 0;  // or more than it has
   // As ints: less code.
   const auto state_at = [&](int slot) {
-    return t.state + in_tile + static_cast<std::size_t>(slot) * static_cast<unsigned>(p.H * p.K * p.V);
+    return t.state + (first_row * V + in_tile) + static_cast<std::size_t>(slot) * static_cast<unsigned>(p.H * K * V);
   };
   Row& row = shared.row;
   Chosen& chosen = shared.chosen;
@@ -63,8 +74,8 @@ __device__ void take_step(const Step& p, const Task& t, Shared& shared, const Re
   const auto load_state = [&](int slot) {
     const float* state = state_at(slot);
 #pragma unroll
-    for (int i = 0; i < RowsPerThread; ++i) {
-      if (row_at(i) < p.K && present) next[i] = *reinterpret_cast<const float4*>(state + row_at(i) * p.V);
+    for (int i = 0; i < RowsPerThread; ++i, state += V) {
+      if (i < own_rows) next[i] = *reinterpret_cast<const float4*>(state);
     }
   };
   load_state(0);
@@ -74,73 +85,69 @@ __device__ void take_step(const Step& p, const Task& t, Shared& shared, const Re
   const bool brought = Read::in_chain && t.is_first();
   if (!brought && thread / warp_size == warps - 1) {
     load_scalars(shared.scalars, p, t, read);
-    if (!Read::in_chain) choose(chosen, p, t, read);
+    if (sparse && !Read::in_chain) choose(chosen, p, t, read);
   }
-  load_row(shared, p, t, read);
+  load_row<delta_rule, sparse>(shared, p, t, RowsPerThread * p.rows_at_once(), read);
   const float4 v = read.get(asked_v);
   brought ? wait_for<chosen_there>() : sync_step();
   const Scalars& scalars = shared.scalars;
-  const auto squares = [&](int half) {
-    const Pair of_lane = shared.parts.squares[half][thread % warps];
-    return p.l2 ? Pair{combined_warps(of_lane.q, sum_of), combined_warps(of_lane.k, sum_of)} : Pair{};
-  };
 
   float4 o{0, 0, 0, 0}, S[RowsPerThread] = {};
   float* state = nullptr;
   const auto store_state = [&] {
 #pragma unroll
-    for (int i = 0; i < RowsPerThread; ++i) {
-      if (row_at(i) < p.K && present) *reinterpret_cast<float4*>(state + row_at(i) * p.V) = S[i];
+    for (int i = 0; i < RowsPerThread; ++i, state += V) {
+      if (i < own_rows) *reinterpret_cast<float4*>(state) = S[i];
     }
   };
   const auto hand_on_own = [&] {
     if (first_row != 0 || !present) return;
     o = p.scale * o;
-    hand_on(t.head * p.V + column, o);
-    *reinterpret_cast<float4*>(p.o + t.head * p.V + column) = o;
+    hand_on(t.head * V + column, o);
+    *reinterpret_cast<float4*>(p.o + t.head * V + column) = o;
   };
+  const Choices& c = p.choices;
+  const int last = sparse ? c.count : 0;
 #pragma unroll 1
-  for (int n = 0; n <= p.choices.count; ++n) {
+  for (int n = 0; n <= last; ++n) {
     if (n > 0) store_state();
-    const Choices& c = p.choices;
     const int half = n > 0 ? 1 : 0;
     const float e = n > 0 ? chosen.gate[n - 1] : 1;
-    const bool reads = n <= c.readers, writes = n <= c.writers;  // n = 0: always
-    const Pair square = squares(half);
-    const float read = factor_of(!reads ? 0 : c.gate_q ? e : 1, square.q, p);
-    const float write = factor_of(!writes ? 0 : n == 0 ? 1 : c.gate_k ? c.write_scale * e : c.write_scale, square.k, p);
+    const bool reads = n == 0 || n <= c.readers, writes = n == 0 || n <= c.writers;
+    // What q and k are multiplied with.
+    float read = !reads ? 0 : c.gate_q ? e : 1, write = !writes ? 0 : n == 0 ? 1 : c.gate_k ? c.write_scale * e : c.write_scale;
     state = state_at(n > 0 ? 1 + chosen.partition[n - 1] : 0);
 #pragma unroll
     for (int i = 0; i < RowsPerThread; ++i) S[i] = next[i];
-    if (n < c.count) load_state(1 + chosen.partition[n]);
-    // Rows behind the last one are zeros: no branch between the others, unless they are so many that registers run out.
-    constexpr bool branches = RowsPerThread > 4;
-    const auto skips = [&](int i) { return branches && row_at(i) >= p.K; };
-    const auto number = [&](const float* of_row, int i) { return row_at(i) < p.K ? of_row[row_at(i)] : 0; };
-    const auto q = [&](int i) { return read * number(row.q[half], i); };
-    const auto k = [&](int i) { return write * number(row.k[half], i); };
-    const bool decays_channels = writes && p.decays_channels();
+    if (n < last) load_state(1 + chosen.partition[n]);
+    const bool decays_channels = !delta_rule && writes && p.decays_channels();
     const float decay = writes ? scalars.alpha[half] : 1;
-    float4 u = v;
+    const OwnRows q = OwnRows::at(row.q[half] + first_row), k = OwnRows::at(row.k[half] + first_row);
+    float4 u = v, qS{};
     if constexpr (delta_rule) {
       RowSums sums{};
 #pragma unroll
       for (int i = 0; i < RowsPerThread; ++i) {
-        if (!skips(i)) sums = {sums.kS + k(i) * S[i], sums.qS + q(i) * S[i], sums.qk + q(i) * k(i)};
+        const float q_i = q.of[i], k_i = k.of[i];
+        sums = {sums.kS + k_i * S[i], sums.qS + q_i * S[i], sums.qk + q_i * k_i, sums.qq + q_i * q_i, sums.kk + k_i * k_i};
       }
       sums = sum_of_rows(sums, shared.sums_of_warps[n % 2], of_row);
+      read = factor_of(read, sums.qq, p), write = factor_of(write, sums.kk, p);
       // u = β (v − α k S),   q (α S + kᵀ u) = α q S + (q kᵀ) u
-      u = (writes ? scalars.beta[half] : 0) * (v + -decay * sums.kS);
-      o = o + decay * sums.qS + sums.qk * u;
-      if (n == c.count) hand_on_own();
+      u = (writes ? scalars.beta[half] : 0) * (v + -(decay * write) * sums.kS);
+      o = o + read * (decay * sums.qS + (write * sums.qk) * u);
+      if (n == last) hand_on_own();
     }
+    // S ← α S + kᵀ u,  o = o + q S
+    u = write * u;
+    OwnRows alpha;
+    if (decays_channels) alpha = OwnRows::at(row.alpha[half] + first_row);
 #pragma unroll
     for (int i = 0; i < RowsPerThread; ++i) {
-      if (skips(i)) continue;
-      // S ← α S + kᵀ u,  o = o + q S
-      S[i] = fused(decays_channels ? number(row.alpha[half], i) : decay, S[i], k(i) * u);
-      if constexpr (!delta_rule) o = o + q(i) * S[i];
+      S[i] = fused(decays_channels ? alpha.of[i] : decay, S[i], k.of[i] * u);
+      if constexpr (!delta_rule) qS = qS + q.of[i] * S[i];
     }
+    if constexpr (!delta_rule) o = o + read * qS;
   }
   if constexpr (!delta_rule) {
     o = sum_of_rows(o, shared.o_of_warps, of_row);

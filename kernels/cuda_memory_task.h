@@ -53,7 +53,7 @@ struct Step {
   int H, K, V;
   int columns = least_columns;  // of a head that a task owns
   float scale;
-  bool l2;  // q and k are brought to unit length
+  bool l2;  // of the delta rule: q and k are brought to unit length
   Choices choices;
   Source q_source, k_source;
   Routing routing;
@@ -63,9 +63,11 @@ struct Step {
 
   /// How many threads share a row of a task, as a power of two: a division is many instructions one behind the other.
   __host__ __device__ int threads_of_row_log2() const { return columns == most_columns ? 3 : 2; }
+  /// Not a matrix memory.
+  __host__ __device__ bool is_sparse() const { return choices.count > 0; }
   /// 2: the shared state and the partitions of sparse states; 1: a matrix memory.
-  __host__ __device__ int halves() const { return choices.count > 0 ? 2 : 1; }
-  /// Decays are a head's, or of each channel.
+  __host__ __device__ int halves() const { return is_sparse() ? 2 : 1; }
+  /// Decays are a head's, or, but for the delta rule, of each channel.
   __device__ bool decays_heads() const { return log_decay.x != nullptr && log_decay.width == 1; }
   __device__ bool decays_channels() const { return log_decay.width > 1; }
 

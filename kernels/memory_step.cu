@@ -11,7 +11,7 @@ using namespace memory_step;
 // ---- kernels -------------------------------------------------------------------------------------------------------------------------
 
 /// `early`: the next kernel may come while this one still waits.
-template <bool delta_rule, int RowsPerThread>
+template <bool delta_rule, bool sparse, int RowsPerThread>
 __global__ void __launch_bounds__(threads) step_kernel(const __grid_constant__ Step p, bool early) {
   __shared__ Shared shared;
   if (early) let_next_begin();
@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(threads) step_kernel(const __grid_constant__ S
   let_next_begin();
   Task task;
   find(task, p, static_cast<int>(blockIdx.x), [](const float* x) { return x; });
-  take_step<delta_rule, RowsPerThread>(p, task, shared, InMemory{}, [](int, float4) {});
+  take_step<delta_rule, sparse, RowsPerThread>(p, task, shared, InMemory{}, [](int, float4) {});
 }
 
 // ---- launchers -----------------------------------------------------------------------------------------------------------------------
@@ -40,7 +40,7 @@ bool fits(ConstTensor q, ConstTensor v, ConstTensor initial, Tensor final, Tenso
          aligned(initial) && aligned(o);
 }
 
-template <bool delta_rule>
+template <bool delta_rule, bool sparse>
 void start(const Step& p, Chain& chain) {
   if (chain.add(p, delta_rule)) return;
   const auto blocks = static_cast<unsigned>(p.tasks());
@@ -53,10 +53,10 @@ void start(const Step& p, Chain& chain) {
     launch_overlapped("memory, one row", kernel, blocks, threads, 0, chain.stream(), p, early);
   };
   const int rows = p.rows_of_thread();
-  rows == 1   ? begin(step_kernel<delta_rule, 1>)
-  : rows == 2 ? begin(step_kernel<delta_rule, 2>)
-  : rows == 4 ? begin(step_kernel<delta_rule, 4>)
-              : begin(step_kernel<delta_rule, 8>);
+  rows == 1   ? begin(step_kernel<delta_rule, sparse, 1>)
+  : rows == 2 ? begin(step_kernel<delta_rule, sparse, 2>)
+  : rows == 4 ? begin(step_kernel<delta_rule, sparse, 4>)
+              : begin(step_kernel<delta_rule, sparse, 8>);
 }
 
 template <class Memory>
@@ -91,7 +91,7 @@ bool decayed_outer_product_step(const DecayedOuterProduct& op, Chain& chain) {
   p.q = operand(op.q, false);
   p.k = operand(op.k, false);
   p.log_decay = operand(op.log_decay, op.log_decay && op.log_decay.shape.rank() == 2);
-  start<false>(p, chain);
+  start<false, false>(p, chain);
   return true;
 }
 
@@ -103,7 +103,7 @@ bool gated_delta_rule_step(const GatedDeltaRule& op, bool l2, Chain& chain) {
   p.log_decay = operand(op.log_decay, true);
   p.beta = operand(op.beta, true);
   p.l2 = l2;
-  start<true>(p, chain);
+  start<true, false>(p, chain);
   return true;
 }
 
@@ -131,7 +131,7 @@ bool sparse_state_step(const SparseState& op, const SparseSources* from, Chain& 
     p.k_source = source(from->k);
     p.routing = {from->gate.f32(), from->selected.i32(), from->logits.f32(), static_cast<int>(from->logits.row_size()), from->by_logits};
   }
-  op.beta ? start<true>(p, chain) : start<false>(p, chain);
+  op.beta ? start<true, true>(p, chain) : start<false, true>(p, chain);
   return true;
 }
 
