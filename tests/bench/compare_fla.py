@@ -7,6 +7,7 @@ The shapes are H = 8, D = 128, one sequence. The library gets bfloat16 q, k, v. 
 what its times mean), before and after the library; the slower of the two is compared.
     device   many calls after each other, none waiting for the host: the library's replayed from a CUDA graph
     alone    one call. The library's by device events around it, launches included; ours by the host's clock, the wait included
+    host     until our call returns
 Every call meets operands that are in no cache. flash-linear-attention is installed by whoever wants the comparison; it is no part of this."""
 import argparse
 import json
@@ -127,14 +128,14 @@ def table(theirs, runs):
     """`runs`: {operands in memory: [before, after]}"""
     rows = []
     for operands, both in runs.items():
-        print(f"\n{operands} operands\n{'':24}{'':>8}  {'device ms':^28}  {'alone ms':^28}")
-        print(f"{'kernel':24}{'length':>8}  {'theirs':>9} {'ours':>9} {'ratio':>6}    {'theirs':>9} {'ours':>9} {'ratio':>6}")
+        print(f"\n{operands} operands\n{'':24}{'':>8}  {'device ms':^28}  {'alone ms':^28}  {'host ms':>9}")
+        print(f"{'kernel':24}{'length':>8}  {'theirs':>9} {'ours':>9} {'ratio':>6}    {'theirs':>9} {'ours':>9} {'ratio':>6}  {'ours':>9}")
         for kernel, length in both[0]:
-            our = {key: max(run[kernel, length][key] for run in both) for key in ("ms", "alone_ms")}
+            our = {key: max(run[kernel, length][key] for run in both) for key in ("ms", "alone_ms", "call_ms")}
             their = theirs.get((kernel, length), {"ms": None, "alone_ms": None})
             rows.append({"kernel": kernel, "length": length, "operands": operands, "theirs": their, "ours": our})
             print(f"{kernel:24}{length:8}  {number(their['ms'])} {number(our['ms'])} {ratio(their['ms'], our['ms'])}    "
-                  f"{number(their['alone_ms'])} {number(our['alone_ms'])} {ratio(their['alone_ms'], our['alone_ms'])}")
+                  f"{number(their['alone_ms'])} {number(our['alone_ms'])} {ratio(their['alone_ms'], our['alone_ms'])}  {number(our['call_ms'])}")
     return rows
 
 

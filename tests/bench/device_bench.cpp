@@ -2,6 +2,7 @@
 // Every length has several sets of operands, together larger than any cache, which are used in turn.
 //   ms         one call of many that wait for each other: host-timed over all sets, with one wait at the end; the median of 21
 //   alone_ms   one call and the wait for it, the host's part included; the median of 21
+//   call_ms    until that call returned: the host's part alone
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -188,23 +189,35 @@ class DeviceBench {
     std::vector<Work> works;
     for (std::size_t bytes = 0; bytes < larger_than_caches && works.size() < most_sets; bytes += sets.back().bytes())
       works.push_back(prepare(backend_, sets.emplace_back(backend_, blocks_), T, type));
-    for (int warm_up = 0; warm_up < 2; ++warm_up) seconds(works);
+    for (int warm_up = 0; warm_up < 2; ++warm_up) measured(works);
 
-    std::vector<double> all, alone;
-    for (int i = 0; i < kRepeats; ++i) all.push_back(seconds(works) / static_cast<double>(works.size()));
-    for (std::size_t i = 0; i < kRepeats; ++i) alone.push_back(seconds(std::span(works).subspan(i % works.size(), 1)));
-    std::printf("{\"kernel\": \"%s\", \"length\": %lld, \"ms\": %.5f, \"alone_ms\": %.5f, \"sets\": %zu, \"set_MB\": %.2f}\n", name.c_str(),
-                static_cast<long long>(T), median_ms(all), median_ms(alone), works.size(), static_cast<double>(sets.back().bytes()) / 1e6);
+    std::vector<double> all, alone, call;
+    for (int i = 0; i < kRepeats; ++i) all.push_back(measured(works).waited / static_cast<double>(works.size()));
+    for (std::size_t i = 0; i < kRepeats; ++i) {
+      const Seconds one = measured(std::span(works).subspan(i % works.size(), 1));
+      alone.push_back(one.waited);
+      call.push_back(one.called);
+    }
+    std::printf(
+        "{\"kernel\": \"%s\", \"length\": %lld, \"ms\": %.5f, \"alone_ms\": %.5f, \"call_ms\": %.5f, \"sets\": %zu, \"set_MB\": %.2f}\n",
+        name.c_str(), static_cast<long long>(T), median_ms(all), median_ms(alone), median_ms(call), works.size(),
+        static_cast<double>(sets.back().bytes()) / 1e6);
     std::fflush(stdout);
   }
 
  private:
-  double seconds(std::span<const Work> works) const {
+  /// Until all calls had returned, and until what they asked for was done.
+  struct Seconds {
+    double called, waited;
+  };
+  Seconds measured(std::span<const Work> works) const {
     const auto start = std::chrono::steady_clock::now();
+    const auto since_start = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
     for (const Work& work : works) work();
+    const double called = since_start();
     float number = 0;
     backend_.download({&number, DType::f32, {1, 1}}, ConstTensor(number_.get(), DType::f32, {1, 1}));
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return {called, since_start()};
   }
 
   Backend& backend_;
