@@ -1,6 +1,5 @@
-// Chains of a token's decoding in one launch (cuda_chain.h): products of one row with bf16 weights and memories' steps, level by level. A
-// block a multiprocessor. The weights of all levels come through a ring that does not wait for a level to begin (cuda_chain_levels.h), what
-// a level makes goes by mail (cuda_chain_mail.h): no block waits for all others.
+// Chains of a token's decoding (cuda_chain.h): operations are collected, become levels (cuda_chain_plan.h), and are launched
+// (cuda_chain_kernel.h).
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -13,146 +12,26 @@
 #include <utility>
 
 #include "kernels/cuda_chain.h"
+#include "kernels/cuda_chain_kernel.h"
 #include "kernels/cuda_chain_plan.h"
-#include "kernels/cuda_chain_products.h"
 
 namespace statescope::cuda {
 namespace {
 
 using namespace chain;
 
-// ---- the kernel ----------------------------------------------------------------------------------------------------------------------
-
-/// A memory's step of a level: the block's tasks.
-__device__ __noinline__ void take_steps(Slot& slot, int ring_bytes, const Mail& mail) {
-  extern __shared__ __align__(128) char room[];
-  memory_step::Shared& shared = reinterpret_cast<Work*>(room + ring_bytes)->step;
-  const Step& p = slot.level.step;
-  const MailInTurn in_turn{mail};
-  const auto hand_on = [&](int i, float4 o) { mail.put(slot.level.mail[0] + i, o); };
-#pragma unroll 1
-  for (int task = static_cast<int>(blockIdx.x); task < p.tasks(); task += static_cast<int>(gridDim.x)) {
-    if (task != static_cast<int>(blockIdx.x)) {
-      sync_warps();
-      if (threadIdx.x == 0) find_task(slot.task, p, task, mail);
-      sync_warps();
-    }
-    const int rows = p.rows_of_thread();
-    const bool delta_rule = slot.level.kind == Kind::delta_rule;
-    const auto take_as = [&]<bool sparse, int RowsPerThread>() {
-      delta_rule ? memory_step::take_step<true, sparse, RowsPerThread>(p, slot.task, shared, in_turn, hand_on)
-                 : memory_step::take_step<false, sparse, RowsPerThread>(p, slot.task, shared, in_turn, hand_on);
-    };
-    const auto take = [&]<int RowsPerThread>() {
-      p.is_sparse() ? take_as.template operator()<true, RowsPerThread>() : take_as.template operator()<false, RowsPerThread>();
-    };
-    rows == 1   ? take.template operator()<1>()
-    : rows == 2 ? take.template operator()<2>()
-    : rows == 4 ? take.template operator()<4>()
-                : take.template operator()<8>();
-  }
+Kernel kernel_of(const StepForm& form) {
+  const auto of_rule = form.delta_rule ? form.sparse ? sparse_delta_rule_kernel : delta_rule_kernel
+                       : form.sparse   ? sparse_outer_product_kernel
+                                       : outer_product_kernel;
+  return of_rule(form.rows_of_thread);
 }
 
-/// All of a row that is embedded, by each block, so that none waits for another one: all of them write the same. The first numbers are
-/// loaded when this is made, while the launch before may still read what stands at y.
-class Embedding {
- public:
-  __device__ explicit Embedding(const EmbeddedRow& row) : row_(row) {
-    if (!is_own()) return;
-    with_numbers([&](const auto* from) {
-#pragma unroll
-      for (int j = 0; j < early; ++j) {
-        if (const int i = static_cast<int>(threadIdx.x) + j * threads; i < row_.n) own_[j] = to_float(from[i]);
-      }
-    });
-  }
-  __device__ void write() const {
-    if (!is_own()) return;
-#pragma unroll
-    for (int j = 0; j < early; ++j) {
-      if (const int i = static_cast<int>(threadIdx.x) + j * threads; i < row_.n) row_.y[i] = own_[j];
-    }
-    with_numbers([&](const auto* from) {
-#pragma unroll 1
-      for (int i = static_cast<int>(threadIdx.x) + early * threads; i < row_.n; i += threads) row_.y[i] = to_float(from[i]);
-    });
-  }
-
- private:
-  static constexpr int early = 10;  // numbers of a thread
-  __device__ bool is_own() const { return row_.from != nullptr && threadIdx.x < threads; }
-  template <class Visit>
-  __device__ void with_numbers(const Visit& visit) const {
-    if (row_.type == DType::f32) return visit(static_cast<const float*>(row_.from));
-    if (row_.type == DType::f16) return visit(static_cast<const __half*>(row_.from));
-    visit(static_cast<const __nv_bfloat16*>(row_.from));
-  }
-  const EmbeddedRow& row_;
-  float own_[early] = {};
-};
-
-/// `all`: the levels, or null where there is only `one`. It may come onto the device while kernels before it run: until they have ended
-/// only levels and weights are read. `row` is embedded first.
-__global__ void __launch_bounds__(block_threads, 1)
-    chain_kernel(const Level* all, int count, Mailbox* box, RingSize size, const __grid_constant__ EmbeddedRow row,
-                 const __grid_constant__ Level one) {
-  extern __shared__ __align__(128) char room[];
-  __shared__ __align__(64) unsigned char room_for_levels[sizeof(Levels)];
-  __shared__ Stage stages[most_stages];
-  __shared__ Groups groups;
-  auto& levels = *reinterpret_cast<Levels*>(room_for_levels);
-  auto& work = *reinterpret_cast<Work*>(room + size.bytes());
-  const Ring ring{size, room, stages, kept(shared_address(stages))};
-  const int thread = static_cast<int>(threadIdx.x), warp = thread / warp_size;
-  let_next_begin();
-  if (thread < most_stages) stages[thread].make(warps_of_half);
-  if (thread < known_levels) levels.handed[thread].make(warps_with_levels);
-  if (thread == 0) groups.make();
-  publish_barriers();
-  __syncthreads();
-  Planner plans{levels, all != nullptr ? all : &one, count};
-  if (warp == planner) plans.plan_next();  // products, which need no mail
-  if (warp != fetcher) {
-    const Embedding embedding(row);
-    wait_for_results();
-    embedding.write();
-    if (thread == 0) levels.mail = Mail::of(box);
-    sync_all_but_fetcher();
-    if (thread == block_threads - 1 && box != nullptr) give_turn_to_other(*box);
-  }
-  if (warp == fetcher) {
-    fetch_weights(levels, count, ring);
-  } else if (warp == planner) {
-    plans.look_ahead(work.step);
-  } else if (warp >= first_finisher) {
-    finish_products(levels, count, work, groups);
-  } else {
-    const Mail& mail = levels.mail;
-    PlaceInRing at;
-    PlaceInGroups group(groups);
-#pragma unroll 1
-    for (int level = 0; level < count; ++level) {
-      Slot& slot = levels.wait_for_level(level);
-      if (slot.level.kind == Kind::products) {
-        make_products(slot, work, ring, at, group, mail);
-        if (slot.made_rows > 0) make_rows(slot, work, ring, at, mail);
-      } else {
-        sync_warps();
-        take_steps(slot, size.bytes(), mail);
-        sync_warps();
-      }
-      levels.end_level(level);
-    }
-  }
-}
-
-// ---- launchers -----------------------------------------------------------------------------------------------------------------------
-
-/// Of the kernel, beside what a launch asks for.
+/// Of any kernel, beside what a launch asks for.
 int declared_shared_memory() {
   static const int bytes = [] {
     cudaFuncAttributes attributes{};
-    check(cudaFuncGetAttributes(&attributes, chain_kernel), "a chain");
+    check(cudaFuncGetAttributes(&attributes, kernel_of({})), "a chain");
     return static_cast<int>(attributes.sharedSizeBytes);
   }();
   return bytes;
@@ -215,13 +94,14 @@ struct Launch {
   void* sent;
   int levels;
   Room room;
+  StepForm form;
 
   /// `overlap`: with kernels before it, where they have written none of the weights.
   void start(const Level& one, cudaStream_t stream, Overlap overlap, const EmbeddedRow& row = {}) const {
     const RingSize ring = room.ring().value();
     const std::size_t shared = static_cast<std::size_t>(ring.bytes()) + room.besides_ring();
-    allow_shared_memory("a chain", reinterpret_cast<const void*>(chain_kernel),
-                        static_cast<std::size_t>(declared_shared_memory()) + shared);
+    const Kernel kernel = kernel_of(form);
+    allow_shared_memory("a chain", reinterpret_cast<const void*>(kernel), static_cast<std::size_t>(declared_shared_memory()) + shared);
     cudaLaunchAttribute attribute{};
     if (overlap == Overlap::with_kernels_before && blocks_come_in_turn()) {
       attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -239,7 +119,7 @@ struct Launch {
     config.numAttrs = 1;
     auto* const box = static_cast<Mailbox*>(sent);
     const auto* const all = sent == nullptr ? nullptr : reinterpret_cast<const Level*>(box + 1);
-    check(cudaLaunchKernelEx(&config, chain_kernel, all, levels, box, ring, row, one), "a chain");
+    check(cudaLaunchKernelEx(&config, kernel, all, levels, box, ring, row, one), "a chain");
   }
 };
 
@@ -269,10 +149,11 @@ class OutsideOfGraph {
 struct Chain::Collected {
   int device = 0;
   std::vector<Level> levels;
-  OneRow last;        // the last one, where it is products
-  Addresses written;  // by them
-  Room room;          // for all of them
-  EmbeddedRow row;    // behind which there is nothing as yet
+  OneRow last;                   // the last one, where it is products
+  Addresses written;             // by them
+  Room room;                     // for all of them
+  std::optional<StepForm> form;  // of the steps among them
+  EmbeddedRow row;               // behind which there is nothing as yet
   CompactWeights compact;
   std::exception_ptr failure;  // of a launch whose caller could not be told
   std::mutex mutex;            // buffers are given back by any thread
@@ -286,6 +167,7 @@ struct Chain::Collected {
   std::vector<Level> clear() {
     written = {};
     room = {};
+    form = {};
     return std::exchange(levels, {});
   }
   /// The same products with compact weights, if all that are of x are.
@@ -363,9 +245,12 @@ bool Chain::add(const OneRow& as_asked, DType type) {
 }
 bool Chain::add(const Step& step, bool delta_rule) {
   const std::lock_guard lock(collected_->mutex);
-  Level level{
-      .kind = delta_rule ? Kind::delta_rule : Kind::outer_product, .tiles = {}, .step = with_tasks_at_once(step), .mail = {}, .mailed = {}};
+  const Step at_once = with_tasks_at_once(step);
+  const StepForm form{delta_rule, at_once.is_sparse(), at_once.rows_of_thread()};
+  Level level{.kind = delta_rule ? Kind::delta_rule : Kind::outer_product, .tiles = {}, .step = at_once, .mail = {}, .mailed = {}};
   if (collected_->levels.empty() || collected_->levels.size() == most_levels || collected_->is_read_from_memory(level)) return false;
+  if (collected_->form.value_or(form) != form) return false;
+  collected_->form = form;
   if (Level& before = collected_->levels.back(); before.kind == Kind::products) let_step_begin_early(level, before, collected_->last);
   collected_->push(level);
   return true;
@@ -398,19 +283,20 @@ void Chain::launch() {
   launch_row();
   if (const auto failure = std::exchange(collected_->failure, nullptr)) std::rethrow_exception(failure);
   const Room room = collected_->room;
+  const StepForm form = collected_->form.value_or(StepForm{});
   std::vector<Level> levels = collected_->clear();
   if (levels.empty()) return;
   check(cudaSetDevice(collected_->device), "the device");
   const Tiles& first = levels[0].tiles;
   if (levels.size() == 1 && first.products_of_x() == first.product_count) {
     std::ranges::fill(levels[0].mail, nullptr);
-    return Launch{nullptr, 1, room}.start(levels[0], stream_, Overlap::none);
+    return Launch{nullptr, 1, room, form}.start(levels[0], stream_, Overlap::none);
   }
   activate_gates_early(levels);
   const std::size_t mail_bytes = address_mail(levels, nullptr), bytes = mail_offset(levels.size()) + 2 * mail_bytes;
   cudaStreamCaptureStatus capture{};
   check(cudaStreamIsCapturing(stream_, &capture), "a graph");
-  Launch launch{nullptr, static_cast<int>(levels.size()), room};
+  Launch launch{nullptr, static_cast<int>(levels.size()), room, form};
   std::shared_ptr<void> owner;
   if (capture == cudaStreamCaptureStatusActive) {
     OutsideOfGraph outside;

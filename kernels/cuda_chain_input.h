@@ -77,7 +77,7 @@ struct Arriving {
   __device__ bool there() {
 #pragma unroll
     for (int t = 0; t < n; ++t) {
-      if (!mailed || (Mail::came(in[t].a) && Mail::came(in[t].b))) missing &= ~(1U << t);
+      if (!mailed || (Mail::came(in[t].a) & Mail::came(in[t].b))) missing &= ~(1U << t);
     }
     return missing == 0;
   }
@@ -138,8 +138,11 @@ __device__ inline void bring_pieces(char* x, const Tiles& op, const Mail& mail) 
   }
 }
 
+/// A norm over one group, without a gate: known where the code is chosen, so that it is half as long.
+__device__ inline bool is_plain(const Input& input) { return input.gate == nullptr && input.one_group(); }
+
 /// A norm's weights for the pieces of a thread, without their offset.
-template <int parts>
+template <int parts, bool plain>
 struct NormOfPieces {
   Eight weight[parts];
   __device__ explicit NormOfPieces(const Input& input) {
@@ -150,7 +153,7 @@ struct NormOfPieces {
       const float4 ones{one, one, one, one};
       weight[t] = {ones, ones};
       if (input.weight != nullptr && first < input.n)
-        weight[t].load(input.weight + first - input.group_of(first / numbers_of_sum) * input.group);
+        weight[t].load(input.weight + first - (plain ? 0 : input.group_of(first / numbers_of_sum) * input.group));
     }
   }
 };
@@ -163,23 +166,19 @@ __device__ inline float4 gated(float4 x, float4 gate, Activation act) {
 }
 
 /// All of an x that passes a norm, so many pieces of a thread: over the whole row as yet without its factor, of which `squares` keeps a sum
-/// for each warp.
-template <int parts>
+/// for each warp. `plain`: is_plain(op.input).
+template <int parts, bool plain>
 __device__ void load_normed(char* x, float* squares, const Tiles& op, const Mail& mail) {
-  const NormOfPieces<parts> norm(op.input);
+  const NormOfPieces<parts, plain> norm(op.input);
   constexpr int pieces_of_sum = numbers_of_sum / piece_numbers;
   const Input& input = op.input;
   const int pieces = input.n / piece_numbers, thread = static_cast<int>(threadIdx.x), warp = thread / warp_size;
   const auto of_warp = [=](int t) { return warp * warp_size + t * threads < pieces; };
-  Arriving<parts> row(input.x, 0, pieces, mail), gates(input.gate, 0, pieces, mail);
-  bool there = false;
-  while (!there) {
-    row.ask();
-    gates.ask();
-    there = row.there();
-    there = gates.there() && there;
-  }
-  __syncwarp();
+  Arriving<parts> row(input.x, 0, pieces, mail), gates(plain ? nullptr : input.gate, 0, pieces, mail);
+  row.ask();
+  if (!plain) gates.ask();
+  wait_for(row);
+  if (!plain) wait_for(gates);
   auto& in = row.in;
   const auto& gate = gates.in;
   float sum[parts] = {}, factor[parts];
@@ -190,9 +189,9 @@ __device__ void load_normed(char* x, float* squares, const Tiles& op, const Mail
     if (!of_warp(t)) continue;
     sum[t] = square(in[t].a) + square(in[t].b);
     in[t] = {in[t].a * (norm.weight[t].a + offset), in[t].b * (norm.weight[t].b + offset)};
-    if (input.gate != nullptr) in[t] = {gated(in[t].a, gate[t].a, input.act), gated(in[t].b, gate[t].b, input.act)};
+    if (!plain && input.gate != nullptr) in[t] = {gated(in[t].a, gate[t].a, input.act), gated(in[t].b, gate[t].b, input.act)};
   }
-  if (input.one_group()) {
+  if (plain || input.one_group()) {
     float of_row = sum[0];
     if constexpr (parts > 1) of_row += sum[1];
     of_row = sum_of_warp(of_row);

@@ -60,7 +60,8 @@ struct Mail {
                  : "memory");
   }
   static __device__ bool came(float x) { return __float_as_uint(x) != nothing_yet; }
-  static __device__ bool came(float4 x) { return came(x.x) && came(x.y) && came(x.z) && came(x.w); }
+  /// Without a branch.
+  static __device__ bool came(float4 x) { return came(x.x) & came(x.y) & came(x.z) & came(x.w); }
 
   __device__ Asked ask(const float* p) const { return asked_for<float>(in_turn(p), has(p)); }
   template <class Number>

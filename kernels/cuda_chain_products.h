@@ -43,11 +43,13 @@ __device__ inline void take_first(Work& work, const Tiles& op, FirstPiece& x, co
   if (op.input.group == 0) {
     wait_for(x);
     store(work.of_x.x, op, x, 0);
-  } else if (op.input.n <= threads * piece_numbers) {
-    // One piece of a thread where that is enough: what runs is half as long.
-    load_normed<1>(work.of_x.x, work.of_x.squares, op, mail);
   } else {
-    load_normed<most_normed_parts>(work.of_x.x, work.of_x.squares, op, mail);
+    const auto load = [&]<int parts>() {
+      is_plain(op.input) ? load_normed<parts, true>(work.of_x.x, work.of_x.squares, op, mail)
+                         : load_normed<parts, false>(work.of_x.x, work.of_x.squares, op, mail);
+    };
+    // One piece of a thread where that is enough: what runs is half as long.
+    op.input.n <= threads* piece_numbers ? load.template operator()<1>() : load.template operator()<most_normed_parts>();
   }
 }
 

@@ -136,19 +136,47 @@ __device__ void choose(Chosen& chosen, const Step& p, const Task& t, const Read&
   }
 }
 
-/// A channel of q or k, from x, and where it is the sum of two from `more`.
-template <class Read>
-struct AskedNumber {
-  typename Read::Asked x, more;
-  bool sum;
+/// Where a thread's first channel is, in most models its only one.
+template <bool sparse>
+struct FirstChannel {
+  int half, r;
+  bool there;
+  __device__ explicit FirstChannel(const Step& p) {
+    const int thread = static_cast<int>(threadIdx.x);
+    half = sparse && thread >= p.K ? 1 : 0, r = thread - half * p.K, there = r < p.K;
+  }
+};
 
-  __device__ AskedNumber(const float* x_, const float* more_, bool sum_, const Read& read) : x{read.ask(x_)}, more{}, sum(sum_) {
+/// A channel of q or k, from x, and where it is the sum of two from `more`.
+template <bool sparse, class Read>
+struct AskedNumber {
+  typename Read::Asked x{}, more{};
+  bool sum = false;
+
+  __device__ void ask(const float* x_, const float* more_, bool sum_, const Read& read) {
+    x = read.ask(x_), sum = sparse && sum_;
     if (sum) more = read.ask(more_);
   }
-  template <bool sparse>
   __device__ float get(const Source& source, const Read& read) const {
     const float z = sum ? read.get(x) + read.get(more) : read.get(x);
     return !sparse || source.pair == nullptr || source.softmax ? z : activated_by_one(z, source.act);
+  }
+};
+/// A channel of the row, asked for and then put into shared memory; its decay where it has one that no weights make.
+template <bool delta_rule, bool sparse, class Read>
+struct AskedChannel {
+  AskedNumber<sparse, Read> q, k;
+  typename Read::Asked log_decay{};
+
+  __device__ static bool decays(const Step& p) { return !delta_rule && p.decays_channels() && !(Read::in_chain && p.decays[0].out > 0); }
+  __device__ void ask(const Step& p, const Task& t, int half, int r, const Read& read) {
+    q.ask(t.q[half] + r, t.more_q + r, half == 1 && t.more_q != nullptr, read);
+    k.ask(t.k[half] + r, t.more_k + r, half == 1 && t.more_k != nullptr, read);
+    if (decays(p)) log_decay = read.ask(t.log_decay[half] + r);
+  }
+  __device__ void put(Row& row, const Step& p, int half, int r, const Read& read) const {
+    row.q[half][r] = q.get(p.q_source, read), row.k[half][r] = k.get(p.k_source, read);
+    if (decays(p)) row.alpha[half][r] = expf(read.get(log_decay));
   }
 };
 
@@ -175,11 +203,11 @@ struct DecayRow {
   float bias = 0;
   int half = 0, r = 0, o = -1;
 
-  __device__ void load(const Step& p, const Task& t) {
-    const int i = static_cast<int>(threadIdx.x);
-    half = i < p.K ? 0 : 1, r = i - half * p.K;
+  template <bool sparse>
+  __device__ void load(const Step& p, const Task& t, const FirstChannel<sparse>& first) {
+    half = first.half, r = first.r;
     const one_row::Product& product = p.decays[half];
-    if (r >= p.K || product.out == 0) return;
+    if (!first.there || product.out == 0) return;
     o = p.log_decay.head_of(t.head, p.H) * p.K + r;
     const auto* from = reinterpret_cast<const uint4*>(product.weight) + o * (decay_rank / 8);
     for (uint4& w : weight) w = *from++;
@@ -198,13 +226,6 @@ struct DecayRow {
     return log_sigmoid_decay(sums[0] + sums[1] + bias, product.scale, product.clamp_min);
   }
 };
-
-/// visit(half, r) for every channel of the thread, of one index or of both: one channel in most models.
-template <bool sparse, class Visit>
-__device__ void for_own_channels(const Step& p, const Visit& visit) {
-#pragma unroll 1
-  for (int half = 0; half < (sparse ? 2 : 1); ++half) for_own_channels_of(p, half, [&](int r) { visit(half, r); });
-}
 
 /// q and k of the row of sparse states become e^{z − max z} / Σ over the channels, where they are asked for so. Each warp has a maximum of
 /// its own at first.
@@ -249,23 +270,25 @@ __device__ inline void softmax(Row& row, Parts& parts, const Step& p) {
   }
 }
 
-/// The row of head h into shared memory, zeros behind it up to so many channels.
+/// The row of head h into shared memory, zeros behind it up to so many channels. The thread's first one has been asked for.
 template <bool delta_rule, bool sparse, class Read>
-__device__ void load_row(Shared& shared, const Step& p, const Task& t, int channels, const Read& read) {
+__device__ void load_row(Shared& shared, const Step& p, const Task& t, int channels, const FirstChannel<sparse>& first,
+                         const AskedChannel<delta_rule, sparse, Read>& asked, const Read& read) {
   Row& row = shared.row;
-  const bool makes_decays = !delta_rule && Read::in_chain && p.decays[0].out > 0,
-             decays = !delta_rule && p.decays_channels() && !makes_decays;
+  const bool makes_decays = !delta_rule && Read::in_chain && p.decays[0].out > 0;
   const int h = t.head;
   DecayRow decay;
-  if (makes_decays) decay.load(p, t);
-  for_own_channels<sparse>(p, [&](int half, int r) {
-    const AskedNumber<Read> q(t.q[half] + r, t.more_q + r, sparse && half == 1 && t.more_q != nullptr, read),
-        k(t.k[half] + r, t.more_k + r, sparse && half == 1 && t.more_k != nullptr, read);
-    typename Read::Asked log_decay{};
-    if (decays) log_decay = read.ask(t.log_decay[half] + r);
-    row.q[half][r] = q.template get<sparse>(p.q_source, read), row.k[half][r] = k.template get<sparse>(p.k_source, read);
-    if (decays) row.alpha[half][r] = expf(read.get(log_decay));
-  });
+  if (makes_decays) decay.load(p, t, first);
+  if (first.there) asked.put(row, p, first.half, first.r, read);
+#pragma unroll 1
+  for (int half = 0; half < (sparse ? 2 : 1); ++half) {
+#pragma unroll 1
+    for (int r = first_channel(p, half) + (half == first.half ? threads : 0); r < p.K; r += threads) {
+      AskedChannel<delta_rule, sparse, Read> other;
+      other.ask(p, t, half, r, read);
+      other.put(row, p, half, r, read);
+    }
+  }
 #pragma unroll 1
   for (int r = p.K + static_cast<int>(threadIdx.x); r < channels; r += threads) {
     for (int half = 0; half < (sparse ? 2 : 1); ++half) row.q[half][r] = row.k[half][r] = row.alpha[half][r] = 0;
@@ -281,10 +304,13 @@ __device__ void load_row(Shared& shared, const Step& p, const Task& t, int chann
   }
   if (sparse && (p.q_source.softmax || p.k_source.softmax)) softmax(row, shared.parts, p);
   if (sparse && t.tile == 0 && p.q_source.pair != nullptr) {
-    for_own_channels<sparse>(p, [&](int half, int r) {
-      const int i = (half * p.H + h) * p.K + r;
-      p.q_source.pair[i] = row.q[half][r], p.k_source.pair[i] = row.k[half][r];
-    });
+#pragma unroll 1
+    for (int half = 0; half < 2; ++half) {
+      for_own_channels_of(p, half, [&](int r) {
+        const int i = (half * p.H + h) * p.K + r;
+        p.q_source.pair[i] = row.q[half][r], p.k_source.pair[i] = row.k[half][r];
+      });
+    }
   }
 }
 

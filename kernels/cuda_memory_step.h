@@ -48,13 +48,14 @@ __device__ inline float factor_of(float f, float square, const Step& p) {
 
 /// Some rows of q, k or decays that follow one another.
 template <int count>
-struct alignas(sizeof(float) * (count < 4 ? count : 4)) Rows {
+struct alignas(sizeof(float4)) Rows {
   float of[count];
   __device__ static Rows at(const float* first) { return *reinterpret_cast<const Rows*>(first); }
 };
 
 /// A thread owns four columns of a task's and rows that follow one another. `sparse`: p.is_sparse(), known here so that a matrix memory
-/// runs through as little code as it needs. `read` waits for what has not been written yet; hand_on(i, o): numbers i to i + 3 of o.
+/// runs through as little code as it needs. In a chain scalars and choices are brought by others. `read` waits for what has not been
+/// written yet; hand_on(i, o): numbers i to i + 3 of o.
 template <bool delta_rule, bool sparse, int RowsPerThread, class Read, class HandOn>
 __device__ void take_step(const Step& p, const Task& t, Shared& shared, const Read& read, const HandOn& hand_on) {
   using OwnRows = Rows<RowsPerThread>;
@@ -69,6 +70,9 @@ __device__ void take_step(const Step& p, const Task& t, Shared& shared, const Re
   };
   Row& row = shared.row;
   Chosen& chosen = shared.chosen;
+  const FirstChannel<sparse> first_channel(p);
+  AskedChannel<delta_rule, sparse, Read> channel;
+  if (first_channel.there) channel.ask(p, t, first_channel.half, first_channel.r, read);
   // A state is on its way while what comes before it is worked on.
   float4 next[RowsPerThread] = {};
   const auto load_state = [&](int slot) {
@@ -81,15 +85,16 @@ __device__ void take_step(const Step& p, const Task& t, Shared& shared, const Re
   load_state(0);
   typename Read::AskedFour asked_v{};
   if (present) asked_v = read.ask_four(t.v + in_tile);
-  // Where K is small the last warp has no channels.
-  const bool brought = Read::in_chain && t.is_first();
-  if (!brought && thread / warp_size == warps - 1) {
-    load_scalars(shared.scalars, p, t, read);
-    if (sparse && !Read::in_chain) choose(chosen, p, t, read);
+  if constexpr (!Read::in_chain) {
+    // Where K is small the last warp has no channels.
+    if (thread / warp_size == warps - 1) {
+      load_scalars(shared.scalars, p, t, read);
+      if (sparse) choose(chosen, p, t, read);
+    }
   }
-  load_row<delta_rule, sparse>(shared, p, t, RowsPerThread * p.rows_at_once(), read);
+  load_row(shared, p, t, RowsPerThread * p.rows_at_once(), first_channel, channel, read);
   const float4 v = read.get(asked_v);
-  brought ? wait_for<chosen_there>() : sync_step();
+  Read::in_chain&& t.is_first() ? wait_for<chosen_there>() : sync_step();
   const Scalars& scalars = shared.scalars;
 
   float4 o{0, 0, 0, 0}, S[RowsPerThread] = {};

@@ -10,7 +10,7 @@ namespace statescope::cuda::memory_step {
 
 constexpr int warp_size = 32, threads = 256, warps = threads / warp_size;                   // the first ones of a block
 constexpr int least_columns = 16, most_columns = 32, own_columns = 4, most_channels = 512;  // 4 or 8 threads share a row
-constexpr int most_rows_of_thread = 8, most_choices = 16, most_partitions = 256;
+constexpr int few_rows_of_thread = 4, most_rows_of_thread = 8, most_choices = 16, most_partitions = 256;
 constexpr int decay_rank = 16;  // of a low-rank gate whose second product a step makes
 
 /// An operand [heads, width] of the row; sparse states have a second one behind it.
@@ -76,10 +76,9 @@ struct Step {
   __host__ __device__ int tasks() const { return H * tiles(); }
   /// How many rows all threads have at once.
   __host__ __device__ int rows_at_once() const { return threads >> threads_of_row_log2(); }
-  /// How many rows a thread has at most, as it is built: 1, 2, 4 or 8.
+  /// How many rows a thread has, as it is built; where K is small some threads have none.
   __host__ __device__ int rows_of_thread() const {
-    const int at_once = rows_at_once();
-    return K <= at_once ? 1 : K <= 2 * at_once ? 2 : K <= 4 * at_once ? 4 : most_rows_of_thread;
+    return K <= few_rows_of_thread * rows_at_once() ? few_rows_of_thread : most_rows_of_thread;
   }
 };
 

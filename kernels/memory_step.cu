@@ -52,11 +52,8 @@ void start(const Step& p, Chain& chain) {
     const bool early = blocks > multiprocessors();
     launch_overlapped("memory, one row", kernel, blocks, threads, 0, chain.stream(), p, early);
   };
-  const int rows = p.rows_of_thread();
-  rows == 1   ? begin(step_kernel<delta_rule, sparse, 1>)
-  : rows == 2 ? begin(step_kernel<delta_rule, sparse, 2>)
-  : rows == 4 ? begin(step_kernel<delta_rule, sparse, 4>)
-              : begin(step_kernel<delta_rule, sparse, 8>);
+  p.rows_of_thread() == few_rows_of_thread ? begin(step_kernel<delta_rule, sparse, few_rows_of_thread>)
+                                           : begin(step_kernel<delta_rule, sparse, most_rows_of_thread>);
 }
 
 template <class Memory>
