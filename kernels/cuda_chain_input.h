@@ -175,10 +175,14 @@ __device__ void load_normed(char* x, float* squares, const Tiles& op, const Mail
   const int pieces = input.n / piece_numbers, thread = static_cast<int>(threadIdx.x), warp = thread / warp_size;
   const auto of_warp = [=](int t) { return warp * warp_size + t * threads < pieces; };
   Arriving<parts> row(input.x, 0, pieces, mail), gates(plain ? nullptr : input.gate, 0, pieces, mail);
-  row.ask();
-  if (!plain) gates.ask();
-  wait_for(row);
-  if (!plain) wait_for(gates);
+  bool there = false;
+  while (!there) {
+    row.ask();
+    if (!plain) gates.ask();
+    there = row.there();
+    if (!plain) there = gates.there() && there;
+  }
+  __syncwarp();
   auto& in = row.in;
   const auto& gate = gates.in;
   float sum[parts] = {}, factor[parts];
