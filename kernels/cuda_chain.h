@@ -52,7 +52,8 @@ class Chain {
   /// Products of one row (cuda_one_row.h), on a device of compute capability 9.0. False, and nothing done, where weights are not bf16,
   /// products have several inputs, or rows are no multiples of 32 numbers or have more than 8192 (4096 of one that passes a norm).
   bool add(const one_row::OneRow& op, DType type);
-  /// A memory's step behind such products. False, and nothing done, where there are none right before it.
+  /// A memory's step behind such products. False, and nothing done, where there are none right before it, or steps before it are of another
+  /// form (cuda_chain_kernel.h).
   bool add(const memory_step::Step& step, bool delta_rule);
 
   /// Part of the launch behind it, if that is one that is repeated, else a launch of its own.

@@ -1,5 +1,5 @@
-// x of a level's products (chain_hopper.cu): it comes by mail, passes its norm and stands in shared memory as three bf16 parts. Included by
-// .cu files alone.
+// x of a level's products (cuda_chain_kernel.h): it comes by mail, passes its norm and stands in shared memory as three bf16 parts.
+// Included by .cu files alone.
 #pragma once
 
 #include "kernels/cuda_chain_levels.h"

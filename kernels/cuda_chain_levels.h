@@ -1,5 +1,5 @@
-// Levels of a chain (chain_hopper.cu): what a block has of each, and the two warps that work ahead of it, which bring the weights into a
-// ring in shared memory and find out what the next levels are. Included by .cu files alone.
+// Levels of a chain (cuda_chain_kernel.h): what a block has of each, and the two warps that work ahead of it, which bring the weights into
+// a ring in shared memory and find out what the next levels are. Included by .cu files alone.
 #pragma once
 
 #include "kernels/cuda_chain_mail.h"

@@ -1,5 +1,6 @@
-// Mail (chain_hopper.cu): how a level of a launch hands its numbers on to those behind it. Each number has a place in memory, which says
-// that nothing has come yet until the number is there: who needs it looks at it alone, and it needs no fence. Included by .cu files alone.
+// Mail (cuda_chain_kernel.h): how a level of a launch hands its numbers on to those behind it. Each number has a place in memory, which
+// says that nothing has come yet until the number is there: who needs it looks at it alone, and it needs no fence. Included by .cu files
+// alone.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What becomes of the sums of a level's products (chain_hopper.cu): their bias, activation, decay, short convolution or residual, and the
-// mail. Warps of their own do that, while the others multiply on. Included by .cu files alone.
+// What becomes of the sums of a level's products (cuda_chain_kernel.h): their bias, activation, decay, short convolution or residual, and
+// the mail. Warps of their own do that, while the others multiply on. Included by .cu files alone.
 #pragma once
 
 #include "kernels/cuda_chain_input.h"

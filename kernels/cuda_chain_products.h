@@ -1,4 +1,5 @@
-// A level of products (chain_hopper.cu): x (cuda_chain_input.h) is multiplied with the weights in the ring. Included by .cu files alone.
+// A level of products (cuda_chain_kernel.h): x (cuda_chain_input.h) is multiplied with the weights in the ring. Included by .cu files
+// alone.
 //
 // Tensor cores multiply, which takes a tenth of the instructions: what paces a token is instructions between one level's results and the
 // next one's. x stands in shared memory as three bf16 parts whose sum it is exactly. A product of tensor cores takes 8 rows of weights by

@@ -1,4 +1,4 @@
-// A row's step of a matrix memory or of sparse states, as a kernel's blocks take it (memory_step.cu, chain_hopper.cu). Included by .cu
+// A row's step of a matrix memory or of sparse states, as a kernel's blocks take it (memory_step.cu, cuda_chain_kernel.h). Included by .cu
 // files alone.
 #pragma once
 

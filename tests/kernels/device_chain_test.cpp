@@ -1,5 +1,6 @@
 // Operations of one row that follow one another on a CUDA device against the CPU: there they are one launch, a chain (cuda_chain.h).
 #include "tests/kernels/device_cases.h"
+#include "tests/kernels/device_shapes.h"
 #include "tests/kernels/memory_cases.h"
 
 namespace statescope::device_chain_test {
@@ -7,12 +8,12 @@ using namespace statescope::testing;
 
 namespace {
 
-constexpr std::int64_t H = 3, V = 128, rank = 16;
+constexpr std::int64_t V = 128, rank = 16;
 
 /// A layer's sizes.
 struct Sizes {
-  std::int64_t hidden, inner, K;
-  std::string name() const { return "a layer of " + std::to_string(hidden) + ", " + std::to_string(inner) + ", K = " + std::to_string(K); }
+  std::int64_t hidden, inner, K, H = 3;
+  std::string name() const { return with("a layer", {{"hidden", hidden}, {"inner", inner}, {"K", K}, {"H", H}}); }
 };
 
 /// Weights of bf16: the upper halves of float32 numbers.
@@ -34,7 +35,7 @@ struct Layer {
   bool delta_rule;
   Activation act = Activation::silu;  // of the gate
   Random random{1};
-  std::int64_t keys = H * sizes.K, values = H * V;
+  std::int64_t H = sizes.H, keys = H * sizes.K, values = H * V;
   Numbers norm = random.uniform({sizes.hidden}), heads_norm = random.uniform({V}), bias = random.uniform({keys}),
           A_log = random.uniform({H}), dt_bias = random.uniform({H}), initial = random.uniform({1, H, sizes.K, V});
   Weight q{random, keys, sizes.hidden}, k{random, keys, sizes.hidden}, v{random, values, sizes.hidden}, g{random, values, sizes.hidden},
@@ -67,14 +68,14 @@ struct Placed {
         up(s.weight(l.up.view())),
         down(s.weight(l.down.view())),
         state(s.inout_whole(l.initial)),
-        qs(s.out({1, H, l.sizes.K})),
-        ks(s.out({1, H, l.sizes.K})),
-        vs(s.out({1, H, V})),
+        qs(s.out({1, l.H, l.sizes.K})),
+        ks(s.out({1, l.H, l.sizes.K})),
+        vs(s.out({1, l.H, V})),
         gs(s.out({1, l.values})),
         feature(s.out({1, rank})),
-        decays(l.delta_rule ? s.out({1, H}) : s.out({1, H, l.sizes.K})),
-        beta(l.delta_rule ? s.out({1, H}) : Tensor{}),
-        out(s.out({1, H, V})) {}
+        decays(l.delta_rule ? s.out({1, l.H}) : s.out({1, l.H, l.sizes.K})),
+        beta(l.delta_rule ? s.out({1, l.H}) : Tensor{}),
+        out(s.out({1, l.H, V})) {}
 };
 
 Tensor as_row(Tensor x) {
@@ -120,15 +121,19 @@ TEST_CASE("device: layers that follow one another for one row", "[device]") {
   const Comparison both;
   if (!both) return;
   const Packed one(1);
-  // Rows of one to four pieces of weights, and of more than a chain takes; few outputs; K with and without whole rows of threads.
-  for (const Sizes& sizes : {Sizes{32, 64, 60}, Sizes{288, 96, 16}, Sizes{2304, 2336, 64}, Sizes{2336, 6912, 128}, Sizes{4096, 6944, 256},
-                             Sizes{544, 8192, 48}, Sizes{64, 8224, 16}}) {
-    for (const bool delta_rule : {false, true}) {
-      const Layer first{sizes, delta_rule}, second{sizes, !delta_rule, Activation::sigmoid};
+  // Rows of one to four pieces of weights, and of more than a chain takes; few outputs; K with and without whole rows of threads, and more
+  // than there are threads; so many heads that a step's tasks are wide, with four and eight rows a thread.
+  for (const Sizes& sizes :
+       {Sizes{32, 64, 60}, Sizes{288, 96, 16}, Sizes{2304, 2336, 64}, Sizes{2336, 6912, 128}, Sizes{4096, 6944, 256}, Sizes{544, 8192, 48},
+        Sizes{64, 8224, 16}, Sizes{320, 96, 392}, Sizes{96, 64, 100, 18}, Sizes{96, 64, 256, 18}}) {
+    // Rules of one kind are one launch, of two kinds several.
+    for (const auto& [delta_rule, delta_rule_next] : {std::pair{false, false}, {false, true}, {true, false}, {true, true}}) {
+      const Layer first{sizes, delta_rule}, second{sizes, delta_rule_next, Activation::sigmoid};
       Random random(2);
       const Numbers x = random.uniform({1, sizes.hidden});
       both(
-          sizes.name() + (delta_rule ? ", delta rule first" : ""),
+          sizes.name() + (delta_rule ? ", the delta rule" : ", the outer product") +
+              (delta_rule_next ? ", the delta rule" : ", the outer product"),
           [&](Side& s) {
             const Placed a(s, first), b(s, second);
             const Tensor hidden = s.inout(x);
@@ -138,6 +143,56 @@ TEST_CASE("device: layers that follow one another for one row", "[device]") {
             }
           },
           2e-4);
+    }
+  }
+}
+
+TEST_CASE("device: sparse states behind products of one row", "[device]") {
+  const Comparison both;
+  if (!both) return;
+  struct Case {
+    std::int64_t H, K, V;
+  };
+  // The last ones have so many heads that tasks are wide, with four and eight rows a thread.
+  for (const auto& [H, K, V] : {Case{3, 60, 36}, Case{2, 128, 128}, Case{18, 128, 128}, Case{10, 200, 256}}) {
+    for (const bool delta_rule : {false, true}) {
+      for (const bool softmax : {false, true}) {
+        constexpr std::int64_t hidden = 96, N = 4, W = 2;
+        Random random(5);
+        const Weight shared(random, H * K, hidden), sparse(random, H * K, hidden), more(random, H * K, hidden), v(random, H * V, hidden),
+            e(random, N, hidden);
+        const Numbers x = random.uniform({1, hidden}, -2, 2), beta = random.uniform({1, 2, H}, 0, 1),
+                      log_decay = delta_rule ? random.uniform({1, 2, H}, -0.5F, 0) : random.uniform({1, 2, H, K}, -0.5F, 0),
+                      initial = random.uniform({1 + N, H, K, V});
+        both(
+            with("sparse states behind products", {{"H", H}, {"K", K}, {"V", V}, {"delta rule", delta_rule}, {"softmax", softmax}}),
+            [&](Side& s) {
+              const ConstTensor in = s.in(x);
+              std::vector<Projection> all;
+              const auto product = [&](const Weight& weight, Tensor y) {
+                all.push_back({in, {}, s.weight(weight.view()), {}, as_row(y), {}, {}});
+                return y;
+              };
+              const Tensor of_shared = product(shared, s.out({1, H * K})), of_sparse = product(sparse, s.out({1, H * K})),
+                           of_more = product(more, s.out({1, H * K})), logits = product(e, s.out({1, N}));
+              const SparseSources from{{s.out_whole({1, 2, H, K}), of_shared, of_sparse, of_more, Activation::silu, softmax},
+                                       {s.out_whole({1, 2, H, K}), of_sparse, of_shared, of_more, Activation::silu, softmax},
+                                       logits,
+                                       s.out_whole({1, N}),
+                                       s.out_i32({1, W}),
+                                       false};
+              const std::vector<std::int32_t> one{0, 1};
+              const Tensor state = s.inout_whole(initial);
+              SparseState op;
+              op.q = from.q.pair, op.k = from.k.pair, op.v = product(v, s.out({1, H, V})), op.log_decay = s.in(log_decay);
+              if (delta_rule) op.beta = s.in(beta);
+              op.gate = from.gate, op.selected = from.selected, op.writers = 1, op.readers = W, op.cu_seqlens = one;
+              op.initial_state = state, op.final_state = state, op.o = s.out({1, H, V});
+              s->project(all, s.workspace());
+              s->sparse_state(op, from, 0, s.workspace());
+            },
+            2e-4);
+      }
     }
   }
 }
