@@ -50,7 +50,8 @@ __device__ inline void take_first(Work& work, const Tiles& op, FirstPiece& x, co
                          : load_normed<parts, false>(work.of_x.x, work.of_x.squares, op, mail);
     };
     // One piece of a thread where that is enough: what runs is half as long.
-    op.input.n <= threads* piece_numbers ? load.template operator()<1>() : load.template operator()<most_normed_parts>();
+    const int of_all_threads = threads * piece_numbers;
+    op.input.n <= of_all_threads ? load.template operator()<1>() : load.template operator()<most_normed_parts>();
   }
 }
 

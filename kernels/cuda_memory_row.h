@@ -231,7 +231,7 @@ struct DecayRow {
 /// its own at first.
 __device__ inline void softmax(Row& row, Parts& parts, const Step& p) {
   constexpr float lowest = -INFINITY;
-  constexpr int halves = 2;
+  constexpr int halves = 2;  // of sparse states
   const int lane = threadIdx.x % warp_size, warp = static_cast<int>(threadIdx.x) / warp_size;
   const auto exponential = [](float z, float most) { return expf(z - (most == lowest ? 0 : most)); };
 #pragma unroll 1

@@ -70,9 +70,9 @@ __device__ void take_step(const Step& p, const Task& t, Shared& shared, const Re
   };
   Row& row = shared.row;
   Chosen& chosen = shared.chosen;
-  const FirstChannel<sparse> first_channel(p);
+  const FirstChannel<sparse> first(p);
   AskedChannel<delta_rule, sparse, Read> channel;
-  if (first_channel.there) channel.ask(p, t, first_channel.half, first_channel.r, read);
+  if (first.there) channel.ask(p, t, first.half, first.r, read);
   // A state is on its way while what comes before it is worked on.
   float4 next[RowsPerThread] = {};
   const auto load_state = [&](int slot) {
@@ -92,9 +92,10 @@ __device__ void take_step(const Step& p, const Task& t, Shared& shared, const Re
       if (sparse) choose(chosen, p, t, read);
     }
   }
-  load_row(shared, p, t, RowsPerThread * p.rows_at_once(), first_channel, channel, read);
+  load_row(shared, p, t, RowsPerThread * p.rows_at_once(), first, channel, read);
   const float4 v = read.get(asked_v);
-  Read::in_chain&& t.is_first() ? wait_for<chosen_there>() : sync_step();
+  const bool brought = Read::in_chain && t.is_first();
+  brought ? wait_for<chosen_there>() : sync_step();
   const Scalars& scalars = shared.scalars;
 
   float4 o{0, 0, 0, 0}, S[RowsPerThread] = {};
