@@ -392,7 +392,7 @@ int run_command_line(int argc, char** argv) {
   add_film(app, film);
   add_batch(app, batch);
   add_window(app, window);
-  const std::initializer_list<const DeviceChoice*> devices{
+  const std::initializer_list<DeviceChoice*> devices{
       &run.device,     &bench.device,     &sse.device,    &eval.device,        &inspect.device, &needle.device, &observe.device,
       &history.device, &intervene.device, &figure.device, &film.figure.device, &batch.device,   &window.device};
   try {
@@ -426,8 +426,11 @@ int run_command_line(int argc, char** argv) {
     if (app.got_subcommand("batch")) return batch_command(batch);
     return window_command(argc, argv, window);
   };
+  // A session goes on where it stopped, what bench tells is of the device, and the window reads on by itself.
+  const bool once = !run.session.empty() || app.got_subcommand("bench") || app.get_subcommands().empty();
+  const auto chosen = std::ranges::find(devices, "auto", &DeviceChoice::name);
   try {
-    const int status = command();
+    const int status = once || chosen == devices.end() ? command() : run_on(**chosen, command);
     if (status == 0 && (std::fflush(stdout) != 0 || std::ferror(stdout) != 0 || !std::cout.flush()))
       throw Error("standard output: cannot be written");
     return status;

@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <new>
 #include <nlohmann/json.hpp>
 
 #include "app/assets.h"
@@ -40,6 +41,24 @@ PromptInput load_prompt(const PromptArguments& arguments, const std::string& fal
 void print_note(const std::string& note) {
   constexpr std::size_t most = 2000;  // bytes
   fmt::print(stderr, "note: {}\n", one_line(note, most));
+}
+
+int run_on(DeviceChoice& device, const std::function<int()>& command) {
+  const auto on_cpu = [&](const std::string& why) {
+    print_note(why + "; the CPU does it from the beginning");
+    device.name = "cpu";
+    device.precision = Precision::float32;
+    return command();
+  };
+  if (device.name != "auto") return command();
+  try {
+    return command();
+  } catch (const DeviceError& error) {
+    return on_cpu(error.what());
+  } catch (const std::bad_alloc&) {
+    if (!open_cuda_device(device)) throw;  // the host's
+  }
+  return on_cpu("cuda: out of memory");
 }
 
 PromptInput first_prompt(const PromptArguments& arguments, const std::string& checkpoint) {

@@ -173,6 +173,29 @@ TEST_CASE("command line: a note is one line, whatever stands in the file") {
   CHECK(said.find('\033') == said.npos);
 }
 
+TEST_CASE("command line: where a device that was chosen by itself fails the CPU does it") {
+  std::vector<std::string> asked;
+  DeviceChoice device{.name = "auto", .threads = 1, .precision = Precision::bfloat16};
+  const auto fails_with = [&](const auto& error) {
+    return [&asked, &device, error] {
+      asked.push_back(device.name);
+      if (device.name != "cpu") throw error;
+      CHECK(device.precision == Precision::float32);
+      return 7;
+    };
+  };
+  CHECK(run_on(device, fails_with(DeviceError("cuda: the device is lost"))) == 7);
+  CHECK(asked == std::vector<std::string>{"auto", "cpu"});
+  // Asked for by name it is not replaced, nor is the CPU where it has no memory left.
+  device = {.name = "cuda"};
+  CHECK_THROWS_AS(run_on(device, fails_with(DeviceError("cuda: the device is lost"))), DeviceError);
+  device = {.name = "auto"};
+  CHECK_THROWS_AS(run_on(device, fails_with(Error("no such file"))), Error);
+  if (open_cuda_device(device)) return;
+  CHECK_THROWS_AS(run_on(device, fails_with(std::bad_alloc())), std::bad_alloc);
+  CHECK(device.name == "auto");
+}
+
 TEST_CASE("command line: a model whose predictions are not numbers is told of") {
   const Place place;
   REQUIRE(place.run("convert " + kCheckpoint + " model").status == 0);
