@@ -430,7 +430,7 @@ int run_command_line(int argc, char** argv) {
   const bool once = !run.session.empty() || app.got_subcommand("bench") || app.get_subcommands().empty();
   const auto chosen = std::ranges::find(devices, "auto", &DeviceChoice::name);
   try {
-    const int status = once || chosen == devices.end() ? command() : run_on(**chosen, command);
+    const int status = once || chosen == devices.end() ? command() : run_with_fallback(**chosen, command);
     if (status == 0 && (std::fflush(stdout) != 0 || std::ferror(stdout) != 0 || !std::cout.flush()))
       throw Error("standard output: cannot be written");
     return status;

@@ -33,7 +33,7 @@ void print_note(const std::string& note);
 
 /// Runs a command, which prints nothing before it is done. Where `auto` chose a CUDA device and that fails or runs out of memory under way,
 /// a note says so, the choice becomes the CPU, and the command runs once more. Throws what the command throws.
-int run_on(DeviceChoice& device, const std::function<int()>& command);
+int run_with_fallback(DeviceChoice& device, const std::function<int()>& command);
 
 /// What is read where nobody says it: an example of what the checkpoint was trained on, if it says that it is something else than needles,
 /// else the usual needle prompt. `checkpoint`: a path, or empty. Throws Error.

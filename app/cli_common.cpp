@@ -43,7 +43,7 @@ void print_note(const std::string& note) {
   fmt::print(stderr, "note: {}\n", one_line(note, most));
 }
 
-int run_on(DeviceChoice& device, const std::function<int()>& command) {
+int run_with_fallback(DeviceChoice& device, const std::function<int()>& command) {
   const auto on_cpu = [&](const std::string& why) {
     print_note(why + "; the CPU does it from the beginning");
     device.name = "cpu";

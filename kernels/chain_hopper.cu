@@ -247,7 +247,7 @@ bool Chain::add(const Step& step, bool delta_rule) {
   const std::lock_guard lock(collected_->mutex);
   const Step at_once = with_tasks_at_once(step);
   const StepForm form{delta_rule, at_once.is_sparse(), at_once.rows_of_thread()};
-  Level level{.kind = delta_rule ? Kind::delta_rule : Kind::outer_product, .tiles = {}, .step = at_once, .mail = {}, .mailed = {}};
+  Level level{.kind = Kind::step, .tiles = {}, .step = at_once, .mail = {}, .mailed = {}};
   if (collected_->levels.empty() || collected_->levels.size() == most_levels || collected_->is_read_from_memory(level)) return false;
   if (collected_->form.value_or(form) != form) return false;
   collected_->form = form;

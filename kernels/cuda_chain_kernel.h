@@ -3,8 +3,6 @@
 // makes goes by mail (cuda_chain_mail.h): no block waits for all others. Included by .cu files alone.
 #pragma once
 
-#include <stdexcept>
-
 #include "kernels/cuda_chain.h"
 #include "kernels/cuda_chain_products.h"
 
@@ -19,7 +17,7 @@ struct StepForm {
 };
 
 using Kernel = void (*)(const Level*, int, Mailbox*, RingSize, EmbeddedRow, Level);
-/// Each in a file of its own, chain_…_hopper.cu. Throw std::logic_error where no step has so many rows a thread.
+/// Each in a file of its own, chain_…_hopper.cu. `rows_of_thread`: one of the two that Step::rows_of_thread gives.
 Kernel outer_product_kernel(int rows_of_thread);
 Kernel delta_rule_kernel(int rows_of_thread);
 Kernel sparse_outer_product_kernel(int rows_of_thread);
@@ -146,9 +144,8 @@ __global__ void __launch_bounds__(block_threads, 1)
 template <bool delta_rule, bool sparse>
 Kernel kernel_with(int rows_of_thread) {
   using namespace memory_step;
-  if (rows_of_thread == few_rows_of_thread) return chain_kernel<delta_rule, sparse, few_rows_of_thread>;
-  if (rows_of_thread == most_rows_of_thread) return chain_kernel<delta_rule, sparse, most_rows_of_thread>;
-  throw std::logic_error("a chain: no step has so many rows a thread");
+  return rows_of_thread == few_rows_of_thread ? chain_kernel<delta_rule, sparse, few_rows_of_thread>
+                                              : chain_kernel<delta_rule, sparse, most_rows_of_thread>;
 }
 
 }  // namespace statescope::cuda::chain

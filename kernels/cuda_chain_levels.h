@@ -81,7 +81,7 @@ struct Tiles {
   __device__ int place_behind(int place) const { return place + blocks_of_piece < blocks_at_hand ? place + blocks_of_piece : 0; }
 };
 
-enum class Kind : int { products, outer_product, delta_rule };
+enum class Kind : int { products, step };
 
 /// What is read of it and made in the same launch is read from mail, and points there. `mail`: where what it makes goes besides, of each
 /// product, or of a memory's o.

@@ -184,15 +184,15 @@ TEST_CASE("command line: where a device that was chosen by itself fails the CPU 
       return 7;
     };
   };
-  CHECK(run_on(device, fails_with(DeviceError("cuda: the device is lost"))) == 7);
+  CHECK(run_with_fallback(device, fails_with(DeviceError("cuda: the device is lost"))) == 7);
   CHECK(asked == std::vector<std::string>{"auto", "cpu"});
   // Asked for by name it is not replaced, nor is the CPU where it has no memory left.
   device = {.name = "cuda"};
-  CHECK_THROWS_AS(run_on(device, fails_with(DeviceError("cuda: the device is lost"))), DeviceError);
+  CHECK_THROWS_AS(run_with_fallback(device, fails_with(DeviceError("cuda: the device is lost"))), DeviceError);
   device = {.name = "auto"};
-  CHECK_THROWS_AS(run_on(device, fails_with(Error("no such file"))), Error);
+  CHECK_THROWS_AS(run_with_fallback(device, fails_with(Error("no such file"))), Error);
   if (open_cuda_device(device)) return;
-  CHECK_THROWS_AS(run_on(device, fails_with(std::bad_alloc())), std::bad_alloc);
+  CHECK_THROWS_AS(run_with_fallback(device, fails_with(std::bad_alloc())), std::bad_alloc);
   CHECK(device.name == "auto");
 }
 
