@@ -48,12 +48,14 @@ class AskedRun {
   const std::string& text(std::int64_t token) const { return info().tokens[static_cast<std::size_t>(token)].text; }
   /// "119 'ivan'"
   std::string token_text(std::int64_t token) const { return fmt::format("{} '{}'", token, visible_text(text(token))); }
+  /// The model's.
+  const std::vector<std::string>& notes() const { return tree_.root()->model()->notes(); }
   void done() { bar_.reset(); }
 
  private:
   static ReadingTree read(const AskArguments& arguments) {
     const auto checkpoint = open_checkpoint(arguments.checkpoint);
-    const std::shared_ptr<Model> model = Model::load(checkpoint, open_device(arguments.device));
+    const std::shared_ptr<Model> model = load_model(checkpoint, arguments.device);
     const PromptInput prompt = load_prompt(arguments.prompt);
     auto reading = std::make_shared<Reading>(model, make_tokenizer(*checkpoint, model->vocab()), prompt);
     if (const std::string remark = reading->run().remark(); !remark.empty()) print_note(remark);
@@ -143,14 +145,9 @@ std::string observables_json(const AskedRun& run, const AskArguments& arguments,
                    {"slots", run.info().model.layers[static_cast<std::size_t>(layer.layer)].slot_names},
                    {"quantities", quantities}});
   }
-  const json report{{"format", "statescope-observables"},
-                    {"version", 1},
-                    {"checkpoint", arguments.checkpoint},
-                    {"device", run.info().model.device},
-                    {"prompt_length", run.info().prompt_length},
-                    {"interventions", arguments.interventions},
-                    {"tokens", tokens},
-                    {"layers", all}};
+  const json report{{"format", "statescope-observables"},       {"version", 1},         {"checkpoint", arguments.checkpoint},
+                    {"device", run.info().model.device},        {"notes", run.notes()}, {"prompt_length", run.info().prompt_length},
+                    {"interventions", arguments.interventions}, {"tokens", tokens},     {"layers", all}};
   return report.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
@@ -207,6 +204,7 @@ std::string history_json(const AskedRun& run, const AskArguments& arguments, con
                     {"accuracy", History::accuracy.text()},
                     {"checkpoint", arguments.checkpoint},
                     {"device", run.info().model.device},
+                    {"notes", run.notes()},
                     {"prompt_length", run.info().prompt_length},
                     {"interventions", arguments.interventions},
                     {"layer", question.layer},

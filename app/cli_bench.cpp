@@ -112,6 +112,7 @@ void bench_file(const Bench& bench, const std::string& path) {
   fmt::print("{}: {}, {:.2f} million parameters\n", path, model->plan().family,
              static_cast<double>(model->checkpoint().parameters()) / 1e6);
   fmt::print("  load    {:10.2f} GB/s      ({:.2f} MB in {:.2f} ms, file cached)\n", bytes / load / 1e9, bytes / 1e6, load * 1e3);
+  print_notes(model->notes());
   bench_model(bench, *model);
 }
 

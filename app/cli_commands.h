@@ -30,6 +30,9 @@ struct PromptArguments {
 PromptInput load_prompt(const PromptArguments& arguments, const std::string& fallback = "");
 /// "note: …" on standard error, in one line whatever stands in it.
 void print_note(const std::string& note);
+void print_notes(const std::vector<std::string>& notes);
+/// Model::load on the device asked for; says the model's notes.
+std::shared_ptr<Model> load_model(std::shared_ptr<const Checkpoint> checkpoint, const DeviceChoice& device);
 
 /// Runs a command, which prints nothing before it is done. Where `auto` chose a CUDA device and that fails or runs out of memory under way,
 /// a note says so, the choice becomes the CPU, and the command runs once more. Throws what the command throws.

@@ -43,6 +43,16 @@ void print_note(const std::string& note) {
   fmt::print(stderr, "note: {}\n", one_line(note, most));
 }
 
+void print_notes(const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) print_note(note);
+}
+
+std::shared_ptr<Model> load_model(std::shared_ptr<const Checkpoint> checkpoint, const DeviceChoice& device) {
+  std::shared_ptr<Model> model = Model::load(std::move(checkpoint), open_device(device));
+  print_notes(model->notes());
+  return model;
+}
+
 int run_with_fallback(DeviceChoice& device, const std::function<int()>& command) {
   const auto on_cpu = [&](const std::string& why) {
     print_note(why + "; the CPU does it from the beginning");

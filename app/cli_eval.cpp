@@ -67,6 +67,7 @@ std::vector<PreparedCell> prepare_all(const EvalArguments& arguments) {
 void score_checkpoint(const std::string& name, std::shared_ptr<const Checkpoint> checkpoint, std::span<const PreparedCell> cells,
                       const DeviceChoice& device, Meter& meter, std::vector<CellScore>& scores) {
   ScorerPool pool(checkpoint, device);
+  print_notes(pool.model().notes());
   const auto tokenizer = make_tokenizer(*checkpoint, pool.model().vocab());
   for (const PreparedCell& cell : cells) {
     scores.push_back(score_cell(cell, pool, *tokenizer, [&](std::int64_t tokens) {
@@ -74,6 +75,7 @@ void score_checkpoint(const std::string& name, std::shared_ptr<const Checkpoint>
       return !Interruption::asked();
     }));
     scores.back().checkpoint = name;
+    scores.back().notes = pool.model().notes();
     meter.next_cell(planned_tokens(cell));
   }
 }

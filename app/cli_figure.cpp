@@ -77,6 +77,7 @@ int figure_command(const FigureArguments& arguments) {
   if (from) check_sources(sources, from->sources, arguments.from);
   const Figure figure = build_figure(spec, runs);
   bar.reset();
+  print_notes(runs.notes());
   Provenance made{.spec = from ? spec : settled(spec, runs),
                   .sources = sources,
                   .command = from ? from->command : arguments.command,

@@ -23,6 +23,7 @@ int film_command(const FilmArguments& arguments) {
     if (Interruption::asked()) throw Error("cancelled");  // which ffmpeg has heard too
     throw;
   }
+  print_notes(runs.notes());
   fmt::print("{}\n", figure.output);
   return 0;
 }

@@ -85,10 +85,14 @@ std::vector<std::string> checkpoints_of(const std::vector<std::string>& given) {
 
 Inspected inspect(const InspectArguments& arguments, const std::string& path, double done, double share, ProgressBar& bar) {
   const auto checkpoint = open_checkpoint(path);
-  const std::shared_ptr<Model> model = Model::load(checkpoint, open_device(arguments.device));
+  const std::shared_ptr<Model> model = load_model(checkpoint, arguments.device);
   const std::optional<Training> training = training_of(*checkpoint);
-  Inspected inspected{
-      .checkpoint = path, .trained = trained_length(*checkpoint), .steps = training ? training->steps : 0, .names = {}, .sequences = {}};
+  Inspected inspected{.checkpoint = path,
+                      .trained = trained_length(*checkpoint),
+                      .steps = training ? training->steps : 0,
+                      .names = {},
+                      .sequences = {},
+                      .notes = model->notes()};
   const std::vector<Sequence> sequences =
       sequences_of(arguments, path, training, inspected.trained, *make_tokenizer(*checkpoint, model->vocab()));
   for (const Sequence& sequence : sequences) {

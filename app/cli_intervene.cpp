@@ -43,7 +43,7 @@ int intervene_command(const InterveneArguments& arguments) {
   std::vector<Intervention> interventions;
   for (const std::string& text : arguments.interventions) interventions.push_back(parse_intervention(text));
   const auto checkpoint = open_checkpoint(arguments.checkpoint);
-  const auto model = Model::load(checkpoint, open_device(arguments.device));
+  const auto model = load_model(checkpoint, arguments.device);
   const auto tokenizer = make_tokenizer(*checkpoint, model->vocab());
   const PromptInput prompt = load_prompt(arguments.prompt);
   const std::vector<std::int32_t> ids = ids_of(prompt, *tokenizer);
@@ -66,6 +66,7 @@ int intervene_command(const InterveneArguments& arguments) {
     out["checkpoint"] = model->checkpoint().path.string();
     out["family"] = model->plan().family;
     out["device"] = model->backend().description();
+    out["notes"] = model->notes();
     out["recording"] = recording_json(before.recording());
     fmt::print("{}\n", out.dump(2, ' ', true, json::error_handler_t::replace));
     return 0;

@@ -33,7 +33,7 @@ void add_layer(NeedleReport& report, std::span<const MemoryTrace> memories, std:
 int needle_command(const NeedleArguments& arguments) {
   ReportFile json_file(arguments.json, arguments.force), page(arguments.html, arguments.force);
   const auto checkpoint = open_checkpoint(arguments.checkpoint);
-  const std::shared_ptr<Model> model = Model::load(checkpoint, open_device(arguments.device));
+  const std::shared_ptr<Model> model = load_model(checkpoint, arguments.device);
   std::shared_ptr<const Tokenizer> tokenizer = make_tokenizer(*checkpoint, model->vocab());
   Reading reading(model, tokenizer, load_prompt(arguments.prompt));
   if (const std::string remark = reading.run().remark(); !remark.empty()) print_note(remark);
@@ -50,7 +50,8 @@ int needle_command(const NeedleArguments& arguments) {
                       .question = info.prompt_length - 1,
                       .fates = {},
                       .survivals = {},
-                      .verdict = {}};
+                      .verdict = {},
+                      .notes = model->notes()};
   const auto events = static_cast<std::size_t>(arguments.events);
   MemoryTracer tracer(checkpoint, arguments.device.threads);
   for (std::int64_t layer = 0; layer < model->layers(); ++layer) {

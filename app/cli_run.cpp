@@ -121,6 +121,7 @@ void print_json(const Outcome& outcome, const Model& model, const RunArguments& 
   nlohmann::json out{{"checkpoint", model.checkpoint().path.string()},
                      {"family", model.plan().family},
                      {"device", model.backend().description()},
+                     {"notes", model.notes()},
                      {"prompt_tokens", outcome.prompt_length},
                      {"generated", as_json(outcome.generated)},
                      {"text", outcome.text},
@@ -188,7 +189,7 @@ struct OpenSession {
 /// A session of what the arguments ask for, in which nothing has been read.
 OpenSession begin_session(const RunArguments& arguments) {
   const auto checkpoint = open_checkpoint(arguments.checkpoint);
-  const auto model = Model::load(checkpoint, open_device(arguments.device));
+  const auto model = load_model(checkpoint, arguments.device);
   const std::shared_ptr<const Tokenizer> tokenizer = make_tokenizer(*checkpoint, model->vocab());
   SessionRecord record;
   record.checkpoint = std::filesystem::absolute(arguments.checkpoint);
@@ -212,7 +213,7 @@ OpenSession reopen_session(const RunArguments& arguments) {
   DeviceChoice device = file.record().device;
   device.threads = arguments.device.threads;
   const auto checkpoint = file.open_checkpoint();
-  const auto model = Model::load(checkpoint, open_device(device));
+  const auto model = load_model(checkpoint, device);
   return {std::move(file), model, make_tokenizer(*checkpoint, model->vocab())};
 }
 
@@ -292,7 +293,6 @@ int session_command(const RunArguments& arguments) {
   Outcome outcome;
   const auto opening = std::chrono::steady_clock::now();
   OpenSession open = arguments.checkpoint.empty() ? reopen_session(arguments) : begin_session(arguments);
-  for (const std::string& note : open.model->notes()) print_note(note);
   Branches tree = restore_session(open, arguments);
   const bool branched = tree.current() > 0;
   const std::int64_t restored = tree[tree.current()].run->tokens(), prompt = open.file.record().prompt_length();
@@ -353,13 +353,12 @@ int run_command(const RunArguments& arguments) {
   Outcome outcome;
   const auto opening = std::chrono::steady_clock::now();
   const auto checkpoint = open_checkpoint(arguments.checkpoint);
-  const auto model = Model::load(checkpoint, open_device(arguments.device));
+  const auto model = load_model(checkpoint, arguments.device);
   const auto tokenizer = make_tokenizer(*checkpoint, model->vocab());
   const PromptInput prompt = load_prompt(arguments.prompt);
   const std::vector<std::int32_t> ids = prompt.ids.empty() ? tokenizer->encode(prompt.text).ids : prompt.ids;
   if (ids.empty()) throw Error("the prompt is empty");
   outcome.load_seconds = seconds_since(opening);
-  for (const std::string& note : model->notes()) print_note(note);
 
   outcome.prompt_length = static_cast<std::int64_t>(ids.size());
   outcome.expected = prompt.expected;

@@ -51,6 +51,7 @@ int run_headless(int argc, char** argv, const WindowArguments& arguments) {
   const WindowDevice device = open_window_device(arguments.device);
   if (!device.why_cpu.empty()) fmt::print(stderr, "{}\n", device.why_cpu);
   const auto model = Model::load(checkpoint, device.backend ? device.backend : std::shared_ptr<Backend>(make_cpu_backend()));
+  print_notes(model->notes());
   const std::shared_ptr<const Tokenizer> tokenizer = make_tokenizer(*checkpoint, model->vocab());
   const auto reading = std::make_shared<Reading>(model, tokenizer, prompt);
   const std::int64_t last = reading->info()->prompt_length - 1;

@@ -155,6 +155,7 @@ Json json_of(const CellScore& score) {
     if (setting.tasks.contains(score.cell.task.name)) cell[setting.key] = setting.value(score.cell);
   }
   cell["samples"] = score.cell.samples;
+  if (!score.notes.empty()) cell["notes"] = score.notes;
   if (!score.impossible.empty()) cell["impossible"] = score.impossible;
   if (score.task) {
     cell["questions"] = score.task->questions;

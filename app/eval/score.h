@@ -54,7 +54,8 @@ struct PreparedCell {
 PreparedCell prepare(const EvalCell& cell, const std::filesystem::path& assets);
 
 struct CellScore {
-  std::string checkpoint;  // as the user named it
+  std::string checkpoint;               // as the user named it
+  std::vector<std::string> notes = {};  // the model's
   EvalCell cell;
   std::string impossible;  // why there is no score
   std::optional<TaskScore> task;

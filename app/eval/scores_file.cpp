@@ -19,8 +19,8 @@ using nlohmann::json;
 constexpr std::size_t kMostBytes = 64 << 20;
 
 /// Keys of a stored cell that say what came out, not what was asked.
-const std::set<std::string> kResults{"checkpoint", "questions",     "exact",          "low",   "high",      "tokens", "nll",
-                                     "windows",    "bits_per_byte", "standard_error", "parts", "impossible"};
+const std::set<std::string> kResults{"checkpoint", "questions",     "exact",          "low",   "high",       "tokens", "nll",
+                                     "windows",    "bits_per_byte", "standard_error", "parts", "impossible", "notes"};
 
 /// One cell's results.
 class Results {

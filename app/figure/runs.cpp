@@ -63,6 +63,12 @@ const std::shared_ptr<Model>& FigureRuns::model(const std::string& checkpoint) {
   return model;
 }
 
+std::vector<std::string> FigureRuns::notes() const {
+  std::vector<std::string> all;
+  for (const auto& [name, model] : models_) all.insert(all.end(), model->notes().begin(), model->notes().end());
+  return all;
+}
+
 PromptInput FigureRuns::prompt(const FigurePanel& panel, const std::string& checkpoint) {
   PromptInput prompt = panel.input            ? *panel.input
                        : panel.prompt.empty() ? own_prompt(model(checkpoint)->checkpoint(), checkpoint)

@@ -47,6 +47,8 @@ class FigureRuns {
   /// All throw Error.
   std::filesystem::path file(const std::string& name, const char* kind) const { return figure_file(name, folder_, kind); }
   const std::shared_ptr<Model>& model(const std::string& checkpoint);
+  /// Those of all models so far.
+  std::vector<std::string> notes() const;
   /// The panel's prompt on one of its checkpoints, with what is generated and the interventions.
   FigureRun& run(const FigurePanel& panel, const std::string& checkpoint);
   /// The panel's prompt as it was read, and how many tokens were generated: what makes the figure again without its file.

@@ -137,11 +137,8 @@ json checkpoint_json(const Inspected& inspected) {
   }
   for (const Verdict& verdict : verdicts(inspected.sequences)) judged.push_back(to_json(verdict));
   const auto known = [](std::int64_t number) { return number > 0 ? json(number) : json(nullptr); };
-  return {{"checkpoint", inspected.checkpoint},
-          {"trained_length", known(inspected.trained)},
-          {"steps", known(inspected.steps)},
-          {"sequences", sequences},
-          {"verdicts", judged}};
+  return {{"checkpoint", inspected.checkpoint}, {"notes", inspected.notes}, {"trained_length", known(inspected.trained)},
+          {"steps", known(inspected.steps)},    {"sequences", sequences},   {"verdicts", judged}};
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ struct Inspected {
   std::int64_t steps = 0;          // of its training; 0: unknown
   std::vector<std::string> names;  // of the sequences; those of one kind follow one another and have the same
   std::vector<SequenceReport> sequences;
+  std::vector<std::string> notes = {};  // the model's
 };
 
 /// Sequences of one name as their mean.

@@ -208,6 +208,7 @@ std::string needle_json(const NeedleReport& report) {
                  {"version", 1},
                  {"accuracy", NeedleVerdict::accuracy.text()},
                  {"checkpoint", report.checkpoint},
+                 {"notes", report.notes},
                  {"needle", {{"begin", report.needle.begin}, {"end", report.needle.end}, {"text", report.text}}},
                  {"question", report.question},
                  {"verdict", verdict_json(report)},

@@ -19,6 +19,7 @@ struct NeedleReport {
   std::vector<std::vector<NeedleFate>> fates;    // [layers]; empty where nothing was written to a matrix memory
   std::vector<std::vector<Survival>> survivals;  // of each of them
   NeedleVerdict verdict;
+  std::vector<std::string> notes = {};  // the model's
 };
 
 /// `heads` of each layer, those that wrote most, with `events` each.
