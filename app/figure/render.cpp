@@ -190,6 +190,7 @@ std::string Figure::caption() const {
   std::string text;
   for (std::size_t i = 0; i < panels_.size(); ++i) {
     if (panels_.size() > 1) text += fmt::format("({}) ", panel_letter(i));
+    if (i < spec_.panels.size() && spec_.panels[i].title) text += fmt::format("{}. ", *spec_.panels[i].title);
     text += panels_[i]->caption() + "\n";
   }
   return text;

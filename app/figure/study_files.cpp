@@ -18,6 +18,14 @@ namespace {
 
 std::string stem(const std::string& path) { return std::filesystem::path(path).stem().string(); }
 
+/// The name without the seed of the training: "mqar-gla-seed3" is a training of "mqar-gla".
+std::string without_seed(const std::string& checkpoint) {
+  const std::string name = stem(checkpoint), mark = "-seed";
+  const std::size_t at = name.rfind(mark);
+  const bool seeded = at != std::string::npos && name.find_first_not_of("0123456789", at + mark.size()) == std::string::npos;
+  return seeded ? name.substr(0, at) : name;
+}
+
 std::int64_t length_of(const EvalCell& cell) { return cell.task.length; }
 std::int64_t load_of(const EvalCell& cell) { return cell.task.name == "mqar" ? cell.task.pairs : cell.task.needles; }
 
@@ -39,11 +47,14 @@ std::vector<CellScore> wanted_scores(const FigurePanel& panel, FigureRuns& runs)
   return wanted;
 }
 
-/// As named, else all that have scores.
+/// As named, else all that have scores, those that differ in their seed once.
 std::vector<std::string> checkpoints_of(const FigurePanel& panel, const std::vector<CellScore>& scores) {
-  std::vector<std::string> all = panel.checkpoints;
+  if (!panel.checkpoints.empty()) return panel.checkpoints;
+  std::vector<std::string> all;
   for (const CellScore& score : scores) {
-    if (panel.checkpoints.empty() && std::ranges::find(all, score.checkpoint) == all.end()) all.push_back(score.checkpoint);
+    const std::string model = without_seed(score.checkpoint);
+    if (std::ranges::find(all, model, without_seed) != all.end()) continue;
+    all.push_back(model == stem(score.checkpoint) ? score.checkpoint : model);
   }
   return all;
 }
@@ -58,56 +69,98 @@ std::int64_t only(const std::vector<CellScore>& scores, std::int64_t (*number)(c
 
 struct Measured {
   double x = 0;
+  std::string training;  // the checkpoint's name
   Estimate exact;
 };
+
+/// Of one training its score, of several that differ in their seed their median, from the least to the most.
+Estimate of_trainings(const std::map<std::string, Estimate>& trainings) {
+  std::vector<Estimate> all;
+  for (const auto& [name, exact] : trainings) all.push_back(exact);
+  if (all.size() == 1) return all.front();
+  std::ranges::sort(all, {}, &Estimate::mean);
+  const double median = (all[(all.size() - 1) / 2].mean + all[all.size() / 2].mean) / 2;
+  return {median, all.front().mean, all.back().mean};
+}
+
 /// Ascending in x, in percent.
-ChartSeries series_of(const std::string& name, std::vector<Measured> points) {
-  std::ranges::stable_sort(points, {}, &Measured::x);
+ChartSeries series_of(const std::string& name, const std::vector<Measured>& points) {
+  std::map<double, std::map<std::string, Estimate>> places;
+  for (const Measured& point : points) {
+    auto& trainings = places[point.x];
+    const bool of_others = !trainings.empty() && without_seed(trainings.begin()->first) != without_seed(point.training);
+    if (of_others || !trainings.emplace(point.training, point.exact).second)
+      throw Error(fmt::format("the data have two scores of {} at {}", name, point.x));
+  }
   ChartSeries series{name, {}, {}, {}, {}};
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    if (i > 0 && points[i].x == points[i - 1].x) throw Error(fmt::format("the data have two scores of {} at {}", name, points[i].x));
-    series.x.push_back(points[i].x);
-    series.y.push_back(100 * points[i].exact.mean);
-    series.low.push_back(100 * points[i].exact.low);
-    series.high.push_back(100 * points[i].exact.high);
+  for (const auto& [x, trainings] : places) {
+    const Estimate exact = of_trainings(trainings);
+    series.x.push_back(x);
+    series.y.push_back(100 * exact.mean);
+    series.low.push_back(100 * exact.low);
+    series.high.push_back(100 * exact.high);
   }
   return series;
 }
 
+/// Of that checkpoint and of its trainings on other seeds, if it is not itself named by one.
 std::vector<Measured> points_of(const std::vector<CellScore>& scores, const std::string& checkpoint, std::int64_t (*x)(const EvalCell&)) {
   std::vector<Measured> points;
   for (const CellScore& score : scores) {
-    if (stem(score.checkpoint) == stem(checkpoint)) points.push_back({static_cast<double>(x(score.cell)), score.task->exact});
+    const std::string training = stem(score.checkpoint);
+    if (training != stem(checkpoint) && without_seed(training) != stem(checkpoint)) continue;
+    points.push_back({static_cast<double>(x(score.cell)), training, score.task->exact});
   }
   if (points.empty()) throw Error(fmt::format("the data have no score of {} there", stem(checkpoint)));
   return points;
 }
 
-std::vector<ChartSeries> by_checkpoint(const FigurePanel& panel, const std::vector<CellScore>& scores, std::int64_t (*x)(const EvalCell&)) {
+std::size_t trainings_in(const std::vector<Measured>& points) {
+  std::set<std::string> names;
+  for (const Measured& point : points) names.insert(point.training);
+  return names.size();
+}
+
+struct Curves {
+  std::vector<ChartSeries> series;
+  bool of_seeds = false;  // some are of several trainings, and each says of how many
+};
+
+Curves by_checkpoint(const FigurePanel& panel, const std::vector<CellScore>& scores, std::int64_t (*x)(const EvalCell&)) {
   const std::vector<std::string> checkpoints = checkpoints_of(panel, scores), names = series_names(checkpoints);
-  std::vector<ChartSeries> all;
-  for (std::size_t i = 0; i < names.size(); ++i) all.push_back(series_of(names[i], points_of(scores, checkpoints[i], x)));
+  std::vector<std::size_t> trainings;
+  Curves all;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::vector<Measured> points = points_of(scores, checkpoints[i], x);
+    all.series.push_back(series_of(names[i], points));
+    trainings.push_back(trainings_in(points));
+  }
+  all.of_seeds = std::ranges::any_of(trainings, [](std::size_t n) { return n > 1; });
+  for (std::size_t i = 0; all.of_seeds && i < names.size(); ++i)
+    all.series[i].name += fmt::format(", {} {}", trainings[i], trainings[i] == 1 ? "seed" : "seeds");
   return all;
 }
 
 /// One series for each number of partitions that a token chooses.
-std::vector<ChartSeries> by_partitions(const FigurePanel& panel, FigureRuns& runs, const std::vector<CellScore>& scores) {
+Curves by_partitions(const FigurePanel& panel, FigureRuns& runs, const std::vector<CellScore>& scores) {
   std::map<std::int64_t, std::vector<Measured>> by_chosen;
+  Curves all;
   for (const std::string& checkpoint : checkpoints_of(panel, scores)) {
     const Model& model = *runs.model(checkpoint);
     for (std::int64_t layer = 0; layer < model.layers(); ++layer) {
       const MixerLayout& layout = model.layout(layer);
       if (layout.partitions == 0) continue;
-      for (Measured point : points_of(scores, checkpoint, load_of)) {
+      std::vector<Measured> points = points_of(scores, checkpoint, load_of);
+      all.of_seeds |= trainings_in(points) > 1;
+      for (Measured& point : points) {
         point.x = static_cast<double>(layout.partitions);
-        by_chosen[layout.writers].push_back(point);
+        by_chosen[layout.writers].push_back(std::move(point));
       }
       break;
     }
   }
   if (by_chosen.empty()) throw Error("none of these models has partitions");
-  std::vector<ChartSeries> all;
-  for (const auto& [chosen, points] : by_chosen) all.push_back(series_of(fmt::format("k = {}", chosen), points));
+  for (const auto& [chosen, points] : by_chosen) all.series.push_back(series_of(fmt::format("k = {}", chosen), points));
   return all;
 }
 
@@ -139,22 +192,28 @@ Chart recall(const FigurePanel& panel, FigureRuns& runs) {
   const auto at_length = [&] { return fmt::format("in {} tokens", only(scores, length_of, "length")); };
   Chart chart{.x = {.logarithmic = true}, .y = {.name = "answers right", .unit = "%", .low = 0, .high = 100}};
   std::string place;
+  Curves curves;
   if (panel.mode == "over length") {
     chart.x.name = "length";
     chart.x.unit = "tokens";
     place = at_load();
-    chart.series = by_checkpoint(panel, scores, length_of);
+    curves = by_checkpoint(panel, scores, length_of);
   } else if (panel.mode == "over partitions") {
     chart.x.name = "partitions N, of which a token chooses k";
     place = at_load() + " " + at_length();
-    chart.series = by_partitions(panel, runs, scores);
+    curves = by_partitions(panel, runs, scores);
   } else {
     chart.x.name = load;
     place = at_length();
-    chart.series = by_checkpoint(panel, scores, load_of);
+    curves = by_checkpoint(panel, scores, load_of);
   }
+  chart.series = std::move(curves.series);
   chart.title = fmt::format("Answers of {} right in every token, {}, {} examples each", cell.task.name, place, cell.samples);
   chart.interval = "95 % confidence over the examples";
+  if (curves.of_seeds) {
+    chart.title += "; where a model was trained on several seeds, the median";
+    chart.interval = "the least and the most of the seeds, of one seed " + chart.interval;
+  }
   return chart;
 }
 

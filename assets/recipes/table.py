@@ -1,11 +1,14 @@
 """Writes the tables of ../README.md from ../scores/*.json: python3 table.py, or python3 table.py --check to see whether they are up to date.
 
 The scores are what `statescope eval --suite NAME --json` wrote. What else a row says is read from the checkpoint: its config and /provenance.
+Tables over seeds are PyTorch's scores: of seed 1 the shipped checkpoint's, of the others those of seeds/*.json.
 """
 
 import argparse
 import json
+import math
 import re
+import statistics
 import sys
 from pathlib import Path
 
@@ -13,6 +16,12 @@ import h5py
 
 ASSETS = Path(__file__).resolve().parent.parent
 README = ASSETS / "README.md"
+
+# Of each task the cells shown over seeds, (length, keys): first the one where memories fill up.
+CELLS = {"mqar": [(256, 64), (256, 32)], "niah": [(512, 32), (512, 16), (2048, 8)]}
+DIFFERENCES = [("sse-gla-n4k1", "gla"), ("sse-gdn-n4k1", "gated-deltanet"), ("gated-deltanet", "gla")]
+# Student's t of 95 % by degrees of freedom
+T = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776}
 
 
 class Shipped:
@@ -73,10 +82,65 @@ def table(suite):
     return "\n".join(lines)
 
 
+def trainings(task):
+    """PyTorch's scores of the families that were trained on several seeds: {family: {seed: {cell: exact}}}"""
+    found = {}
+    for cell in json.loads((ASSETS / "recipes" / "seeds" / f"{task}.json").read_text())["cells"]:
+        family, seed = re.fullmatch(rf"{task}-(.*)-seed(\d+)", cell["checkpoint"]).groups()
+        found.setdefault(family, {}).setdefault(int(seed), {})[kind(cell)] = cell["exact"]
+    for family, seeds in found.items():
+        shipped = Shipped(ASSETS / "checkpoints" / f"{task}-{family}.h5")
+        seeds[shipped.recipe["seed"]] = shipped.theirs
+    return found
+
+
+def listed(texts):
+    """The first cell's, then the others' in parentheses"""
+    return f"{texts[0]} ({'; '.join(texts[1:])})"
+
+
+def points(difference):
+    """+43, 0, −23: of shares, in percent"""
+    return f"{100 * difference:+.0f}".replace("-", "−") if abs(100 * difference) >= 0.5 else "0"
+
+
+def mean_with_interval(differences):
+    """The mean of differences paired by seed, ± half of its 95 % interval over the seeds"""
+    half = T[len(differences) - 1] * statistics.stdev(differences) / math.sqrt(len(differences))
+    return f"{points(statistics.mean(differences))} ±{100 * half:.0f}"
+
+
+def seeds_table(task):
+    """Exact answers by seed, then differences paired by seed"""
+    found = trainings(task)
+    seeds = sorted({seed for each in found.values() for seed in each})
+    unit = "pairs" if task == "mqar" else "needles"
+    shown = listed([f"{length} tokens, {keys} {unit}" for length, keys in CELLS[task]])
+    lines = [f"| {shown} | " + " | ".join(f"seed {seed}" + (", shipped" if seed == 1 else "") for seed in seeds) + " | over seeds |",
+             "| --- |" + " --- |" * (len(seeds) + 1)]
+
+    def row(name, by_seed, text, last):
+        cells = [listed([text(values) for values in by_seed[seed]]) if seed in by_seed else "–" for seed in seeds]
+        return f"| {name} | " + " | ".join(cells) + " | " + listed([last(values) for values in zip(*by_seed.values())]) + " |"
+
+    def scores(family):
+        return {seed: [found[family][seed][cell] for cell in CELLS[task]] for seed in sorted(found[family])}
+
+    for family in sorted(found):
+        lines.append(row(f"`{family}`", scores(family), lambda x: f"{100 * x:.0f}", lambda x: f"{100 * min(x):.0f} to {100 * max(x):.0f}"))
+    for one, other in DIFFERENCES:
+        if one in found and other in found:
+            a, b = scores(one), scores(other)
+            paired = {seed: [x - y for x, y in zip(a[seed], b[seed])] for seed in a if seed in b}
+            lines.append(row(f"`{one}` less `{other}`", paired, points, mean_with_interval))
+    return "\n".join(lines)
+
+
 def with_tables(text):
-    """`text` with what stands between <!-- scores of SUITE --> and <!-- end --> replaced"""
-    return re.sub(r"(<!-- scores of (\w+) -->\n).*?(<!-- end -->)", lambda match: match[1] + table(match[2]) + "\n" + match[3], text,
-                  flags=re.DOTALL)
+    """`text` with what stands between <!-- scores of SUITE --> or <!-- seeds of TASK --> and <!-- end --> replaced"""
+    tables = {"scores": table, "seeds": seeds_table}
+    return re.sub(r"(<!-- (scores|seeds) of (\w+) -->\n).*?(<!-- end -->)",
+                  lambda match: match[1] + tables[match[2]](match[3]) + "\n" + match[4], text, flags=re.DOTALL)
 
 
 def main():
