@@ -19,6 +19,7 @@ try:
 
     import memories
     import score
+    import search
     import tasks
     import train
     import zoo
@@ -369,6 +370,80 @@ class Scores(WithStatescope):
         self.assertEqual(made["tokens"], 240 * 1024)
         mine = json.loads(inside["scores.json"])["cells"]
         self.compare(mine, self.eval_cells(self.folder / "model.h5", score.CELLS["mqar"], samples))
+
+
+class Search(unittest.TestCase):
+    """search.py: a training a line, none of them twice, and the choice by validation losses alone."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.file = Path(folder.name) / "search.jsonl"
+
+    def run_search(self, *arguments):
+        return subprocess.run([sys.executable, HERE / "search.py", "--out", self.file, *map(str, arguments)], capture_output=True, text=True)
+
+    def test_goes_on_where_it_was(self):
+        tiny = "steps=0.001 tokens=512"
+        asked = "--try", tiny, "--try", tiny + " router=0.5", "--families", "gla", "sse-gla-n4k1", "--seeds", 11, "--samples", 2
+        done = self.run_search(*asked, "--seconds", 0)
+        self.assertEqual((done.returncode, self.file.read_text()), (1, ""), done.stderr)
+        done = self.run_search(*asked)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        written = self.file.read_text()
+        records = [json.loads(line) for line in written.splitlines()]
+        # GLA has no router: under the second recipe it is not trained again.
+        self.assertEqual([(record["family"], record["options"].get("router"), record["seed"]) for record in records],
+                         [("gla", None, 11), ("sse-gla-n4k1", None, 11), ("sse-gla-n4k1", 0.5, 11)])
+        for record in records:
+            self.assertEqual([step for step, *_ in record["curve"]], [1, 2, 6])
+            self.assertEqual((len(record["phases"]), len(record["scores"])), (3, len(score.CELLS["mqar"])))
+            self.assertTrue(0 < record["validation"] < 8)
+        self.assertNotEqual(records[1]["validation"], records[2]["validation"])
+        self.assertEqual(self.run_search(*asked).returncode, 0)
+        self.assertEqual(self.file.read_text(), written)
+
+    def write(self, *trainings):
+        """(family, options, validation losses of the seeds from 11 on)"""
+        records = [{"task": "mqar", "family": family, "options": options, "seed": 11 + i, "base": search.base_recipe("mqar"),
+                    "validation": loss, "scores": []} for family, options, losses in trainings for i, loss in enumerate(losses)]
+        self.file.write_text("".join(json.dumps(record) + "\n" for record in records))
+
+    def test_chooses_by_the_median_for_all_families_alike(self):
+        low, high, one_is_lost = [1.0, 1.1, 1.2, 1.3, 9.0], [1.5, 1.5, 1.5, 1.5, 1.5], [1.0, 1.0, 1.4, 1.4, None]
+        warm, soft = {"warmup": 1000}, {"warmup": 1000, "keys": "softmax"}
+        self.write(("gla", {}, high), ("sse-gla-n4k1", {}, high), ("gla", warm, low), ("sse-gla-n4k1", warm, one_is_lost))
+        self.assertTrue(self.run_search("--choose").stdout.endswith("chosen: warmup=1000\n"))
+        # What GLA loses by a recipe counts as much as what SSE gains.
+        self.write(("gla", {}, low), ("sse-gla-n4k1", {}, high), ("gla", warm, [2.0] * 5), ("sse-gla-n4k1", warm, low))
+        self.assertTrue(self.run_search("--choose").stdout.endswith("chosen: base\n"))
+        # GLA has no keys to choose: its trainings are those of the same recipe without.
+        self.write(("gla", {}, high), ("sse-gla-n4k1", {}, high), ("gla", warm, high), ("sse-gla-n4k1", soft, low))
+        self.assertTrue(self.run_search("--choose").stdout.endswith("chosen: keys=softmax warmup=1000\n"))
+
+    def test_does_not_choose_from_too_few(self):
+        self.write(("gla", {}, [1.0] * 5), ("sse-gla-n4k1", {}, [1.0] * 4))
+        done = self.run_search("--choose")
+        self.assertEqual((done.returncode, done.stderr), (1, "no recipe has 5 seeds of every family yet\n"))
+
+    def test_refuses(self):
+        for arguments, why in ((("--try", "base", "--seeds", 1), "from 11 on"), (("--try", "warmp=3"), "no option 'warmp'"),
+                               (("--try", "keys=relu"), "silu or softmax"), ((), "nothing to try")):
+            done = self.run_search(*arguments)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(why, done.stderr)
+        self.file.write_text('{"task": "mqar", "base": {}}\n')
+        self.assertIn("has changed since", self.run_search("--choose").stderr)
+
+    def test_what_a_recipe_scales_at_the_start(self):
+        _, _, usual = train.begin("mqar", "sse-gla-n4k1", 11, "cpu")
+        _, _, scaled = train.begin("mqar", "sse-gla-n4k1", 11, "cpu", {}, {"router_scale": 0.5, "branch_scale": 2.0})
+        ratios = {name: float((b.norm() / a.norm())) for (name, a), (_, b) in zip(usual.named_parameters(), scaled.named_parameters())
+                  if not torch.equal(a, b)}
+        self.assertEqual(sorted(ratios), sorted(f"model.layers.{i}.attn.{name}.weight" for i in range(2)
+                                                for name in ("e_proj", "lora_q_proj.1", "lora_k_proj.1")))
+        for name, ratio in ratios.items():
+            self.assertAlmostEqual(ratio, 0.5 if "e_proj" in name else 2.0, places=5)
 
 
 class Rehearsal(unittest.TestCase):

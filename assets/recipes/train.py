@@ -9,6 +9,7 @@ import json
 import math
 import platform
 import random
+import re
 import shutil
 import sys
 import time
@@ -45,6 +46,9 @@ class Recipe:
     asked: float = 1.0  # of a sequence's keys; where all are asked, the last answers can be found by elimination
     vocabulary: str = ""
     balance: float = 0.01  # weight of the routing balance loss (spec §11)
+    warmup: int = 0  # steps; 0: 200, or a tenth of a short run
+    router_scale: float = 1.0  # of the routers' initial weights, times the usual
+    branch_scale: float = 1.0  # likewise of the low-rank branches that tell the partitions' q and k from the shared ones
     weight_decay: float = 0.05
     dropout: float = 0.0
     bf16: bool = False
@@ -160,8 +164,8 @@ class Stepper:
 
 
 def learning_rate(recipe, step, steps):
-    """Warm-up over 200 steps (a tenth of a short run), then half a cosine down to a fiftieth"""
-    warm = min(200, steps // 10 + 1)
+    """Warm-up, then half a cosine down to a fiftieth"""
+    warm = recipe.warmup or min(200, steps // 10 + 1)
     return recipe.lr * min(1.0, (step + 1) / warm) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * step / steps)))
 
 
@@ -215,26 +219,38 @@ def versions(device):
     return found
 
 
-def train(task, family, seed, out, device, share=1.0, trajectory=0, changes=None, recipe_changes=None, say=print):
+class NotFinite(RuntimeError):
+    pass
+
+
+@torch.no_grad()
+def scale_initial_weights(model, recipe):
+    for name, weight in model.named_parameters():
+        if re.search(r"\.attn\.(e_proj|gate)\.weight$", name):
+            weight.mul_(recipe.router_scale)
+        if re.search(r"\.lora_[qk]_proj\.1\.weight$", name):  # of the two factors the second alone: the product scales as said
+            weight.mul_(recipe.branch_scale)
+
+
+def begin(task, family, seed, device, changes=None, recipe_changes=None):
+    """The recipe, the config and the model as it is before the first step"""
     torch.manual_seed(seed)
     torch.set_float32_matmul_precision("high")
     recipe = replace(RECIPES[task], **{name: [Phase(*phase) for phase in value] if name == "phases" else value
                                        for name, value in (recipe_changes or {}).items()})
     config = make_config(family, recipe.size, **(changes or {}))
-    model = Model(config, recipe.dropout).to(device)
-    optimizer = make_optimizer(model, recipe, device)
-    batches = Tasks(task, recipe, seed, device)
+    model = Model(config, recipe.dropout)
+    scale_initial_weights(model, recipe)
+    return recipe, config, model.to(device)
+
+
+def fit(model, recipe, batches, share=1.0, after_step=lambda done: None, tell=lambda phase, done, answers, rest: None,
+        at_end=lambda phase: None):
+    """All steps of the recipe, or that share of them. `after_step` follows each; `tell` every eighth block and the last of a phase, with the
+    losses of its last step; `at_end` each phase. Throws NotFinite."""
+    optimizer = make_optimizer(model, recipe, batches.device)
     phases = [(phase, max(1, round(phase.steps * share))) for phase in recipe.phases]
-    steps = sum(count for _, count in phases)
-    keep = {round(steps * (i + 1) / trajectory) for i in range(trajectory - 1)} if trajectory else set()
-    began, done, seconds, log = time.time(), 0, 0.0, ["step,length,answer_loss,other_loss,seconds"]
-
-    def provenance(scores):
-        made = {"task": task, "family": family, "seed": seed, "split": "training", "recipe": asdict(recipe), "share": share, "steps": done,
-                "tokens": done * recipe.tokens, "examples": batches.next_example, "parameters": model.parameters_in_all(),
-                "seconds": round(seconds, 1), "versions": versions(device), "changes": {**(changes or {}), **(recipe_changes or {})}}
-        return {"recipe.json": made, "scores.json": scores, "log.csv": "\n".join(log) + "\n"}
-
+    steps, done = sum(count for _, count in phases), 0
     for phase, count in phases:
         stepper = None
         for first in range(0, count, Tasks.BLOCK):
@@ -244,19 +260,41 @@ def train(task, family, seed, out, device, share=1.0, trajectory=0, changes=None
                 set_rate(optimizer, learning_rate(recipe, done, steps))
                 stepper.step(batch)
                 done += 1
-                if done in keep:
-                    seconds = time.time() - began
-                    save(model, config, recipe, out.with_name(f"{out.name}-step{done}"), provenance({}))
+                after_step(done)
             if first % (Tasks.BLOCK * 8) == 0 or first + Tasks.BLOCK >= count:
-                log.append(f"{done},{phase.length},{float(stepper.answers):.4f},{float(stepper.rest):.4f},{time.time() - began:.1f}")
-                say(f"{task} {family} {log[-1]}")
+                tell(phase, done, float(stepper.answers), float(stepper.rest))
         del stepper
+        at_end(phase)
     if not all(bool(p.isfinite().all()) for p in model.parameters()):
-        raise RuntimeError(f"{task} {family}: the weights are not finite")
-    seconds = time.time() - began
+        raise NotFinite("the weights are not finite")
     round_weights(model)
-    save(model, config, recipe, out, provenance({}))
-    return model, config, recipe, provenance, seconds
+
+
+def train(task, family, seed, out, device, share=1.0, trajectory=0, changes=None, recipe_changes=None, say=print):
+    recipe, config, model = begin(task, family, seed, device, changes, recipe_changes)
+    batches = Tasks(task, recipe, seed, device)
+    steps = sum(max(1, round(phase.steps * share)) for phase in recipe.phases)
+    keep = {round(steps * (i + 1) / trajectory) for i in range(trajectory - 1)} if trajectory else set()
+    began, log = time.time(), ["step,length,answer_loss,other_loss,seconds"]
+
+    def provenance(scores, done=steps, seconds=0.0):
+        made = {"task": task, "family": family, "seed": seed, "split": "training", "recipe": asdict(recipe), "share": share, "steps": done,
+                "tokens": done * recipe.tokens, "examples": batches.next_example, "parameters": model.parameters_in_all(),
+                "seconds": round(seconds, 1), "versions": versions(device), "changes": {**(changes or {}), **(recipe_changes or {})}}
+        return {"recipe.json": made, "scores.json": scores, "log.csv": "\n".join(log) + "\n"}
+
+    def after_step(done):
+        if done in keep:
+            save(model, config, recipe, out.with_name(f"{out.name}-step{done}"), provenance({}, done, time.time() - began))
+
+    def tell(phase, done, answers, rest):
+        log.append(f"{done},{phase.length},{answers:.4f},{rest:.4f},{time.time() - began:.1f}")
+        say(f"{task} {family} {log[-1]}")
+
+    fit(model, recipe, batches, share, after_step, tell)
+    seconds = time.time() - began
+    save(model, config, recipe, out, provenance({}, seconds=seconds))
+    return model, config, recipe, lambda scores: provenance(scores, seconds=seconds), seconds
 
 
 def main():
