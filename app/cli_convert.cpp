@@ -9,6 +9,7 @@ namespace statescope {
 
 int convert_command(const ConvertArguments& arguments) {
   const auto checkpoint = open_checkpoint(arguments.from);
+  print_notes(checkpoint->notes);
   const DType dtype = arguments.dtype == "f16" ? DType::f16 : arguments.dtype == "bf16" ? DType::bf16 : DType::f32;
   {
     ProgressBar bar(fmt::format("writing {}", arguments.to));

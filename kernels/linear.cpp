@@ -30,6 +30,7 @@ struct StreamedProduct {
   float* y;
   std::int64_t y_stride;
   const float* bias;
+  const BlockScales* scales;  // of f8
 };
 
 }  // namespace statescope
@@ -46,7 +47,7 @@ using Vector = hn::Vec<Floats>;
 /// A block is two vectors of floats, `first` and `second`; each number type says which of a block's weights go into which.
 struct F32 {
   using Number = float;
-  static constexpr bool interleaved = false;
+  static constexpr bool scaled = false;
   static HWY_INLINE void load(const Number* p, Vector& first, Vector& second) {
     first = hn::LoadU(Floats(), p);
     second = hn::LoadU(Floats(), p + hn::Lanes(Floats()));
@@ -55,22 +56,22 @@ struct F32 {
 
 struct F16 {
   using Number = std::uint16_t;
-  static constexpr bool interleaved = false;
+  static constexpr bool scaled = false;
   static constexpr bool in_hardware = HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON;
-  static HWY_INLINE Vector widen(const Number* p) {
-    if constexpr (in_hardware) {
-      return hn::PromoteTo(Floats(), hn::LoadU(hn::Rebind<hwy::float16_t, Floats>(), reinterpret_cast<const hwy::float16_t*>(p)));
-    }
+  using Halves = hn::Vec<hn::Rebind<std::uint16_t, Floats>>;
+  static HWY_INLINE Vector widen_bits(Halves halves) {
+    if constexpr (in_hardware) return hn::PromoteTo(Floats(), hn::BitCast(hn::Rebind<hwy::float16_t, Floats>(), halves));
     // Exponent and mantissa moved into place, then the difference of the exponents' biases multiplied in, which also normalises subnormal
     // numbers; what lies beyond the largest float16 is infinite or NaN.
     const hn::RebindToUnsigned<Floats> words;
-    const auto bits = hn::PromoteTo(words, hn::LoadU(hn::Rebind<std::uint16_t, Floats>(), p));
+    const auto bits = hn::PromoteTo(words, halves);
     const auto magnitude = hn::ShiftLeft<13>(hn::And(bits, hn::Set(words, 0x7FFFU)));
     const Vector finite = hn::Mul(hn::BitCast(Floats(), magnitude), hn::Set(Floats(), 0x1p112F));
     const Vector special = hn::BitCast(Floats(), hn::Or(magnitude, hn::Set(words, 0x7F800000U)));
     const Vector sign = hn::BitCast(Floats(), hn::ShiftLeft<16>(hn::And(bits, hn::Set(words, 0x8000U))));
     return hn::Or(hn::IfThenElse(hn::Ge(finite, hn::Set(Floats(), 65536.0F)), special, finite), sign);
   }
+  static HWY_INLINE Vector widen(const Number* p) { return widen_bits(hn::LoadU(hn::Rebind<std::uint16_t, Floats>(), p)); }
   static HWY_INLINE void load(const Number* p, Vector& first, Vector& second) {
     first = widen(p);
     second = widen(p + hn::Lanes(Floats()));
@@ -80,7 +81,7 @@ struct F16 {
 /// A bfloat16 is the upper half of a float: one load holds the even weights in the lower and the odd ones in the upper halves of its lanes.
 struct BF16 {
   using Number = std::uint16_t;
-  static constexpr bool interleaved = true;
+  static constexpr bool scaled = false;
   static HWY_INLINE void load(const Number* p, Vector& first, Vector& second) {
     const hn::RebindToUnsigned<Floats> words;
     const auto pairs = hn::LoadU(words, reinterpret_cast<const std::uint32_t*>(p));
@@ -93,6 +94,25 @@ struct BF16 {
   }
 };
 
+/// E4M3 with its exponent and mantissa moved to where float16 has them is 2^-8 times what it was: the difference of the biases.
+struct F8 {
+  using Number = std::uint8_t;
+  static constexpr bool scaled = true;
+  static constexpr float factor = 256;  // that is still to be multiplied in
+  static HWY_INLINE Vector widen(const Number* p) {
+    const hn::Rebind<std::uint16_t, Floats> words;
+    const auto bits = hn::PromoteTo(words, hn::LoadU(hn::Rebind<std::uint8_t, Floats>(), p));
+    const auto magnitude = hn::And(bits, hn::Set(words, 0x7F));
+    const auto sign = hn::ShiftLeft<8>(hn::Xor(bits, magnitude));
+    const auto half = hn::IfThenElse(hn::Eq(magnitude, hn::Set(words, 0x7F)), hn::Set(words, 0x7FFF), hn::ShiftLeft<7>(magnitude));
+    return F16::widen_bits(hn::Or(half, sign));
+  }
+  static HWY_INLINE void load(const Number* p, Vector& first, Vector& second) {
+    first = widen(p);
+    second = widen(p + hn::Lanes(Floats()));
+  }
+};
+
 /// The same for the numbers after the last whole block: padded with zeros.
 template <class Type>
 HWY_INLINE void load_rest(const typename Type::Number* p, std::int64_t count, Vector& first, Vector& second) {
@@ -101,39 +121,54 @@ HWY_INLINE void load_rest(const typename Type::Number* p, std::int64_t count, Ve
   Type::load(padded, first, second);
 }
 
-/// y[r … r + Rows, o … o + Outputs): every weight is loaded once, each sum kept in two parts.
+/// y[r … r + Rows, o … o + Outputs): every weight is loaded once, each sum kept in two parts. Scaled weights are summed up block by block.
 template <class Type, int Rows, int Outputs>
 HWY_INLINE void multiply_outputs(const StreamedProduct& op, std::int64_t row, std::int64_t o) {
   const auto* weight = static_cast<const typename Type::Number*>(op.weight) + o * op.weight_stride;
   const float* rows = op.x + row * op.x_stride;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(Floats()));
-  Vector sum[Rows][Outputs][2];
+  Vector sum[Rows][Outputs][2], of_blocks[Rows][Outputs];
   for (int r = 0; r < Rows; ++r) {
-    for (int j = 0; j < Outputs; ++j) sum[r][j][0] = sum[r][j][1] = hn::Zero(Floats());
+    for (int j = 0; j < Outputs; ++j) sum[r][j][0] = sum[r][j][1] = of_blocks[r][j] = hn::Zero(Floats());
   }
   const auto add = [&](std::int64_t i, int j, Vector first, Vector second) HWY_ATTR {
     for (int r = 0; r < Rows; ++r) {
       const float* x = rows + r * op.x_stride + i;
-      sum[r][j][0] = hn::MulAdd(first, hn::Load(Floats(), x), sum[r][j][0]);
-      sum[r][j][1] = hn::MulAdd(second, hn::Load(Floats(), x + lanes), sum[r][j][1]);
+      sum[r][j][0] = hn::MulAdd(first, hn::LoadU(Floats(), x), sum[r][j][0]);
+      sum[r][j][1] = hn::MulAdd(second, hn::LoadU(Floats(), x + lanes), sum[r][j][1]);
     }
   };
-  Vector first, second;
-  std::int64_t i = 0;
-  for (; i + 2 * lanes <= op.in; i += 2 * lanes) {
-    for (int j = 0; j < Outputs; ++j) {
-      hwy::Prefetch(weight + (j + Outputs) * op.weight_stride + i);  // the outputs after these
-      Type::load(weight + j * op.weight_stride + i, first, second);
+  const auto add_columns = [&](std::int64_t i, std::int64_t end) HWY_ATTR {
+    Vector first, second;
+    for (; i + 2 * lanes <= end; i += 2 * lanes) {
+      for (int j = 0; j < Outputs; ++j) {
+        hwy::Prefetch(weight + (j + Outputs) * op.weight_stride + i);  // the outputs after these
+        Type::load(weight + j * op.weight_stride + i, first, second);
+        add(i, j, first, second);
+      }
+    }
+    for (int j = 0; j < Outputs && i < end; ++j) {
+      load_rest<Type>(weight + j * op.weight_stride + i, end - i, first, second);
       add(i, j, first, second);
     }
-  }
-  for (int j = 0; j < Outputs && i < op.in; ++j) {
-    load_rest<Type>(weight + j * op.weight_stride + i, op.in - i, first, second);
-    add(i, j, first, second);
+  };
+  if constexpr (Type::scaled) {
+    for (std::int64_t i = 0, block = 0; i < op.in; i += op.scales->columns, ++block) {
+      add_columns(i, std::min(op.in, i + op.scales->columns));
+      for (int j = 0; j < Outputs; ++j) {
+        const Vector scale = hn::Set(Floats(), Type::factor * op.scales->of_row(o + j)[block]);
+        for (int r = 0; r < Rows; ++r) {
+          of_blocks[r][j] = hn::MulAdd(scale, hn::Add(sum[r][j][0], sum[r][j][1]), of_blocks[r][j]);
+          sum[r][j][0] = sum[r][j][1] = hn::Zero(Floats());
+        }
+      }
+    }
+  } else {
+    add_columns(0, op.in);
   }
   for (int r = 0; r < Rows; ++r) {
     for (int j = 0; j < Outputs; ++j) {
-      const Vector total = hn::SumOfLanes(Floats(), hn::Add(sum[r][j][0], sum[r][j][1]));
+      const Vector total = hn::SumOfLanes(Floats(), Type::scaled ? of_blocks[r][j] : hn::Add(sum[r][j][0], sum[r][j][1]));
       op.y[(row + r) * op.y_stride + o + j] = hn::GetLane(total) + (op.bias != nullptr ? op.bias[o + j] : 0.0F);
     }
   }
@@ -174,6 +209,8 @@ void stream_range(const StreamedProduct& op, std::int64_t begin, std::int64_t en
       return multiply_range<F16>(op, begin, end);
     case DType::bf16:
       return multiply_range<BF16>(op, begin, end);
+    case DType::f8:
+      return multiply_range<F8>(op, begin, end);
     case DType::i32:
       return;
   }
@@ -190,23 +227,30 @@ void pack_row(float* packed, const float* x, std::int64_t n, bool interleaved) {
   }
 }
 
-/// n numbers of a 16-bit type as float32, in their order.
+/// n numbers as float32, in their order.
 template <class Type>
-void widen(float* y, const std::uint16_t* x, std::int64_t n) {
+void widen(float* y, const typename Type::Number* x, std::int64_t n) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(Floats()));
   std::int64_t i = 0;
   for (; i + lanes <= n; i += lanes) hn::StoreU(Type::widen(x + i), Floats(), y + i);
   if (i == n) return;
-  HWY_ALIGN std::uint16_t from[hn::MaxLanes(Floats())] = {};
+  HWY_ALIGN typename Type::Number from[hn::MaxLanes(Floats())] = {};
   HWY_ALIGN float to[hn::MaxLanes(Floats())];
   std::copy_n(x + i, n - i, from);
   hn::Store(Type::widen(from), Floats(), to);
   std::copy_n(to, n - i, y + i);
 }
 
-void widen_numbers(float* y, const std::uint16_t* x, std::int64_t n, DType dtype) {
-  if (dtype == DType::f16) return widen<F16>(y, x, n);
-  widen<BF16>(y, x, n);
+/// Those of f8 without their scales.
+void widen_numbers(float* y, const void* x, std::int64_t n, DType dtype) {
+  if (dtype == DType::f8) {
+    widen<F8>(y, static_cast<const std::uint8_t*>(x), n);
+    std::for_each(y, y + n, [](float& number) { number *= F8::factor; });
+  } else if (dtype == DType::f16) {
+    widen<F16>(y, static_cast<const std::uint16_t*>(x), n);
+  } else {
+    widen<BF16>(y, static_cast<const std::uint16_t*>(x), n);
+  }
 }
 
 /// The sum of n 64-bit words, read as four streams side by side: a core then waits for many lines of memory at once.
@@ -250,14 +294,10 @@ constexpr std::int64_t piece_bytes = 256 << 10;  // of the weight: what a thread
 
 std::int64_t pieces_of(std::int64_t n, std::int64_t piece) { return (n + piece - 1) / piece; }
 
-/// Row `t` as float32.
-void widen_row(float* y, ConstTensor x, std::int64_t t) {
-  if (x.dtype == DType::i32) throw std::invalid_argument("embed: a table of int32");
-  if (x.dtype == DType::f32) {
-    std::copy_n(x.f32(t), x.row_size(), y);
-  } else {
-    HWY_DYNAMIC_DISPATCH(widen_numbers)(y, static_cast<const std::uint16_t*>(x.slice(t, 1).data), x.row_size(), x.dtype);
-  }
+void check_is_weight(const char* operation, ConstTensor weight) {
+  if (weight.dtype == DType::i32) throw std::invalid_argument(std::string(operation) + ": a weight of int32");
+  if ((weight.dtype == DType::f8) != (weight.scales != nullptr))
+    throw std::invalid_argument(std::string(operation) + ": a weight of float8 without scales, or another one with them");
 }
 
 /// So few rows that reading the weight as it is beats packing it for gemm, which has to widen 16-bit numbers first (measured).
@@ -267,17 +307,22 @@ bool streams(std::int64_t rows, DType dtype) { return rows <= (dtype == DType::f
 void linear_streamed(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias) {
   static thread_local Scratch scratch;
   const std::int64_t rows = x.rows(), in = x.row_size(), out = weight.rows();
-  const std::int64_t packed_stride = pieces_of(in, widest_block) * widest_block;
+  // A block of scaled weights may end anywhere, what is read with its last ones lies behind it.
+  const std::int64_t packed_stride = (pieces_of(in, widest_block) + (weight.scales ? 1 : 0)) * widest_block;
   float* packed = scratch.take(rows * packed_stride);
   for (std::int64_t t = 0; t < rows; ++t) {
-    HWY_DYNAMIC_DISPATCH(pack_row)(packed + t * packed_stride, x.f32(t), in, weight.dtype == DType::bf16);
+    float* row = packed + t * packed_stride;
+    HWY_DYNAMIC_DISPATCH(pack_row)(row, x.f32(t), in, weight.dtype == DType::bf16);
+    if (weight.scales) std::fill_n(row + packed_stride - widest_block, widest_block, 0.0F);
   }
-  const StreamedProduct op{weight.data, weight.dtype, weight.stride, packed,   packed_stride,
-                           rows,        in,           y.f32(),       y.stride, bias ? bias.f32() : nullptr};
+  const StreamedProduct op{weight.data,  weight.dtype, weight.stride, packed,   packed_stride,
+                           rows,         in,           y.f32(),       y.stride, bias ? bias.f32() : nullptr,
+                           weight.scales};
   const std::int64_t output_bytes = in * static_cast<std::int64_t>(size_of(weight.dtype)) * pieces_of(rows, 4);
   const std::int64_t piece = std::clamp<std::int64_t>(piece_bytes / std::max<std::int64_t>(output_bytes, 1), 1, out);
-  parallel_for(pieces_of(out, piece),
-               [&](std::int64_t i) { HWY_DYNAMIC_DISPATCH(stream_range)(op, i * piece, std::min(out, (i + 1) * piece)); });
+  parallel_for(pieces_of(out, piece), [&](std::int64_t i) {
+    HWY_DYNAMIC_DISPATCH(stream_range)(op, i * piece, std::min(out, (i + 1) * piece));
+  });
 }
 
 /// The outputs [begin, end) of the rows of x, by Eigen's product.
@@ -312,7 +357,7 @@ void linear_blocked(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bia
 }
 
 void check_linear(ConstTensor y, ConstTensor x, ConstTensor weight, ConstTensor bias) {
-  if (weight.dtype == DType::i32) throw std::invalid_argument("linear: a weight of int32");
+  check_is_weight("linear", weight);
   const bool fits = weight.shape.rank() == 2 && y.rows() == x.rows() && x.row_size() == weight.row_size() &&
                     y.row_size() == weight.rows() && (!bias || bias.shape.size() == weight.rows());
   if (!fits) {
@@ -322,6 +367,17 @@ void check_linear(ConstTensor y, ConstTensor x, ConstTensor weight, ConstTensor 
 }
 
 }  // namespace
+
+void widen_row(float* y, ConstTensor matrix, std::int64_t t) {
+  check_is_weight("widen_row", matrix);
+  const std::int64_t n = matrix.row_size();
+  if (matrix.dtype == DType::f32) {
+    std::copy_n(matrix.f32(t), n, y);
+  } else {
+    HWY_DYNAMIC_DISPATCH(widen_numbers)(y, matrix.slice(t, 1).data, n, matrix.dtype);
+  }
+  for (std::int64_t i = 0; i < n && matrix.scales; ++i) y[i] *= matrix.scales->of_row(t)[i / matrix.scales->columns];
+}
 
 void linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias) {
   check_linear(y, x, weight, bias);

@@ -93,7 +93,7 @@ void convert(Tensor y, ConstTensor x, cudaStream_t stream) {
 }
 
 void require_table(Tensor y, ConstTensor table) {
-  if (y.row_size() != table.row_size() || table.dtype == DType::i32)
+  if (y.row_size() != table.row_size() || table.dtype == DType::i32 || table.dtype == DType::f8)
     throw std::invalid_argument("embed: y " + y.shape.to_string() + ", table " + table.shape.to_string());
 }
 
@@ -175,8 +175,8 @@ Tensor converted(ConstTensor x, DType to, Scratch& scratch, cudaStream_t stream)
 }  // namespace
 
 void check_linear(ConstTensor y, ConstTensor x, ConstTensor weight, ConstTensor bias) {
-  const bool fits = weight.dtype != DType::i32 && weight.shape.rank() == 2 && y.rows() == x.rows() && x.row_size() == weight.row_size() &&
-                    y.row_size() == weight.rows() && (!bias || bias.shape.size() == weight.rows());
+  const bool fits = weight.dtype != DType::i32 && weight.dtype != DType::f8 && weight.shape.rank() == 2 && y.rows() == x.rows() &&
+                    x.row_size() == weight.row_size() && y.row_size() == weight.rows() && (!bias || bias.shape.size() == weight.rows());
   if (!fits)
     throw std::invalid_argument("linear: y " + y.shape.to_string() + ", x " + x.shape.to_string() + ", weight " + weight.shape.to_string());
 }

@@ -1,4 +1,4 @@
-// Matrix products. Weights stay as they are on disk (float32, float16 or bfloat16); arithmetic is float32.
+// Matrix products. Weights stay as they are on disk (float32, float16, bfloat16, or float8 with scales); arithmetic is float32.
 #pragma once
 
 #include "kernels/tensor.h"
@@ -10,6 +10,9 @@ namespace statescope {
 /// bias [out] float32 or absent. y and x must not overlap. Few rows stream the weight once (limited by memory bandwidth); many rows go
 /// through Eigen's product in blocks. The result of a row does not depend on the number of threads.
 void linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias = {});
+
+/// Row `t` of a matrix of any float type as float32, y [row_size].
+void widen_row(float* y, ConstTensor matrix, std::int64_t t);
 
 /// y[t] = table[ids[t]]: y [T, D] float32, table [vocabulary, D] of any float type. Throws std::out_of_range for a foreign id.
 void embed(Tensor y, ConstTensor table, const std::int32_t* ids);

@@ -12,12 +12,16 @@
 
 namespace statescope {
 
-enum class DType : std::uint8_t { f32, f16, bf16, i32 };
+/// f8: E4M3 as OCP's FP8 has it, "fn": bias 7, subnormals, largest 448, 0x7F and 0xFF are NaN. Only weights are.
+enum class DType : std::uint8_t { f32, f16, bf16, i32, f8 };
 
-constexpr std::size_t size_of(DType dtype) { return dtype == DType::f32 || dtype == DType::i32 ? 4 : 2; }
+constexpr std::size_t size_of(DType dtype) {
+  constexpr std::array<std::size_t, 5> sizes{4, 2, 2, 4, 1};
+  return sizes[static_cast<std::size_t>(dtype)];
+}
 
 constexpr std::string_view name_of(DType dtype) {
-  constexpr std::array<std::string_view, 4> names{"float32", "float16", "bfloat16", "int32"};
+  constexpr std::array<std::string_view, 5> names{"float32", "float16", "bfloat16", "int32", "float8"};
   return names[static_cast<std::size_t>(dtype)];
 }
 
@@ -60,6 +64,14 @@ class Shape {
   int rank_ = 0;
 };
 
+/// What the numbers of an f8 matrix are multiplied by: W[o, i] = stored[o, i] · values[o / rows][i / columns], values [·, per_row].
+struct BlockScales {
+  const float* values = nullptr;
+  std::int64_t rows = 1, columns = 1, per_row = 1;
+
+  const float* of_row(std::int64_t o) const { return values + o / rows * per_row; }
+};
+
 /// A view that owns nothing. Every row (everything after axis 0) is contiguous; successive rows lie `stride` elements apart,
 /// so a range of columns is a view as well, and `stride` 0 repeats one row for all. A default-constructed tensor is "absent".
 template <class Byte>
@@ -68,14 +80,17 @@ struct BasicTensor {
   DType dtype = DType::f32;
   Shape shape;
   std::int64_t stride = 0;
+  const BlockScales* scales = nullptr;  // of an f8 matrix, which is read whole: views of its parts have none
 
   BasicTensor() = default;
   BasicTensor(Byte* data_, DType dtype_, Shape shape_) : BasicTensor(data_, dtype_, shape_, shape_.row_size()) {}
   BasicTensor(Byte* data_, DType dtype_, Shape shape_, std::int64_t stride_) : data(data_), dtype(dtype_), shape(shape_), stride(stride_) {}
   /// A tensor that may be written is also one that may be read.
   template <class Other>
-    requires(std::is_const_v<Byte> && std::is_same_v<Other, std::remove_const_t<Byte>>)
-  BasicTensor(const BasicTensor<Other>& other) : BasicTensor(other.data, other.dtype, other.shape, other.stride) {}
+  requires(std::is_const_v<Byte>&& std::is_same_v<Other, std::remove_const_t<Byte>>) BasicTensor(const BasicTensor<Other>& other)
+      : BasicTensor(other.data, other.dtype, other.shape, other.stride) {
+    scales = other.scales;
+  }
 
   explicit operator bool() const { return data != nullptr; }
   std::int64_t rows() const { return shape[0]; }
@@ -95,6 +110,7 @@ struct BasicTensor {
   /// Rows [begin, begin + count).
   BasicTensor slice(std::int64_t begin, std::int64_t count) const {
     BasicTensor view = *this;
+    view.scales = nullptr;
     view.data = at(begin * stride);
     view.shape[0] = count;
     return view;

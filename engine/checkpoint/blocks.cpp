@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "engine/checkpoint/file.h"
+#include "kernels/linear.h"
 
 namespace statescope {
 namespace {
@@ -69,7 +70,8 @@ void store_float(float value, std::byte* to, DType dtype) {
 }  // namespace
 
 DType written_dtype(const StoredTensor& tensor, const WriteOptions& options) {
-  return options.dtype && tensor.shape.size() >= 2 ? *options.dtype : tensor.dtype;
+  if (options.dtype && tensor.shape.size() >= 2) return *options.dtype;
+  return tensor.dtype == DType::f8 ? DType::f32 : tensor.dtype;
 }
 
 void convert(const std::byte* source, DType from, std::byte* target, DType to, std::size_t count) {
@@ -77,6 +79,14 @@ void convert(const std::byte* source, DType from, std::byte* target, DType to, s
 }
 
 BlockWriter::BlockWriter(const Checkpoint& checkpoint, const WriteOptions& options) : checkpoint_(checkpoint), options_(options) {}
+
+/// Rows of a float8 matrix, as float32.
+std::span<const std::byte> BlockWriter::widened(const StoredTensor& tensor, std::int64_t first, std::int64_t count) {
+  const ConstTensor matrix = tensor.matrix();
+  widened_.resize(static_cast<std::size_t>(count * matrix.row_size()));
+  for (std::int64_t i = 0; i < count; ++i) widen_row(widened_.data() + i * matrix.row_size(), matrix, first + i);
+  return std::as_bytes(std::span(widened_));
+}
 
 void BlockWriter::write_tensor(const StoredTensor& tensor, DType dtype, const Write& write) {
   const std::int64_t rows = tensor.shape.empty() ? 1 : tensor.shape[0];
@@ -88,8 +98,9 @@ void BlockWriter::write_tensor(const StoredTensor& tensor, DType dtype, const Wr
     const auto numbers = static_cast<std::size_t>(count * row_size);
     std::span<const std::byte> bytes(tensor.data + first * row_bytes, static_cast<std::size_t>(count * row_bytes));
     if (dtype != tensor.dtype) {
+      if (tensor.dtype == DType::f8) bytes = widened(tensor, first, count);
       rounded_.resize(numbers * size_of(dtype));
-      convert(bytes.data(), tensor.dtype, rounded_.data(), dtype, numbers);
+      convert(bytes.data(), tensor.dtype == DType::f8 ? DType::f32 : tensor.dtype, rounded_.data(), dtype, numbers);
       bytes = rounded_;
     }
     write(first, count, bytes);

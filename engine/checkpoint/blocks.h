@@ -28,10 +28,13 @@ class BlockWriter {
   void write_tensor(const StoredTensor& tensor, DType dtype, const Write& write);
 
  private:
+  std::span<const std::byte> widened(const StoredTensor& tensor, std::int64_t first, std::int64_t count);
+
   const Checkpoint& checkpoint_;
   const WriteOptions& options_;
   std::int64_t done_ = 0;  // bytes, as stored
   std::vector<std::byte> rounded_;
+  std::vector<float> widened_;
 };
 
 }  // namespace statescope

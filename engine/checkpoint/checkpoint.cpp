@@ -21,13 +21,21 @@ std::int64_t StoredTensor::size() const {
 
 std::int64_t StoredTensor::bytes() const { return size() * static_cast<std::int64_t>(size_of(dtype)); }
 
+std::span<const float> StoredTensor::scale_values() const {
+  if (!scales) return {};
+  const std::int64_t blocks_of_rows = (shape[0] + scales->rows - 1) / scales->rows;
+  return {scales->values, static_cast<std::size_t>(blocks_of_rows * scales->per_row)};
+}
+
 ConstTensor StoredTensor::matrix() const {
   Shape extents;
   if (shape.empty()) extents.push_back(1);
   if (shape.size() > 4)
     throw Error(fmt::format("tensor {} has {} axes; a model's tensors have at most four", in_quotes(name), shape.size()));
   for (const std::int64_t extent : shape) extents.push_back(extent);
-  return {data, dtype, extents};
+  ConstTensor whole(data, dtype, extents);
+  whole.scales = scales;
+  return whole;
 }
 
 const StoredTensor* Checkpoint::find(std::string_view tensor_name) const { return find_by_name(tensors, tensor_name); }

@@ -17,13 +17,15 @@ namespace statescope {
 /// One tensor as it is stored; `data` stays valid as long as its checkpoint.
 struct StoredTensor {
   std::string name;                 // state_dict name
-  DType dtype = DType::f32;         // f32, f16 or bf16
+  DType dtype = DType::f32;         // f32, f16, bf16 or f8
   std::vector<std::int64_t> shape;  // any rank; a conv weight is [C, 1, w]
   const std::byte* data = nullptr;  // row-major, little endian, aligned to the element
+  const BlockScales* scales = {};   // of f8, which is [out, in]; valid as long as `data`
 
   std::int64_t size() const;  // elements
   std::int64_t bytes() const;
-  ConstTensor matrix() const;  // as [shape[0], …] up to rank 4; scalars as [1]
+  std::span<const float> scale_values() const;  // all of them; empty where there are none
+  ConstTensor matrix() const;                   // as [shape[0], …] up to rank 4, with its scales; scalars as [1]
 };
 
 /// Read-only after opening. Tensor data is the file's own pages (mapped), except where the file keeps it compressed or misaligned: nothing
@@ -36,6 +38,7 @@ class Checkpoint {
   std::vector<StoredTensor> tensors;              // sorted by name
   std::map<std::string, std::string> tokenizer;   // file name → bytes: tokenizer.json, …; may be empty
   std::map<std::string, std::string> provenance;  // file name → bytes: recipe, scores, source; may be empty
+  std::vector<std::string> notes;                 // what was passed over or mended on opening, a sentence each
 
   /// Null if there is none of that name.
   const StoredTensor* find(std::string_view tensor_name) const;
@@ -57,7 +60,7 @@ std::shared_ptr<const Checkpoint> open_checkpoint(const std::filesystem::path& p
 using Progress = std::function<bool(double fraction)>;
 
 struct WriteOptions {
-  /// Null keeps each tensor's type; else every float tensor of rank ≥ 2 is rounded (to nearest even) to it.
+  /// Null keeps each tensor's type, float8 becomes float32; else every float tensor of rank ≥ 2 is rounded (to nearest even) to it.
   const DType* dtype = nullptr;
   bool overwrite = false;
   Progress progress;

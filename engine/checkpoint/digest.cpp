@@ -71,6 +71,7 @@ std::string content_digest(const Checkpoint& checkpoint) {
     add_counted(digest, tensor.name);
     digest.add(fmt::format("{} {};", static_cast<int>(tensor.dtype), fmt::join(tensor.shape, " ")));
     digest.add({tensor.data, static_cast<std::size_t>(tensor.bytes())});
+    digest.add(std::as_bytes(tensor.scale_values()));
   }
   for (const auto& [name, bytes] : checkpoint.tokenizer) {
     add_counted(digest, name);

@@ -33,7 +33,7 @@ class Descriptor {
 };
 
 std::size_t size_of_regular_file(const fs::path& path, int fd) {
-  struct stat status{};
+  struct stat status {};
   if (::fstat(fd, &status) != 0) fail_errno(path, "cannot be examined", errno);
   if (S_ISDIR(status.st_mode)) fail(path, "is a folder, a file was expected");
   if (!S_ISREG(status.st_mode)) fail(path, "is not a regular file");
@@ -79,11 +79,17 @@ MappedFile::MappedFile(const fs::path& path, int descriptor) {
 
 MappedFile::~MappedFile() { ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size()); }
 
+void check_is_no_pointer(const fs::path& path, std::string_view bytes) {
+  if (bytes.starts_with("version https://git-lfs.github.com/spec/"))
+    fail(path, "is a Git LFS pointer, not the file itself; fetch that with: git lfs pull");
+}
+
 std::string read_file(const fs::path& path, std::size_t limit) {
   std::error_code error;
   if (fs::is_regular_file(path, error) && fs::file_size(path, error) == 0) return {};
   const MappedFile file(path);
   if (file.bytes().size() > limit) fail(path, fmt::format("has {} bytes; at most {} are read", file.bytes().size(), limit));
+  check_is_no_pointer(path, file.text());
   return std::string(file.text());
 }
 
@@ -138,7 +144,7 @@ void remove_drafts(int signal) {
 
 void remove_drafts_on_signals() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    struct sigaction now{};
+    struct sigaction now {};
     if (::sigaction(signal, nullptr, &now) != 0 || now.sa_handler != SIG_DFL) continue;
     now.sa_handler = remove_drafts;
     ::sigaction(signal, &now, nullptr);

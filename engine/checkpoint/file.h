@@ -38,7 +38,10 @@ class MappedFile {
   std::span<const std::byte> bytes_;
 };
 
-/// A small file (config.json, tokenizer.json) whole; refuses more than `limit` bytes.
+/// Refuses what Git LFS leaves in a file's place where the file itself was not fetched.
+void check_is_no_pointer(const std::filesystem::path& path, std::string_view bytes);
+
+/// A small file (config.json, tokenizer.json) whole; refuses more than `limit` bytes, and Git LFS pointers.
 std::string read_file(const std::filesystem::path& path, std::size_t limit);
 
 /// A file written front to back; every failure is an Error that names the file.

@@ -3,12 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "engine/checkpoint/blocks.h"
 #include "engine/checkpoint/file.h"
 #include "engine/checkpoint/format.h"
+#include "engine/checkpoint/passed_over.h"
+#include "engine/checkpoint/quantised.h"
 #include "engine/checkpoint/safetensors.h"
 
 namespace statescope {
@@ -17,6 +21,7 @@ namespace {
 
 constexpr std::size_t max_files = 10'000;
 constexpr const char* index_name = "model.safetensors.index.json";
+constexpr const char* whole_name = "model.safetensors";
 
 /// Names of the entries of a folder, sorted.
 std::vector<std::string> names_in(const fs::path& folder) {
@@ -49,32 +54,104 @@ std::map<std::string, std::string> read_index(const fs::path& path) {
   return files;
 }
 
-void read_indexed_shards(Checkpoint& checkpoint) {
-  const fs::path index = checkpoint.path / index_name;
-  const std::map<std::string, std::string> files = read_index(index);
-  std::set<std::string> shards;
-  for (const auto& [name, file] : files) shards.insert(file);
-  for (const std::string& shard : shards) {
-    if (!fs::exists(checkpoint.path / shard)) fail(index, fmt::format("names {}, which is missing from the folder", in_quotes(shard)));
-    read_safetensors_shard(checkpoint, checkpoint.path / shard);
-  }
-  sort_by_name(checkpoint.path, checkpoint.tensors);
-  for (const auto& [name, file] : files)
-    if (!checkpoint.find(name)) fail(index, fmt::format("names tensor {} in {}, which does not have it", in_quotes(name), in_quotes(file)));
+/// Names of the tensors of some files.
+std::set<std::string, std::less<>> names_of(const std::vector<RawTensor>& tensors) {
+  std::set<std::string, std::less<>> names;
+  for (const RawTensor& tensor : tensors) names.insert(tensor.name);
+  return names;
 }
 
-/// An index decides; else model.safetensors; else every safetensors file there is.
-void read_weights(Checkpoint& checkpoint, const std::vector<std::string>& names) {
-  if (contains(names, index_name)) return read_indexed_shards(checkpoint);
-  std::vector<std::string> shards{"model.safetensors"};
-  if (!contains(names, shards.front())) {
-    shards = names;
-    std::erase_if(shards, [](const std::string& name) { return !name.ends_with(".safetensors"); });
+void append(std::vector<RawTensor>& tensors, std::vector<RawTensor> more) {
+  tensors.insert(tensors.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+/// Shards as the index has them. Where it is stale, nothing may be missing that it names.
+class IndexedShards {
+ public:
+  IndexedShards(Checkpoint& checkpoint, bool has_whole)
+      : checkpoint_(checkpoint), index_(checkpoint.path / index_name), files_(read_index(index_)), has_whole_(has_whole) {
+    for (const auto& [name, file] : files_) shards_.insert(file);
   }
+
+  std::vector<RawTensor> read() {
+    std::vector<RawTensor> tensors;
+    if (has_whole_ && !shards_.contains(whole_name)) return whole();
+    for (const std::string& shard : shards_) {
+      if (!fs::exists(checkpoint_.path / shard))
+        fail(index_, fmt::format("names {}, which is missing from the folder; fetch it too", in_quotes(shard)));
+      std::vector<RawTensor> more = read_raw_tensors(checkpoint_.path / shard, checkpoint_.storage);
+      for (const RawTensor& tensor : more) count(tensor.name, shard);
+      append(tensors, std::move(more));
+    }
+    check_names(names_of(tensors), "none of its files has");
+    note(moved_, "is stale: tensors lie in other files than it says");
+    note(unnamed_, "is stale: tensors are in its files that it does not name");
+    return tensors;
+  }
+
+ private:
+  /// model.safetensors stands beside shards that an index names: it is what Transformers reads, if it has all of them.
+  std::vector<RawTensor> whole() {
+    std::vector<RawTensor> tensors = read_raw_tensors(checkpoint_.path / whole_name, checkpoint_.storage);
+    check_names(names_of(tensors), "model.safetensors beside it does not have");
+    checkpoint_.notes.push_back(
+        fmt::format("{} names other files than {}, which was read instead: it has all tensors", index_name, whole_name));
+    return tensors;
+  }
+
+  void count(const std::string& name, const std::string& shard) {
+    const auto said = files_.find(name);
+    if (said == files_.end()) unnamed_.push_back(name);
+    if (said != files_.end() && said->second != shard) moved_.push_back(name);
+  }
+
+  void check_names(const std::set<std::string, std::less<>>& found, std::string_view what) {
+    std::vector<std::string> missing;
+    for (const auto& [name, file] : files_) {
+      if (!found.contains(name) && passed_over_as(name).empty())
+        fail(index_, fmt::format("names tensor {}, which {}", in_quotes(name), what));
+      if (!found.contains(name)) missing.push_back(name);
+    }
+    note(missing, "names tensors that are not there and not needed");
+  }
+
+  void note(const std::vector<std::string>& names, std::string_view what) {
+    if (names.empty()) return;
+    checkpoint_.notes.push_back(fmt::format("{} {}: {}{}", index_name, what, one_line(names.front(), 100), names.size() > 1 ? ", …" : ""));
+  }
+
+  Checkpoint& checkpoint_;
+  const fs::path index_;
+  const std::map<std::string, std::string> files_;
+  const bool has_whole_;
+  std::set<std::string> shards_;
+  std::vector<std::string> moved_, unnamed_;
+};
+
+/// An index decides; else model.safetensors; else every safetensors file there is.
+std::vector<RawTensor> read_weights(Checkpoint& checkpoint, const std::vector<std::string>& names) {
+  const auto ends_with = [&](const char* end) { return [end](const std::string& name) { return name.ends_with(end); }; };
+  if (contains(names, index_name)) return IndexedShards(checkpoint, contains(names, whole_name)).read();
+  std::vector<std::string> shards{whole_name};
+  if (!contains(names, whole_name)) {
+    shards = names;
+    std::erase_if(shards, std::not_fn(ends_with(".safetensors")));
+  }
+  const auto gguf = std::ranges::find_if(names, ends_with(".gguf"));
+  if (shards.empty() && gguf != names.end())
+    fail(checkpoint.path, fmt::format("has its weights as GGUF ({}), which is not read; take the model's *.safetensors", in_quotes(*gguf)));
   if (shards.empty())
     fail(checkpoint.path, "has no *.safetensors file; weights in other formats have to be converted to safetensors first");
-  for (const std::string& shard : shards) read_safetensors_shard(checkpoint, checkpoint.path / shard);
-  sort_by_name(checkpoint.path, checkpoint.tensors);
+  std::vector<RawTensor> tensors;
+  for (const std::string& shard : shards) append(tensors, read_raw_tensors(checkpoint.path / shard, checkpoint.storage));
+  return tensors;
+}
+
+std::string read_if_there(const fs::path& folder, const std::vector<std::string>& names, const char* name) {
+  if (!contains(names, name)) return {};
+  std::string text = read_file(folder / name, max_text_bytes);
+  check_json_text(folder, name, text);
+  return text;
 }
 
 }  // namespace
@@ -84,7 +161,9 @@ void read_folder(Checkpoint& checkpoint) {
   if (!contains(names, "config.json"))
     fail(checkpoint.path, "has no config.json; a folder with config.json and *.safetensors was expected");
   checkpoint.config = read_file(checkpoint.path / "config.json", max_text_bytes);
-  read_weights(checkpoint, names);
+  check_json_text(checkpoint.path, "config.json", checkpoint.config);
+  const Quantisation said = quantisation_of(checkpoint.config, read_if_there(checkpoint.path, names, "hf_quant_config.json"));
+  take_tensors(checkpoint, read_weights(checkpoint, names), said);
   for (const std::string& name : names) {
     if (is_tokenizer_file(name)) checkpoint.tokenizer[name] = read_file(checkpoint.path / name, max_text_bytes);
     if (is_provenance_file(name)) checkpoint.provenance[name] = read_file(checkpoint.path / name, max_text_bytes);

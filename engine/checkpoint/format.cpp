@@ -8,12 +8,12 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/checkpoint/file.h"
+#include "engine/error.h"
 
 namespace statescope {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::size_t max_nesting = 64;
 constexpr std::size_t max_json_values = 8'000'000;
 
 bool has_control_character(std::string_view text) {
@@ -77,6 +77,34 @@ void check_json_text(const fs::path& path, std::string_view what, std::string_vi
     if (depth > max_nesting) fail(path, fmt::format("{} is nested more than {} deep", what, max_nesting));
     if (values > max_json_values) fail(path, fmt::format("{} has more than {} values", what, max_json_values));
   }
+}
+
+std::string quote_python_floats(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  bool in_string = false;
+  std::size_t depth = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (in_string || text[i] == '"') {
+      out += text[i];
+      if (text[i] == '"') in_string = !in_string;
+      if (in_string && text[i] == '\\' && i + 1 < text.size()) out += text[++i];
+      continue;
+    }
+    if (text[i] == '{' || text[i] == '[') ++depth;
+    if ((text[i] == '}' || text[i] == ']') && depth > 0) --depth;
+    if (depth > max_nesting) throw Error(fmt::format("config: nested deeper than {} levels", max_nesting));
+    bool replaced = false;
+    for (std::string_view word : {"-Infinity", "Infinity", "NaN"}) {
+      if (text.substr(i, word.size()) != word) continue;
+      out += fmt::format(R"({{"{}": "{}"}})", python_float_key, word);
+      i += word.size() - 1;
+      replaced = true;
+      break;
+    }
+    if (!replaced) out += text[i];
+  }
+  return out;
 }
 
 bool is_tokenizer_file(std::string_view name) {

@@ -12,6 +12,7 @@ namespace statescope {
 
 inline constexpr std::size_t max_tensors = 1'000'000;
 inline constexpr std::size_t max_rank = 8;
+inline constexpr std::size_t max_nesting = 64;           // of JSON; what reads it copies and prints values by recursion
 inline constexpr std::size_t max_text_bytes = 64 << 20;  // config.json, a tokenizer file, a file of the provenance
 
 /// A tensor name that every format can hold: UTF-8, not empty, no '/', no control character.
@@ -25,6 +26,11 @@ std::int64_t checked_bytes(const std::filesystem::path& path, std::string_view n
 void check_range(const std::filesystem::path& path, std::string_view name, std::uint64_t offset, std::int64_t bytes, std::size_t size);
 /// JSON that is safe to parse and to print recursively: not empty, neither too long nor nested too deeply.
 void check_json_text(const std::filesystem::path& path, std::string_view what, std::string_view text);
+
+/// Under which Transformers writes what JSON cannot say.
+inline constexpr const char* python_float_key = "__float__";
+/// Python writes bare NaN and Infinity; outside strings they become {"__float__": "Infinity"}. Throws Error where it is nested too deeply.
+std::string quote_python_floats(std::string_view text);
 
 /// Files of a Hugging Face folder that belong to the tokenizer.
 bool is_tokenizer_file(std::string_view name);

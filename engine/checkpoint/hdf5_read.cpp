@@ -345,6 +345,9 @@ void accept(Checkpoint& checkpoint, const std::shared_ptr<const MappedFile>& fil
 void read_hdf5(Checkpoint& checkpoint) {
   const Hdf5Guard guard;
   const auto file = std::make_shared<const MappedFile>(checkpoint.path);
+  check_is_no_pointer(checkpoint.path, file->text());
+  if (file->text().starts_with("GGUF"))
+    fail(checkpoint.path, "is a GGUF file, which is not read; open the folder with config.json and *.safetensors that it was made from");
   const IsolatedResult result = run_isolated(checkpoint.path, file->bytes().size(), [&](SharedMemory& memory) {
     return Reader(checkpoint.path, file->bytes(), memory).catalogue();
   });

@@ -1,12 +1,14 @@
 #include "engine/checkpoint/safetensors.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 
 #include "engine/checkpoint/file.h"
@@ -124,7 +126,7 @@ std::size_t element_size(std::string_view dtype) {
     std::string_view name;
     std::size_t bytes;
   };
-  static constexpr std::array<Size, 15> sizes{{{"F32", 4},
+  static constexpr std::array<Size, 18> sizes{{{"F32", 4},
                                                {"F16", 2},
                                                {"BF16", 2},
                                                {"I64", 8},
@@ -138,7 +140,10 @@ std::size_t element_size(std::string_view dtype) {
                                                {"U8", 1},
                                                {"BOOL", 1},
                                                {"F8_E4M3", 1},
-                                               {"F8_E5M2", 1}}};
+                                               {"F8_E5M2", 1},
+                                               {"F8_E8M0", 1},
+                                               {"F8_E4M3FNUZ", 1},
+                                               {"F8_E5M2FNUZ", 1}}};
   const auto found = std::ranges::find(sizes, dtype, &Size::name);
   return found == sizes.end() ? 0 : found->bytes;
 }
@@ -150,7 +155,8 @@ void check_tiling(const fs::path& path, std::vector<SafetensorsEntry>& entries, 
   for (SafetensorsEntry& entry : entries) {
     const std::size_t element = element_size(entry.dtype);
     if (element == 0) fail(path, fmt::format("tensor {} has the unknown type {}", in_quotes(entry.name), in_quotes(entry.dtype)));
-    const auto bytes = static_cast<std::size_t>(checked_bytes(path, entry.name, entry.shape, element));
+    const bool is_empty = std::ranges::find(entry.shape, 0) != entry.shape.end();
+    const auto bytes = is_empty ? 0 : static_cast<std::size_t>(checked_bytes(path, entry.name, entry.shape, element));
     if (entry.begin != expected || entry.end < entry.begin || entry.end - entry.begin != bytes)
       fail(path, fmt::format("tensor {} lies at bytes {} to {} of the data; its shape and its predecessor ask for {} bytes from {}",
                              in_quotes(entry.name), entry.begin, entry.end, bytes, expected));
@@ -162,13 +168,6 @@ void check_tiling(const fs::path& path, std::vector<SafetensorsEntry>& entries, 
     entry.end += data_begin;
   }
   if (expected != file_size - data_begin) fail(path, fmt::format("has {} bytes behind its last tensor", file_size - data_begin - expected));
-}
-
-std::optional<DType> float_type(std::string_view dtype) {
-  if (dtype == "F32") return DType::f32;
-  if (dtype == "F16") return DType::f16;
-  if (dtype == "BF16") return DType::bf16;
-  return std::nullopt;
 }
 
 std::string_view type_name(DType dtype) { return dtype == DType::f32 ? "F32" : dtype == DType::f16 ? "F16" : "BF16"; }
@@ -193,6 +192,7 @@ std::vector<std::int64_t> widened(std::span<const std::byte> bytes) {
 }  // namespace
 
 std::vector<SafetensorsEntry> parse_safetensors(const fs::path& path, std::span<const std::byte> file) {
+  check_is_no_pointer(path, {reinterpret_cast<const char*>(file.data()), file.size()});
   const std::uint64_t length = header_length(path, file);
   const auto* header = reinterpret_cast<const char*>(file.data()) + length_bytes;
   HeaderReader reader(path);
@@ -217,14 +217,30 @@ std::string safetensors_header(const std::vector<const StoredTensor*>& tensors, 
   return length + text;
 }
 
-void read_safetensors_shard(Checkpoint& checkpoint, const fs::path& path) {
+std::optional<DType> float_type(std::string_view dtype) {
+  if (dtype == "F32") return DType::f32;
+  if (dtype == "F16") return DType::f16;
+  if (dtype == "BF16") return DType::bf16;
+  return std::nullopt;
+}
+
+std::int64_t RawTensor::size() const {
+  return is_empty() ? 0 : std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies{});
+}
+
+std::string RawTensor::description() const {
+  return fmt::format("{} ({} [{}])", in_quotes(name), one_line(dtype, 32), fmt::join(shape, ", "));
+}
+
+std::vector<RawTensor> read_raw_tensors(const fs::path& path, std::vector<std::shared_ptr<const void>>& storage) {
   const auto file = std::make_shared<const MappedFile>(path);
-  for (const SafetensorsEntry& entry : parse_safetensors(path, file->bytes())) {
-    const std::optional<DType> dtype = float_type(entry.dtype);
-    if (!dtype) fail(path, fmt::format("tensor {} has type {}; weights are F32, F16 or BF16", in_quotes(entry.name), entry.dtype));
-    checkpoint.tensors.push_back(stored(entry, *dtype, file->bytes(), checkpoint.storage));
+  std::vector<RawTensor> tensors;
+  for (SafetensorsEntry& entry : parse_safetensors(path, file->bytes())) {
+    const auto bytes = file->bytes().subspan(entry.begin, entry.end - entry.begin);
+    tensors.push_back({std::move(entry.name), std::move(entry.dtype), std::move(entry.shape), bytes});
   }
-  checkpoint.storage.push_back(file);
+  storage.push_back(file);
+  return tensors;
 }
 
 SafetensorsFile open_safetensors(const fs::path& path) {

@@ -7,44 +7,13 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "engine/checkpoint/format.h"
 #include "engine/error.h"
 
 namespace statescope {
 namespace {
 
 using nlohmann::json;
-
-constexpr int kMaxDepth = 64;                        // of nesting; what follows copies and prints values by recursion
-constexpr std::string_view kFloatTag = "__float__";  // how Transformers writes what JSON cannot say
-
-/// Python writes bare NaN and Infinity; outside strings they become {"__float__": "Infinity"}.
-std::string quote_python_floats(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  bool in_string = false;
-  int depth = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (in_string || text[i] == '"') {
-      out += text[i];
-      if (text[i] == '"') in_string = !in_string;
-      if (in_string && text[i] == '\\' && i + 1 < text.size()) out += text[++i];
-      continue;
-    }
-    if (text[i] == '{' || text[i] == '[') ++depth;
-    if (text[i] == '}' || text[i] == ']') --depth;
-    if (depth > kMaxDepth) throw Error(fmt::format("config: nested deeper than {} levels", kMaxDepth));
-    bool replaced = false;
-    for (std::string_view word : {"-Infinity", "Infinity", "NaN"}) {
-      if (text.substr(i, word.size()) != word) continue;
-      out += fmt::format(R"({{"{}": "{}"}})", kFloatTag, word);
-      i += word.size() - 1;
-      replaced = true;
-      break;
-    }
-    if (!replaced) out += text[i];
-  }
-  return out;
-}
 
 [[noreturn]] void refuse(std::string_view key, const json& value, std::string_view expected) {
   throw Error(fmt::format("config: \"{}\" is {}, expected {}", key, shown(value), expected));
@@ -57,8 +26,8 @@ double as_number(std::string_view key, const json& value, bool allow_infinity) {
   double number = 0;
   if (value.is_number()) {
     number = value.get<double>();
-  } else if (value.is_object() && value.contains(kFloatTag)) {
-    number = value[kFloatTag] == "Infinity" ? infinity : value[kFloatTag] == "-Infinity" ? -infinity : std::nan("");
+  } else if (value.is_object() && value.contains(python_float_key)) {
+    number = value[python_float_key] == "Infinity" ? infinity : value[python_float_key] == "-Infinity" ? -infinity : std::nan("");
   } else {
     refuse(key, value, "a number");
   }

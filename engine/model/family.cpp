@@ -6,11 +6,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "engine/checkpoint/passed_over.h"
 #include "engine/error.h"
 #include "engine/mixers/mixer.h"
+#include "engine/model/names.h"
 
 namespace statescope {
 namespace {
@@ -236,13 +239,27 @@ Plan plan_qwen(const Config& outer, const std::string& family) {
   return plan;
 }
 
-/// Gives the tensor `from` the name `to`; false if the checkpoint has none.
-bool rename(const Checkpoint& checkpoint, std::vector<StoredTensor>& tensors, const std::string& from, const std::string& to) {
-  if (!checkpoint.find(from)) return false;
-  const auto it = std::find_if(tensors.begin(), tensors.end(), [&](const StoredTensor& tensor) { return tensor.name == from; });
+std::vector<StoredTensor>::iterator named(std::vector<StoredTensor>& tensors, const std::string& name) {
+  return std::ranges::find(tensors, name, &StoredTensor::name);
+}
+
+/// Gives the tensor `from` the name `to`; false if there is none.
+bool rename(std::vector<StoredTensor>& tensors, const std::string& from, const std::string& to) {
+  const auto it = named(tensors, from);
   if (it == tensors.end()) return false;
   it->name = to;
   return true;
+}
+
+/// Drops vision towers, multi-token heads and stray buffers, which play no part in the text model, each kind with a note.
+void pass_over(std::vector<StoredTensor>& tensors, std::vector<std::string>& notes) {
+  std::map<std::string_view, std::vector<std::string>> dropped;
+  std::erase_if(tensors, [&](const StoredTensor& tensor) {
+    const std::string_view part = tensor.name.ends_with("attn.D") ? "buffers" : passed_over_as(tensor.name);
+    if (!part.empty()) dropped[part].push_back(tensor.name);
+    return !part.empty();
+  });
+  for (const auto& [part, names] : dropped) notes.push_back(passed_over_note(part, names));
 }
 
 /// Rows [begin, begin + count) of a matrix, as a tensor of its own over the same bytes.
@@ -275,31 +292,30 @@ Plan plan_model(const Config& config) {
 
 std::vector<StoredTensor> regular_tensors(const Checkpoint& checkpoint, Plan& plan) {
   std::vector<StoredTensor> tensors = checkpoint.tensors;
-  // Stray buffers, vision towers and multi-token heads play no part in the text model.
-  std::erase_if(tensors, [](const StoredTensor& tensor) {
-    return tensor.name.ends_with("rotary.inv_freq") || tensor.name.starts_with("mtp.") || tensor.name.starts_with("model.visual.") ||
-           tensor.name.ends_with("attn.D");
-  });
-  if (rename(checkpoint, tensors, "backbone.embedding.weight", "backbone.embeddings.weight"))
-    plan.notes.push_back("legacy name backbone.embedding");
-  if (plan.embeddings == "model.embeddings.weight" && rename(checkpoint, tensors, "model.embed_tokens.weight", plan.embeddings)) {
+  take_planned_names(tensors, plan.embeddings, plan.head, plan.notes);
+  pass_over(tensors, plan.notes);
+  if (rename(tensors, "backbone.embedding.weight", "backbone.embeddings.weight")) plan.notes.push_back("legacy name backbone.embedding");
+  if (plan.embeddings == "model.embeddings.weight" && rename(tensors, "model.embed_tokens.weight", plan.embeddings)) {
     plan.notes.push_back("legacy name model.embed_tokens");
   }
+  std::set<std::string> there;
+  for (const StoredTensor& tensor : tensors) there.insert(tensor.name);
   for (const LayerPlan& layer : plan.layers) {
     if (layer.ffn != FfnKind::swiglu || plan.norm_offset != 0) continue;
     // Before February 2025 gate and up were one matrix: the first I rows are the gate, the last I rows up.
     const std::string gate = layer.ffn_prefix + "gate_proj.weight", up = layer.ffn_prefix + "up_proj.weight";
-    const StoredTensor* fused = checkpoint.find(gate);
-    if (fused && fused->shape.size() == 2 && fused->shape[0] == 2 * plan.intermediate && !checkpoint.find(up)) {
-      std::erase_if(tensors, [&](const StoredTensor& tensor) { return tensor.name == gate; });
-      tensors.push_back(row_range(*fused, gate, 0, plan.intermediate));
-      tensors.push_back(row_range(*fused, up, plan.intermediate, plan.intermediate));
+    const auto fused = there.contains(gate) && !there.contains(up) ? named(tensors, gate) : tensors.end();
+    if (fused != tensors.end() && fused->shape.size() == 2 && fused->shape[0] == 2 * plan.intermediate && !fused->scales) {
+      const StoredTensor both = *fused;
+      *fused = row_range(both, gate, 0, plan.intermediate);
+      tensors.push_back(row_range(both, up, plan.intermediate, plan.intermediate));
       plan.notes.push_back(fmt::format("{} held gate and up in one matrix", gate));
     }
     // norm_first: the pre-norms lay inside the sublayers; linear attention's attn.norm is its output norm and stays.
     const std::string inner = layer.mixer_prefix + "norm.weight";
-    if (plan.family != "linear_attn" && !checkpoint.find(layer.mixer_norm) && rename(checkpoint, tensors, inner, layer.mixer_norm)) {
-      if (rename(checkpoint, tensors, layer.ffn_prefix + "norm.weight", layer.ffn_norm)) plan.ffn_norm_eps = 1e-5f;
+    if (plan.family != "linear_attn" && there.contains(inner) && !there.contains(layer.mixer_norm) &&
+        rename(tensors, inner, layer.mixer_norm)) {
+      if (rename(tensors, layer.ffn_prefix + "norm.weight", layer.ffn_norm)) plan.ffn_norm_eps = 1e-5f;
       plan.notes.push_back(fmt::format("{} was stored inside the sublayer", layer.mixer_norm));
     }
   }

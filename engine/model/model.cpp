@@ -29,6 +29,7 @@ std::shared_ptr<Model> Model::load(std::shared_ptr<const Checkpoint> checkpoint,
   const std::string name = checkpoint->path.string();
   try {
     Plan plan = plan_model(Config::parse(checkpoint->config));
+    plan.notes.insert(plan.notes.begin(), checkpoint->notes.begin(), checkpoint->notes.end());
     StoredWeights weights(regular_tensors(*checkpoint, plan), *backend);
     auto loaded = std::make_shared<const Loaded>(std::move(checkpoint), std::move(plan), std::move(weights));
     return std::shared_ptr<Model>(new Model(std::move(loaded), std::move(backend)));

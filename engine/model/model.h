@@ -67,7 +67,7 @@ class Model {
   const std::shared_ptr<const Checkpoint>& checkpoint_ptr() const { return loaded_->checkpoint; }
   Backend& backend() const { return *backend_; }
   const MixerLayout& layout(std::int64_t layer) const { return stack_.blocks[static_cast<std::size_t>(layer)].layout; }
-  /// Remarks of loading: ignored keys and tensors, mended legacy forms.
+  /// What was passed over or mended on the way from the files to the model, a sentence each: the checkpoint's notes, then the plan's.
   const std::vector<std::string>& notes() const { return plan_.notes; }
   ModelInfo info() const;
   /// Bytes of weights that one token reads: all of them but the embedding table, of which it reads a row.

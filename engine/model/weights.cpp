@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "engine/error.h"
+#include "kernels/linear.h"
 
 namespace statescope {
 namespace {
@@ -47,6 +48,9 @@ void widen(float* to, const StoredTensor& from) {
     case DType::bf16:
       for (std::int64_t i = 0; i < n; ++i) to[i] = std::bit_cast<float>(static_cast<std::uint32_t>(halves[i]) << 16);
       break;
+    case DType::f8:
+      for (std::int64_t row = 0, width = n / from.shape[0]; row < from.shape[0]; ++row) widen_row(to + row * width, from.matrix(), row);
+      break;
     case DType::i32:
       throw Error(fmt::format("{}: an integer tensor cannot be a weight", from.name));
   }
@@ -61,7 +65,7 @@ std::vector<ConstTensor> Weights::matrices(const std::vector<TensorSpec>& specs)
 StoredWeights::StoredWeights(std::vector<StoredTensor> tensors, Backend& backend) : backend_(backend) {
   for (StoredTensor& tensor : tensors) {
     std::string name = tensor.name;
-    used_[name] = false;
+    if (!used_.emplace(name, false).second) throw Error(fmt::format("two tensors are read as {}", name));
     tensors_.emplace(std::move(name), std::move(tensor));
   }
 }
@@ -84,10 +88,15 @@ const StoredTensor& StoredWeights::checked(const std::string& name, const std::v
   return it->second;
 }
 
+/// A device with memory of its own reads no float8.
+bool StoredWeights::is_widened(const StoredTensor& stored) const { return stored.dtype == DType::f8 && backend_.has_own_memory(); }
+
 ConstTensor StoredWeights::matrix(const std::string& name, std::vector<std::int64_t> shape) {
   const StoredTensor& stored = checked(name, shape);
+  if (is_widened(stored)) return floats(name, std::move(shape));
   Buffer owner;
   ConstTensor weight = backend_.adopt({stored.data, stored.dtype, folded(shape)}, owner);
+  weight.scales = stored.scales;
   if (owner) buffers_.push_back(std::move(owner));
   return weight;
 }
@@ -99,14 +108,17 @@ std::vector<ConstTensor> StoredWeights::matrices(const std::vector<TensorSpec>& 
   std::size_t bytes = 0;
   for (const TensorSpec& spec : specs) {
     begins.push_back(bytes);
-    bytes += (checked(spec.name, spec.shape).bytes() + alignment - 1) / alignment * alignment;
+    const StoredTensor& stored = checked(spec.name, spec.shape);
+    const std::size_t of_number = is_widened(stored) ? sizeof(float) : size_of(stored.dtype);
+    bytes += (static_cast<std::size_t>(stored.size()) * of_number + alignment - 1) / alignment * alignment;
   }
   auto* const block = static_cast<std::byte*>(buffers_.emplace_back(backend_.allocate_weights(bytes)).get());
   std::vector<ConstTensor> all;
   for (std::size_t i = 0; i < specs.size(); ++i) {
     const StoredTensor& stored = checked(specs[i].name, specs[i].shape);
-    const Tensor weight(block + begins[i], stored.dtype, folded(stored.shape));
-    backend_.upload(weight, {stored.data, stored.dtype, weight.shape});
+    const std::vector<float> wide = is_widened(stored) ? host(specs[i].name, specs[i].shape) : std::vector<float>();
+    const Tensor weight(block + begins[i], wide.empty() ? stored.dtype : DType::f32, folded(stored.shape));
+    backend_.upload(weight, {wide.empty() ? stored.data : static_cast<const void*>(wide.data()), weight.dtype, weight.shape});
     all.emplace_back(weight);
   }
   return all;

@@ -25,7 +25,8 @@ class Weights {
   virtual bool has(const std::string& name) const = 0;
   /// Extent of an axis of a tensor; `fallback` if there is no such tensor.
   virtual std::int64_t extent(const std::string& name, std::size_t axis, std::int64_t fallback) const = 0;
-  /// As stored (float32, float16 or bfloat16), on the device. Throws Error saying which tensor, what was found and what was expected.
+  /// As stored (float32, float16, bfloat16, on the host also float8), on the device. Throws Error saying which tensor, what was found and
+  /// what was expected.
   virtual ConstTensor matrix(const std::string& name, std::vector<std::int64_t> shape) = 0;
   /// The same for several, side by side on a device that has memory of its own, each from a multiple of 64 bytes on: so that products with
   /// them may be one where they fill those (Backend::linear_together).
@@ -81,6 +82,7 @@ class StoredWeights final : public Weights {
   std::vector<Buffer> take_buffers() { return std::move(buffers_); }
 
  private:
+  bool is_widened(const StoredTensor& stored) const;
   const StoredTensor& checked(const std::string& name, const std::vector<std::int64_t>& shape);
   std::map<std::string, StoredTensor> tensors_;
   std::map<std::string, bool> used_;

@@ -86,7 +86,8 @@ TEST_CASE("integer tensors come widened from a file by itself, and are no weight
   CHECK(raw(*io.find("w")) == raw(six));
   CHECK(io.find("int") == nullptr);
   write_folder(folder / "m", file);
-  CHECK(error_of([&] { open_checkpoint(folder / "m"); }).find("'long' has type I64") != std::string::npos);
+  CHECK(error_of([&] { open_checkpoint(folder / "m"); }).find("'int' (I32 [2, 1]) is of a type that weights do not have") !=
+        std::string::npos);
 }
 
 TEST_CASE("shards: by index, or all of them") {
@@ -109,7 +110,7 @@ TEST_CASE("shards: by index, or all of them") {
   index(R"({"a":"model-1.safetensors","b":"model-3.safetensors"})");
   says("names 'model-3.safetensors', which is missing");
   index(R"({"a":"model-1.safetensors","c":"model-2.safetensors"})");
-  says("names tensor 'c' in 'model-2.safetensors'");
+  says("names tensor 'c', which none of its files has");
   index(R"({"a":"../m/model-1.safetensors"})");
   says("is not the plain name of a file");
   index(R"({"a":["model-1.safetensors"]})");
@@ -121,6 +122,87 @@ TEST_CASE("shards: by index, or all of them") {
   std::filesystem::remove(model / "model.safetensors.index.json");
   write_bytes(model / "model-3.safetensors", shard("a"));
   says("tensor 'a' is there twice");
+}
+
+TEST_CASE("a stale index is noted where all tensors are there, and refused where one is not") {
+  const TemporaryFolder folder;
+  const auto model = folder / "m";
+  const auto shard = [](const std::string& name) { return safetensors(one_tensor(name, "[6]", "[0,24]"), raw(six)); };
+  const auto index = [&](const std::string& map) { write_bytes(model / "model.safetensors.index.json", R"({"weight_map":)" + map + "}"); };
+  const auto note = [&] {
+    const auto checkpoint = open_checkpoint(model);
+    REQUIRE(checkpoint->notes.size() == 1);
+    return checkpoint->notes[0];
+  };
+  write_bytes(model / "config.json", "{}");
+  write_bytes(model / "model-1.safetensors", shard("a"));
+  write_bytes(model / "model-2.safetensors", shard("b"));
+  index(R"({"a":"model-2.safetensors","b":"model-2.safetensors", "c":"model-1.safetensors"})");
+  CHECK(error_of([&] { open_checkpoint(model); }).find("names tensor 'c', which none of its files has") != std::string::npos);
+  index(R"({"a":"model-2.safetensors","b":"model-1.safetensors"})");
+  CHECK(note().find("lie in other files than it says: a, …") != std::string::npos);
+  index(R"({"a":"model-1.safetensors","b":"model-2.safetensors","mtp.norm.weight":"model-2.safetensors"})");
+  CHECK(note().find("not there and not needed: mtp.norm.weight") != std::string::npos);
+  write_bytes(model / "model-1.safetensors", safetensors(R"({"a":{"dtype":"F32","shape":[4],"data_offsets":[0,16]},)"
+                                                         R"("d":{"dtype":"F32","shape":[2],"data_offsets":[16,24]}})",
+                                                         raw(six)));
+  index(R"({"a":"model-1.safetensors","b":"model-2.safetensors"})");
+  CHECK(note().find("in its files that it does not name: d") != std::string::npos);
+
+  // One file beside an index of shards: it is read if it has all of them.
+  std::filesystem::remove(model / "model-1.safetensors");
+  write_bytes(model / "model.safetensors", shard("a"));
+  CHECK(error_of([&] { open_checkpoint(model); }).find("names tensor 'b', which model.safetensors beside it does not have") !=
+        std::string::npos);
+  index(R"({"a":"model-1.safetensors"})");
+  CHECK(note().find("names other files than model.safetensors, which was read instead") != std::string::npos);
+  std::filesystem::remove(model / "model.safetensors");
+  CHECK(error_of([&] { open_checkpoint(model); }).find("names 'model-1.safetensors', which is missing from the folder; fetch it too") !=
+        std::string::npos);
+}
+
+TEST_CASE("an index cut off at any byte, or with any bit flipped, is read or refused") {
+  const TemporaryFolder folder;
+  const auto model = folder / "m", path = model / "model.safetensors.index.json";
+  const std::string whole = R"({"metadata":{"total_size":24},"weight_map":{"w":"a.safetensors"}})";
+  write_bytes(model / "config.json", "{}");
+  write_bytes(model / "a.safetensors", safetensors(one_tensor("w", "[6]", "[0,24]"), raw(six)));
+  const auto try_it = [&](const std::string& bytes) {
+    write_bytes(path, bytes);
+    try {
+      return open_checkpoint(model)->tensors.size() == 1;
+    } catch (const Error& error) {
+      return std::string(error.what()).find('\n') == std::string::npos;
+    }
+  };
+  for (std::size_t length = 0; length < whole.size(); ++length)
+    error_of([&] { write_bytes(path, whole.substr(0, length)), open_checkpoint(model); });
+  for (std::size_t bit = 0; bit < 8 * whole.size(); ++bit) {
+    std::string flipped = whole;
+    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ 1 << bit % 8);
+    CHECK(try_it(flipped));
+  }
+}
+
+TEST_CASE("what Git LFS or llama.cpp left in a file's place is named as such") {
+  const TemporaryFolder folder;
+  const std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 234728\n";
+  const auto says = [&](const std::filesystem::path& path, const char* words) {
+    CHECK(error_of([&] { open_checkpoint(path); }).find(words) != std::string::npos);
+  };
+  write_bytes(folder / "model.h5", pointer);
+  says(folder / "model.h5", "model.h5: is a Git LFS pointer");
+  for (const char* name : {"config.json", "model.safetensors", "model.safetensors.index.json", "tokenizer.json"}) {
+    write_folder(folder / "m", sound);
+    write_bytes(folder / "m" / name, pointer);
+    says(folder / "m", "is a Git LFS pointer, not the file itself; fetch that with: git lfs pull");
+    std::filesystem::remove_all(folder / "m");
+  }
+  write_bytes(folder / "model.gguf", "GGUF\x03");
+  says(folder / "model.gguf", "is a GGUF file");
+  write_bytes(folder / "m/config.json", "{}");
+  write_bytes(folder / "m/x.Q4.gguf", "GGUF\x03");
+  says(folder / "m", "has its weights as GGUF ('x.Q4.gguf')");
 }
 
 TEST_CASE("unsound headers are refused, each with its reason") {
@@ -158,7 +240,7 @@ TEST_CASE("unsound headers are refused, each with its reason") {
       {safetensors(one_tensor("w", "[6]", "[0,18446744073709551615]"), data), "beyond 2^63"},
       {safetensors(one_tensor("w", "[" + huge + "," + huge + "]", "[0,24]"), data), "more elements than there can be"},
       {safetensors(one_tensor("w", "[4294967296,4294967296,6]", "[0,24]"), data), "more elements than there can be"},
-      {safetensors(one_tensor("w", "[0,6]", "[0,0]"), ""), "an axis of 0 elements"},
+      {safetensors(one_tensor("w", "[0,6]", "[0,0]"), ""), "has no tensors"},
       {safetensors(one_tensor("w", "[1,1,1,1,1,1,1,1,6]", "[0,24]"), data), "has 9 axes"},
       {safetensors(one_tensor("w", "[1,1,1,1,1,1,1,1,1,1,1,6]", "[0,24]"), data), "a list that is too long"},
       {safetensors(one_tensor("w", "[6]", "[0]"), data), "no complete dtype"},
@@ -167,7 +249,7 @@ TEST_CASE("unsound headers are refused, each with its reason") {
       {safetensors(one_tensor("w", "null", "[0,24]"), data), "null"},
       {safetensors(R"({"w":{"dtype":"F32","shape":[6]}})", data), "no complete dtype"},
       {safetensors(R"({"w":{"dtype":"F32","dtype":"F32","shape":[6],"data_offsets":[0,24]}})", data), "'dtype' twice"},
-      {safetensors(one_tensor("w", "[3]", "[0,24]", "F64"), data), "'w' has type F64"},
+      {safetensors(one_tensor("w", "[3]", "[0,24]", "F64"), data), "'w' (F64 [3]) is of a type that weights do not have"},
       {safetensors(one_tensor("w", "[24]", "[0,24]", "F4"), data), "unknown type 'F4'"},
       {safetensors(one_tensor("w", "[6]", "[0,24]") + "x", data), "not JSON"},
       {safetensors(one_tensor("w", "[6]", "[0,24]"), data + "x"), "1 bytes behind its last tensor"},

@@ -105,6 +105,68 @@ TEST_CASE("linear agrees with double precision for every type of weight") {
   CHECK(relative_error(y.values, product(x, weight, out, biased ? &bias : nullptr)) < 1e-5);
 }
 
+/// What a byte of E4M3 means, by the definition of the format.
+double value_of_float8(std::uint8_t byte) {
+  const int exponent = byte >> 3 & 15, mantissa = byte & 7;
+  if ((byte & 0x7F) == 0x7F) return std::nan("");
+  const double magnitude = std::ldexp(exponent == 0 ? mantissa : 8 + mantissa, std::max(exponent, 1) - 7 - 3);
+  return byte & 0x80 ? -magnitude : magnitude;
+}
+
+TEST_CASE("float8 weights are multiplied by the scales of their blocks") {
+  const std::int64_t T = GENERATE(1, 2, 3, 4, 9, 24, 25, 63);
+  const auto [in, out] = GENERATE(table<std::int64_t, std::int64_t>({{60, 7}, {1, 1}, {200, 150}, {333, 65}}));
+  const auto [rows, columns] = GENERATE(table<std::int64_t, std::int64_t>({{1000, 1000}, {1, 1000}, {128, 128}, {64, 32}, {3, 5}}));
+  Random random(static_cast<std::uint64_t>(100 * T + in));
+  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(out * in));
+  for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random.below(0x7F) | (random.below(2) ? 0x80 : 0));
+  const std::int64_t per_row = (in + columns - 1) / columns;
+  const Numbers values = random.uniform({(out + rows - 1) / rows, per_row}, 0.01F, 0.1F), x = random.uniform({T, in}),
+                bias = random.uniform({out});
+  const BlockScales scales{values.values.data(), rows, columns, per_row};
+  ConstTensor weight(bytes.data(), DType::f8, {out, in});
+  weight.scales = &scales;
+
+  std::vector<double> expected;
+  for (std::int64_t t = 0; t < T; ++t) {
+    for (std::int64_t o = 0; o < out; ++o) {
+      double sum = static_cast<double>(bias[o]);
+      for (std::int64_t i = 0; i < in; ++i)
+        sum += static_cast<double>(x.row(t)[i]) * value_of_float8(bytes[static_cast<std::size_t>(o * in + i)]) *
+               static_cast<double>(values.row(o / rows)[i / columns]);
+      expected.push_back(sum);
+    }
+  }
+  Numbers y = poisoned({T, out});
+  linear(y.view(), x.view(), weight, bias.view());
+  CHECK(relative_error(y.values, expected) < 1e-5);
+}
+
+TEST_CASE("every byte of float8 is widened exactly, and one that is no number makes its outputs none") {
+  std::vector<std::uint8_t> bytes(256);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(i);
+  const float half = 0.5F;
+  const BlockScales scales{&half, 1000, 1000, 1};
+  ConstTensor table(bytes.data(), DType::f8, {16, 16});
+  table.scales = &scales;
+  Numbers row = poisoned({1, 16}), y = poisoned({1, 16}), x(Shape{1, 16}, std::vector<float>(16, 1));
+  for (std::int64_t t = 0; t < 16; ++t) {
+    widen_row(row.values.data(), table, t);
+    for (std::int64_t i = 0; i < 16; ++i) {
+      const double expected = value_of_float8(static_cast<std::uint8_t>(16 * t + i)) / 2;
+      CHECK((std::isnan(expected) ? std::isnan(row[i]) : static_cast<double>(row[i]) == expected));
+    }
+  }
+  linear(y.view(), x.view(), table);
+  for (std::int64_t o = 0; o < 16; ++o) CHECK(std::isnan(y[o]) == (o == 7 || o == 15));
+}
+
+TEST_CASE("float8 without scales is refused") {
+  const std::uint8_t byte = 0x38;
+  Numbers x(Shape{1, 1}, {1}), y = poisoned({1, 1});
+  CHECK_THROWS_AS(linear(y.view(), x.view(), ConstTensor(&byte, DType::f8, {1, 1})), std::invalid_argument);
+}
+
 TEST_CASE("every bit pattern of the 16-bit types is widened exactly") {
   const DType dtype = GENERATE(DType::f16, DType::bf16);
   std::vector<std::uint16_t> table(0x10000);
