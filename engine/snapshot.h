@@ -36,6 +36,7 @@ struct ModelInfo {
   std::int64_t weight_bytes = 0;
   std::int64_t trained_length = 0;  // tokens of the longest sequences that it was trained on, by its recipe; 0: unknown
   std::vector<LayerInfo> layers;
+  std::vector<std::string> notes;  // what was passed over or mended when it was opened, a sentence each
 };
 
 struct TokenInfo {

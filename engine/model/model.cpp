@@ -95,6 +95,7 @@ ModelInfo Model::info() const {
   info.parameters = checkpoint().parameters();
   info.weight_bytes = checkpoint().bytes();
   info.trained_length = trained_length(checkpoint());
+  info.notes = notes();
   for (std::size_t i = 0; i < stack_.blocks.size(); ++i) {
     const MixerLayout& layout = stack_.blocks[i].layout;
     LayerInfo layer;
