@@ -347,6 +347,18 @@ void add_window(CLI::App& app, WindowArguments& window) {
   app.add_option("--size", window.size, "of the screenshot, WIDTHxHEIGHT");
 }
 
+void add_chat(CLI::App& app, ChatArguments& chat) {
+  CLI::App& command = *app.add_subcommand("chat", "conversations, as JSON lines on standard input, into a model's prompts");
+  command.add_option("path", chat.path, "a checkpoint's folder, a folder of chat templates, or a template file")->required();
+  command.add_option("--template", chat.template_name, "its name, where there are several (default: tool_use with tools, else default)");
+  command.add_option("--set", chat.settings, "NAME=VALUE for the template: enable_thinking=false")->allow_extra_args(false);
+  command.add_option("--now", chat.now, "the time that the template sees: 2026-03-04T05:06:07 (default: the clock's)");
+  command.footer(
+      "A line: {\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}], \"tools\": […], \"documents\": […], "
+      "\"add_generation_prompt\": true, \"kwargs\": {…}, \"now\": \"…\", \"template\": \"…\", \"template_name\": \"…\"}; "
+      "for each, {\"text\": …} or {\"error\": …}.");
+}
+
 /// As from a variable of the shell that is not set: not "none".
 void refuse_empty_values(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options()) {
@@ -377,6 +389,7 @@ int run_command_line(int argc, char** argv) {
   FigureArguments figure;
   FilmArguments film;
   BatchArguments batch;
+  ChatArguments chat;
   WindowArguments window;
   add_run(app, run);
   add_convert(app, convert);
@@ -391,6 +404,7 @@ int run_command_line(int argc, char** argv) {
   add_figure(app, figure);
   add_film(app, film);
   add_batch(app, batch);
+  add_chat(app, chat);
   add_window(app, window);
   const std::initializer_list<DeviceChoice*> devices{
       &run.device,     &bench.device,     &sse.device,    &eval.device,        &inspect.device, &needle.device, &observe.device,
@@ -409,6 +423,7 @@ int run_command_line(int argc, char** argv) {
   const auto command = [&] {
     if (app.got_subcommand("run")) return run_command(run);
     if (app.got_subcommand("convert")) return convert_command(convert);
+    if (app.got_subcommand("chat")) return chat_command(chat);
     if (app.got_subcommand("bench"))
       return app.get_subcommand("bench")->got_subcommand("sse") ? bench_sse_command(sse) : bench_command(bench);
     if (app.got_subcommand("eval")) return eval_command(eval);

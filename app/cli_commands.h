@@ -228,6 +228,15 @@ struct BatchArguments {
 };
 int batch_command(const BatchArguments& arguments);
 
+struct ChatArguments {
+  std::string path;                   // a checkpoint's folder, one of templates alone, or a template
+  std::string template_name;          // empty: the default, or tool_use
+  std::string now;                    // for strftime_now; empty: the clock's
+  std::vector<std::string> settings;  // NAME=VALUE, for the template
+};
+/// Lines of conversations (engine/chat/request.h) from standard input into {"text": …} or {"error": …} each.
+int chat_command(const ChatArguments& arguments);
+
 /// `megabytes` of the device's memory, and of the host's beside it; 0: a quarter of what is free of each.
 RunOptions recording_budgets(std::int64_t megabytes);
 /// In a line: how far its keyframes are from each other, what it takes and what it may take.

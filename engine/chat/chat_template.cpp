@@ -59,8 +59,8 @@ std::string ChatTemplate::render(const Dict& variables, const std::tm& now) cons
 std::tm parse_time(const std::string& text) {
   std::tm time{};
   int end = 0;
-  const int count = std::sscanf(text.c_str(), "%4d-%2d-%2d%n%*1[T ]%2d:%2d:%2d%n", &time.tm_year, &time.tm_mon, &time.tm_mday, &end, &time.tm_hour,
-                                &time.tm_min, &time.tm_sec, &end);
+  const int count = std::sscanf(text.c_str(), "%4d-%2d-%2d%n%*1[T ]%2d:%2d:%2d%n", &time.tm_year, &time.tm_mon, &time.tm_mday, &end,
+                                &time.tm_hour, &time.tm_min, &time.tm_sec, &end);
   time.tm_year -= 1900;
   time.tm_mon -= 1;
   time.tm_isdst = -1;

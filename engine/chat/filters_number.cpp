@@ -59,12 +59,9 @@ Value length_filter(Runtime&, const Value& value, const Call&) { return length_o
 }  // namespace
 
 const std::map<std::string, Entry>& number_filters() {
-  static const std::map<std::string, Entry> table{{"int", {"default= base=", int_filter}},
-                                                  {"float", {"default=", float_filter}},
-                                                  {"abs", {"", abs_filter}},
-                                                  {"round", {"precision= method=", round_filter}},
-                                                  {"length", {"", length_filter}},
-                                                  {"count", {"", length_filter}}};
+  static const std::map<std::string, Entry> table{
+      {"int", {"default= base=", int_filter}},         {"float", {"default=", float_filter}}, {"abs", {"", abs_filter}},
+      {"round", {"precision= method=", round_filter}}, {"length", {"", length_filter}},       {"count", {"", length_filter}}};
   return table;
 }
 

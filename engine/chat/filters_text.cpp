@@ -21,7 +21,9 @@ Value mapped(Runtime&, const Value& value, const Call&) {
 
 /// Words begin after white space and - ( { [ <, all else is small.
 Value title_filter(Runtime&, const Value& value, const Call&) {
-  const auto splits = [](char32_t letter) { return is_space(letter) || std::u32string_view(U"-({[<").find(letter) != std::u32string_view::npos; };
+  const auto splits = [](char32_t letter) {
+    return is_space(letter) || std::u32string_view(U"-({[<").find(letter) != std::u32string_view::npos;
+  };
   const std::u32string letters = code_points(printed(value));
   std::string out;
   for (std::size_t begin = 0, end = 0; begin < letters.size(); begin = end) {
@@ -49,7 +51,12 @@ Value string(Runtime&, const Value& value, const Call&) { return printed(value);
 Value escape(Runtime&, const Value& value, const Call&) {
   Builder out;
   for (const char c : printed(value)) {
-    const std::string_view name = c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '\'' ? "&#39;" : c == '"' ? "&#34;" : "";
+    const std::string_view name = c == '&'    ? "&amp;"
+                                  : c == '<'  ? "&lt;"
+                                  : c == '>'  ? "&gt;"
+                                  : c == '\'' ? "&#39;"
+                                  : c == '"'  ? "&#34;"
+                                              : "";
     out.add(name.empty() ? std::string_view(&c, 1) : name);
   }
   return out.take();
@@ -143,7 +150,8 @@ Value striptags(Runtime&, const Value& value, const Call&) {
 std::string url_quoted(const std::string& text, bool query) {
   std::string out;
   for (const char c : text) {
-    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || std::string_view("_.-~").find(c) != std::string_view::npos;
+    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                       std::string_view("_.-~").find(c) != std::string_view::npos;
     if (plain || (c == '/' && !query)) {
       out += c;
     } else {

@@ -128,14 +128,20 @@ class Percent {
 
   std::string converted(const Directive& d) {
     if (d.kind == '%') return "%";
-    if (std::string_view("diuoxXeEfFgGcrsa").find(d.kind) == std::string_view::npos) throw Error(fmt::format("unsupported format character '{}'", d.kind));
+    if (std::string_view("diuoxXeEfFgGcrsa").find(d.kind) == std::string_view::npos)
+      throw Error(fmt::format("unsupported format character '{}'", d.kind));
     const Value value = argument_of(d);
     switch (d.kind) {
-      case 's': return text_field(printed(value), d);
-      case 'r': return text_field(repr(value), d);
-      case 'a': return text_field(ascii_repr(value), d);
-      case 'c': return text_field(letter(value), d);
-      default: return number_field(value, d);
+      case 's':
+        return text_field(printed(value), d);
+      case 'r':
+        return text_field(repr(value), d);
+      case 'a':
+        return text_field(ascii_repr(value), d);
+      case 'c':
+        return text_field(letter(value), d);
+      default:
+        return number_field(value, d);
     }
   }
 
@@ -210,7 +216,9 @@ std::string ascii_repr(const Value& value) {
     if (code < 0x80) {
       out += static_cast<char>(code);
     } else {
-      out += code < 0x100 ? fmt::format("\\x{:02x}", code) : code < 0x10000 ? fmt::format("\\u{:04x}", code) : fmt::format("\\U{:08x}", code);
+      out += code < 0x100     ? fmt::format("\\x{:02x}", code)
+             : code < 0x10000 ? fmt::format("\\u{:04x}", code)
+                              : fmt::format("\\U{:08x}", code);
     }
   }
   return out;

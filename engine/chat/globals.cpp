@@ -64,7 +64,8 @@ Value raise_exception(Runtime&, const Value&, const Call& call) { throw Complain
 Value strftime_now(Runtime& runtime, const Value&, const Call& call) {
   static const locale_t plain = ::newlocale(LC_ALL_MASK, "C", nullptr);
   std::string format = replaced(call.text(0), "%%", "%%%%", -1);
-  for (const auto& [sign, text] : {std::pair{"%f", "000000"}, std::pair{"%z", ""}, std::pair{"%Z", ""}}) format = replaced(format, sign, text, -1);
+  for (const auto& [sign, text] : {std::pair{"%f", "000000"}, std::pair{"%z", ""}, std::pair{"%Z", ""}})
+    format = replaced(format, sign, text, -1);
   format = replaced(format, "%%%%", "%%", -1) + ".";
   std::array<char, 1 << 16> buffer{};
   const std::size_t size = ::strftime_l(buffer.data(), buffer.size(), format.c_str(), &runtime.now(), plain);

@@ -20,7 +20,7 @@ class Macro : public Object {
   Macro(Interpreter& interpreter, std::shared_ptr<MacroBody> body, FramePtr frame)
       : interpreter_(interpreter), body_(std::move(body)), frame_(std::move(frame)) {}
   std::string type() const override { return "Macro"; }
-  std::string repr() const override { return fmt::format("<Macro {}>", quoted(body_->name)); }
+  std::string repr() const override { return fmt::format("<Macro {}>", body_->name.empty() ? "anonymous" : quoted(body_->name)); }
   bool callable() const override { return true; }
   Value call(Runtime&, const Arguments& arguments) override { return interpreter_.call_macro(*body_, frame_, arguments); }
 
@@ -67,7 +67,8 @@ Interpreter::Deeper::Deeper(Interpreter& interpreter) : interpreter_(interpreter
   throw Error("the template is nested, or calls itself, too deep");
 }
 
-Interpreter::Interpreter(const Body& body, const Dict& variables, const std::tm& now) : body_(body), now_(now), root_(frame_in(nullptr)), frame_(root_) {
+Interpreter::Interpreter(const Body& body, const Dict& variables, const std::tm& now)
+    : body_(body), now_(now), root_(frame_in(nullptr)), frame_(root_) {
   for (const auto& [name, value] : variables.entries) root_->names.emplace_back(name.text(), value);
 }
 
@@ -109,20 +110,39 @@ Interpreter::Flow Interpreter::run(const Statement& statement) {
   line_ = statement.line;
   using Kind = Statement::Kind;
   switch (statement.kind) {
-    case Kind::text: write(statement.text); return Flow::on;
-    case Kind::print: write(printed(evaluate(*statement.expression))); return Flow::on;
-    case Kind::condition: return condition(statement);
-    case Kind::loop: return loop(statement, evaluate(*statement.expression), 0);
-    case Kind::set: set(statement); return Flow::on;
-    case Kind::set_block: return set_block(statement);
-    case Kind::macro: frame_->set(statement.macro->name, macro_value(statement.macro)); return Flow::on;
-    case Kind::call_block: call_block(statement); return Flow::on;
-    case Kind::filter: return filter_block(statement);
-    case Kind::with: return with(statement);
-    case Kind::block: return scope(statement.body, root_);
-    case Kind::scope: return scope(statement.body, frame_);
-    case Kind::break_loop: return Flow::broken;
-    case Kind::continue_loop: return Flow::continued;
+    case Kind::text:
+      write(statement.text);
+      return Flow::on;
+    case Kind::print:
+      write(printed(evaluate(*statement.expression)));
+      return Flow::on;
+    case Kind::condition:
+      return condition(statement);
+    case Kind::loop:
+      return loop(statement, evaluate(*statement.expression), 0);
+    case Kind::set:
+      set(statement);
+      return Flow::on;
+    case Kind::set_block:
+      return set_block(statement);
+    case Kind::macro:
+      frame_->set(statement.macro->name, macro_value(statement.macro));
+      return Flow::on;
+    case Kind::call_block:
+      call_block(statement);
+      return Flow::on;
+    case Kind::filter:
+      return filter_block(statement);
+    case Kind::with:
+      return with(statement);
+    case Kind::block:
+      return scope(statement.body, root_);
+    case Kind::scope:
+      return scope(statement.body, frame_);
+    case Kind::break_loop:
+      return Flow::broken;
+    case Kind::continue_loop:
+      return Flow::continued;
   }
   return Flow::on;
 }
@@ -170,7 +190,8 @@ Interpreter::Flow Interpreter::loop(const Statement& statement, const Value& ite
     };
   }
   const bool counted = !statement.test && has_length(iterable);
-  const auto state = std::make_shared<Loop>(passing(statement, iterable), counted ? std::optional(length_of(iterable)) : std::nullopt, depth0, recurse);
+  const auto state =
+      std::make_shared<Loop>(passing(statement, iterable), counted ? std::optional(length_of(iterable)) : std::nullopt, depth0, recurse);
   const Value self = std::shared_ptr<Object>(state);
   bool any = false;
   while (state->advance()) {
@@ -248,18 +269,22 @@ FramePtr Interpreter::frame_of_call(const MacroBody& macro, const FramePtr& fram
     values.push_back(i < arguments.positional.size() ? arguments.positional[i] : taken(arguments, macro.parameters[i].name));
   }
   if (macro.caller) inner->set("caller", taken(arguments, "caller").value_or(Value::undefined("no caller is defined")));
-  Items more(arguments.positional.begin() + static_cast<std::ptrdiff_t>(std::min(values.size(), arguments.positional.size())), arguments.positional.end());
+  Items more(arguments.positional.begin() + static_cast<std::ptrdiff_t>(std::min(values.size(), arguments.positional.size())),
+             arguments.positional.end());
   if (!macro.kwargs && !arguments.named.empty()) {
     throw Error(fmt::format("the macro '{}' takes no keyword argument '{}'", macro.name, arguments.named[0].first));
   }
-  if (!macro.varargs && !more.empty()) throw Error(fmt::format("the macro '{}' takes not more than {} arguments", macro.name, values.size()));
+  if (!macro.varargs && !more.empty())
+    throw Error(fmt::format("the macro '{}' takes not more than {} arguments", macro.name, values.size()));
   Dict named;
   for (auto& [name, value] : arguments.named) named.set(name, std::move(value));
   if (macro.kwargs) inner->set("kwargs", Value::dict(std::move(named)));
   if (macro.varargs) inner->set("varargs", Value::tuple(std::move(more)));
   for (std::size_t i = 0; i < values.size(); ++i) {
     const Parameter& parameter = macro.parameters[i];
-    if (!values[i]) values[i] = parameter.otherwise ? evaluate(*parameter.otherwise) : Value::undefined(fmt::format("the parameter '{}' was not provided", parameter.name));
+    if (!values[i])
+      values[i] = parameter.otherwise ? evaluate(*parameter.otherwise)
+                                      : Value::undefined(fmt::format("the parameter '{}' was not provided", parameter.name));
     inner->set(parameter.name, *values[i]);
   }
   return inner;

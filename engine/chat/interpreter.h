@@ -58,7 +58,8 @@ class Interpreter : public Runtime {
   /// Names are set in, and looked up from, this frame until it ends.
   class Scope {
    public:
-    Scope(Interpreter& interpreter, FramePtr frame) : interpreter_(interpreter), before_(std::exchange(interpreter.frame_, std::move(frame))) {}
+    Scope(Interpreter& interpreter, FramePtr frame)
+        : interpreter_(interpreter), before_(std::exchange(interpreter.frame_, std::move(frame))) {}
     ~Scope() { interpreter_.frame_ = std::move(before_); }
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;

@@ -40,12 +40,17 @@ Value Interpreter::evaluate_deeper(const Expression& expression) {
   const auto part = [&](std::size_t i) { return evaluate(*expression.parts[i]); };
   using Kind = Expression::Kind;
   switch (expression.kind) {
-    case Kind::constant: return expression.value;
-    case Kind::name: return name(expression.name);
+    case Kind::constant:
+      return expression.value;
+    case Kind::name:
+      return name(expression.name);
     case Kind::list:
-    case Kind::tuple: return sequence(expression);
-    case Kind::dict: return dict(expression);
-    case Kind::condition: return condition(expression);
+    case Kind::tuple:
+      return sequence(expression);
+    case Kind::dict:
+      return dict(expression);
+    case Kind::condition:
+      return condition(expression);
     case Kind::both: {
       Value left = part(0);
       return truth(left) ? part(1) : left;
@@ -54,19 +59,28 @@ Value Interpreter::evaluate_deeper(const Expression& expression) {
       Value left = part(0);
       return truth(left) ? left : part(1);
     }
-    case Kind::negation: return !truth(part(0));
-    case Kind::comparison: return comparison(expression);
-    case Kind::binary: return binary_of(expression);
-    case Kind::joined: return joined(expression);
-    case Kind::negative: return negative(part(0));
-    case Kind::positive: return positive(part(0));
-    case Kind::attribute: return attribute_or_item(part(0), expression.name);
+    case Kind::negation:
+      return !truth(part(0));
+    case Kind::comparison:
+      return comparison(expression);
+    case Kind::binary:
+      return binary_of(expression);
+    case Kind::joined:
+      return joined(expression);
+    case Kind::negative:
+      return negative(part(0));
+    case Kind::positive:
+      return positive(part(0));
+    case Kind::attribute:
+      return attribute_or_item(part(0), expression.name);
     case Kind::item: {
       const Value value = part(0);
       return item_or_attribute(value, part(1));
     }
-    case Kind::slice: return sliced(expression);
-    case Kind::call: return call(expression, nullptr);
+    case Kind::slice:
+      return sliced(expression);
+    case Kind::call:
+      return call(expression, nullptr);
     case Kind::filter: {
       const Value value = part(0);
       return filter(expression.name, value, arguments(expression.arguments));

@@ -86,14 +86,29 @@ void add_unit(std::string& out, std::uint32_t unit) { out += fmt::format("\\u{:0
 void add_letter(std::string& out, char32_t letter, bool ascii) {
   const auto code = static_cast<std::uint32_t>(letter);
   switch (letter) {
-    case U'"': out += "\\\""; return;
-    case U'\\': out += "\\\\"; return;
-    case U'\n': out += "\\n"; return;
-    case U'\r': out += "\\r"; return;
-    case U'\t': out += "\\t"; return;
-    case U'\b': out += "\\b"; return;
-    case U'\f': out += "\\f"; return;
-    default: break;
+    case U'"':
+      out += "\\\"";
+      return;
+    case U'\\':
+      out += "\\\\";
+      return;
+    case U'\n':
+      out += "\\n";
+      return;
+    case U'\r':
+      out += "\\r";
+      return;
+    case U'\t':
+      out += "\\t";
+      return;
+    case U'\b':
+      out += "\\b";
+      return;
+    case U'\f':
+      out += "\\f";
+      return;
+    default:
+      break;
   }
   if (code < 0x20 || (ascii && code > 0x7E && code < 0x10000)) return add_unit(out, code);
   if (!ascii || code < 0x7F) return append_utf8(out, letter);

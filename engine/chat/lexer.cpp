@@ -43,13 +43,16 @@ class Lexer {
  private:
   [[noreturn]] void fail(const std::string& what) const { throw SyntaxError(line_, what); }
   bool here(std::string_view text) const { return std::string_view(source_).substr(at_).starts_with(text); }
-  bool here(std::string_view text, std::size_t at) const { return at <= source_.size() && std::string_view(source_).substr(at).starts_with(text); }
+  bool here(std::string_view text, std::size_t at) const {
+    return at <= source_.size() && std::string_view(source_).substr(at).starts_with(text);
+  }
 
   void add(Token::Kind kind, std::string text = "") { tokens_.push_back({kind, std::move(text), {}, line_}); }
 
   /// Moves to `end`.
   void go(std::size_t end) {
-    line_ += static_cast<std::size_t>(std::count(source_.begin() + static_cast<std::ptrdiff_t>(at_), source_.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
+    line_ += static_cast<std::size_t>(
+        std::count(source_.begin() + static_cast<std::ptrdiff_t>(at_), source_.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
     if (end > at_) line_begins_ = source_[end - 1] == '\n';
     at_ = end;
   }
@@ -189,7 +192,10 @@ class Lexer {
   std::size_t integer_end() const {
     if (source_[at_] != '0') return digits_end(at_, "0123456789");
     const char mark = at_ + 1 < source_.size() ? source_[at_ + 1] : '\0';
-    const std::string_view digits = mark == 'x' || mark == 'X' ? "0123456789abcdefABCDEF" : mark == 'o' || mark == 'O' ? "01234567" : mark == 'b' || mark == 'B' ? "01" : "";
+    const std::string_view digits = mark == 'x' || mark == 'X'   ? "0123456789abcdefABCDEF"
+                                    : mark == 'o' || mark == 'O' ? "01234567"
+                                    : mark == 'b' || mark == 'B' ? "01"
+                                                                 : "";
     const std::size_t end = digits.empty() ? at_ : digits_end(at_ + 2, digits, true);
     return end > at_ + 2 ? end : digits_end(at_, "0");
   }

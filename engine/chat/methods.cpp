@@ -59,10 +59,11 @@ const std::set<std::string> kDictChanges{"clear", "pop", "popitem", "setdefault"
 /// Of Python, but not of this program.
 const std::set<std::string> kTextOthers{"expandtabs", "format_map", "isidentifier", "isnumeric", "istitle", "maketrans", "translate"};
 const std::set<std::string> kDictOthers{"fromkeys"};
-const std::set<std::string> kNumberOthers{"as_integer_ratio", "bit_count", "bit_length", "conjugate", "denominator", "from_bytes", "fromhex",
-                                          "hex",              "imag",      "is_integer", "numerator", "real",        "to_bytes"};
-const std::set<std::string> kObjectOthers{"arguments", "caller", "catch_kwargs", "catch_varargs", "close", "count", "decode", "index",
-                                          "isdisjoint", "mapping", "name", "send", "stop", "throw"};
+const std::set<std::string> kNumberOthers{"as_integer_ratio", "bit_count", "bit_length", "conjugate", "denominator",
+                                          "from_bytes",       "fromhex",   "hex",        "imag",      "is_integer",
+                                          "numerator",        "real",      "to_bytes"};
+const std::set<std::string> kObjectOthers{"arguments", "caller",     "catch_kwargs", "catch_varargs", "close", "count", "decode",
+                                          "index",     "isdisjoint", "mapping",      "name",          "send",  "stop",  "throw"};
 
 struct Kind {
   const Methods* methods = nullptr;

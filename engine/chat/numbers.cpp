@@ -40,7 +40,9 @@ std::optional<std::string> without_underscores(const std::string& text) {
   return out;
 }
 
-int digit_value(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'z' ? c - 'a' + 10 : c >= 'A' && c <= 'Z' ? c - 'A' + 10 : 99; }
+int digit_value(char c) {
+  return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'z' ? c - 'a' + 10 : c >= 'A' && c <= 'Z' ? c - 'A' + 10 : 99;
+}
 
 /// The base that a prefix names: 16 of "0x".
 int base_of_prefix(const std::string& text) {

@@ -80,11 +80,11 @@ Value lazy(const Value& source, std::function<Next()> make) {
       source.depth() + 1);
 }
 
-std::string DictView::type() const {
-  return what_ == What::keys ? "dict_keys" : what_ == What::values ? "dict_values" : "dict_items";
-}
+std::string DictView::type() const { return what_ == What::keys ? "dict_keys" : what_ == What::values ? "dict_values" : "dict_items"; }
 
-std::string DictView::repr() const { return fmt::format("{}({})", type(), chat::repr(Value::list(items_of(std::make_shared<DictView>(*this))))); }
+std::string DictView::repr() const {
+  return fmt::format("{}({})", type(), chat::repr(Value::list(items_of(std::make_shared<DictView>(*this)))));
+}
 
 Value DictView::at(std::size_t i) const {
   const auto& [key, value] = dict_.dict().entries[i];

@@ -52,7 +52,8 @@ ExpressionPtr constant(std::size_t line, Value value) {
 ExpressionPtr Parser::tuple(bool with_condition, bool parentheses, const std::string& end) {
   const std::size_t line = here().line;
   const auto at_end = [&] {
-    return here().kind == Token::Kind::variable_end || here().kind == Token::Kind::block_end || is_sign(")") || (!end.empty() && is_name(end));
+    return here().kind == Token::Kind::variable_end || here().kind == Token::Kind::block_end || is_sign(")") ||
+           (!end.empty() && is_name(end));
   };
   ExpressionPtr out = node(Kind::tuple, line);
   bool comma = false;
@@ -249,7 +250,8 @@ ExpressionPtr Parser::subscript(ExpressionPtr value) {
     out->parts.push_back(std::move(value));
     return whole(std::move(out));
   }
-  if (name.kind != Token::Kind::number || !name.number.is_integer()) throw SyntaxError(name.line, "a name or a number is expected after '.'");
+  if (name.kind != Token::Kind::number || !name.number.is_integer())
+    throw SyntaxError(name.line, "a name or a number is expected after '.'");
   return node_of(Kind::item, mark.line, std::move(value), constant(name.line, name.number));
 }
 
@@ -348,7 +350,8 @@ ExpressionPtr Parser::test(ExpressionPtr value) {
   if (!is_test(out->name)) unknown_.push_back({out->line, fmt::format("no test named '{}'", out->name)});
   out->parts.push_back(std::move(value));
   const Token::Kind kind = here().kind;
-  const bool operand = kind == Token::Kind::name || kind == Token::Kind::string || kind == Token::Kind::number || is_sign("[") || is_sign("{");
+  const bool operand =
+      kind == Token::Kind::name || kind == Token::Kind::string || kind == Token::Kind::number || is_sign("[") || is_sign("{");
   if (is_sign("(")) {
     out->arguments = arguments();
   } else if (operand && !is_name("else") && !is_name("or") && !is_name("and")) {

@@ -20,9 +20,7 @@ Statement statement_of(Kind kind, std::size_t line) {
 /// Of Jinja, but not for templates from strangers, or not of this program.
 const std::set<std::string> kRefused{"autoescape", "debug", "do", "extends", "from", "import", "include", "trans"};
 
-bool assigns_loop(const Target& target) {
-  return target.name == "loop" || std::ranges::any_of(target.parts, assigns_loop);
-}
+bool assigns_loop(const Target& target) { return target.name == "loop" || std::ranges::any_of(target.parts, assigns_loop); }
 
 }  // namespace
 
@@ -132,11 +130,11 @@ Statement Parser::statement() {
 }
 
 Statement Parser::tag(const std::string& name) {
-  static const std::map<std::string, Statement (Parser::*)()> tags{
-      {"if", &Parser::condition},        {"for", &Parser::loop},          {"set", &Parser::set},
-      {"macro", &Parser::macro},         {"call", &Parser::call_block},   {"filter", &Parser::filter_block},
-      {"with", &Parser::with},           {"block", &Parser::block},       {"print", &Parser::print},
-      {"generation", &Parser::generation}};
+  static const std::map<std::string, Statement (Parser::*)()> tags{{"if", &Parser::condition},    {"for", &Parser::loop},
+                                                                   {"set", &Parser::set},         {"macro", &Parser::macro},
+                                                                   {"call", &Parser::call_block}, {"filter", &Parser::filter_block},
+                                                                   {"with", &Parser::with},       {"block", &Parser::block},
+                                                                   {"print", &Parser::print},     {"generation", &Parser::generation}};
   if (name == "break") return jump(Kind::break_loop);
   if (name == "continue") return jump(Kind::continue_loop);
   if (kRefused.contains(name)) fail(fmt::format("the tag '{}' is not supported", name));
@@ -276,7 +274,6 @@ Statement Parser::macro() {
 Statement Parser::call_block() {
   Statement out = statement_of(Kind::call_block, take().line);
   out.macro = std::make_shared<MacroBody>();
-  out.macro->name = "caller";
   if (is_sign("(")) signature(*out.macro);
   out.expression = expression();
   if (out.expression->kind != Expression::Kind::call) fail("a call is expected");

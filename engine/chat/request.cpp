@@ -39,7 +39,8 @@ Dict others_of(const Dict& line, const RequestDefaults& defaults) {
   if (kwargs.is_none()) return out;
   if (!kwargs.is_dict()) throw Error("\"kwargs\" is not an object");
   for (const auto& [name, value] : kwargs.dict().entries) {
-    if (std::ranges::find(taken, name.text()) != taken.end()) throw Error(fmt::format("\"kwargs\" cannot hold '{}': it stands beside it", name.text()));
+    if (std::ranges::find(taken, name.text()) != taken.end())
+      throw Error(fmt::format("\"kwargs\" cannot hold '{}': it stands beside it", name.text()));
     out.set(name, value);
   }
   return out;

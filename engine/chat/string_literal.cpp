@@ -16,7 +16,9 @@ std::string escaped(std::string_view text) {
     if (code < 0x80) {
       out += static_cast<char>(code);
     } else {
-      out += code < 0x100 ? fmt::format("\\x{:02x}", code) : code < 0x10000 ? fmt::format("\\u{:04x}", code) : fmt::format("\\U{:08x}", code);
+      out += code < 0x100     ? fmt::format("\\x{:02x}", code)
+             : code < 0x10000 ? fmt::format("\\u{:04x}", code)
+                              : fmt::format("\\U{:08x}", code);
     }
   }
   return out;
@@ -61,7 +63,8 @@ class Reader {
 
   std::uint32_t hexadecimal(std::size_t digits) {
     const std::string number = text_.substr(at_, digits);
-    if (number.size() < digits || number.find_first_not_of("0123456789abcdefABCDEF") != std::string::npos) throw Error("an escape in a string is cut off");
+    if (number.size() < digits || number.find_first_not_of("0123456789abcdefABCDEF") != std::string::npos)
+      throw Error("an escape in a string is cut off");
     at_ += digits;
     return static_cast<std::uint32_t>(std::stoul(number, nullptr, 16));
   }

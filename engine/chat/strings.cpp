@@ -15,7 +15,7 @@ std::string reversed(std::string_view text) { return {text.rbegin(), text.rend()
 
 std::string between_letters(const std::string& text, const std::string& by, std::int64_t most) {
   Builder out;
-  for (std::size_t at = 0; at < text.size(); most -= most > 0 ? 1 : 0) {
+  for (std::size_t at = 0; at<text.size(); most -= most> 0 ? 1 : 0) {
     if (most != 0) out.add(by);
     const std::size_t size = code_point_size(text, at);
     out.add(std::string_view(text).substr(at, size));

@@ -21,26 +21,26 @@ struct GivenArguments {
 
 struct Expression {
   enum class Kind {
-    constant,   // value
-    name,       // name
-    list,       // parts
-    tuple,      // parts
-    dict,       // parts: key, value, key, value, …
-    condition,  // parts: if true, condition, if false (may be null)
-    both,       // parts: and
-    either,     // parts: or
-    negation,   // parts: not
-    comparison, // parts, signs between them
-    binary,     // parts: left, right; name: the sign
-    joined,     // parts: ~
-    negative,   // parts
-    positive,   // parts
-    attribute,  // parts; name
-    item,       // parts: value, key
-    slice,      // parts: value, from, to, step (null: not given)
-    call,       // parts: what is called; arguments
-    filter,     // parts: value (null in a filter block); name, arguments
-    test        // parts: value; name, arguments
+    constant,    // value
+    name,        // name
+    list,        // parts
+    tuple,       // parts
+    dict,        // parts: key, value, key, value, …
+    condition,   // parts: if true, condition, if false (may be null)
+    both,        // parts: and
+    either,      // parts: or
+    negation,    // parts: not
+    comparison,  // parts, signs between them
+    binary,      // parts: left, right; name: the sign
+    joined,      // parts: ~
+    negative,    // parts
+    positive,    // parts
+    attribute,   // parts; name
+    item,        // parts: value, key
+    slice,       // parts: value, from, to, step (null: not given)
+    call,        // parts: what is called; arguments
+    filter,      // parts: value (null in a filter block); name, arguments
+    test         // parts: value; name, arguments
   };
   Kind kind;
   std::size_t line;

@@ -122,7 +122,10 @@ const std::string& TemplateFolder::source(const std::string& name, bool tools) c
   const std::string wanted = !name.empty() ? name : tools && sources_.contains("tool_use") ? "tool_use" : "default";
   const auto found = sources_.find(wanted);
   if (found != sources_.end()) return found->second;
-  fail(path_, fmt::format("{}; it has {}", name.empty() ? "none of its chat templates is the default, so one has to be named" : fmt::format("has no chat template called {}", in_quotes(name)), names_of(sources_)));
+  fail(path_, fmt::format("{}; it has {}",
+                          name.empty() ? "none of its chat templates is the default, so one has to be named"
+                                       : fmt::format("has no chat template called {}", in_quotes(name)),
+                          names_of(sources_)));
 }
 
 }  // namespace statescope::chat

@@ -45,15 +45,15 @@ Value is_upper_text(Runtime& runtime, const Value& value, const Call&) {
   return attribute(printed(value), "isupper")->object()->call(runtime, {});
 }
 
-Value is_sequence(Runtime&, const Value& value, const Call&) {
-  return has_length(value) && (!value.object() || value.object()->indexed());
-}
+Value is_sequence(Runtime&, const Value& value, const Call&) { return has_length(value) && (!value.object() || value.object()->indexed()); }
 
 Value is_iterable(Runtime&, const Value& value, const Call&) {
   return value.is_undefined() || value.is_text() || value.sequence() || value.is_dict() || (value.object() && value.object()->iterate());
 }
 
-Value is_callable(Runtime&, const Value& value, const Call&) { return value.is_undefined() || (value.object() && value.object()->callable()); }
+Value is_callable(Runtime&, const Value& value, const Call&) {
+  return value.is_undefined() || (value.object() && value.object()->callable());
+}
 Value is_same(Runtime&, const Value& value, const Call& call) { return value.same(call.at(0)); }
 Value is_escaped(Runtime&, const Value&, const Call&) { return false; }
 Value is_in(Runtime&, const Value& value, const Call& call) { return contains(call.at(0), value); }

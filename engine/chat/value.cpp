@@ -88,10 +88,10 @@ bool Value::same(const Value& other) const {
   if (data_.index() != other.data_.index()) return false;
   if (is_none()) return true;
   if (is_boolean()) return boolean() == other.boolean();
-  // Small integers are one object in Python; so are equal constants of a template.
+  // Small integers and single characters are one object in Python.
   if (is_integer()) return integer() == other.integer();
   if (is_float()) return real() == other.real();
-  if (is_text()) return text() == other.text();
+  if (is_text()) return &text() == &other.text() || (length() <= 1 && text() == other.text());
   if (sequence()) return sequence() == other.sequence();
   if (is_dict()) return &dict() == &other.dict();
   if (is_undefined()) return std::get<Undefined>(data_).what == std::get<Undefined>(other.data_).what;

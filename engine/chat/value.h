@@ -55,8 +55,8 @@ class Value {
   Value(std::string value);  // UTF-8; throws Error beyond kMostBytes
   Value(const char* value) : Value(std::string(value)) {}
   template <class T>
-    requires std::is_convertible_v<std::shared_ptr<T>, std::shared_ptr<Object>>
-  Value(std::shared_ptr<T> value) : data_(std::shared_ptr<Object>(std::move(value))) {}
+  requires std::is_convertible_v<std::shared_ptr<T>, std::shared_ptr<Object>> Value(std::shared_ptr<T> value)
+      : data_(std::shared_ptr<Object>(std::move(value))) {}
   static Value undefined(std::string what);
   static Value list(Items items);
   static Value tuple(Items items);
@@ -69,7 +69,7 @@ class Value {
   bool is_integer() const { return holds<Int>(); }
   bool is_float() const { return holds<double>(); }
   bool is_text() const { return holds<std::shared_ptr<const Text>>(); }
-  bool is_list() const;   // not a tuple
+  bool is_list() const;  // not a tuple
   bool is_tuple() const;
   bool is_dict() const { return holds<std::shared_ptr<const Dict>>(); }
   bool is_number() const { return is_boolean() || is_integer() || is_float(); }
