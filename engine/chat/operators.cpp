@@ -110,7 +110,7 @@ Value of_floats(const std::string& sign, double a, double b) {
 }
 
 Value repeated(const Value& value, Int times) {
-  const auto count = static_cast<std::size_t>(std::clamp<Int>(times, 0, kMostBytes));
+  const auto count = static_cast<std::size_t>(std::clamp<Int>(times, 0, kMostBytes + 1));
   if (value.is_text()) {
     if (value.text().size() * count > kMostBytes) throw Error(fmt::format("a text of more than {} MB", kMostBytes / 1'000'000));
     std::string out;
