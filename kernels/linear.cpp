@@ -20,6 +20,9 @@
 #define STATESCOPE_LINEAR_TYPES
 namespace statescope {
 
+/// E4M3 with its exponent and mantissa moved to where float16 has them is 2^-8 times what it was: the difference of the biases.
+constexpr float float8_factor = 256;
+
 /// y = x wᵀ + bias for few rows. `x` is packed: see pack_row.
 struct StreamedProduct {
   const void* weight;
@@ -94,11 +97,10 @@ struct BF16 {
   }
 };
 
-/// E4M3 with its exponent and mantissa moved to where float16 has them is 2^-8 times what it was: the difference of the biases.
+/// Widened without float8_factor.
 struct F8 {
   using Number = std::uint8_t;
   static constexpr bool scaled = true;
-  static constexpr float factor = 256;  // that is still to be multiplied in
   static HWY_INLINE Vector widen(const Number* p) {
     const hn::Rebind<std::uint16_t, Floats> words;
     const auto bits = hn::PromoteTo(words, hn::LoadU(hn::Rebind<std::uint8_t, Floats>(), p));
@@ -156,7 +158,7 @@ HWY_INLINE void multiply_outputs(const StreamedProduct& op, std::int64_t row, st
     for (std::int64_t i = 0, block = 0; i < op.in; i += op.scales->columns, ++block) {
       add_columns(i, std::min(op.in, i + op.scales->columns));
       for (int j = 0; j < Outputs; ++j) {
-        const Vector scale = hn::Set(Floats(), Type::factor * op.scales->of_row(o + j)[block]);
+        const Vector scale = hn::Set(Floats(), float8_factor * op.scales->of_row(o + j)[block]);
         for (int r = 0; r < Rows; ++r) {
           of_blocks[r][j] = hn::MulAdd(scale, hn::Add(sum[r][j][0], sum[r][j][1]), of_blocks[r][j]);
           sum[r][j][0] = sum[r][j][1] = hn::Zero(Floats());
@@ -241,11 +243,10 @@ void widen(float* y, const typename Type::Number* x, std::int64_t n) {
   std::copy_n(to, n - i, y + i);
 }
 
-/// Those of f8 without their scales.
+/// Those of f8 without float8_factor and their scales.
 void widen_numbers(float* y, const void* x, std::int64_t n, DType dtype) {
   if (dtype == DType::f8) {
     widen<F8>(y, static_cast<const std::uint8_t*>(x), n);
-    std::for_each(y, y + n, [](float& number) { number *= F8::factor; });
   } else if (dtype == DType::f16) {
     widen<F16>(y, static_cast<const std::uint16_t*>(x), n);
   } else {
@@ -376,7 +377,12 @@ void widen_row(float* y, ConstTensor matrix, std::int64_t t) {
   } else {
     HWY_DYNAMIC_DISPATCH(widen_numbers)(y, matrix.slice(t, 1).data, n, matrix.dtype);
   }
-  for (std::int64_t i = 0; i < n && matrix.scales; ++i) y[i] *= matrix.scales->of_row(t)[i / matrix.scales->columns];
+  if (!matrix.scales) return;
+  const float* scale = matrix.scales->of_row(t);
+  for (std::int64_t begin = 0; begin < n; begin += matrix.scales->columns, ++scale) {
+    const float factor = float8_factor * *scale;
+    for (float* number = y + begin; number < y + std::min(n, begin + matrix.scales->columns); ++number) *number *= factor;
+  }
 }
 
 void linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias) {
