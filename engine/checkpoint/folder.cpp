@@ -68,17 +68,24 @@ void append(std::vector<RawTensor>& tensors, std::vector<RawTensor> more) {
 /// Shards as the index has them. Where it is stale, nothing may be missing that it names.
 class IndexedShards {
  public:
-  IndexedShards(Checkpoint& checkpoint, bool has_whole)
-      : checkpoint_(checkpoint), index_(checkpoint.path / index_name), files_(read_index(index_)), has_whole_(has_whole) {
+  /// `names`: of all files of the folder.
+  IndexedShards(Checkpoint& checkpoint, const std::vector<std::string>& names)
+      : checkpoint_(checkpoint), index_(checkpoint.path / index_name), files_(read_index(index_)) {
     for (const auto& [name, file] : files_) shards_.insert(file);
+    for (const std::string& name : names) {
+      if (name.starts_with("model") && name.ends_with(".safetensors") && !shards_.contains(name)) others_.push_back(name);
+    }
+    for (const std::string& shard : shards_) {
+      if (!contains(names, shard)) missing_ = shard;
+    }
   }
 
   std::vector<RawTensor> read() {
     std::vector<RawTensor> tensors;
-    if (has_whole_ && !shards_.contains(whole_name)) return whole();
+    if (contains(others_, whole_name)) return instead({whole_name});
+    if (!missing_.empty() && !others_.empty()) return instead(others_);
+    if (!missing_.empty()) fail(index_, fmt::format("names {}, which is missing from the folder; fetch it too", in_quotes(missing_)));
     for (const std::string& shard : shards_) {
-      if (!fs::exists(checkpoint_.path / shard))
-        fail(index_, fmt::format("names {}, which is missing from the folder; fetch it too", in_quotes(shard)));
       std::vector<RawTensor> more = read_raw_tensors(checkpoint_.path / shard, checkpoint_.storage);
       for (const RawTensor& tensor : more) count(tensor.name, shard);
       append(tensors, std::move(more));
@@ -90,12 +97,14 @@ class IndexedShards {
   }
 
  private:
-  /// model.safetensors stands beside shards that an index names: it is what Transformers reads, if it has all of them.
-  std::vector<RawTensor> whole() {
-    std::vector<RawTensor> tensors = read_raw_tensors(checkpoint_.path / whole_name, checkpoint_.storage);
-    check_names(names_of(tensors), "model.safetensors beside it does not have");
-    checkpoint_.notes.push_back(
-        fmt::format("{} names other files than {}, which was read instead: it has all tensors", index_name, whole_name));
+  /// Files that the index does not name: model.safetensors, which is what Transformers reads then, or other shards where its own are
+  /// missing. They must have all tensors.
+  std::vector<RawTensor> instead(const std::vector<std::string>& files) {
+    std::vector<RawTensor> tensors;
+    for (const std::string& file : files) append(tensors, read_raw_tensors(checkpoint_.path / file, checkpoint_.storage));
+    const std::string read = one_line(files.front(), 100) + (files.size() > 1 ? ", …" : "");
+    check_names(names_of(tensors), fmt::format("{} beside it does not have", read));
+    checkpoint_.notes.push_back(fmt::format("{} names other files than {}, read instead: all tensors are there", index_name, read));
     return tensors;
   }
 
@@ -123,15 +132,16 @@ class IndexedShards {
   Checkpoint& checkpoint_;
   const fs::path index_;
   const std::map<std::string, std::string> files_;
-  const bool has_whole_;
   std::set<std::string> shards_;
+  std::vector<std::string> others_;  // sorted
+  std::string missing_;              // one of the shards
   std::vector<std::string> moved_, unnamed_;
 };
 
 /// An index decides; else model.safetensors; else every safetensors file there is.
 std::vector<RawTensor> read_weights(Checkpoint& checkpoint, const std::vector<std::string>& names) {
   const auto ends_with = [&](const char* end) { return [end](const std::string& name) { return name.ends_with(end); }; };
-  if (contains(names, index_name)) return IndexedShards(checkpoint, contains(names, whole_name)).read();
+  if (contains(names, index_name)) return IndexedShards(checkpoint, names).read();
   std::vector<std::string> shards{whole_name};
   if (!contains(names, whole_name)) {
     shards = names;

@@ -175,7 +175,7 @@ class Taker {
     if (find(tensor.name.substr(0, tensor.name.rfind('.')) + ".pre_quant_scale"))
       refuse(tensor.dtype == "U8" ? "NVFP4 with AWQ's scales of activations" : "FP8 with AWQ's scales of activations", tensor);
     if (tensor.dtype == "F8_E4M3") return take_float8(tensor);
-    if (tensor.dtype == "I8" && said_.uses("int-quantized")) return take_int8(tensor);
+    if (tensor.dtype == "I8" && said_.method == "compressed-tensors") return take_int8(tensor);
     if (is_packed && beside_type(tensor, "weight_scale") == "U8") return take_mxfp4(tensor);
     if (is_packed && find(stem(tensor) + "weight_global_scale"))
       return take_nvfp4(tensor, 1 / number_beside(tensor, "weight_global_scale"));

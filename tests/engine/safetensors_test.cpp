@@ -108,7 +108,7 @@ TEST_CASE("shards: by index, or all of them") {
     CHECK(error.find(what) != error.npos);
   };
   index(R"({"a":"model-1.safetensors","b":"model-3.safetensors"})");
-  says("names 'model-3.safetensors', which is missing");
+  says("names tensor 'a', which model-2.safetensors beside it does not have");
   index(R"({"a":"model-1.safetensors","c":"model-2.safetensors"})");
   says("names tensor 'c', which none of its files has");
   index(R"({"a":"../m/model-1.safetensors"})");
@@ -155,8 +155,16 @@ TEST_CASE("a stale index is noted where all tensors are there, and refused where
   CHECK(error_of([&] { open_checkpoint(model); }).find("names tensor 'b', which model.safetensors beside it does not have") !=
         std::string::npos);
   index(R"({"a":"model-1.safetensors"})");
-  CHECK(note().find("names other files than model.safetensors, which was read instead") != std::string::npos);
+  CHECK(note().find("names other files than model.safetensors, read instead") != std::string::npos);
+
+  // Other shards than the index names, where its own are missing.
   std::filesystem::remove(model / "model.safetensors");
+  index(R"({"b":"model-1-of-1.safetensors"})");
+  CHECK(note().find("names other files than model-2.safetensors, read instead") != std::string::npos);
+  index(R"({"a":"model-1.safetensors"})");
+  CHECK(error_of([&] { open_checkpoint(model); }).find("names tensor 'a', which model-2.safetensors beside it does not have") !=
+        std::string::npos);
+  std::filesystem::remove(model / "model-2.safetensors");
   CHECK(error_of([&] { open_checkpoint(model); }).find("names 'model-1.safetensors', which is missing from the folder; fetch it too") !=
         std::string::npos);
 }
