@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/run/branches.h"
-#include "engine/text/tokenizer.h"
+#include "engine/tokenizer/tokenizer.h"
 
 namespace statescope {
 

@@ -91,6 +91,16 @@ void add_convert(CLI::App& app, ConvertArguments& convert) {
   command.add_flag("--force", convert.force, "replace what exists");
 }
 
+void add_tokenize(CLI::App& app, TokenizeArguments& tokenize) {
+  CLI::App& command = *app.add_subcommand("tokenize", "texts to token ids and back: lines of JSON from standard input");
+  command.add_option("path", tokenize.path, "a checkpoint, or a folder or file of a tokenizer alone")->required();
+  auto* text = command.add_option("--text", tokenize.text, "this text, instead of lines {\"text\": …}");
+  command.add_flag("--ids", tokenize.ids, "the other way: lines {\"ids\": […]} to texts")->excludes(text);
+  command.add_flag("--plain", tokenize.plain, "without the special tokens that are put around a text");
+  command.add_flag("--special", tokenize.recognise_specials, "special tokens written in the text are those tokens");
+  command.add_flag("--skip-specials", tokenize.skip_specials, "leave special tokens out of decoded text");
+}
+
 void add_bench_sse(CLI::App& bench, BenchSseArguments& sse) {
   CLI::App& command = *bench.add_subcommand("sse", "measure the three ways to compute SSE: sequential, masking, varlen");
   command.add_option("--length", sse.lengths, "tokens: 512,1024,2048 (default: 128 to 4096 with 4 partitions; on a GPU 1024 to 32768)")
@@ -377,6 +387,7 @@ int run_command_line(int argc, char** argv) {
   app.require_subcommand(0, 1);
   RunArguments run;
   ConvertArguments convert;
+  TokenizeArguments tokenize;
   BenchArguments bench;
   BenchSseArguments sse;
   EvalArguments eval;
@@ -393,6 +404,7 @@ int run_command_line(int argc, char** argv) {
   WindowArguments window;
   add_run(app, run);
   add_convert(app, convert);
+  add_tokenize(app, tokenize);
   add_bench(app, bench, sse);
   add_eval(app, eval);
   add_dataset(app, dataset);
@@ -424,6 +436,7 @@ int run_command_line(int argc, char** argv) {
     if (app.got_subcommand("run")) return run_command(run);
     if (app.got_subcommand("convert")) return convert_command(convert);
     if (app.got_subcommand("chat")) return chat_command(chat);
+    if (app.got_subcommand("tokenize")) return tokenize_command(tokenize);
     if (app.got_subcommand("bench"))
       return app.get_subcommand("bench")->got_subcommand("sse") ? bench_sse_command(sse) : bench_command(bench);
     if (app.got_subcommand("eval")) return eval_command(eval);

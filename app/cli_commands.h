@@ -68,6 +68,16 @@ struct ConvertArguments {
 };
 int convert_command(const ConvertArguments& arguments);
 
+struct TokenizeArguments {
+  std::string path;                 // a checkpoint, or a folder or file of a tokenizer alone
+  std::optional<std::string> text;  // unset: lines of standard input
+  bool ids = false;                 // the other way: ids to text
+  bool plain = false, recognise_specials = false, skip_specials = false;
+};
+/// Reads lines {"text": …} and writes {"ids": […], "offsets": [[begin, end], …] in bytes, "decoded": …} for each; with `ids`, reads
+/// {"ids": […]} and writes {"text": …, "decoded": …}, which are the same.
+int tokenize_command(const TokenizeArguments& arguments);
+
 struct BenchArguments {
   std::vector<std::string> checkpoints;
   std::string only;  // what is measured: all whose name has this in it

@@ -10,7 +10,7 @@
 #include "app/inspect/report.h"
 #include "datasets/prompt.h"
 #include "engine/error.h"
-#include "engine/text/tokenizer.h"
+#include "engine/tokenizer/tokenizer.h"
 
 namespace statescope {
 namespace {

@@ -14,7 +14,7 @@
 #include "engine/model/model.h"
 #include "engine/run/dump.h"
 #include "engine/run/session_file.h"
-#include "engine/text/tokenizer.h"
+#include "engine/tokenizer/tokenizer.h"
 #include "views/parts.h"
 
 namespace statescope {
@@ -165,7 +165,7 @@ void check_states(const RunArguments& arguments, std::int64_t tokens) {
 std::int64_t tokens_to_generate(const RunArguments& arguments, const PromptInput& prompt, const Tokenizer& tokenizer) {
   constexpr std::int64_t default_length = 32;
   const bool as_expected = !arguments.generate && !prompt.expected.empty();
-  return as_expected ? std::ssize(tokenizer.encode(prompt.expected).ids) : arguments.generate.value_or(default_length);
+  return as_expected ? std::ssize(tokenizer.encode(prompt.expected, kContinuation).ids) : arguments.generate.value_or(default_length);
 }
 
 void print(const Outcome& outcome, const Model& model, const RunArguments& arguments) {

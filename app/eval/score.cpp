@@ -20,7 +20,7 @@ std::int64_t token_at(const Encoding& encoding, std::size_t byte) {
 
 /// What follows the question without being in the text.
 std::int32_t only_token(const std::string& answer, const Tokenizer& tokenizer) {
-  const std::vector<std::int32_t> ids = tokenizer.encode(answer).ids;
+  const std::vector<std::int32_t> ids = tokenizer.encode(answer, kContinuation).ids;
   if (ids.size() != 1) throw Error(fmt::format("the answer \"{}\" is {} tokens, but only one can be asked for here", answer, ids.size()));
   return ids.front();
 }

@@ -8,7 +8,7 @@
 #include "app/eval/cells.h"
 #include "engine/analysis/interval.h"
 #include "engine/run/scoring.h"
-#include "engine/text/tokenizer.h"
+#include "engine/tokenizer/tokenizer.h"
 
 namespace statescope {
 

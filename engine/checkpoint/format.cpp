@@ -108,12 +108,23 @@ std::string quote_python_floats(std::string_view text) {
 }
 
 bool is_tokenizer_file(std::string_view name) {
-  static constexpr std::array<std::string_view, 9> names{"tokenizer.json",    "tokenizer_config.json",
-                                                         "tokenizer.model",   "special_tokens_map.json",
-                                                         "added_tokens.json", "vocab.json",
-                                                         "vocab.txt",         "merges.txt",
-                                                         "spiece.model"};
-  return std::ranges::find(names, name) != names.end();
+  static constexpr std::array<std::string_view, 14> names{"tokenizer.json",
+                                                          "tokenizer_config.json",
+                                                          "special_tokens_map.json",
+                                                          "added_tokens.json",
+                                                          "chat_template.jinja",
+                                                          "chat_template.json",
+                                                          "vocab.json",
+                                                          "vocab.txt",
+                                                          "merges.txt",
+                                                          "encoder.json",
+                                                          "vocab.bpe",
+                                                          "spiece.model",
+                                                          "tiktoken.model",
+                                                          "meta.json"};
+  const bool is_numbered = name.starts_with("tokenizer.model") || (name.starts_with("tekken") && name.ends_with(".json")) ||
+                           (name.starts_with("rwkv_vocab") && name.ends_with(".txt")) || name.ends_with(".tiktoken");
+  return is_numbered || std::ranges::find(names, name) != names.end();
 }
 
 bool is_provenance_file(std::string_view name) { return name == "eval.json" || name == "prompts.json"; }

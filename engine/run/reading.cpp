@@ -45,7 +45,7 @@ std::shared_ptr<Run> read_prompt(std::shared_ptr<Model> model, const Tokenizer& 
 /// A checkpoint without a tokenizer still runs from ids: it is asked only where there is a text.
 std::int64_t tokens_to_generate(const PromptInput& prompt, const Tokenizer& tokenizer) {
   if (prompt.generate) return *prompt.generate;
-  return prompt.expected.empty() ? 0 : static_cast<std::int64_t>(tokenizer.encode(prompt.expected).ids.size());
+  return prompt.expected.empty() ? 0 : static_cast<std::int64_t>(tokenizer.encode(prompt.expected, kContinuation).ids.size());
 }
 
 }  // namespace
@@ -71,7 +71,8 @@ Reading::Reading(std::shared_ptr<Run> run, std::shared_ptr<const Tokenizer> toke
   }
   for (const std::int32_t id : run_->ids()) info.tokens.push_back({id, tokenizer_->text_of(id)});
   if (prompt.ids.empty() && !prompt.expected.empty()) {
-    for (const std::int32_t id : tokenizer_->encode(prompt.expected).ids) info.expected.push_back({id, tokenizer_->text_of(id)});
+    for (const std::int32_t id : tokenizer_->encode(prompt.expected, kContinuation).ids)
+      info.expected.push_back({id, tokenizer_->text_of(id)});
   }
   info_ = std::make_shared<const RunInfo>(std::move(info));
 }

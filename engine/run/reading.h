@@ -5,7 +5,7 @@
 
 #include "engine/run/run.h"
 #include "engine/run/session.h"
-#include "engine/text/tokenizer.h"
+#include "engine/tokenizer/tokenizer.h"
 
 namespace statescope {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/snapshot.h"
-#include "engine/text/tokenizer.h"
+#include "engine/tokenizer/tokenizer.h"
 
 namespace statescope {
 

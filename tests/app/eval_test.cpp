@@ -108,7 +108,7 @@ std::string refusal(const std::string& grid) {
 /// Knows all bytes but '!'; one token each.
 class Letters final : public Tokenizer {
  public:
-  Encoding encode(std::string_view text) const override {
+  Encoding encode(std::string_view text, const EncodeOptions&) const override {
     Encoding encoding;
     for (std::size_t i = 0; i < text.size(); ++i) {
       if (text[i] == '!') throw Error("no '!'");
@@ -119,7 +119,7 @@ class Letters final : public Tokenizer {
     return encoding;
   }
   std::string text_of(std::int32_t id) const override { return {static_cast<char>(id)}; }
-  std::string decode(std::span<const std::int32_t>) const override { return ""; }
+  std::string decode(std::span<const std::int32_t>, bool) const override { return ""; }
 };
 
 bool contains(const std::string& text, const std::string& part) {
@@ -469,7 +469,7 @@ TEST_CASE("Ctrl-C ends the command with one line and without files") {
   arguments.lists.base.samples = 1'000'000;
   arguments.json = (folder.path / "scores.json").string();
   const auto handler = [] {
-    struct sigaction action{};
+    struct sigaction action {};
     ::sigaction(SIGINT, nullptr, &action);
     return action.sa_handler;
   };

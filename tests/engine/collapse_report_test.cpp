@@ -6,7 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "engine/text/tokenizer.h"
+#include "engine/tokenizer/tokenizer.h"
 #include "tests/catch.h"
 #include "tests/engine/golden.h"
 #include "tests/engine/small_models.h"

@@ -28,9 +28,9 @@ std::vector<std::int32_t> draws(SamplingOptions options) {
 
 class Numerals final : public Tokenizer {
  public:
-  Encoding encode(std::string_view) const override { return {}; }
+  Encoding encode(std::string_view, const EncodeOptions&) const override { return {}; }
   std::string text_of(std::int32_t id) const override { return std::to_string(id); }
-  std::string decode(std::span<const std::int32_t>) const override { return {}; }
+  std::string decode(std::span<const std::int32_t>, bool) const override { return {}; }
 };
 
 }  // namespace

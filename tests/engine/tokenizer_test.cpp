@@ -1,4 +1,4 @@
-#include "engine/text/tokenizer.h"
+#include "engine/tokenizer/tokenizer.h"
 
 #include "tests/engine/checkpoint_files.h"
 
@@ -66,10 +66,10 @@ TEST_CASE("other tokenizers are refused by name, and only when text is given") {
     std::map<std::string, std::string> files;
     std::string name;
   } cases[] = {
-      {{{"tokenizer.json", R"({"version": "1.0", "model": {"type": "BPE"}})"}}, "a Hugging Face tokenizer ('BPE')"},
-      {{{"tokenizer.json", R"({"model": {}})"}}, "a Hugging Face tokenizer"},
-      {{{"tokenizer.model", "\n"}}, "tokenizer.model is a sentencepiece tokenizer"},
-      {{{"vocab.json", "{}"}, {"merges.txt", ""}}, "vocab.json is a subword tokenizer"},
+      {{{"tokenizer.json", R"({"version": "1.0", "model": {"type": "BPE"}})"}}, "model BPE: a model without a vocabulary"},
+      {{{"tokenizer.json", R"({"model": {}})"}}, "model: a model without a vocabulary"},
+      {{{"tokenizer.json", R"({"model": {"type": "X", "vocab": {"a": 0}}})"}}, "model 'X' is not supported"},
+      {{{"vocab.txt", "a"}}, "vocab.txt"},
       {{}, "has no tokenizer"},
   };
   for (const auto& [files, name] : cases) {
@@ -82,7 +82,7 @@ TEST_CASE("other tokenizers are refused by name, and only when text is given") {
 }
 
 TEST_CASE("a damaged tokenizer.json is refused when text is given") {
-  CHECK(contains(refusal(*from_json("{")), "not a JSON object"));
+  CHECK(contains(refusal(*from_json("{")), "is not JSON from byte 1"));
   CHECK(contains(refusal(*from_json("")), "is empty"));
   CHECK(contains(refusal(*from_json("{}")), "not a JSON object"));
   CHECK(contains(refusal(*from_json("[1]")), "not a JSON object"));

@@ -1,5 +1,5 @@
 // Any bytes as a tokenizer.json; the first half of them is also the text that it encodes.
-#include "engine/text/tokenizer.h"
+#include "engine/tokenizer/tokenizer.h"
 
 #include <cstdlib>
 
