@@ -85,7 +85,8 @@ void Bpe::add_merge(std::string_view left, std::string_view right) {
 }
 
 bool Bpe::ends_before_sign() const {
-  return !joins_before_sign_ && !options_.ignore_merges && !options_.fuse_unknown && options_.prefix.empty() && options_.suffix.empty();
+  return !options_.bytes && !joins_before_sign_ && !options_.ignore_merges && !options_.fuse_unknown && options_.prefix.empty() &&
+         options_.suffix.empty();
 }
 
 void Bpe::split(std::string_view word, std::vector<Piece>& pieces) const {

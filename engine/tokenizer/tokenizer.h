@@ -60,7 +60,8 @@ class Tokenizer {
   TokenizerInfo info_;
 };
 
-/// The text of tokens that come one by one, in whole characters: what add() and finish() return, put together, is the text of all.
+/// The text of tokens that come one by one, in whole characters: what add() and finish() return, put together, is the text of all, unless
+/// byte pieces (<0xE4>) break a text of which a part has been said.
 class StreamDecoder {
  public:
   explicit StreamDecoder(std::shared_ptr<const Tokenizer> tokenizer, bool skip_specials = false);

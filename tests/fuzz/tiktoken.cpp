@@ -1,0 +1,9 @@
+// Any bytes as a tiktoken file.
+#include "tests/fuzz/tokenizer.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string bytes(reinterpret_cast<const char*>(data), size);
+  statescope::fuzz::try_tokenizer({{"vocab.tiktoken", "AA== 0\n" + bytes}, {"meta.json", R"({"pat_str": "\\w+|\\W"})"}},
+                                  std::string_view(bytes).substr(0, size / 2));
+  return 0;
+}
