@@ -98,6 +98,7 @@ class Backend {
   virtual void softplus_clamp(Tensor y, ConstTensor x, ConstTensor dt_bias, float dt_min, float dt_max) = 0;
   virtual void one_minus_exp(Tensor y, ConstTensor x) = 0;
   virtual void rope(Tensor y, ConstTensor x, std::int64_t first, double theta, std::int64_t rotary) = 0;
+  virtual void rope(Tensor y, ConstTensor x, std::int64_t first, const Rotation& rotation) = 0;
   virtual void top_k(Tensor ids, ConstTensor scores) = 0;
   virtual void renormalise(Tensor y, ConstTensor gate, ConstTensor ids) = 0;
   virtual void row_sparse(Tensor k, Tensor log_decay, ConstTensor z, std::int64_t topk, bool skip_decay) = 0;

@@ -174,6 +174,10 @@ class CudaBackend final : public Backend {
     give_up_capture();
     use(), cuda::rope(y, x, first, theta, rotary, stream());
   }
+  void rope(Tensor y, ConstTensor x, std::int64_t first, const Rotation& rotation) override {
+    give_up_capture();
+    use(), cuda::rope(y, x, first, rotation, stream());
+  }
   void top_k(Tensor ids, ConstTensor scores) override { use(), cuda::top_k(ids, scores, stream()); }
   void renormalise(Tensor y, ConstTensor gate, ConstTensor ids) override { use(), cuda::renormalise(y, gate, ids, stream()); }
   void row_sparse(Tensor k, Tensor log_decay, ConstTensor z, std::int64_t topk, bool skip_decay) override {

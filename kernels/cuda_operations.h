@@ -44,6 +44,7 @@ void softmax_pair(Tensor pair, ConstTensor shared, ConstTensor sparse, ConstTens
 
 // rope.cu
 void rope(Tensor y, ConstTensor x, std::int64_t first, double theta, std::int64_t rotary, cudaStream_t stream);
+void rope(Tensor y, ConstTensor x, std::int64_t first, const Rotation& rotation, cudaStream_t stream);
 
 // low_rank_decay.cu: weight float32 or bf16, of at most `most_low_rank` inputs.
 constexpr std::int64_t most_low_rank = 32;

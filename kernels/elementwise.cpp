@@ -337,8 +337,8 @@ void one_minus_exp(Tensor y, ConstTensor x) {
 
 namespace {
 
-/// cos and sin of position · ω_j, in float32 as the models were trained, in float64 where float32 no longer tells positions apart.
-void rotation(float* cosine, float* sine, const double* frequency, std::int64_t n, std::int64_t position) {
+/// A cos and A sin of position · ω_j, in float32 as the models were trained, in float64 where float32 no longer tells positions apart.
+void rotation(float* cosine, float* sine, const double* frequency, std::int64_t n, std::int64_t position, float factor) {
   for (std::int64_t j = 0; j < n; ++j) {
     if (position < (1 << 20)) {
       const float angle = static_cast<float>(position) * static_cast<float>(frequency[j]);
@@ -349,6 +349,8 @@ void rotation(float* cosine, float* sine, const double* frequency, std::int64_t 
       cosine[j] = static_cast<float>(std::cos(angle));
       sine[j] = static_cast<float>(std::sin(angle));
     }
+    cosine[j] *= factor;
+    sine[j] *= factor;
   }
 }
 
@@ -361,24 +363,16 @@ void rotate(float* y, const float* x, const float* cosine, const float* sine, st
   }
 }
 
-}  // namespace
-
-void rope(Tensor y, ConstTensor x, std::int64_t first, double theta, std::int64_t rotary) {
-  const std::int64_t half = rotary / 2, d = last_axis(x);
-  if (rotary < 0 || rotary > d || rotary % 2 != 0)
-    throw std::invalid_argument("rope: " + std::to_string(rotary) + " channels of " + x.shape.to_string());
+/// Rows of heads whose first 2 · half channels turn.
+void rotate_rows(Tensor y, ConstTensor x, std::int64_t first, const double* frequency, std::int64_t half, float factor) {
+  const std::int64_t d = last_axis(x), rotary = 2 * half;
+  if (rotary > d) throw std::invalid_argument("rope: " + std::to_string(rotary) + " channels of " + x.shape.to_string());
   require_same_rows("rope", y, x);
-  static thread_local std::vector<double> frequencies;
-  frequencies.resize(static_cast<std::size_t>(half));
-  // ω_j = θ^{−2j / rotary}
-  for (std::int64_t j = 0; j < half; ++j)
-    frequencies[static_cast<std::size_t>(j)] = std::pow(theta, -2.0 * static_cast<double>(j) / static_cast<double>(rotary));
-  const double* frequency = frequencies.data();
   for_rows(y, [=](std::int64_t t) {
     static thread_local std::vector<float> angles;
     angles.resize(static_cast<std::size_t>(2 * half));
     float *cosine = angles.data(), *sine = cosine + half;
-    rotation(cosine, sine, frequency, half, first + t);
+    rotation(cosine, sine, frequency, half, first + t, factor);
     for (std::int64_t begin = 0; begin < x.row_size(); begin += d) {
       float* out = y.f32(t) + begin;
       const float* in = x.f32(t) + begin;
@@ -386,6 +380,31 @@ void rope(Tensor y, ConstTensor x, std::int64_t first, double theta, std::int64_
       if (out != in) std::copy(in + rotary, in + d, out + rotary);
     }
   });
+}
+
+/// Memory for n frequencies, of this thread.
+double* room_for_frequencies(std::size_t n) {
+  static thread_local std::vector<double> frequencies;
+  frequencies.resize(n);
+  return frequencies.data();
+}
+
+}  // namespace
+
+void rope(Tensor y, ConstTensor x, std::int64_t first, double theta, std::int64_t rotary) {
+  if (rotary < 0 || rotary % 2 != 0)
+    throw std::invalid_argument("rope: " + std::to_string(rotary) + " channels of " + x.shape.to_string());
+  const std::int64_t half = rotary / 2;
+  double* frequency = room_for_frequencies(static_cast<std::size_t>(half));
+  // ω_j = θ^{−2j / rotary}
+  for (std::int64_t j = 0; j < half; ++j) frequency[j] = std::pow(theta, -2.0 * static_cast<double>(j) / static_cast<double>(rotary));
+  rotate_rows(y, x, first, frequency, half, 1);
+}
+
+void rope(Tensor y, ConstTensor x, std::int64_t first, const Rotation& rotation) {
+  double* frequency = room_for_frequencies(rotation.frequencies.size());
+  std::ranges::copy(rotation.frequencies, frequency);
+  rotate_rows(y, x, first, frequency, std::ssize(rotation.frequencies), rotation.factor);
 }
 
 void fill(Tensor x, float value) {

@@ -2,6 +2,8 @@
 // in bf16, each of either type: Backend::activation_type); outputs first; y may be x itself (the same view) unless said otherwise.
 #pragma once
 
+#include <span>
+
 #include "kernels/tensor.h"
 
 namespace statescope {
@@ -55,6 +57,15 @@ void one_minus_exp(Tensor y, ConstTensor x);
 /// Rotates the first `rotary` channels of every head, half-split (spec §1.6); the rest are copied. x, y [T, H, d]; row t has position first
 /// + t. Angles in float32, in float64 beyond position 2^20.
 void rope(Tensor y, ConstTensor x, std::int64_t first, double theta, std::int64_t rotary);
+
+/// Frequencies of other kinds: ω_j, on the host, at most `most_frequencies`, and what multiplies cos and sin.
+struct Rotation {
+  static constexpr std::int64_t most_frequencies = 256;
+  std::span<const float> frequencies;
+  float factor = 1;
+};
+/// The same with these: pair j is channels j and j + n of the first 2n (spec §19.15).
+void rope(Tensor y, ConstTensor x, std::int64_t first, const Rotation& rotation);
 
 /// x = value everywhere.
 void fill(Tensor x, float value);

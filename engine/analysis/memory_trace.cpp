@@ -221,6 +221,7 @@ class MemoryTracer::Backend final : public statescope::Backend {
   void rope(Tensor y, ConstTensor x, std::int64_t first, double theta, std::int64_t rotary) override {
     cpu_->rope(y, x, first, theta, rotary);
   }
+  void rope(Tensor y, ConstTensor x, std::int64_t first, const Rotation& rotation) override { cpu_->rope(y, x, first, rotation); }
   void top_k(Tensor ids, ConstTensor scores) override { cpu_->top_k(ids, scores); }
   void renormalise(Tensor y, ConstTensor gate, ConstTensor ids) override { cpu_->renormalise(y, gate, ids); }
   void row_sparse(Tensor k, Tensor log_decay, ConstTensor z, std::int64_t topk, bool skip_decay) override {

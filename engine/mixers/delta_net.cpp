@@ -15,7 +15,7 @@ class DeltaNet final : public Mixer {
     const std::int64_t key_dim = expanded(hidden, config, "expand_k", 1.0), value_dim = expanded(hidden, config, "expand_v", 1.0);
     K_ = divided(key_dim, "key dim", heads_, "num_heads");
     V_ = divided(value_dim, "value dim", heads_, "num_heads");
-    qk_activation_ = activation_named(config, "qk_activation", "silu");
+    qk_activation_ = activation_named(config, "qk_activation", "silu", {"silu", "relu", "elu", "identity"});
     l2_ = config.text("qk_norm", "l2", {"l2", "sum"}) == "l2";
     beta_factor_ = config.boolean("allow_neg_eigval", false) ? 2.0f : 1.0f;
     qkv_ = QkvProjection(weights, hidden, heads_, heads_, heads_, K_, V_, config.boolean("use_gate", false));

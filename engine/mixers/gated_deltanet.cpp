@@ -25,6 +25,7 @@ class GatedDeltaNet final : public Mixer {
     if (config.boolean("use_short_conv", true)) qkv_.load_convolutions(weights, config.integer("conv_size", 4));
     head_gates_ = HeadGates::load(build, qkv_, hidden);
     readout_ = normed_readout(build, "o_norm.weight", V_, qkv_.value_dim());
+    readout_.gate_act = activation_named(config, "output_gate_activation", "swish", {"swish", "silu", "sigmoid"});
   }
 
   bool folds_norm() const override { return !head_gates_; }

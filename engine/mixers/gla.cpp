@@ -25,7 +25,7 @@ class Gla final : public Mixer {
     clamp_min_ = static_cast<float>(config.number("clamp_min", -std::numeric_limits<double>::infinity(), true));
     if (clamp_min_ > 0) throw Error(fmt::format("config: \"clamp_min\" is {}, but no log decay is above 0", clamp_min_));
     if (config.boolean("use_short_conv", false)) qkv_.load_convolutions(weights, config.integer("conv_size", 4));
-    phi_ = activation_named(config, "feature_map", "identity");
+    phi_ = activation_named(config, "feature_map", "identity", {"relu", "sigmoid", "silu", "swish"});
     const Config row_sparse = config.object("row_sparse");
     if (config.has("row_sparse")) row_topk_ = row_sparse.integer("topk", {}, 1, K_);
     skip_decay_ = row_sparse.boolean("skip_decay", true);

@@ -31,8 +31,7 @@ class Gsa final : public Mixer {
     phi_ = map == "swish" ? Activation::silu : Activation::relu;
     if (map == "t2r") phi_layer_ = Linear(weights, "feature_map.layer", K_, K_);
     if (config.boolean("use_short_conv", false)) qkv_.load_convolutions(weights, config.integer("conv_size", 4));
-    const bool plain = !config.boolean("elementwise_affine", true) && !weights.has("g_norm.weight");
-    if (!plain) g_norm_ = weights.floats("g_norm.weight", {hidden});
+    g_norm_ = norm_weight(build, "g_norm.weight", hidden);
     o_proj_ = Linear(weights, "o_proj", hidden, hidden);
   }
 

@@ -53,14 +53,13 @@ class FeatureMap {
   }
 
  private:
-  /// z = [relu(x), −relu(x)] as the reference codes it; φ(x) = concat_j z ⊙ roll(z, j), j = 1 … 4
+  /// z = [relu(x), relu(−x)]; φ(x) = concat_j z ⊙ roll(z, j), j = 1 … 4
   void dpfp(Context& ctx, Tensor out, ConstTensor x) const {
     const std::int64_t n = 2 * head_dim_;
-    Tensor z = ctx.workspace.tensor({x.rows(), n}), zero = ctx.workspace.tensor({x.rows(), head_dim_});
-    ctx.backend.fill(zero, 0);
-    Tensor positive = z.columns(0, {head_dim_});
+    Tensor z = ctx.workspace.tensor({x.rows(), n});
+    const Tensor positive = z.columns(0, {head_dim_}), negative = z.columns(head_dim_, {head_dim_});
     ctx.backend.activate(positive, x, Activation::relu);
-    ctx.backend.add(z.columns(head_dim_, {head_dim_}), zero, positive, -1);
+    ctx.backend.add(negative, positive, x, -1);  // relu(−x) = relu(x) − x
     for (std::int64_t j = 1; j <= 4; ++j) {
       Tensor part = out.columns((j - 1) * n, {n});
       // roll(z, j) moves entry i to i + j: the last j entries come first

@@ -20,12 +20,14 @@ class Mamba2 final : public Mixer {
     d_in_ = hidden * config.integer("expand", 2);
     P_ = config.integer("head_dim", 64);
     heads_ = divided(d_in_, "expand · hidden_size", P_, "head_dim");
+    if (const std::int64_t named = config.integer("num_heads", heads_); named != heads_)
+      throw Error(fmt::format("config: \"num_heads\" is {}, but expand · hidden_size / head_dim {}", named, heads_));
     state_size_ = config.integer("state_size", 128);
     groups_ = config.integer("n_groups", 1);
     divided(heads_, "heads", groups_, "n_groups");
     const std::int64_t conv_dim = d_in_ + 2 * groups_ * state_size_;
     in_proj_ = Linear(weights, "in_proj", d_in_ + conv_dim + heads_, hidden, config.boolean("use_bias", false));
-    const Activation act = activation_named(config, "hidden_act", "silu");
+    const Activation act = activation_named(config, "hidden_act", "silu", {"silu", "swish", "relu", "sigmoid"});
     conv_ = Conv(weights, "conv1d", conv_dim, config.integer("conv_kernel", 4), act, config.boolean("use_conv_bias", true));
     // A = −exp(A_log), once
     std::vector<float> A = weights.host("A_log", {heads_});
@@ -43,7 +45,7 @@ class Mamba2 final : public Mixer {
     }
     if (config.boolean("rmsnorm", true)) norm_ = weights.floats("norm.weight", {d_in_});
     norm_before_gate_ = config.boolean("norm_before_gate", false);
-    eps_ = static_cast<float>(config.not_negative("norm_eps", config.not_negative("layer_norm_epsilon", 1e-5)));
+    eps_ = static_cast<float>(config.not_negative("norm_eps", 1e-5));
     out_proj_ = Linear(weights, "out_proj", hidden, d_in_, config.boolean("use_bias", false));
   }
 

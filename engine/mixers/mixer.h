@@ -165,7 +165,6 @@ const ChannelRow& channel_row(std::string_view name);
 struct MixerRow {
   std::string_view name;    // also the model_type, where a family is made of this mixer alone
   std::string_view memory;  // one of the four
-  std::vector<std::string_view> config_keys;
   std::vector<std::string_view> channels;
   std::unique_ptr<Mixer> (*build)(const MixerBuild&);
 };

@@ -25,8 +25,9 @@ std::int64_t expanded(std::int64_t size, const Config& config, std::string_view 
   return static_cast<std::int64_t>(product);
 }
 
-Activation activation_named(const Config& config, std::string_view key, std::string_view fallback) {
-  const std::string name = config.text(key, std::string(fallback), {"identity", "swish", "silu", "relu", "sigmoid", "elu"});
+Activation activation_named(const Config& config, std::string_view key, std::string_view fallback,
+                            std::initializer_list<std::string_view> allowed) {
+  const std::string name = config.has(key) ? config.text(key, {}, allowed) : std::string(fallback);
   if (name == "swish" || name == "silu") return Activation::silu;
   if (name == "relu") return Activation::relu;
   if (name == "sigmoid") return Activation::sigmoid;
@@ -106,9 +107,8 @@ QkvProjection::QkvProjection(const MixerBuild& build, std::int64_t default_heads
   const std::int64_t hidden = config.integer("hidden_size"), heads = config.integer("num_heads", default_heads);
   const std::int64_t kv_heads = config.integer("num_kv_heads", heads);
   divided(heads, "num_heads", kv_heads, "num_kv_heads");
-  // FLA's GSA constructor spells these exapnd_k, exapnd_v; both occur in configs.
-  const std::int64_t key_dim = expanded(hidden, config, config.has("exapnd_k") ? "exapnd_k" : "expand_k", default_expand_k);
-  const std::int64_t value_dim = expanded(hidden, config, config.has("exapnd_v") ? "exapnd_v" : "expand_v", default_expand_v);
+  const std::int64_t key_dim = expanded(hidden, config, "expand_k", default_expand_k);
+  const std::int64_t value_dim = expanded(hidden, config, "expand_v", default_expand_v);
   *this = QkvProjection(build.weights, hidden, heads, kv_heads, kv_heads, divided(key_dim, "key dim", heads, "num_heads"),
                         divided(value_dim, "value dim", heads, "num_heads"), gated);
 }
@@ -178,29 +178,25 @@ void Readout::operator()(Context& ctx, ConstTensor o, ConstTensor gate, Tensor y
   project(ctx, read, y);
 }
 
-Readout normed_readout(const MixerBuild& build, std::string_view name, std::int64_t head_dim, std::int64_t value_dim) {
+ConstTensor norm_weight(const MixerBuild& build, std::string_view name, std::int64_t n) {
   const bool plain = !build.config.boolean("elementwise_affine", true) && !build.weights.has(name);
-  return {.norm = plain ? ConstTensor{} : build.weights.floats(name, {head_dim}),
+  return plain ? ConstTensor{} : build.weights.floats(name, {n});
+}
+
+Readout normed_readout(const MixerBuild& build, std::string_view name, std::int64_t head_dim, std::int64_t value_dim) {
+  return {.norm = norm_weight(build, name, head_dim),
           .head_dim = head_dim,
           .eps = static_cast<float>(build.config.not_negative("norm_eps", 1e-6)),
           .o_proj = Linear(build.weights, "o_proj", build.config.integer("hidden_size"), value_dim)};
 }
 
 Readout gated_readout(const MixerBuild& build, std::int64_t head_dim, std::int64_t value_dim, bool gated) {
-  Readout readout;
-  readout.head_dim = head_dim;
-  readout.eps = static_cast<float>(build.config.not_negative("norm_eps", 1e-6));
-  readout.gate_act = activation_named(build.config, "hidden_act", "swish");
-  if (build.config.boolean("elementwise_affine", true)) {
-    // The fused kernel's module has a name of its own; where config and tensors disagree, the tensors are right.
-    const bool fused = gated && readout.gate_act == Activation::silu && build.config.boolean("fuse_norm", true);
-    std::string_view name = fused ? "g_norm_swish_gate.weight" : "g_norm.weight";
-    const std::string_view other = fused ? "g_norm.weight" : "g_norm_swish_gate.weight";
-    if (!build.weights.has(name) && build.weights.has(other)) name = other;
-    readout.norm = build.weights.floats(name, {head_dim});
-  }
-  readout.o_proj = Linear(build.weights, "o_proj", build.config.integer("hidden_size"), value_dim);
-  return readout;
+  // The fused kernel's module has a name of its own; where config and tensors disagree, the tensors are right.
+  const bool fused = gated && build.config.boolean("fuse_norm", true);
+  const std::string_view name = fused ? "g_norm_swish_gate.weight" : "g_norm.weight";
+  const std::string_view other = fused ? "g_norm.weight" : "g_norm_swish_gate.weight";
+  const bool renamed = !build.weights.has(name) && build.weights.has(other);
+  return normed_readout(build, renamed ? other : name, head_dim, value_dim);
 }
 
 MixerLayout single_state(std::int64_t heads, std::int64_t K, std::int64_t V, std::vector<Shape> conv_caches) {

@@ -14,8 +14,9 @@ std::int64_t divided(std::int64_t a, std::string_view a_name, std::int64_t b, st
 void require_pairs(std::int64_t channels, std::string_view name);
 /// trunc(size · factor), at least 1: expand_k, expand_v. Throws Error.
 std::int64_t expanded(std::int64_t size, const Config& config, std::string_view key, double fallback);
-/// "swish", "relu", … as config files name them. Throws Error.
-Activation activation_named(const Config& config, std::string_view key, std::string_view fallback);
+/// "swish", "relu", … as config files name them, of those `allowed`: not every layer knows all. Throws Error.
+Activation activation_named(const Config& config, std::string_view key, std::string_view fallback,
+                            std::initializer_list<std::string_view> allowed);
 
 /// y = x · Wᵀ (+ b).
 struct Linear {
@@ -127,6 +128,9 @@ struct Readout {
  private:
   void project(Context& ctx, ConstTensor o, const InputNorm& passed, Tensor y) const;
 };
+
+/// A norm's weight `name` [n]: there unless the config's elementwise_affine is false; and where the file has it all the same.
+ConstTensor norm_weight(const MixerBuild& build, std::string_view name, std::int64_t n);
 
 /// The readout with the norm `name` [V].
 Readout normed_readout(const MixerBuild& build, std::string_view name, std::int64_t head_dim, std::int64_t value_dim);

@@ -1,8 +1,6 @@
 // The released GDN hybrids, Qwen3-Next and Qwen3.5: a gated delta rule behind fused projections, and gated softmax attention (spec §8).
-#include <fmt/format.h>
-
-#include "engine/error.h"
 #include "engine/mixers/parts.h"
+#include "engine/mixers/rope.h"
 #include "engine/mixers/table.h"
 
 namespace statescope {
@@ -122,12 +120,7 @@ class QwenAttention final : public Mixer {
     q_norm_ = weights.floats("q_norm.weight", {head_dim_});
     k_norm_ = weights.floats("k_norm.weight", {head_dim_});
     eps_ = static_cast<float>(config.not_negative("rms_norm_eps", 1e-6));
-    const Config rope = config.object("rope_parameters");
-    theta_ = rope.positive("rope_theta", config.positive("rope_theta", 10'000'000.0));
-    const double part = rope.number("partial_rotary_factor", config.number("partial_rotary_factor", 0.25));
-    if (!(part >= 0 && part <= 1)) throw Error(fmt::format("config: \"partial_rotary_factor\" is {}, expected 0 to 1", part));
-    rotary_ = static_cast<std::int64_t>(static_cast<double>(head_dim_) * part);
-    require_pairs(rotary_, "head_dim · partial_rotary_factor");
+    rope_ = Rope(config, head_dim_, kQwenRotatedPart);
   }
 
   MixerLayout layout() const override {
@@ -149,8 +142,8 @@ class QwenAttention final : public Mixer {
     // zero-centred norms, then RoPE on the first part of the channels
     backend.rms_norm(q, q, q_norm_, eps_, 1);
     backend.rms_norm(k, k, k_norm_, eps_, 1);
-    backend.rope(q, q, ctx.position, theta_, rotary_);
-    backend.rope(k, k, ctx.position, theta_, rotary_);
+    rope_(ctx, q);
+    rope_(ctx, k);
     ctx.emit("q", q);
     ctx.emit("k", k);
     ctx.emit("v", v);
@@ -165,11 +158,11 @@ class QwenAttention final : public Mixer {
   }
 
  private:
-  std::int64_t heads_, kv_heads_, head_dim_, rotary_;
+  std::int64_t heads_, kv_heads_, head_dim_;
   Linear q_proj_, k_proj_, v_proj_, o_proj_;
   ConstTensor q_norm_, k_norm_;
   float eps_;
-  double theta_;
+  Rope rope_;
 };
 
 }  // namespace

@@ -20,7 +20,7 @@ class RetNet final : public Mixer {
     require_pairs(K_, "key dim per head");
     // The reference's layer never builds convolutions from its config: the tensors decide.
     if (weights.has("q_conv1d.weight")) qkv_.load_convolutions(weights, 4);
-    phi_ = activation_named(config, "feature_map", "identity");
+    phi_ = activation_named(config, "feature_map", "identity", {"relu", "sigmoid", "silu", "swish"});
     head_gates_ = HeadGates::load(build, qkv_, hidden);
     readout_ = gated_readout(build, qkv_.V, qkv_.value_dim(), static_cast<bool>(qkv_.g_proj));
     // γ_h = 1 − 2^{−5−h}

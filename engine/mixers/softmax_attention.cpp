@@ -15,7 +15,7 @@ class SoftmaxAttentionMixer final : public Mixer {
     divided(heads_, "num_heads", kv_heads_, "num_kv_heads");
     head_dim_ = config.has("head_dim") ? config.integer("head_dim") : divided(hidden_, "hidden_size", heads_, "num_heads");
     require_pairs(head_dim_, "head_dim");
-    const bool bias = config.boolean("qkv_bias", config.boolean("attention_bias", false));
+    const bool bias = config.boolean("qkv_bias", false);
     q_proj_ = Linear(build.weights, "q_proj", heads_ * head_dim_, hidden_, bias);
     k_proj_ = Linear(build.weights, "k_proj", kv_heads_ * head_dim_, hidden_, bias);
     v_proj_ = Linear(build.weights, "v_proj", kv_heads_ * head_dim_, hidden_, bias);

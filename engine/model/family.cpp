@@ -13,46 +13,12 @@
 #include "engine/checkpoint/passed_over.h"
 #include "engine/error.h"
 #include "engine/mixers/mixer.h"
+#include "engine/mixers/rope.h"
+#include "engine/model/config_keys.h"
 #include "engine/model/names.h"
 
 namespace statescope {
 namespace {
-
-// Keys that all FLA families share, whether they change the forward pass or not (spec §2, §14).
-constexpr std::array<std::string_view, 34> kCommonKeys{"model_type",
-                                                       "architectures",
-                                                       "hidden_size",
-                                                       "num_hidden_layers",
-                                                       "hidden_ratio",
-                                                       "intermediate_size",
-                                                       "hidden_act",
-                                                       "norm_eps",
-                                                       "elementwise_affine",
-                                                       "attn",
-                                                       "vocab_size",
-                                                       "tie_word_embeddings",
-                                                       "fuse_norm",
-                                                       "attn_mode",
-                                                       "max_position_embeddings",
-                                                       "pad_token_id",
-                                                       "bos_token_id",
-                                                       "eos_token_id",
-                                                       "initializer_range",
-                                                       "use_cache",
-                                                       "fuse_swiglu",
-                                                       "fuse_cross_entropy",
-                                                       "fuse_linear_cross_entropy",
-                                                       "use_l2warp",
-                                                       "attnres_block_size",
-                                                       "torch_dtype",
-                                                       "dtype",
-                                                       "transformers_version",
-                                                       "norm_first",
-                                                       "rms_norm_eps",
-                                                       "use_residual",
-                                                       "share_conv_kernel",
-                                                       "_name_or_path",
-                                                       "auto_map"};
 
 constexpr std::array<std::string_view, 10> kFlaFamilies{"transformer",    "linear_attn", "retnet", "gla", "delta_net",
                                                         "gated_deltanet", "gsa",         "mom",    "sse", "sse_swa_moba"};
@@ -69,17 +35,20 @@ std::int64_t swiglu_width(const Config& config, std::int64_t hidden, double defa
   return (wanted + 255) / 256 * 256;
 }
 
-void note_unknown_keys(const Config& config, Plan& plan) {
-  std::set<std::string_view> known(kCommonKeys.begin(), kCommonKeys.end());
-  for (const LayerPlan& layer : plan.layers) {
-    const MixerRow& row = mixer_row(layer.mixer);
-    known.insert(row.config_keys.begin(), row.config_keys.end());
-  }
-  std::vector<std::string> unknown;
-  for (const std::string& key : config.keys()) {
-    if (!known.contains(key)) unknown.push_back(key);
-  }
-  if (!unknown.empty()) plan.notes.push_back(fmt::format("config keys without meaning here: {}", fmt::join(unknown, ", ")));
+/// Names that configs once had, under those of today. Throws Error where both are there and differ.
+Config with_todays_names(const Config& config) {
+  Config renamed = config;
+  const auto rename = [&](const char* old, const char* today) {
+    if (!config.has(old)) return;
+    const nlohmann::json& value = config.raw()[old];
+    if (config.has(today) && config.raw()[today] != value)
+      throw Error(fmt::format("config: \"{}\" is {}, but \"{}\" {}", old, shown(value), today, shown(config.raw()[today])));
+    renamed = renamed.with(today, value);
+  };
+  rename("rms_norm_eps", "norm_eps");
+  if (config.text("model_type") == "transformer") rename("attention_bias", "qkv_bias");
+  if (config.text("model_type") == "gsa") rename("exapnd_k", "expand_k"), rename("exapnd_v", "expand_v");
+  return renamed;
 }
 
 /// One dictionary of a hybrid's `attn` as the config of its softmax layers (spec §7.1): no qk_norm, d = D / num_heads.
@@ -138,11 +107,10 @@ void plan_sse_swa_moba(const Config& config, Plan& plan) {
   }
 }
 
-Plan plan_fla(const Config& config, const std::string& family) {
-  if (config.has("attnres_block_size")) throw Error("config: \"attnres_block_size\" (AttnRes) is not supported");
-  config.text("hidden_act", "swish",
-              family == "retnet" || family == "gla" ? std::initializer_list<std::string_view>{"swish", "silu", "relu", "sigmoid"}
-                                                    : std::initializer_list<std::string_view>{"swish", "silu"});
+Plan plan_fla(const Config& stored, const std::string& family) {
+  require_known_keys(stored, family);
+  const Config config = with_todays_names(stored);
+  config.text("hidden_act", "swish", {"swish", "silu"});  // the MLP knows no other, whatever the mixer could do
   Plan plan;
   plan.family = family;
   plan.hidden = config.integer("hidden_size");
@@ -152,7 +120,6 @@ Plan plan_fla(const Config& config, const std::string& family) {
   plan.norm = "model.norm.weight";
   plan.head = "lm_head.weight";
   plan.norm_eps = plan.ffn_norm_eps = static_cast<float>(config.not_negative("norm_eps", 1e-6));
-  plan.norm_weights = config.boolean("elementwise_affine", true);
   plan.tied = config.boolean("tie_word_embeddings", false);
   const std::int64_t layers = config.integer("num_hidden_layers", family == "gated_deltanet" ? 21 : 24, 1, kMaxLayers);
   for (std::int64_t i = 0; i < layers; ++i) {
@@ -174,6 +141,13 @@ Plan plan_fla(const Config& config, const std::string& family) {
 }
 
 Plan plan_mamba2(const Config& config) {
+  for (const char* key : {"layer_norm_epsilon", "time_step_limit"}) {
+    if (config.has(key))
+      throw Error(fmt::format("config: \"{}\" says that this is Mamba-2 in the layout of Transformers, which is not supported; that of "
+                              "flash-linear-attention is",
+                              key));
+  }
+  require_known_keys(config, "mamba2");
   Plan plan;
   plan.family = "mamba2";
   plan.hidden = config.integer("hidden_size");
@@ -181,7 +155,7 @@ Plan plan_mamba2(const Config& config) {
   plan.embeddings = "backbone.embeddings.weight";
   plan.norm = "backbone.norm_f.weight";
   plan.head = "lm_head.weight";
-  plan.norm_eps = static_cast<float>(config.not_negative("norm_eps", config.not_negative("layer_norm_epsilon", 1e-5)));
+  plan.norm_eps = static_cast<float>(config.not_negative("norm_eps", 1e-5));
   plan.tied = config.boolean("tie_word_embeddings", false);
   const std::int64_t layers = config.integer("num_hidden_layers", 48, 1, kMaxLayers);
   for (std::int64_t i = 0; i < layers; ++i) {
@@ -197,9 +171,20 @@ Plan plan_mamba2(const Config& config) {
   return plan;
 }
 
+/// Throws Error for a text model of another family within the wrapper of this one.
+void require_text_model(const Config& config, std::string_view family) {
+  const std::string inner = config.text("model_type", std::string(family));
+  const auto bare = [](std::string_view name) { return name.substr(0, name.size() - (name.ends_with("_text") ? 5 : 0)); };
+  if (bare(inner) != bare(family)) throw Error(fmt::format("config: a text model of type {} within {}", shown(inner), family));
+}
+
 Plan plan_qwen(const Config& outer, const std::string& family) {
   const Config config = outer.has("text_config") ? outer.object("text_config") : outer;
   const bool next = family == "qwen3_next", moe = next || family.starts_with("qwen3_5_moe");
+  if (outer.has("text_config")) require_known_wrapper_keys(outer, config);
+  require_text_model(config, family);
+  require_known_keys(config, family);
+  config.text("hidden_act", "silu", {"swish", "silu"});
   Plan plan;
   plan.family = family;
   plan.hidden = config.integer("hidden_size");
@@ -211,7 +196,10 @@ Plan plan_qwen(const Config& outer, const std::string& family) {
   plan.head = "lm_head.weight";
   plan.norm_eps = plan.ffn_norm_eps = static_cast<float>(config.not_negative("rms_norm_eps", 1e-6));
   plan.norm_offset = 1;
-  plan.tied = config.boolean("tie_word_embeddings", outer.boolean("tie_word_embeddings", false));
+  plan.tied = config.boolean("tie_word_embeddings", false) || outer.boolean("tie_word_embeddings", false);
+  const std::string positions = Rope(config, config.integer("head_dim", 256), kQwenRotatedPart).description();
+  if (!positions.empty()) plan.notes.push_back(positions);
+  if (outer.has("vision_config")) plan.notes.push_back("passed over: \"vision_config\", the part for pictures");
   const std::int64_t layers = config.integer("num_hidden_layers", next ? 48 : 32, 1, kMaxLayers);
   const std::vector<std::string> types = config.texts("layer_types");
   if (!types.empty() && static_cast<std::int64_t>(types.size()) != layers) {
@@ -280,13 +268,13 @@ Plan plan_model(const Config& config) {
     plan = plan_fla(config, family);
   } else if (family == "mamba2") {
     plan = plan_mamba2(config);
-  } else if (family == "qwen3_next" || family == "qwen3_5" || family == "qwen3_5_text" || family.starts_with("qwen3_5_moe")) {
+  } else if (family == "qwen3_next" || family == "qwen3_5" || family == "qwen3_5_text" || family == "qwen3_5_moe" ||
+             family == "qwen3_5_moe_text") {
     plan = plan_qwen(config, family);
   } else {
     throw Error(fmt::format("model_type {} is not supported; known are {}, mamba2, qwen3_next, qwen3_5", shown(family),
                             fmt::join(kFlaFamilies, ", ")));
   }
-  if (!family.starts_with("qwen")) note_unknown_keys(config, plan);
   return plan;
 }
 

@@ -27,8 +27,7 @@ struct Plan {
   std::int64_t hidden = 0, vocab = 0, intermediate = 0;
   std::string embeddings, norm, head;
   float norm_eps = 1e-6f, ffn_norm_eps = 1e-6f;
-  float norm_offset = 0;     // 1: zero-centred norms
-  bool norm_weights = true;  // elementwise_affine
+  float norm_offset = 0;  // 1: zero-centred norms
   bool tied = false;
   std::vector<LayerPlan> layers;
   std::vector<std::string> notes;  // what was ignored or mended, one line each

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "engine/error.h"
+#include "engine/model/passed_over.h"
 
 namespace statescope {
 namespace {
@@ -44,19 +45,19 @@ std::shared_ptr<Model> Model::beside(std::shared_ptr<Backend> backend) const {
 
 Stack::Stack(const Plan& plan, Weights& weights) {
   embeddings = weights.matrix(plan.embeddings, {plan.vocab, plan.hidden});
-  if (plan.norm_weights) norm = weights.floats(plan.norm, {plan.hidden});
+  norm = weights.floats(plan.norm, {plan.hidden});
   const bool shared_head = plan.tied && !weights.has(plan.head);
   head = shared_head ? embeddings : weights.matrix(plan.head, {plan.vocab, plan.hidden});
   for (std::size_t i = 0; i < plan.layers.size(); ++i) {
     const LayerPlan& layer = plan.layers[i];
     Block block;
-    if (plan.norm_weights) block.mixer_norm = weights.floats(layer.mixer_norm, {plan.hidden});
+    block.mixer_norm = weights.floats(layer.mixer_norm, {plan.hidden});
     block.mixer = mixer_row(layer.mixer).build({layer.config, WeightScope(weights, layer.mixer_prefix), static_cast<std::int64_t>(i)});
     block.layout = block.mixer->layout();
     const WeightScope ffn(weights, layer.ffn_prefix);
     if (layer.ffn == FfnKind::swiglu) block.ffn = make_swiglu(ffn, plan.hidden, plan.intermediate);
     if (layer.ffn == FfnKind::experts) block.ffn = make_experts(ffn, layer.config);
-    if (block.ffn && plan.norm_weights) block.ffn_norm = weights.floats(layer.ffn_norm, {plan.hidden});
+    if (block.ffn) block.ffn_norm = weights.floats(layer.ffn_norm, {plan.hidden});
     blocks.push_back(std::move(block));
   }
 }
@@ -69,13 +70,7 @@ std::vector<TensorSpec> model_tensors(const Config& config) {
 
 Model::Loaded::Loaded(std::shared_ptr<const Checkpoint> checkpoint_, Plan plan_, StoredWeights weights)
     : checkpoint(std::move(checkpoint_)), plan(std::move(plan_)), stack(plan, weights) {
-  const std::vector<std::string> unused = weights.unused();
-  if (!unused.empty()) {
-    constexpr std::size_t named = 4;
-    const auto end = unused.begin() + static_cast<std::ptrdiff_t>(std::min(unused.size(), named));
-    plan.notes.push_back(fmt::format("{} tensors without meaning here: {}{}", unused.size(), fmt::join(unused.begin(), end, ", "),
-                                     unused.size() > named ? ", …" : ""));
-  }
+  for (std::string& note : passed_over(weights.unused(), plan.family)) plan.notes.push_back(std::move(note));
   weight_memory = weights.take_buffers();
 }
 
@@ -128,11 +123,7 @@ ModelState Model::start() const {
 }
 
 void Model::norm(Tensor y, ConstTensor x, ConstTensor weight, float eps) {
-  if (weight) {
-    backend_->rms_norm(y, x, weight, eps, plan_.norm_offset);
-  } else {
-    backend_->rms_norm_plain(y, x, plan_.hidden, eps);
-  }
+  backend_->rms_norm(y, x, weight, eps, plan_.norm_offset);
 }
 
 void Model::check_ids(std::span<const std::int32_t> ids) const {

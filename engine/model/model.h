@@ -38,7 +38,7 @@ struct Stack {
   struct Block {
     std::unique_ptr<Mixer> mixer;
     MixerLayout layout;
-    ConstTensor mixer_norm, ffn_norm;  // absent without norm weights
+    ConstTensor mixer_norm, ffn_norm;
     std::unique_ptr<Ffn> ffn;          // null: none
   };
   ConstTensor embeddings, norm, head;

@@ -47,6 +47,7 @@ class FailingDevice : public Backend {
   }
   void one_minus_exp(Tensor y, ConstTensor x) override { on("one_minus_exp").one_minus_exp(y, x); }
   void rope(Tensor y, ConstTensor x, std::int64_t first, double t, std::int64_t n) override { on("rope").rope(y, x, first, t, n); }
+  void rope(Tensor y, ConstTensor x, std::int64_t first, const Rotation& rotation) override { on("rope").rope(y, x, first, rotation); }
   void top_k(Tensor ids, ConstTensor scores) override { on("top_k").top_k(ids, scores); }
   void renormalise(Tensor y, ConstTensor g, ConstTensor ids) override { on("renormalise").renormalise(y, g, ids); }
   void row_sparse(Tensor k, Tensor d, ConstTensor z, std::int64_t n, bool s) override { on("row_sparse").row_sparse(k, d, z, n, s); }
