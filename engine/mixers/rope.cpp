@@ -25,7 +25,8 @@ Config settings_of(const Config& config) {
     for (const std::string& key : settings.keys()) {
       if (!key.ends_with("_attention")) throw Error(fmt::format("config: rope settings have \"{}\" beside \"full_attention\"", key));
     }
-    if (!settings.has("full_attention")) throw Error("config: rope settings of \"full_attention\" are null: no positions are not supported");
+    if (!settings.has("full_attention"))
+      throw Error("config: rope settings of \"full_attention\" are null: no positions are not supported");
     settings = settings.object("full_attention");
   }
   require_known_rope_keys(settings);
@@ -36,7 +37,8 @@ Config settings_of(const Config& config) {
 const Config& sayer(const Config& settings, const Config& config, std::string_view key) {
   if (settings.has(key)) return settings;
   for (const Config* where : {&settings, &config}) {
-    if (where->raw().contains(std::string(key)) && !where->has(key)) throw Error(fmt::format("config: \"{}\" is null, expected a number", key));
+    if (where->raw().contains(std::string(key)) && !where->has(key))
+      throw Error(fmt::format("config: \"{}\" is null, expected a number", key));
   }
   return config;
 }
@@ -73,13 +75,14 @@ Rope::Rope(const Config& config, std::int64_t head_dim, double default_part) {
   channels_ = static_cast<std::int64_t>(static_cast<double>(head_dim) * part);
   name_ = settings.text("rope_type", settings.text("type", "default"));
   if (name_ == "mrope") name_ = "default";  // older multi-axis configs
-  if (name_ == "proportional") return read_proportional(settings, head_dim, part);
+  if (name_ == "proportional") channels_ = head_dim;
   require_pairs(channels_, "head_dim · partial_rotary_factor");
-  if (name_ != "default") read_kind(config, settings);
+  if (name_ != "default") read_kind(config, settings, part);
 }
 
-void Rope::read_kind(const Config& config, const Config& settings) {
-  if (channels_ > 2 * Rotation::most_frequencies) throw Error(fmt::format("config: {} rotated channels, too many for \"{}\"", channels_, name_));
+void Rope::read_kind(const Config& config, const Config& settings, double part) {
+  if (channels_ > 2 * Rotation::most_frequencies)
+    throw Error(fmt::format("config: {} rotated channels, too many for \"{}\"", channels_, name_));
   kind_ = Kind::listed;
   if (name_ == "linear") {
     // ω_i = θ^{−2i/d} / s
@@ -96,9 +99,11 @@ void Rope::read_kind(const Config& config, const Config& settings) {
     read_llama3(config, settings);
   } else if (name_ == "longrope") {
     read_longrope(config, settings);
+  } else if (name_ == "proportional") {
+    read_proportional(settings, part);
   } else {
-    throw Error(fmt::format("config: rope type {} is not supported; known are default, linear, dynamic, yarn, llama3, longrope, proportional",
-                            shown(name_)));
+    throw Error(fmt::format(
+        "config: rope type {} is not supported; known are default, linear, dynamic, yarn, llama3, longrope, proportional", shown(name_)));
   }
 }
 
@@ -165,15 +170,11 @@ std::vector<float> Rope::divided_by_list(const Config& settings, std::string_vie
   return frequencies;
 }
 
-void Rope::read_proportional(const Config& settings, std::int64_t head_dim, double part) {
-  require_pairs(head_dim, "head_dim");
-  channels_ = head_dim;
-  if (channels_ > 2 * Rotation::most_frequencies) throw Error(fmt::format("config: {} rotated channels, too many for \"{}\"", channels_, name_));
-  kind_ = Kind::listed;
+void Rope::read_proportional(const Config& settings, double part) {
   scale_ = scale_of(settings, 1);
   // ω_i = θ^{−2i/h} / s of the first ⌊p h / 2⌋ pairs (i, i + h/2); the others stay as they are
-  const auto turning = static_cast<std::int64_t>(part * static_cast<double>(head_dim) / 2);
-  for (std::int64_t i = 0; i < head_dim / 2; ++i) listed_.push_back(i < turning ? static_cast<float>(plain(i) / scale_) : 0.0F);
+  const auto turning = static_cast<std::int64_t>(part * static_cast<double>(channels_) / 2);
+  for (std::int64_t i = 0; i < channels_ / 2; ++i) listed_.push_back(i < turning ? static_cast<float>(plain(i) / scale_) : 0.0F);
 }
 
 std::vector<float> Rope::frequencies(std::int64_t length) const {

@@ -32,21 +32,21 @@ class Rope {
  private:
   enum class Kind { plain, listed, dynamic, longrope };
 
-  void read_kind(const Config& config, const Config& settings);
+  void read_kind(const Config& config, const Config& settings, double part);
   void read_yarn(const Config& config, const Config& settings);
   void read_llama3(const Config& config, const Config& settings);
   void read_longrope(const Config& config, const Config& settings);
-  void read_proportional(const Config& settings, std::int64_t head_dim, double part);
+  void read_proportional(const Config& settings, double part);
   std::vector<float> divided_by_list(const Config& settings, std::string_view key) const;
   double plain(std::int64_t i) const;
 
   std::string name_ = "default";
   Kind kind_ = Kind::plain;
-  double theta_ = 10000, scale_ = 1;                 // θ, s
-  std::int64_t channels_ = 0;                        // d, those that turn
-  std::int64_t trained_ = 0;                         // dynamic: m, longrope: o: beyond so many tokens frequencies change
-  float factor_ = 1;                                 // A
-  std::vector<float> listed_, longer_;               // ω; longrope: up to o tokens, and of more
+  double theta_ = 10000, scale_ = 1;    // θ, s
+  std::int64_t channels_ = 0;           // d, those that turn
+  std::int64_t trained_ = 0;            // dynamic: m, longrope: o: beyond so many tokens frequencies change
+  float factor_ = 1;                    // A
+  std::vector<float> listed_, longer_;  // ω; longrope: up to o tokens, and of more
 };
 
 }  // namespace statescope

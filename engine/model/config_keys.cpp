@@ -53,15 +53,37 @@ const KeyTable kGeneral{
       "vision_token_id"}},
     {harmless,
      "generation: the command says it",
-     {"max_length", "min_length", "max_new_tokens", "do_sample", "early_stopping", "num_beams", "num_beam_groups", "diversity_penalty",
-      "temperature", "top_k", "top_p", "min_p", "typical_p", "repetition_penalty", "length_penalty", "no_repeat_ngram_size",
-      "encoder_no_repeat_ngram_size", "bad_words_ids", "num_return_sequences", "forced_bos_token_id", "forced_eos_token_id",
-      "remove_invalid_values", "exponential_decay_length_penalty", "suppress_tokens", "begin_suppress_tokens", "prefix",
+     {"max_length",
+      "min_length",
+      "max_new_tokens",
+      "do_sample",
+      "early_stopping",
+      "num_beams",
+      "num_beam_groups",
+      "diversity_penalty",
+      "temperature",
+      "top_k",
+      "top_p",
+      "min_p",
+      "typical_p",
+      "repetition_penalty",
+      "length_penalty",
+      "no_repeat_ngram_size",
+      "encoder_no_repeat_ngram_size",
+      "bad_words_ids",
+      "num_return_sequences",
+      "forced_bos_token_id",
+      "forced_eos_token_id",
+      "remove_invalid_values",
+      "exponential_decay_length_penalty",
+      "suppress_tokens",
+      "begin_suppress_tokens",
+      "prefix",
       "generation_config"}},
     {harmless,
      "other tasks than the next token",
-     {"id2label", "label2id", "num_labels", "problem_type", "finetuning_task", "task_specific_params", "summary_type",
-      "summary_use_proj", "summary_activation", "summary_proj_to_labels", "summary_first_dropout"}},
+     {"id2label", "label2id", "num_labels", "problem_type", "finetuning_task", "task_specific_params", "summary_type", "summary_use_proj",
+      "summary_activation", "summary_proj_to_labels", "summary_first_dropout"}},
     {fixed, "false", {"is_encoder_decoder", "add_cross_attention"}},
     {fixed, "{}", {"pruned_heads", "per_layer_config"}},
 };
@@ -70,11 +92,41 @@ const KeyTable kGeneral{
 const KeyTable kWellKnown{
     {fixed,
      "false",
-     {"attention_bias", "qkv_bias", "mlp_bias", "use_bias", "bias", "add_bias_linear", "add_qkv_bias", "attention_out_bias", "lm_head_bias",
-      "conv_bias", "norm_bias", "use_sliding_window", "qk_norm", "use_qk_norm", "qk_layernorm", "use_qk_layernorm", "scale_embeddings",
-      "scale_depth", "normalize_embeddings", "use_parallel_residual", "parallel_attn", "alibi", "use_alibi", "rope_interleaved",
-      "interleaved_rope", "use_elu", "use_rope", "use_residual", "use_mrope", "moe", "use_moe", "sse_qk_relu", "row_sparse",
-      "allow_neg_eigval", "use_attention_sinks"}},
+     {"attention_bias",
+      "qkv_bias",
+      "mlp_bias",
+      "use_bias",
+      "bias",
+      "add_bias_linear",
+      "add_qkv_bias",
+      "attention_out_bias",
+      "lm_head_bias",
+      "conv_bias",
+      "norm_bias",
+      "use_sliding_window",
+      "qk_norm",
+      "use_qk_norm",
+      "qk_layernorm",
+      "use_qk_layernorm",
+      "scale_embeddings",
+      "scale_depth",
+      "normalize_embeddings",
+      "use_parallel_residual",
+      "parallel_attn",
+      "alibi",
+      "use_alibi",
+      "rope_interleaved",
+      "interleaved_rope",
+      "use_elu",
+      "use_rope",
+      "use_residual",
+      "use_mrope",
+      "moe",
+      "use_moe",
+      "sse_qk_relu",
+      "row_sparse",
+      "allow_neg_eigval",
+      "use_attention_sinks"}},
     {fixed, "true", {"attn_output_gate", "norm_topk_prob", "is_causal"}},
     {fixed,
      "1",
@@ -103,19 +155,18 @@ const KeyTable kFla{
 };
 const KeyTable kHybrid{{computed, "", {"attn"}}};
 const KeyTable kExpanded{{computed, "", {"num_kv_heads", "expand_k", "expand_v", "feature_map"}}};
-const KeyTable kConvolved{{computed, "", {"use_short_conv", "conv_size"}}};
+const KeyTable kConvolved{{computed, "", {"use_short_conv"}}, {harmless, "the tensor's shape says it", {"conv_size"}}};
 
 const KeyTable kTransformer{
     {computed, "", {"num_kv_heads", "head_dim", "qkv_bias", "attention_bias", "qk_norm", "window_size", "rope_theta"}}};
 const KeyTable kLinearAttention{{computed, "", {"tie_feature_map_qk", "norm_q", "norm_k", "norm_feature_map"}}};
 const KeyTable kRetNet{{computed, "", {"use_output_gate", "sla"}},
                        {harmless, "never reaches the layer: the tensors tell", {"use_short_conv", "conv_size"}}};
-const KeyTable kGla{
-    {computed, "", {"use_output_gate", "clamp_min", "gate_logit_normalizer", "gate_low_rank_dim", "row_sparse", "sla"}},
-    {harmless, "the reference does not read it", {"use_gk", "use_gv"}}};
-const KeyTable kDeltaNet{
-    {computed, "", {"expand_k", "expand_v", "use_beta", "use_gate", "allow_neg_eigval", "qk_norm", "qk_activation"}},
-    {harmless, "the reference always normalises", {"use_output_norm"}}};
+const KeyTable kGla{{computed, "", {"use_output_gate", "clamp_min", "gate_logit_normalizer", "row_sparse", "sla"}},
+                    {harmless, "the tensor's shape says it", {"gate_low_rank_dim"}},
+                    {harmless, "the reference does not read it", {"use_gk", "use_gv"}}};
+const KeyTable kDeltaNet{{computed, "", {"expand_k", "expand_v", "use_beta", "use_gate", "allow_neg_eigval", "qk_norm", "qk_activation"}},
+                         {harmless, "the reference always normalises", {"use_output_norm"}}};
 const KeyTable kGatedDeltaNet{
     {computed, "", {"head_dim", "num_v_heads", "expand_v", "use_gate", "allow_neg_eigval", "output_gate_activation", "sla"}},
     {harmless, "old: its tensor attn.D was never read", {"use_residual"}}};
@@ -129,7 +180,8 @@ const KeyTable kMamba2{
     {computed,
      "",
      {"hidden_size", "num_hidden_layers", "vocab_size", "norm_eps", "hidden_act", "head_dim", "num_heads", "state_size", "expand",
-      "n_groups", "conv_kernel", "use_bias", "use_conv_bias", "D_has_hdim", "rmsnorm", "norm_before_gate", "dt_limit"}},
+      "n_groups", "use_bias", "use_conv_bias", "D_has_hdim", "rmsnorm", "norm_before_gate", "dt_limit"}},
+    {harmless, "the tensor's shape says it", {"conv_kernel"}},
     {harmless, "which kernel does it, not what it does", {"chunk_size", "fuse_norm", "fuse_cross_entropy", "fuse_linear_cross_entropy"}},
     {harmless, "everything is float32 here", {"residual_in_fp32"}},
     {harmless, "initialisation and training", {"A_init_range", "dt_init_floor", "dt_max", "dt_min", "conv_init"}}};
@@ -141,8 +193,9 @@ const KeyTable kSse{{computed,
                     {harmless, "initialisation and training", {"aux_loss_coef"}}};
 const KeyTable kSseAlone{{computed,
                           "",
-                          {"num_v_heads", "use_q_softmax", "use_k_softmax", "emulq", "emulk", "gate_logit_normalizer", "gate_low_rank_dim",
-                           "conv_bias", "sparse_branch_after_conv", "sse_gdn_gate", "sse_formulation", "v1_joint_softmax"}}};
+                          {"num_v_heads", "use_q_softmax", "use_k_softmax", "emulq", "emulk", "gate_logit_normalizer", "conv_bias",
+                           "sparse_branch_after_conv", "sse_gdn_gate", "sse_formulation", "v1_joint_softmax"}},
+                         {harmless, "the tensor's shape says it", {"gate_low_rank_dim"}}};
 const KeyTable kSseSwaMoba{{computed, "", {"sse_qk_relu"}},
                            {fixed, "1", {"expand_v"}},
                            {harmless, "the reference does not read it", {"num_v_heads"}},
@@ -162,22 +215,39 @@ const KeyTable kRowSparse{{computed, "", {"topk", "skip_decay"}}};
 const KeyTable kQwen{
     {computed,
      "",
-     {"hidden_size", "num_hidden_layers", "vocab_size", "intermediate_size", "rms_norm_eps", "hidden_act", "layer_types",
-      "full_attention_interval", "num_attention_heads", "num_key_value_heads", "head_dim", "attention_bias", "linear_num_key_heads",
-      "linear_num_value_heads", "linear_key_head_dim", "linear_value_head_dim", "linear_conv_kernel_dim", "rope_parameters",
-      "rope_scaling", "rope_theta", "partial_rotary_factor", "max_position_embeddings", "original_max_position_embeddings"}},
+     {"hidden_size",
+      "num_hidden_layers",
+      "vocab_size",
+      "intermediate_size",
+      "rms_norm_eps",
+      "hidden_act",
+      "layer_types",
+      "full_attention_interval",
+      "num_attention_heads",
+      "num_key_value_heads",
+      "head_dim",
+      "attention_bias",
+      "linear_num_key_heads",
+      "linear_num_value_heads",
+      "linear_key_head_dim",
+      "linear_value_head_dim",
+      "rope_parameters",
+      "rope_scaling",
+      "rope_theta",
+      "partial_rotary_factor",
+      "max_position_embeddings",
+      "original_max_position_embeddings"}},
+    {harmless, "the tensor's shape says it", {"linear_conv_kernel_dim"}},
     {harmless, "heads for more than one token, which are passed over", {"mtp_num_hidden_layers", "mtp_use_dedicated_embeddings"}}};
-const KeyTable kRope{
-    {computed,
-     "",
-     {"rope_type", "type", "rope_theta", "partial_rotary_factor", "factor", "original_max_position_embeddings", "attention_factor",
-      "beta_fast", "beta_slow", "mscale", "mscale_all_dim", "truncate", "low_freq_factor", "high_freq_factor", "short_factor",
-      "long_factor"}},
-    {harmless, "the axes are equal for text", {"mrope_section", "mrope_interleaved"}},
-    {harmless, "the reference does not read it", {"finetuned", "max_position_embeddings"}}};
-const KeyTable kQwenExperts{{computed,
-                             "",
-                             {"num_experts", "num_experts_per_tok", "moe_intermediate_size", "shared_expert_intermediate_size"}}};
+const KeyTable kRope{{computed,
+                      "",
+                      {"rope_type", "type", "rope_theta", "partial_rotary_factor", "factor", "original_max_position_embeddings",
+                       "attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim", "truncate", "low_freq_factor",
+                       "high_freq_factor", "short_factor", "long_factor"}},
+                     {harmless, "the axes are equal for text", {"mrope_section", "mrope_interleaved"}},
+                     {harmless, "the reference does not read it", {"finetuned", "max_position_embeddings"}}};
+const KeyTable kQwenExperts{
+    {computed, "", {"num_experts", "num_experts_per_tok", "moe_intermediate_size", "shared_expert_intermediate_size"}}};
 const KeyTable kQwenNext{{computed, "", {"norm_topk_prob", "decoder_sparse_step", "mlp_only_layers"}}};
 const KeyTable kWrapper{{computed, "", {"text_config"}},
                         {harmless, "the part for pictures is passed over", {"vision_config", "vision_start_token", "vision_end_token"}},
@@ -306,9 +376,10 @@ void require_known_wrapper_keys(const Config& wrapper, const Config& text_config
     if (inner != text_config.raw().end() && *inner == value) continue;
     if (inner != text_config.raw().end())
       throw Error(fmt::format("config: \"{}\" is {}, but {} in \"text_config\"", key.substr(0, 200), shown(value), shown(*inner)));
-    throw Error(fmt::format("config: \"{}\" is {} beside \"text_config\", where it does not reach the text model: it belongs into "
-                            "\"text_config\", or out of the file",
-                            key.substr(0, 200), shown(value)));
+    throw Error(
+        fmt::format("config: \"{}\" is {} beside \"text_config\", where it does not reach the text model: it belongs into "
+                    "\"text_config\", or out of the file",
+                    key.substr(0, 200), shown(value)));
   }
 }
 

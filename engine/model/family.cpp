@@ -143,9 +143,10 @@ Plan plan_fla(const Config& stored, const std::string& family) {
 Plan plan_mamba2(const Config& config) {
   for (const char* key : {"layer_norm_epsilon", "time_step_limit"}) {
     if (config.has(key))
-      throw Error(fmt::format("config: \"{}\" says that this is Mamba-2 in the layout of Transformers, which is not supported; that of "
-                              "flash-linear-attention is",
-                              key));
+      throw Error(
+          fmt::format("config: \"{}\" says that this is Mamba-2 in the layout of Transformers, which is not supported; that of "
+                      "flash-linear-attention is",
+                      key));
   }
   require_known_keys(config, "mamba2");
   Plan plan;

@@ -4,9 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 
 #include "engine/error.h"
-#include "engine/model/passed_over.h"
 
 namespace statescope {
 namespace {
@@ -68,9 +68,33 @@ std::vector<TensorSpec> model_tensors(const Config& config) {
   return weights.specs;
 }
 
+namespace {
+
+/// Tensors that the forward pass did not ask for: heads for other tasks are noted. Throws Error naming all others, for they may belong to
+/// the computation.
+void account_for_unused(std::vector<std::string> unused, Plan& plan) {
+  const auto is_other_task = [](const std::string& name) {
+    const std::array<std::string_view, 4> heads{"score.", "classifier.", "v_head.", "value_head."};
+    return std::ranges::any_of(heads, [&](std::string_view head) { return name.starts_with(head); });
+  };
+  const auto heads = std::ranges::stable_partition(unused, [&](const std::string& name) { return !is_other_task(name); });
+  if (!heads.empty()) plan.notes.push_back(fmt::format("passed over: a head for another task, {}", heads.front()));
+  unused.erase(heads.begin(), heads.end());
+  if (unused.empty()) return;
+  constexpr std::size_t named = 4;
+  const std::string more = unused.size() > named ? fmt::format(" and {} more", unused.size() - named) : "";
+  unused.resize(std::min(unused.size(), named));
+  throw Error(
+      fmt::format("tensor{} {}{}: not used by a {} model of this config, which lacks what says how they enter, unless they do not "
+                  "belong into this file",
+                  unused.size() > 1 ? "s" : "", fmt::join(unused, ", "), more, plan.family));
+}
+
+}  // namespace
+
 Model::Loaded::Loaded(std::shared_ptr<const Checkpoint> checkpoint_, Plan plan_, StoredWeights weights)
     : checkpoint(std::move(checkpoint_)), plan(std::move(plan_)), stack(plan, weights) {
-  for (std::string& note : passed_over(weights.unused(), plan.family)) plan.notes.push_back(std::move(note));
+  account_for_unused(weights.unused(), plan);
   weight_memory = weights.take_buffers();
 }
 
@@ -122,9 +146,7 @@ ModelState Model::start() const {
   return state;
 }
 
-void Model::norm(Tensor y, ConstTensor x, ConstTensor weight, float eps) {
-  backend_->rms_norm(y, x, weight, eps, plan_.norm_offset);
-}
+void Model::norm(Tensor y, ConstTensor x, ConstTensor weight, float eps) { backend_->rms_norm(y, x, weight, eps, plan_.norm_offset); }
 
 void Model::check_ids(std::span<const std::int32_t> ids) const {
   for (std::int32_t id : ids) {

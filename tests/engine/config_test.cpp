@@ -169,6 +169,15 @@ TEST_CASE("config: values that no model can have are refused at load, by key") {
       {"qwen3_next", {{"partial_rotary_factor", 3.0}}, "partial_rotary_factor"},
       {"qwen3_next", {{"partial_rotary_factor", -0.5}}, "partial_rotary_factor"},
       {"qwen3_next", {{"text_config", 1}}, "text_config"},
+      {"qwen3_next", {{"hidden_act", "gelu"}}, "hidden_act"},
+      {"gla", {{"hidden_act", "sigmoid"}}, "hidden_act"},  // the MLP knows no gate but silu
+      {"gla", {{"feature_map", "elu"}}, "feature_map"},
+      {"gated_deltanet", {{"output_gate_activation", "tanh"}}, "output_gate_activation"},
+      {"mamba2", {{"num_heads", 4}}, "num_heads"},
+      {"mamba2", {{"layer_norm_epsilon", 1e-5}}, "layout of Transformers"},
+      {"mamba2", {{"time_step_limit", {0.0, 1.0}}}, "layout of Transformers"},
+      {"transformer", {{"qkv_bias", true}, {"attention_bias", false}}, "attention_bias"},
+      {"gla", {{"norm_eps", 1e-6}, {"rms_norm_eps", 1e-5}}, "rms_norm_eps"},
       {"sse swa moba gdn", {{"attn", {{"full_layers", {7}}}}}, "layer 7"},
   };
   for (const Refusal& refusal : refusals) {

@@ -220,11 +220,21 @@ TEST_CASE("a convolution without taps and a low-rank map without rank are refuse
   CHECK(contains(error_of([&] { rank.model(); }), "gk_proj.0.weight"));
 }
 
-TEST_CASE("keys and tensors without meaning are noted, not refused") {
-  Editable odd(small_config("gla", {{"colour", "blue"}}));
-  odd.add("model.layers.0.attn.extra.weight", {2}, {1, 2});
-  CHECK(noted(*odd.model(), "colour"));
-  CHECK(noted(*odd.model(), "extra.weight"));
+TEST_CASE("tensors that may belong to the computation are refused by name") {
+  for (const char* name : {"model.layers.0.attn.q_proj.bias", "model.layers.1.attn.extra_norm.weight", "model.layers.2.attn_norm.weight",
+                           "model.layers.0.mlp.gate_proj.bias", "model.embed_positions.weight", "lm_head.bias"}) {
+    INFO(name);
+    Editable odd(small_config("gla"));
+    odd.add(name, {2}, {1, 2});
+    CHECK(contains(error_of([&] { odd.model(); }), name));
+  }
+}
+
+TEST_CASE("heads for other tasks are noted, and play no part") {
+  Editable odd(small_config("gla"));
+  const Editable plain(*odd.checkpoint());
+  check_same(plain, odd.add("score.weight", {2}, {1, 2}));
+  CHECK(noted(*odd.model(), "score.weight"));
 }
 
 }  // namespace statescope::test::family_test

@@ -25,13 +25,9 @@ inline json with(json config, const json& changes) {
 }
 
 inline json small_config(const std::string& model_type, const json& changes = json::object()) {
-  return with({{"model_type", model_type},
-               {"vocab_size", 97},
-               {"hidden_size", 64},
-               {"num_hidden_layers", 2},
-               {"intermediate_size", 24},
-               {"num_heads", 4}},
-              changes);
+  json config{{"model_type", model_type}, {"vocab_size", 97}, {"hidden_size", 64}, {"num_hidden_layers", 2}};
+  if (model_type != "mamba2") config.update({{"intermediate_size", 24}, {"num_heads", 4}});
+  return with(config, changes);
 }
 
 inline json sla(const json& changes = json::object()) { return {{"sla", with({{"enabled", true}}, changes)}}; }
@@ -41,24 +37,24 @@ inline json sse_config(const char* type, const json& changes = json::object()) {
   return small_config("sse", with(sse, changes));
 }
 
-inline json qwen_config(const std::string& model_type) {
-  return {{"model_type", model_type},
-          {"vocab_size", 97},
-          {"hidden_size", 64},
-          {"num_hidden_layers", 2},
-          {"intermediate_size", 24},
-          {"layer_types", {"linear_attention", "full_attention"}},
-          {"head_dim", 16},
-          {"num_attention_heads", 4},
-          {"num_key_value_heads", 2},
-          {"linear_num_key_heads", 2},
-          {"linear_num_value_heads", 4},
-          {"linear_key_head_dim", 12},
-          {"linear_value_head_dim", 20},
-          {"num_experts", 4},
-          {"num_experts_per_tok", 2},
-          {"moe_intermediate_size", 12},
-          {"shared_expert_intermediate_size", 16}};
+inline json qwen_config(const std::string& model_type, const json& changes = json::object()) {
+  json config{{"model_type", model_type},
+              {"vocab_size", 97},
+              {"hidden_size", 64},
+              {"num_hidden_layers", 2},
+              {"intermediate_size", 24},
+              {"layer_types", {"linear_attention", "full_attention"}},
+              {"head_dim", 16},
+              {"num_attention_heads", 4},
+              {"num_key_value_heads", 2},
+              {"linear_num_key_heads", 2},
+              {"linear_num_value_heads", 4},
+              {"linear_key_head_dim", 12},
+              {"linear_value_head_dim", 20}};
+  const json experts{
+      {"num_experts", 4}, {"num_experts_per_tok", 2}, {"moe_intermediate_size", 12}, {"shared_expert_intermediate_size", 16}};
+  if (model_type != "qwen3_5_text") config.update(experts);
+  return with(config, changes);
 }
 
 struct SmallModel {

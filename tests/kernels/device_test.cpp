@@ -292,6 +292,10 @@ TEST_CASE("device: heads scaled and divided, gates from logits, rotations", "[de
       for (const std::int64_t rotary : {K, K / 2}) {
         compare_step(both, with("rope", {{"first", first}, {"rotary", rotary}}), x,
                      [&](Side& s, Tensor y, ConstTensor in) { s->rope(y, in, first, 1e4, rotary); });
+        std::vector<float> omega;
+        for (std::int64_t j = 0; j < rotary / 2; ++j) omega.push_back(j % 3 == 2 ? 0.0F : 1 / static_cast<float>(1 + j));
+        compare_step(both, with("rope with listed frequencies", {{"first", first}, {"rotary", rotary}}), x,
+                     [&](Side& s, Tensor y, ConstTensor in) { s->rope(y, in, first, Rotation{omega, 1.25F}); });
       }
     }
 

@@ -268,6 +268,32 @@ TEST_CASE("rope: half-split frequencies, every head alike, in place, and far pos
   CHECK(relative_error(x.values, truth) < 1e-6);
 }
 
+TEST_CASE("rope with listed frequencies: those of a base are the same, 0 does not turn, the factor scales what turns") {
+  Random random(8);
+  const std::int64_t first = GENERATE(0, 1000, 50'000'000);
+  const Numbers x = random.uniform({3, 2, 12});
+  Numbers by_base = poisoned(x.shape), listed = poisoned(x.shape);
+  std::vector<float> omega;
+  for (int j = 0; j < 4; ++j) omega.push_back(static_cast<float>(std::pow(500.0, -j / 4.0)));
+  if (first < (1 << 20)) {
+    rope(by_base.view(), x.view(), first, 500, 8);
+    rope(listed.view(), x.view(), first, Rotation{omega});
+    CHECK(listed.values == by_base.values);
+  }
+  omega[1] = 0;
+  rope(listed.view(), x.view(), first, Rotation{omega, 1.5F});
+  for (std::int64_t t = 0; t < 3; ++t) {
+    const std::int64_t at = t * 24 + 12;  // the second head
+    CHECK(listed[at + 1] == 1.5F * x[at + 1]);
+    CHECK(listed[at + 5] == 1.5F * x[at + 5]);
+    CHECK(listed[at + 9] == x[at + 9]);
+    const double angle = static_cast<double>(first + t) * omega[2];
+    CHECK(listed[at + 2] == Approx(1.5 * (x[at + 2] * std::cos(angle) - x[at + 6] * std::sin(angle))).margin(2e-4));
+  }
+  const std::vector<float> many(7, 1);
+  CHECK_THROWS_AS(rope(listed.view(), x.view(), 0, Rotation{many}), std::invalid_argument);
+}
+
 TEST_CASE("copy, gather and scatter move rows") {
   Numbers x(Shape{3, 2}, {1, 2, 3, 4, 5, 6}), wide = poisoned(Shape{3, 4});
   copy(wide.view().columns(1, {2}), x.view());

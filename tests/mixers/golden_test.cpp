@@ -55,9 +55,9 @@ struct Case {
   std::int64_t T() const { return static_cast<std::int64_t>(prompt.size()); }
 };
 
-/// Reads `ids`, and appends the logits of each.
-void read(Case& c, ModelState& state, std::span<const std::int32_t> ids, std::int64_t chunk_size, std::vector<float>& logits,
-          Recording* seen) {
+/// Reads `ids` of a sequence whose first `prompt_length` tokens are the prompt, and appends the logits of each.
+void read(Case& c, ModelState& state, std::span<const std::int32_t> ids, std::int64_t chunk_size, std::int64_t prompt_length,
+          std::vector<float>& logits, Recording* seen) {
   const auto T = static_cast<std::int64_t>(ids.size());
   Backend& backend = c.model->backend();
   const Shape hidden{T, c.model->hidden()}, vocab{T, c.model->vocab()};
@@ -65,7 +65,7 @@ void read(Case& c, ModelState& state, std::span<const std::int32_t> ids, std::in
                y_memory = backend.allocate(static_cast<std::size_t>(vocab.size()) * sizeof(float));
   const Tensor x(x_memory.get(), DType::f32, hidden), y(y_memory.get(), DType::f32, vocab);
   backend.fill(y, std::nanf(""));
-  c.model->forward(state, ids, {.chunk_size = chunk_size, .prompt_length = c.T()}, x, seen);
+  c.model->forward(state, ids, {.chunk_size = chunk_size, .prompt_length = prompt_length}, x, seen);
   c.model->logits(y, x);
   const std::vector<float> out = host_copy(backend, y);
   logits.insert(logits.end(), out.begin(), out.end());
@@ -128,6 +128,23 @@ void compare_recording(Case& c, Recording& seen) {
   }
 }
 
+/// Where positions turn by the length of the context, a token that was decoded is another than one of a prompt: the reference has read all
+/// tokens as one prompt, and all of them one by one.
+void compare_other_prompts(Case& c) {
+  if (!c.io.find("full_logits")) return;
+  std::vector<std::int32_t> ids = c.prompt;
+  ids.insert(ids.end(), c.decode.begin(), c.decode.end());
+  const auto T = static_cast<std::int64_t>(ids.size());
+  std::vector<float> together, stepwise;
+  ModelState first = c.model->start(), second = c.model->start();
+  for (const std::int64_t end : {std::int64_t{40}, T})
+    read(c, first, std::span(ids).subspan(static_cast<std::size_t>(first.position), static_cast<std::size_t>(end - first.position)), 16, T,
+         together, nullptr);
+  for (const std::int32_t id : ids) read(c, second, {&id, 1}, 0, 0, stepwise, nullptr);
+  CHECK(relative_error(together, floats(*c.io.find("full_logits"))) < kTolerance);
+  CHECK(relative_error(stepwise, floats(*c.io.find("stepwise_logits"))) < kTolerance);
+}
+
 void compare_with_reference(const std::string& name, std::shared_ptr<Backend> backend) {
   Case c(name, std::move(backend));
   for (const auto& [way_name, way] : ways(c.T())) {
@@ -137,7 +154,7 @@ void compare_with_reference(const std::string& name, std::shared_ptr<Backend> ba
     std::vector<float> logits;
     std::span<const std::int32_t> rest = c.prompt;
     for (const Piece& piece : way) {
-      read(c, state, rest.first(static_cast<std::size_t>(piece.tokens)), piece.chunk_size, logits, &seen);
+      read(c, state, rest.first(static_cast<std::size_t>(piece.tokens)), piece.chunk_size, c.T(), logits, &seen);
       rest = rest.subspan(static_cast<std::size_t>(piece.tokens));
       // The prefixes of the reference were prompts of their own, which only MoBA can tell from parts of a longer one.
       if (c.model->plan().family != "sse_swa_moba" || state.position == c.T()) compare_states(c, state, state.position);
@@ -146,10 +163,11 @@ void compare_with_reference(const std::string& name, std::shared_ptr<Backend> ba
     CHECK(relative_error(logits, floats(*c.io.find("logits"))) < kTolerance);
     compare_recording(c, seen);
     std::vector<float> decoded;
-    for (std::int32_t id : c.decode) read(c, state, {&id, 1}, 0, decoded, nullptr);
+    for (std::int32_t id : c.decode) read(c, state, {&id, 1}, 0, c.T(), decoded, nullptr);
     CHECK(relative_error(decoded, floats(*c.io.find("decode_logits"))) < kTolerance);
     compare_states(c, state, state.position);
   }
+  compare_other_prompts(c);
 }
 
 bool same_choices(Case& c, Recording& seen) {
@@ -174,10 +192,10 @@ void compare_rounded(const std::string& name, std::shared_ptr<Backend> backend) 
     std::span<const std::int32_t> rest = c.prompt;
     const Way way = ways(c.T()).at(way_name);
     for (const Piece& piece : way) {
-      read(c, state, rest.first(static_cast<std::size_t>(piece.tokens)), piece.chunk_size, logits, &seen);
+      read(c, state, rest.first(static_cast<std::size_t>(piece.tokens)), piece.chunk_size, c.T(), logits, &seen);
       rest = rest.subspan(static_cast<std::size_t>(piece.tokens));
     }
-    for (std::int32_t id : c.decode) read(c, state, {&id, 1}, 0, decoded, nullptr);
+    for (std::int32_t id : c.decode) read(c, state, {&id, 1}, 0, c.T(), decoded, nullptr);
     const double tolerance = same_choices(c, seen) ? kRoundedTolerance : kOtherChoiceTolerance;
     CHECK(relative_error(logits, floats(*c.io.find("logits"))) < tolerance);
     CHECK(relative_error(decoded, floats(*c.io.find("decode_logits"))) < tolerance);

@@ -220,7 +220,8 @@ TEST_CASE("GLA without decay is linear attention with the identity map (spec §1
   Editable gla(small_config("gla", {{"expand_k", 1.0}, {"use_output_gate", false}}));
   gla.fill("gk_proj.1.bias", 1e4F);  // α = σ(10⁴)^(1/16) = 1
   Editable linear(*gla.checkpoint());
-  linear.set({{"model_type", "linear_attn"}, {"feature_map", "identity"}}).rename("g_norm.weight", "norm.weight");
+  linear.set({{"model_type", "linear_attn"}, {"feature_map", "identity"}, {"use_output_gate", nullptr}});
+  linear.rename("g_norm.weight", "norm.weight").erase("gk_proj.0.weight").erase("gk_proj.1.weight").erase("gk_proj.1.bias");
   const std::vector<std::int32_t> ids = some_ids(70);
   CHECK(difference(logits_of(*gla.model(), ids), logits_of(*linear.model(), ids)) < 1e-5);
   gla.fill("gk_proj.1.bias", 0);
@@ -269,7 +270,7 @@ TEST_CASE("Gated DeltaNet without decay is DeltaNet (spec §16.3)") {
   Editable gdn(small_config("gated_deltanet", {{"head_dim", 16}, {"expand_v", 1.0}, {"use_gate", false}}));
   gdn.fill("A_log", -100);  // log α = −e^{−100} softplus(…) = 0
   Editable delta(*gdn.checkpoint());
-  delta.set({{"model_type", "delta_net"}});
+  delta.set({{"model_type", "delta_net"}, {"head_dim", nullptr}}).erase("a_proj.weight").erase("A_log").erase("dt_bias");
   const std::vector<std::int32_t> ids = some_ids(70);
   CHECK(difference(logits_of(*gdn.model(), ids), logits_of(*delta.model(), ids)) < 1e-5);
   gdn.fill("A_log", 0);

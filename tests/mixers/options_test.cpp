@@ -1,5 +1,6 @@
 // Options and sizes that no reference case has.
 #include <cmath>
+#include <numeric>
 
 #include "engine/error.h"
 #include "tests/catch.h"
@@ -52,15 +53,33 @@ TEST_CASE("the joint softmax of SSE v1 shares the mass among the partitions that
   CHECK(relative_error(joint, logits_of(sse_config("gla", v1))) < 1e-5);
 }
 
-TEST_CASE("norms without weights load and run where the config says so") {
+TEST_CASE("elementwise_affine false takes the weight from the mixer's own norm, and from no other") {
   for (const char* family : {"linear_attn", "gsa", "gla", "retnet", "transformer"}) {
     INFO(family);
     const json config = small_config(family, {{"elementwise_affine", false}});
     for (const TensorSpec& spec : model_tensors(Config(config))) {
-      if (std::string(family) != "linear_attn" && std::string(family) != "gsa") CHECK(spec.name.find("norm") == std::string::npos);
+      const bool inner = spec.name.find(".attn.") != std::string::npos;
+      CHECK((!inner || spec.name.find("norm") == std::string::npos));
     }
+    CHECK(model_tensors(Config(small_config(family))).size() >= model_tensors(Config(config)).size());
     CHECK(finite(logits_of(config)));
   }
+}
+
+TEST_CASE("a norm's weight that is in the file is used whatever elementwise_affine says") {
+  Editable said(small_config("gla"));
+  said.each("g_norm_swish_gate.weight", [](std::span<float> w) { std::iota(w.begin(), w.end(), 1.0F); });
+  Editable unsaid(*said.checkpoint());
+  unsaid.set({{"elementwise_affine", false}});
+  const std::vector<std::int32_t> ids = some_ids(12);
+  CHECK(test::logits_of(*said.model(), ids) == test::logits_of(*unsaid.model(), ids));
+}
+
+TEST_CASE("the output gate of Gated DeltaNet is silu or sigmoid, as the config says") {
+  const json base{{"head_dim", 16}};
+  const std::vector<float> silu = logits_of(small_config("gated_deltanet", base));
+  CHECK(silu == logits_of(small_config("gated_deltanet", with(base, {{"output_gate_activation", "silu"}}))));
+  CHECK(relative_error(logits_of(small_config("gated_deltanet", with(base, {{"output_gate_activation", "sigmoid"}}))), silu) > 1e-2);
 }
 
 TEST_CASE("hidden_ratio null means 4, absent means the family's own") {
@@ -86,7 +105,7 @@ TEST_CASE("a state that no memory could hold is refused before anything is writt
 }
 
 TEST_CASE("many layers of a long config cost no copies of it") {
-  json config = small_config("gla", {{"num_hidden_layers", 10000}, {"note", std::string(1 << 20, 'x')}});
+  json config = small_config("gla", {{"num_hidden_layers", 10000}, {"_name_or_path", std::string(1 << 20, 'x')}});
   CHECK(plan_model(Config(config)).layers.size() == 10000);
 }
 

@@ -110,11 +110,18 @@ TEST_CASE("SLA: where the config is silent the weight's shape says what the gate
   }
 }
 
+/// A family's small config with gates over heads; heads of 16 channels where the config says their size.
+json gated_config(const std::string& family, const json& gates = json::object(), const json& changes = json::object()) {
+  json config = small_config(family, with(sla(gates), changes));
+  if (family == "gated_deltanet") config["head_dim"] = 16;
+  return config;
+}
+
 TEST_CASE("SLA: zero gate weights make gates of exactly 1/H, and the base mixer scaled by them (spec §16.8)") {
   for (const char* family : {"retnet", "gla", "gated_deltanet"}) {
     INFO(family);
     const bool delta_rule = std::string(family) == "gated_deltanet";
-    Editable model(small_config(family, with(sla(), {{"head_dim", 16}})));
+    Editable model(gated_config(family));
     model.fill("sla_q_gate.weight", 0).fill("sla_k_gate.weight", 0);
     MixerRig rig(model), base(without_sla(model));
     const std::vector<float> x = rig.some_input(kTokens);
@@ -138,8 +145,8 @@ TEST_CASE("SLA: zero gate weights make gates of exactly 1/H, and the base mixer 
 TEST_CASE("SLA: a read gate after the norm leaves q alone and sets the size of each head") {
   for (const char* family : {"retnet", "gla", "gated_deltanet"}) {
     INFO(family);
-    Editable model(small_config(family, with(sla({{"read_gate_position", "post_norm"}}),
-                                             {{"head_dim", 16}, {"use_output_gate", false}, {"use_gate", false}, {"norm_eps", 1e-14}})));
+    const char* gate = std::string(family) == "gated_deltanet" ? "use_gate" : "use_output_gate";
+    Editable model(gated_config(family, {{"read_gate_position", "post_norm"}}, {{gate, false}, {"norm_eps", 1e-14}}));
     model.fill(std::string(family) == "gated_deltanet" ? "o_norm.weight" : "g_norm.weight", 1);
     MixerRig rig(model), base(without_sla(model));
     const std::vector<float> x = rig.some_input(kTokens);
@@ -161,7 +168,7 @@ TEST_CASE("SLA: how far the read gate changes the output, by the equations in do
   for (const char* family : {"retnet", "gla", "gated_deltanet"}) {
     for (const bool post_norm : {false, true}) {
       INFO(family << (post_norm ? ", behind the norm" : ", on q"));
-      Editable model(small_config(family, with(sla({{"read_gate_position", post_norm ? "post_norm" : "q"}}), {{"head_dim", 16}})));
+      Editable model(gated_config(family, {{"read_gate_position", post_norm ? "post_norm" : "q"}}));
       MixerRig rig(model);
       const std::vector<float> x = rig.some_input(kTokens);
       const Pass pass = rig.read(x);
