@@ -4,6 +4,7 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "engine/error.h"
 #include "tests/catch.h"
@@ -79,6 +80,42 @@ TEST_CASE("rope: settings that no kind can have are refused by key") {
        }) {
     INFO(config.dump());
     CHECK(complaint(config).find(says) != std::string::npos);
+  }
+}
+
+TEST_CASE("rope: every number of a kind's settings counts") {
+  const json llama3{{"rope_type", "llama3"},
+                    {"factor", 8.0},
+                    {"low_freq_factor", 1.0},
+                    {"high_freq_factor", 4.0},
+                    {"rope_theta", 500.0},
+                    {"partial_rotary_factor", 0.5},
+                    {"original_max_position_embeddings", 64}};
+  const json longrope{{"rope_type", "longrope"},
+                      {"attention_factor", 1.5},
+                      {"rope_theta", 500.0},
+                      {"short_factor", {1, 2}},
+                      {"long_factor", {3, 4}},
+                      {"partial_rotary_factor", 0.125},
+                      {"original_max_position_embeddings", 64}};
+  const json full_yarn =
+      yarn({{"rope_theta", 500.0}, {"beta_fast", 8.0}, {"beta_slow", 0.5}, {"mscale", 2.0}, {"mscale_all_dim", 0.5}, {"truncate", false}});
+  const json dynamic{{"rope_type", "dynamic"}, {"factor", 2.0}, {"rope_theta", 500.0}, {"partial_rotary_factor", 0.5}};
+  for (const json& settings : {llama3, longrope, full_yarn, yarn({{"attention_factor", 1.2}}), dynamic}) {
+    const auto told = [](const json& of) {
+      const Rope rope = rope_of({{"rope_parameters", of}, {"max_position_embeddings", 128}});
+      return std::tuple(rope.frequencies(60), rope.frequencies(90), rope.frequencies(200), rope.factor());
+    };
+    for (const auto& [key, value] : settings.items()) {
+      if (!value.is_number() && !value.is_boolean()) continue;
+      json other = settings;
+      other[key] = value.is_boolean()          ? json(!value.get<bool>())
+                   : value.is_number_integer() ? json(value.get<int>() + 13)
+                                               : json(value.get<double>() * 1.5);
+      INFO(settings.dump() << " with another " << key);
+      if (key == "partial_rotary_factor" && settings.contains("long_factor")) continue;  // refused: the lists have another length
+      CHECK(told(other) != told(settings));
+    }
   }
 }
 

@@ -77,6 +77,13 @@ Editable without_sla(const Editable& model) {
   return base;
 }
 
+/// A family's small config with gates over heads; heads of 16 channels where the config says their size.
+json gated_config(const std::string& family, const json& gates = json::object(), const json& changes = json::object()) {
+  json config = small_config(family, with(sla(gates), changes));
+  if (family == "gated_deltanet") config["head_dim"] = 16;
+  return config;
+}
+
 }  // namespace
 
 TEST_CASE("SLA: gates over heads from x, from all heads, or per head, at either stage and any temperature") {
@@ -108,13 +115,6 @@ TEST_CASE("SLA: where the config is silent the weight's shape says what the gate
     const std::vector<float> x = a.some_input(kTokens);
     CHECK(changed(a.read(x), b.read(x)).empty());
   }
-}
-
-/// A family's small config with gates over heads; heads of 16 channels where the config says their size.
-json gated_config(const std::string& family, const json& gates = json::object(), const json& changes = json::object()) {
-  json config = small_config(family, with(sla(gates), changes));
-  if (family == "gated_deltanet") config["head_dim"] = 16;
-  return config;
 }
 
 TEST_CASE("SLA: zero gate weights make gates of exactly 1/H, and the base mixer scaled by them (spec §16.8)") {
