@@ -162,7 +162,7 @@ TEST_CASE("answers: softmax layers show their weights, through windows and chose
                   {"window_size", nullptr}, {"moba_chunk_size", 8}, {"moba_topk", 3}};
   for (const SmallModel& small : {SmallModel{"plain, grouped", small_config("transformer", {{"num_kv_heads", 2}})},
                                   {"window", small_config("transformer", {{"window_size", 9}})},
-                                  {"blocks", small_config("gla", {{"attn", moba}})}}) {
+                                  {"blocks", small_config("sse_swa_moba", {{"head_dim", 16}, {"attn", moba}})}}) {
     INFO(small.name);
     SmallEvidence run(small.config, kTokens);
     Recording seen(run.model->backend());
