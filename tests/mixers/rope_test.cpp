@@ -101,10 +101,10 @@ TEST_CASE("rope: every number of a kind's settings counts") {
   const json full_yarn =
       yarn({{"rope_theta", 500.0}, {"beta_fast", 8.0}, {"beta_slow", 0.5}, {"mscale", 2.0}, {"mscale_all_dim", 0.5}, {"truncate", false}});
   const json dynamic{{"rope_type", "dynamic"}, {"factor", 2.0}, {"rope_theta", 500.0}, {"partial_rotary_factor", 0.5}};
-  for (const json& settings : {llama3, longrope, full_yarn, yarn({{"attention_factor", 1.2}}), dynamic}) {
+  for (const json& settings : {llama3, longrope, full_yarn, yarn({{"attention_factor", 1.2}, {"truncate", false}}), dynamic}) {
     const auto told = [](const json& of) {
       const Rope rope = rope_of({{"rope_parameters", of}, {"max_position_embeddings", 128}});
-      return std::tuple(rope.frequencies(60), rope.frequencies(90), rope.frequencies(200), rope.factor());
+      return std::tuple(rope.frequencies(60), rope.frequencies(70), rope.frequencies(200), rope.factor());
     };
     for (const auto& [key, value] : settings.items()) {
       if (!value.is_number() && !value.is_boolean()) continue;
