@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 #include <vector>
 
 #include "engine/chat/json.h"
 #include "engine/chat/unicode.h"
+#include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/file.h"
 
 namespace statescope::chat {
@@ -17,6 +19,9 @@ constexpr std::size_t kMostOfFile = 16'000'000;
 constexpr std::size_t kMostTemplates = 1'000;
 
 using Sources = std::map<std::string, std::string>;
+using Files = std::map<std::string, std::string>;  // name → bytes
+
+constexpr std::string_view kMore = "additional_chat_templates/", kEnding = ".jinja";
 
 std::string read_text(const fs::path& path) {
   std::string text = read_file(path, kMostOfFile);
@@ -24,24 +29,38 @@ std::string read_text(const fs::path& path) {
   return text;
 }
 
+Files files_of_folder(const fs::path& folder) {
+  Files files;
+  for (const char* name :
+       {"chat_template.jinja", "tokenizer_config.json", "special_tokens_map.json", "chat_template.json", "processor_config.json"}) {
+    if (fs::exists(folder / name)) files[name] = read_text(folder / name);
+  }
+  const fs::path more = folder / kMore;
+  if (!fs::is_directory(more)) return files;
+  for (const auto& entry : fs::directory_iterator(more)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.ends_with(kEnding)) continue;
+    if (files.size() >= kMostTemplates) fail(more, "holds too many templates");
+    files[std::string(kMore) + name] = read_text(entry.path());
+  }
+  return files;
+}
+
 /// A JSON object; an empty one where there is no such file.
-Dict read_object(const fs::path& path) {
-  if (!fs::exists(path)) return {};
-  const Value value = parse_json(read_text(path), path.string());
-  if (!value.is_dict()) fail(path, "is not a JSON object");
+Dict object_of(const Files& files, const std::string& name, const fs::path& path) {
+  const auto found = files.find(name);
+  if (found == files.end()) return {};
+  const Value value = parse_json(found->second, (path / name).string());
+  if (!value.is_dict()) fail(path / name, "is not a JSON object");
   return value.dict();
 }
 
 /// chat_template.jinja and additional_chat_templates/NAME.jinja.
-Sources of_files(const fs::path& folder) {
+Sources of_files(const Files& files) {
   Sources sources;
-  if (fs::exists(folder / "chat_template.jinja")) sources["default"] = read_text(folder / "chat_template.jinja");
-  const fs::path more = folder / "additional_chat_templates";
-  if (!fs::is_directory(more)) return sources;
-  for (const auto& entry : fs::directory_iterator(more)) {
-    if (entry.path().extension() != ".jinja") continue;
-    if (sources.size() >= kMostTemplates) fail(more, "holds too many templates");
-    sources[entry.path().stem().string()] = read_text(entry.path());
+  for (const auto& [name, text] : files) {
+    if (name == "chat_template.jinja") sources["default"] = text;
+    if (name.starts_with(kMore)) sources[name.substr(kMore.size(), name.size() - kMore.size() - kEnding.size())] = text;
   }
   return sources;
 }
@@ -99,21 +118,20 @@ std::string names_of(const Sources& sources) {
 
 TemplateFolder::TemplateFolder(const fs::path& path) : path_(path) {
   if (!fs::exists(path)) fail(path, "does not exist");
-  const bool folder = fs::is_directory(path);
-  const fs::path home = folder ? path : path.parent_path();
-  if (!folder && path.extension() == ".json") {
-    sources_ = of_json(path, read_object(path));
-  } else if (!folder) {
-    sources_["default"] = read_text(path);
+  const bool folder = fs::is_directory(path), checkpoint = path.extension() == ".h5";
+  const fs::path home = folder || checkpoint ? path : path.parent_path();
+  const Files files = checkpoint && !folder ? open_checkpoint(path)->tokenizer : files_of_folder(home);
+  add_tokens(special_tokens_, object_of(files, "special_tokens_map.json", home));
+  add_tokens(special_tokens_, object_of(files, "tokenizer_config.json", home));
+  if (!folder && !checkpoint) {
+    const std::string name = path.filename().string();
+    sources_ =
+        name.ends_with(".json") ? of_json(path, object_of({{name, read_text(path)}}, name, home)) : Sources{{"default", read_text(path)}};
+    return;
   }
-  const Dict config = read_object(home / "tokenizer_config.json");
-  add_tokens(special_tokens_, read_object(home / "special_tokens_map.json"));
-  add_tokens(special_tokens_, config);
-  if (!folder) return;
-  sources_ = of_files(home);
-  if (sources_.empty()) sources_ = of_json(home / "tokenizer_config.json", config);
-  for (const char* last : {"chat_template.json", "processor_config.json"}) {
-    if (sources_.empty()) sources_ = of_json(home / last, read_object(home / last));
+  sources_ = of_files(files);
+  for (const char* name : {"tokenizer_config.json", "chat_template.json", "processor_config.json"}) {
+    if (sources_.empty()) sources_ = of_json(home / name, object_of(files, name, home));
   }
 }
 

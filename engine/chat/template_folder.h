@@ -12,8 +12,8 @@ namespace statescope::chat {
 
 class TemplateFolder {
  public:
-  /// A checkpoint's folder, one of template files alone, or one such file. Throws Error for files that cannot be read, and where there is
-  /// no template only when one is asked for.
+  /// A checkpoint (folder or .h5 file), a folder of template files alone, or one such file. Throws Error for files that cannot be read;
+  /// that there is no template is an error only when one is asked for.
   explicit TemplateFolder(const std::filesystem::path& path);
   /// The source of the template of that name; without a name: with tools the one called tool_use, else the default. Throws Error.
   const std::string& source(const std::string& name, bool tools) const;
