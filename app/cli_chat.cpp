@@ -4,31 +4,15 @@
 
 #include "app/cli_commands.h"
 #include "engine/chat/chat_template.h"
-#include "engine/chat/json.h"
 #include "engine/chat/request.h"
 #include "engine/error.h"
 
 namespace statescope {
-namespace {
-
-/// NAME=VALUE: JSON where the value is JSON (true, 3, "3"), else a text.
-void add_variable(chat::Dict& variables, const std::string& setting) {
-  const std::size_t equals = setting.find('=');
-  if (equals == 0 || equals == std::string::npos) throw Error(setting + ": write NAME=VALUE");
-  const std::string value = setting.substr(equals + 1);
-  try {
-    variables.set(setting.substr(0, equals), chat::parse_json(value, "value"));
-  } catch (const Error&) {
-    variables.set(setting.substr(0, equals), value);
-  }
-}
-
-}  // namespace
 
 int chat_command(const ChatArguments& arguments) {
   const chat::TemplateFolder folder(arguments.path);
   chat::RequestDefaults defaults{arguments.template_name, arguments.now.empty() ? chat::local_time() : chat::parse_time(arguments.now), {}};
-  for (const std::string& setting : arguments.settings) add_variable(defaults.variables, setting);
+  for (const std::string& setting : arguments.settings) chat::add_setting(defaults.variables, setting);
   for (std::string line; std::getline(std::cin, line);) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     const std::string out = chat::answer(line, folder, defaults) + "\n";

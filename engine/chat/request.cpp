@@ -54,12 +54,14 @@ Conversation conversation_of(const Dict& line, const RequestDefaults& defaults) 
   out.documents = list_at(line, "documents");
   const Value prompt = at(line, "add_generation_prompt");
   if (!prompt.is_none() && !prompt.is_boolean()) throw Error("\"add_generation_prompt\" is neither true nor false");
-  out.add_generation_prompt = truth(prompt);
+  out.add_generation_prompt = prompt.is_none() ? defaults.add_generation_prompt : prompt.boolean();
   out.others = others_of(line, defaults);
   return out;
 }
 
-std::string rendered(const std::string& text, const TemplateFolder& folder, const RequestDefaults& defaults) {
+}  // namespace
+
+std::string prompt_of(const std::string& text, const TemplateFolder& folder, const RequestDefaults& defaults) {
   const Value line = parse_json(text, "the line");
   if (!line.is_dict()) throw Error("the line is not a JSON object");
   const Conversation conversation = conversation_of(line.dict(), defaults);
@@ -71,12 +73,21 @@ std::string rendered(const std::string& text, const TemplateFolder& folder, cons
   return ChatTemplate(source).render(variables, now.empty() ? defaults.now : parse_time(now));
 }
 
-}  // namespace
+void add_setting(Dict& variables, const std::string& setting) {
+  const std::size_t equals = setting.find('=');
+  if (equals == 0 || equals == std::string::npos) throw Error(setting + ": write NAME=VALUE");
+  const std::string value = setting.substr(equals + 1);
+  try {
+    variables.set(setting.substr(0, equals), parse_json(value, "value"));
+  } catch (const Error&) {
+    variables.set(setting.substr(0, equals), value);
+  }
+}
 
 std::string answer(const std::string& line, const TemplateFolder& folder, const RequestDefaults& defaults) {
   Dict out;
   try {
-    out.set("text", rendered(line, folder, defaults));
+    out.set("text", prompt_of(line, folder, defaults));
   } catch (const Error& error) {
     out.set("error", std::string(error.what()));
   }
