@@ -32,10 +32,10 @@ std::vector<std::string> split(const std::string& text, char mark) {
 }  // namespace
 
 std::optional<Value> attribute(const Value& value, const std::string& name) {
+  if (name != "__class__") defined(value);  // which even what is undefined has
   if (name.starts_with("__") && name.ends_with("__")) {
     return Value::undefined(fmt::format("access to attribute '{}' of '{}' object is unsafe", name, value.type()));
   }
-  defined(value);
   if (value.object()) {
     if (auto found = value.object()->attribute(name)) return found;
   }
