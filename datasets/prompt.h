@@ -1,4 +1,4 @@
-// A prompt as its maker wrote it: text, and which parts are needle, question and answer.
+// A prompt as its maker wrote it: text or token ids, and which parts are needle, question and answer.
 #pragma once
 
 #include <cstddef>
@@ -19,18 +19,22 @@ struct PromptSpan {
 
 struct Prompt {
   std::string text;
-  std::string expected;  // what a right answer says, empty if unknown
+  std::vector<std::int32_t> ids;     // in place of the text; empty: none
+  std::string expected;              // how a right answer begins; empty: unknown
+  std::vector<std::string> answers;  // what a right reply contains, each of them; empty: unknown
   std::vector<PromptSpan> spans;
 };
 
-/// Reads a prompt file. A .json file holds one object, or a list of which `index` chooses one, with "prompt" (text) and optionally
-/// "expected" (text, or a list of words) and "spans" ([{"part": "needle", "begin": 12, "end": 40}, …]); of a .jsonl file (records.h)
-/// `index` chooses the line; any other file is the text itself, in UTF-8. Throws std::runtime_error with one line naming the file.
+/// Reads a prompt file, or standard input ("-"). JSON holds one object, or a list of which `index` chooses one; of JSONL `index` chooses the
+/// line. Files that end with .json, .jsonl or .ndjson, in small letters or capitals, are such; those that end with .txt or .md are the text
+/// itself, in UTF-8; all others are what their content says. What an object may hold is told in README.md. Throws std::runtime_error with
+/// one line naming the file.
 Prompt read_prompt(const std::filesystem::path& path, std::size_t index = 0);
 /// All that the file holds, at least one.
 std::vector<Prompt> read_prompts(const std::filesystem::path& path);
 
-/// Reads a file of whitespace-separated token ids, at least one. Throws std::runtime_error with one line naming the file.
+/// Reads token ids, at least one: separated by white space or commas, as a JSON list, or as an object's "ids". Throws std::runtime_error
+/// with one line naming the file.
 std::vector<std::int32_t> read_ids(const std::filesystem::path& path);
 
 }  // namespace statescope

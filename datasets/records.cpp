@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "datasets/files.h"
+#include "datasets/lines.h"
 
 namespace statescope {
 namespace {
@@ -30,13 +31,12 @@ ordered_json json_of(const ExampleQuestion& question) {
           {"depth", question.depth}};
 }
 
-/// Reads one line; its errors say which.
+/// Reads one object; its errors say which.
 class RecordReader {
  public:
-  RecordReader(const fs::path& path, std::size_t number) : path_(path), where_("line " + std::to_string(number) + ": ") {}
+  RecordReader(const fs::path& path, const std::string& where) : path_(path), where_(where) {}
 
-  Record read(std::string_view line) const {
-    const json object = parse_json(path_, line, where_);
+  Record read(const json& object) const {
     if (!object.is_object()) fail("is not a JSON object");
     Record record{.input = text(object, "input"), .outputs = outputs(object), .example = {}};
     Example& example = record.example;
@@ -57,8 +57,9 @@ class RecordReader {
     return object[key];
   }
 
+  /// 0 if absent.
   std::int64_t number(const json& object, const char* key) const {
-    const json value = object.value(key, json());
+    const json value = object.value(key, json(0));
     if (!value.is_number_integer()) fail(std::string("has no whole number under \"") + key + "\"");
     return value;
   }
@@ -109,17 +110,13 @@ class RecordReader {
   }
 
   const fs::path& path_;
-  std::string where_;
+  const std::string& where_;
 };
 
-/// Calls `visit` with the number (from 1) and the text of each line that is not empty, until it returns false.
-template <class Visit>
-void for_each_line(std::string_view text, Visit visit) {
-  for (std::size_t number = 1; !text.empty(); ++number) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    if (const std::string_view line = text.substr(0, end); !line.empty() && line != "\r" && !visit(number, line)) return;
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+std::string line_name(std::size_t number) { return "line " + std::to_string(number) + ": "; }
+
+Record read_line(const fs::path& path, std::size_t number, std::string_view line) {
+  return record_of(path, parse_json(path, line, line_name(number)), line_name(number));
 }
 
 }  // namespace
@@ -148,7 +145,7 @@ std::vector<Record> read_records(const fs::path& path) {
   std::vector<Record> records;
   const std::string text = read_text(path);
   for_each_line(text, [&](std::size_t number, std::string_view line) {
-    records.push_back(RecordReader(path, number).read(line));
+    records.push_back(read_line(path, number, line));
     return true;
   });
   return records;
@@ -156,16 +153,10 @@ std::vector<Record> read_records(const fs::path& path) {
 
 Record read_record(const fs::path& path, std::size_t index) {
   const std::string text = read_text(path);
-  std::size_t count = 0;
-  std::string_view chosen;
-  std::size_t chosen_number = 0;
-  for_each_line(text, [&](std::size_t number, std::string_view line) {
-    chosen = line;
-    chosen_number = number;
-    return count++ < index;
-  });
-  if (count <= index) refuse(path, "has " + std::to_string(count) + " prompts; there is no number " + std::to_string(index));
-  return RecordReader(path, chosen_number).read(chosen);
+  const Line line = line_at(path, text, index);
+  return read_line(path, line.number, line.text);
 }
+
+Record record_of(const fs::path& path, const json& object, const std::string& where) { return RecordReader(path, where).read(object); }
 
 }  // namespace statescope

@@ -101,7 +101,7 @@ TEST_CASE("a file of token ids") {
   contains(error("1 -2"), "\"-2\" (number 2) is not a token id");
   contains(error("2147483648"), "is not a token id");
   contains(error("1 2x"), "\"2x\" (number 2)");
-  CHECK_THROWS_WITH(read_ids("/nonexistent/ids"), "/nonexistent/ids: cannot be read");
+  CHECK_THROWS_WITH(read_ids("/nonexistent/ids"), "/nonexistent/ids: cannot be opened: No such file or directory");
 }
 
 TEST_CASE("a prompt of a JSONL file ends where its first answer begins") {
@@ -130,8 +130,9 @@ TEST_CASE("a prompt of recall ends after its last question") {
 
 TEST_CASE("RULER's prompts have a text and what is expected") {
   const Prompt prompt = read("p.jsonl", R"({"index": 7, "input": "a b", "outputs": ["3", "6"], "length": 2, "answer_prefix": " x"})");
-  CHECK(prompt.text == "a b");
+  CHECK(prompt.text == "a b x");
   CHECK(prompt.expected == "3 6");
+  CHECK(prompt.answers == std::vector<std::string>{"3", "6"});
   CHECK(prompt.spans.empty());
 }
 

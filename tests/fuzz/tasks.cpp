@@ -26,7 +26,7 @@ void check_range(TextRange range, const std::string& text) {
 
 void check(const Example& example) {
   for (const TextRange& needle : example.needles) check_range(needle, example.text);
-  for (const Question& question : example.questions) {
+  for (const ExampleQuestion& question : example.questions) {
     check_range(question.asked, example.text);
     if (question.given.end > 0) check_range(question.given, example.text);
     for (const std::size_t needle : question.needles)
