@@ -7,11 +7,14 @@
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
+#include <sstream>
 
 #include "app/cli_commands.h"
 #include "app/cli_options.h"
+#include "app/cli_words.h"
 #include "app/interruption.h"
 #include "engine/checkpoint/file.h"
+#include "engine/checkpoint/printable.h"
 #include "engine/error.h"
 #include "engine/run/intervention.h"
 
@@ -109,7 +112,7 @@ void add_bench_sse(CLI::App& bench, BenchSseArguments& sse) {
   command.add_option("--partitions", sse.partitions, "2,4,8,16 (default: 2 to 32 with 1024 tokens; on a GPU 8192)")
       ->delimiter(',')
       ->check(CLI::Range(1, 100'000));
-  command.add_option("--json", sse.json, "write the times to this file, which figures read");
+  command.add_option("--json", sse.json, "write the times to this file (-: standard output), which figures read");
   command.add_flag("--force", sse.force, "overwrite the file");
   add_compute(command, sse.device);
 }
@@ -163,7 +166,7 @@ void add_eval(CLI::App& app, EvalArguments& eval) {
   what->require_option(1);
   add_lists(command, eval.lists, {grid, suite});
   add_compute(command, eval.device);
-  command.add_option("--json", eval.json, "write the scores to this file");
+  command.add_option("--json", eval.json, "write the scores to this file (-: standard output)");
   command.add_option("--csv", eval.csv, "write the scores to this file");
   command.add_flag("--force", eval.force, "replace existing files");
   command.callback([&eval] {
@@ -177,15 +180,15 @@ void add_inspect(CLI::App& app, InspectArguments& inspect) {
   command.add_option("checkpoints", inspect.checkpoints, "an .h5 file or a Hugging Face folder each, or a folder of .h5 files")->required();
   auto* group = command.add_option_group("prompt", "what the models read (default: examples of the task that they were trained on)");
   group->add_option("--text", inspect.prompt.text, "a text");
-  group->add_option("--ids", inspect.prompt.ids, "a file of whitespace-separated token ids");
-  group->add_option("--prompt", inspect.prompts, "prompt files: text, JSON, or JSONL of examples, all of them")->allow_extra_args(false);
+  group->add_option("--ids", inspect.prompt.ids, "a file of token ids, or - for standard input");
+  group->add_option("--prompt", inspect.prompts, "prompt files, or - for standard input: text, JSON, or JSONL of examples, all of them")->allow_extra_args(false);
   group->require_option(0, 1);
   command.add_option("--length", inspect.lengths, "of examples of its own task, where no prompt is given: 256,1024,2048")
       ->delimiter(',')
       ->check(CLI::Range(64, 1'000'000));
   command.add_option("--samples", inspect.samples, "examples of each length (default: 3)")->check(CLI::Range(1, 1000));
   add_compute(command, inspect.device);
-  command.add_option("--json", inspect.json, "write all figures and verdicts to this file");
+  command.add_option("--json", inspect.json, "write all figures and verdicts to this file (-: standard output)");
   command.add_option("--out,--html", inspect.html, "write them as a page to this file");
   command.add_flag("--force", inspect.force, "replace an existing file");
 }
@@ -197,7 +200,7 @@ void add_needle(CLI::App& app, NeedleArguments& needle) {
   command.add_option("--heads", needle.heads, "shown of each layer, those that wrote most (default: 4)")->check(CLI::Range(1, 100'000));
   command.add_option("--events", needle.events, "shown of each head, those that took most (default: 3)")->check(CLI::Range(0, 1000));
   add_compute(command, needle.device);
-  command.add_option("--json", needle.json, "write all of it to this file");
+  command.add_option("--json", needle.json, "write all of it to this file (-: standard output)");
   command.add_option("--out,--html", needle.html, "write it as a page to this file");
   command.add_flag("--force", needle.force, "replace an existing file");
 }
@@ -210,9 +213,9 @@ void add_asked(CLI::App& command, AskArguments& ask) {
   command.add_option("--do", ask.interventions, "an intervention first, once for each (statescope intervene --help)")
       ->allow_extra_args(false)
       ->check(CLI::Validator(wrong_intervention, ""));
-  command.add_option("--token", ask.token, "below 0: counted from the prompt's end (default: -1, its last)");
+  command.add_option("--token", ask.token, "below 0: counted from the prompt's end (default: -1, its last)")->check(whole_number());
   add_compute(command, ask.device);
-  command.add_option("--json", ask.json, "write all of it to this file");
+  command.add_option("--json", ask.json, "write all of it to this file (-: standard output)");
   command.add_flag("--force", ask.force, "replace an existing file");
 }
 
@@ -225,8 +228,8 @@ void add_observe(CLI::App& app, ObserveArguments& observe) {
   CLI::App& command = *app.add_subcommand("observe", "every quantity of a layer at a token, with how exact it is");
   add_asked(command, observe);
   command.add_option("--layer", observe.layer, "default: all")->check(at_least(0));
-  command.add_option("--until", observe.until, "the last of several tokens, at most 512; counted as --token");
-  command.add_option("--since", observe.since, "the token that decay_since counts from, as --token (default: 0)");
+  command.add_option("--until", observe.until, "the last of several tokens, at most 512; counted as --token")->check(whole_number());
+  command.add_option("--since", observe.since, "the token that decay_since counts from, as --token (default: 0)")->check(whole_number());
   command.add_option("--only", observe.names, "names, of those that --list tells: routing_entropy,load")
       ->delimiter(',')
       ->allow_extra_args(false);
@@ -350,10 +353,10 @@ void add_window(CLI::App& app, WindowArguments& window) {
   app.add_option("--lesson", window.lesson, "begin a lesson: a file, or the name of one in assets/lessons");
   app.add_option("--step", window.step, "of the lesson, for the screenshot")->check(CLI::Range(1, 200));
   app.add_flag("--revealed", window.revealed, "the step's question answered, for the screenshot");
-  app.add_option("--token", window.token, "for the screenshot");
-  app.add_option("--layer", window.layer, "for the screenshot");
-  app.add_option("--head", window.head, "for the screenshot");
-  app.add_option("--slot", window.slot, "for the screenshot");
+  app.add_option("--token", window.token, "for the screenshot")->check(whole_number());
+  app.add_option("--layer", window.layer, "for the screenshot")->check(whole_number());
+  app.add_option("--head", window.head, "for the screenshot")->check(whole_number());
+  app.add_option("--slot", window.slot, "for the screenshot")->check(whole_number());
   app.add_option("--size", window.size, "of the screenshot, WIDTHxHEIGHT");
 }
 
@@ -422,7 +425,9 @@ int run_command_line(int argc, char** argv) {
       &run.device,     &bench.device,     &sse.device,    &eval.device,        &inspect.device, &needle.device, &observe.device,
       &history.device, &intervene.device, &figure.device, &film.figure.device, &batch.device,   &window.device};
   try {
-    app.parse(argc, argv);
+    std::vector<std::string> words = parsable_words(app, {argv + std::min(argc, 1), argv + argc});
+    std::ranges::reverse(words);  // as the parser takes them
+    app.parse(std::move(words));
     refuse_empty_values(app);
     if (!app.get_subcommands().empty() && window.device.name != "cpu") throw CLI::ValidationError("--device", "stands after the command");
     for (const DeviceChoice* device : devices) {
@@ -430,7 +435,10 @@ int run_command_line(int argc, char** argv) {
         throw CLI::ValidationError("--precision", "bfloat16 needs --device cuda: the CPU computes in float32");
     }
   } catch (const CLI::ParseError& error) {
-    return app.exit(error, std::cout, std::cerr) == 0 ? 0 : 2;
+    std::ostringstream wrong;
+    const int status = app.exit(error, std::cout, wrong);
+    std::cerr << printable(wrong.str());
+    return status == 0 ? 0 : 2;
   }
   const auto command = [&] {
     if (app.got_subcommand("run")) return run_command(run);

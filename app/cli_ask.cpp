@@ -11,6 +11,7 @@
 #include "engine/analysis/answers.h"
 #include "engine/analysis/observables.h"
 #include "engine/error.h"
+#include "engine/run/not_finite.h"
 #include "engine/run/reading_tree.h"
 #include "views/parts.h"
 
@@ -20,14 +21,25 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kShownNumbers = 8;
+constexpr std::int64_t kMostTokens = 512;  // of observe
 
 /// A prompt, read and changed as asked, ready to be asked about.
 class AskedRun {
  public:
-  explicit AskedRun(const AskArguments& arguments) : tree_(read(arguments)) {
+  /// A token as an option names it.
+  struct Named {
+    const char* option;
+    std::int64_t token;
+  };
+
+  /// Throws Error before anything is read where a token, or the layer, will not be there.
+  AskedRun(const AskArguments& arguments, const std::vector<Named>& tokens, std::optional<std::int64_t> layer)
+      : tree_(read(arguments, tokens, layer)) {
     std::vector<Intervention> interventions;
     for (const std::string& line : arguments.interventions) interventions.push_back(parse_intervention(line));
     if (!interventions.empty()) tree_.intervene(std::move(interventions), [](std::int64_t) { return true; });
+    not_finite_ = statescope::not_finite(tree_.current()->run());
+    if (not_finite_) print_note(not_finite_.text());
     evidence_.emplace(tree_.current(), mutex_);
     bar_.emplace("working it out");
     evidence_->set_progress([this](double fraction) {
@@ -38,32 +50,45 @@ class AskedRun {
 
   Evidence& evidence() { return *evidence_; }
   const RunInfo& info() const { return evidence_->info(); }
-  /// A token as the user names it: below 0 counted from the prompt's end. Throws Error.
-  std::int64_t token(std::int64_t asked) const {
-    const std::int64_t token = asked < 0 ? info().prompt_length + asked : asked;
-    if (token < 0 || token >= evidence_->tokens())
-      throw Error(fmt::format("--token {}: the run has tokens 0 to {}", asked, evidence_->tokens() - 1));
-    return token;
-  }
+  const NotFinite& not_finite() const { return not_finite_; }
+  /// A token as the user names it: below 0 counted from the prompt's end.
+  std::int64_t token(std::int64_t asked) const { return asked < 0 ? info().prompt_length + asked : asked; }
   const std::string& text(std::int64_t token) const { return info().tokens[static_cast<std::size_t>(token)].text; }
   /// "119 'ivan'"
   std::string token_text(std::int64_t token) const { return fmt::format("{} '{}'", token, visible_text(text(token))); }
   /// The model's.
-  const std::vector<std::string>& notes() const { return tree_.root()->model()->notes(); }
+  std::vector<std::string> notes() const {
+    std::vector<std::string> all = tree_.root()->model()->notes();
+    if (not_finite_) all.push_back(not_finite_.text());
+    return all;
+  }
   void done() { bar_.reset(); }
 
  private:
-  static ReadingTree read(const AskArguments& arguments) {
+  static void check_tokens(const std::vector<Named>& tokens, std::int64_t prompt_length, std::int64_t generated) {
+    const std::int64_t count = prompt_length + generated;
+    for (const auto& [option, token] : tokens) {
+      const std::int64_t place = token < 0 ? prompt_length + token : token;
+      if (place < 0 || place >= count) throw Error(fmt::format("{} {}: the run has tokens 0 to {}", option, token, count - 1));
+    }
+  }
+
+  static ReadingTree read(const AskArguments& arguments, const std::vector<Named>& tokens, std::optional<std::int64_t> layer) {
     const auto checkpoint = open_checkpoint(arguments.checkpoint);
     const std::shared_ptr<Model> model = load_model(checkpoint, arguments.device);
     const PromptInput prompt = load_prompt(arguments.prompt);
-    auto reading = std::make_shared<Reading>(model, make_tokenizer(*checkpoint, model->vocab()), prompt);
+    const std::shared_ptr<const Tokenizer> tokenizer = make_tokenizer(*checkpoint, model->vocab());
+    if (layer.value_or(0) >= model->layers())
+      throw Error(fmt::format("--layer {}: the model has layers 0 to {}", *layer, model->layers() - 1));
+    check_tokens(tokens, prompt.ids.empty() ? std::ssize(tokenizer->encode(prompt.text).ids) : std::ssize(prompt.ids), arguments.generate);
+    auto reading = std::make_shared<Reading>(model, tokenizer, prompt);
     if (const std::string remark = reading->run().remark(); !remark.empty()) print_note(remark);
     for (std::int64_t i = 0; i < arguments.generate; ++i) reading->generate_one();
     return {std::move(reading), prompt};
   }
 
   ReadingTree tree_;
+  NotFinite not_finite_;
   FairMutex mutex_;
   std::optional<Evidence> evidence_;
   std::optional<ProgressBar> bar_;
@@ -92,9 +117,9 @@ std::span<const float> at_token(const Observables::Quantity& quantity, std::int6
   return std::span(quantity.values).subspan(static_cast<std::size_t>(index * each), static_cast<std::size_t>(each));
 }
 
-/// All of a few numbers; of many the least, the mean and the largest.
-std::string numbers_text(std::span<const float> values) {
-  const auto text = [](float value) { return std::isnan(value) ? std::string("–") : fmt::format("{:.4g}", value); };
+/// All of a few numbers; of many the least, the mean and the largest. `none`: what stands for a number that does not exist.
+std::string numbers_text(std::span<const float> values, const std::string& none) {
+  const auto text = [&](float value) { return std::isnan(value) ? none : fmt::format("{:.4g}", value); };
   if (values.size() <= kShownNumbers) {
     std::vector<std::string> all;
     for (const float value : values) all.push_back(text(value));
@@ -102,19 +127,20 @@ std::string numbers_text(std::span<const float> values) {
   }
   std::vector<float> known;
   std::ranges::copy_if(values, std::back_inserter(known), [](float value) { return !std::isnan(value); });
-  if (known.empty()) return "–";
+  if (known.empty()) return none;
   const double mean = std::accumulate(known.begin(), known.end(), 0.0) / static_cast<double>(known.size());
   return fmt::format("{} numbers: {} to {}, mean {:.4g}", known.size(), text(std::ranges::min(known)), text(std::ranges::max(known)), mean);
 }
 
 void print_observables(const AskedRun& run, const std::vector<LayerObservables>& layers, std::int64_t from, std::int64_t to) {
+  const std::string none = run.not_finite() ? "nan" : "–";
   for (std::int64_t t = from; t < to; ++t) {
     for (const LayerObservables& layer : layers) {
       fmt::print("layer {} {}, token {}\n", layer.layer, run.info().model.layers[static_cast<std::size_t>(layer.layer)].mixer,
                  run.token_text(t));
       for (const Observables::Quantity& quantity : layer.found.quantities)
         fmt::print("  {:27} {:25} {:12} {}  ({})\n", quantity.name, quantity.axes, quantity.unit,
-                   numbers_text(at_token(quantity, t - from)), quantity.accuracy.name());
+                   numbers_text(at_token(quantity, t - from), none), quantity.accuracy.name());
     }
   }
 }
@@ -145,13 +171,23 @@ std::string observables_json(const AskedRun& run, const AskArguments& arguments,
                    {"slots", run.info().model.layers[static_cast<std::size_t>(layer.layer)].slot_names},
                    {"quantities", quantities}});
   }
-  const json report{{"format", "statescope-observables"},       {"version", 1},         {"checkpoint", arguments.checkpoint},
-                    {"device", run.info().model.device},        {"notes", run.notes()}, {"prompt_length", run.info().prompt_length},
-                    {"interventions", arguments.interventions}, {"tokens", tokens},     {"layers", all}};
+  const json report{{"format", "statescope-observables"},
+                    {"version", 1},
+                    {"checkpoint", arguments.checkpoint},
+                    {"device", run.info().model.device},
+                    {"notes", run.notes()},
+                    {"not_finite", to_json(run.not_finite())},
+                    {"prompt_length", run.info().prompt_length},
+                    {"interventions", arguments.interventions},
+                    {"tokens", tokens},
+                    {"layers", all}};
   return report.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
 // ---- history ----------------------------------------------------------------------------------------------------------------------------
+
+/// NaN has no sign here.
+std::string number_text(const char* format, double value) { return std::isnan(value) ? "nan" : fmt::format(fmt::runtime(format), value); }
 
 /// "layer 1, partition 2, head 0, row 3"
 std::string place_text(const HistoryQuestion& question, const LayerInfo& layer) {
@@ -168,12 +204,12 @@ std::string place_text(const HistoryQuestion& question, const LayerInfo& layer) 
 void print_history(const AskedRun& run, const HistoryQuestion& question, const History& history, const std::vector<std::size_t>& order,
                    std::size_t most) {
   const LayerInfo& layer = run.info().model.layers[static_cast<std::size_t>(question.layer)];
-  fmt::print("{}, after token {}: {} {:.6g}, written by {} tokens that add up to {:.6g} ({})\n", place_text(question, layer),
+  fmt::print("{}, after token {}: {} {}, written by {} tokens that add up to {} ({})\n", place_text(question, layer),
              run.token_text(question.token),
              question.read          ? "what it reads has norm"
              : question.column >= 0 ? "value"
                                     : "norm",
-             history.shown, history.token.size(), history.sum, History::accuracy.text());
+             number_text("{:.6g}", history.shown), history.token.size(), number_text("{:.6g}", history.sum), History::accuracy.text());
   fmt::print("  {:>14}  {:>14}  {:>14}  token\n", "contribution", "coefficient", "written with");
   double others = 0;
   for (std::size_t i = 0; i < order.size(); ++i) {
@@ -182,10 +218,10 @@ void print_history(const AskedRun& run, const HistoryQuestion& question, const H
       others += static_cast<double>(history.contribution[j]);
       continue;
     }
-    fmt::print("  {:>+14.6g}  {:>14.6g}  {:>14.6g}  {}\n", history.contribution[j], history.coefficient[j], history.written[j],
-               run.token_text(history.token[j]));
+    fmt::print("  {:>14}  {:>14}  {:>14}  {}\n", number_text("{:+.6g}", history.contribution[j]),
+               number_text("{:.6g}", history.coefficient[j]), number_text("{:.6g}", history.written[j]), run.token_text(history.token[j]));
   }
-  if (order.size() > most) fmt::print("  {:>+14.6g}  {} others\n", others, order.size() - most);
+  if (order.size() > most) fmt::print("  {:>14}  {} others\n", number_text("{:+.6g}", others), order.size() - most);
 }
 
 std::string history_json(const AskedRun& run, const AskArguments& arguments, const HistoryQuestion& question, const History& history,
@@ -205,6 +241,7 @@ std::string history_json(const AskedRun& run, const AskArguments& arguments, con
                     {"checkpoint", arguments.checkpoint},
                     {"device", run.info().model.device},
                     {"notes", run.notes()},
+                    {"not_finite", to_json(run.not_finite())},
                     {"prompt_length", run.info().prompt_length},
                     {"interventions", arguments.interventions},
                     {"layer", question.layer},
@@ -235,26 +272,27 @@ int observe_command(const ObserveArguments& arguments) {
     return 0;
   }
   ReportFile json_file(arguments.json, arguments.force);
-  AskedRun run(arguments);
+  AskedRun run(arguments,
+               {{"--token", arguments.token}, {"--until", arguments.until.value_or(arguments.token)}, {"--since", arguments.since}},
+               arguments.layer);
   const std::int64_t from = run.token(arguments.token), to = run.token(arguments.until.value_or(arguments.token)) + 1;
   const std::int64_t since = run.token(arguments.since);
+  if (to - from > kMostTokens) throw Error(fmt::format("--until: {} tokens; at most {} are told at once", to - from, kMostTokens));
   if (to <= from) throw Error(fmt::format("--until {}: it stands before --token {}", to - 1, from));
   std::vector<LayerObservables> layers;
   for (std::int64_t layer = 0; layer < std::ssize(run.info().model.layers); ++layer) {
     if (arguments.layer.value_or(layer) == layer)
       layers.push_back({layer, answer(ObservablesQuestion{layer, from, to, arguments.names, since}, run.evidence())});
   }
-  if (layers.empty())
-    throw Error(fmt::format("--layer {}: the model has layers 0 to {}", *arguments.layer, std::ssize(run.info().model.layers) - 1));
   run.done();
-  print_observables(run, layers, from, to);
+  if (!json_file.is_standard_output()) print_observables(run, layers, from, to);
   json_file.write(observables_json(run, arguments, layers, from, to));
   return 0;
 }
 
 int history_command(const HistoryArguments& arguments) {
   ReportFile json_file(arguments.json, arguments.force);
-  AskedRun run(arguments);
+  AskedRun run(arguments, {{"--token", arguments.token}}, arguments.layer);
   const HistoryQuestion question{.layer = arguments.layer,
                                  .slot = arguments.slot,
                                  .head = arguments.head,
@@ -267,7 +305,7 @@ int history_command(const HistoryArguments& arguments) {
   std::vector<std::size_t> order(history.token.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, std::ranges::greater{}, [&](std::size_t j) { return std::abs(history.contribution[j]); });
-  print_history(run, question, history, order, static_cast<std::size_t>(arguments.most));
+  if (!json_file.is_standard_output()) print_history(run, question, history, order, static_cast<std::size_t>(arguments.most));
   json_file.write(history_json(run, arguments, question, history, order));
   return 0;
 }

@@ -7,6 +7,7 @@
 #include "app/cli_commands.h"
 #include "app/figure/fonts_alone.h"
 #include "app/interruption.h"
+#include "engine/checkpoint/printable.h"
 #include "engine/error.h"
 
 namespace statescope {
@@ -40,9 +41,9 @@ int batch_command(const BatchArguments& arguments) {
     const std::vector<std::string> device{"--device", arguments.device.name, "--precision", rounds ? "bfloat16" : "float32"};
     result = run_batch(jobs, QCoreApplication::applicationFilePath().toStdString(), device, arguments.processes, arguments.force, progress);
   }
-  for (const std::string& line : result.failed) fmt::print(stderr, "{}\n", line);
+  for (const std::string& line : result.failed) fmt::print(stderr, "{}\n", printable(line));
   fmt::print("{} made, {} there already, {} failed{}, in {}\n", result.made, result.there, result.failed.size(),
-             result.cancelled ? ", the others not begun" : "", folder.string());
+             result.cancelled ? ", the others not begun" : "", printable(folder.string()));
   return result.failed.empty() && !result.cancelled ? 0 : Interruption::status();
 }
 

@@ -9,6 +9,7 @@
 #include "app/cli_commands.h"
 #include "engine/model/model.h"
 #include "engine/model/random_checkpoint.h"
+#include "engine/run/not_finite.h"
 #include "kernels/linear.h"
 
 namespace statescope {
@@ -113,6 +114,7 @@ void bench_file(const Bench& bench, const std::string& path) {
              static_cast<double>(model->checkpoint().parameters()) / 1e6);
   fmt::print("  load    {:10.2f} GB/s      ({:.2f} MB in {:.2f} ms, file cached)\n", bytes / load / 1e9, bytes / 1e6, load * 1e3);
   print_notes(model->notes());
+  if (const NotFinite found{find_not_finite(*model), {}}) print_note(found.text());
   bench_model(bench, *model);
 }
 
@@ -183,8 +185,9 @@ int bench_sse_command(const BenchSseArguments& arguments) {
   ReportFile file(arguments.json, arguments.force);
   const bool on_device = open_cuda_device(arguments.device) != nullptr;
   const std::vector<SsePlace> places = sse_places(arguments.lengths, arguments.partitions, on_device);
-  const SseTimings timings = measure_sse(arguments.device, places, [](const std::string& line) { fmt::print("{}\n", line); });
-  fmt::print("{}: {} heads of {}, {} partition a token\n", timings.device, timings.heads, timings.head_dim, timings.chosen);
+  std::FILE* const told = file.is_standard_output() ? stderr : stdout;
+  const SseTimings timings = measure_sse(arguments.device, places, [&](const std::string& line) { fmt::print(told, "{}\n", line); });
+  fmt::print(told, "{}: {} heads of {}, {} partition a token\n", timings.device, timings.heads, timings.head_dim, timings.chosen);
   file.write(to_json(timings));
   return 0;
 }

@@ -33,6 +33,8 @@ void print_note(const std::string& note);
 void print_notes(const std::vector<std::string>& notes);
 /// Model::load on the device asked for; says the model's notes.
 std::shared_ptr<Model> load_model(std::shared_ptr<const Checkpoint> checkpoint, const DeviceChoice& device);
+/// "statescope: …" on standard error, likewise: why a part of what was asked for is not there.
+void print_failure(const std::string& why);
 
 /// Runs a command, which prints nothing before it is done. Where `auto` chose a CUDA device and that fails or runs out of memory under way,
 /// a note says so, the choice becomes the CPU, and the command runs once more. Throws what the command throws.
@@ -253,18 +255,24 @@ RunOptions recording_budgets(std::int64_t megabytes);
 std::string recording_text(const RecordingInfo& recording);
 nlohmann::json recording_json(const RecordingInfo& recording);
 
-/// Whether the first words of an answer are the expected ones.
+/// Whether the first words of an answer are the expected ones, whatever white space is before them and whatever mark behind.
 bool answers(const std::string& text, const std::string& expected);
 
-/// A file that is to be written when all is done; none for an empty path. Throws Error at once where it could not be.
+/// A file that is to be written when all is done, or standard output for "-"; none for an empty path. Throws Error at once where it could
+/// not be.
 class ReportFile {
  public:
   ReportFile(const std::string& path, bool force);
   void write(const std::string& text);
+  bool is_standard_output() const { return is_standard_output_; }
 
  private:
   std::optional<Draft> draft_;
+  bool is_standard_output_ = false;
 };
+
+/// A report for people, on standard output where none of the files is that.
+void print_report(const std::string& text, std::initializer_list<const ReportFile*> files);
 
 /// A bar on the terminal's standard error; nothing where that is not a terminal.
 class ProgressBar {

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <new>
@@ -10,6 +12,7 @@
 #include "app/cli_commands.h"
 #include "app/eval/own_task.h"
 #include "datasets/prompt.h"
+#include "engine/checkpoint/printable.h"
 #include "engine/error.h"
 
 namespace statescope {
@@ -30,6 +33,7 @@ PromptInput load_prompt(const PromptArguments& arguments, const std::string& fal
   } else if (const std::string file = arguments.file.empty() ? fallback : arguments.file; !file.empty()) {
     Prompt prompt = read_prompt(file);
     input.text = std::move(prompt.text);
+    input.ids = std::move(prompt.ids);
     input.expected = std::move(prompt.expected);
     for (const PromptSpan& span : prompt.spans) input.spans.push_back({kind_of(span.part), span.begin, span.end});
   } else {
@@ -38,10 +42,15 @@ PromptInput load_prompt(const PromptArguments& arguments, const std::string& fal
   return input;
 }
 
-void print_note(const std::string& note) {
-  constexpr std::size_t most = 2000;  // bytes
-  fmt::print(stderr, "note: {}\n", one_line(note, most));
-}
+namespace {
+
+constexpr std::size_t kMessage = 2000;  // bytes
+
+}  // namespace
+
+void print_note(const std::string& note) { fmt::print(stderr, "note: {}\n", one_line(note, kMessage)); }
+
+void print_failure(const std::string& why) { fmt::print(stderr, "statescope: {}\n", one_line(why, kMessage)); }
 
 void print_notes(const std::vector<std::string>& notes) {
   for (const std::string& note : notes) print_note(note);
@@ -107,11 +116,15 @@ nlohmann::json recording_json(const RecordingInfo& recording) {
 }
 
 bool answers(const std::string& text, const std::string& expected) {
-  return text == expected || text.starts_with(expected + " ") || text.starts_with(expected + "\n");
+  const auto begins_word = [](unsigned char c) { return c >= 0x80 || std::isalnum(c) != 0; };
+  const std::string_view reply = std::string_view(text).substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+  return reply.starts_with(expected) && (reply.size() == expected.size() || !begins_word(static_cast<unsigned char>(reply[expected.size()])));
 }
 
 ReportFile::ReportFile(const std::string& path, bool force) {
   if (path.empty()) return;
+  is_standard_output_ = path == "-";
+  if (is_standard_output_) return;
   if (std::error_code error; std::filesystem::is_directory(path, error))
     throw Error(path + ": is a folder; a file does not take its place");
   draft_.emplace(path, force);
@@ -120,6 +133,7 @@ ReportFile::ReportFile(const std::string& path, bool force) {
 }
 
 void ReportFile::write(const std::string& text) {
+  if (is_standard_output_) fmt::print("{}", text);
   if (!draft_) return;
   OutputFile file(draft_->path());
   file.write(text);
@@ -127,7 +141,11 @@ void ReportFile::write(const std::string& text) {
   draft_->publish();
 }
 
-ProgressBar::ProgressBar(std::string what) : what_(std::move(what)), terminal_(isatty(STDERR_FILENO) != 0) {}
+void print_report(const std::string& text, std::initializer_list<const ReportFile*> files) {
+  if (std::ranges::none_of(files, &ReportFile::is_standard_output)) fmt::print("{}", printable(text));
+}
+
+ProgressBar::ProgressBar(std::string what) : what_(printable(what)), terminal_(isatty(STDERR_FILENO) != 0) {}
 
 ProgressBar::~ProgressBar() {
   if (shown_ >= 0) std::fputs("\r\033[K", stderr);
@@ -139,7 +157,7 @@ void ProgressBar::show(double fraction, const std::string& note) {
   shown_ = percent;
   const int filled = percent * 40 / 100;
   std::fputs(fmt::format("\r{} [{}{}] {:3}%{}{}\033[K", what_, std::string(static_cast<std::size_t>(filled), '#'),
-                         std::string(static_cast<std::size_t>(40 - filled), ' '), percent, note.empty() ? "" : "  ", note)
+                         std::string(static_cast<std::size_t>(40 - filled), ' '), percent, note.empty() ? "" : "  ", printable(note))
                  .c_str(),
              stderr);
   std::fflush(stderr);

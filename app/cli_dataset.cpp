@@ -8,6 +8,7 @@
 #include "app/cli_commands.h"
 #include "datasets/records.h"
 #include "engine/checkpoint/file.h"
+#include "engine/checkpoint/printable.h"
 #include "engine/error.h"
 
 namespace statescope {
@@ -79,7 +80,7 @@ int dataset_command(const DatasetArguments& arguments) {
     return 0;
   }
   write_file(arguments, options, *task);
-  fmt::print("{}: {} of {} {} each, {} {}, seed {}\n", arguments.output,
+  fmt::print("{}: {} of {} {} each, {} {}, seed {}\n", printable(arguments.output),
              arguments.samples == 1 ? "1 example" : fmt::format("{} examples", arguments.samples), options.length, task->unit(),
              options.split == Split::training ? "training" : "evaluation", options.name, options.seed);
   return 0;

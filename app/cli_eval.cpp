@@ -1,6 +1,9 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <optional>
 
 #include "app/assets.h"
@@ -8,6 +11,7 @@
 #include "app/eval/report.h"
 #include "app/interruption.h"
 #include "engine/error.h"
+#include "engine/run/not_finite.h"
 
 namespace statescope {
 namespace {
@@ -80,19 +84,43 @@ void score_checkpoint(const std::string& name, std::shared_ptr<const Checkpoint>
   }
 }
 
-std::vector<CellScore> score_all(const EvalArguments& arguments) {
+/// No cell of it has a score.
+void add_without_scores(const std::string& name, std::span<const PreparedCell> cells, const std::string& why,
+                        std::vector<CellScore>& scores) {
+  for (const PreparedCell& cell : cells)
+    scores.push_back({.checkpoint = name, .cell = cell.cell, .impossible = why, .task = {}, .text = {}});
+}
+
+struct AllScores {
+  std::vector<CellScore> scores;
+  std::vector<std::string> broken;  // checkpoints that compute no numbers: why they have no score
+};
+
+/// Throws NotFiniteError if no checkpoint has a score for that reason.
+AllScores score_all(const EvalArguments& arguments) {
   const std::vector<PreparedCell> cells = prepare_all(arguments);
   std::vector<std::shared_ptr<const Checkpoint>> checkpoints;
   for (const std::string& path : arguments.checkpoints) checkpoints.push_back(open_checkpoint(path));
   std::int64_t tokens = 0;
   for (const PreparedCell& cell : cells) tokens += planned_tokens(cell) * std::ssize(checkpoints);
 
-  std::vector<CellScore> scores;
+  AllScores all;
   Meter meter(tokens);
-  for (std::size_t i = 0; i < checkpoints.size(); ++i)
-    score_checkpoint(arguments.checkpoints[i], checkpoints[i], cells, arguments.device, meter, scores);
+  for (std::size_t i = 0; i < checkpoints.size(); ++i) {
+    const std::string& name = arguments.checkpoints[i];
+    std::vector<CellScore> scores;
+    try {
+      score_checkpoint(name, checkpoints[i], cells, arguments.device, meter, scores);
+    } catch (const NotFiniteError& why) {
+      all.broken.emplace_back(why.what());
+      scores.clear();
+      add_without_scores(name, cells, why.what(), scores);
+    }
+    std::ranges::move(scores, std::back_inserter(all.scores));
+  }
+  if (all.broken.size() == checkpoints.size()) throw NotFiniteError(fmt::format("{}", fmt::join(all.broken, "; ")));
   meter.finish();
-  return scores;
+  return all;
 }
 
 }  // namespace
@@ -100,17 +128,18 @@ std::vector<CellScore> score_all(const EvalArguments& arguments) {
 int eval_command(const EvalArguments& arguments) {
   ReportFile json(arguments.json, arguments.force), csv(arguments.csv, arguments.force);
   const Interruption interruption;
-  std::vector<CellScore> scores;
+  AllScores all;
   try {
-    scores = score_all(arguments);
+    all = score_all(arguments);
   } catch (const Error&) {
     if (Interruption::asked()) throw Error("interrupted; no scores were written");
     throw;
   }
-  fmt::print("{}", eval_table(scores));
-  json.write(eval_json(scores));
-  csv.write(eval_csv(scores));
-  return 0;
+  print_report(eval_table(all.scores), {&json, &csv});
+  json.write(eval_json(all.scores));
+  csv.write(eval_csv(all.scores));
+  for (const std::string& why : all.broken) print_failure(why);
+  return all.broken.empty() ? 0 : 1;
 }
 
 }  // namespace statescope

@@ -8,6 +8,8 @@
 #include "app/figure/data.h"
 #include "app/figure/figure.h"
 #include "app/figure/fonts_alone.h"
+#include "datasets/files.h"
+#include "engine/checkpoint/printable.h"
 #include "engine/error.h"
 
 namespace statescope {
@@ -46,8 +48,9 @@ std::string FigureArguments::preview_file() const {
 FigureSpec FigureArguments::spec_of_options() const {
   FigurePanel one = panel;
   one.checkpoints = checkpoints;
-  if (prompt.text || !prompt.ids.empty()) one.input = load_prompt(prompt);
-  one.prompt = prompt.file;
+  const bool is_said = prompt.text || !prompt.ids.empty() || (!prompt.file.empty() && is_stream(prompt.file));
+  if (is_said) one.input = load_prompt(prompt);
+  if (!is_said) one.prompt = prompt.file;
   check_panel(one);
   FigureSpec all = style;
   all.panels = {one};
@@ -93,7 +96,7 @@ int figure_command(const FigureArguments& arguments) {
   caption.write(figure.caption());
   if (const auto eyes = eyes_called(arguments.preview)) preview.write(figure_preview(figure, *eyes).toStdString());
   output.write(bytes.toStdString());
-  fmt::print("{}\n", arguments.output);
+  fmt::print("{}\n", printable(arguments.output));
   return 0;
 }
 

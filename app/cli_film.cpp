@@ -3,6 +3,7 @@
 #include "app/cli_commands.h"
 #include "app/figure/fonts_alone.h"
 #include "app/interruption.h"
+#include "engine/checkpoint/printable.h"
 #include "engine/error.h"
 
 namespace statescope {
@@ -24,7 +25,7 @@ int film_command(const FilmArguments& arguments) {
     throw;
   }
   print_notes(runs.notes());
-  fmt::print("{}\n", figure.output);
+  fmt::print("{}\n", printable(figure.output));
   return 0;
 }
 

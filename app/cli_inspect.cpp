@@ -1,6 +1,8 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <optional>
 
@@ -10,6 +12,7 @@
 #include "app/inspect/report.h"
 #include "datasets/prompt.h"
 #include "engine/error.h"
+#include "engine/run/not_finite.h"
 #include "engine/tokenizer/tokenizer.h"
 
 namespace statescope {
@@ -40,8 +43,9 @@ std::vector<Sequence> own_sequences(const std::string& path, const std::optional
 std::vector<Sequence> prompt_files(const std::vector<std::string>& paths, const Tokenizer& tokenizer) {
   std::vector<Sequence> sequences;
   for (const std::string& path : paths) {
-    const std::string name = std::filesystem::path(path).filename().string();
-    for (const Prompt& prompt : read_prompts(path)) sequences.push_back({name, tokenizer.encode(prompt.text).ids});
+    const std::string name = path == "-" ? "standard input" : std::filesystem::path(path).filename().string();
+    for (const Prompt& prompt : read_prompts(path))
+      sequences.push_back({name, prompt.ids.empty() ? tokenizer.encode(prompt.text).ids : prompt.ids});
   }
   return sequences;
 }
@@ -83,6 +87,13 @@ std::vector<std::string> checkpoints_of(const std::vector<std::string>& given) {
   return paths;
 }
 
+/// Whether every number of the report that a model cannot help computing is there and finite.
+bool is_finite(const SequenceReport& report) {
+  const auto finite = [](double value) { return std::isfinite(value); };
+  return !report.nll_by_eighth.empty() && std::ranges::all_of(report.nll_by_eighth, finite) &&
+         std::ranges::all_of(report.layers, finite, &LayerReport::residual_norm);
+}
+
 Inspected inspect(const InspectArguments& arguments, const std::string& path, double done, double share, ProgressBar& bar) {
   const auto checkpoint = open_checkpoint(path);
   const std::shared_ptr<Model> model = load_model(checkpoint, arguments.device);
@@ -95,9 +106,12 @@ Inspected inspect(const InspectArguments& arguments, const std::string& path, do
                       .notes = model->notes()};
   const std::vector<Sequence> sequences =
       sequences_of(arguments, path, training, inspected.trained, *make_tokenizer(*checkpoint, model->vocab()));
+  const bool weights_are_finite = !find_not_finite(*model);
   for (const Sequence& sequence : sequences) {
+    if (!weights_are_finite) refuse_not_finite(not_finite(model, sequence.ids), *model, "verdict");
     inspected.names.push_back(sequence.name);
     inspected.sequences.push_back(inspect_sequence(*model, sequence.ids));
+    if (!is_finite(inspected.sequences.back())) refuse_not_finite(not_finite(model, sequence.ids), *model, "verdict");
     bar.show(done + share * static_cast<double>(inspected.sequences.size()) / static_cast<double>(sequences.size()), path);
   }
   return inspected;
@@ -109,19 +123,28 @@ int inspect_command(const InspectArguments& arguments) {
   ReportFile json_file(arguments.json, arguments.force), page(arguments.html, arguments.force);
   const std::vector<std::string> paths = checkpoints_of(arguments.checkpoints);
   std::vector<Inspected> all;
+  std::vector<std::string> broken;  // checkpoints that compute no numbers: why there is no verdict
   {
     ProgressBar bar("inspecting");
     const double share = 1 / static_cast<double>(paths.size());
-    for (const std::string& path : paths) all.push_back(inspect(arguments, path, share * static_cast<double>(all.size()), share, bar));
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      try {
+        all.push_back(inspect(arguments, paths[i], share * static_cast<double>(i), share, bar));
+      } catch (const NotFiniteError& why) {
+        broken.emplace_back(why.what());
+      }
+    }
   }
+  if (all.empty()) throw NotFiniteError(fmt::format("{}", fmt::join(broken, "; ")));
   const std::string comparison = all.size() == 2 ? comparison_text(all[0], all[1]) : "";
-  if (!comparison.empty()) fmt::print("{}", comparison);
-  for (std::size_t i = 0; comparison.empty() && i < all.size(); ++i) fmt::print("{}", inspection_text(all[i]));
-  if (all.size() > 2) fmt::print("{}", overview_text(all));
-  fmt::print("how exact: {}\n", accuracy_text());
+  std::string text = comparison;
+  for (std::size_t i = 0; comparison.empty() && i < all.size(); ++i) text += inspection_text(all[i]);
+  if (all.size() > 2) text += overview_text(all);
+  print_report(text + fmt::format("how exact: {}\n", accuracy_text()), {&json_file, &page});
   json_file.write(inspection_json(all));
   page.write(inspection_html(all));
-  return 0;
+  for (const std::string& why : broken) print_failure(why);
+  return broken.empty() ? 0 : 1;
 }
 
 }  // namespace statescope

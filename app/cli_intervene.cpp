@@ -4,7 +4,9 @@
 
 #include "app/branch_report.h"
 #include "app/cli_commands.h"
+#include "engine/checkpoint/printable.h"
 #include "engine/error.h"
+#include "engine/run/not_finite.h"
 #include "engine/run/sampling.h"
 
 namespace statescope {
@@ -54,7 +56,9 @@ int intervene_command(const InterveneArguments& arguments) {
   Branches tree(read_run(model, ids, generate, recording_budgets(arguments.memory)));
   for (const std::string& file : arguments.others)
     tree.add(read_run(model, ids_of(load_prompt({.file = file}), *tokenizer), 0, tree[0].run->beside()));
+  refuse_not_finite(not_finite(*tree[0].run), *model, "comparison");
   const std::int64_t branch = tree.intervene(interventions);
+  refuse_not_finite(not_finite(*tree[branch].run), *model, "comparison, once the interventions have been made");
   for (const auto& run : {tree[0].run, tree[branch].run}) {
     if (const std::string remark = run->remark(); !remark.empty()) print_note(remark);
   }
@@ -73,7 +77,7 @@ int intervene_command(const InterveneArguments& arguments) {
   }
   fmt::print(stderr, "{}\n", recording_text(before.recording()));
   const std::string again = after.first() < after.tokens() ? fmt::format("read again from token {}", after.first()) : "nothing read again";
-  fmt::print("{}: {} tokens, {}\n", arguments.checkpoint, before.tokens(), again);
+  fmt::print("{}: {} tokens, {}\n", printable(arguments.checkpoint), before.tokens(), again);
   print(report, tree, *tokenizer);
   return 0;
 }

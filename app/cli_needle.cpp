@@ -5,6 +5,7 @@
 #include "app/cli_commands.h"
 #include "app/needle/report.h"
 #include "engine/error.h"
+#include "engine/run/not_finite.h"
 #include "engine/run/reading.h"
 
 namespace statescope {
@@ -37,6 +38,7 @@ int needle_command(const NeedleArguments& arguments) {
   std::shared_ptr<const Tokenizer> tokenizer = make_tokenizer(*checkpoint, model->vocab());
   Reading reading(model, tokenizer, load_prompt(arguments.prompt));
   if (const std::string remark = reading.run().remark(); !remark.empty()) print_note(remark);
+  refuse_not_finite(not_finite(reading.run()), *model, "verdict");
   const RunInfo& info = *reading.info();
   const TokenRange needle = needle_of(info, arguments.prompt.file);
   if (info.prompt_length <= needle.end) throw Error(arguments.prompt.file + ": nothing stands behind its needle");
@@ -59,7 +61,7 @@ int needle_command(const NeedleArguments& arguments) {
     add_layer(report, tracer.trace(layer, residual, info.prompt_length), events);
   }
   report.verdict = verdict(report.fates);
-  fmt::print("{}", needle_text(report, static_cast<std::size_t>(arguments.heads), events));
+  print_report(needle_text(report, static_cast<std::size_t>(arguments.heads), events), {&json_file, &page});
   json_file.write(needle_json(report));
   page.write(needle_html(report));
   return 0;

@@ -46,8 +46,8 @@ void add_panel(CLI::App& command, FigurePanel& panel) {
   command.add_option("--layer", panel.layer, "default: the first that routes, else the first with a state")->check(at_least(0));
   command.add_option("--head", panel.head, "default: 0")->check(at_least(0));
   command.add_option("--slot", panel.slot, "partition, 0: the shared one (default)")->check(at_least(0));
-  command.add_option("--token", panel.token, "below 0: counted from the prompt's end (default: -1, its last)");
-  command.add_option("--reference", panel.reference, "the token to compare with, counted likewise");
+  command.add_option("--token", panel.token, "below 0: counted from the prompt's end (default: -1, its last)")->check(whole_number());
+  command.add_option("--reference", panel.reference, "the token to compare with, counted likewise")->check(whole_number());
   add_parsed(
       command, "--row", [&panel](const std::string& text) { panel.row = row_in(text); },
       "of the chosen cell; all: the slot's state as a whole");
@@ -99,11 +99,23 @@ CLI::Validator at_least(std::int64_t least) {
   return {wrong, ""};
 }
 
+CLI::Validator whole_number() {
+  const auto wrong = [](std::string& text) {
+    std::int64_t number = 0;
+    const char* last = text.data() + text.size();
+    const auto [end, error] = std::from_chars(text.data(), last, number);
+    return error == std::errc() && end == last ? "" : fmt::format("{} is no whole number, or too large a one", text);
+  };
+  return {wrong, ""};
+}
+
 void add_prompt(CLI::App& command, PromptArguments& prompt, bool required) {
   auto* group = command.add_option_group("prompt", "what the model reads");
   group->add_option("--text", prompt.text, "a text");
-  group->add_option("--ids", prompt.ids, "a file of whitespace-separated token ids");
-  group->add_option("--prompt", prompt.file, "a prompt file: text, JSON with \"prompt\", \"expected\", \"spans\", or JSONL of examples");
+  group->add_option("--ids", prompt.ids, "a file of token ids, or - for standard input");
+  group->add_option("--prompt", prompt.file,
+                    "a prompt file, or - for standard input: text, JSON with \"prompt\", \"expected\", \"spans\", or JSONL of examples (ours, "
+                    "RULER's, lm-eval's)");
   group->require_option(required ? 1 : 0, 1);
 }
 
@@ -156,8 +168,8 @@ void add_film(CLI::App& app, FilmArguments& film) {
   add_prompt(command, figure.prompt, false);
   add_panel(command, figure.panel);
   command.remove_option(command.get_option("--token"));
-  command.add_option("--first", film.film.first, "token; below 0: counted from the prompt's end (default: 0)");
-  command.add_option("--last", film.film.last, "token, counted likewise (default: the last that was generated)");
+  command.add_option("--first", film.film.first, "token; below 0: counted from the prompt's end (default: 0)")->check(whole_number());
+  command.add_option("--last", film.film.last, "token, counted likewise (default: the last that was generated)")->check(whole_number());
   command.add_option("--seconds", film.film.seconds_per_token, "of each token (default: 0.5)")->check(CLI::Range(0.01, 60.0));
   command.add_option("--fps", film.film.frames_per_second, "frames a second (default: 30)")->check(CLI::Range(1, 120));
   command.add_option("--width", film.film.width, "pixels, even (default: 1280)")->check(CLI::Range(200, 7680));

@@ -9,6 +9,8 @@ namespace statescope {
 
 /// A whole number, not below that.
 CLI::Validator at_least(std::int64_t least);
+/// One that an option's number can hold: the parser itself would take the largest there is.
+CLI::Validator whole_number();
 void add_prompt(CLI::App& command, PromptArguments& prompt, bool required);
 void add_device(CLI::App& command, DeviceChoice& device);
 /// The device, and threads.

@@ -10,9 +10,11 @@
 #include "app/branch_report.h"
 #include "app/cli_commands.h"
 #include "engine/checkpoint/digest.h"
+#include "engine/checkpoint/printable.h"
 #include "engine/error.h"
 #include "engine/model/model.h"
 #include "engine/run/dump.h"
+#include "engine/run/not_finite.h"
 #include "engine/run/session_file.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "views/parts.h"
@@ -55,8 +57,11 @@ class Reader {
   }
 
   const std::vector<std::int32_t>& ids() const { return ids_; }
-  void write_dump() const {
-    if (dump_) dump_->write(arguments_.dump, ids_, arguments_.force);
+  /// Of all logits so far.
+  bool are_finite() const { return are_finite_; }
+  /// `not_finite`: what the file says of numbers that are not; empty: nothing.
+  void write_dump(const std::string& not_finite) const {
+    if (dump_) dump_->write(arguments_.dump, ids_, arguments_.force, not_finite);
   }
 
  private:
@@ -72,7 +77,10 @@ class Reader {
                    hidden, dump_ ? &*dump_ : nullptr);
     ids_.insert(ids_.end(), ids.begin(), ids.end());
     if (dump_) dump_->logits(logits);
-    if (last) backend.download(Tensor(logits_.data(), DType::f32, {1, model_.vocab()}), logits.slice(rows - 1, 1));
+    if (last) {
+      backend.download(Tensor(logits_.data(), DType::f32, {1, model_.vocab()}), logits.slice(rows - 1, 1));
+      are_finite_ = are_finite_ && std::ranges::all_of(logits_, [](float logit) { return std::isfinite(logit); });
+    }
     const std::int64_t token = state_.position - 1;
     if (dump_ && std::find(arguments_.states.begin(), arguments_.states.end(), token) != arguments_.states.end())
       dump_->states(token, state_);
@@ -94,6 +102,7 @@ class Reader {
   std::optional<Dump> dump_;
   Buffer hidden_memory_, logits_memory_;
   std::vector<float> logits_;
+  bool are_finite_ = true;
   std::vector<std::int32_t> ids_;
 };
 
@@ -107,6 +116,7 @@ struct Outcome {
   double load_seconds = 0, read_seconds = 0, generate_seconds = 0;
   std::optional<RecordingInfo> recording;  // of a session
   std::optional<BranchReport> difference;  // from the branch that it is compared with
+  NotFinite not_finite;
 
   bool correct() const { return answers(text, expected); }
 };
@@ -132,12 +142,17 @@ void print_json(const Outcome& outcome, const Model& model, const RunArguments& 
   if (!arguments.session.empty()) out["session"] = arguments.session;
   if (outcome.recording) out["recording"] = recording_json(*outcome.recording);
   if (outcome.difference) out["difference"] = to_json(*outcome.difference);
+  if (outcome.not_finite) {
+    out["not_finite"] = to_json(outcome.not_finite);
+    out["notes"].push_back(outcome.not_finite.text());
+  }
   fmt::print("{}\n", out.dump(2, ' ', true, nlohmann::json::error_handler_t::replace));
 }
 
 void print_text(const Outcome& outcome, const Model& model) {
   if (!outcome.text.empty()) fmt::print("{}\n", printable_text(outcome.text));
-  for (const Prediction& p : outcome.next) fmt::print("{:6.2f} %  {} ({})\n", 100 * p.probability, visible_text(p.text), p.id);
+  const auto percent = [](float share) { return std::isnan(share) ? fmt::format("{:>6}", "nan") : fmt::format("{:6.2f}", 100 * share); };
+  for (const Prediction& p : outcome.next) fmt::print("{} %  {} ({})\n", percent(p.probability), visible_text(p.text), p.id);
   if (!outcome.expected.empty() && !outcome.generated.empty()) {
     fmt::print("expected: {}, {}\n", printable_text(outcome.expected), outcome.correct() ? "right" : "wrong");
   }
@@ -169,9 +184,7 @@ std::int64_t tokens_to_generate(const RunArguments& arguments, const PromptInput
 }
 
 void print(const Outcome& outcome, const Model& model, const RunArguments& arguments) {
-  const auto is_nan = [](const Prediction& token) { return std::isnan(token.probability); };
-  if (std::ranges::any_of(outcome.generated, is_nan) || std::ranges::any_of(outcome.next, is_nan))
-    print_note("what is predicted is not a number (NaN): weights or config of this model are broken");
+  if (outcome.not_finite) print_note(outcome.not_finite.text());
   if (arguments.json) {
     print_json(outcome, model, arguments);
   } else {
@@ -260,7 +273,7 @@ void intervene(Branches& tree, OpenSession& open, const RunArguments& arguments)
     if (ids.empty()) throw Error(file + ": the prompt is empty");
     auto run = std::make_shared<Run>(open.model, tree[0].run->beside());
     run->read(ids, std::ssize(ids));
-    fmt::print(stderr, "run {}: {}\n", tree.add(std::move(run)), file);
+    fmt::print(stderr, "run {}: {}\n", tree.add(std::move(run)), printable(file));
   }
   std::vector<Intervention> interventions;
   for (const std::string& text : arguments.interventions) interventions.push_back(parse_intervention(text));
@@ -325,6 +338,7 @@ int session_command(const RunArguments& arguments) {
   if (answer.empty()) outcome.next = most_probable(run.logits(run.tokens() - 1), 8, *open.tokenizer);
   outcome.text = open.tokenizer->decode(answer);
   outcome.recording = run.recording();
+  outcome.not_finite = not_finite(run);
   if (arguments.against) outcome.difference = report_branches(tree, *arguments.against, tree.current(), *open.tokenizer, outcome.expected);
   print(outcome, *open.model, arguments);
   if (outcome.difference && !arguments.json) {
@@ -334,7 +348,7 @@ int session_command(const RunArguments& arguments) {
   return 0;
 }
 
-/// --force replaces an older dump, not the model, nor a file in its folder.
+/// Before anything is read: --force replaces an older dump, not the model, nor a file in its folder. Throws Error.
 void check_dump(const RunArguments& arguments) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -343,6 +357,7 @@ void check_dump(const RunArguments& arguments) {
   const fs::path place = fs::is_directory(checkpoint, error) ? fs::absolute(arguments.dump).parent_path() : fs::path(arguments.dump);
   if (fs::equivalent(place, checkpoint, error))
     throw Error(fmt::format("{}: is the checkpoint itself, or in it; --dump needs another file", arguments.dump));
+  const ReportFile says_what_is_in_the_way(arguments.dump, arguments.force);
 }
 
 }  // namespace
@@ -388,7 +403,8 @@ int run_command(const RunArguments& arguments) {
     }
   }
   outcome.generate_seconds = seconds_since(generating);
-  reader.write_dump();
+  if (!reader.are_finite() || find_not_finite(*model)) outcome.not_finite = not_finite(model, reader.ids());
+  reader.write_dump(outcome.not_finite.text());
 
   std::vector<std::int32_t> answer;
   for (const Prediction& token : outcome.generated) answer.push_back(token.id);

@@ -9,9 +9,13 @@
 
 #include "app/assets.h"
 #include "app/canvas/paper_canvas.h"
+#include "app/cli_commands.h"
+#include "app/runtime_folder.h"
 #include "app/view_answers.h"
 #include "app/window_main.h"
+#include "engine/checkpoint/printable.h"
 #include "engine/error.h"
+#include "engine/run/not_finite.h"
 #include "engine/run/reading.h"
 #include "views/parts.h"
 #include "views/view.h"
@@ -60,11 +64,13 @@ int run_headless(int argc, char** argv, const WindowArguments& arguments) {
     reading->generate_one();
     answer.push_back(reading->info()->tokens.back().id);
   }
+  if (const NotFinite found = not_finite(reading->run())) print_note(found.text());
   const std::string text = tokenizer->decode(answer);
-  fmt::print("{} reads {} tokens and answers: {}\n", checkpoint->name, last + 1, printable_text(text));
+  fmt::print("{} reads {} tokens and answers: {}\n", printable(checkpoint->name), last + 1, printable_text(text));
   if (!prompt.expected.empty())
     fmt::print("expected: {}, {}\n", printable_text(prompt.expected), text == prompt.expected ? "right" : "wrong");
 
+  const RuntimeFolder runtime_folder;
   const QGuiApplication application(argc, argv);
   const std::filesystem::path folder = "statescope-views";
   std::error_code error;

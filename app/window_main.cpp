@@ -12,6 +12,7 @@
 #include "app/figure_in_window.h"
 #include "app/lesson/player.h"
 #include "app/main_window.h"
+#include "app/runtime_folder.h"
 #include "app/theme.h"
 #include "app/translation.h"
 
@@ -151,6 +152,7 @@ QString start_words(const WindowDevice& device, const std::string& why_no_opengl
 }
 
 int run_window(int argc, char** argv, const WindowOptions& options) {
+  const RuntimeFolder runtime_folder;
   prepare_opengl();
   usual_messages = qInstallMessageHandler(hear_of_display);
   QApplication application(argc, argv);

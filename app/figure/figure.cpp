@@ -61,10 +61,30 @@ QByteArray png_of(const QImage& image, const QString& provenance) {
   return bytes;
 }
 
-/// What the writer makes of the hour and of chance, made from the content instead, in the same number of bytes.
+/// Takes bytes out, and says in the table of the objects' places that those behind them have moved.
+void take_out(QByteArray& pdf, qsizetype at, qsizetype count) {
+  pdf.remove(at, count);
+  const qsizetype start = pdf.lastIndexOf("startxref\n") + 10;
+  qsizetype start_end = start;
+  while (start_end < pdf.size() && pdf[start_end] >= '0' && pdf[start_end] <= '9') ++start_end;
+  const qsizetype table = pdf.mid(start, start_end - start).toLongLong() - count;
+  pdf.replace(start, start_end - start, QByteArray::number(table));
+  constexpr qsizetype digits = 10, entry = 20;  // "0000000015 00000 n \n"
+  const qsizetype first = pdf.indexOf('\n', table + 5) + 1, end = pdf.indexOf("trailer", table);
+  for (qsizetype place = first; place + entry <= end; place += entry) {
+    const qsizetype offset = pdf.mid(place, digits).toLongLong();
+    if (offset > at) pdf.replace(place, digits, QByteArray::number(offset - count).rightJustified(digits, '0'));
+  }
+}
+
+/// What the writer makes of the hour, of where in the world it is and of chance, made from the content instead.
 void settle(QByteArray& pdf) {
-  static constexpr char date[] = "20000101000000";
-  if (const qsizetype at = pdf.indexOf("/CreationDate (D:"); at >= 0) pdf.replace(at + 17, 14, date, 14);
+  static constexpr char date[] = "20000101000000Z";
+  if (const qsizetype at = pdf.indexOf("/CreationDate (D:"); at >= 0) {
+    const qsizetype begin = at + 17, length = pdf.indexOf(')', begin) - begin, wanted = sizeof date - 1;
+    pdf.replace(begin, wanted, date, wanted);
+    if (length > wanted) take_out(pdf, begin + wanted, length - wanted);
+  }
   const qsizetype id = pdf.lastIndexOf("/ID [ <");
   if (id < 0) return;
   const qsizetype first = id + 7, length = pdf.indexOf('>', first) - first, second = pdf.indexOf('<', first) + 1;

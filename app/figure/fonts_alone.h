@@ -4,6 +4,9 @@
 #include <QGuiApplication>
 #include <QHashFunctions>
 #include <memory>
+#include <optional>
+
+#include "app/runtime_folder.h"
 
 namespace statescope {
 
@@ -17,10 +20,12 @@ class FontsAlone {
  private:
   std::unique_ptr<QGuiApplication> make() {
     setenv("QT_QPA_PLATFORM", "offscreen", 1);
+    runtime_folder_.emplace();
     QHashSeed::setDeterministicGlobalSeed();
     return std::make_unique<QGuiApplication>(count_, arguments_);
   }
 
+  std::optional<RuntimeFolder> runtime_folder_;  // goes after the application
   int count_ = 1;
   char name_[11] = "statescope";
   char* arguments_[2] = {name_, nullptr};

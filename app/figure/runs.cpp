@@ -8,6 +8,7 @@
 #include "app/cli_commands.h"
 #include "app/eval/own_task.h"
 #include "engine/error.h"
+#include "engine/run/not_finite.h"
 
 namespace statescope {
 namespace {
@@ -77,6 +78,19 @@ PromptInput FigureRuns::prompt(const FigurePanel& panel, const std::string& chec
   return prompt;
 }
 
+RunInfo FigureRuns::planned(const FigurePanel& panel, const std::string& checkpoint) {
+  const PromptInput input = prompt(panel, checkpoint);
+  const Model& of = *model(checkpoint);
+  const auto tokenizer = make_tokenizer(of.checkpoint(), of.vocab());
+  RunInfo info;
+  info.model = of.info();
+  info.prompt_length = input.ids.empty() ? std::ssize(tokenizer->encode(input.text).ids) : std::ssize(input.ids);
+  const std::int64_t expected = input.expected.empty() ? 0 : std::ssize(tokenizer->encode(input.expected, kContinuation).ids);
+  const std::int64_t generated = input.generate.value_or(expected);
+  info.tokens.resize(static_cast<std::size_t>(info.prompt_length + generated));
+  return info;
+}
+
 FigureRun& FigureRuns::run(const FigurePanel& panel, const std::string& checkpoint) {
   PromptInput input = prompt(panel, checkpoint);
   const std::string words = words_of(input, panel.interventions);
@@ -84,7 +98,9 @@ FigureRun& FigureRuns::run(const FigurePanel& panel, const std::string& checkpoi
   if (known != runs_.end()) return *known->run;
   const auto progress = [this, checkpoint](double fraction) { return goes_on(fraction, checkpoint); };
   std::shared_ptr<Reading> reading = read(model(checkpoint), input, progress);
-  runs_.push_back({checkpoint, words, std::make_unique<FigureRun>(std::move(reading), std::move(input), panel.interventions, progress)});
+  auto run = std::make_unique<FigureRun>(std::move(reading), std::move(input), panel.interventions, progress);
+  refuse_not_finite(not_finite(run->run()), *model(checkpoint), "figure");
+  runs_.push_back({checkpoint, words, std::move(run)});
   return *runs_.back().run;
 }
 

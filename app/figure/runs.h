@@ -28,6 +28,7 @@ class FigureRun {
   /// Reading::snapshot
   std::shared_ptr<const Snapshot> snapshot(const Cursor& at) { return tree_.current()->snapshot(at.layer, at.head, at.token); }
   Evidence& evidence() { return *evidence_; }
+  Run& run() { return tree_.current()->run(); }
 
  private:
   PromptInput prompt_;
@@ -51,6 +52,8 @@ class FigureRuns {
   std::vector<std::string> notes() const;
   /// The panel's prompt on one of its checkpoints, with what is generated and the interventions.
   FigureRun& run(const FigurePanel& panel, const std::string& checkpoint);
+  /// What is known of that run before it is read: its model, and how many tokens the prompt and all of it will have.
+  RunInfo planned(const FigurePanel& panel, const std::string& checkpoint);
   /// The panel's prompt as it was read, and how many tokens were generated: what makes the figure again without its file.
   PromptInput prompt(const FigurePanel& panel, const std::string& checkpoint);
   const DeviceChoice& device() const { return device_; }

@@ -100,6 +100,7 @@ class ViewPicture : public PanelPicture {
  public:
   ViewPicture(const FigurePanel& panel, FigureRuns& runs) : row_(row_of(panel)), view_(row_.make()), mode_(panel.mode) {
     const std::string& checkpoint = panel.checkpoints.front();
+    cursor_of(panel, runs.planned(panel, checkpoint));  // what is not there is said before all of it is read
     FigureRun& run = runs.run(panel, checkpoint);
     cursor_ = cursor_of(panel, run.info());
     snapshot_ = run.snapshot(cursor_);

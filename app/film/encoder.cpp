@@ -17,6 +17,9 @@ QStringList encoding(const std::string& ending) {
   throw Error("a film's name ends with .mp4 or .gif");
 }
 
+/// A name alone could be an option, or an address in the network.
+QString file_url(const std::filesystem::path& path) { return "file:" + QString::fromStdString(std::filesystem::absolute(path).string()); }
+
 }  // namespace
 
 Encoder::Encoder(const std::filesystem::path& path, const std::string& ending, int width, int height, int frames_per_second) {
@@ -28,7 +31,7 @@ Encoder::Encoder(const std::filesystem::path& path, const std::string& ending, i
   process_.start(program, QStringList{"-nostdin", "-hide_banner", "-loglevel",   "error",     "-y",         "-f",       "rawvideo",
                                       "-pix_fmt", "bgr0",         "-video_size", size,        "-framerate", rate,       "-i",
                                       "pipe:0",   "-an",          "-fflags",     "+bitexact", "-flags:v",   "+bitexact"} +
-                              encoding_of_it + QStringList{QString::fromStdString(path.string())});
+                              encoding_of_it + QStringList{file_url(path)});
   if (!process_.waitForStarted(-1)) throw Error(fmt::format("ffmpeg cannot be started: {}", process_.errorString().toStdString()));
 }
 

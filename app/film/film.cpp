@@ -74,10 +74,10 @@ void write_film(FigureSpec spec, const FilmOptions& options, FigureRuns& runs, c
     throw Error("a chart does not move: a film has views alone");
   spec.width_mm = slide_mm;
   spec.height_mm = slide_mm * options.height / options.width;
-  const FigurePanel& leader = spec.panels.front();
-  const FilmedTokens filmed = filmed_tokens(options, runs.run(leader, leader.checkpoints.front()).info());
   Draft draft(path, overwrite);
   OutputFile(draft.path()).finish();  // says in our words why not
+  const FigurePanel& leader = spec.panels.front();
+  const FilmedTokens filmed = filmed_tokens(options, runs.planned(leader, leader.checkpoints.front()));
   Encoder encoder(draft.path(), path.extension().string(), options.width, options.height, options.frames_per_second);
   for (std::int64_t token = filmed.first; token <= filmed.last; ++token) {
     runs.begin(static_cast<std::size_t>(token - filmed.first), static_cast<std::size_t>(filmed.tokens()));

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -15,6 +16,7 @@
 #include <system_error>
 #include <utility>
 
+#include "engine/checkpoint/printable.h"
 #include "engine/error.h"
 
 namespace statescope {
@@ -43,19 +45,46 @@ std::size_t size_of_regular_file(const fs::path& path, int fd) {
 
 }  // namespace
 
+namespace {
+
+/// How many bytes the UTF-8 character at the text's beginning has; 0: it is none, or one that drives a terminal.
+std::size_t shown_character(std::string_view text) {
+  const auto byte = [&](std::size_t at) { return at < text.size() ? static_cast<unsigned char>(text[at]) : 0U; };
+  if (byte(0) < 0x80) return byte(0) >= 0x20 && byte(0) != 0x7f ? 1 : 0;
+  const std::size_t size = byte(0) >= 0xf0 ? 4 : byte(0) >= 0xe0 ? 3 : 2;
+  std::uint32_t code = byte(0) & (0xffU >> (size + 1));
+  for (std::size_t i = 1; i < size; ++i) {
+    if ((byte(i) & 0xc0U) != 0x80) return 0;
+    code = code << 6 | (byte(i) & 0x3fU);
+  }
+  constexpr std::array<std::uint32_t, 5> least{0, 0, 0x80, 0x800, 0x10000};
+  const bool is_character = byte(0) >= 0xc2 && byte(0) < 0xf5 && code >= least[size] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
+  const bool turns_line = (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);  // to be read from the other side
+  const bool is_control = code < 0xa0 || turns_line || code == 0x2028 || code == 0x2029;
+  return is_character && !is_control ? size : 0;
+}
+
+}  // namespace
+
+std::string printable(std::string_view text) {
+  std::string shown;
+  while (!text.empty()) {
+    const bool is_kept = text.front() == '\n' || text.front() == '\t';
+    const std::size_t size = is_kept ? 1 : shown_character(text);
+    shown += size > 0 ? std::string(text.substr(0, size)) : fmt::format("\\x{:02x}", static_cast<unsigned char>(text.front()));
+    text.remove_prefix(std::max<std::size_t>(size, 1));
+  }
+  return shown;
+}
+
 std::string one_line(std::string_view text, std::size_t limit) {
-  std::string line(text.substr(0, limit));
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    const auto byte = [&](std::size_t at) { return at < line.size() ? static_cast<unsigned char>(line[at]) : 0U; };
-    const bool latin_control = byte(i) == 0xC2 && byte(i + 1) >= 0x80 && byte(i + 1) < 0xA0;  // U+0080 to U+009F
-    if (latin_control) line[i + 1] = ' ';
-    if (latin_control || byte(i) < 0x20 || byte(i) == 0x7f) line[i] = ' ';
-  }
+  std::string_view kept = text.substr(0, limit);
   if (text.size() > limit) {
-    while (!line.empty() && (static_cast<unsigned char>(line.back()) & 0x80)) line.pop_back();  // no half of a UTF-8 character
-    line += "...";
+    while (!kept.empty() && (static_cast<unsigned char>(kept.back()) & 0x80)) kept.remove_suffix(1);  // no half of a UTF-8 character
   }
-  return line;
+  std::string line(kept);
+  std::ranges::replace_if(line, [](char c) { return c == '\n' || c == '\t' || c == '\r'; }, ' ');
+  return printable(line) + (text.size() > limit ? "..." : "");
 }
 
 void fail(const fs::path& path, std::string_view what) { throw Error(one_line(path.string(), 4096) + ": " + one_line(what, 600)); }

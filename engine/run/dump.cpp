@@ -53,7 +53,8 @@ void Dump::states(std::int64_t token, const ModelState& state) {
   }
 }
 
-void Dump::write(const std::filesystem::path& path, std::span<const std::int32_t> ids, bool overwrite) const {
+void Dump::write(const std::filesystem::path& path, std::span<const std::int32_t> ids, bool overwrite,
+                 const std::string& not_finite) const {
   Draft draft(path, overwrite);
   {
     const Hdf5Guard guard;
@@ -75,6 +76,7 @@ void Dump::write(const std::filesystem::path& path, std::span<const std::int32_t
     write_text_attribute(file, "format", "statescope-dump", path);
     write_text_attribute(file, "checkpoint", model_.checkpoint().path.string(), path);
     write_text_attribute(file, "config", model_.checkpoint().config, path);
+    if (!not_finite.empty()) write_text_attribute(file, "not_finite", not_finite, path);
     Rows tokens;
     tokens.shape = {static_cast<std::int64_t>(ids.size())};
     tokens.dtype = DType::i32;

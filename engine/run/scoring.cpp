@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "engine/error.h"
+#include "engine/run/not_finite.h"
 #include "engine/run/sampling.h"
 #include "kernels/parallel.h"
 
@@ -62,7 +63,12 @@ std::vector<TargetScore> Scorer::score(const ScoredSequence& sequence, const std
     score_rows(targets.first(here), first, hidden, scores);
     targets = targets.subspan(here);
   }
+  if (!std::ranges::all_of(scores, [](const TargetScore& score) { return std::isfinite(score.nll); })) refuse_not_finite(sequence);
   return scores;
+}
+
+void Scorer::refuse_not_finite(const ScoredSequence& sequence) {
+  statescope::refuse_not_finite(not_finite(model_, sequence.ids), *model_, "score");
 }
 
 /// `hidden` [T, D]: of the tokens from `first` on.
@@ -156,18 +162,20 @@ class SharedWork {
 ScorerPool::ScorerPool(std::shared_ptr<const Checkpoint> checkpoint, const DeviceChoice& device) {
   if (std::shared_ptr<Backend> cuda = open_cuda_device(device)) {
     scorers_.push_back(std::make_unique<Scorer>(Model::load(checkpoint, std::move(cuda))));
-    return;
+  } else {
+    const int threads = device.threads == 0 ? thread_count() : device.threads;
+    const int models = checkpoint->parameters() > kLargeModel ? 1 : threads;
+    for (int i = 0; i < models; ++i) {
+      scorers_.push_back(
+          std::make_unique<Scorer>(Model::load(checkpoint, std::shared_ptr<Backend>(make_cpu_backend(models == 1 ? threads : 1)))));
+    }
   }
-  const int threads = device.threads == 0 ? thread_count() : device.threads;
-  const int models = checkpoint->parameters() > kLargeModel ? 1 : threads;
-  for (int i = 0; i < models; ++i) {
-    scorers_.push_back(
-        std::make_unique<Scorer>(Model::load(checkpoint, std::shared_ptr<Backend>(make_cpu_backend(models == 1 ? threads : 1)))));
-  }
+  weights_are_finite_ = !find_not_finite(model());
 }
 
 std::vector<std::vector<TargetScore>> ScorerPool::score(std::int64_t count, const std::function<ScoredSequence(std::int64_t)>& make,
                                                         const std::function<bool(std::int64_t)>& tell) {
+  if (!weights_are_finite_ && count > 0) scorers_.front()->refuse_not_finite(make(0));
   SharedWork work(count, make);
   {
     std::vector<std::jthread> threads;

@@ -34,9 +34,12 @@ class Scorer {
  public:
   explicit Scorer(std::shared_ptr<Model> model);
 
-  /// One forward pass up to the last target. Throws Error: ids outside the vocabulary, "cancelled" if a stop is requested.
+  /// One forward pass up to the last target. Throws Error: ids outside the vocabulary, "cancelled" if a stop is requested; NotFiniteError
+  /// where what is predicted is no number.
   std::vector<TargetScore> score(const ScoredSequence& sequence, const std::stop_token& stop = {});
   const Model& model() const { return *model_; }
+  /// Throws NotFiniteError if reading the sequence meets, or the model has, a number that is not finite.
+  void refuse_not_finite(const ScoredSequence& sequence);
 
  private:
   void score_rows(std::span<const Target> targets, std::int64_t first, ConstTensor hidden, std::vector<TargetScore>& scores);
@@ -57,12 +60,13 @@ class ScorerPool {
 
   /// The scores of make(0) … make(count − 1), in that order and the same whatever the number of threads. `make` is called on those threads.
   /// `tell` hears, on this thread and now and then, how many tokens were read; returning false cancels. Throws what `make` or a scorer
-  /// threw, for the lowest number that failed, and Error "cancelled".
+  /// threw, for the lowest number that failed, and Error "cancelled"; NotFiniteError also where a weight is not finite.
   std::vector<std::vector<TargetScore>> score(std::int64_t count, const std::function<ScoredSequence(std::int64_t)>& make,
                                               const std::function<bool(std::int64_t tokens)>& tell = {});
 
  private:
   std::vector<std::unique_ptr<Scorer>> scorers_;
+  bool weights_are_finite_ = true;
 };
 
 }  // namespace statescope

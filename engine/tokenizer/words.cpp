@@ -1,6 +1,7 @@
 #include "engine/tokenizer/words.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -8,6 +9,7 @@
 
 #include "engine/checkpoint/file.h"
 #include "engine/error.h"
+#include "engine/nearest.h"
 
 namespace statescope {
 namespace {
@@ -44,8 +46,8 @@ class WordTokenizer final : public Tokenizer {
       const std::string_view word = text.substr(begin, end - begin);
       const auto found = ids_.find(word);
       if (found == ids_.end())
-        throw Error(fmt::format("text: word {} (number {}, byte {}) is not among the {} words of this model; --ids takes token ids instead",
-                                in_quotes(word), encoding.ids.size() + 1, begin, ids_.size()));
+        throw Error(fmt::format("text: word {} (number {}, byte {}) is not among the {} words of this model{}", in_quotes(word),
+                                encoding.ids.size() + 1, begin, ids_.size(), advice(word)));
       encoding.ids.push_back(found->second);
       encoding.begin.push_back(begin);
       encoding.end.push_back(end);
@@ -61,6 +63,15 @@ class WordTokenizer final : public Tokenizer {
   }
 
  private:
+  /// The words that look most like it, where there are some.
+  std::string advice(std::string_view word) const {
+    constexpr std::size_t most = 3;
+    std::vector<std::string> known;
+    for (const auto& [each, id] : ids_) known.push_back(each);
+    const std::vector<std::string> near = nearest(word, known, most);
+    return near.empty() ? "" : fmt::format("; the nearest are {}", one_line(fmt::format("{}", fmt::join(near, ", ")), 200));
+  }
+
   std::map<std::string, std::int32_t, std::less<>> ids_;
   std::map<std::int32_t, std::string> words_;
 };

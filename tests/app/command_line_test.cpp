@@ -10,45 +10,13 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli_commands.h"
-#include "tests/catch.h"
-#include "tests/source.h"
-#include "tests/temporary_folder.h"
+#include "tests/app/place.h"
 
 namespace statescope::command_line_test {
 namespace {
 
 namespace fs = std::filesystem;
-
-const std::string kAssets = from_source("assets/"), kNeedle = kAssets + "prompts/needle.json";
-const std::string kCheckpoint = kAssets + "checkpoints/niah-gla.h5", kReading = kCheckpoint + " --prompt " + kNeedle;
-
-std::string program_path() { return fs::read_symlink("/proc/self/exe").parent_path() / "statescope"; }
-
-struct Outcome {
-  int status;
-  std::string errors;
-};
-
-/// Where the program is run by a shell.
-class Place {
- public:
-  Outcome run(const std::string& arguments, const std::string& out = "/dev/null") const {
-    const std::string command = fmt::format("cd '{}' && QT_QPA_PLATFORM=offscreen XDG_RUNTIME_DIR=/tmp '{}' {} 2>&1 >{} </dev/null",
-                                            folder.path().string(), program_path(), arguments, out);
-    FILE* const pipe = ::popen(command.c_str(), "r");
-    REQUIRE(pipe);
-    std::string errors;
-    for (int c; (c = std::fgetc(pipe)) != EOF;) errors += static_cast<char>(c);
-    return {WEXITSTATUS(::pclose(pipe)), errors};
-  }
-  std::vector<std::string> names() const {
-    std::vector<std::string> all;
-    for (const auto& entry : fs::directory_iterator(folder.path())) all.push_back(entry.path().filename().string());
-    return all;
-  }
-
-  test::TemporaryFolder folder;
-};
+using namespace test::place;
 
 }  // namespace
 
@@ -194,26 +162,6 @@ TEST_CASE("command line: where a device that was chosen by itself fails the CPU 
   if (open_cuda_device(device)) return;
   CHECK_THROWS_AS(run_with_fallback(device, fails_with(std::bad_alloc())), std::bad_alloc);
   CHECK(device.name == "auto");
-}
-
-TEST_CASE("command line: a model whose predictions are not numbers is told of") {
-  const Place place;
-  REQUIRE(place.run("convert " + kCheckpoint + " model").status == 0);
-  // The last norm's first weight becomes NaN: in safetensors 8 bytes tell how long the JSON before the numbers is.
-  std::fstream file(place.folder / "model/model.safetensors", std::ios::in | std::ios::out | std::ios::binary);
-  std::uint64_t length = 0;
-  REQUIRE(file.read(reinterpret_cast<char*>(&length), sizeof length));
-  std::string header(length, ' ');
-  REQUIRE(file.read(header.data(), static_cast<std::streamsize>(length)));
-  const nlohmann::json norm = nlohmann::json::parse(header).at("model.norm.weight");
-  const std::string not_a_number = norm.at("dtype") == "F32" ? "\xff\xff\xff\x7f" : "\xff\x7f";
-  file.seekp(static_cast<std::streamoff>(sizeof length + length + norm.at("data_offsets").at(0).get<std::uint64_t>()));
-  REQUIRE(file.write(not_a_number.data(), static_cast<std::streamsize>(not_a_number.size())));
-  file.close();
-  for (const char* more : {"", " --generate 0"})
-    CHECK(place.run("run model --prompt " + kNeedle + more).errors.find("note: what is predicted is not a number (NaN)") !=
-          std::string::npos);
-  CHECK(place.run("run " + kReading).errors.find("NaN") == std::string::npos);
 }
 
 TEST_CASE("command line: where no window can be opened the reason is a line") {

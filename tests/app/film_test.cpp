@@ -13,7 +13,7 @@
 namespace statescope::film_test {
 namespace {
 
-constexpr const char* keeps_pictures = "#!/bin/sh\nfor last; do :; done\nexec cat > \"$last\"\n";
+constexpr const char* keeps_pictures = "#!/bin/sh\nfor last; do :; done\nexec cat > \"${last#file:}\"\n";
 constexpr const char* gives_up = "#!/bin/sh\necho 'no room for the film' >&2\nexit 1\n";
 
 /// A program called ffmpeg before all others, for as long as it lives.

@@ -80,7 +80,7 @@ TEST_CASE("RULER's and lm-eval's prefixes go behind the input, with a space wher
   CHECK(text("what is it? ", R"("gen_prefix": "It is")") == "what is it? It is");
   CHECK(text("what is it?", R"("gen_prefix": "It is")") == "what is it? It is");
   CHECK(text("what is it?", R"("gen_prefix": null, "answer_prefix": "")") == "what is it?");
-  contains(error_of("p.jsonl", R"({"input": "a", "answer_prefix": 7})"), "line 1: has no text under \"answer_prefix\"");
+  contains(error_of("p.jsonl", R"({"input": "a", "answer_prefix": 7})"), "has no text under \"answer_prefix\"");
 }
 
 TEST_CASE("needle and question are the sentences of the answer and the end") {
@@ -116,8 +116,8 @@ TEST_CASE("a line of lm-eval's log of samples") {
   CHECK(read("p.jsonl", "{\"target\": \"0\", " + choices).expected == "no");
   CHECK(read("p.jsonl", "{\"target\": 7, " + choices).expected.empty());
   CHECK(read("p.jsonl", R"({"doc": {"input": "in", "outputs": ["5"], "gen_prefix": "so"}})").text == "in so");
-  contains(error_of("p.jsonl", R"({"arguments": []})"), "line 1: \"arguments\" has no text");
-  contains(error_of("p.jsonl", R"({"arguments": {"a": {"arg_0": 1}}})"), "line 1: \"arguments\" has no text");
+  contains(error_of("p.jsonl", R"({"arguments": []})"), "\"arguments\" has no text");
+  contains(error_of("p.jsonl", R"({"arguments": {"a": {"arg_0": 1}}})"), "\"arguments\" has no text");
   contains(error_of("p.jsonl", R"({"messages": [{"role": "user", "content": "x"}]})"), "has \"messages\" and no \"prompt\"");
 }
 
