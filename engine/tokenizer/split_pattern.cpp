@@ -12,7 +12,7 @@
 namespace statescope {
 namespace {
 
-constexpr std::uint32_t kMatchSteps = 50'000'000;
+constexpr std::uint32_t kMatchSteps = 5'000'000;
 constexpr std::uint32_t kHeap = 256 << 10;  // KiB
 constexpr std::size_t kLargestStack = 64 << 20;
 constexpr std::size_t kLongestPattern = 1 << 16;

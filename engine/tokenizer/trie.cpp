@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/error.h"
+
 namespace statescope {
 
 Trie::Trie(std::vector<Key> keys) {
@@ -11,6 +13,7 @@ Trie::Trie(std::vector<Key> keys) {
   };
   std::vector<Span> nodes{{0, keys.size(), 0}};
   for (std::size_t node = 0; node < nodes.size(); ++node) {
+    if (nodes.size() > kMostNodes) throw Error("the pieces are too long");
     auto [begin, end, depth] = nodes[node];
     first_.push_back(static_cast<std::uint32_t>(labels_.size()));
     values_.push_back(kNone);

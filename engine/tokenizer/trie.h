@@ -12,13 +12,14 @@ namespace statescope {
 class Trie {
  public:
   static constexpr std::int32_t kNone = -1;
+  static constexpr std::size_t kMostNodes = 1 << 23;
   struct Key {
     std::string_view text;  // not empty
     std::int32_t value;     // not below 0
   };
 
   Trie() = default;
-  /// Of equal texts the last counts.
+  /// Of equal texts the last counts. Throws Error where the texts are longer than any vocabulary's.
   explicit Trie(std::vector<Key> keys);
 
   /// The node behind `byte`; kNone: no text goes on like that.

@@ -24,7 +24,10 @@ struct Sample : Checkpoint {
   Sample() {
     path = "sample";
     config = "{\"model_type\": \"gla\",\n \"é\": 1e400}";
-    tokenizer = {{"tokenizer.json", "{\"a\": 0}"}, {"vocab.txt", std::string("\0\xff", 2)}};
+    tokenizer = {{"tokenizer.json", "{\"a\": 0}"},  {"vocab.txt", std::string("\0\xff", 2)},
+                 {"qwen.tiktoken", "AA== 0\r\n"},   {"tokenizer.model", "\n\x02\n\xff"},
+                 {"tekken.json", "{}\n"},           {"rwkv_vocab_v20230424.txt", "1 '\\x00' 1\r\n"},
+                 {"chat_template.jinja", "{{ 1 }}"}};
     provenance = {{"recipe.txt", ""}, {"eval.json", "{}"}};
     std::mt19937 random(1);
     for (std::uint32_t& word : numbers) word = static_cast<std::uint32_t>(random());
