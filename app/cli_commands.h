@@ -112,6 +112,7 @@ struct DatasetArguments {
   std::int64_t samples = 500;
   std::string output;  // "-": standard output
   std::string ruler;   // one of ruler_tasks(), instead of the task's own options
+  std::string tokenizer;  // of niah in real text: a checkpoint, or a folder or file of a tokenizer alone; empty: words or bytes
   bool force = false;
 };
 /// Of RULER's needles (Hsieh et al., COLM 2024): single_1, …, multiquery.

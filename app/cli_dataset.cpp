@@ -6,6 +6,7 @@
 
 #include "app/assets.h"
 #include "app/cli_commands.h"
+#include "app/eval/text_task.h"
 #include "datasets/records.h"
 #include "engine/checkpoint/file.h"
 #include "engine/checkpoint/printable.h"
@@ -60,6 +61,15 @@ void write_file(const DatasetArguments& arguments, const TaskOptions& options, c
   draft.publish();
 }
 
+std::unique_ptr<const Task> task_of(const DatasetArguments& arguments, const TaskOptions& options) {
+  if (arguments.tokenizer.empty()) return make_task(options, assets_folder());
+  std::shared_ptr<const Tokenizer> tokenizer = open_tokenizer(arguments.tokenizer);
+  if (!tokenizer->info().refusal.empty()) throw Error(tokenizer->info().refusal);
+  if (!reads_real_text(*tokenizer))
+    throw Error(arguments.tokenizer + ": is a tokenizer of words or bytes; without --tokenizer there are examples for it");
+  return make_text_task(options, std::move(tokenizer), assets_folder());
+}
+
 }  // namespace
 
 const std::vector<std::string>& ruler_tasks() {
@@ -73,7 +83,7 @@ const std::vector<std::string>& ruler_tasks() {
 
 int dataset_command(const DatasetArguments& arguments) {
   const TaskOptions options = with_ruler(arguments.task, arguments.ruler);
-  const auto task = make_task(options, assets_folder());
+  const auto task = task_of(arguments, options);
   if (arguments.output == "-") {
     write_lines(arguments, options, *task, write_stdout);
     if (std::fflush(stdout) != 0) throw Error("standard output: cannot be written");

@@ -1,34 +1,18 @@
 #include "datasets/needles.h"
 
 #include <algorithm>
-#include <map>
 #include <vector>
 
 #include "datasets/draws.h"
 #include "datasets/files.h"
 #include "datasets/prose.h"
+#include "datasets/values.h"
 
 namespace statescope {
 namespace {
 
 enum Stream : std::uint32_t { name_stream, value_stream, place_stream, asked_stream, sentence_stream, word_stream, end_stream };
-constexpr std::uint32_t draws_per_value = 64, draws_per_sentence = 16;
-
-/// A value's look: every x is drawn.
-const std::map<std::string, std::string>& value_forms() {
-  static const std::map<std::string, std::string> forms{
-      {"code", "xxxx"}, {"number", "xxxxxxx"}, {"uuid", "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"}};
-  return forms;
-}
-
-std::string drawn_value(const std::string& form, const Draws& draws, std::size_t needle) {
-  const std::uint32_t digits = form.find('-') == std::string::npos ? 10 : 16;
-  std::string value = form;
-  auto next = static_cast<std::uint32_t>(needle) * draws_per_value;
-  for (char& c : value)
-    if (c == 'x') c = "0123456789abcdef"[draws.below(digits, value_stream, next++)];
-  return value;
-}
+constexpr std::uint32_t draws_per_sentence = 16;
 
 /// How needles, questions and answers are written into a kind of haystack.
 struct Wording {
@@ -116,7 +100,7 @@ Facts Needles::facts(const Draws& draws) const {
   Facts facts;
   for (std::size_t j = 0; j < keys; ++j) facts.names.push_back(written(names[order[j]]));
   for (std::size_t i = 0; i < keys * static_cast<std::size_t>(options_.values); ++i) {
-    const std::string value = drawn_value(value_forms().at(options_.value), draws, i);
+    const std::string value = drawn_value(value_forms().at(options_.value), draws, value_stream, i);
     facts.needles.push_back(filled(wording_.needle, facts.names[key_of(i)], value));
     facts.answers.push_back(wording_.spaced_digits ? spaced(value) : value);
   }
