@@ -108,7 +108,7 @@ Inspector::Inspector(Navigator& navigator, Actions& actions, QWidget* parent) : 
   }
   predictions_->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
 
-  const auto pick = [this](std::optional<std::int64_t> CursorMove::* field) {
+  const auto pick = [this](std::optional<std::int64_t> CursorMove::*field) {
     return [this, field](int index) {
       CursorMove change;
       change.*field = index;
@@ -229,7 +229,8 @@ void Inspector::show_cell() {
 
 void Inspector::show_predictions() {
   if (!navigator_.is_current()) return;
-  const std::vector<Prediction>& predictions = navigator_.snapshot()->predictions;
+  std::vector<Prediction> predictions = navigator_.snapshot()->predictions;
+  std::erase_if(predictions, [](const Prediction& prediction) { return !std::isfinite(prediction.probability); });
   const int rows = std::min(shown_predictions, static_cast<int>(predictions.size()));
   predictions_->setRowCount(rows);
   for (int row = 0; row < rows; ++row) {

@@ -42,6 +42,12 @@ std::string visible_space(std::string_view character) {
   return character == " " ? "␣" : character == "\n" ? "⏎" : character == "\t" ? "⇥" : "";
 }
 
+/// "⟨E4⟩": a byte that is no character by itself. Some tokens are parts of one.
+std::string visible_byte(std::string_view character) {
+  const auto byte = static_cast<unsigned char>(character[0]);
+  return character.size() == 1 && byte >= 0x80 ? fmt::format("⟨{:02X}⟩", byte) : "";
+}
+
 /// What a terminal may take for a command: of ASCII, of Latin-1 (U+0080 to U+009F), and bytes that are no character.
 std::string visible_control(std::string_view character) {
   const auto first = static_cast<unsigned char>(character[0]), last = static_cast<unsigned char>(character.back());
@@ -81,8 +87,8 @@ const LayerInfo* layer_of(const Snapshot& snapshot) {
 
 std::string visible_text(std::string_view text) {
   return each_character(text, [](std::string_view character) {
-    const std::string space = visible_space(character);
-    return space.empty() ? visible_control(character) : space;
+    const std::string shown = visible_space(character) + visible_byte(character);
+    return shown.empty() ? visible_control(character) : shown;
   });
 }
 

@@ -40,9 +40,11 @@ void add_bars(PredictionsData& data, const RunInfo& run, std::span<const Predict
   const TokenInfo* due = due_after(run, data.token);
   const std::int64_t next = data.token + 1;
   for (const Prediction& prediction : predictions) {
+    if (!std::isfinite(prediction.probability)) continue;
     const bool follows = next < std::ssize(run.tokens) && run.tokens[static_cast<std::size_t>(next)].id == prediction.id;
     data.bars.push_back({prediction.id, visible_text(prediction.text), prediction.probability, follows, due && due->id == prediction.id});
   }
+  data.not_finite = data.bars.empty() && !predictions.empty();
 }
 
 void add_curves(PredictionsData& data, const Predictions& found, const RunInfo& run, const std::vector<TokenInfo>& ids) {
@@ -80,6 +82,8 @@ std::string quoted(std::string_view text) { return fmt::format("“{}”", text)
 /// "After token 118 “is” the model expects “4”, 0.91, which is right"
 std::string summary(const PredictionsData& data) {
   const std::string token = quoted(data.token_text);
+  if (data.not_finite)
+    return Views::tr("After token {} {} the model predicts nothing: its numbers are not finite (NaN or infinity)", data.token, token);
   if (data.bars.empty()) return Views::tr("After token {} {}", data.token, token);
   const PredictionBar& first = data.bars.front();
   if (first.right)
@@ -150,6 +154,9 @@ void draw_bar(const Picture& picture, const PredictionBar& bar, Rect row, float 
 
 void draw_bars(const Picture& picture) {
   const PredictionsData& data = picture.data;
+  if (data.not_finite)
+    draw_message(picture.canvas, picture.bars, picture.frame, Views::tr("No prediction"),
+                 Views::tr("What the model computes after this token is not a finite number."));
   if (data.bars.empty()) return;
   const float row = std::clamp(picture.bars.h / static_cast<float>(data.bars.size() + 1), 24 * picture.s, 40 * picture.s);
   if (picture.bars.h < row) return;

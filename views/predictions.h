@@ -40,6 +40,7 @@ struct PredictionsData {
   std::int64_t token = 0;  // whose predictions the bars are
   std::string token_text;
   std::vector<PredictionBar> bars;         // most probable first
+  bool not_finite = false;                 // what the model computes there is NaN or infinite: no bars
   Message curves_message;                  // instead of the curves
   TokenAxis tokens;                        // the window
   bool window = false;                     // the run is longer

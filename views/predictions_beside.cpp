@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 
 #include "views/beside.h"
 #include "views/colormaps.h"
@@ -31,11 +32,12 @@ float least_of(std::span<const Prediction> predictions) { return predictions.emp
 
 /// By their texts: the two may number their tokens differently.
 void add_bars(PredictionsBesideData& data, std::span<const Prediction> own, std::span<const Prediction> other, const TokenInfo* due) {
-  for (const Prediction& prediction : own) {
+  const auto is_finite = [](const Prediction& prediction) { return std::isfinite(prediction.probability); };
+  for (const Prediction& prediction : own | std::views::filter(is_finite)) {
     const auto same = std::ranges::find(other, prediction.text, &Prediction::text);
     data.bars.push_back({prediction.text, prediction.probability, same == other.end() ? kNaN : same->probability});
   }
-  for (const Prediction& prediction : other)
+  for (const Prediction& prediction : other | std::views::filter(is_finite))
     if (std::ranges::count(own, prediction.text, &Prediction::text) == 0)
       data.bars.push_back({prediction.text, kNaN, prediction.probability});
   const auto larger = [](const PairedBar& bar) { return std::fmax(bar.own, bar.other); };
@@ -77,7 +79,7 @@ std::string probability_text(float probability, float least, int digits) {
 }
 
 /// "A expects “4”, 0.91, which is right"
-std::string opinion(const PredictionsBesideData& data, float PairedBar::* of, const std::string& letter) {
+std::string opinion(const PredictionsBesideData& data, float PairedBar::*of, const std::string& letter) {
   const auto value_of = [of](const PairedBar& bar) { return std::isnan(bar.*of) ? -1 : bar.*of; };
   const PairedBar& best = *std::ranges::max_element(data.bars, {}, value_of);
   return best.right ? Views::tr("{} expects “{}”, {:.2f}, which is right", letter, best.text, best.*of)

@@ -99,6 +99,39 @@ void draw_token_text(const Strip& strip, Rect cell, std::int64_t token, Color in
   fitted_text(strip.canvas, {x, y}, rest, strip.token_style(ink), cell.right() - x);
 }
 
+bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0u) == 0x80u; }
+
+/// Bytes of the UTF-8 character that begins with this one; 1 where none of several does.
+std::size_t length_after(char lead) {
+  const auto byte = static_cast<unsigned char>(lead);
+  return byte < 0xC2 || byte > 0xF4 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
+}
+
+/// The character that begins at the end of token `first` and goes on in tokens up to one beyond `token`; empty: there is none.
+std::string character_from(const RunInfo& run, std::int64_t first, std::int64_t token) {
+  const std::string& text = run.tokens[static_cast<std::size_t>(first)].text;
+  const auto lead = std::find_if_not(text.rbegin(), text.rend(), continues_character);
+  if (lead == text.rend()) return {};
+  std::string bytes(lead.base() - 1, text.end());
+  const std::size_t length = length_after(*lead);
+  for (std::int64_t t = first + 1; t < std::ssize(run.tokens) && bytes.size() < length; ++t) {
+    for (const char c : run.tokens[static_cast<std::size_t>(t)].text) {
+      if (bytes.size() == length) break;
+      if (!continues_character(c)) return {};
+      bytes += c;
+    }
+    if (bytes.size() == length) return t >= token ? bytes : std::string();
+  }
+  return {};
+}
+
+/// "你", where the token is one of several that make it; else empty. A character has at most four bytes.
+std::string shared_character(const RunInfo& run, std::int64_t token) {
+  for (std::int64_t first = token; first >= std::max<std::int64_t>(0, token - 3); --first)
+    if (std::string character = character_from(run, first, token); !character.empty()) return character;
+  return {};
+}
+
 MarkStyle generated_style(const Theme& theme) { return {"G", QT_TRANSLATE_NOOP("Views", "generated"), theme.faint}; }
 
 /// "N", "A", "AG", "G": one letter per reason.
@@ -305,6 +338,8 @@ class TokenStrip : public View {
     const std::string mark = mark_words(mark_of(*data_.run, hit_id));
     std::string text =
         Views::tr("token {}: {}, id {}", hit_id, visible_token(*data_.run, hit_id), data_.run->tokens[static_cast<std::size_t>(hit_id)].id);
+    if (const std::string character = shared_character(*data_.run, hit_id); !character.empty())
+      text += ", " + Views::tr("part of “{}”", character);
     if (!mark.empty()) text += fmt::format(", {}", mark);
     if (hit_id == data_.reference) text += ", " + Views::tr("compared with (D)");
     for (const TokenLane& lane : data_.lanes) {

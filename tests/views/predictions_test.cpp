@@ -41,6 +41,18 @@ TEST_CASE("predictions: bars say which token follows and which is right") {
   CHECK(view->table().rows[1] == std::vector<std::string>{"␣4", "31", "0.25", "right, follows"});
 }
 
+TEST_CASE("predictions: what is not finite has no bars, and is said") {
+  Snapshot snapshot = asked();
+  for (Prediction& prediction : snapshot.predictions) prediction.probability = std::nanf("");
+  const PredictionsData data = built(snapshot);
+  CHECK(data.bars.empty());
+  CHECK(data.not_finite);
+  const auto view = make_predictions();
+  view->build(snapshot, {.token = 30});
+  CHECK(view->describe().find("its numbers are not finite") != std::string::npos);
+  CHECK(view->table().rows.empty());
+}
+
 TEST_CASE("predictions: what is followed is the right answer, else the marked one, else what is most probable") {
   Snapshot snapshot = asked();
   RunInfo run = *snapshot.run;

@@ -117,6 +117,26 @@ TEST_CASE("the token that is compared with is marked, and said") {
   CHECK(lines_with(400) == lines_with(39));
 }
 
+TEST_CASE("tokens that are parts of a character show their bytes, and say which one it is") {
+  const Sample sample({.tokens = 6});
+  RunInfo run = *sample.run();
+  const char* const pieces[] = {"a", " \xe4\xbd", "\xa0", "\xf0\x9f", "\x98", "\x80 b"};
+  for (std::size_t i = 0; i < 6; ++i) run.tokens[i].text = pieces[i];
+  Snapshot snapshot = sample.at(2);
+  snapshot.run = std::make_shared<const RunInfo>(run);
+  const auto view = make_token_strip();
+  view->build(snapshot, {.token = 2});
+  CHECK(view->describe() == "Token 2 of 6: ⟨A0⟩.");
+  CHECK(view->tooltip(0).find("part of") == std::string::npos);
+  CHECK(view->tooltip(1).starts_with("token 1: ␣⟨E4⟩⟨BD⟩, id 1, part of “你”"));
+  CHECK(view->tooltip(2).starts_with("token 2: ⟨A0⟩, id 2, part of “你”"));
+  for (const std::int64_t token : {3, 4, 5}) CHECK(view->tooltip(token).find("part of “😀”") != std::string::npos);
+  run.tokens.resize(5);  // the character is not complete
+  snapshot.run = std::make_shared<const RunInfo>(run);
+  view->build(snapshot, {.token = 2});
+  CHECK(view->tooltip(4).find("part of") == std::string::npos);
+}
+
 TEST_CASE("while a token moves, its routing is not shown yet") {
   const Sample sample({.tokens = 40});
   const Table at_rest = [&] {
