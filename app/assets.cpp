@@ -8,6 +8,22 @@
 namespace statescope {
 namespace fs = std::filesystem;
 
+namespace {
+
+std::vector<fs::path> shipped(const char* folder, const char* extension) {
+  std::vector<fs::path> paths;
+  try {
+    for (const fs::directory_entry& entry : fs::directory_iterator(assets_folder() / folder))
+      if (entry.path().extension() == extension) paths.push_back(entry.path());
+  } catch (const std::exception&) {
+    return {};
+  }
+  std::ranges::sort(paths);
+  return paths;
+}
+
+}  // namespace
+
 fs::path assets_folder() {
   std::vector<fs::path> places;
   if (const char* named = std::getenv("STATESCOPE_ASSETS")) places.emplace_back(named);
@@ -24,17 +40,8 @@ fs::path assets_folder() {
   throw Error("the program's assets are not to be found: set STATESCOPE_ASSETS to the folder that holds checkpoints/");
 }
 
-std::vector<fs::path> shipped_checkpoints() {
-  std::vector<fs::path> paths;
-  try {
-    for (const fs::directory_entry& entry : fs::directory_iterator(assets_folder() / "checkpoints"))
-      if (entry.path().extension() == ".h5") paths.push_back(entry.path());
-  } catch (const std::exception&) {
-    return {};
-  }
-  std::ranges::sort(paths);
-  return paths;
-}
+std::vector<fs::path> shipped_checkpoints() { return shipped("checkpoints", ".h5"); }
+std::vector<fs::path> shipped_prompts() { return shipped("prompts", ".json"); }
 
 DefaultRun default_run() {
   const fs::path assets = assets_folder();

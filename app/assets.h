@@ -18,5 +18,7 @@ DefaultRun default_run();
 
 /// By name; none where there is no assets folder.
 std::vector<std::filesystem::path> shipped_checkpoints();
+/// Likewise the prompts.
+std::vector<std::filesystem::path> shipped_prompts();
 
 }  // namespace statescope

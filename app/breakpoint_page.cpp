@@ -5,6 +5,8 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
+#include "app/typed_number.h"
+
 namespace statescope {
 namespace {
 
@@ -40,6 +42,9 @@ BreakpointPage::BreakpointPage(Playback& playback, QWidget* parent) : QWidget(pa
   kind_->setAccessibleName(tr("Kind of breakpoint"));
   for (const KindRow& row : kinds) kind_->addItem(tr(row.name));
   value_ = new QLineEdit(this);
+  wrong_ = new QLabel(this);
+  wrong_->setWordWrap(true);
+  wrong_->setAccessibleName(tr("What is wrong with it"));
   add_ = new QPushButton(tr("Add"), this);
   remove_ = new QPushButton(tr("Remove"), this);
   remove_->setShortcut(QKeySequence(Qt::Key_Delete));
@@ -55,6 +60,7 @@ BreakpointPage::BreakpointPage(Playback& playback, QWidget* parent) : QWidget(pa
   layout->addWidget(list_, 1);
   layout->addWidget(kind_);
   layout->addWidget(value_);
+  layout->addWidget(wrong_);
   layout->addLayout(buttons);
   layout->addWidget(loop_);
   setFocusProxy(kind_);
@@ -93,16 +99,18 @@ void BreakpointPage::show_kind() {
   value_->setVisible(wants_value);
   value_->setPlaceholderText(wants_value ? tr(row.value) : QString());
   value_->setAccessibleName(wants_value ? tr(row.value) : tr("Nothing to type"));
-  bool is_number = false;
-  value_->text().toLongLong(&is_number);
-  add_->setEnabled(!wants_value || (wants_number ? is_number : !value_->text().isEmpty()));
+  const bool is_number = typed_whole(value_->text()).has_value(), is_empty = value_->text().isEmpty();
+  add_->setEnabled(!wants_value || (wants_number ? is_number : !is_empty));
+  wrong_->setText(wants_number && !is_number && !is_empty ? why_no_whole(value_->text()) : QString());
+  wrong_->setVisible(!wrong_->text().isEmpty());
 }
 
 void BreakpointPage::add() {
   if (!add_->isEnabled()) return;
   const Breakpoint::Kind kind = kinds[kind_->currentIndex()].kind;
   const bool text = kind == Breakpoint::Kind::text;
-  playback_.add({.kind = kind, .number = text ? 0 : value_->text().toLongLong(), .text = text ? value_->text().toStdString() : ""});
+  playback_.add(
+      {.kind = kind, .number = text ? 0 : typed_whole(value_->text()).value_or(0), .text = text ? value_->text().toStdString() : ""});
   value_->clear();
 }
 

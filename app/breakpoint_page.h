@@ -27,6 +27,7 @@ class BreakpointPage : public QWidget {
   QComboBox* kind_;
   QLineEdit* value_;
   QListWidget* list_;
+  QLabel* wrong_;  // why what was typed cannot be added
   QPushButton *add_, *remove_;
   QLabel* loop_;
 };

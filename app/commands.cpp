@@ -238,6 +238,7 @@ const Command table[] = {
      [](W& w, int) { w.leave_lesson(); }},
 
     {"keys", Menu::help, nullptr, QT_TRANSLATE_NOOP("Commands", "Keys"), "F1", [](W& w, int) { w.show_page(SidePage::keys); }},
+    {"model", Menu::help, nullptr, QT_TRANSLATE_NOOP("Commands", "About this model"), "", [](W& w, int) { w.show_page(SidePage::model); }},
     {"about", Menu::help, nullptr, QT_TRANSLATE_NOOP("Commands", "About Statescope"), "", [](W& w, int) { w.show_page(SidePage::about); }},
 };
 

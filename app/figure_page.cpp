@@ -13,6 +13,7 @@
 #include <cmath>
 
 #include "app/main_window.h"
+#include "app/typed_number.h"
 #include "engine/error.h"
 
 namespace statescope {
@@ -42,8 +43,8 @@ constexpr double preview_share = 0.42;  // of the height in sight, at most: the 
 constexpr int form_spacing = 6;
 constexpr double mm_per_inch = 25.4;
 
-QDoubleSpinBox* make_number(const QString& name, const QString& unit, double low, double high, QWidget* parent) {
-  auto* number = new QDoubleSpinBox(parent);
+NumberBox* make_number(const QString& name, const QString& unit, double low, double high, QWidget* parent) {
+  auto* number = new NumberBox(parent);
   number->setAccessibleName(name);
   number->setRange(low, high);
   number->setDecimals(1);

@@ -6,6 +6,7 @@
 #include <QLocale>
 
 #include "app/interventions.h"
+#include "app/plain_words.h"
 #include "app/theme.h"
 
 namespace statescope {
@@ -29,6 +30,24 @@ QToolButton* make_button(QAction* action, QWidget* parent) {
   return button;
 }
 
+/// Words that lead to the page of the model.
+QToolButton* make_chip(QAction* about, QWidget* parent) {
+  auto* chip = new QToolButton(parent);
+  chip->setObjectName("small");
+  chip->setFocusPolicy(Qt::TabFocus);
+  QObject::connect(chip, &QToolButton::clicked, about, &QAction::trigger);
+  chip->hide();
+  return chip;
+}
+
+void show_chip(QToolButton& chip, const QString& words, const QString& more) {
+  chip.setText(words);
+  chip.setToolTip(more);
+  chip.setAccessibleName(words);
+  chip.setAccessibleDescription(more);
+  chip.setVisible(!more.isEmpty());
+}
+
 }  // namespace
 
 QString recording_words(const RecordingInfo& recording) {
@@ -43,7 +62,7 @@ QString recording_words(const RecordingInfo& recording) {
   return words.join(QStringLiteral("; "));
 }
 
-Header::Header(Navigator& navigator, Comparison& comparison, QAction* side, QAction* cancel, QWidget* parent)
+Header::Header(Navigator& navigator, Comparison& comparison, QAction* side, QAction* cancel, QAction* about, QWidget* parent)
     : QWidget(parent), navigator_(navigator), comparison_(comparison), chips_(new ModelChips(navigator, comparison, this)) {
   auto* layout = new QHBoxLayout(this);
   model_ = new QLabel(tr("No model is open"), this);
@@ -63,8 +82,12 @@ Header::Header(Navigator& navigator, Comparison& comparison, QAction* side, QAct
   progress_->setRange(0, 1000);
   cancel_ = make_button(cancel, this);
   side_ = make_button(side, this);
+  no_text_ = make_chip(about, this);
+  notes_ = make_chip(about, this);
   layout->addWidget(model_);
   layout->addWidget(branch_);
+  layout->addWidget(no_text_);
+  layout->addWidget(notes_);
   layout->addWidget(details_, 1);
   layout->addWidget(chips_, 1);
   for (QWidget* widget : std::initializer_list<QWidget*>{what_, progress_, cancel_, side_}) layout->addWidget(widget);
@@ -85,7 +108,14 @@ void Header::set_frame(const Frame& frame) {
   for (QToolButton* button : {cancel_, side_}) button->setIconSize({px(16), px(16)});
 }
 
+void Header::show_facts() {
+  show_chip(*no_text_, tr("token ids, no text"), navigator_.facts().no_text);
+  const QStringList notes = without_options(navigator_.run()->model.notes);
+  show_chip(*notes_, notes.size() == 1 ? tr("1 note") : tr("%1 notes").arg(notes.size()), notes.join('\n'));
+}
+
 void Header::show_model() {
+  show_facts();
   const ModelInfo& model = navigator_.run()->model;
   const auto layers = static_cast<int>(model.layers.size());
   model_->setText(QString::fromStdString(model.name));

@@ -19,8 +19,8 @@ class Header : public QWidget {
   Q_OBJECT
 
  public:
-  /// `side` shows and hides the right side, `cancel` stops what is going on.
-  Header(Navigator& navigator, Comparison& comparison, QAction* side, QAction* cancel, QWidget* parent = nullptr);
+  /// `side` shows and hides the right side, `cancel` stops what is going on, `about` tells of the model.
+  Header(Navigator& navigator, Comparison& comparison, QAction* side, QAction* cancel, QAction* about, QWidget* parent = nullptr);
 
   void set_frame(const Frame& frame);
   ModelChips& chips() const { return *chips_; }
@@ -30,13 +30,14 @@ class Header : public QWidget {
   void show_chips();
   void show_progress(double fraction, const QString& what);
   void show_rest();
+  void show_facts();
 
   Navigator& navigator_;
   Comparison& comparison_;
   ModelChips* chips_;  // instead of model_ and details_ while models are compared
   QLabel *model_, *branch_, *details_, *what_;
   QProgressBar* progress_;
-  QToolButton *cancel_, *side_;
+  QToolButton *cancel_, *side_, *no_text_, *notes_;  // the last two: what is unusual about the model, where something is
 };
 
 /// One message, where it happened, until it is dismissed or the next thing works.

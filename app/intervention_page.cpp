@@ -1,5 +1,6 @@
 #include "app/intervention_page.h"
 
+#include <QCompleter>
 #include <QCoreApplication>
 #include <QFileDialog>
 #include <QFormLayout>
@@ -10,6 +11,7 @@
 #include <set>
 
 #include "app/cli_commands.h"
+#include "app/typed_number.h"
 #include "views/parts.h"
 
 namespace statescope {
@@ -33,6 +35,11 @@ void fill_tokens(QComboBox& into, const RunInfo& run) {
 bool counts_partitions(InterventionKind kind) {
   using enum InterventionKind;
   return kind == top_k || kind == writers || kind == readers || kind == route;
+}
+
+/// Numbers of partitions, tokens, runs.
+bool wants_whole(InterventionKind kind) {
+  return counts_partitions(kind) || kind == InterventionKind::replace_token || kind == InterventionKind::import_state;
 }
 
 bool is_of_another_prompt(const RunInfo& run) { return run.branch.number > 0 && run.branch.parent < 0; }
@@ -213,6 +220,8 @@ void InterventionPage::show_kind() {
     }
   }
   const bool wants_value = *row.value != '\0';
+  // A number is what was typed, not what begins so.
+  value_->setCompleter(row.kind == InterventionKind::replace_token ? new QCompleter(value_->model(), value_) : nullptr);
   value_->lineEdit()->setCursorPosition(0);  // its beginning tells runs apart
   value_name_->setText(wants_value ? translated(row.value) : QString());
   value_->setAccessibleName(wants_value ? translated(row.value) : tr("No value"));
@@ -222,28 +231,45 @@ void InterventionPage::show_kind() {
   write_line();
 }
 
-double InterventionPage::value() const {
-  const int chosen = value_->findText(value_->currentText());
+/// Of the one chosen, or as typed; nothing where that is no number of this kind. What wants no value has one all the same.
+std::optional<double> InterventionPage::value() const {
+  const QString typed = value_->currentText();
+  if (*chosen_row().value == '\0') return 1;
+  const int chosen = value_->findText(typed);
   const QVariant id = chosen < 0 ? QVariant() : value_->itemData(chosen);
-  return id.isValid() ? id.toDouble() : value_->currentText().toDouble();
+  if (id.isValid()) return id.toDouble();
+  if (!wants_whole(chosen_row().kind)) return typed_number(typed);
+  const std::optional<std::int64_t> whole = typed_whole(typed);
+  return whole ? std::optional(static_cast<double>(*whole)) : std::nullopt;
 }
 
 void InterventionPage::write_line() {
   const LayerInfo* layer = navigator_.layer_info();
   if (!layer) return check_line();
-  const InterventionKind kind = chosen_row().kind;
-  Intervention intervention = intervention_here(kind, *layer, navigator_.cursor(), value());
-  if (all_layers_->isChecked()) intervention.layer.reset();
-  line_->setText(QString::fromStdString(to_text(intervention)));
+  const std::optional<double> number = value();
+  QString line;
+  if (number) {
+    Intervention intervention = intervention_here(chosen_row().kind, *layer, navigator_.cursor(), *number);
+    if (all_layers_->isChecked()) intervention.layer.reset();
+    line = QString::fromStdString(to_text(intervention));
+  }
+  line_->setText(line);
   line_->setModified(false);
   line_->setCursorPosition(0);
+  check_line();
+}
+
+/// Why there is no line.
+QString InterventionPage::what_is_wrong() const {
+  if (!navigator_.layer_info() || value()) return line_->toolTip();
+  return wants_whole(chosen_row().kind) ? why_no_whole(value_->currentText()) : why_no_number(value_->currentText());
 }
 
 /// What is wrong is said as soon as something is.
 void InterventionPage::check_line() {
   QString wrong;
   if (line_->text().trimmed().isEmpty()) {
-    wrong = line_->toolTip();
+    wrong = what_is_wrong();
   } else {
     try {
       where_->setText(where_words(parse_intervention(line_->text().toStdString())));

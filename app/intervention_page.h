@@ -38,7 +38,8 @@ class InterventionPage : public QWidget {
   void put_beside(int index);
   void choose_prompt();
   void show_message(const QString& message);
-  double value() const;
+  std::optional<double> value() const;
+  QString what_is_wrong() const;
   const InterventionRow& chosen_row() const { return intervention_rows()[static_cast<std::size_t>(kind_->currentIndex())]; }
 
   Navigator& navigator_;

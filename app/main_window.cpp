@@ -20,15 +20,17 @@
 #include "app/intervention_page.h"
 #include "app/key_page.h"
 #include "app/lesson/lesson_page.h"
+#include "app/model_page.h"
 #include "app/palette_entries.h"
 #include "app/preferences_page.h"
 #include "app/theme.h"
+#include "app/window_place.h"
 
 namespace statescope {
 namespace {
 
 constexpr int table_delay_ms = 500;
-constexpr QSize least_size{640, 400};
+constexpr QSize least_size{640, 400}, preferred_size{1440, 900};
 
 // Of the window, at 1×: below these, things fold away.
 constexpr float least_width_with_side = 900, least_width_with_wide_side = 1200;
@@ -78,7 +80,7 @@ MainWindow::MainWindow(RunSource& source, const WindowSetup& setup)
   actions_->fill(*menuBar());
   recent_ = new QMenu(tr("Recent"), menuBar());
   menuBar()->actions().first()->menu()->insertMenu(action("quit"), recent_);
-  header_ = new Header(*navigator_, *comparison_, action("side"), action("cancel"), this);
+  header_ = new Header(*navigator_, *comparison_, action("side"), action("cancel"), action("model"), this);
   error_ = new ErrorBar(this);
   pages_ = new QStackedWidget(this);
   pages_->addWidget(make_welcome());
@@ -93,7 +95,6 @@ MainWindow::MainWindow(RunSource& source, const WindowSetup& setup)
   gaps_.push_back(layout);
   setCentralWidget(center);
   QMainWindow::layout()->setSizeConstraint(QLayout::SetNoConstraint);  // what does not fit folds away; the window never grows by itself
-  setMinimumSize(least_size);
   statusBar()->setSizeGripEnabled(false);
   statusBar()->addWidget(new QLabel(setup.start_words, this));
   said_ = new QLabel(this);
@@ -108,7 +109,6 @@ MainWindow::MainWindow(RunSource& source, const WindowSetup& setup)
   make_connections();
   qApp->installEventFilter(this);
   if (settings_) {
-    restoreGeometry(settings_->value("geometry").toByteArray());
     kept_ = arrangement_from(settings_->value("own-arrangement").toString());
     opening_view_ = settings_->value("opening-view", QString::fromStdString(opening_view_)).toString().toStdString();
     if (const auto arrangement = arrangement_from(settings_->value("arrangement").toString())) arrange(*arrangement);
@@ -123,6 +123,9 @@ void MainWindow::make_connections() {
   connect(navigator_.get(), &Navigator::opened, error_, &QWidget::hide);
   connect(navigator_.get(), &Navigator::opened, this, [this] { places_.clear(); });
   connect(navigator_.get(), &Navigator::opened, this, &MainWindow::reopen_views);
+  connect(navigator_.get(), &Navigator::opened, this, [this] {  // from the text that was just read the keys go back to the views
+    if (side_->isAncestorOf(QApplication::focusWidget()) && side_->page() == SidePage::prompt) focused_->surface().setFocus();
+  });
   connect(navigator_.get(), &Navigator::cursor_changed, this,
           [this] { places_.arrive(navigator_->cursor(), since_start_.elapsed(), navigator_->is_playing()); });
   connect(navigator_.get(), &Navigator::progressed, this, [this] {
@@ -189,6 +192,7 @@ void MainWindow::make_pages(const QString& drawn) {
   side_->add_page(tr("Breakpoints"), new BreakpointPage(*playback_));
   side_->add_page(tr("Export this view"), figure_);
   side_->add_page(tr("Interventions"), new InterventionPage(*navigator_, *comparison_));
+  side_->add_page(tr("About this model"), new ModelPage(*navigator_));
 }
 
 QWidget* MainWindow::make_welcome() {
@@ -298,7 +302,8 @@ void MainWindow::step_cell(std::int64_t rows, std::int64_t columns) {
 void MainWindow::show_page(SidePage page) {
   pages_->setCurrentIndex(1);
   side_wanted_ = true;
-  const bool again = side_->isVisible() && side_->page() == page;
+  const bool has_keyboard = !side_->currentWidget()->focusProxy() || side_->isAncestorOf(QApplication::focusWidget());
+  const bool again = side_->isVisible() && side_->page() == page && has_keyboard;
   if (page == SidePage::preferences) preferences_->refresh();
   if (page == SidePage::figure) figure_->refresh();
   side_->show_page(again ? SidePage::inspector : page);
@@ -479,12 +484,19 @@ void MainWindow::toggle_reference() {
   say(token < 0 ? tr("Compared with no token") : tr("Compared with token %1: in State as Difference, in Similarity as Tokens").arg(token));
 }
 
+void MainWindow::take_place(const QRect& available) {
+  setMinimumSize(least_size.boundedTo(available.size()));
+  if (settings_ && restoreGeometry(settings_->value("geometry").toByteArray())) return;
+  const WindowPlace place = first_place(available, preferred_size);
+  setGeometry(place.rect);
+  if (place.maximised) setWindowState(windowState() | Qt::WindowMaximized);
+}
+
+/// Whether the window is maximised stays as it is.
 void MainWindow::toggle_presenter() {
+  if (!presenting_) place_before_presenting_ = saveGeometry();
   presenting_ = !presenting_;
-  if (presenting_)
-    showFullScreen();
-  else
-    showNormal();
+  setWindowState(windowState().setFlag(Qt::WindowFullScreen, presenting_));
   blank_->hide();
   apply_look();
 }
@@ -543,7 +555,7 @@ void MainWindow::resizeEvent(QResizeEvent* event) {
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {
-  remember("geometry", saveGeometry());
+  remember("geometry", presenting_ ? place_before_presenting_ : saveGeometry());
   lesson_->leave();
   remember_arrangement();
   QMainWindow::closeEvent(event);

@@ -70,11 +70,15 @@ class MainWindow : public QMainWindow {
   /// What the last command or stop had to say, in the status bar.
   QString said() const { return said_->text(); }
   void say(const QString& words);
+  /// The place, size and state of last time; at a first start as `available`, a screen without its bars, has room.
+  void take_place(const QRect& available);
   const Frame& frame() const { return frame_; }
   ThemeChoice theme() const { return theme_; }
   QAction* action(std::string_view id) const { return actions_->action(id); }
 
   void open_checkpoint(const std::filesystem::path& path, PromptInput prompt);
+  /// One of our own: with the prompt that stands here where that is of the same task, else with an example of what it was trained on.
+  void open_shipped(const std::filesystem::path& path);
   /// A prompt (.json, .txt), a lesson (.md), a session (.scope), a checkpoint (.h5) or a model's folder.
   void open_path(const std::filesystem::path& path);
   /// One more model beside this one, up to three: it reads the same prompt and follows the same cursor.
@@ -176,6 +180,7 @@ class MainWindow : public QMainWindow {
   float scale_ = 1;
   bool system_is_dark_, reduce_motion_ = false, autoplay_ = true, side_wanted_ = true, presenting_ = false;
   bool lessons_wanted_ = false, side_wanted_before_lesson_ = true, difference_wanted_before_lesson_ = true;
+  QByteArray place_before_presenting_;
   Playback* playback_ = nullptr;
   Places places_;
   /// A prompt that was left for an example, and where in it the reader stood.

@@ -10,6 +10,7 @@
 #include "app/eval/needle_grid.h"
 #include "app/figure_in_window.h"
 #include "app/main_window.h"
+#include "app/plain_words.h"
 
 namespace statescope {
 namespace {
@@ -17,6 +18,9 @@ namespace {
 constexpr int most_recent = 8;
 
 QString path_text(const std::filesystem::path& path) { return QString::fromStdString(path.string()); }
+
+/// Of a shipped checkpoint: the first part of its name.
+std::string task_of(const std::string& name) { return name.substr(0, name.find('-')); }
 
 bool is_prompt(const std::filesystem::path& path) { return path.extension() == ".json" || path.extension() == ".txt"; }
 
@@ -38,6 +42,15 @@ void MainWindow::open_checkpoint(const std::filesystem::path& path, PromptInput 
   navigator_->open(path, std::move(prompt));
 }
 
+void MainWindow::open_shipped(const std::filesystem::path& path) {
+  try {
+    const bool same_task = navigator_->run() && task_of(navigator_->run()->model.name) == task_of(path.stem().string());
+    open_checkpoint(path, same_task ? navigator_->prompt_for_another() : first_prompt({}, path.string()));
+  } catch (const std::exception& error) {
+    show_error(without_options(error.what()));
+  }
+}
+
 void MainWindow::open_session(const std::filesystem::path& path) {
   error_->hide();
   remember_recent(path_text(std::filesystem::absolute(path)));
@@ -48,11 +61,11 @@ void MainWindow::open_path(const std::filesystem::path& path) {
   if (path.extension() == ".scope") return open_session(path);
   if (is_figure(path)) return open_figure(path);
   if (path.extension() == ".md") return open_lesson(path);
-  if (!is_prompt(path)) return open_checkpoint(path, navigator_->prompt());
+  if (!is_prompt(path)) return open_checkpoint(path, navigator_->prompt_for_another());
   try {
     navigator_->read(load_prompt({.text = {}, .ids = {}, .file = path.string()}));
   } catch (const std::exception& error) {
-    show_error(QString::fromUtf8(error.what()));
+    show_error(without_options(error.what()));
   }
 }
 
@@ -76,10 +89,11 @@ void MainWindow::open_example(const NeedleExample& example) {
     navigator_->read_to_answer(std::move(prompt), example.place);
     departures_.push_back({left, token});
     // The way there is no place to go back to.
-    connect(navigator_.get(), &Navigator::opening_ended, this, [this] { places_.clear(); }, Qt::SingleShotConnection);
+    connect(
+        navigator_.get(), &Navigator::opening_ended, this, [this] { places_.clear(); }, Qt::SingleShotConnection);
     say(tr("Opens a prompt of the needle grid. Z leads back."));
   } catch (const std::exception& error) {
-    show_error(QString::fromUtf8(error.what()));
+    show_error(without_options(error.what()));
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "app/plain_words.h"
 #include "views/chosen.h"
 
 namespace statescope {
@@ -66,8 +67,8 @@ Session::OpenCallbacks Navigator::callbacks() {
   result.done = [self, valid] {
     if (valid()) self->end_opening();
   };
-  result.device_failed = result.not_saved = [self, valid](std::string message) {
-    if (valid()) Q_EMIT self->device_failed(QString::fromStdString(message));
+  result.device_failed = result.not_saved = result.not_finite = [self, valid](std::string message) {
+    if (valid()) Q_EMIT self->device_failed(without_options(message));
   };
   result.other_device = [self, valid](const std::string& words) {
     if (valid()) Q_EMIT self->remarked(QString::fromStdString(words));
@@ -87,6 +88,7 @@ void Navigator::begin(Wanted wanted, const QString& what) {
   destination_.reset();
   wanted_ = std::move(wanted);
   if (!run_) prompt_ = wanted_->prompt;
+  if (wanted_->prompt.ids.empty()) text_prompt_ = wanted_->prompt;
   opening_ = true;
   keep_place_ = false;
   Q_EMIT progressed(0, what);
@@ -126,13 +128,16 @@ void Navigator::generate_more(std::int64_t count) {
   source_.generate(tokens() + count, changing());
 }
 
-void Navigator::cancel() { source_.cancel(); }
+void Navigator::cancel() {
+  source_.cancel();
+  if (opening_) Q_EMIT progressed(0, tr("cancelling"));  // what is under way ends soon
+}
 
 Session::OpenCallbacks Navigator::intervening() {
   Session::OpenCallbacks answers = changing();
   answers.failed = [this, failed = std::move(answers.failed), self = QPointer<Navigator>(this)](const std::string& message) {
     failed("cancelled");
-    if (self && message != "cancelled") Q_EMIT intervention_failed(QString::fromStdString(message));
+    if (self && message != "cancelled") Q_EMIT intervention_failed(without_options(message));
   };
   return answers;
 }
@@ -200,11 +205,9 @@ void Navigator::take_wanted() {
 
 void Navigator::take_branches(std::shared_ptr<const BranchTree> branches) {
   branches_ = std::move(branches);
-  if (!wanted_) {
-    prompt_ = branches_->prompt;
-    checkpoint_ = branches_->checkpoint;
-  }
   take_wanted();
+  prompt_ = branches_->prompt;  // which need not be what was asked for: a model without text reads ids
+  checkpoint_ = branches_->checkpoint;
   Q_EMIT branches_changed();
 }
 
@@ -216,6 +219,7 @@ void Navigator::take_run(std::shared_ptr<const RunInfo> run) {
 void Navigator::accept_run(std::shared_ptr<const RunInfo> run) {
   const bool first = !run_, another = !std::exchange(keep_place_, true);
   run_ = std::move(run);
+  if (another) facts_ = source_.facts();
   if (another) cursor_.token = 0, cursor_.row = cursor_.column = cursor_.reference = -1;
   if (destination_) {
     cursor_.token = destination_->token + (destination_->of_answer ? run_->prompt_length : 0);
@@ -237,7 +241,7 @@ void Navigator::end_opening() {
 
 /// A checkpoint whose words are not those of the prompt waits for another prompt.
 QString Navigator::explained(const std::string& message) {
-  const QString words = QString::fromStdString(message);
+  const QString words = without_options(message);
   const bool other_words = message.find("is not among the") != message.npos && message.find("words") != message.npos;
   if (!other_words || !wanted_ || wanted_->checkpoint.empty()) return words;
   waiting_checkpoint_ = wanted_->checkpoint;

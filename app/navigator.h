@@ -61,6 +61,10 @@ class Navigator : public QObject {
 
   void open_session(std::filesystem::path path);
   void save_session(std::filesystem::path path);
+  /// Of the model of the run shown.
+  const ModelFacts& facts() const { return facts_; }
+  /// What another model is to read: the prompt, or, where the model shown reads no text, the last text that was to be read.
+  const PromptInput& prompt_for_another() const { return facts_.no_text.isEmpty() ? prompt_ : text_prompt_; }
   /// Of the run shown; while there is none, the one last asked for.
   const PromptInput& prompt() const { return prompt_; }
   /// Of the run shown.
@@ -164,6 +168,8 @@ class Navigator : public QObject {
   std::function<Peer()> peer_;
   std::function<std::vector<Peer>()> beside_;
   PromptInput prompt_;
+  PromptInput text_prompt_;  // the last text asked for
+  ModelFacts facts_;
   std::filesystem::path checkpoint_;
   std::optional<Wanted> wanted_;
   std::filesystem::path waiting_checkpoint_;  // could not be opened with the prompt of then; empty: none

@@ -41,11 +41,12 @@ class Palette::EntryDelegate : public QStyledItemDelegate {
     const QColor ink = colors.color(chosen ? QPalette::HighlightedText : QPalette::Text);
     const QColor faint = chosen ? ink : faint_ink;
     const int gap = option.rect.height() / 3;
+    const int for_text = std::min(option.fontMetrics.horizontalAdvance(index.data().toString()) + gap, option.rect.width() * 2 / 3);
     QRect room = option.rect.adjusted(gap, 0, -gap, 0);
     painter->setFont(option.font);
     painter->setPen(faint);
     for (const int role : {kind_role, keys_role}) {
-      const QString words = index.data(role).toString();
+      const QString words = option.fontMetrics.elidedText(index.data(role).toString(), Qt::ElideRight, room.width() - for_text);
       if (words.isEmpty()) continue;
       painter->drawText(room, Qt::AlignRight | Qt::AlignVCenter, words);
       room.setRight(room.right() - option.fontMetrics.horizontalAdvance(words) - 2 * gap);
@@ -57,9 +58,13 @@ class Palette::EntryDelegate : public QStyledItemDelegate {
 };
 
 Palette::Palette(QWidget* parent)
-    : QFrame(parent), line_(new QLineEdit(this)), list_(new QListWidget(this)), delegate_(new EntryDelegate(list_)) {
+    : QFrame(parent),
+      line_(new QLineEdit(this)),
+      list_(new QListWidget(this)),
+      nothing_(new QLabel(this)),
+      delegate_(new EntryDelegate(list_)) {
   setObjectName("palette");
-  line_->setPlaceholderText(tr("Command, view, layer, head, partition, token or its text, file"));
+  line_->setPlaceholderText(tr("Command, view, model, prompt, layer, head, partition, token or its text, file"));
   line_->setAccessibleName(tr("What to find"));
   list_->setAccessibleName(tr("What fits"));
   list_->setItemDelegate(delegate_);
@@ -68,6 +73,10 @@ Palette::Palette(QWidget* parent)
   auto* layout = new QVBoxLayout(this);
   layout->addWidget(line_);
   layout->addWidget(list_, 1);
+  layout->addWidget(nothing_);
+  nothing_->setObjectName("faint");
+  nothing_->setWordWrap(true);
+  nothing_->setAccessibleName(tr("What was not found"));
   line_->installEventFilter(this);
   list_->installEventFilter(this);
   parent->installEventFilter(this);
@@ -140,6 +149,9 @@ void Palette::fill() {
     item->setSizeHint({0, static_cast<int>(row_height * scale_)});
   }
   list_->setCurrentRow(0);
+  list_->setVisible(!shown_.empty());
+  nothing_->setVisible(shown_.empty());
+  nothing_->setText(tr("Nothing here is called “%1”.").arg(typed));
   place();
 }
 

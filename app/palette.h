@@ -2,6 +2,7 @@
 #pragma once
 
 #include <QFrame>
+#include <QLabel>
 #include <QLineEdit>
 #include <QListWidget>
 #include <functional>
@@ -46,6 +47,7 @@ class Palette : public QFrame {
 
   QLineEdit* line_;
   QListWidget* list_;
+  QLabel* nothing_;  // in its place where nothing fits
   class EntryDelegate;
   EntryDelegate* delegate_;
   std::vector<PaletteEntry> entries_, shown_;  // all; what fits, in the order of the list

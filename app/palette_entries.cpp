@@ -36,7 +36,7 @@ void add_views(MainWindow& window, std::vector<PaletteEntry>& into) {
 void add_places(MainWindow& window, std::vector<PaletteEntry>& into) {
   Navigator& navigator = window.navigator();
   if (!navigator.run()) return;
-  const auto add = [&](const QString& text, const QString& kind, std::optional<std::int64_t> CursorMove::* field, std::int64_t value) {
+  const auto add = [&](const QString& text, const QString& kind, std::optional<std::int64_t> CursorMove::*field, std::int64_t value) {
     into.push_back({text, kind, {}, [&navigator, field, value] {
                       CursorMove move;
                       move.*field = value;
@@ -55,14 +55,23 @@ void add_places(MainWindow& window, std::vector<PaletteEntry>& into) {
         Palette::tr("of the state"), &CursorMove::slot, slot);
 }
 
-/// The shipped checkpoints, as many as there is a place for.
-void add_comparisons(MainWindow& window, std::vector<PaletteEntry>& into) {
+QString name_of(const std::filesystem::path& path) { return QString::fromStdString(path.stem().string()); }
+
+/// The shipped checkpoints, to open and, where there is a place for one more, to compare with; and the shipped prompts.
+void add_shipped(MainWindow& window, std::vector<PaletteEntry>& into) {
+  const std::vector<std::filesystem::path> checkpoints = shipped_checkpoints();
+  for (const std::filesystem::path& path : checkpoints)
+    into.push_back(
+        {Palette::tr("Open %1").arg(name_of(path)), Palette::tr("shipped model"), {}, [&window, path] { window.open_shipped(path); }});
+  for (const std::filesystem::path& path : shipped_prompts())
+    into.push_back({Palette::tr("Read the prompt %1").arg(name_of(path)), Palette::tr("shipped prompt"), {}, [&window, path] {
+                      window.open_path(path);
+                    }});
   if (window.comparison().is_full()) return;
-  for (const std::filesystem::path& path : shipped_checkpoints())
-    into.push_back({QCoreApplication::translate("Palette", "Compare with %1").arg(QString::fromStdString(path.stem().string())),
-                    QCoreApplication::translate("Palette", "shipped"),
-                    {},
-                    [&window, path] { window.compare_with(path); }});
+  for (const std::filesystem::path& path : checkpoints)
+    into.push_back({Palette::tr("Compare with %1").arg(name_of(path)), Palette::tr("shipped model"), {}, [&window, path] {
+                      window.compare_with(path);
+                    }});
 }
 
 }  // namespace
@@ -72,7 +81,7 @@ std::vector<PaletteEntry> palette_entries(MainWindow& window) {
   add_commands(window, entries);
   add_views(window, entries);
   add_places(window, entries);
-  add_comparisons(window, entries);
+  add_shipped(window, entries);
   for (const LessonEntry& entry : window.lesson_page().entries())
     entries.push_back(
         {entry.title, Palette::tr("lesson · %1").arg(entry.about), {}, [&window, file = entry.file] { window.open_lesson(file); }});

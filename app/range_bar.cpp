@@ -1,15 +1,15 @@
 #include "app/range_bar.h"
 
-#include <QDoubleValidator>
-#include <QHBoxLayout>
 #include <QMouseEvent>
 #include <QPainter>
 #include <QSignalBlocker>
+#include <QVBoxLayout>
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include "app/theme.h"
+#include "app/typed_number.h"
 
 namespace statescope {
 namespace {
@@ -101,22 +101,33 @@ RangeBar::RangeBar(QWidget* parent) : QFrame(parent) {
   low_->setAccessibleName(tr("Number of the first colour"));
   high_->setAccessibleName(tr("Number of the last colour"));
   for (QLineEdit* end : {low_, high_}) {
-    end->setValidator(new QDoubleValidator(end));
-    end->setMaximumWidth(110);
     connect(end, &QLineEdit::editingFinished, this, &RangeBar::take_typed);
+    connect(end, &QLineEdit::textEdited, this, [this] {
+      if (wrong_end().isEmpty()) show_wrong({});
+      fold();
+    });
   }
   logarithmic_ = new QCheckBox(tr("Logarithmic"), this);
   beyond_ = new QLabel(this);
   beyond_->setAccessibleName(tr("Numbers beyond the range"));
-  auto* layout = new QHBoxLayout(this);
-  for (QWidget* widget : {static_cast<QWidget*>(fit_), static_cast<QWidget*>(low_)}) layout->addWidget(widget);
-  layout->addWidget(histogram_, 1);
+  wrong_ = new QLabel(this);
+  wrong_->setWordWrap(true);
+  wrong_->setAccessibleName(tr("What is wrong with the range"));
+  wrong_->hide();
+  row_ = new QHBoxLayout;
+  for (QWidget* widget : {static_cast<QWidget*>(fit_), static_cast<QWidget*>(low_)}) row_->addWidget(widget);
+  row_->addWidget(histogram_, 1);
   for (QWidget* widget : {static_cast<QWidget*>(high_), static_cast<QWidget*>(logarithmic_), static_cast<QWidget*>(beyond_)})
-    layout->addWidget(widget);
+    row_->addWidget(widget);
+  auto* rows = new QVBoxLayout(this);
+  rows->addLayout(row_);
+  rows->addWidget(wrong_);
   connect(histogram_, &RangeHistogram::dragged, this, &RangeBar::choose_fixed);
   connect(fit_, &QComboBox::activated, this, [this](int fit) {
     choice_.fit = static_cast<RangeChoice::Fit>(fit);
     choice_.low = shading_.range.low, choice_.high = shading_.range.high;
+    for (QLineEdit* end : {low_, high_}) end->setModified(false);
+    show_wrong({});
     Q_EMIT chosen(choice_);
   });
   connect(logarithmic_, &QCheckBox::toggled, this, [this](bool on) {
@@ -133,11 +144,39 @@ void RangeBar::show_range(const Shading& shading, const RangeChoice& choice, con
   for (const auto& [end, number] : {std::pair(low_, shading.range.low), std::pair(high_, shading.range.high)}) {
     if (!end->isModified()) end->setText(number_text(number));
   }
-  logarithmic_->setVisible(!shading.is_signed);
+  if (shading.is_signed) logarithmic_->hide();
   logarithmic_->setChecked(shading.range.logarithmic);
   logarithmic_->setEnabled(choice.logarithmic || !shading.range.logarithmic);  // some views are so by themselves
   beyond_->setText(tr("%1 of %2 beyond").arg(shading.below + shading.above).arg(shading.count));
   histogram_->show_numbers(shading, theme);
+  fold();
+}
+
+QSize RangeBar::minimumSizeHint() const { return {0, QFrame::minimumSizeHint().height()}; }
+
+void RangeBar::resizeEvent(QResizeEvent* event) {
+  QFrame::resizeEvent(event);
+  fold();
+}
+
+/// What there is no room for, the least needed first.
+void RangeBar::fold() {
+  int frame = low_->sizeHint().height() - low_->fontMetrics().height() + 2 * low_->fontMetrics().horizontalAdvance('0');
+  for (QLineEdit* end : {low_, high_}) end->setFixedWidth(frame + end->fontMetrics().horizontalAdvance(end->text()));
+  const QMargins margins = layout()->contentsMargins();
+  int left = width() - margins.left() - margins.right();
+  std::vector<QWidget*> wanted{fit_, low_, high_, histogram_, beyond_};
+  if (!shading_.is_signed) wanted.insert(wanted.begin() + 3, logarithmic_);
+  bool fits = true;
+  for (QWidget* widget : wanted) {
+    if (widget == high_) continue;  // with the other end
+    int needs = std::max(widget->minimumWidth(), widget->minimumSizeHint().width()) + row_->spacing();
+    if (widget == low_) needs += high_->width() + row_->spacing();
+    fits = fits && needs <= left;
+    left -= fits ? needs : 0;
+    widget->setVisible(fits);
+    if (widget == low_) high_->setVisible(fits);
+  }
 }
 
 void RangeBar::choose_fixed(float low, float high) {
@@ -146,10 +185,23 @@ void RangeBar::choose_fixed(float low, float high) {
   Q_EMIT chosen(choice_);
 }
 
+/// Of the first end that is no number.
+QString RangeBar::wrong_end() const {
+  for (const QLineEdit* end : {low_, high_})
+    if (!typed_number(end->text())) return why_no_number(end->text());
+  return {};
+}
+
+void RangeBar::show_wrong(const QString& words) {
+  wrong_->setText(words);
+  wrong_->setVisible(!words.isEmpty());
+}
+
 /// Of signed numbers the end that was typed counts for both.
 void RangeBar::take_typed() {
   if (!low_->isModified() && !high_->isModified()) return;
-  float low = low_->text().toFloat(), high = high_->text().toFloat();
+  if (const QString wrong = wrong_end(); !wrong.isEmpty()) return show_wrong(wrong);
+  float low = static_cast<float>(*typed_number(low_->text())), high = static_cast<float>(*typed_number(high_->text()));
   if (shading_.is_signed) high = low_->isModified() ? std::abs(low) : std::abs(high), low = -high;
   low_->setModified(false);
   high_->setModified(false);

@@ -5,6 +5,8 @@
 
 #include "app/assets.h"
 #include "app/eval/needle_grid.h"
+#include "app/plain_words.h"
+#include "engine/run/sample_ids.h"
 
 namespace statescope {
 namespace {
@@ -82,6 +84,13 @@ class SessionSource final : public RunSource {
            std::function<void(Question, Finding)> tell) override {
     ask_beside(asker, questions, tell);
     session_.ask(asker, std::move(run), std::move(questions), std::move(tell));
+  }
+  ModelFacts facts() const override {
+    const std::shared_ptr<const Model> model = session_.model();
+    if (!model) return {};
+    ModelFacts facts{.no_text = {}, .vocab = model->vocab(), .tokenizer = session_.tokenizer()};
+    if (const std::string why = why_no_text(*facts.tokenizer); !why.empty()) facts.no_text = without_options(why);
+    return facts;
   }
   std::unique_ptr<RunSource> beside(std::shared_ptr<const RunInfo> run) override {
     return std::make_unique<BranchSource>(session_, std::move(run));

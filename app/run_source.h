@@ -1,6 +1,7 @@
 // Where runs come from: the session, or a test's hand-made snapshots. The contract is that of engine/run/session.h.
 #pragma once
 
+#include <QString>
 #include <functional>
 #include <memory>
 
@@ -9,6 +10,13 @@
 #include "engine/run/session.h"
 
 namespace statescope {
+
+/// What is known of the model of the run shown, beside its RunInfo.
+struct ModelFacts {
+  QString no_text;                             // why it reads token ids alone; empty: it reads texts
+  std::int64_t vocab = 0;                      // its token ids
+  std::shared_ptr<const Tokenizer> tokenizer;  // null: there is none to be asked
+};
 
 class RunSource {
  public:
@@ -28,6 +36,7 @@ class RunSource {
                     std::function<void(std::shared_ptr<const Snapshot>)> done) = 0;
   virtual void ask(int asker, std::shared_ptr<const RunInfo> run, std::vector<Question> questions,
                    std::function<void(Question, Finding)> tell) = 0;
+  virtual ModelFacts facts() const { return {}; }
   /// Of another branch of what this one shows: `run`, which it stands for whatever it is asked to read. This one outlives it.
   virtual std::unique_ptr<RunSource> beside(std::shared_ptr<const RunInfo> /*run*/) { return nullptr; }
 };

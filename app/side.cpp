@@ -29,10 +29,10 @@ QScrollArea* scrolled(QWidget* body, QWidget* parent) {
 }  // namespace
 
 Side::Side(Navigator& navigator, Actions& actions, QWidget* parent)
-    : QStackedWidget(parent), inspector_(new Inspector(navigator, actions)), navigator_(navigator) {
+    : QStackedWidget(parent), inspector_(new Inspector(navigator, actions)), prompt_(new PromptPage(navigator)) {
   setObjectName("panel");
   addWidget(scrolled(inspector_, this));  // in the order of SidePage
-  add_page(tr("Prompt"), make_prompt_page(navigator));
+  add_page(tr("Prompt"), prompt_);
   auto* about = new QLabel(tr(about_text).arg(STATESCOPE_VERSION, QT_VERSION_STR));
   about->setWordWrap(true);
   about->setAlignment(Qt::AlignTop | Qt::AlignLeft);
@@ -54,35 +54,11 @@ void Side::add_page(const QString& title, QWidget* body) {
   addWidget(page);
 }
 
-QWidget* Side::make_prompt_page(Navigator& navigator) {
-  auto* page = new QWidget;
-  auto* layout = new QVBoxLayout(page);
-  layout->setContentsMargins(0, 0, 0, 0);
-  prompt_ = new QPlainTextEdit(page);
-  prompt_->setAccessibleName(tr("Text of the prompt"));
-  prompt_->setPlaceholderText(tr("A text for the model to read"));
-  prompt_->setTabChangesFocus(true);
-  generate_ = new QSpinBox(page);
-  generate_->setRange(0, 4096);
-  generate_->setAccessibleName(tr("Tokens to generate after the prompt"));
-  auto* form = new QFormLayout;
-  form->addRow(tr("Tokens to generate"), generate_);
-  auto* read = new QPushButton(tr("Read it"), page);
-  read->setDefault(true);
-  read->setShortcut(QKeySequence("Ctrl+Return"));
-  read->setToolTip(read->shortcut().toString(QKeySequence::NativeText));
-  page->setFocusProxy(prompt_);
-  connect(read, &QPushButton::clicked, this, [this, &navigator] { navigator.read(prompt()); });
-  layout->addWidget(prompt_, 1);
-  layout->addLayout(form);
-  layout->addWidget(read);
-  return page;
-}
-
 void Side::set_frame(const Frame& frame) {
   const auto px = [&frame](int length) { return static_cast<int>(static_cast<float>(length) * frame.scale); };
   usual_width_ = px(320);
   inspector_->set_frame(frame);
+  prompt_->set_frame(frame);
   for (int i = 1; i < count(); ++i) {
     widget(i)->layout()->setContentsMargins(px(14), px(12), px(14), px(12));
     widget(i)->layout()->setSpacing(px(10));
@@ -97,25 +73,8 @@ void Side::set_width(SideWidth width) {
 
 void Side::show_page(SidePage page) {
   setCurrentIndex(static_cast<int>(page));
-  if (page == SidePage::prompt) fill_prompt_page();
+  if (page == SidePage::prompt) prompt_->fill();
   if (QWidget* first = currentWidget()->focusProxy()) first->setFocus(Qt::ShortcutFocusReason);
-}
-
-void Side::fill_prompt_page() {
-  written_ = navigator_.prompt();
-  prompt_->setPlainText(QString::fromStdString(written_.text));
-  prompt_->document()->setModified(false);
-  const RunInfo* run = navigator_.run().get();
-  const std::int64_t generated = run ? navigator_.tokens() - run->prompt_length : written_.generate.value_or(0);
-  generate_->setValue(static_cast<int>(generated));
-}
-
-PromptInput Side::prompt() const {
-  PromptInput input = written_;
-  if (prompt_->document()->isModified())
-    input = {.text = prompt_->toPlainText().toStdString(), .spans = {}, .ids = {}, .expected = {}, .generate = {}};
-  input.generate = generate_->value();
-  return input;
 }
 
 }  // namespace statescope

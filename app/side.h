@@ -1,15 +1,14 @@
 // The right side: the inspector, and in its place what is asked for now and then.
 #pragma once
 
-#include <QPlainTextEdit>
-#include <QSpinBox>
 #include <QStackedWidget>
 
 #include "app/inspector.h"
+#include "app/prompt_page.h"
 
 namespace statescope {
 
-enum class SidePage { inspector, prompt, about, keys, preferences, breakpoints, figure, interventions };
+enum class SidePage { inspector, prompt, about, keys, preferences, breakpoints, figure, interventions, model };
 
 /// `two_columns`: twice as wide as usual. `all`: all the room there is.
 enum class SideWidth { usual, two_columns, all };
@@ -30,16 +29,8 @@ class Side : public QStackedWidget {
   Inspector& inspector() { return *inspector_; }
 
  private:
-  void fill_prompt_page();
-  /// As the page was filled, or, where the text is another one, only the text.
-  PromptInput prompt() const;
-  QWidget* make_prompt_page(Navigator& navigator);
-
   Inspector* inspector_;
-  QPlainTextEdit* prompt_ = nullptr;
-  QSpinBox* generate_ = nullptr;
-  PromptInput written_;  // what the page was filled with
-  Navigator& navigator_;
+  PromptPage* prompt_;
   int usual_width_ = 0;
 };
 

@@ -77,7 +77,7 @@ QListWidget#lessons::item:selected { background: @select; color: @ink; }
 #caption { font-weight: bold; color: @accent; }
 #choice { text-align: left; }
 #choice:disabled { color: @faint; }
-#choice:default { color: @onaccent; }
+#choice:default { background: @accent; border-color: @accent; color: @onaccent; }
 #pending { color: @faint; font-size: 12@; }
 #rule { background: @line; max-height: 1px; min-height: 1px; }
 #value { font-family: "DejaVu Sans Mono"; font-size: 14@; }
@@ -90,8 +90,10 @@ QToolButton:hover, QPushButton:hover { background: @hover; }
 QToolButton:pressed, QPushButton:pressed { background: @line; }
 QToolButton:focus, QPushButton:focus { border-color: @accent; }
 QToolButton:disabled { color: @line; }
+QPushButton:disabled { color: @faint; border-color: transparent; }
 QToolButton::menu-indicator { image: none; width: 0; }
 QPushButton:default { background: @accent; color: @onaccent; border-color: @accent; }
+QPushButton:default:disabled { background: transparent; color: @faint; border-color: @line; }
 
 QComboBox, QAbstractSpinBox, QPlainTextEdit, QLineEdit { background: @ground; border: 1px solid @line; border-radius: 5@; padding: 3@ 7@; min-height: 19@;
   selection-background-color: @accent; selection-color: @onaccent; }
@@ -213,6 +215,7 @@ QString style_sheet_of(const Frame& frame) {
 
 void set_up_application() {
   load_assets();
+  QLocale::setDefault(QLocale::c());  // fields write numbers as everything else does, whatever the desktop's language
   QApplication::setStyle(QStyleFactory::create("Fusion"));
   QApplication::setApplicationName("Statescope");
   QApplication::setWindowIcon(QIcon(":/icons/statescope.svg"));

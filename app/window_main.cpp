@@ -4,6 +4,7 @@
 
 #include <QApplication>
 #include <QSaveFile>
+#include <QScreen>
 #include <QTimer>
 #include <algorithm>
 #include <cstdio>
@@ -158,7 +159,7 @@ int run_window(int argc, char** argv, const WindowOptions& options) {
   QApplication application(argc, argv);
   qInstallMessageHandler(usual_messages);
   set_up_application();
-  const Translation translation{QLocale()};
+  const Translation translation{QLocale::system()};
 
   std::string why_no_opengl = options.software ? MainWindow::tr("so asked").toStdString() : "";
   const bool opengl = !options.software && opengl_is_available(why_no_opengl);
@@ -177,7 +178,7 @@ int run_window(int argc, char** argv, const WindowOptions& options) {
                                 return make_session_source([&options] { return open_cuda_device(options.device); }, options.device,
                                                            options.memory);
                               }});
-  window.resize(1440, 900);
+  window.take_place(window.screen()->availableGeometry());
   if (!options.screenshot.empty()) take_screenshot(window, options);
   window.show();
   if (!options.lesson.empty())

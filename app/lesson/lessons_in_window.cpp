@@ -13,7 +13,8 @@ void MainWindow::make_lessons(QWidget& page) {
     navigator_->open(checkpoint, std::move(prompt));
   };
   lesson_ = new LessonPlayer(*navigator_, *stage_, *comparison_, open, this);
-  lesson_page_ = new LessonPage(*lesson_, [this](std::string_view id) { return action(id); }, &page);
+  lesson_page_ = new LessonPage(
+      *lesson_, [this](std::string_view id) { return action(id); }, &page);
   connect(lesson_page_, &LessonPage::chosen, this, &MainWindow::open_lesson);
   connect(lesson_, &LessonPlayer::entered, this, &MainWindow::enter_step);
   connect(lesson_, &LessonPlayer::failed, this, &MainWindow::show_error);
@@ -72,6 +73,7 @@ void MainWindow::leave_lesson() {
   if (!lesson_->lesson()) return;
   lesson_->leave();
   lesson_page_->show_list();
+  if (rows_->isVisible()) focused_->surface().setFocus();
 }
 
 void MainWindow::turn_page(int direction) {

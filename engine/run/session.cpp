@@ -16,6 +16,7 @@ void Session::read(PromptInput prompt, OpenCallbacks callbacks) {
 }
 void Session::generate(std::int64_t tokens, OpenCallbacks callbacks) { worker_->request(Worker::Generating{tokens}, std::move(callbacks)); }
 std::shared_ptr<const Model> Session::model() const { return worker_->model(); }
+std::shared_ptr<const Tokenizer> Session::tokenizer() const { return worker_->tokenizer(); }
 void Session::cancel() { worker_->cancel(); }
 void Session::intervene(std::vector<Intervention> interventions, OpenCallbacks callbacks) {
   worker_->request(Worker::Intervening{std::move(interventions)}, std::move(callbacks));

@@ -17,6 +17,7 @@ namespace statescope {
 
 struct Intervention;
 class Model;
+class Tokenizer;
 
 /// Bytes [begin, end) of a prompt's text that mean something to the reader.
 struct TextSpan {
@@ -76,8 +77,10 @@ class Session {
     std::function<void(std::string message)> not_saved = {};
     /// Called after `run`, in a line, where a session was saved on another device than the one that reads now.
     std::function<void(std::string message)> other_device = {};
+    /// Called after `run`, in a line, where what the model computes is not finite.
+    std::function<void(std::string message)> not_finite = {};
   };
-  /// Opens a checkpoint and runs the prompt. An opening under way is cancelled; the run shown so far stays until the new one stands.
+  /// Opens a checkpoint and runs the prompt; where that is a text and the model reads none, some token ids. An opening under way is cancelled; the run shown so far stays until the new one stands.
   void open(std::filesystem::path checkpoint, PromptInput prompt, OpenCallbacks callbacks);
   /// Runs another prompt on the open model.
   void read(PromptInput prompt, OpenCallbacks callbacks);
@@ -102,6 +105,8 @@ class Session {
 
   /// That the run shown is of; null before there is one. To be read beside, never with (Model::beside). Of any thread.
   std::shared_ptr<const Model> model() const;
+  /// Likewise what its text is read with.
+  std::shared_ptr<const Tokenizer> tokenizer() const;
 
   /// A head of the layer after the token. Only the newest request is answered.
   void show(std::int64_t layer, std::int64_t head, std::int64_t token, std::function<void(std::shared_ptr<const Snapshot>)> done);

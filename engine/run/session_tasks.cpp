@@ -1,18 +1,33 @@
 // What a session's thread does with the runs: each task, and the file that keeps them.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "engine/checkpoint/digest.h"
 #include "engine/error.h"
+#include "engine/run/not_finite.h"
+#include "engine/run/sample_ids.h"
 #include "engine/run/session_worker.h"
 #include "kernels/device.h"
 
 namespace statescope {
 
 Session::Worker::Loaded Session::Worker::load(const std::shared_ptr<const Checkpoint>& checkpoint) const {
+  check_cancelled();
   const auto model = Model::load(checkpoint, device_ ? device_ : std::shared_ptr<Backend>(make_cpu_backend()));
+  check_cancelled();
   return {model, make_tokenizer(*checkpoint, model->vocab())};
+}
+
+void Session::Worker::check_cancelled() const {
+  if (cancelled_) throw Error("cancelled");
+}
+
+PromptInput Session::Worker::readable(const PromptInput& prompt, const Loaded& loaded) {
+  if (!prompt.ids.empty() || why_no_text(*loaded.tokenizer).empty()) return prompt;
+  return {.text = {}, .spans = {}, .ids = sample_ids(loaded.model->vocab()), .expected = {}, .generate = prompt.generate.value_or(0)};
 }
 
 Session::Worker::Loaded Session::Worker::load(const std::filesystem::path& path) {
@@ -24,12 +39,14 @@ Session::Worker::Loaded Session::Worker::load(const std::filesystem::path& path)
 
 void Session::Worker::perform(const Opening& opening) {
   const Loaded loaded = load(opening.checkpoint);
+  check_cancelled();
   std::shared_ptr<ReadingTree> tree;
   {
     // The run that is shown stays, and can be looked at, until the new one has read its prompt.
     std::unique_lock lock(run_mutex_);
-    tree = std::make_shared<ReadingTree>(std::make_shared<Reading>(loaded.model, loaded.tokenizer, opening.prompt, reading(lock), budgets_),
-                                         opening.prompt);
+    const PromptInput prompt = readable(opening.prompt, loaded);
+    tree =
+        std::make_shared<ReadingTree>(std::make_shared<Reading>(loaded.model, loaded.tokenizer, prompt, reading(lock), budgets_), prompt);
   }
   close_session();
   sampling_ = {};
@@ -164,6 +181,7 @@ void Session::Worker::show(std::shared_ptr<ReadingTree> tree) {
   {
     const std::lock_guard lock(mutex_);
     model_.swap(model);  // the one before ends when nobody waits for the mutex
+    tokenizer_ = tree_->root()->tokenizer();
   }
   replacing_ = false;
   on_device_ = device_ != nullptr;
@@ -176,7 +194,17 @@ void Session::Worker::show_current() {
   tell_branches();
   answer(callbacks_.run, tree_->current()->info());
   if (!why_cpu_.empty()) answer(callbacks_.device_failed, std::exchange(why_cpu_, {}) + "; the CPU reads from here on");
+  tell_not_finite();
   keep_session();
+}
+
+/// What is not finite anywhere makes the last token's logits so.
+void Session::Worker::tell_not_finite() {
+  const std::lock_guard lock(run_mutex_);
+  Run& run = tree_->current()->run();
+  const std::vector<float> logits = run.logits(run.tokens() - 1);
+  if (std::ranges::all_of(logits, [](float z) { return std::isfinite(z); })) return;
+  answer(callbacks_.not_finite, "What this model computes is not finite: " + not_finite(run).text());
 }
 
 void Session::Worker::tell_branches() {

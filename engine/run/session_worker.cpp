@@ -69,6 +69,10 @@ std::shared_ptr<const Model> Session::Worker::model() const {
   const std::lock_guard lock(mutex_);
   return model_;
 }
+std::shared_ptr<const Tokenizer> Session::Worker::tokenizer() const {
+  const std::lock_guard lock(mutex_);
+  return tokenizer_;
+}
 
 void Session::Worker::ask(int asker, std::shared_ptr<const RunInfo> run, std::vector<Question> questions,
                           std::function<void(Question, Finding)> tell, bool beside) {

@@ -70,6 +70,7 @@ class Session::Worker {
   void save(Saving saving);
   void cancel();
   std::shared_ptr<const Model> model() const;
+  std::shared_ptr<const Tokenizer> tokenizer() const;
   void ask(int asker, std::shared_ptr<const RunInfo> run, std::vector<Question> questions, std::function<void(Question, Finding)> tell,
            bool beside);
 
@@ -137,6 +138,11 @@ class Session::Worker {
   void show(std::shared_ptr<ReadingTree> tree);
   void show_current();
   void tell_branches();
+  void tell_not_finite();
+  /// What was asked for, or, where the model reads no text, ids instead of one.
+  static PromptInput readable(const PromptInput& prompt, const Loaded& loaded);
+  /// Between two parts of an opening.
+  void check_cancelled() const;
 
   /// Until the run shown has so many tokens; what the cursor asks for meanwhile is answered between two of them.
   void generate(std::int64_t tokens);
@@ -173,6 +179,7 @@ class Session::Worker {
   std::condition_variable wake_;
   std::deque<Request> requests_;        // waiting, under the mutex
   std::shared_ptr<const Model> model_;  // the tree's
+  std::shared_ptr<const Tokenizer> tokenizer_;
   std::optional<Showing> showing_, beside_;
   std::optional<Saving> saving_;
   bool stopping_ = false;

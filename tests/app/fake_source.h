@@ -123,6 +123,8 @@ class FakeSource : public RunSource {
     asked[asker] = {std::move(run_), std::move(questions), std::move(tell)};
   }
 
+  ModelFacts facts() const override { return known; }
+
   /// As far as it has come: more is being generated.
   void grow(std::shared_ptr<const RunInfo> run_) {
     run = std::move(run_);
@@ -143,6 +145,7 @@ class FakeSource : public RunSource {
     std::function<void(Question, Finding)> tell;
   };
 
+  ModelFacts known;
   std::filesystem::path opened;
   PromptInput read_prompt;
   std::int64_t generated = 0;  // of the whole run, as wanted

@@ -12,6 +12,8 @@ QListWidget& list_of(TestWindow& test) { return *test.window.palette().findChild
 
 QString first(TestWindow& test) { return list_of(test).count() > 0 ? list_of(test).item(0)->text() : QString(); }
 
+QLabel& nothing_of(TestWindow& test) { return *test.window.palette().findChild<QLabel*>(); }
+
 void ask(TestWindow& test, const char* typed) {
   test.press(Qt::Key_K, Qt::ControlModifier);
   TestWindow::type(typed);
@@ -99,8 +101,33 @@ TEST_CASE("every command can be found in the palette by its own name, and recent
   CHECK(first(test) == "/models/somewhere.h5");
   test.window.palette().findChild<QLineEdit*>()->setText("no such thing at all");
   CHECK(list_of(test).count() == 0);
+  CHECK_FALSE(list_of(test).isVisible());
+  CHECK(nothing_of(test).isVisible());
+  CHECK(nothing_of(test).text() == "Nothing here is called “no such thing at all”.");
   TestWindow::type_key(Qt::Key_Return);  // nothing to choose
   CHECK(test.window.palette().isVisible());
+}
+
+TEST_CASE("the palette opens shipped models and prompts by their names") {
+  TestWindow test;
+  test.open();
+  ask(test, "niah-gated");
+  CHECK_FALSE(nothing_of(test).isVisible());
+  REQUIRE(first(test) == "Open niah-gated-deltanet");
+  TestWindow::type_key(Qt::Key_Return);
+  CHECK(test.source.opened.filename() == "niah-gated-deltanet.h5");
+  CHECK(test.source.read_prompt.text.find("the code of") != std::string::npos);  // of its own task: fake is of another
+  test.source.stand(fake_run(16, "niah-gated-deltanet"));
+  ask(test, "mqar-gla");
+  REQUIRE(first(test) == "Open mqar-gla");
+  TestWindow::type_key(Qt::Key_Return);
+  CHECK(test.source.read_prompt.text.find("the code of") == std::string::npos);
+  test.source.stand(fake_run(16, "mqar-gla"));
+  ask(test, "needles");
+  REQUIRE(first(test) == "Read the prompt needles-512");
+  TestWindow::type_key(Qt::Key_Return);
+  CHECK(test.source.read_prompt.text.size() > 1000);
+  CHECK_FALSE(test.source.read_prompt.spans.empty());
 }
 
 TEST_CASE("the palette fits the smallest window at the largest type") {

@@ -1,0 +1,290 @@
+// The reader's own prompt: marks in it, words that are not known, ids where a model reads no text; and what the window says of the model.
+#include <QPlainTextEdit>
+#include <QPushButton>
+#include <algorithm>
+#include <fstream>
+
+#include "app/assets.h"
+#include "app/header.h"
+#include "app/plain_words.h"
+#include "app/prompt_page.h"
+#include "app/prompt_text.h"
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/run/sample_ids.h"
+#include "engine/tokenizer/tokenizer.h"
+#include "tests/app/window_cases.h"
+#include "tests/catch.h"
+#include "tests/source.h"
+#include "tests/temporary_folder.h"
+
+namespace statescope::window_prompt_test {
+namespace {
+
+struct PromptWindow : TestWindow {
+  PromptWindow() { open(); }
+  PromptPage& page() { return *window.side().findChild<PromptPage*>(); }
+  QPlainTextEdit& text() { return *page().findChild<QPlainTextEdit*>(); }
+  void ask() {
+    window.show_page(SidePage::prompt);
+    QTest::qWait(1);
+  }
+  void write(const QString& words) {
+    text().selectAll();
+    text().insertPlainText(words);
+  }
+  void select(const QString& words) {
+    QTextCursor cursor = text().textCursor();
+    const auto at = static_cast<int>(text().toPlainText().indexOf(words));
+    cursor.setPosition(at);
+    cursor.setPosition(at + static_cast<int>(words.size()), QTextCursor::KeepAnchor);
+    text().setTextCursor(cursor);
+  }
+  void read() { button("Read it").click(); }
+  QPushButton& button(const char* words) {
+    const auto buttons = page().findChildren<QPushButton*>();
+    return **std::ranges::find(buttons, words, &QPushButton::text);
+  }
+};
+
+QString chips(const MainWindow& window) {
+  QStringList words;
+  for (const QToolButton* chip : window.findChild<Header*>()->findChildren<QToolButton*>("small"))
+    if (chip->isVisible()) words += chip->text();
+  return words.join(", ");
+}
+
+}  // namespace
+
+TEST_CASE("prompt: needle, question and answer are marked in one's own text, and are bytes of it") {
+  PromptWindow test;
+  test.ask();
+  test.write("grün: the code of anna is 41 . what is it ?");
+  test.select("the code of anna is 41");
+  test.button("Needle").click();
+  test.select("what is it ?");
+  test.button("Question").click();
+  test.select("41");
+  test.button("Answer").click();
+  test.page().findChild<QLineEdit*>()->setText("41");
+  test.read();
+  const PromptInput& read = test.source.read_prompt;
+  REQUIRE(read.spans.size() == 3);
+  const auto words = [&](std::size_t i) { return read.text.substr(read.spans[i].begin, read.spans[i].end - read.spans[i].begin); };
+  CHECK(read.spans[0].kind == SpanKind::needle);
+  CHECK(words(0) == "the code of anna is 41");
+  CHECK(read.spans[1].kind == SpanKind::question);
+  CHECK(words(1) == "what is it ?");
+  CHECK(read.spans[2].kind == SpanKind::answer);
+  CHECK(words(2) == "41");
+}
+
+TEST_CASE("prompt: marks move with the text, go with their words, and are taken back by the same key") {
+  PromptWindow test;
+  test.ask();
+  test.write("the code is 41 .");
+  test.select("code is 41");
+  test.page().mark(SpanKind::needle);
+  QTextCursor begin = test.text().textCursor();
+  begin.setPosition(0);
+  test.text().setTextCursor(begin);
+  QTest::keyClicks(&test.text(), "ah : ");
+  REQUIRE(test.page().prompt().spans.size() == 1);
+  CHECK(test.page().prompt().spans[0].begin == 9);
+  CHECK(test.page().prompt().spans[0].end == 19);
+  test.select("code is 41");
+  test.page().mark(SpanKind::needle);
+  CHECK(test.page().prompt().spans.empty());
+  test.page().mark(SpanKind::needle);
+  test.write("other");
+  CHECK(test.page().prompt().spans.empty());
+}
+
+TEST_CASE("prompt: the shipped prompts and the one of before can be chosen again") {
+  PromptWindow test;
+  const std::string before = "the prompt of before";
+  test.navigator().read({.text = before, .spans = {{SpanKind::needle, 4, 10}}, .ids = {}, .expected = "x", .generate = 3});
+  test.source.stand(fake_run(16));
+  test.ask();
+  test.write("mine");
+  test.read();
+  test.source.stand(fake_run(8));
+  CHECK(test.navigator().prompt().text == "mine");
+  test.ask();
+  auto& from = *test.page().findChild<QComboBox*>();
+  Q_EMIT from.activated(1);
+  CHECK(test.text().toPlainText().toStdString() == before);
+  test.read();
+  CHECK(test.source.read_prompt.text == before);
+  CHECK(test.source.read_prompt.spans.size() == 1);
+  CHECK(test.source.read_prompt.expected == "x");
+  const int needles = from.findText("needles-512");
+  REQUIRE(needles > 1);
+  Q_EMIT from.activated(needles);
+  CHECK(test.page().prompt().text.size() > 1000);
+  CHECK_FALSE(test.page().prompt().spans.empty());
+}
+
+TEST_CASE("prompt: tokens are counted; an unknown word is named with those most like it") {
+  const auto checkpoint = open_checkpoint(default_run().checkpoint);
+  PromptWindow test;
+  test.source.known.vocab = 1000;
+  test.source.known.tokenizer = make_tokenizer(*checkpoint, 1000);
+  test.open();
+  test.ask();
+  const auto said = [&](const char* words) {
+    return QTest::qWaitFor(
+        [&] {
+          for (const QLabel* label : test.page().findChildren<QLabel*>())
+            if (label->text().contains(QString::fromUtf8(words))) return true;
+          return false;
+        },
+        long_enough_ms);
+  };
+  test.write("the code of yannick");
+  CHECK(said("4 tokens"));
+  CHECK(test.page().findChildren<QPlainTextEdit*>()[1]->toPlainText().split(' ').size() == 4);
+  test.write("the codes of yannick");
+  CHECK(said("The model does not know “codes”. It knows: code"));
+  CHECK_FALSE(test.text().extraSelections().isEmpty());
+}
+
+TEST_CASE("prompt: what a tokenizer refuses is told by its place") {
+  const auto checkpoint = open_checkpoint(default_run().checkpoint);
+  const auto tokenizer = make_tokenizer(*checkpoint, 1000);
+  const TextReading good = read_text(*tokenizer, 1000, "the code");
+  CHECK(good.ids.size() == 2);
+  CHECK(good.unknown.empty());
+  const TextReading bad = read_text(*tokenizer, 1000, "the  xyzzyx\ncode");
+  CHECK(bad.ids.empty());
+  REQUIRE(bad.unknown.size() == 1);
+  CHECK(bad.unknown[0].begin == 5);
+  CHECK(bad.unknown[0].end == 11);
+  CHECK(edit_distance("kitten", "sitting") == 3);
+  CHECK(edit_distance("", "abc") == 3);
+  CHECK(ids_in("[12, 7 ; 99]\n") == std::vector<std::int32_t>{12, 7, 99});
+  CHECK_FALSE(ids_in("12 seven"));
+  CHECK_FALSE(ids_in("-1"));
+  CHECK_FALSE(ids_in("99999999999"));
+}
+
+TEST_CASE("a model without text opens on ids, says why, takes the reader's own, and the text comes back with the next model") {
+  TestWindow test;
+  test.source.known = {.no_text = "it has no tokenizer", .vocab = 100, .tokenizer = nullptr};
+  test.window.open_checkpoint("plain", {.text = "the grass", .spans = {}, .ids = {}, .expected = {}, .generate = {}});
+  auto branches = std::make_shared<BranchTree>();
+  branches->prompt.ids = sample_ids(100);
+  branches->checkpoint = "plain";
+  test.source.opening.branches(branches);
+  test.source.stand(fake_run(64));
+  CHECK(chips(test.window) == "token ids, no text");
+  test.window.show_page(SidePage::prompt);
+  auto& page = *test.window.side().findChild<PromptPage*>();
+  auto& text = *page.findChild<QPlainTextEdit*>();
+  CHECK(ids_in(text.toPlainText().toStdString()) == sample_ids(100));
+  CHECK(page.prompt().ids == sample_ids(100));
+  QTest::keyClicks(&text, "5 6 7");
+  const auto buttons = page.findChildren<QPushButton*>();
+  (*std::ranges::find(buttons, "Read it", &QPushButton::text))->click();
+  CHECK(test.source.read_prompt.ids == std::vector<std::int32_t>{5, 6, 7});
+  test.source.stand(fake_run(3));
+  test.source.known = {};
+  test.window.open_path("other.h5");
+  CHECK(test.source.read_prompt.text == "the grass");
+  CHECK(test.source.read_prompt.ids.empty());
+  test.source.stand(fake_run(8));
+  CHECK(chips(test.window).isEmpty());
+}
+
+TEST_CASE("ids to begin with are of the vocabulary, and the same each time") {
+  for (const std::int64_t vocab : {1, 7, 250'000}) {
+    const std::vector<std::int32_t> ids = sample_ids(vocab);
+    CHECK(ids.size() == 64);
+    CHECK(ids == sample_ids(vocab));
+    for (const std::int32_t id : ids) CHECK((id >= 0 && id < vocab));
+    CHECK(std::equal(ids.begin(), ids.begin() + 32, ids.begin() + 32));
+  }
+}
+
+TEST_CASE("what opening a model has to say stands in the header and on the model's page") {
+  TestWindow test;
+  RunInfo run = *fake_run(8);
+  run.model.notes = {"2 tensors of a vision tower were passed over", "bias_x is not used; --force reads it all the same"};
+  test.window.open_checkpoint("fake.h5", {});
+  test.source.stand(std::make_shared<const RunInfo>(run));
+  CHECK(chips(test.window) == "2 notes");
+  for (QToolButton* chip : test.window.findChild<Header*>()->findChildren<QToolButton*>("small")) {
+    if (!chip->isVisible()) continue;
+    CHECK(chip->toolTip().endsWith("bias_x is not used"));
+    chip->click();
+  }
+  CHECK(test.window.side().page() == SidePage::model);
+  QString page;
+  for (const QLabel* label : test.window.side().currentWidget()->findChildren<QLabel*>()) page += label->text() + "\n";
+  for (const char* part : {"vision tower", "bias_x", "fake", "It reads and writes text"}) CHECK(page.contains(part));
+}
+
+TEST_CASE("the window advises no option of the command line") {
+  CHECK(without_options("gla has no tokenizer; give token ids with --ids instead") == "gla has no tokenizer");
+  CHECK(without_options("text: word \"x\" is not known; --ids takes token ids instead") == "text: word \"x\" is not known");
+  CHECK(without_options("a -- b; c") == "a -- b; c");
+  TestWindow test;
+  test.window.open_checkpoint("fake.h5", {});
+  test.source.opening.failed("it has no tokenizer; give token ids with --ids instead");
+  CHECK(test.window.error_bar().message() == "it has no tokenizer");
+}
+
+TEST_CASE("numbers that are not finite are told in the bar under the header") {
+  TestWindow test;
+  test.window.open_checkpoint("nan.h5", {});
+  test.source.grow(fake_run(8));
+  test.source.opening.not_finite("the model computes NaN from layer 1 on, at token 3");
+  test.source.opening.done();
+  CHECK(test.window.error_bar().isVisible());
+  CHECK(test.window.error_bar().message().contains("layer 1"));
+}
+
+TEST_CASE("while a model opens, Esc says that it is heard") {
+  TestWindow test;
+  test.window.open_checkpoint("large", {});
+  test.source.opening.progress(0, "opening");
+  QTest::keyClick(&test.window, Qt::Key_Escape);
+  CHECK(test.source.cancelled == 1);
+  QStringList words;
+  for (const QLabel* label : test.window.findChild<Header*>()->findChildren<QLabel*>()) words += label->text();
+  CHECK(words.contains("cancelling"));
+  test.source.opening.failed("cancelled");
+  CHECK_FALSE(test.window.error_bar().isVisible());
+  CHECK_FALSE(test.navigator().is_opening());
+}
+
+TEST_CASE("a folder without a tokenizer opens on ids whatever prompt was there; NaN in its weights is told") {
+  test_application();
+  const std::filesystem::path golden = from_source("tests/golden/models/gla");
+  const test::TemporaryFolder folder;
+  for (const char* file : {"config.json", "model.safetensors"}) std::filesystem::copy_file(golden / file, folder / file);
+  const std::unique_ptr<RunSource> source = make_session_source(nullptr);
+  MainWindow window(*source, {.opengl = false, .start_words = "test", .theme = ThemeChoice::light, .scale = 1, .autoplay = false});
+  window.show();
+  window.open_checkpoint(folder.path(), {.text = "the code of anna", .spans = {}, .ids = {}, .expected = "4 1", .generate = {}});
+  Navigator& navigator = window.navigator();
+  const auto stands = [&] { return QTest::qWaitFor([&] { return !navigator.is_opening() && navigator.is_current(); }, long_enough_ms); };
+  REQUIRE(stands());
+  CHECK_FALSE(window.error_bar().isVisible());
+  REQUIRE(navigator.run());
+  CHECK(navigator.tokens() == 64);
+  CHECK(navigator.prompt().ids == sample_ids(navigator.facts().vocab));
+  CHECK(navigator.prompt_for_another().text == "the code of anna");
+  CHECK(navigator.facts().no_text.contains("tokenizer"));
+  CHECK_FALSE(navigator.facts().no_text.contains("--"));
+
+  std::fstream weights(folder / "model.safetensors", std::ios::in | std::ios::out | std::ios::binary);
+  weights.seekp(-16, std::ios::end);
+  weights.write("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 16);
+  weights.close();
+  window.open_checkpoint(folder.path(), {});
+  REQUIRE(stands());
+  REQUIRE(QTest::qWaitFor([&] { return window.error_bar().isVisible(); }, long_enough_ms));
+  CHECK(window.error_bar().message().contains("NaN"));
+}
+
+}  // namespace statescope::window_prompt_test
