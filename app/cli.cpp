@@ -78,9 +78,10 @@ void add_run(CLI::App& app, RunArguments& run) {
   command.add_flag("--force", run.force, "replace an existing dump");
   command.callback([&run, &command] {
     if (run.checkpoint.empty() && run.session.empty()) throw CLI::RequiredError("checkpoint");
-    if (!run.checkpoint.empty() && !run.prompt.given()) throw CLI::RequiredError("one of --text, --ids, --prompt");
+    if (!run.checkpoint.empty() && !run.prompt.given()) throw CLI::RequiredError("one of --text, --ids, --prompt, --chat");
     if (!run.checkpoint.empty()) return;
-    for (const char* option : {"--text", "--ids", "--prompt", "--temperature", "--top-p", "--seed", "--device", "--precision", "--chunk"}) {
+    for (const char* option : {"--text", "--ids", "--prompt", "--chat", "--chat-file", "--chat-set", "--temperature", "--top-p", "--seed",
+                               "--device", "--precision", "--chunk"}) {
       if (command.count(option) > 0) throw CLI::ValidationError(option, "is the session's own where no checkpoint is given");
     }
   });
@@ -182,7 +183,9 @@ void add_inspect(CLI::App& app, InspectArguments& inspect) {
   group->add_option("--text", inspect.prompt.text, "a text");
   group->add_option("--ids", inspect.prompt.ids, "a file of token ids, or - for standard input");
   group->add_option("--prompt", inspect.prompts, "prompt files, or - for standard input: text, JSON, or JSONL of examples, all of them")->allow_extra_args(false);
+  add_chat_prompt(*group, inspect.prompt);
   group->require_option(0, 1);
+  add_chat_settings(command, inspect.prompt);
   command.add_option("--length", inspect.lengths, "of examples of its own task, where no prompt is given: 256,1024,2048")
       ->delimiter(',')
       ->check(CLI::Range(64, 1'000'000));
@@ -221,7 +224,7 @@ void add_asked(CLI::App& command, AskArguments& ask) {
 
 void need_run(const AskArguments& ask) {
   if (ask.checkpoint.empty()) throw CLI::RequiredError("checkpoint");
-  if (!ask.prompt.given()) throw CLI::RequiredError("one of --text, --ids, --prompt");
+  if (!ask.prompt.given()) throw CLI::RequiredError("one of --text, --ids, --prompt, --chat");
 }
 
 void add_observe(CLI::App& app, ObserveArguments& observe) {
@@ -377,7 +380,7 @@ void add_chat(CLI::App& app, ChatArguments& chat) {
 /// As from a variable of the shell that is not set: not "none".
 void refuse_empty_values(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options()) {
-    const bool may_be_empty = option->get_name() == "--text";
+    const bool may_be_empty = option->get_name() == "--text" || option->get_name() == "--chat";
     if (!may_be_empty && std::ranges::count(option->results(), "") > 0) throw CLI::ValidationError(option->get_name(), "is empty");
   }
   for (const CLI::App* command : app.get_subcommands()) refuse_empty_values(*command);

@@ -76,7 +76,7 @@ class AskedRun {
   static ReadingTree read(const AskArguments& arguments, const std::vector<Named>& tokens, std::optional<std::int64_t> layer) {
     const auto checkpoint = open_checkpoint(arguments.checkpoint);
     const std::shared_ptr<Model> model = load_model(checkpoint, arguments.device);
-    const PromptInput prompt = load_prompt(arguments.prompt);
+    const PromptInput prompt = load_prompt(arguments.prompt, "", arguments.checkpoint);
     const std::shared_ptr<const Tokenizer> tokenizer = make_tokenizer(*checkpoint, model->vocab());
     if (layer.value_or(0) >= model->layers())
       throw Error(fmt::format("--layer {}: the model has layers 0 to {}", *layer, model->layers() - 1));

@@ -19,15 +19,22 @@
 
 namespace statescope {
 
-/// Of --text, --ids and --prompt at most one is set.
+/// Of --text, --ids, --prompt, --chat and --chat-file at most one is set.
 struct PromptArguments {
   std::optional<std::string> text;
   std::string ids, file;
-  bool given() const { return text || !ids.empty() || !file.empty(); }
+  std::optional<std::string> chat;         // what the user says
+  std::string chat_file;                   // JSON: messages, or a line of `statescope chat`
+  std::vector<std::string> chat_settings;  // NAME=VALUE for the chat template
+  bool is_chat() const { return chat || !chat_file.empty(); }
+  bool given() const { return text || !ids.empty() || !file.empty() || is_chat(); }
 };
 
-/// Reads what the arguments name; `fallback` is a prompt file for when they name nothing. Throws Error.
-PromptInput load_prompt(const PromptArguments& arguments, const std::string& fallback = "");
+/// Reads what the arguments name; `fallback` is a prompt file for when they name nothing, `checkpoint` the path of that whose chat template
+/// and tokenizer make a conversation into ids. Throws Error.
+PromptInput load_prompt(const PromptArguments& arguments, const std::string& fallback = "", const std::string& checkpoint = "");
+/// A conversation by the checkpoint's chat template, as ids: special tokens that it writes are those tokens, and none come beside it.
+PromptInput chat_prompt(const PromptArguments& arguments, const std::string& checkpoint);
 /// "note: …" on standard error, in one line whatever stands in it.
 void print_note(const std::string& note);
 void print_notes(const std::vector<std::string>& notes);

@@ -24,7 +24,9 @@ SpanKind kind_of(PromptPart part) {
 
 }  // namespace
 
-PromptInput load_prompt(const PromptArguments& arguments, const std::string& fallback) {
+PromptInput load_prompt(const PromptArguments& arguments, const std::string& fallback, const std::string& checkpoint) {
+  if (arguments.is_chat()) return chat_prompt(arguments, checkpoint);
+  if (!arguments.chat_settings.empty()) throw OptionsError("--chat-set is for --chat and --chat-file");
   PromptInput input;
   if (arguments.text) {
     input.text = *arguments.text;
@@ -37,7 +39,7 @@ PromptInput load_prompt(const PromptArguments& arguments, const std::string& fal
     input.expected = std::move(prompt.expected);
     for (const PromptSpan& span : prompt.spans) input.spans.push_back({kind_of(span.part), span.begin, span.end});
   } else {
-    throw Error("no prompt: give one of --text, --ids, --prompt");
+    throw Error("no prompt: give one of --text, --ids, --prompt, --chat");
   }
   return input;
 }
@@ -81,7 +83,7 @@ int run_with_fallback(DeviceChoice& device, const std::function<int()>& command)
 }
 
 PromptInput first_prompt(const PromptArguments& arguments, const std::string& checkpoint) {
-  if (arguments.given() || checkpoint.empty()) return load_prompt(arguments, default_run().prompt.string());
+  if (arguments.given() || checkpoint.empty()) return load_prompt(arguments, default_run().prompt.string(), checkpoint);
   try {
     const auto opened = open_checkpoint(checkpoint);
     if (const auto training = training_of(*opened); training && training->task != "niah") return own_prompt(*opened, checkpoint);

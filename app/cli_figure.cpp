@@ -48,8 +48,9 @@ std::string FigureArguments::preview_file() const {
 FigureSpec FigureArguments::spec_of_options() const {
   FigurePanel one = panel;
   one.checkpoints = checkpoints;
-  const bool is_said = prompt.text || !prompt.ids.empty() || (!prompt.file.empty() && is_stream(prompt.file));
-  if (is_said) one.input = load_prompt(prompt);
+  if (prompt.is_chat() && checkpoints.size() != 1) throw OptionsError("--chat is for one checkpoint: each has a template of its own");
+  const bool is_said = prompt.text || !prompt.ids.empty() || prompt.is_chat() || (!prompt.file.empty() && is_stream(prompt.file));
+  if (is_said) one.input = load_prompt(prompt, "", checkpoints.empty() ? "" : checkpoints[0]);
   if (!is_said) one.prompt = prompt.file;
   check_panel(one);
   FigureSpec all = style;

@@ -54,7 +54,7 @@ std::vector<Sequence> sequences_of(const InspectArguments& arguments, const std:
                                    std::int64_t trained, const Tokenizer& tokenizer) {
   if (!arguments.prompts.empty()) return prompt_files(arguments.prompts, tokenizer);
   if (!arguments.prompt.given()) return own_sequences(path, training, trained, tokenizer, arguments.lengths, arguments.samples);
-  const PromptInput prompt = load_prompt(arguments.prompt);
+  const PromptInput prompt = load_prompt(arguments.prompt, "", path);
   return {{"prompt", prompt.ids.empty() ? tokenizer.encode(prompt.text).ids : prompt.ids}};
 }
 

@@ -47,7 +47,7 @@ int intervene_command(const InterveneArguments& arguments) {
   const auto checkpoint = open_checkpoint(arguments.checkpoint);
   const auto model = load_model(checkpoint, arguments.device);
   const auto tokenizer = make_tokenizer(*checkpoint, model->vocab());
-  const PromptInput prompt = load_prompt(arguments.prompt);
+  const PromptInput prompt = load_prompt(arguments.prompt, "", arguments.checkpoint);
   const std::vector<std::int32_t> ids = ids_of(prompt, *tokenizer);
   const std::int64_t wanted = prompt.expected.empty() ? kDefaultLength : std::ssize(tokenizer->encode(prompt.expected, kContinuation).ids);
   const std::int64_t generate = arguments.generate.value_or(wanted);

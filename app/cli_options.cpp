@@ -109,6 +109,16 @@ CLI::Validator whole_number() {
   return {wrong, ""};
 }
 
+void add_chat_prompt(CLI::App& group, PromptArguments& prompt) {
+  group.add_option("--chat", prompt.chat, "what the user says to an instruct model: the prompt that its chat template makes of it");
+  group.add_option("--chat-file", prompt.chat_file, "a conversation: a JSON list of messages, or an object as `statescope chat` reads it");
+}
+
+void add_chat_settings(CLI::App& command, PromptArguments& prompt) {
+  command.add_option("--chat-set", prompt.chat_settings, "NAME=VALUE for the chat template: enable_thinking=false")
+      ->allow_extra_args(false);
+}
+
 void add_prompt(CLI::App& command, PromptArguments& prompt, bool required) {
   auto* group = command.add_option_group("prompt", "what the model reads");
   group->add_option("--text", prompt.text, "a text");
@@ -116,7 +126,9 @@ void add_prompt(CLI::App& command, PromptArguments& prompt, bool required) {
   group->add_option("--prompt", prompt.file,
                     "a prompt file, or - for standard input: text, JSON with \"prompt\", \"expected\", \"spans\", or JSONL of examples (ours, "
                     "RULER's, lm-eval's)");
+  add_chat_prompt(*group, prompt);
   group->require_option(required ? 1 : 0, 1);
+  add_chat_settings(command, prompt);
 }
 
 void add_device(CLI::App& command, DeviceChoice& device) {

@@ -12,6 +12,9 @@ CLI::Validator at_least(std::int64_t least);
 /// One that an option's number can hold: the parser itself would take the largest there is.
 CLI::Validator whole_number();
 void add_prompt(CLI::App& command, PromptArguments& prompt, bool required);
+/// --chat and --chat-file, into a group of which one is given; what goes with them.
+void add_chat_prompt(CLI::App& group, PromptArguments& prompt);
+void add_chat_settings(CLI::App& command, PromptArguments& prompt);
 void add_device(CLI::App& command, DeviceChoice& device);
 /// The device, and threads.
 void add_compute(CLI::App& command, DeviceChoice& device);

@@ -208,7 +208,7 @@ OpenSession begin_session(const RunArguments& arguments) {
   record.checkpoint = std::filesystem::absolute(arguments.checkpoint);
   record.checkpoint_digest = content_digest(*checkpoint);
   record.device = arguments.device;
-  record.prompt = load_prompt(arguments.prompt);
+  record.prompt = load_prompt(arguments.prompt, "", arguments.checkpoint);
   record.prompt_ids = record.prompt.ids.empty() ? tokenizer->encode(record.prompt.text).ids : record.prompt.ids;
   if (record.prompt_ids.empty()) throw Error("the prompt is empty");
   model->check_ids(record.prompt_ids);
@@ -370,7 +370,7 @@ int run_command(const RunArguments& arguments) {
   const auto checkpoint = open_checkpoint(arguments.checkpoint);
   const auto model = load_model(checkpoint, arguments.device);
   const auto tokenizer = make_tokenizer(*checkpoint, model->vocab());
-  const PromptInput prompt = load_prompt(arguments.prompt);
+  const PromptInput prompt = load_prompt(arguments.prompt, "", arguments.checkpoint);
   const std::vector<std::int32_t> ids = prompt.ids.empty() ? tokenizer->encode(prompt.text).ids : prompt.ids;
   if (ids.empty()) throw Error("the prompt is empty");
   outcome.load_seconds = seconds_since(opening);
