@@ -1,0 +1,86 @@
+// --chat, --chat-file and --chat-set: a conversation by a folder's template, as ids of its tokenizer.
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "app/cli_commands.h"
+#include "engine/error.h"
+#include "tests/catch.h"
+#include "tests/temporary_folder.h"
+
+namespace statescope::chat_prompt_test {
+namespace {
+
+/// A tokenizer of letters and three special tokens, with a chat template that writes its own first token.
+class Folder {
+ public:
+  explicit Folder(const std::string& chat_template) {
+    write("tokenizer.json", R"({"version": "1.0", "added_tokens": [
+      {"id": 5, "content": "<s>", "special": true, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false},
+      {"id": 6, "content": "<user>", "special": true, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false},
+      {"id": 7, "content": "<model>", "special": true, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false}],
+      "normalizer": null, "pre_tokenizer": null, "decoder": null,
+      "post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+        "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+        "special_tokens": {"<s>": {"id": "<s>", "ids": [5], "tokens": ["<s>"]}}},
+      "model": {"type": "BPE", "unk_token": "?", "vocab": {"?": 0, "a": 1, "b": 2, "ab": 3, "!": 4}, "merges": ["a b"]}})");
+    write("tokenizer_config.json", R"({"bos_token": "<s>"})");
+    if (!chat_template.empty()) write("chat_template.jinja", chat_template);
+  }
+  void write(const std::string& name, const std::string& text) const { std::ofstream(folder_ / name, std::ios::binary) << text; }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::vector<std::int32_t> ids(const PromptArguments& arguments) const { return chat_prompt(arguments, folder_.path().string()).ids; }
+  std::string refusal(const PromptArguments& arguments) const {
+    try {
+      ids(arguments);
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  }
+
+ private:
+  test::TemporaryFolder folder_;
+};
+
+PromptArguments said(const std::string& text, std::vector<std::string> settings = {}) {
+  return {.text = {}, .ids = {}, .file = {}, .chat = text, .chat_file = {}, .chat_settings = std::move(settings)};
+}
+
+PromptArguments filed(const std::string& path) {
+  return {.text = {}, .ids = {}, .file = {}, .chat = {}, .chat_file = path, .chat_settings = {}};
+}
+
+const std::string kTemplate =
+    "{{ bos_token }}{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}{% if add_generation_prompt %}<model>{% endif %}"
+    "{% if loud %}!{% endif %}";
+using Ids = std::vector<std::int32_t>;
+
+}  // namespace
+
+TEST_CASE("chat: one turn becomes the template's special tokens, and none comes beside them") {
+  const Folder folder(kTemplate);
+  CHECK(folder.ids(said("ab")) == Ids{5, 6, 3, 7});
+  CHECK(folder.ids(said("ab", {"loud=true"})) == Ids{5, 6, 3, 7, 4});
+  CHECK(folder.ids(said("ab", {"loud=false"})) == Ids{5, 6, 3, 7});
+}
+
+TEST_CASE("chat: a file holds several turns, or a whole line of statescope chat") {
+  const Folder folder(kTemplate);
+  folder.write("turns.json", "\xEF\xBB\xBF[{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"model\", \"content\": \"b\"}]");
+  CHECK(folder.ids(filed(folder.path("turns.json"))) == Ids{5, 6, 1, 7, 2, 7});
+  folder.write("line.json", R"({"messages": [{"role": "user", "content": "a"}], "add_generation_prompt": false, "kwargs": {"loud": 1}})");
+  CHECK(folder.ids(filed(folder.path("line.json"))) == Ids{5, 6, 1, 4});
+}
+
+TEST_CASE("chat: what cannot become a prompt is one line") {
+  const Folder folder("{{ raise_exception('only system') }}"), none("");
+  CHECK(folder.refusal(said("a")) == "only system");
+  CHECK(none.refusal(said("a")).find("has no chat template") != std::string::npos);
+  CHECK(folder.refusal(said("a", {"loud"})) == "loud: write NAME=VALUE");
+  CHECK(folder.refusal(filed(folder.path("nowhere.json"))) != "");
+  CHECK_THROWS_AS(chat_prompt(said("a"), ""), Error);
+}
+
+}  // namespace statescope::chat_prompt_test
