@@ -26,6 +26,7 @@ struct PromptArguments {
   std::optional<std::string> chat;         // what the user says
   std::string chat_file;                   // JSON: messages, or a line of `statescope chat`
   std::vector<std::string> chat_settings;  // NAME=VALUE for the chat template
+  bool special = false;                    // names of special tokens in --text are those tokens
   bool is_chat() const { return chat || !chat_file.empty(); }
   bool given() const { return text || !ids.empty() || !file.empty() || is_chat(); }
 };

@@ -14,6 +14,7 @@
 #include "datasets/prompt.h"
 #include "engine/checkpoint/printable.h"
 #include "engine/error.h"
+#include "engine/tokenizer/tokenizer.h"
 
 namespace statescope {
 namespace {
@@ -28,7 +29,10 @@ PromptInput load_prompt(const PromptArguments& arguments, const std::string& fal
   if (arguments.is_chat()) return chat_prompt(arguments, checkpoint);
   if (!arguments.chat_settings.empty()) throw OptionsError("--chat-set is for --chat and --chat-file");
   PromptInput input;
-  if (arguments.text) {
+  if (arguments.special && !arguments.text) throw OptionsError("--special is for --text");
+  if (arguments.special) {
+    input.ids = open_tokenizer(checkpoint)->encode(*arguments.text, {.recognise_specials = true}).ids;
+  } else if (arguments.text) {
     input.text = *arguments.text;
   } else if (!arguments.ids.empty()) {
     input.ids = read_ids(arguments.ids);

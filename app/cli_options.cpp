@@ -129,6 +129,7 @@ void add_prompt(CLI::App& command, PromptArguments& prompt, bool required) {
   add_chat_prompt(*group, prompt);
   group->require_option(required ? 1 : 0, 1);
   add_chat_settings(command, prompt);
+  command.add_flag("--special", prompt.special, "with --text: names of special tokens in it (<|im_end|>) are those tokens, not letters");
 }
 
 void add_device(CLI::App& command, DeviceChoice& device) {

@@ -74,6 +74,14 @@ TEST_CASE("chat: a file holds several turns, or a whole line of statescope chat"
   CHECK(folder.ids(filed(folder.path("line.json"))) == Ids{5, 6, 1, 4});
 }
 
+TEST_CASE("prompt: names of special tokens in a text are those tokens where that is asked for") {
+  const Folder folder("");
+  PromptArguments typed{.text = "a<user>", .ids = {}, .file = {}, .chat = {}, .chat_file = {}, .chat_settings = {}};
+  CHECK(load_prompt(typed, "", folder.path("")).ids.empty());
+  typed.special = true;
+  CHECK(load_prompt(typed, "", folder.path("")).ids == Ids{5, 1, 6});
+}
+
 TEST_CASE("chat: what cannot become a prompt is one line") {
   const Folder folder("{{ raise_exception('only system') }}"), none("");
   CHECK(folder.refusal(said("a")) == "only system");
