@@ -29,7 +29,7 @@ std::shared_ptr<Backend> open_cuda_device(const DeviceChoice& choice) {
 
 std::shared_ptr<Backend> open_device(const DeviceChoice& choice) {
   std::shared_ptr<Backend> device = open_cuda_device(choice);
-  return device ? device : make_cpu_backend(choice.threads);
+  return device ? device : make_cpu_backend(choice.threads, choice.precision);
 }
 
 }  // namespace statescope

@@ -8,7 +8,7 @@ namespace statescope {
 struct DeviceChoice {
   std::string name = "cpu";                  // cpu, cuda, cuda:1; auto: the first CUDA device if it can be used, else the CPU
   int threads = 0;                           // of the CPU; 0: one per core
-  Precision precision = Precision::float32;  // of a CUDA device
+  Precision precision = Precision::float32;  // of products
 };
 
 /// Empty for a name that a user may give, else one line that says which.

@@ -4,6 +4,8 @@
 #include <optional>
 
 #include "kernels/backend.h"
+#include "kernels/bfloat16_product.h"
+#include "kernels/device.h"
 #include "kernels/parallel.h"
 
 namespace statescope {
@@ -21,13 +23,16 @@ void copy_contiguous(Tensor to, ConstTensor from) {
 class CpuBackend final : public Backend {
  public:
   /// `threads` 0: as many as there are cores.
-  explicit CpuBackend(int threads) {
+  CpuBackend(int threads, Precision precision) : rounds_(precision == Precision::bfloat16) {
     if (threads > 0) limit_.emplace(threads);
   }
 
   std::string description() const override {
     const int threads = thread_count();
-    return "CPU, " + std::to_string(threads) + (threads == 1 ? " thread, " : " threads, ") + instruction_set();
+    const std::string exact = "CPU, " + std::to_string(threads) + (threads == 1 ? " thread, " : " threads, ") + instruction_set();
+    if (!rounds_) return exact;
+    const char* const instructions = bfloat16_instructions();
+    return exact + ", products in bfloat16" + (instructions ? std::string(" (") + instructions + ")" : "");
   }
 
   Buffer allocate(std::size_t bytes) override {
@@ -48,7 +53,9 @@ class CpuBackend final : public Backend {
   }
 
   void embed(Tensor y, ConstTensor table, const std::int32_t* ids) override { statescope::embed(y, table, ids); }
-  void linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias) override { statescope::linear(y, x, weight, bias); }
+  void linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias) override {
+    rounds_ ? statescope::linear_rounded(y, x, weight, bias) : statescope::linear(y, x, weight, bias);
+  }
 
   void rms_norm(Tensor y, ConstTensor x, ConstTensor weight, float eps, float offset) override {
     statescope::rms_norm(y, x, weight, eps, offset);
@@ -101,11 +108,14 @@ class CpuBackend final : public Backend {
   void singular_values(Tensor sigma, ConstTensor z, Workspace&) override { statescope::singular_values(sigma, z); }
 
  private:
+  bool rounds_;
   std::optional<ThreadLimit> limit_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_cpu_backend(int threads) { return std::make_unique<CpuBackend>(threads); }
+std::unique_ptr<Backend> make_cpu_backend(int threads) { return make_cpu_backend(threads, Precision::float32); }
+
+std::unique_ptr<Backend> make_cpu_backend(int threads, Precision precision) { return std::make_unique<CpuBackend>(threads, precision); }
 
 }  // namespace statescope

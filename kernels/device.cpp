@@ -38,7 +38,7 @@ int cuda_index(const std::string& device) {
 }  // namespace
 
 std::unique_ptr<Backend> make_backend(const std::string& device, int threads, Precision precision) {
-  if (device == "cpu") return make_cpu_backend(threads);
+  if (device == "cpu") return make_cpu_backend(threads, precision);
   const int index = cuda_index(device);
   static const MakeCudaBackend make = load_cuda_module();
   return std::unique_ptr<Backend>(make(index, precision));

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "kernels/isa/gemm_isa.h"
-#include "kernels/memory_parts.h"
+#include "kernels/linear_blocks.h"
 
 // Highway compiles the part up to HWY_ONCE for every instruction set and picks one at run time.
 #undef HWY_TARGET_INCLUDE
@@ -290,10 +290,12 @@ HWY_EXPORT(widen_numbers);
 HWY_EXPORT(sum_words);
 
 constexpr std::int64_t widest_block = 128;       // floats: two of the widest vectors that Highway knows
-constexpr std::int64_t widened_block = 1 << 18;  // floats: what stays in a core's cache between widening and multiplying
 constexpr std::int64_t piece_bytes = 256 << 10;  // of the weight: what a thread takes at a time; less is not worth a second thread
 
-std::int64_t pieces_of(std::int64_t n, std::int64_t piece) { return (n + piece - 1) / piece; }
+/// So few rows that reading the weight as it is beats packing it for gemm, which has to widen 16-bit numbers first (measured).
+bool streams(std::int64_t rows, DType dtype) { return rows <= (dtype == DType::f32 ? 8 : 24); }
+
+}  // namespace
 
 void check_is_weight(const char* operation, ConstTensor weight) {
   if (weight.dtype == DType::i32) throw std::invalid_argument(std::string(operation) + ": a weight of int32");
@@ -301,10 +303,6 @@ void check_is_weight(const char* operation, ConstTensor weight) {
     throw std::invalid_argument(std::string(operation) + ": a weight of float8 without scales, or another one with them");
 }
 
-/// So few rows that reading the weight as it is beats packing it for gemm, which has to widen 16-bit numbers first (measured).
-bool streams(std::int64_t rows, DType dtype) { return rows <= (dtype == DType::f32 ? 8 : 24); }
-
-/// Few rows: the weight is read once, as it is.
 void linear_streamed(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias) {
   static thread_local Scratch scratch;
   const std::int64_t rows = x.rows(), in = x.row_size(), out = weight.rows();
@@ -326,7 +324,6 @@ void linear_streamed(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bi
   });
 }
 
-/// The outputs [begin, end) of the rows of x, by Eigen's product.
 void linear_block(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, std::int64_t begin, std::int64_t end) {
   static thread_local Scratch scratch;
   const std::int64_t in = x.row_size(), n = end - begin;
@@ -344,19 +341,6 @@ void linear_block(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias,
   gemm({x.rows(), n, in, x.f32(), x.stride, false, block, stride, true, y.f32() + begin, y.stride, 1, bias ? 1.0F : 0.0F});
 }
 
-/// Many rows: blocks of outputs, and of rows where there are few outputs. The blocks do not depend on the number of threads, and so
-/// neither do the sums.
-void linear_blocked(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias) {
-  const std::int64_t rows = x.rows(), in = x.row_size(), out = weight.rows();
-  const std::int64_t wide = std::clamp<std::int64_t>(widened_block / std::max<std::int64_t>(in, 1), 64, 256), widths = pieces_of(out, wide);
-  const std::int64_t tall = widths >= 8 ? rows : 128, heights = pieces_of(rows, tall);
-  const auto multiply = [&](std::int64_t i) {
-    const std::int64_t o = i / heights * wide, t = i % heights * tall, count = std::min(tall, rows - t);
-    linear_block(y.slice(t, count), x.slice(t, count), weight, bias, o, std::min(out, o + wide));
-  };
-  parallel_for(widths * heights, multiply, rows * in * out >= 8 * worth_a_fork);
-}
-
 void check_linear(ConstTensor y, ConstTensor x, ConstTensor weight, ConstTensor bias) {
   check_is_weight("linear", weight);
   const bool fits = weight.shape.rank() == 2 && y.rows() == x.rows() && x.row_size() == weight.row_size() &&
@@ -366,8 +350,6 @@ void check_linear(ConstTensor y, ConstTensor x, ConstTensor weight, ConstTensor 
                                 (bias ? ", bias " + bias.shape.to_string() : ""));
   }
 }
-
-}  // namespace
 
 void widen_row(float* y, ConstTensor matrix, std::int64_t t) {
   check_is_weight("widen_row", matrix);
@@ -391,7 +373,9 @@ void linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias) {
   if (streams(x.rows(), weight.dtype)) {
     linear_streamed(y, x, weight, bias);
   } else {
-    linear_blocked(y, x, weight, bias);
+    for_blocks(x.rows(), x.row_size(), weight.rows(), [&](std::int64_t first, std::int64_t rows, std::int64_t begin, std::int64_t end) {
+      linear_block(y.slice(first, rows), x.slice(first, rows), weight, bias, begin, end);
+    });
   }
 }
 

@@ -1,4 +1,4 @@
-// Matrix products. Weights stay as they are on disk (float32, float16, bfloat16, or float8 with scales); arithmetic is float32.
+// Matrix products. Weights stay as they are on disk (float32, float16, bfloat16, or float8 with scales); sums are float32.
 #pragma once
 
 #include "kernels/tensor.h"
@@ -13,6 +13,10 @@ void linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias = {});
 
 /// Row `t` of a matrix of any float type as float32, y [row_size].
 void widen_row(float* y, ConstTensor matrix, std::int64_t t);
+
+/// The same of x and weight rounded to bfloat16 (ties to even), sums in float32: by the processor's own products of this type where it has
+/// them (bfloat16_product.h), else in float32. The result of a row does not depend on the number of threads.
+void linear_rounded(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias = {});
 
 /// y[t] = table[ids[t]]: y [T, D] float32, table [vocabulary, D] of any float type. Throws std::out_of_range for a foreign id.
 void embed(Tensor y, ConstTensor table, const std::int32_t* ids);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,19 @@ double seconds(const Fn& fn) {
   const auto start = std::chrono::steady_clock::now();
   fn();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// Of one call, the CPU time of all threads of this program.
+template <class Fn>
+double cpu_seconds(const Fn& fn) {
+  const auto used = [] {
+    timespec time{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  };
+  const double start = used();
+  fn();
+  return used() - start;
 }
 
 /// The value that `part` of all lie below; 0.5: the median.

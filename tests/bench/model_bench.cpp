@@ -72,12 +72,14 @@ class ModelBench {
   template <class Work>
   void measure(const char* what, const char* with, std::int64_t tokens, int parts, const Work& work) {
     work();
-    std::vector<double> all;
-    for (int run = 0; run < options_.runs; ++run) all.push_back(1e3 * seconds(work) / parts);
+    std::vector<double> all, all_cpu;
+    for (int run = 0; run < options_.runs; ++run)
+      all_cpu.push_back(1e3 * bench::cpu_seconds([&] { all.push_back(1e3 * seconds(work) / parts); }) / parts);
     const double median = share(all, 0.5), least = share(all, 0);
     const auto layers = static_cast<double>(model_->layers());
     if (options_.json) {
-      const nlohmann::json line{{"what", what}, {"tokens", tokens}, {"layers", model_->layers()}, {"ms", median}, {"least_ms", least}};
+      const nlohmann::json line{{"what", what}, {"tokens", tokens},  {"layers", model_->layers()},
+                                {"ms", median}, {"least_ms", least}, {"cpu_ms", share(all_cpu, 0.5)}};
       fmt::print("{}\n", line.dump());
       return;
     }

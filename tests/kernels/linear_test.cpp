@@ -1,8 +1,11 @@
 #include "kernels/linear.h"
+#include "kernels/bfloat16_product.h"
+#include "kernels/linear_blocks.h"
 #include "kernels/parallel.h"
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "tests/catch.h"
 #include "tests/kernels/random_tensors.h"
@@ -62,13 +65,23 @@ class Weight {
   std::vector<double> values_;
 };
 
-/// y = x wᵀ + bias
-std::vector<double> product(const Numbers& x, const Weight& weight, std::int64_t out, const Numbers* bias) {
+double unrounded(double value) { return value; }
+
+/// The nearest number with eight bits of mantissa, ties to even; not for subnormal ones.
+double to_bfloat16(double value) {
+  int exponent = 0;
+  const double mantissa = std::frexp(value, &exponent);
+  return std::ldexp(std::nearbyint(std::ldexp(mantissa, 8)), exponent - 8);
+}
+
+/// y = x wᵀ + bias, of operands that are rounded before
+std::vector<double> product(const Numbers& x, const Weight& weight, std::int64_t out, const Numbers* bias,
+                            double (*rounded)(double) = unrounded) {
   std::vector<double> y;
   for (std::int64_t t = 0; t < x.shape[0]; ++t) {
     for (std::int64_t o = 0; o < out; ++o) {
       double sum = bias != nullptr ? static_cast<double>((*bias)[o]) : 0;
-      for (std::int64_t i = 0; i < x.shape[1]; ++i) sum += static_cast<double>(x.row(t)[i]) * weight(o, i);
+      for (std::int64_t i = 0; i < x.shape[1]; ++i) sum += rounded(static_cast<double>(x.row(t)[i])) * rounded(weight(o, i));
       y.push_back(sum);
     }
   }
@@ -242,6 +255,90 @@ TEST_CASE("a product over no inputs is the bias") {
   Numbers x(Shape{T, 0}), w(Shape{2, 0}), bias(Shape{2}, {3, 4}), y = poisoned(Shape{T, 2});
   linear(y.view(), x.view(), w.view(), bias.view());
   for (std::int64_t t = 0; t < T; ++t) CHECK((y.row(t)[0] == 3 && y.row(t)[1] == 4));
+}
+
+/// As it is used, and in the form for every processor, which is another one where the processor multiplies bfloat16 itself.
+using RoundedForm = void (*)(Tensor, ConstTensor, ConstTensor, ConstTensor);
+constexpr RoundedForm kRoundedForms[] = {linear_rounded, linear_rounded_portably};
+
+TEST_CASE("linear_rounded agrees with double precision of rounded operands, for every type of weight") {
+  const RoundedForm form = kRoundedForms[GENERATE(0, 1)];
+  const DType dtype = GENERATE(DType::f32, DType::f16, DType::bf16);
+  const std::int64_t T = GENERATE(1, 2, 7, 8, 9, 25, 63, 130);
+  const auto [in, out] = GENERATE(table<std::int64_t, std::int64_t>({{60, 7}, {1, 1}, {64, 300}, {333, 65}, {32, 1}}));
+  Random random(static_cast<std::uint64_t>(100 * T + in));
+  const Weight weight(dtype, out, in, random);
+  const Numbers x = random.uniform({T, in}), bias = random.uniform({out});
+  const bool biased = GENERATE(false, true);
+
+  Numbers wide_x = poisoned({T, in + 5}), wide_y = poisoned({T, out + 2});
+  for (std::int64_t t = 0; t < T; ++t) std::copy_n(x.row(t), in, wide_x.row(t) + 3);
+  form(wide_y.view().columns(1, {out}), wide_x.view().columns(3, {in}), weight.view(), biased ? bias.view() : ConstTensor());
+
+  Numbers y(Shape{T, out});
+  bool untouched = true;
+  for (std::int64_t t = 0; t < T; ++t) {
+    std::copy_n(wide_y.row(t) + 1, out, y.row(t));
+    untouched = untouched && std::isnan(wide_y.row(t)[0]) && std::isnan(wide_y.row(t)[out + 1]);
+  }
+  CHECK(untouched);
+  CHECK(relative_error(y.values, product(x, weight, out, biased ? &bias : nullptr, to_bfloat16)) < 1e-5);
+}
+
+TEST_CASE("linear_rounded rounds to the nearest, ties to even, and keeps what is not finite") {
+  const RoundedForm form = kRoundedForms[GENERATE(0, 1)];
+  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const float infinity = std::numeric_limits<float>::infinity();
+  // Between 1 and the next bfloat16, 1 + 2⁻⁷: below, at and above the middle; the middle above an odd one; the largest float.
+  Numbers x(Shape{12, 1}, {1, 1 + 0x1.FEp-9F, 1 + 0x1p-8F, 1 + 0x1.02p-8F, 1 + 0x1.8p-7F, -1 - 0x1p-8F, 3.4028235e38F, infinity, -infinity,
+                           std::nanf(""), 0, -2.5F});
+  const float expected[] = {1, 1, 1, 1 + 0x1p-7F, 1 + 0x1p-6F, -1, infinity, infinity, -infinity, std::nanf(""), 0, -2.5F};
+  const float one = 1;
+  const std::uint16_t rounded_one = 0x3F80;
+  const ConstTensor weight(dtype == DType::f32 ? static_cast<const void*>(&one) : &rounded_one, dtype, Shape{1, 1});
+  const std::int64_t T = GENERATE(12, 1);
+  for (std::int64_t t = 0; t < 12; t += T) {
+    Numbers y = poisoned(Shape{T, 1});
+    form(y.view(), x.view().slice(t, T), weight, {});
+    for (std::int64_t i = 0; i < T; ++i) {
+      INFO(x[t + i]);
+      CHECK((std::isnan(expected[t + i]) ? std::isnan(y[i]) : y[i] == expected[t + i]));
+    }
+  }
+}
+
+TEST_CASE("linear_rounded: a row does not depend on the number of threads, and nothing is left of a call before") {
+  const RoundedForm form = kRoundedForms[GENERATE(0, 1)];
+  const DType dtype = GENERATE(DType::f32, DType::f16, DType::bf16);
+  const std::int64_t T = GENERATE(1, 7, 63, 300), out = 2600, in = 260;
+  Random random(8);
+  const Weight weight(dtype, out, in, random);
+  const Numbers x = random.uniform({T, in}), poison(Shape{T, in}, std::nanf(""));
+  std::vector<Numbers> y;
+  for (int threads : {1, 2, 3}) {
+    const ThreadLimit limit(threads);
+    y.push_back(poisoned({T, out}));
+    form(y.back().view(), poison.view(), weight.view(), {});
+    CHECK(std::isnan(y.back().values.front()));
+    form(y.back().view(), x.view(), weight.view(), {});
+  }
+  CHECK(y[0].values == y[1].values);
+  CHECK(y[0].values == y[2].values);
+  CHECK(relative_error(y[0].values, product(x, weight, out, nullptr, to_bfloat16)) < 1e-5);
+}
+
+TEST_CASE("linear_rounded: both forms are near each other, and refuse what does not fit") {
+  const std::int64_t T = GENERATE(5, 40);
+  Random random(11);
+  const Weight weight(DType::bf16, 70, 300, random);
+  const Numbers x = random.uniform({T, 300});
+  Numbers used = poisoned({T, 70}), portable = poisoned({T, 70}), none(Shape{0, 300}), nothing(Shape{0, 70});
+  linear_rounded(used.view(), x.view(), weight.view());
+  linear_rounded_portably(portable.view(), x.view(), weight.view());
+  CHECK(relative_error(used.values, portable.values) < 1e-6);
+  CHECK_THROWS_AS(linear_rounded(nothing.view(), x.view(), weight.view()), std::invalid_argument);
+  linear_rounded(nothing.view(), none.view(), weight.view());
+  if (bfloat16_instructions() == nullptr) WARN("this processor, or this build, has no products of bfloat16: one form is tested");
 }
 
 TEST_CASE("embed takes rows of the table and refuses foreign ids") {
