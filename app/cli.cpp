@@ -435,10 +435,6 @@ int run_command_line(int argc, char** argv) {
     app.parse(std::move(words));
     refuse_empty_values(app);
     if (!app.get_subcommands().empty() && window.device.name != "cpu") throw CLI::ValidationError("--device", "stands after the command");
-    for (const DeviceChoice* device : devices) {
-      if (device->name == "cpu" && device->precision != Precision::float32)
-        throw CLI::ValidationError("--precision", "bfloat16 needs --device cuda: the CPU computes in float32");
-    }
   } catch (const CLI::ParseError& error) {
     std::ostringstream wrong;
     const int status = app.exit(error, std::cout, wrong);

@@ -72,7 +72,6 @@ int run_with_fallback(DeviceChoice& device, const std::function<int()>& command)
   const auto on_cpu = [&](const std::string& why) {
     print_note(why + "; the CPU does it from the beginning");
     device.name = "cpu";
-    device.precision = Precision::float32;
     return command();
   };
   if (device.name != "auto") return command();

@@ -137,7 +137,7 @@ void add_device(CLI::App& command, DeviceChoice& device) {
       ->check(CLI::Validator(wrong_device_name, ""));
   add_parsed(
       command, "--precision", [&device](const std::string& text) { device.precision = precision_called(text); },
-      "of products on a CUDA device: float32 (default), bfloat16");
+      "of the operands of products: float32 (default), bfloat16, which is faster");
 }
 
 void add_compute(CLI::App& command, DeviceChoice& device) {

@@ -142,8 +142,9 @@ WindowDevice open_window_device(const DeviceChoice& choice) {
   }
 }
 
-QString start_words(const WindowDevice& device, const std::string& why_no_opengl) {
-  const QString reads = QString::fromStdString(device.backend ? device.backend->description() : make_cpu_backend()->description());
+QString start_words(const WindowDevice& device, const std::string& why_no_opengl, Precision precision) {
+  const std::shared_ptr<Backend> reader = device.backend ? device.backend : make_cpu_backend(0, precision);
+  const QString reads = QString::fromStdString(reader->description());
   const bool opengl = why_no_opengl.empty();
   QStringList sentences = {
       opengl ? MainWindow::tr("Reads on %1; draws with OpenGL.").arg(reads)
@@ -169,7 +170,7 @@ int run_window(int argc, char** argv, const WindowOptions& options) {
   const std::unique_ptr<RunSource> source =
       make_session_source(device.backend ? opened : Session::OpenDevice(), options.device, options.memory);
   MainWindow window(*source, {.opengl = opengl,
-                              .start_words = start_words(device, why_no_opengl),
+                              .start_words = start_words(device, why_no_opengl, options.device.precision),
                               .theme = options.theme,
                               .scale = options.scale,
                               .settings = settings.get(),

@@ -42,7 +42,7 @@ struct WindowDevice {
 WindowDevice open_window_device(const DeviceChoice& choice);
 
 /// What the window runs on, in a sentence; then what is missing and what to do about it. `why_no_opengl` is empty where OpenGL draws.
-QString start_words(const WindowDevice& device, const std::string& why_no_opengl);
+QString start_words(const WindowDevice& device, const std::string& why_no_opengl, Precision precision = Precision::float32);
 
 /// Opens the window and runs until it is closed; the exit status.
 int run_window(int argc, char** argv, const WindowOptions& options);

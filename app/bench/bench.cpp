@@ -73,7 +73,7 @@ ConstTensor Operands::weight(std::int64_t out, std::int64_t in, DType dtype) {
 Bench::Bench(const DeviceChoice& device, std::string only)
     : backend_(open_cuda_device(device)), precision_(device.precision), only_(std::move(only)) {
   on_device_ = backend_ != nullptr;
-  if (!on_device_) backend_ = make_cpu_backend(device.threads);
+  if (!on_device_) backend_ = make_cpu_backend(device.threads, device.precision);
   number_ = backend_->allocate(sizeof(float));
   backend_->fill({number_.get(), DType::f32, {1, 1}}, 0);
 }

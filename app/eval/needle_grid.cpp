@@ -54,7 +54,7 @@ struct Reader {
 
  private:
   static std::shared_ptr<Backend> device_of(const Model& model, const DeviceChoice& device) {
-    return model.backend().has_own_memory() ? open_cuda_device(device) : std::shared_ptr<Backend>(make_cpu_backend());
+    return model.backend().has_own_memory() ? open_cuda_device(device) : std::shared_ptr<Backend>(make_cpu_backend(0, device.precision));
   }
 };
 

@@ -16,7 +16,7 @@ namespace statescope {
 
 Session::Worker::Loaded Session::Worker::load(const std::shared_ptr<const Checkpoint>& checkpoint) const {
   check_cancelled();
-  const auto model = Model::load(checkpoint, device_ ? device_ : std::shared_ptr<Backend>(make_cpu_backend()));
+  const auto model = Model::load(checkpoint, device_ ? device_ : std::shared_ptr<Backend>(make_cpu_backend(0, device_name_.precision)));
   check_cancelled();
   return {model, make_tokenizer(*checkpoint, model->vocab())};
 }
@@ -84,12 +84,17 @@ void Session::Worker::perform(const Reopening& reopening) {
   if (record.current == 0) generate(record.prompt_length() + record.prompt.generate.value_or(0));
 }
 
+DeviceChoice Session::Worker::device_of_tree() const {
+  return on_device_ ? device_name_ : DeviceChoice{.precision = device_name_.precision};
+}
+
 std::string Session::Worker::other_device(const DeviceChoice& then) const {
   const auto words = [](const DeviceChoice& device) {
-    if (device.name == "cpu") return "the CPU";
-    return device.precision == Precision::bfloat16 ? "a CUDA device in bfloat16" : "a CUDA device";
+    const bool rounds = device.precision == Precision::bfloat16;
+    if (device.name == "cpu") return rounds ? "the CPU in bfloat16" : "the CPU";
+    return rounds ? "a CUDA device in bfloat16" : "a CUDA device";
   };
-  const DeviceChoice now = on_device_ ? device_name_ : DeviceChoice{};
+  const DeviceChoice now = device_of_tree();
   const bool same = (now.name == "cpu") == (then.name == "cpu") && now.precision == then.precision;
   return same ? "" : fmt::format("Saved on {}, read on {}: numbers agree with those of then within rounding.", words(then), words(now));
 }
@@ -281,7 +286,7 @@ SessionFile Session::Worker::begin_file(const std::filesystem::path& path) {
   SessionRecord record;
   record.checkpoint = std::filesystem::absolute(root.model().checkpoint().path);
   record.checkpoint_digest = content_digest(root.model().checkpoint());
-  if (on_device_) record.device = device_name_;
+  record.device = device_of_tree();
   record.prompt = tree_->prompt();
   record.prompt.generate = std::max(tree_->root()->to_generate(), root.tokens() - root.prompt_length());
   record.prompt_ids.assign(root.ids().begin(), prompt_end);

@@ -130,6 +130,7 @@ class Session::Worker {
 
   void check_open() const;
   /// Empty where the run shown is on the device that a session was saved on.
+  DeviceChoice device_of_tree() const;
   std::string other_device(const DeviceChoice& then) const;
 
   /// What is shown, on the CPU, with its branches and as many tokens.

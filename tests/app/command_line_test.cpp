@@ -148,7 +148,7 @@ TEST_CASE("command line: where a device that was chosen by itself fails the CPU 
     return [&asked, &device, error] {
       asked.push_back(device.name);
       if (device.name != "cpu") throw error;
-      CHECK(device.precision == Precision::float32);
+      CHECK(device.precision == Precision::bfloat16);
       return 7;
     };
   };

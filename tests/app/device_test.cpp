@@ -160,9 +160,13 @@ TEST_CASE("device: wrong use is status 2") {
   }
   CHECK(program.run("run " + kReading + " --device auto --precision float8").status == 2);
   CHECK(program.run("--device cuda run " + kReading).said.starts_with("--device: stands after the command"));
-  const Outcome unfit = program.run("run " + kReading + " --precision bfloat16");
-  CHECK(unfit.status == 2);
-  CHECK(unfit.said.find("needs --device cuda") != std::string::npos);
+}
+
+TEST_CASE("device: the CPU rounds where it is asked to, and says so") {
+  const Installed program;
+  CHECK(program.run("run " + kReading + " --precision bfloat16").status == 0);
+  CHECK(start_words({}, "", Precision::bfloat16).contains("products in bfloat16"));
+  CHECK(!start_words({}, "").contains("bfloat16"));
 }
 
 TEST_CASE("device: the window begins on the CPU with a sentence that says why") {

@@ -1,4 +1,4 @@
-#include "kernels/backend.h"
+#include "kernels/device.h"
 
 #include <algorithm>
 #include <cstring>
@@ -11,6 +11,7 @@ using namespace statescope::testing;
 
 TEST_CASE("the CPU backend says what it runs on") {
   CHECK(make_cpu_backend(1)->description() == std::string("CPU, 1 thread, ") + instruction_set());
+  CHECK(make_cpu_backend(1, Precision::bfloat16)->description().find("products in bfloat16") != std::string::npos);
   CHECK(make_cpu_backend(2)->description() == std::string("CPU, 2 threads, ") + instruction_set());
 }
 

@@ -218,6 +218,12 @@ TEST_CASE("golden: the same on a device", "[device]") {
   }
 }
 
+TEST_CASE("golden: nearly the same on the CPU in bfloat16") {
+  for (const std::string& name : golden_cases()) {
+    DYNAMIC_SECTION(name) { compare_rounded(name, make_cpu_backend(0, Precision::bfloat16)); }
+  }
+}
+
 TEST_CASE("golden: nearly the same on a device in bfloat16", "[device]") {
   const std::shared_ptr<Backend> device = testing::cuda_backend(Precision::bfloat16);
   if (!device) return;
