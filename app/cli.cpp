@@ -136,7 +136,7 @@ void add_lists(CLI::App& command, EvalLists& lists, std::initializer_list<CLI::O
   const auto list = [&](const char* name, auto& values, const char* help) {
     return alone(command.add_option(name, values, help)->delimiter(',')->allow_extra_args(false));
   };
-  list("--length", lists.lengths, "words, or bytes of prose: 256,512,1024 (default: 512; copy 511; text 1024, of each window)")
+  list("--length", lists.lengths, "words, or bytes of prose, or tokens of real text: 256,512,1024 (default: 512; copy 511; text 1024, of each window)")
       ->check(CLI::Range(1, 100'000'000));
   list("--needles", lists.needles, "niah: keys that needles name: 4,8,16 (default: 1; 0: as many as fit)")->check(at_least(0));
   list("--pairs", lists.pairs, "mqar: pairs of key and value (default: 8)")->check(at_least(1));
@@ -151,7 +151,7 @@ void add_lists(CLI::App& command, EvalLists& lists, std::initializer_list<CLI::O
   command.add_option("--haystack", task.haystack, "niah: filler, prose or a text file; text: a text file (default: the prose)");
   command.add_option("--value", task.value, "niah: what needles say")->check(CLI::IsMember({"code", "number", "uuid"}));
   command.add_option("--filler", task.filler, "mqar: between the questions")->check(CLI::IsMember({"noise", "zero"}));
-  command.add_option("--samples", lists.base.samples, "examples of each cell (default: 500)")->check(CLI::Range(1, 10'000'000));
+  command.add_option("--samples", lists.base.samples, "examples of each cell (default: 500; all of a prompt file)")->check(CLI::Range(1, 10'000'000));
   command.add_option("--seed", task.seed, "of the examples");
 }
 
@@ -164,13 +164,23 @@ void add_eval(CLI::App& app, EvalArguments& eval) {
   auto* grid =
       what->add_option("--grid", eval.grid, "a JSON file that lists the cells: [{\"task\": \"niah\", \"length\": 512, \"needles\": 4}, …]");
   auto* suite = what->add_option("--suite", eval.suite, "the cells that shipped checkpoints are scored on: niah, mqar, prose");
+  auto* prompts = what->add_option("--prompt", eval.prompts,
+                                   "prompt files that say what a right reply contains (ours, RULER's, lm-eval's), or - for standard input")
+                      ->allow_extra_args(false);
   what->require_option(1);
-  add_lists(command, eval.lists, {grid, suite});
+  add_lists(command, eval.lists, {grid, suite, prompts});
+  command
+      .add_option("--reply", eval.lists.base.reply,
+                  "tokens that a reply may have, where the answer is looked for in it (default: as many as the answer, and 32)")
+      ->check(CLI::Range(1, 10'000));
+  command.add_flag("--special", eval.lists.base.special, "names of special tokens in prompt files are those tokens")->needs(prompts);
   add_compute(command, eval.device);
   command.add_option("--json", eval.json, "write the scores to this file (-: standard output)");
   command.add_option("--csv", eval.csv, "write the scores to this file");
   command.add_flag("--force", eval.force, "replace existing files");
-  command.callback([&eval] {
+  command.callback([&eval, &command] {
+    if (!eval.prompts.empty()) eval.lists.base.task.name = "file";
+    if (!eval.prompts.empty() && command.count("--samples") == 0) eval.lists.base.samples = 10'000'000;  // all
     if (const std::string wrong = eval.grid.empty() && eval.suite.empty() ? wrong_lists(eval.lists) : ""; !wrong.empty())
       throw CLI::ValidationError(wrong);
   });

@@ -109,6 +109,7 @@ struct EvalArguments {
   EvalLists lists;
   std::string grid;   // a file of cells, instead of lists
   std::string suite;  // a list of assets/tasks/scores.json, instead of lists
+  std::vector<std::string> prompts;  // files whose prompts say what a right reply contains, instead of lists
   std::string json, csv;
   DeviceChoice device;
   bool force = false;

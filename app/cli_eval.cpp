@@ -23,7 +23,7 @@ class Meter {
 
   void show(std::int64_t tokens_of_cell) {
     of_cell_ = tokens_of_cell;
-    bar_->show(static_cast<double>(planned_ + of_cell_) / static_cast<double>(all_), fmt::format("{:.0f} tokens/s", rate()));
+    bar_->show(std::min(static_cast<double>(planned_ + of_cell_) / static_cast<double>(all_), 1.0), fmt::format("{:.0f} tokens/s", rate()));
   }
   /// `planned`: what the cell counted for in the sum.
   void next_cell(std::int64_t planned) {
@@ -45,25 +45,37 @@ class Meter {
   std::int64_t all_, planned_ = 0, read_ = 0, of_cell_ = 0;
 };
 
-std::int64_t planned_tokens(const PreparedCell& cell) { return cell.impossible.empty() ? cell.samples() * cell.cell.task.length : 0; }
+/// About, where a file's prompts or needles in real text are read.
+std::int64_t planned_tokens(const PreparedCell& cell) {
+  constexpr std::size_t bytes_of_token = 4;
+  std::size_t tokens = 1;
+  for (const Prompt& prompt : std::span(cell.prompts).first(cell.prompts.empty() ? 0 : static_cast<std::size_t>(cell.samples())))
+    tokens += prompt.ids.size() + prompt.text.size() / bytes_of_token;
+  return cell.prompts.empty() ? cell.samples() * cell.cell.task.length : static_cast<std::int64_t>(tokens);
+}
+
+std::vector<EvalCell> file_cells(const EvalArguments& arguments) {
+  std::vector<EvalCell> cells;
+  for (const std::string& file : arguments.prompts) {
+    EvalCell& cell = cells.emplace_back(arguments.lists.base);
+    cell.task.name = "file";
+    cell.task.haystack = file;
+  }
+  return cells;
+}
 
 std::vector<EvalCell> wanted_cells(const EvalArguments& arguments, const std::filesystem::path& assets) {
   const EvalCell& base = arguments.lists.base;
   if (!arguments.grid.empty()) return read_cells(arguments.grid, base);
   if (!arguments.suite.empty()) return read_suite(assets / "tasks/scores.json", arguments.suite, base);
+  if (!arguments.prompts.empty()) return file_cells(arguments);
   return cells_of(arguments.lists);
 }
 
-/// Throws OptionsError if no cell is possible.
 std::vector<PreparedCell> prepare_all(const EvalArguments& arguments) {
   const std::filesystem::path assets = assets_folder();
   std::vector<PreparedCell> prepared;
-  bool possible = false;
-  for (const EvalCell& cell : wanted_cells(arguments, assets)) {
-    prepared.push_back(prepare(cell, assets));
-    possible = possible || prepared.back().impossible.empty();
-  }
-  if (!possible) throw OptionsError(prepared.front().impossible);
+  for (const EvalCell& cell : wanted_cells(arguments, assets)) prepared.push_back(prepare(cell, assets));
   return prepared;
 }
 
@@ -72,9 +84,9 @@ void score_checkpoint(const std::string& name, std::shared_ptr<const Checkpoint>
                       const DeviceChoice& device, Meter& meter, std::vector<CellScore>& scores) {
   ScorerPool pool(checkpoint, device);
   print_notes(pool.model().notes());
-  const auto tokenizer = make_tokenizer(*checkpoint, pool.model().vocab());
+  const std::shared_ptr<const Tokenizer> tokenizer = make_tokenizer(*checkpoint, pool.model().vocab());
   for (const PreparedCell& cell : cells) {
-    scores.push_back(score_cell(cell, pool, *tokenizer, [&](std::int64_t tokens) {
+    scores.push_back(score_cell(cell, pool, tokenizer, [&](std::int64_t tokens) {
       meter.show(tokens);
       return !Interruption::asked();
     }));
@@ -96,7 +108,7 @@ struct AllScores {
   std::vector<std::string> broken;  // checkpoints that compute no numbers: why they have no score
 };
 
-/// Throws NotFiniteError if no checkpoint has a score for that reason.
+/// Throws NotFiniteError if no checkpoint has a score for that reason, OptionsError if no cell is possible.
 AllScores score_all(const EvalArguments& arguments) {
   const std::vector<PreparedCell> cells = prepare_all(arguments);
   std::vector<std::shared_ptr<const Checkpoint>> checkpoints;
@@ -118,6 +130,8 @@ AllScores score_all(const EvalArguments& arguments) {
     }
     std::ranges::move(scores, std::back_inserter(all.scores));
   }
+  const auto has_score = [](const CellScore& score) { return score.impossible.empty(); };
+  if (all.broken.empty() && std::ranges::none_of(all.scores, has_score)) throw OptionsError(all.scores.front().impossible);
   if (all.broken.size() == checkpoints.size()) throw NotFiniteError(fmt::format("{}", fmt::join(all.broken, "; ")));
   meter.finish();
   return all;

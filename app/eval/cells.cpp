@@ -17,10 +17,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::int64_t kLongest = 100'000'000, kMostSamples = 10'000'000;
+constexpr std::int64_t kLongest = 100'000'000, kMostSamples = 10'000'000, kLongestReply = 10'000;
 constexpr std::size_t kMostBytes = 1 << 20;
 
-const std::array<std::string_view, 4> kTasks{"niah", "mqar", "copy", "text"};
+const std::array<std::string_view, 5> kTasks{"niah", "mqar", "copy", "text", "file"};
 
 /// A text has neither filler nor needles: the prose that comes with the program unless a file is named.
 void settle(EvalCell& cell) {
@@ -48,7 +48,7 @@ class CellReader {
     if (key == "task") {
       task.name = text(key, value);
       if (std::find(kTasks.begin(), kTasks.end(), task.name) == kTasks.end())
-        refuse(fmt::format("there is no task {}; there are niah, mqar, copy and text", in_quotes(task.name)));
+        refuse(fmt::format("there is no task {}; there are niah, mqar, copy, text and file", in_quotes(task.name)));
     } else if (key == "length") {
       task.length = number(key, value, 1, kLongest);
     } else if (key == "needles") {
@@ -61,8 +61,12 @@ class CellReader {
       task.pairs = number(key, value, 1, kLongest);
     } else if (key == "depth_percent") {
       task.depth_percent = static_cast<int>(number(key, value, 0, 100));
-    } else if (key == "haystack") {
+    } else if (key == "haystack" || key == "file") {
       task.haystack = text(key, value);
+    } else if (key == "reply") {
+      cell.reply = number(key, value, 1, kLongestReply);
+    } else if (key == "special") {
+      cell.special = flag(key, value);
     } else if (key == "value") {
       task.value = text(key, value);
     } else if (key == "filler") {
@@ -79,6 +83,10 @@ class CellReader {
   std::string text(const std::string& key, const json& value) const {
     if (!value.is_string() || value.get_ref<const std::string&>().find('\0') != std::string::npos)
       refuse(fmt::format("\"{}\" is not text", key));
+    return value;
+  }
+  bool flag(const std::string& key, const json& value) const {
+    if (!value.is_boolean()) refuse(fmt::format("\"{}\" is neither true nor false", key));
     return value;
   }
   std::int64_t number(const std::string& key, const json& value, std::int64_t least, std::int64_t most) const {

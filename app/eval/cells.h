@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,11 +12,14 @@
 
 namespace statescope {
 
-/// `samples` examples of a task; or, where the task is "text", at most so many windows of `length` bytes of the text file `haystack`
+/// `samples` examples of a task; where the task is "file", at most so many of the prompts in the file `haystack`; or, where the task is "text", at most so many windows of `length` bytes of the text file `haystack`
 /// ("prose": the books that come with the program).
 struct EvalCell {
   TaskOptions task;
   std::int64_t samples = 500;
+  // Where replies are scored:
+  std::optional<std::int64_t> reply;  // tokens that one may have; unset: as many as its answers have, and some more
+  bool special = false;               // names of special tokens in a file's prompts are those tokens
 };
 
 /// Lists make every combination; an empty one stands for what `base` says.

@@ -31,6 +31,8 @@ const std::vector<Setting>& settings() {
       {"depth_percent",
        {"niah"},
        [](const EvalCell& cell) { return cell.task.depth_percent ? Json(*cell.task.depth_percent) : Json(nullptr); }},
+      {"file", {"file"}, [](const EvalCell& cell) { return Json(cell.task.haystack); }},
+      {"special", {"file"}, [](const EvalCell& cell) { return Json(cell.special); }},
       {"haystack", {"niah", "text"}, [](const EvalCell& cell) { return Json(cell.task.haystack); }},
       {"value", {"niah"}, [](const EvalCell& cell) { return Json(cell.task.value); }},
       {"filler", {"mqar"}, [](const EvalCell& cell) { return Json(cell.task.filler); }},
@@ -101,7 +103,8 @@ Row result_row(const CellScore& score) {
   }
   const TaskScore& task = *score.task;
   return {fmt::to_string(task.questions), fmt::format("{:.3f}", task.exact.mean),
-          fmt::format("{:.3f}-{:.3f}", task.exact.low, task.exact.high), fmt::format("{:.4f}", task.nll), numbers(task.tokens)};
+          fmt::format("{:.3f}-{:.3f}", task.exact.low, task.exact.high), task.by_reply ? "-" : fmt::format("{:.4f}", task.nll),
+          task.by_reply ? "the reply contains it" : numbers(task.tokens)};
 }
 
 Row result_titles(const std::string& task) {
@@ -149,6 +152,14 @@ std::string depth_grid(const std::string& title, std::span<const CellScore* cons
   return fmt::format("\nexact by depth and length: {}\n{}", title, aligned(rows));
 }
 
+/// By what an answer counts as right, and what that way of scoring tells beside.
+Json how(const CellScore& score) {
+  const TaskScore& task = *score.task;
+  if (!task.by_reply) return {{"scored_by", "tokens"}, {"tokens", task.tokens}, {"nll", task.nll}};
+  const Json reply = score.cell.reply ? Json(*score.cell.reply) : Json(nullptr);
+  return {{"scored_by", "reply"}, {"hits", task.hits}, {"reply", reply}, {"chat", task.in_chat}};
+}
+
 Json json_of(const CellScore& score) {
   Json cell{{"checkpoint", score.checkpoint}, {"task", score.cell.task.name}};
   for (const Setting& setting : settings()) {
@@ -162,8 +173,7 @@ Json json_of(const CellScore& score) {
     cell["exact"] = score.task->exact.mean;
     cell["low"] = score.task->exact.low;
     cell["high"] = score.task->exact.high;
-    cell["tokens"] = score.task->tokens;
-    cell["nll"] = score.task->nll;
+    cell.update(how(score));
   }
   if (score.text) {
     cell["windows"] = score.text->windows;
@@ -212,7 +222,7 @@ std::string eval_json(std::span<const CellScore> scores) {
 std::string eval_csv(std::span<const CellScore> scores) {
   std::vector<std::string> keys{"checkpoint", "task"};
   for (const Setting& setting : settings()) keys.push_back(setting.key);
-  for (const char* key : {"samples", "questions", "exact", "low", "high", "nll", "tokens", "windows", "bits_per_byte", "standard_error",
+  for (const char* key : {"samples", "questions", "exact", "low", "high", "nll", "tokens", "scored_by", "hits", "windows", "bits_per_byte", "standard_error",
                           "parts", "impossible"})
     keys.emplace_back(key);
   std::string text = fmt::format("{}\n", fmt::join(keys, ","));

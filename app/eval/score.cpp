@@ -7,6 +7,8 @@
 #include <numbers>
 #include <numeric>
 
+#include "app/eval/replies.h"
+#include "app/eval/text_task.h"
 #include "datasets/prose.h"
 #include "engine/error.h"
 
@@ -58,6 +60,46 @@ TaskScore score_task(const PreparedCell& prepared, ScorerPool& pool, const Token
     }
   }
   return summarise(examples);
+}
+
+/// Up to where the answers stand.
+AskedPrompt asked_of(const Example& example, const Tokenizer& tokenizer, const EncodeOptions& encoding) {
+  AskedPrompt asked{tokenizer.encode(example.text.substr(0, example.questions.front().given.begin), encoding).ids, {}};
+  for (const ExampleQuestion& question : example.questions) asked.answers.push_back(question.answer);
+  return asked;
+}
+
+TaskScore score_real_text(const PreparedCell& prepared, ScorerPool& pool, const std::shared_ptr<const Tokenizer>& tokenizer,
+                          const std::function<bool(std::int64_t)>& tell) {
+  const ChatForm chat = chat_form(pool.model().checkpoint().path);
+  const auto task = make_text_task(prepared.cell.task, tokenizer, prepared.assets, chat);
+  const auto make = [&](std::int64_t i) { return asked_of(task->example(i), *tokenizer, encoding_of(chat)); };
+  TaskScore score = score_replies(pool, tokenizer, prepared.samples(), make, prepared.cell.reply, tell);
+  score.in_chat = static_cast<bool>(chat);
+  return score;
+}
+
+TaskScore score_prompts(const PreparedCell& prepared, ScorerPool& pool, const std::shared_ptr<const Tokenizer>& tokenizer,
+                        const std::function<bool(std::int64_t)>& tell) {
+  const EncodeOptions encoding{.recognise_specials = prepared.cell.special};
+  const auto make = [&](std::int64_t i) {
+    const Prompt& prompt = prepared.prompts[static_cast<std::size_t>(i)];
+    AskedPrompt asked{prompt.ids.empty() ? tokenizer->encode(prompt.text, encoding).ids : prompt.ids, prompt.answers};
+    if (asked.ids.empty()) throw Error(fmt::format("{}: prompt {} is empty", prepared.cell.task.haystack, i + 1));
+    return asked;
+  };
+  return score_replies(pool, tokenizer, prepared.samples(), make, prepared.cell.reply, tell);
+}
+
+/// Those of a file. Throws Error where one does not say what a right reply contains.
+std::vector<Prompt> prompts_with_answers(const std::string& file) {
+  std::vector<Prompt> prompts = read_prompts(file);
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    const std::vector<std::string>& answers = prompts[i].answers;
+    if (answers.empty() || std::ranges::any_of(answers, &std::string::empty))
+      throw Error(fmt::format("{}: prompt {} does not say what a right reply contains (\"outputs\", \"expected\" or \"target\")", file, i + 1));
+  }
+  return prompts;
 }
 
 ScoredSequence window_sequence(std::string_view window, const Tokenizer& tokenizer, const Checkpoint& checkpoint) {
@@ -161,13 +203,22 @@ TextScore summarise_text(std::span<const std::vector<TargetScore>> windows, std:
   return score;
 }
 
+bool PreparedCell::is_real_text(const Tokenizer& tokenizer) const { return cell.task.name == "niah" && reads_real_text(tokenizer); }
+
 std::int64_t PreparedCell::samples() const {
+  if (cell.task.name == "niah") return cell.samples;
+  if (!prompts.empty()) return std::min(cell.samples, std::ssize(prompts));
   return task ? cell.samples : std::min(cell.samples, static_cast<std::int64_t>(text.size()) / cell.task.length);
 }
 
 PreparedCell prepare(const EvalCell& cell, const std::filesystem::path& assets) {
-  PreparedCell prepared{.cell = cell, .task = nullptr, .text = {}, .impossible = {}};
+  PreparedCell prepared{.cell = cell, .task = nullptr, .text = {}, .prompts = {}, .assets = assets, .impossible = {}};
   const TaskOptions& task = cell.task;
+  if (task.name == "file") {
+    prepared.prompts = prompts_with_answers(task.haystack);
+    prepared.cell.samples = prepared.samples();
+    return prepared;
+  }
   if (task.name == "text") {
     prepared.text = prose(task.haystack == "prose" ? assets / "texts" : std::filesystem::path(task.haystack), task.split);
     if (prepared.samples() == 0 || task.length < 2)
@@ -184,15 +235,20 @@ PreparedCell prepare(const EvalCell& cell, const std::filesystem::path& assets) 
   return prepared;
 }
 
-CellScore score_cell(const PreparedCell& prepared, ScorerPool& pool, const Tokenizer& tokenizer,
+CellScore score_cell(const PreparedCell& prepared, ScorerPool& pool, const std::shared_ptr<const Tokenizer>& tokenizer,
                      const std::function<bool(std::int64_t)>& tell) {
-  CellScore score{.checkpoint = {}, .cell = prepared.cell, .impossible = prepared.impossible, .task = {}, .text = {}};
-  if (!score.impossible.empty()) return score;
+  CellScore score{.checkpoint = {}, .cell = prepared.cell, .impossible = {}, .task = {}, .text = {}};
   try {
-    if (prepared.task) {
-      score.task = score_task(prepared, pool, tokenizer, tell);
+    if (prepared.is_real_text(*tokenizer)) {
+      score.task = score_real_text(prepared, pool, tokenizer, tell);
+    } else if (!prepared.impossible.empty()) {
+      score.impossible = prepared.impossible;
+    } else if (!prepared.prompts.empty()) {
+      score.task = score_prompts(prepared, pool, tokenizer, tell);
+    } else if (prepared.task) {
+      score.task = score_task(prepared, pool, *tokenizer, tell);
     } else {
-      score.text = score_text(prepared, pool, tokenizer, tell);
+      score.text = score_text(prepared, pool, *tokenizer, tell);
     }
   } catch (const OptionsError& why) {
     score.impossible = why.what();

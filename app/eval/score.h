@@ -2,10 +2,13 @@
 #pragma once
 
 #include <array>
+#include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 
 #include "app/eval/cells.h"
+#include "datasets/prompt.h"
 #include "engine/analysis/interval.h"
 #include "engine/run/scoring.h"
 #include "engine/tokenizer/tokenizer.h"
@@ -26,10 +29,13 @@ ExampleTokens tokens_of(const Example& example, const Tokenizer& tokenizer);
 using ExampleScores = std::vector<std::vector<TargetScore>>;
 
 struct TaskScore {
-  std::int64_t questions = 0;
-  Estimate exact;              // questions whose answer is right in every token; the interval's unit is the example
-  std::vector<double> tokens;  // the share of first, second, … answer tokens that is right, the answer before them given
-  double nll = 0;              // mean −ln p of the answers' tokens
+  std::int64_t questions = 0;  // answers wanted
+  bool by_reply = false;       // right is an answer that the greedy reply contains; else one that is predicted token by token
+  bool in_chat = false;        // prompts had the form of the model's chat template
+  std::int64_t hits = 0;       // by reply: answers contained
+  Estimate exact;              // questions whose answer is right (in every token); the interval's unit is the example
+  std::vector<double> tokens;  // the share of first, second, … answer tokens that is right, the answer before them given; none by reply
+  double nll = 0;              // mean −ln p of the answers' tokens; NaN by reply
 };
 TaskScore summarise(std::span<const ExampleScores> examples);
 
@@ -46,9 +52,13 @@ struct PreparedCell {
   EvalCell cell;
   std::unique_ptr<const Task> task;  // null for a text
   std::string text;
-  std::string impossible;  // why there can be no examples: they do not fit into the length, …
+  std::vector<Prompt> prompts;   // of a file; each says its answers
+  std::filesystem::path assets;  // for needles in real text, which are made for a model's tokenizer
+  std::string impossible;        // why there can be no examples: they do not fit into the length, …
 
   std::int64_t samples() const;
+  /// Whether this model is given needles in real text, whatever is impossible in words or bytes.
+  bool is_real_text(const Tokenizer& tokenizer) const;
 };
 /// Throws std::runtime_error for files that are missing or damaged.
 PreparedCell prepare(const EvalCell& cell, const std::filesystem::path& assets);
@@ -63,7 +73,7 @@ struct CellScore {
 };
 
 /// Throws Error: words that the model does not know, "cancelled" if `tell` returns false.
-CellScore score_cell(const PreparedCell& prepared, ScorerPool& pool, const Tokenizer& tokenizer,
+CellScore score_cell(const PreparedCell& prepared, ScorerPool& pool, const std::shared_ptr<const Tokenizer>& tokenizer,
                      const std::function<bool(std::int64_t tokens)>& tell = {});
 
 }  // namespace statescope

@@ -20,7 +20,8 @@ constexpr std::size_t kMostBytes = 64 << 20;
 
 /// Keys of a stored cell that say what came out, not what was asked.
 const std::set<std::string> kResults{"checkpoint", "questions",     "exact",          "low",   "high",       "tokens", "nll",
-                                     "windows",    "bits_per_byte", "standard_error", "parts", "impossible", "notes"};
+                                     "windows",    "bits_per_byte", "standard_error", "parts", "impossible", "notes",
+                                     "scored_by",  "hits",          "chat"};
 
 /// One cell's results.
 class Results {
@@ -46,7 +47,8 @@ class Results {
     score.questions = static_cast<std::int64_t>(number("questions", 1e12));
     score.exact = {number("exact", 1), number("low", 1), number("high", 1)};
     if (score.exact.low > score.exact.mean || score.exact.mean > score.exact.high) refuse("\"low\", \"exact\", \"high\" do not ascend");
-    score.nll = number("nll", std::numeric_limits<double>::max());
+    score.by_reply = text("scored_by") == "reply";
+    score.nll = score.by_reply ? NAN : number("nll", std::numeric_limits<double>::max());
     return score;
   }
 

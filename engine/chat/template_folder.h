@@ -15,6 +15,7 @@ class TemplateFolder {
   /// A checkpoint (folder or .h5 file), a folder of template files alone, or one such file. Throws Error for files that cannot be read;
   /// that there is no template is an error only when one is asked for.
   explicit TemplateFolder(const std::filesystem::path& path);
+  bool has_templates() const { return !sources_.empty(); }
   /// The source of the template of that name; without a name: with tools the one called tool_use, else the default. Throws Error.
   const std::string& source(const std::string& name, bool tools) const;
   /// bos_token, eos_token, …: those that the tokenizer has.

@@ -94,19 +94,16 @@ void Scorer::score_rows(std::span<const Target> targets, std::int64_t first, Con
 
 namespace {
 
-/// Numbers handed out one by one to several threads, and what came of them.
+/// Numbers handed out one by one to several threads.
 class SharedWork {
  public:
-  SharedWork(std::int64_t count, const std::function<ScoredSequence(std::int64_t)>& make)
-      : scores_(static_cast<std::size_t>(count)), make_(make), count_(count) {}
+  SharedWork(std::int64_t count, const ScorerPool::Work& work) : work_(work), count_(count) {}
 
   /// On each of the threads, until there is nothing left.
   void take_part(Scorer& scorer) {
     for (std::int64_t i; (i = next_++) < count_;) {
       try {
-        const ScoredSequence sequence = make_(i);
-        scores_[static_cast<std::size_t>(i)] = scorer.score(sequence, stop_.get_token());
-        if (!sequence.targets.empty()) tokens_ += sequence.targets.back().position + 1;
+        tokens_ += work_(scorer, i, stop_.get_token());
       } catch (...) {
         keep_failure(i);
       }
@@ -125,10 +122,9 @@ class SharedWork {
   }
 
   /// When all threads are done.
-  std::vector<std::vector<TargetScore>> result() {
+  void check() const {
     if (stop_.stop_requested()) throw Error("cancelled");
     if (failure_) std::rethrow_exception(failure_);
-    return std::move(scores_);
   }
 
  private:
@@ -145,8 +141,7 @@ class SharedWork {
     failure_ = std::current_exception();
   }
 
-  std::vector<std::vector<TargetScore>> scores_;
-  const std::function<ScoredSequence(std::int64_t)>& make_;
+  const ScorerPool::Work& work_;
   std::int64_t count_;
   std::atomic<std::int64_t> next_{0}, tokens_{0};
   std::stop_source stop_;
@@ -173,16 +168,31 @@ ScorerPool::ScorerPool(std::shared_ptr<const Checkpoint> checkpoint, const Devic
   weights_are_finite_ = !find_not_finite(model());
 }
 
-std::vector<std::vector<TargetScore>> ScorerPool::score(std::int64_t count, const std::function<ScoredSequence(std::int64_t)>& make,
-                                                        const std::function<bool(std::int64_t)>& tell) {
-  if (!weights_are_finite_ && count > 0) scorers_.front()->refuse_not_finite(make(0));
-  SharedWork work(count, make);
+void ScorerPool::check_weights(const std::function<ScoredSequence()>& make) {
+  if (!weights_are_finite_) scorers_.front()->refuse_not_finite(make());
+}
+
+void ScorerPool::each(std::int64_t count, const Work& work, const std::function<bool(std::int64_t)>& tell) {
+  SharedWork shared(count, work);
   {
     std::vector<std::jthread> threads;
-    for (const auto& scorer : scorers_) threads.emplace_back([&] { work.take_part(*scorer); });
-    work.wait(static_cast<int>(threads.size()), tell);
+    for (const auto& scorer : scorers_) threads.emplace_back([&] { shared.take_part(*scorer); });
+    shared.wait(static_cast<int>(threads.size()), tell);
   }
-  return work.result();
+  shared.check();
+}
+
+std::vector<std::vector<TargetScore>> ScorerPool::score(std::int64_t count, const std::function<ScoredSequence(std::int64_t)>& make,
+                                                        const std::function<bool(std::int64_t)>& tell) {
+  if (count > 0) check_weights([&] { return make(0); });
+  std::vector<std::vector<TargetScore>> scores(static_cast<std::size_t>(count));
+  const auto work = [&](Scorer& scorer, std::int64_t i, const std::stop_token& stop) {
+    const ScoredSequence sequence = make(i);
+    scores[static_cast<std::size_t>(i)] = scorer.score(sequence, stop);
+    return sequence.targets.empty() ? 0 : sequence.targets.back().position + 1;
+  };
+  each(count, work, tell);
+  return scores;
 }
 
 }  // namespace statescope

@@ -38,6 +38,7 @@ class Scorer {
   /// where what is predicted is no number.
   std::vector<TargetScore> score(const ScoredSequence& sequence, const std::stop_token& stop = {});
   const Model& model() const { return *model_; }
+  const std::shared_ptr<Model>& model_ptr() const { return model_; }
   /// Throws NotFiniteError if reading the sequence meets, or the model has, a number that is not finite.
   void refuse_not_finite(const ScoredSequence& sequence);
 
@@ -57,10 +58,17 @@ class ScorerPool {
   ScorerPool(std::shared_ptr<const Checkpoint> checkpoint, const DeviceChoice& device);
 
   const Model& model() const { return scorers_.front()->model(); }
+  /// Throws NotFiniteError if the model has a number that is not finite: which, and what comes of it when it reads what `make` makes.
+  void check_weights(const std::function<ScoredSequence()>& make);
 
-  /// The scores of make(0) … make(count − 1), in that order and the same whatever the number of threads. `make` is called on those threads.
-  /// `tell` hears, on this thread and now and then, how many tokens were read; returning false cancels. Throws what `make` or a scorer
-  /// threw, for the lowest number that failed, and Error "cancelled"; NotFiniteError also where a weight is not finite.
+  /// Does something with number `index` by one of the scorers and returns how many tokens were read; where a stop is requested it may throw.
+  using Work = std::function<std::int64_t(Scorer& scorer, std::int64_t index, const std::stop_token& stop)>;
+  /// Does it for 0 … count − 1, on the scorers' threads. `tell` hears, on this thread and now and then, how many tokens were read; returning
+  /// false cancels. Throws what `work` threw, for the lowest number that failed, and Error "cancelled".
+  void each(std::int64_t count, const Work& work, const std::function<bool(std::int64_t tokens)>& tell = {});
+
+  /// The scores of make(0) … make(count − 1), in that order and the same whatever the number of threads. `make` is called on those threads;
+  /// `tell` as of each(). Throws what each() throws of `make` or a scorer; NotFiniteError also where a weight is not finite.
   std::vector<std::vector<TargetScore>> score(std::int64_t count, const std::function<ScoredSequence(std::int64_t)>& make,
                                               const std::function<bool(std::int64_t tokens)>& tell = {});
 

@@ -206,7 +206,7 @@ TEST_CASE("associative recall is scored where its keys are asked") {
     for (const Target& target : tokens.sequence.targets) agreed += most_probable_id(run.logits(target.position)) == target.id ? 1 : 0;
   }
   ScorerPool pool(opened.checkpoint, {.threads = 2});
-  const CellScore score = score_cell(prepared, pool, *opened.tokenizer);
+  const CellScore score = score_cell(prepared, pool, opened.tokenizer);
   REQUIRE(score.task);
   CHECK(score.task->questions == 256);
   CHECK_THAT(score.task->exact.mean * 256, WithinAbs(static_cast<double>(agreed), 1e-9));
@@ -217,7 +217,7 @@ TEST_CASE("associative recall is scored where its keys are asked") {
 TEST_CASE("a cell's score does not depend on the number of threads") {
   const PreparedCell prepared = prepare(niah(256, 4, 20), kAssets);
   Opened one("niah-gla", 1), three("niah-gla", 3);
-  const CellScore a = score_cell(prepared, one.pool, *one.tokenizer), b = score_cell(prepared, three.pool, *three.tokenizer);
+  const CellScore a = score_cell(prepared, one.pool, one.tokenizer), b = score_cell(prepared, three.pool, three.tokenizer);
   CHECK(eval_json({&a, 1}) == eval_json({&b, 1}));
   CHECK(a.task->questions == 20);
   CHECK(a.task->tokens.size() == 4);
@@ -229,7 +229,7 @@ TEST_CASE("a task whose words the model lacks is refused by word and task") {
   cell.task.name = "mqar";
   cell.samples = 3;
   Opened opened("niah-gla");
-  const std::string what = error_of([&] { score_cell(prepare(cell, kAssets), opened.pool, *opened.tokenizer); });
+  const std::string what = error_of([&] { score_cell(prepare(cell, kAssets), opened.pool, opened.tokenizer); });
   contains(what, "niah-gla.h5: cannot do task mqar: text: word ");
   contains(what, "is not among the ");
   CHECK(what.find("--ids") == what.npos);
@@ -239,7 +239,7 @@ TEST_CASE("needles that do not fit make a cell impossible, not the evaluation") 
   const PreparedCell prepared = prepare(niah(64, 50, 3), kAssets);
   CHECK(!prepared.impossible.empty());
   Opened opened("niah-gla");
-  const CellScore score = score_cell(prepared, opened.pool, *opened.tokenizer);
+  const CellScore score = score_cell(prepared, opened.pool, opened.tokenizer);
   CHECK(!score.task);
   CHECK(score.impossible == prepared.impossible);
   contains(eval_table({&score, 1}), score.impossible);
@@ -263,7 +263,7 @@ TEST_CASE("bits per byte: windows of a text file, taken whole") {
   CHECK(!prepare(cell, kAssets).impossible.empty());
 
   Opened opened("niah-gla");
-  contains(error_of([&] { score_cell(prepared, opened.pool, *opened.tokenizer); }),
+  contains(error_of([&] { score_cell(prepared, opened.pool, opened.tokenizer); }),
            "cannot do task text: it takes a model that reads bytes");
 }
 
@@ -271,13 +271,13 @@ TEST_CASE("a model of bytes is scored on prose; one that knows nothing needs eig
   test::Editable model(test::small_config("gla", {{"vocab_size", 256}}));
   model.fill("lm_head.weight", 0);
   ScorerPool pool(model.checkpoint(), {.threads = 2});
-  const auto tokenizer = make_tokenizer(*model.checkpoint(), 256);
+  const std::shared_ptr<const Tokenizer> tokenizer = make_tokenizer(*model.checkpoint(), 256);
   EvalCell cell;
   cell.task.name = "text";
   cell.task.haystack = "prose";
   cell.task.length = 64;
   cell.samples = 10;
-  const CellScore text = score_cell(prepare(cell, kAssets), pool, *tokenizer);
+  const CellScore text = score_cell(prepare(cell, kAssets), pool, tokenizer);
   REQUIRE(text.text);
   CHECK(text.text->windows == 10);
   CHECK_THAT(text.text->bits_per_byte, WithinAbs(8, 1e-6));
@@ -288,7 +288,7 @@ TEST_CASE("a model of bytes is scored on prose; one that knows nothing needs eig
   EvalCell needles = niah(400, 2, 4);
   needles.task.haystack = "prose";
   needles.task.value = "number";
-  const CellScore score = score_cell(prepare(needles, kAssets), pool, *tokenizer);
+  const CellScore score = score_cell(prepare(needles, kAssets), pool, tokenizer);
   REQUIRE(score.task);
   CHECK(score.task->tokens == std::vector<double>(7, 0));  // seven digits
   CHECK_THAT(score.task->nll, WithinAbs(std::log(256.0), 1e-6));
@@ -437,9 +437,9 @@ TEST_CASE("scores as a table, as JSON and as CSV") {
   CHECK(json["cells"][3]["impossible"] == "does not fit, \"really\"");
   const std::string csv = eval_csv(scores);
   CHECK(csv.starts_with(
-      "checkpoint,task,length,needles,values,queries,pairs,depth_percent,haystack,value,filler,seed,samples,questions,exact,"
-      "low,high,nll,tokens,windows,bits_per_byte,standard_error,parts,impossible\n"
-      "models/small.h5,niah,256,4,1,1,,0,filler,code,,1,100,100,0.9,0.82,0.95,0.25,0.95 0.9,,,,,\n"));
+      "checkpoint,task,length,needles,values,queries,pairs,depth_percent,file,special,haystack,value,filler,seed,samples,questions,exact,"
+      "low,high,nll,tokens,scored_by,hits,windows,bits_per_byte,standard_error,parts,impossible\n"
+      "models/small.h5,niah,256,4,1,1,,0,,,filler,code,,1,100,100,0.9,0.82,0.95,0.25,0.95 0.9,tokens,,,,,,\n"));
   contains(csv, ",\"does not fit, \"\"really\"\"\"\n");
 }
 

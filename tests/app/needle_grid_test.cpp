@@ -58,13 +58,13 @@ TEST_CASE("needle grid: the same prompts and the same answers as statescope eval
   REQUIRE(grid.cells.size() == 4);
   const auto checkpoint = open_checkpoint(collapsed());
   ScorerPool pool(checkpoint, {});
-  const auto tokenizer = make_tokenizer(*checkpoint, pool.model().vocab());
+  const std::shared_ptr<const Tokenizer> tokenizer = make_tokenizer(*checkpoint, pool.model().vocab());
   for (std::size_t i = 0; i < 4; ++i) {
     EvalCell cell{.task = {}, .samples = kSmall.samples};
     cell.task.needles = kSmall.needles;
     cell.task.length = kSmall.lengths[i % 2];
     cell.task.depth_percent = kSmall.depths[i / 2];
-    const CellScore score = score_cell(prepare(cell, assets_folder()), pool, *tokenizer);
+    const CellScore score = score_cell(prepare(cell, assets_folder()), pool, tokenizer);
     INFO("cell " << i);
     CHECK(grid.cells[i].impossible == score.impossible);
     if (!score.task) continue;

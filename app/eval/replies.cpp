@@ -1,0 +1,145 @@
+#include "app/eval/replies.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "engine/chat/unicode.h"
+#include "engine/error.h"
+#include "engine/model/host_floats.h"
+#include "engine/run/not_finite.h"
+#include "engine/run/sampling.h"
+
+namespace statescope {
+namespace {
+
+using nlohmann::json;
+using Ids = std::set<std::int32_t>;
+
+constexpr std::size_t kSpan = 512;    // tokens of one forward pass
+constexpr std::int64_t kBeside = 32;  // tokens of a reply beside its answers
+
+void add_ids(const json& value, Ids& ids) {
+  for (const json& id : value.is_array() ? value : json::array({value})) {
+    if (id.is_number_unsigned() && id <= std::numeric_limits<std::int32_t>::max()) ids.insert(id.get<std::int32_t>());
+  }
+}
+
+/// Tokens that end a reply: the config's, and what the tokenizer knows as the end of a text or of a turn.
+Ids ending_ids(const Checkpoint& checkpoint, const Tokenizer& tokenizer) {
+  Ids ids;
+  const json config = json::parse(checkpoint.config, nullptr, /*allow_exceptions=*/false);
+  if (config.is_object()) {
+    add_ids(config.value("eos_token_id", json()), ids);
+    if (const json text = config.value("text_config", json()); text.is_object()) add_ids(text.value("eos_token_id", json()), ids);
+  }
+  const TokenizerInfo& info = tokenizer.info();
+  if (info.end_of_text) ids.insert(*info.end_of_text);
+  for (const char* name : {"<|im_end|>", "<|eot_id|>", "<|endoftext|>", "<|end_of_text|>", "<end_of_turn>", "<|end|>"}) {
+    if (const auto found = info.specials.find(name); found != info.specials.end()) ids.insert(found->second);
+  }
+  return ids;
+}
+
+/// A text that a model reads and goes on with.
+class Greedy {
+ public:
+  Greedy(std::shared_ptr<Model> model, std::int64_t prompt_length)
+      : model_(std::move(model)), prompt_length_(prompt_length), state_(model_->start()) {
+    hidden_ = model_->backend().allocate(kSpan * static_cast<std::size_t>(model_->hidden()) * sizeof(float));
+    logits_ = model_->backend().allocate(static_cast<std::size_t>(model_->vocab()) * sizeof(float));
+  }
+
+  /// The most probable token after all that was read. Throws Error for ids outside the vocabulary; NotFiniteError.
+  std::int32_t read(std::span<const std::int32_t> ids, const std::stop_token& stop) {
+    read_.insert(read_.end(), ids.begin(), ids.end());
+    for (; ids.size() > kSpan; ids = ids.subspan(kSpan)) {
+      if (stop.stop_requested()) throw Error("cancelled");
+      forward(ids.first(kSpan), {});
+    }
+    if (stop.stop_requested()) throw Error("cancelled");
+    const Tensor logits(logits_.get(), DType::f32, {1, model_->vocab()});
+    forward(ids, logits);
+    const std::vector<float> numbers = host_floats(model_->backend(), logits);
+    if (!std::ranges::all_of(numbers, [](float logit) { return std::isfinite(logit); }))
+      refuse_not_finite(not_finite(model_, read_), *model_, "score");
+    return most_probable_id(numbers);
+  }
+  std::int64_t tokens() const { return std::ssize(read_); }
+
+ private:
+  void forward(std::span<const std::int32_t> ids, Tensor logits) {
+    const auto T = static_cast<std::int64_t>(ids.size());
+    const std::int64_t outputs = logits.data ? 1 : 0;
+    model_->forward(state_, ids,
+                    {.chunk_size = T == 1 ? 0 : 64, .prompt_length = prompt_length_, .outputs = outputs, .logits = logits, .rules = {}},
+                    Tensor(hidden_.get(), DType::f32, {T, model_->hidden()}));
+  }
+
+  std::shared_ptr<Model> model_;
+  std::int64_t prompt_length_;
+  ModelState state_;
+  std::vector<std::int32_t> read_;
+  Buffer hidden_, logits_;
+};
+
+std::int64_t needed_tokens(const std::vector<std::string>& answers, const Tokenizer& tokenizer) {
+  std::int64_t tokens = 0;
+  for (const std::string& answer : answers) tokens += std::ssize(tokenizer.encode(" " + answer, kContinuation).ids) + 1;  // a comma
+  return tokens;
+}
+
+std::string reply_to(const AskedPrompt& prompt, Greedy& model, const std::shared_ptr<const Tokenizer>& tokenizer, const Ids& ends,
+                     std::int64_t most, const std::stop_token& stop) {
+  StreamDecoder decoder(tokenizer, /*skip_specials=*/true);
+  std::string text;
+  std::int32_t next = model.read(prompt.ids, stop);
+  for (std::int64_t said = 1; !ends.contains(next); ++said) {
+    text += decoder.add(next);
+    if (said == most || contained(text, prompt.answers) == std::ssize(prompt.answers)) break;
+    next = model.read({&next, 1}, stop);
+  }
+  return text + decoder.finish();
+}
+
+}  // namespace
+
+std::int64_t contained(const std::string& reply, const std::vector<std::string>& answers) {
+  const std::string said = chat::lower(reply);
+  return std::ranges::count_if(answers, [&](const std::string& answer) { return said.find(chat::lower(answer)) != said.npos; });
+}
+
+TaskScore summarise_replies(std::span<const ReplyHits> replies) {
+  TaskScore score{.by_reply = true, .exact = {}, .tokens = {}, .nll = std::nan("")};
+  std::vector<double> shares;
+  for (const ReplyHits& reply : replies) {
+    score.questions += reply.answers;
+    score.hits += reply.hits;
+    shares.push_back(static_cast<double>(reply.hits) / static_cast<double>(reply.answers));
+  }
+  const bool one_answer_each = score.questions == std::ssize(replies);
+  score.exact = one_answer_each ? wilson(static_cast<double>(score.hits), score.questions) : clustered(shares);
+  return score;
+}
+
+TaskScore score_replies(ScorerPool& pool, const std::shared_ptr<const Tokenizer>& tokenizer, std::int64_t count,
+                        const std::function<AskedPrompt(std::int64_t)>& make, std::optional<std::int64_t> most,
+                        const std::function<bool(std::int64_t)>& tell) {
+  if (count > 0) pool.check_weights([&] { return ScoredSequence{.ids = make(0).ids, .prompt_length = 0, .targets = {}}; });
+  const Ids ends = ending_ids(pool.model().checkpoint(), *tokenizer);
+  std::vector<ReplyHits> replies(static_cast<std::size_t>(count));
+  const auto work = [&](Scorer& scorer, std::int64_t i, const std::stop_token& stop) {
+    const AskedPrompt prompt = make(i);
+    Greedy model(scorer.model_ptr(), std::ssize(prompt.ids));
+    const std::int64_t limit = most ? *most : needed_tokens(prompt.answers, *tokenizer) + kBeside;
+    const std::string reply = reply_to(prompt, model, tokenizer, ends, limit, stop);
+    replies[static_cast<std::size_t>(i)] = {contained(reply, prompt.answers), std::ssize(prompt.answers)};
+    return model.tokens();
+  };
+  pool.each(count, work, tell);
+  return summarise_replies(replies);
+}
+
+}  // namespace statescope
