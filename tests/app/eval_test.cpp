@@ -391,7 +391,7 @@ TEST_CASE("hostile grid files are refused in a line") {
   CHECK(refusal("[{\"task\": \"niah\"}") == "is not a JSON list of cells");
   contains(refusal(std::string(100000, '[')), "nested");
   CHECK(refusal("[{}, 3]") == "cell 2: is not an object");
-  CHECK(refusal(R"([{"task": "chess"}])") == "cell 1: there is no task 'chess'; there are niah, mqar, copy and text");
+  CHECK(refusal(R"([{"task": "chess"}])") == "cell 1: there is no task 'chess'; there are niah, mqar, copy, text and file");
   CHECK(refusal(R"([{"lenght": 5}])") == "cell 1: 'lenght' is no key of a cell");
   contains(refusal("[{\"a\\nb\": 5}]"), "is no key of a cell");
   for (const char* number : {"0", "-1", "1.5", "\"512\"", "null", "1e300", "18446744073709551615", "[1]"})

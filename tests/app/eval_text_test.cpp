@@ -69,7 +69,7 @@ class Place {
     try {
       eval_command(arguments);
       return "";
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {
       return error.what();
     }
   }
@@ -190,13 +190,12 @@ TEST_CASE("RULER's and lm-eval's prompts are scored by what the reply contains")
 TEST_CASE("replies: no longer than asked") {
   const Place place;
   const std::string text = "The sea is calm", said = greedy(place, text, 12);
-  const std::string last = said.substr(said.size() - 1);
   REQUIRE(greedy(place, text, 1).find(said) == std::string::npos);
   const std::string file = place.file("one.json", json{{"prompt", text}, {"expected", said}}.dump());
   EvalArguments arguments;
   arguments.prompts = {file};
   CHECK(place.score(arguments)["hits"] == 1);
-  arguments.lists.base.reply = 1;
+  arguments.lists.base.reply = 1;  // token
   const json cell = place.score(arguments);
   CHECK(cell["hits"] == 0);
   CHECK(cell["reply"] == 1);
@@ -216,6 +215,11 @@ TEST_CASE("prompt files that cannot be scored are refused in a line") {
   refused("ids.json", R"({"ids": [1, 912], "outputs": ["b"]})", "912");
   refused("text.txt", "What is it?", "prompt 1 does not say");
   refused("broken.jsonl", R"({"input": "a", "outp)", "broken.jsonl");
+
+  EvalLists lists;
+  lists.base.task.name = "file";
+  lists.base.task.values = 2;
+  CHECK(wrong_lists(lists) == "--values is of --task niah, not of file");
   EvalArguments arguments = niah(20, 2);
   arguments.checkpoints = {place.model()};
   CHECK_THROWS_AS(eval_command(arguments), OptionsError);
