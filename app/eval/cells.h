@@ -12,8 +12,8 @@
 
 namespace statescope {
 
-/// `samples` examples of a task; where the task is "file", at most so many of the prompts in the file `haystack`; or, where the task is "text", at most so many windows of `length` bytes of the text file `haystack`
-/// ("prose": the books that come with the program).
+/// `samples` examples of a task; where the task is "file", at most so many of the prompts in the file `haystack`; where it is "text", at
+/// most so many windows of `length` bytes of the text file `haystack` ("prose": the books that come with the program).
 struct EvalCell {
   TaskOptions task;
   std::int64_t samples = 500;

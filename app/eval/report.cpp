@@ -104,7 +104,9 @@ Row result_row(const CellScore& score) {
   const TaskScore& task = *score.task;
   return {fmt::to_string(task.questions), fmt::format("{:.3f}", task.exact.mean),
           fmt::format("{:.3f}-{:.3f}", task.exact.low, task.exact.high), task.by_reply ? "-" : fmt::format("{:.4f}", task.nll),
-          task.by_reply ? "the reply contains it" : numbers(task.tokens)};
+          !task.by_reply ? numbers(task.tokens)
+          : task.in_chat ? "the reply, in chat form, contains it"
+                         : "the reply contains it"};
 }
 
 Row result_titles(const std::string& task) {
@@ -222,8 +224,8 @@ std::string eval_json(std::span<const CellScore> scores) {
 std::string eval_csv(std::span<const CellScore> scores) {
   std::vector<std::string> keys{"checkpoint", "task"};
   for (const Setting& setting : settings()) keys.push_back(setting.key);
-  for (const char* key : {"samples", "questions", "exact", "low", "high", "nll", "tokens", "scored_by", "hits", "windows", "bits_per_byte", "standard_error",
-                          "parts", "impossible"})
+  for (const char* key : {"samples", "questions", "exact", "low", "high", "nll", "tokens", "scored_by", "hits", "windows", "bits_per_byte",
+                          "standard_error", "parts", "impossible"})
     keys.emplace_back(key);
   std::string text = fmt::format("{}\n", fmt::join(keys, ","));
   for (const CellScore& score : scores) {

@@ -97,7 +97,8 @@ std::vector<Prompt> prompts_with_answers(const std::string& file) {
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     const std::vector<std::string>& answers = prompts[i].answers;
     if (answers.empty() || std::ranges::any_of(answers, &std::string::empty))
-      throw Error(fmt::format("{}: prompt {} does not say what a right reply contains (\"outputs\", \"expected\" or \"target\")", file, i + 1));
+      throw Error(
+          fmt::format("{}: prompt {} does not say what a right reply contains (\"outputs\", \"expected\" or \"target\")", file, i + 1));
   }
   return prompts;
 }

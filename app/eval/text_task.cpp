@@ -42,7 +42,9 @@ std::unique_ptr<const Task> make_text_task(const TaskOptions& options, std::shar
                                            const std::filesystem::path& assets, const ChatForm& chat) {
   const std::filesystem::path haystack = options.haystack == "prose" ? assets / "texts" : std::filesystem::path(options.haystack);
   const std::string text = options.haystack == "filler" ? "" : prose(haystack, options.split);
-  const auto count = [tokenizer, encoding = encoding_of(chat)](std::string_view part) { return std::ssize(tokenizer->encode(part, encoding).ids); };
+  const auto count = [tokenizer, encoding = encoding_of(chat)](std::string_view part) {
+    return std::ssize(tokenizer->encode(part, encoding).ids);
+  };
   return make_text_needles(options, read_text_templates(assets / "tasks/text-needles.json"), text, {.count = count, .in_chat = chat});
 }
 

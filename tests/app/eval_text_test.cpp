@@ -209,7 +209,12 @@ TEST_CASE("prompt files that cannot be scored are refused in a line") {
     CHECK(what.find(why) != std::string::npos);
     CHECK(what.find('\n') == std::string::npos);
   };
-  refused("none.jsonl", R"({"input": "a", "outputs": ["b"]})" "\n" R"({"input": "a"})" "\n", "prompt 2 does not say what a right reply contains");
+  refused("none.jsonl",
+          R"({"input": "a", "outputs": ["b"]})"
+          "\n"
+          R"({"input": "a"})"
+          "\n",
+          "prompt 2 does not say what a right reply contains");
   refused("blank.json", R"({"input": "a", "outputs": ["b", ""]})", "prompt 1 does not say");
   refused("empty.json", R"({"input": "", "outputs": ["b"]})", "prompt 1 is empty");
   refused("ids.json", R"({"ids": [1, 912], "outputs": ["b"]})", "912");
