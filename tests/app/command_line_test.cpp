@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli_commands.h"
+#include "engine/error.h"
 #include "tests/app/place.h"
 
 namespace statescope::command_line_test {
