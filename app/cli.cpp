@@ -192,7 +192,8 @@ void add_inspect(CLI::App& app, InspectArguments& inspect) {
   auto* group = command.add_option_group("prompt", "what the models read (default: examples of the task that they were trained on)");
   group->add_option("--text", inspect.prompt.text, "a text");
   group->add_option("--ids", inspect.prompt.ids, "a file of token ids, or - for standard input");
-  group->add_option("--prompt", inspect.prompts, "prompt files, or - for standard input: text, JSON, or JSONL of examples, all of them")->allow_extra_args(false);
+  group->add_option("--prompt", inspect.prompts, "prompt files, or - for standard input: text, JSON, or JSONL of examples, all of them")
+      ->allow_extra_args(false);
   add_chat_prompt(*group, inspect.prompt);
   group->require_option(0, 1);
   add_chat_settings(command, inspect.prompt);

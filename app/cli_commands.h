@@ -119,8 +119,8 @@ int eval_command(const EvalArguments& arguments);
 struct DatasetArguments {
   TaskOptions task;
   std::int64_t samples = 500;
-  std::string output;  // "-": standard output
-  std::string ruler;   // one of ruler_tasks(), instead of the task's own options
+  std::string output;     // "-": standard output
+  std::string ruler;      // one of ruler_tasks(), instead of the task's own options
   std::string tokenizer;  // of niah in real text: a checkpoint, or a folder or file of a tokenizer alone; empty: words or bytes
   bool force = false;
 };

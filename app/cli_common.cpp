@@ -123,7 +123,8 @@ nlohmann::json recording_json(const RecordingInfo& recording) {
 bool answers(const std::string& text, const std::string& expected) {
   const auto begins_word = [](unsigned char c) { return c >= 0x80 || std::isalnum(c) != 0; };
   const std::string_view reply = std::string_view(text).substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
-  return reply.starts_with(expected) && (reply.size() == expected.size() || !begins_word(static_cast<unsigned char>(reply[expected.size()])));
+  return reply.starts_with(expected) &&
+         (reply.size() == expected.size() || !begins_word(static_cast<unsigned char>(reply[expected.size()])));
 }
 
 ReportFile::ReportFile(const std::string& path, bool force) {

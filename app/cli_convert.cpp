@@ -17,8 +17,8 @@ namespace {
 
 /// A folder is written where the name does not end with .h5: not where a file of another kind was meant.
 void check_target(const std::filesystem::path& path) {
-  static const std::set<std::string> endings{".safetensors", ".bin", ".pt",  ".pth",  ".ckpt", ".gguf", ".ggml", ".onnx",
-                                             ".npz",         ".npy", ".pkl", ".hdf5", ".he5",  ".json", ".zip",  ".tar", ".gz"};
+  static const std::set<std::string> endings{".safetensors", ".bin", ".pt",   ".pth", ".ckpt", ".gguf", ".ggml", ".onnx", ".npz",
+                                             ".npy",         ".pkl", ".hdf5", ".he5", ".json", ".zip",  ".tar",  ".gz"};
   std::string ending = path.extension().string();
   std::ranges::transform(ending, ending.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   if (endings.contains(ending) || (ending == ".h5" && path.extension() != ".h5"))

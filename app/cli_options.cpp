@@ -123,9 +123,10 @@ void add_prompt(CLI::App& command, PromptArguments& prompt, bool required) {
   auto* group = command.add_option_group("prompt", "what the model reads");
   group->add_option("--text", prompt.text, "a text");
   group->add_option("--ids", prompt.ids, "a file of token ids, or - for standard input");
-  group->add_option("--prompt", prompt.file,
-                    "a prompt file, or - for standard input: text, JSON with \"prompt\", \"expected\", \"spans\", or JSONL of examples (ours, "
-                    "RULER's, lm-eval's)");
+  group->add_option(
+      "--prompt", prompt.file,
+      "a prompt file, or - for standard input: text, JSON with \"prompt\", \"expected\", \"spans\", or JSONL of examples (ours, "
+      "RULER's, lm-eval's)");
   add_chat_prompt(*group, prompt);
   group->require_option(required ? 1 : 0, 1);
   add_chat_settings(command, prompt);

@@ -21,8 +21,8 @@ std::vector<std::string> commands_of(const CLI::App& app) {
 
 [[noreturn]] void refuse_command(const std::string& word, const std::vector<std::string>& commands) {
   const std::vector<std::string> near = nearest(word, commands, kShown);
-  const std::string there_are = near.empty() ? fmt::format("there are {}", fmt::join(commands, ", "))
-                                             : fmt::format("did you mean {}?", fmt::join(near, " or "));
+  const std::string there_are =
+      near.empty() ? fmt::format("there are {}", fmt::join(commands, ", ")) : fmt::format("did you mean {}?", fmt::join(near, " or "));
   throw CLI::ParseError(fmt::format("there is no command {}; {}", word, there_are), 2);
 }
 
@@ -52,7 +52,7 @@ std::vector<std::string> parsable_words(const CLI::App& app, std::vector<std::st
   check_commands(app, words, 0);
   if (wants_help) words.push_back("--help");
   if (words[0] == "run" || words[0] == "intervene") {
-    for (auto json = words.begin(); (json = std::ranges::adjacent_find(json, words.end(), [](const auto& a, const auto& b) {
+    for (auto json = words.begin(); (json = std::ranges::adjacent_find(json, words.end(), [](const auto&a, const auto&b) {
                                        return a == "--json" && b == "-";
                                      })) != words.end();)
       words.erase(json + 1);

@@ -54,7 +54,8 @@ int run_headless(int argc, char** argv, const WindowArguments& arguments) {
   const auto checkpoint = open_checkpoint(arguments.checkpoint.empty() ? default_run().checkpoint.string() : arguments.checkpoint);
   const WindowDevice device = open_window_device(arguments.device);
   if (!device.why_cpu.empty()) fmt::print(stderr, "{}\n", device.why_cpu);
-  const auto model = Model::load(checkpoint, device.backend ? device.backend : std::shared_ptr<Backend>(make_cpu_backend(0, arguments.device.precision)));
+  const auto model =
+      Model::load(checkpoint, device.backend ? device.backend : std::shared_ptr<Backend>(make_cpu_backend(0, arguments.device.precision)));
   print_notes(model->notes());
   const std::shared_ptr<const Tokenizer> tokenizer = make_tokenizer(*checkpoint, model->vocab());
   const auto reading = std::make_shared<Reading>(model, tokenizer, prompt);

@@ -65,9 +65,9 @@ class PromptPage : public QWidget {
   QSpinBox* generate_;
   QPushButton* read_;
   QTimer count_delay_;
-  int counted_ = 0;       // what is counted now; older answers are dropped
-  PromptInput written_;   // what the page was filled with
-  PromptInput before_;    // the one before the reader's own was read
+  int counted_ = 0;      // what is counted now; older answers are dropped
+  PromptInput written_;  // what the page was filled with
+  PromptInput before_;   // the one before the reader's own was read
   std::vector<Mark> marks_;
   TextReading reading_;
 };

@@ -55,7 +55,8 @@ class BranchSource final : public RunSource {
 class SessionSource final : public RunSource {
  public:
   SessionSource(Session::OpenDevice open_device, DeviceChoice name, std::size_t memory)
-      : beside_(open_device ? name : DeviceChoice{.precision = name.precision}), session_(post, std::move(open_device), std::move(name), memory) {}
+      : beside_(open_device ? name : DeviceChoice{.precision = name.precision}),
+        session_(post, std::move(open_device), std::move(name), memory) {}
   ~SessionSource() override { *alive_ = false; }
 
   void open(std::filesystem::path checkpoint, PromptInput prompt, Session::OpenCallbacks callbacks) override {

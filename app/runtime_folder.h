@@ -32,8 +32,9 @@ class RuntimeFolder {
  private:
   /// A folder of one's own that nobody else may look into, as the XDG specification has it.
   static bool is_suitable(const char* path) {
-    struct stat status{};
-    return path && ::lstat(path, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == ::geteuid() && (status.st_mode & 0777) == 0700;
+    struct stat status {};
+    return path && ::lstat(path, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == ::geteuid() &&
+           (status.st_mode & 0777) == 0700;
   }
 
   std::string made_;

@@ -25,10 +25,10 @@ struct Prompt {
   std::vector<PromptSpan> spans;
 };
 
-/// Reads a prompt file, or standard input ("-"). JSON holds one object, or a list of which `index` chooses one; of JSONL `index` chooses the
-/// line. Files that end with .json, .jsonl or .ndjson, in small letters or capitals, are such; those that end with .txt or .md are the text
-/// itself, in UTF-8; all others are what their content says. What an object may hold is told in README.md. Throws std::runtime_error with
-/// one line naming the file.
+/// Reads a prompt file, or standard input ("-"). JSON holds one object, or a list of which `index` chooses one; of JSONL `index` chooses
+/// the line. Files that end with .json, .jsonl or .ndjson, in small letters or capitals, are such; those that end with .txt or .md are the
+/// text itself, in UTF-8; all others are what their content says. What an object may hold is told in README.md. Throws std::runtime_error
+/// with one line naming the file.
 Prompt read_prompt(const std::filesystem::path& path, std::size_t index = 0);
 /// All that the file holds, at least one.
 std::vector<Prompt> read_prompts(const std::filesystem::path& path);

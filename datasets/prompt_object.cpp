@@ -61,7 +61,8 @@ class ObjectReader {
     return all;
   }
 
-  // ---- ours -------------------------------------------------------------------------------------------------------------------------------
+  // ---- ours
+  // -------------------------------------------------------------------------------------------------------------------------------
 
   /// {"prompt": text or ids, "expected": text or words, "spans": […], "answer_prefix": text}
   Prompt own_prompt(const json& object) const {
@@ -114,7 +115,8 @@ class ObjectReader {
     return {.text = text(object, "text"), .ids = {}, .expected = {}, .answers = {}, .spans = {}};
   }
 
-  // ---- token ids --------------------------------------------------------------------------------------------------------------------------
+  // ---- token ids
+  // --------------------------------------------------------------------------------------------------------------------------
 
   Prompt ids_prompt(const json& object, const char* key) const {
     if (!are_ids(path_, object[key], where_)) fail(std::string("has neither text nor token ids under \"") + key + "\"");
@@ -123,7 +125,8 @@ class ObjectReader {
     return prompt;
   }
 
-  // ---- RULER, lm-eval ---------------------------------------------------------------------------------------------------------------------
+  // ---- RULER, lm-eval
+  // ---------------------------------------------------------------------------------------------------------------------
 
   /// The model reads input + prefix, with a space between them where neither has one: RULER cuts its prompts in two where the answer begins
   /// ("answer_prefix", with its space), lm-eval joins them again by one ("gen_prefix").
@@ -132,8 +135,8 @@ class ObjectReader {
       const json value = object.value(key, json());
       if (value.is_null() || value == "") continue;
       const std::string prefix = text(object, key);
-      const bool apart = input.empty() || white_space.find(input.back()) != white_space.npos ||
-                         white_space.find(prefix.front()) != white_space.npos;
+      const bool apart =
+          input.empty() || white_space.find(input.back()) != white_space.npos || white_space.find(prefix.front()) != white_space.npos;
       return input + (apart ? "" : " ") + prefix;
     }
     return input;

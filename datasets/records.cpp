@@ -93,10 +93,10 @@ class RecordReader {
   ExampleQuestion question(const json& object, const Example& example) const {
     if (!object.is_object()) fail("\"questions\" is not a list of objects");
     ExampleQuestion question{.asked = range(object.value("asked", json()), example.text),
-                      .answer = text(object, "answer"),
-                      .given = {},
-                      .needles = {},
-                      .depth = 0};
+                             .answer = text(object, "answer"),
+                             .given = {},
+                             .needles = {},
+                             .depth = 0};
     if (const json given = object.value("given", json()); !given.is_null()) question.given = range(given, example.text);
     for (const json& needle : list(object, "needles")) {
       if (!needle.is_number_unsigned() || needle.get<std::uint64_t>() >= example.needles.size())

@@ -116,7 +116,8 @@ class TextNeedles final : public Task {
     const auto keys = static_cast<std::size_t>(options_.needles);
     Notes notes;
     for (std::size_t j = 0; j < keys; ++j)
-      notes.keys.push_back(templates_.first[order[j] / templates_.second.size()] + " " + templates_.second[order[j] % templates_.second.size()]);
+      notes.keys.push_back(templates_.first[order[j] / templates_.second.size()] + " " +
+                           templates_.second[order[j] % templates_.second.size()]);
     for (std::size_t i = 0; i < keys * static_cast<std::size_t>(options_.values); ++i)
       notes.values.push_back(drawn_value(value_forms().at(options_.value), draws, value_stream, i));
     notes.asked = shuffled(keys, draws, asked_stream);

@@ -13,7 +13,8 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 std::string text_at(const fs::path& path, const json& object, const char* key) {
-  if (!object.contains(key) || !object[key].is_string() || object[key] == "") refuse(path, std::string("has no text under \"") + key + "\"");
+  if (!object.contains(key) || !object[key].is_string() || object[key] == "")
+    refuse(path, std::string("has no text under \"") + key + "\"");
   return object[key];
 }
 
@@ -42,7 +43,8 @@ void check_places(const fs::path& path, const char* key, const std::string& text
   std::size_t braces = 0;
   for (const std::string_view place : places) {
     const std::size_t at = text.find(place);
-    if (at == text.npos || text.find(place, at + 1) != text.npos) refuse(path, std::string("\"") + key + "\" needs one " + std::string(place));
+    if (at == text.npos || text.find(place, at + 1) != text.npos)
+      refuse(path, std::string("\"") + key + "\" needs one " + std::string(place));
     braces += 2;
   }
   if (static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return c == '{' || c == '}'; })) != braces)

@@ -47,6 +47,8 @@ namespace {
 HWY_EXPORT(round_numbers);
 
 constexpr std::int64_t few_rows = 8;  // with so many, reading a bfloat16 weight as it is beats packing it (measured)
+/// Fewer inputs or outputs are not worth oneDNN, whose 2.6.3 multiplies 9 rows of one number by one number wrongly.
+constexpr std::int64_t least_size = 32;
 
 /// Row `t` of any float type as bfloat16.
 void round_row(std::uint16_t* y, ConstTensor x, std::int64_t t) {
@@ -131,7 +133,8 @@ void linear_rounded(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bia
 }  // namespace
 
 void linear_rounded(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias) {
-  linear_rounded(y, x, weight, bias, bfloat16_instructions() == nullptr);
+  const bool small = std::min(x.row_size(), weight.rows()) < least_size;
+  linear_rounded(y, x, weight, bias, small || bfloat16_instructions() == nullptr);
 }
 
 void linear_rounded_portably(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias) { linear_rounded(y, x, weight, bias, true); }

@@ -58,7 +58,8 @@ std::size_t shown_character(std::string_view text) {
     code = code << 6 | (byte(i) & 0x3fU);
   }
   constexpr std::array<std::uint32_t, 5> least{0, 0, 0x80, 0x800, 0x10000};
-  const bool is_character = byte(0) >= 0xc2 && byte(0) < 0xf5 && code >= least[size] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
+  const bool is_character =
+      byte(0) >= 0xc2 && byte(0) < 0xf5 && code >= least[size] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
   const bool turns_line = (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);  // to be read from the other side
   const bool is_control = code < 0xa0 || turns_line || code == 0x2028 || code == 0x2029;
   return is_character && !is_control ? size : 0;
@@ -83,7 +84,8 @@ std::string one_line(std::string_view text, std::size_t limit) {
     while (!kept.empty() && (static_cast<unsigned char>(kept.back()) & 0x80)) kept.remove_suffix(1);  // no half of a UTF-8 character
   }
   std::string line(kept);
-  std::ranges::replace_if(line, [](char c) { return c == '\n' || c == '\t' || c == '\r'; }, ' ');
+  std::ranges::replace_if(
+      line, [](char c) { return c == '\n' || c == '\t' || c == '\r'; }, ' ');
   return printable(line) + (text.size() > limit ? "..." : "");
 }
 

@@ -39,7 +39,7 @@ struct Stack {
     std::unique_ptr<Mixer> mixer;
     MixerLayout layout;
     ConstTensor mixer_norm, ffn_norm;
-    std::unique_ptr<Ffn> ffn;          // null: none
+    std::unique_ptr<Ffn> ffn;  // null: none
   };
   ConstTensor embeddings, norm, head;
   std::vector<Block> blocks;

@@ -27,7 +27,8 @@ class Dump final : public Observer {
   /// /input_ids [T] int32, /logits [T, V], /hidden/<l> [T, D], /channels/<l>/<name> [T, …] (attributes unit, axes, equation),
   /// /state/<l>/<t> [segments, H, K, V]; a layer's further memories as /state/<l>/<name>/<t>. `not_finite`, where it is not empty, becomes
   /// the file's attribute of that name. The file appears whole or not at all. Throws Error.
-  void write(const std::filesystem::path& path, std::span<const std::int32_t> ids, bool overwrite, const std::string& not_finite = "") const;
+  void write(const std::filesystem::path& path, std::span<const std::int32_t> ids, bool overwrite,
+             const std::string& not_finite = "") const;
 
  private:
   /// Rows of one shape, gathered over passes.

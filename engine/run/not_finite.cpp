@@ -128,27 +128,27 @@ std::vector<std::int64_t> indices_of(std::int64_t element, const std::vector<std
   return indices;
 }
 
-/// The first of the residual stream behind the last block. A number that is not finite stays in the stream, so every token that has one
-/// anywhere has one here.
-std::optional<NotFiniteActivation> find_in_stream(const Run& run) {
-  const std::int64_t layers = run.model().layers(), D = run.model().hidden();
+/// The first of the residual stream as it enters block `layer`, or leaves the last one.
+std::optional<NotFiniteActivation> find_in_stream(const Run& run, std::int64_t layer) {
+  const std::int64_t D = run.model().hidden();
   for (std::int64_t from = 0; from < run.tokens(); from += kRows) {
-    const std::vector<float> rows = run.residual(layers, from, std::min(from + kRows, run.tokens()));
+    const std::vector<float> rows = run.residual(layer, from, std::min(from + kRows, run.tokens()));
     const std::int64_t at = first_not_finite(rows);
-    if (at < std::ssize(rows)) return NotFiniteActivation{layers - 1, from + at / D, "residual stream", rows[static_cast<std::size_t>(at)]};
+    if (at == std::ssize(rows)) continue;
+    return NotFiniteActivation{layer - 1, from + at / D, layer == 0 ? "embedding" : "residual stream", rows[static_cast<std::size_t>(at)]};
   }
   return {};
 }
 
-/// Moves what was found behind the last block to the first one that has it at that token.
-NotFiniteActivation first_layer(const Run& run, NotFiniteActivation found) {
-  for (std::int64_t layer = 0; layer <= found.layer; ++layer) {
-    const std::vector<float> row = run.residual(layer, found.token, found.token + 1);
-    const std::int64_t at = first_not_finite(row);
-    if (at == std::ssize(row)) continue;
-    return {layer - 1, found.token, layer == 0 ? "embedding" : "residual stream", row[static_cast<std::size_t>(at)]};
+/// A number that is not finite stays in the stream, so there is one behind the last block if there is one anywhere. The first layer that
+/// has one counts, not the first token: a memory read by chunks spreads it to tokens before it (0 · ∞ is NaN).
+std::optional<NotFiniteActivation> find_in_streams(const Run& run) {
+  const std::int64_t layers = run.model().layers();
+  const std::optional<NotFiniteActivation> behind = find_in_stream(run, layers);
+  for (std::int64_t layer = 0; behind && layer < layers; ++layer) {
+    if (const auto found = find_in_stream(run, layer)) return found;
   }
-  return found;
+  return behind;
 }
 
 std::optional<NotFiniteActivation> find_in_states(Run& run) {
@@ -227,7 +227,7 @@ std::optional<NotFiniteWeight> find_not_finite(const Model& model) {
 
 std::optional<NotFiniteActivation> find_not_finite(Run& run) {
   if (run.tokens() == 0) return {};
-  if (const auto found = find_in_stream(run)) return first_layer(run, *found);
+  if (const auto found = find_in_streams(run)) return found;
   if (const auto found = find_in_states(run)) return found;
   return find_in_logits(run);
 }

@@ -161,8 +161,8 @@ ScorerPool::ScorerPool(std::shared_ptr<const Checkpoint> checkpoint, const Devic
     const int threads = device.threads == 0 ? thread_count() : device.threads;
     const int models = checkpoint->parameters() > kLargeModel ? 1 : threads;
     for (int i = 0; i < models; ++i) {
-      scorers_.push_back(
-          std::make_unique<Scorer>(Model::load(checkpoint, std::shared_ptr<Backend>(make_cpu_backend(models == 1 ? threads : 1, device.precision)))));
+      scorers_.push_back(std::make_unique<Scorer>(
+          Model::load(checkpoint, std::shared_ptr<Backend>(make_cpu_backend(models == 1 ? threads : 1, device.precision)))));
     }
   }
   weights_are_finite_ = !find_not_finite(model());

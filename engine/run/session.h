@@ -80,7 +80,8 @@ class Session {
     /// Called after `run`, in a line, where what the model computes is not finite.
     std::function<void(std::string message)> not_finite = {};
   };
-  /// Opens a checkpoint and runs the prompt; where that is a text and the model reads none, some token ids. An opening under way is cancelled; the run shown so far stays until the new one stands.
+  /// Opens a checkpoint and runs the prompt; where that is a text and the model reads none, some token ids. An opening under way is
+  /// cancelled; the run shown so far stays until the new one stands.
   void open(std::filesystem::path checkpoint, PromptInput prompt, OpenCallbacks callbacks);
   /// Runs another prompt on the open model.
   void read(PromptInput prompt, OpenCallbacks callbacks);

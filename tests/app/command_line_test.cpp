@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -131,14 +132,15 @@ TEST_CASE("command line: what comes from outside does not drive the terminal") {
   CHECK(place.run("run loop --prompt " + kNeedle).errors == "statescope: loop: cannot be opened: No such file or directory\n");
 }
 
-TEST_CASE("command line: a note is one line, whatever stands in the file") {
+TEST_CASE("command line: what is said of a file is one line, whatever stands in it") {
   const Place place;
   REQUIRE(place.run("convert " + kCheckpoint + " model").status == 0);
   nlohmann::json config = nlohmann::json::parse(std::ifstream(place.folder / "model/config.json"));
   config["evil\033]0;pwn\007\nstatescope: all fine"] = 1;
   std::ofstream(place.folder / "model/config.json") << config;
   const std::string said = place.run("run model --prompt " + kNeedle).errors;
-  CHECK(said.find("note: config keys without meaning here: evil ]0;pwn  statescope: all fine") != said.npos);
+  CHECK(said.find(R"("evil\x1b]0;pwn\x07 statescope: all fine" is 1, a key that)") != said.npos);
+  CHECK(std::ranges::count(said, '\n') == 1);
   CHECK(said.find('\033') == said.npos);
 }
 

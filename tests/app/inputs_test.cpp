@@ -18,7 +18,8 @@ json ruler() {
   std::string answer;
   for (const json& word : expected.is_array() ? expected : json::array({expected}))
     answer += (answer.empty() ? "" : " ") + word.get<std::string>();
-  return {{"index", 0}, {"input", text.substr(0, cut)}, {"outputs", {answer}}, {"length", 9}, {"answer_prefix", text.substr(cut + 1) + " "}};
+  return {
+      {"index", 0}, {"input", text.substr(0, cut)}, {"outputs", {answer}}, {"length", 9}, {"answer_prefix", text.substr(cut + 1) + " "}};
 }
 
 std::string verdict(const Place& place, const std::string& arguments, const std::string& in = "/dev/null") {
@@ -36,7 +37,8 @@ TEST_CASE("inputs: a prompt is the same from a file, standard input, its device 
   place.write("ruler.jsonl", ruler().dump() + "\n");
   const std::string from_file = verdict(place, "run " + kCheckpoint + " --prompt ruler.jsonl");
   CHECK(from_file.ends_with(", right\n"));
-  for (const char* from : {"-", "/dev/stdin"}) CHECK(verdict(place, "run " + kCheckpoint + " --prompt " + from, "ruler.jsonl") == from_file);
+  for (const char* from : {"-", "/dev/stdin"})
+    CHECK(verdict(place, "run " + kCheckpoint + " --prompt " + from, "ruler.jsonl") == from_file);
   place.write("pipe.sh", "cat ruler.jsonl | '" + program_path() + "' run " + kCheckpoint + " --prompt /dev/stdin\n");
   const Outcome piped = place.run("--version >/dev/null; sh pipe.sh", "printed");
   CHECK(piped.status == 0);
@@ -47,7 +49,8 @@ TEST_CASE("inputs: RULER's lines are read by every command") {
   const Place place;
   place.write("ruler.ndjson", ruler().dump() + "\r\n");
   CHECK(place.run("inspect " + kCheckpoint + " --prompt ruler.ndjson").status == 0);
-  CHECK(place.run("inspect " + kCheckpoint + " " + kAssets + "checkpoints/niah-gla.h5 --prompt -", "/dev/null", "ruler.ndjson").status == 0);
+  CHECK(place.run("inspect " + kCheckpoint + " " + kAssets + "checkpoints/niah-gla.h5 --prompt -", "/dev/null", "ruler.ndjson").status ==
+        0);
   const Outcome needle = place.run("needle " + kCheckpoint + " --prompt ruler.ndjson", "printed");
   INFO(needle.errors);
   CHECK(needle.status == 0);
@@ -71,10 +74,12 @@ TEST_CASE("inputs: ids from standard input, as words or JSON; a device without e
 TEST_CASE("inputs: JSON goes to standard output and nothing else with it") {
   const Place place;
   const std::string prompt = " --prompt " + kNeedle;
-  for (const std::string& arguments : std::vector<std::string>{"run " + kCheckpoint + prompt + " --json -", "intervene " + kCheckpoint + prompt + " --do 'freeze decay of layer 0 at 3' --json -",
-        "eval " + kCheckpoint + " --task niah --length 64 --samples 2 --json -", "inspect " + kCheckpoint + prompt + " --json -",
-        "needle " + kCheckpoint + prompt + " --json -", "observe " + kCheckpoint + prompt + " --json -",
-        "history " + kCheckpoint + prompt + " --json -"}) {
+  for (const std::string& arguments :
+       std::vector<std::string>{"run " + kCheckpoint + prompt + " --json -",
+                                "intervene " + kCheckpoint + prompt + " --do 'freeze decay of layer 0 at 3' --json -",
+                                "eval " + kCheckpoint + " --task niah --length 64 --samples 2 --json -",
+                                "inspect " + kCheckpoint + prompt + " --json -", "needle " + kCheckpoint + prompt + " --json -",
+                                "observe " + kCheckpoint + prompt + " --json -", "history " + kCheckpoint + prompt + " --json -"}) {
     INFO(arguments);
     const Outcome outcome = place.run(arguments, "printed");
     INFO(outcome.errors);

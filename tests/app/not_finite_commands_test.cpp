@@ -10,7 +10,8 @@ using namespace test::place;
 using nlohmann::json;
 
 const std::string kTensor = "model.layers.0.attn.k_proj.weight";
-const std::string kWhere = "tensor " + kTensor + ", element [0, 0], is NaN; the model computes NaN from layer 0 on, at token 0 (residual stream)";
+const std::string kWhere =
+    "tensor " + kTensor + ", element [0, 0], is NaN; the model computes NaN from layer 0 on, at token 0 (residual stream)";
 
 }  // namespace
 
@@ -41,8 +42,9 @@ TEST_CASE("not finite: run, observe and history show what there is, and say it")
   const Place place;
   write_broken(place, "broken", kTensor);
   const std::string prompt = " --prompt " + kNeedle;
-  for (const std::string& arguments : std::vector<std::string>{"run broken" + prompt, "run broken" + prompt + " --generate 0", "run broken" + prompt + " --session s.scope",
-                                      "observe broken" + prompt + " --layer 0", "history broken" + prompt}) {
+  for (const std::string& arguments : std::vector<std::string>{"run broken" + prompt, "run broken" + prompt + " --generate 0",
+                                                               "run broken" + prompt + " --session s.scope",
+                                                               "observe broken" + prompt + " --layer 0", "history broken" + prompt}) {
     INFO(arguments);
     const Outcome outcome = place.run(arguments, "printed");
     CHECK(outcome.status == 0);

@@ -99,7 +99,8 @@ TEST_CASE("a training on another seed is drawn with the others of its model, or 
 }
 
 TEST_CASE("figures of one training say so in their titles and captions", "[figures]") {
-  for (const char* name : {"entropy.json", "gate-entropy.json", "needle-grid.json", "recall.json", "receptive-field.json", "row-cosine.json"}) {
+  for (const char* name :
+       {"entropy.json", "gate-entropy.json", "needle-grid.json", "recall.json", "receptive-field.json", "row-cosine.json"}) {
     INFO(name);
     for (const FigurePanel& panel : load_figure_spec(kFigures / name).panels) CHECK(has(panel.title.value_or(""), "seed 1"));
   }

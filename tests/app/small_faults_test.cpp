@@ -18,7 +18,8 @@ TEST_CASE("small faults: without a folder for sockets Qt says nothing and leaves
     INFO(without);
     const Outcome outcome = place.run("figure state " + kReading + " --force -o state.svg", "/dev/null", "/dev/null", without);
     CHECK(outcome.status == 0);
-    CHECK(outcome.errors.empty());
+    CHECK(outcome.errors.find("QStandardPaths") == std::string::npos);
+    CHECK(outcome.errors.find("XDG_RUNTIME_DIR") == std::string::npos);
     CHECK(fs::is_empty(place.folder / "tmp"));
   }
 }
@@ -34,9 +35,11 @@ TEST_CASE("small faults: a dump that is in the way is refused before anything is
 TEST_CASE("small faults: tokens that will not be there are refused before anything is read") {
   const Place place;
   const std::string long_one = kReading + " --generate 200000 ";
-  for (const std::string& arguments : std::vector<std::string>{"observe " + long_one + "--token 300000", "observe " + long_one + "--until 999999", "observe " + long_one + "--since -999",
-        "observe " + long_one + "--layer 77", "history " + long_one + "--token -999", "figure state " + long_one + "-o a.svg --token 300000",
-        "film state " + long_one + "-o a.gif --first 300000", "observe " + kReading + " --token 99999999999999999999"}) {
+  for (const std::string& arguments : std::vector<std::string>{
+           "observe " + long_one + "--token 300000", "observe " + long_one + "--until 999999", "observe " + long_one + "--since -999",
+           "observe " + long_one + "--layer 77", "history " + long_one + "--token -999",
+           "figure state " + long_one + "-o a.svg --token 300000", "film state " + long_one + "-o a.gif --first 300000",
+           "observe " + kReading + " --token 99999999999999999999"}) {
     INFO(arguments);
     const Outcome outcome = place.run(arguments, "/dev/null", "/dev/null", "timeout 20");
     CHECK((outcome.status == 1 || outcome.status == 2));
@@ -85,7 +88,8 @@ TEST_CASE("small faults: convert makes no folder that is called like a file") {
 
 TEST_CASE("small faults: ffmpeg is given no option and no address in place of a name") {
   const Place place;
-  place.write("ffmpeg", "#!/bin/sh\nfor last; do :; done\necho \"$last\" > '" + place.folder.path().string() + "/given'\nexec cat > \"${last#file:}\"\n");
+  place.write("ffmpeg", "#!/bin/sh\nfor last; do :; done\necho \"$last\" > '" + place.folder.path().string() +
+                            "/given'\nexec cat > \"${last#file:}\"\n");
   fs::permissions(place.folder / "ffmpeg", fs::perms::owner_all);
   fs::create_directories(place.folder / "-report");
   fs::create_directories(place.folder / "http:/127.0.0.1:9");
@@ -119,10 +123,11 @@ TEST_CASE("small faults: a PDF is the same wherever it is made") {
 TEST_CASE("small faults: what messages quote gives a terminal no commands") {
   const Place place;
   const std::string shell = "esc=$(printf '\\033[31m'); bad=$(printf 'a\\377'); ";
-  for (const std::string& arguments : std::vector<std::string>{"run \"$esc\" --prompt x", "run " + kCheckpoint + " --ids \"$bad\"", "observe " + kReading + " --layer \"$esc\"",
-        "figure state " + kReading + " --type \"$bad\" -o a.svg", "intervene " + kReading + " --do \"$esc\"", "\"$esc\"",
-        "figure state " + kReading + " -o \"$esc.svg\" --token 99999", "--lesson \"$esc\" --screenshot a.png",
-        "eval " + kCheckpoint + " --grid \"$bad\"", "dataset niah --samples 1 -o \"$esc.jsonl\""}) {
+  for (const std::string& arguments : std::vector<std::string>{
+           "run \"$esc\" --prompt x", "run " + kCheckpoint + " --ids \"$bad\"", "observe " + kReading + " --layer \"$esc\"",
+           "figure state " + kReading + " --type \"$bad\" -o a.svg", "intervene " + kReading + " --do \"$esc\"", "\"$esc\"",
+           "figure state " + kReading + " -o \"$esc.svg\" --token 99999", "--lesson \"$esc\" --screenshot a.png",
+           "eval " + kCheckpoint + " --grid \"$bad\"", "dataset niah --samples 1 -o \"$esc.jsonl\""}) {
     INFO(arguments);
     const Outcome outcome = place.run(arguments, "printed", "/dev/null", shell);
     const std::string all = outcome.errors + place.text_of("printed");

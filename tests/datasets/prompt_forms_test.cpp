@@ -103,15 +103,17 @@ TEST_CASE("needle and question are the sentences of the answer and the end") {
 }
 
 TEST_CASE("a line of lm-eval's log of samples") {
-  const Prompt now = read("samples_niah.jsonl",
-                          R"({"doc_id": 0, "doc": {"input": "x"}, "target": ["12", "34"], "arguments": {"gen_args_0": {"arg_0": "the text", )"
-                          R"("arg_1": {"until": ["\n"]}}}, "resps": [["12"]], "exact_match": NaN})");
+  const Prompt now =
+      read("samples_niah.jsonl",
+           R"({"doc_id": 0, "doc": {"input": "x"}, "target": ["12", "34"], "arguments": {"gen_args_0": {"arg_0": "the text", )"
+           R"("arg_1": {"until": ["\n"]}}}, "resps": [["12"]], "exact_match": NaN})");
   CHECK(now.text == "the text");
   CHECK(now.answers == std::vector<std::string>{"12", "34"});
   const Prompt before = read("p.jsonl", R"({"doc_id": 0, "target": "34", "arguments": [["the text", {"until": []}]]})");
   CHECK(before.text == "the text");
   CHECK(before.expected == "34");
-  const std::string choices = R"("arguments": {"gen_args_0": {"arg_0": "Q:", "arg_1": " no"}, "gen_args_1": {"arg_0": "Q:", "arg_1": " yes"}}})";
+  const std::string choices =
+      R"("arguments": {"gen_args_0": {"arg_0": "Q:", "arg_1": " no"}, "gen_args_1": {"arg_0": "Q:", "arg_1": " yes"}}})";
   CHECK(read("p.jsonl", "{\"target\": 1, " + choices).expected == "yes");
   CHECK(read("p.jsonl", "{\"target\": \"0\", " + choices).expected == "no");
   CHECK(read("p.jsonl", "{\"target\": 7, " + choices).expected.empty());

@@ -1,7 +1,6 @@
 // Needles in real text: lengths in the tokens of whoever reads them, marks where the notes and the question stand, chat form.
 #include "datasets/text_needles.h"
 
-
 #include "datasets/files.h"
 #include "datasets/prompt.h"
 #include "datasets/records.h"
@@ -20,11 +19,13 @@ TextTemplates templates() { return read_text_templates(from_source("assets/tasks
 /// One that reads words.
 std::int64_t words(std::string_view text) {
   std::int64_t count = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) count += text[i] != ' ' && text[i] != '\n' && (i == 0 || text[i - 1] == ' ' || text[i - 1] == '\n');
+  for (std::size_t i = 0; i < text.size(); ++i)
+    count += text[i] != ' ' && text[i] != '\n' && (i == 0 || text[i - 1] == ' ' || text[i - 1] == '\n');
   return count;
 }
 
-const std::string kText = "The first sentence is here. A second one follows it! Is there a third? There is a fourth sentence, which is longer. ";
+const std::string kText =
+    "The first sentence is here. A second one follows it! Is there a third? There is a fourth sentence, which is longer. ";
 
 std::unique_ptr<const Task> task(const TaskOptions& options, std::function<std::string(const std::string&)> in_chat = {}) {
   return make_text_needles(options, templates(), kText, {.count = words, .in_chat = std::move(in_chat)});

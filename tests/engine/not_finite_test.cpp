@@ -45,7 +45,8 @@ TEST_CASE("a weight is named with its element, what it makes of a run with layer
   CHECK(found.activation->layer == 1);
   CHECK(found.activation->token == 0);
   CHECK(found.activation->quantity == "residual stream");
-  CHECK(found.text() == "tensor " + name + ", element [3, 5], is NaN; the model computes NaN from layer 1 on, at token 0 (residual stream)");
+  CHECK(found.text() ==
+        "tensor " + name + ", element [3, 5], is NaN; the model computes NaN from layer 1 on, at token 0 (residual stream)");
   CHECK(to_json(found) == json{{"weight", {{"tensor", name}, {"element", {3, 5}}, {"value", "nan"}}},
                                {"activation", {{"layer", 1}, {"token", 0}, {"quantity", "residual stream"}, {"value", "nan"}}}});
 }
@@ -57,7 +58,9 @@ TEST_CASE("of many elements in many pieces the first is found, in every stored t
     std::vector<std::byte> bytes(static_cast<std::size_t>(head.size()) * size_of(type));
     head.dtype = type;
     head.data = bytes.data();
-    const auto put = [&](std::int64_t at, std::uint32_t bits) { std::memcpy(bytes.data() + static_cast<std::size_t>(at) * size_of(type), &bits, size_of(type)); };
+    const auto put = [&](std::int64_t at, std::uint32_t bits) {
+      std::memcpy(bytes.data() + static_cast<std::size_t>(at) * size_of(type), &bits, size_of(type));
+    };
     const std::uint32_t infinite = type == DType::f32 ? 0xff800000 : type == DType::f16 ? 0xfc00 : 0xff80;
     put(2'000'001, infinite | 1);
     put(1'234'567, infinite);
@@ -83,7 +86,7 @@ TEST_CASE("an embedding that is not finite is found where its token stands") {
 
 TEST_CASE("a head that is not finite is found, a tensor that no model reads may be what it likes") {
   Editable checkpoint(small_config("gla"));
-  checkpoint.add("model.mask", {2}, {0, -kInfinity});
+  checkpoint.add("model.layers.0.attn.rotary.inv_freq", {2}, {0, -kInfinity});
   CHECK(!found_in(checkpoint, some_ids(5)));
   checkpoint.floats("model.norm.weight")[0] = kNaN;
   const NotFinite found = found_in(checkpoint, some_ids(5));

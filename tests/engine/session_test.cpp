@@ -103,7 +103,8 @@ TEST_CASE("session: failures are one line that names the file") {
   PromptInput nothing;
   session.open(kGla, nothing, empty.callbacks());
   posts.run_until([&] { return empty.ended(); });
-  REQUIRE(empty.failures.size() == 1);
+  CHECK(empty.failures.empty());  // a model without a prompt shows itself on sample ids
+  CHECK(empty.runs.size() == 1);
   CHECK(missing.runs.empty());
 }
 
@@ -155,7 +156,8 @@ TEST_CASE("session: while another prompt is read, the run shown can be looked at
   };
   look(7);
   look(3);
-  session.save(folder / "shown.scope", [&] { saved = true; }, [](const std::string& message) { FAIL(message); });
+  session.save(
+      folder / "shown.scope", [&] { saved = true; }, [](const std::string& message) { FAIL(message); });
   session.ask(1, shown, {PredictionsQuestion{}},
               [&](const Question&, const Finding& found) { answered = answered || found.answer != nullptr; });
   posts.run_until([&] { return saved && answered; });
@@ -217,9 +219,7 @@ TEST_CASE("session: ends while busy, and nothing is heard from it afterwards") {
   CHECK(opening.runs.empty());
   CHECK(opening.failures.empty());
   CHECK(shown == 0);
-  {
-    const Session idle(posts.post());
-  }
+  { const Session idle(posts.post()); }
 }
 
 TEST_CASE("session: what a device fails at is done again on the CPU, and nothing is lost") {

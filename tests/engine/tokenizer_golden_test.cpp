@@ -66,7 +66,8 @@ void check_text(const Tokenizer& tokenizer, const json& made) {
   if (made.contains(key)) CHECK(places(all) == made[key].get<std::vector<std::vector<std::size_t>>>());
 }
 
-/// What the reference's decoder says after each token, as long as it does not fail; of tokens that are bytes, all of it together is the text.
+/// What the reference's decoder says after each token, as long as it does not fail; of tokens that are bytes, all of it together is the
+/// text.
 void check_stream(const std::shared_ptr<const Tokenizer>& tokenizer, const json& made, const std::string& key, bool skip) {
   const Ids ids = made["ids"];
   const bool says_the_same = made.contains(key) && !tokenizer->bytes_of(ids.front(), skip);

@@ -43,7 +43,7 @@ TEST_CASE("words become ids, with the bytes that they came from") {
 TEST_CASE("a word that the model does not know is named, with its place") {
   const std::string error = error_of([] { from_json(R"({"the": 4})")->encode("the the\nunknown"); });
   CHECK(contains(error, "'unknown' (number 3, byte 8)"));
-  CHECK(contains(error, "--ids"));
+  CHECK(!contains(error, "--"));  // the window shows it too
 }
 
 TEST_CASE("a word may be called type or model") {

@@ -135,8 +135,9 @@ TEST_CASE("device: embeddings and matrix products of every float type", "[device
         both("embed " + shapes, [&](Side& s) { s->embed(s.out({T, in}), s.weight(weight.view()), ids.data()); });
         both("linear " + shapes, [&](Side& s) { s->linear(s.out({T, out}), s.in(x), s.weight(weight.view())); });
         both("linear with bias " + shapes, [&](Side& s) { s->linear(s.out({T, out}), s.in(x), s.weight(weight.view()), s.in(bias)); });
-        both("linear of some outputs " + shapes,
-             [&](Side& s) { s->linear(s.out({T, (out + 1) / 2}), s.in(x), s.weight(weight.view()).slice(out / 2, (out + 1) / 2)); });
+        both("linear of some outputs " + shapes, [&](Side& s) {
+          s->linear(s.out({T, (out + 1) / 2}), s.in(x), s.weight(weight.view()).slice(out / 2, (out + 1) / 2));
+        });
       }
     }
   }
@@ -144,8 +145,9 @@ TEST_CASE("device: embeddings and matrix products of every float type", "[device
   // A weight that is widened in two tiles.
   const Numbers x = random.uniform({9, 2048}), bias = random.uniform({4100});
   const StoredWeight large(random, DType::f16, {4100, 2048});
-  both("linear with bias " + product_name(x, large),
-       [&](Side& s) { s->linear(s.out({9, 4100}), s.in(x), s.weight(large.view()), s.in(bias)); });
+  both("linear with bias " + product_name(x, large), [&](Side& s) {
+    s->linear(s.out({9, 4100}), s.in(x), s.weight(large.view()), s.in(bias));
+  });
 
   const StoredWeight table(random, DType::f32, {5, 16});
   const std::shared_ptr<Backend> device = cuda_backend();
@@ -165,11 +167,17 @@ TEST_CASE("device: matrix products with operands rounded to bfloat16", "[device]
         Random random(1);
         const StoredWeight weight(random, dtype, {out, in});
         const Numbers x = random.uniform({T, in}), bias = random.uniform({out});
-        both("linear " + product_name(x, weight), [&](Side& s) { s->linear(s.out({T, out}), s.in(x), s.weight(weight.view())); }, rounding);
+        both(
+            "linear " + product_name(x, weight),
+            [&](Side& s) {
+              s->linear(s.out({T, out}), s.in(x), s.weight(weight.view()));
+            },
+            rounding);
         // Of numbers that bfloat16 holds nothing is lost.
         if (dtype != DType::bf16) continue;
-        both("linear of whole numbers, with bias " + product_name(x, weight),
-             [&](Side& s) { s->linear(s.out({T, out}), s.in(quantised(x, 8)), s.weight(weight.view()), s.in(bias)); });
+        both("linear of whole numbers, with bias " + product_name(x, weight), [&](Side& s) {
+          s->linear(s.out({T, out}), s.in(quantised(x, 8)), s.weight(weight.view()), s.in(bias));
+        });
       }
       for (const auto& [D, I] : {std::pair{60, 37}, {64, 128}}) {
         Random random(1);
@@ -196,8 +204,9 @@ TEST_CASE("device: an algorithm chosen for one number of rows serves others", "[
       const Numbers bias = random.uniform({out});
       for (const std::int64_t T : {2048, 2047, 1025, 1500, 33, 40, 63, 64, 4097, 4096, 9}) {
         const Numbers x = quantised(random.uniform({T, in}), 8);  // bfloat16 holds it
-        both("linear with bias " + product_name(x, weight),
-             [&](Side& s) { s->linear(s.out({T, out}), s.in(x), s.weight(weight.view()), s.in(bias)); });
+        both("linear with bias " + product_name(x, weight), [&](Side& s) {
+          s->linear(s.out({T, out}), s.in(x), s.weight(weight.view()), s.in(bias));
+        });
       }
     }
   }
@@ -295,7 +304,9 @@ TEST_CASE("device: heads scaled and divided, gates from logits, rotations", "[de
         std::vector<float> omega;
         for (std::int64_t j = 0; j < rotary / 2; ++j) omega.push_back(j % 3 == 2 ? 0.0F : 1 / static_cast<float>(1 + j));
         compare_step(both, with("rope with listed frequencies", {{"first", first}, {"rotary", rotary}}), x,
-                     [&](Side& s, Tensor y, ConstTensor in) { s->rope(y, in, first, Rotation{omega, 1.25F}); });
+                     [&](Side& s, Tensor y, ConstTensor in) {
+                       s->rope(y, in, first, Rotation{omega, 1.25F});
+                     });
       }
     }
 
@@ -323,8 +334,9 @@ TEST_CASE("device: choices, renormalised weights and row-sparse keys", "[device]
       }
       std::vector<std::int32_t> ids(static_cast<std::size_t>(T * W));
       make_cpu_backend()->top_k(Tensor(ids.data(), DType::i32, {T, W}), scores.view());
-      compare_step(both, "renormalise" + name, gate,
-                   [&](Side& s, Tensor y, ConstTensor x) { s->renormalise(y, x, s.in(ids, Shape{T, W})); });
+      compare_step(both, "renormalise" + name, gate, [&](Side& s, Tensor y, ConstTensor x) {
+        s->renormalise(y, x, s.in(ids, Shape{T, W}));
+      });
     }
   }
   for_each_shape([&](const Shape& shape) {

@@ -270,6 +270,7 @@ TEST_CASE("linear_rounded agrees with double precision of rounded operands, for 
   const Weight weight(dtype, out, in, random);
   const Numbers x = random.uniform({T, in}), bias = random.uniform({out});
   const bool biased = GENERATE(false, true);
+  INFO("x [" << T << ", " << in << "], weight [" << out << ", " << in << "] of " << name_of(dtype) << (biased ? ", biased" : ""));
 
   Numbers wide_x = poisoned({T, in + 5}), wide_y = poisoned({T, out + 2});
   for (std::int64_t t = 0; t < T; ++t) std::copy_n(x.row(t), in, wide_x.row(t) + 3);
