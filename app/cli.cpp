@@ -136,7 +136,8 @@ void add_lists(CLI::App& command, EvalLists& lists, std::initializer_list<CLI::O
   const auto list = [&](const char* name, auto& values, const char* help) {
     return alone(command.add_option(name, values, help)->delimiter(',')->allow_extra_args(false));
   };
-  list("--length", lists.lengths, "words, or bytes of prose, or tokens of real text: 256,512,1024 (default: 512; copy 511; text 1024, of each window)")
+  list("--length", lists.lengths,
+       "words, or bytes of prose, or tokens of real text: 256,512,1024 (default: 512; copy 511; text 1024, of each window)")
       ->check(CLI::Range(1, 100'000'000));
   list("--needles", lists.needles, "niah: keys that needles name: 4,8,16 (default: 1; 0: as many as fit)")->check(at_least(0));
   list("--pairs", lists.pairs, "mqar: pairs of key and value (default: 8)")->check(at_least(1));
@@ -151,7 +152,8 @@ void add_lists(CLI::App& command, EvalLists& lists, std::initializer_list<CLI::O
   command.add_option("--haystack", task.haystack, "niah: filler, prose or a text file; text: a text file (default: the prose)");
   command.add_option("--value", task.value, "niah: what needles say")->check(CLI::IsMember({"code", "number", "uuid"}));
   command.add_option("--filler", task.filler, "mqar: between the questions")->check(CLI::IsMember({"noise", "zero"}));
-  command.add_option("--samples", lists.base.samples, "examples of each cell (default: 500; all of a prompt file)")->check(CLI::Range(1, 10'000'000));
+  command.add_option("--samples", lists.base.samples, "examples of each cell (default: 500; all of a prompt file)")
+      ->check(CLI::Range(1, 10'000'000));
   command.add_option("--seed", task.seed, "of the examples");
 }
 

@@ -107,8 +107,8 @@ int bench_sse_command(const BenchSseArguments& arguments);
 struct EvalArguments {
   std::vector<std::string> checkpoints;
   EvalLists lists;
-  std::string grid;   // a file of cells, instead of lists
-  std::string suite;  // a list of assets/tasks/scores.json, instead of lists
+  std::string grid;                  // a file of cells, instead of lists
+  std::string suite;                 // a list of assets/tasks/scores.json, instead of lists
   std::vector<std::string> prompts;  // files whose prompts say what a right reply contains, instead of lists
   std::string json, csv;
   DeviceChoice device;

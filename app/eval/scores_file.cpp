@@ -19,9 +19,8 @@ using nlohmann::json;
 constexpr std::size_t kMostBytes = 64 << 20;
 
 /// Keys of a stored cell that say what came out, not what was asked.
-const std::set<std::string> kResults{"checkpoint", "questions",     "exact",          "low",   "high",       "tokens", "nll",
-                                     "windows",    "bits_per_byte", "standard_error", "parts", "impossible", "notes",
-                                     "scored_by",  "hits",          "chat"};
+const std::set<std::string> kResults{"checkpoint",    "questions",      "exact", "low",        "high",  "tokens",    "nll",  "windows",
+                                     "bits_per_byte", "standard_error", "parts", "impossible", "notes", "scored_by", "hits", "chat"};
 
 /// One cell's results.
 class Results {

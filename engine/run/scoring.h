@@ -61,10 +61,11 @@ class ScorerPool {
   /// Throws NotFiniteError if the model has a number that is not finite: which, and what comes of it when it reads what `make` makes.
   void check_weights(const std::function<ScoredSequence()>& make);
 
-  /// Does something with number `index` by one of the scorers and returns how many tokens were read; where a stop is requested it may throw.
+  /// Does something with number `index` by one of the scorers and returns how many tokens were read; where a stop is requested it may
+  /// throw.
   using Work = std::function<std::int64_t(Scorer& scorer, std::int64_t index, const std::stop_token& stop)>;
-  /// Does it for 0 … count − 1, on the scorers' threads. `tell` hears, on this thread and now and then, how many tokens were read; returning
-  /// false cancels. Throws what `work` threw, for the lowest number that failed, and Error "cancelled".
+  /// Does it for 0 … count − 1, on the scorers' threads. `tell` hears, on this thread and now and then, how many tokens were read;
+  /// returning false cancels. Throws what `work` threw, for the lowest number that failed, and Error "cancelled".
   void each(std::int64_t count, const Work& work, const std::function<bool(std::int64_t tokens)>& tell = {});
 
   /// The scores of make(0) … make(count − 1), in that order and the same whatever the number of threads. `make` is called on those threads;
