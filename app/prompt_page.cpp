@@ -54,6 +54,8 @@ PromptPage::PromptPage(Navigator& navigator, QWidget* parent) : QWidget(parent),
   text_ = new TextBox(this);
   text_->setTabChangesFocus(true);
   QLayout* marks = make_marks();
+  chat_ = new QCheckBox(tr("Said in a &chat"), this);
+  chat_->setToolTip(tr("The model reads the text as what a user says to it, in the form of its chat template"));
   count_ = new QLabel(this);
   count_->setObjectName("faint");
   count_->setWordWrap(true);
@@ -83,7 +85,10 @@ PromptPage::PromptPage(Navigator& navigator, QWidget* parent) : QWidget(parent),
   layout->addWidget(text_, 1);
   marks_row_->setLayout(marks);
   layout->addWidget(marks_row_);
-  layout->addWidget(count_);
+  auto* counted = new QHBoxLayout;
+  counted->addWidget(count_, 1);
+  counted->addWidget(chat_);
+  layout->addLayout(counted);
   layout->addWidget(ids_);
   layout->addLayout(form_);
   layout->addWidget(read_);
@@ -111,10 +116,9 @@ void PromptPage::make_connections() {
   connect(text_, &QPlainTextEdit::textChanged, this, &PromptPage::take_edit);
   connect(from_, &QComboBox::activated, this, &PromptPage::choose);
   connect(read_, &QPushButton::clicked, this, &PromptPage::read);
+  connect(chat_, &QCheckBox::toggled, this, &PromptPage::show_kind);
   connect(&count_delay_, &QTimer::timeout, this, &PromptPage::count);
-  connect(&navigator_, &Navigator::opened, this, [this] {
-    if (isVisible()) count_soon();
-  });
+  connect(&navigator_, &Navigator::opened, this, [this] { show_kind(); });
 }
 
 void PromptPage::set_frame(const Frame& frame) {
@@ -129,6 +133,16 @@ bool PromptPage::has_no_text() const { return !navigator_.facts().no_text.isEmpt
 
 /// Also of a model that reads texts, where ids were read and ids stand there.
 bool PromptPage::takes_ids() const { return has_no_text() || (!written_.ids.empty() && ids_in(text_->toPlainText().toStdString())); }
+
+bool PromptPage::is_chat() const { return chat_->isChecked() && navigator_.facts().chat && !takes_ids(); }
+
+/// In a chat nothing is marked: what the model reads is the template's text.
+void PromptPage::show_kind() {
+  const bool text = !has_no_text();
+  chat_->setVisible(text && navigator_.facts().chat && !takes_ids());
+  marks_row_->setVisible(text && !is_chat());
+  if (isVisible()) count_soon();
+}
 
 void PromptPage::fill() {
   show_prompt(navigator_.prompt());
@@ -156,8 +170,9 @@ void PromptPage::show_prompt(const PromptInput& prompt) {
   const bool ids = takes_ids();
   text_->setAccessibleName(ids ? tr("Token ids of the prompt") : tr("Text of the prompt"));
   text_->setPlaceholderText(ids ? tr("Token ids for the model to read, such as 12 7 99") : tr("A text for the model to read"));
-  for (QWidget* of_text : std::initializer_list<QWidget*>{marks_row_, ids_}) of_text->setVisible(!has_no_text());
+  ids_->setVisible(!has_no_text());
   form_->setRowVisible(expected_, !has_no_text());
+  show_kind();
   show_marks();
   count_soon();
 }
@@ -265,6 +280,10 @@ PromptInput PromptPage::prompt() const {
 void PromptPage::read() {
   if (!read_->isEnabled()) return;
   PromptInput wanted = prompt();
+  if (is_chat()) {
+    if (reading_.ids.empty()) return;  // not counted yet, or refused
+    wanted = {.text = {}, .spans = {}, .ids = reading_.ids, .expected = {}, .generate = generate_->value()};
+  }
   const PromptInput& shown = navigator_.prompt();
   if (wanted.text != shown.text || wanted.ids != shown.ids) before_ = shown;
   navigator_.read(std::move(wanted));
@@ -289,9 +308,11 @@ void PromptPage::count() {
   read_->setEnabled(true);
   const std::shared_ptr<const Tokenizer>& tokenizer = navigator_.facts().tokenizer;
   if (!tokenizer) return;
+  const std::shared_ptr<const chat::TemplateFolder> folder = is_chat() ? navigator_.facts().chat : nullptr;
+  read_->setEnabled(!folder);  // in a chat, once it is known what the model would read
   QThreadPool::globalInstance()->start(
-      [self = QPointer<PromptPage>(this), tokenizer, vocab = navigator_.facts().vocab, text, ticket = counted_] {
-        TextReading reading = read_text(*tokenizer, vocab, text);
+      [self = QPointer<PromptPage>(this), tokenizer, folder, vocab = navigator_.facts().vocab, text, ticket = counted_] {
+        TextReading reading = folder ? read_chat(*tokenizer, *folder, text) : read_text(*tokenizer, vocab, text);
         QMetaObject::invokeMethod(
             qApp,
             [self, reading = std::move(reading), ticket] {
@@ -303,6 +324,7 @@ void PromptPage::count() {
 
 void PromptPage::show_reading(const TextReading& reading) {
   reading_ = reading;
+  if (is_chat()) read_->setEnabled(!reading.ids.empty());
   QStringList lines;
   for (const UnknownWord& word : reading.unknown) {
     const std::string text = text_->toPlainText().toStdString().substr(word.begin, word.end - word.begin);

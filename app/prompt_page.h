@@ -1,6 +1,7 @@
 // The reader's own prompt: its text with needle, question and answer marked in it, or token ids where the model has no text.
 #pragma once
 
+#include <QCheckBox>
 #include <QComboBox>
 #include <QFormLayout>
 #include <QLabel>
@@ -51,6 +52,8 @@ class PromptPage : public QWidget {
   void select_word(QTextCursor& cursor) const;
   bool has_no_text() const;
   bool takes_ids() const;
+  bool is_chat() const;
+  void show_kind();
 
   Navigator& navigator_;
   Frame frame_;
@@ -58,6 +61,7 @@ class PromptPage : public QWidget {
   QPlainTextEdit* text_;
   QPushButton *needle_, *question_, *answer_;
   QWidget* marks_row_;
+  QCheckBox* chat_;  // the text is what the user says to an instruct model
   QLabel* count_;
   QPlainTextEdit* ids_;  // of the text, to be looked at and copied
   QFormLayout* form_;

@@ -5,10 +5,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
 #include <utility>
 
+#include "engine/chat/chat_template.h"
+#include "engine/chat/request.h"
 #include "engine/error.h"
 #include "engine/tokenizer/tokenizer.h"
 
@@ -58,6 +61,19 @@ TextReading read_text(const Tokenizer& tokenizer, std::int64_t vocab, const std:
   } catch (const Error& error) {
     reading.unknown = unknown_words(tokenizer, vocab, text);
     if (reading.unknown.empty()) reading.refused = error.what();
+  }
+  return reading;
+}
+
+TextReading read_chat(const Tokenizer& tokenizer, const chat::TemplateFolder& folder, const std::string& said) {
+  TextReading reading;
+  try {
+    const nlohmann::json turn{{"role", "user"}, {"content", said}};
+    const std::string line = nlohmann::json::object({{"messages", nlohmann::json::array({turn})}}).dump();
+    const chat::RequestDefaults defaults{.template_name = "", .now = chat::local_time(), .variables = {}, .add_generation_prompt = true};
+    reading.ids = tokenizer.encode(chat::prompt_of(line, folder, defaults), {.add_specials = false, .recognise_specials = true}).ids;
+  } catch (const Error& error) {
+    reading.refused = error.what();
   }
   return reading;
 }

@@ -10,6 +10,9 @@
 namespace statescope {
 
 class Tokenizer;
+namespace chat {
+class TemplateFolder;
+}
 
 /// Bytes [begin, end) of a text: a word that the model has not learned, and those of its own that are spelt most like it, the nearest
 /// first.
@@ -25,6 +28,9 @@ struct TextReading {
 };
 /// `vocab`: ids of the model. As long as the text is: not for the interface thread.
 TextReading read_text(const Tokenizer& tokenizer, std::int64_t vocab, const std::string& text);
+
+/// The same of a conversation in which the user says that, by the model's chat template; special tokens that it writes are those tokens.
+TextReading read_chat(const Tokenizer& tokenizer, const chat::TemplateFolder& folder, const std::string& said);
 
 /// Letters that must be put in, left out or changed to make one of the other.
 std::size_t edit_distance(std::string_view a, std::string_view b);

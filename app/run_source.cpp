@@ -6,6 +6,7 @@
 #include "app/assets.h"
 #include "app/eval/needle_grid.h"
 #include "app/plain_words.h"
+#include "engine/error.h"
 #include "engine/run/sample_ids.h"
 
 namespace statescope {
@@ -15,6 +16,16 @@ constexpr int grid_niceness = 10;  // stepping through the run stays smooth
 
 /// Calls `work` on the thread of the running QApplication, later.
 void post(std::function<void()> work) { QMetaObject::invokeMethod(qApp, std::move(work), Qt::QueuedConnection); }
+
+/// Null where there is no chat template, or none that can be read.
+std::shared_ptr<const chat::TemplateFolder> chat_of(const Checkpoint& checkpoint) {
+  try {
+    auto folder = std::make_shared<const chat::TemplateFolder>(checkpoint.path);
+    return folder->has_templates() ? folder : nullptr;
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
 
 /// Nothing but to be looked at.
 class BranchSource final : public RunSource {
@@ -91,6 +102,7 @@ class SessionSource final : public RunSource {
     if (!model) return {};
     ModelFacts facts{.no_text = {}, .vocab = model->vocab(), .tokenizer = session_.tokenizer()};
     if (const std::string why = why_no_text(*facts.tokenizer); !why.empty()) facts.no_text = without_options(why);
+    facts.chat = chat_of(model->checkpoint());
     return facts;
   }
   std::unique_ptr<RunSource> beside(std::shared_ptr<const RunInfo> run) override {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 
+#include "engine/chat/template_folder.h"
 #include "engine/device.h"
 #include "engine/run/intervention.h"
 #include "engine/run/session.h"
@@ -13,9 +14,10 @@ namespace statescope {
 
 /// What is known of the model of the run shown, beside its RunInfo.
 struct ModelFacts {
-  QString no_text;                             // why it reads token ids alone; empty: it reads texts
-  std::int64_t vocab = 0;                      // its token ids
-  std::shared_ptr<const Tokenizer> tokenizer;  // null: there is none to be asked
+  QString no_text;                                   // why it reads token ids alone; empty: it reads texts
+  std::int64_t vocab = 0;                            // its token ids
+  std::shared_ptr<const Tokenizer> tokenizer;        // null: there is none to be asked
+  std::shared_ptr<const chat::TemplateFolder> chat;  // null: it has no chat template
 };
 
 class RunSource {

@@ -312,7 +312,7 @@ void linear_streamed(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bi
   for (std::int64_t t = 0; t < rows; ++t) {
     float* row = packed + t * packed_stride;
     HWY_DYNAMIC_DISPATCH(pack_row)(row, x.f32(t), in, weight.dtype == DType::bf16);
-    if (weight.scales) std::fill_n(row + packed_stride - widest_block, widest_block, 0.0F);
+    if (weight.scales) std::fill(row + in, row + packed_stride, 0.0F);
   }
   const StreamedProduct op{weight.data,  weight.dtype, weight.stride, packed,   packed_stride,
                            rows,         in,           y.f32(),       y.stride, bias ? bias.f32() : nullptr,

@@ -5,7 +5,10 @@
 #include <vector>
 
 #include "app/cli_commands.h"
+#include "app/prompt_text.h"
+#include "engine/chat/template_folder.h"
 #include "engine/error.h"
+#include "engine/tokenizer/tokenizer.h"
 #include "tests/catch.h"
 #include "tests/temporary_folder.h"
 
@@ -72,6 +75,15 @@ TEST_CASE("chat: a file holds several turns, or a whole line of statescope chat"
   CHECK(folder.ids(filed(folder.path("turns.json"))) == Ids{5, 6, 1, 7, 2, 7});
   folder.write("line.json", R"({"messages": [{"role": "user", "content": "a"}], "add_generation_prompt": false, "kwargs": {"loud": 1}})");
   CHECK(folder.ids(filed(folder.path("line.json"))) == Ids{5, 6, 1, 4});
+}
+
+TEST_CASE("chat: the prompt page reads what is said as the command line does") {
+  const Folder folder(kTemplate), angry("{{ raise_exception('only system') }}");
+  const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(folder.path(""));
+  CHECK(read_chat(*tokenizer, chat::TemplateFolder(folder.path("")), "ab").ids == folder.ids(said("ab")));
+  const TextReading refused = read_chat(*tokenizer, chat::TemplateFolder(angry.path("")), "ab");
+  CHECK(refused.ids.empty());
+  CHECK(refused.refused == "only system");
 }
 
 TEST_CASE("prompt: names of special tokens in a text are those tokens where that is asked for") {
