@@ -209,20 +209,7 @@ class Percent {
 
 Value percent_format(const std::string& text, const Value& arguments) { return Percent(text, arguments).run(); }
 
-std::string ascii_repr(const Value& value) {
-  std::string out;
-  for (const char32_t letter : code_points(repr(value))) {
-    const auto code = static_cast<std::uint32_t>(letter);
-    if (code < 0x80) {
-      out += static_cast<char>(code);
-    } else {
-      out += code < 0x100     ? fmt::format("\\x{:02x}", code)
-             : code < 0x10000 ? fmt::format("\\u{:04x}", code)
-                              : fmt::format("\\U{:08x}", code);
-    }
-  }
-  return out;
-}
+std::string ascii_repr(const Value& value) { return ascii_escaped(repr(value)); }
 
 std::string float_format(double value, char kind, int precision, bool alternate) {
   if (precision > kMostPrecision) throw Error("a precision that is too large");

@@ -2,18 +2,11 @@
 
 #include <fmt/format.h>
 
+#include "engine/chat/counted.h"
 #include "engine/chat/print.h"
 
 namespace statescope::chat {
 namespace {
-
-template <class At>
-Next counted(std::size_t count, At at) {
-  return [count, at, i = std::size_t{0}]() mutable -> std::optional<Value> {
-    if (i >= count) return std::nullopt;
-    return at(i++);
-  };
-}
 
 Value next_of_cycler(Runtime&, const Value& self, const Call&) {
   auto* cycler = self.object_as<Cycler>();

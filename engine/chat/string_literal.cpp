@@ -8,22 +8,6 @@
 namespace statescope::chat {
 namespace {
 
-/// As Jinja does first: what is beyond ASCII becomes an escape, so that a backslash before it is one that stands for itself.
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char32_t letter : code_points(text)) {
-    const auto code = static_cast<std::uint32_t>(letter);
-    if (code < 0x80) {
-      out += static_cast<char>(code);
-    } else {
-      out += code < 0x100     ? fmt::format("\\x{:02x}", code)
-             : code < 0x10000 ? fmt::format("\\u{:04x}", code)
-                              : fmt::format("\\U{:08x}", code);
-    }
-  }
-  return out;
-}
-
 class Reader {
  public:
   explicit Reader(std::string text) : text_(std::move(text)) {}
@@ -89,6 +73,7 @@ class Reader {
 
 }  // namespace
 
-std::string unescaped(std::string_view text) { return Reader(escaped(text)).run(); }
+/// As Jinja does first: what is beyond ASCII becomes an escape, so that a backslash before it is one that stands for itself.
+std::string unescaped(std::string_view text) { return Reader(ascii_escaped(text)).run(); }
 
 }  // namespace statescope::chat

@@ -1,5 +1,6 @@
 #include "engine/chat/unicode.h"
 
+#include <fmt/format.h>
 #include <utf8proc.h>
 
 #include <algorithm>
@@ -229,6 +230,21 @@ std::vector<std::string> split_lines(std::string_view text, bool keep_ends) {
   }
   if (begin < text.size()) lines.emplace_back(text.substr(begin));
   return lines;
+}
+
+std::string ascii_escaped(std::string_view text) {
+  std::string out;
+  for (const char32_t letter : code_points(text)) {
+    const auto code = static_cast<std::uint32_t>(letter);
+    if (code < 0x80) {
+      out += static_cast<char>(code);
+    } else {
+      out += code < 0x100     ? fmt::format("\\x{:02x}", code)
+             : code < 0x10000 ? fmt::format("\\u{:04x}", code)
+                              : fmt::format("\\U{:08x}", code);
+    }
+  }
+  return out;
 }
 
 }  // namespace statescope::chat

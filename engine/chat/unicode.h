@@ -41,4 +41,7 @@ std::string_view strip(std::string_view text, Ends ends, const std::u32string* l
 /// Python's str.splitlines.
 std::vector<std::string> split_lines(std::string_view text, bool keep_ends = false);
 
+/// With Python's escapes (\xe4, \u4f60, \U0001f600) for what is beyond ASCII.
+std::string ascii_escaped(std::string_view text);
+
 }  // namespace statescope::chat

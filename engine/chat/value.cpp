@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/chat/counted.h"
 #include "engine/chat/print.h"
 #include "engine/chat/unicode.h"
 
@@ -169,15 +170,6 @@ std::optional<Value> Object::item(const Value&) { return std::nullopt; }
 Value Object::call(Runtime&, const Arguments&) { throw Error(fmt::format("'{}' object is not callable", type())); }
 
 namespace {
-
-/// By position, up to the end.
-template <class At>
-Next counted(std::size_t count, At at) {
-  return [count, at, i = std::size_t{0}]() mutable -> std::optional<Value> {
-    if (i >= count) return std::nullopt;
-    return at(i++);
-  };
-}
 
 Next letters(const Value& value) {
   return [value, at = std::size_t{0}]() mutable -> std::optional<Value> {
