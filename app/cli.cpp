@@ -175,6 +175,12 @@ void add_eval(CLI::App& app, EvalArguments& eval) {
       .add_option("--reply", eval.lists.base.reply,
                   "tokens that a reply may have, where the answer is looked for in it (default: as many as the answer, and 32)")
       ->check(CLI::Range(1, 10'000));
+  command
+      .add_option("--score", eval.lists.base.score,
+                  "which answers of a prompt file a right reply contains: all (the share of them counts), any (one is enough) or mixed: as "
+                  "each prompt says (default: any where its \"task\", or else the file or its folder, has qa in its name, as RULER's)")
+      ->check(CLI::IsMember({"all", "any", "mixed"}))
+      ->needs(prompts);
   command.add_flag("--special", eval.lists.base.special, "names of special tokens in prompt files are those tokens")->needs(prompts);
   add_compute(command, eval.device);
   command.add_option("--json", eval.json, "write the scores to this file (-: standard output)");

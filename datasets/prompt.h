@@ -21,7 +21,8 @@ struct Prompt {
   std::string text;
   std::vector<std::int32_t> ids;     // in place of the text; empty: none
   std::string expected;              // how a right answer begins; empty: unknown
-  std::vector<std::string> answers;  // what a right reply contains, each of them; empty: unknown
+  std::vector<std::string> answers;  // what a right reply contains; empty: unknown
+  bool any_answer = false;           // one of them is enough, as in RULER's question answering; else each is wanted
   std::vector<PromptSpan> spans;
 };
 

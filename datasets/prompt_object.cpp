@@ -25,12 +25,40 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
+char small(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 'a' - 'A') : c; }
+
+/// Letters "qa" with none beside them: qa_1, QA-hotpot, ruler_qa_squad.
+bool has_word_qa(const std::string& name) {
+  std::string word;
+  for (const char each : name + ' ') {
+    const char c = small(each);
+    if (c >= 'a' && c <= 'z') {
+      word += c;
+    } else if (word == "qa") {
+      return true;
+    } else {
+      word.clear();
+    }
+  }
+  return false;
+}
+
 /// Reads one object; its errors say which.
 class ObjectReader {
  public:
   ObjectReader(const fs::path& path, const std::string& where) : path_(path), where_(where) {}
 
   Prompt read(const json& object) const {
+    Prompt prompt = of_form(object);
+    prompt.any_answer = takes_any(object);
+    if (prompt.any_answer && !prompt.answers.empty()) prompt.expected = prompt.answers.front();
+    return prompt;
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const { refuse(path_, where_ + what); }
+
+  Prompt of_form(const json& object) const {
     if (!object.is_object()) fail("has no text under \"prompt\"");
     if (object.contains("prompt")) return own_prompt(object);
     if (object.contains("input")) return record_prompt(object);
@@ -44,8 +72,13 @@ class ObjectReader {
     fail("has no text under \"prompt\" or \"input\", and no \"ids\"");
   }
 
- private:
-  [[noreturn]] void fail(const std::string& what) const { refuse(path_, where_ + what); }
+  /// As its "task" says, or else the name of the file, or how that of its folder begins: RULER has qa_1/validation.jsonl, lm-eval
+  /// samples_ruler_qa_squad….
+  bool takes_any(const json& object) const {
+    if (object.contains("task") && object["task"].is_string()) return has_word_qa(object["task"]);
+    const fs::path folder = path_ == "-" ? "" : fs::absolute(path_).parent_path().filename();
+    return has_word_qa(path_.stem().string()) || has_word_qa(folder.string().substr(0, std::string_view("qa_").size()));
+  }
 
   std::string text(const json& object, const char* key) const {
     if (!object[key].is_string()) fail(std::string("has no text under \"") + key + "\"");

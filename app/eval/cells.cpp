@@ -65,6 +65,9 @@ class CellReader {
       task.haystack = text(key, value);
     } else if (key == "reply") {
       cell.reply = number(key, value, 1, kLongestReply);
+    } else if (key == "score") {
+      cell.score = text(key, value);
+      if (cell.score != "all" && cell.score != "any" && cell.score != "mixed") refuse("\"score\" is not all, any or mixed");
     } else if (key == "special") {
       cell.special = flag(key, value);
     } else if (key == "value") {

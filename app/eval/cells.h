@@ -20,6 +20,7 @@ struct EvalCell {
   // Where replies are scored:
   std::optional<std::int64_t> reply;  // tokens that one may have; unset: as many as its answers have, and some more
   bool special = false;               // names of special tokens in a file's prompts are those tokens
+  std::string score = "mixed";        // which of a file's answers a right reply contains: all, any; mixed: as each prompt says
 };
 
 /// Lists make every combination; an empty one stands for what `base` says.

@@ -85,10 +85,15 @@ class Greedy {
   Buffer hidden_, logits_;
 };
 
-std::int64_t needed_tokens(const std::vector<std::string>& answers, const Tokenizer& tokenizer) {
-  std::int64_t tokens = 0;
-  for (const std::string& answer : answers) tokens += std::ssize(tokenizer.encode(" " + answer, kContinuation).ids) + 1;  // a comma
-  return tokens;
+/// Of all answers, or of the longest where any will do.
+std::int64_t needed_tokens(const AskedPrompt& prompt, const Tokenizer& tokenizer) {
+  std::int64_t all = 0, longest = 0;
+  for (const std::string& answer : prompt.answers) {
+    const std::int64_t tokens = std::ssize(tokenizer.encode(" " + answer, kContinuation).ids) + 1;  // a comma
+    all += tokens;
+    longest = std::max(longest, tokens);
+  }
+  return prompt.any ? longest : all;
 }
 
 std::string reply_to(const AskedPrompt& prompt, Greedy& model, const std::shared_ptr<const Tokenizer>& tokenizer, const Ids& ends,
@@ -98,7 +103,8 @@ std::string reply_to(const AskedPrompt& prompt, Greedy& model, const std::shared
   std::int32_t next = model.read(prompt.ids, stop);
   for (std::int64_t said = 1; !ends.contains(next); ++said) {
     text += decoder.add(next);
-    if (said == most || contained(text, prompt.answers) == std::ssize(prompt.answers)) break;
+    const ReplyHits found = hits_of(text, prompt);
+    if (said == most || found.hits == found.answers) break;
     next = model.read({&next, 1}, stop);
   }
   return text + decoder.finish();
@@ -109,6 +115,11 @@ std::string reply_to(const AskedPrompt& prompt, Greedy& model, const std::shared
 std::int64_t contained(const std::string& reply, const std::vector<std::string>& answers) {
   const std::string said = chat::lower(reply);
   return std::ranges::count_if(answers, [&](const std::string& answer) { return said.find(chat::lower(answer)) != said.npos; });
+}
+
+ReplyHits hits_of(const std::string& reply, const AskedPrompt& prompt) {
+  const std::int64_t found = contained(reply, prompt.answers);
+  return prompt.any ? ReplyHits{std::min<std::int64_t>(found, 1), 1} : ReplyHits{found, std::ssize(prompt.answers)};
 }
 
 TaskScore summarise_replies(std::span<const ReplyHits> replies) {
@@ -133,9 +144,9 @@ TaskScore score_replies(ScorerPool& pool, const std::shared_ptr<const Tokenizer>
   const auto work = [&](Scorer& scorer, std::int64_t i, const std::stop_token& stop) {
     const AskedPrompt prompt = make(i);
     Greedy model(scorer.model_ptr(), std::ssize(prompt.ids));
-    const std::int64_t limit = most ? *most : needed_tokens(prompt.answers, *tokenizer) + kBeside;
+    const std::int64_t limit = most ? *most : needed_tokens(prompt, *tokenizer) + kBeside;
     const std::string reply = reply_to(prompt, model, tokenizer, ends, limit, stop);
-    replies[static_cast<std::size_t>(i)] = {contained(reply, prompt.answers), std::ssize(prompt.answers)};
+    replies[static_cast<std::size_t>(i)] = hits_of(reply, prompt);
     return model.tokens();
   };
   pool.each(count, work, tell);

@@ -33,6 +33,7 @@ const std::vector<Setting>& settings() {
        [](const EvalCell& cell) { return cell.task.depth_percent ? Json(*cell.task.depth_percent) : Json(nullptr); }},
       {"file", {"file"}, [](const EvalCell& cell) { return Json(cell.task.haystack); }},
       {"special", {"file"}, [](const EvalCell& cell) { return Json(cell.special); }},
+      {"score", {"file"}, [](const EvalCell& cell) { return Json(cell.score); }},
       {"haystack", {"niah", "text"}, [](const EvalCell& cell) { return Json(cell.task.haystack); }},
       {"value", {"niah"}, [](const EvalCell& cell) { return Json(cell.task.value); }},
       {"filler", {"mqar"}, [](const EvalCell& cell) { return Json(cell.task.filler); }},
@@ -94,6 +95,12 @@ std::vector<const Setting*> columns(const std::string& task, std::span<const Cel
 
 std::string numbers(std::span<const double> values) { return fmt::format("{:.3f}", fmt::join(values, " ")); }
 
+/// When an answer counts as right.
+std::string reply_rule(const CellScore& score) {
+  const bool any = score.cell.task.name == "file" && score.cell.score == "any";
+  return fmt::format("the reply{} contains {}", score.task->in_chat ? ", in chat form," : "", any ? "one of the answers" : "it");
+}
+
 Row result_row(const CellScore& score) {
   if (!score.impossible.empty()) return {score.impossible};
   if (score.text) {
@@ -104,9 +111,7 @@ Row result_row(const CellScore& score) {
   const TaskScore& task = *score.task;
   return {fmt::to_string(task.questions), fmt::format("{:.3f}", task.exact.mean),
           fmt::format("{:.3f}-{:.3f}", task.exact.low, task.exact.high), task.by_reply ? "-" : fmt::format("{:.4f}", task.nll),
-          !task.by_reply ? numbers(task.tokens)
-          : task.in_chat ? "the reply, in chat form, contains it"
-                         : "the reply contains it"};
+          task.by_reply ? reply_rule(score) : numbers(task.tokens)};
 }
 
 Row result_titles(const std::string& task) {

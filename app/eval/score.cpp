@@ -64,7 +64,7 @@ TaskScore score_task(const PreparedCell& prepared, ScorerPool& pool, const Token
 
 /// Up to where the answers stand.
 AskedPrompt asked_of(const Example& example, const Tokenizer& tokenizer, const EncodeOptions& encoding) {
-  AskedPrompt asked{tokenizer.encode(example.text.substr(0, example.questions.front().given.begin), encoding).ids, {}};
+  AskedPrompt asked{tokenizer.encode(example.text.substr(0, example.questions.front().given.begin), encoding).ids, {}, false};
   for (const ExampleQuestion& question : example.questions) asked.answers.push_back(question.answer);
   return asked;
 }
@@ -84,7 +84,7 @@ TaskScore score_prompts(const PreparedCell& prepared, ScorerPool& pool, const st
   const EncodeOptions encoding{.recognise_specials = prepared.cell.special};
   const auto make = [&](std::int64_t i) {
     const Prompt& prompt = prepared.prompts[static_cast<std::size_t>(i)];
-    AskedPrompt asked{prompt.ids.empty() ? tokenizer->encode(prompt.text, encoding).ids : prompt.ids, prompt.answers};
+    AskedPrompt asked{prompt.ids.empty() ? tokenizer->encode(prompt.text, encoding).ids : prompt.ids, prompt.answers, prompt.any_answer};
     if (asked.ids.empty()) throw Error(fmt::format("{}: prompt {} is empty", prepared.cell.task.haystack, i + 1));
     return asked;
   };
@@ -101,6 +101,17 @@ std::vector<Prompt> prompts_with_answers(const std::string& file) {
           fmt::format("{}: prompt {} does not say what a right reply contains (\"outputs\", \"expected\" or \"target\")", file, i + 1));
   }
   return prompts;
+}
+
+/// Each prompt by the rule that the cell asks for; else the cell tells by which they all are.
+void settle_rule(EvalCell& cell, std::vector<Prompt>& prompts) {
+  if (cell.score != "mixed") {
+    for (Prompt& prompt : prompts) prompt.any_answer = cell.score == "any";
+  } else if (std::ranges::all_of(prompts, &Prompt::any_answer)) {
+    cell.score = "any";
+  } else if (std::ranges::none_of(prompts, &Prompt::any_answer)) {
+    cell.score = "all";
+  }
 }
 
 ScoredSequence window_sequence(std::string_view window, const Tokenizer& tokenizer, const Checkpoint& checkpoint) {
@@ -217,6 +228,7 @@ PreparedCell prepare(const EvalCell& cell, const std::filesystem::path& assets) 
   const TaskOptions& task = cell.task;
   if (task.name == "file") {
     prepared.prompts = prompts_with_answers(task.haystack);
+    settle_rule(prepared.cell, prepared.prompts);
     prepared.cell.samples = prepared.samples();
     return prepared;
   }

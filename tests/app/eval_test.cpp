@@ -436,10 +436,11 @@ TEST_CASE("scores as a table, as JSON and as CSV") {
   CHECK(!json["cells"][0].contains("pairs"));
   CHECK(json["cells"][3]["impossible"] == "does not fit, \"really\"");
   const std::string csv = eval_csv(scores);
-  CHECK(csv.starts_with(
-      "checkpoint,task,length,needles,values,queries,pairs,depth_percent,file,special,haystack,value,filler,seed,samples,questions,exact,"
-      "low,high,nll,tokens,scored_by,hits,windows,bits_per_byte,standard_error,parts,impossible\n"
-      "models/small.h5,niah,256,4,1,1,,0,,,filler,code,,1,100,100,0.9,0.82,0.95,0.25,0.95 0.9,tokens,,,,,,\n"));
+  CHECK(
+      csv.starts_with("checkpoint,task,length,needles,values,queries,pairs,depth_percent,file,special,score,haystack,value,filler,seed,"
+                      "samples,questions,exact,"
+                      "low,high,nll,tokens,scored_by,hits,windows,bits_per_byte,standard_error,parts,impossible\n"
+                      "models/small.h5,niah,256,4,1,1,,0,,,,filler,code,,1,100,100,0.9,0.82,0.95,0.25,0.95 0.9,tokens,,,,,,\n"));
   contains(csv, ",\"does not fit, \"\"really\"\"\"\n");
 }
 

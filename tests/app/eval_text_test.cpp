@@ -187,6 +187,36 @@ TEST_CASE("RULER's and lm-eval's prompts are scored by what the reply contains")
   CHECK(place.score_file(place.file("samples.jsonl", logged.dump() + "\n"))["hits"] == 1);
 }
 
+TEST_CASE("of RULER's question answering any answer will do; the scores say by which rule") {
+  CHECK(hits_of("one and two", {{}, {"one", "two", "three"}, false}).hits == 2);
+  CHECK(hits_of("one and two", {{}, {"one", "two", "three"}, true}).hits == 1);
+  CHECK(hits_of("neither", {{}, {"one", "two"}, true}).answers == 1);
+
+  const Place place;
+  const std::string text = "The sea is", said = greedy(place, text, 6);
+  const json both{{"input", text}, {"outputs", {"no such words", said.substr(1)}}};
+  const std::string file = place.file("both.jsonl", both.dump() + "\n"), qa = place.file("qa_1.jsonl", both.dump() + "\n");
+  const auto is = [](const json& cell, const char* rule, int questions, double exact) {
+    INFO(cell.dump());
+    CHECK((cell["score"] == rule && cell["questions"] == questions && cell["hits"] == 1 && cell["exact"] == exact));
+  };
+  is(place.score_file(file), "all", 2, 0.5);
+  is(place.score_file(qa), "any", 1, 1);
+  CHECK(load_scores(place.path("scores.json"))[0].cell.score == "any");
+  json named = both;
+  named["task"] = "qa_2";
+  is(place.score_file(place.file("named.jsonl", named.dump() + "\n")), "any", 1, 1);
+  const json mixed = place.score_file(place.file("mixed.jsonl", named.dump() + "\n" + both.dump() + "\n"));
+  CHECK((mixed["score"] == "mixed" && mixed["questions"] == 3 && mixed["hits"] == 2 && mixed["exact"] == 0.75));
+  EvalArguments arguments;
+  arguments.prompts = {qa};
+  arguments.lists.base.score = "all";
+  is(place.score(arguments), "all", 2, 0.5);
+  arguments.prompts = {file};
+  arguments.lists.base.score = "any";
+  is(place.score(arguments), "any", 1, 1);
+}
+
 TEST_CASE("replies: no longer than asked") {
   const Place place;
   const std::string text = "The sea is calm", said = greedy(place, text, 12);

@@ -167,4 +167,24 @@ TEST_CASE("a logged line cut short at any byte is refused") {
   for (std::size_t size = 1; size < line.size(); ++size) contains(error_of("p.jsonl", line.substr(0, size)), "is not JSON");
 }
 
+TEST_CASE("one answer is enough where a task is of question answering: its name, the file's or the folder's says so") {
+  const auto any = [](const std::string& name, const std::string& task = "") {
+    const std::string object = R"({"input": "q", "outputs": ["a", "b"])" + (task.empty() ? "" : R"(, "task": ")" + task + '"') + "}";
+    const Prompt prompt = read(name, object + "\n");
+    CHECK(prompt.expected == (prompt.any_answer ? "a" : "a b"));
+    return prompt.any_answer;
+  };
+  CHECK(any("qa_1.jsonl"));
+  CHECK(any("QA.jsonl"));
+  CHECK(any("samples_ruler_qa_squad_2026.jsonl"));
+  CHECK_FALSE(any("validation.jsonl"));
+  CHECK_FALSE(any("aqaba.jsonl"));
+  CHECK(any("validation.jsonl", "qa_2"));
+  CHECK_FALSE(any("qa_1.jsonl", "niah_multivalue"));
+  const InputFile folder("none.txt", "");
+  fs::create_directory(folder.folder / "qa_1");
+  folder.add("qa_1/validation.jsonl", R"({"input": "q", "outputs": ["a", "b"]})");
+  CHECK(read_prompt(folder.folder / "qa_1/validation.jsonl").any_answer);
+}
+
 }  // namespace statescope::prompt_forms_test
