@@ -195,8 +195,8 @@ void add_eval(CLI::App& app, EvalArguments& eval) {
 }
 
 void add_inspect(CLI::App& app, InspectArguments& inspect) {
-  CLI::App& command = *app.add_subcommand("inspect", "does the memory of checkpoints do its work, or has it collapsed?");
-  command.add_option("checkpoints", inspect.checkpoints, "an .h5 file or a Hugging Face folder each, or a folder of .h5 files")->required();
+  CLI::App& command = *app.add_subcommand("inspect", "does the memory of checkpoints do its work, and if not, what ails it?");
+  command.add_option("checkpoints", inspect.checkpoints, "an .h5 file or a Hugging Face folder each, or a folder of them, as trainers write (checkpoint-5000/ …)")->required();
   auto* group = command.add_option_group("prompt", "what the models read (default: examples of the task that they were trained on)");
   group->add_option("--text", inspect.prompt.text, "a text");
   group->add_option("--ids", inspect.prompt.ids, "a file of token ids, or - for standard input");
@@ -212,6 +212,8 @@ void add_inspect(CLI::App& app, InspectArguments& inspect) {
   add_compute(command, inspect.device);
   command.add_option("--json", inspect.json, "write all figures and verdicts to this file (-: standard output)");
   command.add_option("--out,--html", inspect.html, "write them as a page to this file");
+  command.add_option("--csv", inspect.csv, "write all figures to this file in long format, a number a line");
+  command.add_flag("--check", inspect.check, "end with status 3 where something is ill");
   command.add_flag("--force", inspect.force, "replace an existing file");
 }
 

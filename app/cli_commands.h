@@ -151,7 +151,8 @@ struct InspectArguments {
   std::vector<std::string> prompts;   // prompt files; all examples of those that have several
   std::vector<std::int64_t> lengths;  // of its task's examples; empty: a quarter of the training length, that length, twice as long
   std::int64_t samples = 3;           // examples of each length
-  std::string json, html;
+  std::string json, html, csv;
+  bool check = false;  // end with 3 where something is ill
   DeviceChoice device;
   bool force = false;
 };

@@ -54,9 +54,10 @@ double largest_norm(const LayerReport& layer) {
   return norm;
 }
 
-std::string head_classes(const LayerReport& layer) {
+std::string head_classes(std::span<const LayerReport> layers) {
   std::map<HeadClass, int> count;
-  for (const StateSimilarity& head : layer.heads) ++count[head_class(head.stacked.rank / static_cast<double>(layer.full_rank))];
+  for (const LayerReport& layer : layers)
+    for (const StateSimilarity& head : layer.heads) ++count[head_class(head.stacked.rank / static_cast<double>(layer.full_rank))];
   std::string text;
   for (const auto& [head, heads] : count) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", heads, name_of(head));
   return text;
@@ -79,11 +80,22 @@ std::string name_of_checkpoint(std::filesystem::path path) {
 }  // namespace
 
 InspectionOverview::InspectionOverview(const Inspected& inspected)
-    : name(name_of_checkpoint(inspected.checkpoint)), steps(inspected.steps) {
-  for (Verdict& verdict : verdicts(inspected.sequences)) (verdict.name == "routing" ? routing : rank) = std::move(verdict);
-  for (const auto& [kind, report] : kinds_of(inspected)) {
+    : name(name_of_checkpoint(inspected.checkpoint)), steps(inspected.steps), verdict(verdict_in_short(inspected)) {
+  const std::vector<InspectedKind> kinds = kinds_of(inspected);
+  if (!kinds.empty()) {
+    const SequenceReport& last = kinds.back().report;
+    for (std::size_t l = 0; l < last.layers.size(); ++l) {
+      const std::optional<RoutingReport>& routing = last.layers[l].routing;
+      if (routing && !routing->uneven.dead.empty())
+        dead += fmt::format("{}layer {}: {}", dead.empty() ? "" : "; ", l, partitions_text(routing->uneven.dead));
+    }
+    heads = head_classes(last.layers);
+  }
+  for (const auto& [kind, report] : kinds) {
     for (const LayerReport& layer : report.layers) {
+      if (layer.routing) spread = std::fmin(spread, layer.routing->load_entropy);
       if (!layer.heads.empty()) likeness = std::fmax(likeness, mean_cosine(layer));
+      if (!layer.heads.empty()) rank = std::fmin(rank, layer.relative_rank());
       if (!layer.norm_by_eighth.empty()) growth = std::fmax(growth, layer.norm_by_eighth.back() / layer.norm_by_eighth[3]);
     }
     if (!report.nll_by_eighth.empty()) ends.push_back({report.tokens, std::exp(report.nll_by_eighth.back())});

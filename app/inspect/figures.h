@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cmath>
-#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,7 +28,7 @@ double mean_between(const LayerReport& layer);  // rows of different partitions
 /// Of its slots.
 double largest_norm(const LayerReport& layer);
 /// "1 low, 3 middle": how many heads are of which class of rank.
-std::string head_classes(const LayerReport& layer);
+std::string head_classes(std::span<const LayerReport> layers);
 /// "2, 3"; "none"
 std::string partitions_text(const std::vector<std::int64_t>& partitions);
 
@@ -39,9 +39,12 @@ struct InspectionOverview {
     double perplexity = 0;  // in the last eighth
   };
   std::string name;
-  std::int64_t steps = 0;  // 0: unknown
-  std::vector<End> ends;   // of each kind that has one
-  std::optional<Verdict> routing, rank;
+  std::int64_t steps = 0;               // 0: unknown
+  std::vector<End> ends;                // of each kind that has one
+  std::string verdict;                  // verdict_in_short
+  double spread = NAN;                  // the least load entropy of a layer
+  double rank = NAN;                    // the least relative rank of a layer
+  std::string dead, heads;              // dead partitions by layer; heads by class of rank, of all layers
   double likeness = NAN, growth = NAN;  // of the worst layer: mean |cos| of rows; state norm at the end over that in the middle
 
   explicit InspectionOverview(const Inspected& inspected);

@@ -52,7 +52,7 @@ std::string state_line(std::size_t index, const LayerReport& layer) {
     likeness = fmt::format(" (within partitions {:.2f}, between them {:.2f})", mean_within(layer), mean_between(layer));
   return fmt::format(
       "layer {}: state norm by eighth {}; largest row {:.1f} times the median one; mean |cos| of rows {:.2f}{}; ranks of heads: {}", index,
-      numbers(layer.norm_by_eighth, "{:.3g}"), layer.outlier, mean_cosine(layer), likeness, head_classes(layer));
+      numbers(layer.norm_by_eighth, "{:.3g}"), layer.outlier, mean_cosine(layer), likeness, head_classes({&layer, 1}));
 }
 
 /// Empty where nothing is routed.
@@ -124,21 +124,49 @@ std::string comparison_line(const std::string& name, double a, double b) {
                      number_cell(b - a, "{:+.3g}"));
 }
 
-std::string verdict_line(const Verdict& verdict) {
-  return fmt::format("{} {}: {}; {:.2f} in layer {}, healthy from {:.2f}: {}", verdict.healthy ? "healthy  " : "COLLAPSED", verdict.name,
-                     verdict.statement, verdict.value, verdict.layer, verdict.threshold, verdict.why);
+/// "layers 1 and 2", "layer 0"; empty without layers.
+std::string layers_text(const std::vector<std::int64_t>& layers) {
+  if (layers.empty()) return "";
+  std::string text = layers.size() > 1 ? "layers " : "layer ";
+  for (std::size_t i = 0; i < layers.size(); ++i)
+    text += fmt::format("{}{}", i == 0 ? "" : i + 1 == layers.size() ? " and " : ", ", layers[i]);
+  return text;
+}
+
+/// What was found, a line each, and what it holds for.
+std::string judgement_text(const Inspected& inspected) {
+  const Judgement& judgement = inspected.judgement;
+  if (!judgement.cannot_say.empty()) return fmt::format("  cannot say: {}\n", judgement.cannot_say);
+  if (judgement.diagnoses.empty())
+    return fmt::format("  healthy   none of {} illnesses was found (on {})\n", illnesses().size(), inspected.read_on);
+  std::string text;
+  for (const Diagnosis& found : judgement.diagnoses) {
+    const std::string where = layers_text(found.layers);
+    text += fmt::format("  {:9} {}{}{}: {} ({}; on {})\n", found.ill ? "ILL" : "watch", row_of(found.illness).name,
+                        where.empty() ? "" : ", ", where, found.sentence, row_of(found.illness).source, inspected.read_on);
+  }
+  return text;
 }
 
 json checkpoint_json(const Inspected& inspected) {
-  json sequences = json::array(), judged = json::array();
+  json sequences = json::array(), found = json::array();
   for (std::size_t i = 0; i < inspected.sequences.size(); ++i) {
     sequences.push_back(to_json(inspected.sequences[i]));
     sequences.back()["name"] = inspected.names[i];
   }
-  for (const Verdict& verdict : verdicts(inspected.sequences)) judged.push_back(to_json(verdict));
+  for (const Diagnosis& diagnosis : inspected.judgement.diagnoses) {
+    found.push_back(to_json(diagnosis));
+    found.back()["prompts"] = inspected.read_on;
+  }
+  const std::string& silent = inspected.judgement.cannot_say;
   const auto known = [](std::int64_t number) { return number > 0 ? json(number) : json(nullptr); };
-  return {{"checkpoint", inspected.checkpoint}, {"notes", inspected.notes}, {"trained_length", known(inspected.trained)},
-          {"steps", known(inspected.steps)},    {"sequences", sequences},   {"verdicts", judged}};
+  return {{"checkpoint", inspected.checkpoint},
+          {"notes", inspected.notes},
+          {"trained_length", known(inspected.trained)},
+          {"steps", known(inspected.steps)},
+          {"sequences", sequences},
+          {"verdicts", found},
+          {"cannot_say", silent.empty() ? json(nullptr) : json(silent)}};
 }
 
 }  // namespace
@@ -152,8 +180,7 @@ std::string inspection_text(const Inspected& inspected) {
     for (std::size_t l = 0; l < report.layers.size(); ++l) text += layer_line(l, report.layers[l]) + "\n";
     for (const std::string& line : lines_of(report)) text += "  " + line + "\n";
   }
-  for (const Verdict& verdict : verdicts(inspected.sequences)) text += "  " + verdict_line(verdict) + "\n";
-  return text + kColumns;
+  return text + judgement_text(inspected) + kColumns;
 }
 
 std::string comparison_text(const Inspected& a, const Inspected& b) {
@@ -178,23 +205,30 @@ std::string comparison_text(const Inspected& a, const Inspected& b) {
       text += comparison_line(fmt::format("  change without the first {}", of_a.remembrance[r].dropped), of_a.remembrance[r].change,
                               of_b.remembrance[r].change);
   }
-  for (const Inspected* one : {&a, &b}) {
-    for (const Verdict& verdict : verdicts(one->sequences)) text += fmt::format("  {} {}\n", one == &a ? 'A' : 'B', verdict_line(verdict));
+  return text + "A:\n" + judgement_text(a) + "B:\n" + judgement_text(b);
+}
+
+std::string verdict_in_short(const Inspected& inspected) {
+  if (!inspected.judgement.cannot_say.empty()) return "cannot say";
+  if (inspected.judgement.diagnoses.empty()) return "healthy";
+  std::string text;
+  for (const Diagnosis& found : inspected.judgement.diagnoses) {
+    const std::string where = layers_text(found.layers);
+    text += fmt::format("{}{}{}{}", text.empty() ? "ill: " : "; ", row_of(found.illness).name, where.empty() ? "" : ", ", where);
   }
   return text;
 }
 
 std::string overview_text(const std::vector<Inspected>& all) {
-  std::string text = fmt::format("{:36} {:>7} {:>12} {:>13} {:>13} {:>11}  {}\n", "checkpoint", "steps", "load entropy", "relative rank",
-                                 "largest |cos|", "norm growth", "tokens: perplexity at the end");
-  const auto value = [](const std::optional<Verdict>& verdict) {
-    return verdict ? number_cell(verdict->value, "{:.2f}") + (verdict->healthy ? "" : " !") : std::string("–");
-  };
+  std::string text =
+      fmt::format("{:36} {:>7} {:>12} {:>13} {:>13} {:>11} {:24} {:24}  {}\n", "checkpoint", "steps", "load entropy", "relative rank",
+                  "largest |cos|", "norm growth", "dead partitions", "ranks of heads", "verdict; tokens: perplexity at the end");
   for (const Inspected& inspected : all) {
     const InspectionOverview one(inspected);
-    text += fmt::format("{:36} {:>7} {:>12} {:>13} {:>13} {:>11}  {}\n", one.name, one.steps > 0 ? std::to_string(one.steps) : "–",
-                        value(one.routing), value(one.rank), number_cell(one.likeness, "{:.2f}"), number_cell(one.growth, "{:.2f}"),
-                        ends_text(one.ends));
+    text += fmt::format("{:36} {:>7} {:>12} {:>13} {:>13} {:>11} {:24} {:24}  {}; {}\n", one.name,
+                        one.steps > 0 ? std::to_string(one.steps) : "–", number_cell(one.spread, "{:.2f}"), number_cell(one.rank, "{:.2f}"),
+                        number_cell(one.likeness, "{:.2f}"), number_cell(one.growth, "{:.2f}"), one.dead.empty() ? "none" : one.dead,
+                        one.heads, one.verdict, ends_text(one.ends));
   }
   return text;
 }
@@ -202,7 +236,7 @@ std::string overview_text(const std::vector<Inspected>& all) {
 std::string inspection_json(const std::vector<Inspected>& all) {
   json checkpoints = json::array();
   for (const Inspected& inspected : all) checkpoints.push_back(checkpoint_json(inspected));
-  return json{{"format", "statescope-inspection"}, {"version", 1}, {"accuracy", accuracy_json()}, {"checkpoints", checkpoints}}.dump(
+  return json{{"format", "statescope-inspection"}, {"version", 2}, {"accuracy", accuracy_json()}, {"checkpoints", checkpoints}}.dump(
              1, ' ', false, json::error_handler_t::replace) +
          "\n";
 }

@@ -4,28 +4,37 @@
 #include <string>
 #include <vector>
 
-#include "engine/analysis/collapse_report.h"
+#include "engine/analysis/clinic.h"
 
 namespace statescope {
 
 /// One checkpoint and what it read.
 struct Inspected {
   std::string checkpoint;
-  std::int64_t trained = 0;        // the longest sequence of its training; 0: unknown
-  std::int64_t steps = 0;          // of its training; 0: unknown
-  std::vector<std::string> names;  // of the sequences; those of one kind follow one another and have the same
-  std::vector<SequenceReport> sequences;
+  std::int64_t trained = 0;             // the longest sequence of its training; 0: unknown
+  std::int64_t steps = 0;               // of its training; 0: unknown
+  std::vector<std::string> names = {};  // of the sequences; those of one kind follow one another and have the same
+  std::vector<SequenceReport> sequences = {};
   std::vector<std::string> notes = {};  // the model's
+  Judgement judgement = {};
+  std::string read_on = {};  // what the judgement holds for: "niah, 256, 1024, 2048 words"
+
+  bool is_ill() const { return !judgement.diagnoses.empty(); }
 };
+
+/// "ill: routing collapse, layers 1 and 2", "healthy", "cannot say"
+std::string verdict_in_short(const Inspected& inspected);
 
 /// Sequences of one name as their mean.
 std::string inspection_text(const Inspected& inspected);
 /// Two checkpoints that have read the same sequences: every figure of both and its difference, side by side. Empty if they have not: other
 /// names, or other numbers of layers.
 std::string comparison_text(const Inspected& a, const Inspected& b);
-/// Many checkpoints, a line each: the course of a training where they are of one. "!": not healthy. |cos| of rows and the growth of a
-/// state's norm in a sequence's second half are of the layer that has most.
+/// Many checkpoints, a line each: the course of a training where they are of one. |cos| of rows and the growth of a state's norm in a
+/// sequence's second half are of the layer that has most.
 std::string overview_text(const std::vector<Inspected>& all);
+/// Long format, a number a line: checkpoint, steps, sequence, tokens, layer, head or slot, quantity, value.
+std::string inspection_csv(const std::vector<Inspected>& all);
 /// Every sequence for itself; inspection.schema.json, a JSON Schema, says what each number is.
 std::string inspection_json(const std::vector<Inspected>& all);
 /// All checkpoints side by side, then each in full. Light and dark as the reader prefers.

@@ -57,7 +57,7 @@ std::string layer_row(std::size_t index, const LayerReport& layer) {
     cosine += fmt::format(" ({}, {})", number_cell(mean_within(layer), "{:.2f}"), number_cell(mean_between(layer), "{:.2f}"));
   for (const std::string& text :
        {short_number(largest_norm(layer)), number_cell(mean_entropy(layer), "{:.2f}"),
-        fmt::format("{} of {}", number_cell(mean_rank(layer), "{:.1f}"), layer.full_rank), head_classes(layer), cosine,
+        fmt::format("{} of {}", number_cell(mean_rank(layer), "{:.1f}"), layer.full_rank), head_classes({&layer, 1}), cosine,
         short_number(layer.outlier), short_number(first.half_life.value_or(NAN)), short_number(first.receptive_field.value_or(NAN))})
     row += html_cell(text);
   return row + "</tr>\n";
@@ -129,11 +129,27 @@ std::string sequence_section(const InspectedKind& kind) {
                      routing_table(kind.report), eighths_table(kind.report));
 }
 
-std::string verdict_item(const Verdict& verdict) {
-  return fmt::format(
-      "<li class=\"{}\"><strong>{}, {}</strong>: {}. {} in layer {}, healthy from {:.2f}.<small>The number: {}.</small></li>\n",
-      verdict.healthy ? "good" : "bad", verdict.healthy ? "Healthy" : "Collapsed", verdict.name, verdict.statement,
-      number_cell(verdict.value, "{:.2f}"), verdict.layer, verdict.threshold, verdict.why);
+std::string verdict_item(const Diagnosis& found, const std::string& read_on) {
+  const IllnessRow& row = row_of(found.illness);
+  std::string where;
+  for (const std::int64_t layer : found.layers) where += fmt::format("{}{}", where.empty() ? " in layer " : ", ", layer);
+  return fmt::format("<li class=\"bad\"><strong>{}: {}{}</strong>. {}<small>How it is told: {}. Source: {}. Holds for {}.</small></li>\n",
+                     found.ill ? "Ill" : "Watch", escaped(row.name), where, escaped(found.sentence), escaped(row.measure),
+                     escaped(row.source), escaped(read_on));
+}
+
+std::string judgement_list(const Inspected& inspected) {
+  const Judgement& judgement = inspected.judgement;
+  if (!judgement.cannot_say.empty())
+    return fmt::format("<ul class=\"verdicts\"><li><strong>Cannot say</strong>: {}.</li></ul>\n", escaped(judgement.cannot_say));
+  if (judgement.diagnoses.empty())
+    return fmt::format(
+        "<ul class=\"verdicts\"><li class=\"good\"><strong>Healthy</strong>: none of {} illnesses was found.<small>Holds for "
+        "{}.</small></li></ul>\n",
+        illnesses().size(), escaped(inspected.read_on));
+  std::string list = "<ul class=\"verdicts\">\n";
+  for (const Diagnosis& found : judgement.diagnoses) list += verdict_item(found, inspected.read_on);
+  return list + "</ul>\n";
 }
 
 std::string checkpoint_section(std::size_t index, const Inspected& inspected) {
@@ -141,34 +157,32 @@ std::string checkpoint_section(std::size_t index, const Inspected& inspected) {
                                     escaped(InspectionOverview(inspected).name), escaped(inspected.checkpoint));
   if (inspected.trained > 0) section += fmt::format("; trained on sequences of up to {} tokens", inspected.trained);
   section += "</p>\n";
-  if (const std::vector<Verdict> judged = verdicts(inspected.sequences); !judged.empty()) {
-    section += "<ul class=\"verdicts\">\n";
-    for (const Verdict& verdict : judged) section += verdict_item(verdict);
-    section += "</ul>\n";
-  }
+  section += judgement_list(inspected);
   for (const InspectedKind& kind : kinds_of(inspected)) section += sequence_section(kind);
   return section + "</section>\n";
 }
 
-std::string verdict_cell(const std::optional<Verdict>& verdict) {
-  if (!verdict) return html_cell("–");
-  return fmt::format("<td class=\"{}\">{}</td>", verdict->healthy ? "good" : "bad", number_cell(verdict->value, "{:.2f}"));
+std::string verdict_cell(const Inspected& inspected) {
+  const char* kind = inspected.is_ill() ? "bad" : inspected.judgement.cannot_say.empty() ? "good" : "";
+  return fmt::format("<td class=\"left {}\">{}</td>", kind, escaped(verdict_in_short(inspected)));
 }
 
 /// A row a checkpoint: its verdicts, what its worst layer has, and the last eighth of every kind of sequence.
-std::string overview_table(const std::vector<InspectionOverview>& all) {
+std::string overview_table(const std::vector<Inspected>& inspected, const std::vector<InspectionOverview>& all) {
   std::set<std::int64_t> lengths;
   for (const InspectionOverview& one : all)
     for (const auto& end : one.ends) lengths.insert(end.tokens);
   std::string heads, rows;
-  for (const char* name : {"checkpoint", "steps", "load entropy", "relative rank", "largest mean |cos| of rows",
-                           "largest growth of a state's norm in the second half"})
+  for (const char* name : {"checkpoint", "steps", "verdict", "load entropy", "relative rank", "dead partitions", "ranks of heads",
+                           "largest mean |cos| of rows", "largest growth of a state's norm in the second half"})
     heads += html_head(name);
   for (const std::int64_t tokens : lengths) heads += html_head(fmt::format("perplexity at the end of {} tokens", tokens));
   for (std::size_t i = 0; i < all.size(); ++i) {
     const InspectionOverview& one = all[i];
     rows += "<tr>" + html_row_head(fmt::format("<a href=\"#c{}\">{}</a>", i, escaped(one.name))) +
-            html_cell(one.steps > 0 ? std::to_string(one.steps) : "–") + verdict_cell(one.routing) + verdict_cell(one.rank) +
+            html_cell(one.steps > 0 ? std::to_string(one.steps) : "–") + verdict_cell(inspected[i]) +
+            html_cell(number_cell(one.spread, "{:.2f}")) + html_cell(number_cell(one.rank, "{:.2f}")) +
+            html_left(escaped(one.dead.empty() ? "none" : one.dead)) + html_left(one.heads) +
             html_cell(number_cell(one.likeness, "{:.2f}")) + html_cell(number_cell(one.growth, "{:.2f}"));
     for (const std::int64_t tokens : lengths) {
       const auto end = std::ranges::find(one.ends, tokens, &InspectionOverview::End::tokens);
@@ -179,24 +193,26 @@ std::string overview_table(const std::vector<InspectionOverview>& all) {
   return html_table("All checkpoints; of several layers the worst", heads, rows);
 }
 
-/// "1 of 7 has collapsed: niah-collapsed (routing)."
-std::string answer(const std::vector<InspectionOverview>& all) {
-  std::size_t judged = 0, collapsed = 0;
-  std::string names;
-  for (const InspectionOverview& one : all) {
-    std::string why;
-    for (const std::optional<Verdict>* verdict : {&one.routing, &one.rank}) {
-      if (*verdict && !(*verdict)->healthy) why += (why.empty() ? "" : ", ") + (*verdict)->name;
+/// "1 of 7 is ill: niah-collapsed (routing collapse, layer 1)."
+std::string answer(const std::vector<Inspected>& all) {
+  std::string ill, silent;
+  std::size_t ills = 0, silents = 0;
+  for (const Inspected& one : all) {
+    const std::string name = escaped(InspectionOverview(one).name);
+    if (one.is_ill()) {
+      ++ills;
+      ill += fmt::format("{}{} ({})", ill.empty() ? "" : ", ", name, escaped(verdict_in_short(one)));
+    } else if (!one.judgement.cannot_say.empty()) {
+      ++silents;
+      silent += fmt::format("{}{} ({})", silent.empty() ? "" : ", ", name, escaped(one.judgement.cannot_say));
     }
-    judged += one.routing || one.rank;
-    if (why.empty()) continue;
-    ++collapsed;
-    names += fmt::format("{}{} ({})", names.empty() ? "" : ", ", escaped(one.name), why);
   }
-  if (judged == 0) return "There is no memory to judge: no layer keeps a matrix state.";
-  if (collapsed == 0) return all.size() == 1 ? "Yes: it has not collapsed." : "Yes: none has collapsed.";
-  if (all.size() == 1) return fmt::format("No: it has collapsed, {}.", names);
-  return fmt::format("{} of {} {} collapsed: {}.", collapsed, all.size(), collapsed == 1 ? "has" : "have", names);
+  std::string text = ills == 0 ? silents == all.size() ? ""
+                                 : all.size() == 1     ? "It is healthy."
+                                                       : "None is ill."
+                               : fmt::format("{} of {} {} ill: {}.", ills, all.size(), ills == 1 ? "is" : "are", ill);
+  if (silents > 0) text += fmt::format("{}Nothing can be said of {}.", text.empty() ? "" : " ", silent);
+  return text;
 }
 
 /// Of what stands in the tables.
@@ -234,7 +250,7 @@ std::string meanings() {
 std::string inspection_html(const std::vector<Inspected>& all) {
   const std::vector<InspectionOverview> overviews(all.begin(), all.end());
   std::string page = page_begin("inspection", "Does the memory do its work?");
-  page += fmt::format("<p><strong>{}</strong></p>\n{}", answer(overviews), overview_table(overviews));
+  page += fmt::format("<p><strong>{}</strong></p>\n{}", answer(all), overview_table(all, overviews));
   for (std::size_t i = 0; i < all.size(); ++i) page += checkpoint_section(i, all[i]);
   return page + meanings() + fmt::format("<p>How exact: {}.</p></section>\n{}", accuracy_text(), kPageEnd);
 }

@@ -1,17 +1,16 @@
 #include "engine/analysis/collapse_report.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "engine/analysis/decay_analysis.h"
+#include "engine/analysis/head_gate_analysis.h"
 #include "engine/analysis/parts.h"
-#include "engine/analysis/softmax.h"
+#include "engine/analysis/predictions.h"
 #include "engine/analysis/write_analysis.h"
 #include "engine/model/host_floats.h"
 
@@ -35,10 +34,10 @@ double median_of(std::vector<double> values) {
 class Collected final : public Observer {
  public:
   struct Layer {
-    std::vector<float> gate, log_decay;
+    std::vector<float> gate, log_decay, head_gate_q, head_gate_k;
     std::vector<std::int32_t> selected;
-    std::int64_t chosen = 0, decays = 0;  // numbers a token
-    std::vector<double> norms;            // of the residual stream, a token each
+    std::int64_t chosen = 0, decays = 0, keys = 0, values = 0, gates = 0;  // numbers a token
+    std::vector<double> norms;                                             // of the residual stream, a token each
   };
   std::vector<Layer> layers;
 
@@ -54,6 +53,11 @@ class Collected final : public Observer {
   void channel(std::int64_t index, std::string_view name, ConstTensor values) override {
     Layer& layer = layers[static_cast<std::size_t>(index)];
     if (name == "partition_gate") append(layer.gate, values);
+    if (name == "head_gate_q") append(layer.head_gate_q, values);
+    if (name == "head_gate_k") append(layer.head_gate_k, values);
+    if (name == "head_gate_k") layer.gates = values.row_size();
+    if (name == "k") layer.keys = values.row_size();
+    if (name == "v") layer.values = values.row_size();
     if (name == "log_decay") {
       append(layer.log_decay, values);
       layer.decays = values.row_size();
@@ -112,7 +116,10 @@ void add_decay(SlotReport& slot, const Collected::Layer& layer, std::int64_t tok
   decay.channels = channels;
   decay.written = written;
   decay.tokens = tokens;
-  slot.half_life = median_of(half_life(decay));
+  const std::vector<double> lives = half_life(decay);
+  slot.half_life = median_of(lives);
+  slot.longest = std::ranges::max(lives);
+  slot.shortest = std::ranges::min(lives);
   const ReceptiveField field = receptive_field(decay);
   slot.receptive_field = field.mean;
   double censored = 0;
@@ -142,103 +149,53 @@ std::vector<SlotReport> slot_reports(const MixerLayout& layout, const Collected:
   return slots;
 }
 
-/// [n, V] of hidden [n, D]
-std::vector<float> host_logits(Model& model, ConstTensor hidden) {
-  const Buffer memory = model.backend().allocate(static_cast<std::size_t>(hidden.rows() * model.vocab()) * sizeof(float));
-  const Tensor device(memory.get(), DType::f32, {hidden.rows(), model.vocab()});
-  model.logits(device, hidden);
-  return host_floats(model.backend(), device);
-}
-
-/// −log softmax(logits[t])[next[t]], nat.
-std::vector<double> next_token_nll(Model& model, ConstTensor hidden, std::span<const std::int32_t> next) {
-  const std::vector<float> logits = host_logits(model, hidden);
-  const auto V = static_cast<std::size_t>(model.vocab());
-  std::vector<double> nll;
-  for (std::size_t t = 0; t < next.size(); ++t) nll.push_back(-std::log(Softmax(std::span(logits).subspan(t * V, V)).probability(next[t])));
-  return nll;
-}
-
-constexpr std::size_t kSpan = 256;  // tokens of a pass
 constexpr std::size_t kEighths = 8, kLeastTokens = 16;
 
-/// Passes of at most kSpan tokens; `seen` hears of each, with what left the last block.
-template <class Seen>
-void read_spans(Model& model, ModelState& state, std::span<const std::int32_t> ids, std::int64_t prompt_length, Observer* observer,
-                const Seen& seen) {
-  const Buffer memory = model.backend().allocate(std::min(kSpan, ids.size()) * static_cast<std::size_t>(model.hidden()) * sizeof(float));
-  for (std::size_t first = 0; first < ids.size(); first += kSpan) {
-    const auto part = ids.subspan(first, std::min(kSpan, ids.size() - first));
-    const Tensor hidden(memory.get(), DType::f32, {static_cast<std::int64_t>(part.size()), model.hidden()});
-    model.forward(state, part, {.prompt_length = prompt_length}, hidden, observer);
-    seen(first, hidden);
+/// Of a layer's first memory.
+Moments moments_of(Model& model, const ModelState& state, std::size_t layer) {
+  const ConstTensor memory = state.layers[layer].memory[0];
+  const std::vector<float> numbers = host_floats(model.backend(), memory);
+  Moments moments{.tokens = state.position, .norm = mean_of(frobenius_norms(numbers, memory.shape[2], memory.shape[3]))};
+  double squares = 0;
+  for (const double x : numbers) {
+    moments.mean += x / static_cast<double>(numbers.size());
+    squares += x * x / static_cast<double>(numbers.size());
+    moments.largest = std::max(moments.largest, std::abs(x));
   }
-}
-
-/// ‖S‖_F of a layer's first memory, mean over slots and heads.
-double mean_state_norm(Model& model, const MixerState& state) {
-  const ConstTensor memory = state.memory[0];
-  return mean_of(frobenius_norms(host_floats(model.backend(), memory), memory.shape[2], memory.shape[3]));
+  moments.variance = squares - moments.mean * moments.mean;
+  return moments;
 }
 
 /// What one reading of the whole sequence tells.
 struct WholeReading {
-  std::vector<double> nll;                          // of every token but the first
-  std::vector<std::vector<double>> norm_by_eighth;  // [layers]
+  std::vector<double> nll;                    // of every token but the first
+  std::vector<double> asked;                  // of the tokens that were asked for
+  std::vector<std::vector<Moments>> moments;  // [layers] after each eighth
 };
 
-WholeReading read(Model& model, ModelState& state, std::span<const std::int32_t> ids, Collected& collected) {
+WholeReading read(Model& model, ModelState& state, std::span<const std::int32_t> ids, std::span<const Target> asked, Collected& collected) {
   WholeReading reading;
-  reading.norm_by_eighth.resize(static_cast<std::size_t>(model.layers()));
+  reading.moments.resize(static_cast<std::size_t>(model.layers()));
+  const auto vocab = static_cast<std::size_t>(model.vocab());
   const std::size_t parts = ids.size() < kLeastTokens ? 1 : kEighths;
   for (std::size_t i = 0; i < parts; ++i) {
     const std::size_t begin = i * ids.size() / parts, end = (i + 1) * ids.size() / parts;
-    read_spans(model, state, ids.subspan(begin, end - begin), std::ssize(ids), &collected, [&](std::size_t first, const Tensor& hidden) {
-      const std::size_t from = begin + first + 1, count = std::min(static_cast<std::size_t>(hidden.rows()), ids.size() - from);
-      const std::vector<double> found = next_token_nll(model, hidden, ids.subspan(from, count));
-      reading.nll.insert(reading.nll.end(), found.begin(), found.end());
+    const ForwardOptions options{.prompt_length = std::ssize(ids), .rules = {}};
+    read_passes(model, state, ids.subspan(begin, end - begin), options, &collected, [&](std::size_t first, const Tensor& hidden) {
+      const std::vector<float> logits = host_logits(model, hidden);
+      const std::size_t from = begin + first, rows = logits.size() / vocab;
+      for (std::size_t row = 0; row < rows && from + row + 1 < ids.size(); ++row)
+        reading.nll.push_back(token_nll(logits, vocab, row, ids[from + row + 1]));
+      for (const Target& target : asked) {
+        const std::size_t row = static_cast<std::size_t>(target.position) - from;  // of another pass: wraps to a large number
+        if (row < rows) reading.asked.push_back(token_nll(logits, vocab, row, target.id));
+      }
     });
     for (std::size_t l = 0; l < state.layers.size() && parts > 1; ++l) {
-      if (!state.layers[l].memory.empty()) reading.norm_by_eighth[l].push_back(mean_state_norm(model, state.layers[l]));
+      if (!state.layers[l].memory.empty()) reading.moments[l].push_back(moments_of(model, state, l));
     }
   }
   return reading;
-}
-
-/// The logits [kRememberedAt, V] after the last tokens, where the first ones are left out.
-std::vector<float> last_logits(Model& model, std::span<const std::int32_t> ids, std::int64_t dropped) {
-  const auto left = ids.subspan(static_cast<std::size_t>(dropped));
-  ModelState state = model.start();
-  const auto until = left.first(left.size() - static_cast<std::size_t>(kRememberedAt));
-  read_spans(model, state, until, std::ssize(left), nullptr, [](std::size_t, const Tensor&) {});
-  std::vector<float> logits;
-  read_spans(model, state, left.subspan(until.size()), std::ssize(left), nullptr,
-             [&](std::size_t, const Tensor& hidden) { logits = host_logits(model, hidden); });
-  return logits;
-}
-
-/// ½ Σ_v |p_v − p'_v|, mean over rows.
-double total_variation(std::span<const float> a, std::span<const float> b, std::size_t vocab) {
-  std::vector<double> changes;
-  for (std::size_t row = 0; row < a.size(); row += vocab) {
-    const Softmax p(a.subspan(row, vocab)), q(b.subspan(row, vocab));
-    double sum = 0;
-    for (std::int32_t v = 0; v < static_cast<std::int32_t>(vocab); ++v) sum += std::abs(p.probability(v) - q.probability(v));
-    changes.push_back(sum / 2);
-  }
-  return mean_of(changes);
-}
-
-std::vector<Remembrance> remembrances(Model& model, std::span<const std::int32_t> ids) {
-  std::vector<Remembrance> all;
-  const std::int64_t tokens = std::ssize(ids), parts = static_cast<std::int64_t>(kEighths);
-  if (tokens < parts * kRememberedAt) return all;
-  const std::vector<float> whole = last_logits(model, ids, 0);
-  for (std::int64_t i = 1; i < parts; ++i) {
-    const std::int64_t dropped = i * tokens / parts;
-    all.push_back({dropped, total_variation(whole, last_logits(model, ids, dropped), static_cast<std::size_t>(model.vocab()))});
-  }
-  return all;
 }
 
 double row_outlier(std::span<const float> state, std::int64_t rows, std::int64_t columns) {
@@ -254,6 +211,68 @@ std::vector<double> by_eighth(const std::vector<double>& values) {
     means.push_back(mean_of(std::span(values).subspan(begin, end - begin)));
   }
   return means;
+}
+
+/// −Σ f log f of the frequencies f of ids, nat
+double unigram_entropy(std::span<const std::int32_t> ids) {
+  std::map<std::int32_t, double> frequency;
+  for (const std::int32_t id : ids) frequency[id] += 1 / static_cast<double>(ids.size());
+  double sum = 0;
+  for (const auto& [id, f] : frequency) sum -= f * std::log(f);
+  return sum;
+}
+
+Predicting predicting(const Model& model, std::span<const std::int32_t> ids, const WholeReading& reading) {
+  return {.nll = mean_of(reading.nll),
+          .unigram = unigram_entropy(ids),
+          .asked = mean_of(reading.asked),
+          .entropy = kNaN,
+          .uniform = std::log(static_cast<double>(model.vocab()))};
+}
+
+Competition competition(std::span<const float> gates, std::int64_t heads) {
+  Competition found;
+  std::vector<double> mean(static_cast<std::size_t>(heads)), entropies;
+  for (const HeadGate& gate : head_gates(gates, heads)) entropies.push_back(gate.entropy);
+  for (std::size_t i = 0; i < gates.size(); ++i)
+    mean[i % mean.size()] += static_cast<double>(gates[i]) / static_cast<double>(entropies.size());
+  found.mean_entropy = mean_of(entropies);
+  found.entropy_of_mean = normalised_entropy(std::span<const double>(mean));
+  found.winner = std::ranges::max_element(mean) - mean.begin();
+  return found;
+}
+
+/// Whether two heads' keys and values are the same by design: grouped heads.
+bool share_by_design(std::int64_t a, std::int64_t b, const Shape& shape, const Collected::Layer& seen) {
+  const std::int64_t heads = shape[1];
+  const auto same = [&](std::int64_t numbers, std::int64_t size) {
+    const std::int64_t own = numbers / size;  // heads that have some of their own
+    return own > 0 && own < heads && a * own / heads == b * own / heads;
+  };
+  return same(seen.keys, shape[2]) && same(seen.values, shape[3]);
+}
+
+/// memory [P, H, K, V]
+void add_likest_heads(LayerReport& layer, std::span<const float> memory, const Shape& shape, const Collected::Layer& seen) {
+  const std::int64_t H = shape[1];
+  const auto size = static_cast<std::size_t>(shape[2] * shape[3]);
+  const auto product = [&](std::int64_t a, std::int64_t b) {  // Σ S_a S_b over all slots
+    double sum = 0;
+    for (std::int64_t p = 0; p < shape[0]; ++p) {
+      const auto of = [&](std::int64_t head) { return memory.subspan(static_cast<std::size_t>(p * H + head) * size, size); };
+      sum = std::inner_product(of(a).begin(), of(a).end(), of(b).begin(), sum, std::plus<>(), [](double x, double y) { return x * y; });
+    }
+    return sum;
+  };
+  layer.likest_heads = kNaN;
+  for (std::int64_t a = 0; a < H; ++a) {
+    for (std::int64_t b = a + 1; b < H; ++b) {
+      const double cosine = std::abs(product(a, b)) / std::sqrt(product(a, a) * product(b, b));
+      if (std::isnan(cosine) || share_by_design(a, b, shape, seen) || cosine <= layer.likest_heads) continue;
+      layer.likest_heads = cosine;
+      layer.likest = {a, b};
+    }
+  }
 }
 
 void for_numbers(Spectrum& spectrum, const auto& each) {
@@ -285,10 +304,21 @@ void for_numbers(RoutingReport& routing, const auto& each) {
 void for_numbers(SequenceReport& report, const auto& each) {
   for (Remembrance& left_out : report.remembrance) each(left_out.change);
   for (double& nll : report.nll_by_eighth) each(nll);
+  Predicting& predicting = report.predicting;
+  for (double* x : {&predicting.nll, &predicting.unigram, &predicting.asked, &predicting.entropy, &report.all_reads_effect}) each(*x);
   for (LayerReport& layer : report.layers) {
     each(layer.residual_norm);
-    each(layer.outlier);
+    for (double* x : {&layer.outlier, &layer.read_effect, &layer.likest_heads}) each(*x);
     for (double& norm : layer.norm_by_eighth) each(norm);
+    for (Moments& moments : layer.moments) {
+      for (double* x : {&moments.norm, &moments.mean, &moments.variance, &moments.largest}) each(*x);
+    }
+    for (std::optional<double>* x : {&layer.longest_half_life, &layer.shortest_half_life}) {
+      if (*x) each(**x);
+    }
+    for (std::optional<Competition>* gates : {&layer.writing, &layer.reading}) {
+      if (*gates) each((*gates)->entropy_of_mean), each((*gates)->mean_entropy);
+    }
     for (StateSimilarity& head : layer.heads) for_numbers(head, each);
     for (SlotReport& slot : layer.slots) for_numbers(slot, each);
     if (layer.routing) for_numbers(*layer.routing, each);
@@ -299,86 +329,6 @@ std::vector<double> numbers_of(SequenceReport report) {
   std::vector<double> numbers;
   for_numbers(report, [&](double x) { numbers.push_back(x); });
   return numbers;
-}
-
-nlohmann::json number(double value) { return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr); }
-nlohmann::json number(const std::optional<double>& value) { return value ? number(*value) : nlohmann::json(nullptr); }
-
-nlohmann::json to_json(const StateSimilarity& head) {
-  return {{"mean_abs_cosine", number(head.rows.mean_abs)},
-          {"within_partitions", number(head.rows.within)},
-          {"between_partitions", number(head.rows.between)},
-          {"min_cosine", number(head.rows.min_cosine)},
-          {"zero_rows", head.rows.zero_rows},
-          {"entropy", number(head.stacked.entropy)},
-          {"effective_rank", number(head.stacked.rank)},
-          {"effective_rank_of_squares", number(head.stacked.rank_of_squares)},
-          {"spectral_statistic", number(head.statistic)}};
-}
-
-nlohmann::json to_json(const SlotReport& slot) {
-  return {{"name", slot.name},
-          {"norm", number(slot.norm)},
-          {"load", number(slot.load)},
-          {"half_life", number(slot.half_life)},
-          {"receptive_field", number(slot.receptive_field)},
-          {"censored", number(slot.censored)}};
-}
-
-nlohmann::json to_json(const RoutingReport& routing) {
-  return {{"load", routing.balance.load},
-          {"probability", routing.balance.probability},
-          {"loss", number(routing.balance.loss)},
-          {"variation", number(routing.balance.variation)},
-          {"load_entropy", number(routing.load_entropy)},
-          {"token_entropy", number(routing.token_entropy)},
-          {"margin", number(routing.margin)},
-          {"dead", routing.uneven.dead},
-          {"overloaded", routing.uneven.overloaded}};
-}
-
-nlohmann::json to_json(const LayerReport& layer) {
-  nlohmann::json json{{"mixer", layer.mixer},
-                      {"residual_norm", number(layer.residual_norm)},
-                      {"outlier", number(layer.outlier)},
-                      {"full_rank", layer.full_rank}};
-  json["norm_by_eighth"] = nlohmann::json::array();
-  for (const double norm : layer.norm_by_eighth) json["norm_by_eighth"].push_back(number(norm));
-  json["heads"] = nlohmann::json::array();
-  for (const StateSimilarity& head : layer.heads) {
-    json["heads"].push_back(to_json(head));
-    json["heads"].back()["class"] = name_of(head_class(head.stacked.rank / static_cast<double>(layer.full_rank)));
-  }
-  json["slots"] = nlohmann::json::array();
-  for (const SlotReport& slot : layer.slots) json["slots"].push_back(to_json(slot));
-  json["routing"] = layer.routing ? to_json(*layer.routing) : nlohmann::json(nullptr);
-  return json;
-}
-
-/// A verdict without its value.
-struct JudgedFigure {
-  std::string name, healthy, collapsed, why;
-  double threshold;
-};
-
-/// The smallest of a layer's figure over all sequences and layers that have it; none: no verdict.
-template <class Figure>
-void judge(std::vector<Verdict>& all, const JudgedFigure& judged, const std::vector<SequenceReport>& sequences, const Figure& figure) {
-  Verdict verdict{.name = judged.name, .statement = {}, .threshold = judged.threshold, .why = judged.why};
-  bool found = false;
-  for (const SequenceReport& sequence : sequences) {
-    for (std::size_t l = 0; l < sequence.layers.size(); ++l) {
-      const std::optional<double> value = figure(sequence.layers[l]);
-      // What is no number is the worst of all, and stays it.
-      if (!value || (found && (std::isnan(verdict.value) || *value >= verdict.value))) continue;
-      found = true;
-      verdict.value = *value;
-      verdict.layer = static_cast<std::int64_t>(l);
-    }
-  }
-  verdict.healthy = verdict.value >= verdict.threshold;
-  verdict.statement = verdict.healthy ? judged.healthy : judged.collapsed;
-  if (found) all.push_back(std::move(verdict));
 }
 
 }  // namespace
@@ -406,15 +356,23 @@ double LayerReport::relative_rank() const {
   return mean_of(ranks);
 }
 
-SequenceReport inspect_sequence(Model& model, std::span<const std::int32_t> ids, LoadThresholds thresholds) {
+SequenceReport inspect_sequence(Model& model, std::span<const std::int32_t> ids, std::span<const Target> asked, LoadThresholds thresholds) {
   model.check_ids(ids);
   SequenceReport report;
   report.tokens = static_cast<std::int64_t>(ids.size());
   Collected collected(model);
   ModelState state = model.start();
-  const WholeReading reading = read(model, state, ids, collected);
+  const WholeReading reading = read(model, state, ids, asked, collected);
   report.nll_by_eighth = by_eighth(reading.nll);
-  report.remembrance = remembrances(model, ids);
+  report.predicting = predicting(model, ids, reading);
+  report.all_reads_effect = kNaN;
+  Ablation ablation{.layers = std::vector<double>(static_cast<std::size_t>(model.layers()), kNaN), .remembrance = {}};
+  if (ids.size() > 1) {
+    ablation = ablate(model, ids);
+    report.remembrance = ablation.remembrance;
+    report.predicting.entropy = ablation.entropy;
+    report.all_reads_effect = ablation.all;
+  }
   Workspace workspace(model.backend());
   const ModelInfo info = model.info();
   for (std::int64_t l = 0; l < model.layers(); ++l) {
@@ -422,9 +380,14 @@ SequenceReport inspect_sequence(Model& model, std::span<const std::int32_t> ids,
     const Collected::Layer& seen = collected.layers[static_cast<std::size_t>(l)];
     LayerReport layer;
     layer.mixer = info.layers[static_cast<std::size_t>(l)].mixer;
+    layer.memory = info.layers[static_cast<std::size_t>(l)].memory;
     layer.residual_norm = mean_of(seen.norms);
-    layer.norm_by_eighth = reading.norm_by_eighth[static_cast<std::size_t>(l)];
-    layer.outlier = kNaN;
+    layer.moments = reading.moments[static_cast<std::size_t>(l)];
+    for (const Moments& moments : layer.moments) layer.norm_by_eighth.push_back(moments.norm);
+    layer.read_effect = ablation.layers[static_cast<std::size_t>(l)];
+    layer.outlier = layer.likest_heads = kNaN;
+    if (seen.gates > 0)
+      layer.writing = competition(seen.head_gate_k, seen.gates), layer.reading = competition(seen.head_gate_q, seen.gates);
     if (!seen.gate.empty()) layer.routing = routing_report(routed_tokens(seen, layout), thresholds);
     if (!layout.memory.empty()) {
       const Shape& shape = layout.memory[0].shape;
@@ -433,6 +396,12 @@ SequenceReport inspect_sequence(Model& model, std::span<const std::int32_t> ids,
       layer.full_rank = std::min(shape[0] * shape[2], shape[3]);
       layer.heads = state_similarity(model.backend(), workspace, memory, shape[0], shape[1], shape[2], shape[3]);
       layer.slots = slot_reports(layout, seen, memory, layer.routing, report.tokens);
+      add_likest_heads(layer, memory, shape, seen);
+      for (const SlotReport& slot : layer.slots) {
+        if (!slot.longest || slot.norm == 0) continue;
+        layer.longest_half_life = std::max(layer.longest_half_life.value_or(0), *slot.longest);
+        layer.shortest_half_life = std::min(layer.shortest_half_life.value_or(std::numeric_limits<double>::infinity()), *slot.shortest);
+      }
     }
     report.layers.push_back(std::move(layer));
   }
@@ -459,59 +428,6 @@ std::optional<SequenceReport> mean_report(std::span<const SequenceReport> report
     if (layer.routing) layer.routing->uneven = uneven_loads(layer.routing->balance.load, thresholds);
   }
   return mean;
-}
-
-std::vector<Verdict> verdicts(const std::vector<SequenceReport>& sequences) {
-  std::vector<Verdict> all;
-  const JudgedFigure routing{.name = "routing",
-                             .healthy = "tokens are spread over the partitions",
-                             .collapsed = "tokens crowd into few partitions",
-                             .why =
-                                 "entropy of the partitions' shares of the tokens over log N, of the worst layer; threshold ours: shipped "
-                                 "models that were trained with a balance loss have 0.72 and more, the one without 0.31 and less",
-                             .threshold = kLeastLoadEntropy};
-  const JudgedFigure rank{
-      .name = "rank",
-      .healthy = "states use their directions",
-      .collapsed = "states use few of their directions",
-      .why =
-          "effective rank (Roy and Vetterli 2007) of a head's stacked state over the largest possible, mean over heads, of "
-          "the worst layer; threshold ours: shipped models have 0.08 and more",
-      .threshold = kLeastRelativeRank};
-  judge(all, routing, sequences, [](const LayerReport& l) { return l.routing ? std::optional(l.routing->load_entropy) : std::nullopt; });
-  judge(all, rank, sequences, [](const LayerReport& l) { return l.heads.empty() ? std::nullopt : std::optional(l.relative_rank()); });
-  return all;
-}
-
-nlohmann::json to_json(const SequenceReport& report) {
-  nlohmann::json json{{"tokens", report.tokens},
-                      {"nll_by_eighth", report.nll_by_eighth},
-                      {"perplexity_by_eighth", nlohmann::json::array()},
-                      {"remembrance", nlohmann::json::array()},
-                      {"layers", nlohmann::json::array()}};
-  for (const Remembrance& left_out : report.remembrance)
-    json["remembrance"].push_back({{"dropped", left_out.dropped}, {"change", number(left_out.change)}});
-  for (const double nll : report.nll_by_eighth) json["perplexity_by_eighth"].push_back(number(std::exp(nll)));
-  for (const LayerReport& layer : report.layers) json["layers"].push_back(to_json(layer));
-  return json;
-}
-
-nlohmann::json accuracy_json() {
-  return {{"cosine", RowSimilarity::accuracy.text()},
-          {"entropy", Spectrum::accuracy.text()},
-          {"effective_rank", Spectrum::accuracy.text()},
-          {"other", LayerReport::accuracy.text()}};
-}
-
-std::string accuracy_text() {
-  return fmt::format("cosines are {}, spectral entropy and effective rank {}, all else is {}", RowSimilarity::accuracy.text(),
-                     Spectrum::accuracy.text(), LayerReport::accuracy.text());
-}
-
-nlohmann::json to_json(const Verdict& verdict) {
-  return {
-      {"name", verdict.name},           {"statement", verdict.statement}, {"healthy", verdict.healthy}, {"value", number(verdict.value)},
-      {"threshold", verdict.threshold}, {"layer", verdict.layer},         {"why", verdict.why}};
 }
 
 }  // namespace statescope

@@ -1,16 +1,17 @@
-// Does a checkpoint's memory do its work? Figures of every layer after reading a sequence, and verdicts with their thresholds.
+// Does a checkpoint's memory do its work? Figures of every layer after reading a sequence. What they mean is the clinic's to say.
 #pragma once
 
+#include <array>
 #include <nlohmann/json_fwd.hpp>
-
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "engine/analysis/ablation.h"
 #include "engine/analysis/routing_analysis.h"
 #include "engine/analysis/similarity_analysis.h"
-#include "engine/model/model.h"
+#include "engine/run/scoring.h"
 
 namespace statescope {
 
@@ -23,6 +24,7 @@ struct SlotReport {
   /// Where the layer has a decay of its own channel: median over channels, tokens; and the receptive field (spec §12.3, §12.4), mean over
   /// channels, with the part of the measured tokens for which it reaches back to the first one.
   std::optional<double> half_life, receptive_field, censored;
+  std::optional<double> longest, shortest;  // half-lives of its channels
 };
 
 struct RoutingReport {
@@ -32,6 +34,23 @@ struct RoutingReport {
   double load_entropy = 0;   // −Σ f'_n log f'_n / log N with f' = f / Σf: 1 if all partitions are chosen equally often
   double token_entropy = 0;  // mean over tokens of the routing entropy (spec §12.1)
   double margin = 0;         // mean over tokens
+};
+
+/// How heads compete: their gates G_t, softmax over heads (SLA eq. 4), entropies over log H, in [0, 1].
+struct Competition {
+  static constexpr Accuracy accuracy = kRecomputed;
+  double entropy_of_mean = 0;  // of the mean gate: 0 where one head has every token
+  double mean_entropy = 0;     // 1 where no head ever has more than the others
+  std::int64_t winner = 0;     // the head with the largest mean gate
+};
+
+/// The numbers of a layer's states after some tokens: all slots and heads.
+struct Moments {
+  static constexpr Accuracy accuracy = kRecomputed;
+  std::int64_t tokens = 0;
+  double norm = 0;                // ‖S‖_F, mean over slots and heads
+  double mean = 0, variance = 0;  // of all numbers
+  double largest = 0;             // of their magnitudes: the largest channel
 };
 
 /// Heads by the relative effective rank of their state (State Rank Dynamics in Linear Attention LLMs, arXiv 2602.02195, finds two groups,
@@ -45,62 +64,60 @@ std::string_view name_of(HeadClass head);
 
 struct LayerReport {
   static constexpr Accuracy accuracy = kRecomputed;  // but for what has its own: `heads`
-  std::string mixer;
-  double residual_norm = 0;  // mean over tokens of ‖x_t‖ as it enters the block
+  std::string mixer, memory;                         // its name; the kind of its memory, "gated delta rule"
+  double residual_norm = 0;                          // mean over tokens of ‖x_t‖ as it enters the block
   /// ‖S‖_F after each eighth of the sequence, mean over slots and heads; empty below 16 tokens and without a matrix state. A memory that
   /// neither forgets nor fills up grows on past its training length.
   std::vector<double> norm_by_eighth;
+  std::vector<Moments> moments;        // after each eighth; empty like the norms, whose they are too
   double outlier = 0;                  // the largest row norm of the last state over the median one of rows that are not 0; NaN without
   std::vector<StateSimilarity> heads;  // [H]; empty without a matrix state
   std::vector<SlotReport> slots;
   std::optional<RoutingReport> routing;
+  /// How much the last predictions change when the layer writes its memory but reads nothing from it (Ablation); NaN without a memory.
+  double read_effect = 0;
+  /// The largest |cosine| between two heads' states, all slots of a head as one vector, and which heads; heads whose keys and values are
+  /// the same by design do not count. NaN where there are no two.
+  double likest_heads = 0;
+  std::array<std::int64_t, 2> likest{};
+  /// Over slots that were written to and their channels, tokens; unset where nothing decays. Infinite without decay.
+  std::optional<double> longest_half_life, shortest_half_life;
+  std::optional<Competition> writing, reading;  // G^K, G^Q; unset where heads do not compete
 
   /// Mean over the heads of the stacked state's effective rank (Roy and Vetterli), divided by the largest it could have; NaN without state.
   double relative_rank() const;
   std::int64_t full_rank = 0;  // min(slots · K, V)
 };
 
-/// How much the predictions at the end change when the first tokens are left out: the total variation ½ Σ_v |p_v − p'_v|, mean over the
-/// last predictions (effective remembrance: Understanding and Improving Length Generalization, arXiv 2507.02782).
-struct Remembrance {
+/// How well the next tokens are predicted, nat a token.
+struct Predicting {
   static constexpr Accuracy accuracy = kRecomputed;
-  std::int64_t dropped = 0;  // the first of the sequence
-  double change = 0;         // 0: nothing of them is remembered (or needed), 1: everything depends on them
+  double nll = 0;      // mean negative log likelihood of every token but the first
+  double unigram = 0;  // what the frequencies of the tokens in this very sequence would reach: their entropy
+  double asked = 0;    // mean negative log likelihood of the tokens that were asked for; NaN: nobody said which
+  double entropy = 0;  // of the last predictions, mean
+  double uniform = 0;  // log V
 };
-constexpr std::int64_t kRememberedAt = 16;  // the last predictions
 
 struct SequenceReport {
   std::int64_t tokens = 0;
   std::vector<Remembrance> remembrance;  // by eighths; empty below 8 · kRememberedAt tokens
   std::vector<double>
       nll_by_eighth;  // mean negative log likelihood of the next token, nat, in eighths of the sequence; empty below 16 tokens
+  Predicting predicting;
+  double all_reads_effect = 0;  // as LayerReport::read_effect, of all memories at once; NaN without one
   std::vector<LayerReport> layers;
 };
 
-/// Reads a sequence with a fresh state. Partitions with a load of at most `thresholds.dead` are dead. Throws Error.
+/// Reads a sequence with a fresh state; `asked` are the tokens that a task asks for. Partitions with a load of at most `thresholds.dead`
+/// are dead. Throws Error.
 constexpr LoadThresholds kLoadThresholds{.dead = 0.1, .overloaded = 2.5};
-SequenceReport inspect_sequence(Model& model, std::span<const std::int32_t> ids, LoadThresholds thresholds = kLoadThresholds);
+SequenceReport inspect_sequence(Model& model, std::span<const std::int32_t> ids, std::span<const Target> asked = {},
+                                LoadThresholds thresholds = kLoadThresholds);
 
 /// Every figure's mean over reports of one model on sequences of one kind, of those that have it; which partitions are dead follows from
 /// the mean loads. Nothing where some report has other figures than the first (a sequence too short for eighths).
 std::optional<SequenceReport> mean_report(std::span<const SequenceReport> reports, LoadThresholds thresholds = kLoadThresholds);
-
-/// A statement about all sequences together, decided by its worst layer.
-struct Verdict {
-  std::string name;       // "routing"
-  std::string statement;  // what is so: "tokens are spread over the partitions", or, where not healthy, "tokens crowd into few partitions"
-  bool healthy = true;
-  double value = 0, threshold = 0;  // healthy: value ≥ threshold
-  std::int64_t layer = 0;           // of the worst value
-  std::string why;                  // what the value is and where its threshold comes from
-};
-
-/// Thresholds of ours, from the shipped models on examples of their own tasks (a quarter of the training length to twice it). Those that
-/// were trained with a balance loss have load entropies from 0.72 on, the one without 0.31 and less; half means that tokens are spread like
-/// over √N partitions. Relative ranks are 0.08 and more; a state that is down to a twentieth of its directions holds one or two of the
-/// 16 to 64 that they have.
-constexpr double kLeastLoadEntropy = 0.5, kLeastRelativeRank = 0.05;
-std::vector<Verdict> verdicts(const std::vector<SequenceReport>& sequences);
 
 /// As app/inspect/inspection.schema.json describes a sequence, without its name; a number that does not exist is null.
 nlohmann::json to_json(const SequenceReport& report);
@@ -109,6 +126,5 @@ nlohmann::json to_json(const SequenceReport& report);
 /// sentence.
 nlohmann::json accuracy_json();
 std::string accuracy_text();
-nlohmann::json to_json(const Verdict& verdict);
 
 }  // namespace statescope

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli_commands.h"
+#include "app/inspect/checkpoints.h"
 #include "app/inspect/report.h"
 #include "engine/error.h"
 #include "tests/catch.h"
@@ -72,7 +73,7 @@ std::string error_of(const InspectArguments& arguments) {
 
 }  // namespace
 
-TEST_CASE("inspect: of all shipped models the collapsed one is told from the others by its routing, on their own tasks") {
+TEST_CASE("inspect: of all shipped models only the collapsed one is ill, by its routing, on their own tasks") {
   const Scratch scratch;
   InspectArguments arguments;
   for (const auto& entry : std::filesystem::directory_iterator(from_source("assets/checkpoints"))) {
@@ -81,18 +82,60 @@ TEST_CASE("inspect: of all shipped models the collapsed one is told from the oth
   CHECK(arguments.checkpoints.size() > 35);
   arguments.samples = 1;
   const json written = inspected(arguments, scratch);
-  std::vector<std::string> unhealthy;
+  std::vector<std::string> ill;
   for (const json& checkpoint : written["checkpoints"]) {
     CHECK(checkpoint["sequences"].size() == 3);
     for (const json& verdict : checkpoint["verdicts"]) {
       INFO(checkpoint["checkpoint"] << " " << verdict.dump());
-      // No figure stands near its threshold.
-      const double value = verdict["value"], threshold = verdict["threshold"];
-      CHECK((value > 1.4 * threshold || value < 0.8 * threshold));
-      if (!verdict["healthy"]) unhealthy.push_back(checkpoint["checkpoint"].get<std::string>() + " " + verdict["name"].get<std::string>());
+      ill.push_back(checkpoint["checkpoint"].get<std::string>() + " " + verdict["id"].get<std::string>());
     }
   }
-  CHECK(unhealthy == std::vector<std::string>{shipped("niah-sse-gla-n4k1-collapsed") + " routing"});
+  CHECK(ill == std::vector<std::string>{shipped("niah-sse-gla-n4k1-collapsed") + " routing_collapse"});
+}
+
+TEST_CASE("inspect: a prompt that the model never saw is no evidence; with --check an illness ends with 3") {
+  const Scratch scratch;
+  InspectArguments arguments;
+  arguments.checkpoints = {shipped("niah-gla")};
+  std::string random = "the";
+  for (int i = 0; i < 60; ++i) random += i % 3 == 0 ? " 1" : i % 3 == 1 ? " ivan" : " .";
+  arguments.prompt.text = random;
+  const json checkpoint = inspected(arguments, scratch)["checkpoints"][0];
+  CHECK(checkpoint["verdicts"].empty());
+  CHECK(checkpoint["cannot_say"].get<std::string>().starts_with("the model was not made for such a prompt"));
+  InspectArguments check;
+  check.checkpoints = {shipped("niah-sse-gla-n4k1-collapsed")};
+  check.samples = 1;
+  CHECK(inspect_command(check) == 0);
+  check.check = true;
+  CHECK(inspect_command(check) == 3);
+  check.checkpoints = {shipped("niah-gla")};
+  CHECK(inspect_command(check) == 0);
+}
+
+TEST_CASE("inspect: a trainer's folders are taken in the order of their steps; those that are not whole are named and skipped") {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::temp_directory_path() / "statescope-trainer";
+  fs::remove_all(folder);
+  const auto make = [&](const std::string& name, bool config, bool weights) {
+    fs::create_directories(folder / name);
+    if (config) std::ofstream(folder / name / "config.json") << "{}";
+    if (weights) std::ofstream(folder / name / "model.safetensors") << "x";
+  };
+  make("checkpoint-900", true, true);
+  make("checkpoint-1000", true, true);
+  make("checkpoint-1100", true, false);
+  make("checkpoint-1200", false, false);
+  make("runs", false, false);
+  std::ofstream(folder / "checkpoint-1000" / "trainer_state.json") << R"({"global_step": 1001})";
+  std::ofstream(folder / "checkpoint-1100" / "model.safetensors.index.json") << R"({"weight_map": {"a": "model-1.safetensors"}})";
+  const FoundCheckpoints found = find_checkpoints({folder.string()});
+  REQUIRE(found.checkpoints.size() == 2);
+  CHECK((found.checkpoints[0].path == (folder / "checkpoint-900").string() && found.checkpoints[0].steps == 900));
+  CHECK((found.checkpoints[1].path == (folder / "checkpoint-1000").string() && found.checkpoints[1].steps == 1001));
+  CHECK(found.skipped == std::vector<std::string>{(folder / "checkpoint-1100").string() + ": its weights are not all there yet",
+                                                  (folder / "checkpoint-1200").string() + ": no config.json yet"});
+  fs::remove_all(folder);
 }
 
 TEST_CASE("inspect: figures of every sequence stand in the report, and the report is as its schema says") {
@@ -125,8 +168,8 @@ TEST_CASE("inspect: figures of every sequence stand in the report, and the repor
   wrong["checkpoints"][0]["sequences"][0]["layers"][0]["routing"]["mood"] = 1;
   CHECK_FALSE(complaint(wrong).empty());
   wrong = written;
-  wrong["checkpoints"][1]["verdicts"][0]["threshold"] = nullptr;
-  CHECK(complaint(wrong) == "None is not of type 'number'");
+  wrong["checkpoints"][1]["cannot_say"] = 7;
+  CHECK(complaint(wrong) == "7 is not of type 'string', 'null'");
 }
 
 TEST_CASE("inspect: a set of prompts is read as a whole; sequences of one kind are told by their mean") {
@@ -185,11 +228,14 @@ TEST_CASE("inspect: many checkpoints stand in a table, a line each") {
   one.sequences.push_back({.tokens = 64, .nll_by_eighth = std::vector<double>(8, std::log(4.0)), .layers = {layer}});
   Inspected other{.checkpoint = "plain.h5", .names = {"niah"}, .sequences = {{.tokens = 9, .nll_by_eighth = {}, .layers = {}}}};
   Inspected folder{.checkpoint = "models/some-1.3B/", .names = {}, .sequences = {}};
-  CHECK(overview_text({one, other, folder}) ==
-        "checkpoint                             steps load entropy relative rank largest |cos| norm growth  tokens: perplexity at the end\n"
-        "gla-step900                              900       0.12 !          0.50          0.25        2.50  64: 4\n"
-        "plain                                      –            –             –             –           –  \n"
-        "some-1.3B                                  –            –             –             –           –  \n");
+  one.judgement.diagnoses.push_back({.illness = Illness::routing_collapse, .layers = {0}, .heads = {}, .evidence = {}, .sentence = {}});
+  folder.judgement.cannot_say = "nothing was read";
+  const std::string text = overview_text({one, other, folder});
+  CHECK(text.find("gla-step900                              900         0.12          0.50          0.25        2.50 none") != text.npos);
+  CHECK(text.find("1 middle                  ill: routing collapse, layer 0; 64: 4\n") != text.npos);
+  CHECK(text.find("plain                                      –            –             –             –           – none") != text.npos);
+  CHECK(text.find("  healthy; \n") != text.npos);
+  CHECK(text.find("  cannot say; \n") != text.npos);
 }
 
 TEST_CASE("inspect: a folder is a trajectory, in order of its steps; the page holds every checkpoint and loads nothing") {

@@ -21,7 +21,6 @@ TEST_CASE("not finite: no score, verdict, comparison or picture, one line, statu
   const std::string prompt = " --prompt " + kNeedle;
   const std::vector<std::pair<std::string, std::string>> commands{
       {"eval broken --task niah --length 64 --samples 2 --json out.json --csv out.csv", "score"},
-      {"inspect broken" + prompt + " --json out.json --html out.html", "verdict"},
       {"needle broken" + prompt + " --json out.json", "verdict"},
       {"intervene broken" + prompt + " --do 'freeze decay of layer 0 at 3' --json", "comparison"},
       {"figure state broken" + prompt + " -o out.pdf", "figure"},
@@ -79,7 +78,14 @@ TEST_CASE("not finite: sound checkpoints beside a broken one have their scores, 
   CHECK(cells[1]["impossible"].get<std::string>().find("is NaN") != std::string::npos);
   const Outcome inspected = place.run("inspect broken " + kCheckpoint + " --prompt " + kNeedle + " --json inspected.json");
   CHECK(inspected.status == 1);
-  CHECK(json::parse(place.text_of("inspected.json"))["checkpoints"].size() == 1);
+  CHECK(inspected.errors.find("broken: " + kWhere) != std::string::npos);
+  const json checkpoints = json::parse(place.text_of("inspected.json"))["checkpoints"];
+  REQUIRE(checkpoints.size() == 2);
+  CHECK(checkpoints[0]["sequences"].empty());
+  REQUIRE(checkpoints[0]["verdicts"].size() == 1);
+  CHECK(checkpoints[0]["verdicts"][0]["id"] == "not_finite");
+  CHECK(checkpoints[1]["verdicts"].empty());
+  CHECK(place.run("inspect broken --prompt " + kNeedle + " --check").status == 3);
 }
 
 TEST_CASE("not finite: nothing is said of a sound model") {

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "engine/tokenizer/tokenizer.h"
+#include "engine/analysis/predictions.h"
 #include "tests/catch.h"
 #include "tests/engine/golden.h"
 #include "tests/engine/small_models.h"
@@ -17,32 +17,7 @@ namespace {
 
 const std::filesystem::path kAssets = from_source("assets");
 
-SequenceReport inspected(const std::filesystem::path& path) {
-  const auto checkpoint = open_checkpoint(path);
-  const std::shared_ptr<Model> model = Model::load(checkpoint, make_cpu_backend(1));
-  const json prompt = json::parse(std::ifstream(kAssets / "prompts/needles-512.json"));
-  return inspect_sequence(*model, make_tokenizer(*checkpoint, model->vocab())->encode(prompt["prompt"].get<std::string>()).ids);
-}
-
-std::vector<Verdict> verdicts_on(const std::filesystem::path& path) { return verdicts({inspected(path)}); }
-
 }  // namespace
-
-TEST_CASE("collapse report: the model that was trained without the balance loss is found among the others") {
-  std::vector<std::string> collapsed;
-  int routed = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(kAssets / "checkpoints")) {
-    const std::string name = entry.path().stem().string();
-    if (name.rfind("niah-", 0) != 0) continue;
-    for (const Verdict& verdict : verdicts_on(entry.path())) {
-      INFO(name << ": " << verdict.name << " " << verdict.value << " in layer " << verdict.layer);
-      routed += verdict.name == "routing" ? 1 : 0;
-      if (!verdict.healthy) collapsed.push_back(name + " " + verdict.name);
-    }
-  }
-  CHECK(routed > 6);
-  CHECK(collapsed == std::vector<std::string>{"niah-sse-gla-n4k1-collapsed routing"});
-}
 
 TEST_CASE("collapse report: figures of every family are those of the run itself") {
   const std::vector<std::int32_t> ids = some_ids(300);
@@ -179,21 +154,39 @@ TEST_CASE("collapse report: heads have the class of their rank") {
   CHECK(name_of(head_class(std::nan(""))) == "low");
 }
 
-TEST_CASE("collapse report: the worst layer of all sequences decides, and what is no number is the worst") {
-  const auto sequence = [](std::vector<double> load_entropies) {
-    SequenceReport report;
-    for (const double entropy : load_entropies) report.layers.emplace_back().routing.emplace().load_entropy = entropy;
-    return report;
-  };
-  const std::vector<Verdict> good = verdicts({sequence({0.9, 0.8}), sequence({0.95, 0.85})});
-  REQUIRE(good.size() == 1);  // nothing to say of ranks
-  CHECK((good[0].healthy && good[0].value == 0.8 && good[0].layer == 1));
-  const std::vector<Verdict> bad = verdicts({sequence({0.9, 0.8}), sequence({0.2, 0.85})});
-  CHECK((!bad[0].healthy && bad[0].value == 0.2 && bad[0].layer == 0));
-  const std::vector<Verdict> broken = verdicts({sequence({0.9, std::nan("")}), sequence({0.2, 0.85})});
-  CHECK((!broken[0].healthy && std::isnan(broken[0].value) && broken[0].layer == 1));
-  CHECK(to_json(broken[0])["value"].is_null());
-  CHECK(verdicts({}).empty());
+TEST_CASE("collapse report: a memory that nobody reads is told from one that is read, and leaves the reading as it was") {
+  const auto checkpoint = open_checkpoint(kAssets / "checkpoints/niah-sse-gla-n4k1.h5");
+  const std::shared_ptr<Model> model = Model::load(checkpoint, make_cpu_backend(1));
+  const std::vector<std::int32_t> ids = some_ids(200);
+  const Ablation ablation = ablate(*model, ids);
+  REQUIRE(ablation.layers.size() == 4);
+  for (const double change : ablation.layers) CHECK((change > 0.001 && change <= 1));
+  CHECK(ablation.all > 0.01);
+  CHECK(ablate(*model, ids).layers == ablation.layers);
+
+  // By hand: the last 64 tokens of a run whose layer 1 reads nothing there.
+  ModelState state = model->start();
+  const auto first = std::vector<std::int32_t>(ids.begin(), ids.end() - 64), last = std::vector<std::int32_t>(ids.end() - 64, ids.end());
+  read_logits(*model, state, first, {.prompt_length = 200, .rules = {}});
+  std::vector<Rules> rules(4);
+  rules[1].unread = true;
+  const std::vector<float> without = read_logits(*model, state, last, {.prompt_length = 200, .rules = rules});
+  ModelState other = model->start();
+  read_logits(*model, other, first, {.prompt_length = 200, .rules = {}});
+  const std::vector<float> with = read_logits(*model, other, last, {.prompt_length = 200, .rules = {}});
+  CHECK(total_variation(with, without, static_cast<std::size_t>(model->vocab())) == Approx(ablation.layers[1]).epsilon(1e-4));
+}
+
+TEST_CASE("collapse report: what a task asks for is scored at its own place") {
+  const std::shared_ptr<Model> model = Model::load(random_checkpoint(Config(sse_config("gla")), 5), make_cpu_backend(1));
+  const std::vector<std::int32_t> ids = some_ids(40);
+  ModelState state = model->start();
+  const std::vector<float> logits = read_logits(*model, state, ids, {.prompt_length = 40, .rules = {}});
+  const auto V = static_cast<std::size_t>(model->vocab());
+  const std::vector<Target> asked{{.position = 7, .id = 3}, {.position = 39, .id = 5}};
+  const double expected = (token_nll(logits, V, 7, 3) + token_nll(logits, V, 39, 5)) / 2;
+  CHECK(inspect_sequence(*model, ids, asked).predicting.asked == Approx(expected).epsilon(1e-4));
+  CHECK(std::isnan(inspect_sequence(*model, ids).predicting.asked));
 }
 
 }  // namespace statescope::test::collapse_report_test

@@ -1,0 +1,134 @@
+#include "app/inspect/inspecting.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "app/assets.h"
+#include "app/eval/own_task.h"
+#include "app/eval/score.h"
+#include "datasets/prompt.h"
+#include "engine/analysis/predictions.h"
+#include "engine/error.h"
+#include "engine/run/not_finite.h"
+#include "engine/tokenizer/tokenizer.h"
+
+namespace statescope {
+namespace {
+
+struct Sequence {
+  std::string name;
+  ScoredSequence read;
+};
+
+/// Evaluation examples of the checkpoint's own task, `samples` of each length: a quarter of its training length, that length, twice as
+/// long.
+std::vector<Sequence> own_sequences(const Training& training, std::int64_t trained, const Tokenizer& tokenizer,
+                                    std::vector<std::int64_t> lengths, std::int64_t samples) {
+  if (lengths.empty()) lengths = {trained / 4, trained, 2 * trained};
+  std::vector<Sequence> sequences;
+  for (const std::int64_t length : lengths) {
+    const std::unique_ptr<const Task> examples = make_task(own_task(training, length), assets_folder());
+    const std::string name = fmt::format("{}, {} {}", training.task, length, examples->unit());
+    for (std::int64_t i = 0; i < samples; ++i) sequences.push_back({name, tokens_of(examples->example(i), tokenizer).sequence});
+  }
+  return sequences;
+}
+
+ScoredSequence unscored(std::vector<std::int32_t> ids) { return {.ids = std::move(ids), .targets = {}}; }
+
+/// A file of several examples stands for all of them, under its name.
+std::vector<Sequence> prompt_files(const std::vector<std::string>& paths, const Tokenizer& tokenizer) {
+  std::vector<Sequence> sequences;
+  for (const std::string& path : paths) {
+    const std::string name = path == "-" ? "standard input" : std::filesystem::path(path).filename().string();
+    for (const Prompt& prompt : read_prompts(path))
+      sequences.push_back({name, unscored(prompt.ids.empty() ? tokenizer.encode(prompt.text).ids : prompt.ids)});
+  }
+  return sequences;
+}
+
+std::vector<Sequence> given_sequences(const InspectArguments& arguments, const std::string& path, const Tokenizer& tokenizer) {
+  if (!arguments.prompts.empty()) return prompt_files(arguments.prompts, tokenizer);
+  const PromptInput prompt = load_prompt(arguments.prompt, "", path);
+  return {{"prompt", unscored(prompt.ids.empty() ? tokenizer.encode(prompt.text).ids : prompt.ids)}};
+}
+
+/// nat a token that the model needs on an example of its own task; unset where that is not known or none of it fits.
+std::optional<double> own_nll(Model& model, const Training& training, std::int64_t trained, const Tokenizer& tokenizer) {
+  const std::vector<Sequence> own = own_sequences(training, trained, tokenizer, {trained}, 1);
+  const std::vector<std::int32_t>& ids = own.front().read.ids;
+  ModelState state = model.start();
+  double sum = 0;
+  read_passes(model, state, ids, {.prompt_length = std::ssize(ids), .rules = {}}, nullptr, [&](std::size_t first, const Tensor& hidden) {
+    const std::vector<float> logits = host_logits(model, hidden);
+    const auto vocab = static_cast<std::size_t>(model.vocab()), rows = logits.size() / vocab;
+    for (std::size_t row = 0; row < rows && first + row + 1 < ids.size(); ++row) sum += token_nll(logits, vocab, row, ids[first + row + 1]);
+  });
+  return sum / static_cast<double>(ids.size() - 1);
+}
+
+/// Whether every number of the report that a model cannot help computing is there and finite.
+bool is_finite(const SequenceReport& report) {
+  const auto finite = [](double value) { return std::isfinite(value); };
+  return (report.tokens < 2 || std::isfinite(report.predicting.nll)) && std::ranges::all_of(report.nll_by_eighth, finite) &&
+         std::ranges::all_of(report.layers, finite, &LayerReport::residual_norm);
+}
+
+Diagnosis not_finite_diagnosis(const NotFinite& found) {
+  Diagnosis diagnosis{.illness = Illness::not_finite, .layers = {}, .heads = {}, .evidence = {}, .sentence = found.text() + "."};
+  if (!found.activation) return diagnosis;
+  diagnosis.layers = {found.activation->layer};
+  diagnosis.evidence = {{"layer", static_cast<double>(found.activation->layer)}, {"token", static_cast<double>(found.activation->token)}};
+  return diagnosis;
+}
+
+std::string names_text(const std::vector<std::string>& names) {
+  std::vector<std::string> different;
+  std::ranges::unique_copy(names, std::back_inserter(different));
+  return fmt::format("{}", fmt::join(different, "; "));
+}
+
+}  // namespace
+
+Inspected inspect_checkpoint(const InspectArguments& arguments, const FoundCheckpoint& found, const std::function<void(double)>& tell) {
+  const auto checkpoint = open_checkpoint(found.path);
+  const std::shared_ptr<Model> model = load_model(checkpoint, arguments.device);
+  const std::optional<Training> training = training_of(*checkpoint);
+  Inspected inspected{.checkpoint = found.path,
+                      .trained = trained_length(*checkpoint),
+                      .steps = training && training->steps > 0 ? training->steps : found.steps,
+                      .notes = model->notes()};
+  const auto tokenizer = make_tokenizer(*checkpoint, model->vocab());
+  ReadOn read{.trained_length = inspected.trained, .own_task = !arguments.prompt.given() && arguments.prompts.empty()};
+  const bool knows_task = training && (inspected.trained > 0 || !arguments.lengths.empty());
+  if (read.own_task && !knows_task) throw Error(found.path + ": it does not say what it was trained on; give --prompt, --text or --ids");
+  const std::vector<Sequence> sequences =
+      read.own_task ? own_sequences(*training, inspected.trained, *tokenizer, arguments.lengths, arguments.samples)
+                    : given_sequences(arguments, found.path, *tokenizer);
+  const bool weights_are_finite = !find_not_finite(*model);
+  for (const Sequence& sequence : sequences) {
+    const std::vector<std::int32_t>& ids = sequence.read.ids;
+    SequenceReport report;
+    if (weights_are_finite) report = inspect_sequence(*model, ids, sequence.read.targets);
+    if (!weights_are_finite || !is_finite(report)) {
+      inspected.judgement.diagnoses = {not_finite_diagnosis(not_finite(model, ids))};
+      inspected.read_on = sequence.name;
+      inspected.names.clear();
+      inspected.sequences.clear();
+      return inspected;
+    }
+    inspected.names.push_back(sequence.name);
+    inspected.sequences.push_back(std::move(report));
+    tell(static_cast<double>(inspected.sequences.size()) / static_cast<double>(sequences.size()));
+  }
+  if (!read.own_task && training && inspected.trained > 0) read.own_nll = own_nll(*model, *training, inspected.trained, *tokenizer);
+  inspected.read_on = names_text(inspected.names);
+  inspected.judgement = judge(inspected.sequences, read);
+  return inspected;
+}
+
+}  // namespace statescope

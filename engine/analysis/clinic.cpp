@@ -1,0 +1,398 @@
+#include "engine/analysis/clinic.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "engine/analysis/parts.h"
+
+namespace statescope {
+namespace {
+
+constexpr std::array<IllnessRow, 12> kIllnesses{{
+    {Illness::not_finite, "not_finite", "not finite", "weights, or what is computed of them, are NaN or infinite",
+     "the first tensor, layer and token with such a number", "ours"},
+    {Illness::untrained, "untrained", "untrained", "predictions say no more than the frequencies of the tokens",
+     "nat a token above the entropy of the tokens' frequencies, and predictions as flat as chance (entropy at least 0.9 of log V)", "ours"},
+    {Illness::memory_unwritten, "memory_unwritten", "memory unwritten", "what is written is negligible",
+     "norm of the state at most a thousandth of the residual stream's", "ours"},
+    {Illness::forgets_at_once, "forgets_at_once", "forgets at once", "nothing outlives a few tokens",
+     "the longest half-life of any channel is below 3 tokens", "half-life: SSE (arXiv 2507.16577), Fig. 9; threshold ours"},
+    {Illness::memory_unread, "memory_unread", "memory unread", "predictions do not change without the memory",
+     "with the layer's read set to 0 the last predictions change by less than 0.001 (total variation)",
+     "ablation in the manner of effective remembrance (arXiv 2507.02782); threshold ours"},
+    {Illness::routing_collapse, "routing_collapse", "routing collapse", "tokens go to too few partitions",
+     "(H − log W) / (log N − log W) of the loads is below 0.4: W of N partitions chosen",
+     "SSE (arXiv 2507.16577), its balance loss; threshold ours"},
+    {Illness::dead_partition, "dead_partition", "dead partition", "a partition is hardly ever chosen",
+     "its load is at most 0.1 of the fair share", "Mixture-of-Memories (arXiv 2502.13685), its balance loss; threshold ours"},
+    {Illness::head_gate_collapse, "head_gate_collapse", "head gates collapsed",
+     "of competing heads one always wins, alone, or none ever does",
+     "entropy of the mean gate over log H below 0.1, or the mean of a token's below 0.01 or above 0.999",
+     "softmax linear attention (SLA), Theorem 4.2; thresholds ours"},
+    {Illness::duplicate_heads, "duplicate_heads", "duplicate heads", "heads hold the same", "|cosine| of two heads' states above 0.99",
+     "ours"},
+    {Illness::rank_collapse, "rank_collapse", "rank collapse", "states hold (nearly) one direction",
+     "effective rank of the states, mean over heads, below 1.1",
+     "effective rank: Roy and Vetterli 2007; State Rank Dynamics (arXiv 2602.02195); threshold ours"},
+    {Illness::never_forgets, "never_forgets", "never forgets", "a gated memory does not decay and its norm grows with the length",
+     "the shortest half-life is above 16 times the sequence, and the norm still grows in its second half",
+     "Stuffed Mamba (arXiv 2410.07145); threshold ours"},
+    {Illness::length_drift, "length_drift", "drift past the training length",
+     "past its training length the state leaves what it was trained on",
+     "up to twice the training length the state's norm reaches more than 2.5 times what it reached within",
+     "Stuffed Mamba (arXiv 2410.07145); threshold ours"},
+}};
+
+double mean(std::span<const double> values) {
+  double sum = 0, count = 0;
+  for (const double x : values) {
+    if (std::isnan(x)) continue;
+    sum += x;
+    ++count;
+  }
+  return count > 0 ? sum / count : std::numeric_limits<double>::quiet_NaN();
+}
+
+/// What several sequences say of one layer: means over those that say something.
+class LayerSigns {
+ public:
+  LayerSigns(std::span<const SequenceReport> sequences, std::size_t layer) : sequences_(sequences), layer_(layer) {}
+
+  std::int64_t index() const { return static_cast<std::int64_t>(layer_); }
+  const LayerReport& any() const { return sequences_.front().layers[layer_]; }
+  bool has_memory() const { return !any().heads.empty(); }
+  double of(const std::function<double(const LayerReport&)>& figure) const {
+    std::vector<double> values;
+    for (const SequenceReport& sequence : sequences_) values.push_back(figure(sequence.layers[layer_]));
+    return mean(values);
+  }
+  /// [N] 1 is fair
+  std::vector<double> loads() const {
+    std::vector<double> loads(any().routing ? any().routing->balance.load.size() : 0);
+    double tokens = 0;
+    for (const SequenceReport& sequence : sequences_) tokens += static_cast<double>(sequence.tokens);
+    for (const SequenceReport& sequence : sequences_) {
+      const std::vector<double>& one = sequence.layers[layer_].routing ? sequence.layers[layer_].routing->balance.load : loads;
+      for (std::size_t n = 0; n < loads.size(); ++n) loads[n] += one[n] * static_cast<double>(sequence.tokens) / tokens;
+    }
+    return loads;
+  }
+  std::span<const SequenceReport> sequences() const { return sequences_; }
+
+ private:
+  std::span<const SequenceReport> sequences_;
+  std::size_t layer_;
+};
+
+/// What a sign says of a layer; unset: nothing.
+struct Finding {
+  std::vector<std::pair<std::string, double>> evidence;
+  std::vector<std::int64_t> heads = {};
+  std::string sentence;  // of this layer, without its number
+  double severity = 0;   // the layer with most is told about
+};
+using Sign = std::optional<Finding> (*)(const LayerSigns&, const ReadOn&);
+
+std::optional<Finding> unwritten(const LayerSigns& layer, const ReadOn&) {
+  const double state = layer.of([](const LayerReport& l) {
+    double most = 0;
+    for (const SlotReport& slot : l.slots) most = std::max(most, slot.norm);
+    return most;
+  });
+  const double residual = layer.of([](const LayerReport& l) { return l.residual_norm; });
+  const double effect = layer.of([](const LayerReport& l) { return l.read_effect; });
+  if (!(state <= kLeastWritten * residual) || effect > kLeastReadEffect) return {};
+  return Finding{.evidence = {{"state_norm", state}, {"residual_norm", residual}, {"read_effect", effect}},
+                 .sentence = fmt::format("Next to nothing is written: the state's norm is {:.2g} where the residual stream's is {:.2g}.",
+                                         state, residual),
+                 .severity = -state};
+}
+
+std::optional<Finding> forgets_at_once(const LayerSigns& layer, const ReadOn&) {
+  const double longest = layer.of([](const LayerReport& l) { return l.longest_half_life.value_or(NAN); });
+  if (!(longest < kShortestMemory)) return {};
+  return Finding{.evidence = {{"longest_half_life", longest}, {"threshold", kShortestMemory}},
+                 .sentence = fmt::format("Nothing outlives a few tokens: the longest half-life of any channel is {:.2g} tokens.", longest),
+                 .severity = -longest};
+}
+
+std::optional<Finding> unread(const LayerSigns& layer, const ReadOn&) {
+  const double effect = layer.of([](const LayerReport& l) { return l.read_effect; });
+  if (!(effect < kLeastReadEffect)) return {};
+  return Finding{.evidence = {{"read_effect", effect}, {"threshold", kLeastReadEffect}},
+                 .sentence = fmt::format(
+                     "Nobody misses this memory: with its read set to 0 the last predictions change by {:.2g} (total variation).", effect),
+                 .severity = -effect};
+}
+
+/// (H − log W) / (log N − log W) of loads, W of N chosen: 1 if all are chosen equally often, 0 if the same W always are.
+double spread(std::span<const double> loads, double chosen) {
+  const auto count = static_cast<double>(loads.size());
+  std::vector<double> share(loads.begin(), loads.end());
+  for (double& x : share) x /= count;
+  return (entropy(std::span<const double>(share)) - std::log(chosen)) / (std::log(count) - std::log(chosen));
+}
+
+std::optional<Finding> routing_collapse(const LayerSigns& layer, const ReadOn&) {
+  const std::vector<double> loads = layer.loads();
+  if (loads.empty()) return {};
+  double chosen = 0;
+  for (const double f : layer.any().routing->balance.frequency) chosen += f;
+  if (!(chosen + 0.5 < static_cast<double>(loads.size()))) return {};  // every token chooses all
+  const double value = spread(loads, std::max(1.0, std::round(chosen)));
+  if (!(value < kLeastSpread)) return {};
+  return Finding{
+      .evidence = {{"spread", value}, {"threshold", kLeastSpread}, {"largest_load", std::ranges::max(loads)}},
+      .sentence = fmt::format("Tokens crowd into few partitions: their spread is {:.2f} (1: even, 0: the same ones always); loads {:.2f}.",
+                              value, fmt::join(loads, " ")),
+      .severity = -value};
+}
+
+std::optional<Finding> dead_partition(const LayerSigns& layer, const ReadOn&) {
+  const std::vector<double> loads = layer.loads();
+  std::vector<std::size_t> dead;
+  for (std::size_t n = 0; n < loads.size(); ++n) {
+    if (loads[n] <= kDeadLoad) dead.push_back(n + 1);
+  }
+  if (dead.empty()) return {};
+  const double least = std::ranges::min(loads);
+  return Finding{.evidence = {{"least_load", least}, {"threshold", kDeadLoad}, {"partitions", static_cast<double>(dead.size())}},
+                 .sentence = fmt::format("Partition{} {} {} hardly ever chosen: a load of {:.2g} of the fair share.",
+                                         dead.size() > 1 ? "s" : "", fmt::join(dead, ", "), dead.size() > 1 ? "are" : "is", least),
+                 .severity = static_cast<double>(dead.size())};
+}
+
+std::optional<Finding> head_gates(const LayerSigns& layer, const ReadOn&) {
+  for (const auto& [what, gate] : {std::pair{"written", &LayerReport::writing}, std::pair{"read", &LayerReport::reading}}) {
+    if (!(layer.any().*gate)) continue;
+    const double of_mean = layer.of([&](const LayerReport& l) { return (l.*gate)->entropy_of_mean; });
+    const double mean_entropy = layer.of([&](const LayerReport& l) { return (l.*gate)->mean_entropy; });
+    const std::int64_t winner = (layer.any().*gate)->winner;
+    const std::vector<std::pair<std::string, double>> evidence{{"entropy_of_mean_gate", of_mean}, {"mean_entropy", mean_entropy}};
+    if (mean_entropy < kHardGates && of_mean >= kLeastGateEntropy)
+      return Finding{.evidence = evidence,
+                     .sentence = fmt::format(
+                         "Heads no longer compete: at every token one head alone is {} (entropy of a token's gates {:.2g} of log H).", what,
+                         mean_entropy),
+                     .severity = -mean_entropy};
+    if (of_mean < kLeastGateEntropy)
+      return Finding{.evidence = evidence,
+                     .heads = {winner},
+                     .sentence = fmt::format("Head {} always wins: the mean gate by which heads are {} has an entropy of {:.2g} of log H.",
+                                             winner, what, of_mean),
+                     .severity = -of_mean};
+    if (mean_entropy > kMostGateEntropy)
+      return Finding{
+          .evidence = evidence,
+          .sentence = fmt::format("No head ever wins: the gates by which heads are {} are even at every token (entropy {:.4f} of log H).",
+                                  what, mean_entropy),
+          .severity = mean_entropy};
+  }
+  return {};
+}
+
+std::optional<Finding> duplicate_heads(const LayerSigns& layer, const ReadOn&) {
+  const double cosine = layer.of([](const LayerReport& l) { return l.likest_heads; });
+  if (!(cosine > kSameHeads)) return {};
+  const auto [a, b] = layer.any().likest;
+  return Finding{.evidence = {{"cosine", cosine}, {"threshold", kSameHeads}},
+                 .heads = {a, b},
+                 .sentence = fmt::format("Heads {} and {} hold the same: |cosine| of their states {:.4f}.", a, b, cosine),
+                 .severity = cosine};
+}
+
+/// Largest effective rank of a head's slots, mean over heads.
+double mean_slot_rank(const LayerReport& layer) {
+  std::vector<double> ranks;
+  for (const StateSimilarity& head : layer.heads) {
+    double most = 0;
+    for (const Spectrum& slot : head.partitions) most = std::fmax(most, slot.rank);
+    if (most > 0) ranks.push_back(most);
+  }
+  return mean(ranks);
+}
+
+std::optional<Finding> rank_collapse(const LayerSigns& layer, const ReadOn&) {
+  const double rank = layer.of(mean_slot_rank);
+  if (!(rank < kOneDirection)) return {};
+  return Finding{.evidence = {{"effective_rank", rank}, {"threshold", kOneDirection}},
+                 .sentence = fmt::format("States hold nearly one direction: effective rank {:.2f}, mean over heads.", rank),
+                 .severity = -rank};
+}
+
+double growth_in_second_half(const LayerReport& layer) {
+  return layer.moments.empty() ? NAN : layer.moments.back().norm / layer.moments[layer.moments.size() / 2 - 1].norm;
+}
+
+std::optional<Finding> never_forgets(const LayerSigns& layer, const ReadOn&) {
+  double longest = 0;
+  for (const SequenceReport& sequence : layer.sequences()) longest = std::max(longest, static_cast<double>(sequence.tokens));
+  const double shortest = layer.of([](const LayerReport& l) { return l.shortest_half_life.value_or(NAN); });
+  const double growth = layer.of(growth_in_second_half);
+  constexpr double grows = 1.02;
+  // A delta rule erases what it writes over: there a gate that hardly decays is no illness, one that cannot is.
+  const bool erases = layer.any().memory.find("delta") != std::string::npos;
+  if (!(shortest > (erases ? kCannotDecay : kNeverDecays * longest)) || !(growth > grows)) return {};
+  return Finding{
+      .evidence = {{"shortest_half_life", std::min(shortest, 1e30)}, {"tokens", longest}, {"norm_growth", growth}},
+      .sentence = fmt::format("It has a forget gate and never forgets: the shortest half-life is {:.3g} tokens, and the state's norm grows "
+                              "{:.2f} times in the second half.",
+                              shortest, growth),
+      .severity = growth};
+}
+
+std::optional<Finding> length_drift(const LayerSigns& layer, const ReadOn& read) {
+  if (read.trained_length == 0) return {};
+  double inside = 0, outside = 0, furthest = 0;  // the largest norm up to the training length, and behind it
+  for (const SequenceReport& sequence : layer.sequences()) {
+    for (const Moments& moments : sequence.layers[static_cast<std::size_t>(layer.index())].moments) {
+      constexpr double about = 1.1;  // the unit of the length may be a word, of a token and a bit
+      const bool is_inside = static_cast<double>(moments.tokens) <= about * static_cast<double>(read.trained_length);
+      (is_inside ? inside : outside) = std::max(is_inside ? inside : outside, moments.norm);
+      furthest = std::max(furthest, static_cast<double>(moments.tokens));
+    }
+  }
+  const double growth = outside / inside;
+  if (!(inside > 0) || !(growth > kDriftGrowth)) return {};
+  return Finding{.evidence = {{"norm_inside", inside},
+                              {"norm_outside", outside},
+                              {"growth", growth},
+                              {"threshold", kDriftGrowth},
+                              {"trained_length", static_cast<double>(read.trained_length)},
+                              {"tokens", furthest}},
+                 .sentence = fmt::format(
+                     "Past its training length of {} tokens the state leaves what it was trained on: its norm reaches {:.3g}, up to "
+                     "there it was {:.3g} at most.",
+                     read.trained_length, outside, inside),
+                 .severity = growth};
+}
+
+struct SignRow {
+  Illness illness;
+  Sign sign;
+  bool explains;  // what others would find in the layer behind it
+};
+constexpr std::array<SignRow, 10> kSigns{{
+    {Illness::memory_unwritten, unwritten, true},
+    {Illness::forgets_at_once, forgets_at_once, true},
+    {Illness::memory_unread, unread, true},
+    {Illness::routing_collapse, routing_collapse, true},
+    {Illness::dead_partition, dead_partition, false},
+    {Illness::head_gate_collapse, head_gates, true},
+    {Illness::duplicate_heads, duplicate_heads, true},
+    {Illness::rank_collapse, rank_collapse, true},
+    {Illness::never_forgets, never_forgets, true},
+    {Illness::length_drift, length_drift, true},
+}};
+
+/// Adds what a layer shows to the diagnosis of the same illness in other layers; the worst speaks.
+void add(Diagnosis& diagnosis, double& worst, std::int64_t layer, const Finding& finding) {
+  diagnosis.layers.push_back(layer);
+  if (diagnosis.layers.size() > 1 && finding.severity <= worst) return;
+  worst = finding.severity;
+  diagnosis.heads = finding.heads;
+  diagnosis.evidence = finding.evidence;
+  diagnosis.evidence.insert(diagnosis.evidence.begin(), {"layer", static_cast<double>(layer)});
+  diagnosis.sentence = finding.sentence;
+}
+
+/// Means over sequences.
+struct PredictionSigns {
+  double nll, unigram, asked, flatness, uniform;
+
+  explicit PredictionSigns(std::span<const SequenceReport> sequences) {
+    const auto of = [&](double Predicting::*figure) {
+      std::vector<double> values;
+      for (const SequenceReport& sequence : sequences) values.push_back(sequence.predicting.*figure);
+      return mean(values);
+    };
+    nll = of(&Predicting::nll);
+    unigram = of(&Predicting::unigram);
+    asked = of(&Predicting::asked);
+    uniform = of(&Predicting::uniform);
+    flatness = of(&Predicting::entropy) / uniform;
+  }
+  bool gains_nothing() const { return !(nll < unigram) && !(asked < kFlatPredictions * uniform); }
+};
+
+Diagnosis untrained(const PredictionSigns& signs) {
+  return {.illness = Illness::untrained,
+          .layers = {},
+          .heads = {},
+          .evidence = {{"nll", signs.nll}, {"unigram_nll", signs.unigram}, {"uniform_nll", signs.uniform}, {"flatness", signs.flatness}},
+          .sentence = fmt::format(
+              "Predictions say no more than the tokens' frequencies: {:.2f} nat a token, where frequencies reach {:.2f} and chance "
+              "{:.2f}; their entropy is {:.2f} of what chance has.",
+              signs.nll, signs.unigram, signs.uniform, signs.flatness)};
+}
+
+/// Why the sequences are no evidence of illness; empty: they are.
+std::string no_evidence(std::span<const SequenceReport> sequences, const PredictionSigns& signs, const ReadOn& read) {
+  constexpr std::int64_t few = 32;
+  if (sequences.empty()) return "nothing was read";
+  const auto longest = std::ranges::max(sequences, {}, &SequenceReport::tokens).tokens;
+  if (longest < few) return fmt::format("the longest of what was read has {} tokens; a memory shows itself from {} on", longest, few);
+  const bool has_memory = std::ranges::any_of(sequences.front().layers, [](const LayerReport& l) { return !l.heads.empty(); });
+  if (!has_memory) return "no layer keeps a matrix state: there is no memory to judge";
+  if (read.own_task || signs.flatness >= kFlatPredictions) return "";
+  constexpr double worse = 1;  // nat a token
+  if (read.own_nll && signs.nll > *read.own_nll + worse)
+    return fmt::format("the model was not made for such a prompt: {:.2f} nat a token, on its own task {:.2f}", signs.nll, *read.own_nll);
+  if (!read.own_nll && signs.nll > signs.uniform)
+    return fmt::format("the model was not made for such a prompt: {:.2f} nat a token, chance would reach {:.2f}", signs.nll, signs.uniform);
+  return "";
+}
+
+}  // namespace
+
+std::span<const IllnessRow> illnesses() { return kIllnesses; }
+
+const IllnessRow& row_of(Illness illness) { return kIllnesses[static_cast<std::size_t>(illness)]; }
+
+Judgement judge(std::span<const SequenceReport> sequences, const ReadOn& read) {
+  Judgement judgement;
+  const PredictionSigns predictions(sequences);
+  judgement.cannot_say = no_evidence(sequences, predictions, read);
+  if (!judgement.cannot_say.empty()) return judgement;
+  if (predictions.gains_nothing() && predictions.flatness >= kFlatPredictions) {
+    judgement.diagnoses.push_back(untrained(predictions));
+    return judgement;
+  }
+  std::set<std::int64_t> explained;
+  for (const auto& [illness, sign, explains] : kSigns) {
+    Diagnosis diagnosis{.illness = illness, .layers = {}, .heads = {}, .evidence = {}, .sentence = {}};
+    double worst = 0;
+    for (std::size_t l = 0; l < sequences.front().layers.size(); ++l) {
+      const LayerSigns signs(sequences, l);
+      if (!signs.has_memory() || explained.contains(signs.index())) continue;
+      if (const std::optional<Finding> finding = sign(signs, read)) add(diagnosis, worst, signs.index(), *finding);
+    }
+    if (explains) explained.insert(diagnosis.layers.begin(), diagnosis.layers.end());
+    if (!diagnosis.layers.empty()) judgement.diagnoses.push_back(std::move(diagnosis));
+  }
+  if (judgement.diagnoses.empty() && read.own_task && predictions.gains_nothing()) judgement.diagnoses.push_back(untrained(predictions));
+  return judgement;
+}
+
+nlohmann::json to_json(const Diagnosis& diagnosis) {
+  nlohmann::json evidence = nlohmann::json::object();
+  for (const auto& [name, value] : diagnosis.evidence)
+    evidence[name] = std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr);
+  const IllnessRow& row = row_of(diagnosis.illness);
+  return {{"id", row.id},
+          {"status", diagnosis.ill ? "ill" : "watch"},
+          {"layers", diagnosis.layers},
+          {"heads", diagnosis.heads},
+          {"evidence", evidence},
+          {"sentence", diagnosis.sentence},
+          {"source", row.source}};
+}
+
+}  // namespace statescope
