@@ -80,7 +80,7 @@ class AskedRun {
     const std::shared_ptr<const Tokenizer> tokenizer = make_tokenizer(*checkpoint, model->vocab());
     if (layer.value_or(0) >= model->layers())
       throw Error(fmt::format("--layer {}: the model has layers 0 to {}", *layer, model->layers() - 1));
-    check_tokens(tokens, prompt.ids.empty() ? std::ssize(tokenizer->encode(prompt.text).ids) : std::ssize(prompt.ids), arguments.generate);
+    check_tokens(tokens, std::ssize(encode(prompt, *tokenizer).ids), arguments.generate);
     auto reading = std::make_shared<Reading>(model, tokenizer, prompt);
     if (const std::string remark = reading->run().remark(); !remark.empty()) print_note(remark);
     for (std::int64_t i = 0; i < arguments.generate; ++i) reading->generate_one();

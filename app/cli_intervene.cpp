@@ -7,6 +7,7 @@
 #include "engine/checkpoint/printable.h"
 #include "engine/error.h"
 #include "engine/run/not_finite.h"
+#include "engine/run/reading.h"
 #include "engine/run/sampling.h"
 
 namespace statescope {
@@ -16,11 +17,7 @@ using nlohmann::json;
 
 constexpr std::int64_t kDefaultLength = 32;
 
-std::vector<std::int32_t> ids_of(const PromptInput& prompt, const Tokenizer& tokenizer) {
-  std::vector<std::int32_t> ids = prompt.ids.empty() ? tokenizer.encode(prompt.text).ids : prompt.ids;
-  if (ids.empty()) throw Error("the prompt is empty");
-  return ids;
-}
+std::vector<std::int32_t> ids_of(const PromptInput& prompt, const Tokenizer& tokenizer) { return encode(prompt, tokenizer).ids; }
 
 /// Reads a prompt and generates, greedily.
 std::shared_ptr<Run> read_run(const std::shared_ptr<Model>& model, const std::vector<std::int32_t>& ids, std::int64_t generate,

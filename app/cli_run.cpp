@@ -15,6 +15,7 @@
 #include "engine/model/model.h"
 #include "engine/run/dump.h"
 #include "engine/run/not_finite.h"
+#include "engine/run/reading.h"
 #include "engine/run/session_file.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "views/parts.h"
@@ -209,8 +210,7 @@ OpenSession begin_session(const RunArguments& arguments) {
   record.checkpoint_digest = content_digest(*checkpoint);
   record.device = arguments.device;
   record.prompt = load_prompt(arguments.prompt, "", arguments.checkpoint);
-  record.prompt_ids = record.prompt.ids.empty() ? tokenizer->encode(record.prompt.text).ids : record.prompt.ids;
-  if (record.prompt_ids.empty()) throw Error("the prompt is empty");
+  record.prompt_ids = encode(record.prompt, *tokenizer).ids;
   model->check_ids(record.prompt_ids);
   record.prompt.generate = tokens_to_generate(arguments, record.prompt, *tokenizer);
   record.sampling = arguments.sampling;
@@ -269,8 +269,7 @@ void check_branch(const Branches& tree, std::int64_t branch, const RunArguments&
 void intervene(Branches& tree, OpenSession& open, const RunArguments& arguments) {
   for (const std::string& file : arguments.others) {
     const PromptInput prompt = load_prompt({.file = file});
-    const std::vector<std::int32_t> ids = prompt.ids.empty() ? open.tokenizer->encode(prompt.text).ids : prompt.ids;
-    if (ids.empty()) throw Error(file + ": the prompt is empty");
+    const std::vector<std::int32_t> ids = encode(prompt, *open.tokenizer).ids;
     auto run = std::make_shared<Run>(open.model, tree[0].run->beside());
     run->read(ids, std::ssize(ids));
     fmt::print(stderr, "run {}: {}\n", tree.add(std::move(run)), printable(file));
@@ -371,8 +370,7 @@ int run_command(const RunArguments& arguments) {
   const auto model = load_model(checkpoint, arguments.device);
   const auto tokenizer = make_tokenizer(*checkpoint, model->vocab());
   const PromptInput prompt = load_prompt(arguments.prompt, "", arguments.checkpoint);
-  const std::vector<std::int32_t> ids = prompt.ids.empty() ? tokenizer->encode(prompt.text).ids : prompt.ids;
-  if (ids.empty()) throw Error("the prompt is empty");
+  const std::vector<std::int32_t> ids = encode(prompt, *tokenizer).ids;
   outcome.load_seconds = seconds_since(opening);
 
   outcome.prompt_length = static_cast<std::int64_t>(ids.size());

@@ -24,7 +24,7 @@ std::shared_ptr<Reading> read(const std::shared_ptr<Model>& model, const PromptI
 
 /// Equal where two panels read the same.
 std::string words_of(const PromptInput& prompt, const std::vector<std::string>& interventions) {
-  std::string words = fmt::format("{}\x1f{}\x1f{}", prompt.text, prompt.expected, prompt.generate.value_or(-1));
+  std::string words = fmt::format("{}\x1f{}\x1f{}\x1f{}", prompt.text, prompt.expected, prompt.generate.value_or(-1), prompt.in_chat);
   for (const std::int32_t id : prompt.ids) words += fmt::format(" {}", id);
   for (const TextSpan& span : prompt.spans) words += fmt::format("\x1f{} {} {}", static_cast<int>(span.kind), span.begin, span.end);
   for (const std::string& intervention : interventions) words += "\x1f" + intervention;
@@ -84,7 +84,7 @@ RunInfo FigureRuns::planned(const FigurePanel& panel, const std::string& checkpo
   const auto tokenizer = make_tokenizer(of.checkpoint(), of.vocab());
   RunInfo info;
   info.model = of.info();
-  info.prompt_length = input.ids.empty() ? std::ssize(tokenizer->encode(input.text).ids) : std::ssize(input.ids);
+  info.prompt_length = std::ssize(encode(input, *tokenizer).ids);
   const std::int64_t expected = input.expected.empty() ? 0 : std::ssize(tokenizer->encode(input.expected, kContinuation).ids);
   const std::int64_t generated = input.generate.value_or(expected);
   info.tokens.resize(static_cast<std::size_t>(info.prompt_length + generated));

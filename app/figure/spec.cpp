@@ -152,11 +152,13 @@ TextSpan span_in(const json& value, const std::string& place, std::int64_t lengt
   return {kind->second, static_cast<std::size_t>(begin), static_cast<std::size_t>(end)};
 }
 
-/// The prompt itself: {"text": …, "spans": [{"part", "begin", "end"}], "ids": […], "expected": …}.
+/// The prompt itself: {"text": …, "spans": [{"part", "begin", "end"}], "ids": […], "in_chat": true,
+/// "expected": …}.
 PromptInput prompt_in(const json& value, const std::string& place) {
   Object object(value, place);
   PromptInput input;
   object.take("text", input.text);
+  object.take("in_chat", input.in_chat);
   object.take("expected", input.expected);
   if (const json* ids = object.find("ids")) {
     if (!ids->is_array()) object.wrong("ids", "a list of token ids");
@@ -293,6 +295,7 @@ FigureSpec spec_in(const json& value) {
 
 json prompt_json(const PromptInput& input) {
   json prompt = input.ids.empty() ? json{{"text", input.text}} : json{{"ids", input.ids}};
+  if (input.in_chat) prompt["in_chat"] = true;
   if (!input.expected.empty()) prompt["expected"] = input.expected;
   for (const TextSpan& span : input.spans)
     prompt["spans"].push_back({{"part", name_of(kSpans, span.kind)}, {"begin", span.begin}, {"end", span.end}});

@@ -52,7 +52,8 @@ Finding grid_of(const NeedleGridQuestion& question, const std::string& checkpoin
   std::condition_variable told;
   Finding finding;
   NeedleGridReader reader(assets_folder(), runs.device());
-  reader.ask(0, runs.model(checkpoint), {question}, [&](const NeedleGridQuestion&, Finding part) {
+  const std::shared_ptr<Model> model = runs.model(checkpoint);
+  reader.ask(0, {model, make_tokenizer(model->checkpoint(), model->vocab())}, {question}, [&](const NeedleGridQuestion&, Finding part) {
     const std::lock_guard lock(mutex);
     finding = std::move(part);
     told.notify_one();

@@ -22,14 +22,6 @@ TokenSpan token_span(const TextSpan& span, const Encoding& encoding) {
   return tokens;
 }
 
-Encoding encode(const PromptInput& prompt, const Tokenizer& tokenizer) {
-  Encoding encoding;
-  encoding.ids = prompt.ids;
-  if (prompt.ids.empty()) encoding = tokenizer.encode(prompt.text);
-  if (encoding.ids.empty()) throw Error("the prompt is empty");
-  return encoding;
-}
-
 /// A run of the prompt that has been read as far as that.
 std::shared_ptr<Run> read_prompt(std::shared_ptr<Model> model, const Tokenizer& tokenizer, const PromptInput& prompt,
                                  const Progress& progress, const RunOptions& options) {
@@ -49,6 +41,14 @@ std::int64_t tokens_to_generate(const PromptInput& prompt, const Tokenizer& toke
 }
 
 }  // namespace
+
+Encoding encode(const PromptInput& prompt, const Tokenizer& tokenizer) {
+  Encoding encoding;
+  encoding.ids = prompt.ids;
+  if (prompt.ids.empty()) encoding = tokenizer.encode(prompt.text, {.add_specials = !prompt.in_chat, .recognise_specials = prompt.in_chat});
+  if (encoding.ids.empty()) throw Error("the prompt is empty");
+  return encoding;
+}
 
 Reading::Reading(std::shared_ptr<Model> model, std::shared_ptr<const Tokenizer> tokenizer, const PromptInput& prompt,
                  const Progress& progress, const RunOptions& options)

@@ -9,6 +9,9 @@
 
 namespace statescope {
 
+/// Of its text, or its ids alone. Throws Error for a prompt without tokens, and as Tokenizer::encode.
+Encoding encode(const PromptInput& prompt, const Tokenizer& tokenizer);
+
 class Reading {
  public:
   /// Reads the prompt (not yet what is to be generated). Throws Error; "cancelled" if `progress` returns false.

@@ -32,6 +32,7 @@ struct PromptInput {
   std::vector<std::int32_t> ids;
   std::string expected;                  // what a right answer says; empty: unknown
   std::optional<std::int64_t> generate;  // tokens to generate (greedily) after the prompt; unset: as many as `expected` has
+  bool in_chat = false;                  // the text is a chat template's: special tokens in it are those, and none come beside them
 };
 
 /// A run's branches, as the interface sees them.

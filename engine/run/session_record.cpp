@@ -45,6 +45,11 @@ class Object {
     if (!value.is_string()) wrong(key, "a text");
     return value.get<std::string>();
   }
+  bool flag(const char* key) {
+    const json& value = (*this)[key];
+    if (!value.is_boolean()) wrong(key, "true or false");
+    return value.get<bool>();
+  }
   const fs::path& path() const { return path_; }
   std::string digest(const char* key) { return digest((*this)[key], key); }
   std::string digest(const json& value, const char* key) const {
@@ -110,6 +115,7 @@ json prompt_json(const SessionRecord& record) {
     spans.push_back({{"kind", kind->second}, {"begin", span.begin}, {"end", span.end}});
   }
   json prompt{{"text", record.prompt.text}, {"spans", spans}, {"ids", record.prompt_ids}, {"expected", record.prompt.expected}};
+  if (record.prompt.in_chat) prompt["in_chat"] = true;
   if (record.prompt.generate) prompt["generate"] = *record.prompt.generate;
   return prompt;
 }
@@ -185,6 +191,7 @@ void read_prompt(Object prompt, SessionRecord& record) {
   record.prompt_ids = prompt.ids("ids");
   if (record.prompt_ids.empty()) prompt.wrong("ids", "a list of one or more");
   if (record.prompt.text.empty()) record.prompt.ids = record.prompt_ids;
+  if (prompt.has("in_chat")) record.prompt.in_chat = prompt.flag("in_chat");
   if (prompt.has("generate")) record.prompt.generate = prompt.integer("generate", 0, kMostTokens);
   for (const json& value : prompt.list("spans")) {
     Object span(value, "a span", prompt.path());
