@@ -91,21 +91,25 @@ void go_to_step(MainWindow& window, std::int64_t step, bool revealed, const std:
   wait->start(settle_ms / 4);
 }
 
-/// Goes to the place asked for when all has been read and generated, writes the picture and ends the program.
+/// Goes to the place asked for when all has been read and generated, writes the picture and ends the program. What is remarked of a run
+/// that stands all the same, such as its first NaN, is in the picture, and the program says it and ends with 1.
 void take_screenshot(MainWindow& window, const WindowOptions& options) {
   Navigator& navigator = window.navigator();
   window.resize(options.width, options.height);
   QObject::connect(&navigator, &Navigator::failed, qApp, [](const QString& message) { fail(message.toStdString()); });
+  const auto remark = std::make_shared<QString>();
+  QObject::connect(&navigator, &Navigator::device_failed, &window, [remark](const QString& message) { *remark = message; });
   auto* errors = new QTimer(&window);  // of what is read besides a checkpoint: a figure, a lesson, another model
-  QObject::connect(errors, &QTimer::timeout, &window, [&window] {
-    if (const QString message = window.error_bar().message(); !message.isEmpty()) fail(message.toStdString());
+  QObject::connect(errors, &QTimer::timeout, &window, [&window, remark] {
+    if (const QString message = window.error_bar().message(); !message.isEmpty() && message != *remark) fail(message.toStdString());
   });
   errors->start(settle_ms);
-  const auto shoot = [&] {
-    QTimer::singleShot(settle_ms, &window, [&] {
+  const auto shoot = [&, remark] {
+    QTimer::singleShot(settle_ms, &window, [&, remark] {
       QSaveFile file(QString::fromStdString(options.screenshot));
       const bool written = file.open(QIODevice::WriteOnly) && window.grab().save(&file, "PNG") && file.commit();
       if (!written) return fail(options.screenshot + " could not be written");
+      if (!remark->isEmpty()) return fail(remark->toStdString());
       QApplication::exit(0);
     });
   };

@@ -95,4 +95,15 @@ TEST_CASE("not finite: nothing is said of a sound model") {
   CHECK(!json::parse(place.text_of("run.json")).contains("not_finite"));
 }
 
+TEST_CASE("not finite: a picture of the window shows it, with the line and status 1") {
+  const Place place;
+  write_broken(place, "broken", kTensor);
+  const Outcome outcome = place.run("--open broken --prompt " + kNeedle + " --screenshot out.png");
+  INFO(outcome.errors);
+  CHECK(outcome.status == 1);
+  CHECK(outcome.errors.starts_with("statescope: "));
+  CHECK(outcome.errors.find("tensor " + kTensor) != std::string::npos);
+  CHECK(std::filesystem::file_size(place.folder / "out.png") > 10'000);
+}
+
 }  // namespace statescope::not_finite_commands_test
