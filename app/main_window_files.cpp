@@ -83,7 +83,7 @@ void MainWindow::choose_to_compare() {
 /// The first wrong token of the answer is generated after the right ones.
 void MainWindow::open_example(const NeedleExample& example) {
   try {
-    PromptInput prompt = prompt_of(example, assets_folder());
+    PromptInput prompt = prompt_of(example, navigator_->checkpoint(), navigator_->facts().tokenizer, assets_folder());
     const PromptInput left = navigator_->prompt();
     const std::int64_t token = navigator_->cursor().token;
     navigator_->read_to_answer(std::move(prompt), example.place);

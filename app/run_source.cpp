@@ -128,9 +128,11 @@ class SessionSource final : public RunSource {
     std::erase_if(questions, [](const Question& question) { return std::holds_alternative<NeedleGridQuestion>(question); });
     if (grids.empty() && !grid_reader_) return;
     if (!grid_reader_) grid_reader_ = std::make_unique<NeedleGridReader>(assets_folder(), beside_, grid_niceness);
-    std::shared_ptr<const Model> model = session_.model();
-    if (!model || model->checkpoint().path != checkpoint_) grids.clear();  // of a run that is already on its way here: asked anew then
-    grid_reader_->ask(asker, std::move(model), std::move(grids),
+    NeedleGridReader::Subject subject{session_.model(), session_.tokenizer()};
+    const bool is_shown =
+        subject.model && subject.tokenizer && subject.model->checkpoint().path == checkpoint_ && session_.model() == subject.model;
+    if (!is_shown) grids.clear();  // of a run that is already on its way here: asked anew then
+    grid_reader_->ask(asker, std::move(subject), std::move(grids),
                       [alive = alive_, tell](const NeedleGridQuestion& question, Finding finding) {
                         post([alive, tell, question, finding] {
                           if (*alive) tell(question, finding);

@@ -381,7 +381,7 @@ struct RowAges {
   static constexpr Accuracy accuracy = kRecomputed;
   std::int64_t slots = 0, rows = 0;
   std::vector<std::int32_t> written;  // [slots, K] tokens since one counted as a write of the row (ρ's threshold); −1: none yet
-  std::vector<std::int32_t> halved;   // [slots, K] least n so that decay left no more than half of what stood there n tokens ago; −1: none
+  std::vector<std::int32_t> halved;  // [slots, K] least n so that decay left no more than half of what stood there n tokens ago; −1: none
 };
 struct RowAgesQuestion {
   std::int64_t layer = 0, head = 0, token = 0;
@@ -429,14 +429,15 @@ struct NeedleGrid {
   static constexpr Accuracy accuracy = kExact;  // counted, of so many prompts; what they say of others a view estimates
   struct Failure {
     std::int64_t index = 0;  // of the prompt
-    std::int64_t place = 0;  // in the answer, of its first wrong token
+    std::int64_t place = 0;  // in the answer, of its first wrong token; 0 by reply
   };
   struct Cell {
     std::int64_t right = 0, read = 0;  // prompts
     std::vector<Failure> failures;     // by index
     std::string impossible;            // why there are no such prompts; empty: there are
   };
-  std::string unit, haystack;  // what lengths count: "words", "bytes"; among what the needles stand: "filler", "prose"
+  std::string unit, haystack;  // what lengths count: "words", "bytes", "tokens"; among what the needles stand: "filler", "prose"
+  bool by_reply = false;       // right is a reply that contains the answer, else an answer that is predicted token by token
   std::vector<Cell> cells;     // [depths, lengths] as asked
 };
 struct NeedleGridQuestion {

@@ -70,7 +70,8 @@ std::string command_of(const NeedleGridData& data, std::int64_t cell) {
                      data.grid.haystack == "filler" ? "" : " --haystack " + data.grid.haystack);
 }
 
-std::string failure_text(const NeedleGrid::Failure& failure) {
+std::string failure_text(const NeedleGridData& data, const NeedleGrid::Failure& failure) {
+  if (data.grid.by_reply) return Views::tr("prompt {}: the reply does not contain the answer", failure.index);
   return Views::tr("prompt {}: answer token {} is wrong", failure.index, failure.place + 1);
 }
 
@@ -192,7 +193,7 @@ void draw_list(const Picture& picture) {
   const std::int64_t all = std::ssize(*failures), shown = all <= room ? all : std::max<std::int64_t>(0, room - 1);
   for (std::int64_t i = 0; i < shown; ++i) {
     picture.canvas.hit(row, {kFailureIds + i});
-    write(failure_text((*failures)[static_cast<std::size_t>(i)]), theme.accent);
+    write(failure_text(data, (*failures)[static_cast<std::size_t>(i)]), theme.accent);
   }
   if (shown < all && room > 0) write(Views::tr("and {} more failed", all - shown), theme.faint);
 }
@@ -250,7 +251,9 @@ class NeedleGridView : public View {
            Views::tr("read apart from the run; the same: {}", command_of(data_, hit_id))},
           "\n");
     const std::optional<NeedleExample> failed = example(hit_id);
-    return failed ? Views::tr("opens prompt {} at the first wrong token of its answer", failed->index) : std::string();
+    if (!failed) return {};
+    return data_.grid.by_reply ? Views::tr("opens prompt {} where the reply begins", failed->index)
+                               : Views::tr("opens prompt {} at the first wrong token of its answer", failed->index);
   }
   CursorMove on_hit(std::int64_t) const override { return {}; }
   std::optional<NeedleExample> example(std::int64_t hit_id) const override {

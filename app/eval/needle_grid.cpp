@@ -15,7 +15,8 @@
 #include <thread>
 
 #include "app/eval/own_task.h"
-#include "app/eval/score.h"
+#include "app/eval/replies.h"
+#include "app/eval/text_task.h"
 #include "engine/error.h"
 
 namespace statescope {
@@ -34,23 +35,34 @@ TaskOptions task_of(std::int64_t needles, std::int64_t length, int depth, const 
 }
 
 /// A model that reads bytes was trained on prose, one that reads words on the words of the templates.
-std::string haystack_for(const Tokenizer& tokenizer) {
-  try {
-    return tokenizer.encode("a b").ids.size() == 3 ? "prose" : "filler";
-  } catch (const Error&) {
-    return "filler";
-  }
-}
+std::string haystack_for(const Tokenizer& tokenizer) { return tokenizer.info().kind == "bytes" ? "prose" : "filler"; }
 
 const std::filesystem::path& path_of(const Model& model) { return model.checkpoint().path; }
+
+/// How a model is given needles: words of the templates, bytes of prose, or real text, in its chat form if it has one.
+struct Form {
+  std::shared_ptr<const Tokenizer> tokenizer;
+  bool real_text = false;
+  ChatForm chat;  // of real text
+
+  Form(const std::filesystem::path& checkpoint, std::shared_ptr<const Tokenizer> tokenizer_)
+      : tokenizer(std::move(tokenizer_)), real_text(tokenizer && reads_real_text(*tokenizer)) {
+    if (real_text) chat = chat_form(checkpoint);
+  }
+  std::unique_ptr<const Task> task(const TaskOptions& options, const std::filesystem::path& assets) const {
+    return real_text ? make_text_task(options, tokenizer, assets, chat) : make_task(options, assets);
+  }
+  AskedPrompt asked(const Example& example) const { return asked_of(example, *tokenizer, encoding_of(chat)); }
+};
 
 /// A checkpoint with what reads its prompts.
 struct Reader {
   Scorer scorer;
-  std::unique_ptr<const Tokenizer> tokenizer;
+  Form form;
+  ReplyScorer by_reply;
 
-  Reader(const Model& model, const DeviceChoice& device)
-      : scorer(model.beside(device_of(model, device))), tokenizer(make_tokenizer(model.checkpoint(), model.vocab())) {}
+  Reader(const Model& model, const std::shared_ptr<const Tokenizer>& tokenizer, const DeviceChoice& device)
+      : scorer(model.beside(device_of(model, device))), form(path_of(model), tokenizer), by_reply(model.checkpoint(), tokenizer, {}) {}
 
  private:
   static std::shared_ptr<Backend> device_of(const Model& model, const DeviceChoice& device) {
@@ -58,11 +70,16 @@ struct Reader {
   }
 };
 
+struct GridCell {
+  std::unique_ptr<const Task> task;
+  std::string impossible;  // why there are no such prompts
+};
+
 /// A grid as far as it is known.
 struct Work {
   std::filesystem::path checkpoint;
   NeedleGridQuestion question;
-  std::vector<PreparedCell> cells;  // [depths, lengths]; none before the first prompt
+  std::vector<GridCell> cells;  // [depths, lengths]; none before the first prompt
   NeedleGrid grid;
   std::int64_t next = 0;  // prompt · cells + cell
   std::string refused;
@@ -77,16 +94,39 @@ struct Work {
   }
 };
 
-void prepare_cells(Work& work, const Reader& reader, const std::filesystem::path& assets) {
-  work.grid.haystack = haystack_for(*reader.tokenizer);
+GridCell make_cell(const TaskOptions& options, const Form& form, const std::filesystem::path& assets) {
+  GridCell cell;
+  try {
+    cell.task = form.task(options, assets);
+    cell.task->example(0);
+  } catch (const OptionsError& why) {
+    cell.impossible = why.what();
+  }
+  return cell;
+}
+
+void prepare_cells(Work& work, const Form& form, const std::filesystem::path& assets) {
+  work.grid.haystack = haystack_for(*form.tokenizer);
+  work.grid.by_reply = form.real_text;
   for (const int depth : work.question.depths) {
     for (const std::int64_t length : work.question.lengths) {
-      const EvalCell cell{task_of(work.question.needles, length, depth, work.grid.haystack), work.question.samples};
-      work.cells.push_back(prepare(cell, assets));
-      work.grid.cells.push_back({.failures = {}, .impossible = work.cells.back().impossible});
-      if (work.cells.back().task) work.grid.unit = work.cells.back().task->unit();
+      const GridCell& cell =
+          work.cells.emplace_back(make_cell(task_of(work.question.needles, length, depth, work.grid.haystack), form, assets));
+      work.grid.cells.push_back({.failures = {}, .impossible = cell.impossible});
+      if (cell.task) work.grid.unit = cell.task->unit();
     }
   }
+}
+
+/// Where in the answer the example fails.
+std::optional<std::int64_t> failed_place(const Example& example, Reader& reader, const std::stop_token& stop) {
+  if (reader.form.real_text) {
+    const ReplyHits found = reader.by_reply.score(reader.scorer.model_ptr(), reader.form.asked(example), stop).found;
+    return found.hits < found.answers ? std::optional<std::int64_t>(0) : std::nullopt;
+  }
+  const std::vector<TargetScore> scores = reader.scorer.score(tokens_of(example, *reader.form.tokenizer).sequence, stop);
+  const auto wrong = std::ranges::find(scores, false, &TargetScore::right);
+  return wrong == scores.end() ? std::nullopt : std::optional<std::int64_t>(wrong - scores.begin());
 }
 
 /// Reads the next prompt, of the cell whose turn it is.
@@ -95,21 +135,25 @@ void read_next(Work& work, Reader& reader, const std::stop_token& stop) {
   const std::int64_t index = work.next / work.count();
   NeedleGrid::Cell& cell = work.grid.cells[place];
   if (cell.impossible.empty()) {
-    const ExampleTokens tokens = tokens_of(work.cells[place].task->example(index), *reader.tokenizer);
-    const std::vector<TargetScore> scores = reader.scorer.score(tokens.sequence, stop);
-    const auto wrong = std::ranges::find(scores, false, &TargetScore::right);
+    const std::optional<std::int64_t> failed = failed_place(work.cells[place].task->example(index), reader, stop);
     ++cell.read;
-    cell.right += wrong == scores.end();
-    if (wrong != scores.end()) cell.failures.push_back({index, wrong - scores.begin()});
+    cell.right += failed ? 0 : 1;
+    if (failed) cell.failures.push_back({index, *failed});
   }
   ++work.next;
 }
 
 }  // namespace
 
-PromptInput prompt_of(const NeedleExample& example, const std::filesystem::path& assets) {
-  const auto task = make_task(task_of(example.needles, example.length, example.depth, example.haystack), assets);
-  return prompt_of(task->example(example.index));
+PromptInput prompt_of(const NeedleExample& example, const std::filesystem::path& checkpoint,
+                      const std::shared_ptr<const Tokenizer>& tokenizer, const std::filesystem::path& assets) {
+  const Form form(checkpoint, tokenizer);
+  const auto task = form.task(task_of(example.needles, example.length, example.depth, example.haystack), assets);
+  const Example drawn = task->example(example.index);
+  if (!form.real_text) return prompt_of(drawn);
+  PromptInput prompt = text_prompt_of(drawn, static_cast<bool>(form.chat));
+  prompt.generate = most_tokens(form.asked(drawn), *tokenizer);
+  return prompt;
 }
 
 class NeedleGridReader::Worker {
@@ -127,22 +171,22 @@ class NeedleGridReader::Worker {
     thread_.join();
   }
 
-  void ask(int asker, std::shared_ptr<const Model> model, std::vector<NeedleGridQuestion> questions, Tell tell) {
+  void ask(int asker, Subject subject, std::vector<NeedleGridQuestion> questions, Tell tell) {
     const std::lock_guard lock(mutex_);
     askers_.erase(asker);
-    if (!questions.empty()) askers_[asker] = {std::move(model), std::move(questions), std::move(tell)};
+    if (!questions.empty()) askers_[asker] = {std::move(subject), std::move(questions), std::move(tell)};
     if (current_ && !is_wanted(*current_)) stop_.request_stop();
     wake_.notify_one();
   }
 
  private:
   struct Asker {
-    std::shared_ptr<const Model> model;
+    Subject subject;
     std::vector<NeedleGridQuestion> questions;  // not answered yet
     Tell tell;
   };
   struct Job {
-    std::shared_ptr<const Model> model;
+    Subject subject;
     NeedleGridQuestion question;
   };
 
@@ -159,7 +203,7 @@ class NeedleGridReader::Worker {
     if (stopping_) return {};
     const Asker& asker = askers_.begin()->second;
     stop_ = std::stop_source();
-    current_ = Job{asker.model, asker.questions.front()};
+    current_ = Job{asker.subject, asker.questions.front()};
     return current_;
   }
 
@@ -168,7 +212,7 @@ class NeedleGridReader::Worker {
   }
 
   static bool asks(const Asker& asker, const Job& job) {
-    return path_of(*asker.model) == path_of(*job.model) && std::ranges::count(asker.questions, job.question) > 0;
+    return path_of(*asker.subject.model) == path_of(*job.subject.model) && std::ranges::count(asker.questions, job.question) > 0;
   }
 
   /// Until it is done or nobody waits for it any more.
@@ -178,8 +222,8 @@ class NeedleGridReader::Worker {
     auto told = std::chrono::steady_clock::now();
     while (!work.is_done() && !stop_.stop_requested()) {
       try {
-        if (!reader) reader.emplace(*job.model, device_);
-        if (work.cells.empty()) prepare_cells(work, *reader, assets_);
+        if (!reader) reader.emplace(*job.subject.model, job.subject.tokenizer, device_);
+        if (work.cells.empty()) prepare_cells(work, reader->form, assets_);
         read_next(work, *reader, stop_.get_token());
       } catch (const std::bad_alloc&) {
         work.refused = "out of memory";
@@ -198,11 +242,11 @@ class NeedleGridReader::Worker {
   /// Those asked for last are kept.
   Work& work_of(const Job& job) {
     const auto known = std::ranges::find_if(
-        kept_, [&](const Work& work) { return work.checkpoint == path_of(*job.model) && work.question == job.question; });
+        kept_, [&](const Work& work) { return work.checkpoint == path_of(*job.subject.model) && work.question == job.question; });
     if (known != kept_.end()) {
       kept_.splice(kept_.end(), kept_, known);
     } else {
-      kept_.push_back({.checkpoint = path_of(*job.model), .question = job.question, .cells = {}, .grid = {}, .refused = {}});
+      kept_.push_back({.checkpoint = path_of(*job.subject.model), .question = job.question, .cells = {}, .grid = {}, .refused = {}});
       if (kept_.size() > kKept) kept_.pop_front();
     }
     return kept_.back();
@@ -211,7 +255,7 @@ class NeedleGridReader::Worker {
   void tell(const Job& job, const Work& work) {
     const std::lock_guard lock(mutex_);
     for (auto asker = askers_.begin(); asker != askers_.end();) {
-      auto& [model, questions, hear] = asker->second;
+      auto& [subject, questions, hear] = asker->second;
       if (asks(asker->second, job)) {
         hear(job.question, work.finding());
         if (work.is_done()) std::erase(questions, job.question);
@@ -240,8 +284,8 @@ NeedleGridReader::NeedleGridReader(std::filesystem::path assets, DeviceChoice de
     : worker_(std::make_unique<Worker>(std::move(assets), std::move(device), niceness)) {}
 NeedleGridReader::~NeedleGridReader() = default;
 
-void NeedleGridReader::ask(int asker, std::shared_ptr<const Model> model, std::vector<NeedleGridQuestion> questions, Tell tell) {
-  worker_->ask(asker, std::move(model), std::move(questions), std::move(tell));
+void NeedleGridReader::ask(int asker, Subject subject, std::vector<NeedleGridQuestion> questions, Tell tell) {
+  worker_->ask(asker, std::move(subject), std::move(questions), std::move(tell));
 }
 
 }  // namespace statescope

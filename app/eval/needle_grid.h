@@ -1,4 +1,5 @@
-// The needle grid of the window: the prompts of `statescope eval --task niah` read one after the other, beside the run.
+// The needle grid of the window: the prompts of `statescope eval --task niah` read one after the other, beside the run, and scored
+// likewise.
 #pragma once
 
 #include <functional>
@@ -9,11 +10,14 @@
 #include "engine/findings.h"
 #include "engine/model/model.h"
 #include "engine/run/session.h"
+#include "engine/tokenizer/tokenizer.h"
 
 namespace statescope {
 
-/// The prompt without its answer, which is expected. Throws std::runtime_error.
-PromptInput prompt_of(const NeedleExample& example, const std::filesystem::path& assets);
+/// The prompt as the checkpoint's model with this tokenizer (null: one of words) reads it, without its answer, which is expected; where
+/// replies are scored, with as many tokens to generate as one may have. Throws std::runtime_error.
+PromptInput prompt_of(const NeedleExample& example, const std::filesystem::path& checkpoint,
+                      const std::shared_ptr<const Tokenizer>& tokenizer, const std::filesystem::path& assets);
 
 /// One thread that reads beside the run (Model::beside). What has been read of a checkpoint is kept: who asks again goes on from there.
 class NeedleGridReader {
@@ -27,9 +31,14 @@ class NeedleGridReader {
   /// Does not wait for a prompt to be read to its end.
   ~NeedleGridReader();
 
-  /// What an asker (a number of the caller's) asks replaces what it asked before; nothing ends its work (`model` may then be null). Returns
-  /// at once.
-  void ask(int asker, std::shared_ptr<const Model> model, std::vector<NeedleGridQuestion> questions, Tell tell);
+  /// A model, and the tokenizer that it reads by.
+  struct Subject {
+    std::shared_ptr<const Model> model;
+    std::shared_ptr<const Tokenizer> tokenizer;
+  };
+  /// What an asker (a number of the caller's) asks replaces what it asked before; nothing ends its work (the subject may then be empty).
+  /// Returns at once.
+  void ask(int asker, Subject subject, std::vector<NeedleGridQuestion> questions, Tell tell);
 
  private:
   class Worker;

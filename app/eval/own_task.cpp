@@ -43,6 +43,14 @@ PromptInput prompt_of(const Example& example) {
   return prompt;
 }
 
+PromptInput text_prompt_of(const Example& example, bool in_chat) {
+  PromptInput prompt = prompt_of(example);
+  const TextRange given = example.questions.front().given;
+  prompt.expected = example.text.substr(given.begin, given.end - given.begin);
+  prompt.in_chat = in_chat;
+  return prompt;
+}
+
 PromptInput own_prompt(const Checkpoint& checkpoint, const std::string& name) {
   const std::optional<Training> training = training_of(checkpoint);
   const std::int64_t length = trained_length(checkpoint);

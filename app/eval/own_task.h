@@ -26,5 +26,7 @@ PromptInput own_prompt(const Checkpoint& checkpoint, const std::string& name);
 
 /// The text up to the answer of its first question, which is expected; its needles and that question are marked.
 PromptInput prompt_of(const Example& example);
+/// The same of needles in real text, in chat form or not; what is expected begins with the space behind the prompt.
+PromptInput text_prompt_of(const Example& example, bool in_chat);
 
 }  // namespace statescope

@@ -86,7 +86,7 @@ class Greedy {
 };
 
 /// Of all answers, or of the longest where any will do.
-std::int64_t needed_tokens(const AskedPrompt& prompt, const Tokenizer& tokenizer) {
+std::int64_t answer_tokens(const AskedPrompt& prompt, const Tokenizer& tokenizer) {
   std::int64_t all = 0, longest = 0;
   for (const std::string& answer : prompt.answers) {
     const std::int64_t tokens = std::ssize(tokenizer.encode(" " + answer, kContinuation).ids) + 1;  // a comma
@@ -94,20 +94,6 @@ std::int64_t needed_tokens(const AskedPrompt& prompt, const Tokenizer& tokenizer
     longest = std::max(longest, tokens);
   }
   return prompt.any ? longest : all;
-}
-
-std::string reply_to(const AskedPrompt& prompt, Greedy& model, const std::shared_ptr<const Tokenizer>& tokenizer, const Ids& ends,
-                     std::int64_t most, const std::stop_token& stop) {
-  StreamDecoder decoder(tokenizer, /*skip_specials=*/true);
-  std::string text;
-  std::int32_t next = model.read(prompt.ids, stop);
-  for (std::int64_t said = 1; !ends.contains(next); ++said) {
-    text += decoder.add(next);
-    const ReplyHits found = hits_of(text, prompt);
-    if (said == most || found.hits == found.answers) break;
-    next = model.read({&next, 1}, stop);
-  }
-  return text + decoder.finish();
 }
 
 }  // namespace
@@ -120,6 +106,32 @@ std::int64_t contained(const std::string& reply, const std::vector<std::string>&
 ReplyHits hits_of(const std::string& reply, const AskedPrompt& prompt) {
   const std::int64_t found = contained(reply, prompt.answers);
   return prompt.any ? ReplyHits{std::min<std::int64_t>(found, 1), 1} : ReplyHits{found, std::ssize(prompt.answers)};
+}
+
+AskedPrompt asked_of(const Example& example, const Tokenizer& tokenizer, const EncodeOptions& encoding) {
+  AskedPrompt asked{tokenizer.encode(example.text.substr(0, example.questions.front().given.begin), encoding).ids, {}};
+  for (const ExampleQuestion& question : example.questions) asked.answers.push_back(question.answer);
+  return asked;
+}
+
+std::int64_t most_tokens(const AskedPrompt& prompt, const Tokenizer& tokenizer) { return answer_tokens(prompt, tokenizer) + kBeside; }
+
+ReplyScorer::ReplyScorer(const Checkpoint& checkpoint, std::shared_ptr<const Tokenizer> tokenizer, std::optional<std::int64_t> most)
+    : tokenizer_(std::move(tokenizer)), most_(most), ends_(ending_ids(checkpoint, *tokenizer_)) {}
+
+ReplyScorer::Scored ReplyScorer::score(std::shared_ptr<Model> model, const AskedPrompt& prompt, const std::stop_token& stop) const {
+  Greedy greedy(std::move(model), std::ssize(prompt.ids));
+  StreamDecoder decoder(tokenizer_, /*skip_specials=*/true);
+  const std::int64_t most = most_ ? *most_ : most_tokens(prompt, *tokenizer_);
+  std::string reply;
+  std::int32_t next = greedy.read(prompt.ids, stop);
+  for (std::int64_t said = 1; !ends_.contains(next); ++said) {
+    reply += decoder.add(next);
+    const ReplyHits found = hits_of(reply, prompt);
+    if (said == most || found.hits == found.answers) break;
+    next = greedy.read({&next, 1}, stop);
+  }
+  return {hits_of(reply + decoder.finish(), prompt), greedy.tokens()};
 }
 
 TaskScore summarise_replies(std::span<const ReplyHits> replies) {
@@ -139,15 +151,12 @@ TaskScore score_replies(ScorerPool& pool, const std::shared_ptr<const Tokenizer>
                         const std::function<AskedPrompt(std::int64_t)>& make, std::optional<std::int64_t> most,
                         const std::function<bool(std::int64_t)>& tell) {
   if (count > 0) pool.check_weights([&] { return ScoredSequence{.ids = make(0).ids, .prompt_length = 0, .targets = {}}; });
-  const Ids ends = ending_ids(pool.model().checkpoint(), *tokenizer);
+  const ReplyScorer by_reply(pool.model().checkpoint(), tokenizer, most);
   std::vector<ReplyHits> replies(static_cast<std::size_t>(count));
   const auto work = [&](Scorer& scorer, std::int64_t i, const std::stop_token& stop) {
-    const AskedPrompt prompt = make(i);
-    Greedy model(scorer.model_ptr(), std::ssize(prompt.ids));
-    const std::int64_t limit = most ? *most : needed_tokens(prompt, *tokenizer) + kBeside;
-    const std::string reply = reply_to(prompt, model, tokenizer, ends, limit, stop);
-    replies[static_cast<std::size_t>(i)] = hits_of(reply, prompt);
-    return model.tokens();
+    const ReplyScorer::Scored scored = by_reply.score(scorer.model_ptr(), make(i), stop);
+    replies[static_cast<std::size_t>(i)] = scored.found;
+    return scored.tokens;
   };
   pool.each(count, work, tell);
   return summarise_replies(replies);

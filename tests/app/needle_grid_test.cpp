@@ -8,8 +8,11 @@
 #include "app/assets.h"
 #include "app/cli_commands.h"
 #include "app/eval/score.h"
+#include "engine/run/reading.h"
+#include "tests/app/piece_model.h"
 #include "tests/app/window_cases.h"
 #include "tests/catch.h"
+#include "tests/temporary_folder.h"
 
 namespace statescope::needle_grid_test {
 namespace {
@@ -18,8 +21,9 @@ const NeedleGridQuestion kSmall{.needles = 16, .samples = 3, .lengths = {128, 25
 
 std::filesystem::path collapsed() { return assets_folder() / "checkpoints/niah-sse-gla-n4k1-collapsed.h5"; }
 
-std::shared_ptr<const Model> loaded(const std::filesystem::path& checkpoint) {
-  return Model::load(open_checkpoint(checkpoint), make_cpu_backend());
+NeedleGridReader::Subject loaded(const std::filesystem::path& checkpoint) {
+  const std::shared_ptr<Model> model = Model::load(open_checkpoint(checkpoint), make_cpu_backend());
+  return {model, make_tokenizer(model->checkpoint(), model->vocab())};
 }
 
 /// Waits for the end of what it hears.
@@ -79,7 +83,7 @@ TEST_CASE("needle grid: a checkpoint with other words is refused in a line; what
   Listener listener, kept;
   NeedleGridQuestion endless = kSmall;
   endless.samples = 1'000'000;
-  const std::shared_ptr<const Model> model = loaded(collapsed());
+  const NeedleGridReader::Subject model = loaded(collapsed());
   reader.ask(1, model, {endless}, [](const NeedleGridQuestion&, Finding) {});
   reader.ask(1, {}, {}, {});
   reader.ask(2, loaded(assets_folder() / "checkpoints/mqar-gla.h5"), {kSmall}, listener.tell());
@@ -138,6 +142,68 @@ TEST_CASE("needle grid: a failed cell opens its run at the first wrong token of 
   window.go_back();
   REQUIRE(QTest::qWaitFor([&] { return settled() && navigator.prompt().text == left.text; }, long_enough_ms));
   CHECK(navigator.cursor().token == 40);
+}
+
+TEST_CASE("needle grid: a model with pieces is given real text in its chat form, as statescope eval gives it") {
+  for (const std::string& form : {std::string(), test::kPieceTemplate}) {
+    const test::TemporaryFolder folder;
+    test::write_piece_model(folder / "model", form);
+    const NeedleGridQuestion question{.needles = 2, .samples = 2, .lengths = {40, 200}, .depths = {0, 100}};
+    NeedleGridReader reader(assets_folder(), {});
+    Listener listener;
+    const NeedleGridReader::Subject subject = loaded(folder / "model");
+    reader.ask(1, subject, {question}, listener.tell());
+    const Finding finding = listener.end();
+    INFO(finding.refused);
+    REQUIRE(finding.answer);
+    const auto& grid = *static_cast<const NeedleGrid*>(finding.answer.get());
+    CHECK((grid.unit == "tokens" && grid.by_reply && grid.haystack == "filler"));
+    CHECK(grid.cells[0].impossible.find("tokens; the length is 40") != std::string::npos);
+    REQUIRE(grid.cells[1].read == 2);
+
+    ScorerPool pool(open_checkpoint(folder / "model"), {});
+    EvalCell cell{.task = {}, .samples = 2};
+    cell.task.needles = 2;
+    cell.task.length = 200;
+    cell.task.depth_percent = 0;
+    const CellScore score = score_cell(prepare(cell, assets_folder()), pool, subject.tokenizer);
+    CHECK(score.task->hits == grid.cells[1].right);
+    CHECK(score.task->in_chat == !form.empty());
+
+    const PromptInput prompt = prompt_of({2, 200, 0, "filler", 1, 0}, folder / "model", subject.tokenizer, assets_folder());
+    CHECK(prompt.in_chat == !form.empty());
+    CHECK(prompt.text.starts_with("<|im_start|>user\n") == !form.empty());
+    CHECK(std::ssize(encode(prompt, *subject.tokenizer).ids) <= 200);
+    CHECK(prompt.expected.starts_with(' '));
+    CHECK(prompt.generate.value_or(0) > 32);
+    const TextSpan needle = prompt.spans.at(0);
+    CHECK(prompt.text.substr(needle.begin, needle.end - needle.begin).find(prompt.expected) != std::string::npos);
+  }
+}
+
+TEST_CASE("needle grid: a failed cell of a model with pieces opens that prompt, with the reply that fails") {
+  test_application();
+  const test::TemporaryFolder folder;
+  test::write_piece_model(folder / "model", test::kPieceTemplate);
+  const std::unique_ptr<RunSource> source = make_session_source(nullptr);
+  MainWindow window(*source, {.opengl = false, .start_words = "test", .theme = ThemeChoice::light, .scale = 1, .autoplay = false});
+  window.resize(1400, 900);
+  window.show();
+  PromptInput first;
+  first.text = "The sea is calm.";
+  window.open_checkpoint(folder / "model", first);
+  Navigator& navigator = window.navigator();
+  const auto settled = [&] { return navigator.run() && !navigator.is_opening() && navigator.is_current(); };
+  REQUIRE(QTest::qWaitFor(settled, long_enough_ms));
+  window.open_example({2, 200, 100, "filler", 3, 0});
+  REQUIRE(QTest::qWaitFor([&] { return settled() && navigator.prompt().in_chat; }, long_enough_ms));
+  const RunInfo& run = *navigator.run();
+  CHECK(run.prompt_length <= 200);
+  CHECK(run.tokens[0].text == "<|im_start|>");
+  CHECK(navigator.cursor().token == run.prompt_length);
+  CHECK(std::ssize(run.tokens) == run.prompt_length + *navigator.prompt().generate);
+  CHECK(std::ranges::count(run.spans, SpanKind::needle, &TokenSpan::kind) == 1);
+  CHECK(std::ranges::count(run.spans, SpanKind::question, &TokenSpan::kind) == 1);
 }
 
 }  // namespace statescope::needle_grid_test
