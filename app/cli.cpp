@@ -340,8 +340,11 @@ void add_needles(CLI::App& command, DatasetArguments& dataset) {
   own(task.add_option("--queries", dataset.task.queries, "keys that are asked"));
   own(task.add_option("--haystack", dataset.task.haystack, "filler (default), prose or a text file"));
   own(task.add_option("--value", dataset.task.value, "what needles say: code (default), number, uuid"));
-  task.add_option("--tokenizer", dataset.tokenizer,
-                  "needles in real text for the model with this tokenizer (a checkpoint, a folder or a file): lengths are its tokens");
+  auto* tokenizer =
+      task.add_option("--tokenizer", dataset.tokenizer,
+                      "needles in real text for the model with this tokenizer (a checkpoint, a folder or a file): lengths are its tokens");
+  task.add_flag("--chat", dataset.chat, "said by a user, as the chat template beside the tokenizer has it: the prompts of eval --task niah")
+      ->needs(tokenizer);
   task.add_option("--depth", dataset.task.depth_percent, "where the asked needles stand, in percent of the text (default: anywhere)");
 }
 

@@ -122,6 +122,7 @@ struct DatasetArguments {
   std::string output;     // "-": standard output
   std::string ruler;      // one of ruler_tasks(), instead of the task's own options
   std::string tokenizer;  // of niah in real text: a checkpoint, or a folder or file of a tokenizer alone; empty: words or bytes
+  bool chat = false;      // with `tokenizer`: in the form of its chat template
   bool force = false;
 };
 /// Of RULER's needles (Hsieh et al., COLM 2024): single_1, …, multiquery.

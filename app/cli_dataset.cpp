@@ -44,7 +44,7 @@ void write_lines(const DatasetArguments& arguments, const TaskOptions& options, 
                  const std::function<void(const std::string&)>& write) {
   ProgressBar bar(fmt::format("writing {}", arguments.output));
   for (std::int64_t i = 0; i < arguments.samples; ++i) {
-    write(record_line(task.example(i), options) + "\n");
+    write(record_line(task.example(i), options, arguments.chat) + "\n");
     bar.show(static_cast<double>(i + 1) / static_cast<double>(arguments.samples));
   }
 }
@@ -67,7 +67,9 @@ std::unique_ptr<const Task> task_of(const DatasetArguments& arguments, const Tas
   if (!tokenizer->info().refusal.empty()) throw Error(tokenizer->info().refusal);
   if (!reads_real_text(*tokenizer))
     throw Error(arguments.tokenizer + ": is a tokenizer of words or bytes; without --tokenizer there are examples for it");
-  return make_text_task(options, std::move(tokenizer), assets_folder());
+  const ChatForm chat = arguments.chat ? chat_form(arguments.tokenizer) : ChatForm();
+  if (arguments.chat && !chat) throw Error(arguments.tokenizer + ": has no chat template; without --chat the examples are plain text");
+  return make_text_task(options, std::move(tokenizer), assets_folder(), chat);
 }
 
 }  // namespace

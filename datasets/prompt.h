@@ -24,6 +24,7 @@ struct Prompt {
   std::vector<std::string> answers;  // what a right reply contains; empty: unknown
   bool any_answer = false;           // one of them is enough, as in RULER's question answering; else each is wanted
   std::vector<PromptSpan> spans;
+  bool in_chat = false;  // the text is a chat template's, special tokens and all
 };
 
 /// Reads a prompt file, or standard input ("-"). JSON holds one object, or a list of which `index` chooses one; of JSONL `index` chooses

@@ -51,6 +51,7 @@ class ObjectReader {
   Prompt read(const json& object) const {
     Prompt prompt = of_form(object);
     prompt.any_answer = takes_any(object);
+    prompt.in_chat = object.value("chat", json()) == true;
     if (prompt.any_answer && !prompt.answers.empty()) prompt.expected = prompt.answers.front();
     return prompt;
   }

@@ -121,23 +121,24 @@ Record read_line(const fs::path& path, std::size_t number, std::string_view line
 
 }  // namespace
 
-std::string record_line(const Example& example, const TaskOptions& options) {
+std::string record_line(const Example& example, const TaskOptions& options, bool in_chat) {
   ordered_json outputs = ordered_json::array(), needles = ordered_json::array(), questions = ordered_json::array();
   for (const TextRange& needle : example.needles) needles.push_back(json_of(needle));
   for (const ExampleQuestion& question : example.questions) {
     outputs.push_back(question.answer);
     questions.push_back(json_of(question));
   }
-  const ordered_json object{{"index", example.index},
-                            {"input", input_of(example)},
-                            {"outputs", std::move(outputs)},
-                            {"length", example.length},
-                            {"text", example.text},
-                            {"needles", std::move(needles)},
-                            {"questions", std::move(questions)},
-                            {"task", options.name},
-                            {"seed", options.seed},
-                            {"split", options.split == Split::training ? "training" : "evaluation"}};
+  ordered_json object{{"index", example.index},
+                      {"input", input_of(example)},
+                      {"outputs", std::move(outputs)},
+                      {"length", example.length},
+                      {"text", example.text},
+                      {"needles", std::move(needles)},
+                      {"questions", std::move(questions)},
+                      {"task", options.name},
+                      {"seed", options.seed},
+                      {"split", options.split == Split::training ? "training" : "evaluation"}};
+  if (in_chat) object["chat"] = true;
   return object.dump();
 }
 

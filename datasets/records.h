@@ -17,8 +17,8 @@ struct Record {
   Example example;                   // `text` is the input, and nothing is marked, where the file says no more
 };
 
-/// An example as a line, without its end.
-std::string record_line(const Example& example, const TaskOptions& options);
+/// An example as a line, without its end. `in_chat`: its text has the form of a chat template.
+std::string record_line(const Example& example, const TaskOptions& options, bool in_chat = false);
 
 /// All records, or the one of a line (from 0; empty lines do not count). Both throw std::runtime_error with one line naming file and line.
 std::vector<Record> read_records(const std::filesystem::path& path);

@@ -62,13 +62,6 @@ TaskScore score_task(const PreparedCell& prepared, ScorerPool& pool, const Token
   return summarise(examples);
 }
 
-/// Up to where the answers stand.
-AskedPrompt asked_of(const Example& example, const Tokenizer& tokenizer, const EncodeOptions& encoding) {
-  AskedPrompt asked{tokenizer.encode(example.text.substr(0, example.questions.front().given.begin), encoding).ids, {}, false};
-  for (const ExampleQuestion& question : example.questions) asked.answers.push_back(question.answer);
-  return asked;
-}
-
 TaskScore score_real_text(const PreparedCell& prepared, ScorerPool& pool, const std::shared_ptr<const Tokenizer>& tokenizer,
                           const std::function<bool(std::int64_t)>& tell) {
   const ChatForm chat = chat_form(pool.model().checkpoint().path);
@@ -81,14 +74,16 @@ TaskScore score_real_text(const PreparedCell& prepared, ScorerPool& pool, const 
 
 TaskScore score_prompts(const PreparedCell& prepared, ScorerPool& pool, const std::shared_ptr<const Tokenizer>& tokenizer,
                         const std::function<bool(std::int64_t)>& tell) {
-  const EncodeOptions encoding{.recognise_specials = prepared.cell.special};
   const auto make = [&](std::int64_t i) {
     const Prompt& prompt = prepared.prompts[static_cast<std::size_t>(i)];
+    const EncodeOptions encoding{.add_specials = !prompt.in_chat, .recognise_specials = prompt.in_chat || prepared.cell.special};
     AskedPrompt asked{prompt.ids.empty() ? tokenizer->encode(prompt.text, encoding).ids : prompt.ids, prompt.answers, prompt.any_answer};
     if (asked.ids.empty()) throw Error(fmt::format("{}: prompt {} is empty", prepared.cell.task.haystack, i + 1));
     return asked;
   };
-  return score_replies(pool, tokenizer, prepared.samples(), make, prepared.cell.reply, tell);
+  TaskScore score = score_replies(pool, tokenizer, prepared.samples(), make, prepared.cell.reply, tell);
+  score.in_chat = std::ranges::all_of(prepared.prompts, &Prompt::in_chat);
+  return score;
 }
 
 /// Those of a file. Throws Error where one does not say what a right reply contains.

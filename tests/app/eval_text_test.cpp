@@ -10,9 +10,9 @@
 #include "app/eval/scores_file.h"
 #include "app/eval/text_task.h"
 #include "engine/error.h"
-#include "engine/model/random_checkpoint.h"
+#include "engine/run/reading.h"
+#include "tests/app/piece_model.h"
 #include "tests/catch.h"
-#include "tests/engine/small_models.h"
 #include "tests/source.h"
 #include "tests/temporary_folder.h"
 
@@ -28,19 +28,12 @@ std::string contents(const std::filesystem::path& path) {
   return text.str();
 }
 
-const std::string kTemplate =
-    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
-    "{% if add_generation_prompt %}<|im_start|>assistant\n{% if not enable_thinking %}{{ '<tool_call>' }}{% endif %}{% endif %}";
+const std::string& kTemplate = test::kPieceTemplate;
 
 /// A folder with a random model, a tokenizer of 905 pieces, and maybe a chat template.
 class Place {
  public:
-  explicit Place(const std::string& chat_template = "") {
-    Checkpoint checkpoint = *random_checkpoint(Config(test::small_config("gla", {{"vocab_size", 912}})), 7);
-    checkpoint.tokenizer["tokenizer.json"] = contents(from_source("tests/golden/tokenizers/qwen2_bpe/tokenizer.json"));
-    if (!chat_template.empty()) checkpoint.tokenizer["tokenizer_config.json"] = json{{"chat_template", chat_template}}.dump();
-    write_checkpoint(checkpoint, folder_ / "model");
-  }
+  explicit Place(const std::string& chat_template = "") { test::write_piece_model(folder_ / "model", chat_template); }
   std::string model() const { return path("model"); }
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
   std::string file(const std::string& name, const std::string& text) const {
@@ -258,6 +251,30 @@ TEST_CASE("prompt files that cannot be scored are refused in a line") {
   EvalArguments arguments = niah(20, 2);
   arguments.checkpoints = {place.model()};
   CHECK_THROWS_AS(eval_command(arguments), OptionsError);
+}
+
+TEST_CASE("dataset --chat: the prompts of eval in chat form, which say so and are read likewise") {
+  const Place place(kTemplate), plain;
+  DatasetArguments dataset;
+  dataset.task.length = 160;
+  dataset.samples = 2;
+  dataset.tokenizer = place.model();
+  dataset.output = place.path("needles.jsonl");
+  dataset.chat = true;
+  REQUIRE(dataset_command(dataset) == 0);
+  const std::string first = contents(dataset.output).substr(0, contents(dataset.output).find('\n'));
+  CHECK(json::parse(first)["chat"] == true);
+  const std::shared_ptr<const Tokenizer> tokenizer = make_tokenizer(*open_checkpoint(place.model()), 912);
+  const ChatForm chat = chat_form(place.model());
+  const Example example = make_text_task(dataset.task, tokenizer, from_source("assets"), chat)->example(0);
+  CHECK(json::parse(first)["text"] == example.text);
+  const PromptInput input = load_prompt({.file = dataset.output});
+  CHECK(input.in_chat);
+  CHECK(encode(input, *tokenizer).ids == asked_of(example, *tokenizer, encoding_of(chat)).ids);
+  CHECK(place.score_file(dataset.output)["chat"] == true);
+  dataset.tokenizer = plain.model();
+  dataset.output = plain.path("needles.jsonl");
+  CHECK_THROWS_WITH(dataset_command(dataset), Catch::Contains("has no chat template"));
 }
 
 TEST_CASE("needle: survival and cause of death of a needle in real text") {
