@@ -134,18 +134,24 @@ bool PromptPage::has_no_text() const { return !navigator_.facts().no_text.isEmpt
 /// Also of a model that reads texts, where ids were read and ids stand there.
 bool PromptPage::takes_ids() const { return has_no_text() || (!written_.ids.empty() && ids_in(text_->toPlainText().toStdString())); }
 
-bool PromptPage::is_chat() const { return chat_->isChecked() && navigator_.facts().chat && !takes_ids(); }
+bool PromptPage::is_chat() const { return chat_->isChecked() && navigator_.facts().chat && !takes_ids() && !is_formed(); }
 
-/// In a chat nothing is marked: what the model reads is the template's text.
+/// Whether a chat template's own text stands there, as long as it begins as that does.
+bool PromptPage::is_formed() const {
+  constexpr std::size_t beginning = 8;
+  return written_.in_chat && text_->toPlainText().toStdString().starts_with(written_.text.substr(0, beginning));
+}
+
 void PromptPage::show_kind() {
   const bool text = !has_no_text();
-  chat_->setVisible(text && navigator_.facts().chat && !takes_ids());
-  marks_row_->setVisible(text && !is_chat());
+  chat_->setVisible(text && navigator_.facts().chat && !takes_ids() && !is_formed());
+  marks_row_->setVisible(text);
   if (isVisible()) count_soon();
 }
 
 void PromptPage::fill() {
-  show_prompt(navigator_.prompt());
+  const PromptInput& shown = navigator_.prompt();
+  show_prompt(shown.in_chat && shown.text == formed_ ? said_ : shown);
   const RunInfo* run = navigator_.run().get();
   const std::int64_t generated = run ? navigator_.tokens() - run->prompt_length : written_.generate.value_or(0);
   generate_->setValue(static_cast<int>(generated));
@@ -206,6 +212,7 @@ void PromptPage::take_edit() {
   if (text_->document()->isModified()) {
     std::erase_if(marks_, [](const Mark& mark) { return !mark.words.hasSelection(); });
     if (marks_.empty() && !expected_->isModified()) expected_->clear();
+    chat_->setVisible(!has_no_text() && navigator_.facts().chat && !takes_ids() && !is_formed());
   }
   show_marks();
   count_soon();
@@ -230,6 +237,7 @@ void PromptPage::mark(SpanKind kind) {
   if (!was_marked) marks_.push_back({kind, words});
   text_->document()->setModified(true);
   show_marks();
+  if (is_chat()) show_reading(TextReading(reading_));
   text_->setFocus();
 }
 
@@ -269,7 +277,12 @@ PromptInput PromptPage::prompt() const {
     input = {
         .text = {}, .spans = {}, .ids = ids_in(text.toStdString()).value_or(std::vector<std::int32_t>()), .expected = {}, .generate = {}};
   } else if (text_->document()->isModified() || expected_->isModified()) {
-    input = {.text = text.toStdString(), .spans = {}, .ids = {}, .expected = expected_->text().toStdString(), .generate = {}};
+    input = {.text = text.toStdString(),
+             .spans = {},
+             .ids = {},
+             .expected = expected_->text().toStdString(),
+             .generate = {},
+             .in_chat = is_formed()};
     for (const Mark& mark : marks_)
       input.spans.push_back({mark.kind, byte_of(text, mark.words.selectionStart()), byte_of(text, mark.words.selectionEnd())});
   }
@@ -282,7 +295,10 @@ void PromptPage::read() {
   PromptInput wanted = prompt();
   if (is_chat()) {
     if (reading_.ids.empty()) return;  // not counted yet, or refused
-    wanted = {.text = {}, .spans = {}, .ids = reading_.ids, .expected = {}, .generate = generate_->value()};
+    said_ = wanted;
+    formed_ = wanted.text = reading_.chat;
+    wanted.in_chat = true;
+    for (TextSpan& span : wanted.spans) span = moved(span, *reading_.said);
   }
   const PromptInput& shown = navigator_.prompt();
   if (wanted.text != shown.text || wanted.ids != shown.ids) before_ = shown;
@@ -310,22 +326,25 @@ void PromptPage::count() {
   if (!tokenizer) return;
   const std::shared_ptr<const chat::TemplateFolder> folder = is_chat() ? navigator_.facts().chat : nullptr;
   read_->setEnabled(!folder);  // in a chat, once it is known what the model would read
-  QThreadPool::globalInstance()->start(
-      [self = QPointer<PromptPage>(this), tokenizer, folder, vocab = navigator_.facts().vocab, text, ticket = counted_] {
-        TextReading reading = folder ? read_chat(*tokenizer, *folder, text) : read_text(*tokenizer, vocab, text);
-        QMetaObject::invokeMethod(
-            qApp,
-            [self, reading = std::move(reading), ticket] {
-              if (self && self->counted_ == ticket) self->show_reading(reading);
-            },
-            Qt::QueuedConnection);
-      });
+  QThreadPool::globalInstance()->start([self = QPointer<PromptPage>(this), tokenizer, folder, vocab = navigator_.facts().vocab, text,
+                                        formed = is_formed(), ticket = counted_] {
+    TextReading reading = folder ? read_chat(*tokenizer, *folder, text) : read_text(*tokenizer, vocab, text, formed);
+    QMetaObject::invokeMethod(
+        qApp,
+        [self, reading = std::move(reading), ticket] {
+          if (self && self->counted_ == ticket) self->show_reading(reading);
+        },
+        Qt::QueuedConnection);
+  });
 }
 
 void PromptPage::show_reading(const TextReading& reading) {
   reading_ = reading;
-  if (is_chat()) read_->setEnabled(!reading.ids.empty());
+  const bool lost_marks = is_chat() && !marks_.empty() && !reading.ids.empty() && !reading.said;
+  if (is_chat()) read_->setEnabled(!reading.ids.empty() && !lost_marks);
   QStringList lines;
+  if (lost_marks)
+    lines += tr("The chat template changes the text, so nothing can be marked in it. Take the marks away, or read it outside a chat.");
   for (const UnknownWord& word : reading.unknown) {
     const std::string text = text_->toPlainText().toStdString().substr(word.begin, word.end - word.begin);
     const QString nearest = QString::fromStdString(joined(word.nearest, ", "));

@@ -53,6 +53,7 @@ class PromptPage : public QWidget {
   bool has_no_text() const;
   bool takes_ids() const;
   bool is_chat() const;
+  bool is_formed() const;
   void show_kind();
 
   Navigator& navigator_;
@@ -72,6 +73,8 @@ class PromptPage : public QWidget {
   int counted_ = 0;      // what is counted now; older answers are dropped
   PromptInput written_;  // what the page was filled with
   PromptInput before_;   // the one before the reader's own was read
+  PromptInput said_;     // what was last read in a chat, as it was written here,
+  std::string formed_;   // and the template's text of it
   std::vector<Mark> marks_;
   TextReading reading_;
 };

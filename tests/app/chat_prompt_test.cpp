@@ -86,6 +86,33 @@ TEST_CASE("chat: the prompt page reads what is said as the command line does") {
   CHECK(refused.refused == "only system");
 }
 
+TEST_CASE("chat: marks move to where the template puts the words, trimmed or not, and cannot where it changes them") {
+  const auto reading = [](const std::string& form, const std::string& said) {
+    const Folder folder(form);
+    return read_chat(*open_tokenizer(folder.path("")), chat::TemplateFolder(folder.path("")), said);
+  };
+  const auto marked = [](const TextReading& read, TextSpan span) {
+    const TextSpan there = moved(span, read.said.value());
+    return read.chat.substr(there.begin, there.end - there.begin);
+  };
+  const TextReading plain = reading(kTemplate, " ab! ");
+  CHECK(plain.chat == "<s><user> ab! <model>");
+  CHECK(marked(plain, {SpanKind::needle, 1, 3}) == "ab");
+  const std::string content = "{{ m.content }}";
+  std::string trims = kTemplate, shouts = kTemplate;
+  trims.replace(trims.find(content), content.size(), "{{ m.content | trim }}");
+  shouts.replace(shouts.find(content), content.size(), "{{ m.content | replace('a', 'b') }}");
+  const TextReading trimmed = reading(trims, " ab! ");
+  CHECK(trimmed.chat == "<s><user>ab!<model>");
+  CHECK(marked(trimmed, {SpanKind::needle, 1, 3}) == "ab");
+  CHECK(marked(trimmed, {SpanKind::needle, 0, 5}) == "ab!");
+  CHECK(marked(reading(trims, "user"), {SpanKind::needle, 0, 4}) == "user");  // not the template's own word
+  CHECK(reading(trims, "user").said->at == 9);
+  const TextReading changed = reading(shouts, "ab");
+  CHECK_FALSE(changed.said);
+  CHECK_FALSE(changed.ids.empty());
+}
+
 TEST_CASE("prompt: names of special tokens in a text are those tokens where that is asked for") {
   const Folder folder("");
   PromptArguments typed{.text = "a<user>", .ids = {}, .file = {}, .chat = {}, .chat_file = {}, .chat_settings = {}};

@@ -1,4 +1,6 @@
 // The reader's own prompt: marks in it, words that are not known, ids where a model reads no text; and what the window says of the model.
+#include <QCheckBox>
+#include <QLabel>
 #include <QPlainTextEdit>
 #include <QPushButton>
 #include <algorithm>
@@ -12,6 +14,7 @@
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/run/sample_ids.h"
 #include "engine/tokenizer/tokenizer.h"
+#include "tests/app/piece_model.h"
 #include "tests/app/window_cases.h"
 #include "tests/catch.h"
 #include "tests/source.h"
@@ -285,6 +288,49 @@ TEST_CASE("a folder without a tokenizer opens on ids whatever prompt was there; 
   REQUIRE(stands());
   REQUIRE(QTest::qWaitFor([&] { return window.error_bar().isVisible(); }, long_enough_ms));
   CHECK(window.error_bar().message().contains("NaN"));
+}
+
+TEST_CASE("prompt: what is marked is marked in a chat too, and comes back as it was written") {
+  test_application();
+  const test::TemporaryFolder folder;
+  test::write_piece_model(folder / "model", test::kPieceTemplate);
+  const std::unique_ptr<RunSource> source = make_session_source(nullptr);
+  MainWindow window(*source, {.opengl = false, .start_words = "test", .theme = ThemeChoice::light, .scale = 1, .autoplay = false});
+  window.resize(1400, 900);
+  window.show();
+  Navigator& navigator = window.navigator();
+  window.open_checkpoint(folder / "model", {.text = "The sea is calm.", .spans = {}, .ids = {}, .expected = {}, .generate = {}});
+  const auto settled = [&] { return navigator.run() && !navigator.is_opening() && navigator.is_current(); };
+  REQUIRE(QTest::qWaitFor(settled, long_enough_ms));
+  window.show_page(SidePage::prompt);
+  auto& page = *window.side().findChild<PromptPage*>();
+  auto& text = *page.findChild<QPlainTextEdit*>();
+  auto& chat = *page.findChild<QCheckBox*>();
+  REQUIRE(chat.isVisible());
+  text.selectAll();
+  text.insertPlainText("The code is 12. Which?");
+  QTextCursor words = text.textCursor();
+  words.setPosition(4);
+  words.setPosition(14, QTextCursor::KeepAnchor);
+  text.setTextCursor(words);
+  page.mark(SpanKind::needle);
+  chat.setChecked(true);
+  const auto buttons = page.findChildren<QPushButton*>();
+  QPushButton& read = **std::ranges::find(buttons, "Read it", &QPushButton::text);
+  CHECK((*std::ranges::find(buttons, "Needle", &QPushButton::text))->isVisible());
+  REQUIRE(QTest::qWaitFor([&] { return read.isEnabled() && !page.findChild<QLabel*>("faint")->text().isEmpty(); }, long_enough_ms));
+  read.click();
+  REQUIRE(QTest::qWaitFor([&] { return settled() && navigator.prompt().in_chat; }, long_enough_ms));
+  const PromptInput prompt = navigator.prompt();
+  CHECK(prompt.text.starts_with("<|im_start|>user\nThe code is 12."));
+  REQUIRE(prompt.spans.size() == 1);
+  CHECK(prompt.text.substr(prompt.spans[0].begin, prompt.spans[0].end - prompt.spans[0].begin) == "code is 12");
+  const RunInfo& run = *navigator.run();
+  REQUIRE(run.spans.size() == 1);
+  CHECK(run.tokens[0].text == "<|im_start|>");
+  page.fill();
+  CHECK(text.toPlainText() == "The code is 12. Which?");
+  CHECK((chat.isVisible() && chat.isChecked()));
 }
 
 }  // namespace statescope::window_prompt_test
