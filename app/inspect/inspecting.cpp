@@ -14,6 +14,7 @@
 #include "engine/analysis/predictions.h"
 #include "engine/error.h"
 #include "engine/run/not_finite.h"
+#include "engine/run/reading.h"
 #include "engine/tokenizer/tokenizer.h"
 
 namespace statescope {
@@ -46,7 +47,8 @@ std::vector<Sequence> prompt_files(const std::vector<std::string>& paths, const 
   for (const std::string& path : paths) {
     const std::string name = path == "-" ? "standard input" : std::filesystem::path(path).filename().string();
     for (const Prompt& prompt : read_prompts(path))
-      sequences.push_back({name, unscored(prompt.ids.empty() ? tokenizer.encode(prompt.text).ids : prompt.ids)});
+      sequences.push_back(
+          {name, unscored(encode({.text = prompt.text, .spans = {}, .ids = prompt.ids, .in_chat = prompt.in_chat}, tokenizer).ids)});
   }
   return sequences;
 }
@@ -54,7 +56,7 @@ std::vector<Sequence> prompt_files(const std::vector<std::string>& paths, const 
 std::vector<Sequence> given_sequences(const InspectArguments& arguments, const std::string& path, const Tokenizer& tokenizer) {
   if (!arguments.prompts.empty()) return prompt_files(arguments.prompts, tokenizer);
   const PromptInput prompt = load_prompt(arguments.prompt, "", path);
-  return {{"prompt", unscored(prompt.ids.empty() ? tokenizer.encode(prompt.text).ids : prompt.ids)}};
+  return {{"prompt", unscored(encode(prompt, tokenizer).ids)}};
 }
 
 /// nat a token that the model needs on an example of its own task; unset where that is not known or none of it fits.
