@@ -214,6 +214,12 @@ void add_inspect(CLI::App& app, InspectArguments& inspect) {
   command.add_option("--out,--html", inspect.html, "write them as a page to this file");
   command.add_option("--csv", inspect.csv, "write all figures to this file in long format, a number a line");
   command.add_flag("--check", inspect.check, "end with status 3 where something is ill");
+  auto* watch = command.add_flag("--watch", inspect.watch, "look for new checkpoints, and write the reports anew, until Ctrl+C");
+  command.add_option("--every", inspect.every, "seconds between two looks (default: 10)")->check(CLI::Range(0.1, 86400.0))->needs(watch);
+  command
+      .add_option("--when-ill", inspect.when_ill,
+                  "a command for the shell, run when a new checkpoint is ill; it has STATESCOPE_CHECKPOINT and STATESCOPE_VERDICT")
+      ->needs(watch);
   command.add_flag("--force", inspect.force, "replace an existing file");
 }
 

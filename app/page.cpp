@@ -26,6 +26,10 @@ li.good { border-color: var(--good); } li.bad { border-color: var(--bad); } smal
   background: linear-gradient(currentColor, currentColor) 0 66.7% / 100% 1px no-repeat; }
 .loads i { width: 0.7em; background: var(--bar); } .loads i.over { background: var(--bad); }
 svg { display: inline-block; vertical-align: middle; width: 7em; height: 1.6em; fill: none; stroke: var(--bar); stroke-width: 1.5; overflow: visible; }
+figure { margin: 1em 0; } figcaption { max-width: 60em; } .panels { display: flex; flex-wrap: wrap; gap: 0.5em 1.5em; }
+svg.panel { width: 17em; height: auto; stroke-width: 1.2; } .panel text { font-size: 9px; fill: currentColor; stroke: none; }
+.panel .axis { stroke: var(--line); } .panel .trained { stroke: var(--bad); stroke-dasharray: 4 3; } .panel circle { fill: var(--bar); stroke: none; opacity: 0.7; }
+.panel .range { stroke-width: 6; } .panel polyline { opacity: 0.75; }
 .parts { display: inline-flex; height: 1.1em; width: 20em; outline: 1px solid #8888; } .key i { padding: 0 0.6em; margin: 0 0.3em 0 1em; }
 .clear { background: #009e73; } .decay { background: #56b4e9; } .erasure { background: #cc79a7; }
 .overwriting { background: #d55e00; } .misrouting { background: #f0e442; }

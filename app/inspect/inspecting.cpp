@@ -65,11 +65,14 @@ std::optional<double> own_nll(Model& model, const Training& training, std::int64
   const std::vector<std::int32_t>& ids = own.front().read.ids;
   ModelState state = model.start();
   double sum = 0;
-  read_passes(model, state, ids, {.prompt_length = std::ssize(ids), .rules = {}}, nullptr, [&](std::size_t first, const Tensor& hidden) {
-    const std::vector<float> logits = host_logits(model, hidden);
-    const auto vocab = static_cast<std::size_t>(model.vocab()), rows = logits.size() / vocab;
-    for (std::size_t row = 0; row < rows && first + row + 1 < ids.size(); ++row) sum += token_nll(logits, vocab, row, ids[first + row + 1]);
-  });
+  ReadingProgress progress({}, std::ssize(ids));
+  read_passes(model, state, ids, {.prompt_length = std::ssize(ids), .rules = {}}, nullptr, progress,
+              [&](std::size_t first, const Tensor& hidden) {
+                const std::vector<float> logits = host_logits(model, hidden);
+                const auto vocab = static_cast<std::size_t>(model.vocab()), rows = logits.size() / vocab;
+                for (std::size_t row = 0; row < rows && first + row + 1 < ids.size(); ++row)
+                  sum += token_nll(logits, vocab, row, ids[first + row + 1]);
+              });
   return sum / static_cast<double>(ids.size() - 1);
 }
 
@@ -96,13 +99,15 @@ std::string names_text(const std::vector<std::string>& names) {
 
 }  // namespace
 
-Inspected inspect_checkpoint(const InspectArguments& arguments, const FoundCheckpoint& found, const std::function<void(double)>& tell) {
+Inspected inspect_checkpoint(const InspectArguments& arguments, const FoundCheckpoint& found, const std::function<bool(double)>& tell) {
   const auto checkpoint = open_checkpoint(found.path);
   const std::shared_ptr<Model> model = load_model(checkpoint, arguments.device);
   const std::optional<Training> training = training_of(*checkpoint);
   Inspected inspected{.checkpoint = found.path,
                       .trained = trained_length(*checkpoint),
-                      .steps = training && training->steps > 0 ? training->steps : found.steps,
+                      .steps = found.steps > 0 ? found.steps
+                               : training      ? training->steps
+                                               : 0,
                       .notes = model->notes()};
   const auto tokenizer = make_tokenizer(*checkpoint, model->vocab());
   ReadOn read{.trained_length = inspected.trained, .own_task = !arguments.prompt.given() && arguments.prompts.empty()};
@@ -115,7 +120,10 @@ Inspected inspect_checkpoint(const InspectArguments& arguments, const FoundCheck
   for (const Sequence& sequence : sequences) {
     const std::vector<std::int32_t>& ids = sequence.read.ids;
     SequenceReport report;
-    if (weights_are_finite) report = inspect_sequence(*model, ids, sequence.read.targets);
+    const auto tell_part = [&](double part) {
+      return tell((static_cast<double>(inspected.sequences.size()) + part) / static_cast<double>(sequences.size()));
+    };
+    if (weights_are_finite) report = inspect_sequence(*model, ids, sequence.read.targets, tell_part);
     if (!weights_are_finite || !is_finite(report)) {
       inspected.judgement.diagnoses = {not_finite_diagnosis(not_finite(model, ids))};
       inspected.read_on = sequence.name;
@@ -125,7 +133,6 @@ Inspected inspect_checkpoint(const InspectArguments& arguments, const FoundCheck
     }
     inspected.names.push_back(sequence.name);
     inspected.sequences.push_back(std::move(report));
-    tell(static_cast<double>(inspected.sequences.size()) / static_cast<double>(sequences.size()));
   }
   if (!read.own_task && training && inspected.trained > 0) read.own_nll = own_nll(*model, *training, inspected.trained, *tokenizer);
   inspected.read_on = names_text(inspected.names);

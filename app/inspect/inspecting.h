@@ -11,7 +11,7 @@
 namespace statescope {
 
 /// Reads what the arguments say: prompts, or examples of the checkpoint's own task, `samples` of each length. `tell` hears which part is
-/// done, in [0, 1]. Of a checkpoint with numbers that are not finite the judgement is that alone. Throws Error.
-Inspected inspect_checkpoint(const InspectArguments& arguments, const FoundCheckpoint& found, const std::function<void(double)>& tell);
+/// done, in [0, 1]; returning false cancels. Of a checkpoint with numbers that are not finite the judgement is that alone. Throws Error.
+Inspected inspect_checkpoint(const InspectArguments& arguments, const FoundCheckpoint& found, const std::function<bool(double)>& tell);
 
 }  // namespace statescope

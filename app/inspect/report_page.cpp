@@ -3,10 +3,14 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <span>
 
+#include "app/assets.h"
 #include "app/inspect/figures.h"
+#include "app/inspect/page_figures.h"
 #include "app/page.h"
 
 namespace statescope {
@@ -158,7 +162,12 @@ std::string checkpoint_section(std::size_t index, const Inspected& inspected) {
   if (inspected.trained > 0) section += fmt::format("; trained on sequences of up to {} tokens", inspected.trained);
   section += "</p>\n";
   section += judgement_list(inspected);
-  for (const InspectedKind& kind : kinds_of(inspected)) section += sequence_section(kind);
+  const std::vector<InspectedKind> kinds = kinds_of(inspected);
+  if (!kinds.empty()) {
+    const SequenceReport& last = kinds.back().report;
+    section += drift_figure(last, inspected.trained) + rank_figure(last) + half_life_figure(last);
+  }
+  for (const InspectedKind& kind : kinds) section += sequence_section(kind);
   return section + "</section>\n";
 }
 
@@ -239,6 +248,37 @@ constexpr std::array<std::array<const char*, 2>, 12> kMeanings{{
      "remembrance, arXiv 2507.02782)."},
 }};
 
+/// One half of the trial, of an illness: "8 of 8 found, 0 false alarms".
+std::string trial_cells(const nlohmann::json& half, std::string_view id) {
+  const auto found = half.at("illnesses").find(id);
+  if (found == half.at("illnesses").end()) return html_cell("–") + html_cell("–");
+  return html_cell(fmt::format("{} of {}", found->at("hits").get<int>(), found->at("ill").get<int>())) +
+         html_cell(std::to_string(found->at("false_alarms").get<int>()));
+}
+
+/// How often the verdicts were right (tests/clinic/trial.py); empty where the file is not there or not understood.
+std::string trial_table() {
+  std::ifstream file(assets_folder() / "clinic/trial.json");
+  const nlohmann::json trial = nlohmann::json::parse(file, nullptr, false);
+  if (!trial.is_object()) return "";
+  try {
+    const nlohmann::json &chosen = trial.at("chosen"), &validated = trial.at("validated");
+    std::string heads = html_head("illness") + html_head("what it is", true) + html_head("how it is told", true), rows;
+    for (const char* name :
+         {"found, models that thresholds were chosen on", "false alarms there", "found, other models", "false alarms there"})
+      heads += html_head(name);
+    for (const IllnessRow& row : illnesses())
+      rows += "<tr>" + html_row_head(row.name) + html_left(escaped(row.meaning)) + html_left(escaped(row.measure)) +
+              trial_cells(chosen, row.id) + trial_cells(validated, row.id) + "</tr>\n";
+    const auto count = [](const nlohmann::json& half) { return half.at("checkpoints").get<int>(); };
+    return html_table(fmt::format("How far to trust it: {} and {} checkpoints, made ill or harmlessly changed on purpose, and as they were",
+                                  count(chosen), count(validated)),
+                      heads, rows);
+  } catch (const nlohmann::json::exception&) {
+    return "";
+  }
+}
+
 std::string meanings() {
   std::string list = "<section><h2>What the words mean</h2>\n<dl>\n";
   for (const auto& [word, meaning] : kMeanings) list += fmt::format("<dt>{}</dt><dd>{}</dd>\n", escaped(word), escaped(meaning));
@@ -252,7 +292,7 @@ std::string inspection_html(const std::vector<Inspected>& all) {
   std::string page = page_begin("inspection", "Does the memory do its work?");
   page += fmt::format("<p><strong>{}</strong></p>\n{}", answer(all), overview_table(all, overviews));
   for (std::size_t i = 0; i < all.size(); ++i) page += checkpoint_section(i, all[i]);
-  return page + meanings() + fmt::format("<p>How exact: {}.</p></section>\n{}", accuracy_text(), kPageEnd);
+  return page + trial_table() + meanings() + fmt::format("<p>How exact: {}.</p></section>\n{}", accuracy_text(), kPageEnd);
 }
 
 }  // namespace statescope

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "engine/analysis/predictions.h"
 #include "engine/model/host_floats.h"
 
 namespace statescope {
@@ -40,53 +39,62 @@ class Bookmark {
 };
 
 /// The logits [n, V] of the tokens that come next.
-std::vector<float> read_on(Model& model, ModelState& state, std::span<const std::int32_t> ids, const ForwardOptions& options) {
+std::vector<float> read_on(Model& model, ModelState& state, std::span<const std::int32_t> ids, const ForwardOptions& options,
+                           ReadingProgress& progress) {
   std::vector<float> logits;
-  read_passes(model, state, ids, options, nullptr, [&](std::size_t, const Tensor& hidden) {
+  read_passes(model, state, ids, options, nullptr, progress, [&](std::size_t, const Tensor& hidden) {
     const std::vector<float> rows = host_logits(model, hidden);
     logits.insert(logits.end(), rows.begin(), rows.end());
   });
   return logits;
 }
 
-void read_quietly(Model& model, ModelState& state, std::span<const std::int32_t> ids, std::int64_t prompt_length) {
-  read_passes(model, state, ids, {.prompt_length = prompt_length, .outputs = 0, .rules = {}}, nullptr, [](std::size_t, const Tensor&) {});
+void read_quietly(Model& model, ModelState& state, std::span<const std::int32_t> ids, std::int64_t prompt_length,
+                  ReadingProgress& progress) {
+  read_passes(model, state, ids, {.prompt_length = prompt_length, .outputs = 0, .rules = {}}, nullptr, progress,
+              [](std::size_t, const Tensor&) {});
 }
 
 /// The last kRememberedAt logits, where the first tokens are left out.
-std::vector<float> logits_without(Model& model, std::span<const std::int32_t> ids, std::int64_t dropped) {
+std::vector<float> logits_without(Model& model, std::span<const std::int32_t> ids, std::int64_t dropped, ReadingProgress& progress) {
   const auto left = ids.subspan(static_cast<std::size_t>(dropped));
   const auto until = left.first(left.size() - static_cast<std::size_t>(kRememberedAt));
   ModelState state = model.start();
-  read_quietly(model, state, until, std::ssize(left));
-  return read_on(model, state, left.subspan(until.size()), {.prompt_length = std::ssize(left), .rules = {}});
+  read_quietly(model, state, until, std::ssize(left), progress);
+  return read_on(model, state, left.subspan(until.size()), {.prompt_length = std::ssize(left), .rules = {}}, progress);
 }
 
-std::vector<Remembrance> remembrances(Model& model, std::span<const std::int32_t> ids, std::span<const float> whole) {
-  std::vector<Remembrance> all;
-  const std::int64_t tokens = std::ssize(ids), parts = 8;
-  if (tokens < parts * kRememberedAt) return all;
+/// How many of the first tokens are left out, one after the other.
+std::vector<std::int64_t> dropped_tokens(std::int64_t tokens) {
+  constexpr std::int64_t parts = 8;
+  if (tokens < parts * kRememberedAt) return {};
+  std::vector<std::int64_t> dropped;
   for (std::int64_t i = 1; i < parts; ++i) {
-    if (tokens > kRemembersInEighths && i != 4 && i != 6 && i != 7) continue;
-    const std::int64_t dropped = i * tokens / parts;
-    all.push_back({dropped, total_variation(whole, logits_without(model, ids, dropped), static_cast<std::size_t>(model.vocab()))});
+    if (tokens <= kRemembersInEighths || i == 4 || i >= 6) dropped.push_back(i * tokens / parts);
   }
-  return all;
+  return dropped;
 }
 
 }  // namespace
 
-Ablation ablate(Model& model, std::span<const std::int32_t> ids) {
+std::int64_t tokens_of_ablation(const Model& model, std::int64_t tokens) {
+  const std::int64_t compared = compared_predictions(model, tokens);
+  std::int64_t read = tokens + (model.layers() + 1) * compared;
+  for (const std::int64_t dropped : dropped_tokens(tokens)) read += tokens - dropped;
+  return read;
+}
+
+Ablation ablate(Model& model, std::span<const std::int32_t> ids, ReadingProgress& progress) {
   const std::int64_t tokens = std::ssize(ids), compared = compared_predictions(model, tokens);
   const auto last = ids.last(static_cast<std::size_t>(compared));
   const auto vocab = static_cast<std::size_t>(model.vocab());
   ModelState state = model.start();
-  read_quietly(model, state, ids.first(static_cast<std::size_t>(tokens - compared)), tokens);
+  read_quietly(model, state, ids.first(static_cast<std::size_t>(tokens - compared)), tokens, progress);
   const Bookmark before(model, state);
-  const std::vector<float> whole = read_on(model, state, last, {.prompt_length = tokens, .rules = {}});
+  const std::vector<float> whole = read_on(model, state, last, {.prompt_length = tokens, .rules = {}}, progress);
   const auto change = [&](std::span<const Rules> rules) {
     before.restore(state);
-    return total_variation(whole, read_on(model, state, last, {.prompt_length = tokens, .rules = rules}), vocab);
+    return total_variation(whole, read_on(model, state, last, {.prompt_length = tokens, .rules = rules}, progress), vocab);
   };
 
   Ablation ablation;
@@ -99,8 +107,10 @@ Ablation ablate(Model& model, std::span<const std::int32_t> ids) {
   }
   if (std::ranges::any_of(all, &Rules::unread)) ablation.all = change(all);
   ablation.entropy = mean_entropy(whole, vocab);
-  const std::size_t remembered = std::min(whole.size(), static_cast<std::size_t>(kRememberedAt) * vocab);
-  ablation.remembrance = remembrances(model, ids, std::span(whole).last(remembered));
+  for (const std::int64_t dropped : dropped_tokens(tokens)) {
+    const auto remembering = std::span(whole).last(static_cast<std::size_t>(kRememberedAt) * vocab);
+    ablation.remembrance.push_back({dropped, total_variation(remembering, logits_without(model, ids, dropped, progress), vocab)});
+  }
   return ablation;
 }
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/accuracy.h"
-#include "engine/model/model.h"
+#include "engine/analysis/predictions.h"
 
 namespace statescope {
 
@@ -30,6 +30,8 @@ struct Ablation {
 };
 
 /// `ids` has two tokens or more. Throws Error.
-Ablation ablate(Model& model, std::span<const std::int32_t> ids);
+Ablation ablate(Model& model, std::span<const std::int32_t> ids, ReadingProgress& progress);
+/// How many tokens that reads.
+std::int64_t tokens_of_ablation(const Model& model, std::int64_t tokens);
 
 }  // namespace statescope

@@ -173,7 +173,8 @@ struct WholeReading {
   std::vector<std::vector<Moments>> moments;  // [layers] after each eighth
 };
 
-WholeReading read(Model& model, ModelState& state, std::span<const std::int32_t> ids, std::span<const Target> asked, Collected& collected) {
+WholeReading read(Model& model, ModelState& state, std::span<const std::int32_t> ids, std::span<const Target> asked, Collected& collected,
+                  ReadingProgress& progress) {
   WholeReading reading;
   reading.moments.resize(static_cast<std::size_t>(model.layers()));
   const auto vocab = static_cast<std::size_t>(model.vocab());
@@ -181,7 +182,7 @@ WholeReading read(Model& model, ModelState& state, std::span<const std::int32_t>
   for (std::size_t i = 0; i < parts; ++i) {
     const std::size_t begin = i * ids.size() / parts, end = (i + 1) * ids.size() / parts;
     const ForwardOptions options{.prompt_length = std::ssize(ids), .rules = {}};
-    read_passes(model, state, ids.subspan(begin, end - begin), options, &collected, [&](std::size_t first, const Tensor& hidden) {
+    read_passes(model, state, ids.subspan(begin, end - begin), options, &collected, progress, [&](std::size_t first, const Tensor& hidden) {
       const std::vector<float> logits = host_logits(model, hidden);
       const std::size_t from = begin + first, rows = logits.size() / vocab;
       for (std::size_t row = 0; row < rows && from + row + 1 < ids.size(); ++row)
@@ -356,19 +357,21 @@ double LayerReport::relative_rank() const {
   return mean_of(ranks);
 }
 
-SequenceReport inspect_sequence(Model& model, std::span<const std::int32_t> ids, std::span<const Target> asked, LoadThresholds thresholds) {
+SequenceReport inspect_sequence(Model& model, std::span<const std::int32_t> ids, std::span<const Target> asked,
+                                const ReadingProgress::Tell& tell) {
   model.check_ids(ids);
   SequenceReport report;
   report.tokens = static_cast<std::int64_t>(ids.size());
+  ReadingProgress progress(tell, report.tokens + tokens_of_ablation(model, report.tokens));
   Collected collected(model);
   ModelState state = model.start();
-  const WholeReading reading = read(model, state, ids, asked, collected);
+  const WholeReading reading = read(model, state, ids, asked, collected, progress);
   report.nll_by_eighth = by_eighth(reading.nll);
   report.predicting = predicting(model, ids, reading);
   report.all_reads_effect = kNaN;
   Ablation ablation{.layers = std::vector<double>(static_cast<std::size_t>(model.layers()), kNaN), .remembrance = {}};
   if (ids.size() > 1) {
-    ablation = ablate(model, ids);
+    ablation = ablate(model, ids, progress);
     report.remembrance = ablation.remembrance;
     report.predicting.entropy = ablation.entropy;
     report.all_reads_effect = ablation.all;
@@ -388,7 +391,7 @@ SequenceReport inspect_sequence(Model& model, std::span<const std::int32_t> ids,
     layer.outlier = layer.likest_heads = kNaN;
     if (seen.gates > 0)
       layer.writing = competition(seen.head_gate_k, seen.gates), layer.reading = competition(seen.head_gate_q, seen.gates);
-    if (!seen.gate.empty()) layer.routing = routing_report(routed_tokens(seen, layout), thresholds);
+    if (!seen.gate.empty()) layer.routing = routing_report(routed_tokens(seen, layout), kLoadThresholds);
     if (!layout.memory.empty()) {
       const Shape& shape = layout.memory[0].shape;
       const std::vector<float> memory = host_floats(model.backend(), state.layers[static_cast<std::size_t>(l)].memory[0]);

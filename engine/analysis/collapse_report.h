@@ -109,11 +109,11 @@ struct SequenceReport {
   std::vector<LayerReport> layers;
 };
 
-/// Reads a sequence with a fresh state; `asked` are the tokens that a task asks for. Partitions with a load of at most `thresholds.dead`
-/// are dead. Throws Error.
+/// Reads a sequence with a fresh state; `asked` are the tokens that a task asks for. Partitions with a load of at most kLoadThresholds
+/// are dead. Throws Error: "cancelled" where `tell` returns false.
 constexpr LoadThresholds kLoadThresholds{.dead = 0.1, .overloaded = 2.5};
 SequenceReport inspect_sequence(Model& model, std::span<const std::int32_t> ids, std::span<const Target> asked = {},
-                                LoadThresholds thresholds = kLoadThresholds);
+                                const ReadingProgress::Tell& tell = {});
 
 /// Every figure's mean over reports of one model on sequences of one kind, of those that have it; which partitions are dead follows from
 /// the mean loads. Nothing where some report has other figures than the first (a sequence too short for eighths).

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "engine/analysis/softmax.h"
+#include "engine/error.h"
 #include "engine/model/host_floats.h"
 
 namespace statescope {
@@ -21,6 +22,11 @@ double mean_over_rows(std::span<const float> logits, std::size_t vocab, const Fi
 
 }  // namespace
 
+void ReadingProgress::add(std::int64_t tokens) {
+  done_ += tokens;
+  if (tell_ && !tell_(std::min(1.0, static_cast<double>(done_) / static_cast<double>(tokens_)))) throw Error("cancelled");
+}
+
 std::vector<float> host_logits(Model& model, ConstTensor hidden) {
   const Buffer memory = model.backend().allocate(static_cast<std::size_t>(hidden.rows() * model.vocab()) * sizeof(float));
   const Tensor device(memory.get(), DType::f32, {hidden.rows(), model.vocab()});
@@ -29,13 +35,14 @@ std::vector<float> host_logits(Model& model, ConstTensor hidden) {
 }
 
 void read_passes(Model& model, ModelState& state, std::span<const std::int32_t> ids, const ForwardOptions& options, Observer* observer,
-                 const SeenPass& seen) {
+                 ReadingProgress& progress, const SeenPass& seen) {
   const Buffer memory = model.backend().allocate(std::min(kPass, ids.size()) * static_cast<std::size_t>(model.hidden()) * sizeof(float));
   for (std::size_t first = 0; first < ids.size(); first += kPass) {
     const auto part = ids.subspan(first, std::min(kPass, ids.size() - first));
     const Tensor hidden(memory.get(), DType::f32, {static_cast<std::int64_t>(part.size()), model.hidden()});
     model.forward(state, part, options, hidden, observer);
     seen(first, hidden);
+    progress.add(std::ssize(part));
   }
 }
 

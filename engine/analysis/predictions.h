@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "engine/model/model.h"
@@ -14,10 +15,23 @@ namespace statescope {
 /// logits [n, V] of hidden [n, D]
 std::vector<float> host_logits(Model& model, ConstTensor hidden);
 
+/// How far a reading of several passes has come. `tell` hears which part is done, in [0, 1]; returning false cancels.
+class ReadingProgress {
+ public:
+  using Tell = std::function<bool(double part)>;
+  ReadingProgress(Tell tell, std::int64_t tokens) : tell_(std::move(tell)), tokens_(tokens) {}
+  /// Throws Error "cancelled".
+  void add(std::int64_t tokens);
+
+ private:
+  Tell tell_;
+  std::int64_t tokens_, done_ = 0;
+};
+
 /// Passes over a sequence; `seen` hears of each: its first token, and what left the last block [n, D].
 using SeenPass = std::function<void(std::size_t first, const Tensor& hidden)>;
 void read_passes(Model& model, ModelState& state, std::span<const std::int32_t> ids, const ForwardOptions& options, Observer* observer,
-                 const SeenPass& seen);
+                 ReadingProgress& progress, const SeenPass& seen);
 
 /// −log softmax(logits[row])[id], nat; logits [n, vocab].
 double token_nll(std::span<const float> logits, std::size_t vocab, std::size_t row, std::int32_t id);

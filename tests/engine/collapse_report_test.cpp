@@ -1,6 +1,7 @@
 // The report tells a collapsed model from healthy ones, and its figures are those of the analyses.
 #include "engine/analysis/collapse_report.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -158,11 +159,12 @@ TEST_CASE("collapse report: a memory that nobody reads is told from one that is 
   const auto checkpoint = open_checkpoint(kAssets / "checkpoints/niah-sse-gla-n4k1.h5");
   const std::shared_ptr<Model> model = Model::load(checkpoint, make_cpu_backend(1));
   const std::vector<std::int32_t> ids = some_ids(200);
-  const Ablation ablation = ablate(*model, ids);
+  ReadingProgress progress({}, 1);
+  const Ablation ablation = ablate(*model, ids, progress);
   REQUIRE(ablation.layers.size() == 4);
   for (const double change : ablation.layers) CHECK((change > 0.001 && change <= 1));
   CHECK(ablation.all > 0.01);
-  CHECK(ablate(*model, ids).layers == ablation.layers);
+  CHECK(ablate(*model, ids, progress).layers == ablation.layers);
 
   // By hand: the last 64 tokens of a run whose layer 1 reads nothing there.
   ModelState state = model->start();
@@ -175,6 +177,19 @@ TEST_CASE("collapse report: a memory that nobody reads is told from one that is 
   read_logits(*model, other, first, {.prompt_length = 200, .rules = {}});
   const std::vector<float> with = read_logits(*model, other, last, {.prompt_length = 200, .rules = {}});
   CHECK(total_variation(with, without, static_cast<std::size_t>(model->vocab())) == Approx(ablation.layers[1]).epsilon(1e-4));
+}
+
+TEST_CASE("collapse report: it tells how far it is, and can be cancelled within a sequence") {
+  const std::shared_ptr<Model> model = Model::load(random_checkpoint(Config(sse_config("gla")), 5), make_cpu_backend(1));
+  std::vector<double> parts;
+  inspect_sequence(*model, some_ids(600), {}, [&](double part) {
+    parts.push_back(part);
+    return true;
+  });
+  CHECK(std::ranges::is_sorted(parts));
+  CHECK(parts.size() > 10);
+  CHECK(parts.back() == Approx(1));
+  CHECK_THROWS_WITH(inspect_sequence(*model, some_ids(600), {}, [](double part) { return part < 0.3; }), "cancelled");
 }
 
 TEST_CASE("collapse report: what a task asks for is scored at its own place") {
