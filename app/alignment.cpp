@@ -4,13 +4,14 @@
 #include <span>
 #include <string_view>
 
+#include "engine/unread.h"
 #include "views/words.h"
 
 namespace statescope {
 namespace {
 
 std::span<const TokenInfo> prompt_of(const RunInfo& run) {
-  return std::span(run.tokens).first(static_cast<std::size_t>(run.prompt_length));
+  return std::span(run.tokens).first(static_cast<std::size_t>(run.prompt_length - unread(run)));
 }
 
 /// Where each token ends in the text without white space, and that text.

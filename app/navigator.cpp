@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "app/plain_words.h"
+#include "engine/unread.h"
 #include "views/chosen.h"
 
 namespace statescope {
@@ -18,6 +19,9 @@ constexpr double motion_ms = 400;  // at most; the rest of the beat stands still
 std::int64_t clamp_index(std::int64_t index, std::int64_t count) {
   return std::clamp<std::int64_t>(index, 0, std::max<std::int64_t>(count - 1, 0));
 }
+
+/// Of the prompt, which are being read.
+std::int64_t tokens_to_come(const Navigator& navigator) { return navigator.run() && navigator.is_opening() ? unread(*navigator.run()) : 0; }
 
 }  // namespace
 
@@ -123,9 +127,10 @@ void Navigator::read_to_answer(PromptInput prompt, std::int64_t place) {
 void Navigator::generate_more(std::int64_t count) {
   if (!run_ || opening_) return;
   opening_ = true;
-  prompt_.generate = tokens() - run_->prompt_length + count;
+  const std::int64_t there = tokens() + unread(*run_);
+  prompt_.generate = there - run_->prompt_length + count;
   Q_EMIT progressed(0, tr("generating"));
-  source_.generate(tokens() + count, changing());
+  source_.generate(there + count, changing());
 }
 
 void Navigator::cancel() {
@@ -326,6 +331,10 @@ void Navigator::move(const CursorMove& change) {
   if (change.token && *change.token != cursor_.token) pause();
   Cursor place = cursor_;
   place.token = change.token.value_or(place.token);
+  if (place.token >= tokens() && tokens_to_come(*this) > 0) {  // until it has been read the last one that has been stands for it
+    destination_ = Destination{std::min(place.token, run_->prompt_length - 1)};
+    Q_EMIT remarked(tr("Token %1 is being read").arg(destination_->token));
+  }
   place.layer = change.layer.value_or(place.layer);
   place.head = change.head.value_or(place.head);
   place.slot = change.slot.value_or(place.slot);
@@ -376,7 +385,7 @@ void Navigator::play() {
   autoplay_delay_.stop();
   if (playing_ || !run_) return;
   playing_ = true;
-  if (cursor_.token + 1 >= tokens())
+  if (cursor_.token + 1 >= tokens() && tokens_to_come(*this) == 0)
     go_to([this] {
       Cursor start = cursor_;
       start.token = 0;
@@ -408,8 +417,9 @@ void Navigator::set_speed(double steps_per_beat) {
 }
 
 void Navigator::advance() {
-  if (cursor_.token + 1 >= tokens()) return pause();
-  if (held_ && held_()) return beat_.start(hold_ms);
+  const bool at_end = cursor_.token + 1 >= tokens();
+  if (at_end && tokens_to_come(*this) == 0) return pause();
+  if (at_end || (held_ && held_())) return beat_.start(hold_ms);
   Cursor next = cursor_;
   ++next.token;
   go_to(next);

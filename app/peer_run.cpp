@@ -4,11 +4,13 @@
 #include <cmath>
 #include <utility>
 
+#include "engine/unread.h"
+
 namespace statescope {
 namespace {
 
 /// The leader's field where it has moved since, else what was wanted here: a partition that the leader does not have stays chosen.
-void take_moved(const Cursor& from, const Cursor& before, Cursor& into, std::int64_t Cursor::* field) {
+void take_moved(const Cursor& from, const Cursor& before, Cursor& into, std::int64_t Cursor::*field) {
   if (from.*field != before.*field) into.*field = from.*field;
 }
 
@@ -17,6 +19,9 @@ void take_asked(const std::optional<std::int64_t>& asked, std::int64_t& into) { 
 std::int64_t mapped(const std::vector<std::int64_t>& map, std::int64_t token) {
   return map.empty() ? token : map[static_cast<std::size_t>(std::clamp<std::int64_t>(token, 0, std::ssize(map) - 1))];
 }
+
+/// All of the prompt.
+bool has_read(const Navigator& navigator) { return navigator.run() && unread(*navigator.run()) == 0; }
 
 }  // namespace
 
@@ -94,7 +99,7 @@ void PeerRun::grow() {
 }
 
 void PeerRun::match() {
-  if (!stands_ || !navigator_->run() || !leader_.run()) return;
+  if (!stands_ || !has_read(leader_) || !has_read(*navigator_)) return;
   if (own_run_ == navigator_->run() && leader_run_ == leader_.run()) return;
   own_run_ = navigator_->run();
   leader_run_ = leader_.run();
@@ -168,8 +173,10 @@ Peer PeerRun::seen_by_leader() const {
             .findings = {}};
   if (!problem_.isEmpty())
     peer.missing = problem_.toStdString();
-  else if (!stands_)
+  else if (!stands_ || !has_read(*navigator_))
     peer.missing = tr("%1 has not read the prompt yet").arg(letter_).toStdString();
+  else if (!has_read(leader_))
+    peer.missing = tr("%1 has not read the prompt yet").arg("A").toStdString();
   else if (!alignment_.refused.empty())
     peer.missing = alignment_.refused;
   else if (navigator_->is_current())

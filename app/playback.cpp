@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/unread.h"
 #include "views/needle.h"
 
 namespace statescope {
@@ -47,7 +48,7 @@ Known Playback::known() const {
 /// Once for a run, and only where a breakpoint wants to know.
 void Playback::ask_for_needle() {
   const auto wants = [](const Breakpoint& one) { return one.kind == Breakpoint::Kind::survival; };
-  if (!navigator_.run() || std::ranges::none_of(breakpoints_, wants)) return;
+  if (!navigator_.run() || unread(*navigator_.run()) > 0 || std::ranges::none_of(breakpoints_, wants)) return;
   const NeedleQuestion question = needle_question(*navigator_.run(), navigator_.cursor().token);
   if (question.end == 0 || (question == asked_ && needle_)) return;
   asked_ = question;

@@ -11,6 +11,7 @@
 #include "app/assets.h"
 #include "app/cli_commands.h"
 #include "app/theme.h"
+#include "engine/unread.h"
 #include "views/parts.h"
 
 namespace statescope {
@@ -153,7 +154,8 @@ void PromptPage::fill() {
   const PromptInput& shown = navigator_.prompt();
   show_prompt(shown.in_chat && shown.text == formed_ ? said_ : shown);
   const RunInfo* run = navigator_.run().get();
-  const std::int64_t generated = run ? navigator_.tokens() - run->prompt_length : written_.generate.value_or(0);
+  const bool whole = run && unread(*run) == 0;
+  const std::int64_t generated = whole ? navigator_.tokens() - run->prompt_length : written_.generate.value_or(0);
   generate_->setValue(static_cast<int>(generated));
   show_choices();
   text_->selectAll();

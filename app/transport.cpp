@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/unread.h"
+
 namespace statescope {
 namespace {
 
@@ -129,6 +131,7 @@ Transport::Transport(Navigator& navigator, Actions& actions, QWidget* parent) : 
   connect(speed_, &QComboBox::currentIndexChanged, this, [this] { navigator_.set_speed(speed_->currentData().toDouble()); });
   connect(&navigator_, &Navigator::run_changed, this, &Transport::show_place);
   connect(&navigator_, &Navigator::cursor_changed, this, &Transport::show_place);
+  connect(&navigator_, &Navigator::opening_ended, this, &Transport::show_place);
   connect(&navigator_, &Navigator::playing_changed, this, &Transport::show_playing);
   show_place();
   show_playing();
@@ -145,7 +148,9 @@ void Transport::set_frame(const Frame& frame) {
 }
 
 void Transport::show_place() {
-  const int tokens = static_cast<int>(navigator_.tokens());
+  const int read = static_cast<int>(navigator_.tokens());
+  const bool reads_on = navigator_.run() && navigator_.is_opening();
+  const int tokens = read + static_cast<int>(reads_on ? unread(*navigator_.run()) : 0);
   const int token = static_cast<int>(navigator_.cursor().token);
   const QSignalBlocker quiet_slider(slider_), quiet_number(number_);
   for (QWidget* widget : std::initializer_list<QWidget*>{slider_, number_, speed_}) widget->setEnabled(tokens > 0);
@@ -153,7 +158,7 @@ void Transport::show_place() {
   slider_->setValue(token);
   number_->setRange(0, std::max(0, tokens - 1));
   number_->set_token(token);
-  count_->setText(QStringLiteral("/ %1").arg(tokens));
+  count_->setText(read < tokens ? tr("/ %1, %2 read").arg(tokens).arg(read) : QStringLiteral("/ %1").arg(tokens));
 }
 
 void Transport::show_playing() {

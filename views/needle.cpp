@@ -462,6 +462,10 @@ NeedleData build_needle(const Snapshot& snapshot, const Cursor& cursor, const Fi
         Views::tr("Mark a needle: a prompt file's \"spans\" name it by its bytes, {\"part\": \"needle\", \"begin\": 12, \"end\": 40}.")};
     return data;
   }
+  if (!is_asked(question, run) && std::ssize(run.tokens) < run.prompt_length) {
+    data.message = {Views::tr("The prompt has not been read to its end yet"), Views::tr("What became of the needle shows when it has.")};
+    return data;
+  }
   if (!is_asked(question, run)) {
     data.message = {Views::tr("Nothing is asked behind the needle"), Views::tr("The prompt has to go on after it, with the question.")};
     return data;

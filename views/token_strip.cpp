@@ -272,6 +272,7 @@ void draw_overview(const Strip& strip, Rect bar, TokenLine visible) {
   strip.canvas.fill_rect(bar, faded(theme.line, 0.5f));
   strip.canvas.fill_rect({bar.x, bar.y, x_of(data.token + 1) - bar.x, bar.h}, theme.line);
   for (const TokenSpan& span : data.run->spans) {
+    if (span.begin >= data.tokens()) continue;  // not read yet
     const float x = x_of(span.begin), w = std::max(3 * s, x_of(span.end) - x);
     const float top = span.kind == SpanKind::question ? bar.h / 2 : 0, height = span.kind == SpanKind::needle ? bar.h : bar.h / 2;
     strip.canvas.fill_rect({std::min(x, bar.right() - w), bar.y + top, w, height}, span_style(span.kind, theme).color);

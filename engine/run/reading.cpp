@@ -5,6 +5,7 @@
 
 #include "engine/error.h"
 #include "engine/run/sampling.h"
+#include "engine/unread.h"
 
 namespace statescope {
 namespace {
@@ -21,6 +22,9 @@ TokenSpan token_span(const TextSpan& span, const Encoding& encoding) {
   }
   return tokens;
 }
+
+/// Progress that ends a reading behind its first pass.
+bool one_pass(std::int64_t) { return false; }
 
 /// A run of the prompt that has been read as far as that.
 std::shared_ptr<Run> read_prompt(std::shared_ptr<Model> model, const Tokenizer& tokenizer, const PromptInput& prompt,
@@ -60,29 +64,49 @@ Reading::Reading(std::shared_ptr<Run> run, std::shared_ptr<const Tokenizer> toke
       parent_(std::move(parent)),
       to_generate_(tokens_to_generate(prompt, *tokenizer)),
       tokenizer_(std::move(tokenizer)) {
-  const Encoding encoding = encode(prompt, *tokenizer_);
+  Encoding encoding = encode(prompt, *tokenizer_);
   RunInfo info;
   info.model = run_->model().info();
   info.prompt_length = run_->prompt_length();
   info.branch = std::move(branch);
-  info.recording = run_->recording();
   for (const TextSpan& span : prompt.spans) {
     if (const TokenSpan tokens = token_span(span, encoding); tokens.end > tokens.begin) info.spans.push_back(tokens);
   }
-  for (const std::int32_t id : run_->ids()) info.tokens.push_back({id, tokenizer_->text_of(id)});
+  prompt_ids_ = std::move(encoding.ids);
   if (prompt.ids.empty() && !prompt.expected.empty()) {
     for (const std::int32_t id : tokenizer_->encode(prompt.expected, kContinuation).ids)
       info.expected.push_back({id, tokenizer_->text_of(id)});
   }
   info_ = std::make_shared<const RunInfo>(std::move(info));
+  show_tokens();
+}
+
+std::shared_ptr<Reading> Reading::begin(std::shared_ptr<Model> model, std::shared_ptr<const Tokenizer> tokenizer, const PromptInput& prompt,
+                                        const RunOptions& options) {
+  const std::vector<std::int32_t> ids = encode(prompt, *tokenizer).ids;
+  auto run = std::make_shared<Run>(std::move(model), options);
+  run->read(ids, std::ssize(ids), one_pass);
+  return std::make_shared<Reading>(std::move(run), std::move(tokenizer), prompt);
+}
+
+void Reading::read_on() {
+  if (unread(*info_) == 0) return;
+  run_->read(std::span(prompt_ids_).subspan(static_cast<std::size_t>(run_->tokens())), info_->prompt_length, one_pass);
+  show_tokens();
 }
 
 void Reading::generate_one() { append(most_probable_id(run_->logits(run_->tokens() - 1))); }
 
 void Reading::append(std::int32_t id) {
   run_->read({&id, 1}, info_->prompt_length);
+  show_tokens();
+}
+
+/// Those that have been read since the last time.
+void Reading::show_tokens() {
   auto longer = std::make_shared<RunInfo>(*info_);
-  longer->tokens.push_back({id, tokenizer_->text_of(id)});
+  for (const std::int32_t id : std::span(run_->ids()).subspan(longer->tokens.size()))
+    longer->tokens.push_back({id, tokenizer_->text_of(id)});
   longer->recording = run_->recording();
   info_ = std::move(longer);
 }

@@ -21,6 +21,13 @@ class Reading {
   Reading(std::shared_ptr<Run> run, std::shared_ptr<const Tokenizer> tokenizer, const PromptInput& prompt, BranchInfo branch = {},
           std::shared_ptr<Reading> parent = nullptr);
 
+  /// Reads the prompt's first tokens, in one pass; read_on() reads the others. Throws Error.
+  static std::shared_ptr<Reading> begin(std::shared_ptr<Model> model, std::shared_ptr<const Tokenizer> tokenizer, const PromptInput& prompt,
+                                        const RunOptions& options = {});
+  /// Reads one more pass of the prompt, where there is more.
+  void read_on();
+
+  const std::vector<std::int32_t>& prompt_ids() const { return prompt_ids_; }
   /// How many tokens the prompt's maker wants generated.
   std::int64_t to_generate() const { return to_generate_; }
   /// Appends the most probable next token.
@@ -41,8 +48,11 @@ class Reading {
   std::shared_ptr<const Snapshot> snapshot(std::int64_t layer, std::int64_t head, std::int64_t token);
 
  private:
+  void show_tokens();
+
   std::shared_ptr<Run> run_;
   std::shared_ptr<Reading> parent_;
+  std::vector<std::int32_t> prompt_ids_;
   std::int64_t to_generate_ = 0;
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::shared_ptr<const RunInfo> info_;

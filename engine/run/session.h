@@ -64,7 +64,7 @@ class Session {
 
   struct OpenCallbacks {
     std::function<void(double fraction, std::string what)> progress;
-    /// Called as soon as the prompt has been read, and again whenever generation has added tokens.
+    /// Called when the prompt has been read (a session's first run: when its first tokens have, engine/unread.h), and for each longer run.
     std::function<void(std::shared_ptr<const RunInfo>)> run;
     std::function<void(std::string message)> failed;
     /// Called once all has been read and generated; never after `failed`.
@@ -86,9 +86,9 @@ class Session {
   void open(std::filesystem::path checkpoint, PromptInput prompt, OpenCallbacks callbacks);
   /// Runs another prompt on the open model.
   void read(PromptInput prompt, OpenCallbacks callbacks);
-  /// Goes on with the run shown until it has so many tokens.
+  /// Goes on with the run shown until it has so many tokens, first with what is left of its prompt.
   void generate(std::int64_t tokens, OpenCallbacks callbacks);
-  /// Cancels an opening, a reading, a generation (what has been generated stays) or an intervention; `failed("cancelled")` follows.
+  /// Cancels an opening, a reading, a generation (what is shown of them stays) or an intervention; `failed("cancelled")` follows.
   void cancel();
 
   /// Leaves the branch that is shown for one where these hold too (Branches::intervene), which is shown when it stands.

@@ -10,6 +10,7 @@
 #include "engine/run/not_finite.h"
 #include "engine/run/sample_ids.h"
 #include "engine/run/session_worker.h"
+#include "engine/unread.h"
 #include "kernels/device.h"
 
 namespace statescope {
@@ -42,15 +43,23 @@ void Session::Worker::perform(const Opening& opening) {
   check_cancelled();
   std::shared_ptr<ReadingTree> tree;
   {
-    // The run that is shown stays, and can be looked at, until the new one has read its prompt.
+    // The run that is shown stays, and can be looked at, until the new one has read its prompt. Where there is none, its first tokens do.
     std::unique_lock lock(run_mutex_);
     const PromptInput prompt = readable(opening.prompt, loaded);
-    tree =
-        std::make_shared<ReadingTree>(std::make_shared<Reading>(loaded.model, loaded.tokenizer, prompt, reading(lock), budgets_), prompt);
+    std::shared_ptr<Reading> read;
+    if (tree_) {
+      read = std::make_shared<Reading>(loaded.model, loaded.tokenizer, prompt, reading(lock), budgets_);
+    } else {
+      answer(callbacks_.progress, 0.0, std::string("reading"));
+      read = Reading::begin(loaded.model, loaded.tokenizer, prompt, budgets_);
+      check_cancelled();
+    }
+    tree = std::make_shared<ReadingTree>(std::move(read), prompt);
   }
   close_session();
   sampling_ = {};
   show(std::move(tree));
+  if (unread(*tree_->current()->info()) > 0) wait_for_look();
   generate(tree_->current()->info()->prompt_length + tree_->current()->to_generate());
 }
 
@@ -106,6 +115,7 @@ void Session::Worker::perform(const Generating& generating) {
 
 void Session::Worker::perform(const Adding& adding) {
   check_open();
+  read_on();
   const std::shared_ptr<Reading> root = tree_->root();
   {
     std::unique_lock lock(run_mutex_);
@@ -117,6 +127,7 @@ void Session::Worker::perform(const Adding& adding) {
 
 void Session::Worker::perform(const Intervening& intervening) {
   check_open();
+  read_on();
   try {
     const Run::Progress tell = telling("reading on", tree_->current()->run().tokens());
     std::unique_lock lock(run_mutex_);
@@ -165,7 +176,7 @@ void Session::Worker::read_again() {
   const Run::Progress progress = telling("reading", std::ssize(ids));
   auto run = std::make_shared<Run>(loaded.model, budgets_);
   const std::int64_t prompt = lost[0].run->prompt_length();
-  run->read(std::span(ids).first(static_cast<std::size_t>(prompt)), prompt, progress);
+  run->read(std::span(ids).first(static_cast<std::size_t>(std::min(prompt, std::ssize(ids)))), prompt, progress);
   while (run->tokens() < std::ssize(ids) && !cancelled_)
     run->read(std::span(ids).subspan(static_cast<std::size_t>(run->tokens()), 1), prompt, progress);
   if (run->tokens() < std::ssize(ids)) throw Error("cancelled");
@@ -199,7 +210,7 @@ void Session::Worker::show_current() {
   tell_branches();
   answer(callbacks_.run, tree_->current()->info());
   if (!why_cpu_.empty()) answer(callbacks_.device_failed, std::exchange(why_cpu_, {}) + "; the CPU reads from here on");
-  tell_not_finite();
+  if (unread(*tree_->current()->info()) == 0) tell_not_finite();
   keep_session();
 }
 
@@ -219,7 +230,40 @@ void Session::Worker::tell_branches() {
   answer(callbacks_.branches, std::shared_ptr<const BranchTree>(std::move(tree)));
 }
 
+void Session::Worker::wait_for_look() {
+  std::unique_lock lock(mutex_);
+  wake_.wait_for(lock, kLook, [&] { return cancelled_ || showing_; });
+  lock.unlock();
+  attend();
+}
+
+void Session::Worker::read_on() {
+  const std::shared_ptr<Reading> reading = tree_->current();
+  if (unread(*reading->info()) == 0) return;
+  const Run& run = reading->run();
+  const Run::Progress tell = telling("reading", run.prompt_length());
+  tell(run.tokens());
+  auto told = Clock::now();
+  while (unread(*reading->info()) > 0 && !cancelled_) {
+    {
+      const std::lock_guard lock(run_mutex_);
+      reading->read_on();
+    }
+    tell(run.tokens());
+    if (const auto now = Clock::now(); now - told >= kOften) {
+      told = now;
+      answer(callbacks_.run, reading->info());
+    }
+    follow_session();
+    attend();
+  }
+  answer(callbacks_.run, reading->info());
+  if (unread(*reading->info()) > 0) throw Error("cancelled");
+  tell_not_finite();
+}
+
 void Session::Worker::generate(std::int64_t tokens) {
+  read_on();
   const std::shared_ptr<Reading> reading = tree_->current();
   Run& run = reading->run();
   const std::int64_t first = run.tokens();
@@ -282,14 +326,13 @@ void Session::Worker::save_one(const Saving& saving) {
 
 SessionFile Session::Worker::begin_file(const std::filesystem::path& path) {
   const Run& root = tree_->root()->run();
-  const auto prompt_end = root.ids().begin() + root.prompt_length();
   SessionRecord record;
   record.checkpoint = std::filesystem::absolute(root.model().checkpoint().path);
   record.checkpoint_digest = content_digest(root.model().checkpoint());
   record.device = device_of_tree();
   record.prompt = tree_->prompt();
   record.prompt.generate = std::max(tree_->root()->to_generate(), root.tokens() - root.prompt_length());
-  record.prompt_ids.assign(root.ids().begin(), prompt_end);
+  record.prompt_ids = tree_->root()->prompt_ids();
   record.sampling = sampling_;
   record.options = root.options();
   SessionFile file = SessionFile::create(path, std::move(record));

@@ -145,6 +145,11 @@ class Session::Worker {
   /// Between two parts of an opening.
   void check_cancelled() const;
 
+  /// What is left of the prompt of the run shown, which can be looked at meanwhile.
+  void read_on();
+  /// Gives the interface time to ask for its first picture, which would have to wait for a pass else.
+  void wait_for_look();
+
   /// Until the run shown has so many tokens; what the cursor asks for meanwhile is answered between two of them.
   void generate(std::int64_t tokens);
 
@@ -172,6 +177,7 @@ class Session::Worker {
 
   using Clock = std::chrono::steady_clock;
   static constexpr auto kOften = std::chrono::milliseconds(50);
+  static constexpr auto kLook = std::chrono::milliseconds(250);
 
   std::function<void(std::function<void()>)> post_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // read and written on the interface thread alone

@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""Time from starting the window to its first picture of a model's state, read from the memory of a virtual display (Xvfb).
+
+    tests/bench/first_picture.py CHECKPOINT [--program build/release/statescope] [--runs 5] [--out RESULTS.json] [options of the window]
+
+The screen is looked at every 10 ms. The first picture is there when the stage (all but the sides, header and text) looks, in all but a tenth of
+what was drawn on it, as it does when all has been read and nothing changes any more; that moment, when the screen comes to rest, is told as
+well. Nothing plays by itself. The files are read once before, so that they are in memory. Needs Xvfb and numpy."""
+
+import argparse
+import json
+import mmap
+import os
+import pathlib
+import statistics
+import struct
+import subprocess
+import tempfile
+import time
+
+import numpy as np
+
+DISPLAY, WIDTH, HEIGHT = ":96", 1280, 720
+STAGE = slice(int(0.12 * HEIGHT), int(0.7 * HEIGHT)), slice(int(0.02 * WIDTH), int(0.68 * WIDTH))
+REST_S, LIMIT_S = 3, 60
+
+
+def screen_of(memory):
+    header, colours = struct.unpack_from(">I", memory, 0)[0], struct.unpack_from(">I", memory, 76)[0]
+    return np.frombuffer(memory, np.uint32, WIDTH * HEIGHT, header + 12 * colours).reshape(HEIGHT, WIDTH)
+
+
+def watch(screen, begin):
+    """Pictures of the stage, each with the time at which it was first seen, until they stay the same."""
+    seen = [(0.0, screen[STAGE].copy())]
+    changed = begin
+    while time.monotonic() - changed < REST_S or len(seen) < 3:
+        if time.monotonic() - begin > LIMIT_S:
+            raise SystemExit("the screen does not come to rest")
+        now = screen[STAGE].copy()
+        if not np.array_equal(now, seen[-1][1]):
+            changed = time.monotonic()
+            seen.append((changed - begin, now))
+        time.sleep(0.01)
+    return seen
+
+
+def first_like_last(seen):
+    last = seen[-1][1]
+    drawn = last != background(last)
+    for moment, picture in seen:
+        if np.count_nonzero((picture != last) & drawn) <= 0.1 * np.count_nonzero(drawn):
+            return moment
+    return seen[-1][0]
+
+
+def background(picture):
+    colours, counts = np.unique(picture, return_counts=True)
+    return colours[counts.argmax()]
+
+
+def measure(command, memory):
+    environment = os.environ | {"DISPLAY": DISPLAY, "QT_QPA_PLATFORM": "xcb", "STATESCOPE_NO_SETTINGS": "1"}
+    begin = time.monotonic()
+    program = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        seen = watch(screen_of(memory), begin)
+    finally:
+        program.terminate()
+        program.wait()
+    return first_like_last(seen), seen[-1][0]
+
+
+def read_once(checkpoint):
+    for file in checkpoint.rglob("*") if checkpoint.is_dir() else [checkpoint]:
+        if file.is_file():
+            with open(file, "rb") as opened:
+                while opened.read(1 << 24):
+                    pass
+
+
+def measured(command, runs):
+    with tempfile.TemporaryDirectory() as folder:
+        server = subprocess.Popen(["Xvfb", DISPLAY, "-screen", "0", f"{WIDTH}x{HEIGHT}x24", "-fbdir", folder], stderr=subprocess.DEVNULL)
+        path = pathlib.Path(folder) / "Xvfb_screen0"
+        try:
+            while not path.exists():
+                time.sleep(0.05)
+            time.sleep(0.5)
+            with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as memory:
+                return [measure(command, memory) for _ in range(runs)]
+        finally:
+            server.terminate()
+            server.wait()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("checkpoint", type=pathlib.Path)
+    parser.add_argument("--program", default="build/release/statescope")
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--out", type=pathlib.Path, help="write the results to this JSON")
+    arguments, others = parser.parse_known_args()
+    read_once(arguments.checkpoint)
+    command = [arguments.program, "--no-autoplay", "--open", str(arguments.checkpoint), *others]
+    times = measured(command, arguments.runs)
+    first, rest = zip(*times)
+    results = {"options": others, "first_picture_s": [round(t, 3) for t in first], "median_s": round(statistics.median(first), 3),
+               "at_rest_s": round(statistics.median(rest), 3), "load_average": round(os.getloadavg()[0], 2), "threads": os.cpu_count()}
+    print(json.dumps(results, indent=1))
+    if arguments.out:
+        arguments.out.write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
