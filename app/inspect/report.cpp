@@ -208,15 +208,18 @@ std::string comparison_text(const Inspected& a, const Inspected& b) {
   return text + "A:\n" + judgement_text(a) + "B:\n" + judgement_text(b);
 }
 
-std::string verdict_in_short(const Inspected& inspected) {
-  if (!inspected.judgement.cannot_say.empty()) return "cannot say";
-  if (inspected.judgement.diagnoses.empty()) return "healthy";
+std::string illnesses_text(const Inspected& inspected) {
   std::string text;
   for (const Diagnosis& found : inspected.judgement.diagnoses) {
     const std::string where = layers_text(found.layers);
-    text += fmt::format("{}{}{}{}", text.empty() ? "ill: " : "; ", row_of(found.illness).name, where.empty() ? "" : ", ", where);
+    text += fmt::format("{}{}{}{}", text.empty() ? "" : "; ", row_of(found.illness).name, where.empty() ? "" : ", ", where);
   }
   return text;
+}
+
+std::string verdict_in_short(const Inspected& inspected) {
+  if (!inspected.judgement.cannot_say.empty()) return "cannot say";
+  return inspected.is_ill() ? "ill: " + illnesses_text(inspected) : "healthy";
 }
 
 std::string overview_text(const std::vector<Inspected>& all) {

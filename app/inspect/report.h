@@ -22,7 +22,9 @@ struct Inspected {
   bool is_ill() const { return !judgement.diagnoses.empty(); }
 };
 
-/// "ill: routing collapse, layers 1 and 2", "healthy", "cannot say"
+/// "routing collapse, layers 1 and 2; dead partition, layer 0"; empty without an illness.
+std::string illnesses_text(const Inspected& inspected);
+/// "ill: " and those, "healthy", "cannot say"
 std::string verdict_in_short(const Inspected& inspected);
 
 /// Sequences of one name as their mean.

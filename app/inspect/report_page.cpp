@@ -165,7 +165,7 @@ std::string checkpoint_section(std::size_t index, const Inspected& inspected) {
   const std::vector<InspectedKind> kinds = kinds_of(inspected);
   if (!kinds.empty()) {
     const SequenceReport& last = kinds.back().report;
-    section += drift_figure(last, inspected.trained) + rank_figure(last) + half_life_figure(last);
+    section += drift_figure(last, inspected.trained) + "<div class=\"panels\">" + rank_figure(last) + half_life_figure(last) + "</div>\n";
   }
   for (const InspectedKind& kind : kinds) section += sequence_section(kind);
   return section + "</section>\n";
@@ -210,7 +210,7 @@ std::string answer(const std::vector<Inspected>& all) {
     const std::string name = escaped(InspectionOverview(one).name);
     if (one.is_ill()) {
       ++ills;
-      ill += fmt::format("{}{} ({})", ill.empty() ? "" : ", ", name, escaped(verdict_in_short(one)));
+      ill += fmt::format("{}{} ({})", ill.empty() ? "" : ", ", name, escaped(illnesses_text(one)));
     } else if (!one.judgement.cannot_say.empty()) {
       ++silents;
       silent += fmt::format("{}{} ({})", silent.empty() ? "" : ", ", name, escaped(one.judgement.cannot_say));

@@ -186,32 +186,33 @@ TEST_CASE("session: a run says what its recording takes and may take") {
 
 TEST_CASE(
     "session: the first run comes with the first tokens of its prompt, what is asked of it is answered, and it ends as read at once") {
+  constexpr std::int64_t kLong = 60'000;  // takes long enough to be asked meanwhile
   Posts posts;
   Session session(posts.post());
   Opening opening;
-  session.open(kSse, ids_prompt(500, 2), opening.callbacks());
+  session.open(kSse, ids_prompt(kLong, 2), opening.callbacks());
   posts.run_until([&] { return !opening.runs.empty(); });
   const RunInfo& early = *opening.runs.front();
-  CHECK(early.prompt_length == 500);
-  CHECK(unread(early) == 500 - std::ssize(early.tokens));
+  CHECK(early.prompt_length == kLong);
+  CHECK(unread(early) == kLong - std::ssize(early.tokens));
   CHECK(unread(early) > 0);
   bool too_early = false;
-  session.show(0, 0, 499, [&](std::shared_ptr<const Snapshot>) { too_early = true; });
+  session.show(0, 0, kLong - 1, [&](std::shared_ptr<const Snapshot>) { too_early = true; });
   std::shared_ptr<const Snapshot> first, last;
   session.show(0, 0, 5, [&](std::shared_ptr<const Snapshot> answer) { first = std::move(answer); });
   posts.run_until([&] { return opening.done && first; });
   CHECK_FALSE(too_early);
   CHECK(unread(*first->run) > 0);
-  session.show(0, 0, 499, [&](std::shared_ptr<const Snapshot> answer) { last = std::move(answer); });
+  session.show(0, 0, kLong - 1, [&](std::shared_ptr<const Snapshot> answer) { last = std::move(answer); });
   posts.run_until([&] { return last != nullptr; });
 
   const auto checkpoint = open_checkpoint(kSse);
   const auto model = Model::load(checkpoint, make_cpu_backend());
-  Reading whole(model, make_tokenizer(*checkpoint, model->vocab()), ids_prompt(500));
+  Reading whole(model, make_tokenizer(*checkpoint, model->vocab()), ids_prompt(kLong));
   for (int i = 0; i < 2; ++i) whole.generate_one();
   CHECK(first->state.values == whole.snapshot(0, 0, 5)->state.values);
-  CHECK(last->state.values == whole.snapshot(0, 0, 499)->state.values);
-  CHECK(last->run->tokens.size() == 502);
+  CHECK(last->state.values == whole.snapshot(0, 0, kLong - 1)->state.values);
+  CHECK(last->run->tokens.size() == kLong + 2);
 }
 
 TEST_CASE("session: a prompt whose reading was cancelled is gone on with, and can be saved as it is") {
@@ -219,7 +220,7 @@ TEST_CASE("session: a prompt whose reading was cancelled is gone on with, and ca
   Posts posts;
   Session session(posts.post());
   Opening opening, rest;
-  session.open(kGla, ids_prompt(3000), opening.callbacks());
+  session.open(kGla, ids_prompt(60'000), opening.callbacks());
   opening.on_progress = [&] {
     if (!opening.runs.empty()) session.cancel();
   };
@@ -229,11 +230,11 @@ TEST_CASE("session: a prompt whose reading was cancelled is gone on with, and ca
   session.save(
       folder / "part.scope", [&] { saved = true; }, [](const std::string& message) { FAIL(message); });
   posts.run_until([&] { return saved; });
-  session.generate(3002, rest.callbacks());
+  session.generate(60'002, rest.callbacks());
   posts.run_until([&] { return rest.done || !rest.failures.empty(); });
   CHECK(rest.failures.empty());
   CHECK(unread(*rest.runs.back()) == 0);
-  CHECK(rest.runs.back()->tokens.size() == 3002);
+  CHECK(rest.runs.back()->tokens.size() == 60'002);
 }
 
 TEST_CASE("session: a reading under way is cancelled, by hand or by a newer opening") {
