@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <thread>
 
 #include "app/cli_commands.h"
@@ -34,6 +35,21 @@ std::string not_finite_text(const Inspected& inspected) {
 }
 
 constexpr int kIll = 3;  // what --check ends with
+
+/// Throws OptionsError where two reports would go to one place, or one over a checkpoint.
+void check_places(const InspectArguments& arguments) {
+  namespace fs = std::filesystem;
+  std::error_code none;
+  std::vector<std::string> reports;
+  for (const std::string* path : {&arguments.json, &arguments.html, &arguments.csv}) {
+    if (path->empty()) continue;
+    if (std::ranges::count(reports, *path) > 0) throw OptionsError(*path + ": two reports cannot go to one place");
+    reports.push_back(*path);
+    for (const std::string& checkpoint : arguments.checkpoints) {
+      if (fs::equivalent(*path, checkpoint, none)) throw OptionsError(*path + ": a report cannot take the place of the checkpoint");
+    }
+  }
+}
 
 /// What is said where, each time the same way.
 void write_reports(const InspectArguments& arguments, const std::vector<Inspected>& all, bool force) {
@@ -145,6 +161,7 @@ int watch_command(const InspectArguments& arguments) {
 
 }  // namespace
 
-int inspect_command(const InspectArguments& arguments) { return arguments.watch ? watch_command(arguments) : inspect_once(arguments); }
+int inspect_command(const InspectArguments& arguments) {
+  check_places(arguments); return arguments.watch ? watch_command(arguments) : inspect_once(arguments); }
 
 }  // namespace statescope

@@ -19,11 +19,14 @@ constexpr std::array<IllnessRow, 12> kIllnesses{{
     {Illness::not_finite, "not_finite", "not finite", "weights, or what is computed of them, are NaN or infinite",
      "the first tensor, layer and token with such a number", "ours"},
     {Illness::untrained, "untrained", "untrained", "predictions say no more than the frequencies of the tokens",
-     "nat a token above the entropy of the tokens' frequencies, and predictions as flat as chance (entropy at least 0.9 of log V)", "ours"},
+     "nat a token above the entropy of the tokens' frequencies, and predictions as flat as chance (entropy at least 0.9 of log V), or "
+     "three times as far off",
+     "ours"},
     {Illness::memory_unwritten, "memory_unwritten", "memory unwritten", "what is written is negligible",
      "norm of the state at most a thousandth of the residual stream's", "ours"},
     {Illness::forgets_at_once, "forgets_at_once", "forgets at once", "nothing outlives a few tokens",
-     "the longest half-life of any channel is below 3 tokens", "half-life: SSE (arXiv 2507.16577), Fig. 9; threshold ours"},
+     "the median half-life is below 3 tokens in every slot of the state (a partition's: tokens that are written to it)",
+     "half-life: SSE (arXiv 2507.16577), Fig. 9; threshold ours"},
     {Illness::memory_unread, "memory_unread", "memory unread", "predictions do not change without the memory",
      "with the layer's read set to 0 the last predictions change by less than 0.001 (total variation)",
      "ablation in the manner of effective remembrance (arXiv 2507.02782); threshold ours"},
@@ -36,13 +39,14 @@ constexpr std::array<IllnessRow, 12> kIllnesses{{
      "of competing heads one always wins, alone, or none ever does",
      "entropy of the mean gate over log H below 0.1, or the mean of a token's below 0.01 or above 0.999",
      "softmax linear attention (SLA), Theorem 4.2; thresholds ours"},
-    {Illness::duplicate_heads, "duplicate_heads", "duplicate heads", "heads hold the same", "|cosine| of two heads' states above 0.99",
-     "ours"},
     {Illness::rank_collapse, "rank_collapse", "rank collapse", "states hold (nearly) one direction",
      "effective rank of the states, mean over heads, below 1.1",
      "effective rank: Roy and Vetterli 2007; State Rank Dynamics (arXiv 2602.02195); threshold ours"},
+    {Illness::duplicate_heads, "duplicate_heads", "duplicate heads", "heads hold the same", "|cosine| of two heads' states above 0.955",
+     "ours"},
     {Illness::never_forgets, "never_forgets", "never forgets", "a gated memory does not decay and its norm grows with the length",
-     "the shortest half-life is above 16 times the sequence, and the norm still grows in its second half",
+     "the shortest half-life is above 16 times the sequence, or every slot's median one above 10¹², and the norm still grows in the second "
+     "half",
      "Stuffed Mamba (arXiv 2410.07145); threshold ours"},
     {Illness::length_drift, "length_drift", "drift past the training length",
      "past its training length the state leaves what it was trained on",
@@ -116,11 +120,12 @@ std::optional<Finding> unwritten(const LayerSigns& layer, const ReadOn&) {
 }
 
 std::optional<Finding> forgets_at_once(const LayerSigns& layer, const ReadOn&) {
-  const double longest = layer.of([](const LayerReport& l) { return l.longest_half_life.value_or(NAN); });
+  const double longest = layer.of([](const LayerReport& l) { return l.longest_median.value_or(NAN); });
   if (!(longest < kShortestMemory)) return {};
-  return Finding{.evidence = {{"longest_half_life", longest}, {"threshold", kShortestMemory}},
-                 .sentence = fmt::format("Nothing outlives a few tokens: the longest half-life of any channel is {:.2g} tokens.", longest),
-                 .severity = -longest};
+  return Finding{
+      .evidence = {{"longest_median_half_life", longest}, {"threshold", kShortestMemory}},
+      .sentence = fmt::format("Nothing outlives a few tokens: half of it is gone after {:.2g} (the median channel's half-life).", longest),
+      .severity = -longest};
 }
 
 std::optional<Finding> unread(const LayerSigns& layer, const ReadOn&) {
@@ -188,7 +193,8 @@ std::optional<Finding> head_gates(const LayerSigns& layer, const ReadOn&) {
                      .sentence = fmt::format("Head {} always wins: the mean gate by which heads are {} has an entropy of {:.2g} of log H.",
                                              winner, what, of_mean),
                      .severity = -of_mean};
-    if (mean_entropy > kMostGateEntropy)
+    const bool alike = layer.of([](const LayerReport& l) { return l.likest_heads; }) > kSameHeads;  // then gates cannot differ
+    if (mean_entropy > kMostGateEntropy && !alike)
       return Finding{
           .evidence = evidence,
           .sentence = fmt::format("No head ever wins: the gates by which heads are {} are even at every token (entropy {:.4f} of log H).",
@@ -239,13 +245,18 @@ std::optional<Finding> never_forgets(const LayerSigns& layer, const ReadOn&) {
   constexpr double grows = 1.02;
   // A delta rule erases what it writes over: there a gate that hardly decays is no illness, one that cannot is.
   const bool erases = layer.any().memory.find("delta") != std::string::npos;
-  if (!(shortest > (erases ? kCannotDecay : kNeverDecays * longest)) || !(growth > grows)) return {};
-  return Finding{
-      .evidence = {{"shortest_half_life", std::min(shortest, 1e30)}, {"tokens", longest}, {"norm_growth", growth}},
-      .sentence = fmt::format("It has a forget gate and never forgets: the shortest half-life is {:.3g} tokens, and the state's norm grows "
-                              "{:.2f} times in the second half.",
-                              shortest, growth),
-      .severity = growth};
+  const double median = layer.of([](const LayerReport& l) { return l.shortest_median.value_or(NAN); });
+  const bool decays = !(shortest > (erases ? kCannotDecay : kNeverDecays * longest)) && !(median > kCannotDecay);
+  if (decays || !(growth > grows)) return {};
+  return Finding{.evidence = {{"shortest_half_life", std::min(shortest, 1e30)},
+                              {"shortest_median_half_life", std::min(median, 1e30)},
+                              {"tokens", longest},
+                              {"norm_growth", growth}},
+                 .sentence = fmt::format("It has a forget gate and never forgets: half-lives are {:.3g} tokens and more (the median "
+                                         "channel's {:.3g}), and the state's norm grows "
+                                         "{:.2f} times in the second half.",
+                                         shortest, median, growth),
+                 .severity = growth};
 }
 
 std::optional<Finding> length_drift(const LayerSigns& layer, const ReadOn& read) {
@@ -253,7 +264,8 @@ std::optional<Finding> length_drift(const LayerSigns& layer, const ReadOn& read)
   double inside = 0, outside = 0, furthest = 0;  // the largest norm up to the training length, and behind it
   for (const SequenceReport& sequence : layer.sequences()) {
     for (const Moments& moments : sequence.layers[static_cast<std::size_t>(layer.index())].moments) {
-      constexpr double about = 1.1;  // the unit of the length may be a word, of a token and a bit
+      constexpr double about = 1.1, far = 2.2;  // the unit of the length may be a word, of a token and a bit
+      if (static_cast<double>(moments.tokens) > far * static_cast<double>(read.trained_length)) continue;
       const bool is_inside = static_cast<double>(moments.tokens) <= about * static_cast<double>(read.trained_length);
       (is_inside ? inside : outside) = std::max(is_inside ? inside : outside, moments.norm);
       furthest = std::max(furthest, static_cast<double>(moments.tokens));
@@ -286,8 +298,8 @@ constexpr std::array<SignRow, 10> kSigns{{
     {Illness::routing_collapse, routing_collapse, true},
     {Illness::dead_partition, dead_partition, false},
     {Illness::head_gate_collapse, head_gates, true},
-    {Illness::duplicate_heads, duplicate_heads, true},
     {Illness::rank_collapse, rank_collapse, true},
+    {Illness::duplicate_heads, duplicate_heads, true},
     {Illness::never_forgets, never_forgets, true},
     {Illness::length_drift, length_drift, true},
 }};
@@ -319,6 +331,8 @@ struct PredictionSigns {
     uniform = of(&Predicting::uniform);
     flatness = of(&Predicting::entropy) / uniform;
   }
+  bool is_flat() const { return !(nll < unigram) && flatness >= kFlatPredictions; }
+  bool is_random() const { return nll > kWorseThanChance * uniform && !(asked <= kWorseThanChance * uniform); }
   bool gains_nothing() const { return !(nll < unigram) && !(asked < kFlatPredictions * uniform); }
 };
 
@@ -342,6 +356,9 @@ std::string no_evidence(std::span<const SequenceReport> sequences, const Predict
   const bool has_memory = std::ranges::any_of(sequences.front().layers, [](const LayerReport& l) { return !l.heads.empty(); });
   if (!has_memory) return "no layer keeps a matrix state: there is no memory to judge";
   if (read.own_task || signs.flatness >= kFlatPredictions) return "";
+  if (read.own_nll && *read.own_nll > signs.uniform)
+    return "of its own task the model predicts only what is asked for, the rest is noise; so nothing tells whether it was made for this "
+           "prompt";
   constexpr double worse = 1;  // nat a token
   if (read.own_nll && signs.nll > *read.own_nll + worse)
     return fmt::format("the model was not made for such a prompt: {:.2f} nat a token, on its own task {:.2f}", signs.nll, *read.own_nll);
@@ -361,7 +378,7 @@ Judgement judge(std::span<const SequenceReport> sequences, const ReadOn& read) {
   const PredictionSigns predictions(sequences);
   judgement.cannot_say = no_evidence(sequences, predictions, read);
   if (!judgement.cannot_say.empty()) return judgement;
-  if (predictions.gains_nothing() && predictions.flatness >= kFlatPredictions) {
+  if (predictions.is_flat() || (read.own_task && predictions.is_random())) {
     judgement.diagnoses.push_back(untrained(predictions));
     return judgement;
   }

@@ -22,8 +22,8 @@ enum class Illness {
   routing_collapse,
   dead_partition,
   head_gate_collapse,
-  duplicate_heads,
   rank_collapse,
+  duplicate_heads,
   never_forgets,
   length_drift,
 };
@@ -41,6 +41,7 @@ std::span<const IllnessRow> illnesses();
 const IllnessRow& row_of(Illness illness);
 
 /// Thresholds; README of this folder says what chose them. Numbers are means over the sequences that were read.
+constexpr double kWorseThanChance = 3;      // times log V: what is random is sure of what is wrong
 constexpr double kFlatPredictions = 0.9;    // entropy of the predictions over log V, from here on they say nothing
 constexpr double kLeastWritten = 1e-3;      // norm of the state over that of the residual stream
 constexpr double kShortestMemory = 3;       // tokens: the longest half-life of a layer
@@ -50,7 +51,7 @@ constexpr double kDeadLoad = 0.1;           // of the fair share
 constexpr double kLeastGateEntropy = 0.1;   // of the mean head gate, over log H: below, one head has nearly everything
 constexpr double kHardGates = 0.01;         // mean over tokens: below, a token has one head alone
 constexpr double kMostGateEntropy = 0.999;  // mean over tokens: above, no head ever wins
-constexpr double kSameHeads = 0.99;         // |cosine| of two heads' states
+constexpr double kSameHeads = 0.955;        // |cosine| of two heads' states
 constexpr double kOneDirection = 1.1;       // effective rank, mean over heads
 constexpr double kNeverDecays = 16;         // the shortest half-life over the tokens read
 constexpr double kCannotDecay = 1e12;       // tokens: of a memory that erases as well

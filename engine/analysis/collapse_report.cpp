@@ -243,6 +243,21 @@ Competition competition(std::span<const float> gates, std::int64_t heads) {
   return found;
 }
 
+void add_half_lives(LayerReport& layer, bool has_shared_slot) {
+  const auto widen = [](std::optional<double>& shortest, std::optional<double>& longest, double from, double to) {
+    shortest = std::min(shortest.value_or(from), from);
+    longest = std::max(longest.value_or(to), to);
+  };
+  for (std::size_t s = 0; s < layer.slots.size(); ++s) {
+    const SlotReport& slot = layer.slots[s];
+    if (!slot.half_life || slot.norm == 0) continue;
+    widen(layer.shortest_half_life, layer.longest_half_life, *slot.shortest, *slot.longest);
+    const bool is_partition = layer.routing && (s > 0 || !has_shared_slot);
+    const double written = is_partition ? layer.routing->balance.frequency[s - (has_shared_slot ? 1 : 0)] : 1;
+    widen(layer.shortest_median, layer.longest_median, *slot.half_life * written, *slot.half_life * written);
+  }
+}
+
 /// Whether two heads' keys and values are the same by design: grouped heads.
 bool share_by_design(std::int64_t a, std::int64_t b, const Shape& shape, const Collected::Layer& seen) {
   const std::int64_t heads = shape[1];
@@ -314,7 +329,7 @@ void for_numbers(SequenceReport& report, const auto& each) {
     for (Moments& moments : layer.moments) {
       for (double* x : {&moments.norm, &moments.mean, &moments.variance, &moments.largest}) each(*x);
     }
-    for (std::optional<double>* x : {&layer.longest_half_life, &layer.shortest_half_life}) {
+    for (std::optional<double>* x : {&layer.longest_half_life, &layer.shortest_half_life, &layer.longest_median, &layer.shortest_median}) {
       if (*x) each(**x);
     }
     for (std::optional<Competition>* gates : {&layer.writing, &layer.reading}) {
@@ -400,11 +415,7 @@ SequenceReport inspect_sequence(Model& model, std::span<const std::int32_t> ids,
       layer.heads = state_similarity(model.backend(), workspace, memory, shape[0], shape[1], shape[2], shape[3]);
       layer.slots = slot_reports(layout, seen, memory, layer.routing, report.tokens);
       add_likest_heads(layer, memory, shape, seen);
-      for (const SlotReport& slot : layer.slots) {
-        if (!slot.longest || slot.norm == 0) continue;
-        layer.longest_half_life = std::max(layer.longest_half_life.value_or(0), *slot.longest);
-        layer.shortest_half_life = std::min(layer.shortest_half_life.value_or(std::numeric_limits<double>::infinity()), *slot.shortest);
-      }
+      add_half_lives(layer, layout.has_shared_slot);
     }
     report.layers.push_back(std::move(layer));
   }

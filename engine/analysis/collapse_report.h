@@ -82,6 +82,8 @@ struct LayerReport {
   std::array<std::int64_t, 2> likest{};
   /// Over slots that were written to and their channels, tokens; unset where nothing decays. Infinite without decay.
   std::optional<double> longest_half_life, shortest_half_life;
+  /// The same of a slot's median channel, a partition's half-lives in tokens that are written to it.
+  std::optional<double> longest_median, shortest_median;
   std::optional<Competition> writing, reading;  // G^K, G^Q; unset where heads do not compete
 
   /// Mean over the heads of the stacked state's effective rank (Roy and Vetterli), divided by the largest it could have; NaN without state.

@@ -87,6 +87,8 @@ nlohmann::json to_json(const LayerReport& layer) {
       std::isnan(layer.likest_heads) ? nlohmann::json(nullptr) : nlohmann::json{{"cosine", layer.likest_heads}, {"heads", layer.likest}};
   json["longest_half_life"] = number(layer.longest_half_life);
   json["shortest_half_life"] = number(layer.shortest_half_life);
+  json["longest_median"] = number(layer.longest_median);
+  json["shortest_median"] = number(layer.shortest_median);
   json["writing"] = layer.writing ? to_json(*layer.writing) : nlohmann::json(nullptr);
   json["reading"] = layer.reading ? to_json(*layer.reading) : nlohmann::json(nullptr);
   json["routing"] = layer.routing ? to_json(*layer.routing) : nlohmann::json(nullptr);

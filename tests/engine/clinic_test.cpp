@@ -30,6 +30,8 @@ LayerReport healthy_layer() {
   layer.likest = {0, 2};
   layer.longest_half_life = 1e5;
   layer.shortest_half_life = 3;
+  layer.longest_median = 300;
+  layer.shortest_median = 40;
   layer.writing = layer.reading = Competition{.entropy_of_mean = 0.7, .mean_entropy = 0.4, .winner = 1};
   for (std::int64_t eighth = 1; eighth <= 8; ++eighth)
     layer.moments.push_back({.tokens = 256 * eighth, .norm = std::sqrt(static_cast<double>(eighth))});
@@ -69,20 +71,23 @@ TEST_CASE("clinic: every illness is told by its own sign, and health by none") {
   CHECK(found([](LayerReport& l) {
           for (SlotReport& slot : l.slots) slot.norm = 0;
           l.read_effect = 0;
-          l.longest_half_life = 0.1;
+          l.longest_median = 0.1;
         }) == Found{Illness::memory_unwritten});
-  CHECK(found([](LayerReport& l) { l.longest_half_life = 2, l.shortest_half_life = 0.1; }) == Found{Illness::forgets_at_once});
+  CHECK(found([](LayerReport& l) { l.longest_median = 2, l.longest_half_life = 50; }) == Found{Illness::forgets_at_once});
   CHECK(found([](LayerReport& l) { l.read_effect = 1e-5, l.likest_heads = 1; }) == Found{Illness::memory_unread});
   CHECK(found([](LayerReport& l) { l.routing->balance.load = {3.7, 0.1, 0.1, 0.1}; }) == Found{Illness::routing_collapse});
   CHECK(found([](LayerReport& l) { l.routing->balance.load = {1.3, 1.35, 0.05, 1.3}; }) == Found{Illness::dead_partition});
   CHECK(found([](LayerReport& l) { l.writing->entropy_of_mean = 0.05; }) == Found{Illness::head_gate_collapse});
   CHECK(found([](LayerReport& l) { l.reading->mean_entropy = 0.001; }) == Found{Illness::head_gate_collapse});
   CHECK(found([](LayerReport& l) { l.reading->mean_entropy = 1; }) == Found{Illness::head_gate_collapse});
-  CHECK(found([](LayerReport& l) { l.likest_heads = 0.999; }) == Found{Illness::duplicate_heads});
+  CHECK(found([](LayerReport& l) { l.likest_heads = 0.96; }) == Found{Illness::duplicate_heads});
+  CHECK(found([](LayerReport& l) { l.likest_heads = l.writing->mean_entropy = 1; }) == Found{Illness::duplicate_heads});
   CHECK(found([](LayerReport& l) { l.heads = {head_of_rank(1), head_of_rank(1.05)}; }) == Found{Illness::rank_collapse});
   CHECK(found([](LayerReport& l) { l.shortest_half_life = 1e6; }) == Found{Illness::never_forgets});
+  CHECK(found([](LayerReport& l) { l.shortest_median = 1e15; }) == Found{Illness::never_forgets});
   CHECK(found([](LayerReport& l) { l.shortest_half_life = 1e6, l.memory = "gated delta rule"; }).empty());
   CHECK(found([](LayerReport& l) { l.moments.back().norm = 10; }) == Found{Illness::length_drift});
+  CHECK(found([](LayerReport& l) { l.moments.back() = {.tokens = 4096, .norm = 10}; }).empty());  // too far to be held against it
 }
 
 TEST_CASE("clinic: two of four partitions chosen by every token is a collapse where two are chosen, and none where four are") {
@@ -100,6 +105,9 @@ TEST_CASE("clinic: predictions as flat as chance are of an untrained model, what
   const Judgement judgement = judge({&report, 1}, kOwn);
   REQUIRE(judgement.diagnoses.size() == 1);
   CHECK(judgement.diagnoses[0].illness == Illness::untrained);
+  // Weights at random and large: sure of what is wrong.
+  report.predicting = {.nll = 42, .unigram = 4.4, .asked = 34, .entropy = 0.4, .uniform = 6.4};
+  CHECK(judge({&report, 1}, kOwn).diagnoses[0].illness == Illness::untrained);
   // Associative recall: all but what is asked for is noise.
   report = healthy();
   report.predicting = {.nll = 12, .unigram = 4.1, .asked = 0.5, .entropy = 3, .uniform = 6.4};
@@ -116,6 +124,8 @@ TEST_CASE("clinic: what a model was never made for, or is too short, is no evide
   CHECK(judge({&strange, 1}, known).cannot_say.starts_with("the model was not made for such a prompt: 12.00 nat a token"));
   CHECK(judge({&strange, 1}, unknown).cannot_say.find("chance would reach 6.40") != std::string::npos);
   CHECK(judge({&strange, 1}, known).diagnoses.empty());
+  const ReadOn recall{.trained_length = 256, .own_nll = 14.8};
+  CHECK(judge({&strange, 1}, recall).cannot_say.find("only what is asked for") != std::string::npos);
   SequenceReport brief = healthy();
   brief.tokens = 9;
   CHECK(judge({&brief, 1}, kOwn).cannot_say.find("9 tokens") != std::string::npos);
