@@ -167,7 +167,7 @@ def main():
     folder = arguments.keep or tempfile.mkdtemp()
     os.makedirs(folder, exist_ok=True)
     halves = {}
-    quick = (["niah-gla", "niah-sse-gla-n4k1"], ["mqar-sla-gla", "niah-sse-gdn-n4k1"])
+    quick = (["niah-gla", "niah-sse-gla-n4k1"], ["niah-sla-gdn", "niah-sse-gdn-n4k1"])
     for half, bases in zip(("chosen", "validated"), quick if arguments.quick else (CHOSEN_ON, VALIDATED_ON)):
         cases = {}  # path → (expected ids, layers, label)
         for name in bases:
