@@ -36,17 +36,23 @@ std::string not_finite_text(const Inspected& inspected) {
 
 constexpr int kIll = 3;  // what --check ends with
 
-/// Throws OptionsError where two reports would go to one place, or one over a checkpoint.
-void check_places(const InspectArguments& arguments) {
+/// Whether a report there would take the place of the checkpoint, or of one of its folder's files.
+bool would_replace(const std::filesystem::path& report, const std::filesystem::path& checkpoint) {
   namespace fs = std::filesystem;
   std::error_code none;
+  if (!fs::exists(report, none)) return false;
+  return fs::equivalent(report, checkpoint, none) || fs::equivalent(fs::absolute(report).parent_path(), checkpoint, none);
+}
+
+/// Throws OptionsError where two reports would go to one place, or one over a checkpoint.
+void check_places(const InspectArguments& arguments, const std::vector<FoundCheckpoint>& checkpoints) {
   std::vector<std::string> reports;
   for (const std::string* path : {&arguments.json, &arguments.html, &arguments.csv}) {
     if (path->empty()) continue;
     if (std::ranges::count(reports, *path) > 0) throw OptionsError(*path + ": two reports cannot go to one place");
     reports.push_back(*path);
-    for (const std::string& checkpoint : arguments.checkpoints) {
-      if (fs::equivalent(*path, checkpoint, none)) throw OptionsError(*path + ": a report cannot take the place of the checkpoint");
+    for (const FoundCheckpoint& one : checkpoints) {
+      if (would_replace(*path, one.path)) throw OptionsError(*path + ": a report cannot take the place of the checkpoint");
     }
   }
 }
@@ -162,6 +168,8 @@ int watch_command(const InspectArguments& arguments) {
 }  // namespace
 
 int inspect_command(const InspectArguments& arguments) {
-  check_places(arguments); return arguments.watch ? watch_command(arguments) : inspect_once(arguments); }
+  check_places(arguments, find_checkpoints(arguments.checkpoints).checkpoints);
+  return arguments.watch ? watch_command(arguments) : inspect_once(arguments);
+}
 
 }  // namespace statescope

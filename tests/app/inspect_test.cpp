@@ -287,6 +287,8 @@ TEST_CASE("inspect: a prompt or lengths of one's own; errors in one line, and no
   CHECK_THROWS_WITH(inspect_command(places), "-: two reports cannot go to one place");
   places.csv = places.checkpoints.front();
   CHECK_THROWS_WITH(inspect_command(places), places.csv + ": a report cannot take the place of the checkpoint");
+  places.checkpoints = {from_source("assets/checkpoints")};  // one of a folder's
+  CHECK_THROWS_WITH(inspect_command(places), places.csv + ": a report cannot take the place of the checkpoint");
   arguments.prompt.text = "unheardof";
   CHECK(error_of(arguments).find("unheardof") != std::string::npos);
   arguments.prompt = {};
