@@ -22,7 +22,7 @@ class DeltaNet final : public Mixer {
     if (config.boolean("use_beta", true)) b_proj_ = Linear(weights, "b_proj", heads_, hidden);
     if (config.boolean("use_short_conv", true)) {
       const Activation conv_act = qk_activation_ == Activation::silu ? Activation::silu : Activation::identity;
-      qkv_.load_convolutions(weights, config.integer("conv_size", 4), conv_act);
+      qkv_.load_convolutions(weights, {config, "conv_size", 4}, conv_act);
     }
     readout_ = normed_readout(build, "o_norm.weight", V_, value_dim);
   }

@@ -22,7 +22,7 @@ class GatedDeltaNet final : public Mixer {
     b_proj_ = Linear(weights, "b_proj", value_heads_, hidden);
     A_log_ = weights.floats("A_log", {value_heads_});
     dt_bias_ = weights.floats("dt_bias", {value_heads_});
-    if (config.boolean("use_short_conv", true)) qkv_.load_convolutions(weights, config.integer("conv_size", 4));
+    if (config.boolean("use_short_conv", true)) qkv_.load_convolutions(weights, {config, "conv_size", 4});
     head_gates_ = HeadGates::load(build, qkv_, hidden);
     readout_ = normed_readout(build, "o_norm.weight", V_, qkv_.value_dim());
     readout_.gate_act = activation_named(config, "output_gate_activation", "swish", {"swish", "silu", "sigmoid"});

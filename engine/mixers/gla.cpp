@@ -20,11 +20,11 @@ class Gla final : public Mixer {
     heads_ = qkv_.q_heads;
     kv_heads_ = qkv_.k_heads;
     K_ = qkv_.K;
-    gk_proj_ = LowRank(weights, "gk_proj", kv_heads_ * K_, hidden, config.integer("gate_low_rank_dim", 16), true);
+    gk_proj_ = LowRank(weights, "gk_proj", kv_heads_ * K_, hidden, ToldSize(config, "gate_low_rank_dim", 16), true);
     normalizer_ = static_cast<float>(config.positive("gate_logit_normalizer", 16));
     clamp_min_ = static_cast<float>(config.number("clamp_min", -std::numeric_limits<double>::infinity(), true));
     if (clamp_min_ > 0) throw Error(fmt::format("config: \"clamp_min\" is {}, but no log decay is above 0", clamp_min_));
-    if (config.boolean("use_short_conv", false)) qkv_.load_convolutions(weights, config.integer("conv_size", 4));
+    if (config.boolean("use_short_conv", false)) qkv_.load_convolutions(weights, {config, "conv_size", 4});
     phi_ = activation_named(config, "feature_map", "identity", {"relu", "sigmoid", "silu", "swish"});
     const Config row_sparse = config.object("row_sparse");
     if (config.has("row_sparse")) row_topk_ = row_sparse.integer("topk", {}, 1, K_);

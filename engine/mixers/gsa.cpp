@@ -30,7 +30,7 @@ class Gsa final : public Mixer {
     const std::string map = config.text("feature_map", "swish", {"swish", "relu", "t2r"});
     phi_ = map == "swish" ? Activation::silu : Activation::relu;
     if (map == "t2r") phi_layer_ = Linear(weights, "feature_map.layer", K_, K_);
-    if (config.boolean("use_short_conv", false)) qkv_.load_convolutions(weights, config.integer("conv_size", 4));
+    if (config.boolean("use_short_conv", false)) qkv_.load_convolutions(weights, {config, "conv_size", 4});
     g_norm_ = norm_weight(build, "g_norm.weight", hidden);
     o_proj_ = Linear(weights, "o_proj", hidden, hidden);
   }

@@ -28,7 +28,7 @@ class Mamba2 final : public Mixer {
     const std::int64_t conv_dim = d_in_ + 2 * groups_ * state_size_;
     in_proj_ = Linear(weights, "in_proj", d_in_ + conv_dim + heads_, hidden, config.boolean("use_bias", false));
     const Activation act = activation_named(config, "hidden_act", "silu", {"silu", "swish", "relu", "sigmoid"});
-    conv_ = Conv(weights, "conv1d", conv_dim, config.integer("conv_kernel", 4), act, config.boolean("use_conv_bias", true));
+    conv_ = Conv(weights, "conv1d", conv_dim, ToldSize(config, "conv_kernel", 4), act, config.boolean("use_conv_bias", true));
     // A = −exp(A_log), once
     std::vector<float> A = weights.host("A_log", {heads_});
     for (float& a : A) a = -std::exp(a);

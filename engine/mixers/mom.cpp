@@ -43,7 +43,7 @@ class Mom final : public Mixer {
     if (single_kv) projections_.assign(static_cast<std::size_t>(memories_), shared_projection_);
     A_log_ = weights.floats("A_log", {heads_});
     dt_bias_ = weights.floats("dt_bias", {heads_});
-    const std::int64_t width = config.integer("conv_size", 4);
+    const ToldSize width(config, "conv_size", 4);
     q_conv_ = Conv(weights, "q_conv1d", key_dim, width, Activation::silu);
     k_conv_ = Conv(weights, "k_conv1d", key_dim, width, Activation::silu);
     v_conv_ = Conv(weights, "v_conv1d", value_dim, width, Activation::silu);

@@ -58,24 +58,30 @@ Tensor Linear::exact(Context& ctx, ConstTensor x) const {
   return y;
 }
 
-LowRank::LowRank(const WeightScope& weights, std::string_view name, std::int64_t out, std::int64_t in, std::int64_t rank_hint, bool bias) {
-  first = Linear(weights, fmt::format("{}.0", name), rank(weights, name, rank_hint), in);
+ToldSize::ToldSize(const Config& config, std::string_view key_, std::int64_t fallback)
+    : value(config.integer(key_, fallback)), key(config.has(key_) ? key_ : std::string_view()) {}
+
+std::int64_t ToldSize::of(const WeightScope& weights, std::string_view tensor, std::size_t axis) const {
+  const std::int64_t told = weights.extent(tensor, axis, value);
+  if (told < 1) throw Error(fmt::format("tensor {} has nothing on axis {}", weights.full(tensor), axis));
+  if (!key.empty() && told != value)
+    throw Error(fmt::format("config: \"{}\" is {}, but tensor {} has {} on axis {}", key, value, weights.full(tensor), told, axis));
+  return told;
+}
+
+LowRank::LowRank(const WeightScope& weights, std::string_view name, std::int64_t out, std::int64_t in, ToldSize rank_told, bool bias) {
+  first = Linear(weights, fmt::format("{}.0", name), rank(weights, name, rank_told), in);
   second = Linear(weights, fmt::format("{}.1", name), out, first.out(), bias);
 }
 
-std::int64_t LowRank::rank(const WeightScope& weights, std::string_view name, std::int64_t hint) {
-  const std::string first_name = fmt::format("{}.0.weight", name);
-  const std::int64_t rank = weights.extent(first_name, 0, hint);
-  if (rank < 1) throw Error(fmt::format("tensor {} has no rows", first_name));
-  return rank;
+std::int64_t LowRank::rank(const WeightScope& weights, std::string_view name, ToldSize told) {
+  return told.of(weights, fmt::format("{}.0.weight", name), 0);
 }
 
-Conv::Conv(const WeightScope& weights, std::string_view name, std::int64_t channels, std::int64_t width_hint, Activation act_,
-           bool with_bias)
+Conv::Conv(const WeightScope& weights, std::string_view name, std::int64_t channels, ToldSize width_told, Activation act_, bool with_bias)
     : act(act_) {
   const std::string weight_name = fmt::format("{}.weight", name);
-  const std::int64_t width = weights.extent(weight_name, 2, width_hint);
-  if (width < 1) throw Error(fmt::format("tensor {} has no taps", weight_name));
+  const std::int64_t width = width_told.of(weights, weight_name, 2);
   weight = weights.floats(weight_name, {channels, 1, width}).with_row({width});
   if (with_bias) bias = weights.floats(fmt::format("{}.bias", name), {channels});
 }
@@ -113,10 +119,10 @@ QkvProjection::QkvProjection(const MixerBuild& build, std::int64_t default_heads
                         divided(value_dim, "value dim", heads, "num_heads"), gated);
 }
 
-void QkvProjection::load_convolutions(const WeightScope& weights, std::int64_t width_hint, Activation qk_act) {
-  q_conv = Conv(weights, "q_conv1d", q_heads * K, width_hint, qk_act);
-  k_conv = Conv(weights, "k_conv1d", k_heads * K, width_hint, qk_act);
-  v_conv = Conv(weights, "v_conv1d", v_heads * V, width_hint, Activation::silu);
+void QkvProjection::load_convolutions(const WeightScope& weights, ToldSize width, Activation qk_act) {
+  q_conv = Conv(weights, "q_conv1d", q_heads * K, width, qk_act);
+  k_conv = Conv(weights, "k_conv1d", k_heads * K, width, qk_act);
+  v_conv = Conv(weights, "v_conv1d", v_heads * V, width, Activation::silu);
 }
 
 std::vector<Shape> QkvProjection::cache_shapes() const {

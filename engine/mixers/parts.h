@@ -43,14 +43,25 @@ struct Linear {
   Projection onto(Context& ctx, Tensor y, ConstTensor x, Finish finish = {}) const { return {x, ctx.norm, weight, bias, y, finish, {}}; }
 };
 
+/// A size that a tensor's shape tells; where the config says it as well, both must agree.
+struct ToldSize {
+  std::int64_t value;    // of a model that is only described
+  std::string_view key;  // of the config that says it; empty: it does not
+
+  ToldSize(std::int64_t value_) : value(value_) {}
+  /// `key_` outlives this.
+  ToldSize(const Config& config, std::string_view key_, std::int64_t fallback);
+  /// Throws Error where the tensor has nothing on that axis, or other than the config says.
+  std::int64_t of(const WeightScope& weights, std::string_view tensor, std::size_t axis) const;
+};
+
 /// y = second(first(x)): LoRA, low-rank gates (tensors `name`.0 and `name`.1, the rank is read from the shape).
 struct LowRank {
   Linear first, second;
 
   LowRank() = default;
-  LowRank(const WeightScope& weights, std::string_view name, std::int64_t out, std::int64_t in, std::int64_t rank_hint, bool bias = false);
-  /// Throws Error where the first tensor has no rows.
-  static std::int64_t rank(const WeightScope& weights, std::string_view name, std::int64_t hint);
+  LowRank(const WeightScope& weights, std::string_view name, std::int64_t out, std::int64_t in, ToldSize rank_told, bool bias = false);
+  static std::int64_t rank(const WeightScope& weights, std::string_view name, ToldSize told);
   explicit operator bool() const { return static_cast<bool>(second); }
   /// y = finish(second(features)) as one of several products
   Projection onto(Tensor y, ConstTensor features, Finish finish = {}) const {
@@ -65,8 +76,8 @@ struct Conv {
   Activation act = Activation::identity;
 
   Conv() = default;
-  /// Loads `name`.weight [C, 1, w]; w from the tensor, `width_hint` when only described. With `with_bias` also `name`.bias.
-  Conv(const WeightScope& weights, std::string_view name, std::int64_t channels, std::int64_t width_hint, Activation act_,
+  /// Loads `name`.weight [C, 1, w]; w is what the tensor tells. With `with_bias` also `name`.bias.
+  Conv(const WeightScope& weights, std::string_view name, std::int64_t channels, ToldSize width_told, Activation act_,
        bool with_bias = false);
   explicit operator bool() const { return static_cast<bool>(weight); }
   std::int64_t channels() const { return weight.rows(); }
@@ -94,7 +105,7 @@ struct QkvProjection {
                 std::int64_t K_, std::int64_t V_, bool gated = false);
   /// Grouped heads whose sizes follow from expand_k and expand_v (linear attention, RetNet, GLA, GSA). Throws Error if they do not divide.
   QkvProjection(const MixerBuild& build, std::int64_t default_heads, double default_expand_k, double default_expand_v, bool gated = false);
-  void load_convolutions(const WeightScope& weights, std::int64_t width_hint, Activation qk_act = Activation::silu);
+  void load_convolutions(const WeightScope& weights, ToldSize width, Activation qk_act = Activation::silu);
 
   bool convolved() const { return static_cast<bool>(q_conv); }
   std::int64_t key_dim() const { return q_heads * K; }

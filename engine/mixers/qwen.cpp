@@ -28,7 +28,7 @@ class QwenGatedDeltaNet final : public Mixer {
       b_ = Linear(weights, "in_proj_b", value_heads_, hidden);
       a_ = Linear(weights, "in_proj_a", value_heads_, hidden);
     }
-    conv_ = Conv(weights, "conv1d", 2 * key_dim + value_dim, config.integer("linear_conv_kernel_dim", 4), Activation::silu);
+    conv_ = Conv(weights, "conv1d", 2 * key_dim + value_dim, ToldSize(config, "linear_conv_kernel_dim", 4), Activation::silu);
     A_log_ = weights.floats("A_log", {value_heads_});
     dt_bias_ = weights.floats("dt_bias", {value_heads_});
     readout_ = {.norm = weights.floats("norm.weight", {V_}),

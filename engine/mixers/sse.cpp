@@ -43,7 +43,7 @@ Sse::Sse(const MixerBuild& build, const std::string& prefix) {
   normalizer_ = static_cast<float>(config.positive("gate_logit_normalizer", 16));
   beta_factor_ = config.boolean("allow_neg_eigval", false) ? 2.0f : 1.0f;
 
-  const std::int64_t key_dim = heads_ * K_, value_dim = value_heads_ * V_, rank = config.integer("gate_low_rank_dim", 16);
+  const std::int64_t key_dim = heads_ * K_, value_dim = value_heads_ * V_;
   const bool bias = !prefix.empty() && !delta_rule_ && config.object("attn").boolean("qkv_bias", false);
   std::vector<Linear::Part> parts{{&lora_q_.first, "lora_q_proj.0", LowRank::rank(bare, "lora_q_proj", V_)},
                                   {&lora_k_.first, "lora_k_proj.0", LowRank::rank(bare, "lora_k_proj", V_)}};
@@ -68,11 +68,12 @@ Sse::Sse(const MixerBuild& build, const std::string& prefix) {
     A_log_ = bare.floats("A_log", {2 * value_heads_});
     dt_bias_ = bare.floats("dt_bias", {2 * value_heads_});
   } else {
+    const ToldSize rank(config, "gate_low_rank_dim", 16);
     gk_shared_ = LowRank(weights, "gk_proj.0", key_dim, hidden_, rank, true);
     gk_sparse_ = LowRank(weights, "gk_proj.1", key_dim, hidden_, rank, true);
   }
   if (config.boolean("use_short_conv", false)) {
-    const std::int64_t width = config.integer("conv_size", 4);
+    const ToldSize width(config, "conv_size", 4);
     const bool conv_bias = config.boolean("conv_bias", false);
     q_conv_ = Conv(bare, "q_conv1d_shared", key_dim, width, Activation::identity, conv_bias);
     k_conv_ = Conv(bare, "k_conv1d_shared", key_dim, width, Activation::identity, conv_bias);

@@ -155,15 +155,14 @@ const KeyTable kFla{
 };
 const KeyTable kHybrid{{computed, "", {"attn"}}};
 const KeyTable kExpanded{{computed, "", {"num_kv_heads", "expand_k", "expand_v", "feature_map"}}};
-const KeyTable kConvolved{{computed, "", {"use_short_conv"}}, {harmless, "the tensor's shape says it", {"conv_size"}}};
+const KeyTable kConvolved{{computed, "", {"use_short_conv", "conv_size"}}};
 
 const KeyTable kTransformer{
     {computed, "", {"num_kv_heads", "head_dim", "qkv_bias", "attention_bias", "qk_norm", "window_size", "rope_theta"}}};
 const KeyTable kLinearAttention{{computed, "", {"tie_feature_map_qk", "norm_q", "norm_k", "norm_feature_map"}}};
 const KeyTable kRetNet{{computed, "", {"use_output_gate", "sla"}},
                        {harmless, "never reaches the layer: the tensors tell", {"use_short_conv", "conv_size"}}};
-const KeyTable kGla{{computed, "", {"use_output_gate", "clamp_min", "gate_logit_normalizer", "row_sparse", "sla"}},
-                    {harmless, "the tensor's shape says it", {"gate_low_rank_dim"}},
+const KeyTable kGla{{computed, "", {"use_output_gate", "clamp_min", "gate_logit_normalizer", "gate_low_rank_dim", "row_sparse", "sla"}},
                     {harmless, "the reference does not read it", {"use_gk", "use_gv"}}};
 const KeyTable kDeltaNet{{computed, "", {"expand_k", "expand_v", "use_beta", "use_gate", "allow_neg_eigval", "qk_norm", "qk_activation"}},
                          {harmless, "the reference always normalises", {"use_output_norm"}}};
@@ -180,8 +179,7 @@ const KeyTable kMamba2{
     {computed,
      "",
      {"hidden_size", "num_hidden_layers", "vocab_size", "norm_eps", "hidden_act", "head_dim", "num_heads", "state_size", "expand",
-      "n_groups", "use_bias", "use_conv_bias", "D_has_hdim", "rmsnorm", "norm_before_gate", "dt_limit"}},
-    {harmless, "the tensor's shape says it", {"conv_kernel"}},
+      "n_groups", "use_bias", "use_conv_bias", "conv_kernel", "D_has_hdim", "rmsnorm", "norm_before_gate", "dt_limit"}},
     {harmless, "which kernel does it, not what it does", {"chunk_size", "fuse_norm", "fuse_cross_entropy", "fuse_linear_cross_entropy"}},
     {harmless, "everything is float32 here", {"residual_in_fp32"}},
     {harmless, "initialisation and training", {"A_init_range", "dt_init_floor", "dt_max", "dt_min", "conv_init"}}};
@@ -193,9 +191,8 @@ const KeyTable kSse{{computed,
                     {harmless, "initialisation and training", {"aux_loss_coef"}}};
 const KeyTable kSseAlone{{computed,
                           "",
-                          {"num_v_heads", "use_q_softmax", "use_k_softmax", "emulq", "emulk", "gate_logit_normalizer", "conv_bias",
-                           "sparse_branch_after_conv", "sse_gdn_gate", "sse_formulation", "v1_joint_softmax"}},
-                         {harmless, "the tensor's shape says it", {"gate_low_rank_dim"}}};
+                          {"num_v_heads", "use_q_softmax", "use_k_softmax", "emulq", "emulk", "gate_logit_normalizer", "gate_low_rank_dim",
+                           "conv_bias", "sparse_branch_after_conv", "sse_gdn_gate", "sse_formulation", "v1_joint_softmax"}}};
 const KeyTable kSseSwaMoba{{computed, "", {"sse_qk_relu"}},
                            {fixed, "1", {"expand_v"}},
                            {harmless, "the reference does not read it", {"num_v_heads"}},
@@ -231,13 +228,13 @@ const KeyTable kQwen{
       "linear_num_value_heads",
       "linear_key_head_dim",
       "linear_value_head_dim",
+      "linear_conv_kernel_dim",
       "rope_parameters",
       "rope_scaling",
       "rope_theta",
       "partial_rotary_factor",
       "max_position_embeddings",
       "original_max_position_embeddings"}},
-    {harmless, "the tensor's shape says it", {"linear_conv_kernel_dim"}},
     {harmless, "heads for more than one token, which are passed over", {"mtp_num_hidden_layers", "mtp_use_dedicated_embeddings"}}};
 const KeyTable kRope{{computed,
                       "",

@@ -58,9 +58,10 @@ class WeightScope {
     return weights_.host(full(name), std::move(shape));
   }
   ConstTensor constant(const std::vector<float>& values) const { return weights_.constant(values); }
+  /// What the file calls it.
+  std::string full(std::string_view name) const { return prefix_ + std::string(name); }
 
  private:
-  std::string full(std::string_view name) const { return prefix_ + std::string(name); }
   Weights& weights_;
   std::string prefix_;
 };

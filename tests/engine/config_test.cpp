@@ -1,6 +1,8 @@
 // config.json from anywhere: what is wrong is said in one line that names the key, and nothing worse happens.
 #include "engine/model/config.h"
 
+#include <fmt/format.h>
+
 #include <limits>
 
 #include "tests/engine/checkpoint_files.h"
@@ -183,6 +185,32 @@ TEST_CASE("config: values that no model can have are refused at load, by key") {
   for (const Refusal& refusal : refusals) {
     INFO(refusal.model << " with " << refusal.change.dump().substr(0, 200));
     CHECK(contains(load_error(refusal.model, refusal.change), refusal.says));
+  }
+}
+
+TEST_CASE("config: a size that a tensor's shape tells is refused where the config says another, with both numbers") {
+  struct Size {
+    const char *model, *key;
+    int right;
+    const char* tensor;
+  };
+  for (const auto& [model, key, right, tensor] : std::vector<Size>{
+           {"gla", "gate_low_rank_dim", 16, "model.layers.0.attn.gk_proj.0.weight"},
+           {"sse gla", "gate_low_rank_dim", 16, "model.layers.0.attn.gk_proj.0.0.weight"},
+           {"delta_net", "conv_size", 4, "model.layers.0.attn.q_conv1d.weight"},
+           {"gated_deltanet", "conv_size", 4, "model.layers.0.attn.q_conv1d.weight"},
+           {"mom", "conv_size", 4, "model.layers.0.attn.q_conv1d.weight"},
+           {"mamba2", "conv_kernel", 4, "backbone.layers.0.mixer.conv1d.weight"},
+           {"qwen3_next", "linear_conv_kernel_dim", 4, "model.layers.0.linear_attn.conv1d.weight"},
+           {"qwen3_5", "linear_conv_kernel_dim", 4, "model.layers.0.linear_attn.conv1d.weight"},
+       }) {
+    INFO(model << ": " << key);
+    for (const int wrong : {right - 1, right + 1})
+      CHECK(contains(load_error(model, {{key, wrong}}),
+                     fmt::format("config: \"{}\" is {}, but tensor {} has {} on axis", key, wrong, tensor, right)));
+    for (const SmallModel& small : small_models()) {
+      if (small.name == model) CHECK(Editable(small.config).set({{key, right}}).model());
+    }
   }
 }
 
