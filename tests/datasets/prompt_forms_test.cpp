@@ -7,18 +7,15 @@
 #include "datasets/answer_spans.h"
 #include "datasets/files.h"
 #include "datasets/prompt.h"
-#include "tests/datasets/input_file.h"
+#include "tests/datasets/prompt_file.h"
 
 namespace statescope::prompt_forms_test {
 using test::contains;
 using test::InputFile;
+using test::read;
 namespace fs = std::filesystem;
 
 namespace {
-
-Prompt read(const std::string& name, const std::string& text, std::size_t index = 0) {
-  return read_prompt(InputFile(name, text).path, index);
-}
 
 std::string error_of(const std::string& name, const std::string& text) {
   return test::error_of(InputFile(name, text), [](const fs::path& path) { read_prompts(path); });

@@ -1,17 +1,14 @@
 #include "datasets/prompt.h"
 
-#include "tests/datasets/input_file.h"
+#include "tests/datasets/prompt_file.h"
 
 namespace statescope::prompt_test {
 using test::contains;
 using test::InputFile;
+using test::read;
 namespace fs = std::filesystem;
 
 namespace {
-
-Prompt read(const std::string& name, const std::string& text, std::size_t index = 0) {
-  return read_prompt(InputFile(name, text).path, index);
-}
 
 std::string error_of(const std::string& name, const std::string& text, std::size_t index = 0) {
   return test::error_of(InputFile(name, text), [index](const fs::path& path) { read_prompt(path, index); });

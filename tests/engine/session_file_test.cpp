@@ -372,14 +372,21 @@ TEST_CASE("session: a program that is killed while it records loses its last mom
   check_same(*run, whole);
 }
 
+namespace {
+
+/// Writes the session of a run that has read the prompt and two tokens.
+void save_two_tokens(const Begun& begun) {
+  SessionFile session = SessionFile::create(begun.path(), begun.record);
+  Run run(begun.model(), begun.record.options);
+  go_on(run, session, kPrompt + 2);
+  session.save(run);
+}
+
+}  // namespace
+
 TEST_CASE("session: cut off at any byte it is refused in a line, and stays as it is") {
   const Begun begun("retnet");
-  {
-    SessionFile session = SessionFile::create(begun.path(), begun.record);
-    Run run(begun.model(), begun.record.options);
-    go_on(run, session, kPrompt + 2);
-    session.save(run);
-  }
+  save_two_tokens(begun);
   const std::string whole = read_bytes(begun.path()), recording = read_bytes(begun.recording());
   for (std::size_t length = 0; length + 1 < whole.size(); ++length) {  // the last byte ends the line
     write_bytes(begun.path(), std::string_view(whole).substr(0, length));
@@ -405,12 +412,7 @@ TEST_CASE("session: cut off at any byte it is refused in a line, and stays as it
 
 TEST_CASE("session: a flipped bit is seen wherever it is") {
   const Begun begun("retnet");
-  {
-    SessionFile session = SessionFile::create(begun.path(), begun.record);
-    Run run(begun.model(), begun.record.options);
-    go_on(run, session, kPrompt + 2);
-    session.save(run);
-  }
+  save_two_tokens(begun);
   const std::string whole = read_bytes(begun.path()), recording = read_bytes(begun.recording());
   for (std::size_t bit = 0; bit < 8 * (whole.size() - 1); ++bit) {
     std::string flipped = whole;
