@@ -1,5 +1,8 @@
 #include "app/arrangement.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <QCoreApplication>
 #include <QJsonArray>
 #include <QJsonDocument>
@@ -41,6 +44,23 @@ Arrangement arrangement_of(std::span<const std::string_view> views) {
   if (!result.views.empty()) return result;
   result = {.views = {std::begin(first_views), std::end(first_views)}, .widths = {5, 6}, .modes = {0, 0}};
   return result;
+}
+
+std::string wrong_view(std::string_view named) {
+  const auto slash = named.find('/');
+  const std::string_view id = named.substr(0, slash);
+  std::vector<std::string_view> known;
+  if (!can_stand(id)) {
+    for (const ViewRow& row : view_catalogue()) {
+      if (can_stand(row.id)) known.push_back(row.id);
+    }
+    return fmt::format("there is no view \"{}\": there are {}", id, fmt::join(known, ", "));
+  }
+  const std::unique_ptr<View> view = find_view(id)->make();
+  const auto modes = view->modes();
+  if (slash == named.npos || std::ranges::count(modes, named.substr(slash + 1)) > 0) return "";
+  if (modes.empty()) return fmt::format("{} has one way to look alone", id);
+  return fmt::format("{} is not looked at as \"{}\" but as {}", id, named.substr(slash + 1), fmt::join(modes, "; "));
 }
 
 std::string_view opening_view(const ModelInfo& model) {

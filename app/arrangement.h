@@ -27,6 +27,9 @@ struct Arrangement {
 /// are left out, as is what exceeds most_views; if none is left, the views that a run opens with.
 Arrangement arrangement_of(std::span<const std::string_view> views);
 
+/// Why arrangement_of leaves out a view that is named so; empty: it does not.
+std::string wrong_view(std::string_view named);
+
 /// The id of the view that a model's run opens with, beside its state: what its memories do.
 std::string_view opening_view(const ModelInfo& model);
 /// With view `wanted` in the place of `before`, if these are the views that a run opened with; else as it is.

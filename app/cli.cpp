@@ -9,6 +9,7 @@
 #include <iostream>
 #include <sstream>
 
+#include "app/arrangement.h"
 #include "app/cli_commands.h"
 #include "app/cli_options.h"
 #include "app/cli_words.h"
@@ -196,7 +197,10 @@ void add_eval(CLI::App& app, EvalArguments& eval) {
 
 void add_inspect(CLI::App& app, InspectArguments& inspect) {
   CLI::App& command = *app.add_subcommand("inspect", "does the memory of checkpoints do its work, and if not, what ails it?");
-  command.add_option("checkpoints", inspect.checkpoints, "an .h5 file or a Hugging Face folder each, or a folder of them, as trainers write (checkpoint-5000/ …)")->required();
+  command
+      .add_option("checkpoints", inspect.checkpoints,
+                  "an .h5 file or a Hugging Face folder each, or a folder of them, as trainers write (checkpoint-5000/ …)")
+      ->required();
   auto* group = command.add_option_group("prompt", "what the models read (default: examples of the task that they were trained on)");
   group->add_option("--text", inspect.prompt.text, "a text");
   group->add_option("--ids", inspect.prompt.ids, "a file of token ids, or - for standard input");
@@ -375,6 +379,12 @@ void add_window(CLI::App& app, WindowArguments& window) {
       ->check(CLI::ExistingPath)
       ->excludes(open);
   add_prompt(app, window.prompt, false);
+  app.get_option_group("prompt")
+      ->add_option("--example", window.prompt.example,
+                   "an example, of that length, of what the checkpoint was trained on, as inspect reads it")
+      ->check(CLI::Range(1, 1'000'000));
+  app.add_option("--number", window.prompt.number, "of the example, or of one of several in a prompt file (default: 0)")
+      ->check(at_least(0));
   add_device(app, window.device);
   add_memory(app, window.memory);
   app.add_option("--theme", window.theme, "light, dark, high-contrast, system")
@@ -388,10 +398,16 @@ void add_window(CLI::App& app, WindowArguments& window) {
   app.add_option("--lesson", window.lesson, "begin a lesson: a file, or the name of one in assets/lessons");
   app.add_option("--step", window.step, "of the lesson, for the screenshot")->check(CLI::Range(1, 200));
   app.add_flag("--revealed", window.revealed, "the step's question answered, for the screenshot");
-  app.add_option("--token", window.token, "for the screenshot")->check(whole_number());
-  app.add_option("--layer", window.layer, "for the screenshot")->check(whole_number());
-  app.add_option("--head", window.head, "for the screenshot")->check(whole_number());
-  app.add_option("--slot", window.slot, "for the screenshot")->check(whole_number());
+  app.add_option("--token", window.token, "where to stand at first, and in the screenshot")->check(at_least(0));
+  app.add_option("--layer", window.layer, "likewise")->check(at_least(0));
+  app.add_option("--head", window.head, "likewise")->check(at_least(0));
+  app.add_option("--slot", window.slot, "likewise: the partition, 0: the shared one")->check(at_least(0));
+  const auto is_view = [](std::string& name) { return wrong_view(name); };
+  app.add_option("--view", window.views, "to show, once for each, at most six, with its way of looking behind it: routing, decay/Half-life")
+      ->allow_extra_args(false)
+      ->expected(1, static_cast<int>(most_views))
+      ->check(CLI::Validator(is_view, ""))
+      ->excludes("--lesson");
   app.add_option("--size", window.size, "of the screenshot, WIDTHxHEIGHT");
 }
 

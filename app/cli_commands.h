@@ -19,7 +19,7 @@
 
 namespace statescope {
 
-/// Of --text, --ids, --prompt, --chat and --chat-file at most one is set.
+/// Of --text, --ids, --prompt, --chat, --chat-file and --example at most one is set.
 struct PromptArguments {
   std::optional<std::string> text;
   std::string ids, file;
@@ -27,8 +27,10 @@ struct PromptArguments {
   std::string chat_file;                   // JSON: messages, or a line of `statescope chat`
   std::vector<std::string> chat_settings;  // NAME=VALUE for the chat template
   bool special = false;                    // names of special tokens in --text are those tokens
+  std::int64_t example = 0;                // the length of an example of what the checkpoint was trained on; 0: none
+  std::int64_t number = 0;                 // of that example, or of one in `file`, from 0
   bool is_chat() const { return chat || !chat_file.empty(); }
-  bool given() const { return text || !ids.empty() || !file.empty() || is_chat(); }
+  bool given() const { return text || !ids.empty() || !file.empty() || is_chat() || example > 0; }
 };
 
 /// Reads what the arguments name; `fallback` is a prompt file for when they name nothing, `checkpoint` the path of that whose chat template
@@ -138,6 +140,7 @@ struct WindowArguments {
   std::string theme = "system", screenshot, size = "1600x1000";
   float scale = 0;
   bool software = false, no_autoplay = false;
+  std::vector<std::string> views;  // an arrangement of its own (arrangement_of); empty: that of last time
   std::int64_t token = -1, layer = -1, head = -1, slot = -1;
   std::string lesson;     // a file, or the name of a shipped one
   std::int64_t step = 1;  // of the lesson, in a screenshot

@@ -26,8 +26,11 @@ SpanKind kind_of(PromptPart part) {
 }  // namespace
 
 PromptInput load_prompt(const PromptArguments& arguments, const std::string& fallback, const std::string& checkpoint) {
+  if (arguments.number > 0 && arguments.example == 0 && arguments.file.empty())
+    throw OptionsError("--number is for --example and --prompt");
   if (arguments.is_chat()) return chat_prompt(arguments, checkpoint);
   if (!arguments.chat_settings.empty()) throw OptionsError("--chat-set is for --chat and --chat-file");
+  if (arguments.example > 0) return own_example(*open_checkpoint(checkpoint), checkpoint, arguments.example, arguments.number);
   PromptInput input;
   if (arguments.special && !arguments.text) throw OptionsError("--special is for --text");
   if (arguments.special) {
@@ -37,7 +40,7 @@ PromptInput load_prompt(const PromptArguments& arguments, const std::string& fal
   } else if (!arguments.ids.empty()) {
     input.ids = read_ids(arguments.ids);
   } else if (const std::string file = arguments.file.empty() ? fallback : arguments.file; !file.empty()) {
-    Prompt prompt = read_prompt(file);
+    Prompt prompt = read_prompt(file, static_cast<std::size_t>(arguments.number));
     input.text = std::move(prompt.text);
     input.ids = std::move(prompt.ids);
     input.expected = std::move(prompt.expected);
@@ -87,7 +90,8 @@ int run_with_fallback(DeviceChoice& device, const std::function<int()>& command)
 }
 
 PromptInput first_prompt(const PromptArguments& arguments, const std::string& checkpoint) {
-  if (arguments.given() || checkpoint.empty()) return load_prompt(arguments, default_run().prompt.string(), checkpoint);
+  if (arguments.given() || checkpoint.empty())
+    return load_prompt(arguments, default_run().prompt.string(), checkpoint.empty() ? default_run().checkpoint.string() : checkpoint);
   try {
     const auto opened = open_checkpoint(checkpoint);
     if (const auto training = training_of(*opened); training && training->task != "niah") return own_prompt(*opened, checkpoint);

@@ -55,6 +55,7 @@ int window_command(int argc, char** argv, const WindowArguments& arguments) {
   options.layer = arguments.layer;
   options.head = arguments.head;
   options.slot = arguments.slot;
+  options.views = arguments.views;
   if (std::sscanf(arguments.size.c_str(), "%dx%d", &options.width, &options.height) != 2 || options.width < 200 || options.height < 200 ||
       options.width > 16384 || options.height > 16384) {
     throw Error(fmt::format("--size {}: expected WIDTHxHEIGHT, 200 to 16384 each", arguments.size));

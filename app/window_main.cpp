@@ -129,6 +129,26 @@ void take_screenshot(MainWindow& window, const WindowOptions& options) {
   QObject::connect(&navigator, &Navigator::opening_ended, &window, go, Qt::SingleShotConnection);
 }
 
+/// To the views and the place asked for, each as soon as it can be.
+void stand_at_place(MainWindow& window, const WindowOptions& options) {
+  Navigator& navigator = window.navigator();
+  if (!options.views.empty()) {
+    const auto arrange = [&window, &options] {
+      const std::vector<std::string_view> views(options.views.begin(), options.views.end());
+      window.arrange(arrangement_of(views));
+    };
+    QObject::connect(&navigator, &Navigator::opened, &window, arrange, Qt::SingleShotConnection);
+  }
+  if (!options.screenshot.empty()) return;  // goes there by itself
+  const auto go = [&window, &navigator, &options] {
+    if (!navigator.run()) return;
+    const std::string words = out_of_range(navigator, options);
+    if (words.empty()) return move_to(navigator, options);
+    window.error_bar().show_message(QString::fromStdString(words));
+  };
+  QObject::connect(&navigator, &Navigator::opening_ended, &window, go, Qt::SingleShotConnection);
+}
+
 std::unique_ptr<QSettings> open_settings(const WindowOptions& options) {
   const bool none = qEnvironmentVariableIsSet("STATESCOPE_NO_SETTINGS") || !options.screenshot.empty();
   return none ? nullptr : std::make_unique<QSettings>("statescope", "statescope");
@@ -178,13 +198,14 @@ int run_window(int argc, char** argv, const WindowOptions& options) {
                               .theme = options.theme,
                               .scale = options.scale,
                               .settings = settings.get(),
-                              .autoplay = options.autoplay && options.screenshot.empty(),
+                              .autoplay = options.autoplay && options.screenshot.empty() && !options.has_place(),
                               .make_source = [&options] {
                                 return make_session_source([&options] { return open_cuda_device(options.device); }, options.device,
                                                            options.memory);
                               }});
   window.take_place(window.screen()->availableGeometry());
   if (!options.screenshot.empty()) take_screenshot(window, options);
+  if (options.has_place()) stand_at_place(window, options);
   window.show();
   if (!options.lesson.empty())
     window.open_lesson(options.lesson);

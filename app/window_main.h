@@ -23,11 +23,14 @@ struct WindowOptions {
   ThemeChoice theme = ThemeChoice::system;
   float scale = 0;        // of type and spacing, 1 … 3; 0: as last time
   bool software = false;  // draw without OpenGL
-  bool autoplay = true;   // play soon after the first run stands
+  bool autoplay = true;   // play soon after the first run stands, unless a place is asked for
 
-  /// A PNG to write when the first run stands at the place below; then the program ends. −1 keeps the place that the window chooses.
+  /// A PNG to write when the first run stands at the place below; then the program ends.
   std::string screenshot;
+  /// Where the window stands when the first run does; −1 keeps the place that the window chooses.
   std::int64_t token = -1, layer = -1, head = -1, slot = -1;
+  std::vector<std::string> views;  // of the stage (arrangement_of); empty: as last time
+  bool has_place() const { return token >= 0 || layer >= 0 || head >= 0 || slot >= 0 || !views.empty(); }
   std::filesystem::path lesson;     // begun instead of opening the checkpoint; empty: none
   std::int64_t step = 1;            // of the lesson, in a screenshot
   bool revealed = false;            // its question answered

@@ -51,6 +51,19 @@ PromptInput text_prompt_of(const Example& example, bool in_chat) {
   return prompt;
 }
 
+PromptInput own_example(const Checkpoint& checkpoint, const std::string& name, std::int64_t length, std::int64_t number) {
+  const std::optional<Training> training = training_of(checkpoint);
+  if (!training) throw Error(name + ": it does not say what it was trained on; give a prompt");
+  const Example example = make_task(own_task(*training, length), assets_folder())->example(number);
+  PromptInput prompt{.text = example.text, .spans = {}, .ids = {}, .expected = {}, .generate = 0};
+  for (const TextRange& needle : example.needles) prompt.spans.push_back({SpanKind::needle, needle.begin, needle.end});
+  for (const ExampleQuestion& question : example.questions) {
+    prompt.spans.push_back({SpanKind::question, question.asked.begin, question.asked.end});
+    if (question.given.end > question.given.begin) prompt.spans.push_back({SpanKind::answer, question.given.begin, question.given.end});
+  }
+  return prompt;
+}
+
 PromptInput own_prompt(const Checkpoint& checkpoint, const std::string& name) {
   const std::optional<Training> training = training_of(checkpoint);
   const std::int64_t length = trained_length(checkpoint);

@@ -24,9 +24,9 @@ std::vector<InspectedKind> kinds_of(const Inspected& inspected) {
     while (end < inspected.names.size() && inspected.names[end] == inspected.names[first]) ++end;
     const auto same = std::span(inspected.sequences).subspan(first, end - first);
     if (const std::optional<SequenceReport> mean = same.size() > 1 ? mean_report(same) : std::nullopt) {
-      kinds.push_back({fmt::format("{}; mean of {}", inspected.names[first], same.size()), *mean});
+      kinds.push_back({fmt::format("{}; mean of {}", inspected.names[first], same.size()), *mean, first});
     } else {
-      for (const SequenceReport& one : same) kinds.push_back({inspected.names[first], one});
+      for (std::size_t i = first; i < end; ++i) kinds.push_back({inspected.names[first], inspected.sequences[i], i});
     }
   }
   return kinds;
@@ -91,7 +91,8 @@ InspectionOverview::InspectionOverview(const Inspected& inspected)
     }
     heads = head_classes(last.layers);
   }
-  for (const auto& [kind, report] : kinds) {
+  for (const InspectedKind& kind : kinds) {
+    const SequenceReport& report = kind.report;
     for (const LayerReport& layer : report.layers) {
       if (layer.routing) spread = std::fmin(spread, layer.routing->load_entropy);
       if (!layer.heads.empty()) likeness = std::fmax(likeness, mean_cosine(layer));

@@ -14,6 +14,7 @@ namespace statescope {
 struct InspectedKind {
   std::string name;  // "niah, 256 words; mean of 3"
   SequenceReport report;
+  std::size_t first = 0;  // of Inspected::sequences
 };
 /// In their order; where there is no mean of all of one name, each for itself.
 std::vector<InspectedKind> kinds_of(const Inspected& inspected);

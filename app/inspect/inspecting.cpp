@@ -10,6 +10,7 @@
 #include "app/assets.h"
 #include "app/eval/own_task.h"
 #include "app/eval/score.h"
+#include "app/inspect/window_command.h"
 #include "datasets/prompt.h"
 #include "engine/analysis/predictions.h"
 #include "engine/error.h"
@@ -23,6 +24,7 @@ namespace {
 struct Sequence {
   std::string name;
   ScoredSequence read;
+  std::string reread;  // as Inspected has it
 };
 
 /// Evaluation examples of the checkpoint's own task, `samples` of each length: a quarter of its training length, that length, twice as
@@ -34,21 +36,40 @@ std::vector<Sequence> own_sequences(const Training& training, std::int64_t train
   for (const std::int64_t length : lengths) {
     const std::unique_ptr<const Task> examples = make_task(own_task(training, length), assets_folder());
     const std::string name = fmt::format("{}, {} {}", training.task, length, examples->unit());
-    for (std::int64_t i = 0; i < samples; ++i) sequences.push_back({name, tokens_of(examples->example(i), tokenizer).sequence});
+    for (std::int64_t i = 0; i < samples; ++i)
+      sequences.push_back({name, tokens_of(examples->example(i), tokenizer).sequence, fmt::format("--example {} --number {}", length, i)});
   }
   return sequences;
 }
 
 ScoredSequence unscored(std::vector<std::int32_t> ids) { return {.ids = std::move(ids), .targets = {}}; }
 
+std::string absolute_word(const std::string& path) { return shell_word(std::filesystem::absolute(path).lexically_normal()); }
+
+/// Of a prompt given on the command line itself.
+std::string reread_words(const PromptArguments& prompt) {
+  std::string words;
+  if (prompt.text) words = "--text " + shell_word(*prompt.text);
+  if (prompt.chat) words = "--chat " + shell_word(*prompt.chat);
+  if (!prompt.ids.empty() && prompt.ids != "-") words = "--ids " + absolute_word(prompt.ids);
+  if (!prompt.chat_file.empty() && prompt.chat_file != "-") words = "--chat-file " + absolute_word(prompt.chat_file);
+  for (const std::string& setting : prompt.chat_settings) words += " --chat-set " + shell_word(setting);
+  return words;
+}
+
 /// A file of several examples stands for all of them, under its name.
 std::vector<Sequence> prompt_files(const std::vector<std::string>& paths, const Tokenizer& tokenizer) {
   std::vector<Sequence> sequences;
   for (const std::string& path : paths) {
     const std::string name = path == "-" ? "standard input" : std::filesystem::path(path).filename().string();
-    for (const Prompt& prompt : read_prompts(path))
+    const std::string reread = path == "-" ? "" : "--prompt " + absolute_word(path);
+    std::size_t number = 0;
+    for (const Prompt& prompt : read_prompts(path)) {
       sequences.push_back(
-          {name, unscored(encode({.text = prompt.text, .spans = {}, .ids = prompt.ids, .in_chat = prompt.in_chat}, tokenizer).ids)});
+          {name, unscored(encode({.text = prompt.text, .spans = {}, .ids = prompt.ids, .in_chat = prompt.in_chat}, tokenizer).ids),
+           reread.empty() || number == 0 ? reread : fmt::format("{} --number {}", reread, number)});
+      ++number;
+    }
   }
   return sequences;
 }
@@ -56,7 +77,7 @@ std::vector<Sequence> prompt_files(const std::vector<std::string>& paths, const 
 std::vector<Sequence> given_sequences(const InspectArguments& arguments, const std::string& path, const Tokenizer& tokenizer) {
   if (!arguments.prompts.empty()) return prompt_files(arguments.prompts, tokenizer);
   const PromptInput prompt = load_prompt(arguments.prompt, "", path);
-  return {{"prompt", unscored(encode(prompt, tokenizer).ids)}};
+  return {{"prompt", unscored(encode(prompt, tokenizer).ids), reread_words(arguments.prompt)}};
 }
 
 /// nat a token that the model needs on an example of its own task; unset where that is not known or none of it fits.
@@ -89,6 +110,12 @@ Diagnosis not_finite_diagnosis(const NotFinite& found) {
   diagnosis.layers = {found.activation->layer};
   diagnosis.evidence = {{"layer", static_cast<double>(found.activation->layer)}, {"token", static_cast<double>(found.activation->token)}};
   return diagnosis;
+}
+
+std::string with_device(std::string reread, const DeviceChoice& device) {
+  if (reread.empty()) return reread;
+  if (device.name != "cpu") reread += " --device " + device.name;
+  return device.precision == Precision::bfloat16 ? reread + " --precision bfloat16" : reread;
 }
 
 std::string names_text(const std::vector<std::string>& names) {
@@ -129,10 +156,12 @@ Inspected inspect_checkpoint(const InspectArguments& arguments, const FoundCheck
       inspected.read_on = sequence.name;
       inspected.names.clear();
       inspected.sequences.clear();
+      inspected.reread = {with_device(sequence.reread, arguments.device)};
       return inspected;
     }
     inspected.names.push_back(sequence.name);
     inspected.sequences.push_back(std::move(report));
+    inspected.reread.push_back(with_device(sequence.reread, arguments.device));
   }
   if (!read.own_task && training && inspected.trained > 0) read.own_nll = own_nll(*model, *training, inspected.trained, *tokenizer);
   inspected.read_on = names_text(inspected.names);

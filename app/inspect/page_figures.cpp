@@ -46,7 +46,7 @@ std::string course(const LayerReport& layer, std::size_t index, double Moments::
   for (const Moments& moments : layer.moments)
     points += fmt::format("{}{:.1f},{:.1f}", points.empty() ? "" : " ", across(static_cast<double>(moments.tokens) / tokens),
                           down((moments.*quantity - low) / (high - low)));
-  return fmt::format("<polyline points=\"{}\"><title>layer {}</title></polyline>", points, index);
+  return fmt::format("<polyline data-place=\"--layer {1}\" points=\"{0}\"><title>layer {1}</title></polyline>", points, index);
 }
 
 std::string drift_panel(const SequenceReport& report, std::int64_t trained, std::string_view title, double Moments::*quantity) {
@@ -99,8 +99,10 @@ std::string rank_figure(const SequenceReport& report) {
     for (std::size_t h = 0; h < report.layers[l].heads.size(); ++h) {
       const double rank = report.layers[l].heads[h].stacked.rank;
       if (std::isfinite(rank))
-        dots += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2\"><title>layer {}, head {}: {:.1f}</title></circle>",
-                            across(place_of(l, report.layers.size())), down(rank / most), l, h, rank);
+        dots += fmt::format(
+            "<circle data-place=\"--layer {2} --head {3}\" cx=\"{0:.1f}\" cy=\"{1:.1f}\" r=\"2\"><title>layer {2}, head {3}: "
+            "{4:.1f}</title></circle>",
+            across(place_of(l, report.layers.size())), down(rank / most), l, h, rank);
     }
   }
   return figure("Effective ranks of the heads' states, by layer.",
@@ -115,7 +117,8 @@ std::string half_life_figure(const SequenceReport& report) {
     const LayerReport& layer = report.layers[l];
     if (!layer.longest_half_life || std::isnan(*layer.longest_half_life) || std::isnan(*layer.shortest_half_life)) continue;
     const double x = across(place_of(l, report.layers.size()));
-    bars += fmt::format("<g><title>layer {}: {:.3g} to {:.3g} tokens</title>{}</g>", l, *layer.shortest_half_life, *layer.longest_half_life,
+    bars += fmt::format("<g data-place=\"--layer {0}\"><title>layer {0}: {1:.3g} to {2:.3g} tokens</title>{3}</g>", l,
+                        *layer.shortest_half_life, *layer.longest_half_life,
                         line(x, height(*layer.shortest_half_life), x, height(*layer.longest_half_life) - 1, "range"));
   }
   return bars.empty() ? ""

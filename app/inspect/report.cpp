@@ -173,8 +173,9 @@ json checkpoint_json(const Inspected& inspected) {
 
 std::string inspection_text(const Inspected& inspected) {
   std::string text;
-  for (const auto& [name, report] : kinds_of(inspected)) {
-    text += fmt::format("{}: {}, {} tokens", inspected.checkpoint, name, report.tokens);
+  for (const InspectedKind& kind : kinds_of(inspected)) {
+    const SequenceReport& report = kind.report;
+    text += fmt::format("{}: {}, {} tokens", inspected.checkpoint, kind.name, report.tokens);
     if (inspected.trained > 0) text += fmt::format(" (trained on {})", inspected.trained);
     text += "\n  layer mixer                residual     state entropy  rank       |cos| half-life receptive  loads (1: even)\n";
     for (std::size_t l = 0; l < report.layers.size(); ++l) text += layer_line(l, report.layers[l]) + "\n";

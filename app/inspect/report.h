@@ -15,6 +15,9 @@ struct Inspected {
   std::int64_t steps = 0;               // of its training; 0: unknown
   std::vector<std::string> names = {};  // of the sequences; those of one kind follow one another and have the same
   std::vector<SequenceReport> sequences = {};
+  /// Likewise: options of the window that read the sequence again, "--example 256 --number 2"; empty: nothing does. Of a checkpoint that is
+  /// not finite, one: that of the sequence on which it showed.
+  std::vector<std::string> reread = {};
   std::vector<std::string> notes = {};  // the model's
   Judgement judgement = {};
   std::string read_on = {};  // what the judgement holds for: "niah, 256, 1024, 2048 words"

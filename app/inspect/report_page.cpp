@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <functional>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <span>
@@ -11,10 +13,32 @@
 #include "app/assets.h"
 #include "app/inspect/figures.h"
 #include "app/inspect/page_figures.h"
+#include "app/inspect/window_command.h"
 #include "app/page.h"
 
 namespace statescope {
 namespace {
+
+/// Where scripts run, a button copies the command beside it, and a mark of a figure puts its own place into it. Also well-formed XML.
+constexpr const char* kCopying = R"(for (const button of document.querySelectorAll('.opening button')) {
+  button.hidden = false;
+  button.onclick = async () => {
+    const command = button.parentElement.querySelector('code');
+    getSelection().selectAllChildren(command);
+    try { await navigator.clipboard.writeText(command.textContent); } catch { document.execCommand('copy'); }
+    button.textContent = 'Copied';
+    setTimeout(() => { button.textContent = 'Copy'; }, 2000);
+  };
+}
+for (const mark of document.querySelectorAll('.led [data-place]')) {
+  mark.onclick = () => {
+    const place = mark.closest('.led').querySelector('.place');
+    if (place === null) return;
+    const token = place.textContent.match(/--token [0-9]+/);
+    place.textContent = mark.dataset.place + (token ? ' ' + token[0] : '');
+  };
+}
+)";
 
 /// A bar for every partition: full height is three times the ideal load, the line across is the ideal one.
 std::string load_bars(const RoutingReport& routing) {
@@ -78,7 +102,8 @@ std::string layers_table(const SequenceReport& report) {
 }
 
 std::string routing_row(std::size_t index, const RoutingReport& routing) {
-  std::string row = "<tr>" + html_row_head(std::to_string(index)) + html_left(load_bars(routing) + load_numbers(routing.balance.load));
+  std::string row = fmt::format("<tr data-place=\"--layer {}\">", index) + html_row_head(std::to_string(index)) +
+                    html_left(load_bars(routing) + load_numbers(routing.balance.load));
   for (const std::string& text :
        {number_cell(routing.load_entropy, "{:.2f}"), number_cell(routing.token_entropy, "{:.2f}"), number_cell(routing.margin, "{:.2f}"),
         number_cell(routing.balance.loss, "{:.2f}"), partitions_text(routing.uneven.dead), partitions_text(routing.uneven.overloaded)})
@@ -128,18 +153,70 @@ std::string eighths_table(const SequenceReport& report) {
   return html_table("By eighth of the sequence, up to token …", heads, rows);
 }
 
-std::string sequence_section(const InspectedKind& kind) {
-  return fmt::format("<h3>{}: {} tokens</h3>\n{}{}{}", escaped(kind.name), kind.report.tokens, layers_table(kind.report),
-                     routing_table(kind.report), eighths_table(kind.report));
+/// A line with the command that opens the window there, and a button that copies it; empty where the prompt cannot be read again.
+std::string opening(const Inspected& inspected, std::size_t sequence, const WindowPlace& place) {
+  const std::optional<WindowCommand> command = window_command_at(inspected, sequence, place);
+  if (!command) return "";
+  return fmt::format(
+      "<p class=\"opening\">In the window: <code>{} <span class=\"place\">{}</span> {}</code> <button type=\"button\" hidden=\"\" "
+      "aria-live=\"polite\">Copy</button></p>\n",
+      escaped(command->before), escaped(command->place), escaped(command->after));
 }
 
-std::string verdict_item(const Diagnosis& found, const std::string& read_on) {
+/// A figure, or table, of a kind of sequence, and the way from it to the window, on the first of them after its last token.
+std::string led(const std::string& figure, const Inspected& inspected, const InspectedKind& kind, WindowPlace place) {
+  if (figure.empty() || kind.first >= inspected.sequences.size()) return figure;
+  place.token = inspected.sequences[kind.first].tokens - 1;
+  return fmt::format("<div class=\"led\">{}{}</div>\n", figure, opening(inspected, kind.first, place));
+}
+
+/// The layer with the least of what `figure` says; unset where none has it.
+std::optional<std::int64_t> least_layer(const SequenceReport& report, const std::function<double(const LayerReport&)>& figure) {
+  std::optional<std::int64_t> least;
+  double value = std::numeric_limits<double>::infinity();
+  for (std::size_t l = 0; l < report.layers.size(); ++l) {
+    if (const double x = figure(report.layers[l]); x < value) value = x, least = static_cast<std::int64_t>(l);
+  }
+  return least;
+}
+
+std::optional<std::int64_t> layer_that_grew(const SequenceReport& report) {
+  return least_layer(report,
+                     [](const LayerReport& l) { return l.norm_by_eighth.empty() ? NAN : -l.norm_by_eighth[7] / l.norm_by_eighth[3]; });
+}
+
+std::optional<std::int64_t> layer_that_forgets(const SequenceReport& report) {
+  return least_layer(report, [](const LayerReport& l) { return l.longest_half_life.value_or(NAN); });
+}
+
+std::optional<std::int64_t> least_even_layer(const SequenceReport& report) {
+  return least_layer(report, [](const LayerReport& l) { return l.routing ? l.routing->load_entropy : NAN; });
+}
+
+WindowPlace lowest_rank(const SequenceReport& report) {
+  const auto rank = [](const StateSimilarity& head) { return head.stacked.rank; };
+  const auto lowest = [&](const LayerReport& l) { return l.heads.empty() ? NAN : rank(*std::ranges::min_element(l.heads, {}, rank)); };
+  WindowPlace place{.view = "spectrum", .layer = least_layer(report, lowest)};
+  if (!place.layer) return place;
+  const std::vector<StateSimilarity>& heads = report.layers[static_cast<std::size_t>(*place.layer)].heads;
+  place.head = std::ranges::min_element(heads, {}, rank) - heads.begin();
+  return place;
+}
+
+std::string sequence_section(const Inspected& inspected, const InspectedKind& kind) {
+  return fmt::format("<h3>{}: {} tokens</h3>\n{}{}{}", escaped(kind.name), kind.report.tokens, layers_table(kind.report),
+                     led(routing_table(kind.report), inspected, kind, {.view = "routing", .layer = least_even_layer(kind.report)}),
+                     eighths_table(kind.report));
+}
+
+std::string verdict_item(const Inspected& inspected, const Diagnosis& found) {
   const IllnessRow& row = row_of(found.illness);
+  const SeenAt seen = seen_at(inspected, found);
   std::string where;
   for (const std::int64_t layer : found.layers) where += fmt::format("{}{}", where.empty() ? " in layer " : ", ", layer);
-  return fmt::format("<li class=\"bad\"><strong>{}: {}{}</strong>. {}<small>How it is told: {}. Source: {}. Holds for {}.</small></li>\n",
+  return fmt::format("<li class=\"bad\"><strong>{}: {}{}</strong>. {}<small>How it is told: {}. Source: {}. Holds for {}.</small>{}</li>\n",
                      found.ill ? "Ill" : "Watch", escaped(row.name), where, escaped(found.sentence), escaped(row.measure),
-                     escaped(row.source), escaped(read_on));
+                     escaped(row.source), escaped(inspected.read_on), opening(inspected, seen.sequence, seen.place));
 }
 
 std::string judgement_list(const Inspected& inspected) {
@@ -152,7 +229,7 @@ std::string judgement_list(const Inspected& inspected) {
         "{}.</small></li></ul>\n",
         illnesses().size(), escaped(inspected.read_on));
   std::string list = "<ul class=\"verdicts\">\n";
-  for (const Diagnosis& found : judgement.diagnoses) list += verdict_item(found, inspected.read_on);
+  for (const Diagnosis& found : judgement.diagnoses) list += verdict_item(inspected, found);
   return list + "</ul>\n";
 }
 
@@ -165,9 +242,12 @@ std::string checkpoint_section(std::size_t index, const Inspected& inspected) {
   const std::vector<InspectedKind> kinds = kinds_of(inspected);
   if (!kinds.empty()) {
     const SequenceReport& last = kinds.back().report;
-    section += drift_figure(last, inspected.trained) + "<div class=\"panels\">" + rank_figure(last) + half_life_figure(last) + "</div>\n";
+    const auto lead = [&](const std::string& figure, const WindowPlace& place) { return led(figure, inspected, kinds.back(), place); };
+    section += lead(drift_figure(last, inspected.trained), {.view = "spectrum/Norm along the run", .layer = layer_that_grew(last)}) +
+               "<div class=\"panels\">" + lead(rank_figure(last), lowest_rank(last)) +
+               lead(half_life_figure(last), {.view = "decay/Half-life", .layer = layer_that_forgets(last)}) + "</div>\n";
   }
-  for (const InspectedKind& kind : kinds) section += sequence_section(kind);
+  for (const InspectedKind& kind : kinds) section += sequence_section(inspected, kind);
   return section + "</section>\n";
 }
 
@@ -182,9 +262,17 @@ std::string overview_table(const std::vector<Inspected>& inspected, const std::v
   for (const InspectionOverview& one : all)
     for (const auto& end : one.ends) lengths.insert(end.tokens);
   std::string heads, rows;
-  for (const char* name : {"checkpoint", "steps", "verdict", "load entropy", "relative rank", "dead partitions", "ranks of heads",
-                           "largest mean |cos| of rows", "largest growth of a state's norm in the second half"})
-    heads += html_head(name);
+  for (const auto& [name, words] :
+       std::initializer_list<std::pair<const char*, bool>>{{"checkpoint", true},
+                                                           {"steps", false},
+                                                           {"verdict", true},
+                                                           {"load entropy", false},
+                                                           {"relative rank", false},
+                                                           {"dead partitions", true},
+                                                           {"ranks of heads", true},
+                                                           {"largest mean |cos| of rows", false},
+                                                           {"largest growth of a state's norm in the second half", false}})
+    heads += html_head(name, words);
   for (const std::int64_t tokens : lengths) heads += html_head(fmt::format("perplexity at the end of {} tokens", tokens));
   for (std::size_t i = 0; i < all.size(); ++i) {
     const InspectionOverview& one = all[i];
@@ -291,8 +379,13 @@ std::string inspection_html(const std::vector<Inspected>& all) {
   const std::vector<InspectionOverview> overviews(all.begin(), all.end());
   std::string page = page_begin("inspection", "Does the memory do its work?");
   page += fmt::format("<p><strong>{}</strong></p>\n{}", answer(all), overview_table(all, overviews));
+  page +=
+      "<p>The commands beside verdicts and figures open the window at what they speak of, on the machine that wrote this page. A point, "
+      "line "
+      "or row of a figure that is clicked puts its own layer and head into the command.</p>\n";
   for (std::size_t i = 0; i < all.size(); ++i) page += checkpoint_section(i, all[i]);
-  return page + trial_table() + meanings() + fmt::format("<p>How exact: {}.</p></section>\n{}", accuracy_text(), kPageEnd);
+  return page + trial_table() + meanings() +
+         fmt::format("<p>How exact: {}.</p></section>\n<script>\n{}</script>\n{}", accuracy_text(), kCopying, kPageEnd);
 }
 
 }  // namespace statescope

@@ -193,4 +193,33 @@ TEST_CASE("command line: a checkpoint that was trained on something else than ne
   CHECK(first_prompt({.text = "the"}, kAssets + "checkpoints/mqar-gla.h5").text == "the");
 }
 
+TEST_CASE("command line: the window opens at a view and a place, on an example of what the checkpoint was trained on") {
+  const Place place;
+  const std::string open = "'" + kAssets + "checkpoints/niah-sse-gla-n4k1.h5' --screenshot";
+  REQUIRE(place.run(open + " a.png --example 64 --layer 1 --token 40 --view routing --view 'spectrum/Rank of partitions'").status == 0);
+  REQUIRE(
+      place.run(open + " b.png --example 64 --number 3 --layer 1 --token 40 --view routing --view 'spectrum/Rank of partitions'").status ==
+      0);
+  REQUIRE(place.run(open + " c.png --example 64 --layer 1 --token 40 --view routing").status == 0);
+  CHECK(place.text_of("a.png") != place.text_of("b.png"));
+  CHECK(place.text_of("a.png") != place.text_of("c.png"));
+  const auto refused = [&](const std::string& options, int status, const std::string& why) {
+    const Outcome outcome = place.run(open + " d.png " + options);
+    INFO(options << ": " << outcome.errors);
+    CHECK(outcome.status == status);
+    CHECK(outcome.errors.starts_with(why));
+  };
+  refused("--view rooting", 2, "--view: there is no view \"rooting\": there are routing, timeline, state,");
+  refused("--view decay/Half", 2, "--view: decay is not looked at as \"Half\" but as Cumulative; Each token; Half-life; Receptive field");
+  refused("--view routing/x", 2, "--view: routing has one way to look alone");
+  refused("--view state --lesson forgetting", 2, "--lesson excludes --view");
+  refused("--layer -2", 2, "--layer:");
+  refused("--example 64 --token 64", 1, "statescope: token 64 is not in this run, which has 64");
+  refused("--number 2", 2, "statescope: --number is for --example and --prompt");
+  refused("--example 64 --text x", 2, "Requires at most 1 options be given from [--text,");
+  refused("--example 3", 2, "statescope: niah: needles and questions need 19 words; the length is 3");
+  refused("--prompt '" + kNeedle + "' --number 4", 1, "statescope: " + kNeedle);
+  CHECK_FALSE(fs::exists(place.folder / "d.png"));
+}
+
 }  // namespace statescope::command_line_test

@@ -2,15 +2,18 @@
 #include <fmt/format.h>
 
 #include <QXmlStreamReader>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "app/arrangement.h"
 #include "app/cli_commands.h"
 #include "app/inspect/checkpoints.h"
 #include "app/inspect/report.h"
+#include "app/inspect/window_command.h"
 #include "engine/error.h"
 #include "tests/catch.h"
 #include "tests/source.h"
@@ -256,8 +259,9 @@ TEST_CASE("inspect: a folder is a trajectory, in order of its steps; the page ho
     CHECK(row > last);
     last = row;
   }
-  for (const char* outside : {"http", "src=", "href=\"h", "href=\"/", "<script", "@import", "url("})
+  for (const char* outside : {"http", "src=", "href=\"h", "href=\"/", "<script ", "@import", "url("})
     CHECK(page.find(outside) == std::string::npos);
+  CHECK(page.find("<script>") == page.rfind("<script>"));  // its own, which copies commands
   CHECK(malformed(page).empty());
   CHECK(page.find("niah, 64 words; mean of 2: 64 tokens") != std::string::npos);
   CHECK(page.find("dead partitions (load at most 0.1)") != std::string::npos);
@@ -269,6 +273,83 @@ TEST_CASE("inspect: a folder is a trajectory, in order of its steps; the page ho
   arguments.html.clear();
   arguments.checkpoints = {std::filesystem::temp_directory_path().string() + "/statescope-no-such-folder"};
   CHECK(error_of(arguments).find("statescope-no-such-folder") != std::string::npos);
+}
+
+TEST_CASE("inspect: each verdict and figure of the page has the command that opens the window there, on the prompt that shows it") {
+  const Scratch scratch;
+  const std::string collapsed = shipped("niah-sse-gla-n4k1-collapsed");
+  InspectArguments arguments;
+  arguments.checkpoints = {collapsed};
+  arguments.samples = 2;
+  arguments.html = scratch.path.string();
+  const auto page = [&] {
+    arguments.force = true;
+    REQUIRE(inspect_command(arguments) == 0);
+    std::ifstream file(scratch.path);
+    std::string text{std::istreambuf_iterator<char>(file), {}};
+    CHECK(malformed(text).empty());
+    return text;
+  };
+  const std::string of_task = page();
+  const std::string verdict =
+      of_task.substr(of_task.find("<li class=\"bad\">"), of_task.find("</li>") - of_task.find("<li class=\"bad\">"));
+  CHECK(verdict.find(" " + collapsed +
+                     " <span class=\"place\">--layer 2 --token 1023</span> --view routing --example 1024 --number 0</code>") !=
+        std::string::npos);
+  for (const char* figure :
+       {"--view 'spectrum/Norm along the run' --example 2048 --number 0", "--view decay/Half-life --example 2048",
+        "--view spectrum --example 2048", "<span class=\"place\">--layer 2 --token 255</span> --view routing --example 256",
+        "<circle data-place=\"--layer 3 --head 2\"", "<polyline data-place=\"--layer 1\"", "<tr data-place=\"--layer 2\">"})
+    CHECK(of_task.find(figure) != std::string::npos);
+
+  std::string text = "the code of ivan 1 8 1 5 .";
+  for (int i = 0; i < 8; ++i) text += " the lamp was large .";
+  arguments.prompt.text = text;
+  CHECK(page().find("--view spectrum --text '" + text + "'</code>") != std::string::npos);
+  arguments.prompt = {};
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / "statescope it's <a>";
+  std::filesystem::create_directory(folder);
+  std::ofstream(folder / "two.json") << R"([{"prompt": "the mill was old ."}, {"prompt": ")" << text << R"("}])";
+  arguments.prompts = {(folder / "two.json").string()};
+  const std::string of_file = page(), quoted = std::filesystem::temp_directory_path().string() + "/statescope it'\\''s &lt;a&gt;/two.json'";
+  CHECK(of_file.find("--view spectrum --prompt '" + quoted + "</code>") != std::string::npos);
+  CHECK(of_file.find("--view spectrum --prompt '" + quoted + " --number 1</code>") != std::string::npos);
+  std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("inspect: where an illness is to be seen; no command for a prompt that cannot be read again") {
+  Inspected some{.checkpoint = "a.h5", .trained = 100, .names = {"x", "y", "z"}, .sequences = {}};
+  for (const std::int64_t tokens : {50, 100, 200}) some.sequences.push_back({.tokens = tokens, .nll_by_eighth = {}, .layers = {}});
+  some.reread = {"--example 50", "", "--example 200"};
+  const auto seen = [&](Illness illness) {
+    const SeenAt at =
+        seen_at(some, {.illness = illness, .layers = {1, 4}, .heads = {3}, .evidence = {{"layer", 4.0}, {"token", 7.0}}, .sentence = {}});
+    return fmt::format("{} {} {}", at.sequence, place_words(at.place), at.place.view);
+  };
+  CHECK(seen(Illness::rank_collapse) == "1 --layer 4 --head 3 --token 99 spectrum");
+  CHECK(seen(Illness::length_drift) == "2 --layer 4 --head 3 --token 199 spectrum/Norm along the run");
+  CHECK(seen(Illness::not_finite) == "1 --layer 4 --head 3 --token 7 state");
+  for (const IllnessRow& row : illnesses())
+    CHECK(
+        wrong_view(seen_at(some, {.illness = row.illness, .layers = {}, .heads = {}, .evidence = {}, .sentence = {}}).place.view).empty());
+  CHECK(window_command_at(some, 0, {.view = "state"})->after == "--view state --example 50");
+  CHECK_FALSE(window_command_at(some, 1, {.view = "state"}));
+  CHECK_FALSE(window_command_at(some, 3, {.view = "state"}));
+}
+
+TEST_CASE("inspect: a word comes through a shell as it is, whatever stands in it") {
+  for (const std::string& word : std::vector<std::string>{"a.h5", "", "two words", "it's", "$HOME `id` \"x\" \\ !", "-n", "a\nb\tc",
+                                                          "\x1b[31m'\\", "\xff\xfe broken \xc3", "Größe 的"}) {
+    const std::string quoted = shell_word(word);
+    INFO(quoted);
+    CHECK(quoted.find('\n') == std::string::npos);
+    FILE* const pipe = ::popen(("exec bash -c " + shell_word("printf %s " + quoted)).c_str(), "r");
+    REQUIRE(pipe);
+    std::string said;
+    for (int c; (c = std::fgetc(pipe)) != EOF;) said += static_cast<char>(c);
+    CHECK(::pclose(pipe) == 0);
+    CHECK(said == word);
+  }
 }
 
 TEST_CASE("inspect: a prompt or lengths of one's own; errors in one line, and no file") {
