@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <map>
 
+#include "app/page.h"
+
 namespace statescope {
 namespace {
 
@@ -48,6 +50,25 @@ double mean_between(const LayerReport& layer) {
   return mean(layer, [](const StateSimilarity& head) { return head.rows.between; });
 }
 
+std::string bounded_cell(const Bounded& number, const char* format) {
+  if (std::isinf(number.value)) return "∞";
+  const std::string text = format ? number_cell(number.value, format) : short_number(number.value);
+  return number.at_least && !std::isnan(number.value) ? "≥ " + text : text;
+}
+
+std::string difference_cell(const Bounded& a, const Bounded& b, const char* format) {
+  const bool nothing = !std::isfinite(a.value) || !std::isfinite(b.value) || (a.at_least && b.at_least);
+  const std::string text = number_cell(nothing ? NAN : b.value - a.value, format);
+  return nothing ? text : (b.at_least ? "≥ " : a.at_least ? "≤ " : "") + text;
+}
+
+Bounded half_life_of(const LayerReport& layer) { return layer.slots.empty() ? NAN : layer.slots[0].half_life.value_or(NAN); }
+
+Bounded receptive_field_of(const LayerReport& layer) {
+  if (layer.slots.empty()) return NAN;
+  return {layer.slots[0].receptive_field.value_or(NAN), layer.slots[0].censored.value_or(0) > 0};
+}
+
 double largest_norm(const LayerReport& layer) {
   double norm = 0;
   for (const SlotReport& slot : layer.slots) norm = std::max(norm, slot.norm);
@@ -77,6 +98,10 @@ std::string name_of_checkpoint(std::filesystem::path path) {
   return (path.extension() == ".h5" ? path.stem() : path.filename()).string();
 }
 
+void keep_shorter(Bounded& shortest, const Bounded& one) {
+  if (std::isnan(shortest.value) || one.value < shortest.value) shortest = one;
+}
+
 }  // namespace
 
 InspectionOverview::InspectionOverview(const Inspected& inspected)
@@ -94,6 +119,8 @@ InspectionOverview::InspectionOverview(const Inspected& inspected)
   for (const InspectedKind& kind : kinds) {
     const SequenceReport& report = kind.report;
     for (const LayerReport& layer : report.layers) {
+      keep_shorter(half_life, half_life_of(layer));
+      keep_shorter(width, receptive_field_of(layer));
       if (layer.routing) spread = std::fmin(spread, layer.routing->load_entropy);
       if (!layer.heads.empty()) likeness = std::fmax(likeness, mean_cosine(layer));
       if (!layer.heads.empty()) rank = std::fmin(rank, layer.relative_rank());

@@ -24,13 +24,7 @@ std::string layer_line(std::size_t index, const LayerReport& layer) {
   if (layer.heads.empty()) return line;
   line += fmt::format(" {:9.3g} {:6.2f} {:5.1f}/{:<4} {:6.2f}", largest_norm(layer), mean_entropy(layer), mean_rank(layer), layer.full_rank,
                       mean_cosine(layer));
-  const SlotReport& first = layer.slots.front();
-  if (first.half_life) {
-    const std::string field = fmt::format("{}{:.0f}", first.censored > 0 ? "≥ " : "", *first.receptive_field);
-    line += fmt::format(" {:9.3g} {:>9}", *first.half_life, field);
-  } else {
-    line += fmt::format(" {:>9} {:>9}", "–", "–");
-  }
+  line += fmt::format(" {:>9} {:>9}", bounded_cell(half_life_of(layer), "{:.3g}"), bounded_cell(receptive_field_of(layer), "{:.0f}"));
   if (!layer.routing) return line;
   line += fmt::format("  {:.2f}:", layer.routing->load_entropy);
   for (const double load : layer.routing->balance.load) line += fmt::format(" {:.2f}", load);
@@ -104,24 +98,24 @@ std::string ends_text(const std::vector<InspectionOverview::End>& ends) {
 }
 
 /// What a comparison shows of a layer; NaN: it has no such thing.
-constexpr std::array<std::pair<std::string_view, double (*)(const LayerReport&)>, 10> kFigures{{
-    {"residual norm", [](const LayerReport& layer) { return layer.residual_norm; }},
-    {"largest state norm", [](const LayerReport& layer) { return layer.heads.empty() ? NAN : largest_norm(layer); }},
-    {"spectral entropy", [](const LayerReport& layer) { return mean_entropy(layer); }},
-    {"effective rank", [](const LayerReport& layer) { return mean_rank(layer); }},
-    {"mean |cos| of rows", [](const LayerReport& layer) { return mean_cosine(layer); }},
-    {"largest row over the median one", [](const LayerReport& layer) { return layer.heads.empty() ? NAN : layer.outlier; }},
-    {"half-life", [](const LayerReport& layer) { return layer.slots.empty() ? NAN : layer.slots[0].half_life.value_or(NAN); }},
-    {"receptive field", [](const LayerReport& layer) { return layer.slots.empty() ? NAN : layer.slots[0].receptive_field.value_or(NAN); }},
-    {"load entropy", [](const LayerReport& layer) { return layer.routing ? layer.routing->load_entropy : NAN; }},
-    {"routing entropy of a token", [](const LayerReport& layer) { return layer.routing ? layer.routing->token_entropy : NAN; }},
+constexpr std::array<std::pair<std::string_view, Bounded (*)(const LayerReport&)>, 10> kFigures{{
+    {"residual norm", [](const LayerReport& layer) -> Bounded { return layer.residual_norm; }},
+    {"largest state norm", [](const LayerReport& layer) -> Bounded { return layer.heads.empty() ? NAN : largest_norm(layer); }},
+    {"spectral entropy", [](const LayerReport& layer) -> Bounded { return mean_entropy(layer); }},
+    {"effective rank", [](const LayerReport& layer) -> Bounded { return mean_rank(layer); }},
+    {"mean |cos| of rows", [](const LayerReport& layer) -> Bounded { return mean_cosine(layer); }},
+    {"largest row over the median one", [](const LayerReport& layer) -> Bounded { return layer.heads.empty() ? NAN : layer.outlier; }},
+    {"half-life", half_life_of},
+    {"receptive field", receptive_field_of},
+    {"load entropy", [](const LayerReport& layer) -> Bounded { return layer.routing ? layer.routing->load_entropy : NAN; }},
+    {"routing entropy of a token", [](const LayerReport& layer) -> Bounded { return layer.routing ? layer.routing->token_entropy : NAN; }},
 }};
 
 /// Empty where neither has the figure.
-std::string comparison_line(const std::string& name, double a, double b) {
-  if (std::isnan(a) && std::isnan(b)) return "";
-  return fmt::format("{:42} {:>10} {:>10} {:>10}\n", name, number_cell(a, "{:.4g}"), number_cell(b, "{:.4g}"),
-                     number_cell(b - a, "{:+.3g}"));
+std::string comparison_line(const std::string& name, const Bounded& a, const Bounded& b) {
+  if (std::isnan(a.value) && std::isnan(b.value)) return "";
+  return fmt::format("{:42} {:>10} {:>10} {:>10}\n", name, bounded_cell(a, "{:.4g}"), bounded_cell(b, "{:.4g}"),
+                     difference_cell(a, b, "{:+.3g}"));
 }
 
 /// "layers 1 and 2", "layer 0"; empty without layers.
@@ -224,15 +218,16 @@ std::string verdict_in_short(const Inspected& inspected) {
 }
 
 std::string overview_text(const std::vector<Inspected>& all) {
-  std::string text =
-      fmt::format("{:36} {:>7} {:>12} {:>13} {:>13} {:>11} {:24} {:24}  {}\n", "checkpoint", "steps", "load entropy", "relative rank",
-                  "largest |cos|", "norm growth", "dead partitions", "ranks of heads", "verdict; tokens: perplexity at the end");
+  std::string text = fmt::format("{:36} {:>7} {:>12} {:>13} {:>9} {:>9} {:>13} {:>11} {:24} {:24}  {}\n", "checkpoint", "steps",
+                                 "load entropy", "relative rank", "half-life", "receptive", "largest |cos|", "norm growth",
+                                 "dead partitions", "ranks of heads", "verdict; tokens: perplexity at the end");
   for (const Inspected& inspected : all) {
     const InspectionOverview one(inspected);
-    text += fmt::format("{:36} {:>7} {:>12} {:>13} {:>13} {:>11} {:24} {:24}  {}; {}\n", one.name,
-                        one.steps > 0 ? std::to_string(one.steps) : "–", number_cell(one.spread, "{:.2f}"), number_cell(one.rank, "{:.2f}"),
-                        number_cell(one.likeness, "{:.2f}"), number_cell(one.growth, "{:.2f}"), one.dead.empty() ? "none" : one.dead,
-                        one.heads, one.verdict, ends_text(one.ends));
+    text +=
+        fmt::format("{:36} {:>7} {:>12} {:>13} {:>9} {:>9} {:>13} {:>11} {:24} {:24}  {}; {}\n", one.name,
+                    one.steps > 0 ? std::to_string(one.steps) : "–", number_cell(one.spread, "{:.2f}"), number_cell(one.rank, "{:.2f}"),
+                    bounded_cell(one.half_life, "{:.3g}"), bounded_cell(one.width, "{:.0f}"), number_cell(one.likeness, "{:.2f}"),
+                    number_cell(one.growth, "{:.2f}"), one.dead.empty() ? "none" : one.dead, one.heads, one.verdict, ends_text(one.ends));
   }
   return text;
 }

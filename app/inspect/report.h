@@ -35,10 +35,11 @@ std::string inspection_text(const Inspected& inspected);
 /// Two checkpoints that have read the same sequences: every figure of both and its difference, side by side. Empty if they have not: other
 /// names, or other numbers of layers.
 std::string comparison_text(const Inspected& a, const Inspected& b);
-/// Many checkpoints, a line each: the course of a training where they are of one. |cos| of rows and the growth of a state's norm in a
-/// sequence's second half are of the layer that has most.
+/// Many checkpoints, a line each: the course of a training where they are of one. Half-life and receptive field are the shortest of a
+/// layer, |cos| of rows and the growth of a state's norm in a sequence's second half are of the layer that has most.
 std::string overview_text(const std::vector<Inspected>& all);
-/// Long format, a number a line: checkpoint, steps, sequence, tokens, layer, head or slot, quantity, value.
+/// Long format, a number a line: checkpoint, steps, sequence, tokens, layer, head or slot, quantity, value, and whether it is that ("=") or
+/// at least that (">="); "inf" where nothing decays.
 std::string inspection_csv(const std::vector<Inspected>& all);
 /// Every sequence for itself; inspection.schema.json, a JSON Schema, says what each number is.
 std::string inspection_json(const std::vector<Inspected>& all);

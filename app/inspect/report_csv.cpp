@@ -22,11 +22,12 @@ class Lines {
   Lines(const Inspected& inspected, std::size_t sequence)
       : start_(fmt::format("{},{},{},{}", field(inspected.checkpoint), inspected.steps > 0 ? std::to_string(inspected.steps) : "",
                            field(inspected.names[sequence]), inspected.sequences[sequence].tokens)) {}
-  void add(const std::string& layer, const std::string& part, std::string_view quantity, double value) {
-    if (!std::isnan(value)) text += fmt::format("{},{},{},{},{}\n", start_, layer, field(part), quantity, value);
+  void add(const std::string& layer, const std::string& part, std::string_view quantity, double value, bool at_least = false) {
+    if (!std::isnan(value)) text += fmt::format("{},{},{},{},{},{}\n", start_, layer, field(part), quantity, value, at_least ? ">=" : "=");
   }
-  void add(const std::string& layer, const std::string& part, std::string_view quantity, const std::optional<double>& value) {
-    if (value) add(layer, part, quantity, *value);
+  void add(const std::string& layer, const std::string& part, std::string_view quantity, const std::optional<double>& value,
+           bool at_least = false) {
+    if (value) add(layer, part, quantity, *value, at_least);
   }
   std::string text;
 
@@ -58,7 +59,7 @@ void add_layer(Lines& lines, const std::string& l, const LayerReport& layer) {
     lines.add(l, part, "state_norm", slot.norm);
     lines.add(l, part, "load", slot.load);
     lines.add(l, part, "half_life", slot.half_life);
-    lines.add(l, part, "receptive_field", slot.receptive_field);
+    lines.add(l, part, "receptive_field", slot.receptive_field, slot.censored.value_or(0) > 0);
     lines.add(l, part, "censored", slot.censored);
   }
   if (!layer.routing) return;
@@ -69,7 +70,7 @@ void add_layer(Lines& lines, const std::string& l, const LayerReport& layer) {
 }  // namespace
 
 std::string inspection_csv(const std::vector<Inspected>& all) {
-  std::string text = "checkpoint,steps,sequence,tokens,layer,part,quantity,value\n";
+  std::string text = "checkpoint,steps,sequence,tokens,layer,part,quantity,value,bound\n";
   for (const Inspected& inspected : all) {
     for (std::size_t i = 0; i < inspected.sequences.size(); ++i) {
       const SequenceReport& report = inspected.sequences[i];

@@ -79,14 +79,13 @@ std::string layer_row(std::size_t index, const LayerReport& layer) {
   std::string row =
       "<tr>" + html_row_head(std::to_string(index)) + html_left(escaped(layer.mixer)) + html_cell(short_number(layer.residual_norm));
   if (layer.heads.empty()) return row + "<td class=\"left\" colspan=\"8\">keeps no matrix state</td></tr>\n";
-  const SlotReport& first = layer.slots.front();
   std::string cosine = number_cell(mean_cosine(layer), "{:.2f}");
   if (layer.slots.size() > 1)
     cosine += fmt::format(" ({}, {})", number_cell(mean_within(layer), "{:.2f}"), number_cell(mean_between(layer), "{:.2f}"));
   for (const std::string& text :
        {short_number(largest_norm(layer)), number_cell(mean_entropy(layer), "{:.2f}"),
         fmt::format("{} of {}", number_cell(mean_rank(layer), "{:.1f}"), layer.full_rank), head_classes({&layer, 1}), cosine,
-        short_number(layer.outlier), short_number(first.half_life.value_or(NAN)), short_number(first.receptive_field.value_or(NAN))})
+        short_number(layer.outlier), bounded_cell(half_life_of(layer)), bounded_cell(receptive_field_of(layer))})
     row += html_cell(text);
   return row + "</tr>\n";
 }
@@ -268,6 +267,8 @@ std::string overview_table(const std::vector<Inspected>& inspected, const std::v
                                                            {"verdict", true},
                                                            {"load entropy", false},
                                                            {"relative rank", false},
+                                                           {"shortest half-life of a layer", false},
+                                                           {"narrowest receptive field", false},
                                                            {"dead partitions", true},
                                                            {"ranks of heads", true},
                                                            {"largest mean |cos| of rows", false},
@@ -279,6 +280,7 @@ std::string overview_table(const std::vector<Inspected>& inspected, const std::v
     rows += "<tr>" + html_row_head(fmt::format("<a href=\"#c{}\">{}</a>", i, escaped(one.name))) +
             html_cell(one.steps > 0 ? std::to_string(one.steps) : "–") + verdict_cell(inspected[i]) +
             html_cell(number_cell(one.spread, "{:.2f}")) + html_cell(number_cell(one.rank, "{:.2f}")) +
+            html_cell(bounded_cell(one.half_life)) + html_cell(bounded_cell(one.width)) +
             html_left(escaped(one.dead.empty() ? "none" : one.dead)) + html_left(one.heads) +
             html_cell(number_cell(one.likeness, "{:.2f}")) + html_cell(number_cell(one.growth, "{:.2f}"));
     for (const std::int64_t tokens : lengths) {
@@ -324,7 +326,9 @@ constexpr std::array<std::array<const char*, 2>, 12> kMeanings{{
     {"residual norm", "mean over the tokens of what enters the layer; state norm: Frobenius, mean over the heads."},
     {"half-life",
      "tokens after which decay has taken half, the median channel's; receptive field: tokens over which 0.001 or more is left, mean over "
-     "channels. Both of the shared state where there is one."},
+     "channels. Both of the shared state where there is one. ≥: for some channels and tokens it reaches back to the first token, so that "
+     "it "
+     "may be larger; ∞: nothing decays."},
     {"entropy of a token's routing",
      "1 if the router leaves the choice open, 0 if it is sure; margin: from the last chosen partition to the first not chosen."},
     {"balance loss",

@@ -29,8 +29,12 @@ nlohmann::json to_json(const SlotReport& slot) {
           {"norm", number(slot.norm)},
           {"load", number(slot.load)},
           {"half_life", number(slot.half_life)},
+          {"decays", slot.half_life ? nlohmann::json(std::isfinite(*slot.half_life)) : nlohmann::json(nullptr)},
           {"receptive_field", number(slot.receptive_field)},
-          {"censored", number(slot.censored)}};
+          {"censored", number(slot.censored)},
+          {"receptive_field_bound", !slot.receptive_field ? nlohmann::json(nullptr)
+                                    : slot.censored > 0.0 ? nlohmann::json(">=")
+                                                          : nlohmann::json("=")}};
 }
 
 nlohmann::json to_json(const RoutingReport& routing) {

@@ -220,6 +220,55 @@ TEST_CASE("inspect: two checkpoints stand side by side, each figure with its dif
   CHECK(comparison_text(a, b).empty());
 }
 
+TEST_CASE("inspect: half-lives that do not end and widths that may be larger keep their sign wherever checkpoints stand side by side") {
+  LayerReport layer{.mixer = "gla", .residual_norm = 2, .heads = {}, .slots = {}, .routing = {}};
+  layer.full_rank = 4;
+  layer.heads.emplace_back().stacked.rank = 2;
+  layer.slots.push_back({.name = "state", .half_life = 20.0, .receptive_field = 60.0, .censored = 0.0});
+  Inspected a{.checkpoint = "a.h5", .names = {"niah"}, .sequences = {{.tokens = 64, .nll_by_eighth = {}, .layers = {layer}}}}, b = a;
+  b.checkpoint = "b.h5";
+  const auto change = [](Inspected& one, double half_life, double width, double censored) {
+    SlotReport& slot = one.sequences[0].layers[0].slots[0];
+    slot.half_life = half_life, slot.receptive_field = width, slot.censored = censored;
+  };
+  const auto line = [&](const std::string& name) {
+    const std::string text = comparison_text(a, b), from = text.substr(text.find("layer 0 " + name) + 8 + name.size());
+    std::string words;
+    for (const char c : from.substr(0, from.find('\n')))
+      if (c != ' ' || !words.ends_with(' ')) words += c;
+    return words;
+  };
+  CHECK(line("receptive field") == " 60 60 +0");
+  change(b, INFINITY, 64, 0.25);
+  CHECK(line("receptive field") == " 60 ≥ 64 ≥ +4");
+  CHECK(line("half-life") == " 20 ∞ –");
+  change(a, 20, 62, 1);
+  CHECK(line("receptive field") == " ≥ 62 ≥ 64 –");
+  change(b, 20, 64, 0);
+  CHECK(line("receptive field") == " ≥ 62 64 ≤ +2");
+  CHECK(inspection_text(a).find(" 20      ≥ 62") != std::string::npos);
+
+  change(b, INFINITY, 64, 0.25);
+  const std::string overview = overview_text({a, b, b});
+  CHECK(overview.find("      20      ≥ 62") != std::string::npos);
+  CHECK(overview.find("       ∞      ≥ 64") != std::string::npos);
+  const std::string page = inspection_html({a, b});
+  CHECK(page.find("<td>20.0</td><td>≥ 62.0</td>") != page.rfind("<td>20.0</td><td>≥ 62.0</td>"));  // of the overview and of its layer
+  CHECK(page.find("<td>∞</td><td>≥ 64.0</td>") != page.rfind("<td>∞</td><td>≥ 64.0</td>"));
+  const std::string csv = inspection_csv({a, b});
+  CHECK(csv.starts_with("checkpoint,steps,sequence,tokens,layer,part,quantity,value,bound\n"));
+  CHECK(csv.find("a.h5,,niah,64,0,slot state,half_life,20,=\n") != std::string::npos);
+  CHECK(csv.find("a.h5,,niah,64,0,slot state,receptive_field,62,>=\n") != std::string::npos);
+  CHECK(csv.find("b.h5,,niah,64,0,slot state,half_life,inf,=\n") != std::string::npos);
+  const auto slot = [](const Inspected& one) {
+    return json::parse(inspection_json({one}))["checkpoints"][0]["sequences"][0]["layers"][0]["slots"][0];
+  };
+  CHECK((slot(a)["receptive_field_bound"] == ">=" && slot(a)["decays"] == true && slot(a)["half_life"] == 20));
+  CHECK((slot(b)["half_life"].is_null() && slot(b)["decays"] == false));
+  change(b, 20, 64, 0);
+  CHECK(slot(b)["receptive_field_bound"] == "=");
+}
+
 TEST_CASE("inspect: many checkpoints stand in a table, a line each") {
   LayerReport layer{
       .mixer = "sse", .residual_norm = 1, .norm_by_eighth = {1, 1, 1, 2, 2, 2, 2, 5}, .heads = {}, .slots = {}, .routing = {}};
@@ -234,9 +283,13 @@ TEST_CASE("inspect: many checkpoints stand in a table, a line each") {
   one.judgement.diagnoses.push_back({.illness = Illness::routing_collapse, .layers = {0}, .heads = {}, .evidence = {}, .sentence = {}});
   folder.judgement.cannot_say = "nothing was read";
   const std::string text = overview_text({one, other, folder});
-  CHECK(text.find("gla-step900                              900         0.12          0.50          0.25        2.50 none") != text.npos);
+  CHECK(text.find(
+            "gla-step900                              900         0.12          0.50         –         –          0.25        2.50 none") !=
+        text.npos);
   CHECK(text.find("1 middle                  ill: routing collapse, layer 0; 64: 4\n") != text.npos);
-  CHECK(text.find("plain                                      –            –             –             –           – none") != text.npos);
+  CHECK(text.find(
+            "plain                                      –            –             –         –         –             –           – none") !=
+        text.npos);
   CHECK(text.find("  healthy; \n") != text.npos);
   CHECK(text.find("  cannot say; \n") != text.npos);
 }
@@ -312,7 +365,7 @@ TEST_CASE("inspect: each verdict and figure of the page has the command that ope
   std::ofstream(folder / "two.json") << R"([{"prompt": "the mill was old ."}, {"prompt": ")" << text << R"("}])";
   arguments.prompts = {(folder / "two.json").string()};
   const std::string of_file = page(), quoted = std::filesystem::temp_directory_path().string() + "/statescope it'\\''s &lt;a&gt;/two.json'";
-  CHECK(of_file.find("--view spectrum --prompt '" + quoted + "</code>") != std::string::npos);
+  CHECK(of_file.find("--view routing --prompt '" + quoted + "</code>") != std::string::npos);
   CHECK(of_file.find("--view spectrum --prompt '" + quoted + " --number 1</code>") != std::string::npos);
   std::filesystem::remove_all(folder);
 }
