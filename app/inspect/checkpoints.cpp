@@ -29,8 +29,10 @@ json read_json(const fs::path& path) {
 
 /// trainer_state.json says global_step; else what the name ends with, where it speaks of steps.
 std::int64_t steps_of(const std::string& path) {
+  constexpr std::uint64_t most_steps = 1'000'000'000'000'000;
   const json state = read_json(fs::path(path) / "trainer_state.json");
-  if (state.is_object() && state.contains("global_step") && state["global_step"].is_number_integer()) return state["global_step"];
+  const json step = state.is_object() ? state.value("global_step", json()) : json();
+  if (step.is_number_unsigned() && step.get<std::uint64_t>() <= most_steps) return step;
   const auto [name, number] = numbered(path);
   return name.ends_with("step") || name.ends_with("step-") || name.ends_with("step_") || name.ends_with("checkpoint-") ? number : 0;
 }
@@ -39,7 +41,8 @@ bool has_weights(const fs::path& folder) {
   const json index = read_json(folder / "model.safetensors.index.json");
   if (index.is_object() && index.contains("weight_map") && index["weight_map"].is_object()) {
     for (const json& file : index["weight_map"]) {
-      if (!file.is_string() || !fs::exists(folder / file.get<std::string>())) return false;
+      std::error_code error;  // of a name that no file can have
+      if (!file.is_string() || !fs::exists(folder / file.get<std::string>(), error)) return false;
     }
     return true;
   }

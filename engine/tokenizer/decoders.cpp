@@ -74,6 +74,7 @@ class Replace final : public Decoder {
     });
     return result.append(piece, at);
   }
+  double growth() const override { return static_cast<double>(content_.size()); }
 
  private:
   SplitPattern pattern_;
@@ -223,6 +224,7 @@ std::unique_ptr<Decoder> byte_level_decoder() { return std::make_unique<ByteLeve
 List read_decoders(const json& part) {
   List list;
   if (!part.is_null()) read_into(list, part);
+  check_growth("decoder", list);
   return list;
 }
 

@@ -15,6 +15,8 @@ class Decoder {
   virtual void apply(std::vector<std::string>& pieces) const = 0;
   /// What one piece stands for, wherever it is.
   virtual std::string shown(std::string piece) const { return piece; }
+  /// How many bytes may stand in the place of one.
+  virtual double growth() const { return 1; }
   /// Every piece is bytes, and the text all bytes together.
   virtual bool joins_bytes() const { return false; }
 };

@@ -1,10 +1,16 @@
 // Reads one part of a tokenizer.json; what it cannot read it refuses by the part's name.
 #pragma once
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "engine/error.h"
 #include "engine/tokenizer/split_pattern.h"
 
 namespace statescope {
@@ -38,5 +44,15 @@ class JsonFields {
   std::string part_, type_;
   const nlohmann::json& value_;
 };
+
+/// Throws Error where the parts of `part`, one after the other, may make a text so long that no memory holds it.
+template <class Step>
+void check_growth(const std::string& part, const std::vector<std::unique_ptr<Step>>& steps) {
+  constexpr double most = 1000;
+  double growth = 1;
+  for (const auto& step : steps) growth *= std::max(1.0, step->growth());
+  if (growth > most)
+    throw Error(fmt::format("{}: it may make a text {:.3g} times as long; at most {} times is supported", part, growth, most));
+}
 
 }  // namespace statescope

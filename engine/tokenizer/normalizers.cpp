@@ -85,6 +85,7 @@ class Simple final : public Normalizer {
 class ByteLevel final : public Normalizer {
  public:
   void apply(AlignedText& text) const override { text = text.in_byte_alphabet(); }
+  double growth() const override { return 2; }
   bool is_byte_level() const override { return true; }
 };
 
@@ -96,6 +97,7 @@ class Replace final : public Normalizer {
     pattern_.each_match(text.text(), {0, static_cast<std::uint32_t>(text.text().size())}, [&](Range match) { matches.push_back(match); });
     text.replace(matches, content_);
   }
+  double growth() const override { return static_cast<double>(content_.size()); }
 
  private:
   SplitPattern pattern_;
@@ -266,6 +268,7 @@ void read_into(List& list, const json& part) {
 List read_normalizers(const json& part) {
   List list;
   if (!part.is_null()) read_into(list, part);
+  check_growth("normalizer", list);
   return list;
 }
 

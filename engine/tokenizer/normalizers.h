@@ -13,6 +13,8 @@ class Normalizer {
  public:
   virtual ~Normalizer() = default;
   virtual void apply(AlignedText& text) const = 0;
+  /// How many bytes may stand in the place of one.
+  virtual double growth() const { return 1; }
   /// Its text is in the byte alphabet.
   virtual bool is_byte_level() const { return false; }
 };

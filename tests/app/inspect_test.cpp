@@ -128,15 +128,22 @@ TEST_CASE("inspect: a trainer's folders are taken in the order of their steps; t
   make("checkpoint-900", true, true);
   make("checkpoint-1000", true, true);
   make("checkpoint-1100", true, false);
+  make("checkpoint-1150", true, true);
+  make("checkpoint-1175", true, true);
   make("checkpoint-1200", false, false);
   make("runs", false, false);
   std::ofstream(folder / "checkpoint-1000" / "trainer_state.json") << R"({"global_step": 1001})";
   std::ofstream(folder / "checkpoint-1100" / "model.safetensors.index.json") << R"({"weight_map": {"a": "model-1.safetensors"}})";
+  std::ofstream(folder / "checkpoint-1150" / "model.safetensors.index.json")
+      << R"({"weight_map": {"a": ")" << std::string(300, 'x') << R"("}})";
+  std::ofstream(folder / "checkpoint-1175" / "trainer_state.json") << R"({"global_step": 18446744073709551615})";
   const FoundCheckpoints found = find_checkpoints({folder.string()});
-  REQUIRE(found.checkpoints.size() == 2);
+  REQUIRE(found.checkpoints.size() == 3);
   CHECK((found.checkpoints[0].path == (folder / "checkpoint-900").string() && found.checkpoints[0].steps == 900));
   CHECK((found.checkpoints[1].path == (folder / "checkpoint-1000").string() && found.checkpoints[1].steps == 1001));
+  CHECK((found.checkpoints[2].path == (folder / "checkpoint-1175").string() && found.checkpoints[2].steps == 1175));  // not what it says
   CHECK(found.skipped == std::vector<std::string>{(folder / "checkpoint-1100").string() + ": its weights are not all there yet",
+                                                  (folder / "checkpoint-1150").string() + ": its weights are not all there yet",
                                                   (folder / "checkpoint-1200").string() + ": no config.json yet"});
   fs::remove_all(folder);
 }

@@ -1,4 +1,6 @@
 // Damaged vocabularies: each is one line of error, or a tokenizer that works; never anything else.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "engine/error.h"
@@ -107,6 +109,24 @@ TEST_CASE("parts that are not understood are named") {
     INFO(refusal);
     CHECK(refusal.starts_with("model: tokenizer.json: "));
     CHECK(refusal.find(says) != refusal.npos);
+  }
+}
+
+TEST_CASE("steps that make a text too long for any memory are refused by their part") {
+  const auto refusal = [](const char* part, int times) {
+    std::string steps;
+    for (int i = 0; i < times; ++i) steps += R"({"type": "Replace", "pattern": {"String": "a"}, "content": "aaaaaaaaaa"},)";
+    steps.pop_back();
+    Checkpoint checkpoint;
+    checkpoint.path = "model";
+    checkpoint.tokenizer["tokenizer.json"] = fmt::format(
+        R"({{"{0}": {{"type": "Sequence", "{0}s": [{1}]}}, "model": {{"type": "BPE", "vocab": {{"a": 0}}, "merges": []}}}})", part, steps);
+    return make_tokenizer(checkpoint, 100)->info().refusal;
+  };
+  for (const char* part : {"normalizer", "decoder"}) {
+    CHECK(refusal(part, 3).empty());
+    CHECK(refusal(part, 4) ==
+          fmt::format("model: tokenizer.json: {}: it may make a text 1e+04 times as long; at most 1000 times is supported", part));
   }
 }
 

@@ -1,10 +1,12 @@
-// Any bytes as a config.json: refused with an Error, or an object that answers for every key, with a value or an Error.
+// Any bytes as a config.json: refused with an Error, or an object that answers for every key, with a value or an Error, and from which a
+// model can be planned, or not, with an Error.
 #include "engine/model/config.h"
 
 #include <functional>
 
 #include "engine/checkpoint/format.h"
 #include "engine/error.h"
+#include "engine/model/family.h"
 
 using statescope::Config;
 
@@ -24,6 +26,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   ask([&] {
     statescope::check_json_text("input", "config.json", text);  // as open_checkpoint does
     const Config config = Config::parse(text);
+    ask([&] { statescope::plan_model(config); });
     for (const std::string& key : config.keys()) {
       ask([&] { config.integer(key); });
       ask([&] { config.number(key, {}, true); });

@@ -7,7 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <string>
+#include <string_view>
 
 namespace statescope::fuzz {
 
@@ -32,5 +34,9 @@ class InputFile {
   int descriptor_;
   std::filesystem::path path_;
 };
+
+inline void write_bytes(const std::filesystem::path& path, std::string_view bytes) {
+  std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
 
 }  // namespace statescope::fuzz

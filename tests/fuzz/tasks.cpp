@@ -8,6 +8,7 @@
 #include "datasets/prose.h"
 #include "datasets/records.h"
 #include "tests/fuzz/input_file.h"
+#include "tests/source.h"
 
 namespace {
 
@@ -47,7 +48,7 @@ void templates(const std::filesystem::path& path) {
 }
 
 void haystack(const std::filesystem::path& path) {
-  static const Templates templates = read_templates(STATESCOPE_SOURCE_DIR "/assets/tasks/needles.json");
+  static const Templates templates = read_templates(from_source("assets/tasks/needles.json"));
   for (const Split split : {Split::training, Split::evaluation}) {
     const std::string text = prose(path, split);
     attempt([&] { check(make_prose_needles({.length = 120}, templates, text)->example(0)); });
