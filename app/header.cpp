@@ -65,7 +65,7 @@ QString recording_words(const RecordingInfo& recording) {
 Header::Header(Navigator& navigator, Comparison& comparison, QAction* side, QAction* cancel, QAction* about, QWidget* parent)
     : QWidget(parent), navigator_(navigator), comparison_(comparison), chips_(new ModelChips(navigator, comparison, this)) {
   auto* layout = new QHBoxLayout(this);
-  model_ = new QLabel(tr("No model is open"), this);
+  model_ = new QLabel(this);
   model_->setObjectName("model");
   branch_ = new QLabel(this);
   branch_->setObjectName("branch");
@@ -139,7 +139,9 @@ void Header::show_chips() {
 }
 
 void Header::show_progress(double fraction, const QString& what) {
-  what_->setText(what);
+  const QString coming = navigator_.coming();
+  what_->setText(coming.isEmpty() || !navigator_.run() ? what : QStringLiteral("%1: %2").arg(coming, what));
+  if (!navigator_.run()) model_->setText(coming.isEmpty() ? tr("No model is open") : coming);
   progress_->setUpdatesEnabled(false);  // setValue would paint the whole window at once; this way it waits for the next frame
   progress_->setValue(static_cast<int>(fraction * 1000));
   progress_->setUpdatesEnabled(true);
@@ -147,6 +149,7 @@ void Header::show_progress(double fraction, const QString& what) {
 }
 
 void Header::show_rest() {
+  if (!navigator_.run()) model_->setText(tr("No model is open"));
   for (QWidget* widget : std::initializer_list<QWidget*>{what_, progress_, cancel_}) widget->hide();
 }
 

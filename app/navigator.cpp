@@ -88,6 +88,8 @@ Session::OpenCallbacks Navigator::changing() {
   return callbacks();
 }
 
+QString Navigator::coming() const { return wanted_ && !wanted_->checkpoint.empty() ? checkpoint_name(wanted_->checkpoint) : QString(); }
+
 void Navigator::begin(Wanted wanted, const QString& what) {
   destination_.reset();
   wanted_ = std::move(wanted);
@@ -241,6 +243,7 @@ void Navigator::accept_run(std::shared_ptr<const RunInfo> run) {
 void Navigator::end_opening() {
   opening_ = false;
   wanted_.reset();
+  if (playing_) Q_EMIT remarked({});  // it waits no longer
   Q_EMIT opening_ended();
 }
 
@@ -392,6 +395,7 @@ void Navigator::play() {
       return start;
     }());
   Q_EMIT playing_changed();
+  if (tokens_to_come(*this) > 0) Q_EMIT remarked(tr("Plays as soon as the prompt has been read"));
   if (is_current()) beat_.start(0);
 }
 
@@ -417,9 +421,8 @@ void Navigator::set_speed(double steps_per_beat) {
 }
 
 void Navigator::advance() {
-  const bool at_end = cursor_.token + 1 >= tokens();
-  if (at_end && tokens_to_come(*this) == 0) return pause();
-  if (at_end || (held_ && held_())) return beat_.start(hold_ms);
+  if (tokens_to_come(*this) > 0 || (held_ && held_())) return beat_.start(hold_ms);
+  if (cursor_.token + 1 >= tokens()) return pause();
   Cursor next = cursor_;
   ++next.token;
   go_to(next);

@@ -28,6 +28,8 @@ class Navigator : public QObject {
   bool is_current() const { return answers_cursor(snapshot_.get()); }
   /// From the asking until all has been read and generated, or has failed.
   bool is_opening() const { return opening_; }
+  /// The name of the checkpoint that is on its way; empty: none is.
+  QString coming() const;
   bool is_playing() const { return playing_; }
   bool is_autoplaying() const { return playing_ && autoplaying_; }
   double speed() const { return speed_; }

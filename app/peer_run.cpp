@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "app/plain_words.h"
 #include "engine/unread.h"
 
 namespace statescope {
@@ -75,8 +76,7 @@ PeerRun::~PeerRun() = default;
 QString PeerRun::name() const {
   if (branch()) return branch()->branch.number == 0 ? tr("the model's own run") : tr("branch %1").arg(branch()->branch.number);
   const auto& checkpoint = std::get<std::filesystem::path>(subject_);
-  const std::filesystem::path name = checkpoint.has_filename() ? checkpoint.stem() : checkpoint.parent_path().filename();
-  return QString::fromStdString(name.string());
+  return checkpoint_name(checkpoint);
 }
 
 /// What the leader reads, on the model that is open or the one to be opened.

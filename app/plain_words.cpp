@@ -18,4 +18,9 @@ QStringList without_options(const std::vector<std::string>& messages) {
   return all;
 }
 
+QString checkpoint_name(const std::filesystem::path& checkpoint) {
+  const std::filesystem::path path = checkpoint.has_filename() ? checkpoint : checkpoint.parent_path();
+  return QString::fromStdString((path.extension() == ".h5" ? path.stem() : path.filename()).string());
+}
+
 }  // namespace statescope

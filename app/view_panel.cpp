@@ -15,8 +15,9 @@
 namespace statescope {
 namespace {
 
-constexpr int pending_delay_ms = 120;  // shorter waits are not worth a word
-constexpr int answers_delay_ms = 40;   // a view waits so long for what it asked before it is built without
+constexpr int pending_delay_ms = 120;          // shorter waits are not worth a word
+constexpr int played_pending_delay_ms = 1500;  // nor is that a played step, which nobody has asked for, takes its time
+constexpr int answers_delay_ms = 40;           // a view waits so long for what it asked before it is built without
 constexpr int knob_steps = 200;
 constexpr int controls_place = 1;   // in the head, behind the question
 constexpr float named_width = 460;  // of a panel at 1× that has room for its view's name beside the question
@@ -95,7 +96,8 @@ ViewPanel::ViewPanel(Navigator& navigator, const ViewRow& row, bool opengl, bool
     head->addLayout(controls);
     layout->addWidget(head_);
   }
-  surface_ = make_surface(opengl, [this](Canvas& canvas) { paint(canvas); }, this);
+  surface_ = make_surface(
+      opengl, [this](Canvas& canvas) { paint(canvas); }, this);
   QWidget* widget = surface_->widget();
   widget->setFocusPolicy(Qt::StrongFocus);
   widget->setMouseTracking(true);
@@ -112,7 +114,6 @@ ViewPanel::ViewPanel(Navigator& navigator, const ViewRow& row, bool opengl, bool
     });
   }
   pending_delay_.setSingleShot(true);
-  pending_delay_.setInterval(pending_delay_ms);
   connect(&pending_delay_, &QTimer::timeout, this, &ViewPanel::show_pending);
   answers_delay_.setSingleShot(true);
   answers_delay_.setInterval(answers_delay_ms);
@@ -316,9 +317,12 @@ void ViewPanel::build() {
   } else if (!titled_ && navigator_.run()) {
     build_now();
   } else {
-    pending_delay_.start();
+    wait_for_word();
   }
 }
+
+/// Not from the beginning with every step.
+void ViewPanel::wait_for_word() { pending_delay_.start(navigator_.is_playing() ? played_pending_delay_ms : pending_delay_ms); }
 
 void ViewPanel::build_now() {
   const std::shared_ptr<const Snapshot>& snapshot = navigator_.snapshot();

@@ -122,6 +122,7 @@ class ViewPanel : public QFrame {
   QBoxLayout& head_layout() const { return *static_cast<QBoxLayout*>(head_->layout()); }
   void describe();
   void show_pending();
+  void wait_for_word();
   void paint(Canvas& canvas) const;
   void choose(QPointF at, bool dragging);
   void choose_hit(std::int64_t id);

@@ -284,7 +284,7 @@ std::string bytes_text(std::int64_t bytes) { return thousands(static_cast<double
 ModelMapData build_model_map(const Snapshot& snapshot, const Findings& findings) {
   ModelMapData data;
   if (!layer_of(snapshot)) {
-    data.message = {Views::tr("No model is open"), Views::tr("Open a checkpoint and give it a prompt.")};
+    data.message = {Views::tr("No model is open"), Views::tr("It appears as soon as a model has read its first tokens.")};
     return data;
   }
   const ModelInfo& model = snapshot.run->model;

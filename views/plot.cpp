@@ -316,7 +316,7 @@ std::string sentence_at(std::string statement, std::string_view place) {
 
 Message without_memory(const Snapshot& snapshot) {
   const LayerInfo* layer = layer_of(snapshot);
-  if (!layer) return {Views::tr("No token has been read yet"), Views::tr("Open a checkpoint and give it a prompt.")};
+  if (!layer) return {Views::tr("No token has been read yet"), Views::tr("It appears as soon as a model has read its first tokens.")};
   if (layer->has_state()) return {};
   std::vector<std::int64_t> others;
   const std::vector<LayerInfo>& layers = snapshot.run->model.layers;

@@ -383,7 +383,7 @@ const TokenInfo* due_after(const RunInfo& run, std::int64_t token) {
 PredictionsData build_predictions(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, PredictionsMode mode) {
   PredictionsData data;
   if (!layer_of(snapshot)) {
-    data.message = {Views::tr("No token has been read yet"), Views::tr("Open a checkpoint and give it a prompt.")};
+    data.message = {Views::tr("No token has been read yet"), Views::tr("It appears as soon as a model has read its first tokens.")};
     return data;
   }
   const RunInfo& run = *snapshot.run;

@@ -349,7 +349,7 @@ RoutingData build_routing(const Snapshot& snapshot, const Cursor& cursor) {
   if (!layer) {
     RoutingData data;
     data.headline = Views::tr("No token has been read yet");
-    data.detail = Views::tr("Open a checkpoint and give it a prompt.");
+    data.detail = Views::tr("It appears as soon as a model has read its first tokens.");
     return data;
   }
   if (layer->partitions == 0 || !snapshot.routing || snapshot.routing->tokens() == 0) return without_routing(snapshot, *layer);

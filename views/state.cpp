@@ -65,7 +65,7 @@ StateData without_state(const Snapshot& snapshot, const LayerInfo* layer) {
   data.layer = snapshot.layer;
   if (!layer) {
     data.headline = Views::tr("No token has been read yet");
-    data.detail = Views::tr("Open a checkpoint and give it a prompt.");
+    data.detail = Views::tr("It appears as soon as a model has read its first tokens.");
   } else if (layer->has_state()) {
     data.headline = Views::tr("The state of layer {} has not been computed yet", snapshot.layer);
     data.detail = Views::tr("It appears as soon as the run has been replayed to this token.");

@@ -218,7 +218,7 @@ TimelineData build_timeline(const Snapshot& snapshot, const Cursor& cursor, cons
   TimelineData data;
   const LayerInfo* layer = layer_of(snapshot);
   if (!layer || snapshot.run->tokens.empty()) {
-    data.message = {Views::tr("Nothing to read yet"), Views::tr("Open a checkpoint and give it a prompt.")};
+    data.message = {Views::tr("Nothing to read yet"), Views::tr("It appears as soon as a model has read its first tokens.")};
     return data;
   }
   data.layer = snapshot.layer;

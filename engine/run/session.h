@@ -64,7 +64,7 @@ class Session {
 
   struct OpenCallbacks {
     std::function<void(double fraction, std::string what)> progress;
-    /// Called when the prompt has been read (a session's first run: when its first tokens have, engine/unread.h), and for each longer run.
+    /// Called when the prompt has been read (of a checkpoint that is opened: its first tokens, engine/unread.h), and for each longer run.
     std::function<void(std::shared_ptr<const RunInfo>)> run;
     std::function<void(std::string message)> failed;
     /// Called once all has been read and generated; never after `failed`.
@@ -82,9 +82,9 @@ class Session {
     std::function<void(std::string message)> not_finite = {};
   };
   /// Opens a checkpoint and runs the prompt; where that is a text and the model reads none, some token ids. An opening under way is
-  /// cancelled; the run shown so far stays until the new one stands.
+  /// cancelled; the run shown so far stays until the new one has read its first tokens.
   void open(std::filesystem::path checkpoint, PromptInput prompt, OpenCallbacks callbacks);
-  /// Runs another prompt on the open model.
+  /// Runs another prompt on the open model; the run shown so far stays until it has been read.
   void read(PromptInput prompt, OpenCallbacks callbacks);
   /// Goes on with the run shown until it has so many tokens, first with what is left of its prompt.
   void generate(std::int64_t tokens, OpenCallbacks callbacks);

@@ -43,11 +43,11 @@ void Session::Worker::perform(const Opening& opening) {
   check_cancelled();
   std::shared_ptr<ReadingTree> tree;
   {
-    // The run that is shown stays, and can be looked at, until the new one has read its prompt. Where there is none, its first tokens do.
+    // Of another checkpoint the first tokens are enough to be shown. On the open model the run shown stays until the prompt has been read.
     std::unique_lock lock(run_mutex_);
     const PromptInput prompt = readable(opening.prompt, loaded);
     std::shared_ptr<Reading> read;
-    if (tree_) {
+    if (tree_ && opening.checkpoint.empty()) {
       read = std::make_shared<Reading>(loaded.model, loaded.tokenizer, prompt, reading(lock), budgets_);
     } else {
       answer(callbacks_.progress, 0.0, std::string("reading"));

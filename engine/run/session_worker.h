@@ -177,7 +177,7 @@ class Session::Worker {
 
   using Clock = std::chrono::steady_clock;
   static constexpr auto kOften = std::chrono::milliseconds(50);
-  static constexpr auto kLook = std::chrono::milliseconds(250);
+  static constexpr auto kLook = std::chrono::seconds(1);
 
   std::function<void(std::function<void()>)> post_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // read and written on the interface thread alone

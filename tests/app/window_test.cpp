@@ -230,6 +230,24 @@ TEST_CASE("playing moves only progress between snapshots and stops at the end") 
   CHECK(motion.count() == 0);
 }
 
+TEST_CASE("a played step that takes its time does not pale the picture at once, one that was asked for does") {
+  TestWindow test;
+  test.open();
+  const auto says_so = [&] {
+    const auto labels = test.window.stage().focused_panel().findChildren<QLabel*>("pending");
+    return std::ranges::any_of(labels, [](const QLabel* label) { return !label->text().isEmpty(); });
+  };
+  test.source.at_once = false;
+  test.navigator().set_speed(1000);
+  test.navigator().play();
+  REQUIRE(QTest::qWaitFor([&] { return test.token() == 1; }, long_enough_ms));
+  QTest::qWait(400);
+  CHECK_FALSE(says_so());
+  test.navigator().pause();
+  test.navigator().step(1);
+  CHECK(QTest::qWaitFor(says_so, long_enough_ms));
+}
+
 TEST_CASE("while a played step moves, the inspector keeps the numbers of the token before") {
   QString moving, arrived;
   TestWindow test;

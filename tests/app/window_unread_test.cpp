@@ -76,18 +76,43 @@ TEST_CASE("a token that has not been read yet is being read, and the cursor goes
   CHECK(test.navigator().is_current());
 }
 
-TEST_CASE("playing waits for tokens that are being read") {
+TEST_CASE("playing waits until the prompt has been read, and says so") {
   TestWindow test;
   test.window.open_checkpoint("fake.h5", {});
   test.source.grow(read_so_far(4));
   test.navigator().set_speed(1000);
-  test.navigator().play();
-  REQUIRE(QTest::qWaitFor([&] { return test.token() == 3; }, long_enough_ms));
-  QTest::qWait(50);
+  test.press(Qt::Key_Space);
+  CHECK(test.window.said() == "Plays as soon as the prompt has been read");
+  QTest::qWait(100);
   CHECK(test.navigator().is_playing());
+  CHECK(test.token() == 0);
+  test.press(Qt::Key_Right);  // by hand it goes on at once
+  CHECK(test.token() == 1);
+  CHECK_FALSE(test.navigator().is_playing());
+  test.press(Qt::Key_Space);
   test.source.stand(read_so_far(64));
+  CHECK(test.window.said().isEmpty());
   REQUIRE(QTest::qWaitFor([&] { return !test.navigator().is_playing(); }, long_enough_ms));
   CHECK(test.token() == 63);
+}
+
+TEST_CASE("a checkpoint that is on its way is called by its name, beside the one that is shown") {
+  TestWindow test;
+  test.window.open_checkpoint("Small-0.8B", {});
+  CHECK(says(test.window, "Small-0.8B"));
+  CHECK_FALSE(says(test.window, "No model is open"));
+  test.source.opening.progress(0, "opening");
+  CHECK(says(test.window, "opening"));
+  test.source.opening.failed("cancelled");
+  CHECK(says(test.window, "No model is open"));
+  test.open();
+  test.window.open_checkpoint("/models/Small-0.8B/", {});
+  test.source.opening.progress(0.5, "reading");
+  CHECK(says(test.window, "fake"));
+  CHECK(says(test.window, "Small-0.8B: reading"));
+  test.source.grow(read_so_far(16));
+  test.source.opening.progress(0.6, "reading");
+  CHECK(says(test.window, "reading"));
 }
 
 TEST_CASE("what was cancelled while it was read stays as far as it was read, and can be gone on with") {

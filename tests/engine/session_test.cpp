@@ -170,6 +170,23 @@ TEST_CASE("session: while another prompt is read, the run shown can be looked at
   CHECK(second.failures == std::vector<std::string>{"cancelled"});
 }
 
+TEST_CASE("session: another checkpoint over the run shown comes with the first tokens of its prompt, too") {
+  Posts posts;
+  Session session(posts.post());
+  Opening first, second;
+  session.open(kGla, ids_prompt(30), first.callbacks());
+  posts.run_until([&] { return first.done; });
+  session.open(kSse, ids_prompt(60'000), second.callbacks());
+  posts.run_until([&] { return !second.runs.empty(); });
+  CHECK(second.runs.front()->model.family == "sse");
+  CHECK(unread(*second.runs.front()) > 0);
+  std::shared_ptr<const Snapshot> snapshot;
+  session.show(0, 0, 5, [&](std::shared_ptr<const Snapshot> answer) { snapshot = std::move(answer); });
+  posts.run_until([&] { return second.done && snapshot; });
+  CHECK(unread(*snapshot->run) > 0);
+  CHECK(unread(*second.runs.back()) == 0);
+}
+
 TEST_CASE("session: a run says what its recording takes and may take") {
   Posts posts;
   Session session(posts.post(), {}, {}, 2'000'000);
