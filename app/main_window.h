@@ -161,6 +161,8 @@ class MainWindow : public QMainWindow {
   void show_error(const QString& message);
   void show_title();
   void open_session(const std::filesystem::path& path);
+  /// A JSON of messages, as turns of a chat; false: it is something else.
+  bool open_conversation(const std::filesystem::path& path);
   /// What a figure of this program was made from, at the place that it shows.
   void open_figure(const std::filesystem::path& path);
   void arrive(const std::vector<FigurePanel>& panels);

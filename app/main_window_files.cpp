@@ -7,15 +7,19 @@
 
 #include "app/assets.h"
 #include "app/cli_commands.h"
+#include "app/conversation.h"
 #include "app/eval/needle_grid.h"
 #include "app/figure_in_window.h"
 #include "app/main_window.h"
 #include "app/plain_words.h"
+#include "engine/checkpoint/file.h"
+#include "engine/error.h"
 
 namespace statescope {
 namespace {
 
 constexpr int most_recent = 8;
+constexpr std::size_t most_of_conversation = 16'000'000;  // bytes
 
 QString path_text(const std::filesystem::path& path) { return QString::fromStdString(path.string()); }
 
@@ -63,10 +67,25 @@ void MainWindow::open_path(const std::filesystem::path& path) {
   if (path.extension() == ".md") return open_lesson(path);
   if (!is_prompt(path)) return open_checkpoint(path, navigator_->prompt_for_another());
   try {
-    navigator_->read(load_prompt({.text = {}, .ids = {}, .file = path.string()}));
+    if (!open_conversation(path)) navigator_->read(load_prompt({.text = {}, .ids = {}, .file = path.string()}));
   } catch (const std::exception& error) {
     show_error(without_options(error.what()));
   }
+}
+
+bool MainWindow::open_conversation(const std::filesystem::path& path) {
+  if (path.extension() != ".json" || !std::filesystem::exists(path)) return false;
+  std::optional<std::vector<ChatTurn>> turns = turns_in(read_file(path, most_of_conversation), path.filename().string());
+  if (!turns) return false;
+  const QString file = path_text(path.filename());
+  if (!navigator_->run()) throw Error(tr("%1 is a chat: open the model that reads it first.").arg(file).toStdString());
+  if (!navigator_->facts().chat)
+    throw Error(tr("%1 is a chat, and %2 has no chat template to read it by.")
+                    .arg(file, QString::fromStdString(navigator_->run()->model.name))
+                    .toStdString());
+  if (!side_->isVisible() || side_->page() != SidePage::prompt) show_page(SidePage::prompt);
+  side_->prompt().read_turns(std::move(*turns));
+  return true;
 }
 
 void MainWindow::compare_with(const std::filesystem::path& checkpoint) {

@@ -1,15 +1,19 @@
 #include "app/prompt_page.h"
 
 #include <QCoreApplication>
+#include <QMimeData>
+#include <QMouseEvent>
 #include <QPointer>
 #include <QSignalBlocker>
 #include <QThreadPool>
 #include <QVBoxLayout>
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "app/assets.h"
 #include "app/cli_commands.h"
+#include "app/conversation.h"
 #include "app/theme.h"
 #include "engine/unread.h"
 #include "views/parts.h"
@@ -20,14 +24,16 @@ namespace {
 constexpr int count_delay_ms = 150;
 constexpr int lines_of_ids = 2, least_lines = 4;
 constexpr int most_shown_ids = 4096;
+constexpr int tokens_of_reply = 32;  // where nobody says how many
 
 enum Choice { as_it_is, one_before, shipped };  // what stands in the list of prompts, the last from there on
 
-QPushButton* make_button(const QString& words, const char* keys, QWidget* parent) {
+QPushButton* make_button(const QString& words, const QString& means, const char* keys, QWidget* parent) {
   auto* button = new QPushButton(words, parent);
   button->setFocusPolicy(Qt::StrongFocus);
-  button->setShortcut(QKeySequence(QString::fromLatin1(keys)));
-  button->setToolTip(PromptPage::tr("Marks the selected words (%1)").arg(button->shortcut().toString(QKeySequence::NativeText)));
+  const QKeySequence sequence(QString::fromLatin1(keys));
+  click_at_once(*button, sequence);
+  button->setToolTip(QStringLiteral("%1 (%2)").arg(means, sequence.toString(QKeySequence::NativeText)));
   return button;
 }
 
@@ -38,11 +44,25 @@ int position_of(const std::string& text, std::size_t byte) {
   return static_cast<int>(QString::fromUtf8(text.data(), static_cast<qsizetype>(std::min(byte, text.size()))).size());
 }
 
-/// As high as the page leaves room for, a few lines at least.
+/// As high as the page leaves room for, a few lines at least. Words are selected in it to be marked: they are not dragged about, and what
+/// is dropped on it is the window's.
 class TextBox : public QPlainTextEdit {
  public:
   using QPlainTextEdit::QPlainTextEdit;
+  std::function<bool(const QString&)> take;  // what is pasted, where it is more than a text
+
   QSize sizeHint() const override { return minimumSizeHint(); }
+
+ protected:
+  /// In what is selected, too, another selection begins.
+  void mousePressEvent(QMouseEvent* event) override {
+    if (event->button() == Qt::LeftButton && !(event->modifiers() & Qt::ShiftModifier))
+      setTextCursor(cursorForPosition(event->position().toPoint()));
+    QPlainTextEdit::mousePressEvent(event);
+  }
+  void insertFromMimeData(const QMimeData* source) override {
+    if (!source->hasText() || !take(source->text())) QPlainTextEdit::insertFromMimeData(source);
+  }
 };
 
 }  // namespace
@@ -52,11 +72,15 @@ PromptPage::PromptPage(Navigator& navigator, QWidget* parent) : QWidget(parent),
   from_->setObjectName("names");
   from_->setAccessibleName(tr("Prompt to begin with"));
   from_->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
-  text_ = new TextBox(this);
+  turns_ = new ChatTurns(this);
+  auto* text = new TextBox(this);
+  text->setAcceptDrops(false);
+  text->take = [this](const QString& pasted) { return take_pasted(pasted); };
+  text_ = text;
   text_->setTabChangesFocus(true);
   QLayout* marks = make_marks();
   chat_ = new QCheckBox(tr("Said in a &chat"), this);
-  chat_->setToolTip(tr("The model reads the text as what a user says to it, in the form of its chat template"));
+  chat_->setToolTip(tr("The model reads what is said to it, in one turn or several, in the form of its chat template"));
   count_ = new QLabel(this);
   count_->setObjectName("faint");
   count_->setWordWrap(true);
@@ -68,7 +92,8 @@ PromptPage::PromptPage(Navigator& navigator, QWidget* parent) : QWidget(parent),
   ids_->setAccessibleName(tr("Token ids of the text"));
   expected_ = new QLineEdit(this);
   expected_->setAccessibleName(tr("Right answer"));
-  expected_->setPlaceholderText(tr("What a right answer says"));
+  expected_->setPlaceholderText(tr("if it is known"));
+  expected_->setToolTip(tr("What a right answer says: the model's own is compared with it"));
   generate_ = new QSpinBox(this);
   generate_->setRange(0, 4096);
   generate_->setAccessibleName(tr("Tokens to generate after the prompt"));
@@ -83,6 +108,7 @@ PromptPage::PromptPage(Navigator& navigator, QWidget* parent) : QWidget(parent),
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addWidget(from_);
+  layout->addWidget(turns_);
   layout->addWidget(text_, 1);
   marks_row_->setLayout(marks);
   layout->addWidget(marks_row_);
@@ -90,9 +116,9 @@ PromptPage::PromptPage(Navigator& navigator, QWidget* parent) : QWidget(parent),
   counted->addWidget(count_, 1);
   counted->addWidget(chat_);
   layout->addLayout(counted);
-  layout->addWidget(ids_);
   layout->addLayout(form_);
-  layout->addWidget(read_);
+  layout->addWidget(ids_);
+  setTabOrder(generate_, ids_);
   count_delay_.setSingleShot(true);
   count_delay_.setInterval(count_delay_ms);
   make_connections();
@@ -101,9 +127,9 @@ PromptPage::PromptPage(Navigator& navigator, QWidget* parent) : QWidget(parent),
 
 QLayout* PromptPage::make_marks() {
   marks_row_ = new QWidget(this);
-  needle_ = make_button(tr("Needle"), "Alt+N", marks_row_);
-  question_ = make_button(tr("Question"), "Alt+Q", marks_row_);
-  answer_ = make_button(tr("Answer"), "Alt+A", marks_row_);
+  needle_ = make_button(tr("Needle"), tr("The selected words are what the model has to remember"), "Alt+N", marks_row_);
+  question_ = make_button(tr("Question"), tr("The selected words ask for the needle"), "Alt+Q", marks_row_);
+  answer_ = make_button(tr("Answer"), tr("The selected words answer the question"), "Alt+A", marks_row_);
   auto* row = new QHBoxLayout;
   row->setContentsMargins(0, 0, 0, 0);
   for (QPushButton* button : {needle_, question_, answer_}) row->addWidget(button);
@@ -117,7 +143,15 @@ void PromptPage::make_connections() {
   connect(text_, &QPlainTextEdit::textChanged, this, &PromptPage::take_edit);
   connect(from_, &QComboBox::activated, this, &PromptPage::choose);
   connect(read_, &QPushButton::clicked, this, &PromptPage::read);
-  connect(chat_, &QCheckBox::toggled, this, &PromptPage::show_kind);
+  connect(chat_, &QCheckBox::toggled, this, [this](bool checked) {
+    text_->document()->setModified(true);
+    if (checked) want_reply();
+    show_kind();
+  });
+  connect(turns_, &ChatTurns::leaving, this, &PromptPage::keep_turn);
+  connect(turns_, &ChatTurns::chosen, this, [this] { show_text(turns_->current().text, turns_->current().spans); });
+  connect(turns_, &ChatTurns::changed, this, &PromptPage::count_soon);
+  connect(turns_, &ChatTurns::left, text_, qOverload<>(&QWidget::setFocus));
   connect(&count_delay_, &QTimer::timeout, this, &PromptPage::count);
   connect(&navigator_, &Navigator::opened, this, [this] { show_kind(); });
 }
@@ -126,6 +160,7 @@ void PromptPage::set_frame(const Frame& frame) {
   frame_ = frame;
   const int line = fontMetrics().lineSpacing();
   ids_->setFixedHeight(lines_of_ids * line + line);
+  turns_->fit();
   text_->setMinimumHeight(least_lines * line + line);
   show_marks();
 }
@@ -135,54 +170,111 @@ bool PromptPage::has_no_text() const { return !navigator_.facts().no_text.isEmpt
 /// Also of a model that reads texts, where ids were read and ids stand there.
 bool PromptPage::takes_ids() const { return has_no_text() || (!written_.ids.empty() && ids_in(text_->toPlainText().toStdString())); }
 
-bool PromptPage::is_chat() const { return chat_->isChecked() && navigator_.facts().chat && !takes_ids() && !is_formed(); }
+bool PromptPage::can_chat() const { return !has_no_text() && navigator_.facts().chat && !takes_ids() && !is_formed(); }
+bool PromptPage::is_chat() const { return chat_->isChecked() && can_chat(); }
 
 /// Whether a chat template's own text stands there, as long as it begins as that does.
 bool PromptPage::is_formed() const {
   constexpr std::size_t beginning = 8;
-  return written_.in_chat && text_->toPlainText().toStdString().starts_with(written_.text.substr(0, beginning));
+  return written_.in_chat && written_.turns.empty() && text_->toPlainText().toStdString().starts_with(written_.text.substr(0, beginning));
 }
 
 void PromptPage::show_kind() {
-  const bool text = !has_no_text();
-  chat_->setVisible(text && navigator_.facts().chat && !takes_ids() && !is_formed());
-  marks_row_->setVisible(text);
+  chat_->setVisible(can_chat());
+  turns_->setVisible(is_chat());
+  marks_row_->setVisible(!has_no_text());
   if (isVisible()) count_soon();
 }
 
 void PromptPage::fill() {
-  const PromptInput& shown = navigator_.prompt();
-  show_prompt(shown.in_chat && shown.text == formed_ ? said_ : shown);
+  read_soon_ = false;
+  {
+    const QSignalBlocker quiet(chat_);
+    chat_->setChecked(!navigator_.prompt().turns.empty());
+  }
+  show_prompt(navigator_.prompt());
   const RunInfo* run = navigator_.run().get();
   const bool whole = run && unread(*run) == 0;
-  const std::int64_t generated = whole ? navigator_.tokens() - run->prompt_length : written_.generate.value_or(0);
+  const std::int64_t wanted = written_.generate.value_or(run ? std::ssize(run->expected) : 0);
+  const std::int64_t generated = whole ? navigator_.tokens() - run->prompt_length : wanted;
   generate_->setValue(static_cast<int>(generated));
   show_choices();
   text_->selectAll();
 }
 
-void PromptPage::show_prompt(const PromptInput& prompt) {
+void PromptPage::show_text(const std::string& text, const std::vector<TextSpan>& spans) {
   const QSignalBlocker quiet(text_);
-  written_ = prompt;
   marks_.clear();
-  text_->setPlainText(QString::fromStdString(prompt.ids.empty() ? prompt.text : ids_text(prompt.ids)));
-  for (const TextSpan& span : prompt.spans) {
+  text_->setPlainText(QString::fromStdString(text));
+  for (const TextSpan& span : spans) {
     QTextCursor words(text_->document());
-    words.setPosition(position_of(prompt.text, span.begin));
-    words.setPosition(position_of(prompt.text, span.end), QTextCursor::KeepAnchor);
+    words.setPosition(position_of(text, span.begin));
+    words.setPosition(position_of(text, span.end), QTextCursor::KeepAnchor);
     marks_.push_back({span.kind, words});
+  }
+  text_->document()->setModified(false);
+  show_marks();
+  count_soon();
+}
+
+void PromptPage::show_prompt(const PromptInput& prompt) {
+  written_ = prompt;
+  if (!navigator_.facts().chat) written_.turns.clear();
+  if (written_.turns.empty()) {
+    turns_->set_turns({{"user", prompt.text, prompt.spans}});
+    show_text(prompt.ids.empty() ? prompt.text : ids_text(prompt.ids), prompt.spans);
+  } else {
+    show_turns(written_.turns);
   }
   expected_->setText(QString::fromStdString(prompt.expected));
   expected_->setModified(false);
-  text_->document()->setModified(false);
   const bool ids = takes_ids();
   text_->setAccessibleName(ids ? tr("Token ids of the prompt") : tr("Text of the prompt"));
   text_->setPlaceholderText(ids ? tr("Token ids for the model to read, such as 12 7 99") : tr("A text for the model to read"));
   ids_->setVisible(!has_no_text());
   form_->setRowVisible(expected_, !has_no_text());
   show_kind();
-  show_marks();
-  count_soon();
+}
+
+void PromptPage::show_turns(std::vector<ChatTurn> turns) {
+  const QSignalBlocker quiet(chat_);
+  chat_->setChecked(true);
+  turns_->set_turns(std::move(turns));
+  show_text(turns_->current().text, turns_->current().spans);
+  expected_->clear();
+}
+
+/// Who says something in a chat waits for an answer.
+void PromptPage::want_reply() {
+  if (generate_->value() == 0) generate_->setValue(tokens_of_reply);
+}
+
+/// What stands in the box is the turn's.
+void PromptPage::keep_turn() { turns_->write(text_->toPlainText().toStdString(), marked()); }
+
+void PromptPage::read_turns(std::vector<ChatTurn> turns) {
+  written_ = {};
+  show_turns(std::move(turns));
+  want_reply();
+  show_kind();
+  read_soon_ = true;
+}
+
+/// A conversation as JSON becomes turns where nothing else stands there.
+bool PromptPage::take_pasted(const QString& text) {
+  const bool nothing_else = text_->toPlainText().size() == text_->textCursor().selectedText().size();
+  if (!navigator_.facts().chat || !nothing_else) return false;
+  try {
+    std::optional<std::vector<ChatTurn>> turns = turns_in(text.toStdString(), tr("What was pasted").toStdString());
+    if (!turns) return false;
+    written_ = {};
+    show_turns(std::move(*turns));
+    show_kind();
+  } catch (const std::exception& error) {
+    count_delay_.stop();
+    count_->setText(QString::fromUtf8(error.what()));
+  }
+  return true;
 }
 
 /// What the reader's own text has replaced, and what ships.
@@ -213,20 +305,31 @@ void PromptPage::choose(int index) {
 void PromptPage::take_edit() {
   if (text_->document()->isModified()) {
     std::erase_if(marks_, [](const Mark& mark) { return !mark.words.hasSelection(); });
-    if (marks_.empty() && !expected_->isModified()) expected_->clear();
-    chat_->setVisible(!has_no_text() && navigator_.facts().chat && !takes_ids() && !is_formed());
+    const bool is_all = !is_chat() || turns_->turns().size() == 1;
+    if (marks_.empty() && is_all && !expected_->isModified()) expected_->clear();
+    chat_->setVisible(can_chat());
+    turns_->setVisible(is_chat());
   }
   show_marks();
   count_soon();
 }
 
-void PromptPage::select_word(QTextCursor& cursor) const {
-  if (!cursor.hasSelection()) cursor.select(QTextCursor::WordUnderCursor);
+/// Without a selection: what is marked so where the cursor stands, else the word there.
+void PromptPage::select_marked(QTextCursor& cursor, SpanKind kind) const {
+  if (cursor.hasSelection()) return;
+  const auto holds = [&](const Mark& mark) {
+    return mark.kind == kind && mark.words.selectionStart() <= cursor.position() && cursor.position() <= mark.words.selectionEnd();
+  };
+  const auto mark = std::ranges::find_if(marks_, holds);
+  if (mark != marks_.end())
+    cursor = mark->words;
+  else
+    cursor.select(QTextCursor::WordUnderCursor);
 }
 
 void PromptPage::mark(SpanKind kind) {
   QTextCursor words = text_->textCursor();
-  select_word(words);
+  select_marked(words, kind);
   if (!words.hasSelection()) return;
   const int begin = words.selectionStart(), end = words.selectionEnd();
   const auto is_same = [&](const Mark& mark) {
@@ -238,8 +341,10 @@ void PromptPage::mark(SpanKind kind) {
   });
   if (!was_marked) marks_.push_back({kind, words});
   text_->document()->setModified(true);
+  words.setPosition(end);  // the mark is to be seen, which a selection would hide
+  text_->setTextCursor(words);
   show_marks();
-  if (is_chat()) show_reading(TextReading(reading_));
+  if (is_chat()) count_soon();
   text_->setFocus();
 }
 
@@ -272,21 +377,28 @@ void PromptPage::show_marks() {
   text_->setExtraSelections(shown);
 }
 
+std::vector<TextSpan> PromptPage::marked() const {
+  const QString text = text_->toPlainText();
+  std::vector<TextSpan> spans;
+  for (const Mark& mark : marks_)
+    spans.push_back({mark.kind, byte_of(text, mark.words.selectionStart()), byte_of(text, mark.words.selectionEnd())});
+  std::ranges::sort(spans, {}, &TextSpan::begin);  // in whatever order they were marked
+  return spans;
+}
+
 PromptInput PromptPage::prompt() const {
   PromptInput input = written_;
   const QString text = text_->toPlainText();
   if (takes_ids()) {
     input = {
         .text = {}, .spans = {}, .ids = ids_in(text.toStdString()).value_or(std::vector<std::int32_t>()), .expected = {}, .generate = {}};
-  } else if (text_->document()->isModified() || expected_->isModified()) {
+  } else if (is_chat() || text_->document()->isModified() || expected_->isModified()) {
     input = {.text = text.toStdString(),
-             .spans = {},
+             .spans = marked(),
              .ids = {},
              .expected = expected_->text().toStdString(),
              .generate = {},
              .in_chat = is_formed()};
-    for (const Mark& mark : marks_)
-      input.spans.push_back({mark.kind, byte_of(text, mark.words.selectionStart()), byte_of(text, mark.words.selectionEnd())});
   }
   input.generate = generate_->value();
   return input;
@@ -296,11 +408,12 @@ void PromptPage::read() {
   if (!read_->isEnabled()) return;
   PromptInput wanted = prompt();
   if (is_chat()) {
-    if (reading_.ids.empty()) return;  // not counted yet, or refused
-    said_ = wanted;
-    formed_ = wanted.text = reading_.chat;
+    read_soon_ = reading_.ids.empty() && reading_.refused.empty();  // not counted yet
+    if (reading_.ids.empty()) return;
+    wanted.text = reading_.chat;
+    wanted.spans = reading_.spans;
     wanted.in_chat = true;
-    for (TextSpan& span : wanted.spans) span = moved(span, *reading_.said);
+    wanted.turns = turns_->turns();
   }
   const PromptInput& shown = navigator_.prompt();
   if (wanted.text != shown.text || wanted.ids != shown.ids) before_ = shown;
@@ -328,9 +441,10 @@ void PromptPage::count() {
   if (!tokenizer) return;
   const std::shared_ptr<const chat::TemplateFolder> folder = is_chat() ? navigator_.facts().chat : nullptr;
   read_->setEnabled(!folder);  // in a chat, once it is known what the model would read
+  if (folder) keep_turn();
   QThreadPool::globalInstance()->start([self = QPointer<PromptPage>(this), tokenizer, folder, vocab = navigator_.facts().vocab, text,
-                                        formed = is_formed(), ticket = counted_] {
-    TextReading reading = folder ? read_chat(*tokenizer, *folder, text) : read_text(*tokenizer, vocab, text, formed);
+                                        turns = turns_->turns(), formed = is_formed(), ticket = counted_] {
+    TextReading reading = folder ? read_chat(*tokenizer, *folder, turns) : read_text(*tokenizer, vocab, text, formed);
     QMetaObject::invokeMethod(
         qApp,
         [self, reading = std::move(reading), ticket] {
@@ -342,10 +456,9 @@ void PromptPage::count() {
 
 void PromptPage::show_reading(const TextReading& reading) {
   reading_ = reading;
-  const bool lost_marks = is_chat() && !marks_.empty() && !reading.ids.empty() && !reading.said;
-  if (is_chat()) read_->setEnabled(!reading.ids.empty() && !lost_marks);
+  if (is_chat()) read_->setEnabled(!reading.ids.empty() && !reading.lost_marks);
   QStringList lines;
-  if (lost_marks)
+  if (reading.lost_marks)
     lines += tr("The chat template changes the text, so nothing can be marked in it. Take the marks away, or read it outside a chat.");
   for (const UnknownWord& word : reading.unknown) {
     const std::string text = text_->toPlainText().toStdString().substr(word.begin, word.end - word.begin);
@@ -359,6 +472,7 @@ void PromptPage::show_reading(const TextReading& reading) {
   const auto shown = std::min<std::ptrdiff_t>(most_shown_ids, std::ssize(reading.ids));
   ids_->setPlainText(QString::fromStdString(ids_text({reading.ids.begin(), reading.ids.begin() + shown})));
   show_marks();
+  if (std::exchange(read_soon_, false)) read();
 }
 
 }  // namespace statescope

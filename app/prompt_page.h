@@ -12,6 +12,7 @@
 #include <QTextCursor>
 #include <QTimer>
 
+#include "app/chat_turns.h"
 #include "app/navigator.h"
 #include "app/prompt_text.h"
 
@@ -30,6 +31,10 @@ class PromptPage : public QWidget {
   PromptInput prompt() const;
   /// The selected words become the needle, the question or the answer; where they are that already, they are it no longer.
   void mark(SpanKind kind);
+  /// Fills the page with these turns of a chat and reads them as soon as the model's template has made a text of them.
+  void read_turns(std::vector<ChatTurn> turns);
+  /// To stand where it is always in sight.
+  QPushButton* read_button() { return read_; }
 
  private:
   /// Moves with the text while it is edited.
@@ -41,6 +46,8 @@ class PromptPage : public QWidget {
   QLayout* make_marks();
   void make_connections();
   void show_prompt(const PromptInput& prompt);
+  void show_text(const std::string& text, const std::vector<TextSpan>& spans);
+  void show_turns(std::vector<ChatTurn> turns);
   void show_choices();
   void choose(int index);
   void take_edit();
@@ -49,11 +56,16 @@ class PromptPage : public QWidget {
   void count();
   void show_reading(const TextReading& reading);
   void show_marks();
-  void select_word(QTextCursor& cursor) const;
+  void select_marked(QTextCursor& cursor, SpanKind kind) const;
+  std::vector<TextSpan> marked() const;
+  void keep_turn();
+  void want_reply();
+  bool take_pasted(const QString& text);
   bool has_no_text() const;
   bool takes_ids() const;
   bool is_chat() const;
   bool is_formed() const;
+  bool can_chat() const;
   void show_kind();
 
   Navigator& navigator_;
@@ -62,7 +74,8 @@ class PromptPage : public QWidget {
   QPlainTextEdit* text_;
   QPushButton *needle_, *question_, *answer_;
   QWidget* marks_row_;
-  QCheckBox* chat_;  // the text is what the user says to an instruct model
+  QCheckBox* chat_;   // the text is what is said to an instruct model,
+  ChatTurns* turns_;  // in one turn of these
   QLabel* count_;
   QPlainTextEdit* ids_;  // of the text, to be looked at and copied
   QFormLayout* form_;
@@ -73,10 +86,9 @@ class PromptPage : public QWidget {
   int counted_ = 0;      // what is counted now; older answers are dropped
   PromptInput written_;  // what the page was filled with
   PromptInput before_;   // the one before the reader's own was read
-  PromptInput said_;     // what was last read in a chat, as it was written here,
-  std::string formed_;   // and the template's text of it
   std::vector<Mark> marks_;
   TextReading reading_;
+  bool read_soon_ = false;  // once it is known what the model would read
 };
 
 }  // namespace statescope

@@ -5,13 +5,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
 #include <utility>
 
-#include "engine/chat/chat_template.h"
-#include "engine/chat/request.h"
 #include "engine/error.h"
 #include "engine/tokenizer/tokenizer.h"
 
@@ -51,28 +48,6 @@ std::vector<UnknownWord> unknown_words(const Tokenizer& tokenizer, std::int64_t 
   return unknown;
 }
 
-/// What a user says by the chat template.
-std::string in_form(const chat::TemplateFolder& folder, const std::string& said) {
-  const nlohmann::json turn{{"role", "user"}, {"content", said}};
-  const std::string line = nlohmann::json::object({{"messages", nlohmann::json::array({turn})}}).dump();
-  const chat::RequestDefaults defaults{.template_name = "", .now = chat::local_time(), .variables = {}, .add_generation_prompt = true};
-  return chat::prompt_of(line, folder, defaults);
-}
-
-/// Said by a user, it shows where a template puts the words: no template has them of its own.
-const std::string kProbe = "what-the-user-says";
-
-/// As they are or trimmed, at byte `at` of the text.
-std::optional<SaidWords> said_in(const std::string& text, const std::string& said, std::size_t at) {
-  if (at == text.npos || at > text.size()) return {};
-  if (text.compare(at, said.size(), said) == 0) return SaidWords{0, said.size(), at};
-  const std::size_t begin = said.find_first_not_of(kWhiteSpace);
-  if (begin == said.npos) return {};
-  const std::size_t size = said.find_last_not_of(kWhiteSpace) + 1 - begin;
-  if (text.compare(at, size, said, begin, size) != 0) return {};
-  return SaidWords{begin, size, at};
-}
-
 }  // namespace
 
 /// Only lists of words refuse a text.
@@ -85,23 +60,6 @@ TextReading read_text(const Tokenizer& tokenizer, std::int64_t vocab, const std:
     if (reading.unknown.empty()) reading.refused = error.what();
   }
   return reading;
-}
-
-TextReading read_chat(const Tokenizer& tokenizer, const chat::TemplateFolder& folder, const std::string& said) {
-  TextReading reading;
-  try {
-    reading.chat = in_form(folder, said);
-    reading.ids = tokenizer.encode(reading.chat, {.add_specials = false, .recognise_specials = true}).ids;
-    reading.said = said_in(reading.chat, said, in_form(folder, kProbe).find(kProbe));
-  } catch (const Error& error) {
-    reading.refused = error.what();
-  }
-  return reading;
-}
-
-TextSpan moved(const TextSpan& span, const SaidWords& said) {
-  const auto place = [&](std::size_t byte) { return std::clamp(byte, said.from, said.from + said.size) - said.from + said.at; };
-  return {span.kind, place(span.begin), place(span.end)};
 }
 
 /// d(i, j) = min(d(i−1, j) + 1, d(i, j−1) + 1, d(i−1, j−1) + [aᵢ ≠ bⱼ])

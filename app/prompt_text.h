@@ -23,26 +23,16 @@ struct UnknownWord {
   std::vector<std::string> nearest;
 };
 
-/// What a user says in the text that a chat template makes of it: its bytes [from, from + size) stand at `at`. A template may trim it.
-struct SaidWords {
-  std::size_t from = 0, size = 0, at = 0;
-};
-
 struct TextReading {
   std::vector<std::int32_t> ids;
   std::vector<UnknownWord> unknown;  // of a model that knows words alone; then there are no ids
   std::string refused;               // why there are none, where that is something else
   std::string chat;                  // the text that was read, where it is a chat template's
-  std::optional<SaidWords> said;     // in it; none where the template changes the words
+  std::vector<TextSpan> spans;       // what was marked in its turns, in it
+  bool lost_marks = false;           // a template that changes the words leaves no place for them
 };
 /// `vocab`: ids of the model; `in_chat`: as of PromptInput. As long as the text is: not for the interface thread.
 TextReading read_text(const Tokenizer& tokenizer, std::int64_t vocab, const std::string& text, bool in_chat = false);
-
-/// The same of a conversation in which the user says that, by the model's chat template; special tokens that it writes are those tokens.
-TextReading read_chat(const Tokenizer& tokenizer, const chat::TemplateFolder& folder, const std::string& said);
-
-/// The part of the user's words that a span marks, as bytes of the template's text; empty where it was trimmed away.
-TextSpan moved(const TextSpan& span, const SaidWords& said);
 
 /// Letters that must be put in, left out or changed to make one of the other.
 std::size_t edit_distance(std::string_view a, std::string_view b);

@@ -32,14 +32,14 @@ Side::Side(Navigator& navigator, Actions& actions, QWidget* parent)
     : QStackedWidget(parent), inspector_(new Inspector(navigator, actions)), prompt_(new PromptPage(navigator)) {
   setObjectName("panel");
   addWidget(scrolled(inspector_, this));  // in the order of SidePage
-  add_page(tr("Prompt"), prompt_);
+  add_page(tr("Prompt"), prompt_, prompt_->read_button());
   auto* about = new QLabel(tr(about_text).arg(STATESCOPE_VERSION, QT_VERSION_STR));
   about->setWordWrap(true);
   about->setAlignment(Qt::AlignTop | Qt::AlignLeft);
   add_page(tr("About"), about);
 }
 
-void Side::add_page(const QString& title, QWidget* body) {
+void Side::add_page(const QString& title, QWidget* body, QWidget* foot) {
   auto* page = new QWidget(this);
   auto* layout = new QVBoxLayout(page);
   auto* heading = new QLabel(title, page);
@@ -49,7 +49,11 @@ void Side::add_page(const QString& title, QWidget* body) {
   connect(back, &QPushButton::clicked, this, [this] { show_page(SidePage::inspector); });
   layout->addWidget(heading);
   layout->addWidget(scrolled(body, page), 1);
-  layout->addWidget(back);
+  auto* row = new QHBoxLayout;
+  if (foot) row->addWidget(foot, 1);
+  row->addWidget(back, foot ? 0 : 1);
+  layout->addLayout(row);
+  if (foot) setTabOrder(foot, back);
   page->setFocusProxy(body->focusProxy());
   addWidget(page);
 }

@@ -20,13 +20,15 @@ class Side : public QStackedWidget {
   explicit Side(Navigator& navigator, Actions& actions, QWidget* parent = nullptr);
 
   /// The next one of SidePage; Side itself makes those before the keys. Where `body` has a focus proxy, that gets the keyboard.
-  void add_page(const QString& title, QWidget* body);
+  /// `foot`: stays in sight below it.
+  void add_page(const QString& title, QWidget* body, QWidget* foot = nullptr);
 
   void set_frame(const Frame& frame);
   void show_page(SidePage page);
   void set_width(SideWidth width);
   SidePage page() const { return static_cast<SidePage>(currentIndex()); }
   Inspector& inspector() { return *inspector_; }
+  PromptPage& prompt() { return *prompt_; }
 
  private:
   Inspector* inspector_;

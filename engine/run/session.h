@@ -25,6 +25,12 @@ struct TextSpan {
   std::size_t begin = 0, end = 0;
 };
 
+/// What one of a conversation's sides says, with what is marked in it.
+struct ChatTurn {
+  std::string role, text;
+  std::vector<TextSpan> spans = {};
+};
+
 /// What to read: a text, or, where `ids` is not empty, token ids as they are.
 struct PromptInput {
   std::string text;
@@ -33,6 +39,7 @@ struct PromptInput {
   std::string expected;                  // what a right answer says; empty: unknown
   std::optional<std::int64_t> generate;  // tokens to generate (greedily) after the prompt; unset: as many as `expected` has
   bool in_chat = false;                  // the text is a chat template's: special tokens in it are those, and none come beside them
+  std::vector<ChatTurn> turns = {};      // what that text was made of, where it is known
 };
 
 /// A run's branches, as the interface sees them.

@@ -108,14 +108,23 @@ class Object {
   std::size_t asked_ = 0;
 };
 
-json prompt_json(const SessionRecord& record) {
+json spans_json(const std::vector<TextSpan>& all) {
   json spans = json::array();
-  for (const TextSpan& span : record.prompt.spans) {
+  for (const TextSpan& span : all) {
     const auto kind = std::ranges::find(kSpanKinds, span.kind, &std::pair<SpanKind, const char*>::first);
     spans.push_back({{"kind", kind->second}, {"begin", span.begin}, {"end", span.end}});
   }
-  json prompt{{"text", record.prompt.text}, {"spans", spans}, {"ids", record.prompt_ids}, {"expected", record.prompt.expected}};
+  return spans;
+}
+
+json prompt_json(const SessionRecord& record) {
+  json prompt{{"text", record.prompt.text},
+              {"spans", spans_json(record.prompt.spans)},
+              {"ids", record.prompt_ids},
+              {"expected", record.prompt.expected}};
   if (record.prompt.in_chat) prompt["in_chat"] = true;
+  for (const ChatTurn& turn : record.prompt.turns)
+    prompt["turns"].push_back({{"role", turn.role}, {"text", turn.text}, {"spans", spans_json(turn.spans)}});
   if (record.prompt.generate) prompt["generate"] = *record.prompt.generate;
   return prompt;
 }
@@ -185,6 +194,32 @@ void read_branches(Object branches, SessionRecord& record) {
   if (record.tokens() < record.prompt_length()) branches.wrong("list", "empty, though the prompt has not been read");
 }
 
+std::vector<TextSpan> read_spans(Object& of, const std::string& text) {
+  std::vector<TextSpan> spans;
+  for (const json& value : of.list("spans")) {
+    Object span(value, "a span", of.path());
+    const std::string name = span.text("kind");
+    const auto kind = std::ranges::find_if(kSpanKinds, [&](const auto& entry) { return name == entry.second; });
+    if (kind == kSpanKinds.end()) span.wrong("kind", "needle, question or answer");
+    const auto length = static_cast<std::int64_t>(text.size());
+    const std::int64_t begin = span.integer("begin", 0, length), end = span.integer("end", begin, length);
+    spans.push_back({kind->first, static_cast<std::size_t>(begin), static_cast<std::size_t>(end)});
+    span.nothing_else();
+  }
+  return spans;
+}
+
+std::vector<ChatTurn> read_turns(Object& prompt) {
+  std::vector<ChatTurn> turns;
+  for (const json& value : prompt.list("turns")) {
+    Object turn(value, "a turn", prompt.path());
+    const std::string role = turn.text("role"), text = turn.text("text");
+    turns.push_back({role, text, read_spans(turn, text)});
+    turn.nothing_else();
+  }
+  return turns;
+}
+
 void read_prompt(Object prompt, SessionRecord& record) {
   record.prompt.text = prompt.text("text");
   record.prompt.expected = prompt.text("expected");
@@ -193,16 +228,8 @@ void read_prompt(Object prompt, SessionRecord& record) {
   if (record.prompt.text.empty()) record.prompt.ids = record.prompt_ids;
   if (prompt.has("in_chat")) record.prompt.in_chat = prompt.flag("in_chat");
   if (prompt.has("generate")) record.prompt.generate = prompt.integer("generate", 0, kMostTokens);
-  for (const json& value : prompt.list("spans")) {
-    Object span(value, "a span", prompt.path());
-    const std::string name = span.text("kind");
-    const auto kind = std::ranges::find_if(kSpanKinds, [&](const auto& entry) { return name == entry.second; });
-    if (kind == kSpanKinds.end()) span.wrong("kind", "needle, question or answer");
-    const auto length = static_cast<std::int64_t>(record.prompt.text.size());
-    const std::int64_t begin = span.integer("begin", 0, length), end = span.integer("end", begin, length);
-    record.prompt.spans.push_back({kind->first, static_cast<std::size_t>(begin), static_cast<std::size_t>(end)});
-    span.nothing_else();
-  }
+  if (prompt.has("turns")) record.prompt.turns = read_turns(prompt);
+  record.prompt.spans = read_spans(prompt, record.prompt.text);
   prompt.nothing_else();
 }
 

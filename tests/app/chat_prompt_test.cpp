@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "app/cli_commands.h"
-#include "app/prompt_text.h"
+#include "app/conversation.h"
 #include "engine/chat/template_folder.h"
 #include "engine/error.h"
 #include "engine/tokenizer/tokenizer.h"
@@ -80,37 +80,79 @@ TEST_CASE("chat: a file holds several turns, or a whole line of statescope chat"
 TEST_CASE("chat: the prompt page reads what is said as the command line does") {
   const Folder folder(kTemplate), angry("{{ raise_exception('only system') }}");
   const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(folder.path(""));
-  CHECK(read_chat(*tokenizer, chat::TemplateFolder(folder.path("")), "ab").ids == folder.ids(said("ab")));
-  const TextReading refused = read_chat(*tokenizer, chat::TemplateFolder(angry.path("")), "ab");
+  CHECK(read_chat(*tokenizer, chat::TemplateFolder(folder.path("")), {{"user", "ab"}}).ids == folder.ids(said("ab")));
+  folder.write("turns.json", R"([{"role": "user", "content": "a"}, {"role": "model", "content": "b"}, {"role": "user", "content": "!"}])");
+  const std::vector<ChatTurn> turns{{"user", "a"}, {"model", "b"}, {"user", "!"}};
+  CHECK(read_chat(*tokenizer, chat::TemplateFolder(folder.path("")), turns).ids == folder.ids(filed(folder.path("turns.json"))));
+  const TextReading refused = read_chat(*tokenizer, chat::TemplateFolder(angry.path("")), {{"user", "ab"}});
   CHECK(refused.ids.empty());
   CHECK(refused.refused == "only system");
 }
 
 TEST_CASE("chat: marks move to where the template puts the words, trimmed or not, and cannot where it changes them") {
-  const auto reading = [](const std::string& form, const std::string& said) {
+  const auto reading = [](const std::string& form, const std::vector<ChatTurn>& turns) {
     const Folder folder(form);
-    return read_chat(*open_tokenizer(folder.path("")), chat::TemplateFolder(folder.path("")), said);
+    return read_chat(*open_tokenizer(folder.path("")), chat::TemplateFolder(folder.path("")), turns);
   };
-  const auto marked = [](const TextReading& read, TextSpan span) {
-    const TextSpan there = moved(span, read.said.value());
-    return read.chat.substr(there.begin, there.end - there.begin);
+  const auto one = [](const std::string& text, std::size_t begin, std::size_t end) {
+    return std::vector<ChatTurn>{{"user", text, {{SpanKind::needle, begin, end}}}};
   };
-  const TextReading plain = reading(kTemplate, " ab! ");
+  const auto marked = [](const TextReading& read) {
+    std::vector<std::string> words;
+    for (const TextSpan& span : read.spans) words.push_back(read.chat.substr(span.begin, span.end - span.begin));
+    return words;
+  };
+  using Words = std::vector<std::string>;
+  const TextReading plain = reading(kTemplate, one(" ab! ", 1, 3));
   CHECK(plain.chat == "<s><user> ab! <model>");
-  CHECK(marked(plain, {SpanKind::needle, 1, 3}) == "ab");
+  CHECK(marked(plain) == Words{"ab"});
   const std::string content = "{{ m.content }}";
   std::string trims = kTemplate, shouts = kTemplate;
   trims.replace(trims.find(content), content.size(), "{{ m.content | trim }}");
   shouts.replace(shouts.find(content), content.size(), "{{ m.content | replace('a', 'b') }}");
-  const TextReading trimmed = reading(trims, " ab! ");
-  CHECK(trimmed.chat == "<s><user>ab!<model>");
-  CHECK(marked(trimmed, {SpanKind::needle, 1, 3}) == "ab");
-  CHECK(marked(trimmed, {SpanKind::needle, 0, 5}) == "ab!");
-  CHECK(marked(reading(trims, "user"), {SpanKind::needle, 0, 4}) == "user");  // not the template's own word
-  CHECK(reading(trims, "user").said->at == 9);
-  const TextReading changed = reading(shouts, "ab");
-  CHECK_FALSE(changed.said);
+  CHECK(reading(trims, one(" ab! ", 1, 3)).chat == "<s><user>ab!<model>");
+  CHECK(marked(reading(trims, one(" ab! ", 1, 3))) == Words{"ab"});
+  CHECK(marked(reading(trims, one(" ab! ", 0, 5))) == Words{"ab!"});
+  const TextReading own_word = reading(trims, one("user", 0, 4));
+  CHECK(own_word.spans.at(0).begin == 9);  // not the template's own word
+  const TextReading changed = reading(shouts, one("ab", 0, 1));
+  CHECK(changed.lost_marks);
   CHECK_FALSE(changed.ids.empty());
+  CHECK_FALSE(reading(shouts, {{"user", "ab"}}).lost_marks);
+  const std::vector<ChatTurn> two{{"user", "ab", {{SpanKind::needle, 1, 2}}}, {"model", "a"}, {"user", "ab", {{SpanKind::question, 0, 1}}}};
+  const TextReading several = reading(kTemplate, two);
+  CHECK(several.chat == "<s><user>ab<model>a<user>ab<model>");
+  CHECK(marked(several) == Words{"b", "a"});
+  CHECK(several.spans.at(0).begin == 10);
+  CHECK(several.spans.at(1).begin == 25);
+}
+
+TEST_CASE("chat: a JSON of messages is turns, and what no turn has is refused by name") {
+  const auto roles = [](const std::string& json) {
+    std::string all;
+    const std::vector<ChatTurn> turns = turns_in(json, "f").value();
+    for (const ChatTurn& turn : turns) all += turn.role + "=" + turn.text + ";";
+    return all;
+  };
+  const auto refusal = [](const std::string& json) -> std::string {
+    try {
+      turns_in(json, "f");
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  CHECK(roles("\xEF\xBB\xBF[{\"role\": \"system\", \"content\": \"Be brief.\"}, {\"content\": \"\", \"role\": \"user\"}]") ==
+        "system=Be brief.;user=;");
+  CHECK(roles(R"({"messages": [{"role": "user", "content": "a"}], "add_generation_prompt": true})") == "user=a;");
+  for (const char* other : {"", "{", "[]", "[1]", R"({"text": "a"})", R"([{"text": "a"}])", "the role"}) CHECK_FALSE(turns_in(other, "f"));
+  CHECK(refusal(R"([{"role": "user", "content": "a"}, {"role": "user"}])") == "f: message 2 has no \"content\"");
+  CHECK(refusal(R"([{"role": "user", "content": "a"}, 7])") == "f: message 2 is not an object");
+  CHECK(refusal(R"([{"role": "user", "content": [{"type": "image"}]}])") == "f: message 1: its \"content\" is not a text");
+  CHECK(refusal(R"([{"role": "tool", "content": "a", "name": "x"}])") == "f: message 1: a turn has no 'name'");
+  CHECK(refusal(R"({"messages": [{"role": "user", "content": "a"}], "tools": []})") == "f: 'tools' cannot be said in turns");
+  CHECK(refusal(R"({"messages": [], "tools": []})") != "");
+  CHECK(refusal(R"({"messages": []})") == "f: \"messages\" is not a list of one or more");
 }
 
 TEST_CASE("prompt: names of special tokens in a text are those tokens where that is asked for") {

@@ -1,6 +1,8 @@
 // The reader's own prompt: marks in it, words that are not known, ids where a model reads no text; and what the window says of the model.
 #include <QCheckBox>
+#include <QClipboard>
 #include <QLabel>
+#include <QMouseEvent>
 #include <QPlainTextEdit>
 #include <QPushButton>
 #include <algorithm>
@@ -44,7 +46,7 @@ struct PromptWindow : TestWindow {
   }
   void read() { button("Read it").click(); }
   QPushButton& button(const char* words) {
-    const auto buttons = page().findChildren<QPushButton*>();
+    const auto buttons = window.side().findChildren<QPushButton*>();
     return **std::ranges::find(buttons, words, &QPushButton::text);
   }
 };
@@ -62,10 +64,10 @@ TEST_CASE("prompt: needle, question and answer are marked in one's own text, and
   PromptWindow test;
   test.ask();
   test.write("grün: the code of anna is 41 . what is it ?");
-  test.select("the code of anna is 41");
-  test.button("Needle").click();
   test.select("what is it ?");
   test.button("Question").click();
+  test.select("the code of anna is 41");
+  test.button("Needle").click();
   test.select("41");
   test.button("Answer").click();
   test.page().findChild<QLineEdit*>()->setText("41");
@@ -75,10 +77,10 @@ TEST_CASE("prompt: needle, question and answer are marked in one's own text, and
   const auto words = [&](std::size_t i) { return read.text.substr(read.spans[i].begin, read.spans[i].end - read.spans[i].begin); };
   CHECK(read.spans[0].kind == SpanKind::needle);
   CHECK(words(0) == "the code of anna is 41");
-  CHECK(read.spans[1].kind == SpanKind::question);
-  CHECK(words(1) == "what is it ?");
-  CHECK(read.spans[2].kind == SpanKind::answer);
-  CHECK(words(2) == "41");
+  CHECK(read.spans[1].kind == SpanKind::answer);
+  CHECK(words(1) == "41");
+  CHECK(read.spans[2].kind == SpanKind::question);  // as they stand in the text
+  CHECK(words(2) == "what is it ?");
 }
 
 TEST_CASE("prompt: marks move with the text, go with their words, and are taken back by the same key") {
@@ -97,9 +99,36 @@ TEST_CASE("prompt: marks move with the text, go with their words, and are taken 
   test.select("code is 41");
   test.page().mark(SpanKind::needle);
   CHECK(test.page().prompt().spans.empty());
+  test.select("code is 41");
+  test.page().mark(SpanKind::needle);
+  CHECK_FALSE(test.text().textCursor().hasSelection());  // which would hide the mark
+  test.page().mark(SpanKind::needle);                    // where the caret stands
+  CHECK(test.page().prompt().spans.empty());
+  test.select("code is 41");
   test.page().mark(SpanKind::needle);
   test.write("other");
   CHECK(test.page().prompt().spans.empty());
+}
+
+TEST_CASE("prompt: a selection is begun anew inside another one, and its words stay where they are") {
+  PromptWindow test;
+  test.ask();
+  test.write("the code of anna is 41");
+  const auto place = [&](int position) {
+    QTextCursor cursor(test.text().document());
+    cursor.setPosition(position);
+    return test.text().cursorRect(cursor).center();
+  };
+  test.text().selectAll();
+  QWidget* paper = test.text().viewport();
+  QTest::mousePress(paper, Qt::LeftButton, {}, place(4));
+  for (const int position : {8, 12, 16}) {
+    QMouseEvent moved(QEvent::MouseMove, place(position), paper->mapToGlobal(place(position)), Qt::NoButton, Qt::LeftButton, {});
+    QApplication::sendEvent(paper, &moved);
+  }
+  QTest::mouseRelease(paper, Qt::LeftButton, {}, place(16));
+  CHECK(test.text().textCursor().selectedText() == "code of anna");
+  CHECK(test.text().toPlainText() == "the code of anna is 41");
 }
 
 TEST_CASE("prompt: the shipped prompts and the one of before can be chosen again") {
@@ -186,7 +215,7 @@ TEST_CASE("a model without text opens on ids, says why, takes the reader's own, 
   CHECK(ids_in(text.toPlainText().toStdString()) == sample_ids(100));
   CHECK(page.prompt().ids == sample_ids(100));
   QTest::keyClicks(&text, "5 6 7");
-  const auto buttons = page.findChildren<QPushButton*>();
+  const auto buttons = test.window.side().findChildren<QPushButton*>();
   (*std::ranges::find(buttons, "Read it", &QPushButton::text))->click();
   CHECK(test.source.read_prompt.ids == std::vector<std::int32_t>{5, 6, 7});
   test.source.stand(fake_run(3));
@@ -290,6 +319,163 @@ TEST_CASE("a folder without a tokenizer opens on ids whatever prompt was there; 
   CHECK(window.error_bar().message().contains("NaN"));
 }
 
+/// A window on a small model with a chat template that has read a text.
+struct ChatWindow {
+  ChatWindow()
+      : source((test_application(), test::write_piece_model(folder / "model", test::kPieceTemplate), make_session_source(nullptr))),
+        window(*source, {.opengl = false, .start_words = "test", .theme = ThemeChoice::light, .scale = 1, .autoplay = false}) {
+    window.resize(1400, 900);
+    window.show();
+    window.activateWindow();
+    window.open_checkpoint(folder / "model", {.text = "The sea is calm.", .spans = {}, .ids = {}, .expected = {}, .generate = 0});
+    REQUIRE(stands());
+    ask();
+  }
+  bool stands() {
+    return QTest::qWaitFor([&] { return window.navigator().run() && !window.navigator().is_opening() && window.navigator().is_current(); },
+                           long_enough_ms);
+  }
+  void ask() {
+    window.show_page(SidePage::prompt);
+    QTest::qWait(1);
+  }
+  PromptPage& page() { return window.side().prompt(); }
+  QPlainTextEdit& text() { return *page().findChild<QPlainTextEdit*>(); }
+  QCheckBox& chat() { return *page().findChild<QCheckBox*>(); }
+  QListWidget& turns() { return *page().findChild<QListWidget*>(); }
+  QPushButton& read() { return *page().read_button(); }
+  QString counted() { return page().findChild<QLabel*>("faint")->text(); }
+  bool is_counted() {
+    return QTest::qWaitFor([&] { return read().isEnabled() && !counted().isEmpty(); }, long_enough_ms);
+  }
+  /// What was read in the end.
+  const PromptInput& prompt() {
+    REQUIRE(stands());
+    return window.navigator().prompt();
+  }
+
+  const test::TemporaryFolder folder;
+  std::unique_ptr<RunSource> source;
+  MainWindow window;
+};
+
+const std::string kThreeTurns =
+    R"([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "1 + 1?"}, {"role": "assistant", "content": "2"}])";
+
+TEST_CASE("chat: turns are added, said, given away and taken away by keys, and stand in the template's form") {
+  ChatWindow test;
+  test.chat().setFocus();
+  TestWindow::type_key(Qt::Key_Space);
+  REQUIRE(test.turns().isVisible());
+  CHECK(test.page().findChild<QSpinBox*>()->value() == 32);  // an answer is waited for
+  CHECK(test.turns().count() == 1);
+  test.text().setFocus();
+  test.text().selectAll();
+  TestWindow::type("The code is 12.");
+  TestWindow::type_key(Qt::Key_T, Qt::AltModifier);
+  CHECK(test.text().hasFocus());
+  CHECK(test.turns().currentRow() == 1);
+  TestWindow::type("I see.");
+  TestWindow::type_key(Qt::Key_T, Qt::AltModifier);
+  TestWindow::type("Which?");
+  TestWindow::type_key(Qt::Key_T, Qt::AltModifier);
+  TestWindow::type("unwanted");
+  test.turns().setFocus();
+  TestWindow::type_key(Qt::Key_Delete);
+  CHECK(test.turns().count() == 3);
+  TestWindow::type_key(Qt::Key_Home);
+  CHECK(test.text().toPlainText() == "The code is 12.");
+  TestWindow::type_key(Qt::Key_Return);
+  CHECK(test.text().hasFocus());
+  QTextCursor words = test.text().textCursor();
+  words.setPosition(12);
+  words.setPosition(14, QTextCursor::KeepAnchor);
+  test.text().setTextCursor(words);
+  TestWindow::type_key(Qt::Key_N, Qt::AltModifier);
+  REQUIRE(test.is_counted());
+  TestWindow::type_key(Qt::Key_Return, Qt::ControlModifier);
+  REQUIRE(QTest::qWaitFor([&] { return test.window.navigator().prompt().in_chat; }, long_enough_ms));
+  const PromptInput& prompt = test.prompt();
+  CHECK(prompt.text.starts_with(
+      "<|im_start|>user\nThe code is 12.<|im_end|>\n<|im_start|>assistant\nI see.<|im_end|>\n<|im_start|>user\nWhich?"));
+  REQUIRE(prompt.spans.size() == 1);
+  CHECK(prompt.text.substr(prompt.spans[0].begin, 2) == "12");
+  REQUIRE(prompt.turns.size() == 3);
+  CHECK(prompt.turns[0].spans.size() == 1);
+  test.ask();
+  test.page().fill();
+  CHECK(test.turns().count() == 3);
+  CHECK(test.turns().item(1)->text() == "assistant: I see.");
+  CHECK(test.text().toPlainText() == "Which?");
+}
+
+TEST_CASE("chat: a JSON of messages is opened or pasted as turns, and a wrong one is refused by name") {
+  ChatWindow test;
+  const auto write = [&](const char* name, const std::string& json) {
+    std::ofstream(test.folder / name) << json;
+    return test.folder / name;
+  };
+  test.window.open_path(write("talk.json", kThreeTurns));
+  REQUIRE(QTest::qWaitFor([&] { return test.window.navigator().prompt().turns.size() == 3; }, long_enough_ms));
+  CHECK(test.prompt().text.starts_with("<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\n1 + 1?"));
+  CHECK(test.turns().count() == 3);
+  CHECK(test.text().toPlainText() == "2");
+  test.window.open_path(write("wrong.json", R"([{"role": "user", "content": "a"}, {"role": "user"}])"));
+  CHECK(test.window.error_bar().message() == "wrong.json: message 2 has no \"content\"");
+  CHECK(test.turns().count() == 3);
+
+  test.chat().setChecked(false);
+  test.text().selectAll();
+  QApplication::clipboard()->setText(QString::fromStdString(kThreeTurns));
+  test.text().paste();
+  CHECK(test.chat().isChecked());
+  CHECK(test.text().toPlainText() == "2");
+  QApplication::clipboard()->setText("[1, 2]");
+  test.text().selectAll();
+  test.text().paste();
+  CHECK(test.text().toPlainText() == "[1, 2]");  // no conversation: a text
+  CHECK(test.turns().count() == 3);
+}
+
+TEST_CASE("chat: a model without a chat template says so of a JSON of messages") {
+  PromptWindow test;
+  const test::TemporaryFolder folder;
+  std::ofstream(folder / "talk.json") << kThreeTurns;
+  test.window.open_path(folder / "talk.json");
+  CHECK(test.window.error_bar().message() == "talk.json is a chat, and fake has no chat template to read it by.");
+}
+
+TEST_CASE("chat: its turns come back with the session") {
+  ChatWindow test;
+  test.page().read_turns({{"user", "The code is 12.", {{SpanKind::needle, 12, 14}}}, {"assistant", "Yes."}, {"user", "Which?"}});
+  REQUIRE(QTest::qWaitFor([&] { return test.window.navigator().prompt().turns.size() == 3; }, long_enough_ms));
+  REQUIRE(test.stands());
+  bool saved = false;
+  QObject::connect(&test.window.navigator(), &Navigator::session_saved, &test.window, [&] { saved = true; });
+  test.window.navigator().save_session(test.folder / "talk.scope");
+  REQUIRE(QTest::qWaitFor([&] { return saved; }, long_enough_ms));
+  test.window.navigator().read({.text = "Another.", .spans = {}, .ids = {}, .expected = {}, .generate = 0});
+  CHECK(test.prompt().turns.empty());
+  test.window.open_path(test.folder / "talk.scope");
+  REQUIRE(QTest::qWaitFor([&] { return test.window.navigator().prompt().turns.size() == 3; }, long_enough_ms));
+  REQUIRE(test.stands());
+  test.page().fill();
+  CHECK(test.chat().isChecked());
+  CHECK(test.turns().item(0)->text() == "user: The code is 12.");
+  CHECK(test.window.navigator().prompt().turns[0].spans.at(0).begin == 12);
+}
+
+TEST_CASE("prompt: what reads it stays in sight on a small screen, also in a chat") {
+  ChatWindow test;
+  test.window.resize(1280, 690);
+  test.chat().setChecked(true);
+  QTest::qWait(50);
+  const auto in_sight = [&](const QWidget& widget) { return widget.visibleRegion().boundingRect().size() == widget.size(); };
+  CHECK(in_sight(test.read()));
+  CHECK(in_sight(test.turns()));
+  CHECK(in_sight(test.text()));
+}
+
 TEST_CASE("prompt: what is marked is marked in a chat too, and comes back as it was written") {
   test_application();
   const test::TemporaryFolder folder;
@@ -315,7 +501,7 @@ TEST_CASE("prompt: what is marked is marked in a chat too, and comes back as it 
   text.setTextCursor(words);
   page.mark(SpanKind::needle);
   chat.setChecked(true);
-  const auto buttons = page.findChildren<QPushButton*>();
+  const auto buttons = window.side().findChildren<QPushButton*>();
   QPushButton& read = **std::ranges::find(buttons, "Read it", &QPushButton::text);
   CHECK((*std::ranges::find(buttons, "Needle", &QPushButton::text))->isVisible());
   REQUIRE(QTest::qWaitFor([&] { return read.isEnabled() && !page.findChild<QLabel*>("faint")->text().isEmpty(); }, long_enough_ms));

@@ -40,6 +40,7 @@ struct Begun {
     record.checkpoint_digest = content_digest(*checkpoint);
     record.prompt.text = "what was \"read\"\n";
     record.prompt.spans = {{SpanKind::question, 0, 4}};
+    record.prompt.turns = {{"system", "Be brief."}, {"user", "what was \"read\"\n", {{SpanKind::question, 5, 8}}}};
     record.prompt.generate = 100'000;
     record.prompt_ids = some_ids(kPrompt);
     record.sampling = {.temperature = 0.7, .top_p = 0.9, .seed = 0xffffffffffffffff};
@@ -172,6 +173,11 @@ TEST_CASE("session: everything that was asked comes back") {
   REQUIRE(record.prompt.spans.size() == 1);
   CHECK(record.prompt.spans[0].kind == SpanKind::question);
   CHECK(record.prompt.spans[0].end == 4);
+  REQUIRE(record.prompt.turns.size() == 2);
+  CHECK(record.prompt.turns[0].role == "system");
+  CHECK(record.prompt.turns[0].spans.empty());
+  CHECK(record.prompt.turns[1].text == begun.record.prompt.text);
+  CHECK(record.prompt.turns[1].spans.at(0).end == 8);
   CHECK(record.prompt.generate == 100'000);
   CHECK(record.prompt_ids == begun.record.prompt_ids);
   CHECK(record.generated.size() == 3);
@@ -512,10 +518,10 @@ TEST_CASE("session: where the disk is full one line says so, and what was saved 
 
   std::string error;
   {
-    struct rlimit unlimited{};
+    struct rlimit unlimited {};
     REQUIRE(::getrlimit(RLIMIT_FSIZE, &unlimited) == 0);
     const auto handler = std::signal(SIGXFSZ, SIG_IGN);
-    const struct rlimit full{recorded + 1000, unlimited.rlim_max};
+    const struct rlimit full { recorded + 1000, unlimited.rlim_max };
     REQUIRE(::setrlimit(RLIMIT_FSIZE, &full) == 0);
     try {
       session.save(run);
@@ -538,9 +544,7 @@ TEST_CASE("session: where the disk is full one line says so, and what was saved 
   }
   // With room again the same run is saved.
   session.save(run);
-  {
-    const SessionFile closed = std::move(session);
-  }
+  { const SessionFile closed = std::move(session); }
   SessionFile opened = SessionFile::open(begun.path());
   const std::unique_ptr<Run> restored = opened.restore(begun.model());
   CHECK(restored->tokens() == kPrompt + 30);
