@@ -353,7 +353,7 @@ FigureExport FigurePage::figure_of(const ViewRecipe& recipe) const {
 void FigurePage::write(FigureExport figure) {
   question_->hide();
   write_->setEnabled(false);
-  result_->setText(tr("Writing…"));
+  result_->setText(tr("Writing, with the checkpoint’s checksum: that of a large one takes a while…"));
   QThreadPool::globalInstance()->start([figure = std::move(figure), page = QPointer<FigurePage>(this)] {
     QString words;
     try {

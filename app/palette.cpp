@@ -23,7 +23,7 @@ constexpr int kind_role = Qt::UserRole, keys_role = Qt::UserRole + 1;
 std::optional<int> score_of(const std::string& query, const PaletteEntry& entry) {
   constexpr int by_text = 100'000;
   if (const std::optional<int> score = fuzzy_score(query, entry.text.toStdString())) return *score + by_text;
-  return fuzzy_score(query, (entry.text + " " + entry.kind).toStdString());
+  return fuzzy_score(query, QStringList({entry.text, entry.kind, entry.also}).join(' ').toStdString());
 }
 
 }  // namespace
@@ -41,7 +41,8 @@ class Palette::EntryDelegate : public QStyledItemDelegate {
     const QColor ink = colors.color(chosen ? QPalette::HighlightedText : QPalette::Text);
     const QColor faint = chosen ? ink : faint_ink;
     const int gap = option.rect.height() / 3;
-    const int for_text = std::min(option.fontMetrics.horizontalAdvance(index.data().toString()) + gap, option.rect.width() * 2 / 3);
+    // Its own gaps at both ends, and one before the words beside it.
+    const int for_text = std::min(option.fontMetrics.horizontalAdvance(index.data().toString()) + 3 * gap, option.rect.width() * 2 / 3);
     QRect room = option.rect.adjusted(gap, 0, -gap, 0);
     painter->setFont(option.font);
     painter->setPen(faint);

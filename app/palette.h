@@ -17,6 +17,7 @@ struct PaletteEntry {
   QString kind;  // "Go"; faint beside it
   QString keys;  // as shown; may be empty
   std::function<void()> run;
+  QString also = {};  // other words that it is found by
 };
 
 class Palette : public QFrame {

@@ -22,11 +22,22 @@ void add_commands(MainWindow& window, std::vector<PaletteEntry>& into) {
   }
 }
 
+/// By which people look for a view.
+QString other_words(std::string_view view) {
+  if (view == "needle") return Palette::tr("survival curve, cause of death, what took it, forgotten");
+  if (view == "needle_grid") return Palette::tr("needle in a haystack, depth and length, recall");
+  if (view == "predictions") return Palette::tr("next token, answer, logits, probabilities");
+  if (view == "state") return Palette::tr("memory, heatmap, matrix");
+  if (view == "attention") return Palette::tr("attention map, what it reads");
+  return {};
+}
+
 void add_views(MainWindow& window, std::vector<PaletteEntry>& into) {
   for (const ViewRow& row : view_catalogue()) {
     if (row.id == strip_view) continue;
     const QString title = view_words(row.title), question = view_words(row.question);
-    into.push_back({title, Palette::tr("show here · %1").arg(question), {}, [&window, &row] { window.show_view(row); }});
+    into.push_back(
+        {title, Palette::tr("show here · %1").arg(question), {}, [&window, &row] { window.show_view(row); }, other_words(row.id)});
     if (!window.stage().is_full())
       into.push_back(
           {Palette::tr("Add %1").arg(title), Palette::tr("one more view"), {}, [&window, &row] { window.stage().add_view(row); }});

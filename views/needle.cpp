@@ -451,7 +451,7 @@ NeedleQuestion needle_question(const RunInfo& run, std::int64_t cursor_token) {
 NeedleData build_needle(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, NeedleMode mode) {
   NeedleData data;
   if (!layer_of(snapshot)) {
-    data.message = {Views::tr("No token has been read yet"), Views::tr("Open a checkpoint and give it a prompt.")};
+    data.message = {Views::tr("No token has been read yet"), Views::tr("It appears as soon as a model has read its first tokens.")};
     return data;
   }
   const RunInfo& run = *snapshot.run;
@@ -459,7 +459,7 @@ NeedleData build_needle(const Snapshot& snapshot, const Cursor& cursor, const Fi
   if (question.end == 0) {
     data.message = {
         Views::tr("This prompt has no needle"),
-        Views::tr("Mark a needle: a prompt file's \"spans\" name it by its bytes, {\"part\": \"needle\", \"begin\": 12, \"end\": 40}.")};
+        Views::tr("Mark one in the prompt (Ctrl+T): select its words, then Needle. In a prompt file \"spans\" name it by its bytes.")};
     return data;
   }
   if (!is_asked(question, run) && std::ssize(run.tokens) < run.prompt_length) {

@@ -52,15 +52,35 @@ Totals totals_of(const NeedleGridData& data) {
   return totals;
 }
 
-std::string summary(const NeedleGridData& data) {
+/// The cell of the prompt that is being read, the first of that cell; −1: there is none.
+std::int64_t first_read_now(const NeedleGridData& data) {
+  if (data.progress >= 1) return -1;
+  const auto prompt = std::lround(data.progress * static_cast<double>(data.count() * data.question.samples));
+  for (std::int64_t i = prompt; i < data.count(); ++i)
+    if (data.grid.cells[static_cast<std::size_t>(i)].impossible.empty()) return i;
+  return -1;
+}
+
+std::string summary(const NeedleGridData& data, bool with_worst = true) {
   const Totals totals = totals_of(data);
   const std::int64_t needles = data.question.needles;
+  if (totals.read == 0 && data.progress < 1)
+    return needles == 1 ? Views::tr("the first prompt with {} needle is being read", needles)
+                        : Views::tr("the first prompt with {} needles is being read", needles);
   std::vector<std::string> parts = {
       needles == 1 ? Views::tr("{} of {} prompts with {} needle are answered right", totals.right, totals.read, needles)
                    : Views::tr("{} of {} prompts with {} needles are answered right", totals.right, totals.read, needles)};
-  if (totals.worst >= 0) parts.push_back(Views::tr("fewest with {}", place_text(data, totals.worst)));
+  if (with_worst && totals.worst >= 0) parts.push_back(Views::tr("fewest with {}", place_text(data, totals.worst)));
   if (data.progress < 1) parts.push_back(Views::tr("{:.0f} % read", 100 * data.progress));
   return joined(parts, "; ");
+}
+
+/// Where there is no room for more.
+std::string short_summary(const NeedleGridData& data) {
+  const Totals totals = totals_of(data);
+  if (totals.read == 0 && data.progress < 1) return Views::tr("the first prompt is being read");
+  const std::string right = Views::tr("{} of {} answered right", totals.right, totals.read);
+  return data.progress < 1 ? joined({right, Views::tr("{:.0f} % read", 100 * data.progress)}, "; ") : right;
 }
 
 /// The same numbers from the command line.
@@ -134,7 +154,9 @@ void draw_axes(const Picture& picture) {
                 value(picture.frame, kSmallType, picture.frame.theme.ink, Align::center), cell.w);
   }
   fitted_text(picture.canvas, {picture.plot.x, picture.plot.y - names / 2},
-              Views::tr("depth of the needle, down, by length of the text, across"), picture.small(), picture.plot.w);
+              fitting(picture.canvas, Views::tr("depth of the needle, down, by length of the text, across"),
+                      Views::tr("depth, down, by length, across"), picture.small(), picture.plot.w),
+              picture.small(), picture.plot.w);
   fitted_text(picture.canvas, {picture.plot.x, picture.plot.bottom() + 1.5f * names}, unit_of(data), picture.small(), picture.plot.w);
 }
 
@@ -161,6 +183,8 @@ void draw_cells(const Picture& picture) {
     picture.canvas.text({rect.x + rect.w / 2, rect.y + rect.h / 2}, text, readable);
   }
   picture.canvas.stroke_rect(picture.plot, picture.frame.theme.line, s);
+  if (const std::int64_t now = first_read_now(data); now >= 0)
+    picture.canvas.stroke_rect(picture.cell(now), picture.frame.theme.ink, 1.5f * s);
   if (data.mark < 0 || data.mark >= data.count()) return;
   const Rect marked = picture.cell(data.mark);
   picture.canvas.stroke_rect(marked, picture.frame.theme.panel, 5 * s);
@@ -337,9 +361,13 @@ void draw(const NeedleGridData& data, Canvas& canvas, Rect area, const Frame& fr
   }
   const Picture picture(data, canvas, area, frame);
   canvas.push_clip(area);
-  if (frame.shown.captions)
-    fitted_text(canvas, {picture.title.x, picture.title.y + picture.title.h / 2}, summary(data),
-                label(frame, kBodyType, frame.theme.ink, Align::left, true), picture.title.w);
+  if (frame.shown.captions) {
+    const TextStyle style = label(frame, kBodyType, frame.theme.ink, Align::left, true);
+    fitted_text(canvas, {picture.title.x, picture.title.y + picture.title.h / 2},
+                fitting(canvas, summary(data), fitting(canvas, summary(data, false), short_summary(data), style, picture.title.w), style,
+                        picture.title.w),
+                style, picture.title.w);
+  }
   if (picture.plot.w > 0) {
     draw_axes(picture);
     draw_cells(picture);

@@ -534,6 +534,10 @@
         <source>The partition’s whole state</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>About this model</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>Engine</name>
@@ -693,13 +697,21 @@
     </message>
 </context>
 <context>
-    <name>Palette</name>
+    <name>TypedNumber</name>
     <message>
-        <source>Compare with %1</source>
+        <source>Type a number, such as 0.25 or -2.</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>shipped</source>
+        <source>“%1” may be %2 or %3: type one of them.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>“%1” is not a number. Type one such as 0.25 or -2.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>“%1” is not a whole number.</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -2096,10 +2108,6 @@ entropy of G^K {}</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Open a checkpoint and give it a prompt.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>{} parameters</source>
         <translation type="unfinished"></translation>
     </message>
@@ -2266,10 +2274,6 @@ mean of the layers {}</source>
     </message>
     <message>
         <source>This prompt has no needle</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Mark a needle: a prompt file&apos;s &quot;spans&quot; name it by its bytes, {&quot;part&quot;: &quot;needle&quot;, &quot;begin&quot;: 12, &quot;end&quot;: 40}.</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -3428,6 +3432,66 @@ after token {} {}
         <source>rank, 1 is first</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>It appears as soon as a model has read its first tokens.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The prompt has not been read to its end yet</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What became of the needle shows when it has.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>the first prompt with {} needle is being read</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>the first prompt with {} needles is being read</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>the first prompt is being read</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} of {} answered right</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>prompt {}: the reply does not contain the answer</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>depth, down, by length, across</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>opens prompt {} where the reply begins</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>After token {} {} the model predicts nothing: its numbers are not finite (NaN or infinity)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>No prediction</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What the model computes after this token is not a finite number.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>part of “{}”</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Mark one in the prompt (Ctrl+T): select its words, then Needle. In a prompt file &quot;spans&quot; name it by its bytes.</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>statescope::BreakpointPage</name>
@@ -3501,6 +3565,29 @@ after token {} {}
     </message>
     <message>
         <source>An answer begins</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What is wrong with it</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>statescope::ChatTurns</name>
+    <message>
+        <source>Turns of the chat</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Who says this turn</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>One more turn behind this one (Alt+T)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Take this turn away (Delete in the list)</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -3718,10 +3805,6 @@ after token {} {}
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Writing…</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>It does not say what it was made from: %1</source>
         <translation type="unfinished"></translation>
     </message>
@@ -3739,6 +3822,10 @@ after token {} {}
     </message>
     <message>
         <source>%1 are there already.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Writing, with the checkpoint’s checksum: that of a large one takes a while…</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -3794,6 +3881,18 @@ after token {} {}
     </message>
     <message>
         <source>%1 in a file</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>token ids, no text</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>1 note</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1 notes</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -4294,6 +4393,18 @@ Only for its states</source>
         <source>Compared with token %1: in State as Difference, in Similarity as Tokens</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>About this model</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1 is a chat: open the model that reads it first.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1 is a chat, and %2 has no chat template to read it by.</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>statescope::ModelChips</name>
@@ -4331,6 +4442,45 @@ Only for its states</source>
     </message>
     <message>
         <source>Model %1: %2</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>statescope::ModelPage</name>
+    <message>
+        <source>What it is</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Its text</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Notes of opening it</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>No model is open.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1 layers, %2 parameters, %3 token ids</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>It reads and writes text.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>It reads and writes token ids: %1</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Nothing in its files was passed over.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>When it was opened:</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -4375,13 +4525,21 @@ Only for its states</source>
         <source>reading on</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>cancelling</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Token %1 is being read</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Plays as soon as the prompt has been read</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>statescope::Palette</name>
-    <message>
-        <source>Command, view, layer, head, partition, token or its text, file</source>
-        <translation type="unfinished"></translation>
-    </message>
     <message>
         <source>What to find</source>
         <translation type="unfinished"></translation>
@@ -4436,6 +4594,58 @@ Only for its states</source>
     </message>
     <message>
         <source>lesson · %1</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Command, view, model, prompt, layer, head, partition, token or its text, file</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What was not found</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Nothing here is called “%1”.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>survival curve, cause of death, what took it, forgotten</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>needle in a haystack, depth and length, recall</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>next token, answer, logits, probabilities</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>memory, heatmap, matrix</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>attention map, what it reads</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Open %1</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>shipped model</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Read the prompt %1</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>shipped prompt</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Compare with %1</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -4555,6 +4765,117 @@ Only for its states</source>
     </message>
 </context>
 <context>
+    <name>statescope::PromptPage</name>
+    <message>
+        <source>Prompt to begin with</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Said in a &amp;chat</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The model reads what is said to it, in one turn or several, in the form of its chat template</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Token ids of the text</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Right answer</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>if it is known</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What a right answer says: the model&apos;s own is compared with it</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Tokens to generate after the prompt</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Tokens to generate</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Read it</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Needle</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The selected words are what the model has to remember</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Question</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The selected words ask for the needle</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Answer</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The selected words answer the question</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Token ids of the prompt</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Text of the prompt</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Token ids for the model to read, such as 12 7 99</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>A text for the model to read</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What was pasted</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Your own, or begin with…</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The prompt of before</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Token ids are whole numbers with spaces between them.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The chat template changes the text, so nothing can be marked in it. Take the marks away, or read it outside a chat.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The model does not know “%1”.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The model does not know “%1”. It knows: %2.</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
     <name>statescope::RangeBar</name>
     <message>
         <source>The view&apos;s own</source>
@@ -4596,6 +4917,10 @@ Only for its states</source>
         <source>%1 of %2 beyond</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>What is wrong with the range</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>statescope::RangeHistogram</name>
@@ -4626,26 +4951,6 @@ Only for its states</source>
         <source>Back to the inspector</source>
         <translation type="unfinished"></translation>
     </message>
-    <message>
-        <source>Text of the prompt</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>A text for the model to read</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Tokens to generate after the prompt</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Tokens to generate</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Read it</source>
-        <translation type="unfinished"></translation>
-    </message>
 </context>
 <context>
     <name>statescope::Transport</name>
@@ -4659,6 +4964,10 @@ Only for its states</source>
     </message>
     <message>
         <source>Go to token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>/ %1, %2 read</source>
         <translation type="unfinished"></translation>
     </message>
 </context>

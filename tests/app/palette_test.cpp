@@ -130,6 +130,19 @@ TEST_CASE("the palette opens shipped models and prompts by their names") {
   CHECK_FALSE(test.source.read_prompt.spans.empty());
 }
 
+TEST_CASE("the palette finds views by what people call them") {
+  TestWindow test;
+  test.open();
+  for (const char* typed : {"survival", "cause of death"}) {
+    ask(test, typed);
+    INFO(typed);
+    CHECK(first(test) == "Needle");
+    TestWindow::type_key(Qt::Key_Escape);
+  }
+  ask(test, "haystack");
+  CHECK(first(test) == "Needle grid");
+}
+
 TEST_CASE("the palette fits the smallest window at the largest type") {
   TestWindow test(false, {640, 400});
   test.open();

@@ -60,6 +60,28 @@ TEST_CASE("needle grid: what is right, what is read, what is worst") {
   CHECK(view->tooltip(25).empty());
 }
 
+TEST_CASE("needle grid: before the first prompt has been read it says that it is being read, and where") {
+  const Snapshot snapshot = trained_on(512);
+  const NeedleGridQuestion question = needle_grid_question(*snapshot.run, 16);
+  auto grid = std::make_shared<NeedleGrid>();
+  grid->cells.resize(25);
+  grid->cells[0].impossible = "16 needles do not fit";
+  Findings findings;
+  findings.set(question, {grid, {}, 0});
+  const auto view = make_needle_grid();
+  view->build(snapshot, {}, findings);
+  CHECK(view->describe() == "the first prompt with 16 needles is being read.");
+  TextCanvas wide({900, 400}), narrow({330, 300});
+  view->draw(wide, {0, 0, 900, 400}, {});
+  const auto says = [](const TextCanvas& canvas, std::string_view text) {
+    return std::ranges::count(canvas.texts(), text, &TextCanvas::Placed::text) > 0;
+  };
+  CHECK(says(wide, "the first prompt with 16 needles is being read"));
+  view->build(snapshot, {}, answered(question, 0.5));
+  view->draw(narrow, {0, 0, 330, 300}, {});
+  CHECK(says(narrow, "280 of 480 answered right; 50 % read"));
+}
+
 TEST_CASE("needle grid: a cell with failures opens the first of them, its list any of them") {
   const Snapshot snapshot = trained_on(512);
   const auto view = make_needle_grid();

@@ -129,7 +129,7 @@ TEST_CASE("needle: an empty view says what would fill it, and how far the work i
   CHECK(make_needle()->questions(snapshot, {}).empty());
   run.spans.clear();
   snapshot.run = std::make_shared<const RunInfo>(run);
-  CHECK(build_needle(snapshot, {}, {}, {}).message.detail.starts_with("Mark a needle: "));
+  CHECK(build_needle(snapshot, {}, {}, {}).message.detail.starts_with("Mark one in the prompt"));
   CHECK(build_needle({}, {}, {}, {}).message);
 }
 
