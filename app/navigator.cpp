@@ -44,6 +44,11 @@ bool Navigator::answers_cursor(const Snapshot* snapshot) const {
          snapshot->token == cursor_.token;
 }
 
+bool Navigator::shows_place() const {
+  return snapshot_ && snapshot_run_ == grown_run_ && snapshot_->layer == cursor_.layer && snapshot_->head == cursor_.head &&
+         snapshot_->token == cursor_.token;
+}
+
 const LayerInfo* Navigator::layer_info() const {
   if (!run_ || run_->model.layers.empty()) return nullptr;
   return &run_->model.layers[static_cast<std::size_t>(cursor_.layer)];
@@ -225,6 +230,8 @@ void Navigator::take_run(std::shared_ptr<const RunInfo> run) {
 
 void Navigator::accept_run(std::shared_ptr<const RunInfo> run) {
   const bool first = !run_, another = !std::exchange(keep_place_, true);
+  const bool grows = !another && !first && run->branch.number == run_->branch.number;
+  if (!grows) ++grown_run_;
   run_ = std::move(run);
   if (another) facts_ = source_.facts();
   if (another) cursor_.token = 0, cursor_.row = cursor_.column = cursor_.reference = -1;
@@ -261,6 +268,7 @@ void Navigator::accept_snapshot(std::shared_ptr<const Snapshot> snapshot) {
   if (!answers_cursor(snapshot.get())) return;
   const bool stepped = playing_ && snapshot_ && snapshot_->token != snapshot->token;
   snapshot_ = std::move(snapshot);
+  snapshot_run_ = grown_run_;
   if (stepped && !reduce_motion_) {
     cursor_.progress = 0;
     moving_since_.start();

@@ -26,6 +26,8 @@ class Navigator : public QObject {
   /// The wanted place. It moves at once; the snapshot follows.
   const Cursor& cursor() const { return cursor_; }
   bool is_current() const { return answers_cursor(snapshot_.get()); }
+  /// Also where the run has grown since: the snapshot is of this place when fewer tokens had been read.
+  bool shows_place() const;
   /// From the asking until all has been read and generated, or has failed.
   bool is_opening() const { return opening_; }
   /// The name of the checkpoint that is on its way; empty: none is.
@@ -178,6 +180,7 @@ class Navigator : public QObject {
   std::shared_ptr<const BranchTree> branches_;
   std::shared_ptr<const RunInfo> run_;
   std::shared_ptr<const Snapshot> snapshot_;
+  int grown_run_ = 0, snapshot_run_ = 0;  // a number for the run shown, however long it is by now; of the snapshot
   Cursor cursor_;
   /// The token to go to once it is there; of the answer: counted from the end of the prompt.
   struct Destination {

@@ -365,7 +365,8 @@ void ViewPanel::describe() {
 
 void ViewPanel::show_pending() {
   if (!titled_) return;
-  const bool stale = is_pending();
+  const bool grew = !navigator_.is_current() && navigator_.shows_place();  // what is drawn stays true
+  const bool stale = is_pending() && !grew;
   pending_->setText(stale ? tr("token %1 is on its way").arg(navigator_.cursor().token) : QString());
   surface_->widget()->update();
 }

@@ -248,6 +248,25 @@ TEST_CASE("a played step that takes its time does not pale the picture at once, 
   CHECK(QTest::qWaitFor(says_so, long_enough_ms));
 }
 
+TEST_CASE("a picture stays as it is while its run grows, and pales where another run has come") {
+  TestWindow test;
+  test.window.open_checkpoint("fake.h5", {});
+  const auto says_so = [&] {
+    const auto labels = test.window.stage().focused_panel().findChildren<QLabel*>("pending");
+    return std::ranges::any_of(labels, [](const QLabel* label) { return !label->text().isEmpty(); });
+  };
+  test.source.grow(fake_run(16));
+  CHECK(test.navigator().is_current());
+  test.source.at_once = false;
+  test.source.grow(fake_run(32));
+  CHECK_FALSE(test.navigator().is_current());
+  QTest::qWait(400);
+  CHECK_FALSE(says_so());
+  test.window.open_checkpoint("other.h5", {});
+  test.source.grow(fake_run(16, "other"));
+  CHECK(QTest::qWaitFor(says_so, long_enough_ms));
+}
+
 TEST_CASE("while a played step moves, the inspector keeps the numbers of the token before") {
   QString moving, arrived;
   TestWindow test;
