@@ -75,8 +75,8 @@ void add_run(CLI::App& app, RunArguments& run) {
   add_memory(command, run.memory);
   command.get_option("--memory")->needs(session);
   command.add_option("--states", run.states, "tokens after which the dump keeps all states: 0,16,63")->delimiter(',')->check(at_least(0));
-  command.add_flag("--json", run.json, "print one JSON object");
-  command.add_flag("--force", run.force, "replace an existing dump");
+  add_json(command, run.json, "all of it");
+  command.add_flag("--force", run.force, "replace existing files");
   command.callback([&run, &command] {
     if (run.checkpoint.empty() && run.session.empty()) throw CLI::RequiredError("checkpoint");
     if (!run.checkpoint.empty() && !run.prompt.given()) throw CLI::RequiredError("one of --text, --ids, --prompt, --chat");
@@ -114,7 +114,7 @@ void add_bench_sse(CLI::App& bench, BenchSseArguments& sse) {
   command.add_option("--partitions", sse.partitions, "2,4,8,16 (default: 2 to 32 with 1024 tokens; on a GPU 8192)")
       ->delimiter(',')
       ->check(CLI::Range(1, 100'000));
-  command.add_option("--json", sse.json, "write the times to this file (-: standard output), which figures read");
+  add_json(command, sse.json, "the times, which figures read,");
   command.add_flag("--force", sse.force, "overwrite the file");
   add_compute(command, sse.device);
 }
@@ -184,7 +184,7 @@ void add_eval(CLI::App& app, EvalArguments& eval) {
       ->needs(prompts);
   command.add_flag("--special", eval.lists.base.special, "names of special tokens in prompt files are those tokens")->needs(prompts);
   add_compute(command, eval.device);
-  command.add_option("--json", eval.json, "write the scores to this file (-: standard output)");
+  add_json(command, eval.json, "the scores");
   command.add_option("--csv", eval.csv, "write the scores to this file");
   command.add_flag("--force", eval.force, "replace existing files");
   command.callback([&eval, &command] {
@@ -214,7 +214,7 @@ void add_inspect(CLI::App& app, InspectArguments& inspect) {
       ->check(CLI::Range(64, 1'000'000));
   command.add_option("--samples", inspect.samples, "examples of each length (default: 3)")->check(CLI::Range(1, 1000));
   add_compute(command, inspect.device);
-  command.add_option("--json", inspect.json, "write all figures and verdicts to this file (-: standard output)");
+  add_json(command, inspect.json, "all figures and verdicts");
   command.add_option("--out,--html", inspect.html, "write them as a page to this file");
   command.add_option("--csv", inspect.csv, "write all figures to this file in long format, a number a line");
   command.add_flag("--check", inspect.check, "end with status 3 where something is ill");
@@ -234,7 +234,7 @@ void add_needle(CLI::App& app, NeedleArguments& needle) {
   command.add_option("--heads", needle.heads, "shown of each layer, those that wrote most (default: 4)")->check(CLI::Range(1, 100'000));
   command.add_option("--events", needle.events, "shown of each head, those that took most (default: 3)")->check(CLI::Range(0, 1000));
   add_compute(command, needle.device);
-  command.add_option("--json", needle.json, "write all of it to this file (-: standard output)");
+  add_json(command, needle.json, "all of it");
   command.add_option("--out,--html", needle.html, "write it as a page to this file");
   command.add_flag("--force", needle.force, "replace an existing file");
 }
@@ -249,7 +249,7 @@ void add_asked(CLI::App& command, AskArguments& ask) {
       ->check(CLI::Validator(wrong_intervention, ""));
   command.add_option("--token", ask.token, "below 0: counted from the prompt's end (default: -1, its last)")->check(whole_number());
   add_compute(command, ask.device);
-  command.add_option("--json", ask.json, "write all of it to this file (-: standard output)");
+  add_json(command, ask.json, "all of it");
   command.add_flag("--force", ask.force, "replace an existing file");
 }
 
@@ -300,7 +300,8 @@ void add_intervene(CLI::App& app, InterveneArguments& intervene) {
       ->check(CLI::Range(0, 1'000'000));
   add_compute(command, intervene.device);
   add_memory(command, intervene.memory);
-  command.add_flag("--json", intervene.json, "print one JSON object");
+  add_json(command, intervene.json, "all of it");
+  command.add_flag("--force", intervene.force, "replace an existing file");
   command.footer("Interventions: states change once token T has been read, rules hold from T on; without a layer, for all that can.\n\n" +
                  std::string(intervention_forms()));
 }

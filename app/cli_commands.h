@@ -70,7 +70,8 @@ struct RunArguments {
   std::optional<std::int64_t> branch;                           // of the session; unset: the one that was current
   std::optional<std::int64_t> against;                          // the branch to compare that one with
   std::int64_t memory = 0;                                      // MB of the session's recording; 0: a quarter of what is free
-  bool json = false, force = false;
+  std::string json;
+  bool force = false;
 };
 int run_command(const RunArguments& arguments);
 
@@ -221,7 +222,8 @@ struct InterveneArguments {
   std::optional<std::int64_t> generate;
   std::int64_t memory = 0;  // MB of a recording; 0: a quarter of what is free
   DeviceChoice device;
-  bool json = false;
+  std::string json;
+  bool force = false;
 };
 int intervene_command(const InterveneArguments& arguments);
 

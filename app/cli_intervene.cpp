@@ -39,6 +39,7 @@ std::shared_ptr<Run> read_run(const std::shared_ptr<Model>& model, const std::ve
 }  // namespace
 
 int intervene_command(const InterveneArguments& arguments) {
+  ReportFile json_file(arguments.json, arguments.force);
   std::vector<Intervention> interventions;
   for (const std::string& text : arguments.interventions) interventions.push_back(parse_intervention(text));
   const auto checkpoint = open_checkpoint(arguments.checkpoint);
@@ -62,16 +63,16 @@ int intervene_command(const InterveneArguments& arguments) {
 
   const BranchReport report = report_branches(tree, 0, branch, *tokenizer, prompt.expected);
   Run &before = *tree[0].run, &after = *tree[branch].run;
-  if (arguments.json) {
-    json out = to_json(report);
-    out["checkpoint"] = model->checkpoint().path.string();
-    out["family"] = model->plan().family;
-    out["device"] = model->backend().description();
-    out["notes"] = model->notes();
-    out["recording"] = recording_json(before.recording());
-    fmt::print("{}\n", out.dump(2, ' ', true, json::error_handler_t::replace));
-    return 0;
-  }
+  json out = to_json(report);
+  out.update({{"format", "statescope-intervention"},
+              {"version", 1},
+              {"checkpoint", model->checkpoint().path.string()},
+              {"family", model->plan().family},
+              {"device", model->backend().description()},
+              {"notes", model->notes()},
+              {"recording", recording_json(before.recording())}});
+  json_file.write(out.dump(2, ' ', true, json::error_handler_t::replace) + "\n");
+  if (json_file.is_standard_output()) return 0;
   fmt::print(stderr, "{}\n", recording_text(before.recording()));
   const std::string again = after.first() < after.tokens() ? fmt::format("read again from token {}", after.first()) : "nothing read again";
   fmt::print("{}: {} tokens, {}\n", printable(arguments.checkpoint), before.tokens(), again);

@@ -133,6 +133,11 @@ void add_prompt(CLI::App& command, PromptArguments& prompt, bool required) {
   command.add_flag("--special", prompt.special, "with --text: names of special tokens in it (<|im_end|>) are those tokens, not letters");
 }
 
+void add_json(CLI::App& command, std::string& json, const std::string& what) {
+  command.add_option("--json", json, "write " + what + " as JSON to FILE; without one, or with -, to standard output")
+      ->option_text("[FILE]");
+}
+
 void add_device(CLI::App& command, DeviceChoice& device) {
   command.add_option("--device", device.name, "cpu, cuda, cuda:1, …; auto: a CUDA device if there is one (default: cpu)")
       ->check(CLI::Validator(wrong_device_name, ""));

@@ -15,6 +15,8 @@ void add_prompt(CLI::App& command, PromptArguments& prompt, bool required);
 /// --chat and --chat-file, into a group of which one is given; what goes with them.
 void add_chat_prompt(CLI::App& group, PromptArguments& prompt);
 void add_chat_settings(CLI::App& command, PromptArguments& prompt);
+/// --json [FILE]: `what` as JSON into a file, or, without one and with "-", to standard output (parsable_words puts the "-" there).
+void add_json(CLI::App& command, std::string& json, const std::string& what);
 void add_device(CLI::App& command, DeviceChoice& device);
 /// The device, and threads.
 void add_compute(CLI::App& command, DeviceChoice& device);

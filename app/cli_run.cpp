@@ -128,8 +128,10 @@ nlohmann::json as_json(const std::vector<Prediction>& tokens) {
   return list;
 }
 
-void print_json(const Outcome& outcome, const Model& model, const RunArguments& arguments) {
-  nlohmann::json out{{"checkpoint", model.checkpoint().path.string()},
+std::string run_json(const Outcome& outcome, const Model& model, const RunArguments& arguments) {
+  nlohmann::json out{{"format", "statescope-run"},
+                     {"version", 1},
+                     {"checkpoint", model.checkpoint().path.string()},
                      {"family", model.plan().family},
                      {"device", model.backend().description()},
                      {"notes", model.notes()},
@@ -147,7 +149,7 @@ void print_json(const Outcome& outcome, const Model& model, const RunArguments& 
     out["not_finite"] = to_json(outcome.not_finite);
     out["notes"].push_back(outcome.not_finite.text());
   }
-  fmt::print("{}\n", out.dump(2, ' ', true, nlohmann::json::error_handler_t::replace));
+  return out.dump(2, ' ', true, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 void print_text(const Outcome& outcome, const Model& model) {
@@ -184,13 +186,10 @@ std::int64_t tokens_to_generate(const RunArguments& arguments, const PromptInput
   return as_expected ? std::ssize(tokenizer.encode(prompt.expected, kContinuation).ids) : arguments.generate.value_or(default_length);
 }
 
-void print(const Outcome& outcome, const Model& model, const RunArguments& arguments) {
+void tell(const Outcome& outcome, const Model& model, const RunArguments& arguments, ReportFile& json) {
   if (outcome.not_finite) print_note(outcome.not_finite.text());
-  if (arguments.json) {
-    print_json(outcome, model, arguments);
-  } else {
-    print_text(outcome, model);
-  }
+  if (!json.is_standard_output()) print_text(outcome, model);
+  json.write(run_json(outcome, model, arguments));
 }
 
 /// A session and the model that it is of.
@@ -301,7 +300,7 @@ Branches restore_session(const OpenSession& open, const RunArguments& arguments)
 
 /// Begins or reopens a session, reads and generates what is left of its branch, and leaves it as asked; all of it is told, not only what is
 /// new.
-int session_command(const RunArguments& arguments) {
+int session_command(const RunArguments& arguments, ReportFile& json) {
   Outcome outcome;
   const auto opening = std::chrono::steady_clock::now();
   OpenSession open = arguments.checkpoint.empty() ? reopen_session(arguments) : begin_session(arguments);
@@ -339,8 +338,8 @@ int session_command(const RunArguments& arguments) {
   outcome.recording = run.recording();
   outcome.not_finite = not_finite(run);
   if (arguments.against) outcome.difference = report_branches(tree, *arguments.against, tree.current(), *open.tokenizer, outcome.expected);
-  print(outcome, *open.model, arguments);
-  if (outcome.difference && !arguments.json) {
+  tell(outcome, *open.model, arguments, json);
+  if (outcome.difference && !json.is_standard_output()) {
     fmt::print("branch {} (after), compared with branch {} (before):\n", tree.current(), *arguments.against);
     print(*outcome.difference, tree, *open.tokenizer);
   }
@@ -362,7 +361,8 @@ void check_dump(const RunArguments& arguments) {
 }  // namespace
 
 int run_command(const RunArguments& arguments) {
-  if (!arguments.session.empty()) return session_command(arguments);
+  ReportFile json(arguments.json, arguments.force);
+  if (!arguments.session.empty()) return session_command(arguments, json);
   check_dump(arguments);
   Outcome outcome;
   const auto opening = std::chrono::steady_clock::now();
@@ -407,7 +407,7 @@ int run_command(const RunArguments& arguments) {
   std::vector<std::int32_t> answer;
   for (const Prediction& token : outcome.generated) answer.push_back(token.id);
   outcome.text = tokenizer->decode(answer);
-  print(outcome, *model, arguments);
+  tell(outcome, *model, arguments, json);
   return 0;
 }
 

@@ -42,6 +42,22 @@ void check_commands(const CLI::App& app, const std::vector<std::string>& words, 
   if (is_command_word(words[at]) && !may_be_path) refuse_command(words[at], commands);
 }
 
+/// Whether a report may be meant to go there: it is no option, and no checkpoint, which --json may stand in front of.
+bool may_be_report(const std::string& word) {
+  std::error_code ignored;
+  const bool is_option = word.size() > 1 && word.front() == '-';
+  return !is_option && !word.ends_with(".h5") && !std::filesystem::is_directory(word, ignored);
+}
+
+/// Where no file follows --json, "-" does.
+std::vector<std::string> with_json_places(std::vector<std::string> words) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "--json" && (i + 1 == words.size() || !may_be_report(words[i + 1])))
+      words.insert(words.begin() + static_cast<std::ptrdiff_t>(i) + 1, "-");
+  }
+  return words;
+}
+
 }  // namespace
 
 std::vector<std::string> parsable_words(const CLI::App& app, std::vector<std::string> words) {
@@ -51,13 +67,7 @@ std::vector<std::string> parsable_words(const CLI::App& app, std::vector<std::st
   if (wants_help) words.erase(words.begin());
   check_commands(app, words, 0);
   if (wants_help) words.push_back("--help");
-  if (words[0] == "run" || words[0] == "intervene") {
-    for (auto json = words.begin(); (json = std::ranges::adjacent_find(json, words.end(), [](const auto&a, const auto&b) {
-                                       return a == "--json" && b == "-";
-                                     })) != words.end();)
-      words.erase(json + 1);
-  }
-  return words;
+  return with_json_places(std::move(words));
 }
 
 }  // namespace statescope

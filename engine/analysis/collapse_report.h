@@ -121,7 +121,7 @@ SequenceReport inspect_sequence(Model& model, std::span<const std::int32_t> ids,
 /// the mean loads. Nothing where some report has other figures than the first (a sequence too short for eighths).
 std::optional<SequenceReport> mean_report(std::span<const SequenceReport> reports, LoadThresholds thresholds = kLoadThresholds);
 
-/// As app/inspect/inspection.schema.json describes a sequence, without its name; a number that does not exist is null.
+/// As app/schemas/inspection.schema.json describes a sequence, without its name; a number that does not exist is null.
 nlohmann::json to_json(const SequenceReport& report);
 
 /// How exact the figures of all reports are: {"cosine": "within …", "entropy": …, "effective_rank": …, "other": "recomputed …"}, and as one

@@ -15,6 +15,7 @@
 #include "app/inspect/report.h"
 #include "app/inspect/window_command.h"
 #include "engine/error.h"
+#include "tests/app/json_schema.h"
 #include "tests/catch.h"
 #include "tests/source.h"
 
@@ -40,23 +41,7 @@ json inspected(InspectArguments arguments, const Scratch& scratch) {
 }
 
 /// The first complaint of the schema about a report; empty: there is none.
-std::string complaint(const json& report) {
-  const std::filesystem::path file = std::filesystem::temp_directory_path() / "statescope-inspect-schema-test";
-  std::filesystem::create_directory(file);
-  std::ofstream(file / "report.json") << report.dump();
-  std::ofstream(file / "check.py") << "import json, sys, jsonschema\n"
-                                      "report, schema = (json.load(open(path)) for path in sys.argv[1:3])\n"
-                                      "jsonschema.Draft202012Validator.check_schema(schema)\n"
-                                      "error = next(jsonschema.Draft202012Validator(schema).iter_errors(report), None)\n"
-                                      "open(sys.argv[3], 'w').write(error.message if error else '')\n";
-  const std::string command = fmt::format("python3 {0}/check.py {0}/report.json {1} {0}/complaint", file.string(),
-                                          from_source("app/inspect/inspection.schema.json"));
-  REQUIRE(std::system(command.c_str()) == 0);
-  std::ifstream answer(file / "complaint");
-  const std::string text{std::istreambuf_iterator<char>(answer), {}};
-  std::filesystem::remove_all(file);
-  return text;
-}
+std::string complaint(const json& report) { return test::complaint(report, "inspection"); }
 
 /// What is wrong with the page as XML, which it is too; empty: nothing.
 std::string malformed(const std::string& page) {
@@ -165,10 +150,7 @@ TEST_CASE("inspect: figures of every sequence stand in the report, and the repor
   const json& sequence = first["sequences"][0];
   CHECK(sequence["perplexity_by_eighth"][3].get<double>() == Approx(std::exp(sequence["nll_by_eighth"][3].get<double>())));
 
-  if (std::system("python3 -c 'import jsonschema' 2>/dev/null") != 0) {
-    WARN("skipped: there is no jsonschema for Python");
-    return;
-  }
+  if (!test::has_jsonschema()) return;
   CHECK(complaint(written) == "");
   // The schema is not so wide that anything fits.
   json wrong = written;

@@ -48,7 +48,7 @@ TEST_CASE("intervene: every kind on shipped models, as text and as JSON") {
     INFO(model << ": " << text);
     InterveneArguments arguments = with(model, {text});
     CHECK(intervene_command(arguments) == 0);
-    arguments.json = true;
+    arguments.json = "-";
     CHECK(intervene_command(arguments) == 0);
   }
   InterveneArguments other = with("niah-gla", {"import run 1 at 60"});

@@ -4,7 +4,7 @@ what `statescope run --dump` wrote about the same tokens, and compares.
 
     tests/clinic/quantities.py STATESCOPE ASSETS
 
-The definitions are those of app/inspect/inspection.schema.json and engine/analysis/*.h. What the predictions owe to reading a memory
+The definitions are those of app/schemas/inspection.schema.json and engine/analysis/*.h. What the predictions owe to reading a memory
 (read_effect, all_reads_effect) is in no dump and left out. Ends with status 1 where something differs. Needs numpy and h5py; takes some
 seconds."""
 import argparse, json, os, random, subprocess, sys, tempfile
