@@ -26,7 +26,7 @@ TEST_CASE("tests/run: help is printed, nothing else is done") {
     const Said said = run({flag});
     CHECK(said.status == 0);
     CHECK(said.out.startsWith("usage: tests/run [PRESET [FOLDER …]]\n"));
-    CHECK(said.out.contains("app datasets engine kernels mixers views"));
+    CHECK(said.out.contains("app datasets engine fuzz kernels mixers views"));
     CHECK(said.errors.isEmpty());
   }
 }
@@ -35,7 +35,7 @@ TEST_CASE("tests/run: an unknown preset or folder is refused in a line that says
   const Said preset = run({"relase"}), folder = run({"asan", "viwes"});
   CHECK((preset.status == 2 && folder.status == 2));
   CHECK(preset.errors == "tests/run: there is no preset \"relase\": there are release dev asan\n");
-  CHECK(folder.errors == "tests/run: there is no folder of tests \"viwes\": there are app datasets engine kernels mixers views\n");
+  CHECK(folder.errors == "tests/run: there is no folder of tests \"viwes\": there are app datasets engine fuzz kernels mixers views\n");
 }
 
 }  // namespace statescope::test_script_test
