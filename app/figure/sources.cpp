@@ -6,6 +6,7 @@
 #include "app/figure/provenance.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/file.h"
+#include "engine/checkpoint/mapped_file.h"
 #include "engine/error.h"
 
 namespace statescope {
@@ -18,6 +19,7 @@ void add_file(QCryptographicHash& hash, const fs::path& path) {
   constexpr std::size_t piece = 1 << 20;
   for (std::string_view rest = file.text(); !rest.empty(); rest.remove_prefix(std::min(piece, rest.size())))
     hash.addData(QByteArrayView(rest.data(), static_cast<qsizetype>(std::min(piece, rest.size()))));
+  file.require_whole();
 }
 
 std::string sha256_of(const fs::path& path) {

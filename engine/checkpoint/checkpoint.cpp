@@ -8,6 +8,7 @@
 
 #include "engine/checkpoint/file.h"
 #include "engine/checkpoint/format.h"
+#include "engine/checkpoint/mapped_file.h"
 #include "engine/error.h"
 
 namespace statescope {
@@ -52,6 +53,10 @@ std::int64_t Checkpoint::parameters() const {
   return sum;
 }
 
+void Checkpoint::require_whole_files() const {
+  for (const auto& file : files) file->require_whole();
+}
+
 std::int64_t trained_length(const Checkpoint& checkpoint) {
   const auto file = checkpoint.provenance.find("recipe.json");
   if (file == checkpoint.provenance.end()) return 0;
@@ -83,6 +88,7 @@ std::shared_ptr<const Checkpoint> open_checkpoint(const fs::path& path) {
   }
   check_json_text(path, "config.json", checkpoint->config);
   if (checkpoint->tensors.empty()) fail(path, "has no tensors");
+  checkpoint->require_whole_files();
   return checkpoint;
 }
 

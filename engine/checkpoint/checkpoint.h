@@ -14,6 +14,8 @@
 
 namespace statescope {
 
+class MappedFile;
+
 /// One tensor as it is stored; `data` stays valid as long as its checkpoint.
 struct StoredTensor {
   std::string name;                 // state_dict name
@@ -45,7 +47,11 @@ class Checkpoint {
   std::int64_t bytes() const;       // of all tensors
   std::int64_t parameters() const;  // elements of all tensors
 
-  std::vector<std::shared_ptr<const void>> storage;  // keeps mappings and decompressed tensors alive
+  /// Throws Error where a file became shorter since it was opened: what was read of it is not what it was. Ask before numbers are used.
+  void require_whole_files() const;
+
+  std::vector<std::shared_ptr<const MappedFile>> files;  // whose pages tensors are
+  std::vector<std::shared_ptr<const void>> storage;      // keeps tensors alive that are no pages of these
 };
 
 /// The longest sequences that a checkpoint was trained on, as its own recipe says (provenance recipe.json: recipe.phases[].length), in

@@ -77,6 +77,7 @@ std::string content_digest(const Checkpoint& checkpoint) {
     add_counted(digest, name);
     add_counted(digest, bytes);
   }
+  checkpoint.require_whole_files();
   return digest.text();
 }
 

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,30 +20,6 @@
 
 namespace statescope {
 namespace fs = std::filesystem;
-namespace {
-
-class Descriptor {
- public:
-  Descriptor(const fs::path& path, int flags) : fd(::open(path.c_str(), flags | O_CLOEXEC)) {}
-  ~Descriptor() {
-    if (fd >= 0) ::close(fd);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  const int fd;
-};
-
-std::size_t size_of_regular_file(const fs::path& path, int fd) {
-  struct stat status {};
-  if (::fstat(fd, &status) != 0) fail_errno(path, "cannot be examined", errno);
-  if (S_ISDIR(status.st_mode)) fail(path, "is a folder, a file was expected");
-  if (!S_ISREG(status.st_mode)) fail(path, "is not a regular file");
-  if (status.st_size == 0) fail(path, "is empty");
-  return static_cast<std::size_t>(status.st_size);
-}
-
-}  // namespace
-
 namespace {
 
 /// How many bytes the UTF-8 character at the text's beginning has; 0: it is none, or one that drives a terminal.
@@ -97,18 +72,19 @@ void fail_errno(const fs::path& path, std::string_view what, int error) {
 
 std::string in_quotes(std::string_view name) { return "'" + one_line(name, 100) + "'"; }
 
-MappedFile::MappedFile(const fs::path& path)
-    : MappedFile(path, Descriptor(path, O_RDONLY | O_NONBLOCK).fd) {}  // O_NONBLOCK: a pipe would wait
-
-MappedFile::MappedFile(const fs::path& path, int descriptor) {
-  if (descriptor < 0) fail_errno(path, "cannot be opened", errno);
-  const std::size_t size = size_of_regular_file(path, descriptor);
-  void* pages = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
-  if (pages == MAP_FAILED) fail_errno(path, "cannot be mapped into memory", errno);
-  bytes_ = {static_cast<const std::byte*>(pages), size};
+Descriptor open_to_read(const fs::path& path) {
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));  // O_NONBLOCK: a pipe would wait
+  if (file.get() < 0) fail_errno(path, "cannot be opened", errno);
+  return file;
 }
 
-MappedFile::~MappedFile() { ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size()); }
+std::size_t size_of_regular_file(const fs::path& path, int descriptor) {
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0) fail_errno(path, "cannot be examined", errno);
+  if (S_ISDIR(status.st_mode)) fail(path, "is a folder, a file was expected");
+  if (!S_ISREG(status.st_mode)) fail(path, "is not a regular file");
+  return static_cast<std::size_t>(status.st_size);
+}
 
 void check_is_no_pointer(const fs::path& path, std::string_view bytes) {
   if (bytes.starts_with("version https://git-lfs.github.com/spec/"))
@@ -116,12 +92,19 @@ void check_is_no_pointer(const fs::path& path, std::string_view bytes) {
 }
 
 std::string read_file(const fs::path& path, std::size_t limit) {
-  std::error_code error;
-  if (fs::is_regular_file(path, error) && fs::file_size(path, error) == 0) return {};
-  const MappedFile file(path);
-  if (file.bytes().size() > limit) fail(path, fmt::format("has {} bytes; at most {} are read", file.bytes().size(), limit));
-  check_is_no_pointer(path, file.text());
-  return std::string(file.text());
+  const Descriptor file = open_to_read(path);
+  const std::size_t size = size_of_regular_file(path, file.get());
+  if (size > limit) fail(path, fmt::format("has {} bytes; at most {} are read", size, limit));
+  std::string text(size, '\0');
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t count = ::read(file.get(), text.data() + done, std::min<std::size_t>(text.size() - done, 1 << 30));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail_errno(path, "cannot be read", errno);
+    if (count == 0) fail(path, kBecameShorter);
+    done += static_cast<std::size_t>(count);
+  }
+  check_is_no_pointer(path, text);
+  return text;
 }
 
 OutputFile::OutputFile(const fs::path& path)
@@ -148,9 +131,9 @@ void OutputFile::finish() {
 }
 
 void flush_to_disk(const fs::path& path) {
-  const Descriptor file(path, O_RDONLY);
-  if (file.fd < 0) fail_errno(path, "cannot be written", errno);
-  if (::fsync(file.fd) != 0 && errno != EINVAL) fail_errno(path, "cannot be written", errno);  // EINVAL: a file system without it
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) fail_errno(path, "cannot be written", errno);
+  if (::fsync(file.get()) != 0 && errno != EINVAL) fail_errno(path, "cannot be written", errno);  // EINVAL: a file system without it
 }
 
 namespace {

@@ -1,13 +1,15 @@
-// Files as this program reads and writes them: mapped whole, or written beside their target and renamed.
+// Files as this program reads and writes them: small ones whole, or written beside their target and renamed. Large ones are mapped
+// (mapped_file.h).
 #pragma once
 
 #include <cstddef>
 #include <filesystem>
 #include <functional>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+
+#include "engine/checkpoint/descriptor.h"
 
 namespace statescope {
 
@@ -21,22 +23,12 @@ std::string one_line(std::string_view text, std::size_t limit);
 /// 'name', short and printable.
 std::string in_quotes(std::string_view name);
 
-/// A regular file's own pages, read only. Not for files that another program may shorten meanwhile.
-class MappedFile {
- public:
-  explicit MappedFile(const std::filesystem::path& path);
-  /// Of an open file; `path` is what errors call it.
-  MappedFile(const std::filesystem::path& path, int descriptor);
-  ~MappedFile();
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
-
-  std::span<const std::byte> bytes() const { return bytes_; }
-  std::string_view text() const { return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()}; }
-
- private:
-  std::span<const std::byte> bytes_;
-};
+/// Opens it to read, also what is no regular file, without waiting. Throws Error.
+Descriptor open_to_read(const std::filesystem::path& path);
+/// Throws Error for what is no regular file.
+std::size_t size_of_regular_file(const std::filesystem::path& path, int descriptor);
+/// What is wrong with a file that ends before what its size was when it was opened.
+inline constexpr std::string_view kBecameShorter = "the file became shorter while it was read";
 
 /// Refuses what Git LFS leaves in a file's place where the file itself was not fetched.
 void check_is_no_pointer(const std::filesystem::path& path, std::string_view bytes);

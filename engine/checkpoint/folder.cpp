@@ -86,7 +86,7 @@ class IndexedShards {
     if (!missing_.empty() && !others_.empty()) return instead(others_);
     if (!missing_.empty()) fail(index_, fmt::format("names {}, which is missing from the folder; fetch it too", in_quotes(missing_)));
     for (const std::string& shard : shards_) {
-      std::vector<RawTensor> more = read_raw_tensors(checkpoint_.path / shard, checkpoint_.storage);
+      std::vector<RawTensor> more = read_raw_tensors(checkpoint_.path / shard, checkpoint_.files);
       for (const RawTensor& tensor : more) count(tensor.name, shard);
       append(tensors, std::move(more));
     }
@@ -101,7 +101,7 @@ class IndexedShards {
   /// missing. They must have all tensors.
   std::vector<RawTensor> instead(const std::vector<std::string>& files) {
     std::vector<RawTensor> tensors;
-    for (const std::string& file : files) append(tensors, read_raw_tensors(checkpoint_.path / file, checkpoint_.storage));
+    for (const std::string& file : files) append(tensors, read_raw_tensors(checkpoint_.path / file, checkpoint_.files));
     const std::string read = one_line(files.front(), 100) + (files.size() > 1 ? ", …" : "");
     check_names(names_of(tensors), fmt::format("{} beside it does not have", read));
     checkpoint_.notes.push_back(fmt::format("{} names other files than {}, read instead: all tensors are there", index_name, read));
@@ -153,7 +153,7 @@ std::vector<RawTensor> read_weights(Checkpoint& checkpoint, const std::vector<st
   if (shards.empty())
     fail(checkpoint.path, "has no *.safetensors file; weights in other formats have to be converted to safetensors first");
   std::vector<RawTensor> tensors;
-  for (const std::string& shard : shards) append(tensors, read_raw_tensors(checkpoint.path / shard, checkpoint.storage));
+  for (const std::string& shard : shards) append(tensors, read_raw_tensors(checkpoint.path / shard, checkpoint.files));
   return tensors;
 }
 

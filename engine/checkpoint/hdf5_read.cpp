@@ -14,6 +14,8 @@
 #include "engine/checkpoint/format.h"
 #include "engine/checkpoint/hdf5_handle.h"
 #include "engine/checkpoint/isolate.h"
+#include "engine/checkpoint/mapped_file.h"
+#include "engine/error.h"
 
 namespace statescope {
 namespace fs = std::filesystem;
@@ -331,7 +333,7 @@ std::map<std::string, std::string> accept_files(const fs::path& path, const json
 }
 
 void accept(Checkpoint& checkpoint, const std::shared_ptr<const MappedFile>& file, const IsolatedResult& result) {
-  checkpoint.storage = {file, result.memory};
+  checkpoint.files = {file, result.memory};
   checkpoint.config = result.catalogue.at("config");
   checkpoint.tokenizer = accept_files(checkpoint.path, result.catalogue.at("tokenizer"));
   checkpoint.provenance = accept_files(checkpoint.path, result.catalogue.at("provenance"));
@@ -348,13 +350,15 @@ void read_hdf5(Checkpoint& checkpoint) {
   check_is_no_pointer(checkpoint.path, file->text());
   if (file->text().starts_with("GGUF"))
     fail(checkpoint.path, "is a GGUF file, which is not read; open the folder with config.json and *.safetensors that it was made from");
-  const IsolatedResult result = run_isolated(checkpoint.path, file->bytes().size(), [&](SharedMemory& memory) {
-    return Reader(checkpoint.path, file->bytes(), memory).catalogue();
-  });
   try {
-    accept(checkpoint, file, result);
+    accept(checkpoint, file, run_isolated(checkpoint.path, file->bytes().size(), [&](SharedMemory& memory) {
+             return Reader(checkpoint.path, file->bytes(), memory).catalogue();
+           }));
   } catch (const json::exception&) {
     fail(checkpoint.path, "is damaged: what was read of it makes no sense");
+  } catch (const Error&) {
+    file->require_whole();
+    throw;
   }
 }
 

@@ -2,12 +2,12 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <cerrno>
 #include <cstdint>
@@ -16,6 +16,7 @@
 #include <exception>
 #include <optional>
 
+#include "engine/checkpoint/file.h"
 #include "engine/error.h"
 
 namespace statescope {

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "engine/checkpoint/file.h"
+#include "engine/checkpoint/mapped_file.h"
 
 namespace statescope {
 

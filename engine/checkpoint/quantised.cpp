@@ -280,6 +280,7 @@ class Taker {
     const auto known = std::ranges::find_if(kForms, [&](const NamedEnd& form) { return tensor.name.ends_with(form.end); });
     if (known != kForms.end()) refuse(known->name, tensor);
     if (tensor.dtype == "F8_E5M2") refuse("FP8 E5M2", tensor);
+    if (tensor.dtype == "F8_E4M3" && tensor.shape.size() == 3) refuse("FP8 with all experts of a layer in one tensor", tensor);
     if (tensor.dtype == "U32") refuse("MLX", tensor);
     if (tensor.name.ends_with(".weight_packed"))
       refuse(tensor.dtype == "I32" ? "compressed-tensors pack-quantized" : "FP4 in an unknown layout", tensor);

@@ -13,6 +13,7 @@
 
 #include "engine/checkpoint/file.h"
 #include "engine/checkpoint/format.h"
+#include "engine/checkpoint/mapped_file.h"
 
 namespace statescope {
 namespace fs = std::filesystem;
@@ -232,14 +233,14 @@ std::string RawTensor::description() const {
   return fmt::format("{} ({} [{}])", in_quotes(name), one_line(dtype, 32), fmt::join(shape, ", "));
 }
 
-std::vector<RawTensor> read_raw_tensors(const fs::path& path, std::vector<std::shared_ptr<const void>>& storage) {
+std::vector<RawTensor> read_raw_tensors(const fs::path& path, std::vector<std::shared_ptr<const MappedFile>>& files) {
   const auto file = std::make_shared<const MappedFile>(path);
   std::vector<RawTensor> tensors;
   for (SafetensorsEntry& entry : parse_safetensors(path, file->bytes())) {
     const auto bytes = file->bytes().subspan(entry.begin, entry.end - entry.begin);
     tensors.push_back({std::move(entry.name), std::move(entry.dtype), std::move(entry.shape), bytes});
   }
-  storage.push_back(file);
+  files.push_back(file);
   return tensors;
 }
 

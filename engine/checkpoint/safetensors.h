@@ -41,8 +41,8 @@ std::vector<SafetensorsEntry> parse_safetensors(const std::filesystem::path& pat
 /// The header (with its length) for these tensors in this order, each with the type of the same position in `dtypes`.
 std::string safetensors_header(const std::vector<const StoredTensor*>& tensors, const std::vector<DType>& dtypes);
 
-/// The tensors of one file, valid as long as what is added to `storage`.
-std::vector<RawTensor> read_raw_tensors(const std::filesystem::path& path, std::vector<std::shared_ptr<const void>>& storage);
+/// The tensors of one file, valid as long as what is added to `files`.
+std::vector<RawTensor> read_raw_tensors(const std::filesystem::path& path, std::vector<std::shared_ptr<const MappedFile>>& files);
 
 /// F32, F16 and BF16; none for other types.
 std::optional<DType> float_type(std::string_view dtype);

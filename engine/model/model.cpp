@@ -28,15 +28,17 @@ class LayerSink final : public ChannelSink {
 
 std::shared_ptr<Model> Model::load(std::shared_ptr<const Checkpoint> checkpoint, std::shared_ptr<Backend> backend) {
   const std::string name = checkpoint->path.string();
+  std::shared_ptr<const Loaded> loaded;
   try {
     Plan plan = plan_model(Config::parse(checkpoint->config));
     plan.notes.insert(plan.notes.begin(), checkpoint->notes.begin(), checkpoint->notes.end());
     StoredWeights weights(regular_tensors(*checkpoint, plan), *backend);
-    auto loaded = std::make_shared<const Loaded>(std::move(checkpoint), std::move(plan), std::move(weights));
-    return std::shared_ptr<Model>(new Model(std::move(loaded), std::move(backend)));
+    loaded = std::make_shared<const Loaded>(std::move(checkpoint), std::move(plan), std::move(weights));
   } catch (const Error& error) {
     throw Error(fmt::format("{}: {}", name, error.what()));
   }
+  loaded->checkpoint->require_whole_files();
+  return std::shared_ptr<Model>(new Model(std::move(loaded), std::move(backend)));
 }
 
 std::shared_ptr<Model> Model::beside(std::shared_ptr<Backend> backend) const {
@@ -183,6 +185,7 @@ void Model::forward(ModelState& state, std::span<const std::int32_t> ids, const 
   const bool is_step = tokens == 1 && options.chunk_size == 0 && !(observer && observer->wants_all());
   if (!is_step || !steps_.run(step_key(state, options, hidden, observer), observer, read)) read(observer);
   state.position += tokens;
+  require_whole_files();
 }
 
 /// x [T, D] through all blocks; of the first rows, whose outputs nobody wants, the last block reads what its memory needs
@@ -254,11 +257,18 @@ void Model::logits(Tensor logits, ConstTensor hidden) {
   const InputNorm last{.group = plan_.hidden, .weight = stack_.norm, .eps = plan_.norm_eps, .offset = plan_.norm_offset, .gate = {}};
   if (backend_->folds_norms(hidden.rows())) {
     const Projection head{hidden, last, stack_.head, {}, logits, {}, {}};
-    return backend_->project(std::span(&head, 1), workspace_);
+    backend_->project(std::span(&head, 1), workspace_);
+  } else {
+    Tensor normed = workspace_.tensor({hidden.rows(), plan_.hidden}, backend_->activation_type(hidden.rows()));
+    norm(normed, hidden, stack_.norm, plan_.norm_eps);
+    backend_->linear(logits, normed, stack_.head);
   }
-  Tensor normed = workspace_.tensor({hidden.rows(), plan_.hidden}, backend_->activation_type(hidden.rows()));
-  norm(normed, hidden, stack_.norm, plan_.norm_eps);
-  backend_->linear(logits, normed, stack_.head);
+  require_whole_files();
+}
+
+/// A device with memory of its own has copies of the weights.
+void Model::require_whole_files() const {
+  if (!backend_->has_own_memory()) checkpoint().require_whole_files();
 }
 
 void Model::replay(std::int64_t layer, MixerState& state, ConstTensor residual, std::int64_t position, const ForwardOptions& options,
@@ -277,6 +287,7 @@ void Model::replay(std::int64_t layer, MixerState& state, ConstTensor residual, 
   norm(normed, residual, block.mixer_norm, plan_.norm_eps);
   block.mixer->forward(ctx, normed, state, y);
   if (y) ctx.emit("mixer_out", y);
+  require_whole_files();
 }
 
 }  // namespace statescope

@@ -100,6 +100,7 @@ class Model {
   };
 
   Model(std::shared_ptr<const Loaded> loaded, std::shared_ptr<Backend> backend);
+  void require_whole_files() const;
   void norm(Tensor y, ConstTensor x, ConstTensor weight, float eps);
   void blocks(std::int64_t first, std::int64_t end, ModelState& state, std::int64_t position, const ForwardOptions& options, Tensor x,
               Observer* observer);

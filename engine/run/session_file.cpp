@@ -14,6 +14,7 @@
 #include "engine/checkpoint/digest.h"
 #include "engine/checkpoint/file.h"
 #include "engine/checkpoint/format.h"
+#include "engine/checkpoint/mapped_file.h"
 #include "engine/error.h"
 
 namespace statescope {
@@ -80,7 +81,7 @@ class SessionFile::Recording {
   const fs::path& path() const { return path_; }
   int descriptor() const { return descriptor_; }
   std::uint64_t size() const {
-    struct stat status{};
+    struct stat status {};
     if (::fstat(descriptor_, &status) != 0) fail_errno(path_, "cannot be examined", errno);
     return static_cast<std::uint64_t>(status.st_size);
   }
@@ -171,6 +172,7 @@ std::unique_ptr<Run> SessionFile::restore(std::shared_ptr<Model> model, const Ru
       if (progress && !progress(run->tokens())) throw Error("cancelled");
     }
   }
+  file.require_whole();
   return run;
 }
 
