@@ -10,6 +10,7 @@
 #include "kernels/elementwise.h"
 #include "kernels/gated_delta_rule.h"
 #include "kernels/linear.h"
+#include "kernels/predictions.h"
 #include "kernels/projection.h"
 #include "kernels/routing.h"
 #include "kernels/softmax_attention.h"
@@ -109,6 +110,10 @@ class Backend {
   virtual void decayed_outer_product(const DecayedOuterProduct& op, std::int64_t chunk_size) = 0;
   virtual void gated_delta_rule(const GatedDeltaRule& op, std::int64_t chunk_size) = 0;
   virtual void softmax_attention(const SoftmaxAttention& op, std::int64_t chunk_size) = 0;
+
+  virtual void next_token_nll(Tensor nll, ConstTensor logits, const std::int32_t* ids) = 0;
+  virtual void total_variation(Tensor distance, ConstTensor a, ConstTensor b) = 0;
+  virtual void row_norms(Tensor norms, ConstTensor x) = 0;
 
   virtual void row_cosine(Tensor cosine, ConstTensor z) = 0;
   virtual void singular_values(Tensor sigma, ConstTensor z, Workspace& workspace) = 0;

@@ -104,6 +104,9 @@ class CpuBackend final : public Backend {
     if (chunk_size == 0) return softmax_attention_step(op);
     softmax_attention_chunk(op, chunk_size);
   }
+  void next_token_nll(Tensor nll, ConstTensor logits, const std::int32_t* ids) override { statescope::next_token_nll(nll, logits, ids); }
+  void total_variation(Tensor distance, ConstTensor a, ConstTensor b) override { statescope::total_variation(distance, a, b); }
+  void row_norms(Tensor norms, ConstTensor x) override { statescope::row_norms(norms, x); }
   void row_cosine(Tensor cosine, ConstTensor z) override { statescope::row_cosine(cosine, z); }
   void singular_values(Tensor sigma, ConstTensor z, Workspace&) override { statescope::singular_values(sigma, z); }
 

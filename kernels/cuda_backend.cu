@@ -220,6 +220,19 @@ class CudaBackend final : public Backend {
     }
     cuda::softmax_attention(op, segments, keys, longest(op.cu_seqlens_k), stream());
   }
+  void next_token_nll(Tensor nll, ConstTensor logits, const std::int32_t* ids) override {
+    check_next_token_nll(nll, logits, ids);
+    use(),
+        cuda::next_token_nll(nll, logits, sent(IndexRing::Arrays<1>{std::span(ids, static_cast<std::size_t>(logits.rows()))})[0], stream());
+  }
+  void total_variation(Tensor distance, ConstTensor a, ConstTensor b) override {
+    check_total_variation(distance, a, b);
+    use(), cuda::total_variation(distance, a, b, stream());
+  }
+  void row_norms(Tensor norms, ConstTensor x) override {
+    check_row_norms(norms, x);
+    use(), cuda::row_norms(norms, x, stream());
+  }
   void row_cosine(Tensor cosine, ConstTensor z) override {
     check_row_cosine(cosine, z);
     use(), cuda::row_cosine(cosine, z, stream());

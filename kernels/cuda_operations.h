@@ -95,6 +95,11 @@ void sum_sparse_rows(const SparseState& op, const SparseOrder& order, const Spar
 void softmax_attention(const SoftmaxAttention& op, const DeviceSegments& segments, const std::int32_t* cu_seqlens_k, std::int64_t most_keys,
                        cudaStream_t stream);
 
+// predictions.cu
+void next_token_nll(Tensor nll, ConstTensor logits, const std::int32_t* device_ids, cudaStream_t stream);
+void total_variation(Tensor distance, ConstTensor a, ConstTensor b, cudaStream_t stream);
+void row_norms(Tensor norms, ConstTensor x, cudaStream_t stream);
+
 // row_cosine.cu, singular_values.cu
 void row_cosine(Tensor cosine, ConstTensor z, cudaStream_t stream);
 void singular_values(Tensor sigma, ConstTensor z, Workspace& workspace, cudaStream_t stream);

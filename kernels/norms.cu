@@ -9,21 +9,6 @@ namespace {
 
 using namespace rowwise;
 
-/// Combines x of the `Threads` threads that own a group (a warp, or a whole block); all of them get the result.
-template <unsigned Threads, class Combine>
-__device__ float combined(float x, Combine combine) {
-  x = cuda::combined(x, combine);
-  if constexpr (Threads > warp_size) {
-    __shared__ float parts[Threads / warp_size];
-    if (threadIdx.x % warp_size == 0) parts[threadIdx.x / warp_size] = x;
-    __syncthreads();
-    x = parts[0];
-    for (unsigned warp = 1; warp < Threads / warp_size; ++warp) x = combine(x, parts[warp]);
-    __syncthreads();  // before the next call writes to parts
-  }
-  return x;
-}
-
 /// Groups of n numbers, `in_row` of them a row.
 struct Groups {
   std::int64_t count, in_row, n;

@@ -83,18 +83,8 @@ std::vector<Sequence> given_sequences(const InspectArguments& arguments, const s
 /// nat a token that the model needs on an example of its own task; unset where that is not known or none of it fits.
 std::optional<double> own_nll(Model& model, const Training& training, std::int64_t trained, const Tokenizer& tokenizer) {
   const std::vector<Sequence> own = own_sequences(training, trained, tokenizer, {trained}, 1);
-  const std::vector<std::int32_t>& ids = own.front().read.ids;
-  ModelState state = model.start();
-  double sum = 0;
-  ReadingProgress progress({}, std::ssize(ids));
-  read_passes(model, state, ids, {.prompt_length = std::ssize(ids), .rules = {}}, nullptr, progress,
-              [&](std::size_t first, const Tensor& hidden) {
-                const std::vector<float> logits = host_logits(model, hidden);
-                const auto vocab = static_cast<std::size_t>(model.vocab()), rows = logits.size() / vocab;
-                for (std::size_t row = 0; row < rows && first + row + 1 < ids.size(); ++row)
-                  sum += token_nll(logits, vocab, row, ids[first + row + 1]);
-              });
-  return sum / static_cast<double>(ids.size() - 1);
+  const std::vector<double> nll = read_nll(model, own.front().read.ids);
+  return std::accumulate(nll.begin(), nll.end(), 0.0) / static_cast<double>(nll.size());
 }
 
 /// Whether every number of the report that a model cannot help computing is there and finite.

@@ -20,17 +20,41 @@ constexpr std::int64_t kRememberedAt = 16;  // the last predictions
 /// By eighths; of a sequence longer than this, where a reading takes long, without the last half, quarter and eighth of it.
 constexpr std::int64_t kRemembersInEighths = 2048;
 
-/// The last predictions, how they change (total variation, mean) when for them a memory is written but not read: its layer's output is 0.
+/// The last predictions, how they change (total variation, mean) when for them a memory is written but not read.
 struct Ablation {
   static constexpr Accuracy accuracy = kRecomputed;
-  std::vector<double> layers;                             // [layers] of each alone; NaN for a layer without a matrix state
-  double all = std::numeric_limits<double>::quiet_NaN();  // of all memories at once; NaN where there is none
+  std::vector<double> layers;              // [layers] its output is 0; NaN for a layer without a matrix state
+  std::vector<std::vector<double>> heads;  // [layers][H] a head's part of what the last product reads is 0; NaN where it was not tried
+  double all = std::numeric_limits<double>::quiet_NaN();  // all memories' outputs are 0; NaN where there is none
   double entropy = 0;                                     // of the untouched predictions, nat, mean
   std::vector<Remembrance> remembrance;                   // empty below 8 · kRememberedAt tokens
 };
+/// Heads are tried in the order of how little their layer's output changes without them, so many of the model; fewer where a prediction is
+/// a row of very many numbers.
+constexpr std::size_t kHeadsTried = 64, kHeadsTriedOfMany = 16;
 
-/// `ids` has two tokens or more. Throws Error.
-Ablation ablate(Model& model, std::span<const std::int32_t> ids, ReadingProgress& progress);
+/// How many of the last predictions are compared: fewer where each is a row of very many numbers.
+std::int64_t compared_predictions(const Model& model, std::int64_t tokens);
+
+/// A model's state at a token, kept on the device, to come back to.
+class Bookmark {
+ public:
+  Bookmark(Model& model, const ModelState& state);
+  std::int64_t position() const { return position_; }
+  /// Of the layers from `first` on.
+  void restore(ModelState& state, std::int64_t first = 0) const;
+
+ private:
+  Backend& backend_;
+  std::int64_t position_;
+  std::vector<Buffer> memory_;
+  std::vector<Tensor> blocks_;        // [layers] MixerState::everything
+  std::vector<std::int64_t> cached_;  // [layers] tokens in the softmax cache
+};
+
+/// `ids` has two tokens or more, `state` has read all of them and is spent afterwards, `before` was made compared_predictions before its
+/// end. Throws Error.
+Ablation ablate(Model& model, std::span<const std::int32_t> ids, ModelState& state, const Bookmark& before, ReadingProgress& progress);
 /// How many tokens that reads.
 std::int64_t tokens_of_ablation(const Model& model, std::int64_t tokens);
 

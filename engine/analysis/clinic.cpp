@@ -28,7 +28,8 @@ constexpr std::array<IllnessRow, 12> kIllnesses{{
      "the median half-life is below 3 tokens in every slot of the state (a partition's: tokens that are written to it)",
      "half-life: SSE (arXiv 2507.16577), Fig. 9; threshold ours"},
     {Illness::memory_unread, "memory_unread", "memory unread", "predictions do not change without the memory",
-     "with the layer's read set to 0 the last predictions change by less than 0.001 (total variation)",
+     "with the layer's read set to 0 the last predictions change by less than 0.001 (total variation); with a single head's, by less than "
+     "0.00001",
      "ablation in the manner of effective remembrance (arXiv 2507.02782); threshold ours"},
     {Illness::routing_collapse, "routing_collapse", "routing collapse", "tokens go to too few partitions",
      "(H − log W) / (log N − log W) of the loads is below 0.4: W of N partitions chosen",
@@ -135,6 +136,52 @@ std::optional<Finding> unread(const LayerSigns& layer, const ReadOn&) {
                  .sentence = fmt::format(
                      "Nobody misses this memory: with its read set to 0 the last predictions change by {:.2g} (total variation).", effect),
                  .severity = -effect};
+}
+
+/// Of the heads for which `says` is true of what was measured of them.
+std::vector<std::int64_t> heads_where(const LayerSigns& layer, const std::function<bool(const LayerSigns&, std::size_t)>& says) {
+  std::vector<std::int64_t> heads;
+  for (std::size_t h = 0; h < layer.any().heads.size(); ++h) {
+    if (says(layer, h)) heads.push_back(static_cast<std::int64_t>(h));
+  }
+  return heads;
+}
+
+std::string heads_text(std::span<const std::int64_t> heads) {
+  return fmt::format("head{} {}", heads.size() > 1 ? "s" : "", fmt::join(heads, ", "));
+}
+
+bool is_empty(const LayerSigns& layer, std::size_t head) {
+  return layer.of([head](const LayerReport& l) { return l.heads[head].stacked.rank; }) == 0;  // of a state of zeros alone
+}
+double read_effect(const LayerSigns& layer, std::size_t head) {
+  return layer.of([head](const LayerReport& l) { return l.heads_read_effect[head]; });
+}
+
+/// Single heads of a layer that is written.
+std::optional<Finding> unwritten_heads(const LayerSigns& layer, const ReadOn&) {
+  const std::vector<std::int64_t> heads = heads_where(layer, is_empty);
+  if (heads.empty()) return {};
+  return Finding{.evidence = {{"heads", static_cast<double>(heads.size())}},
+                 .heads = heads,
+                 .sentence = fmt::format("Nothing is written to {}: the state stays 0.", heads_text(heads)),
+                 .severity = static_cast<double>(heads.size())};
+}
+
+/// Single heads of a layer that is read.
+std::optional<Finding> unread_heads(const LayerSigns& layer, const ReadOn&) {
+  const std::vector<std::int64_t> heads = heads_where(
+      layer, [](const LayerSigns& l, std::size_t head) { return !is_empty(l, head) && read_effect(l, head) < kLeastHeadEffect; });
+  if (heads.empty()) return {};
+  const double least = read_effect(layer, static_cast<std::size_t>(std::ranges::min(heads, {}, [&](std::int64_t head) {
+                                     return read_effect(layer, static_cast<std::size_t>(head));
+                                   })));
+  return Finding{
+      .evidence = {{"read_effect", least}, {"threshold", kLeastHeadEffect}},
+      .heads = heads,
+      .sentence = fmt::format("Nobody misses {}: with one read set to 0 the last predictions change by {:.2g} (total variation).",
+                              heads_text(heads), least),
+      .severity = -least};
 }
 
 /// (H − log W) / (log N − log W) of loads, W of N chosen: 1 if all are chosen equally often, 0 if the same W always are.
@@ -291,7 +338,7 @@ struct SignRow {
   Sign sign;
   bool explains;  // what others would find in the layer behind it
 };
-constexpr std::array<SignRow, 10> kSigns{{
+constexpr std::array<SignRow, 12> kSigns{{
     {Illness::memory_unwritten, unwritten, true},
     {Illness::forgets_at_once, forgets_at_once, true},
     {Illness::memory_unread, unread, true},
@@ -302,6 +349,8 @@ constexpr std::array<SignRow, 10> kSigns{{
     {Illness::duplicate_heads, duplicate_heads, true},
     {Illness::never_forgets, never_forgets, true},
     {Illness::length_drift, length_drift, true},
+    {Illness::memory_unwritten, unwritten_heads, false},
+    {Illness::memory_unread, unread_heads, false},
 }};
 
 /// Adds what a layer shows to the diagnosis of the same illness in other layers; the worst speaks.

@@ -46,6 +46,7 @@ constexpr double kFlatPredictions = 0.9;    // entropy of the predictions over l
 constexpr double kLeastWritten = 1e-3;      // norm of the state over that of the residual stream
 constexpr double kShortestMemory = 3;       // tokens: the longest half-life of a layer
 constexpr double kLeastReadEffect = 1e-3;   // total variation
+constexpr double kLeastHeadEffect = 1e-5;   // total variation, of a single head: one of several may say little
 constexpr double kLeastSpread = 0.4;        // (H − log W) / (log N − log W) of the mean loads
 constexpr double kDeadLoad = 0.1;           // of the fair share
 constexpr double kLeastGateEntropy = 0.1;   // of the mean head gate, over log H: below, one head has nearly everything

@@ -44,11 +44,17 @@ class Collected final : public Observer {
   explicit Collected(Model& model) : layers(static_cast<std::size_t>(model.layers() + 1)), backend_(model.backend()) {}
 
   void residual(std::int64_t layer, ConstTensor x) override {
-    const std::vector<float> rows = host_floats(backend_, x);
-    const std::int64_t D = x.row_size();
-    for (std::int64_t t = 0; t < x.rows(); ++t)
-      layers[static_cast<std::size_t>(layer)].norms.push_back(
-          norm(std::span(rows).subspan(static_cast<std::size_t>(t * D), static_cast<std::size_t>(D))));
+    const Buffer memory = backend_.allocate(static_cast<std::size_t>(x.rows()) * sizeof(float));
+    const Tensor norms(memory.get(), DType::f32, {x.rows()});
+    backend_.row_norms(norms, x);
+    const std::vector<float> host = host_floats(backend_, norms);
+    std::vector<double>& all = layers[static_cast<std::size_t>(layer)].norms;
+    all.insert(all.end(), host.begin(), host.end());
+    has_sizes_ = has_sizes_ || layer + 1 == std::ssize(layers);
+  }
+  bool wants(std::string_view name) const override {
+    if (name == "k" || name == "v") return !has_sizes_;
+    return std::ranges::find(kRead, name) != kRead.end();
   }
   void channel(std::int64_t index, std::string_view name, ConstTensor values) override {
     Layer& layer = layers[static_cast<std::size_t>(index)];
@@ -71,11 +77,14 @@ class Collected final : public Observer {
   }
 
  private:
+  static constexpr std::array<std::string_view, 5> kRead{"partition_gate", "partition_selected", "head_gate_q", "head_gate_k", "log_decay"};
+
   void append(std::vector<float>& to, ConstTensor values) {
     const std::vector<float> rows = host_floats(backend_, values);
     to.insert(to.end(), rows.begin(), rows.end());
   }
   Backend& backend_;
+  bool has_sizes_ = false;  // of k and v, which the first pass tells
 };
 
 /// Written to; where more partitions are read, those do not count (spec §11).
@@ -100,10 +109,22 @@ RoutingReport routing_report(const RoutedTokens& routed, LoadThresholds threshol
   return report;
 }
 
-/// Half-life and receptive field of a slot. Where a layer has a shared slot its decays come first, those of the partitions behind them.
-void add_decay(SlotReport& slot, const Collected::Layer& layer, std::int64_t tokens, bool sparse, bool halves,
+/// Which of a token's decays are a slot's.
+struct DecayChannels {
+  std::int64_t first = 0, count = 0;
+};
+
+/// As Layout::decays_by_slot says: of each slot, or the shared slot's first and those of all partitions behind them, or all.
+DecayChannels decay_channels(const MixerLayout& layout, std::int64_t slot, std::int64_t decays) {
+  const bool halves = layout.has_shared_slot && layout.partitions > 0;
+  const std::int64_t parts = layout.decays_by_slot ? std::ssize(layout.slot_names) : halves ? 2 : 1;
+  const std::int64_t count = decays / parts, part = layout.decays_by_slot ? slot : halves && slot > 0 ? 1 : 0;
+  return {part * count, count};
+}
+
+/// Half-life and receptive field of a slot.
+void add_decay(SlotReport& slot, const Collected::Layer& layer, std::int64_t tokens, DecayChannels channels,
                std::span<const std::int32_t> written) {
-  const std::int64_t channels = halves ? layer.decays / 2 : layer.decays;
   std::vector<float> rows;
   for (const std::int32_t t : written) {
     const auto row = layer.log_decay.begin() + static_cast<std::ptrdiff_t>(t) * layer.decays;
@@ -112,8 +133,8 @@ void add_decay(SlotReport& slot, const Collected::Layer& layer, std::int64_t tok
   SlotDecay decay;
   decay.log_decay = rows;
   decay.stride = layer.decays;
-  decay.first = sparse && halves ? channels : 0;
-  decay.channels = channels;
+  decay.first = channels.first;
+  decay.channels = channels.count;
   decay.written = written;
   decay.tokens = tokens;
   const std::vector<double> lives = half_life(decay);
@@ -124,7 +145,7 @@ void add_decay(SlotReport& slot, const Collected::Layer& layer, std::int64_t tok
   slot.receptive_field = field.mean;
   double censored = 0;
   for (const std::int64_t count : field.censored) censored += static_cast<double>(count);
-  slot.censored = censored / static_cast<double>(field.measured * channels);
+  slot.censored = censored / static_cast<double>(field.measured * channels.count);
 }
 
 std::vector<SlotReport> slot_reports(const MixerLayout& layout, const Collected::Layer& layer, std::span<const float> state,
@@ -142,7 +163,7 @@ std::vector<SlotReport> slot_reports(const MixerLayout& layout, const Collected:
     if (sparse) slot.load = routing->balance.load[static_cast<std::size_t>(partition)];
     if (!layer.log_decay.empty()) {
       const std::vector<std::int32_t> own = sparse ? tokens_of(routed_tokens(layer, layout), partition) : everything;
-      add_decay(slot, layer, tokens, sparse, layout.has_shared_slot && layout.partitions > 0, own);
+      add_decay(slot, layer, tokens, decay_channels(layout, s, layer.decays), own);
     }
     slots.push_back(std::move(slot));
   }
@@ -171,27 +192,37 @@ struct WholeReading {
   std::vector<double> nll;                    // of every token but the first
   std::vector<double> asked;                  // of the tokens that were asked for
   std::vector<std::vector<Moments>> moments;  // [layers] after each eighth
+  std::optional<Bookmark> before_ablation;
 };
 
+/// Reads all of it; with a bookmark on the way where the ablation begins.
 WholeReading read(Model& model, ModelState& state, std::span<const std::int32_t> ids, std::span<const Target> asked, Collected& collected,
                   ReadingProgress& progress) {
   WholeReading reading;
   reading.moments.resize(static_cast<std::size_t>(model.layers()));
-  const auto vocab = static_cast<std::size_t>(model.vocab());
-  const std::size_t parts = ids.size() < kLeastTokens ? 1 : kEighths;
-  for (std::size_t i = 0; i < parts; ++i) {
-    const std::size_t begin = i * ids.size() / parts, end = (i + 1) * ids.size() / parts;
-    const ForwardOptions options{.prompt_length = std::ssize(ids), .rules = {}};
+  const ForwardOptions options{.prompt_length = std::ssize(ids), .rules = {}};
+  const auto read_until = [&](std::size_t end) {
+    const auto begin = static_cast<std::size_t>(state.position);
     read_passes(model, state, ids.subspan(begin, end - begin), options, &collected, progress, [&](std::size_t first, const Tensor& hidden) {
-      const std::vector<float> logits = host_logits(model, hidden);
-      const std::size_t from = begin + first, rows = logits.size() / vocab;
-      for (std::size_t row = 0; row < rows && from + row + 1 < ids.size(); ++row)
-        reading.nll.push_back(token_nll(logits, vocab, row, ids[from + row + 1]));
+      const Logits logits(model, hidden);
+      const std::size_t from = begin + first, rows = static_cast<std::size_t>(hidden.rows());
+      const std::vector<double> nll = logits.nll(ids.subspan(from + 1, std::min(rows, ids.size() - from - 1)));
+      reading.nll.insert(reading.nll.end(), nll.begin(), nll.end());
       for (const Target& target : asked) {
         const std::size_t row = static_cast<std::size_t>(target.position) - from;  // of another pass: wraps to a large number
-        if (row < rows) reading.asked.push_back(token_nll(logits, vocab, row, target.id));
+        if (row < rows) reading.asked.push_back(logits.nll(static_cast<std::int64_t>(row), target.id));
       }
     });
+  };
+  const std::size_t parts = ids.size() < kLeastTokens ? 1 : kEighths;
+  const std::size_t bookmark = ids.size() - static_cast<std::size_t>(compared_predictions(model, std::ssize(ids)));
+  for (std::size_t i = 1; i <= parts; ++i) {
+    const std::size_t end = i * ids.size() / parts;
+    if (!reading.before_ablation && bookmark <= end) {
+      read_until(bookmark);
+      reading.before_ablation.emplace(model, state);
+    }
+    read_until(end);
     for (std::size_t l = 0; l < state.layers.size() && parts > 1; ++l) {
       if (!state.layers[l].memory.empty()) reading.moments[l].push_back(moments_of(model, state, l));
     }
@@ -291,6 +322,41 @@ void add_likest_heads(LayerReport& layer, std::span<const float> memory, const S
   }
 }
 
+/// Of a layer's states after the last token, and of what was seen of it on the way; without what is taken away of it.
+LayerReport layer_report(Model& model, const ModelState& state, std::int64_t index, const Collected::Layer& seen, std::int64_t tokens) {
+  const MixerLayout& layout = model.layout(index);
+  const LayerInfo info = model.info().layers[static_cast<std::size_t>(index)];
+  LayerReport layer{.mixer = info.mixer, .memory = info.memory, .residual_norm = mean_of(seen.norms)};
+  layer.read_effect = layer.outlier = layer.likest_heads = kNaN;
+  if (seen.gates > 0) {
+    layer.writing = competition(seen.head_gate_k, seen.gates);
+    layer.reading = competition(seen.head_gate_q, seen.gates);
+  }
+  if (!seen.gate.empty()) layer.routing = routing_report(routed_tokens(seen, layout), kLoadThresholds);
+  if (layout.memory.empty()) return layer;
+  Workspace workspace(model.backend());
+  const Shape& shape = layout.memory[0].shape;
+  const std::vector<float> memory = host_floats(model.backend(), state.layers[static_cast<std::size_t>(index)].memory[0]);
+  layer.outlier = row_outlier(memory, shape[2], shape[3]);
+  layer.full_rank = std::min(shape[0] * shape[2], shape[3]);
+  layer.heads = state_similarity(model.backend(), workspace, memory, shape[0], shape[1], shape[2], shape[3]);
+  layer.heads_read_effect.assign(layer.heads.size(), kNaN);
+  layer.slots = slot_reports(layout, seen, memory, layer.routing, tokens);
+  add_likest_heads(layer, memory, shape, seen);
+  add_half_lives(layer, layout.has_shared_slot);
+  return layer;
+}
+
+void add(SequenceReport& report, const Ablation& ablation) {
+  report.remembrance = ablation.remembrance;
+  report.predicting.entropy = ablation.entropy;
+  report.all_reads_effect = ablation.all;
+  for (std::size_t l = 0; l < report.layers.size(); ++l) {
+    report.layers[l].read_effect = ablation.layers[l];
+    report.layers[l].heads_read_effect = ablation.heads[l];
+  }
+}
+
 void for_numbers(Spectrum& spectrum, const auto& each) {
   for (double* x : {&spectrum.entropy, &spectrum.rank, &spectrum.rank_of_squares}) each(*x);
 }
@@ -325,6 +391,7 @@ void for_numbers(SequenceReport& report, const auto& each) {
   for (LayerReport& layer : report.layers) {
     each(layer.residual_norm);
     for (double* x : {&layer.outlier, &layer.read_effect, &layer.likest_heads}) each(*x);
+    for (double& effect : layer.heads_read_effect) each(effect);
     for (double& norm : layer.norm_by_eighth) each(norm);
     for (Moments& moments : layer.moments) {
       for (double* x : {&moments.norm, &moments.mean, &moments.variance, &moments.largest}) each(*x);
@@ -383,46 +450,17 @@ SequenceReport inspect_sequence(Model& model, std::span<const std::int32_t> ids,
   const WholeReading reading = read(model, state, ids, asked, collected, progress);
   report.nll_by_eighth = by_eighth(reading.nll);
   report.predicting = predicting(model, ids, reading);
+  for (std::size_t l = 0; l < state.layers.size(); ++l) {
+    report.layers.push_back(layer_report(model, state, static_cast<std::int64_t>(l), collected.layers[l], report.tokens));
+    report.layers.back().moments = reading.moments[l];
+    for (const Moments& moments : reading.moments[l]) report.layers.back().norm_by_eighth.push_back(moments.norm);
+  }
   report.all_reads_effect = kNaN;
-  Ablation ablation{.layers = std::vector<double>(static_cast<std::size_t>(model.layers()), kNaN), .remembrance = {}};
-  if (ids.size() > 1) {
-    ablation = ablate(model, ids, progress);
-    report.remembrance = ablation.remembrance;
-    report.predicting.entropy = ablation.entropy;
-    report.all_reads_effect = ablation.all;
-  }
-  Workspace workspace(model.backend());
-  const ModelInfo info = model.info();
-  for (std::int64_t l = 0; l < model.layers(); ++l) {
-    const MixerLayout& layout = model.layout(l);
-    const Collected::Layer& seen = collected.layers[static_cast<std::size_t>(l)];
-    LayerReport layer;
-    layer.mixer = info.layers[static_cast<std::size_t>(l)].mixer;
-    layer.memory = info.layers[static_cast<std::size_t>(l)].memory;
-    layer.residual_norm = mean_of(seen.norms);
-    layer.moments = reading.moments[static_cast<std::size_t>(l)];
-    for (const Moments& moments : layer.moments) layer.norm_by_eighth.push_back(moments.norm);
-    layer.read_effect = ablation.layers[static_cast<std::size_t>(l)];
-    layer.outlier = layer.likest_heads = kNaN;
-    if (seen.gates > 0)
-      layer.writing = competition(seen.head_gate_k, seen.gates), layer.reading = competition(seen.head_gate_q, seen.gates);
-    if (!seen.gate.empty()) layer.routing = routing_report(routed_tokens(seen, layout), kLoadThresholds);
-    if (!layout.memory.empty()) {
-      const Shape& shape = layout.memory[0].shape;
-      const std::vector<float> memory = host_floats(model.backend(), state.layers[static_cast<std::size_t>(l)].memory[0]);
-      layer.outlier = row_outlier(memory, shape[2], shape[3]);
-      layer.full_rank = std::min(shape[0] * shape[2], shape[3]);
-      layer.heads = state_similarity(model.backend(), workspace, memory, shape[0], shape[1], shape[2], shape[3]);
-      layer.slots = slot_reports(layout, seen, memory, layer.routing, report.tokens);
-      add_likest_heads(layer, memory, shape, seen);
-      add_half_lives(layer, layout.has_shared_slot);
-    }
-    report.layers.push_back(std::move(layer));
-  }
+  if (ids.size() > 1) add(report, ablate(model, ids, state, *reading.before_ablation, progress));
   return report;
 }
 
-std::optional<SequenceReport> mean_report(std::span<const SequenceReport> reports, LoadThresholds thresholds) {
+std::optional<SequenceReport> mean_report(std::span<const SequenceReport> reports) {
   if (reports.empty()) return {};
   std::vector<std::vector<double>> known(numbers_of(reports.front()).size());  // of each number, over the reports
   double tokens = 0;
@@ -439,7 +477,7 @@ std::optional<SequenceReport> mean_report(std::span<const SequenceReport> report
   auto next = known.begin();
   for_numbers(mean, [&](double& x) { x = mean_of(*next++); });
   for (LayerReport& layer : mean.layers) {
-    if (layer.routing) layer.routing->uneven = uneven_loads(layer.routing->balance.load, thresholds);
+    if (layer.routing) layer.routing->uneven = uneven_loads(layer.routing->balance.load, kLoadThresholds);
   }
   return mean;
 }

@@ -76,6 +76,7 @@ struct LayerReport {
   std::optional<RoutingReport> routing;
   /// How much the last predictions change when the layer writes its memory but reads nothing from it (Ablation); NaN without a memory.
   double read_effect = 0;
+  std::vector<double> heads_read_effect;  // [H] the same of one head; NaN where it was not tried (Ablation)
   /// The largest |cosine| between two heads' states, all slots of a head as one vector, and which heads; heads whose keys and values are
   /// the same by design do not count. NaN where there are no two.
   double likest_heads = 0;
@@ -119,7 +120,7 @@ SequenceReport inspect_sequence(Model& model, std::span<const std::int32_t> ids,
 
 /// Every figure's mean over reports of one model on sequences of one kind, of those that have it; which partitions are dead follows from
 /// the mean loads. Nothing where some report has other figures than the first (a sequence too short for eighths).
-std::optional<SequenceReport> mean_report(std::span<const SequenceReport> reports, LoadThresholds thresholds = kLoadThresholds);
+std::optional<SequenceReport> mean_report(std::span<const SequenceReport> reports);
 
 /// As app/schemas/inspection.schema.json describes a sequence, without its name; a number that does not exist is null.
 nlohmann::json to_json(const SequenceReport& report);

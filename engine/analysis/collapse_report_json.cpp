@@ -78,8 +78,10 @@ nlohmann::json to_json(const LayerReport& layer) {
   json["norm_by_eighth"] = nlohmann::json::array();
   for (const double norm : layer.norm_by_eighth) json["norm_by_eighth"].push_back(number(norm));
   json["heads"] = nlohmann::json::array();
-  for (const StateSimilarity& head : layer.heads) {
+  for (std::size_t h = 0; h < layer.heads.size(); ++h) {
+    const StateSimilarity& head = layer.heads[h];
     json["heads"].push_back(to_json(head));
+    json["heads"].back()["read_effect"] = number(layer.heads_read_effect[h]);
     json["heads"].back()["class"] = name_of(head_class(head.stacked.rank / static_cast<double>(layer.full_rank)));
   }
   json["slots"] = nlohmann::json::array();

@@ -229,6 +229,9 @@ class MemoryTracer::Backend final : public statescope::Backend {
   }
   void short_convolutions(std::span<const ShortConvolution> ops) override { cpu_->short_convolutions(ops); }
   void softmax_attention(const SoftmaxAttention& op, std::int64_t chunk_size) override { cpu_->softmax_attention(op, chunk_size); }
+  void next_token_nll(Tensor nll, ConstTensor logits, const std::int32_t* ids) override { cpu_->next_token_nll(nll, logits, ids); }
+  void total_variation(Tensor distance, ConstTensor a, ConstTensor b) override { cpu_->total_variation(distance, a, b); }
+  void row_norms(Tensor norms, ConstTensor x) override { cpu_->row_norms(norms, x); }
   void row_cosine(Tensor cosine, ConstTensor z) override { cpu_->row_cosine(cosine, z); }
   void singular_values(Tensor sigma, ConstTensor z, Workspace& workspace) override { cpu_->singular_values(sigma, z, workspace); }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "engine/analysis/softmax.h"
 #include "engine/error.h"
@@ -12,26 +13,50 @@ namespace {
 
 constexpr std::size_t kPass = 256;  // tokens
 
-/// Mean over rows of `vocab` logits of what `figure` says of row i.
-template <class Figure>
-double mean_over_rows(std::span<const float> logits, std::size_t vocab, const Figure& figure) {
-  double sum = 0;
-  for (std::size_t row = 0; row < logits.size(); row += vocab) sum += figure(row);
-  return sum * static_cast<double>(vocab) / static_cast<double>(logits.size());
+/// A number for each of n rows, which `make` brings to the device.
+std::vector<double> row_numbers(Backend& backend, std::int64_t n, const std::function<void(Tensor)>& make) {
+  const Buffer memory = backend.allocate(static_cast<std::size_t>(n) * sizeof(float));
+  const Tensor numbers(memory.get(), DType::f32, {n});
+  make(numbers);
+  const std::vector<float> host = host_floats(backend, numbers);
+  return {host.begin(), host.end()};
 }
 
 }  // namespace
 
+Logits::Logits(Model& model, ConstTensor hidden)
+    : backend_(model.backend()),
+      memory_(backend_.allocate(static_cast<std::size_t>(hidden.rows() * model.vocab()) * sizeof(float))),
+      rows_(memory_.get(), DType::f32, {hidden.rows(), model.vocab()}) {
+  model.logits(rows_, hidden);
+}
+
+std::vector<double> Logits::nll(std::span<const std::int32_t> ids) const {
+  if (ids.empty()) return {};
+  return row_numbers(backend_, std::ssize(ids),
+                     [&](Tensor numbers) { backend_.next_token_nll(numbers, rows_.slice(0, std::ssize(ids)), ids.data()); });
+}
+
+double Logits::nll(std::int64_t row, std::int32_t id) const {
+  return row_numbers(backend_, 1, [&](Tensor number) { backend_.next_token_nll(number, rows_.slice(row, 1), &id); }).front();
+}
+
+double Logits::mean_entropy() const {
+  const std::vector<float> host = host_floats(backend_, rows_);
+  const auto vocab = static_cast<std::size_t>(rows_.row_size());
+  double sum = 0;
+  for (std::size_t row = 0; row < host.size(); row += vocab) sum += Softmax(std::span(host).subspan(row, vocab)).entropy();
+  return sum / static_cast<double>(rows_.rows());
+}
+
+double mean_total_variation(Backend& backend, ConstTensor a, ConstTensor b) {
+  const std::vector<double> rows = row_numbers(backend, a.rows(), [&](Tensor numbers) { backend.total_variation(numbers, a, b); });
+  return std::accumulate(rows.begin(), rows.end(), 0.0) / static_cast<double>(rows.size());
+}
+
 void ReadingProgress::add(std::int64_t tokens) {
   done_ += tokens;
   if (tell_ && !tell_(std::min(1.0, static_cast<double>(done_) / static_cast<double>(tokens_)))) throw Error("cancelled");
-}
-
-std::vector<float> host_logits(Model& model, ConstTensor hidden) {
-  const Buffer memory = model.backend().allocate(static_cast<std::size_t>(hidden.rows() * model.vocab()) * sizeof(float));
-  const Tensor device(memory.get(), DType::f32, {hidden.rows(), model.vocab()});
-  model.logits(device, hidden);
-  return host_floats(model.backend(), device);
 }
 
 void read_passes(Model& model, ModelState& state, std::span<const std::int32_t> ids, const ForwardOptions& options, Observer* observer,
@@ -46,21 +71,18 @@ void read_passes(Model& model, ModelState& state, std::span<const std::int32_t> 
   }
 }
 
-double token_nll(std::span<const float> logits, std::size_t vocab, std::size_t row, std::int32_t id) {
-  return -std::log(Softmax(logits.subspan(row * vocab, vocab)).probability(id));
-}
-
-double total_variation(std::span<const float> a, std::span<const float> b, std::size_t vocab) {
-  return mean_over_rows(a, vocab, [&](std::size_t row) {
-    const Softmax p(a.subspan(row, vocab)), q(b.subspan(row, vocab));
-    double sum = 0;
-    for (std::int32_t v = 0; v < static_cast<std::int32_t>(vocab); ++v) sum += std::abs(p.probability(v) - q.probability(v));
-    return sum / 2;
-  });
-}
-
-double mean_entropy(std::span<const float> logits, std::size_t vocab) {
-  return mean_over_rows(logits, vocab, [&](std::size_t row) { return Softmax(logits.subspan(row, vocab)).entropy(); });
+std::vector<double> read_nll(Model& model, std::span<const std::int32_t> ids) {
+  std::vector<double> all;
+  ModelState state = model.start();
+  ReadingProgress progress({}, std::ssize(ids));
+  read_passes(model, state, ids, {.prompt_length = std::ssize(ids), .rules = {}}, nullptr, progress,
+              [&](std::size_t first, const Tensor& hidden) {
+                const auto next = ids.subspan(first + 1);
+                const std::vector<double> nll =
+                    Logits(model, hidden).nll(next.first(std::min(next.size(), static_cast<std::size_t>(hidden.rows()))));
+                all.insert(all.end(), nll.begin(), nll.end());
+              });
+  return all;
 }
 
 }  // namespace statescope

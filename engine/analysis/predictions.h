@@ -12,8 +12,26 @@
 
 namespace statescope {
 
-/// logits [n, V] of hidden [n, D]
-std::vector<float> host_logits(Model& model, ConstTensor hidden);
+/// Rows of logits [n, V] on a model's device.
+class Logits {
+ public:
+  /// Of hidden [n, D].
+  Logits(Model& model, ConstTensor hidden);
+  ConstTensor rows() const { return rows_; }
+  /// −log softmax(row t)[ids[t]], nat, of the first ids.size() rows.
+  std::vector<double> nll(std::span<const std::int32_t> ids) const;
+  double nll(std::int64_t row, std::int32_t id) const;
+  /// −Σ_v p_v log p_v, nat, mean over rows.
+  double mean_entropy() const;
+
+ private:
+  Backend& backend_;
+  Buffer memory_;
+  Tensor rows_;
+};
+
+/// Total variation ½ Σ_v |p_v − p'_v| of two predictions, mean over rows; a, b [n, V] logits on the device.
+double mean_total_variation(Backend& backend, ConstTensor a, ConstTensor b);
 
 /// How far a reading of several passes has come. `tell` hears which part is done, in [0, 1]; returning false cancels.
 class ReadingProgress {
@@ -33,13 +51,7 @@ using SeenPass = std::function<void(std::size_t first, const Tensor& hidden)>;
 void read_passes(Model& model, ModelState& state, std::span<const std::int32_t> ids, const ForwardOptions& options, Observer* observer,
                  ReadingProgress& progress, const SeenPass& seen);
 
-/// −log softmax(logits[row])[id], nat; logits [n, vocab].
-double token_nll(std::span<const float> logits, std::size_t vocab, std::size_t row, std::int32_t id);
-
-/// Total variation ½ Σ_v |p_v − p'_v|, mean over rows; logits [n, vocab].
-double total_variation(std::span<const float> a, std::span<const float> b, std::size_t vocab);
-
-/// −Σ_v p_v log p_v, nat, mean over rows.
-double mean_entropy(std::span<const float> logits, std::size_t vocab);
+/// nat of every token but the first, reading them with a fresh state.
+std::vector<double> read_nll(Model& model, std::span<const std::int32_t> ids);
 
 }  // namespace statescope

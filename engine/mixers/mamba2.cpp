@@ -87,6 +87,7 @@ class Mamba2 final : public Mixer {
     emit_output_gate(ctx, z, heads_, Activation::silu);
     backend.gate(flat, flat, z, Activation::silu);
     if (norm_ && !norm_before_gate_) group_norm(ctx, flat);
+    silence_head(ctx, flat);
     ctx.emit("readout", flat);
     out_proj_.into(ctx, y, flat);
   }

@@ -30,6 +30,8 @@ struct MixerLayout {
   std::vector<Shape> conv_caches;                         // [slots, w − 1, C]
   std::int64_t kv_heads = 0, key_dim = 0, value_dim = 0;  // of the softmax cache; 0: none
   bool decays = false, head_gates = false;
+  bool decays_by_slot =
+      false;  // log_decay is [T, slots, ...]; else it has a part for the shared slot, if there is one, and one for all others
   std::int64_t writers = 0, readers = 0;  // partitions that a token is written to, and read from; no readers: those that it is written to
 };
 
@@ -52,6 +54,12 @@ struct MixerState {
 /// All zeros: the start of a sequence.
 MixerState make_state(const MixerLayout& layout, Backend& backend);
 
+/// One of so many heads; of none: no head.
+struct HeadOf {
+  std::int64_t head = 0, heads = 0;
+  bool operator==(const HeadOf&) const = default;
+};
+
 /// What an intervention changes of one layer's rules (engine/run/intervention.h). By default nothing.
 struct Rules {
   float decay = 1;                        // log α ← decay · log α
@@ -59,6 +67,7 @@ struct Rules {
   std::vector<std::int32_t> route;        // the partitions that every token is written to and read from; empty: as the model routes
   float sharpness = 1;                    // λ of SLA theorem 4.2: G = softmax_h(λ · logits)
   bool unread = false;                    // the memory goes on, but nothing is read from it: y = 0
+  HeadOf unread_head;                     // nor from this one head: its part of what the last product reads is 0
   bool operator==(const Rules&) const = default;
 };
 

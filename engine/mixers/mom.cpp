@@ -56,7 +56,7 @@ class Mom final : public Mixer {
     layout.has_shared_slot = shared_;
     layout.partitions = memories_;
     layout.writers = topk_;
-    layout.decays = true;
+    layout.decays = layout.decays_by_slot = true;
     if (shared_) layout.slot_names.push_back("shared");
     for (std::int64_t m = 0; m < memories_; ++m) layout.slot_names.push_back(fmt::format("{}", m + 1));
     const auto slots = static_cast<std::int64_t>(layout.slot_names.size());
@@ -104,12 +104,15 @@ class Mom final : public Mixer {
     backend.activate(beta, beta, Activation::sigmoid);
     backend.gated_delta_decay(log_decay, log_decay, A_log_, dt_bias_);
 
+    const ConstTensor decay = ruled_decay(ctx, log_decay);
+    emit_decay(ctx, decay, runs);
+
     // Each memory a gated delta rule (spec §3.6) over its own tokens; the others stay as they are.
     Tensor o_rows = ctx.workspace.tensor({rows, heads_, V_});
     backend.gated_delta_rule({.q = q,
                               .k = k,
                               .v = v,
-                              .log_decay = ruled_decay(ctx, log_decay),
+                              .log_decay = decay,
                               .beta = beta,
                               .scale = inverse_sqrt(K_),
                               .segments = segments,
@@ -165,6 +168,21 @@ class Mom final : public Mixer {
       runs.slot.push_back(order.run[r] + (shared_ ? 1 : 0));
     }
     return runs;
+  }
+
+  /// Emits log_decay [T, slots, H], 0 where a token does not come to a memory; decay [rows, H].
+  void emit_decay(Context& ctx, ConstTensor decay, const Runs& runs) const {
+    if (!ctx.wants("log_decay")) return;
+    const std::int64_t slots = memories_ + (shared_ ? 1 : 0);
+    std::vector<std::int32_t> place(runs.token.size());  // t · slots + slot of each row
+    for (std::size_t r = 0; r < runs.slot.size(); ++r) {
+      for (auto row = static_cast<std::size_t>(runs.cu_seqlens[r]); row < static_cast<std::size_t>(runs.cu_seqlens[r + 1]); ++row)
+        place[row] = runs.token[row] * static_cast<std::int32_t>(slots) + runs.slot[r];
+    }
+    const Tensor all = ctx.tensor({slots, heads_});
+    ctx.backend.fill(all, 0);
+    ctx.backend.scatter_add_rows(Tensor(all.data, DType::f32, {ctx.tokens * slots, heads_}), decay, place.data());
+    ctx.emit("log_decay", all);
   }
 
   const Projection& projection(std::int32_t slot) const {

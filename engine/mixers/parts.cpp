@@ -157,6 +157,13 @@ QkvProjection::Qkv QkvProjection::operator()(Context& ctx, ConstTensor x, MixerS
           gated ? made[3] : Tensor{}};
 }
 
+void silence_head(const Context& ctx, Tensor read) {
+  if (!silences_head(ctx)) return;
+  const auto [head, heads] = ctx.rules->unread_head;
+  const std::int64_t width = read.row_size() / heads;
+  ctx.backend.fill(read.columns(head * width, {width}), 0);
+}
+
 void Readout::project(Context& ctx, ConstTensor o, const InputNorm& passed, Tensor y) const {
   Projection out = o_proj.onto(ctx, y, o.with_row({o.row_size()}));
   out.norm = passed;
@@ -169,7 +176,7 @@ void Readout::project(Context& ctx, ConstTensor o, const InputNorm& passed, Tens
 }
 
 void Readout::operator()(Context& ctx, ConstTensor o, ConstTensor gate, Tensor y, ConstTensor head_scale) const {
-  if (!head_scale && !ctx.wants("readout") && !ctx.wants_all()) return project(ctx, o, before(gate), y);
+  if (!head_scale && !silences_head(ctx) && !ctx.wants("readout") && !ctx.wants_all()) return project(ctx, o, before(gate), y);
   const Tensor read = ctx.activation({o.row_size()});
   const Tensor heads = read.with_row({o.row_size() / head_dim, head_dim});
   if (gate && !head_scale) {
@@ -179,6 +186,7 @@ void Readout::operator()(Context& ctx, ConstTensor o, ConstTensor gate, Tensor y
     if (head_scale) ctx.backend.scale_heads(heads, heads, head_scale);
     if (gate) ctx.backend.gate(read, read, gate.with_row({o.row_size()}), gate_act);
   }
+  silence_head(ctx, read);
   ctx.emit("readout", read);
   if (gate) emit_output_gate(ctx, gate, o.row_size() / head_dim, gate_act);
   project(ctx, read, y);

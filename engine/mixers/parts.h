@@ -69,6 +69,11 @@ struct LowRank {
   }
 };
 
+/// Whether the rules of the context leave a head unread.
+inline bool silences_head(const Context& ctx) { return ctx.rules && ctx.rules->unread_head.heads > 0; }
+/// Sets that head's part of what the last product reads [T, heads · n] to 0, if there is one.
+void silence_head(const Context& ctx, Tensor read);
+
 /// Short convolution with its cache in MixerState::conv_caches (spec §1.5).
 struct Conv {
   ConstTensor weight;  // [C, w] float32
@@ -128,7 +133,8 @@ struct Readout {
   InputNorm before(ConstTensor gate) const { return {.group = head_dim, .weight = norm, .eps = eps, .gate = gate, .act = gate_act}; }
   /// Whether o may have passed it when it leaves the memory: nobody wants to see what lies between. One token's passes it with o_proj.
   static bool before_is_memorys(const Context& ctx) {
-    return ctx.tokens > 1 && !ctx.state_only && !ctx.wants("q") && !ctx.wants("k") && !ctx.wants("readout") && !ctx.wants_all();
+    return ctx.tokens > 1 && !silences_head(ctx) && !ctx.state_only && !ctx.wants("q") && !ctx.wants("k") && !ctx.wants("readout") &&
+           !ctx.wants_all();
   }
   /// o [T, H, V]; gate [T, H·V] or absent; y [T, D], added to the context's residual; head_scale [T, H] multiplies the normalised heads, or
   /// is absent.

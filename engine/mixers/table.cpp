@@ -34,7 +34,7 @@ const std::array<MixerRow, 13>& rows() {
        {"q", "k", "v", "log_decay", "beta", "head_gate_q", "head_gate_k", "read_gate_effective", "output_gate", "readout"},
        make_gated_deltanet},
       {"gsa", kOuterProduct, {"q", "k", "v", "log_decay", "slot_read", "readout"}, make_gsa},
-      {"mom", kDeltaRule, {"partition_logits", "partition_gate", "partition_selected", "output_gate", "readout"}, make_mom},
+      {"mom", kDeltaRule, {"log_decay", "partition_logits", "partition_gate", "partition_selected", "output_gate", "readout"}, make_mom},
       {"mamba2", kOuterProduct, {"q", "k", "v", "log_decay", "dt", "output_gate", "readout"}, make_mamba2},
       {"sse",
        kOuterProduct,

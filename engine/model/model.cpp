@@ -188,6 +188,10 @@ void Model::forward(ModelState& state, std::span<const std::int32_t> ids, const 
   require_whole_files();
 }
 
+void Model::forward_from(std::int64_t layer, ModelState& state, const ForwardOptions& options, Tensor x) {
+  blocks(layer, layers(), state, state.position, options, x, nullptr);
+}
+
 /// x [T, D] through all blocks; of the first rows, whose outputs nobody wants, the last block reads what its memory needs
 void Model::blocks_without_outputs(ModelState& state, const ForwardOptions& options, Tensor x, std::int64_t unwanted) {
   const std::int64_t last = layers() - 1, wanted = x.rows() - unwanted;

@@ -81,6 +81,9 @@ class Model {
   /// ids outside the vocabulary.
   void forward(ModelState& state, std::span<const std::int32_t> ids, const ForwardOptions& options, Tensor hidden,
                Observer* observer = nullptr);
+  /// Goes on with the blocks from `layer` on: x [T, D], the residual stream of the tokens behind the state's position as it enters that
+  /// block, becomes what leaves the last one. Their states come forward; the position, and the states before them, stay.
+  void forward_from(std::int64_t layer, ModelState& state, const ForwardOptions& options, Tensor x);
   /// logits [T, V] = RMSNorm(hidden; norm) · lm_headᵀ
   void logits(Tensor logits, ConstTensor hidden);
   /// Brings one layer's state forward over recorded residual streams [T, D] that entered its block, the first of them at `position`. What

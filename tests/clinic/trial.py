@@ -81,6 +81,14 @@ def same_heads(heads, a, b):
     return change
 
 
+def without_head(heads, head, axis):
+    def change(w):
+        parts = np.split(w.copy(), heads, axis)
+        parts[head][:] = 0
+        return np.concatenate(parts, axis)
+    return change
+
+
 def permuted_heads(heads, order, axis=0):
     def change(w):
         parts = np.split(w, heads, axis)
@@ -114,7 +122,7 @@ def copies(base, rng):
         yield "forgets-at-once", ["forgets_at_once"], all_layers, on(all_layers, ["gk_proj.1.bias"], lambda b: b * 0 - 1000)
         yield "forgets-soon", ["forgets_at_once"], one, {**on(one, ["gk_proj.1.bias"], lambda b: b * 0 - 12), **on(one, ["gk_proj.1.weight"], zero)}
         yield "never-forgets", ["never_forgets"], one, on(one, ["gk_proj.1.bias"], lambda b: b * 0 + 1000)
-    if base.has("dt_bias") and "mom" not in base.name:
+    if base.has("dt_bias"):
         yield "forgets-at-once", ["forgets_at_once"], one, on(one, ["dt_bias"], lambda b: b * 0 + 1000)
     if base.has("q_proj.weight"):
         yield "never-read", ["memory_unread"], all_layers, on(all_layers, ["q_proj.weight", "lora_q_proj.1.weight"], zero)
@@ -141,6 +149,10 @@ def copies(base, rng):
     yield "one-nan", ["not_finite"], one, on(one, names[:1], lambda w: np.where(np.arange(w.size).reshape(w.shape) == 7, np.nan, w))
     yield "one-percent-noise", [], None, on(all_layers, ["q_proj.weight", "k_proj.weight", "v_proj.weight", "o_proj.weight", "in_proj.weight"],
                                             lambda w: w * (1 + 0.01 * rng.standard_normal(w.shape)))
+    if base.has("o_proj.weight") and heads > 1:
+        yield "a-head-unread", ["memory_unread"], one, on(one, ["o_proj.weight"], without_head(heads, heads - 1, 1))
+    if base.has("v_proj.weight") and heads > 1:
+        yield "a-head-unwritten", ["memory_unwritten"], one, on(one, ["v_proj.weight"], without_head(heads, heads - 1, 0))
 
 
 def verdicts(statescope, paths):

@@ -26,6 +26,7 @@ LayerReport healthy_layer() {
   layer.routing.emplace().balance.load = {1.2, 0.6, 1, 1.2};
   layer.routing->balance.frequency = {0.3, 0.15, 0.25, 0.3};
   layer.read_effect = 0.1;
+  layer.heads_read_effect = {0.02, 0.004, 0.05, 0.03};
   layer.likest_heads = 0.3;
   layer.likest = {0, 2};
   layer.longest_half_life = 1e5;
@@ -75,6 +76,9 @@ TEST_CASE("clinic: every illness is told by its own sign, and health by none") {
         }) == Found{Illness::memory_unwritten});
   CHECK(found([](LayerReport& l) { l.longest_median = 2, l.longest_half_life = 50; }) == Found{Illness::forgets_at_once});
   CHECK(found([](LayerReport& l) { l.read_effect = 1e-5, l.likest_heads = 1; }) == Found{Illness::memory_unread});
+  CHECK(found([](LayerReport& l) { l.heads_read_effect[2] = 1e-6; }) == Found{Illness::memory_unread});
+  CHECK(found([](LayerReport& l) { l.heads_read_effect[2] = NAN; }).empty());  // it was not tried
+  CHECK(found([](LayerReport& l) { l.heads[3] = head_of_rank(0), l.heads_read_effect[3] = 0; }) == Found{Illness::memory_unwritten});
   CHECK(found([](LayerReport& l) { l.routing->balance.load = {3.7, 0.1, 0.1, 0.1}; }) == Found{Illness::routing_collapse});
   CHECK(found([](LayerReport& l) { l.routing->balance.load = {1.3, 1.35, 0.05, 1.3}; }) == Found{Illness::dead_partition});
   CHECK(found([](LayerReport& l) { l.writing->entropy_of_mean = 0.05; }) == Found{Illness::head_gate_collapse});

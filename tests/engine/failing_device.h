@@ -57,6 +57,9 @@ class FailingDevice : public Backend {
   }
   void gated_delta_rule(const GatedDeltaRule& op, std::int64_t chunk) override { on("gated_delta_rule").gated_delta_rule(op, chunk); }
   void softmax_attention(const SoftmaxAttention& op, std::int64_t chunk) override { on("softmax_attention").softmax_attention(op, chunk); }
+  void next_token_nll(Tensor nll, ConstTensor z, const std::int32_t* ids) override { on("next_token_nll").next_token_nll(nll, z, ids); }
+  void total_variation(Tensor d, ConstTensor a, ConstTensor b) override { on("total_variation").total_variation(d, a, b); }
+  void row_norms(Tensor norms, ConstTensor x) override { on("row_norms").row_norms(norms, x); }
   void row_cosine(Tensor cosine, ConstTensor z) override { on("row_cosine").row_cosine(cosine, z); }
   void singular_values(Tensor sigma, ConstTensor z, Workspace& w) override { on("singular_values").singular_values(sigma, z, w); }
 

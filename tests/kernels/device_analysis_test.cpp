@@ -44,6 +44,24 @@ double entropy(const Sigma& sigma, int power) {
 
 }  // namespace
 
+TEST_CASE("device: what logits say about the next token", "[device]") {
+  const Comparison both;
+  if (!both) return;
+  for (const std::int64_t n : {1, 3, 33, 1000, 5000, 250'000}) {
+    Random random(1);
+    const Numbers a = random.uniform({3, n}, -20, 20), b = random.uniform({3, n}, -20, 20);
+    const std::vector<std::int32_t> ids{0, static_cast<std::int32_t>(n / 2), static_cast<std::int32_t>(n - 1)};
+    const std::string of = " of " + std::to_string(n);
+    both("next_token_nll" + of, [&](Side& s) { s->next_token_nll(s.out({3}), s.in(a), ids.data()); });
+    both("total_variation" + of, [&](Side& s) { s->total_variation(s.out({3}), s.in(a), s.in(b)); });
+    both("row_norms" + of, [&](Side& s) { s->row_norms(s.out({3}), s.in(a)); });
+    Numbers holed = a;
+    holed.row(1)[n / 2] = std::nanf("");
+    holed.row(2)[n - 1] = -Limits::infinity();
+    both("next_token_nll with NaN and what cannot be," + of, [&](Side& s) { s->next_token_nll(s.out({3}), s.in(holed), ids.data()); });
+  }
+}
+
 TEST_CASE("device: row cosine and singular values", "[device]") {
   const Comparison both;
   if (!both) return;
