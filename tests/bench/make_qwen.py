@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A folder like Qwen3.5-0.8B's: its config, its tensors by name, shape and type, random weights (1.75 GB).
+"""A folder like Qwen3.5-0.8B's: its config, its tensors by name, shape and type, random weights (1.75 GB; with --size 27B 54 GB).
 
-    tests/bench/make_qwen.py FOLDER [--layers 24] [--text-only] [--tokenizer tokenizer.json …]
+    tests/bench/make_qwen.py FOLDER [--size 0.8B] [--layers N] [--text-only] [--tokenizer tokenizer.json …]
 
 Matrices are N(0, 1/in), norms near their neutral values, decays and steps as the model's authors draw them: logits are finite and about
 N(0, 1). Everything is bfloat16 but A_log and the gated norms, which are float32 as in the release. The vision tower and the layer for
@@ -14,9 +14,11 @@ import struct
 
 import numpy as np
 
-HIDDEN, FFN, VOCAB = 1024, 3584, 248320
-HEADS, KV_HEADS, HEAD_DIM = 8, 2, 256       # softmax attention
-KEY_HEADS, VALUE_HEADS, STATE = 16, 16, 128  # gated delta rule
+VOCAB, HEAD_DIM, STATE = 248320, 256, 128
+# hidden and feed-forward width, layers, heads (query, kv) of softmax attention, (key, value) of the gated delta rule, whether the
+# embedding is the head
+SIZES = {"0.8B": (1024, 3584, 24, (8, 2), (16, 16), True), "27B": (5120, 17408, 64, (24, 4), (16, 48), False)}
+HIDDEN, FFN, LAYERS, (HEADS, KV_HEADS), (KEY_HEADS, VALUE_HEADS), TIED = SIZES["0.8B"]
 VISION = {"depth": 12, "hidden_size": 768, "intermediate_size": 3072, "num_heads": 12, "patch_size": 16, "temporal_patch_size": 2,
           "in_channels": 3, "spatial_merge_size": 2, "num_position_embeddings": 2304, "out_hidden_size": HIDDEN}
 
@@ -36,11 +38,11 @@ def config(layers, with_vision):
             "num_attention_heads": HEADS, "num_hidden_layers": layers, "num_key_value_heads": KV_HEADS, "rms_norm_eps": 1e-6,
             "rope_parameters": {"mrope_interleaved": True, "mrope_section": [11, 11, 10], "partial_rotary_factor": 0.25,
                                 "rope_theta": 10000000, "rope_type": "default"},
-            "tie_word_embeddings": True, "use_cache": True, "vocab_size": VOCAB}
+            "tie_word_embeddings": TIED, "use_cache": True, "vocab_size": VOCAB}
     if not with_vision:
         return {"architectures": ["Qwen3_5ForCausalLM"], **text}
     return {"architectures": ["Qwen3_5ForConditionalGeneration"], "dtype": "bfloat16", "image_token_id": 248056, "model_type": "qwen3_5",
-            "text_config": text, "tie_word_embeddings": True, "video_token_id": 248057, "vision_end_token_id": 248054,
+            "text_config": text, "tie_word_embeddings": TIED, "video_token_id": 248057, "vision_end_token_id": 248054,
             "vision_start_token_id": 248053,
             "vision_config": {"model_type": "qwen3_5", "hidden_act": "gelu_pytorch_tanh", "initializer_range": 0.02, **VISION}}
 
@@ -110,6 +112,8 @@ def tensors(layers, with_vision):
     for i in range(layers):
         yield from layer_tensors(f"{root}layers.{i}.", is_full(i))
     yield root + "norm.weight", (HIDDEN,)
+    if not TIED:
+        yield "lm_head.weight", (VOCAB, HIDDEN)
     if with_vision:
         yield from vision_tensors()
         yield from mtp_tensors()
@@ -126,7 +130,8 @@ def drawn(random, name, shape):
     if name.endswith("dt_bias"):  # softplus of it is a step from 0.001 to 0.1
         step = np.exp(random.uniform(np.log(0.001), np.log(0.1), shape))
         return np.log(np.expm1(step)).astype(np.float32)
-    numbers = random.standard_normal(shape, dtype=np.float32)
+    most = 1 << 22  # numbers drawn for one tensor, and then repeated
+    numbers = np.resize(random.standard_normal(min(most, np.prod(shape)), dtype=np.float32), shape)
     if name.endswith("conv1d.weight"):
         return 0.5 * numbers
     if len(shape) > 1:
@@ -159,12 +164,16 @@ def write_safetensors(path, listed, seed):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--layers", type=int, default=24)
+    parser.add_argument("--size", choices=SIZES, default="0.8B", help="27B: text only")
+    parser.add_argument("--layers", type=int)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--text-only", action="store_true", help="a bare text config, no vision tower")
     parser.add_argument("--tokenizer", type=pathlib.Path, nargs="*", default=[], help="files to copy beside the weights")
     options = parser.parse_args()
-    with_vision = not options.text_only
+    global HIDDEN, FFN, LAYERS, HEADS, KV_HEADS, KEY_HEADS, VALUE_HEADS, TIED
+    HIDDEN, FFN, LAYERS, (HEADS, KV_HEADS), (KEY_HEADS, VALUE_HEADS), TIED = SIZES[options.size]
+    options.layers = options.layers or LAYERS
+    with_vision = not options.text_only and options.size == "0.8B"
     options.folder.mkdir(parents=True, exist_ok=True)
     # Float32 tensors first, so that each tensor is aligned to its own type.
     listed = sorted(tensors(options.layers, with_vision), key=lambda tensor: not is_float32(tensor[0]))
