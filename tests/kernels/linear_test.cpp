@@ -77,11 +77,17 @@ double to_bfloat16(double value) {
 /// y = x wᵀ + bias, of operands that are rounded before
 std::vector<double> product(const Numbers& x, const Weight& weight, std::int64_t out, const Numbers* bias,
                             double (*rounded)(double) = unrounded) {
-  std::vector<double> y;
+  const std::int64_t in = x.shape[1];
+  const auto at = [in](std::int64_t row, std::int64_t i) { return static_cast<std::size_t>(row * in + i); };
+  std::vector<double> rows, weights, y;
+  for (const float number : x.values) rows.push_back(rounded(static_cast<double>(number)));
+  for (std::int64_t o = 0; o < out; ++o) {
+    for (std::int64_t i = 0; i < in; ++i) weights.push_back(rounded(weight(o, i)));
+  }
   for (std::int64_t t = 0; t < x.shape[0]; ++t) {
     for (std::int64_t o = 0; o < out; ++o) {
       double sum = bias != nullptr ? static_cast<double>((*bias)[o]) : 0;
-      for (std::int64_t i = 0; i < x.shape[1]; ++i) sum += rounded(static_cast<double>(x.row(t)[i])) * rounded(weight(o, i));
+      for (std::int64_t i = 0; i < in; ++i) sum += rows[at(t, i)] * weights[at(o, i)];
       y.push_back(sum);
     }
   }
