@@ -396,6 +396,8 @@ void add_window(CLI::App& app, WindowArguments& window) {
   const auto is_png = [](std::string& name) { return name.ends_with(".png") ? "" : name + " does not end in .png"; };
   app.add_option("--screenshot", window.screenshot, "write a PNG of the window at --token, --layer, --head, --slot and end")
       ->check(CLI::Validator(is_png, ""));
+  app.add_option("--watch", window.watch, "a training's folder: each of its checkpoints is inspected as it comes")
+      ->check(CLI::ExistingDirectory);
   app.add_option("--lesson", window.lesson, "begin a lesson: a file, or the name of one in assets/lessons");
   app.add_option("--step", window.step, "of the lesson, for the screenshot")->check(CLI::Range(1, 200));
   app.add_flag("--revealed", window.revealed, "the step's question answered, for the screenshot");

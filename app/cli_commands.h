@@ -143,6 +143,7 @@ struct WindowArguments {
   bool software = false, no_autoplay = false;
   std::vector<std::string> views;  // an arrangement of its own (arrangement_of); empty: that of last time
   std::int64_t token = -1, layer = -1, head = -1, slot = -1;
+  std::string watch;      // a training's folder
   std::string lesson;     // a file, or the name of a shipped one
   std::int64_t step = 1;  // of the lesson, in a screenshot
   bool revealed = false;  // its question answered

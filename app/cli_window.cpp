@@ -32,6 +32,7 @@ int window_command(int argc, char** argv, const WindowArguments& arguments) {
   if (!has_display()) {
     // Before any Qt application object: with neither display nor platform Qt would abort.
     setenv("QT_QPA_PLATFORM", "offscreen", 1);
+    if (!arguments.watch.empty()) throw OptionsError("--watch needs a display; without one: statescope inspect --watch " + arguments.watch);
     if (arguments.screenshot.empty()) {
       fmt::print("No display (DISPLAY and WAYLAND_DISPLAY are unset): answering the prompt and writing pictures of the views instead.\n");
       return run_headless(argc, argv, arguments);
@@ -42,6 +43,7 @@ int window_command(int argc, char** argv, const WindowArguments& arguments) {
   options.beside.assign(arguments.beside.begin(), arguments.beside.end());
   options.prompt = first_prompt(arguments.prompt, arguments.checkpoint);
   if (!arguments.lesson.empty()) options.lesson = find_lesson(arguments.lesson);
+  options.training = arguments.watch;
   options.step = arguments.step;
   options.revealed = arguments.revealed;
   options.theme = theme_called(arguments.theme);

@@ -65,6 +65,8 @@ const Command table[] = {
      [](W& w, int) { w.choose_to_compare(); }},
     {"compare-stop", Menu::file, nullptr, QT_TRANSLATE_NOOP("Commands", "Stop comparing"), "Ctrl+Alt+C",
      [](W& w, int) { w.stop_comparing(); }},
+    {"training", Menu::file, nullptr, QT_TRANSLATE_NOOP("Commands", "Watch a training…"), "Ctrl+Alt+T",
+     [](W& w, int) { w.show_training(); }},
     {"open-session", Menu::file, nullptr, QT_TRANSLATE_NOOP("Commands", "Open session…"), "Ctrl+Alt+O",
      [](W& w, int) { choose_session_to_open(w); }},
     {"save-session", Menu::file, nullptr, QT_TRANSLATE_NOOP("Commands", "Save session"), "Ctrl+S", [](W& w, int) { save_session(w); }},

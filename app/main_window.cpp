@@ -6,7 +6,6 @@
 #include <QAccessible>
 #include <QApplication>
 #include <QMenuBar>
-#include <QPushButton>
 #include <QStatusBar>
 #include <QVBoxLayout>
 #include <algorithm>
@@ -24,6 +23,7 @@
 #include "app/palette_entries.h"
 #include "app/preferences_page.h"
 #include "app/theme.h"
+#include "app/training_page.h"
 #include "app/window_place.h"
 
 namespace statescope {
@@ -85,7 +85,7 @@ MainWindow::MainWindow(RunSource& source, const WindowSetup& setup)
   pages_ = new QStackedWidget(this);
   pages_->addWidget(make_welcome());
   pages_->addWidget(make_work(setup.opengl));
-  make_pages(setup.start_words);
+  make_pages(setup);
   fill_lessons();
   auto* center = new QWidget(this);
   auto* layout = new QVBoxLayout(center);
@@ -183,44 +183,19 @@ void MainWindow::run_command(const Command& command, int key) {
 }
 
 /// After the pages that Side makes itself, in the order of SidePage.
-void MainWindow::make_pages(const QString& drawn) {
+void MainWindow::make_pages(const WindowSetup& setup) {
   keys_ = new KeyPage(*actions_);
-  preferences_ = new PreferencesPage(*this, drawn);
+  preferences_ = new PreferencesPage(*this, setup.start_words);
   figure_ = new FigurePage(*this);
+  training_ = new TrainingPage(setup.inspect);
   side_->add_page(tr("Keys"), keys_);
   side_->add_page(tr("Preferences"), preferences_);
   side_->add_page(tr("Breakpoints"), new BreakpointPage(*playback_));
   side_->add_page(tr("Export this view"), figure_);
   side_->add_page(tr("Interventions"), new InterventionPage(*navigator_, *comparison_));
   side_->add_page(tr("About this model"), new ModelPage(*navigator_));
-}
-
-QWidget* MainWindow::make_welcome() {
-  auto* page = new QWidget(this);
-  auto* layout = new QVBoxLayout(page);
-  auto* heading = new QLabel(tr("Drop a checkpoint here"), page);
-  heading->setObjectName("model");
-  auto* hint = new QLabel(tr("An .h5 file or a model's folder. Then drop a prompt, or write one."), page);
-  hint->setObjectName("faint");
-  hint->setWordWrap(true);
-  layout->addStretch(1);
-  for (QLabel* label : {heading, hint}) {
-    label->setAlignment(Qt::AlignCenter);
-    layout->addWidget(label);
-  }
-  auto* row = new QHBoxLayout;
-  row->addStretch(1);
-  for (const std::string_view id : {"open-file", "open-folder", "lessons"}) {
-    auto* button = new QPushButton(action(id)->text(), page);
-    button->setToolTip(action(id)->toolTip());
-    connect(button, &QPushButton::clicked, action(id), &QAction::trigger);
-    row->addWidget(button);
-  }
-  row->addStretch(1);
-  layout->addLayout(row);
-  layout->addStretch(2);
-  gaps_.push_back(row);
-  return page;
+  side_->add_page(tr("Training"), training_);
+  follow_training();
 }
 
 QWidget* MainWindow::make_work(bool opengl) {
@@ -436,6 +411,7 @@ void MainWindow::apply_look() {
   strip_->set_frame(frame_);
   transport_->set_frame(frame_);
   keys_->set_frame(frame_);
+  training_->set_frame(frame_);
   palette_->set_frame(frame_);
   const int gap = static_cast<int>(std::lround(8 * frame_.scale));
   for (QLayout* layout : gaps_) layout->setSpacing(gap);
@@ -452,7 +428,8 @@ void MainWindow::fold() {
   const bool room = columns >= least_width_with_side + (lesson_beside ? lesson_width : 0);
   const bool asked = side_->page() != SidePage::inspector;  // then the stage gives way
   side_->setVisible(side_wanted_ && !presenting_ && (room || asked));
-  const bool two_columns = side_->page() == SidePage::figure && columns >= least_width_with_wide_side + (lesson_beside ? lesson_width : 0);
+  const bool wide = side_->page() == SidePage::figure || side_->page() == SidePage::training;
+  const bool two_columns = wide && columns >= least_width_with_wide_side + (lesson_beside ? lesson_width : 0);
   side_->set_width(!room ? SideWidth::all : two_columns ? SideWidth::two_columns : SideWidth::usual);
   const bool side_alone = side_->isVisibleTo(this) && !room;
   lesson_page_->setVisible(lessons_wanted_ && (lesson_beside || !side_alone));

@@ -21,6 +21,7 @@
 #include "app/playback.h"
 #include "app/side.h"
 #include "app/stage.h"
+#include "app/training_watch.h"
 #include "app/transport.h"
 #include "app/window_main.h"
 
@@ -31,6 +32,7 @@ class KeyPage;
 class LessonPage;
 class LessonPlayer;
 class PreferencesPage;
+class TrainingPage;
 
 /// How the window is made; the rest of WindowOptions is the caller's business.
 struct WindowSetup {
@@ -40,7 +42,8 @@ struct WindowSetup {
   float scale = 0;                // 0: as last time
   QSettings* settings = nullptr;  // null: nothing is remembered
   bool autoplay = true;
-  MakeSource make_source;  // of each model that is compared; empty: none can be
+  MakeSource make_source;          // of each model that is compared; empty: none can be
+  TrainingWatch::Inspect inspect;  // each checkpoint of a training that is watched
 };
 
 class MainWindow : public QMainWindow {
@@ -64,6 +67,7 @@ class MainWindow : public QMainWindow {
   const Playback& playback() const { return *playback_; }
   Actions& actions() { return *actions_; }
   Palette& palette() { return *palette_; }
+  TrainingPage& training() { return *training_; }
   LessonPlayer& lesson() { return *lesson_; }
   const LessonPlayer& lesson() const { return *lesson_; }
   LessonPage& lesson_page() { return *lesson_page_; }
@@ -85,6 +89,9 @@ class MainWindow : public QMainWindow {
   void compare_with(const std::filesystem::path& checkpoint);
   void choose_to_compare();
   void stop_comparing() { comparison_->stop(); }
+  /// The training that is watched, or, where none is, asks for its folder.
+  void show_training();
+  void watch_training(const std::filesystem::path& folder);
   /// One prompt of the needle grid, paused where its answer goes wrong; going back leads to the prompt of before.
   void open_example(const NeedleExample& example);
   /// Among the cells of the focused view, or those of the state.
@@ -143,7 +150,9 @@ class MainWindow : public QMainWindow {
   void closeEvent(QCloseEvent* event) override;
 
  private:
-  void make_pages(const QString& drawn);
+  void make_pages(const WindowSetup& setup);
+  void follow_training();
+  void open_step(const TrainingStep& step);
   QWidget* make_welcome();
   QWidget* make_work(bool opengl);
   void make_lessons(QWidget& page);
@@ -210,6 +219,7 @@ class MainWindow : public QMainWindow {
   KeyPage* keys_ = nullptr;
   PreferencesPage* preferences_ = nullptr;
   FigurePage* figure_ = nullptr;
+  TrainingPage* training_ = nullptr;
   LessonPlayer* lesson_ = nullptr;
   LessonPage* lesson_page_ = nullptr;
   QWidget* blank_ = nullptr;  // over everything

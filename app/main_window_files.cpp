@@ -1,9 +1,12 @@
-// What the window opens: checkpoints, prompts, sessions, figures and lessons, by choice, by name or dropped on it; and what it opened
-// before.
+// What the window opens: checkpoints, prompts, sessions, figures, lessons and trainings, by choice, by name or dropped on it; what it
+// opened before; and the page that asks for a first one.
 #include <QDragEnterEvent>
 #include <QFileDialog>
 #include <QMenu>
 #include <QMimeData>
+#include <QPushButton>
+#include <QVBoxLayout>
+#include <algorithm>
 
 #include "app/assets.h"
 #include "app/cli_commands.h"
@@ -12,6 +15,7 @@
 #include "app/figure_in_window.h"
 #include "app/main_window.h"
 #include "app/plain_words.h"
+#include "app/training_page.h"
 #include "engine/checkpoint/file.h"
 #include "engine/error.h"
 
@@ -29,6 +33,34 @@ std::string task_of(const std::string& name) { return name.substr(0, name.find('
 bool is_prompt(const std::filesystem::path& path) { return path.extension() == ".json" || path.extension() == ".txt"; }
 
 }  // namespace
+
+QWidget* MainWindow::make_welcome() {
+  auto* page = new QWidget(this);
+  auto* layout = new QVBoxLayout(page);
+  auto* heading = new QLabel(tr("Drop a checkpoint here"), page);
+  heading->setObjectName("model");
+  auto* hint = new QLabel(tr("An .h5 file or a model's folder. Then drop a prompt, or write one."), page);
+  hint->setObjectName("faint");
+  hint->setWordWrap(true);
+  layout->addStretch(1);
+  for (QLabel* label : {heading, hint}) {
+    label->setAlignment(Qt::AlignCenter);
+    layout->addWidget(label);
+  }
+  auto* row = new QHBoxLayout;
+  row->addStretch(1);
+  for (const std::string_view id : {"open-file", "open-folder", "lessons"}) {
+    auto* button = new QPushButton(action(id)->text(), page);
+    button->setToolTip(action(id)->toolTip());
+    connect(button, &QPushButton::clicked, action(id), &QAction::trigger);
+    row->addWidget(button);
+  }
+  row->addStretch(1);
+  layout->addLayout(row);
+  layout->addStretch(2);
+  gaps_.push_back(row);
+  return page;
+}
 
 void MainWindow::show_title() {
   QStringList parts;
@@ -130,6 +162,44 @@ void MainWindow::choose_checkpoint_folder() {
 void MainWindow::choose_prompt_file() {
   const QString path = QFileDialog::getOpenFileName(this, tr("Open prompt"), {}, tr("Prompts (*.json *.txt)"));
   if (!path.isEmpty()) open_path(path.toStdString());
+}
+
+void MainWindow::follow_training() {
+  connect(training_, &TrainingPage::folder_wanted, this, [this] {
+    const QString folder = QFileDialog::getExistingDirectory(this, tr("Folder of a training's checkpoints"));
+    if (!folder.isEmpty()) watch_training(folder.toStdString());
+  });
+  connect(training_, &TrainingPage::step_chosen, this, &MainWindow::open_step);
+  connect(training_, &TrainingPage::spoke, this, &MainWindow::say);
+}
+
+void MainWindow::show_training() {
+  const bool any = !training_->watch().folder().empty();
+  show_page(SidePage::training);
+  if (!any && side_->page() == SidePage::training) Q_EMIT training_->folder_wanted();
+}
+
+void MainWindow::watch_training(const std::filesystem::path& folder) {
+  if (std::error_code error; !std::filesystem::is_directory(folder, error)) return show_error(tr("%1 is no folder").arg(path_text(folder)));
+  if (side_->page() != SidePage::training || !side_->isVisible()) show_page(SidePage::training);
+  training_->watch().start(folder);
+}
+
+/// On the prompt that stands here where that was of another step, so that steps are compared; at the layer of what ails it.
+void MainWindow::open_step(const TrainingStep& step) {
+  try {
+    const auto& steps = training_->watch().steps();
+    const bool from_step =
+        navigator_->run() && std::ranges::find(steps, navigator_->checkpoint().string(), &TrainingStep::path) != steps.end();
+    open_checkpoint(step.path, from_step ? navigator_->prompt() : first_prompt({}, step.path));
+    if (!step.layer) return;
+    const auto go = [this, step] {
+      if (navigator_->run() && navigator_->checkpoint() == step.path) navigator_->move({.layer = step.layer});
+    };
+    connect(navigator_.get(), &Navigator::opening_ended, this, go, Qt::SingleShotConnection);
+  } catch (const std::exception& error) {
+    show_error(without_options(error.what()));
+  }
 }
 
 QStringList MainWindow::recent_paths() const { return settings_ ? settings_->value("recent").toStringList() : QStringList(); }

@@ -10,7 +10,9 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "app/cli_commands.h"
 #include "app/figure_in_window.h"
+#include "app/inspect/inspecting.h"
 #include "app/lesson/player.h"
 #include "app/main_window.h"
 #include "app/runtime_folder.h"
@@ -199,10 +201,17 @@ int run_window(int argc, char** argv, const WindowOptions& options) {
                               .scale = options.scale,
                               .settings = settings.get(),
                               .autoplay = options.autoplay && options.screenshot.empty() && !options.has_place(),
-                              .make_source = [&options] {
-                                return make_session_source([&options] { return open_cuda_device(options.device); }, options.device,
-                                                           options.memory);
-                              }});
+                              .make_source =
+                                  [&options] {
+                                    return make_session_source([&options] { return open_cuda_device(options.device); }, options.device,
+                                                               options.memory);
+                                  },
+                              .inspect =
+                                  [&options](const FoundCheckpoint& found, const TrainingWatch::Tell& tell) {
+                                    InspectArguments arguments;
+                                    arguments.device = options.device;
+                                    return inspect_checkpoint(arguments, found, tell);
+                                  }});
   window.take_place(window.screen()->availableGeometry());
   if (!options.screenshot.empty()) take_screenshot(window, options);
   if (options.has_place()) stand_at_place(window, options);
@@ -213,6 +222,7 @@ int run_window(int argc, char** argv, const WindowOptions& options) {
     window.open_path(options.checkpoint);
   else if (!options.checkpoint.empty())
     window.open_checkpoint(options.checkpoint, options.prompt);
+  if (!options.training.empty()) window.watch_training(options.training);
   for (const std::filesystem::path& checkpoint : options.beside) window.compare_with(checkpoint);
   return QApplication::exec();
 }

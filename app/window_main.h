@@ -31,6 +31,7 @@ struct WindowOptions {
   std::int64_t token = -1, layer = -1, head = -1, slot = -1;
   std::vector<std::string> views;  // of the stage (arrangement_of); empty: as last time
   bool has_place() const { return token >= 0 || layer >= 0 || head >= 0 || slot >= 0 || !views.empty(); }
+  std::filesystem::path training;   // a folder to watch; empty: none
   std::filesystem::path lesson;     // begun instead of opening the checkpoint; empty: none
   std::int64_t step = 1;            // of the lesson, in a screenshot
   bool revealed = false;            // its question answered

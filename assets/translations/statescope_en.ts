@@ -538,6 +538,10 @@
         <source>About this model</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>Watch a training…</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>Engine</name>
@@ -4405,6 +4409,18 @@ Only for its states</source>
         <source>%1 is a chat, and %2 has no chat template to read it by.</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>Training</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Folder of a training&apos;s checkpoints</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1 is no folder</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>statescope::ModelChips</name>
@@ -4949,6 +4965,152 @@ Only for its states</source>
     </message>
     <message>
         <source>Back to the inspector</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>statescope::TrainingPage</name>
+    <message>
+        <source>Folder that is watched</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What the watch does</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>How much of the checkpoint has been read</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Checkpoints, with their verdicts</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Enter or a click opens one in the window</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>What was found in the chosen checkpoint</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Checkpoints that could not be read</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Reads %1: %2 %</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Choose the folder that a training writes its checkpoints to: each is inspected as it comes.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Stop</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Go on</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Another folder…</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Choose a folder…</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Stopped; what was read stays.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Waits for the first checkpoint.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>All there is has been read. Waits for the next checkpoint.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Looks for checkpoints.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>checkpoint</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>step</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>verdict</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Skipped until they change:</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Perplexity</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>exp of the mean −ln p of the next token in the last eighth of the longest prompts</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Relative rank</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>effective rank of the states over the largest possible, of the layer that has least</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Load entropy</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>1: all partitions are chosen equally often, 0: one alone is; of the layer that has least</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Norm growth</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>the state&apos;s norm at the end of a prompt over that in its middle, of the layer that has most</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>statescope::TrainingPlots</name>
+    <message>
+        <source>Course of the training</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>No checkpoint has been read yet.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1 checkpoints, %2 of them ill.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1: from %2 to %3.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>This model has none.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>step %1</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
