@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "app/inspect/checkpoints.h"
 #include "engine/nearest.h"
 
 namespace statescope {
@@ -46,7 +47,8 @@ void check_commands(const CLI::App& app, const std::vector<std::string>& words, 
 bool may_be_report(const std::string& word) {
   std::error_code ignored;
   const bool is_option = word.size() > 1 && word.front() == '-';
-  return !is_option && !word.ends_with(".h5") && !std::filesystem::is_directory(word, ignored);
+  const bool holds_checkpoints = std::filesystem::is_directory(word, ignored) && !find_checkpoints({word}).checkpoints.empty();
+  return !is_option && !word.ends_with(".h5") && !holds_checkpoints;
 }
 
 /// Where no file follows --json, "-" does.
