@@ -26,11 +26,9 @@ class Rereading final : public Observer {
         hidden_(tensor()) {
     for (std::int64_t l = 0; l < model.layers(); ++l) entering_.push_back(tensor());
     before.restore(state);
-    const Buffer memory = model.backend().allocate(bytes());
-    const Tensor hidden(memory.get(), DType::f32, shape());
-    model.forward(state, last, options_, hidden, this);
+    model.forward(state, last, options_, hidden_.numbers, this);
     state.position = before.position();
-    untouched_.emplace(model, hidden);
+    untouched_.emplace(model, hidden_.numbers);
   }
 
   const Logits& untouched() const { return *untouched_; }
@@ -79,9 +77,8 @@ class Rereading final : public Observer {
 
   Tensor entering(std::int64_t layer) const { return entering_[static_cast<std::size_t>(layer)].numbers; }
   Shape shape() const { return {options_.prompt_length - before_.position(), model_.hidden()}; }
-  std::size_t bytes() const { return static_cast<std::size_t>(shape().size()) * sizeof(float); }
   Memory tensor() const {
-    Memory memory{model_.backend().allocate(bytes()), {}};
+    Memory memory{model_.backend().allocate(static_cast<std::size_t>(shape().size()) * sizeof(float)), {}};
     memory.numbers = Tensor(memory.buffer.get(), DType::f32, shape());
     return memory;
   }
@@ -91,7 +88,7 @@ class Rereading final : public Observer {
   const Bookmark& before_;
   ReadingProgress& progress_;
   ForwardOptions options_;
-  Memory hidden_;
+  Memory hidden_;                 // what leaves the last block
   std::vector<Memory> entering_;  // [layers] the residual stream as it enters each block
   std::optional<Logits> untouched_;
 };
