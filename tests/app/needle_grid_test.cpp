@@ -10,6 +10,7 @@
 #include "app/eval/score.h"
 #include "engine/run/reading.h"
 #include "tests/app/piece_model.h"
+#include "tests/app/piece_window.h"
 #include "tests/app/window_cases.h"
 #include "tests/catch.h"
 #include "tests/temporary_folder.h"
@@ -182,19 +183,11 @@ TEST_CASE("needle grid: a model with pieces is given real text in its chat form,
 }
 
 TEST_CASE("needle grid: a failed cell of a model with pieces opens that prompt, with the reply that fails") {
-  test_application();
-  const test::TemporaryFolder folder;
-  test::write_piece_model(folder / "model", test::kPieceTemplate);
-  const std::unique_ptr<RunSource> source = make_session_source(nullptr);
-  MainWindow window(*source, {.opengl = false, .start_words = "test", .theme = ThemeChoice::light, .scale = 1, .autoplay = false});
-  window.resize(1400, 900);
-  window.show();
-  PromptInput first;
-  first.text = "The sea is calm.";
-  window.open_checkpoint(folder / "model", first);
+  test::PieceWindow piece;
+  MainWindow& window = piece.window;
   Navigator& navigator = window.navigator();
-  const auto settled = [&] { return navigator.run() && !navigator.is_opening() && navigator.is_current(); };
-  REQUIRE(QTest::qWaitFor(settled, long_enough_ms));
+  const auto settled = [&] { return piece.settled(); };
+  REQUIRE(piece.stands());
   window.open_example({2, 200, 100, "filler", 3, 0});
   REQUIRE(QTest::qWaitFor([&] { return settled() && navigator.prompt().in_chat; }, long_enough_ms));
   const RunInfo& run = *navigator.run();

@@ -16,7 +16,7 @@
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/run/sample_ids.h"
 #include "engine/tokenizer/tokenizer.h"
-#include "tests/app/piece_model.h"
+#include "tests/app/piece_window.h"
 #include "tests/app/window_cases.h"
 #include "tests/catch.h"
 #include "tests/source.h"
@@ -320,20 +320,10 @@ TEST_CASE("a folder without a tokenizer opens on ids whatever prompt was there; 
 }
 
 /// A window on a small model with a chat template that has read a text.
-struct ChatWindow {
-  ChatWindow()
-      : source((test_application(), test::write_piece_model(folder / "model", test::kPieceTemplate), make_session_source(nullptr))),
-        window(*source, {.opengl = false, .start_words = "test", .theme = ThemeChoice::light, .scale = 1, .autoplay = false}) {
-    window.resize(1400, 900);
-    window.show();
-    window.activateWindow();
-    window.open_checkpoint(folder / "model", {.text = "The sea is calm.", .spans = {}, .ids = {}, .expected = {}, .generate = 0});
+struct ChatWindow : test::PieceWindow {
+  ChatWindow() : PieceWindow(0) {
     REQUIRE(stands());
     ask();
-  }
-  bool stands() {
-    return QTest::qWaitFor([&] { return window.navigator().run() && !window.navigator().is_opening() && window.navigator().is_current(); },
-                           long_enough_ms);
   }
   void ask() {
     window.show_page(SidePage::prompt);
@@ -353,10 +343,6 @@ struct ChatWindow {
     REQUIRE(stands());
     return window.navigator().prompt();
   }
-
-  const test::TemporaryFolder folder;
-  std::unique_ptr<RunSource> source;
-  MainWindow window;
 };
 
 const std::string kThreeTurns =
@@ -477,17 +463,11 @@ TEST_CASE("prompt: what reads it stays in sight on a small screen, also in a cha
 }
 
 TEST_CASE("prompt: what is marked is marked in a chat too, and comes back as it was written") {
-  test_application();
-  const test::TemporaryFolder folder;
-  test::write_piece_model(folder / "model", test::kPieceTemplate);
-  const std::unique_ptr<RunSource> source = make_session_source(nullptr);
-  MainWindow window(*source, {.opengl = false, .start_words = "test", .theme = ThemeChoice::light, .scale = 1, .autoplay = false});
-  window.resize(1400, 900);
-  window.show();
+  test::PieceWindow piece;
+  MainWindow& window = piece.window;
   Navigator& navigator = window.navigator();
-  window.open_checkpoint(folder / "model", {.text = "The sea is calm.", .spans = {}, .ids = {}, .expected = {}, .generate = {}});
-  const auto settled = [&] { return navigator.run() && !navigator.is_opening() && navigator.is_current(); };
-  REQUIRE(QTest::qWaitFor(settled, long_enough_ms));
+  const auto settled = [&] { return piece.settled(); };
+  REQUIRE(piece.stands());
   window.show_page(SidePage::prompt);
   auto& page = *window.side().findChild<PromptPage*>();
   auto& text = *page.findChild<QPlainTextEdit*>();
