@@ -19,6 +19,7 @@ from pathlib import Path
 
 import torch
 
+from models import uncompiled
 from score import score
 from train import RECIPES, NotFinite, Phase, Tasks, begin, fit, loss_of, versions
 from zoo import FAMILIES
@@ -32,8 +33,11 @@ OPTIONS = {
     "branch": "likewise of the low-rank branches",
     "balance": "weight of the routing balance loss",
     "keys": "silu or softmax, of SSE's keys",
+    "conv": "before or after: where SSE's sparse branch leaves, of the convolution",
+    "language": "weight of the tokens that are no answers, in every phase",
 }
-OF_ROUTED = {"sse": {"router", "branch", "balance", "keys"}, "mom": {"router", "balance"}}  # by model_type: what others have not
+CHOICES = {"keys": ("silu", "softmax"), "conv": ("after", "before")}
+OF_ROUTED = {"sse": {"router", "branch", "balance", "keys", "conv"}, "mom": {"router", "balance"}}  # by model_type: what others have not
 RECIPE_KEYS = {"tokens": "tokens", "lr": "lr", "warmup": "warmup", "router": "router_scale", "branch": "branch_scale", "balance": "balance"}
 FIRST_SEED = 11  # those below are counted, and never chosen by
 VALIDATION_SEED = 0  # of the training split; nothing is trained on it
@@ -48,9 +52,9 @@ def options_in(text):
         name, _, value = item.partition("=")
         if name not in OPTIONS:
             raise ValueError(f"there is no option {name!r}: there are {', '.join(OPTIONS)}")
-        if name == "keys":
-            if value not in ("silu", "softmax"):
-                raise ValueError(f"keys are silu or softmax, not {value!r}")
+        if name in CHOICES:
+            if value not in CHOICES[name]:
+                raise ValueError(f"{name} is {' or '.join(CHOICES[name])}, not {value!r}")
             options[name] = value
         else:
             options[name] = int(value) if name in ("tokens", "warmup") else float(value)
@@ -75,6 +79,7 @@ def validation_batches(task, phase, samples, device):
 
 
 @torch.no_grad()
+@uncompiled()
 def validation_loss(model, recipe, batches):
     """−ln p of an answer's token, mean over the batches; the sum of the layers' balance losses on the last of them"""
     model.eval()
@@ -89,8 +94,12 @@ def training(task, family, options, seed, samples):
     validation loss on each phase's own examples at its end; `validation`: of the model as it would ship, null where its weights are infinite."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
     changes = {"use_k_softmax": options["keys"] == "softmax"} if "keys" in options else {}
+    if "conv" in options:
+        changes["sparse_branch_after_conv"] = options["conv"] == "after"
     recipe, _, model = begin(task, family, seed, device, changes,
                              {key: options[name] for name, key in RECIPE_KEYS.items() if name in options})
+    if "language" in options:
+        recipe = replace(recipe, phases=[replace(phase, language=options["language"]) for phase in recipe.phases])
     final = recipe.phases[-1]
     few = validation_batches(task, final, min(samples, ON_THE_WAY), device)
     began, curve, phases = time.time(), [], []
@@ -133,30 +142,46 @@ def records_in(path, task):
     return records
 
 
-def take_device(places):
-    os.environ["CUDA_VISIBLE_DEVICES"] = str(places.get())
+def take_device(device):
+    os.environ["CUDA_VISIBLE_DEVICES"] = str(device)
+
+
+def next_job(wanted, last, others):
+    """Of the family that the worker trained last, whose compiled layers it has; else of one that no other worker trains; else the first"""
+    for fits in (lambda job: job[1] == last, lambda job: job[1] not in others, lambda job: True):
+        for job in wanted:
+            if fits(job):
+                wanted.remove(job)
+                return job
 
 
 def search(wanted, path, devices, samples, seconds):
-    """Trains what is wanted, as long as there is time for one more."""
+    """Trains what is wanted, as long as there is time for one more: the last training of a worker says how long one takes."""
     context = multiprocessing.get_context("spawn")
-    places = context.Queue()
-    for device in range(devices):
-        places.put(device)
-    began, longest, running = time.time(), 0.0, {}
-    with ProcessPoolExecutor(devices, context, take_device, (places,)) as pool, open(path, "a") as file:
+    workers = [ProcessPoolExecutor(1, context, take_device, (device,)) for device in range(devices)]
+    began, took, families, running = time.time(), [0.0] * devices, [None] * devices, {}
+    with open(path, "a") as file:
         while True:
-            while wanted and len(running) < devices and time.time() - began + longest < seconds:
-                running[pool.submit(training, *wanted.pop(0), samples)] = time.time()
+            for worker, pool in enumerate(workers):
+                if wanted and worker not in running and time.time() - began + took[worker] < seconds:
+                    job = next_job(wanted, families[worker], families)
+                    families[worker] = job[1]
+                    running[worker] = pool.submit(training, *job, samples), time.time()
             if not running:
                 break
-            for each in wait(running, return_when=FIRST_COMPLETED).done:
-                longest = max(longest, time.time() - running.pop(each))
-                record = each.result()
+            wait([future for future, _ in running.values()], return_when=FIRST_COMPLETED)
+            for worker, (future, start) in list(running.items()):
+                if not future.done():
+                    continue
+                del running[worker]
+                took[worker] = time.time() - start
+                record = future.result()
                 file.write(json.dumps(record) + "\n")
                 file.flush()
                 print(f"{time.time() - began:5.0f} s  {record['family']} {text_of(record['options'])}, seed {record['seed']}: validation "
                       f"{record['validation'] or float('inf'):.4f}, {len(wanted)} to come", flush=True)
+    for pool in workers:
+        pool.shutdown()
     return len(wanted)
 
 
