@@ -4,7 +4,6 @@ Tensor names and config keys are those of flash-linear-attention; `state_dict()`
 Letters: B sequences, T tokens, D hidden_size, H heads, K and V the key and value width of a head, N sparse partitions.
 """
 
-import contextlib
 import math
 
 import torch
@@ -367,16 +366,6 @@ class Mamba2(nn.Module):
         return self.out_proj(self.norm(y.flatten(2) * F.silu(z)))
 
 
-@contextlib.contextmanager
-def uncompiled():
-    """Within it compiled layers run as they are written: scores ask for many shapes, each a few times."""
-    if not hasattr(torch, "compiler"):
-        yield
-        return
-    with torch.compiler.set_stance("force_eager"):
-        yield
-
-
 # ---- the stack --------------------------------------------------------------------------------------------------------------------------
 
 MIXERS = {"transformer": SoftmaxAttention, "retnet": RetNet, "gla": GLA, "delta_net": DeltaNet, "gated_deltanet": GatedDeltaNet,
@@ -437,18 +426,9 @@ class Model(nn.Module):
     def forward(self, ids):
         stack = getattr(self, self.body)
         x = stack["embeddings"](ids)
-        for layer in self.layers():
+        for layer in stack["layers"]:
             x = layer(x)
         return F.linear(stack[self.norm](x), stack["embeddings"].weight)
-
-    def layers(self):
-        return getattr(self, self.body)["layers"]
-
-    def compile_layers(self):
-        """torch.compile fuses what a layer computes, a layer's code serving all of its kind: a step takes 40 % of the time (H200)."""
-        torch._dynamo.config.recompile_limit = 64  # a version for each sequence length, mixer and family that a process trains
-        for layer in self.layers():
-            layer.compile(dynamic=False)
 
     def balance(self):
         """The balance losses of the layers that route (spec §11), from the last forward pass"""

@@ -9,7 +9,6 @@ import torch
 import torch.nn.functional as F
 
 import tasks
-from models import uncompiled
 
 CELLS = json.loads((tasks.TASKS / "scores.json").read_text())
 SEED = 1
@@ -36,7 +35,6 @@ def interval(fractions, one_question_each):
 
 
 @torch.no_grad()
-@uncompiled()
 def score(model, task, samples, device, most_tokens=65536):
     """One record a cell: exact (with its interval), right by place in the answer, mean negative log likelihood of an answer's token"""
     precision = torch.get_float32_matmul_precision()
@@ -67,7 +65,6 @@ def score(model, task, samples, device, most_tokens=65536):
 
 
 @torch.no_grad()
-@uncompiled()
 def score_text(model, device, length=1024, windows=128):
     """Bits per byte of held-out prose, in windows that know nothing of what came before"""
     text = torch.tensor(list(tasks.prose(tasks.EVALUATION)), device=device)

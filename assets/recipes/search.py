@@ -19,7 +19,6 @@ from pathlib import Path
 
 import torch
 
-from models import uncompiled
 from score import score
 from train import RECIPES, NotFinite, Phase, Tasks, begin, fit, loss_of, versions
 from zoo import FAMILIES
@@ -79,7 +78,6 @@ def validation_batches(task, phase, samples, device):
 
 
 @torch.no_grad()
-@uncompiled()
 def validation_loss(model, recipe, batches):
     """−ln p of an answer's token, mean over the batches; the sum of the layers' balance losses on the last of them"""
     model.eval()
@@ -146,27 +144,16 @@ def take_device(device):
     os.environ["CUDA_VISIBLE_DEVICES"] = str(device)
 
 
-def next_job(wanted, last, others):
-    """Of the family that the worker trained last, whose compiled layers it has; else of one that no other worker trains; else the first"""
-    for fits in (lambda job: job[1] == last, lambda job: job[1] not in others, lambda job: True):
-        for job in wanted:
-            if fits(job):
-                wanted.remove(job)
-                return job
-
-
 def search(wanted, path, devices, samples, seconds):
     """Trains what is wanted, as long as there is time for one more: the last training of a worker says how long one takes."""
     context = multiprocessing.get_context("spawn")
     workers = [ProcessPoolExecutor(1, context, take_device, (device,)) for device in range(devices)]
-    began, took, families, running = time.time(), [0.0] * devices, [None] * devices, {}
+    began, took, running = time.time(), [0.0] * devices, {}
     with open(path, "a") as file:
         while True:
             for worker, pool in enumerate(workers):
                 if wanted and worker not in running and time.time() - began + took[worker] < seconds:
-                    job = next_job(wanted, families[worker], families)
-                    families[worker] = job[1]
-                    running[worker] = pool.submit(training, *job, samples), time.time()
+                    running[worker] = pool.submit(training, *wanted.pop(0), samples), time.time()
             if not running:
                 break
             wait([future for future, _ in running.values()], return_when=FIRST_COMPLETED)

@@ -1,7 +1,7 @@
 """Trains one model: python3 train.py --task niah --family sse-gla-n4k1 --out niah-sse-gla-n4k1
 
 Writes a Hugging Face folder (config.json, model.safetensors, tokenizer.json, provenance/) that `statescope convert` turns into an .h5 file.
-On a GPU each training step is one CUDA graph of compiled layers. `--share 0.001` trains for a thousandth of the steps, to try things out.
+On a GPU each training step is one CUDA graph. `--share 0.001` trains for a thousandth of the steps, to try things out.
 """
 
 import argparse
@@ -241,10 +241,7 @@ def begin(task, family, seed, device, changes=None, recipe_changes=None):
     config = make_config(family, recipe.size, **(changes or {}))
     model = Model(config, recipe.dropout)
     scale_initial_weights(model, recipe)
-    model.to(device)
-    if device == "cuda":
-        model.compile_layers()
-    return recipe, config, model
+    return recipe, config, model.to(device)
 
 
 def fit(model, recipe, batches, share=1.0, after_step=lambda done: None, tell=lambda phase, done, answers, rest: None,
