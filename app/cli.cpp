@@ -209,7 +209,9 @@ void add_inspect(CLI::App& app, InspectArguments& inspect) {
   add_chat_prompt(*group, inspect.prompt);
   group->require_option(0, 1);
   add_chat_settings(command, inspect.prompt);
-  command.add_option("--length", inspect.lengths, "of examples of its own task, where no prompt is given: 256,1024,2048")
+  command
+      .add_option("--length", inspect.lengths,
+                  "of examples of its own task, where no prompt is given, 64 to 1000000 words or bytes: 256,1024,2048")
       ->delimiter(',')
       ->check(CLI::Range(64, 1'000'000));
   command.add_option("--samples", inspect.samples, "examples of each length (default: 3)")->check(CLI::Range(1, 1000));
@@ -217,7 +219,7 @@ void add_inspect(CLI::App& app, InspectArguments& inspect) {
   add_json(command, inspect.json, "all figures and verdicts");
   command.add_option("--out,--html", inspect.html, "write them as a page to this file");
   command.add_option("--csv", inspect.csv, "write all figures to this file in long format, a number a line");
-  command.add_flag("--check", inspect.check, "end with status 3 where something is ill");
+  command.add_flag("--check", inspect.check, "end with status 3 where something is ill; where nothing can be said, with 0");
   auto* watch = command.add_flag("--watch", inspect.watch, "look for new checkpoints, and write the reports anew, until Ctrl+C");
   command.add_option("--every", inspect.every, "seconds between two looks (default: 10)")->check(CLI::Range(0.1, 86400.0))->needs(watch);
   command

@@ -69,7 +69,7 @@ int inspect_once(const InspectArguments& arguments) {
   const FoundCheckpoints found = find_checkpoints(arguments.checkpoints);
   std::vector<std::string> failures = found.skipped;
   for (std::string& why : failures) why += "; skipped";
-  const std::size_t skipped = failures.size();
+  std::size_t failed = 0;
   if (found.checkpoints.empty()) {
     for (const std::string& why : failures) print_failure(why);
     throw Error(arguments.checkpoints.front() + ": there is no checkpoint in this folder");
@@ -89,7 +89,9 @@ int inspect_once(const InspectArguments& arguments) {
       } catch (const Error& error) {
         if (Interruption::asked()) break;
         if (found.checkpoints.size() == 1) throw;
-        failures.emplace_back(error.what());
+        const bool was_given = std::ranges::count(arguments.checkpoints, found.checkpoints[i].path) > 0;
+        if (was_given) ++failed;  // what lies in a folder may be half-written
+        failures.push_back(error.what() + std::string(was_given ? "" : "; skipped"));
       }
     }
   }
@@ -107,7 +109,7 @@ int inspect_once(const InspectArguments& arguments) {
     return Interruption::status();
   }
   if (arguments.check && std::ranges::any_of(all, &Inspected::is_ill)) return kIll;
-  return failures.size() > skipped || std::ranges::any_of(all, is_not_finite) ? 1 : 0;
+  return failed > 0 || std::ranges::any_of(all, is_not_finite) ? 1 : 0;
 }
 
 /// "checkpoint-5000, step 5000: healthy; perplexity at the end 256: 5.8, 1024: 11.6"
@@ -139,13 +141,14 @@ int watch_command(const InspectArguments& arguments) {
     ReportFile(*path, arguments.force);  // says now what is in the way
   }
   const Interruption interruption;
-  Watch watch([&](const FoundCheckpoint& found) {
+  const auto inspect = [&](const FoundCheckpoint& found) {
     ProgressBar bar(found.path);
     return inspect_checkpoint(arguments, found, [&](double part) {
       bar.show(part);
       return !Interruption::asked();
     });
-  });
+  };
+  Watch watch(inspect, kept_results(arguments));
   bool any_ill = false;
   do {
     const Watch::Look look = watch.look(arguments.checkpoints);
@@ -156,6 +159,8 @@ int watch_command(const InspectArguments& arguments) {
       if (!all.empty()) write_reports(arguments, all, true);
       any_ill = std::ranges::any_of(all, &Inspected::is_ill);
     }
+    for (const Inspected& one : look.known) fmt::print("{} (read before)\n", trend_line(one));
+    std::fflush(stdout);
     for (const Inspected& one : look.fresh) {
       fmt::print("{}\n", trend_line(one));
       std::fflush(stdout);

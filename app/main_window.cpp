@@ -187,7 +187,7 @@ void MainWindow::make_pages(const WindowSetup& setup) {
   keys_ = new KeyPage(*actions_);
   preferences_ = new PreferencesPage(*this, setup.start_words);
   figure_ = new FigurePage(*this);
-  training_ = new TrainingPage(setup.inspect);
+  training_ = new TrainingPage(setup.inspect, setup.kept_inspections);
   side_->add_page(tr("Keys"), keys_);
   side_->add_page(tr("Preferences"), preferences_);
   side_->add_page(tr("Breakpoints"), new BreakpointPage(*playback_));

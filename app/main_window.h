@@ -44,6 +44,7 @@ struct WindowSetup {
   bool autoplay = true;
   MakeSource make_source;          // of each model that is compared; empty: none can be
   TrainingWatch::Inspect inspect;  // each checkpoint of a training that is watched
+  std::optional<KeptResults> kept_inspections = {};
 };
 
 class MainWindow : public QMainWindow {

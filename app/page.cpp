@@ -27,7 +27,7 @@ li.good { border-color: var(--good); } li.bad { border-color: var(--bad); } smal
 .loads i { width: 0.7em; background: var(--bar); } .loads i.over { background: var(--bad); }
 svg { display: inline-block; vertical-align: middle; width: 7em; height: 1.6em; fill: none; stroke: var(--bar); stroke-width: 1.5; overflow: visible; }
 figure { margin: 1em 0; } figcaption { max-width: 60em; } .panels { display: flex; flex-wrap: wrap; gap: 0.5em 1.5em; }
-svg.panel { width: 17em; height: auto; stroke-width: 1.2; } .panel text { font-size: 9px; fill: currentColor; stroke: none; }
+svg.panel { width: 15.5em; margin-right: 1em; height: auto; stroke-width: 1.2; } .panel text { font-size: 9px; fill: currentColor; stroke: none; }
 .panel .axis { stroke: var(--line); } .panel .trained { stroke: var(--bad); stroke-dasharray: 4 3; } .panel circle { fill: var(--bar); stroke: none; opacity: 0.7; }
 .panel .range { stroke-width: 6; } .panel polyline { opacity: 0.75; }
 .opening { font-size: 0.85em; margin: 0.4em 0 1em; } .opening code { user-select: all; overflow-wrap: anywhere; background: var(--soft); padding: 0.1em 0.3em; }

@@ -27,7 +27,8 @@ QLabel* make_label(const QString& name, QBoxLayout& layout) {
 
 }  // namespace
 
-TrainingPage::TrainingPage(TrainingWatch::Inspect inspect, QWidget* parent) : QWidget(parent), watch_(std::move(inspect)) {
+TrainingPage::TrainingPage(TrainingWatch::Inspect inspect, std::optional<KeptResults> kept, QWidget* parent)
+    : QWidget(parent), watch_(std::move(inspect), std::move(kept)) {
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   auto* top = new QHBoxLayout;

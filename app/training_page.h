@@ -16,7 +16,7 @@ class TrainingPage : public QWidget {
   Q_OBJECT
 
  public:
-  explicit TrainingPage(TrainingWatch::Inspect inspect, QWidget* parent = nullptr);
+  TrainingPage(TrainingWatch::Inspect inspect, std::optional<KeptResults> kept, QWidget* parent = nullptr);
 
   void set_frame(const Frame& frame);
   TrainingWatch& watch() { return watch_; }

@@ -24,17 +24,6 @@ constexpr double least_part = 0.01;  // of progress that is told
 /// The watch was stopped while a checkpoint was read; no Error, so that the checkpoint does not count as one that cannot be read.
 struct Stopped {};
 
-/// "niah-gla" of "niah-gla-step5000".
-std::string series_of(const std::string& name) {
-  std::string series = name.substr(0, name.find_last_not_of("0123456789") + 1);
-  if (series.size() == name.size()) return name;
-  const auto trim = [&] { series.erase(series.find_last_not_of("-_. ") + 1); };
-  trim();
-  if (series.ends_with("step")) series.erase(series.size() - 4);
-  trim();
-  return series.empty() ? "training" : series;
-}
-
 std::string told_of(const Inspected& inspected) {
   if (!inspected.judgement.cannot_say.empty()) return "Cannot say: " + inspected.judgement.cannot_say + ".";
   std::string told;
@@ -69,7 +58,7 @@ TrainingStep training_step(const Inspected& inspected) {
   const InspectionOverview one(inspected);
   TrainingStep step{.path = inspected.checkpoint,
                     .name = one.name,
-                    .series = series_of(one.name),
+                    .series = one.series,
                     .steps = one.steps,
                     .verdict = one.verdict,
                     .told = told_of(inspected),
@@ -80,8 +69,8 @@ TrainingStep training_step(const Inspected& inspected) {
   return step;
 }
 
-TrainingWatch::TrainingWatch(Inspect inspect, double every, QObject* parent)
-    : QObject(parent), inspect_(std::move(inspect)), every_(every) {}
+TrainingWatch::TrainingWatch(Inspect inspect, std::optional<KeptResults> kept, double every, QObject* parent)
+    : QObject(parent), inspect_(std::move(inspect)), kept_(std::move(kept)), every_(every) {}
 
 TrainingWatch::~TrainingWatch() {
   if (shared_) shared_->stop = true;
@@ -103,7 +92,7 @@ void TrainingWatch::begin() {
     steps_.clear();
     Q_EMIT steps_changed();
     shared_ = std::make_shared<Shared>();
-    shared_->watch = std::make_unique<Watch>([this, shared = shared_.get()](const FoundCheckpoint& found) {
+    const auto inspect = [this, shared = shared_.get()](const FoundCheckpoint& found) {
       publish(*shared);
       double told = -1;
       const QString name = QString::fromStdString(std::filesystem::path(found.path).filename().string());
@@ -119,7 +108,8 @@ void TrainingWatch::begin() {
         if (shared->stop) throw Stopped();
         throw;
       }
-    });
+    };
+    shared_->watch = std::make_unique<Watch>(inspect, kept_);
     read_folder_ = folder_;
   }
   shared_->stop = false;

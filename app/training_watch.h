@@ -48,7 +48,8 @@ class TrainingWatch : public QObject {
   using Inspect = std::function<Inspected(const FoundCheckpoint&, const Tell&)>;
 
   /// `every`: seconds between two looks.
-  explicit TrainingWatch(Inspect inspect, double every = 2, QObject* parent = nullptr);
+  /// `kept`: where results of earlier processes are.
+  explicit TrainingWatch(Inspect inspect, std::optional<KeptResults> kept = {}, double every = 2, QObject* parent = nullptr);
   ~TrainingWatch() override;
 
   /// Begins, or goes on; what was read of the same folder before is not read again. One that is watched is left for another folder.
@@ -84,6 +85,7 @@ class TrainingWatch : public QObject {
   void end();
 
   Inspect inspect_;
+  std::optional<KeptResults> kept_;
   const double every_;
   std::filesystem::path folder_, read_folder_;  // wanted; that of shared_
   std::shared_ptr<Shared> shared_;

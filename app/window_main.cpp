@@ -195,23 +195,22 @@ int run_window(int argc, char** argv, const WindowOptions& options) {
   const auto opened = [&device] { return device.backend; };
   const std::unique_ptr<RunSource> source =
       make_session_source(device.backend ? opened : Session::OpenDevice(), options.device, options.memory);
-  MainWindow window(*source, {.opengl = opengl,
-                              .start_words = start_words(device, why_no_opengl, options.device.precision),
-                              .theme = options.theme,
-                              .scale = options.scale,
-                              .settings = settings.get(),
-                              .autoplay = options.autoplay && options.screenshot.empty() && !options.has_place(),
-                              .make_source =
-                                  [&options] {
-                                    return make_session_source([&options] { return open_cuda_device(options.device); }, options.device,
-                                                               options.memory);
-                                  },
-                              .inspect =
-                                  [&options](const FoundCheckpoint& found, const TrainingWatch::Tell& tell) {
-                                    InspectArguments arguments;
-                                    arguments.device = options.device;
-                                    return inspect_checkpoint(arguments, found, tell);
-                                  }});
+  InspectArguments inspecting;  // each checkpoint of a training that is watched, on its own task
+  inspecting.device = options.device;
+  MainWindow window(
+      *source, {.opengl = opengl,
+                .start_words = start_words(device, why_no_opengl, options.device.precision),
+                .theme = options.theme,
+                .scale = options.scale,
+                .settings = settings.get(),
+                .autoplay = options.autoplay && options.screenshot.empty() && !options.has_place(),
+                .make_source =
+                    [&options] {
+                      return make_session_source([&options] { return open_cuda_device(options.device); }, options.device, options.memory);
+                    },
+                .inspect = [&inspecting](const FoundCheckpoint& found,
+                                         const TrainingWatch::Tell& tell) { return inspect_checkpoint(inspecting, found, tell); },
+                .kept_inspections = kept_results(inspecting)});
   window.take_place(window.screen()->availableGeometry());
   if (!options.screenshot.empty()) take_screenshot(window, options);
   if (options.has_place()) stand_at_place(window, options);

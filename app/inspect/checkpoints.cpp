@@ -65,6 +65,8 @@ void add_folder(const fs::path& folder, FoundCheckpoints& found) {
 
 }  // namespace
 
+bool comes_before(const FoundCheckpoint& a, const FoundCheckpoint& b) { return numbered(a.path) < numbered(b.path); }
+
 FoundCheckpoints find_checkpoints(const std::vector<std::string>& given) {
   FoundCheckpoints found;
   for (const std::string& path : given) {
@@ -79,7 +81,7 @@ FoundCheckpoints find_checkpoints(const std::vector<std::string>& given) {
       else if (entry.is_directory())
         add_folder(entry.path(), inside);
     }
-    std::ranges::sort(inside.checkpoints, {}, [](const FoundCheckpoint& one) { return numbered(one.path); });
+    std::ranges::sort(inside.checkpoints, comes_before);
     std::ranges::sort(inside.skipped);
     found.checkpoints.insert(found.checkpoints.end(), inside.checkpoints.begin(), inside.checkpoints.end());
     found.skipped.insert(found.skipped.end(), inside.skipped.begin(), inside.skipped.end());

@@ -20,5 +20,7 @@ struct FoundCheckpoints {
 /// A folder that is no model itself stands for the .h5 files and Hugging Face folders in it ("checkpoint-5000"); other paths stand for
 /// themselves. A folder without a config.json, or whose weights are not all there, is skipped: it is still being written, or broke off.
 FoundCheckpoints find_checkpoints(const std::vector<std::string>& given);
+/// The order within a folder: by name, and of one name by its number.
+bool comes_before(const FoundCheckpoint& a, const FoundCheckpoint& b);
 
 }  // namespace statescope

@@ -98,6 +98,17 @@ std::string name_of_checkpoint(std::filesystem::path path) {
   return (path.extension() == ".h5" ? path.stem() : path.filename()).string();
 }
 
+/// "niah-gla" of "niah-gla-step5000".
+std::string series_of(const std::string& name) {
+  std::string series = name.substr(0, name.find_last_not_of("0123456789") + 1);
+  if (series.size() == name.size()) return name;
+  const auto trim = [&] { series.erase(series.find_last_not_of("-_. ") + 1); };
+  trim();
+  if (series.ends_with("step")) series.erase(series.size() - 4);
+  trim();
+  return series.empty() ? "training" : series;
+}
+
 void keep_shorter(Bounded& shortest, const Bounded& one) {
   if (std::isnan(shortest.value) || one.value < shortest.value) shortest = one;
 }
@@ -105,7 +116,10 @@ void keep_shorter(Bounded& shortest, const Bounded& one) {
 }  // namespace
 
 InspectionOverview::InspectionOverview(const Inspected& inspected)
-    : name(name_of_checkpoint(inspected.checkpoint)), steps(inspected.steps), verdict(verdict_in_short(inspected)) {
+    : name(name_of_checkpoint(inspected.checkpoint)),
+      series(series_of(name)),
+      steps(inspected.steps),
+      verdict(verdict_in_short(inspected)) {
   const std::vector<InspectedKind> kinds = kinds_of(inspected);
   if (!kinds.empty()) {
     const SequenceReport& last = kinds.back().report;

@@ -56,7 +56,7 @@ struct InspectionOverview {
     std::int64_t tokens = 0;
     double perplexity = 0;  // in the last eighth
   };
-  std::string name;
+  std::string name, series;              // series: the name without the step, the same for all of one training
   std::int64_t steps = 0;                // 0: unknown
   std::vector<End> ends;                 // of each kind that has one
   std::string verdict;                   // verdict_in_short

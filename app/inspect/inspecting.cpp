@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <filesystem>
 
@@ -94,11 +95,31 @@ bool is_finite(const SequenceReport& report) {
          std::ranges::all_of(report.layers, finite, &LayerReport::residual_norm);
 }
 
-Diagnosis not_finite_diagnosis(const NotFinite& found) {
-  Diagnosis diagnosis{.illness = Illness::not_finite, .layers = {}, .heads = {}, .evidence = {}, .sentence = found.text() + "."};
-  if (!found.activation) return diagnosis;
-  diagnosis.layers = {found.activation->layer};
-  diagnosis.evidence = {{"layer", static_cast<double>(found.activation->layer)}, {"token", static_cast<double>(found.activation->token)}};
+/// 3 of "model.layers.3.attn.q_proj.weight"
+std::optional<std::int64_t> layer_of_tensor(const std::string& name) {
+  constexpr std::string_view before = "layers.";
+  const std::size_t place = name.find(before);
+  std::int64_t layer = 0;
+  if (place == std::string::npos) return {};
+  const char* const first = name.data() + place + before.size();
+  return std::from_chars(first, name.data() + name.size(), layer).ec == std::errc() ? std::optional(layer) : std::nullopt;
+}
+
+Diagnosis not_finite_diagnosis(const NotFinite& found, std::int64_t layers) {
+  Diagnosis diagnosis{
+      .illness = Illness::not_finite, .layers = {}, .heads = {}, .heads_by_layer = {}, .evidence = {}, .sentence = found.text() + "."};
+  std::optional<std::int64_t> layer;
+  if (found.activation) {
+    if (found.activation->layer >= 0 && found.activation->layer < layers) layer = found.activation->layer;  // neither embedding nor head
+    diagnosis.evidence = {{"token", static_cast<double>(found.activation->token)}};
+  } else if (found.weight) {
+    layer = layer_of_tensor(found.weight->tensor);
+  }
+  if (layer) {
+    diagnosis.layers = {*layer};
+    diagnosis.heads_by_layer = {{}};
+    diagnosis.evidence.insert(diagnosis.evidence.begin(), {"layer", static_cast<double>(*layer)});
+  }
   return diagnosis;
 }
 
@@ -142,7 +163,7 @@ Inspected inspect_checkpoint(const InspectArguments& arguments, const FoundCheck
     };
     if (weights_are_finite) report = inspect_sequence(*model, ids, sequence.read.targets, tell_part);
     if (!weights_are_finite || !is_finite(report)) {
-      inspected.judgement.diagnoses = {not_finite_diagnosis(not_finite(model, ids))};
+      inspected.judgement.diagnoses = {not_finite_diagnosis(not_finite(model, ids), model->layers())};
       inspected.read_on = sequence.name;
       inspected.names.clear();
       inspected.sequences.clear();

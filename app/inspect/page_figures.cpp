@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "app/page.h"
 
@@ -49,6 +52,21 @@ std::string course(const LayerReport& layer, std::size_t index, double Moments::
   return fmt::format("<polyline data-place=\"--layer {1}\" points=\"{0}\"><title>layer {1}</title></polyline>", points, index);
 }
 
+/// Layers' numbers behind their lines, apart from one another; of many those at the outside.
+std::string end_labels(std::vector<std::pair<double, std::size_t>> ends) {
+  constexpr std::size_t most = 8;
+  constexpr double apart = 9;
+  std::ranges::sort(ends);
+  if (ends.size() > most) ends.erase(ends.begin() + most / 2, ends.end() - most / 2);
+  std::string labels;
+  double free = -apart;
+  for (const auto& [y, layer] : ends) {
+    free = std::max(free + apart, y + 3);
+    labels += label(across(1) + 3, free, "start", std::to_string(layer));
+  }
+  return labels;
+}
+
 std::string drift_panel(const SequenceReport& report, std::int64_t trained, std::string_view title, double Moments::*quantity) {
   double low = 0, high = 0;
   for (const LayerReport& layer : report.layers) {
@@ -61,9 +79,14 @@ std::string drift_panel(const SequenceReport& report, std::int64_t trained, std:
     const double x = across(static_cast<double>(trained) / tokens);
     marks = line(x, down(0), x, down(1), "trained");
   }
+  std::vector<std::pair<double, std::size_t>> ends;  // where the lines end, and whose they are
   for (std::size_t l = 0; l < report.layers.size(); ++l) {
-    if (!report.layers[l].moments.empty()) marks += course(report.layers[l], l, quantity, low, high, tokens);
+    const std::vector<Moments>& moments = report.layers[l].moments;
+    if (moments.empty()) continue;
+    marks += course(report.layers[l], l, quantity, low, high, tokens);
+    ends.emplace_back(down((moments.back().*quantity - low) / (high - low)), l);
   }
+  marks += end_labels(std::move(ends));
   return panel(title, short_number(low), short_number(high), "0", fmt::format("{} tokens", report.tokens), marks);
 }
 
@@ -83,9 +106,49 @@ std::string drift_figure(const SequenceReport& report, std::int64_t trained_leng
   for (const auto& [title, quantity] : quantities) panels += drift_panel(report, trained_length, title, quantity);
   return figure(
       trained_length > 0 && trained_length < report.tokens
-          ? fmt::format("The states by position, a line a layer; the upright line: the training length, {} tokens.", trained_length)
-          : std::string("The states by position, a line a layer."),
+          ? fmt::format("The states by position, a line a layer with its number; the upright line: the training length, {} tokens.",
+                        trained_length)
+          : std::string("The states by position, a line a layer with its number."),
       panels);
+}
+
+std::string trend_figure(std::span<const InspectionOverview> all) {
+  struct Trend {
+    const char* title;
+    double (*of)(const InspectionOverview&);
+  };
+  constexpr std::array<Trend, 4> trends{{
+      {"perplexity at the end", [](const InspectionOverview& one) { return one.ends.empty() ? NAN : one.ends.back().perplexity; }},
+      {"relative rank, least", [](const InspectionOverview& one) { return one.rank; }},
+      {"load entropy, least", [](const InspectionOverview& one) { return one.spread; }},
+      {"norm growth, most", [](const InspectionOverview& one) { return one.growth; }},
+  }};
+  std::vector<const InspectionOverview*> steps;
+  for (const InspectionOverview& one : all) {
+    if (one.steps > 0) steps.push_back(&one);
+  }
+  std::ranges::stable_sort(steps, {}, &InspectionOverview::steps);
+  if (steps.size() < 2 || steps.front()->steps == steps.back()->steps) return "";
+  std::string panels;
+  for (const Trend& trend : trends) {
+    double high = 0;
+    for (const InspectionOverview* one : steps) high = std::isfinite(trend.of(*one)) ? std::max(high, trend.of(*one)) : high;
+    if (high == 0) continue;
+    std::map<std::string, std::string> lines;  // points by training
+    std::string dots;
+    for (const InspectionOverview* one : steps) {
+      if (!std::isfinite(trend.of(*one))) continue;
+      const double x = across(static_cast<double>(one->steps) / static_cast<double>(steps.back()->steps)), y = down(trend.of(*one) / high);
+      lines[one->series] += fmt::format("{:.1f},{:.1f} ", x, y);
+      dots += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2.5\"><title>step {}: {}; {}</title></circle>", x, y, one->steps,
+                          short_number(trend.of(*one)), escaped(one->verdict));
+    }
+    std::string marks;
+    for (const auto& [series, points] : lines)
+      marks += fmt::format("<polyline points=\"{}\"><title>{}</title></polyline>", points, escaped(series));
+    panels += panel(trend.title, "0", short_number(high), "step 0", fmt::format("{}", steps.back()->steps), marks + dots);
+  }
+  return figure("The course of the training; of several layers the one that is named, at the longest of what was read.", panels);
 }
 
 std::string rank_figure(const SequenceReport& report) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -118,15 +119,6 @@ std::string comparison_line(const std::string& name, const Bounded& a, const Bou
                      difference_cell(a, b, "{:+.3g}"));
 }
 
-/// "layers 1 and 2", "layer 0"; empty without layers.
-std::string layers_text(const std::vector<std::int64_t>& layers) {
-  if (layers.empty()) return "";
-  std::string text = layers.size() > 1 ? "layers " : "layer ";
-  for (std::size_t i = 0; i < layers.size(); ++i)
-    text += fmt::format("{}{}", i == 0 ? "" : i + 1 == layers.size() ? " and " : ", ", layers[i]);
-  return text;
-}
-
 /// What was found, a line each, and what it holds for.
 std::string judgement_text(const Inspected& inspected) {
   const Judgement& judgement = inspected.judgement;
@@ -135,7 +127,7 @@ std::string judgement_text(const Inspected& inspected) {
     return fmt::format("  healthy   none of {} illnesses was found (on {})\n", illnesses().size(), inspected.read_on);
   std::string text;
   for (const Diagnosis& found : judgement.diagnoses) {
-    const std::string where = layers_text(found.layers);
+    const std::string where = place_text(found);
     text += fmt::format("  {:9} {}{}{}: {} ({}; on {})\n", found.ill ? "ILL" : "watch", row_of(found.illness).name,
                         where.empty() ? "" : ", ", where, found.sentence, row_of(found.illness).source, inspected.read_on);
   }
@@ -203,10 +195,39 @@ std::string comparison_text(const Inspected& a, const Inspected& b) {
   return text + "A:\n" + judgement_text(a) + "B:\n" + judgement_text(b);
 }
 
+namespace {
+
+/// "2", "1 and 2", "0, 1 and 2"
+std::string listed(const std::vector<std::int64_t>& numbers) {
+  std::string text;
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    text += fmt::format("{}{}", i == 0 ? "" : i + 1 == numbers.size() ? " and " : ", ", numbers[i]);
+  return text;
+}
+
+std::string counted(std::string_view what, const std::vector<std::int64_t>& numbers) {
+  return numbers.empty() ? "" : fmt::format("{}{} {}", what, numbers.size() > 1 ? "s" : "", listed(numbers));
+}
+
+}  // namespace
+
+std::string place_text(const Diagnosis& found) {
+  const auto& heads = found.heads_by_layer;
+  const bool same = std::ranges::all_of(heads, [&](const std::vector<std::int64_t>& of_layer) { return of_layer == heads.front(); });
+  if (heads.empty() || same) {
+    const std::string of_heads = heads.empty() ? "" : counted("head", heads.front());
+    return counted("layer", found.layers) + (of_heads.empty() ? "" : ", " + of_heads);
+  }
+  std::string text;
+  for (std::size_t i = 0; i < found.layers.size(); ++i)
+    text += fmt::format("{}layer {} ({})", i > 0 ? ", " : "", found.layers[i], heads[i].empty() ? "all heads" : counted("head", heads[i]));
+  return text;
+}
+
 std::string illnesses_text(const Inspected& inspected) {
   std::string text;
   for (const Diagnosis& found : inspected.judgement.diagnoses) {
-    const std::string where = layers_text(found.layers);
+    const std::string where = place_text(found);
     text += fmt::format("{}{}{}{}", text.empty() ? "" : "; ", row_of(found.illness).name, where.empty() ? "" : ", ", where);
   }
   return text;

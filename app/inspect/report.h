@@ -25,6 +25,8 @@ struct Inspected {
   bool is_ill() const { return !judgement.diagnoses.empty(); }
 };
 
+/// "layers 1 and 2", "layer 0, head 3", "layer 0 (head 3), layer 2 (heads 0 and 1)"; empty where it is in no layer.
+std::string place_text(const Diagnosis& found);
 /// "routing collapse, layers 1 and 2; dead partition, layer 0"; empty without an illness.
 std::string illnesses_text(const Inspected& inspected);
 /// "ill: " and those, "healthy", "cannot say"

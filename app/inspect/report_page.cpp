@@ -211,8 +211,7 @@ std::string sequence_section(const Inspected& inspected, const InspectedKind& ki
 std::string verdict_item(const Inspected& inspected, const Diagnosis& found) {
   const IllnessRow& row = row_of(found.illness);
   const SeenAt seen = seen_at(inspected, found);
-  std::string where;
-  for (const std::int64_t layer : found.layers) where += fmt::format("{}{}", where.empty() ? " in layer " : ", ", layer);
+  const std::string place = place_text(found), where = place.empty() ? "" : ", " + place;
   return fmt::format("<li class=\"bad\"><strong>{}: {}{}</strong>. {}<small>How it is told: {}. Source: {}. Holds for {}.</small>{}</li>\n",
                      found.ill ? "Ill" : "Watch", escaped(row.name), where, escaped(found.sentence), escaped(row.measure),
                      escaped(row.source), escaped(inspected.read_on), opening(inspected, seen.sequence, seen.place));
@@ -382,7 +381,7 @@ std::string meanings() {
 std::string inspection_html(const std::vector<Inspected>& all) {
   const std::vector<InspectionOverview> overviews(all.begin(), all.end());
   std::string page = page_begin("inspection", "Does the memory do its work?");
-  page += fmt::format("<p><strong>{}</strong></p>\n{}", answer(all), overview_table(all, overviews));
+  page += fmt::format("<p><strong>{}</strong></p>\n{}{}", answer(all), trend_figure(overviews), overview_table(all, overviews));
   page +=
       "<p>The commands beside verdicts and figures open the window at what they speak of, on the machine that wrote this page. A point, "
       "line "

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "engine/checkpoint/digest.h"
 #include "engine/error.h"
 
 namespace statescope {
@@ -39,10 +38,16 @@ std::string stamp(const std::string& path) {
 
 void Watch::read(const FoundCheckpoint& found, Known& known, Look& look) {
   try {
-    const std::string digest = content_digest(*open_checkpoint(found.path));
-    if (!results_.contains(digest)) {
+    const std::string digest = name_of_content(*open_checkpoint(found.path));
+    if (std::optional<Inspected> kept = kept_ && !results_.contains(digest) ? kept_->find(digest) : std::nullopt) {
+      kept->checkpoint = found.path;
+      if (found.steps > 0) kept->steps = found.steps;
+      look.known.push_back(*kept);
+      results_.emplace(digest, std::move(*kept));
+    } else if (!results_.contains(digest)) {
       Inspected inspected = inspect_(found);
       if (stamp(found.path) != known.stamp) return;  // replaced while it was read: another time
+      if (kept_) kept_->keep(digest, inspected);
       look.fresh.push_back(inspected);
       results_.emplace(digest, std::move(inspected));
     }
@@ -79,18 +84,30 @@ Watch::Look Watch::look(const std::vector<std::string>& given) {
   };
   look.changed = look.changed || paths(there_) != paths(found.checkpoints);
   there_ = std::move(found.checkpoints);
+  std::vector<FoundCheckpoint> seen = there_;
+  for (const FoundCheckpoint& before : seen_) {
+    const auto known = known_.find(before.path);
+    if (is_there(before) || known == known_.end() || known->second.digest.empty()) continue;
+    seen.insert(std::ranges::find_if(seen, [&](const FoundCheckpoint& one) { return comes_before(before, one); }), before);
+  }
+  seen_ = std::move(seen);
   return look;
+}
+
+bool Watch::is_there(const FoundCheckpoint& checkpoint) const {
+  return std::ranges::find(there_, checkpoint.path, &FoundCheckpoint::path) != there_.end();
 }
 
 std::vector<Inspected> Watch::results() const {
   std::vector<Inspected> all;
-  for (const FoundCheckpoint& one : there_) {
+  for (const FoundCheckpoint& one : seen_) {
     const auto known = known_.find(one.path);
     const auto result = known == known_.end() ? results_.end() : results_.find(known->second.digest);
     if (result == results_.end()) continue;
     all.push_back(result->second);
     all.back().checkpoint = one.path;
     if (one.steps > 0) all.back().steps = one.steps;
+    if (!is_there(one)) all.back().notes.emplace_back("the checkpoint is no longer there");
   }
   return all;
 }

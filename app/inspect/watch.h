@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "app/inspect/checkpoints.h"
+#include "app/inspect/kept_results.h"
 #include "app/inspect/report.h"
 
 namespace statescope {
@@ -14,10 +15,12 @@ namespace statescope {
 class Watch {
  public:
   using Inspect = std::function<Inspected(const FoundCheckpoint&)>;
-  explicit Watch(Inspect inspect) : inspect_(std::move(inspect)) {}
+  /// `kept`: where results of earlier processes are, and these are kept too.
+  explicit Watch(Inspect inspect, std::optional<KeptResults> kept = {}) : inspect_(std::move(inspect)), kept_(std::move(kept)) {}
 
   struct Look {
     std::vector<Inspected> fresh;      // read now
+    std::vector<Inspected> known;      // seen first now, and read by an earlier process
     std::vector<std::string> skipped;  // "PATH: why", said once for each state of a file
     bool changed = false;              // whether results() are others than before
   };
@@ -25,7 +28,7 @@ class Watch {
   /// one that was read and has the same bytes as another, or as before, is not read again. What cannot be read is named and tried again
   /// once its files have changed.
   Look look(const std::vector<std::string>& given);
-  /// In the order of the checkpoints that are there now.
+  /// In the order of the checkpoints. Those that were deleted since stand among them, with a note.
   std::vector<Inspected> results() const;
 
  private:
@@ -35,11 +38,14 @@ class Watch {
     bool refused = false;
   };
   void read(const FoundCheckpoint& found, Known& known, Look& look);
+  bool is_there(const FoundCheckpoint& checkpoint) const;
 
   Inspect inspect_;
+  std::optional<KeptResults> kept_;
   std::map<std::string, Known> known_;        // by path
   std::map<std::string, Inspected> results_;  // by digest
   std::vector<FoundCheckpoint> there_;        // at the last look
+  std::vector<FoundCheckpoint> seen_;         // those, and what was deleted since it was read, in their order
 };
 
 }  // namespace statescope

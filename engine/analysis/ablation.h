@@ -23,9 +23,9 @@ constexpr std::int64_t kRemembersInEighths = 2048;
 /// The last predictions, how they change (total variation, mean) when for them a memory is written but not read.
 struct Ablation {
   static constexpr Accuracy accuracy = kRecomputed;
-  std::vector<double> layers;              // [layers] its output is 0; NaN for a layer without a matrix state
-  std::vector<std::vector<double>> heads;  // [layers][H] a head's part of what the last product reads is 0; NaN where it was not tried
-  double all = std::numeric_limits<double>::quiet_NaN();  // all memories' outputs are 0; NaN where there is none
+  std::vector<double> layers;                             // [layers] what it reads is 0; NaN for a layer without a matrix state
+  std::vector<std::vector<double>> heads;                 // [layers][H] what a head reads is 0; NaN where it was not tried
+  double all = std::numeric_limits<double>::quiet_NaN();  // what all memories read is 0; NaN where there is none
   double entropy = 0;                                     // of the untouched predictions, nat, mean
   std::vector<Remembrance> remembrance;                   // empty below 8 · kRememberedAt tokens
 };

@@ -7,6 +7,8 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <iterator>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -23,7 +25,7 @@ constexpr std::array<IllnessRow, 12> kIllnesses{{
      "three times as far off",
      "ours"},
     {Illness::memory_unwritten, "memory_unwritten", "memory unwritten", "what is written is negligible",
-     "norm of the state at most a thousandth of the residual stream's", "ours"},
+     "norm of the state, or of a head's that nobody misses, at most a thousandth of the residual stream's", "ours"},
     {Illness::forgets_at_once, "forgets_at_once", "forgets at once", "nothing outlives a few tokens",
      "the median half-life is below 3 tokens in every slot of the state (a partition's: tokens that are written to it)",
      "half-life: SSE (arXiv 2507.16577), Fig. 9; threshold ours"},
@@ -41,7 +43,7 @@ constexpr std::array<IllnessRow, 12> kIllnesses{{
      "entropy of the mean gate over log H below 0.1, or the mean of a token's below 0.01 or above 0.999",
      "softmax linear attention (SLA), Theorem 4.2; thresholds ours"},
     {Illness::rank_collapse, "rank_collapse", "rank collapse", "states hold (nearly) one direction",
-     "effective rank of the states, mean over heads, below 1.1",
+     "effective rank of the states, mean over heads, below 1.4, or a single head's at most 1.005",
      "effective rank: Roy and Vetterli 2007; State Rank Dynamics (arXiv 2602.02195); threshold ours"},
     {Illness::duplicate_heads, "duplicate_heads", "duplicate heads", "heads hold the same", "|cosine| of two heads' states above 0.955",
      "ours"},
@@ -123,10 +125,10 @@ std::optional<Finding> unwritten(const LayerSigns& layer, const ReadOn&) {
 std::optional<Finding> forgets_at_once(const LayerSigns& layer, const ReadOn&) {
   const double longest = layer.of([](const LayerReport& l) { return l.longest_median.value_or(NAN); });
   if (!(longest < kShortestMemory)) return {};
-  return Finding{
-      .evidence = {{"longest_median_half_life", longest}, {"threshold", kShortestMemory}},
-      .sentence = fmt::format("Nothing outlives a few tokens: half of it is gone after {:.2g} (the median channel's half-life).", longest),
-      .severity = -longest};
+  return Finding{.evidence = {{"longest_median_half_life", longest}, {"threshold", kShortestMemory}},
+                 .sentence = fmt::format(
+                     "Nothing outlives a few tokens: half of it is gone after {:.2g} tokens (the median channel's half-life).", longest),
+                 .severity = -longest};
 }
 
 std::optional<Finding> unread(const LayerSigns& layer, const ReadOn&) {
@@ -151,27 +153,37 @@ std::string heads_text(std::span<const std::int64_t> heads) {
   return fmt::format("head{} {}", heads.size() > 1 ? "s" : "", fmt::join(heads, ", "));
 }
 
-bool is_empty(const LayerSigns& layer, std::size_t head) {
-  return layer.of([head](const LayerReport& l) { return l.heads[head].stacked.rank; }) == 0;  // of a state of zeros alone
+double of_head(const LayerSigns& layer, std::size_t head, std::vector<double> LayerReport::*figure) {
+  return layer.of([&](const LayerReport& l) { return (l.*figure)[head]; });
 }
-double read_effect(const LayerSigns& layer, std::size_t head) {
-  return layer.of([head](const LayerReport& l) { return l.heads_read_effect[head]; });
+double read_effect(const LayerSigns& layer, std::size_t head) { return of_head(layer, head, &LayerReport::heads_read_effect); }
+
+/// A small state whose read is scaled up is missed; one as good as 0 cannot be.
+bool is_unwritten(const LayerSigns& layer, std::size_t head) {
+  const double norm = of_head(layer, head, &LayerReport::heads_norm);
+  const double residual = layer.of([](const LayerReport& l) { return l.residual_norm; });
+  return norm <= kAsGoodAsNothing * residual || (norm <= kLeastWritten * residual && read_effect(layer, head) < kLeastHeadEffect);
 }
 
 /// Single heads of a layer that is written.
 std::optional<Finding> unwritten_heads(const LayerSigns& layer, const ReadOn&) {
-  const std::vector<std::int64_t> heads = heads_where(layer, is_empty);
+  const std::vector<std::int64_t> heads = heads_where(layer, is_unwritten);
   if (heads.empty()) return {};
-  return Finding{.evidence = {{"heads", static_cast<double>(heads.size())}},
-                 .heads = heads,
-                 .sentence = fmt::format("Nothing is written to {}: the state stays 0.", heads_text(heads)),
-                 .severity = static_cast<double>(heads.size())};
+  double most = 0;
+  for (const std::int64_t head : heads) most = std::max(most, of_head(layer, static_cast<std::size_t>(head), &LayerReport::heads_norm));
+  const double residual = layer.of([](const LayerReport& l) { return l.residual_norm; });
+  return Finding{
+      .evidence = {{"heads", static_cast<double>(heads.size())}, {"state_norm", most}, {"residual_norm", residual}},
+      .heads = heads,
+      .sentence = fmt::format("Next to nothing is written to {}: the state's norm is {:.2g} where the residual stream's is {:.2g}.",
+                              heads_text(heads), most, residual),
+      .severity = static_cast<double>(heads.size())};
 }
 
 /// Single heads of a layer that is read.
 std::optional<Finding> unread_heads(const LayerSigns& layer, const ReadOn&) {
   const std::vector<std::int64_t> heads = heads_where(
-      layer, [](const LayerSigns& l, std::size_t head) { return !is_empty(l, head) && read_effect(l, head) < kLeastHeadEffect; });
+      layer, [](const LayerSigns& l, std::size_t head) { return !is_unwritten(l, head) && read_effect(l, head) < kLeastHeadEffect; });
   if (heads.empty()) return {};
   const double least = read_effect(layer, static_cast<std::size_t>(std::ranges::min(heads, {}, [&](std::int64_t head) {
                                      return read_effect(layer, static_cast<std::size_t>(head));
@@ -254,20 +266,31 @@ std::optional<Finding> head_gates(const LayerSigns& layer, const ReadOn&) {
 std::optional<Finding> duplicate_heads(const LayerSigns& layer, const ReadOn&) {
   const double cosine = layer.of([](const LayerReport& l) { return l.likest_heads; });
   if (!(cosine > kSameHeads)) return {};
-  const auto [a, b] = layer.any().likest;
-  return Finding{.evidence = {{"cosine", cosine}, {"threshold", kSameHeads}},
-                 .heads = {a, b},
-                 .sentence = fmt::format("Heads {} and {} hold the same: |cosine| of their states {:.4f}.", a, b, cosine),
-                 .severity = cosine};
+  std::vector<std::int64_t> heads =
+      heads_where(layer, [](const LayerSigns& l, std::size_t head) { return of_head(l, head, &LayerReport::heads_likeness) > kSameHeads; });
+  if (heads.size() < 2) heads = {layer.any().likest[0], layer.any().likest[1]};  // not always the same two
+  return Finding{
+      .evidence = {{"cosine", cosine}, {"threshold", kSameHeads}},
+      .heads = heads,
+      .sentence = heads.size() == 2
+                      ? fmt::format("Heads {} and {} hold the same: |cosine| of their states {:.4f}.", heads[0], heads[1], cosine)
+                      : fmt::format("Heads {}: each holds the same as another of them, |cosine| of two states up to {:.4f}.",
+                                    fmt::join(heads, ", "), cosine),
+      .severity = cosine};
 }
 
-/// Largest effective rank of a head's slots, mean over heads.
+/// Largest effective rank of a head's slots; 0 of a state of zeros.
+double slot_rank(const StateSimilarity& head) {
+  double most = 0;
+  for (const Spectrum& slot : head.partitions) most = std::fmax(most, slot.rank);
+  return most;
+}
+
+/// Mean over heads that hold something.
 double mean_slot_rank(const LayerReport& layer) {
   std::vector<double> ranks;
   for (const StateSimilarity& head : layer.heads) {
-    double most = 0;
-    for (const Spectrum& slot : head.partitions) most = std::fmax(most, slot.rank);
-    if (most > 0) ranks.push_back(most);
+    if (slot_rank(head) > 0) ranks.push_back(slot_rank(head));
   }
   return mean(ranks);
 }
@@ -278,6 +301,20 @@ std::optional<Finding> rank_collapse(const LayerSigns& layer, const ReadOn&) {
   return Finding{.evidence = {{"effective_rank", rank}, {"threshold", kOneDirection}},
                  .sentence = fmt::format("States hold nearly one direction: effective rank {:.2f}, mean over heads.", rank),
                  .severity = -rank};
+}
+
+/// Single heads of a layer whose others hold more.
+std::optional<Finding> one_direction_heads(const LayerSigns& layer, const ReadOn&) {
+  const auto rank = [&layer](std::size_t head) { return layer.of([head](const LayerReport& l) { return slot_rank(l.heads[head]); }); };
+  const std::vector<std::int64_t> heads =
+      heads_where(layer, [&rank](const LayerSigns&, std::size_t head) { return rank(head) > 0 && rank(head) <= kOneDirectionHead; });
+  if (heads.empty()) return {};
+  double most = 0;
+  for (const std::int64_t head : heads) most = std::max(most, rank(static_cast<std::size_t>(head)));
+  return Finding{.evidence = {{"heads", static_cast<double>(heads.size())}, {"effective_rank", most}, {"threshold", kOneDirectionHead}},
+                 .heads = heads,
+                 .sentence = fmt::format("The state of {} holds one direction: effective rank {:.4f}.", heads_text(heads), most),
+                 .severity = static_cast<double>(heads.size())};
 }
 
 double growth_in_second_half(const LayerReport& layer) {
@@ -311,8 +348,8 @@ std::optional<Finding> length_drift(const LayerSigns& layer, const ReadOn& read)
   double inside = 0, outside = 0, furthest = 0;  // the largest norm up to the training length, and behind it
   for (const SequenceReport& sequence : layer.sequences()) {
     for (const Moments& moments : sequence.layers[static_cast<std::size_t>(layer.index())].moments) {
-      constexpr double about = 1.1, far = 2.2;  // the unit of the length may be a word, of a token and a bit
-      if (static_cast<double>(moments.tokens) > far * static_cast<double>(read.trained_length)) continue;
+      constexpr double about = 1.1;
+      if (static_cast<double>(moments.tokens) > kFarthest * static_cast<double>(read.trained_length)) continue;
       const bool is_inside = static_cast<double>(moments.tokens) <= about * static_cast<double>(read.trained_length);
       (is_inside ? inside : outside) = std::max(is_inside ? inside : outside, moments.norm);
       furthest = std::max(furthest, static_cast<double>(moments.tokens));
@@ -338,7 +375,7 @@ struct SignRow {
   Sign sign;
   bool explains;  // what others would find in the layer behind it
 };
-constexpr std::array<SignRow, 12> kSigns{{
+constexpr std::array<SignRow, 13> kSigns{{
     {Illness::memory_unwritten, unwritten, true},
     {Illness::forgets_at_once, forgets_at_once, true},
     {Illness::memory_unread, unread, true},
@@ -351,11 +388,13 @@ constexpr std::array<SignRow, 12> kSigns{{
     {Illness::length_drift, length_drift, true},
     {Illness::memory_unwritten, unwritten_heads, false},
     {Illness::memory_unread, unread_heads, false},
+    {Illness::rank_collapse, one_direction_heads, false},
 }};
 
 /// Adds what a layer shows to the diagnosis of the same illness in other layers; the worst speaks.
 void add(Diagnosis& diagnosis, double& worst, std::int64_t layer, const Finding& finding) {
   diagnosis.layers.push_back(layer);
+  diagnosis.heads_by_layer.push_back(finding.heads);
   if (diagnosis.layers.size() > 1 && finding.severity <= worst) return;
   worst = finding.severity;
   diagnosis.heads = finding.heads;
@@ -396,14 +435,25 @@ Diagnosis untrained(const PredictionSigns& signs) {
               signs.nll, signs.unigram, signs.uniform, signs.flatness)};
 }
 
+/// Without those that are far longer than what the model was trained on; 0: unknown.
+std::vector<SequenceReport> within_reach(std::span<const SequenceReport> sequences, std::int64_t trained_length) {
+  std::vector<SequenceReport> within;
+  const double farthest = trained_length > 0 ? kFarthest * static_cast<double>(trained_length) : std::numeric_limits<double>::infinity();
+  std::ranges::copy_if(sequences, std::back_inserter(within),
+                       [=](const SequenceReport& one) { return static_cast<double>(one.tokens) <= farthest; });
+  return within;
+}
+
 /// Why the sequences are no evidence of illness; empty: they are.
 std::string no_evidence(std::span<const SequenceReport> sequences, const PredictionSigns& signs, const ReadOn& read) {
   constexpr std::int64_t few = 32;
   if (sequences.empty()) return "nothing was read";
   const auto longest = std::ranges::max(sequences, {}, &SequenceReport::tokens).tokens;
-  if (longest < few) return fmt::format("the longest of what was read has {} tokens; a memory shows itself from {} on", longest, few);
+  if (longest < few)
+    return fmt::format("the longest of what was read has {} token{}; a memory shows itself from {} on", longest, longest == 1 ? "" : "s",
+                       few);
   const bool has_memory = std::ranges::any_of(sequences.front().layers, [](const LayerReport& l) { return !l.heads.empty(); });
-  if (!has_memory) return "no layer keeps a matrix state: there is no memory to judge";
+  if (!has_memory && !signs.is_flat()) return "no layer keeps a matrix state: there is no memory to judge";
   if (read.own_task || signs.flatness >= kFlatPredictions) return "";
   if (read.own_nll && *read.own_nll > signs.uniform)
     return "of its own task the model predicts only what is asked for, the rest is noise; so nothing tells whether it was made for this "
@@ -422,8 +472,14 @@ std::span<const IllnessRow> illnesses() { return kIllnesses; }
 
 const IllnessRow& row_of(Illness illness) { return kIllnesses[static_cast<std::size_t>(illness)]; }
 
-Judgement judge(std::span<const SequenceReport> sequences, const ReadOn& read) {
+Judgement judge(std::span<const SequenceReport> all, const ReadOn& read) {
   Judgement judgement;
+  const std::vector<SequenceReport> sequences = within_reach(all, read.trained_length);
+  if (sequences.empty() && !all.empty()) {
+    judgement.cannot_say = fmt::format("all that was read is more than {} times as long as the {} tokens that the model was trained on",
+                                       kFarthest, read.trained_length);
+    return judgement;
+  }
   const PredictionSigns predictions(sequences);
   judgement.cannot_say = no_evidence(sequences, predictions, read);
   if (!judgement.cannot_say.empty()) return judgement;
@@ -441,6 +497,8 @@ Judgement judge(std::span<const SequenceReport> sequences, const ReadOn& read) {
       if (const std::optional<Finding> finding = sign(signs, read)) add(diagnosis, worst, signs.index(), *finding);
     }
     if (explains) explained.insert(diagnosis.layers.begin(), diagnosis.layers.end());
+    if (diagnosis.layers.size() > 1)
+      diagnosis.sentence += fmt::format(" This is layer {:.0f}, the worst.", diagnosis.evidence.front().second);
     if (!diagnosis.layers.empty()) judgement.diagnoses.push_back(std::move(diagnosis));
   }
   if (judgement.diagnoses.empty() && read.own_task && predictions.gains_nothing()) judgement.diagnoses.push_back(untrained(predictions));
@@ -456,6 +514,7 @@ nlohmann::json to_json(const Diagnosis& diagnosis) {
           {"status", diagnosis.ill ? "ill" : "watch"},
           {"layers", diagnosis.layers},
           {"heads", diagnosis.heads},
+          {"heads_by_layer", diagnosis.heads_by_layer},
           {"evidence", evidence},
           {"sentence", diagnosis.sentence},
           {"source", row.source}};

@@ -299,8 +299,8 @@ bool share_by_design(std::int64_t a, std::int64_t b, const Shape& shape, const C
   return same(seen.keys, shape[2]) && same(seen.values, shape[3]);
 }
 
-/// memory [P, H, K, V]
-void add_likest_heads(LayerReport& layer, std::span<const float> memory, const Shape& shape, const Collected::Layer& seen) {
+/// Norms of the heads' states, and how alike they are; memory [P, H, K, V].
+void add_heads(LayerReport& layer, std::span<const float> memory, const Shape& shape, const Collected::Layer& seen) {
   const std::int64_t H = shape[1];
   const auto size = static_cast<std::size_t>(shape[2] * shape[3]);
   const auto product = [&](std::int64_t a, std::int64_t b) {  // Σ S_a S_b over all slots
@@ -311,11 +311,16 @@ void add_likest_heads(LayerReport& layer, std::span<const float> memory, const S
     }
     return sum;
   };
-  layer.likest_heads = kNaN;
+  layer.heads_likeness.assign(static_cast<std::size_t>(H), kNaN);
+  const auto likeness = [&](std::int64_t head) -> double& { return layer.heads_likeness[static_cast<std::size_t>(head)]; };
+  for (std::int64_t a = 0; a < H; ++a) layer.heads_norm.push_back(std::sqrt(product(a, a)));
   for (std::int64_t a = 0; a < H; ++a) {
     for (std::int64_t b = a + 1; b < H; ++b) {
-      const double cosine = std::abs(product(a, b)) / std::sqrt(product(a, a) * product(b, b));
-      if (std::isnan(cosine) || share_by_design(a, b, shape, seen) || cosine <= layer.likest_heads) continue;
+      const double norms = layer.heads_norm[static_cast<std::size_t>(a)] * layer.heads_norm[static_cast<std::size_t>(b)];
+      const double cosine = std::abs(product(a, b)) / norms;
+      if (std::isnan(cosine) || share_by_design(a, b, shape, seen)) continue;
+      for (const std::int64_t head : {a, b}) likeness(head) = std::fmax(likeness(head), cosine);
+      if (cosine <= layer.likest_heads) continue;
       layer.likest_heads = cosine;
       layer.likest = {a, b};
     }
@@ -342,7 +347,7 @@ LayerReport layer_report(Model& model, const ModelState& state, std::int64_t ind
   layer.heads = state_similarity(model.backend(), workspace, memory, shape[0], shape[1], shape[2], shape[3]);
   layer.heads_read_effect.assign(layer.heads.size(), kNaN);
   layer.slots = slot_reports(layout, seen, memory, layer.routing, tokens);
-  add_likest_heads(layer, memory, shape, seen);
+  add_heads(layer, memory, shape, seen);
   add_half_lives(layer, layout.has_shared_slot);
   return layer;
 }
@@ -391,7 +396,8 @@ void for_numbers(SequenceReport& report, const auto& each) {
   for (LayerReport& layer : report.layers) {
     each(layer.residual_norm);
     for (double* x : {&layer.outlier, &layer.read_effect, &layer.likest_heads}) each(*x);
-    for (double& effect : layer.heads_read_effect) each(effect);
+    for (std::vector<double>* of_heads : {&layer.heads_read_effect, &layer.heads_norm, &layer.heads_likeness})
+      for (double& x : *of_heads) each(x);
     for (double& norm : layer.norm_by_eighth) each(norm);
     for (Moments& moments : layer.moments) {
       for (double* x : {&moments.norm, &moments.mean, &moments.variance, &moments.largest}) each(*x);

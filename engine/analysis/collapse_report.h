@@ -77,6 +77,9 @@ struct LayerReport {
   /// How much the last predictions change when the layer writes its memory but reads nothing from it (Ablation); NaN without a memory.
   double read_effect = 0;
   std::vector<double> heads_read_effect;  // [H] the same of one head; NaN where it was not tried (Ablation)
+  std::vector<double> heads_norm;         // [H] ‖S‖_F of all its slots
+  /// [H] the largest |cosine| between a head's state and another's, as likest_heads has it; NaN where there is no other.
+  std::vector<double> heads_likeness;
   /// The largest |cosine| between two heads' states, all slots of a head as one vector, and which heads; heads whose keys and values are
   /// the same by design do not count. NaN where there are no two.
   double likest_heads = 0;

@@ -82,6 +82,8 @@ nlohmann::json to_json(const LayerReport& layer) {
     const StateSimilarity& head = layer.heads[h];
     json["heads"].push_back(to_json(head));
     json["heads"].back()["read_effect"] = number(layer.heads_read_effect[h]);
+    json["heads"].back()["norm"] = number(layer.heads_norm[h]);
+    json["heads"].back()["likeness"] = number(layer.heads_likeness[h]);
     json["heads"].back()["class"] = name_of(head_class(head.stacked.rank / static_cast<double>(layer.full_rank)));
   }
   json["slots"] = nlohmann::json::array();

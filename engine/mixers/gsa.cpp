@@ -97,7 +97,7 @@ class Gsa final : public Mixer {
     } else {
       backend.rms_norm_plain(flat, flat, heads_ * V_, 1e-5f);
     }
-    silence_head(ctx, flat);
+    leave_unread(ctx, flat);
     ctx.emit("readout", flat);
     o_proj_.into(ctx, y, flat);
   }

@@ -76,6 +76,7 @@ class Mamba2 final : public Mixer {
     Tensor o = remember(ctx, DecayedOuterProduct{.q = C, .k = B, .v = v, .log_decay = log_decay}, state.memory[0]);
     if (ctx.state_only) return;
     Tensor flat = o.with_row({d_in_}), skip = ctx.activation({heads_, P_});
+    if (ctx.rules && ctx.rules->unread) backend.fill(flat, 0);  // D x goes past the memory
     if (D_per_channel_) {
       backend.gate(skip.with_row({d_in_}), xs.with_row({d_in_}), repeated(ctx, D_), Activation::identity);
     } else {
@@ -87,7 +88,7 @@ class Mamba2 final : public Mixer {
     emit_output_gate(ctx, z, heads_, Activation::silu);
     backend.gate(flat, flat, z, Activation::silu);
     if (norm_ && !norm_before_gate_) group_norm(ctx, flat);
-    silence_head(ctx, flat);
+    leave_head_unread(ctx, flat);
     ctx.emit("readout", flat);
     out_proj_.into(ctx, y, flat);
   }

@@ -66,8 +66,8 @@ struct Rules {
   std::int64_t writers = 0, readers = 0;  // partitions of a token; 0: as many as the model has
   std::vector<std::int32_t> route;        // the partitions that every token is written to and read from; empty: as the model routes
   float sharpness = 1;                    // λ of SLA theorem 4.2: G = softmax_h(λ · logits)
-  bool unread = false;                    // the memory goes on, but nothing is read from it: y = 0
-  HeadOf unread_head;                     // nor from this one head: its part of what the last product reads is 0
+  bool unread = false;                    // the memory goes on, but nothing is read from it: its part of the output is 0
+  HeadOf unread_head;                     // nor from this one head
   bool operator==(const Rules&) const = default;
 };
 

@@ -157,11 +157,16 @@ QkvProjection::Qkv QkvProjection::operator()(Context& ctx, ConstTensor x, MixerS
           gated ? made[3] : Tensor{}};
 }
 
-void silence_head(const Context& ctx, Tensor read) {
-  if (!silences_head(ctx)) return;
+void leave_head_unread(const Context& ctx, Tensor read) {
+  if (!ctx.rules || ctx.rules->unread_head.heads == 0) return;
   const auto [head, heads] = ctx.rules->unread_head;
   const std::int64_t width = read.row_size() / heads;
   ctx.backend.fill(read.columns(head * width, {width}), 0);
+}
+
+void leave_unread(const Context& ctx, Tensor read) {
+  if (ctx.rules && ctx.rules->unread) ctx.backend.fill(read, 0);
+  leave_head_unread(ctx, read);
 }
 
 void Readout::project(Context& ctx, ConstTensor o, const InputNorm& passed, Tensor y) const {
@@ -176,7 +181,7 @@ void Readout::project(Context& ctx, ConstTensor o, const InputNorm& passed, Tens
 }
 
 void Readout::operator()(Context& ctx, ConstTensor o, ConstTensor gate, Tensor y, ConstTensor head_scale) const {
-  if (!head_scale && !silences_head(ctx) && !ctx.wants("readout") && !ctx.wants_all()) return project(ctx, o, before(gate), y);
+  if (!head_scale && !leaves_unread(ctx) && !ctx.wants("readout") && !ctx.wants_all()) return project(ctx, o, before(gate), y);
   const Tensor read = ctx.activation({o.row_size()});
   const Tensor heads = read.with_row({o.row_size() / head_dim, head_dim});
   if (gate && !head_scale) {
@@ -186,7 +191,7 @@ void Readout::operator()(Context& ctx, ConstTensor o, ConstTensor gate, Tensor y
     if (head_scale) ctx.backend.scale_heads(heads, heads, head_scale);
     if (gate) ctx.backend.gate(read, read, gate.with_row({o.row_size()}), gate_act);
   }
-  silence_head(ctx, read);
+  leave_unread(ctx, read);
   ctx.emit("readout", read);
   if (gate) emit_output_gate(ctx, gate, o.row_size() / head_dim, gate_act);
   project(ctx, read, y);

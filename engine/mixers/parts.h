@@ -69,10 +69,12 @@ struct LowRank {
   }
 };
 
-/// Whether the rules of the context leave a head unread.
-inline bool silences_head(const Context& ctx) { return ctx.rules && ctx.rules->unread_head.heads > 0; }
-/// Sets that head's part of what the last product reads [T, heads · n] to 0, if there is one.
-void silence_head(const Context& ctx, Tensor read);
+/// Whether the rules of the context leave the memory unread, or a head of it.
+inline bool leaves_unread(const Context& ctx) { return ctx.rules && (ctx.rules->unread || ctx.rules->unread_head.heads > 0); }
+/// Sets the part of an unread head of what the last product reads [T, heads · n] to 0.
+void leave_head_unread(const Context& ctx, Tensor read);
+/// The same, and all of it where the whole memory is unread: for mixers whose output comes from the memory alone.
+void leave_unread(const Context& ctx, Tensor read);
 
 /// Short convolution with its cache in MixerState::conv_caches (spec §1.5).
 struct Conv {
@@ -133,7 +135,7 @@ struct Readout {
   InputNorm before(ConstTensor gate) const { return {.group = head_dim, .weight = norm, .eps = eps, .gate = gate, .act = gate_act}; }
   /// Whether o may have passed it when it leaves the memory: nobody wants to see what lies between. One token's passes it with o_proj.
   static bool before_is_memorys(const Context& ctx) {
-    return ctx.tokens > 1 && !silences_head(ctx) && !ctx.state_only && !ctx.wants("q") && !ctx.wants("k") && !ctx.wants("readout") &&
+    return ctx.tokens > 1 && !leaves_unread(ctx) && !ctx.state_only && !ctx.wants("q") && !ctx.wants("k") && !ctx.wants("readout") &&
            !ctx.wants_all();
   }
   /// o [T, H, V]; gate [T, H·V] or absent; y [T, D], added to the context's residual; head_scale [T, H] multiplies the normalised heads, or

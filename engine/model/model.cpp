@@ -237,15 +237,13 @@ void Model::blocks(std::int64_t first, std::int64_t end, ModelState& state, std:
     ctx.chunk_size = options.chunk_size;
     if (!options.rules.empty()) ctx.rules = &options.rules[i];
     // x += mixer_i( RMSNorm(x; attn_norm_i) )
-    const bool unread = ctx.rules && ctx.rules->unread;
-    const ConstTensor mixer_in = enter(ctx, block.mixer_norm, plan_.norm_eps, block.mixer->folds_norm() && !unread);
+    const ConstTensor mixer_in = enter(ctx, block.mixer_norm, plan_.norm_eps, block.mixer->folds_norm());
     std::optional<LayerSink> sink;
     if (observer) {
       observer->residual(layer, x);
       ctx.channels = &sink.emplace(*observer, layer);
     }
     block.mixer->forward(ctx, mixer_in, state.layers[i], y);
-    if (unread) backend_->fill(y, 0);
     ctx.emit("mixer_out", y);
     if (!block.ffn) continue;
     // x += mlp_i( RMSNorm(x; mlp_norm_i) )

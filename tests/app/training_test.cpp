@@ -27,7 +27,7 @@ Inspected made_up(const FoundCheckpoint& found) {
       .mixer = "sse", .residual_norm = 1, .norm_by_eighth = {1, 1, 1, 2, 2, 2, 2, 5}, .heads = {}, .slots = {}, .routing = {}};
   layer.full_rank = 4;
   layer.heads.emplace_back().stacked.rank = 2;
-  layer.heads_read_effect = {0.1};
+  layer.heads_read_effect = layer.heads_norm = layer.heads_likeness = {0.1};
   layer.routing.emplace().load_entropy = found.steps < 300 ? 0.9 : 0.1;
   Inspected one{.checkpoint = found.path, .steps = found.steps, .names = {"niah"}, .sequences = {}};
   one.sequences.push_back(
@@ -203,7 +203,7 @@ TEST_CASE("training: the window's numbers are those of the page, for the shipped
     return inspect_checkpoint(arguments, found, tell);
   };
   test_application();
-  TrainingWatch watch(inspect, 0.1);
+  TrainingWatch watch(inspect, {}, 0.1);
   watch.start(folder.path());
   REQUIRE(QTest::qWaitFor([&] { return watch.steps().size() == 2; }, long_enough_ms));
   const FoundCheckpoints found = find_checkpoints({folder.path().string()});

@@ -1,11 +1,13 @@
 // inspect --watch: every checkpoint is read once, when it is whole, whatever its writer does.
 #include "app/inspect/watch.h"
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iterator>
 
+#include "app/inspect/inspecting.h"
 #include "tests/catch.h"
 #include "tests/source.h"
 #include "tests/temporary_folder.h"
@@ -100,9 +102,11 @@ TEST_CASE("watch: what replaces a checkpoint is read, also where it does so whil
   w.look();
   CHECK(w.look().fresh.size() == 1);
   CHECK(w.read.size() == 3);
-  fs::remove(file);
+  fs::remove(file);  // a trainer keeps only the last ones
   CHECK(w.look().changed);
-  CHECK(w.names().empty());
+  REQUIRE(w.names().size() == 1);
+  CHECK(w.watch.results()[0].notes == std::vector<std::string>{"the checkpoint is no longer there"});
+  CHECK_FALSE(w.look().changed);
 }
 
 TEST_CASE("watch: two hundred checkpoints cost no more than the new ones") {
@@ -123,6 +127,80 @@ TEST_CASE("watch: a trainer's folder that is not whole is named once") {
   fs::create_directories(w.path("checkpoint-10"));
   CHECK(w.look().skipped.size() == 1);
   CHECK(w.look().skipped.empty());
+}
+
+TEST_CASE("watch: deleted checkpoints keep their place in the course of the training") {
+  Watched w;
+  for (int step = 100; step <= 300; step += 100)
+    write(w.path("m-step" + std::to_string(step) + ".h5"), shipped(step == 100   ? "mqar-gla"
+                                                                   : step == 200 ? "mqar-retnet"
+                                                                                 : "mqar-delta-net"));
+  w.look(), w.look();
+  fs::remove(w.path("m-step200.h5"));
+  w.look();
+  CHECK(w.names() == std::vector<std::string>{"m-step100.h5", "m-step200.h5", "m-step300.h5"});
+  CHECK(w.watch.results()[0].notes.empty());
+}
+
+TEST_CASE("watch: started again it reads only what is new, and what it kept is what it had read") {
+  const test::TemporaryFolder cache, training;
+  const InspectArguments arguments{.lengths = {64}, .samples = 1};
+  const KeptResults kept(cache.path(), reading_of(arguments));
+  int reads = 0;
+  const auto inspect = [&](const FoundCheckpoint& found) {
+    ++reads;
+    return inspect_checkpoint(arguments, found, [](double) { return true; });
+  };
+  const auto looked = [&](const std::optional<KeptResults>& results) {
+    Watch watch(inspect, results);
+    watch.look({training.path().string()});
+    const Watch::Look look = watch.look({training.path().string()});
+    CHECK(look.changed);
+    CHECK(look.fresh.size() + look.known.size() == watch.results().size());
+    return watch.results();
+  };
+  write(training / "a-step100.h5", shipped("mqar-sse-gla-n4k1"));
+  write(training / "a-step200.h5", shipped("mqar-sla-gdn"));
+  const std::vector<Inspected> first = looked(kept);
+  CHECK(reads == 2);
+  write(training / "a-step300.h5", shipped("mqar-mom"));
+  const std::vector<Inspected> second = looked(kept);
+  CHECK(reads == 3);
+  REQUIRE(second.size() == 3);
+  // Every number of the report, its table and its page
+  CHECK(inspection_json({second[0], second[1]}) == inspection_json(first));
+  CHECK(inspection_csv({second[0], second[1]}) == inspection_csv(first));
+  CHECK(inspection_html({second[0], second[1]}) == inspection_html(first));
+  // Another reading, or a training that says something else of itself, is another result.
+  CHECK(reading_of(arguments) == reading_of(InspectArguments{.lengths = {64}, .samples = 1}));
+  CHECK(reading_of(arguments) != reading_of(InspectArguments{.lengths = {64}, .samples = 2}));
+  CHECK(reading_of(InspectArguments{.prompts = {"-"}}).empty());
+  looked(KeptResults(cache.path(), "another"));
+  CHECK(reads == 6);
+}
+
+TEST_CASE("watch: kept results that were cut or changed are not there") {
+  const test::TemporaryFolder cache;
+  const KeptResults kept(cache / "made" / "when needed", "reading");
+  CHECK_FALSE(kept.find("x"));
+  kept.keep("x", {.checkpoint = "a.h5", .steps = 7, .names = {"niah"}});
+  REQUIRE(kept.find("x"));
+  CHECK(kept.find("x")->steps == 7);
+  const fs::path file = fs::directory_iterator(cache / "made" / "when needed")->path();
+  std::ifstream stream(file, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    std::ofstream(file, std::ios::binary | std::ios::trunc) << bytes.substr(0, size);
+    CHECK_FALSE(kept.find("x"));
+    std::string changed = bytes;
+    changed[size] = static_cast<char>(changed[size] ^ 4);
+    std::ofstream(file, std::ios::binary | std::ios::trunc) << changed;
+    CHECK_FALSE(kept.find("x"));
+  }
+  fs::last_write_time(file, fs::last_write_time(file) - std::chrono::hours(24 * 31));
+  kept.forget_old();
+  CHECK_FALSE(fs::exists(file));
+  KeptResults(cache / "made" / "when needed" / "x" / std::string(300, 'y'), "reading").keep("x", {});  // it cannot be made: no error
 }
 
 }  // namespace statescope::watch_test

@@ -152,7 +152,11 @@ def spectrum(rows):
 def head_figures(state):
     slots, heads, keys, values = state.shape
     stacked = state.swapaxes(0, 1).reshape(heads, slots * keys, values)
-    return [row_cosines(rows, slots) | spectrum(rows) for rows in stacked]
+    flat = stacked.reshape(heads, -1)
+    norms = np.sqrt((flat * flat).sum(1))
+    cosine = abs(flat @ flat.T) / np.outer(norms, norms)
+    np.fill_diagonal(cosine, -1)
+    return [row_cosines(rows, slots) | spectrum(rows) | {"norm": norms[h], "likeness": cosine[h].max()} for h, rows in enumerate(stacked)]
 
 
 class Routing:

@@ -151,6 +151,16 @@ def copies(base, rng):
                                             lambda w: w * (1 + 0.01 * rng.standard_normal(w.shape)))
     if base.has("o_proj.weight") and heads > 1:
         yield "a-head-unread", ["memory_unread"], one, on(one, ["o_proj.weight"], without_head(heads, heads - 1, 1))
+    if base.has("in_proj.weight"):  # Mamba-2: z | x | B | C | dt
+        inner, state = base.config["expand"] * base.config["hidden_size"], base.config["n_groups"] * base.config["state_size"]
+        zeros = lambda first, count: lambda w: np.where(((np.arange(len(w)) >= first) & (np.arange(len(w)) < first + count)).reshape(-1, *[1] * (w.ndim - 1)), 0, w)
+        of = lambda part: {**on(one, ["in_proj.weight"], zeros(2 * inner + part * state, state)), **on(one, ["conv1d.bias"], zeros(inner + part * state, state))}
+        yield "never-read", ["memory_unread"], one, of(1)
+        yield "nothing-written", ["memory_unwritten"], one, of(0)
+    if base.has("v_proj.weight") and heads > 1 and base.has("o_proj.weight"):
+        yield "a-head-hardly-written", ["memory_unwritten"], one, on(one, ["v_proj.weight"], lambda w: w * np.repeat([1e-9] + [1] * (heads - 1), len(w) // heads)[:, None])
+    if base.has("v_proj.weight") and heads > 2 and "sla" not in base.name and "sse" not in base.name and "retnet" not in base.name:
+        yield "three-heads-alike", ["duplicate_heads"], one, on(one, grouped, lambda w: same_heads(heads, 0, 2)(same_heads(heads, 0, 1)(w)))
     if base.has("v_proj.weight") and heads > 1:
         yield "a-head-unwritten", ["memory_unwritten"], one, on(one, ["v_proj.weight"], without_head(heads, heads - 1, 0))
 

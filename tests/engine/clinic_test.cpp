@@ -27,6 +27,8 @@ LayerReport healthy_layer() {
   layer.routing->balance.frequency = {0.3, 0.15, 0.25, 0.3};
   layer.read_effect = 0.1;
   layer.heads_read_effect = {0.02, 0.004, 0.05, 0.03};
+  layer.heads_norm = {4, 5, 6, 5};
+  layer.heads_likeness = {0.3, 0.2, 0.3, 0.25};
   layer.likest_heads = 0.3;
   layer.likest = {0, 2};
   layer.longest_half_life = 1e5;
@@ -78,7 +80,9 @@ TEST_CASE("clinic: every illness is told by its own sign, and health by none") {
   CHECK(found([](LayerReport& l) { l.read_effect = 1e-5, l.likest_heads = 1; }) == Found{Illness::memory_unread});
   CHECK(found([](LayerReport& l) { l.heads_read_effect[2] = 1e-6; }) == Found{Illness::memory_unread});
   CHECK(found([](LayerReport& l) { l.heads_read_effect[2] = NAN; }).empty());  // it was not tried
-  CHECK(found([](LayerReport& l) { l.heads[3] = head_of_rank(0), l.heads_read_effect[3] = 0; }) == Found{Illness::memory_unwritten});
+  CHECK(found([](LayerReport& l) { l.heads_norm[3] = 0, l.heads_read_effect[3] = NAN; }) == Found{Illness::memory_unwritten});
+  CHECK(found([](LayerReport& l) { l.heads_norm[3] = 1e-3, l.heads_read_effect[3] = 0; }) == Found{Illness::memory_unwritten});
+  CHECK(found([](LayerReport& l) { l.heads_norm[3] = 1e-3; }).empty());  // small, but its read is scaled up
   CHECK(found([](LayerReport& l) { l.routing->balance.load = {3.7, 0.1, 0.1, 0.1}; }) == Found{Illness::routing_collapse});
   CHECK(found([](LayerReport& l) { l.routing->balance.load = {1.3, 1.35, 0.05, 1.3}; }) == Found{Illness::dead_partition});
   CHECK(found([](LayerReport& l) { l.writing->entropy_of_mean = 0.05; }) == Found{Illness::head_gate_collapse});
@@ -86,7 +90,8 @@ TEST_CASE("clinic: every illness is told by its own sign, and health by none") {
   CHECK(found([](LayerReport& l) { l.reading->mean_entropy = 1; }) == Found{Illness::head_gate_collapse});
   CHECK(found([](LayerReport& l) { l.likest_heads = 0.96; }) == Found{Illness::duplicate_heads});
   CHECK(found([](LayerReport& l) { l.likest_heads = l.writing->mean_entropy = 1; }) == Found{Illness::duplicate_heads});
-  CHECK(found([](LayerReport& l) { l.heads = {head_of_rank(1), head_of_rank(1.05)}; }) == Found{Illness::rank_collapse});
+  CHECK(found([](LayerReport& l) { l.heads = {head_of_rank(1.2), head_of_rank(1.25)}; }) == Found{Illness::rank_collapse});
+  CHECK(found([](LayerReport& l) { l.heads[2] = head_of_rank(1.001); }) == Found{Illness::rank_collapse});
   CHECK(found([](LayerReport& l) { l.shortest_half_life = 1e6; }) == Found{Illness::never_forgets});
   CHECK(found([](LayerReport& l) { l.shortest_median = 1e15; }) == Found{Illness::never_forgets});
   CHECK(found([](LayerReport& l) { l.shortest_half_life = 1e6, l.memory = "gated delta rule"; }).empty());
@@ -128,7 +133,7 @@ TEST_CASE("clinic: what a model was never made for, or is too short, is no evide
   CHECK(judge({&strange, 1}, known).cannot_say.starts_with("the model was not made for such a prompt: 12.00 nat a token"));
   CHECK(judge({&strange, 1}, unknown).cannot_say.find("chance would reach 6.40") != std::string::npos);
   CHECK(judge({&strange, 1}, known).diagnoses.empty());
-  const ReadOn recall{.trained_length = 256, .own_nll = 14.8};
+  const ReadOn recall{.trained_length = 1024, .own_nll = 14.8};
   CHECK(judge({&strange, 1}, recall).cannot_say.find("only what is asked for") != std::string::npos);
   SequenceReport brief = healthy();
   brief.tokens = 9;
@@ -137,6 +142,19 @@ TEST_CASE("clinic: what a model was never made for, or is too short, is no evide
   SequenceReport transformer = healthy();
   for (LayerReport& layer : transformer.layers) layer.heads.clear();
   CHECK(judge({&transformer, 1}, kOwn).cannot_say.find("no memory to judge") != std::string::npos);
+  transformer.predicting = {.nll = 6.37, .unigram = 4.4, .asked = 6.3, .entropy = 6.35, .uniform = 6.4};
+  CHECK(judge({&transformer, 1}, kOwn).diagnoses[0].illness == Illness::untrained);
+}
+
+TEST_CASE("clinic: what is far longer than the training is no evidence") {
+  std::vector<SequenceReport> reports{healthy(), healthy()};
+  reports[1].tokens = 40960;
+  reports[1].layers[1].routing->balance.load = {3.7, 0.1, 0.1, 0.1};
+  CHECK(judge(reports, kOwn).diagnoses.empty());
+  CHECK(judge(reports, kOwn).cannot_say.empty());
+  CHECK(judge(std::span(reports).subspan(1), kOwn).cannot_say ==
+        "all that was read is more than 2.2 times as long as the 1024 tokens that the model was trained on");
+  CHECK_FALSE(judge(reports, {.own_nll = {}, .own_task = true}).diagnoses.empty());  // of unknown length
 }
 
 TEST_CASE("clinic: the worst layer speaks, all of them are named, and JSON says so") {
@@ -148,9 +166,12 @@ TEST_CASE("clinic: the worst layer speaks, all of them are named, and JSON says 
   REQUIRE(judgement.diagnoses.size() == 1);
   CHECK(judgement.diagnoses[0].layers == std::vector<std::int64_t>{0, 2});
   CHECK(judgement.diagnoses[0].heads == std::vector<std::int64_t>{1, 3});
+  CHECK(judgement.diagnoses[0].heads_by_layer == std::vector<std::vector<std::int64_t>>{{0, 2}, {1, 3}});
   const nlohmann::json json = to_json(judgement.diagnoses[0]);
   CHECK((json["id"] == "duplicate_heads" && json["status"] == "ill" && json["evidence"]["layer"] == 2));
-  CHECK(json["sentence"] == "Heads 1 and 3 hold the same: |cosine| of their states 0.9990.");
+  CHECK(json["sentence"] == "Heads 1 and 3 hold the same: |cosine| of their states 0.9990. This is layer 2, the worst.");
+  report.layers[2].heads_likeness = {0.2, 0.99, 0.999, 0.999};
+  CHECK(judge({&report, 1}, kOwn).diagnoses[0].heads == std::vector<std::int64_t>{1, 2, 3});
 }
 
 TEST_CASE("clinic: illnesses have their own ids, in the order of their numbers") {

@@ -199,6 +199,33 @@ TEST_CASE("collapse report: a head whose part of the last product is 0 changes n
   }
 }
 
+TEST_CASE("collapse report: a memory left unread is what is missing, not what goes past it") {
+  // Mamba-2 with C = 0: nothing is read from its states, and taking the read away changes nothing. D x goes on.
+  const json config = small_config("mamba2", {{"head_dim", 16}, {"state_size", 12}, {"n_groups", 2}});
+  const auto checkpoint = random_checkpoint(Config(config), 5);
+  Checkpoint without_c = *checkpoint;
+  const std::int64_t d_in = 2 * config.at("hidden_size").get<std::int64_t>(), bc = 2 * 12;  // z | x | B | C | dt
+  for (StoredTensor& tensor : without_c.tensors) {
+    const bool in_proj = tensor.name.ends_with("in_proj.weight");
+    if (!in_proj && !tensor.name.ends_with("conv1d.bias")) continue;
+    const auto* numbers = reinterpret_cast<const float*>(tensor.data);
+    const auto changed = std::make_shared<std::vector<float>>(numbers, numbers + tensor.size());
+    const std::int64_t width = tensor.size() / tensor.shape[0], first = (in_proj ? d_in : 0) + d_in + bc;
+    std::fill_n(changed->begin() + first * width, bc * width, 0.0F);
+    tensor.data = reinterpret_cast<const std::byte*>(changed->data());
+    without_c.storage.push_back(changed);
+  }
+  const std::vector<std::int32_t> ids = some_ids(80);
+  const auto inspected = [&](std::shared_ptr<const Checkpoint> of) {
+    return inspect_sequence(*Model::load(std::move(of), make_cpu_backend(1)), ids);
+  };
+  const SequenceReport read = inspected(checkpoint), unread = inspected(std::make_shared<Checkpoint>(without_c));
+  for (std::size_t l = 0; l < read.layers.size(); ++l) {
+    CHECK(read.layers[l].read_effect > 1e-4);
+    CHECK(unread.layers[l].read_effect < 1e-9);
+  }
+}
+
 TEST_CASE("collapse report: memories of a mixture have decays of their own") {
   const json config = small_config("mom", {{"head_dim", 16}});
   const std::shared_ptr<Model> model = Model::load(random_checkpoint(Config(config), 5), make_cpu_backend(1));
