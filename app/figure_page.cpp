@@ -13,7 +13,6 @@
 #include <cmath>
 
 #include "app/main_window.h"
-#include "app/typed_number.h"
 #include "engine/error.h"
 
 namespace statescope {
@@ -85,9 +84,11 @@ FigurePage::FigurePage(MainWindow& window, QWidget* parent) : QWidget(parent), w
   const auto soon = [this] { preview_delay_.start(); };
   connect(size_, &QComboBox::currentIndexChanged, this, &FigurePage::choose_size);
   for (QComboBox* box : {colors_, eyes_, family_}) connect(box, &QComboBox::currentIndexChanged, this, soon);
-  for (QDoubleSpinBox* number : {width_, height_, type_}) connect(number, &QDoubleSpinBox::valueChanged, this, soon);
-  for (QDoubleSpinBox* number : {width_, height_})
-    connect(number, &QDoubleSpinBox::valueChanged, this, [this] { size_->setCurrentIndex(own_size); });
+  for (NumberBox* number : {width_, height_, type_}) {
+    connect(number, &NumberBox::valueChanged, this, soon);
+    connect(number, &NumberBox::refused, result_, &QLabel::setText);
+  }
+  for (NumberBox* number : {width_, height_}) connect(number, &NumberBox::valueChanged, this, [this] { size_->setCurrentIndex(own_size); });
   for (QCheckBox* box : {title_, color_bar_, marks_, sentences_}) connect(box, &QCheckBox::toggled, this, soon);
   for (QCheckBox* box : {data_, caption_}) connect(box, &QCheckBox::toggled, question_, &QWidget::hide);
   connect(path_, &QLineEdit::textEdited, question_, &QWidget::hide);
@@ -298,6 +299,8 @@ void FigurePage::browse() {
 }
 
 void FigurePage::ask_or_write() {
+  for (NumberBox* number : {width_, height_, type_})
+    if (!number->take_typed()) return;
   const std::optional<ViewRecipe> recipe = window_.focused_panel().recipe();
   if (!recipe) return told(tr("There is nothing to write yet."));
   FigureExport figure = figure_of(*recipe);

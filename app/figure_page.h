@@ -4,13 +4,13 @@
 #include <QBoxLayout>
 #include <QCheckBox>
 #include <QComboBox>
-#include <QDoubleSpinBox>
 #include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
 #include <QTimer>
 
 #include "app/figure/from_view.h"
+#include "app/typed_number.h"
 
 namespace statescope {
 
@@ -51,7 +51,7 @@ class FigurePage : public QWidget {
   QLabel *view_, *preview_, *note_, *result_;
   QLineEdit* path_;
   QComboBox *size_, *colors_, *eyes_, *family_;
-  QDoubleSpinBox *width_, *height_, *type_;
+  NumberBox *width_, *height_, *type_;
   QCheckBox *title_, *color_bar_, *marks_, *sentences_, *data_, *caption_;
   QPushButton *write_, *keep_, *replace_;
   QWidget* question_;              // keep what is there, or replace it

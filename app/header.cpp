@@ -165,7 +165,7 @@ ErrorBar::ErrorBar(QWidget* parent) : QFrame(parent) {
   dismiss_ = new QToolButton(this);
   dismiss_->setAccessibleName(tr("Dismiss the message"));
   dismiss_->setToolTip(tr("Dismiss"));
-  connect(dismiss_, &QToolButton::clicked, this, &QWidget::hide);
+  connect(dismiss_, &QToolButton::clicked, this, &ErrorBar::dismiss);
   layout->addWidget(message_, 1);
   layout->addWidget(dismiss_);
   hide();
@@ -175,6 +175,11 @@ void ErrorBar::set_frame(const Frame& frame) {
   const auto margin = static_cast<int>(6 * frame.scale);
   layout()->setContentsMargins(margin, margin / 2, margin / 2, margin / 2);
   dismiss_->setIcon(icon_of("close", frame.theme));
+}
+
+void ErrorBar::dismiss() {
+  hide();
+  Q_EMIT dismissed();
 }
 
 void ErrorBar::show_message(const QString& message) {

@@ -49,7 +49,11 @@ class ErrorBar : public QFrame {
 
   void set_frame(const Frame& frame);
   void show_message(const QString& message);
+  void dismiss();
   QString message() const { return message_->text(); }
+
+ Q_SIGNALS:
+  void dismissed();  // by the reader
 
  private:
   QLabel* message_;

@@ -6,6 +6,7 @@
 #include <QFormLayout>
 #include <QHBoxLayout>
 #include <QHeaderView>
+#include <QKeyEvent>
 #include <QSignalBlocker>
 #include <QVBoxLayout>
 #include <set>
@@ -171,6 +172,7 @@ void InterventionPage::make_beside() {
 }
 
 void InterventionPage::make_connections() {
+  for (QLineEdit* typed : {line_, value_->lineEdit()}) typed->installEventFilter(this);
   connect(kind_, &QComboBox::currentIndexChanged, this, &InterventionPage::show_kind);
   connect(value_, &QComboBox::currentTextChanged, this, &InterventionPage::write_line);
   connect(value_, &QComboBox::activated, this, [this] { value_->lineEdit()->setCursorPosition(0); });
@@ -200,6 +202,17 @@ void InterventionPage::make_connections() {
   connect(&comparison_, &Comparison::changed, this, &InterventionPage::show_beside);
   connect(&navigator_, &Navigator::progressed, this, [this] { apply_->setEnabled(false); });
   connect(&navigator_, &Navigator::intervention_failed, this, &InterventionPage::show_message);
+}
+
+/// Undo and redo are those of what is typed only as long as there is any.
+bool InterventionPage::eventFilter(QObject* watched, QEvent* event) {
+  const auto* typed = qobject_cast<QLineEdit*>(watched);
+  if (!typed || event->type() != QEvent::ShortcutOverride) return QWidget::eventFilter(watched, event);
+  const auto* key = static_cast<QKeyEvent*>(event);
+  const bool nothing_left =
+      (key->matches(QKeySequence::Undo) && !typed->isUndoAvailable()) || (key->matches(QKeySequence::Redo) && !typed->isRedoAvailable());
+  if (nothing_left) event->ignore();
+  return nothing_left;
 }
 
 /// The values of what is chosen.

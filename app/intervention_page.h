@@ -24,6 +24,9 @@ class InterventionPage : public QWidget {
   /// Reads a prompt from a file, whose states can be imported then.
   void add_prompt(const std::filesystem::path& path);
 
+ protected:
+  bool eventFilter(QObject* watched, QEvent* event) override;
+
  private:
   QLayout* make_form();
   void make_tree();

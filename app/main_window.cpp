@@ -139,7 +139,8 @@ void MainWindow::make_connections() {
     if (table_delay_.isActive()) show_table();
     fold();
   });
-  connect(navigator_.get(), &Navigator::failed, this, &MainWindow::show_error);
+  connect(navigator_.get(), &Navigator::failed, error_, &ErrorBar::show_message);
+  connect(error_, &ErrorBar::dismissed, this, [this] { navigator_->stay(); });
   connect(navigator_.get(), &Navigator::remarked, this, &MainWindow::say);
   connect(navigator_.get(), &Navigator::device_failed, this, &MainWindow::show_error);
   connect(navigator_.get(), &Navigator::intervention_failed, this, [this](const QString& message) {
@@ -164,6 +165,8 @@ void MainWindow::make_connections() {
     transport_->show_marks(*playback_);
   });
   connect(palette_, &Palette::left, this, [this] { focused_->surface().setFocus(); });
+  connect(transport_, &Transport::spoke, this, &MainWindow::say);
+  connect(&side_->prompt(), &PromptPage::spoke, this, &MainWindow::say);
   connect(transport_, &Transport::asked, this, [this] {
     focused_->surface().setFocus();
     fold();
@@ -268,7 +271,11 @@ void MainWindow::show_run() {
   show_title();
 }
 
-void MainWindow::show_error(const QString& message) { error_->show_message(message); }
+/// No checkpoint waits for a prompt once another message stands where that was said.
+void MainWindow::show_error(const QString& message) {
+  navigator_->stay();
+  error_->show_message(message);
+}
 
 void MainWindow::step_cell(std::int64_t rows, std::int64_t columns) {
   if (!focused_->step_mark(rows, columns)) navigator_->step_cell(rows, columns);
@@ -493,7 +500,7 @@ void MainWindow::escape() {
   else if (comparison_->is_opening())
     comparison_->cancel();
   else if (error_->isVisible())
-    error_->hide();
+    error_->dismiss();
   else if (side_->page() != SidePage::inspector)
     show_page(SidePage::inspector);
   else if (comparison_->branch())
@@ -514,6 +521,10 @@ void MainWindow::remember_arrangement() {
 
 bool MainWindow::eventFilter(QObject* watched, QEvent* event) {
   if (event->type() == QEvent::ShortcutOverride) {
+    if (QApplication::activePopupWidget()) {  // every key is its own
+      event->accept();
+      return true;
+    }
     const auto* widget = qobject_cast<QWidget*>(watched);
     const auto* key = static_cast<QKeyEvent*>(event);
     if (widget && !(key->modifiers() & Qt::AltModifier) && belongs_to(*widget, *key)) {

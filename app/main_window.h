@@ -81,7 +81,7 @@ class MainWindow : public QMainWindow {
   ThemeChoice theme() const { return theme_; }
   QAction* action(std::string_view id) const { return actions_->action(id); }
 
-  void open_checkpoint(const std::filesystem::path& path, PromptInput prompt);
+  void open_checkpoint(const std::filesystem::path& path, PromptInput prompt, std::function<PromptInput()> example = {});
   /// One of our own: with the prompt that stands here where that is of the same task, else with an example of what it was trained on.
   void open_shipped(const std::filesystem::path& path);
   /// A prompt (.json, .txt), a lesson (.md), a session (.scope), a checkpoint (.h5) or a model's folder.
@@ -170,6 +170,7 @@ class MainWindow : public QMainWindow {
   void show_table_soon();
   void show_error(const QString& message);
   void show_title();
+  void open_on_prompt(const std::filesystem::path& path);
   void open_session(const std::filesystem::path& path);
   /// A JSON of messages, as turns of a chat; false: it is something else.
   bool open_conversation(const std::filesystem::path& path);

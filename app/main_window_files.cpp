@@ -71,17 +71,23 @@ void MainWindow::show_title() {
   setWindowTitle(parts.join(QStringLiteral(" – ")));
 }
 
-void MainWindow::open_checkpoint(const std::filesystem::path& path, PromptInput prompt) {
+void MainWindow::open_checkpoint(const std::filesystem::path& path, PromptInput prompt, std::function<PromptInput()> example) {
   error_->hide();
   departures_.clear();
   remember_recent(path_text(std::filesystem::absolute(path)));
-  navigator_->open(path, std::move(prompt));
+  navigator_->open(path, std::move(prompt), std::move(example));
+}
+
+/// With the prompt that stands here, or, where that is in words that the checkpoint does not know, with an example of its own.
+void MainWindow::open_on_prompt(const std::filesystem::path& path) {
+  open_checkpoint(path, navigator_->prompt_for_another(), [path] { return first_prompt({}, path.string()); });
 }
 
 void MainWindow::open_shipped(const std::filesystem::path& path) {
   try {
     const bool same_task = navigator_->run() && task_of(navigator_->run()->model.name) == task_of(path.stem().string());
-    open_checkpoint(path, same_task ? navigator_->prompt_for_another() : first_prompt({}, path.string()));
+    if (same_task) return open_on_prompt(path);
+    open_checkpoint(path, first_prompt({}, path.string()));
   } catch (const std::exception& error) {
     show_error(without_options(error.what()));
   }
@@ -97,7 +103,7 @@ void MainWindow::open_path(const std::filesystem::path& path) {
   if (path.extension() == ".scope") return open_session(path);
   if (is_figure(path)) return open_figure(path);
   if (path.extension() == ".md") return open_lesson(path);
-  if (!is_prompt(path)) return open_checkpoint(path, navigator_->prompt_for_another());
+  if (!is_prompt(path)) return open_on_prompt(path);
   try {
     if (!open_conversation(path)) navigator_->read(load_prompt({.text = {}, .ids = {}, .file = path.string()}));
   } catch (const std::exception& error) {

@@ -68,10 +68,11 @@ Session::OpenCallbacks Navigator::callbacks() {
     if (valid()) self->take_run(std::move(run));
   };
   result.failed = [self, valid](std::string message) {
-    if (!valid()) return;
-    const QString words = self->explained(message);
+    if (!valid() || self->reads_example(message)) return;
+    const bool cancelled = message == "cancelled";
+    const QString words = cancelled ? QString() : self->explained(message);
     self->end_opening();
-    if (message != "cancelled") Q_EMIT self->failed(words);
+    if (!cancelled) Q_EMIT self->failed(words);
   };
   result.done = [self, valid] {
     if (valid()) self->end_opening();
@@ -109,10 +110,10 @@ void Navigator::begin(Wanted wanted, const QString& what) {
     source_.open(wanted_->checkpoint, wanted_->prompt, callbacks());
 }
 
-void Navigator::open(std::filesystem::path checkpoint, PromptInput prompt) {
+void Navigator::open(std::filesystem::path checkpoint, PromptInput prompt, std::function<PromptInput()> example) {
   waiting_checkpoint_.clear();
   pause();
-  begin({std::move(checkpoint), std::move(prompt)}, tr("opening"));
+  begin({std::move(checkpoint), std::move(prompt), std::move(example)}, tr("opening"));
 }
 
 void Navigator::read(PromptInput prompt) {
@@ -254,14 +255,38 @@ void Navigator::end_opening() {
   Q_EMIT opening_ended();
 }
 
+/// The checkpoint that is on its way has a list of words without one of the prompt's.
+bool Navigator::lacks_words(const std::string& message) const {
+  const bool other_words = message.find("is not among the") != message.npos && message.find("words") != message.npos;
+  return other_words && wanted_ && !wanted_->checkpoint.empty();
+}
+
+/// Instead of a prompt that was there already, in words of another model.
+bool Navigator::reads_example(const std::string& message) {
+  if (!lacks_words(message) || !wanted_->example) return false;
+  Wanted wanted = *wanted_;
+  try {
+    wanted.prompt = std::exchange(wanted.example, {})();
+  } catch (const std::exception&) {
+    return false;  // then the checkpoint waits for a prompt
+  }
+  begin(wanted, tr("opening"));
+  Q_EMIT remarked(tr("%1 does not know every word of the prompt that was here: it reads an example of its own.").arg(coming()));
+  return true;
+}
+
 /// A checkpoint whose words are not those of the prompt waits for another prompt.
 QString Navigator::explained(const std::string& message) {
   const QString words = without_options(message);
-  const bool other_words = message.find("is not among the") != message.npos && message.find("words") != message.npos;
-  if (!other_words || !wanted_ || wanted_->checkpoint.empty()) return words;
+  waiting_checkpoint_.clear();
+  if (!lacks_words(message)) return words;
   waiting_checkpoint_ = wanted_->checkpoint;
-  return tr("%1 does not know every word of this prompt. Open or write another prompt: the checkpoint opens with it. (%2)")
-      .arg(QString::fromStdString(waiting_checkpoint_.filename().string()), words);
+  const QString name = QString::fromStdString(waiting_checkpoint_.filename().string());
+  return run_ ? tr("%1 does not know every word of this prompt. Open or write another prompt: the checkpoint opens with it. "
+                   "Or close this message to stay with %2. (%3)")
+                    .arg(name, QString::fromStdString(run_->model.name), words)
+              : tr("%1 does not know every word of this prompt. Open or write another prompt: the checkpoint opens with it. (%2)")
+                    .arg(name, words);
 }
 
 void Navigator::accept_snapshot(std::shared_ptr<const Snapshot> snapshot) {

@@ -38,9 +38,12 @@ class Navigator : public QObject {
   std::int64_t tokens() const { return run_ ? static_cast<std::int64_t>(run_->tokens.size()) : 0; }
   const LayerInfo* layer_info() const;
 
-  void open(std::filesystem::path checkpoint, PromptInput prompt);
+  /// `example`: what the checkpoint reads instead where it does not know every word of the prompt; empty: it waits for another one.
+  void open(std::filesystem::path checkpoint, PromptInput prompt, std::function<PromptInput()> example = {});
   /// On the open model, or on the checkpoint that waits for a prompt in its own words.
   void read(PromptInput prompt);
+  /// No checkpoint waits for a prompt any more.
+  void stay() { waiting_checkpoint_.clear(); }
   /// Likewise, and goes to `token` as soon as it has been read or generated.
   void read_to(PromptInput prompt, std::int64_t token);
   /// Likewise to token `place` of the answer that the model gives.
@@ -141,6 +144,7 @@ class Navigator : public QObject {
   struct Wanted {
     std::filesystem::path checkpoint;
     PromptInput prompt;
+    std::function<PromptInput()> example = {};
   };
 
   void begin(Wanted wanted, const QString& what);
@@ -154,6 +158,8 @@ class Navigator : public QObject {
   void take_branches(std::shared_ptr<const BranchTree> branches);
   void take_run(std::shared_ptr<const RunInfo> run);
   void end_opening();
+  bool lacks_words(const std::string& message) const;
+  bool reads_example(const std::string& message);
   QString explained(const std::string& message);
   void accept_run(std::shared_ptr<const RunInfo> run);
   void accept_snapshot(std::shared_ptr<const Snapshot> snapshot);

@@ -26,7 +26,7 @@ constexpr int lines_of_ids = 2, least_lines = 4;
 constexpr int most_shown_ids = 4096;
 constexpr int tokens_of_reply = 32;  // where nobody says how many
 
-enum Choice { as_it_is, one_before, shipped };  // what stands in the list of prompts, the last from there on
+enum Choice { as_it_is, one_before, one_shown, shipped };  // what stands in the list of prompts, the last from there on
 
 QPushButton* make_button(const QString& words, const QString& means, const char* keys, QWidget* parent) {
   auto* button = new QPushButton(words, parent);
@@ -40,6 +40,8 @@ QPushButton* make_button(const QString& words, const QString& means, const char*
 QString count_words(std::int64_t tokens) { return QString::fromStdString(tokens_text(tokens)); }
 
 std::size_t byte_of(const QString& text, int position) { return static_cast<std::size_t>(text.left(position).toUtf8().size()); }
+bool same_words(const PromptInput& a, const PromptInput& b) { return a.text == b.text && a.ids == b.ids; }
+
 int position_of(const std::string& text, std::size_t byte) {
   return static_cast<int>(QString::fromUtf8(text.data(), static_cast<qsizetype>(std::min(byte, text.size()))).size());
 }
@@ -94,7 +96,8 @@ PromptPage::PromptPage(Navigator& navigator, QWidget* parent) : QWidget(parent),
   expected_->setAccessibleName(tr("Right answer"));
   expected_->setPlaceholderText(tr("if it is known"));
   expected_->setToolTip(tr("What a right answer says: the model's own is compared with it"));
-  generate_ = new QSpinBox(this);
+  generate_ = new NumberBox(this);
+  generate_->setDecimals(0);
   generate_->setRange(0, 4096);
   generate_->setAccessibleName(tr("Tokens to generate after the prompt"));
   form_ = new QFormLayout;
@@ -145,15 +148,22 @@ void PromptPage::make_connections() {
   connect(read_, &QPushButton::clicked, this, &PromptPage::read);
   connect(chat_, &QCheckBox::toggled, this, [this](bool checked) {
     text_->document()->setModified(true);
+    edited_ = true;
     if (checked) want_reply();
     show_kind();
   });
   connect(turns_, &ChatTurns::leaving, this, &PromptPage::keep_turn);
   connect(turns_, &ChatTurns::chosen, this, [this] { show_text(turns_->current().text, turns_->current().spans); });
-  connect(turns_, &ChatTurns::changed, this, &PromptPage::count_soon);
+  connect(turns_, &ChatTurns::changed, this, [this] {
+    edited_ = true;
+    count_soon();
+  });
   connect(turns_, &ChatTurns::left, text_, qOverload<>(&QWidget::setFocus));
   connect(&count_delay_, &QTimer::timeout, this, &PromptPage::count);
-  connect(&navigator_, &Navigator::opened, this, [this] { show_kind(); });
+  connect(generate_, &NumberBox::refused, this, &PromptPage::spoke);
+  connect(expected_, &QLineEdit::textEdited, this, [this] { edited_ = true; });
+  connect(&navigator_, &Navigator::opened, this, &PromptPage::follow_run);
+  connect(&navigator_, &Navigator::opening_ended, this, [this] { read_here_ = false; });
 }
 
 void PromptPage::set_frame(const Frame& frame) {
@@ -188,6 +198,9 @@ void PromptPage::show_kind() {
 
 void PromptPage::fill() {
   read_soon_ = false;
+  show_choices();
+  if (edited_) return show_kind();
+  shown_ = navigator_.prompt();
   {
     const QSignalBlocker quiet(chat_);
     chat_->setChecked(!navigator_.prompt().turns.empty());
@@ -197,9 +210,31 @@ void PromptPage::fill() {
   const bool whole = run && unread(*run) == 0;
   const std::int64_t wanted = written_.generate.value_or(run ? std::ssize(run->expected) : 0);
   const std::int64_t generated = whole ? navigator_.tokens() - run->prompt_length : wanted;
-  generate_->setValue(static_cast<int>(generated));
-  show_choices();
+  generate_->setValue(static_cast<double>(generated));
   text_->selectAll();
+}
+
+/// What was written here stands, or another prompt does: then that of the page can be chosen again. Another model on the same prompt leaves
+/// what is being written as it is.
+void PromptPage::follow_run() {
+  const PromptInput& now = navigator_.prompt();
+  const bool was_read_here = std::exchange(read_here_, false), same = same_words(now, shown_);
+  if (was_read_here) edited_ = false;
+  if (!was_read_here && !same && std::exchange(edited_, false)) before_ = draft();
+  shown_ = now;
+  if (isVisible() && !was_read_here && !same) fill();
+  show_kind();
+}
+
+/// What stands on the page, whatever the model of now would read of it.
+PromptInput PromptPage::draft() const {
+  const std::string text = text_->toPlainText().toStdString();
+  PromptInput input{.text = text, .spans = marked(), .ids = {}, .expected = expected_->text().toStdString(), .generate = {}};
+  if (chat_->isChecked() && turns_->turns().size() > 1) {
+    turns_->write(text, input.spans);
+    input.turns = turns_->turns();
+  }
+  return input;
 }
 
 void PromptPage::show_text(const std::string& text, const std::vector<TextSpan>& spans) {
@@ -254,6 +289,7 @@ void PromptPage::keep_turn() { turns_->write(text_->toPlainText().toStdString(),
 
 void PromptPage::read_turns(std::vector<ChatTurn> turns) {
   written_ = {};
+  edited_ = true;
   show_turns(std::move(turns));
   want_reply();
   show_kind();
@@ -268,6 +304,7 @@ bool PromptPage::take_pasted(const QString& text) {
     std::optional<std::vector<ChatTurn>> turns = turns_in(text.toStdString(), tr("What was pasted").toStdString());
     if (!turns) return false;
     written_ = {};
+    edited_ = true;
     show_turns(std::move(*turns));
     show_kind();
   } catch (const std::exception& error) {
@@ -282,6 +319,7 @@ void PromptPage::show_choices() {
   from_->clear();
   from_->addItem(tr("Your own, or begin with…"));
   from_->addItem(tr("The prompt of before"));
+  from_->addItem(tr("The prompt that is shown"));
   for (const std::filesystem::path& path : shipped_prompts())
     from_->addItem(QString::fromStdString(path.stem().string()), QString::fromStdString(path.string()));
 }
@@ -289,11 +327,14 @@ void PromptPage::show_choices() {
 void PromptPage::choose(int index) {
   if (index == as_it_is) return;
   try {
-    PromptInput chosen =
-        index == one_before ? before_ : load_prompt({.text = {}, .ids = {}, .file = from_->itemData(index).toString().toStdString()});
-    if (index == one_before && chosen.text.empty() && chosen.ids.empty()) chosen = navigator_.prompt();
+    const bool shown = index == one_shown || (index == one_before && before_.text.empty() && before_.ids.empty());
+    const PromptInput chosen = shown ? navigator_.prompt()
+                               : index == one_before
+                                   ? before_
+                                   : load_prompt({.text = {}, .ids = {}, .file = from_->itemData(index).toString().toStdString()});
+    edited_ = !shown;
     show_prompt(chosen);
-    generate_->setValue(static_cast<int>(chosen.generate.value_or(generate_->value())));
+    if (chosen.generate) generate_->setValue(static_cast<double>(*chosen.generate));
     text_->setFocus();
   } catch (const std::exception& error) {
     count_->setText(QString::fromUtf8(error.what()));
@@ -304,6 +345,7 @@ void PromptPage::choose(int index) {
 /// A mark whose words have gone goes; with the last of them the right answer to another text.
 void PromptPage::take_edit() {
   if (text_->document()->isModified()) {
+    edited_ = true;
     std::erase_if(marks_, [](const Mark& mark) { return !mark.words.hasSelection(); });
     const bool is_all = !is_chat() || turns_->turns().size() == 1;
     if (marks_.empty() && is_all && !expected_->isModified()) expected_->clear();
@@ -340,6 +382,7 @@ void PromptPage::mark(SpanKind kind) {
     return mark.kind == kind && mark.words.selectionStart() < end && mark.words.selectionEnd() > begin;
   });
   if (!was_marked) marks_.push_back({kind, words});
+  edited_ = true;
   text_->document()->setModified(true);
   words.setPosition(end);  // the mark is to be seen, which a selection would hide
   text_->setTextCursor(words);
@@ -400,12 +443,12 @@ PromptInput PromptPage::prompt() const {
              .generate = {},
              .in_chat = is_formed()};
   }
-  input.generate = generate_->value();
+  input.generate = static_cast<std::int64_t>(generate_->value());
   return input;
 }
 
 void PromptPage::read() {
-  if (!read_->isEnabled()) return;
+  if (!read_->isEnabled() || !generate_->take_typed()) return;
   PromptInput wanted = prompt();
   if (is_chat()) {
     read_soon_ = reading_.ids.empty() && reading_.refused.empty();  // not counted yet
@@ -416,7 +459,8 @@ void PromptPage::read() {
     wanted.turns = turns_->turns();
   }
   const PromptInput& shown = navigator_.prompt();
-  if (wanted.text != shown.text || wanted.ids != shown.ids) before_ = shown;
+  if (!same_words(wanted, shown)) before_ = shown;
+  read_here_ = true;
   navigator_.read(std::move(wanted));
 }
 

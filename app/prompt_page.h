@@ -8,13 +8,13 @@
 #include <QLineEdit>
 #include <QPlainTextEdit>
 #include <QPushButton>
-#include <QSpinBox>
 #include <QTextCursor>
 #include <QTimer>
 
 #include "app/chat_turns.h"
 #include "app/navigator.h"
 #include "app/prompt_text.h"
+#include "app/typed_number.h"
 
 namespace statescope {
 
@@ -25,7 +25,7 @@ class PromptPage : public QWidget {
   explicit PromptPage(Navigator& navigator, QWidget* parent = nullptr);
 
   void set_frame(const Frame& frame);
-  /// With the prompt of the run shown, all of it selected: what is typed takes its place.
+  /// With the prompt of the run shown, all of it selected: what is typed takes its place. What was written and not read yet stays.
   void fill();
   /// As the page was filled, or, where the text is another one, that text with what is marked in it.
   PromptInput prompt() const;
@@ -35,6 +35,9 @@ class PromptPage : public QWidget {
   void read_turns(std::vector<ChatTurn> turns);
   /// To stand where it is always in sight.
   QPushButton* read_button() { return read_; }
+
+ Q_SIGNALS:
+  void spoke(const QString& why);  // why a number is refused
 
  private:
   /// Moves with the text while it is edited.
@@ -67,6 +70,8 @@ class PromptPage : public QWidget {
   bool is_formed() const;
   bool can_chat() const;
   void show_kind();
+  void follow_run();
+  PromptInput draft() const;
 
   Navigator& navigator_;
   Frame frame_;
@@ -80,12 +85,15 @@ class PromptPage : public QWidget {
   QPlainTextEdit* ids_;  // of the text, to be looked at and copied
   QFormLayout* form_;
   QLineEdit* expected_;
-  QSpinBox* generate_;
+  NumberBox* generate_;
   QPushButton* read_;
   QTimer count_delay_;
-  int counted_ = 0;      // what is counted now; older answers are dropped
-  PromptInput written_;  // what the page was filled with
-  PromptInput before_;   // the one before the reader's own was read
+  int counted_ = 0;         // what is counted now; older answers are dropped
+  PromptInput written_;     // what the page was filled with
+  PromptInput before_;      // the one before the reader's own was read
+  PromptInput shown_;       // of the run when the page was last filled
+  bool edited_ = false;     // and not read yet
+  bool read_here_ = false;  // what is on its way
   std::vector<Mark> marks_;
   TextReading reading_;
   bool read_soon_ = false;  // once it is known what the model would read

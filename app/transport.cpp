@@ -20,14 +20,16 @@ constexpr double speeds[] = {0.25, 0.5, 1, 2, 4, 8, 16};
 
 }  // namespace
 
+TokenNumber::TokenNumber(QWidget* parent) : NumberBox(parent) { setDecimals(0); }
+
 void TokenNumber::set_token(int token) {
   token_ = token;
   if (!hasFocus() || !lineEdit()->isModified()) setValue(token);
 }
 
 void TokenNumber::stepBy(int steps) {
-  QSpinBox::stepBy(steps);
-  Q_EMIT chosen(value());
+  NumberBox::stepBy(steps);
+  Q_EMIT chosen(static_cast<int>(value()));
 }
 
 void TokenNumber::give_up() {
@@ -38,18 +40,18 @@ void TokenNumber::give_up() {
 /// Esc is the window's as well.
 bool TokenNumber::event(QEvent* event) {
   const bool escape = event->type() == QEvent::ShortcutOverride && static_cast<QKeyEvent*>(event)->key() == Qt::Key_Escape;
-  if (!escape) return QSpinBox::event(event);
+  if (!escape) return NumberBox::event(event);
   event->accept();
   return true;
 }
 
 void TokenNumber::keyPressEvent(QKeyEvent* event) {
   const bool enters = event->key() == Qt::Key_Return || event->key() == Qt::Key_Enter;
-  if (!enters && event->key() != Qt::Key_Escape) return QSpinBox::keyPressEvent(event);
+  if (!enters && event->key() != Qt::Key_Escape) return NumberBox::keyPressEvent(event);
   if (enters) {
-    interpretText();
+    if (!take_typed()) return;
     lineEdit()->setModified(false);
-    Q_EMIT chosen(value());
+    Q_EMIT chosen(static_cast<int>(value()));
   } else {
     give_up();
   }
@@ -58,7 +60,7 @@ void TokenNumber::keyPressEvent(QKeyEvent* event) {
 
 void TokenNumber::focusOutEvent(QFocusEvent* event) {
   give_up();
-  QSpinBox::focusOutEvent(event);
+  NumberBox::focusOutEvent(event);
 }
 
 void TimeSlider::set_marks(std::vector<std::int64_t> tokens, const std::optional<Loop>& loop) {
@@ -111,7 +113,6 @@ Transport::Transport(Navigator& navigator, Actions& actions, QWidget* parent) : 
   number_->setAccessibleName(tr("Go to token"));
   actions.tell_keys(*number_, tr("Go to token"), {"go-to"});
   number_->setAlignment(Qt::AlignRight);
-  number_->setKeyboardTracking(false);
   count_ = new QLabel(this);
   count_->setObjectName("faint");
   layout->addWidget(speed_);
@@ -128,6 +129,7 @@ Transport::Transport(Navigator& navigator, Actions& actions, QWidget* parent) : 
   connect(slider_, &QSlider::valueChanged, this, go);
   connect(number_, &TokenNumber::chosen, this, go);
   connect(number_, &TokenNumber::left, this, &Transport::asked);
+  connect(number_, &TokenNumber::refused, this, &Transport::spoke);
   connect(speed_, &QComboBox::currentIndexChanged, this, [this] { navigator_.set_speed(speed_->currentData().toDouble()); });
   connect(&navigator_, &Navigator::run_changed, this, &Transport::show_place);
   connect(&navigator_, &Navigator::cursor_changed, this, &Transport::show_place);

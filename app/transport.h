@@ -4,23 +4,23 @@
 #include <QComboBox>
 #include <QLabel>
 #include <QSlider>
-#include <QSpinBox>
 #include <QWidget>
 
 #include "app/actions.h"
 #include "app/navigator.h"
 #include "app/playback.h"
+#include "app/typed_number.h"
 
 class QToolButton;
 
 namespace statescope {
 
 /// The token's number: Return goes there; Esc, or leaving it, gives up what was typed.
-class TokenNumber : public QSpinBox {
+class TokenNumber : public NumberBox {
   Q_OBJECT
 
  public:
-  using QSpinBox::QSpinBox;
+  explicit TokenNumber(QWidget* parent = nullptr);
   /// Where the reader stands. What is being typed stays.
   void set_token(int token);
   /// The arrows go at once.
@@ -70,7 +70,8 @@ class Transport : public QWidget {
   void show_marks(const Playback& playback);
 
  Q_SIGNALS:
-  void asked();  // a number was entered or given up
+  void asked();                    // a number was entered or given up
+  void spoke(const QString& why);  // why what was entered is no token's
 
  private:
   void show_place();

@@ -74,13 +74,41 @@ QString NumberBox::bare(const QString& text) const {
   return number;
 }
 
-QValidator::State NumberBox::validate(QString& text, int&) const {
-  const std::optional<double> number = typed_number(bare(text));
-  return number && *number >= minimum() && *number <= maximum() ? QValidator::Acceptable : QValidator::Intermediate;
+/// Nothing where it is none, or none of this field's.
+std::optional<double> NumberBox::read(const QString& text) const {
+  std::optional<double> number = typed_number(bare(text));
+  if (decimals() == 0 && !typed_whole(bare(text))) number.reset();
+  return number && *number >= minimum() && *number <= maximum() ? number : std::nullopt;
 }
 
-double NumberBox::valueFromText(const QString& text) const { return typed_number(bare(text)).value_or(value()); }
+QString NumberBox::why_refused(const QString& text) const {
+  const QString number = bare(text);
+  const bool is_one = decimals() == 0 ? typed_whole(number).has_value() : typed_number(number).has_value();
+  const QString why = !is_one && decimals() == 0 ? why_no_whole(number)
+                      : !is_one                  ? why_no_number(number)
+                                                 : QCoreApplication::translate("TypedNumber", "“%1” is not from %2 to %3.")
+                                      .arg(number, textFromValue(minimum()), textFromValue(maximum()) + suffix());
+  return QStringLiteral("%1: %2").arg(accessibleName(), why);
+}
 
-void NumberBox::fixup(QString& text) const { text = textFromValue(value()) + suffix(); }
+bool NumberBox::take_typed() {
+  if (!read(text())) {
+    Q_EMIT refused(why_refused(text()));
+    selectAll();
+    return false;
+  }
+  interpretText();
+  return true;
+}
+
+QValidator::State NumberBox::validate(QString& text, int&) const { return read(text) ? QValidator::Acceptable : QValidator::Intermediate; }
+
+double NumberBox::valueFromText(const QString& text) const { return read(text).value_or(value()); }
+
+/// Where the field is left with something else in it.
+void NumberBox::fixup(QString& text) const {
+  Q_EMIT refused(why_refused(text));
+  text = textFromValue(value()) + suffix();
+}
 
 }  // namespace statescope

@@ -18,11 +18,18 @@ std::optional<std::int64_t> typed_whole(const QString& text);
 QString why_no_number(const QString& text);
 QString why_no_whole(const QString& text);
 
-/// A field with arrows that reads what is typed as typed_number does, once it has been typed; what is no number, or too large or too small,
-/// gives back the value of before.
+/// A field with arrows that reads what is typed as typed_number does, once it has been typed; without decimals, as typed_whole. What is no
+/// number, or too large or too small, is refused and gives back the value of before.
 class NumberBox : public QDoubleSpinBox {
+  Q_OBJECT
+
  public:
   explicit NumberBox(QWidget* parent = nullptr);
+  /// What was typed becomes the value. False where it cannot: that is said, and what was typed stays to be mended.
+  bool take_typed();
+
+ Q_SIGNALS:
+  void refused(const QString& why) const;
 
  protected:
   QValidator::State validate(QString& text, int& position) const override;
@@ -31,6 +38,8 @@ class NumberBox : public QDoubleSpinBox {
 
  private:
   QString bare(const QString& text) const;
+  std::optional<double> read(const QString& text) const;
+  QString why_refused(const QString& text) const;
 };
 
 }  // namespace statescope

@@ -104,6 +104,33 @@ TEST_CASE("window: an intervention makes a branch; undo, redo and the tree resto
   CHECK(test.states() == before);
 }
 
+TEST_CASE("window: right after an intervention was applied Ctrl+Z undoes it, however it was applied") {
+  RealWindow test;
+  test.open();
+  const auto buttons = test.page().findChildren<QPushButton*>();
+  QPushButton& apply = **std::ranges::find(buttons, "Apply", &QPushButton::text);
+  const auto by_return = [&] { QTest::keyClick(&test.line(), Qt::Key_Return); };
+  const auto by_key = [&] {
+    apply.setFocus();
+    QTest::keyClick(&apply, Qt::Key_Space);
+  };
+  const auto by_mouse = [&] { QTest::mouseClick(&apply, Qt::LeftButton); };
+  for (const std::function<void()>& applied :
+       {std::function<void()>(by_return), std::function<void()>(by_key), std::function<void()>(by_mouse)}) {
+    test.type("zero partition 2 at 240");
+    applied();
+    REQUIRE(QTest::qWaitFor([&] { return test.navigator().run()->branch.number > 0; }, 60'000));
+    REQUIRE(test.settle());
+    CHECK(test.window.side().isAncestorOf(QApplication::focusWidget()));
+    QTest::keyClick(QApplication::focusWidget(), Qt::Key_Z, Qt::ControlModifier);
+    CHECK(test.window.said() == "Undone: zero partition 2 at 240");
+    REQUIRE(test.shows(0));
+  }
+  test.type("freeze");
+  QTest::keyClick(&test.line(), Qt::Key_Z, Qt::ControlModifier);  // of what is typed, as long as there is any
+  CHECK(test.line().text() != "freeze");
+}
+
 TEST_CASE("window: what is wrong with an intervention stands under its line, and nothing changes") {
   RealWindow test;
   test.open();

@@ -237,7 +237,7 @@ TEST_CASE("a widget in focus keeps the keys that are its own") {
   CHECK(test.navigator().cursor().layer == 0);
   CHECK(test.token() == 1);
   test.window.ask_for_token();
-  auto* number = test.window.findChild<Transport*>()->findChild<QSpinBox*>();
+  auto* number = test.window.findChild<Transport*>()->findChild<TokenNumber*>();
   CHECK(number->hasFocus());
   QTest::keyClicks(number, "17");
   CHECK(number->text() == "17");

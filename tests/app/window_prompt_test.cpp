@@ -156,6 +156,47 @@ TEST_CASE("prompt: the shipped prompts and the one of before can be chosen again
   CHECK_FALSE(test.page().prompt().spans.empty());
 }
 
+TEST_CASE("prompt: what was written and not read is kept while its page is away, and until it is read") {
+  PromptWindow test;
+  const PromptInput first{.text = "the first", .spans = {}, .ids = {}, .expected = {}, .generate = {}};
+  test.navigator().read(first);
+  test.source.stand(fake_run(16));
+  test.ask();
+  test.write("the code is 41 .");
+  test.select("code is 41");
+  test.page().mark(SpanKind::needle);
+  QTest::keyClick(&test.text(), Qt::Key_Escape);
+  CHECK(test.window.side().page() == SidePage::inspector);
+  test.ask();
+  CHECK(test.text().toPlainText() == "the code is 41 .");
+  CHECK(test.page().prompt().spans.size() == 1);
+  test.window.open_path("other.h5");  // another model on the same prompt
+  test.source.stand(fake_run(16));
+  CHECK(test.text().toPlainText() == "the code is 41 .");
+  test.read();
+  test.source.opening.failed("no");
+  test.window.escape();  // the message
+  test.window.escape();
+  test.ask();
+  CHECK(test.text().toPlainText() == "the code is 41 .");
+
+  auto& from = *test.page().findChild<QComboBox*>();
+  Q_EMIT from.activated(from.findText("The prompt that is shown"));
+  CHECK(test.text().toPlainText() == "the first");
+  test.write("mine");
+  test.navigator().read({.text = "dropped", .spans = {}, .ids = {}, .expected = {}, .generate = {}});
+  test.source.stand(fake_run(16));
+  CHECK(test.text().toPlainText() == "dropped");
+  Q_EMIT from.activated(1);
+  CHECK(test.text().toPlainText() == "mine");
+  test.read();
+  test.source.stand(fake_run(16));
+  test.window.escape();
+  test.ask();
+  CHECK(test.text().toPlainText() == "mine");
+  CHECK(test.navigator().prompt().text == "mine");
+}
+
 TEST_CASE("prompt: tokens are counted; an unknown word is named with those most like it") {
   const auto checkpoint = open_checkpoint(default_run().checkpoint);
   PromptWindow test;
@@ -353,7 +394,7 @@ TEST_CASE("chat: turns are added, said, given away and taken away by keys, and s
   test.chat().setFocus();
   TestWindow::type_key(Qt::Key_Space);
   REQUIRE(test.turns().isVisible());
-  CHECK(test.page().findChild<QSpinBox*>()->value() == 32);  // an answer is waited for
+  CHECK(test.page().findChild<NumberBox*>()->value() == 32);  // an answer is waited for
   CHECK(test.turns().count() == 1);
   test.text().setFocus();
   test.text().selectAll();

@@ -1,5 +1,7 @@
+#include <QAbstractItemView>
 #include <QAccessible>
 #include <QCheckBox>
+#include <QComboBox>
 #include <QDropEvent>
 #include <QMenuBar>
 #include <QMimeData>
@@ -9,6 +11,7 @@
 #include <QToolTip>
 #include <fstream>
 
+#include "app/cli_commands.h"
 #include "tests/app/window_cases.h"
 #include "tests/catch.h"
 #include "views/chosen.h"
@@ -155,7 +158,7 @@ TEST_CASE("what failed does not come back with the next command") {
   CHECK(test.navigator().prompt().text == "the grass");
   test.source.stand(fake_run(20));
 
-  test.window.open_path("other.h5");
+  test.window.open_checkpoint("other.h5", test.navigator().prompt());
   CHECK(test.source.opened == "other.h5");
   CHECK(test.source.read_prompt.text == "the grass");
   test.source.opening.failed("text: word \"the\" (number 1, byte 0) is not among the 52 words of this model");
@@ -166,8 +169,6 @@ TEST_CASE("what failed does not come back with the next command") {
   CHECK(test.navigator().prompt().text == "the grass");
   test.source.stand(fake_run(20));
   CHECK(test.window.error_bar().isVisible());  // more of the old run is no answer to it
-  test.press(Qt::Key_Escape);
-  CHECK_FALSE(test.window.error_bar().isVisible());
   test.navigator().read({.text = "k1 v1", .spans = {}, .ids = {}, .expected = {}, .generate = {}});
   CHECK(test.source.opened == "other.h5");
   CHECK(test.source.read_prompt.text == "k1 v1");
@@ -175,6 +176,76 @@ TEST_CASE("what failed does not come back with the next command") {
   test.source.stand(fake_run(8));
   test.navigator().read({.text = "k2", .spans = {}, .ids = {}, .expected = {}, .generate = {}});
   CHECK(test.source.opened.empty());
+}
+
+const char* const kOtherWords = "text: word \"the\" (number 1, byte 0) is not among the 52 words of this model";
+
+TEST_CASE("a refused checkpoint waits for a prompt only as long as the window says so") {
+  TestWindow test;
+  test.open();
+  const auto refuse = [&] {
+    test.window.open_checkpoint("other.h5", {.text = "the grass", .spans = {}, .ids = {}, .expected = {}, .generate = {}});
+    test.source.opening.failed(kOtherWords);
+    CHECK(test.window.error_bar().message().contains("close this message to stay with fake"));
+    test.source.opened.clear();
+  };
+  const auto stays = [&] {
+    test.navigator().read({.text = "k1 v1", .spans = {}, .ids = {}, .expected = {}, .generate = {}});
+    test.source.stand(fake_run(8));
+    return test.source.opened.empty();
+  };
+  refuse();
+  test.press(Qt::Key_Escape);
+  CHECK_FALSE(test.window.error_bar().isVisible());
+  CHECK(stays());
+  refuse();
+  test.window.error_bar().findChild<QToolButton*>()->click();
+  CHECK(stays());
+  refuse();
+  test.window.open_path("nowhere/prompt.json");  // another message stands there
+  CHECK(stays());
+  refuse();
+  CHECK_FALSE(stays());
+}
+
+TEST_CASE("a dropped checkpoint that does not know the prompt's words reads an example of its own, and says so") {
+  TestWindow test;
+  test.window.open_checkpoint("fake.h5", {.text = "The sea is calm.", .spans = {}, .ids = {}, .expected = {}, .generate = {}});
+  test.source.stand(fake_run(8));
+  test.window.open_path("other.h5");
+  CHECK(test.source.read_prompt.text == "The sea is calm.");
+  test.source.opening.failed(kOtherWords);
+  CHECK(test.navigator().is_opening());
+  CHECK(test.source.opened == "other.h5");
+  CHECK(test.source.read_prompt.text == first_prompt({}, "other.h5").text);
+  CHECK(test.window.said().startsWith("other does not know every word"));
+  CHECK_FALSE(test.window.error_bar().isVisible());
+  test.source.opening.failed(kOtherWords);  // nor that example's
+  CHECK(test.window.error_bar().message().startsWith("other.h5 does not know every word"));
+  CHECK_FALSE(test.navigator().is_opening());
+}
+
+TEST_CASE("every key in an open list is the list's: Esc closes it alone") {
+  TestWindow test;
+  test.open();
+  for (const SidePage page : {SidePage::prompt, SidePage::interventions, SidePage::breakpoints, SidePage::figure}) {
+    test.window.show_page(page);
+    QTest::qWait(1);
+    for (QComboBox* box : test.window.side().currentWidget()->findChildren<QComboBox*>()) {
+      if (!box->isVisible()) continue;
+      box->setFocus();
+      box->showPopup();
+      REQUIRE(QApplication::activePopupWidget());
+      QTest::keyClick(box->view(), Qt::Key_D);
+      CHECK(test.navigator().cursor().reference == -1);
+      QTest::keyClick(box->view(), Qt::Key_Escape);
+      CHECK_FALSE(box->view()->isVisible());
+      CHECK(test.window.side().page() == page);
+      test.window.activateWindow();
+    }
+    test.press(Qt::Key_Escape);
+    CHECK(test.window.side().page() == SidePage::inspector);
+  }
 }
 
 TEST_CASE("a prompt read again keeps its spans unless its text was changed") {

@@ -88,6 +88,65 @@ TEST_CASE("a factor typed into the interventions is that factor, or cannot be ap
   CHECK(line.text().startsWith("writers 2"));
 }
 
+TEST_CASE("a wrong number never becomes another one: it is refused by name, and the value stays") {
+  TestWindow test;
+  test.open(96);
+  auto& token = *test.window.findChild<TokenNumber*>();
+  test.navigator().move({.token = 7});
+  for (const char* wrong : {"99999", "300", "-5", "12.5", "abc", ""}) {
+    test.press(Qt::Key_G);
+    REQUIRE(token.hasFocus());
+    QTest::keyClicks(&token, wrong);
+    if (!*wrong) QTest::keyClick(&token, Qt::Key_Delete);
+    QTest::keyClick(&token, Qt::Key_Return);
+    INFO(wrong);
+    CHECK(test.token() == 7);
+    CHECK(test.window.said().startsWith("Go to token: "));
+    CHECK(token.hasFocus());  // to be mended
+    QTest::keyClick(&token, Qt::Key_Escape);
+    CHECK(token.text() == "7");
+  }
+  test.press(Qt::Key_G);
+  QTest::keyClicks(&token, "99999");
+  QTest::keyClick(&token, Qt::Key_Return);
+  CHECK(test.window.said() == "Go to token: “99999” is not from 0 to 95.");
+  QTest::keyClicks(&token, "12");
+  QTest::keyClick(&token, Qt::Key_Return);
+  CHECK(test.token() == 12);
+
+  test.window.show_page(SidePage::prompt);
+  auto& generate = *test.window.side().prompt().findChild<NumberBox*>();
+  generate.setValue(5);
+  for (const char* wrong : {"99999999999", "-3", "1.5"}) {
+    generate.setFocus();
+    generate.selectAll();
+    test.source.read_prompt.generate.reset();
+    QTest::keyClicks(&generate, wrong);
+    test.window.side().prompt().read_button()->click();
+    INFO(wrong);
+    CHECK_FALSE(test.source.read_prompt.generate);
+    CHECK(test.window.said().startsWith("Tokens to generate after the prompt: “"));
+    CHECK(generate.text() == wrong);
+    test.window.side().prompt().setFocus();  // the field is left
+    CHECK(generate.value() == 5);
+    CHECK(generate.text() == "5");
+  }
+  generate.setFocus();
+  generate.selectAll();
+  QTest::keyClicks(&generate, "12");
+  test.window.side().prompt().read_button()->click();
+  CHECK(test.source.read_prompt.generate == 12);
+
+  test.window.show_page(SidePage::figure);
+  auto& width = named<NumberBox>(test.window.side(), "Width");
+  width.setFocus();
+  width.selectAll();
+  QTest::keyClicks(&width, "50000");
+  QTest::keyClick(&width, Qt::Key_Return);
+  CHECK(width.value() == 89);
+  CHECK(named<QLabel>(test.window.side(), "Result").text() == "Width: “50000” is not from 20.0 to 600.0 mm.");
+}
+
 TEST_CASE("a range's ends take a comma, refuse what is no number, and are whole or not shown") {
   TestWindow test;
   test.open();
