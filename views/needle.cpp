@@ -82,8 +82,11 @@ void add_curves(NeedleData& data, const NeedleStory& story, const RunInfo& run, 
     const auto known = std::ranges::find(data.colors, curve.identity, &NeedleColor::identity);
     if (known == data.colors.end()) data.colors.push_back({curve.identity, curve.group});
   }
-  std::ranges::sort(data.colors, {}, &NeedleColor::identity);
   std::ranges::stable_partition(data.curves, [](const NeedleCurve& curve) { return !curve.chosen; });
+  std::ranges::sort(data.colors, {}, &NeedleColor::identity);
+  if (!data.curves.empty() && data.curves.back().chosen)
+    std::ranges::stable_partition(data.colors,
+                                  [chosen = data.curves.back().identity](const NeedleColor& color) { return color.identity == chosen; });
 }
 
 /// What is clear is the needle's own gold; what is lost are shades of ink with a letter, for colours tell layers apart.
@@ -457,9 +460,9 @@ NeedleData build_needle(const Snapshot& snapshot, const Cursor& cursor, const Fi
   const RunInfo& run = *snapshot.run;
   const NeedleQuestion question = needle_question(run, cursor.token);
   if (question.end == 0) {
-    data.message = {
-        Views::tr("This prompt has no needle"),
-        Views::tr("Mark one in the prompt (Ctrl+T): select its words, then Needle. In a prompt file \"spans\" name it by its bytes.")};
+    data.message = {Views::tr("This prompt has no needle"),
+                    Views::tr("Mark one in the prompt (Ctrl+T): select its words, then Needle; a model without a tokenizer has no words to "
+                              "select. In a prompt file \"spans\" name it by its bytes.")};
     return data;
   }
   if (!is_asked(question, run) && std::ssize(run.tokens) < run.prompt_length) {

@@ -48,7 +48,7 @@ struct NeedleData {
   NeedleMode mode = NeedleMode::layers;
   std::int64_t layer = 0;           // the cursor's
   std::vector<NeedleCurve> curves;  // the chosen one last, so that it lies on top
-  std::vector<NeedleColor> colors;  // of the curves
+  std::vector<NeedleColor> colors;  // of the curves, the chosen one's first
   std::int64_t hidden_curves = 0;   // of the layer's slots and heads
   std::vector<float> mean;          // [tokens] over the layers
   std::vector<NeedleParts> parts;   // all layers first

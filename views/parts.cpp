@@ -125,6 +125,10 @@ std::optional<bool> answer_is_right(const RunInfo& run) {
 
 std::string number(float value, int digits) { return fmt::format("{:.{}g}", value, digits); }
 
+std::string chance(float probability) {
+  return probability >= 0.01f ? fmt::format("{:.2f}", probability) : fmt::format("{:.2g}", probability);
+}
+
 std::string tokens_text(std::int64_t count) { return count == 1 ? Views::tr("{} token", count) : Views::tr("{} tokens", count); }
 
 std::string layer_list(const std::vector<std::int64_t>& layers, std::string_view none) {

@@ -34,6 +34,8 @@ std::optional<bool> answer_is_right(const RunInfo& run);
 
 /// `digits` significant digits.
 std::string number(float value, int digits);
+/// Of a probability: "0.91", "0.00022".
+std::string chance(float probability);
 /// "1 token", "12 tokens"
 std::string tokens_text(std::int64_t count);
 /// "layers 0, 2 and 5"; `none` when the list is empty.

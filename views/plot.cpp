@@ -120,10 +120,11 @@ std::string axis_number(double value) {
   const double size = std::abs(value);
   if (size >= 1000 && size < 1e6 && std::fmod(size, 1000) == 0) return fmt::format("{:g}k", value / 1000);
   if (size == 0 || (size >= 0.001 && size < 1e6)) return fmt::format("{:g}", value);
-  const auto exponent = static_cast<int>(std::floor(std::log10(size) + 1e-9));
+  constexpr double rounding = 1e-6;  // of a power of ten that has been a float
+  const auto exponent = static_cast<int>(std::floor(std::log10(size) + rounding));
   const double factor = value / std::pow(10.0, exponent);
   const std::string ten = "10" + superscript(exponent);
-  return std::abs(factor - 1) < 1e-9 ? ten : fmt::format("{:.3g}·{}", factor, ten);
+  return std::abs(std::abs(factor) - 1) < 3 * rounding ? (value < 0 ? "-" : "") + ten : fmt::format("{:.3g}·{}", factor, ten);
 }
 
 ValueAxis axis_over(std::span<const float> values, double low) {

@@ -87,13 +87,13 @@ std::string summary(const PredictionsData& data) {
   if (data.bars.empty()) return Views::tr("After token {} {}", data.token, token);
   const PredictionBar& first = data.bars.front();
   if (first.right)
-    return Views::tr("After token {} {} the model expects {}, {:.2f}, which is right", data.token, token, quoted(first.text),
-                     first.probability);
+    return Views::tr("After token {} {} the model expects {}, {}, which is right", data.token, token, quoted(first.text),
+                     chance(first.probability));
   const std::string text =
-      Views::tr("After token {} {} the model expects {}, {:.2f}", data.token, token, quoted(first.text), first.probability);
+      Views::tr("After token {} {} the model expects {}, {}", data.token, token, quoted(first.text), chance(first.probability));
   const auto right = std::ranges::find(data.bars, true, &PredictionBar::right);
   if (right == data.bars.end()) return text;
-  return Views::tr("{}; right is {}, {:.2g}, number {}", text, quoted(right->text), right->probability, right - data.bars.begin() + 1);
+  return Views::tr("{}; right is {}, {}, number {}", text, quoted(right->text), chance(right->probability), right - data.bars.begin() + 1);
 }
 
 /// One drawing: where things stand.

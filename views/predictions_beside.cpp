@@ -82,8 +82,8 @@ std::string probability_text(float probability, float least, int digits) {
 std::string opinion(const PredictionsBesideData& data, float PairedBar::*of, const std::string& letter) {
   const auto value_of = [of](const PairedBar& bar) { return std::isnan(bar.*of) ? -1 : bar.*of; };
   const PairedBar& best = *std::ranges::max_element(data.bars, {}, value_of);
-  return best.right ? Views::tr("{} expects “{}”, {:.2f}, which is right", letter, best.text, best.*of)
-                    : Views::tr("{} expects “{}”, {:.2f}", letter, best.text, best.*of);
+  return best.right ? Views::tr("{} expects “{}”, {}, which is right", letter, best.text, chance(best.*of))
+                    : Views::tr("{} expects “{}”, {}", letter, best.text, chance(best.*of));
 }
 
 struct Picture {

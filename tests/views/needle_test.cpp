@@ -40,6 +40,23 @@ NeedleData built(const Cursor& cursor = {.token = 20}, NeedleMode mode = NeedleM
 
 }  // namespace
 
+TEST_CASE("needle: the legend begins with the chosen curve, which has no room at its end where there are many") {
+  NeedleStory story = small_story();
+  NeedleStory::Curve curve = story.layers[0].curves.front();
+  for (const std::int64_t slot : {0, 1, 3}) {
+    curve.slot = slot;
+    story.layers[0].curves.push_back(curve);
+  }
+  const auto first = [&](std::int64_t slot) {
+    const NeedleData data = built({.token = 20, .head = 1, .slot = slot}, NeedleMode::places, story);
+    REQUIRE((data.colors.size() == 4 && data.curves.back().chosen));
+    CHECK(std::ranges::is_sorted(data.colors.begin() + 1, data.colors.end(), {}, &NeedleColor::identity));
+    return data.colors.front().identity == data.curves.back().identity;
+  };
+  CHECK(first(0));
+  CHECK(first(3));
+}
+
 TEST_CASE("needle: what is asked for is the first needle or the one under the cursor, and the last token before the answer") {
   RunInfo run = *Sample({.tokens = 40}).run();
   CHECK(needle_question(run, 20) == NeedleQuestion{5, 14, 30});  // the answer was generated

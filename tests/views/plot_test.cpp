@@ -31,6 +31,7 @@ TEST_CASE("axes name round values") {
   near(axis_values({1e-6, 1, true}, 4), {1e-6, 1e-4, 1e-2, 1});
   CHECK(axis_number(0.001) == "0.001");
   CHECK(axis_number(1e-6) == "10⁻⁶");
+  CHECK(axis_number(static_cast<double>(-1e-4f)) == "-10⁻⁴");
   CHECK(axis_number(-20000) == "-20k");
   CHECK(axis_number(2e12) == "2·10¹²");
   const float values[] = {NAN, 3.2f, INFINITY};

@@ -41,6 +41,15 @@ TEST_CASE("predictions: bars say which token follows and which is right") {
   CHECK(view->table().rows[1] == std::vector<std::string>{"␣4", "31", "0.25", "right, follows"});
 }
 
+TEST_CASE("predictions: what is improbable is not called 0") {
+  Snapshot snapshot = asked();
+  snapshot.predictions = {{7, " mill", 0.000217f}, {31, " 4", 0.000012f}};
+  const auto view = make_predictions();
+  view->build(snapshot, {.token = 30});
+  CHECK(view->describe() == "After token 30 “␣?” the model expects “␣mill”, 0.00022; right is “␣4”, 1.2e-05, number 2.");
+  CHECK(chance(0.91f) == "0.91");
+}
+
 TEST_CASE("predictions: what is not finite has no bars, and is said") {
   Snapshot snapshot = asked();
   for (Prediction& prediction : snapshot.predictions) prediction.probability = std::nanf("");
