@@ -32,6 +32,7 @@ void Session::go_to_branch(std::int64_t branch, OpenCallbacks callbacks) {
 void Session::save(std::filesystem::path path, std::function<void()> saved, std::function<void(std::string)> failed) {
   worker_->save({std::move(path), std::move(saved), std::move(failed)});
 }
+void Session::stand(RunPlace place) { worker_->stand(std::move(place)); }
 void Session::open_session(std::filesystem::path path, OpenCallbacks callbacks) {
   worker_->request(Worker::Reopening{std::move(path)}, std::move(callbacks));
 }

@@ -42,6 +42,12 @@ struct PromptInput {
   std::vector<ChatTurn> turns = {};      // what that text was made of, where it is known
 };
 
+/// Where in a run the reader stands.
+struct RunPlace {
+  std::int64_t layer = 0, head = 0, token = 0;
+  std::string views;  // what the window shows there, as the window writes it
+};
+
 /// A run's branches, as the interface sees them.
 struct BranchTree {
   PromptInput prompt;                                // of all of them
@@ -87,6 +93,8 @@ class Session {
     std::function<void(std::string message)> other_device = {};
     /// Called after `run`, in a line, where what the model computes is not finite.
     std::function<void(std::string message)> not_finite = {};
+    /// Called before `run` of a session that says where the reader stood.
+    std::function<void(RunPlace)> place = {};
   };
   /// Opens a checkpoint and runs the prompt; where that is a text and the model reads none, some token ids. An opening under way is
   /// cancelled; the run shown so far stays until the new one has read its first tokens.
@@ -109,6 +117,8 @@ class Session {
 
   /// Saves the run shown and all its branches to a session file, which is kept up to date from then on. `failed` hears why not.
   void save(std::filesystem::path path, std::function<void()> saved, std::function<void(std::string message)> failed);
+  /// Where the reader stands from now on: saved with the rest.
+  void stand(RunPlace place);
   /// Opens what was saved, and reads and generates what is left of it.
   void open_session(std::filesystem::path path, OpenCallbacks callbacks);
 

@@ -35,6 +35,8 @@ class SessionFile {
   const SessionRecord& record() const { return record_; }
   /// Tokens wanted after the prompt, from now on.
   void want(std::int64_t generate) { record_.prompt.generate = generate; }
+  /// Where the reader stands, from now on.
+  void stand(std::optional<RunPlace> place) { record_.place = std::move(place); }
 
   /// The checkpoint that the session was begun with. Throws Error where it is missing or has changed.
   std::shared_ptr<const Checkpoint> open_checkpoint() const;

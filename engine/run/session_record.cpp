@@ -194,6 +194,14 @@ void read_branches(Object branches, SessionRecord& record) {
   if (record.tokens() < record.prompt_length()) branches.wrong("list", "empty, though the prompt has not been read");
 }
 
+/// That the model has such a layer and head, and the run such a token, whoever goes there sees to.
+RunPlace read_place(Object place) {
+  const RunPlace read{place.integer("layer", 0, kMostTokens), place.integer("head", 0, kMostTokens), place.integer("token", 0, kMostTokens),
+                      place.text("views")};
+  place.nothing_else();
+  return read;
+}
+
 std::vector<TextSpan> read_spans(Object& of, const std::string& text) {
   std::vector<TextSpan> spans;
   for (const json& value : of.list("spans")) {
@@ -281,6 +289,8 @@ std::string to_json(const SessionRecord& record, const fs::path& path) try {
       {"generated", record.generated},
       {"recording", recording_json(record)}};
   if (!record.branches.empty()) session["branches"] = branches_json(record);
+  if (const auto& place = record.place)
+    session["place"] = {{"layer", place->layer}, {"head", place->head}, {"token", place->token}, {"views", place->views}};
   Digest digest;
   digest.add(session.dump());
   return json{{"format", kFormat}, {"version", kVersion}, {"digest", digest.text()}, {"session", session}}.dump() + "\n";
@@ -326,6 +336,7 @@ SessionRecord parse_session(std::string_view text, const fs::path& path) {
   record.generated = session.ids("generated");
   read_recording(session.object("recording"), record);
   if (session.has("branches")) read_branches(session.object("branches"), record);
+  if (session.has("place")) record.place = read_place(session.object("place"));
   session.nothing_else();
   return record;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +34,7 @@ struct SessionRecord {
   std::vector<Piece> pieces;            // of the recording, in order
   std::vector<BranchRecord> branches;   // in the order in which they were made; 0 is the recording's run
   std::int64_t current = 0;             // the one that is shown, counted as parents are
+  std::optional<RunPlace> place;        // where in it; unset: nobody has looked
 
   std::int64_t prompt_length() const { return std::ssize(prompt_ids); }
   /// How many have been read: the prompt, or the part of it that was, and what was generated.

@@ -87,6 +87,10 @@ void Session::Worker::perform(const Reopening& reopening) {
   }
   close_session();
   if (file) file_.emplace(std::move(*file));
+  if (record.place) {
+    stand(*record.place);
+    answer(callbacks_.place, *record.place);
+  }
   sampling_ = record.sampling;
   show(std::move(tree));
   if (const std::string words = other_device(record.device); !words.empty()) answer(callbacks_.other_device, words);
@@ -313,6 +317,7 @@ void Session::Worker::save_one(const Saving& saving) {
   try {
     if (file_ && file_->path() == saving.path) {
       const std::lock_guard lock(run_mutex_);
+      file_->stand(place());
       file_->save(tree_->branches());
     } else {
       file_.emplace(begin_file(saving.path));
@@ -335,6 +340,7 @@ SessionFile Session::Worker::begin_file(const std::filesystem::path& path) {
   record.prompt_ids = tree_->root()->prompt_ids();
   record.sampling = sampling_;
   record.options = root.options();
+  record.place = place();
   SessionFile file = SessionFile::create(path, std::move(record));
   try {
     const std::lock_guard lock(run_mutex_);
@@ -347,11 +353,17 @@ SessionFile Session::Worker::begin_file(const std::filesystem::path& path) {
 }
 
 void Session::Worker::keep_session() {
-  with_session([&] { file_->save(tree_->branches()); });
+  with_session([&] {
+    file_->stand(place());
+    file_->save(tree_->branches());
+  });
 }
 
 void Session::Worker::follow_session() {
-  with_session([&] { file_->follow(tree_->branches()); });
+  with_session([&] {
+    file_->stand(place());
+    file_->follow(tree_->branches());
+  });
 }
 
 void Session::Worker::close_session() {

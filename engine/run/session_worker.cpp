@@ -60,6 +60,16 @@ void Session::Worker::save(Saving saving) {
   wake_.notify_one();
 }
 
+void Session::Worker::stand(RunPlace place) {
+  const std::lock_guard lock(mutex_);
+  place_ = std::move(place);
+}
+
+std::optional<RunPlace> Session::Worker::place() const {
+  const std::lock_guard lock(mutex_);
+  return place_;
+}
+
 void Session::Worker::cancel() {
   const std::lock_guard lock(mutex_);
   give_up();

@@ -68,6 +68,7 @@ class Session::Worker {
   void request(Task task, OpenCallbacks callbacks);
   void show(Showing showing);
   void save(Saving saving);
+  void stand(RunPlace place);
   void cancel();
   std::shared_ptr<const Model> model() const;
   std::shared_ptr<const Tokenizer> tokenizer() const;
@@ -162,6 +163,7 @@ class Session::Worker {
   void set_beside(const std::shared_ptr<Reading>& reading);
 
   void save_one(const Saving& saving);
+  std::optional<RunPlace> place() const;
 
   /// With all that there is.
   SessionFile begin_file(const std::filesystem::path& path);
@@ -189,6 +191,7 @@ class Session::Worker {
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::optional<Showing> showing_, beside_;
   std::optional<Saving> saving_;
+  std::optional<RunPlace> place_;  // of the run shown
   bool stopping_ = false;
   std::atomic<bool> cancelled_ = false;
 

@@ -469,6 +469,29 @@ TEST_CASE("session: sound JSON that says something impossible is refused") {
   refused([](json& s) { s = 1; });
 }
 
+TEST_CASE("session: where the reader stood is kept; a place that cannot be is refused") {
+  SessionRecord record = Begun().record;
+  CHECK_FALSE(parse_session(to_json(record, "none.scope"), "none.scope").place);
+  record.place = {10, 2, 119, "views"};
+  const json good = json::parse(to_json(record, "good.scope"));
+  const std::optional<RunPlace> place = parse_session(good.dump(), "good.scope").place;
+  REQUIRE(place);
+  CHECK((place->layer == 10 && place->head == 2 && place->token == 119 && place->views == "views"));
+  const auto refused = [&](const std::function<void(json & place)>& change) {
+    json bad = good;
+    change(bad["session"]["place"]);
+    Digest digest;
+    digest.add(bad["session"].dump());
+    bad["digest"] = digest.text();
+    CHECK_THROWS_AS(parse_session(bad.dump(), "bad.scope"), Error);
+  };
+  refused([](json& p) { p["layer"] = -1; });
+  refused([](json& p) { p["token"] = 1.5; });
+  refused([](json& p) { p["views"] = 3; });
+  refused([](json& p) { p.erase("head"); });
+  refused([](json& p) { p["more"] = 1; });
+}
+
 TEST_CASE("session: branches that cannot be are refused") {
   SessionRecord record = Begun().record;
   record.passes = {{32, 2}, {6, 1}};
