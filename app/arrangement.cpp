@@ -91,6 +91,14 @@ std::span<const Preset> presets() {
   return all;
 }
 
+Arrangement arrangement_of(const Preset& preset, const ModelInfo& model) {
+  Arrangement result = arrangement_of(preset.views);
+  const std::string wanted(opening_view(model));
+  const auto routing = std::ranges::find(result.views, first_views[0]);
+  if (routing != result.views.end() && std::ranges::count(result.views, wanted) == 0) *routing = wanted;
+  return result;
+}
+
 QString to_text(const Arrangement& arrangement) {
   QJsonArray views, widths, modes;
   for (const std::string& id : arrangement.views) views.append(QString::fromStdString(id));

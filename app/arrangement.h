@@ -41,6 +41,8 @@ struct Preset {
   std::vector<std::string_view> views;  // as arrangement_of has them
 };
 std::span<const Preset> presets();
+/// In the place of a routing that the model lacks stands what its memories do.
+Arrangement arrangement_of(const Preset& preset, const ModelInfo& model);
 
 QString to_text(const Arrangement& arrangement);
 /// Nothing where the text is not one of to_text's, or no view of it is left in the catalogue.

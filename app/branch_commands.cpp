@@ -1,6 +1,7 @@
 #include "app/branch_commands.h"
 
 #include <QFileDialog>
+#include <QFileInfo>
 
 #include "app/main_window.h"
 
@@ -13,9 +14,23 @@ QString lines_of(const RunInfo& run) {
   return lines.join(", ");
 }
 
+/// In the folder of the session that is open, else at home; a name that is free there.
+QString proposed_session(const Navigator& navigator) {
+  const std::filesystem::path& session = navigator.branches() ? navigator.branches()->session : std::filesystem::path();
+  const QDir folder(session.empty() ? QDir::homePath() : QString::fromStdString(session.parent_path().string()));
+  return free_session(folder, QString::fromStdString(navigator.run()->model.name));
+}
+
 constexpr const char* session_files = QT_TRANSLATE_NOOP("statescope::MainWindow", "Sessions (*.scope)");
 
 }  // namespace
+
+QString free_session(const QDir& folder, const QString& model) {
+  const QString name = QFileInfo(model).fileName();
+  QString path = folder.filePath(name + ".scope");
+  for (int number = 2; QFileInfo::exists(path); ++number) path = folder.filePath(QStringLiteral("%1-%2.scope").arg(name).arg(number));
+  return path;
+}
 
 void intervene_here(MainWindow& window, InterventionKind kind) {
   Navigator& navigator = window.navigator();
@@ -68,7 +83,8 @@ void save_session(MainWindow& window) {
 
 void save_session_as(MainWindow& window) {
   if (!window.navigator().run()) return window.say(MainWindow::tr("Open a checkpoint first"));
-  QString path = QFileDialog::getSaveFileName(&window, MainWindow::tr("Save session"), {}, MainWindow::tr(session_files), nullptr,
+  QString path = QFileDialog::getSaveFileName(&window, MainWindow::tr("Save session"), proposed_session(window.navigator()),
+                                              MainWindow::tr(session_files), nullptr,
                                               QFileDialog::DontConfirmOverwrite);  // a session never takes another file's place
   if (path.isEmpty()) return;
   if (!path.endsWith(".scope")) path += ".scope";

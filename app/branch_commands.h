@@ -1,6 +1,8 @@
 // Commands on interventions, branches and session files.
 #pragma once
 
+#include <QDir>
+
 #include "app/interventions.h"
 
 namespace statescope {
@@ -18,5 +20,7 @@ void choose_session_to_open(MainWindow& window);
 /// In the file that it is kept in, or in one that the reader names.
 void save_session(MainWindow& window);
 void save_session_as(MainWindow& window);
+/// A file in `folder`, called like the model, that is not there yet.
+QString free_session(const QDir& folder, const QString& model);
 
 }  // namespace statescope

@@ -45,6 +45,7 @@ PromptInput load_prompt(const PromptArguments& arguments, const std::string& fal
     input.ids = std::move(prompt.ids);
     input.expected = std::move(prompt.expected);
     input.in_chat = prompt.in_chat;
+    if (input.text.empty() && input.ids.empty()) throw Error(file + ": the prompt is empty");
     for (const PromptSpan& span : prompt.spans) input.spans.push_back({kind_of(span.part), span.begin, span.end});
   } else {
     throw Error("no prompt: give one of --text, --ids, --prompt, --chat");

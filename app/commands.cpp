@@ -40,7 +40,7 @@ constexpr Command theme_command(std::string_view id, const char* text) {
 template <std::size_t index>
 Command preset_command(std::string_view id, const char* keys) {
   return {id, Menu::view, QT_TRANSLATE_NOOP("Commands", "Arrangement"), presets()[index].name, keys, [](W& w, int) {
-            w.arrange(arrangement_of(presets()[index].views));
+            w.arrange_as(presets()[index]);
           }};
 }
 

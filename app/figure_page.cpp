@@ -298,11 +298,25 @@ void FigurePage::browse() {
   allowed_ = {path};  // the dialogue has asked
 }
 
+/// What can be seen before anything is computed.
+QString FigurePage::why_not_there() const {
+  const QFileInfo file(path_->text()), folder(file.path());
+  try {
+    figure_format(path_->text().toStdString());
+  } catch (const Error& error) {
+    return QString::fromUtf8(error.what());
+  }
+  if (!folder.isDir()) return tr("There is no folder %1.").arg(folder.filePath());
+  if (!folder.isWritable()) return tr("Nothing can be written into the folder %1.").arg(folder.filePath());
+  return file.isDir() ? tr("%1 is a folder.").arg(file.filePath()) : QString();
+}
+
 void FigurePage::ask_or_write() {
   for (NumberBox* number : {width_, height_, type_})
     if (!number->take_typed()) return;
   const std::optional<ViewRecipe> recipe = window_.focused_panel().recipe();
   if (!recipe) return told(tr("There is nothing to write yet."));
+  if (const QString why = why_not_there(); !why.isEmpty()) return told(why);
   FigureExport figure = figure_of(*recipe);
   QStringList files, there;
   for (const std::filesystem::path& file : files_of(figure)) files += QString::fromStdString(file.string());

@@ -39,6 +39,7 @@ class FigurePage : public QWidget {
   void choose_size(int index);
   void fit_height();
   void browse();
+  QString why_not_there() const;
   void ask_or_write();
   void ask_to_replace(const QStringList& files);
   void replace();

@@ -71,6 +71,9 @@ Header::Header(Navigator& navigator, Comparison& comparison, QAction* side, QAct
   branch_->setObjectName("branch");
   branch_->setAccessibleName(tr("Branch"));
   branch_->hide();
+  answer_ = new QLabel(this);
+  answer_->setObjectName("answer");
+  answer_->setAccessibleName(tr("Answer"));
   details_ = new QLabel(this);
   details_->setObjectName("faint");
   details_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
@@ -86,6 +89,7 @@ Header::Header(Navigator& navigator, Comparison& comparison, QAction* side, QAct
   notes_ = make_chip(about, this);
   layout->addWidget(model_);
   layout->addWidget(branch_);
+  layout->addWidget(answer_);
   layout->addWidget(no_text_);
   layout->addWidget(notes_);
   layout->addWidget(details_, 1);
@@ -129,12 +133,20 @@ void Header::show_model() {
   branch_->setText(fontMetrics().elidedText(branch, Qt::ElideRight, width() / 3));
   branch_->setToolTip(branch);
   branch_->setVisible(!branch.isEmpty());
+  show_answer();
+}
+
+/// Each of several models has its own in its chip.
+void Header::show_answer() {
+  answer_->setText(navigator_.run() ? answer_words(*navigator_.run()) : QString());
+  answer_->setVisible(!answer_->text().isEmpty() && !comparison_.is_on());
 }
 
 /// The cancel button also stops what the others are opening.
 void Header::show_chips() {
   chips_->setVisible(comparison_.is_on());
   for (QLabel* label : {model_, details_}) label->setVisible(!comparison_.is_on());
+  show_answer();
   if (!navigator_.is_opening()) cancel_->setVisible(comparison_.is_opening());
 }
 

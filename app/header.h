@@ -27,6 +27,7 @@ class Header : public QWidget {
 
  private:
   void show_model();
+  void show_answer();
   void show_chips();
   void show_progress(double fraction, const QString& what);
   void show_rest();
@@ -34,8 +35,8 @@ class Header : public QWidget {
 
   Navigator& navigator_;
   Comparison& comparison_;
-  ModelChips* chips_;  // instead of model_ and details_ while models are compared
-  QLabel *model_, *branch_, *details_, *what_;
+  ModelChips* chips_;  // instead of model_, answer_ and details_ while models are compared
+  QLabel *model_, *branch_, *answer_, *details_, *what_;
   QProgressBar* progress_;
   QToolButton *cancel_, *side_, *no_text_, *notes_;  // the last two: what is unusual about the model, where something is
 };

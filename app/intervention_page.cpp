@@ -155,7 +155,7 @@ void InterventionPage::make_tree() {
   tree_->setRootIsDecorated(false);
   tree_->header()->setStretchLastSection(false);
   tree_->header()->setSectionResizeMode(branch_column, QHeaderView::Stretch);
-  tree_->header()->setSectionResizeMode(answer_column, QHeaderView::ResizeToContents);
+  tree_->header()->setSectionResizeMode(answer_column, QHeaderView::Fixed);
 }
 
 void InterventionPage::make_beside() {
@@ -325,6 +325,7 @@ void InterventionPage::show_tree() {
     if (!other_prompt) item->setData(branch_column, number_role, QVariant::fromValue<qlonglong>(branch.number));
     if (branch.parent >= 0) item->setToolTip(branch_column, tr("%1\nParts at token %2").arg(columns[0]).arg(branch.from));
     if (other_prompt) item->setToolTip(branch_column, tr("%1\nOnly for its states").arg(columns[0]));
+    if (!other_prompt) item->setToolTip(answer_column, columns[1]);
     item->setFirstColumnSpanned(other_prompt);
     items.push_back(item);
     if (!shown) continue;
@@ -334,6 +335,19 @@ void InterventionPage::show_tree() {
     tree_->setCurrentItem(item);
   }
   tree_->expandAll();
+  fit_columns();
+}
+
+/// A long answer leaves the branches more than half of the width.
+void InterventionPage::fit_columns() {
+  const QAbstractItemView& cells = *tree_;
+  const int answers = std::max(cells.sizeHintForColumn(answer_column), tree_->header()->sectionSizeHint(answer_column));
+  tree_->setColumnWidth(answer_column, std::min(answers, tree_->viewport()->width() * 2 / 5));
+}
+
+void InterventionPage::resizeEvent(QResizeEvent* event) {
+  QWidget::resizeEvent(event);
+  fit_columns();
 }
 
 /// Which branches may stand beside the one shown, and which does: none, the one before it always, or one of all.

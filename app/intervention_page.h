@@ -26,6 +26,7 @@ class InterventionPage : public QWidget {
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
 
  private:
   QLayout* make_form();
@@ -37,6 +38,7 @@ class InterventionPage : public QWidget {
   void check_line();
   void apply();
   void show_tree();
+  void fit_columns();
   void show_beside();
   void put_beside(int index);
   void choose_prompt();

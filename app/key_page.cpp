@@ -34,6 +34,7 @@ KeyPage::KeyPage(Actions& actions, QWidget* parent) : QWidget(parent), actions_(
   list_->verticalHeader()->hide();
   list_->horizontalHeader()->setSectionResizeMode(0, QHeaderView::ResizeToContents);
   list_->horizontalHeader()->setStretchLastSection(true);
+  list_->verticalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);  // a long name takes a second line
   list_->setShowGrid(false);
   list_->setTabKeyNavigation(false);
   list_->setEditTriggers(QAbstractItemView::NoEditTriggers);
@@ -84,7 +85,7 @@ KeyPage::KeyPage(Actions& actions, QWidget* parent) : QWidget(parent), actions_(
 }
 
 void KeyPage::set_frame(const Frame& frame) {
-  list_->verticalHeader()->setDefaultSectionSize(static_cast<int>(23 * frame.scale));
+  list_->verticalHeader()->setMinimumSectionSize(static_cast<int>(23 * frame.scale));
   layout()->setSpacing(static_cast<int>(7 * frame.scale));
 }
 

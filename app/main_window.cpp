@@ -105,6 +105,10 @@ MainWindow::MainWindow(RunSource& source, const WindowSetup& setup)
   blank_->setObjectName("blank");
   blank_->setAccessibleName(tr("Blank screen"));
   blank_->hide();
+  dropping_ = new QFrame(center);
+  dropping_->setObjectName("dropping");
+  dropping_->setAttribute(Qt::WA_TransparentForMouseEvents);
+  dropping_->hide();
 
   make_connections();
   qApp->installEventFilter(this);
@@ -126,6 +130,10 @@ void MainWindow::make_connections() {
   connect(navigator_.get(), &Navigator::opened, this, [this] {  // from the text that was just read the keys go back to the views
     if (side_->isAncestorOf(QApplication::focusWidget()) && side_->page() == SidePage::prompt) focused_->surface().setFocus();
   });
+  connect(navigator_.get(), &Navigator::placed, this, [this](const QString& views) {
+    if (const auto arrangement = arrangement_from(views)) arrange(*arrangement);
+  });
+  connect(navigator_.get(), &Navigator::cursor_changed, this, &MainWindow::stand);
   connect(navigator_.get(), &Navigator::cursor_changed, this,
           [this] { places_.arrive(navigator_->cursor(), since_start_.elapsed(), navigator_->is_playing()); });
   connect(navigator_.get(), &Navigator::progressed, this, [this] {
@@ -166,6 +174,7 @@ void MainWindow::make_connections() {
   });
   connect(palette_, &Palette::left, this, [this] { focused_->surface().setFocus(); });
   connect(transport_, &Transport::spoke, this, &MainWindow::say);
+  connect(side_, &Side::leaving, this, [this] { focused_->surface().setFocus(); });  // before it would go to whatever comes next
   connect(&side_->prompt(), &PromptPage::spoke, this, &MainWindow::say);
   connect(transport_, &Transport::asked, this, [this] {
     focused_->surface().setFocus();
@@ -340,6 +349,12 @@ void MainWindow::arrange(const Arrangement& arrangement) {
   remember_arrangement();
 }
 
+void MainWindow::arrange_as(const Preset& preset) {
+  const RunInfo* run = navigator_->run().get();
+  arrange(run ? arrangement_of(preset, run->model) : arrangement_of(preset.views));
+  stage_->begin_with_first();
+}
+
 /// What a run opens with shows what memories of its kind do, until somebody arranges the views. A lesson's are its own.
 void MainWindow::reopen_views() {
   if (lesson_->lesson()) return;
@@ -507,6 +522,8 @@ void MainWindow::escape() {
     comparison_->remove_branch();
   else if (presenting_)
     toggle_presenter();
+  else if (lesson_->lesson())
+    say(tr("%1 leaves the lesson").arg(action("lesson-leave")->shortcut().toString(QKeySequence::NativeText)));
   focused_->surface().setFocus();
 }
 
@@ -516,8 +533,13 @@ void MainWindow::remember(const QString& key, const QVariant& value) {
 
 /// That of a lesson is not the reader's.
 void MainWindow::remember_arrangement() {
-  if (!lesson_->lesson()) remember("arrangement", to_text(stage_->arrangement()));
+  if (lesson_->lesson()) return;
+  remember("arrangement", to_text(stage_->arrangement()));
+  stand();
 }
+
+/// A session is saved with where the reader stands and what is shown there.
+void MainWindow::stand() { navigator_->stand(to_text(stage_->arrangement()).toStdString()); }
 
 bool MainWindow::eventFilter(QObject* watched, QEvent* event) {
   if (event->type() == QEvent::ShortcutOverride) {

@@ -122,6 +122,8 @@ class MainWindow : public QMainWindow {
   void set_autoplay(bool autoplay);
   bool plays_by_itself() const { return autoplay_; }
   void arrange(const Arrangement& arrangement);
+  /// As that suits the model; its first view is in focus then.
+  void arrange_as(const Preset& preset);
   /// One arrangement of the reader's own, to come back to.
   void keep_arrangement();
   void arrange_as_kept();
@@ -147,6 +149,7 @@ class MainWindow : public QMainWindow {
   bool eventFilter(QObject* watched, QEvent* event) override;
   void resizeEvent(QResizeEvent* event) override;
   void dragEnterEvent(QDragEnterEvent* event) override;
+  void dragLeaveEvent(QDragLeaveEvent* event) override;
   void dropEvent(QDropEvent* event) override;
   void closeEvent(QCloseEvent* event) override;
 
@@ -176,12 +179,14 @@ class MainWindow : public QMainWindow {
   bool open_conversation(const std::filesystem::path& path);
   /// What a figure of this program was made from, at the place that it shows.
   void open_figure(const std::filesystem::path& path);
+  void end_drag();
   void arrive(const std::vector<FigurePanel>& panels);
   void update_ticks();
   void fill_recent();
   void remember_recent(const QString& path);
   void remember(const QString& key, const QVariant& value);
   void remember_arrangement();
+  void stand();
   void reopen_views();
   void go_to(const std::optional<Cursor>& place);
 
@@ -224,7 +229,8 @@ class MainWindow : public QMainWindow {
   TrainingPage* training_ = nullptr;
   LessonPlayer* lesson_ = nullptr;
   LessonPage* lesson_page_ = nullptr;
-  QWidget* blank_ = nullptr;  // over everything
+  QWidget* blank_ = nullptr;     // over everything
+  QWidget* dropping_ = nullptr;  // a frame round everything while something is dragged over it
   QLabel* said_ = nullptr;
   QTimer table_delay_;    // while the run grows
   QList<QLayout*> gaps_;  // layouts whose spacing follows the scale

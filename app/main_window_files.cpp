@@ -32,6 +32,17 @@ std::string task_of(const std::string& name) { return name.substr(0, name.find('
 
 bool is_prompt(const std::filesystem::path& path) { return path.extension() == ".json" || path.extension() == ".txt"; }
 
+/// Of what is dragged: files of this machine.
+std::vector<std::filesystem::path> files_in(const QMimeData& dragged) {
+  std::vector<std::filesystem::path> files;
+  for (const QUrl& url : dragged.urls())
+    if (url.isLocalFile()) files.emplace_back(url.toLocalFile().toStdString());
+  return files;
+}
+
+/// A text that is no address.
+QString text_in(const QMimeData& dragged) { return dragged.hasUrls() ? QString() : dragged.text().trimmed(); }
+
 }  // namespace
 
 QWidget* MainWindow::make_welcome() {
@@ -228,18 +239,35 @@ void MainWindow::fill_recent() {
 }
 
 void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
-  if (event->mimeData()->hasUrls()) event->acceptProposedAction();
+  const bool files = !files_in(*event->mimeData()).empty();
+  if (!files && text_in(*event->mimeData()).isEmpty()) return;
+  event->acceptProposedAction();
+  dropping_->setGeometry(centralWidget()->rect());
+  dropping_->show();
+  dropping_->raise();
+  say(files ? tr("Dropped here it opens; a model with Shift beside this one") : tr("Dropped here it is read as a prompt"));
+}
+
+void MainWindow::dragLeaveEvent(QDragLeaveEvent*) { end_drag(); }
+
+void MainWindow::end_drag() {
+  dropping_->hide();
+  say({});
 }
 
 void MainWindow::dropEvent(QDropEvent* event) {
+  end_drag();
+  event->acceptProposedAction();
   const bool beside = event->modifiers() & (Qt::ShiftModifier | Qt::ControlModifier);
-  for (const QUrl& url : event->mimeData()->urls()) {
-    const std::filesystem::path path = url.toLocalFile().toStdString();
-    if (is_prompt(path) || (!beside && url == event->mimeData()->urls().first()))
-      open_path(path);
+  const std::vector<std::filesystem::path> files = files_in(*event->mimeData());
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (is_prompt(files[i]) || (!beside && i == 0))
+      open_path(files[i]);
     else
-      compare_with(path);
+      compare_with(files[i]);
   }
+  if (const QString text = text_in(*event->mimeData()); files.empty() && !text.isEmpty())
+    navigator_->read({.text = text.toStdString(), .spans = {}, .ids = {}, .expected = {}, .generate = {}});
 }
 
 }  // namespace statescope

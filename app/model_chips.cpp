@@ -29,6 +29,11 @@ QIcon letter_icon(QChar letter, const Frame& frame) {
 
 }  // namespace
 
+QString answer_words(const RunInfo& run) {
+  const AnswerState answer = answer_state(run);
+  return answer == AnswerState::right ? ModelChips::tr("✓ right") : answer == AnswerState::wrong ? ModelChips::tr("✗ wrong") : QString();
+}
+
 ModelChips::ModelChips(Navigator& leader, Comparison& comparison, QWidget* parent)
     : QWidget(parent), leader_(leader), comparison_(comparison), layout_(new QHBoxLayout(this)) {
   layout_->setContentsMargins(0, 0, 0, 0);
@@ -86,12 +91,8 @@ ModelChips::Words ModelChips::words_of(const QString& name, const Navigator& nav
     words.push_back(device.section(',', 0, 0));
     all << QString::fromStdString(run->model.family) << device;
   }
-  const AnswerState answer = run ? answer_state(*run) : AnswerState::unknown;
-  const QString state = !problem.isEmpty()             ? tr("failed")
-                        : !doing.isEmpty()             ? doing
-                        : answer == AnswerState::right ? tr("✓ right")
-                        : answer == AnswerState::wrong ? tr("✗ wrong")
-                                                       : QString();
+  const QString answer = run ? answer_words(*run) : QString();
+  const QString state = !problem.isEmpty() ? tr("failed") : !doing.isEmpty() ? doing : answer;
   for (QStringList* list : {&words, &all})
     if (!state.isEmpty()) list->push_back(state);
   if (!problem.isEmpty()) all.push_back(problem);

@@ -9,6 +9,9 @@
 
 namespace statescope {
 
+/// "✓ right"; empty where nobody knows.
+QString answer_words(const RunInfo& run);
+
 class ModelChips : public QWidget {
   Q_OBJECT
 

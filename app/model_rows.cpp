@@ -37,6 +37,7 @@ ModelRow::ModelRow(const QString& letter, Stage& stage, QWidget* parent)
   set_letter(letter);
   show_note({});
   note_->setObjectName("faint");
+  note_->setWordWrap(true);
   note_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
   letter_->setAlignment(Qt::AlignCenter);
   message_->setObjectName("panel");

@@ -83,6 +83,9 @@ Session::OpenCallbacks Navigator::callbacks() {
   result.other_device = [self, valid](const std::string& words) {
     if (valid()) Q_EMIT self->remarked(QString::fromStdString(words));
   };
+  result.place = [self, valid](RunPlace place) {
+    if (valid()) self->saved_place_ = std::move(place);
+  };
   result.branches = [self, valid](std::shared_ptr<const BranchTree> branches) {
     if (valid()) self->take_branches(std::move(branches));
   };
@@ -189,6 +192,7 @@ void Navigator::open_session(std::filesystem::path path) {
   waiting_checkpoint_.clear();
   pause();
   wanted_.reset();
+  destination_.reset();
   opening_ = true;
   keep_place_ = false;
   Q_EMIT progressed(0, tr("opening"));
@@ -206,6 +210,10 @@ void Navigator::save_session(std::filesystem::path path) {
       [self](const std::string& message) {
         if (self) Q_EMIT self->failed(QString::fromStdString(message));
       });
+}
+
+void Navigator::stand(std::string views) {
+  if (run_ && !saved_place_) source_.stand_at({cursor_.layer, cursor_.head, cursor_.token, std::move(views)});
 }
 
 /// What was asked for stands.
@@ -236,16 +244,22 @@ void Navigator::accept_run(std::shared_ptr<const RunInfo> run) {
   run_ = std::move(run);
   if (another) facts_ = source_.facts();
   if (another) cursor_.token = 0, cursor_.row = cursor_.column = cursor_.reference = -1;
+  const std::optional<RunPlace> saved = std::exchange(saved_place_, std::nullopt);
+  if (saved) {
+    cursor_.layer = saved->layer, cursor_.head = saved->head;
+    destination_ = Destination{saved->token};
+  }
   if (destination_) {
     cursor_.token = destination_->token + (destination_->of_answer ? run_->prompt_length : 0);
     if (cursor_.token < tokens()) destination_.reset();
   }
   cursor_ = inside(cursor_);
   if (another) Q_EMIT opened();
+  if (saved) Q_EMIT placed(QString::fromStdString(saved->views));
   Q_EMIT run_changed();
   Q_EMIT cursor_changed();
   request();
-  if (first && autoplay_ && !reduce_motion_) autoplay_delay_.start();
+  if (first && !saved && autoplay_ && !reduce_motion_) autoplay_delay_.start();
 }
 
 void Navigator::end_opening() {

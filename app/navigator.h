@@ -66,8 +66,11 @@ class Navigator : public QObject {
   void redo_intervention();
   void go_to_branch(std::int64_t branch);
 
+  /// Where it says where the reader stood, it opens there, paused; `placed` tells what was shown.
   void open_session(std::filesystem::path path);
   void save_session(std::filesystem::path path);
+  /// What the window shows where the cursor is, to be saved with it.
+  void stand(std::string views);
   /// Of the model of the run shown.
   const ModelFacts& facts() const { return facts_; }
   /// What another model is to read: the prompt, or, where the model shown reads no text, the last text that was to be read.
@@ -135,6 +138,7 @@ class Navigator : public QObject {
   void opening_ended();
   void failed(const QString& message);
   void intervention_failed(const QString& message);
+  void placed(const QString& views);  // after `opened`: as they were saved
   void session_saved(const QString& path);
   void remarked(const QString& words);         // what else is to be known of the run
   void device_failed(const QString& message);  // the run came to the CPU, or its recording to the host
@@ -194,7 +198,8 @@ class Navigator : public QObject {
     bool of_answer = false;
   };
   std::optional<Destination> destination_;
-  int opening_ticket_ = 0;  // answers to an earlier opening are dropped
+  std::optional<RunPlace> saved_place_;  // of the session that is on its way
+  int opening_ticket_ = 0;               // answers to an earlier opening are dropped
   bool opening_ = false, keep_place_ = false;
   bool playing_ = false, autoplaying_ = false, autoplay_ = true, reduce_motion_ = false;
   double speed_ = 1;

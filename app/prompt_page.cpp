@@ -476,8 +476,12 @@ void PromptPage::count() {
   const std::string text = text_->toPlainText().toStdString();
   if (takes_ids()) {
     const std::optional<std::vector<std::int32_t>> ids = ids_in(text);
-    read_->setEnabled(ids && !ids->empty());
-    count_->setText(ids ? count_words(std::ssize(*ids)) : tr("Token ids are whole numbers with spaces between them."));
+    const std::int64_t vocab = navigator_.facts().vocab;
+    const bool good = ids && (vocab == 0 || std::ranges::all_of(*ids, [&](std::int32_t id) { return id < vocab; }));
+    read_->setEnabled(good && !ids->empty());
+    count_->setText(good         ? count_words(std::ssize(*ids))
+                    : vocab == 0 ? tr("Token ids are whole numbers with spaces between them.")
+                                 : tr("Token ids are whole numbers from 0 to %1 with spaces between them.").arg(vocab - 1));
     return;
   }
   read_->setEnabled(true);

@@ -86,6 +86,7 @@ class SessionSource final : public RunSource {
   void save(std::filesystem::path path, std::function<void()> saved, std::function<void(std::string)> failed) override {
     session_.save(std::move(path), std::move(saved), std::move(failed));
   }
+  void stand_at(RunPlace place) override { session_.stand(std::move(place)); }
   void open_session(std::filesystem::path path, Session::OpenCallbacks callbacks) override {
     session_.open_session(std::move(path), watched(std::move(callbacks)));
   }

@@ -33,6 +33,7 @@ class RunSource {
   virtual void redo(Session::OpenCallbacks callbacks) = 0;
   virtual void go_to_branch(std::int64_t branch, Session::OpenCallbacks callbacks) = 0;
   virtual void save(std::filesystem::path path, std::function<void()> saved, std::function<void(std::string)> failed) = 0;
+  virtual void stand_at(RunPlace /*place*/) {}
   virtual void open_session(std::filesystem::path path, Session::OpenCallbacks callbacks) = 0;
   virtual void show(std::int64_t layer, std::int64_t head, std::int64_t token,
                     std::function<void(std::shared_ptr<const Snapshot>)> done) = 0;

@@ -1,5 +1,6 @@
 #include "app/side.h"
 
+#include <QApplication>
 #include <QPushButton>
 #include <QScrollArea>
 #include <QToolButton>
@@ -76,6 +77,7 @@ void Side::set_width(SideWidth width) {
 }
 
 void Side::show_page(SidePage page) {
+  if (page == SidePage::inspector && isAncestorOf(QApplication::focusWidget())) Q_EMIT leaving();
   setCurrentIndex(static_cast<int>(page));
   if (page == SidePage::prompt) prompt_->fill();
   if (QWidget* first = currentWidget()->focusProxy()) first->setFocus(Qt::ShortcutFocusReason);

@@ -30,6 +30,9 @@ class Side : public QStackedWidget {
   Inspector& inspector() { return *inspector_; }
   PromptPage& prompt() { return *prompt_; }
 
+ Q_SIGNALS:
+  void leaving();  // a page with the keyboard in it makes room for the inspector
+
  private:
   Inspector* inspector_;
   PromptPage* prompt_;

@@ -65,6 +65,7 @@ QListWidget#lessons::item { padding: 7@ 6@; border-bottom: 1px solid @line; }
 QListWidget#lessons::item:selected { background: @select; color: @ink; }
 #keys { font-family: "DejaVu Sans"; }
 #blank { background: #000000; }
+#dropping { border: 3px solid @accent; border-radius: 4px; }
 #panel[focused="true"] { border: 1px solid @accent; }
 #question { font-size: 14@; font-weight: bold; }
 #faint, QLabel#faint { color: @faint; }

@@ -196,6 +196,12 @@ void ViewPanel::showEvent(QShowEvent* event) {
   build();
 }
 
+/// On the title as on the drawing.
+void ViewPanel::mousePressEvent(QMouseEvent* event) {
+  QFrame::mousePressEvent(event);
+  surface_->widget()->setFocus(Qt::MouseFocusReason);
+}
+
 /// Where there is no room for it, or on its way out.
 void ViewPanel::hideEvent(QHideEvent* event) {
   QFrame::hideEvent(event);
@@ -249,7 +255,8 @@ std::optional<ViewRecipe> ViewPanel::recipe() const {
 void ViewPanel::add_actions(const QList<QAction*>& actions) {
   title_->menu()->addSeparator();
   title_->menu()->addActions(actions);
-  connect(title_->menu(), &QMenu::aboutToShow, this, [this] { surface_->widget()->setFocus(Qt::PopupFocusReason); });
+  for (const QToolButton* chooser : {title_, mode_})
+    connect(chooser->menu(), &QMenu::aboutToShow, this, [this] { surface_->widget()->setFocus(Qt::PopupFocusReason); });
 }
 
 /// A view's ways of looking may depend on the layer.

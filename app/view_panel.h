@@ -98,6 +98,7 @@ class ViewPanel : public QFrame {
   void resizeEvent(QResizeEvent* event) override;
   void showEvent(QShowEvent* event) override;
   void hideEvent(QHideEvent* event) override;
+  void mousePressEvent(QMouseEvent* event) override;
 
  private:
   void build();
@@ -108,8 +109,8 @@ class ViewPanel : public QFrame {
   void stop_asking();
   void look_ahead();
   std::vector<Question> questions_elsewhere() const;
-  void inquire(Inquiry ViewPanel::* inquiry, Navigator& of, std::vector<Question> questions);
-  void take(Inquiry ViewPanel::* inquiry, const Question& question, Finding finding);
+  void inquire(Inquiry ViewPanel::*inquiry, Navigator& of, std::vector<Question> questions);
+  void take(Inquiry ViewPanel::*inquiry, const Question& question, Finding finding);
   Findings found() const;
   void build_now();
   void choose_mode(std::size_t mode);

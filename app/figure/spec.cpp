@@ -152,7 +152,33 @@ TextSpan span_in(const json& value, const std::string& place, std::int64_t lengt
   return {kind->second, static_cast<std::size_t>(begin), static_cast<std::size_t>(end)};
 }
 
-/// The prompt itself: {"text": …, "spans": [{"part", "begin", "end"}], "ids": […], "in_chat": true,
+std::vector<TextSpan> spans_in(Object& of, const std::string& place, std::int64_t length) {
+  std::vector<TextSpan> spans;
+  const json* all = of.find("spans");
+  if (!all) return spans;
+  if (!all->is_array()) of.wrong("spans", "a list of objects");
+  for (std::size_t i = 0; i < all->size(); ++i) spans.push_back(span_in((*all)[i], fmt::format("{}.spans[{}]", place, i), length));
+  return spans;
+}
+
+std::vector<ChatTurn> turns_in(Object& prompt, const std::string& place) {
+  std::vector<ChatTurn> turns;
+  const json* all = prompt.find("turns");
+  if (!all) return turns;
+  if (!all->is_array()) prompt.wrong("turns", "a list of objects");
+  for (std::size_t i = 0; i < all->size(); ++i) {
+    const std::string own = fmt::format("{}.turns[{}]", place, i);
+    Object object((*all)[i], own);
+    ChatTurn& turn = turns.emplace_back();
+    object.take("role", turn.role);
+    object.take("text", turn.text);
+    turn.spans = spans_in(object, own, std::ssize(turn.text));
+    object.nothing_else("a turn");
+  }
+  return turns;
+}
+
+/// The prompt itself: {"text": …, "spans": [{"part", "begin", "end"}], "ids": […], "in_chat": true, "turns": [{"role", "text", "spans"}],
 /// "expected": …}.
 PromptInput prompt_in(const json& value, const std::string& place) {
   Object object(value, place);
@@ -164,11 +190,8 @@ PromptInput prompt_in(const json& value, const std::string& place) {
     if (!ids->is_array()) object.wrong("ids", "a list of token ids");
     for (const json& id : *ids) input.ids.push_back(static_cast<std::int32_t>(object.integer(id, "ids", 0, kMost - 1)));
   }
-  if (const json* spans = object.find("spans")) {
-    if (!spans->is_array()) object.wrong("spans", "a list of objects");
-    for (std::size_t i = 0; i < spans->size(); ++i)
-      input.spans.push_back(span_in((*spans)[i], fmt::format("{}.spans[{}]", place, i), std::ssize(input.text)));
-  }
+  input.spans = spans_in(object, place, std::ssize(input.text));
+  input.turns = turns_in(object, place);
   object.nothing_else("a prompt");
   if (input.text.empty() == input.ids.empty()) throw Error(fmt::format("{} has neither or both of \"text\" and \"ids\"", place));
   return input;
@@ -293,12 +316,21 @@ FigureSpec spec_in(const json& value) {
   return spec;
 }
 
+void put_spans(json& into, const std::vector<TextSpan>& spans) {
+  for (const TextSpan& span : spans)
+    into["spans"].push_back({{"part", name_of(kSpans, span.kind)}, {"begin", span.begin}, {"end", span.end}});
+}
+
 json prompt_json(const PromptInput& input) {
   json prompt = input.ids.empty() ? json{{"text", input.text}} : json{{"ids", input.ids}};
   if (input.in_chat) prompt["in_chat"] = true;
   if (!input.expected.empty()) prompt["expected"] = input.expected;
-  for (const TextSpan& span : input.spans)
-    prompt["spans"].push_back({{"part", name_of(kSpans, span.kind)}, {"begin", span.begin}, {"end", span.end}});
+  put_spans(prompt, input.spans);
+  for (const ChatTurn& turn : input.turns) {
+    json one{{"role", turn.role}, {"text", turn.text}};
+    put_spans(one, turn.spans);
+    prompt["turns"].push_back(std::move(one));
+  }
   return prompt;
 }
 

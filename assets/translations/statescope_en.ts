@@ -718,6 +718,10 @@
         <source>“%1” is not a whole number.</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>“%1” is not from %2 to %3.</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>Views</name>
@@ -2473,18 +2477,6 @@ mean of the layers {}</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>After token {} {} the model expects {}, {:.2f}, which is right</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>After token {} {} the model expects {}, {:.2f}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>{}; right is {}, {:.2g}, number {}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>{}; the whole right answer: {:.4g}</source>
         <translation type="unfinished"></translation>
     </message>
@@ -2575,14 +2567,6 @@ p = exp(z) ÷ Σ exp(z) over the vocabulary, after token {}</source>
     </message>
     <message>
         <source>What is predicted along the run</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>{} expects “{}”, {:.2f}, which is right</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>{} expects “{}”, {:.2f}</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -3493,7 +3477,27 @@ after token {} {}
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Mark one in the prompt (Ctrl+T): select its words, then Needle. In a prompt file &quot;spans&quot; name it by its bytes.</source>
+        <source>Mark one in the prompt (Ctrl+T): select its words, then Needle; a model without a tokenizer has no words to select. In a prompt file &quot;spans&quot; name it by its bytes.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>After token {} {} the model expects {}, {}, which is right</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>After token {} {} the model expects {}, {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}; right is {}, {}, number {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} expects “{}”, {}, which is right</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} expects “{}”, {}</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -3832,6 +3836,18 @@ after token {} {}
         <source>Writing, with the checkpoint’s checksum: that of a large one takes a while…</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>There is no folder %1.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Nothing can be written into the folder %1.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1 is a folder.</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>statescope::Header</name>
@@ -3897,6 +3913,10 @@ after token {} {}
     </message>
     <message>
         <source>%1 notes</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Answer</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -4421,6 +4441,18 @@ Only for its states</source>
         <source>%1 is no folder</source>
         <translation type="unfinished"></translation>
     </message>
+    <message>
+        <source>%1 leaves the lesson</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Dropped here it opens; a model with Shift beside this one</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Dropped here it is read as a prompt</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>statescope::ModelChips</name>
@@ -4551,6 +4583,14 @@ Only for its states</source>
     </message>
     <message>
         <source>Plays as soon as the prompt has been read</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1 does not know every word of the prompt that was here: it reads an example of its own.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1 does not know every word of this prompt. Open or write another prompt: the checkpoint opens with it. Or close this message to stay with %2. (%3)</source>
         <translation type="unfinished"></translation>
     </message>
 </context>
@@ -4888,6 +4928,14 @@ Only for its states</source>
     </message>
     <message>
         <source>The model does not know “%1”. It knows: %2.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The prompt that is shown</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Token ids are whole numbers from 0 to %1 with spaces between them.</source>
         <translation type="unfinished"></translation>
     </message>
 </context>

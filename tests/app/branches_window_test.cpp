@@ -3,6 +3,7 @@
 #include <QTreeWidget>
 
 #include "app/assets.h"
+#include "app/branch_commands.h"
 #include "app/cli_commands.h"
 #include "app/header.h"
 #include "app/intervention_page.h"
@@ -155,6 +156,33 @@ TEST_CASE("window: what is wrong with an intervention stands under its line, and
   REQUIRE(test.settle());
 }
 
+TEST_CASE("a long answer leaves the branches more than half of their list") {
+  TestWindow test;
+  test.window.show_page(SidePage::interventions);
+  test.window.open_checkpoint("fake.h5", {});
+  RunInfo run = *fake_run(64);
+  run.prompt_length = 4;
+  const auto stands = std::make_shared<const RunInfo>(run);
+  auto branches = std::make_shared<BranchTree>();
+  branches->runs = {stands};
+  test.source.opening.branches(branches);
+  test.source.stand(stands);
+  QTest::qWait(1);
+  const auto& tree = *test.window.findChild<InterventionPage*>()->findChild<QTreeWidget*>();
+  REQUIRE(tree.topLevelItemCount() == 1);
+  CHECK(tree.columnWidth(0) > tree.viewport()->width() / 2);
+  CHECK(tree.columnWidth(0) + tree.columnWidth(1) <= tree.viewport()->width());
+  CHECK(tree.topLevelItem(0)->toolTip(1) == tree.topLevelItem(0)->text(1));
+}
+
+TEST_CASE("a session is proposed a name of its model that is free") {
+  const QTemporaryDir folder;
+  const QDir dir(folder.path());
+  CHECK(free_session(dir, "niah-gla") == dir.filePath("niah-gla.scope"));
+  for (const char* name : {"niah-gla.scope", "niah-gla-2.scope"}) CHECK(QFile(dir.filePath(name)).open(QIODevice::WriteOnly));
+  CHECK(free_session(dir, "niah-gla") == dir.filePath("niah-gla-3.scope"));
+}
+
 TEST_CASE("window: a session is saved, and opened again where it was") {
   const QTemporaryDir folder;
   const std::string path = folder.filePath("needle.scope").toStdString();
@@ -170,12 +198,23 @@ TEST_CASE("window: a session is saved, and opened again where it was") {
     test.apply("freeze decay from 230");
     CHECK(test.window.windowTitle().startsWith("needle.scope"));
     branched = test.states();
+    test.window.arrange(arrangement_of(presets()[2].views));
+    test.navigator().move({.token = 119, .layer = 2, .head = 1});
+    REQUIRE(test.settle());
   }
   RealWindow test;
+  test.navigator().set_autoplay(true);
   test.window.open_path(path);
+  REQUIRE(test.settle());
+  const Cursor& cursor = test.navigator().cursor();
+  CHECK((cursor.layer == 2 && cursor.head == 1 && cursor.token == 119));
+  CHECK(test.window.stage().arrangement() == arrangement_of(presets()[2].views));
+  QTest::qWait(1000);
+  CHECK(cursor.token == 119);  // it does not play by itself
   REQUIRE(test.settle());
   REQUIRE(test.shows(2));
   CHECK(test.navigator().checkpoint() == std::filesystem::absolute(default_run().checkpoint));
+  test.navigator().move({.layer = 0, .head = 0});
   CHECK(test.states() == branched);
   CHECK(answer_is_right(*test.navigator().branches()->runs[0]) == true);
   CHECK(test.navigator().prompt().text == load_prompt({}, default_run().prompt.string()).text);

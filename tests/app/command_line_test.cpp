@@ -185,6 +185,13 @@ TEST_CASE("command line: a picture of what cannot be opened ends with the reason
   CHECK(!fs::exists(place.folder / "out.png"));
 }
 
+TEST_CASE("command line: an empty prompt's file is named") {
+  const Place place;
+  place.write("empty.txt", "");
+  CHECK_THROWS_WITH(load_prompt({.text = {}, .ids = {}, .file = (place.folder / "empty.txt").string()}),
+                    Catch::Contains("empty.txt: the prompt is empty"));
+}
+
 TEST_CASE("command line: a checkpoint that was trained on something else than needles begins with an example of it") {
   const PromptInput usual = first_prompt({}, kCheckpoint), none = first_prompt({}, "");
   CHECK((usual.text == none.text && !usual.text.empty()));

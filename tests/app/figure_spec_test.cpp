@@ -52,6 +52,25 @@ TEST_CASE("figure spec: written and read back it is the same") {
   CHECK(to_json(parse_figure_spec(text, "again")) == text);
 }
 
+TEST_CASE("figure spec: a chat keeps its turns and what is marked in them") {
+  const std::string turns = R"([{"role": "user", "text": "It is 41.", "spans": [{"part": "needle", "begin": 6, "end": 8}]}])";
+  const auto spec_with = [](const std::string& said) {
+    return panel(R"(, "prompt": {"text": "<user>It is 41.", "in_chat": true, "turns": )" + said + "}");
+  };
+  const FigureSpec spec = parse_figure_spec(spec_with(turns), "spec.json");
+  const FigureSpec again = parse_figure_spec(to_json(spec), "again");
+  REQUIRE(again.panels[0].input);
+  REQUIRE(again.panels[0].input->turns.size() == 1);
+  const ChatTurn& turn = again.panels[0].input->turns[0];
+  CHECK((turn.role == "user" && turn.text == "It is 41."));
+  REQUIRE(turn.spans.size() == 1);
+  CHECK((turn.spans[0].kind == SpanKind::needle && turn.spans[0].begin == 6 && turn.spans[0].end == 8));
+  CHECK(says(error_of(spec_with("3")), "turns"));
+  CHECK(says(error_of(spec_with(R"([{"role": 1}])")), "turns[0].role"));
+  CHECK(says(error_of(spec_with(R"([{"role": "user", "text": "a", "spans": [{"part": "needle", "begin": 0, "end": 2}]}])")),
+             "turns[0].spans[0]"));
+}
+
 TEST_CASE("figure spec: a row is a number, or all of them") {
   const FigureSpec spec = parse_figure_spec(panel(", \"row\": \"all\""), "spec.json");
   CHECK(spec.panels[0].row == kAllRows);

@@ -1,6 +1,7 @@
 #include <QAction>
 #include <QMenuBar>
 #include <QSignalSpy>
+#include <QStyle>
 #include <set>
 
 #include "app/commands.h"
@@ -75,6 +76,15 @@ TEST_CASE("F1 lists every command, and finds them by name and key") {
   CHECK(listed.contains("High contrast · Theme"));
   CHECK(listed.contains("1× · Type and spacing"));
   CHECK(listed.contains("Partition 3"));
+  QTest::qWait(1);
+  const int margin = list->style()->pixelMetric(QStyle::PM_FocusFrameHMargin) + 1;
+  for (int row = 0; row < list->rowCount(); ++row) {
+    const QRect cell = list->visualItemRect(list->item(row, 1));
+    const int lines =
+        list->fontMetrics().boundingRect(cell.adjusted(margin, 0, -margin, 0), Qt::TextWordWrap, list->item(row, 1)->text()).height();
+    INFO(list->item(row, 1)->text().toStdString());
+    CHECK(cell.height() >= lines);
+  }
   const auto shown = [list] {
     int count = 0;
     for (int row = 0; row < list->rowCount(); ++row) count += !list->isRowHidden(row);

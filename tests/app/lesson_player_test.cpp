@@ -101,6 +101,15 @@ TEST_CASE("lessons: each shipped one goes from the first key to the last and bac
   }
 }
 
+TEST_CASE("lessons: Esc says how to leave one") {
+  LessonWindow w;
+  w.window.open_lesson(shipped_lessons()[0]);
+  REQUIRE(w.settles());
+  w.press(Qt::Key_Escape);
+  CHECK(w.lesson().lesson());
+  CHECK(w.window.said() == "Ctrl+Shift+L leaves the lesson");
+}
+
 TEST_CASE("lessons: where there is room for one view alone a step shows its first, whichever had the focus") {
   const std::vector<std::filesystem::path> files = shipped_lessons();
   LessonWindow w;

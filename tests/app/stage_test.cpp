@@ -41,6 +41,38 @@ TEST_CASE("every preset has a name and at least one view of the catalogue, none 
   }
 }
 
+TEST_CASE("in a preset, of a model that does not route, what its memories do stands in the routing's place") {
+  ModelInfo model = fake_run(1)->model;
+  for (const Preset& preset : presets()) CHECK(arrangement_of(preset, model) == arrangement_of(preset.views));
+  for (LayerInfo& layer : model.layers) {
+    layer.partitions = 0;
+    if (layer.has_state()) layer.memory = "gated delta rule";
+  }
+  CHECK(arrangement_of(presets()[0], model).views == std::vector<std::string>{"delta_rule", "state"});
+  CHECK(arrangement_of(presets()[1], model).views == std::vector<std::string>{"state", "delta_rule", "predictions"});
+  CHECK(arrangement_of(presets()[5], model) == arrangement_of(presets()[5].views));
+}
+
+TEST_CASE("what is done last says which view is in focus: a preset, a click on a title, a page that is left") {
+  TestWindow test;
+  test.open();
+  const auto& panels = test.window.stage().panels();
+  test.press(Qt::Key_3, Qt::ControlModifier);
+  CHECK(panels.front()->row().id == "needle");
+  CHECK(&test.window.focused_panel() == panels.front());
+  QTest::mouseClick(panels[1]->findChild<QLabel*>("question"), Qt::LeftButton);
+  CHECK(&test.window.focused_panel() == panels[1]);
+  for (const SidePage page : {SidePage::prompt, SidePage::keys, SidePage::interventions, SidePage::figure}) {
+    test.window.show_page(page);
+    QTest::qWait(1);
+    REQUIRE(test.window.side().isAncestorOf(QApplication::focusWidget()));
+    TestWindow::type_key(Qt::Key_Escape);
+    CHECK(test.window.side().page() == SidePage::inspector);
+    CHECK(&test.window.focused_panel() == panels[1]);
+    CHECK(panels[1]->surface().hasFocus());
+  }
+}
+
 TEST_CASE("an arrangement may name a view's way of looking; one that the view does not have is the first") {
   const std::string_view named[] = {"state/Write", "routing", "state/no such way"};
   CHECK(arrangement_of(named).views == std::vector<std::string>{"state", "routing", "state"});

@@ -255,7 +255,18 @@ TEST_CASE("a model without text opens on ids, says why, takes the reader's own, 
   auto& text = *page.findChild<QPlainTextEdit*>();
   CHECK(ids_in(text.toPlainText().toStdString()) == sample_ids(100));
   CHECK(page.prompt().ids == sample_ids(100));
+  for (const char* wrong : {"99999999999", "-3", "5 100"}) {
+    text.selectAll();
+    QTest::keyClicks(&text, wrong);
+    INFO(wrong);
+    const auto& counted = *page.findChild<QLabel*>("faint");
+    REQUIRE(QTest::qWaitFor([&] { return !counted.text().isEmpty(); }, long_enough_ms));
+    CHECK(counted.text() == "Token ids are whole numbers from 0 to 99 with spaces between them.");
+    CHECK_FALSE(page.read_button()->isEnabled());
+  }
+  text.selectAll();
   QTest::keyClicks(&text, "5 6 7");
+  REQUIRE(QTest::qWaitFor([&] { return page.read_button()->isEnabled(); }, long_enough_ms));
   const auto buttons = test.window.side().findChildren<QPushButton*>();
   (*std::ranges::find(buttons, "Read it", &QPushButton::text))->click();
   CHECK(test.source.read_prompt.ids == std::vector<std::int32_t>{5, 6, 7});
@@ -294,6 +305,23 @@ TEST_CASE("what opening a model has to say stands in the header and on the model
   QString page;
   for (const QLabel* label : test.window.side().currentWidget()->findChildren<QLabel*>()) page += label->text() + "\n";
   for (const char* part : {"vision tower", "bias_x", "fake", "It reads and writes text"}) CHECK(page.contains(part));
+}
+
+TEST_CASE("the header says whether the answer is right") {
+  TestWindow test;
+  const auto said = [&](std::size_t expected) {
+    RunInfo run = *fake_run(8);
+    run.prompt_length = 7;
+    run.expected = {run.tokens[expected]};
+    test.window.open_checkpoint("fake.h5", {});
+    test.source.stand(std::make_shared<const RunInfo>(run));
+    const auto* answer = test.window.findChild<Header*>()->findChild<QLabel*>("answer");
+    return answer->isVisible() ? answer->text() : QString();
+  };
+  CHECK(said(7) == "✓ right");
+  CHECK(said(2) == "✗ wrong");
+  test.open();
+  CHECK_FALSE(test.window.findChild<Header*>()->findChild<QLabel*>("answer")->isVisible());
 }
 
 TEST_CASE("the window advises no option of the command line") {

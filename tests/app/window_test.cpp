@@ -403,9 +403,42 @@ TEST_CASE("a file dropped on the window opens") {
   QDragEnterEvent enter({10, 10}, Qt::CopyAction, &files, Qt::LeftButton, Qt::NoModifier);
   QApplication::sendEvent(&test.window, &enter);
   CHECK(enter.isAccepted());
+  const auto* mark = test.window.findChild<QWidget*>("dropping");
+  CHECK(mark->isVisible());
+  CHECK(mark->size() == test.window.centralWidget()->size());
+  CHECK_FALSE(test.window.said().isEmpty());
   QDropEvent drop({10, 10}, Qt::CopyAction, &files, Qt::LeftButton, Qt::NoModifier);
+  drop.ignore();
   QApplication::sendEvent(&test.window, &drop);
+  CHECK(drop.isAccepted());
   CHECK(test.source.opened == "/models/dropped.h5");
+  CHECK_FALSE(mark->isVisible());
+}
+
+TEST_CASE("a text dropped on the window is read as a prompt; an address is not taken") {
+  TestWindow test;
+  test.open();
+  QMimeData text, address;
+  text.setText("The sea is calm.\n");
+  address.setUrls({QUrl("https://example.org/")});
+  QDragEnterEvent with_address({10, 10}, Qt::CopyAction, &address, Qt::LeftButton, Qt::NoModifier);
+  with_address.ignore();
+  QApplication::sendEvent(&test.window, &with_address);
+  CHECK_FALSE(with_address.isAccepted());
+  const auto* mark = test.window.findChild<QWidget*>("dropping");
+  CHECK_FALSE(mark->isVisible());
+  QDragEnterEvent enter({10, 10}, Qt::CopyAction, &text, Qt::LeftButton, Qt::NoModifier);
+  QApplication::sendEvent(&test.window, &enter);
+  CHECK(enter.isAccepted());
+  CHECK(mark->isVisible());
+  QDragLeaveEvent leave;
+  QApplication::sendEvent(&test.window, &leave);
+  CHECK_FALSE(mark->isVisible());
+  CHECK(test.window.said().isEmpty());
+  QApplication::sendEvent(&test.window, &enter);
+  QDropEvent drop({10, 10}, Qt::CopyAction, &text, Qt::LeftButton, Qt::NoModifier);
+  QApplication::sendEvent(&test.window, &drop);
+  CHECK(test.source.read_prompt.text == "The sea is calm.");
 }
 
 TEST_CASE("a click on a token goes there, the pointer over a cell chooses it") {

@@ -147,6 +147,27 @@ TEST_CASE("a wrong number never becomes another one: it is refused by name, and 
   CHECK(named<QLabel>(test.window.side(), "Result").text() == "Width: “50000” is not from 20.0 to 600.0 mm.");
 }
 
+TEST_CASE("where a figure cannot be written is said before anything is computed") {
+  TestWindow test;
+  test.open();
+  test.window.show_page(SidePage::figure);
+  const TestSettings place;
+  auto& path = named<QLineEdit>(test.window.side(), "File, .pdf, .svg, .png or .eps");
+  const auto& result = named<QLabel>(test.window.side(), "Result");
+  const auto said = [&](const QString& name) {
+    path.setText(name);
+    button(test.window.side(), "Write it").click();
+    return result.text();
+  };
+  CHECK(said("/no/such/dir/view.pdf") == "There is no folder /no/such/dir.");
+  CHECK(button(test.window.side(), "Write it").isEnabled());
+  CHECK(said(place.folder.filePath("view.doc")).contains("pdf"));
+  CHECK(QDir(place.folder.path()).mkdir("view.pdf"));
+  CHECK(said(place.folder.filePath("view.pdf")).endsWith("view.pdf is a folder."));
+  CHECK(said(place.folder.filePath("other.pdf")).startsWith("Writing"));
+  CHECK(QTest::qWaitFor([&] { return result.text().startsWith("Wrote"); }, long_enough_ms));
+}
+
 TEST_CASE("a range's ends take a comma, refuse what is no number, and are whole or not shown") {
   TestWindow test;
   test.open();
