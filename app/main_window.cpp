@@ -174,7 +174,7 @@ void MainWindow::make_connections() {
   });
   connect(palette_, &Palette::left, this, [this] { focused_->surface().setFocus(); });
   connect(transport_, &Transport::spoke, this, &MainWindow::say);
-  connect(side_, &Side::leaving, this, [this] { focused_->surface().setFocus(); });  // before it would go to whatever comes next
+  connect(side_, &Side::left, this, [this] { show_page(SidePage::inspector); });
   connect(&side_->prompt(), &PromptPage::spoke, this, &MainWindow::say);
   connect(transport_, &Transport::asked, this, [this] {
     focused_->surface().setFocus();
@@ -293,13 +293,14 @@ void MainWindow::step_cell(std::int64_t rows, std::int64_t columns) {
 void MainWindow::show_page(SidePage page) {
   pages_->setCurrentIndex(1);
   side_wanted_ = true;
+  ViewPanel& view = *focused_;  // from a page that goes the keyboard would come to whatever is next
   const bool has_keyboard = !side_->currentWidget()->focusProxy() || side_->isAncestorOf(QApplication::focusWidget());
   const bool again = side_->isVisible() && side_->page() == page && has_keyboard;
   if (page == SidePage::preferences) preferences_->refresh();
   if (page == SidePage::figure) figure_->refresh();
   side_->show_page(again ? SidePage::inspector : page);
   fold();
-  if (again) focused_->surface().setFocus();
+  if (side_->page() == SidePage::inspector) view.surface().setFocus();
 }
 
 void MainWindow::go_to_token(std::int64_t token) { navigator_->step(token - navigator_->cursor().token); }

@@ -1,6 +1,5 @@
 #include "app/side.h"
 
-#include <QApplication>
 #include <QPushButton>
 #include <QScrollArea>
 #include <QToolButton>
@@ -47,7 +46,7 @@ void Side::add_page(const QString& title, QWidget* body, QWidget* foot) {
   heading->setObjectName("question");
   auto* back = new QPushButton(tr("Back to the inspector"), page);
   back->setFocusPolicy(Qt::TabFocus);
-  connect(back, &QPushButton::clicked, this, [this] { show_page(SidePage::inspector); });
+  connect(back, &QPushButton::clicked, this, &Side::left);
   layout->addWidget(heading);
   layout->addWidget(scrolled(body, page), 1);
   auto* row = new QHBoxLayout;
@@ -77,7 +76,6 @@ void Side::set_width(SideWidth width) {
 }
 
 void Side::show_page(SidePage page) {
-  if (page == SidePage::inspector && isAncestorOf(QApplication::focusWidget())) Q_EMIT leaving();
   setCurrentIndex(static_cast<int>(page));
   if (page == SidePage::prompt) prompt_->fill();
   if (QWidget* first = currentWidget()->focusProxy()) first->setFocus(Qt::ShortcutFocusReason);

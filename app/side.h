@@ -31,7 +31,7 @@ class Side : public QStackedWidget {
   PromptPage& prompt() { return *prompt_; }
 
  Q_SIGNALS:
-  void leaving();  // a page with the keyboard in it makes room for the inspector
+  void left();  // the inspector is wanted in the page's place
 
  private:
   Inspector* inspector_;

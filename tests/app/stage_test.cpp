@@ -1,6 +1,8 @@
 #include "app/stage.h"
 
 #include <QMenu>
+#include <QPushButton>
+#include <functional>
 #include <set>
 
 #include "tests/app/window_cases.h"
@@ -60,16 +62,28 @@ TEST_CASE("what is done last says which view is in focus: a preset, a click on a
   test.press(Qt::Key_3, Qt::ControlModifier);
   CHECK(panels.front()->row().id == "needle");
   CHECK(&test.window.focused_panel() == panels.front());
-  QTest::mouseClick(panels[1]->findChild<QLabel*>("question"), Qt::LeftButton);
-  CHECK(&test.window.focused_panel() == panels[1]);
-  for (const SidePage page : {SidePage::prompt, SidePage::keys, SidePage::interventions, SidePage::figure}) {
-    test.window.show_page(page);
+  QTest::mouseClick(panels[2]->findChild<QLabel*>("question"), Qt::LeftButton);
+  CHECK(&test.window.focused_panel() == panels[2]);
+  const auto by_key = [] { TestWindow::type_key(Qt::Key_Escape); };
+  const auto by_button = [&] {
+    for (QPushButton* button : test.window.side().currentWidget()->findChildren<QPushButton*>())
+      if (button->text() == "Back to the inspector") button->click();
+  };
+  for (const int width : {1400, 800}) {  // in the narrow one the inspector goes, too
+    test.window.resize(width, 900);
     QTest::qWait(1);
-    REQUIRE(test.window.side().isAncestorOf(QApplication::focusWidget()));
-    TestWindow::type_key(Qt::Key_Escape);
-    CHECK(test.window.side().page() == SidePage::inspector);
-    CHECK(&test.window.focused_panel() == panels[1]);
-    CHECK(panels[1]->surface().hasFocus());
+    for (const SidePage page : {SidePage::prompt, SidePage::keys, SidePage::interventions, SidePage::figure}) {
+      for (const std::function<void()>& leave : {std::function<void()>(by_key), std::function<void()>(by_button)}) {
+        test.window.show_page(page);
+        QTest::qWait(1);
+        REQUIRE(test.window.side().isAncestorOf(QApplication::focusWidget()));
+        leave();
+        CHECK(test.window.side().page() == SidePage::inspector);
+        CHECK(&test.window.focused_panel() == panels[2]);
+        CHECK(panels[2]->surface().hasFocus());
+        CHECK(test.window.side().isVisible() == (width > 900));
+      }
+    }
   }
 }
 
