@@ -79,11 +79,11 @@ void serialize(Archive& archive, StateSimilarity& x) {
 template <class Archive>
 void serialize(Archive& archive, LayerReport& x) {
   auto& [mixer, memory, residual_norm, norm_by_eighth, moments, outlier, heads, slots, routing, read_effect, heads_read_effect, heads_norm,
-         heads_likeness, likest_heads, likest, longest_half_life, shortest_half_life, longest_median, shortest_median, writing, reading,
-         full_rank] = x;
+         heads_likeness, heads_same_reads, likest_heads, likest, longest_half_life, shortest_half_life, longest_median, shortest_median,
+         writing, reading, full_rank] = x;
   archive(mixer, memory, residual_norm, norm_by_eighth, moments, outlier, heads, slots, routing, read_effect, heads_read_effect, heads_norm,
-          heads_likeness, likest_heads, likest, longest_half_life, shortest_half_life, longest_median, shortest_median, writing, reading,
-          full_rank);
+          heads_likeness, heads_same_reads, likest_heads, likest, longest_half_life, shortest_half_life, longest_median, shortest_median,
+          writing, reading, full_rank);
 }
 template <class Archive>
 void serialize(Archive& archive, SequenceReport& x) {

@@ -45,8 +45,8 @@ constexpr std::array<IllnessRow, 12> kIllnesses{{
     {Illness::rank_collapse, "rank_collapse", "rank collapse", "states hold (nearly) one direction",
      "effective rank of the states, mean over heads, below 1.4, or a single head's at most 1.005",
      "effective rank: Roy and Vetterli 2007; State Rank Dynamics (arXiv 2602.02195); threshold ours"},
-    {Illness::duplicate_heads, "duplicate_heads", "duplicate heads", "heads hold the same", "|cosine| of two heads' states above 0.955",
-     "ours"},
+    {Illness::duplicate_heads, "duplicate_heads", "duplicate heads", "heads hold the same",
+     "|cosine| of two heads' states above 0.955, or of their SᵀS above 0.98", "ours"},
     {Illness::never_forgets, "never_forgets", "never forgets", "a gated memory does not decay and its norm grows with the length",
      "the shortest half-life is above 16 times the sequence, or every slot's median one above 10¹², and the norm still grows in the second "
      "half",
@@ -263,20 +263,34 @@ std::optional<Finding> head_gates(const LayerSigns& layer, const ReadOn&) {
   return {};
 }
 
+/// Two heads, or several of which each has another that is like it.
+std::string alike_text(std::span<const std::int64_t> heads, std::string_view what) {
+  if (heads.size() == 2) return fmt::format("Heads {} and {} {} the same", heads[0], heads[1], what);
+  return fmt::format("Heads {}: each {}s the same as another of them", fmt::join(heads, ", "), what);
+}
+
 std::optional<Finding> duplicate_heads(const LayerSigns& layer, const ReadOn&) {
+  const auto above = [&layer](std::vector<double> LayerReport::*figure, double threshold) {
+    return heads_where(layer, [=](const LayerSigns& l, std::size_t head) { return of_head(l, head, figure) > threshold; });
+  };
   const double cosine = layer.of([](const LayerReport& l) { return l.likest_heads; });
-  if (!(cosine > kSameHeads)) return {};
-  std::vector<std::int64_t> heads =
-      heads_where(layer, [](const LayerSigns& l, std::size_t head) { return of_head(l, head, &LayerReport::heads_likeness) > kSameHeads; });
-  if (heads.size() < 2) heads = {layer.any().likest[0], layer.any().likest[1]};  // not always the same two
-  return Finding{
-      .evidence = {{"cosine", cosine}, {"threshold", kSameHeads}},
-      .heads = heads,
-      .sentence = heads.size() == 2
-                      ? fmt::format("Heads {} and {} hold the same: |cosine| of their states {:.4f}.", heads[0], heads[1], cosine)
-                      : fmt::format("Heads {}: each holds the same as another of them, |cosine| of two states up to {:.4f}.",
-                                    fmt::join(heads, ", "), cosine),
-      .severity = cosine};
+  if (cosine > kSameHeads) {
+    std::vector<std::int64_t> heads = above(&LayerReport::heads_likeness, kSameHeads);
+    if (heads.size() < 2) heads = {layer.any().likest[0], layer.any().likest[1]};  // not always the same two
+    return Finding{.evidence = {{"cosine", cosine}, {"threshold", kSameHeads}},
+                   .heads = heads,
+                   .sentence = fmt::format("{}: |cosine| of their states {:.4f}.", alike_text(heads, "hold"), cosine),
+                   .severity = cosine};
+  }
+  const std::vector<std::int64_t> heads = above(&LayerReport::heads_same_reads, kSameReads);
+  if (heads.size() < 2) return {};
+  double reads = 0;
+  for (const std::int64_t head : heads)
+    reads = std::max(reads, of_head(layer, static_cast<std::size_t>(head), &LayerReport::heads_same_reads));
+  return Finding{.evidence = {{"reads_cosine", reads}, {"threshold", kSameReads}},
+                 .heads = heads,
+                 .sentence = fmt::format("{}, their keys in another order: cosine of SᵀS {:.4f}.", alike_text(heads, "read"), reads),
+                 .severity = reads};
 }
 
 /// Largest effective rank of a head's slots; 0 of a state of zeros.

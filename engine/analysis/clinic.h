@@ -54,6 +54,7 @@ constexpr double kLeastGateEntropy = 0.1;    // of the mean head gate, over log 
 constexpr double kHardGates = 0.01;          // mean over tokens: below, a token has one head alone
 constexpr double kMostGateEntropy = 0.999;   // mean over tokens: above, no head ever wins
 constexpr double kSameHeads = 0.955;         // |cosine| of two heads' states
+constexpr double kSameReads = 0.98;          // cosine of their SᵀS: healthy heads reach 0.88
 constexpr double kOneDirection = 1.4;        // effective rank, mean over heads
 constexpr double kOneDirectionHead = 1.005;  // effective rank, of a single head: one of several may hold little
 constexpr double kNeverDecays = 16;          // the shortest half-life over the tokens read

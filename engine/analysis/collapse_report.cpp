@@ -299,6 +299,20 @@ bool share_by_design(std::int64_t a, std::int64_t b, const Shape& shape, const C
   return same(seen.keys, shape[2]) && same(seen.values, shape[3]);
 }
 
+/// Σ over slots and rows of SᵀS of each head [H][V · V]; memory [P, H, K, V].
+std::vector<std::vector<double>> gram_matrices(std::span<const float> memory, const Shape& shape) {
+  const auto H = static_cast<std::size_t>(shape[1]), K = static_cast<std::size_t>(shape[2]), V = static_cast<std::size_t>(shape[3]);
+  std::vector<std::vector<double>> grams(H, std::vector<double>(V * V));
+  for (std::size_t row = 0; row < memory.size() / V; ++row) {
+    const auto values = memory.subspan(row * V, V);
+    std::vector<double>& gram = grams[row / K % H];
+    for (std::size_t i = 0; i < V; ++i) {
+      for (std::size_t j = 0; j < V; ++j) gram[i * V + j] += static_cast<double>(values[i]) * static_cast<double>(values[j]);
+    }
+  }
+  return grams;
+}
+
 /// Norms of the heads' states, and how alike they are; memory [P, H, K, V].
 void add_heads(LayerReport& layer, std::span<const float> memory, const Shape& shape, const Collected::Layer& seen) {
   const std::int64_t H = shape[1];
@@ -312,14 +326,27 @@ void add_heads(LayerReport& layer, std::span<const float> memory, const Shape& s
     return sum;
   };
   layer.heads_likeness.assign(static_cast<std::size_t>(H), kNaN);
-  const auto likeness = [&](std::int64_t head) -> double& { return layer.heads_likeness[static_cast<std::size_t>(head)]; };
+  layer.heads_same_reads.assign(static_cast<std::size_t>(H), kNaN);
+  const auto keep_larger = [](std::vector<double>& of_heads, std::int64_t head, double cosine) {
+    double& most = of_heads[static_cast<std::size_t>(head)];
+    most = std::fmax(most, cosine);
+  };
+  const std::vector<std::vector<double>> grams = gram_matrices(memory, shape);
+  const auto gram_product = [&](std::int64_t a, std::int64_t b) {
+    const std::vector<double>&of_a = grams[static_cast<std::size_t>(a)], &of_b = grams[static_cast<std::size_t>(b)];
+    return std::inner_product(of_a.begin(), of_a.end(), of_b.begin(), 0.0);
+  };
   for (std::int64_t a = 0; a < H; ++a) layer.heads_norm.push_back(std::sqrt(product(a, a)));
   for (std::int64_t a = 0; a < H; ++a) {
     for (std::int64_t b = a + 1; b < H; ++b) {
       const double norms = layer.heads_norm[static_cast<std::size_t>(a)] * layer.heads_norm[static_cast<std::size_t>(b)];
       const double cosine = std::abs(product(a, b)) / norms;
       if (std::isnan(cosine) || share_by_design(a, b, shape, seen)) continue;
-      for (const std::int64_t head : {a, b}) likeness(head) = std::fmax(likeness(head), cosine);
+      const double reads = gram_product(a, b) / std::sqrt(gram_product(a, a) * gram_product(b, b));
+      for (const std::int64_t head : {a, b}) {
+        keep_larger(layer.heads_likeness, head, cosine);
+        keep_larger(layer.heads_same_reads, head, reads);
+      }
       if (cosine <= layer.likest_heads) continue;
       layer.likest_heads = cosine;
       layer.likest = {a, b};
@@ -396,7 +423,7 @@ void for_numbers(SequenceReport& report, const auto& each) {
   for (LayerReport& layer : report.layers) {
     each(layer.residual_norm);
     for (double* x : {&layer.outlier, &layer.read_effect, &layer.likest_heads}) each(*x);
-    for (std::vector<double>* of_heads : {&layer.heads_read_effect, &layer.heads_norm, &layer.heads_likeness})
+    for (std::vector<double>* of_heads : {&layer.heads_read_effect, &layer.heads_norm, &layer.heads_likeness, &layer.heads_same_reads})
       for (double& x : *of_heads) each(x);
     for (double& norm : layer.norm_by_eighth) each(norm);
     for (Moments& moments : layer.moments) {

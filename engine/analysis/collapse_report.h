@@ -80,6 +80,8 @@ struct LayerReport {
   std::vector<double> heads_norm;         // [H] ‖S‖_F of all its slots
   /// [H] the largest |cosine| between a head's state and another's, as likest_heads has it; NaN where there is no other.
   std::vector<double> heads_likeness;
+  /// [H] the largest cosine between a head's SᵀS [V, V] and another's: 1 where both give the same reads, whatever the order of their keys.
+  std::vector<double> heads_same_reads;
   /// The largest |cosine| between two heads' states, all slots of a head as one vector, and which heads; heads whose keys and values are
   /// the same by design do not count. NaN where there are no two.
   double likest_heads = 0;

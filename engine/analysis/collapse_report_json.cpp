@@ -84,6 +84,7 @@ nlohmann::json to_json(const LayerReport& layer) {
     json["heads"].back()["read_effect"] = number(layer.heads_read_effect[h]);
     json["heads"].back()["norm"] = number(layer.heads_norm[h]);
     json["heads"].back()["likeness"] = number(layer.heads_likeness[h]);
+    json["heads"].back()["same_reads"] = number(layer.heads_same_reads[h]);
     json["heads"].back()["class"] = name_of(head_class(head.stacked.rank / static_cast<double>(layer.full_rank)));
   }
   json["slots"] = nlohmann::json::array();

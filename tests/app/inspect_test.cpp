@@ -213,7 +213,7 @@ TEST_CASE("inspect: half-lives that do not end and widths that may be larger kee
   LayerReport layer{.mixer = "gla", .residual_norm = 2, .heads = {}, .slots = {}, .routing = {}};
   layer.full_rank = 4;
   layer.heads.emplace_back().stacked.rank = 2;
-  layer.heads_read_effect = layer.heads_norm = layer.heads_likeness = {0.1};
+  layer.heads_read_effect = layer.heads_norm = layer.heads_likeness = layer.heads_same_reads = {0.1};
   layer.slots.push_back({.name = "state", .half_life = 20.0, .receptive_field = 60.0, .censored = 0.0});
   Inspected a{.checkpoint = "a.h5", .names = {"niah"}, .sequences = {{.tokens = 64, .nll_by_eighth = {}, .layers = {layer}}}}, b = a;
   b.checkpoint = "b.h5";
@@ -264,7 +264,7 @@ TEST_CASE("inspect: many checkpoints stand in a table, a line each") {
       .mixer = "sse", .residual_norm = 1, .norm_by_eighth = {1, 1, 1, 2, 2, 2, 2, 5}, .heads = {}, .slots = {}, .routing = {}};
   layer.full_rank = 4;
   layer.heads.emplace_back().rows.mean_abs = 0.25;
-  layer.heads_read_effect = layer.heads_norm = layer.heads_likeness = {0.1};
+  layer.heads_read_effect = layer.heads_norm = layer.heads_likeness = layer.heads_same_reads = {0.1};
   layer.heads.back().stacked.rank = 2;
   layer.routing.emplace().load_entropy = 0.125;
   Inspected one{.checkpoint = "folder/gla-step900.h5", .steps = 900, .names = {"niah"}, .sequences = {}};

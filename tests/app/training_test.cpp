@@ -27,7 +27,7 @@ Inspected made_up(const FoundCheckpoint& found) {
       .mixer = "sse", .residual_norm = 1, .norm_by_eighth = {1, 1, 1, 2, 2, 2, 2, 5}, .heads = {}, .slots = {}, .routing = {}};
   layer.full_rank = 4;
   layer.heads.emplace_back().stacked.rank = 2;
-  layer.heads_read_effect = layer.heads_norm = layer.heads_likeness = {0.1};
+  layer.heads_read_effect = layer.heads_norm = layer.heads_likeness = layer.heads_same_reads = {0.1};
   layer.routing.emplace().load_entropy = found.steps < 300 ? 0.9 : 0.1;
   Inspected one{.checkpoint = found.path, .steps = found.steps, .names = {"niah"}, .sequences = {}};
   one.sequences.push_back(

@@ -155,8 +155,12 @@ def head_figures(state):
     flat = stacked.reshape(heads, -1)
     norms = np.sqrt((flat * flat).sum(1))
     cosine = abs(flat @ flat.T) / np.outer(norms, norms)
-    np.fill_diagonal(cosine, -1)
-    return [row_cosines(rows, slots) | spectrum(rows) | {"norm": norms[h], "likeness": cosine[h].max()} for h, rows in enumerate(stacked)]
+    gram = np.einsum("hrv,hrw->hvw", stacked, stacked).reshape(heads, -1)
+    reads = gram @ gram.T / np.sqrt(np.outer((gram * gram).sum(1), (gram * gram).sum(1)))
+    for matrix in cosine, reads:
+        np.fill_diagonal(matrix, -1)
+    return [row_cosines(rows, slots) | spectrum(rows) | {"norm": norms[h], "likeness": cosine[h].max(), "same_reads": reads[h].max()}
+            for h, rows in enumerate(stacked)]
 
 
 class Routing:

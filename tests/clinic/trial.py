@@ -134,6 +134,14 @@ def copies(base, rng):
                                  "k_conv1d.weight", "v_conv1d.weight", "b_proj.weight", "a_proj.weight", "A_log", "dt_bias",
                                  "sla_k_gate.weight", "sla_q_gate.weight") if base.has(name)]
     if base.has("v_proj.weight") and "sse" not in base.name and "sla" not in base.name and "retnet" not in base.name:
+        if not base.has("gk_proj.1.weight") and base.has("q_conv1d.weight"):
+            turned = rng.permutation(base.shapes[base.tensor(one[0], "k_proj.weight")][0] // heads)
+            def other_order(w):
+                w, n = same_heads(heads, 0, heads - 1)(w), w.shape[0] // heads
+                w[-n:] = w[-n:][turned]
+                return w
+            keys = ("q_proj.weight", "k_proj.weight", "q_conv1d.weight", "k_conv1d.weight")
+            yield "same-reads", ["duplicate_heads"], one, {**on(one, keys, other_order), **on(one, [g for g in grouped if g not in keys], same_heads(heads, 0, heads - 1))}
         yield "two-heads-alike", ["duplicate_heads"], one, on(one, grouped, same_heads(heads, 0, heads - 1))
         order = list(rng.permutation(heads))
         edits = {**on(all_layers, grouped + ["g_proj.weight"], permuted_heads(heads, order)), **on(all_layers, ["o_proj.weight"], permuted_heads(heads, order, 1))}

@@ -29,6 +29,7 @@ LayerReport healthy_layer() {
   layer.heads_read_effect = {0.02, 0.004, 0.05, 0.03};
   layer.heads_norm = {4, 5, 6, 5};
   layer.heads_likeness = {0.3, 0.2, 0.3, 0.25};
+  layer.heads_same_reads = {0.8, 0.5, 0.8, 0.6};
   layer.likest_heads = 0.3;
   layer.likest = {0, 2};
   layer.longest_half_life = 1e5;
@@ -89,6 +90,7 @@ TEST_CASE("clinic: every illness is told by its own sign, and health by none") {
   CHECK(found([](LayerReport& l) { l.reading->mean_entropy = 0.001; }) == Found{Illness::head_gate_collapse});
   CHECK(found([](LayerReport& l) { l.reading->mean_entropy = 1; }) == Found{Illness::head_gate_collapse});
   CHECK(found([](LayerReport& l) { l.likest_heads = 0.96; }) == Found{Illness::duplicate_heads});
+  CHECK(found([](LayerReport& l) { l.heads_same_reads[1] = l.heads_same_reads[2] = 0.999; }) == Found{Illness::duplicate_heads});
   CHECK(found([](LayerReport& l) { l.likest_heads = l.writing->mean_entropy = 1; }) == Found{Illness::duplicate_heads});
   CHECK(found([](LayerReport& l) { l.heads = {head_of_rank(1.2), head_of_rank(1.25)}; }) == Found{Illness::rank_collapse});
   CHECK(found([](LayerReport& l) { l.heads[2] = head_of_rank(1.001); }) == Found{Illness::rank_collapse});
