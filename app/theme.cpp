@@ -126,6 +126,7 @@ QTableView, QListWidget, QTreeWidget { background: @panel; border: 1px solid @li
 QTableView:focus, QListWidget:focus, QTreeWidget:focus { border-color: @accent; }
 QListWidget, QTreeWidget { font-family: "DejaVu Sans"; font-size: 13@; }
 QTableView::item { padding: 1@ 6@; border: none; }
+QTableView#keys::item { padding: 0; }
 QHeaderView { background: @panel; }
 QHeaderView::section { background: @panel; color: @faint; border: none; border-bottom: 1px solid @line; padding: 4@ 6@; font-size: 12@; font-weight: normal; }
 QAbstractScrollArea::corner { background: transparent; border: none; }
