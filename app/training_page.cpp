@@ -135,7 +135,9 @@ void TrainingPage::show_state() {
     doing_->setText(any ? tr("Stopped; what was read stays.") : QString());
   else if (rests_)
     doing_->setText(watch_.steps().empty() ? tr("Waits for the first checkpoint.")
-                                           : tr("All there is has been read. Waits for the next checkpoint."));
+                                           : tr("%1: %2. All there is has been read; waits for the next checkpoint.")
+                                                 .arg(QString::fromStdString(watch_.steps().back().name),
+                                                      QString::fromStdString(watch_.steps().back().verdict)));
   else if (progress_->isHidden())
     doing_->setText(tr("Looks for checkpoints."));
 }

@@ -5079,10 +5079,6 @@ Only for its states</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>All there is has been read. Waits for the next checkpoint.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Looks for checkpoints.</source>
         <translation type="unfinished"></translation>
     </message>
@@ -5132,6 +5128,10 @@ Only for its states</source>
     </message>
     <message>
         <source>the state&apos;s norm at the end of a prompt over that in its middle, of the layer that has most</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>%1: %2. All there is has been read; waits for the next checkpoint.</source>
         <translation type="unfinished"></translation>
     </message>
 </context>

@@ -16,6 +16,7 @@
 #include "engine/checkpoint/format.h"
 #include "engine/checkpoint/mapped_file.h"
 #include "engine/error.h"
+#include "engine/run/saving_due.h"
 
 namespace statescope {
 namespace fs = std::filesystem;
@@ -186,7 +187,7 @@ Branches SessionFile::restore_branches(std::shared_ptr<Model> model, const RunOp
 bool SessionFile::is_due() {
   const auto now = std::chrono::steady_clock::now();
   const auto pass = now - std::exchange(followed_at_, now), since = now - saved_at_;
-  return since >= interval_ || since + pass + saving_ >= interval_ + kSlack;
+  return saving_is_due(since, pass, saving_, interval_, kSlack);
 }
 
 void SessionFile::follow(const Run& run) {
