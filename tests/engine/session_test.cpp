@@ -269,7 +269,7 @@ TEST_CASE("session: a reading under way is cancelled, by hand or by a newer open
   session.open(kSse, ids_prompt(7), newer.callbacks());
   posts.run_until([&] { return newer.ended() && replaced.ended(); });
   CHECK(replaced.failures == std::vector<std::string>{"cancelled"});
-  CHECK(replaced.runs.empty());
+  for (const auto& run : replaced.runs) CHECK(unread(*run) > 0);  // its first tokens may have come before
   REQUIRE(newer.runs.size() == 1);
   CHECK(newer.runs[0]->model.family == "sse");
 }
