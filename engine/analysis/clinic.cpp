@@ -311,8 +311,12 @@ double mean_slot_rank(const LayerReport& layer) {
 
 std::optional<Finding> rank_collapse(const LayerSigns& layer, const ReadOn&) {
   const double rank = layer.of(mean_slot_rank);
-  if (!(rank < kOneDirection)) return {};
-  return Finding{.evidence = {{"effective_rank", rank}, {"threshold", kOneDirection}},
+  // Of heads that are alike the mean says no more than one head's rank, and one of several may be low.
+  constexpr double of_alike_heads = 1.1;
+  const bool alike = layer.of([](const LayerReport& l) { return l.likest_heads; }) > kSameHeads;
+  const double threshold = alike ? of_alike_heads : kOneDirection;
+  if (!(rank < threshold)) return {};
+  return Finding{.evidence = {{"effective_rank", rank}, {"threshold", threshold}},
                  .sentence = fmt::format("States hold nearly one direction: effective rank {:.2f}, mean over heads.", rank),
                  .severity = -rank};
 }

@@ -94,6 +94,9 @@ TEST_CASE("clinic: every illness is told by its own sign, and health by none") {
   CHECK(found([](LayerReport& l) { l.likest_heads = l.writing->mean_entropy = 1; }) == Found{Illness::duplicate_heads});
   CHECK(found([](LayerReport& l) { l.heads = {head_of_rank(1.2), head_of_rank(1.25)}; }) == Found{Illness::rank_collapse});
   CHECK(found([](LayerReport& l) { l.heads[2] = head_of_rank(1.001); }) == Found{Illness::rank_collapse});
+  CHECK(found([](LayerReport& l) {
+          l.heads = {head_of_rank(1.2), head_of_rank(1.2)}, l.likest_heads = 1;
+        }) == Found{Illness::duplicate_heads});
   CHECK(found([](LayerReport& l) { l.shortest_half_life = 1e6; }) == Found{Illness::never_forgets});
   CHECK(found([](LayerReport& l) { l.shortest_median = 1e15; }) == Found{Illness::never_forgets});
   CHECK(found([](LayerReport& l) { l.shortest_half_life = 1e6, l.memory = "gated delta rule"; }).empty());
