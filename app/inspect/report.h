@@ -43,7 +43,7 @@ std::string overview_text(const std::vector<Inspected>& all);
 /// Long format, a number a line: checkpoint, steps, sequence, tokens, layer, head or slot, quantity, value, and whether it is that ("=") or
 /// at least that (">="); "inf" where nothing decays.
 std::string inspection_csv(const std::vector<Inspected>& all);
-/// Every sequence for itself; app/schemas/inspection.schema.json, says what each number is.
+/// Every sequence for itself; app/schemas/inspection.schema.json says what each number is.
 std::string inspection_json(const std::vector<Inspected>& all);
 /// All checkpoints side by side, then each in full. Light and dark as the reader prefers.
 std::string inspection_html(const std::vector<Inspected>& all);

@@ -43,7 +43,7 @@ constexpr std::array<IllnessRow, 12> kIllnesses{{
      "entropy of the mean gate over log H below 0.1, or the mean of a token's below 0.01 or above 0.999",
      "softmax linear attention (SLA), Theorem 4.2; thresholds ours"},
     {Illness::rank_collapse, "rank_collapse", "rank collapse", "states hold (nearly) one direction",
-     "effective rank of the states, mean over heads, below 1.4, or a single head's at most 1.005",
+     "effective rank of the states, mean over heads, below 1.4 (1.1 where heads are alike), or a single head's at most 1.005",
      "effective rank: Roy and Vetterli 2007; State Rank Dynamics (arXiv 2602.02195); threshold ours"},
     {Illness::duplicate_heads, "duplicate_heads", "duplicate heads", "heads hold the same",
      "|cosine| of two heads' states above 0.955, or of their SᵀS above 0.98", "ours"},
