@@ -148,7 +148,7 @@ std::string trend_figure(std::span<const InspectionOverview> all) {
       marks += fmt::format("<polyline points=\"{}\"><title>{}</title></polyline>", points, escaped(series));
     panels += panel(trend.title, "0", short_number(high), "step 0", fmt::format("{}", steps.back()->steps), marks + dots);
   }
-  return figure("The course of the training; of several layers the one that is named, at the longest of what was read.", panels);
+  return figure("The course of the training, on the longest of what was read. Least and most: of the layer that has it.", panels);
 }
 
 std::string rank_figure(const SequenceReport& report) {
