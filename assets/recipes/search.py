@@ -1,6 +1,6 @@
 """Looks for a recipe: python3 search.py --out search.jsonl --try base --try warmup=1000 --try "warmup=1000 router=0.5"
 
-Each --try is the shipped recipe with some options changed; every family is trained under it on every seed, one training at a time on each GPU.
+Each --try is the shipped recipe with some options changed; every family is trained under it on every seed, `--side-by-side` trainings on each GPU.
 The file gets one JSON line a training. What it has already is not trained again, so a search that was stopped goes on where it was.
 `--choose` trains nothing: it reads the file and says which recipe is best for all families alike, by the median validation loss over the seeds.
 Scores are written down but never looked at there.
@@ -38,6 +38,7 @@ OPTIONS = {
 CHOICES = {"keys": ("silu", "softmax"), "conv": ("after", "before")}
 OF_ROUTED = {"sse": {"router", "branch", "balance", "keys", "conv"}, "mom": {"router", "balance"}}  # by model_type: what others have not
 RECIPE_KEYS = {"tokens": "tokens", "lr": "lr", "warmup": "warmup", "router": "router_scale", "branch": "branch_scale", "balance": "balance"}
+JUDGED = ["transformer", "gla", "sse-gla-n4k1", "gated-deltanet", "sse-gdn-n4k1"]  # a recipe is chosen for: one of each kind of memory
 FIRST_SEED = 11  # those below are counted, and never chosen by
 VALIDATION_SEED = 0  # of the training split; nothing is trained on it
 LEAST_SEEDS = 5
@@ -144,11 +145,11 @@ def take_device(device):
     os.environ["CUDA_VISIBLE_DEVICES"] = str(device)
 
 
-def search(wanted, path, devices, samples, seconds):
+def search(wanted, path, devices, side_by_side, samples, seconds):
     """Trains what is wanted, as long as there is time for one more: the last training of a worker says how long one takes."""
     context = multiprocessing.get_context("spawn")
-    workers = [ProcessPoolExecutor(1, context, take_device, (device,)) for device in range(devices)]
-    began, took, running = time.time(), [0.0] * devices, {}
+    workers = [ProcessPoolExecutor(1, context, take_device, (device,)) for _ in range(side_by_side) for device in range(devices)]
+    began, took, running = time.time(), [0.0] * len(workers), {}
     with open(path, "a") as file:
         while True:
             for worker, pool in enumerate(workers):
@@ -210,9 +211,10 @@ def main():
     parser.add_argument("--out", type=Path, required=True, help="the file of trainings")
     parser.add_argument("--task", choices=["mqar", "niah"], default="mqar")
     parser.add_argument("--try", dest="tries", action="append", default=[], metavar="OPTIONS")
-    parser.add_argument("--families", nargs="+", default=["gla", "sse-gla-n4k1", "gated-deltanet", "sse-gdn-n4k1"], choices=list(FAMILIES))
+    parser.add_argument("--families", nargs="+", default=JUDGED, choices=list(FAMILIES))
     parser.add_argument("--seeds", nargs="+", type=int, default=list(range(FIRST_SEED, FIRST_SEED + LEAST_SEEDS)))
     parser.add_argument("--devices", type=int, default=1, help="GPUs")
+    parser.add_argument("--side-by-side", type=int, default=1, help="trainings a GPU: a gain only under CUDA's Multi-Process Service")
     parser.add_argument("--samples", type=int, default=500, help="examples a score")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="no training begins that would end later")
     parser.add_argument("--choose", action="store_true", help="train nothing, say which recipe is best")
@@ -236,7 +238,8 @@ def main():
                 job = arguments.task, family, effective(family, options), seed
                 if key_of(*job) not in done:
                     wanted.setdefault(key_of(*job), job)
-    return 0 if search(list(wanted.values()), arguments.out, arguments.devices, arguments.samples, arguments.seconds) == 0 else 1
+    left = search(list(wanted.values()), arguments.out, arguments.devices, arguments.side_by_side, arguments.samples, arguments.seconds)
+    return 0 if left == 0 else 1
 
 
 if __name__ == "__main__":
