@@ -12,14 +12,18 @@ Every call meets operands that are in no cache. flash-linear-attention is instal
 import argparse
 import json
 import pathlib
+import shlex
 import statistics
 import subprocess
 import sys
+
+import measurement
 
 HEADS, WIDTH = 8, 128
 LENGTHS = [512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072]
 REPEATS = 21
 LARGER_THAN_CACHES = 256 << 20
+COLUMNS = ["memory", "tokens", "operands", "theirs", "ours", "theirs alone", "ours alone", "our call returns"]
 KERNELS = {"decayed_outer_product": "chunk_gla", "gated_delta_rule": "chunk_gated_delta_rule"}
 
 
@@ -133,7 +137,7 @@ def table(theirs, runs):
         for kernel, length in both[0]:
             our = {key: max(run[kernel, length][key] for run in both) for key in ("ms", "alone_ms", "call_ms")}
             their = theirs.get((kernel, length), {"ms": None, "alone_ms": None})
-            rows.append({"kernel": kernel, "length": length, "operands": operands, "theirs": their, "ours": our})
+            rows.append([kernel, length, operands, their["ms"], our["ms"], their["alone_ms"], our["alone_ms"], our["call_ms"]])
             print(f"{kernel:24}{length:8}  {number(their['ms'])} {number(our['ms'])} {ratio(their['ms'], our['ms'])}    "
                   f"{number(their['alone_ms'])} {number(our['alone_ms'])} {ratio(their['alone_ms'], our['alone_ms'])}  {number(our['call_ms'])}")
     return rows
@@ -168,7 +172,9 @@ def main():
     print(f"ours: {device}; theirs: torch {torch.__version__} on {torch.cuda.get_device_name(arguments.device)}; ratio: theirs / ours")
     rows = table(theirs, {operands: [before[operands], after[operands]] for operands in before})
     if arguments.json:
-        pathlib.Path(arguments.json).write_text(json.dumps({"device": device, "rows": rows}, indent=1))
+        measurement.write(arguments.json, measurement.measurement(
+            f"Memories beside flash-linear-attention, ms, H = {HEADS}, D = {WIDTH}", shlex.join(sys.argv), device, COLUMNS, rows,
+            f"Theirs: torch {torch.__version__}. Ours is the slower of a run before and one after."))
 
 
 if __name__ == "__main__":

@@ -10,10 +10,13 @@ clock."""
 import argparse
 import json
 import pathlib
+import shlex
 import statistics
 import subprocess
+import sys
 import time
 
+import measurement
 from compare_fla import fail, number, ratio
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -86,7 +89,9 @@ def main():
     parser.add_argument("--models", type=lambda text: text.split(","), default=list(MODELS), help="default: %(default)s")
     parser.add_argument("--prefill", type=lambda text: [int(word) for word in text.split(",")], default=[8192, 32768], help="lengths of prompts")
     parser.add_argument("--device", type=int, default=0, help="number of the GPU")
+    parser.add_argument("--json", help="write the times to this file")
     arguments = parser.parse_args()
+    rows = []
     for name in arguments.models:
         if name not in MODELS:
             fail(f"no model {name}; there are {', '.join(MODELS)}")
@@ -111,7 +116,12 @@ def main():
         for what, their in theirs.items():
             our = max(before[what], after[what])
             said = "decode" if what == "decode" else f"prefill {what}"
+            rows.append([name, said, their, our, their and round(their / our, 2)])
             print(f"{name:22}{said:16}{number(their)} {number(our)} {ratio(their, our)}   (ours before and after: {before[what]:.4f}, {after[what]:.4f})")
+    if arguments.json:
+        measurement.write(arguments.json, measurement.measurement(
+            f"Whole models beside flash-linear-attention {fla.__version__}, random bfloat16 weights", shlex.join(sys.argv), torch.cuda.get_device_name(),
+            ["model", "what", "theirs ms", "ours ms", "theirs / ours"], rows, "Host's clock; ours is the slower of a run before and one after."))
 
 
 if __name__ == "__main__":

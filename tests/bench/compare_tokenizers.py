@@ -13,15 +13,21 @@ import json
 import os
 import pathlib
 import platform
+import shlex
 import subprocess
 import sys
 import tempfile
 import time
 
+import measurement
+
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 os.environ["RAYON_NUM_THREADS"] = "1"
 
 PATTERN = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+
+TIMED = {"load_s": "loading tokenizer.json", "encode_whole_s": "encoding as a whole", "encode_lines_s": "encoding line by line",
+         "word_s": "a word of 20,000 letters"}
 
 
 def prose(paths, size):
@@ -120,13 +126,14 @@ def main():
         ours = json.loads(subprocess.run([arguments.bench, str(path), folder + "/text", folder + "/word", str(arguments.times)],
                                          check=True, capture_output=True, text=True).stdout)
     assert ours.pop("tokens") == count, "the two do not agree"
-    results = {"tokenizers": tokenizers.__version__, "machine": platform.machine(), "bytes": len(text.encode()), "tokens": count,
-               "pieces": arguments.pieces, "package": theirs, "statescope": ours,
-               "ratio": {key: theirs[key] / ours[key] for key in ours}}
-    print(json.dumps(results, indent=1))
+    rows = [[what, round(theirs[key], 4), round(ours[key], 4), round(theirs[key] / ours[key], 2)] for key, what in TIMED.items()]
+    result = measurement.measurement(
+        f"Tokenizers beside the tokenizers package {tokenizers.__version__}: {arguments.pieces:,} pieces, {arguments.megabytes} MB of prose ({count:,} tokens)",
+        shlex.join(sys.argv), platform.machine(), ["what", "theirs s", "ours s", "theirs / ours"], rows,
+        f"One thread each, least of {arguments.times} runs.")
+    print(measurement.text_of(result), end="")
     if arguments.out:
-        pathlib.Path(arguments.out).parent.mkdir(parents=True, exist_ok=True)
-        pathlib.Path(arguments.out).write_text(json.dumps(results, indent=1) + "\n")
+        measurement.write(arguments.out, result)
     return 0
 
 

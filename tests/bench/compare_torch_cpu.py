@@ -14,12 +14,17 @@ import pathlib
 import platform
 import resource
 import statistics
+import shlex
 import subprocess
 import sys
 import time
 
+import measurement
+
 os.environ["GOMP_SPINCOUNT"] = "0"  # before torch is loaded
 os.environ["OMP_WAIT_POLICY"] = "passive"
+
+COLUMNS = ["what", "precision", "theirs s", "ours s", "theirs / ours", "theirs CPU s", "ours CPU s", "CPU theirs / ours"]
 
 
 def clock():
@@ -104,18 +109,21 @@ def main():
     for _ in range(options.runs):
         for name, turn in turns.items():
             seen[name].append(turn())
-    results = {"processor": processor(), "threads": options.threads, "prefill_tokens": options.tokens, "decode_tokens": options.decode,
-               "runs": options.runs, "beside": torch.version, "load_average": os.getloadavg()[0]}
-    for what in ("prefill", "decode"):
-        for i, unit in enumerate(("seconds", "cpu_seconds")):
-            median = {name: statistics.median(run[what][i] for run in runs) for name, runs in seen.items()}
-            results[f"{what}_{unit}"] = {name: round(value, 5) for name, value in median.items()}
-            results[f"{what}_{unit}_torch_over_ours"] = {name: round(median["torch"] / median[name], 3) for name in ("float32", "bfloat16")}
-    text = json.dumps(results, indent=2)
-    print(text)
+    rows = []
+    for what, told in (("prefill", f"prefill of {options.tokens} tokens"), ("decode", "a token")):
+        for precision in ("float32", "bfloat16"):
+            row = [told, precision]
+            for i in range(2):
+                theirs, mine = (statistics.median(run[what][i] for run in seen[name]) for name in ("torch", precision))
+                row += [round(theirs, 5), round(mine, 5), round(theirs / mine, 3)]
+            rows.append(row)
+    result = measurement.measurement(
+        f"Prefill and decoding of {options.folder.name} beside {torch.version} in bfloat16", shlex.join(sys.argv),
+        f"{processor()}, {options.threads} threads", COLUMNS, rows,
+        f"Medians of {options.runs} runs, by turns; load average {os.getloadavg()[0]:.2f}.")
+    print(measurement.text_of(result), end="")
     if options.output:
-        options.output.parent.mkdir(parents=True, exist_ok=True)
-        options.output.write_text(text + "\n")
+        measurement.write(options.output, result)
 
 
 if __name__ == "__main__":

@@ -7,17 +7,21 @@ The screen is looked at every 10 ms. The first picture is there when the stage (
 state that is drawn brings; the moment when the screen comes to rest is told as well. Nothing plays by itself. The files are read once before, so that they are in memory. Needs Xvfb and numpy."""
 
 import argparse
-import json
 import mmap
 import os
 import pathlib
+import platform
+import shlex
 import statistics
 import struct
 import subprocess
+import sys
 import tempfile
 import time
 
 import numpy as np
+
+import measurement
 
 DISPLAY, WIDTH, HEIGHT = ":96", 1280, 720
 STAGE = slice(int(0.12 * HEIGHT), int(0.7 * HEIGHT)), slice(int(0.02 * WIDTH), int(0.68 * WIDTH))
@@ -100,11 +104,14 @@ def main():
     command = [arguments.program, "--no-autoplay", "--open", str(arguments.checkpoint), *others]
     times = measured(command, arguments.runs)
     first, rest = zip(*times)
-    results = {"options": others, "first_picture_s": [round(t, 3) for t in first], "median_s": round(statistics.median(first), 3),
-               "at_rest_s": round(statistics.median(rest), 3), "load_average": round(os.getloadavg()[0], 2), "threads": os.cpu_count()}
-    print(json.dumps(results, indent=1))
+    row = [" ".join(others), [round(t, 3) for t in first], round(statistics.median(first), 3), round(statistics.median(rest), 3)]
+    result = measurement.measurement(
+        f"From the start to the first picture of a model's state: {arguments.checkpoint.name}", shlex.join(sys.argv),
+        f"{os.cpu_count()} cores, {platform.machine()}", ["options", "first picture s", "median s", "at rest s"], [row],
+        f"Load average {os.getloadavg()[0]:.1f}.")
+    print(measurement.text_of(result), end="")
     if arguments.out:
-        arguments.out.write_text(json.dumps(results, indent=1) + "\n")
+        measurement.write(arguments.out, result)
 
 
 if __name__ == "__main__":
