@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "kernels/host_memory.h"
+#include "kernels/cpu/host_memory.h"
 
 namespace statescope {
 namespace {

@@ -5,17 +5,17 @@
 #include <memory>
 #include <string>
 
-#include "kernels/convolution.h"
-#include "kernels/decayed_outer_product.h"
-#include "kernels/elementwise.h"
-#include "kernels/gated_delta_rule.h"
-#include "kernels/linear.h"
-#include "kernels/predictions.h"
-#include "kernels/projection.h"
-#include "kernels/routing.h"
-#include "kernels/softmax_attention.h"
-#include "kernels/sparse_state.h"
-#include "kernels/state_analysis.h"
+#include "kernels/ops/convolution.h"
+#include "kernels/ops/decayed_outer_product.h"
+#include "kernels/ops/elementwise.h"
+#include "kernels/ops/gated_delta_rule.h"
+#include "kernels/ops/linear.h"
+#include "kernels/ops/predictions.h"
+#include "kernels/ops/projection.h"
+#include "kernels/ops/routing.h"
+#include "kernels/ops/softmax_attention.h"
+#include "kernels/ops/sparse_state.h"
+#include "kernels/ops/state_analysis.h"
 #include "kernels/workspace.h"
 
 namespace statescope {

@@ -4,9 +4,9 @@
 #include <optional>
 
 #include "kernels/backend.h"
-#include "kernels/bfloat16_product.h"
+#include "kernels/cpu/bfloat16_product.h"
+#include "kernels/cpu/parallel.h"
 #include "kernels/device.h"
-#include "kernels/parallel.h"
 
 namespace statescope {
 namespace {

@@ -1,4 +1,4 @@
-#include "kernels/sparse_state.h"
+#include "kernels/ops/sparse_state.h"
 
 #include <algorithm>
 #include <initializer_list>

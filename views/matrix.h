@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/findings.h"
+#include "engine/findings/findings.h"
 #include "views/plot.h"
 
 namespace statescope {

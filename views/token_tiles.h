@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "engine/findings.h"
+#include "engine/findings/findings.h"
 
 namespace statescope {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/findings.h"
+#include "engine/findings/findings.h"
 #include "engine/snapshot.h"
 #include "views/array.h"
 #include "views/canvas.h"

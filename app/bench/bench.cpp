@@ -8,7 +8,7 @@
 #include <chrono>
 #include <cmath>
 
-#include "kernels/linear.h"
+#include "kernels/ops/linear.h"
 
 namespace statescope {
 namespace {

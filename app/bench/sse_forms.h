@@ -2,7 +2,7 @@
 // the third, Backend::sparse_state, which orders tokens by partition and runs all of them at once ("varlen").
 #pragma once
 
-#include "kernels/sparse_state.h"
+#include "kernels/ops/sparse_state.h"
 
 namespace statescope {
 

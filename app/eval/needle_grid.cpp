@@ -14,7 +14,7 @@
 #include <optional>
 #include <thread>
 
-#include "app/eval/own_task.h"
+#include "app/common/own_task.h"
 #include "app/eval/replies.h"
 #include "app/eval/text_task.h"
 #include "engine/error.h"

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "engine/device.h"
-#include "engine/findings.h"
+#include "engine/findings/findings.h"
 #include "engine/model/model.h"
-#include "engine/run/session.h"
+#include "engine/session/session.h"
 #include "engine/tokenizer/tokenizer.h"
 
 namespace statescope {

@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "engine/chat/unicode.h"
+#include "engine/chat/values/unicode.h"
+#include "engine/config/host_floats.h"
 #include "engine/error.h"
-#include "engine/model/host_floats.h"
 #include "engine/run/not_finite.h"
 #include "engine/run/sampling.h"
 

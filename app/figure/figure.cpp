@@ -17,7 +17,6 @@
 #include <cmath>
 
 #include "app/canvas/paper_canvas.h"
-#include "app/cli_commands.h"
 #include "engine/checkpoint/file.h"
 #include "engine/error.h"
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "app/runtime_folder.h"
+#include "app/common/runtime_folder.h"
 
 namespace statescope {
 

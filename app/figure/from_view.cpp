@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "app/cli_commands.h"
+#include "app/common/console.h"
 #include "app/figure/data.h"
 #include "engine/error.h"
 #include "views/words.h"

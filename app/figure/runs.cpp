@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "app/assets.h"
-#include "app/cli_commands.h"
-#include "app/eval/own_task.h"
+#include "app/common/own_task.h"
+#include "app/common/prompts.h"
 #include "engine/error.h"
 #include "engine/run/not_finite.h"
 

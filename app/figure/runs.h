@@ -10,7 +10,7 @@
 #include "app/figure/spec.h"
 #include "engine/analysis/evidence.h"
 #include "engine/device.h"
-#include "engine/run/reading_tree.h"
+#include "engine/session/reading_tree.h"
 
 namespace statescope {
 

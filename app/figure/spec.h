@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/run/session.h"
+#include "engine/session/session.h"
 #include "views/view.h"
 
 namespace statescope {

@@ -9,7 +9,7 @@
 
 #include "app/figure/studies.h"
 #include "app/figure/study_makers.h"
-#include "engine/analysis/answers.h"
+#include "engine/answers/answers.h"
 #include "engine/error.h"
 #include "views/parts.h"
 

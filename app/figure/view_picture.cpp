@@ -8,7 +8,7 @@
 
 #include "app/assets.h"
 #include "app/eval/needle_grid.h"
-#include "app/view_answers.h"
+#include "app/figure/view_answers.h"
 #include "engine/checkpoint/file.h"
 #include "engine/error.h"
 #include "views/parts.h"

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <map>
 
-#include "app/page.h"
+#include "app/common/page.h"
 
 namespace statescope {
 namespace {

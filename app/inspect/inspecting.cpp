@@ -9,7 +9,8 @@
 #include <filesystem>
 
 #include "app/assets.h"
-#include "app/eval/own_task.h"
+#include "app/common/own_task.h"
+#include "app/common/running.h"
 #include "app/eval/score.h"
 #include "app/inspect/window_command.h"
 #include "datasets/prompt.h"

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "app/cli_commands.h"
+#include "app/inspect/arguments.h"
 #include "app/inspect/checkpoints.h"
 #include "app/inspect/report.h"
 

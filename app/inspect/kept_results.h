@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "app/cli_commands.h"
+#include "app/inspect/arguments.h"
 #include "app/inspect/report.h"
 
 namespace statescope {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "app/page.h"
+#include "app/common/page.h"
 
 namespace statescope {
 namespace {

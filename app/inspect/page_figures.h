@@ -5,7 +5,7 @@
 #include <string>
 
 #include "app/inspect/figures.h"
-#include "engine/analysis/collapse_report.h"
+#include "engine/clinic/collapse_report.h"
 
 namespace statescope {
 

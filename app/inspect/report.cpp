@@ -7,8 +7,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "app/common/page.h"
 #include "app/inspect/figures.h"
-#include "app/page.h"
 
 namespace statescope {
 namespace {

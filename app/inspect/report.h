@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/analysis/clinic.h"
+#include "engine/clinic/clinic.h"
 
 namespace statescope {
 

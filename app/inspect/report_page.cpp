@@ -11,10 +11,10 @@
 #include <span>
 
 #include "app/assets.h"
+#include "app/common/page.h"
 #include "app/inspect/figures.h"
 #include "app/inspect/page_figures.h"
 #include "app/inspect/window_command.h"
-#include "app/page.h"
 
 namespace statescope {
 namespace {

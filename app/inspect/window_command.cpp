@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <sstream>
 
-#include "engine/chat/unicode.h"
+#include "engine/chat/values/unicode.h"
 
 namespace statescope {
 namespace {

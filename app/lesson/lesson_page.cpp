@@ -7,7 +7,7 @@
 #include <QTextList>
 #include <QVBoxLayout>
 
-#include "app/theme.h"
+#include "app/controls/theme.h"
 #include "engine/error.h"
 #include "views/parts.h"
 

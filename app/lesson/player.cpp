@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "app/cli_commands.h"
+#include "app/common/prompts.h"
 #include "engine/error.h"
 
 namespace statescope {
@@ -243,7 +243,7 @@ void LessonPlayer::ask_beside() {
 
 void LessonPlayer::ask(bool of_beside) {
   Navigator& navigator = of_beside ? *beside() : navigator_;
-  Asked LessonPlayer::* const side = of_beside ? &LessonPlayer::of_beside_ : &LessonPlayer::own_;
+  Asked LessonPlayer::*const side = of_beside ? &LessonPlayer::of_beside_ : &LessonPlayer::own_;
   const std::shared_ptr<const RunInfo> run = navigator.run();
   this->*side = {run, {}};
   std::vector<Question> questions;

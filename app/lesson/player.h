@@ -7,10 +7,10 @@
 #include <optional>
 #include <vector>
 
-#include "app/comparison.h"
 #include "app/lesson/lesson.h"
-#include "app/navigator.h"
-#include "app/stage.h"
+#include "app/panels/stage.h"
+#include "app/runs/comparison.h"
+#include "app/runs/navigator.h"
 
 namespace statescope {
 

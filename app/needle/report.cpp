@@ -6,7 +6,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "app/page.h"
+#include "app/common/page.h"
 #include "views/parts.h"
 
 namespace statescope {

@@ -8,8 +8,8 @@
 
 #include "engine/accuracy.h"
 #include "engine/analysis/memory_trace.h"
-#include "engine/findings.h"
-#include "kernels/softmax_attention.h"
+#include "engine/findings/findings.h"
+#include "kernels/ops/softmax_attention.h"
 
 namespace statescope {
 

@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "engine/analysis/parts.h"
-#include "kernels/parallel.h"
+#include "kernels/cpu/parallel.h"
 
 namespace statescope {
 namespace {

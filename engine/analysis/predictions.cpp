@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "engine/analysis/softmax.h"
+#include "engine/config/host_floats.h"
 #include "engine/error.h"
-#include "engine/model/host_floats.h"
 
 namespace statescope {
 namespace {

@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "engine/analysis/parts.h"
-#include "kernels/routing.h"
+#include "kernels/ops/routing.h"
 
 namespace statescope {
 namespace {

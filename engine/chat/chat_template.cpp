@@ -5,9 +5,9 @@
 #include <array>
 #include <cstdio>
 
-#include "engine/chat/interpreter.h"
-#include "engine/chat/parser.h"
-#include "engine/chat/unicode.h"
+#include "engine/chat/language/interpreter.h"
+#include "engine/chat/language/parser.h"
+#include "engine/chat/values/unicode.h"
 
 namespace statescope::chat {
 namespace {

@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "engine/chat/runtime.h"
-#include "engine/chat/syntax.h"
-#include "engine/chat/value.h"
+#include "engine/chat/language/syntax.h"
+#include "engine/chat/values/runtime.h"
+#include "engine/chat/values/value.h"
 
 namespace statescope::chat {
 

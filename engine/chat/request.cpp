@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "engine/chat/chat_template.h"
-#include "engine/chat/json.h"
+#include "engine/chat/values/json.h"
 
 namespace statescope::chat {
 namespace {

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/chat/json.h"
-#include "engine/chat/unicode.h"
+#include "engine/chat/values/json.h"
+#include "engine/chat/values/unicode.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/file.h"
 

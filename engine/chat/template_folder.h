@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/chat/value.h"
+#include "engine/chat/values/value.h"
 
 namespace statescope::chat {
 

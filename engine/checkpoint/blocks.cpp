@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "engine/checkpoint/file.h"
-#include "kernels/linear.h"
+#include "kernels/ops/linear.h"
 
 namespace statescope {
 namespace {

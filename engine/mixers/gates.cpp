@@ -5,9 +5,9 @@
 #include <functional>
 #include <numeric>
 
+#include "engine/config/host_floats.h"
 #include "engine/error.h"
 #include "engine/mixers/parts.h"
-#include "engine/model/host_floats.h"
 
 namespace statescope {
 namespace {

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/model/config.h"
-#include "engine/model/weights.h"
+#include "engine/config/config.h"
+#include "engine/config/weights.h"
 #include "kernels/backend.h"
 
 namespace statescope {

@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <numbers>
 
+#include "engine/config/config_keys.h"
 #include "engine/error.h"
 #include "engine/mixers/parts.h"
-#include "engine/model/config_keys.h"
 
 namespace statescope {
 namespace {

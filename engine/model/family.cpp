@@ -11,11 +11,11 @@
 #include <set>
 
 #include "engine/checkpoint/passed_over.h"
+#include "engine/config/config_keys.h"
+#include "engine/config/names.h"
 #include "engine/error.h"
 #include "engine/mixers/mixer.h"
 #include "engine/mixers/rope.h"
-#include "engine/model/config_keys.h"
-#include "engine/model/names.h"
 
 namespace statescope {
 namespace {

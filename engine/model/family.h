@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/checkpoint/checkpoint.h"
-#include "engine/model/config.h"
+#include "engine/config/config.h"
 
 namespace statescope {
 

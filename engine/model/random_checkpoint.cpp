@@ -7,7 +7,7 @@
 #include <random>
 
 #include "engine/model/model.h"
-#include "kernels/parallel.h"
+#include "kernels/cpu/parallel.h"
 
 namespace statescope {
 namespace {

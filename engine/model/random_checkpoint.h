@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "engine/checkpoint/checkpoint.h"
-#include "engine/model/config.h"
+#include "engine/config/config.h"
 
 namespace statescope {
 

@@ -10,10 +10,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "engine/model/host_floats.h"
-#include "engine/model/weights.h"
+#include "engine/config/host_floats.h"
+#include "engine/config/weights.h"
 #include "engine/run/run.h"
-#include "kernels/parallel.h"
+#include "kernels/cpu/parallel.h"
 
 namespace statescope {
 namespace {

@@ -4,9 +4,9 @@
 #include <numeric>
 #include <utility>
 
+#include "engine/config/host_floats.h"
 #include "engine/error.h"
-#include "engine/model/host_floats.h"
-#include "kernels/host_memory.h"
+#include "kernels/cpu/host_memory.h"
 
 namespace statescope {
 namespace {

@@ -12,7 +12,7 @@
 #include "engine/error.h"
 #include "engine/run/not_finite.h"
 #include "engine/run/sampling.h"
-#include "kernels/parallel.h"
+#include "kernels/cpu/parallel.h"
 
 namespace statescope {
 namespace {

@@ -7,12 +7,12 @@
 #include "engine/checkpoint/file.h"
 #include "engine/checkpoint/format.h"
 #include "engine/error.h"
-#include "engine/tokenizer/byte_pieces.h"
-#include "engine/tokenizer/files.h"
-#include "engine/tokenizer/gpt2_files.h"
-#include "engine/tokenizer/rwkv.h"
-#include "engine/tokenizer/sentence_piece.h"
-#include "engine/tokenizer/tokenizer_json.h"
+#include "engine/tokenizer/files/byte_pieces.h"
+#include "engine/tokenizer/files/files.h"
+#include "engine/tokenizer/files/gpt2_files.h"
+#include "engine/tokenizer/files/rwkv.h"
+#include "engine/tokenizer/files/sentence_piece.h"
+#include "engine/tokenizer/files/tokenizer_json.h"
 #include "engine/tokenizer/words.h"
 
 namespace statescope {

@@ -2,8 +2,8 @@
 // decoders look at neighbours (Hugging Face tokenizers, decode_stream).
 #include <algorithm>
 
+#include "engine/tokenizer/text/utf8.h"
 #include "engine/tokenizer/tokenizer.h"
-#include "engine/tokenizer/utf8.h"
 
 namespace statescope {
 namespace {

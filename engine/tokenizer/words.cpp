@@ -9,7 +9,7 @@
 
 #include "engine/checkpoint/file.h"
 #include "engine/error.h"
-#include "engine/nearest.h"
+#include "engine/tokenizer/nearest.h"
 
 namespace statescope {
 namespace {

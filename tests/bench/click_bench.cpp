@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "app/assets.h"
-#include "app/cli_commands.h"
-#include "app/main_window.h"
-#include "app/theme.h"
+#include "app/cli/commands.h"
+#include "app/controls/theme.h"
+#include "app/window/main_window.h"
 
 using namespace statescope;
 
@@ -57,7 +57,8 @@ class Painted : public QObject {
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override {
     if (event->type() == QEvent::Paint && built_.contains(watched))
-      QMetaObject::invokeMethod(this, [this, watched] { note(watched); }, Qt::QueuedConnection);  // when it has been painted
+      QMetaObject::invokeMethod(
+          this, [this, watched] { note(watched); }, Qt::QueuedConnection);  // when it has been painted
     return false;
   }
 

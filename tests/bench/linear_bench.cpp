@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <vector>
 
-#include "kernels/linear.h"
-#include "kernels/parallel.h"
+#include "kernels/cpu/parallel.h"
+#include "kernels/ops/linear.h"
 
 namespace {
 
@@ -45,7 +45,9 @@ void bench_streaming(DType dtype, int threads) {
   const ThreadLimit limit(threads);
   const auto [read, product] =
       median_seconds([&] { sum += stream_read(weight.data(), bytes); },
-                     [&] { linear({y.data(), DType::f32, {1, out}}, {x.data(), DType::f32, {1, in}}, {weight.data(), dtype, {out, in}}); });
+                     [&] {
+                       linear({y.data(), DType::f32, {1, out}}, {x.data(), DType::f32, {1, in}}, {weight.data(), dtype, {out, in}});
+                     });
   const double giga = static_cast<double>(bytes) * 1e-9;
   std::printf("%-8s %d threads  %4.0f MB  stream_read %5.1f GB/s  linear, one row %5.1f GB/s  ratio %3.0f %%  (%llx)\n",
               name_of(dtype).data(), threads, giga * 1000, giga / read, giga / product, 100 * read / product,
@@ -64,8 +66,9 @@ void bench_rows(DType dtype, int threads, std::int64_t rows) {
   std::vector<std::uint16_t> weight(static_cast<std::size_t>(in * out) * size_of(dtype) / 2, 0x3C00);
   std::vector<float> x(static_cast<std::size_t>(rows * in), 1), y(static_cast<std::size_t>(rows * out));
   const ThreadLimit limit(threads);
-  const auto [seconds] = median_seconds(
-      [&] { linear({y.data(), DType::f32, {rows, out}}, {x.data(), DType::f32, {rows, in}}, {weight.data(), dtype, {out, in}}); });
+  const auto [seconds] = median_seconds([&] {
+    linear({y.data(), DType::f32, {rows, out}}, {x.data(), DType::f32, {rows, in}}, {weight.data(), dtype, {out, in}});
+  });
   std::printf("%-8s %d threads  linear [%lld, 2048] x [4096, 2048]: %.0f GFLOP/s, %.3f ms\n", name_of(dtype).data(), threads,
               static_cast<long long>(rows), 2e-9 * static_cast<double>(rows * in * out) / seconds, 1e3 * seconds);
 }

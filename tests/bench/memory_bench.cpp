@@ -2,11 +2,11 @@
 
 #include <cstdio>
 
-#include "kernels/decayed_outer_product.h"
-#include "kernels/gated_delta_rule.h"
-#include "kernels/linear.h"
-#include "kernels/parallel.h"
-#include "kernels/softmax_attention.h"
+#include "kernels/cpu/parallel.h"
+#include "kernels/ops/decayed_outer_product.h"
+#include "kernels/ops/gated_delta_rule.h"
+#include "kernels/ops/linear.h"
+#include "kernels/ops/softmax_attention.h"
 #include "tests/bench/bench.h"
 #include "tests/kernels/random_tensors.h"
 

@@ -4,7 +4,7 @@
 
     tests/clinic/trial.py STATESCOPE ASSETS [-o assets/clinic/trial.json] [--keep FOLDER]
 
-Half of the bases ("chosen on") served to choose the thresholds of engine/analysis/clinic.h, the other half ("validated on") did not. Needs
+Half of the bases ("chosen on") served to choose the thresholds of engine/clinic/clinic.h, the other half ("validated on") did not. Needs
 numpy and h5py; takes some minutes."""
 import argparse, json, os, shutil, subprocess, sys, tempfile
 

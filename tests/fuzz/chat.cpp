@@ -4,8 +4,8 @@
 #include <string>
 
 #include "engine/chat/chat_template.h"
-#include "engine/chat/json.h"
 #include "engine/chat/request.h"
+#include "engine/chat/values/json.h"
 #include "tests/fuzz/input_file.h"
 
 namespace {

@@ -1,6 +1,6 @@
 // Any bytes as a config.json: refused with an Error, or an object that answers for every key, with a value or an Error, and from which a
 // model can be planned, or not, with an Error.
-#include "engine/model/config.h"
+#include "engine/config/config.h"
 
 #include <functional>
 

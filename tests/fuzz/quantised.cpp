@@ -3,7 +3,7 @@
 
 #include "engine/checkpoint/format.h"
 #include "engine/error.h"
-#include "kernels/linear.h"
+#include "kernels/ops/linear.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) try {
   using namespace statescope;

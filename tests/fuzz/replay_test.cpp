@@ -44,7 +44,8 @@ std::vector<Input> corpus(const std::string& target) {
 /// A target aborts where it finds a fault; the test's messages then name the file.
 void give(Target target, const std::string& bytes) { target(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()); }
 
-/// HDF5 files are read in a process of their own each, which takes a while; tests/engine/hostile_test.cpp cuts one at every byte.
+/// HDF5 files are read in a process of their own each, which takes a while; tests/engine/checkpoint/hostile_test.cpp cuts one at every
+/// byte.
 std::size_t stride_of(const std::string& target) { return target == "hdf5" ? 97 : 1; }
 
 }  // namespace

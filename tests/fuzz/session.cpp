@@ -4,7 +4,7 @@
 
 #include "engine/checkpoint/digest.h"
 #include "engine/error.h"
-#include "engine/run/session_record.h"
+#include "engine/session/session_record.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "kernels/convolution.h"
+#include "kernels/ops/convolution.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "kernels/decayed_outer_product.h"
+#include "kernels/ops/decayed_outer_product.h"
 
 #include <algorithm>
 #include <string>

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "kernels/softmax_attention.h"
+#include "kernels/ops/softmax_attention.h"
 #include "tests/kernels/device_chunk_cases.h"
 
 namespace statescope::device_attention_test {

@@ -2,7 +2,7 @@
 // compared by the norm of their difference.
 #include <limits>
 
-#include "kernels/decayed_outer_product.h"
+#include "kernels/ops/decayed_outer_product.h"
 #include "tests/kernels/device_chunk_cases.h"
 
 namespace statescope::device_chunk_test {

@@ -1,6 +1,6 @@
 // The chunk form of the gated delta rule on a CUDA device against the CPU. Its products are rounded to bfloat16, so results are compared by
 // the norm of their difference.
-#include "kernels/gated_delta_rule.h"
+#include "kernels/ops/gated_delta_rule.h"
 #include "tests/kernels/device_chunk_cases.h"
 
 namespace statescope::device_delta_chunk_test {

@@ -1,5 +1,5 @@
 // Sparse states whose partitions are gathered by the chunk form, on a CUDA device against the CPU; operands of float32 and of bfloat16.
-#include "kernels/sparse_state.h"
+#include "kernels/ops/sparse_state.h"
 #include "tests/kernels/device_chunk_cases.h"
 
 namespace statescope::device_sparse_chunk_test {

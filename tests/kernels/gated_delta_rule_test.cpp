@@ -1,9 +1,9 @@
-#include "kernels/gated_delta_rule.h"
+#include "kernels/ops/gated_delta_rule.h"
 
 #include <algorithm>
 #include <string>
 
-#include "kernels/decayed_outer_product.h"
+#include "kernels/ops/decayed_outer_product.h"
 #include "tests/kernels/memory_cases.h"
 
 namespace statescope::gated_delta_rule_test {

@@ -1,7 +1,7 @@
-#include "kernels/linear.h"
-#include "kernels/bfloat16_product.h"
-#include "kernels/linear_blocks.h"
-#include "kernels/parallel.h"
+#include "kernels/ops/linear.h"
+#include "kernels/cpu/bfloat16_product.h"
+#include "kernels/cpu/parallel.h"
+#include "kernels/ops/linear_blocks.h"
 
 #include <algorithm>
 #include <cstring>

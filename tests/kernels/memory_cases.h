@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "kernels/memory.h"
+#include "kernels/ops/memory.h"
 #include "tests/catch.h"
 #include "tests/kernels/random_tensors.h"
 

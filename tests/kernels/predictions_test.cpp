@@ -1,5 +1,5 @@
 // What logits say about the next token, against double precision.
-#include "kernels/predictions.h"
+#include "kernels/ops/predictions.h"
 
 #include <cmath>
 

@@ -1,11 +1,11 @@
-#include "kernels/routing.h"
+#include "kernels/ops/routing.h"
 
 #include <algorithm>
 #include <limits>
 #include <numeric>
 #include <tuple>
 
-#include "kernels/elementwise.h"
+#include "kernels/ops/elementwise.h"
 #include "tests/catch.h"
 #include "tests/kernels/random_tensors.h"
 

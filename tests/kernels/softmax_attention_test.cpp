@@ -1,4 +1,4 @@
-#include "kernels/softmax_attention.h"
+#include "kernels/ops/softmax_attention.h"
 
 #include <algorithm>
 #include <numeric>
@@ -245,8 +245,9 @@ TEST_CASE("softmax attention: complaints name the operand, what was found and wh
   CHECK(complaint([](auto& op) { op.q = {}; }).find("q: found []") != std::string::npos);
   CHECK(complaint([](auto& op) { op.window = -1; }).find("window: found -1") != std::string::npos);
   CHECK(complaint([](auto& op) { op.window = 3, op.blocks = {4, 2, 100}; }).find("one of the two") != std::string::npos);
-  CHECK(complaint([&](auto& op) { op.blocks = {4, 2, 100}, op.selected_blocks = {wrong.data(), DType::i32, {6, 4, 2}}; }) ==
-        "softmax_attention_chunk: selected_blocks: found int32 [6, 4, 2], expected int32 [6, 4, 1]");
+  CHECK(complaint([&](auto& op) {
+          op.blocks = {4, 2, 100}, op.selected_blocks = {wrong.data(), DType::i32, {6, 4, 2}};
+        }) == "softmax_attention_chunk: selected_blocks: found int32 [6, 4, 2], expected int32 [6, 4, 1]");
   const std::vector<std::int32_t> short_keys{0, 4, 14}, one_segment{0, 14};
   CHECK(complaint([&](auto& op) { op.cu_seqlens_k = short_keys; }).find("segment 0 has 5 queries and 4 keys") != std::string::npos);
   CHECK(complaint([&](auto& op) { op.cu_seqlens_k = one_segment; }).find("cu_seqlens_k: found 2 offsets") != std::string::npos);

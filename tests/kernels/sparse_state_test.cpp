@@ -1,4 +1,4 @@
-#include "kernels/sparse_state.h"
+#include "kernels/ops/sparse_state.h"
 
 #include <algorithm>
 #include <limits>
@@ -372,7 +372,7 @@ TEST_CASE("a sparse state of another type is refused") {
   const Case c({0, 4}, true, 13);
   Numbers o = poisoned(c.v.shape), state = poisoned(c.initial.shape);
   CHECK_NOTHROW(check_sparse_state(c.op(o, state)));
-  for (ConstTensor SparseState::* operand :
+  for (ConstTensor SparseState::*operand :
        {&SparseState::q, &SparseState::v, &SparseState::beta, &SparseState::gate, &SparseState::selected}) {
     SparseState op = c.op(o, state);
     (op.*operand).dtype = DType::bf16;

@@ -1,4 +1,4 @@
-#include "kernels/state_analysis.h"
+#include "kernels/ops/state_analysis.h"
 
 #include <Eigen/SVD>
 #include <cmath>

@@ -1,5 +1,5 @@
 // Every reference case, read in every way a run may read it: step by step, in chunks of any size, and split between the two.
-#include "tests/engine/golden.h"
+#include "tests/engine/model/golden.h"
 
 #include <fmt/format.h>
 

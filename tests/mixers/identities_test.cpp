@@ -1,5 +1,5 @@
 // Identities between models (spec §16): what must be equal whatever the weights.
-#include "kernels/decayed_outer_product.h"
+#include "kernels/ops/decayed_outer_product.h"
 #include "tests/mixers/mixer_rig.h"
 
 namespace statescope::test::identities_test {

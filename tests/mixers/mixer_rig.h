@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "tests/catch.h"
-#include "tests/engine/golden.h"
-#include "tests/engine/small_models.h"
+#include "tests/engine/model/golden.h"
+#include "tests/engine/model/small_models.h"
 
 namespace statescope::test {
 

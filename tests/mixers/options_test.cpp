@@ -4,8 +4,8 @@
 
 #include "engine/error.h"
 #include "tests/catch.h"
-#include "tests/engine/golden.h"
-#include "tests/engine/small_models.h"
+#include "tests/engine/model/golden.h"
+#include "tests/engine/model/small_models.h"
 
 namespace statescope::test::options_test {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "engine/error.h"
 #include "tests/catch.h"
-#include "tests/engine/golden.h"
+#include "tests/engine/model/golden.h"
 
 namespace statescope::test::rope_test {
 namespace {

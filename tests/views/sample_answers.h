@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "engine/findings.h"
+#include "engine/findings/findings.h"
 #include "engine/snapshot.h"
 #include "tests/views/sample_stories.h"
 #include "views/view.h"

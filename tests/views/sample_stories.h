@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "engine/findings.h"
+#include "engine/findings/findings.h"
 #include "engine/snapshot.h"
 
 namespace statescope {

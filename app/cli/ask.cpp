@@ -1,0 +1,315 @@
+// Questions about a run at a token: what a layer's quantities are, and who wrote a state.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "app/cli/commands.h"
+#include "app/common/console.h"
+#include "app/common/running.h"
+#include "engine/answers/answers.h"
+#include "engine/answers/observables.h"
+#include "engine/error.h"
+#include "engine/run/not_finite.h"
+#include "engine/session/reading_tree.h"
+#include "views/parts.h"
+
+namespace statescope {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kShownNumbers = 8;
+constexpr std::int64_t kMostTokens = 512;  // of observe
+
+/// A prompt, read and changed as asked, ready to be asked about.
+class AskedRun {
+ public:
+  /// A token as an option names it.
+  struct Named {
+    const char* option;
+    std::int64_t token;
+  };
+
+  /// Throws Error before anything is read where a token, or the layer, will not be there.
+  AskedRun(const AskArguments& arguments, const std::vector<Named>& tokens, std::optional<std::int64_t> layer)
+      : tree_(read(arguments, tokens, layer)) {
+    std::vector<Intervention> interventions;
+    for (const std::string& line : arguments.interventions) interventions.push_back(parse_intervention(line));
+    if (!interventions.empty()) tree_.intervene(std::move(interventions), [](std::int64_t) { return true; });
+    not_finite_ = statescope::not_finite(tree_.current()->run());
+    if (not_finite_) print_note(not_finite_.text());
+    evidence_.emplace(tree_.current(), mutex_);
+    bar_.emplace("working it out");
+    evidence_->set_progress([this](double fraction) {
+      bar_->show(fraction);
+      return true;
+    });
+  }
+
+  Evidence& evidence() { return *evidence_; }
+  const RunInfo& info() const { return evidence_->info(); }
+  const NotFinite& not_finite() const { return not_finite_; }
+  /// A token as the user names it: below 0 counted from the prompt's end.
+  std::int64_t token(std::int64_t asked) const { return asked < 0 ? info().prompt_length + asked : asked; }
+  const std::string& text(std::int64_t token) const { return info().tokens[static_cast<std::size_t>(token)].text; }
+  /// "119 'ivan'"
+  std::string token_text(std::int64_t token) const { return fmt::format("{} '{}'", token, visible_text(text(token))); }
+  /// The model's.
+  std::vector<std::string> notes() const {
+    std::vector<std::string> all = tree_.root()->model()->notes();
+    if (not_finite_) all.push_back(not_finite_.text());
+    return all;
+  }
+  void done() { bar_.reset(); }
+
+ private:
+  static void check_tokens(const std::vector<Named>& tokens, std::int64_t prompt_length, std::int64_t generated) {
+    const std::int64_t count = prompt_length + generated;
+    for (const auto& [option, token] : tokens) {
+      const std::int64_t place = token < 0 ? prompt_length + token : token;
+      if (place < 0 || place >= count) throw Error(fmt::format("{} {}: the run has tokens 0 to {}", option, token, count - 1));
+    }
+  }
+
+  static ReadingTree read(const AskArguments& arguments, const std::vector<Named>& tokens, std::optional<std::int64_t> layer) {
+    const auto checkpoint = open_checkpoint(arguments.checkpoint);
+    const std::shared_ptr<Model> model = load_model(checkpoint, arguments.device);
+    const PromptInput prompt = load_prompt(arguments.prompt, "", arguments.checkpoint);
+    const std::shared_ptr<const Tokenizer> tokenizer = make_tokenizer(*checkpoint, model->vocab());
+    if (layer.value_or(0) >= model->layers())
+      throw Error(fmt::format("--layer {}: the model has layers 0 to {}", *layer, model->layers() - 1));
+    check_tokens(tokens, std::ssize(encode(prompt, *tokenizer).ids), arguments.generate);
+    auto reading = std::make_shared<Reading>(model, tokenizer, prompt);
+    if (const std::string remark = reading->run().remark(); !remark.empty()) print_note(remark);
+    for (std::int64_t i = 0; i < arguments.generate; ++i) reading->generate_one();
+    return {std::move(reading), prompt};
+  }
+
+  ReadingTree tree_;
+  NotFinite not_finite_;
+  FairMutex mutex_;
+  std::optional<Evidence> evidence_;
+  std::optional<ProgressBar> bar_;
+};
+
+/// What JSON has no number for is text: "inf"; what does not exist is null.
+json number_json(float value) {
+  if (std::isnan(value)) return nullptr;
+  return std::isinf(value) ? json(value < 0 ? "-inf" : "inf") : json(value);
+}
+
+// ---- observe ----------------------------------------------------------------------------------------------------------------------------
+
+/// Of one layer over all tokens asked for, which follow one another.
+struct LayerObservables {
+  std::int64_t layer = 0;
+  Observables found;
+};
+
+std::int64_t numbers_of_token(const Observables::Quantity& quantity) {
+  return std::accumulate(quantity.shape.begin(), quantity.shape.end(), std::int64_t{1}, std::multiplies{});
+}
+
+std::span<const float> at_token(const Observables::Quantity& quantity, std::int64_t index) {
+  const std::int64_t each = numbers_of_token(quantity);
+  return std::span(quantity.values).subspan(static_cast<std::size_t>(index * each), static_cast<std::size_t>(each));
+}
+
+/// All of a few numbers; of many the least, the mean and the largest. `none`: what stands for a number that does not exist.
+std::string numbers_text(std::span<const float> values, const std::string& none) {
+  const auto text = [&](float value) { return std::isnan(value) ? none : fmt::format("{:.4g}", value); };
+  if (values.size() <= kShownNumbers) {
+    std::vector<std::string> all;
+    for (const float value : values) all.push_back(text(value));
+    return fmt::format("{}", fmt::join(all, " "));
+  }
+  std::vector<float> known;
+  std::ranges::copy_if(values, std::back_inserter(known), [](float value) { return !std::isnan(value); });
+  if (known.empty()) return none;
+  const double mean = std::accumulate(known.begin(), known.end(), 0.0) / static_cast<double>(known.size());
+  return fmt::format("{} numbers: {} to {}, mean {:.4g}", known.size(), text(std::ranges::min(known)), text(std::ranges::max(known)), mean);
+}
+
+void print_observables(const AskedRun& run, const std::vector<LayerObservables>& layers, std::int64_t from, std::int64_t to) {
+  const std::string none = run.not_finite() ? "nan" : "–";
+  for (std::int64_t t = from; t < to; ++t) {
+    for (const LayerObservables& layer : layers) {
+      fmt::print("layer {} {}, token {}\n", layer.layer, run.info().model.layers[static_cast<std::size_t>(layer.layer)].mixer,
+                 run.token_text(t));
+      for (const Observables::Quantity& quantity : layer.found.quantities)
+        fmt::print("  {:27} {:25} {:12} {}  ({})\n", quantity.name, quantity.axes, quantity.unit,
+                   numbers_text(at_token(quantity, t - from), none), quantity.accuracy.name());
+    }
+  }
+}
+
+json quantity_json(const Observables::Quantity& quantity) {
+  json values = json::array();
+  for (const float value : quantity.values) values.push_back(number_json(value));
+  std::vector<std::int64_t> shape{std::ssize(quantity.values) / numbers_of_token(quantity)};
+  shape.insert(shape.end(), quantity.shape.begin(), quantity.shape.end());
+  return {{"name", quantity.name},
+          {"axes", quantity.axes},
+          {"unit", quantity.unit},
+          {"equation", quantity.equation},
+          {"accuracy", quantity.accuracy.text()},
+          {"shape", shape},
+          {"values", values}};
+}
+
+std::string observables_json(const AskedRun& run, const AskArguments& arguments, const std::vector<LayerObservables>& layers,
+                             std::int64_t from, std::int64_t to) {
+  json tokens = json::array(), all = json::array();
+  for (std::int64_t t = from; t < to; ++t) tokens.push_back({{"token", t}, {"text", run.text(t)}});
+  for (const LayerObservables& layer : layers) {
+    json quantities = json::array();
+    for (const Observables::Quantity& quantity : layer.found.quantities) quantities.push_back(quantity_json(quantity));
+    all.push_back({{"layer", layer.layer},
+                   {"mixer", run.info().model.layers[static_cast<std::size_t>(layer.layer)].mixer},
+                   {"slots", run.info().model.layers[static_cast<std::size_t>(layer.layer)].slot_names},
+                   {"quantities", quantities}});
+  }
+  const json report{{"format", "statescope-observables"},
+                    {"version", 1},
+                    {"checkpoint", arguments.checkpoint},
+                    {"device", run.info().model.device},
+                    {"notes", run.notes()},
+                    {"not_finite", to_json(run.not_finite())},
+                    {"prompt_length", run.info().prompt_length},
+                    {"interventions", arguments.interventions},
+                    {"tokens", tokens},
+                    {"layers", all}};
+  return report.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+// ---- history ----------------------------------------------------------------------------------------------------------------------------
+
+/// NaN has no sign here.
+std::string number_text(const char* format, double value) { return std::isnan(value) ? "nan" : fmt::format(fmt::runtime(format), value); }
+
+/// "layer 1, partition 2, head 0, row 3"
+std::string place_text(const HistoryQuestion& question, const LayerInfo& layer) {
+  std::string text = fmt::format("layer {}", question.layer);
+  if (layer.slots() > 1) {
+    const std::string& name = layer.slot_names[static_cast<std::size_t>(question.slot)];
+    text += name == "shared" ? ", shared" : ", partition " + name;
+  }
+  text += fmt::format(", head {}", question.head);
+  if (question.row >= 0) text += fmt::format(", row {}", question.row);
+  return question.column >= 0 ? text + fmt::format(", column {}", question.column) : text;
+}
+
+void print_history(const AskedRun& run, const HistoryQuestion& question, const History& history, const std::vector<std::size_t>& order,
+                   std::size_t most) {
+  const LayerInfo& layer = run.info().model.layers[static_cast<std::size_t>(question.layer)];
+  fmt::print("{}, after token {}: {} {}, written by {} tokens that add up to {} ({})\n", place_text(question, layer),
+             run.token_text(question.token),
+             question.read          ? "what it reads has norm"
+             : question.column >= 0 ? "value"
+                                    : "norm",
+             number_text("{:.6g}", history.shown), history.token.size(), number_text("{:.6g}", history.sum), History::accuracy.text());
+  fmt::print("  {:>14}  {:>14}  {:>14}  token\n", "contribution", "coefficient", "written with");
+  double others = 0;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const std::size_t j = order[i];
+    if (i >= most) {
+      others += static_cast<double>(history.contribution[j]);
+      continue;
+    }
+    fmt::print("  {:>14}  {:>14}  {:>14}  {}\n", number_text("{:+.6g}", history.contribution[j]),
+               number_text("{:.6g}", history.coefficient[j]), number_text("{:.6g}", history.written[j]), run.token_text(history.token[j]));
+  }
+  if (order.size() > most) fmt::print("  {:>14}  {} others\n", number_text("{:+.6g}", others), order.size() - most);
+}
+
+std::string history_json(const AskedRun& run, const AskArguments& arguments, const HistoryQuestion& question, const History& history,
+                         const std::vector<std::size_t>& order) {
+  const LayerInfo& layer = run.info().model.layers[static_cast<std::size_t>(question.layer)];
+  json writers = json::array();
+  for (const std::size_t j : order)
+    writers.push_back({{"token", history.token[j]},
+                       {"text", run.text(history.token[j])},
+                       {"contribution", number_json(history.contribution[j])},
+                       {"coefficient", number_json(history.coefficient[j])},
+                       {"written", number_json(history.written[j])}});
+  const auto index = [](std::int64_t number) { return number < 0 ? json(nullptr) : json(number); };
+  const json report{{"format", "statescope-history"},
+                    {"version", 1},
+                    {"accuracy", History::accuracy.text()},
+                    {"checkpoint", arguments.checkpoint},
+                    {"device", run.info().model.device},
+                    {"notes", run.notes()},
+                    {"not_finite", to_json(run.not_finite())},
+                    {"prompt_length", run.info().prompt_length},
+                    {"interventions", arguments.interventions},
+                    {"layer", question.layer},
+                    {"slot", layer.slot_names[static_cast<std::size_t>(question.slot)]},
+                    {"head", question.head},
+                    {"row", index(question.row)},
+                    {"column", index(question.column)},
+                    {"token", question.token},
+                    {"read", question.read},
+                    {"shown", history.shown},
+                    {"sum", history.sum},
+                    {"writers", writers}};
+  return report.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+void list_observables() {
+  for (const ObservableGroup& group : observable_groups()) {
+    for (const ObservableRow& row : group.rows)
+      fmt::print("{:27} {:25} {:12} {}; {}\n", row.name, row.axes, row.unit, row.equation, row.accuracy.text());
+  }
+}
+
+}  // namespace
+
+int observe_command(const ObserveArguments& arguments) {
+  if (arguments.list) {
+    list_observables();
+    return 0;
+  }
+  ReportFile json_file(arguments.json, arguments.force);
+  AskedRun run(arguments,
+               {{"--token", arguments.token}, {"--until", arguments.until.value_or(arguments.token)}, {"--since", arguments.since}},
+               arguments.layer);
+  const std::int64_t from = run.token(arguments.token), to = run.token(arguments.until.value_or(arguments.token)) + 1;
+  const std::int64_t since = run.token(arguments.since);
+  if (to - from > kMostTokens) throw Error(fmt::format("--until: {} tokens; at most {} are told at once", to - from, kMostTokens));
+  if (to <= from) throw Error(fmt::format("--until {}: it stands before --token {}", to - 1, from));
+  std::vector<LayerObservables> layers;
+  for (std::int64_t layer = 0; layer < std::ssize(run.info().model.layers); ++layer) {
+    if (arguments.layer.value_or(layer) == layer)
+      layers.push_back({layer, answer(ObservablesQuestion{layer, from, to, arguments.names, since}, run.evidence())});
+  }
+  run.done();
+  if (!json_file.is_standard_output()) print_observables(run, layers, from, to);
+  json_file.write(observables_json(run, arguments, layers, from, to));
+  return 0;
+}
+
+int history_command(const HistoryArguments& arguments) {
+  ReportFile json_file(arguments.json, arguments.force);
+  AskedRun run(arguments, {{"--token", arguments.token}}, arguments.layer);
+  const HistoryQuestion question{.layer = arguments.layer,
+                                 .slot = arguments.slot,
+                                 .head = arguments.head,
+                                 .row = arguments.row.value_or(-1),
+                                 .column = arguments.column.value_or(-1),
+                                 .token = run.token(arguments.token),
+                                 .read = arguments.read};
+  const History history = answer(question, run.evidence());
+  run.done();
+  std::vector<std::size_t> order(history.token.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::ranges::greater{}, [&](std::size_t j) { return std::abs(history.contribution[j]); });
+  if (!json_file.is_standard_output()) print_history(run, question, history, order, static_cast<std::size_t>(arguments.most));
+  json_file.write(history_json(run, arguments, question, history, order));
+  return 0;
+}
+
+}  // namespace statescope

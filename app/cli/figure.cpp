@@ -1,0 +1,105 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "app/assets.h"
+#include "app/cli/commands.h"
+#include "app/common/console.h"
+#include "app/figure/data.h"
+#include "app/figure/figure.h"
+#include "app/figure/fonts_alone.h"
+#include "datasets/files.h"
+#include "engine/checkpoint/printable.h"
+#include "engine/error.h"
+
+namespace statescope {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Refuses other bytes under the names that the figure was made from.
+void check_sources(const std::vector<FigureSource>& now, const std::vector<FigureSource>& then, const std::string& figure) {
+  for (const FigureSource& source : then) {
+    const auto found = std::ranges::find(now, source.name, &FigureSource::name);
+    if (found != now.end() && found->sha256 != source.sha256)
+      throw Error(fmt::format("{}: {} is another file now: SHA-256 {} instead of {}", figure, source.name, found->sha256, source.sha256));
+  }
+}
+
+std::optional<FigureEyes> eyes_called(const std::string& name) {
+  constexpr std::array<std::pair<std::string_view, FigureEyes>, 4> all{
+      {{"protan", FigureEyes::protan}, {"deutan", FigureEyes::deutan}, {"tritan", FigureEyes::tritan}, {"grey", FigureEyes::grey}}};
+  const auto found = std::ranges::find(all, name, [](const auto& row) { return row.first; });
+  return found == all.end() ? std::nullopt : std::optional(found->second);
+}
+
+bool is_hdf5(const std::string& path) { return fs::path(path).extension() == ".h5"; }
+
+void check_data_name(const std::string& path) {
+  if (!path.empty() && !is_hdf5(path) && fs::path(path).extension() != ".csv") throw OptionsError(path + ": data are .h5 or .csv");
+}
+
+}  // namespace
+
+std::string FigureArguments::preview_file() const {
+  return preview.empty() ? "" : fs::path(output).replace_extension(preview + ".png").string();
+}
+
+FigureSpec FigureArguments::spec_of_options() const {
+  FigurePanel one = panel;
+  one.checkpoints = checkpoints;
+  if (prompt.is_chat() && checkpoints.size() != 1) throw OptionsError("--chat is for one checkpoint: each has a template of its own");
+  const bool is_said = prompt.text || !prompt.ids.empty() || prompt.is_chat() || (!prompt.file.empty() && is_stream(prompt.file));
+  if (is_said) one.input = load_prompt(prompt, "", checkpoints.empty() ? "" : checkpoints[0]);
+  if (!is_said) one.prompt = prompt.file;
+  check_panel(one);
+  FigureSpec all = style;
+  all.panels = {one};
+  return all;
+}
+
+int figure_command(const FigureArguments& arguments) {
+  const FigureFormat format = figure_format(arguments.output);
+  check_data_name(arguments.data);
+  const bool csv = !arguments.data.empty() && !is_hdf5(arguments.data);
+  ReportFile output(arguments.output, arguments.force), caption(arguments.caption, arguments.force),
+      preview(arguments.preview_file(), arguments.force), table(csv ? arguments.data : "", arguments.force);
+  if (!csv && !arguments.data.empty()) Draft(arguments.data, arguments.force);  // says at once what is in the way
+
+  std::optional<Provenance> from;
+  if (!arguments.from.empty()) from = read_provenance(arguments.from);
+  const FigureSpec spec = from ? from->spec : arguments.spec.empty() ? arguments.spec_of_options() : load_figure_spec(arguments.spec);
+  const fs::path folder = fs::path(from ? arguments.from : arguments.spec).parent_path();
+
+  const FontsAlone fonts;
+  std::optional<ProgressBar> bar(std::in_place, "figure");
+  FigureRuns runs(folder, arguments.device, [&](double fraction, const std::string& what) {
+    bar->show(fraction, what);
+    return true;
+  });
+  const std::vector<FigureSource> sources = sources_of(spec, runs);
+  if (from) check_sources(sources, from->sources, arguments.from);
+  const Figure figure = build_figure(spec, runs);
+  bar.reset();
+  print_notes(runs.notes());
+  Provenance made{.spec = from ? spec : settled(spec, runs),
+                  .sources = sources,
+                  .command = from ? from->command : arguments.command,
+                  .program = from ? from->program : STATESCOPE_VERSION,
+                  .device = arguments.device.name};
+  if (from && from->program != STATESCOPE_VERSION)
+    print_note(fmt::format("{} was made by Statescope {}, this is {}", arguments.from, from->program, STATESCOPE_VERSION));
+  if (const std::string warning = figure.warning(); !warning.empty()) print_note(warning);
+
+  const QByteArray bytes = figure_bytes(figure, format, &made);
+  if (csv) table.write(figure_csv(figure));
+  if (!csv && !arguments.data.empty()) write_figure_hdf5(figure, to_json(made), arguments.data, arguments.force);
+  caption.write(figure.caption());
+  if (const auto eyes = eyes_called(arguments.preview)) preview.write(figure_preview(figure, *eyes).toStdString());
+  output.write(bytes.toStdString());
+  fmt::print("{}\n", printable(arguments.output));
+  return 0;
+}
+
+}  // namespace statescope

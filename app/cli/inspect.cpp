@@ -1,0 +1,181 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include "app/cli/commands.h"
+#include "app/common/console.h"
+#include "app/common/interruption.h"
+#include "app/inspect/figures.h"
+#include "app/inspect/inspecting.h"
+#include "app/inspect/watch.h"
+#include "engine/error.h"
+
+namespace statescope {
+namespace {
+
+std::string text_of(const std::vector<Inspected>& all) {
+  std::string text = all.size() == 2 ? comparison_text(all[0], all[1]) : "";
+  for (std::size_t i = 0; (all.size() != 2 || text.empty()) && i < all.size(); ++i) text += inspection_text(all[i]);
+  if (all.size() > 2) text += overview_text(all);
+  return text + fmt::format("how exact: {}\n", accuracy_text());
+}
+
+bool is_not_finite(const Inspected& inspected) {
+  return inspected.is_ill() && inspected.judgement.diagnoses.front().illness == Illness::not_finite;
+}
+
+std::string not_finite_text(const Inspected& inspected) {
+  return fmt::format("{}: {} There is no verdict of what comes behind", inspected.checkpoint,
+                     inspected.judgement.diagnoses.front().sentence);
+}
+
+constexpr int kIll = 3;  // what --check ends with
+
+/// Whether a report there would take the place of the checkpoint, or of one of its folder's files.
+bool would_replace(const std::filesystem::path& report, const std::filesystem::path& checkpoint) {
+  namespace fs = std::filesystem;
+  std::error_code none;
+  if (!fs::exists(report, none)) return false;
+  return fs::equivalent(report, checkpoint, none) || fs::equivalent(fs::absolute(report).parent_path(), checkpoint, none);
+}
+
+/// Throws OptionsError where two reports would go to one place, or one over a checkpoint.
+void check_places(const InspectArguments& arguments, const std::vector<FoundCheckpoint>& checkpoints) {
+  std::vector<std::string> reports;
+  for (const std::string* path : {&arguments.json, &arguments.html, &arguments.csv}) {
+    if (path->empty()) continue;
+    if (std::ranges::count(reports, *path) > 0) throw OptionsError(*path + ": two reports cannot go to one place");
+    reports.push_back(*path);
+    for (const FoundCheckpoint& one : checkpoints) {
+      if (would_replace(*path, one.path)) throw OptionsError(*path + ": a report cannot take the place of the checkpoint");
+    }
+  }
+}
+
+/// What is said where, each time the same way.
+void write_reports(const InspectArguments& arguments, const std::vector<Inspected>& all, bool force) {
+  ReportFile(arguments.json, force).write(inspection_json(all));
+  ReportFile(arguments.html, force).write(inspection_html(all));
+  ReportFile(arguments.csv, force).write(inspection_csv(all));
+}
+
+int inspect_once(const InspectArguments& arguments) {
+  ReportFile json_file(arguments.json, arguments.force), page(arguments.html, arguments.force), table(arguments.csv, arguments.force);
+  const FoundCheckpoints found = find_checkpoints(arguments.checkpoints);
+  std::vector<std::string> failures = found.skipped;
+  for (std::string& why : failures) why += "; skipped";
+  std::size_t failed = 0;
+  if (found.checkpoints.empty()) {
+    for (const std::string& why : failures) print_failure(why);
+    throw Error(arguments.checkpoints.front() + ": there is no checkpoint in this folder");
+  }
+  std::vector<Inspected> all;
+  const Interruption interruption;
+  {
+    ProgressBar bar("inspecting");
+    const auto count = static_cast<double>(found.checkpoints.size());
+    for (std::size_t i = 0; i < found.checkpoints.size() && !Interruption::asked(); ++i) {
+      const auto tell = [&](double part) {
+        bar.show((static_cast<double>(i) + part) / count, found.checkpoints[i].path);
+        return !Interruption::asked();
+      };
+      try {
+        all.push_back(inspect_checkpoint(arguments, found.checkpoints[i], tell));
+      } catch (const Error& error) {
+        if (Interruption::asked()) break;
+        if (found.checkpoints.size() == 1) throw;
+        const bool was_given = std::ranges::count(arguments.checkpoints, found.checkpoints[i].path) > 0;
+        if (was_given) ++failed;  // what lies in a folder may be half-written
+        failures.push_back(error.what() + std::string(was_given ? "" : "; skipped"));
+      }
+    }
+  }
+  for (const std::string& why : failures) print_failure(why);
+  if (all.empty()) throw Error(Interruption::asked() ? "interrupted; nothing was inspected" : "no checkpoint could be inspected");
+  print_report(text_of(all), {&json_file, &page, &table});
+  json_file.write(inspection_json(all));
+  page.write(inspection_html(all));
+  table.write(inspection_csv(all));
+  for (const Inspected& one : all) {
+    if (is_not_finite(one)) print_failure(not_finite_text(one));
+  }
+  if (Interruption::asked()) {
+    print_failure(fmt::format("interrupted; {} of {} checkpoints are in the report", all.size(), found.checkpoints.size()));
+    return Interruption::status();
+  }
+  if (arguments.check && std::ranges::any_of(all, &Inspected::is_ill)) return kIll;
+  return failed > 0 || std::ranges::any_of(all, is_not_finite) ? 1 : 0;
+}
+
+/// "checkpoint-5000, step 5000: healthy; perplexity at the end 256: 5.8, 1024: 11.6"
+std::string trend_line(const Inspected& inspected) {
+  const InspectionOverview one(inspected);
+  std::string ends;
+  for (const auto& [tokens, perplexity] : one.ends) ends += fmt::format("{}{}: {:.3g}", ends.empty() ? "" : ", ", tokens, perplexity);
+  return fmt::format("{}{}: {}{}{}", one.name, one.steps > 0 ? fmt::format(", step {}", one.steps) : "", one.verdict,
+                     ends.empty() ? "" : "; perplexity at the end of so many tokens ", ends);
+}
+
+void run_when_ill(const std::string& command, const Inspected& inspected) {
+  ::setenv("STATESCOPE_CHECKPOINT", inspected.checkpoint.c_str(), 1);
+  ::setenv("STATESCOPE_VERDICT", verdict_in_short(inspected).c_str(), 1);
+  if (const int status = std::system(command.c_str()); status != 0) print_failure(fmt::format("{}: ended with status {}", command, status));
+}
+
+/// Sleeps in short pieces; false: interrupted.
+bool wait(double seconds) {
+  constexpr std::chrono::milliseconds piece(50);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  while (!Interruption::asked() && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(piece);
+  return !Interruption::asked();
+}
+
+int watch_command(const InspectArguments& arguments) {
+  for (const std::string* path : {&arguments.json, &arguments.html, &arguments.csv}) {
+    if (*path == "-") throw OptionsError("with --watch reports go to files, not to standard output");
+    ReportFile(*path, arguments.force);  // says now what is in the way
+  }
+  const Interruption interruption;
+  const auto inspect = [&](const FoundCheckpoint& found) {
+    ProgressBar bar(found.path);
+    return inspect_checkpoint(arguments, found, [&](double part) {
+      bar.show(part);
+      return !Interruption::asked();
+    });
+  };
+  Watch watch(inspect, kept_results(arguments));
+  bool any_ill = false;
+  do {
+    const Watch::Look look = watch.look(arguments.checkpoints);
+    if (Interruption::asked()) break;
+    for (const std::string& why : look.skipped) print_failure(why + "; skipped until it changes");
+    if (look.changed) {
+      const std::vector<Inspected> all = watch.results();
+      if (!all.empty()) write_reports(arguments, all, true);
+      any_ill = std::ranges::any_of(all, &Inspected::is_ill);
+    }
+    for (const Inspected& one : look.known) fmt::print("{} (read before)\n", trend_line(one));
+    std::fflush(stdout);
+    for (const Inspected& one : look.fresh) {
+      fmt::print("{}\n", trend_line(one));
+      std::fflush(stdout);
+      if (one.is_ill() && !arguments.when_ill.empty()) run_when_ill(arguments.when_ill, one);
+    }
+  } while (wait(arguments.every));
+  return arguments.check && any_ill ? kIll : 0;
+}
+
+}  // namespace
+
+int inspect_command(const InspectArguments& arguments) {
+  check_places(arguments, find_checkpoints(arguments.checkpoints).checkpoints);
+  return arguments.watch ? watch_command(arguments) : inspect_once(arguments);
+}
+
+}  // namespace statescope

@@ -1,0 +1,69 @@
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "app/assets.h"
+#include "app/cli/commands.h"
+#include "app/common/recording.h"
+#include "app/lesson/lesson.h"
+#include "app/window/headless.h"
+#include "app/window/window_main.h"
+#include "engine/error.h"
+
+namespace statescope {
+namespace {
+
+bool is_set(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value && *value;
+}
+
+/// Also true where the caller chose a Qt platform: they know what they do.
+bool has_display() { return is_set("DISPLAY") || is_set("WAYLAND_DISPLAY") || is_set("QT_QPA_PLATFORM"); }
+
+ThemeChoice theme_called(const std::string& name) {
+  if (name == "light") return ThemeChoice::light;
+  if (name == "dark") return ThemeChoice::dark;
+  return name == "high-contrast" ? ThemeChoice::high_contrast : ThemeChoice::system;
+}
+
+}  // namespace
+
+int window_command(int argc, char** argv, const WindowArguments& arguments) {
+  if (!has_display()) {
+    // Before any Qt application object: with neither display nor platform Qt would abort.
+    setenv("QT_QPA_PLATFORM", "offscreen", 1);
+    if (!arguments.watch.empty()) throw OptionsError("--watch needs a display; without one: statescope inspect --watch " + arguments.watch);
+    if (arguments.screenshot.empty()) {
+      fmt::print("No display (DISPLAY and WAYLAND_DISPLAY are unset): answering the prompt and writing pictures of the views instead.\n");
+      return run_headless(argc, argv, arguments);
+    }
+  }
+  WindowOptions options;
+  options.checkpoint = arguments.checkpoint.empty() ? default_run().checkpoint : std::filesystem::path(arguments.checkpoint);
+  options.beside.assign(arguments.beside.begin(), arguments.beside.end());
+  options.prompt = first_prompt(arguments.prompt, arguments.checkpoint);
+  if (!arguments.lesson.empty()) options.lesson = find_lesson(arguments.lesson);
+  options.training = arguments.watch;
+  options.step = arguments.step;
+  options.revealed = arguments.revealed;
+  options.theme = theme_called(arguments.theme);
+  options.device = arguments.device;
+  options.memory = recording_budgets(arguments.memory).memory_budget;
+  options.scale = arguments.scale;
+  options.software = arguments.software;
+  options.autoplay = !arguments.no_autoplay;
+  options.screenshot = arguments.screenshot;
+  options.token = arguments.token;
+  options.layer = arguments.layer;
+  options.head = arguments.head;
+  options.slot = arguments.slot;
+  options.views = arguments.views;
+  if (std::sscanf(arguments.size.c_str(), "%dx%d", &options.width, &options.height) != 2 || options.width < 200 || options.height < 200 ||
+      options.width > 16384 || options.height > 16384) {
+    throw Error(fmt::format("--size {}: expected WIDTHxHEIGHT, 200 to 16384 each", arguments.size));
+  }
+  return run_window(argc, argv, options);
+}
+
+}  // namespace statescope

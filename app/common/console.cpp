@@ -1,0 +1,69 @@
+#include "app/common/console.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+
+#include "engine/checkpoint/printable.h"
+#include "engine/error.h"
+
+namespace statescope {
+namespace {
+
+constexpr std::size_t kMessage = 2000;  // bytes
+
+}  // namespace
+
+void print_note(const std::string& note) { fmt::print(stderr, "note: {}\n", one_line(note, kMessage)); }
+
+void print_failure(const std::string& why) { fmt::print(stderr, "statescope: {}\n", one_line(why, kMessage)); }
+
+void print_notes(const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) print_note(note);
+}
+
+ReportFile::ReportFile(const std::string& path, bool force) {
+  if (path.empty()) return;
+  is_standard_output_ = path == "-";
+  if (is_standard_output_) return;
+  if (std::error_code error; std::filesystem::is_directory(path, error))
+    throw Error(path + ": is a folder; a file does not take its place");
+  draft_.emplace(path, force);
+  const std::filesystem::path folder = draft_->path().parent_path();
+  if (::access(folder.empty() ? "." : folder.c_str(), W_OK) != 0) fail_errno(path, "cannot be written", errno);
+}
+
+void ReportFile::write(const std::string& text) {
+  if (is_standard_output_) fmt::print("{}", text);
+  if (!draft_) return;
+  OutputFile file(draft_->path());
+  file.write(text);
+  file.finish();
+  draft_->publish();
+}
+
+void print_report(const std::string& text, std::initializer_list<const ReportFile*> files) {
+  if (std::ranges::none_of(files, &ReportFile::is_standard_output)) fmt::print("{}", printable(text));
+}
+
+ProgressBar::ProgressBar(std::string what) : what_(printable(what)), terminal_(isatty(STDERR_FILENO) != 0) {}
+
+ProgressBar::~ProgressBar() {
+  if (shown_ >= 0) std::fputs("\r\033[K", stderr);
+}
+
+void ProgressBar::show(double fraction, const std::string& note) {
+  const int percent = static_cast<int>(fraction * 100);
+  if (!terminal_ || percent == shown_) return;
+  shown_ = percent;
+  const int filled = percent * 40 / 100;
+  std::fputs(fmt::format("\r{} [{}{}] {:3}%{}{}\033[K", what_, std::string(static_cast<std::size_t>(filled), '#'),
+                         std::string(static_cast<std::size_t>(40 - filled), ' '), percent, note.empty() ? "" : "  ", printable(note))
+                 .c_str(),
+             stderr);
+  std::fflush(stderr);
+}
+
+}  // namespace statescope

@@ -1,0 +1,51 @@
+// What a command writes: notes, failures, reports, progress.
+#pragma once
+
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/checkpoint/file.h"
+
+namespace statescope {
+
+/// "note: …" on standard error, in one line whatever stands in it.
+void print_note(const std::string& note);
+void print_notes(const std::vector<std::string>& notes);
+/// "statescope: …" on standard error, likewise: why a part of what was asked for is not there.
+void print_failure(const std::string& why);
+
+/// A file that is to be written when all is done, or standard output for "-"; none for an empty path. Throws Error at once where it could
+/// not be.
+class ReportFile {
+ public:
+  ReportFile(const std::string& path, bool force);
+  void write(const std::string& text);
+  bool is_standard_output() const { return is_standard_output_; }
+
+ private:
+  std::optional<Draft> draft_;
+  bool is_standard_output_ = false;
+};
+
+/// A report for people, on standard output where none of the files is that.
+void print_report(const std::string& text, std::initializer_list<const ReportFile*> files);
+
+/// A bar on the terminal's standard error; nothing where that is not a terminal.
+class ProgressBar {
+ public:
+  explicit ProgressBar(std::string what);
+  ~ProgressBar();
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+  /// `note` follows the percentage.
+  void show(double fraction, const std::string& note = "");
+
+ private:
+  std::string what_;
+  bool terminal_;
+  int shown_ = -1;  // percent
+};
+
+}  // namespace statescope

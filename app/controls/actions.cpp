@@ -1,0 +1,107 @@
+#include "app/controls/actions.h"
+
+#include <QMenuBar>
+#include <QWidget>
+#include <algorithm>
+#include <map>
+
+namespace statescope {
+namespace {
+
+QString setting_of(const Actions::Row& row) { return "keys/" + QString::fromStdString(row.id); }
+
+}  // namespace
+
+Actions::Actions(QWidget& owner, MainWindow& window, QSettings* settings) : window_(window), settings_(settings) {
+  for (const Command& command : commands()) {
+    const QList<QKeySequence> keys = keys_of(command);
+    const int copies = command.one_per_key ? static_cast<int>(keys.size()) : 1;
+    for (int i = 0; i < copies; ++i) {
+      const QString text = command_words(command.text), number = QString::number(i + 1);
+      auto* action = new QAction(command.one_per_key ? text + " " + number : text, &owner);
+      action->setCheckable(command.checked != nullptr);
+      connect(action, &QAction::triggered, this, [this, &command, i] { Q_EMIT triggered(command, i); });
+      owner.addAction(action);  // so that its keys work where the menu is hidden
+      rows_.push_back({std::string(command.id) + (command.one_per_key ? number.toStdString() : std::string()), &command, action,
+                       command.one_per_key ? QList{keys[i]} : keys});
+      apply_keys(rows_.back(), rows_.back().usual);
+    }
+  }
+  if (!settings_) return;
+  for (const Row& row : rows_) {
+    const QString keys = settings_->value(setting_of(row), "usual").toString();
+    if (keys != "usual") apply_keys(row, keys.isEmpty() ? QList<QKeySequence>() : QKeySequence::listFromString(keys));
+  }
+}
+
+const Actions::Row& Actions::row(std::string_view id) const { return *std::ranges::find(rows_, id, &Row::id); }
+
+const Actions::Row* Actions::owner_of(const QKeySequence& key) const {
+  const auto found = std::ranges::find_if(rows_, [&](const Row& row) { return row.action->shortcuts().contains(key); });
+  return found == rows_.end() ? nullptr : &*found;
+}
+
+void Actions::apply_keys(const Row& row, const QList<QKeySequence>& keys) {
+  row.action->setShortcuts(keys);
+  const QString text = row.action->text();
+  row.action->setToolTip(keys.isEmpty() ? text : QStringLiteral("%1 (%2)").arg(text, keys.first().toString(QKeySequence::NativeText)));
+}
+
+void Actions::set_keys(const Row& row, const QList<QKeySequence>& keys) {
+  const auto give = [this](const Row& to, const QList<QKeySequence>& given) {
+    apply_keys(to, given);
+    if (!settings_) return;
+    if (given == to.usual)
+      settings_->remove(setting_of(to));
+    else
+      settings_->setValue(setting_of(to), QKeySequence::listToString(given));
+  };
+  for (const QKeySequence& key : keys) {
+    const Row* owner = owner_of(key);
+    if (!owner || owner == &row) continue;
+    QList<QKeySequence> left = owner->action->shortcuts();
+    left.removeAll(key);
+    give(*owner, left);
+  }
+  give(row, keys);
+  Q_EMIT keys_changed();
+}
+
+void Actions::reset_all_keys() {
+  for (const Row& row : rows_) apply_keys(row, row.usual);
+  if (settings_) settings_->remove("keys");
+  Q_EMIT keys_changed();
+}
+
+void Actions::tell_keys(QWidget& widget, const QString& words, const std::vector<std::string>& ids) {
+  const auto tell = [this, &widget, words, ids] {
+    QStringList keys;
+    for (const std::string& id : ids)
+      if (const QKeySequence key = action(id)->shortcut(); !key.isEmpty()) keys += key.toString(QKeySequence::NativeText);
+    widget.setToolTip(keys.isEmpty() ? words : QStringLiteral("%1 (%2)").arg(words, keys.join(QStringLiteral("  "))));
+  };
+  tell();
+  connect(this, &Actions::keys_changed, &widget, tell);
+}
+
+void Actions::fill(QMenuBar& bar) {
+  std::map<std::pair<Menu, std::string>, QMenu*> menus;
+  for (const Row& row : rows_) {
+    QMenu*& menu = menus[{row.command->menu, ""}];
+    if (!menu) menu = bar.addMenu(title_of(row.command->menu));
+    if (!row.command->submenu) {
+      menu->addAction(row.action);
+      continue;
+    }
+    QMenu*& submenu = menus[{row.command->menu, row.command->submenu}];
+    if (!submenu) submenu = menu->addMenu(command_words(row.command->submenu));
+    submenu->addAction(row.action);
+  }
+}
+
+void Actions::update_ticks() {
+  for (const Row& row : rows_)
+    if (row.command->checked) row.action->setChecked(row.command->checked(window_));
+}
+
+}  // namespace statescope

@@ -1,0 +1,64 @@
+// The line under the menu: which model, on what, and what is going on; below it, what went wrong.
+#pragma once
+
+#include <QFrame>
+#include <QLabel>
+#include <QProgressBar>
+#include <QToolButton>
+
+#include "app/panels/model_chips.h"
+
+class QAction;
+
+namespace statescope {
+
+/// How far keyframes are from each other, what the recording takes and what it may take.
+QString recording_words(const RecordingInfo& recording);
+
+class Header : public QWidget {
+  Q_OBJECT
+
+ public:
+  /// `side` shows and hides the right side, `cancel` stops what is going on, `about` tells of the model.
+  Header(Navigator& navigator, Comparison& comparison, QAction* side, QAction* cancel, QAction* about, QWidget* parent = nullptr);
+
+  void set_frame(const Frame& frame);
+  ModelChips& chips() const { return *chips_; }
+
+ private:
+  void show_model();
+  void show_answer();
+  void show_chips();
+  void show_progress(double fraction, const QString& what);
+  void show_rest();
+  void show_facts();
+
+  Navigator& navigator_;
+  Comparison& comparison_;
+  ModelChips* chips_;  // instead of model_, answer_ and details_ while models are compared
+  QLabel *model_, *branch_, *answer_, *details_, *what_;
+  QProgressBar* progress_;
+  QToolButton *cancel_, *side_, *no_text_, *notes_;  // the last two: what is unusual about the model, where something is
+};
+
+/// One message, where it happened, until it is dismissed or the next thing works.
+class ErrorBar : public QFrame {
+  Q_OBJECT
+
+ public:
+  explicit ErrorBar(QWidget* parent = nullptr);
+
+  void set_frame(const Frame& frame);
+  void show_message(const QString& message);
+  void dismiss();
+  QString message() const { return message_->text(); }
+
+ Q_SIGNALS:
+  void dismissed();  // by the reader
+
+ private:
+  QLabel* message_;
+  QToolButton* dismiss_;
+};
+
+}  // namespace statescope

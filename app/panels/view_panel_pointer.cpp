@@ -1,0 +1,148 @@
+// What the pointer does in a view's panel: choose, hover, zoom and pan; and the keys that stand in for it.
+#include <QMouseEvent>
+#include <QStyle>
+#include <QToolTip>
+#include <algorithm>
+#include <utility>
+
+#include "app/panels/view_panel.h"
+
+namespace statescope {
+namespace {
+
+constexpr float most_zoom = 16;
+
+Point to_point(QPointF at) { return {static_cast<float>(at.x()), static_cast<float>(at.y())}; }
+
+}  // namespace
+
+void ViewPanel::zoom(float factor) { zoom_at(factor, QRectF(surface_->widget()->rect()).center()); }
+
+void ViewPanel::fit() {
+  zoom_ = 1;
+  offset_ = {};
+  surface_->widget()->update();
+}
+
+void ViewPanel::zoom_at(float factor, QPointF at) {
+  const float zoomed = std::clamp(zoom_ * factor, 1.0f, most_zoom);
+  offset_ = (offset_ + at) * (zoomed / zoom_) - at;
+  zoom_ = zoomed;
+  keep_inside();
+}
+
+void ViewPanel::pan(QPointF parts) {
+  const QSizeF size = surface_->widget()->size();
+  move_drawing({-parts.x() * size.width(), -parts.y() * size.height()});
+}
+
+void ViewPanel::move_drawing(QPointF by) {
+  offset_ -= by;
+  keep_inside();
+}
+
+void ViewPanel::keep_inside() {
+  const QSizeF room = QSizeF(surface_->widget()->size()) * (zoom_ - 1);
+  offset_ = {std::clamp(offset_.x(), 0.0, room.width()), std::clamp(offset_.y(), 0.0, room.height())};
+  surface_->widget()->update();
+}
+
+void ViewPanel::choose(QPointF at, bool dragging) {
+  const auto id = surface_->hits().at(to_point(at));
+  if (id && !(dragging && view_->example(*id))) choose_hit(*id);
+}
+
+void ViewPanel::choose_hit(std::int64_t id) {
+  const std::optional<NeedleExample> example = view_->example(id);
+  view_->set_mark(id);
+  surface_->widget()->update();
+  describe();
+  navigator_.move(view_->on_hit(id));
+  if (example) Q_EMIT example_chosen(*example);
+}
+
+bool ViewPanel::step_mark(std::int64_t rows, std::int64_t columns) {
+  if (!view_->step_mark(rows, columns)) return false;
+  surface_->widget()->update();
+  describe();
+  return true;
+}
+
+void ViewPanel::choose_marked() {
+  if (view_->marked() >= 0) choose_hit(view_->marked());
+}
+
+void ViewPanel::hover(QPointF at, QPoint global) {
+  const auto id = surface_->hits().at(to_point(at));
+  const QString words = id ? QString::fromStdString(view_->tooltip(*id)) : QString();
+  if (words.isEmpty())
+    QToolTip::hideText();
+  else
+    QToolTip::showText(global, words, surface_->widget());
+  tip_ = words.isEmpty() ? std::nullopt : std::optional(navigator_.cursor());
+  if (!id) return;
+  const CursorMove cell = view_->on_hit(*id);
+  const bool is_cell = cell.row.value_or(-1) >= 0 && cell.column.value_or(-1) >= 0;
+  if (is_cell && cell.slot.value_or(navigator_.cursor().slot) == navigator_.cursor().slot) navigator_.point_at(*cell.row, *cell.column);
+}
+
+/// A tooltip's numbers are those of one token, layer and head.
+void ViewPanel::hide_stale_tip() {
+  const Cursor& at = navigator_.cursor();
+  if (!tip_ || (tip_->token == at.token && tip_->layer == at.layer && tip_->head == at.head)) return;
+  tip_.reset();
+  QToolTip::hideText();
+}
+
+bool ViewPanel::eventFilter(QObject* watched, QEvent* event) {
+  if (!surface_ || watched != surface_->widget()) return QFrame::eventFilter(watched, event);
+  const auto mark_focus = [this](bool focus) {
+    setProperty("focused", focus);
+    style()->polish(this);
+  };
+  switch (event->type()) {
+    case QEvent::FocusIn:
+      mark_focus(true);
+      Q_EMIT focused();
+      break;
+    case QEvent::FocusOut:
+      mark_focus(false);
+      break;
+    case QEvent::MouseButtonPress: {
+      auto* mouse = static_cast<QMouseEvent*>(event);
+      drag_ = mouse->position();
+      if (mouse->button() == Qt::LeftButton) choose(drag_, false);
+      break;
+    }
+    case QEvent::MouseMove: {
+      auto* mouse = static_cast<QMouseEvent*>(event);
+      if (mouse->buttons() & (Qt::MiddleButton | Qt::RightButton))
+        move_drawing(mouse->position() - std::exchange(drag_, mouse->position()));
+      else if (mouse->buttons() & Qt::LeftButton)
+        choose(mouse->position(), true);
+      else
+        hover(mouse->position(), mouse->globalPosition().toPoint());
+      break;
+    }
+    case QEvent::KeyPress: {
+      const int key = static_cast<QKeyEvent*>(event)->key();
+      if ((key != Qt::Key_Return && key != Qt::Key_Enter) || view_->marked() < 0) break;
+      choose_marked();
+      return true;
+    }
+    case QEvent::Wheel: {
+      auto* wheel = static_cast<QWheelEvent*>(event);
+      const bool zooms = wheel->modifiers() & Qt::ControlModifier;
+      if (zooms)
+        zoom_at(wheel->angleDelta().y() > 0 ? 1.25f : 0.8f, wheel->position());
+      else
+        move_drawing(QPointF(wheel->angleDelta()) / 2);
+      return true;
+    }
+    default:
+      break;
+  }
+  return QFrame::eventFilter(watched, event);
+}
+
+}  // namespace statescope

@@ -1,0 +1,158 @@
+// What a token reads from which token (spec §12.8).
+#include <fmt/format.h>
+
+#include "engine/analysis/attention_map.h"
+#include "engine/analysis/parts.h"
+#include "engine/analysis/slot_weights.h"
+#include "engine/answers/answers.h"
+#include "engine/config/weights.h"
+#include "engine/error.h"
+#include "engine/mixers/parts.h"
+
+namespace statescope {
+namespace {
+
+constexpr std::int64_t kMostWeights = std::int64_t{1} << 22;  // worked out at once: 32 MiB
+
+AttentionRows softmax_attention(const AttentionQuestion& question, const AttentionPart& part, Evidence& evidence, const Done& done,
+                                std::int64_t& heads) {
+  const ChannelRows *q = evidence.channel(question.layer, "q"), *k = evidence.channel(question.layer, "k");
+  if (!q || !k) throw Error("this layer does not tell its queries and keys");
+  const Config& config = evidence.model().plan().layers[static_cast<std::size_t>(question.layer)].config;
+  heads = q->shape[0];
+  SoftmaxOperands operands{.q = q->values, .k = k->values, .heads = heads, .kv_heads = k->shape[0], .d = q->shape[1]};
+  operands.window = config.has("window_size") ? config.integer("window_size") : 0;
+  if (config.integer("moba_topk", 0, 0, 4096) > 1)
+    operands.blocks = {config.integer("moba_chunk_size", 0, 0), config.integer("moba_topk"), evidence.info().prompt_length};
+  return softmax_weights(operands, std::min(question.head, heads - 1), part, done);
+}
+
+/// [T] of one of the trace's heads; empty: none. Mamba-2 writes dt x, with A of x; SLA on GDN G^K v, with A of v (spec §12.8).
+std::vector<float> value_gate(std::int64_t layer, std::int64_t head, const MemoryTrace& trace, Evidence& evidence) {
+  const std::string& mixer = evidence.layer(layer).mixer;
+  const ChannelRows* rows = mixer == "mamba2"           ? evidence.channel(layer, "dt")
+                            : mixer == "gated_deltanet" ? evidence.channel(layer, "head_gate_k")
+                                                        : nullptr;
+  std::vector<float> gate;
+  if (!rows) return gate;
+  const std::int64_t heads = rows->shape.front(), own = producer_head(head, heads, trace.H);
+  for (std::int64_t t = 0; t < evidence.tokens(); ++t) gate.push_back(rows->values[static_cast<std::size_t>(t * heads + own)]);
+  return gate;
+}
+
+/// D of Mamba-2's y = C S + D x, where it is one number a head; else 0.
+float skip_weight(std::int64_t layer, std::int64_t head, const MemoryTrace& trace, const Evidence& evidence) {
+  if (evidence.layer(layer).mixer != "mamba2") return 0;
+  const std::string scope = fmt::format("layers.{}.", layer);
+  for (const StoredTensor& tensor : evidence.checkpoint().tensors) {
+    if (tensor.name.find(scope) == tensor.name.npos || !tensor.name.ends_with(".D") || tensor.size() != trace.H) continue;
+    std::vector<float> D(static_cast<std::size_t>(trace.H));
+    widen(D.data(), tensor);
+    return D[static_cast<std::size_t>(head)];
+  }
+  return 0;
+}
+
+/// A token's own value, which did not pass through the memory.
+void add_skip(AttentionRows& rows, const AttentionPart& part, float weight) {
+  for (std::int64_t row = 0; row < part.rows.count; ++row)
+    rows.weight[static_cast<std::size_t>((part.token(row) - part.from) * part.rows.count + row)] += weight;
+}
+
+/// The slot asked for, or all of them: o_t = Σ_slots w Σ_s A_{t,s} v_s.
+AttentionRows of_slots(const AttentionQuestion& question, const AttentionPart& part, Evidence& evidence, const MemoryTrace& trace,
+                       const Done& done) {
+  const std::vector<float> gate = value_gate(question.layer, question.head, trace, evidence);
+  if (question.slot >= 0) return memory_attention(trace, question.slot, question.head, part, done, gate);
+  const SlotWeights weights(evidence, question.layer);
+  const std::int64_t slots = std::ssize(trace.slots);
+  AttentionRows sum;
+  for (std::int64_t slot = 0; slot < slots; ++slot) {
+    const Done done_here = [&](double fraction) { done((static_cast<double>(slot) + fraction) / static_cast<double>(slots)); };
+    AttentionRows rows = memory_attention(trace, slot, question.head, part, done_here, gate);
+    if (slot == 0) {
+      sum.weight.resize(rows.weight.size());
+      sum.before.resize(rows.before.size());
+    }
+    std::vector<double> weight;
+    for (std::int64_t row = 0; row < part.rows.count; ++row) weight.push_back(weights.of(part.token(row), slot));
+    // |Σ| ≤ Σ|·|: the part before the window is counted slot by slot.
+    for (std::size_t row = 0; row < weight.size(); ++row) sum.before[row] += weight[row] * rows.before[row];
+    for (std::size_t i = 0; i < rows.weight.size(); ++i) sum.weight[i] += weight[i % weight.size()] * rows.weight[i];
+  }
+  return sum;
+}
+
+/// Normalised linear attention: o_t = q S / (q z + 1e-10), whose second memory z has the denominator for its read-out.
+void normalise(AttentionRows& rows, const MemoryTrace& z, const AttentionPart& part, std::int64_t head) {
+  std::vector<double> denominator;
+  for (std::int64_t row = 0; row < part.rows.count; ++row) {
+    const std::int64_t visit = z.slots[0].reading(part.token(row));
+    denominator.push_back(z.slots[0].o[static_cast<std::size_t>(visit * z.H + head)] + 1e-10);
+    rows.before[static_cast<std::size_t>(row)] /= std::abs(denominator.back());
+  }
+  for (std::size_t i = 0; i < rows.weight.size(); ++i) rows.weight[i] /= denominator[i % denominator.size()];
+}
+
+AttentionRows rows_of(const AttentionQuestion& question, const AttentionPart& part, Evidence& evidence, const Done& done,
+                      std::int64_t& heads) {
+  const LayerInfo& layer = evidence.layer(question.layer);
+  if (layer.memory == "softmax attention") return softmax_attention(question, part, evidence, done, heads);
+  const MemoryTrace* trace = evidence.trace(question.layer);
+  if (!trace) throw Error("No single weight leads from a token to what this memory reads.");
+  check_index("head", question.head, trace->H);
+  if (question.slot >= 0) check_index("slot", question.slot, std::ssize(trace->slots));
+  AttentionRows rows = of_slots(question, part, evidence, *trace, done);
+  const std::vector<MemoryTrace>& all = evidence.traces(question.layer);
+  if (layer.mixer == "linear_attn" && all.size() == 2) normalise(rows, all[1], part, question.head);
+  if (const float D = skip_weight(question.layer, question.head, *trace, evidence); D != 0) add_skip(rows, part, D);
+  return rows;
+}
+
+/// Each row's weights, of `step` tokens the one farthest from 0, and what they come to.
+void add_rows(AttentionMap& map, const AttentionRows& rows, const AttentionPart& part, const TokenSteps& columns) {
+  for (std::int64_t row = 0; row < part.rows.count; ++row) {
+    const std::size_t first = map.weight.size();
+    map.weight.resize(first + static_cast<std::size_t>(columns.count));
+    double all = rows.before[static_cast<std::size_t>(row)];
+    for (std::int64_t s = 0; s < part.width(); ++s) {
+      const double a = rows.weight[static_cast<std::size_t>(s * part.rows.count + row)];
+      float& cell = map.weight[first + static_cast<std::size_t>(s / columns.step)];
+      if (std::abs(a) > std::abs(cell)) cell = static_cast<float>(a);
+      all += std::abs(a);
+    }
+    map.before.push_back(static_cast<float>(rows.before[static_cast<std::size_t>(row)]));
+    map.all.push_back(static_cast<float>(all));
+  }
+}
+
+void check(const AttentionQuestion& question, std::int64_t tokens) {
+  const auto& [from, step, count] = question.columns;
+  const auto& [first, row_step, rows] = question.rows;
+  const bool columns_fit = from >= 0 && step >= 1 && count >= 1 && from + (count - 1) * step < tokens;
+  const bool rows_fit = first >= from && row_step >= 1 && rows >= 1 && rows <= AttentionMap::kMostRows;
+  if (!columns_fit || !rows_fit || first + (rows - 1) * row_step >= std::min(tokens, from + count * step))
+    throw Error(fmt::format("no map of {} tokens from {} on", rows, first));
+}
+
+}  // namespace
+
+/// A few rows at a time, so that long runs need no more memory than short ones.
+AttentionMap answer(const AttentionQuestion& question, Evidence& evidence) {
+  check(question, evidence.tokens());
+  const TokenSteps &rows = question.rows, &columns = question.columns;
+  const std::int64_t to = std::min(evidence.tokens(), columns.from + columns.count * columns.step);
+  const std::int64_t at_once = std::max<std::int64_t>(1, kMostWeights / (to - columns.from));
+  AttentionMap map{.heads = evidence.layer(question.layer).heads, .weight = {}, .before = {}, .all = {}};
+  for (std::int64_t first = 0; first < rows.count; first += at_once) {
+    const std::int64_t count = std::min(at_once, rows.count - first);
+    const AttentionPart part{{rows.from + first * rows.step, rows.step, count}, columns.from, to};
+    const Done done = [&](double fraction) {
+      evidence.tell((static_cast<double>(first) + fraction * static_cast<double>(count)) / static_cast<double>(rows.count));
+    };
+    add_rows(map, rows_of(question, part, evidence, done, map.heads), part, columns);
+  }
+  return map;
+}
+
+}  // namespace statescope

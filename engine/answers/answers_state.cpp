@@ -1,0 +1,192 @@
+// Where the numbers of a state come from: who wrote them, what the last token did to them, what they were at another token.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "engine/analysis/memory_reading.h"
+#include "engine/analysis/parts.h"
+#include "engine/answers/answers.h"
+#include "engine/error.h"
+
+namespace statescope {
+namespace {
+
+/// The memory that the layer's state is of. Throws Error.
+const MemoryTrace& memory_of(std::int64_t layer, Evidence& evidence) {
+  const MemoryTrace* trace = evidence.trace(layer);
+  if (!trace) throw Error(fmt::format("layer {} keeps no matrix state", layer));
+  return *trace;
+}
+
+/// Of a layer with a state. Throws Error.
+std::int64_t heads_of(std::int64_t layer, Evidence& evidence) {
+  const LayerInfo& info = evidence.layer(layer);
+  if (!info.has_state()) throw Error(fmt::format("layer {} keeps no matrix state", layer));
+  return info.heads;
+}
+
+/// One visit's numbers of one head.
+struct HeadVisit {
+  const float *k, *v, *log_decay;
+  double beta;
+
+  HeadVisit(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t j) {
+    const SlotVisits& visits = trace.slots[static_cast<std::size_t>(slot)];
+    const std::int64_t at = j * trace.H + head;
+    k = visits.k.data() + at * trace.K;
+    v = visits.v.data() + at * trace.V;
+    log_decay = visits.log_decay.data() + at * trace.decay_width;
+    beta = trace.rule == MemoryRule::delta ? visits.beta[static_cast<std::size_t>(at)] : 1;
+  }
+  /// α of a row.
+  double decay(const MemoryTrace& trace, std::int64_t row) const {
+    if (trace.decay_width == 0) return 1;
+    return std::exp(double{log_decay[trace.decay_width == 1 ? 0 : row]});
+  }
+};
+
+/// What a question of history is about: rows [first, last) of a state, in a single column or whole.
+struct Part {
+  std::int64_t first = 0, last = 0, column = -1;
+  double shown = 0;  // the state's own number: the cell, or the norm of the rows
+
+  Part(const HistoryQuestion& question, const float* state, const MemoryTrace& trace)
+      : first(std::max<std::int64_t>(question.row, 0)), last(question.row < 0 ? trace.K : question.row + 1), column(question.column) {
+    shown = column >= 0 ? double{state[first * trace.V + column]}
+                        : norm({state + first * trace.V, static_cast<std::size_t>((last - first) * trace.V)});
+  }
+  /// d [V] with contribution = coefficient · d·v, of one row: the unit vector of the column, or of all rows as one vector this row's part.
+  std::vector<double> direction(const float* row, std::int64_t V) const {
+    std::vector<double> d(static_cast<std::size_t>(V));
+    if (column >= 0) {
+      d[static_cast<std::size_t>(column)] = 1;
+    } else if (shown > 0) {
+      std::transform(row, row + V, d.begin(), [this](float z) { return z / shown; });
+    }
+    return d;
+  }
+};
+
+/// S ← S + (α − 1) S − β kᵀπ + β kᵀv, π = k diag(α) S (of the delta rule; else 0), each part added to the update's.
+void add_visit(Update& update, std::int64_t slot, const MemoryTrace& trace, const HeadVisit& visit, std::vector<double>& S) {
+  const std::int64_t K = trace.K, V = trace.V;
+  std::vector<double> prediction(static_cast<std::size_t>(V));
+  for (std::int64_t r = 0; r < K && trace.rule == MemoryRule::delta; ++r) {
+    const double k = visit.k[r] * visit.decay(trace, r);
+    for (std::int64_t c = 0; c < V; ++c) prediction[static_cast<std::size_t>(c)] += k * S[static_cast<std::size_t>(r * V + c)];
+  }
+  for (std::int64_t r = 0; r < K; ++r) {
+    const double weight = visit.beta * visit.k[r], lost = visit.decay(trace, r) - 1;
+    for (std::int64_t c = 0; c < V; ++c) {
+      double& cell = S[static_cast<std::size_t>(r * V + c)];
+      const double decayed = lost * cell, erased = -weight * prediction[static_cast<std::size_t>(c)], written = weight * visit.v[c];
+      const auto i = static_cast<std::size_t>((slot * K + r) * V + c);
+      update.decayed[i] += static_cast<float>(decayed);
+      update.erased[i] += static_cast<float>(erased);
+      update.written[i] += static_cast<float>(written);
+      cell += decayed + erased + written;
+    }
+  }
+}
+
+}  // namespace
+
+HeadState answer(const StateQuestion& question, Evidence& evidence) {
+  check_index("head", question.head, heads_of(question.layer, evidence));
+  check_index("token", question.token, evidence.tokens());
+  return evidence.head_state(question.layer, question.head, question.token);
+}
+
+LayerState answer(const LayerStateQuestion& question, Evidence& evidence) {
+  heads_of(question.layer, evidence);
+  check_index("token", question.token, evidence.tokens());
+  return evidence.state(question.layer, question.token);
+}
+
+/// What the token read of a slot: o = Σ_s A_{t,s} v_s. Nothing where it did not come.
+History read_history(const HistoryQuestion& question, const MemoryTrace& trace) {
+  History history;
+  const std::int64_t visit = trace.slots[static_cast<std::size_t>(question.slot)].reading(question.token);
+  if (visit < 0) return history;
+  const std::span o(trace.slots[static_cast<std::size_t>(question.slot)].o.data() + (visit * trace.H + question.head) * trace.V,
+                    static_cast<std::size_t>(trace.V));
+  const Contributions parts = implicit_attention(trace, question.slot, question.head, question.token);
+  history.token = parts.token;
+  history.shown = norm(o);
+  for (std::size_t j = 0; j < parts.token.size(); ++j) {
+    const HeadVisit one(trace, question.slot, question.head, static_cast<std::int64_t>(j));
+    const double along = std::inner_product(o.begin(), o.end(), one.v, 0.0);
+    const double contribution = history.shown > 0 ? parts.coefficient[j] * along / history.shown : 0;
+    history.coefficient.push_back(static_cast<float>(parts.coefficient[j]));
+    history.written.push_back(static_cast<float>(one.beta * norm({one.k, static_cast<std::size_t>(trace.K)})));
+    history.contribution.push_back(static_cast<float>(contribution));
+    history.sum += contribution;
+  }
+  return history;
+}
+
+History answer(const HistoryQuestion& question, Evidence& evidence) {
+  const MemoryTrace& trace = memory_of(question.layer, evidence);
+  check_index("slot", question.slot, std::ssize(trace.slots));
+  check_index("head", question.head, trace.H);
+  check_index("token", question.token, evidence.tokens());
+  if (question.read) return read_history(question, trace);
+  if (question.row >= 0) check_index("row", question.row, trace.K);
+  if (question.column >= 0) check_index("column", question.column, trace.V);
+  if (question.row < 0 && question.column >= 0) throw Error("a column without a row has no history");
+  const HeadState state = evidence.head_state(question.layer, question.head, question.token);
+  const float* S = state.matrix(question.slot);
+  const Part part(question, S, trace);
+  History history;
+  std::vector<double> coefficient, written, contribution;  // the first two: squares, of all rows
+  for (std::int64_t row = part.first; row < part.last; ++row) {
+    Contributions of_row = row_provenance(trace, question.slot, question.head, row, question.token);
+    const std::vector<double> d = part.direction(S + row * trace.V, trace.V);
+    for (std::vector<double>* all : {&coefficient, &written, &contribution}) all->resize(of_row.token.size());
+    for (std::size_t j = 0; j < of_row.token.size(); ++j) {
+      const HeadVisit visit(trace, question.slot, question.head, static_cast<std::int64_t>(j));
+      const double c = of_row.coefficient[j], w = visit.beta * visit.k[row];
+      contribution[j] += c * std::inner_product(d.begin(), d.end(), visit.v, 0.0);
+      coefficient[j] = part.last - part.first == 1 ? c : std::hypot(coefficient[j], c);
+      written[j] = part.last - part.first == 1 ? w : std::hypot(written[j], w);
+    }
+    history.token = std::move(of_row.token);
+    evidence.tell(static_cast<double>(row + 1 - part.first) / static_cast<double>(part.last - part.first));
+  }
+  history.shown = part.shown;
+  history.sum = std::accumulate(contribution.begin(), contribution.end(), 0.0);
+  history.coefficient.assign(coefficient.begin(), coefficient.end());
+  history.written.assign(written.begin(), written.end());
+  history.contribution.assign(contribution.begin(), contribution.end());
+  return history;
+}
+
+Update answer(const UpdateQuestion& question, Evidence& evidence) {
+  const MemoryTrace& trace = memory_of(question.layer, evidence);
+  check_index("head", question.head, trace.H);
+  check_index("token", question.token, evidence.tokens());
+  const HeadState before = evidence.head_state(question.layer, question.head, question.token - 1);
+  const std::int64_t K = trace.K, V = trace.V;
+  const auto cells = trace.slots.size() * static_cast<std::size_t>(K * V);
+  Update update{std::ssize(trace.slots), K, V, {}, {}, {}, {}};
+  for (std::vector<float>* layer : {&update.decayed, &update.erased, &update.written}) layer->resize(cells);
+  update.write_weight.resize(trace.slots.size() * static_cast<std::size_t>(K));
+
+  for (std::int64_t slot = 0; slot < update.slots; ++slot) {
+    const SlotVisits& visits = trace.slots[static_cast<std::size_t>(slot)];
+    const float* first = before.matrix(slot);
+    std::vector<double> S(first, first + K * V);
+    // The token's own visit, and those of interventions behind it.
+    for (std::int64_t j = visits.until(question.token - 1); j < visits.until(question.token); ++j) {
+      const HeadVisit visit(trace, slot, question.head, j);
+      add_visit(update, slot, trace, visit, S);
+      for (std::int64_t r = 0; r < K && !visits.is_edit(j); ++r)
+        update.write_weight[static_cast<std::size_t>(slot * K + r)] = static_cast<float>(visit.beta * visit.k[r]);
+    }
+  }
+  return update;
+}
+
+}  // namespace statescope

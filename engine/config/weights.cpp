@@ -1,0 +1,173 @@
+#include "engine/config/weights.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <Eigen/Core>
+#include <cstring>
+
+#include "engine/error.h"
+#include "kernels/ops/linear.h"
+
+namespace statescope {
+namespace {
+
+/// Up to four axes, trailing ones folded into the last; a scalar is one row of one.
+Shape folded(const std::vector<std::int64_t>& extents) {
+  Shape shape;
+  for (std::size_t axis = 0; axis < extents.size(); ++axis) {
+    if (axis < 4) {
+      shape.push_back(extents[axis]);
+    } else {
+      shape[3] *= extents[axis];
+    }
+  }
+  if (extents.empty()) shape.push_back(1);
+  return shape;
+}
+
+ConstTensor uploaded(Backend& backend, std::vector<Buffer>& buffers, const float* values, Shape shape) {
+  buffers.push_back(backend.allocate(static_cast<std::size_t>(shape.size()) * sizeof(float)));
+  Tensor device(buffers.back().get(), DType::f32, shape);
+  backend.upload(device, ConstTensor(values, DType::f32, shape));
+  return device;
+}
+
+}  // namespace
+
+void widen(float* to, const StoredTensor& from) {
+  const std::int64_t n = from.size();
+  const auto* halves = reinterpret_cast<const std::uint16_t*>(from.data);
+  switch (from.dtype) {
+    case DType::f32:
+      std::memcpy(to, from.data, static_cast<std::size_t>(n) * sizeof(float));
+      break;
+    case DType::f16:
+      for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<float>(Eigen::numext::bit_cast<Eigen::half>(halves[i]));
+      break;
+    case DType::bf16:
+      for (std::int64_t i = 0; i < n; ++i) to[i] = std::bit_cast<float>(static_cast<std::uint32_t>(halves[i]) << 16);
+      break;
+    case DType::f8:
+      for (std::int64_t row = 0, width = n / from.shape[0]; row < from.shape[0]; ++row) widen_row(to + row * width, from.matrix(), row);
+      break;
+    case DType::i32:
+      throw Error(fmt::format("{}: an integer tensor cannot be a weight", from.name));
+  }
+}
+
+std::vector<ConstTensor> Weights::matrices(const std::vector<TensorSpec>& specs) {
+  std::vector<ConstTensor> all;
+  for (const TensorSpec& spec : specs) all.push_back(matrix(spec.name, spec.shape));
+  return all;
+}
+
+StoredWeights::StoredWeights(std::vector<StoredTensor> tensors, Backend& backend) : backend_(backend) {
+  for (StoredTensor& tensor : tensors) {
+    std::string name = tensor.name;
+    if (!used_.emplace(name, false).second) throw Error(fmt::format("two tensors are read as {}", name));
+    tensors_.emplace(std::move(name), std::move(tensor));
+  }
+}
+
+bool StoredWeights::has(const std::string& name) const { return tensors_.contains(name); }
+
+std::int64_t StoredWeights::extent(const std::string& name, std::size_t axis, std::int64_t fallback) const {
+  auto it = tensors_.find(name);
+  return it == tensors_.end() || axis >= it->second.shape.size() ? fallback : it->second.shape[axis];
+}
+
+const StoredTensor& StoredWeights::checked(const std::string& name, const std::vector<std::int64_t>& shape) {
+  auto it = tensors_.find(name);
+  if (it == tensors_.end()) throw Error(fmt::format("tensor {} is missing, expected with shape [{}]", name, fmt::join(shape, ", ")));
+  if (it->second.shape != shape) {
+    throw Error(fmt::format("tensor {} has shape [{}], expected [{}] by the config", name, fmt::join(it->second.shape, ", "),
+                            fmt::join(shape, ", ")));
+  }
+  used_[name] = true;
+  return it->second;
+}
+
+/// A device with memory of its own reads no float8.
+bool StoredWeights::is_widened(const StoredTensor& stored) const { return stored.dtype == DType::f8 && backend_.has_own_memory(); }
+
+ConstTensor StoredWeights::matrix(const std::string& name, std::vector<std::int64_t> shape) {
+  const StoredTensor& stored = checked(name, shape);
+  if (is_widened(stored)) return floats(name, std::move(shape));
+  Buffer owner;
+  ConstTensor weight = backend_.adopt({stored.data, stored.dtype, folded(shape)}, owner);
+  weight.scales = stored.scales;
+  if (owner) buffers_.push_back(std::move(owner));
+  return weight;
+}
+
+std::vector<ConstTensor> StoredWeights::matrices(const std::vector<TensorSpec>& specs) {
+  if (!backend_.has_own_memory()) return Weights::matrices(specs);
+  constexpr std::size_t alignment = 64;
+  std::vector<std::size_t> begins;
+  std::size_t bytes = 0;
+  for (const TensorSpec& spec : specs) {
+    begins.push_back(bytes);
+    const StoredTensor& stored = checked(spec.name, spec.shape);
+    const std::size_t of_number = is_widened(stored) ? sizeof(float) : size_of(stored.dtype);
+    bytes += (static_cast<std::size_t>(stored.size()) * of_number + alignment - 1) / alignment * alignment;
+  }
+  auto* const block = static_cast<std::byte*>(buffers_.emplace_back(backend_.allocate_weights(bytes)).get());
+  std::vector<ConstTensor> all;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const StoredTensor& stored = checked(specs[i].name, specs[i].shape);
+    const std::vector<float> wide = is_widened(stored) ? host(specs[i].name, specs[i].shape) : std::vector<float>();
+    const Tensor weight(block + begins[i], wide.empty() ? stored.dtype : DType::f32, folded(stored.shape));
+    backend_.upload(weight, {wide.empty() ? stored.data : static_cast<const void*>(wide.data()), weight.dtype, weight.shape});
+    all.emplace_back(weight);
+  }
+  return all;
+}
+
+std::vector<float> StoredWeights::host(const std::string& name, std::vector<std::int64_t> shape) {
+  const StoredTensor& stored = checked(name, shape);
+  std::vector<float> values(static_cast<std::size_t>(stored.size()));
+  widen(values.data(), stored);
+  return values;
+}
+
+ConstTensor StoredWeights::floats(const std::string& name, std::vector<std::int64_t> shape) {
+  const Shape extents = folded(shape);
+  return uploaded(backend_, buffers_, host(name, std::move(shape)).data(), extents);
+}
+
+ConstTensor StoredWeights::constant(const std::vector<float>& values) {
+  return uploaded(backend_, buffers_, values.data(), {static_cast<std::int64_t>(values.size())});
+}
+
+std::vector<std::string> StoredWeights::unused() const {
+  std::vector<std::string> names;
+  for (const auto& [name, used] : used_) {
+    if (!used) names.push_back(name);
+  }
+  return names;
+}
+
+namespace {
+
+/// Where described tensors point to; nothing reads it.
+constexpr std::byte kNowhere{};
+
+}  // namespace
+
+ConstTensor DescribedWeights::matrix(const std::string& name, std::vector<std::int64_t> shape) {
+  specs.push_back({name, shape});
+  return {&kNowhere, DType::f32, folded(shape)};
+}
+
+std::vector<float> DescribedWeights::host(const std::string& name, std::vector<std::int64_t> shape) {
+  std::vector<float> zeros(static_cast<std::size_t>(folded(shape).size()));
+  specs.push_back({name, std::move(shape)});
+  return zeros;
+}
+
+ConstTensor DescribedWeights::constant(const std::vector<float>& values) {
+  return {&kNowhere, DType::f32, {static_cast<std::int64_t>(values.size())}};
+}
+
+}  // namespace statescope

@@ -1,0 +1,433 @@
+// What the gated delta rule in chunks needs of every chunk before any state is known: T and the decays, and bf16 copies of q, k and v where
+// they are something else.
+#include "kernels/cuda/common/delta_chunk.h"
+#include "kernels/cuda/common/warp.h"
+
+namespace statescope::cuda::delta {
+namespace {
+
+// ---------------------------------------------------------------------------------------------------------------------------------------
+// kernels
+
+constexpr int warps = row_blocks, threads = warps * lanes;  // that make T; where there are as many again, those copy q and v
+
+/// `tiles`: with q, whose place L takes once products have read it.
+template <int KP, bool tiles = false>
+struct Prepared {
+  // Rows are 16 bytes longer than they need to be, so that eight rows of a matrix lie in different banks.
+  static constexpr int key_stride = KP + 8, L_stride = chunk_rows + 4;
+  Bf16 k[chunk_rows * key_stride];
+  union {
+    float L[chunk_rows * L_stride];  // I + L is inverted; its diagonal blocks become those of (I + L)⁻¹
+    Bf16 q[tiles ? chunk_rows * key_stride : 1];
+  };
+  float b[chunk_rows], beta[chunk_rows];
+  float read[chunk_rows], write[chunk_rows];  // f^q, f^k
+  std::int32_t row[chunk_rows];
+};
+
+/// Where the rows are, and what the gate makes of them; two rows a lane of one warp. Not `gathers`: all of them are the operation's own.
+template <bool gathers, class Prepared>
+__device__ void fetch_items(Prepared& s, const Problem& p, const Piece& piece) {
+  for (int i = 2 * lane(); i < 2 * lane() + 2; ++i) {
+    const auto own = static_cast<std::int32_t>(piece.first_row + i);
+    const bool gathered = gathers && p.gathers(piece) && i < piece.rows;
+    const SparseItem item = gathered ? p.items[own - p.own_rows] : own_item(own);
+    s.row[i] = item.row, s.read[i] = item.read, s.write[i] = item.write;
+    // What does not write leaves the state alone.
+    s.beta[i] = i < piece.rows && !(gathered && item.choice >= p.writers) ? 1 : 0;
+  }
+}
+
+/// The rows' gates and b, by the same warp. Rows that do not write, or lie behind the n-th, change nothing: β = 0, log α = 0.
+template <class Prepared>
+__device__ void fetch_gates(Prepared& s, const Problem& p, const Side& side, std::int64_t h) {
+  constexpr float least = -110;  // e^least is 0, and sums of it are still numbers
+  float log_decay[2];
+  for (int j = 0; j < 2; ++j) {
+    const int i = 2 * lane() + j;
+    const bool writes = s.beta[i] != 0;
+    const float x = writes && side.log_decay.rows ? *side.log_decay.at(s.row[i], h, p.H) : 0;
+    log_decay[j] = x < least ? least : x;
+    if (writes && side.beta.rows) s.beta[i] = *side.beta.at(s.row[i], h, p.H);
+  }
+  float before = log_decay[0] + log_decay[1];
+  for (int distance = 1; distance < lanes; distance *= 2) {
+    const float x = __shfl_up_sync(~0U, before, distance);
+    if (lane() >= distance) before += x;
+  }
+  before = __shfl_up_sync(~0U, before, 1);
+  if (lane() == 0) before = 0;
+  s.b[2 * lane()] = before + log_decay[0];
+  s.b[2 * lane() + 1] = before + log_decay[0] + log_decay[1];
+}
+
+/// gate / ‖gate x‖ or gate / ‖x‖ of a row x in pieces of 16 bytes, by a warp (spec §4.3).
+template <class PieceOf>
+__device__ float over_length(float gate, bool gate_before_l2, int pieces, const PieceOf& piece_of) {
+  const float inner = gate_before_l2 ? gate : 1;
+  float sum = 0;
+  if (lane() < pieces) {
+    const uint4 piece = piece_of(lane());
+    for (const unsigned pair : {piece.x, piece.y, piece.z, piece.w}) {
+      const float first = inner * first_of(pair), second = inner * second_of(pair);
+      sum = fmaf(first, first, fmaf(second, second, sum));
+    }
+  }
+  return gate * rsqrtf(sum_of_warp(sum) + l2_norm_eps);
+}
+
+/// The factors of q and k as gates become those that give rows of length 1.
+template <int KP>
+__device__ void normalise(Prepared<KP>& s, const Problem& p, const Side& side, int n, std::int64_t h) {
+  constexpr int of_warp = chunk_rows / warps;
+  const int first = warp() * of_warp;
+  float read = 0, write = 0;  // of the row first + lane()
+#pragma unroll 4
+  for (int j = 0; j < of_warp; ++j) {
+    const int i = first + j, pieces = i < n ? static_cast<int>(p.K) / 8 : 0;
+    const auto* q = reinterpret_cast<const uint4*>(side.q.at(s.row[i], h, p.H));
+    const auto* k = reinterpret_cast<const uint4*>(s.k + i * s.key_stride);
+    const float of_q = over_length(s.read[i], p.gate_before_l2, pieces, [&](int c) { return q[c]; });
+    const float of_k = over_length(s.write[i], p.gate_before_l2, pieces, [&](int c) { return k[c]; });
+    if (lane() == j) read = of_q, write = of_k;
+  }
+  __syncwarp();
+  if (lane() < of_warp) s.read[first + lane()] = read, s.write[first + lane()] = write;
+}
+
+template <int KP>
+__device__ void write_decays(Chunk& chunk, const Prepared<KP>& s, float scale) {
+  const auto i = static_cast<int>(threadIdx.x);
+  if (i >= chunk_rows) return;
+  const float b = s.b[i], last = s.b[chunk_rows - 1], from_start = __expf(b);
+  chunk.b[i] = b;
+  chunk.from_start[i] = from_start;
+  chunk.predict[i] = s.write[i] * from_start;
+  chunk.to_end[i] = s.write[i] * __expf(last - b);
+  chunk.write[i] = s.write[i];
+  chunk.read[i] = scale * s.read[i];
+  if (i == 0) chunk.total = __expf(last);
+}
+
+template <class Number>
+struct alignas(4 * sizeof(Number)) Quad {
+  Number x[4];
+};
+__device__ float number(float x) { return x; }
+__device__ float number(Bf16 x) { return __bfloat162float(x); }
+
+/// visit(row, column, four numbers as bf16) of `quads` · 4 columns of 64 rows, which begin at data, by `threads` threads. What lies behind
+/// the n-th row or the `given` first columns is 0.
+template <class Number, int quads, class Visit>
+__device__ void visit_rows(const Number* data, const Source& x, int n, std::int64_t given, const Visit& visit) {
+  constexpr int together = 8, steps = chunk_rows * quads / threads, rows = threads / quads;  // rows: a step
+  const int first = static_cast<int>(threadIdx.x) % threads / quads, c = static_cast<int>(threadIdx.x) % quads * 4;
+  const auto stride = static_cast<int>(x.stride);
+  data += first * x.stride + c;
+  for (int begin = 0; begin < steps; begin += together) {
+    Quad<Number> held[together];
+#pragma unroll
+    for (int i = 0; i < together; ++i) {
+      const Number* from = data + (begin + i) * rows * stride;
+      held[i] = {};
+      if (first + (begin + i) * rows >= n) continue;
+      if (x.by_fours) {
+        if (c < given) held[i] = *reinterpret_cast<const Quad<Number>*>(from);
+      } else {
+        for (int j = 0; j < 4; ++j) {
+          if (c + j < given) held[i].x[j] = from[j];
+        }
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < together; ++i) {
+      const Number(&y)[4] = held[i].x;
+      visit(first + (begin + i) * rows, c, uint2{packed(number(y[0]), number(y[1])), packed(number(y[2]), number(y[3]))});
+    }
+  }
+}
+
+/// Where head h of a row of x begins.
+template <class Number>
+__device__ const Number* at(const Source& x, std::int64_t row, std::int64_t h, std::int64_t H) {
+  return static_cast<const Number*>(x.data) + row * x.stride + producer_head(h, x.heads, H) * x.width;
+}
+
+/// to, from row to_row on ← n rows of x as bf16, from `row` on.
+template <class Number, int quads>
+__device__ void round_rows(const Bf16Rows& to, std::int64_t to_row, const Source& x, std::int64_t row, int n, std::int64_t h,
+                           std::int64_t H) {
+  const auto stride = static_cast<int>(to.stride), width = static_cast<int>(to.width);
+  for (int first = 0; first < width; first += 4 * quads) {
+    Bf16* begin = to.at(to_row, h, H) + first;
+    visit_rows<Number, quads>(at<Number>(x, row, h, H) + first, x, n, x.width - first, [&](int r, int c, const uint2& four) {
+      if (r < n && first + c < width) *reinterpret_cast<uint2*>(begin + r * stride + c) = four;
+    });
+  }
+}
+
+/// 16 rows of 64: their products with rows of K, as far as the diagonal's block, and with each other.
+struct RowProducts {
+  Block with_k[row_blocks], own;
+};
+template <int KP, bool tiles>
+__device__ RowProducts row_products(const Bf16* x, const Prepared<KP, tiles>& s, int block) {
+  RowProducts c;
+#pragma unroll
+  for (int key = 0; key < KP / 16; ++key) {
+    const uint4 a = a_block(x, s.key_stride, 16 * block, 16 * key);
+    multiply(c.own, a, as_b_transposed(a));
+#pragma unroll
+    for (int n = 0; n < row_blocks; ++n) {
+      if (n <= block) multiply(c.with_k[n], a, b_block_transposed(s.k, s.key_stride, 16 * n, 16 * key));
+    }
+  }
+  return c;
+}
+
+/// factor[i] ← 1 / ‖x_i‖ of 16 rows from x xᵀ
+__device__ void over_lengths(float* factor, Block& own) {
+  own.each([&](int r, int c, float sum) {
+    if (r == c) factor[r] = rsqrtf(sum + l2_norm_eps);
+  });
+}
+
+/// L ← tril(diag(β) (K Kᵀ ⊙ Γ), −1), where they are not 1 with the factors of K, a block of rows a warp; zeros as far as the diagonal's
+/// blocks go.
+template <bool factors, class Prepared>
+__device__ void write_L(Prepared& s, Block (&c)[row_blocks]) {
+  const int block = warp();
+#pragma unroll
+  for (int n = 0; n < row_blocks; ++n) {
+    if (n > block) continue;
+    c[n].each([&](int r, int column, float x) {
+      const int i = 16 * block + r, j = 16 * n + column;
+      const float factor = factors ? s.beta[i] * s.write[i] * s.write[j] : s.beta[i];
+      s.L[i * s.L_stride + j] = j < i ? factor * x * __expf(s.b[i] - s.b[j]) : 0;
+    });
+  }
+}
+
+/// The diagonal blocks of I + L are inverted in their place, by two warps: forward substitution, a column a lane.
+template <int stride>
+__device__ void invert_diagonal(float* L) {
+  const int first = 32 * warp() + lane() / 16 * 16, column = lane() % 16;
+  float *block = L + first * stride + first, x[16];
+#pragma unroll
+  for (int i = 0; i < 16; ++i) {
+    // x_i = I_i − Σ_{j<i} L_ij x_j
+    float sum[4] = {};
+#pragma unroll
+    for (int j = 0; j < i; j += 4) {
+      const float4 l = *reinterpret_cast<const float4*>(block + i * stride + j);
+      sum[0] = fmaf(l.x, x[j], sum[0]);
+      if (j + 1 < i) sum[1] = fmaf(l.y, x[j + 1], sum[1]);
+      if (j + 2 < i) sum[2] = fmaf(l.z, x[j + 2], sum[2]);
+      if (j + 3 < i) sum[3] = fmaf(l.w, x[j + 3], sum[3]);
+    }
+    x[i] = (column == i ? 1.F : 0.F) - ((sum[0] + sum[1]) + (sum[2] + sum[3]));
+  }
+  __syncwarp();
+#pragma unroll
+  for (int i = 0; i < 16; ++i) block[i * stride + column] = x[i];
+}
+
+/// A or B as two bf16: rounded, and what rounding lost.
+struct Split {
+  uint4 large, small;
+};
+__device__ Split split_a(const Block& x) {
+  const uint4 a = as_a(x);
+  return {a, rest_of_a(x, a)};
+}
+/// B of xᵀ, from x in shared memory.
+template <int stride>
+__device__ Split split_b_transposed(const float* x) {
+  Block block;
+  block.each([&](int r, int c, float& number) { number = x[r * stride + c]; });
+  const Split a = split_a(block);
+  return {as_b_transposed(a.large), as_b_transposed(a.small)};
+}
+
+/// C ← C + A B, without the product of what rounding lost of both.
+__device__ void multiply(Block& c, const Split& a, const Split& b) {
+  Block rest;
+  multiply(rest, a.large, b.small);
+  multiply(c, a.large, b.large);
+  multiply(rest, a.small, b.large);
+  for (int i = 0; i < 2; ++i) {
+    for (int e = 0; e < 4; ++e) c.half[i][e] += rest.half[i][e];
+  }
+}
+
+/// Block column j of T, a warp: with X = (I + L)⁻¹, X_ijᵀ = −(Σ_{j≤k<i} X_kjᵀ L_ikᵀ) X_iiᵀ and T = X diag(β). put(i, j, T_ijᵀ)
+template <class Prepared, class Put>
+__device__ void make_T(Prepared& s, const Put& put) {
+  constexpr int stride = Prepared::L_stride;
+  const int j = warp();
+  const auto block_of_L = [&](int i, int k) { return s.L + 16 * i * stride + 16 * k; };
+  const auto write = [&](int i, Block X) {
+    X.each([&](int r, int, float& x) { x *= s.beta[16 * j + r]; });
+    put(i, j, X);
+  };
+
+  Block X;
+  X.each([&](int r, int c, float& x) { x = block_of_L(j, j)[c * stride + r]; });
+  write(j, X);
+  Split above[row_blocks];  // of X_kjᵀ, k = j …
+#pragma unroll
+  for (int below = 1; below < row_blocks; ++below) {
+    const int i = j + below;
+    if (i >= row_blocks) break;
+    above[below - 1] = split_a(X);
+    Block sum;
+#pragma unroll
+    for (int k = 0; k < below; ++k) multiply(sum, above[k], split_b_transposed<stride>(block_of_L(i, j + k)));
+    X = {};
+    multiply(X, split_a(sum), split_b_transposed<stride>(block_of_L(i, i)));
+    X.each([](int, int, float& x) { x = -x; });
+    write(i, X);
+  }
+}
+
+/// A thread block makes a head of a chunk.
+template <class Number, int KP, bool factors>
+__global__ void __launch_bounds__(2 * threads, 4) prepare_kernel(const __grid_constant__ Problem p) {
+  extern __shared__ __align__(16) uint4 memory[];
+  auto& s = *reinterpret_cast<Prepared<KP>*>(memory);
+  const std::int64_t h = blockIdx.x % p.H, number = blockIdx.x / p.H, copy = number * chunk_rows;
+  const Piece piece = piece_of(p.segments, number, chunk_rows);
+  if (piece.index >= piece.count) return;
+  const auto n = static_cast<int>(piece.rows);
+  const Side& side = p.side[factors && p.gathers(piece) ? 1 : 0];
+  Chunk& chunk = p.chunks[blockIdx.x];
+
+  if (warp() == 0) fetch_items<factors>(s, p, piece);
+  if constexpr (factors) __syncthreads();
+  if (!p.copied) {
+    copy_rows<KP / 8, Prepared<KP>::key_stride>(s.k, side.k.at(0, h, p.H), side.k.stride, n, KP, side.k.width,
+                                                [&](int r) { return factors ? s.row[r] : static_cast<int>(piece.first_row) + r; });
+  }
+  if (warp() == 0) fetch_gates(s, p, side, h);
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
+  __syncthreads();
+  if (warp() >= warps) {
+    round_rows<Number, KP / 4>(side.q, copy, p.given_q, piece.first_row, n, h, p.H);
+    round_rows<Number, 32>(p.v, copy, p.given_v, piece.first_row, n, h, p.H);
+    return;
+  }
+  if constexpr (factors) {
+    normalise(s, p, side, n, h);
+    __syncthreads();
+  }
+  if (p.copied) {
+    Bf16* copy_of_k = side.k.at(copy, h, p.H);
+    const auto stride = static_cast<int>(side.k.stride), width = static_cast<int>(side.k.width);
+    visit_rows<Number, KP / 4>(at<Number>(p.given_k, piece.first_row, h, p.H), p.given_k, n, p.K, [&](int r, int c, const uint2& four) {
+      *reinterpret_cast<uint2*>(s.k + r * s.key_stride + c) = four;
+      if (r < n && c < width) *reinterpret_cast<uint2*>(copy_of_k + r * stride + c) = four;
+    });
+  }
+  write_decays(chunk, s, p.scale);
+  __syncthreads();
+  RowProducts c = row_products(s.k, s, warp());
+  write_L<factors>(s, c.with_k);
+  __syncthreads();
+  if (warp() < 2) invert_diagonal<Prepared<KP>::L_stride>(s.L);
+  __syncthreads();
+  make_T(s, [&](int i, int j, const Block& transposed_block) { chunk.T[(first_block(i) + j) * lanes + lane()] = as_b(transposed_block); });
+}
+
+/// A block of 16 × 16 numbers of a tile from its rows as A.
+__device__ void put_block(Tile& tile, int row, int column, const uint4& a) {
+  const unsigned pairs[4] = {a.x, a.y, a.z, a.w};
+#pragma unroll
+  for (int i = 0; i < 4; ++i) *reinterpret_cast<unsigned*>(place(&tile, row + i % 2 * 8 + g(), column + i / 2 * 8 + t())) = pairs[i];
+}
+
+/// The same with the scores, for the products of a warpgroup: four warps make T, four the scores, a block of rows each.
+template <int KP>
+__global__ void __launch_bounds__(2 * threads, 3) prepare_tiles_kernel(const __grid_constant__ Problem p) {
+  extern __shared__ __align__(16) uint4 memory[];
+  using Prepared = Prepared<KP, true>;
+  auto& s = *reinterpret_cast<Prepared*>(memory);
+  wait_for_results();
+  const std::int64_t h = blockIdx.x % p.H, number = blockIdx.x / p.H;
+  const Piece piece = piece_of(p.segments, number, chunk_rows);
+  if (piece.index >= piece.count) return;
+  const auto n = static_cast<int>(piece.rows);
+  const Side& side = p.side[0];
+  TileChunk& chunk = p.tiles[blockIdx.x];
+
+  const auto row_of = [](int r) { return r; };
+  copy_rows<KP / 8, Prepared::key_stride>(s.k, side.k.at(piece.first_row, h, p.H), side.k.stride, n, KP, side.k.width, row_of);
+  copy_rows<KP / 8, Prepared::key_stride>(s.q, side.q.at(piece.first_row, h, p.H), side.q.stride, n, KP, side.q.width, row_of);
+  if (warp() == 0) {
+    fetch_items<false>(s, p, piece);
+    fetch_gates(s, p, side, h);
+  }
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
+  __syncthreads();
+  const bool of_q = warp() >= warps;
+  const int block = warp() % warps;
+  RowProducts c = row_products(of_q ? s.q : s.k, s, block);
+  if (p.unit) over_lengths((of_q ? s.read : s.write) + 16 * block, c.own);
+  __syncthreads();
+  if (of_q) {
+#pragma unroll
+    for (int j = 0; j < row_blocks; ++j) {
+      c.with_k[j].each([&](int r, int column, float& x) {
+        const int t = 16 * block + r, earlier = 16 * j + column;
+        x = earlier <= t ? p.scale * s.read[t] * s.write[earlier] * x * __expf(s.b[t] - s.b[earlier]) : 0;
+      });
+      put_block(chunk.scores, 16 * block, 16 * j, as_a(c.with_k[j]));
+    }
+    let_next_begin();
+    return;
+  }
+  if (const auto i = static_cast<int>(threadIdx.x); i < chunk_rows) {
+    const float b = s.b[i], last = s.b[chunk_rows - 1];
+    chunk.predict[i] = s.write[i] * __expf(b);
+    chunk.to_end[i] = s.write[i] * __expf(last - b);
+    chunk.read[i] = p.scale * s.read[i] * __expf(b);
+    if (i == 0) chunk.total = __expf(last);
+  }
+  write_L<true>(s, c.with_k);
+  __syncthreads();
+  if (warp() < 2) invert_diagonal<Prepared::L_stride>(s.L);
+  __syncthreads();
+  for (int i = 0; i < warp(); ++i) put_block(chunk.T, 16 * i, 16 * warp(), {});
+  make_T(s, [&](int i, int j, const Block& transposed_block) {
+    const uint4 b = as_b(transposed_block);  // parts (0, 0), (0, 1), (1, 0), (1, 1) of T_ij, an A with its middle parts exchanged
+    put_block(chunk.T, 16 * i, 16 * j, {b.x, b.z, b.y, b.w});
+  });
+  let_next_begin();
+}
+
+// ---------------------------------------------------------------------------------------------------------------------------------------
+// launchers
+
+template <int KP>
+void launch_prepare(const Problem& p, bool bf16, std::int64_t chunks, cudaStream_t stream) {
+  if constexpr (KP > 64) {
+    if (p.tiles)
+      return launch_overlapped("gated_delta_rule: prepare", prepare_tiles_kernel<KP>, static_cast<unsigned>(chunks * p.H), 2 * threads,
+                               sizeof(Prepared<KP, true>), stream, p);
+  }
+  const auto kernel = p.unit ? prepare_kernel<Bf16, KP, true> : bf16 ? prepare_kernel<Bf16, KP, false> : prepare_kernel<float, KP, false>;
+  launch("gated_delta_rule: prepare", kernel, static_cast<unsigned>(chunks * p.H), p.copied ? 2 * threads : threads, sizeof(Prepared<KP>),
+         stream, p);
+}
+
+}  // namespace
+
+void prepare(const Problem& p, bool bf16, std::int64_t chunks, cudaStream_t stream) {
+  if (p.K <= 64) return launch_prepare<64>(p, bf16, chunks, stream);
+  if (p.K <= 128) return launch_prepare<128>(p, bf16, chunks, stream);
+  launch_prepare<256>(p, bf16, chunks, stream);
+}
+
+}  // namespace statescope::cuda::delta

@@ -1,0 +1,500 @@
+// Softmax attention over tiles of keys with a running maximum, float32 throughout. Many queries: a block takes 64 of them against 64 keys
+// at a time. Few queries: a block takes one of them against 256 keys at a time. Where blocks are chosen (MoBA), each thread block chooses
+// for its own queries in shared memory, so that nothing but the operands lies in device memory.
+#include <algorithm>
+#include <limits>
+
+#include "kernels/cuda/common/operations.h"
+
+namespace statescope::cuda {
+namespace {
+
+// ---------------------------------------------------------------------------------------------------------------------------------------
+// kernels
+
+constexpr int threads = 256, warps = threads / 32;
+constexpr int tile = 64;       // queries of a block, and keys that it takes at a time
+constexpr int channels = 32;   // of q and k in shared memory at a time
+constexpr int values = 16;     // rows of v in shared memory at a time
+constexpr int pitch_skew = 4;  // keeps rows in shared memory aligned to 16 bytes and apart in their banks
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+extern __shared__ float4 shared_memory[];
+
+struct alignas(16) Four {
+  float x[4];
+};
+
+struct Problem {
+  Rows<const float> q, k, v;    // [queries, H, d], [keys, Hkv, d], [keys, Hkv, V]
+  Rows<float> o;                // [queries, H, V]
+  Rows<std::int32_t> selected;  // [queries, H, selected_width]; absent: not wanted
+  std::int64_t H, Hkv, d, V, selected_width;
+  float scale;
+  std::int64_t window;
+  BlockTopK blocks;
+  int most_chosen;  // blocks that a query can choose; 0: none does
+  DeviceSegments segments;
+  const std::int32_t* cu_seqlens_k;
+};
+
+/// The queries of this thread block: `count` (0 or less: none) of one head of one segment.
+struct Queries {
+  std::int64_t head, row, count;  // row: of the first one in q
+  std::int64_t position;          // of the first one among its segment's keys
+  Rows<const float> q, k, v;      // row 0: the first query, the segment's first key
+  Rows<float> o;
+};
+
+/// gridDim.x = segments · H · (blocks that the longest segment takes); late queries, which see most keys, come first.
+__device__ Queries queries_of(const Problem& p, std::int64_t per_block) {
+  const std::int64_t blocks = (p.segments.longest + per_block - 1) / per_block, piece = blockIdx.x / blocks;
+  const std::int64_t s = piece / p.H, h = piece % p.H, first = (blocks - 1 - blockIdx.x % blocks) * per_block;
+  const std::int64_t queries = p.segments.cu_seqlens[s + 1] - p.segments.cu_seqlens[s], row = p.segments.cu_seqlens[s] + first;
+  const std::int64_t first_key = p.cu_seqlens_k[s], keys = p.cu_seqlens_k[s + 1] - first_key;
+  const std::int64_t h_kv = producer_head(h, p.Hkv, p.H);
+  return {h,
+          row,
+          std::min(per_block, queries - first),
+          keys - queries + first,
+          {p.q.row(row) + h * p.d, p.q.stride},
+          {p.k.row(first_key) + h_kv * p.d, p.k.stride},
+          {p.v.row(first_key) + h_kv * p.V, p.v.stride},
+          {p.o.row(row) + h * p.V, p.o.stride}};
+}
+
+__device__ float warp_sum(float x) {
+  for (int distance = 16; distance > 0; distance /= 2) x += __shfl_xor_sync(~0U, x, distance);
+  return x;
+}
+
+__device__ float warp_max(float x) {
+  for (int distance = 16; distance > 0; distance /= 2) x = fmaxf(x, __shfl_xor_sync(~0U, x, distance));
+  return x;
+}
+
+/// a · b, in every lane.
+__device__ float warp_dot(const float* a, const float* b, std::int64_t n) {
+  float sum = 0;
+  for (std::int64_t c = threadIdx.x % 32; c < n; c += 32) sum = fmaf(a[c], b[c], sum);
+  return warp_sum(sum);
+}
+
+// The choice of blocks (spec §4.8).
+
+/// In shared memory: of each query of this thread block the best blocks so far, best first, and −1 behind them.
+struct Choice {
+  int width;            // Problem::most_chosen
+  float* mean;          // [d] key of the block that is looked at
+  float* score;         // [queries, width]
+  std::int32_t* block;  // [queries, width]
+
+  __device__ Choice(const Problem& p, float* memory, int queries)
+      : width(p.most_chosen), mean(memory), score(mean + p.d), block(reinterpret_cast<std::int32_t*>(score + queries * p.most_chosen)) {}
+  static std::size_t bytes(const Problem& p, int queries) {
+    const auto width = static_cast<std::size_t>(p.most_chosen);
+    if (width == 0) return 0;
+    return static_cast<std::size_t>(p.d) * sizeof(float) +
+           static_cast<std::size_t>(queries) * width * (sizeof(float) + sizeof(std::int32_t));
+  }
+};
+
+/// Block b, after all before it, goes to its place among the best; of equal scores the earlier comes first.
+__device__ void insert_block(float* score, std::int32_t* block, int width, int b, float found) {
+  int place = std::min(b, width);
+  while (place > 0 && found > score[place - 1]) --place;
+  if (place == width) return;
+  for (int n = std::min(b, width - 1); n > place; --n) {
+    score[n] = score[n - 1];
+    block[n] = block[n - 1];
+  }
+  score[place] = found;
+  block[place] = b;
+}
+
+/// Each thread averages some channels of a block's keys, then each warp scores the block for some queries, and its first lane inserts it.
+__device__ void choose_blocks(const Choice& choice, const Problem& p, const Queries& x) {
+  const int thread = static_cast<int>(threadIdx.x);
+  for (std::int64_t i = thread; i < x.count * choice.width; i += threads) choice.block[i] = -1;
+  const std::int64_t size = p.blocks.block_size, until = p.blocks.until, last = std::min(x.position + x.count, until) - 1;
+  const std::int64_t candidates = last < x.position ? 0 : last / size;
+  for (std::int64_t b = 0; b < candidates; ++b) {
+    for (std::int64_t c = thread; c < p.d; c += threads) {
+      float sum = 0;
+#pragma unroll 8
+      for (std::int64_t j = b * size; j < (b + 1) * size; ++j) sum += x.k.row(j)[c];
+      choice.mean[c] = sum * (1 / static_cast<float>(size));
+    }
+    __syncthreads();
+    for (std::int64_t i = thread / 32; i < x.count; i += warps) {
+      if (x.position + i >= until || b >= (x.position + i) / size) continue;
+      const float score = warp_dot(x.q.row(i), choice.mean, p.d);
+      if (thread % 32 == 0) {
+        insert_block(choice.score + i * choice.width, choice.block + i * choice.width, choice.width, static_cast<int>(b), score);
+      }
+    }
+    __syncthreads();
+  }
+}
+
+/// Every number of `selected` is written by the thread block of its query that has the first columns.
+__device__ void write_selected(const Choice& choice, const Problem& p, const Queries& x) {
+  if (!p.selected || blockIdx.y > 0) return;
+  for (std::int64_t i = threadIdx.x; i < x.count * p.selected_width; i += threads) {
+    const std::int64_t query = i / p.selected_width, n = i % p.selected_width;
+    p.selected.row(x.row + query)[x.head * p.selected_width + n] = n < choice.width ? choice.block[query * choice.width + n] : -1;
+  }
+}
+
+/// Behind its barrier all threads may read what each of them has chosen, or put into shared memory before.
+__device__ void choose(const Choice& choice, const Problem& p, const Queries& x) {
+  if (choice.width > 0) choose_blocks(choice, p, x);
+  __syncthreads();
+  write_selected(choice, p, x);
+}
+
+/// What one query sees: the keys [begin, end) and those of the blocks that it chose.
+struct Sight {
+  std::int64_t begin, end, block_size;
+  const std::int32_t* chosen;  // [width], −1 behind the last one
+  int width;
+
+  /// Bits [from, to) of 64.
+  static __device__ std::uint64_t bits(std::int64_t from, std::int64_t to) { return bits_below(to) & ~bits_below(from); }
+  static __device__ std::uint64_t bits_below(std::int64_t n) {
+    return n <= 0 ? 0 : n >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << n) - 1;
+  }
+  /// Bit n: key first + n is seen.
+  __device__ std::uint64_t of_keys(std::int64_t first) const {
+    std::uint64_t seen = bits(begin - first, end - first);
+    for (int n = 0; n < width && chosen[n] >= 0; ++n) {
+      seen |= bits(chosen[n] * block_size - first, (chosen[n] + 1) * block_size - first);
+    }
+    return seen;
+  }
+};
+
+/// Of query i of this thread block.
+__device__ Sight sight_of(const Problem& p, const Queries& x, const Choice& choice, int i) {
+  const std::int64_t position = x.position + i, size = p.blocks.block_size;
+  const bool chooses = choice.width > 0 && position < p.blocks.until;
+  const std::int64_t oldest = p.window > 0 ? std::max<std::int64_t>(0, position + 1 - p.window) : 0;
+  return {chooses ? position / size * size : oldest, position + 1, size, choice.block + i * choice.width, choice.width};
+}
+
+/// The first key to look at, a multiple of `keys`: none before is seen by the first query or a later one.
+__device__ std::int64_t start_of_keys(const Problem& p, const Queries& x, int keys) {
+  return p.window > 0 ? std::max<std::int64_t>(0, x.position + 1 - p.window) / keys * keys : 0;
+}
+
+// Many queries.
+
+template <int Columns>
+struct TileMemory {
+  struct Scored {
+    float q[tile][channels + pitch_skew], k[tile][channels + pitch_skew];
+  };
+  union {
+    Scored scored;
+    float v[values][Columns];
+  };
+  float weight[tile][tile + pitch_skew];  // e^{score − peak}: row = query
+  std::uint64_t visible[tile];            // bit n of a query: it sees key n of the tile
+};
+
+/// The thread's queries are 4 y … 4 y + 3, its keys x, x + 16, x + 32, x + 48, its columns 4 x … 4 x + 3 of every 64.
+struct Place {
+  int x = static_cast<int>(threadIdx.x) % 16, y = static_cast<int>(threadIdx.x) / 16;
+  __device__ int query(int i) const { return 4 * y + i; }
+  __device__ int key(int j) const { return x + 16 * j; }
+  __device__ int column(int n) const { return n / 4 * 64 + 4 * x + n % 4; }
+};
+
+/// Of 4 queries: Σ e^{score − peak} v in this thread's columns, and its own keys' share of Σ e^{score − peak}.
+template <int Columns>
+struct Running {
+  float o[4][Columns / 16] = {};
+  float peak[4] = {-infinity, -infinity, -infinity, -infinity}, total[4] = {};
+};
+
+/// to [count, width], `pitch` apart ← the numbers from `column` on of the rows from `first` on; 0 from row `rows` and column `end` on.
+template <int count, int width, int pitch>
+__device__ void fetch(float* to, Rows<const float> from, std::int64_t first, std::int64_t rows, std::int64_t column, std::int64_t end) {
+#pragma unroll 4
+  for (int n = 0; n < count * width; n += threads) {
+    const int i = n + static_cast<int>(threadIdx.x), r = i / width, c = i % width;
+    to[r * pitch + c] = r < rows && column + c < end ? from.row(first + r)[column + c] : 0;
+  }
+}
+
+/// Whether any query sees any of the keys from `first` on; a barrier. Thread i < 64 looks for query i.
+template <int Columns>
+__device__ bool look(TileMemory<Columns>& memory, const Problem& p, const Queries& x, const Choice& choice, std::int64_t first) {
+  const int i = static_cast<int>(threadIdx.x);
+  std::uint64_t seen = 0;
+  if (i < x.count) seen = sight_of(p, x, choice, i).of_keys(first);
+  if (i < tile) memory.visible[i] = seen;
+  return __syncthreads_or(seen != 0);
+}
+
+/// score_ij = q_i · k_j of the thread's queries and keys. Ends with a barrier.
+template <int Columns>
+__device__ void multiply(float (&score)[4][4], TileMemory<Columns>& memory, const Problem& p, const Queries& x, Place at,
+                         std::int64_t first, int keys) {
+  constexpr int pitch = channels + pitch_skew;
+  auto& [q, k] = memory.scored;
+  for (std::int64_t c = 0; c < p.d; c += channels) {
+    fetch<tile, channels, pitch>(&q[0][0], x.q, 0, x.count, c, p.d);
+    fetch<tile, channels, pitch>(&k[0][0], x.k, first, keys, c, p.d);
+    __syncthreads();
+#pragma unroll 1
+    for (int n = 0; n < channels; n += 4) {
+      Four q_i[4], k_j[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) q_i[i] = *reinterpret_cast<const Four*>(&q[at.query(i)][n]);
+#pragma unroll
+      for (int j = 0; j < 4; ++j) k_j[j] = *reinterpret_cast<const Four*>(&k[at.key(j)][n]);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+#pragma unroll
+          for (int e = 0; e < 4; ++e) score[i][j] = fmaf(q_i[i].x[e], k_j[j].x[e], score[i][j]);
+        }
+      }
+    }
+    __syncthreads();
+  }
+}
+
+/// memory.weight ← e^{scale · score − peak} with a peak that has seen this tile too; o and total follow the peak.
+template <int Columns>
+__device__ void soften(Running<Columns>& running, float (&score)[4][4], TileMemory<Columns>& memory, float scale, Place at) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const std::uint64_t visible = memory.visible[at.query(i)];
+    float peak = running.peak[i];
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      score[i][j] *= scale;
+      if (visible >> at.key(j) & 1) peak = fmaxf(peak, score[i][j]);
+    }
+    // A query's keys lie with 16 neighbouring lanes.
+    for (int distance = 8; distance > 0; distance /= 2) peak = fmaxf(peak, __shfl_xor_sync(~0U, peak, distance));
+    const float kept = peak > running.peak[i] ? expf(running.peak[i] - peak) : 1;
+    running.peak[i] = peak;
+    running.total[i] *= kept;
+#pragma unroll
+    for (int n = 0; n < Columns / 16; ++n) running.o[i][n] *= kept;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const float weight = visible >> at.key(j) & 1 ? expf(score[i][j] - peak) : 0;
+      running.total[i] += weight;
+      memory.weight[at.query(i)][at.key(j)] = weight;
+    }
+  }
+}
+
+/// o += weight · v. Ends with a barrier.
+template <int Columns>
+__device__ void add_values(Running<Columns>& running, TileMemory<Columns>& memory, const Problem& p, const Queries& x, Place at,
+                           std::int64_t first, int keys) {
+  const std::int64_t column = std::int64_t{blockIdx.y} * Columns;
+  for (int from = 0; from < keys; from += values) {
+    fetch<values, Columns, Columns>(&memory.v[0][0], x.v, first + from, keys - from, column, p.V);
+    __syncthreads();
+#pragma unroll 1
+    for (int n = 0; n < values; n += 4) {
+      Four weight[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) weight[i] = *reinterpret_cast<const Four*>(&memory.weight[at.query(i)][from + n]);
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+#pragma unroll
+        for (int m = 0; m < Columns / 16; m += 4) {
+          const Four v = *reinterpret_cast<const Four*>(&memory.v[n + e][at.column(m)]);
+#pragma unroll
+          for (int i = 0; i < 4; ++i) {
+#pragma unroll
+            for (int c = 0; c < 4; ++c) running.o[i][m + c] = fmaf(weight[i].x[e], v.x[c], running.o[i][m + c]);
+          }
+        }
+      }
+    }
+    __syncthreads();
+  }
+}
+
+template <int Columns>
+__device__ void write_output(Running<Columns>& running, const Problem& p, const Queries& x, Place at) {
+  const std::int64_t column = std::int64_t{blockIdx.y} * Columns;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    float total = running.total[i];
+    for (int distance = 8; distance > 0; distance /= 2) total += __shfl_xor_sync(~0U, total, distance);
+    if (at.query(i) >= x.count) continue;
+#pragma unroll
+    for (int n = 0; n < Columns / 16; ++n) {
+      if (column + at.column(n) < p.V) x.o.row(at.query(i))[column + at.column(n)] = running.o[i][n] / total;
+    }
+  }
+}
+
+/// A block: 64 queries of one head of one segment, and `Columns` columns of v (blockIdx.y).
+template <int Columns>
+__global__ void __launch_bounds__(threads, 2) attend_tile_kernel(Problem p) {
+  const Queries x = queries_of(p, tile);
+  if (x.count <= 0) return;
+  auto& memory = *reinterpret_cast<TileMemory<Columns>*>(shared_memory);
+  const Choice choice(p, reinterpret_cast<float*>(&memory + 1), tile);
+  choose(choice, p, x);
+
+  // o_t = Σ_s softmax_s(scale · q_t·k_s) v_s
+  Running<Columns> running;
+  const Place at;
+  const std::int64_t end = x.position + x.count;
+  for (std::int64_t first = start_of_keys(p, x, tile); first < end; first += tile) {
+    if (!look(memory, p, x, choice, first)) continue;
+    const int keys = static_cast<int>(std::min<std::int64_t>(tile, end - first));
+    float score[4][4] = {};
+    multiply(score, memory, p, x, at, first, keys);
+    soften(running, score, memory, p.scale, at);
+    add_values(running, memory, p, x, at, first, keys);
+  }
+  write_output(running, p, x, at);
+}
+
+// Few queries.
+
+/// Of all threads, in each of them; `partial` [warps] is free again afterwards.
+template <class Combine>
+__device__ float block_reduce(float of_warp, float* partial, Combine combine) {
+  if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = of_warp;
+  __syncthreads();
+  float result = partial[0];
+  for (int warp = 1; warp < warps; ++warp) result = combine(result, partial[warp]);
+  __syncthreads();
+  return result;
+}
+
+struct QueryMemory {
+  float weight[threads];   // e^{score − peak} of a key
+  float partial[threads];  // of a sum or a maximum over the block
+};
+
+/// Lane n gets q · (row n of k) for every n in `visible`, which is the same in all lanes.
+__device__ float score_of_lane(const float* q, Rows<const float> k, std::int64_t first, std::uint32_t visible, std::int64_t d) {
+  float score = 0;
+  for (; visible != 0; visible &= visible - 1) {
+    const int n = __ffs(static_cast<int>(visible)) - 1;
+    const float product = warp_dot(q, k.row(first + n), d);
+    if (static_cast<int>(threadIdx.x) % 32 == n) score = product;
+  }
+  return score;
+}
+
+/// A block: one query of one head of one segment, and up to 256 columns of v (blockIdx.y). Of 256 keys a warp scores 32; then a thread adds
+/// every `groups`-th value in its column.
+__global__ void __launch_bounds__(threads) attend_query_kernel(Problem p) {
+  const Queries x = queries_of(p, 1);
+  if (x.count <= 0) return;
+  auto& memory = *reinterpret_cast<QueryMemory*>(shared_memory);
+  float* q = reinterpret_cast<float*>(&memory + 1);  // [d]
+  const Choice choice(p, q + p.d, 1);
+  const int thread = static_cast<int>(threadIdx.x);
+  for (std::int64_t c = thread; c < p.d; c += threads) q[c] = x.q.row(0)[c];
+  choose(choice, p, x);
+
+  const Sight sight = sight_of(p, x, choice, 0);
+  const std::int64_t first_column = std::int64_t{blockIdx.y} * threads;
+  const int columns = static_cast<int>(std::min<std::int64_t>(threads, p.V - first_column)), groups = threads / columns;
+  const int group = thread / columns;
+  const std::int64_t column = first_column + thread % columns;
+
+  float o = 0, peak = -infinity, total = 0;
+  for (std::int64_t first = start_of_keys(p, x, threads); first <= x.position; first += threads) {
+    const std::int64_t own = first + thread / 32 * 32;  // the first of the warp's keys
+    const auto visible = static_cast<std::uint32_t>(sight.of_keys(own));
+    if (!__syncthreads_or(visible != 0)) continue;
+    const float score = p.scale * score_of_lane(q, x.k, own, visible, p.d);
+    const bool seen = visible >> thread % 32 & 1;
+    const float before = peak;
+    peak = fmaxf(before, block_reduce(warp_max(seen ? score : -infinity), memory.partial, [](float a, float b) { return fmaxf(a, b); }));
+    const float kept = peak > before ? expf(before - peak) : 1;
+    const float weight = seen ? expf(score - peak) : 0;
+    total = total * kept + weight;
+    memory.weight[thread] = weight;
+    __syncthreads();
+    o *= kept;
+    const int keys = static_cast<int>(std::min<std::int64_t>(threads, x.position + 1 - first));
+    for (int n = group; group < groups && n < keys; n += groups) o = fmaf(memory.weight[n], x.v.row(first + n)[column], o);
+  }
+  total = block_reduce(warp_sum(total), memory.partial, [](float a, float b) { return a + b; });
+  memory.partial[thread] = o;
+  __syncthreads();
+  if (thread >= columns) return;
+  for (int n = 1; n < groups; ++n) o += memory.partial[n * columns + thread];
+  x.o.row(0)[column] = o / total;
+}
+
+// ---------------------------------------------------------------------------------------------------------------------------------------
+// launchers
+
+Problem problem_of(const SoftmaxAttention& op, const DeviceSegments& segments, const std::int32_t* cu_seqlens_k, std::int64_t most_keys) {
+  Problem p{.q = f32(op.q),
+            .k = f32(op.k),
+            .v = f32(op.v),
+            .o = f32(op.o),
+            .selected = i32(op.selected_blocks),
+            .H = op.q.shape[1],
+            .Hkv = op.k.shape[1],
+            .d = op.q.shape[2],
+            .V = op.v.shape[2],
+            .selected_width = std::max<std::int64_t>(op.blocks.topk - 1, 0),
+            .scale = op.scale,
+            .window = op.window,
+            .blocks = op.blocks,
+            .most_chosen = 0,
+            .segments = segments,
+            .cu_seqlens_k = cu_seqlens_k};
+  const BlockTopK& blocks = op.blocks;
+  if (blocks.block_size == 0 || blocks.topk <= 1) return p;
+  const std::int64_t complete = std::max<std::int64_t>(std::min(most_keys, blocks.until) - 1, 0) / blocks.block_size;
+  p.most_chosen = static_cast<int>(std::min(blocks.topk - 1, complete));
+  return p;
+}
+
+dim3 grid_of(const Problem& p, std::int64_t queries, std::int64_t columns) {
+  const std::int64_t pieces = p.segments.count * p.H * ((p.segments.longest + queries - 1) / queries);
+  return {static_cast<unsigned>(pieces), blocks_for(p.V, static_cast<unsigned>(columns))};
+}
+
+template <int Columns>
+constexpr std::size_t tile_bytes = sizeof(TileMemory<Columns>);
+
+template <int Columns>
+void attend_tiles(const Problem& p, cudaStream_t stream) {
+  launch("softmax_attention", attend_tile_kernel<Columns>, grid_of(p, tile, Columns), threads, tile_bytes<Columns> + Choice::bytes(p, tile),
+         stream, p);
+}
+
+void attend_queries(const Problem& p, cudaStream_t stream) {
+  const std::size_t bytes = sizeof(QueryMemory) + static_cast<std::size_t>(p.d) * sizeof(float) + Choice::bytes(p, 1);
+  launch("softmax_attention", attend_query_kernel, grid_of(p, 1, threads), threads, bytes, stream, p);
+}
+
+}  // namespace
+
+void softmax_attention(const SoftmaxAttention& op, const DeviceSegments& segments, const std::int32_t* cu_seqlens_k, std::int64_t most_keys,
+                       cudaStream_t stream) {
+  constexpr std::int64_t few = 8;
+  const Problem p = problem_of(op, segments, cu_seqlens_k, most_keys);
+  // A choice of hundreds of blocks has no room for 64 queries.
+  const bool has_room = p.most_chosen == 0 || tile_bytes<256> + Choice::bytes(p, tile) <= most_shared_bytes();
+  if (segments.longest <= few || !has_room) return attend_queries(p, stream);
+  if (p.V <= 64) return attend_tiles<64>(p, stream);
+  if (p.V <= 128) return attend_tiles<128>(p, stream);
+  attend_tiles<256>(p, stream);
+}
+
+}  // namespace statescope::cuda

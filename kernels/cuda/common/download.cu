@@ -1,0 +1,109 @@
+// Copies to the host beside the compute stream: over the bus into pinned memory, from there to where they are wanted.
+#include "kernels/cuda/common/download.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "kernels/cpu/parallel.h"
+
+namespace statescope::cuda {
+namespace {
+
+struct Pinned {
+  char* memory = nullptr;  // null: there was none
+  std::size_t bytes = 0;
+};
+
+/// On every core: pages that the host has not used yet cost more than the copy.
+void copy_in_pieces(char* to, const char* from, std::size_t bytes) {
+  constexpr std::size_t piece = std::size_t{1} << 19;
+  parallel_for(static_cast<std::int64_t>((bytes + piece - 1) / piece), [&](std::int64_t i) {
+    const std::size_t at = static_cast<std::size_t>(i) * piece;
+    std::memcpy(to + at, from + at, std::min(piece, bytes - at));
+  });
+}
+
+}  // namespace
+
+/// The stream, and pinned memory that no copy uses just now.
+class Downloads::Lane {
+ public:
+  Lane() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream"); }
+  ~Lane() {
+    for (const Pinned& pinned : idle_) cudaFreeHost(pinned.memory);
+    cudaStreamDestroy(stream_);
+  }
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
+
+  cudaStream_t stream() const { return stream_; }
+
+  /// At least so many bytes, the smallest that there are; what is too small makes way for more.
+  Pinned take(std::size_t bytes) {
+    const auto found = std::ranges::lower_bound(idle_, bytes, {}, &Pinned::bytes);
+    if (found != idle_.end()) {
+      const Pinned pinned = *found;
+      idle_.erase(found);
+      return pinned;
+    }
+    if (!idle_.empty()) {
+      cudaFreeHost(idle_.back().memory);
+      idle_.pop_back();
+    }
+    Pinned pinned{nullptr, bytes};
+    if (cudaMallocHost(&pinned.memory, bytes) == cudaSuccess) return pinned;
+    cudaGetLastError();  // forgotten: the copy goes without
+    return {};
+  }
+  void give_back(Pinned pinned) {
+    if (pinned.memory) idle_.insert(std::ranges::upper_bound(idle_, pinned.bytes, {}, &Pinned::bytes), pinned);
+  }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+  std::vector<Pinned> idle_;  // by rising size
+};
+
+class Downloads::UnderWay final : public Download {
+ public:
+  UnderWay(std::shared_ptr<Lane> lane, void* host, const void* device, std::size_t bytes, cudaStream_t after)
+      : lane_(std::move(lane)), host_(static_cast<char*>(host)), bytes_(bytes), pinned_(lane_->take(bytes)) {
+    check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "an event");
+    check(cudaEventRecord(event_, after), "an event");
+    check(cudaStreamWaitEvent(lane_->stream(), event_), "an event");
+    check(cudaMemcpyAsync(pinned_.memory ? pinned_.memory : host_, device, bytes, cudaMemcpyDeviceToHost, lane_->stream()),
+          "a copy to the host");
+    check(cudaEventRecord(event_, lane_->stream()), "an event");
+  }
+  ~UnderWay() override {
+    cudaEventSynchronize(event_);
+    cudaEventDestroy(event_);
+    lane_->give_back(pinned_);
+  }
+  UnderWay(const UnderWay&) = delete;
+  UnderWay& operator=(const UnderWay&) = delete;
+
+  void wait() override {
+    check(cudaEventSynchronize(event_), "a copy to the host");
+    if (pinned_.memory) copy_in_pieces(host_, pinned_.memory, bytes_);
+    lane_->give_back(std::exchange(pinned_, {}));
+  }
+
+ private:
+  std::shared_ptr<Lane> lane_;
+  char* host_;
+  std::size_t bytes_;
+  Pinned pinned_;
+  cudaEvent_t event_ = nullptr;
+};
+
+Downloads::Downloads() : lane_(std::make_shared<Lane>()) {}
+Downloads::~Downloads() = default;
+
+std::unique_ptr<Download> Downloads::begin(void* host, const void* device, std::size_t bytes, cudaStream_t after) {
+  return std::make_unique<UnderWay>(lane_, host, device, bytes, after);
+}
+
+}  // namespace statescope::cuda

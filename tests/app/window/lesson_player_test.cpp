@@ -1,0 +1,254 @@
+// The shipped lessons in the real window with the real session, by keyboard alone: to the last step and all the way back.
+#include <fstream>
+#include <sstream>
+
+#include "app/assets.h"
+#include "app/lesson/lesson_page.h"
+#include "tests/app/window/window_cases.h"
+#include "tests/catch.h"
+
+namespace statescope::lesson_player_test {
+namespace {
+
+/// What a step shows.
+struct Picture {
+  Cursor cursor;
+  Arrangement arrangement;
+  std::vector<double> knobs;
+  std::string model, prose;
+
+  bool operator==(const Picture& other) const {
+    const auto place = [](const Cursor& c) { return std::tuple(c.token, c.layer, c.head, c.slot, c.row, c.column, c.reference); };
+    return place(cursor) == place(other.cursor) && arrangement == other.arrangement && knobs == other.knobs && model == other.model &&
+           prose == other.prose;
+  }
+};
+
+/// A window over the real session that plays no motion: steps stand at once.
+struct LessonWindow {
+  LessonWindow()
+      : source((test_application(), make_session_source(nullptr))),
+        window(*source,
+               {.theme = ThemeChoice::light, .scale = 1, .autoplay = false, .make_source = [] { return make_session_source(nullptr); }}) {
+    window.set_reduce_motion(true);
+    window.resize(1280, 720);
+    window.show();
+    window.activateWindow();
+    CHECK(QTest::qWaitForWindowActive(&window, 60'000));
+  }
+  void press(int key, Qt::KeyboardModifiers modifiers = Qt::NoModifier) { QTest::keyClick(&window, static_cast<Qt::Key>(key), modifiers); }
+  bool settles() {
+    const auto stands = [this] { return lesson().lesson() && lesson().is_ready() && window.navigator().is_current(); };
+    const bool settled = QTest::qWaitFor(stands, 60'000);
+    if (!settled)
+      WARN("opening " << window.navigator().is_opening() << ", ready " << lesson().is_ready() << ", current "
+                      << window.navigator().is_current());
+    return settled;
+  }
+  Picture picture() {
+    Picture picture{window.navigator().cursor(), window.stage().arrangement(), {}, window.navigator().run()->model.name, {}};
+    for (const ViewPanel* panel : window.stage().panels()) {
+      const std::optional<Knob> knob = panel->view().knob();
+      picture.knobs.push_back(knob ? knob->value : 0);
+    }
+    picture.prose = lesson().filled(lesson().step().prose) + lesson().filled(lesson().step().reveal);
+    return picture;
+  }
+  LessonPlayer& lesson() { return window.lesson(); }
+
+  std::unique_ptr<RunSource> source;
+  MainWindow window;
+};
+
+}  // namespace
+
+TEST_CASE("lessons: each shipped one goes from the first key to the last and back, its numbers those of the run") {
+  for (const std::filesystem::path& file : shipped_lessons()) {
+    LessonWindow w;
+    w.window.open_lesson(file);
+    REQUIRE(w.lesson().lesson());
+    const std::size_t steps = w.lesson().lesson()->steps.size();
+    std::vector<Picture> pictures;
+    for (std::size_t i = 0; i < steps; ++i) {
+      INFO(file.filename().string() << ", step " << i + 1);
+      REQUIRE(w.settles());
+      CHECK(w.lesson().index() == i);
+      if (w.lesson().step().question) {
+        CHECK_FALSE(w.lesson().is_revealed());
+        w.press(Qt::Key_1, Qt::AltModifier);
+        CHECK(w.lesson().is_revealed());
+        REQUIRE(w.settles());
+        CHECK(w.lesson().predicted() == std::size_t{0});
+        CHECK(w.lesson().right_choice());
+      }
+      pictures.push_back(w.picture());
+      CHECK(pictures.back().prose.find("unknown") == std::string::npos);
+      CHECK(pictures.back().prose.find("none:") == std::string::npos);
+      CHECK(pictures.back().prose.find("…") == std::string::npos);
+      CHECK(w.lesson().broken_claims() == std::vector<std::string>{});
+      CHECK(w.lesson().is_at_picture());
+      CHECK(w.window.comparison().is_on() != w.lesson().step().picture.beside.empty());
+      w.press(i % 2 ? Qt::Key_N : Qt::Key_PageDown);
+    }
+    CHECK(w.lesson().index() == steps - 1);
+    for (std::size_t i = steps; i-- > 0;) {
+      INFO(file.filename().string() << ", back at step " << i + 1);
+      REQUIRE(w.settles());
+      CHECK(w.picture() == pictures[i]);
+      w.press(i % 2 ? Qt::Key_P : Qt::Key_PageUp);
+    }
+    CHECK(w.lesson().index() == 0);
+  }
+}
+
+TEST_CASE("lessons: Esc says how to leave one") {
+  LessonWindow w;
+  w.window.open_lesson(shipped_lessons()[0]);
+  REQUIRE(w.settles());
+  w.press(Qt::Key_Escape);
+  CHECK(w.lesson().lesson());
+  CHECK(w.window.said() == "Ctrl+Shift+L leaves the lesson");
+}
+
+TEST_CASE("lessons: where there is room for one view alone a step shows its first, whichever had the focus") {
+  const std::vector<std::filesystem::path> files = shipped_lessons();
+  LessonWindow w;
+  w.window.set_scale(1.6F);
+  for (const std::filesystem::path& file : {files[0], files[1]}) {
+    w.press(Qt::Key_F6);
+    w.window.open_lesson(file);
+    const std::size_t steps = w.lesson().lesson()->steps.size();
+    for (std::size_t i = 0; i < steps; ++i) {
+      INFO(file.filename().string() << ", step " << i + 1);
+      REQUIRE(w.settles());
+      const Stage& stage = w.window.stage();
+      CHECK(stage.panels().front()->isVisible());
+      CHECK(std::ranges::count_if(stage.panels(), &ViewPanel::isVisible) == 1);
+      CHECK(&w.window.focused_panel() == stage.panels().front());
+      w.lesson().next();
+      if (w.lesson().index() == i) w.lesson().next();
+    }
+  }
+}
+
+TEST_CASE("lessons: in a low window with large type the text has the page, and the buttons follow it") {
+  LessonWindow w;
+  w.window.open_lesson(shipped_lessons()[1]);
+  REQUIRE(w.settles());
+  w.lesson().next();
+  REQUIRE(w.settles());
+  const QList<QScrollArea*> areas = w.window.findChildren<QScrollArea*>();
+  const auto found = std::ranges::find(areas, "Text of the step", &QScrollArea::accessibleName);
+  REQUIRE(found != areas.end());
+  const QScrollArea* const scroll = *found;
+  const auto next_scrolls = [&] {
+    const QList<QPushButton*> buttons = scroll->widget()->findChildren<QPushButton*>();
+    return std::ranges::any_of(buttons, [](const QPushButton* button) { return button->text().startsWith("Next"); });
+  };
+  const auto leaves = [&] {
+    const QList<QToolButton*> buttons = w.window.findChildren<QToolButton*>();
+    return std::ranges::any_of(buttons,
+                               [](const QToolButton* button) { return button->isVisible() && button->text() == "Leave the lesson"; });
+  };
+  const auto lines = [&] { return scroll->viewport()->height() / scroll->fontMetrics().lineSpacing(); };
+  QPushButton* next = nullptr;
+  for (QPushButton* button : w.window.findChildren<QPushButton*>())
+    if (button->text().startsWith("Next")) next = button;
+  REQUIRE(next);
+  next->setFocus();
+  CHECK_FALSE(next_scrolls());
+  w.window.set_scale(3);
+  CHECK(QTest::qWaitFor([&] { return next_scrolls() && leaves() && lines() >= 4; }));
+  CHECK(next->hasFocus());
+  w.window.set_scale(1);
+  CHECK(QTest::qWaitFor([&] { return !next_scrolls() && leaves() && lines() >= 20; }));
+  CHECK(next->hasFocus());
+}
+
+TEST_CASE("lessons: the reader may go anywhere and comes back; leaving gives back the stage as it was") {
+  LessonWindow w;
+  const Arrangement before = w.window.stage().arrangement();
+  w.press(Qt::Key_F2);
+  CHECK(w.window.lesson_page().isVisible());
+  QTest::keyClick(QApplication::focusWidget(), Qt::Key_Return);
+  REQUIRE(w.settles());
+  const Picture first = w.picture();
+  w.press(Qt::Key_Right);
+  w.press(Qt::Key_Up);
+  w.press(Qt::Key_4, Qt::ControlModifier);
+  CHECK_FALSE(w.lesson().is_at_picture());
+  w.press(Qt::Key_H);
+  REQUIRE(w.settles());
+  CHECK(w.lesson().is_at_picture());
+  CHECK(w.picture() == first);
+  w.press(Qt::Key_P);
+  CHECK(w.lesson().index() == 0);
+  w.press(Qt::Key_L, Qt::ControlModifier | Qt::ShiftModifier);
+  CHECK_FALSE(w.lesson().lesson());
+  CHECK(w.window.stage().arrangement() == before);
+  w.press(Qt::Key_F2);
+  CHECK_FALSE(w.window.lesson_page().isVisible());
+}
+
+TEST_CASE("lessons: a number of the model beside is the one that the same model has alone") {
+  QTemporaryDir folder;
+  const std::filesystem::path file = folder.filePath("beside.md").toStdString();
+  std::ofstream(file) << "---\ntitle: Beside\ncheckpoint: niah-gla.h5\nprompt: crowded.json\nviews: state\nlayer: 3\n---\n"
+                         "## Alone\ntoken: question.last\nnote: said = answer\nnote: lost = lost_to_overwriting\nnote: size = norm\n\nx\n"
+                         "## Beside\ncheckpoint: niah-sse-gla-n4k1.h5\nbeside: niah-gla.h5\n"
+                         "holds: verdict [= right]\nholds: verdict of=beside [= wrong]\n\n"
+                         "{said} {answer of=beside}, {lost} {lost_to_overwriting of=beside}, {size} {norm of=beside}.\n\n"
+                         "predict: Does it stand still?\n- no [.. 1]\n- yes [1 ..]\nanswer: resting of=beside\n";
+  std::filesystem::copy(assets_folder() / "lessons/crowded.json", file.parent_path() / "crowded.json");
+  LessonWindow w;
+  w.window.open_lesson(file);
+  REQUIRE(w.settles());
+  w.press(Qt::Key_N);
+  REQUIRE(w.settles());
+  const std::string said = w.lesson().filled(w.lesson().step().prose);
+  INFO(said);
+  std::vector<std::string> pairs;
+  std::istringstream parts(said);
+  for (std::string part; std::getline(parts, part, ',');) pairs.push_back(part);
+  REQUIRE(pairs.size() == 3);
+  for (std::string pair : pairs) {
+    pair = pair.substr(pair.find_first_not_of(" \n"), pair.find_last_not_of(" .\n") + 1 - pair.find_first_not_of(" \n"));
+    CHECK(pair.substr(0, pair.size() / 2) == pair.substr(pair.size() / 2 + 1));
+  }
+  w.press(Qt::Key_1, Qt::AltModifier);
+  REQUIRE(w.settles());
+  CHECK(w.lesson().right_choice() == std::size_t{0});
+  CHECK(w.lesson().broken_claims() == std::vector<std::string>{});
+  w.window.stop_comparing();
+  w.press(Qt::Key_P);
+  REQUIRE(w.settles());
+}
+
+TEST_CASE("lessons: a step may open a second model beside the first; leaving closes it and shows differences again") {
+  LessonWindow w;
+  w.window.open_lesson(find_lesson("routing"));
+  REQUIRE(w.settles());
+  const std::vector<LessonStep>& steps = w.lesson().lesson()->steps;
+  const auto beside = std::ranges::find_if(steps, [](const LessonStep& step) { return !step.picture.beside.empty(); }) - steps.begin();
+  while (static_cast<std::ptrdiff_t>(w.lesson().index()) < beside) {
+    w.press(Qt::Key_N);
+    REQUIRE(w.settles());
+  }
+  const Comparison& comparison = w.window.comparison();
+  REQUIRE(comparison.peers().size() == 1);
+  const auto stands = [&] { return comparison.is_settled() && comparison.peers().front()->navigator().run(); };
+  REQUIRE(QTest::qWaitFor(stands, long_enough_ms));
+  CHECK(comparison.peers().front()->navigator().run()->model.name == "niah-gla");
+  CHECK(comparison.peers().front()->navigator().cursor().token == w.window.navigator().cursor().token);
+  CHECK_FALSE(w.window.rows().is_difference_shown());
+  w.window.stop_comparing();
+  CHECK_FALSE(w.lesson().is_at_picture());
+  w.press(Qt::Key_H);
+  CHECK(w.lesson().is_at_picture());
+  CHECK(comparison.is_on());
+  w.press(Qt::Key_L, Qt::ControlModifier | Qt::ShiftModifier);
+  CHECK_FALSE(comparison.is_on());
+  CHECK(w.window.rows().is_difference_shown());
+}
+
+}  // namespace statescope::lesson_player_test
