@@ -1,4 +1,4 @@
-// Scores as a table to read, as JSON and as CSV (app/README.md says what the keys mean).
+// Scores as a table to read, as JSON and as CSV (app/cli/README.md says what the keys mean).
 #pragma once
 
 #include <span>

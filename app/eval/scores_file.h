@@ -1,4 +1,4 @@
-// Reads what `statescope eval --json` wrote (app/README.md says what the keys mean).
+// Reads what `statescope eval --json` wrote (app/cli/README.md says what the keys mean).
 #pragma once
 
 #include <filesystem>
