@@ -1,5 +1,7 @@
 # Sourced by app/run and tests/run: installs what is missing, configures, builds.
 
+build_options=()  # further arguments of cmake --preset
+
 # Packages of app/packages and of the arguments that are not installed yet, from the distribution alone.
 install_packages() {
   command -v apt-get >/dev/null || { echo "no apt-get here: install by hand what app/packages lists" >&2; return 0; }
@@ -24,10 +26,9 @@ install_packages() {
   DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${names[@]}" >/dev/null
 }
 
-# build PRESET [TARGET …]: configures and builds with all cores.
+# build PRESET [TARGET …]: configures, with what build_options holds besides, and builds with all cores.
 build() {
   local preset=$1
   shift
-  cmake --preset "$preset" >/dev/null
-  cmake --build --preset "$preset" ${1:+--target "$@"}
+  cmake --preset "$preset" "${build_options[@]}" >/dev/null && cmake --build --preset "$preset" ${1:+--target "$@"}
 }
