@@ -1,4 +1,4 @@
-// Chat templates against what Transformers makes of them (tests/golden/chat, from ../shared/chat), byte by byte.
+// Chat templates against what Transformers makes of them (tests/golden/chat), byte by byte.
 #include <filesystem>
 #include <fstream>
 #include <string>
