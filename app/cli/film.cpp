@@ -22,7 +22,7 @@ int film_command(const FilmArguments& arguments) {
   try {
     write_film(spec, arguments.film, runs, figure.output, figure.force);
   } catch (const Error&) {
-    if (Interruption::asked()) throw Error("cancelled");  // which ffmpeg has heard too
+    if (Interruption::asked()) throw Cancelled();  // which ffmpeg has heard too
     throw;
   }
   print_notes(runs.notes());

@@ -56,10 +56,10 @@ class Greedy {
   std::int32_t read(std::span<const std::int32_t> ids, const std::stop_token& stop) {
     read_.insert(read_.end(), ids.begin(), ids.end());
     for (; ids.size() > kSpan; ids = ids.subspan(kSpan)) {
-      if (stop.stop_requested()) throw Error("cancelled");
+      if (stop.stop_requested()) throw Cancelled();
       forward(ids.first(kSpan), {});
     }
-    if (stop.stop_requested()) throw Error("cancelled");
+    if (stop.stop_requested()) throw Cancelled();
     const Tensor logits(logits_.get(), DType::f32, {1, model_->vocab()});
     forward(ids, logits);
     const std::vector<float> numbers = host_floats(model_->backend(), logits);

@@ -49,7 +49,7 @@ class ReplyScorer {
     ReplyHits found;
     std::int64_t tokens = 0;  // that were read
   };
-  /// The reply is greedy; it ends where the text does, or once it contains what is wanted. Throws Error, "cancelled"; NotFiniteError.
+  /// The reply is greedy; it ends where the text does, or once it contains what is wanted. Throws Error, Cancelled; NotFiniteError.
   Scored score(std::shared_ptr<Model> model, const AskedPrompt& prompt, const std::stop_token& stop) const;
 
  private:

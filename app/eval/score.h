@@ -72,7 +72,7 @@ struct CellScore {
   std::optional<TextScore> text;
 };
 
-/// Throws Error: words that the model does not know, "cancelled" if `tell` returns false.
+/// Throws Error: words that the model does not know, Cancelled if `tell` returns false.
 CellScore score_cell(const PreparedCell& prepared, ScorerPool& pool, const std::shared_ptr<const Tokenizer>& tokenizer,
                      const std::function<bool(std::int64_t tokens)>& tell = {});
 

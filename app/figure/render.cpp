@@ -210,8 +210,10 @@ Figure build_figure(const FigureSpec& spec, FigureRuns& runs) {
     runs.begin(i, spec.panels.size());
     try {
       panels.push_back(panel.view.empty() ? make_study(panel, runs) : make_view_picture(panel, runs));
+    } catch (const Cancelled&) {
+      throw;
     } catch (const Error& error) {
-      if (spec.panels.size() == 1 || error.what() == std::string_view("cancelled")) throw;
+      if (spec.panels.size() == 1) throw;
       throw Error(fmt::format("panel {}: {}", panel_letter(i), error.what()));
     }
   }

@@ -46,7 +46,7 @@ class Figure {
 /// "a", "b", …, "z", "aa"
 std::string panel_letter(std::size_t panel);
 
-/// Runs what the spec asks for, each checkpoint and prompt once, and builds all panels. Throws Error; "cancelled" where `runs` was told to.
+/// Runs what the spec asks for, each checkpoint and prompt once, and builds all panels. Throws Error; Cancelled where `runs` was told to.
 Figure build_figure(const FigureSpec& spec, FigureRuns& runs);
 
 /// The spec with all that its files said filled in: the prompts themselves, places as numbers. Its runs must have been built.

@@ -17,7 +17,7 @@ std::shared_ptr<Reading> read(const std::shared_ptr<Model>& model, const PromptI
   auto reading = std::make_shared<Reading>(model, make_tokenizer(model->checkpoint(), model->vocab()), prompt, progress);
   for (std::int64_t i = 0; i < reading->to_generate(); ++i) {
     reading->generate_one();
-    if (!progress(1)) throw Error("cancelled");
+    if (!progress(1)) throw Cancelled();
   }
   return reading;
 }
@@ -114,7 +114,7 @@ bool FigureRuns::goes_on(double fraction, const std::string& what) const {
 }
 
 void FigureRuns::tell(double fraction, const std::string& what) const {
-  if (!goes_on(fraction, what)) throw Error("cancelled");
+  if (!goes_on(fraction, what)) throw Cancelled();
 }
 
 }  // namespace statescope

@@ -14,7 +14,7 @@
 
 namespace statescope {
 
-/// What is done now, and how much of all is: 0 … 1. Returning false ends the work: it throws Error "cancelled".
+/// What is done now, and how much of all is: 0 … 1. Returning false ends the work: it throws Cancelled.
 using FigureProgress = std::function<bool(double fraction, const std::string& what)>;
 
 /// A prompt read by a model, on the branch that the panel's interventions lead to.
@@ -62,7 +62,7 @@ class FigureRuns {
   void begin(std::size_t index, std::size_t count);
   /// How far the panel is that is being made. False: the work is to end.
   bool goes_on(double fraction, const std::string& what) const;
-  /// The same; throws Error "cancelled".
+  /// The same; throws Cancelled.
   void tell(double fraction, const std::string& what) const;
 
  private:

@@ -23,7 +23,7 @@ struct StudyRow {
 };
 const std::vector<StudyRow>& study_table();
 
-/// The study that the panel names, worked out. Throws Error where there is none, or it lacks what it needs; "cancelled".
+/// The study that the panel names, worked out. Throws Error where there is none, or it lacks what it needs; Cancelled.
 std::unique_ptr<PanelPicture> make_study(const FigurePanel& panel, FigureRuns& runs);
 
 /// Checkpoints by their files' names, without what all of them begin with: "niah-gla", "niah-sse" are "gla", "sse".

@@ -1,4 +1,4 @@
-// Charts of the table of studies (studies.cpp). All throw Error: in a line, what is missing; "cancelled".
+// Charts of the table of studies (studies.cpp). All throw Error: in a line, what is missing; Cancelled.
 #pragma once
 
 #include "app/figure/runs.h"

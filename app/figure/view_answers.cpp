@@ -1,7 +1,5 @@
 #include "app/figure/view_answers.h"
 
-#include <string_view>
-
 #include "engine/answers/answers.h"
 #include "engine/error.h"
 
@@ -12,8 +10,9 @@ Findings answers(const std::vector<Question>& questions, Evidence& evidence) {
   for (const Question& question : questions) {
     try {
       findings.set(question, {find_out(question, evidence), {}, 1});
+    } catch (const Cancelled&) {
+      throw;
     } catch (const Error& error) {
-      if (error.what() == std::string_view("cancelled")) throw;
       findings.set(question, {nullptr, error.what(), 1});
     }
   }

@@ -8,7 +8,7 @@
 
 namespace statescope {
 
-/// What cannot be answered is said in its place. Throws Error where the evidence's progress was "cancelled".
+/// What cannot be answered is said in its place. Throws Error where the evidence's progress was cancelled: Cancelled.
 Findings answers(const std::vector<Question>& questions, Evidence& evidence);
 
 /// The first layer that routes, else the first with a state.

@@ -20,7 +20,7 @@ struct FilmOptions {
 std::string wrong_film(const FilmOptions& options);
 
 /// All panels of the spec at one token after the other, the step's motion between them, encoded by the system's ffmpeg as `path` ends: .mp4
-/// or .gif. `spec` has the panels' style; type is as large as if the film were 254 mm wide. Throws Error, "cancelled" where `runs` was told
+/// or .gif. `spec` has the panels' style; type is as large as if the film were 254 mm wide. Throws Error, Cancelled where `runs` was told
 /// to; nothing is left half-written.
 void write_film(FigureSpec spec, const FilmOptions& options, FigureRuns& runs, const std::filesystem::path& path, bool overwrite);
 

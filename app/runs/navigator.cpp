@@ -67,10 +67,10 @@ Session::OpenCallbacks Navigator::callbacks() {
   result.run = [self, valid](std::shared_ptr<const RunInfo> run) {
     if (valid()) self->take_run(std::move(run));
   };
-  result.failed = [self, valid](std::string message) {
-    if (!valid() || self->reads_example(message)) return;
-    const bool cancelled = message == "cancelled";
-    const QString words = cancelled ? QString() : self->explained(message);
+  result.failed = [self, valid](const Failure& failure) {
+    if (!valid() || self->reads_example(failure)) return;
+    const bool cancelled = failure.kind == Failure::Kind::cancelled;
+    const QString words = cancelled ? QString() : self->explained(failure);
     self->end_opening();
     if (!cancelled) Q_EMIT self->failed(words);
   };
@@ -151,9 +151,9 @@ void Navigator::cancel() {
 
 Session::OpenCallbacks Navigator::intervening() {
   Session::OpenCallbacks answers = changing();
-  answers.failed = [this, failed = std::move(answers.failed), self = QPointer<Navigator>(this)](const std::string& message) {
-    failed("cancelled");
-    if (self && message != "cancelled") Q_EMIT intervention_failed(without_options(message));
+  answers.failed = [this, failed = std::move(answers.failed), self = QPointer<Navigator>(this)](const Failure& failure) {
+    failed(Cancelled());
+    if (self && failure.kind != Failure::Kind::cancelled) Q_EMIT intervention_failed(without_options(failure.message));
   };
   return answers;
 }
@@ -270,14 +270,13 @@ void Navigator::end_opening() {
 }
 
 /// The checkpoint that is on its way has a list of words without one of the prompt's.
-bool Navigator::lacks_words(const std::string& message) const {
-  const bool other_words = message.find("is not among the") != message.npos && message.find("words") != message.npos;
-  return other_words && wanted_ && !wanted_->checkpoint.empty();
+bool Navigator::lacks_words(const Failure& failure) const {
+  return failure.kind == Failure::Kind::unknown_word && wanted_ && !wanted_->checkpoint.empty();
 }
 
 /// Instead of a prompt that was there already, in words of another model.
-bool Navigator::reads_example(const std::string& message) {
-  if (!lacks_words(message) || !wanted_->example) return false;
+bool Navigator::reads_example(const Failure& failure) {
+  if (!lacks_words(failure) || !wanted_->example) return false;
   Wanted wanted = *wanted_;
   try {
     wanted.prompt = std::exchange(wanted.example, {})();
@@ -290,10 +289,10 @@ bool Navigator::reads_example(const std::string& message) {
 }
 
 /// A checkpoint whose words are not those of the prompt waits for another prompt.
-QString Navigator::explained(const std::string& message) {
-  const QString words = without_options(message);
+QString Navigator::explained(const Failure& failure) {
+  const QString words = without_options(failure.message);
   waiting_checkpoint_.clear();
-  if (!lacks_words(message)) return words;
+  if (!lacks_words(failure)) return words;
   waiting_checkpoint_ = wanted_->checkpoint;
   const QString name = QString::fromStdString(waiting_checkpoint_.filename().string());
   return run_ ? tr("%1 does not know every word of this prompt. Open or write another prompt: the checkpoint opens with it. "

@@ -162,9 +162,9 @@ class Navigator : public QObject {
   void take_branches(std::shared_ptr<const BranchTree> branches);
   void take_run(std::shared_ptr<const RunInfo> run);
   void end_opening();
-  bool lacks_words(const std::string& message) const;
-  bool reads_example(const std::string& message);
-  QString explained(const std::string& message);
+  bool lacks_words(const Failure& failure) const;
+  bool reads_example(const Failure& failure);
+  QString explained(const Failure& failure);
   void accept_run(std::shared_ptr<const RunInfo> run);
   void accept_snapshot(std::shared_ptr<const Snapshot> snapshot);
   bool answers_cursor(const Snapshot* snapshot) const;

@@ -3,6 +3,7 @@
 #include <QCoreApplication>
 
 #include "app/assets.h"
+#include "app/controls/typed_number.h"
 #include "app/lesson/lesson_page.h"
 #include "app/runs/breakpoints.h"
 #include "app/window/main_window.h"
@@ -116,9 +117,7 @@ std::vector<PaletteEntry> tokens_found(MainWindow& window, const QString& typed)
                      }});
   };
   const auto tokens = std::ssize(run->tokens);
-  bool is_number = false;
-  const std::int64_t number = wanted.toLongLong(&is_number);
-  if (is_number && number >= 0 && number < tokens) add(number);
+  if (const auto number = typed_whole(wanted); number && *number >= 0 && *number < tokens) add(*number);
   const std::string text = wanted.toStdString();
   for (std::int64_t i = 1; i <= tokens && found.size() < most_found; ++i) {
     const std::int64_t token = (window.navigator().cursor().token + i) % tokens;

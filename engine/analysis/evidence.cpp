@@ -60,7 +60,7 @@ const LayerInfo& Evidence::layer(std::int64_t layer) const {
 }
 
 void Evidence::tell(double fraction) const {
-  if (progress_ && !progress_(fraction)) throw Error("cancelled");
+  if (progress_ && !progress_(fraction)) throw Cancelled();
 }
 
 /// What was asked for longest ago goes first.

@@ -24,7 +24,7 @@ struct ChannelRows {
 /// two threads at once; the run itself may be used by another thread that holds the same mutex.
 class Evidence {
  public:
-  /// Returning false ends the work: it throws Error "cancelled".
+  /// Returning false ends the work: it throws Cancelled.
   using Progress = std::function<bool(double fraction)>;
 
   /// `mutex` outlives it. `budget`: bytes of traces and channels beside those of the layer last asked for.

@@ -56,7 +56,7 @@ double mean_total_variation(Backend& backend, ConstTensor a, ConstTensor b) {
 
 void ReadingProgress::add(std::int64_t tokens) {
   done_ += tokens;
-  if (tell_ && !tell_(std::min(1.0, static_cast<double>(done_) / static_cast<double>(tokens_)))) throw Error("cancelled");
+  if (tell_ && !tell_(std::min(1.0, static_cast<double>(done_) / static_cast<double>(tokens_)))) throw Cancelled();
 }
 
 void read_passes(Model& model, ModelState& state, std::span<const std::int32_t> ids, const ForwardOptions& options, Observer* observer,

@@ -38,7 +38,7 @@ class ReadingProgress {
  public:
   using Tell = std::function<bool(double part)>;
   ReadingProgress(Tell tell, std::int64_t tokens) : tell_(std::move(tell)), tokens_(tokens) {}
-  /// Throws Error "cancelled".
+  /// Throws Cancelled.
   void add(std::int64_t tokens);
 
  private:

@@ -1,5 +1,5 @@
 // The answers to the questions of engine/findings/findings.h, worked out from a run's evidence. All throw Error: a line that the view
-// shows, or "cancelled".
+// shows, or Cancelled.
 #pragma once
 
 #include "engine/analysis/evidence.h"

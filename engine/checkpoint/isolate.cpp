@@ -2,19 +2,21 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <signal.h>
+#include <spawn.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <nlohmann/json.hpp>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <exception>
-#include <optional>
 
 #include "engine/checkpoint/file.h"
 #include "engine/error.h"
@@ -24,20 +26,10 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 namespace {
 
-constexpr std::size_t memory_allowance = std::size_t{1} << 30;  // beyond what the process has; shared memory is not counted
-constexpr rlim_t seconds_at_least = 4;
-constexpr rlim_t bytes_per_second = 20'000'000;  // a tenth of what decompression gives on a slow machine
-#ifdef __SANITIZE_ADDRESS__
-constexpr rlim_t wall_per_cpu = 3;  // its allocator's locks may be held at a fork: the child then waits for ever
-#else
-constexpr rlim_t wall_per_cpu = 20;  // a slow disk is no fault of the file
-#endif
-constexpr int attempts = 4;  // of a child that only waits: a lock of another thread of ours, or the disk
-
-void limit(int resource, rlim_t value) {
-  const rlimit both{value, value};
-  ::setrlimit(resource, &both);
-}
+constexpr std::size_t kMemoryAllowance = std::size_t{1} << 30;  // beyond what the program begins with; shared memory is not counted
+constexpr rlim_t kLeastSeconds = 4;
+constexpr rlim_t kBytesPerSecond = 20'000'000;  // a tenth of what decompression gives on a slow machine
+constexpr rlim_t kWallPerCpu = 20;              // a slow disk is no fault of the file
 
 /// Bytes of private writable memory, as RLIMIT_DATA counts them.
 rlim_t private_memory() {
@@ -47,19 +39,6 @@ rlim_t private_memory() {
     std::fclose(statm);
   }
   return static_cast<rlim_t>(pages) * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE));
-}
-
-void confine(std::size_t file_bytes) {
-  const rlim_t seconds = seconds_at_least + file_bytes / bytes_per_second;
-  limit(RLIMIT_CORE, 0);
-  limit(RLIMIT_CPU, seconds);
-  limit(RLIMIT_DATA, private_memory() + memory_allowance + 2 * file_bytes);
-  for (const int signal : {SIGALRM, SIGXCPU, SIGSEGV, SIGBUS, SIGABRT, SIGFPE}) ::signal(signal, SIG_DFL);
-  sigset_t none;
-  sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  ::alarm(static_cast<unsigned>(seconds * wall_per_cpu));
-  if (const int silence = ::open("/dev/null", O_WRONLY); silence >= 0) ::dup2(silence, STDERR_FILENO);
 }
 
 json answer_of(SharedMemory& memory, const std::function<json(SharedMemory&)>& work) {
@@ -95,47 +74,89 @@ json answer_in(const fs::path& path, std::span<const std::byte> memory) {
   return answer;
 }
 
-/// Whether it has ended by itself, not after waiting too long for something else than the processor.
-bool wait_for(const fs::path& path, pid_t child) {
+/// What posix_spawn is told: the memory as a descriptor of the program, no other file of ours, no word on our standard error, no signal
+/// held back.
+class SpawnOptions {
+ public:
+  explicit SpawnOptions(int memory) {
+    ::posix_spawn_file_actions_init(&files_);
+    ::posix_spawn_file_actions_adddup2(&files_, memory, kMemoryDescriptor);
+    ::posix_spawn_file_actions_addopen(&files_, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    ::posix_spawn_file_actions_addclosefrom_np(&files_, kMemoryDescriptor + 1);
+    ::posix_spawnattr_init(&attributes_);
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    ::posix_spawnattr_setsigmask(&attributes_, &none);
+    ::posix_spawnattr_setsigdefault(&attributes_, &all);
+    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  }
+  ~SpawnOptions() {
+    ::posix_spawn_file_actions_destroy(&files_);
+    ::posix_spawnattr_destroy(&attributes_);
+  }
+  SpawnOptions(const SpawnOptions&) = delete;
+  SpawnOptions& operator=(const SpawnOptions&) = delete;
+
+  /// Throws Error.
+  pid_t start(const fs::path& path, const std::vector<std::string>& command) const {
+    std::vector<char*> words;
+    for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
+    words.push_back(nullptr);
+    pid_t child = 0;
+    const int error = ::posix_spawn(&child, words[0], &files_, &attributes_, words.data(), environ);
+    if (error != 0) fail_errno(path, "cannot be read in a process of its own", error);
+    return child;
+  }
+
+ private:
+  posix_spawn_file_actions_t files_{};
+  posix_spawnattr_t attributes_{};
+};
+
+/// Ends the program where it has not ended by itself after so many seconds. Where the system has no such watch, it waits.
+void end_after(pid_t child, rlim_t seconds) {
+  const Descriptor watch(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
+  if (watch.get() < 0) return;
+  pollfd ended{watch.get(), POLLIN, 0};
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
+  while (true) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
+    const int found = left > 0 ? ::poll(&ended, 1, static_cast<int>(left)) : 0;
+    if (found > 0) return;
+    if (found < 0 && errno == EINTR) continue;
+    ::kill(child, SIGKILL);
+    return;
+  }
+}
+
+void wait_for(const fs::path& path, pid_t child) {
   int status = 0;
   while (::waitpid(child, &status, 0) < 0)
     if (errno != EINTR) fail_errno(path, "cannot be read in a process of its own", errno);
-  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) return false;
   if (WIFSIGNALED(status) && (WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGKILL))
     fail(path, "is damaged: reading it comes to no end");
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) fail(path, "is damaged: the HDF5 library fails on it");
-  return true;
 }
 
-/// Whether a child has done the work.
-bool work_in_child(const fs::path& path, std::size_t file_bytes, SharedMemory& memory, const std::function<json(SharedMemory&)>& work) {
-  const pid_t child = ::fork();
-  if (child < 0) fail_errno(path, "cannot be read in a process of its own", errno);
-  if (child == 0) {
-    confine(file_bytes);
-    try {
-      hand_over(memory, answer_of(memory, work));
-    } catch (...) {
-      ::_exit(1);
-    }
-    ::_exit(0);
-  }
-  return wait_for(path, child);
+void limit(pid_t child, __rlimit_resource resource, rlim_t value) {
+  const rlimit both{value, value};
+  ::prlimit(child, resource, &both, nullptr);
 }
 
 }  // namespace
 
-SharedMemory::SharedMemory(const fs::path& path) : path_(path), descriptor_(::memfd_create("statescope", MFD_CLOEXEC)) {
-  if (descriptor_ < 0) fail_errno(path_, "no memory to read it into", errno);
-}
+SharedMemory::SharedMemory(const fs::path& path) : SharedMemory(path, ::memfd_create("statescope", MFD_CLOEXEC)) {}
 
-SharedMemory::~SharedMemory() { ::close(descriptor_); }
+SharedMemory::SharedMemory(const fs::path& path, int descriptor) : path_(path), file_(descriptor) {
+  if (file_.get() < 0) fail_errno(path_, "no memory to read it into", errno);
+}
 
 std::size_t SharedMemory::append(std::size_t size, const std::function<void(std::byte*)>& fill) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   const std::size_t offset = (size_ + page - 1) / page * page;
-  if (::ftruncate(descriptor_, static_cast<off_t>(offset + size)) != 0) fail_errno(path_, "no memory to read it into", errno);
-  void* region = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, static_cast<off_t>(offset));
+  if (::ftruncate(file_.get(), static_cast<off_t>(offset + size)) != 0) fail_errno(path_, "no memory to read it into", errno);
+  void* region = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), static_cast<off_t>(offset));
   if (region == MAP_FAILED) fail_errno(path_, "no memory to read it into", errno);
   size_ = offset + size;
   fill(static_cast<std::byte*>(region));
@@ -143,19 +164,37 @@ std::size_t SharedMemory::append(std::size_t size, const std::function<void(std:
   return offset;
 }
 
-std::shared_ptr<const MappedFile> SharedMemory::map() const { return std::make_shared<const MappedFile>(path_, descriptor_); }
+std::shared_ptr<const MappedFile> SharedMemory::map() const { return std::make_shared<const MappedFile>(path_, file_.get()); }
 
-IsolatedResult run_isolated(const fs::path& path, std::size_t file_bytes, const std::function<json(SharedMemory&)>& work) {
-  std::optional<SharedMemory> memory;
-  bool done = false;
-  for (int i = 0; i < attempts && !done; ++i) done = work_in_child(path, file_bytes, memory.emplace(path), work);
-  if (!done) fail(path, "is damaged: reading it comes to no end");
-  IsolatedResult result{.catalogue = {}, .memory = memory->map()};
+fs::path reader_program() {
+  const fs::path reader = fs::read_symlink("/proc/self/exe").parent_path() / "statescope-reader";
+  if (!fs::exists(reader))
+    throw Error(reader.string() + ": is missing; HDF5 files are read by that program, which belongs beside this one");
+  return reader;
+}
+
+IsolatedResult run_isolated(const fs::path& path, std::size_t file_bytes, const std::vector<std::string>& command) {
+  const SharedMemory memory(path);
+  const rlim_t seconds = kLeastSeconds + file_bytes / kBytesPerSecond;
+  const pid_t child = SpawnOptions(memory.descriptor()).start(path, command);
+  limit(child, RLIMIT_CORE, 0);
+  limit(child, RLIMIT_CPU, seconds);
+  end_after(child, seconds * kWallPerCpu);
+  wait_for(path, child);
+  if (fs::file_size(fmt::format("/proc/self/fd/{}", memory.descriptor())) == 0) fail(path, "is damaged: it cannot be read to its end");
+  IsolatedResult result{.catalogue = {}, .memory = memory.map()};
   json answer = answer_in(path, result.memory->bytes());
   if (answer.contains("complete error") && answer["complete error"].is_string()) throw Error(answer["complete error"].get<std::string>());
   if (!answer.contains("result")) fail(path, fmt::format("is damaged: {}", answer.value("error", "it cannot be read to its end")));
   result.catalogue = std::move(answer["result"]);
   return result;
+}
+
+int answer_in_isolation(const fs::path& path, std::size_t file_bytes, const std::function<json(SharedMemory&)>& work) {
+  limit(0, RLIMIT_DATA, private_memory() + kMemoryAllowance + 2 * file_bytes);
+  SharedMemory memory(path, kMemoryDescriptor);
+  hand_over(memory, answer_of(memory, work));
+  return 0;
 }
 
 }  // namespace statescope

@@ -118,7 +118,7 @@ struct SequenceReport {
 };
 
 /// Reads a sequence with a fresh state; `asked` are the tokens that a task asks for. Partitions with a load of at most kLoadThresholds
-/// are dead. Throws Error: "cancelled" where `tell` returns false.
+/// are dead. Throws Error; Cancelled where `tell` returns false.
 constexpr LoadThresholds kLoadThresholds{.dead = 0.1, .overloaded = 2.5};
 SequenceReport inspect_sequence(Model& model, std::span<const std::int32_t> ids, std::span<const Target> asked = {},
                                 const ReadingProgress::Tell& tell = {});

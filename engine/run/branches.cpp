@@ -65,7 +65,7 @@ void read_on(Run& run, std::span<const std::int32_t> ids, std::int64_t prompt, s
     }
     run.read({&id, 1}, prompt, tell);
   }
-  if (!wanted) throw Error("cancelled");
+  if (!wanted) throw Cancelled();
 }
 
 /// The first token that both have generated, each another one.

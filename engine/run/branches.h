@@ -62,7 +62,7 @@ class Branches {
 
   /// Leaves the current branch for a new one where the interventions hold too; returns its number. What lies before the first token that
   /// they concern stays shared, to the bit; the prompt is read on from there, and as many tokens are generated (greedily) as the branch
-  /// had. Interventions that change nothing make a branch that shares everything. Throws Error; "cancelled" if `progress` returns false.
+  /// had. Interventions that change nothing make a branch that shares everything. Throws Error; Cancelled if `progress` returns false.
   /// The tree stays as it is then.
   std::int64_t intervene(std::vector<Intervention> interventions, const Run::Progress& progress = {});
 

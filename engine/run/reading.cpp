@@ -34,7 +34,7 @@ std::shared_ptr<Run> read_prompt(std::shared_ptr<Model> model, const Tokenizer& 
   auto run = std::make_shared<Run>(std::move(model), options);
   run->read(ids, length,
             [&](std::int64_t tokens) { return !progress || progress(static_cast<double>(tokens) / static_cast<double>(length)); });
-  if (run->tokens() < length) throw Error("cancelled");
+  if (run->tokens() < length) throw Cancelled();
   return run;
 }
 

@@ -52,7 +52,7 @@ std::vector<TargetScore> Scorer::score(const ScoredSequence& sequence, const std
   ModelState state = model_->start();
   std::span<const Target> targets(sequence.targets);
   for (std::int64_t first = 0; first < tokens; first += kSpan) {
-    if (stop.stop_requested()) throw Error("cancelled");
+    if (stop.stop_requested()) throw Cancelled();
     const std::int64_t T = std::min(kSpan, tokens - first);
     Tensor hidden(hidden_.get(), DType::f32, {T, model_->hidden()});
     const auto ids = std::span(sequence.ids).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(T));
@@ -123,7 +123,7 @@ class SharedWork {
 
   /// When all threads are done.
   void check() const {
-    if (stop_.stop_requested()) throw Error("cancelled");
+    if (stop_.stop_requested()) throw Cancelled();
     if (failure_) std::rethrow_exception(failure_);
   }
 

@@ -34,7 +34,7 @@ class Scorer {
  public:
   explicit Scorer(std::shared_ptr<Model> model);
 
-  /// One forward pass up to the last target. Throws Error: ids outside the vocabulary, "cancelled" if a stop is requested; NotFiniteError
+  /// One forward pass up to the last target. Throws Error: ids outside the vocabulary, Cancelled if a stop is requested; NotFiniteError
   /// where what is predicted is no number.
   std::vector<TargetScore> score(const ScoredSequence& sequence, const std::stop_token& stop = {});
   const Model& model() const { return *model_; }
@@ -65,7 +65,7 @@ class ScorerPool {
   /// throw.
   using Work = std::function<std::int64_t(Scorer& scorer, std::int64_t index, const std::stop_token& stop)>;
   /// Does it for 0 … count − 1, on the scorers' threads. `tell` hears, on this thread and now and then, how many tokens were read;
-  /// returning false cancels. Throws what `work` threw, for the lowest number that failed, and Error "cancelled".
+  /// returning false cancels. Throws what `work` threw, for the lowest number that failed, and Error Cancelled.
   void each(std::int64_t count, const Work& work, const std::function<bool(std::int64_t tokens)>& tell = {});
 
   /// The scores of make(0) … make(count − 1), in that order and the same whatever the number of threads. `make` is called on those threads;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/device.h"
+#include "engine/error.h"
 #include "engine/findings/findings.h"
 #include "engine/run/prompt_input.h"
 #include "engine/snapshot.h"
@@ -57,7 +58,7 @@ class Session {
     std::function<void(double fraction, std::string what)> progress;
     /// Called when the prompt has been read (of a checkpoint that is opened: its first tokens, engine/unread.h), and for each longer run.
     std::function<void(std::shared_ptr<const RunInfo>)> run;
-    std::function<void(std::string message)> failed;
+    std::function<void(const Failure& failure)> failed;
     /// Called once all has been read and generated; never after `failed`.
     std::function<void()> done;
     /// Called after `run`, in a line, where the run came to the CPU because the device failed, or is recorded elsewhere because it was
@@ -81,7 +82,7 @@ class Session {
   void read(PromptInput prompt, OpenCallbacks callbacks);
   /// Goes on with the run shown until it has so many tokens, first with what is left of its prompt.
   void generate(std::int64_t tokens, OpenCallbacks callbacks);
-  /// Cancels an opening, a reading, a generation (what is shown of them stays) or an intervention; `failed("cancelled")` follows.
+  /// Cancels an opening, a reading, a generation (what is shown of them stays) or an intervention; `failed` hears of it.
   void cancel();
 
   /// Leaves the branch that is shown for one where these hold too (Branches::intervene), which is shown when it stands.

@@ -170,7 +170,7 @@ std::unique_ptr<Run> SessionFile::restore(std::shared_ptr<Model> model, const Ru
       };
       run->take(std::span(ids).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(pass.tokens)), record_.prompt_length(),
                 rows);
-      if (progress && !progress(run->tokens())) throw Error("cancelled");
+      if (progress && !progress(run->tokens())) throw Cancelled();
     }
   }
   file.require_whole();

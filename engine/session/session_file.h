@@ -41,7 +41,7 @@ class SessionFile {
   /// The checkpoint that the session was begun with. Throws Error where it is missing or has changed.
   std::shared_ptr<const Checkpoint> open_checkpoint() const;
   /// The run as it was saved, within the memory of `budgets`: on the device of then states, routing and logits are the same to the bit.
-  /// Throws Error; "cancelled" if `progress` returns false.
+  /// Throws Error; Cancelled if `progress` returns false.
   std::unique_ptr<Run> restore(std::shared_ptr<Model> model, const RunOptions& budgets = {}, const Run::Progress& progress = {}) const;
 
   /// The same with its branches, the current one as it was; they are read anew (Branches::restore).

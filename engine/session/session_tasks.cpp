@@ -23,7 +23,7 @@ Session::Worker::Loaded Session::Worker::load(const std::shared_ptr<const Checkp
 }
 
 void Session::Worker::check_cancelled() const {
-  if (cancelled_) throw Error("cancelled");
+  if (cancelled_) throw Cancelled();
 }
 
 PromptInput Session::Worker::readable(const PromptInput& prompt, const Loaded& loaded) {
@@ -82,7 +82,7 @@ void Session::Worker::perform(const Reopening& reopening) {
         return tell(tokens);
       });
     }
-    if (run.tokens() < std::ssize(prompt)) throw Error("cancelled");
+    if (run.tokens() < std::ssize(prompt)) throw Cancelled();
     tree = std::make_shared<ReadingTree>(std::move(branches), loaded.tokenizer, record.prompt);
   }
   close_session();
@@ -183,7 +183,7 @@ void Session::Worker::read_again() {
   run->read(std::span(ids).first(static_cast<std::size_t>(std::min(prompt, std::ssize(ids)))), prompt, progress);
   while (run->tokens() < std::ssize(ids) && !cancelled_)
     run->read(std::span(ids).subspan(static_cast<std::size_t>(run->tokens()), 1), prompt, progress);
-  if (run->tokens() < std::ssize(ids)) throw Error("cancelled");
+  if (run->tokens() < std::ssize(ids)) throw Cancelled();
   Branches branches(std::move(run));
   branches.restore(lost.records(), progress);
   branches.go_to(lost.current());
@@ -262,7 +262,7 @@ void Session::Worker::read_on() {
     attend();
   }
   answer(callbacks_.run, reading->info());
-  if (unread(*reading->info()) > 0) throw Error("cancelled");
+  if (unread(*reading->info()) > 0) throw Cancelled();
   tell_not_finite();
 }
 
@@ -289,7 +289,7 @@ void Session::Worker::generate(std::int64_t tokens) {
     attend();
   }
   if (run.tokens() > first) answer(callbacks_.run, reading->info());
-  if (run.tokens() < tokens) throw Error("cancelled");
+  if (run.tokens() < tokens) throw Cancelled();
 }
 
 template <class Work>

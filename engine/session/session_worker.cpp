@@ -92,7 +92,7 @@ void Session::Worker::ask(int asker, std::shared_ptr<const RunInfo> run, std::ve
 }
 
 void Session::Worker::give_up() {
-  for (const Request& request : requests_) answer(request.callbacks.failed, std::string("cancelled"));
+  for (const Request& request : requests_) answer(request.callbacks.failed, Failure(Cancelled()));
   requests_.clear();
   cancelled_ = true;
 }
@@ -153,9 +153,9 @@ void Session::Worker::finish(const std::function<void()>& work) {
     if (const std::string remark = tree_->current()->run().remark(); !remark.empty()) answer(callbacks_.device_failed, remark);
     answer(callbacks_.done);
   } catch (const std::bad_alloc&) {
-    answer(callbacks_.failed, std::string("out of memory"));
+    answer(callbacks_.failed, Failure(Error("out of memory")));
   } catch (const std::exception& error) {
-    answer(callbacks_.failed, std::string(error.what()));
+    answer(callbacks_.failed, Failure(error));
   }
 }
 
@@ -221,7 +221,8 @@ void Session::Worker::show_one(const Showing& showing, Reading& reading) {
   } catch (const std::exception& error) {
     const bool of_device = dynamic_cast<const DeviceError*>(&error) || dynamic_cast<const std::bad_alloc*>(&error);
     if (on_device_ && of_device) throw;
-    answer(callbacks_.failed, fmt::format("layer {} at token {} cannot be shown: {}", showing.layer, showing.token, error.what()));
+    const Error why(fmt::format("layer {} at token {} cannot be shown: {}", showing.layer, showing.token, error.what()));
+    answer(callbacks_.failed, Failure(why));
   }
 }
 

@@ -38,7 +38,7 @@ class Installed {
   Installed() {
     std::string pattern = (program_folder() / "device-test-XXXXXX").string();
     folder = ::mkdtemp(pattern.data());
-    fs::create_hard_link(program_folder() / "statescope", folder / "statescope");
+    for (const char* program : {"statescope", "statescope-reader"}) fs::create_hard_link(program_folder() / program, folder / program);
   }
   ~Installed() { fs::remove_all(folder); }
   Installed(const Installed&) = delete;

@@ -204,7 +204,7 @@ TEST_CASE("the difference of two models is the subtraction of their states", "[p
 TEST_CASE("a model that cannot be opened says so in its row, and the rest goes on", "[peers]") {
   ComparingWindow test;
   test.compare("broken.h5", nullptr);
-  test.peers.back()->opening.failed("broken.h5 is not an HDF5 file");
+  test.peers.back()->opening.failed(Error("broken.h5 is not an HDF5 file"));
   CHECK(test.peer().problem() == "broken.h5 is not an HDF5 file");
   CHECK(test.window.comparison().is_settled());
   CHECK_FALSE(test.window.error_bar().isVisible());
@@ -222,7 +222,7 @@ TEST_CASE("another prompt is read by all, and a model that knows its words comes
   test.source.stand(fake_run(32, "own"));
   CHECK(other.read_prompt.text == "again");
   CHECK_FALSE(test.peer().follows());
-  other.opening.failed("“again” is not among the words");
+  other.opening.failed(UnknownWordError("“again” is not among the words"));
   CHECK(test.peer().problem().contains("again"));
   test.window.navigator().read({.text = "the grass", .spans = {}, .ids = {}, .expected = {}, .generate = {}});
   test.source.stand(fake_run(48, "own"));
@@ -259,7 +259,7 @@ TEST_CASE("escape ends the opening of another model", "[peers]") {
   FakeSource& other = test.compare("slow.h5", nullptr);
   test.press(Qt::Key_Escape);
   CHECK(other.cancelled == 1);
-  other.opening.failed("cancelled");
+  other.opening.failed(Cancelled());
   CHECK_FALSE(test.peer().problem().isEmpty());
   CHECK_FALSE(test.window.comparison().is_opening());
 }

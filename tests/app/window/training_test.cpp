@@ -65,7 +65,7 @@ struct TrainingWindow {
                        while (hold) {
                          if (!tell(0.5)) {
                            ++cancelled;
-                           throw Error("cancelled");
+                           throw Cancelled();
                          }
                          std::this_thread::sleep_for(std::chrono::milliseconds(5));
                        }

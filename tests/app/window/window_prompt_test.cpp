@@ -174,7 +174,7 @@ TEST_CASE("prompt: what was written and not read is kept while its page is away,
   test.source.stand(fake_run(16));
   CHECK(test.text().toPlainText() == "the code is 41 .");
   test.read();
-  test.source.opening.failed("no");
+  test.source.opening.failed(Error("no"));
   test.window.escape();  // the message
   test.window.escape();
   test.ask();
@@ -330,7 +330,7 @@ TEST_CASE("the window advises no option of the command line") {
   CHECK(without_options("a -- b; c") == "a -- b; c");
   TestWindow test;
   test.window.open_checkpoint("fake.h5", {});
-  test.source.opening.failed("it has no tokenizer; give token ids with --ids instead");
+  test.source.opening.failed(Error("it has no tokenizer; give token ids with --ids instead"));
   CHECK(test.window.error_bar().message() == "it has no tokenizer");
 }
 
@@ -353,7 +353,7 @@ TEST_CASE("while a model opens, Esc says that it is heard") {
   QStringList words;
   for (const QLabel* label : test.window.findChild<Header*>()->findChildren<QLabel*>()) words += label->text();
   CHECK(words.contains("cancelling"));
-  test.source.opening.failed("cancelled");
+  test.source.opening.failed(Cancelled());
   CHECK_FALSE(test.window.error_bar().isVisible());
   CHECK_FALSE(test.navigator().is_opening());
 }

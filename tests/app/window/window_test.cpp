@@ -141,7 +141,7 @@ TEST_CASE("generation under way can be cancelled, and the cursor stays where it 
   CHECK(ended.count() == 0);
   test.press(Qt::Key_Escape);
   CHECK(test.source.cancelled == 1);
-  test.source.opening.failed("cancelled");
+  test.source.opening.failed(Cancelled());
   CHECK(ended.count() == 1);
   CHECK_FALSE(test.navigator().is_opening());
   CHECK_FALSE(test.window.findChild<QProgressBar*>()->isVisible());
@@ -152,7 +152,7 @@ TEST_CASE("what failed does not come back with the next command") {
   test.window.open_checkpoint("fake.h5", {.text = "the grass", .spans = {}, .ids = {}, .expected = {}, .generate = {}});
   test.source.stand(fake_run(16));
   test.navigator().read({.text = "xyzzy", .spans = {}, .ids = {}, .expected = {}, .generate = {}});
-  test.source.opening.failed("no");
+  test.source.opening.failed(Error("no"));
   CHECK(test.navigator().prompt().text == "the grass");
   test.navigator().generate_more(4);
   CHECK(test.navigator().prompt().text == "the grass");
@@ -161,7 +161,7 @@ TEST_CASE("what failed does not come back with the next command") {
   test.window.open_checkpoint("other.h5", test.navigator().prompt());
   CHECK(test.source.opened == "other.h5");
   CHECK(test.source.read_prompt.text == "the grass");
-  test.source.opening.failed("text: word \"the\" (number 1, byte 0) is not among the 52 words of this model");
+  test.source.opening.failed(UnknownWordError("text: word \"the\" (number 1, byte 0) is not among the 52 words of this model"));
   CHECK(test.window.error_bar().message().startsWith("other.h5 does not know every word"));
   test.source.opened.clear();
   test.navigator().generate_more(4);
@@ -185,7 +185,7 @@ TEST_CASE("a refused checkpoint waits for a prompt only as long as the window sa
   test.open();
   const auto refuse = [&] {
     test.window.open_checkpoint("other.h5", {.text = "the grass", .spans = {}, .ids = {}, .expected = {}, .generate = {}});
-    test.source.opening.failed(kOtherWords);
+    test.source.opening.failed(UnknownWordError(kOtherWords));
     CHECK(test.window.error_bar().message().contains("close this message to stay with fake"));
     test.source.opened.clear();
   };
@@ -214,13 +214,13 @@ TEST_CASE("a dropped checkpoint that does not know the prompt's words reads an e
   test.source.stand(fake_run(8));
   test.window.open_path("other.h5");
   CHECK(test.source.read_prompt.text == "The sea is calm.");
-  test.source.opening.failed(kOtherWords);
+  test.source.opening.failed(UnknownWordError(kOtherWords));
   CHECK(test.navigator().is_opening());
   CHECK(test.source.opened == "other.h5");
   CHECK(test.source.read_prompt.text == first_prompt({}, "other.h5").text);
   CHECK(test.window.said().startsWith("other does not know every word"));
   CHECK_FALSE(test.window.error_bar().isVisible());
-  test.source.opening.failed(kOtherWords);  // nor that example's
+  test.source.opening.failed(UnknownWordError(kOtherWords));  // nor that example's
   CHECK(test.window.error_bar().message().startsWith("other.h5 does not know every word"));
   CHECK_FALSE(test.navigator().is_opening());
 }
@@ -373,7 +373,7 @@ TEST_CASE("a key takes over from a play that began by itself") {
 TEST_CASE("errors stand in the window until something works") {
   TestWindow test;
   test.window.open_checkpoint("missing.h5", {});
-  test.source.opening.failed("missing.h5: no such file");
+  test.source.opening.failed(Error("missing.h5: no such file"));
   CHECK(test.window.error_bar().isVisible());
   CHECK(test.window.error_bar().message() == "missing.h5: no such file");
   test.window.error_bar().findChild<QToolButton*>()->click();
@@ -391,7 +391,7 @@ TEST_CASE("escape cancels an opening, which is no error") {
   test.source.opening.progress(0.3, "reading weights");
   test.press(Qt::Key_Escape);
   CHECK(test.source.cancelled == 1);
-  test.source.opening.failed("cancelled");
+  test.source.opening.failed(Cancelled());
   CHECK_FALSE(test.window.error_bar().isVisible());
   CHECK_FALSE(test.navigator().is_opening());
 }

@@ -103,7 +103,7 @@ TEST_CASE("a checkpoint that is on its way is called by its name, beside the one
   CHECK_FALSE(says(test.window, "No model is open"));
   test.source.opening.progress(0, "opening");
   CHECK(says(test.window, "opening"));
-  test.source.opening.failed("cancelled");
+  test.source.opening.failed(Cancelled());
   CHECK(says(test.window, "No model is open"));
   test.open();
   test.window.open_checkpoint("/models/Small-0.8B/", {});
@@ -121,7 +121,7 @@ TEST_CASE("what was cancelled while it was read stays as far as it was read, and
   test.source.grow(read_so_far(16));
   test.press(Qt::Key_Escape);
   CHECK(test.source.cancelled == 1);
-  test.source.opening.failed("cancelled");
+  test.source.opening.failed(Cancelled());
   CHECK(test.navigator().tokens() == 16);
   CHECK(says(test.window, "/ 16"));
   test.navigator().generate_more(4);

@@ -111,32 +111,32 @@ TEST_CASE("a text whose declared length is wrong ends the reader, not the progra
   CHECK(found > 0);
 }
 
-TEST_CASE("work that crashes, exhausts memory or throws comes back as one line") {
-  const auto outcome = [](const std::function<void(SharedMemory&)>& work) {
-    return error_of([&] {
-      run_isolated("file.h5", 100, [&](SharedMemory& memory) -> nlohmann::json {
-        work(memory);
-        return {};
-      });
-    });
-  };
-  CHECK(outcome([](SharedMemory&) { std::abort(); }) == "file.h5: is damaged: the HDF5 library fails on it");
-  CHECK(outcome([](SharedMemory&) { ::raise(SIGSEGV); }) == "file.h5: is damaged: the HDF5 library fails on it");
-  CHECK(outcome([](SharedMemory&) { ::_exit(0); }).starts_with("file.h5: is "));
-  CHECK(outcome([](SharedMemory&) { ::raise(SIGXCPU); }) == "file.h5: is damaged: reading it comes to no end");
-  CHECK(outcome([](SharedMemory&) { throw Error("file.h5: its own line"); }) == "file.h5: its own line");
-  CHECK(outcome([](SharedMemory&) { throw std::runtime_error("other"); }) == "file.h5: is damaged: other");
-  CHECK(outcome([](SharedMemory&) { throw std::bad_alloc(); }).find("more memory") != std::string::npos);
+/// What is said of a file whose reader is these words of the shell; its shared memory is descriptor 3.
+std::string said_of(const std::string& words) {
+  return error_of([&] { run_isolated("file.h5", 100, {"/bin/sh", "-c", words}); });
 }
 
-TEST_CASE("work in another process hands back its answer and its memory") {
-  const IsolatedResult result = run_isolated("file.h5", 100, [](SharedMemory& memory) -> nlohmann::json {
-    const std::size_t first = memory.append(5, [](std::byte* to) { std::memcpy(to, "first", 5); });
-    const std::size_t second = memory.append(6, [](std::byte* to) { std::memcpy(to, "second", 6); });
-    return {first, second};
-  });
-  CHECK(result.memory->text().substr(result.catalogue[0], 5) == "first");
-  CHECK(result.memory->text().substr(result.catalogue[1], 6) == "second");
+TEST_CASE("a reader that crashes, loops or says nothing comes back as one line") {
+  const std::string fails = "file.h5: is damaged: the HDF5 library fails on it",
+                    silent = "file.h5: is damaged: it cannot be read to its end";
+  CHECK(said_of("kill -ABRT $$") == fails);
+  CHECK(said_of("kill -SEGV $$") == fails);
+  CHECK(said_of("exit 1") == fails);
+  CHECK(said_of("kill -XCPU $$") == "file.h5: is damaged: reading it comes to no end");
+  CHECK(said_of("exit 0") == silent);
+  CHECK(said_of("echo this is no answer >&3") == silent);
+}
+
+TEST_CASE("a reader has a limit of time and no file of ours") {
+  const std::string silent = "file.h5: is damaged: it cannot be read to its end";
+  CHECK(said_of("sleep 0.2; [ $(ulimit -t) -ge 4 ] && [ $(ulimit -t) -le 60 ]") == silent);
+  CHECK(said_of("[ ! -e /proc/$$/fd/4 ] && [ -e /proc/$$/fd/3 ]") == silent);
+}
+
+TEST_CASE("a reader that is not there is missed by name") {
+  CHECK(error_of([] {
+          run_isolated("file.h5", 100, {"/nowhere/statescope-reader", "file.h5"});
+        }).starts_with("file.h5: cannot be read in a process of its own"));
 }
 
 }  // namespace statescope::hostile_test

@@ -69,7 +69,7 @@ struct Opening {
               if (on_progress) on_progress();
             },
             [this](std::shared_ptr<const RunInfo> run) { runs.push_back(std::move(run)); },
-            [this](std::string message) { failures.push_back(std::move(message)); },
+            [this](const Failure& failure) { failures.push_back(failure.message); },
             [this] { done = true; },
             [this](std::string message) { device_failures.push_back(std::move(message)); },
             [this](std::shared_ptr<const BranchTree> branches) { tree = std::move(branches); },

@@ -43,6 +43,7 @@ TEST_CASE("words become ids, with the bytes that they came from") {
 TEST_CASE("a word that the model does not know is named, with its place") {
   const std::string error = error_of([] { from_json(R"({"the": 4})")->encode("the the\nunknown"); });
   CHECK(contains(error, "'unknown' (number 3, byte 8)"));
+  CHECK_THROWS_AS(from_json(R"({"the": 4})")->encode("the unknown"), UnknownWordError);
   CHECK(!contains(error, "--"));  // the window shows it too
 }
 
