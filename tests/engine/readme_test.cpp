@@ -6,6 +6,7 @@
 #include <iterator>
 #include <regex>
 #include <set>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -62,9 +63,23 @@ std::set<std::string> source_names_in(const std::string& text) {
   return found;
 }
 
+/// `ops/` in the first cells of a text's tables: rooms of its folder.
+std::set<std::string> rooms_in(const std::string& text) {
+  static const std::regex room("`([A-Za-z0-9_/-]+/)`");
+  std::set<std::string> found;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("| `")) continue;
+    const std::string cell = line.substr(0, line.find('|', 1));
+    for (std::sregex_iterator match(cell.begin(), cell.end(), room), end; match != end; ++match) found.insert((*match)[1]);
+  }
+  return found;
+}
+
 }  // namespace
 
 TEST_CASE("texts: what they name is there") {
+  CHECK(rooms_in("| `ops/`, `cuda/any/` | `none/` |\nand `others/`") == std::set<std::string>{"ops/", "cuda/any/"});
   CHECK(paths_in("(views/plot.h), `views/NAME.h`, tests/<name>_test.cpp, see engine/run/.") ==
         std::set<std::string>{"views/plot.h", "views", "tests", "engine/run/"});
   const std::vector<fs::path> files = files_of_ours();
@@ -79,6 +94,11 @@ TEST_CASE("texts: what they name is there") {
     for (const std::string& path : paths_in(text)) {
       INFO("names " << path);
       CHECK(fs::exists(from_source(path)));
+      ++named;
+    }
+    for (const std::string& room : rooms_in(text)) {
+      INFO("names " << room);
+      CHECK(fs::is_directory(file.parent_path() / room));
       ++named;
     }
     for (const std::string& name : source_names_in(text)) {
