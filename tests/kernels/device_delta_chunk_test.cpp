@@ -131,7 +131,7 @@ TEST_CASE("device: gated delta rule in chunks, q and k brought to length 1", "[d
   const auto compare = [&](const Packed& segments, const Heads& heads, std::int64_t K, std::int64_t V, const Decay& decay) {
     const UnitProblem p(segments, heads, K, V, decay);
     const Result<float> truth = run(p, 64);
-    // Rows 3 apart, and heads of 60, are no pieces of 16 bytes: a pass of its own.
+    // Rows 3 apart, and heads of 60, are not 16-byte vectors: the norm is a launch of its own.
     for (const std::int64_t gap : {0, 3, 8}) {
       INFO(p.name() << ", rows " << gap << " apart");
       check_close(run_in_bf16(*backend, p, gap), truth, bf16_rounding);
@@ -154,7 +154,7 @@ TEST_CASE("device: gated delta rule in chunks, q and k brought to length 1", "[d
   compare(Packed(std::int64_t{0}), same(2), 256, 64, mild_decay);
 }
 
-// o passes the norm of its heads and a gate: on a device of compute capability 9.0 on its way to memory, where heads are one, two or four
+// o passes the norm of its heads and a gate: on a device of compute capability 9.0 in the epilogue, where heads are one, two or four
 // blocks of 128 columns.
 TEST_CASE("device: gated delta rule in chunks, read out", "[device]") {
   const std::shared_ptr<Backend> backend = cuda_backend(Precision::bfloat16), cpu = make_cpu_backend();

@@ -37,7 +37,7 @@ std::string named(const char* what, std::int64_t T, std::int64_t in, std::int64_
          std::string(name_of(dtype));
 }
 
-/// visit(T, in, dtype): rows of weights that are whole pieces and others, short ones and long ones.
+/// visit(T, in, dtype): rows of weights that are 16-byte vectors and others, short ones and long ones.
 template <class Visit>
 void for_each_case(const Visit& visit) {
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {

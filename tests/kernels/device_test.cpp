@@ -103,7 +103,7 @@ TEST_CASE("device: fill, copy, gather and scatter", "[device]") {
   both(named("copy", large.shape), [&](Side& s) { s->copy(s.out(large.shape), s.in(large)); });
 }
 
-TEST_CASE("device: a copy of more than the second cache holds", "[device]") {
+TEST_CASE("device: a copy of more than L2 holds", "[device]") {
   const std::shared_ptr<Backend> device = cuda_backend();
   if (!device) return;
   const Shape shape{1 << 14, 1 << 12};  // 256 MiB

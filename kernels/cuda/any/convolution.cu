@@ -13,7 +13,7 @@ constexpr unsigned threads = 128;
 // ---- kernels -------------------------------------------------------------------------------------------------------------------------
 
 /// The operands of convolution.h, all with the same segments; x and y as `Rows<const void>` and `Rows<void>`. Pieces of `piece_rows` rows
-/// of a segment are worked on side by side.
+/// of a segment are computed in parallel.
 template <template <class> class Rows>
 struct Convolution {
   Rows<const void> x;                         // [rows, C]
@@ -27,7 +27,7 @@ struct Convolution {
   unsigned pieces;  // of the longest segment, at least one
 };
 
-/// Several in one launch; blocks lie side by side across the channels of one after the other.
+/// Several convolutions in one launch; blocks are numbered across the channels of one after the other.
 constexpr int most_together = 3;
 template <template <class> class Rows>
 struct Convolutions {
@@ -59,7 +59,7 @@ __device__ void put(const Convolution& op, const Piece& own, std::int64_t t, con
   op.y.template store<Width>(own.first + t, own.c, activated(sum, op.act));
 }
 
-// Neighbours of a row of x before they are widened: bf16 ones take half as many registers.
+// Adjacent values of a row of x as stored: bf16 ones take half as many registers.
 template <int Width>
 __device__ Pack<Width> as_it_lies(const Numbers<const void>& x, std::int64_t t, std::int64_t c) {
   return x.load<Width>(t, c);
@@ -75,8 +75,7 @@ __device__ const Pack<Width>& widened(const Pack<Width>& x) {
 }
 __device__ Pack<4> widened(const uint2& x) { return {first_of(x.x), second_of(x.x), first_of(x.y), second_of(x.y)}; }
 
-/// The inputs of an output are kept in registers and move up by one from output to output; while some are used, the next few are on their
-/// way together.
+/// The inputs of an output are in registers and move up by one from output to output; while some are used, the next few are loaded.
 template <int Taps, int Width, class Convolution>
 __device__ void convolve(const Convolution& op, const Piece& own) {
   constexpr int together = 8;

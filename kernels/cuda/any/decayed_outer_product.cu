@@ -1,4 +1,4 @@
-// The decayed outer product as its recurrence (cuda_recurrence.h).
+// The decayed outer product as its recurrence (recurrence.h).
 #include "kernels/cuda/common/recurrence.h"
 
 namespace statescope::cuda {

@@ -1,4 +1,4 @@
-// The decayed outer product in chunks: spans, and how much is launched. The equations: cuda_outer_chunk.h.
+// The decayed outer product in chunks: the kernel of a span, and the launches. The equations: outer_chunk.h.
 #include <algorithm>
 
 #include "kernels/cuda/any/outer_chunk.h"
@@ -25,9 +25,9 @@ __global__ void __launch_bounds__(threads, 2) span_kernel(const __grid_constant_
   const bool idle = column >= p.V, gathered = p.items && span.segment >= p.own_segments;
   const std::int64_t of_state = std::int64_t{p.K} * p.V, slot = p.segments.slot_of(span.segment);
   float* const between = p.states + (std::int64_t{number} * p.H + h) * of_state;
-  const Source<Number>& source = p.source[gathered ? 1 : 0];
-  const auto q_rows = source.q.of_head(h, p.H), k_rows = source.k.of_head(h, p.H), v_rows = p.v.of_head(h, p.H);
-  const auto decay_rows = source.log_decay.of_head(h, p.H);
+  const OuterOperands<Number>& operands = p.operands[gathered ? 1 : 0];
+  const auto q_rows = operands.q.of_head(h, p.H), k_rows = operands.k.of_head(h, p.H), v_rows = p.v.of_head(h, p.H);
+  const auto decay_rows = operands.log_decay.of_head(h, p.H);
   const int first_row = static_cast<int>(span.first_row), rows = static_cast<int>(span.rows);
 
   const auto values_of = [](int stage) { return Memory::of_rounded ? 0 : stage; };
@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(threads, 2) span_kernel(const __grid_constant_
       fetch<K>(q_rows, of_chunk, wanted, 0, p.vectors, [&](int t, int c) { return shared.q + t * K + c; });
     fetch<K>(k_rows, of_chunk, wanted, 0, p.vectors, [&](int t, int c) { return shared.k + t * K + c; });
     fetch<columns>(v_rows, of_chunk, wanted, block_column, p.vectors, [&](int t, int c) {
-      return shared.v[values_of(stage)] + (Memory::of_rounded ? t * columns + c : place<columns>(t, c));
+      return shared.v[values_of(stage)] + (Memory::of_rounded ? t * columns + c : swizzle<columns>(t, c));
     });
     if constexpr (decay == Decay::per_channel) {
       fetch<K>(decay_rows, of_chunk, writes, 0, p.vectors, [&](int t, int c) { return shared.log_decay + t * K + c; });
@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(threads, 2) span_kernel(const __grid_constant_
   }
   if (threadIdx.x < K) shared.since_middle[1][threadIdx.x] = 1;
   float decay_of_span = 1;  // of channel threadIdx.x
-  int turn = 0;             // counts pieces
+  int iteration = 0;        // counts pieces
 
 #pragma unroll 1
   for (int done = 0; done < rows; done += chunk) {
@@ -104,8 +104,8 @@ __global__ void __launch_bounds__(threads, 2) span_kernel(const __grid_constant_
       }
       int size = begin == 0 ? chunk : begin & -begin;  // the largest piece that may begin here, halved until its decays fit
       const auto fits = [&] {
-        return size == chunk ? decay_piece<decay, pass, K, true>(shared, chunk_rows, 0, chunk, turn)
-                             : decay_piece<decay, pass, K, false>(shared, chunk_rows, begin, begin + size, turn);
+        return size == chunk ? decay_piece<decay, pass, K, true>(shared, chunk_rows, 0, chunk, iteration)
+                             : decay_piece<decay, pass, K, false>(shared, chunk_rows, begin, begin + size, iteration);
       };
       while (__syncthreads_or(!fits())) size /= 2;
       const int end = begin + size;
@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(threads, 2) span_kernel(const __grid_constant_
         values = shared.v[values_of(stage)];
 #pragma unroll
       for (int s = 0; s < chunk / 16; ++s) {
-        const uint4 x = load_matrices_transposed(lane_place<columns>(values, 16 * s, 16 * warp));
+        const uint4 x = ldmatrix_trans(lane_swizzle<columns>(values, 16 * s, 16 * warp));
         v[s] = {x.x, x.z, x.y, x.w};
       }
       // R = A S, o = x R + (x yᵀ) v, S = R + yᵀ v
@@ -137,35 +137,36 @@ __global__ void __launch_bounds__(threads, 2) span_kernel(const __grid_constant_
         __syncthreads();  // the scores
         if (!idle) {
           read_chunk(o, v, shared);
-          store_outputs(p, source, o, chunk_rows, begin, min(end, n), h, column);
+          store_outputs(p, operands, o, chunk_rows, begin, min(end, n), h, column);
         }
       }
       begin = end;
-      ++turn;
+      ++iteration;
     } while (begin < n);
   }
 
   // S = A(r, end) S
-  if (rows > 0) scale_state<K>(S, shared.since_middle[1 - turn % 2]);
+  if (rows > 0) scale_state<K>(S, shared.since_middle[1 - iteration % 2]);
   if (pass == Pass::states) {
     each_of_state<K>(S, p.K, p.V, column, [between](float& x, int at) { between[at] = x; });
     const int width = p.decay_width(), channel = static_cast<int>(threadIdx.x);
     if (tile == 0 && channel < width)
-      p.decays[(std::int64_t{number} * p.H + h) * width + channel] = decay_of_span * shared.since_middle[1 - turn % 2][channel];
+      p.decays[(std::int64_t{number} * p.H + h) * width + channel] = decay_of_span * shared.since_middle[1 - iteration % 2][channel];
   } else if (span.index == spans - 1) {
     float* const final = p.final.row(slot) + h * of_state;
     each_of_state<K>(S, p.K, p.V, column, [final](float& x, int at) { final[at] = x; });
   }
 }
 
-/// A thread has `numbers` neighbours of a state, of every stride-th segment: from what its spans add to the states that they begin with.
+/// A thread has `numbers` adjacent values of a state, of every stride-th segment: turns what spans add into the states that they begin
+/// with.
 template <int numbers>
 __global__ void __launch_bounds__(threads) spans_kernel(const __grid_constant__ Spans p) {
   struct alignas(sizeof(float) * numbers) Numbers {
     float x[numbers];
   };
-  constexpr int at_once = 16;  // on their way from memory
-  wait_for_results();
+  constexpr int at_once = 16;  // loads in flight
+  grid_dependency_wait();
   const int of_state = p.K * p.V, blocks = (of_state / numbers + threads - 1) / threads, block = static_cast<int>(blockIdx.x);
   const int i = (block % blocks * threads + static_cast<int>(threadIdx.x)) * numbers, h = block / blocks % p.H;
   if (i >= of_state) return;
@@ -196,13 +197,13 @@ __global__ void __launch_bounds__(threads) spans_kernel(const __grid_constant__ 
       state += std::int64_t{at_once} * next_state, decay += at_once * next_decay;
     }
   }
-  let_next_begin();
+  launch_dependents();
 }
 
 // ---------------------------------------------------------------------------------------------------------------------------------------
 // launchers
 
-/// As many rows as give each multiprocessor of the largest devices two blocks, within limits: a state is not worth fewer rows, and longer
+/// As many rows as give each multiprocessor of the largest devices two blocks, within limits: fewer rows are not worth a state, and longer
 /// spans would leave multiprocessors idle at the end.
 std::int64_t span_of(const DecayedOuterProduct& op, const GatheredSegments& gathered) {
   constexpr std::int64_t blocks = 2 * wanted_blocks, shortest = 64, longest = 4096;
@@ -225,7 +226,7 @@ ChunkOperand<Number> chunk_operand(ConstTensor x) {
 }
 
 template <class Number>
-Source<Number> source(ConstTensor q, ConstTensor k, ConstTensor log_decay, Tensor o) {
+OuterOperands<Number> operands(ConstTensor q, ConstTensor k, ConstTensor log_decay, Tensor o) {
   return {chunk_operand<Number>(q), chunk_operand<Number>(k), chunk_operand<float>(log_decay), static_cast<Number*>(o.data),
           extent(o.stride)};
 }
@@ -249,7 +250,7 @@ void launch_passes(const Problem<Number>& p, std::int64_t items, cudaStream_t st
     launch_pass<Number, decay, Pass::states, K>(p, 0, all, stream);
     combine_spans({p.segments, p.initial, p.H, p.K, p.V, p.decay_width(), p.span, p.states, p.decays}, stream);
   }
-  launch_pass<Number, decay, Pass::outputs, K>(p, own, all, stream);  // gathered rows: what they leave, own rows add
+  launch_pass<Number, decay, Pass::outputs, K>(p, own, all, stream);  // gathered rows first: the own ones add their contributions
   launch_pass<Number, decay, Pass::outputs, K>(p, 0, own, stream);
 }
 
@@ -258,7 +259,7 @@ void launch_chunks(const DecayedOuterProduct& op, const DeviceSegments& segments
                    cudaStream_t stream) {
   const Shape& state = op.initial_state.shape;
   Problem<Number> p{
-      {source<Number>(op.q, op.k, op.log_decay, op.o), source<Number>(gathered.q, gathered.k, gathered.log_decay, gathered.o)},
+      {operands<Number>(op.q, op.k, op.log_decay, op.o), operands<Number>(gathered.q, gathered.k, gathered.log_decay, gathered.o)},
       chunk_operand<Number>(op.v),
       f32(op.initial_state),
       f32(op.final_state),
@@ -290,7 +291,7 @@ void launch_chunks(const DecayedOuterProduct& op, const DeviceSegments& segments
 }  // namespace
 
 void combine_spans(const Spans& p, cudaStream_t stream) {
-  // Of sparse states most segments have one span: a block that passes them by costs less than as many blocks.
+  // Most segments of sparse states have one span: a block that skips them costs less than as many blocks.
   const auto blocks = [&](int numbers) {
     constexpr unsigned most = 8 * static_cast<unsigned>(wanted_blocks);
     const unsigned of_segment = blocks_for(p.K * p.V / numbers, threads) * static_cast<unsigned>(p.H);

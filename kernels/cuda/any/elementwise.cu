@@ -1,5 +1,4 @@
-// The CUDA forms of the small steps that work on each row alone. Clamps compare, for fmaxf and fminf would drop a NaN, which is to stay
-// one.
+// The CUDA forms of the elementwise operations. Clamps compare, since fmaxf and fminf would drop a NaN, which is to stay one.
 #include "kernels/cuda/common/rowwise.h"
 
 namespace statescope::cuda {

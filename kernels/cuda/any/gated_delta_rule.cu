@@ -1,4 +1,4 @@
-// The gated delta rule as its recurrence (cuda_recurrence.h).
+// The gated delta rule as its recurrence (recurrence.h).
 #include "kernels/cuda/common/recurrence.h"
 
 namespace statescope::cuda {

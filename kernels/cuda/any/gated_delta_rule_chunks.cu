@@ -1,5 +1,5 @@
-// The gated delta rule in chunks: what follows the order of the chunks, and how much is launched. The equations: cuda_delta_chunk.h.
-#include "kernels/cuda/any/delta_passage.h"
+// The gated delta rule in chunks: the kernels that go through chunks and spans in order, and the launches. The equations: delta_chunk.h.
+#include "kernels/cuda/any/delta_chunk_pipeline.h"
 
 namespace statescope::cuda {
 namespace delta {
@@ -21,8 +21,8 @@ __global__ void __launch_bounds__(most_warps* lanes, 1) carry_kernel(const __gri
   const std::int64_t number = span.first_number + span.index;
   const auto value_blocks = static_cast<int>(p.value_blocks - first), block = warp() * own;  // among the thread block's
 
-  const Passage<KP, most_warps * own, false, factors> passage(p, memory, span, h, first);
-  passage.begin();
+  const ChunkPipeline<KP, most_warps * own, false, factors> pipeline(p, memory, span, h, first);
+  pipeline.prologue();
   Columns<KP> S[own];
 #pragma unroll
   for (int i = 0; i < own; ++i) {
@@ -37,8 +37,8 @@ __global__ void __launch_bounds__(most_warps* lanes, 1) carry_kernel(const __gri
   }
 
   float total = 1;
-  for (int c = 0; c < passage.count; ++c) {
-    const auto& stage = passage.reach(c);
+  for (int c = 0; c < pipeline.count; ++c) {
+    const auto& stage = pipeline.acquire(c);
     Block prediction[own][row_blocks];
     predict(prediction, S, stage);
     uint4 u[own][row_blocks];
@@ -61,13 +61,13 @@ __global__ void __launch_bounds__(most_warps* lanes, 1) carry_kernel(const __gri
   if (first == 0 && threadIdx.x == 0) p.totals[number * p.H + h] = total;
 }
 
-/// A thread block per (segment, head, 16 columns of V); warp w makes the channels 16 w … of each span's state.
+/// A thread block per (segment, head, 16 columns of V); warp w computes the channels 16 w … of each span's state.
 template <int KP>
 __global__ void __launch_bounds__(KP / 16 * lanes, KP <= 128 ? 1 : 2) combine_kernel(Problem p) {
   constexpr int keys = KP / 16;
   constexpr bool ahead = KP <= 128;  // there are registers for a transition, and for the next one; else two blocks read side by side
   __shared__ uint4 state[2][keys][lanes];
-  wait_for_results();
+  grid_dependency_wait();
   const std::int64_t block = blockIdx.x % p.value_blocks, h = blockIdx.x / p.value_blocks % p.H, s = blockIdx.x / p.value_blocks / p.H;
   const std::int64_t first = first_piece(p.segments, s, p.span), rows = p.segments.cu_seqlens[s + 1] - p.segments.cu_seqlens[s];
   const std::int64_t spans = (rows + p.span - 1) / p.span;
@@ -107,7 +107,7 @@ __global__ void __launch_bounds__(KP / 16 * lanes, KP <= 128 ? 1 : 2) combine_ke
       place(first + j + 1, half) = {x[0], x[1], x[2], x[3]};
     }
   }
-  let_next_begin();
+  launch_dependents();
 }
 
 /// tril(Q Kᵀ ⊙ Γ) as B of its transpose, by all warps of the block: a row of blocks is divided into the left and the right halves.
@@ -122,7 +122,7 @@ __device__ void make_scores(uint4* scores, const Stage& stage) {
 #pragma unroll
       for (int n = 0; n < row_blocks; ++n) {
         if (n > block) continue;
-        const uint4 b = load_matrices(stage.k + (16 * n + 8 * half + lane() % 8) * stage.key_stride + key + lane() / 8 * 8);
+        const uint4 b = ldmatrix(stage.k + (16 * n + 8 * half + lane() % 8) * stage.key_stride + key + lane() / 8 * 8);
         cuda::multiply(c[n], a[0], b.x, b.y);
         cuda::multiply(c[n], a[1], b.z, b.w);
       }
@@ -145,7 +145,7 @@ __device__ void make_scores(uint4* scores, const Stage& stage) {
 
 /// oᵀ [16, 64] += what gathered items add to the n rows from `row` on, choice after choice; `column` is the first of the 16.
 __device__ void add_gathered(const Problem& p, Block (&o)[row_blocks], std::int64_t row, int n, std::int64_t h, std::int64_t column) {
-  const Output& from = p.side[1].o;
+  const OutputRows& from = p.operands[1].o;
   const auto columns = static_cast<int>(p.V - column), choices = static_cast<int>(p.choices);
   const std::int64_t first = row * p.choices * from.stride + h * p.V + column;
   for (int choice = 0; choice < p.readers; ++choice) {
@@ -173,7 +173,7 @@ __device__ void add_gathered(const Problem& p, Block (&o)[row_blocks], std::int6
 
 /// oᵀ [16, 64] of n rows, which go to row_of(0) … from `row` on, to none where that is −1; `column` is the first of the 16.
 template <class RowOf>
-__device__ void write_o(const Output& to, Block (&o)[row_blocks], std::int64_t row, int n, std::int64_t h, std::int64_t V,
+__device__ void write_o(const OutputRows& to, Block (&o)[row_blocks], std::int64_t row, int n, std::int64_t h, std::int64_t V,
                         std::int64_t column, const RowOf& row_of) {
   const auto columns = static_cast<int>(V - column);
   const std::int64_t first = row * to.stride + h * V + column;
@@ -216,8 +216,8 @@ __global__ void __launch_bounds__(most_warps* lanes, 1) read_kernel(const __grid
   const std::int64_t slot = p.segments.slot_of(span.segment);
   const bool active = block < p.value_blocks;
 
-  const Passage<KP, most_warps, true, factors> passage(p, memory + lower_blocks * lanes, span, h, first);
-  passage.begin();
+  const ChunkPipeline<KP, most_warps, true, factors> pipeline(p, memory + lower_blocks * lanes, span, h, first);
+  pipeline.prologue();
   Columns<KP> columns[1], &S = columns[0];
   if (active && span.count > 1) {
     S.read(state_of<KP>(p, span.first_number + span.index, h, block));
@@ -225,8 +225,8 @@ __global__ void __launch_bounds__(most_warps* lanes, 1) read_kernel(const __grid
     S.read(p.initial.row(slot) + h * p.K * p.V + 16 * block, p.K, p.V, p.V - 16 * block);
   }
 
-  for (int c = 0; c < passage.count; ++c) {
-    const auto& stage = passage.reach(c);
+  for (int c = 0; c < pipeline.count; ++c) {
+    const auto& stage = pipeline.acquire(c);
     make_scores<KP>(scores, stage);
     Block prediction[row_blocks], o[row_blocks];
 #pragma unroll
@@ -254,10 +254,10 @@ __global__ void __launch_bounds__(most_warps* lanes, 1) read_kernel(const __grid
     } else {
       scale_all(o, p.scale);
     }
-    const int done = c * chunk_rows, n = min(passage.rows - done, chunk_rows);
+    const int done = c * chunk_rows, n = min(pipeline.rows - done, chunk_rows);
     if (!active) continue;
-    if (factors && p.items && !passage.item) add_gathered(p, o, span.first_row + done, n, h, 16 * block);
-    write_o(passage.side.o, o, passage.item ? 0 : span.first_row, n, h, p.V, 16 * block, [&](int r) { return passage.o_row(c, r); });
+    if (factors && p.items && !pipeline.item) add_gathered(p, o, span.first_row + done, n, h, 16 * block);
+    write_o(pipeline.operands.o, o, pipeline.item ? 0 : span.first_row, n, h, p.V, 16 * block, [&](int r) { return pipeline.o_row(c, r); });
   }
   if (active && span.index + 1 >= span.count) S.write(p.final.row(slot) + h * p.K * p.V + 16 * block, p.K, p.V, p.V - 16 * block);
 }
@@ -269,20 +269,20 @@ bool aligned(ConstTensor x, std::int64_t numbers) {
   return reinterpret_cast<std::uintptr_t>(x.data) % (static_cast<std::size_t>(numbers) * size_of(x.dtype)) == 0 &&
          x.stride % numbers == 0 && x.shape[x.shape.rank() - 1] % numbers == 0;
 }
-Source source(ConstTensor x) { return {x.data, x.stride, x.shape[1], x.shape[2], aligned(x, 4)}; }
-Output output(Tensor o) {
+RawOperand raw_operand(ConstTensor x) { return {x.data, x.stride, x.shape[1], x.shape[2], aligned(x, 4)}; }
+OutputRows output_rows(Tensor o) {
   if (!o) return {};
   return {o.data, o.stride, o.dtype == DType::bf16, aligned(o, 2)};
 }
-/// As the passage through shared memory takes them.
+/// Whether the pipeline can load x as it is.
 bool fits(ConstTensor x) { return x.dtype == DType::bf16 && aligned(x, 8); }
 
-/// Shapes that decide how much is launched, and how scratch is divided.
+/// The sizes of launches, and how scratch is divided.
 struct Plan {
   std::int64_t H, K, V, own_segments, segments, own_rows, rows, KP, value_blocks, span;
-  std::int64_t key_width, value_width;  // of copies
+  std::int64_t key_width, value_width;  // of rounded copies
   bool spans;                           // some segment may have several
-  bool copied, tiles;                   // tiles: for the products of a warpgroup
+  bool copied, tiles;                   // tiles: for wgmma
 
   Plan(const GatedDeltaRule& op, std::int64_t segments_, std::int64_t longest, const GatheredSegments& gathered)
       : H(op.initial_state.shape[1]),
@@ -315,7 +315,7 @@ struct Plan {
   std::int64_t span_count() const { return most_pieces(rows, segments, span); }
   std::int64_t own_span_count() const { return most_pieces(own_rows, own_segments, span); }
 
-  // In pieces of 16 bytes.
+  // Sizes in 16-byte vectors.
   std::int64_t chunk_pieces() const {
     return chunk_count() * H * static_cast<std::int64_t>((tiles ? sizeof(TileChunk) : sizeof(Chunk)) / sizeof(uint4));
   }
@@ -338,11 +338,11 @@ Problem problem(const Plan& plan, const GatedDeltaRule& op, bool unit, const Dev
     return {reinterpret_cast<Bf16*>(take(plan.copy_pieces(width))), plan.H * width, plan.H, width};
   };
   Problem p{};
-  p.given_q = source(op.q), p.given_k = source(op.k), p.given_v = source(op.v);
-  const auto side = [&](const auto& x) -> Side {
-    return {rows(x.q, plan.key_width), rows(x.k, plan.key_width), operand(x.log_decay), operand(x.beta), output(x.o)};
+  p.given_q = raw_operand(op.q), p.given_k = raw_operand(op.k), p.given_v = raw_operand(op.v);
+  const auto operands = [&](const auto& x) -> DeltaOperands {
+    return {rows(x.q, plan.key_width), rows(x.k, plan.key_width), f32_rows(x.log_decay), f32_rows(x.beta), output_rows(x.o)};
   };
-  p.side = {side(op), side(gathered)};
+  p.operands = {operands(op), operands(gathered)};
   p.v = rows(op.v, plan.value_width);
   p.copied = plan.copied;
   p.initial = f32(op.initial_state), p.final = f32(op.final_state);
@@ -366,7 +366,7 @@ Problem problem(const Plan& plan, const GatedDeltaRule& op, bool unit, const Dev
   return p;
 }
 
-/// Two where the device has room for them and `rest`.
+/// Two stages where the device has room for them and `rest`.
 int stages(std::size_t size, std::size_t rest) { return 2 * size + rest <= most_shared_bytes() ? 2 : 1; }
 
 template <int KP>
@@ -375,7 +375,7 @@ void combine(const Plan& plan, const Problem& p, cudaStream_t stream) {
                     KP / 16 * lanes, 0, stream, p);
 }
 
-/// With the products of a warpgroup.
+/// With wgmma.
 template <int KP>
 void launch_tiles(const Plan& plan, const Problem& p, const InputNorm& readout, cudaStream_t stream) {
   prepare(p, true, plan.chunk_count(), stream);
@@ -409,7 +409,7 @@ void launch_chunks(const Plan& plan, Problem p, bool bf16, cudaStream_t stream) 
     run("gated_delta_rule: read", read_kernel<KP, factors>, plan.value_blocks, first, end, sizeof(Stage<KP, most_warps>),
         of_items + lower_blocks * lanes * sizeof(uint4));
   };
-  // Gathered rows first: what they add to o is added where the own ones write it.
+  // Gathered rows first: what they contribute to o is added where the own rows write it.
   read(plan.own_span_count(), plan.span_count());
   read(0, plan.own_span_count());
 }

@@ -1,5 +1,5 @@
-// What the gated delta rule in chunks needs of every chunk before any state is known: T and the decays, and bf16 copies of q, k and v where
-// they are something else.
+// The first kernel of the gated delta rule in chunks: T and the decays of every chunk, which need no state, and bf16 copies of q, k and v
+// where they are something else.
 #include "kernels/cuda/common/delta_chunk.h"
 #include "kernels/cuda/common/warp.h"
 
@@ -9,9 +9,9 @@ namespace {
 // ---------------------------------------------------------------------------------------------------------------------------------------
 // kernels
 
-constexpr int warps = row_blocks, threads = warps * lanes;  // that make T; where there are as many again, those copy q and v
+constexpr int warps = row_blocks, threads = warps * lanes;  // that compute T; where there are as many again, those copy q and v
 
-/// `tiles`: with q, whose place L takes once products have read it.
+/// `tiles`: with q, whose memory L takes over once products have read it.
 template <int KP, bool tiles = false>
 struct Prepared {
   // Rows are 16 bytes longer than they need to be, so that eight rows of a matrix lie in different banks.
@@ -26,7 +26,8 @@ struct Prepared {
   std::int32_t row[chunk_rows];
 };
 
-/// Where the rows are, and what the gate makes of them; two rows a lane of one warp. Not `gathers`: all of them are the operation's own.
+/// The positions of the rows and the factors from the gate; two rows a lane of one warp. Without `gathers` all rows are the operation's
+/// own.
 template <bool gathers, class Prepared>
 __device__ void fetch_items(Prepared& s, const Problem& p, const Piece& piece) {
   for (int i = 2 * lane(); i < 2 * lane() + 2; ++i) {
@@ -34,22 +35,22 @@ __device__ void fetch_items(Prepared& s, const Problem& p, const Piece& piece) {
     const bool gathered = gathers && p.gathers(piece) && i < piece.rows;
     const SparseItem item = gathered ? p.items[own - p.own_rows] : own_item(own);
     s.row[i] = item.row, s.read[i] = item.read, s.write[i] = item.write;
-    // What does not write leaves the state alone.
+    // β = 0: items that do not write leave the state as it is.
     s.beta[i] = i < piece.rows && !(gathered && item.choice >= p.writers) ? 1 : 0;
   }
 }
 
 /// The rows' gates and b, by the same warp. Rows that do not write, or lie behind the n-th, change nothing: β = 0, log α = 0.
 template <class Prepared>
-__device__ void fetch_gates(Prepared& s, const Problem& p, const Side& side, std::int64_t h) {
+__device__ void fetch_gates(Prepared& s, const Problem& p, const DeltaOperands& operands, std::int64_t h) {
   constexpr float least = -110;  // e^least is 0, and sums of it are still numbers
   float log_decay[2];
   for (int j = 0; j < 2; ++j) {
     const int i = 2 * lane() + j;
     const bool writes = s.beta[i] != 0;
-    const float x = writes && side.log_decay.rows ? *side.log_decay.at(s.row[i], h, p.H) : 0;
+    const float x = writes && operands.log_decay.rows ? *operands.log_decay.at(s.row[i], h, p.H) : 0;
     log_decay[j] = x < least ? least : x;
-    if (writes && side.beta.rows) s.beta[i] = *side.beta.at(s.row[i], h, p.H);
+    if (writes && operands.beta.rows) s.beta[i] = *operands.beta.at(s.row[i], h, p.H);
   }
   float before = log_decay[0] + log_decay[1];
   for (int distance = 1; distance < lanes; distance *= 2) {
@@ -62,7 +63,7 @@ __device__ void fetch_gates(Prepared& s, const Problem& p, const Side& side, std
   s.b[2 * lane() + 1] = before + log_decay[0] + log_decay[1];
 }
 
-/// gate / ‖gate x‖ or gate / ‖x‖ of a row x in pieces of 16 bytes, by a warp (spec §4.3).
+/// gate / ‖gate x‖ or gate / ‖x‖ of a row x in 16-byte vectors, by a warp (spec §4.3).
 template <class PieceOf>
 __device__ float over_length(float gate, bool gate_before_l2, int pieces, const PieceOf& piece_of) {
   const float inner = gate_before_l2 ? gate : 1;
@@ -77,16 +78,16 @@ __device__ float over_length(float gate, bool gate_before_l2, int pieces, const 
   return gate * rsqrtf(sum_of_warp(sum) + l2_norm_eps);
 }
 
-/// The factors of q and k as gates become those that give rows of length 1.
+/// Turns the factors of q and k, gates so far, into those that also normalise rows to length 1.
 template <int KP>
-__device__ void normalise(Prepared<KP>& s, const Problem& p, const Side& side, int n, std::int64_t h) {
+__device__ void normalise(Prepared<KP>& s, const Problem& p, const DeltaOperands& operands, int n, std::int64_t h) {
   constexpr int of_warp = chunk_rows / warps;
   const int first = warp() * of_warp;
   float read = 0, write = 0;  // of the row first + lane()
 #pragma unroll 4
   for (int j = 0; j < of_warp; ++j) {
     const int i = first + j, pieces = i < n ? static_cast<int>(p.K) / 8 : 0;
-    const auto* q = reinterpret_cast<const uint4*>(side.q.at(s.row[i], h, p.H));
+    const auto* q = reinterpret_cast<const uint4*>(operands.q.at(s.row[i], h, p.H));
     const auto* k = reinterpret_cast<const uint4*>(s.k + i * s.key_stride);
     const float of_q = over_length(s.read[i], p.gate_before_l2, pieces, [&](int c) { return q[c]; });
     const float of_k = over_length(s.write[i], p.gate_before_l2, pieces, [&](int c) { return k[c]; });
@@ -120,7 +121,7 @@ __device__ float number(Bf16 x) { return __bfloat162float(x); }
 /// visit(row, column, four numbers as bf16) of `quads` · 4 columns of 64 rows, which begin at data, by `threads` threads. What lies behind
 /// the n-th row or the `given` first columns is 0.
 template <class Number, int quads, class Visit>
-__device__ void visit_rows(const Number* data, const Source& x, int n, std::int64_t given, const Visit& visit) {
+__device__ void visit_rows(const Number* data, const RawOperand& x, int n, std::int64_t given, const Visit& visit) {
   constexpr int together = 8, steps = chunk_rows * quads / threads, rows = threads / quads;  // rows: a step
   const int first = static_cast<int>(threadIdx.x) % threads / quads, c = static_cast<int>(threadIdx.x) % quads * 4;
   const auto stride = static_cast<int>(x.stride);
@@ -150,13 +151,13 @@ __device__ void visit_rows(const Number* data, const Source& x, int n, std::int6
 
 /// Where head h of a row of x begins.
 template <class Number>
-__device__ const Number* at(const Source& x, std::int64_t row, std::int64_t h, std::int64_t H) {
+__device__ const Number* at(const RawOperand& x, std::int64_t row, std::int64_t h, std::int64_t H) {
   return static_cast<const Number*>(x.data) + row * x.stride + producer_head(h, x.heads, H) * x.width;
 }
 
 /// to, from row to_row on ← n rows of x as bf16, from `row` on.
 template <class Number, int quads>
-__device__ void round_rows(const Bf16Rows& to, std::int64_t to_row, const Source& x, std::int64_t row, int n, std::int64_t h,
+__device__ void round_rows(const Bf16Rows& to, std::int64_t to_row, const RawOperand& x, std::int64_t row, int n, std::int64_t h,
                            std::int64_t H) {
   const auto stride = static_cast<int>(to.stride), width = static_cast<int>(to.width);
   for (int first = 0; first < width; first += 4 * quads) {
@@ -233,29 +234,29 @@ __device__ void invert_diagonal(float* L) {
   for (int i = 0; i < 16; ++i) block[i * stride + column] = x[i];
 }
 
-/// A or B as two bf16: rounded, and what rounding lost.
-struct Split {
-  uint4 large, small;
+/// A or B split into two bf16 terms (bf16x2): the rounded value, and what rounding lost.
+struct Bf16x2 {
+  uint4 high, low;
 };
-__device__ Split split_a(const Block& x) {
+__device__ Bf16x2 split_a(const Block& x) {
   const uint4 a = as_a(x);
   return {a, rest_of_a(x, a)};
 }
 /// B of xᵀ, from x in shared memory.
 template <int stride>
-__device__ Split split_b_transposed(const float* x) {
+__device__ Bf16x2 split_b_transposed(const float* x) {
   Block block;
   block.each([&](int r, int c, float& number) { number = x[r * stride + c]; });
-  const Split a = split_a(block);
-  return {as_b_transposed(a.large), as_b_transposed(a.small)};
+  const Bf16x2 a = split_a(block);
+  return {as_b_transposed(a.high), as_b_transposed(a.low)};
 }
 
-/// C ← C + A B, without the product of what rounding lost of both.
-__device__ void multiply(Block& c, const Split& a, const Split& b) {
+/// C ← C + A B, without the product of the low terms.
+__device__ void multiply(Block& c, const Bf16x2& a, const Bf16x2& b) {
   Block rest;
-  multiply(rest, a.large, b.small);
-  multiply(c, a.large, b.large);
-  multiply(rest, a.small, b.large);
+  multiply(rest, a.high, b.low);
+  multiply(c, a.high, b.high);
+  multiply(rest, a.low, b.high);
   for (int i = 0; i < 2; ++i) {
     for (int e = 0; e < 4; ++e) c.half[i][e] += rest.half[i][e];
   }
@@ -275,7 +276,7 @@ __device__ void make_T(Prepared& s, const Put& put) {
   Block X;
   X.each([&](int r, int c, float& x) { x = block_of_L(j, j)[c * stride + r]; });
   write(j, X);
-  Split above[row_blocks];  // of X_kjᵀ, k = j …
+  Bf16x2 above[row_blocks];  // of X_kjᵀ, k = j …
 #pragma unroll
   for (int below = 1; below < row_blocks; ++below) {
     const int i = j + below;
@@ -291,7 +292,7 @@ __device__ void make_T(Prepared& s, const Put& put) {
   }
 }
 
-/// A thread block makes a head of a chunk.
+/// A thread block has a head of a chunk.
 template <class Number, int KP, bool factors>
 __global__ void __launch_bounds__(2 * threads, 4) prepare_kernel(const __grid_constant__ Problem p) {
   extern __shared__ __align__(16) uint4 memory[];
@@ -300,31 +301,31 @@ __global__ void __launch_bounds__(2 * threads, 4) prepare_kernel(const __grid_co
   const Piece piece = piece_of(p.segments, number, chunk_rows);
   if (piece.index >= piece.count) return;
   const auto n = static_cast<int>(piece.rows);
-  const Side& side = p.side[factors && p.gathers(piece) ? 1 : 0];
+  const DeltaOperands& operands = p.operands[factors && p.gathers(piece) ? 1 : 0];
   Chunk& chunk = p.chunks[blockIdx.x];
 
   if (warp() == 0) fetch_items<factors>(s, p, piece);
   if constexpr (factors) __syncthreads();
   if (!p.copied) {
-    copy_rows<KP / 8, Prepared<KP>::key_stride>(s.k, side.k.at(0, h, p.H), side.k.stride, n, KP, side.k.width,
+    copy_rows<KP / 8, Prepared<KP>::key_stride>(s.k, operands.k.at(0, h, p.H), operands.k.stride, n, KP, operands.k.width,
                                                 [&](int r) { return factors ? s.row[r] : static_cast<int>(piece.first_row) + r; });
   }
-  if (warp() == 0) fetch_gates(s, p, side, h);
+  if (warp() == 0) fetch_gates(s, p, operands, h);
   __pipeline_commit();
   __pipeline_wait_prior(0);
   __syncthreads();
   if (warp() >= warps) {
-    round_rows<Number, KP / 4>(side.q, copy, p.given_q, piece.first_row, n, h, p.H);
+    round_rows<Number, KP / 4>(operands.q, copy, p.given_q, piece.first_row, n, h, p.H);
     round_rows<Number, 32>(p.v, copy, p.given_v, piece.first_row, n, h, p.H);
     return;
   }
   if constexpr (factors) {
-    normalise(s, p, side, n, h);
+    normalise(s, p, operands, n, h);
     __syncthreads();
   }
   if (p.copied) {
-    Bf16* copy_of_k = side.k.at(copy, h, p.H);
-    const auto stride = static_cast<int>(side.k.stride), width = static_cast<int>(side.k.width);
+    Bf16* copy_of_k = operands.k.at(copy, h, p.H);
+    const auto stride = static_cast<int>(operands.k.stride), width = static_cast<int>(operands.k.width);
     visit_rows<Number, KP / 4>(at<Number>(p.given_k, piece.first_row, h, p.H), p.given_k, n, p.K, [&](int r, int c, const uint2& four) {
       *reinterpret_cast<uint2*>(s.k + r * s.key_stride + c) = four;
       if (r < n && c < width) *reinterpret_cast<uint2*>(copy_of_k + r * stride + c) = four;
@@ -340,33 +341,33 @@ __global__ void __launch_bounds__(2 * threads, 4) prepare_kernel(const __grid_co
   make_T(s, [&](int i, int j, const Block& transposed_block) { chunk.T[(first_block(i) + j) * lanes + lane()] = as_b(transposed_block); });
 }
 
-/// A block of 16 × 16 numbers of a tile from its rows as A.
+/// Stores a block of 16 × 16 values of a tile from its A fragment.
 __device__ void put_block(Tile& tile, int row, int column, const uint4& a) {
   const unsigned pairs[4] = {a.x, a.y, a.z, a.w};
 #pragma unroll
-  for (int i = 0; i < 4; ++i) *reinterpret_cast<unsigned*>(place(&tile, row + i % 2 * 8 + g(), column + i / 2 * 8 + t())) = pairs[i];
+  for (int i = 0; i < 4; ++i) *reinterpret_cast<unsigned*>(swizzle(&tile, row + i % 2 * 8 + g(), column + i / 2 * 8 + t())) = pairs[i];
 }
 
-/// The same with the scores, for the products of a warpgroup: four warps make T, four the scores, a block of rows each.
+/// The same with the scores, for wgmma: four warps compute T, four the scores, a block of rows each.
 template <int KP>
 __global__ void __launch_bounds__(2 * threads, 3) prepare_tiles_kernel(const __grid_constant__ Problem p) {
   extern __shared__ __align__(16) uint4 memory[];
   using Prepared = Prepared<KP, true>;
   auto& s = *reinterpret_cast<Prepared*>(memory);
-  wait_for_results();
+  grid_dependency_wait();
   const std::int64_t h = blockIdx.x % p.H, number = blockIdx.x / p.H;
   const Piece piece = piece_of(p.segments, number, chunk_rows);
   if (piece.index >= piece.count) return;
   const auto n = static_cast<int>(piece.rows);
-  const Side& side = p.side[0];
+  const DeltaOperands& operands = p.operands[0];
   TileChunk& chunk = p.tiles[blockIdx.x];
 
   const auto row_of = [](int r) { return r; };
-  copy_rows<KP / 8, Prepared::key_stride>(s.k, side.k.at(piece.first_row, h, p.H), side.k.stride, n, KP, side.k.width, row_of);
-  copy_rows<KP / 8, Prepared::key_stride>(s.q, side.q.at(piece.first_row, h, p.H), side.q.stride, n, KP, side.q.width, row_of);
+  copy_rows<KP / 8, Prepared::key_stride>(s.k, operands.k.at(piece.first_row, h, p.H), operands.k.stride, n, KP, operands.k.width, row_of);
+  copy_rows<KP / 8, Prepared::key_stride>(s.q, operands.q.at(piece.first_row, h, p.H), operands.q.stride, n, KP, operands.q.width, row_of);
   if (warp() == 0) {
     fetch_items<false>(s, p, piece);
-    fetch_gates(s, p, side, h);
+    fetch_gates(s, p, operands, h);
   }
   __pipeline_commit();
   __pipeline_wait_prior(0);
@@ -385,7 +386,7 @@ __global__ void __launch_bounds__(2 * threads, 3) prepare_tiles_kernel(const __g
       });
       put_block(chunk.scores, 16 * block, 16 * j, as_a(c.with_k[j]));
     }
-    let_next_begin();
+    launch_dependents();
     return;
   }
   if (const auto i = static_cast<int>(threadIdx.x); i < chunk_rows) {
@@ -401,10 +402,10 @@ __global__ void __launch_bounds__(2 * threads, 3) prepare_tiles_kernel(const __g
   __syncthreads();
   for (int i = 0; i < warp(); ++i) put_block(chunk.T, 16 * i, 16 * warp(), {});
   make_T(s, [&](int i, int j, const Block& transposed_block) {
-    const uint4 b = as_b(transposed_block);  // parts (0, 0), (0, 1), (1, 0), (1, 1) of T_ij, an A with its middle parts exchanged
+    const uint4 b = as_b(transposed_block);  // quarters (0, 0), (0, 1), (1, 0), (1, 1) of T_ij: an A with its middle ones exchanged
     put_block(chunk.T, 16 * i, 16 * j, {b.x, b.z, b.y, b.w});
   });
-  let_next_begin();
+  launch_dependents();
 }
 
 // ---------------------------------------------------------------------------------------------------------------------------------------

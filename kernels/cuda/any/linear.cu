@@ -1,4 +1,4 @@
-// Matrix products of many rows by cuBLASLt, what brings their operands to one type, and embeddings.
+// Matrix products of many rows by cuBLASLt, conversions of their operands to one type, and embeddings.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -50,7 +50,7 @@ __global__ void embed_kernel(Rows<float> y, Rows<const Stored> table, const std:
   for (std::int64_t i = threadIdx.x; i < n; i += threads) y.row(t)[i] = to_float(from[i]);
 }
 
-/// y[i] = row[i]. A block is a warp, so that it finds room beside a chain that is under way.
+/// y[i] = row[i]. A block is a warp, so that it fits beside a persistent kernel that is running.
 template <class Stored>
 __global__ void __launch_bounds__(warp_size) embed_one_kernel(float* y, const Stored* row, std::int64_t n) {
   const std::int64_t begin = std::int64_t{blockIdx.x} * numbers_of_warp + threadIdx.x;
@@ -146,7 +146,7 @@ struct Preference {
 };
 
 constexpr std::size_t workspace_bytes = 64 << 20;
-constexpr std::int64_t tile_bytes = 32 << 20;  // of a weight in scratch, so that the product finds it in the second cache
+constexpr std::int64_t tile_bytes = 32 << 20;  // of a weight in scratch, so that the product finds it in L2
 constexpr std::size_t most_plans = 256;
 
 /// The largest power of two up to 16 that divides the address; no product asks for more.
@@ -193,7 +193,7 @@ void* Scratch::take(std::size_t bytes, cudaStream_t stream) {
 
 namespace {
 
-/// Between two of its kind on a stream: milliseconds.
+/// The milliseconds between construction and stop() on a stream.
 class Stopwatch {
  public:
   explicit Stopwatch(cudaStream_t stream) : stream_(stream) {
@@ -220,8 +220,8 @@ class Stopwatch {
 
 }  // namespace
 
-/// All that the choice of an algorithm depends on. T is a power of two, at least the number of rows: a choice takes up to a millisecond,
-/// and what brings a layer forward to some token comes with a number of rows of its own.
+/// Everything that the choice of an algorithm depends on. T is a power of two, at least the number of rows: a choice takes up to a
+/// millisecond, and a pass that brings a layer forward to some token has a number of rows of its own.
 struct Products::Shapes {
   DType operands, result;
   bool bias, adds;
@@ -341,12 +341,12 @@ void Products::multiply_one_type(Tensor y, ConstTensor x, ConstTensor weight, Co
                       alignment_of(weight.data),
                       alignment_of(bias.data)};
   Plan& plan = planned(shapes, bias);
-  // Trying algorithms out takes as long as dozens of products: worth it for many rows in shapes that come again and again, as those of the
-  // passes over a prompt, and not for a layer that is brought forward to some token.
+  // Trying algorithms out takes as long as dozens of products: worth it for many rows in shapes that recur, like those of passes over a
+  // prompt, but not for a layer that is brought forward to some token.
   constexpr std::int64_t many_rows = 4096, comes_again = 8;
   if (shapes.T >= many_rows && ++plan.uses == comes_again) try_out(plan, shapes, y, x, weight, stream);
   cublasStatus_t status = run(plan, plan.algorithm, y, x, weight, stream);
-  if (status == CUBLAS_STATUS_NOT_SUPPORTED) {  // by the algorithm chosen for more rows
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED) {  // by the algorithm that was chosen for more rows
     Shapes exact = shapes;
     exact.T = x.rows();
     const Plan& own = planned(exact, bias);
@@ -355,7 +355,7 @@ void Products::multiply_one_type(Tensor y, ConstTensor x, ConstTensor weight, Co
   check(status, "a product");
 }
 
-/// x of the type in which is multiplied. A weight of another, or one of bfloat16 whose rows tensor cores cannot load as they lie, goes
+/// x has the type of the product. A weight of another type, or one of bfloat16 whose rows tensor cores cannot load as they lie, goes
 /// through scratch, a tile of outputs at a time.
 void Products::multiply(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, cudaStream_t stream) {
   if (weight.dtype == x.dtype && (weight.dtype == DType::f32 || rows_aligned(weight)))
@@ -372,22 +372,22 @@ void Products::multiply(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor
 }
 
 /// y = x · weightᵀ + bias in float32, then in the type of y.
-void Products::through_float32(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, Chain& chain) {
+void Products::through_float32(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, DecodeQueue& queue) {
   const std::int64_t stride = padded(y.row_size(), DType::f32);
-  const Tensor exact(results_.take(static_cast<std::size_t>(y.rows() * stride) * sizeof(float), chain.stream()), DType::f32, y.shape,
+  const Tensor exact(results_.take(static_cast<std::size_t>(y.rows() * stride) * sizeof(float), queue.stream()), DType::f32, y.shape,
                      stride);
-  linear(exact, x, weight, bias, chain);
-  copy(y, exact, chain.stream());
+  linear(exact, x, weight, bias, queue);
+  copy(y, exact, queue.stream());
 }
 
-void Products::linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, Chain& chain) {
+void Products::linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, DecodeQueue& queue) {
   check_linear(y, x, weight, bias);
   if (y.shape.size() == 0) return;
   const bool rounded = y.dtype == DType::bf16;
-  if (rounded && (few_rows(x) || bias || !rows_aligned(y))) return through_float32(y, x, weight, bias, chain);
+  if (rounded && (few_rows(x) || bias || !rows_aligned(y))) return through_float32(y, x, weight, bias, queue);
   const Projection alone{.x = x, .norm = {}, .weight = weight, .bias = bias, .y = y, .finish = {}, .z = {}};
-  if (project(std::span(&alone, 1), chain)) return;
-  const cudaStream_t stream = chain.stream();
+  if (project(std::span(&alone, 1), queue)) return;
+  const cudaStream_t stream = queue.stream();
   if (few_rows(x)) return linear_few_rows(y, x.dtype == DType::f32 ? x : converted(x, DType::f32, rows_, stream), weight, bias, stream);
   const DType operands = precision_ == Precision::bfloat16 ? DType::bf16 : DType::f32;
   const bool as_it_is = x.dtype == operands && (operands == DType::f32 || rows_aligned(x));
@@ -401,7 +401,7 @@ void Products::linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor b
 
 namespace {
 
-/// Makes `whole` a product of both, if `next` lies behind it: of many rows, with no bias.
+/// Makes `whole` a product of both, if the weight and the result of `next` are adjacent to its own: for many rows, without a bias.
 bool takes_in(LinearProduct& whole, const LinearProduct& next) {
   const auto end = [](ConstTensor z, std::int64_t numbers) {
     return static_cast<const std::byte*>(z.data) + numbers * static_cast<std::int64_t>(size_of(z.dtype));
@@ -420,33 +420,33 @@ bool takes_in(LinearProduct& whole, const LinearProduct& next) {
 
 }  // namespace
 
-std::vector<LinearProduct> Products::linear_together(std::span<const LinearProduct> products, ConstTensor x, Chain& chain) {
+std::vector<LinearProduct> Products::linear_together(std::span<const LinearProduct> products, ConstTensor x, DecodeQueue& queue) {
   std::vector<LinearProduct> few, others;
   for (const LinearProduct& p : products) {
     const bool is_few = !few_rows(x) && p.y.dtype == DType::f32 && few_outputs(x, p.weight) && few_outputs_end_with(p.finish);
     check_linear(p.y, x, p.weight, p.bias);
     (is_few && few.size() < most_few_outputs ? few : others).push_back(p);
   }
-  if (!few.empty() && x.rows() > 0) linear_few_outputs(few, x, chain.stream());
+  if (!few.empty() && x.rows() > 0) linear_few_outputs(few, x, queue.stream());
   for (auto next = others.begin(); next != others.end();) {
     LinearProduct whole = *next++;
     while (next != others.end() && takes_in(whole, *next)) ++next;
-    linear(whole.y, x, whole.weight, whole.bias, chain);
+    linear(whole.y, x, whole.weight, whole.bias, queue);
   }
   return others;
 }
 
-void Products::gated_linear(Tensor u, ConstTensor x, ConstTensor gate, ConstTensor up, Workspace& workspace, Chain& chain) {
+void Products::gated_linear(Tensor u, ConstTensor x, ConstTensor gate, ConstTensor up, Workspace& workspace, DecodeQueue& queue) {
   check_linear(u, x, gate, {});
   check_linear(u, x, up, {});
   if (u.shape.size() == 0) return;
-  if (few_rows(x) && gate.dtype == up.dtype && x.dtype == DType::f32) return gated_linear_few_rows(u, x, gate, up, chain.stream());
-  if (gated_linear_hopper(u, x, gate, up, chain.stream())) return;
+  if (few_rows(x) && gate.dtype == up.dtype && x.dtype == DType::f32) return gated_linear_few_rows(u, x, gate, up, queue.stream());
+  if (gated_linear_hopper(u, x, gate, up, queue.stream())) return;
   const Workspace::Mark mark(workspace);
   const Tensor g = workspace.tensor(u.shape, u.dtype);
-  linear(g, x, gate, {}, chain);
-  linear(u, x, up, {}, chain);
-  cuda::gate(u, u, g, Activation::silu, chain.stream());
+  linear(g, x, gate, {}, queue);
+  linear(u, x, up, {}, queue);
+  cuda::gate(u, u, g, Activation::silu, queue.stream());
 }
 
 bool Products::add_linear(Tensor y, ConstTensor x, ConstTensor weight, cudaStream_t stream) {

@@ -1,4 +1,4 @@
-// Products of a few rows and a weight, which is read once, as it is stored, at the speed of memory. Sums are float32; which thread adds
+// Products of a few rows with a weight, which is read once, as it is stored, at the speed of memory. Sums are float32; which thread adds
 // what depends on shapes only.
 #include <cuda_fp16.h>
 
@@ -14,7 +14,7 @@ namespace {
 constexpr int warp_size = 32, most_rows = 8, most_warps = 16;
 constexpr int outputs = 4;  // rows of weights that a block owns
 
-/// Pieces of every such row that a thread has on their way at once; sums of many rows leave fewer registers for them.
+/// 16-byte vectors of every such row that a thread has in flight; sums of many rows leave fewer registers for them.
 constexpr int steps_for(int rows) { return rows > 4 ? 1 : 2; }
 
 /// y = x · weight[0]ᵀ + bias, or silu(x · weight[0]ᵀ) ⊙ (x · weight[1]ᵀ)
@@ -39,10 +39,10 @@ __device__ void widen_pair(float* w, std::uint32_t word, std::integral_constant<
   w[1] = both.y;
 }
 
-/// What a thread reads of a weight at once: 16 bytes, on their way until `widened` asks for them. They are read once and need no cache.
+/// What a thread loads of a weight at once: 16 bytes, with a streaming load since they are read once.
 template <DType dtype, bool wide>
-struct Piece {
-  static constexpr int count = 16 / size_of(dtype), together = 4;  // numbers; of them widened at a time
+struct WeightVector {
+  static constexpr int count = 16 / size_of(dtype), together = 4;  // values; values that are widened at a time
   uint4 words = {0, 0, 0, 0};
   __device__ void read(const char* row, int i) {
     words = __ldcs(reinterpret_cast<const uint4*>(row + i * static_cast<std::int64_t>(size_of(dtype))));
@@ -67,9 +67,9 @@ struct Piece {
   }
 };
 
-/// The same for rows that begin anywhere or have any length: one number.
+/// The same for rows of any alignment or length: one value.
 template <DType dtype>
-struct Piece<dtype, false> {
+struct WeightVector<dtype, false> {
   static constexpr int count = 1, together = 1;
   std::uint32_t word = 0;
   __device__ void read(const char* row, int i) {
@@ -114,12 +114,12 @@ __device__ float sum_over_lanes(float (&x)[n], int lane) {
   return x[0];
 }
 
-/// A block owns `outputs` rows of the weight (gated: half as many of each weight), its threads share out the inputs: thread i takes pieces
-/// i, i + blockDim.x, ... of every row, 128 bytes of them (more than 4 rows of x: 64) on their way at once. x comes from the first cache,
-/// where all blocks of a multiprocessor find it. `rows` ≥ T: what lies beyond T or `out` repeats the last one and is not written.
+/// A block has `outputs` rows of the weight (gated: half as many of each weight), and its threads divide the inputs: thread i takes vectors
+/// i, i + blockDim.x, ... of every row, 128 bytes of them (64 for more than 4 rows of x) in flight. x comes from L1, where all blocks of a
+/// multiprocessor find it. `rows` ≥ T: what lies beyond T or `out` repeats the last row and is not written.
 template <DType dtype, bool wide, int rows, bool gated>
 __global__ void __launch_bounds__(most_warps* warp_size) few_rows_kernel(FewRows op) {
-  using Weights = Piece<dtype, wide>;
+  using Weights = WeightVector<dtype, wide>;
   constexpr int own = gated ? outputs / 2 : outputs, steps = steps_for(rows), sums = outputs * rows;
   const int lane = threadIdx.x % warp_size, warp = threadIdx.x / warp_size, warps = blockDim.x / warp_size;
   const int apart = blockDim.x * Weights::count, first = blockIdx.x * own;
@@ -136,12 +136,12 @@ __global__ void __launch_bounds__(most_warps* warp_size) few_rows_kernel(FewRows
 
   float sum[sums] = {};  // of output o and row t at o · rows + t
   for (int begin = threadIdx.x * Weights::count; begin < op.in; begin += steps * apart) {
-    Weights pieces[steps][outputs];
+    Weights vectors[steps][outputs];
 #pragma unroll
     for (int s = 0; s < steps; ++s) {
 #pragma unroll
       for (int o = 0; o < outputs; ++o) {
-        if (begin + s * apart < op.in) pieces[s][o].read(weight[o], begin + s * apart);
+        if (begin + s * apart < op.in) vectors[s][o].read(weight[o], begin + s * apart);
       }
     }
 #pragma unroll
@@ -152,7 +152,7 @@ __global__ void __launch_bounds__(most_warps* warp_size) few_rows_kernel(FewRows
       for (int part = 0; part < Weights::count / Weights::together; ++part) {
         float w[outputs][Weights::together];
 #pragma unroll
-        for (int o = 0; o < outputs; ++o) pieces[s][o].widened(w[o], part);
+        for (int o = 0; o < outputs; ++o) vectors[s][o].widened(w[o], part);
 #pragma unroll
         for (int t = 0; t < rows; ++t) {
           float inputs[Weights::together];
@@ -193,12 +193,12 @@ __global__ void __launch_bounds__(most_warps* warp_size) few_rows_kernel(FewRows
 
 // ---- launchers -----------------------------------------------------------------------------------------------------------------------
 
-std::int64_t pieces_of(std::int64_t n, std::int64_t piece) { return (n + piece - 1) / piece; }
+std::int64_t vectors_of(std::int64_t n, std::int64_t vector_bytes) { return (n + vector_bytes - 1) / vector_bytes; }
 
 /// Warps that share the inputs of a block's outputs: as many as fill a large chip where outputs are few, no more than have something to
 /// read.
 int warps_for(std::int64_t blocks, std::int64_t turns) {
-  constexpr std::int64_t enough = 4096;  // each has up to 4 KB on their way
+  constexpr std::int64_t enough = 4096;  // each has up to 4 KB in flight
   std::int64_t warps = 1;
   while (warps < most_warps && warps < turns && (warps < 4 || warps * blocks < enough)) warps *= 2;
   return static_cast<int>(warps);
@@ -207,7 +207,8 @@ int warps_for(std::int64_t blocks, std::int64_t turns) {
 template <DType dtype, bool wide, int rows, bool gated>
 void start(const FewRows& op, cudaStream_t stream) {
   constexpr int own = gated ? outputs / 2 : outputs;
-  const std::int64_t blocks = pieces_of(op.out, own), turns = pieces_of(op.in, warp_size * steps_for(rows) * Piece<dtype, wide>::count);
+  const std::int64_t blocks = vectors_of(op.out, own),
+                     turns = vectors_of(op.in, warp_size * steps_for(rows) * WeightVector<dtype, wide>::count);
   const int warps = warps_for(blocks, turns);
   launch("linear of few rows", few_rows_kernel<dtype, wide, rows, gated>, static_cast<unsigned>(blocks), warps * warp_size, 0, stream, op);
 }
@@ -227,11 +228,12 @@ void start_type(const FewRows& op, DType dtype, cudaStream_t stream) {
   start_rows<DType::bf16, wide, gated>(op, stream);
 }
 
-/// Whether every row begins at 16 bytes and holds whole pieces of this size.
-bool in_pieces(ConstTensor x) {
-  constexpr std::int64_t piece = sizeof(uint4);
+/// Whether every row begins at 16 bytes and consists of 16-byte vectors.
+bool in_vectors(ConstTensor x) {
+  constexpr std::int64_t vector_bytes = sizeof(uint4);
   const auto bytes = static_cast<std::int64_t>(size_of(x.dtype));
-  return reinterpret_cast<std::uintptr_t>(x.data) % piece == 0 && x.stride * bytes % piece == 0 && x.row_size() * bytes % piece == 0;
+  return reinterpret_cast<std::uintptr_t>(x.data) % vector_bytes == 0 && x.stride * bytes % vector_bytes == 0 &&
+         x.row_size() * bytes % vector_bytes == 0;
 }
 
 template <bool gated>
@@ -246,7 +248,7 @@ void start_any(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor second, 
                    static_cast<int>(x.row_size()),
                    static_cast<int>(weight.rows())};
   if (op.T == 0 || op.out == 0) return;
-  if (in_pieces(x) && in_pieces(weight) && in_pieces(second)) return start_type<true, gated>(op, weight.dtype, stream);
+  if (in_vectors(x) && in_vectors(weight) && in_vectors(second)) return start_type<true, gated>(op, weight.dtype, stream);
   start_type<false, gated>(op, weight.dtype, stream);
 }
 

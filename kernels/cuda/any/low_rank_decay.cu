@@ -16,7 +16,7 @@ struct Decay {
 
 constexpr unsigned rows_of_block = 32;
 
-/// Any weights. A thread owns column c of a block's rows and keeps weight_c in registers, 0 behind its end.
+/// For any weights. A thread has column c of the rows of a block and keeps weight_c in registers, padded with 0.
 template <int Rank>
 __global__ void low_rank_decay_kernel(Rows<float> y, Numbers<const void> x, Numbers<const void> weight, const float* bias,
                                       std::int64_t rows, std::int64_t columns, int rank, Decay decay) {
@@ -44,8 +44,8 @@ __global__ void low_rank_decay_kernel(Rows<float> y, Numbers<const void> x, Numb
 
 constexpr int tile_rank = 16, tiles = 8, columns_of_warp = 8 * tiles, row_tiles = 4, rows_of_warp = 16 * row_tiles;
 
-/// 16 features, bf16 weights: on tensor cores, exact to float32 rounding. A warp makes 64 rows of 64 columns; its lanes hold their numbers
-/// of the weights all along.
+/// 16 features, bf16 weights: on tensor cores, exact to float32 rounding, since features are split into three bf16 terms. A warp computes
+/// 64 rows of 64 columns; its lanes keep their values of the weights.
 __global__ void __launch_bounds__(threads) low_rank_tiles_kernel(Rows<float> y, Rows<const float> x, Rows<const Bf16> weight,
                                                                  const float* bias, int rows, int columns, Decay decay) {
   begin_overlapped();
@@ -65,16 +65,16 @@ __global__ void __launch_bounds__(threads) low_rank_tiles_kernel(Rows<float> y, 
 #pragma unroll 1
   for (int row = first_row; row < min(first_row + rows_of_warp, rows); row += 16) {
     const float *const upper = x.row(min(row + g, rows - 1)) + t, *const lower = x.row(min(row + g + 8, rows - 1)) + t;
-    const auto split = [](const float* from) { return Split(*reinterpret_cast<const float2*>(from)); };
-    const Split a[4] = {split(upper), split(lower), split(upper + 8), split(lower + 8)};
+    const auto split = [](const float* from) { return Bf16x3(*reinterpret_cast<const float2*>(from)); };
+    const Bf16x3 a[4] = {split(upper), split(lower), split(upper + 8), split(lower + 8)};
 #pragma unroll
     for (int i = 0; i < tiles; ++i) {
       const int n = first_column + 8 * i;
       if (n >= columns) break;
       float c[4] = {shift[i].x, shift[i].y, shift[i].x, shift[i].y};
 #pragma unroll
-      for (int part = 2; part >= 0; --part)
-        multiply(c, {a[0].parts[part], a[1].parts[part], a[2].parts[part], a[3].parts[part]}, b[i][0], b[i][1]);
+      for (int term = 2; term >= 0; --term)
+        multiply(c, {a[0].terms[term], a[1].terms[term], a[2].terms[term], a[3].terms[term]}, b[i][0], b[i][1]);
       if (row + g < rows) *reinterpret_cast<float2*>(y.row(row + g) + n + t) = {decay(c[0]), decay(c[1])};
       if (row + g + 8 < rows) *reinterpret_cast<float2*>(y.row(row + g + 8) + n + t) = {decay(c[2]), decay(c[3])};
     }

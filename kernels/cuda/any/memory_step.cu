@@ -1,6 +1,6 @@
-// One row of one sequence and its memory, a matrix or sparse states: a token's decoding. Many blocks with few columns each, so that the
-// states are read and written at once; all states that a token touches go into one launch.
-#include "kernels/cuda/common/chain.h"
+// One row of one sequence and its memory, a matrix or sparse states: a token's step as a launch of its own. Many blocks with few columns
+// each, so that the states are read and written at once; all states that a token touches are in one launch.
+#include "kernels/cuda/common/decode_queue.h"
 #include "kernels/cuda/common/memory_step.h"
 
 namespace statescope::cuda {
@@ -10,28 +10,28 @@ using namespace memory_step;
 
 // ---- kernels -------------------------------------------------------------------------------------------------------------------------
 
-/// `early`: the next kernel may come while this one still waits.
+/// `early`: the next kernel may start while this one still waits.
 template <bool delta_rule, bool sparse, int RowsPerThread>
 __global__ void __launch_bounds__(threads) step_kernel(const __grid_constant__ Step p, bool early) {
   __shared__ Shared shared;
-  if (early) let_next_begin();
+  if (early) launch_dependents();
   prefetch_task(p, static_cast<int>(blockIdx.x), static_cast<int>(threadIdx.x), threads);  // while the kernels before this one still run
-  wait_for_results();
-  let_next_begin();
+  grid_dependency_wait();
+  launch_dependents();
   Task task;
-  find(task, p, static_cast<int>(blockIdx.x), [](const float* x) { return x; });
-  take_step<delta_rule, sparse, RowsPerThread>(p, task, shared, InMemory{}, [](int, float4) {});
+  locate(task, p, static_cast<int>(blockIdx.x), [](const float* x) { return x; });
+  run_step<delta_rule, sparse, RowsPerThread>(p, task, shared, GlobalReader{}, [](int, float4) {});
 }
 
 // ---- launchers -----------------------------------------------------------------------------------------------------------------------
 
-Operand operand(ConstTensor x, bool per_head) {
+StepOperand step_operand(ConstTensor x, bool per_head) {
   if (!x) return {};
   const int axis = x.shape.rank() - 1;
   return {x.f32(), static_cast<int>(x.shape[per_head ? axis : axis - 1]), per_head ? 1 : static_cast<int>(x.shape[axis])};
 }
 
-Source source(const SparsePair& x) { return {x.pair.f32(), x.shared.f32(), x.sparse.f32(), x.more.f32(), x.act, x.softmax}; }
+PairSource pair_source(const SparsePair& x) { return {x.pair.f32(), x.shared.f32(), x.sparse.f32(), x.more.f32(), x.act, x.softmax}; }
 
 bool fits(ConstTensor q, ConstTensor v, ConstTensor initial, Tensor final, Tensor o) {
   const auto aligned = [](ConstTensor x) { return reinterpret_cast<std::uintptr_t>(x.data) % sizeof(float4) == 0; };
@@ -41,25 +41,25 @@ bool fits(ConstTensor q, ConstTensor v, ConstTensor initial, Tensor final, Tenso
 }
 
 template <bool delta_rule, bool sparse>
-void start(const Step& p, Chain& chain) {
-  if (chain.add(p, delta_rule)) return;
+void start(const Step& p, DecodeQueue& queue) {
+  if (queue.add(p, delta_rule)) return;
   const auto blocks = static_cast<unsigned>(p.tasks());
   const auto begin = [&](auto kernel) {
-    // As the kernels beside it want it (linear_one_row_hopper.cu): another division of the first cache would wait for them.
+    // The same carveout as the kernels around it (linear_one_row.cu): changing how L1 and shared memory are divided would wait for them.
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared), "shared memory");
-    // Where some multiprocessors have none of these blocks, the next kernel's seem to come there two by two: a layer of GLA 1.3B takes
-    // 46.3 µs instead of 45.4.
+    // Where some multiprocessors have none of these blocks, those of the next kernel seem to be placed there in pairs: a layer of GLA 1.3B
+    // takes 46.3 µs instead of 45.4.
     const bool early = blocks > multiprocessors();
-    launch_overlapped("memory, one row", kernel, blocks, threads, 0, chain.stream(), p, early);
+    launch_overlapped("memory, one row", kernel, blocks, threads, 0, queue.stream(), p, early);
   };
-  p.rows_of_thread() == few_rows_of_thread ? begin(step_kernel<delta_rule, sparse, few_rows_of_thread>)
-                                           : begin(step_kernel<delta_rule, sparse, most_rows_of_thread>);
+  p.rows_per_thread() == few_rows_per_thread ? begin(step_kernel<delta_rule, sparse, few_rows_per_thread>)
+                                             : begin(step_kernel<delta_rule, sparse, most_rows_per_thread>);
 }
 
 template <class Memory>
 Step step_of(const Memory& op, Tensor state) {
   Step p{};
-  p.v = operand(op.v, false);
+  p.v = step_operand(op.v, false);
   p.state = state.f32();
   p.o = op.o.f32();
   p.H = static_cast<int>(state.shape[1]);
@@ -82,36 +82,36 @@ bool steps(const Memory& op) {
 
 }  // namespace
 
-bool decayed_outer_product_step(const DecayedOuterProduct& op, Chain& chain) {
+bool decayed_outer_product_step(const DecayedOuterProduct& op, DecodeQueue& queue) {
   if (!steps(op) || op.decay_axis != DecayAxis::rows) return false;
   Step p = step_of(op, own_state(op));
-  p.q = operand(op.q, false);
-  p.k = operand(op.k, false);
-  p.log_decay = operand(op.log_decay, op.log_decay && op.log_decay.shape.rank() == 2);
-  start<false, false>(p, chain);
+  p.q = step_operand(op.q, false);
+  p.k = step_operand(op.k, false);
+  p.log_decay = step_operand(op.log_decay, op.log_decay && op.log_decay.shape.rank() == 2);
+  start<false, false>(p, queue);
   return true;
 }
 
-bool gated_delta_rule_step(const GatedDeltaRule& op, bool l2, Chain& chain) {
+bool gated_delta_rule_step(const GatedDeltaRule& op, bool l2, DecodeQueue& queue) {
   if (!steps(op)) return false;
   Step p = step_of(op, own_state(op));
-  p.q = operand(op.q, false);
-  p.k = operand(op.k, false);
-  p.log_decay = operand(op.log_decay, true);
-  p.beta = operand(op.beta, true);
+  p.q = step_operand(op.q, false);
+  p.k = step_operand(op.k, false);
+  p.log_decay = step_operand(op.log_decay, true);
+  p.beta = step_operand(op.beta, true);
   p.l2 = l2;
-  start<true, false>(p, chain);
+  start<true, false>(p, queue);
   return true;
 }
 
-bool sparse_state_step(const SparseState& op, const SparseSources* from, Chain& chain) {
+bool sparse_state_step(const SparseState& op, const SparseSources* from, DecodeQueue& queue) {
   if (op.cu_seqlens.size() != 2 || op.selected.row_size() > most_choices || !fits(op.q, op.v, op.initial_state, op.final_state, op.o))
     return false;
   Step p = step_of(op, op.final_state);
-  p.q = operand(op.q, false);
-  p.k = operand(op.k, false);
-  p.log_decay = operand(op.log_decay, op.log_decay && op.log_decay.shape.rank() == 3);
-  p.beta = operand(op.beta, true);
+  p.q = step_operand(op.q, false);
+  p.k = step_operand(op.k, false);
+  p.log_decay = step_operand(op.log_decay, op.log_decay && op.log_decay.shape.rank() == 3);
+  p.beta = step_operand(op.beta, true);
   p.l2 = static_cast<bool>(op.beta);
   p.choices = {op.selected.i32(),
                op.gate.f32(),
@@ -124,11 +124,11 @@ bool sparse_state_step(const SparseState& op, const SparseSources* from, Chain& 
                op.write_scale};
   if (from != nullptr) {
     if (from->logits.row_size() > most_partitions || p.q.heads != p.H || p.k.heads != p.H) return false;
-    p.q_source = source(from->q);
-    p.k_source = source(from->k);
+    p.q_source = pair_source(from->q);
+    p.k_source = pair_source(from->k);
     p.routing = {from->gate.f32(), from->selected.i32(), from->logits.f32(), static_cast<int>(from->logits.row_size()), from->by_logits};
   }
-  op.beta ? start<true, true>(p, chain) : start<false, true>(p, chain);
+  op.beta ? start<true, true>(p, queue) : start<false, true>(p, queue);
   return true;
 }
 

@@ -29,7 +29,7 @@ struct ShareOfSum {
   __device__ float value(float x, std::int64_t, float factor) const { return x / factor; }
 };
 
-/// What is added to x, where x is kept, before the norm.
+/// Added to x, and stored there, before the norm.
 struct Addend {
   Numbers<const void> rows;  // absent: nothing
   Numbers<void> sum;
@@ -100,7 +100,7 @@ __global__ void softmax_kernel(Numbers<void> y, Numbers<const void> x, Groups gr
   }
 }
 
-/// Starts `of_warp` with a warp a group or `of_block` with a block a group: a warp reads up to 1024 numbers faster than a block meets.
+/// Launches `of_warp` with a warp for each group or `of_block` with a block: up to 1024 values a warp is faster.
 template <template <class> class Rows = Numbers, class Kernel, class... Parameters>
 void for_groups(const char* name, Kernel of_warp, Kernel of_block, Tensor y, ConstTensor x, std::int64_t n, cudaStream_t stream,
                 Parameters... parameters) {

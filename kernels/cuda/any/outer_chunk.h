@@ -1,16 +1,16 @@
 // The decayed outer product 32 rows at a time, on tensor cores. With A(s, t) the decay of the rows after s, up to t, and a row r in the
-// middle of a chunk, operands and state are brought to r:
+// middle of a chunk, operands and state are decayed to r:
 //
-//   x_t = q_t A(r, t)      y_s = k_s A(s, r)      R = A(start, r) S       where A(t, r) = 1 / A(r, t)
-//   o_t = scale (x_t R + Σ_{s ≤ t} (x_t · y_s) v_s)      S ← A(r, end) (R + yᵀ v)
+//  x_t = q_t A(r, t)      y_s = k_s A(s, r)      R = A(start, r) S       where A(t, r) = 1 / A(r, t)
+//  o_t = scale (x_t R + Σ_{s ≤ t} (x_t · y_s) v_s)      S ← A(r, end) (R + yᵀ v)
 //
-// One of A(r, t) and 1 / A(r, t) grows with the distance from r, and so does what it multiplies shrink in the end: floating point loses
-// nothing as long as neither leaves its range. A chunk whose decays are too strong for that is halved until its pieces are not; a piece of
-// one row has r for all its rows and decays of any strength, −∞ too.
+// One of A(r, t) and 1 / A(r, t) grows with the distance from r, and what it is multiplied with shrinks: nothing is lost as long as neither
+// leaves the range of floating point. A chunk whose decays are too strong for that is halved until its pieces are not; a piece of one row
+// has r for all its rows and allows decays of any strength, −∞ too.
 //
-// Long segments are cut into spans: the spans' own states, a recurrence over spans that gives each its initial state, then the outputs.
-// Gathered segments (sparse states) read rows that lie anywhere; what their items add to a row of o is added up by the segments that own
-// the rows, which come later.
+// Long segments are cut into spans: first the spans' own states, then a recurrence over spans that gives each its initial state, then the
+// outputs. Gathered segments (sparse states) read rows at arbitrary positions; their contributions to a row of o are summed by the segments
+// that own the rows, which run later.
 #pragma once
 
 #include <array>
@@ -36,9 +36,9 @@ struct ChunkOperand {
   __device__ const Number* row(int t) const { return data + std::int64_t{t} * stride; }
 };
 
-/// What differs between segments that own their rows and gathered ones.
+/// Operands that differ between segments that own their rows and gathered ones.
 template <class Number>
-struct Source {
+struct OuterOperands {
   ChunkOperand<Number> q, k;
   ChunkOperand<float> log_decay;
   Number* o = nullptr;  // [rows, H, V], or of gathered ones [rows · choices, H, V]
@@ -47,7 +47,7 @@ struct Source {
 
 template <class Number>
 struct Problem {
-  std::array<Source<Number>, 2> source;  // of own rows, of gathered ones
+  std::array<OuterOperands<Number>, 2> operands;  // of own rows, of gathered ones
   ChunkOperand<Number> v;
   Rows<const float> initial;  // [slots, H, K, V]
   Rows<float> final;          // [slots, H, K, V]
@@ -62,20 +62,20 @@ struct Problem {
   float* decays;      // [spans, H, decay_width()]
 
   __host__ __device__ int tiles() const { return (V + columns - 1) / columns; }
-  __host__ __device__ int decay_width() const { return max(source[0].log_decay.width, 1); }
+  __host__ __device__ int decay_width() const { return max(operands[0].log_decay.width, 1); }
 };
 
-/// A row of a chunk: of the operands, of o (−1: nothing is read), and the factors of q and k.
+/// A row of a chunk: its position in the operands and in o (−1: it does not read), and the factors of q and k.
 struct alignas(16) ChunkRow {
   int row, o_row;
   float read, write;
 };
 
-/// A block's shared memory. Operands as they came, in rows of K or `columns`; as bf16 their units of 16 bytes are placed by `place`.
+/// A block's shared memory. Operands as loaded, in rows of K or `columns`; as bf16 swizzled.
 template <class Number, Decay decay, Pass pass, int K>
 struct Shared {
   static constexpr int of_outputs = pass == Pass::outputs ? 1 : 0, of_channels = decay == Decay::per_channel ? 1 : 0;
-  static constexpr int of_rounded = std::is_same_v<Number, Bf16> ? 0 : 1;  // v is not bf16 as it comes
+  static constexpr int of_rounded = std::is_same_v<Number, Bf16> ? 0 : 1;  // v has to be rounded to bf16
   static constexpr int scores_pitch = chunk + 8;                           // so that eight rows of 16 bytes lie in different banks
   static constexpr int some(int wanted) { return wanted > 0 ? wanted : 8; }
 
@@ -96,7 +96,7 @@ struct Shared {
 // ---------------------------------------------------------------------------------------------------------------------------------------
 // fetching
 
-/// The thread, and its lane, asked for anew where they are used: what follows from them is not worth a register all through a loop.
+/// The thread and its lane, read from the special register at each use: kept in a register through the loop they would cost more.
 __device__ inline int thread_now() {
   int thread;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
@@ -104,18 +104,17 @@ __device__ inline int thread_now() {
 }
 __device__ inline int lane_now() { return thread_now() % 32; }
 
-/// Where number (row, column) lies among rows of `width`: units of 16 bytes change places, so that eight rows of a column of units lie in
-/// different banks.
+/// The index of value (row, column) in swizzled rows of `width`: units of 16 bytes are permuted, so that eight rows of a column of units
+/// hit different banks.
 template <int width>
-__device__ int place(int row, int column) {
+__device__ int swizzle(int row, int column) {
   return row * width + ((column / 8) ^ (row % 8)) * 8 + column % 8;
 }
 
 __device__ inline float as_float(float x) { return x; }
 __device__ inline float as_float(Bf16 x) { return __bfloat162float(x); }
 
-/// to(t, c) ← the numbers from `column` on, for a chunk of `width`, of the rows that have a bit in `wanted`; 0 beyond them. May still be on
-/// its way.
+/// Starts to load the values from `column` on, for a chunk of `width`, of the rows that have a bit in `wanted`, to to(t, c); 0 beyond them.
 template <int width, class Number, class To>
 __device__ void fetch(const ChunkOperand<Number>& x, const ChunkRow* rows, unsigned wanted, int column, bool vectors, To to) {
   constexpr int of_unit = 16 / sizeof(Number), of_row = width / of_unit;
@@ -147,10 +146,10 @@ __device__ inline float2 two_of(const Bf16* x) {
 }
 __device__ inline void put_two(Bf16* to, float2 x) { *reinterpret_cast<unsigned*>(to) = packed(x.x, x.y); }
 
-/// x and y of a piece [begin, end) of a chunk, 0 in its other rows, and the decays from middle to middle and to the end; `turn` counts
+/// x and y of a piece [begin, end) of a chunk, 0 in its other rows, and the decays from middle to middle and to the end; `iteration` counts
 /// pieces. False if the decays are too strong for a piece of this size. `whole`: the piece is the chunk.
 template <Decay decay, Pass pass, int K, bool whole, class Memory>
-__device__ bool decay_piece(Memory& shared, const ChunkRow* rows, int begin, int end, int turn) {
+__device__ bool decay_piece(Memory& shared, const ChunkRow* rows, int begin, int end, int iteration) {
   if (whole) begin = 0, end = chunk;
   const int channel = thread_now() % (K / 2) * 2, part = thread_now() / (K / 2) * rows_of_thread, middle = (begin + end) / 2;
   if (part >= chunk) return true;
@@ -166,7 +165,7 @@ __device__ bool decay_piece(Memory& shared, const ChunkRow* rows, int begin, int
   const float2 e_first = e;
 #pragma unroll
   for (int i = 0; i < rows_of_thread; ++i) {
-    const int t = part + i, at = (place<K>(part, channel) ^ (8 * i)) + i * K;
+    const int t = part + i, at = (swizzle<K>(part, channel) ^ (8 * i)) + i * K;
     const bool inside = whole || (t >= begin && t < end);
     const ChunkRow row = rows[t];
     if (whole ? i > 0 : inside && t > first) e = e + log2_decay(t);
@@ -180,50 +179,50 @@ __device__ bool decay_piece(Memory& shared, const ChunkRow* rows, int begin, int
   }
   bool fits = true;
   if (first == begin && begin < part + rows_of_thread) {
-    two(shared.until_middle + channel) = two_of(shared.since_middle[1 - turn % 2] + channel) * exp2_of(log2_decay(begin) + -e_first);
+    two(shared.until_middle + channel) = two_of(shared.since_middle[1 - iteration % 2] + channel) * exp2_of(log2_decay(begin) + -e_first);
     fits = e_first.x <= most_log2_decay && e_first.y <= most_log2_decay;
   }
   if (end > part && end <= part + rows_of_thread) {
-    two(shared.since_middle[turn % 2] + channel) = exp2_of(e);
+    two(shared.since_middle[iteration % 2] + channel) = exp2_of(e);
     fits = fits && e.x >= -most_log2_decay && e.y >= -most_log2_decay;
   }
   return fits;
 }
 
-/// v as bf16, in its places.
+/// v rounded to bf16, swizzled.
 __device__ inline void round_values(Bf16* to, const float* v) {
 #pragma unroll
   for (int i = 0; i < chunk * columns / 8 / threads; ++i) {
     const int unit = i * threads + thread_now(), row = unit / (columns / 8), c = unit % (columns / 8) * 8;
     const float4* from = reinterpret_cast<const float4*>(v + row * columns + c);
     const float4 a = from[0], b = from[1];
-    *reinterpret_cast<uint4*>(to + place<columns>(row, c)) = {packed(a.x, a.y), packed(a.z, a.w), packed(b.x, b.y), packed(b.z, b.w)};
+    *reinterpret_cast<uint4*>(to + swizzle<columns>(row, c)) = {packed(a.x, a.y), packed(a.z, a.w), packed(b.x, b.y), packed(b.z, b.w)};
   }
 }
 
 // ---------------------------------------------------------------------------------------------------------------------------------------
 // products
 
-/// Lane l of load_matrices names row l % 16, and the second eight numbers from lane 16 on: of a tile [16, 16] that is an A with y and z as
-/// they are; transposed, an A with y and z exchanged, or the Bs (x, y) and (z, w).
-/// `row` and `column` are multiples of 16, which is why the exchange of units is an XOR with `column`.
+/// The address that lane l passes to ldmatrix: row l % 16, and the second eight values from lane 16 on. Of a tile [16, 16] that gives an A
+/// with y and z as they are; transposed, an A with y and z exchanged, or the Bs (x, y) and (z, w). `row` and `column` are multiples of 16,
+/// so swizzling is an XOR with `column`.
 template <int width>
-__device__ const Bf16* lane_place(const Bf16* rows, int row, int column) {
+__device__ const Bf16* lane_swizzle(const Bf16* rows, int row, int column) {
   const int lane = lane_now();
-  return rows + row * width + (place<width>(lane % 16, lane / 16 * 8) ^ column);
+  return rows + row * width + (swizzle<width>(lane % 16, lane / 16 * 8) ^ column);
 }
 
 /// scores(t, s) = x_t · y_s where s ≤ t, else 0: a tile [16, 8] by each of the first six warps, none where s > t all through.
 template <int K, class Memory>
 __device__ void multiply_rows(Memory& shared, int warp) {
   const int lane = lane_now(), row = warp < 2 ? 0 : 16, column = (warp < 2 ? warp : warp - 2) * 8;
-  const Bf16* const y = shared.y + place<K>(column + lane % 8, lane / 8 * 8);
+  const Bf16* const y = shared.y + swizzle<K>(column + lane % 8, lane / 8 * 8);
   float c[2][4] = {};
 #pragma unroll
   for (int key = 0; key < K; key += 32) {
-    const uint4 b = load_matrices(shared.y + ((y - shared.y) ^ key));
-    multiply(c[0], load_matrices(lane_place<K>(shared.x, row, key)), b.x, b.y);
-    multiply(c[1], load_matrices(lane_place<K>(shared.x, row, key + 16)), b.z, b.w);
+    const uint4 b = ldmatrix(shared.y + ((y - shared.y) ^ key));
+    multiply(c[0], ldmatrix(lane_swizzle<K>(shared.x, row, key)), b.x, b.y);
+    multiply(c[1], ldmatrix(lane_swizzle<K>(shared.x, row, key + 16)), b.z, b.w);
   }
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
@@ -247,7 +246,7 @@ __device__ void read_state(OutputTiles& o, const StateTiles<K>& S, const Bf16* x
     const unsigned b[4] = {packed(upper[0], upper[1]), packed(lower[0], lower[1]), packed(upper[2], upper[3]), packed(lower[2], lower[3])};
 #pragma unroll
     for (int t = 0; t < chunk / 16; ++t) {
-      const uint4 a = load_matrices(lane_place<K>(x, 16 * t, key));
+      const uint4 a = ldmatrix(lane_swizzle<K>(x, 16 * t, key));
       multiply(o[t][0], a, b[0], b[1]);
       multiply(o[t][1], a, b[2], b[3]);
     }
@@ -261,7 +260,7 @@ __device__ void write_state(StateTiles<K>& S, const uint4 (&v)[chunk / 16], cons
   for (int key = 0; key < K; key += 16) {
 #pragma unroll
     for (int s = 0; s < chunk / 16; ++s) {
-      const uint4 b = load_matrices_transposed(lane_place<K>(y, 16 * s, key));
+      const uint4 b = ldmatrix_trans(lane_swizzle<K>(y, 16 * s, key));
       multiply(S[key / 8], v[s], b.x, b.y);
       multiply(S[key / 8 + 1], v[s], b.z, b.w);
     }
@@ -276,7 +275,7 @@ __device__ void read_chunk(OutputTiles& o, const uint4 (&v)[chunk / 16], const M
   for (int t = 0; t < chunk / 16; ++t) {
 #pragma unroll
     for (int s = 0; s <= t; ++s) {
-      const uint4 a = load_matrices(shared.scores + (16 * t + lane % 16) * Memory::scores_pitch + 16 * s + lane / 16 * 8);
+      const uint4 a = ldmatrix(shared.scores + (16 * t + lane % 16) * Memory::scores_pitch + 16 * s + lane / 16 * 8);
       multiply(o[t][0], a, v[s].x, v[s].z);
       multiply(o[t][1], a, v[s].y, v[s].w);
     }
@@ -314,21 +313,21 @@ __device__ float2 first_of_two(const Number* x, int given) {
   return {given >= 1 ? as_float(x[0]) : 0, given >= 2 ? as_float(x[1]) : 0};
 }
 
-/// o ← the sum of what gathered items add to n rows from `first` on, 0 without any. `column` the warp's first.
+/// o ← the sum of the contributions of gathered items to n rows from `first` on, 0 without any. `column`: the first of the warp.
 template <class Number>
 __device__ void gathered_outputs(OutputTiles& o, const Problem<Number>& p, int first, int n, int h, int column) {
   const int lane = lane_now();
 #pragma unroll
   for (int i = 0; i < chunk / 16 * 8; ++i) o[i / 8][i / 4 % 2][i % 4] = 0;
   if (!p.items) return;
-  const Source<Number>& source = p.source[1];
+  const OuterOperands<Number>& operands = p.operands[1];
 #pragma unroll 1
   for (int choice = 0; choice < p.readers; ++choice) {
     float2 added[chunk / 16 * 4];
 #pragma unroll
     for (int i = 0; i < chunk / 16 * 4; ++i) {
       const int t = lane / 4 + 8 * (i / 2), c = column + i % 2 * 8 + lane % 4 * 2;
-      const Number* const from = source.o + (std::int64_t{first + t} * p.choices + choice) * source.o_stride + h * p.V + c;
+      const Number* const from = operands.o + (std::int64_t{first + t} * p.choices + choice) * operands.o_stride + h * p.V + c;
       added[i] = first_of_two(from, t < n ? p.V - c : 0);
     }
 #pragma unroll
@@ -346,20 +345,20 @@ __device__ inline void put_four(Bf16* to, const float (&x)[4]) { *reinterpret_ca
 
 /// Rows [begin, end) of a chunk's o; `column` the warp's first.
 template <class Number>
-__device__ void store_outputs(const Problem<Number>& p, const Source<Number>& source, const OutputTiles& o, const ChunkRow* rows, int begin,
-                              int end, int h, int column) {
+__device__ void store_outputs(const Problem<Number>& p, const OuterOperands<Number>& operands, const OutputTiles& o, const ChunkRow* rows,
+                              int begin, int end, int h, int column) {
   const int lane = lane_now();
   const bool odd = lane % 2 == 1;
 #pragma unroll
   for (int i = 0; i < chunk / 8; ++i) {
     const float2 left{o[i / 2][0][i % 2 * 2], o[i / 2][0][i % 2 * 2 + 1]}, right{o[i / 2][1][i % 2 * 2], o[i / 2][1][i % 2 * 2 + 1]};
-    // Neighbours exchange pairs, so that each has four columns side by side.
+    // Adjacent lanes exchange pairs, so that each has four adjacent columns.
     const float2 given = odd ? left : right, kept = odd ? right : left;
     const float2 got{__shfl_xor_sync(~0U, given.x, 1), __shfl_xor_sync(~0U, given.y, 1)};
     const float four[4] = {odd ? got.x : kept.x, odd ? got.y : kept.y, odd ? kept.x : got.x, odd ? kept.y : got.y};
     const int t = lane / 4 + 8 * i, o_row = rows[t].o_row, c = column + (odd ? 8 : 0) + lane % 4 / 2 * 4;
     if (t < begin || t >= end || o_row < 0) continue;
-    Number* const to = source.o + std::int64_t{o_row} * source.o_stride + h * p.V + c;
+    Number* const to = operands.o + std::int64_t{o_row} * operands.o_stride + h * p.V + c;
     if (p.vectors && c < p.V) {
       put_four(to, four);
     } else {

@@ -15,7 +15,7 @@ struct Powers {
   __device__ double operator()(unsigned j) const { return pow(theta, -2.0 * static_cast<double>(j) / static_cast<double>(rotary)); }
 };
 
-/// ω_j as they come.
+/// ω_j as given.
 struct Listed {
   float frequencies[Rotation::most_frequencies];
   __device__ double operator()(unsigned j) const { return static_cast<double>(frequencies[j]); }
@@ -34,7 +34,7 @@ __device__ void rotation(float& cosine, float& sine, std::int64_t position, doub
   }
 }
 
-constexpr unsigned heads_each = 4;  // an angle serves four heads, whose numbers are on their way at the same time
+constexpr unsigned heads_each = 4;  // an angle serves four heads, whose values are loaded together
 
 /// A thread owns channels j and j + half (j < half), or channel j + half alone (not rotated), of `heads_each` heads of row t. y may be x.
 template <class Frequency>

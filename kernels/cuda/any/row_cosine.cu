@@ -92,7 +92,8 @@ __device__ void multiply(float (&c)[4], const uint4& a, unsigned b0, unsigned b1
       : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
 }
 
-/// A warp's 32 × 32 products of rows at length `unit`: of the high parts, and beside them, 2⁻¹¹ as large, those of one high and one low.
+/// A warp's 32 × 32 products of rows at length `unit`: of the high terms, and beside them, 2⁻¹¹ as large, those of one high and one low
+/// term.
 struct WarpProducts {
   static constexpr int across = warp_tile / 16, along = warp_tile / 8;
   float large[across][along][4] = {}, small[across][along][4] = {};
@@ -105,12 +106,12 @@ struct WarpProducts {
       uint4 high[across], low[across];
 #pragma unroll
       for (int a = 0; a < across; ++a) {
-        high[a] = load_matrices(&x.high[i + 16 * a][c + at_i]);
-        low[a] = load_matrices(&x.low[i + 16 * a][c + at_i]);
+        high[a] = ldmatrix(&x.high[i + 16 * a][c + at_i]);
+        low[a] = ldmatrix(&x.low[i + 16 * a][c + at_i]);
       }
 #pragma unroll
       for (int b = 0; b < along; b += 2) {
-        const uint4 h = load_matrices(&y.high[j + 8 * b][c + at_j]), l = load_matrices(&y.low[j + 8 * b][c + at_j]);
+        const uint4 h = ldmatrix(&y.high[j + 8 * b][c + at_j]), l = ldmatrix(&y.low[j + 8 * b][c + at_j]);
 #pragma unroll
         for (int a = 0; a < across; ++a) {
           // (x + δx)(y + δy) = x y + (x δy + δx y), less δx δy

@@ -1,4 +1,4 @@
-// The CUDA forms of what brings rows to other places: copy, gather, scatter.
+// The CUDA forms of copy, gather and scatter of rows.
 #include "kernels/cuda/common/rowwise.h"
 
 namespace statescope::cuda {

@@ -1,5 +1,5 @@
-// Norms and softmax of bf16 rows over groups that a few lanes keep in registers (heads), and of float32 rows that a block keeps. What they
-// cost is the reading and writing, so each thread has several groups on their way at once.
+// Norms and softmax of bf16 rows over groups that a few lanes keep in registers (heads), and of float32 rows that a block keeps. They are
+// bound by memory, so each thread loads several groups at once.
 #include <limits>
 
 #include "kernels/cuda/common/groups.h"
@@ -8,14 +8,14 @@
 namespace statescope::cuda {
 namespace {
 
-constexpr int warp_size = 32, wide = 8;  // numbers of a lane that are side by side: 16 bytes
+constexpr int warp_size = 32, wide = 8;  // adjacent values of a lane
 
 // ---------------------------------------------------------------------------------------------------------------------------------------
 // kernels: heads
 
-constexpr int threads = 256, on_their_way = 2;  // packs of a thread
+constexpr int threads = 256, on_their_way = 2;  // packs that a thread loads at once
 
-/// Of the `lanes` lanes that own a group; all of them get the result.
+/// Combines x of the `lanes` lanes that own a group; all of them get the result.
 template <int lanes, class Combine>
 __device__ float combined(float x, Combine combine) {
 #pragma unroll
@@ -72,12 +72,12 @@ struct Softmax {
   }
 };
 
-/// Numbers of row t from column i on: those of rows x, or of the pair of `shared` and `sparse + more`.
-struct Single {
+/// Rows x, or pairs of `shared` and `sparse + more`: load gives the values of row t from column i on.
+struct PlainRows {
   Bf16Numbers<const void> x;
   __device__ Pack<wide> load(unsigned t, unsigned i) const { return x.load<wide>(t, i); }
 };
-struct Pair {
+struct SparsePairRows {
   Bf16Numbers<const void> shared, sparse, more;
   unsigned n;
   __device__ Pack<wide> load(unsigned t, unsigned i) const {
@@ -91,9 +91,9 @@ struct Heads {
 };
 
 /// y = step(x), where `gated` times act(gate), over groups of lanes · packs · 8 numbers. All loads come first, with no branch among them.
-template <int lanes, int packs, bool gated, template <int, int> class Step, class Source, class Parameters>
+template <int lanes, int packs, bool gated, template <int, int> class Step, class Input, class Parameters>
 __global__ void __launch_bounds__(threads)
-    heads_kernel(Bf16Numbers<void> y, Source x, Heads heads, OutputGate<Bf16Numbers> gate, Parameters parameters) {
+    heads_kernel(Bf16Numbers<void> y, Input x, Heads heads, OutputGate<Bf16Numbers> gate, Parameters parameters) {
   begin_overlapped();
   constexpr unsigned at_once = on_their_way / packs, of_block = threads / lanes;
   const unsigned first = blockIdx.x * of_block * at_once + threadIdx.x / lanes, column = threadIdx.x % lanes * wide;
@@ -113,7 +113,7 @@ __global__ void __launch_bounds__(threads)
 #pragma unroll
   for (unsigned i = 0; i < at_once; ++i) {
     step(in[i]);
-    if (first + i * of_block >= heads.count) continue;  // the last one, again
+    if (first + i * of_block >= heads.count) continue;  // a repeated one
 #pragma unroll
     for (int p = 0; p < packs; ++p) {
       if constexpr (gated) in[i][p] = each(in[i][p], activated(open[i][p], gate.act), Times());
@@ -163,8 +163,8 @@ __global__ void __launch_bounds__(most_threads) row_norm_kernel(Rows<__nv_bfloat
 bool bf16_in_packs(ConstTensor x) { return x.dtype == DType::bf16 && in_packs(x, wide); }
 Bf16Numbers<const void> bf16(ConstTensor x) { return Bf16Numbers<const void>(numbers(x)); }
 
-template <int lanes, int packs, template <int, int> class Step, class Source, class Parameters>
-void start(const char* name, Tensor y, const Source& x, ConstTensor gate, Activation act, const Parameters& parameters,
+template <int lanes, int packs, template <int, int> class Step, class Input, class Parameters>
+void start(const char* name, Tensor y, const Input& x, ConstTensor gate, Activation act, const Parameters& parameters,
            cudaStream_t stream) {
   constexpr unsigned n = lanes * packs * wide, of_block = threads / lanes * (on_their_way / packs);
   const Heads heads{static_cast<unsigned>(y.shape.size() / n), static_cast<unsigned>(y.row_size() / n)};
@@ -172,13 +172,13 @@ void start(const char* name, Tensor y, const Source& x, ConstTensor gate, Activa
     launch_overlapped(name, kernel, blocks_for(heads.count, of_block), threads, 0, stream, Bf16Numbers<void>(numbers(y)), x, heads,
                       OutputGate<Bf16Numbers>{bf16(gate), act}, parameters);
   };
-  gate ? launch_kernel(heads_kernel<lanes, packs, true, Step, Source, Parameters>)
-       : launch_kernel(heads_kernel<lanes, packs, false, Step, Source, Parameters>);
+  gate ? launch_kernel(heads_kernel<lanes, packs, true, Step, Input, Parameters>)
+       : launch_kernel(heads_kernel<lanes, packs, false, Step, Input, Parameters>);
 }
 
 /// False where groups of n numbers have no form.
-template <template <int, int> class Step, class Source, class Parameters>
-bool over_heads(const char* name, Tensor y, std::int64_t n, const Source& x, const Parameters& parameters, cudaStream_t stream,
+template <template <int, int> class Step, class Input, class Parameters>
+bool over_heads(const char* name, Tensor y, std::int64_t n, const Input& x, const Parameters& parameters, cudaStream_t stream,
                 ConstTensor gate = {}, Activation act = Activation::identity) {
   constexpr std::int64_t most_rows = std::int64_t{1} << 31;
   if (y.row_size() % n != 0 || y.shape.size() / n >= most_rows) return false;
@@ -215,18 +215,18 @@ bool normalise_short_groups(const char* name, Tensor y, ConstTensor x, std::int6
                             Activation act, cudaStream_t stream) {
   if (x.dtype == DType::f32 && y.dtype == DType::bf16 && n == x.row_size() && !gate) return normalise_rows(name, y, x, norm, stream);
   if (!bf16_in_packs(y) || !bf16_in_packs(x) || (gate && !bf16_in_packs(gate))) return false;
-  return over_heads<Normalised>(name, y, n, Single{bf16(x)}, norm, stream, gate, act);
+  return over_heads<Normalised>(name, y, n, PlainRows{bf16(x)}, norm, stream, gate, act);
 }
 
 bool softmax_short_groups(Tensor y, ConstTensor x, std::int64_t n, float temperature, cudaStream_t stream) {
   if (!bf16_in_packs(y) || !bf16_in_packs(x)) return false;
-  return over_heads<Softmax>("softmax", y, n, Single{bf16(x)}, Temperature{temperature}, stream);
+  return over_heads<Softmax>("softmax", y, n, PlainRows{bf16(x)}, Temperature{temperature}, stream);
 }
 
 bool softmax_pair_short_groups(Tensor pair, ConstTensor shared, ConstTensor sparse, ConstTensor more, std::int64_t n, cudaStream_t stream) {
   if (!bf16_in_packs(pair) || !bf16_in_packs(shared) || !bf16_in_packs(sparse) || !bf16_in_packs(more)) return false;
-  const Pair source{bf16(shared), bf16(sparse), bf16(more), static_cast<unsigned>(shared.row_size())};
-  return over_heads<Softmax>("softmax", pair, n, source, Temperature{1}, stream);
+  const SparsePairRows input{bf16(shared), bf16(sparse), bf16(more), static_cast<unsigned>(shared.row_size())};
+  return over_heads<Softmax>("softmax", pair, n, input, Temperature{1}, stream);
 }
 
 }  // namespace statescope::cuda

@@ -27,7 +27,7 @@ constexpr int tile = 64, depth = 32, gram_threads = 128;
 /// Vectors x_0 … x_{count−1} of `length` numbers each: number c of vector i lies at i · across + c · along.
 struct Vectors {
   const float* data;  // of matrix 0
-  std::int64_t matrix, count, length, across, along;
+  std::int64_t matrix_descriptor, count, length, across, along;
 };
 
 /// Numbers of a tile's vectors: [depth, tile], rows eight banks apart.
@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(gram_threads, 3) gram_kernel(double* gram, Vec
   const std::int64_t n = z.count, tiles = (n + tile - 1) / tile, pairs = tiles * (tiles + 1) / 2, b = blockIdx.x / pairs;
   std::int64_t row = 0, column = 0;
   tiles_of(blockIdx.x % pairs, tiles, row, column);
-  const float* data = z.data + b * z.matrix;
+  const float* data = z.data + b * z.matrix_descriptor;
   const int warp = static_cast<int>(threadIdx.x) / warp_size, lane = static_cast<int>(threadIdx.x) % warp_size;
   const int first_i = warp / 2 * side + lane / 4, first_j = warp % 2 * side;
   double product[across][along][4] = {};
@@ -236,7 +236,7 @@ __global__ void __launch_bounds__(columns* warp_size* warp_size / rows_of_warp)
 
 constexpr int in_memory_threads = 512;
 
-/// The same of a larger matrix, which is worked on where it lies. A thread has every width-th row of a part of the columns.
+/// The same for a larger matrix, in global memory. A thread has every width-th row of a part of the columns.
 __global__ void __launch_bounds__(in_memory_threads) tridiagonal_in_memory_kernel(double* diagonal, double* beside, double* gram, int n) {
   extern __shared__ __align__(16) double numbers[];
   const int width = min((n + warp_size - 1) / warp_size * warp_size, in_memory_threads), parts = in_memory_threads / width;
@@ -287,7 +287,7 @@ __global__ void __launch_bounds__(in_memory_threads) tridiagonal_in_memory_kerne
 // eigenvalues
 
 constexpr int bisection_threads = 128;
-constexpr int sturm_steps = 8;  // between which p is brought back to size
+constexpr int sturm_steps = 8;  // after which p is rescaled
 
 /// A row of a tridiagonal matrix: its number on the diagonal, and the square of the one before that.
 struct alignas(16) TridiagonalRow {
@@ -307,7 +307,7 @@ __device__ int eigenvalues_below(double x, const TridiagonalRow* T, int n) {
       count += (__double2hiint(next) ^ __double2hiint(p)) < 0;
       before = p, p = next;
     }
-    // both times that power of two which makes the larger one 1 to 2
+    // scale both by the power of two that brings the larger one to 1 … 2
     constexpr int exponent = 0x7FF00000, twice_of_one = 0x7FE00000;
     const int larger = max(__double2hiint(p) & exponent, __double2hiint(before) & exponent);
     const double scale = __hiloint2double(twice_of_one - larger, 0);

@@ -99,7 +99,7 @@ struct Choice {
   }
 };
 
-/// Block b, after all before it, goes to its place among the best; of equal scores the earlier comes first.
+/// Inserts block b, after all before it, among the best; of equal scores the earlier comes first.
 __device__ void insert_block(float* score, std::int32_t* block, int width, int b, float found) {
   int place = std::min(b, width);
   while (place > 0 && found > score[place - 1]) --place;
@@ -146,7 +146,7 @@ __device__ void write_selected(const Choice& choice, const Problem& p, const Que
   }
 }
 
-/// Behind its barrier all threads may read what each of them has chosen, or put into shared memory before.
+/// Ends with a barrier: all threads may read the choices, and what was stored to shared memory before.
 __device__ void choose(const Choice& choice, const Problem& p, const Queries& x) {
   if (choice.width > 0) choose_blocks(choice, p, x);
   __syncthreads();
@@ -174,7 +174,7 @@ struct Sight {
   }
 };
 
-/// Of query i of this thread block.
+/// What query i of this thread block sees.
 __device__ Sight sight_of(const Problem& p, const Queries& x, const Choice& choice, int i) {
   const std::int64_t position = x.position + i, size = p.blocks.block_size;
   const bool chooses = choice.width > 0 && position < p.blocks.until;
@@ -202,8 +202,8 @@ struct TileMemory {
   std::uint64_t visible[tile];            // bit n of a query: it sees key n of the tile
 };
 
-/// The thread's queries are 4 y … 4 y + 3, its keys x, x + 16, x + 32, x + 48, its columns 4 x … 4 x + 3 of every 64.
-struct Place {
+/// The queries, keys and columns of a thread: queries 4 y … 4 y + 3, keys x, x + 16, x + 32, x + 48, columns 4 x … 4 x + 3 of every 64.
+struct ThreadTile {
   int x = static_cast<int>(threadIdx.x) % 16, y = static_cast<int>(threadIdx.x) / 16;
   __device__ int query(int i) const { return 4 * y + i; }
   __device__ int key(int j) const { return x + 16 * j; }
@@ -239,7 +239,7 @@ __device__ bool look(TileMemory<Columns>& memory, const Problem& p, const Querie
 
 /// score_ij = q_i · k_j of the thread's queries and keys. Ends with a barrier.
 template <int Columns>
-__device__ void multiply(float (&score)[4][4], TileMemory<Columns>& memory, const Problem& p, const Queries& x, Place at,
+__device__ void multiply(float (&score)[4][4], TileMemory<Columns>& memory, const Problem& p, const Queries& x, ThreadTile at,
                          std::int64_t first, int keys) {
   constexpr int pitch = channels + pitch_skew;
   auto& [q, k] = memory.scored;
@@ -269,7 +269,7 @@ __device__ void multiply(float (&score)[4][4], TileMemory<Columns>& memory, cons
 
 /// memory.weight ← e^{scale · score − peak} with a peak that has seen this tile too; o and total follow the peak.
 template <int Columns>
-__device__ void soften(Running<Columns>& running, float (&score)[4][4], TileMemory<Columns>& memory, float scale, Place at) {
+__device__ void soften(Running<Columns>& running, float (&score)[4][4], TileMemory<Columns>& memory, float scale, ThreadTile at) {
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     const std::uint64_t visible = memory.visible[at.query(i)];
@@ -297,7 +297,7 @@ __device__ void soften(Running<Columns>& running, float (&score)[4][4], TileMemo
 
 /// o += weight · v. Ends with a barrier.
 template <int Columns>
-__device__ void add_values(Running<Columns>& running, TileMemory<Columns>& memory, const Problem& p, const Queries& x, Place at,
+__device__ void add_values(Running<Columns>& running, TileMemory<Columns>& memory, const Problem& p, const Queries& x, ThreadTile at,
                            std::int64_t first, int keys) {
   const std::int64_t column = std::int64_t{blockIdx.y} * Columns;
   for (int from = 0; from < keys; from += values) {
@@ -326,7 +326,7 @@ __device__ void add_values(Running<Columns>& running, TileMemory<Columns>& memor
 }
 
 template <int Columns>
-__device__ void write_output(Running<Columns>& running, const Problem& p, const Queries& x, Place at) {
+__device__ void write_output(Running<Columns>& running, const Problem& p, const Queries& x, ThreadTile at) {
   const std::int64_t column = std::int64_t{blockIdx.y} * Columns;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
@@ -351,7 +351,7 @@ __global__ void __launch_bounds__(threads, 2) attend_tile_kernel(Problem p) {
 
   // o_t = Σ_s softmax_s(scale · q_t·k_s) v_s
   Running<Columns> running;
-  const Place at;
+  const ThreadTile at;
   const std::int64_t end = x.position + x.count;
   for (std::int64_t first = start_of_keys(p, x, tile); first < end; first += tile) {
     if (!look(memory, p, x, choice, first)) continue;

@@ -1,5 +1,5 @@
 // Sparse state expansion without the host: a counting sort of the items (one per token and choice) by sequence and partition. For memories
-// that cannot gather, one kernel that makes their rows, and one that sums what they read.
+// that cannot gather, one kernel that replicates their rows, and one that sums their outputs.
 #include "kernels/cuda/common/operations.h"
 #include "kernels/cuda/common/warp.h"
 #include "kernels/ops/sparse_state.h"
@@ -38,14 +38,14 @@ __device__ int run_of(const Items& items, unsigned i) {
   return static_cast<int>(sequence_of(items, t) * items.N) + items.selected.row(t)[i - t * choices];
 }
 
-/// What the sort leaves behind (SparseOrder).
+/// The results of the sort (SparseOrder).
 struct Sorted {
   SparseItem* items;                // [items]
   std::int32_t* place;              // [items]
   std::int32_t *cu_seqlens, *slot;  // [S + runs + 1], [S + runs]: the shared segments, then the runs
 };
 
-/// What the gate e multiplies; an item beyond the first `readers` does not read, beyond the first `writers` not write.
+/// The factors of items from the gate e; an item beyond the first `readers` does not read, beyond the first `writers` not write.
 struct Gating {
   Rows<const float> gate;  // [T, N]
   std::int64_t writers, readers;
@@ -94,7 +94,7 @@ __device__ std::int32_t sum_before(std::int32_t x, std::int32_t* of_warp, std::i
   return before;
 }
 
-/// Counts of a block's warps, of `some_runs` runs at a time: 32 KB of the 48 that a kernel may declare.
+/// Counts of the warps of a block, for `some_runs` runs at a time: 32 KB of the 48 that a kernel may declare.
 constexpr unsigned some_runs = 256;
 using Counts = std::int32_t[warps_of_tile][some_runs];
 
@@ -109,13 +109,13 @@ __device__ unsigned lanes_of_run(int run, int bits) {
   return same;
 }
 
-/// A block places the items of its tile: behind all of earlier runs and, in their own run, behind those of earlier tiles and tokens. It
-/// counts all items itself, which is sooner done than a launch before this one.
+/// A block places the items of its tile: after all of earlier runs and, in their own run, after those of earlier tiles and tokens. It
+/// counts all items itself, which is faster than another launch before this one.
 __global__ void __launch_bounds__(tile) sort_kernel(Sorted sorted, Items items, Gating gating) {
   __shared__ Counts counts;
   __shared__ std::int32_t of_warp[warps_of_tile];
-  wait_for_results();
-  let_next_begin();  // what needs no items
+  grid_dependency_wait();
+  launch_dependents();  // kernels that need no items
   const auto runs = static_cast<unsigned>(items.runs()), count = static_cast<unsigned>(items.count());
   const unsigned thread = threadIdx.x, lane = thread % warp_size, warp = thread / warp_size, own_tile = blockIdx.x * tile;
   const unsigned segments = max(static_cast<unsigned>(items.S) + 1, runs);
@@ -123,11 +123,12 @@ __global__ void __launch_bounds__(tile) sort_kernel(Sorted sorted, Items items, 
   std::int32_t begin = 0;  // of the runs to come
   for (unsigned from = 0; from < segments; from += some_runs) {
     const auto of_runs = [&](int run) { return static_cast<unsigned>(run) - from < some_runs; };
-    /// How often each warp sees a run among so many tiles; the thread's own run and its lanes, of the last one.
+    /// Counts how often each warp sees a run in these tiles; leaves the run of the thread, and the lanes with the same run, in the last
+    /// tile.
     int run = -1;
     unsigned same = 0;
     const auto count_tiles = [&](unsigned first, unsigned end) {
-      constexpr unsigned at_once = 8;  // on their way from memory
+      constexpr unsigned at_once = 8;  // loads in flight
       for (; first < end; first += at_once * tile) {
         int ahead[at_once];
 #pragma unroll
@@ -188,8 +189,9 @@ __global__ void __launch_bounds__(tile) sort_kernel(Sorted sorted, Items items, 
   }
 }
 
-/// Operands [T, 2, H, n] or, for v, [T, H, n], and the memory's rows [T + items, H, n] that are made of them. What is absent has n = 0.
-struct Operand {
+/// An operand [T, 2, H, n] or, for v, [T, H, n], and the memory's rows [T + items, H, n] that are replicated from it. An absent one has n =
+/// 0.
+struct ReplicatedOperand {
   Rows<const float> from;
   float* to;
   std::int64_t n;
@@ -200,7 +202,7 @@ struct Operand {
 };
 
 struct Replication {
-  Operand q, k, v, log_decay, beta;
+  ReplicatedOperand q, k, v, log_decay, beta;
   const SparseItem* items;
   std::int64_t T, rows, H, writers;
   bool l2, before_l2;
@@ -219,12 +221,12 @@ __device__ void replicate_key(float* y, const float* x, std::int64_t n, float f,
   for (std::int64_t i = lane; i < n; i += warp_size) y[i] = factor * x[i];
 }
 
-__device__ void replicate_plain(const Operand& x, std::int64_t row, std::int64_t t, std::int64_t half, std::int64_t h, std::int64_t H,
-                                bool present) {
+__device__ void replicate_plain(const ReplicatedOperand& x, std::int64_t row, std::int64_t t, std::int64_t half, std::int64_t h,
+                                std::int64_t H, bool present) {
   for (std::int64_t i = threadIdx.x % warp_size; i < x.n; i += warp_size) x.row(row, h, H)[i] = present ? x.at(t, half, h, H)[i] : 0;
 }
 
-/// A warp makes one head of one row of the memory: row t < T for the shared state, row T + p for an item.
+/// A warp writes one head of one row of the memory: row t < T for the shared state, row T + p for an item.
 __global__ void replicate_kernel(Replication g) {
   const std::int64_t index = std::int64_t{blockIdx.x} * warps + threadIdx.x / warp_size, row = index / g.H, h = index % g.H;
   if (row >= g.rows) return;
@@ -252,7 +254,7 @@ __global__ void combine_kernel(Rows<float> o, const float* rows, const std::int3
 // ---------------------------------------------------------------------------------------------------------------------------------------
 // launchers
 
-Operand operand(ConstTensor x, Tensor rows) {
+ReplicatedOperand replicated_operand(ConstTensor x, Tensor rows) {
   if (!x) return {};
   return {f32(x), rows.f32(), rows.shape.rank() == 3 ? rows.shape[2] : 1};
 }
@@ -270,7 +272,7 @@ SparseOrder sparse_order(const SparseState& op, const std::int32_t* sequences, W
   const Sorted sorted{reinterpret_cast<SparseItem*>(numbers(of_item * items.count())), numbers(items.count()), numbers(S + runs + 1),
                       numbers(S + runs)};
   const Gating gating{f32(op.gate), op.writers, op.readers, op.gate_q, op.gate_k, op.write_scale};
-  // Without an item there are segments all the same.
+  // There are segments even without items.
   const auto tiles = std::max(static_cast<unsigned>(items.tiles()), 1U);
   launch_overlapped("sparse_state: sorting", sort_kernel, tiles, tile, 0, stream, sorted, items, gating);
   return {sorted.items, sorted.place, sequences, {sorted.cu_seqlens, sorted.slot, S + runs, items.T}};
@@ -288,11 +290,11 @@ SparseRows sparse_rows(const SparseState& op, const SparseOrder& order, Workspac
   made.log_decay = row_tensor(op.log_decay, op.log_decay && op.log_decay.shape.rank() == 4);
   made.beta = row_tensor(op.beta, false);
   made.o = workspace.tensor({rows, H, op.v.shape[2]});
-  const Replication replication{operand(op.q, made.q),
-                                operand(op.k, made.k),
-                                operand(op.v, made.v),
-                                operand(op.log_decay, made.log_decay),
-                                operand(op.beta, made.beta),
+  const Replication replication{replicated_operand(op.q, made.q),
+                                replicated_operand(op.k, made.k),
+                                replicated_operand(op.v, made.v),
+                                replicated_operand(op.log_decay, made.log_decay),
+                                replicated_operand(op.beta, made.beta),
                                 order.items,
                                 T,
                                 rows,

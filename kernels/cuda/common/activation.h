@@ -32,7 +32,7 @@ inline __device__ float activated(float x, Activation act) {
   }
 }
 
-/// Of neighbours: one choice for all of them.
+/// Of adjacent values: one branch for all of them.
 template <int Width>
 __device__ Pack<Width> activated(Pack<Width> x, Activation act) {
   const auto each = [&](auto fn) {
@@ -54,7 +54,7 @@ __device__ Pack<Width> activated(Pack<Width> x, Activation act) {
   }
 }
 
-/// The same with one exponential for all of them, and no branch: less code.
+/// The same with one exponential for all activations, and no branch: less code.
 inline __device__ float activated_by_one(float x, Activation act) {
   const float e = expf(-fabsf(x)), sigma = __fdividef(x < 0 ? e : 1, 1 + e);
   const float y = act == Activation::silu ? x * sigma : act == Activation::sigmoid ? sigma : x;

@@ -9,15 +9,17 @@
 
 namespace statescope::cuda {
 
-/// bf16 operands whose rows and heads begin at multiples of 16 bytes.
+/// A bf16 operand whose rows and heads begin at multiples of 16 bytes.
+struct AttentionOperand {
+  const Bf16* data;
+  std::int64_t rows, heads, width;  // columns that hold values; others count as 0
+  std::int64_t stride, pitch;       // from row to row, from head to head
+};
+
+/// The operands of a launch.
 struct AttentionTiles {
-  struct Operand {
-    const Bf16* data;
-    std::int64_t rows, heads, width;  // width: columns that hold numbers; others count as 0
-    std::int64_t stride, pitch;       // from row to row, from head to head
-  };
-  Operand q, k, v;  // [queries, H, d], [keys, Hkv, d], [keys, Hkv, V]
-  void* o;          // [queries, H, V], rows `o_stride` apart; float32, or bf16 where o_bf16
+  AttentionOperand q, k, v;  // [queries, H, d], [keys, Hkv, d], [keys, Hkv, V]
+  void* o;                   // [queries, H, V], rows `o_stride` apart; float32, or bf16 where o_bf16
   std::int64_t o_stride;
   bool o_bf16;
   int H, Hkv, V;
@@ -30,7 +32,7 @@ struct AttentionTiles {
 /// The queries of a thread block.
 struct QueryTile {
   int head, kv_head;
-  std::int64_t row, first_key;  // the first query's among all queries, its segment's first key's among all keys
+  std::int64_t row, first_key;  // of the first query among all queries; of its segment's first key among all keys
   int count;                    // of queries; 0 or less: none
   int position;                 // of the first query among its segment's keys
 
@@ -39,7 +41,7 @@ struct QueryTile {
   __device__ int end() const { return position + count; }
 };
 
-/// Blocks that all queries take, `queries` a block.
+/// Thread blocks for all queries, `queries` in each.
 inline unsigned tiles_of(const AttentionTiles& p, int queries) {
   return blocks_for(p.segments.longest, static_cast<unsigned>(queries)) * static_cast<unsigned>(p.segments.count * p.H);
 }
@@ -65,7 +67,7 @@ struct RunningSoftmax {
   float peak[2] = {-std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()}, total[2] = {};
 };
 
-/// Scores of keys that a query does not see become −∞. `ahead`: the first key's place less the one of the lane's query g.
+/// Sets the scores of keys that a query does not see to −∞. `ahead`: the position of the first key minus that of the lane's query g.
 template <int n>
 __device__ void hide_unseen(float (&score)[n][4], int ahead, int window) {
   const int column = 2 * static_cast<int>(threadIdx.x % 4);
@@ -160,7 +162,7 @@ std::size_t softmax_attention_tiles_scratch(const SoftmaxAttention& op);
 void softmax_attention_tiles(const SoftmaxAttention& op, const DeviceSegments& segments, const std::int32_t* cu_seqlens_k, void* scratch,
                              cudaStream_t stream);
 
-// softmax_attention_hopper.cu: bulk copies and the products of a warpgroup
+// hopper/softmax_attention.cu: TMA and wgmma
 void attend_hopper(const AttentionTiles& p, cudaStream_t stream);
 
 }  // namespace statescope::cuda

@@ -1,4 +1,4 @@
-// What the CUDA forms share: errors, launches, operands as a kernel takes them. Included by .cu files alone.
+// What all CUDA code shares: errors, launches, operands as a kernel takes them. Included by .cu files alone.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -16,11 +16,11 @@ namespace statescope::cuda {
 /// Throws std::bad_alloc where the device is out of memory, else DeviceError with one line: what failed, why, and where.
 void check(cudaError_t status, const char* what, std::source_location where = std::source_location::current());
 
-/// Lets a kernel have so much shared memory on the device of this thread: with what it declares, where that is much, for 48 KB together
-/// need not be asked for.
+/// Raises the limit of dynamic shared memory of a kernel on this thread's device. Nothing to do up to 48 KB, static shared memory included,
+/// which need not be asked for.
 void allow_shared_memory(const char* name, const void* kernel, std::size_t bytes);
 
-/// Of the device of this thread.
+/// An attribute of this thread's device.
 inline int attribute_of_device(cudaDeviceAttr attribute) {
   int device = 0, value = 0;
   check(cudaGetDevice(&device), "the device");
@@ -32,12 +32,14 @@ inline std::size_t most_shared_bytes() {  // of a thread block
 }
 inline unsigned multiprocessors() { return static_cast<unsigned>(attribute_of_device(cudaDevAttrMultiProcessorCount)); }
 
-/// Whether the device of this thread lets a kernel begin while the one before it ends (compute capability 9.0 or later).
+/// Whether this thread's device supports programmatic dependent launch: a kernel may start while the one before it ends (compute capability
+/// 9.0 or later).
 bool can_overlap();
-/// Whether it is of compute capability 9.0: what stands in files named *_hopper.cu runs there alone.
+/// Whether it is of compute capability 9.0: kernels in hopper/ and decode/ run there alone.
 bool is_hopper();
 
-/// Whether a kernel waits for those before it in the stream to end, or says itself when it needs their results (`launch_overlapped`).
+/// Whether a kernel starts once those before it in the stream have ended, or calls grid_dependency_wait itself when it needs their results
+/// (`launch_overlapped`).
 enum class Overlap { none, with_kernels_before };
 
 template <class... Parameters, class... Arguments>
@@ -65,51 +67,50 @@ void launch_as(Overlap overlap, unsigned cluster, const char* name, void (*kerne
   check(cudaLaunchKernelEx(&config, kernel, arguments...), name);
 }
 
-/// Starts a kernel and throws if it could not be started.
+/// Launches a kernel and throws if it could not be started.
 template <class... Parameters, class... Arguments>
 void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, cudaStream_t stream,
             const Arguments&... arguments) {
   launch_as(Overlap::none, 0, name, kernel, grid, block, shared_bytes, stream, arguments...);
 }
 
-/// The same for a kernel that may come onto the device while the ones before it still run: it calls `wait_for_results` before it reads
-/// what they write, or writes anything.
+/// The same with programmatic dependent launch: the kernel may start while the ones before it still run. It calls `grid_dependency_wait`
+/// before it reads what they write, or writes anything.
 template <class... Parameters, class... Arguments>
 void launch_overlapped(const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
                        cudaStream_t stream, const Arguments&... arguments) {
   launch_as(Overlap::with_kernels_before, 0, name, kernel, grid, block, shared_bytes, stream, arguments...);
 }
 
-/// The same, `cluster` neighbouring blocks at a time, if it is not 0, which run at once and reach each other's shared memory (compute
-/// capability 9.0).
+/// The same in thread block clusters of `cluster` blocks, if that is not 0 (compute capability 9.0).
 template <class... Parameters, class... Arguments>
 void launch_clusters(unsigned cluster, const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
                      cudaStream_t stream, const Arguments&... arguments) {
   launch_as(Overlap::with_kernels_before, cluster, name, kernel, grid, block, shared_bytes, stream, arguments...);
 }
 
-/// In a kernel: the next one of the stream may come onto the device as soon as all blocks have got here.
-__device__ inline void let_next_begin() {
+/// In a kernel: the next kernel of the stream may start once all blocks have got here.
+__device__ inline void launch_dependents() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
-/// In a kernel: all kernels before it have ended, and what they have written can be read.
-__device__ inline void wait_for_results() {
+/// In a kernel: waits until all kernels before it have ended and their writes are visible.
+__device__ inline void grid_dependency_wait() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 /// Both, for kernels that have nothing to do before.
 __device__ inline void begin_overlapped() {
-  let_next_begin();
-  wait_for_results();
+  launch_dependents();
+  grid_dependency_wait();
 }
 
-/// In a kernel: brings what stands there into the second cache.
+/// In a kernel: prefetches the line at this address into L2.
 __device__ inline void prefetch(const void* x) { asm volatile("prefetch.global.L2 [%0];" ::"l"(x)); }
 
-// In a kernel: a barrier of the block by its number, at which so many threads meet. Each of them waits for all, or arrives and goes on.
+// In a kernel: a named barrier of the block, at which `count` threads meet. Each of them waits for all, or arrives and goes on.
 
 template <int number, int count>
 __device__ void wait_at_barrier() {
@@ -124,7 +125,7 @@ template <class Number>
 Number rounded_up(Number n, Number to) {
   return (n + to - 1) / to * to;
 }
-/// Blocks of `block` threads that n items take, one item a thread.
+/// Blocks of `block` threads for n items, one item a thread.
 inline unsigned blocks_for(std::int64_t n, unsigned block) { return static_cast<unsigned>((n + block - 1) / block); }
 
 /// Rows of numbers on the device: row t begins at data + t · stride.

@@ -4,7 +4,8 @@
 namespace statescope::cuda {
 
 constexpr float log2_e = 1.44269504F;
-/// From the row that products bring q and k to, to either end of a chunk: floating point holds the factors of both.
+/// The largest decay, as a power of two, between the row at which scores are computed and either end of a chunk: floating point holds the
+/// factors of both sides.
 constexpr float most_log2_decay = 100;
 
 __device__ inline float2 operator+(float2 a, float2 b) { return {a.x + b.x, a.y + b.y}; }

@@ -1,17 +1,17 @@
 // The gated delta rule in chunks of 64 rows on tensor cores (spec §9.5). With b_i = Σ_{m≤i} log α_m inside a chunk, Γ_ij = e^{b_i − b_j}:
 //
-//   T = (I + tril(diag(β) (K Kᵀ ⊙ Γ), −1))⁻¹ diag(β)
-//   u = T (V − diag(e^b) K S₀)      o = scale (diag(e^b) Q S₀ + tril(Q Kᵀ ⊙ Γ) u)      S = e^{b_C} S₀ + Kᵀ diag(e^{b_C − b}) u
+//  T = (I + tril(diag(β) (K Kᵀ ⊙ Γ), −1))⁻¹ diag(β)
+//  u = T (V − diag(e^b) K S₀)      o = scale (diag(e^b) Q S₀ + tril(Q Kᵀ ⊙ Γ) u)      S = e^{b_C} S₀ + Kᵀ diag(e^{b_C − b}) u
 //
-// Where q and k are to be of length 1, that is a factor f of a row as it lies: K above is diag(f^k) K, Q is diag(f^q) Q. So it is with
-// sparse states (sparse_state.h), segments behind those of an operation's own rows, whose items read rows that lie anywhere: a gate and
-// the L2 norm.
+// Where q and k are normalised to length 1, each row gets a factor f: K above is diag(f^k) K, Q is diag(f^q) Q. Sparse states
+// (sparse_state.h) have factors likewise, a gate and the L2 norm; their segments come after those of the operation's own rows, and their
+// items read rows at arbitrary positions.
 //
 // Four kernels; a span is a run of chunks:
-//   prepare: T of all chunks at once (gated_delta_rule_prepare.cu)
-//   carry:   each span but a segment's last: its state S_local from zero, and its transition M, the state from I with V = 0
-//   combine: the state each span begins with, in order: S_{j+1} = M_j S_j + S_local,j
-//   read:    o of each span from the state it begins with, and the last state
+//  prepare: T of all chunks at once (gated_delta_rule_prepare.cu)
+//  carry:   each span but a segment's last: its state S_local from zero, and its transition M, the state from I with V = 0
+//  combine: the state each span begins with, in order: S_{j+1} = M_j S_j + S_local,j
+//  read:    o of each span from the state it begins with, and the last state
 // Segments of one span need only prepare and read. Products take bf16 and sum in float32; decays and sums of products are float32.
 #pragma once
 
@@ -27,21 +27,21 @@ constexpr int row_blocks = chunk_rows / 16;                      // of a chunk
 constexpr int lower_blocks = row_blocks * (row_blocks + 1) / 2;  // of a lower triangular matrix [64, 64], those of row block i from …
 __device__ constexpr int first_block(int i) { return i * (i + 1) / 2; }
 
-/// q, k or v.
-struct Source {
+/// q, k or v as given, in float32 or bf16.
+struct RawOperand {
   const void* data;
   std::int64_t stride, heads, width;
   bool by_fours;  // four numbers may be loaded at once
 };
 
 /// o [rows, H, V].
-struct Output {
+struct OutputRows {
   void* data;
   std::int64_t stride;
   bool bf16, by_twos;  // two bf16 numbers may be stored at once
 };
 
-/// What prepare leaves of a head of a chunk.
+/// What prepare computes for a head of a chunk.
 struct alignas(16) Chunk {
   uint4 T[lower_blocks * lanes];                                     // B of Tᵀ: k runs along T's columns, n along its rows
   float b[chunk_rows], from_start[chunk_rows];                       // b, e^b
@@ -50,7 +50,7 @@ struct alignas(16) Chunk {
   float total;                                                       // e^{b_C}
 };
 
-/// The same for the products of a warpgroup, as it goes into shared memory.
+/// The same for wgmma, laid out as in shared memory.
 struct alignas(1024) TileChunk {
   Tile T, scores;                                 // [i, j]; scale diag(f^q) tril(Q Kᵀ ⊙ Γ) diag(f^k)
   float predict[chunk_rows], to_end[chunk_rows];  // f^k e^b, f^k e^{b_C − b}
@@ -58,11 +58,11 @@ struct alignas(1024) TileChunk {
   float total;                                    // e^{b_C}
 };
 
-/// What own rows and gathered ones have each for themselves.
-struct Side {
+/// Operands of which own rows and gathered ones have their own.
+struct DeltaOperands {
   Bf16Rows q, k;
-  Operand log_decay, beta;
-  Output o;  // of gathered ones [rows · choices, H, V]
+  F32Rows log_decay, beta;
+  OutputRows o;  // of gathered ones [rows · choices, H, V]
 };
 
 /// The row that an item reads, and which of the row's choices it is.
@@ -71,14 +71,15 @@ struct ItemRow {
 };
 
 struct Problem {
-  Source given_q, given_k, given_v;
-  std::array<Side, 2> side;  // q and k as they are given or, if `copied`, made by prepare: rows 64 n … of chunk n
-  Bf16Rows v;                // likewise
+  RawOperand given_q, given_k, given_v;
+  std::array<DeltaOperands, 2>
+      operands;  // of own rows, of gathered ones; q and k as given or, if `copied`, rounded by prepare: rows 64 n … of chunk n
+  Bf16Rows v;    // likewise
   bool copied;
   Rows<const float> initial;  // [slots, H, K, V]
   Rows<float> final;          // [slots, H, K, V]
   const SparseItem* items;    // null: nothing is gathered
-  bool unit;                  // q and k are to be of length 1; always where rows are gathered
+  bool unit;                  // q and k are normalised to length 1; always where rows are gathered
   std::int64_t own_rows, own_segments, choices, writers, readers;
   bool gate_before_l2;
   std::int64_t H, K, V, value_blocks;
@@ -86,7 +87,7 @@ struct Problem {
   DeviceSegments segments;
   std::int64_t span;        // rows
   std::int64_t first_span;  // of a launch
-  int stages;               // of Passage
+  int stages;               // of ChunkPipeline
   Chunk* chunks;            // [chunks, H]
   TileChunk* tiles;         // [chunks, H]; one of both is null
   float4* states;           // [spans, H, value_blocks, channel blocks, 2, lanes]: 16 columns of a state (Columns)
@@ -98,11 +99,10 @@ struct Problem {
 
 void prepare(const Problem& p, bool bf16, std::int64_t chunks, cudaStream_t stream);
 
-// gated_delta_rule_hopper.cu: carry and read of heads of 65 to 256 channels, bf16 in pieces of 16 bytes, on a device of compute capability
+// hopper/gated_delta_rule.cu: carry and read of heads of 65 to 256 channels, bf16 in 16-byte vectors, on a device of compute capability
 // 9.0; KP: 128 or 256
 bool hopper_supported(const GatedDeltaRule& op);
-/// Whether its o can pass this norm of heads of at most 512 columns, and silu of a gate, on its way to memory, and does so sooner; `spans`:
-/// of all heads.
+/// Whether its read can apply this norm of heads of at most 512 columns, and silu of a gate, to o, and is faster so; `spans`: of all heads.
 bool hopper_reads_out(const GatedDeltaRule& op, const InputNorm& readout, std::int64_t spans);
 template <int KP>
 void carry_hopper(const Problem& p, std::int64_t spans, cudaStream_t stream);
@@ -123,7 +123,7 @@ __device__ uint4* transition_of(const Problem& p, std::int64_t span, std::int64_
 
 __device__ inline int lane() { return static_cast<int>(threadIdx.x) % lanes; }
 __device__ inline int warp() { return static_cast<int>(threadIdx.x) / lanes; }
-/// Where a lane's numbers of a fragment begin (cuda_chunk.h).
+/// The position of a lane's values in a fragment (chunk.h).
 __device__ inline int g() { return lane() / 4; }
 __device__ inline int t() { return lane() % 4 * 2; }
 
@@ -153,7 +153,7 @@ __device__ inline uint4 rest_of_a(const Block& x, const uint4& a) {
   return {packed_rest(left[0], left[1], a.x), packed_rest(left[2], left[3], a.y), packed_rest(right[0], right[1], a.z),
           packed_rest(right[2], right[3], a.w)};
 }
-/// B of the transpose: A with its two middle parts exchanged.
+/// B of the transpose: A with its two middle registers exchanged.
 __device__ inline uint4 as_b_transposed(const uint4& a) { return {a.x, a.z, a.y, a.w}; }
 /// B.
 __device__ inline uint4 as_b(const Block& x) {
@@ -171,26 +171,26 @@ __device__ inline void multiply(Block& c, const uint4& a, const uint4& b) {
 
 /// A.
 __device__ inline uint4 a_block(const Bf16* x, int stride, int row, int column) {
-  return load_matrices(x + (row + lane() % 16) * stride + column + lane() / 16 * 8);
+  return ldmatrix(x + (row + lane() % 16) * stride + column + lane() / 16 * 8);
 }
 /// A of xᵀ.
 __device__ inline uint4 a_block_transposed(const Bf16* x, int stride, int row, int column) {
-  return load_matrices_transposed(x + (row + lane() / 16 * 8 + lane() % 8) * stride + column + lane() / 8 % 2 * 8);
+  return ldmatrix_trans(x + (row + lane() / 16 * 8 + lane() % 8) * stride + column + lane() / 8 % 2 * 8);
 }
 /// B of xᵀ.
 __device__ inline uint4 b_block_transposed(const Bf16* x, int stride, int row, int column) {
-  return load_matrices(x + (row + lane() / 16 * 8 + lane() % 8) * stride + column + lane() / 8 % 2 * 8);
+  return ldmatrix(x + (row + lane() / 16 * 8 + lane() % 8) * stride + column + lane() / 8 % 2 * 8);
 }
 /// B.
 __device__ inline uint4 b_block(const Bf16* x, int stride, int row, int column) {
-  return load_matrices_transposed(x + (row + lane() % 16) * stride + column + lane() / 16 * 8);
+  return ldmatrix_trans(x + (row + lane() % 16) * stride + column + lane() / 16 * 8);
 }
 
 // ---------------------------------------------------------------------------------------------------------------------------------------
 // copies
 
-/// Starts to copy the first `wanted` columns of n rows, row_of(0) … of what begins at `from`, to 64 rows in shared memory, by all threads
-/// of the block; zeros for columns from `given` on and for the rows behind. A row has room for 8 · pieces numbers; pieces: a power of two,
+/// Starts to copy the first `wanted` columns of n rows, row_of(0) … counted from `from`, to 64 rows in shared memory, by all threads of the
+/// block; zeros for columns from `given` on and for the rows after the n-th. A row has room for 8 · pieces values; pieces: a power of two,
 /// at most 32.
 template <int pieces, int to_stride, class RowOf>
 __device__ void copy_rows(Bf16* to, const Bf16* from, std::int64_t stride, int n, int wanted, std::int64_t given, const RowOf& row_of) {

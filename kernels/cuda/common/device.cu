@@ -1,4 +1,4 @@
-// What all CUDA forms ask of the device: errors in one line, which device it is, how much shared memory a kernel may have (cuda.h).
+// Errors in one line, the choice of the device, limits of shared memory (cuda.h).
 #include "kernels/cuda/common/device.h"
 
 #include <algorithm>
@@ -55,8 +55,8 @@ void check(cudaError_t status, const char* what, std::source_location where) {
 void allow_shared_memory(const char* name, const void* kernel, std::size_t bytes) {
   constexpr std::size_t always_there = 48 << 10;
   if (bytes <= always_there) return;
-  // Asked for once a thread: a token's kernels are too short to ask before each of them. As much as there is: what one thread allows is
-  // what all others have, too.
+  // Once a thread: kernels of a token's step are too short for a call before each of them. The limit is raised as far as it goes, so what
+  // one thread has allowed holds for all others.
   thread_local std::set<std::pair<int, const void*>> allowed;
   const int device = current_device();
   if (allowed.contains({device, kernel})) return;
@@ -100,7 +100,7 @@ void choose_device(int index) {
   if (index >= count) throw DeviceError("cuda: there is no device " + std::to_string(index) + ", only 0 to " + std::to_string(count - 1));
   require_age(index);
   check(cudaSetDevice(index), "the device");
-  // Freed memory stays with the program; a forward pass asks for the same again.
+  // Freed memory stays in the pool: the next forward pass allocates the same again.
   cudaMemPool_t pool = nullptr;
   check(cudaDeviceGetDefaultMemPool(&pool, index), "the memory pool");
   std::uint64_t threshold = std::numeric_limits<std::uint64_t>::max();

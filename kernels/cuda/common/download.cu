@@ -28,19 +28,19 @@ void copy_in_pieces(char* to, const char* from, std::size_t bytes) {
 }  // namespace
 
 /// The stream, and pinned memory that no copy uses just now.
-class Downloads::Lane {
+class Downloads::CopyStream {
  public:
-  Lane() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream"); }
-  ~Lane() {
+  CopyStream() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream"); }
+  ~CopyStream() {
     for (const Pinned& pinned : idle_) cudaFreeHost(pinned.memory);
     cudaStreamDestroy(stream_);
   }
-  Lane(const Lane&) = delete;
-  Lane& operator=(const Lane&) = delete;
+  CopyStream(const CopyStream&) = delete;
+  CopyStream& operator=(const CopyStream&) = delete;
 
   cudaStream_t stream() const { return stream_; }
 
-  /// At least so many bytes, the smallest that there are; what is too small makes way for more.
+  /// The smallest idle buffer of at least so many bytes; too small ones are freed to make room.
   Pinned take(std::size_t bytes) {
     const auto found = std::ranges::lower_bound(idle_, bytes, {}, &Pinned::bytes);
     if (found != idle_.end()) {
@@ -66,44 +66,44 @@ class Downloads::Lane {
   std::vector<Pinned> idle_;  // by rising size
 };
 
-class Downloads::UnderWay final : public Download {
+class Downloads::DownloadInFlight final : public Download {
  public:
-  UnderWay(std::shared_ptr<Lane> lane, void* host, const void* device, std::size_t bytes, cudaStream_t after)
-      : lane_(std::move(lane)), host_(static_cast<char*>(host)), bytes_(bytes), pinned_(lane_->take(bytes)) {
+  DownloadInFlight(std::shared_ptr<CopyStream> copies, void* host, const void* device, std::size_t bytes, cudaStream_t after)
+      : copies_(std::move(copies)), host_(static_cast<char*>(host)), bytes_(bytes), pinned_(copies_->take(bytes)) {
     check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "an event");
     check(cudaEventRecord(event_, after), "an event");
-    check(cudaStreamWaitEvent(lane_->stream(), event_), "an event");
-    check(cudaMemcpyAsync(pinned_.memory ? pinned_.memory : host_, device, bytes, cudaMemcpyDeviceToHost, lane_->stream()),
+    check(cudaStreamWaitEvent(copies_->stream(), event_), "an event");
+    check(cudaMemcpyAsync(pinned_.memory ? pinned_.memory : host_, device, bytes, cudaMemcpyDeviceToHost, copies_->stream()),
           "a copy to the host");
-    check(cudaEventRecord(event_, lane_->stream()), "an event");
+    check(cudaEventRecord(event_, copies_->stream()), "an event");
   }
-  ~UnderWay() override {
+  ~DownloadInFlight() override {
     cudaEventSynchronize(event_);
     cudaEventDestroy(event_);
-    lane_->give_back(pinned_);
+    copies_->give_back(pinned_);
   }
-  UnderWay(const UnderWay&) = delete;
-  UnderWay& operator=(const UnderWay&) = delete;
+  DownloadInFlight(const DownloadInFlight&) = delete;
+  DownloadInFlight& operator=(const DownloadInFlight&) = delete;
 
   void wait() override {
     check(cudaEventSynchronize(event_), "a copy to the host");
     if (pinned_.memory) copy_in_pieces(host_, pinned_.memory, bytes_);
-    lane_->give_back(std::exchange(pinned_, {}));
+    copies_->give_back(std::exchange(pinned_, {}));
   }
 
  private:
-  std::shared_ptr<Lane> lane_;
+  std::shared_ptr<CopyStream> copies_;
   char* host_;
   std::size_t bytes_;
   Pinned pinned_;
   cudaEvent_t event_ = nullptr;
 };
 
-Downloads::Downloads() : lane_(std::make_shared<Lane>()) {}
+Downloads::Downloads() : copies_(std::make_shared<CopyStream>()) {}
 Downloads::~Downloads() = default;
 
 std::unique_ptr<Download> Downloads::begin(void* host, const void* device, std::size_t bytes, cudaStream_t after) {
-  return std::make_unique<UnderWay>(lane_, host, device, bytes, after);
+  return std::make_unique<DownloadInFlight>(copies_, host, device, bytes, after);
 }
 
 }  // namespace statescope::cuda

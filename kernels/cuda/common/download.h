@@ -1,4 +1,4 @@
-// Numbers on their way to the host while the device does other work.
+// Copies to the host beside other work of the device.
 #pragma once
 
 #include <memory>
@@ -20,9 +20,9 @@ class Downloads {
   std::unique_ptr<Download> begin(void* host, const void* device, std::size_t bytes, cudaStream_t after);
 
  private:
-  class Lane;
-  class UnderWay;
-  std::shared_ptr<Lane> lane_;
+  class CopyStream;
+  class DownloadInFlight;
+  std::shared_ptr<CopyStream> copies_;
 };
 
 }  // namespace statescope::cuda

@@ -19,11 +19,11 @@ void Graph::launch(cudaStream_t stream) const { check(cudaGraphLaunch(executable
 std::unique_ptr<Graph> Capture::of(const std::function<void()>& work) {
   // Other threads go on allocating.
   check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "a graph");
-  under_way_ = true;
+  active_ = true;
   try {
     work();
   } catch (...) {
-    if (std::exchange(under_way_, false)) {
+    if (std::exchange(active_, false)) {
       cudaGraph_t rest = nullptr;
       cudaStreamEndCapture(stream_, &rest);
       cudaGraphDestroy(rest);
@@ -31,7 +31,7 @@ std::unique_ptr<Graph> Capture::of(const std::function<void()>& work) {
     }
     throw;
   }
-  if (!under_way_) return nullptr;
+  if (!active_) return nullptr;
   try {
     return end();
   } catch (const DeviceError&) {
@@ -41,13 +41,13 @@ std::unique_ptr<Graph> Capture::of(const std::function<void()>& work) {
 }
 
 void Capture::give_up() {
-  if (!under_way_) return;
+  if (!active_) return;
   const std::unique_ptr<Graph> begun = end();
   check(cudaStreamSynchronize(stream_), "the work before");  // before the graph ends
 }
 
 std::unique_ptr<Graph> Capture::end() {
-  under_way_ = false;
+  active_ = false;
   cudaGraph_t captured = nullptr;
   check(cudaStreamEndCapture(stream_, &captured), "a graph");
   const std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, decltype(&cudaGraphDestroy)> owner(captured, cudaGraphDestroy);

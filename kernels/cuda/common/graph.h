@@ -1,4 +1,4 @@
-// Operations asked of a stream, kept as a graph that the device does again. Included by .cu files alone.
+// Captures the work of a stream as a CUDA graph that can be launched again. Included by .cu files alone.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -24,23 +24,23 @@ class Graph {
   std::size_t nodes_ = 0;
 };
 
-/// What is asked of one stream while work runs. Nothing of it is done before it is launched.
+/// Captures what one stream is asked for. Nothing of it runs before the graph is launched.
 class Capture {
  public:
   explicit Capture(cudaStream_t stream) : stream_(stream) {}
 
-  /// Runs work, once, and has done what it asked for. The graph of that, or null where work gave up. Throws what work throws, then what it
-  /// asked for is not done.
+  /// Runs work once, captured, and launches the graph. Returns it, or null where work called give_up. Throws what work throws; then nothing
+  /// of it has run.
   std::unique_ptr<Graph> of(const std::function<void()>& work);
-  /// What comes next cannot be done again in a graph: what was captured so far is done, the rest as it is asked for. Nothing where nothing
-  /// is captured.
+  /// Work that follows cannot be part of a graph: what was captured so far is launched, the rest runs as it is asked for. No effect outside
+  /// a capture.
   void give_up();
 
  private:
   std::unique_ptr<Graph> end();
 
   cudaStream_t stream_;
-  bool under_way_ = false;
+  bool active_ = false;
 };
 
 }  // namespace statescope::cuda

@@ -18,7 +18,7 @@ struct InverseRoot {
   }
 };
 
-/// What multiplies a norm's result: act(gate).
+/// The gate that multiplies the result of a norm: act(gate).
 template <template <class> class Rows>
 struct OutputGate {
   Rows<const void> rows;  // absent: 1
@@ -49,7 +49,7 @@ struct Larger {
   __device__ float operator()(float a, float b) const { return fmaxf(a, b); }
 };
 
-// short_groups.cu: groups that threads keep in registers, read and written once. False, and nothing done, where they have no form.
+// short_groups.cu: groups that threads keep in registers, read and written once. False, and nothing done, where a shape is not supported.
 
 /// Groups of 64, 128, 256 or 512 numbers of bf16 rows, or whole float32 rows into bf16 ones.
 bool normalise_short_groups(const char* name, Tensor y, ConstTensor x, std::int64_t n, const InverseRoot& norm, ConstTensor gate,

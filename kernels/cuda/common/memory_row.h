@@ -1,5 +1,5 @@
-// What all threads of a memory's step need of a row (cuda_memory_step.h): q, k and decays of a head, the chosen partitions, in shared
-// memory. Included by .cu files alone.
+// What all threads of a memory's step (memory_step.h) need of the token's row, in shared memory: q, k and decays of a head, the chosen
+// partitions. Included by .cu files alone.
 #pragma once
 
 #include "kernels/cuda/common/memory_task.h"
@@ -8,7 +8,7 @@
 
 namespace statescope::cuda::memory_step {
 
-/// What a head has of the row. Index 0 is for the first state, 1 for the chosen ones.
+/// The row of one head. Index 0 is for the first state, 1 for the chosen ones.
 struct alignas(16) Row {
   float q[2][most_channels], k[2][most_channels], alpha[2][most_channels];
 };
@@ -16,19 +16,19 @@ struct Chosen {
   std::int32_t partition[most_choices];
   float gate[most_choices], e[most_partitions], logit[most_partitions];
 };
-/// What all channels share, of each index; alpha: where the decay is a head's.
+/// What all channels share, for each index; alpha: where the decay is that of a head.
 struct Scalars {
   float beta[2], alpha[2];
 };
-/// A number of q and one of k.
-struct Pair {
+/// A value of q and one of k.
+struct QkPair {
   float q, k;
 };
-/// What the warps have of a row, for each index: the largest, the sum of what is e to the power of each below that.
-struct Parts {
-  Pair largest[2][warps], sum[2][warps];
+/// The partial softmax of each warp, for each index: its maximum, and its sum of e^{z − maximum}.
+struct SoftmaxPartials {
+  QkPair largest[2][warps], sum[2][warps];
 };
-/// Of k and q with some columns of a state, with each other, and each with itself.
+/// k and q times some columns of a state, times each other, and each times itself.
 struct RowSums {
   float4 kS, qS;
   float qk, qq, kk;
@@ -36,25 +36,25 @@ struct RowSums {
 struct Shared {
   Row row;
   Chosen chosen;
-  Parts parts;
+  SoftmaxPartials partials;
   Scalars scalars;
   alignas(16) float features[2][decay_rank];
   float4 o_of_warps[warps][most_columns / own_columns];
-  RowSums sums_of_warps[2][warps][most_columns / own_columns];  // in turn
+  RowSums sums_of_warps[2][warps][most_columns / own_columns];  // two buffers in turn
 };
 
-// Numbers of barriers: of the threads of a step, and of what a warp beside them brings.
-constexpr int of_step = 1, features_there = 2, chosen_there = 3;
-/// A block may have other warps, which do not come here. In chains the same threads meet there as in sync_warps.
-__device__ inline void sync_step() { wait_at_barrier<of_step, threads>(); }
-/// As sync_step, and until it is there.
+// Named barriers: of the threads of a step, and of what another warp loads for them.
+constexpr int step_barrier = 1, features_ready = 2, choices_ready = 3;
+/// Other warps of the block take no part. In the persistent kernel this is the barrier of sync_consumers.
+__device__ inline void sync_step() { wait_at_barrier<step_barrier, threads>(); }
+/// As sync_step, and until the other warp has loaded it.
 template <int what>
-__device__ void wait_for() {
+__device__ void wait_for_signal() {
   wait_at_barrier<what, threads + warp_size>();
 }
 /// By that warp, which goes on at once.
 template <int what>
-__device__ void bring() {
+__device__ void signal() {
   __syncwarp();
   arrive_at_barrier<what, threads + warp_size>();
 }
@@ -70,10 +70,10 @@ __device__ void for_own_channels_of(const Step& p, int half, const Visit& visit)
 }
 
 template <class Combine>
-__device__ Pair combined_each(Pair x, Combine combine) {
+__device__ QkPair combined_each(QkPair x, Combine combine) {
   return {combined(x.q, combine), combined(x.k, combine)};
 }
-/// Of a number of each warp, in all lanes.
+/// Combines a value of each warp; the result is in all lanes.
 template <class Combine>
 __device__ float combined_warps(float x, Combine combine) {
 #pragma unroll
@@ -83,21 +83,21 @@ __device__ float combined_warps(float x, Combine combine) {
 __device__ inline float sum_of(float a, float b) { return a + b; }
 __device__ inline float larger_of(float a, float b) { return fmaxf(a, b); }
 
-/// How a step reads what others have made, where it simply lies there: asked for, then taken. `in_chain`: a warp beside those of the step
-/// brings what all of them need.
-struct InMemory {
-  using Asked = float;
-  using AskedFour = float4;
-  static constexpr bool in_chain = false;
-  __device__ float ask(const float* x) const { return *x; }
-  __device__ float4 ask_four(const float* x) const { return *reinterpret_cast<const float4*>(x); }
+/// How a step reads operands that simply lie in memory: requested, then taken (decode/mailbox.h has the other way). `in_persistent_kernel`:
+/// another warp loads what all threads of the step need.
+struct GlobalReader {
+  using Pending = float;
+  using PendingFour = float4;
+  static constexpr bool in_persistent_kernel = false;
+  __device__ float request(const float* x) const { return *x; }
+  __device__ float4 request_four(const float* x) const { return *reinterpret_cast<const float4*>(x); }
   template <class Numbers>
   __device__ Numbers get(const Numbers& x) const {
     return x;
   }
 };
 
-/// By one warp: which partitions, and their gates. One task publishes what the routing says.
+/// By one warp: finds the chosen partitions and their gates. One task writes what the routing says to memory.
 template <class Read>
 __device__ void choose(Chosen& chosen, const Step& p, const Task& t, const Read& read) {
   const Choices& choices = p.choices;
@@ -114,7 +114,7 @@ __device__ void choose(Chosen& chosen, const Step& p, const Task& t, const Read&
   // e = softmax(logits)
   constexpr float lowest = -INFINITY;
   float largest = lowest, sum = 0;
-  for (int n = lane; n < routing.N; n += warp_size) largest = fmaxf(largest, chosen.logit[n] = read.get(read.ask(logits + n)));
+  for (int n = lane; n < routing.N; n += warp_size) largest = fmaxf(largest, chosen.logit[n] = read.get(read.request(logits + n)));
   largest = combined(largest, larger_of);
   const float shift = largest == lowest ? 0 : largest;
   for (int n = lane; n < routing.N; n += warp_size) sum += chosen.e[n] = expf(chosen.logit[n] - shift);
@@ -136,7 +136,7 @@ __device__ void choose(Chosen& chosen, const Step& p, const Task& t, const Read&
   }
 }
 
-/// Where a thread's first channel is, in most models its only one.
+/// The thread's first channel, in most models its only one.
 template <bool sparse>
 struct FirstChannel {
   int half, r;
@@ -147,32 +147,34 @@ struct FirstChannel {
   }
 };
 
-/// A channel of q or k, from x, and where it is the sum of two from `more`.
+/// A channel of q or k, loaded from x; of sparse states the sum of x and `more` where that is asked.
 template <bool sparse, class Read>
-struct AskedNumber {
-  typename Read::Asked x{}, more{};
+struct PendingValue {
+  typename Read::Pending x{}, more{};
   bool sum = false;
 
-  __device__ void ask(const float* x_, const float* more_, bool sum_, const Read& read) {
-    x = read.ask(x_), sum = sparse && sum_;
-    if (sum) more = read.ask(more_);
+  __device__ void request(const float* x_, const float* more_, bool sum_, const Read& read) {
+    x = read.request(x_), sum = sparse && sum_;
+    if (sum) more = read.request(more_);
   }
-  __device__ float get(const Source& source, const Read& read) const {
+  __device__ float get(const PairSource& pair_source, const Read& read) const {
     const float z = sum ? read.get(x) + read.get(more) : read.get(x);
-    return !sparse || source.pair == nullptr || source.softmax ? z : activated_by_one(z, source.act);
+    return !sparse || pair_source.pair == nullptr || pair_source.softmax ? z : activated_by_one(z, pair_source.act);
   }
 };
-/// A channel of the row, asked for and then put into shared memory; its decay where it has one that no weights make.
+/// A channel of the row, requested first and then stored to shared memory; with its decay where the step does not compute decays itself.
 template <bool delta_rule, bool sparse, class Read>
-struct AskedChannel {
-  AskedNumber<sparse, Read> q, k;
-  typename Read::Asked log_decay{};
+struct PendingChannel {
+  PendingValue<sparse, Read> q, k;
+  typename Read::Pending log_decay{};
 
-  __device__ static bool decays(const Step& p) { return !delta_rule && p.decays_channels() && !(Read::in_chain && p.decays[0].out > 0); }
-  __device__ void ask(const Step& p, const Task& t, int half, int r, const Read& read) {
-    q.ask(t.q[half] + r, t.more_q + r, half == 1 && t.more_q != nullptr, read);
-    k.ask(t.k[half] + r, t.more_k + r, half == 1 && t.more_k != nullptr, read);
-    if (decays(p)) log_decay = read.ask(t.log_decay[half] + r);
+  __device__ static bool decays(const Step& p) {
+    return !delta_rule && p.decays_channels() && !(Read::in_persistent_kernel && p.decays[0].out > 0);
+  }
+  __device__ void request(const Step& p, const Task& t, int half, int r, const Read& read) {
+    q.request(t.q[half] + r, t.more_q + r, half == 1 && t.more_q != nullptr, read);
+    k.request(t.k[half] + r, t.more_k + r, half == 1 && t.more_k != nullptr, read);
+    if (decays(p)) log_decay = read.request(t.log_decay[half] + r);
   }
   __device__ void put(Row& row, const Step& p, int half, int r, const Read& read) const {
     row.q[half][r] = q.get(p.q_source, read), row.k[half][r] = k.get(p.k_source, read);
@@ -180,24 +182,24 @@ struct AskedChannel {
   }
 };
 
-/// By one warp: what all channels share.
+/// By one warp: loads what all channels share.
 template <class Read>
 __device__ void load_scalars(Scalars& scalars, const Step& p, const Task& t, const Read& read) {
   const int half = threadIdx.x % warp_size;
   if (half >= p.halves()) return;
-  typename Read::Asked log_decay{}, beta{};
-  if (p.decays_heads()) log_decay = read.ask(t.log_decay[half]);
-  if (p.beta.x != nullptr) beta = read.ask(t.beta[half]);
+  typename Read::Pending log_decay{}, beta{};
+  if (p.decays_heads()) log_decay = read.request(t.log_decay[half]);
+  if (p.beta.x != nullptr) beta = read.request(t.beta[half]);
   scalars.alpha[half] = expf(read.get(log_decay));
   scalars.beta[half] = p.beta.x != nullptr ? read.get(beta) : 1;
 }
-/// By one warp: what low-rank decays are made of.
+/// By one warp: loads the features that low-rank decays are computed from.
 template <class Read>
 __device__ void load_features(float (*features)[decay_rank], const Task& t, const Read& read) {
   const int lane = threadIdx.x % warp_size, half = lane / decay_rank, i = lane % decay_rank;
-  if (t.features[half] != nullptr) features[half][i] = read.get(read.ask(t.features[half] + i));
+  if (t.features[half] != nullptr) features[half][i] = read.get(read.request(t.features[half] + i));
 }
-/// A row of a low-rank gate, that of the thread's channel, of which it has one at most; o = −1: none.
+/// The row of a low-rank gate for the channel of a thread, which has at most one; o = −1: none.
 struct DecayRow {
   uint4 weight[decay_rank / 8] = {};
   float bias = 0;
@@ -213,7 +215,7 @@ struct DecayRow {
     for (uint4& w : weight) w = *from++;
     if (product.bias != nullptr) bias = product.bias[o];
   }
-  /// Its log_decay, the sum in the order of a chain's products.
+  /// log_decay; summed in the order of the persistent kernel's dependent products.
   __device__ float log_decay(const one_row::Product& product, const float (*features)[decay_rank]) const {
     float sums[decay_rank / 8] = {};
 #pragma unroll
@@ -227,31 +229,30 @@ struct DecayRow {
   }
 };
 
-/// q and k of the row of sparse states become e^{z − max z} / Σ over the channels, where they are asked for so. Each warp has a maximum of
-/// its own at first.
-__device__ inline void softmax(Row& row, Parts& parts, const Step& p) {
+/// q and k of sparse states become e^{z − max z} / Σ over the channels, where that is asked. Each warp has a maximum of its own at first.
+__device__ inline void softmax(Row& row, SoftmaxPartials& partials, const Step& p) {
   constexpr float lowest = -INFINITY;
   constexpr int halves = 2;  // of sparse states
   const int lane = threadIdx.x % warp_size, warp = static_cast<int>(threadIdx.x) / warp_size;
   const auto exponential = [](float z, float most) { return expf(z - (most == lowest ? 0 : most)); };
 #pragma unroll 1
   for (int half = 0; half < halves; ++half) {
-    Pair largest{lowest, lowest}, sum{};
+    QkPair largest{lowest, lowest}, sum{};
     if (has_channels(p, half)) {
       for_own_channels_of(p, half, [&](int r) { largest = {larger_of(largest.q, row.q[half][r]), larger_of(largest.k, row.k[half][r])}; });
       largest = combined_each(largest, larger_of);
       for_own_channels_of(p, half, [&](int r) {
-        const Pair e{exponential(row.q[half][r], largest.q), exponential(row.k[half][r], largest.k)};
+        const QkPair e{exponential(row.q[half][r], largest.q), exponential(row.k[half][r], largest.k)};
         if (p.q_source.softmax) row.q[half][r] = e.q;
         if (p.k_source.softmax) row.k[half][r] = e.k;
         sum = {sum.q + e.q, sum.k + e.k};
       });
       sum = combined_each(sum, sum_of);
     }
-    if (lane == 0) parts.largest[half][warp] = largest, parts.sum[half][warp] = sum;
+    if (lane == 0) partials.largest[half][warp] = largest, partials.sum[half][warp] = sum;
   }
   sync_step();
-  // Of a warp's numbers: e^{its maximum − that of all} / Σ.
+  // For the values of a warp: e^{its maximum − that of all} / Σ.
   const auto factor = [&](float of_lane, float sum, float of_warp) {
     const float all = combined_warps(of_lane, larger_of);
     const auto weight = [&](float largest) { return largest == lowest ? 0 : expf(largest - all); };
@@ -261,7 +262,7 @@ __device__ inline void softmax(Row& row, Parts& parts, const Step& p) {
 #pragma unroll 1
   for (int half = 0; half < halves; ++half) {
     if (!has_channels(p, half)) continue;
-    const Pair largest = parts.largest[half][lane % warps], sum = parts.sum[half][lane % warps], own = parts.largest[half][warp];
+    const QkPair largest = partials.largest[half][lane % warps], sum = partials.sum[half][lane % warps], own = partials.largest[half][warp];
     const float of_q = factor(largest.q, sum.q, own.q), of_k = factor(largest.k, sum.k, own.k);
     for_own_channels_of(p, half, [&](int r) {
       if (p.q_source.softmax) row.q[half][r] *= of_q;
@@ -270,22 +271,22 @@ __device__ inline void softmax(Row& row, Parts& parts, const Step& p) {
   }
 }
 
-/// The row of head h into shared memory, zeros behind it up to so many channels. The thread's first one has been asked for.
+/// Stores the row of head h to shared memory, with zeros after it up to so many channels. The thread's first channel has been requested.
 template <bool delta_rule, bool sparse, class Read>
 __device__ void load_row(Shared& shared, const Step& p, const Task& t, int channels, const FirstChannel<sparse>& first,
-                         const AskedChannel<delta_rule, sparse, Read>& asked, const Read& read) {
+                         const PendingChannel<delta_rule, sparse, Read>& pending, const Read& read) {
   Row& row = shared.row;
-  const bool makes_decays = !delta_rule && Read::in_chain && p.decays[0].out > 0;
+  const bool makes_decays = !delta_rule && Read::in_persistent_kernel && p.decays[0].out > 0;
   const int h = t.head;
   DecayRow decay;
   if (makes_decays) decay.load(p, t, first);
-  if (first.there) asked.put(row, p, first.half, first.r, read);
+  if (first.there) pending.put(row, p, first.half, first.r, read);
 #pragma unroll 1
   for (int half = 0; half < (sparse ? 2 : 1); ++half) {
 #pragma unroll 1
     for (int r = first_channel(p, half) + (half == first.half ? threads : 0); r < p.K; r += threads) {
-      AskedChannel<delta_rule, sparse, Read> other;
-      other.ask(p, t, half, r, read);
+      PendingChannel<delta_rule, sparse, Read> other;
+      other.request(p, t, half, r, read);
       other.put(row, p, half, r, read);
     }
   }
@@ -294,7 +295,7 @@ __device__ void load_row(Shared& shared, const Step& p, const Task& t, int chann
     for (int half = 0; half < (sparse ? 2 : 1); ++half) row.q[half][r] = row.k[half][r] = row.alpha[half][r] = 0;
   }
   if (makes_decays) {
-    if (t.is_first()) wait_for<features_there>();
+    if (t.is_first()) wait_for_signal<features_ready>();
     if (decay.o >= 0) {
       const one_row::Product& product = p.decays[decay.half];
       const float log_decay = decay.log_decay(product, shared.features);
@@ -302,7 +303,7 @@ __device__ void load_row(Shared& shared, const Step& p, const Task& t, int chann
       row.alpha[decay.half][decay.r] = expf(log_decay);
     }
   }
-  if (sparse && (p.q_source.softmax || p.k_source.softmax)) softmax(row, shared.parts, p);
+  if (sparse && (p.q_source.softmax || p.k_source.softmax)) softmax(row, shared.partials, p);
   if (sparse && t.tile == 0 && p.q_source.pair != nullptr) {
 #pragma unroll 1
     for (int half = 0; half < 2; ++half) {

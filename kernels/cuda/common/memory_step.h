@@ -1,5 +1,5 @@
-// A row's step of a matrix memory or of sparse states, as a kernel's blocks take it (memory_step.cu, cuda_chain_kernel.h). Included by .cu
-// files alone.
+// One token's step of a matrix memory or of sparse states, as the blocks of a kernel compute it (memory_step.cu,
+// decode/persistent_kernel.h). Included by .cu files alone.
 #pragma once
 
 #include "kernels/cuda/common/memory_row.h"
@@ -24,56 +24,56 @@ __device__ inline RowSums shuffled(const RowSums& x, int distance) {
   const auto number = [=](float one) { return __shfl_xor_sync(~0U, one, distance); };
   return {shuffled(x.kS, distance), shuffled(x.qS, distance), number(x.qk), number(x.qq), number(x.kk)};
 }
-/// The sum over the threads that share columns, in all of them. `parts` is free when another such sum has been made.
+/// The sum over the threads that share columns, in all of them. `partials` may be used again after another such sum.
 template <class Numbers>
-__device__ Numbers sum_of_rows(Numbers x, Numbers (*parts)[most_columns / own_columns], int of_warp) {
+__device__ Numbers sum_of_rows(Numbers x, Numbers (*partials)[most_columns / own_columns], int of_warp) {
 #pragma unroll
   for (int distance = least_columns / own_columns; distance < warp_size; distance *= 2) {
     if (distance >= of_warp) x = x + shuffled(x, distance);
   }
   const int own = threadIdx.x & (of_warp - 1);
-  if (threadIdx.x % warp_size < of_warp) parts[threadIdx.x / warp_size][own] = x;
+  if (threadIdx.x % warp_size < of_warp) partials[threadIdx.x / warp_size][own] = x;
   sync_step();
-  Numbers sum = parts[0][own];
-  constexpr int at_once = sizeof(Numbers) > sizeof(float4) ? 2 : warps - 1;  // in registers
+  Numbers sum = partials[0][own];
+  constexpr int at_once = sizeof(Numbers) > sizeof(float4) ? 2 : warps - 1;  // loads in flight, as registers allow
 #pragma unroll(at_once)
-  for (int w = 1; w < warps; ++w) sum = sum + parts[w][own];
+  for (int w = 1; w < warps; ++w) sum = sum + partials[w][own];
   return sum;
 }
 
-/// What x is multiplied with: f, or so that it becomes L2(f x) where the factor comes before, else f · L2(x)   (spec §4.3)
+/// The factor of q or k: f; where they are normalised f / ‖f x‖ if the factor comes before the norm, f / ‖x‖ if it comes after (spec §4.3).
 __device__ inline float factor_of(float f, float square, const Step& p) {
   return !p.l2 ? f : f * rsqrtf((p.choices.before_l2 ? f * f : 1) * square + l2_norm_eps);
 }
 
-/// Some rows of q, k or decays that follow one another.
+/// Consecutive rows of q, k or decays.
 template <int count>
 struct alignas(sizeof(float4)) Rows {
   float of[count];
   __device__ static Rows at(const float* first) { return *reinterpret_cast<const Rows*>(first); }
 };
 
-/// A thread owns four columns of a task's and rows that follow one another. `sparse`: p.is_sparse(), known here so that a matrix memory
-/// runs through as little code as it needs. In a chain scalars and choices are brought by others. `read` waits for what has not been
-/// written yet; hand_on(i, o): numbers i to i + 3 of o.
-template <bool delta_rule, bool sparse, int RowsPerThread, class Read, class HandOn>
-__device__ void take_step(const Step& p, const Task& t, Shared& shared, const Read& read, const HandOn& hand_on) {
+/// A thread owns four columns of a task and consecutive rows. `sparse`: p.is_sparse(), a parameter so that a matrix memory runs as little
+/// code as it needs. In the persistent kernel another warp loads scalars and choices. `read` waits for values that have not been written
+/// yet; publish(i, o): values i to i + 3 of o.
+template <bool delta_rule, bool sparse, int RowsPerThread, class Read, class Publish>
+__device__ void run_step(const Step& p, const Task& t, Shared& shared, const Read& read, const Publish& publish) {
   using OwnRows = Rows<RowsPerThread>;
-  const int K = p.K, V = p.V, of_row = 1 << p.threads_of_row_log2(), thread = static_cast<int>(threadIdx.x);
+  const int K = p.K, V = p.V, of_row = 1 << p.threads_per_row_log2(), thread = static_cast<int>(threadIdx.x);
   const int in_tile = (thread & (of_row - 1)) * own_columns, column = t.tile * p.columns + in_tile,
-            first_row = (thread >> p.threads_of_row_log2()) * RowsPerThread;
+            first_row = (thread >> p.threads_per_row_log2()) * RowsPerThread;
   const bool present = column < V;
   const int own_rows = present ? K - first_row : 0;  // or more than it has
-  // As ints: less code.
+  // In ints: less code.
   const auto state_at = [&](int slot) {
     return t.state + (first_row * V + in_tile) + static_cast<std::size_t>(slot) * static_cast<unsigned>(p.H * K * V);
   };
   Row& row = shared.row;
   Chosen& chosen = shared.chosen;
   const FirstChannel<sparse> first(p);
-  AskedChannel<delta_rule, sparse, Read> channel;
-  if (first.there) channel.ask(p, t, first.half, first.r, read);
-  // A state is on its way while what comes before it is worked on.
+  PendingChannel<delta_rule, sparse, Read> channel;
+  if (first.there) channel.request(p, t, first.half, first.r, read);
+  // The next state is loaded while the current one is computed.
   float4 next[RowsPerThread] = {};
   const auto load_state = [&](int slot) {
     const float* state = state_at(slot);
@@ -83,9 +83,9 @@ __device__ void take_step(const Step& p, const Task& t, Shared& shared, const Re
     }
   };
   load_state(0);
-  typename Read::AskedFour asked_v{};
-  if (present) asked_v = read.ask_four(t.v + in_tile);
-  if constexpr (!Read::in_chain) {
+  typename Read::PendingFour pending_v{};
+  if (present) pending_v = read.request_four(t.v + in_tile);
+  if constexpr (!Read::in_persistent_kernel) {
     // Where K is small the last warp has no channels.
     if (thread / warp_size == warps - 1) {
       load_scalars(shared.scalars, p, t, read);
@@ -93,9 +93,9 @@ __device__ void take_step(const Step& p, const Task& t, Shared& shared, const Re
     }
   }
   load_row(shared, p, t, RowsPerThread * p.rows_at_once(), first, channel, read);
-  const float4 v = read.get(asked_v);
-  const bool brought = Read::in_chain && t.is_first();
-  brought ? wait_for<chosen_there>() : sync_step();
+  const float4 v = read.get(pending_v);
+  const bool signalled = Read::in_persistent_kernel && t.is_first();
+  signalled ? wait_for_signal<choices_ready>() : sync_step();
   const Scalars& scalars = shared.scalars;
 
   float4 o{0, 0, 0, 0}, S[RowsPerThread] = {};
@@ -106,10 +106,10 @@ __device__ void take_step(const Step& p, const Task& t, Shared& shared, const Re
       if (i < own_rows) *reinterpret_cast<float4*>(state) = S[i];
     }
   };
-  const auto hand_on_own = [&] {
+  const auto publish_own = [&] {
     if (first_row != 0 || !present) return;
     o = p.scale * o;
-    hand_on(t.head * V + column, o);
+    publish(t.head * V + column, o);
     *reinterpret_cast<float4*>(p.o + t.head * V + column) = o;
   };
   const Choices& c = p.choices;
@@ -120,7 +120,7 @@ __device__ void take_step(const Step& p, const Task& t, Shared& shared, const Re
     const int half = n > 0 ? 1 : 0;
     const float e = n > 0 ? chosen.gate[n - 1] : 1;
     const bool reads = n == 0 || n <= c.readers, writes = n == 0 || n <= c.writers;
-    // What q and k are multiplied with.
+    // The factors of q and k.
     float read = !reads ? 0 : c.gate_q ? e : 1, write = !writes ? 0 : n == 0 ? 1 : c.gate_k ? c.write_scale * e : c.write_scale;
     state = state_at(n > 0 ? 1 + chosen.partition[n - 1] : 0);
 #pragma unroll
@@ -142,7 +142,7 @@ __device__ void take_step(const Step& p, const Task& t, Shared& shared, const Re
       // u = β (v − α k S),   q (α S + kᵀ u) = α q S + (q kᵀ) u
       u = (writes ? scalars.beta[half] : 0) * (v + -(decay * write) * sums.kS);
       o = o + read * (decay * sums.qS + (write * sums.qk) * u);
-      if (n == last) hand_on_own();
+      if (n == last) publish_own();
     }
     // S ← α S + kᵀ u,  o = o + q S
     u = write * u;
@@ -157,7 +157,7 @@ __device__ void take_step(const Step& p, const Task& t, Shared& shared, const Re
   }
   if constexpr (!delta_rule) {
     o = sum_of_rows(o, shared.o_of_warps, of_row);
-    hand_on_own();
+    publish_own();
   }
   store_state();
 }

@@ -90,7 +90,7 @@ struct Numbers {
   }
 };
 
-/// Numbers that are known to be bf16: without a branch, several loads are on their way at once.
+/// Numbers that are known to be bf16: without a branch, so several loads are in flight at once.
 template <class Byte>
 struct Bf16Numbers : Numbers<Byte> {
   Bf16Numbers() = default;

@@ -1,5 +1,5 @@
-// Products of one row (linear_one_row_hopper.cu, chain_hopper.cu): their parameters, the norms that inputs pass, and how outputs are
-// finished.
+// A GEMV: all products of one row (hopper/linear_one_row.cu, decode/): its parameters, the norms that inputs pass, and the epilogues of
+// outputs.
 #pragma once
 
 #include "kernels/cuda/common/activation.h"
@@ -8,39 +8,40 @@
 namespace statescope::cuda::one_row {
 
 constexpr int warp_size = 32, warps = 8, threads = warps * warp_size;
-constexpr int piece = 16, numbers_of_sum = 4 * warp_size;  // bytes that a thread reads at once; numbers whose squares a warp sums
-constexpr int fours_at_once = 2;                           // of an input that passes a norm, by a thread
+constexpr int vector_bytes = 16, values_per_sum = 4 * warp_size;  // bytes that a thread loads at once; values whose squares a warp sums
+constexpr int vectors_in_flight = 2;                              // 16-byte loads of a thread, of an input that passes a norm
 constexpr int most_inputs = 8, most_products = 16, most_taps = 4;
-// Of a block: two of them and a memory's step fit a multiprocessor's shared memory; its registers hold two of the three.
+// Of a block: two blocks and a memory's step fit the shared memory of a multiprocessor; its registers hold two of the three.
 constexpr std::size_t shared_bytes = 104 << 10;
-constexpr int most_numbers = 14 << 10;  // of all inputs together
+constexpr int most_input_values = 14 << 10;  // of all inputs
 
 /// A row [n], and the norm that it passes (projection.h).
 struct Input {
   const float *x, *weight, *gate;
-  int n, group, place;  // group 0: no norm; `place`: its first number in shared memory, a multiple of `numbers_of_sum`
+  int n, group, shared_begin;  // group 0: no norm; shared_begin: index of its first value in shared memory, a multiple of `values_per_sum`
   float eps, offset;
   Activation act;
-  int sums, sums_inverse;  // of a group, in numbers of `numbers_of_sum`; 2^16 over that, rounded up
-  /// Of the sum with this number.
-  __device__ int group_of(int sum) const { return sum * sums_inverse >> 16; }
-  /// One factor for the whole row: products take it at their end.
+  int sums_per_group, inverse_sums_per_group;  // sums of `values_per_sum` values in a group; 2^16 over that, rounded up
+  /// The group that this sum belongs to.
+  __device__ int group_of(int sum) const { return sum * inverse_sums_per_group >> 16; }
+  /// Whether the norm is over the whole row: its factor is applied in the epilogue.
   __host__ __device__ bool one_group() const { return group == n; }
 };
 
-enum class End : std::uint8_t { activate, forget_gate, delta_decay, convolve, gated };
+enum class EpilogueKind : std::uint8_t { activate, forget_gate, delta_decay, convolve, gated };
 
-/// What one weight gives. Rows are dealt out in units: one pair of rows; of rows that are shorter than a warp reads, as many pairs as it
-/// reads at once. What streaming needs stands together, then what the end of a product needs: parameters come from far away, by the line.
+/// One weight and what it is multiplied with. Its rows are divided into units: a pair of rows, or, of rows shorter than what a warp loads
+/// at once, as many pairs as it loads at once. Members that the main loop needs come first, then those of the epilogue, each on cache lines
+/// of their own: parameters are loaded from memory.
 struct alignas(64) Product {
   const char* weight;
   const char* up;             // gated: of the same shape, y = silu(z) ⊙ (x · upᵀ)
-  const float* made;          // x where a product before this one in the launch makes it, else null and x is `input`
+  const float* intermediate;  // the y of an earlier product of the GEMV that is the input of this one; null: the input is `input`
   std::int64_t weight_bytes;  // from one row to the next
   int out, in, input, first_unit;
-  int lanes_log2;  // of how many share a row
-  End end;
-  bool announced;  // another product waits for y
+  int lanes_log2;  // lanes that share a row, as a power of two
+  EpilogueKind epilogue;
+  bool is_intermediate;  // another product of the GEMV reads y
 
   alignas(64) float* y;
   float* z;
@@ -52,15 +53,15 @@ struct alignas(64) Product {
   float scale, clamp_min;
 };
 
-struct OneRow {
+struct Gemv {
   int input_count, product_count, units, stages;
-  unsigned* ready;     // counts the announced units that have been made, then those that have seen all of them, and is 0 again
-  unsigned announced;  // units that others wait for
-  unsigned last;       // of what `ready` counts
-  int numbers;         // of all inputs in shared memory
-  bool groups;         // whether one of them passes a norm over groups of it
-  int chunk;           // bytes of a row that are fetched at once
-  bool compact;        // weights of x are (cuda_compact_weights.h); in chains alone
+  unsigned* ready;              // counts the units of intermediates that are done, then the units that read them, and is 0 again
+  unsigned intermediate_units;  // units of products that others read
+  unsigned ready_wrap;          // the last value of `ready`, after which it is 0
+  int input_values;             // of all inputs, in shared memory
+  bool has_group_norms;         // whether an input passes a norm over groups of it
+  int chunk_bytes;              // bytes of a row that are loaded at once
+  bool compact;                 // weights are compact (compact_weights.h); in decode/ alone
   int first_unit[most_products];
   Input inputs[most_inputs];
   Product products[most_products];
@@ -68,22 +69,22 @@ struct OneRow {
 
 // ---- in kernels ----
 
-/// An index, not a pointer: parameters are read fast only where the compiler sees that they are parameters.
-__device__ inline int product_of(const OneRow& op, int unit) {
+/// The product of a unit. An index, not a pointer: the compiler loads parameters fast only where it sees that they are parameters.
+__device__ inline int product_of(const Gemv& op, int unit) {
   int n = 0;
 #pragma unroll 1
   while (n + 1 < op.product_count && unit >= op.first_unit[n + 1]) ++n;
   return n;
 }
 
-/// A norm's weights, without its offset, for numbers 4 (begin + t · threads) … of the input.
+/// The weights of a norm, without its offset, for the values 4 (begin + t · threads) … of the input.
 struct NormWeights {
-  float4 at[fours_at_once];
+  float4 at[vectors_in_flight];
 };
 __device__ inline NormWeights norm_weights(const Input& input, int begin) {
   NormWeights weights;
 #pragma unroll
-  for (int t = 0; t < fours_at_once; ++t) {
+  for (int t = 0; t < vectors_in_flight; ++t) {
     const int i = begin + t * threads;
     weights.at[t] = {1, 1, 1, 1};
     if (input.weight == nullptr || i >= input.n / 4) continue;
@@ -93,17 +94,17 @@ __device__ inline NormWeights norm_weights(const Input& input, int begin) {
   return weights;
 }
 
-/// (Σ x² / group + eps)^{−1/2} of the group that begins with this sum; by a warp.
+/// (Σ x² / group + eps)^{−1/2} of the group whose first sum is *of_group; by a warp.
 __device__ inline float norm_factor(const Input& input, const float* of_group) {
   float sum = 0;
 #pragma unroll 1
-  for (int j = threadIdx.x % warp_size; j < input.sums; j += warp_size) sum += of_group[j];
+  for (int j = threadIdx.x % warp_size; j < input.sums_per_group; j += warp_size) sum += of_group[j];
   return rsqrtf(sum_of_warp(sum) * (1 / static_cast<float>(input.group)) + input.eps);
 }
 
-/// Of an output of a short convolution (convolution.h): what it needs of memory.
+/// What the epilogue of a short convolution (convolution.h) needs of memory for one output.
 struct Convolution {
-  float4 taps{}, kept{};  // of the inputs before this one, then of this one; those inputs, then the bias
+  float4 taps{}, kept{};  // taps of the earlier inputs, then of this one; the earlier inputs, then the bias
   __device__ void load(const Product& p, int o) {
     const int past = p.width - 1;
     const float* from = p.taps + static_cast<std::int64_t>(o) * p.width;
@@ -125,50 +126,51 @@ struct Convolution {
   }
 };
 
-/// What a lane will finish: an output of a product, with what it needs for that. Made ready before the products are.
-struct Ending {
+/// The epilogue of the output that a lane will finish, prepared before its sum is there.
+struct Epilogue {
   int product = -1, o = 0;
   float *y = nullptr, *z = nullptr;
   const float* addend = nullptr;
   float bias = 0, added = 0;
-  End end = End::activate;
+  EpilogueKind kind = EpilogueKind::activate;
   Activation act = Activation::identity;
 
-  /// All that no kernel before this one makes.
-  __device__ void prepare(const OneRow& op, int n, int row) {
+  /// Loads all that no earlier kernel writes.
+  __device__ void prepare(const Gemv& op, int n, int row) {
     product = -1;
     if (n < 0 || row >= op.products[n].out) return;
     const Product& p = op.products[n];
     product = n, o = row;
-    y = p.y, z = p.z, addend = p.addend, end = p.end, act = p.act;
+    y = p.y, z = p.z, addend = p.addend, kind = p.epilogue, act = p.act;
     bias = p.bias != nullptr ? p.bias[o] : 0;
-    if (end != End::convolve) return;
-    // What its end reads may long have been displaced from the second cache.
+    if (kind != EpilogueKind::convolve) return;
+    // What it reads may have been evicted from L2.
     prefetch(p.taps + static_cast<std::int64_t>(o) * p.width);
 #pragma unroll 1
     for (int j = 0; j < p.width - 1; ++j) prefetch(p.cache + j * p.out + o);
   }
   __device__ void load_addend() { added = product >= 0 && addend != nullptr ? addend[o] : 0; }
 
-  /// y[o] from the product; gated: times the product with the other weight.
-  __device__ void finish(const OneRow& op, float sum, float other) {
+  /// y[o] from the sum; gated: times the sum of the other weight.
+  __device__ void finish(const Gemv& op, float sum, float other) {
     if (product < 0) return;
     const int n = product;
     product = -1;
     float x = sum + bias;
     if (z != nullptr) z[o] = x;
     const Product& p = op.products[n];
-    if (end == End::forget_gate || end == End::delta_decay) {
-      y[o] = end == End::forget_gate ? log_sigmoid_decay(x, p.scale, p.clamp_min) : gated_delta_decay(x, p.A_log[o], p.dt_bias[o]);
+    if (kind == EpilogueKind::forget_gate || kind == EpilogueKind::delta_decay) {
+      y[o] =
+          kind == EpilogueKind::forget_gate ? log_sigmoid_decay(x, p.scale, p.clamp_min) : gated_delta_decay(x, p.A_log[o], p.dt_bias[o]);
       return;
     }
-    if (end == End::convolve) {
+    if (kind == EpilogueKind::convolve) {
       Convolution convolution;
       convolution.load(p, o);
       convolution.keep(p, o, x);
       x = convolution.result(x);
     }
-    y[o] = activated_by_one(x + added, act) * (end == End::gated ? other : 1);
+    y[o] = activated_by_one(x + added, act) * (kind == EpilogueKind::gated ? other : 1);
   }
 };
 

@@ -1,5 +1,5 @@
-// The CUDA forms of the operations: each does what the header of its name says, on tensors that lie on the device, in the order of the
-// stream. Spans inside an operation's struct (its segments) stay on the host and are not read; their device form is passed beside it.
+// The CUDA forms of the operations: each does what the header of its name says, on tensors that lie on the device, in stream order. Spans
+// inside an operation's struct (its segments) stay on the host and are not read; their device form is passed beside it.
 #pragma once
 
 #include "kernels/cuda/common/cuda.h"
@@ -62,11 +62,12 @@ void short_convolutions(std::span<const ShortConvolution> ops, const DeviceSegme
 void decayed_outer_product(const DecayedOuterProduct& op, const DeviceSegments& segments, cudaStream_t stream);
 void gated_delta_rule(const GatedDeltaRule& op, const DeviceSegments& segments, cudaStream_t stream);
 
-// memory_step.cu: one row of one sequence, states changed in place, all float32. False, and nothing done, where something else is asked.
-class Chain;
-bool decayed_outer_product_step(const DecayedOuterProduct& op, Chain& chain);
-bool gated_delta_rule_step(const GatedDeltaRule& op, bool l2, Chain& chain);             // l2: of q and k brought to unit length
-bool sparse_state_step(const SparseState& op, const SparseSources* from, Chain& chain);  // from: null where q, k and choices are there
+// memory_step.cu: one row of one sequence, states changed in place, all float32. False, and nothing done, for anything else.
+class DecodeQueue;
+bool decayed_outer_product_step(const DecayedOuterProduct& op, DecodeQueue& queue);
+bool gated_delta_rule_step(const GatedDeltaRule& op, bool l2, DecodeQueue& queue);  // l2: q and k are normalised first
+bool sparse_state_step(const SparseState& op, const SparseSources* from,
+                       DecodeQueue& queue);  // from: null where q, k and choices are there
 
 // sparse_state.cu; nothing is read back. For at most `most_sparse_runs` sequences × partitions.
 std::int64_t most_sparse_runs();

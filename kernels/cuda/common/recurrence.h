@@ -1,6 +1,6 @@
-// What the matrix memories share on the device: a recurrence over the rows of a segment, for segments of any length, with one read and one
-// write of the state. A column of the state needs no other column, so each warp keeps a few of them in registers from a segment's first
-// row to its last. Exact for any decay.
+// The recurrence of the matrix memories over the rows of a segment of any length, with one read and one write of the state. A column of the
+// state needs no other column, so each warp keeps a few columns in registers from the first row of a segment to its last. Exact for any
+// decay.
 #pragma once
 
 #include <cuda_pipeline.h>
@@ -13,39 +13,39 @@ namespace statescope::cuda {
 
 constexpr int recurrence_warps = 4, recurrence_threads = 32 * recurrence_warps;
 
-/// An operand [rows, heads, width].
-struct Operand {
+/// Float32 rows [rows, heads, width].
+struct F32Rows {
   Rows<const float> rows;
   std::int64_t heads = 1, width = 0;  // an absent one has no width
-  /// Where the row that head h of H reads begins.
+  /// Where the row of head h of H begins.
   __device__ const float* at(std::int64_t t, std::int64_t h, std::int64_t H) const {
     return rows.row(t) + producer_head(h, heads, H) * width;
   }
 };
 
-inline Operand operand(ConstTensor x) {
+inline F32Rows f32_rows(ConstTensor x) {
   if (!x) return {};
   return {f32(x), x.shape[1], x.shape.rank() == 3 ? x.shape[2] : 1};
 }
 
 struct RecurrenceProblem {
-  Operand q, k, v, log_decay, beta;
+  F32Rows q, k, v, log_decay, beta;
   Rows<const float> initial;  // [slots, H, K, V]
   Rows<float> final, o;       // [slots, H, K, V], [rows, H, V]
   std::int64_t H, K, V;
   float scale;
   DeviceSegments segments;
-  int batch = 0;  // rows that are fetched at a time
+  int batch = 0;  // rows that are loaded at a time
 };
 
 template <class Operation>
 RecurrenceProblem recurrence_problem(const Operation& op, ConstTensor beta, const DeviceSegments& segments) {
   const Shape& state = op.initial_state.shape;
-  return {operand(op.q),
-          operand(op.k),
-          operand(op.v),
-          operand(op.log_decay),
-          operand(beta),
+  return {f32_rows(op.q),
+          f32_rows(op.k),
+          f32_rows(op.v),
+          f32_rows(op.log_decay),
+          f32_rows(beta),
           f32(op.initial_state),
           f32(op.final_state),
           f32(op.o),

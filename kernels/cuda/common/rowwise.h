@@ -1,5 +1,5 @@
-// What small steps on each row alone share: threads over a matrix, and a function of numbers at the same place (elementwise.cu, norms.cu,
-// rope.cu, rows.cu). Included by .cu files alone.
+// Kernels that apply a function to values at the same position (elementwise.cu, norms.cu, rope.cu, rows.cu): threads over a matrix.
+// Included by .cu files alone.
 #pragma once
 
 #include <algorithm>

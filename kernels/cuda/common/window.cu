@@ -12,7 +12,7 @@
 namespace statescope::cuda {
 namespace {
 
-/// What a window asks for may fail: it has the numbers from the host as well.
+/// Requests of a window may fail: it has the values from the host as well.
 bool done(cudaError_t status) {
   if (status != cudaSuccess) cudaGetLastError();  // forgotten
   return status == cudaSuccess;
@@ -29,12 +29,12 @@ bool draws_window(int device) {
 }  // namespace
 
 /// The stream; lasts as long as anything that goes through it.
-class WindowRows::Lane {
+class WindowRows::CopyStream {
  public:
-  explicit Lane(int device) : device_(device) { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream"); }
-  ~Lane() { cudaStreamDestroy(stream_); }
-  Lane(const Lane&) = delete;
-  Lane& operator=(const Lane&) = delete;
+  explicit CopyStream(int device) : device_(device) { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream"); }
+  ~CopyStream() { cudaStreamDestroy(stream_); }
+  CopyStream(const CopyStream&) = delete;
+  CopyStream& operator=(const CopyStream&) = delete;
 
   int device() const { return device_; }
   cudaStream_t stream() const { return stream_; }
@@ -46,32 +46,32 @@ class WindowRows::Lane {
 
 /// Written in the order of the computing stream, read and freed in that of the lane: whoever lets go of it, whenever, touches no stream
 /// that may be under capture.
-class WindowRows::Kept final : public DeviceRows {
+class WindowRows::KeptRows final : public DeviceRows {
  public:
-  Kept(const std::shared_ptr<Lane>& lane, ConstTensor rows, cudaStream_t after) : lane_(lane) {
+  KeptRows(const std::shared_ptr<CopyStream>& copies, ConstTensor rows, cudaStream_t after) : copies_(copies) {
     const std::size_t number = size_of(rows.dtype), width = static_cast<std::size_t>(rows.row_size()) * number;
     const auto height = static_cast<std::size_t>(rows.rows());
     bytes_ = height * width;
     void* memory = nullptr;
     check(cudaMallocAsync(&memory, std::max<std::size_t>(bytes_, 1), after), "rows for a window");
-    memory_ = Buffer(memory, [lane](void* p) { cudaFreeAsync(p, lane->stream()); });
+    memory_ = Buffer(memory, [copies](void* p) { cudaFreeAsync(p, copies->stream()); });
     check(cudaMemcpy2DAsync(memory, width, rows.data, static_cast<std::size_t>(rows.stride) * number, width, height,
                             cudaMemcpyDeviceToDevice, after),
           "rows for a window");
     check(cudaEventCreateWithFlags(&written_, cudaEventDisableTiming), "an event");
     check(cudaEventRecord(written_, after), "an event");
   }
-  ~Kept() override {
-    cudaStreamWaitEvent(lane_->stream(), written_);
+  ~KeptRows() override {
+    cudaStreamWaitEvent(copies_->stream(), written_);
     cudaEventDestroy(written_);
   }
-  Kept(const Kept&) = delete;
-  Kept& operator=(const Kept&) = delete;
+  KeptRows(const KeptRows&) = delete;
+  KeptRows& operator=(const KeptRows&) = delete;
 
   std::size_t bytes() const override { return bytes_; }
   std::unique_ptr<SharedBuffer> share(unsigned name) const override;
-  int device() const { return lane_->device(); }
-  cudaStream_t stream() const { return lane_->stream(); }
+  int device() const { return copies_->device(); }
+  cudaStream_t stream() const { return copies_->stream(); }
   /// In the order of `stream`.
   cudaError_t copy_to(void* there) const {
     const cudaError_t status = cudaStreamWaitEvent(stream(), written_);
@@ -79,7 +79,7 @@ class WindowRows::Kept final : public DeviceRows {
   }
 
  private:
-  std::shared_ptr<Lane> lane_;
+  std::shared_ptr<CopyStream> copies_;
   std::size_t bytes_ = 0;
   Buffer memory_;
   cudaEvent_t written_ = nullptr;
@@ -95,7 +95,7 @@ class WindowRows::Shared final : public SharedBuffer {
 
   /// CUDA waits for what OpenGL has been asked for when it maps the buffer, and OpenGL for CUDA when it is given back.
   bool take(const DeviceRows& rows) override {
-    const auto* kept = dynamic_cast<const Kept*>(&rows);
+    const auto* kept = dynamic_cast<const KeptRows*>(&rows);
     if (!kept || kept->device() != device_ || !done(cudaSetDevice(device_))) return false;
     if (!done(cudaGraphicsMapResources(1, &resource_, kept->stream()))) return false;
     void* buffer = nullptr;
@@ -110,19 +110,19 @@ class WindowRows::Shared final : public SharedBuffer {
   cudaGraphicsResource_t resource_;
 };
 
-std::unique_ptr<SharedBuffer> WindowRows::Kept::share(unsigned name) const {
+std::unique_ptr<SharedBuffer> WindowRows::KeptRows::share(unsigned name) const {
   cudaGraphicsResource_t resource = nullptr;
   if (!draws_window(device())) return nullptr;
   if (!done(cudaGraphicsGLRegisterBuffer(&resource, name, cudaGraphicsRegisterFlagsWriteDiscard))) return nullptr;
   return std::make_unique<Shared>(device(), resource);
 }
 
-WindowRows::WindowRows(int device) : lane_(std::make_shared<Lane>(device)) {}
+WindowRows::WindowRows(int device) : copies_(std::make_shared<CopyStream>(device)) {}
 WindowRows::~WindowRows() = default;
 
 std::shared_ptr<const DeviceRows> WindowRows::keep(ConstTensor rows, cudaStream_t after) {
   try {
-    return std::make_shared<const Kept>(lane_, rows, after);
+    return std::make_shared<const KeptRows>(copies_, rows, after);
   } catch (const std::bad_alloc&) {
     return nullptr;
   }

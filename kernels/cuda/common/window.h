@@ -17,14 +17,14 @@ class WindowRows {
   WindowRows(const WindowRows&) = delete;
   WindowRows& operator=(const WindowRows&) = delete;
 
-  /// A copy of what `rows` hold when `after` has come to this point; null where there is no room. Throws DeviceError.
+  /// A copy of what `rows` hold when `after` has come to this point; null where there is no memory left. Throws DeviceError.
   std::shared_ptr<const DeviceRows> keep(ConstTensor rows, cudaStream_t after);
 
  private:
-  class Lane;
-  class Kept;
+  class CopyStream;
+  class KeptRows;
   class Shared;
-  std::shared_ptr<Lane> lane_;
+  std::shared_ptr<CopyStream> copies_;
 };
 
 }  // namespace statescope::cuda

@@ -1,8 +1,7 @@
-// Products of many rows with short convolutions behind them, on a device of compute capability 9.0, tile by tile (cuda_product_tiles.h):
-// y_t = act( Σ_j weight_j z_{t − 3 + j} ), z = x · weightᵀ rounded to bf16, which is never written. A block's own operand is the
-// weight and rows of x are the other one, so a thread has z of two outputs for two rows of eight, and three lanes beside it have the rest.
-// What the first rows of 128 need of the tile before is left in memory, z of four rows at either end (`edges`), of which `join_kernel`
-// makes those rows.
+// GEMMs of many rows with short convolutions as their epilogue, on a device of compute capability 9.0 (product_tiles.h): y_t = act( Σ_j
+// weight_j z_{t − 3 + j} ), z = x · weightᵀ rounded to bf16, which is never written. A block's own operand is the weight and rows of x are
+// the shared one, so a thread has z of two outputs for two rows of eight, and the three lanes beside it have the rest. What the first rows
+// of 128 need of the tile before is left in memory, z of four rows at either end (`edges`), from which `join_kernel` computes those rows.
 #include <algorithm>
 #include <array>
 #include <variant>
@@ -20,10 +19,11 @@ using namespace product_tiles;
 // kernels
 
 constexpr int taps = 4, past = taps - 1;
-constexpr int most_outputs = 4;                                              // of a launch: q, k, v, a gate
-constexpr int tile_rows = cluster * each_brings, span = tile_rows / 2;       // of x; between edges
-constexpr int parts = tile_rows / 8, span_parts = parts / 2;                 // of what a warp makes of a tile, eight rows each
-constexpr int box_parts = 4, warp_channels = group_rows / 4, in_flight = 2;  // of a warp: written at once; boxes on their way to memory
+constexpr int most_outputs = 4;                                           // of a launch: q, k, v, a gate
+constexpr int tile_rows = cluster * rows_per_load, span = tile_rows / 2;  // rows of x in a tile; rows between edges
+constexpr int parts = tile_rows / 8, span_parts = parts / 2;              // of the epilogue of a warp, eight rows each
+constexpr int box_parts = 4, warp_channels = group_rows / 4,
+              in_flight = 2;  // of a warp: parts that are stored at once; channels; boxes in flight
 
 struct Output {
   CUtensorMap weight, y;  // [channels, 1, inputs], [rows, 1, channels]
@@ -37,24 +37,24 @@ struct Output {
 struct ConvolvedProducts {
   CUtensorMap x;            // [rows, 1, inputs]
   Output of[most_outputs];  // those that are convolved, then the others
-  Tiles tiles;              // [rows, channels of all]
-  int rows, channels;       // of those that are convolved
+  TileSchedule tiles;       // [rows, channels of all]
+  int rows, channels;       // rows; channels of the convolved outputs
   uint4* edges;             // [spans, channels]: z of the span's first four rows, then of its last two pairs that begin below `rows`
 };
 
 struct Memory {
-  Ring ring;
+  Pipeline pipeline;
   alignas(128) Bf16 y[warps][in_flight][box_parts * 8][warp_channels];
 };
 
-/// Two 8 × 8 matrices, from where load_matrices_transposed (cuda_chunk.h) brings them.
-__device__ void store_matrices_transposed(void* row, unsigned x, unsigned y) {
+/// Stores two 8 × 8 matrices, laid out as ldmatrix_trans (chunk.h) loads them.
+__device__ void stmatrix_trans(void* row, unsigned x, unsigned y) {
   asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(shared_address(row)), "r"(x), "r"(y) : "memory");
 }
 
-/// Where a block's channels are.
+/// Which channels a block has.
 struct Channels {
-  int number, first;  // of the outputs; in it
+  int number, first;  // index of the output; first channel in it
 };
 __device__ Channels channels_of(const ConvolvedProducts& p, int block) {
   int number = 0;
@@ -62,22 +62,22 @@ __device__ Channels channels_of(const ConvolvedProducts& p, int block) {
   return {number, (block - (number > 0 ? p.of[number - 1].end : 0)) * own_rows};
 }
 
-/// One thread: all tiles.
-__device__ void produce(Ring& ring, const ConvolvedProducts& p, int rank) {
-  Turn turn;
-  const auto bring = [&](int tile, int first, int width) {
-    const Tiles::Place place = p.tiles.place_of(tile);
-    const Channels own = channels_of(p, place.across * cluster + rank);
-    bring_tile(ring, turn, p.tiles.steps, rank, {p.of[own.number].weight, own.first}, {p.x, place.down * tile_rows + first + rank * width},
-               width);
+/// The producer thread: all tiles.
+__device__ void produce(Pipeline& pipeline, const ConvolvedProducts& p, int rank) {
+  PipelineState state;
+  const auto load = [&](int tile, int first, int width) {
+    const TileSchedule::TileCoord coord = p.tiles.coord_of(tile);
+    const Channels own = channels_of(p, coord.across * cluster + rank);
+    load_tile(pipeline, state, p.tiles.k_tiles, rank, {p.of[own.number].weight, own.first},
+              {p.x, coord.down * tile_rows + first + rank * width}, width);
   };
-  p.tiles.visit_own([&](int tile) { bring(tile, 0, each_brings); }, [&](int tile, int second) { bring(tile, second * span, half); });
+  p.tiles.visit_own([&](int tile) { load(tile, 0, rows_per_load); }, [&](int tile, int second) { load(tile, second * span, half); });
 }
 
-/// A thread's sums of a tile: z of rows 8 j + 2 (lane % 4) and the next one, of the channels lane / 4 and … + 8.
+/// A thread's accumulators of a tile: z of rows 8 j + 2 (lane % 4) and the next one, of channels lane / 4 and … + 8.
 struct Sums {
   unsigned z[parts][2];
-  int tile, first_row;  // of what is summed up; in the tile
+  int tile, first_row;  // of the accumulators; first row in the tile
   float4 weight[2];     // of the channels
   int row, number, channel;
 };
@@ -89,18 +89,18 @@ __device__ void round_sums(Sums& sums, const float (&c)[n][4], int tile, int fir
   sums.tile = tile, sums.first_row = first_row;
 }
 
-/// Which rows and channels they are, and how these are convolved.
+/// Finds their rows and channels, and the weights of the convolution.
 __device__ void locate(Sums& sums, const ConvolvedProducts& p, int rank, int warp) {
-  const Tiles::Place place = p.tiles.place_of(sums.tile);
-  const Channels own = channels_of(p, place.across * cluster + rank);
-  sums.row = place.down * tile_rows + sums.first_row;
+  const TileSchedule::TileCoord coord = p.tiles.coord_of(sums.tile);
+  const Channels own = channels_of(p, coord.across * cluster + rank);
+  sums.row = coord.down * tile_rows + sums.first_row;
   sums.number = own.number;
   sums.channel = own.first + warp * warp_channels + static_cast<int>(threadIdx.x) % 32 / 4;
   const auto* taps = reinterpret_cast<const float4*>(p.of[own.number].taps);
   if (taps != nullptr) sums.weight[0] = __ldg(taps + sums.channel), sums.weight[1] = __ldg(taps + sums.channel + 8);
 }
 
-/// z at both ends of one of the tile's spans.
+/// Stores z at both ends of a span of the tile.
 __device__ void leave_edges(const ConvolvedProducts& p, const Sums& sums, int number) {
   const Output& output = p.of[sums.number];
   const int lane = static_cast<int>(threadIdx.x) % 4, row = sums.row + number * span, last = (p.rows - row + 1) / 2 - 1;  // pair of rows
@@ -121,10 +121,10 @@ __device__ void leave_edges(const ConvolvedProducts& p, const Sums& sums, int nu
   }
 }
 
-/// y of two rows of one channel but for what the tile before has.
+/// y of two rows of one channel; contributions of the tile before are missing.
 __device__ unsigned convolved(const Sums& sums, int j, int upper, bool silu) {
   const int lane = static_cast<int>(threadIdx.x) % 32, group = lane & ~3;
-  // Pairs of rows of the two lanes before; those of the first lanes stand in the eight rows before.
+  // Pairs of rows of the two lanes before; for the first lanes they are in the eight rows before.
   const unsigned own = sums.z[j][upper], before = j > 0 ? sums.z[j - 1][upper] : 0;
   const unsigned near = __shfl_sync(~0U, lane % 4 == 3 ? before : own, group | ((lane + 3) & 3)),
                  far = __shfl_sync(~0U, lane % 4 >= 2 ? before : own, group | ((lane + 2) & 3));
@@ -140,30 +140,30 @@ __device__ unsigned convolved(const Sums& sums, int j, int upper, bool silu) {
   return packed(y[0], y[1]);
 }
 
-/// A warp: eight rows of its 16 channels go to its part of shared memory, from there 32 at once to y.
+/// The epilogue of a warp: eight rows of its 16 channels go to shared memory, from there 32 at once by TMA to y.
 __device__ void write_part(Memory& memory, const ConvolvedProducts& p, const Sums& sums, int part, int warp) {
   const int lane = static_cast<int>(threadIdx.x) % 32, box = part / box_parts;
   const Output& output = p.of[sums.number];
   Bf16(&rows)[box_parts * 8][warp_channels] = memory.y[warp][box % in_flight];
   if (part % box_parts == 0) {
-    if (lane == 0) wait_for_stores<in_flight - 1>();
+    if (lane == 0) tma_store_wait<in_flight - 1>();
     __syncwarp();
   }
   unsigned y[2] = {sums.z[part][0], sums.z[part][1]};
   if (output.taps != nullptr) y[0] = convolved(sums, part, 0, output.silu), y[1] = convolved(sums, part, 1, output.silu);
-  store_matrices_transposed(&rows[part % box_parts * 8 + lane % 8][lane / 8 % 2 * 8], y[0], y[1]);
+  stmatrix_trans(&rows[part % box_parts * 8 + lane % 8][lane / 8 % 2 * 8], y[0], y[1]);
   if ((part + 1) % box_parts != 0) return;
-  order_before_copies();
+  fence_async_proxy();
   __syncwarp();
-  if (lane == 0) store_box(output.y, sums.channel, sums.row + box * box_parts * 8, rows);
+  if (lane == 0) tma_store(output.y, sums.channel, sums.row + box * box_parts * 8, rows);
 }
 
-/// A warpgroup: its channels of all tiles. What becomes of a tile's sums is computed and written while the products of the next one run,
-/// so many parts during each stage.
+/// A consumer warpgroup: its channels of all tiles. The epilogue of a tile runs during the products of the next one, `parts_a_stage` parts
+/// in each stage.
 template <int parts_a_stage>
 __device__ void consume(Memory& memory, const ConvolvedProducts& p, int rank, int group) {
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  Turn turn;
+  PipelineState state;
   float c[parts][4];
   Sums sums;
   bool any = false;
@@ -180,13 +180,13 @@ __device__ void consume(Memory& memory, const ConvolvedProducts& p, int rank, in
   };
   p.tiles.visit_own(
       [&](int tile) {
-        multiply_tile<parts / parts_a_stage>(c, memory.ring, p.tiles.steps, turn, group, finish_last);
+        multiply_tile<parts / parts_a_stage>(c, memory.pipeline, p.tiles.k_tiles, state, group, finish_last);
         round_sums(sums, c, tile, 0);
         any = true;
       },
       [&](int tile, int second) {
         auto& first = reinterpret_cast<float(&)[span_parts][4]>(c);
-        multiply_tile<parts / parts_a_stage>(first, memory.ring, p.tiles.steps, turn, group, finish_last);
+        multiply_tile<parts / parts_a_stage>(first, memory.pipeline, p.tiles.k_tiles, state, group, finish_last);
         round_sums(sums, first, tile, second * span);
         any = true;
       });
@@ -194,7 +194,7 @@ __device__ void consume(Memory& memory, const ConvolvedProducts& p, int rank, in
   for (int part = 0; part < parts; ++part) {
     if (part < span_parts || !p.tiles.takes_half()) finish(part);
   }
-  if (threadIdx.x % 32 == 0) wait_for_stores();
+  if (threadIdx.x % 32 == 0) tma_store_wait();
 }
 
 template <int parts_a_stage>
@@ -203,8 +203,8 @@ __global__ void __cluster_dims__(cluster) __launch_bounds__(threads, 1)
   extern __shared__ __align__(1024) unsigned char shared_bytes[];
   auto& memory = *reinterpret_cast<Memory*>(shared_bytes);
   const int rank = own_rank();
-  share_work(
-      memory.ring, [&] { produce(memory.ring, p, rank); }, [&](int group) { consume<parts_a_stage>(memory, p, rank, group); });
+  specialize_warps(
+      memory.pipeline, [&] { produce(memory.pipeline, p, rank); }, [&](int group) { consume<parts_a_stage>(memory, p, rank, group); });
 }
 
 /// z of a row that is one of its span's first four or of the last three of all.
@@ -214,7 +214,7 @@ __device__ float edge_of(const ConvolvedProducts& p, int row, int channel) {
   return __bfloat162float(z[in_span < 4 ? in_span : 4 + in_span - first_of_last]);
 }
 
-/// A block owns 128 channels of the first rows of a tile's spans; the one of the first tile their cache too.
+/// A block has 128 channels of the first rows of the spans of a tile; that of the first tile also writes their cache.
 __global__ void __launch_bounds__(own_rows) join_kernel(const __grid_constant__ ConvolvedProducts p) {
   begin_overlapped();
   const int thread = static_cast<int>(threadIdx.x), block = static_cast<int>(blockIdx.x),
@@ -259,9 +259,9 @@ __global__ void __launch_bounds__(own_rows) join_kernel(const __grid_constant__ 
 
 bool is_convolved(const Projection& p) { return std::holds_alternative<Convolve>(p.finish); }
 
-/// Whether this product can be one of a launch: of whole blocks' channels, with nothing behind it but a convolution of four taps.
+/// Whether this product can be part of a launch: channels of whole blocks, and no epilogue but a convolution of four taps.
 bool fits(const Projection& p, ConstTensor x) {
-  if (p.z || p.bias || p.weight.rows() % own_rows != 0 || !can_be_mapped(p.weight) || !can_be_mapped(p.y)) return false;
+  if (p.z || p.bias || p.weight.rows() % own_rows != 0 || !tma_compatible(p.weight) || !tma_compatible(p.y)) return false;
   if (const auto* activate = std::get_if<Activate>(&p.finish)) return activate->act == Activation::identity && !activate->addend;
   const auto* convolve = std::get_if<Convolve>(&p.finish);
   const bool known = convolve != nullptr && !convolve->bias && (convolve->act == Activation::silu || convolve->act == Activation::identity);
@@ -272,8 +272,8 @@ bool fits(const Projection& p, ConstTensor x) {
 Output output_of(const Projection& p, int begin) {
   const auto* convolve = std::get_if<Convolve>(&p.finish);
   const int channels = static_cast<int>(p.weight.rows());
-  return {.weight = map_of(p.weight, own_rows),
-          .y = map_of(p.y, box_parts * 8, warp_channels),
+  return {.weight = tensor_map_of(p.weight, own_rows),
+          .y = tensor_map_of(p.y, box_parts * 8, warp_channels),
           .taps = convolve ? convolve->weight.f32() : nullptr,
           .silu = convolve && convolve->act == Activation::silu,
           .end = begin + channels / own_rows,
@@ -295,16 +295,17 @@ Kernel kernel_for(ConstTensor x) {
   return tiles_of(x.row_size(), columns) < parts ? convolved_products_kernel<most_parts_a_stage> : convolved_products_kernel<1>;
 }
 
-Tiles tiles_for(ConstTensor x, std::int64_t channels) {
+TileSchedule tiles_for(ConstTensor x, std::int64_t channels) {
   const auto kernel = reinterpret_cast<const void*>(kernel_for(x));
-  return shared_out(tiles_of(x.rows(), tile_rows), static_cast<int>(channels / (cluster * own_rows)), x.row_size(),
-                    parts / most_parts_a_stage, x.rows() * channels, clusters_at_once("products and convolutions", kernel, sizeof(Memory)));
+  return schedule_tiles(tiles_of(x.rows(), tile_rows), static_cast<int>(channels / (cluster * own_rows)), x.row_size(),
+                        parts / most_parts_a_stage, x.rows() * channels,
+                        clusters_at_once("products and convolutions", kernel, sizeof(Memory)));
 }
 
 }  // namespace
 
 std::size_t convolved_products_first(std::span<Projection> projections, ConstTensor x) {
-  if (std::ranges::none_of(projections, is_convolved) || !can_be_mapped(x) || !has_warpgroup_products()) return 0;
+  if (std::ranges::none_of(projections, is_convolved) || !tma_compatible(x) || !has_warpgroup_products()) return 0;
   const auto convolved = [x](const Projection& p) { return is_convolved(p) && fits(p, x); };
   const auto plain = [x](const Projection& p) { return !is_convolved(p) && fits(p, x); };
   const auto first_other = std::stable_partition(projections.begin(), projections.end(), convolved);
@@ -318,7 +319,7 @@ std::size_t convolved_products_first(std::span<Projection> projections, ConstTen
 void convolved_products_hopper(std::span<const Projection> projections, ConstTensor x, Workspace& workspace, cudaStream_t stream) {
   const Workspace::Mark mark(workspace);
   ConvolvedProducts p{};
-  p.x = map_of(x, half);
+  p.x = tensor_map_of(x, half);
   p.rows = static_cast<int>(x.rows());
   int end = 0;
   for (std::size_t i = 0; i < projections.size(); ++i) {

@@ -1,5 +1,5 @@
-// The decayed outer product 64 rows at a time on a device of compute capability 9.0 (cuda_outer_tiles.h): what follows the order of the
-// chunks, with the products of a warpgroup.
+// The decayed outer product 64 rows at a time on a device of compute capability 9.0 (outer_tiles.h): the kernels that go through the chunks
+// in order, with wgmma.
 #include <algorithm>
 #include <cstddef>
 
@@ -11,14 +11,14 @@ namespace {
 
 using namespace outer_tiles;
 
-constexpr int groups = 2, columns = groups * swizzled;  // warpgroups of a thread block, and their columns of v
+constexpr int groups = 2, columns = groups * swizzle_columns;  // warpgroups of a thread block, and their columns of v
 
 enum class Pass { states, outputs };
 
 // ---------------------------------------------------------------------------------------------------------------------------------------
 // kernels
 
-/// As many stages as a multiprocessor has room for.
+/// As many stages as shared memory has room for.
 template <int channels>
 struct Memory {
   static constexpr int stages = channels > 128 ? 2 : 3;
@@ -53,16 +53,16 @@ struct Span {
   __device__ int chunks() const { return (rows + chunk_rows - 1) / chunk_rows; }
 };
 
-/// One thread or, of sparse states, a warpgroup, which copies gathered rows of v itself and arrives at `full` with all of its threads:
-/// chunks go to their stages, the first one to that of `turn`, as soon as all warps have read what was there.
+/// The producer: one thread or, for sparse states, a warpgroup, which copies gathered rows of v itself and arrives at `full` with all of
+/// its threads. Loads chunks to their stages, the first one to that of `iteration`, as soon as all warps have read what was there.
 template <Pass pass, bool sparse, int channels>
-__device__ void produce(Memory<channels>& memory, int& turn, const Problem<channels>& p, const CUtensorMap& values, const Span& span) {
+__device__ void produce(Memory<channels>& memory, int& iteration, const Problem<channels>& p, const CUtensorMap& values, const Span& span) {
   constexpr int stages = Memory<channels>::stages, pieces = columns / 8, rows = warpgroup / pieces, steps = chunk_rows / rows;
   const int thread = static_cast<int>(threadIdx.x) % warpgroup, c = thread % pieces * 8, column = span.column + c;
   const std::int64_t first_chunk = first_piece(p.segments, span.segment, chunk_rows) + span.index * (p.span / chunk_rows);
   const Chunk<channels>* chunk = p.chunks + first_chunk * p.H + span.h;
-  for (int i = 0; i < span.chunks(); ++i, ++turn, chunk += p.H) {
-    const int stage = turn % stages;
+  for (int i = 0; i < span.chunks(); ++i, ++iteration, chunk += p.H) {
+    const int stage = iteration % stages;
     auto& to = memory.stage[stage];
     std::uint64_t& full = memory.full[stage];
     int row[steps];
@@ -73,12 +73,12 @@ __device__ void produce(Memory<channels>& memory, int& turn, const Problem<chann
         row[j] = span.gathered && t < span.rows ? p.items[span.first_row - p.own_rows + t].row : -1;
       }
     }
-    wait(memory.empty[stage], turn / stages % 2 ^ 1);
+    wait(memory.empty[stage], iteration / stages % 2 ^ 1);
     if (thread == 0) {
       arrive_and_expect(full, of_chunk<pass, channels> + (sparse && span.gathered ? 0 : sizeof(to.v)));
-      copy_bytes(&to.chunk, chunk, of_chunk<pass, channels>, full);
+      bulk_copy(&to.chunk, chunk, of_chunk<pass, channels>, full);
       for (int g = 0; g < groups && !(sparse && span.gathered); ++g)
-        copy_box(to.v[g], values, span.column + g * swizzled, span.h, span.first_row + i * chunk_rows, full);
+        tma_load(to.v[g], values, span.column + g * swizzle_columns, span.h, span.first_row + i * chunk_rows, full);
     }
     if constexpr (sparse) {
       if (!span.gathered) {
@@ -89,9 +89,9 @@ __device__ void produce(Memory<channels>& memory, int& turn, const Problem<chann
 #pragma unroll
       for (int j = 0; j < steps; ++j) {
         const bool given = row[j] >= 0 && column < p.V;
-        __pipeline_memcpy_async(place(to.v, thread / pieces + j * rows, c), from + (given ? row[j] : 0) * p.v.stride, 16, given ? 0 : 16);
+        __pipeline_memcpy_async(swizzle(to.v, thread / pieces + j * rows, c), from + (given ? row[j] : 0) * p.v.stride, 16, given ? 0 : 16);
       }
-      arrive_once_copied(full);
+      arrive_after_cp_async(full);
     }
   }
 }
@@ -100,7 +100,7 @@ __device__ void produce(Memory<channels>& memory, int& turn, const Problem<chann
 template <int channels>
 using State = float[channels / 8][4];
 
-/// Numbers of 128 channels, each times the channel's factor.
+/// Multiplies 128 channels, each by its factor.
 constexpr int of_part = 128;
 template <int n>
 __device__ void scale_part(float (&S)[n][4], const float* factor, int part) {
@@ -124,10 +124,10 @@ __device__ void each_of_state(float (&S)[n][4], int K, int V, int column, Fn fn)
   }
 }
 
-/// Two warpgroups multiply, a third one brings what they need. Of sparse states, whose segments are many, a thread block takes one piece of
-/// work after the other, and what the next one needs is on its way; else each piece has a block, for a loop would cost registers.
-/// Pass::states: what a span adds to a state of 0, for all but the last span of a segment. Pass::outputs: o, and the final state.
-/// `sparse`: segments may be gathered, or add what gathered ones have left.
+/// Two consumer warpgroups and a producer. Of sparse states, which have many segments, a thread block takes one piece of work after the
+/// other, and loads for the next one overlap; else each piece has a block, for a loop would cost registers. Pass::states: what a span adds
+/// to a state of 0, for all but the last span of a segment. Pass::outputs: o, and the final state. `sparse`: segments may be gathered, or
+/// add what gathered ones have computed.
 template <Pass pass, int channels, bool sparse>
 __global__ void __launch_bounds__((groups + 1) * warpgroup, 1)
     span_kernel(const __grid_constant__ Problem<channels> p, const __grid_constant__ CUtensorMap values, int first_number, int pieces) {
@@ -140,29 +140,29 @@ __global__ void __launch_bounds__((groups + 1) * warpgroup, 1)
       init_barrier(memory.full[stage], sparse ? 1 + warpgroup : 1);
       init_barrier(memory.empty[stage], groups * warpgroup / 32);
     }
-    order_before_copies();
+    fence_async_proxy();
   }
-  wait_for_results();
+  grid_dependency_wait();
   __syncthreads();
-  int turn = 0;  // counts chunks
+  int iteration = 0;  // counts chunks
   if (group == groups) {
-    leave_registers<sparse ? 56 : 24>();
+    dealloc_registers<sparse ? 56 : 24>();
     if (!sparse && threadIdx.x % warpgroup > 0) return;
     for (int i = static_cast<int>(blockIdx.x); i < pieces; i += static_cast<int>(gridDim.x)) {
       const Span span(p, first_number, i);
-      if (span.is_of(pass)) produce<pass, sparse>(memory, turn, p, values, span);
+      if (span.is_of(pass)) produce<pass, sparse>(memory, iteration, p, values, span);
       if constexpr (!sparse) break;
     }
     return;
   }
-  take_registers<sparse ? 224 : 240>();
+  alloc_registers<sparse ? 224 : 240>();
   const int warp = static_cast<int>(threadIdx.x) / 32 % 4, lane = static_cast<int>(threadIdx.x) % 32;
   for (int i = static_cast<int>(blockIdx.x); i < pieces; i += static_cast<int>(gridDim.x)) {
     const Span span(p, first_number, i);
     if (!span.is_of(pass)) continue;
     const bool gathered = sparse && span.gathered;
     const int rows = span.rows, first_row = span.first_row;
-    const int h = span.h, column = span.column + group * swizzled + 16 * warp;
+    const int h = span.h, column = span.column + group * swizzle_columns + 16 * warp;
     const std::int64_t of_state = std::int64_t{p.K} * p.V, slot = p.segments.slot_of(span.segment);
     float* const between = p.states + (std::int64_t{span.number} * p.H + h) * of_state;
     State<channels> S = {};
@@ -171,17 +171,17 @@ __global__ void __launch_bounds__((groups + 1) * warpgroup, 1)
       each_of_state(S, p.K, p.V, column, [from](float& x, int at) { x = from[at]; });
     }
     float decay_of_span = 1;  // of channel threadIdx.x
-    FourColumns added;        // what gathered segments add to o of a chunk
+    FourColumns added;        // contributions of gathered segments to o of a chunk
     const auto load_added = [&](int c, int choice) {
-      const Source& from = p.source[1];
+      const OuterTileOperands& from = p.operands[1];
       const std::int64_t first = std::int64_t{first_row + c * chunk_rows} * p.choices + choice;
       load_rows(added, from.o + first * from.o_stride + h * p.V + column, p.choices * from.o_stride,
                 gathered || p.readers == 0 ? 0 : rows - c * chunk_rows, p.V - column);
     };
     if (sparse && pass == Pass::outputs) load_added(0, 0);
 
-    for (int c = 0; c < span.chunks(); ++c, ++turn) {
-      const int stage = turn % stages;
+    for (int c = 0; c < span.chunks(); ++c, ++iteration) {
+      const int stage = iteration % stages;
       const auto& [chunk, v] = memory.stage[stage];
       float o[chunk_rows / 8][4] = {};
       if constexpr (sparse && pass == Pass::outputs) {
@@ -191,7 +191,7 @@ __global__ void __launch_bounds__((groups + 1) * warpgroup, 1)
         }
         load_added(c + 1, 0);
       }
-      wait(memory.full[stage], turn / stages % 2);
+      wait(memory.full[stage], iteration / stages % 2);
       uint4 own_v[chunk_rows / 16];  // A of vᵀ
 #pragma unroll
       for (int s = 0; s < chunk_rows / 16; ++s) own_v[s] = transposed_rows(v[group], 16 * s, 16 * warp);
@@ -201,17 +201,17 @@ __global__ void __launch_bounds__((groups + 1) * warpgroup, 1)
         uint4 packed_S[of_part / 16];
 #pragma unroll
         for (int part = 0; part < channel_parts; ++part) {
-          if (part > 0) wait_products<0>();
+          if (part > 0) wgmma_wait<0>();
           pack_part(packed_S, S, part);
           scale_part(S, chunk.decay, part);
           pin(o);
-          begin_products();
+          wgmma_fence();
           multiply_part(o, packed_S, chunk.x, part, true);
           if (part == 0) {
 #pragma unroll
-            for (int s = 0; s < chunk_rows / 16; ++s) multiply_columns(o, own_v[s], matrix(&chunk.scores[0][16 * s]), true);
+            for (int s = 0; s < chunk_rows / 16; ++s) multiply_columns(o, own_v[s], matrix_descriptor(&chunk.scores[0][16 * s]), true);
           }
-          commit_products();
+          wgmma_commit();
         }
       } else {
         if (threadIdx.x < channels) decay_of_span *= chunk.decay[threadIdx.x];
@@ -220,20 +220,20 @@ __global__ void __launch_bounds__((groups + 1) * warpgroup, 1)
       }
       // S ← A S + yᵀ v
       pin(S);
-      begin_products();
+      wgmma_fence();
       add_outer_products(S, own_v, chunk.y);
-      commit_products();
+      wgmma_commit();
       if constexpr (pass == Pass::outputs) {
-        wait_products<1>();
+        wgmma_wait<1>();
         pin(o);
-        const Source& to = p.source[gathered ? 1 : 0];
+        const OuterTileOperands& to = p.operands[gathered ? 1 : 0];
         const std::int64_t first = first_row + c * chunk_rows;
         store_rows(p.V - column, o, [&](int t) -> Bf16* {
           const std::int64_t row = gathered ? chunk.o_row[t] : t < rows - c * chunk_rows ? first + t : -1;
           return row < 0 ? nullptr : to.o + row * to.o_stride + h * p.V + column;
         });
       }
-      wait_products<0>();
+      wgmma_wait<0>();
       pin(S);
       __syncwarp();  // all lanes have read the stage
       if (lane == 0) arrive(memory.empty[stage]);
@@ -249,13 +249,13 @@ __global__ void __launch_bounds__((groups + 1) * warpgroup, 1)
     }
     if constexpr (!sparse) break;
   }
-  let_next_begin();
+  launch_dependents();
 }
 
 // ---------------------------------------------------------------------------------------------------------------------------------------
 // launchers
 
-/// What is launched, and how scratch is divided.
+/// The sizes of launches, and how scratch is divided.
 struct Plan {
   std::int64_t own_rows, rows, own_segments, segments, H, K, V, tiles, span;
   bool cut;  // some segment has several spans
@@ -271,7 +271,7 @@ struct Plan {
         tiles((V + columns - 1) / columns) {
     const std::int64_t spans = std::max<std::int64_t>(1, wanted_blocks / std::max<std::int64_t>(1, H * tiles));
     const auto whole_chunks = [](std::int64_t n, std::int64_t parts) { return ((n + parts - 1) / parts + chunk_rows - 1) / chunk_rows; };
-    // Own rows and gathered ones are read one after the other. Each of these segments' last spans may be short ones.
+    // Own rows and gathered ones are processed one after the other. The last spans of all these segments may be short.
     const std::int64_t gathered_segments = segments - own_segments, whole_spans = spans - gathered_segments;
     const std::int64_t of_gathered = whole_chunks(gathered.count, whole_spans > spans / 2 ? whole_spans : spans);
     span = std::max({std::int64_t{1}, whole_chunks(own_rows, spans), of_gathered}) * chunk_rows;
@@ -303,9 +303,9 @@ Gate gate_of(const Projection* gate) {
           f32(gate->y)};
 }
 
-Source source(ConstTensor q, ConstTensor k, ConstTensor log_decay, Tensor o, const Projection* gate) {
+OuterTileOperands operands(ConstTensor q, ConstTensor k, ConstTensor log_decay, Tensor o, const Projection* gate) {
   if (!q) return {};
-  return {bf16_rows(q), bf16_rows(k), operand(log_decay), gate_of(gate), static_cast<Bf16*>(o.data), o.stride};
+  return {bf16_rows(q), bf16_rows(k), f32_rows(log_decay), gate_of(gate), static_cast<Bf16*>(o.data), o.stride};
 }
 
 template <Pass pass, int channels>
@@ -328,7 +328,7 @@ void launch_chunks(const DecayedOuterProduct& op, const DeviceSegments& segments
   auto* const states = reinterpret_cast<float*>(chunks + plan.chunks() * plan.H);
   const auto extent = [](std::int64_t n) { return static_cast<int>(n); };
   const Problem<channels> p{
-      {source(op.q, op.k, op.log_decay, op.o, gate), source(gathered.q, gathered.k, gathered.log_decay, gathered.o, gathered.gate)},
+      {operands(op.q, op.k, op.log_decay, op.o, gate), operands(gathered.q, gathered.k, gathered.log_decay, gathered.o, gathered.gate)},
       bf16_rows(op.v),
       f32(op.initial_state),
       f32(op.final_state),

@@ -1,6 +1,6 @@
-// What the decayed outer product 64 rows at a time needs of every chunk before any state is known (cuda_outer_tiles.h). No factor of x and
-// y is larger than 1, whatever the decays. Scores bring q and k to a row in the middle of the chunk where one of the two factors grows, as
-// long as floating point can hold it; where it cannot, to the boundaries between ever smaller halves, where none does.
+// The first kernel of the decayed outer product 64 rows at a time (outer_tiles.h): what every chunk needs before any state is known. No
+// factor of x and y is larger than 1, whatever the decays. Scores are computed at a row in the middle of the chunk, where one of the two
+// factors grows, as long as floating point can hold it; where it cannot, at the boundaries between ever smaller halves, where none does.
 #include "kernels/cuda/common/decays.h"
 #include "kernels/cuda/hopper/outer_tiles.h"
 
@@ -24,7 +24,7 @@ struct alignas(16) ChunkRow {
 template <int channels>
 struct alignas(1024) Prepared {
   static constexpr int blocks = Chunk<channels>::blocks;
-  Tile x[blocks], y[blocks];          // q and k as they come, then brought to the row that scores are made at
+  Tile x[blocks], y[blocks];          // q and k as loaded, then decayed to the row at which scores are computed
   float2 total[parts][channels / 2];  // log2 of the decay of a thread's rows
   std::array<ChunkRow, chunk_rows> rows;
   std::uint64_t full;
@@ -34,7 +34,7 @@ __device__ float2 widened(unsigned pair) { return {first_of(pair), second_of(pai
 __device__ unsigned packed_pair(float2 x) { return packed(x.x, x.y); }
 
 /// Two neighbouring channels of a row in tiles.
-__device__ unsigned& pair_at(Tile* tiles, int row, int channel) { return *reinterpret_cast<unsigned*>(place(tiles, row, channel)); }
+__device__ unsigned& pair_at(Tile* tiles, int row, int channel) { return *reinterpret_cast<unsigned*>(swizzle(tiles, row, channel)); }
 
 /// Rows of a chunk from its first one on, or, of sparse states, that are looked up.
 template <bool sparse>
@@ -44,7 +44,7 @@ struct ChunkRows {
 
   __device__ int begin() const { return sparse ? 0 : first; }
   /// From begin() on, where rows are `stride` apart.
-  __device__ auto place(int t, int stride) const {
+  __device__ auto offset(int t, int stride) const {
     if constexpr (sparse) {
       return std::int64_t{rows[t].row} * stride;
     } else {
@@ -65,13 +65,13 @@ struct Decays {
   const float* data;
   int stride, width;
 
-  __device__ Decays(const Operand& x, const ChunkRows<sparse>& rows_, int h, int H, int channel)
+  __device__ Decays(const F32Rows& x, const ChunkRows<sparse>& rows_, int h, int H, int channel)
       : rows(rows_),
         data(x.at(rows_.begin(), h, H) + (x.width > 1 ? channel : 0)),
         stride(static_cast<int>(x.rows.stride)),
         width(static_cast<int>(x.width)) {}
 
-  /// Of rows from `first` on, all on their way at once.
+  /// Loads those of rows from `first` on, all in flight at once.
   template <int count>
   __device__ void read(float2 (&to)[count], int first) const {
 #pragma unroll
@@ -79,12 +79,12 @@ struct Decays {
     if (width > 1) {
 #pragma unroll
       for (int i = 0; i < count; ++i) {
-        if (rows.decays(first + i)) to[i] = *reinterpret_cast<const float2*>(data + rows.place(first + i, stride));
+        if (rows.decays(first + i)) to[i] = *reinterpret_cast<const float2*>(data + rows.offset(first + i, stride));
       }
     } else if (width == 1) {
 #pragma unroll
       for (int i = 0; i < count; ++i) {
-        if (rows.decays(first + i)) to[i].x = to[i].y = data[rows.place(first + i, stride)];
+        if (rows.decays(first + i)) to[i].x = to[i].y = data[rows.offset(first + i, stride)];
       }
     }
 #pragma unroll
@@ -101,7 +101,7 @@ struct Decays {
 };
 
 /// log2 e^{max(logσ(x) · scale, clamp)}, as log2 σ(x) = min(z, 0) − log2(1 + 2^−|z|) with z = x / ln 2; `clamp` as a log2 too. The
-/// logarithm as in cuda_activation.h; a NaN stays one.
+/// logarithm is that of activation.h; a NaN stays one.
 __device__ float log2_forget(float x, float scale, float clamp) {
   constexpr float small = 1.0F / 64;
   const float z = log2_e * x, e = exp2_of(-fabsf(z));
@@ -110,14 +110,14 @@ __device__ float log2_forget(float x, float scale, float clamp) {
   return y < clamp ? clamp : y;
 }
 
-/// A warp's decays of 8 rows on their way from the lanes that make them to those that own their channels.
+/// Shared memory to transpose a warp's decays of 8 rows from the lanes that compute them to those that own the channels.
 struct Transposed {
   static constexpr int rows = 8, apart = 36;  // without conflicts
   float2 at[rows][apart];
 };
 
-/// A warp makes decays of 16 rows from `first` on and 64 channels (among those of all heads), a lane's two of them, on tensor cores:
-/// features as three bf16 parts, so exact to float32 rounding. 0 for a lane whose channels are none.
+/// A warp computes decays of 16 rows from `first` on and 64 channels (among those of all heads), two for each lane, on tensor cores:
+/// features are split into three bf16 terms, so the result is exact to float32 rounding. 0 for a lane without channels.
 template <bool sparse>
 __device__ void make_decays(float2 (&to)[of_thread], const Gate& gate, const ChunkRows<sparse>& rows, Transposed& transposed, int first,
                             int channel, int channels_left, bool is_channel) {
@@ -125,11 +125,11 @@ __device__ void make_decays(float2 (&to)[of_thread], const Gate& gate, const Chu
   const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4;
   const auto features = [&](int row) {
     const int given = row < rows.n ? row : 0;
-    return *reinterpret_cast<const float4*>(gate.features.row(rows.begin()) + rows.place(given, static_cast<int>(gate.features.stride)) +
+    return *reinterpret_cast<const float4*>(gate.features.row(rows.begin()) + rows.offset(given, static_cast<int>(gate.features.stride)) +
                                             of_lane * t);
   };
   const float4 upper = features(first + g), lower = features(first + g + 8);
-  const Split a[4] = {Split({upper.x, upper.y}), Split({lower.x, lower.y}), Split({upper.z, upper.w}), Split({lower.z, lower.w})};
+  const Bf16x3 a[4] = {Bf16x3({upper.x, upper.y}), Bf16x3({lower.x, lower.y}), Bf16x3({upper.z, upper.w}), Bf16x3({lower.z, lower.w})};
   float2 of_lower[tiles];
 #pragma unroll
   for (int i = 0; i < tiles; ++i) {
@@ -138,8 +138,8 @@ __device__ void make_decays(float2 (&to)[of_thread], const Gate& gate, const Chu
     const float2 bias = gate.bias != nullptr ? float2{gate.bias[n + 2 * t], gate.bias[n + 2 * t + 1]} : float2{0, 0};
     float c[4] = {bias.x, bias.y, bias.x, bias.y};
 #pragma unroll
-    for (int part = 2; part >= 0; --part)
-      multiply(c, {a[0].parts[part], a[1].parts[part], a[2].parts[part], a[3].parts[part]}, weight.x, weight.y);
+    for (int term = 2; term >= 0; --term)
+      multiply(c, {a[0].terms[term], a[1].terms[term], a[2].terms[term], a[3].terms[term]}, weight.x, weight.y);
     transposed.at[g][4 * i + t] = {c[0], c[1]};
     of_lower[i] = {c[2], c[3]};
   }
@@ -161,14 +161,14 @@ __device__ void make_decays(float2 (&to)[of_thread], const Gate& gate, const Chu
                                              : float2{0, 0};
   }
 }
-/// Writes them where log_decay has room.
+/// Stores them to the memory of log_decay.
 template <bool sparse, int count>
 __device__ void store_decays(const float2 (&log2_decay)[count], const Gate& gate, const ChunkRows<sparse>& rows, int first, int channel) {
   float* const to = gate.log_decay.row(rows.begin()) + channel;
 #pragma unroll
   for (int t = 0; t < count; ++t) {
     if (rows.decays(first + t))
-      *reinterpret_cast<float2*>(to + rows.place(first + t, static_cast<int>(gate.log_decay.stride))) = 1 / log2_e * log2_decay[t];
+      *reinterpret_cast<float2*>(to + rows.offset(first + t, static_cast<int>(gate.log_decay.stride))) = 1 / log2_e * log2_decay[t];
   }
 }
 
@@ -183,26 +183,26 @@ struct Pair {
       : rows(rows_), data(x.at(rows_.begin(), h, H) + channel), stride(static_cast<int>(x.stride)) {}
 
   __device__ float2 at(int t) const {
-    return t < rows.n ? widened(*reinterpret_cast<const unsigned*>(data + rows.place(t, stride))) : float2{0, 0};
+    return t < rows.n ? widened(*reinterpret_cast<const unsigned*>(data + rows.offset(t, stride))) : float2{0, 0};
   }
 };
 
-/// One thread: starts to bring q and k of 64 rows. Behind the chunk's last one they are another segment's.
+/// One thread: starts to load q and k of 64 rows. Rows after the last one of the chunk belong to another segment.
 template <int channels>
 __device__ void fetch_rows(Prepared<channels>& shared, const Problem<channels>& p, const CUtensorMap& queries, const CUtensorMap& keys,
                            int h, int first_row) {
   init_barrier(shared.full, 1);
-  order_before_copies();
+  fence_async_proxy();
   arrive_and_expect(shared.full, sizeof(shared.x) + sizeof(shared.y));
   const auto head = [&](const Bf16Rows& x) { return static_cast<int>(producer_head(h, x.heads, p.H)); };
-  const int q_head = head(p.source[0].q), k_head = head(p.source[0].k);
+  const int q_head = head(p.operands[0].q), k_head = head(p.operands[0].k);
   for (int b = 0; b < shared.blocks; ++b) {
-    copy_box(shared.x[b], queries, b * swizzled, q_head, first_row, shared.full);
-    copy_box(shared.y[b], keys, b * swizzled, k_head, first_row, shared.full);
+    tma_load(shared.x[b], queries, b * swizzle_columns, q_head, first_row, shared.full);
+    tma_load(shared.y[b], keys, b * swizzle_columns, k_head, first_row, shared.full);
   }
 }
 
-/// Where what each row of a chunk reads is, and which row of o it adds to; a thread has a row.
+/// Looks up the position of each row of a chunk, and the row of o that it adds to; a thread has a row.
 template <int channels>
 __device__ void look_up_rows(Prepared<channels>& shared, Chunk<channels>& chunk, const Problem<channels>& p, const Piece& piece,
                              bool gathered) {
@@ -215,19 +215,19 @@ __device__ void look_up_rows(Prepared<channels>& shared, Chunk<channels>& chunk,
   shared.rows[t] = {wanted ? item.row : 0, item.read, item.write, writes};
   chunk.o_row[t] = reads ? item.row * p.choices + item.choice : -1;
 }
-/// All threads: start to bring q and k of gathered rows.
+/// All threads: start to load q and k of gathered rows.
 template <int channels>
 __device__ void fetch_gathered(Prepared<channels>& shared, const Problem<channels>& p, int h, int n) {
   constexpr int pieces = channels / 8, rows = prepare_threads<channels> / pieces;
   const int c = static_cast<int>(threadIdx.x) % pieces * 8, first = static_cast<int>(threadIdx.x) / pieces;
-  const Source& source = p.source[1];
+  const OuterTileOperands& operands = p.operands[1];
 #pragma unroll
   for (int i = 0; i < chunk_rows / rows; ++i) {
     const int t = first + i * rows;
     const bool given = t < n && c < p.K;
     const int row = shared.rows[t].row, column = given ? c : 0;
-    __pipeline_memcpy_async(place(shared.x, t, c), source.q.at(row, h, p.H) + column, 16, given ? 0 : 16);
-    __pipeline_memcpy_async(place(shared.y, t, c), source.k.at(row, h, p.H) + column, 16, given ? 0 : 16);
+    __pipeline_memcpy_async(swizzle(shared.x, t, c), operands.q.at(row, h, p.H) + column, 16, given ? 0 : 16);
+    __pipeline_memcpy_async(swizzle(shared.y, t, c), operands.k.at(row, h, p.H) + column, 16, given ? 0 : 16);
   }
   __pipeline_commit();
 }
@@ -238,16 +238,16 @@ __device__ void multiply_rows(float (&c)[2][4], const Prepared<channels>& shared
   const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
   for (int key = 0; key < channels; key += 16) {
-    const Tile &x = shared.x[key / swizzled], &y = shared.y[key / swizzled];
-    const uint4 a = load_matrices(&x[0][0] + place(row + lane % 16, key % swizzled + lane / 16 * 8));
-    const uint4 b = load_matrices(&y[0][0] + place(column + lane / 16 * 8 + lane % 8, key % swizzled + lane / 8 % 2 * 8));
+    const Tile &x = shared.x[key / swizzle_columns], &y = shared.y[key / swizzle_columns];
+    const uint4 a = ldmatrix(&x[0][0] + swizzle(row + lane % 16, key % swizzle_columns + lane / 16 * 8));
+    const uint4 b = ldmatrix(&y[0][0] + swizzle(column + lane / 16 * 8 + lane % 8, key % swizzle_columns + lane / 8 % 2 * 8));
     multiply(c[0], a, b.x, b.y);
     multiply(c[1], a, b.z, b.w);
   }
 }
 
-/// A thread block makes a head of a chunk. Several of them share a multiprocessor, with 64 registers a thread, or 80 of sparse states: one
-/// loads while another one computes. Its parts stand in one function: taken apart it spills.
+/// A thread block computes a head of a chunk. Several of them share a multiprocessor, with 64 registers a thread, or 80 for sparse states:
+/// one loads while another one computes. All of it is in one function: divided it spills.
 template <int channels, bool sparse, bool makes_decays>
 __global__ void __launch_bounds__(prepare_threads<channels>, (sparse ? 768 : 1024) / prepare_threads<channels>)
     prepare_kernel(const __grid_constant__ Problem<channels> p, const __grid_constant__ CUtensorMap queries,
@@ -255,9 +255,9 @@ __global__ void __launch_bounds__(prepare_threads<channels>, (sparse ? 768 : 102
   extern __shared__ __align__(1024) unsigned char memory[];
   auto& shared = *reinterpret_cast<Prepared<channels>*>(memory);
   const int h = static_cast<int>(blockIdx.x) % p.H, number = static_cast<int>(blockIdx.x) / p.H;
-  // Chunks of own rows are made while items are sorted, but for one, which keeps this launch from ending before the sort.
+  // Chunks of own rows are computed while items are sorted, but for one, which keeps this launch from ending before the sort.
   const bool early = sparse && p.while_sorted != nullptr && blockIdx.x > 0 && number < most_pieces(p.own_rows, p.own_segments, chunk_rows);
-  if (!early) wait_for_results();
+  if (!early) grid_dependency_wait();
   const Piece piece = piece_of(early ? DeviceSegments{p.while_sorted, nullptr, p.own_segments, 0} : p.segments, number, chunk_rows);
   if (piece.index >= piece.count) return;
   Chunk<channels>& chunk = p.chunks[blockIdx.x];
@@ -277,15 +277,15 @@ __global__ void __launch_bounds__(prepare_threads<channels>, (sparse ? 768 : 102
   const int pair = static_cast<int>(threadIdx.x) % channel_pairs, part = static_cast<int>(threadIdx.x) / channel_pairs;
   const int channel = 2 * pair, first = part * of_thread;
   const int n = channel < p.K ? rows : 0;
-  const Source& source = p.source[gathered ? 1 : 0];
+  const OuterTileOperands& operands = p.operands[gathered ? 1 : 0];
   const ChunkRows<sparse> given{shared.rows.data(), first_row, n};
-  const Decays decays(source.log_decay, given, h, p.H, channel);
-  const int of_head = static_cast<int>(producer_head(h, source.log_decay.heads, p.H)) * p.K;  // channels before the head's
+  const Decays decays(operands.log_decay, given, h, p.H, channel);
+  const int of_head = static_cast<int>(producer_head(h, operands.log_decay.heads, p.H)) * p.K;  // channels before the head's
   float2 log2_decay[of_thread], total{0, 0};
   if constexpr (makes_decays) {
     auto& transposed = reinterpret_cast<Transposed*>(&shared + 1)[threadIdx.x / 32];
     const int of_warp = min(channel / 64 * 64, p.K - 8);
-    make_decays(log2_decay, source.gate, ChunkRows<sparse>{shared.rows.data(), first_row, rows}, transposed, first, of_head + of_warp,
+    make_decays(log2_decay, operands.gate, ChunkRows<sparse>{shared.rows.data(), first_row, rows}, transposed, first, of_head + of_warp,
                 p.K - of_warp, n > 0);
   } else {
     decays.read(log2_decay, first);
@@ -351,10 +351,10 @@ __global__ void __launch_bounds__(prepare_threads<channels>, (sparse ? 768 : 102
     add_scores([](int t, int s) { return s <= t; });
   } else {
     if constexpr (makes_decays) {
-      store_decays(log2_decay, source.gate, given, first, of_head + channel);
+      store_decays(log2_decay, operands.gate, given, first, of_head + channel);
       __syncthreads();
     }
-    const Pair pairs_of_q(source.q, given, h, p.H, channel), pairs_of_k(source.k, given, h, p.H, channel);
+    const Pair pairs_of_q(operands.q, given, h, p.H, channel), pairs_of_k(operands.k, given, h, p.H, channel);
     const auto q = [&](int t) { return given.read(t) * pairs_of_q.at(t); };
     const auto k = [&](int t) { return given.write(t) * pairs_of_k.at(t); };
     float2 e = before;
@@ -397,7 +397,7 @@ __global__ void __launch_bounds__(prepare_threads<channels>, (sparse ? 768 : 102
     const float(&pairs)[4] = scores[i / 4][i / 2 % 2];
     pair_at(&chunk.scores, t, s) = packed(p.scale * pairs[i % 2 * 2], p.scale * pairs[i % 2 * 2 + 1]);
   }
-  let_next_begin();
+  launch_dependents();
 }
 
 }  // namespace
@@ -407,7 +407,7 @@ __global__ void __launch_bounds__(prepare_threads<channels>, (sparse ? 768 : 102
 
 template <int channels>
 void prepare(const Problem<channels>& p, std::int64_t chunks, const CUtensorMap& queries, const CUtensorMap& keys, cudaStream_t stream) {
-  const bool makes_decays = static_cast<bool>(p.source[0].gate.features);
+  const bool makes_decays = static_cast<bool>(p.operands[0].gate.features);
   auto kernel = makes_decays ? prepare_kernel<channels, false, true> : prepare_kernel<channels, false, false>;
   if constexpr (channels == 128) {
     if (p.items) kernel = makes_decays ? prepare_kernel<channels, true, true> : prepare_kernel<channels, true, false>;

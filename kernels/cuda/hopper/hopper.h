@@ -1,4 +1,4 @@
-// What Hopper kernels share (compute capability 9.0): bulk copies into shared memory, barriers that count them, products of a warpgroup.
+// What kernels for compute capability 9.0 share: bulk and TMA copies into shared memory, mbarriers that count them, clusters, wgmma.
 #pragma once
 
 #include <cuda.h>
@@ -13,38 +13,38 @@ namespace statescope::cuda {
 constexpr int warpgroup = 128;  // threads
 
 __device__ inline unsigned shared_address(const void* p) { return static_cast<unsigned>(__cvta_generic_to_shared(p)); }
-/// x in a register from here on: the compiler does not make it anew each time.
+/// Keeps x in a register from here on: the compiler does not recompute it.
 __device__ inline unsigned kept(unsigned x) {
   asm volatile("" : "+r"(x));
   return x;
 }
 
-// How many registers a thread of the calling warpgroup has from here on: those that copy leave some, those that multiply take them.
+// setmaxnreg: registers of each thread of the calling warpgroup from here on. Producers give some back, consumers take them.
 
 template <int count>
-__device__ void leave_registers() {
+__device__ void dealloc_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));
 }
 template <int count>
-__device__ void take_registers() {
+__device__ void alloc_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count));
 }
 
-// Barriers in shared memory: a phase ends when all have arrived and all announced bytes have.
+// mbarriers in shared memory: a phase ends once all arrivals have come and all expected bytes have been copied.
 
 __device__ inline void init_barrier(std::uint64_t& barrier, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(&barrier)), "r"(arrivals) : "memory");
 }
-/// What this thread has written to shared memory, or made of barriers there, is there for bulk copies and products that come after.
-__device__ inline void order_before_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-/// By who has made barriers, before copies know them.
-__device__ inline void publish_barriers() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+/// Orders this thread's writes to shared memory, mbarriers among them, before later TMA copies and wgmma.
+__device__ inline void fence_async_proxy() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+/// By the thread that has initialised mbarriers, before copies use them.
+__device__ inline void fence_barrier_init() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 __device__ inline void arrive_at(unsigned barrier) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory"); }
 __device__ inline void arrive(std::uint64_t& barrier) { arrive_at(shared_address(&barrier)); }
 __device__ inline void arrive_and_expect(std::uint64_t& barrier, unsigned bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&barrier)), "r"(bytes) : "memory");
 }
-/// Until the phase of this parity is over.
+/// Waits until the phase of this parity is over.
 __device__ inline void wait_at(unsigned barrier, int parity) {
   asm volatile(
       "{\n"
@@ -57,40 +57,40 @@ __device__ inline void wait_at(unsigned barrier, int parity) {
 }
 __device__ inline void wait(std::uint64_t& barrier, int parity) { wait_at(shared_address(&barrier), parity); }
 
-/// Arrives once all that the thread has asked for by cp.async has come.
-__device__ inline void arrive_once_copied(std::uint64_t& barrier) {
+/// Arrives once all cp.async copies of the thread have arrived.
+__device__ inline void arrive_after_cp_async(std::uint64_t& barrier) {
   asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(&barrier)) : "memory");
 }
 
-/// Starts to copy columns … + 63 of a box of rows.
-__device__ inline void copy_box(void* to, const CUtensorMap& from, int column, int head, int row, std::uint64_t& full) {
+/// Starts a TMA load of columns … + 63 of a box of rows.
+__device__ inline void tma_load(void* to, const CUtensorMap& from, int column, int head, int row, std::uint64_t& full) {
   asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(
                    shared_address(to)),
                "l"(&from), "r"(column), "r"(head), "r"(row), "r"(shared_address(&full))
                : "memory");
 }
 
-/// Starts to copy `bytes` bytes, a multiple of 16.
-__device__ inline void copy_bytes(void* to, const void* from, unsigned bytes, std::uint64_t& full) {
+/// Starts a bulk copy of `bytes` bytes, a multiple of 16.
+__device__ inline void bulk_copy(void* to, const void* from, unsigned bytes, std::uint64_t& full) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(shared_address(to)),
                "l"(from), "r"(bytes), "r"(shared_address(&full))
                : "memory");
 }
 
-// Clusters: blocks that run at once and reach each other's shared memory.
+// Clusters: blocks that run at the same time and reach each other's shared memory.
 
-/// A block's number in its cluster.
+/// The rank of the block in its cluster.
 __device__ inline int own_rank() {
   int rank;
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   return rank;
 }
-/// Of all threads of a cluster.
+/// A barrier of all threads of a cluster.
 __device__ inline void sync_cluster() {
   asm volatile("barrier.cluster.arrive.release;" ::: "memory");
   asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
 }
-/// Starts to write x to where block `rank` of the cluster has `to`, and counts its four bytes at that block's barrier.
+/// Starts to store x at `to` of block `rank` of the cluster, and counts its four bytes at that block's barrier.
 __device__ inline void send(float& to, float x, std::uint64_t& barrier, int rank) {
   asm volatile(
       "{\n"
@@ -103,23 +103,23 @@ __device__ inline void send(float& to, float x, std::uint64_t& barrier, int rank
       : "memory");
 }
 
-// Products of a warpgroup.
+// Products of a warpgroup (wgmma).
 
-/// A matrix in shared memory as wgmma takes it: rows of 64 swizzled columns, 8 rows 1024 bytes from the next, `block_bytes` from 64 columns
-/// to the next 64 (read where columns are the outer axis of B).
-__device__ inline std::uint64_t matrix(const void* start, int block_bytes = 16) {
+/// The descriptor of a matrix in shared memory: rows of 64 swizzled columns, 8 rows 1024 bytes from the next, `block_bytes` from 64 columns
+/// to the next 64 (used where columns are the outer axis of B).
+__device__ inline std::uint64_t matrix_descriptor(const void* start, int block_bytes = 16) {
   constexpr std::uint64_t swizzle_128_bytes = std::uint64_t{1} << 62, eight_rows = std::uint64_t{1024 >> 4} << 32;
   return swizzle_128_bytes | eight_rows | static_cast<std::uint64_t>(block_bytes >> 4) << 16 | (shared_address(start) & 0x3FFFF) >> 4;
 }
 
-__device__ inline void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-__device__ inline void commit_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-/// Until no more than `pending` committed groups are under way.
+__device__ inline void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ inline void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+/// Waits until no more than `pending` committed groups are in flight.
 template <int pending>
-__device__ void wait_products() {
+__device__ void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
 }
-/// Keeps the compiler from moving what touches c across this place.
+/// Keeps the compiler from moving accesses of c across this point.
 template <int n>
 __device__ void pin(float (&c)[n][4]) {
 #pragma unroll
@@ -192,15 +192,15 @@ __device__ inline void multiply(float (&c)[16][4], const uint4& a, std::uint64_t
 /// A of xᵀ, 16 columns from `column` on, from 16 rows of a tile x.
 __device__ inline uint4 transposed_rows(const Tile& x, int row, int column) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const uint4 a = load_matrices_transposed(&x[0][0] + place(row + lane % 16, column + lane / 16 * 8));
+  const uint4 a = ldmatrix_trans(&x[0][0] + swizzle(row + lane % 16, column + lane / 16 * 8));
   return {a.x, a.z, a.y, a.w};
 }
 
-/// Of columns of a state, transposed [64, channels] in tiles of C: A of `part` of the channels, 16 m of them, 16 a piece.
+/// The A fragments of `part` of the channels of a state, transposed [64, channels] in tiles of C: 16 m channels, 16 in each fragment.
 template <int m, int n>
 __device__ void pack_part(uint4 (&a)[m], const float (&S)[n][4], int part) {
 #pragma unroll
-  for (int j = 0; j < m; ++j) a[j] = as_left_side(S[2 * (part * m + j)], S[2 * (part * m + j) + 1]);
+  for (int j = 0; j < m; ++j) a[j] = pack_a(S[2 * (part * m + j)], S[2 * (part * m + j) + 1]);
 }
 /// Starts C [64, 64] ← S xᵀ for the first part of the channels of rows x, C += S xᵀ for another one or with `add`.
 template <int m>
@@ -208,21 +208,21 @@ __device__ void multiply_part(float (&c)[chunk_rows / 8][4], const uint4 (&S)[m]
 #pragma unroll
   for (int j = 0; j < m; ++j) {
     const int channel = 16 * (part * m + j);
-    multiply_columns(c, S[j], matrix(&x[channel / swizzled][0][channel % swizzled]), add || channel > 0);
+    multiply_columns(c, S[j], matrix_descriptor(&x[channel / swizzle_columns][0][channel % swizzle_columns]), add || channel > 0);
   }
 }
-/// Starts S += a y over 64 rows y; `a` from registers, 16 rows a piece.
+/// Starts S += a y over 64 rows y; `a` from registers, 16 rows in each fragment.
 template <int n>
 __device__ void add_outer_products(float (&S)[n][4], const uint4 (&a)[chunk_rows / 16], const Tile* y) {
 #pragma unroll
   for (int s = 0; s < chunk_rows / 16; ++s) {
 #pragma unroll
     for (int i = 0; i < n; i += 16)
-      multiply(reinterpret_cast<float(&)[16][4]>(S[i]), a[s], matrix(&y[i * 8 / swizzled][16 * s][0], sizeof(Tile)));
+      multiply(reinterpret_cast<float(&)[16][4]>(S[i]), a[s], matrix_descriptor(&y[i * 8 / swizzle_columns][16 * s][0], sizeof(Tile)));
   }
 }
 
-/// Of 64 rows as A the first n; those behind them, another segment's, become 0.
+/// Keeps the first n of 64 rows as A; those after them, which belong to another segment, become 0.
 __device__ inline void keep_rows(uint4 (&a)[chunk_rows / 16], int n) {
   const auto pair = [n](int row) { return row + 1 < n ? ~0U : row < n ? 0xFFFFU : 0U; };
 #pragma unroll
@@ -233,8 +233,8 @@ __device__ inline void keep_rows(uint4 (&a)[chunk_rows / 16], int n) {
   }
 }
 
-// A warp's 16 columns of rows from their transpose in tiles of C [64, 64]: of a row's pairs of columns, which movmatrix brings together,
-// neighbouring lanes exchange one, so that each has four columns side by side.
+// Transposes a warp's 16 columns of rows from tiles of C [64, 64]: movmatrix brings pairs of columns of a row together, then adjacent lanes
+// exchange one, so that each has four adjacent columns.
 
 /// A lane's four columns of rows lane / 4, … + 8, ….
 using FourColumns = uint2[chunk_rows / 8];
@@ -248,7 +248,7 @@ __device__ inline void side_by_side(FourColumns& four, const float (&c)[chunk_ro
     four[i] = odd ? uint2{got, right} : uint2{left, got};
   }
 }
-/// As many columns as `columns` says, to where row_of(row) says, null: nowhere.
+/// Stores as many columns as `columns` says to row_of(row), null: nowhere.
 template <class RowOf>
 __device__ void store_rows(std::int64_t columns, const float (&c)[chunk_rows / 8][4], const RowOf& row_of) {
   const int lane = static_cast<int>(threadIdx.x) % 32, column = first_of_four();
@@ -261,20 +261,20 @@ __device__ void store_rows(std::int64_t columns, const float (&c)[chunk_rows / 8
     if (to != nullptr && column < columns) *reinterpret_cast<uint2*>(to + column) = four[i];
   }
 }
-/// To n rows, which begin `stride` numbers apart at o.
+/// Stores to n rows, `stride` values apart at o.
 __device__ inline void store_rows(Bf16* o, std::int64_t stride, int n, std::int64_t columns, const float (&c)[chunk_rows / 8][4]) {
   store_rows(columns, c, [=](int t) { return t < n ? o + t * stride : nullptr; });
 }
-/// To 64 rows of a tile, from `column` on.
+/// Stores to 64 rows of a tile, from `column` on.
 __device__ inline void store_rows(Tile& x, int column, const float (&c)[chunk_rows / 8][4]) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   FourColumns four;
   side_by_side(four, c);
 #pragma unroll
   for (int i = 0; i < chunk_rows / 8; ++i)
-    *reinterpret_cast<uint2*>(&x[0][0] + place(8 * i + lane / 4, column + first_of_four())) = four[i];
+    *reinterpret_cast<uint2*>(&x[0][0] + swizzle(8 * i + lane / 4, column + first_of_four())) = four[i];
 }
-/// The lanes' four columns of n rows, which begin `stride` numbers apart at `from`; 0 behind them.
+/// Loads the lanes' four columns of n rows, `stride` values apart at `from`; 0 after them.
 __device__ inline void load_rows(FourColumns& four, const Bf16* from, std::int64_t stride, int n, std::int64_t columns) {
   const int lane = static_cast<int>(threadIdx.x) % 32, column = first_of_four();
 #pragma unroll
@@ -294,12 +294,11 @@ __device__ inline void add_rows(float (&c)[chunk_rows / 8][4], const FourColumns
   }
 }
 
-// ---------------------------------------------------------------------------------------------------------------------------------------
-// the host's part
+// on the host
 
 using EncodeTiled = decltype(&cuTensorMapEncodeTiled);
 
-/// Of the driver; null where it has none.
+/// The function of the driver; null where it has none.
 inline EncodeTiled find_encode_tiled() {
   constexpr unsigned since = 12000;
   void* function = nullptr;
@@ -319,7 +318,7 @@ struct MappedRows {
 };
 
 /// Boxes of `rows` rows and `columns` columns of one head; those of 64 columns swizzled.
-inline CUtensorMap tensor_map(const MappedRows& x, int rows, int columns = swizzled) {
+inline CUtensorMap tensor_map(const MappedRows& x, int rows, int columns = swizzle_columns) {
   CUtensorMap map{};
   const std::array<cuuint64_t, 3> extents{static_cast<cuuint64_t>(x.width), static_cast<cuuint64_t>(x.heads),
                                           static_cast<cuuint64_t>(x.rows)};
@@ -328,7 +327,7 @@ inline CUtensorMap tensor_map(const MappedRows& x, int rows, int columns = swizz
   const std::array<cuuint32_t, 3> box{static_cast<cuuint32_t>(columns), 1, static_cast<cuuint32_t>(rows)}, steps{1, 1, 1};
   const CUresult status = encode_tiled()(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 3, const_cast<Bf16*>(x.data), extents.data(),
                                          strides.data(), box.data(), steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE,
-                                         columns == swizzled ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE,
+                                         columns == swizzle_columns ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE,
                                          CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (status != CUDA_SUCCESS) throw DeviceError("cuda: operands cannot be mapped, status " + std::to_string(status));
   return map;

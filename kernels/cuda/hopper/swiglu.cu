@@ -1,6 +1,6 @@
-// SwiGLU's gate of many rows inside the product that makes it, on a device of compute capability 9.0: u = silu(x gateᵀ) ⊙ (x upᵀ), tile by
-// tile (cuda_product_tiles.h). A block's own operand is x; each block of a cluster brings one of the two weights for both, so that a thread
-// has both sums of its outputs.
+// SwiGLU's gate of many rows as the epilogue of a GEMM, on a device of compute capability 9.0: u = silu(x gateᵀ) ⊙ (x upᵀ), tile by tile
+// (product_tiles.h). A block's own operand is x; each block of a cluster loads one of the two weights for both, so that a thread has both
+// sums of its outputs.
 #include "kernels/cuda/common/activation.h"
 #include "kernels/cuda/common/linear.h"
 #include "kernels/cuda/hopper/product_tiles.h"
@@ -13,46 +13,46 @@ using namespace product_tiles;
 // ---------------------------------------------------------------------------------------------------------------------------------------
 // kernels
 
-constexpr int warp_rows = 16, outputs = each_brings;  // of a warp; of a tile
-constexpr int parts = outputs / 16;                   // of a warp's outputs, written one after the other
+constexpr int warp_rows = 16, outputs = rows_per_load;  // rows of a warp; outputs of a tile
+constexpr int parts = outputs / 16;                     // of the outputs of a warp, finished one after the other
 
 struct Memory {
-  Ring ring;
-  alignas(1024) Bf16 u[warps][outputs / swizzled][warp_rows][swizzled];
+  Pipeline pipeline;
+  alignas(1024) Bf16 u[warps][outputs / swizzle_columns][warp_rows][swizzle_columns];
 };
 
 struct GatedProduct {
   CUtensorMap x, weight[cluster], u;  // [rows, 1, width]
-  Tiles tiles;                        // [rows, outputs]
+  TileSchedule tiles;                 // [rows, outputs]
 };
 
-/// Four 8 × 8 matrices, from where load_matrices (cuda_chunk.h) brings them.
-__device__ void store_matrices(void* row, const uint4& x) {
+/// Stores four 8 × 8 matrices, laid out as ldmatrix (chunk.h) loads them.
+__device__ void stmatrix(void* row, const uint4& x) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared_address(row)), "r"(x.x), "r"(x.y), "r"(x.z),
                "r"(x.w)
                : "memory");
 }
 
-/// Of a tile in u.
+/// The corner of a tile in u.
 struct Corner {
   int row, column;
 };
 __device__ Corner corner(const GatedProduct& p, int tile, int rank, int second_half = 0) {
-  const Tiles::Place place = p.tiles.place_of(tile);
-  return {(place.down * cluster + rank) * own_rows, place.across * outputs + second_half * half};
+  const TileSchedule::TileCoord coord = p.tiles.coord_of(tile);
+  return {(coord.down * cluster + rank) * own_rows, coord.across * outputs + second_half * half};
 }
 
-/// One thread: all tiles.
-__device__ void produce(Ring& ring, const GatedProduct& p, int rank) {
-  Turn turn;
-  const auto bring = [&](Corner at, int width) {
-    bring_tile(ring, turn, p.tiles.steps, rank, {p.x, at.row}, {p.weight[rank], at.column}, width);
+/// The producer thread: all tiles.
+__device__ void produce(Pipeline& pipeline, const GatedProduct& p, int rank) {
+  PipelineState state;
+  const auto load = [&](Corner at, int width) {
+    load_tile(pipeline, state, p.tiles.k_tiles, rank, {p.x, at.row}, {p.weight[rank], at.column}, width);
   };
-  p.tiles.visit_own([&](int tile) { bring(corner(p, tile, rank), outputs); },
-                    [&](int tile, int second) { bring(corner(p, tile, rank, second), half); });
+  p.tiles.visit_own([&](int tile) { load(corner(p, tile, rank), outputs); },
+                    [&](int tile, int second) { load(corner(p, tile, rank, second), half); });
 }
 
-/// A thread's sums of a tile, two neighbours each: rows … and … + 8 of eight columns, then the next eight.
+/// A thread's accumulators of a tile as bf16 pairs: rows … and … + 8 of eight columns, then the next eight.
 struct Sums {
   unsigned gate[2 * outputs / 8], up[2 * outputs / 8];
   Corner at;  // of the warp's rows
@@ -73,28 +73,28 @@ __device__ unsigned gated(unsigned gate, unsigned up) {
   return packed(silu(first_of(gate)) * first_of(up), silu(second_of(gate)) * second_of(up));
 }
 
-/// A warp: 16 of its columns go to its part of shared memory, from there 64 at once to u.
+/// The epilogue of a warp: 16 of its columns go to shared memory, from there 64 at once by TMA to u.
 __device__ void write_part(Memory& memory, const GatedProduct& p, const Sums& sums, int part, int warp) {
-  constexpr int boxes = outputs / swizzled, parts_together = parts / boxes;
+  constexpr int boxes = outputs / swizzle_columns, parts_together = parts / boxes;
   const int lane = static_cast<int>(threadIdx.x) % 32, box = part / parts_together, column = part % parts_together * 16, j = 4 * part;
   if (part == 0) {
-    if (lane == 0) wait_for_stores();
+    if (lane == 0) tma_store_wait();
     __syncwarp();
   }
   Bf16* u = &memory.u[warp][box][0][0];
-  store_matrices(u + place(lane % warp_rows, column + lane / warp_rows * 8),
-                 {gated(sums.gate[j], sums.up[j]), gated(sums.gate[j + 1], sums.up[j + 1]), gated(sums.gate[j + 2], sums.up[j + 2]),
-                  gated(sums.gate[j + 3], sums.up[j + 3])});
-  if (column + 16 < swizzled) return;
-  order_before_copies();
+  stmatrix(u + swizzle(lane % warp_rows, column + lane / warp_rows * 8),
+           {gated(sums.gate[j], sums.up[j]), gated(sums.gate[j + 1], sums.up[j + 1]), gated(sums.gate[j + 2], sums.up[j + 2]),
+            gated(sums.gate[j + 3], sums.up[j + 3])});
+  if (column + 16 < swizzle_columns) return;
+  fence_async_proxy();
   __syncwarp();
-  if (lane == 0) store_box(p.u, sums.at.column + box * swizzled, sums.at.row, u);
+  if (lane == 0) tma_store(p.u, sums.at.column + box * swizzle_columns, sums.at.row, u);
 }
 
-/// A warpgroup: its rows of all tiles. What becomes of a tile's sums is computed and written while the first products of the next one run.
+/// A consumer warpgroup: its rows of all tiles. The epilogue of a tile runs during the first products of the next one.
 __device__ void consume(Memory& memory, const GatedProduct& p, int rank, int group) {
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  Turn turn;
+  PipelineState state;
   float c[2 * outputs / 8][4];
   Sums sums;
   bool any = false;
@@ -108,39 +108,40 @@ __device__ void consume(Memory& memory, const GatedProduct& p, int rank, int gro
   };
   p.tiles.visit_own(
       [&](int tile) {
-        multiply_tile<parts>(c, memory.ring, p.tiles.steps, turn, group, write_last);
+        multiply_tile<parts>(c, memory.pipeline, p.tiles.k_tiles, state, group, write_last);
         keep(c, corner(p, tile, rank));
       },
       [&](int tile, int second) {
         auto& first = reinterpret_cast<float(&)[2 * half / 8][4]>(c);
-        multiply_tile<parts>(first, memory.ring, p.tiles.steps, turn, group, write_last);
+        multiply_tile<parts>(first, memory.pipeline, p.tiles.k_tiles, state, group, write_last);
         keep(first, corner(p, tile, rank, second));
       });
 #pragma unroll
   for (int part = 0; part < parts; ++part) {
     if (part < parts / 2 || !p.tiles.takes_half()) write_part(memory, p, sums, part, warp);
   }
-  if (threadIdx.x % 32 == 0) wait_for_stores();
+  if (threadIdx.x % 32 == 0) tma_store_wait();
 }
 
 __global__ void __cluster_dims__(cluster) __launch_bounds__(threads, 1) swiglu_kernel(const __grid_constant__ GatedProduct p) {
   extern __shared__ __align__(1024) unsigned char shared_bytes[];
   auto& memory = *reinterpret_cast<Memory*>(shared_bytes);
   const int rank = own_rank();
-  share_work(
-      memory.ring, [&] { produce(memory.ring, p, rank); }, [&](int group) { consume(memory, p, rank, group); });
+  specialize_warps(
+      memory.pipeline, [&] { produce(memory.pipeline, p, rank); }, [&](int group) { consume(memory, p, rank, group); });
 }
 
 }  // namespace
 
 bool gated_linear_hopper(Tensor u, ConstTensor x, ConstTensor gate, ConstTensor up, cudaStream_t stream) {
-  const bool fits = can_be_mapped(u) && can_be_mapped(x) && can_be_mapped(gate) && can_be_mapped(up);
+  const bool fits = tma_compatible(u) && tma_compatible(x) && tma_compatible(gate) && tma_compatible(up);
   if (!fits || !has_warpgroup_products()) return false;
   const int at_once = clusters_at_once("swiglu", reinterpret_cast<const void*>(swiglu_kernel), sizeof(Memory));
-  const Tiles tiles =
-      shared_out(tiles_of(x.rows(), cluster * own_rows), tiles_of(gate.rows(), outputs), x.row_size(), parts, 2 * u.shape.size(), at_once);
+  const TileSchedule tiles = schedule_tiles(tiles_of(x.rows(), cluster * own_rows), tiles_of(gate.rows(), outputs), x.row_size(), parts,
+                                            2 * u.shape.size(), at_once);
   if (!tiles) return false;
-  const GatedProduct p{map_of(x, own_rows), {map_of(gate, half), map_of(up, half)}, map_of(u, warp_rows), tiles};
+  const GatedProduct p{
+      tensor_map_of(x, own_rows), {tensor_map_of(gate, half), tensor_map_of(up, half)}, tensor_map_of(u, warp_rows), tiles};
   launch_overlapped("swiglu", swiglu_kernel, tiles.blocks(), threads, sizeof(Memory), stream, p);
   return true;
 }

@@ -1,9 +1,10 @@
-// Operations of one row that follow one another on a CUDA device against the CPU: there they are one launch, a chain (cuda_chain.h).
+// Operations of one row that follow one another, on a CUDA device against the CPU: there they are one launch of a persistent kernel
+// (kernels/cuda/common/decode_queue.h).
 #include "tests/kernels/device_cases.h"
 #include "tests/kernels/device_shapes.h"
 #include "tests/kernels/memory_cases.h"
 
-namespace statescope::device_chain_test {
+namespace statescope::device_decode_test {
 using namespace statescope::testing;
 
 namespace {
@@ -121,8 +122,8 @@ TEST_CASE("device: layers that follow one another for one row", "[device]") {
   const Comparison both;
   if (!both) return;
   const Packed one(1);
-  // Rows of one to four pieces of weights, and of more than a chain takes; few outputs; K with and without whole rows of threads, and more
-  // than there are threads; so many heads that a step's tasks are wide, with four and eight rows a thread.
+  // Rows of one to four slices of weights, and longer than the persistent kernel takes; few outputs; K with and without whole rows of
+  // threads, and more than there are threads; so many heads that a step's tasks are wide, with four and eight rows a thread.
   for (const Sizes& sizes :
        {Sizes{32, 64, 60}, Sizes{288, 96, 16}, Sizes{2304, 2336, 64}, Sizes{2336, 6912, 128}, Sizes{4096, 6944, 256}, Sizes{544, 8192, 48},
         Sizes{64, 8224, 16}, Sizes{320, 96, 392}, Sizes{96, 64, 100, 18}, Sizes{96, 64, 256, 18}}) {
@@ -233,7 +234,7 @@ TEST_CASE("device: what a layer makes for itself is read by others", "[device]")
   const Layer layer{{288, 96, 64}, false};
   Random random(3);
   const Numbers x = random.uniform({1, layer.sizes.hidden});
-  const auto each_token = [&](const std::string& name, Tensor Placed::* made, std::int64_t count) {
+  const auto each_token = [&](const std::string& name, Tensor Placed::*made, std::int64_t count) {
     const Weight reader(random, 8, count);
     both(
         name + ", of each token",
@@ -256,7 +257,7 @@ TEST_CASE("device: what a layer makes for itself is read by others", "[device]")
 TEST_CASE("device: one row's products with weights of which some are unlike the others", "[device]") {
   const Comparison both;
   if (!both) return;
-  // One, two and four pieces of a row, with whole groups of columns and a half one; rows that are never compact (cuda_compact_weights.h).
+  // One, two and four slices of a row, with whole groups of columns and half a group; rows that are never compact (compact_weights.h).
   for (const std::int64_t in : {256, 768, 2304, 4096, 8192, 544}) {
     const auto product = [&](const std::string& name, const auto& change) {
       Random random(4);
@@ -292,7 +293,7 @@ TEST_CASE("device: one row's products with weights of which some are unlike the 
     product("large numbers", exceptions(0x4780, 5));       // 2^16
     product("very large numbers", exceptions(0x7A80, 1));  // 2^118
     if (in % 256 == 0 && in > 256)
-      product("an infinity", exceptions(0x7F80, 1));  // else NaN: it is multiplied with each part of x (cuda_chain_products.h)
+      product("an infinity", exceptions(0x7F80, 1));  // else NaN: it is multiplied with each bf16 term of x (decode/consumer.h)
     product("NaN", exceptions(0x7FC0, 1));
     product("rows of zeros", [in](std::int64_t row, const auto& set) {
       if (row % 3 != 0) return;
@@ -308,4 +309,4 @@ TEST_CASE("device: one row's products with weights of which some are unlike the 
   }
 }
 
-}  // namespace statescope::device_chain_test
+}  // namespace statescope::device_decode_test

@@ -1,5 +1,5 @@
-// What carry and read of the gated delta rule in chunks share (cuda_delta_chunk.h): the chunks of a span on their way through shared
-// memory, and a state that a warp keeps in registers, transposed, 16 columns of it: Sᵀ [16, KP]. Included by .cu files alone.
+// What carry and read of the gated delta rule in chunks share (delta_chunk.h): the pipeline of chunks through shared memory, and a state
+// that a warp keeps in registers, transposed, 16 columns of it: Sᵀ [16, KP]. Included by .cu files alone.
 #pragma once
 
 #include "kernels/cuda/common/delta_chunk.h"
@@ -22,13 +22,13 @@ struct alignas(16) Stage {
 /// Where the rows of the chunk in use, of the next one and of the one after it are, if they are gathered.
 using ItemRows = ItemRow[4][chunk_rows];
 
-/// The chunks of a span as they pass through shared memory. With two stages the next one arrives while this one is in use. `factors`: those
-/// of q and k are not 1; some of the operation's spans may be gathered.
+/// The pipeline of the chunks of a span through shared memory. With two stages the next chunk is loaded while this one is used. `factors`:
+/// those of q and k are not 1; some of the operation's spans may be gathered.
 template <int KP, int blocks, bool with_q, bool factors>
-struct Passage {
+struct ChunkPipeline {
   using Stage = delta::Stage<KP, blocks>;
   const Problem& p;
-  const Side& side;
+  const DeltaOperands& operands;
   Stage* memory;
   ItemRows& items;
   const SparseItem* item;  // of the span's first row; null: the span owns its rows
@@ -38,9 +38,9 @@ struct Passage {
   const Chunk* chunk;      // its first chunk
 
   /// A thread block takes blocks of 16 columns of V from `first_block` on, as many as there are.
-  __device__ Passage(const Problem& p_, void* memory_, const Piece& span, std::int64_t h, std::int64_t first_block)
+  __device__ ChunkPipeline(const Problem& p_, void* memory_, const Piece& span, std::int64_t h, std::int64_t first_block)
       : p(p_),
-        side(p_.side[factors && p_.gathers(span) ? 1 : 0]),
+        operands(p_.operands[factors && p_.gathers(span) ? 1 : 0]),
         memory(static_cast<Stage*>(memory_)),
         items(*reinterpret_cast<ItemRows*>(memory + p_.stages)),
         item(factors && p_.gathers(span) ? p_.items + (span.first_row - p_.own_rows) : nullptr),
@@ -50,11 +50,11 @@ struct Passage {
     const std::int64_t row = item ? 0 : p.copied ? number * chunk_rows : span.first_row, first = 16 * first_block;
     columns = static_cast<int>(min(16 * p.value_blocks - first, std::int64_t{blockDim.x} / lanes * (blocks / most_warps) * 16));
     given = static_cast<int>(p.v.width - first);
-    k = side.k.at(row, h, p.H), v = p.v.at(row, h, p.H) + first, q = side.q.at(row, h, p.H);
+    k = operands.k.at(row, h, p.H), v = p.v.at(row, h, p.H) + first, q = operands.q.at(row, h, p.H);
     chunk = p.chunks + number * p.H + h;
   }
-  /// Starts with the span's first chunk.
-  __device__ void begin() const {
+  /// The prologue: starts to load the first chunk.
+  __device__ void prologue() const {
     if (item) {
       fetch_items(0);
       __pipeline_commit();
@@ -63,14 +63,14 @@ struct Passage {
     }
     if (p.stages == 2 && count > 0) fetch(0);
   }
-  /// The row of o that row r of chunk c goes to, counted from the span's first row or, of gathered ones, from o's; −1: it is not read.
+  /// The row of o for row r of chunk c, counted from the first row of the span, or of gathered spans from that of o; −1: it is not read.
   __device__ int o_row(int c, int r) const {
     if (!item) return c * chunk_rows + r;
     const ItemRow& x = items[c % 4][r];
     return x.choice < p.readers ? x.row * static_cast<int>(p.choices) + x.choice : -1;
   }
-  /// Chunk c is there, for all threads, and all have left the one before it.
-  __device__ const Stage& reach(int c) const {
+  /// Waits for chunk c; all threads have then left the one before it.
+  __device__ const Stage& acquire(int c) const {
     if (p.stages == 1) {
       __syncthreads();
       fetch(c);
@@ -93,9 +93,10 @@ struct Passage {
     const int done = c * chunk_rows, n = min(rows - done, chunk_rows);
     const int first = item ? 0 : done;
     const auto row_of = [&](int r) { return item ? items[c % 4][r].row : r; };
-    copy_rows<KP / 8, Stage::key_stride>(to.k, k + first * side.k.stride, side.k.stride, n, KP, side.k.width, row_of);
+    copy_rows<KP / 8, Stage::key_stride>(to.k, k + first * operands.k.stride, operands.k.stride, n, KP, operands.k.width, row_of);
     copy_rows<2 * blocks, Stage::value_stride>(to.v, v + first * p.v.stride, p.v.stride, n, columns, given, row_of);
-    if constexpr (with_q) copy_rows<KP / 8, Stage::key_stride>(to.q, q + first * side.q.stride, side.q.stride, n, KP, side.q.width, row_of);
+    if constexpr (with_q)
+      copy_rows<KP / 8, Stage::key_stride>(to.q, q + first * operands.q.stride, operands.q.stride, n, KP, operands.q.width, row_of);
     if (item) fetch_items(c + 1);
     const auto* from = reinterpret_cast<const uint4*>(chunk + c * p.H);
     for (int i = static_cast<int>(threadIdx.x); i < static_cast<int>(sizeof(Chunk) / sizeof(uint4)); i += static_cast<int>(blockDim.x)) {

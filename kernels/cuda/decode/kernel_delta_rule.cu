@@ -1,0 +1,6 @@
+// The persistent kernel for models whose memory is the gated delta rule.
+#include "kernels/cuda/decode/persistent_kernel.h"
+
+namespace statescope::cuda::decode {
+Kernel delta_rule_kernel(int rows_per_thread) { return kernel_with<true, false>(rows_per_thread); }
+}  // namespace statescope::cuda::decode
