@@ -70,7 +70,7 @@ ConstTensor Backend::normed(ConstTensor x, const InputNorm& norm, Workspace& wor
 
 namespace {
 
-/// y = finish(z) in parts; z may be y, save for a convolution. Convolutions are left to be made together.
+/// y = finish(z) by single operations; z may be y, except for a convolution. Convolutions are only collected, to be computed together.
 struct Finishing {
   Backend& backend;
   Tensor y;
@@ -121,12 +121,12 @@ bool adds(const Projection& p) {
   return activate != nullptr && activate->act == Activation::identity && activate->addend && activate->addend.data == p.y.data && !p.z &&
          !p.bias;
 }
-/// Whether the product itself can finish y: nobody asks for z, and no other number comes in.
+/// Whether the product can compute its epilogue itself: z is not wanted, and there is no addend.
 bool ends_with_product(const Projection& p) {
   const auto* activate = std::get_if<Activate>(&p.finish);
   return !p.z && !std::holds_alternative<Convolve>(p.finish) && !(activate != nullptr && activate->addend);
 }
-/// Whether its addend would be overwritten by a product in the place of y.
+/// Whether a product that writes to y would overwrite its addend.
 bool needs_y(const Projection& p) {
   const auto* activate = std::get_if<Activate>(&p.finish);
   return activate != nullptr && activate->addend && activate->addend.data == p.y.data;

@@ -1,4 +1,4 @@
-// The seam between the models and a device. Mixers, model and run know only this; `cpu` implements it here, other devices beside it.
+// The interface between the models and a device. Mixers, model and run know only this; the CPU implements it here, other devices beside it.
 #pragma once
 
 #include <functional>
@@ -22,26 +22,26 @@ namespace statescope {
 
 class DeviceRows;
 
-/// A copy to the host under way. Ended, it has been waited for.
+/// A copy to the host in flight. The destructor waits for it.
 class Download {
  public:
   virtual ~Download() = default;
-  /// Returns when the numbers are there. Throws DeviceError.
+  /// Waits until the values are in host memory. Throws DeviceError.
   virtual void wait() = 0;
 };
 
-/// What a device is asked for again and again with the same memory: a token's decoding.
+/// Work that is repeated with the same memory: a token's step.
 class Repeated {
  public:
   virtual ~Repeated() = default;
-  /// Runs `work`, or does once more what it asked its backend for the last time it was run. So work asks for the same operations with the
-  /// same memory each time, all that varies lies in that memory, and what else it does it need not do each time. Work that brings something
-  /// from the host or to it, allocates, or turns q and k by a position is run each time. Throws what work throws.
+  /// Runs `work`, or repeats the operations of its last run without calling it. So work must ask for the same operations with the same
+  /// memory each time; what varies lies in that memory, and nothing else that it does may matter. Work that uploads, downloads, allocates,
+  /// or rotates q and k by a position is called each time. Throws what work throws.
   virtual void run(const std::function<void()>& work) = 0;
 };
 
-/// Every operation is that of the header that bears its name; tensors must live on this device. A `chunk_size` of 0 takes the step form,
-/// which needs at most one row per segment. Not for use by two threads at once.
+/// Every operation does what the header of its name says; tensors must live on this device. A `chunk_size` of 0 takes the step form, which
+/// needs at most one row per segment. Not for use by two threads at once.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -51,29 +51,29 @@ class Backend {
 
   /// Uninitialised memory on the device, 64-byte aligned. Throws std::bad_alloc.
   virtual Buffer allocate(std::size_t bytes) = 0;
-  /// The same for weights: what `upload` brings there is not written again once products have read it.
+  /// The same for weights, which are not written again once products have read them.
   virtual Buffer allocate_weights(std::size_t bytes) { return allocate(bytes); }
   /// Between device memory and host memory; both sides contiguous and of one shape.
   virtual void upload(Tensor device, ConstTensor host) = 0;
   virtual void download(Tensor host, ConstTensor device) = 0;
-  /// The same beside the work that is asked for after it: what `device` holds now is in `host` once it has been waited for. Both sides, and
-  /// what `device` holds, must last until then. Throws std::bad_alloc.
+  /// A download that overlaps with later work: `host` gets what `device` holds now. Both sides, and what `device` holds, must last until it
+  /// has been waited for. Throws std::bad_alloc.
   virtual std::unique_ptr<Download> download_later(Tensor host, ConstTensor device);
   /// Bytes that `allocate` may give now.
   virtual std::size_t free_bytes();
-  /// Whether that is memory beside the host's, of the device alone.
+  /// Whether that is memory of the device alone, apart from the host's.
   virtual bool has_own_memory() const { return false; }
-  /// Tokens of one forward pass that keep the device busy and yet do not make anybody wait who cancels.
+  /// Tokens of one forward pass: enough to keep the device busy, few enough for a cancellation to be quick.
   virtual std::int64_t tokens_at_once() const { return 128; }
-  /// A weight as the device wants it: itself where the device reads host memory (then `owner` keeps it alive), else a copy.
+  /// A weight where the device reads it: itself where the device reads host memory (then `owner` keeps it alive), else a copy.
   virtual ConstTensor adopt(ConstTensor host, Buffer& owner) = 0;
-  /// Whether so many rows pass a norm sooner as a part of the product behind it (`project`, `swiglu`), which then adds to the residual.
+  /// Whether a norm of so many rows is faster as the prologue of the next product (`project`, `swiglu`), which then adds to the residual.
   virtual bool folds_norms(std::int64_t /*rows*/) const { return false; }
-  /// Null where work is as fast asked for anew. Must end before this does.
+  /// Null where repeating is not faster than calling the work. Must be destroyed before the backend.
   virtual std::unique_ptr<Repeated> repeated() { return nullptr; }
-  /// In which type a pass over `rows` tokens keeps what is rounded anyway on its way into the next product: bf16 or float32. Operations
-  /// over rows take either, each operand for itself, and compute in float32; indices, scores of routing, decays, caches and states are
-  /// always float32.
+  /// The type in which a pass over `rows` tokens keeps activations that the next product rounds anyway: bf16 or float32. Operations over
+  /// rows take either, each operand for itself, and compute in float32; indices, scores of routing, decays, caches and states are always
+  /// float32.
   virtual DType activation_type(std::int64_t /*rows*/) const { return DType::f32; }
 
   virtual void fill(Tensor x, float value) = 0;
@@ -118,27 +118,27 @@ class Backend {
   virtual void row_cosine(Tensor cosine, ConstTensor z) = 0;
   virtual void singular_values(Tensor sigma, ConstTensor z, Workspace& workspace) = 0;
 
-  /// Fused groups: the default is made of the parts above; a device overrides it where one kernel is faster.
+  /// Fused operations: the defaults call the operations above; a device overrides one where a single kernel is faster.
   virtual void sparse_state(const SparseState& op, std::int64_t chunk_size, Workspace& workspace);
-  /// What `from` makes: q, k, gate and selected of a sparse state; and with these its decays.
+  /// Computes q, k, gate and selected of a sparse state from `from`; `make` also its decays.
   void make_choices(const SparseSources& from);
   void make(const SparseSources& from, Workspace& workspace);
-  /// Makes them, which op's own are, and does the same.
+  /// Computes them, which are the operands of op, and then op.
   virtual void sparse_state(const SparseState& op, const SparseSources& from, std::int64_t chunk_size, Workspace& workspace);
-  /// Products of one x. A device may make those as one whose weights lie side by side, and whose results do, in this order.
+  /// Products of one x. A device may compute those as one whose weights, and whose results, are adjacent in this order.
   virtual void linear_together(std::span<const LinearProduct> products, ConstTensor x);
   /// y = y + x · weightᵀ
   virtual void add_linear(Tensor y, ConstTensor x, ConstTensor weight, Workspace& workspace);
-  /// Products with one row or many; what each of them is stands in projection.h. The x of one may be the y of another before it.
+  /// Products with their prologues and epilogues (projection.h), of one row or many. The x of one may be the y of another before it.
   virtual void project(std::span<const Projection> projections, Workspace& workspace);
   /// y = (silu(x̂ · gateᵀ) ⊙ (x̂ · upᵀ)) · downᵀ + addend; x̂ as in projection.h; addend like y or absent, may be y     (spec §1.4)
   virtual void swiglu(Tensor y, ConstTensor x, ConstTensor gate_proj, ConstTensor up_proj, ConstTensor down_proj, Workspace& workspace,
                       const InputNorm& norm = {}, ConstTensor addend = {});
-  /// Makes op.log_decay, the y of `gate`, which is a ForgetGate, and does the same as `decayed_outer_product`. A device whose memory makes
-  /// decays on the way need not write it.
+  /// Computes op.log_decay, the y of `gate`, which is a ForgetGate, and then the same as `decayed_outer_product`. A device that computes
+  /// decays inside the memory need not write it.
   virtual void forget_gated_outer_product(const DecayedOuterProduct& op, const Projection& gate, std::int64_t chunk_size,
                                           Workspace& workspace);
-  /// The gated delta rule of L2(q) and L2(k)     (l2_norm); where there is a readout, a norm over heads, then o = ô (projection.h).
+  /// The gated delta rule of L2(q) and L2(k)     (l2_norm); with a readout, a norm over heads, o becomes ô (projection.h).
   virtual void unit_delta_rule(const GatedDeltaRule& op, std::int64_t chunk_size, Workspace& workspace, const InputNorm& readout = {});
   /// y = max(logσ(x · weightᵀ + bias) / normalizer, clamp_min): the forget gate of GLA from its few features x [T, r] (spec §3.4)
   virtual void low_rank_decay(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, float normalizer, float clamp_min);
@@ -151,8 +151,8 @@ class Backend {
   /// y = RMSNorm(x; weight) ⊙ act(gate), over groups of `group` numbers; weight [group] or absent     (spec §1.3)
   virtual void gated_rms_norm(Tensor y, ConstTensor x, ConstTensor weight, std::int64_t group, float eps, ConstTensor gate, Activation act);
 
-  /// A copy of `rows`, one behind the other, for a window that the same device may draw (device_rows.h); null where no device draws
-  /// windows, or it has no room.
+  /// A contiguous copy of `rows` for a window that the same device draws (device_rows.h); null where no device draws windows, or it has no
+  /// memory left.
   virtual std::shared_ptr<const DeviceRows> rows_for_window(ConstTensor /*rows*/) { return nullptr; }
 
  protected:
@@ -162,7 +162,7 @@ class Backend {
   virtual void project_one(std::span<const Projection> projections, ConstTensor normed_x, Workspace& workspace);
   /// y = x̂ of projection.h, of a norm that there is; y may be x.
   void apply(const InputNorm& norm, Tensor y, ConstTensor x);
-  /// x̂ in the workspace, as activations are kept; x itself where no norm stands before the product.
+  /// x̂ in the workspace, in the type of activations; x itself where there is no norm.
   ConstTensor normed(ConstTensor x, const InputNorm& norm, Workspace& workspace);
 };
 

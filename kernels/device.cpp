@@ -9,10 +9,10 @@
 namespace statescope {
 namespace {
 
-/// What the module exports (cuda_backend.cu).
+/// What the module exports (cuda/backend.cu).
 using MakeCudaBackend = Backend* (*)(int index, Precision precision);
 
-/// Never unloaded: what it made may outlive any owner that we could name.
+/// Never unloaded: its objects may outlive any owner that could be named here.
 MakeCudaBackend load_cuda_module() {
   std::error_code error;
   const auto beside = std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / "libstatescope-cuda.so";

@@ -1,4 +1,4 @@
-// Numbers that stay on a device for a window that the same device draws: they become its textures without coming to the host.
+// Values that stay on a device for a window that the same device draws: they become textures without passing through the host.
 #pragma once
 
 #include <cstddef>

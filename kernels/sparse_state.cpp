@@ -62,7 +62,7 @@ void list_segments(Plan& plan, const SparseState& op) {
   }
 }
 
-/// The rows [T shared ; items] of the operands, made on the device.
+/// The rows [T shared ; items] of the operands, gathered on the device.
 class Rows {
  public:
   Rows(const Plan& plan, std::int64_t tokens, Backend& backend, Workspace& workspace)

@@ -20,7 +20,7 @@ dnnl::engine& engine() {
   return cpu;
 }
 
-/// Of the calling thread, whose products oneDNN does not divide among threads of its own: pieces of work are TBB's (parallel.h).
+/// The stream of the calling thread. oneDNN runs products on that thread alone: work is divided by TBB (parallel.h).
 dnnl::stream& stream() {
   static thread_local dnnl::stream own = [] {
     omp_set_num_threads(1);
@@ -60,7 +60,7 @@ void multiply_bfloat16(Tensor y, ConstTensor x, ConstTensor weight) {
   const memory of_x = view(x.data, memory::data_type::bf16, x.rows(), x.row_size(), x.stride, 1);
   const memory of_weight = view(weight.data, memory::data_type::bf16, weight.row_size(), weight.rows(), 1, weight.stride);
   const memory of_y = view(y.data, memory::data_type::f32, y.rows(), y.row_size(), y.stride, 1);
-  // oneDNN keeps what it has made for these shapes.
+  // oneDNN caches what it generates for these shapes.
   matmul(of_x.get_desc(), of_weight.get_desc(), of_y.get_desc())
       .execute(thread, {{DNNL_ARG_SRC, of_x}, {DNNL_ARG_WEIGHTS, of_weight}, {DNNL_ARG_DST, of_y}});
 }

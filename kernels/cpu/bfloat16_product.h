@@ -5,7 +5,7 @@
 
 namespace statescope {
 
-/// What it does so with: "AVX512-BF16" or "AMX". Null where it does not, or oneDNN was not there when this was built.
+/// The instructions that it uses: "AVX512-BF16" or "AMX". Null where the processor has none, or oneDNN was not there at build time.
 const char* bfloat16_instructions();
 
 /// y = x · weightᵀ with sums in float32: y [T, out] float32; x [T, in] and weight [out, in] bfloat16, at any alignment; none of them empty.

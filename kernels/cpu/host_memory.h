@@ -1,11 +1,11 @@
-// What the host has to give.
+// Memory of the host.
 #pragma once
 
 #include <cstddef>
 
 namespace statescope {
 
-/// Bytes that a program may take now without others being pushed out, as the system says; 4 GiB where it says nothing.
+/// Bytes that a program may allocate without swapping, as the system says; 4 GiB where it says nothing.
 std::size_t available_memory();
 
 }  // namespace statescope

@@ -20,7 +20,7 @@ class ThreadLimit {
 /// How many threads may work at the same time now.
 inline int thread_count() { return static_cast<int>(tbb::global_control::active_value(tbb::global_control::max_allowed_parallelism)); }
 
-/// Whether the calling thread is inside a piece of work: its scratch memory is in use then, so it must not take up another piece meanwhile.
+/// Whether the calling thread is inside a piece of work: its scratch memory is in use, so it must not start another piece meanwhile.
 inline thread_local bool inside_parallel_for = false;
 
 /// fn(i) for i in [0, n), each once, in any order and on any thread; pieces are handed out one at a time. In the calling thread alone if

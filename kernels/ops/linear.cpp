@@ -218,7 +218,7 @@ void stream_range(const StreamedProduct& op, std::int64_t begin, std::int64_t en
   }
 }
 
-/// x in the order in which a block's weights come, padded with zeros to whole blocks.
+/// Packs x in the order of the weights of a block, padded with zeros to whole blocks.
 void pack_row(float* packed, const float* x, std::int64_t n, bool interleaved) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(Floats()));
   for (std::int64_t begin = 0; begin < n; begin += 2 * lanes, packed += 2 * lanes) {
@@ -306,7 +306,7 @@ void check_is_weight(const char* operation, ConstTensor weight) {
 void linear_streamed(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias) {
   static thread_local Scratch scratch;
   const std::int64_t rows = x.rows(), in = x.row_size(), out = weight.rows();
-  // A block of scaled weights may end anywhere, what is read with its last ones lies behind it.
+  // A block of scaled weights may end anywhere; what is read with its last ones lies after it.
   const std::int64_t packed_stride = (pieces_of(in, widest_block) + (weight.scales ? 1 : 0)) * widest_block;
   float* packed = scratch.take(rows * packed_stride);
   for (std::int64_t t = 0; t < rows; ++t) {

@@ -1,4 +1,4 @@
-// What `linear` and `linear_rounded` share; for nobody else but their tests.
+// What `linear` and `linear_rounded` share; only for them and their tests.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What the CPU forms of the memories are made of: checked operands, the rows of one head, scratch memory, the scalar decay inside a chunk.
+// What the CPU forms of the memories share: checks of operands, the rows of one head, scratch memory, the scalar decay inside a chunk.
 #pragma once
 
 #include <algorithm>
@@ -72,8 +72,8 @@ auto head_rows(const BasicTensor<Byte>& x, std::int64_t first, std::int64_t h, s
   return HeadRows{x ? x.f32(first) + producer_head(h, x.shape[1], all_heads) * width : nullptr, x.stride};
 }
 
-/// Asks for the row of a chunk of n that will be wanted after row i: a head's rows lie pages apart, where the processor does not look
-/// ahead.
+/// Prefetches the row of a chunk of n that follows row i: successive rows of a head lie pages apart in memory, which the prefetchers of
+/// processors do not follow.
 inline void prefetch(HeadRows<const float> x, std::int64_t i, std::int64_t n, std::int64_t width) {
   constexpr std::int64_t ahead = 8, line = 64 / sizeof(float);
   for (std::int64_t c = 0; c < width; c += line) __builtin_prefetch(x[std::min(n - 1, i + ahead)] + c);
@@ -99,8 +99,8 @@ class Scratch {
   std::int64_t capacity_ = 0;
 };
 
-/// While it lives, results below 1e-38 are 0 on this thread. Decays leave ever smaller numbers behind, and x86 is a hundred times slower
-/// on those that are almost too small to be held.
+/// While it lives, denormal results (below 1e-38) are flushed to 0 on this thread: decays leave ever smaller values behind, and x86
+/// computes with denormals a hundred times more slowly.
 class FlushToZero {
  public:
 #ifdef __SSE__

@@ -1,4 +1,4 @@
-// Products that are made together, so that a device reads their weights in one go; what a row passes before them, and a number after.
+// Products that are computed together, so that a device reads their weights in one go, with a norm as their prologue and an epilogue.
 #pragma once
 
 #include <variant>
@@ -29,24 +29,24 @@ struct ForgetGate {
 struct DeltaDecay {
   ConstTensor A_log, dt_bias;  // [out]
 };
-/// y = the short convolution of z (convolution.h), all rows one segment with the cache [1, w − 1, out], which is brought forward
+/// y = the short convolution of z (convolution.h), over all rows as one segment, with the cache [1, w − 1, out], which is updated
 struct Convolve {
   ConstTensor weight, bias;  // [out, w]; [out] or absent
   Activation act = Activation::identity;
   Tensor cache;
-  Tensor room = {};  // [T, out], for z where nobody asks for it
+  Tensor room = {};  // for z where it is not wanted
 };
 using Finish = std::variant<Activate, ForgetGate, DeltaDecay, Convolve>;
 
-/// z = x̂ · weightᵀ + bias, y = finish(z). No weight may be written by work under way: a device may read it before what was asked for
-/// earlier is done.
+/// z = x̂ · weightᵀ + bias, y = finish(z). No weight may be written by earlier work that is still running: a device may read it before that
+/// work is done.
 struct Projection {
   ConstTensor x;  // [T, in]
   InputNorm norm;
   ConstTensor weight, bias;  // [out, in], [out] float32 or absent
   Tensor y;                  // [T, out]
   Finish finish;
-  Tensor z;  // [T, out] or absent: nobody asks for it
+  Tensor z;  // [T, out] or absent: not wanted
 };
 
 /// y = finish(x · weightᵀ + bias), of an x that several share.

@@ -38,16 +38,16 @@ struct SparseState {
   Tensor o;                                  // [T, H, V]: the sum over the shared and the selected partitions
 };
 
-/// How q or k of a sparse state is made of products: pair[:, 0] = f(shared), pair[:, 1] = f(sparse + more), f an activation, or a softmax
-/// over the K channels of a head (spec §4.3).
+/// How q or k of a sparse state is computed from products: pair[:, 0] = f(shared), pair[:, 1] = f(sparse + more), f an activation, or a
+/// softmax over the K channels of a head (spec §4.3).
 struct SparsePair {
   Tensor pair;                       // [T, 2, H, K]
   ConstTensor shared, sparse, more;  // [T, H · K]
   Activation act = Activation::identity;
   bool softmax = false;  // instead of act
 };
-/// What a sparse state takes, before it is there: both pairs, gate = softmax(logits), in `selected` the largest of it, or of the logits,
-/// and perhaps the decays.
+/// Operands of a sparse state that are not computed yet: both pairs, gate = softmax(logits), in `selected` the largest of it, or of the
+/// logits, and perhaps the decays.
 struct SparseSources {
   SparsePair q, k;
   ConstTensor logits;     // [T, N] float32
@@ -59,7 +59,7 @@ struct SparseSources {
 /// Throws std::invalid_argument if shapes do not fit, or q, k, v and o are not of the type `operands`.
 void check_sparse_state(const SparseState& op, DType operands = DType::f32);
 
-/// The group made of its parts: order, gather, one memory over all segments, scatter-add. `chunk_size` 0 takes the step form.
+/// The default form: order, gather, one memory over all segments, scatter-add. `chunk_size` 0 takes the step form.
 void sparse_state(const SparseState& op, std::int64_t chunk_size, Backend& backend, Workspace& workspace);
 
 }  // namespace statescope

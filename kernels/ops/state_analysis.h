@@ -1,4 +1,4 @@
-// What is asked of many states at once: how alike their rows are, and their singular values (spec §12.5).
+// Analyses of many states at once: how alike their rows are, and their singular values (spec §12.5).
 #pragma once
 
 #include "kernels/tensor.h"
