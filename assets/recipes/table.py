@@ -1,59 +1,23 @@
-"""Writes the tables of ../README.md from ../scores/*.json: python3 table.py, or python3 table.py --check to see whether they are up to date.
+"""Writes the tables of ../README.md and the numbers of ../claims.json: python3 table.py, or python3 table.py --check to see whether they are up to date.
 
-The scores are what `statescope eval --suite NAME --json` wrote. What else a row says is read from the checkpoint: its config and /provenance.
-Tables over seeds are PyTorch's scores: of seed 1 the shipped checkpoint's, of the others those of seeds/*.json.
+Tables of scores are from ../scores/*.json, which `statescope eval --suite NAME --json` wrote; what else a row says is read from the checkpoint: its
+config and /provenance. Tables over seeds and claims are PyTorch's scores (trainings.py).
 """
 
 import argparse
 import json
-import math
 import re
-import statistics
 import sys
 from pathlib import Path
 
-import h5py
+import claims
+from trainings import ASSETS, Shipped, kind, mean_with_interval, points, trainings
 
-ASSETS = Path(__file__).resolve().parent.parent
 README = ASSETS / "README.md"
 
 # Of each task the cells shown over seeds, (length, keys): first the one where memories fill up.
 CELLS = {"mqar": [(256, 64), (256, 32)], "niah": [(512, 32), (512, 16), (2048, 8)]}
 DIFFERENCES = [("sse-gla-n4k1", "gla"), ("sse-gdn-n4k1", "gated-deltanet"), ("gated-deltanet", "gla")]
-# Student's t of 95 % by degrees of freedom
-T = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776}
-
-
-class Shipped:
-    """A checkpoint's config and the files of its recipe"""
-
-    def __init__(self, path):
-        with h5py.File(path) as file:
-            self.config = json.loads(file.attrs["config"])
-            self.recipe, scores = (json.loads(bytes(file["provenance"][name][:])) for name in ("recipe.json", "scores.json"))
-        self.theirs = {kind(cell): cell["exact"] for cell in scores["cells"]}
-
-    def state(self):
-        """Numbers of a layer's memory; what softmax attention keeps grows with the text"""
-        config = self.config
-        if config["model_type"] == "transformer":
-            return f"{2 * config['hidden_size']} a token"
-        if config["model_type"] == "mamba2":
-            return str(config["expand"] * config["hidden_size"] * config["state_size"])
-        if "head_dim" in config:
-            K, V = config["head_dim"], int(config["head_dim"] * config["expand_v"])
-        else:
-            K, V = (int(config["hidden_size"] * config[key]) // config["num_heads"] for key in ("expand_k", "expand_v"))
-        matrices = {"sse": config.get("num_sparse_partition", 0) + 1, "mom": config.get("num_memories", 0) + 1}.get(config["model_type"], 1)
-        fixed = str(matrices * config["num_heads"] * K * V)
-        softmax = (config.get("attn") or {}).get("layers")
-        return f"{fixed}; {len(softmax)} of {config['num_hidden_layers']} layers: {2 * config['hidden_size']} a token" if softmax else fixed
-
-
-def kind(cell):
-    """What tells a suite's cells apart: (length, keys)"""
-    return cell["length"], cell.get("pairs", cell.get("needles"))
-
 
 def result(cell, theirs):
     """exact ± half of the interval in percent; * if PyTorch's score is not in the interval"""
@@ -82,32 +46,9 @@ def table(suite):
     return "\n".join(lines)
 
 
-def trainings(task):
-    """PyTorch's scores of the families that were trained on several seeds: {family: {seed: {cell: exact}}}"""
-    found = {}
-    for cell in json.loads((ASSETS / "recipes" / "seeds" / f"{task}.json").read_text())["cells"]:
-        family, seed = re.fullmatch(rf"{task}-(.*)-seed(\d+)", cell["checkpoint"]).groups()
-        found.setdefault(family, {}).setdefault(int(seed), {})[kind(cell)] = cell["exact"]
-    for family, seeds in found.items():
-        shipped = Shipped(ASSETS / "checkpoints" / f"{task}-{family}.h5")
-        seeds[shipped.recipe["seed"]] = shipped.theirs
-    return found
-
-
 def listed(texts):
     """The first cell's, then the others' in parentheses"""
     return f"{texts[0]} ({'; '.join(texts[1:])})"
-
-
-def points(difference):
-    """+43, 0, −23: of shares, in percent"""
-    return f"{100 * difference:+.0f}".replace("-", "−") if abs(100 * difference) >= 0.5 else "0"
-
-
-def mean_with_interval(differences):
-    """The mean of differences paired by seed, ± half of its 95 % interval over the seeds"""
-    half = T[len(differences) - 1] * statistics.stdev(differences) / math.sqrt(len(differences))
-    return f"{points(statistics.mean(differences))} ±{100 * half:.0f}"
 
 
 def seeds_table(task):
@@ -145,16 +86,19 @@ def with_tables(text):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit status 1 if a table is not what the scores say")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit status 1 if a table or a claim's number is not what the scores say")
     arguments = parser.parse_args()
-    text = README.read_text()
-    if not arguments.check:
-        README.write_text(with_tables(text))
-        return 0
-    if with_tables(text) == text:
-        return 0
-    print(f"{README}: its tables are not those of scores/*.json: run {Path(__file__).name}", file=sys.stderr)
-    return 1
+    stale = False
+    for file, renewed in ((README, with_tables), (claims.FILE, claims.with_numbers)):
+        text = file.read_text()
+        if renewed(text) == text:
+            continue
+        stale = True
+        if arguments.check:
+            print(f"{file}: its numbers are not those of the scores: run {Path(__file__).name}", file=sys.stderr)
+        else:
+            file.write_text(renewed(text))
+    return 1 if stale and arguments.check else 0
 
 
 if __name__ == "__main__":
