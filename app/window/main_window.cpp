@@ -9,11 +9,9 @@
 #include <QStatusBar>
 #include <QVBoxLayout>
 #include <algorithm>
-#include <cmath>
 #include <initializer_list>
 #include <utility>
 
-#include "app/canvas/paper_canvas.h"
 #include "app/controls/theme.h"
 #include "app/lesson/lesson_page.h"
 #include "app/pages/breakpoint_page.h"
@@ -24,19 +22,11 @@
 #include "app/window/figure_page.h"
 #include "app/window/palette_entries.h"
 #include "app/window/preferences_page.h"
-#include "app/window/window_place.h"
 
 namespace statescope {
 namespace {
 
 constexpr int table_delay_ms = 500;
-constexpr QSize least_size{640, 400}, preferred_size{1440, 900};
-
-// Of the window, at 1×: below these, things fold away.
-constexpr float least_width_with_side = 900, least_width_with_wide_side = 1200;
-constexpr float least_width_with_lesson = 720, lesson_width = 480;  // the last with its share of the stage
-constexpr float presenting_enlarges = 1.5f;                         // the type
-constexpr float high = 680, low = 480, very_low = 400;
 
 /// Keys that belong to a widget which has the focus, though they are the window's as well.
 bool belongs_to(const QWidget& widget, const QKeyEvent& event) {
@@ -64,16 +54,7 @@ MainWindow::MainWindow(RunSource& source, const WindowSetup& setup)
   setWindowTitle("Statescope");
   setAcceptDrops(true);
   since_start_.start();
-  if (settings_) {
-    reduce_motion_ = settings_->value("reduce-motion", false).toBool();
-    autoplay_ = settings_->value("autoplay", true).toBool();
-    if (theme_ == ThemeChoice::system)
-      theme_ = static_cast<ThemeChoice>(std::clamp(settings_->value("theme", 0).toInt(), 0, static_cast<int>(ThemeChoice::high_contrast)));
-  }
-  navigator_->set_autoplay(setup.autoplay && autoplay_);
-  navigator_->set_reduce_motion(reduce_motion_);
-  const float remembered = settings_ ? settings_->value("scale", 1.0f).toFloat() : 1.0f;
-  scale_ = std::clamp(setup.scale > 0 ? setup.scale : remembered, 1.0f, 3.0f);
+  recall(setup);
 
   playback_ = new Playback(*navigator_, this);
   actions_ = new Actions(*this, *this, settings_);
@@ -95,34 +76,83 @@ MainWindow::MainWindow(RunSource& source, const WindowSetup& setup)
   gaps_.push_back(layout);
   setCentralWidget(center);
   QMainWindow::layout()->setSizeConstraint(QLayout::SetNoConstraint);  // what does not fit folds away; the window never grows by itself
-  statusBar()->setSizeGripEnabled(false);
-  statusBar()->addWidget(new QLabel(setup.start_words, this));
-  said_ = new QLabel(this);
-  said_->setAccessibleName(tr("Last message"));
-  statusBar()->addPermanentWidget(said_);
-  palette_ = new Palette(center);
-  blank_ = new QWidget(center);
-  blank_->setObjectName("blank");
-  blank_->setAccessibleName(tr("Blank screen"));
-  blank_->hide();
-  dropping_ = new QFrame(center);
-  dropping_->setObjectName("dropping");
-  dropping_->setAttribute(Qt::WA_TransparentForMouseEvents);
-  dropping_->hide();
+  make_status_bar(setup.start_words);
+  make_overlays(*center);
 
   make_connections();
   qApp->installEventFilter(this);
-  if (settings_) {
-    kept_ = arrangement_from(settings_->value("own-arrangement").toString());
-    opening_view_ = settings_->value("opening-view", QString::fromStdString(opening_view_)).toString().toStdString();
-    if (const auto arrangement = arrangement_from(settings_->value("arrangement").toString())) arrange(*arrangement);
-  }
+  recall_arrangement();
   fill_recent();
   apply_look();
   focused_->surface().setFocus();
 }
 
+/// What was chosen last time, where nothing else is asked for.
+void MainWindow::recall(const WindowSetup& setup) {
+  if (settings_) {
+    reduce_motion_ = settings_->value("reduce-motion", false).toBool();
+    autoplay_ = settings_->value("autoplay", true).toBool();
+    if (theme_ == ThemeChoice::system)
+      theme_ = static_cast<ThemeChoice>(std::clamp(settings_->value("theme", 0).toInt(), 0, static_cast<int>(ThemeChoice::high_contrast)));
+  }
+  navigator_->set_autoplay(setup.autoplay && autoplay_);
+  navigator_->set_reduce_motion(reduce_motion_);
+  const float remembered = settings_ ? settings_->value("scale", 1.0f).toFloat() : 1.0f;
+  scale_ = std::clamp(setup.scale > 0 ? setup.scale : remembered, 1.0f, 3.0f);
+}
+
+void MainWindow::recall_arrangement() {
+  if (!settings_) return;
+  kept_ = arrangement_from(settings_->value("own-arrangement").toString());
+  opening_view_ = settings_->value("opening-view", QString::fromStdString(opening_view_)).toString().toStdString();
+  if (const auto arrangement = arrangement_from(settings_->value("arrangement").toString())) arrange(*arrangement);
+}
+
+void MainWindow::make_status_bar(const QString& start_words) {
+  statusBar()->setSizeGripEnabled(false);
+  statusBar()->addWidget(new QLabel(start_words, this));
+  said_ = new QLabel(this);
+  said_->setAccessibleName(tr("Last message"));
+  statusBar()->addPermanentWidget(said_);
+}
+
+/// What comes over everything else: the palette, the black screen, the frame of what is dragged.
+void MainWindow::make_overlays(QWidget& center) {
+  palette_ = new Palette(&center);
+  blank_ = new QWidget(&center);
+  blank_->setObjectName("blank");
+  blank_->setAccessibleName(tr("Blank screen"));
+  blank_->hide();
+  dropping_ = new QFrame(&center);
+  dropping_->setObjectName("dropping");
+  dropping_->setAttribute(Qt::WA_TransparentForMouseEvents);
+  dropping_->hide();
+}
+
 void MainWindow::make_connections() {
+  follow_navigator();
+  connect(error_, &ErrorBar::dismissed, this, [this] { navigator_->stay(); });
+  connect(comparison_.get(), &Comparison::added, this, &MainWindow::fold);
+  connect(comparison_.get(), &Comparison::removed, this, &MainWindow::fold);
+  connect(stage_, &Stage::example_chosen, this, &MainWindow::open_example);
+  connect(actions_, &Actions::triggered, this, &MainWindow::run_command);
+  connect(&header_->chips(), &ModelChips::chosen, rows_, qOverload<const PeerRun*>(&ModelRows::bring_up));
+  connect(playback_, &Playback::said, this, &MainWindow::say);
+  connect(playback_, &Playback::changed, this, [this] {
+    actions_->update_ticks();
+    transport_->show_marks(*playback_);
+  });
+  connect(palette_, &Palette::left, this, [this] { focused_->surface().setFocus(); });
+  connect(transport_, &Transport::spoke, this, &MainWindow::say);
+  connect(side_, &Side::left, this, [this] { show_page(SidePage::inspector); });
+  connect(&side_->prompt(), &PromptPage::spoke, this, &MainWindow::say);
+  connect(transport_, &Transport::asked, this, [this] {
+    focused_->surface().setFocus();
+    fold();
+  });
+}
+
+void MainWindow::follow_navigator() {
   connect(navigator_.get(), &Navigator::run_changed, this, &MainWindow::show_run);
   connect(navigator_.get(), &Navigator::opened, error_, &QWidget::hide);
   connect(navigator_.get(), &Navigator::opened, this, [this] { places_.clear(); });
@@ -148,7 +178,6 @@ void MainWindow::make_connections() {
     fold();
   });
   connect(navigator_.get(), &Navigator::failed, error_, &ErrorBar::show_message);
-  connect(error_, &ErrorBar::dismissed, this, [this] { navigator_->stay(); });
   connect(navigator_.get(), &Navigator::remarked, this, &MainWindow::say);
   connect(navigator_.get(), &Navigator::device_failed, this, &MainWindow::show_error);
   connect(navigator_.get(), &Navigator::intervention_failed, this, [this](const QString& message) {
@@ -162,24 +191,6 @@ void MainWindow::make_connections() {
   });
   connect(navigator_.get(), &Navigator::playing_changed, this,
           [this] { action("play")->setIcon(icon_of(navigator_->is_playing() ? "pause" : "play", frame_.theme)); });
-  connect(comparison_.get(), &Comparison::added, this, &MainWindow::fold);
-  connect(comparison_.get(), &Comparison::removed, this, &MainWindow::fold);
-  connect(stage_, &Stage::example_chosen, this, &MainWindow::open_example);
-  connect(actions_, &Actions::triggered, this, &MainWindow::run_command);
-  connect(&header_->chips(), &ModelChips::chosen, rows_, qOverload<const PeerRun*>(&ModelRows::bring_up));
-  connect(playback_, &Playback::said, this, &MainWindow::say);
-  connect(playback_, &Playback::changed, this, [this] {
-    actions_->update_ticks();
-    transport_->show_marks(*playback_);
-  });
-  connect(palette_, &Palette::left, this, [this] { focused_->surface().setFocus(); });
-  connect(transport_, &Transport::spoke, this, &MainWindow::say);
-  connect(side_, &Side::left, this, [this] { show_page(SidePage::inspector); });
-  connect(&side_->prompt(), &PromptPage::spoke, this, &MainWindow::say);
-  connect(transport_, &Transport::asked, this, [this] {
-    focused_->surface().setFocus();
-    fold();
-  });
 }
 
 MainWindow::~MainWindow() {
@@ -320,30 +331,6 @@ void MainWindow::choose_slot(const std::string& name) {
   navigator_->move(change);
 }
 
-void MainWindow::set_theme(ThemeChoice choice) {
-  theme_ = choice;
-  remember("theme", static_cast<int>(choice));
-  apply_look();
-}
-
-void MainWindow::set_scale(float scale) {
-  scale_ = std::clamp(scale, 1.0f, 3.0f);
-  remember("scale", scale_);
-  apply_look();
-}
-
-void MainWindow::set_reduce_motion(bool reduce) {
-  reduce_motion_ = reduce;
-  remember("reduce-motion", reduce);
-  navigator_->set_reduce_motion(reduce);
-}
-
-void MainWindow::set_autoplay(bool autoplay) {
-  autoplay_ = autoplay;
-  remember("autoplay", autoplay);
-  navigator_->set_autoplay(autoplay);
-}
-
 void MainWindow::arrange(const Arrangement& arrangement) {
   stage_->arrange(arrangement);
   rows_->follow_own();
@@ -413,99 +400,10 @@ void MainWindow::say(const QString& words) {
   QAccessible::updateAccessibility(&alert);
 }
 
-void MainWindow::apply_look() {
-  const bool dark = theme_ == ThemeChoice::dark || (theme_ == ThemeChoice::system && system_is_dark_);
-  frame_.theme = theme_ == ThemeChoice::high_contrast ? high_contrast_theme() : dark ? dark_theme() : light_theme();
-  frame_.scale = presenting_ ? std::min(scale_ * presenting_enlarges, 3.0f) : scale_;
-  qApp->setPalette(palette_of(frame_.theme));
-  qApp->setFont(paper_font({.size = 13 * frame_.scale, .color = frame_.theme.ink}));
-  qApp->setStyleSheet(style_sheet_of(frame_));
-  show_placeholders(*this, frame_.theme);
-  for (const char* id : {"first", "last", "play"}) action(id)->setIcon(icon_of(id, frame_.theme));
-  action("previous")->setIcon(icon_of("back", frame_.theme));
-  action("next")->setIcon(icon_of("forward", frame_.theme));
-  action("side")->setIcon(icon_of("side", frame_.theme));
-  action("cancel")->setIcon(icon_of("close", frame_.theme));
-  header_->set_frame(frame_);
-  error_->set_frame(frame_);
-  rows_->set_frame(frame_);
-  side_->set_frame(frame_);
-  lesson_page_->set_frame(frame_);
-  strip_->set_frame(frame_);
-  transport_->set_frame(frame_);
-  keys_->set_frame(frame_);
-  training_->set_frame(frame_);
-  palette_->set_frame(frame_);
-  const int gap = static_cast<int>(std::lround(8 * frame_.scale));
-  for (QLayout* layout : gaps_) layout->setSpacing(gap);
-  centralWidget()->layout()->setContentsMargins(gap, 0, gap, 0);
-  actions_->update_ticks();
-  preferences_->refresh();
-  fold();
-}
-
-void MainWindow::fold() {
-  const float columns = static_cast<float>(width()) / frame_.scale, lines = static_cast<float>(height()) / frame_.scale;
-  const bool was_shown = side_->isVisibleTo(this);
-  const bool lesson_beside = lessons_wanted_ && columns >= least_width_with_lesson;
-  const bool room = columns >= least_width_with_side + (lesson_beside ? lesson_width : 0);
-  const bool asked = side_->page() != SidePage::inspector;  // then the stage gives way
-  side_->setVisible(side_wanted_ && !presenting_ && (room || asked));
-  const bool wide = side_->page() == SidePage::figure || side_->page() == SidePage::training;
-  const bool two_columns = wide && columns >= least_width_with_wide_side + (lesson_beside ? lesson_width : 0);
-  side_->set_width(!room ? SideWidth::all : two_columns ? SideWidth::two_columns : SideWidth::usual);
-  const bool side_alone = side_->isVisibleTo(this) && !room;
-  lesson_page_->setVisible(lessons_wanted_ && (lesson_beside || !side_alone));
-  lesson_page_->set_room(!lesson_beside, lines < very_low);
-  work_->setDirection(lesson_beside ? QBoxLayout::LeftToRight : QBoxLayout::TopToBottom);
-  work_->setStretch(0, lesson_beside ? 0 : 1);
-  work_->setStretch(1, lesson_beside ? 1 : 0);
-  rows_->setVisible(!side_alone && (lesson_beside || !lessons_wanted_));
-  menuBar()->setVisible(!presenting_ && !lesson_->hides(Hideable::menu));
-  statusBar()->setVisible((!presenting_ || !said_->text().isEmpty()) && lines >= low && !lesson_->hides(Hideable::status));
-  header_->setVisible((lines >= low && !lesson_->hides(Hideable::header)) || navigator_->is_opening());
-  transport_->setVisible(lines >= very_low && !lesson_->hides(Hideable::transport));
-  rows_->set_titles_shown(lines >= very_low);
-  const float transport = 40, one_line = 96, two_lines = 172, lane = 22;
-  const float further_lanes = lines < very_low ? 0 : lane * static_cast<float>(comparison_->peers().size());
-  const float strip = (lines < high ? one_line + further_lanes : two_lines) + (lines < very_low ? 0 : transport);
-  strip_->setFixedHeight(static_cast<int>(strip * frame_.scale));
-  if (!was_shown) show_table();
-}
-
-void MainWindow::toggle_side() {
-  side_wanted_ = !side_wanted_;
-  fold();
-}
-
 void MainWindow::toggle_reference() {
   navigator_->toggle_reference();
   const std::int64_t token = navigator_->cursor().reference;
   say(token < 0 ? tr("Compared with no token") : tr("Compared with token %1: in State as Difference, in Similarity as Tokens").arg(token));
-}
-
-void MainWindow::take_place(const QRect& available) {
-  setMinimumSize(least_size.boundedTo(available.size()));
-  if (settings_ && restoreGeometry(settings_->value("geometry").toByteArray())) return;
-  const WindowPlace place = first_place(available, preferred_size);
-  setGeometry(place.rect);
-  if (place.maximised) setWindowState(windowState() | Qt::WindowMaximized);
-}
-
-/// Whether the window is maximised stays as it is.
-void MainWindow::toggle_presenter() {
-  if (!presenting_) place_before_presenting_ = saveGeometry();
-  presenting_ = !presenting_;
-  setWindowState(windowState().setFlag(Qt::WindowFullScreen, presenting_));
-  blank_->hide();
-  apply_look();
-}
-
-void MainWindow::press_b() {
-  if (!presenting_) return playback_->toggle_here();
-  blank_->setGeometry(centralWidget()->rect());
-  blank_->setVisible(!blank_->isVisible());
-  blank_->raise();
 }
 
 void MainWindow::escape() {

@@ -162,7 +162,12 @@ class MainWindow : public QMainWindow {
   void make_lessons(QWidget& page);
   void fill_lessons();
   void enter_step();
+  void recall(const WindowSetup& setup);
+  void recall_arrangement();
+  void make_status_bar(const QString& start_words);
+  void make_overlays(QWidget& center);
   void make_connections();
+  void follow_navigator();
   void run_command(const Command& command, int key);
   void apply_look();
   void fold();

@@ -1,8 +1,11 @@
 // What the window's tests share: one application, a window over a fake source, keys.
 #pragma once
 
+#include <QLabel>
+#include <QTableView>
 #include <QTemporaryDir>
 #include <QTest>
+#include <stdexcept>
 
 #include "app/controls/theme.h"
 #include "app/window/main_window.h"
@@ -61,5 +64,18 @@ struct TestWindow {
   FakeSource source;
   MainWindow window;
 };
+
+/// What the inspector, or a page in its place, says under this name.
+inline QString value_of(const Side& side, const char* name) {
+  for (const QLabel* label : side.findChildren<QLabel*>())
+    if (label->accessibleName() == name) return label->text();
+  return {};
+}
+
+inline QTableView& values_table(TestWindow& test) {
+  for (QTableView* table : test.window.findChildren<QTableView*>())
+    if (table->accessibleName() == "Values of the view in focus") return *table;
+  throw std::logic_error("no table");
+}
 
 }  // namespace statescope

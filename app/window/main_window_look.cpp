@@ -1,0 +1,143 @@
+// How the window looks: its place on the screen, theme, size of the type, what folds away where there is no room, presenting.
+#include <QApplication>
+#include <QMenuBar>
+#include <QStatusBar>
+#include <algorithm>
+#include <cmath>
+
+#include "app/canvas/paper_canvas.h"
+#include "app/controls/theme.h"
+#include "app/lesson/lesson_page.h"
+#include "app/pages/key_page.h"
+#include "app/pages/training_page.h"
+#include "app/window/main_window.h"
+#include "app/window/preferences_page.h"
+#include "app/window/window_place.h"
+
+namespace statescope {
+namespace {
+
+constexpr QSize least_size{640, 400}, preferred_size{1440, 900};
+
+// Of the window, at 1×: below these, things fold away.
+constexpr float least_width_with_side = 900, least_width_with_wide_side = 1200;
+constexpr float least_width_with_lesson = 720, lesson_width = 480;  // the last with its share of the stage
+constexpr float presenting_enlarges = 1.5f;                         // the type
+constexpr float high = 680, low = 480, very_low = 400;
+
+}  // namespace
+
+void MainWindow::set_theme(ThemeChoice choice) {
+  theme_ = choice;
+  remember("theme", static_cast<int>(choice));
+  apply_look();
+}
+
+void MainWindow::set_scale(float scale) {
+  scale_ = std::clamp(scale, 1.0f, 3.0f);
+  remember("scale", scale_);
+  apply_look();
+}
+
+void MainWindow::set_reduce_motion(bool reduce) {
+  reduce_motion_ = reduce;
+  remember("reduce-motion", reduce);
+  navigator_->set_reduce_motion(reduce);
+}
+
+void MainWindow::set_autoplay(bool autoplay) {
+  autoplay_ = autoplay;
+  remember("autoplay", autoplay);
+  navigator_->set_autoplay(autoplay);
+}
+
+void MainWindow::apply_look() {
+  const bool dark = theme_ == ThemeChoice::dark || (theme_ == ThemeChoice::system && system_is_dark_);
+  frame_.theme = theme_ == ThemeChoice::high_contrast ? high_contrast_theme() : dark ? dark_theme() : light_theme();
+  frame_.scale = presenting_ ? std::min(scale_ * presenting_enlarges, 3.0f) : scale_;
+  qApp->setPalette(palette_of(frame_.theme));
+  qApp->setFont(paper_font({.size = 13 * frame_.scale, .color = frame_.theme.ink}));
+  qApp->setStyleSheet(style_sheet_of(frame_));
+  show_placeholders(*this, frame_.theme);
+  for (const char* id : {"first", "last", "play"}) action(id)->setIcon(icon_of(id, frame_.theme));
+  action("previous")->setIcon(icon_of("back", frame_.theme));
+  action("next")->setIcon(icon_of("forward", frame_.theme));
+  action("side")->setIcon(icon_of("side", frame_.theme));
+  action("cancel")->setIcon(icon_of("close", frame_.theme));
+  header_->set_frame(frame_);
+  error_->set_frame(frame_);
+  rows_->set_frame(frame_);
+  side_->set_frame(frame_);
+  lesson_page_->set_frame(frame_);
+  strip_->set_frame(frame_);
+  transport_->set_frame(frame_);
+  keys_->set_frame(frame_);
+  training_->set_frame(frame_);
+  palette_->set_frame(frame_);
+  const int gap = static_cast<int>(std::lround(8 * frame_.scale));
+  for (QLayout* layout : gaps_) layout->setSpacing(gap);
+  centralWidget()->layout()->setContentsMargins(gap, 0, gap, 0);
+  actions_->update_ticks();
+  preferences_->refresh();
+  fold();
+}
+
+void MainWindow::fold() {
+  const float columns = static_cast<float>(width()) / frame_.scale, lines = static_cast<float>(height()) / frame_.scale;
+  const bool was_shown = side_->isVisibleTo(this);
+  const bool lesson_beside = lessons_wanted_ && columns >= least_width_with_lesson;
+  const bool room = columns >= least_width_with_side + (lesson_beside ? lesson_width : 0);
+  const bool asked = side_->page() != SidePage::inspector;  // then the stage gives way
+  side_->setVisible(side_wanted_ && !presenting_ && (room || asked));
+  const bool wide = side_->page() == SidePage::figure || side_->page() == SidePage::training;
+  const bool two_columns = wide && columns >= least_width_with_wide_side + (lesson_beside ? lesson_width : 0);
+  side_->set_width(!room ? SideWidth::all : two_columns ? SideWidth::two_columns : SideWidth::usual);
+  const bool side_alone = side_->isVisibleTo(this) && !room;
+  lesson_page_->setVisible(lessons_wanted_ && (lesson_beside || !side_alone));
+  lesson_page_->set_room(!lesson_beside, lines < very_low);
+  work_->setDirection(lesson_beside ? QBoxLayout::LeftToRight : QBoxLayout::TopToBottom);
+  work_->setStretch(0, lesson_beside ? 0 : 1);
+  work_->setStretch(1, lesson_beside ? 1 : 0);
+  rows_->setVisible(!side_alone && (lesson_beside || !lessons_wanted_));
+  menuBar()->setVisible(!presenting_ && !lesson_->hides(Hideable::menu));
+  statusBar()->setVisible((!presenting_ || !said_->text().isEmpty()) && lines >= low && !lesson_->hides(Hideable::status));
+  header_->setVisible((lines >= low && !lesson_->hides(Hideable::header)) || navigator_->is_opening());
+  transport_->setVisible(lines >= very_low && !lesson_->hides(Hideable::transport));
+  rows_->set_titles_shown(lines >= very_low);
+  const float transport = 40, one_line = 96, two_lines = 172, lane = 22;
+  const float further_lanes = lines < very_low ? 0 : lane * static_cast<float>(comparison_->peers().size());
+  const float strip = (lines < high ? one_line + further_lanes : two_lines) + (lines < very_low ? 0 : transport);
+  strip_->setFixedHeight(static_cast<int>(strip * frame_.scale));
+  if (!was_shown) show_table();
+}
+
+void MainWindow::toggle_side() {
+  side_wanted_ = !side_wanted_;
+  fold();
+}
+
+void MainWindow::take_place(const QRect& available) {
+  setMinimumSize(least_size.boundedTo(available.size()));
+  if (settings_ && restoreGeometry(settings_->value("geometry").toByteArray())) return;
+  const WindowPlace place = first_place(available, preferred_size);
+  setGeometry(place.rect);
+  if (place.maximised) setWindowState(windowState() | Qt::WindowMaximized);
+}
+
+/// Whether the window is maximised stays as it is.
+void MainWindow::toggle_presenter() {
+  if (!presenting_) place_before_presenting_ = saveGeometry();
+  presenting_ = !presenting_;
+  setWindowState(windowState().setFlag(Qt::WindowFullScreen, presenting_));
+  blank_->hide();
+  apply_look();
+}
+
+void MainWindow::press_b() {
+  if (!presenting_) return playback_->toggle_here();
+  blank_->setGeometry(centralWidget()->rect());
+  blank_->setVisible(!blank_->isVisible());
+  blank_->raise();
+}
+
+}  // namespace statescope
