@@ -6,43 +6,14 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "views/arrays.h"
-#include "views/colormaps.h"
 #include "views/parts.h"
 #include "views/words.h"
 
 namespace statescope {
 namespace {
-
-constexpr float kThreshold = 0.001f;  // of the receptive field
-// Hit ids: cells below, then the places of the curve, then the ranks.
-constexpr std::int64_t kCurveIds = std::int64_t{1} << 40, kRankIds = std::int64_t{1} << 41;
-
-std::string channel_word(Decay::Axis axis) {
-  switch (axis) {
-    case Decay::Axis::heads:
-      return Views::tr("head");
-    case Decay::Axis::columns:
-      return Views::tr("value column");
-    default:
-      return Views::tr("key row");
-  }
-}
-
-/// What stands below the bars of all channels.
-std::string ranked_words(const DecayData& data) {
-  const auto place = std::ranges::find(data.ranks, data.chosen, &DecayRank::channel) - data.ranks.begin() + 1;
-  const std::string chosen = data.channel_name(data.chosen);
-  switch (data.axis) {
-    case Decay::Axis::heads:
-      return Views::tr("heads, fastest first; {} is number {} of {}", chosen, place, data.channels);
-    case Decay::Axis::columns:
-      return Views::tr("value columns, fastest first; {} is number {} of {}", chosen, place, data.channels);
-    default:
-      return Views::tr("key rows, fastest first; {} is number {} of {}", chosen, place, data.channels);
-  }
-}
 
 /// The one of middling half-life: what is shown before the reader chooses.
 std::int64_t middle_channel(const Decay& decay) {
@@ -124,18 +95,14 @@ std::string token_words(const DecayData& data, std::int64_t place) {
   return token_words(*data.tokens.run, data.tokens.tokens[static_cast<std::size_t>(place)]);
 }
 
-float ranked_value(const DecayData& data, const DecayRank& rank) {
-  return data.mode == DecayMode::receptive_field ? rank.width : rank.half_life;
-}
-
 std::string tokens_number(float tokens) {
   return std::isinf(tokens) ? "∞" : tokens >= 100 ? fmt::format("{:.0f}", tokens) : number(tokens, 2);
 }
 
 std::string rank_summary(const DecayData& data) {
-  const float least = ranked_value(data, data.ranks.front()), most = ranked_value(data, data.ranks.back());
+  const float least = data.ranked_value(data.ranks.front()), most = data.ranked_value(data.ranks.back());
   const std::size_t count = data.ranks.size();
-  const float median = std::midpoint(ranked_value(data, data.ranks[(count - 1) / 2]), ranked_value(data, data.ranks[count / 2]));
+  const float median = std::midpoint(data.ranked_value(data.ranks[(count - 1) / 2]), data.ranked_value(data.ranks[count / 2]));
   const std::string spread =
       data.ranks.size() == 1 ? Views::tr("{} tokens", tokens_number(least))
                              : Views::tr("{} to {} tokens, median {}", tokens_number(least), tokens_number(most), tokens_number(median));
@@ -145,7 +112,6 @@ std::string rank_summary(const DecayData& data) {
   return Views::tr("a write is felt for {}; {} of {} reach the run's beginning", spread, censored, data.channels);
 }
 
-/// The answer in a sentence.
 std::string statement(const DecayData& data) {
   if (data.mode == DecayMode::half_life || data.mode == DecayMode::receptive_field) return rank_summary(data);
   if (data.until == 0) return Views::tr("no token has come here yet");
@@ -154,10 +120,8 @@ std::string statement(const DecayData& data) {
     const float alpha = data.alpha[static_cast<std::size_t>(data.chosen * data.tokens.count() + data.until - 1)];
     return Views::tr("{} keeps α = {} of itself at {}", channel, number(alpha, 4), token_words(data, data.until - 1));
   }
-  return Views::tr("{}: half of a write is gone after {}, 99.9 % after {}", channel, span_words(data, 0.5f),
-                   span_words(data, kThreshold));
+  return Views::tr("{}: half of a write is gone after {}, 99.9 % after {}", channel, span_words(data, 0.5f), span_words(data, kLeastFelt));
 }
-std::string summary(const DecayData& data) { return sentence_at(statement(data), data.place); }
 
 /// Δ, or 1 − α: what forgets fast is the strongest.
 void fill_cells(DecayData& data, const RangeChoice& range) {
@@ -171,166 +135,6 @@ void fill_cells(DecayData& data, const RangeChoice& range) {
         colored(values, {0.0001f, 1, true}, {{1, "0"}, {0.1f, "0.9"}, {0.01f, "0.99"}, {0.001f, "0.999"}, {0.0001f, "1"}}, range);
   data.names_alpha = is_own(range);
   data.cells = {std::move(values), data.channels, cumulative ? data.until : data.tokens.count()};
-}
-
-/// One drawing: where things stand.
-struct Picture {
-  const DecayData& data;
-  Canvas& canvas;
-  const Frame& frame;
-  float s;
-  Rect title, cells, curve, ranks;  // w or h 0: left out
-  float bar_width = 0;              // of the colour bar with its numbers
-  bool token_axis = false;
-
-  Picture(const DecayData& data_, Canvas& canvas_, Rect area, const Frame& frame_);
-  bool ranking() const { return data.mode == DecayMode::half_life || data.mode == DecayMode::receptive_field; }
-};
-
-Picture::Picture(const DecayData& data_, Canvas& canvas_, Rect area, const Frame& frame_)
-    : data(data_), canvas(canvas_), frame(frame_), s(frame_.scale) {
-  const Rect inner = inset(area, 8 * s);
-  const float name = 17 * s;
-  title = {inner.x, inner.y, inner.w, std::min(caption_height(frame), inner.h)};
-  const float left = inner.x + value_axis_width(frame), top = title.bottom() + name;
-  if (inner.right() - left < 80 * s || inner.bottom() - top < 30 * s) return;
-  if (ranking()) {
-    ranks = {left, top, inner.right() - left, inner.bottom() - top - 20 * s};
-    return;
-  }
-  bar_width = 12 * s + 4 * s + canvas.text_width("≤ 0.001", value(frame, kSmallType, {})) + 8 * s;
-  const float width = std::max(40 * s, inner.right() - left - bar_width);
-  token_axis = inner.bottom() - top - token_axis_height(frame) > 30 * s;
-  const float bottom = inner.bottom() - (token_axis ? token_axis_height(frame) : 0);
-  const float room = bottom - top, curve_least = 60 * s;
-  if (room > 60 * s + name + curve_least) {
-    const float height = std::min(0.58f * (room - name), 26 * s * static_cast<float>(data.channels));
-    cells = {left, top, width, height};
-    curve = {left, cells.bottom() + name, width, bottom - cells.bottom() - name};
-  } else {
-    curve = {left, top, inner.right() - left, room};
-  }
-}
-
-void draw_cells(const Picture& picture) {
-  const DecayData& data = picture.data;
-  if (picture.cells.w <= 0) return;
-  Canvas& canvas = picture.canvas;
-  const float s = picture.s;
-  const bool cumulative = data.mode == DecayMode::cumulative;
-  Rect rect = picture.cells;
-  rect.w *= static_cast<float>(data.cells.columns()) / static_cast<float>(data.tokens.count());
-  canvas.stroke_rect(picture.cells, picture.frame.theme.line, s);
-  draw_matrix(canvas, rect, data.cells, data.coloring->scale(), 0);
-  const float each = rect.h / static_cast<float>(data.channels), half = 0.5f * kSmallType * s;
-  const float y = rect.y + each * static_cast<float>(data.chosen);
-  const TextStyle tick = value(picture.frame, kSmallType, picture.frame.theme.faint, Align::right);
-  const float chosen_y = std::clamp(y + each / 2, rect.y + half, rect.bottom() - half);
-  const TextStyle bold = value(picture.frame, kSmallType, picture.frame.theme.ink, Align::right, true);
-  canvas.text({rect.x - 5 * s, chosen_y}, std::to_string(data.chosen), bold);
-  for (const std::int64_t c : axis_ticks(data.channels, std::max<std::int64_t>(1, static_cast<std::int64_t>(rect.h / (18 * s))))) {
-    const float tick_y = std::clamp(rect.y + each * (static_cast<float>(c) + 0.5f), rect.y + half, rect.bottom() - half);
-    if (std::abs(tick_y - chosen_y) > 2.2f * half) canvas.text({rect.x - 5 * s, tick_y}, std::to_string(c), tick);
-  }
-  // The chosen channel between two lines, so that its cells stay free.
-  for (const float edge : {y, y + each}) canvas.line({rect.x, edge}, {picture.cells.right(), edge}, picture.frame.theme.ink, s);
-  const std::string what = cumulative         ? Views::tr("colour: what is left of each token's write")
-                           : data.names_alpha ? Views::tr("colour: α, the part that each token keeps")
-                                              : Views::tr("colour: 1 − α, the part that each token takes");
-  const std::string gathered = gathered_text(canvas, data.cells, rect);
-  fitted_text(canvas, {picture.title.x, rect.y - 8 * s},
-              fmt::format("{} ↓   {}{}{}", channel_word(data.axis), what, gathered.empty() ? "" : "; ", gathered),
-              label(picture.frame, kSmallType, picture.frame.theme.faint), picture.cells.right() - picture.title.x);
-  draw_color_bar(canvas, {picture.cells.right() + 8 * s, rect.y, 12 * s, rect.h}, data.coloring->scale(), data.coloring->marks,
-                 picture.frame);
-  draw_cursor_line(canvas, picture.cells, data.tokens, picture.frame);
-}
-
-/// The least round number 1 − 10⁻ⁿ below all of them: curves of α lie close to 1.
-ValueAxis alpha_axis(std::span<const float> alpha) {
-  const float least = alpha.empty() ? 0 : std::ranges::min(alpha);
-  for (const double low : {0.999, 0.99, 0.9, 0.5}) {
-    if (least >= static_cast<float>(low)) return {low, 1};
-  }
-  return {0, 1};
-}
-
-void draw_dashes(const Picture& picture, Rect plot, float y) {
-  const float dash = 6 * picture.s;
-  for (float x = plot.x; x < plot.right(); x += 2 * dash)
-    picture.canvas.line({x, y}, {std::min(x + dash, plot.right()), y}, picture.frame.theme.ink, 1.5f * picture.s);
-}
-
-void draw_chosen_curve(const Picture& picture) {
-  const DecayData& data = picture.data;
-  const bool cumulative = data.mode == DecayMode::cumulative;
-  const std::int64_t n = data.tokens.count(), columns = cumulative ? data.until : n;
-  const std::span<const float> all = cumulative ? data.left : data.alpha;
-  const auto channel = [&](std::int64_t c) {
-    return all.subspan(static_cast<std::size_t>(c * columns), static_cast<std::size_t>(columns));
-  };
-  const bool heads = data.axis == Decay::Axis::heads;
-  const ValueAxis axis = cumulative ? ValueAxis{1e-4, 1, true} : alpha_axis(heads ? all : channel(data.chosen));
-  const std::string name = cumulative ? Views::tr("{}: Δ, left of each token's write; dashes: 0.001", data.channel_name(data.chosen))
-                                      : fmt::format("{}: α", data.channel_name(data.chosen));
-  draw_value_axis(picture.canvas, picture.curve, axis, name, picture.frame);
-  if (cumulative) draw_dashes(picture, picture.curve, height_of(picture.curve, axis, kThreshold));
-  Rect part = picture.curve;
-  part.w *= static_cast<float>(columns) / static_cast<float>(std::max<std::int64_t>(1, n));
-  const Theme& theme = picture.frame.theme;
-  for (std::int64_t c = 0; heads && c < data.channels; ++c)
-    draw_curve(picture.canvas, part, axis, channel(c), faded(identity_color(c + 1, theme), 0.7f), picture.s);
-  draw_curve(picture.canvas, part, axis, channel(data.chosen), heads ? identity_color(data.chosen + 1, theme) : theme.ink,
-             2.5f * picture.s);
-  if (n > 0) picture.canvas.hit(picture.curve, {kCurveIds, 1, n});
-}
-
-void draw_rank_bars(const Picture& picture, const ValueAxis& axis) {
-  const DecayData& data = picture.data;
-  const Rect& plot = picture.ranks;
-  const Theme& theme = picture.frame.theme;
-  const float each = plot.w / static_cast<float>(data.channels), gap = each > 6 * picture.s ? 0.15f * each : 0;
-  for (std::size_t i = 0; i < data.ranks.size(); ++i) {
-    const DecayRank& rank = data.ranks[i];
-    const float value = ranked_value(data, rank), top = height_of(plot, axis, std::isnan(value) ? axis.low : value);
-    const Rect bar{plot.x + each * static_cast<float>(i) + gap / 2, top, each - gap, plot.bottom() - top};
-    const bool open = std::isinf(value) || (data.mode == DecayMode::receptive_field && rank.censored > 0);
-    const Color color = rank.channel == data.chosen ? theme.accent : faded(theme.ink, 0.55f);
-    if (open && bar.w > 3 * picture.s) {
-      picture.canvas.fill_rect(bar, faded(color, 0.25f));
-      picture.canvas.stroke_rect(bar, color, 1.5f * picture.s);
-    } else {
-      picture.canvas.fill_rect(bar, faded(color, open ? 0.4f : 1));
-    }
-  }
-  picture.canvas.hit(plot, {kRankIds, 1, data.channels});
-}
-
-/// Whole powers of ten around all finite values and the run's length.
-ValueAxis rank_axis(const DecayData& data) {
-  double low = static_cast<double>(data.run), high = std::max<double>(10, low);
-  for (const DecayRank& rank : data.ranks) {
-    const float value = ranked_value(data, rank);
-    if (!std::isfinite(value)) continue;
-    low = std::min(low, std::max(0.1, double{value}));
-    high = std::max(high, double{value});
-  }
-  return {std::pow(10, std::floor(std::log10(low) + 1e-9)), std::pow(10, std::ceil(std::log10(high))), true};
-}
-
-void draw_ranks(const Picture& picture) {
-  const DecayData& data = picture.data;
-  const Rect& plot = picture.ranks;
-  if (plot.w <= 0) return;
-  const ValueAxis axis = rank_axis(data);
-  const std::string name = data.mode == DecayMode::half_life
-                               ? Views::tr("tokens until half is gone; hollow: never; dashes: length of the run, {}", data.run)
-                               : Views::tr("tokens until a thousandth is left; hollow: at least; dashes: length of the run, {}", data.run);
-  draw_value_axis(picture.canvas, plot, axis, name, picture.frame);
-  draw_rank_bars(picture, axis);
-  draw_dashes(picture, plot, height_of(plot, axis, static_cast<double>(data.run)));
-  const TextStyle below = label(picture.frame, kSmallType, picture.frame.theme.faint);
-  fitted_text(picture.canvas, {plot.x, plot.bottom() + 11 * picture.s}, ranked_words(data), below, plot.w);
 }
 
 class DecayView : public View {
@@ -360,21 +164,23 @@ class DecayView : public View {
 
   std::string tooltip(std::int64_t hit_id) const override {
     if (data_.message || hit_id < 0) return {};
-    if (hit_id >= kRankIds)
-      return hit_id - kRankIds < std::ssize(data_.ranks) ? rank_tooltip(data_.ranks[static_cast<std::size_t>(hit_id - kRankIds)]) : "";
-    if (hit_id >= kCurveIds) return hit_id - kCurveIds < data_.tokens.count() ? cell_tooltip(data_.chosen, hit_id - kCurveIds) : "";
+    if (hit_id >= kDecayRankIds)
+      return hit_id - kDecayRankIds < std::ssize(data_.ranks) ? rank_tooltip(data_.ranks[static_cast<std::size_t>(hit_id - kDecayRankIds)])
+                                                              : "";
+    if (hit_id >= kDecayCurveIds)
+      return hit_id - kDecayCurveIds < data_.tokens.count() ? cell_tooltip(data_.chosen, hit_id - kDecayCurveIds) : "";
     const std::int64_t columns = cell_columns();
     return hit_id < columns * data_.channels ? cell_tooltip(hit_id / columns, hit_id % columns) : "";
   }
 
   CursorMove on_hit(std::int64_t hit_id) const override {
     if (data_.message || hit_id < 0) return {};
-    if (hit_id >= kRankIds)
-      return hit_id - kRankIds < std::ssize(data_.ranks)
-                 ? to_channel(data_, data_.ranks[static_cast<std::size_t>(hit_id - kRankIds)].channel)
+    if (hit_id >= kDecayRankIds)
+      return hit_id - kDecayRankIds < std::ssize(data_.ranks)
+                 ? to_channel(data_, data_.ranks[static_cast<std::size_t>(hit_id - kDecayRankIds)].channel)
                  : CursorMove{};
-    if (hit_id >= kCurveIds)
-      return hit_id - kCurveIds < data_.tokens.count() ? CursorMove{.token = token_at(hit_id - kCurveIds)} : CursorMove{};
+    if (hit_id >= kDecayCurveIds)
+      return hit_id - kDecayCurveIds < data_.tokens.count() ? CursorMove{.token = token_at(hit_id - kDecayCurveIds)} : CursorMove{};
     const std::int64_t columns = cell_columns();
     if (hit_id >= columns * data_.channels) return {};
     CursorMove move = to_channel(data_, hit_id / columns);
@@ -431,11 +237,26 @@ class DecayView : public View {
 
 }  // namespace
 
+std::string channel_word(Decay::Axis axis) {
+  switch (axis) {
+    case Decay::Axis::heads:
+      return Views::tr("head");
+    case Decay::Axis::columns:
+      return Views::tr("value column");
+    default:
+      return Views::tr("key row");
+  }
+}
+
 std::string DecayData::channel_name(std::int64_t channel) const {
   return axis == Decay::Axis::rows      ? Views::tr("row {}", channel)
          : axis == Decay::Axis::columns ? Views::tr("column {}", channel)
                                         : Views::tr("head {}", channel);
 }
+
+float DecayData::ranked_value(const DecayRank& rank) const { return mode == DecayMode::receptive_field ? rank.width : rank.half_life; }
+
+std::string summary(const DecayData& data) { return sentence_at(statement(data), data.place); }
 
 std::int64_t tokens_until(const DecayData& data, std::int64_t channel, float share) {
   for (std::int64_t i = data.until - 1; i >= 0; --i) {
@@ -483,28 +304,6 @@ DecayData build_decay(const Snapshot& snapshot, const Cursor& cursor, const Find
   data.left = left_after(*decay, data.until);
   fill_cells(data, range);
   return data;
-}
-
-void draw(const DecayData& data, Canvas& canvas, Rect area, const Frame& frame) {
-  if (data.message) {
-    draw_message(canvas, area, frame, data.message.headline, data.message.detail);
-    return;
-  }
-  const Picture picture(data, canvas, area, frame);
-  canvas.push_clip(area);
-  draw_caption(canvas, picture.title, summary(data), kRecomputed, frame);
-  if (picture.ranking()) {
-    draw_ranks(picture);
-  } else if (picture.curve.w > 0) {
-    draw_cells(picture);
-    draw_chosen_curve(picture);
-    if (picture.token_axis) {
-      draw_token_axis(canvas, picture.curve, data.tokens, frame);
-    } else {
-      draw_cursor_line(canvas, picture.curve, data.tokens, frame);
-    }
-  }
-  canvas.pop_clip();
 }
 
 std::unique_ptr<View> make_decay() { return std::make_unique<DecayView>(); }

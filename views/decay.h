@@ -41,10 +41,20 @@ struct DecayData {
 
   /// "row 5", "head 2"
   std::string channel_name(std::int64_t channel) const;
+  /// What channels are ranked by.
+  float ranked_value(const DecayRank& rank) const;
 };
+
+inline constexpr float kLeastFelt = 0.001f;  // of a write: below, it is outside the receptive field
+/// Hit ids: cells below, then the places of the curve, then the ranks.
+inline constexpr std::int64_t kDecayCurveIds = std::int64_t{1} << 40, kDecayRankIds = std::int64_t{1} << 41;
 
 DecayData build_decay(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, DecayMode mode,
                       const RangeChoice& range = {});
+/// The answer in a sentence.
+std::string summary(const DecayData& data);
+/// "key row", "head"
+std::string channel_word(Decay::Axis axis);
 void draw(const DecayData& data, Canvas& canvas, Rect area, const Frame& frame);
 
 /// How many tokens back a write must lie for less than `share` of it to be left in the channel; −1: nowhere in the window.

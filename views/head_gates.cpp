@@ -6,23 +6,16 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "views/arrays.h"
-#include "views/colormaps.h"
 #include "views/parts.h"
 #include "views/words.h"
 
 namespace statescope {
 namespace {
 
-// Hit ids: cells of the map from 0 on, then the other places.
-constexpr std::int64_t kHeadIds = std::int64_t{1} << 40, kLaneIds = std::int64_t{1} << 41, kCurveIds = std::int64_t{1} << 42;
 constexpr std::int64_t kTableRows = 256;
-
-Color head_color(std::int64_t head, const Theme& theme) { return identity_color(head + 1, theme); }
-Color q_color(const Theme& theme) { return identity_color(1, theme); }
-Color k_color(const Theme& theme) { return identity_color(3, theme); }
-Color flow_color(const Theme& theme) { return identity_color(2, theme); }
 
 TokenWindow window_of(const Snapshot& snapshot, const Cursor& cursor) {
   const auto tokens = static_cast<std::int64_t>(snapshot.run->tokens.size());
@@ -82,247 +75,6 @@ void fill_probe(HeadGatesData& data, const SharpenedGates& sharp) {
   data.curve_flow = part(sharp.curve_flow, place * m, (place + 1) * m);
 }
 
-/// The answer in a sentence.
-std::string summary(const HeadGatesData& data) {
-  const std::string place = Views::tr("layer {}", data.layer);
-  if (data.token < 0) return sentence_at(Views::tr("no token has been read yet"), place);
-  return sentence_at(Views::tr("head {} wins the write, head {} the read; C(t,t) = {}", data.k.winner, data.q.winner, number(data.flow, 3)),
-                     fmt::format("{}, {}", token_words(*data.tokens.run, data.token), place));
-}
-
-std::string lambda_words(double lambda) { return Views::tr("λ = {:.3g}, a probe that changes nothing in the run", lambda); }
-
-/// One drawing: where things stand.
-struct Picture {
-  const HeadGatesData& data;
-  Canvas& canvas;
-  const Frame& frame;
-  float s;
-  Rect title, body;
-
-  Picture(const HeadGatesData& data_, Canvas& canvas_, Rect area, const Frame& frame_)
-      : data(data_), canvas(canvas_), frame(frame_), s(frame_.scale) {
-    const Rect inner = inset(area, 8 * s);
-    title = {inner.x, inner.y, inner.w, std::min(caption_height(frame), inner.h)};
-    body = {inner.x, title.bottom() + 2 * s, inner.w, std::max(0.0f, inner.bottom() - title.bottom() - 2 * s)};
-  }
-};
-
-/// G as a bar from the middle outwards, its number behind it; at another λ the probe as an outline over it.
-void draw_gate_bar(const Picture& picture, Rect track, const GateNow& gate, std::int64_t head, bool leftwards, float number_width) {
-  const auto i = static_cast<std::size_t>(head);
-  const Theme& theme = picture.frame.theme;
-  const float s = picture.s, room = track.w - number_width;
-  const bool wins = gate.winner == head;
-  const auto bar = [&](float share) {
-    const float w = room * std::clamp(share, 0.0f, 1.0f);
-    return Rect{leftwards ? track.right() - w : track.x, track.y, w, track.h};
-  };
-  const Color color = head_color(head, theme);
-  picture.canvas.fill_rect(bar(gate.gate[i]), faded(color, wins ? 1 : 0.45f), 2 * s);
-  float end = bar(gate.gate[i]).w;
-  if (!gate.probe.empty()) {
-    const Rect outline = bar(gate.probe[i]);
-    picture.canvas.stroke_rect(outline, theme.ink, 2 * s, 2 * s);
-    end = std::max(end, outline.w);
-  }
-  const Align align = leftwards ? Align::right : Align::left;
-  const float x = leftwards ? track.right() - end - 6 * s : track.x + end + 6 * s;
-  const TextStyle style = value(picture.frame, kBodyType, wins ? theme.ink : theme.faint, align, wins);
-  const std::string text = wins ? Views::tr("{:.3f} wins", gate.gate[i]) : fmt::format("{:.3f}", gate.gate[i]);
-  fitted_text(picture.canvas, {x, track.y + track.h / 2}, text, style, number_width - 6 * s);
-}
-
-/// Every head's read gate leftwards, its write gate rightwards.
-void draw_contest(const Picture& picture, Rect area) {
-  const HeadGatesData& data = picture.data;
-  if (data.token < 0) return;
-  const Theme& theme = picture.frame.theme;
-  const float s = picture.s, row_least = 18 * s, header = 20 * s, note = 18 * s;
-  const TextStyle name = label(picture.frame, kBodyType, theme.ink, Align::center, true);
-  const float middle = picture.canvas.text_width(Views::tr("head {}", data.heads), name) + 10 * s;
-  const float number_width =
-      picture.canvas.text_width(Views::tr("{:.3f} wins", 0.0f), value(picture.frame, kBodyType, {}, Align::left, true)) + 8 * s;
-  const float side = (area.w - middle) / 2;
-  const bool notes = area.h > header + 2 * row_least + 2 * note;
-  const float room = area.h - header - (notes ? 2 * note : 0);
-  if (side < number_width + 12 * s || room < row_least) return;
-  const std::int64_t fit = std::max<std::int64_t>(1, static_cast<std::int64_t>(room / row_least));
-  std::vector<bool> important;
-  for (std::int64_t h = 0; h < data.heads; ++h) important.push_back(h == data.q.winner || h == data.k.winner || h == data.chosen);
-  const std::vector<std::int64_t> shown = choose_shown(data.heads, fit, important);
-  const float each = std::min(room / static_cast<float>(shown.size()), 80 * s);
-
-  const TextStyle head_line = label(picture.frame, kBodyType, theme.ink, Align::right);
-  const float top = area.y + header;
-  const std::string reads =
-      std::ssize(shown) < data.heads ? Views::tr("reads, G^Q ({} of {} heads)", shown.size(), data.heads) : Views::tr("reads, G^Q");
-  fitted_text(picture.canvas, {area.x + side, area.y + header / 2}, reads, head_line, side);
-  TextStyle write_line = head_line;
-  write_line.align = Align::left;
-  fitted_text(picture.canvas, {area.right() - side, area.y + header / 2}, Views::tr("writes, G^K"), write_line, side);
-  for (std::size_t i = 0; i < shown.size(); ++i) {
-    const std::int64_t h = shown[i];
-    const float y = top + each * static_cast<float>(i), gap = 0.14f * each;
-    const Rect left{area.x, y + gap, side, each - 2 * gap}, right{area.right() - side, y + gap, side, each - 2 * gap};
-    if (h == data.chosen) picture.canvas.fill_rect({left.right(), y, middle, each}, faded(theme.accent, 0.15f), 3 * s);
-    picture.canvas.text({area.x + side + middle / 2, y + each / 2}, Views::tr("head {}", h), name);
-    draw_gate_bar(picture, left, data.q, h, true, number_width);
-    draw_gate_bar(picture, right, data.k, h, false, number_width);
-    picture.canvas.hit({area.x, y, area.w, each}, {kHeadIds + h});
-  }
-  if (!notes) return;
-  const auto note_of = [](const GateNow& gate) { return Views::tr("margin {:.2f}, entropy {:.2f}", gate.margin, gate.entropy); };
-  const TextStyle faint = label(picture.frame, kSmallType, theme.faint, Align::right);
-  const float y = top + each * static_cast<float>(shown.size()) + note / 2;
-  fitted_text(picture.canvas, {area.x + area.w / 2 - 8 * s, y}, note_of(data.q), faint, area.w / 2 - 8 * s);
-  TextStyle right = faint;
-  right.align = Align::left;
-  fitted_text(picture.canvas, {area.x + area.w / 2 + 8 * s, y}, note_of(data.k), right, area.w / 2 - 8 * s);
-  std::string last = data.lambda != 1 ? (data.q.probe.empty() ? Views::tr("Outlines appear when λ has been worked out.")
-                                                              : Views::tr("Outlined: {}", lambda_words(data.lambda)))
-                                      : "";
-  if (last.empty() && data.effective)
-    last = Views::tr("Were G^Q 1, the layer's output would change by {} % of itself.",
-                     *data.effective < 0.1f ? number(100 * *data.effective, 2) : fmt::format("{:.0f}", 100 * *data.effective));
-  fitted_text(picture.canvas, {area.x + area.w / 2, y + note}, last, label(picture.frame, kSmallType, theme.ink, Align::center), area.w);
-}
-
-/// Entropies and C_{t,t} of the token's gates against λ.
-void draw_sharpness(const Picture& picture, Rect area) {
-  const HeadGatesData& data = picture.data;
-  const Theme& theme = picture.frame.theme;
-  const float s = picture.s;
-  const Rect plot{area.x + value_axis_width(picture.frame), area.y + 22 * s, area.w - value_axis_width(picture.frame) - 4 * s,
-                  area.h - 22 * s - 36 * s};
-  if (plot.w < 60 * s || plot.h < 30 * s) return;
-  draw_value_axis(picture.canvas, plot, {0, 1}, "", picture.frame);
-  const LegendEntry legend[] = {{q_color(theme), Views::tr("entropy Q")}, {k_color(theme), "K"}, {flow_color(theme), "C(t,t)"}};
-  draw_legend(picture.canvas, {area.x, area.y, area.w, 18 * s}, legend, picture.frame);
-  const ValueAxis lambda{0.25, 16, true};
-  const auto x_of = [&](double value) { return plot.x + plot.w * static_cast<float>(lambda.share(value)); };
-  const TextStyle tick = value(picture.frame, kSmallType, theme.faint, Align::center);
-  for (const auto& [at, text] : {std::pair{0.25, "1/4"}, {1.0, "1"}, {4.0, "4"}, {16.0, "16"}}) {
-    const float half = picture.canvas.text_width(text, tick) / 2;
-    picture.canvas.text({std::clamp(x_of(at), plot.x + half, plot.right() - half), plot.bottom() + 10 * s}, text, tick);
-  }
-  fitted_text(picture.canvas, {area.x + area.w / 2, plot.bottom() + 25 * s}, Views::tr("λ: a probe, the run stays as it is"),
-              label(picture.frame, kSmallType, theme.faint, Align::center), area.w);
-  const auto draw_line = [&](const std::vector<float>& values, Color color) {
-    std::vector<Point> points;
-    for (std::size_t i = 0; i < values.size(); ++i) points.push_back({x_of(data.lambdas[i]), height_of(plot, {0, 1}, values[i])});
-    if (points.size() > 1) picture.canvas.path(points, color, 2.5f * s);
-    for (const Point& p : points) picture.canvas.fill_rect({p.x - 3 * s, p.y - 3 * s, 6 * s, 6 * s}, color, 3 * s);
-  };
-  draw_line(data.curve_q, q_color(theme));
-  draw_line(data.curve_k, k_color(theme));
-  draw_line(data.curve_flow, flow_color(theme));
-  const float x = x_of(data.lambda);
-  picture.canvas.line({x, plot.y}, {x, plot.bottom()}, theme.accent, 2 * s);
-  picture.canvas.hit(plot, {kCurveIds, 1, std::max<std::int64_t>(1, std::ssize(data.lambdas))});
-}
-
-/// Under a lane: which head wins, as stripes of its colour with its number where it fits.
-void draw_winners(const Picture& picture, Rect strip, const std::vector<std::int32_t>& winners) {
-  const auto n = static_cast<std::int64_t>(winners.size());
-  const float each = strip.w / static_cast<float>(n);
-  for (std::int64_t begin = 0, end = 0; begin < n; begin = end) {
-    const std::int32_t winner = winners[static_cast<std::size_t>(begin)];
-    while (end < n && winners[static_cast<std::size_t>(end)] == winner) ++end;
-    const Rect rect{strip.x + each * static_cast<float>(begin), strip.y, each * static_cast<float>(end - begin), strip.h};
-    const Color color = head_color(winner, picture.frame.theme);
-    picture.canvas.fill_rect(rect, color);
-    const TextStyle style = value(picture.frame, kSmallType, readable_on(color), Align::center, true);
-    const std::string text = std::to_string(winner);
-    if (picture.canvas.text_width(text, style) + 4 * picture.s < rect.w && strip.h >= kSmallType * picture.s)
-      picture.canvas.text({rect.x + rect.w / 2, rect.y + rect.h / 2}, text, style);
-  }
-}
-
-struct Lane {
-  std::string name;
-  const std::vector<float>* gates = nullptr;           // [H, n]; null: the summary
-  const std::vector<std::int32_t>* winners = nullptr;  // [n]
-};
-std::array<Lane, 3> lanes_of(const HeadGatesData& data) {
-  return {{{Views::tr("write gate G^K, winner beneath"), &data.gate_k, &data.winner_k},
-           {Views::tr("read gate G^Q, winner beneath"), &data.gate_q, &data.winner_q},
-           {"", nullptr, nullptr}}};
-}
-
-void draw_lane(const Picture& picture, const Lane& lane, Rect plot) {
-  const HeadGatesData& data = picture.data;
-  const Theme& theme = picture.frame.theme;
-  const float s = picture.s;
-  const auto n = static_cast<std::size_t>(data.tokens.count());
-  const Rect above{plot.x, plot.y - 17 * s, plot.w, 17 * s};
-  if (!lane.gates) {
-    draw_value_axis(picture.canvas, plot, {0, 1}, "", picture.frame);
-    const LegendEntry legend[] = {{q_color(theme), Views::tr("entropy Q")}, {k_color(theme), "K"}, {flow_color(theme), "C(t,t)"}};
-    draw_legend(picture.canvas, above, legend, picture.frame);
-    draw_curve(picture.canvas, plot, {0, 1}, data.entropy_q, q_color(theme), 2 * s);
-    draw_curve(picture.canvas, plot, {0, 1}, data.entropy_k, k_color(theme), 2 * s);
-    draw_curve(picture.canvas, plot, {0, 1}, data.own_flow, flow_color(theme), 2 * s);
-    return;
-  }
-  Rect strip{plot.x, plot.bottom() - 13 * s, plot.w, 13 * s};
-  plot.h -= 15 * s;
-  draw_value_axis(picture.canvas, plot, {0, 1}, "", picture.frame);
-  std::vector<LegendEntry> legend;
-  for (std::int64_t h = 0; h < data.heads; ++h) legend.push_back({head_color(h, theme), std::to_string(h)});
-  const TextStyle style = label(picture.frame, kSmallType, theme.faint);
-  fitted_text(picture.canvas, {above.x, above.y + above.h / 2}, lane.name, style, above.w);
-  const float x = above.x + picture.canvas.text_width(lane.name, style) + 14 * s;
-  if (x < above.right()) draw_legend(picture.canvas, {x, above.y, above.right() - x, above.h}, legend, picture.frame);
-  for (std::int64_t h = 0; h < data.heads; ++h) {
-    const auto values = std::span(*lane.gates).subspan(static_cast<std::size_t>(h) * n, n);
-    draw_curve(picture.canvas, plot, {0, 1}, values, head_color(h, theme), (h == data.chosen ? 2.5f : 1.5f) * s);
-  }
-  draw_winners(picture, strip, *lane.winners);
-}
-
-void draw_over_time(const Picture& picture) {
-  const HeadGatesData& data = picture.data;
-  const float s = picture.s, name = 18 * s, least = name + 44 * s;
-  const Rect& body = picture.body;
-  const float left = body.x + value_axis_width(picture.frame), width = body.right() - left;
-  const bool axis = body.h - token_axis_height(picture.frame) > least;
-  const float room = body.h - (axis ? token_axis_height(picture.frame) : 0);
-  const auto count = std::min<std::size_t>(3, static_cast<std::size_t>(room / least));
-  if (width < 60 * s || count == 0) return;
-  const float each = room / static_cast<float>(count);
-  Rect plot;
-  for (std::size_t i = 0; i < count; ++i) {
-    plot = {left, body.y + each * static_cast<float>(i) + name, width, each - name};
-    draw_lane(picture, lanes_of(data)[i], plot);
-    draw_cursor_line(picture.canvas, plot, data.tokens, picture.frame);
-    picture.canvas.hit(plot, {kLaneIds, 1, data.tokens.count()});
-  }
-  if (axis) draw_token_axis(picture.canvas, plot, data.tokens, picture.frame);
-}
-
-void draw_flow(const Picture& picture) {
-  const HeadGatesData& data = picture.data;
-  const float s = picture.s;
-  const Rect& body = picture.body;
-  const float left = token_side_width(picture.frame), bottom = token_axis_height(picture.frame), bar = 64 * s, note = 18 * s;
-  const float side = std::min(body.w - left - bar, body.h - bottom - note);
-  if (side < 40 * s || data.map.rows() == 0) return;
-  const Rect plot{body.x + left + std::max(0.0f, (body.w - left - bar - side) / 2), body.y + note, side, side};
-  draw_matrix(picture.canvas, plot, data.map, data.coloring->scale(), 0);
-  // Above the diagonal nothing can be read: the ground shows.
-  const Point later[] = {{plot.x - 1, plot.y - 1}, {plot.right() + 1, plot.y - 1}, {plot.right() + 1, plot.bottom() + 1}};
-  picture.canvas.path(later, picture.frame.theme.panel, 0, true);
-  std::string text =
-      data.lambda == 1 ? Views::tr("row t reads from column s: C(t,s)") : Views::tr("C(t,s) at {}", lambda_words(data.lambda));
-  if (const std::string gathered = gathered_text(picture.canvas, data.map, plot); !gathered.empty()) text += "; " + gathered;
-  fitted_text(picture.canvas, {body.x, body.y + note / 2}, text, label(picture.frame, kSmallType, picture.frame.theme.faint), body.w);
-  draw_token_axis(picture.canvas, plot, data.tokens, picture.frame);
-  draw_token_side(picture.canvas, plot, data.tokens, picture.frame);
-  draw_color_bar(picture.canvas, {plot.right() + 12 * s, plot.y, 12 * s, plot.h}, data.coloring->scale(), data.coloring->marks,
-                 picture.frame);
-}
-
 class HeadGatesView : public View {
  public:
   std::vector<Question> questions(const Snapshot& snapshot, const Cursor& cursor) const override {
@@ -361,17 +113,17 @@ class HeadGatesView : public View {
 
   std::string tooltip(std::int64_t hit_id) const override {
     if (data_.message || hit_id < 0) return {};
-    if (hit_id >= kCurveIds) return hit_id - kCurveIds <= std::ssize(data_.lambdas) ? curve_tooltip(hit_id - kCurveIds) : "";
-    if (hit_id >= kLaneIds) return hit_id - kLaneIds < data_.tokens.count() ? series_tooltip(hit_id - kLaneIds) : "";
-    if (hit_id >= kHeadIds) return hit_id - kHeadIds < data_.heads ? head_tooltip(hit_id - kHeadIds) : "";
+    if (hit_id >= kGateCurveIds) return hit_id - kGateCurveIds <= std::ssize(data_.lambdas) ? curve_tooltip(hit_id - kGateCurveIds) : "";
+    if (hit_id >= kGateLaneIds) return hit_id - kGateLaneIds < data_.tokens.count() ? series_tooltip(hit_id - kGateLaneIds) : "";
+    if (hit_id >= kGateHeadIds) return hit_id - kGateHeadIds < data_.heads ? head_tooltip(hit_id - kGateHeadIds) : "";
     const std::int64_t n = data_.map.columns();
     return hit_id < n * n ? flow_tooltip(hit_id / n, hit_id % n) : "";
   }
   CursorMove on_hit(std::int64_t hit_id) const override {
-    if (data_.message || hit_id < 0 || hit_id >= kCurveIds) return {};
-    if (hit_id >= kLaneIds)
-      return hit_id - kLaneIds < data_.tokens.count() ? CursorMove{.token = token_at(hit_id - kLaneIds)} : CursorMove{};
-    if (hit_id >= kHeadIds) return hit_id - kHeadIds < data_.heads ? CursorMove{.head = hit_id - kHeadIds} : CursorMove{};
+    if (data_.message || hit_id < 0 || hit_id >= kGateCurveIds) return {};
+    if (hit_id >= kGateLaneIds)
+      return hit_id - kGateLaneIds < data_.tokens.count() ? CursorMove{.token = token_at(hit_id - kGateLaneIds)} : CursorMove{};
+    if (hit_id >= kGateHeadIds) return hit_id - kGateHeadIds < data_.heads ? CursorMove{.head = hit_id - kGateHeadIds} : CursorMove{};
     const std::int64_t n = data_.map.columns();
     return hit_id < n * n ? CursorMove{.token = token_at(hit_id / n)} : CursorMove{};
   }
@@ -455,6 +207,15 @@ class HeadGatesView : public View {
 
 }  // namespace
 
+std::string summary(const HeadGatesData& data) {
+  const std::string place = Views::tr("layer {}", data.layer);
+  if (data.token < 0) return sentence_at(Views::tr("no token has been read yet"), place);
+  return sentence_at(Views::tr("head {} wins the write, head {} the read; C(t,t) = {}", data.k.winner, data.q.winner, number(data.flow, 3)),
+                     fmt::format("{}, {}", token_words(*data.tokens.run, data.token), place));
+}
+
+std::string lambda_words(double lambda) { return Views::tr("λ = {:.3g}, a probe that changes nothing in the run", lambda); }
+
 HeadGatesData build_head_gates(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, GateMode mode, double lambda,
                                const RangeChoice& range) {
   HeadGatesData data;
@@ -503,37 +264,6 @@ HeadGatesData build_head_gates(const Snapshot& snapshot, const Cursor& cursor, c
     data.message = waiting(findings, probe, Views::tr("What passes between the tokens of layer {}", snapshot.layer));
   }
   return data;
-}
-
-void draw(const HeadGatesData& data, Canvas& canvas, Rect area, const Frame& frame) {
-  if (data.message) {
-    draw_message(canvas, area, frame, data.message.headline, data.message.detail);
-    return;
-  }
-  const Picture picture(data, canvas, area, frame);
-  canvas.push_clip(area);
-  draw_caption(canvas, picture.title, summary(data), kRecomputed, frame);
-  const bool wide = picture.body.w > 560 * frame.scale && picture.body.h > 120 * frame.scale;
-  Rect left = picture.body, right = picture.body;
-  left.w = wide ? 0.66f * picture.body.w - 12 * frame.scale : picture.body.w;
-  right.x = picture.body.x + 0.66f * picture.body.w;
-  right.w = picture.body.right() - right.x;
-  switch (data.mode) {
-    case GateMode::contest:
-      draw_contest(picture, left);
-      if (wide) draw_sharpness(picture, right);
-      break;
-    case GateMode::over_time:
-      draw_over_time(picture);
-      break;
-    case GateMode::flow:
-      draw_flow(picture);
-      break;
-    case GateMode::sharpness:
-      draw_sharpness(picture, picture.body);
-      break;
-  }
-  canvas.pop_clip();
 }
 
 std::unique_ptr<View> make_head_gates() { return std::make_unique<HeadGatesView>(); }

@@ -4,19 +4,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
+#include <optional>
 
 #include "views/arrays.h"
-#include "views/colormaps.h"
-#include "views/matrix.h"
 #include "views/parts.h"
 #include "views/words.h"
 
 namespace statescope {
 namespace {
-
-// Hit ids: places on the token axis below, then falls, causes and layers.
-constexpr std::int64_t kFallIds = std::int64_t{1} << 40, kCauseIds = std::int64_t{1} << 41, kLayerIds = std::int64_t{1} << 42;
 
 /// As it reads; tokens that are whole words without spaces get one between them.
 std::string needle_text(const RunInfo& run, std::int64_t begin, std::int64_t end) {
@@ -89,262 +84,6 @@ void add_curves(NeedleData& data, const NeedleStory& story, const RunInfo& run, 
                                   [chosen = data.curves.back().identity](const NeedleColor& color) { return color.identity == chosen; });
 }
 
-/// What is clear is the needle's own gold; what is lost are shades of ink with a letter, for colours tell layers apart.
-Color part_color(std::size_t part, const Theme& theme) {
-  static constexpr std::array<float, 5> shades = {0, 0.8f, 0.55f, 0.32f, 0.14f};
-  return part == 0 ? theme.needle : over(faded(theme.ink, shades[part]), theme.panel);
-}
-constexpr std::array<const char*, 5> kPartNames = {QT_TRANSLATE_NOOP("Views", "clear"), QT_TRANSLATE_NOOP("Views", "decay"),
-                                                   QT_TRANSLATE_NOOP("Views", "erasure"), QT_TRANSLATE_NOOP("Views", "overwriting"),
-                                                   QT_TRANSLATE_NOOP("Views", "misrouting")};
-constexpr std::array<const char*, 5> kShortNames = {QT_TRANSLATE_NOOP("Views", "Clear"), QT_TRANSLATE_NOOP("Views", "Decay"),
-                                                    QT_TRANSLATE_NOOP("Views", "Erase"), QT_TRANSLATE_NOOP("Views", "Over"),
-                                                    QT_TRANSLATE_NOOP("Views", "Miss")};
-constexpr std::array<std::string_view, 5> kPartLetters = {"C", "D", "E", "O", "M"};
-/// With its letter, which other languages' short names need not begin with.
-std::string legend_text(std::size_t part, bool wide) {
-  const std::string name = Views::tr(wide ? kPartNames[part] : kShortNames[part]);
-  return !wide && name.starts_with(kPartLetters[part]) ? name : fmt::format("{} {}", kPartLetters[part], name);
-}
-std::array<double, 5> values_of(const NeedleParts& parts) {
-  return {parts.clear, parts.decayed, parts.erased, parts.overwritten, parts.misrouted};
-}
-std::size_t part_named(std::string_view name) { return static_cast<std::size_t>(std::ranges::find(kPartNames, name) - kPartNames.begin()); }
-
-/// "decay took 0.31, misrouting 0.2": without those below 0.005
-std::string losses(const NeedleData& data) {
-  const std::array<double, 5> all = values_of(data.parts.front());
-  std::array<std::size_t, 4> order = {1, 2, 3, 4};
-  std::ranges::stable_sort(order, std::ranges::greater{}, [&](std::size_t i) { return all[i]; });
-  std::string text;
-  for (const std::size_t i : order) {
-    if (all[i] < 0.005) continue;
-    const std::string part = Views::tr(kPartNames[i]);
-    text += text.empty() ? Views::tr("{} took {:.2f}", part, all[i]) : fmt::format(", {} {:.2f}", part, all[i]);
-  }
-  return text;
-}
-
-std::string summary(const NeedleData& data) {
-  const std::string lost = losses(data);
-  const double clear = data.parts.front().clear;
-  return lost.empty() ? Views::tr("At the question {:.2f} of what the needle wrote lies clear", clear)
-                      : Views::tr("At the question {:.2f} of what the needle wrote lies clear: {}", clear, lost);
-}
-
-/// One drawing: where things stand.
-struct Picture {
-  const NeedleData& data;
-  Canvas& canvas;
-  const Frame& frame;
-  float s;
-  Rect title, plot, parts, causes;  // w or h 0: left out
-  bool token_axis = false;
-
-  Picture(const NeedleData& data_, Canvas& canvas_, Rect area, const Frame& frame_);
-  TextStyle small(Color color, Align align = Align::left, bool bold = false) const { return label(frame, kSmallType, color, align, bold); }
-  TextStyle figures(Color color, Align align = Align::right, bool bold = false) const {
-    return value(frame, kSmallType, color, align, bold);
-  }
-  float row() const { return 21 * s; }
-};
-
-Picture::Picture(const NeedleData& data_, Canvas& canvas_, Rect area, const Frame& frame_)
-    : data(data_), canvas(canvas_), frame(frame_), s(frame_.scale) {
-  const Rect inner = inset(area, 8 * s);
-  const float name = 30 * s, gap = 18 * s;  // name: of the value axis, and the legend
-  title = {inner.x, inner.y, inner.w, std::min(caption_height(frame), inner.h)};
-  Rect body{inner.x, title.bottom() + 2 * s, inner.w, inner.bottom() - title.bottom() - 2 * s};
-  Rect lists{};
-  if (body.w >= 720 * s && body.h >= 140 * s) {
-    lists = {body.x + 0.56f * body.w + gap, body.y, 0.44f * body.w - gap, body.h};
-    body.w *= 0.56f;
-  } else if (body.w >= 420 * s && body.h >= 290 * s) {
-    const float rows = static_cast<float>(std::clamp<std::int64_t>(std::ssize(data.parts), 4, 7)) + 1.5f;
-    const float height = std::min(0.46f * body.h, rows * row());
-    lists = {body.x, body.bottom() - height, body.w, height};
-    body.h -= height + 6 * s;
-  }
-  const float left = body.x + value_axis_width(frame);
-  token_axis = body.h - name > token_axis_height(frame) + 30 * s;
-  plot = {left, body.y + name, body.right() - left, body.h - name - (token_axis ? token_axis_height(frame) : 0)};
-  if (plot.w < 60 * s || plot.h < 20 * s) plot = {};
-  if (lists.h <= 0) return;
-  if (!frame.shown.captions) {
-    parts = lists;
-    return;
-  }
-  if (lists.w >= 820 * s || lists.w == body.w) {
-    parts = {lists.x, lists.y, 0.48f * lists.w - gap / 2, lists.h};
-    causes = {parts.right() + gap, lists.y, lists.right() - parts.right() - gap, lists.h};
-  } else {
-    const float most = (static_cast<float>(data.parts.size()) + 1.2f) * row();
-    parts = {lists.x, lists.y, lists.w, std::min(most, 0.5f * lists.h)};
-    causes = {lists.x, parts.bottom() + 8 * s, lists.w, lists.bottom() - parts.bottom() - 8 * s};
-  }
-}
-
-void draw_title(const Picture& picture) {
-  const NeedleData& data = picture.data;
-  const TextStyle bold = label(picture.frame, kBodyType, picture.frame.theme.ink, Align::left, true);
-  const std::string full =
-      Views::tr("{}; the needle is up to {:.2f} of what is read of a memory", summary(data), data.parts.front().read_share);
-  const std::string long_enough = summary(data);
-  const std::string brief = Views::tr("{:.2f} clear; {}", data.parts.front().clear, losses(data));
-  const std::string_view shorter = fitting(picture.canvas, long_enough, brief, bold, picture.title.w);
-  fitted_text(picture.canvas, {picture.title.x, picture.title.y + picture.title.h / 2},
-              fitting(picture.canvas, full, shorter, bold, picture.title.w), bold, picture.title.w);
-}
-
-/// A mark above the mean's curve, with how far it fell and at which token where there is room.
-void draw_falls(const Picture& picture, const ValueAxis& axis) {
-  const NeedleData& data = picture.data;
-  const Rect& plot = picture.plot;
-  const float s = picture.s, half = 0.5f * kSmallType * s;
-  const TextStyle style = picture.small(picture.frame.theme.ink, Align::left, true);
-  float free = plot.x;
-  for (std::size_t i = 0; i < data.falls.size(); ++i) {
-    const std::int64_t place = data.tokens.place_of(data.falls[i].token);
-    if (place < 0) continue;
-    const float x = std::clamp(data.tokens.x_of(plot, place), plot.x + 5 * s, plot.right() - 5 * s);
-    const float tip = std::max(height_of(plot, axis, data.mean[static_cast<std::size_t>(place)]) - 3 * s, plot.y + 11 * s);
-    const std::array<Point, 3> mark = {{{x - 5 * s, tip - 9 * s}, {x + 5 * s, tip - 9 * s}, {x, tip}}};
-    picture.canvas.path(mark, picture.frame.theme.ink, s, true);
-    picture.canvas.hit({x - 8 * s, tip - 13 * s, 16 * s, 20 * s}, {kFallIds + static_cast<std::int64_t>(i)});
-    const std::string words = fmt::format("−{:.2f} {}", data.falls[i].by, visible_token(*data.tokens.run, data.falls[i].token));
-    const float width = picture.canvas.text_width(words, style);
-    const float left = x + 8 * s + width <= plot.right() ? x + 8 * s : x - 8 * s - width, y = tip - 5 * s;
-    if (left < free || y < plot.y + half) continue;
-    picture.canvas.fill_rect({left - s, y - half, width + 2 * s, 2 * half}, faded(picture.frame.theme.panel, 0.75f));
-    picture.canvas.text({left, y}, words, style);
-    free = left + width + 8 * s;
-  }
-}
-
-void draw_curves(const Picture& picture) {
-  const NeedleData& data = picture.data;
-  const Rect& plot = picture.plot;
-  if (plot.w <= 0) return;
-  const Theme& theme = picture.frame.theme;
-  float most = 1;
-  for (const NeedleCurve& curve : data.curves) most = std::max(most, std::ranges::max(curve.kept));
-  const ValueAxis axis{0, most > 1.001f ? round_range(most) : 1.0};
-  std::string name = Views::tr("left of what it wrote, ‖C‖ ÷ ‖C written‖, after each token");
-  if (data.hidden_curves > 0)
-    name += "; " + Views::tr("the {} places of {} that it wrote most to", data.curves.size(), std::ssize(data.curves) + data.hidden_curves);
-  draw_value_axis(picture.canvas, plot, axis, name, picture.frame);
-  const bool mean = data.mode == NeedleMode::places || data.curves.size() > 1;
-  std::vector<LegendEntry> legend;
-  if (mean) legend.push_back({theme.ink, Views::tr("mean of the layers")});
-  for (const NeedleColor& color : data.colors) legend.push_back({identity_color(color.identity, theme), color.name});
-  draw_legend(picture.canvas, {plot.x, plot.y - 30 * picture.s, plot.w, kSmallType * picture.s}, legend, picture.frame);
-  for (const NeedleCurve& curve : data.curves) {
-    draw_curve(picture.canvas, plot, axis, curve.kept, faded(identity_color(curve.identity, theme), curve.chosen ? 1 : 0.75f),
-               (curve.chosen ? 3 : 1.5f) * picture.s);
-  }
-  if (mean) draw_curve(picture.canvas, plot, axis, data.mean, theme.ink, 2 * picture.s);
-  picture.canvas.hit(plot, {0, 1, data.tokens.count()});
-  if (picture.token_axis)
-    draw_token_axis(picture.canvas, plot, data.tokens, picture.frame);
-  else
-    draw_cursor_line(picture.canvas, plot, data.tokens, picture.frame);
-  draw_falls(picture, axis);
-}
-
-/// Which rows of a list fit, and its last line that says how many do not.
-std::vector<std::int64_t> shown_rows(const Picture& picture, Rect list, std::int64_t count, const std::vector<bool>& important) {
-  const auto fit = [&](float height) { return static_cast<std::int64_t>(height / picture.row()); };
-  if (fit(list.h) >= count) return choose_shown(count, count, important);
-  const std::vector<std::int64_t> rows = choose_shown(count, fit(list.h - picture.row()), important);
-  if (list.h >= picture.row())
-    fitted_text(picture.canvas, {list.x, list.bottom() - picture.row() / 2}, Views::tr("{} of {} shown", rows.size(), count),
-                picture.small(picture.frame.theme.faint), list.w);
-  return rows;
-}
-
-void draw_stack(const Picture& picture, const NeedleParts& parts, Rect bar) {
-  const std::array<double, 5> values = values_of(parts);
-  float x = bar.x;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const float width = bar.w * static_cast<float>(std::clamp(values[i], 0.0, 1.0));
-    if (width <= 0) continue;
-    const Color color = part_color(i, picture.frame.theme);
-    picture.canvas.fill_rect({x, bar.y, width, bar.h}, color);
-    const std::string full = fmt::format("{} {:.2f}", kPartLetters[i], values[i]);
-    const TextStyle style = picture.figures(readable_on(color), Align::center);
-    const std::string_view shown = fitting(picture.canvas, full, kPartLetters[i], style, width - 4 * picture.s);
-    if (picture.canvas.text_width(shown, style) <= width - 2 * picture.s)
-      picture.canvas.text({x + width / 2, bar.y + bar.h / 2}, shown, style);
-    x += width;
-  }
-  picture.canvas.stroke_rect(bar, parts.chosen ? picture.frame.theme.ink : picture.frame.theme.line, (parts.chosen ? 2 : 1) * picture.s);
-}
-
-void draw_parts(const Picture& picture) {
-  const NeedleData& data = picture.data;
-  if (picture.parts.h < 2 * picture.row()) return;
-  const Theme& theme = picture.frame.theme;
-  const float s = picture.s, row = picture.row();
-  const bool wide = picture.parts.w >= 400 * s;
-  std::vector<LegendEntry> legend;
-  for (std::size_t i = 0; i < kPartNames.size(); ++i) legend.push_back({part_color(i, theme), legend_text(i, wide)});
-  draw_legend(picture.canvas, {picture.parts.x, picture.parts.y, picture.parts.w, row}, legend, picture.frame);
-  const Rect list{picture.parts.x, picture.parts.y + row, picture.parts.w, picture.parts.h - row};
-  std::vector<bool> important;
-  float name_width = 0;
-  for (const NeedleParts& parts : data.parts) {
-    important.push_back(parts.chosen || parts.layer < 0);
-    name_width = std::max(name_width, picture.canvas.text_width(parts.name, picture.small(theme.ink, Align::left, true)) + 8 * s);
-  }
-  const std::string read = Views::tr("read {:.2f}", -0.88);
-  const float read_width = picture.canvas.text_width(read, picture.figures(theme.ink)) + 8 * s;
-  float y = list.y;
-  for (const std::int64_t i : shown_rows(picture, list, std::ssize(data.parts), important)) {
-    const NeedleParts& parts = data.parts[static_cast<std::size_t>(i)];
-    fitted_text(picture.canvas, {list.x, y + row / 2}, parts.name,
-                picture.small(parts.chosen ? theme.accent : theme.ink, Align::left, parts.chosen || parts.layer < 0), name_width);
-    const Rect bar{list.x + name_width, y + 2 * s, list.w - name_width - read_width, row - 4 * s};
-    if (bar.w > 20 * s) {
-      draw_stack(picture, parts, bar);
-      fitted_text(picture.canvas, {list.right(), y + row / 2}, Views::tr("read {:.2f}", parts.read_share), picture.figures(theme.ink),
-                  read_width);
-    }
-    picture.canvas.hit({list.x, y, list.w, row}, {kLayerIds + i});
-    y += row;
-  }
-}
-
-void draw_causes(const Picture& picture) {
-  const NeedleData& data = picture.data;
-  if (picture.causes.h < 2 * picture.row() || data.causes.empty()) return;
-  const Theme& theme = picture.frame.theme;
-  const float s = picture.s, row = picture.row();
-  fitted_text(picture.canvas, {picture.causes.x, picture.causes.y + row / 2},
-              Views::tr("what took it, of all that it wrote; and the token that took most"), picture.small(theme.faint), picture.causes.w);
-  const Rect list{picture.causes.x, picture.causes.y + row, picture.causes.w, picture.causes.h - row};
-  const double most = std::max(1e-9, data.causes.front().lost);
-  float y = list.y;
-  for (const std::int64_t i : shown_rows(picture, list, std::ssize(data.causes), std::vector<bool>(data.causes.size(), true))) {
-    const NeedleCause& cause = data.causes[static_cast<std::size_t>(i)];
-    const Color color = part_color(part_named(cause.what), theme);
-    const Rect bar{list.x, y + 2 * s, list.w * static_cast<float>(std::clamp(cause.lost / most, 0.0, 1.0)), row - 4 * s};
-    picture.canvas.fill_rect(bar, faded(color, 0.3f));
-    picture.canvas.fill_rect({bar.x, bar.y, 3 * s, bar.h}, color);
-    const TextStyle figure = picture.figures(theme.ink, Align::left, true);
-    const std::string lost = fmt::format("{:.3f}", cause.lost);
-    picture.canvas.text({list.x + 7 * s, y + row / 2}, lost, figure);
-    const float x = list.x + 15 * s + picture.canvas.text_width(lost, figure);
-    const std::string what = Views::tr(cause.what.c_str());
-    const std::string full = Views::tr("{} in {}, most at {} {}", what, cause.where, *cause.go.token, cause.token_text);
-    const std::string token_first = Views::tr("{} at {} {}, {}", what, *cause.go.token, cause.token_text, cause.where);
-    const TextStyle style = picture.small(theme.ink);
-    fitted_text(picture.canvas, {x, y + row / 2}, fitting(picture.canvas, full, token_first, style, list.right() - x), style,
-                list.right() - x);
-    picture.canvas.hit({list.x, y, list.w, row}, {kCauseIds + i});
-    y += row;
-  }
-}
-
 class NeedleView : public View {
  public:
   std::vector<Question> questions(const Snapshot& snapshot, const Cursor& cursor) const override {
@@ -367,9 +106,9 @@ class NeedleView : public View {
     if (data_.message) return {};
     Table table{{Views::tr("what"), Views::tr("where"), Views::tr("part of 1"), Views::tr("most at token")}, {}};
     for (const NeedleParts& parts : data_.parts) {
-      const std::array<double, 5> values = values_of(parts);
+      const std::array<double, 5> values = parts.values();
       for (std::size_t i = 0; i < values.size(); ++i)
-        table.rows.push_back({Views::tr(kPartNames[i]), parts.name, number(static_cast<float>(values[i]), 6), ""});
+        table.rows.push_back({Views::tr(kNeedleParts[i]), parts.name, number(static_cast<float>(values[i]), 6), ""});
       table.rows.push_back({Views::tr("largest share of a read"), parts.name, number(static_cast<float>(parts.read_share), 6), ""});
     }
     for (const NeedleCause& cause : data_.causes)
@@ -384,9 +123,9 @@ class NeedleView : public View {
   }
   std::string tooltip(std::int64_t hit_id) const override {
     if (data_.message || hit_id < 0) return {};
-    if (const auto i = index(hit_id, kLayerIds, data_.parts)) return layer_tooltip(data_.parts[*i]);
-    if (const auto i = index(hit_id, kCauseIds, data_.causes)) return cause_tooltip(data_.causes[*i]);
-    if (const auto i = index(hit_id, kFallIds, data_.falls)) {
+    if (const auto i = index(hit_id, kNeedleLayerIds, data_.parts)) return layer_tooltip(data_.parts[*i]);
+    if (const auto i = index(hit_id, kNeedleCauseIds, data_.causes)) return cause_tooltip(data_.causes[*i]);
+    if (const auto i = index(hit_id, kNeedleFallIds, data_.falls)) {
       const NeedleStory::Fall& fall = data_.falls[*i];
       return Views::tr("token {} {}\nthe mean over the layers fell by {}\n{}", fall.token, visible_token(*data_.tokens.run, fall.token),
                        number(static_cast<float>(fall.by), 9), accuracy_words(NeedleStory::accuracy));
@@ -395,10 +134,10 @@ class NeedleView : public View {
   }
   CursorMove on_hit(std::int64_t hit_id) const override {
     if (data_.message || hit_id < 0) return {};
-    if (const auto i = index(hit_id, kLayerIds, data_.parts))
+    if (const auto i = index(hit_id, kNeedleLayerIds, data_.parts))
       return data_.parts[*i].layer < 0 ? CursorMove{} : CursorMove{.layer = data_.parts[*i].layer};
-    if (const auto i = index(hit_id, kCauseIds, data_.causes)) return data_.causes[*i].go;
-    if (const auto i = index(hit_id, kFallIds, data_.falls)) return {.token = data_.falls[*i].token};
+    if (const auto i = index(hit_id, kNeedleCauseIds, data_.causes)) return data_.causes[*i].go;
+    if (const auto i = index(hit_id, kNeedleFallIds, data_.falls)) return {.token = data_.falls[*i].token};
     return hit_id < data_.tokens.count() ? CursorMove{.token = data_.tokens.tokens[static_cast<std::size_t>(hit_id)]} : CursorMove{};
   }
 
@@ -411,9 +150,9 @@ class NeedleView : public View {
   }
   std::string layer_tooltip(const NeedleParts& parts) const {
     std::string text = parts.name;
-    const std::array<double, 5> values = values_of(parts);
+    const std::array<double, 5> values = parts.values();
     for (std::size_t i = 0; i < values.size(); ++i)
-      text += fmt::format("\n{} {}", Views::tr(kPartNames[i]), number(static_cast<float>(values[i]), 9));
+      text += fmt::format("\n{} {}", Views::tr(kNeedleParts[i]), number(static_cast<float>(values[i]), 9));
     const std::string share = number(static_cast<float>(parts.read_share), 9);
     const std::string most = parts.read_where.empty() ? share : fmt::format("{} ({})", share, parts.read_where);
     return joined({text, Views::tr("parts of what the needle wrote there; heads weigh by ‖C‖²"),
@@ -439,6 +178,32 @@ class NeedleView : public View {
 };
 
 }  // namespace
+
+const std::array<const char*, 5> kNeedleParts = {QT_TRANSLATE_NOOP("Views", "clear"), QT_TRANSLATE_NOOP("Views", "decay"),
+                                                 QT_TRANSLATE_NOOP("Views", "erasure"), QT_TRANSLATE_NOOP("Views", "overwriting"),
+                                                 QT_TRANSLATE_NOOP("Views", "misrouting")};
+
+std::array<double, 5> NeedleParts::values() const { return {clear, decayed, erased, overwritten, misrouted}; }
+
+std::string losses(const NeedleData& data) {
+  const std::array<double, 5> all = data.parts.front().values();
+  std::array<std::size_t, 4> order = {1, 2, 3, 4};
+  std::ranges::stable_sort(order, std::ranges::greater{}, [&](std::size_t i) { return all[i]; });
+  std::string text;
+  for (const std::size_t i : order) {
+    if (all[i] < 0.005) continue;
+    const std::string part = Views::tr(kNeedleParts[i]);
+    text += text.empty() ? Views::tr("{} took {:.2f}", part, all[i]) : fmt::format(", {} {:.2f}", part, all[i]);
+  }
+  return text;
+}
+
+std::string summary(const NeedleData& data) {
+  const std::string lost = losses(data);
+  const double clear = data.parts.front().clear;
+  return lost.empty() ? Views::tr("At the question {:.2f} of what the needle wrote lies clear", clear)
+                      : Views::tr("At the question {:.2f} of what the needle wrote lies clear: {}", clear, lost);
+}
 
 NeedleQuestion needle_question(const RunInfo& run, std::int64_t cursor_token) {
   NeedleQuestion question;
@@ -515,20 +280,6 @@ NeedleData build_needle(const Snapshot& snapshot, const Cursor& cursor, const Fi
                            {.token = cause.token, .layer = cause.layer, .head = cause.head, .slot = cause.slot}});
   }
   return data;
-}
-
-void draw(const NeedleData& data, Canvas& canvas, Rect area, const Frame& frame) {
-  if (data.message) {
-    draw_message(canvas, area, frame, data.message.headline, data.message.detail);
-    return;
-  }
-  const Picture picture(data, canvas, area, frame);
-  canvas.push_clip(area);
-  if (frame.shown.captions) draw_title(picture);
-  draw_curves(picture);
-  draw_parts(picture);
-  draw_causes(picture);
-  canvas.pop_clip();
 }
 
 std::unique_ptr<View> make_needle() { return std::make_unique<NeedleView>(); }

@@ -1,6 +1,7 @@
 // The needle: how much of what it wrote is left along the tokens, what took the rest and where, and what the question reads of it.
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,9 @@ struct NeedleColor {
   std::string name;
 };
 
+/// What there is of it: clear, then the losses. In English; Views::tr makes the reader's of them.
+extern const std::array<const char*, 5> kNeedleParts;
+
 /// Parts of what the needle wrote to a layer; they add up to 1.
 struct NeedleParts {
   std::string name;         // "layer 2"; "all layers"
@@ -32,6 +36,8 @@ struct NeedleParts {
   double clear = 0, decayed = 0, erased = 0, overwritten = 0, misrouted = 0;
   double read_share = 0;
   std::string read_where;  // of a layer: "partition 3, head 0"
+
+  std::array<double, 5> values() const;  // in the order of kNeedleParts
 };
 
 struct NeedleCause {
@@ -56,10 +62,18 @@ struct NeedleData {
   std::vector<NeedleStory::Fall> falls;
 };
 
+/// Hit ids: places on the token axis below, then falls, causes and layers.
+inline constexpr std::int64_t kNeedleFallIds = std::int64_t{1} << 40, kNeedleCauseIds = std::int64_t{1} << 41;
+inline constexpr std::int64_t kNeedleLayerIds = std::int64_t{1} << 42;
+
 /// The needle under the cursor, else the first one; the question is asked after the last token before the answer.
 NeedleQuestion needle_question(const RunInfo& run, std::int64_t cursor_token);
 
 NeedleData build_needle(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, NeedleMode mode);
+/// "decay took 0.31, misrouting 0.2": without those below 0.005
+std::string losses(const NeedleData& data);
+/// The answer in a sentence.
+std::string summary(const NeedleData& data);
 void draw(const NeedleData& data, Canvas& canvas, Rect area, const Frame& frame);
 
 std::unique_ptr<View> make_needle();

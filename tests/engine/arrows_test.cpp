@@ -138,7 +138,7 @@ TEST_CASE("includes go from a room to those before it, with no way back") {
 }
 
 TEST_CASE("no folder is a heap: at most a dozen files at the top, and forty in a room") {
-  const std::set<std::string> pairs{"views"};  // a view is a header and a source
+  const std::set<std::string> pairs{"views"};  // a view is a header and a source, a large one's drawing a third
   for (const std::string top : {"kernels", "engine", "app", "views", "datasets", "tests"}) {
     std::map<std::string, int> files{{top, 0}};
     for (const auto& entry : fs::recursive_directory_iterator(from_source(top))) {
@@ -147,7 +147,7 @@ TEST_CASE("no folder is a heap: at most a dozen files at the top, and forty in a
     }
     for (const auto& [folder, count] : files) {
       INFO(folder);
-      CHECK(count <= (pairs.contains(folder) ? 80 : folder == "kernels" || folder == "engine" || folder == "app" ? 12 : 40));
+      CHECK(count <= (pairs.contains(folder) ? 100 : folder == "kernels" || folder == "engine" || folder == "app" ? 12 : 40));
     }
   }
 }
