@@ -56,12 +56,17 @@ constexpr double kMostGateEntropy = 0.999;   // mean over tokens: above, no head
 constexpr double kSameHeads = 0.955;         // |cosine| of two heads' states
 constexpr double kSameReads = 0.98;          // cosine of their SᵀS: healthy heads reach 0.88
 constexpr double kOneDirection = 1.4;        // effective rank, mean over heads
+constexpr double kOneDirectionAlike = 1.1;   // where heads are alike: the mean is then one head's, and one of several may be low
 constexpr double kOneDirectionHead = 1.005;  // effective rank, of a single head: one of several may hold little
 constexpr double kNeverDecays = 16;          // the shortest half-life over the tokens read
 constexpr double kCannotDecay = 1e12;        // tokens: of a memory that erases as well
+constexpr double kStillGrows = 1.02;         // norm of the state at the end over that after half of the tokens
 constexpr double kDriftGrowth = 2.5;         // largest norm of the state behind the training length over that up to it
+constexpr double kWithin = 1.1;              // times the training length: up to there the state is where it was trained
 constexpr double kFarthest =
     2.2;  // times the training length: what is longer is no evidence (a unit of it may be a word, a token and a bit)
+constexpr std::int64_t kFewTokens = 32;  // below, a memory does not show itself
+constexpr double kNotMadeFor = 1;        // nat a token worse than on the model's own task
 
 struct Diagnosis {
   Illness illness{};
