@@ -1,0 +1,32 @@
+// What the parser knows of each command: its options, what they mean, which go together. What commands do: commands.h.
+#pragma once
+
+#include "app/cli/options.h"
+
+namespace statescope {
+
+// Runs (setup_runs.cpp): read, asked about, changed.
+void add_run(CLI::App& app, RunArguments& run);
+void add_observe(CLI::App& app, ObserveArguments& observe);
+void add_history(CLI::App& app, HistoryArguments& history);
+void add_intervene(CLI::App& app, InterveneArguments& intervene);
+
+// Judgements (setup_judgements.cpp): how right, how healthy, how fast.
+void add_eval(CLI::App& app, EvalArguments& eval);
+void add_inspect(CLI::App& app, InspectArguments& inspect);
+void add_needle(CLI::App& app, NeedleArguments& needle);
+void add_bench(CLI::App& app, BenchArguments& bench, BenchSseArguments& sse);
+
+// Files and texts (setup_texts.cpp).
+void add_convert(CLI::App& app, ConvertArguments& convert);
+void add_tokenize(CLI::App& app, TokenizeArguments& tokenize);
+void add_chat(CLI::App& app, ChatArguments& chat);
+void add_dataset(CLI::App& app, DatasetArguments& dataset);
+
+// Pictures (setup_pictures.cpp): the window, without a command; figures and films.
+void add_window(CLI::App& app, WindowArguments& window);
+void add_figure(CLI::App& app, FigureArguments& figure);
+void add_film(CLI::App& app, FilmArguments& film);
+void add_batch(CLI::App& app, BatchArguments& batch);
+
+}  // namespace statescope

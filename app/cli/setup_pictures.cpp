@@ -1,0 +1,185 @@
+// Options of the window, figures and films.
+#include <algorithm>
+#include <charconv>
+#include <string>
+#include <vector>
+
+#include "app/cli/setup.h"
+#include "app/panels/arrangement.h"
+#include "views/chosen.h"
+
+namespace statescope {
+namespace {
+
+/// A row's number, or "all". Throws Error.
+std::int64_t row_in(const std::string& text) {
+  if (text == "all") return kAllRows;
+  std::int64_t row = -1;
+  const char* last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, row);
+  if (error != std::errc() || end != last || row < 0) throw Error(text + " is no row: write its number, or all");
+  return row;
+}
+
+/// Where in the run, and how it is looked at.
+void add_panel(CLI::App& command, FigurePanel& panel) {
+  command.add_option("--mode", panel.mode, "one of the view's ways to be looked at, by its name");
+  command.add_option("--layer", panel.layer, "default: the first that routes, else the first with a state")->check(at_least(0));
+  command.add_option("--head", panel.head, "default: 0")->check(at_least(0));
+  command.add_option("--slot", panel.slot, "partition, 0: the shared one (default)")->check(at_least(0));
+  command.add_option("--token", panel.token, "below 0: counted from the prompt's end (default: -1, its last)")->check(whole_number());
+  command.add_option("--reference", panel.reference, "the token to compare with, counted likewise")->check(whole_number());
+  add_parsed(
+      command, "--row", [&panel](const std::string& text) { panel.row = row_in(text); },
+      "of the chosen cell; all: the slot's state as a whole");
+  command.add_option("--column", panel.column, "of the chosen cell (default: the whole row)")->check(at_least(0));
+  command.add_option("--knob", panel.knob, "the view's number: λ of the head gates, tokens of the timeline");
+  add_parsed(
+      command, "--range", [&panel](const std::string& text) { panel.range = figure_range(text); },
+      "of colours: own, full, most, or low,high");
+  command.add_flag("--logarithmic", panel.range.logarithmic, "colours of equal ratios are equal steps");
+  command.add_option("--do", panel.interventions, "an intervention, as `statescope intervene` has it")->allow_extra_args(false);
+  command.add_option("--generate", panel.generate, "tokens (default: as many as the prompt expects)")->check(CLI::Range(0, 1'000'000));
+  command.add_option("--title", panel.title, "above the drawing");
+}
+
+/// What all panels have in common.
+void add_look(CLI::App& command, FigureSpec& style) {
+  command.add_option("--font", style.family, "typeface (default: DejaVu Sans, which is shipped)");
+  command.add_option("--line-width", style.line_width, "times the usual")->check(CLI::Range(0.1, 10.0));
+  add_parsed(
+      command, "--map", [&style](const std::string& text) { style.colors = figure_colors(text); },
+      "colours of magnitudes: viridis (default), cividis, grey");
+  command.add_option("--ticks", style.ticks, "how densely, times the usual")->check(CLI::Range(0.1, 4.0));
+  command.add_flag("--captions", style.captions, "with the sentences that the view writes about itself");
+  command.add_flag("!--no-annotations", style.annotations, "without needle spans, borders of partitions, training length");
+  command.add_flag("!--no-color-bar", style.color_bars, "without the bars of colours");
+}
+
+/// Options before --size give way to it, those after it stand.
+void add_style(CLI::App& command, FigureSpec& style) {
+  add_parsed(
+      command, "--size", [&style](const std::string& text) { set_size(style, text); },
+      "single (89 mm, default), double (183 mm), neurips, iclr (5.5 in), slide (16:9), 120mm, or 89x60mm")
+      ->trigger_on_parse();
+  command.add_option("--aspect", style.aspect, "width to height of a panel (default: 1.5; similarity 1.2)")->check(CLI::Range(0.1, 10.0));
+  command.add_option("--type", style.type_pt, "5 to 12 pt (default: 7; neurips, iclr 8; slide 12)")->check(CLI::Range(5.0, 12.0));
+  command.add_option("--dpi", style.dpi, "of a PNG (default: 600)")->check(CLI::Range(50, 2400));
+  add_look(command, style);
+}
+
+}  // namespace
+
+void add_window(CLI::App& app, WindowArguments& window) {
+  auto* open = app.add_option("--open", window.checkpoint, "checkpoint to open (default: the one shipped)");
+  const auto side_by_side = [&window](const std::vector<std::string>& checkpoints) {
+    window.checkpoint = checkpoints.front();
+    window.beside.assign(checkpoints.begin() + 1, checkpoints.end());
+  };
+  app.add_option_function<std::vector<std::string>>("checkpoints", side_by_side, "checkpoints to open side by side, at most four")
+      ->expected(1, 4)
+      ->check(CLI::ExistingPath)
+      ->excludes(open);
+  add_prompt(app, window.prompt, false);
+  app.get_option_group("prompt")
+      ->add_option("--example", window.prompt.example,
+                   "an example, of that length, of what the checkpoint was trained on, as inspect reads it")
+      ->check(CLI::Range(1, 1'000'000));
+  app.add_option("--number", window.prompt.number, "of the example, or of one of several in a prompt file (default: 0)")
+      ->check(at_least(0));
+  add_device(app, window.device);
+  add_memory(app, window.memory);
+  app.add_option("--theme", window.theme, "light, dark, high-contrast, system")
+      ->check(CLI::IsMember({"light", "dark", "high-contrast", "system"}));
+  app.add_option("--scale", window.scale, "of type and spacing, 1 to 3")->check(CLI::Range(1.0F, 3.0F));
+  app.add_flag("--no-opengl", window.software, "draw without OpenGL");
+  app.add_flag("--no-autoplay", window.no_autoplay, "do not start playing");
+  const auto is_png = [](std::string& name) { return name.ends_with(".png") ? "" : name + " does not end in .png"; };
+  app.add_option("--screenshot", window.screenshot, "write a PNG of the window at --token, --layer, --head, --slot and end")
+      ->check(CLI::Validator(is_png, ""));
+  app.add_option("--watch", window.watch, "a training's folder: each of its checkpoints is inspected as it comes")
+      ->check(CLI::ExistingDirectory);
+  app.add_option("--lesson", window.lesson, "begin a lesson: a file, or the name of one in assets/lessons");
+  app.add_option("--step", window.step, "of the lesson, for the screenshot")->check(CLI::Range(1, 200));
+  app.add_flag("--revealed", window.revealed, "the step's question answered, for the screenshot");
+  app.add_option("--token", window.token, "where to stand at first, and in the screenshot")->check(at_least(0));
+  app.add_option("--layer", window.layer, "likewise")->check(at_least(0));
+  app.add_option("--head", window.head, "likewise")->check(at_least(0));
+  app.add_option("--slot", window.slot, "likewise: the partition, 0: the shared one")->check(at_least(0));
+  const auto is_view = [](std::string& name) { return wrong_view(name); };
+  app.add_option("--view", window.views, "to show, once for each, at most six, with its way of looking behind it: routing, decay/Half-life")
+      ->allow_extra_args(false)
+      ->expected(1, static_cast<int>(most_views))
+      ->check(CLI::Validator(is_view, ""))
+      ->excludes("--lesson");
+  app.add_option("--size", window.size, "of the screenshot, WIDTHxHEIGHT");
+}
+
+void add_figure(CLI::App& app, FigureArguments& figure) {
+  CLI::App& command = *app.add_subcommand("figure", "a view, or a grid of them, as a figure for a paper");
+  auto* view = command.add_option("view", figure.panel.view, "as the catalogue calls it: state, similarity, needle, …");
+  command.add_option("checkpoints", figure.checkpoints, "an .h5 file or a Hugging Face folder; two where the view compares")
+      ->expected(0, 2);
+  auto* spec = command.add_option("--spec", figure.spec, "a JSON file that says all of it (assets/figures/README.md)");
+  auto* from = command.add_option("--from", figure.from, "a figure of this program, to be made again: .pdf, .svg, .png");
+  for (CLI::Option* file : {spec, from}) file->excludes(view);
+  spec->excludes(from);
+  add_prompt(command, figure.prompt, false);
+  add_panel(command, figure.panel);
+  add_style(command, figure.style);
+  command.add_option("-o,--output", figure.output, "the .pdf, .svg, .png or .eps to write")->required();
+  command.add_option("--data", figure.data, "write the numbers to this .h5 or .csv");
+  command.add_option("--caption", figure.caption, "write a draft of the caption to this file");
+  command.add_option("--preview", figure.preview, "write it also as those eyes see it, as PNG beside it: protan, deutan, tritan, grey")
+      ->check(CLI::IsMember({"protan", "deutan", "tritan", "grey"}));
+  add_compute(command, figure.device);
+  command.add_flag("--force", figure.force, "replace existing files");
+  command.callback([&figure, view, spec, from] {
+    if (view->count() + spec->count() + from->count() == 0)
+      throw CLI::ValidationError("figure", "needs a view and a checkpoint, --spec or --from");
+  });
+}
+
+void add_film(CLI::App& app, FilmArguments& film) {
+  CLI::App& command = *app.add_subcommand("film", "a run, token by token, as a film for a talk; needs ffmpeg");
+  FigureArguments& figure = film.figure;
+  auto* view = command.add_option("view", figure.panel.view, "as the catalogue calls it: state, routing, attention, …");
+  command.add_option("checkpoints", figure.checkpoints, "an .h5 file or a Hugging Face folder; two where the view compares")
+      ->expected(0, 2);
+  auto* spec = command.add_option("--spec", figure.spec, "a JSON file of panels that move together (assets/figures/README.md)");
+  spec->excludes(view);
+  add_prompt(command, figure.prompt, false);
+  add_panel(command, figure.panel);
+  command.remove_option(command.get_option("--token"));
+  command.add_option("--first", film.film.first, "token; below 0: counted from the prompt's end (default: 0)")->check(whole_number());
+  command.add_option("--last", film.film.last, "token, counted likewise (default: the last that was generated)")->check(whole_number());
+  command.add_option("--seconds", film.film.seconds_per_token, "of each token (default: 0.5)")->check(CLI::Range(0.01, 60.0));
+  command.add_option("--fps", film.film.frames_per_second, "frames a second (default: 30)")->check(CLI::Range(1, 120));
+  command.add_option("--width", film.film.width, "pixels, even (default: 1280)")->check(CLI::Range(200, 7680));
+  command.add_option("--height", film.film.height, "pixels, even (default: 720)")->check(CLI::Range(200, 4320));
+  figure.style.type_pt = 12;
+  command.add_option("--type", figure.style.type_pt, "5 to 12 pt, as if it were 254 mm wide (default: 12)")->check(CLI::Range(5.0, 12.0));
+  add_look(command, figure.style);
+  command.add_option("-o,--output", figure.output, "the .mp4 or .gif to write")->required();
+  add_compute(command, figure.device);
+  command.add_flag("--force", figure.force, "replace an existing file");
+  command.callback([&film, view, spec] {
+    if (view->count() + spec->count() == 0) throw CLI::ValidationError("film", "needs a view and a checkpoint, or --spec");
+    if (const std::string wrong = wrong_film(film.film); !wrong.empty()) throw CLI::ValidationError("film", wrong);
+  });
+}
+
+void add_batch(CLI::App& app, BatchArguments& batch) {
+  CLI::App& command = *app.add_subcommand("batch", "many figures: specs × checkpoints × prompts; goes on where it was broken off");
+  command
+      .add_option(
+          "file", batch.file,
+          R"(JSON: {"figures": [spec files], "checkpoints": […], "prompts": […], "output": "folder", "format": "pdf"}; checkpoints and )"
+          "prompts take the place of the specs' own")
+      ->required();
+  command.add_option("--processes", batch.processes, "at a time (default: 2)")->check(CLI::Range(1, 256));
+  add_device(command, batch.device);
+  command.add_flag("--force", batch.force, "make again what is there");
+}
+
+}  // namespace statescope
