@@ -28,23 +28,9 @@ constexpr int tokens_of_reply = 32;  // where nobody says how many
 
 enum Choice { as_it_is, one_before, one_shown, shipped };  // what stands in the list of prompts, the last from there on
 
-QPushButton* make_button(const QString& words, const QString& means, const char* keys, QWidget* parent) {
-  auto* button = new QPushButton(words, parent);
-  button->setFocusPolicy(Qt::StrongFocus);
-  const QKeySequence sequence(QString::fromLatin1(keys));
-  click_at_once(*button, sequence);
-  button->setToolTip(QStringLiteral("%1 (%2)").arg(means, sequence.toString(QKeySequence::NativeText)));
-  return button;
-}
-
 QString count_words(std::int64_t tokens) { return QString::fromStdString(tokens_text(tokens)); }
 
-std::size_t byte_of(const QString& text, int position) { return static_cast<std::size_t>(text.left(position).toUtf8().size()); }
 bool same_words(const PromptInput& a, const PromptInput& b) { return a.text == b.text && a.ids == b.ids; }
-
-int position_of(const std::string& text, std::size_t byte) {
-  return static_cast<int>(QString::fromUtf8(text.data(), static_cast<qsizetype>(std::min(byte, text.size()))).size());
-}
 
 /// As high as the page leaves room for, a few lines at least. Words are selected in it to be marked: they are not dragged about, and what
 /// is dropped on it is the window's.
@@ -80,7 +66,7 @@ PromptPage::PromptPage(Navigator& navigator, QWidget* parent) : QWidget(parent),
   text->take = [this](const QString& pasted) { return take_pasted(pasted); };
   text_ = text;
   text_->setTabChangesFocus(true);
-  QLayout* marks = make_marks();
+  make_marks();
   chat_ = new QCheckBox(tr("Said in a &chat"), this);
   chat_->setToolTip(tr("The model reads what is said to it, in one turn or several, in the form of its chat template"));
   count_ = new QLabel(this);
@@ -92,6 +78,21 @@ PromptPage::PromptPage(Navigator& navigator, QWidget* parent) : QWidget(parent),
   ids_->setReadOnly(true);
   ids_->setTabChangesFocus(true);
   ids_->setAccessibleName(tr("Token ids of the text"));
+  make_form();
+  read_ = new QPushButton(tr("Read it"), this);
+  read_->setDefault(true);
+  read_->setShortcut(QKeySequence("Ctrl+Return"));
+  read_->setToolTip(read_->shortcut().toString(QKeySequence::NativeText));
+  setFocusProxy(text_);
+  lay_out();
+  setTabOrder(generate_, ids_);
+  count_delay_.setSingleShot(true);
+  count_delay_.setInterval(count_delay_ms);
+  make_connections();
+  show_prompt({});
+}
+
+void PromptPage::make_form() {
   expected_ = new QLineEdit(this);
   expected_->setAccessibleName(tr("Right answer"));
   expected_->setPlaceholderText(tr("if it is known"));
@@ -103,17 +104,14 @@ PromptPage::PromptPage(Navigator& navigator, QWidget* parent) : QWidget(parent),
   form_ = new QFormLayout;
   form_->addRow(tr("Right answer"), expected_);
   form_->addRow(tr("Tokens to generate"), generate_);
-  read_ = new QPushButton(tr("Read it"), this);
-  read_->setDefault(true);
-  read_->setShortcut(QKeySequence("Ctrl+Return"));
-  read_->setToolTip(read_->shortcut().toString(QKeySequence::NativeText));
-  setFocusProxy(text_);
+}
+
+void PromptPage::lay_out() {
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addWidget(from_);
   layout->addWidget(turns_);
   layout->addWidget(text_, 1);
-  marks_row_->setLayout(marks);
   layout->addWidget(marks_row_);
   auto* counted = new QHBoxLayout;
   counted->addWidget(count_, 1);
@@ -121,22 +119,6 @@ PromptPage::PromptPage(Navigator& navigator, QWidget* parent) : QWidget(parent),
   layout->addLayout(counted);
   layout->addLayout(form_);
   layout->addWidget(ids_);
-  setTabOrder(generate_, ids_);
-  count_delay_.setSingleShot(true);
-  count_delay_.setInterval(count_delay_ms);
-  make_connections();
-  show_prompt({});
-}
-
-QLayout* PromptPage::make_marks() {
-  marks_row_ = new QWidget(this);
-  needle_ = make_button(tr("Needle"), tr("The selected words are what the model has to remember"), "Alt+N", marks_row_);
-  question_ = make_button(tr("Question"), tr("The selected words ask for the needle"), "Alt+Q", marks_row_);
-  answer_ = make_button(tr("Answer"), tr("The selected words answer the question"), "Alt+A", marks_row_);
-  auto* row = new QHBoxLayout;
-  row->setContentsMargins(0, 0, 0, 0);
-  for (QPushButton* button : {needle_, question_, answer_}) row->addWidget(button);
-  return row;
 }
 
 void PromptPage::make_connections() {
@@ -235,21 +217,6 @@ PromptInput PromptPage::draft() const {
     input.turns = turns_->turns();
   }
   return input;
-}
-
-void PromptPage::show_text(const std::string& text, const std::vector<TextSpan>& spans) {
-  const QSignalBlocker quiet(text_);
-  marks_.clear();
-  text_->setPlainText(QString::fromStdString(text));
-  for (const TextSpan& span : spans) {
-    QTextCursor words(text_->document());
-    words.setPosition(position_of(text, span.begin));
-    words.setPosition(position_of(text, span.end), QTextCursor::KeepAnchor);
-    marks_.push_back({span.kind, words});
-  }
-  text_->document()->setModified(false);
-  show_marks();
-  count_soon();
 }
 
 void PromptPage::show_prompt(const PromptInput& prompt) {
@@ -354,79 +321,6 @@ void PromptPage::take_edit() {
   }
   show_marks();
   count_soon();
-}
-
-/// Without a selection: what is marked so where the cursor stands, else the word there.
-void PromptPage::select_marked(QTextCursor& cursor, SpanKind kind) const {
-  if (cursor.hasSelection()) return;
-  const auto holds = [&](const Mark& mark) {
-    return mark.kind == kind && mark.words.selectionStart() <= cursor.position() && cursor.position() <= mark.words.selectionEnd();
-  };
-  const auto mark = std::ranges::find_if(marks_, holds);
-  if (mark != marks_.end())
-    cursor = mark->words;
-  else
-    cursor.select(QTextCursor::WordUnderCursor);
-}
-
-void PromptPage::mark(SpanKind kind) {
-  QTextCursor words = text_->textCursor();
-  select_marked(words, kind);
-  if (!words.hasSelection()) return;
-  const int begin = words.selectionStart(), end = words.selectionEnd();
-  const auto is_same = [&](const Mark& mark) {
-    return mark.kind == kind && mark.words.selectionStart() == begin && mark.words.selectionEnd() == end;
-  };
-  const bool was_marked = std::ranges::any_of(marks_, is_same);
-  std::erase_if(marks_, [&](const Mark& mark) {
-    return mark.kind == kind && mark.words.selectionStart() < end && mark.words.selectionEnd() > begin;
-  });
-  if (!was_marked) marks_.push_back({kind, words});
-  edited_ = true;
-  text_->document()->setModified(true);
-  words.setPosition(end);  // the mark is to be seen, which a selection would hide
-  text_->setTextCursor(words);
-  show_marks();
-  if (is_chat()) count_soon();
-  text_->setFocus();
-}
-
-/// The needle on gold, question and answer with their lines below; what the model does not know with a wave.
-void PromptPage::show_marks() {
-  QList<QTextEdit::ExtraSelection> shown;
-  for (const Mark& mark : marks_) {
-    QTextEdit::ExtraSelection selection;
-    selection.cursor = mark.words;
-    const QColor color = to_qcolor(span_style(mark.kind, frame_.theme).color);
-    if (mark.kind == SpanKind::needle) {
-      selection.format.setBackground(QColor(color.red(), color.green(), color.blue(), 90));
-    } else {
-      selection.format.setUnderlineColor(color);
-      selection.format.setUnderlineStyle(mark.kind == SpanKind::question ? QTextCharFormat::DashUnderline
-                                                                         : QTextCharFormat::SingleUnderline);
-    }
-    shown.push_back(selection);
-  }
-  const std::string text = text_->toPlainText().toStdString();
-  for (const UnknownWord& word : reading_.unknown) {
-    QTextEdit::ExtraSelection selection;
-    selection.cursor = QTextCursor(text_->document());
-    selection.cursor.setPosition(position_of(text, word.begin));
-    selection.cursor.setPosition(position_of(text, word.end), QTextCursor::KeepAnchor);
-    selection.format.setUnderlineColor(to_qcolor(frame_.theme.ink));
-    selection.format.setUnderlineStyle(QTextCharFormat::WaveUnderline);
-    shown.push_back(selection);
-  }
-  text_->setExtraSelections(shown);
-}
-
-std::vector<TextSpan> PromptPage::marked() const {
-  const QString text = text_->toPlainText();
-  std::vector<TextSpan> spans;
-  for (const Mark& mark : marks_)
-    spans.push_back({mark.kind, byte_of(text, mark.words.selectionStart()), byte_of(text, mark.words.selectionEnd())});
-  std::ranges::sort(spans, {}, &TextSpan::begin);  // in whatever order they were marked
-  return spans;
 }
 
 PromptInput PromptPage::prompt() const {

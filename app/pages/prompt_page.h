@@ -46,7 +46,9 @@ class PromptPage : public QWidget {
     QTextCursor words;
   };
 
-  QLayout* make_marks();
+  void make_marks();
+  void make_form();
+  void lay_out();
   void make_connections();
   void show_prompt(const PromptInput& prompt);
   void show_text(const std::string& text, const std::vector<TextSpan>& spans);
