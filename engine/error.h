@@ -33,9 +33,9 @@ struct Failure {
   std::string message;
 
   Failure(const std::exception& thrown)  // NOLINT(google-explicit-constructor): an error is a failure
-      : kind(dynamic_cast<const Cancelled*>(&thrown)     ? Kind::cancelled
+      : kind(dynamic_cast<const Cancelled*>(&thrown)          ? Kind::cancelled
              : dynamic_cast<const UnknownWordError*>(&thrown) ? Kind::unknown_word
-                                                         : Kind::error),
+                                                              : Kind::error),
         message(thrown.what()) {}
 };
 

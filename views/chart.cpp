@@ -333,7 +333,7 @@ std::vector<Array> chart_arrays(const Chart& chart) {
     names.labels.push_back(series.name);
   }
   const ArrayAxis x{.name = chart.x.name, .unit = chart.x.unit, .coordinates = {places.begin(), places.end()}, .count = std::ssize(places)};
-  const auto array = [&](const std::string& name, std::vector<double> ChartSeries::* numbers) {
+  const auto array = [&](const std::string& name, std::vector<double> ChartSeries::*numbers) {
     Array all{name, chart.y.unit, chart.equation, {names, x}, {}};
     all.values.assign(chart.series.size() * places.size(), std::numeric_limits<float>::quiet_NaN());
     for (std::size_t i = 0; i < chart.series.size(); ++i) {

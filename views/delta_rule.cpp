@@ -19,7 +19,7 @@ constexpr std::int64_t kTableRows = 256;
 
 /// One quantity along the run, with the colour it has everywhere in this view.
 struct Line {
-  std::vector<float> DeltaRule::* values;
+  std::vector<float> DeltaRule::*values;
   std::string_view sign;
   const char *name, *equation;  // in English
   std::int64_t identity;        // of identity_color
@@ -82,7 +82,7 @@ Message other_rule(const Snapshot& snapshot) {
                                : Views::tr("In this model, {} erase before they write.", layer_list(others, ""))};
 }
 
-float at(const DeltaRuleData& data, const std::vector<float> DeltaRule::* values, std::int64_t visit) {
+float at(const DeltaRuleData& data, const std::vector<float> DeltaRule::*values, std::int64_t visit) {
   return (data.rule.*values)[static_cast<std::size_t>(visit)];
 }
 
@@ -245,12 +245,12 @@ struct StepRow {
 };
 std::vector<StepRow> step_rows(const Picture& picture) {
   const DeltaRuleData& data = picture.data;
-  const auto of = [&](const std::vector<float> DeltaRule::* values) { return at(data, values, data.visit); };
+  const auto of = [&](const std::vector<float> DeltaRule::*values) { return at(data, values, data.visit); };
   const Theme& theme = picture.frame.theme;
   const Color predicted = identity_color(1, theme), wanted = identity_color(3, theme), difference = identity_color(2, theme);
   const float vector = std::max({of(&DeltaRule::prediction), of(&DeltaRule::value), of(&DeltaRule::error), 1e-30f});
   const float change = std::max({of(&DeltaRule::erase), of(&DeltaRule::write), of(&DeltaRule::update), 1e-30f});
-  const auto row = [&](std::string_view name, const std::vector<float> DeltaRule::* values, Color color, float most) {
+  const auto row = [&](std::string_view name, const std::vector<float> DeltaRule::*values, Color color, float most) {
     return StepRow{std::string(name), std::string(name), number(of(values), 4), color, of(values) / most};
   };
   const float eigenvalue = of(&DeltaRule::eigenvalue);

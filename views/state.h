@@ -30,11 +30,11 @@ struct SlotMatrix {
   std::string name;                             // "shared", "3"
   std::vector<float> values;                    // as shown
   std::shared_ptr<const DeviceRows> on_device;  // where these values are too, in mode `state`: of all slots, [slots, K, V]
-  std::vector<float> before;                    // S_{t−1}, where the mode is `state`; empty while the token moves (then `values` are these)
-  std::vector<float> row_change;                // ‖row of S_t − S_{t−1}‖, [K]; zero while the token moves; in other modes of the rows shown
-  float change = 0;                             // ‖S_t − S_{t−1}‖; in other modes of what is shown
-  float range = 1;                              // its colours span −range … range: a large slot must not make the others look empty
-  bool written = false;                         // anything is different from before, be it decayed, erased or written
+  std::vector<float> before;      // S_{t−1}, where the mode is `state`; empty while the token moves (then `values` are these)
+  std::vector<float> row_change;  // ‖row of S_t − S_{t−1}‖, [K]; zero while the token moves; in other modes of the rows shown
+  float change = 0;               // ‖S_t − S_{t−1}‖; in other modes of what is shown
+  float range = 1;                // its colours span −range … range: a large slot must not make the others look empty
+  bool written = false;           // anything is different from before, be it decayed, erased or written
 };
 
 struct StateData {

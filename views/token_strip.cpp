@@ -412,7 +412,8 @@ TokenStripData build_token_strip(const Snapshot& snapshot, const Cursor& cursor,
 
 void draw(const TokenStripData& data, Canvas& canvas, Rect area, const Frame& frame) {
   if (data.tokens() == 0) {
-    draw_message(canvas, area, frame, Views::tr("Nothing to read yet"), Views::tr("It appears as soon as a model has read its first tokens."));
+    draw_message(canvas, area, frame, Views::tr("Nothing to read yet"),
+                 Views::tr("It appears as soon as a model has read its first tokens."));
     return;
   }
   const Rect inner = inset(area, 6 * frame.scale);

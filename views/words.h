@@ -43,8 +43,7 @@ struct Words {
   static std::string tr(const char* english) { return words(Context::name, english); }
   /// The English pattern is checked where it is compiled.
   template <class... Arguments>
-    requires(sizeof...(Arguments) > 0)
-  static std::string tr(fmt::format_string<Arguments...> english, Arguments&&... arguments) {
+  requires(sizeof...(Arguments) > 0) static std::string tr(fmt::format_string<Arguments...> english, Arguments&&... arguments) {
     return filled_words(Context::name, english, fmt::make_format_args(arguments...));
   }
 };

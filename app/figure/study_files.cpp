@@ -165,7 +165,7 @@ Curves by_partitions(const FigurePanel& panel, FigureRuns& runs, const std::vect
 }
 
 /// The value of one number at which most of another were measured.
-std::int64_t most_measured(const std::vector<SseTiming>& timings, std::int64_t SseTiming::* number, std::int64_t SseTiming::* other) {
+std::int64_t most_measured(const std::vector<SseTiming>& timings, std::int64_t SseTiming::*number, std::int64_t SseTiming::*other) {
   std::map<std::int64_t, std::set<std::int64_t>> measured;
   for (const SseTiming& timing : timings) measured[timing.*number].insert(timing.*other);
   return std::ranges::max_element(measured, {}, [](const auto& each) { return each.second.size(); })->first;

@@ -250,7 +250,7 @@ Measured likeness(const QuantitySource& s) { return real(answer<SimilarityQuesti
 std::optional<Question> gates_question(const RunInfo&, const QuantityPlace& at) { return HeadGatesQuestion{at.layer}; }
 /// A number of one token, whose list is empty in layers without head gates.
 template <class Values>
-Measured gate_number(const QuantitySource& s, Values HeadContest::* values, Measured (*as)(double)) {
+Measured gate_number(const QuantitySource& s, Values HeadContest::*values, Measured (*as)(double)) {
   const Values& all = answer<HeadGatesQuestion>(s, gates_question).*values;
   return all.empty() ? unknown("none: this layer has no head gates")
                      : as(static_cast<double>(all.at(static_cast<std::size_t>(s.at.token))));
@@ -268,7 +268,7 @@ std::optional<Question> sharpened_question(const RunInfo&, const QuantityPlace& 
   return SharpenedGatesQuestion{at.layer, at.token, at.token + 1, at.lambda};
 }
 /// The largest of the heads' gates at λ.
-Measured largest_gate(const QuantitySource& s, std::vector<float> SharpenedGates::* gates) {
+Measured largest_gate(const QuantitySource& s, std::vector<float> SharpenedGates::*gates) {
   const std::vector<float>& all = answer<SharpenedGatesQuestion>(s, sharpened_question).*gates;
   return all.empty() ? unknown("none: this layer has no head gates") : share(static_cast<double>(std::ranges::max(all)));
 }
@@ -285,7 +285,7 @@ Measured write_gates(const QuantitySource& s) {
 }
 
 std::optional<Question> delta_question(const RunInfo&, const QuantityPlace& at) { return DeltaRuleQuestion{at.layer, at.slot, at.head}; }
-Measured delta_number(const QuantitySource& s, std::vector<float> DeltaRule::* values, Measured (*as)(double)) {
+Measured delta_number(const QuantitySource& s, std::vector<float> DeltaRule::*values, Measured (*as)(double)) {
   const DeltaRule& rule = answer<DeltaRuleQuestion>(s, delta_question);
   const auto visit = std::ranges::find(rule.token, static_cast<std::int32_t>(s.at.token));
   if (visit == rule.token.end()) return unknown("none: this token does not write here by the delta rule");
@@ -307,7 +307,7 @@ std::optional<Question> story_question(const RunInfo& run, const QuantityPlace& 
   return question.end > 0 ? std::optional<Question>(question) : std::nullopt;
 }
 /// Of all layers, the one that the place names, or none of it.
-Measured fate(const QuantitySource& s, double NeedleStory::LayerFate::* part, bool of_layer) {
+Measured fate(const QuantitySource& s, double NeedleStory::LayerFate::*part, bool of_layer) {
   if (!story_question(s.run, s.at)) return unknown("unknown: the prompt has no needle");
   const NeedleStory& story = answer<NeedleQuestion>(s, story_question);
   const NeedleStory::LayerFate& one = of_layer ? story.layers.at(static_cast<std::size_t>(s.at.layer)) : story.all;

@@ -21,7 +21,7 @@ std::vector<float> row_write_magnitude(std::span<const float> omega, std::span<c
 /// are NaN where an ω is.
 struct WriteSpread {
   static constexpr Accuracy accuracy = kRecomputed;
-  double ratio = 0;          // ρ = #{ r : |ω_r| ≥ τ Σ_j |ω_j| } / K, write sparsity ratio     (spec §12.2, [A16]); ω_r = 0 never counts
+  double ratio = 0;  // ρ = #{ r : |ω_r| ≥ τ Σ_j |ω_j| } / K, write sparsity ratio     (spec §12.2, [A16]); ω_r = 0 never counts
   double participation = 0;  // (Σ_r |ω_r|)² / (K Σ_r ω_r²): 1 where all are equal, 1 / K for a single row
 };
 constexpr double kWriteThreshold = 0.001;  // τ

@@ -47,7 +47,7 @@ class WordTokenizer final : public Tokenizer {
       const auto found = ids_.find(word);
       if (found == ids_.end())
         throw UnknownWordError(fmt::format("text: word {} (number {}, byte {}) is not among the {} words of this model{}", in_quotes(word),
-                                      encoding.ids.size() + 1, begin, ids_.size(), advice(word)));
+                                           encoding.ids.size() + 1, begin, ids_.size(), advice(word)));
       encoding.ids.push_back(found->second);
       encoding.begin.push_back(begin);
       encoding.end.push_back(end);

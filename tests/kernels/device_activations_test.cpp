@@ -18,9 +18,12 @@ const std::vector<Shape> shapes = {{1, 3, 16}, {2, 1, 60}, {63, 3, 64}, {65, 2, 
 using Step = std::function<void(Side&, Tensor y, ConstTensor x)>;
 void compare_step(const Comparison& both, const std::string& name, const Numbers& x, const Step& step) {
   const std::string of = name + " " + x.shape.to_string();
-  both(of, [&](Side& s) { step(s, s.activation_out(x.shape), s.activation(x)); }, rounding);
-  both(of + ", from float32", [&](Side& s) { step(s, s.activation_out(x.shape), s.in(x)); }, rounding);
-  both(of + ", to float32", [&](Side& s) { step(s, s.out(x.shape), s.activation(x)); }, rounding);
+  both(
+      of, [&](Side& s) { step(s, s.activation_out(x.shape), s.activation(x)); }, rounding);
+  both(
+      of + ", from float32", [&](Side& s) { step(s, s.activation_out(x.shape), s.in(x)); }, rounding);
+  both(
+      of + ", to float32", [&](Side& s) { step(s, s.out(x.shape), s.activation(x)); }, rounding);
   both(
       of + ", in place",
       [&](Side& s) {
@@ -84,8 +87,9 @@ TEST_CASE("device: sum and norm, norm and gate together", "[device]") {
     both("add_rms_norm without weight " + shape.to_string(),
          [&](Side& s) { s->add_rms_norm(s.out(shape), s.inout(x), s.in(added), {}, 1e-5F); });
     const Numbers more = random.uniform(shape);
-    both("sum_pair " + shape.to_string(),
-         [&](Side& s) { s->sum_pair(s.out({shape[0], 2, shape[1], shape[2]}), s.in(x), s.in(gate), s.in(more), Activation::silu); });
+    both("sum_pair " + shape.to_string(), [&](Side& s) {
+      s->sum_pair(s.out({shape[0], 2, shape[1], shape[2]}), s.in(x), s.in(gate), s.in(more), Activation::silu);
+    });
     for (const Activation act : {Activation::silu, Activation::identity}) {
       both("gated_rms_norm " + shape.to_string(),
            [&](Side& s) { s->gated_rms_norm(s.out(shape), s.in(x), s.in(weight), shape[2], 1e-5F, s.in(gate), act); });
@@ -102,8 +106,9 @@ TEST_CASE("device: elementwise steps of bf16 activations", "[device]") {
                   divisor = random.uniform({T, H}, 0.5F, 2);
     compare_step(both, "copy", a, [](Side& s, Tensor y, ConstTensor x) { s->copy(y, x); });
     compare_step(both, "activate", b, [](Side& s, Tensor y, ConstTensor x) { s->activate(y, x, Activation::silu); });
-    both("sum_pair " + shape.to_string(),
-         [&](Side& s) { s->sum_pair(s.out({T, 2, H, K}), s.activation(a), s.activation(a), s.activation(b), Activation::silu); });
+    both("sum_pair " + shape.to_string(), [&](Side& s) {
+      s->sum_pair(s.out({T, 2, H, K}), s.activation(a), s.activation(a), s.activation(b), Activation::silu);
+    });
     compare_step(both, "gate", a, [&](Side& s, Tensor y, ConstTensor x) { s->gate(y, x, s.activation(b), Activation::silu); });
     compare_step(both, "add", a, [&](Side& s, Tensor y, ConstTensor x) { s->add(y, x, s.activation(b), -0.25F); });
     compare_step(both, "scale_heads", a, [&](Side& s, Tensor y, ConstTensor x) { s->scale_heads(y, x, s.in(per_head), 0.25F); });
@@ -189,8 +194,9 @@ TEST_CASE("device: decays from a few features", "[device]") {
       for (const float clamp_min : {-std::numeric_limits<float>::infinity(), -0.05F}) {
         const std::string name = "low_rank_decay " + x.shape.to_string() + " to " + std::to_string(n);
         both(name, [&](Side& s) { s->low_rank_decay(s.out({T, n}), s.in(x), s.weight(weight.view()), s.in(bias), 16, clamp_min); });
-        both(name + ", without bias",
-             [&](Side& s) { s->low_rank_decay(s.out({T, n}), s.in(x), s.weight(weight.view()), {}, 16, clamp_min); });
+        both(name + ", without bias", [&](Side& s) {
+          s->low_rank_decay(s.out({T, n}), s.in(x), s.weight(weight.view()), {}, 16, clamp_min);
+        });
       }
     }
   }

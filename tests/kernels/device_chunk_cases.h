@@ -134,7 +134,7 @@ Result<float> run_in_bf16(Backend& backend, const Problem& p, std::int64_t gap) 
 
 /// What is not finite in one sequence leaves the one before it, which ends within a chunk, as it is.
 template <class Problem>
-void keep_apart(Backend& backend, const Problem& p, Numbers Problem::* operand) {
+void keep_apart(Backend& backend, const Problem& p, Numbers Problem::*operand) {
   const std::int64_t end = p.segments.view().cu_seqlens[1];
   Problem broken = p;
   (broken.*operand).row(end)[0] = std::numeric_limits<float>::infinity();

@@ -324,8 +324,11 @@ TEST_CASE("device: products of many bf16 rows with short convolutions behind the
                            convolved(2, {}, Activation::silu)};
       s->project(all, s.workspace());
     };
-    both(named("project and convolve", T, in, values, DType::bf16), [&](Side& s) { run(s, false); }, rounding, 8);
-    if (T == 300) both(named("with what is convolved", T, in, values, DType::bf16), [&](Side& s) { run(s, true); }, rounding, 8);
+    both(
+        named("project and convolve", T, in, values, DType::bf16), [&](Side& s) { run(s, false); }, rounding, 8);
+    if (T == 300)
+      both(
+          named("with what is convolved", T, in, values, DType::bf16), [&](Side& s) { run(s, true); }, rounding, 8);
   }
 }
 

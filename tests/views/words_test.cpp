@@ -166,9 +166,7 @@ TEST_CASE("without a translator, and on a thread that makes a figure, words are 
   CHECK(Views::tr("row {}", 7) == "Zeile 7");
   {
     const InEnglish outer;
-    {
-      const InEnglish inner;
-    }
+    { const InEnglish inner; }
     CHECK(Views::tr("row {}", 7) == "row 7");
     std::string elsewhere;
     std::thread([&] { elsewhere = Views::tr("row {}", 7); }).join();
