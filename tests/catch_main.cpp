@@ -1,4 +1,6 @@
 // The main function of the tests. What a test prints is shown only where it failed, warned or was skipped: the output is then what matters.
+// A case that cannot be tested here says so, WARN("skipped: …"); run by itself, as ctest runs each, it ends with the status of a skipped
+// test.
 #if __has_include(<catch2/catch_all.hpp>)
 #include <catch2/catch_all.hpp>
 using Listener = Catch::EventListenerBase;
@@ -13,9 +15,21 @@ using Heard = bool;
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <iostream>
+#include <string>
+
+#include "tests/temporary_folder.h"
 
 namespace {
+
+constexpr int kSkipped = 77, kNoSuchCase = 4;
+
+/// What the run consisted of.
+struct {
+  std::size_t cases = 0;
+  bool ended = false, skipped = false;
+} run;
 
 /// Standard output goes to a nameless file while a test runs, Catch's own messages with it. Where there is no room for such a file, nothing
 /// is held back.
@@ -31,7 +45,10 @@ class QuietTests : public Listener {
   }
 
   Heard assertionEnded(const Catch::AssertionStats& assertion) override {
-    if (assertion.assertionResult.getResultType() == Catch::ResultWas::Warning) warned_ = true;
+    if (assertion.assertionResult.getResultType() == Catch::ResultWas::Warning) {
+      warned_ = true;
+      run.skipped |= std::string(assertion.assertionResult.getMessage()).starts_with("skipped: ");
+    }
     return Heard(true);
   }
 
@@ -43,6 +60,11 @@ class QuietTests : public Listener {
     if (warned_ || test.aborting || !test.totals.assertions.allOk()) show();
     std::fclose(held_);
     held_ = nullptr;
+  }
+
+  void testRunEnded(const Catch::TestRunStats& stats) override {
+    run.cases = stats.totals.testCases.total();
+    run.ended = true;
   }
 
  private:
@@ -67,4 +89,11 @@ class QuietTests : public Listener {
 
 CATCH_REGISTER_LISTENER(QuietTests)
 
-int main(int argc, char** argv) { return Catch::Session().run(argc, argv); }
+int main(int argc, char** argv) {
+  const statescope::test::TemporaryFolder folder;  // several of these programs may run at once
+  ::setenv("TMPDIR", folder.path().c_str(), 1);
+  const int status = Catch::Session().run(argc, argv);
+  if (status != 0) return status;
+  if (run.ended && run.cases == 0) return kNoSuchCase;
+  return run.cases == 1 && run.skipped ? kSkipped : 0;
+}

@@ -26,7 +26,7 @@ TEST_CASE("tests/run: help is printed, nothing else is done") {
     const Said said = run({flag});
     CHECK(said.status == 0);
     CHECK(said.out.startsWith("usage: tests/run [PRESET [FOLDER …]]\n"));
-    CHECK(said.out.contains("app datasets engine fuzz kernels mixers views"));
+    CHECK(said.out.contains("app datasets engine fuzz kernels mixers views parsers"));
     CHECK(said.errors.isEmpty());
   }
 }
@@ -34,8 +34,9 @@ TEST_CASE("tests/run: help is printed, nothing else is done") {
 TEST_CASE("tests/run: an unknown preset or folder is refused in a line that says which there are") {
   const Said preset = run({"relase"}), folder = run({"asan", "viwes"});
   CHECK((preset.status == 2 && folder.status == 2));
-  CHECK(preset.errors == "tests/run: there is no preset \"relase\": there are release dev asan\n");
-  CHECK(folder.errors == "tests/run: there is no folder of tests \"viwes\": there are app datasets engine fuzz kernels mixers views\n");
+  CHECK(preset.errors == "tests/run: there is no preset \"relase\": there are release dev asan tsan\n");
+  CHECK(folder.errors ==
+        "tests/run: there is no folder of tests \"viwes\": there are app datasets engine fuzz kernels mixers views parsers\n");
 }
 
 }  // namespace statescope::test_script_test

@@ -19,7 +19,7 @@ bool can_draw() {
   test_application();
   std::string why;
   if (opengl_is_available(why)) return true;
-  std::puts(("skipped: " + std::string(qEnvironmentVariableIsEmpty("DISPLAY") ? "no display" : why)).c_str());
+  WARN("skipped: " << (qEnvironmentVariableIsEmpty("DISPLAY") ? "no display" : why));
   return false;
 }
 
@@ -77,7 +77,7 @@ double difference(const QImage& a, const QImage& b) {
 
 }  // namespace
 
-TEST_CASE("heatmap cells have exactly the paper's colours", "[opengl]") {
+TEST_CASE("heatmap cells have exactly the paper's colours", "[opengl][display]") {
   if (!can_draw()) return;
   constexpr int rows = 5, columns = 7, cell = 16;
   std::vector<float> values;
@@ -98,7 +98,7 @@ TEST_CASE("heatmap cells have exactly the paper's colours", "[opengl]") {
   }
 }
 
-TEST_CASE("NaN is grey, clips cut heatmaps, and equal values are uploaded once", "[opengl]") {
+TEST_CASE("NaN is grey, clips cut heatmaps, and equal values are uploaded once", "[opengl][display]") {
   if (!can_draw()) return;
   std::vector<float> values = {0, std::numeric_limits<float>::quiet_NaN(), 1, 0.5f};
   Screen screen(64, 64);
@@ -169,7 +169,7 @@ Paint two_rows(const std::vector<float>& values, std::shared_ptr<const DeviceRow
 
 }  // namespace
 
-TEST_CASE("a heatmap's textures are made of the numbers that the device has, at their place, not of the host's", "[opengl]") {
+TEST_CASE("a heatmap's textures are made of the numbers that the device has, at their place, not of the host's", "[opengl][display]") {
   if (!can_draw()) return;
   const std::vector<float> zeros(2 * 1030), ones(2 * 1030, 1.0f), slow = wave(0, 0.01f), fast = wave(0, 0.3f);
   Screen expected(1030, 16), screen(1030, 16);
@@ -189,7 +189,7 @@ TEST_CASE("a heatmap's textures are made of the numbers that the device has, at 
 }
 
 TEST_CASE("where the device does not draw the window, or refuses, textures are made of the host's numbers, and it is asked once",
-          "[opengl]") {
+          "[opengl][display]") {
   if (!can_draw()) return;
   const std::vector<float> slow = wave(0, 0.01f), fast = wave(0, 0.3f);
   for (const FakeRows::Willing willing : {FakeRows::Willing::not_to_share, FakeRows::Willing::not_to_copy}) {
@@ -203,7 +203,7 @@ TEST_CASE("where the device does not draw the window, or refuses, textures are m
   }
 }
 
-TEST_CASE("text, lines and regions agree with the paper", "[opengl]") {
+TEST_CASE("text, lines and regions agree with the paper", "[opengl][display]") {
   if (!can_draw()) return;
   const Paint paint = [](Canvas& canvas) {
     canvas.fill_rect({10, 10, 60, 30}, {0, 114, 178}, 4);
@@ -221,7 +221,7 @@ TEST_CASE("text, lines and regions agree with the paper", "[opengl]") {
   CHECK_FALSE(screen.canvas().hits().at({80, 20}));
 }
 
-TEST_CASE("text is as wide on the screen as on paper, at every ratio", "[opengl]") {
+TEST_CASE("text is as wide on the screen as on paper, at every ratio", "[opengl][display]") {
   if (!can_draw()) return;
   QImage image(8, 8, QImage::Format_RGB32);
   QPainter painter(&image);
@@ -239,7 +239,7 @@ TEST_CASE("text is as wide on the screen as on paper, at every ratio", "[opengl]
   }
 }
 
-TEST_CASE("the stage looks the same with and without OpenGL", "[opengl]") {
+TEST_CASE("the stage looks the same with and without OpenGL", "[opengl][display]") {
   if (!can_draw()) return;
   const auto picture = [](bool opengl) {
     TestWindow test(opengl, {1200, 800});
@@ -252,7 +252,7 @@ TEST_CASE("the stage looks the same with and without OpenGL", "[opengl]") {
   CHECK(difference(screen, plain) < 3.5);  // nearly all of it the edges of letters, which each draws in its own way
 }
 
-TEST_CASE("views that were added, moved and closed look the same with and without OpenGL", "[opengl]") {
+TEST_CASE("views that were added, moved and closed look the same with and without OpenGL", "[opengl][display]") {
   if (!can_draw()) return;
   const auto picture = [](bool opengl) {
     TestWindow test(opengl, {1500, 950});
@@ -269,7 +269,7 @@ TEST_CASE("views that were added, moved and closed look the same with and withou
         4);  // the fonts of both differ in height, which moves rows of the routing by some pixels
 }
 
-TEST_CASE("the OpenGL stage survives being hidden, moved to another window and closed", "[opengl]") {
+TEST_CASE("the OpenGL stage survives being hidden, moved to another window and closed", "[opengl][display]") {
   if (!can_draw()) return;
   TestWindow test(true);
   test.open();

@@ -179,6 +179,7 @@ TEST_CASE("escape cancels an opening, which is no error") {
 
 TEST_CASE("a file dropped on the window opens") {
   TestWindow test;
+  QTest::qWait(1);  // the window takes its size
   QMimeData files;
   files.setUrls({QUrl::fromLocalFile("/models/dropped.h5")});
   QDragEnterEvent enter({10, 10}, Qt::CopyAction, &files, Qt::LeftButton, Qt::NoModifier);

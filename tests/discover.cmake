@@ -1,0 +1,21 @@
+# Read by ctest whenever it starts: one test for each case of PROGRAM that SPEC leaves, "FOLDER: case". LAUNCHER stands before the program.
+# (Catch2's own catch_discover_tests cuts names at a semicolon.)
+if(NOT EXISTS "${PROGRAM}")
+  if(NOT OPTIONAL)
+    add_test("${FOLDER}" "${PROGRAM}")  # fails: it is not built
+    set_tests_properties("${FOLDER}" PROPERTIES LABELS "${FOLDER}")
+  endif()
+  return()
+endif()
+
+execute_process(COMMAND "${PROGRAM}" ${SPEC} ${LIST} OUTPUT_VARIABLE names ERROR_VARIABLE errors)
+if(NOT names)
+  message(FATAL_ERROR "${PROGRAM} names no test: ${errors}")
+endif()
+while(names MATCHES "^([^\n]+)\n(.*)$")
+  set(name "${CMAKE_MATCH_1}")
+  set(names "${CMAKE_MATCH_2}")
+  string(REGEX REPLACE "([][,\\])" "\\\\\\1" pattern "${name}")
+  add_test("${FOLDER}: ${name}" ${LAUNCHER} "${PROGRAM}" "${pattern}")
+  set_tests_properties("${FOLDER}: ${name}" PROPERTIES LABELS "${FOLDER}" SKIP_RETURN_CODE 77 ENVIRONMENT "${ENVIRONMENT}")
+endwhile()
