@@ -5,6 +5,7 @@
 #include "app/batch/batch.h"
 #include "engine/checkpoint/file.h"
 #include "engine/checkpoint/format.h"
+#include "engine/checkpoint/json_object.h"
 #include "engine/error.h"
 
 namespace statescope {
@@ -12,38 +13,29 @@ namespace {
 
 using nlohmann::json;
 
-std::string text_in(const std::string& key, const json& value) {
-  if (!value.is_string() || value.get_ref<const std::string&>().empty()) throw Error(key + " is not a text, or a list of them");
-  return value.get<std::string>();
-}
-
-std::vector<std::string> texts_in(const std::string& key, const json& value) {
-  if (!value.is_array()) return {text_in(key, value)};
-  std::vector<std::string> texts;
-  for (const json& each : value) texts.push_back(text_in(key, each));
-  return texts;
-}
-
-Batch batch_of(const json& value) {
-  if (!value.is_object()) throw Error("is not a JSON object");
-  Batch batch;
-  for (const auto& [key, member] : value.items()) {
-    if (key == "figures")
-      batch.figures = texts_in(key, member);
-    else if (key == "checkpoints")
-      batch.checkpoints = texts_in(key, member);
-    else if (key == "prompts")
-      batch.prompts = texts_in(key, member);
-    else if (key == "output")
-      batch.output = text_in(key, member);
-    else if (key == "format")
-      batch.format = text_in(key, member);
-    else
-      throw Error(in_quotes(key) + " is no key of a batch");
+/// A text or a list of them, none empty.
+void take_texts(JsonObject& object, const char* key, std::vector<std::string>& out) {
+  const json* value = object.find(key);
+  if (!value) return;
+  for (const json& each : value->is_array() ? *value : json::array({*value})) {
+    if (!each.is_string() || each.get_ref<const std::string&>().empty()) object.wrong(key, "a text, or a list of them");
+    out.push_back(each.get<std::string>());
   }
-  if (batch.figures.empty()) throw Error("has no \"figures\"");
+}
+
+Batch batch_of(const json& value, const std::string& name) {
+  JsonObject object(value, name);
+  Batch batch;
+  take_texts(object, "figures", batch.figures);
+  take_texts(object, "checkpoints", batch.checkpoints);
+  take_texts(object, "prompts", batch.prompts);
+  object.take("output", batch.output);
+  object.take("format", batch.format);
+  object.nothing_else("a batch");
+  if (batch.figures.empty()) object.refuse("has no \"figures\"");
+  if (batch.output.empty()) object.refuse("\"output\" is empty");
   constexpr std::string_view formats[] = {"pdf", "svg", "png", "eps"};
-  if (std::ranges::find(formats, batch.format) == std::end(formats)) throw Error("format is not pdf, svg, png or eps");
+  if (std::ranges::find(formats, batch.format) == std::end(formats)) object.wrong("format", "pdf, svg, png or eps");
   return batch;
 }
 
@@ -51,11 +43,7 @@ Batch batch_of(const json& value) {
 
 Batch parse_batch(std::string_view text, const std::string& name) {
   check_json_text(name, "it", text);
-  try {
-    return batch_of(json::parse(text, nullptr, false));
-  } catch (const Error& error) {
-    fail(name, error.what());
-  }
+  return batch_of(json::parse(text, nullptr, false), name);
 }
 
 }  // namespace statescope

@@ -14,7 +14,7 @@ namespace statescope {
 namespace {
 
 constexpr std::int64_t kHeads = 4, kDim = 128, kChosen = 1, kChunk = 64;
-constexpr int kRepeats = 7;
+constexpr int kRepeatsOfForm = 7;
 
 using Form = void (*)(const SparseState&, std::int64_t, Backend&, Workspace&);
 constexpr std::array<std::pair<std::string_view, Form>, 3> kForms{
@@ -95,7 +95,7 @@ SseTimings measure_sse(const DeviceChoice& device, const std::vector<SsePlace>& 
     Operands operands(backend);
     const SparseState op = operands_at(place, operands, backend);
     for (const auto& [name, form] : kForms) {
-      const std::vector<double> times = bench.repeats([&, run = form] { run(op, kChunk, backend, operands.workspace); }, kRepeats);
+      const std::vector<double> times = bench.repeats([&, run = form] { run(op, kChunk, backend, operands.workspace); }, kRepeatsOfForm);
       all.timings.push_back({std::string(name), place.length, place.partitions, times[times.size() / 2], times.front(), times.back()});
       tell(fmt::format("{:>10}  {:>7} tokens  {:>3} partitions  {:>10.3f} ms  ({:.3f} to {:.3f})", name, place.length, place.partitions,
                        1e3 * all.timings.back().seconds, 1e3 * times.front(), 1e3 * times.back()));

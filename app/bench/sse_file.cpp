@@ -9,6 +9,7 @@
 #include "app/bench/sse.h"
 #include "engine/checkpoint/file.h"
 #include "engine/checkpoint/format.h"
+#include "engine/checkpoint/json_object.h"
 #include "engine/error.h"
 
 namespace statescope {
@@ -18,47 +19,23 @@ using nlohmann::json;
 
 constexpr std::int64_t kMost = 1'000'000'000;
 constexpr std::string_view kFormat = "statescope-bench-sse";
-constexpr std::array<std::string_view, 3> kForms{"sequential", "masking", "varlen"};
+constexpr std::array<std::string_view, 3> kFormNames{"sequential", "masking", "varlen"};
 
-/// The keys of a JSON object, each checked; all errors name the file.
-class Fields {
- public:
-  Fields(const json& object, std::string place) : object_(object), place_(std::move(place)) {
-    if (!object_.is_object()) throw Error(fmt::format("{}: is not an object", place_));
-  }
-  const json& at(const char* key) const {
-    const auto found = object_.find(key);
-    if (found == object_.end()) throw Error(fmt::format("{}: has no \"{}\"", place_, key));
-    return *found;
-  }
-  std::string text(const char* key) const {
-    if (!at(key).is_string()) throw Error(fmt::format("{}: \"{}\" is not text", place_, key));
-    return at(key).get<std::string>();
-  }
-  std::int64_t count(const char* key) const {
-    if (!at(key).is_number_integer() || at(key) < 1 || at(key) > kMost)
-      throw Error(fmt::format("{}: \"{}\" is not a whole number between 1 and {}", place_, key, kMost));
-    return at(key).get<std::int64_t>();
-  }
-  double seconds(const char* key) const {
-    const double value = at(key).is_number() ? at(key).get<double>() : 0;
-    if (!(value > 0 && std::isfinite(value))) throw Error(fmt::format("{}: \"{}\" is not a time above 0", place_, key));
-    return value;
-  }
+std::int64_t count(JsonObject& object, const char* key) { return object.integer(key, 1, kMost); }
 
- private:
-  const json& object_;
-  std::string place_;
-};
+double seconds(JsonObject& object, const char* key) {
+  const json& value = object.at(key);
+  if (!value.is_number() || !(value.get<double>() > 0 && std::isfinite(value.get<double>()))) object.wrong(key, "a time above 0");
+  return value.get<double>();
+}
 
 SseTiming timing_in(const json& value, const std::string& place) {
-  const Fields fields(value, place);
-  SseTiming timing{fields.text("form"),       fields.count("length"),  fields.count("partitions"),
-                   fields.seconds("seconds"), fields.seconds("least"), fields.seconds("most")};
-  if (std::ranges::find(kForms, timing.form) == kForms.end())
-    throw Error(fmt::format("{}: there is no form {}; there are sequential, masking and varlen", place, in_quotes(timing.form)));
-  if (timing.least > timing.seconds || timing.seconds > timing.most)
-    throw Error(place + ": \"least\", \"seconds\", \"most\" do not ascend");
+  JsonObject object(value, place);
+  SseTiming timing{object.text("form"),        count(object, "length"),  count(object, "partitions"),
+                   seconds(object, "seconds"), seconds(object, "least"), seconds(object, "most")};
+  if (std::ranges::find(kFormNames, timing.form) == kFormNames.end())
+    object.refuse(fmt::format("there is no form {}; there are sequential, masking and varlen", in_quotes(timing.form)));
+  if (timing.least > timing.seconds || timing.seconds > timing.most) object.refuse("\"least\", \"seconds\", \"most\" do not ascend");
   return timing;
 }
 
@@ -86,12 +63,12 @@ std::string to_json(const SseTimings& timings) {
 SseTimings parse_sse_timings(std::string_view text, const std::string& name) {
   check_json_text(name, "the file", text);
   const json document = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  const Fields fields(document, name);
-  if (fields.text("format") != kFormat || fields.count("version") != 1)
+  JsonObject object(document, name);
+  if (object.text("format") != kFormat || count(object, "version") != 1)
     fail(name, "is not a file of statescope bench sse that this version can read");
-  SseTimings timings{fields.text("device"), fields.count("heads"), fields.count("head_dim"), fields.count("chosen"), {}};
-  const json& list = fields.at("timings");
-  if (!list.is_array() || list.empty()) fail(name, "\"timings\" is not a list");
+  SseTimings timings{object.text("device"), count(object, "heads"), count(object, "head_dim"), count(object, "chosen"), {}};
+  const json& list = object.list("timings");
+  if (list.empty()) object.refuse("\"timings\" is empty");
   for (std::size_t i = 0; i < list.size(); ++i) timings.timings.push_back(timing_in(list[i], fmt::format("{}: timing {}", name, i + 1)));
   return timings;
 }

@@ -10,6 +10,7 @@
 
 #include "engine/checkpoint/file.h"
 #include "engine/checkpoint/format.h"
+#include "engine/checkpoint/json_object.h"
 #include "engine/error.h"
 
 namespace statescope {
@@ -26,82 +27,6 @@ const std::array<std::string_view, 5> kTasks{"niah", "mqar", "copy", "text", "fi
 void settle(EvalCell& cell) {
   if (cell.task.name == "text" && cell.task.haystack == TaskOptions{}.haystack) cell.task.haystack = "prose";
 }
-
-/// The values of one cell of a grid file, each checked.
-class CellReader {
- public:
-  CellReader(const std::filesystem::path& path, std::size_t number, const json& object) : path_(path), number_(number), object_(object) {}
-
-  EvalCell read(const EvalCell& base) const {
-    if (!object_.is_object()) refuse("is not an object");
-    EvalCell cell = base;
-    for (const auto& [key, value] : object_.items()) set(cell, key, value);
-    settle(cell);
-    return cell;
-  }
-
- private:
-  [[noreturn]] void refuse(const std::string& what) const { fail(path_, fmt::format("cell {}: {}", number_, what)); }
-
-  void set(EvalCell& cell, const std::string& key, const json& value) const {
-    TaskOptions& task = cell.task;
-    if (key == "task") {
-      task.name = text(key, value);
-      if (std::find(kTasks.begin(), kTasks.end(), task.name) == kTasks.end())
-        refuse(fmt::format("there is no task {}; there are niah, mqar, copy, text and file", in_quotes(task.name)));
-    } else if (key == "length") {
-      task.length = number(key, value, 1, kLongest);
-    } else if (key == "needles") {
-      task.needles = number(key, value, 0, kLongest);
-    } else if (key == "values") {
-      task.values = number(key, value, 1, kLongest);
-    } else if (key == "queries") {
-      task.queries = number(key, value, 1, kLongest);
-    } else if (key == "pairs") {
-      task.pairs = number(key, value, 1, kLongest);
-    } else if (key == "depth_percent") {
-      task.depth_percent = static_cast<int>(number(key, value, 0, 100));
-    } else if (key == "haystack" || key == "file") {
-      task.haystack = text(key, value);
-    } else if (key == "reply") {
-      cell.reply = number(key, value, 1, kLongestReply);
-    } else if (key == "score") {
-      cell.score = text(key, value);
-      if (cell.score != "all" && cell.score != "any" && cell.score != "mixed") refuse("\"score\" is not all, any or mixed");
-    } else if (key == "special") {
-      cell.special = flag(key, value);
-    } else if (key == "value") {
-      task.value = text(key, value);
-    } else if (key == "filler") {
-      task.filler = text(key, value);
-    } else if (key == "seed") {
-      task.seed = static_cast<std::uint32_t>(number(key, value, 0, std::numeric_limits<std::uint32_t>::max()));
-    } else if (key == "samples") {
-      cell.samples = number(key, value, 1, kMostSamples);
-    } else {
-      refuse(fmt::format("{} is no key of a cell", in_quotes(key)));
-    }
-  }
-
-  std::string text(const std::string& key, const json& value) const {
-    if (!value.is_string() || value.get_ref<const std::string&>().find('\0') != std::string::npos)
-      refuse(fmt::format("\"{}\" is not text", key));
-    return value;
-  }
-  bool flag(const std::string& key, const json& value) const {
-    if (!value.is_boolean()) refuse(fmt::format("\"{}\" is neither true nor false", key));
-    return value;
-  }
-  std::int64_t number(const std::string& key, const json& value, std::int64_t least, std::int64_t most) const {
-    if (!value.is_number_integer() || value < least || value > most)
-      refuse(fmt::format("\"{}\" is not a whole number between {} and {}", key, least, most));
-    return value;
-  }
-
-  const std::filesystem::path& path_;
-  std::size_t number_;
-  const json& object_;
-};
 
 /// Where none is given: a text's windows are longer, a copy's length is odd.
 std::int64_t usual_length(const TaskOptions& task) { return task.name == "text" ? 1024 : task.name == "copy" ? 511 : task.length; }
@@ -172,8 +97,32 @@ std::vector<int> even_depths(int count) {
   return depths;
 }
 
-EvalCell read_cell(const json& object, const std::filesystem::path& path, std::size_t number, const EvalCell& base) {
-  return CellReader(path, number, object).read(base);
+EvalCell read_cell(const json& value, const std::filesystem::path& path, std::size_t number, const EvalCell& base) {
+  JsonObject object(value, fmt::format("{}: cell {}", path.string(), number));
+  EvalCell cell = base;
+  TaskOptions& task = cell.task;
+  object.take("task", task.name);
+  if (std::ranges::find(kTasks, task.name) == kTasks.end())
+    object.refuse(fmt::format("there is no task {}; there are niah, mqar, copy, text and file", in_quotes(task.name)));
+  object.take("length", task.length, 1, kLongest);
+  object.take("needles", task.needles, 0, kLongest);
+  object.take("values", task.values, 1, kLongest);
+  object.take("queries", task.queries, 1, kLongest);
+  object.take("pairs", task.pairs, 1, kLongest);
+  object.take("depth_percent", task.depth_percent, 0, 100);
+  object.take("haystack", task.haystack);
+  object.take("file", task.haystack);
+  object.take("value", task.value);
+  object.take("filler", task.filler);
+  object.take("seed", task.seed, 0, std::numeric_limits<std::uint32_t>::max());
+  object.take("samples", cell.samples, 1, kMostSamples);
+  object.take("reply", cell.reply, 1, kLongestReply);
+  object.take("score", cell.score);
+  if (cell.score != "all" && cell.score != "any" && cell.score != "mixed") object.wrong("score", "all, any or mixed");
+  object.take("special", cell.special);
+  object.nothing_else("a cell");
+  settle(cell);
+  return cell;
 }
 
 std::vector<EvalCell> read_cells(const std::filesystem::path& path, const EvalCell& base) { return cells_from(path, parsed(path), base); }

@@ -6,6 +6,7 @@
 
 #include "engine/checkpoint/file.h"
 #include "engine/checkpoint/format.h"
+#include "engine/checkpoint/json_object.h"
 #include "engine/error.h"
 
 namespace statescope {
@@ -17,31 +18,21 @@ constexpr std::string_view kFormat = "statescope-figure", kElement = "statescope
 constexpr int kVersion = 1;
 constexpr std::size_t kMostSources = 1000;
 
-/// A value of the object, of that type. Throws Error.
-template <class Value>
-Value value_of(const json& object, const char* key) {
-  const auto found = object.is_object() ? object.find(key) : object.end();
-  if (!object.is_object() || found == object.end()) throw Error(fmt::format("has no {}", in_quotes(key)));
-  try {
-    return found->get<Value>();
-  } catch (const json::exception&) {
-    throw Error(fmt::format("{} is of another kind than it should be", in_quotes(key)));
-  }
-}
-
 Provenance provenance_of(const json& value, const std::string& name) {
-  if (value_of<std::string>(value, "format") != kFormat) throw Error("is not a figure's provenance");
-  if (value_of<int>(value, "version") != kVersion) throw Error("is of another version of Statescope");
-  Provenance provenance{.spec = parse_figure_spec(value_of<json>(value, "spec").dump(), name),
+  JsonObject object(value, name + ": its provenance");
+  if (object.text("format") != kFormat) object.refuse("is not a figure's");
+  if (object.at("version") != kVersion) object.refuse("is of another version of Statescope");
+  Provenance provenance{.spec = parse_figure_spec(object.at("spec").dump(), name),
                         .sources = {},
-                        .command = value_of<std::string>(value, "command"),
-                        .program = value_of<std::string>(value, "program"),
-                        .device = value_of<std::string>(value, "device")};
-  const json sources = value_of<json>(value, "sources");
-  if (!sources.is_array() || sources.size() > kMostSources) throw Error("\"sources\" is not a list");
-  for (const json& source : sources)
-    provenance.sources.push_back(
-        {value_of<std::string>(source, "name"), value_of<std::string>(source, "sha256"), value_of<std::string>(source, "config")});
+                        .command = object.text("command"),
+                        .program = object.text("program"),
+                        .device = object.text("device")};
+  const json& sources = object.list("sources");
+  if (sources.size() > kMostSources) object.refuse("has too many sources");
+  for (const json& each : sources) {
+    JsonObject source(each, object.place() + ": a source");
+    provenance.sources.push_back({source.text("name"), source.text("sha256"), source.text("config")});
+  }
   return provenance;
 }
 
@@ -67,14 +58,7 @@ std::string to_json(const Provenance& provenance) {
 
 Provenance parse_provenance(std::string_view text, const std::string& name) {
   check_json_text(name, "its provenance", text);
-  const json value = json::parse(text, nullptr, false);
-  try {
-    return provenance_of(value, name);
-  } catch (const Error& error) {
-    const std::string_view words = error.what();
-    if (words.starts_with(name)) throw;
-    fail(name, fmt::format("its provenance {}", words));
-  }
+  return provenance_of(json::parse(text, nullptr, false), name);
 }
 
 std::string without_spaces(std::string_view text) {

@@ -8,11 +8,11 @@
 #include <cmath>
 #include <iostream>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "app/assets.h"
 #include "engine/checkpoint/file.h"
 #include "engine/checkpoint/format.h"
+#include "engine/checkpoint/json_object.h"
 #include "engine/error.h"
 #include "views/chosen.h"
 
@@ -59,87 +59,20 @@ std::optional<double> real_in(std::string_view text) {
   return error == std::errc() && end == text.data() + text.size() && std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
-/// An object whose keys are asked for one after the other; what is left over is an error. `place`: "panels[2]"; empty: the whole.
-class Object {
- public:
-  Object(const json& value, std::string place) : value_(value), place_(std::move(place)) {
-    if (!value_.is_object()) throw Error(fmt::format("{} is not an object", place_.empty() ? "the spec" : place_));
+/// Says the place of what is wrong with a text that another function reads.
+template <class Read>
+void read_text(JsonObject& object, const char* key, const Read& read) {
+  const json* value = object.find(key);
+  if (!value) return;
+  try {
+    read(object.text_of(*value, key));
+  } catch (const Error& error) {
+    object.refuse(fmt::format("{}: {}", key, error.what()));
   }
-
-  const json* find(const char* key) {
-    known_.insert(key);
-    const auto found = value_.find(key);
-    return found == value_.end() ? nullptr : &*found;
-  }
-  [[noreturn]] void wrong(const char* key, std::string_view expected) const {
-    throw Error(fmt::format("{}{}{} is not {}", place_, place_.empty() ? "" : ".", key, expected));
-  }
-  void take(const char* key, bool& out) {
-    const json* value = find(key);
-    if (value && !value->is_boolean()) wrong(key, "true or false");
-    if (value) out = value->get<bool>();
-  }
-  void take(const char* key, std::string& out) {
-    const json* value = find(key);
-    if (value) out = text(*value, key);
-  }
-  void take(const char* key, double& out, double least, double most) {
-    const json* value = find(key);
-    if (!value) return;
-    if (!value->is_number() || !(value->get<double>() >= least && value->get<double>() <= most))
-      wrong(key, fmt::format("a number from {:g} to {:g}", least, most));
-    out = value->get<double>();
-  }
-  template <class Integer>
-  void take(const char* key, Integer& out, std::int64_t least, std::int64_t most) {
-    if (const json* value = find(key)) out = static_cast<Integer>(integer(*value, key, least, most));
-  }
-  void take(const char* key, std::optional<std::int64_t>& out, std::int64_t least, std::int64_t most) {
-    if (const json* value = find(key)) out = integer(*value, key, least, most);
-  }
-  void take(const char* key, std::vector<std::string>& out) {
-    const json* value = find(key);
-    if (!value) return;
-    if (!value->is_array()) wrong(key, "a list of texts");
-    for (const json& each : *value) out.push_back(text(each, key));
-  }
-  std::string text(const json& value, const char* key) const {
-    if (!value.is_string() || value.get_ref<const std::string&>().find('\0') != std::string::npos) wrong(key, "a text");
-    return value.get<std::string>();
-  }
-  std::int64_t integer(const json& value, const char* key, std::int64_t least, std::int64_t most) const {
-    const bool fits = value.is_number_unsigned() ? value.get<std::uint64_t>() <= static_cast<std::uint64_t>(most)
-                                                 : value.is_number_integer() && value.get<std::int64_t>() <= most;
-    if (!fits || value.get<std::int64_t>() < least) wrong(key, fmt::format("an integer from {} to {}", least, most));
-    return value.get<std::int64_t>();
-  }
-  /// Says the place of what is wrong with a value that another function reads.
-  template <class Read>
-  void take_text(const char* key, const Read& read) {
-    const json* value = find(key);
-    if (!value) return;
-    try {
-      read(text(*value, key));
-    } catch (const Error& error) {
-      throw Error(fmt::format("{}{}{}: {}", place_, place_.empty() ? "" : ".", key, error.what()));
-    }
-  }
-  void nothing_else(std::string_view what) const {
-    for (const auto& [key, value] : value_.items()) {
-      if (!known_.contains(key))
-        throw Error(fmt::format("{}{}{} is no key of {}", place_, place_.empty() ? "" : ": ", in_quotes(key), what));
-    }
-  }
-  const std::string& place() const { return place_; }
-
- private:
-  const json& value_;
-  std::string place_;
-  std::set<std::string> known_;
-};
+}
 
 TextSpan span_in(const json& value, const std::string& place, std::int64_t length) {
-  Object object(value, place);
+  JsonObject object(value, place);
   std::string part;
   object.take("part", part);
   const auto kind = std::ranges::find(kSpans, part, [](const auto& row) { return row.first; });
@@ -147,12 +80,12 @@ TextSpan span_in(const json& value, const std::string& place, std::int64_t lengt
   std::int64_t begin = 0, end = 0;
   object.take("begin", begin, 0, length);
   object.take("end", end, begin + 1, length);
-  if (end == 0) throw Error(place + " has no \"begin\" and \"end\"");
+  if (end == 0) object.refuse("has no \"begin\" and \"end\"");
   object.nothing_else("a span");
   return {kind->second, static_cast<std::size_t>(begin), static_cast<std::size_t>(end)};
 }
 
-std::vector<TextSpan> spans_in(Object& of, const std::string& place, std::int64_t length) {
+std::vector<TextSpan> spans_in(JsonObject& of, const std::string& place, std::int64_t length) {
   std::vector<TextSpan> spans;
   const json* all = of.find("spans");
   if (!all) return spans;
@@ -161,14 +94,14 @@ std::vector<TextSpan> spans_in(Object& of, const std::string& place, std::int64_
   return spans;
 }
 
-std::vector<ChatTurn> turns_in(Object& prompt, const std::string& place) {
+std::vector<ChatTurn> turns_in(JsonObject& prompt, const std::string& place) {
   std::vector<ChatTurn> turns;
   const json* all = prompt.find("turns");
   if (!all) return turns;
   if (!all->is_array()) prompt.wrong("turns", "a list of objects");
   for (std::size_t i = 0; i < all->size(); ++i) {
     const std::string own = fmt::format("{}.turns[{}]", place, i);
-    Object object((*all)[i], own);
+    JsonObject object((*all)[i], own);
     ChatTurn& turn = turns.emplace_back();
     object.take("role", turn.role);
     object.take("text", turn.text);
@@ -181,48 +114,48 @@ std::vector<ChatTurn> turns_in(Object& prompt, const std::string& place) {
 /// The prompt itself: {"text": …, "spans": [{"part", "begin", "end"}], "ids": […], "in_chat": true, "turns": [{"role", "text", "spans"}],
 /// "expected": …}.
 PromptInput prompt_in(const json& value, const std::string& place) {
-  Object object(value, place);
+  JsonObject object(value, place);
   PromptInput input;
   object.take("text", input.text);
   object.take("in_chat", input.in_chat);
   object.take("expected", input.expected);
   if (const json* ids = object.find("ids")) {
     if (!ids->is_array()) object.wrong("ids", "a list of token ids");
-    for (const json& id : *ids) input.ids.push_back(static_cast<std::int32_t>(object.integer(id, "ids", 0, kMost - 1)));
+    for (const json& id : *ids) input.ids.push_back(static_cast<std::int32_t>(object.integer_of(id, "ids", 0, kMost - 1)));
   }
   input.spans = spans_in(object, place, std::ssize(input.text));
   input.turns = turns_in(object, place);
   object.nothing_else("a prompt");
-  if (input.text.empty() == input.ids.empty()) throw Error(fmt::format("{} has neither or both of \"text\" and \"ids\"", place));
+  if (input.text.empty() == input.ids.empty()) object.refuse("has neither or both of \"text\" and \"ids\"");
   return input;
 }
 
-RangeChoice range_in(const json& value, Object& object) {
-  if (value.is_string()) return figure_range(object.text(value, "range"));
+RangeChoice range_in(const json& value, JsonObject& object) {
+  if (value.is_string()) return figure_range(object.text_of(value, "range"));
   if (!value.is_array() || value.size() != 2 || !value[0].is_number() || !value[1].is_number() || !(value[0] < value[1]))
     object.wrong("range", "own, full, most or [low, high]");
   return {RangeChoice::Fit::fixed, value[0].get<float>(), value[1].get<float>(), false};
 }
 
 /// Which run it is of.
-void read_run(Object& object, FigurePanel& panel) {
+void read_run(JsonObject& object, FigurePanel& panel) {
   std::string checkpoint;
   object.take("checkpoint", checkpoint);
   object.take("checkpoints", panel.checkpoints);
-  if (!checkpoint.empty() && !panel.checkpoints.empty()) throw Error(object.place() + " has both \"checkpoint\" and \"checkpoints\"");
+  if (!checkpoint.empty() && !panel.checkpoints.empty()) object.refuse("has both \"checkpoint\" and \"checkpoints\"");
   if (!checkpoint.empty()) panel.checkpoints = {checkpoint};
   if (const json* prompt = object.find("prompt")) {
     if (prompt->is_object())
       panel.input = prompt_in(*prompt, object.place() + ".prompt");
     else
-      panel.prompt = object.text(*prompt, "prompt");
+      panel.prompt = object.text_of(*prompt, "prompt");
   }
   object.take("generate", panel.generate, 0, 1'000'000);
   object.take("interventions", panel.interventions);
 }
 
 FigurePanel panel_in(const json& value, const std::string& place) {
-  Object object(value, place);
+  JsonObject object(value, place);
   FigurePanel panel;
   object.take("view", panel.view);
   object.take("chart", panel.chart);
@@ -235,7 +168,7 @@ FigurePanel panel_in(const json& value, const std::string& place) {
   object.take("slot", panel.slot, 0, kMost);
   object.take("token", panel.token, -kMost, kMost);
   object.take("reference", panel.reference, -kMost, kMost);
-  if (const json* row = object.find("row")) panel.row = *row == "all" ? kAllRows : object.integer(*row, "row", -1, kMost);
+  if (const json* row = object.find("row")) panel.row = *row == "all" ? kAllRows : object.integer_of(*row, "row", -1, kMost);
   object.take("column", panel.column, -1, kMost);
   object.take("mode", panel.mode);
   if (object.find("knob")) object.take("knob", panel.knob.emplace(), -1e12, 1e12);
@@ -272,7 +205,7 @@ std::vector<json> expanded(const json& panel, std::int64_t& columns) {
   return all;
 }
 
-void read_panels(Object& object, FigureSpec& spec) {
+void read_panels(JsonObject& object, FigureSpec& spec) {
   const json none = json::object(), *defaults = object.find("defaults"), *panels = object.find("panels");
   if (!panels || !panels->is_array() || panels->empty()) throw Error("\"panels\" is not a list of panels");
   if (!defaults) defaults = &none;
@@ -281,7 +214,7 @@ void read_panels(Object& object, FigureSpec& spec) {
   for (std::size_t i = 0; i < panels->size(); ++i) {
     json panel = (*panels)[i];
     const std::string place = fmt::format("panels[{}]", i);
-    if (!panel.is_object()) throw Error(place + " is not an object");
+    if (!panel.is_object()) throw Error(place + ": is not an object");
     for (const auto& [key, value] : defaults->items()) {
       if (!panel.contains(key)) panel[key] = value;
     }
@@ -294,14 +227,14 @@ void read_panels(Object& object, FigureSpec& spec) {
 }
 
 FigureSpec spec_in(const json& value) {
-  Object object(value, "");
+  JsonObject object(value, "");
   FigureSpec spec;
-  object.take_text("size", [&](const std::string& size) { set_size(spec, size); });
+  read_text(object, "size", [&](const std::string& size) { set_size(spec, size); });
   if (object.find("aspect")) object.take("aspect", spec.aspect.emplace(), 0.1, 10);
   object.take("font", spec.family);
   object.take("type", spec.type_pt, 5, 12);
   object.take("line_width", spec.line_width, 0.1, 10);
-  object.take_text("map", [&](const std::string& name) { spec.colors = figure_colors(name); });
+  read_text(object, "map", [&](const std::string& name) { spec.colors = figure_colors(name); });
   object.take("shared_range", spec.shared_range);
   object.take("color_bars", spec.color_bars);
   object.take("titles", spec.titles);

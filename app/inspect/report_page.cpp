@@ -153,7 +153,7 @@ std::string eighths_table(const SequenceReport& report) {
 }
 
 /// A line with the command that opens the window there, and a button that copies it; empty where the prompt cannot be read again.
-std::string opening(const Inspected& inspected, std::size_t sequence, const WindowPlace& place) {
+std::string opening(const Inspected& inspected, std::size_t sequence, const PlaceInRun& place) {
   const std::optional<WindowCommand> command = window_command_at(inspected, sequence, place);
   if (!command) return "";
   return fmt::format(
@@ -163,7 +163,7 @@ std::string opening(const Inspected& inspected, std::size_t sequence, const Wind
 }
 
 /// A figure, or table, of a kind of sequence, and the way from it to the window, on the first of them after its last token.
-std::string led(const std::string& figure, const Inspected& inspected, const InspectedKind& kind, WindowPlace place) {
+std::string led(const std::string& figure, const Inspected& inspected, const InspectedKind& kind, PlaceInRun place) {
   if (figure.empty() || kind.first >= inspected.sequences.size()) return figure;
   place.token = inspected.sequences[kind.first].tokens - 1;
   return fmt::format("<div class=\"led\">{}{}</div>\n", figure, opening(inspected, kind.first, place));
@@ -192,10 +192,10 @@ std::optional<std::int64_t> least_even_layer(const SequenceReport& report) {
   return least_layer(report, [](const LayerReport& l) { return l.routing ? l.routing->load_entropy : NAN; });
 }
 
-WindowPlace lowest_rank(const SequenceReport& report) {
+PlaceInRun lowest_rank(const SequenceReport& report) {
   const auto rank = [](const StateSimilarity& head) { return head.stacked.rank; };
   const auto lowest = [&](const LayerReport& l) { return l.heads.empty() ? NAN : rank(*std::ranges::min_element(l.heads, {}, rank)); };
-  WindowPlace place{.view = "spectrum", .layer = least_layer(report, lowest)};
+  PlaceInRun place{.view = "spectrum", .layer = least_layer(report, lowest)};
   if (!place.layer) return place;
   const std::vector<StateSimilarity>& heads = report.layers[static_cast<std::size_t>(*place.layer)].heads;
   place.head = std::ranges::min_element(heads, {}, rank) - heads.begin();
@@ -240,7 +240,7 @@ std::string checkpoint_section(std::size_t index, const Inspected& inspected) {
   const std::vector<InspectedKind> kinds = kinds_of(inspected);
   if (!kinds.empty()) {
     const SequenceReport& last = kinds.back().report;
-    const auto lead = [&](const std::string& figure, const WindowPlace& place) { return led(figure, inspected, kinds.back(), place); };
+    const auto lead = [&](const std::string& figure, const PlaceInRun& place) { return led(figure, inspected, kinds.back(), place); };
     section += lead(drift_figure(last, inspected.trained), {.view = "spectrum/Norm along the run", .layer = layer_that_grew(last)}) +
                "<div class=\"panels\">" + lead(rank_figure(last), lowest_rank(last)) +
                lead(half_life_figure(last), {.view = "decay/Half-life", .layer = layer_that_forgets(last)}) + "</div>\n";

@@ -116,7 +116,7 @@ SeenAt seen_at(const Inspected& inspected, const Diagnosis& diagnosis) {
   return seen;
 }
 
-std::string place_words(const WindowPlace& place) {
+std::string place_words(const PlaceInRun& place) {
   std::string words;
   for (const auto& [option, value] :
        {std::pair("--layer", place.layer), std::pair("--head", place.head), std::pair("--token", place.token)}) {
@@ -125,7 +125,7 @@ std::string place_words(const WindowPlace& place) {
   return words;
 }
 
-std::optional<WindowCommand> window_command_at(const Inspected& inspected, std::size_t sequence, const WindowPlace& place) {
+std::optional<WindowCommand> window_command_at(const Inspected& inspected, std::size_t sequence, const PlaceInRun& place) {
   if (sequence >= inspected.reread.size() || inspected.reread[sequence].empty()) return {};
   const std::string checkpoint = fs::absolute(inspected.checkpoint).lexically_normal().string();
   return WindowCommand{.before = program_word() + " " + shell_word(checkpoint),

@@ -16,8 +16,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view kWhiteSpace = " \t\n\v\f\r";
-
 /// Said in a turn, it shows where a template puts the words: no template has them of its own.
 const std::string kProbe = "what-the-turn-says";
 

@@ -16,7 +16,6 @@ namespace statescope {
 namespace {
 
 constexpr std::size_t kMostNearest = 3, kMostUnknown = 50;
-constexpr std::string_view kWhiteSpace = " \t\n\v\f\r";
 
 std::vector<std::string> words_of(const Tokenizer& tokenizer, std::int64_t vocab) {
   std::vector<std::string> words;

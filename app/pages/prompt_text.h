@@ -16,6 +16,8 @@ namespace chat {
 class TemplateFolder;
 }
 
+inline constexpr std::string_view kWhiteSpace = " \t\n\v\f\r";
+
 /// Bytes [begin, end) of a text: a word that the model has not learned, and those of its own that are spelt most like it, the nearest
 /// first.
 struct UnknownWord {

@@ -13,7 +13,6 @@ namespace statescope {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 void check(const SlotDecay& slot) {
   check_that(slot.tokens >= 0 && slot.first >= 0 && slot.channels >= 0, "decay: a negative size");

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -10,6 +11,8 @@
 #include "engine/error.h"
 
 namespace statescope {
+
+inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 /// Throws std::invalid_argument unless `what` has as many numbers as its shape says.
 template <class Number>

@@ -12,8 +12,6 @@
 namespace statescope {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
 void check(const RoutedTokens& routed) {
   check_that(routed.partitions > 0 && routed.width > 0 && routed.width <= routed.chosen && routed.chosen <= routed.partitions,
              "routing: 1 ≤ width ≤ chosen ≤ partitions does not hold");

@@ -10,8 +10,6 @@
 namespace statescope {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
 /// A mean of what was added; NaN of nothing.
 struct Mean {
   double sum = 0, count = 0;

@@ -6,15 +6,15 @@
 namespace statescope {
 namespace {
 
-constexpr std::int64_t kTokensAtOnce = 16;
+constexpr std::int64_t kPredictionsAtOnce = 16;
 
 }  // namespace
 
 BranchPredictions answer(const BranchPredictionsQuestion&, Evidence& evidence) {
   BranchPredictions all;
   const std::int64_t first = all.from = evidence.info().branch.from;
-  for (std::int64_t from = first; from < evidence.tokens(); from += kTokensAtOnce) {
-    const std::int64_t to = std::min(from + kTokensAtOnce, evidence.tokens());
+  for (std::int64_t from = first; from < evidence.tokens(); from += kPredictionsAtOnce) {
+    const std::int64_t to = std::min(from + kPredictionsAtOnce, evidence.tokens());
     const RunDifference difference = evidence.difference(from, to);
     all.kl.insert(all.kl.end(), difference.kl.begin(), difference.kl.end());
     all.logits.insert(all.logits.end(), difference.logits.begin(), difference.logits.end());

@@ -16,8 +16,6 @@
 namespace statescope {
 namespace {
 
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-
 /// z [R, V] on the backend and back: cosines [R, R], 0 where a row is zero.
 std::vector<float> cosines(Evidence& evidence, std::span<const float> z, std::int64_t R) {
   Backend& backend = evidence.backend();

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/analysis/parts.h"
 #include "engine/config/host_floats.h"
 
 namespace statescope {
 namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 bool has_many_words(const Model& model) { return model.vocab() > 65536; }
 

@@ -58,7 +58,7 @@ constexpr std::array<IllnessRow, 12> kIllnesses{{
 
 struct SignRow {
   Illness illness;
-  std::optional<Finding> (*sign)(const LayerSigns&, const ReadOn&);
+  std::optional<Symptom> (*sign)(const LayerSigns&, const ReadOn&);
   bool explains;  // what others would find in the layer behind it
 };
 constexpr std::array<SignRow, 13> kSigns{{
@@ -78,15 +78,15 @@ constexpr std::array<SignRow, 13> kSigns{{
 }};
 
 /// Adds what a layer shows to the diagnosis of the same illness in other layers; the worst speaks.
-void add(Diagnosis& diagnosis, double& worst, std::int64_t layer, const Finding& finding) {
+void add(Diagnosis& diagnosis, double& worst, std::int64_t layer, const Symptom& symptom) {
   diagnosis.layers.push_back(layer);
-  diagnosis.heads_by_layer.push_back(finding.heads);
-  if (diagnosis.layers.size() > 1 && finding.severity <= worst) return;
-  worst = finding.severity;
-  diagnosis.heads = finding.heads;
-  diagnosis.evidence = finding.evidence;
+  diagnosis.heads_by_layer.push_back(symptom.heads);
+  if (diagnosis.layers.size() > 1 && symptom.severity <= worst) return;
+  worst = symptom.severity;
+  diagnosis.heads = symptom.heads;
+  diagnosis.evidence = symptom.evidence;
   diagnosis.evidence.insert(diagnosis.evidence.begin(), {"layer", static_cast<double>(layer)});
-  diagnosis.sentence = finding.sentence;
+  diagnosis.sentence = symptom.sentence;
 }
 
 /// Means over sequences.
@@ -178,7 +178,7 @@ Judgement judge(std::span<const SequenceReport> all, const ReadOn& read) {
     for (std::size_t l = 0; l < sequences.front().layers.size(); ++l) {
       const LayerSigns signs(sequences, l);
       if (!signs.has_memory() || explained.contains(signs.index())) continue;
-      if (const std::optional<Finding> finding = sign(signs, read)) add(diagnosis, worst, signs.index(), *finding);
+      if (const std::optional<Symptom> symptom = sign(signs, read)) add(diagnosis, worst, signs.index(), *symptom);
     }
     if (explains) explained.insert(diagnosis.layers.begin(), diagnosis.layers.end());
     if (diagnosis.layers.size() > 1)

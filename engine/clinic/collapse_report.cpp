@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 
+#include "engine/analysis/parts.h"
 #include "engine/analysis/predictions.h"
 #include "engine/analysis/write_analysis.h"
 #include "engine/clinic/layer_report.h"
@@ -14,7 +15,6 @@
 namespace statescope {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr std::size_t kEighths = 8, kLeastTokens = 16;
 
 /// Of a layer's first memory.

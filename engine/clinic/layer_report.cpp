@@ -16,7 +16,6 @@
 namespace statescope {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 /// Channels of which every row is kept.
 constexpr std::array<std::string_view, 5> kRead{"partition_gate", "partition_selected", "head_gate_q", "head_gate_k", "log_decay"};
 

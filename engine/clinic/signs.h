@@ -46,7 +46,7 @@ class LayerSigns {
 };
 
 /// What a sign says of a layer; unset: nothing.
-struct Finding {
+struct Symptom {
   std::vector<std::pair<std::string, double>> evidence;
   std::vector<std::int64_t> heads = {};
   std::string sentence;  // of this layer, without its number
@@ -56,25 +56,25 @@ struct Finding {
 namespace signs {
 
 // Of use (signs_of_use.cpp): is the memory written, is it read? The last two of single heads, where the layer as a whole is.
-std::optional<Finding> unwritten(const LayerSigns& layer, const ReadOn& read);
-std::optional<Finding> unread(const LayerSigns& layer, const ReadOn& read);
-std::optional<Finding> unwritten_heads(const LayerSigns& layer, const ReadOn& read);
-std::optional<Finding> unread_heads(const LayerSigns& layer, const ReadOn& read);
+std::optional<Symptom> unwritten(const LayerSigns& layer, const ReadOn& read);
+std::optional<Symptom> unread(const LayerSigns& layer, const ReadOn& read);
+std::optional<Symptom> unwritten_heads(const LayerSigns& layer, const ReadOn& read);
+std::optional<Symptom> unread_heads(const LayerSigns& layer, const ReadOn& read);
 
 // Of choice (signs_of_choice.cpp): do partitions and heads that compete all get something?
-std::optional<Finding> routing_collapse(const LayerSigns& layer, const ReadOn& read);
-std::optional<Finding> dead_partition(const LayerSigns& layer, const ReadOn& read);
-std::optional<Finding> head_gate_collapse(const LayerSigns& layer, const ReadOn& read);
+std::optional<Symptom> routing_collapse(const LayerSigns& layer, const ReadOn& read);
+std::optional<Symptom> dead_partition(const LayerSigns& layer, const ReadOn& read);
+std::optional<Symptom> head_gate_collapse(const LayerSigns& layer, const ReadOn& read);
 
 // Of content (signs_of_content.cpp): do states hold different things? The last of single heads, whose others hold more.
-std::optional<Finding> duplicate_heads(const LayerSigns& layer, const ReadOn& read);
-std::optional<Finding> rank_collapse(const LayerSigns& layer, const ReadOn& read);
-std::optional<Finding> one_direction_heads(const LayerSigns& layer, const ReadOn& read);
+std::optional<Symptom> duplicate_heads(const LayerSigns& layer, const ReadOn& read);
+std::optional<Symptom> rank_collapse(const LayerSigns& layer, const ReadOn& read);
+std::optional<Symptom> one_direction_heads(const LayerSigns& layer, const ReadOn& read);
 
 // Of time (signs_of_time.cpp): how long is something kept, and where does the state go meanwhile?
-std::optional<Finding> forgets_at_once(const LayerSigns& layer, const ReadOn& read);
-std::optional<Finding> never_forgets(const LayerSigns& layer, const ReadOn& read);
-std::optional<Finding> length_drift(const LayerSigns& layer, const ReadOn& read);
+std::optional<Symptom> forgets_at_once(const LayerSigns& layer, const ReadOn& read);
+std::optional<Symptom> never_forgets(const LayerSigns& layer, const ReadOn& read);
+std::optional<Symptom> length_drift(const LayerSigns& layer, const ReadOn& read);
 
 /// Of the heads for which `says` is true of what was measured of them.
 std::vector<std::int64_t> heads_where(const LayerSigns& layer, const std::function<bool(const LayerSigns&, std::size_t)>& says);

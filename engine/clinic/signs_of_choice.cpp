@@ -21,7 +21,7 @@ double spread(std::span<const double> loads, double chosen) {
 
 }  // namespace
 
-std::optional<Finding> routing_collapse(const LayerSigns& layer, const ReadOn&) {
+std::optional<Symptom> routing_collapse(const LayerSigns& layer, const ReadOn&) {
   const std::vector<double> loads = layer.loads();
   if (loads.empty()) return {};
   double chosen = 0;
@@ -29,14 +29,14 @@ std::optional<Finding> routing_collapse(const LayerSigns& layer, const ReadOn&) 
   if (!(chosen + 0.5 < static_cast<double>(loads.size()))) return {};  // every token chooses all
   const double value = spread(loads, std::max(1.0, std::round(chosen)));
   if (!(value < kLeastSpread)) return {};
-  return Finding{
+  return Symptom{
       .evidence = {{"spread", value}, {"threshold", kLeastSpread}, {"largest_load", std::ranges::max(loads)}},
       .sentence = fmt::format("Tokens crowd into few partitions: their spread is {:.2f} (1: even, 0: the same ones always); loads {:.2f}.",
                               value, fmt::join(loads, " ")),
       .severity = -value};
 }
 
-std::optional<Finding> dead_partition(const LayerSigns& layer, const ReadOn&) {
+std::optional<Symptom> dead_partition(const LayerSigns& layer, const ReadOn&) {
   const std::vector<double> loads = layer.loads();
   std::vector<std::size_t> dead;
   for (std::size_t n = 0; n < loads.size(); ++n) {
@@ -44,13 +44,13 @@ std::optional<Finding> dead_partition(const LayerSigns& layer, const ReadOn&) {
   }
   if (dead.empty()) return {};
   const double least = std::ranges::min(loads);
-  return Finding{.evidence = {{"least_load", least}, {"threshold", kDeadLoad}, {"partitions", static_cast<double>(dead.size())}},
+  return Symptom{.evidence = {{"least_load", least}, {"threshold", kDeadLoad}, {"partitions", static_cast<double>(dead.size())}},
                  .sentence = fmt::format("Partition{} {} {} hardly ever chosen: a load of {:.2g} of the fair share.",
                                          dead.size() > 1 ? "s" : "", fmt::join(dead, ", "), dead.size() > 1 ? "are" : "is", least),
                  .severity = static_cast<double>(dead.size())};
 }
 
-std::optional<Finding> head_gate_collapse(const LayerSigns& layer, const ReadOn&) {
+std::optional<Symptom> head_gate_collapse(const LayerSigns& layer, const ReadOn&) {
   for (const auto& [what, gate] : {std::pair{"written", &LayerReport::writing}, std::pair{"read", &LayerReport::reading}}) {
     if (!(layer.any().*gate)) continue;
     const double of_mean = layer.of([&](const LayerReport& l) { return (l.*gate)->entropy_of_mean; });
@@ -58,20 +58,20 @@ std::optional<Finding> head_gate_collapse(const LayerSigns& layer, const ReadOn&
     const std::int64_t winner = (layer.any().*gate)->winner;
     const std::vector<std::pair<std::string, double>> evidence{{"entropy_of_mean_gate", of_mean}, {"mean_entropy", mean_entropy}};
     if (mean_entropy < kHardGates && of_mean >= kLeastGateEntropy)
-      return Finding{.evidence = evidence,
+      return Symptom{.evidence = evidence,
                      .sentence = fmt::format(
                          "Heads no longer compete: at every token one head alone is {} (entropy of a token's gates {:.2g} of log H).", what,
                          mean_entropy),
                      .severity = -mean_entropy};
     if (of_mean < kLeastGateEntropy)
-      return Finding{.evidence = evidence,
+      return Symptom{.evidence = evidence,
                      .heads = {winner},
                      .sentence = fmt::format("Head {} always wins: the mean gate by which heads are {} has an entropy of {:.2g} of log H.",
                                              winner, what, of_mean),
                      .severity = -of_mean};
     const bool alike = layer.of([](const LayerReport& l) { return l.likest_heads; }) > kSameHeads;  // then gates cannot differ
     if (mean_entropy > kMostGateEntropy && !alike)
-      return Finding{
+      return Symptom{
           .evidence = evidence,
           .sentence = fmt::format("No head ever wins: the gates by which heads are {} are even at every token (entropy {:.4f} of log H).",
                                   what, mean_entropy),

@@ -35,7 +35,7 @@ double mean_slot_rank(const LayerReport& layer) {
 
 }  // namespace
 
-std::optional<Finding> duplicate_heads(const LayerSigns& layer, const ReadOn&) {
+std::optional<Symptom> duplicate_heads(const LayerSigns& layer, const ReadOn&) {
   const auto above = [&layer](std::vector<double> LayerReport::*figure, double threshold) {
     return heads_where(layer, [=](const LayerSigns& l, std::size_t head) { return of_head(l, head, figure) > threshold; });
   };
@@ -43,7 +43,7 @@ std::optional<Finding> duplicate_heads(const LayerSigns& layer, const ReadOn&) {
   if (cosine > kSameHeads) {
     std::vector<std::int64_t> heads = above(&LayerReport::heads_likeness, kSameHeads);
     if (heads.size() < 2) heads = {layer.any().likest[0], layer.any().likest[1]};  // not always the same two
-    return Finding{.evidence = {{"cosine", cosine}, {"threshold", kSameHeads}},
+    return Symptom{.evidence = {{"cosine", cosine}, {"threshold", kSameHeads}},
                    .heads = heads,
                    .sentence = fmt::format("{}: |cosine| of their states {:.4f}.", alike_text(heads, "hold"), cosine),
                    .severity = cosine};
@@ -53,31 +53,31 @@ std::optional<Finding> duplicate_heads(const LayerSigns& layer, const ReadOn&) {
   double reads = 0;
   for (const std::int64_t head : heads)
     reads = std::max(reads, of_head(layer, static_cast<std::size_t>(head), &LayerReport::heads_same_reads));
-  return Finding{.evidence = {{"reads_cosine", reads}, {"threshold", kSameReads}},
+  return Symptom{.evidence = {{"reads_cosine", reads}, {"threshold", kSameReads}},
                  .heads = heads,
                  .sentence = fmt::format("{}, their keys in another order: cosine of SᵀS {:.4f}.", alike_text(heads, "read"), reads),
                  .severity = reads};
 }
 
-std::optional<Finding> rank_collapse(const LayerSigns& layer, const ReadOn&) {
+std::optional<Symptom> rank_collapse(const LayerSigns& layer, const ReadOn&) {
   const double rank = layer.of(mean_slot_rank);
   const bool alike = layer.of([](const LayerReport& l) { return l.likest_heads; }) > kSameHeads;
   const double threshold = alike ? kOneDirectionAlike : kOneDirection;
   if (!(rank < threshold)) return {};
-  return Finding{.evidence = {{"effective_rank", rank}, {"threshold", threshold}},
+  return Symptom{.evidence = {{"effective_rank", rank}, {"threshold", threshold}},
                  .sentence = fmt::format("States hold nearly one direction: effective rank {:.2f}, mean over heads.", rank),
                  .severity = -rank};
 }
 
 /// Single heads of a layer whose others hold more.
-std::optional<Finding> one_direction_heads(const LayerSigns& layer, const ReadOn&) {
+std::optional<Symptom> one_direction_heads(const LayerSigns& layer, const ReadOn&) {
   const auto rank = [&layer](std::size_t head) { return layer.of([head](const LayerReport& l) { return slot_rank(l.heads[head]); }); };
   const std::vector<std::int64_t> heads =
       heads_where(layer, [&rank](const LayerSigns&, std::size_t head) { return rank(head) > 0 && rank(head) <= kOneDirectionHead; });
   if (heads.empty()) return {};
   double most = 0;
   for (const std::int64_t head : heads) most = std::max(most, rank(static_cast<std::size_t>(head)));
-  return Finding{.evidence = {{"heads", static_cast<double>(heads.size())}, {"effective_rank", most}, {"threshold", kOneDirectionHead}},
+  return Symptom{.evidence = {{"heads", static_cast<double>(heads.size())}, {"effective_rank", most}, {"threshold", kOneDirectionHead}},
                  .heads = heads,
                  .sentence = fmt::format("The state of {} holds one direction: effective rank {:.4f}.", heads_text(heads), most),
                  .severity = static_cast<double>(heads.size())};

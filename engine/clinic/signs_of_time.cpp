@@ -15,16 +15,16 @@ double growth_in_second_half(const LayerReport& layer) {
 
 }  // namespace
 
-std::optional<Finding> forgets_at_once(const LayerSigns& layer, const ReadOn&) {
+std::optional<Symptom> forgets_at_once(const LayerSigns& layer, const ReadOn&) {
   const double longest = layer.of([](const LayerReport& l) { return l.longest_median.value_or(NAN); });
   if (!(longest < kShortestMemory)) return {};
-  return Finding{.evidence = {{"longest_median_half_life", longest}, {"threshold", kShortestMemory}},
+  return Symptom{.evidence = {{"longest_median_half_life", longest}, {"threshold", kShortestMemory}},
                  .sentence = fmt::format(
                      "Nothing outlives a few tokens: half of it is gone after {:.2g} tokens (the median channel's half-life).", longest),
                  .severity = -longest};
 }
 
-std::optional<Finding> never_forgets(const LayerSigns& layer, const ReadOn&) {
+std::optional<Symptom> never_forgets(const LayerSigns& layer, const ReadOn&) {
   double longest = 0;
   for (const SequenceReport& sequence : layer.sequences()) longest = std::max(longest, static_cast<double>(sequence.tokens));
   const double shortest = layer.of([](const LayerReport& l) { return l.shortest_half_life.value_or(NAN); });
@@ -34,7 +34,7 @@ std::optional<Finding> never_forgets(const LayerSigns& layer, const ReadOn&) {
   const double median = layer.of([](const LayerReport& l) { return l.shortest_median.value_or(NAN); });
   const bool decays = !(shortest > (erases ? kCannotDecay : kNeverDecays * longest)) && !(median > kCannotDecay);
   if (decays || !(growth > kStillGrows)) return {};
-  return Finding{.evidence = {{"shortest_half_life", std::min(shortest, 1e30)},
+  return Symptom{.evidence = {{"shortest_half_life", std::min(shortest, 1e30)},
                               {"shortest_median_half_life", std::min(median, 1e30)},
                               {"tokens", longest},
                               {"norm_growth", growth}},
@@ -45,7 +45,7 @@ std::optional<Finding> never_forgets(const LayerSigns& layer, const ReadOn&) {
                  .severity = growth};
 }
 
-std::optional<Finding> length_drift(const LayerSigns& layer, const ReadOn& read) {
+std::optional<Symptom> length_drift(const LayerSigns& layer, const ReadOn& read) {
   if (read.trained_length == 0) return {};
   double inside = 0, outside = 0, furthest = 0;  // the largest norm up to the training length, and behind it
   for (const SequenceReport& sequence : layer.sequences()) {
@@ -58,7 +58,7 @@ std::optional<Finding> length_drift(const LayerSigns& layer, const ReadOn& read)
   }
   const double growth = outside / inside;
   if (!(inside > 0) || !(growth > kDriftGrowth)) return {};
-  return Finding{.evidence = {{"norm_inside", inside},
+  return Symptom{.evidence = {{"norm_inside", inside},
                               {"norm_outside", outside},
                               {"growth", growth},
                               {"threshold", kDriftGrowth},

@@ -36,7 +36,7 @@ double of_head(const LayerSigns& layer, std::size_t head, std::vector<double> La
   return layer.of([&](const LayerReport& l) { return (l.*figure)[head]; });
 }
 
-std::optional<Finding> unwritten(const LayerSigns& layer, const ReadOn&) {
+std::optional<Symptom> unwritten(const LayerSigns& layer, const ReadOn&) {
   const double state = layer.of([](const LayerReport& l) {
     double most = 0;
     for (const SlotReport& slot : l.slots) most = std::max(most, slot.norm);
@@ -45,29 +45,29 @@ std::optional<Finding> unwritten(const LayerSigns& layer, const ReadOn&) {
   const double residual = layer.of([](const LayerReport& l) { return l.residual_norm; });
   const double effect = layer.of([](const LayerReport& l) { return l.read_effect; });
   if (!(state <= kLeastWritten * residual) || effect > kLeastReadEffect) return {};
-  return Finding{.evidence = {{"state_norm", state}, {"residual_norm", residual}, {"read_effect", effect}},
+  return Symptom{.evidence = {{"state_norm", state}, {"residual_norm", residual}, {"read_effect", effect}},
                  .sentence = fmt::format("Next to nothing is written: the state's norm is {:.2g} where the residual stream's is {:.2g}.",
                                          state, residual),
                  .severity = -state};
 }
 
-std::optional<Finding> unread(const LayerSigns& layer, const ReadOn&) {
+std::optional<Symptom> unread(const LayerSigns& layer, const ReadOn&) {
   const double effect = layer.of([](const LayerReport& l) { return l.read_effect; });
   if (!(effect < kLeastReadEffect)) return {};
-  return Finding{.evidence = {{"read_effect", effect}, {"threshold", kLeastReadEffect}},
+  return Symptom{.evidence = {{"read_effect", effect}, {"threshold", kLeastReadEffect}},
                  .sentence = fmt::format(
                      "Nobody misses this memory: with its read set to 0 the last predictions change by {:.2g} (total variation).", effect),
                  .severity = -effect};
 }
 
 /// Single heads of a layer that is written.
-std::optional<Finding> unwritten_heads(const LayerSigns& layer, const ReadOn&) {
+std::optional<Symptom> unwritten_heads(const LayerSigns& layer, const ReadOn&) {
   const std::vector<std::int64_t> heads = heads_where(layer, is_unwritten);
   if (heads.empty()) return {};
   double most = 0;
   for (const std::int64_t head : heads) most = std::max(most, of_head(layer, static_cast<std::size_t>(head), &LayerReport::heads_norm));
   const double residual = layer.of([](const LayerReport& l) { return l.residual_norm; });
-  return Finding{
+  return Symptom{
       .evidence = {{"heads", static_cast<double>(heads.size())}, {"state_norm", most}, {"residual_norm", residual}},
       .heads = heads,
       .sentence = fmt::format("Next to nothing is written to {}: the state's norm is {:.2g} where the residual stream's is {:.2g}.",
@@ -76,14 +76,14 @@ std::optional<Finding> unwritten_heads(const LayerSigns& layer, const ReadOn&) {
 }
 
 /// Single heads of a layer that is read.
-std::optional<Finding> unread_heads(const LayerSigns& layer, const ReadOn&) {
+std::optional<Symptom> unread_heads(const LayerSigns& layer, const ReadOn&) {
   const std::vector<std::int64_t> heads = heads_where(
       layer, [](const LayerSigns& l, std::size_t head) { return !is_unwritten(l, head) && read_effect(l, head) < kLeastHeadEffect; });
   if (heads.empty()) return {};
   const double least = read_effect(layer, static_cast<std::size_t>(std::ranges::min(heads, {}, [&](std::int64_t head) {
                                      return read_effect(layer, static_cast<std::size_t>(head));
                                    })));
-  return Finding{
+  return Symptom{
       .evidence = {{"read_effect", least}, {"threshold", kLeastHeadEffect}},
       .heads = heads,
       .sentence = fmt::format("Nobody misses {}: with one read set to 0 the last predictions change by {:.2g} (total variation).",

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <regex>
 #include <set>
 #include <string>
 #include <vector>
@@ -134,6 +135,36 @@ TEST_CASE("includes go from a room to those before it, with no way back") {
   for (const auto& rooms : kRooms) {
     INFO(rooms.front());
     CHECK(back_arrows(from_source(""), rooms) == std::vector<std::string>{});
+  }
+}
+
+/// Types that headers define, not inside of others: "statescope::Piece" → the headers.
+std::map<std::string, std::set<std::string>> types_in_headers(const fs::path& root, const std::string& folder) {
+  std::map<std::string, std::set<std::string>> found;
+  static const std::regex space("^namespace ([\\w:]+) ?\\{.*"),
+      type("^(?:struct|class|enum class) (?:alignas\\(\\w+\\) )?(\\w+)(?: final)?(?: :.*)? ?\\{.*");
+  for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
+    if (entry.path().extension() != ".h") continue;
+    std::ifstream file(entry.path());
+    std::string name_space;
+    for (std::string line; std::getline(file, line);) {
+      std::smatch match;
+      if (std::regex_match(line, match, space)) name_space = match[1];
+      if (std::regex_match(line, match, type))
+        found[name_space + "::" + match[1].str()].insert(entry.path().lexically_relative(root).string());
+    }
+  }
+  return found;
+}
+
+TEST_CASE("a name is one type: no two headers define it") {
+  std::map<std::string, std::set<std::string>> all;
+  for (const std::string folder : {"kernels", "engine", "app", "views", "datasets"})
+    for (auto& [name, headers] : types_in_headers(from_source(""), folder)) all[name].merge(headers);
+  CHECK(all.size() > 500);
+  for (const auto& [name, headers] : all) {
+    INFO(name << " in " << *headers.begin() << " and " << *headers.rbegin());
+    CHECK(headers.size() == 1);
   }
 }
 

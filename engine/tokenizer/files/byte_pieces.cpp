@@ -26,7 +26,7 @@ class RankedBytes {
 
   const Vocabulary& vocabulary() const { return vocabulary_; }
 
-  void split(std::string_view word, std::vector<Piece>& pieces) const {
+  void split(std::string_view word, std::vector<TokenPiece>& pieces) const {
     if (const std::int32_t id = vocabulary_.find(word); id != kNoId)
       return pieces.push_back({id, 0, static_cast<std::uint32_t>(word.size())});
     thread_local std::vector<Symbol> symbols;
@@ -127,13 +127,13 @@ class BytePieceTokenizer final : public Tokenizer {
   /// Returns where the last word begins. What the pattern leaves out is lost, as in tiktoken.
   std::uint32_t put_words(Encoding& result, std::string_view text, Range section) const {
     WordCaches::Borrowed cache(caches_);
-    std::vector<Piece> long_word;
+    std::vector<TokenPiece> long_word;
     std::uint32_t last = section.begin;
     pattern_.each_match(text, section, [&](Range word) {
       last = word.begin;
       const std::string_view part = text.substr(word.begin, word.size());
-      const auto split = [this](std::string_view bytes, std::vector<Piece>& pieces) { model_.split(bytes, pieces); };
-      std::span<const Piece> pieces;
+      const auto split = [this](std::string_view bytes, std::vector<TokenPiece>& pieces) { model_.split(bytes, pieces); };
+      std::span<const TokenPiece> pieces;
       if (part.size() <= WordCache::kLongestWord) {
         pieces = (*cache).pieces_of(part, split);
       } else {
@@ -141,7 +141,7 @@ class BytePieceTokenizer final : public Tokenizer {
         split(part, long_word);
         pieces = long_word;
       }
-      for (const Piece& piece : pieces) put(result, piece.id, {word.begin + piece.begin, word.begin + piece.end});
+      for (const TokenPiece& piece : pieces) put(result, piece.id, {word.begin + piece.begin, word.begin + piece.end});
     });
     return last;
   }
@@ -159,10 +159,10 @@ class BytePieceTokenizer final : public Tokenizer {
     }
     const std::size_t begin = keep < result.ids.size() ? result.begin[keep] : valid_beginning(text);
     result.ids.resize(keep), result.begin.resize(keep), result.end.resize(keep);
-    std::vector<Piece> pieces;
+    std::vector<TokenPiece> pieces;
     model_.split(text.substr(begin), pieces);
     const auto shift = static_cast<std::uint32_t>(begin);
-    for (const Piece& piece : pieces) put(result, piece.id, {shift + piece.begin, shift + piece.end});
+    for (const TokenPiece& piece : pieces) put(result, piece.id, {shift + piece.begin, shift + piece.end});
   }
   std::size_t before_count(const Encoding& result) const {
     return !before_.empty() && !result.ids.empty() && result.end[0] == 0 ? before_.size() : 0;

@@ -40,7 +40,7 @@ class ScoredMerges final : public PieceModel {
     }
   }
 
-  void split(std::string_view text, std::vector<Piece>& pieces) const override {
+  void split(std::string_view text, std::vector<TokenPiece>& pieces) const override {
     std::vector<Symbol> symbols;
     for (std::size_t at = 0; at < text.size();) {
       const Trie::Match user = normalizer_.user_defined(text.substr(at));
@@ -103,10 +103,10 @@ class SentencePiece final : public Tokenizer {
     Encoding result;
     if (options.add_specials && before_) put(result, *before_, 0, 0);
     const SentencePieceText normal = normalizer_.normal(text);
-    std::vector<Piece> pieces;
+    std::vector<TokenPiece> pieces;
     if (!normal.text.empty()) model_->split(normal.text, pieces);
     bool follows_unknown = false;
-    for (const Piece& piece : pieces) {
+    for (const TokenPiece& piece : pieces) {
       const std::uint32_t begin = normal.origin[piece.begin], end = normal.origin[piece.end];
       if (piece.id != kNoId)
         put(result, piece.id, begin, end);

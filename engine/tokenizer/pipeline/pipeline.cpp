@@ -47,8 +47,8 @@ AlignedText Pipeline::normal(AlignedText text) const {
   return text;
 }
 
-Words Pipeline::cut(AlignedText text) const {
-  Words words = Words::of(std::move(text));
+CutText Pipeline::cut(AlignedText text) const {
+  CutText words = CutText::of(std::move(text));
   for (std::size_t i = 0; i < parts_.pre_tokenizers.size(); ++i) {
     const PreTokenizer& cutter = *parts_.pre_tokenizers[i];
     cutter.cut(words);
@@ -65,7 +65,7 @@ struct Pipeline::Encoder {
   bool recognise_specials;
   Encoding result;
   WordCaches::Borrowed cache;
-  std::vector<Piece> long_word;
+  std::vector<TokenPiece> long_word;
 
   Encoder(const Pipeline& pipeline, std::string_view given, const EncodeOptions& options)
       : tokenizer(pipeline), text(given), recognise_specials(options.recognise_specials), cache(pipeline.caches_) {
@@ -99,16 +99,16 @@ struct Pipeline::Encoder {
     });
   }
 
-  void put_words(const Words& words) {
+  void put_words(const CutText& words) {
     const Vocabulary& vocabulary = *tokenizer.parts_.vocabulary;
     for (const Range word : words.ranges) {
-      for (const Piece& piece : pieces_of(words.text.part(word)))
+      for (const TokenPiece& piece : pieces_of(words.text.part(word)))
         put(piece.id, vocabulary.piece(piece.id), words.text.origin_of({word.begin + piece.begin, word.begin + piece.end}));
     }
   }
 
-  std::span<const Piece> pieces_of(std::string_view word) {
-    const auto split = [this](std::string_view part, std::vector<Piece>& pieces) { tokenizer.parts_.model->split(part, pieces); };
+  std::span<const TokenPiece> pieces_of(std::string_view word) {
+    const auto split = [this](std::string_view part, std::vector<TokenPiece>& pieces) { tokenizer.parts_.model->split(part, pieces); };
     if (word.size() <= WordCache::kLongestWord) return (*cache).pieces_of(word, split);
     long_word.clear();
     split(word, long_word);

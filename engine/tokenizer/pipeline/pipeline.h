@@ -40,7 +40,7 @@ class Pipeline final : public Tokenizer {
   struct Encoder;
 
   AlignedText normal(AlignedText text) const;
-  Words cut(AlignedText text) const;
+  CutText cut(AlignedText text) const;
   /// Nothing for an id that has none, or that is left out.
   std::optional<std::string_view> piece_of(std::int32_t id, bool skip_specials) const;
 

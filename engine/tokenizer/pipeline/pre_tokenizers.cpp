@@ -13,8 +13,8 @@ namespace statescope {
 
 const char* const kGpt2Pattern = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
-Words Words::of(AlignedText text) {
-  Words words{std::move(text), {}};
+CutText CutText::of(AlignedText text) {
+  CutText words{std::move(text), {}};
   if (!words.text.text().empty()) words.ranges.push_back({0, static_cast<std::uint32_t>(words.text.text().size())});
   return words;
 }
@@ -70,7 +70,7 @@ class Cutter {
 
 /// Cuts every word at each character of a class.
 template <class IsCut>
-void cut_at_characters(Words& words, Cut how, IsCut is_cut) {
+void cut_at_characters(CutText& words, Cut how, IsCut is_cut) {
   std::vector<Range> result;
   Cutter cutter(how, false, result);
   const std::string& text = words.text.text();
@@ -93,8 +93,8 @@ bool is_punctuation(char32_t c) { return is_ascii_punctuation(c) || unicode::is_
 
 /// Changes every word by itself; the words then lie one after the other in a new text.
 template <class Change>
-void change_each(Words& words, Change change) {
-  Words result;
+void change_each(CutText& words, Change change) {
+  CutText result;
   for (const Range range : words.ranges) {
     AlignedText word = words.text.slice(range);
     change(word);
@@ -109,7 +109,7 @@ void change_each(Words& words, Change change) {
 class Split final : public PreTokenizer {
  public:
   Split(SplitPattern pattern, Cut how, bool invert) : pattern_(std::move(pattern)), how_(how), invert_(invert) {}
-  void cut(Words& words) const override { cut_at(words, pattern_, how_, invert_); }
+  void cut(CutText& words) const override { cut_at(words, pattern_, how_, invert_); }
 
  private:
   SplitPattern pattern_;
@@ -122,7 +122,7 @@ class ByteLevel final : public PreTokenizer {
   ByteLevel(bool add_space, bool use_pattern) : add_space_(add_space) {
     if (use_pattern) pattern_.emplace(kGpt2Pattern, RegexFlavour::oniguruma);
   }
-  void cut(Words& words) const override {
+  void cut(CutText& words) const override {
     if (add_space_) {
       change_each(words, [](AlignedText& word) {
         if (!word.text().starts_with(' ')) word.prepend(" ");
@@ -144,7 +144,7 @@ class Metaspace final : public PreTokenizer {
   Metaspace(std::string sign, Prepend prepend, bool split)
       : sign_(std::move(sign)), sign_pattern_(SplitPattern::literal(sign_)), prepend_(prepend), split_(split) {}
 
-  void cut(Words& words) const override {
+  void cut(CutText& words) const override {
     change_each(words, [this](AlignedText& word) {
       word.replace(spaces_of(word.text()), sign_);
       const bool is_first = word.origin_of({0, 0}).begin == 0;
@@ -172,7 +172,7 @@ class Metaspace final : public PreTokenizer {
 class AtCharacters final : public PreTokenizer {
  public:
   AtCharacters(std::function<bool(char32_t)> is_cut, Cut how) : is_cut_(std::move(is_cut)), how_(how) {}
-  void cut(Words& words) const override { cut_at_characters(words, how_, is_cut_); }
+  void cut(CutText& words) const override { cut_at_characters(words, how_, is_cut_); }
 
  private:
   std::function<bool(char32_t)> is_cut_;
@@ -238,7 +238,7 @@ void read_into(List& list, const json& part) {
 
 }  // namespace
 
-void cut_at(Words& words, const SplitPattern& pattern, Cut how, bool invert) {
+void cut_at(CutText& words, const SplitPattern& pattern, Cut how, bool invert) {
   std::vector<Range> result;
   result.reserve(words.ranges.size() + words.text.text().size() / 4);
   Cutter cutter(how, invert, result);
@@ -250,7 +250,7 @@ void cut_at(Words& words, const SplitPattern& pattern, Cut how, bool invert) {
   words.ranges = std::move(result);
 }
 
-void to_byte_alphabet(Words& words) {
+void to_byte_alphabet(CutText& words) {
   change_each(words, [](AlignedText& word) { word = word.in_byte_alphabet(); });
 }
 

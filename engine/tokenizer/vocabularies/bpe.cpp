@@ -89,7 +89,7 @@ bool Bpe::ends_before_sign() const {
          options_.suffix.empty();
 }
 
-void Bpe::split(std::string_view word, std::vector<Piece>& pieces) const {
+void Bpe::split(std::string_view word, std::vector<TokenPiece>& pieces) const {
   if (options_.ignore_merges) {
     if (const std::int32_t id = whole_word(word); id != kNoId) return pieces.push_back({id, 0, static_cast<std::uint32_t>(word.size())});
   }

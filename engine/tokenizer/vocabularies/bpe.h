@@ -51,7 +51,7 @@ class Bpe final : public PieceModel {
   /// In the order of their ranks. Throws Error where a part or the result is not in the vocabulary.
   void add_merge(std::string_view left, std::string_view right);
 
-  void split(std::string_view word, std::vector<Piece>& pieces) const override;
+  void split(std::string_view word, std::vector<TokenPiece>& pieces) const override;
   bool ends_before_sign() const override;
 
  private:

@@ -11,7 +11,7 @@
 namespace statescope {
 
 /// A piece of a word, and its bytes [begin, end) there; pieces that spell a character byte by byte may share its bytes.
-struct Piece {
+struct TokenPiece {
   std::int32_t id;
   std::uint32_t begin, end;
 };
@@ -20,7 +20,7 @@ class PieceModel {
  public:
   virtual ~PieceModel() = default;
   /// Appends the pieces of a word, which is not empty. Safe from several threads.
-  virtual void split(std::string_view word, std::vector<Piece>& pieces) const = 0;
+  virtual void split(std::string_view word, std::vector<TokenPiece>& pieces) const = 0;
   /// Whether a word that stands before ▁ in a text never joins with what comes: such a text can be split by its words.
   virtual bool ends_before_sign() const { return false; }
 };

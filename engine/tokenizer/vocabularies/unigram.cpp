@@ -26,7 +26,7 @@ Unigram::Unigram(const Vocabulary& vocabulary, const std::vector<Scored>& scored
 }
 
 template <class Sum>
-std::vector<Piece> Unigram::best_path(std::string_view word) const {
+std::vector<TokenPiece> Unigram::best_path(std::string_view word) const {
   struct Best {
     Sum score = 0;
     std::int32_t id = kNoId;  // of the last piece; kNoId: an unknown character
@@ -54,17 +54,17 @@ std::vector<Piece> Unigram::best_path(std::string_view word) const {
     if (!has_character) offer(begin + length, here + static_cast<Sum>(unknown_score_), kNoId, begin);
     begin += length;
   }
-  std::vector<Piece> path;
+  std::vector<TokenPiece> path;
   for (std::size_t end = word.size(); end > 0; end = best[end].begin)
     path.push_back({best[end].id, best[end].begin, static_cast<std::uint32_t>(end)});
   std::ranges::reverse(path);
   return path;
 }
 
-void Unigram::split(std::string_view word, std::vector<Piece>& pieces) const {
-  const std::vector<Piece> path = options_.sum == ScoreSum::in_float ? best_path<float>(word) : best_path<double>(word);
+void Unigram::split(std::string_view word, std::vector<TokenPiece>& pieces) const {
+  const std::vector<TokenPiece> path = options_.sum == ScoreSum::in_float ? best_path<float>(word) : best_path<double>(word);
   for (std::size_t i = 0; i < path.size(); ++i) {
-    Piece piece = path[i];
+    TokenPiece piece = path[i];
     if (piece.id != kNoId || options_.keeps_unknown) {
       pieces.push_back(piece);
       continue;
@@ -75,7 +75,7 @@ void Unigram::split(std::string_view word, std::vector<Piece>& pieces) const {
 }
 
 /// Unknown characters that stand together are one piece, or their bytes.
-void Unigram::put_unknown(std::string_view word, Piece piece, std::vector<Piece>& pieces) const {
+void Unigram::put_unknown(std::string_view word, TokenPiece piece, std::vector<TokenPiece>& pieces) const {
   const std::string_view text = word.substr(piece.begin, piece.end - piece.begin);
   if (const std::int32_t id = vocabulary_.find(text); id != kNoId) {
     pieces.push_back({id, piece.begin, piece.end});

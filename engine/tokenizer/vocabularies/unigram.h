@@ -26,12 +26,12 @@ class Unigram final : public PieceModel {
   Unigram(const Vocabulary& vocabulary, const std::vector<Scored>& scored, double lowest, Options options);
 
   /// Throws Error where a character has no piece and there is no piece for unknown ones.
-  void split(std::string_view word, std::vector<Piece>& pieces) const override;
+  void split(std::string_view word, std::vector<TokenPiece>& pieces) const override;
 
  private:
   template <class Sum>
-  std::vector<Piece> best_path(std::string_view word) const;
-  void put_unknown(std::string_view word, Piece piece, std::vector<Piece>& pieces) const;
+  std::vector<TokenPiece> best_path(std::string_view word) const;
+  void put_unknown(std::string_view word, TokenPiece piece, std::vector<TokenPiece>& pieces) const;
 
   const Vocabulary& vocabulary_;
   Options options_;

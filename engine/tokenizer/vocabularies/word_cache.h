@@ -18,7 +18,7 @@ class WordCache {
 
   /// The pieces of a word, by `split` where it is new. They stay until the next call.
   template <class Split>
-  std::span<const Piece> pieces_of(std::string_view word, Split split) {
+  std::span<const TokenPiece> pieces_of(std::string_view word, Split split) {
     const std::size_t hash = std::hash<std::string_view>{}(word);
     Slot& slot = slot_of(word, hash);
     if (slot.length > 0) return std::span(pieces_).subspan(slot.first_piece, slot.pieces);
@@ -42,7 +42,7 @@ class WordCache {
   }
 
   template <class Split>
-  std::span<const Piece> put(Slot& slot, std::string_view word, std::size_t hash, Split split) {
+  std::span<const TokenPiece> put(Slot& slot, std::string_view word, std::size_t hash, Split split) {
     if (count_ == kMostWords) {
       *this = WordCache();
       return put(slot_of(word, hash), word, hash, split);
@@ -58,7 +58,7 @@ class WordCache {
 
   std::vector<Slot> slots_ = std::vector<Slot>(kSlots);
   std::string words_;
-  std::vector<Piece> pieces_;
+  std::vector<TokenPiece> pieces_;
   std::size_t count_ = 0;
 };
 

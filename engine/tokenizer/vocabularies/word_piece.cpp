@@ -8,12 +8,12 @@
 
 namespace statescope {
 
-void WordPiece::split(std::string_view word, std::vector<Piece>& pieces) const {
+void WordPiece::split(std::string_view word, std::vector<TokenPiece>& pieces) const {
   const std::size_t before = pieces.size();
   const auto size = static_cast<std::uint32_t>(word.size());
   bool is_known = word.size() <= 4 * longest_ && utf8::count(word) <= longest_;
   for (std::size_t begin = 0; is_known && begin < word.size();) {
-    const Piece piece = piece_at(word, begin);
+    const TokenPiece piece = piece_at(word, begin);
     is_known = piece.id != kNoId;
     if (is_known) pieces.push_back(piece);
     begin = piece.end;
@@ -24,7 +24,7 @@ void WordPiece::split(std::string_view word, std::vector<Piece>& pieces) const {
 }
 
 /// The longest one that begins there.
-Piece WordPiece::piece_at(std::string_view word, std::size_t begin) const {
+TokenPiece WordPiece::piece_at(std::string_view word, std::size_t begin) const {
   std::string candidate = begin > 0 ? prefix_ : "";
   candidate += word.substr(begin);
   for (std::size_t end = word.size(); end > begin; --end) {
@@ -38,7 +38,7 @@ Piece WordPiece::piece_at(std::string_view word, std::size_t begin) const {
   return {kNoId, static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(word.size())};
 }
 
-void WordLevel::split(std::string_view word, std::vector<Piece>& pieces) const {
+void WordLevel::split(std::string_view word, std::vector<TokenPiece>& pieces) const {
   std::int32_t id = vocabulary_.find(word);
   if (id == kNoId) id = unknown_;
   if (id == kNoId) throw Error(fmt::format("text: word {} is not in the vocabulary", in_quotes(word)));

@@ -13,10 +13,10 @@ class WordPiece final : public PieceModel {
   /// unknown.
   WordPiece(const Vocabulary& vocabulary, std::int32_t unknown, std::string prefix, std::size_t longest)
       : vocabulary_(vocabulary), unknown_(unknown), prefix_(std::move(prefix)), longest_(longest) {}
-  void split(std::string_view word, std::vector<Piece>& pieces) const override;
+  void split(std::string_view word, std::vector<TokenPiece>& pieces) const override;
 
  private:
-  Piece piece_at(std::string_view word, std::size_t begin) const;
+  TokenPiece piece_at(std::string_view word, std::size_t begin) const;
 
   const Vocabulary& vocabulary_;
   std::int32_t unknown_;
@@ -28,7 +28,7 @@ class WordLevel final : public PieceModel {
  public:
   WordLevel(const Vocabulary& vocabulary, std::int32_t unknown) : vocabulary_(vocabulary), unknown_(unknown) {}
   /// Throws Error for an unknown word where there is no piece for those.
-  void split(std::string_view word, std::vector<Piece>& pieces) const override;
+  void split(std::string_view word, std::vector<TokenPiece>& pieces) const override;
 
  private:
   const Vocabulary& vocabulary_;

@@ -45,8 +45,8 @@ TEST_CASE("a batch is refused in one line, cut off anywhere or with what does no
   CHECK(why_not(two_by_two).empty());
   CHECK(why_not("{}") == "batch.json: has no \"figures\"");
   CHECK(why_not(R"({"figures": "a.json", "colour": 1})").find("'colour' is no key of a batch") != std::string::npos);
-  CHECK(why_not(R"({"figures": [1]})") == "batch.json: figures is not a text, or a list of them");
-  CHECK(why_not(R"({"figures": "a.json", "format": "gif"})") == "batch.json: format is not pdf, svg, png or eps");
+  CHECK(why_not(R"({"figures": [1]})") == "batch.json: \"figures\" is not a text, or a list of them");
+  CHECK(why_not(R"({"figures": "a.json", "format": "gif"})") == "batch.json: \"format\" is not pdf, svg, png or eps");
   for (std::size_t length = 0; length < two_by_two.size(); ++length) {
     const std::string words = why_not(two_by_two.substr(0, length));
     CHECK_FALSE(words.empty());

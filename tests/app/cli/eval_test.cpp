@@ -395,10 +395,10 @@ TEST_CASE("hostile grid files are refused in a line") {
   CHECK(refusal(R"([{"lenght": 5}])") == "cell 1: 'lenght' is no key of a cell");
   contains(refusal("[{\"a\\nb\": 5}]"), "is no key of a cell");
   for (const char* number : {"0", "-1", "1.5", "\"512\"", "null", "1e300", "18446744073709551615", "[1]"})
-    CHECK(refusal(fmt::format(R"([{{"length": {}}}])", number)) == "cell 1: \"length\" is not a whole number between 1 and 100000000");
-  CHECK(refusal(R"([{"seed": 4294967296}])") == "cell 1: \"seed\" is not a whole number between 0 and 4294967295");
-  CHECK(refusal(R"([{"depth_percent": 101}])") == "cell 1: \"depth_percent\" is not a whole number between 0 and 100");
-  CHECK(refusal(R"([{"haystack": "a\u0000b"}])") == "cell 1: \"haystack\" is not text");
+    CHECK(refusal(fmt::format(R"([{{"length": {}}}])", number)) == "cell 1: \"length\" is not a whole number from 1 to 100000000");
+  CHECK(refusal(R"([{"seed": 4294967296}])") == "cell 1: \"seed\" is not a whole number from 0 to 4294967295");
+  CHECK(refusal(R"([{"depth_percent": 101}])") == "cell 1: \"depth_percent\" is not a whole number from 0 to 100");
+  CHECK(refusal(R"([{"haystack": "a\u0000b"}])") == "cell 1: \"haystack\" is not a text");
 }
 
 TEST_CASE("scores as a table, as JSON and as CSV") {

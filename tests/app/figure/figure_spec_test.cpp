@@ -66,7 +66,7 @@ TEST_CASE("figure spec: a chat keeps its turns and what is marked in them") {
   REQUIRE(turn.spans.size() == 1);
   CHECK((turn.spans[0].kind == SpanKind::needle && turn.spans[0].begin == 6 && turn.spans[0].end == 8));
   CHECK(says(error_of(spec_with("3")), "turns"));
-  CHECK(says(error_of(spec_with(R"([{"role": 1}])")), "turns[0].role"));
+  CHECK(says(error_of(spec_with(R"([{"role": 1}])")), "turns[0]: \"role\""));
   CHECK(says(error_of(spec_with(R"([{"role": "user", "text": "a", "spans": [{"part": "needle", "begin": 0, "end": 2}]}])")),
              "turns[0].spans[0]"));
 }
@@ -75,7 +75,7 @@ TEST_CASE("figure spec: a row is a number, or all of them") {
   const FigureSpec spec = parse_figure_spec(panel(", \"row\": \"all\""), "spec.json");
   CHECK(spec.panels[0].row == kAllRows);
   CHECK(to_json(spec).find("\"row\": \"all\"") != std::string::npos);
-  CHECK(says(error_of(panel(", \"row\": -2")), "panels[0].row"));
+  CHECK(says(error_of(panel(", \"row\": -2")), "panels[0]: \"row\""));
 }
 
 TEST_CASE("figure spec: sizes by name and by number; the preset brings its type") {
@@ -97,15 +97,15 @@ TEST_CASE("figure spec: what is wrong is said with its place, in a line") {
   CHECK(says(error_of("377e338"), "spec.json: has a number that is too large"));
   CHECK(says(error_of("[]"), "is not an object"));
   CHECK(says(error_of("{}"), "\"panels\" is not a list"));
-  CHECK(says(error_of(panel(", \"layer\": -1")), "panels[0].layer is not an integer from 0"));
-  CHECK(says(error_of(panel(", \"layer\": 1e3")), "panels[0].layer"));
+  CHECK(says(error_of(panel(", \"layer\": -1")), "panels[0]: \"layer\" is not a whole number from 0"));
+  CHECK(says(error_of(panel(", \"layer\": 1e3")), "panels[0]: \"layer\""));
   CHECK(says(error_of(panel(", \"colour\": 1")), "panels[0]: 'colour' is no key of a panel"));
   CHECK(says(error_of(panel(", \"mode\": \"upside down\"")), "has no mode 'upside down': there are "));
-  CHECK(says(error_of(panel(", \"range\": [1, 0]")), "panels[0].range"));
+  CHECK(says(error_of(panel(", \"range\": [1, 0]")), "panels[0]: \"range\""));
   CHECK(says(error_of(R"({"panels": [{"view": "stat", "checkpoint": "a.h5"}]})"), "there is no view 'stat'"));
   CHECK(says(error_of(R"({"panels": [{"view": "state"}]})"), "a view has one checkpoint"));
   CHECK(says(error_of(R"({"size": "5mm", "panels": []})"), "size: '5mm' is no size of a figure"));
-  CHECK(says(error_of(R"({"type": 50, "panels": []})"), "type is not a number from 5 to 12"));
+  CHECK(says(error_of(R"({"type": 50, "panels": []})"), "\"type\" is not a number from 5 to 12"));
   CHECK(says(error_of(R"({"map": "jet", "panels": []})"), "there is no colour map 'jet'"));
   const std::string many =
       R"({"panels": [{"view": "state", "checkpoint": "a.h5", "layer": [0,1,2,3,4,5,6,7,8,9,10], "head": [0,1,2,3,4,5,6,7,8,9]}]})";

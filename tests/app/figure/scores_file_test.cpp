@@ -94,10 +94,10 @@ TEST_CASE("damaged scores are refused in a line", "[scores]") {
   check_every_beginning_is_refused(text, parse_scores);
   const auto refused = damaged(text, parse_scores);
   refused("statescope-scores", "other", "is not a file of statescope eval");
-  refused("\"exact\": 0.5", "\"exact\": 5", "\"exact\" is not a number between 0 and 1");
+  refused("\"exact\": 0.5", "\"exact\": 5", "\"exact\" is not a number from 0 to 1");
   refused("\"low\": 0.4", "\"low\": 0.55", "do not ascend");
   refused("\"length\": 256", "\"length\": -1", "cell 1: \"length\"");
-  refused("\"checkpoint\": \"a.h5\"", "\"checkpoint\": 3", "\"checkpoint\" is not text");
+  refused("\"checkpoint\": \"a.h5\"", "\"checkpoint\": 3", "\"checkpoint\" is not a text");
   refused("\"needles\"", "\"nails\"", "is no key of a cell");
 }
 
