@@ -51,7 +51,7 @@ void read_hdf5(Checkpoint& checkpoint) {
   if (file->text().starts_with("GGUF"))
     fail(checkpoint.path, "is a GGUF file, which is not read; open the folder with config.json and *.safetensors that it was made from");
   try {
-    accept(checkpoint, file, run_isolated(checkpoint.path, file->bytes().size(), {reader_program(), fs::absolute(checkpoint.path)}));
+    accept(checkpoint, file, run_isolated(checkpoint.path, file->bytes().size(), {reader_program(), checkpoint.path}));
   } catch (const json::exception&) {
     fail(checkpoint.path, "is damaged: what was read of it makes no sense");
   } catch (const Error&) {

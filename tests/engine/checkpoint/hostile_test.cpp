@@ -133,6 +133,16 @@ TEST_CASE("a reader has a limit of time and no file of ours") {
   CHECK(said_of("[ ! -e /proc/$$/fd/4 ] && [ -e /proc/$$/fd/3 ]") == silent);
 }
 
+TEST_CASE("a damaged file is called what it was called by whoever opened it") {
+  const TemporaryFolder folder;
+  write_bytes(folder / "cut.h5", small_file(folder, H5F_LIBVER_LATEST).substr(0, 300));
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path((folder / "cut.h5").parent_path());
+  const std::string said = error_of([] { open_checkpoint("cut.h5"); });
+  std::filesystem::current_path(before);
+  CHECK(said.starts_with("cut.h5: is damaged"));
+}
+
 TEST_CASE("a reader that is not there is missed by name") {
   CHECK(error_of([] {
           run_isolated("file.h5", 100, {"/nowhere/statescope-reader", "file.h5"});
