@@ -141,8 +141,8 @@ AllScores score_all(const EvalArguments& arguments) {
 }  // namespace
 
 int eval_command(const EvalArguments& arguments) {
-  ReportFile json(arguments.json, arguments.force), csv(arguments.csv, arguments.force);
   const Interruption interruption;
+  ReportFile json(arguments.json, arguments.force), csv(arguments.csv, arguments.force);
   AllScores all;
   try {
     all = score_all(arguments);

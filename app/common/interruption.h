@@ -9,13 +9,13 @@
 
 namespace statescope {
 
-/// While it lives, the first such signal is remembered; the second ends the program. One at a time.
+/// While it lives, the first such signal is remembered; the second ends the program, and its drafts. One at a time.
 class Interruption {
  public:
   Interruption() {
     signal_ = 0;
-    remove_drafts_on_signals();  // the second one does
     struct sigaction action {};
+    ::sigfillset(&action.sa_mask);
     action.sa_handler = [](int signal) {
       signal_ = signal;
       restore();
@@ -33,6 +33,7 @@ class Interruption {
  private:
   static void restore() {
     for (std::size_t i = 0; i < signals.size(); ++i) ::sigaction(signals[i], &before_[i], nullptr);
+    remove_drafts_on_signals();
   }
 
   static constexpr std::array signals{SIGINT, SIGTERM};

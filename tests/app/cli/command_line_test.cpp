@@ -106,7 +106,7 @@ TEST_CASE("command line: a command that was told to end says so, and ends as a s
       ::_exit(127);
     }
     for (int i = 0; i < 500 && !hears(child, signal); ++i) ::usleep(10'000);
-    ::usleep(200'000);  // the handler that removes drafts is there a moment before the one that is meant
+    CHECK(hears(child, signal));
     ::kill(child, signal);
     int status = 0;
     ::waitpid(child, &status, 0);
