@@ -102,6 +102,7 @@ void LessonPlayer::reveal(std::optional<std::size_t> predicted) {
   waiting_.reset();
   progress_[index_].predicted = predicted;
   progress_[index_].revealed = true;
+  if (is_ready()) keep_notes();
   Q_EMIT changed();
   if (own_.run && own_.run == navigator_.run()) draw_picture(true);
 }
