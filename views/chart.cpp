@@ -215,7 +215,7 @@ class Plot {
     const Look look = look_of(index, frame_.theme);
     Points line;
     const auto end_line = [&] {
-      if (line.size() > 1) stroke(canvas, line, look, frame_);
+      if (line.size() > 1 && chart_.joined) stroke(canvas, line, look, frame_);
       for (const Point at : line) draw_marker(canvas, at, look, frame_);
       line.clear();
     };
@@ -242,7 +242,7 @@ class Plot {
 void draw_entry(Canvas& canvas, Point at, const Chart& chart, std::size_t series, float width, const Frame& frame) {
   const float sample = kSample * frame.scale;
   const Look look = look_of(series, frame.theme);
-  stroke(canvas, {at, {at.x + sample, at.y}}, look, frame);
+  if (chart.joined) stroke(canvas, {at, {at.x + sample, at.y}}, look, frame);
   draw_marker(canvas, {at.x + sample / 2, at.y}, look, frame);
   fitted_text(canvas, {at.x + sample + 5 * frame.scale, at.y}, chart.series[series].name, label(frame, kSmallType, frame.theme.ink),
               width - sample - 5 * frame.scale);

@@ -28,6 +28,7 @@ struct Chart {
   std::string title;
   ChartAxis x, y;
   std::vector<ChartSeries> series;
+  bool joined = true;    // the points of a series are a course; else each stands for itself
   std::string interval;  // what low and high are: "least and largest head"; empty: none
   std::string equation;  // what y is, and its source
 };

@@ -44,7 +44,7 @@ const std::vector<StudyRow>& study_table() {
       {"entropy_by_layer", StudyNeeds::checkpoints, {}, entropy_by_layer},
       {"receptive_field_by_layer", StudyNeeds::checkpoints, {}, receptive_field_by_layer},
       {"gate_entropy_by_lambda", StudyNeeds::checkpoints, {"write gates", "read gates"}, gate_entropy_by_lambda},
-      {"recall", StudyNeeds::scores, {"over load", "over length", "over partitions"}, recall},
+      {"recall", StudyNeeds::scores, {"over load", "over length", "over partitions", "over seeds"}, recall},
       {"speed", StudyNeeds::nothing, {"over length", "over partitions"}, speed}};
   return table;
 }

@@ -26,6 +26,12 @@ std::string without_seed(const std::string& checkpoint) {
   return seeded ? name.substr(0, at) : name;
 }
 
+/// "mqar-gla-seed3": 3; of one that names no seed 1.
+double seed_of(const std::string& checkpoint) {
+  const std::string name = stem(checkpoint), model = without_seed(checkpoint);
+  return name == model ? 1 : std::stod(name.substr(model.size() + std::string_view("-seed").size()));
+}
+
 std::int64_t length_of(const EvalCell& cell) { return cell.task.length; }
 std::int64_t load_of(const EvalCell& cell) { return cell.task.name == "mqar" ? cell.task.pairs : cell.task.needles; }
 
@@ -126,6 +132,18 @@ struct Curves {
   bool of_seeds = false;  // some are of several trainings, and each says of how many
 };
 
+/// A point for each training, at the number of its seed.
+std::vector<ChartSeries> by_seed(const FigurePanel& panel, const std::vector<CellScore>& scores) {
+  const std::vector<std::string> checkpoints = checkpoints_of(panel, scores), names = series_names(checkpoints);
+  std::vector<ChartSeries> all;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    std::vector<Measured> points = points_of(scores, checkpoints[i], load_of);
+    for (Measured& point : points) point.x = seed_of(point.training);
+    all.push_back(series_of(names[i], points));
+  }
+  return all;
+}
+
 Curves by_checkpoint(const FigurePanel& panel, const std::vector<CellScore>& scores, std::int64_t (*x)(const EvalCell&)) {
   const std::vector<std::string> checkpoints = checkpoints_of(panel, scores), names = series_names(checkpoints);
   std::vector<std::size_t> trainings;
@@ -139,6 +157,12 @@ Curves by_checkpoint(const FigurePanel& panel, const std::vector<CellScore>& sco
   for (std::size_t i = 0; all.of_seeds && i < names.size(); ++i)
     all.series[i].name += fmt::format(", {} {}", trainings[i], trainings[i] == 1 ? "seed" : "seeds");
   return all;
+}
+
+double most_x(const std::vector<ChartSeries>& series) {
+  double most = 1;
+  for (const ChartSeries& each : series) most = std::max(most, each.x.back());
+  return most;
 }
 
 /// One series for each number of partitions that a token chooses.
@@ -202,6 +226,11 @@ Chart recall(const FigurePanel& panel, FigureRuns& runs) {
     chart.x.name = "partitions N, of which a token chooses k";
     place = at_load() + " " + at_length();
     curves = by_partitions(panel, runs, scores);
+  } else if (panel.mode == "over seeds") {
+    place = at_load() + " " + at_length();
+    curves.series = by_seed(panel, scores);
+    chart.x = {.name = "seed of the training", .low = 0.5, .high = most_x(curves.series) + 0.5};
+    chart.joined = false;
   } else {
     chart.x.name = load;
     place = at_length();
@@ -210,6 +239,7 @@ Chart recall(const FigurePanel& panel, FigureRuns& runs) {
   chart.series = std::move(curves.series);
   chart.title = fmt::format("Answers of {} right in every token, {}, {} examples each", cell.task.name, place, cell.samples);
   chart.interval = "95 % confidence over the examples";
+  if (panel.mode == "over seeds") chart.title += "; each point is one training";
   if (curves.of_seeds) {
     chart.title += "; where a model was trained on several seeds, the median";
     chart.interval = "the least and the most of the seeds, of one seed " + chart.interval;

@@ -18,8 +18,8 @@ Chart gate_entropy_by_lambda(const FigurePanel& panel, FigureRuns& runs);
 
 // Of files that `statescope eval --json` and `statescope bench sse --json` wrote.
 
-/// Mode "over load" (needles, pairs), "over length" or "over partitions" (one series for each number of partitions chosen); the panel's
-/// length and load say which cells where the files have several (SSE Fig. 7, 8).
+/// Mode "over load" (needles, pairs), "over length", "over partitions" (one series for each number of partitions chosen) or "over seeds" (a
+/// point for each training); the panel's length and load say which cells where the files have several (SSE Fig. 7, 8).
 Chart recall(const FigurePanel& panel, FigureRuns& runs);
 /// Mode "over length" or "over partitions" (SSE Fig. 6); measured anew where the panel has no data.
 Chart speed(const FigurePanel& panel, FigureRuns& runs);
