@@ -56,15 +56,18 @@ def references(folder):
     return tensors
 
 
+def write_references(folder, place):
+    place.mkdir(parents=True, exist_ok=True)
+    save_file(references(folder), place / "io.safetensors")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
     for folder in arguments.folders:
-        place = arguments.out / folder.name
-        place.mkdir(parents=True, exist_ok=True)
-        save_file(references(folder), place / "io.safetensors")
+        write_references(folder, arguments.out / folder.name)
 
 
 if __name__ == "__main__":

@@ -132,11 +132,12 @@ def base_recipe(task):
     return json.loads(json.dumps(asdict(RECIPES[task])))
 
 
-def records_in(path, task):
-    """Those of the task. Throws ValueError where the recipe was another one."""
+def records_in(path, task, more):
+    """Those of the task. Throws ValueError where their recipes differ, or are not the one that `more` trainings would change."""
     records = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     records = [record for record in records if record["task"] == task]
-    if any(record["base"] != base_recipe(task) for record in records):
+    bases = [record["base"] for record in records] + ([base_recipe(task)] if more else [])
+    if any(base != bases[0] for base in bases):
         raise ValueError(f"{path}: the recipe of {task} has changed since; begin a new file")
     return records
 
@@ -220,7 +221,7 @@ def main():
     parser.add_argument("--choose", action="store_true", help="train nothing, say which recipe is best")
     arguments = parser.parse_args()
     try:
-        records = records_in(arguments.out, arguments.task)
+        records = records_in(arguments.out, arguments.task, more=not arguments.choose)
         tries = [options_in(text) for text in arguments.tries]
     except ValueError as error:
         parser.error(str(error))

@@ -7,17 +7,20 @@ config and /provenance. Tables over seeds and claims are PyTorch's scores (train
 import argparse
 import json
 import re
+import statistics
 import sys
 from pathlib import Path
 
 import claims
-from trainings import ASSETS, Shipped, kind, mean_with_interval, points, trainings
+from trainings import ASSETS, Shipped, kind, mean_with_interval, points, shipped, trainings, trainings_in
 
 README = ASSETS / "README.md"
 
 # Of each task the cells shown over seeds, (length, keys): first the one where memories fill up.
 CELLS = {"mqar": [(256, 64), (256, 32)], "niah": [(512, 32), (512, 16), (2048, 8)]}
-DIFFERENCES = [("sse-gla-n4k1", "gla"), ("sse-gdn-n4k1", "gated-deltanet"), ("gated-deltanet", "gla")]
+DIFFERENCES = [("sse-gla-n4k1", "gla"), ("sse-gla-n4k2", "gla"), ("sse-gla-n8k2", "gla"), ("sse-gla-n4k2", "sse-gla-n4k1"), ("sse-gla-n8k2", "sse-gla-n4k2"),
+               ("sse-gdn-n4k1", "gated-deltanet"), ("gated-deltanet", "gla"), ("sla-gla", "gla"), ("sla-gdn", "gated-deltanet"), ("gla", "retnet")]
+
 
 def result(cell, theirs):
     """exact ± half of the interval in percent; * if PyTorch's score is not in the interval"""
@@ -51,24 +54,33 @@ def listed(texts):
     return f"{texts[0]} ({'; '.join(texts[1:])})"
 
 
-def seeds_table(task):
-    """Exact answers by seed, then differences paired by seed"""
-    found = trainings(task)
+def spread(shares):
+    """The median, the least and the most in percent: "53, 47 to 56"; of two, from the one to the other"""
+    ends = f"{100 * min(shares):.0f} to {100 * max(shares):.0f}"
+    return ends if len(shares) == 2 else f"{100 * statistics.median(shares):.0f}, {ends}"
+
+
+def seeds_table(task, trained=None):
+    """Exact answers by seed, the shipped training's in bold; then differences paired by seed. `trained`: others than those of seeds/"""
+    found = trained or trainings(task)
     seeds = sorted({seed for each in found.values() for seed in each})
     unit = "pairs" if task == "mqar" else "needles"
     shown = listed([f"{length} tokens, {keys} {unit}" for length, keys in CELLS[task]])
-    lines = [f"| {shown} | " + " | ".join(f"seed {seed}" + (", shipped" if seed == 1 else "") for seed in seeds) + " | over seeds |",
+    lines = [f"| {shown} | " + " | ".join(f"seed {seed}" for seed in seeds) + " | over seeds: median, least to most |",
              "| --- |" + " --- |" * (len(seeds) + 1)]
 
-    def row(name, by_seed, text, last):
+    def row(name, by_seed, text, last, bold=None):
         cells = [listed([text(values) for values in by_seed[seed]]) if seed in by_seed else "–" for seed in seeds]
+        cells = [f"**{cell}**" if seed == bold else cell for seed, cell in zip(seeds, cells)]
         return f"| {name} | " + " | ".join(cells) + " | " + listed([last(values) for values in zip(*by_seed.values())]) + " |"
 
     def scores(family):
         return {seed: [found[family][seed][cell] for cell in CELLS[task]] for seed in sorted(found[family])}
 
     for family in sorted(found):
-        lines.append(row(f"`{family}`", scores(family), lambda x: f"{100 * x:.0f}", lambda x: f"{100 * min(x):.0f} to {100 * max(x):.0f}"))
+        bold = None if trained else shipped(task, family).recipe["seed"]
+        lines.append(row(f"`{family}`", scores(family), lambda x: f"{100 * x:.0f}", spread, bold))
+    lines.append("| **paired by seed, in points** |" + " |" * len(seeds) + " mean ± half of its 95 % interval |")
     for one, other in DIFFERENCES:
         if one in found and other in found:
             a, b = scores(one), scores(other)
@@ -87,7 +99,13 @@ def with_tables(text):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="write nothing; exit status 1 if a table or a claim's number is not what the scores say")
+    parser.add_argument("--seeds", type=Path, metavar="ZOO", help="write nothing; print the tables over seeds of another zoo")
     arguments = parser.parse_args()
+    if arguments.seeds:
+        for task in CELLS:
+            if (arguments.seeds / f"{task}.json").exists():
+                print(seeds_table(task, trainings_in(arguments.seeds / f"{task}.json", task)))
+        return 0
     stale = False
     for file, renewed in ((README, with_tables), (claims.FILE, claims.with_numbers)):
         text = file.read_text()

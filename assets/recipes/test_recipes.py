@@ -356,7 +356,7 @@ class Scores(WithStatescope):
     def test_a_model_is_trained_converted_and_scored(self):
         folder, samples = self.folder / "mqar-gla", 20
         subprocess.run([sys.executable, HERE / "train.py", "--task", "mqar", "--family", "gla", "--out", folder, "--device", "cpu",
-                        "--recipe", "tokens=1024", "--recipe", "phases=[[64, 200, [2, 4]], [128, 100, [4]]]", "--share", "0.8",
+                        "--recipe", "tokens=1024", "--recipe", "warmup=25", "--recipe", "phases=[[64, 200, [2, 4]], [128, 100, [4]]]", "--share", "0.8",
                         "--samples", str(samples)], check=True, stdout=subprocess.DEVNULL)
         losses = [float(line.split(",")[2]) for line in (folder / "provenance" / "log.csv").read_text().splitlines()[1:]]
         self.assertLess(losses[-1], losses[0] - 0.3, losses)
@@ -370,6 +370,25 @@ class Scores(WithStatescope):
         self.assertEqual(made["tokens"], 240 * 1024)
         mine = json.loads(inside["scores.json"])["cells"]
         self.compare(mine, self.eval_cells(self.folder / "model.h5", score.CELLS["mqar"], samples))
+
+
+class Zoo(unittest.TestCase):
+    def test_scores_of_all_trainings_are_laid_out_as_those_of_eval(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            for training, exact in (("mqar-gla", 0.25), ("mqar-gla-seed2", 0.5), ("mqar-sla-gla-seed3", 0.125)):
+                (folder / training / "provenance").mkdir(parents=True)
+                cell = {"task": "mqar", "length": 256, "pairs": 64, "samples": 500, "exact": exact, "low": 0, "high": 1, "tokens": [exact], "nll": 1.0}
+                (folder / training / "provenance" / "scores.json").write_text(json.dumps({"cells": [cell]}))
+            (folder / "mqar-gla-step1000").mkdir()
+            (folder / "mqar-gla.log").write_text("")
+            zoo.write_scores(folder, "mqar", folder)
+            written = json.loads((folder / "mqar.json").read_text())
+            shipped = json.loads((HERE.parent / "scores" / "mqar.json").read_text())
+            self.assertEqual({key: written[key] for key in ("format", "version", "split")}, {key: shipped[key] for key in ("format", "version", "split")})
+            self.assertEqual([(cell["checkpoint"], cell["exact"], cell["questions"]) for cell in written["cells"]],
+                             [("mqar-gla-seed1", 0.25, 32000), ("mqar-gla-seed2", 0.5, 32000), ("mqar-sla-gla-seed3", 0.125, 32000)])
+            self.assertEqual(written["cells"][0].keys() | {"scored_by"}, shipped["cells"][0].keys() | {"scored_by"})
 
 
 class Search(unittest.TestCase):
@@ -432,8 +451,19 @@ class Search(unittest.TestCase):
             done = self.run_search(*arguments)
             self.assertEqual(done.returncode, 2)
             self.assertIn(why, done.stderr)
-        self.file.write_text('{"task": "mqar", "base": {}}\n')
+        other = {"task": "mqar", "base": {}}
+        self.file.write_text(json.dumps(other) + "\n")
+        self.assertIn("has changed since", self.run_search("--try", "base").stderr)
+        self.write(("gla", {}, [1.0]))
+        with self.file.open("a") as file:
+            file.write(json.dumps(other) + "\n")
         self.assertIn("has changed since", self.run_search("--choose").stderr)
+
+    def test_reads_a_search_whose_recipe_is_no_longer_the_shipped_one(self):
+        self.write(("gla", {}, [1.0] * 5))
+        self.file.write_text(self.file.read_text().replace('"warmup": 1000', '"warmup": 200'))
+        self.assertTrue(self.run_search("--choose").stdout.endswith("chosen: base\n"))
+        self.assertEqual(self.run_search("--try", "base").returncode, 2)
 
     def test_what_a_recipe_scales_at_the_start(self):
         _, _, usual = train.begin("mqar", "sse-gla-n4k1", 11, "cpu")

@@ -46,7 +46,7 @@ class Recipe:
     asked: float = 1.0  # of a sequence's keys; where all are asked, the last answers can be found by elimination
     vocabulary: str = ""
     balance: float = 0.01  # weight of the routing balance loss (spec §11)
-    warmup: int = 0  # steps; 0: 200, or a tenth of a short run
+    warmup: int = 0  # steps, or a third of a short run; 0: 200, or a tenth of a short run
     router_scale: float = 1.0  # of the routers' initial weights, times the usual
     branch_scale: float = 1.0  # likewise of the low-rank branches that tell the partitions' q and k from the shared ones
     weight_decay: float = 0.05
@@ -68,7 +68,7 @@ RECIPES = {
         Phase(64, 1200, (2, 4, 8)),
         Phase(128, 1200, (4, 8, 16)),
         Phase(256, 3600, (8, 16, 32, 64)),
-    ], vocabulary="mqar-tokenizer.json"),
+    ], vocabulary="mqar-tokenizer.json", balance=0.0003, warmup=1000),  # chosen by search/mqar.jsonl
     "prose": Recipe("prose", 32768, 2e-3, [
         Phase(256, 1000, (1, 2, 3), language=1.0),
         Phase(512, 1200, (2, 4), language=1.0),
@@ -164,8 +164,8 @@ class Stepper:
 
 
 def learning_rate(recipe, step, steps):
-    """Warm-up, then half a cosine down to a fiftieth"""
-    warm = recipe.warmup or min(200, steps // 10 + 1)
+    """Warm-up, of a short run at most a third, then half a cosine down to a fiftieth"""
+    warm = min(recipe.warmup, steps // 3 + 1) if recipe.warmup else min(200, steps // 10 + 1)
     return recipe.lr * min(1.0, (step + 1) / warm) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * step / steps)))
 
 

@@ -1,4 +1,4 @@
-"""PyTorch's scores of trainings, by family and seed: of the shipped seed from the checkpoint, of the others from seeds/*.json."""
+"""PyTorch's scores of trainings, by family and seed: from seeds/*.json, of a shipped seed that is not there from the checkpoint."""
 
 import functools
 import json
@@ -51,13 +51,19 @@ def shipped(task, family):
     return Shipped(ASSETS / "checkpoints" / f"{task}-{family}.h5")
 
 
+def trainings_in(path, task):
+    """{family: {seed: {cell: exact}}}"""
+    found = {}
+    for cell in json.loads(path.read_text())["cells"]:
+        family, seed = re.fullmatch(rf"{task}-(.*)-seed(\d+)", cell["checkpoint"]).groups()
+        found.setdefault(family, {}).setdefault(int(seed), {})[kind(cell)] = cell["exact"]
+    return found
+
+
 @functools.cache
 def trainings(task, file=None):
     """Of the families that were trained on several seeds: {family: {seed: {cell: exact}}}; `file`: of seeds/, by another recipe than the shipped"""
-    found = {}
-    for cell in json.loads((ASSETS / "recipes" / "seeds" / f"{file or task}.json").read_text())["cells"]:
-        family, seed = re.fullmatch(rf"{task}-(.*)-seed(\d+)", cell["checkpoint"]).groups()
-        found.setdefault(family, {}).setdefault(int(seed), {})[kind(cell)] = cell["exact"]
+    found = trainings_in(ASSETS / "recipes" / "seeds" / f"{file or task}.json", task)
     if file is None:
         for family, seeds in found.items():
             seeds[shipped(task, family).recipe["seed"]] = shipped(task, family).theirs
@@ -70,6 +76,11 @@ def trainings_of(task, family, file=None):
     if found or file is not None:
         return found or {}
     return {shipped(task, family).recipe["seed"]: shipped(task, family).theirs}
+
+
+def median_seed(means):
+    """{seed: mean score over a task's cells} → the seed of the median; of an even number the better of the two in the middle"""
+    return sorted(means, key=lambda seed: (means[seed], -seed))[len(means) // 2]
 
 
 def mean_and_half(differences):

@@ -2,11 +2,14 @@
 
 Every model of a task has the same width, heads, data, steps and tokens, and the same number of parameters to 5 % (what a mixer needs more
 is taken from the MLP). Models are trained side by side, the longest first, each in a process of its own; a model whose folder is there is
-not trained again, so a run that was stopped goes on where it was.
+not trained again, so a run that was stopped goes on where it was. At the end the scores of all trainings of a task are in OUT/TASK.json, laid out
+as `seeds/` has them: `table.py --seeds OUT` makes the tables over seeds of them.
 """
 
 import argparse
+import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -142,6 +145,33 @@ def jobs(tasks, seeds):
                 yield task, family, ["--seed", str(seed), *trajectory], f"{task}-{family}" + (f"-seed{seed}" if seed != 1 else "")
 
 
+# What `statescope eval` says of a cell besides: the settings of the task that the zoo leaves as they are.
+SETTINGS = {"mqar": {"filler": "noise"}, "niah": {"values": 1, "queries": 1, "depth_percent": None, "haystack": "filler", "value": "code"}}
+SETTINGS["prose"] = {**SETTINGS["niah"], "haystack": "prose"}
+
+
+def scores_of(folder):
+    return json.loads((folder / "provenance" / "scores.json").read_text())["cells"]
+
+
+def as_eval_has_it(cell, task, training):
+    settings = {**SETTINGS[task], "seed": 1, "questions": cell["samples"] * cell.get("pairs", 1)}
+    results = {key: [round(x, 6) for x in value] if isinstance(value, list) else round(value, 6) if isinstance(value, float) else value
+               for key, value in cell.items()}
+    return {"checkpoint": training, **settings, **results}
+
+
+def write_scores(zoo, task, place):
+    """PLACE/TASK.json: the scores of all trainings of the task in the zoo, as `statescope eval --json` lays them out, one cell a line"""
+    cells = []
+    for family in FAMILIES:
+        for folder in sorted(zoo.glob(f"{task}-{family}*")):
+            if match := re.fullmatch(rf"{task}-{family}(?:-seed(\d+))?", folder.name):
+                if folder.is_dir():
+                    cells += [as_eval_has_it(cell, task, f"{task}-{family}-seed{match[1] or 1}") for cell in scores_of(folder)]
+    (place / f"{task}.json").write_text('{"format": "statescope-scores", "version": 1, "split": "evaluation", "cells": [\n' + ",\n".join(json.dumps(cell) for cell in cells) + "\n]}\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
@@ -175,6 +205,8 @@ def main():
                 print(f"{time.time() - began:6.0f} s  {name}: {'failed, see its log' if process.returncode else 'done'}, "
                       f"{all_jobs - len(waiting) - len(running)} of {all_jobs}", flush=True)
         time.sleep(1)
+    for task in arguments.tasks:
+        write_scores(arguments.out, task, arguments.out)
     return 1 if failed else 0
 
 
