@@ -61,7 +61,7 @@ std::string error_of(const InspectArguments& arguments) {
 
 }  // namespace
 
-TEST_CASE("inspect: of all shipped models only the collapsed one is ill, by its routing, on their own tasks") {
+TEST_CASE("inspect: of all shipped models those are ill whose routing is uneven, on their own tasks") {
   const Scratch scratch;
   InspectArguments arguments;
   for (const auto& entry : std::filesystem::directory_iterator(from_source("assets/checkpoints"))) {
@@ -78,7 +78,9 @@ TEST_CASE("inspect: of all shipped models only the collapsed one is ill, by its 
       ill.push_back(checkpoint["checkpoint"].get<std::string>() + " " + verdict["id"].get<std::string>());
     }
   }
-  CHECK(ill == std::vector<std::string>{shipped("niah-sse-gla-n4k1-collapsed") + " routing_collapse"});
+  std::ranges::sort(ill);  // of recall, where the balance loss weighs little, two leave partitions of their last layer unused
+  CHECK(ill == std::vector<std::string>{shipped("mqar-sse-gla-n8k1") + " dead_partition", shipped("mqar-sse-gla-n8k2") + " dead_partition",
+                                        shipped("niah-sse-gla-n4k1-collapsed") + " routing_collapse"});
 }
 
 TEST_CASE("inspect: a prompt that the model never saw is no evidence; with --check an illness ends with 3") {
