@@ -63,6 +63,7 @@ struct Arguments {
   DatasetArguments dataset;
   InspectArguments inspect;
   NeedleArguments needle;
+  CheckArguments check;
   ObserveArguments observe;
   HistoryArguments history;
   InterveneArguments intervene;
@@ -82,6 +83,7 @@ void add_commands(CLI::App& app, Arguments& all) {
   add_dataset(app, all.dataset);
   add_inspect(app, all.inspect);
   add_needle(app, all.needle);
+  add_check(app, all.check);
   add_observe(app, all.observe);
   add_history(app, all.history);
   add_intervene(app, all.intervene);
@@ -110,6 +112,7 @@ int run_chosen(const CLI::App& app, Arguments& all, int argc, char** argv) {
   if (app.got_subcommand("dataset")) return dataset_command(all.dataset);
   if (app.got_subcommand("inspect")) return inspect_command(all.inspect);
   if (app.got_subcommand("needle")) return needle_command(all.needle);
+  if (app.got_subcommand("check")) return check_command(all.check);
   if (app.got_subcommand("observe")) return observe_command(all.observe);
   if (app.got_subcommand("history")) return history_command(all.history);
   if (app.got_subcommand("intervene")) return intervene_command(all.intervene);

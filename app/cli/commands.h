@@ -150,6 +150,18 @@ struct HistoryArguments : AskArguments {
 /// "written"}]}, the largest first.
 int history_command(const HistoryArguments& arguments);
 
+struct CheckArguments {
+  std::string checkpoint;
+  PromptArguments prompt;
+  std::vector<std::string> devices{"cpu", "cuda"};  // two
+  std::optional<Precision> other_precision;         // of the second; unset: as the first
+  double tolerance = 1e-4;                          // of the largest number of a value
+  std::int64_t steps = 16;                          // of the tokens, one by one
+  DeviceChoice device;                              // precision and threads
+};
+/// Ends with 3 where the devices differ.
+int check_command(const CheckArguments& arguments);
+
 struct InterveneArguments {
   std::string checkpoint;
   PromptArguments prompt;

@@ -8,15 +8,12 @@
 #include "engine/run/intervention.h"
 
 namespace statescope {
-namespace {
 
 Precision precision_called(const std::string& text) {
   if (text == "float32") return Precision::float32;
   if (text == "bfloat16") return Precision::bfloat16;
   throw Error(text + " is neither float32 nor bfloat16");
 }
-
-}  // namespace
 
 CLI::Validator at_least(std::int64_t least) {
   const auto wrong = [least](std::string& text) {

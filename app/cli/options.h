@@ -34,6 +34,8 @@ void add_chat_prompt(CLI::App& group, PromptArguments& prompt);
 void add_chat_settings(CLI::App& command, PromptArguments& prompt);
 /// --json [FILE]: `what` as JSON into a file, or, without one and with "-", to standard output (parsable_words puts the "-" there).
 void add_json(CLI::App& command, std::string& json, const std::string& what);
+/// "float32", "bfloat16". Throws Error.
+Precision precision_called(const std::string& text);
 void add_device(CLI::App& command, DeviceChoice& device);
 /// MB of a recording.
 void add_memory(CLI::App& command, std::int64_t& megabytes);

@@ -11,10 +11,11 @@ void add_observe(CLI::App& app, ObserveArguments& observe);
 void add_history(CLI::App& app, HistoryArguments& history);
 void add_intervene(CLI::App& app, InterveneArguments& intervene);
 
-// Judgements (setup_judgements.cpp): how right, how healthy, how fast.
+// Judgements (setup_judgements.cpp): how right, how healthy, how exact, how fast.
 void add_eval(CLI::App& app, EvalArguments& eval);
 void add_inspect(CLI::App& app, InspectArguments& inspect);
 void add_needle(CLI::App& app, NeedleArguments& needle);
+void add_check(CLI::App& app, CheckArguments& check);
 void add_bench(CLI::App& app, BenchArguments& bench, BenchSseArguments& sse);
 
 // Files and texts (setup_texts.cpp).

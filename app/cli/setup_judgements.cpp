@@ -124,6 +124,27 @@ void add_inspect(CLI::App& app, InspectArguments& inspect) {
   command.add_flag("--force", inspect.force, "replace an existing file");
 }
 
+void add_check(CLI::App& app, CheckArguments& check) {
+  CLI::App& command = *app.add_subcommand("check", "do two devices compute the same, and if not, which value is the first that differs?");
+  command.add_option("checkpoint", check.checkpoint, "an .h5 file or a Hugging Face folder")->required();
+  add_prompt(command, check.prompt, false);
+  command.add_option("--devices", check.devices, "two: cpu, cuda, cuda:1, … (default: cpu,cuda)")
+      ->delimiter(',')
+      ->expected(2)
+      ->check(CLI::Validator(wrong_device_name, ""));
+  add_parsed(
+      command, "--precision", [&check](const std::string& text) { check.device.precision = precision_called(text); },
+      "of the operands of products: float32 (default), bfloat16");
+  add_parsed(
+      command, "--other-precision", [&check](const std::string& text) { check.other_precision = precision_called(text); },
+      "of the second device, where it is another");
+  command.add_option("--threads", check.device.threads, "of the CPU; 0: one per core")->check(CLI::Range(0, 1024));
+  command.add_option("--tolerance", check.tolerance, "how far apart numbers may be, of the largest number of their value (default: 1e-4)")
+      ->check(CLI::Range(0.0, 1.0));
+  command.add_option("--steps", check.steps, "tokens at the end that are read one by one, as text is generated (default: 16)")
+      ->check(CLI::Range(0, 100'000));
+}
+
 void add_needle(CLI::App& app, NeedleArguments& needle) {
   CLI::App& command = *app.add_subcommand("needle", "what became of a prompt's needle in every memory: kept, decayed, erased, read");
   command.add_option("checkpoint", needle.checkpoint, "an .h5 file or a Hugging Face folder")->required();
