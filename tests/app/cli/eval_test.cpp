@@ -210,7 +210,7 @@ TEST_CASE("associative recall is scored where its keys are asked") {
   REQUIRE(score.task);
   CHECK(score.task->questions == 256);
   CHECK_THAT(score.task->exact.mean * 256, WithinAbs(static_cast<double>(agreed), 1e-9));
-  CHECK(score.task->exact.mean > 0.5);
+  CHECK(score.task->exact.mean > 0.2);  // by chance: 1 in 256
   CHECK(score.task->exact.low < score.task->exact.mean);
 }
 
