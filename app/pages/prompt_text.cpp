@@ -5,11 +5,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <numeric>
 #include <set>
-#include <utility>
 
 #include "engine/error.h"
+#include "engine/tokenizer/nearest.h"
 #include "engine/tokenizer/tokenizer.h"
 
 namespace statescope {
@@ -23,17 +22,6 @@ std::vector<std::string> words_of(const Tokenizer& tokenizer, std::int64_t vocab
   return words;
 }
 
-std::vector<std::string> nearest_words(std::string_view word, const std::vector<std::string>& words) {
-  std::vector<std::pair<std::size_t, std::string_view>> by_distance;
-  for (const std::string& known : words) by_distance.emplace_back(edit_distance(word, known), known);
-  const std::size_t count = std::min(kMostNearest, by_distance.size());
-  std::partial_sort(by_distance.begin(), by_distance.begin() + static_cast<std::ptrdiff_t>(count), by_distance.end());
-  std::vector<std::string> nearest;
-  for (const auto& [distance, known] : by_distance)
-    if (nearest.size() < count && distance < std::max<std::size_t>(word.size(), 2)) nearest.emplace_back(known);
-  return nearest;
-}
-
 std::vector<UnknownWord> unknown_words(const Tokenizer& tokenizer, std::int64_t vocab, std::string_view text) {
   const std::vector<std::string> words = words_of(tokenizer, vocab);
   const std::set<std::string_view> known(words.begin(), words.end());
@@ -41,7 +29,7 @@ std::vector<UnknownWord> unknown_words(const Tokenizer& tokenizer, std::int64_t 
   for (std::size_t begin = text.find_first_not_of(kWhiteSpace); begin != text.npos && unknown.size() < kMostUnknown;) {
     const std::size_t end = std::min(text.find_first_of(kWhiteSpace, begin), text.size());
     const std::string_view word = text.substr(begin, end - begin);
-    if (!known.contains(word)) unknown.push_back({begin, end, nearest_words(word, words)});
+    if (!known.contains(word)) unknown.push_back({begin, end, nearest(word, words, kMostNearest)});
     begin = text.find_first_not_of(kWhiteSpace, end);
   }
   return unknown;
@@ -59,20 +47,6 @@ TextReading read_text(const Tokenizer& tokenizer, std::int64_t vocab, const std:
     if (reading.unknown.empty()) reading.refused = error.what();
   }
   return reading;
-}
-
-/// d(i, j) = min(d(i−1, j) + 1, d(i, j−1) + 1, d(i−1, j−1) + [aᵢ ≠ bⱼ])
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t changed = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, changed}));
-    }
-  }
-  return row.back();
 }
 
 std::optional<std::vector<std::int32_t>> ids_in(const std::string& text) {

@@ -36,9 +36,6 @@ struct TextReading {
 /// `vocab`: ids of the model; `in_chat`: as of PromptInput. As long as the text is: not for the interface thread.
 TextReading read_text(const Tokenizer& tokenizer, std::int64_t vocab, const std::string& text, bool in_chat = false);
 
-/// Letters that must be put in, left out or changed to make one of the other.
-std::size_t edit_distance(std::string_view a, std::string_view b);
-
 /// "12 7 99", "[12, 7, 99]". Nothing where something else stands there.
 std::optional<std::vector<std::int32_t>> ids_in(const std::string& text);
 std::string ids_text(const std::vector<std::int32_t>& ids);

@@ -216,8 +216,6 @@ TEST_CASE("prompt: what a tokenizer refuses is told by its place") {
   REQUIRE(bad.unknown.size() == 1);
   CHECK(bad.unknown[0].begin == 5);
   CHECK(bad.unknown[0].end == 11);
-  CHECK(edit_distance("kitten", "sitting") == 3);
-  CHECK(edit_distance("", "abc") == 3);
   CHECK(ids_in("[12, 7 ; 99]\n") == std::vector<std::int32_t>{12, 7, 99});
   CHECK_FALSE(ids_in("12 seven"));
   CHECK_FALSE(ids_in("-1"));
