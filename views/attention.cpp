@@ -8,10 +8,10 @@
 #include <numeric>
 #include <optional>
 
-#include "views/arrays.h"
 #include "views/colormaps.h"
 #include "views/parts.h"
 #include "views/shading.h"
+#include "views/sheets.h"
 #include "views/token_tiles.h"
 #include "views/words.h"
 
@@ -21,8 +21,6 @@ namespace {
 constexpr std::int64_t kFewest = 16, kMostTokens = std::int64_t{1} << 20, kAllTokens = std::int64_t{1} << 40;
 constexpr std::int64_t kFewestAsked = 256;  // tokens; with fewer shown, a part of them is
 constexpr std::size_t kMostNamed = 10;      // sources
-// Hit ids: cells of the map below, then the bars, then the bar of what lies before them.
-constexpr std::int64_t kBarIds = std::int64_t{1} << 40, kBeforeId = std::int64_t{1} << 41;
 
 constexpr std::string_view kAllTogether = QT_TRANSLATE_NOOP("Views", "All together"), kShares = QT_TRANSLATE_NOOP("Views", "Shares |A|");
 
@@ -182,7 +180,7 @@ void draw_bars(const Picture& picture) {
     const float top = height_of(bars, data.row_axis, data.before);
     picture.canvas.fill_rect({before.x, top, before.w, zero - top}, faded(picture.frame.theme.faint, 0.5f));
     picture.canvas.stroke_rect({before.x, top, before.w, zero - top}, picture.frame.theme.faint, s);
-    picture.canvas.hit(before, {kBeforeId});
+    picture.canvas.hit(before, {{AttentionSheets::before, 0}});
   }
   for (std::size_t i = 0; i < data.row.size(); ++i) {
     const float a = data.row[i].weight;
@@ -192,7 +190,7 @@ void draw_bars(const Picture& picture) {
     picture.canvas.fill_rect({x, std::min(zero, end), width, std::max(std::abs(zero - end), 0.5f * s)}, bar_color(picture, i));
   }
   picture.canvas.line({before.x, zero}, {bars.right(), zero}, picture.frame.theme.ink, s);
-  picture.canvas.hit(bars, {kBarIds, 1, data.count()});
+  picture.canvas.hit(bars, {{AttentionSheets::row, 0}, 1, data.count(), 0, 0});
   draw_names(picture);
 }
 
@@ -201,7 +199,7 @@ void draw_map(const Picture& picture) {
   const Rect& map = picture.map;
   if (map.w <= 0) return;
   const float s = picture.s;
-  draw_matrix(picture.canvas, map, data.cells, picture.scale(), 0);
+  draw_matrix(picture.canvas, map, data.cells, picture.scale(), {AttentionSheets::map, 0, 0});
   picture.canvas.stroke_rect(map, picture.frame.theme.line, s);
   draw_token_side(picture.canvas, map, data.tokens, picture.frame);
   draw_color_bar(picture.canvas, picture.color_bar, picture.scale(), data.marks, picture.frame);
@@ -331,39 +329,9 @@ class AttentionView : public View {
   std::optional<Shading> shading() const override { return data_.message ? std::nullopt : std::optional(data_.shading); }
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
 
-  std::vector<Array> arrays() const override { return statescope::arrays(data_); }
-  /// The cursor's row: strongest first.
-  Table table() const override {
-    Table table{{Views::tr("token"), Views::tr("text"), symbol(data_)}, {}};
-    if (data_.message) return table;
-    for (const auto& [token, weight] : data_.strongest)
-      table.rows.push_back({std::to_string(token), visible_token(*data_.tokens.run, token), number(weight, 9)});
-    if (data_.token_at(0) > 0) table.rows.push_back({Views::tr("before {}", data_.token_at(0)), "", number(data_.before, 9)});
-    return table;
-  }
-  std::string describe() const override {
+  std::vector<Sheet> sheets() const override { return statescope::sheets(data_); }
+  std::string sentence() const override {
     return data_.message ? data_.message.sentence() : fmt::format("{}: {}.", data_.title, summary(data_));
-  }
-  std::string tooltip(std::int64_t hit_id) const override {
-    const std::int64_t n = data_.message ? 0 : data_.count();
-    if (hit_id == kBeforeId && n > 0) {
-      return Views::tr("Σ |A| = {} over the tokens before {}\nread by {}\n{}", number(data_.before, 7), data_.token_at(0),
-                       named(data_, data_.tokens.cursor), origin());
-    }
-    if (hit_id >= kBarIds && hit_id - kBarIds < n) {
-      const auto& [token, weight] = data_.row[static_cast<std::size_t>(hit_id - kBarIds)];
-      return cell_tooltip(data_.tokens.cursor, token, named(data_, token), weight);
-    }
-    if (hit_id < 0 || hit_id >= n * n) return {};
-    const std::int64_t s = data_.token_at(hit_id % n);
-    return cell_tooltip(data_.token_at(hit_id / n), s, data_.step == 1 ? named(data_, s) : column_words(s),
-                        data_.cells.at(hit_id / n, hit_id % n));
-  }
-  CursorMove on_hit(std::int64_t hit_id) const override {
-    const std::int64_t n = data_.message ? 0 : data_.count();
-    if (hit_id >= kBarIds && hit_id - kBarIds < n) return {.token = data_.row[static_cast<std::size_t>(hit_id - kBarIds)].token};
-    if (hit_id < 0 || hit_id >= n * n) return {};
-    return {.token = data_.token_at(hit_id / n), .reference = data_.token_at(hit_id % n)};
   }
 
  private:
@@ -371,21 +339,6 @@ class AttentionView : public View {
     const auto slot = static_cast<std::int64_t>(mode()) - 2;
     return slot >= 0 && layer.slots() > 1 && slot < layer.slots() ? slot : -1;
   }
-  std::string origin() const {
-    return fmt::format(
-        "{}\n{}\n{}", data_.place,
-        data_.softmax ? Views::tr("softmax_s(q_t · k_s / √d) (spec §3.1)") : Views::tr("o_t = Σ_s A_{t,s} v_s (SSE Def. 3, spec §12.8)"),
-        accuracy_words(AttentionMap::accuracy));
-  }
-  std::string column_words(std::int64_t s) const {
-    return Views::tr("the tokens {} to {}, this the strongest", s, std::min(s + data_.step, tokens_) - 1);
-  }
-  std::string cell_tooltip(std::int64_t t, std::int64_t s, const std::string& source, float a) const {
-    if (s > t) return Views::tr("{} stands before {}: it cannot read it", named(data_, t), source);
-    if (std::isnan(a)) return Views::tr("not worked out yet");
-    return Views::tr("{} = {}\n{} reads {}\n{}", symbol(data_), number(a, 7), named(data_, t), source, origin());
-  }
-
   std::int64_t shown_ = 256, tokens_ = 0;  // of how many
   std::vector<std::string> titles_;
   std::vector<std::string_view> names_ = {kAllTogether, kShares};

@@ -4,18 +4,17 @@
 #include <cmath>
 #include <limits>
 
-#include "views/arrays.h"
 #include "views/colormaps.h"
 #include "views/matrix.h"
 #include "views/parts.h"
+#include "views/sheets.h"
 #include "views/words.h"
 
 namespace statescope {
 namespace {
 
 constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
-constexpr std::int64_t kLayerIds = std::int64_t{1} << 40;  // hit ids: places of tokens below
-constexpr std::string_view kTwoDigits = "00";              // what a column of names has room for
+constexpr std::string_view kTwoDigits = "00";  // what a column of names has room for
 
 std::string parents_name(const BranchInfo& branch) {
   return branch.parent == 0 ? Views::tr("the model's own run") : Views::tr("branch {}", branch.parent);
@@ -102,7 +101,7 @@ void draw_curve_of(const Picture& picture) {
   draw_curve(picture.canvas, picture.plot, data.axis, data.values, picture.frame.theme.ink, 1.5f * picture.s);
   draw_changed_line(picture);
   draw_token_axis(picture.canvas, picture.plot, data.tokens, picture.frame);
-  picture.canvas.hit(picture.plot, {0, 1, data.tokens.count()});
+  picture.canvas.hit(picture.plot, {{BranchesSheets::tokens, 0}, 1, data.tokens.count(), 0, 0});
 }
 
 void draw_layer(const Picture& picture, const LayerChange& change, Rect row) {
@@ -129,7 +128,7 @@ void draw_layers(const Picture& picture) {
   for (std::int64_t i = 0; i < fit; ++i) {
     const Rect row{list.x, list.y + static_cast<float>(i + 1) * line, list.w, line};
     draw_layer(picture, picture.data.layers[static_cast<std::size_t>(i)], row);
-    picture.canvas.hit(row, {kLayerIds + i, 1, 1});
+    picture.canvas.hit(row, {{BranchesSheets::layers, i}});
   }
 }
 
@@ -150,48 +149,10 @@ class BranchesView final : public View {
   }
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
 
-  std::vector<Array> arrays() const override { return statescope::arrays(data_); }
-  Table table() const override {
-    if (data_.message) return {};
-    Table table{{Views::tr("what"), Views::tr("KL or ‖S′ − S‖"), Views::tr("largest change of a logit, or ‖S′ − S‖ / ‖S‖")}, {}};
-    for (const LayerChange& change : data_.layers)
-      table.rows.push_back(
-          {Views::tr("layer {}", change.layer), number(static_cast<float>(change.difference), 7), number(change.relative, 7)});
-    for (std::size_t i = 0; i < data_.values.size(); ++i) {
-      if (std::isnan(data_.values[i])) continue;
-      table.rows.push_back(
-          {token_words(*data_.tokens.run, data_.tokens.tokens[i]), number(data_.divergence[i], 7), number(data_.logits[i], 7)});
-    }
-    return table;
-  }
-  std::string describe() const override { return data_.message ? data_.message.sentence() : data_.title + "."; }
-
-  std::string tooltip(std::int64_t hit_id) const override {
-    if (data_.message || hit_id < 0) return {};
-    if (hit_id >= kLayerIds) return hit_id - kLayerIds < std::ssize(data_.layers) ? layer_tooltip(hit_id - kLayerIds) : "";
-    return hit_id < std::ssize(data_.values) ? token_tooltip(static_cast<std::size_t>(hit_id)) : "";
-  }
-  CursorMove on_hit(std::int64_t hit_id) const override {
-    if (data_.message || hit_id < 0) return {};
-    if (hit_id < data_.tokens.count()) return {.token = data_.tokens.tokens[static_cast<std::size_t>(hit_id)]};
-    if (hit_id < kLayerIds || hit_id - kLayerIds >= std::ssize(data_.layers)) return {};
-    return {.layer = data_.layers[static_cast<std::size_t>(hit_id - kLayerIds)].layer};
-  }
+  std::vector<Sheet> sheets() const override { return statescope::sheets(data_); }
+  std::string sentence() const override { return data_.message ? data_.message.sentence() : data_.title + "."; }
 
  private:
-  std::string layer_tooltip(std::int64_t i) const {
-    const LayerChange& change = data_.layers[static_cast<std::size_t>(i)];
-    return Views::tr("layer {}, {}\n‖S‖ = {} on the branch that was left, ‖S′‖ = {} here\n‖S′ − S‖ = {}\n{}", change.layer,
-                     data_.states_after, number(static_cast<float>(change.left), 7), number(static_cast<float>(change.here), 7),
-                     number(static_cast<float>(change.difference), 7), accuracy_words(BranchStates::accuracy));
-  }
-  std::string token_tooltip(std::size_t place) const {
-    const std::string after = after_words(*data_.tokens.run, data_.tokens.tokens[place]);
-    if (std::isnan(data_.values[place])) return Views::tr("{}: the same on both branches", after);
-    return Views::tr("{}\nKL(left ‖ here) = {} nat\nlargest change of a logit {}\n{}", after, number(data_.divergence[place], 7),
-                     number(data_.logits[place], 7), accuracy_words(BranchPredictions::accuracy));
-  }
-
   BranchesData data_;
 };
 

@@ -1,6 +1,7 @@
 // All that a view may draw with. Implementations: the screen, paper (PDF, SVG, PNG) and text, in app/canvas/.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -61,11 +62,31 @@ struct Heatmap {
   std::int64_t first = 0;
 };
 
-/// A region that answers the pointer: a grid of `rows` × `columns` equal cells; cell (r, c) answers as id + r·columns + c, which comes back
-/// to the view (View::tooltip, View::on_hit).
+/// A place among the numbers of a view: in one of its sheets (sheet.h), a place on each axis. It comes back to the view (View::tooltip,
+/// View::on_hit).
 struct Hit {
-  std::int64_t id = 0;
+  static constexpr std::int64_t all = -1, here = -2;  // every place on the axis; the cursor's
+  std::int64_t sheet = 0;
+  std::array<std::int64_t, 3> at{all, all, all};
+
+  Hit() = default;
+  constexpr Hit(std::int64_t in, std::int64_t first, std::int64_t second = all, std::int64_t third = all)
+      : sheet(in), at{first, second, third} {}
+  /// Whether it has a place on each of the first `axes`.
+  bool names(std::size_t axes) const {
+    for (std::size_t axis = 0; axis < axes; ++axis)
+      if (at[axis] < 0) return false;
+    return true;
+  }
+  auto operator<=>(const Hit&) const = default;
+};
+
+/// A region that answers the pointer: a grid of `rows` × `columns` equal cells. The first answers as `first`, the others as further places
+/// on the axes that go down and across.
+struct HitGrid {
+  Hit first;
   std::int64_t rows = 1, columns = 1;
+  std::size_t down = 0, across = 1;
 };
 
 class Canvas {
@@ -90,7 +111,7 @@ class Canvas {
   virtual void push_clip(Rect rect) = 0;
   virtual void pop_clip() = 0;
   /// Later regions lie above earlier ones. Paper keeps none.
-  virtual void hit(Rect rect, Hit region) = 0;
+  virtual void hit(Rect rect, const HitGrid& region) = 0;
 };
 
 }  // namespace statescope

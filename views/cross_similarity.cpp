@@ -14,8 +14,6 @@
 namespace statescope {
 namespace {
 
-constexpr std::int64_t kMostTableCells = 4096;
-
 std::int64_t slot_of(const HeadState& state, const Cursor& cursor) { return std::clamp<std::int64_t>(cursor.slot, 0, state.slots - 1); }
 
 std::string slot_words(const Snapshot& snapshot, std::int64_t slot) {
@@ -111,10 +109,6 @@ void draw_numbers(const CrossSimilarityData& data, Canvas& canvas, Rect plot, co
   }
 }
 
-bool known(const CrossSimilarityData& data, std::int64_t hit_id) {
-  return !data.message && hit_id >= 0 && hit_id < data.cells.rows() * data.cells.columns();
-}
-
 }  // namespace
 
 std::optional<CrossSimilarityQuestion> cross_similarity_question(const Snapshot& snapshot, const Findings& own, const Snapshot& peer,
@@ -190,7 +184,7 @@ void draw(const CrossSimilarityData& data, Canvas& canvas, Rect area, const Fram
   }
   const Rect& plot = picture.plot;
   const ColorScale scale{frame.theme.dark ? ColorMap::diverging_dark : ColorMap::diverging, -1, 1};
-  draw_matrix(canvas, plot, data.cells, scale, 0);
+  draw_matrix(canvas, plot, data.cells, scale, {0, 0, 0});
   canvas.stroke_rect(plot, frame.theme.line, frame.scale);
   draw_group_side(canvas, plot, data.cells.rows(), data.own, true, frame);
   draw_group_foot(canvas, plot, data.cells.columns(), data.other, true, frame);
@@ -204,36 +198,7 @@ void draw(const CrossSimilarityData& data, Canvas& canvas, Rect area, const Fram
   canvas.pop_clip();
 }
 
-std::string tooltip(const CrossSimilarityData& data, std::int64_t hit_id) {
-  if (!known(data, hit_id)) return {};
-  const std::int64_t i = hit_id / data.cells.columns(), j = hit_id % data.cells.columns();
-  const float cosine = data.cells.at(i, j);
-  const std::string pair = Views::tr("{} of {}\n{} of {}\n{}", data.own_names[static_cast<std::size_t>(i)], data.own_letter,
-                                     data.other_names[static_cast<std::size_t>(j)], data.letter, data.place);
-  if (std::isnan(cosine)) return Views::tr("no cosine: one of the two is zero\n{}", pair);
-  return Views::tr("cos = {}\n{}\n⟨a, b⟩ / (‖a‖ ‖b‖) (spec §12.5)\n{}", number(cosine, 7), pair, accuracy_words(CrossSimilarity::accuracy));
-}
-
-CursorMove on_hit(const CrossSimilarityData& data, std::int64_t hit_id) {
-  if (!known(data, hit_id)) return {};
-  const std::int64_t i = hit_id / data.cells.columns();
-  if (data.mode == CrossSimilarityMode::heads) return {.head = i};
-  return {.slot = i / data.rows, .row = i % data.rows};
-}
-
-Table table_of(const CrossSimilarityData& data) {
-  if (data.message || data.cells.rows() * data.cells.columns() > kMostTableCells) return {};
-  Table table{{Views::tr("{} against {}", data.own_letter, data.letter)}, {}};
-  for (const std::string& name : data.other_names) table.columns.push_back(name);
-  for (std::int64_t i = 0; i < data.cells.rows(); ++i) {
-    std::vector<std::string> row{data.own_names[static_cast<std::size_t>(i)]};
-    for (std::int64_t j = 0; j < data.cells.columns(); ++j) row.push_back(number(data.cells.at(i, j), 9));
-    table.rows.push_back(std::move(row));
-  }
-  return table;
-}
-
-std::string describe(const CrossSimilarityData& data) {
+std::string sentence_of(const CrossSimilarityData& data) {
   if (data.message) return data.message.sentence();
   std::vector<std::string> words;
   for (const Fact& fact : data.facts) words.push_back(fmt::format("{} {}", fact.name, fact.value));

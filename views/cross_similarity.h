@@ -31,9 +31,6 @@ std::optional<CrossSimilarityQuestion> cross_similarity_question(const Snapshot&
 CrossSimilarityData build_cross_similarity(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings,
                                            CrossSimilarityMode mode);
 void draw(const CrossSimilarityData& data, Canvas& canvas, Rect area, const Frame& frame);
-std::string tooltip(const CrossSimilarityData& data, std::int64_t hit_id);
-CursorMove on_hit(const CrossSimilarityData& data, std::int64_t hit_id);
-Table table_of(const CrossSimilarityData& data);
-std::string describe(const CrossSimilarityData& data);
+std::string sentence_of(const CrossSimilarityData& data);
 
 }  // namespace statescope

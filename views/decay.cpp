@@ -8,8 +8,8 @@
 #include <numeric>
 #include <optional>
 
-#include "views/arrays.h"
 #include "views/parts.h"
+#include "views/sheets.h"
 #include "views/words.h"
 
 namespace statescope {
@@ -27,11 +27,6 @@ std::int64_t chosen_channel(const Cursor& cursor, const Decay& decay) {
   using Axis = Decay::Axis;
   const std::int64_t wanted = decay.axis == Axis::heads ? cursor.head : decay.axis == Axis::columns ? cursor.column : cursor.row;
   return wanted < 0 ? middle_channel(decay) : std::min(wanted, decay.channels - 1);
-}
-
-CursorMove to_channel(const DecayData& data, std::int64_t channel) {
-  if (data.axis == Decay::Axis::heads) return {.head = channel};
-  return data.axis == Decay::Axis::columns ? CursorMove{.column = channel} : CursorMove{.row = channel};
 }
 
 /// Δ_{t,s} = exp(Σ_{j=s+1…t} log α_j) for the visits s so far, t the last of them
@@ -155,83 +150,10 @@ class DecayView : public View {
   std::optional<Shading> shading() const override { return shading_of(data_.coloring); }
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
 
-  std::vector<Array> arrays() const override { return statescope::arrays(data_); }
-  Table table() const override {
-    if (data_.message) return {};
-    return data_.ranks.empty() ? token_table() : rank_table();
-  }
-  std::string describe() const override { return data_.message ? data_.message.sentence() : summary(data_) + "."; }
-
-  std::string tooltip(std::int64_t hit_id) const override {
-    if (data_.message || hit_id < 0) return {};
-    if (hit_id >= kDecayRankIds)
-      return hit_id - kDecayRankIds < std::ssize(data_.ranks) ? rank_tooltip(data_.ranks[static_cast<std::size_t>(hit_id - kDecayRankIds)])
-                                                              : "";
-    if (hit_id >= kDecayCurveIds)
-      return hit_id - kDecayCurveIds < data_.tokens.count() ? cell_tooltip(data_.chosen, hit_id - kDecayCurveIds) : "";
-    const std::int64_t columns = cell_columns();
-    return hit_id < columns * data_.channels ? cell_tooltip(hit_id / columns, hit_id % columns) : "";
-  }
-
-  CursorMove on_hit(std::int64_t hit_id) const override {
-    if (data_.message || hit_id < 0) return {};
-    if (hit_id >= kDecayRankIds)
-      return hit_id - kDecayRankIds < std::ssize(data_.ranks)
-                 ? to_channel(data_, data_.ranks[static_cast<std::size_t>(hit_id - kDecayRankIds)].channel)
-                 : CursorMove{};
-    if (hit_id >= kDecayCurveIds)
-      return hit_id - kDecayCurveIds < data_.tokens.count() ? CursorMove{.token = token_at(hit_id - kDecayCurveIds)} : CursorMove{};
-    const std::int64_t columns = cell_columns();
-    if (hit_id >= columns * data_.channels) return {};
-    CursorMove move = to_channel(data_, hit_id / columns);
-    // A click on the landscape of Δ would change the landscape: it chooses the row alone.
-    if (data_.mode == DecayMode::each_token) move.token = token_at(hit_id % columns);
-    return move;
-  }
+  std::vector<Sheet> sheets() const override { return statescope::sheets(data_); }
+  std::string sentence() const override { return data_.message ? data_.message.sentence() : summary(data_) + "."; }
 
  private:
-  std::int64_t cell_columns() const { return data_.mode == DecayMode::cumulative ? data_.until : data_.tokens.count(); }
-  std::int64_t token_at(std::int64_t place) const { return data_.tokens.tokens[static_cast<std::size_t>(place)]; }
-
-  std::string cell_tooltip(std::int64_t channel, std::int64_t place) const {
-    const std::int64_t n = data_.tokens.count();
-    std::string text = fmt::format("{}, {}\nα = {}", data_.channel_name(channel), token_words(data_, place),
-                                   number(data_.alpha[static_cast<std::size_t>(channel * n + place)], 9));
-    if (place < data_.until) {
-      text += "\n" + Views::tr("Δ = {} of its write is left after token {}: the product of the later α (spec §12.3)",
-                               number(data_.left[static_cast<std::size_t>(channel * data_.until + place)], 9), data_.token);
-    }
-    return fmt::format("{}\n{}", text, accuracy_words(Decay::accuracy));
-  }
-  std::string rank_tooltip(const DecayRank& rank) const {
-    const std::string half_life = Views::tr("half-life {} tokens: ln 2 / mean(−log α) over the run (spec §12.3)",
-                                            std::isinf(rank.half_life) ? "∞" : number(rank.half_life, 9));
-    std::string field =
-        Views::tr("receptive field {} tokens: Δ ≥ 0.001, mean over the last {} tokens (spec §12.4)", number(rank.width, 9), data_.measured);
-    if (rank.censored > 0) field += "; " + Views::tr("at least: {} of them still feel the run's first token", rank.censored);
-    return joined({data_.channel_name(rank.channel), half_life, field, accuracy_words(Decay::accuracy)}, "\n");
-  }
-  Table token_table() const {
-    Table table{{Views::tr("token"), Views::tr("text"), "α", Views::tr("Δ left")}, {}};
-    const std::int64_t n = data_.tokens.count();
-    for (std::int64_t i = 0; i < n; ++i) {
-      table.rows.push_back({std::to_string(token_at(i)), visible_token(*data_.tokens.run, token_at(i)),
-                            number(data_.alpha[static_cast<std::size_t>(data_.chosen * n + i)], 9),
-                            i < data_.until ? number(data_.left[static_cast<std::size_t>(data_.chosen * data_.until + i)], 9) : ""});
-    }
-    return table;
-  }
-  Table rank_table() const {
-    Table table{{channel_word(data_.axis), Views::tr("half-life, tokens"), Views::tr("receptive field, tokens"),
-                 Views::tr("reach the run's beginning")},
-                {}};
-    for (const DecayRank& rank : data_.ranks) {
-      table.rows.push_back({std::to_string(rank.channel), std::isinf(rank.half_life) ? "∞" : number(rank.half_life, 9),
-                            number(rank.width, 9), Views::tr("{} of {}", rank.censored, data_.measured)});
-    }
-    return table;
-  }
-
   DecayData data_;
 };
 
@@ -264,6 +186,11 @@ std::int64_t tokens_until(const DecayData& data, std::int64_t channel, float sha
       return data.token - data.tokens.tokens[static_cast<std::size_t>(i)];
   }
   return -1;
+}
+
+CursorMove to_channel(const DecayData& data, std::int64_t channel) {
+  if (data.axis == Decay::Axis::heads) return {.head = channel};
+  return data.axis == Decay::Axis::columns ? CursorMove{.column = channel} : CursorMove{.row = channel};
 }
 
 DecayData build_decay(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, DecayMode mode, const RangeChoice& range) {

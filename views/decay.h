@@ -46,13 +46,13 @@ struct DecayData {
 };
 
 inline constexpr float kLeastFelt = 0.001f;  // of a write: below, it is outside the receptive field
-/// Hit ids: cells below, then the places of the curve, then the ranks.
-inline constexpr std::int64_t kDecayCurveIds = std::int64_t{1} << 40, kDecayRankIds = std::int64_t{1} << 41;
 
 DecayData build_decay(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, DecayMode mode,
                       const RangeChoice& range = {});
 /// The answer in a sentence.
 std::string summary(const DecayData& data);
+/// What chooses the channel.
+CursorMove to_channel(const DecayData& data, std::int64_t channel);
 /// "key row", "head"
 std::string channel_word(Decay::Axis axis);
 void draw(const DecayData& data, Canvas& canvas, Rect area, const Frame& frame);

@@ -7,6 +7,7 @@
 #include "views/colormaps.h"
 #include "views/decay.h"
 #include "views/parts.h"
+#include "views/sheets.h"
 #include "views/words.h"
 
 namespace statescope {
@@ -74,7 +75,7 @@ void draw_cells(const Picture& picture) {
   Rect rect = picture.cells;
   rect.w *= static_cast<float>(data.cells.columns()) / static_cast<float>(data.tokens.count());
   canvas.stroke_rect(picture.cells, picture.frame.theme.line, s);
-  draw_matrix(canvas, rect, data.cells, data.coloring->scale(), 0);
+  draw_matrix(canvas, rect, data.cells, data.coloring->scale(), {DecaySheets::cells, 0, 0});
   const float each = rect.h / static_cast<float>(data.channels), half = 0.5f * kSmallType * s;
   const float y = rect.y + each * static_cast<float>(data.chosen);
   const TextStyle tick = value(picture.frame, kSmallType, picture.frame.theme.faint, Align::right);
@@ -135,7 +136,8 @@ void draw_chosen_curve(const Picture& picture) {
     draw_curve(picture.canvas, part, axis, channel(c), faded(identity_color(c + 1, theme), 0.7f), picture.s);
   draw_curve(picture.canvas, part, axis, channel(data.chosen), heads ? identity_color(data.chosen + 1, theme) : theme.ink,
              2.5f * picture.s);
-  if (n > 0) picture.canvas.hit(picture.curve, {kDecayCurveIds, 1, n});
+  const int sheet = cumulative ? DecaySheets::curve : DecaySheets::cells;  // that of α, of all tokens
+  if (n > 0) picture.canvas.hit(picture.curve, {{sheet, Hit::here, 0}, 1, n});
 }
 
 void draw_rank_bars(const Picture& picture, const ValueAxis& axis) {
@@ -156,7 +158,7 @@ void draw_rank_bars(const Picture& picture, const ValueAxis& axis) {
       picture.canvas.fill_rect(bar, faded(color, open ? 0.4f : 1));
     }
   }
-  picture.canvas.hit(plot, {kDecayRankIds, 1, data.channels});
+  picture.canvas.hit(plot, {{DecaySheets::ranks, 0}, 1, data.channels, 0, 0});
 }
 
 /// Whole powers of ten around all finite values and the run's length.

@@ -6,29 +6,27 @@
 #include <cmath>
 #include <numbers>
 
-#include "views/arrays.h"
 #include "views/colormaps.h"
 #include "views/parts.h"
+#include "views/sheets.h"
 #include "views/words.h"
 
 namespace statescope {
 namespace {
 
-constexpr std::int64_t kStepIds = std::int64_t{1} << 40;  // hit ids: lane · n + visit below, the step's picture here
-constexpr std::int64_t kTableRows = 256;
-
 /// One quantity along the run, with the colour it has everywhere in this view.
 struct Line {
   std::vector<float> DeltaRule::*values;
   std::string_view sign;
-  const char *name, *equation;  // in English
-  std::int64_t identity;        // of identity_color
+  const char* name;       // in English
+  std::int64_t identity;  // of identity_color
 
   std::string signed_name() const { return fmt::format("{} {}", Views::tr(name), sign); }
 };
 /// One picture along the run.
 struct Lane {
   DeltaMode mode;
+  int sheet;
   std::vector<Line> lines;
 };
 
@@ -36,24 +34,23 @@ struct Lane {
 const std::array<Lane, 4>& lanes() {
   static const std::array<Lane, 4> all = {
       {{DeltaMode::prediction,
-        {{&DeltaRule::prediction, "‖π‖", QT_TRANSLATE_NOOP("Views", "predicted"), QT_TRANSLATE_NOOP("Views", "π = k S̄, S̄ = α S"), 1},
-         {&DeltaRule::value, "‖v‖", QT_TRANSLATE_NOOP("Views", "wanted"), QT_TRANSLATE_NOOP("Views", "v of the token"), 3},
-         {&DeltaRule::error, "‖v − π‖", QT_TRANSLATE_NOOP("Views", "error"), QT_TRANSLATE_NOOP("Views", "ε = v − π"), 2}}},
+        DeltaRuleSheets::prediction,
+        {{&DeltaRule::prediction, "‖π‖", QT_TRANSLATE_NOOP("Views", "predicted"), 1},
+         {&DeltaRule::value, "‖v‖", QT_TRANSLATE_NOOP("Views", "wanted"), 3},
+         {&DeltaRule::error, "‖v − π‖", QT_TRANSLATE_NOOP("Views", "error"), 2}}},
        {DeltaMode::change,
-        {{&DeltaRule::erase, "β‖k‖‖π‖", QT_TRANSLATE_NOOP("Views", "erased"),
-          QT_TRANSLATE_NOOP("Views", "norm of β kᵀπ, what is taken away"), 1},
-         {&DeltaRule::write, "β‖k‖‖v‖", QT_TRANSLATE_NOOP("Views", "written"), QT_TRANSLATE_NOOP("Views", "norm of β kᵀv, what is put in"),
-          3},
-         {&DeltaRule::update, "β‖k‖‖v − π‖", QT_TRANSLATE_NOOP("Views", "net change"), QT_TRANSLATE_NOOP("Views", "norm of β kᵀ(v − π)"),
-          2}}},
+        DeltaRuleSheets::change,
+        {{&DeltaRule::erase, "β‖k‖‖π‖", QT_TRANSLATE_NOOP("Views", "erased"), 1},
+         {&DeltaRule::write, "β‖k‖‖v‖", QT_TRANSLATE_NOOP("Views", "written"), 3},
+         {&DeltaRule::update, "β‖k‖‖v − π‖", QT_TRANSLATE_NOOP("Views", "net change"), 2}}},
        {DeltaMode::gates,
-        {{&DeltaRule::eigenvalue, "α(1 − β‖k‖²)", QT_TRANSLATE_NOOP("Views", "eigenvalue"),
-          QT_TRANSLATE_NOOP("Views", "of the transition along k, α (1 − β ‖k‖²)"), 2},
-         {&DeltaRule::beta, "β", QT_TRANSLATE_NOOP("Views", "strength"), QT_TRANSLATE_NOOP("Views", "β of the token"), 3},
-         {&DeltaRule::alpha, "α", QT_TRANSLATE_NOOP("Views", "decay"), QT_TRANSLATE_NOOP("Views", "α of the token"), 1}}},
+        DeltaRuleSheets::gates,
+        {{&DeltaRule::eigenvalue, "α(1 − β‖k‖²)", QT_TRANSLATE_NOOP("Views", "eigenvalue"), 2},
+         {&DeltaRule::beta, "β", QT_TRANSLATE_NOOP("Views", "strength"), 3},
+         {&DeltaRule::alpha, "α", QT_TRANSLATE_NOOP("Views", "decay"), 1}}},
        {DeltaMode::angle,
-        {{&DeltaRule::cosine, "cos(π, v)", QT_TRANSLATE_NOOP("Views", "cosine of prediction and value"),
-          QT_TRANSLATE_NOOP("Views", "⟨π, v⟩ / (‖π‖ ‖v‖)"), 1}}}}};
+        DeltaRuleSheets::angle,
+        {{&DeltaRule::cosine, "cos(π, v)", QT_TRANSLATE_NOOP("Views", "cosine of prediction and value"), 1}}}}};
   return all;
 }
 
@@ -190,7 +187,7 @@ void draw_lane(const Picture& picture, const Picture::Place& place) {
   draw_legend(picture.canvas, {place.plot.x, place.plot.y - 16 * s, place.plot.w, 16 * s}, legend, picture.frame);
   draw_cursor_line(picture.canvas, place.plot, data.tokens, picture.frame);
   const std::int64_t n = data.tokens.count();
-  picture.canvas.hit(place.plot, {static_cast<std::int64_t>(place.lane) * n, 1, n});
+  picture.canvas.hit(place.plot, {{lane.sheet, 0}, 1, n, 0, 0});
 }
 
 void draw_arrow(const Picture& picture, Point from, Point to, Color color, float width) {
@@ -281,7 +278,7 @@ void draw_step_row(const Picture& picture, const StepRow& row, Rect line, float 
 void draw_step(const Picture& picture) {
   if (picture.step.w <= 0 || picture.data.visit < 0) return;
   const float s = picture.s, line = 1.45f * kBodyType * s;
-  picture.canvas.hit(picture.step, {kStepIds});
+  if (picture.data.visit >= 0) picture.canvas.hit(picture.step, {{DeltaRuleSheets::prediction, Hit::here}});
   const std::vector<StepRow> rows = step_rows(picture);
   const float plane_least = 70 * s, caption = 17 * s;
   const auto fit = static_cast<std::size_t>(std::max(0.0f, (picture.step.h - caption - plane_least) / line));
@@ -321,57 +318,14 @@ class DeltaRuleView : public View {
   }
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
 
-  std::vector<Array> arrays() const override { return statescope::arrays(data_); }
-  Table table() const override {
-    if (data_.message) return {};
-    Table table{{Views::tr("token"), Views::tr("text")}, {}};
-    for (const Lane& lane : lanes()) {
-      for (const Line& line : lane.lines) table.columns.push_back(line.signed_name());
-    }
-    const std::int64_t first = std::max<std::int64_t>(0, data_.visit - kTableRows / 2);
-    for (std::int64_t i = first; i < std::min(data_.tokens.count(), first + kTableRows); ++i) {
-      const std::int64_t token = data_.rule.token[static_cast<std::size_t>(i)];
-      std::vector<std::string> row{std::to_string(token), visible_token(*data_.tokens.run, token)};
-      for (const Lane& lane : lanes()) {
-        for (const Line& line : lane.lines) row.push_back(number(at(data_, line.values, i), 9));
-      }
-      table.rows.push_back(std::move(row));
-    }
-    return table;
-  }
-
-  std::string describe() const override {
+  std::vector<Sheet> sheets() const override { return statescope::sheets(data_); }
+  std::string sentence() const override {
     if (data_.message) return data_.message.sentence();
     return Views::tr("{}; the eigenvalue along the key is negative at {} of {} tokens.", summary(data_), data_.negative,
                      data_.tokens.count());
   }
 
-  std::string tooltip(std::int64_t hit_id) const override {
-    const std::int64_t n = data_.tokens.count(), all = n * std::ssize(lanes());
-    if (data_.message || hit_id < 0) return {};
-    if (hit_id == kStepIds) return step_tooltip();
-    if (hit_id >= all) return {};
-    const std::int64_t visit = hit_id % n;
-    std::string text = token_words(data_, visit);
-    for (const Line& line : lanes()[static_cast<std::size_t>(hit_id / n)].lines)
-      text += fmt::format("\n{}: {}   {}", Views::tr(line.name), number(at(data_, line.values, visit), 9), Views::tr(line.equation));
-    return fmt::format("{}\n{}, {}", text, Views::tr("spec §12.9"), accuracy_words(DeltaRule::accuracy));
-  }
-  CursorMove on_hit(std::int64_t hit_id) const override {
-    const std::int64_t n = data_.tokens.count();
-    if (data_.message || hit_id < 0 || hit_id >= n * std::ssize(lanes())) return {};
-    return {.token = data_.rule.token[static_cast<std::size_t>(hit_id % n)]};
-  }
-
  private:
-  std::string step_tooltip() const {
-    if (data_.visit < 0) return Views::tr("no token has come here yet");
-    return Views::tr(
-        "{}\nIn the plane of π and v: lengths and angles are exact.\nAfter the update the key reads π + β‖k‖² (v − π), β‖k‖² = {}\n"
-        "S = S̄ − β kᵀπ + β kᵀv: erase, then write (Gated DeltaNet eq. 10; spec §12.9)\n{}",
-        token_words(data_, data_.visit), number(at(data_, &DeltaRule::mended, data_.visit), 9), accuracy_words(DeltaRule::accuracy));
-  }
-
   DeltaRuleData data_;
 };
 

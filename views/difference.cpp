@@ -7,16 +7,15 @@
 #include <cmath>
 #include <limits>
 
-#include "views/arrays.h"
 #include "views/beside.h"
 #include "views/parts.h"
+#include "views/sheets.h"
 #include "views/words.h"
 
 namespace statescope {
 namespace {
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-constexpr std::int64_t kMostTableRows = 64;
 
 /// One model's numbers of the channels that are compared, [channels, n] over the window; NaN where it has none.
 struct Series {
@@ -203,35 +202,11 @@ class DifferenceView : public View {
   }
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
 
-  std::vector<Array> arrays() const override { return statescope::arrays(data_); }
-  /// Of the cursor's token: all tokens would be too many.
-  Table table() const override {
-    Table table{{Views::tr("channel"), Views::tr("{} of {}", data_.models, data_.quantity)}, {}};
-    const std::int64_t at = data_.tokens.place_of(data_.tokens.cursor);
-    for (std::int64_t c = 0; !data_.message && at >= 0 && c < std::min(data_.cells.rows(), kMostTableRows); ++c)
-      table.rows.push_back({data_.names[static_cast<std::size_t>(c)], number(data_.cells.at(c, at), 9)});
-    return table;
-  }
-  std::string describe() const override { return data_.message ? data_.message.sentence() : data_.title + "."; }
-  std::string tooltip(std::int64_t hit_id) const override {
-    if (!known(hit_id)) return {};
-    const std::int64_t c = hit_id / data_.cells.columns(), i = hit_id % data_.cells.columns();
-    const float value = data_.cells.at(c, i);
-    return Views::tr("{} of {}: {}\n{}\n{}\n{}", data_.models, data_.quantity,
-                     std::isnan(value) ? Views::tr("not both have one here") : number(value, 9), data_.names[static_cast<std::size_t>(c)],
-                     token_words(*data_.tokens.run, data_.tokens.tokens[static_cast<std::size_t>(i)]), accuracy_words(kReplayed));
-  }
-  CursorMove on_hit(std::int64_t hit_id) const override {
-    if (!known(hit_id)) return {};
-    const std::int64_t c = hit_id / data_.cells.columns();
-    CursorMove move{.token = data_.tokens.tokens[static_cast<std::size_t>(hit_id % data_.cells.columns())]};
-    if (data_.of_rows) move.row = c;
-    return move;
-  }
+  std::vector<Sheet> sheets() const override { return statescope::sheets(data_); }
+  std::string sentence() const override { return data_.message ? data_.message.sentence() : data_.title + "."; }
 
  private:
   DifferenceMode shown() const { return static_cast<DifferenceMode>(mode()); }
-  bool known(std::int64_t hit_id) const { return !data_.message && hit_id >= 0 && hit_id < data_.cells.rows() * data_.cells.columns(); }
   /// About `of`, in the window around the cursor of `snapshot`.
   std::vector<Question> asked(const Snapshot& snapshot, const Snapshot& of, const Cursor& cursor) const {
     if (!layer_of(snapshot) || !layer_of(of) || !layer_of(of)->has_state() || shown() == DifferenceMode::routing) return {};
@@ -297,7 +272,7 @@ void draw(const DifferenceData& data, Canvas& canvas, Rect area, const Frame& fr
   draw_caption(canvas, picture.title, data.title, kReplayed, frame);
   if (picture.plot.w > 0) {
     const ColorScale scale{frame.theme.dark ? ColorMap::diverging_dark : ColorMap::diverging, -data.range, data.range};
-    draw_matrix(canvas, picture.plot, data.cells, scale, 0);
+    draw_matrix(canvas, picture.plot, data.cells, scale, {0, 0, 0});
     canvas.stroke_rect(picture.plot, frame.theme.line, frame.scale);
     draw_group_side(canvas, picture.plot, data.cells.rows(), data.channels, false, frame);
     draw_token_axis(canvas, picture.plot, data.tokens, frame);

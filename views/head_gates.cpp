@@ -8,14 +8,12 @@
 #include <limits>
 #include <optional>
 
-#include "views/arrays.h"
 #include "views/parts.h"
+#include "views/sheets.h"
 #include "views/words.h"
 
 namespace statescope {
 namespace {
-
-constexpr std::int64_t kTableRows = 256;
 
 TokenWindow window_of(const Snapshot& snapshot, const Cursor& cursor) {
   const auto tokens = static_cast<std::int64_t>(snapshot.run->tokens.size());
@@ -104,103 +102,10 @@ class HeadGatesView : public View {
   std::optional<Shading> shading() const override { return shading_of(data_.coloring); }
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
 
-  std::vector<Array> arrays() const override { return statescope::arrays(data_); }
-  Table table() const override {
-    if (data_.message) return {};
-    return data_.mode == GateMode::over_time ? series_table() : data_.mode == GateMode::sharpness ? sharpness_table() : head_table();
-  }
-  std::string describe() const override { return data_.message ? data_.message.sentence() : summary(data_) + "."; }
-
-  std::string tooltip(std::int64_t hit_id) const override {
-    if (data_.message || hit_id < 0) return {};
-    if (hit_id >= kGateCurveIds) return hit_id - kGateCurveIds <= std::ssize(data_.lambdas) ? curve_tooltip(hit_id - kGateCurveIds) : "";
-    if (hit_id >= kGateLaneIds) return hit_id - kGateLaneIds < data_.tokens.count() ? series_tooltip(hit_id - kGateLaneIds) : "";
-    if (hit_id >= kGateHeadIds) return hit_id - kGateHeadIds < data_.heads ? head_tooltip(hit_id - kGateHeadIds) : "";
-    const std::int64_t n = data_.map.columns();
-    return hit_id < n * n ? flow_tooltip(hit_id / n, hit_id % n) : "";
-  }
-  CursorMove on_hit(std::int64_t hit_id) const override {
-    if (data_.message || hit_id < 0 || hit_id >= kGateCurveIds) return {};
-    if (hit_id >= kGateLaneIds)
-      return hit_id - kGateLaneIds < data_.tokens.count() ? CursorMove{.token = token_at(hit_id - kGateLaneIds)} : CursorMove{};
-    if (hit_id >= kGateHeadIds) return hit_id - kGateHeadIds < data_.heads ? CursorMove{.head = hit_id - kGateHeadIds} : CursorMove{};
-    const std::int64_t n = data_.map.columns();
-    return hit_id < n * n ? CursorMove{.token = token_at(hit_id / n)} : CursorMove{};
-  }
+  std::vector<Sheet> sheets() const override { return statescope::sheets(data_); }
+  std::string sentence() const override { return data_.message ? data_.message.sentence() : summary(data_) + "."; }
 
  private:
-  std::int64_t token_at(std::int64_t place) const { return data_.tokens.tokens[static_cast<std::size_t>(place)]; }
-
-  std::string head_tooltip(std::int64_t head) const {
-    const auto h = static_cast<std::size_t>(head);
-    std::string text =
-        Views::tr("head {} at {}\nG^Q = {}, reads\nG^K = {}, writes\nsoftmax over {} heads (SLA eq. 4)", head,
-                  token_words(*data_.tokens.run, data_.token), number(data_.q.gate[h], 9), number(data_.k.gate[h], 9), data_.heads);
-    if (!data_.q.probe.empty())
-      text += "\n" + Views::tr("at λ = {:.3g}: G^Q = {}, G^K = {}, a probe that changes nothing in the run", data_.lambda,
-                               number(data_.q.probe[h], 9), number(data_.k.probe[h], 9));
-    if (data_.effective)
-      text += "\n" +
-              Views::tr("read_gate_effective = {}: relative change of the layer's output if G^Q were 1 (A13)", number(*data_.effective, 9));
-    return fmt::format("{}\n{}", text, accuracy_words(HeadContest::accuracy));
-  }
-  std::string series_tooltip(std::int64_t place) const {
-    const auto i = static_cast<std::size_t>(place);
-    return Views::tr(
-        "{}\nwins the write: head {}, entropy of G^K {}\nwins the read: head {}, entropy of G^Q {}\nC(t,t) = {} = Σ_h G^Q G^K\n{}",
-        token_words(*data_.tokens.run, token_at(place)), data_.winner_k[i], number(data_.entropy_k[i], 9), data_.winner_q[i],
-        number(data_.entropy_q[i], 9), number(data_.own_flow[i], 9), accuracy_words(HeadContest::accuracy));
-  }
-  std::string flow_tooltip(std::int64_t row, std::int64_t column) const {
-    const std::string reader = token_words(*data_.tokens.run, token_at(row)), source = token_words(*data_.tokens.run, token_at(column));
-    if (column > row) return Views::tr("{} reads from {}: nothing, it comes later", reader, source);
-    std::string text =
-        Views::tr("{} reads from {}\nC = {} = Σ_h G^Q_h,t G^K_h,s (SLA Thm 4.3)", reader, source, number(data_.map.at(row, column), 9));
-    if (data_.lambda != 1) text += "\n" + Views::tr("at {}", lambda_words(data_.lambda));
-    return fmt::format("{}\n{}", text, accuracy_words(SharpenedGates::accuracy));
-  }
-  std::string curve_tooltip(std::int64_t index) const {
-    if (index >= std::ssize(data_.lambdas)) return Views::tr("The curves have not been worked out yet");
-    const auto i = static_cast<std::size_t>(index);
-    const std::string entropies = Views::tr("λ = {:g}\nentropy of G^Q {} (SLA eq. 8: never grows with λ)\nentropy of G^K {}",
-                                            data_.lambdas[i], number(data_.curve_q[i], 9), number(data_.curve_k[i], 9));
-    const std::string own = number(data_.curve_flow[i], 9);
-    const std::string flow = data_.q.winner == data_.k.winner
-                                 ? Views::tr("C(t,t) = {} (SLA eq. 9: tends to 1, for one head wins both)", own)
-                                 : Views::tr("C(t,t) = {} (SLA eq. 9: tends to 0, for two heads win)", own);
-    return joined({entropies, flow, accuracy_words(SharpenedGates::accuracy)}, "\n");
-  }
-  Table head_table() const {
-    Table table{{Views::tr("head"), Views::tr("G^Q, reads"), Views::tr("G^K, writes"), Views::tr("at λ: G^Q"), Views::tr("at λ: G^K")}, {}};
-    for (std::size_t h = 0; data_.token >= 0 && h < static_cast<std::size_t>(data_.heads); ++h) {
-      table.rows.push_back({std::to_string(h), number(data_.q.gate[h], 9), number(data_.k.gate[h], 9),
-                            data_.q.probe.empty() ? "" : number(data_.q.probe[h], 9),
-                            data_.k.probe.empty() ? "" : number(data_.k.probe[h], 9)});
-    }
-    return table;
-  }
-  Table series_table() const {
-    Table table{{Views::tr("token"), Views::tr("text"), Views::tr("wins the write"), Views::tr("wins the read"),
-                 Views::tr("entropy of G^K"), Views::tr("entropy of G^Q"), "C(t,t)"},
-                {}};
-    const std::int64_t first = std::max<std::int64_t>(0, data_.place() - kTableRows / 2);
-    for (std::int64_t place = first; place < std::min(data_.tokens.count(), first + kTableRows); ++place) {
-      const auto i = static_cast<std::size_t>(place);
-      table.rows.push_back({std::to_string(token_at(place)), visible_token(*data_.tokens.run, token_at(place)),
-                            std::to_string(data_.winner_k[i]), std::to_string(data_.winner_q[i]), number(data_.entropy_k[i], 9),
-                            number(data_.entropy_q[i], 9), number(data_.own_flow[i], 9)});
-    }
-    return table;
-  }
-  Table sharpness_table() const {
-    Table table{{"λ", Views::tr("entropy of G^Q"), Views::tr("entropy of G^K"), "C(t,t)"}, {}};
-    for (std::size_t i = 0; i < data_.lambdas.size(); ++i) {
-      table.rows.push_back(
-          {number(data_.lambdas[i], 4), number(data_.curve_q[i], 9), number(data_.curve_k[i], 9), number(data_.curve_flow[i], 9)});
-    }
-    return table;
-  }
-
   HeadGatesData data_;
   double lambda_ = 1;
 };

@@ -41,10 +41,6 @@ struct HeadGatesData {
   std::int64_t place() const { return tokens.place_of(token); }
 };
 
-/// Hit ids: cells of the map from 0 on, then the other places.
-inline constexpr std::int64_t kGateHeadIds = std::int64_t{1} << 40, kGateLaneIds = std::int64_t{1} << 41;
-inline constexpr std::int64_t kGateCurveIds = std::int64_t{1} << 42;
-
 HeadGatesData build_head_gates(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, GateMode mode, double lambda,
                                const RangeChoice& range = {});
 /// The answer in a sentence.

@@ -7,6 +7,7 @@
 #include "views/colormaps.h"
 #include "views/head_gates.h"
 #include "views/parts.h"
+#include "views/sheets.h"
 #include "views/words.h"
 
 namespace statescope {
@@ -117,7 +118,7 @@ void draw_contest(const Picture& picture, Rect area) {
     picture.canvas.text({area.x + side + middle / 2, y + each / 2}, Views::tr("head {}", h), name);
     draw_gate_bar(picture, left, data.q, h, true, number_width);
     draw_gate_bar(picture, right, data.k, h, false, number_width);
-    picture.canvas.hit({area.x, y, area.w, each}, {kGateHeadIds + h});
+    picture.canvas.hit({area.x, y, area.w, each}, {{HeadGatesSheets::contest, h}});
   }
   if (notes) draw_contest_notes(picture, area, top + each * static_cast<float>(shown.size()) + note / 2);
 }
@@ -153,7 +154,7 @@ void draw_sharpness(const Picture& picture, Rect area) {
   draw_line(data.curve_flow, flow_color(theme));
   const float x = x_of(data.lambda);
   picture.canvas.line({x, plot.y}, {x, plot.bottom()}, theme.accent, 2 * s);
-  picture.canvas.hit(plot, {kGateCurveIds, 1, std::max<std::int64_t>(1, std::ssize(data.lambdas))});
+  if (!data.lambdas.empty()) picture.canvas.hit(plot, {{HeadGatesSheets::sharpness, 0}, 1, std::ssize(data.lambdas), 0, 0});
 }
 
 /// Under a lane: which head wins, as stripes of its colour with its number where it fits.
@@ -230,7 +231,7 @@ void draw_over_time(const Picture& picture) {
     plot = {left, body.y + each * static_cast<float>(i) + name, width, each - name};
     draw_lane(picture, lanes_of(data)[i], plot);
     draw_cursor_line(picture.canvas, plot, data.tokens, picture.frame);
-    picture.canvas.hit(plot, {kGateLaneIds, 1, data.tokens.count()});
+    picture.canvas.hit(plot, {{HeadGatesSheets::over_time, Hit::all, 0}, 1, data.tokens.count()});
   }
   if (axis) draw_token_axis(picture.canvas, plot, data.tokens, picture.frame);
 }
@@ -243,7 +244,7 @@ void draw_flow(const Picture& picture) {
   const float side = std::min(body.w - left - bar, body.h - bottom - note);
   if (side < 40 * s || data.map.rows() == 0) return;
   const Rect plot{body.x + left + std::max(0.0f, (body.w - left - bar - side) / 2), body.y + note, side, side};
-  draw_matrix(picture.canvas, plot, data.map, data.coloring->scale(), 0);
+  draw_matrix(picture.canvas, plot, data.map, data.coloring->scale(), {HeadGatesSheets::flow, 0, 0});
   // Above the diagonal nothing can be read: the ground shows.
   const Point later[] = {{plot.x - 1, plot.y - 1}, {plot.right() + 1, plot.y - 1}, {plot.right() + 1, plot.bottom() + 1}};
   picture.canvas.path(later, picture.frame.theme.panel, 0, true);

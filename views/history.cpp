@@ -75,7 +75,7 @@ HistoryStrip build_history(const RunInfo& run, const HistoryQuestion& question, 
 
 float history_height(const Frame& frame) { return (3 * kLine + 4) * frame.scale; }
 
-void draw(const HistoryStrip& strip, Canvas& canvas, Rect area, const Frame& frame, std::int64_t hit_id) {
+void draw(const HistoryStrip& strip, Canvas& canvas, Rect area, const Frame& frame, int sheet) {
   if (strip.what.empty() || area.h < history_height(frame)) return;
   const Theme& theme = frame.theme;
   const float s = frame.scale, line = kLine * s, each = 96 * s, gap = 8 * s;
@@ -101,38 +101,25 @@ void draw(const HistoryStrip& strip, Canvas& canvas, Rect area, const Frame& fra
     const HistoryPart& part = strip.parts[static_cast<std::size_t>(i)];
     if (part.needle) canvas.fill_rect({x - 2 * s, first, each - gap / 2 + 2 * s, line}, faded(theme.needle, 0.35f));
     draw_part(fmt::format("{} {}", part.token, part.text), part.contribution, label(frame, kSmallType, theme.ink, Align::left, true));
-    canvas.hit({x, first, each, 2 * line}, {hit_id + i});
+    canvas.hit({x, first, each, 2 * line}, {{sheet, i}});
   }
   const std::int64_t others = strip.others + all - count;
   if (others > 0 && x + each - gap / 2 <= area.right() + s)
     draw_part(others == 1 ? Views::tr("{} other", others) : Views::tr("{} others", others), rest, label(frame, kSmallType, theme.faint));
 }
 
-namespace {
+namespace {}  // namespace
 
-/// How a token's part comes from its value vector.
-std::string equation(HistoryStrip::Of of) {
+std::string HistoryStrip::equation() const {
   switch (of) {
-    case HistoryStrip::Of::cell:
+    case Of::cell:
       return Views::tr("c v[column] with the token's value vector v");
-    case HistoryStrip::Of::row:
+    case Of::row:
       return Views::tr("c ⟨v, Z⟩ / ‖Z‖ with the token's value vector v and the row Z");
-    case HistoryStrip::Of::all_rows:
+    case Of::all_rows:
       return Views::tr("⟨c v, S⟩ / ‖S‖ with the token's value vector v and a coefficient c for each row of the state S; below: √Σc²");
   }
   return {};
-}
-
-}  // namespace
-
-std::string tooltip(const HistoryStrip& strip, std::size_t part) {
-  if (part >= strip.parts.size()) return {};
-  const HistoryPart& one = strip.parts[part];
-  const std::string part_of = Views::tr("token {} {}: {} of {} = {}", one.token, one.text, number(one.contribution, 9), strip.what,
-                                        number(static_cast<float>(strip.shown), 9));
-  const std::string lost = Views::tr("c = {}; it was written with {}, the rest was lost to later decay and erasure",
-                                     number(one.coefficient, 9), number(one.written, 9));
-  return joined({part_of, equation(strip.of), lost, accuracy_words(History::accuracy)}, "\n");
 }
 
 }  // namespace statescope

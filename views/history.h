@@ -26,6 +26,8 @@ struct HistoryStrip {
   double rest = 0;                 // what these add
   double sum = 0, shown = 0;       // of all tokens; the state's own number
 
+  /// How a token's part comes from its value vector v, and how much of it is left: c.
+  std::string equation() const;
   /// "S[3, 5] = 0.031, written by 118 tokens that add up to 0.031"
   std::string sentence() const;
   /// "anna +0.21, is −0.13"
@@ -37,8 +39,7 @@ HistoryStrip build_history(const RunInfo& run, const HistoryQuestion& question, 
 
 /// A line of words and two of parts.
 float history_height(const Frame& frame);
-/// Part i answers the pointer as hit_id + i.
-void draw(const HistoryStrip& strip, Canvas& canvas, Rect area, const Frame& frame, std::int64_t hit_id);
-std::string tooltip(const HistoryStrip& strip, std::size_t part);
+/// Part i answers the pointer as the i-th place of the sheet's axis.
+void draw(const HistoryStrip& strip, Canvas& canvas, Rect area, const Frame& frame, int sheet);
 
 }  // namespace statescope

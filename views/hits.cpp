@@ -19,14 +19,18 @@ Rect intersection(Rect a, Rect b) {
   return {x, y, std::max(0.0f, std::min(a.right(), b.right()) - x), std::max(0.0f, std::min(a.bottom(), b.bottom()) - y)};
 }
 
-void HitRegions::add(Rect rect, Rect clip, Hit hit) { regions_.push_back({rect, intersection(rect, clip), hit}); }
+void HitRegions::add(Rect rect, Rect clip, const HitGrid& grid) { regions_.push_back({rect, intersection(rect, clip), grid}); }
 
-std::optional<std::int64_t> HitRegions::at(Point p) const {
+std::optional<Hit> HitRegions::at(Point p) const {
   for (const Region& region : std::views::reverse(regions_)) {
     if (!region.visible.contains(p)) continue;
-    const std::int64_t row = part_of(p.y, region.rect.y, region.rect.h, region.hit.rows);
-    const std::int64_t column = part_of(p.x, region.rect.x, region.rect.w, region.hit.columns);
-    return region.hit.id + row * region.hit.columns + column;
+    const HitGrid& grid = region.grid;
+    const std::int64_t row = part_of(p.y, region.rect.y, region.rect.h, grid.rows);
+    const std::int64_t column = part_of(p.x, region.rect.x, region.rect.w, grid.columns);
+    Hit hit = grid.first;
+    if (grid.rows > 1) hit.at[grid.down] += row;
+    if (grid.columns > 1) hit.at[grid.across] += column;
+    return hit;
   }
   return std::nullopt;
 }

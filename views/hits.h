@@ -16,14 +16,14 @@ class HitRegions {
  public:
   void clear() { regions_.clear(); }
   /// `clip`: the part of the canvas that was visible when the region was given.
-  void add(Rect rect, Rect clip, Hit hit);
-  /// The id under `p`: of the last region given that contains it.
-  std::optional<std::int64_t> at(Point p) const;
+  void add(Rect rect, Rect clip, const HitGrid& grid);
+  /// The place under `p`: of the last region given that contains it.
+  std::optional<Hit> at(Point p) const;
 
  private:
   struct Region {
     Rect rect, visible;
-    Hit hit;
+    HitGrid grid;
   };
   std::vector<Region> regions_;
 };

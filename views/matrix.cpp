@@ -43,7 +43,7 @@ const Pyramid::Level& level_for(const Canvas& canvas, const Pyramid& cells, Rect
 
 }  // namespace
 
-void draw_matrix(Canvas& canvas, Rect plot, const Pyramid& cells, const ColorScale& scale, std::int64_t hit_id) {
+void draw_matrix(Canvas& canvas, Rect plot, const Pyramid& cells, const ColorScale& scale, const Hit& first) {
   if (cells.rows() == 0 || plot.w <= 0 || plot.h <= 0) return;
   const Pyramid::Level& level = level_for(canvas, cells, plot);
   // The last cells of a level may stand for fewer.
@@ -54,7 +54,7 @@ void draw_matrix(Canvas& canvas, Rect plot, const Pyramid& cells, const ColorSca
   canvas.heatmap({plot.x, plot.y, stretched(plot.w, level.columns, cells.columns()), stretched(plot.h, level.rows, cells.rows())},
                  {level.rows, level.columns, level.values, scale});
   canvas.pop_clip();
-  canvas.hit(plot, {hit_id, cells.rows(), cells.columns()});
+  canvas.hit(plot, {first, cells.rows(), cells.columns()});
 }
 
 std::string gathered_text(const Canvas& canvas, const Pyramid& cells, Rect plot) {

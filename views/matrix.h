@@ -11,8 +11,8 @@
 
 namespace statescope {
 
-/// Its cells answer as hit_id + row · columns + column.
-void draw_matrix(Canvas& canvas, Rect plot, const Pyramid& cells, const ColorScale& scale, std::int64_t hit_id);
+/// Its cells answer as the places of a sheet whose first two axes are those of the matrix.
+void draw_matrix(Canvas& canvas, Rect plot, const Pyramid& cells, const ColorScale& scale, const Hit& first);
 /// "4 × 4 cells in one, the strongest"; empty where each cell has a place of its own.
 std::string gathered_text(const Canvas& canvas, const Pyramid& cells, Rect plot);
 

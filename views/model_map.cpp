@@ -7,16 +7,14 @@
 #include <array>
 #include <cmath>
 
-#include "views/arrays.h"
 #include "views/colormaps.h"
 #include "views/matrix.h"
 #include "views/parts.h"
+#include "views/sheets.h"
 #include "views/words.h"
 
 namespace statescope {
 namespace {
-
-constexpr std::int64_t kTensorIds = std::int64_t{1} << 40;  // hit ids: boxes below, tensors of the chosen layer from here on
 
 LayerSign sign_of(const LayerInfo& layer) {
   if (layer.partitions > 0) return LayerSign::partitions;
@@ -39,7 +37,11 @@ std::string state_text(const ModelMap::LayerRow& row) {
   return joined(sizes, ", ");
 }
 
+}  // namespace
+
 std::string shape_text(const std::vector<std::int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+
+namespace {
 
 std::string thousands(double value, std::string_view unit) {
   static constexpr std::array<std::string_view, 5> prefixes = {"", "k", "M", "G", "T"};
@@ -182,7 +184,7 @@ void draw_stack(const Picture& picture) {
   if (picture.box_height < 12 * picture.s || picture.box_width < 60 * picture.s) return;
   for (std::int64_t place = 0; place < std::ssize(picture.shown); ++place) {
     draw_box(picture, place);
-    picture.canvas.hit(picture.box(place), {picture.shown[static_cast<std::size_t>(place)]});
+    picture.canvas.hit(picture.box(place), {{ModelMapSheets::parts, picture.shown[static_cast<std::size_t>(place)]}});
   }
   const std::int64_t all = std::ssize(picture.data.boxes);
   if (std::ssize(picture.shown) == all) return;
@@ -209,7 +211,7 @@ void draw_tensors(const Picture& picture) {
     const float width = picture.canvas.text_width(shape, figures) + 8 * s;
     fitted_text(picture.canvas, {area.x, y}, tensor.name, name, area.w - width);
     fitted_text(picture.canvas, {area.right(), y}, shape, figures, area.w);
-    picture.canvas.hit({area.x, y - row / 2, area.w, row}, {kTensorIds + i});
+    picture.canvas.hit({area.x, y - row / 2, area.w, row}, {{ModelMapSheets::tensors, i}});
   }
   if (count == all) return;
   fitted_text(picture.canvas, {area.x, area.y + row * (static_cast<float>(count) + 1.5f)}, Views::tr("{} of {} shown", count, all),
@@ -224,36 +226,12 @@ class ModelMapView : public View {
   void build(const Snapshot& snapshot, const Cursor&, const Findings& findings) override { data_ = build_model_map(snapshot, findings); }
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
 
-  std::vector<Array> arrays() const override { return statescope::arrays(data_); }
-  Table table() const override {
-    if (data_.message) return {};
-    Table table{{Views::tr("part"), Views::tr("what"), Views::tr("shape"), Views::tr("parameters"), Views::tr("state")}, {}};
-    for (const LayerBox& box : data_.boxes) table.rows.push_back({box.name, box.memory, box.size, box.parameters, box.state});
-    for (const ModelMap::TensorRow& tensor : data_.tensors)
-      table.rows.push_back({tensor.name, tensor.dtype, shape_text(tensor.shape), std::to_string(elements(tensor)), ""});
-    return table;
-  }
-  std::string describe() const override {
+  std::vector<Sheet> sheets() const override { return statescope::sheets(data_); }
+  std::string sentence() const override {
     if (data_.message) return data_.message.sentence();
     const auto chosen = std::ranges::find(data_.boxes, true, &LayerBox::chosen);
     return chosen == data_.boxes.end() ? data_.summary + "."
                                        : Views::tr("{}; chosen is layer {}, {}.", data_.summary, chosen->name, words_of(*chosen));
-  }
-  std::string tooltip(std::int64_t hit_id) const override {
-    if (hit_id >= kTensorIds && hit_id - kTensorIds < std::ssize(data_.tensors)) {
-      const ModelMap::TensorRow& tensor = data_.tensors[static_cast<std::size_t>(hit_id - kTensorIds)];
-      return Views::tr("{}\n{} {}, {} numbers, {} bytes in the checkpoint", tensor.name, tensor.dtype, shape_text(tensor.shape),
-                       elements(tensor), tensor.bytes);
-    }
-    if (hit_id < 0 || hit_id >= std::ssize(data_.boxes)) return {};
-    const LayerBox& box = data_.boxes[static_cast<std::size_t>(hit_id)];
-    return fmt::format("{}\n{}\n{}", box.name, words_of(box),
-                       Views::tr("sizes: counted from the checkpoint's tensors; states are float32"));
-  }
-  CursorMove on_hit(std::int64_t hit_id) const override {
-    if (hit_id < 0 || hit_id >= std::ssize(data_.boxes)) return {};
-    const std::int64_t layer = data_.boxes[static_cast<std::size_t>(hit_id)].layer;
-    return layer < 0 ? CursorMove{} : CursorMove{.layer = layer};
   }
 
  private:
@@ -263,11 +241,6 @@ class ModelMapView : public View {
       if (!word->empty()) words.push_back(*word);
     }
     return joined(words, ", ");
-  }
-  static std::int64_t elements(const ModelMap::TensorRow& tensor) {
-    std::int64_t product = 1;
-    for (const std::int64_t extent : tensor.shape) product *= extent;
-    return product;
   }
   ModelMapData data_;
 };

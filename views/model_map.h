@@ -44,6 +44,9 @@ std::string count_text(std::int64_t count);
 /// "320 B", "1.5 kB", "12 MB": thousands
 std::string bytes_text(std::int64_t bytes);
 
+/// "64 × 128"
+std::string shape_text(const std::vector<std::int64_t>& shape);
+
 ModelMapData build_model_map(const Snapshot& snapshot, const Findings& findings);
 void draw(const ModelMapData& data, Canvas& canvas, Rect area, const Frame& frame);
 

@@ -6,8 +6,8 @@
 #include <array>
 #include <optional>
 
-#include "views/arrays.h"
 #include "views/parts.h"
+#include "views/sheets.h"
 #include "views/words.h"
 
 namespace statescope {
@@ -101,79 +101,14 @@ class NeedleView : public View {
   }
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
 
-  std::vector<Array> arrays() const override { return statescope::arrays(data_); }
-  Table table() const override {
-    if (data_.message) return {};
-    Table table{{Views::tr("what"), Views::tr("where"), Views::tr("part of 1"), Views::tr("most at token")}, {}};
-    for (const NeedleParts& parts : data_.parts) {
-      const std::array<double, 5> values = parts.values();
-      for (std::size_t i = 0; i < values.size(); ++i)
-        table.rows.push_back({Views::tr(kNeedleParts[i]), parts.name, number(static_cast<float>(values[i]), 6), ""});
-      table.rows.push_back({Views::tr("largest share of a read"), parts.name, number(static_cast<float>(parts.read_share), 6), ""});
-    }
-    for (const NeedleCause& cause : data_.causes)
-      table.rows.push_back({Views::tr("{} took", Views::tr(cause.what.c_str())), cause.where, number(static_cast<float>(cause.lost), 6),
-                            fmt::format("{} {}", *cause.go.token, cause.token_text)});
-    return table;
-  }
-  std::string describe() const override {
+  std::vector<Sheet> sheets() const override { return statescope::sheets(data_); }
+  std::string sentence() const override {
     if (data_.message) return data_.message.sentence();
     return Views::tr("Needle \"{}\", tokens {} to {}, asked after token {}. {}; the needle is up to {:.2f} of what is read of a memory.",
                      data_.text, data_.begin, data_.end - 1, data_.question, summary(data_), data_.parts.front().read_share);
   }
-  std::string tooltip(std::int64_t hit_id) const override {
-    if (data_.message || hit_id < 0) return {};
-    if (const auto i = index(hit_id, kNeedleLayerIds, data_.parts)) return layer_tooltip(data_.parts[*i]);
-    if (const auto i = index(hit_id, kNeedleCauseIds, data_.causes)) return cause_tooltip(data_.causes[*i]);
-    if (const auto i = index(hit_id, kNeedleFallIds, data_.falls)) {
-      const NeedleStory::Fall& fall = data_.falls[*i];
-      return Views::tr("token {} {}\nthe mean over the layers fell by {}\n{}", fall.token, visible_token(*data_.tokens.run, fall.token),
-                       number(static_cast<float>(fall.by), 9), accuracy_words(NeedleStory::accuracy));
-    }
-    return hit_id < data_.tokens.count() ? token_tooltip(hit_id) : "";
-  }
-  CursorMove on_hit(std::int64_t hit_id) const override {
-    if (data_.message || hit_id < 0) return {};
-    if (const auto i = index(hit_id, kNeedleLayerIds, data_.parts))
-      return data_.parts[*i].layer < 0 ? CursorMove{} : CursorMove{.layer = data_.parts[*i].layer};
-    if (const auto i = index(hit_id, kNeedleCauseIds, data_.causes)) return data_.causes[*i].go;
-    if (const auto i = index(hit_id, kNeedleFallIds, data_.falls)) return {.token = data_.falls[*i].token};
-    return hit_id < data_.tokens.count() ? CursorMove{.token = data_.tokens.tokens[static_cast<std::size_t>(hit_id)]} : CursorMove{};
-  }
 
  private:
-  /// Ids of each kind begin at a power of two above all that the kinds before it have.
-  template <class Things>
-  static std::optional<std::size_t> index(std::int64_t hit_id, std::int64_t first, const Things& things) {
-    if (hit_id < first || hit_id - first >= std::ssize(things)) return {};
-    return static_cast<std::size_t>(hit_id - first);
-  }
-  std::string layer_tooltip(const NeedleParts& parts) const {
-    std::string text = parts.name;
-    const std::array<double, 5> values = parts.values();
-    for (std::size_t i = 0; i < values.size(); ++i)
-      text += fmt::format("\n{} {}", Views::tr(kNeedleParts[i]), number(static_cast<float>(values[i]), 9));
-    const std::string share = number(static_cast<float>(parts.read_share), 9);
-    const std::string most = parts.read_where.empty() ? share : fmt::format("{} ({})", share, parts.read_where);
-    return joined({text, Views::tr("parts of what the needle wrote there; heads weigh by ‖C‖²"),
-                   Views::tr("of one head's read at the question the needle's share is at most {}: ⟨o of the needle, o⟩ ÷ ⟨o, o⟩", most),
-                   accuracy_words(NeedleStory::accuracy)},
-                  "\n");
-  }
-  std::string cause_tooltip(const NeedleCause& cause) const {
-    return Views::tr("{} took {} of all that the needle wrote, in {}\nmost at token {} {}\n{}", Views::tr(cause.what.c_str()),
-                     number(static_cast<float>(cause.lost), 9), cause.where, *cause.go.token, cause.token_text,
-                     accuracy_words(NeedleStory::accuracy));
-  }
-  std::string token_tooltip(std::int64_t place) const {
-    const auto i = static_cast<std::size_t>(place);
-    std::string text = Views::tr("token {} {}\nmean of the layers {}", data_.tokens.tokens[i],
-                                 visible_token(*data_.tokens.run, data_.tokens.tokens[i]), number(data_.mean[i], 9));
-    for (const NeedleCurve& curve : data_.curves) text += fmt::format("\n{} {}", curve.name, number(curve.kept[i], 9));
-    if (data_.hidden_curves > 0) text += "\n" + Views::tr("and {} more that it wrote less to", data_.hidden_curves);
-    return joined({text, Views::tr("‖C‖ after the token ÷ ‖C‖ after the needle, S = C + all else"), accuracy_words(NeedleStory::accuracy)},
-                  "\n");
-  }
   NeedleData data_;
 };
 

@@ -62,10 +62,6 @@ struct NeedleData {
   std::vector<NeedleStory::Fall> falls;
 };
 
-/// Hit ids: places on the token axis below, then falls, causes and layers.
-inline constexpr std::int64_t kNeedleFallIds = std::int64_t{1} << 40, kNeedleCauseIds = std::int64_t{1} << 41;
-inline constexpr std::int64_t kNeedleLayerIds = std::int64_t{1} << 42;
-
 /// The needle under the cursor, else the first one; the question is asked after the last token before the answer.
 NeedleQuestion needle_question(const RunInfo& run, std::int64_t cursor_token);
 

@@ -8,6 +8,7 @@
 #include "views/matrix.h"
 #include "views/needle.h"
 #include "views/parts.h"
+#include "views/sheets.h"
 #include "views/words.h"
 
 namespace statescope {
@@ -109,7 +110,7 @@ void draw_falls(const Picture& picture, const ValueAxis& axis) {
     const float tip = std::max(height_of(plot, axis, data.mean[static_cast<std::size_t>(place)]) - 3 * s, plot.y + 11 * s);
     const std::array<Point, 3> mark = {{{x - 5 * s, tip - 9 * s}, {x + 5 * s, tip - 9 * s}, {x, tip}}};
     picture.canvas.path(mark, picture.frame.theme.ink, s, true);
-    picture.canvas.hit({x - 8 * s, tip - 13 * s, 16 * s, 20 * s}, {kNeedleFallIds + static_cast<std::int64_t>(i)});
+    picture.canvas.hit({x - 8 * s, tip - 13 * s, 16 * s, 20 * s}, {{NeedleSheets::falls, static_cast<std::int64_t>(i)}});
     const std::string words = fmt::format("−{:.2f} {}", data.falls[i].by, visible_token(*data.tokens.run, data.falls[i].token));
     const float width = picture.canvas.text_width(words, style);
     const float left = x + 8 * s + width <= plot.right() ? x + 8 * s : x - 8 * s - width, y = tip - 5 * s;
@@ -142,7 +143,7 @@ void draw_curves(const Picture& picture) {
                (curve.chosen ? 3 : 1.5f) * picture.s);
   }
   if (mean) draw_curve(picture.canvas, plot, axis, data.mean, theme.ink, 2 * picture.s);
-  picture.canvas.hit(plot, {0, 1, data.tokens.count()});
+  picture.canvas.hit(plot, {{NeedleSheets::curves, Hit::all, 0}, 1, data.tokens.count()});
   if (picture.token_axis)
     draw_token_axis(picture.canvas, plot, data.tokens, picture.frame);
   else
@@ -208,7 +209,7 @@ void draw_parts(const Picture& picture) {
       fitted_text(picture.canvas, {list.right(), y + row / 2}, Views::tr("read {:.2f}", parts.read_share), picture.figures(theme.ink),
                   read_width);
     }
-    picture.canvas.hit({list.x, y, list.w, row}, {kNeedleLayerIds + i});
+    picture.canvas.hit({list.x, y, list.w, row}, {{NeedleSheets::parts, i}});
     y += row;
   }
 }
@@ -239,7 +240,7 @@ void draw_causes(const Picture& picture) {
     const TextStyle style = picture.small(theme.ink);
     fitted_text(picture.canvas, {x, y + row / 2}, fitting(picture.canvas, full, token_first, style, list.right() - x), style,
                 list.right() - x);
-    picture.canvas.hit({list.x, y, list.w, row}, {kNeedleCauseIds + i});
+    picture.canvas.hit({list.x, y, list.w, row}, {{NeedleSheets::causes, i}});
     y += row;
   }
 }

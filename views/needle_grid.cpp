@@ -7,16 +7,15 @@
 #include <array>
 #include <cmath>
 
-#include "views/arrays.h"
 #include "views/colormaps.h"
 #include "views/matrix.h"
 #include "views/parts.h"
+#include "views/sheets.h"
 #include "views/words.h"
 
 namespace statescope {
 namespace {
 
-constexpr std::int64_t kFailureIds = std::int64_t{1} << 40;  // hit ids: cells below, the marked cell's failed prompts from here on
 constexpr std::int64_t kMostNeedles = 64;
 constexpr ColorScale kShare{ColorMap::viridis, 0, 1};
 
@@ -83,6 +82,8 @@ std::string short_summary(const NeedleGridData& data) {
   return data.progress < 1 ? joined({right, Views::tr("{:.0f} % read", 100 * data.progress)}, "; ") : right;
 }
 
+}  // namespace
+
 /// The same numbers from the command line.
 std::string command_of(const NeedleGridData& data, std::int64_t cell) {
   return fmt::format("statescope eval {} --task niah --length {} --needles {} --depth {} --samples {}{}", data.model, data.length_of(cell),
@@ -94,6 +95,8 @@ std::string failure_text(const NeedleGridData& data, const NeedleGrid::Failure& 
   if (data.grid.by_reply) return Views::tr("prompt {}: the reply does not contain the answer", failure.index);
   return Views::tr("prompt {}: answer token {} is wrong", failure.index, failure.place + 1);
 }
+
+namespace {
 
 const std::vector<NeedleGrid::Failure>* marked_failures(const NeedleGridData& data) {
   return data.mark < 0 || data.mark >= data.count() ? nullptr : &data.grid.cells[static_cast<std::size_t>(data.mark)].failures;
@@ -166,7 +169,7 @@ void draw_cells(const Picture& picture) {
   std::vector<float> shares;
   for (const NeedleGrid::Cell& cell : data.grid.cells) shares.push_back(static_cast<float>(share_of(cell)));
   picture.canvas.heatmap(picture.plot, {std::ssize(data.question.depths), data.columns(), shares, kShare});
-  picture.canvas.hit(picture.plot, {0, std::ssize(data.question.depths), data.columns()});
+  picture.canvas.hit(picture.plot, {{NeedleGridSheets::cells, 0, 0}, std::ssize(data.question.depths), data.columns()});
   for (std::int64_t i = 0; i < data.count(); ++i) {
     const NeedleGrid::Cell& cell = data.grid.cells[static_cast<std::size_t>(i)];
     const Rect rect = picture.cell(i);
@@ -216,7 +219,7 @@ void draw_list(const Picture& picture) {
   const auto room = static_cast<std::int64_t>((picture.list.bottom() - row.y) / line);
   const std::int64_t all = std::ssize(*failures), shown = all <= room ? all : std::max<std::int64_t>(0, room - 1);
   for (std::int64_t i = 0; i < shown; ++i) {
-    picture.canvas.hit(row, {kFailureIds + i});
+    picture.canvas.hit(row, {{NeedleGridSheets::failures, i}});
     write(failure_text(data, (*failures)[static_cast<std::size_t>(i)]), theme.accent);
   }
   if (shown < all && room > 0) write(Views::tr("and {} more failed", all - shown), theme.faint);
@@ -249,47 +252,22 @@ class NeedleGridView : public View {
   void turn(double value) override { needles_ = std::int64_t{1} << std::lround(std::log2(value)); }
 
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
-  std::vector<Array> arrays() const override { return statescope::arrays(data_); }
-  Table table() const override {
-    Table table{{Views::tr("depth %")}, {}};
-    if (data_.message) return table;
-    for (const std::int64_t length : data_.question.lengths) table.columns.push_back(fmt::format("{} {}", length, unit_of(data_)));
-    for (std::int64_t i = 0; i < data_.count(); ++i) {
-      if (i % data_.columns() == 0) table.rows.push_back({std::to_string(data_.depth_of(i))});
-      table.rows.back().push_back(cell_text(data_.grid.cells[static_cast<std::size_t>(i)]));
-    }
-    return table;
-  }
-  std::string describe() const override {
+  std::vector<Sheet> sheets() const override { return statescope::sheets(data_); }
+  std::string sentence() const override {
     if (data_.message) return data_.message.sentence();
-    std::string text = summary(data_) + ".";
-    if (data_.mark >= 0 && data_.mark < data_.count()) text += " " + Views::tr("Marked: {}.", cell_words(data_.mark));
-    return text;
+    return summary(data_) + ".";
   }
-  std::string tooltip(std::int64_t hit_id) const override {
-    if (hit_id >= 0 && hit_id < data_.count())
-      return joined(
-          {cell_words(hit_id),
-           data_.grid.cells[static_cast<std::size_t>(hit_id)].failures.empty() ? Views::tr("no failed prompt to open")
-                                                                               : Views::tr("choose it to open a prompt that failed"),
-           Views::tr("read apart from the run; the same: {}", command_of(data_, hit_id))},
-          "\n");
-    const std::optional<NeedleExample> failed = example(hit_id);
-    if (!failed) return {};
-    return data_.grid.by_reply ? Views::tr("opens prompt {} where the reply begins", failed->index)
-                               : Views::tr("opens prompt {} at the first wrong token of its answer", failed->index);
-  }
-  CursorMove on_hit(std::int64_t) const override { return {}; }
-  std::optional<NeedleExample> example(std::int64_t hit_id) const override {
-    const std::int64_t cell = hit_id >= kFailureIds ? data_.mark : hit_id;
+  std::optional<NeedleExample> example(const Hit& hit) const override {
+    const bool listed = hit.sheet == NeedleGridSheets::failures;
+    const std::int64_t cell = listed ? data_.mark : cell_of(hit);
     if (cell < 0 || cell >= data_.count()) return {};
     const std::vector<NeedleGrid::Failure>& failures = data_.grid.cells[static_cast<std::size_t>(cell)].failures;
-    const auto index = static_cast<std::size_t>(hit_id >= kFailureIds ? hit_id - kFailureIds : 0);
-    if (index >= failures.size()) return {};
-    return data_.example(cell, failures[index]);
+    const std::int64_t index = listed ? hit.at[0] : 0;
+    if (index < 0 || index >= std::ssize(failures)) return {};
+    return data_.example(cell, failures[static_cast<std::size_t>(index)]);
   }
-  void set_mark(std::int64_t hit_id) override {
-    if (hit_id >= 0 && hit_id < data_.count()) data_.mark = hit_id;
+  void set_mark(const Hit& hit) override {
+    if (hit.sheet == NeedleGridSheets::cells && cell_of(hit) >= 0 && cell_of(hit) < data_.count()) data_.mark = cell_of(hit);
   }
   bool step_mark(std::int64_t rows, std::int64_t columns) override {
     if (data_.count() == 0) return true;
@@ -299,16 +277,14 @@ class NeedleGridView : public View {
     data_.mark = row * width + std::clamp<std::int64_t>(at % width + (first ? 0 : columns), 0, width - 1);
     return true;
   }
-  std::int64_t marked() const override { return data_.mark; }
-
- private:
-  NeedleGridQuestion question(const RunInfo& run) const { return needle_grid_question(run, needles_, static_cast<NeedleGridMode>(mode())); }
-  std::string cell_words(std::int64_t i) const {
-    const NeedleGrid::Cell& cell = data_.grid.cells[static_cast<std::size_t>(i)];
-    if (!cell.impossible.empty()) return fmt::format("{}: {}", place_text(data_, i), cell.impossible);
-    return Views::tr("{}: {} of {} prompts right", place_text(data_, i), cell.right, cell.read);
+  std::optional<Hit> marked() const override {
+    if (data_.mark < 0) return {};
+    return Hit{NeedleGridSheets::cells, data_.mark / data_.columns(), data_.mark % data_.columns()};
   }
 
+ private:
+  std::int64_t cell_of(const Hit& hit) const { return hit.at[0] * data_.columns() + hit.at[1]; }
+  NeedleGridQuestion question(const RunInfo& run) const { return needle_grid_question(run, needles_, static_cast<NeedleGridMode>(mode())); }
   NeedleGridData data_;
   std::int64_t needles_ = 16;
 };

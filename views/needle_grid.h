@@ -30,6 +30,10 @@ enum class NeedleGridMode { usual, quick, thorough };
 /// Lengths around the one that the model was trained on, depths from the first word to the last.
 NeedleGridQuestion needle_grid_question(const RunInfo& run, std::int64_t needles, NeedleGridMode mode = NeedleGridMode::usual);
 
+/// The same numbers from the command line.
+std::string command_of(const NeedleGridData& data, std::int64_t cell);
+std::string failure_text(const NeedleGridData& data, const NeedleGrid::Failure& failure);
+
 NeedleGridData build_needle_grid(const Snapshot& snapshot, const Findings& findings, const NeedleGridQuestion& question, std::int64_t mark);
 void draw(const NeedleGridData& data, Canvas& canvas, Rect area, const Frame& frame);
 

@@ -7,17 +7,16 @@
 #include <cmath>
 #include <optional>
 
-#include "views/arrays.h"
 #include "views/colormaps.h"
 #include "views/matrix.h"
 #include "views/parts.h"
 #include "views/predictions_beside.h"
+#include "views/sheets.h"
 #include "views/words.h"
 
 namespace statescope {
 namespace {
 
-constexpr std::int64_t kBarIds = std::int64_t{1} << 40;  // hit ids: places on the token axis below, bars from here on
 constexpr std::size_t kMostCurves = 6, kTopCurves = 4;
 
 /// Whose numbers are followed along the run.
@@ -128,9 +127,13 @@ void draw_title(const Picture& picture) {
   fitted_text(picture.canvas, {picture.title.x, y}, text, label(picture.frame, kBodyType, theme.ink, Align::left, true), picture.title.w);
 }
 
+}  // namespace
+
 std::string marks_of(const PredictionBar& bar) {
   return bar.right && bar.follows ? Views::tr("right, follows") : bar.right ? Views::tr("right") : bar.follows ? Views::tr("follows") : "";
 }
+
+namespace {
 
 void draw_bar(const Picture& picture, const PredictionBar& bar, Rect row, float text_width) {
   const Theme& theme = picture.frame.theme;
@@ -173,7 +176,7 @@ void draw_bars(const Picture& picture) {
     const PredictionBar& bar = data.bars[static_cast<std::size_t>(i)];
     const Rect place{picture.bars.x, y, picture.bars.w, row};
     draw_bar(picture, bar, place, text_width);
-    picture.canvas.hit(place, {kBarIds + i});
+    picture.canvas.hit(place, {{PredictionsSheets::bars, i}});
     shown += bar.probability;
   }
   if (y + row > picture.bars.bottom()) return;
@@ -277,7 +280,7 @@ void draw_lanes(const Picture& picture) {
     draw_lane(picture, last, axis_over(data.entropy), Views::tr("entropy, nat"), data.entropy);
   }
   if (picture.token_axis) draw_token_axis(picture.canvas, last, data.tokens, picture.frame);
-  picture.canvas.hit({plot.x, plot.y, plot.w, last.bottom() - plot.y}, {0, 1, data.tokens.count()});
+  picture.canvas.hit({plot.x, plot.y, plot.w, last.bottom() - plot.y}, {{PredictionsSheets::tokens, 0}, 1, data.tokens.count(), 0, 0});
 }
 
 class PredictionsView : public View {
@@ -306,53 +309,13 @@ class PredictionsView : public View {
     statescope::draw(data_, canvas, area, frame);
   }
 
-  std::vector<Array> arrays() const override { return beside_ ? statescope::arrays(*beside_) : statescope::arrays(data_); }
-  Table table() const override {
-    if (beside_) return table_of(*beside_);
-    if (data_.message) return {};
-    Table table{{Views::tr("next token"), Views::tr("id"), Views::tr("probability"), Views::tr("mark")}, {}};
-    for (const PredictionBar& bar : data_.bars)
-      table.rows.push_back({bar.text, std::to_string(bar.id), number(bar.probability, 9), marks_of(bar)});
-    if (data_.curves_message) return table;
-    for (const RightToken& token : data_.right)
-      table.rows.push_back({token.text, "", number(token.probability, 9),
-                            Views::tr("right, due after token {}", data_.tokens.tokens[static_cast<std::size_t>(token.place)])});
-    return table;
-  }
-  std::string describe() const override {
+  std::vector<Sheet> sheets() const override { return beside_ ? statescope::sheets(*beside_) : statescope::sheets(data_); }
+  std::string sentence() const override {
     if (beside_) return beside_->message ? beside_->message.sentence() : statescope::summary(*beside_) + ".";
     return data_.message ? data_.message.sentence() : summary(data_) + ".";
   }
 
-  std::string tooltip(std::int64_t hit_id) const override {
-    if (beside_) return statescope::tooltip(*beside_, hit_id);
-    if (data_.message || hit_id < 0) return {};
-    if (hit_id >= kBarIds)
-      return hit_id - kBarIds < std::ssize(data_.bars) ? bar_tooltip(data_.bars[static_cast<std::size_t>(hit_id - kBarIds)]) : "";
-    return hit_id < data_.tokens.count() && !data_.curves_message ? token_tooltip(static_cast<std::size_t>(hit_id)) : "";
-  }
-  CursorMove on_hit(std::int64_t hit_id) const override {
-    const bool token = !data_.message && hit_id >= 0 && hit_id < data_.tokens.count();
-    return token ? CursorMove{.token = data_.tokens.tokens[static_cast<std::size_t>(hit_id)]} : CursorMove{};
-  }
-
  private:
-  std::string bar_tooltip(const PredictionBar& bar) const {
-    const std::string marks = marks_of(bar);
-    return Views::tr("{} (id {}): p = {}{}\np = exp(z) ÷ Σ exp(z) over the vocabulary, after token {}", quoted(bar.text), bar.id,
-                     number(bar.probability, 9), marks.empty() ? "" : ", " + marks, data_.token);
-  }
-  std::string token_tooltip(std::size_t i) const {
-    const std::int64_t token = data_.tokens.tokens[i];
-    std::string text = Views::tr("after token {} {}", token, quoted(visible_token(*data_.tokens.run, token)));
-    if (!std::isnan(data_.next[i]))
-      text += "\n" + Views::tr("{} follows: p = {}, rank {}", quoted(visible_token(*data_.tokens.run, token + 1)), number(data_.next[i], 9),
-                               number(data_.rank[i], 9));
-    text += "\n" + Views::tr("entropy {} nat", number(data_.entropy[i], 9));
-    const std::string what = data_.mode == PredictionsMode::logits ? Views::tr("logit") : "p";
-    for (const TokenCurve& curve : data_.curves) text += fmt::format("\n{}: {} = {}", quoted(curve.text), what, number(curve.values[i], 9));
-    return text + "\n" + accuracy_words(Predictions::accuracy);
-  }
   PredictionsMode shown() const { return static_cast<PredictionsMode>(mode()); }
 
   PredictionsData data_;

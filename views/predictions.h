@@ -57,6 +57,8 @@ std::vector<TokenInfo> answer_tokens(const RunInfo& run);
 /// What the right answer says after `token`; null: nothing is due there.
 const TokenInfo* due_after(const RunInfo& run, std::int64_t token);
 
+std::string marks_of(const PredictionBar& bar);
+
 PredictionsData build_predictions(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings, PredictionsMode mode);
 void draw(const PredictionsData& data, Canvas& canvas, Rect area, const Frame& frame);
 

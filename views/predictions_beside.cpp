@@ -10,6 +10,7 @@
 #include "views/colormaps.h"
 #include "views/matrix.h"
 #include "views/parts.h"
+#include "views/sheets.h"
 #include "views/words.h"
 
 namespace statescope {
@@ -151,7 +152,7 @@ void draw_bars(const Picture& picture) {
   for (std::ptrdiff_t i = 0; i < count; ++i) {
     const Rect place{picture.bars.x, picture.bars.y + head + row * static_cast<float>(i), picture.bars.w, row};
     draw_bar(picture, data.bars[static_cast<std::size_t>(i)], place, text_width);
-    picture.canvas.hit(place, {kBesideBars + i});
+    picture.canvas.hit(place, {{PredictionsSheets::bars, i}});
   }
 }
 
@@ -192,7 +193,7 @@ void draw_lanes(const Picture& picture) {
   draw_curve(picture.canvas, below, both_ways, data.difference, picture.frame.theme.ink, s);
   draw_cursor_line(picture.canvas, below, data.tokens, picture.frame);
   if (has_axis) draw_token_axis(picture.canvas, below, data.tokens, picture.frame);
-  picture.canvas.hit({plot.x, plot.y, plot.w, below.bottom() - plot.y}, {0, 1, data.tokens.count()});
+  picture.canvas.hit({plot.x, plot.y, plot.w, below.bottom() - plot.y}, {{PredictionsSheets::tokens, 0}, 1, data.tokens.count(), 0, 0});
 }
 
 }  // namespace
@@ -242,35 +243,6 @@ void draw(const PredictionsBesideData& data, Canvas& canvas, Rect area, const Fr
   draw_bars(picture);
   draw_lanes(picture);
   canvas.pop_clip();
-}
-
-Table table_of(const PredictionsBesideData& data) {
-  if (data.message) return {};
-  Table table{
-      {Views::tr("next token"), data.own_letter, data.letter, fmt::format("{} − {}", data.own_letter, data.letter), Views::tr("mark")}, {}};
-  for (const PairedBar& bar : data.bars) {
-    table.rows.push_back({bar.text, probability_text(bar.own, data.own_least, 9), probability_text(bar.other, data.other_least, 9),
-                          std::isnan(bar.difference()) ? "" : number(bar.difference(), 9), bar.right ? Views::tr("right") : ""});
-  }
-  return table;
-}
-
-std::string tooltip(const PredictionsBesideData& data, std::int64_t hit_id) {
-  if (data.message || hit_id < 0) return {};
-  if (hit_id >= kBesideBars) {
-    const std::int64_t i = hit_id - kBesideBars;
-    if (i >= std::ssize(data.bars)) return {};
-    const PairedBar& bar = data.bars[static_cast<std::size_t>(i)];
-    return Views::tr("{}\n{}: p {}\n{}: p {}\nafter token {}",
-                     bar.right ? Views::tr("“{}”, right", bar.text) : fmt::format("“{}”", bar.text), data.own_letter,
-                     probability_text(bar.own, data.own_least, 9), data.letter, probability_text(bar.other, data.other_least, 9),
-                     data.token);
-  }
-  if (hit_id >= std::ssize(data.own)) return {};
-  const auto i = static_cast<std::size_t>(hit_id);
-  return Views::tr("after token {}: probability of the one that follows\n{}: {}\n{}: {}\n{} − {}: {}\n{}", data.tokens.tokens[i],
-                   data.own_letter, number(data.own[i], 9), data.letter, number(data.other[i], 9), data.own_letter, data.letter,
-                   number(data.difference[i], 9), accuracy_words(Predictions::accuracy));
 }
 
 }  // namespace statescope

@@ -37,9 +37,5 @@ void draw(const PredictionsBesideData& data, Canvas& canvas, Rect area, const Fr
 
 /// "After token 118 “is” A expects “4”, 0.91, which is right; B “7”, 0.31"
 std::string summary(const PredictionsBesideData& data);
-Table table_of(const PredictionsBesideData& data);
-/// `hit_id` of its last drawing: places on the token axis, bars from `kBesideBars` on.
-std::string tooltip(const PredictionsBesideData& data, std::int64_t hit_id);
-inline constexpr std::int64_t kBesideBars = std::int64_t{1} << 40;
 
 }  // namespace statescope

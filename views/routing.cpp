@@ -4,16 +4,15 @@
 
 #include <algorithm>
 
-#include "views/arrays.h"
 #include "views/colormaps.h"
 #include "views/parts.h"
+#include "views/sheets.h"
 #include "views/words.h"
 
 namespace statescope {
 namespace {
 
 constexpr std::int64_t kEarlier = 40, kLater = 4;
-constexpr std::int64_t kBoxIds = std::int64_t{1} << 40;  // hit ids: tokens below, boxes from here on
 
 std::vector<Write> writes_of(const Routing& routing, const LayerInfo& layer, std::int64_t token) {
   std::vector<Write> writes;
@@ -183,10 +182,14 @@ void draw_token_row(const Picture& picture, std::int64_t index) {
   const bool room = picture.canvas.text_width(token.text, style) + number_width <= text_width;
   if (room) picture.canvas.text({row.x + 6 * picture.s, y}, number, position);
   fitted_text(picture.canvas, {row.right() - 8 * picture.s, y}, token.text, style, text_width);
-  picture.canvas.hit(row, {token.token});
+  picture.canvas.hit(row, {{RoutingSheets::tokens, index}});
 }
 
+}  // namespace
+
 std::string alarm_words(const PartitionBox& box) { return box.alarm.empty() ? "" : Views::tr(std::string(box.alarm).c_str()); }
+
+namespace {
 
 std::string load_text(const PartitionBox& box) {
   const std::string tokens = tokens_text(box.load);
@@ -236,7 +239,7 @@ void draw_box(const Picture& picture, std::int64_t place) {
   const float top = box.y + (box.h - (two_lines ? 2.1f : 1.0f) * line) / 2;
   draw_gate_line(picture, partition, {left, top, width, line});
   if (two_lines) draw_load_line(picture, partition, {left, top + 1.1f * line, width, line});
-  picture.canvas.hit(box, {kBoxIds + partition.slot});
+  picture.canvas.hit(box, {{RoutingSheets::partitions, partition.slot}});
 }
 
 void draw_hidden_count(const Picture& picture) {
@@ -272,19 +275,8 @@ class RoutingView : public View {
   void build(const Snapshot& snapshot, const Cursor& cursor, const Findings&) override { data_ = build_routing(snapshot, cursor); }
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
 
-  std::vector<Array> arrays() const override { return statescope::arrays(data_); }
-  Table table() const override {
-    Table table{{Views::tr("partition"), Views::tr("gate e"), Views::tr("written now"), Views::tr("tokens so far"),
-                 Views::tr("load ÷ fair load"), Views::tr("alarm")},
-                {}};
-    for (const PartitionBox& box : data_.boxes) {
-      table.rows.push_back({box.name, box.shared ? "" : number(box.gate, 9), box.written ? Views::tr("yes") : Views::tr("no"),
-                            std::to_string(box.load), box.shared ? "" : fmt::format("{:.3f}", box.load_ratio), alarm_words(box)});
-    }
-    return table;
-  }
-
-  std::string describe() const override {
+  std::vector<Sheet> sheets() const override { return statescope::sheets(data_); }
+  std::string sentence() const override {
     if (!data_.headline.empty()) return data_.headline + ". " + data_.detail;
     std::string written;
     for (const PartitionBox& box : data_.boxes) {
@@ -294,39 +286,7 @@ class RoutingView : public View {
     return Views::tr("Layer {}: token {} is written to {}.", data_.layer, data_.shown, written);
   }
 
-  std::string tooltip(std::int64_t hit_id) const override {
-    if (hit_id >= kBoxIds) return box_tooltip(hit_id - kBoxIds);
-    for (const RoutedToken& token : data_.tokens) {
-      if (token.token == hit_id) return token_tooltip(token);
-    }
-    return {};
-  }
-
-  CursorMove on_hit(std::int64_t hit_id) const override {
-    return hit_id >= kBoxIds ? CursorMove{.slot = hit_id - kBoxIds} : CursorMove{.token = hit_id};
-  }
-
  private:
-  std::string box_tooltip(std::int64_t slot) const {
-    if (slot >= std::ssize(data_.boxes)) return {};
-    const PartitionBox& box = data_.boxes[static_cast<std::size_t>(slot)];
-    if (box.shared) return Views::tr("{}: every token is written here ({} so far)", box.name, box.load);
-    std::string text = Views::tr("partition {}: e = {} at token {}, softmax over {} partitions\ntokens so far: {}, {:.3f} of the fair load",
-                                 box.name, number(box.gate, 9), data_.shown, data_.boxes.back().identity, box.load, box.load_ratio);
-    text += "\n" + (box.written ? Views::tr("written now") : Views::tr("neither decayed nor written now"));
-    return box.alarm.empty() ? text : fmt::format("{}\n{}", text, alarm_words(box));
-  }
-
-  std::string token_tooltip(const RoutedToken& token) const {
-    std::string text = Views::tr("token {}: {}", token.token, token.text);
-    if (token.token > data_.shown) return text;
-    for (const Write& write : token.writes) {
-      const PartitionBox& box = data_.boxes[static_cast<std::size_t>(write.slot)];
-      if (!box.shared) text += "\n" + Views::tr("partition {}: e = {}", box.name, number(write.gate, 9));
-    }
-    return text;
-  }
-
   RoutingData data_;
 };
 

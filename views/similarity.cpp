@@ -9,10 +9,10 @@
 #include <numeric>
 #include <optional>
 
-#include "views/arrays.h"
 #include "views/cross_similarity.h"
 #include "views/parts.h"
 #include "views/shading.h"
+#include "views/sheets.h"
 #include "views/token_tiles.h"
 #include "views/words.h"
 
@@ -272,83 +272,17 @@ class SimilarityView : public View {
   }
   void turn(double value) override { tokens_shown_ = value >= static_cast<double>(tokens_) ? kAllTokens : std::llround(value); }
 
-  std::vector<Array> arrays() const override { return cross_ ? statescope::arrays(*cross_) : statescope::arrays(data_); }
-  Table table() const override {
-    if (cross_) return table_of(*cross_);
-    const std::int64_t n = data_.count();
-    if (n > kMostTableRows) return neighbours();
-    Table table{{Views::tr("cosine")}, {}};
-    for (const std::int64_t what : data_.across) table.columns.push_back(data_.name(what));
-    for (std::int64_t i = 0; i < n; ++i) {
-      std::vector<std::string> row{data_.name(data_.order[static_cast<std::size_t>(i)])};
-      for (std::int64_t j = 0; j < n; ++j) row.push_back(number(data_.cells.at(i, j), 9));
-      table.rows.push_back(std::move(row));
-    }
-    return table;
-  }
-  std::string describe() const override {
-    if (cross_) return statescope::describe(*cross_);
+  std::vector<Sheet> sheets() const override { return cross_ ? statescope::sheets(*cross_) : statescope::sheets(data_); }
+  std::string sentence() const override {
+    if (cross_) return sentence_of(*cross_);
     if (data_.message) return data_.message.sentence();
     std::vector<std::string> words;
     for (const Fact& fact : data_.facts) words.push_back(fmt::format("{} {}", fact.name, fact.value));
     return fmt::format("{}: {}.", data_.title, joined(words, ", "));
   }
-  std::string tooltip(std::int64_t hit_id) const override {
-    if (cross_) return statescope::tooltip(*cross_, hit_id);
-    if (!known(hit_id)) return {};
-    const std::int64_t i = hit_id / data_.count(), j = hit_id % data_.count();
-    const float cosine = data_.cells.at(i, j);
-    const std::string pair = fmt::format("{}\n{}\n{}, {}", data_.name(data_.order[static_cast<std::size_t>(i)]),
-                                         data_.name(data_.across[static_cast<std::size_t>(j)]), data_.place, data_.when);
-    const bool maybe_later = data_.mode == SimilarityMode::tokens;
-    if (std::isnan(cosine))
-      return maybe_later ? Views::tr("no cosine yet, or none: one of the two is zero\n{}", pair)
-                         : Views::tr("no cosine: one of the two is zero\n{}", pair);
-    return Views::tr("cos = {}\n{}\n⟨a, b⟩ / (‖a‖ ‖b‖) (SSE Def. 1, spec §12.5)\n{}", number(cosine, 7), pair,
-                     accuracy_words(Similarity::accuracy));
-  }
-  CursorMove on_hit(std::int64_t hit_id) const override {
-    if (cross_) return statescope::on_hit(*cross_, hit_id);
-    if (!known(hit_id)) return {};
-    const std::int64_t i = data_.order[static_cast<std::size_t>(hit_id / data_.count())];
-    const std::int64_t j = data_.across[static_cast<std::size_t>(hit_id % data_.count())];
-    switch (data_.mode) {
-      case SimilarityMode::rows:
-      case SimilarityMode::clustered:
-        return {.slot = i / data_.rows, .row = i % data_.rows};
-      case SimilarityMode::partitions:
-        return {.slot = i};
-      case SimilarityMode::heads:
-        return {.head = i};
-      case SimilarityMode::tokens:
-        return {.token = i, .reference = j};
-      case SimilarityMode::other_heads:
-      case SimilarityMode::other_rows:
-        break;
-    }
-    return {};
-  }
 
  private:
   SimilarityMode shown() const { return static_cast<SimilarityMode>(mode()); }
-  bool known(std::int64_t hit_id) const { return hit_id >= 0 && hit_id < data_.count() * data_.count(); }
-
-  /// Of thousands: those most like the chosen one.
-  Table neighbours() const {
-    const std::int64_t chosen = std::max<std::int64_t>(0, data_.chosen);
-    std::vector<std::int64_t> others = natural_order(data_.count());
-    const auto unlike = [&](std::int64_t i) {
-      const float cosine = data_.cells.at(chosen, i);
-      return std::isnan(cosine) ? 1.0f : -std::abs(cosine);
-    };
-    std::ranges::stable_sort(others, {}, unlike);
-    others.resize(kMostTableRows);
-    Table table{{Views::tr("most like {}", data_.name(data_.order[static_cast<std::size_t>(chosen)])), Views::tr("cosine")}, {}};
-    for (const std::int64_t i : others)
-      table.rows.push_back({data_.name(data_.across[static_cast<std::size_t>(i)]), number(data_.cells.at(chosen, i), 9)});
-    return table;
-  }
-
   SimilarityData data_;
   std::optional<CrossSimilarityData> cross_;             // instead of it, where models are compared
   std::int64_t tokens_shown_ = kAllTokens, tokens_ = 0;  // of how many

@@ -111,7 +111,7 @@ void draw(const SimilarityData& data, Canvas& canvas, Rect area, const Frame& fr
     canvas.pop_clip();
     return;
   }
-  draw_matrix(canvas, picture.plot, data.cells, picture.scale(), 0);
+  draw_matrix(canvas, picture.plot, data.cells, picture.scale(), {0, 0, 0});
   canvas.stroke_rect(picture.plot, frame.theme.line, picture.s);
   if (picture.of_tokens()) {
     draw_token_side(canvas, picture.plot, data.side, frame);

@@ -7,18 +7,16 @@
 #include <cmath>
 #include <functional>
 
-#include "views/arrays.h"
 #include "views/colormaps.h"
 #include "views/matrix.h"
 #include "views/parts.h"
+#include "views/sheets.h"
 #include "views/words.h"
 
 namespace statescope {
 namespace {
 
-constexpr double kLeastSigma = 1e-6;  // of the largest: the foot of the axis
-// Hit ids: places of σ or of tokens below, then the heads' rows, then the cells of head × partition.
-constexpr std::int64_t kHeadIds = std::int64_t{1} << 40, kCellIds = std::int64_t{1} << 41;
+constexpr double kLeastSigma = 1e-6;           // of the largest: the foot of the axis
 constexpr std::string_view kTwoDigits = "00";  // what a column of names has room for
 
 Color head_color(std::int64_t head, const Theme& theme) { return identity_color(head + 1, theme); }
@@ -181,7 +179,7 @@ void draw_spectra(const Picture& picture) {
   for (const HeadSpectrum& head : data.spectra) {
     if (head.head == data.chosen) draw_spectrum_curve(picture, head);
   }
-  picture.canvas.hit(picture.plot, {0, 1, data.count});
+  picture.canvas.hit(picture.plot, {{SpectrumSheets::heads, Hit::all, 0}, 1, data.count});
 }
 
 /// Number, effective rank as a bar over n and as a number, entropy: one line a head.
@@ -225,7 +223,7 @@ void draw_list(const Picture& picture) {
   for (const std::int64_t i : choose_shown(all, capacity, important)) {
     const Rect row{list.x, at, list.w, picture.line()};
     draw_head_row(picture, data.spectra[static_cast<std::size_t>(i)], row);
-    picture.canvas.hit(row, {kHeadIds + i});
+    picture.canvas.hit(row, {{SpectrumSheets::heads, i}});
     at += picture.line();
   }
   if (!fit)
@@ -246,7 +244,7 @@ void draw_partitions(const Picture& picture) {
   plot.h = std::min(plot.h, 90 * s * static_cast<float>(data.heads));
   const ColorScale scale = data.coloring->scale();
   picture.canvas.heatmap(plot, {data.heads, data.partitions, data.partition_rank, scale});
-  picture.canvas.hit(plot, {kCellIds, data.heads, data.partitions});
+  picture.canvas.hit(plot, {{SpectrumSheets::partitions, 0, 0}, data.heads, data.partitions});
   const float w = plot.w / static_cast<float>(data.partitions), h = plot.h / static_cast<float>(data.heads);
   const auto fit = [](float length, float each) { return std::max<std::int64_t>(1, static_cast<std::int64_t>(length / each)); };
   for (const std::int64_t i : axis_ticks(data.heads, fit(plot.h, 16 * s)))
@@ -288,7 +286,7 @@ void draw_series(const Picture& picture) {
   draw_ends(picture, [&](std::int64_t head) {
     return height_of(picture.plot, data.series_axis, data.series[static_cast<std::size_t>(head)].back());
   });
-  picture.canvas.hit(picture.plot, {0, 1, data.tokens.count()});
+  picture.canvas.hit(picture.plot, {{SpectrumSheets::series, Hit::here, 0}, 1, data.tokens.count()});
 }
 
 class SpectrumView : public View {
@@ -311,89 +309,11 @@ class SpectrumView : public View {
   std::optional<Shading> shading() const override { return shading_of(data_.coloring); }
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
 
-  std::vector<Array> arrays() const override { return statescope::arrays(data_); }
-  Table table() const override {
-    if (data_.message) return {};
-    if (data_.along_the_run()) return series_table();
-    Table table{{Views::tr("head"), Views::tr("effective rank"), Views::tr("effective rank of σ²"), Views::tr("entropy")}, {}};
-    for (const std::string& name : data_.partition_names) table.columns.push_back(Views::tr("rank of {}", name));
-    for (std::int64_t i = 1; i <= std::min<std::int64_t>(data_.count, 16); ++i) table.columns.push_back(fmt::format("σ_{}", i));
-    for (const HeadSpectrum& head : data_.spectra) {
-      std::vector<std::string> row{std::to_string(head.head), number(head.rank, 9), number(head.rank_of_squares, 9),
-                                   number(head.entropy, 9)};
-      for (std::int64_t p = 0; p < std::ssize(data_.partition_names); ++p)
-        row.push_back(number(data_.partition_rank[static_cast<std::size_t>(head.head * data_.partitions + p)], 9));
-      for (std::int64_t i = 0; i < std::min<std::int64_t>(data_.count, 16); ++i)
-        row.push_back(number(head.sigma[static_cast<std::size_t>(i)], 9));
-      table.rows.push_back(std::move(row));
-    }
-    return table;
-  }
-  std::string describe() const override { return data_.message ? data_.message.sentence() : data_.title + "."; }
-
-  std::string tooltip(std::int64_t hit_id) const override {
-    if (data_.message || hit_id < 0) return {};
-    if (hit_id >= kCellIds) return hit_id - kCellIds < data_.heads * data_.partitions ? cell_tooltip(hit_id - kCellIds) : "";
-    if (hit_id >= kHeadIds) return hit_id - kHeadIds < std::ssize(data_.spectra) ? head_tooltip(hit_id - kHeadIds) : "";
-    if (data_.along_the_run()) return hit_id < data_.tokens.count() ? token_tooltip(hit_id) : "";
-    return hit_id < data_.count ? sigma_tooltip(hit_id) : "";
-  }
-  CursorMove on_hit(std::int64_t hit_id) const override {
-    if (data_.message || hit_id < 0) return {};
-    if (hit_id >= kCellIds) {
-      if (hit_id - kCellIds >= data_.heads * data_.partitions) return {};
-      return {.head = (hit_id - kCellIds) / data_.partitions, .slot = (hit_id - kCellIds) % data_.partitions};
-    }
-    if (hit_id >= kHeadIds) {
-      if (hit_id - kHeadIds >= std::ssize(data_.spectra)) return {};
-      return {.head = data_.spectra[static_cast<std::size_t>(hit_id - kHeadIds)].head};
-    }
-    if (!data_.along_the_run() || hit_id >= data_.tokens.count()) return {};
-    return {.token = data_.tokens.tokens[static_cast<std::size_t>(hit_id)]};
-  }
+  std::vector<Sheet> sheets() const override { return statescope::sheets(data_); }
+  std::string sentence() const override { return data_.message ? data_.message.sentence() : data_.title + "."; }
 
  private:
   SpectrumMode shown() const { return static_cast<SpectrumMode>(mode()); }
-
-  std::string sigma_tooltip(std::int64_t i) const {
-    std::string text = Views::tr("σ_{} of every head:", i + 1);
-    std::int64_t lines = 0;
-    for (const HeadSpectrum& head : data_.spectra) {
-      if (++lines > 12 && head.head != data_.chosen) continue;
-      text += "\n" + Views::tr("head {}: {}", head.head, number(head.sigma[static_cast<std::size_t>(i)], 7));
-    }
-    return Views::tr("{}\nsingular values of the head's partitions stacked (spec §12.5)\n{}", text, accuracy_words(Spectra::accuracy));
-  }
-  std::string head_tooltip(std::int64_t index) const {
-    const HeadSpectrum& head = data_.spectra[static_cast<std::size_t>(index)];
-    return Views::tr(
-        "head {}\neffective rank {}: exp(−Σ p log p), p = σ / Σσ (Roy and Vetterli)\nof σ²: {}\nentropy {}: −Σ p log p / log n, p = σ² / "
-        "Σσ² (SSE footnote 8)\n{}",
-        head.head, number(head.rank, 7), number(head.rank_of_squares, 7), number(head.entropy, 7), accuracy_words(Spectra::accuracy));
-  }
-  std::string cell_tooltip(std::int64_t cell) const {
-    const auto at = static_cast<std::size_t>(cell);
-    return Views::tr("head {}, {}\neffective rank {}: exp(−Σ p log p), p = σ / Σσ of its state alone\nentropy {}\n{}",
-                     cell / data_.partitions, data_.partition_names[static_cast<std::size_t>(cell % data_.partitions)],
-                     number(data_.partition_rank[at], 7), number(data_.partition_entropy[at], 7), accuracy_words(Spectra::accuracy));
-  }
-  std::string token_tooltip(std::int64_t place) const {
-    const std::int64_t token = data_.tokens.tokens[static_cast<std::size_t>(place)];
-    return Views::tr("{} of head {} = {}\nafter token {} {}\n{}", data_.series_name, data_.chosen,
-                     number(data_.series[static_cast<std::size_t>(data_.chosen)][static_cast<std::size_t>(place)], 7), token,
-                     visible_token(*data_.tokens.run, token), accuracy_words(RankSeries::accuracy));
-  }
-  Table series_table() const {
-    Table table{{Views::tr("token"), Views::tr("text")}, {}};
-    for (std::int64_t head = 0; head < data_.heads; ++head) table.columns.push_back(Views::tr("{} of head {}", data_.series_name, head));
-    for (std::size_t i = 0; i < data_.tokens.tokens.size(); ++i) {
-      const std::int64_t token = data_.tokens.tokens[i];
-      std::vector<std::string> row{std::to_string(token), visible_token(*data_.tokens.run, token)};
-      for (const std::vector<float>& head : data_.series) row.push_back(number(head[i], 9));
-      table.rows.push_back(std::move(row));
-    }
-    return table;
-  }
 
   SpectrumData data_;
 };

@@ -6,11 +6,11 @@
 #include <array>
 #include <cmath>
 
-#include "views/arrays.h"
 #include "views/beside.h"
 #include "views/parts.h"
 #include "views/plot.h"
 #include "views/shading.h"
+#include "views/sheets.h"
 #include "views/words.h"
 
 namespace statescope {
@@ -239,25 +239,8 @@ class StateView : public View {
   std::optional<Shading> shading() const override { return shading_; }
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
 
-  std::vector<Array> arrays() const override { return statescope::arrays(data_); }
-  Table table() const override {
-    Table table{{Views::tr("row")}, {}};
-    for (std::int64_t c = 0; c < data_.columns; ++c) table.columns.push_back(std::to_string(c));
-    for (std::int64_t r = 0; r < data_.rows; ++r) {
-      std::vector<std::string> row{std::to_string(r)};
-      for (std::int64_t c = 0; c < data_.columns; ++c) row.push_back(number(data_.matrix().values[cell_of(data_, r, c)], 9));
-      table.rows.push_back(std::move(row));
-    }
-    for (const HistoryPart& part : data_.history.parts) {
-      std::vector<std::string> row(table.columns.size());
-      row[0] = Views::tr("of {} by token {} {}", data_.history.what, part.token, part.text);
-      row[1] = number(part.contribution, 9);
-      table.rows.push_back(std::move(row));
-    }
-    return table;
-  }
-
-  std::string describe() const override {
+  std::vector<Sheet> sheets() const override { return statescope::sheets(data_); }
+  std::string sentence() const override {
     if (!data_.headline.empty()) return data_.headline + ". " + data_.detail;
     std::string text = data_.mode == StateMode::state
                            ? Views::tr("State of {} after token {}", place_text(data_, data_.matrix()), shown_token(data_))
@@ -268,44 +251,7 @@ class StateView : public View {
     return text + ".";
   }
 
-  std::string tooltip(std::int64_t hit_id) const override {
-    if (hit_id >= kStateHistoryIds) return statescope::tooltip(data_.history, static_cast<std::size_t>(hit_id - kStateHistoryIds));
-    if (hit_id >= kStateSlotIds) return slot_tooltip(hit_id - kStateSlotIds);
-    const std::int64_t cells = data_.rows * data_.columns, all = cells * std::ssize(data_.slots);
-    if (hit_id < 0 || hit_id >= all + data_.rows || data_.slots.empty()) return {};
-    if (hit_id >= all) {
-      const std::int64_t row = hit_id - all;
-      const std::string size = number(data_.matrix().row_change[static_cast<std::size_t>(row)], 9);
-      const std::string what = data_.mode == StateMode::state
-                                   ? Views::tr("row {}: changed by {} (norm of S_t - S_t-1 along the row)", row, size)
-                                   : Views::tr("row {}: norm {} of what is shown", row, size);
-      return what + "\n" + Views::tr("Choose it: who wrote the whole row");
-    }
-    const SlotMatrix& slot = data_.slots[static_cast<std::size_t>(hit_id / cells)];
-    const std::int64_t row = hit_id % cells / data_.columns, column = hit_id % data_.columns;
-    const std::string when = data_.mode == StateMode::state ? Views::tr("after token {}", shown_token(data_)) : time_words(data_);
-    return fmt::format("{}\n{}, {}\n{}", joined(cell_words(data_, slot, row, column), "\n"), place_text(data_, slot), when,
-                       accuracy_words(data_.accuracy));
-  }
-
-  CursorMove on_hit(std::int64_t hit_id) const override {
-    if (hit_id >= kStateHistoryIds) {
-      const auto part = static_cast<std::size_t>(hit_id - kStateHistoryIds);
-      return part < data_.history.parts.size() ? CursorMove{.token = data_.history.parts[part].token} : CursorMove{};
-    }
-    if (hit_id >= kStateSlotIds) return {.slot = hit_id - kStateSlotIds, .row = kAllRows, .column = -1};
-    const std::int64_t cells = data_.rows * data_.columns, all = cells * std::ssize(data_.slots);
-    if (hit_id < 0 || hit_id >= all + data_.rows) return {};
-    if (hit_id >= all) return {.row = hit_id - all, .column = -1};
-    return {.slot = hit_id / cells, .row = hit_id % cells / data_.columns, .column = hit_id % data_.columns};
-  }
-
  private:
-  std::string slot_tooltip(std::int64_t slot) const {
-    if (slot >= std::ssize(data_.slots)) return {};
-    return place_text(data_, data_.slots[static_cast<std::size_t>(slot)]) + "\n" + Views::tr("Choose it: who wrote the whole state");
-  }
-
   StateData data_;
   std::optional<Shading> shading_;  // of the chosen slot
 };

@@ -60,10 +60,6 @@ struct StateData {
   const SlotMatrix& matrix() const { return slots[chosen]; }
 };
 
-/// Hit ids: cells and rows below, a slot's whole state from the first on, the tokens that wrote what is chosen from the second on.
-inline constexpr std::int64_t kStateSlotIds = std::int64_t{1} << 39;
-inline constexpr std::int64_t kStateHistoryIds = std::int64_t{1} << 40;
-
 StateData build_state(const Snapshot& snapshot, const Cursor& cursor, const Findings& findings = {}, StateMode mode = StateMode::state);
 /// The value, the one before and the difference, exactly.
 std::vector<std::string> cell_words(const StateData& data, const SlotMatrix& slot, std::int64_t row, std::int64_t column);

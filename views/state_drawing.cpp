@@ -9,6 +9,7 @@
 #include "views/matrix.h"
 #include "views/parts.h"
 #include "views/plot.h"
+#include "views/sheets.h"
 #include "views/state.h"
 #include "views/words.h"
 
@@ -38,12 +39,12 @@ struct Picture : Places {
     return {frame.theme.dark ? ColorMap::diverging_dark : ColorMap::diverging, -slot.range, slot.range};
   }
   Heatmap cells(const SlotMatrix& slot) const {
-    return {data.rows, data.columns, slot.values, scale(slot), slot.on_device, hit_base(slot)};
+    return {data.rows, data.columns, slot.values, scale(slot), slot.on_device, first_of(slot)};
   }
   TextStyle tick(Align align) const { return value(frame, kSmallType, frame.theme.faint, align); }
   TextStyle axis(Align align) const { return label(frame, kSmallType, frame.theme.faint, align); }
   TextStyle exact() const { return value(frame, kBodyType, frame.theme.ink); }
-  std::int64_t hit_base(const SlotMatrix& slot) const { return slot.slot * data.rows * data.columns; }
+  std::int64_t first_of(const SlotMatrix& slot) const { return slot.slot * data.rows * data.columns; }
   float line() const { return 1.5f * kBodyType * s; }
   float gap() const { return 6 * s; }
   /// In a place too small for the matrix only words are drawn.
@@ -162,7 +163,7 @@ void draw_title(const Picture& picture) {
               picture.title.w - how_width);
   fitted_text(picture.canvas, {picture.title.right(), y}, how, note, picture.title.w);
   picture.canvas.hit({picture.title.x, picture.title.y, picture.title.w - how_width, picture.title.h},
-                     {kStateSlotIds + static_cast<std::int64_t>(data.chosen)});
+                     {{StateSheets::slots, static_cast<std::int64_t>(data.chosen)}});
 }
 
 /// Two strokes, so that the outline is seen on dark and light cells.
@@ -200,8 +201,7 @@ void draw_changes(const Picture& picture) {
   picture.canvas.text({area.x, area.y - 8 * s}, data.mode == StateMode::state ? Views::tr("change") : Views::tr("norm"),
                       picture.axis(Align::left));
   picture.canvas.line({area.x, area.y}, {area.x, area.bottom()}, picture.frame.theme.line, s);
-  const auto slots = static_cast<std::int64_t>(data.slots.size());
-  picture.canvas.hit(area, {slots * data.rows * data.columns, data.rows, 1});
+  picture.canvas.hit(area, {{StateSheets::changes, static_cast<std::int64_t>(data.chosen), 0}, data.rows, 1, 1});
   if (!(most > 0)) return;
   for (std::int64_t r = 0; r < data.rows; ++r) {
     const float length = area.w * change[static_cast<std::size_t>(r)] / most;
@@ -218,7 +218,7 @@ void draw_main(const Picture& picture) {
   const StateData& data = picture.data;
   const SlotMatrix& slot = data.matrix();
   picture.canvas.heatmap(picture.main, picture.cells(slot));
-  picture.canvas.hit(picture.main, {picture.hit_base(slot), data.rows, data.columns});
+  picture.canvas.hit(picture.main, {{StateSheets::cells, slot.slot, 0, 0}, data.rows, data.columns, 1, 2});
   const Color edge = slot.written ? faded(picture.frame.theme.ink, data.progress) : picture.frame.theme.line;
   picture.canvas.stroke_rect(picture.main, edge, (slot.written ? 2 : 1) * picture.s);
   if (data.row == kAllRows)  // around the line that says whether it was written
@@ -260,10 +260,10 @@ void draw_small(const Picture& picture, const SlotMatrix& slot, Rect rect) {
   const TextStyle tick = picture.tick(Align::right);
   if (mark + wide + 4 * s + picture.canvas.text_width(span, tick) <= map.w)
     picture.canvas.text({map.right(), rect.y + line / 2}, span, tick);
-  picture.canvas.hit({rect.x, rect.y, map.w, line}, {kStateSlotIds + slot.slot});
+  picture.canvas.hit({rect.x, rect.y, map.w, line}, {{StateSheets::slots, slot.slot}});
   picture.canvas.heatmap(map, picture.cells(slot));
   picture.canvas.stroke_rect(map, slot.written ? faded(theme.ink, data.progress) : theme.line, (slot.written ? 2 : 1) * s);
-  picture.canvas.hit(map, {picture.hit_base(slot), data.rows, data.columns});
+  picture.canvas.hit(map, {{StateSheets::cells, slot.slot, 0, 0}, data.rows, data.columns, 1, 2});
   const std::string norm = number(slot.change, 3);
   const TextStyle below = label(picture.frame, kSmallType, theme.faint);
   const std::string still = Views::tr("unchanged");
@@ -358,7 +358,7 @@ void draw(const StateData& data, Canvas& canvas, Rect area, const Frame& frame) 
     draw_others(picture);
   }
   if (picture.readout.h >= picture.line() && picture.readout.y >= picture.title.bottom()) draw_readout(picture);
-  draw(data.history, canvas, picture.history, frame, kStateHistoryIds);
+  draw(data.history, canvas, picture.history, frame, StateSheets::history);
   canvas.pop_clip();
 }
 

@@ -6,9 +6,9 @@
 #include <array>
 #include <cmath>
 
-#include "views/arrays.h"
 #include "views/colormaps.h"
 #include "views/parts.h"
+#include "views/sheets.h"
 #include "views/words.h"
 
 namespace statescope {
@@ -127,7 +127,7 @@ void draw_lane(const TimelineData& data, std::size_t index, Canvas& canvas, Rect
     draw_curve(canvas, plot, axis, curve.values, curve_color(curve, frame.theme), 1.5f * frame.scale);
   draw_trained_length(data, canvas, plot, frame, index == 0);
   draw_cursor_line(canvas, plot, data.tokens, frame);
-  canvas.hit(plot, {static_cast<std::int64_t>(index) * data.tokens.count(), 1, data.tokens.count()});
+  canvas.hit(plot, {{static_cast<std::int64_t>(index), Hit::all, 0}, 1, data.tokens.count()});
 }
 
 class TimelineView : public View {
@@ -152,55 +152,13 @@ class TimelineView : public View {
   }
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
 
-  std::vector<Array> arrays() const override { return statescope::arrays(data_); }
-  Table table() const override {
-    Table table{{Views::tr("token"), Views::tr("text")}, {}};
-    for (const Lane& lane : data_.lanes)
-      for (const LaneCurve& curve : lane.curves) table.columns.push_back(curve.name.empty() ? lane.name : lane.name + " " + curve.name);
-    for (std::int64_t i = 0; i < data_.tokens.count(); ++i) {
-      std::vector<std::string> row = {std::to_string(data_.from + i), visible_token(*data_.tokens.run, data_.from + i)};
-      for (const Lane& lane : data_.lanes)
-        for (const LaneCurve& curve : lane.curves) row.push_back(number(curve.values[static_cast<std::size_t>(i)], 6));
-      table.rows.push_back(std::move(row));
-    }
-    return table;
-  }
-
-  std::string describe() const override {
+  std::vector<Sheet> sheets() const override { return statescope::sheets(data_); }
+  std::string sentence() const override {
     if (data_.message) return data_.message.sentence();
-    std::string text = Views::tr("Layer {}, tokens {} to {} of {}.", data_.layer, data_.from, data_.to - 1, data_.run);
-    for (const Lane& lane : data_.lanes) text += " " + words_at(lane, data_.tokens.cursor - data_.from) + ".";
-    return text;
-  }
-
-  std::string tooltip(std::int64_t hit_id) const override {
-    const std::int64_t n = data_.tokens.count();
-    if (hit_id < 0 || n == 0 || hit_id / n >= std::ssize(data_.lanes)) return {};
-    const Lane& lane = data_.lanes[static_cast<std::size_t>(hit_id / n)];
-    const std::int64_t token = data_.from + hit_id % n;
-    return Views::tr("token {}: {}\n{}\n{}; {}", token, visible_token(*data_.tokens.run, token), words_at(lane, hit_id % n), lane.source,
-                     accuracy_words(lane.accuracy));
-  }
-
-  CursorMove on_hit(std::int64_t hit_id) const override {
-    const std::int64_t n = data_.tokens.count();
-    if (hit_id < 0 || n == 0) return {};
-    return {.token = data_.from + hit_id % n};
+    return Views::tr("Layer {}, tokens {} to {} of {}.", data_.layer, data_.from, data_.to - 1, data_.run);
   }
 
  private:
-  /// "‖S‖: shared 2.31, 1 0.4"
-  static std::string words_at(const Lane& lane, std::int64_t at) {
-    if (lane.missing) return fmt::format("{}: {}", lane.name, lane.missing.headline);
-    std::vector<std::string> values;
-    for (const LaneCurve& curve : lane.curves) {
-      if (at < 0 || at >= std::ssize(curve.values)) continue;
-      const std::string shown = number(curve.values[static_cast<std::size_t>(at)], 6);
-      values.push_back(curve.name.empty() ? shown : curve.name + " " + shown);
-    }
-    return fmt::format("{}: {}", lane.name, joined(values, ", "));
-  }
-
   std::int64_t wanted_ = kUsualTokens;
   TimelineData data_;
 };

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <span>
 
-#include "views/arrays.h"
 #include "views/colormaps.h"
 #include "views/parts.h"
+#include "views/sheets.h"
 #include "views/words.h"
 
 namespace statescope {
@@ -139,13 +139,6 @@ std::string mark_letters(const Mark& mark) {
   return fmt::format("{}{}", mark.span ? span_style(*mark.span, {}).letter : "", mark.generated ? generated_style({}).letter : "");
 }
 
-std::string mark_words(const Mark& mark) {
-  std::vector<std::string> names;
-  if (mark.span) names.push_back(Views::tr(span_style(*mark.span, {}).name));
-  if (mark.generated) names.push_back(Views::tr(generated_style({}).name));
-  return joined(names, ", ");
-}
-
 void draw_dashes(const Strip& strip, float x0, float x1, float y, float dash, float period, float thickness, Color color) {
   for (float x = x0; x < x1; x += period) strip.canvas.fill_rect({x, y - thickness / 2, std::min(dash, x1 - x), thickness}, color);
 }
@@ -216,7 +209,7 @@ void draw_token(const Strip& strip, Rect cell, std::int64_t token) {
   if (token == strip.data.reference) draw_reference(strip, box);
   for (std::size_t i = 0; i < strip.lanes.size(); ++i)
     draw_lane_cell(strip, {cell.x, cell.y + strip.lane_top(i), cell.w, cell.h}, strip.lanes[i], token);
-  strip.canvas.hit({cell.x, cell.y, cell.w, strip.line_height}, {token});
+  strip.canvas.hit({cell.x, cell.y, cell.w, strip.line_height}, {{0, token}});
 }
 
 void draw_line(const Strip& strip, Rect row, TokenLine line) {
@@ -280,7 +273,7 @@ void draw_overview(const Strip& strip, Rect bar, TokenLine visible) {
   strip.canvas.stroke_rect({x_of(visible.begin), bar.y, std::max(4 * s, x_of(visible.end) - x_of(visible.begin)), bar.h}, theme.faint, s);
   const float cursor = x_of(data.token) + per_token / 2;
   strip.canvas.fill_rect({std::clamp(cursor - s, bar.x, bar.right() - 2 * s), bar.y - 3 * s, 2 * s, bar.h + 6 * s}, theme.accent);
-  strip.canvas.hit({bar.x, bar.y - 3 * s, bar.w, bar.h + 6 * s}, {0, 1, data.tokens()});
+  strip.canvas.hit({bar.x, bar.y - 3 * s, bar.w, bar.h + 6 * s}, {{0, 0}, 1, data.tokens(), 0, 0});
 }
 
 /// What has no room is told of: returns how wide that is.
@@ -316,41 +309,12 @@ class TokenStrip : public View {
   }
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
 
-  std::vector<Array> arrays() const override { return statescope::arrays(data_); }
-  Table table() const override {
-    Table table{{Views::tr("token"), Views::tr("text"), Views::tr("id"), Views::tr("mark")}, {}};
-    for (const TokenLane& lane : data_.lanes) table.columns.push_back(lane.name());
-    for (std::int64_t t = 0; t < data_.tokens(); ++t) {
-      table.rows.push_back({std::to_string(t), visible_token(*data_.run, t),
-                            std::to_string(data_.run->tokens[static_cast<std::size_t>(t)].id), mark_words(mark_of(*data_.run, t))});
-      for (const TokenLane& lane : data_.lanes) table.rows.back().push_back(partitions_text(lane, t));
-    }
-    return table;
-  }
-
-  std::string describe() const override {
+  std::vector<Sheet> sheets() const override { return statescope::sheets(data_); }
+  std::string sentence() const override {
     if (data_.tokens() == 0) return Views::tr("No tokens have been read yet.");
     const std::string here = Views::tr("Token {} of {}: {}.", data_.token, data_.tokens(), visible_token(*data_.run, data_.token));
     return data_.reference < 0 ? here : here + " " + Views::tr("Compared with token {}.", data_.reference);
   }
-
-  std::string tooltip(std::int64_t hit_id) const override {
-    if (hit_id < 0 || hit_id >= data_.tokens()) return {};
-    const std::string mark = mark_words(mark_of(*data_.run, hit_id));
-    std::string text =
-        Views::tr("token {}: {}, id {}", hit_id, visible_token(*data_.run, hit_id), data_.run->tokens[static_cast<std::size_t>(hit_id)].id);
-    if (const std::string character = shared_character(*data_.run, hit_id); !character.empty())
-      text += ", " + Views::tr("part of “{}”", character);
-    if (!mark.empty()) text += fmt::format(", {}", mark);
-    if (hit_id == data_.reference) text += ", " + Views::tr("compared with (D)");
-    for (const TokenLane& lane : data_.lanes) {
-      const std::string partitions = partitions_text(lane, hit_id), model = lane.letter.empty() ? "" : lane.letter + ", ";
-      if (!partitions.empty()) text += "\n" + model + Views::tr("layer {}: written to partition {}", lane.layer, partitions);
-    }
-    return text;
-  }
-
-  CursorMove on_hit(std::int64_t hit_id) const override { return {.token = hit_id}; }
 
  private:
   TokenStripData data_;
@@ -364,6 +328,17 @@ Mark mark_of(const RunInfo& run, std::int64_t token) {
     if (!mark.span && token >= span.begin && token < span.end) mark.span = span.kind;
   }
   return mark;
+}
+
+std::string mark_words(const TokenStripData& data, std::int64_t token) {
+  std::vector<std::string> words;
+  const Mark mark = mark_of(*data.run, token);
+  if (const std::string character = shared_character(*data.run, token); !character.empty())
+    words.push_back(Views::tr("part of “{}”", character));
+  if (mark.span) words.push_back(Views::tr(span_style(*mark.span, {}).name));
+  if (mark.generated) words.push_back(Views::tr(generated_style({}).name));
+  if (token == data.reference) words.push_back(Views::tr("compared with (D)"));
+  return joined(words, ", ");
 }
 
 std::string partitions_text(const TokenLane& lane, std::int64_t token) {

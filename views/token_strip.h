@@ -51,6 +51,9 @@ struct Mark {
 };
 Mark mark_of(const RunInfo& run, std::int64_t token);
 
+/// "needle, compared with (D)": all that is special about it.
+std::string mark_words(const TokenStripData& data, std::int64_t token);
+
 /// The partitions `token` was routed to: "2", "1 3"; empty where that is not shown.
 std::string partitions_text(const TokenLane& lane, std::int64_t token);
 

@@ -11,8 +11,8 @@
 
 #include "engine/findings/findings.h"
 #include "engine/snapshot.h"
-#include "views/array.h"
 #include "views/canvas.h"
+#include "views/sheet.h"
 
 namespace statescope {
 
@@ -55,17 +55,6 @@ struct Frame {
   Theme theme;
   float scale = 1;  // of type and spacing: 1 … 3
   Shown shown = {};
-};
-
-/// The same values for the keyboard and the screen reader.
-struct Table {
-  std::vector<std::string> columns;
-  std::vector<std::vector<std::string>> rows;
-};
-
-/// What a click or arrow on a hit region means: the fields that change.
-struct CursorMove {
-  std::optional<std::int64_t> token = {}, layer = {}, head = {}, slot = {}, row = {}, column = {}, reference = {};
 };
 
 /// A number that the reader may turn above a view, such as λ of the head gates.
@@ -141,23 +130,29 @@ class View {
 
   /// Draws the body into `area`; the title is drawn by the caller.
   virtual void draw(Canvas& canvas, Rect area, const Frame& frame) const = 0;
-  virtual Table table() const = 0;
-  /// The numbers of the last building as they are drawn; none where it has only a message.
-  virtual std::vector<Array> arrays() const { return {}; }
-  /// One sentence for the screen reader: what is shown now.
-  virtual std::string describe() const = 0;
-  /// What stands under the pointer, exactly, and where the number comes from; `hit_id` is of the last drawing. Empty: nothing to say.
-  virtual std::string tooltip(std::int64_t hit_id) const = 0;
-  /// What choosing the region `hit_id` of the last drawing does.
-  virtual CursorMove on_hit(std::int64_t hit_id) const = 0;
+  /// The numbers of the last building as they are drawn; none where it has only a message. They point into this view: not to be kept.
+  virtual std::vector<Sheet> sheets() const = 0;
+  /// One sentence: what is shown now.
+  virtual std::string sentence() const = 0;
+
+  // Of the sheets:
+  std::vector<Array> arrays() const;
+  Table table() const;
+  /// For the screen reader: the sentence, and what stands under the cursor.
+  std::string describe() const;
+  /// What stands under the pointer, exactly, and where the number comes from; `hit` is of the last drawing. Empty: nothing to say.
+  std::string tooltip(const Hit& hit) const;
+  /// What choosing the place of the last drawing does.
+  CursorMove on_hit(const Hit& hit) const;
+
   /// A prompt that choosing the region opens; empty: none.
-  virtual std::optional<NeedleExample> example(std::int64_t /*hit_id*/) const { return {}; }
+  virtual std::optional<NeedleExample> example(const Hit& /*hit*/) const { return {}; }
   /// It has been chosen.
-  virtual void set_mark(std::int64_t /*hit_id*/) {}
+  virtual void set_mark(const Hit& /*hit*/) {}
   /// Moves the mark among cells of the view's own, not those of a state; false: it has none.
   virtual bool step_mark(std::int64_t /*rows*/, std::int64_t /*columns*/) { return false; }
-  /// The hit region under the mark; −1: none.
-  virtual std::int64_t marked() const { return -1; }
+  /// The place under the mark.
+  virtual std::optional<Hit> marked() const { return {}; }
 
  private:
   std::size_t mode_ = 0;

@@ -6,7 +6,7 @@
 //
 // Qt's lupdate finds them by these names; the English stands there as a literal, and no other literal right behind it: lupdate would take
 // that for a remark. A sentence is one pattern, never glued together, and one for each number that languages tell apart. Names in a
-// checkpoint, tokens, symbols, units and what View::arrays says are data: not translated.
+// checkpoint, tokens and symbols are data: not translated. Files of numbers are English (InEnglish).
 #pragma once
 
 #include <fmt/format.h>

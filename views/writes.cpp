@@ -6,16 +6,14 @@
 #include <array>
 #include <cmath>
 
-#include "views/arrays.h"
 #include "views/colormaps.h"
 #include "views/matrix.h"
 #include "views/parts.h"
+#include "views/sheets.h"
 #include "views/words.h"
 
 namespace statescope {
 namespace {
-
-constexpr std::int64_t kCellIds = std::int64_t{1} << 40;  // hit ids: places on the token axis below, cells row · slots + slot from here on
 
 std::int64_t head_of(const LayerInfo& layer, const Cursor& cursor) { return std::clamp<std::int64_t>(cursor.head, 0, layer.heads - 1); }
 
@@ -24,13 +22,6 @@ Question question_of(const Snapshot& snapshot, const Cursor& cursor, WritesMode 
   if (mode != WritesMode::spread) return RowAgesQuestion{snapshot.layer, head, std::max<std::int64_t>(0, shown_token(snapshot, cursor))};
   const TokenWindow window = window_around(snapshot.token, std::ssize(snapshot.run->tokens));
   return WriteSpreadQuestion{snapshot.layer, head, window.from, window.to};
-}
-
-std::string age_text(const WritesData& data, float age) {
-  if (std::isnan(age))
-    return data.mode == WritesMode::written ? Views::tr("not written yet") : Views::tr("more than half of everything is still there");
-  const std::string tokens = tokens_text(std::llround(age));
-  return data.mode == WritesMode::written ? Views::tr("last written {} ago", tokens) : Views::tr("decay took half within {}", tokens);
 }
 
 float most_of(const std::vector<float>& numbers) {
@@ -96,7 +87,7 @@ void draw_ages(const WritesData& data, Canvas& canvas, Rect body, const Frame& f
   const Rect plot{body.x + left, body.y, body.w - left - right, body.h - below};
   if (plot.w < 60 * s || plot.h < 30 * s) return;
   const ColorScale scale = data.coloring->scale();
-  draw_matrix(canvas, plot, Pyramid(data.ages, data.rows, data.slots), scale, kCellIds);
+  draw_matrix(canvas, plot, Pyramid(data.ages, data.rows, data.slots), scale, {WritesSheets::ages, 0, 0});
   canvas.stroke_rect(plot, frame.theme.line, s);
   const TextStyle number_style = value(frame, kSmallType, frame.theme.faint, Align::right);
   const float each = plot.h / static_cast<float>(data.rows), w = plot.w / static_cast<float>(data.slots);
@@ -137,7 +128,7 @@ void draw_spread(const WritesData& data, Canvas& canvas, Rect body, const Frame&
   draw_legend(canvas, {plot.x, plot.y - 30 * s, plot.w, kSmallType * s}, legend, frame);
   draw_bars(canvas, plot, axis, data.counted, faded(pale, 0.5f));
   draw_bars(canvas, plot, axis, data.effective, strong);
-  canvas.hit(plot, {0, 1, data.tokens.count()});
+  canvas.hit(plot, {{WritesSheets::tokens, 0}, 1, data.tokens.count(), 0, 0});
   if (tokens)
     draw_token_axis(canvas, plot, data.tokens, frame);
   else
@@ -162,51 +153,8 @@ class WritesView : public View {
   std::optional<Shading> shading() const override { return shading_of(data_.coloring); }
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { statescope::draw(data_, canvas, area, frame); }
 
-  std::vector<Array> arrays() const override { return statescope::arrays(data_); }
-  Table table() const override {
-    Table table;
-    if (data_.message) return table;
-    if (data_.mode == WritesMode::spread) {
-      table.columns = {Views::tr("token"), Views::tr("effective rows"), Views::tr("counted rows")};
-      for (std::int64_t i = 0; i < data_.tokens.count(); ++i) {
-        const auto at = static_cast<std::size_t>(i);
-        const auto rows = [](float count) { return std::isnan(count) ? "—" : number(count, 6); };
-        table.rows.push_back({token_words(*data_.tokens.run, data_.tokens.tokens[at]), rows(data_.effective[at]), rows(data_.counted[at])});
-      }
-      return table;
-    }
-    table.columns = {Views::tr("row")};
-    for (const std::string& name : data_.slot_names) table.columns.push_back(name);
-    for (std::int64_t i = 0; i < std::ssize(data_.ages); ++i) {
-      if (i % data_.slots == 0) table.rows.push_back({std::to_string(i / data_.slots)});
-      const float age = data_.ages[static_cast<std::size_t>(i)];
-      table.rows.back().push_back(std::isnan(age) ? "—" : number(age, 9));
-    }
-    return table;
-  }
-  std::string describe() const override { return data_.message ? data_.message.sentence() : data_.title + "."; }
-
-  std::string tooltip(std::int64_t hit_id) const override {
-    if (hit_id >= 0 && hit_id < std::ssize(data_.effective)) {
-      const auto at = static_cast<std::size_t>(hit_id);
-      const std::string token = token_words(*data_.tokens.run, data_.tokens.tokens[at]);
-      if (std::isnan(data_.effective[at])) return Views::tr("{} does not come here\n{}", token, data_.place);
-      return Views::tr("{} writes to {} rows, (Σ|ω|)² / Σω² (spec §12.2)\n{} of {} with |ω| ≥ 0.001 Σ|ω|\n{}\n{}", token,
-                       number(data_.effective[at], 6), number(data_.counted[at], 6), data_.rows, data_.place,
-                       accuracy_words(WriteSpreads::accuracy));
-    }
-    const std::int64_t cell = hit_id - kCellIds;
-    if (cell < 0 || cell >= std::ssize(data_.ages)) return {};
-    return Views::tr(
-        "row {} of {}: {}\n{}, after token {}\n{}", cell / data_.slots, data_.slot_names[static_cast<std::size_t>(cell % data_.slots)],
-        age_text(data_, data_.ages[static_cast<std::size_t>(cell)]), data_.place, data_.token, accuracy_words(RowAges::accuracy));
-  }
-  CursorMove on_hit(std::int64_t hit_id) const override {
-    if (hit_id >= 0 && hit_id < std::ssize(data_.effective)) return {.token = data_.tokens.tokens[static_cast<std::size_t>(hit_id)]};
-    const std::int64_t cell = hit_id - kCellIds;
-    if (cell < 0 || cell >= std::ssize(data_.ages)) return {};
-    return {.slot = cell % data_.slots, .row = cell / data_.slots};
-  }
+  std::vector<Sheet> sheets() const override { return statescope::sheets(data_); }
+  std::string sentence() const override { return data_.message ? data_.message.sentence() : data_.title + "."; }
 
  private:
   WritesMode shown() const { return static_cast<WritesMode>(mode()); }
@@ -225,6 +173,7 @@ WritesData build_writes(const Snapshot& snapshot, const Cursor& cursor, const Fi
   const std::int64_t head = head_of(layer, cursor);
   data.rows = layer.rows;
   data.slots = layer.slots();
+  data.row = cursor.row;
   data.slot = std::clamp<std::int64_t>(cursor.slot, 0, data.slots - 1);
   data.token = shown_token(snapshot, cursor);
   data.place = mode == WritesMode::spread ? memory_place(layer, snapshot.layer, data.slot, head)

@@ -17,6 +17,7 @@ struct WritesData {
   std::string place;  // "layer 2, head 1"
   std::string title;  // the answer in a sentence
   std::int64_t rows = 0, slots = 0, slot = 0, token = 0;
+  std::int64_t row = -1;  // the chosen one; −1: none
   std::vector<std::string> slot_names;
   std::vector<float> ages;           // [K, slots] tokens; NaN: none; empty in `spread`
   std::optional<Coloring> coloring;  // of the ages

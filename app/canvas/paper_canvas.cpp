@@ -210,7 +210,7 @@ void PaperCanvas::pop_clip() {
   clips_.pop_back();
 }
 
-void PaperCanvas::hit(Rect rect, Hit region) {
+void PaperCanvas::hit(Rect rect, const HitGrid& region) {
   if (hits_ != nullptr) hits_->add(rect, clips_.back(), region);
 }
 

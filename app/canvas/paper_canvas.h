@@ -42,7 +42,7 @@ class PaperCanvas : public Canvas {
   void heatmap(Rect rect, const Heatmap& cells) override;
   void push_clip(Rect rect) override;
   void pop_clip() override;
-  void hit(Rect rect, Hit region) override;
+  void hit(Rect rect, const HitGrid& region) override;
 
  private:
   QPainter& painter_;

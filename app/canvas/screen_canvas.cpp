@@ -157,6 +157,6 @@ void ScreenCanvas::pop_clip() {
   list_->PopClipRect();
 }
 
-void ScreenCanvas::hit(Rect rect, Hit region) { hits_.add(rect, clips_.back(), region); }
+void ScreenCanvas::hit(Rect rect, const HitGrid& region) { hits_.add(rect, clips_.back(), region); }
 
 }  // namespace statescope

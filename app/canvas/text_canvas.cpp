@@ -83,8 +83,9 @@ void TextCanvas::pop_clip() {
   clips_.pop_back();
 }
 
-void TextCanvas::hit(Rect rect, Hit region) {
-  lines_.push_back(fmt::format("hit {} {} {}x{}", word(rect), region.id, region.rows, region.columns));
+void TextCanvas::hit(Rect rect, const HitGrid& region) {
+  lines_.push_back(
+      fmt::format("hit {} {}:{} {}x{}", word(rect), region.first.sheet, fmt::join(region.first.at, ","), region.rows, region.columns));
   hits_.add(rect, clips_.back(), region);
 }
 

@@ -30,7 +30,7 @@ class TextCanvas : public Canvas {
   void heatmap(Rect rect, const Heatmap& cells) override;
   void push_clip(Rect rect) override;
   void pop_clip() override;
-  void hit(Rect rect, Hit region) override;
+  void hit(Rect rect, const HitGrid& region) override;
 
   /// One line per primitive, in the order of drawing.
   const std::vector<std::string>& lines() const { return lines_; }

@@ -6,7 +6,6 @@
 
 #include "engine/checkpoint/hdf5_arrays.h"
 #include "engine/error.h"
-#include "views/arrays.h"
 #include "views/parts.h"
 #include "views/words.h"
 

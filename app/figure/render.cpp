@@ -81,7 +81,7 @@ class ViewOnLoan : public PanelPicture {
   explicit ViewOnLoan(const View& view) : view_(view) {}
   void draw(Canvas& canvas, Rect area, const Frame& frame) const override { view_.draw(canvas, area, frame); }
   std::vector<Array> arrays() const override { return view_.arrays(); }
-  std::string caption() const override { return view_.describe(); }
+  std::string caption() const override { return view_.sentence(); }
 
  private:
   const View& view_;

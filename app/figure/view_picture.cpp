@@ -114,7 +114,7 @@ class ViewPicture : public PanelPicture {
     build();
     if (view_->arrays().empty() && view_->compares() && !compares)
       throw Error(fmt::format("{} compares two models: give \"checkpoints\": [A, B]", panel.view));
-    if (view_->arrays().empty()) throw Error(fmt::format("{} of {} shows nothing: {}", panel.view, checkpoint, view_->describe()));
+    if (view_->arrays().empty()) throw Error(fmt::format("{} of {} shows nothing: {}", panel.view, checkpoint, view_->sentence()));
     if (panel.range != RangeChoice{} && !view_->shading()) throw Error(panel.view + " has no colours whose range can be chosen");
   }
 
@@ -137,7 +137,7 @@ class ViewPicture : public PanelPicture {
                     run.model.name, run.model.family, place_words(), after_words(run, cursor_.token), run.prompt_length, beginning(run));
     if (findings_.peer) text += fmt::format(" A is {}, B {}.", run.model.name, findings_.peer->snapshot->run->model.name);
     for (const std::string& intervention : run.branch.interventions) text += fmt::format(" Intervention: {}.", intervention);
-    text += " " + view_->describe();
+    text += " " + view_->sentence();
     if (!text.ends_with('.')) text += '.';
     const Array first = view_->arrays().front();
     return text + fmt::format(" {}: {}.", first.name, first.equation);

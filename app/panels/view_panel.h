@@ -126,7 +126,7 @@ class ViewPanel : public QFrame {
   void wait_for_word();
   void paint(Canvas& canvas) const;
   void choose(QPointF at, bool dragging);
-  void choose_hit(std::int64_t id);
+  void choose_hit(const Hit& hit);
   void hover(QPointF at, QPoint global);
   void hide_stale_tip();
   void zoom_at(float factor, QPointF at);

@@ -48,16 +48,16 @@ void ViewPanel::keep_inside() {
 }
 
 void ViewPanel::choose(QPointF at, bool dragging) {
-  const auto id = surface_->hits().at(to_point(at));
-  if (id && !(dragging && view_->example(*id))) choose_hit(*id);
+  const auto hit = surface_->hits().at(to_point(at));
+  if (hit && !(dragging && view_->example(*hit))) choose_hit(*hit);
 }
 
-void ViewPanel::choose_hit(std::int64_t id) {
-  const std::optional<NeedleExample> example = view_->example(id);
-  view_->set_mark(id);
+void ViewPanel::choose_hit(const Hit& hit) {
+  const std::optional<NeedleExample> example = view_->example(hit);
+  view_->set_mark(hit);
   surface_->widget()->update();
   describe();
-  navigator_.move(view_->on_hit(id));
+  navigator_.move(view_->on_hit(hit));
   if (example) Q_EMIT example_chosen(*example);
 }
 
@@ -69,19 +69,19 @@ bool ViewPanel::step_mark(std::int64_t rows, std::int64_t columns) {
 }
 
 void ViewPanel::choose_marked() {
-  if (view_->marked() >= 0) choose_hit(view_->marked());
+  if (const auto marked = view_->marked()) choose_hit(*marked);
 }
 
 void ViewPanel::hover(QPointF at, QPoint global) {
-  const auto id = surface_->hits().at(to_point(at));
-  const QString words = id ? QString::fromStdString(view_->tooltip(*id)) : QString();
+  const auto hit = surface_->hits().at(to_point(at));
+  const QString words = hit ? QString::fromStdString(view_->tooltip(*hit)) : QString();
   if (words.isEmpty())
     QToolTip::hideText();
   else
     QToolTip::showText(global, words, surface_->widget());
   tip_ = words.isEmpty() ? std::nullopt : std::optional(navigator_.cursor());
-  if (!id) return;
-  const CursorMove cell = view_->on_hit(*id);
+  if (!hit) return;
+  const CursorMove cell = view_->on_hit(*hit);
   const bool is_cell = cell.row.value_or(-1) >= 0 && cell.column.value_or(-1) >= 0;
   if (is_cell && cell.slot.value_or(navigator_.cursor().slot) == navigator_.cursor().slot) navigator_.point_at(*cell.row, *cell.column);
 }
@@ -126,7 +126,7 @@ bool ViewPanel::eventFilter(QObject* watched, QEvent* event) {
     }
     case QEvent::KeyPress: {
       const int key = static_cast<QKeyEvent*>(event)->key();
-      if ((key != Qt::Key_Return && key != Qt::Key_Enter) || view_->marked() < 0) break;
+      if ((key != Qt::Key_Return && key != Qt::Key_Enter) || !view_->marked()) break;
       choose_marked();
       return true;
     }

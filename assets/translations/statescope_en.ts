@@ -1182,35 +1182,7 @@
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Σ |A| = {} over the tokens before {}
-read by {}
-{}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>softmax_s(q_t · k_s / √d) (spec §3.1)</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>o_t = Σ_s A_{t,s} v_s (SSE Def. 3, spec §12.8)</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>the tokens {} to {}, this the strongest</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>{} stands before {}: it cannot read it</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>not worked out yet</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>{} = {}
-{} reads {}
-{}</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -1291,32 +1263,6 @@ read by {}
     </message>
     <message>
         <source>what</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>KL or ‖S′ − S‖</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>largest change of a logit, or ‖S′ − S‖ / ‖S‖</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>layer {}, {}
-‖S‖ = {} on the branch that was left, ‖S′‖ = {} here
-‖S′ − S‖ = {}
-{}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>{}: the same on both branches</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>{}
-KL(left ‖ here) = {} nat
-largest change of a logit {}
-{}</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -1409,28 +1355,6 @@ largest change of a logit {}
     </message>
     <message>
         <source>{} is {} {}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>{} of {}
-{} of {}
-{}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>no cosine: one of the two is zero
-{}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>cos = {}
-{}
-⟨a, b⟩ / (‖a‖ ‖b‖) (spec §12.5)
-{}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>{} against {}</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -1534,34 +1458,6 @@ largest change of a logit {}
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>Δ = {} of its write is left after token {}: the product of the later α (spec §12.3)</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>half-life {} tokens: ln 2 / mean(−log α) over the run (spec §12.3)</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>receptive field {} tokens: Δ ≥ 0.001, mean over the last {} tokens (spec §12.4)</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>at least: {} of them still feel the run&apos;s first token</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Δ left</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>half-life, tokens</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>receptive field, tokens</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>reach the run&apos;s beginning</source>
         <translation type="unfinished"></translation>
     </message>
@@ -1578,15 +1474,7 @@ largest change of a logit {}
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>π = k S̄, S̄ = α S</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>wanted</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>v of the token</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -1594,15 +1482,7 @@ largest change of a logit {}
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>ε = v − π</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>erased</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>norm of β kᵀπ, what is taken away</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -1610,15 +1490,7 @@ largest change of a logit {}
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>norm of β kᵀv, what is put in</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>net change</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>norm of β kᵀ(v − π)</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -1626,23 +1498,11 @@ largest change of a logit {}
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>of the transition along k, α (1 − β ‖k‖²)</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>strength</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>β of the token</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>decay</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>α of the token</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -1726,18 +1586,6 @@ largest change of a logit {}
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>spec §12.9</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>{}
-In the plane of π and v: lengths and angles are exact.
-After the update the key reads π + β‖k‖² (v − π), β‖k‖² = {}
-S = S̄ − β kᵀπ + β kᵀv: erase, then write (Gated DeltaNet eq. 10; spec §12.9)
-{}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>The delta rule of {}</source>
         <translation type="unfinished"></translation>
     </message>
@@ -1807,13 +1655,6 @@ S = S̄ − β kᵀπ + β kᵀv: erase, then write (Gated DeltaNet eq. 10; spec
     </message>
     <message>
         <source>channel</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>{} of {}: {}
-{}
-{}
-{}</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -1897,81 +1738,7 @@ S = S̄ − β kᵀπ + β kᵀv: erase, then write (Gated DeltaNet eq. 10; spec
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>head {} at {}
-G^Q = {}, reads
-G^K = {}, writes
-softmax over {} heads (SLA eq. 4)</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>at λ = {:.3g}: G^Q = {}, G^K = {}, a probe that changes nothing in the run</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>read_gate_effective = {}: relative change of the layer&apos;s output if G^Q were 1 (A13)</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>{}
-wins the write: head {}, entropy of G^K {}
-wins the read: head {}, entropy of G^Q {}
-C(t,t) = {} = Σ_h G^Q G^K
-{}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>{} reads from {}: nothing, it comes later</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>{} reads from {}
-C = {} = Σ_h G^Q_h,t G^K_h,s (SLA Thm 4.3)</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>at {}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>The curves have not been worked out yet</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>λ = {:g}
-entropy of G^Q {} (SLA eq. 8: never grows with λ)
-entropy of G^K {}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>C(t,t) = {} (SLA eq. 9: tends to 1, for one head wins both)</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>C(t,t) = {} (SLA eq. 9: tends to 0, for two heads win)</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>G^Q, reads</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>G^K, writes</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>at λ: G^Q</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>at λ: G^K</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>wins the write</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>wins the read</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -2023,19 +1790,11 @@ entropy of G^K {}</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>token {} {}: {} of {} = {}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>c ⟨v, Z⟩ / ‖Z‖ with the token&apos;s value vector v and the row Z</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
         <source>c v[column] with the token&apos;s value vector v</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>c = {}; it was written with {}, the rest was lost to later decay and erasure</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -2100,15 +1859,6 @@ entropy of G^K {}</source>
     </message>
     <message>
         <source>{}; chosen is layer {}, {}.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>{}
-{} {}, {} numbers, {} bytes in the checkpoint</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>sizes: counted from the checkpoint&apos;s tensors; states are float32</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -2224,56 +1974,11 @@ entropy of G^K {}</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>where</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>part of 1</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>most at token</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>largest share of a read</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>{} took</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>token {} {}
-the mean over the layers fell by {}
-{}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>parts of what the needle wrote there; heads weigh by ‖C‖²</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>of one head&apos;s read at the question the needle&apos;s share is at most {}: ⟨o of the needle, o⟩ ÷ ⟨o, o⟩</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>{} took {} of all that the needle wrote, in {}
-most at token {} {}
-{}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>token {} {}
-mean of the layers {}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>and {} more that it wrote less to</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>‖C‖ after the token ÷ ‖C‖ after the needle, S = C + all else</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -2353,14 +2058,6 @@ mean of the layers {}</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>depth %</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>Marked: {}.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>no failed prompt to open</source>
         <translation type="unfinished"></translation>
     </message>
@@ -2370,14 +2067,6 @@ mean of the layers {}</source>
     </message>
     <message>
         <source>read apart from the run; the same: {}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>opens prompt {} at the first wrong token of its answer</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>{}: {} of {} prompts right</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -2529,40 +2218,11 @@ mean of the layers {}</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>next token</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>id</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
         <source>mark</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>right, due after token {}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>{} (id {}): p = {}{}
-p = exp(z) ÷ Σ exp(z) over the vocabulary, after token {}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>after token {} {}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>{} follows: p = {}, rank {}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>entropy {} nat</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>logit</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -2587,25 +2247,6 @@ p = exp(z) ÷ Σ exp(z) over the vocabulary, after token {}</source>
     </message>
     <message>
         <source>After token {} “{}” {}; {}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>{}
-{}: p {}
-{}: p {}
-after token {}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>“{}”, right</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>after token {}: probability of the one that follows
-{}: {}
-{}: {}
-{} − {}: {}
-{}</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -2645,19 +2286,7 @@ after token {}</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>gate e</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>written now</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>tokens so far</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>load ÷ fair load</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -2666,10 +2295,6 @@ after token {}</source>
     </message>
     <message>
         <source>yes</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>no</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -2682,27 +2307,6 @@ after token {}</source>
     </message>
     <message>
         <source>Layer {}: token {} is written to {}.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>{}: every token is written here ({} so far)</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>partition {}: e = {} at token {}, softmax over {} partitions
-tokens so far: {}, {:.3f} of the fair load</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>neither decayed nor written now</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>token {}: {}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>partition {}: e = {}</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -2794,22 +2398,6 @@ tokens so far: {}, {:.3f} of the fair load</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>no cosine yet, or none: one of the two is zero
-{}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>cos = {}
-{}
-⟨a, b⟩ / (‖a‖ ‖b‖) (SSE Def. 1, spec §12.5)
-{}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>most like {}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>after different tokens</source>
         <translation type="unfinished"></translation>
     </message>
@@ -2879,49 +2467,6 @@ tokens so far: {}, {:.3f} of the fair load</source>
     </message>
     <message>
         <source>effective rank of σ²</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>rank of {}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>σ_{} of every head:</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>head {}: {}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>{}
-singular values of the head&apos;s partitions stacked (spec §12.5)
-{}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>head {}
-effective rank {}: exp(−Σ p log p), p = σ / Σσ (Roy and Vetterli)
-of σ²: {}
-entropy {}: −Σ p log p / log n, p = σ² / Σσ² (SSE footnote 8)
-{}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>head {}, {}
-effective rank {}: exp(−Σ p log p), p = σ / Σσ of its state alone
-entropy {}
-{}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>{} of head {} = {}
-after token {} {}
-{}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>{} of head {}</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -3021,14 +2566,6 @@ after token {} {}
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>row</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>of {} by token {} {}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>State of {} after token {}</source>
         <translation type="unfinished"></translation>
     </message>
@@ -3042,18 +2579,6 @@ after token {} {}
     </message>
     <message>
         <source>{}; most of it: {}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>row {}: changed by {} (norm of S_t - S_t-1 along the row)</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>row {}: norm {} of what is shown</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>after token {}</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -3197,12 +2722,6 @@ after token {} {}
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>token {}: {}
-{}
-{}; {}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Nothing to read yet</source>
         <translation type="unfinished"></translation>
     </message>
@@ -3231,27 +2750,11 @@ after token {} {}
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>token {}: {}, id {}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>layer {}: written to partition {}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>not written yet</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
         <source>more than half of everything is still there</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>last written {} ago</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>decay took half within {}</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -3300,28 +2803,6 @@ after token {} {}
     </message>
     <message>
         <source>effective rows</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>counted rows</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>{} does not come here
-{}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>{} writes to {} rows, (Σ|ω|)² / Σω² (spec §12.2)
-{} of {} with |ω| ≥ 0.001 Σ|ω|
-{}
-{}</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>row {} of {}: {}
-{}, after token {}
-{}</source>
         <translation type="unfinished"></translation>
     </message>
     <message>
@@ -3457,10 +2938,6 @@ after token {} {}
         <translation type="unfinished"></translation>
     </message>
     <message>
-        <source>opens prompt {} where the reply begins</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>After token {} {} the model predicts nothing: its numbers are not finite (NaN or infinity)</source>
         <translation type="unfinished"></translation>
     </message>
@@ -3498,6 +2975,610 @@ after token {} {}
     </message>
     <message>
         <source>{} expects “{}”, {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} {} “{}”</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>e_t = softmax(x_t W_e); the W largest are written (SSE eq. 9)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>G_t = softmax_h(λ · logits) (SLA eq. 4, Thm 4.2)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>−Σ G log G / log H</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>−Σ G log G / log H (SLA Thm 4.2)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>curve</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>nat</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>half-life</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>ln 2 / mean(−log α)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>receptive field</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>how far back Δ stays above 0.001 (SSE Def. 4)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Δ</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Δ_{t,s} = α_{s+1} · … · α_t (GLA eq. 3, SSE eq. 9)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Δ of its write is left after token {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA eq. 3, SSE eq. 9)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>π = k S̄, S̄ = α S (Gated DeltaNet eq. 10)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>the value that is put in</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>what the token corrects</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>what is taken away</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>what is put in</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>both together</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>the strength of the correction</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>the decay</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>the part of the error that is mended</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>the eigenvalue of the transition along k</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>G^Q at λ</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>G^K at λ</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>λ = {:.3g}: a probe that changes nothing in the run</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>argmax of G over the heads</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>head that wins the read</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>head that wins the write</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Σ_h G^Q_t G^K_t (SLA Thm 4.3)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>C(t,s) = Σ_h G^Q_t G^K_s (SLA Thm 4.3)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>nothing, it comes later</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>C tends to 1, for one head wins both (SLA eq. 9)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>C tends to 0, for two heads win (SLA eq. 9)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>softmax(q kᵀ / √d)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>o_t = Σ_s A_{t,s} v_s (SSE Def. 3)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>strongest of {} tokens that are read</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>token that is read</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>a token cannot read what comes after it</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} of the token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>read by {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>the strongest is {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>before token {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA eq. 3)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>KL(p ‖ p′)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Σ p ln(p / p′) of the next token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>max |z′ − z|</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>of the logits of the next token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>the same on both branches</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>layer</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Frobenius norms over all slots and heads (GLA eq. 3, SSE eq. 9)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>‖S‖, of the branch that was left</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>‖S′‖, here</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>‖C_t‖ / ‖C‖, C_t what is left of what the needle&apos;s tokens wrote (GLA eq. 3, SSE eq. 9)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>kept</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>kept, mean of the layers</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>decayed</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>overwritten</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>misrouted</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>fate</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>parts of what the needle wrote, at the question; they add up to 1</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>share of what the question reads</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>the largest of all heads (SSE Def. 3)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>which reads it</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>cause</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{} in {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>took</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>part of all that the needle wrote</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>fall at token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>fall</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>of the mean of the layers, from the token before</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>depth</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>length</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>answered right</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>right in every token ÷ asked, as statescope eval --task niah</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>asked</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>prompts</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>prompts of each cell</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>failed prompt</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>opens it where the reply begins</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>opens it at the first wrong token of its answer</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>part, from the embedding up</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>elements of the tensors</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>float32: slots · H · K · V · 4 (SSE eq. 9, GLA eq. 3)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>tensor</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>stored as</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>extents</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>bytes</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>S_t = diag(α_t) S_{t−1} + k_tᵀ v_t (GLA eq. 3, SSE eq. 9); S_t = α_t (S_{t−1} − β_t k_tᵀ (k_t S_{t−1})) + β_t k_tᵀ v_t (Gated DeltaNet eq. 10)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>cos(a, b) = ⟨a, b⟩ / (‖a‖ ‖b‖) (SSE Def. 1)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>exp(−Σ p log p), p = σ / Σσ (Roy and Vetterli)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>−Σ p log p / log n, p = σ² / Σσ² (SSE footnote 8)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>token that wrote</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>part of {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>what is left of what it was written with</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>written with</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>the rest was lost to later decay and erasure</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>layer {}, head {}, {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>‖row of S_t − S_{t−1}‖</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>‖row‖</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>‖what is shown‖</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Frobenius norm</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{}, after token {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>time to half</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>time since the last write</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>least n with Π α over the last n tokens ≤ 1/2 (GLA eq. 3, SSE eq. 9)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>since |ω_r| ≥ 0.001 Σ|ω| (GLA eq. 3, SSE eq. 9)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>(Σ|ω|)² / Σω², ω the coefficients of v (GLA eq. 3, SSE eq. 9)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>rows written</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>rows with |ω_r| ≥ 0.001 Σ|ω|</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>does not come here</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>token, the other</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>head, the other</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>partition, the other</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>key row, the other</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>|cosine|</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>none yet, or none: one of the two is zero</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>none: one of the two is zero</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>head of {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>key row of {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>singular value</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>singular values of each head&apos;s state, its partitions stacked</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>exp(−Σ p log p), p = σ² / Σσ²</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>p = softmax(z), z = W RMSNorm(x_t)</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>as the tokenizer says</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>routed</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>routed {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>load</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>tokens that were routed here</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>load ÷ fair share</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>load · N / Σ load</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>e now, written or not</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>e_t = softmax(x_t W_e) of the token that is shown</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>no, nor decayed</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>prediction</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>p of the next token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>p of the token that follows</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>rank of the token that follows</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>1 + how many are more probable</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>−Σ p log p</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>z of {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>p of {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>due after token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>p of the right answer&apos;s token</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>model</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>less than that of any that is known</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>p of the token that follows, {}</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>memory</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>‖S_t‖_F</source>
         <translation type="unfinished"></translation>
     </message>
 </context>

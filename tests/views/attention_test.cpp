@@ -1,4 +1,5 @@
 #include "views/attention.h"
+#include "views/sheets.h"
 
 #include <algorithm>
 
@@ -9,8 +10,6 @@
 
 namespace statescope::attention_test {
 namespace {
-
-constexpr std::int64_t kBarIds = std::int64_t{1} << 40, kBeforeId = std::int64_t{1} << 41;
 
 /// Four tokens, the second the needle.
 Snapshot four_tokens(std::int64_t token, std::int64_t layer = 0) {
@@ -146,18 +145,19 @@ TEST_CASE("attention: of a window so many tokens are shown that the cursor's has
 TEST_CASE("attention: tooltips, choices, table, sentence") {
   const auto view = make_attention();
   view->build(four_tokens(3), kCursor, answered());
-  CHECK(view->tooltip(2 * 4 + 1) ==
-        "A = -2\n“␣c” (2) reads “␣b” (1)\nlayer 0, head 1\no_t = Σ_s A_{t,s} v_s (SSE Def. 3, spec §12.8)\nrecomputed in double precision");
-  CHECK(view->tooltip(1) == "“a” (0) stands before “␣b” (1): it cannot read it");
-  CHECK(view->tooltip(kBarIds + 1).starts_with("A = 1\n“␣d” (3) reads “␣b” (1)"));
-  CHECK(view->tooltip(kBarIds + 4).empty());
-  CHECK(view->tooltip(16).empty());
-  CHECK(view->on_hit(2 * 4 + 1).token == 2);
-  CHECK(view->on_hit(2 * 4 + 1).reference == 1);
-  CHECK(view->on_hit(kBarIds + 1).token == 1);
-  CHECK_FALSE(view->on_hit(kBeforeId).token);
+  CHECK(view->tooltip({AttentionSheets::map, 2, 1}) ==
+        "token 2 “␣c”, token that is read 1 “␣b”\nA = -2   o_t = Σ_s A_{t,s} v_s (SSE Def. 3)\nlayer 0, head 1\nrecomputed in double "
+        "precision");
+  CHECK(view->tooltip({AttentionSheets::map, 0, 1}).find("cannot read what comes after it") != std::string::npos);
+  CHECK(view->tooltip({AttentionSheets::row, 1}).starts_with("token that is read 1 “␣b”\nA of the token = 1"));
+  CHECK(view->tooltip({AttentionSheets::row, 4}).empty());
+  CHECK(view->tooltip({AttentionSheets::map, 4, 0}).empty());
+  CHECK(view->on_hit({AttentionSheets::map, 2, 1}).token == 2);
+  CHECK(view->on_hit({AttentionSheets::map, 2, 1}).reference == 1);
+  CHECK(view->on_hit({AttentionSheets::row, 1}).token == 1);
+  CHECK_FALSE(view->on_hit({AttentionSheets::before, 0}).token);
   CHECK(view->table().rows[0] == std::vector<std::string>{"1", "␣b", "1"});
-  CHECK(view->describe() == "Implicit attention of layer 0, head 1: “␣d” (3) reads most from “␣b” (1): 50 %; from the needle 50 %.");
+  CHECK(view->sentence() == "Implicit attention of layer 0, head 1: “␣d” (3) reads most from “␣b” (1): 50 %; from the needle 50 %.");
 }
 
 TEST_CASE("attention: the knob says how many tokens are shown, within bounds") {
@@ -211,7 +211,7 @@ TEST_CASE("attention: earlier tokens are one bar, 512 tokens are gathered and it
   };
   CHECK(drawn("pale bar: Σ|A| = 0.3 of the 768 tokens before 768"));
   CHECK(drawn("4 × 4 cells in one"));
-  CHECK(view->tooltip(kBeforeId).starts_with("Σ |A| = 0.3 over the tokens before 768\nread by "));
+  CHECK(view->tooltip({AttentionSheets::before, 0}).starts_with("before token 768\nΣ|A| = 0.3"));
 }
 
 TEST_CASE("attention: of thousands of tokens the map shows one of several, the bars every one of the cursor's") {
@@ -244,9 +244,9 @@ TEST_CASE("attention: of thousands of tokens the map shows one of several, the b
     return std::ranges::any_of(canvas.texts(), [&](const auto& placed) { return placed.text.find(words) != std::string::npos; });
   };
   CHECK(drawn("1 row of every 8"));
-  CHECK(view->tooltip(499 * 500) == "not worked out yet");
-  CHECK(view->tooltip(370 * 500 + 3).find("reads the tokens 24 to 31, this the strongest") != std::string::npos);
-  CHECK(view->on_hit(kBarIds + 10).token == data.row[10].token);
+  CHECK(view->tooltip({AttentionSheets::map, 499, 0}).find("A = not worked out yet") != std::string::npos);
+  CHECK(view->tooltip({AttentionSheets::map, 370, 3}).find("strongest of 8 tokens that are read 24") != std::string::npos);
+  CHECK(view->on_hit({AttentionSheets::row, 10}).token == data.row[10].token);
 }
 
 }  // namespace statescope::attention_test

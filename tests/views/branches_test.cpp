@@ -1,4 +1,5 @@
 #include "views/branches.h"
+#include "views/sheets.h"
 
 #include "app/canvas/text_canvas.h"
 #include "tests/catch.h"
@@ -6,8 +7,6 @@
 
 namespace statescope::branches_test {
 namespace {
-
-constexpr std::int64_t kLayerIds = std::int64_t{1} << 40;
 
 Snapshot snapshot_of(std::int64_t branch) {
   Snapshot snapshot = Sample({.tokens = 4}).at(2);
@@ -71,10 +70,10 @@ TEST_CASE("branches: what has not been worked out yet says so, and what is known
   const auto view = make_branches();
   view->build(snapshot, {.token = 2}, answered(snapshot));
   CHECK(view->table().rows.size() >= 4);
-  CHECK(view->tooltip(0).ends_with("the same on both branches"));
-  CHECK(view->tooltip(1).find("KL(left ‖ here) = 0.5 nat") != std::string::npos);
-  CHECK(view->on_hit(3).token == 3);
-  CHECK(view->on_hit(kLayerIds).layer == 0);
+  CHECK(view->tooltip({BranchesSheets::tokens, 0}).find("= the same on both branches") != std::string::npos);
+  CHECK(view->tooltip({BranchesSheets::tokens, 1}).find("KL(p ‖ p′) (nat) = 0.5") != std::string::npos);
+  CHECK(view->on_hit({BranchesSheets::tokens, 3}).token == 3);
+  CHECK(view->on_hit({BranchesSheets::layers, 0}).layer == 0);
   TextCanvas canvas({800, 500});
   view->draw(canvas, {0, 0, 800, 500}, {light_theme(), 1});
 }

@@ -1,11 +1,13 @@
 // What holds for every view of the catalogue.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "app/canvas/text_canvas.h"
 #include "tests/catch.h"
 #include "tests/views/catalogue_cases.h"
-#include "views/arrays.h"
 #include "views/view.h"
 
 namespace statescope::catalogue_test {
@@ -34,6 +36,60 @@ void check_texts(const TextCanvas& canvas, Rect area) {
       REQUIRE_FALSE(overlap(texts[i].rect, texts[j].rect));
     }
   }
+}
+
+std::int64_t room(const Array& array) {
+  std::int64_t values = 1;
+  for (const ArrayAxis& axis : array.axes) values *= axis.count;
+  return values;
+}
+
+/// A place of a column: the cursor's on each of its axes, the first one where the cursor has none; null: there is none.
+struct PlaceOf {
+  Hit hit;
+  std::int64_t index = 0;  // row-major over its axes
+  bool under_cursor = true;
+};
+std::optional<PlaceOf> place_of(std::int64_t number, const Sheet& sheet, const Column& column) {
+  PlaceOf place{{number, Hit::all}};
+  for (const int along : column.along) {
+    const Axis& axis = sheet.axes[static_cast<std::size_t>(along)];
+    if (axis.count == 0) return {};
+    const bool has = axis.here >= 0 && axis.here < axis.count;
+    const std::int64_t at = has ? axis.here : 0;
+    place.hit.at[static_cast<std::size_t>(along)] = at;
+    place.index = place.index * axis.count + at;
+    place.under_cursor = place.under_cursor && has;
+  }
+  return place;
+}
+
+/// What the table says of the column there, and of others of the same name; null: it shows other places.
+std::optional<std::vector<std::string>> cells_of(const Table& table, const Sheet& sheet, const Column& column, const Hit& hit) {
+  if (sheet.rows < 0) return {};
+  for (const int along : column.along) {
+    const Axis& axis = sheet.axes[static_cast<std::size_t>(along)];
+    const bool shown = along == sheet.rows || along == sheet.across || (axis.here >= 0 && axis.here < axis.count);
+    if (!shown) return {};
+  }
+  const std::int64_t row = hit.at[static_cast<std::size_t>(sheet.rows)];
+  if (!sheet.order.empty() && std::ranges::count(sheet.order, row) == 0) return {};
+  const Axis& axis = sheet.axes[static_cast<std::size_t>(sheet.rows)];
+  const std::string words = axis.words(row), label = axis.label ? axis.label(row) : "",
+                    number = fmt::format("{}", axis.coordinate ? axis.coordinate(row) : static_cast<double>(row));
+  const std::string across =
+      sheet.across >= 0 && std::ranges::count(column.along, sheet.across) > 0
+          ? sheet.axes[static_cast<std::size_t>(sheet.across)].words(hit.at[static_cast<std::size_t>(sheet.across)]) + ": "
+          : "";
+  const std::string title = across + column.title();
+  std::vector<std::string> all;
+  for (std::size_t c = 1; c < table.columns.size(); ++c) {
+    if (table.columns[c] != title && !table.columns[c].starts_with(title + ", ")) continue;
+    for (const std::vector<std::string>& cells : table.rows)
+      if (cells[0] == words || cells[0] == label || cells[0] == number)
+        if (!cells[c].empty()) all.push_back(cells[c]);
+  }
+  return all;
 }
 
 }  // namespace
@@ -93,7 +149,7 @@ TEST_CASE("every view tells the numbers that it draws, as many as their axes hav
         INFO(array.name);
         CHECK_FALSE(array.name.empty());
         CHECK_FALSE(array.equation.empty());
-        REQUIRE(std::ssize(array.values) == room(array.axes));
+        REQUIRE(std::ssize(array.values) == room(array));
         for (const ArrayAxis& axis : array.axes) {
           CHECK_FALSE(axis.name.empty());
           CHECK((axis.coordinates.empty() || std::ssize(axis.coordinates) == axis.count));
@@ -109,6 +165,56 @@ TEST_CASE("every view tells the numbers that it draws, as many as their axes hav
   }
 }
 
+TEST_CASE("table, arrays, tooltip and screen reader name the same columns, with the same units and values") {
+  std::set<std::string> in_tables, read_out;
+  for (const CatalogueCase& c : catalogue_cases()) {
+    for (const auto& [name, view] : built_views(c)) {
+      const std::string id = name.substr(0, name.find(','));
+      view->step_mark(0, 0);  // a view with a mark of its own: that is its cursor
+      const std::vector<Sheet> sheets = view->sheets();
+      const std::vector<Array> arrays = view->arrays();
+      const Table table = view->table();
+      const std::string spoken = view->describe();
+      std::size_t next = 0;
+      for (std::size_t number = 0; number < sheets.size(); ++number) {
+        for (const Column& column : sheets[number].columns) {
+          INFO(c.name << ", " << name << ", " << column.title());
+          const Array* array = column.number ? &arrays.at(next++) : nullptr;
+          if (array) {
+            REQUIRE(array->name == column.name);
+            REQUIRE(array->unit == column.unit);
+            REQUIRE(array->equation == column.equation);
+          }
+          const auto place = place_of(static_cast<std::int64_t>(number), sheets[number], column);
+          if (!place) continue;
+          const std::string value = column.value(place->index);
+          if (array) {
+            const float exact = array->values.at(static_cast<std::size_t>(place->index));
+            CHECK(value == (std::isnan(exact) && !column.none.empty() ? column.none : value_text(exact)));
+          }
+          if (value.empty()) continue;
+          const std::string said = column.title() + " = " + value;
+          CHECK(view->tooltip(place->hit).find(said) != std::string::npos);
+          if (place->under_cursor && sheets[number].rows >= 0) {
+            CHECK(spoken.find(said) != std::string::npos);
+            read_out.insert(id);
+          }
+          if (const auto cells = cells_of(table, sheets[number], column, place->hit)) {
+            CHECK(std::ranges::count(*cells, value) > 0);
+            in_tables.insert(id);
+          }
+        }
+      }
+      CHECK(next == arrays.size());
+    }
+  }
+  for (const ViewRow& row : view_catalogue()) {
+    INFO(row.id);
+    CHECK(in_tables.contains(std::string(row.id)));
+    CHECK(read_out.contains(std::string(row.id)));
+  }
+}
+
 TEST_CASE("drawing twice draws the same") {
   const Sample sample({.tokens = 40});
   for (const ViewRow& row : view_catalogue()) {
@@ -121,7 +227,7 @@ TEST_CASE("drawing twice draws the same") {
   }
 }
 
-TEST_CASE("every hit of every view answers, and ids that were never given do no harm") {
+TEST_CASE("every hit of every view answers, and places that were never given do no harm") {
   const Sample sample({.tokens = 40});
   for (const auto& [name, view] : built_views({"forty tokens", sample.at(12), {.token = 12}})) {
     INFO(name);
@@ -132,9 +238,11 @@ TEST_CASE("every hit of every view answers, and ids that were never given do no 
         if (const auto id = canvas.hits().at({x, y})) REQUIRE_FALSE(view->tooltip(*id).empty());
       }
     }
-    for (const std::int64_t id : {std::int64_t{-1}, std::int64_t{1} << 20, std::int64_t{1} << 50}) {
-      view->tooltip(id);
-      view->on_hit(id);
+    for (const std::int64_t wrong : {std::int64_t{-1}, std::int64_t{1} << 20, std::int64_t{1} << 50}) {
+      for (const Hit& hit : {Hit(wrong, 0), Hit(0, wrong), Hit(0, 0, wrong, wrong), Hit(wrong, wrong, wrong, wrong)}) {
+        view->tooltip(hit);
+        view->on_hit(hit);
+      }
     }
   }
 }

@@ -1,4 +1,5 @@
 #include "views/decay.h"
+#include "views/sheets.h"
 
 #include <cmath>
 #include <limits>
@@ -89,24 +90,26 @@ TEST_CASE("decay: channels are ranked, censored ones are marked; hits choose row
   const auto view = make_decay();
   view->set_mode(2);
   view->build(snapshot_at(3), {.token = 3}, two_rows());
-  CHECK(view->table().rows[1] == std::vector<std::string>{"1", "∞", "1.5", "4 of 4"});
-  CHECK(view->describe() == "Half is gone after 1 to ∞ tokens, median ∞ · layer 0, head 0.");
+  CHECK(view->table().rows[1] == std::vector<std::string>{"row 1", "∞", "1.5", "4 of 4"});
+  CHECK(view->sentence() == "Half is gone after 1 to ∞ tokens, median ∞ · layer 0, head 0.");
   TextCanvas canvas({600, 300});
   view->draw(canvas, {0, 0, 600, 300}, {light_theme(), 1});
   const auto last = canvas.hits().at({590, 250});
   REQUIRE(last);
   CHECK(view->on_hit(*last).row == 1);
-  CHECK(view->tooltip(*last).find("at least: 4 of them still feel the run's first token") != std::string::npos);
+  CHECK(view->tooltip(*last).find("reach the run's beginning = 4 of 4") != std::string::npos);
 
   view->set_mode(0);
   view->build(snapshot_at(3), {.token = 3, .row = 0}, two_rows());
-  CHECK(view->on_hit(5).row == 1);
-  CHECK_FALSE(view->on_hit(5).token);
-  CHECK(view->tooltip(1).starts_with("row 0, token 1 “␣grass”\nα = 0.5\nΔ = 0.25 of its write is left after token 3"));
-  CHECK(view->table().rows[0] == std::vector<std::string>{"0", "the", "0.5", "0.125"});
+  CHECK(view->on_hit({DecaySheets::cells, 1, 1}).row == 1);
+  CHECK_FALSE(view->on_hit({DecaySheets::cells, 1, 1}).token);
+  CHECK(view->on_hit({DecaySheets::curve, Hit::here, 1}).token == 1);
+  CHECK(view->tooltip({DecaySheets::cells, 0, 1}).starts_with("row 0, token 1 “␣grass”\nΔ = 0.25   Δ_{t,s} = "));
+  CHECK(view->tooltip({DecaySheets::curve, Hit::here, 1}).starts_with("row 0, token 1 “␣grass”\nα = 0.5   S_t = "));
+  CHECK(view->table().rows[0] == std::vector<std::string>{"0", "the", "0.125", "0.5"});
   view->set_mode(1);
   view->build(snapshot_at(3), {.token = 3, .row = 0}, two_rows());
-  CHECK(view->on_hit(5).token == 1);
+  CHECK(view->on_hit({DecaySheets::cells, 1, 1}).token == 1);
 }
 
 TEST_CASE("decay: where heads decay as one, heads are the channels") {

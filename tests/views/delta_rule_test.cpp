@@ -1,4 +1,5 @@
 #include "views/delta_rule.h"
+#include "views/sheets.h"
 
 #include <cmath>
 
@@ -71,16 +72,16 @@ TEST_CASE("delta rule: table, tooltip, hits") {
   REQUIRE(questions == std::vector<Question>{DeltaRuleQuestion{}});
   view->build(sample.at(20), cursor, sample_findings(questions, sample.at(20)));
   CHECK(view->table().rows.size() == 40);
-  CHECK(view->table().columns.size() == 12);
-  CHECK(view->on_hit(7).token == 7);
-  CHECK(view->on_hit(47).token == 7);
-  CHECK(view->tooltip(7).find("predicted: ") != std::string::npos);
-  CHECK(view->tooltip(7).ends_with("spec §12.9, recomputed in double precision"));
+  CHECK(view->table().columns.size() == 13);
+  CHECK(view->on_hit({DeltaRuleSheets::prediction, 7}).token == 7);
+  CHECK(view->on_hit({DeltaRuleSheets::gates, 7}).token == 7);
+  CHECK(view->tooltip({DeltaRuleSheets::prediction, 7}).find("‖π‖ = ") != std::string::npos);
+  CHECK(view->tooltip({DeltaRuleSheets::prediction, 7}).ends_with("\nrecomputed in double precision"));
   TextCanvas canvas({900, 400});
   view->draw(canvas, {0, 0, 900, 400}, {light_theme(), 1});
   const auto step = canvas.hits().at({800, 100});
   REQUIRE(step);
-  CHECK(view->tooltip(*step).find("erase, then write") != std::string::npos);
+  CHECK(view->tooltip(*step).find("‖v − π‖ = ") != std::string::npos);
   CHECK_FALSE(view->on_hit(*step).token);
 }
 

@@ -1,4 +1,5 @@
 #include "views/model_map.h"
+#include "views/sheets.h"
 
 #include "tests/catch.h"
 #include "tests/views/sample_answers.h"
@@ -34,10 +35,10 @@ TEST_CASE("model map: sizes and tensors come with the answer") {
   CHECK(data.boxes[2].state == "4.1 kB a token");
   CHECK(data.tensors.size() == 4);
   view->build(snapshot, {}, findings);
-  CHECK(view->on_hit(2).layer == 1);
-  CHECK_FALSE(view->on_hit(0).layer);
-  CHECK(view->tooltip((std::int64_t{1} << 40) + 1) ==
-        "model.layers.0.attn.k_proj.weight\nbfloat16 [1024, 512], 524288 numbers, 1048576 bytes in the checkpoint");
+  CHECK(view->on_hit({ModelMapSheets::parts, 2}).layer == 1);
+  CHECK_FALSE(view->on_hit({ModelMapSheets::parts, 0}).layer);
+  CHECK(view->tooltip({ModelMapSheets::tensors, 1})
+            .starts_with("model.layers.0.attn.k_proj.weight\nstored as = bfloat16\nextents = [1024, 512]\nbytes = 1048576"));
   CHECK(view->table().rows.size() == 8);
   CHECK(view->describe().find("chosen is layer 0  sse, decayed outer product, 2 heads of 16 × 16") != std::string::npos);
 }

@@ -1,4 +1,5 @@
 #include "views/needle_grid.h"
+#include "views/sheets.h"
 
 #include <algorithm>
 
@@ -48,16 +49,16 @@ TEST_CASE("needle grid: what is right, what is read, what is worst") {
   CHECK(data.depth_of(8) == 25);
   const auto view = make_needle_grid();
   view->build(snapshot, {}, answered(question, 0.5));
-  CHECK(view->describe() == "280 of 480 prompts with 16 needles are answered right; fewest with 2048 words, 0 % deep; 50 % read.");
-  CHECK(view->table().columns[1] == "128 words");
-  CHECK(view->table().rows[1] == std::vector<std::string>{"25", "20/20", "16/20", "12/20", "8/20", "4/20"});
+  CHECK(view->sentence() == "280 of 480 prompts with 16 needles are answered right; fewest with 2048 words, 0 % deep; 50 % read.");
+  CHECK(view->table().columns[1] == "length 128 words: answered right");
+  CHECK(view->table().rows[1] == std::vector<std::string>{"25", "1", "0.8", "0.6", "0.4", "0.2", "20", "20", "20", "20", "20"});
   CHECK(view->table().rows[4][1] == "—");
-  CHECK(
-      view->tooltip(1) ==
-      "256 words, 0 % deep: 16 of 20 prompts right\nchoose it to open a prompt that failed\nread apart from the run; the same: statescope "
-      "eval small.h5 --task niah --length 256 --needles 16 --depth 0 --samples 20 --haystack prose");
-  CHECK(view->tooltip(20).starts_with("128 words, 100 % deep: 2 needles do not fit"));
-  CHECK(view->tooltip(25).empty());
+  CHECK(view->tooltip({NeedleGridSheets::cells, 0, 1}) ==
+        "depth 0 %, length 256 words\nanswered right = 0.8   right in every token ÷ asked, as statescope eval --task niah\nasked (prompts) "
+        "= 20   prompts of each cell\nchoose it to open a prompt that failed\nread apart from the run; the same: statescope "
+        "eval small.h5 --task niah --length 256 --needles 16 --depth 0 --samples 20 --haystack prose\nexact: kept from the run");
+  CHECK(view->tooltip({NeedleGridSheets::cells, 4, 0}).find("2 needles do not fit") != std::string::npos);
+  CHECK(view->tooltip({NeedleGridSheets::cells, 5, 0}).empty());
 }
 
 TEST_CASE("needle grid: before the first prompt has been read it says that it is being read, and where") {
@@ -70,7 +71,7 @@ TEST_CASE("needle grid: before the first prompt has been read it says that it is
   findings.set(question, {grid, {}, 0});
   const auto view = make_needle_grid();
   view->build(snapshot, {}, findings);
-  CHECK(view->describe() == "the first prompt with 16 needles is being read.");
+  CHECK(view->sentence() == "the first prompt with 16 needles is being read.");
   TextCanvas wide({900, 400}), narrow({330, 300});
   view->draw(wide, {0, 0, 900, 400}, {});
   const auto says = [](const TextCanvas& canvas, std::string_view text) {
@@ -86,17 +87,16 @@ TEST_CASE("needle grid: a cell with failures opens the first of them, its list a
   const Snapshot snapshot = trained_on(512);
   const auto view = make_needle_grid();
   view->build(snapshot, {}, answered(needle_grid_question(*snapshot.run, 16)));
-  CHECK_FALSE(view->example(0));  // all are right
-  const std::optional<NeedleExample> first = view->example(7);
+  CHECK_FALSE(view->example({NeedleGridSheets::cells, 0, 0}));  // all are right
+  const std::optional<NeedleExample> first = view->example({NeedleGridSheets::cells, 1, 2});
   REQUIRE(first);
   CHECK((first->needles == 16 && first->length == 512 && first->depth == 25 && first->haystack == "prose"));
   CHECK((first->index == 12 && first->place == 0));
-  const std::int64_t list = std::int64_t{1} << 40;
-  CHECK_FALSE(view->example(list));
-  view->set_mark(7);
-  CHECK(view->marked() == 7);
-  CHECK(view->example(list + 1)->index == 13);
-  CHECK_FALSE(view->example(list + 8));
+  CHECK_FALSE(view->example({NeedleGridSheets::failures, 0}));
+  view->set_mark({NeedleGridSheets::cells, 1, 2});
+  CHECK(view->marked() == Hit(NeedleGridSheets::cells, 1, 2));
+  CHECK(view->example({NeedleGridSheets::failures, 1})->index == 13);
+  CHECK_FALSE(view->example({NeedleGridSheets::failures, 8}));
   TextCanvas canvas({1200, 600});
   view->draw(canvas, {0, 0, 1200, 600}, {light_theme(), 1});
   const auto drawn = [&](std::string_view text) { return std::ranges::count(canvas.texts(), text, &TextCanvas::Placed::text) > 0; };
@@ -109,15 +109,15 @@ TEST_CASE("needle grid: the mark moves by keys and stays inside") {
   const Snapshot snapshot = trained_on(512);
   const auto view = make_needle_grid();
   view->build(snapshot, {}, answered(needle_grid_question(*snapshot.run, 16)));
-  CHECK(view->marked() == -1);
+  CHECK_FALSE(view->marked());
   CHECK(view->step_mark(1, 0));
-  CHECK(view->marked() == 0);
+  CHECK(view->marked() == Hit(NeedleGridSheets::cells, 0, 0));
   CHECK(view->step_mark(1, 1));
-  CHECK(view->marked() == 6);
+  CHECK(view->marked() == Hit(NeedleGridSheets::cells, 1, 1));
   for (int i = 0; i < 9; ++i) view->step_mark(1, 1);
-  CHECK(view->marked() == 24);
+  CHECK(view->marked() == Hit(NeedleGridSheets::cells, 4, 4));
   view->build(snapshot, {}, answered(needle_grid_question(*snapshot.run, 16)));
-  CHECK(view->marked() == 24);
+  CHECK(view->marked() == Hit(NeedleGridSheets::cells, 4, 4));
 }
 
 TEST_CASE("needle grid: a quick look and a thorough one; a mark is of the cells that it was set in") {
@@ -129,17 +129,17 @@ TEST_CASE("needle grid: a quick look and a thorough one; a mark is of the cells 
     return std::get<NeedleGridQuestion>(view->questions(snapshot, {}).at(0));
   };
   view->build(snapshot, {}, answered(asked(NeedleGridMode::usual)));
-  view->set_mark(7);
+  view->set_mark({NeedleGridSheets::cells, 1, 2});
   const NeedleGridQuestion thorough = asked(NeedleGridMode::thorough);
   CHECK((thorough.samples == 100 && thorough.lengths.size() == 5 && thorough.depths.size() == 5));
   view->build(snapshot, {}, answered(thorough));
-  CHECK(view->marked() == 7);
+  CHECK(view->marked() == Hit(NeedleGridSheets::cells, 1, 2));
   const NeedleGridQuestion quick = asked(NeedleGridMode::quick);
   CHECK(quick.samples == 5);
   CHECK(quick.lengths == std::vector<std::int64_t>{256, 512, 1024});
   CHECK(quick.depths == std::vector<int>{0, 50, 100});
   view->build(snapshot, {}, answered(quick));
-  CHECK(view->marked() == -1);
+  CHECK_FALSE(view->marked());
   CHECK(view->table().rows.size() == 3);
 }
 

@@ -9,6 +9,7 @@
 #include "views/cross_similarity.h"
 #include "views/difference.h"
 #include "views/predictions_beside.h"
+#include "views/sheets.h"
 #include "views/state.h"
 
 namespace statescope::other_model_test {
@@ -142,8 +143,9 @@ TEST_CASE("two models' predictions are paired by their texts; what one does not 
   REQUIRE(data.own_right.size() == 1);
   CHECK(data.own_right[0].probability == 0.5f);
   CHECK(summary(data) == "After token 30 “␣?” A expects “␣4”, 0.60, which is right; B expects “␣1”, 0.50");
-  const Table table = table_of(data);
-  CHECK(table.rows[0] == std::vector<std::string>{"␣4", "0.600000024", "< 0.200000003", "", "right"});
+  const Table table = table_of(sheets(data));
+  CHECK(std::vector(table.rows[0].begin(), table.rows[0].begin() + 4) ==
+        std::vector<std::string>{"␣4", "0.6", "less than that of any that is known", "right"});
   TextCanvas canvas({900, 300});
   draw(data, canvas, {0, 0, 900, 300}, {light_theme(), 1});
   CHECK(says(canvas, "A − B"));
@@ -172,13 +174,13 @@ TEST_CASE("likeness of two models: rows are this one's, columns the other's, and
   CHECK(heads.cells.columns() == 3);
   CHECK(std::isnan(heads.cells.at(0, 2)));
   CHECK(heads.cells.at(1, 1) == 0.4f);
-  CHECK(on_hit(heads, 3).head == 1);
-  CHECK(tooltip(heads, 4).find("cos = 0.4\nhead 1 of A\nhead 1 of B") == 0);
+  CHECK(move_of(sheets(heads), {0, 1, 0}).head == 1);
+  CHECK(tooltip_of(sheets(heads), {0, 1, 1}).starts_with("head 1, head 1\ncosine = 0.4"));
   const CrossSimilarityData rows = build_cross_similarity(own, cursor, findings, CrossSimilarityMode::rows);
   CHECK(rows.cells.rows() == 80);
   CHECK(rows.cells.columns() == 16);
-  CHECK(on_hit(rows, 17 * 16).slot == 1);
-  CHECK(on_hit(rows, 17 * 16).row == 1);
+  CHECK(move_of(sheets(rows), {0, 17, 0}).slot == 1);
+  CHECK(move_of(sheets(rows), {0, 17, 0}).row == 1);
   for (const CrossSimilarityData* data : {&heads, &rows}) {
     TextCanvas canvas({700, 400});
     draw(*data, canvas, {0, 0, 700, 400}, {light_theme(), 1});

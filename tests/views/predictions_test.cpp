@@ -1,4 +1,5 @@
 #include "views/predictions.h"
+#include "views/sheets.h"
 
 #include <cmath>
 
@@ -36,9 +37,10 @@ TEST_CASE("predictions: bars say which token follows and which is right") {
   CHECK(data.bars[2].text == "⏎");
   const auto view = make_predictions();
   view->build(asked(), {.token = 30});
-  CHECK(view->describe() == "After token 30 “␣?” the model expects “␣mill”, 0.50; right is “␣4”, 0.25, number 2.");
-  CHECK(view->tooltip((std::int64_t{1} << 40) + 1).starts_with("“␣4” (id 31): p = 0.25, right, follows\n"));
-  CHECK(view->table().rows[1] == std::vector<std::string>{"␣4", "31", "0.25", "right, follows"});
+  CHECK(view->sentence() == "After token 30 “␣?” the model expects “␣mill”, 0.50; right is “␣4”, 0.25, number 2.");
+  CHECK(view->tooltip({PredictionsSheets::bars, 1})
+            .find("p of the next token = 0.25   p = softmax(z), z = W RMSNorm(x_t)\nid = 31\nmark = right, follows") != std::string::npos);
+  CHECK(view->table().rows[1] == std::vector<std::string>{"␣4", "0.25", "31", "right, follows"});
 }
 
 TEST_CASE("predictions: what is improbable is not called 0") {
@@ -46,7 +48,7 @@ TEST_CASE("predictions: what is improbable is not called 0") {
   snapshot.predictions = {{7, " mill", 0.000217f}, {31, " 4", 0.000012f}};
   const auto view = make_predictions();
   view->build(snapshot, {.token = 30});
-  CHECK(view->describe() == "After token 30 “␣?” the model expects “␣mill”, 0.00022; right is “␣4”, 1.2e-05, number 2.");
+  CHECK(view->sentence() == "After token 30 “␣?” the model expects “␣mill”, 0.00022; right is “␣4”, 1.2e-05, number 2.");
   CHECK(chance(0.91f) == "0.91");
 }
 
@@ -113,8 +115,8 @@ TEST_CASE("predictions: bars stand before the rest is known; a click goes to the
   const auto view = make_predictions();
   view->build(asked(), {.token = 30});
   CHECK_FALSE(view->table().rows.empty());
-  CHECK(view->on_hit(12).token == 12);
-  CHECK_FALSE(view->on_hit(std::int64_t{1} << 40).token);
+  CHECK_FALSE(view->on_hit({PredictionsSheets::tokens, 12}).token);  // they are not known yet
+  CHECK_FALSE(view->on_hit({PredictionsSheets::bars, 0}).token);
   CHECK(build_predictions({}, {}, {}, {}).message);
   CHECK(build_predictions(asked(), {}, {}, {}).curves_message.headline == "What is predicted along the run has not been worked out yet");
 }

@@ -126,11 +126,13 @@ TEST_CASE("hits lead to tokens and slots") {
   CHECK(view->on_hit(id_at("partition 2")).slot == 2);
   CHECK(view->on_hit(id_at("shared")).slot == 0);
   CHECK(view->on_hit(id_at("␣b")).token == 1);
-  CHECK(view->tooltip(id_at("partition 1")) ==
-        "partition 1: e = 0.899999976 at token 2, softmax over 2 partitions\ntokens so far: 1, 0.667 of the fair load\nwritten now");
-  CHECK(view->tooltip(id_at("␣b")) == "token 1: ␣b\npartition 2: e = 0.600000024");
-  CHECK(view->describe() == "Layer 0: token 2 is written to shared and 1.");
-  CHECK(view->table().rows[2] == std::vector<std::string>{"2", "0.100000001", "no", "2", "1.333", ""});
+  CHECK(view->tooltip(id_at("partition 1"))
+            .starts_with("partition 1\nload (tokens) = 1   tokens that were routed here\nload ÷ fair share = 0.666"));
+  CHECK(view->tooltip(id_at("␣b")).starts_with("token 1 “␣b”\ne: shared = 1, partition 2 = 0.6   e_t = "));
+  CHECK(view->sentence() == "Layer 0: token 2 is written to shared and 1.");
+  const Table table = view->table();
+  CHECK(table.columns[2] == "load (tokens)");
+  CHECK(table.rows[2] == std::vector<std::string>{"2", "—", "2", "1.3333334", "0.1", "no, nor decayed", ""});
 }
 
 TEST_CASE("the cursor's token is always drawn, however long the run and however small the place") {
@@ -140,8 +142,9 @@ TEST_CASE("the cursor's token is always drawn, however long the run and however 
     TextCanvas canvas({400, 120});
     const RoutingData data = build_routing(snapshot, {.token = token});
     draw(data, canvas, {0, 0, 400, 120}, {dark_theme(), 1});
-    CHECK(std::ranges::any_of(
-        canvas.lines(), [&](const std::string& line) { return line.find(" " + std::to_string(token) + " 1x1") != std::string::npos; }));
+    const auto place = std::ranges::find(data.tokens, token, &RoutedToken::token) - data.tokens.begin();
+    const std::string hit = " 0:" + std::to_string(place) + ",-1,-1 1x1";
+    CHECK(std::ranges::any_of(canvas.lines(), [&](const std::string& line) { return line.find(hit) != std::string::npos; }));
     CHECK(std::ranges::any_of(canvas.texts(), [](const auto& placed) { return placed.text.ends_with("of 65 shown"); }));
   }
 }

@@ -49,7 +49,7 @@ TEST_CASE("shading: a view's colours follow the choice, its exact values do not"
   const Cursor cursor{.token = 10, .slot = 0, .row = 2, .column = 3};
   const auto view = make_state();
   view->build(sample.at(10), cursor);
-  const std::string tooltip = view->tooltip(35);
+  const std::string tooltip = view->tooltip({0, 0, 2, 3});
   REQUIRE(view->shading());
   CHECK(view->shading()->is_signed);
   CHECK(view->shading()->count == 256);
@@ -57,7 +57,7 @@ TEST_CASE("shading: a view's colours follow the choice, its exact values do not"
   view->build(sample.at(10), cursor);
   CHECK((view->shading()->range == ColorRange{-0.25f, 0.25f}));
   CHECK(view->shading()->above > 0);
-  CHECK(view->tooltip(35) == tooltip);
+  CHECK(view->tooltip({0, 0, 2, 3}) == tooltip);
 }
 
 TEST_CASE("shading: decay, head gates, ranks of partitions and ages of rows have colours that follow the choice; curves have none") {

@@ -107,26 +107,26 @@ TEST_CASE("similarity: partitions, heads and tokens") {
 TEST_CASE("similarity: tooltip, choice, table and sentence") {
   const auto view = make_similarity();
   view->build(two_slots(), kCursor, answered());
-  CHECK(view->tooltip(2) ==
-        "cos = -0.8\nrow 0 of shared\nrow 0 of partition 1\nlayer 0, head 1, after token 1 “␣b”\n⟨a, b⟩ / (‖a‖ ‖b‖) (SSE Def. 1, spec "
-        "§12.5)\nwithin 1e-05");
-  CHECK(view->tooltip(3).starts_with("no cosine: one of the two is zero"));
-  CHECK(view->tooltip(16).empty());
-  CHECK(view->on_hit(8).slot == 1);
-  CHECK(view->on_hit(8).row == 0);
-  CHECK(view->table().rows[2] == std::vector<std::string>{"row 0 of partition 1", "-0.800000012", "0.300000012", "1", "nan"});
-  CHECK(view->describe() ==
+  CHECK(view->tooltip({0, 0, 2}) ==
+        "row 0 of shared, row 0 of partition 1\ncosine = -0.8   cos(a, b) = ⟨a, b⟩ / (‖a‖ ‖b‖) (SSE Def. 1)\nlayer 0, head 1, after token "
+        "1 “␣b”\nwithin 1e-05");
+  CHECK(view->tooltip({0, 0, 3}).find("cosine = none: one of the two is zero") != std::string::npos);
+  CHECK(view->tooltip({0, 4, 0}).empty());
+  CHECK(view->on_hit({0, 2, 0}).slot == 1);
+  CHECK(view->on_hit({0, 2, 0}).row == 0);
+  CHECK(view->table().rows[2] == std::vector<std::string>{"row 0 of partition 1", "-0.8", "0.3", "1", "none: one of the two is zero"});
+  CHECK(view->sentence() ==
         "Mean |cos| of two rows is 0.200 after token 1 “␣b” · layer 0, head 1: mean |cos| 0.200, … in a partition 0.050, … between them "
         "0.275, least cos -0.800, zero "
         "rows, hatched 1 of 4.");
   view->set_mode(3);
   view->build(two_slots(), kCursor, answered());
-  CHECK(view->on_hit(2).head == 1);
+  CHECK(view->on_hit({0, 1, 0}).head == 1);
   view->set_mode(4);
   view->build(two_slots(), kCursor, answered());
-  CHECK(view->on_hit(1).token == 0);
-  CHECK(view->on_hit(1).reference == 1);
-  CHECK_FALSE(view->on_hit(4).token);
+  CHECK(view->on_hit({0, 0, 1}).token == 0);
+  CHECK(view->on_hit({0, 0, 1}).reference == 1);
+  CHECK_FALSE(view->on_hit({0, 2, 0}).token);
 }
 
 TEST_CASE("similarity: what is missing is said") {
@@ -162,7 +162,7 @@ TEST_CASE("similarity: 3000 rows are one picture, said to be gathered, and a tab
   CHECK(std::ranges::count_if(canvas.lines(), [](const std::string& line) { return line.starts_with("heatmap"); }) == 2);  // with its bar
   CHECK(drawn(canvas, "16 × 16 cells in one"));
   const Table table = view->table();
-  CHECK(table.columns[0] == "most like row 10 of partition 1");
+  CHECK(table.columns[1] == "cosine, row 10 of partition 1");
   CHECK(table.rows.size() == 64);
   CHECK(table.rows[0][0] == "row 10 of partition 1");
 }

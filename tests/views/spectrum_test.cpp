@@ -1,4 +1,5 @@
 #include "views/spectrum.h"
+#include "views/sheets.h"
 
 #include <algorithm>
 
@@ -9,8 +10,6 @@
 
 namespace statescope::spectrum_test {
 namespace {
-
-constexpr std::int64_t kHeadIds = std::int64_t{1} << 40, kCellIds = std::int64_t{1} << 41;
 
 Snapshot snapshot_of() { return Sample({.tokens = 3, .partitions = 1, .heads = 2, .rows = 2, .columns = 3}).at(2); }
 
@@ -93,24 +92,25 @@ TEST_CASE("spectrum: rank, entropy and norm along the run, head by head") {
 TEST_CASE("spectrum: tooltips say what and how, hits choose heads, partitions and tokens") {
   const auto view = make_spectrum();
   view->build(snapshot_of(), {.token = 2, .head = 1}, answered());
-  CHECK(view->tooltip(0).starts_with("σ_1 of every head:\nhead 0: 40\nhead 1: 5\n"));
-  CHECK(view->tooltip(3).empty());
-  CHECK(view->tooltip(kHeadIds).find("effective rank 1.5: exp(−Σ p log p)") != std::string::npos);
-  CHECK(view->tooltip(kHeadIds).ends_with("within 0.0001 of the value"));
-  CHECK(view->on_hit(kHeadIds + 1).head == 1);
-  CHECK(view->tooltip(kHeadIds + 2).empty());
-  CHECK(view->table().rows[0] == std::vector<std::string>{"0", "1.5", "1.25", "0.25", "1", "1.5", "40", "3", "0"});
+  CHECK(
+      view->tooltip({SpectrumSheets::heads, Hit::all, 0}).starts_with("singular value 0\nσ: head 0 = 40, head 1 = 5   singular values of"));
+  CHECK(view->tooltip({SpectrumSheets::heads, Hit::all, 3}).empty());
+  CHECK(view->tooltip({SpectrumSheets::heads, 0}).find("effective rank = 1.5   exp(−Σ p log p)") != std::string::npos);
+  CHECK(view->tooltip({SpectrumSheets::heads, 0}).ends_with("within 0.0001 of the value"));
+  CHECK(view->on_hit({SpectrumSheets::heads, 1}).head == 1);
+  CHECK(view->tooltip({SpectrumSheets::heads, 2}).empty());
+  CHECK(view->table().rows[0] == std::vector<std::string>{"0", "40", "3", "0", "0.25", "1.5", "1.25"});
   view->set_mode(2);
   view->build(snapshot_of(), {.token = 2, .head = 1}, answered());
-  CHECK(view->tooltip(kCellIds + 3).starts_with("head 1, partition 1\neffective rank 1.25"));
-  CHECK(view->on_hit(kCellIds + 3).head == 1);
-  CHECK(view->on_hit(kCellIds + 3).slot == 1);
-  CHECK_FALSE(view->on_hit(kCellIds + 4).head);
-  CHECK(view->describe() == "Head 1, shared uses 2.0 of 2 directions, head 0, shared only 1.0 after token 2 “␣was” · layer 0.");
+  CHECK(view->tooltip({SpectrumSheets::partitions, 1, 1}).starts_with("head 1, partition 1\neffective rank = 1.25"));
+  CHECK(view->on_hit({SpectrumSheets::partitions, 1, 1}).head == 1);
+  CHECK(view->on_hit({SpectrumSheets::partitions, 1, 1}).slot == 1);
+  CHECK_FALSE(view->on_hit({SpectrumSheets::partitions, 2, 0}).head);
+  CHECK(view->sentence() == "Head 1, shared uses 2.0 of 2 directions, head 0, shared only 1.0 after token 2 “␣was” · layer 0.");
   view->set_mode(4);
   view->build(snapshot_of(), {.token = 2, .head = 0}, answered());
-  CHECK(view->on_hit(1).token == 1);
-  CHECK(view->tooltip(1).starts_with("singular value entropy of head 0 = 0.1\nafter token 1 ␣grass"));
+  CHECK(view->on_hit({SpectrumSheets::series, Hit::here, 1}).token == 1);
+  CHECK(view->tooltip({SpectrumSheets::series, Hit::here, 1}).starts_with("head 0, token 1 “␣grass”\nsingular value entropy = 0.1"));
   CHECK(view->table().rows[2] == std::vector<std::string>{"2", "␣was", "0.25", "1"});
 }
 

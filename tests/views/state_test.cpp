@@ -1,5 +1,6 @@
 #include "views/state.h"
 #include "views/plot.h"
+#include "views/sheets.h"
 
 #include <algorithm>
 #include <cmath>
@@ -130,25 +131,23 @@ TEST_CASE("every cell of every slot answers with its value, exactly") {
   view->build(small_state(), {.token = 1, .head = 1, .slot = 1});
   TextCanvas canvas({800, 500});
   view->draw(canvas, {0, 0, 800, 500}, {light_theme(), 1});
-  // ids: slot · K·V + row · V + column
-  CHECK(view->tooltip(1 * 6 + 1 * 3 + 2) ==
-        "S[1, 2] = -4\nbefore 0\nchange -4\nlayer 0, head 1, partition 1, after token 1\nexact: kept from the run");
-  CHECK(view->tooltip(0).starts_with("S[0, 0] = 0.5\nbefore 0.5\nchange 0\nlayer 0, head 1, shared"));
-  CHECK(view->tooltip(12 + 1) == "row 1: changed by 4 (norm of S_t - S_t-1 along the row)\nChoose it: who wrote the whole row");
-  CHECK(view->tooltip(14).empty());
-  CHECK(view->tooltip(-1).empty());
-  const CursorMove move = view->on_hit(1 * 6 + 1 * 3 + 2);
+  CHECK(view->tooltip({StateSheets::cells, 1, 1, 2}).starts_with("partition 1, key row 1, value column 2\nS_t = -4   S_t = "));
+  CHECK(view->tooltip({StateSheets::cells, 0, 0, 0}).find("\nbefore 0.5\nchange 0\n") != std::string::npos);
+  CHECK(view->tooltip({StateSheets::changes, 1, 1}).find("‖row of S_t − S_{t−1}‖ = 4") != std::string::npos);
+  CHECK(view->tooltip({StateSheets::changes, 1, 2}).empty());
+  CHECK(view->tooltip({-1, 0}).empty());
+  const CursorMove move = view->on_hit({StateSheets::cells, 1, 1, 2});
   CHECK(move.slot == 1);
   CHECK(move.row == 1);
   CHECK(move.column == 2);
-  CHECK_FALSE(view->on_hit(13).slot);
-  CHECK(view->on_hit(13).row == 1);
+  CHECK(view->on_hit({StateSheets::changes, 1, 1}).slot == 1);
+  CHECK(view->on_hit({StateSheets::changes, 1, 1}).row == 1);
   // The large heatmap answers below its first cell.
   const auto heatmap = std::ranges::find_if(canvas.lines(), [](const std::string& line) { return line.starts_with("heatmap"); });
   REQUIRE(heatmap != canvas.lines().end());
   CHECK(heatmap->find("2x3 diverging [-5, 5]") != std::string::npos);
-  CHECK(view->table().rows[1] == std::vector<std::string>{"1", "0", "0", "-4"});
-  CHECK(view->describe() == "State of layer 0, head 1, partition 1 after token 1: 2 rows, 3 columns.");
+  CHECK(view->table().rows[1] == std::vector<std::string>{"key row 1", "0", "0", "-4", "4", ""});
+  CHECK(view->sentence() == "State of layer 0, head 1, partition 1 after token 1: 2 rows, 3 columns.");
 }
 
 TEST_CASE("with little height the title tells the chosen cell, and ranges are plain numbers") {
@@ -174,7 +173,7 @@ TEST_CASE("values have nine significant digits, with the value before and the di
   snapshot.before.values[6] = 0.3f;
   const auto view = make_state();
   view->build(snapshot, {.token = 1, .head = 1, .slot = 1, .row = 0, .column = 0});
-  CHECK(view->describe().ends_with("S[0, 0] = 0.100000001, before 0.300000012, change -0.200000018."));
+  CHECK(view->sentence().ends_with("S[0, 0] = 0.100000001, before 0.300000012, change -0.200000018."));
 }
 
 TEST_CASE("layers without a matrix say what they keep") {
@@ -262,12 +261,12 @@ TEST_CASE("decay, erasure and writing are shown one by one; a memory without the
   view->set_mode(static_cast<std::size_t>(StateMode::write));
   CHECK(view->questions(snapshot, cursor).size() == 2);  // and who wrote the cell
   view->build(snapshot, cursor, findings);
-  CHECK(view->describe() == "State of layer 0, head 1, partition 1, written by token 1  ␣b: 2 rows, 3 columns; write[0, 1] = 2.");
-  CHECK(view->tooltip(7) == "write[0, 1] = 2\nlayer 0, head 1, partition 1, written by token 1  ␣b\nrecomputed in double precision");
-  CHECK(view->tooltip(12) == "row 0: norm 2 of what is shown\nChoose it: who wrote the whole row");
+  CHECK(view->sentence() == "State of layer 0, head 1, partition 1, written by token 1  ␣b: 2 rows, 3 columns; write[0, 1] = 2.");
+  CHECK(view->tooltip({StateSheets::cells, 1, 0, 1}).find("k_tᵀ v_t = 2   ") != std::string::npos);
+  CHECK(view->tooltip({StateSheets::changes, 1, 0}).find("‖row‖ = 2") != std::string::npos);
   view->set_mode(static_cast<std::size_t>(StateMode::decay));
   view->build(snapshot, cursor, findings);
-  CHECK(view->table().rows[0] == std::vector<std::string>{"0", "0", "-0.25", "0"});
+  CHECK(view->table().rows[0] == std::vector<std::string>{"key row 0", "0", "-0.25", "0", "0.25", ""});
 }
 
 TEST_CASE("a chosen cell says who wrote it: the largest parts, and what all the others add") {
@@ -298,12 +297,11 @@ TEST_CASE("a chosen cell says who wrote it: the largest parts, and what all the 
   CHECK(strip.sentence() == "S[1, 2] = 7.23, written by 40 tokens that add up to 7.23");
 
   view->build(snapshot, cursor, findings);
-  const std::int64_t first = std::int64_t{1} << 40;
-  CHECK(view->on_hit(first).token == 7);
-  CHECK_FALSE(view->on_hit(first + 24).token);
-  CHECK(view->tooltip(first).starts_with("token 7 : -0.5 of S[1, 2] = 7.23"));
-  CHECK(view->describe().ends_with("; most of it: 7  −0.5, 39  +0.39, 38  +0.38."));
-  CHECK(view->table().rows.back()[0].starts_with("of S[1, 2] by token "));
+  CHECK(view->on_hit({StateSheets::history, 0}).token == 7);
+  CHECK_FALSE(view->on_hit({StateSheets::history, 24}).token);
+  CHECK(view->tooltip({StateSheets::history, 0}).find("part of S[1, 2] = -0.5") != std::string::npos);
+  CHECK(view->sentence().ends_with("; most of it: 7  −0.5, 39  +0.39, 38  +0.38."));
+  CHECK(view->table().rows.back()[0].starts_with("token that wrote "));
   TextCanvas canvas({900, 500});
   view->draw(canvas, {0, 0, 900, 500}, {light_theme(), 1});
   CHECK(std::ranges::any_of(canvas.lines(), [](const std::string& line) { return line.find("others") != std::string::npos; }));
@@ -331,16 +329,16 @@ TEST_CASE("a whole row and a slot's whole state are chosen, named, measured and 
   CHECK(build_state(snapshot, all, findings).history.sentence() == "‖S‖ = 5, written by 2 tokens that add up to 5");
   CHECK(chosen_words(build_state(snapshot, all)) == std::vector<std::string>{"‖S‖ = 5", "before 0", "‖change‖ 5"});
   CHECK(view->describe().find("; ‖S‖ = 5, before 0, ‖change‖ 5. ‖S‖ = 5, written by 2 tokens") != std::string::npos);
-  CHECK(view->tooltip(kStateHistoryIds).find("⟨c v, S⟩ / ‖S‖") != std::string::npos);
-  CHECK(view->table().rows.back() == std::vector<std::string>{"of ‖S‖ by token 0 a", "2", "", ""});
+  CHECK(view->tooltip({StateSheets::history, 0}).find("⟨c v, S⟩ / ‖S‖") != std::string::npos);
+  CHECK(view->table().rows.back()[0] == "token that wrote 0 “a”");
 
   const Cursor row{.token = 1, .head = 1, .slot = 1, .row = 1};
   CHECK(chosen_words(build_state(snapshot, row)) == std::vector<std::string>{"‖row 1‖ = 4", "before 0", "‖change‖ 4"});
   // The name of a slot's picture chooses all of it, the bar beside a row that row, whatever cell was chosen.
-  const CursorMove whole = view->on_hit(kStateSlotIds), bar = view->on_hit(2 * 2 * 3 + 1);
+  const CursorMove whole = view->on_hit({StateSheets::slots, 0}), bar = view->on_hit({StateSheets::changes, 1, 1});
   CHECK((whole.slot == 0 && whole.row == kAllRows && whole.column == -1));
-  CHECK((bar.row == 1 && bar.column == -1 && !bar.slot));
-  CHECK(view->tooltip(kStateSlotIds).starts_with("layer 0, head 1, shared"));
+  CHECK((bar.row == 1 && bar.column == -1 && bar.slot == 1));
+  CHECK(view->tooltip({StateSheets::slots, 0}).starts_with("shared\n"));
   TextCanvas canvas({900, 500});
   view->draw(canvas, {0, 0, 900, 500}, {light_theme(), 1});
   CHECK(std::ranges::any_of(canvas.lines(), [](const std::string& line) { return line.find("‖S‖ = 5, written by") != std::string::npos; }));

@@ -91,14 +91,14 @@ TEST_CASE("timeline: it asks for the layer and the loss, a click goes to the tok
   REQUIRE(asked.size() == 2);
   CHECK(asked[0] == Question(LayerSeriesQuestion{.layer = 0, .from = 0, .to = 3}));
   view->build(sample.at(1), {.token = 1}, small_findings());
-  CHECK(view->on_hit(3 * 4 + 2).token == 2);  // fifth lane
-  const std::string tip = view->tooltip(2);
-  CHECK(tip.find("‖S‖: shared 6, 1 0.5") != std::string::npos);
+  CHECK(view->on_hit({4, Hit::all, 2}).token == 2);  // fifth lane
+  const std::string tip = view->tooltip({0, Hit::all, 2});
+  CHECK(tip.find("‖S‖: shared = 6, curve 1 = 0.5") != std::string::npos);
   CHECK(tip.find("spec §12.10") != std::string::npos);
   CHECK(tip.find("float32") != std::string::npos);
   CHECK(view->table().rows.size() == 3);
   CHECK(view->table().rows[1] == std::vector<std::string>{"1", "␣grass", "5", "0.5", "1", "0.5", "0.9", "2", "2.5"});
-  CHECK(view->describe().find("loss: 2.5") != std::string::npos);
+  CHECK(view->describe().find("loss (nat) = 2.5") != std::string::npos);
   view->turn(16);
   CHECK(view->knob()->value == 16);
 }

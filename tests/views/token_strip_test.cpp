@@ -88,16 +88,17 @@ TEST_CASE("pointing at a token or at its place in the overview is the same") {
   view->draw(canvas, {0, 0, 1280, 200}, {light_theme(), 1});
   const auto anna = std::ranges::find_if(canvas.texts(), [](const auto& placed) { return placed.text == "anna"; });
   REQUIRE(anna != canvas.texts().end());
-  const std::optional<std::int64_t> hit = canvas.hits().at({anna->rect.x + 3, anna->rect.y + 3});
-  REQUIRE(hit == 8);
+  const std::optional<Hit> hit = canvas.hits().at({anna->rect.x + 3, anna->rect.y + 3});
+  REQUIRE(hit == Hit(0, 8));
   CHECK(view->on_hit(*hit).token == 8);
-  CHECK(view->tooltip(*hit).starts_with("token 8: ␣anna, id 8, needle\nlayer 0: written to partition "));
-  CHECK(view->tooltip(38) == "token 38: ␣on, id 38, generated");  // not read yet: no partition
-  CHECK(view->tooltip(40).empty());
-  const std::optional<std::int64_t> end = canvas.hits().at({1190, 200 - 6 - 11});  // the right end of the overview
+  CHECK(view->tooltip(*hit).starts_with("token 8 “␣anna”\nid = 8   as the tokenizer says\nmark = needle\npartition = "));
+  CHECK(view->tooltip({0, 38}) ==
+        "token 38 “␣on”\nid = 38   as the tokenizer says\nmark = generated\nexact: kept from the run");  // not read yet: no partition
+  CHECK(view->tooltip({0, 40}).empty());
+  const std::optional<Hit> end = canvas.hits().at({1190, 200 - 6 - 11});  // the right end of the overview
   REQUIRE(end);
-  CHECK(*end >= 38);
-  CHECK(view->describe() == "Token 12 of 40: ␣7.");
+  CHECK(end->at[0] >= 38);
+  CHECK(view->sentence() == "Token 12 of 40: ␣7.");
 }
 
 TEST_CASE("the token that is compared with is marked, and said") {
@@ -111,8 +112,8 @@ TEST_CASE("the token that is compared with is marked, and said") {
   };
   const auto none = lines_with(-1);
   CHECK(lines_with(8) != none);
-  CHECK(view->describe() == "Token 12 of 40: ␣7. Compared with token 8.");
-  CHECK(view->tooltip(8).starts_with("token 8: ␣anna, id 8, needle, compared with (D)"));
+  CHECK(view->sentence() == "Token 12 of 40: ␣7. Compared with token 8.");
+  CHECK(view->tooltip({0, 8}).find("mark = needle, compared with (D)") != std::string::npos);
   CHECK(lines_with(12) != none);
   CHECK(lines_with(400) == lines_with(39));
 }
@@ -126,15 +127,15 @@ TEST_CASE("tokens that are parts of a character show their bytes, and say which 
   snapshot.run = std::make_shared<const RunInfo>(run);
   const auto view = make_token_strip();
   view->build(snapshot, {.token = 2});
-  CHECK(view->describe() == "Token 2 of 6: ⟨A0⟩.");
-  CHECK(view->tooltip(0).find("part of") == std::string::npos);
-  CHECK(view->tooltip(1).starts_with("token 1: ␣⟨E4⟩⟨BD⟩, id 1, part of “你”"));
-  CHECK(view->tooltip(2).starts_with("token 2: ⟨A0⟩, id 2, part of “你”"));
-  for (const std::int64_t token : {3, 4, 5}) CHECK(view->tooltip(token).find("part of “😀”") != std::string::npos);
+  CHECK(view->sentence() == "Token 2 of 6: ⟨A0⟩.");
+  CHECK(view->tooltip({0, 0}).find("part of") == std::string::npos);
+  CHECK(view->tooltip({0, 1}).find("mark = part of “你”") != std::string::npos);
+  CHECK(view->tooltip({0, 2}).find("mark = part of “你”") != std::string::npos);
+  for (const std::int64_t token : {3, 4, 5}) CHECK(view->tooltip({0, token}).find("part of “😀”") != std::string::npos);
   run.tokens.resize(5);  // the character is not complete
   snapshot.run = std::make_shared<const RunInfo>(run);
   view->build(snapshot, {.token = 2});
-  CHECK(view->tooltip(4).find("part of") == std::string::npos);
+  CHECK(view->tooltip({0, 4}).find("part of") == std::string::npos);
 }
 
 TEST_CASE("while a token moves, its routing is not shown yet") {
@@ -173,7 +174,7 @@ TEST_CASE("another model has a lane of its own, as far as it has read the same")
   CHECK(drawn(canvas, "partition B"));
   strip->build(snapshot, {.token = 10}, beside);
   CHECK(strip->table().columns.back() == "partition B");
-  CHECK(strip->tooltip(3).find("B, layer") != std::string::npos);
+  CHECK(strip->tooltip({0, 3}).find("\npartition B = ") != std::string::npos);
   CHECK(build_token_strip(snapshot, {.token = 10}).lanes.at(0).name() == "partition");
 }
 

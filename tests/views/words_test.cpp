@@ -102,11 +102,11 @@ std::vector<std::string> texts_of(const View& view) {
   TextCanvas canvas({w, h});
   view.draw(canvas, {0, 0, w, h}, {light_theme(), 1});
   for (const TextCanvas::Placed& placed : canvas.texts()) texts.push_back(placed.text);
-  std::set<std::int64_t> hits;
+  std::set<Hit> hits;
   for (float y = 0; y < h; y += step)
     for (float x = 0; x < w; x += step)
-      if (const auto id = canvas.hits().at({x, y})) hits.insert(*id);
-  for (const std::int64_t id : hits) texts.push_back(view.tooltip(id));
+      if (const auto hit = canvas.hits().at({x, y})) hits.insert(*hit);
+  for (const Hit& hit : hits) texts.push_back(view.tooltip(hit));
   const Table table = view.table();
   texts.insert(texts.end(), table.columns.begin(), table.columns.end());
   constexpr std::size_t most = 64;
@@ -211,7 +211,7 @@ TEST_CASE("numbers beside a figure have the same names in every language") {
     const std::vector<BuiltView> elsewhere = built_views(c);
     for (std::size_t i = 0; i < plain.size(); ++i) {
       INFO(c.name << ", " << plain[i].name);
-      CHECK(plain[i].view->describe() == elsewhere[i].view->describe());
+      CHECK(plain[i].view->sentence() == elsewhere[i].view->sentence());
       const std::vector<Array> one = plain[i].view->arrays(), other = elsewhere[i].view->arrays();
       REQUIRE(one.size() == other.size());
       for (std::size_t a = 0; a < one.size(); ++a) CHECK(one[a].name == other[a].name);

@@ -1,4 +1,5 @@
 #include "views/writes.h"
+#include "views/sheets.h"
 
 #include <cmath>
 
@@ -27,17 +28,18 @@ TEST_CASE("writes: ages of the rows, by slot") {
   const auto view = make_writes();
   CHECK(view->questions(snapshot(), kCursor) == std::vector<Question>{RowAgesQuestion{0, 1, 2}});
   view->build(snapshot(), kCursor, answered());
-  CHECK(view->describe() == "Half of the rows were written within 1 tokens, 1 not yet · layer 0, head 1.");
-  CHECK(view->table().rows == std::vector<std::vector<std::string>>{{"0", "0", "—"}, {"1", "2", "1"}});
-  const std::int64_t cells = std::int64_t{1} << 40;
-  CHECK(view->tooltip(cells + 1).starts_with("row 0 of partition 1: not written yet\nlayer 0, head 1, after token 2"));
-  CHECK(view->tooltip(cells + 3).starts_with("row 1 of partition 1: last written 1 token ago"));
-  CHECK(view->on_hit(cells + 3).slot == 1);
-  CHECK(view->on_hit(cells + 3).row == 1);
-  CHECK(view->tooltip(cells + 4).empty());
+  CHECK(view->sentence() == "Half of the rows were written within 1 tokens, 1 not yet · layer 0, head 1.");
+  CHECK(view->table().rows == std::vector<std::vector<std::string>>{{"0", "0", "not written yet"}, {"1", "2", "1"}});
+  CHECK(view->tooltip({WritesSheets::ages, 0, 1})
+            .starts_with("key row 0, partition 1\ntime since the last write (tokens) = not written yet   since |ω_r| ≥ "));
+  CHECK(view->tooltip({WritesSheets::ages, 0, 1}).find("\nlayer 0, head 1, after token 2\n") != std::string::npos);
+  CHECK(view->tooltip({WritesSheets::ages, 1, 1}).starts_with("key row 1, partition 1\ntime since the last write (tokens) = 1"));
+  CHECK(view->on_hit({WritesSheets::ages, 1, 1}).slot == 1);
+  CHECK(view->on_hit({WritesSheets::ages, 1, 1}).row == 1);
+  CHECK(view->tooltip({WritesSheets::ages, 2, 0}).empty());
   view->set_mode(1);
   view->build(snapshot(), kCursor, answered());
-  CHECK(view->tooltip(cells + 3).starts_with("row 1 of partition 1: decay took half within 3 tokens"));
+  CHECK(view->tooltip({WritesSheets::ages, 1, 1}).starts_with("key row 1, partition 1\ntime to half (tokens) = 3"));
 }
 
 TEST_CASE("writes: to how many rows each token writes, of the chosen slot") {
@@ -45,11 +47,11 @@ TEST_CASE("writes: to how many rows each token writes, of the chosen slot") {
   view->set_mode(2);
   CHECK(view->questions(snapshot(), kCursor) == std::vector<Question>{WriteSpreadQuestion{0, 1, 0, 3}});
   view->build(snapshot(), kCursor, answered());
-  CHECK(view->describe() == "A token writes to 1.2 of 2 rows on average · layer 0, partition 1, head 1.");
-  CHECK(view->tooltip(1).find("writes to 1.25 rows") != std::string::npos);
-  CHECK(view->tooltip(0).find("does not come here") != std::string::npos);
-  CHECK(view->on_hit(1).token == 1);
-  CHECK(view->table().rows[1][1] == "1.25");
+  CHECK(view->sentence() == "A token writes to 1.2 of 2 rows on average · layer 0, partition 1, head 1.");
+  CHECK(view->tooltip({WritesSheets::tokens, 1}).find("effective rows (rows) = 1.25") != std::string::npos);
+  CHECK(view->tooltip({WritesSheets::tokens, 0}).find("does not come here") != std::string::npos);
+  CHECK(view->on_hit({WritesSheets::tokens, 1}).token == 1);
+  CHECK(view->table().rows[1][2] == "1.25");
 }
 
 TEST_CASE("writes: what is missing is said") {

@@ -118,16 +118,16 @@ TEST_CASE("needle grid: a failed cell opens its run at the first wrong token of 
   panel.surface().setFocus();
   const auto failed_cell = [&]() -> std::int64_t {
     for (std::int64_t i = 0; i < 25; ++i) {
-      if (panel.view().example(i)) return i;
+      if (panel.view().example({0, i / 5, i % 5})) return i;
     }
     return -1;
   };
   REQUIRE(QTest::qWaitFor([&] { return failed_cell() >= 0; }, long_enough_ms));
   const std::int64_t cell = failed_cell();
-  const NeedleExample example = *panel.view().example(cell);
+  const NeedleExample example = *panel.view().example({0, cell / 5, cell % 5});
   for (std::int64_t i = 0; i < 1 + cell % 5; ++i) QTest::keyClick(&panel.surface(), Qt::Key_Right, Qt::AltModifier);
   for (std::int64_t i = 0; i < cell / 5; ++i) QTest::keyClick(&panel.surface(), Qt::Key_Down, Qt::AltModifier);
-  CHECK(panel.view().marked() == cell);
+  CHECK(panel.view().marked() == Hit(0, cell / 5, cell % 5));
   QTest::keyClick(&panel.surface(), Qt::Key_Return);
   const auto is_example = [&] { return settled() && !navigator.prompt().spans.empty() && navigator.prompt().text != left.text; };
   REQUIRE(QTest::qWaitFor(is_example, long_enough_ms));

@@ -215,12 +215,12 @@ TEST_CASE("hit regions are kept for a widget, as far as they are visible") {
       {100, 100}, {},
       [](Canvas& canvas) {
         canvas.push_clip({0, 0, 50, 100});
-        canvas.hit({0, 0, 100, 100}, {7, 2, 2});
+        canvas.hit({0, 0, 100, 100}, {{7, 0, 0}, 2, 2});
         canvas.pop_clip();
       },
       &hits);
-  CHECK(hits.at({10, 10}) == 7);
-  CHECK(hits.at({10, 60}) == 9);
+  CHECK(hits.at({10, 10}) == Hit(7, 0, 0));
+  CHECK(hits.at({10, 60}) == Hit(7, 1, 0));
   CHECK_FALSE(hits.at({60, 10}));
 }
 

@@ -213,11 +213,11 @@ TEST_CASE("text, lines and regions agree with the paper", "[opengl][display]") {
     canvas.text({10, 130}, "S = diag(α) S + kᵀ v ␣⏎ → ▲", {Font::label, 15, {20, 20, 20}, Align::left, false});
     canvas.text({190, 155}, "-0.411516368", {Font::value, 13, {20, 20, 20}, Align::right, true});
     canvas.text({100, 180}, "", {Font::label, 13, {20, 20, 20}, Align::center, false});
-    canvas.hit({10, 10, 60, 30}, {5, 1, 2});
+    canvas.hit({10, 10, 60, 30}, {{5, 0, 0}, 1, 2});
   };
   Screen screen(200, 200);
   CHECK(difference(screen.draw(paint), on_paper(200, 200, paint)) < 4);
-  CHECK(screen.canvas().hits().at({60, 20}) == 6);
+  CHECK(screen.canvas().hits().at({60, 20}) == Hit(5, 0, 1));
   CHECK_FALSE(screen.canvas().hits().at({80, 20}));
 }
 

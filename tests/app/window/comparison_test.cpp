@@ -153,7 +153,7 @@ TEST_CASE("the text has a lane for each of the models, at the lowest place too, 
   for (const char* path : {"b.h5", "c.h5", "d.h5"}) test.compare(path);
   const std::vector<std::string> all = {"partition A", "partition B", "partition C", "partition D"};
   CHECK(lanes() == all);
-  CHECK(test.window.strip().view().tooltip(0).find("\nD, layer 0: written to partition 1") != std::string::npos);
+  CHECK(test.window.strip().view().tooltip({0, 0}).find("\npartition D = 1") != std::string::npos);
   for (FakeSource* peer : test.peers) peer->at_once = false;
   test.press(Qt::Key_Right);
   CHECK(lanes() == all);
@@ -198,7 +198,7 @@ TEST_CASE("the difference of two models is the subtraction of their states", "[p
   CHECK(panel.view().describe().find("A − B") != std::string::npos);
   const Table table = panel.view().table();
   for (const std::vector<std::string>& row : table.rows)
-    for (std::size_t c = 1; c < row.size(); ++c) CHECK(row[c] == "0");  // the same made-up states in both
+    for (std::size_t c = 1; c < row.size(); ++c) CHECK((row[c] == "0" || row[c].empty()));  // the same made-up states in both
 }
 
 TEST_CASE("a model that cannot be opened says so in its row, and the rest goes on", "[peers]") {
@@ -316,7 +316,7 @@ TEST_CASE("shipped models under one cursor: what is taken from each other are th
     for (std::int64_t r = 0; r < own.state.rows; ++r) {
       for (std::int64_t c = 0; c < own.state.columns; ++c) {
         const std::int64_t i = r * own.state.columns + c;
-        REQUIRE(table.rows[static_cast<std::size_t>(r)][static_cast<std::size_t>(c + 1)] == fmt::format("{:.9g}", a[i] - b[i]));
+        REQUIRE(table.rows[static_cast<std::size_t>(r)][static_cast<std::size_t>(c + 1)] == fmt::format("{}", a[i] - b[i]));
       }
     }
   }

@@ -30,7 +30,7 @@ TEST_CASE("range: C shows the bar, what is typed is the range, and each view kee
   auto& low = named<QLineEdit>(panel, "Number of the first colour");
   auto& high = named<QLineEdit>(panel, "Number of the last colour");
   CHECK(low.text().toFloat() == -high.text().toFloat());
-  const std::string exact = panel.view().tooltip(3);
+  const std::string exact = panel.view().tooltip({0, 0, 0, 3});
   high.setFocus();
   high.selectAll();
   QTest::keyClicks(&high, "0.125");
@@ -40,7 +40,7 @@ TEST_CASE("range: C shows the bar, what is typed is the range, and each view kee
   CHECK(named<QLabel>(panel, "Numbers beyond the range")
             .text()
             .startsWith(QString::number(panel.view().shading()->above + panel.view().shading()->below)));
-  CHECK(panel.view().tooltip(3) == exact);
+  CHECK(panel.view().tooltip({0, 0, 0, 3}) == exact);
   auto& fit = named<QComboBox>(panel, "How the colours' range is chosen");
   CHECK(fit.currentIndex() == static_cast<int>(RangeChoice::Fit::fixed));
   panel.set_view(*find_view("model_map"));

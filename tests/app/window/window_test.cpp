@@ -46,10 +46,10 @@ TEST_CASE("the table repeats the view in focus") {
   TestWindow test;
   test.open();
   const QAbstractItemModel& model = *values_table(test).model();
-  CHECK(model.rowCount() == 24);  // the state's rows, and one column for their names
-  CHECK(model.columnCount() == 33);
+  CHECK(model.rowCount() == 24 + 5);  // rows of the state, and the slots as a whole  // the state's rows, and one column for their names
+  CHECK(model.columnCount() == 1 + 32 + 2);
   test.navigator().move(to_token(9));
-  CHECK(model.index(2, 5).data().toString().toStdString() == number(fake_cell(0, 9, 0, 0, 2, 4), 9));
+  CHECK(model.index(2, 5).data().toString().toStdString() == value_text(fake_cell(0, 9, 0, 0, 2, 4)));
   Q_EMIT test.window.strip().focused();
   CHECK(model.rowCount() == 64);
 }
@@ -62,7 +62,7 @@ TEST_CASE("a click on a token goes there, the pointer over a cell chooses it") {
   text.repaint();
   std::optional<QPoint> place;
   for (int x = 0; x < text.width() && !place; ++x)
-    if (strip.hits().at({static_cast<float>(x), 14}) == 7) place = QPoint(x + 2, 14);
+    if (strip.hits().at({static_cast<float>(x), 14}) == Hit(0, 7)) place = QPoint(x + 2, 14);
   REQUIRE(place);
   QTest::mouseClick(&text, Qt::LeftButton, {}, *place);
   CHECK(test.token() == 7);
