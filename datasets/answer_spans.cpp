@@ -4,13 +4,14 @@
 #include <string_view>
 
 #include "datasets/example.h"
+#include "datasets/lines.h"
 
 namespace statescope {
 namespace {
 
-constexpr std::string_view white_space = " \t\r\n", sentence_ends = ".!?";
+constexpr std::string_view sentence_ends = ".!?";
 
-bool is_white(char c) { return white_space.find(c) != white_space.npos; }
+bool is_white(char c) { return kWhiteInTexts.find(c) != kWhiteInTexts.npos; }
 /// Bytes of other scripts count as letters.
 bool is_word(char c) {
   const auto byte = static_cast<unsigned char>(c);
@@ -65,7 +66,7 @@ std::vector<PromptSpan> answer_spans(const std::string& text, const std::vector<
     const bool is_known = std::ranges::any_of(spans, [&](const PromptSpan& span) { return span.begin == needle.begin; });
     if (!is_known) spans.push_back({PromptPart::needle, needle.begin, std::min(needle.end, question.begin)});
   }
-  const std::size_t end = text.find_last_not_of(white_space) + 1;
+  const std::size_t end = text.find_last_not_of(kWhiteInTexts) + 1;
   if (!spans.empty()) spans.push_back({PromptPart::question, question.begin, end});
   return spans;
 }

@@ -11,6 +11,8 @@
 
 namespace statescope {
 
+inline constexpr std::string_view kWhiteInTexts = " \t\r\n";
+
 struct Line {
   std::size_t number = 0;  // from 1
   std::string_view text;

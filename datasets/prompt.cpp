@@ -17,8 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr std::string_view white_space = " \t\r\n";
-
 enum class Form { text, whole, lines };
 
 std::string ending_of(const fs::path& path) {
@@ -29,7 +27,7 @@ std::string ending_of(const fs::path& path) {
 
 /// An object with a key, an object without one, or a list of objects: no text begins so.
 bool begins_as_json(std::string_view text) {
-  const auto mark = [&](std::size_t from) { return std::min(text.find_first_not_of(white_space, from), text.size()); };
+  const auto mark = [&](std::size_t from) { return std::min(text.find_first_not_of(kWhiteInTexts, from), text.size()); };
   const std::size_t first = mark(0), second = mark(first + 1);
   if (second == text.size()) return false;
   return (text[first] == '{' && (text[second] == '"' || text[second] == '}')) || (text[first] == '[' && text[second] == '{');
@@ -125,7 +123,7 @@ std::vector<Prompt> read_prompts(const fs::path& path) {
 
 std::vector<std::int32_t> read_ids(const fs::path& path) {
   const std::string text = read_text(path);
-  const std::size_t first = text.find_first_not_of(white_space);
+  const std::size_t first = text.find_first_not_of(kWhiteInTexts);
   const bool as_json = first != text.npos && (text[first] == '[' || text[first] == '{');
   std::vector<std::int32_t> ids = as_json ? ids_in_json(path, text) : ids_in_words(path, text);
   if (ids.empty()) refuse(path, "no token ids");

@@ -9,6 +9,7 @@
 
 #include "datasets/answer_spans.h"
 #include "datasets/files.h"
+#include "datasets/lines.h"
 #include "datasets/records.h"
 
 namespace statescope {
@@ -16,8 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-constexpr std::string_view white_space = " \t\r\n";
 
 std::string joined(const std::vector<std::string>& words) {
   std::string text;
@@ -169,8 +168,8 @@ class ObjectReader {
       const json value = object.value(key, json());
       if (value.is_null() || value == "") continue;
       const std::string prefix = text(object, key);
-      const bool apart =
-          input.empty() || white_space.find(input.back()) != white_space.npos || white_space.find(prefix.front()) != white_space.npos;
+      const bool apart = input.empty() || kWhiteInTexts.find(input.back()) != kWhiteInTexts.npos ||
+                         kWhiteInTexts.find(prefix.front()) != kWhiteInTexts.npos;
       return input + (apart ? "" : " ") + prefix;
     }
     return input;
@@ -278,8 +277,8 @@ class ObjectReader {
   }
 
   static std::string trimmed(const std::string& text) {
-    const std::size_t begin = std::min(text.find_first_not_of(white_space), text.size());
-    return text.substr(begin, text.find_last_not_of(white_space) + 1 - begin);
+    const std::size_t begin = std::min(text.find_first_not_of(kWhiteInTexts), text.size());
+    return text.substr(begin, text.find_last_not_of(kWhiteInTexts) + 1 - begin);
   }
 
   const fs::path& path_;

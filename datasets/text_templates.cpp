@@ -12,7 +12,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-std::string text_at(const fs::path& path, const json& object, const char* key) {
+std::string filled_text_at(const fs::path& path, const json& object, const char* key) {
   if (!object.contains(key) || !object[key].is_string() || object[key] == "")
     refuse(path, std::string("has no text under \"") + key + "\"");
   return object[key];
@@ -60,13 +60,13 @@ TextTemplates read_text_templates(const fs::path& path) {
   templates.first = words_at(path, object, "first");
   templates.second = words_at(path, object, "second");
   read_kinds(path, object.value("kinds", json()), templates);
-  templates.filler = text_at(path, object, "filler");
-  templates.introduction = text_at(path, object, "introduction");
-  templates.needle = text_at(path, object, "needle");
-  templates.question = text_at(path, object, "question");
-  templates.questions = text_at(path, object, "questions");
-  templates.answer = text_at(path, object, "answer");
-  templates.answers = text_at(path, object, "answers");
+  templates.filler = filled_text_at(path, object, "filler");
+  templates.introduction = filled_text_at(path, object, "introduction");
+  templates.needle = filled_text_at(path, object, "needle");
+  templates.question = filled_text_at(path, object, "question");
+  templates.questions = filled_text_at(path, object, "questions");
+  templates.answer = filled_text_at(path, object, "answer");
+  templates.answers = filled_text_at(path, object, "answers");
   check_places(path, "introduction", templates.introduction, {"{kind}"});
   check_places(path, "needle", templates.needle, {"{kind}", "{key}", "{value}"});
   check_places(path, "question", templates.question, {"{kind}", "{keys}"});

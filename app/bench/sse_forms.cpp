@@ -90,10 +90,10 @@ Masks masks_of(const SparseState& op, Backend& backend, Workspace& workspace) {
 
 /// [T, (1 + N) · H, n]: `shared`, then for each partition `sparse`, times the partition's column of `mask`.
 Tensor repeated(ConstTensor shared, ConstTensor sparse, ConstTensor mask, Backend& backend, Workspace& workspace) {
-  const std::int64_t H = shared.shape[1], n = shared.shape[2], N = mask.row_size();
-  const Tensor wide = workspace.tensor({shared.rows(), (1 + N) * H, n}, shared.dtype);
-  backend.copy(wide.columns(0, {H, n}), shared);
-  for (std::int64_t p = 0; p < N; ++p) backend.scale_heads(wide.columns((1 + p) * H * n, {H, n}), sparse, mask.columns(p, {1}));
+  const std::int64_t heads = shared.shape[1], n = shared.shape[2], N = mask.row_size();
+  const Tensor wide = workspace.tensor({shared.rows(), (1 + N) * heads, n}, shared.dtype);
+  backend.copy(wide.columns(0, {heads, n}), shared);
+  for (std::int64_t p = 0; p < N; ++p) backend.scale_heads(wide.columns((1 + p) * heads * n, {heads, n}), sparse, mask.columns(p, {1}));
   return wide;
 }
 

@@ -189,10 +189,10 @@ std::int64_t tokens_to_generate(const RunArguments& arguments, const PromptInput
   return as_expected ? std::ssize(tokenizer.encode(prompt.expected, kContinuation).ids) : arguments.generate.value_or(default_length);
 }
 
-void tell(const Outcome& outcome, const Model& model, const RunArguments& arguments, ReportFile& json) {
+void tell(const Outcome& outcome, const Model& model, const RunArguments& arguments, ReportFile& json_file) {
   if (outcome.not_finite) print_note(outcome.not_finite.text());
-  if (!json.is_standard_output()) print_text(outcome, model);
-  json.write(run_json(outcome, model, arguments));
+  if (!json_file.is_standard_output()) print_text(outcome, model);
+  json_file.write(run_json(outcome, model, arguments));
 }
 
 /// A session and the model that it is of.
@@ -303,7 +303,7 @@ Branches restore_session(const OpenSession& open, const RunArguments& arguments)
 
 /// Begins or reopens a session, reads and generates what is left of its branch, and leaves it as asked; all of it is told, not only what is
 /// new.
-int session_command(const RunArguments& arguments, ReportFile& json) {
+int session_command(const RunArguments& arguments, ReportFile& json_file) {
   Outcome outcome;
   const auto opening = std::chrono::steady_clock::now();
   OpenSession open = arguments.checkpoint.empty() ? reopen_session(arguments) : begin_session(arguments);
@@ -341,8 +341,8 @@ int session_command(const RunArguments& arguments, ReportFile& json) {
   outcome.recording = run.recording();
   outcome.not_finite = not_finite(run);
   if (arguments.against) outcome.difference = report_branches(tree, *arguments.against, tree.current(), *open.tokenizer, outcome.expected);
-  tell(outcome, *open.model, arguments, json);
-  if (outcome.difference && !json.is_standard_output()) {
+  tell(outcome, *open.model, arguments, json_file);
+  if (outcome.difference && !json_file.is_standard_output()) {
     fmt::print("branch {} (after), compared with branch {} (before):\n", tree.current(), *arguments.against);
     print(*outcome.difference, tree, *open.tokenizer);
   }
@@ -364,8 +364,8 @@ void check_dump(const RunArguments& arguments) {
 }  // namespace
 
 int run_command(const RunArguments& arguments) {
-  ReportFile json(arguments.json, arguments.force);
-  if (!arguments.session.empty()) return session_command(arguments, json);
+  ReportFile json_file(arguments.json, arguments.force);
+  if (!arguments.session.empty()) return session_command(arguments, json_file);
   check_dump(arguments);
   Outcome outcome;
   const auto opening = std::chrono::steady_clock::now();
@@ -410,7 +410,7 @@ int run_command(const RunArguments& arguments) {
   std::vector<std::int32_t> answer;
   for (const Prediction& token : outcome.generated) answer.push_back(token.id);
   outcome.text = tokenizer->decode(answer);
-  tell(outcome, *model, arguments, json);
+  tell(outcome, *model, arguments, json_file);
   return 0;
 }
 

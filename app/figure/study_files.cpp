@@ -16,11 +16,11 @@
 namespace statescope {
 namespace {
 
-std::string stem(const std::string& path) { return std::filesystem::path(path).stem().string(); }
+std::string stem_of(const std::string& path) { return std::filesystem::path(path).stem().string(); }
 
 /// The name without the seed of the training: "mqar-gla-seed3" is a training of "mqar-gla".
 std::string without_seed(const std::string& checkpoint) {
-  const std::string name = stem(checkpoint), mark = "-seed";
+  const std::string name = stem_of(checkpoint), mark = "-seed";
   const std::size_t at = name.rfind(mark);
   const bool seeded = at != std::string::npos && name.find_first_not_of("0123456789", at + mark.size()) == std::string::npos;
   return seeded ? name.substr(0, at) : name;
@@ -28,7 +28,7 @@ std::string without_seed(const std::string& checkpoint) {
 
 /// "mqar-gla-seed3": 3; of one that names no seed 1.
 double seed_of(const std::string& checkpoint) {
-  const std::string name = stem(checkpoint), model = without_seed(checkpoint);
+  const std::string name = stem_of(checkpoint), model = without_seed(checkpoint);
   return name == model ? 1 : std::stod(name.substr(model.size() + std::string_view("-seed").size()));
 }
 
@@ -60,7 +60,7 @@ std::vector<std::string> checkpoints_of(const FigurePanel& panel, const std::vec
   for (const CellScore& score : scores) {
     const std::string model = without_seed(score.checkpoint);
     if (std::ranges::find(all, model, without_seed) != all.end()) continue;
-    all.push_back(model == stem(score.checkpoint) ? score.checkpoint : model);
+    all.push_back(model == stem_of(score.checkpoint) ? score.checkpoint : model);
   }
   return all;
 }
@@ -113,11 +113,11 @@ ChartSeries series_of(const std::string& name, const std::vector<Measured>& poin
 std::vector<Measured> points_of(const std::vector<CellScore>& scores, const std::string& checkpoint, std::int64_t (*x)(const EvalCell&)) {
   std::vector<Measured> points;
   for (const CellScore& score : scores) {
-    const std::string training = stem(score.checkpoint);
-    if (training != stem(checkpoint) && without_seed(training) != stem(checkpoint)) continue;
+    const std::string training = stem_of(score.checkpoint);
+    if (training != stem_of(checkpoint) && without_seed(training) != stem_of(checkpoint)) continue;
     points.push_back({static_cast<double>(x(score.cell)), training, score.task->exact});
   }
-  if (points.empty()) throw Error(fmt::format("the data have no score of {} there", stem(checkpoint)));
+  if (points.empty()) throw Error(fmt::format("the data have no score of {} there", stem_of(checkpoint)));
   return points;
 }
 

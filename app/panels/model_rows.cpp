@@ -11,7 +11,7 @@ namespace statescope {
 namespace {
 
 // Of a row, at 1×: below the first rows stand beside each other, below the second some are left out.
-constexpr float good_height = 240, least_height = 150, least_width = 340;
+constexpr float good_row_height = 240, least_row_height = 150, least_row_width = 340;
 
 constexpr std::string_view difference_views[] = {"state/Other model", "predictions/Other model"};
 
@@ -269,10 +269,10 @@ void ModelRows::set_titles_shown(bool shown) {
 void ModelRows::lay_out() {
   const std::vector<ModelRow*> all = all_rows();
   own_->set_letter_shown(all.size() > 1);
-  const std::size_t most_columns = fit(width(), least_width * frame_.scale), count = all.size();
+  const std::size_t most_columns = fit(width(), least_row_width * frame_.scale), count = all.size();
   std::size_t columns = 1;
-  while (columns < most_columns && (count + columns - 1) / columns > fit(height(), good_height * frame_.scale)) ++columns;
-  const std::size_t room = columns * fit(height(), least_height * frame_.scale);
+  while (columns < most_columns && (count + columns - 1) / columns > fit(height(), good_row_height * frame_.scale)) ++columns;
+  const std::size_t room = columns * fit(height(), least_row_height * frame_.scale);
   std::vector<ModelRow*> shown;
   bool focus_to_come = true;
   for (ModelRow* row : all) {

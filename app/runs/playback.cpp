@@ -11,7 +11,7 @@
 namespace statescope {
 namespace {
 
-constexpr int asker = 0;  // panels count from 1
+constexpr int kPlayback = 0;  // panels count from 1
 
 CursorMove to_token(std::int64_t token) {
   CursorMove move;
@@ -53,7 +53,7 @@ void Playback::ask_for_needle() {
   if (question.end == 0 || (question == asked_ && needle_)) return;
   asked_ = question;
   needle_ = nullptr;
-  navigator_.ask(asker, {question}, [self = QPointer<Playback>(this), question](const Question&, const Finding& finding) {
+  navigator_.ask(kPlayback, {question}, [self = QPointer<Playback>(this), question](const Question&, const Finding& finding) {
     if (!self || self->asked_ != question) return;
     if (finding.answer) self->needle_ = std::static_pointer_cast<const NeedleStory>(finding.answer);
     if (!finding.refused.empty()) Q_EMIT self->said(QString::fromStdString(finding.refused));

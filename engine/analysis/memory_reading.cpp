@@ -50,7 +50,7 @@ double dot(const A* a, const B* b, std::int64_t n) {
 }
 
 template <class Number>
-double norm(const Number* x, std::int64_t n) {
+double norm_of(const Number* x, std::int64_t n) {
   return std::sqrt(dot(x, x, n));
 }
 
@@ -92,7 +92,7 @@ class State {
     return result;
   }
   /// ‖S‖_F
-  double size() const { return norm(S_.data(), static_cast<std::int64_t>(S_.size())); }
+  double size() const { return norm_of(S_.data(), static_cast<std::int64_t>(S_.size())); }
   /// ‖SᵀX‖_F
   double read_size(const State& X) const {
     double squares = 0;
@@ -185,14 +185,14 @@ Interference interference(const MemoryTrace& trace, std::int64_t slot, std::int6
         later[static_cast<std::size_t>(i * trace.V + l)] += c[static_cast<std::size_t>(i)] * visit.v[l];
     }
     result.token.push_back(visits.token(j));
-    result.added.push_back(norm(c.data(), trace.V) * norm(visit.v, trace.V));
+    result.added.push_back(norm_of(c.data(), trace.V) * norm_of(visit.v, trace.V));
     // R ← α (I − β kᵀk) R under the delta rule, else α R
     if (trace.rule == MemoryRule::delta) R.add(visit, -1, c.data());
     R.decay(visit);
   }
   std::reverse(result.token.begin(), result.token.end());
   std::reverse(result.added.begin(), result.added.end());
-  result.later = norm(later.data(), trace.V * trace.V);
+  result.later = norm_of(later.data(), trace.V * trace.V);
   result.needle = R.read_size(written);
   return result;
 }
@@ -200,7 +200,7 @@ Interference interference(const MemoryTrace& trace, std::int64_t slot, std::int6
 bool reads(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t token) {
   const Visits visits(trace, slot, head);
   const std::int64_t j = visits.reading(token);
-  return j >= 0 && norm(visits[j].q, trace.K) > 0;
+  return j >= 0 && norm_of(visits[j].q, trace.K) > 0;
 }
 
 Survival survival(const MemoryTrace& trace, std::int64_t slot, std::int64_t head, std::int64_t begin, std::int64_t end) {
@@ -268,11 +268,11 @@ std::vector<DeltaStep> delta_steps(const MemoryTrace& trace, std::int64_t slot, 
     S.add(visit, visit.beta, error.data());
 
     DeltaStep step;
-    const double k = norm(visit.k, trace.K);
+    const double k = norm_of(visit.k, trace.K);
     step.token = visits.token(j);
-    step.prediction = norm(prediction.data(), trace.V);
-    step.value = norm(visit.v, trace.V);
-    step.error = norm(error.data(), trace.V);
+    step.prediction = norm_of(prediction.data(), trace.V);
+    step.value = norm_of(visit.v, trace.V);
+    step.error = norm_of(error.data(), trace.V);
     const double product = step.prediction * step.value;
     step.cosine = product == 0 ? 0 : dot(prediction.data(), visit.v, trace.V) / product;
     step.erase = visit.beta * k * step.prediction;

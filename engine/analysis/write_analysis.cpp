@@ -18,7 +18,7 @@ std::int64_t count_of(const char* what, std::span<Number> values, std::int64_t s
   return M;
 }
 
-std::span<const float> row(std::span<const float> values, std::int64_t index, std::int64_t size) {
+std::span<const float> row_of(std::span<const float> values, std::int64_t index, std::int64_t size) {
   return values.subspan(static_cast<std::size_t>(index * size), static_cast<std::size_t>(size));
 }
 
@@ -42,7 +42,7 @@ WriteSpread spread(std::span<const float> omega, double tau) {
 
 std::vector<double> norms(std::span<const float> values, std::int64_t size) {
   std::vector<double> result;
-  for (std::int64_t i = 0; i < count_of("norms", values, size); ++i) result.push_back(norm(row(values, i, size)));
+  for (std::int64_t i = 0; i < count_of("norms", values, size); ++i) result.push_back(norm(row_of(values, i, size)));
   return result;
 }
 
@@ -53,15 +53,15 @@ std::vector<float> row_write_magnitude(std::span<const float> omega, std::span<c
   check_size("write magnitude: v", v, M * columns);
   std::vector<float> result;
   for (std::int64_t i = 0; i < M; ++i) {
-    const double length = norm(row(v, i, columns));
-    for (const double w : row(omega, i, rows)) result.push_back(static_cast<float>(std::abs(w) * length));
+    const double length = norm(row_of(v, i, columns));
+    for (const double w : row_of(omega, i, rows)) result.push_back(static_cast<float>(std::abs(w) * length));
   }
   return result;
 }
 
 std::vector<WriteSpread> write_spread(std::span<const float> omega, std::int64_t rows, double tau) {
   std::vector<WriteSpread> result;
-  for (std::int64_t i = 0; i < count_of("write spread: omega", omega, rows); ++i) result.push_back(spread(row(omega, i, rows), tau));
+  for (std::int64_t i = 0; i < count_of("write spread: omega", omega, rows); ++i) result.push_back(spread(row_of(omega, i, rows), tau));
   return result;
 }
 
@@ -113,7 +113,7 @@ std::vector<std::int64_t> row_ages(std::span<const float> omega, std::span<const
   check_size("row ages: omega", omega, static_cast<std::int64_t>(written.size()) * rows);
   std::vector<std::int64_t> ages(static_cast<std::size_t>(rows), kNeverWritten);
   for (std::size_t i = 0; i < written.size() && written[i] <= t; ++i) {
-    const auto write = row(omega, static_cast<std::int64_t>(i), rows);
+    const auto write = row_of(omega, static_cast<std::int64_t>(i), rows);
     const double sum = absolute_sum(write);
     for (std::size_t r = 0; r < ages.size(); ++r) {
       if (counts(write[r], tau, sum)) ages[r] = t - written[i];

@@ -12,7 +12,7 @@
 namespace statescope {
 namespace {
 
-constexpr std::int64_t kMostTokens = 512, kTokensAtOnce = 16;
+constexpr std::int64_t kMostPredicted = 512, kTokensAtOnce = 16;
 constexpr std::size_t kTop = 5;
 
 /// i of "model.layers.i.attn.…"; −1: of no layer.
@@ -77,7 +77,7 @@ Predictions answer(const PredictionsQuestion& question, Evidence& evidence) {
   if (std::ranges::any_of(question.ids, [=](std::int32_t id) { return id < 0 || id >= vocab; })) throw Error("there is no such token id");
   Predictions all;
   all.from = std::clamp<std::int64_t>(question.from, 0, evidence.tokens());
-  all.to = std::clamp(question.to, all.from, std::min(evidence.tokens(), all.from + kMostTokens));
+  all.to = std::clamp(question.to, all.from, std::min(evidence.tokens(), all.from + kMostPredicted));
   for (std::int64_t from = all.from; from < all.to; from += kTokensAtOnce) {
     const std::int64_t to = std::min(from + kTokensAtOnce, all.to);
     const std::vector<float> logits = evidence.logits(from, to);

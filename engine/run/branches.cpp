@@ -11,7 +11,7 @@
 namespace statescope {
 namespace {
 
-constexpr std::int64_t kLogits = std::int64_t{1} << 22;  // compared at once
+constexpr std::int64_t kComparedLogits = std::int64_t{1} << 22;  // compared at once
 
 double log_sum_exp(std::span<const float> logits) {
   const double largest = *std::ranges::max_element(logits);
@@ -81,7 +81,7 @@ std::optional<std::int64_t> parted(const Run& a, const Run& b) {
 RunDifference compare(Run& a, Run& b, std::int64_t from, std::int64_t to) {
   RunDifference difference{.from = from, .logits = {}, .kl = {}, .changed = {}, .parted = parted(a, b)};
   const std::int64_t end = std::min({a.tokens(), b.tokens(), to, difference.parted.value_or(to)}), V = a.model().vocab(),
-                     rows = std::max<std::int64_t>(1, kLogits / V);
+                     rows = std::max<std::int64_t>(1, kComparedLogits / V);
   for (std::int64_t first = from; first < end; first += rows) {
     const std::int64_t count = std::min(rows, end - first);
     const std::vector<float> of_a = a.logits(first, first + count), of_b = b.logits(first, first + count);

@@ -7,10 +7,10 @@
 namespace statescope::chat {
 namespace {
 
-using Kind = Statement::Kind;
-constexpr std::size_t kDeepest = 100;
+using StatementKind = Statement::Kind;
+constexpr std::size_t kDeepestStatement = 100;
 
-Statement statement_of(Kind kind, std::size_t line) {
+Statement statement_of(StatementKind kind, std::size_t line) {
   Statement out;
   out.kind = kind;
   out.line = line;
@@ -65,7 +65,7 @@ void Parser::expect(Token::Kind kind) {
 }
 
 Parser::Deeper::Deeper(Parser& parser) : parser_(parser) {
-  if (++parser_.depth_ > 3 * kDeepest) parser_.fail("nested too deep");
+  if (++parser_.depth_ > 3 * kDeepestStatement) parser_.fail("nested too deep");
 }
 
 void Parser::refuse_since(std::size_t count) const {
@@ -113,12 +113,12 @@ Body Parser::scoped_body(const std::set<std::string>& ends) {
 Statement Parser::statement() {
   const Token& token = take();
   if (token.kind == Token::Kind::data) {
-    Statement out = statement_of(Kind::text, token.line);
+    Statement out = statement_of(StatementKind::text, token.line);
     out.text = token.text;
     return out;
   }
   if (token.kind == Token::Kind::variable_begin) {
-    Statement out = statement_of(Kind::print, token.line);
+    Statement out = statement_of(StatementKind::print, token.line);
     out.expression = tuple(true);
     expect(Token::Kind::variable_end);
     return out;
@@ -135,15 +135,15 @@ Statement Parser::tag(const std::string& name) {
                                                                    {"call", &Parser::call_block}, {"filter", &Parser::filter_block},
                                                                    {"with", &Parser::with},       {"block", &Parser::block},
                                                                    {"print", &Parser::print},     {"generation", &Parser::generation}};
-  if (name == "break") return jump(Kind::break_loop);
-  if (name == "continue") return jump(Kind::continue_loop);
+  if (name == "break") return jump(StatementKind::break_loop);
+  if (name == "continue") return jump(StatementKind::continue_loop);
   if (kRefused.contains(name)) fail(fmt::format("the tag '{}' is not supported", name));
   const auto found = tags.find(name);
   if (found == tags.end()) fail(fmt::format("unknown tag '{}'", name));
   return (this->*found->second)();
 }
 
-Statement Parser::jump(Kind kind) {
+Statement Parser::jump(StatementKind kind) {
   const Token& token = take();
   if (loops_ == 0) fail(fmt::format("'{}' outside a loop", token.text));
   return statement_of(kind, token.line);
@@ -151,7 +151,7 @@ Statement Parser::jump(Kind kind) {
 
 Statement Parser::condition() {
   const std::size_t known = unknown_.size();
-  Statement out = statement_of(Kind::condition, here().line);
+  Statement out = statement_of(StatementKind::condition, here().line);
   do {
     take();
     ExpressionPtr test = tuple(false);
@@ -166,7 +166,7 @@ Statement Parser::condition() {
 }
 
 Statement Parser::loop() {
-  Statement out = statement_of(Kind::loop, take().line);
+  Statement out = statement_of(StatementKind::loop, take().line);
   out.target = target(false, "in");
   if (assigns_loop(out.target)) fail("'loop' cannot be assigned to");
   if (!skip_name("in")) fail("'in' is missing in a for");
@@ -216,14 +216,14 @@ Target Parser::target(bool with_namespace, const std::string& end) {
 }
 
 Statement Parser::set() {
-  Statement out = statement_of(Kind::set, take().line);
+  Statement out = statement_of(StatementKind::set, take().line);
   out.target = target(true);
   if (loops_ > 0 && assigns_loop(out.target)) fail("'loop' cannot be assigned to in a for");
   if (skip_sign("=")) {
     out.expression = tuple(true);
     return out;
   }
-  out.kind = Kind::set_block;
+  out.kind = StatementKind::set_block;
   while (skip_sign("|")) out.expression = filter(std::move(out.expression));
   out.body = scoped_body({"endset"});
   take();
@@ -261,7 +261,7 @@ void Parser::macro_body(MacroBody& macro, const std::string& end) {
 }
 
 Statement Parser::macro() {
-  Statement out = statement_of(Kind::macro, take().line);
+  Statement out = statement_of(StatementKind::macro, take().line);
   out.macro = std::make_shared<MacroBody>();
   out.macro->name = expect_name();
   const std::size_t known = unknown_.size();
@@ -272,7 +272,7 @@ Statement Parser::macro() {
 }
 
 Statement Parser::call_block() {
-  Statement out = statement_of(Kind::call_block, take().line);
+  Statement out = statement_of(StatementKind::call_block, take().line);
   out.macro = std::make_shared<MacroBody>();
   if (is_sign("(")) signature(*out.macro);
   out.expression = expression();
@@ -283,7 +283,7 @@ Statement Parser::call_block() {
 
 Statement Parser::filter_block() {
   const std::size_t known = unknown_.size();
-  Statement out = statement_of(Kind::filter, take().line);
+  Statement out = statement_of(StatementKind::filter, take().line);
   out.expression = filter(nullptr);
   while (skip_sign("|")) out.expression = filter(std::move(out.expression));
   out.body = tag_body({"endfilter"});
@@ -293,7 +293,7 @@ Statement Parser::filter_block() {
 }
 
 Statement Parser::with() {
-  Statement out = statement_of(Kind::with, take().line);
+  Statement out = statement_of(StatementKind::with, take().line);
   while (here().kind != Token::Kind::block_end && !is_sign(":")) {
     if (!out.assignments.empty()) expect_sign(",");
     Target name = target_part(false);
@@ -307,7 +307,7 @@ Statement Parser::with() {
 
 /// Prints its body: nothing extends this template.
 Statement Parser::block() {
-  Statement out = statement_of(Kind::block, take().line);
+  Statement out = statement_of(StatementKind::block, take().line);
   const std::string name = expect_name();
   out.text = name;
   if (is_name("scoped") || is_name("required")) fail(fmt::format("a {} block is not supported", here().text));
@@ -321,7 +321,7 @@ Statement Parser::block() {
 
 Statement Parser::print() {
   const std::size_t line = take().line;
-  Statement out = statement_of(Kind::print, line);
+  Statement out = statement_of(StatementKind::print, line);
   out.expression = std::make_unique<Expression>();
   out.expression->kind = Expression::Kind::joined;
   out.expression->line = line;
@@ -334,7 +334,7 @@ Statement Parser::print() {
 
 /// What the assistant wrote, marked for training: a call block around its body.
 Statement Parser::generation() {
-  Statement out = statement_of(Kind::scope, take().line);
+  Statement out = statement_of(StatementKind::scope, take().line);
   const std::size_t loops = std::exchange(loops_, 0);
   out.body = scoped_body({"endgeneration"});
   loops_ = loops;

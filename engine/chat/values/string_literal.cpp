@@ -8,9 +8,9 @@
 namespace statescope::chat {
 namespace {
 
-class Reader {
+class LiteralReader {
  public:
-  explicit Reader(std::string text) : text_(std::move(text)) {}
+  explicit LiteralReader(std::string text) : text_(std::move(text)) {}
 
   std::string run() {
     while (at_ < text_.size()) {
@@ -74,6 +74,6 @@ class Reader {
 }  // namespace
 
 /// As Jinja does first: what is beyond ASCII becomes an escape, so that a backslash before it is one that stands for itself.
-std::string unescaped(std::string_view text) { return Reader(ascii_escaped(text)).run(); }
+std::string unescaped(std::string_view text) { return LiteralReader(ascii_escaped(text)).run(); }
 
 }  // namespace statescope::chat
