@@ -28,7 +28,8 @@ std::map<std::string, Rule> rules() {
   return {{"kernels", {{"kernels"}, kMathematicsOnly}},
           {"datasets", {{"datasets"}, kNoWindow}},
           {"engine", {{"engine", "kernels"}, kNoWindow}},
-          {"views", {{"views", "engine/snapshot.h", "engine/findings"}, {"Q", "imgui", "backends/", "hdf5", "Eigen/", "hwy/"}}},
+          {"views",
+           {{"views", "engine/snapshot.h", "engine/accuracy.h", "engine/findings"}, {"Q", "imgui", "backends/", "hdf5", "Eigen/", "hwy/"}}},
           {"app", {{"app", "views", "engine", "datasets", "kernels"}, {}}}};
 }
 
