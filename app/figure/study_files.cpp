@@ -20,9 +20,10 @@ std::string stem_of(const std::string& path) { return std::filesystem::path(path
 
 /// The name without the seed of the training: "mqar-gla-seed3" is a training of "mqar-gla".
 std::string without_seed(const std::string& checkpoint) {
+  constexpr std::size_t most_digits = 9;
   const std::string name = stem_of(checkpoint), mark = "-seed";
-  const std::size_t at = name.rfind(mark);
-  const bool seeded = at != std::string::npos && name.find_first_not_of("0123456789", at + mark.size()) == std::string::npos;
+  const std::size_t at = name.rfind(mark), digits = at == std::string::npos ? 0 : name.size() - at - mark.size();
+  const bool seeded = digits > 0 && digits <= most_digits && name.find_first_not_of("0123456789", at + mark.size()) == std::string::npos;
   return seeded ? name.substr(0, at) : name;
 }
 

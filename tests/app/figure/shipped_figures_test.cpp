@@ -1,5 +1,7 @@
 // The specs of the papers' figures in assets/figures: each can be read, and those that take little are drawn.
 #include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "app/canvas/text_canvas.h"
@@ -8,6 +10,7 @@
 #include "engine/error.h"
 #include "tests/catch.h"
 #include "tests/source.h"
+#include "tests/temporary_folder.h"
 
 namespace statescope::shipped_figures_test {
 namespace {
@@ -96,6 +99,21 @@ TEST_CASE("seeds stand side by side, each training a point of its own", "[figure
   CHECK(luck.numbers[0].values.at(gla * 5 + 2) == Approx(33.6).margin(0.1));
   CHECK(has(luck.caption, "each point is one training"));
   CHECK(!has(luck.caption, "median"));
+}
+
+TEST_CASE("what ends like a seed and is none is part of the name", "[figures]") {
+  std::ifstream shipped(from_source("assets/recipes/seeds/mqar.json"));
+  for (const std::string& ending : std::vector<std::string>{"-seed", "-seedling", "-seed" + std::string(400, '9')}) {
+    nlohmann::json scores = nlohmann::json::parse(shipped);
+    shipped.seekg(0);
+    scores["cells"] = {scores["cells"][0]};
+    scores["cells"][0]["checkpoint"] = "my-model" + ending;
+    const test::TemporaryFolder folder;
+    const fs::path file = folder / "scores.json";
+    std::ofstream(file) << scores;
+    const Drawn alone = drawn(chart(R"("chart": "recall", "mode": "over seeds", "data": [")" + file.string() + R"("])"));
+    CHECK(alone.numbers[0].axes[1].coordinates == std::vector<double>{1});
+  }
 }
 
 TEST_CASE("a training on another seed is drawn with the others of its model, or alone where it is named", "[figures]") {
