@@ -55,6 +55,9 @@ def main():
     arguments = parser.parse_args()
     task, statescope = arguments.task, arguments.statescope.resolve()
 
+    found = chosen(arguments.zoo, task)
+    if not found:
+        parser.error(f"{arguments.zoo} has no training of {task}")
     write_scores(arguments.zoo, task, ASSETS / "recipes" / "seeds")
     checkpoints = ASSETS / "checkpoints"
     for earlier in [*(checkpoints / "trajectories").glob(f"{task}-*.h5"), *(checkpoints / "seeds").glob(f"{task}-*.h5")]:
@@ -62,7 +65,7 @@ def main():
     for family in EVERY_SEED.get(task, ()):
         for seed, folder in trained(arguments.zoo, task, family).items():
             convert(statescope, folder, checkpoints / "seeds" / f"{task}-{family}-seed{seed}.h5")
-    for family, folder in chosen(arguments.zoo, task).items():
+    for family, folder in found.items():
         name = f"{task}-{family}"
         print(f"{name}: {folder.name}", flush=True)
         convert(statescope, folder, checkpoints / f"{name}.h5")

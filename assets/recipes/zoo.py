@@ -169,7 +169,8 @@ def write_scores(zoo, task, place):
             if match := re.fullmatch(rf"{task}-{family}(?:-seed(\d+))?", folder.name):
                 if folder.is_dir():
                     cells += [as_eval_has_it(cell, task, f"{task}-{family}-seed{match[1] or 1}") for cell in scores_of(folder)]
-    (place / f"{task}.json").write_text('{"format": "statescope-scores", "version": 1, "split": "evaluation", "cells": [\n' + ",\n".join(json.dumps(cell) for cell in cells) + "\n]}\n")
+    head, lines = '{"format": "statescope-scores", "version": 1, "split": "evaluation", "cells": [\n', ",\n".join(map(json.dumps, cells))
+    (place / f"{task}.json").write_text(head + lines + "\n]}\n")
 
 
 def main():
