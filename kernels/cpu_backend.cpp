@@ -3,10 +3,10 @@
 #include <new>
 #include <optional>
 
-#include "kernels/backend.h"
 #include "kernels/cpu/bfloat16_product.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/device.h"
+#include "kernels/fused/by_parts.h"
 
 namespace statescope {
 namespace {
@@ -19,6 +19,67 @@ void copy_contiguous(Tensor to, ConstTensor from) {
   const std::size_t bytes = static_cast<std::size_t>(from.shape.size()) * size_of(from.dtype);
   if (bytes > 0 && to.data != from.data) std::memcpy(to.data, from.data, bytes);
 }
+
+struct OnCpu {
+  Backend& device;
+  bool rounds;  // the operands of products
+
+  void operator()(const ops::Fill& op) const { fill(op.x, op.value); }
+  void operator()(const ops::Copy& op) const { copy(op.dst, op.src); }
+  void operator()(const ops::GatherRows& op) const { gather_rows(op.dst, op.src, op.rows); }
+  void operator()(const ops::ScatterAddRows& op) const { scatter_add_rows(op.dst, op.src, op.rows, op.weight); }
+
+  void operator()(const ops::RmsNorm& op) const { rms_norm(op.y, op.x, op.weight, op.eps, op.offset); }
+  void operator()(const ops::RmsNormPlain& op) const { rms_norm_plain(op.y, op.x, op.group, op.eps); }
+  void operator()(const ops::L2Norm& op) const { l2_norm(op.y, op.x); }
+  void operator()(const ops::SumNorm& op) const { sum_norm(op.y, op.x, op.eps); }
+  void operator()(const ops::Softmax& op) const { softmax(op.y, op.x, op.temperature); }
+  void operator()(const ops::Activate& op) const { activate(op.y, op.x, op.act); }
+  void operator()(const ops::Gate& op) const { gate(op.y, op.a, op.b, op.act); }
+  void operator()(const ops::Add& op) const { add(op.y, op.a, op.b, op.factor); }
+  void operator()(const ops::ScaleHeads& op) const { scale_heads(op.y, op.x, op.g, op.scale); }
+  void operator()(const ops::DivideHeads& op) const { divide_heads(op.y, op.x, op.d, op.eps); }
+  void operator()(const ops::LogSigmoidDecay& op) const { log_sigmoid_decay(op.y, op.x, op.normalizer, op.clamp_min); }
+  void operator()(const ops::GatedDeltaDecay& op) const { gated_delta_decay(op.y, op.a, op.A_log, op.dt_bias); }
+  void operator()(const ops::SoftplusClamp& op) const { softplus_clamp(op.y, op.x, op.dt_bias, op.dt_min, op.dt_max); }
+  void operator()(const ops::OneMinusExp& op) const { one_minus_exp(op.y, op.x); }
+  void operator()(const ops::Rope& op) const {
+    op.rotation ? rope(op.y, op.x, op.first, *op.rotation) : rope(op.y, op.x, op.first, op.theta, op.rotary);
+  }
+
+  void operator()(const ops::Embed& op) const { embed(op.y, op.table, op.ids); }
+  void operator()(const ops::Linear& op) const {
+    rounds ? linear_rounded(op.y, op.x, op.weight, op.bias) : linear(op.y, op.x, op.weight, op.bias);
+  }
+
+  void operator()(const ops::TopK& op) const { top_k(op.ids, op.scores); }
+  void operator()(const ops::Renormalise& op) const { renormalise(op.y, op.gate, op.ids); }
+  void operator()(const ops::RowSparse& op) const { row_sparse(op.k, op.log_decay, op.z, op.topk, op.skip_decay); }
+
+  void operator()(const ops::ShortConvolutions& op) const {
+    for (const ShortConvolution& convolution : op.convolutions) short_convolution(convolution);
+  }
+  void operator()(const ops::DecayedOuterProduct& op) const {
+    op.chunk_size == 0 ? decayed_outer_product_step(op.memory) : decayed_outer_product_chunk(op.memory, op.chunk_size);
+  }
+  void operator()(const ops::GatedDeltaRule& op) const {
+    op.chunk_size == 0 ? gated_delta_rule_step(op.memory) : gated_delta_rule_chunk(op.memory, op.chunk_size);
+  }
+  void operator()(const ops::SoftmaxAttention& op) const {
+    op.chunk_size == 0 ? softmax_attention_step(op.memory) : softmax_attention_chunk(op.memory, op.chunk_size);
+  }
+
+  void operator()(const ops::NextTokenNll& op) const { next_token_nll(op.nll, op.logits, op.ids); }
+  void operator()(const ops::TotalVariation& op) const { total_variation(op.distance, op.a, op.b); }
+  void operator()(const ops::RowNorms& op) const { row_norms(op.norms, op.x); }
+  void operator()(const ops::RowCosine& op) const { row_cosine(op.cosine, op.z); }
+  void operator()(const ops::SingularValues& op) const { singular_values(op.sigma, op.z); }
+
+  template <Fused Op>
+  void operator()(const Op& op) const {
+    by_parts(op, device);
+  }
+};
 
 class CpuBackend final : public Backend {
  public:
@@ -45,70 +106,7 @@ class CpuBackend final : public Backend {
   void download(Tensor host, ConstTensor device) override { copy_contiguous(host, device); }
   ConstTensor adopt(ConstTensor host, Buffer&) override { return host; }
 
-  void fill(Tensor x, float value) override { statescope::fill(x, value); }
-  void copy(Tensor dst, ConstTensor src) override { statescope::copy(dst, src); }
-  void gather_rows(Tensor dst, ConstTensor src, const std::int32_t* rows) override { statescope::gather_rows(dst, src, rows); }
-  void scatter_add_rows(Tensor dst, ConstTensor src, const std::int32_t* rows, ConstTensor weight) override {
-    statescope::scatter_add_rows(dst, src, rows, weight);
-  }
-
-  void embed(Tensor y, ConstTensor table, const std::int32_t* ids) override { statescope::embed(y, table, ids); }
-  void linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias) override {
-    rounds_ ? statescope::linear_rounded(y, x, weight, bias) : statescope::linear(y, x, weight, bias);
-  }
-
-  void rms_norm(Tensor y, ConstTensor x, ConstTensor weight, float eps, float offset) override {
-    statescope::rms_norm(y, x, weight, eps, offset);
-  }
-  void rms_norm_plain(Tensor y, ConstTensor x, std::int64_t group, float eps) override { statescope::rms_norm_plain(y, x, group, eps); }
-  void l2_norm(Tensor y, ConstTensor x) override { statescope::l2_norm(y, x); }
-  void sum_norm(Tensor y, ConstTensor x, float eps) override { statescope::sum_norm(y, x, eps); }
-  void softmax(Tensor y, ConstTensor x, float temperature) override { statescope::softmax(y, x, temperature); }
-  void activate(Tensor y, ConstTensor x, Activation act) override { statescope::activate(y, x, act); }
-  void gate(Tensor y, ConstTensor a, ConstTensor b, Activation act) override { statescope::gate(y, a, b, act); }
-  void add(Tensor y, ConstTensor a, ConstTensor b, float factor) override { statescope::add(y, a, b, factor); }
-  void scale_heads(Tensor y, ConstTensor x, ConstTensor g, float scale) override { statescope::scale_heads(y, x, g, scale); }
-  void divide_heads(Tensor y, ConstTensor x, ConstTensor d, float eps) override { statescope::divide_heads(y, x, d, eps); }
-  void log_sigmoid_decay(Tensor y, ConstTensor x, float normalizer, float clamp_min) override {
-    statescope::log_sigmoid_decay(y, x, normalizer, clamp_min);
-  }
-  void gated_delta_decay(Tensor y, ConstTensor a, ConstTensor A_log, ConstTensor dt_bias) override {
-    statescope::gated_delta_decay(y, a, A_log, dt_bias);
-  }
-  void softplus_clamp(Tensor y, ConstTensor x, ConstTensor dt_bias, float dt_min, float dt_max) override {
-    statescope::softplus_clamp(y, x, dt_bias, dt_min, dt_max);
-  }
-  void one_minus_exp(Tensor y, ConstTensor x) override { statescope::one_minus_exp(y, x); }
-  void rope(Tensor y, ConstTensor x, std::int64_t first, double theta, std::int64_t rotary) override {
-    statescope::rope(y, x, first, theta, rotary);
-  }
-  void rope(Tensor y, ConstTensor x, std::int64_t first, const Rotation& rotation) override { statescope::rope(y, x, first, rotation); }
-  void top_k(Tensor ids, ConstTensor scores) override { statescope::top_k(ids, scores); }
-  void renormalise(Tensor y, ConstTensor gate, ConstTensor ids) override { statescope::renormalise(y, gate, ids); }
-  void row_sparse(Tensor k, Tensor log_decay, ConstTensor z, std::int64_t topk, bool skip_decay) override {
-    statescope::row_sparse(k, log_decay, z, topk, skip_decay);
-  }
-
-  void short_convolutions(std::span<const ShortConvolution> ops) override {
-    for (const ShortConvolution& op : ops) statescope::short_convolution(op);
-  }
-  void decayed_outer_product(const DecayedOuterProduct& op, std::int64_t chunk_size) override {
-    if (chunk_size == 0) return decayed_outer_product_step(op);
-    decayed_outer_product_chunk(op, chunk_size);
-  }
-  void gated_delta_rule(const GatedDeltaRule& op, std::int64_t chunk_size) override {
-    if (chunk_size == 0) return gated_delta_rule_step(op);
-    gated_delta_rule_chunk(op, chunk_size);
-  }
-  void softmax_attention(const SoftmaxAttention& op, std::int64_t chunk_size) override {
-    if (chunk_size == 0) return softmax_attention_step(op);
-    softmax_attention_chunk(op, chunk_size);
-  }
-  void next_token_nll(Tensor nll, ConstTensor logits, const std::int32_t* ids) override { statescope::next_token_nll(nll, logits, ids); }
-  void total_variation(Tensor distance, ConstTensor a, ConstTensor b) override { statescope::total_variation(distance, a, b); }
-  void row_norms(Tensor norms, ConstTensor x) override { statescope::row_norms(norms, x); }
-  void row_cosine(Tensor cosine, ConstTensor z) override { statescope::row_cosine(cosine, z); }
-  void singular_values(Tensor sigma, ConstTensor z, Workspace&) override { statescope::singular_values(sigma, z); }
+  void run(const Operation& operation) override { std::visit(OnCpu{*this, rounds_}, operation); }
 
  private:
   bool rounds_;

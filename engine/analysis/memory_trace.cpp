@@ -188,60 +188,14 @@ class MemoryTracer::Backend final : public statescope::Backend {
   void upload(Tensor device, ConstTensor host) override { cpu_->upload(device, host); }
   void download(Tensor host, ConstTensor device) override { cpu_->download(host, device); }
   ConstTensor adopt(ConstTensor host, Buffer& owner) override { return cpu_->adopt(host, owner); }
-  void fill(Tensor x, float value) override { cpu_->fill(x, value); }
-  void copy(Tensor dst, ConstTensor src) override { cpu_->copy(dst, src); }
-  void gather_rows(Tensor dst, ConstTensor src, const std::int32_t* rows) override { cpu_->gather_rows(dst, src, rows); }
-  void scatter_add_rows(Tensor dst, ConstTensor src, const std::int32_t* rows, ConstTensor weight) override {
-    cpu_->scatter_add_rows(dst, src, rows, weight);
-  }
-  void embed(Tensor y, ConstTensor table, const std::int32_t* ids) override { cpu_->embed(y, table, ids); }
-  void linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias) override { cpu_->linear(y, x, weight, bias); }
-  void rms_norm(Tensor y, ConstTensor x, ConstTensor weight, float eps, float offset) override {
-    cpu_->rms_norm(y, x, weight, eps, offset);
-  }
-  void rms_norm_plain(Tensor y, ConstTensor x, std::int64_t group, float eps) override { cpu_->rms_norm_plain(y, x, group, eps); }
-  void l2_norm(Tensor y, ConstTensor x) override { cpu_->l2_norm(y, x); }
-  void sum_norm(Tensor y, ConstTensor x, float eps) override { cpu_->sum_norm(y, x, eps); }
-  void softmax(Tensor y, ConstTensor x, float temperature) override { cpu_->softmax(y, x, temperature); }
-  void activate(Tensor y, ConstTensor x, Activation act) override { cpu_->activate(y, x, act); }
-  void gate(Tensor y, ConstTensor a, ConstTensor b, Activation act) override { cpu_->gate(y, a, b, act); }
-  void add(Tensor y, ConstTensor a, ConstTensor b, float factor) override { cpu_->add(y, a, b, factor); }
-  void scale_heads(Tensor y, ConstTensor x, ConstTensor g, float scale) override { cpu_->scale_heads(y, x, g, scale); }
-  void divide_heads(Tensor y, ConstTensor x, ConstTensor d, float eps) override { cpu_->divide_heads(y, x, d, eps); }
-  void log_sigmoid_decay(Tensor y, ConstTensor x, float normalizer, float clamp_min) override {
-    cpu_->log_sigmoid_decay(y, x, normalizer, clamp_min);
-  }
-  void gated_delta_decay(Tensor y, ConstTensor a, ConstTensor A_log, ConstTensor dt_bias) override {
-    cpu_->gated_delta_decay(y, a, A_log, dt_bias);
-  }
-  void softplus_clamp(Tensor y, ConstTensor x, ConstTensor dt_bias, float dt_min, float dt_max) override {
-    cpu_->softplus_clamp(y, x, dt_bias, dt_min, dt_max);
-  }
-  void one_minus_exp(Tensor y, ConstTensor x) override { cpu_->one_minus_exp(y, x); }
-  void rope(Tensor y, ConstTensor x, std::int64_t first, double theta, std::int64_t rotary) override {
-    cpu_->rope(y, x, first, theta, rotary);
-  }
-  void rope(Tensor y, ConstTensor x, std::int64_t first, const Rotation& rotation) override { cpu_->rope(y, x, first, rotation); }
-  void top_k(Tensor ids, ConstTensor scores) override { cpu_->top_k(ids, scores); }
-  void renormalise(Tensor y, ConstTensor gate, ConstTensor ids) override { cpu_->renormalise(y, gate, ids); }
-  void row_sparse(Tensor k, Tensor log_decay, ConstTensor z, std::int64_t topk, bool skip_decay) override {
-    cpu_->row_sparse(k, log_decay, z, topk, skip_decay);
-  }
-  void short_convolutions(std::span<const ShortConvolution> ops) override { cpu_->short_convolutions(ops); }
-  void softmax_attention(const SoftmaxAttention& op, std::int64_t chunk_size) override { cpu_->softmax_attention(op, chunk_size); }
-  void next_token_nll(Tensor nll, ConstTensor logits, const std::int32_t* ids) override { cpu_->next_token_nll(nll, logits, ids); }
-  void total_variation(Tensor distance, ConstTensor a, ConstTensor b) override { cpu_->total_variation(distance, a, b); }
-  void row_norms(Tensor norms, ConstTensor x) override { cpu_->row_norms(norms, x); }
-  void row_cosine(Tensor cosine, ConstTensor z) override { cpu_->row_cosine(cosine, z); }
-  void singular_values(Tensor sigma, ConstTensor z, Workspace& workspace) override { cpu_->singular_values(sigma, z, workspace); }
-
-  void decayed_outer_product(const DecayedOuterProduct& op, std::int64_t chunk_size) override {
-    cpu_->decayed_outer_product(op, chunk_size);
-    keep(op, MemoryRule::outer_product, op.decay_axis, {});
-  }
-  void gated_delta_rule(const GatedDeltaRule& op, std::int64_t chunk_size) override {
-    cpu_->gated_delta_rule(op, chunk_size);
-    keep(op, MemoryRule::delta, DecayAxis::rows, op.beta);
+  void run(const Operation& operation) override {
+    if (run_by_parts(operation)) return;
+    cpu_->run(operation);
+    if (const auto* op = std::get_if<ops::DecayedOuterProduct>(&operation)) {
+      keep(op->memory, MemoryRule::outer_product, op->memory.decay_axis, {});
+    } else if (const auto* delta = std::get_if<ops::GatedDeltaRule>(&operation)) {
+      keep(delta->memory, MemoryRule::delta, DecayAxis::rows, delta->memory.beta);
+    }
   }
 
  private:

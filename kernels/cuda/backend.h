@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <variant>
 #include <vector>
 
 #include "kernels/cuda/common/attention.h"
@@ -15,6 +16,7 @@
 #include "kernels/cuda/common/linear.h"
 #include "kernels/cuda/common/operations.h"
 #include "kernels/cuda/common/window.h"
+#include "kernels/fused/by_parts.h"
 
 namespace statescope::cuda {
 
@@ -80,157 +82,11 @@ class CudaBackend final : public Backend {
     return precision_ == Precision::bfloat16 && rows >= worth_a_chunk ? DType::bf16 : DType::f32;
   }
 
-  void fill(Tensor x, float value) override { use(), cuda::fill(x, value, stream()); }
-  void copy(Tensor dst, ConstTensor src) override { use(), cuda::copy(dst, src, stream()); }
-  void gather_rows(Tensor dst, ConstTensor src, const std::int32_t* rows) override {
-    use(), cuda::gather_rows(dst, src, sent_rows("gather_rows", rows, dst.rows(), src), stream());
-  }
-  void scatter_add_rows(Tensor dst, ConstTensor src, const std::int32_t* rows, ConstTensor weight) override {
-    use(), cuda::scatter_add_rows(dst, src, sent_rows("scatter_add_rows", rows, src.rows(), dst), weight, stream());
-  }
-
-  void embed(Tensor y, ConstTensor table, const std::int32_t* ids) override {
-    if (y.rows() != 1) return use(), cuda::embed(y, table, sent_rows("embed", ids, y.rows(), table), stream());
-    require_rows("embed", ids, 1, table);
-    give_up_capture();  // the next token is another row
-    use(), queue().embed(cuda::embedded_row(y, table, ids[0]));
-  }
-  void linear(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias) override {
-    use(), products_.linear(y, x, weight, bias, queue());
-  }
   std::unique_ptr<Repeated> repeated() override;
   bool folds_norms(std::int64_t rows) const override { return (rows == 1 && is_hopper()) || activation_type(rows) == DType::bf16; }
-  void project(std::span<const Projection> projections, Workspace& workspace) override {
-    use();
-    if (!products_.project(projections, queue())) Backend::project(projections, workspace);
-  }
-  void linear_together(std::span<const LinearProduct> products, ConstTensor x) override {
-    use();
-    for (const LinearProduct& p : products_.linear_together(products, x, queue())) finish(p);
-  }
-  void add_linear(Tensor y, ConstTensor x, ConstTensor weight, Workspace& workspace) override {
-    use();
-    if (!products_.add_linear(y, x, weight, stream())) Backend::add_linear(y, x, weight, workspace);
-  }
-  void swiglu(Tensor y, ConstTensor x, ConstTensor gate_proj, ConstTensor up_proj, ConstTensor down_proj, Workspace& workspace,
-              const InputNorm& norm, ConstTensor addend) override {
-    const Workspace::Mark mark(workspace);
-    use();
-    Tensor u = x.rows() == 1 ? workspace.tensor({1, gate_proj.rows()}) : Tensor{};
-    if (!u || !products_.gated_linear(u, x, norm, gate_proj, up_proj, queue())) {
-      const ConstTensor in = normed(x, norm, workspace);
-      u = workspace.tensor({x.rows(), gate_proj.rows()}, in.dtype);
-      products_.gated_linear(u, in, gate_proj, up_proj, workspace, queue());
-    }
-    const Projection down{.x = u, .norm = {}, .weight = down_proj, .bias = {}, .y = y, .finish = Activate{.addend = addend}, .z = {}};
-    project(std::span(&down, 1), workspace);
-  }
 
-  void rms_norm(Tensor y, ConstTensor x, ConstTensor weight, float eps, float offset) override {
-    use(), cuda::rms_norm(y, x, weight, eps, offset, stream());
-  }
-  void rms_norm_plain(Tensor y, ConstTensor x, std::int64_t group, float eps) override {
-    use(), cuda::rms_norm_plain(y, x, group, eps, stream());
-  }
-  void low_rank_decay(Tensor y, ConstTensor x, ConstTensor weight, ConstTensor bias, float normalizer, float clamp_min) override {
-    const bool fits = weight.row_size() <= most_low_rank && weight.dtype != DType::f16;
-    if (!fits || x.rows() < worth_a_chunk) return Backend::low_rank_decay(y, x, weight, bias, normalizer, clamp_min);
-    use(), cuda::low_rank_decay(y, x, weight, bias, normalizer, clamp_min, stream());
-  }
-  void sum_pair(Tensor pair, ConstTensor shared, ConstTensor sparse, ConstTensor more, Activation act) override {
-    use(), cuda::sum_pair(pair, shared, sparse, more, act, stream());
-  }
-  void softmax_pair(Tensor pair, ConstTensor shared, ConstTensor sparse, ConstTensor more) override {
-    use(), cuda::softmax_pair(pair, shared, sparse, more, stream());
-  }
-  void add_rms_norm(Tensor y, Tensor x, ConstTensor added, ConstTensor weight, float eps, float offset) override {
-    use(), cuda::add_rms_norm(y, x, added, weight, eps, offset, stream());
-  }
-  void gated_rms_norm(Tensor y, ConstTensor x, ConstTensor weight, std::int64_t group, float eps, ConstTensor gate,
-                      Activation act) override {
-    use(), cuda::gated_rms_norm(y, x, weight, group, eps, gate, act, stream());
-  }
-  void l2_norm(Tensor y, ConstTensor x) override { use(), cuda::l2_norm(y, x, stream()); }
-  void sum_norm(Tensor y, ConstTensor x, float eps) override { use(), cuda::sum_norm(y, x, eps, stream()); }
-  void softmax(Tensor y, ConstTensor x, float temperature) override { use(), cuda::softmax(y, x, temperature, stream()); }
-  void activate(Tensor y, ConstTensor x, Activation act) override { use(), cuda::activate(y, x, act, stream()); }
-  void gate(Tensor y, ConstTensor a, ConstTensor b, Activation act) override { use(), cuda::gate(y, a, b, act, stream()); }
-  void add(Tensor y, ConstTensor a, ConstTensor b, float factor) override { use(), cuda::add(y, a, b, factor, stream()); }
-  void scale_heads(Tensor y, ConstTensor x, ConstTensor g, float scale) override { use(), cuda::scale_heads(y, x, g, scale, stream()); }
-  void divide_heads(Tensor y, ConstTensor x, ConstTensor d, float eps) override { use(), cuda::divide_heads(y, x, d, eps, stream()); }
-  void log_sigmoid_decay(Tensor y, ConstTensor x, float normalizer, float clamp_min) override {
-    use(), cuda::log_sigmoid_decay(y, x, normalizer, clamp_min, stream());
-  }
-  void gated_delta_decay(Tensor y, ConstTensor a, ConstTensor A_log, ConstTensor dt_bias) override {
-    use(), cuda::gated_delta_decay(y, a, A_log, dt_bias, stream());
-  }
-  void softplus_clamp(Tensor y, ConstTensor x, ConstTensor dt_bias, float dt_min, float dt_max) override {
-    use(), cuda::softplus_clamp(y, x, dt_bias, dt_min, dt_max, stream());
-  }
-  void one_minus_exp(Tensor y, ConstTensor x) override { use(), cuda::one_minus_exp(y, x, stream()); }
-  void rope(Tensor y, ConstTensor x, std::int64_t first, double theta, std::int64_t rotary) override {
-    give_up_capture();
-    use(), cuda::rope(y, x, first, theta, rotary, stream());
-  }
-  void rope(Tensor y, ConstTensor x, std::int64_t first, const Rotation& rotation) override {
-    give_up_capture();
-    use(), cuda::rope(y, x, first, rotation, stream());
-  }
-  void top_k(Tensor ids, ConstTensor scores) override { use(), cuda::top_k(ids, scores, stream()); }
-  void renormalise(Tensor y, ConstTensor gate, ConstTensor ids) override { use(), cuda::renormalise(y, gate, ids, stream()); }
-  void row_sparse(Tensor k, Tensor log_decay, ConstTensor z, std::int64_t topk, bool skip_decay) override {
-    use(), cuda::row_sparse(k, log_decay, z, topk, skip_decay, stream());
-  }
-
-  void short_convolutions(std::span<const ShortConvolution> ops) override {
-    cuda::short_convolutions(ops, sent(ops[0].segments), stream());
-  }
-  void decayed_outer_product(const DecayedOuterProduct& op, std::int64_t) override {
-    use();
-    if (!decayed_outer_product_step(op, queue())) decayed_outer_product(op, sent(op.segments));
-  }
-  void forget_gated_outer_product(const DecayedOuterProduct& op, const Projection& gate, std::int64_t chunk_size,
-                                  Workspace& workspace) override;
-  void gated_delta_rule(const GatedDeltaRule& op, std::int64_t) override {
-    use();
-    if (!gated_delta_rule_step(op, false, queue())) gated_delta_rule(op, sent(op.segments));
-  }
-  void unit_delta_rule(const GatedDeltaRule& op, std::int64_t chunk_size, Workspace& workspace, const InputNorm& readout) override;
-  void softmax_attention(const SoftmaxAttention& op, std::int64_t) override;
-  void next_token_nll(Tensor nll, ConstTensor logits, const std::int32_t* ids) override {
-    check_next_token_nll(nll, logits, ids);
-    use(),
-        cuda::next_token_nll(nll, logits, sent(IndexRing::Arrays<1>{std::span(ids, static_cast<std::size_t>(logits.rows()))})[0], stream());
-  }
-  void total_variation(Tensor distance, ConstTensor a, ConstTensor b) override {
-    check_total_variation(distance, a, b);
-    use(), cuda::total_variation(distance, a, b, stream());
-  }
-  void row_norms(Tensor norms, ConstTensor x) override {
-    check_row_norms(norms, x);
-    use(), cuda::row_norms(norms, x, stream());
-  }
-  void row_cosine(Tensor cosine, ConstTensor z) override {
-    check_row_cosine(cosine, z);
-    use(), cuda::row_cosine(cosine, z, stream());
-  }
-  void singular_values(Tensor sigma, ConstTensor z, Workspace& workspace) override {
-    check_singular_values(sigma, z);
-    use(), cuda::singular_values(sigma, z, workspace, stream());
-  }
-  /// Tried in this order: a token's step; float32 where no chunk form can gather; the operations of Backend one by one where there are too
-  /// many runs; a chunk form that gathers rows; else rows replicated for one call of the memory.
-  void sparse_state(const SparseState& op, std::int64_t chunk_size, Workspace& workspace) override;
-  void sparse_state(const SparseState& op, const SparseSources& from, std::int64_t chunk_size, Workspace& workspace) override;
-
- protected:
-  void project_one(std::span<const Projection> projections, ConstTensor x, Workspace& workspace) override {
-    std::vector<Projection> all(projections.begin(), projections.end());
-    const std::size_t convolved = convolved_products_first(all, x);
-    if (convolved == 0) return Backend::project_one(projections, x, workspace);
-    // Products of few outputs read x while it has just been written.
-    Backend::project_one(std::span(all).subspan(convolved), x, workspace);
-    convolved_products_hopper(std::span(all).first(convolved), x, workspace, stream());
+  void run(const Operation& operation) override {
+    std::visit([this](const auto& op) { compute(op); }, operation);
   }
 
  private:
@@ -238,6 +94,128 @@ class CudaBackend final : public Backend {
   static std::size_t bytes_of(ConstTensor x) { return static_cast<std::size_t>(x.shape.size()) * size_of(x.dtype); }
   static constexpr std::int64_t worth_a_chunk = 32;  // rows
 
+  void compute(const ops::Fill& op) { use(), cuda::fill(op.x, op.value, stream()); }
+  void compute(const ops::Copy& op) { use(), cuda::copy(op.dst, op.src, stream()); }
+  void compute(const ops::GatherRows& op) {
+    use(), cuda::gather_rows(op.dst, op.src, sent_rows("gather_rows", op.rows, op.dst.rows(), op.src), stream());
+  }
+  void compute(const ops::ScatterAddRows& op) {
+    use(), cuda::scatter_add_rows(op.dst, op.src, sent_rows("scatter_add_rows", op.rows, op.src.rows(), op.dst), op.weight, stream());
+  }
+
+  void compute(const ops::Embed& op) {
+    const auto& [y, table, ids] = op;
+    if (y.rows() != 1) return use(), cuda::embed(y, table, sent_rows("embed", ids, y.rows(), table), stream());
+    require_rows("embed", ids, 1, table);
+    give_up_capture();  // the next token is another row
+    use(), queue().embed(cuda::embedded_row(y, table, ids[0]));
+  }
+  void compute(const ops::Linear& op) { use(), products_.linear(op.y, op.x, op.weight, op.bias, queue()); }
+  void compute(const ops::Project& op) {
+    use();
+    if (!products_.project(op.projections, queue())) by_parts(op, *this);
+  }
+  void compute(const ops::ProjectOne& op) {
+    std::vector<Projection> all(op.projections.begin(), op.projections.end());
+    const std::size_t convolved = convolved_products_first(all, op.normed_x);
+    if (convolved == 0) return by_parts(op, *this);
+    // Products of few outputs read x while it has just been written.
+    by_parts(ops::ProjectOne{std::span(all).subspan(convolved), op.normed_x, op.workspace}, *this);
+    convolved_products_hopper(std::span(all).first(convolved), op.normed_x, op.workspace, stream());
+  }
+  void compute(const ops::LinearTogether& op) {
+    use();
+    for (const LinearProduct& p : products_.linear_together(op.products, op.x, queue())) finish(p, *this);
+  }
+  void compute(const ops::AddLinear& op) {
+    use();
+    if (!products_.add_linear(op.y, op.x, op.weight, stream())) by_parts(op, *this);
+  }
+  void compute(const ops::SwiGlu& op) {
+    const auto& [y, x, gate_proj, up_proj, down_proj, workspace, norm, addend] = op;
+    const Workspace::Mark mark(workspace);
+    use();
+    Tensor u = x.rows() == 1 ? workspace.tensor({1, gate_proj.rows()}) : Tensor{};
+    if (!u || !products_.gated_linear(u, x, norm, gate_proj, up_proj, queue())) {
+      const ConstTensor in = normed(x, norm, *this, workspace);
+      u = workspace.tensor({x.rows(), gate_proj.rows()}, in.dtype);
+      products_.gated_linear(u, in, gate_proj, up_proj, workspace, queue());
+    }
+    const Projection down{.x = u, .norm = {}, .weight = down_proj, .bias = {}, .y = y, .finish = Activate{.addend = addend}, .z = {}};
+    project(std::span(&down, 1), workspace);
+  }
+
+  void compute(const ops::RmsNorm& op) { use(), cuda::rms_norm(op.y, op.x, op.weight, op.eps, op.offset, stream()); }
+  void compute(const ops::RmsNormPlain& op) { use(), cuda::rms_norm_plain(op.y, op.x, op.group, op.eps, stream()); }
+  void compute(const ops::LowRankDecay& op) {
+    const bool fits = op.weight.row_size() <= most_low_rank && op.weight.dtype != DType::f16;
+    if (!fits || op.x.rows() < worth_a_chunk) return by_parts(op, *this);
+    use(), cuda::low_rank_decay(op.y, op.x, op.weight, op.bias, op.normalizer, op.clamp_min, stream());
+  }
+  void compute(const ops::SumPair& op) { use(), cuda::sum_pair(op.pair, op.shared, op.sparse, op.more, op.act, stream()); }
+  void compute(const ops::SoftmaxPair& op) { use(), cuda::softmax_pair(op.pair, op.shared, op.sparse, op.more, stream()); }
+  void compute(const ops::AddRmsNorm& op) { use(), cuda::add_rms_norm(op.y, op.x, op.added, op.weight, op.eps, op.offset, stream()); }
+  void compute(const ops::GatedRmsNorm& op) {
+    use(), cuda::gated_rms_norm(op.y, op.x, op.weight, op.group, op.eps, op.gate, op.act, stream());
+  }
+  void compute(const ops::L2Norm& op) { use(), cuda::l2_norm(op.y, op.x, stream()); }
+  void compute(const ops::SumNorm& op) { use(), cuda::sum_norm(op.y, op.x, op.eps, stream()); }
+  void compute(const ops::Softmax& op) { use(), cuda::softmax(op.y, op.x, op.temperature, stream()); }
+  void compute(const ops::Activate& op) { use(), cuda::activate(op.y, op.x, op.act, stream()); }
+  void compute(const ops::Gate& op) { use(), cuda::gate(op.y, op.a, op.b, op.act, stream()); }
+  void compute(const ops::Add& op) { use(), cuda::add(op.y, op.a, op.b, op.factor, stream()); }
+  void compute(const ops::ScaleHeads& op) { use(), cuda::scale_heads(op.y, op.x, op.g, op.scale, stream()); }
+  void compute(const ops::DivideHeads& op) { use(), cuda::divide_heads(op.y, op.x, op.d, op.eps, stream()); }
+  void compute(const ops::LogSigmoidDecay& op) { use(), cuda::log_sigmoid_decay(op.y, op.x, op.normalizer, op.clamp_min, stream()); }
+  void compute(const ops::GatedDeltaDecay& op) { use(), cuda::gated_delta_decay(op.y, op.a, op.A_log, op.dt_bias, stream()); }
+  void compute(const ops::SoftplusClamp& op) { use(), cuda::softplus_clamp(op.y, op.x, op.dt_bias, op.dt_min, op.dt_max, stream()); }
+  void compute(const ops::OneMinusExp& op) { use(), cuda::one_minus_exp(op.y, op.x, stream()); }
+  void compute(const ops::Rope& op) {
+    give_up_capture();
+    use();
+    op.rotation ? cuda::rope(op.y, op.x, op.first, *op.rotation, stream())
+                : cuda::rope(op.y, op.x, op.first, op.theta, op.rotary, stream());
+  }
+  void compute(const ops::TopK& op) { use(), cuda::top_k(op.ids, op.scores, stream()); }
+  void compute(const ops::Renormalise& op) { use(), cuda::renormalise(op.y, op.gate, op.ids, stream()); }
+  void compute(const ops::RowSparse& op) { use(), cuda::row_sparse(op.k, op.log_decay, op.z, op.topk, op.skip_decay, stream()); }
+
+  void compute(const ops::ShortConvolutions& op) { cuda::short_convolutions(op.convolutions, sent(op.convolutions[0].segments), stream()); }
+  void compute(const ops::DecayedOuterProduct& op) {
+    use();
+    if (!decayed_outer_product_step(op.memory, queue())) decayed_outer_product(op.memory, sent(op.memory.segments));
+  }
+  void compute(const ops::ForgetGatedOuterProduct& op);
+  void compute(const ops::GatedDeltaRule& op) {
+    use();
+    if (!gated_delta_rule_step(op.memory, false, queue())) gated_delta_rule(op.memory, sent(op.memory.segments));
+  }
+  void compute(const ops::UnitDeltaRule& op);
+  void compute(const ops::SoftmaxAttention& op);
+  void compute(const ops::NextTokenNll& op) {
+    check_next_token_nll(op.nll, op.logits, op.ids);
+    const std::span ids(op.ids, static_cast<std::size_t>(op.logits.rows()));
+    use(), cuda::next_token_nll(op.nll, op.logits, sent(IndexRing::Arrays<1>{ids})[0], stream());
+  }
+  void compute(const ops::TotalVariation& op) {
+    check_total_variation(op.distance, op.a, op.b);
+    use(), cuda::total_variation(op.distance, op.a, op.b, stream());
+  }
+  void compute(const ops::RowNorms& op) {
+    check_row_norms(op.norms, op.x);
+    use(), cuda::row_norms(op.norms, op.x, stream());
+  }
+  void compute(const ops::RowCosine& op) {
+    check_row_cosine(op.cosine, op.z);
+    use(), cuda::row_cosine(op.cosine, op.z, stream());
+  }
+  void compute(const ops::SingularValues& op) {
+    check_singular_values(op.sigma, op.z);
+    use(), cuda::singular_values(op.sigma, op.z, op.workspace, stream());
+  }
+  /// Tried in this order: a token's step; float32 where no chunk form can gather; the operations of Backend one by one where there are too
+  /// many runs; a chunk form that gathers rows; else rows replicated for one call of the memory.
+  void compute(const ops::SparseState& op);
   /// `gates`: what decays are computed from where they are not there.
   void sparse_state_of_rows(const SparseState& op, std::span<const Projection> gates, std::int64_t chunk_size, Workspace& workspace);
 

@@ -3,26 +3,26 @@
 
 namespace statescope::cuda {
 
-void CudaBackend::forget_gated_outer_product(const DecayedOuterProduct& op, const Projection& gate, std::int64_t chunk_size,
-                                             Workspace& workspace) {
+void CudaBackend::compute(const ops::ForgetGatedOuterProduct& op) {
   use();
-  if (!in_chunks(longest(op.segments.cu_seqlens)) || !decayed_outer_product_hopper_supported(op) ||
-      !decayed_outer_product_hopper_makes(gate, op.log_decay))
-    return Backend::forget_gated_outer_product(op, gate, chunk_size, workspace);
-  in_tiles(op, sent(op.segments), {}, &gate);
+  if (!in_chunks(longest(op.memory.segments.cu_seqlens)) || !decayed_outer_product_hopper_supported(op.memory) ||
+      !decayed_outer_product_hopper_makes(op.gate, op.memory.log_decay))
+    return by_parts(op, *this);
+  in_tiles(op.memory, sent(op.memory.segments), {}, &op.gate);
 }
 
-void CudaBackend::unit_delta_rule(const GatedDeltaRule& op, std::int64_t chunk_size, Workspace& workspace, const InputNorm& readout) {
+void CudaBackend::compute(const ops::UnitDeltaRule& op) {
   use();
-  const std::int64_t rows = longest(op.segments.cu_seqlens);
-  const bool reads_out = readout.group > 0, chunks = in_chunks(rows);
-  if (!reads_out && gated_delta_rule_step(op, true, queue())) return;
-  if (!chunks || !(reads_out ? gated_delta_rule_reads_out(op, readout, rows) : gated_delta_rule_normalises(op)))
-    return Backend::unit_delta_rule(op, chunk_size, workspace, readout);
-  gated_delta_rule_in_chunks(op, sent(op.segments), true, readout);
+  const std::int64_t rows = longest(op.memory.segments.cu_seqlens);
+  const bool reads_out = op.readout.group > 0, chunks = in_chunks(rows);
+  if (!reads_out && gated_delta_rule_step(op.memory, true, queue())) return;
+  if (!chunks || !(reads_out ? gated_delta_rule_reads_out(op.memory, op.readout, rows) : gated_delta_rule_normalises(op.memory)))
+    return by_parts(op, *this);
+  gated_delta_rule_in_chunks(op.memory, sent(op.memory.segments), true, op.readout);
 }
 
-void CudaBackend::softmax_attention(const SoftmaxAttention& op, std::int64_t) {
+void CudaBackend::compute(const ops::SoftmaxAttention& attention) {
+  const SoftmaxAttention& op = attention.memory;
   const auto [queries, slots, keys] = sent(IndexRing::Arrays<3>{op.segments.cu_seqlens, op.segments.slot, op.cu_seqlens_k});
   const DeviceSegments segments = on_device(op.segments, queries, slots);
   if (in_chunks(segments) && softmax_attention_tiles_supported(op)) {
@@ -31,19 +31,16 @@ void CudaBackend::softmax_attention(const SoftmaxAttention& op, std::int64_t) {
   cuda::softmax_attention(op, segments, keys, longest(op.cu_seqlens_k), stream());
 }
 
-void CudaBackend::sparse_state(const SparseState& op, std::int64_t chunk_size, Workspace& workspace) {
-  check_sparse_state(op, op.q.dtype == DType::bf16 ? DType::bf16 : DType::f32);
-  if (use(), sparse_state_step(op, nullptr, queue())) return;
-  sparse_state_of_rows(op, {}, chunk_size, workspace);
-}
-
-void CudaBackend::sparse_state(const SparseState& op, const SparseSources& from, std::int64_t chunk_size, Workspace& workspace) {
-  check_sparse_state(op, op.q.dtype == DType::bf16 ? DType::bf16 : DType::f32);
+void CudaBackend::compute(const ops::SparseState& op) {
+  const auto& [memory, from, chunk_size, workspace] = op;
+  check_sparse_state(memory, memory.q.dtype == DType::bf16 ? DType::bf16 : DType::f32);
   use();
-  if (from.decays.empty() && sparse_state_step(op, &from, queue())) return;
-  make_choices(from);
-  if (from.decays.empty()) return sparse_state(op, chunk_size, workspace);
-  sparse_state_of_rows(op, from.decays, chunk_size, workspace);
+  const bool decays_are_there = from == nullptr || from->decays.empty();
+  if (decays_are_there && sparse_state_step(memory, from, queue())) return;
+  if (from == nullptr) return sparse_state_of_rows(memory, {}, chunk_size, workspace);
+  make_choices(*from);
+  if (decays_are_there) return sparse_state(memory, chunk_size, workspace);
+  sparse_state_of_rows(memory, from->decays, chunk_size, workspace);
 }
 
 void CudaBackend::sparse_state_of_rows(const SparseState& op, std::span<const Projection> gates, std::int64_t chunk_size,
@@ -52,7 +49,7 @@ void CudaBackend::sparse_state_of_rows(const SparseState& op, std::span<const Pr
   const bool sorted_here = runs <= most_sparse_runs(), chunks = sorted_here && in_chunks(op.v.rows()) && gathered_by_chunks(op);
   if (!chunks || op.beta) project(gates, workspace);
   if (!chunks && !in_float32(op)) return with_float32(op, [&](const SparseState& exact) { sparse_state(exact, chunk_size, workspace); });
-  if (!sorted_here) return Backend::sparse_state(op, chunk_size, workspace);
+  if (!sorted_here) return by_parts(ops::SparseState{op, nullptr, chunk_size, workspace}, *this);
   const Workspace::Mark mark(workspace);
   const SparseOrder order = sparse_order(op, sent(IndexRing::Arrays<1>{op.cu_seqlens})[0], workspace, stream());
   if (chunks) return op.beta ? sparse_delta_chunks(op, order, workspace) : sparse_chunks(op, gates, order, workspace);
