@@ -1,11 +1,11 @@
 // DeltaNet: linear attention that erases what it overwrites (spec §3.5).
-#include "engine/mixers/parts.h"
+#include "engine/mixers/described.h"
 #include "engine/mixers/table.h"
 
 namespace statescope {
 namespace {
 
-class DeltaNet final : public Mixer {
+class DeltaNet final : public DescribedMixer {
  public:
   explicit DeltaNet(const MixerBuild& build) {
     const Config& config = build.config;
@@ -29,32 +29,23 @@ class DeltaNet final : public Mixer {
 
   MixerLayout layout() const override { return single_state(heads_, K_, V_, qkv_.cache_shapes()); }
 
-  void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const override {
-    Backend& backend = ctx.backend;
-    auto [q, k, v, raw_q, raw_k, gate] = qkv_(ctx, x, state);
-    if (!qkv_.convolved()) backend.activate(v, v, Activation::silu);
+  void describe(Program& p) const override {
+    const Value x = p.x();
+    auto [q, k, v, raw_q, raw_k, gate] = qkv_(p, x);
+    if (!qkv_.convolved()) v = p.apply(Activation::silu, v);
     // The convolution has applied silu already; every other activation comes after it.
-    if (!qkv_.convolved() || qk_activation_ != Activation::silu) {
-      backend.activate(q, q, qk_activation_);
-      backend.activate(k, k, qk_activation_);
-    }
-    for (const Tensor& z : {q, k}) {
-      if (!l2_) backend.sum_norm(z, z, 0);
+    const bool activates = !qkv_.convolved() || qk_activation_ != Activation::silu;
+    for (Value* z : {&q, &k}) {
+      if (activates) *z = p.apply(qk_activation_, *z);
+      *z = l2_ ? p.apply(program::L2Norm{}, *z) : p.apply(program::SumNorm{0}, *z);
     }
     // β_t = σ(b_proj x), doubled if eigenvalues may be negative
-    Tensor beta = ctx.tensor({heads_});
-    if (b_proj_) {
-      b_proj_.into(ctx, beta, x);
-      backend.activate(beta, beta, Activation::sigmoid);
-    } else {
-      backend.fill(beta, 1);
-    }
-    if (beta_factor_ != 1) backend.add(beta, beta, beta);
+    Value beta = b_proj_ ? p.apply(Activation::sigmoid, b_proj_(p, x, Numbers::exact)) : p.fill(1, {heads_});
+    if (beta_factor_ != 1) beta = p.combine(program::Add{}, beta, beta);
 
     // u_t = β_t (v_t − k_t S_{t-1}),   S_t = S_{t-1} + k_tᵀ u_t,   o_t = K^{-1/2} q_t S_t
-    Tensor o = remember(ctx, GatedDeltaRule{.q = q, .k = k, .v = v, .beta = beta, .scale = inverse_sqrt(K_)}, state.memory[0], l2_);
-    if (ctx.state_only) return;
-    readout_(ctx, o, gate, y);
+    const Value o = remember(p, program::DeltaRule{.q = q, .k = k, .v = v, .beta = beta, .scale = inverse_sqrt(K_)}, heads_, V_);
+    p.result = readout_(p, o, gate);
   }
 
  private:

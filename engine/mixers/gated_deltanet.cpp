@@ -1,11 +1,11 @@
 // Gated DeltaNet: decay, erase, write; and softmax linear attention (SLA) on it (spec §3.6, §6).
-#include "engine/mixers/parts.h"
+#include "engine/mixers/described.h"
 #include "engine/mixers/table.h"
 
 namespace statescope {
 namespace {
 
-class GatedDeltaNet final : public Mixer {
+class GatedDeltaNet final : public DescribedMixer {
  public:
   explicit GatedDeltaNet(const MixerBuild& build) {
     const Config& config = build.config;
@@ -28,7 +28,6 @@ class GatedDeltaNet final : public Mixer {
     readout_.gate_act = activation_named(config, "output_gate_activation", "swish", {"swish", "silu", "sigmoid"});
   }
 
-  bool folds_norm() const override { return !head_gates_; }
   MixerLayout layout() const override {
     MixerLayout layout = single_state(value_heads_, K_, V_, qkv_.cache_shapes());
     layout.decays = !head_gates_ || head_gates_->gdn_decay;
@@ -36,45 +35,36 @@ class GatedDeltaNet final : public Mixer {
     return layout;
   }
 
-  void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const override {
-    Backend& backend = ctx.backend;
+  void describe(Program& p) const override {
+    const Value x = p.x();
     // log α_t = −exp(A_log)·softplus(a_proj x + dt_bias),   β_t = σ(b_proj x), per value head
-    Tensor log_decay = ctx.tensor({value_heads_}), beta = ctx.tensor({value_heads_});
-    auto [q, k, v, raw_q, raw_k, gate] = qkv_(
-        ctx, x, state,
-        {a_proj_.onto(ctx, log_decay, x, DeltaDecay{A_log_, dt_bias_}), b_proj_.onto(ctx, beta, x, Activate{Activation::sigmoid, {}})});
-    if (head_gates_ && !head_gates_->gdn_decay) backend.fill(log_decay, 0);  // [A14], the literal SLA eq. 14
-    if (beta_factor_ != 1) backend.add(beta, beta, beta);
+    const bool decays = !head_gates_ || head_gates_->gdn_decay;  // [A14]: not in the literal SLA eq. 14
+    const Value log_decay =
+        decays ? p.apply(DeltaDecay{A_log_, dt_bias_}, a_proj_(p, x, Numbers::exact)) : p.fill(0, {value_heads_});
+    Value beta = p.apply(Activation::sigmoid, b_proj_(p, x, Numbers::exact));
+    if (beta_factor_ != 1) beta = p.combine(program::Add{}, beta, beta);
+    auto [q, k, v, raw_q, raw_k, gate] = qkv_(p, x);
     std::optional<HeadGates::Gates> G;
-    if (head_gates_ && !head_gates_->phi_stage) G = (*head_gates_)(ctx, x, raw_q, raw_k);
+    if (head_gates_ && !head_gates_->phi_stage) G = (*head_gates_)(p, x, raw_q, raw_k);
     if (!qkv_.convolved()) {
       // Without convolutions plain silu; the gates above have seen q and k before it.
-      for (const Tensor& z : {q, k, v}) backend.activate(z, z, Activation::silu);
+      for (Value* z : {&q, &k, &v}) *z = p.apply(Activation::silu, *z);
     }
-    if (head_gates_ && head_gates_->phi_stage) G = (*head_gates_)(ctx, x, q, k);
-    // q̂ = L2(q), k̂ = L2(k); where nothing comes between, the memory does it
-    for (const Tensor& z : {q, k}) {
-      if (G) backend.l2_norm(z, z);
-    }
-    const Ungated ungated(ctx, G.has_value(), q, state.memory[0]);
+    if (head_gates_ && head_gates_->phi_stage) G = (*head_gates_)(p, x, q, k);
+    // q̂ = L2(q), k̂ = L2(k)
+    q = p.apply(program::L2Norm{}, q);
+    k = p.apply(program::L2Norm{}, k);
     // SLA: the write gate scales the value target alone, the read gate q                                   (SLA eq. 14–16)
-    Tensor read_gate;
+    const Value ungated = q;
     if (G) {
-      backend.scale_heads(v, v, repeat_heads(ctx, G->k, value_heads_));
-      read_gate = repeat_heads(ctx, G->q, value_heads_);
-      if (!head_gates_->post_norm) backend.scale_heads(q, q, G->q);
+      v = p.combine(program::ScaleHeads{}, v, p.repeat_heads(G->k, 1, heads_, value_heads_));
+      if (!head_gates_->post_norm) q = p.combine(program::ScaleHeads{}, q, G->q);
+      G->q = p.repeat_heads(G->q, 1, heads_, value_heads_);
     }
 
     // S̄ = α_t S_{t-1},   u_t = β_t (v_t − k̂_t S̄),   S_t = S̄ + k̂_tᵀ u_t,   o_t = K^{-1/2} q̂_t S_t
-    const GatedDeltaRule memory{.q = q, .k = k, .v = v, .log_decay = log_decay, .beta = beta, .scale = inverse_sqrt(K_)};
-    if (!G && Readout::before_is_memorys(ctx)) {
-      const Tensor read = remember(ctx, memory, state.memory[0], true, readout_.before(gate));
-      return readout_.project(ctx, read, y);
-    }
-    const Tensor o = remember(ctx, memory, state.memory[0], !G);
-    if (ctx.state_only) return;
-    readout_(ctx, o, gate, y, G && head_gates_->post_norm ? read_gate : Tensor{});
-    ungated.emit_effect(ctx, memory, readout_, gate, y);
+    const program::DeltaRule memory{.q = q, .k = k, .v = v, .log_decay = log_decay, .beta = beta, .scale = inverse_sqrt(K_)};
+    p.result = gated_output(p, memory, value_heads_, V_, readout_, gate, head_gates_, G, ungated);
   }
 
  private:

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <functional>
 #include <numeric>
 
 #include "engine/config/host_floats.h"
@@ -40,16 +39,7 @@ void emit_output_gate(Context& ctx, ConstTensor gate, std::int64_t heads, Activa
   emit_from_host(ctx, "output_gate", means, heads);
 }
 
-Tensor repeat_heads(Context& ctx, Tensor g, std::int64_t heads) {
-  if (g.row_size() == heads) return g;
-  Tensor repeated = ctx.tensor({heads});
-  for (std::int64_t h = 0; h < heads; ++h) {
-    ctx.backend.copy(repeated.columns(h, {1}), g.columns(producer_head(h, g.row_size(), heads), {1}));
-  }
-  return repeated;
-}
-
-std::optional<HeadGates> HeadGates::load(const MixerBuild& build, QkvProjection& qkv, std::int64_t hidden) {
+std::optional<HeadGates> HeadGates::load(const MixerBuild& build, const QkvProjection& qkv, std::int64_t hidden) {
   const Config sla = build.config.object("sla");
   if (!sla.boolean("enabled", false)) return std::nullopt;
   const std::int64_t heads = qkv.q_heads, head_dim = qkv.K;
@@ -69,78 +59,21 @@ std::optional<HeadGates> HeadGates::load(const MixerBuild& build, QkvProjection&
   gates.w_q = build.weights.matrix("sla_q_gate.weight", {heads, expected});
   gates.w_k = build.weights.matrix("sla_k_gate.weight", {heads, expected});
   gates.phi_stage = sla.text("gate_stage", "proj", {"proj", "phi"}) == "phi";
-  qkv.keeps_raw = !gates.phi_stage;
   gates.post_norm = sla.text("read_gate_position", "q", {"q", "post_norm"}) == "post_norm";
   gates.temperature = static_cast<float>(sla.not_negative("temperature", 1.0));
   gates.gdn_decay = sla.boolean("gdn_decay", true);
   return gates;
 }
 
-HeadGates::Gates HeadGates::operator()(Context& ctx, ConstTensor x, ConstTensor q, ConstTensor k) const {
-  const std::int64_t heads = w_q.rows();
-  auto softmax_over_heads = [&](ConstTensor z, ConstTensor w) {
-    Tensor logits = ctx.tensor({heads});
-    if (input == Input::x) {
-      ctx.backend.linear(logits, x, w);
-    } else if (input == Input::concat) {
-      ctx.backend.linear(logits, z.with_row({z.row_size()}), w);
-    } else {
-      // logit_h = z_h · w_h: row h of the weight sees head h alone
-      const std::int64_t d = w.row_size();
-      for (std::int64_t h = 0; h < heads; ++h) ctx.backend.linear(logits.columns(h, {1}), z.columns(h * d, {d}), w.slice(h, 1));
-    }
+HeadGates::Gates HeadGates::operator()(Program& p, Value x, Value q, Value k) const {
+  const auto softmax_over_heads = [&](Value z, ConstTensor w) {
+    const Value logits = input == Input::x        ? p.linear(w, {}, x, Numbers::exact)
+                         : input == Input::concat ? p.linear(w, {}, p.with_axes(z, {p.width(z)}), Numbers::exact)
+                                                  : p.linear_of_heads(w, z);
     // G = softmax_h(λ · logits)                                                                       (SLA eq. 4, theorem 4.2)
-    ctx.backend.softmax(logits, logits, ctx.rules ? temperature * ctx.rules->sharpness : temperature);
-    return logits;
+    return p.apply(program::Softmax{temperature}, logits);
   };
-  Gates gates{softmax_over_heads(q, w_q), softmax_over_heads(k, w_k)};
-  ctx.emit("head_gate_q", gates.q);
-  ctx.emit("head_gate_k", gates.k);
-  return gates;
-}
-
-namespace {
-
-Tensor copy_of(Context& ctx, ConstTensor x) {
-  const Tensor copy = ctx.workspace.tensor(x.shape, x.dtype);
-  ctx.backend.copy(copy, x);
-  return copy;
-}
-
-template <class Memory>
-void emit_effect_of(Context& ctx, const Ungated& ungated, Memory memory, const Readout& readout, ConstTensor gate, ConstTensor y) {
-  if (!ungated.q) return;
-  Context silent = ctx;
-  silent.channels = nullptr;
-  memory.q = ungated.q;
-  const Tensor y_1 = ctx.workspace.tensor(y.shape, y.dtype);
-  readout(silent, remember(silent, memory, ungated.state), gate, y_1);
-  const std::vector<float> own = host_floats(ctx.backend, widened(ctx, y)), other = host_floats(ctx.backend, widened(ctx, y_1));
-  std::vector<float> effect;
-  for (auto a = own.begin(), b = other.begin(); a != own.end(); a += y.row_size(), b += y.row_size()) {
-    // ‖y₁ − y‖ / ‖y‖
-    const double change =
-        std::transform_reduce(a, a + y.row_size(), b, 0.0, std::plus<>(), [](double p, double q) { return (q - p) * (q - p); });
-    const double size = std::transform_reduce(a, a + y.row_size(), 0.0, std::plus<>(), [](double p) { return p * p; });
-    effect.push_back(change == 0 ? 0.0F : static_cast<float>(std::sqrt(change / size)));
-  }
-  emit_from_host(ctx, "read_gate_effective", effect, 1);
-}
-
-}  // namespace
-
-Ungated::Ungated(Context& ctx, bool gated, ConstTensor q_, ConstTensor state_) {
-  if (!gated || !ctx.wants_all()) return;
-  q = copy_of(ctx, q_);
-  state = copy_of(ctx, state_);
-}
-
-void Ungated::emit_effect(Context& ctx, DecayedOuterProduct memory, const Readout& readout, ConstTensor gate, ConstTensor y) const {
-  emit_effect_of(ctx, *this, memory, readout, gate, y);
-}
-
-void Ungated::emit_effect(Context& ctx, GatedDeltaRule memory, const Readout& readout, ConstTensor gate, ConstTensor y) const {
-  emit_effect_of(ctx, *this, memory, readout, gate, y);
+  return {p.show("head_gate_q", softmax_over_heads(q, w_q)), p.show("head_gate_k", softmax_over_heads(k, w_k))};
 }
 
 }  // namespace statescope

@@ -4,13 +4,13 @@
 #include <limits>
 
 #include "engine/error.h"
-#include "engine/mixers/parts.h"
+#include "engine/mixers/described.h"
 #include "engine/mixers/table.h"
 
 namespace statescope {
 namespace {
 
-class Gla final : public Mixer {
+class Gla final : public DescribedMixer {
  public:
   explicit Gla(const MixerBuild& build) {
     const Config& config = build.config;
@@ -33,7 +33,6 @@ class Gla final : public Mixer {
     readout_ = gated_readout(build, qkv_.V, qkv_.value_dim(), static_cast<bool>(qkv_.g_proj));
   }
 
-  bool folds_norm() const override { return !head_gates_; }
   MixerLayout layout() const override {
     MixerLayout layout = single_state(heads_, K_, qkv_.V, qkv_.cache_shapes());
     layout.decays = true;
@@ -41,37 +40,31 @@ class Gla final : public Mixer {
     return layout;
   }
 
-  void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const override {
-    Backend& backend = ctx.backend;
+  void describe(Program& p) const override {
+    const Value x = p.x();
     // log α_t = logσ(gk_proj x) / 16 per key channel
-    const Tensor features = ctx.tensor({gk_proj_.first.out()}), log_decay = ctx.tensor({kv_heads_, K_});
-    const Projection forget = gk_proj_.onto(log_decay.with_row({kv_heads_ * K_}), features, ForgetGate{normalizer_, clamp_min_});
-    const bool with_memory = decay_is_memorys(ctx) && row_topk_ == 0 && !head_gates_;
-    std::vector<Projection> others{gk_proj_.first.onto(ctx, features, x)};
-    if (!with_memory) others.push_back(forget);
-    auto [q, k, v, raw_q, raw_k, gate] = qkv_(ctx, x, state, others);
+    Value log_decay = p.apply(ForgetGate{normalizer_, clamp_min_}, gk_proj_(p, x, Numbers::exact));
+    log_decay = p.with_axes(log_decay, {kv_heads_, K_});
+    auto [q, k, v, raw_q, raw_k, gate] = qkv_(p, x);
     std::optional<HeadGates::Gates> G;
-    if (head_gates_ && !head_gates_->phi_stage) G = (*head_gates_)(ctx, x, raw_q, raw_k);
+    if (head_gates_ && !head_gates_->phi_stage) G = (*head_gates_)(p, x, raw_q, raw_k);
     if (phi_ != Activation::identity) {
-      backend.activate(q, q, phi_);
-      backend.activate(k, k, phi_);
+      q = p.apply(phi_, q);
+      k = p.apply(phi_, k);
     }
     // k_r = exp(z_r) / Σ_{j∈R} exp(z_j) for the top-k rows R, else 0 and no decay                           (SSE eq. 7, 8; [A10])
-    if (row_topk_ > 0) backend.row_sparse(k, log_decay, k, row_topk_, skip_decay_);
-    if (head_gates_ && head_gates_->phi_stage) G = (*head_gates_)(ctx, x, q, k);
-    const Ungated ungated(ctx, G.has_value(), q, state.memory[0]);
+    if (row_topk_ > 0) std::tie(k, log_decay) = p.row_sparse(k, log_decay, row_topk_, skip_decay_);
+    if (head_gates_ && head_gates_->phi_stage) G = (*head_gates_)(p, x, q, k);
     // SLA: k̃ = G^K k, q̃ = G^Q q                                                                            (SLA eq. 12, 13)
+    const Value ungated = q;
     if (G) {
-      backend.scale_heads(k, k, G->k);
-      if (!head_gates_->post_norm) backend.scale_heads(q, q, G->q);
+      k = p.combine(program::ScaleHeads{}, k, G->k);
+      if (!head_gates_->post_norm) q = p.combine(program::ScaleHeads{}, q, G->q);
     }
 
     // S_t = diag(α_t) S_{t-1} + k_tᵀ v_t,   o_t = K^{-1/2} q_t S_t
-    const DecayedOuterProduct memory{.q = q, .k = k, .v = v, .log_decay = log_decay, .scale = inverse_sqrt(K_)};
-    const Tensor o = with_memory ? remember(ctx, memory, state.memory[0], forget) : remember(ctx, memory, state.memory[0]);
-    if (ctx.state_only) return;
-    readout_(ctx, o, gate, y, G && head_gates_->post_norm ? G->q : Tensor{});
-    ungated.emit_effect(ctx, memory, readout_, gate, y);
+    const program::OuterProduct memory{.q = q, .k = k, .v = v, .log_decay = log_decay, .scale = inverse_sqrt(K_)};
+    p.result = gated_output(p, memory, heads_, qkv_.V, readout_, gate, head_gates_, G, ungated);
   }
 
  private:

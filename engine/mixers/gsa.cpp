@@ -5,13 +5,13 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/error.h"
-#include "engine/mixers/parts.h"
+#include "engine/mixers/described.h"
 #include "engine/mixers/table.h"
 
 namespace statescope {
 namespace {
 
-class Gsa final : public Mixer {
+class Gsa final : public DescribedMixer {
  public:
   explicit Gsa(const MixerBuild& build) {
     const Config& config = build.config;
@@ -45,73 +45,39 @@ class Gsa final : public Mixer {
     return layout;
   }
 
-  void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const override {
-    Backend& backend = ctx.backend;
-    auto [q, k, v, raw_q, raw_k, gate] = qkv_(ctx, x, state);
-    q = feature_map(ctx, q);
-    k = feature_map(ctx, k);
-    backend.activate(v, v, Activation::silu);
+  void describe(Program& p) const override {
+    const Value x = p.x();
+    const auto [projected_q, projected_k, projected_v, raw_q, raw_k, gate] = qkv_(p, x);
+    const Value q = feature_map(p, projected_q), k = feature_map(p, projected_k), v = p.apply(Activation::silu, projected_v);
     // log f_t = logσ(f_proj x) / 8 per slot,   w_t = 1 − f_t
-    Tensor log_f = f_proj_.exact(ctx, x).with_row({kv_heads_, slots_}), w = ctx.tensor({kv_heads_, slots_});
-    backend.log_sigmoid_decay(log_f, log_f, normalizer_, -std::numeric_limits<float>::infinity());
-    backend.one_minus_exp(w, log_f);
-    const ConstTensor decay = ruled_decay(ctx, log_f);
-    ctx.emit("q", q);
-    ctx.emit("k", k);
-    ctx.emit("v", v);
-    ctx.emit("log_decay", decay);
+    const ForgetGate forget{normalizer_, -std::numeric_limits<float>::infinity()};
+    const Value log_f = p.with_axes(p.apply(forget, f_proj_(p, x, Numbers::exact)), {kv_heads_, slots_});
+    const Value w = p.apply(program::OneMinusExp{}, log_f);
+    p.show("q", q);
+    p.show("k", k);
+    p.show("v", v);
+    p.show("log_decay", log_f);
 
     // Kt_t = Kt_{t-1} diag(f_t) + k_tᵀ w_t,   a_t = q_t Kt_t
-    Tensor a = ctx.tensor({heads_, slots_});
-    backend.decayed_outer_product({.q = q,
-                                   .k = k,
-                                   .v = w,
-                                   .log_decay = decay,
-                                   .decay_axis = DecayAxis::columns,
-                                   .segments = ctx.one_segment(),
-                                   .initial_state = state.memory[1],
-                                   .final_state = state.memory[1],
-                                   .o = a},
-                                  ctx.chunk_size);
+    const Value a = p.remember(
+        program::OuterProduct{.q = q, .k = k, .v = w, .log_decay = log_f, .decay_axis = DecayAxis::columns, .state = {1, {}}}, heads_, slots_,
+        Numbers::exact);
     // p_t = softmax(a_t) over the slots
-    backend.softmax(a, a);
-    ctx.emit("slot_read", a);
+    const Value read = p.show("slot_read", p.apply(program::Softmax{}, a));
     // Vt_t = diag(f_t) Vt_{t-1} + w_tᵀ v_t,   o_t = p_t Vt_t
-    Tensor o = ctx.tensor({heads_, V_});
-    backend.decayed_outer_product({.q = a,
-                                   .k = w,
-                                   .v = v,
-                                   .log_decay = decay,
-                                   .segments = ctx.one_segment(),
-                                   .initial_state = state.memory[0],
-                                   .final_state = state.memory[0],
-                                   .o = o},
-                                  ctx.chunk_size);
-    if (ctx.state_only) return;
+    const Value o = p.remember(program::OuterProduct{.q = read, .k = w, .v = v, .log_decay = log_f}, heads_, V_, Numbers::exact);
+    p.reads.push_back(o);
 
     // y = o_proj( RMSNorm(silu(o)) ), one norm over the whole width; its eps is the kernel's own 1e-5 [A1]
-    Tensor flat = o.with_row({heads_ * V_});
-    backend.activate(flat, flat, Activation::silu);
-    if (g_norm_) {
-      backend.rms_norm(flat, flat, g_norm_, 1e-5f);
-    } else {
-      backend.rms_norm_plain(flat, flat, heads_ * V_, 1e-5f);
-    }
-    leave_unread(ctx, flat);
-    ctx.emit("readout", flat);
-    o_proj_.into(ctx, y, flat);
+    const Value flat = p.with_axes(p.apply(Activation::silu, o), {heads_ * V_});
+    const Value normed = p.show("readout", p.apply(program::RmsNorm{.weight = g_norm_, .group = heads_ * V_, .eps = 1e-5f}, flat));
+    p.readouts.push_back(normed);
+    p.result = o_proj_(p, normed);
   }
 
  private:
   /// z [T, H, K]
-  Tensor feature_map(Context& ctx, Tensor z) const {
-    if (phi_layer_) {
-      const Tensor rows = phi_layer_(ctx, head_rows(ctx, z));
-      z = Tensor(rows.data, rows.dtype, z.shape);
-    }
-    ctx.backend.activate(z, z, phi_);
-    return z;
-  }
+  Value feature_map(Program& p, Value z) const { return p.apply(phi_, phi_layer_ ? p.linear_each_head(phi_layer_.weight, z) : z); }
 
   QkvProjection qkv_;
   std::int64_t heads_, kv_heads_, K_, V_, slots_;

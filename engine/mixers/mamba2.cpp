@@ -5,13 +5,13 @@
 #include <limits>
 
 #include "engine/error.h"
-#include "engine/mixers/parts.h"
+#include "engine/mixers/described.h"
 #include "engine/mixers/table.h"
 
 namespace statescope {
 namespace {
 
-class Mamba2 final : public Mixer {
+class Mamba2 final : public DescribedMixer {
  public:
   explicit Mamba2(const MixerBuild& build) {
     const Config& config = build.config;
@@ -55,54 +55,43 @@ class Mamba2 final : public Mixer {
     return layout;
   }
 
-  void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const override {
-    Backend& backend = ctx.backend;
+  void describe(Program& p) const override {
     // z | x | B | C | dt = in_proj(u);   x | B | C = silu(conv(x | B | C))
     const std::int64_t bc = groups_ * state_size_, conv_dim = d_in_ + 2 * bc;
-    Tensor zxbcdt = in_proj_(ctx, x);
-    Tensor z = zxbcdt.columns(0, {d_in_});
-    Tensor xbc = conv_(ctx, zxbcdt.columns(d_in_, {conv_dim}), state.conv_caches[0]);
-    Tensor xs = xbc.columns(0, {heads_, P_});
-    Tensor B = xbc.columns(d_in_, {groups_, state_size_}), C = xbc.columns(d_in_ + bc, {groups_, state_size_});
+    const Value zxbcdt = in_proj_(p, p.x()), z = p.columns(zxbcdt, 0, {d_in_});
+    const Value xbc = conv_(p, p.columns(zxbcdt, d_in_, {conv_dim}), 0), x = p.columns(xbc, 0, {heads_, P_});
+    const Value B = p.columns(xbc, d_in_, {groups_, state_size_}), C = p.columns(xbc, d_in_ + bc, {groups_, state_size_});
     // dt = clamp(softplus(dt + dt_bias)),   log α = −exp(A_log)·dt
-    Tensor dt = ctx.tensor({heads_}), log_decay = ctx.tensor({heads_});
-    backend.softplus_clamp(dt, zxbcdt.columns(d_in_ + conv_dim, {heads_}), dt_bias_, dt_min_, dt_max_);
-    backend.gate(log_decay, dt, repeated(ctx, A_), Activation::identity);
-    ctx.emit("dt", dt);
-    Tensor v = ctx.activation({heads_, P_});
-    backend.scale_heads(v, xs, dt);
+    const program::SoftplusClamp clamp{dt_bias_, dt_min_, dt_max_};
+    const Value dt = p.show("dt", p.apply(clamp, p.columns(zxbcdt, d_in_ + conv_dim, {heads_}), Numbers::exact));
+    const Value log_decay = p.combine(program::Gate{}, dt, p.constant(A_, {heads_}));
+    const Value v = p.combine(program::ScaleHeads{}, x, dt);
 
     // S_t = α_t S_{t-1} + B_tᵀ (dt_t x_t),   y_t = C_t S_t + D x_t
-    Tensor o = remember(ctx, DecayedOuterProduct{.q = C, .k = B, .v = v, .log_decay = log_decay}, state.memory[0]);
-    if (ctx.state_only) return;
-    Tensor flat = o.with_row({d_in_}), skip = ctx.activation({heads_, P_});
-    if (ctx.rules && ctx.rules->unread) backend.fill(flat, 0);  // D x goes past the memory
-    if (D_per_channel_) {
-      backend.gate(skip.with_row({d_in_}), xs.with_row({d_in_}), repeated(ctx, D_), Activation::identity);
-    } else {
-      backend.scale_heads(skip, xs, repeated(ctx, D_));
-    }
-    backend.add(flat, flat, skip.with_row({d_in_}));
+    const Value o = remember(p, program::OuterProduct{.q = C, .k = B, .v = v, .log_decay = log_decay}, heads_, P_);
+    const Value read = p.with_axes(o, {d_in_});
+    p.reads.push_back(read);  // D x goes past the memory
+    const Value D = p.constant(D_, {D_.rows()});
+    const Value skip = D_per_channel_ ? p.combine(program::Gate{}, p.with_axes(x, {d_in_}), D)
+                                      : p.with_axes(p.combine(program::ScaleHeads{}, x, D), {d_in_});
+    Value y = p.combine(program::Add{}, read, skip);
     // RMSNorm(y ⊙ silu(z)), or RMSNorm(y) ⊙ silu(z), over each of the G groups
-    if (norm_ && norm_before_gate_) group_norm(ctx, flat);
-    emit_output_gate(ctx, z, heads_, Activation::silu);
-    backend.gate(flat, flat, z, Activation::silu);
-    if (norm_ && !norm_before_gate_) group_norm(ctx, flat);
-    leave_head_unread(ctx, flat);
-    ctx.emit("readout", flat);
-    out_proj_.into(ctx, y, flat);
+    if (norm_ && norm_before_gate_) y = group_norm(p, y);
+    p.show("output_gate", p.mean_of_heads(z, heads_, Activation::silu), true);
+    y = p.combine(program::Gate{Activation::silu}, y, z);
+    if (norm_ && !norm_before_gate_) y = group_norm(p, y);
+    p.readouts.push_back(p.show("readout", y));
+    p.result = out_proj_(p, y);
   }
 
  private:
-  /// One row of numbers for all T tokens.
-  static ConstTensor repeated(const Context& ctx, ConstTensor row) { return {row.data, row.dtype, {ctx.tokens, row.rows()}, 0}; }
-
-  void group_norm(Context& ctx, Tensor flat) const {
+  Value group_norm(Program& p, Value x) const {
     const std::int64_t n = d_in_ / groups_;
-    for (std::int64_t g = 0; g < groups_; ++g) {
-      Tensor group = flat.columns(g * n, {n});
-      ctx.backend.rms_norm(group, group, norm_.slice(g * n, n), eps_);
-    }
+    const auto norm = [&](std::int64_t g) { return program::RmsNorm{.weight = norm_.slice(g * n, n), .group = n, .eps = eps_}; };
+    if (groups_ == 1) return p.apply(norm(0), x);
+    const Value y = p.value({d_in_});
+    for (std::int64_t g = 0; g < groups_; ++g) p.apply_into(p.columns(y, g * n, {n}), norm(g), p.columns(x, g * n, {n}));
+    return y;
   }
 
   std::int64_t d_in_, P_, heads_, state_size_, groups_;

@@ -130,31 +130,15 @@ std::vector<Shape> QkvProjection::cache_shapes() const {
   return {q_conv.cache_shape(), k_conv.cache_shape(), v_conv.cache_shape()};
 }
 
-QkvProjection::Qkv QkvProjection::operator()(Context& ctx, ConstTensor x, MixerState& state, const std::vector<Projection>& others) const {
-  std::vector<Projection> all, behind;
-  // What others are made of comes first, so that nothing waits for it long.
-  for (const Projection& other : others) (other.x.data == x.data ? all : behind).push_back(other);
-  std::vector<std::int64_t> widths{q_proj.out(), k_proj.out(), v_proj.out()};
-  const bool gated = g_proj && !ctx.state_only;
-  if (gated) widths.push_back(g_proj.out());
-  const std::vector<Tensor> made = ctx.activations(widths);
-  const auto add = [&](const Linear& linear, const Conv& conv, std::size_t i) {
-    Projection& p = all.emplace_back(linear.onto(ctx, made[i], x));
-    if (!conv) return p;
-    if (keeps_raw) p.z = made[i];
-    p.y = ctx.activation({linear.out()});
-    p.finish = Convolve{conv.weight, conv.bias, conv.act, state.conv_caches[i], made[i]};
-    return p;
-  };
-  const Projection q = add(q_proj, q_conv, 0), k = add(k_proj, k_conv, 1), v = add(v_proj, v_conv, 2);
-  if (gated) all.push_back(g_proj.onto(ctx, made[3], x));
-  all.insert(all.end(), behind.begin(), behind.end());
-  ctx.backend.project(all, ctx.workspace);
-  const auto raw = [this](const Projection& p, std::int64_t heads) {
-    return convolved() && !keeps_raw ? Tensor{} : (p.z ? p.z : p.y).with_row({heads, K});
-  };
-  return {q.y.with_row({q_heads, K}), k.y.with_row({k_heads, K}), v.y.with_row({v_heads, V}), raw(q, q_heads), raw(k, k_heads),
-          gated ? made[3] : Tensor{}};
+QkvProjection::Qkv QkvProjection::operator()(Program& p, Value x) const {
+  const Value q = q_proj(p, x), k = k_proj(p, x), v = v_proj(p, x), gate = g_proj ? g_proj(p, x) : Value{};
+  const auto heads = [&](Value z, std::int64_t count, std::int64_t width) { return p.with_axes(z, {count, width}); };
+  return {heads(q_conv(p, q, 0), q_heads, K),
+          heads(k_conv(p, k, 1), k_heads, K),
+          heads(v_conv(p, v, 2), v_heads, V),
+          heads(q, q_heads, K),
+          heads(k, k_heads, K),
+          gate};
 }
 
 void leave_head_unread(const Context& ctx, Tensor read) {
@@ -169,33 +153,38 @@ void leave_unread(const Context& ctx, Tensor read) {
   leave_head_unread(ctx, read);
 }
 
-void Readout::project(Context& ctx, ConstTensor o, const InputNorm& passed, Tensor y) const {
-  Projection out = o_proj.onto(ctx, y, o.with_row({o.row_size()}));
-  out.norm = passed;
-  if (ctx.residual) {
-    out.y = ctx.residual;
-    if (ctx.wants("mixer_out")) out.z = y;
-    out.finish = Activate{.addend = ctx.residual};
-  }
-  ctx.backend.project(std::span(&out, 1), ctx.workspace);
-}
-
-void Readout::operator()(Context& ctx, ConstTensor o, ConstTensor gate, Tensor y, ConstTensor head_scale) const {
-  if (!head_scale && !leaves_unread(ctx) && !ctx.wants("readout") && !ctx.wants_all()) return project(ctx, o, before(gate), y);
-  const Tensor read = ctx.activation({o.row_size()});
-  const Tensor heads = read.with_row({o.row_size() / head_dim, head_dim});
-  if (gate && !head_scale) {
-    ctx.backend.gated_rms_norm(read, o.with_row({o.row_size()}), norm, head_dim, eps, gate.with_row({o.row_size()}), gate_act);
+void Readout::operator()(Context& ctx, ConstTensor o, ConstTensor gate, Tensor y) const {
+  const std::int64_t width = o.row_size();
+  const Tensor read = ctx.activation({width});
+  if (gate) {
+    ctx.backend.gated_rms_norm(read, o.with_row({width}), norm, head_dim, eps, gate.with_row({width}), gate_act);
   } else {
+    const Tensor heads = read.with_row({width / head_dim, head_dim});
     norm ? ctx.backend.rms_norm(heads, o, norm, eps) : ctx.backend.rms_norm_plain(heads, o, head_dim, eps);
-    if (head_scale) ctx.backend.scale_heads(heads, heads, head_scale);
-    if (gate) ctx.backend.gate(read, read, gate.with_row({o.row_size()}), gate_act);
   }
   leave_unread(ctx, read);
   ctx.emit("readout", read);
-  if (gate) emit_output_gate(ctx, gate, o.row_size() / head_dim, gate_act);
-  project(ctx, read, y);
+  if (gate) emit_output_gate(ctx, gate, width / head_dim, gate_act);
+  o_proj.into(ctx, y, read);
 }
+
+Value Readout::normed(Program& p, Value o, Value gate, Value head_scale) const {
+  p.reads.push_back(o);
+  Value heads = p.apply(program::RmsNorm{.weight = norm, .group = head_dim, .eps = eps}, o);
+  if (head_scale) heads = p.combine(program::ScaleHeads{}, heads, head_scale);
+  Value read = p.with_axes(heads, {p.width(heads)});
+  if (gate) read = p.combine(program::Gate{gate_act}, read, gate);
+  p.readouts.push_back(read);
+  return read;
+}
+
+Value Readout::operator()(Program& p, Value o, Value gate, Value head_scale) const {
+  const Value read = p.show("readout", normed(p, o, gate, head_scale));
+  if (gate) p.show("output_gate", p.mean_of_heads(gate, p.width(o) / head_dim, gate_act), true);
+  return o_proj(p, read);
+}
+
+Value Readout::unseen(Program& p, Value o, Value gate, Value head_scale) const { return o_proj(p, normed(p, o, gate, head_scale)); }
 
 ConstTensor norm_weight(const MixerBuild& build, std::string_view name, std::int64_t n) {
   const bool plain = !build.config.boolean("elementwise_affine", true) && !build.weights.has(name);
@@ -228,22 +217,6 @@ MixerLayout single_state(std::int64_t heads, std::int64_t K, std::int64_t V, std
 
 float inverse_sqrt(std::int64_t K) { return 1 / std::sqrt(static_cast<float>(K)); }
 
-namespace {
-
-template <class Memory>
-void place(Context& ctx, Memory& op, Tensor state) {
-  op.log_decay = ruled_decay(ctx, op.log_decay);
-  op.segments = ctx.one_segment();
-  op.initial_state = op.final_state = state;
-  op.o = ctx.activation({state.shape[1], state.shape[3]});
-  ctx.emit("q", op.q);
-  ctx.emit("k", op.k);
-  ctx.emit("v", op.v);
-  if (op.log_decay) ctx.emit("log_decay", op.log_decay);
-}
-
-}  // namespace
-
 Tensor head_rows(Context& ctx, Tensor x) {
   if (!x.contiguous()) {
     const Tensor together = ctx.workspace.tensor(x.shape, x.dtype);
@@ -254,30 +227,42 @@ Tensor head_rows(Context& ctx, Tensor x) {
 }
 
 Tensor remember(Context& ctx, DecayedOuterProduct op, Tensor state) {
-  place(ctx, op, state);
+  op.log_decay = ruled_decay(ctx, op.log_decay);
+  op.segments = ctx.one_segment();
+  op.initial_state = op.final_state = state;
+  op.o = ctx.activation({state.shape[1], state.shape[3]});
+  ctx.emit("q", op.q);
+  ctx.emit("k", op.k);
+  ctx.emit("v", op.v);
+  if (op.log_decay) ctx.emit("log_decay", op.log_decay);
   ctx.backend.decayed_outer_product(op, ctx.chunk_size);
   return op.o;
 }
 
-Tensor remember(Context& ctx, DecayedOuterProduct op, Tensor state, const Projection& gate) {
-  place(ctx, op, state);
-  ctx.backend.forget_gated_outer_product(op, gate, ctx.chunk_size, ctx.workspace);
-  return op.o;
+namespace {
+
+template <class Memory>
+Value shown_and_remembered(Program& p, const Memory& memory, std::int64_t heads, std::int64_t V) {
+  p.show("q", memory.q);
+  p.show("k", memory.k);
+  p.show("v", memory.v);
+  if (memory.log_decay) p.show("log_decay", memory.log_decay);
+  if constexpr (requires { memory.beta; }) {
+    if (memory.beta) p.show("beta", memory.beta);
+  }
+  return p.remember(memory, heads, V);
 }
 
-Tensor remember(Context& ctx, GatedDeltaRule op, Tensor state, bool unit, const InputNorm& readout) {
-  const bool on_the_way = unit && !ctx.wants("q") && !ctx.wants("k");  // the channels q and k are those of unit length
-  if (unit && !on_the_way) {
-    for (ConstTensor* x : {&op.q, &op.k}) {
-      const Tensor y = ctx.workspace.tensor(x->shape, x->dtype);
-      ctx.backend.l2_norm(y, *x);
-      *x = y;
-    }
-  }
-  place(ctx, op, state);
-  if (op.beta) ctx.emit("beta", op.beta);
-  on_the_way ? ctx.backend.unit_delta_rule(op, ctx.chunk_size, ctx.workspace, readout) : ctx.backend.gated_delta_rule(op, ctx.chunk_size);
-  return op.o;
+}  // namespace
+
+Value remember(Program& p, const program::OuterProduct& memory, std::int64_t heads, std::int64_t V) {
+  return shown_and_remembered(p, memory, heads, V);
+}
+Value remember(Program& p, const program::DeltaRule& memory, std::int64_t heads, std::int64_t V) {
+  return shown_and_remembered(p, memory, heads, V);
+}
+Value remember(Program& p, const program::SparseMemory& memory, std::int64_t heads, std::int64_t V) {
+  return shown_and_remembered(p, memory, heads, V);
 }
 
 namespace {
@@ -285,8 +270,6 @@ namespace {
 bool rules_leave_decay(const Context& ctx) { return !ctx.rules || ctx.rules->decay == 1; }
 
 }  // namespace
-
-bool decay_is_memorys(const Context& ctx) { return ctx.tokens > 1 && rules_leave_decay(ctx) && !ctx.wants("log_decay"); }
 
 ConstTensor ruled_decay(Context& ctx, ConstTensor log_decay) {
   if (!log_decay || rules_leave_decay(ctx)) return log_decay;

@@ -5,8 +5,13 @@
 #include <optional>
 
 #include "engine/mixers/mixer.h"
+#include "kernels/program/program.h"
 
 namespace statescope {
+
+using program::Numbers;
+using program::Program;
+using program::Value;
 
 /// a / b for sizes that must divide. Throws Error naming both.
 std::int64_t divided(std::int64_t a, std::string_view a_name, std::int64_t b, std::string_view b_name);
@@ -39,6 +44,7 @@ struct Linear {
   Tensor operator()(Context& ctx, ConstTensor x) const;
   /// In float32, for scores and decays.
   Tensor exact(Context& ctx, ConstTensor x) const;
+  Value operator()(Program& p, Value x, Numbers numbers = Numbers::rounded) const { return p.linear(weight, bias, x, numbers); }
   /// The same as one of several products; of the context's x, through its norm.
   Projection onto(Context& ctx, Tensor y, ConstTensor x, Finish finish = {}) const { return {x, ctx.norm, weight, bias, y, finish, {}}; }
 };
@@ -63,10 +69,7 @@ struct LowRank {
   LowRank(const WeightScope& weights, std::string_view name, std::int64_t out, std::int64_t in, ToldSize rank_told, bool bias = false);
   static std::int64_t rank(const WeightScope& weights, std::string_view name, ToldSize told);
   explicit operator bool() const { return static_cast<bool>(second); }
-  /// y = finish(second(features)) as one of several products
-  Projection onto(Tensor y, ConstTensor features, Finish finish = {}) const {
-    return {features, {}, second.weight, second.bias, y, finish, {}};
-  }
+  Value operator()(Program& p, Value x, Numbers numbers = Numbers::rounded) const { return second(p, first(p, x, numbers), numbers); }
 };
 
 /// Whether the rules of the context leave the memory unread, or a head of it.
@@ -91,6 +94,10 @@ struct Conv {
   Shape cache_shape(std::int64_t slots = 1) const { return {slots, weight.row_size() - 1, channels()}; }
   /// y, x [T, C] over one segment.
   Tensor operator()(Context& ctx, ConstTensor x, Tensor cache) const;
+  /// With cache `cache` of the layer; x itself where there is no convolution.
+  Value operator()(Program& p, Value x, std::size_t cache) const {
+    return *this ? p.convolution(x, weight, bias, act, cache) : x;
+  }
 };
 
 /// q, k and v of T tokens as heads: projected from x and, where the model has short convolutions, convolved (caches 0, 1, 2 of its state).
@@ -99,12 +106,11 @@ struct QkvProjection {
   std::int64_t q_heads = 0, k_heads = 0, v_heads = 0, K = 0, V = 0;
   Linear q_proj, k_proj, v_proj, g_proj;
   Conv q_conv, k_conv, v_conv;
-  bool keeps_raw = false;  // whether somebody asks for what the convolutions read
 
   struct Qkv {
-    Tensor q, k, v;       // [T, q_heads, K], [T, k_heads, K], [T, v_heads, V]
-    Tensor raw_q, raw_k;  // before the convolutions; absent where there are some and raw numbers are not kept
-    Tensor gate;          // [T, value_dim()], or absent: no gate, or nobody reads the memory
+    Value q, k, v;       // [T, q_heads, K], [T, k_heads, K], [T, v_heads, V]
+    Value raw_q, raw_k;  // before the convolutions
+    Value gate;          // [T, value_dim()], or absent: no gate
   };
 
   QkvProjection() = default;
@@ -119,8 +125,7 @@ struct QkvProjection {
   /// Of all query heads: the width of what is read.
   std::int64_t value_dim() const { return std::max(q_heads, v_heads) * V; }
   std::vector<Shape> cache_shapes() const;
-  /// Together with what else is made of x, and of that.
-  Qkv operator()(Context& ctx, ConstTensor x, MixerState& state, const std::vector<Projection>& others = {}) const;
+  Qkv operator()(Program& p, Value x) const;
 };
 
 /// The end of most mixers: y = o_proj( RMSNorm_head(o) ⊙ act(gate) ) (spec §1.3).
@@ -133,19 +138,15 @@ struct Readout {
 
   /// What o passes before o_proj.
   InputNorm before(ConstTensor gate) const { return {.group = head_dim, .weight = norm, .eps = eps, .gate = gate, .act = gate_act}; }
-  /// Whether o may have passed it when it leaves the memory: nobody wants to see what lies between. One token's passes it with o_proj.
-  static bool before_is_memorys(const Context& ctx) {
-    return ctx.tokens > 1 && !leaves_unread(ctx) && !ctx.state_only && !ctx.wants("q") && !ctx.wants("k") && !ctx.wants("readout") &&
-           !ctx.wants_all();
-  }
-  /// o [T, H, V]; gate [T, H·V] or absent; y [T, D], added to the context's residual; head_scale [T, H] multiplies the normalised heads, or
-  /// is absent.
-  void operator()(Context& ctx, ConstTensor o, ConstTensor gate, Tensor y, ConstTensor head_scale = {}) const;
-  /// The same of o that has passed it.
-  void project(Context& ctx, ConstTensor o, Tensor y) const { project(ctx, o, {}, y); }
+  /// o [T, H, V]; gate [T, H·V] or absent; y [T, D]
+  void operator()(Context& ctx, ConstTensor o, ConstTensor gate, Tensor y) const;
+  /// y; head_scale [T, H] multiplies the normalised heads, or is absent. Shows readout and output_gate.
+  Value operator()(Program& p, Value o, Value gate = {}, Value head_scale = {}) const;
+  /// The same, and shows nothing.
+  Value unseen(Program& p, Value o, Value gate, Value head_scale = {}) const;
 
  private:
-  void project(Context& ctx, ConstTensor o, const InputNorm& passed, Tensor y) const;
+  Value normed(Program& p, Value o, Value gate, Value head_scale) const;
 };
 
 /// A norm's weight `name` [n]: there unless the config's elementwise_affine is false; and where the file has it all the same.
@@ -169,17 +170,12 @@ float inverse_sqrt(std::int64_t K);
 /// One memory over the T tokens of a context: fills in segments and state [1, H, K, V] (changed in place), emits the operands as channels
 /// and returns o [T, H, V].
 Tensor remember(Context& ctx, DecayedOuterProduct op, Tensor state);
-/// The same; op.log_decay, the y of `gate`, is not there yet.
-Tensor remember(Context& ctx, DecayedOuterProduct op, Tensor state, const Projection& gate);
-/// `unit`: of L2(q) and L2(k); o passes `readout`, if there is one, which only Readout::before_is_memorys allows.
-Tensor remember(Context& ctx, GatedDeltaRule op, Tensor state, bool unit = false, const InputNorm& readout = {});
-
+/// The same in a program: shows the operands and returns o [T, heads, V].
+Value remember(Program& p, const program::OuterProduct& memory, std::int64_t heads, std::int64_t V);
+Value remember(Program& p, const program::DeltaRule& memory, std::int64_t heads, std::int64_t V);
+Value remember(Program& p, const program::SparseMemory& memory, std::int64_t heads, std::int64_t V);
 /// log α as the rules of the context want it: itself where they leave it alone.
 ConstTensor ruled_decay(Context& ctx, ConstTensor log_decay);
-/// Whether a memory alone takes log α, so that it may come as what it is made of: no rule changes it, no channel shows it. One token's is
-/// made with all else that is made of the token.
-bool decay_is_memorys(const Context& ctx);
-
 /// Where the tokens of a context go.
 struct Routed {
   Tensor partitions;              // [T, max(writers, readers)] i32, of largest score first
@@ -194,9 +190,6 @@ Routed route_tokens(Context& ctx, ConstTensor scores, std::int64_t writers, std:
 /// Emits output_gate [T, heads]: the mean over a head's channels of act(gate), gate [T, heads · n], if somebody wants it (spec §12.10).
 void emit_output_gate(Context& ctx, ConstTensor gate, std::int64_t heads, Activation act);
 
-/// g [T, H] → [T, heads], head i taking producer_head(i): repeat-interleave. g itself if H = heads.
-Tensor repeat_heads(Context& ctx, Tensor g, std::int64_t heads);
-
 /// Head-level competition, SLA (spec §6): gates over heads from x, from all heads of q (or k), or per head.
 struct HeadGates {
   enum class Input { per_head, concat, x };
@@ -208,25 +201,27 @@ struct HeadGates {
   bool gdn_decay = true;
 
   struct Gates {
-    Tensor q, k;  // [T, H], each row sums to 1
+    Value q, k;  // [T, H], each row sums to 1
   };
-  /// None unless config["sla"].enabled; then q and k must have equally many heads, and qkv keeps what the gates read. Model width `hidden`.
-  /// Throws Error.
-  static std::optional<HeadGates> load(const MixerBuild& build, QkvProjection& qkv, std::int64_t hidden);
-  /// G^Q = softmax_h(λ · logits(q)), G^K likewise (SLA eq. 4). q, k [T, H, K]; x [T, D]. Emits both.
-  Gates operator()(Context& ctx, ConstTensor x, ConstTensor q, ConstTensor k) const;
+  /// None unless config["sla"].enabled; then q and k must have equally many heads. Model width `hidden`. Throws Error.
+  static std::optional<HeadGates> load(const MixerBuild& build, const QkvProjection& qkv, std::int64_t hidden);
+  /// G^Q = softmax_h(λ · logits(q)), G^K likewise (SLA eq. 4). q, k [T, H, K]; x [T, D]. Shows both.
+  Gates operator()(Program& p, Value x, Value q, Value k) const;
 };
 
-/// What it takes to read a memory once more with G^Q = 1: its queries before the gate, its state before the tokens. Copies, made only if
-/// somebody wants to know what the read gate does.
-struct Ungated {
-  Tensor q, state;
-  Ungated(Context& ctx, bool gated, ConstTensor q_, ConstTensor state_);
-  /// Emits read_gate_effective [T, 1] = ‖y₁ − y‖ / ‖y‖, y₁ the layer's output with G^Q = 1 (spec §6, A13): `memory` with these queries,
-  /// read out through `gate` without a read gate. y [T, D].
-  void emit_effect(Context& ctx, DecayedOuterProduct memory, const Readout& readout, ConstTensor gate, ConstTensor y) const;
-  void emit_effect(Context& ctx, GatedDeltaRule memory, const Readout& readout, ConstTensor gate, ConstTensor y) const;
-};
+/// The output of a layer whose heads may compete: y = readout(o), o of `memory`, G^Q on the normalised heads where the gates say so. Shows what
+/// the read gate does to it: read_gate_effective [T, 1] = ‖y₁ − y‖ / ‖y‖, y₁ the output with G^Q = 1, for queries `ungated` (spec §6, A13).
+template <class Memory>
+Value gated_output(Program& p, const Memory& memory, std::int64_t heads, std::int64_t V, const Readout& readout, Value gate,
+                   const std::optional<HeadGates>& head_gates, const std::optional<HeadGates::Gates>& G, Value ungated) {
+  if (!G) return readout(p, remember(p, memory, heads, V), gate);
+  Memory again = memory;
+  again.q = ungated;
+  again.state.copy = p.copy_state(memory.state.index, {1, heads, p[memory.q].axes[1], V});
+  const Value y = readout(p, remember(p, memory, heads, V), gate, head_gates->post_norm ? G->q : Value{});
+  p.show("read_gate_effective", p.distance(readout.unseen(p, p.remember(again, heads, V), gate), y), true);
+  return y;
+}
 
 /// Appends T rows to the cache of a softmax layer, growing it (by doubling) if need be.
 void append(KvCache& cache, Backend& backend, ConstTensor k, ConstTensor v);

@@ -1,12 +1,12 @@
 // The released GDN hybrids, Qwen3-Next and Qwen3.5: a gated delta rule behind fused projections, and gated softmax attention (spec §8).
-#include "engine/mixers/parts.h"
+#include "engine/mixers/described.h"
 #include "engine/mixers/rope.h"
 #include "engine/mixers/table.h"
 
 namespace statescope {
 namespace {
 
-class QwenGatedDeltaNet final : public Mixer {
+class QwenGatedDeltaNet final : public DescribedMixer {
  public:
   explicit QwenGatedDeltaNet(const MixerBuild& build) {
     const Config& config = build.config;
@@ -43,55 +43,43 @@ class QwenGatedDeltaNet final : public Mixer {
     return layout;
   }
 
-  void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const override {
-    Backend& backend = ctx.backend;
+  void describe(Program& p) const override {
     const std::int64_t key_dim = key_heads_ * K_, value_dim = value_heads_ * V_;
-    Tensor qkv, z, b, a;
-    if (fused_) {
-      ungroup(ctx, x, qkv, z, b, a);
-    } else {
-      qkv = qkv_(ctx, x);
-      z = z_(ctx, x);
-      b = b_.exact(ctx, x);
-      a = a_.exact(ctx, x);
-    }
-    // One convolution over all q, all k, all v.
-    qkv = conv_(ctx, qkv, state.conv_caches[0]);
-    Tensor q = qkv.columns(0, {key_heads_, K_}), k = qkv.columns(key_dim, {key_heads_, K_});
-    Tensor v = qkv.columns(2 * key_dim, {value_heads_, V_});
-    backend.l2_norm(q, q);
-    backend.l2_norm(k, k);
+    auto [qkv, z, b, a] = fused_ ? ungrouped(p) : Projected{qkv_(p, p.x()), z_(p, p.x()), b_(p, p.x(), Numbers::exact), a_(p, p.x(), Numbers::exact)};
+    // One convolution over all q, all k, all v;   q̂ = L2(q), k̂ = L2(k)
+    qkv = conv_(p, qkv, 0);
+    const Value q = p.apply(program::L2Norm{}, p.columns(qkv, 0, {key_heads_, K_}));
+    const Value k = p.apply(program::L2Norm{}, p.columns(qkv, key_dim, {key_heads_, K_}));
+    const Value v = p.columns(qkv, 2 * key_dim, {value_heads_, V_});
     // log α_t = −exp(A_log)·softplus(a + dt_bias),   β_t = σ(b)
-    Tensor log_decay = ctx.tensor({value_heads_}), beta = ctx.tensor({value_heads_});
-    backend.gated_delta_decay(log_decay, a, A_log_, dt_bias_);
-    backend.activate(beta, b, Activation::sigmoid);
+    const Value log_decay = p.apply(DeltaDecay{A_log_, dt_bias_}, a), beta = p.apply(Activation::sigmoid, b);
     // The gated delta rule of spec §3.6; value head j·r + i belongs to key head j.
-    Tensor o = remember(ctx, GatedDeltaRule{.q = q, .k = k, .v = v, .log_decay = log_decay, .beta = beta, .scale = inverse_sqrt(K_)},
-                        state.memory[0]);
-    if (ctx.state_only) return;
-    readout_(ctx, o, z.with_row({value_dim}), y);
+    const program::DeltaRule memory{.q = q, .k = k, .v = v, .log_decay = log_decay, .beta = beta, .scale = inverse_sqrt(K_)};
+    p.result = readout_(p, remember(p, memory, value_heads_, V_), p.with_axes(z, {value_dim}));
   }
 
  private:
+  struct Projected {
+    Value qkv, z, b, a;
+  };
   /// in_proj_qkvz holds, per key head j: q(K) | k(K) | v(r·V) | z(r·V); in_proj_ba: b(r) | a(r).
-  void ungroup(Context& ctx, ConstTensor x, Tensor& qkv, Tensor& z, Tensor& b, Tensor& a) const {
-    const std::int64_t key_dim = key_heads_ * K_, r = group_, rV = r * V_, width = 2 * K_ + 2 * rV;
-    Tensor qkvz = qkvz_(ctx, x), ba = ba_.exact(ctx, x);
-    qkv = ctx.activation({2 * key_dim + value_heads_ * V_});
-    z = ctx.activation({value_heads_ * V_});
-    b = ctx.tensor({value_heads_});
-    a = ctx.tensor({value_heads_});
-    for (std::int64_t j = 0; j < key_heads_; ++j) {
-      auto take = [&](Tensor to, std::int64_t at, ConstTensor from, std::int64_t begin, std::int64_t n) {
-        ctx.backend.copy(to.columns(at, {n}), from.columns(begin, {n}));
-      };
-      take(qkv, j * K_, qkvz, j * width, K_);
-      take(qkv, key_dim + j * K_, qkvz, j * width + K_, K_);
-      take(qkv, 2 * key_dim + j * rV, qkvz, j * width + 2 * K_, rV);
-      take(z, j * rV, qkvz, j * width + 2 * K_ + rV, rV);
-      take(b, j * r, ba, j * 2 * r, r);
-      take(a, j * r, ba, j * 2 * r + r, r);
-    }
+  Projected ungrouped(Program& p) const {
+    const Value qkvz = qkvz_(p, p.x()), ba = ba_(p, p.x(), Numbers::exact);
+    const std::int64_t key_dim = key_heads_ * K_, value_dim = value_heads_ * V_, rV = group_ * V_, width = 2 * K_ + 2 * rV;
+    // Of every key head the numbers [begin, begin + n).
+    using Ranges = std::vector<std::pair<std::int64_t, std::int64_t>>;
+    const auto of_heads = [&](Ranges& ranges, std::int64_t stride, std::int64_t begin, std::int64_t n) {
+      for (std::int64_t j = 0; j < key_heads_; ++j) ranges.emplace_back(j * stride + begin, n);
+    };
+    Ranges qkv, z, b, a;
+    of_heads(qkv, width, 0, K_);
+    of_heads(qkv, width, K_, K_);
+    of_heads(qkv, width, 2 * K_, rV);
+    of_heads(z, width, 2 * K_ + rV, rV);
+    of_heads(b, 2 * group_, 0, group_);
+    of_heads(a, 2 * group_, group_, group_);
+    return {p.taken(qkvz, qkv, {2 * key_dim + value_dim}), p.taken(qkvz, z, {value_dim}), p.taken(ba, b, {value_heads_}),
+            p.taken(ba, a, {value_heads_})};
   }
 
   std::int64_t key_heads_, value_heads_, group_, K_, V_;

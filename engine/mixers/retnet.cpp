@@ -1,13 +1,13 @@
 // RetNet: multi-scale retention, and softmax linear attention (SLA) on it (spec §3.3, §6).
 #include <cmath>
 
-#include "engine/mixers/parts.h"
+#include "engine/mixers/described.h"
 #include "engine/mixers/table.h"
 
 namespace statescope {
 namespace {
 
-class RetNet final : public Mixer {
+class RetNet final : public DescribedMixer {
  public:
   explicit RetNet(const MixerBuild& build) {
     const Config& config = build.config;
@@ -38,34 +38,30 @@ class RetNet final : public Mixer {
     return layout;
   }
 
-  void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const override {
-    Backend& backend = ctx.backend;
-    auto [q, k, v, raw_q, raw_k, gate] = qkv_(ctx, x, state);
+  void describe(Program& p) const override {
+    const Value x = p.x();
+    auto [q, k, v, raw_q, raw_k, gate] = qkv_(p, x);
     std::optional<HeadGates::Gates> G;
-    if (head_gates_ && !head_gates_->phi_stage) G = (*head_gates_)(ctx, x, raw_q, raw_k);
+    if (head_gates_ && !head_gates_->phi_stage) G = (*head_gates_)(p, x, raw_q, raw_k);
     // q = RoPE(φ(q)), k = RoPE(φ(k)), base 10000 on all K channels
     if (phi_ != Activation::identity) {
-      backend.activate(q, q, phi_);
-      backend.activate(k, k, phi_);
+      q = p.apply(phi_, q);
+      k = p.apply(phi_, k);
     }
-    if (head_gates_ && head_gates_->phi_stage) G = (*head_gates_)(ctx, x, q, k);
-    Tensor rotated_q = ctx.activation({heads_, K_}), rotated_k = ctx.activation({kv_heads_, K_});
-    backend.rope(rotated_q, q, ctx.position, 10000.0, K_);
-    backend.rope(rotated_k, k, ctx.position, 10000.0, K_);
-    const Ungated ungated(ctx, G.has_value(), rotated_q, state.memory[0]);
+    if (head_gates_ && head_gates_->phi_stage) G = (*head_gates_)(p, x, q, k);
+    q = p.apply(program::Rope{10000.0, K_}, q);
+    k = p.apply(program::Rope{10000.0, K_}, k);
     // SLA: k̃ = G^K k, q̃ = G^Q q                                                                  (SLA eq. 10, 11)
+    const Value ungated = q;
     if (G) {
-      backend.scale_heads(rotated_k, rotated_k, G->k);
-      if (!head_gates_->post_norm) backend.scale_heads(rotated_q, rotated_q, G->q);
+      k = p.combine(program::ScaleHeads{}, k, G->k);
+      if (!head_gates_->post_norm) q = p.combine(program::ScaleHeads{}, q, G->q);
     }
 
     // S_t = γ_h S_{t-1} + k_tᵀ v_t,   o_t = K^{-1/2} q_t S_t
-    const ConstTensor log_decay(log_gamma_.data, DType::f32, {ctx.tokens, heads_}, /*stride=*/0);
-    const DecayedOuterProduct memory{.q = rotated_q, .k = rotated_k, .v = v, .log_decay = log_decay, .scale = inverse_sqrt(K_)};
-    const Tensor o = remember(ctx, memory, state.memory[0]);
-    if (ctx.state_only) return;
-    readout_(ctx, o, gate, y, G && head_gates_->post_norm ? G->q : Tensor{});
-    ungated.emit_effect(ctx, memory, readout_, gate, y);
+    const Value log_decay = p.constant(log_gamma_, {heads_});
+    const program::OuterProduct memory{.q = q, .k = k, .v = v, .log_decay = log_decay, .scale = inverse_sqrt(K_)};
+    p.result = gated_output(p, memory, heads_, qkv_.V, readout_, gate, head_gates_, G, ungated);
   }
 
  private:

@@ -99,136 +99,60 @@ MixerLayout Sse::layout() const {
   return layout;
 }
 
-/// [T, 2, H, K]: z1 = base x (convolved: `shared`), z2 = base x + lora x; then softmax or silu per head.
-SparsePair Sse::pair_of(Context& ctx, ConstTensor raw, ConstTensor shared, ConstTensor more, bool softmax) const {
-  return {ctx.activation({2, heads_, K_}), shared, sparse_after_conv_ ? shared : raw, more, qk_act_, softmax};
-}
-
-/// [T, 2, H, n] → [T, 2, Hv, n], repeat-interleaved.
-Tensor Sse::repeat_pair(Context& ctx, Tensor pair, std::int64_t channels) const {
-  if (value_heads_ == heads_) return pair;
-  Tensor repeated = ctx.workspace.tensor({ctx.tokens, 2, value_heads_, channels}, pair.dtype);
-  for (std::int64_t i = 0; i < 2 * value_heads_; ++i) {
-    const std::int64_t from = i / value_heads_ * heads_ + producer_head(i % value_heads_, heads_, value_heads_);
-    ctx.backend.copy(repeated.columns(i * channels, {channels}), pair.columns(from * channels, {channels}));
-  }
-  return repeated;
-}
-
-void Sse::forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const {
-  Backend& backend = ctx.backend;
-  // What is made of x in one go: q, k and their branches, v, the routing, decays and gates. What others are made of comes first, so that
-  // nothing waits for it long.
-  std::vector<Projection> all, second;
-  const auto add = [&](const Linear& linear, Tensor z, Finish finish = {}) { all.push_back(linear.onto(ctx, z, x, finish)); };
-  const auto base = [&](const Linear& linear, const Conv& conv, std::size_t cache, Tensor raw) {
-    add(linear, raw);
-    if (!conv) return raw;
-    Projection& p = all.back();
-    p.z = raw;
-    p.y = ctx.activation({heads_ * K_});
-    p.finish = Convolve{conv.weight, conv.bias, conv.act, state.conv_caches[cache]};
-    return p.y;
-  };
-  // out = second(first(x)): features of the first product, which the second one takes
-  const auto low_rank = [&](const LowRank& both, Tensor features, Tensor out, Finish finish = {}) {
-    add(both.first, features);
-    second.push_back(both.onto(out, features, finish));
-    return out;
-  };
-  const std::int64_t key_dim = heads_ * K_, value_dim = value_heads_ * V_;
-  const bool gated = g_proj_ && !ctx.state_only;
-  std::vector<std::int64_t> widths{lora_q_.first.out(), lora_k_.first.out()};
-  if (gated) widths.push_back(g_proj_.first.out());
-  widths.insert(widths.end(), {key_dim, key_dim, value_dim});
-  const std::vector<Tensor> made = ctx.activations(widths);
-  const Tensor more_q = low_rank(lora_q_, made[0], ctx.activation({key_dim}));
-  const Tensor more_k = low_rank(lora_k_, made[1], ctx.activation({key_dim}));
+void Sse::describe(Program& p) const {
+  const Value x = p.x();
+  // z¹ = W x, z² = W x + B A x: q and k of the shared state and of the sparse partitions; convolved, or only the first, or neither
+  const Value more_q = lora_q_(p, x), more_k = lora_k_(p, x), raw_q = q_proj_(p, x), raw_k = k_proj_(p, x);
+  const Value shared_q = q_conv_(p, raw_q, 0), shared_k = k_conv_(p, raw_k, 1);
+  const Value sparse_q = sparse_after_conv_ ? shared_q : raw_q, sparse_k = sparse_after_conv_ ? shared_k : raw_k;
+  // q = (f(z¹_q), f(z²_q)), k likewise, f = silu or a softmax per head;   v = silu(v_proj x), never convolved
+  Value q = p.pair({.shared = shared_q, .sparse = sparse_q, .more = more_q, .act = qk_act_, .softmax = use_q_softmax_}, {2, heads_, K_});
+  Value k = p.pair({.shared = shared_k, .sparse = sparse_k, .more = more_k, .act = qk_act_, .softmax = use_k_softmax_}, {2, heads_, K_});
+  const Value v = p.with_axes(p.apply(v_act_, v_proj_(p, x)), {value_heads_, V_});
   // Gates of the shared state (pair 0) and of the sparse partitions (pair 1).
-  Tensor log_decay, beta;
-  std::vector<Projection> decays;
+  Value log_decay, beta;
   if (delta_rule_) {
     // log α = −exp(A_log)·softplus(a + dt_bias),   β = σ(b)
-    log_decay = ctx.tensor({2, value_heads_});
-    beta = ctx.tensor({2, value_heads_});
-    add(a_proj_, log_decay.with_row({2 * value_heads_}), DeltaDecay{A_log_, dt_bias_});
-    add(b_proj_, beta.with_row({2 * value_heads_}), Activate{Activation::sigmoid, {}});
+    log_decay = p.with_axes(p.apply(DeltaDecay{A_log_, dt_bias_}, a_proj_(p, x, Numbers::exact)), {2, value_heads_});
+    beta = p.with_axes(p.apply(Activation::sigmoid, b_proj_(p, x, Numbers::exact)), {2, value_heads_});
+    if (beta_factor_ != 1) beta = p.combine(program::Add{}, beta, beta);
   } else {
-    // log α^0 = logσ(gk_proj.0 x) / 16,   log α^s = logσ(gk_proj.1 x) / 16, per key channel
-    log_decay = ctx.tensor({2, heads_, K_});
-    const ForgetGate gate{normalizer_, -std::numeric_limits<float>::infinity()};
-    const bool with_memory = decay_is_memorys(ctx) && value_heads_ == heads_;
-    const auto forget = [&](const LowRank& both, Tensor half) {
-      const Tensor features = ctx.tensor({both.first.out()});
-      add(both.first, features);
-      (with_memory ? decays : second).push_back(both.onto(half, features, gate));
-    };
-    forget(gk_shared_, log_decay.columns(0, {key_dim}));
-    forget(gk_sparse_, log_decay.columns(key_dim, {key_dim}));
+    // log α⁰ = logσ(gk_proj.0 x) / 16,   log αˢ = logσ(gk_proj.1 x) / 16, per key channel
+    const ForgetGate forget{normalizer_, -std::numeric_limits<float>::infinity()};
+    const Value shared = p.apply(forget, gk_shared_(p, x, Numbers::exact)), sparse = p.apply(forget, gk_sparse_(p, x, Numbers::exact));
+    log_decay = p.repeat_heads(p.stack(shared, sparse, {2, heads_, K_}), 2, heads_, value_heads_);
   }
-  const Tensor g = gated ? low_rank(g_proj_, made[2], ctx.activation({value_dim})) : Tensor{};
-  const Tensor raw_q = made[made.size() - 3], raw_k = made[made.size() - 2], logits = ctx.tensor({N_});
-  const Tensor shared_q = base(q_proj_, q_conv_, 0, raw_q), shared_k = base(k_proj_, k_conv_, 1, raw_k);
-  // v = silu(v_proj x), never convolved
-  add(v_proj_, made.back(), Activate{v_act_, {}});
-  const Tensor v = made.back().with_row({value_heads_, V_});
-  add(e_proj_, logits);
-  all.insert(all.end(), second.begin(), second.end());
-  backend.project(all, ctx.workspace);
+  const Value g = g_proj_ ? g_proj_(p, x) : Value{};
 
   // e_t = softmax(e_proj x) over the partitions; the W largest are selected, ties to the lowest index      (SSE eq. 9, ICLR gate)
-  const Routed T = routed(ctx, writers_, readers_);
-  const SparseSources from{.q = pair_of(ctx, raw_q, shared_q, more_q, use_q_softmax_),
-                           .k = pair_of(ctx, raw_k, shared_k, more_k, use_k_softmax_),
-                           .logits = logits,
-                           .gate = ctx.tensor({N_}),
-                           .selected = T.ruled ? Tensor{} : T.partitions,
-                           .by_logits = v1_,
-                           .decays = decays};
-  if (delta_rule_ && beta_factor_ != 1) backend.add(beta, beta, beta);
-  if (!delta_rule_) log_decay = repeat_pair(ctx, log_decay, K_);
+  const Value logits = p.show("partition_logits", e_proj_(p, x, Numbers::exact));
+  const Value e = p.show("partition_gate", p.apply(program::Softmax{}, logits));
+  const Value T = p.show("partition_selected", p.top_k(v1_ ? logits : e, std::max(writers_, readers_)));
   // v1: k^i = softmax(x W_k) / W, or one softmax over all selected rows, whose partition share is e renormalised over T [A9]
-  const bool joint = v1_ && v1_joint_softmax_, made_here = joint || T.ruled || value_heads_ != heads_;
-  if (made_here) backend.make(from, ctx.workspace);
-  const Tensor q = repeat_pair(ctx, from.q.pair, K_), k = repeat_pair(ctx, from.k.pair, K_);
-  Tensor gate = from.gate;
-  if (joint) {
-    gate = ctx.tensor({N_});
-    backend.renormalise(gate, from.gate, T.partitions.columns(0, {T.writers}));
-  }
-  // S⁰_t = diag(α⁰) S⁰_{t-1} + k1ᵀ v;   n ∈ T_t: Sⁿ_t = diag(α^s) Sⁿ_{t-1} + e_t^n k2ᵀ v;   n ∉ T_t: Sⁿ_t = Sⁿ_{t-1}
+  const bool joint = v1_ && v1_joint_softmax_;
+  const Value gate = joint ? p.renormalise(e, p.columns(T, 0, {writers_})) : e;
+  q = p.repeat_heads(q, 2, heads_, value_heads_);
+  k = p.repeat_heads(k, 2, heads_, value_heads_);
+
+  // S⁰_t = diag(α⁰) S⁰_{t-1} + k1ᵀ v;   n ∈ T_t: Sⁿ_t = diag(αˢ) Sⁿ_{t-1} + e_t^n k2ᵀ v;   n ∉ T_t: Sⁿ_t = Sⁿ_{t-1}
   // o_t = K^{-1/2} ( q1 S⁰_t + Σ_{n∈T_t} e_t^n q2 Sⁿ_t )                                   (SSE-GDN: the delta rule in place of the sum)
-  Tensor o = ctx.activation({value_heads_, V_});
-  const SparseState memory{.q = q,
-                           .k = k,
-                           .v = v,
-                           .log_decay = ruled_decay(ctx, log_decay),
-                           .beta = beta,
-                           .gate = gate,
-                           .selected = T.partitions,
-                           .writers = T.writers,
-                           .readers = T.readers,
-                           .gate_q = emulq_,
-                           .gate_k = emulk_ || joint,
-                           .gate_place = gate_place_,
-                           .write_scale = v1_ && !joint ? 1 / static_cast<float>(T.writers) : 1.0f,
-                           .scale = inverse_sqrt(K_),
-                           .cu_seqlens = ctx.cu_seqlens(),
-                           .initial_state = state.memory[0],
-                           .final_state = state.memory[0],
-                           .o = o};
-  made_here ? backend.sparse_state(memory, ctx.chunk_size, ctx.workspace)
-            : backend.sparse_state(memory, from, ctx.chunk_size, ctx.workspace);
-  ctx.emit("partition_logits", logits);
-  ctx.emit("partition_gate", from.gate);
-  ctx.emit("partition_selected", T.partitions);
-  if (delta_rule_) ctx.emit("beta", beta);
-  ctx.emit("q", q);
-  ctx.emit("k", k);
-  ctx.emit("v", v);
-  ctx.emit("log_decay", memory.log_decay);
-  if (ctx.state_only) return;
-  readout_(ctx, o, g, y);
+  const Value o = remember(p,
+                           program::SparseMemory{.q = q,
+                                                 .k = k,
+                                                 .v = v,
+                                                 .log_decay = log_decay,
+                                                 .beta = beta,
+                                                 .gate = gate,
+                                                 .selected = T,
+                                                 .writers = writers_,
+                                                 .readers = readers_,
+                                                 .gate_q = emulq_,
+                                                 .gate_k = emulk_ || joint,
+                                                 .gate_place = gate_place_,
+                                                 .writes_mean = v1_ && !joint,
+                                                 .scale = inverse_sqrt(K_)},
+                           value_heads_, V_);
+  p.result = readout_(p, o, g);
 }
 
 std::unique_ptr<Mixer> make_sse(const MixerBuild& build) { return std::make_unique<Sse>(build); }

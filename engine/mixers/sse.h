@@ -1,22 +1,18 @@
 // Sparse state expansion as a part: by itself (sse.cpp's row of the table) and as one branch of SSE + SWA.
 #pragma once
 
-#include "engine/mixers/parts.h"
+#include "engine/mixers/described.h"
 
 namespace statescope {
 
-class Sse final : public Mixer {
+class Sse final : public DescribedMixer {
  public:
   /// `prefix` stands before the names of the projections ("sse_" in SSE + SWA), never before lora, A_log, dt_bias and the convolutions.
   explicit Sse(const MixerBuild& build, const std::string& prefix = "");
   MixerLayout layout() const override;
-  bool folds_norm() const override { return true; }
-  void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const override;
+  void describe(Program& p) const override;
 
  private:
-  SparsePair pair_of(Context& ctx, ConstTensor raw, ConstTensor shared, ConstTensor more, bool softmax) const;
-  Tensor repeat_pair(Context& ctx, Tensor pair, std::int64_t channels) const;
-
   std::int64_t hidden_, heads_, value_heads_, K_, V_, N_, writers_, readers_;
   bool delta_rule_, v1_, v1_joint_softmax_, use_q_softmax_, use_k_softmax_, emulq_, emulk_, sparse_after_conv_;
   GatePlace gate_place_;

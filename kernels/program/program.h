@@ -1,0 +1,356 @@
+// A layer's computation as data: operations over symbolic values. A mixer describes itself as one, once, in the paper's terms
+// (engine/mixers); passes turn it into one that computes the same with fewer launches (kernels/passes); run.h runs it on a device.
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "kernels/ops/decayed_outer_product.h"
+#include "kernels/ops/elementwise.h"
+#include "kernels/ops/projection.h"
+#include "kernels/ops/sparse_state.h"
+
+namespace statescope::program {
+
+/// A symbolic tensor [T, axes…], T the tokens of a pass; absent by default.
+struct Value {
+  std::int32_t index = -1;
+  explicit operator bool() const { return index >= 0; }
+  bool operator==(const Value&) const = default;
+};
+
+/// rounded: what the next product or memory rounds anyway (Backend::activation_type); exact: float32; indices: i32.
+enum class Numbers : std::uint8_t { rounded, exact, indices };
+
+// Functions of one value, whose result has its shape. Equations: kernels/ops/elementwise.h.
+struct RmsNorm {
+  ConstTensor weight;  // [group] or absent
+  std::int64_t group = 0;
+  float eps = 0, offset = 0;
+};
+struct L2Norm {};
+struct SumNorm {
+  float eps = 0;
+};
+struct Softmax {
+  float temperature = 1;
+};
+struct SoftplusClamp {
+  ConstTensor dt_bias;
+  float dt_min = 0, dt_max = 0;
+};
+struct OneMinusExp {};
+struct Rope {
+  double theta = 10000;
+  std::int64_t rotary = 0;
+};
+/// y = factor · x, 0 where the factor is 0 and x infinite
+struct Times {
+  float factor = 1;
+};
+/// y = 0 in one of so many heads
+struct WithoutHead {
+  std::int64_t head = 0, heads = 0;
+};
+using Function =
+    std::variant<Activation, RmsNorm, L2Norm, SumNorm, Softmax, ForgetGate, DeltaDecay, SoftplusClamp, OneMinusExp, Rope, Times, WithoutHead>;
+
+// Functions of two values; the result has the shape of the first.
+struct Add {
+  float factor = 1;  // y = a + factor · b
+};
+struct Gate {
+  Activation act = Activation::identity;  // y = a ⊙ act(b)
+};
+struct ScaleHeads {};  // y[t, h, :] = b[t, h] · a[t, h, :]
+struct DivideHeads {
+  float eps = 0;  // y[t, h, :] = a[t, h, :] / (b[t, h] + eps)
+};
+using Combination = std::variant<Add, Gate, ScaleHeads, DivideHeads>;
+
+// Operations: their operands, what they need besides, their results.
+
+/// y = x · weightᵀ + bias
+struct Linear {
+  Value x;
+  ConstTensor weight, bias;
+  Value y;
+};
+/// y[t, h] = x[t, h, :] · weight[h, :]: row h of the weight sees head h alone
+struct LinearOfHeads {
+  Value x;
+  ConstTensor weight;
+  Value y;
+};
+/// y[t, h, :] = x[t, h, :] · weightᵀ: every head by itself
+struct LinearEachHead {
+  Value x;
+  ConstTensor weight;
+  Value y;
+};
+struct Apply {
+  Value x;
+  Function f;
+  Value y;
+};
+struct Combine {
+  Value a, b;
+  Combination f;
+  Value y;
+};
+/// One row for all tokens.
+struct Constant {
+  ConstTensor row;
+  Value y;
+};
+/// One number everywhere.
+struct Fill {
+  float number = 0;
+  Value y;
+};
+/// y = of every row of x these ranges (begin, count), side by side
+struct Columns {
+  Value x;
+  std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
+  Value y;
+};
+/// y = [a | b]: the two side by side
+struct Stack {
+  Value a, b;
+  Value y;
+};
+/// The short convolution of x with cache `cache` of the state     (spec §1.5)
+struct Convolution {
+  Value x;
+  ConstTensor weight, bias;
+  Activation act = Activation::identity;
+  std::size_t cache = 0;
+  Value y;
+};
+/// ids = the largest of scores, ties to the lowest index     (routing.h)
+struct TopK {
+  Value scores;
+  Value ids;
+};
+/// The same partitions for every token.
+struct Route {
+  std::vector<std::int32_t> partitions;
+  Value ids;
+};
+/// routing.h: y = gate, divided by its sum over ids, 0 elsewhere
+struct Renormalise {
+  Value gate, ids;
+  Value y;
+};
+/// routing.h: the row-sparse write
+struct RowSparse {
+  Value z, log_decay;
+  std::int64_t topk = 1;
+  bool skip_decay = true;
+  Value k, sparse_decay;
+};
+/// sparse_state.h: y[:, 0] = f(shared), y[:, 1] = f(sparse + more)
+struct Pair {
+  Value shared, sparse, more;
+  Activation act = Activation::identity;
+  bool softmax = false;  // instead of act
+  Value y;
+};
+
+/// The matrix state that a memory reads and writes: memory `index` of the layer's, or a copy of one that is used up.
+struct StateOf {
+  std::size_t index = 0;
+  Value copy;
+};
+/// y [slots, …]: a memory's state before the tokens, for a memory that is read once more
+struct CopyState {
+  std::size_t memory = 0;
+  Value y;
+};
+/// decayed_outer_product.h
+struct OuterProduct {
+  Value q, k, v, log_decay;
+  DecayAxis decay_axis = DecayAxis::rows;
+  float scale = 1;
+  StateOf state;
+  Value o;
+};
+/// gated_delta_rule.h
+struct DeltaRule {
+  Value q, k, v, log_decay, beta;
+  float scale = 1;
+  StateOf state;
+  Value o;
+};
+/// sparse_state.h
+struct SparseMemory {
+  Value q, k, v, log_decay, beta, gate, selected;
+  std::int64_t writers = 1, readers = 1;
+  bool gate_q = true, gate_k = true;
+  GatePlace gate_place = GatePlace::before_l2;
+  bool writes_mean = false;  // write_scale is 1 / writers
+  float scale = 1;
+  StateOf state;
+  Value o;
+};
+
+// What somebody may want to see and nothing else needs; worked out on the host.
+/// y [T, heads]: the mean over a head's channels of act(gate)
+struct MeanOfHeads {
+  Value gate;
+  std::int64_t heads = 1;
+  Activation act = Activation::identity;
+  Value y;
+};
+/// y [T, 1] = ‖other − own‖ / ‖own‖
+struct Distance {
+  Value other, own;
+  Value y;
+};
+
+// What passes make.
+/// One of Products (projection.h): z = x̂ · weightᵀ + bias, y = finish(z), x̂ = x or its norm.
+struct Product {
+  Value x;
+  std::optional<RmsNorm> norm;
+  Value gate;  // of the norm
+  Activation gate_act = Activation::identity;
+  ConstTensor weight, bias;
+  std::variant<Activation, ForgetGate, DeltaDecay, Convolution> finish;  // a Convolution's x and y are not used
+  Value z;                                                              // absent: nobody else reads it
+  Value y;
+};
+/// Products that a device may compute together; the x of one may be the y of one before it.
+struct Products {
+  std::vector<Product> all;
+};
+/// y = RMSNorm(x) ⊙ act(gate)
+struct GatedNorm {
+  Value x, gate;
+  RmsNorm norm;
+  Activation act = Activation::identity;
+  Value y;
+};
+/// An outer product whose decay is the y of `gate`, a ForgetGate that only the memory reads.
+struct ForgetGatedOuterProduct {
+  OuterProduct memory;
+  Product gate;
+};
+/// A delta rule of L2(q) and L2(k), whose output perhaps passes a norm over heads.
+struct UnitDeltaRule {
+  DeltaRule memory;
+  std::optional<RmsNorm> readout;
+  Value gate;  // of that norm
+  Activation gate_act = Activation::identity;
+};
+/// A sparse state whose pairs, gate and choice are made on the way, perhaps its decays too.
+struct SparseMemoryFrom {
+  SparseMemory memory;
+  Pair q, k;
+  Value logits;
+  bool by_logits = false;
+  std::vector<Product> decays;
+};
+
+using Operation = std::variant<Linear, LinearOfHeads, LinearEachHead, Apply, Combine, Constant, Fill, Columns, Stack, Convolution, TopK, Route, Renormalise,
+                               RowSparse, Pair, CopyState, OuterProduct, DeltaRule, SparseMemory, MeanOfHeads, Distance, Products, GatedNorm,
+                               ForgetGatedOuterProduct, UnitDeltaRule, SparseMemoryFrom>;
+
+struct ValueInfo {
+  Shape axes;  // behind that of the tokens
+  Numbers numbers = Numbers::rounded;
+  std::string name;      // as a mixer calls it; channels are those of Program::channels
+  Value of;              // a view: columns [begin, …) of every row of this
+  std::int64_t begin = 0;
+  bool of_state = false;  // axis 0 is that of a state's slots, not of tokens
+};
+
+/// A value that an observer may ask for by name.
+struct Channel {
+  std::string name;
+  Value value;
+  bool costs = false;  // takes work of its own, which is done only for observers that want all
+};
+
+class Program {
+ public:
+  /// x: [T, hidden], already normalised.
+  explicit Program(std::int64_t hidden);
+
+  Value x() const { return {0}; }
+  /// What the layer puts out [T, hidden]; absent: not yet said, or nobody wants it.
+  Value result;
+  std::vector<Operation> operations;
+  std::vector<ValueInfo> values;
+  std::vector<Channel> channels;
+  // What interventions change: what is read of a memory on its way out, and the heads side by side that the last product reads.
+  std::vector<Value> reads, readouts;
+
+  const ValueInfo& operator[](Value v) const { return values[static_cast<std::size_t>(v.index)]; }
+  ValueInfo& operator[](Value v) { return values[static_cast<std::size_t>(v.index)]; }
+  /// The value whose memory v lies in: v itself if it is no view.
+  Value whole(Value v) const;
+  std::int64_t width(Value v) const { return (*this)[v].axes.size(); }
+
+  Value value(Shape axes, Numbers numbers = Numbers::rounded);
+  /// Of every row of v the numbers from `begin` on, read as `axes`.
+  Value columns(Value v, std::int64_t begin, Shape axes);
+  Value with_axes(Value v, Shape axes) { return columns(v, 0, axes); }
+  /// v may be asked for by this name. Twice the same name: the last one holds.
+  Value show(std::string_view name, Value v, bool costs = false);
+
+  Value linear(ConstTensor weight, ConstTensor bias, Value x, Numbers numbers = Numbers::rounded);
+  Value linear_of_heads(ConstTensor weight, Value x);
+  Value linear_each_head(ConstTensor weight, Value x);
+  Value apply(Function f, Value x) { return apply(std::move(f), x, (*this)[x].numbers); }
+  Value apply(Function f, Value x, Numbers numbers);
+  /// y, a part of another value, becomes f(x).
+  void apply_into(Value y, Function f, Value x) { operations.emplace_back(Apply{.x = x, .f = std::move(f), .y = y}); }
+  Value combine(Combination f, Value a, Value b);
+  Value constant(ConstTensor row, Shape axes);
+  Value fill(float number, Shape axes);
+  Value taken(Value x, std::vector<std::pair<std::int64_t, std::int64_t>> ranges, Shape axes);
+  /// x [T, groups, from, …] with `to` heads in each group, head i taking producer_head(i): repeat-interleave. One group has no axis of its own.
+  /// x itself where there are as many heads as wanted.
+  Value repeat_heads(Value x, std::int64_t groups, std::int64_t from, std::int64_t to);
+  Value stack(Value a, Value b, Shape axes);
+  Value convolution(Value x, ConstTensor weight, ConstTensor bias, Activation act, std::size_t cache);
+  Value top_k(Value scores, std::int64_t count);
+  Value renormalise(Value gate, Value ids);
+  /// k and the decay that goes with it
+  std::pair<Value, Value> row_sparse(Value z, Value log_decay, std::int64_t topk, bool skip_decay);
+  Value pair(Pair of, Shape axes);
+  Value copy_state(std::size_t memory, Shape state);
+  /// o [T, heads, V], which the fields before it say all else about
+  Value remember(OuterProduct memory, std::int64_t heads, std::int64_t V, Numbers numbers = Numbers::rounded);
+  Value remember(DeltaRule memory, std::int64_t heads, std::int64_t V);
+  Value remember(SparseMemory memory, std::int64_t heads, std::int64_t V);
+  Value mean_of_heads(Value gate, std::int64_t heads, Activation act);
+  Value distance(Value other, Value own);
+
+ private:
+  template <class Op>
+  Value add(Op op, Value Op::*written, Shape axes, Numbers numbers);
+};
+
+/// What an operation reads, and what it writes; without absent ones.
+std::vector<Value> operands(const Operation& op);
+std::vector<Value> results(const Operation& op);
+/// The operation with other values: each becomes f(value).
+void replace_values(Operation& op, const std::function<Value(Value)>& f);
+/// Whether it changes what the layer keeps: a state or the cache of a convolution.
+bool changes_state(const Operation& op);
+
+/// Whether a norm of x may be left to the products: nothing else reads x, and the result is a product.
+bool norm_folds_into_products(const Program& program);
+
+/// One line for each operation, as people read it.
+std::string to_string(const Program& program);
+
+}  // namespace statescope::program
