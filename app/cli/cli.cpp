@@ -64,6 +64,7 @@ struct Arguments {
   InspectArguments inspect;
   NeedleArguments needle;
   CheckArguments check;
+  ModelArguments model;
   ObserveArguments observe;
   HistoryArguments history;
   InterveneArguments intervene;
@@ -76,6 +77,7 @@ struct Arguments {
 
 void add_commands(CLI::App& app, Arguments& all) {
   add_run(app, all.run);
+  add_model(app, all.model);
   add_convert(app, all.convert);
   add_tokenize(app, all.tokenize);
   add_bench(app, all.bench, all.sse);
@@ -103,6 +105,7 @@ std::vector<DeviceChoice*> devices_of(Arguments& all) {
 /// The command that was asked for, or the window. Returns its exit status.
 int run_chosen(const CLI::App& app, Arguments& all, int argc, char** argv) {
   if (app.got_subcommand("run")) return run_command(all.run);
+  if (app.got_subcommand("model")) return model_command(all.model);
   if (app.got_subcommand("convert")) return convert_command(all.convert);
   if (app.got_subcommand("chat")) return chat_command(all.chat);
   if (app.got_subcommand("tokenize")) return tokenize_command(all.tokenize);

@@ -19,6 +19,7 @@ void add_check(CLI::App& app, CheckArguments& check);
 void add_bench(CLI::App& app, BenchArguments& bench, BenchSseArguments& sse);
 
 // Files and texts (setup_texts.cpp).
+void add_model(CLI::App& app, ModelArguments& model);
 void add_convert(CLI::App& app, ConvertArguments& convert);
 void add_tokenize(CLI::App& app, TokenizeArguments& tokenize);
 void add_chat(CLI::App& app, ChatArguments& chat);

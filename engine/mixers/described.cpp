@@ -6,7 +6,7 @@
 
 namespace statescope {
 
-Program DescribedMixer::program() const { return described(); }
+std::optional<Program> DescribedMixer::program() const { return described(); }
 
 const Program& DescribedMixer::described() const {
   std::call_once(once_, [this] {

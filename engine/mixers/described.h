@@ -16,7 +16,7 @@ class DescribedMixer : public Mixer {
   /// The layer's program from x, the normalised input, to p.result; channels are shown by name, `p.reads` and `p.readouts` are said.
   virtual void describe(Program& p) const = 0;
 
-  Program program() const;
+  std::optional<Program> program() const final;
   bool folds_norm() const final;
   void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const final;
 

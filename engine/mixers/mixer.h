@@ -5,6 +5,7 @@
 #include <array>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "engine/config/config.h"
 #include "engine/config/weights.h"
 #include "kernels/backend.h"
+#include "kernels/program/program.h"
 
 namespace statescope {
 
@@ -154,6 +156,8 @@ class Mixer {
   virtual bool folds_norm() const { return false; }
   /// y [T, D] = mixer(x [T, D], already normalised); `state` is brought from before the first token to after the last.
   virtual void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const = 0;
+  /// What it computes, as it describes it (described.h); none: it is not written as a program.
+  virtual std::optional<program::Program> program() const { return std::nullopt; }
 };
 
 /// What a layer's mixer is built from.

@@ -66,6 +66,7 @@ class Model {
   const Checkpoint& checkpoint() const { return *loaded_->checkpoint; }
   const std::shared_ptr<const Checkpoint>& checkpoint_ptr() const { return loaded_->checkpoint; }
   Backend& backend() const { return *backend_; }
+  const Mixer& mixer(std::int64_t layer) const { return *stack_.blocks[static_cast<std::size_t>(layer)].mixer; }
   const MixerLayout& layout(std::int64_t layer) const { return stack_.blocks[static_cast<std::size_t>(layer)].layout; }
   /// What was passed over or mended on the way from the files to the model, a sentence each: the checkpoint's notes, then the plan's.
   const std::vector<std::string>& notes() const { return plan_.notes; }

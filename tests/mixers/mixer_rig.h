@@ -91,9 +91,23 @@ class MixerRig {
 
   /// Reads x [T, D] as `way` cuts it. All scratch memory and y hold NaN beforehand.
   Pass read(std::span<const float> x, const Way& way, bool state_only = false) {
+    Channels channels;
+    Pass pass = read(x, way, state_only, &channels);
+    pass.channels = std::move(channels.by_name);
+    return pass;
+  }
+  /// The same, and nobody asks for a channel.
+  Pass read_unwatched(std::span<const float> x, const Way& way) { return read(x, way, false, nullptr); }
+  Pass read(std::span<const float> x) { return read(x, {{static_cast<std::int64_t>(x.size()) / hidden(), 64}}); }
+
+  const MixerRow* row;
+  std::unique_ptr<Mixer> mixer;
+  MixerLayout layout;
+
+ private:
+  Pass read(std::span<const float> x, const Way& way, bool state_only, ChannelSink* channels) {
     Pass pass{std::vector<float>(x.size(), std::nanf("")), start(), {}};
     const auto T = static_cast<std::int64_t>(x.size()) / hidden();
-    Channels channels;
     poison();
     std::int64_t position = 0;
     for (const Piece& piece : way) {
@@ -102,23 +116,15 @@ class MixerRig {
       ctx.position = position;
       ctx.prompt_length = T;
       ctx.chunk_size = piece.chunk_size;
-      ctx.channels = &channels;
+      ctx.channels = channels;
       ctx.state_only = state_only;
       const ConstTensor rows(x.data() + position * hidden(), DType::f32, {piece.tokens, hidden()});
       mixer->forward(ctx, rows, pass.state, Tensor(pass.y.data() + position * hidden(), DType::f32, {piece.tokens, hidden()}));
       position += piece.tokens;
     }
     REQUIRE(position == T);
-    pass.channels = std::move(channels.by_name);
     return pass;
   }
-  Pass read(std::span<const float> x) { return read(x, {{static_cast<std::int64_t>(x.size()) / hidden(), 64}}); }
-
-  const MixerRow* row;
-  std::unique_ptr<Mixer> mixer;
-  MixerLayout layout;
-
- private:
   void poison() {
     const Workspace::Mark mark(workspace_);
     backend_->fill(workspace_.tensor({std::int64_t{1} << 19}), std::nanf(""));

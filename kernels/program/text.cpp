@@ -1,0 +1,175 @@
+#include <array>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+#include "kernels/program/program.h"
+
+namespace statescope::program {
+namespace {
+
+std::string number(double x) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.4g", x);
+  return text.data();
+}
+
+std::string name_of(Activation act) {
+  constexpr std::array names{"identity", "silu", "relu", "sigmoid", "elu+1"};
+  return names[static_cast<std::size_t>(act)];
+}
+
+/// Writes one operation after the other.
+class Writer {
+ public:
+  explicit Writer(const Program& program) : program_(program) {}
+
+  std::string text;
+
+  void operator()(const Linear& op) { line(op.y, product(op.x, op.weight, op.bias)); }
+  void operator()(const LinearOfHeads& op) { line(op.y, of(op.x) + " · one row of " + shape(op.weight) + "ᵀ for each head"); }
+  void operator()(const LinearEachHead& op) { line(op.y, product(op.x, op.weight, {}) + " in each head"); }
+  void operator()(const Apply& op) { line(op.y, std::visit(Function{of(op.x)}, op.f)); }
+  void operator()(const Combine& op) { line(op.y, std::visit(Combination{of(op.a), of(op.b)}, op.f)); }
+  void operator()(const Constant& op) { line(op.y, "constant " + shape(op.row)); }
+  void operator()(const Fill& op) { line(op.y, number(op.number)); }
+  void operator()(const Columns& op) { line(op.y, of(op.x) + " in " + std::to_string(op.ranges.size()) + " ranges"); }
+  void operator()(const Stack& op) { line(op.y, "[" + of(op.a) + " | " + of(op.b) + "]"); }
+  void operator()(const Convolution& op) { line(op.y, convolution(op, of(op.x))); }
+  void operator()(const TopK& op) { line(op.ids, "top_k(" + of(op.scores) + ")"); }
+  void operator()(const Route& op) {
+    std::string ids;
+    for (const std::int32_t id : op.partitions) ids += " " + std::to_string(id);
+    line(op.ids, "partitions" + ids);
+  }
+  void operator()(const Renormalise& op) { line(op.y, "renormalise(" + of(op.gate) + ", " + of(op.ids) + ")"); }
+  void operator()(const RowSparse& op) {
+    line(op.k, "row_sparse(" + of(op.z) + ", top " + std::to_string(op.topk) + "), with its decay " + of(op.sparse_decay) + " of " +
+                   of(op.log_decay) + (op.skip_decay ? ", 0 in other rows" : ""));
+  }
+  void operator()(const Pair& op) { line(op.y, pair(op)); }
+  void operator()(const CopyState& op) { line(op.y, "copy of S" + std::to_string(op.memory)); }
+  void operator()(const OuterProduct& op) { line(op.o, memory(op)); }
+  void operator()(const DeltaRule& op) { line(op.o, memory(op)); }
+  void operator()(const SparseMemory& op) { line(op.o, memory(op)); }
+  void operator()(const MeanOfHeads& op) {
+    line(op.y, "mean over " + std::to_string(op.heads) + " heads of " + name_of(op.act) + "(" + of(op.gate) + ")");
+  }
+  void operator()(const Distance& op) { line(op.y, "‖" + of(op.other) + " − " + of(op.own) + "‖ / ‖" + of(op.own) + "‖"); }
+  void operator()(const Products& op) {
+    if (op.all.size() == 1) return line(op.all[0].y, product(op.all[0]));
+    text += "together\n";
+    for (const Product& p : op.all) {
+      text += "  ";
+      line(p.y, product(p));
+    }
+  }
+  void operator()(const GatedNorm& op) { line(op.y, norm(of(op.x), op.norm, op.gate, op.act)); }
+  void operator()(const ForgetGatedOuterProduct& op) {
+    line(op.memory.o, memory(op.memory) + " with " + of(op.gate.y) + " = " + product(op.gate));
+  }
+  void operator()(const UnitDeltaRule& op) {
+    const std::string o = memory(op.memory) + " of L2(q), L2(k)";
+    line(op.memory.o, op.readout ? norm(o, *op.readout, op.gate, op.gate_act) : o);
+  }
+  void operator()(const SparseMemoryFrom& op) {
+    std::string from = "\n    with " + of(op.q.y) + " = " + pair(op.q) + "\n    with " + of(op.k.y) + " = " + pair(op.k) + "\n    with " +
+                       of(op.memory.gate) + " = softmax(" + of(op.logits) + ")\n    with " + of(op.memory.selected) + " = top_k(" +
+                       of(op.by_logits ? op.logits : op.memory.gate) + ")";
+    for (const Product& p : op.decays) from += "\n    with " + of(p.y) + " = " + product(p);
+    line(op.memory.o, memory(op.memory) + from);
+  }
+
+ private:
+  struct Function {
+    std::string x;
+    std::string operator()(Activation act) const { return name_of(act) + "(" + x + ")"; }
+    std::string operator()(const RmsNorm& f) const {
+      return "RMSNorm(" + x + ") over " + std::to_string(f.group) + (f.weight ? "" : ", no weight") + (f.offset != 0 ? ", zero-centred" : "");
+    }
+    std::string operator()(const L2Norm&) const { return "L2(" + x + ")"; }
+    std::string operator()(const SumNorm&) const { return x + " / Σ " + x; }
+    std::string operator()(const Softmax& f) const {
+      return f.temperature == 1 ? "softmax(" + x + ")" : "softmax(" + number(f.temperature) + " " + x + ")";
+    }
+    std::string operator()(const ForgetGate& f) const { return "logσ(" + x + ") / " + number(f.normalizer); }
+    std::string operator()(const DeltaDecay&) const { return "−exp(A_log) · softplus(" + x + " + dt_bias)"; }
+    std::string operator()(const SoftplusClamp&) const { return "clamp(softplus(" + x + " + dt_bias))"; }
+    std::string operator()(const OneMinusExp&) const { return "1 − exp(" + x + ")"; }
+    std::string operator()(const Rope& f) const { return "RoPE(" + x + "), base " + number(f.theta); }
+    std::string operator()(const Times& f) const { return number(f.factor) + " · " + x; }
+    std::string operator()(const WithoutHead& f) const { return x + ", 0 in head " + std::to_string(f.head); }
+  };
+  struct Combination {
+    std::string a, b;
+    std::string operator()(const Add& f) const { return a + " + " + (f.factor == 1 ? "" : number(f.factor) + " ") + b; }
+    std::string operator()(const Gate& f) const { return a + " ⊙ " + (f.act == Activation::identity ? b : name_of(f.act) + "(" + b + ")"); }
+    std::string operator()(const ScaleHeads&) const { return b + " · " + a + " by heads"; }
+    std::string operator()(const DivideHeads&) const { return a + " / " + b + " by heads"; }
+  };
+
+  static std::string shape(ConstTensor x) { return x.shape.to_string(); }
+  std::string of(Value v) const {
+    if (!v) return "nothing";
+    const ValueInfo& info = program_[v];
+    if (!info.name.empty()) return info.name;
+    if (v == program_.x()) return "x";
+    if (v == program_.result) return "y";
+    if (!info.of) return "v" + std::to_string(v.index);
+    if (program_.width(v) == program_.width(info.of)) return of(info.of);
+    return of(info.of) + "[" + std::to_string(info.begin) + ":" + std::to_string(info.begin + program_.width(v)) + "]";
+  }
+  void line(Value y, const std::string& how) { text += of(y) + " " + program_[y].axes.to_string() + " = " + how + "\n"; }
+
+  static std::string convolution(const Convolution& op, const std::string& x) {
+    const std::string y = "convolution of " + std::to_string(op.weight.row_size()) + " tokens(" + x + ")";
+    return op.act == Activation::identity ? y : name_of(op.act) + "(" + y + ")";
+  }
+  std::string product(Value x, ConstTensor weight, ConstTensor bias) const {
+    return of(x) + " · " + shape(weight) + "ᵀ" + (bias ? " + bias" : "");
+  }
+  std::string product(const Product& p) const {
+    std::string z = p.norm ? "(" + norm(of(p.x), *p.norm, p.gate, p.gate_act) + ") · " + shape(p.weight) + "ᵀ" + (p.bias ? " + bias" : "")
+                           : product(p.x, p.weight, p.bias);
+    if (p.z) z = "(" + of(p.z) + " = " + z + ")";
+    if (const auto* act = std::get_if<Activation>(&p.finish)) return *act == Activation::identity ? z : Function{z}(*act);
+    if (const auto* forget = std::get_if<ForgetGate>(&p.finish)) return Function{z}(*forget);
+    if (const auto* decay = std::get_if<DeltaDecay>(&p.finish)) return Function{z}(*decay);
+    return convolution(std::get<Convolution>(p.finish), z);
+  }
+  std::string norm(const std::string& x, const RmsNorm& f, Value gate, Activation act) const {
+    const std::string normed = Function{x}(f);
+    return gate ? normed + " ⊙ " + name_of(act) + "(" + of(gate) + ")" : normed;
+  }
+  std::string pair(const Pair& op) const {
+    const std::string f = op.softmax ? "softmax" : name_of(op.act);
+    return "(" + f + "(" + of(op.shared) + "), " + f + "(" + of(op.sparse) + " + " + of(op.more) + "))";
+  }
+  std::string state(const StateOf& state) const { return state.copy ? of(state.copy) : "S" + std::to_string(state.index); }
+  std::string memory(const OuterProduct& op) const {
+    return "outer_product(" + state(op.state) + "; " + of(op.q) + ", " + of(op.k) + ", " + of(op.v) + decayed(op.log_decay) +
+           (op.decay_axis == DecayAxis::columns ? " by columns" : "") + ")";
+  }
+  std::string memory(const DeltaRule& op) const {
+    return "delta_rule(" + state(op.state) + "; " + of(op.q) + ", " + of(op.k) + ", " + of(op.v) + decayed(op.log_decay) + ", " + of(op.beta) +
+           ")";
+  }
+  std::string memory(const SparseMemory& op) const {
+    return "sparse_" + std::string(op.beta ? "delta_rule(" : "outer_product(") + state(op.state) + "; " + of(op.q) + ", " + of(op.k) + ", " +
+           of(op.v) + decayed(op.log_decay) + (op.beta ? ", " + of(op.beta) : "") + ", " + of(op.gate) + ", " + of(op.selected) + "), writes " +
+           std::to_string(op.writers) + ", reads " + std::to_string(op.readers);
+  }
+  std::string decayed(Value decay) const { return decay ? ", " + of(decay) : ""; }
+
+  const Program& program_;
+};
+
+}  // namespace
+
+std::string to_string(const Program& program) {
+  Writer writer(program);
+  for (const Operation& op : program.operations) std::visit(writer, op);
+  return std::move(writer.text);
+}
+
+}  // namespace statescope::program
