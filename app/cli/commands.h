@@ -164,8 +164,8 @@ int check_command(const CheckArguments& arguments);
 
 struct ModelArguments {
   std::string checkpoint;
-  bool program = false;                // what the layers compute, line by line; else a row for each layer
-  std::optional<std::int64_t> layer;   // of the program; unset: each kind of layer once
+  bool program = false;               // what the layers compute, line by line; else a row for each layer
+  std::optional<std::int64_t> layer;  // of the program; unset: each kind of layer once
   bool after_passes = false, one_token = false;
 };
 int model_command(const ModelArguments& arguments);

@@ -20,8 +20,8 @@ void print_layers(const ModelInfo& info) {
     const LayerInfo& layer = info.layers[i];
     const std::string state = layer.rows > 0 ? fmt::format("{} × {}", layer.rows, layer.columns) : "";
     const std::string slots = layer.slot_names.size() > 1 ? fmt::format(", {} of them", layer.slot_names.size()) : "";
-    fmt::print("{:<7}{:<22}{:<24}{:>6}{:>10}{}\n", i, layer.mixer, layer.memory, layer.heads > 0 ? fmt::format("{}", layer.heads) : "", state,
-               slots);
+    fmt::print("{:<7}{:<22}{:<24}{:>6}{:>10}{}\n", i, layer.mixer, layer.memory, layer.heads > 0 ? fmt::format("{}", layer.heads) : "",
+               state, slots);
   }
 }
 
@@ -55,10 +55,11 @@ void print_programs(const Model& model, const ModelArguments& arguments) {
 int model_command(const ModelArguments& arguments) {
   const auto model = load_model(open_checkpoint(arguments.checkpoint), {.name = "cpu"});
   if (arguments.layer && *arguments.layer >= model->layers())
-    throw Error(fmt::format("--layer: there is no layer {}: the model has {}, 0 to {}", *arguments.layer, model->layers(), model->layers() - 1));
+    throw Error(
+        fmt::format("--layer: there is no layer {}: the model has {}, 0 to {}", *arguments.layer, model->layers(), model->layers() - 1));
   const ModelInfo info = model->info();
-  fmt::print("{}: {}, {} parameters, {} layers of width {}, vocabulary of {}\n", printable(arguments.checkpoint), info.family, info.parameters,
-             model->layers(), model->hidden(), model->vocab());
+  fmt::print("{}: {}, {} parameters, {} layers of width {}, vocabulary of {}\n", printable(arguments.checkpoint), info.family,
+             info.parameters, model->layers(), model->hidden(), model->vocab());
   if (!arguments.program) return print_layers(info), 0;
   print_programs(*model, arguments);
   return 0;

@@ -44,9 +44,14 @@ void add_needles(CLI::App& command, DatasetArguments& dataset) {
 void add_model(CLI::App& app, ModelArguments& model) {
   CLI::App& command = *app.add_subcommand("model", "what a model is made of, and what its layers compute");
   command.add_option("checkpoint", model.checkpoint, "an .h5 file or a Hugging Face folder")->required();
-  auto* program = command.add_flag("--program", model.program, "the layers' programs: each operation of the mixer, in the terms of its paper");
-  command.add_option("--layer", model.layer, "the program of this layer (default: of each kind of layer, once)")->needs(program)->check(at_least(0));
-  auto* passes = command.add_flag("--after-passes", model.after_passes, "as it runs: with the operations together that a device may do at once")->needs(program);
+  auto* program =
+      command.add_flag("--program", model.program, "the layers' programs: each operation of the mixer, in the terms of its paper");
+  command.add_option("--layer", model.layer, "the program of this layer (default: of each kind of layer, once)")
+      ->needs(program)
+      ->check(at_least(0));
+  auto* passes =
+      command.add_flag("--after-passes", model.after_passes, "as it runs: with the operations together that a device may do at once")
+          ->needs(program);
   command.add_flag("--one-token", model.one_token, "as it runs for a token by itself")->needs(passes);
 }
 

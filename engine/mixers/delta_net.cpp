@@ -40,7 +40,7 @@ class DeltaNet final : public DescribedMixer {
       *z = l2_ ? p.apply(program::L2Norm{}, *z) : p.apply(program::SumNorm{0}, *z);
     }
     // β_t = σ(b_proj x), doubled if eigenvalues may be negative
-    Value beta = b_proj_ ? p.apply(Activation::sigmoid, b_proj_(p, x, Numbers::exact)) : p.fill(1, {heads_});
+    Value beta = b_proj_ ? p.apply(Activation::sigmoid, b_proj_(p, x, ValueType::exact)) : p.fill(1, {heads_});
     if (beta_factor_ != 1) beta = p.combine(program::Add{}, beta, beta);
 
     // u_t = β_t (v_t − k_t S_{t-1}),   S_t = S_{t-1} + k_tᵀ u_t,   o_t = K^{-1/2} q_t S_t

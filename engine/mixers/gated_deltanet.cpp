@@ -39,9 +39,8 @@ class GatedDeltaNet final : public DescribedMixer {
     const Value x = p.x();
     // log α_t = −exp(A_log)·softplus(a_proj x + dt_bias),   β_t = σ(b_proj x), per value head
     const bool decays = !head_gates_ || head_gates_->gdn_decay;  // [A14]: not in the literal SLA eq. 14
-    const Value log_decay =
-        decays ? p.apply(DeltaDecay{A_log_, dt_bias_}, a_proj_(p, x, Numbers::exact)) : p.fill(0, {value_heads_});
-    Value beta = p.apply(Activation::sigmoid, b_proj_(p, x, Numbers::exact));
+    const Value log_decay = decays ? p.apply(DeltaDecay{A_log_, dt_bias_}, a_proj_(p, x, ValueType::exact)) : p.fill(0, {value_heads_});
+    Value beta = p.apply(Activation::sigmoid, b_proj_(p, x, ValueType::exact));
     if (beta_factor_ != 1) beta = p.combine(program::Add{}, beta, beta);
     auto [q, k, v, raw_q, raw_k, gate] = qkv_(p, x);
     std::optional<HeadGates::Gates> G;

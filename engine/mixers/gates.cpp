@@ -67,8 +67,8 @@ std::optional<HeadGates> HeadGates::load(const MixerBuild& build, const QkvProje
 
 HeadGates::Gates HeadGates::operator()(Program& p, Value x, Value q, Value k) const {
   const auto softmax_over_heads = [&](Value z, ConstTensor w) {
-    const Value logits = input == Input::x        ? p.linear(w, {}, x, Numbers::exact)
-                         : input == Input::concat ? p.linear(w, {}, p.with_axes(z, {p.width(z)}), Numbers::exact)
+    const Value logits = input == Input::x        ? p.linear(w, {}, x, ValueType::exact)
+                         : input == Input::concat ? p.linear(w, {}, p.with_axes(z, {p.width(z)}), ValueType::exact)
                                                   : p.linear_of_heads(w, z);
     // G = softmax_h(λ · logits)                                                                       (SLA eq. 4, theorem 4.2)
     return p.apply(program::Softmax{temperature}, logits);

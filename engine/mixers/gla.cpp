@@ -43,7 +43,7 @@ class Gla final : public DescribedMixer {
   void describe(Program& p) const override {
     const Value x = p.x();
     // log α_t = logσ(gk_proj x) / 16 per key channel
-    Value log_decay = p.apply(ForgetGate{normalizer_, clamp_min_}, gk_proj_(p, x, Numbers::exact));
+    Value log_decay = p.apply(ForgetGate{normalizer_, clamp_min_}, gk_proj_(p, x, ValueType::exact));
     log_decay = p.with_axes(log_decay, {kv_heads_, K_});
     auto [q, k, v, raw_q, raw_k, gate] = qkv_(p, x);
     std::optional<HeadGates::Gates> G;

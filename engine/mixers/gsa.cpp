@@ -51,7 +51,7 @@ class Gsa final : public DescribedMixer {
     const Value q = feature_map(p, projected_q), k = feature_map(p, projected_k), v = p.apply(Activation::silu, projected_v);
     // log f_t = logσ(f_proj x) / 8 per slot,   w_t = 1 − f_t
     const ForgetGate forget{normalizer_, -std::numeric_limits<float>::infinity()};
-    const Value log_f = p.with_axes(p.apply(forget, f_proj_(p, x, Numbers::exact)), {kv_heads_, slots_});
+    const Value log_f = p.with_axes(p.apply(forget, f_proj_(p, x, ValueType::exact)), {kv_heads_, slots_});
     const Value w = p.apply(program::OneMinusExp{}, log_f);
     p.show("q", q);
     p.show("k", k);
@@ -59,13 +59,13 @@ class Gsa final : public DescribedMixer {
     p.show("log_decay", log_f);
 
     // Kt_t = Kt_{t-1} diag(f_t) + k_tᵀ w_t,   a_t = q_t Kt_t
-    const Value a = p.remember(
-        program::OuterProduct{.q = q, .k = k, .v = w, .log_decay = log_f, .decay_axis = DecayAxis::columns, .state = {1, {}}}, heads_, slots_,
-        Numbers::exact);
+    const Value a =
+        p.remember(program::OuterProduct{.q = q, .k = k, .v = w, .log_decay = log_f, .decay_axis = DecayAxis::columns, .state = {1, {}}},
+                   heads_, slots_, ValueType::exact);
     // p_t = softmax(a_t) over the slots
     const Value read = p.show("slot_read", p.apply(program::Softmax{}, a));
     // Vt_t = diag(f_t) Vt_{t-1} + w_tᵀ v_t,   o_t = p_t Vt_t
-    const Value o = p.remember(program::OuterProduct{.q = read, .k = w, .v = v, .log_decay = log_f}, heads_, V_, Numbers::exact);
+    const Value o = p.remember(program::OuterProduct{.q = read, .k = w, .v = v, .log_decay = log_f}, heads_, V_, ValueType::exact);
     p.reads.push_back(o);
 
     // y = o_proj( RMSNorm(silu(o)) ), one norm over the whole width; its eps is the kernel's own 1e-5 [A1]

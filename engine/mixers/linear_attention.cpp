@@ -102,7 +102,8 @@ class LinearAttention final : public Mixer {
   void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const override {
     Backend& backend = ctx.backend;
     // q = φ(x W_q), k = φ(x W_k), each divided by Σ + 1e-4 where asked
-    Tensor q = phi_q_(ctx, qkv_.q_proj(ctx, x).with_row({heads_, qkv_.K})), k = phi_k_(ctx, qkv_.k_proj(ctx, x).with_row({kv_heads_, qkv_.K}));
+    Tensor q = phi_q_(ctx, qkv_.q_proj(ctx, x).with_row({heads_, qkv_.K})),
+           k = phi_k_(ctx, qkv_.k_proj(ctx, x).with_row({kv_heads_, qkv_.K}));
     const Tensor v = qkv_.v_proj(ctx, x).with_row({kv_heads_, qkv_.V});
     if (norm_q_) backend.sum_norm(q, q, 1e-4f);
     if (norm_k_) backend.sum_norm(k, k, 1e-4f);

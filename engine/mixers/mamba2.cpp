@@ -63,7 +63,7 @@ class Mamba2 final : public DescribedMixer {
     const Value B = p.columns(xbc, d_in_, {groups_, state_size_}), C = p.columns(xbc, d_in_ + bc, {groups_, state_size_});
     // dt = clamp(softplus(dt + dt_bias)),   log α = −exp(A_log)·dt
     const program::SoftplusClamp clamp{dt_bias_, dt_min_, dt_max_};
-    const Value dt = p.show("dt", p.apply(clamp, p.columns(zxbcdt, d_in_ + conv_dim, {heads_}), Numbers::exact));
+    const Value dt = p.show("dt", p.apply(clamp, p.columns(zxbcdt, d_in_ + conv_dim, {heads_}), ValueType::exact));
     const Value log_decay = p.combine(program::Gate{}, dt, p.constant(A_, {heads_}));
     const Value v = p.combine(program::ScaleHeads{}, x, dt);
 

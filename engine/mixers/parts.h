@@ -9,9 +9,9 @@
 
 namespace statescope {
 
-using program::Numbers;
 using program::Program;
 using program::Value;
+using program::ValueType;
 
 /// a / b for sizes that must divide. Throws Error naming both.
 std::int64_t divided(std::int64_t a, std::string_view a_name, std::int64_t b, std::string_view b_name);
@@ -44,7 +44,7 @@ struct Linear {
   Tensor operator()(Context& ctx, ConstTensor x) const;
   /// In float32, for scores and decays.
   Tensor exact(Context& ctx, ConstTensor x) const;
-  Value operator()(Program& p, Value x, Numbers numbers = Numbers::rounded) const { return p.linear(weight, bias, x, numbers); }
+  Value operator()(Program& p, Value x, ValueType numbers = ValueType::rounded) const { return p.linear(weight, bias, x, numbers); }
   /// The same as one of several products; of the context's x, through its norm.
   Projection onto(Context& ctx, Tensor y, ConstTensor x, Finish finish = {}) const { return {x, ctx.norm, weight, bias, y, finish, {}}; }
 };
@@ -69,7 +69,7 @@ struct LowRank {
   LowRank(const WeightScope& weights, std::string_view name, std::int64_t out, std::int64_t in, ToldSize rank_told, bool bias = false);
   static std::int64_t rank(const WeightScope& weights, std::string_view name, ToldSize told);
   explicit operator bool() const { return static_cast<bool>(second); }
-  Value operator()(Program& p, Value x, Numbers numbers = Numbers::rounded) const { return second(p, first(p, x, numbers), numbers); }
+  Value operator()(Program& p, Value x, ValueType numbers = ValueType::rounded) const { return second(p, first(p, x, numbers), numbers); }
 };
 
 /// Whether the rules of the context leave the memory unread, or a head of it.
@@ -95,9 +95,7 @@ struct Conv {
   /// y, x [T, C] over one segment.
   Tensor operator()(Context& ctx, ConstTensor x, Tensor cache) const;
   /// With cache `cache` of the layer; x itself where there is no convolution.
-  Value operator()(Program& p, Value x, std::size_t cache) const {
-    return *this ? p.convolution(x, weight, bias, act, cache) : x;
-  }
+  Value operator()(Program& p, Value x, std::size_t cache) const { return *this ? p.convolution(x, weight, bias, act, cache) : x; }
 };
 
 /// q, k and v of T tokens as heads: projected from x and, where the model has short convolutions, convolved (caches 0, 1, 2 of its state).
@@ -209,8 +207,9 @@ struct HeadGates {
   Gates operator()(Program& p, Value x, Value q, Value k) const;
 };
 
-/// The output of a layer whose heads may compete: y = readout(o), o of `memory`, G^Q on the normalised heads where the gates say so. Shows what
-/// the read gate does to it: read_gate_effective [T, 1] = ‖y₁ − y‖ / ‖y‖, y₁ the output with G^Q = 1, for queries `ungated` (spec §6, A13).
+/// The output of a layer whose heads may compete: y = readout(o), o of `memory`, G^Q on the normalised heads where the gates say so. Shows
+/// what the read gate does to it: read_gate_effective [T, 1] = ‖y₁ − y‖ / ‖y‖, y₁ the output with G^Q = 1, for queries `ungated` (spec §6,
+/// A13).
 template <class Memory>
 Value gated_output(Program& p, const Memory& memory, std::int64_t heads, std::int64_t V, const Readout& readout, Value gate,
                    const std::optional<HeadGates>& head_gates, const std::optional<HeadGates::Gates>& G, Value ungated) {

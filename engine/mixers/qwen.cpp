@@ -45,7 +45,8 @@ class QwenGatedDeltaNet final : public DescribedMixer {
 
   void describe(Program& p) const override {
     const std::int64_t key_dim = key_heads_ * K_, value_dim = value_heads_ * V_;
-    auto [qkv, z, b, a] = fused_ ? ungrouped(p) : Projected{qkv_(p, p.x()), z_(p, p.x()), b_(p, p.x(), Numbers::exact), a_(p, p.x(), Numbers::exact)};
+    auto [qkv, z, b, a] =
+        fused_ ? ungrouped(p) : Projected{qkv_(p, p.x()), z_(p, p.x()), b_(p, p.x(), ValueType::exact), a_(p, p.x(), ValueType::exact)};
     // One convolution over all q, all k, all v;   q̂ = L2(q), k̂ = L2(k)
     qkv = conv_(p, qkv, 0);
     const Value q = p.apply(program::L2Norm{}, p.columns(qkv, 0, {key_heads_, K_}));
@@ -64,7 +65,7 @@ class QwenGatedDeltaNet final : public DescribedMixer {
   };
   /// in_proj_qkvz holds, per key head j: q(K) | k(K) | v(r·V) | z(r·V); in_proj_ba: b(r) | a(r).
   Projected ungrouped(Program& p) const {
-    const Value qkvz = qkvz_(p, p.x()), ba = ba_(p, p.x(), Numbers::exact);
+    const Value qkvz = qkvz_(p, p.x()), ba = ba_(p, p.x(), ValueType::exact);
     const std::int64_t key_dim = key_heads_ * K_, value_dim = value_heads_ * V_, rV = group_ * V_, width = 2 * K_ + 2 * rV;
     // Of every key head the numbers [begin, begin + n).
     using Ranges = std::vector<std::pair<std::int64_t, std::int64_t>>;

@@ -113,19 +113,19 @@ void Sse::describe(Program& p) const {
   Value log_decay, beta;
   if (delta_rule_) {
     // log α = −exp(A_log)·softplus(a + dt_bias),   β = σ(b)
-    log_decay = p.with_axes(p.apply(DeltaDecay{A_log_, dt_bias_}, a_proj_(p, x, Numbers::exact)), {2, value_heads_});
-    beta = p.with_axes(p.apply(Activation::sigmoid, b_proj_(p, x, Numbers::exact)), {2, value_heads_});
+    log_decay = p.with_axes(p.apply(DeltaDecay{A_log_, dt_bias_}, a_proj_(p, x, ValueType::exact)), {2, value_heads_});
+    beta = p.with_axes(p.apply(Activation::sigmoid, b_proj_(p, x, ValueType::exact)), {2, value_heads_});
     if (beta_factor_ != 1) beta = p.combine(program::Add{}, beta, beta);
   } else {
     // log α⁰ = logσ(gk_proj.0 x) / 16,   log αˢ = logσ(gk_proj.1 x) / 16, per key channel
     const ForgetGate forget{normalizer_, -std::numeric_limits<float>::infinity()};
-    const Value shared = p.apply(forget, gk_shared_(p, x, Numbers::exact)), sparse = p.apply(forget, gk_sparse_(p, x, Numbers::exact));
+    const Value shared = p.apply(forget, gk_shared_(p, x, ValueType::exact)), sparse = p.apply(forget, gk_sparse_(p, x, ValueType::exact));
     log_decay = p.repeat_heads(p.stack(shared, sparse, {2, heads_, K_}), 2, heads_, value_heads_);
   }
   const Value g = g_proj_ ? g_proj_(p, x) : Value{};
 
   // e_t = softmax(e_proj x) over the partitions; the W largest are selected, ties to the lowest index      (SSE eq. 9, ICLR gate)
-  const Value logits = p.show("partition_logits", e_proj_(p, x, Numbers::exact));
+  const Value logits = p.show("partition_logits", e_proj_(p, x, ValueType::exact));
   const Value e = p.show("partition_gate", p.apply(program::Softmax{}, logits));
   const Value T = p.show("partition_selected", p.top_k(v1_ ? logits : e, std::max(writers_, readers_)));
   // v1: k^i = softmax(x W_k) / W, or one softmax over all selected rows, whose partition share is e renormalised over T [A9]

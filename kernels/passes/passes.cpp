@@ -217,7 +217,8 @@ void decays_into_memories(Program& program) {
   for (Operation& op : program.operations) {
     const auto* memory = std::get_if<OuterProduct>(&op);
     if (!memory) continue;
-    if (const std::optional<Product> gate = taken_forget_gate(program, uses, memory->log_decay)) op = ForgetGatedOuterProduct{*memory, *gate};
+    if (const std::optional<Product> gate = taken_forget_gate(program, uses, memory->log_decay))
+      op = ForgetGatedOuterProduct{*memory, *gate};
   }
 }
 
@@ -285,7 +286,8 @@ void choices_into_sparse_memories(Program& program, bool with_decays) {
     std::optional<SparseMemoryFrom> from = choices_of(program, uses, *memory);
     if (!from) continue;
     for (const Value v : {memory->q, memory->k, memory->gate, memory->selected}) done.push_back(uses.maker_index(program, v));
-    const auto* halves = with_decays && uses.is_private(program, memory->log_decay) ? uses.maker_as<Stack>(program, memory->log_decay) : nullptr;
+    const auto* halves =
+        with_decays && uses.is_private(program, memory->log_decay) ? uses.maker_as<Stack>(program, memory->log_decay) : nullptr;
     if (halves) {
       const Stack both = *halves;
       std::optional<Product> shared = taken_forget_gate(program, uses, both.a), sparse = taken_forget_gate(program, uses, both.b);

@@ -1,5 +1,5 @@
-// Passes: each turns a program into one that computes the same values with fewer launches. None knows what a mixer is, and no mixer knows that
-// they exist.
+// Passes: each turns a program into one that computes the same values with fewer launches. None knows what a mixer is, and no mixer knows
+// that they exist.
 #pragma once
 
 #include <vector>

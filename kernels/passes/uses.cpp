@@ -4,8 +4,7 @@
 
 namespace statescope::program {
 
-Uses::Uses(const Program& program)
-    : makers_(program.values.size()), readers_(program.values.size()), shown_(program.values.size(), false) {
+Uses::Uses(const Program& program) : makers_(program.values.size()), readers_(program.values.size()), shown_(program.values.size(), false) {
   for (std::size_t i = 0; i < program.operations.size(); ++i) {
     for (const Value v : results(program.operations[i])) makers_[index(program, v)].push_back(i);
     for (const Value v : operands(program.operations[i])) readers_[index(program, v)].push_back(i);
@@ -21,8 +20,7 @@ Operation* Uses::maker(Program& program, Value v) const {
 
 bool Uses::is_private(const Program& program, Value v) const {
   const std::size_t whole = index(program, v);
-  return makers_[whole].size() == 1 && readers_[whole].size() == 1 && !shown_[whole] &&
-         program.width(v) == program.width(program.whole(v));
+  return makers_[whole].size() == 1 && readers_[whole].size() == 1 && !shown_[whole] && program.width(v) == program.width(program.whole(v));
 }
 
 void remove_operations(Program& program, std::vector<std::size_t> indices) {

@@ -22,8 +22,8 @@ class Uses {
   }
   std::size_t maker_index(const Program& program, Value v) const { return makers_[index(program, v)].front(); }
   const std::vector<std::size_t>& readers(const Program& program, Value v) const { return readers_[index(program, v)]; }
-  /// Whether v is all of what its operation makes, and a single operand of a single operation reads that: no channel shows it, and it is not
-  /// the result.
+  /// Whether v is all of what its operation makes, and a single operand of a single operation reads that: no channel shows it, and it is
+  /// not the result.
   bool is_private(const Program& program, Value v) const;
 
  private:

@@ -145,7 +145,7 @@ Value Program::whole(Value v) const {
   return v;
 }
 
-Value Program::value(Shape axes, Numbers numbers) {
+Value Program::value(Shape axes, ValueType numbers) {
   values.push_back({.axes = axes, .numbers = numbers, .name = {}, .of = {}});
   return {static_cast<std::int32_t>(values.size()) - 1};
 }
@@ -162,23 +162,28 @@ Value Program::show(std::string_view name, Value v, bool costs) {
   const auto known = std::ranges::find(channels, name, &Channel::name);
   if (known != channels.end()) channels.erase(known);
   channels.push_back({std::string(name), v, costs});
-  (*this)[v].name = name;
+  Value named = v;
+  (*this)[named].name = name;
+  while ((*this)[named].of && width((*this)[named].of) == width(v)) {
+    named = (*this)[named].of;
+    (*this)[named].name = name;
+  }
   return v;
 }
 
 template <class Op>
-Value Program::add(Op op, Value Op::*written, Shape axes, Numbers numbers) {
+Value Program::add(Op op, Value Op::*written, Shape axes, ValueType numbers) {
   const Value made = op.*written = value(axes, numbers);
   operations.emplace_back(std::move(op));
   return made;
 }
 
-Value Program::linear(ConstTensor weight, ConstTensor bias, Value x, Numbers numbers) {
+Value Program::linear(ConstTensor weight, ConstTensor bias, Value x, ValueType numbers) {
   return add(Linear{.x = x, .weight = weight, .bias = bias, .y = {}}, &Linear::y, {weight.rows()}, numbers);
 }
 
 Value Program::linear_of_heads(ConstTensor weight, Value x) {
-  return add(LinearOfHeads{.x = x, .weight = weight, .y = {}}, &LinearOfHeads::y, {weight.rows()}, Numbers::exact);
+  return add(LinearOfHeads{.x = x, .weight = weight, .y = {}}, &LinearOfHeads::y, {weight.rows()}, ValueType::exact);
 }
 
 Value Program::linear_each_head(ConstTensor weight, Value x) {
@@ -186,7 +191,7 @@ Value Program::linear_each_head(ConstTensor weight, Value x) {
   return add(LinearEachHead{.x = x, .weight = weight, .y = {}}, &LinearEachHead::y, {info.axes[0], weight.rows()}, info.numbers);
 }
 
-Value Program::apply(Function f, Value x, Numbers numbers) {
+Value Program::apply(Function f, Value x, ValueType numbers) {
   const Shape axes = (*this)[x].axes;
   return add(Apply{.x = x, .f = std::move(f), .y = {}}, &Apply::y, axes, numbers);
 }
@@ -196,14 +201,12 @@ Value Program::combine(Combination f, Value a, Value b) {
   return add(Combine{.a = a, .b = b, .f = f, .y = {}}, &Combine::y, info.axes, info.numbers);
 }
 
-Value Program::constant(ConstTensor row, Shape axes) {
-  return add(Constant{.row = row, .y = {}}, &Constant::y, axes, Numbers::exact);
-}
+Value Program::constant(ConstTensor row, Shape axes) { return add(Constant{.row = row, .y = {}}, &Constant::y, axes, ValueType::exact); }
 
-Value Program::fill(float number, Shape axes) { return add(Fill{.number = number, .y = {}}, &Fill::y, axes, Numbers::exact); }
+Value Program::fill(float number, Shape axes) { return add(Fill{.number = number, .y = {}}, &Fill::y, axes, ValueType::exact); }
 
 Value Program::taken(Value x, std::vector<std::pair<std::int64_t, std::int64_t>> ranges, Shape axes) {
-  const Numbers numbers = (*this)[x].numbers;
+  const ValueType numbers = (*this)[x].numbers;
   return add(Columns{.x = x, .ranges = std::move(ranges), .y = {}}, &Columns::y, axes, numbers);
 }
 
@@ -218,7 +221,7 @@ Value Program::repeat_heads(Value x, std::int64_t groups, std::int64_t from, std
 }
 
 Value Program::stack(Value a, Value b, Shape axes) {
-  const Numbers numbers = (*this)[a].numbers;
+  const ValueType numbers = (*this)[a].numbers;
   return add(Stack{.a = a, .b = b, .y = {}}, &Stack::y, axes, numbers);
 }
 
@@ -229,46 +232,45 @@ Value Program::convolution(Value x, ConstTensor weight, ConstTensor bias, Activa
 }
 
 Value Program::top_k(Value scores, std::int64_t count) {
-  return add(TopK{.scores = scores, .ids = {}}, &TopK::ids, {count}, Numbers::indices);
+  return add(TopK{.scores = scores, .ids = {}}, &TopK::ids, {count}, ValueType::indices);
 }
 
 Value Program::renormalise(Value gate, Value ids) {
   const Shape axes = (*this)[gate].axes;
-  return add(Renormalise{.gate = gate, .ids = ids, .y = {}}, &Renormalise::y, axes, Numbers::exact);
+  return add(Renormalise{.gate = gate, .ids = ids, .y = {}}, &Renormalise::y, axes, ValueType::exact);
 }
 
 std::pair<Value, Value> Program::row_sparse(Value z, Value log_decay, std::int64_t topk, bool skip_decay) {
   const ValueInfo keys = (*this)[z], decays = (*this)[log_decay];
   const Value k = value(keys.axes, keys.numbers), decay = value(decays.axes, decays.numbers);
-  operations.emplace_back(
-      RowSparse{.z = z, .log_decay = log_decay, .topk = topk, .skip_decay = skip_decay, .k = k, .sparse_decay = decay});
+  operations.emplace_back(RowSparse{.z = z, .log_decay = log_decay, .topk = topk, .skip_decay = skip_decay, .k = k, .sparse_decay = decay});
   return {k, decay};
 }
 
-Value Program::pair(Pair of, Shape axes) { return add(of, &Pair::y, axes, Numbers::rounded); }
+Value Program::pair(Pair of, Shape axes) { return add(of, &Pair::y, axes, ValueType::rounded); }
 
 Value Program::copy_state(std::size_t memory, Shape state) {
-  const Value y = add(CopyState{.memory = memory, .y = {}}, &CopyState::y, state, Numbers::exact);
+  const Value y = add(CopyState{.memory = memory, .y = {}}, &CopyState::y, state, ValueType::exact);
   (*this)[y].of_state = true;
   return y;
 }
 
-Value Program::remember(OuterProduct memory, std::int64_t heads, std::int64_t V, Numbers numbers) {
+Value Program::remember(OuterProduct memory, std::int64_t heads, std::int64_t V, ValueType numbers) {
   return add(memory, &OuterProduct::o, {heads, V}, numbers);
 }
 Value Program::remember(DeltaRule memory, std::int64_t heads, std::int64_t V) {
-  return add(memory, &DeltaRule::o, {heads, V}, Numbers::rounded);
+  return add(memory, &DeltaRule::o, {heads, V}, ValueType::rounded);
 }
 Value Program::remember(SparseMemory memory, std::int64_t heads, std::int64_t V) {
-  return add(memory, &SparseMemory::o, {heads, V}, Numbers::rounded);
+  return add(memory, &SparseMemory::o, {heads, V}, ValueType::rounded);
 }
 
 Value Program::mean_of_heads(Value gate, std::int64_t heads, Activation act) {
-  return add(MeanOfHeads{.gate = gate, .heads = heads, .act = act, .y = {}}, &MeanOfHeads::y, {heads}, Numbers::exact);
+  return add(MeanOfHeads{.gate = gate, .heads = heads, .act = act, .y = {}}, &MeanOfHeads::y, {heads}, ValueType::exact);
 }
 
 Value Program::distance(Value other, Value own) {
-  return add(Distance{.other = other, .own = own, .y = {}}, &Distance::y, {1}, Numbers::exact);
+  return add(Distance{.other = other, .own = own, .y = {}}, &Distance::y, {1}, ValueType::exact);
 }
 
 }  // namespace statescope::program

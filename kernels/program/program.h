@@ -26,7 +26,7 @@ struct Value {
 };
 
 /// rounded: what the next product or memory rounds anyway (Backend::activation_type); exact: float32; indices: i32.
-enum class Numbers : std::uint8_t { rounded, exact, indices };
+enum class ValueType : std::uint8_t { rounded, exact, indices };
 
 // Functions of one value, whose result has its shape. Equations: kernels/ops/elementwise.h.
 struct RmsNorm {
@@ -58,8 +58,8 @@ struct Times {
 struct WithoutHead {
   std::int64_t head = 0, heads = 0;
 };
-using Function =
-    std::variant<Activation, RmsNorm, L2Norm, SumNorm, Softmax, ForgetGate, DeltaDecay, SoftplusClamp, OneMinusExp, Rope, Times, WithoutHead>;
+using Function = std::variant<Activation, RmsNorm, L2Norm, SumNorm, Softmax, ForgetGate, DeltaDecay, SoftplusClamp, OneMinusExp, Rope,
+                              Times, WithoutHead>;
 
 // Functions of two values; the result has the shape of the first.
 struct Add {
@@ -223,7 +223,7 @@ struct Product {
   Activation gate_act = Activation::identity;
   ConstTensor weight, bias;
   std::variant<Activation, ForgetGate, DeltaDecay, Convolution> finish;  // a Convolution's x and y are not used
-  Value z;                                                              // absent: nobody else reads it
+  Value z;                                                               // absent: nobody else reads it
   Value y;
 };
 /// Products that a device may compute together; the x of one may be the y of one before it.
@@ -258,15 +258,15 @@ struct SparseMemoryFrom {
   std::vector<Product> decays;
 };
 
-using Operation = std::variant<Linear, LinearOfHeads, LinearEachHead, Apply, Combine, Constant, Fill, Columns, Stack, Convolution, TopK, Route, Renormalise,
-                               RowSparse, Pair, CopyState, OuterProduct, DeltaRule, SparseMemory, MeanOfHeads, Distance, Products, GatedNorm,
-                               ForgetGatedOuterProduct, UnitDeltaRule, SparseMemoryFrom>;
+using Operation = std::variant<Linear, LinearOfHeads, LinearEachHead, Apply, Combine, Constant, Fill, Columns, Stack, Convolution, TopK,
+                               Route, Renormalise, RowSparse, Pair, CopyState, OuterProduct, DeltaRule, SparseMemory, MeanOfHeads, Distance,
+                               Products, GatedNorm, ForgetGatedOuterProduct, UnitDeltaRule, SparseMemoryFrom>;
 
 struct ValueInfo {
   Shape axes;  // behind that of the tokens
-  Numbers numbers = Numbers::rounded;
-  std::string name;      // as a mixer calls it; channels are those of Program::channels
-  Value of;              // a view: columns [begin, …) of every row of this
+  ValueType numbers = ValueType::rounded;
+  std::string name;  // as a mixer calls it; channels are those of Program::channels
+  Value of;          // a view: columns [begin, …) of every row of this
   std::int64_t begin = 0;
   bool of_state = false;  // axis 0 is that of a state's slots, not of tokens
 };
@@ -298,26 +298,26 @@ class Program {
   Value whole(Value v) const;
   std::int64_t width(Value v) const { return (*this)[v].axes.size(); }
 
-  Value value(Shape axes, Numbers numbers = Numbers::rounded);
+  Value value(Shape axes, ValueType numbers = ValueType::rounded);
   /// Of every row of v the numbers from `begin` on, read as `axes`.
   Value columns(Value v, std::int64_t begin, Shape axes);
   Value with_axes(Value v, Shape axes) { return columns(v, 0, axes); }
   /// v may be asked for by this name. Twice the same name: the last one holds.
   Value show(std::string_view name, Value v, bool costs = false);
 
-  Value linear(ConstTensor weight, ConstTensor bias, Value x, Numbers numbers = Numbers::rounded);
+  Value linear(ConstTensor weight, ConstTensor bias, Value x, ValueType numbers = ValueType::rounded);
   Value linear_of_heads(ConstTensor weight, Value x);
   Value linear_each_head(ConstTensor weight, Value x);
   Value apply(Function f, Value x) { return apply(std::move(f), x, (*this)[x].numbers); }
-  Value apply(Function f, Value x, Numbers numbers);
+  Value apply(Function f, Value x, ValueType numbers);
   /// y, a part of another value, becomes f(x).
   void apply_into(Value y, Function f, Value x) { operations.emplace_back(Apply{.x = x, .f = std::move(f), .y = y}); }
   Value combine(Combination f, Value a, Value b);
   Value constant(ConstTensor row, Shape axes);
   Value fill(float number, Shape axes);
   Value taken(Value x, std::vector<std::pair<std::int64_t, std::int64_t>> ranges, Shape axes);
-  /// x [T, groups, from, …] with `to` heads in each group, head i taking producer_head(i): repeat-interleave. One group has no axis of its own.
-  /// x itself where there are as many heads as wanted.
+  /// x [T, groups, from, …] with `to` heads in each group, head i taking producer_head(i): repeat-interleave. One group has no axis of its
+  /// own. x itself where there are as many heads as wanted.
   Value repeat_heads(Value x, std::int64_t groups, std::int64_t from, std::int64_t to);
   Value stack(Value a, Value b, Shape axes);
   Value convolution(Value x, ConstTensor weight, ConstTensor bias, Activation act, std::size_t cache);
@@ -328,7 +328,7 @@ class Program {
   Value pair(Pair of, Shape axes);
   Value copy_state(std::size_t memory, Shape state);
   /// o [T, heads, V], which the fields before it say all else about
-  Value remember(OuterProduct memory, std::int64_t heads, std::int64_t V, Numbers numbers = Numbers::rounded);
+  Value remember(OuterProduct memory, std::int64_t heads, std::int64_t V, ValueType numbers = ValueType::rounded);
   Value remember(DeltaRule memory, std::int64_t heads, std::int64_t V);
   Value remember(SparseMemory memory, std::int64_t heads, std::int64_t V);
   Value mean_of_heads(Value gate, std::int64_t heads, Activation act);
@@ -336,7 +336,7 @@ class Program {
 
  private:
   template <class Op>
-  Value add(Op op, Value Op::*written, Shape axes, Numbers numbers);
+  Value add(Op op, Value Op::*written, Shape axes, ValueType numbers);
 };
 
 /// What an operation reads, and what it writes; without absent ones.

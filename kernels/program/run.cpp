@@ -40,8 +40,8 @@ class Tensors {
   /// One row for all tokens.
   void set_constant(Value v, ConstTensor row) { constants_[v.index] = {row.data, row.dtype, shape(program_[v]), 0}; }
   DType type(const ValueInfo& info) const {
-    if (info.numbers == Numbers::indices) return DType::i32;
-    return info.numbers == Numbers::exact ? DType::f32 : pass_.backend.activation_type(pass_.tokens);
+    if (info.numbers == ValueType::indices) return DType::i32;
+    return info.numbers == ValueType::exact ? DType::f32 : pass_.backend.activation_type(pass_.tokens);
   }
 
  private:
@@ -55,9 +55,12 @@ class Tensors {
   static Any view(Any whole, const ValueInfo& info) {
     const Shape& axes = info.axes;
     switch (axes.rank()) {
-      case 1: return whole.columns(info.begin, {axes[0]});
-      case 2: return whole.columns(info.begin, {axes[0], axes[1]});
-      default: return whole.columns(info.begin, {axes[0], axes[1], axes[2]});
+      case 1:
+        return whole.columns(info.begin, {axes[0]});
+      case 2:
+        return whole.columns(info.begin, {axes[0], axes[1]});
+      default:
+        return whole.columns(info.begin, {axes[0], axes[1], axes[2]});
     }
   }
 
@@ -318,7 +321,12 @@ class Runner {
   }
 
   SparsePair pair(const Pair& op) {
-    return {.pair = to(op.y), .shared = from(op.shared), .sparse = from(op.sparse), .more = from(op.more), .act = op.act, .softmax = op.softmax};
+    return {.pair = to(op.y),
+            .shared = from(op.shared),
+            .sparse = from(op.sparse),
+            .more = from(op.more),
+            .act = op.act,
+            .softmax = op.softmax};
   }
 
   InputNorm norm(const std::optional<RmsNorm>& f, Value gate, Activation act) const {
@@ -361,7 +369,7 @@ class Runner {
       const Value written = convolved && p.z ? p.z : p.y;
       if (convolved && !p.z) {
         by_weight.push_back(&p);  // its room
-      } else if (program_[written].numbers == Numbers::rounded && !program_[written].of && written != program_.result) {
+      } else if (program_[written].numbers == ValueType::rounded && !program_[written].of && written != program_.result) {
         by_weight.push_back(&p);
       }
     }

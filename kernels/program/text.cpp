@@ -85,7 +85,8 @@ class Writer {
     std::string x;
     std::string operator()(Activation act) const { return name_of(act) + "(" + x + ")"; }
     std::string operator()(const RmsNorm& f) const {
-      return "RMSNorm(" + x + ") over " + std::to_string(f.group) + (f.weight ? "" : ", no weight") + (f.offset != 0 ? ", zero-centred" : "");
+      return "RMSNorm(" + x + ") over " + std::to_string(f.group) + (f.weight ? "" : ", no weight") +
+             (f.offset != 0 ? ", zero-centred" : "");
     }
     std::string operator()(const L2Norm&) const { return "L2(" + x + ")"; }
     std::string operator()(const SumNorm&) const { return x + " / Σ " + x; }
@@ -151,13 +152,13 @@ class Writer {
            (op.decay_axis == DecayAxis::columns ? " by columns" : "") + ")";
   }
   std::string memory(const DeltaRule& op) const {
-    return "delta_rule(" + state(op.state) + "; " + of(op.q) + ", " + of(op.k) + ", " + of(op.v) + decayed(op.log_decay) + ", " + of(op.beta) +
-           ")";
+    return "delta_rule(" + state(op.state) + "; " + of(op.q) + ", " + of(op.k) + ", " + of(op.v) + decayed(op.log_decay) + ", " +
+           of(op.beta) + ")";
   }
   std::string memory(const SparseMemory& op) const {
-    return "sparse_" + std::string(op.beta ? "delta_rule(" : "outer_product(") + state(op.state) + "; " + of(op.q) + ", " + of(op.k) + ", " +
-           of(op.v) + decayed(op.log_decay) + (op.beta ? ", " + of(op.beta) : "") + ", " + of(op.gate) + ", " + of(op.selected) + "), writes " +
-           std::to_string(op.writers) + ", reads " + std::to_string(op.readers);
+    return "sparse_" + std::string(op.beta ? "delta_rule(" : "outer_product(") + state(op.state) + "; " + of(op.q) + ", " + of(op.k) +
+           ", " + of(op.v) + decayed(op.log_decay) + (op.beta ? ", " + of(op.beta) : "") + ", " + of(op.gate) + ", " + of(op.selected) +
+           "), writes " + std::to_string(op.writers) + ", reads " + std::to_string(op.readers);
   }
   std::string decayed(Value decay) const { return decay ? ", " + of(decay) : ""; }
 
