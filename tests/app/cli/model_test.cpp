@@ -1,0 +1,20 @@
+// statescope model: what a shipped model is made of.
+#include "app/cli/commands.h"
+#include "tests/catch.h"
+#include "tests/source.h"
+
+namespace statescope::model_test {
+
+TEST_CASE("model: layers, programs and a layer that is not there") {
+  ModelArguments arguments{.checkpoint = from_source("assets/checkpoints/mqar-sse-gla-n4k1.h5")};
+  CHECK(model_command(arguments) == 0);
+  arguments.program = true;
+  CHECK(model_command(arguments) == 0);
+  arguments.after_passes = arguments.one_token = true;
+  arguments.layer = 1;
+  CHECK(model_command(arguments) == 0);
+  arguments.layer = 2;
+  CHECK_THROWS_WITH(model_command(arguments), "--layer: there is no layer 2: the model has 2, 0 to 1");
+}
+
+}  // namespace statescope::model_test
