@@ -77,7 +77,6 @@ struct Arguments {
 
 void add_commands(CLI::App& app, Arguments& all) {
   add_run(app, all.run);
-  add_model(app, all.model);
   add_convert(app, all.convert);
   add_tokenize(app, all.tokenize);
   add_bench(app, all.bench, all.sse);
@@ -86,6 +85,7 @@ void add_commands(CLI::App& app, Arguments& all) {
   add_inspect(app, all.inspect);
   add_needle(app, all.needle);
   add_check(app, all.check);
+  add_model(app, all.model);
   add_observe(app, all.observe);
   add_history(app, all.history);
   add_intervene(app, all.intervene);
