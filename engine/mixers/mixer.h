@@ -1,10 +1,8 @@
 // A mixer: projection → route → memory → readout. One class per family, each in one file that reads like its paper; table.cpp lists them.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -105,21 +103,6 @@ struct Context {
   Tensor tensor(std::initializer_list<std::int64_t> axes) const { return workspace.tensor(shape(axes)); }
   /// [T, axes...] of scratch for what the next product or memory rounds anyway.
   Tensor activation(std::initializer_list<std::int64_t> axes) const { return workspace.tensor(shape(axes), activation_type()); }
-  /// The same for each of several widths; bf16 ones in whole packs of 16 bytes as columns of one tensor, so that products may be one
-  /// (Backend::linear_together).
-  std::vector<Tensor> activations(std::span<const std::int64_t> widths) const {
-    constexpr std::int64_t pack = 8;
-    const bool in_packs = std::ranges::all_of(widths, [](std::int64_t width) { return width % pack == 0; });
-    std::vector<Tensor> parts;
-    std::int64_t begin = 0;
-    Tensor all;
-    if (in_packs && activation_type() == DType::bf16) all = activation({std::accumulate(widths.begin(), widths.end(), begin)});
-    for (const std::int64_t width : widths) {
-      parts.push_back(all ? all.columns(begin, {width}) : activation({width}));
-      begin += width;
-    }
-    return parts;
-  }
   DType activation_type() const { return backend.activation_type(tokens); }
   /// All T tokens as one segment with state 0.
   Segments one_segment() const { return {cu_seqlens_, {}}; }

@@ -45,8 +45,6 @@ struct Linear {
   /// In float32, for scores and decays.
   Tensor exact(Context& ctx, ConstTensor x) const;
   Value operator()(Program& p, Value x, ValueType numbers = ValueType::rounded) const { return p.linear(weight, bias, x, numbers); }
-  /// The same as one of several products; of the context's x, through its norm.
-  Projection onto(Context& ctx, Tensor y, ConstTensor x, Finish finish = {}) const { return {x, ctx.norm, weight, bias, y, finish, {}}; }
 };
 
 /// A size that a tensor's shape tells; where the config says it as well, both must agree.
@@ -72,8 +70,6 @@ struct LowRank {
   Value operator()(Program& p, Value x, ValueType numbers = ValueType::rounded) const { return second(p, first(p, x, numbers), numbers); }
 };
 
-/// Whether the rules of the context leave the memory unread, or a head of it.
-inline bool leaves_unread(const Context& ctx) { return ctx.rules && (ctx.rules->unread || ctx.rules->unread_head.heads > 0); }
 /// Sets the part of an unread head of what the last product reads [T, heads · n] to 0.
 void leave_head_unread(const Context& ctx, Tensor read);
 /// The same, and all of it where the whole memory is unread: for mixers whose output comes from the memory alone.
@@ -134,8 +130,6 @@ struct Readout {
   Activation gate_act = Activation::silu;
   Linear o_proj;
 
-  /// What o passes before o_proj.
-  InputNorm before(ConstTensor gate) const { return {.group = head_dim, .weight = norm, .eps = eps, .gate = gate, .act = gate_act}; }
   /// o [T, H, V]; gate [T, H·V] or absent; y [T, D]
   void operator()(Context& ctx, ConstTensor o, ConstTensor gate, Tensor y) const;
   /// y; head_scale [T, H] multiplies the normalised heads, or is absent. Shows readout and output_gate.

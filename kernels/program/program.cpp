@@ -1,7 +1,6 @@
 #include "kernels/program/program.h"
 
 #include <algorithm>
-#include <array>
 #include <stdexcept>
 #include <type_traits>
 
