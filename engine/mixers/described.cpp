@@ -45,6 +45,7 @@ void DescribedMixer::forward(Context& ctx, ConstTensor x, MixerState& state, Ten
                            .tokens = ctx.tokens,
                            .position = ctx.position,
                            .chunk_size = ctx.chunk_size,
+                           .prompt_length = ctx.prompt_length,
                            .cu_seqlens = ctx.cu_seqlens(),
                            .x = x,
                            .norm = ctx.norm,
@@ -52,7 +53,8 @@ void DescribedMixer::forward(Context& ctx, ConstTensor x, MixerState& state, Ten
                            .y = y,
                            .shows_result = ctx.wants("mixer_out") || ctx.wants_all(),
                            .memory = state.memory,
-                           .conv_caches = state.conv_caches};
+                           .conv_caches = state.conv_caches,
+                           .kv = &state.kv};
   program::run(*compiled(use), pass, [&](std::string_view name, ConstTensor values) { ctx.emit(name, values); });
 }
 

@@ -12,6 +12,7 @@
 #include "engine/config/config.h"
 #include "engine/config/weights.h"
 #include "kernels/backend.h"
+#include "kernels/program/kv_cache.h"
 #include "kernels/program/program.h"
 
 namespace statescope {
@@ -33,13 +34,6 @@ struct MixerLayout {
   bool decays_by_slot =
       false;  // log_decay is [T, slots, ...]; else it has a part for the shared slot, if there is one, and one for all others
   std::int64_t writers = 0, readers = 0;  // partitions that a token is written to, and read from; no readers: those that it is written to
-};
-
-/// Keys and values of all tokens so far. Grows; never forgets, so an earlier length is an earlier state.
-struct KvCache {
-  Buffer memory;
-  Tensor k, v;  // [capacity, Hkv, d]
-  std::int64_t length = 0;
 };
 
 /// The state of one layer. `memory` and `conv_caches` lie in one block of constant size: a keyframe is one copy.

@@ -308,52 +308,6 @@ Routed route_tokens(Context& ctx, ConstTensor scores, std::int64_t writers, std:
   return tokens;
 }
 
-void append(KvCache& cache, Backend& backend, ConstTensor k, ConstTensor v) {
-  const std::int64_t length = cache.length + k.rows();
-  const std::int64_t capacity = cache.k ? cache.k.rows() : 0;
-  if (length > capacity) {
-    const std::int64_t grown = std::max<std::int64_t>({length, 2 * capacity, 256});
-    Shape k_shape = k.shape, v_shape = v.shape;
-    k_shape[0] = v_shape[0] = grown;
-    Buffer memory = backend.allocate(static_cast<std::size_t>(k_shape.size() + v_shape.size()) * sizeof(float));
-    Tensor new_k(memory.get(), DType::f32, k_shape);
-    Tensor new_v(static_cast<float*>(memory.get()) + k_shape.size(), DType::f32, v_shape);
-    if (cache.length > 0) {
-      backend.copy(new_k.slice(0, cache.length), cache.k.slice(0, cache.length));
-      backend.copy(new_v.slice(0, cache.length), cache.v.slice(0, cache.length));
-    }
-    cache.memory = std::move(memory);
-    cache.k = new_k;
-    cache.v = new_v;
-  }
-  backend.copy(cache.k.slice(cache.length, k.rows()), k);
-  backend.copy(cache.v.slice(cache.length, v.rows()), v);
-  cache.length = length;
-}
-
-Tensor attend(Context& ctx, ConstTensor q, const KvCache& cache, const AttentionOptions& options) {
-  const std::int64_t heads = q.shape[1], value_dim = cache.v.shape[2];
-  Tensor o = ctx.tensor({heads, value_dim});
-  SoftmaxAttention op{.q = q,
-                      .k = cache.k.slice(0, cache.length),
-                      .v = cache.v.slice(0, cache.length),
-                      .scale = options.scale,
-                      .window = options.window,
-                      .blocks = options.blocks,
-                      .segments = ctx.one_segment(),
-                      .cu_seqlens_k = {},
-                      .o = o,
-                      .selected_blocks = {}};
-  const std::array<std::int32_t, 2> cu_seqlens_k{0, static_cast<std::int32_t>(cache.length)};
-  op.cu_seqlens_k = cu_seqlens_k;
-  if (options.blocks.block_size > 0 && options.blocks.topk > 1 && ctx.wants("moba_selected")) {
-    op.selected_blocks = ctx.workspace.tensor({ctx.tokens, heads, options.blocks.topk - 1}, DType::i32);
-  }
-  ctx.backend.softmax_attention(op, ctx.chunk_size);
-  if (op.selected_blocks) ctx.emit("moba_selected", op.selected_blocks);
-  return o;
-}
-
 namespace {
 
 /// The numbers in a part of a state. Slots, heads and dimensions come from a file and may multiply to anything. Throws Error.

@@ -216,15 +216,4 @@ Value gated_output(Program& p, const Memory& memory, std::int64_t heads, std::in
   return y;
 }
 
-/// Appends T rows to the cache of a softmax layer, growing it (by doubling) if need be.
-void append(KvCache& cache, Backend& backend, ConstTensor k, ConstTensor v);
-
-/// Attention of the last T tokens over all cached ones. q [T, H, d] → o [T, H, V].
-struct AttentionOptions {
-  float scale = 1;
-  std::int64_t window = 0;
-  BlockTopK blocks;
-};
-Tensor attend(Context& ctx, ConstTensor q, const KvCache& cache, const AttentionOptions& options);
-
 }  // namespace statescope

@@ -91,7 +91,7 @@ class QwenGatedDeltaNet final : public DescribedMixer {
   Readout readout_;
 };
 
-class QwenAttention final : public Mixer {
+class QwenAttention final : public DescribedMixer {
  public:
   explicit QwenAttention(const MixerBuild& build) {
     const Config& config = build.config;
@@ -119,31 +119,30 @@ class QwenAttention final : public Mixer {
     return layout;
   }
 
-  void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const override {
-    Backend& backend = ctx.backend;
+  void describe(Program& p) const override {
     // q_proj yields [query | gate] per head
-    Tensor query_gate = q_proj_.exact(ctx, x), q = ctx.tensor({heads_, head_dim_}), gate = ctx.tensor({heads_ * head_dim_});
-    for (std::int64_t h = 0; h < heads_; ++h) {
-      backend.copy(q.columns(h * head_dim_, {head_dim_}), query_gate.columns(2 * h * head_dim_, {head_dim_}));
-      backend.copy(gate.columns(h * head_dim_, {head_dim_}), query_gate.columns((2 * h + 1) * head_dim_, {head_dim_}));
-    }
-    Tensor k = k_proj_.exact(ctx, x).with_row({kv_heads_, head_dim_}), v = v_proj_.exact(ctx, x).with_row({kv_heads_, head_dim_});
+    const Value query_gate = q_proj_(p, p.x(), ValueType::exact);
+    const auto of_heads = [&](std::int64_t begin) {
+      std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
+      for (std::int64_t h = 0; h < heads_; ++h) ranges.emplace_back(2 * h * head_dim_ + begin, head_dim_);
+      return ranges;
+    };
+    Value q = p.taken(query_gate, of_heads(0), {heads_, head_dim_});
+    const Value gate = p.taken(query_gate, of_heads(head_dim_), {heads_ * head_dim_});
+    Value k = p.with_axes(k_proj_(p, p.x(), ValueType::exact), {kv_heads_, head_dim_});
+    const Value v = p.with_axes(v_proj_(p, p.x(), ValueType::exact), {kv_heads_, head_dim_});
     // zero-centred norms, then RoPE on the first part of the channels
-    backend.rms_norm(q, q, q_norm_, eps_, 1);
-    backend.rms_norm(k, k, k_norm_, eps_, 1);
-    rope_(ctx, q);
-    rope_(ctx, k);
-    ctx.emit("q", q);
-    ctx.emit("k", k);
-    ctx.emit("v", v);
-    append(state.kv, backend, k, v);
-    if (ctx.state_only) return;
+    q = rope_(p, p.apply(program::RmsNorm{.weight = q_norm_, .group = head_dim_, .eps = eps_, .offset = 1}, q));
+    k = rope_(p, p.apply(program::RmsNorm{.weight = k_norm_, .group = head_dim_, .eps = eps_, .offset = 1}, k));
+    p.show("q", q);
+    p.show("k", k);
+    p.show("v", v);
+    p.append(k, v);
     // y = o_proj( softmax(d^{-1/2} q Kᵀ) V ⊙ σ(gate) )
-    Tensor o = attend(ctx, q, state.kv, {.scale = inverse_sqrt(head_dim_)}).with_row({heads_ * head_dim_});
-    emit_output_gate(ctx, gate, heads_, Activation::sigmoid);
-    backend.gate(o, o, gate, Activation::sigmoid);
-    ctx.emit("readout", o);
-    o_proj_.into(ctx, y, o);
+    const Value o = p.attend({.q = q, .scale = inverse_sqrt(head_dim_)}, heads_, head_dim_).first;
+    p.show("output_gate", p.mean_of_heads(gate, heads_, Activation::sigmoid), true);
+    const Value read = p.combine(program::Gate{Activation::sigmoid}, p.with_axes(o, {heads_ * head_dim_}), gate);
+    p.result = o_proj_(p, p.show("readout", read));
   }
 
  private:

@@ -191,17 +191,11 @@ std::vector<float> Rope::frequencies(std::int64_t length) const {
   return frequencies;
 }
 
-void Rope::operator()(Context& ctx, Tensor x) const {
-  if (kind_ == Kind::plain) return ctx.backend.rope(x, x, ctx.position, theta_, channels_);
-  const std::int64_t end = ctx.position + ctx.tokens;
+Value Rope::operator()(Program& p, Value x) const {
+  if (kind_ == Kind::plain) return p.apply(program::Rope{theta_, channels_}, x);
   // A prompt has the frequencies of its whole length, however it is cut into calls; a token after it those of the context up to itself.
-  for (std::int64_t t = ctx.position, next = 0; t < end; t = next) {
-    const bool in_prompt = t < ctx.prompt_length;
-    next = kind_ == Kind::listed ? end : in_prompt ? std::min(end, ctx.prompt_length) : t + 1;
-    const std::vector<float> omega = frequencies(in_prompt ? ctx.prompt_length : t + 1);
-    const Tensor rows = x.slice(t - ctx.position, next - t);
-    ctx.backend.rope(rows, rows, t, Rotation{omega, factor_});
-  }
+  const auto of_length = [rope = *this](std::int64_t length) { return rope.frequencies(length); };
+  return p.apply(program::ListedRope{of_length, kind_ != Kind::listed, factor_}, x);
 }
 
 std::string Rope::description() const {

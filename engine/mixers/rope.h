@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/mixers/mixer.h"
+#include "engine/mixers/parts.h"
 
 namespace statescope {
 
@@ -18,8 +18,8 @@ class Rope {
   /// part `default_part` turns where the config does not say. Throws Error: which key, and what it may be.
   Rope(const Config& config, std::int64_t head_dim, double default_part);
 
-  /// x [T, H, head_dim], of the context's T tokens, turned in place.
-  void operator()(Context& ctx, Tensor x) const;
+  /// x [T, H, head_dim], turned
+  Value operator()(Program& p, Value x) const;
   /// "" for the default kind, else kind and numbers for people.
   std::string description() const;
 

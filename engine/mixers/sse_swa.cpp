@@ -1,6 +1,7 @@
 // SSE and sliding-window attention side by side in one layer: y = (RMSNorm(sse) + RMSNorm(swa)) / 2 (spec §4.8).
 #include <nlohmann/json.hpp>
 
+#include "engine/mixers/softmax_attention.h"
 #include "engine/mixers/sse.h"
 #include "engine/mixers/table.h"
 
@@ -19,11 +20,11 @@ Config window_attention(const Config& config) {
       .with("moba_topk", nullptr);
 }
 
-class SseSwa final : public Mixer {
+class SseSwa final : public DescribedMixer {
  public:
-  explicit SseSwa(const MixerBuild& build) : sse_(build, "sse_") {
-    const Config swa_config = window_attention(build.config);
-    swa_ = make_softmax_attention({swa_config, build.weights.scope("swa_"), build.layer});
+  explicit SseSwa(const MixerBuild& build) : SseSwa(build, window_attention(build.config)) {}
+  SseSwa(const MixerBuild& build, const Config& swa_config)
+      : sse_(build, "sse_"), swa_({swa_config, build.weights.scope("swa_"), build.layer}) {
     const std::int64_t hidden = build.config.integer("hidden_size");
     // The half of the mean goes into the norms' weights.
     auto half_norm = [&](const char* name) {
@@ -38,30 +39,30 @@ class SseSwa final : public Mixer {
 
   MixerLayout layout() const override {
     MixerLayout layout = sse_.layout();
-    const MixerLayout window = swa_->layout();
+    const MixerLayout window = swa_.layout();
     layout.kv_heads = window.kv_heads;
     layout.key_dim = window.key_dim;
     layout.value_dim = window.value_dim;
     return layout;
   }
 
-  void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const override {
-    sse_.forward(ctx, x, state, y);
+  void describe(Program& p) const override {
+    sse_.describe(p);
+    const Value sse = p.result;
     // The channels of this layer are those of its SSE branch.
-    Context silent = ctx;
-    silent.channels = nullptr;
-    if (ctx.state_only) return swa_->forward(silent, x, state, {});
-    Tensor swa_out = ctx.workspace.tensor(y.shape, y.dtype);
-    swa_->forward(silent, x, state, swa_out);
+    const std::vector<program::Channel> channels = p.channels;
+    swa_.describe(p);
+    p.channels = channels;
     // y = ( RMSNorm(sse; sse_merge_norm) + RMSNorm(swa; swa_merge_norm) ) / 2
-    ctx.backend.rms_norm(y, y, half_sse_norm_, eps_);
-    ctx.backend.rms_norm(swa_out, swa_out, half_swa_norm_, eps_);
-    ctx.backend.add(y, y, swa_out);
+    const auto norm = [&](ConstTensor weight, Value branch) {
+      return p.apply(program::RmsNorm{.weight = weight, .group = p.width(branch), .eps = eps_}, branch);
+    };
+    p.result = p.combine(program::Add{}, norm(half_sse_norm_, sse), norm(half_swa_norm_, p.result));
   }
 
  private:
   Sse sse_;
-  std::unique_ptr<Mixer> swa_;
+  SoftmaxAttentionMixer swa_;
   ConstTensor half_sse_norm_, half_swa_norm_;
   float eps_;
 };

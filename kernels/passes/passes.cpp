@@ -33,7 +33,8 @@ void drop_dead_values(Program& program, const Purpose& purpose) {
   }
   std::vector<std::size_t> dead;
   for (std::size_t i = program.operations.size(); i-- > 0;) {
-    const Operation& op = program.operations[i];
+    Operation& op = program.operations[i];
+    if (auto* attend = std::get_if<Attend>(&op); attend && attend->selected && !is_needed(attend->selected)) attend->selected = {};
     if (changes_state(op) || std::ranges::any_of(results(op), is_needed)) {
       for (const Value v : operands(op)) need(v);
       for (const Value v : results(op)) need(v);

@@ -51,6 +51,12 @@ void see_values(Op& op, const Read& read, const Write& write) {
     write(op.y);
   } else if constexpr (is_one_of<Op, OuterProduct, DeltaRule, SparseMemory>) {
     see_memory(op);
+  } else if constexpr (is_one_of<Op, Append>) {
+    read_all(op.k, op.v);
+  } else if constexpr (is_one_of<Op, Attend>) {
+    read(op.q);
+    write(op.o);
+    write(op.selected);
   } else if constexpr (is_one_of<Op, MeanOfHeads>) {
     read(op.gate);
     write(op.y);
@@ -121,7 +127,7 @@ bool changes_state(const Operation& op) {
         if constexpr (is_one_of<Op, Products>) {
           return std::ranges::any_of(known.all, [](const Product& p) { return std::holds_alternative<Convolution>(p.finish); });
         }
-        return is_one_of<Op, Convolution>;
+        return is_one_of<Op, Convolution, Append>;
       },
       op);
 }
@@ -262,6 +268,13 @@ Value Program::remember(DeltaRule memory, std::int64_t heads, std::int64_t V) {
 }
 Value Program::remember(SparseMemory memory, std::int64_t heads, std::int64_t V) {
   return add(memory, &SparseMemory::o, {heads, V}, ValueType::rounded);
+}
+
+std::pair<Value, Value> Program::attend(Attend attention, std::int64_t heads, std::int64_t V) {
+  attention.o = value({heads, V}, ValueType::exact);
+  if (attention.block_size > 0 && attention.topk > 1) attention.selected = value({heads, attention.topk - 1}, ValueType::indices);
+  operations.emplace_back(attention);
+  return {attention.o, attention.selected};
 }
 
 Value Program::mean_of_heads(Value gate, std::int64_t heads, Activation act) {

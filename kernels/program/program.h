@@ -49,6 +49,12 @@ struct Rope {
   double theta = 10000;
   std::int64_t rotary = 0;
 };
+/// RoPE whose frequencies are listed, or follow from the length of the context (spec §19.15).
+struct ListedRope {
+  std::function<std::vector<float>(std::int64_t length)> frequencies;  // ω of a context of so many tokens
+  bool by_length = false;  // a prompt has those of its whole length, a token after it those of the context up to itself
+  float factor = 1;        // multiplies cos and sin
+};
 /// y = factor · x, 0 where the factor is 0 and x infinite
 struct Times {
   float factor = 1;
@@ -58,7 +64,7 @@ struct WithoutHead {
   std::int64_t head = 0, heads = 0;
 };
 using Function = std::variant<Activation, RmsNorm, L2Norm, SumNorm, Softmax, ForgetGate, DeltaDecay, SoftplusClamp, OneMinusExp, Rope,
-                              Times, WithoutHead>;
+                              ListedRope, Times, WithoutHead>;
 
 // Functions of two values; the result has the shape of the first.
 struct Add {
@@ -199,6 +205,20 @@ struct SparseMemory {
   Value o;
 };
 
+/// The tokens' keys and values come behind those of all tokens before them.
+struct Append {
+  Value k, v;
+};
+/// softmax_attention.h, over all keys and values so far
+struct Attend {
+  Value q;
+  float scale = 1;
+  std::int64_t window = 0;
+  std::int64_t block_size = 0, topk = 0;  // MoBA's, of prompts
+  Value o;
+  Value selected;  // [T, H, topk − 1], or absent: no blocks are chosen, or nobody wants to know which
+};
+
 // What somebody may want to see and nothing else needs; worked out on the host.
 /// y [T, heads]: the mean over a head's channels of act(gate)
 struct MeanOfHeads {
@@ -258,8 +278,8 @@ struct SparseMemoryFrom {
 };
 
 using Operation = std::variant<Linear, LinearOfHeads, LinearEachHead, Apply, Combine, Constant, Fill, Columns, Stack, Convolution, TopK,
-                               Route, Renormalise, RowSparse, Pair, CopyState, OuterProduct, DeltaRule, SparseMemory, MeanOfHeads, Distance,
-                               Products, GatedNorm, ForgetGatedOuterProduct, UnitDeltaRule, SparseMemoryFrom>;
+                               Route, Renormalise, RowSparse, Pair, CopyState, OuterProduct, DeltaRule, SparseMemory, Append, Attend,
+                               MeanOfHeads, Distance, Products, GatedNorm, ForgetGatedOuterProduct, UnitDeltaRule, SparseMemoryFrom>;
 
 struct ValueInfo {
   Shape axes;  // behind that of the tokens
@@ -330,6 +350,9 @@ class Program {
   Value remember(OuterProduct memory, std::int64_t heads, std::int64_t V, ValueType numbers = ValueType::rounded);
   Value remember(DeltaRule memory, std::int64_t heads, std::int64_t V);
   Value remember(SparseMemory memory, std::int64_t heads, std::int64_t V);
+  void append(Value k, Value v) { operations.emplace_back(Append{k, v}); }
+  /// o [T, heads, V] and, where blocks are chosen, which
+  std::pair<Value, Value> attend(Attend attention, std::int64_t heads, std::int64_t V);
   Value mean_of_heads(Value gate, std::int64_t heads, Activation act);
   Value distance(Value other, Value own);
 

@@ -1,6 +1,7 @@
 #include "kernels/program/run.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -157,6 +158,23 @@ class Runner {
   void operator()(const DeltaRule& op) { backend().gated_delta_rule(memory(op), pass_.chunk_size); }
   void operator()(const SparseMemory& op) { backend().sparse_state(memory(op), pass_.chunk_size, pass_.workspace); }
 
+  void operator()(const Append& op) { append(*pass_.kv, backend(), from(op.k), from(op.v)); }
+  void operator()(const Attend& op) {
+    const KvCache& kv = *pass_.kv;
+    const std::array<std::int32_t, 2> cu_seqlens_k{0, static_cast<std::int32_t>(kv.length)};
+    backend().softmax_attention({.q = from(op.q),
+                                 .k = kv.k.slice(0, kv.length),
+                                 .v = kv.v.slice(0, kv.length),
+                                 .scale = op.scale,
+                                 .window = op.window,
+                                 .blocks = {.block_size = op.block_size, .topk = op.topk, .until = pass_.prompt_length},
+                                 .segments = one_segment(),
+                                 .cu_seqlens_k = cu_seqlens_k,
+                                 .o = to(op.o),
+                                 .selected_blocks = to(op.selected)},
+                                pass_.chunk_size);
+  }
+
   void operator()(const MeanOfHeads& op) {
     const Tensor y = to(op.y);
     const ConstTensor gate = from(op.gate);
@@ -233,6 +251,17 @@ class Runner {
     void operator()(const SoftplusClamp& f) const { backend().softplus_clamp(y, x, f.dt_bias, f.dt_min, f.dt_max); }
     void operator()(const OneMinusExp&) const { backend().one_minus_exp(y, x); }
     void operator()(const Rope& f) const { backend().rope(y, x, runner.pass_.position, f.theta, f.rotary); }
+    void operator()(const ListedRope& f) const {
+      const Pass& pass = runner.pass_;
+      const std::int64_t end = pass.position + pass.tokens;
+      for (std::int64_t t = pass.position, next = 0; t < end; t = next) {
+        const bool in_prompt = t < pass.prompt_length;
+        next = !f.by_length ? end : in_prompt ? std::min(end, pass.prompt_length) : t + 1;
+        const std::vector<float> omega = f.frequencies(in_prompt ? pass.prompt_length : t + 1);
+        const std::int64_t first = t - pass.position, count = next - t;
+        backend().rope(y.slice(first, count), x.slice(first, count), t, Rotation{omega, f.factor});
+      }
+    }
     void operator()(const Times& f) const {
       if (f.factor == 0) return backend().fill(y, 0);
       const Workspace::Mark mark(runner.pass_.workspace);

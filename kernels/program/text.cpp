@@ -52,6 +52,13 @@ class Writer {
   void operator()(const OuterProduct& op) { line(op.o, memory(op)); }
   void operator()(const DeltaRule& op) { line(op.o, memory(op)); }
   void operator()(const SparseMemory& op) { line(op.o, memory(op)); }
+  void operator()(const Append& op) { text += "append " + of(op.k) + ", " + of(op.v) + "\n"; }
+  void operator()(const Attend& op) {
+    const std::string blocks =
+        op.block_size > 0 ? ", the " + std::to_string(op.topk) + " blocks of " + std::to_string(op.block_size) + " tokens that suit best"
+                          : "";
+    line(op.o, "attend(" + of(op.q) + ")" + (op.window > 0 ? " to the last " + std::to_string(op.window) + " tokens" : "") + blocks);
+  }
   void operator()(const MeanOfHeads& op) {
     line(op.y, "mean over " + std::to_string(op.heads) + " heads of " + name_of(op.act) + "(" + of(op.gate) + ")");
   }
@@ -98,6 +105,7 @@ class Writer {
     std::string operator()(const SoftplusClamp&) const { return "clamp(softplus(" + x + " + dt_bias))"; }
     std::string operator()(const OneMinusExp&) const { return "1 − exp(" + x + ")"; }
     std::string operator()(const Rope& f) const { return "RoPE(" + x + "), base " + number(f.theta); }
+    std::string operator()(const ListedRope&) const { return "RoPE(" + x + "), frequencies of its own"; }
     std::string operator()(const Times& f) const { return number(f.factor) + " · " + x; }
     std::string operator()(const WithoutHead& f) const { return x + ", 0 in head " + std::to_string(f.head); }
   };

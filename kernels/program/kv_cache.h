@@ -1,0 +1,18 @@
+// Keys and values that a layer of softmax attention keeps.
+#pragma once
+
+#include "kernels/backend.h"
+
+namespace statescope {
+
+/// Keys and values of all tokens so far. Grows; never forgets, so an earlier length is an earlier state.
+struct KvCache {
+  Buffer memory;
+  Tensor k, v;  // [capacity, Hkv, d]
+  std::int64_t length = 0;
+};
+
+/// Appends T rows, growing the cache (by doubling) if need be. Throws std::bad_alloc.
+void append(KvCache& cache, Backend& backend, ConstTensor k, ConstTensor v);
+
+}  // namespace statescope
