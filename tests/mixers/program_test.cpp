@@ -23,13 +23,15 @@ Pass read_as_described(MixerRig& rig, const program::Program& program, std::span
                       .tokens = piece.tokens,
                       .position = position,
                       .chunk_size = piece.chunk_size,
+                      .prompt_length = static_cast<std::int64_t>(x.size()) / rig.hidden(),
                       .cu_seqlens = cu_seqlens,
                       .x = ConstTensor(x.data() + position * rig.hidden(), DType::f32, rows),
                       .norm = {},
                       .residual = {},
                       .y = Tensor(pass.y.data() + position * rig.hidden(), DType::f32, rows),
                       .memory = pass.state.memory,
-                      .conv_caches = pass.state.conv_caches},
+                      .conv_caches = pass.state.conv_caches,
+                      .kv = &pass.state.kv},
         [&](std::string_view name, ConstTensor values) { channels.channel(name, values); });
     position += piece.tokens;
   }

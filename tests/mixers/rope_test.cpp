@@ -2,11 +2,13 @@
 // token has.
 #include "engine/mixers/rope.h"
 
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "engine/error.h"
+#include "kernels/program/run.h"
 #include "tests/catch.h"
 #include "tests/engine/model/golden.h"
 
@@ -140,13 +142,21 @@ TEST_CASE("rope: a prompt has the frequencies of its length however it is cut, a
   Workspace workspace(*backend);
   const json dynamic{{"rope_type", "dynamic"}, {"factor", 3.0}, {"partial_rotary_factor", 0.5}};
   const Rope rope = rope_of({{"rope_parameters", dynamic}, {"max_position_embeddings", 6}});
+  Program turning(kHeadDim);
+  turning.result = rope(turning, turning.with_axes(turning.x(), {1, kHeadDim}));
   const auto turned = [&](std::int64_t first, std::int64_t tokens) {
-    Context ctx(*backend, workspace, tokens);
-    ctx.position = first;
-    ctx.prompt_length = 8;
-    std::vector<float> ones(static_cast<std::size_t>(tokens * kHeadDim), 1.0F);
-    rope(ctx, Tensor(ones.data(), DType::f32, {tokens, 1, kHeadDim}));
-    return ones;
+    const std::vector<float> ones(static_cast<std::size_t>(tokens * kHeadDim), 1.0F);
+    std::vector<float> y(ones.size(), NAN);
+    program::run(turning,
+                 {.backend = *backend,
+                  .workspace = workspace,
+                  .tokens = tokens,
+                  .position = first,
+                  .prompt_length = 8,
+                  .x = ConstTensor(ones.data(), DType::f32, {tokens, kHeadDim}),
+                  .y = Tensor(y.data(), DType::f32, {tokens, 1, kHeadDim})},
+                 [](std::string_view, ConstTensor) {});
+    return y;
   };
   const std::vector<float> whole = turned(0, 12);
   std::vector<float> parts = turned(0, 3);
