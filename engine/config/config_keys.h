@@ -1,6 +1,6 @@
 // What every key of a config.json means to a family's forward pass: it is computed with, it does nothing there, or one value alone is
-// right. A key that no list has may change the mathematics, so it is refused by name. The lists are config_keys.cpp, which reads as a
-// table.
+// right. A key that no list has may change the mathematics, so it is refused by name. The lists are key_tables.cpp, which reads
+// as a table.
 #pragma once
 
 #include <optional>
