@@ -372,6 +372,49 @@ class Scores(WithStatescope):
         self.compare(mine, self.eval_cells(self.folder / "model.h5", score.CELLS["mqar"], samples))
 
 
+class Stopped(Exception):
+    pass
+
+
+class Unfinished(unittest.TestCase):
+    """A training that was stopped goes on where it was."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def train(self, name, stop_after=None, recipe=None):
+        changes = {"tokens": 256, "warmup": 10, "dropout": 0.1, "phases": [[64, 70, [2, 4]], [128, 70, [2, 4]]], **(recipe or {})}
+        lines = []
+
+        def say(line):
+            lines.append(line)
+            if len(lines) == stop_after:
+                raise Stopped
+
+        model = train.train("mqar", "gla", 3, self.folder / name, "cpu", recipe_changes=changes, say=say, keep_every=0.0)[0]
+        return lines, {name: value.clone() for name, value in model.state_dict().items()}
+
+    def test_it_ends_with_the_same_numbers(self):
+        lines, weights = self.train("whole")
+        for stop_after in (1, 2, 3, len(lines)):
+            with self.subTest(stop_after=stop_after):
+                with self.assertRaises(Stopped):
+                    self.train(f"stopped-{stop_after}", stop_after)
+                self.assertFalse((self.folder / f"stopped-{stop_after}").exists())
+                _, resumed = self.train(f"stopped-{stop_after}")
+                self.assertTrue(all(torch.equal(weights[name], value) for name, value in resumed.items()))
+                logs = [(self.folder / name / "provenance" / "log.csv").read_text().splitlines() for name in ("whole", f"stopped-{stop_after}")]
+                self.assertEqual(*[[line.split(",")[:4] for line in log] for log in logs])
+
+    def test_the_state_of_another_training_is_refused(self):
+        with self.assertRaises(Stopped):
+            self.train("model", stop_after=2)
+        with self.assertRaisesRegex(SystemExit, "another recipe"):
+            self.train("model", recipe={"balance": 0.5})
+
+
 class Zoo(unittest.TestCase):
     def test_scores_of_all_trainings_are_laid_out_as_those_of_eval(self):
         with tempfile.TemporaryDirectory() as name:

@@ -89,6 +89,14 @@ class Tasks:
         self.choices = random.Random(seed)
         self.text = tasks.ProseNeedles(tasks.prose(tasks.TRAINING), device) if task == "prose" else None
 
+    def place(self):
+        """How far the drawing is; `go_to` goes on from there."""
+        return {"next_example": self.next_example, "choices": self.choices.getstate()}
+
+    def go_to(self, place):
+        self.next_example = place["next_example"]
+        self.choices.setstate(place["choices"])
+
     def block(self, phase, steps):
         """ids, labels, is an answer: [steps, B, T]"""
         count = steps * (self.recipe.tokens // phase.length)
@@ -244,16 +252,36 @@ def begin(task, family, seed, device, changes=None, recipe_changes=None):
     return recipe, config, model.to(device)
 
 
+def random_states(device):
+    return [torch.get_rng_state()] + ([torch.cuda.get_rng_state()] if device == "cuda" else [])
+
+
+def set_random_states(states):
+    torch.set_rng_state(states[0].cpu())
+    if len(states) > 1:
+        torch.cuda.set_rng_state(states[1].cpu())
+
+
 def fit(model, recipe, batches, share=1.0, after_step=lambda done: None, tell=lambda phase, done, answers, rest: None,
-        at_end=lambda phase: None):
-    """All steps of the recipe, or that share of them. `after_step` follows each; `tell` every eighth block and the last of a phase, with the
-    losses of its last step; `at_end` each phase. Throws NotFinite."""
+        at_end=lambda phase: None, state=None, after_block=lambda state: None):
+    """All steps of the recipe, or that share of them, from `state` on. `after_step` follows each; `tell` every eighth block and the last of a
+    phase, with the losses of its last step; `at_end` each phase; `after_block` gets a function that returns the state. Throws NotFinite."""
     optimizer = make_optimizer(model, recipe, batches.device)
     phases = [(phase, max(1, round(phase.steps * share))) for phase in recipe.phases]
     steps, done = sum(count for _, count in phases), 0
+    if state:
+        model.load_state_dict(state["model"])
+        optimizer.load_state_dict(state["optimizer"])
+        batches.go_to(state["batches"])
+        set_random_states(state["random"])
+        done = state["done"]
+    began = 0
     for phase, count in phases:
+        began, before = began + count, max(0, done - began)
+        if before >= count:
+            continue
         stepper = None
-        for first in range(0, count, Tasks.BLOCK):
+        for first in range(before, count, Tasks.BLOCK):
             block = batches.block(phase, min(Tasks.BLOCK, count - first))
             for batch in zip(*block):
                 stepper = stepper or Stepper(model, optimizer, recipe, phase.language, batch)
@@ -263,6 +291,8 @@ def fit(model, recipe, batches, share=1.0, after_step=lambda done: None, tell=la
                 after_step(done)
             if first % (Tasks.BLOCK * 8) == 0 or first + Tasks.BLOCK >= count:
                 tell(phase, done, float(stepper.answers), float(stepper.rest))
+            after_block(lambda: {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "batches": batches.place(),
+                                 "random": random_states(batches.device), "done": done})
         del stepper
         at_end(phase)
     if not all(bool(p.isfinite().all()) for p in model.parameters()):
@@ -270,12 +300,40 @@ def fit(model, recipe, batches, share=1.0, after_step=lambda done: None, tell=la
     round_weights(model)
 
 
-def train(task, family, seed, out, device, share=1.0, trajectory=0, changes=None, recipe_changes=None, say=print):
+def state_file(out):
+    """Where a training that is not finished keeps its state."""
+    return out.with_name(out.name + ".state")
+
+
+class Unfinished:
+    """The state of a training beside its folder-to-be, written once a minute: one that was stopped goes on where it was, to the same numbers."""
+
+    def __init__(self, out, what, device, seconds=60.0):
+        self.file, self.what, self.seconds = state_file(out), what, seconds
+        self.state, self.log, self.spent, self.written = None, [], 0.0, time.time()
+        if self.file.exists():
+            found = torch.load(self.file, map_location=device)
+            if found["what"] != what:
+                raise SystemExit(f"{self.file} is of a training by another recipe, config, seed or share: remove it, or name another --out")
+            self.state, self.log, self.spent = found["state"], found["log"], found["spent"]
+        self.began = time.time() - self.spent
+
+    def keep(self, state, log):
+        if time.time() - self.written < self.seconds:
+            return
+        draft = self.file.with_name(self.file.name + ".draft")
+        torch.save({"what": self.what, "state": state(), "log": log, "spent": time.time() - self.began}, draft)
+        draft.replace(self.file)
+        self.written = time.time()
+
+
+def train(task, family, seed, out, device, share=1.0, trajectory=0, changes=None, recipe_changes=None, say=print, keep_every=60.0):
     recipe, config, model = begin(task, family, seed, device, changes, recipe_changes)
     batches = Tasks(task, recipe, seed, device)
+    unfinished = Unfinished(out, json.dumps([asdict(recipe), config, seed, share]), device, keep_every)
     steps = sum(max(1, round(phase.steps * share)) for phase in recipe.phases)
     keep = {round(steps * (i + 1) / trajectory) for i in range(trajectory - 1)} if trajectory else set()
-    began, log = time.time(), ["step,length,answer_loss,other_loss,seconds"]
+    began, log = unfinished.began, unfinished.log or ["step,length,answer_loss,other_loss,seconds"]
 
     def provenance(scores, done=steps, seconds=0.0):
         made = {"task": task, "family": family, "seed": seed, "split": "training", "recipe": asdict(recipe), "share": share, "steps": done,
@@ -291,7 +349,7 @@ def train(task, family, seed, out, device, share=1.0, trajectory=0, changes=None
         log.append(f"{done},{phase.length},{answers:.4f},{rest:.4f},{time.time() - began:.1f}")
         say(f"{task} {family} {log[-1]}")
 
-    fit(model, recipe, batches, share, after_step, tell)
+    fit(model, recipe, batches, share, after_step, tell, state=unfinished.state, after_block=lambda state: unfinished.keep(state, log))
     seconds = time.time() - began
     save(model, config, recipe, out, provenance({}, seconds=seconds))
     return model, config, recipe, lambda scores: provenance(scores, seconds=seconds), seconds
@@ -321,6 +379,7 @@ def main():
     if arguments.task == "prose":
         scores["bits_per_byte"] = score_text(model, arguments.device)
     save(model, config, recipe, arguments.out, provenance(scores))
+    state_file(arguments.out).unlink(missing_ok=True)
     for cell in scores["cells"]:
         print(cell)
     print(f"seconds of training {seconds:.0f}", {name: value for name, value in scores.items() if name != "cells"})

@@ -2,7 +2,7 @@
 
 Every model of a task has the same width, heads, data, steps and tokens, and the same number of parameters to 5 % (what a mixer needs more
 is taken from the MLP). Models are trained side by side, the longest first, each in a process of its own; a model whose folder is there is
-not trained again, so a run that was stopped goes on where it was. At the end the scores of all trainings of a task are in OUT/TASK.json, laid out
+not trained again, and one whose state lies there goes on from it, so a run that was stopped goes on where it was. At the end the scores of all trainings of a task are in OUT/TASK.json, laid out
 as `seeds/` has them: `table.py --seeds OUT` makes the tables over seeds of them.
 """
 
@@ -186,7 +186,7 @@ def main():
     arguments.out.mkdir(parents=True, exist_ok=True)
 
     waiting = [job for job in jobs(arguments.tasks, arguments.seeds) if not arguments.only or job[3] in arguments.only]
-    waiting = [job for job in waiting if not (arguments.out / job[3]).exists()]
+    waiting = [job for job in waiting if not (arguments.out / job[3]).exists() or (arguments.out / f"{job[3]}.state").exists()]
     places = [device for _ in range(arguments.side_by_side) for device in range(arguments.devices)]
     running, failed, began, all_jobs = {}, [], time.time(), len(waiting)
     while waiting or running:
