@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/error.h"
 #include "tests/catch.h"
 #include "tests/kernels/device_cases.h"
 #include "tests/source.h"
@@ -48,8 +49,8 @@ struct Case {
   SafetensorsFile io;
   std::vector<std::int32_t> prompt, decode;
 
-  Case(const std::string& name, std::shared_ptr<Backend> backend) : io(open_safetensors(golden_root() / name / "io.safetensors")) {
-    model = Model::load(open_checkpoint(golden_root() / name), std::move(backend));
+  Case(const std::filesystem::path& folder, std::shared_ptr<Backend> backend)
+      : model(Model::load(open_checkpoint(folder), std::move(backend))), io(open_safetensors(folder / "io.safetensors")) {
     for (std::int64_t id : io.integers.at("input_ids")) prompt.push_back(static_cast<std::int32_t>(id));
     for (std::int64_t id : io.integers.at("decode_ids")) decode.push_back(static_cast<std::int32_t>(id));
   }
@@ -146,8 +147,7 @@ void compare_other_prompts(Case& c) {
   CHECK(relative_error(stepwise, floats(*c.io.find("stepwise_logits"))) < kTolerance);
 }
 
-void compare_with_reference(const std::string& name, std::shared_ptr<Backend> backend) {
-  Case c(name, std::move(backend));
+void compare_with_reference(Case c) {
   for (const auto& [way_name, way] : ways(c.T())) {
     INFO("read by " << way_name);
     ModelState state = c.model->start();
@@ -183,8 +183,7 @@ bool same_choices(Case& c, Recording& seen) {
   return true;
 }
 
-void compare_rounded(const std::string& name, std::shared_ptr<Backend> backend) {
-  Case c(name, std::move(backend));
+void compare_rounded(Case c) {
   for (const char* way_name : {"chunk T", "chunks, steps, chunks"}) {
     INFO("read by " << way_name);
     ModelState state = c.model->start();
@@ -207,7 +206,7 @@ void compare_rounded(const std::string& name, std::shared_ptr<Backend> backend) 
 
 TEST_CASE("golden: logits, block outputs, routing, states and decode, however the prompt is cut") {
   for (const std::string& name : golden_cases()) {
-    DYNAMIC_SECTION(name) { compare_with_reference(name, make_cpu_backend()); }
+    DYNAMIC_SECTION(name) { compare_with_reference({golden_root() / name, make_cpu_backend()}); }
   }
 }
 
@@ -215,13 +214,13 @@ TEST_CASE("golden: the same on a device", "[device]") {
   const std::shared_ptr<Backend> device = testing::cuda_backend();
   if (!device) return;
   for (const std::string& name : golden_cases()) {
-    DYNAMIC_SECTION(name) { compare_with_reference(name, device); }
+    DYNAMIC_SECTION(name) { compare_with_reference({golden_root() / name, device}); }
   }
 }
 
 TEST_CASE("golden: nearly the same on the CPU in bfloat16") {
   for (const std::string& name : golden_cases()) {
-    DYNAMIC_SECTION(name) { compare_rounded(name, make_cpu_backend(0, Precision::bfloat16)); }
+    DYNAMIC_SECTION(name) { compare_rounded({golden_root() / name, make_cpu_backend(0, Precision::bfloat16)}); }
   }
 }
 
@@ -229,18 +228,36 @@ TEST_CASE("golden: nearly the same on a device in bfloat16", "[device]") {
   const std::shared_ptr<Backend> device = testing::cuda_backend(Precision::bfloat16);
   if (!device) return;
   for (const std::string& name : golden_cases()) {
-    DYNAMIC_SECTION(name) { compare_rounded(name, device); }
+    DYNAMIC_SECTION(name) { compare_rounded({golden_root() / name, device}); }
   }
 }
 
+/// The cases of a folder beside the project; none where it is not there.
+std::vector<std::filesystem::path> cases_beside(const std::string& name) {
+  const std::filesystem::path shared = from_source("../shared/" + name);
+  std::vector<std::filesystem::path> cases;
+  if (!std::filesystem::is_directory(shared))
+    WARN("skipped: no ../shared/" << name << " here");
+  else
+    for (const auto& entry : std::filesystem::directory_iterator(shared))
+      if (entry.is_directory()) cases.push_back(entry.path());
+  std::ranges::sort(cases);
+  return cases;
+}
+
 TEST_CASE("golden: the copies are those of ../shared/golden") {
-  const std::filesystem::path shared = from_source("../shared/golden");
-  if (!std::filesystem::is_directory(shared)) {
-    WARN("skipped: no ../shared/golden here");
-    return;
-  }
-  for (const auto& entry : std::filesystem::directory_iterator(shared)) {
-    if (entry.is_directory()) CHECK(std::filesystem::is_directory(golden_root() / entry.path().filename()));
+  for (const auto& folder : cases_beside("golden")) CHECK(std::filesystem::is_directory(golden_root() / folder.filename()));
+}
+
+TEST_CASE("golden: of the cases beside the project each agrees, or is refused by name") {
+  for (const auto& folder : cases_beside("golden-next")) {
+    DYNAMIC_SECTION(folder.filename().string()) {
+      try {
+        compare_with_reference({folder, make_cpu_backend()});
+      } catch (const Error& error) {
+        CHECK_THAT(error.what(), Catch::Matchers::Contains("config: ") || Catch::Matchers::Contains("is not supported"));
+      }
+    }
   }
 }
 
