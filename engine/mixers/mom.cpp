@@ -1,16 +1,14 @@
 // Mixture of memories: a router, and behind it gated delta rules that each see only the tokens routed to them (spec §3.8).
 #include <fmt/format.h>
 
-#include <numeric>
-
 #include "engine/error.h"
-#include "engine/mixers/parts.h"
+#include "engine/mixers/described.h"
 #include "engine/mixers/table.h"
 
 namespace statescope {
 namespace {
 
-class Mom final : public Mixer {
+class Mom final : public DescribedMixer {
  public:
   explicit Mom(const MixerBuild& build) {
     const Config& config = build.config;
@@ -65,142 +63,45 @@ class Mom final : public Mixer {
     return layout;
   }
 
-  void forward(Context& ctx, ConstTensor x, MixerState& state, Tensor y) const override {
-    Backend& backend = ctx.backend;
-    const std::int64_t T = ctx.tokens;
+  void describe(Program& p) const override {
     // s = softmax(gate x), the top k of it renormalised to sum 1
-    Tensor logits = router_.exact(ctx, x), s = ctx.tensor({memories_});
-    backend.softmax(s, logits);
-    ctx.emit("partition_logits", logits);
-    ctx.emit("partition_gate", s);
-    const Tensor ids = route_tokens(ctx, s, topk_, topk_).partitions;
-    Tensor weights = ctx.tensor({memories_});
-    backend.renormalise(weights, s, ids);
+    const Value logits = p.show("partition_logits", router_(p, p.x(), ValueType::exact));
+    const Value s = p.show("partition_gate", p.apply(program::Softmax{}, logits));
+    const Value ids = p.show("partition_selected", p.top_k(s, topk_));
+    const Value weights = p.renormalise(s, ids);
 
-    // Rows: all tokens for the shared memory, then each memory's own tokens in order.
-    const Runs runs = order(ctx, ids);
-    const auto rows = static_cast<std::int64_t>(runs.token.size());
-    Tensor x_rows = ctx.workspace.tensor({rows, hidden_}, x.dtype);
-    backend.gather_rows(x_rows, x, runs.token.data());
-    Tensor q = q_proj_(ctx, x_rows);
-    Tensor k = ctx.workspace.tensor({rows, heads_ * K_}, q.dtype), v = ctx.workspace.tensor({rows, heads_ * V_}, q.dtype);
-    Tensor beta = ctx.workspace.tensor({rows, heads_}), log_decay = ctx.workspace.tensor({rows, heads_});
-    for (std::size_t r = 0; r < runs.slot.size(); ++r) {
-      const std::int64_t begin = runs.cu_seqlens[r], count = runs.cu_seqlens[r + 1] - begin;
-      const Projection& project = projection(runs.slot[r]);
-      const ConstTensor x_run = x_rows.slice(begin, count);
-      project.k.into(ctx, k.slice(begin, count), x_run);
-      project.v.into(ctx, v.slice(begin, count), x_run);
-      project.b.into(ctx, beta.slice(begin, count), x_run);
-      project.a.into(ctx, log_decay.slice(begin, count), x_run);
-    }
-    // The convolution's neighbours are the previous tokens of the same memory [A2].
-    const Segments segments{runs.cu_seqlens, runs.slot};
-    q = convolve(ctx, q_conv_, q, state.conv_caches[0], segments).with_row({heads_, K_});
-    k = convolve(ctx, k_conv_, k, state.conv_caches[1], segments).with_row({heads_, K_});
-    v = convolve(ctx, v_conv_, v, state.conv_caches[2], segments).with_row({heads_, V_});
-    backend.l2_norm(q, q);
-    backend.l2_norm(k, k);
-    backend.activate(beta, beta, Activation::sigmoid);
-    backend.gated_delta_decay(log_decay, log_decay, A_log_, dt_bias_);
+    // Each memory has its own projections, and as neighbours in the convolution the previous tokens of its own [A2].
+    const Value x = p.dispatch(p.x(), ids, memories_, shared_, {hidden_});
+    const Value q = p.with_axes(q_conv_(p, q_proj_(p, x), 0), {heads_, K_});
+    const Value k = p.with_axes(k_conv_(p, p.linear_of_slots(of_slots(&Projection::k), x), 1), {heads_, K_});
+    const Value v = p.with_axes(v_conv_(p, p.linear_of_slots(of_slots(&Projection::v), x), 2), {heads_, V_});
+    const Value beta = p.apply(Activation::sigmoid, p.linear_of_slots(of_slots(&Projection::b), x, ValueType::exact));
+    const Value decay = p.apply(DeltaDecay{A_log_, dt_bias_}, p.linear_of_slots(of_slots(&Projection::a), x, ValueType::exact));
+    p.show("log_decay", p.by_slot(decay, memories_ + (shared_ ? 1 : 0)));
 
-    const ConstTensor decay = ruled_decay(ctx, log_decay);
-    emit_decay(ctx, decay, runs);
-
-    // Each memory a gated delta rule (spec §3.6) over its own tokens; the others stay as they are.
-    Tensor o_rows = ctx.workspace.tensor({rows, heads_, V_});
-    backend.gated_delta_rule({.q = q,
-                              .k = k,
-                              .v = v,
-                              .log_decay = decay,
-                              .beta = beta,
-                              .scale = inverse_sqrt(K_),
-                              .segments = segments,
-                              .initial_state = state.memory[0],
-                              .final_state = state.memory[0],
-                              .o = o_rows},
-                             ctx.chunk_size);
-    if (ctx.state_only) return;
+    // A gated delta rule (spec §3.6) in each over its own tokens; the others stay as they are.
+    const Value o = p.remember(program::DeltaRule{.q = p.apply(program::L2Norm{}, q),
+                                                  .k = p.apply(program::L2Norm{}, k),
+                                                  .v = v,
+                                                  .log_decay = decay,
+                                                  .beta = beta,
+                                                  .scale = inverse_sqrt(K_)},
+                               heads_, V_, ValueType::exact);
     // o_t = Σ_m w_t^m o_t^m + o_t^shared
-    Tensor o = shared_ ? o_rows.slice(0, T) : ctx.tensor({heads_, V_});
-    if (!shared_) backend.fill(o, 0);
-    const std::int64_t items = ids.shape.size(), first = rows - items;
-    Tensor item_weight = ctx.workspace.tensor({items, 1});
-    backend.gather_rows(item_weight, Tensor(weights.data, DType::f32, {T * memories_, 1}), runs.weight.data());
-    backend.scatter_add_rows(o.with_row({heads_ * V_}), o_rows.slice(first, items).with_row({heads_ * V_}), runs.token.data() + first,
-                             Tensor(item_weight.data, DType::f32, {items}));
-    readout_(ctx, o, g_proj_ ? g_proj_(ctx, x) : Tensor{}, y);
+    p.result = readout_(p, p.collect(o, weights), g_proj_ ? g_proj_(p, p.x()) : Value{});
   }
 
  private:
   struct Projection {
     Linear k, v, b, a;
   };
-  struct Runs {
-    std::vector<std::int32_t> token;       // [rows]
-    std::vector<std::int32_t> weight;      // [items] t · M + m: where the item's weight lies
-    std::vector<std::int32_t> cu_seqlens;  // [runs + 1]
-    std::vector<std::int32_t> slot;        // [runs]
-  };
 
-  Runs order(Context& ctx, ConstTensor ids) const {
-    std::vector<std::int32_t> host_ids(static_cast<std::size_t>(ids.shape.size()));
-    Tensor host(host_ids.data(), DType::i32, ids.shape);
-    ctx.backend.download(host, ids);
-    PartitionOrder order;
-    order_by_partition(order, host, ctx.cu_seqlens(), memories_);
-    Runs runs;
-    runs.cu_seqlens.push_back(0);
-    std::int32_t offset = 0;
-    if (shared_) {
-      offset = static_cast<std::int32_t>(ctx.tokens);
-      runs.token.resize(static_cast<std::size_t>(ctx.tokens));
-      std::iota(runs.token.begin(), runs.token.end(), 0);
-      runs.cu_seqlens.push_back(offset);
-      runs.slot.push_back(0);
-    }
-    for (std::size_t i = 0; i < order.token.size(); ++i) {
-      runs.token.push_back(order.token[i]);
-      runs.weight.push_back(order.token[i] * static_cast<std::int32_t>(memories_) + order.partition[i]);
-    }
-    for (std::size_t r = 0; r < order.run.size(); ++r) {
-      runs.cu_seqlens.push_back(offset + order.cu_seqlens[r + 1]);
-      runs.slot.push_back(order.run[r] + (shared_ ? 1 : 0));
-    }
-    return runs;
-  }
-
-  /// Emits log_decay [T, slots, H], 0 where a token does not come to a memory; decay [rows, H].
-  void emit_decay(Context& ctx, ConstTensor decay, const Runs& runs) const {
-    if (!ctx.wants("log_decay")) return;
-    const std::int64_t slots = memories_ + (shared_ ? 1 : 0);
-    std::vector<std::int32_t> place(runs.token.size());  // t · slots + slot of each row
-    for (std::size_t r = 0; r < runs.slot.size(); ++r) {
-      for (auto row = static_cast<std::size_t>(runs.cu_seqlens[r]); row < static_cast<std::size_t>(runs.cu_seqlens[r + 1]); ++row)
-        place[row] = runs.token[row] * static_cast<std::int32_t>(slots) + runs.slot[r];
-    }
-    const Tensor all = ctx.tensor({slots, heads_});
-    ctx.backend.fill(all, 0);
-    ctx.backend.scatter_add_rows(Tensor(all.data, DType::f32, {ctx.tokens * slots, heads_}), decay, place.data());
-    ctx.emit("log_decay", all);
-  }
-
-  const Projection& projection(std::int32_t slot) const {
-    if (shared_ && slot == 0) return shared_projection_;
-    return projections_[static_cast<std::size_t>(slot - (shared_ ? 1 : 0))];
-  }
-
-  static Tensor convolve(Context& ctx, const Conv& conv, ConstTensor rows, Tensor cache, const Segments& segments) {
-    Tensor out = ctx.workspace.tensor({rows.rows(), conv.channels()}, rows.dtype);
-    ctx.backend.short_convolution({.x = rows,
-                                   .weight = conv.weight,
-                                   .bias = conv.bias,
-                                   .act = conv.act,
-                                   .segments = segments,
-                                   .initial_cache = cache,
-                                   .final_cache = cache,
-                                   .y = out});
-    return out;
+  /// The weights of one projection, slot by slot.
+  std::vector<ConstTensor> of_slots(Linear Projection::*part) const {
+    std::vector<ConstTensor> weights;
+    if (shared_) weights.push_back((shared_projection_.*part).weight);
+    for (const Projection& own : projections_) weights.push_back((own.*part).weight);
+    return weights;
   }
 
   std::int64_t hidden_, heads_, K_, V_, memories_, topk_;

@@ -285,29 +285,6 @@ ConstTensor ruled_decay(Context& ctx, ConstTensor log_decay) {
   return changed;
 }
 
-Routed routed(Context& ctx, std::int64_t writers, std::int64_t readers) {
-  static const Rules none;
-  const Rules& rules = ctx.rules ? *ctx.rules : none;
-  Routed routed{{}, rules.writers > 0 ? rules.writers : writers, rules.readers > 0 ? rules.readers : readers, !rules.route.empty()};
-  if (routed.ruled) routed.writers = routed.readers = std::ssize(rules.route);
-  routed.partitions = ctx.workspace.tensor({ctx.tokens, std::max(routed.writers, routed.readers)}, DType::i32);
-  if (routed.ruled) {
-    // T_t = what the rules say, of every token
-    std::vector<std::int32_t> all;
-    for (std::int64_t t = 0; t < ctx.tokens; ++t) all.insert(all.end(), rules.route.begin(), rules.route.end());
-    ctx.backend.upload(routed.partitions, ConstTensor(all.data(), DType::i32, routed.partitions.shape));
-  }
-  return routed;
-}
-
-Routed route_tokens(Context& ctx, ConstTensor scores, std::int64_t writers, std::int64_t readers) {
-  const Routed tokens = routed(ctx, writers, readers);
-  // T_t = the W largest scores, ties to the lowest index
-  if (!tokens.ruled) ctx.backend.top_k(tokens.partitions, scores);
-  ctx.emit("partition_selected", tokens.partitions);
-  return tokens;
-}
-
 namespace {
 
 /// The numbers in a part of a state. Slots, heads and dimensions come from a file and may multiply to anything. Throws Error.

@@ -168,16 +168,6 @@ Value remember(Program& p, const program::DeltaRule& memory, std::int64_t heads,
 Value remember(Program& p, const program::SparseMemory& memory, std::int64_t heads, std::int64_t V);
 /// log α as the rules of the context want it: itself where they leave it alone.
 ConstTensor ruled_decay(Context& ctx, ConstTensor log_decay);
-/// Where the tokens of a context go.
-struct Routed {
-  Tensor partitions;              // [T, max(writers, readers)] i32, of largest score first
-  std::int64_t writers, readers;  // of these, from the first on
-  bool ruled = false;             // the partitions are those that the rules of the context name
-};
-/// How many partitions it will be, and room for them; or those that the rules of the context name.
-Routed routed(Context& ctx, std::int64_t writers, std::int64_t readers);
-/// The `writers` (`readers`) largest of scores [T, N], unless the rules of the context want others. Emits the partitions.
-Routed route_tokens(Context& ctx, ConstTensor scores, std::int64_t writers, std::int64_t readers);
 
 /// Emits output_gate [T, heads]: the mean over a head's channels of act(gate), gate [T, heads · n], if somebody wants it (spec §12.10).
 void emit_output_gate(Context& ctx, ConstTensor gate, std::int64_t heads, Activation act);

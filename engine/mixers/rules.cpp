@@ -41,8 +41,9 @@ Value insert(Program& program, Value v, const std::function<Operation(Value y)>&
 
 /// log α ← factor · log α, as the memories read it
 void change_decay(Program& program, float factor) {
-  const Value decay = shown(program, "log_decay");
+  Value decay = shown(program, "log_decay");
   if (!decay) return;
+  if (const auto* spread = std::get_if<BySlot>(&program.operations[maker(program, decay)])) decay = spread->x;
   const Value changed = insert(program, decay, [&](Value y) { return Apply{.x = decay, .f = Times{factor}, .y = y}; });
   for (Operation& op : program.operations) {
     const auto reads_changed = [&](auto& memory) {
@@ -51,6 +52,7 @@ void change_decay(Program& program, float factor) {
     if (auto* outer = std::get_if<OuterProduct>(&op)) reads_changed(*outer);
     if (auto* delta = std::get_if<DeltaRule>(&op)) reads_changed(*delta);
     if (auto* sparse = std::get_if<SparseMemory>(&op)) reads_changed(*sparse);
+    if (auto* spread = std::get_if<BySlot>(&op); spread && spread->x == decay) spread->x = changed;
   }
 }
 
@@ -62,16 +64,16 @@ void change_routing(Program& program, const Rules& rules) {
   for (Operation& op : program.operations) {
     if (auto* sparse = std::get_if<SparseMemory>(&op)) memory = sparse;
   }
-  if (!memory) return;
   const auto count = std::ssize(rules.route);
-  const std::int64_t written = memory->writers;
-  if (rules.writers > 0) memory->writers = rules.writers;
-  if (rules.readers > 0) memory->readers = rules.readers;
-  if (count > 0) memory->writers = memory->readers = count;
+  const std::int64_t chosen = program[program.whole(ids)].axes[0];
+  const std::int64_t written = memory ? memory->writers : chosen, read = memory ? memory->readers : chosen;
+  const std::int64_t writers = count > 0 ? count : rules.writers > 0 ? rules.writers : written;
+  const std::int64_t readers = count > 0 ? count : rules.readers > 0 ? rules.readers : read;
+  if (memory) memory->writers = writers, memory->readers = readers;
   for (ValueInfo& info : program.values) {
-    if (info.of == ids && info.axes[0] == written) info.axes[0] = memory->writers;
+    if (info.of == ids && info.axes[0] == written) info.axes[0] = writers;
   }
-  program[ids].axes = {std::max(memory->writers, memory->readers)};
+  program[ids].axes = {std::max(writers, readers)};
   if (count > 0) program.operations[maker(program, ids)] = Route{rules.route, ids};
 }
 

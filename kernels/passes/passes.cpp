@@ -154,7 +154,8 @@ class Group {
               .z = {},
               .y = linear.y};
     for (const std::size_t reader : uses_.readers(program_, linear.y)) {
-      if (const auto* convolution = std::get_if<Convolution>(&program_.operations[reader]); convolution && convolution->x == linear.y) {
+      if (const auto* convolution = std::get_if<Convolution>(&program_.operations[reader]);
+          convolution && convolution->x == linear.y && program_[linear.y].rows == Rows::tokens) {
         if (!uses_.is_private(program_, linear.y)) p.z = linear.y;
         p.y = convolution->y;
         p.finish = *convolution;
@@ -228,7 +229,7 @@ void norms_into_delta_rules(Program& program) {
   std::vector<std::size_t> done;
   for (Operation& op : program.operations) {
     const auto* memory = std::get_if<DeltaRule>(&op);
-    if (!memory) continue;
+    if (!memory || program[memory->q].rows != Rows::tokens) continue;
     const auto norm = [&](Value v) -> const Apply* {
       const Apply* apply = uses.is_private(program, v) ? uses.maker_as<Apply>(program, v) : nullptr;
       return apply && std::holds_alternative<L2Norm>(apply->f) ? apply : nullptr;

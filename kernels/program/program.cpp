@@ -26,7 +26,7 @@ void see_values(Op& op, const Read& read, const Write& write) {
     write(p.z);
     write(p.y);
   };
-  if constexpr (is_one_of<Op, Linear, LinearOfHeads, LinearEachHead, Apply, Columns, Convolution>) {
+  if constexpr (is_one_of<Op, Linear, LinearOfHeads, LinearEachHead, Apply, Columns, Convolution, LinearOfSlots, BySlot>) {
     read(op.x);
     write(op.y);
   } else if constexpr (is_one_of<Op, Combine, Stack>) {
@@ -51,6 +51,12 @@ void see_values(Op& op, const Read& read, const Write& write) {
     write(op.y);
   } else if constexpr (is_one_of<Op, OuterProduct, DeltaRule, SparseMemory>) {
     see_memory(op);
+  } else if constexpr (is_one_of<Op, Dispatch>) {
+    read_all(op.x, op.ids);
+    write(op.y);
+  } else if constexpr (is_one_of<Op, Collect>) {
+    read_all(op.x, op.gate);
+    write(op.y);
   } else if constexpr (is_one_of<Op, Append>) {
     read_all(op.k, op.v);
   } else if constexpr (is_one_of<Op, Attend>) {
@@ -160,6 +166,7 @@ Value Program::columns(Value v, std::int64_t begin, Shape axes) {
   const Value view = value(axes, (*this)[v].numbers);
   (*this)[view].of = v;
   (*this)[view].begin = begin;
+  (*this)[view].rows = (*this)[v].rows;
   return view;
 }
 
@@ -180,6 +187,8 @@ template <class Op>
 Value Program::add(Op op, Value Op::*written, Shape axes, ValueType numbers) {
   const Value made = op.*written = value(axes, numbers);
   operations.emplace_back(std::move(op));
+  const auto is_routed = [this](Value v) { return (*this)[v].rows == Rows::routed; };
+  if (std::ranges::any_of(operands(operations.back()), is_routed)) (*this)[made].rows = Rows::routed;
   return made;
 }
 
@@ -256,18 +265,43 @@ Value Program::pair(Pair of, Shape axes) { return add(of, &Pair::y, axes, ValueT
 
 Value Program::copy_state(std::size_t memory, Shape state) {
   const Value y = add(CopyState{.memory = memory, .y = {}}, &CopyState::y, state, ValueType::exact);
-  (*this)[y].of_state = true;
+  (*this)[y].rows = Rows::slots;
   return y;
 }
 
 Value Program::remember(OuterProduct memory, std::int64_t heads, std::int64_t V, ValueType numbers) {
   return add(memory, &OuterProduct::o, {heads, V}, numbers);
 }
-Value Program::remember(DeltaRule memory, std::int64_t heads, std::int64_t V) {
-  return add(memory, &DeltaRule::o, {heads, V}, ValueType::rounded);
+Value Program::remember(DeltaRule memory, std::int64_t heads, std::int64_t V, ValueType numbers) {
+  return add(memory, &DeltaRule::o, {heads, V}, numbers);
 }
 Value Program::remember(SparseMemory memory, std::int64_t heads, std::int64_t V) {
   return add(memory, &SparseMemory::o, {heads, V}, ValueType::rounded);
+}
+
+Value Program::dispatch(Value x, Value ids, std::int64_t memories, bool shared, Shape axes) {
+  const ValueType numbers = (*this)[x].numbers;
+  const Value y = add(Dispatch{.x = x, .ids = ids, .memories = memories, .shared = shared, .y = {}}, &Dispatch::y, axes, numbers);
+  (*this)[y].rows = Rows::routed;
+  return y;
+}
+
+Value Program::linear_of_slots(std::vector<ConstTensor> weights, Value x, ValueType numbers) {
+  const std::int64_t out = weights.front().rows();
+  return add(LinearOfSlots{.x = x, .weights = std::move(weights), .y = {}}, &LinearOfSlots::y, {out}, numbers);
+}
+
+Value Program::collect(Value x, Value gate) {
+  const Shape axes = (*this)[x].axes;
+  const Value y = add(Collect{.x = x, .gate = gate, .y = {}}, &Collect::y, axes, ValueType::exact);
+  (*this)[y].rows = Rows::tokens;
+  return y;
+}
+
+Value Program::by_slot(Value x, std::int64_t slots) {
+  const Value y = add(BySlot{.x = x, .y = {}}, &BySlot::y, {slots, width(x)}, ValueType::exact);
+  (*this)[y].rows = Rows::tokens;
+  return y;
 }
 
 std::pair<Value, Value> Program::attend(Attend attention, std::int64_t heads, std::int64_t V) {

@@ -205,6 +205,33 @@ struct SparseMemory {
   Value o;
 };
 
+// Tokens that are routed to memories: a row for each token of each memory that it goes to.
+
+/// y: every token's row of x for the shared memory, where there is one, then for each memory in turn those of the tokens whose ids name it.
+/// What is made of such rows has such rows.
+struct Dispatch {
+  Value x, ids;
+  std::int64_t memories = 1;
+  bool shared = false;
+  Value y;
+};
+/// y = x · weightᵀ, with the weight of the slot that a row is routed to
+struct LinearOfSlots {
+  Value x;
+  std::vector<ConstTensor> weights;  // of each slot
+  Value y;
+};
+/// y[t] = x of the shared memory + Σ_m gate[t, m] · x of memory m, over the rows of token t
+struct Collect {
+  Value x, gate;
+  Value y;
+};
+/// y[t, slot] = x of token t's row of that slot, 0 where it has none
+struct BySlot {
+  Value x;
+  Value y;
+};
+
 /// The tokens' keys and values come behind those of all tokens before them.
 struct Append {
   Value k, v;
@@ -277,17 +304,21 @@ struct SparseMemoryFrom {
   std::vector<Product> decays;
 };
 
-using Operation = std::variant<Linear, LinearOfHeads, LinearEachHead, Apply, Combine, Constant, Fill, Columns, Stack, Convolution, TopK,
-                               Route, Renormalise, RowSparse, Pair, CopyState, OuterProduct, DeltaRule, SparseMemory, Append, Attend,
-                               MeanOfHeads, Distance, Products, GatedNorm, ForgetGatedOuterProduct, UnitDeltaRule, SparseMemoryFrom>;
+using Operation =
+    std::variant<Linear, LinearOfHeads, LinearEachHead, Apply, Combine, Constant, Fill, Columns, Stack, Convolution, TopK, Route,
+                 Renormalise, RowSparse, Pair, CopyState, OuterProduct, DeltaRule, SparseMemory, Dispatch, LinearOfSlots, Collect, BySlot,
+                 Append, Attend, MeanOfHeads, Distance, Products, GatedNorm, ForgetGatedOuterProduct, UnitDeltaRule, SparseMemoryFrom>;
+
+/// What axis 0 of a value counts: tokens, a state's slots, or rows as Dispatch makes them.
+enum class Rows : std::uint8_t { tokens, slots, routed };
 
 struct ValueInfo {
-  Shape axes;  // behind that of the tokens
+  Shape axes;  // behind that of the rows
   ValueType numbers = ValueType::rounded;
   std::string name;  // as a mixer calls it; channels are those of Program::channels
   Value of;          // a view: columns [begin, …) of every row of this
   std::int64_t begin = 0;
-  bool of_state = false;  // axis 0 is that of a state's slots, not of tokens
+  Rows rows = Rows::tokens;
 };
 
 /// A value that an observer may ask for by name.
@@ -348,8 +379,12 @@ class Program {
   Value copy_state(std::size_t memory, Shape state);
   /// o [T, heads, V], which the fields before it say all else about
   Value remember(OuterProduct memory, std::int64_t heads, std::int64_t V, ValueType numbers = ValueType::rounded);
-  Value remember(DeltaRule memory, std::int64_t heads, std::int64_t V);
+  Value remember(DeltaRule memory, std::int64_t heads, std::int64_t V, ValueType numbers = ValueType::rounded);
   Value remember(SparseMemory memory, std::int64_t heads, std::int64_t V);
+  Value dispatch(Value x, Value ids, std::int64_t memories, bool shared, Shape axes);
+  Value linear_of_slots(std::vector<ConstTensor> weights, Value x, ValueType numbers = ValueType::rounded);
+  Value collect(Value x, Value gate);
+  Value by_slot(Value x, std::int64_t slots);
   void append(Value k, Value v) { operations.emplace_back(Append{k, v}); }
   /// o [T, heads, V] and, where blocks are chosen, which
   std::pair<Value, Value> attend(Attend attention, std::int64_t heads, std::int64_t V);

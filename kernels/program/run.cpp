@@ -9,6 +9,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "kernels/program/routed_rows.h"
+
 namespace statescope::program {
 namespace {
 
@@ -36,6 +38,8 @@ class Tensors {
     if (!info.of) throw std::logic_error("a program reads what nothing has made");
     return view(from(info.of), info);
   }
+  std::int64_t rows(const ValueInfo& info) const { return info.rows == Rows::routed ? routed_rows_ : pass_.tokens; }
+  void set_routed_rows(std::int64_t rows) { routed_rows_ = rows; }
   void set(Value v, Tensor tensor) { tensors_[static_cast<std::size_t>(v.index)] = tensor; }
   bool is_made(Value v) const { return tensors_[static_cast<std::size_t>(v.index)] || constants_.contains(v.index); }
   /// One row for all tokens.
@@ -47,8 +51,8 @@ class Tensors {
 
  private:
   Shape shape(const ValueInfo& info) const {
-    if (info.of_state) return info.axes;
-    Shape all{pass_.tokens};
+    if (info.rows == Rows::slots) return info.axes;
+    Shape all{rows(info)};
     for (int axis = 0; axis < info.axes.rank(); ++axis) all.push_back(info.axes[axis]);
     return all;
   }
@@ -69,6 +73,7 @@ class Tensors {
   const Pass& pass_;
   std::vector<Tensor> tensors_;
   std::map<std::int32_t, ConstTensor> constants_;
+  std::int64_t routed_rows_ = 0;
 };
 
 /// Every number of x, on the host.
@@ -129,7 +134,7 @@ class Runner {
                                  .weight = op.weight,
                                  .bias = op.bias,
                                  .act = op.act,
-                                 .segments = one_segment(),
+                                 .segments = segments_of(op.x),
                                  .initial_cache = cache,
                                  .final_cache = cache,
                                  .y = to(op.y)});
@@ -157,6 +162,39 @@ class Runner {
   void operator()(const OuterProduct& op) { backend().decayed_outer_product(memory(op), pass_.chunk_size); }
   void operator()(const DeltaRule& op) { backend().gated_delta_rule(memory(op), pass_.chunk_size); }
   void operator()(const SparseMemory& op) { backend().sparse_state(memory(op), pass_.chunk_size, pass_.workspace); }
+
+  void operator()(const Dispatch& op) {
+    const ConstTensor x = from(op.x);
+    routed_ = RoutedRows(backend(), from(op.ids), pass_.cu_seqlens, op.memories, op.shared);
+    tensors_.set_routed_rows(routed_.rows());
+    backend().gather_rows(to(op.y), x, routed_.token.data());
+  }
+  void operator()(const LinearOfSlots& op) {
+    const ConstTensor x = from(op.x);
+    const Tensor y = to(op.y);
+    for (std::size_t r = 0; r < routed_.slot.size(); ++r) {
+      const std::int64_t begin = routed_.cu_seqlens[r], count = routed_.cu_seqlens[r + 1] - begin;
+      backend().linear(y.slice(begin, count), x.slice(begin, count), op.weights[static_cast<std::size_t>(routed_.slot[r])]);
+    }
+  }
+  void operator()(const Collect& op) {
+    const ConstTensor x = flat(from(op.x)), gate = from(op.gate);
+    const Tensor y = flat(to(op.y));
+    routed_.shared > 0 ? backend().copy(y, x.slice(0, routed_.shared)) : backend().fill(y, 0);
+    const std::int64_t items = routed_.rows() - routed_.shared;
+    const Tensor of_item = pass_.workspace.tensor({items, 1});
+    backend().gather_rows(of_item, ConstTensor(gate.data, DType::f32, {pass_.tokens * routed_.memories, 1}),
+                          routed_.gate.data() + routed_.shared);
+    backend().scatter_add_rows(y, x.slice(routed_.shared, items), routed_.token.data() + routed_.shared,
+                               Tensor(of_item.data, DType::f32, {items}));
+  }
+  void operator()(const BySlot& op) {
+    const Tensor y = to(op.y);
+    const std::int64_t slots = y.shape[1];
+    backend().fill(y, 0);
+    const std::vector<std::int32_t> places = routed_.places(slots);
+    backend().scatter_add_rows(Tensor(y.data, DType::f32, {pass_.tokens * slots, y.shape[2]}), from(op.x), places.data());
+  }
 
   void operator()(const Append& op) { append(*pass_.kv, backend(), from(op.k), from(op.v)); }
   void operator()(const Attend& op) {
@@ -291,6 +329,7 @@ class Runner {
   Backend& backend() const { return pass_.backend; }
   Tensor to(Value v) { return tensors_.to(v); }
   Segments one_segment() const { return {pass_.cu_seqlens, {}}; }
+  Segments segments_of(Value v) const { return program_[v].rows == Rows::routed ? routed_.segments() : one_segment(); }
   static ConstTensor flat(ConstTensor x) { return x.with_row({x.row_size()}); }
   static Tensor flat(Tensor x) { return x.with_row({x.row_size()}); }
   void upload(Tensor y, const std::vector<float>& numbers) { backend().upload(y, ConstTensor(numbers.data(), DType::f32, y.shape)); }
@@ -317,7 +356,7 @@ class Runner {
             .log_decay = from(op.log_decay),
             .beta = from(op.beta),
             .scale = op.scale,
-            .segments = one_segment(),
+            .segments = segments_of(op.q),
             .initial_state = state,
             .final_state = state,
             .o = to(op.o)};
@@ -421,12 +460,13 @@ class Runner {
     const auto width = std::transform_reduce(products.begin(), products.end(), std::int64_t{0}, std::plus<>(),
                                              [](const Product* p) { return p->weight.rows(); });
     Tensor all;
-    if (in_packs && type == DType::bf16) all = pass_.workspace.tensor({pass_.tokens, width}, type);
+    const std::int64_t rows = tensors_.rows(program_[products.front()->x]);
+    if (in_packs && type == DType::bf16) all = pass_.workspace.tensor({rows, width}, type);
     std::int64_t begin = 0;
     for (const Product* p : products) {
       const std::int64_t out = p->weight.rows();
       const bool convolved = std::holds_alternative<Convolution>(p->finish);
-      const Tensor place = all ? all.columns(begin, {out}) : pass_.workspace.tensor({pass_.tokens, out}, type);
+      const Tensor place = all ? all.columns(begin, {out}) : pass_.workspace.tensor({rows, out}, type);
       convolved && !p->z ? static_cast<void>(rooms_.emplace(p->y.index, place)) : tensors_.set(convolved ? p->z : p->y, place);
       begin += out;
     }
@@ -435,6 +475,7 @@ class Runner {
   const Program& program_;
   const Pass& pass_;
   Tensors tensors_;
+  RoutedRows routed_;
   std::map<std::int32_t, Tensor> rooms_;  // of a product's y: where what its convolution reads lies
 };
 

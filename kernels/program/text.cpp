@@ -52,6 +52,13 @@ class Writer {
   void operator()(const OuterProduct& op) { line(op.o, memory(op)); }
   void operator()(const DeltaRule& op) { line(op.o, memory(op)); }
   void operator()(const SparseMemory& op) { line(op.o, memory(op)); }
+  void operator()(const Dispatch& op) {
+    line(op.y, "rows of " + of(op.x) + (op.shared ? " for the shared memory, then" : "") + " for each of " + std::to_string(op.memories) +
+                   " memories, by " + of(op.ids));
+  }
+  void operator()(const LinearOfSlots& op) { line(op.y, product(op.x, op.weights.front(), {}) + " of its memory"); }
+  void operator()(const Collect& op) { line(op.y, "Σ over the rows of a token of " + of(op.gate) + " · " + of(op.x)); }
+  void operator()(const BySlot& op) { line(op.y, of(op.x) + " by memory, 0 where a token has no row"); }
   void operator()(const Append& op) { text += "append " + of(op.k) + ", " + of(op.v) + "\n"; }
   void operator()(const Attend& op) {
     const std::string blocks =
