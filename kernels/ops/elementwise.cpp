@@ -25,7 +25,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Floats = hn::ScalableTag<float>;
 using Vector = hn::Vec<Floats>;
 
-/// e^x for x ≤ 0 or −∞; a NaN stays one, so that it can be seen downstream.
+/// e^x for x ≤ 88; a NaN stays one, so that it can be seen downstream.
 HWY_INLINE Vector exp_of(Vector x) { return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(Floats(), x)); }
 
 /// σ(x) from e^{−|x|}, which cannot overflow.
@@ -50,6 +50,18 @@ struct EluPlusOne {
   HWY_INLINE Vector operator()(Vector x) const {
     const Vector zero = hn::Zero(Floats());
     return hn::IfThenElse(hn::Gt(x, zero), hn::Add(x, hn::Set(Floats(), 1.0F)), exp_of(hn::IfThenElse(hn::Gt(x, zero), zero, x)));
+  }
+};
+struct Exp {
+  HWY_INLINE Vector operator()(Vector x) const {
+    const Vector largest = hn::Set(Floats(), 88.72284F);  // whose power float32 still has
+    return hn::IfThenElse(hn::Gt(x, largest), hn::Inf(Floats()), exp_of(x));
+  }
+};
+struct LogOneMinus {
+  HWY_INLINE Vector operator()(Vector x) const {
+    const Vector most = hn::Set(Floats(), 1 - 0x1p-24F);
+    return hn::IfThenElse(hn::IsNaN(x), x, hn::Log1p(Floats(), hn::Neg(hn::IfThenElse(hn::Gt(x, most), most, x))));
   }
 };
 
@@ -104,6 +116,10 @@ void activate_row(float* y, const float* factor, const float* x, std::size_t n, 
       return map_row(y, factor, x, n, Sigmoid());
     case Activation::elu_plus_one:
       return map_row(y, factor, x, n, EluPlusOne());
+    case Activation::exp:
+      return map_row(y, factor, x, n, Exp());
+    case Activation::log_one_minus:
+      return map_row(y, factor, x, n, LogOneMinus());
   }
 }
 

@@ -10,8 +10,8 @@ namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
-const std::vector<Activation> activations = {Activation::identity, Activation::silu, Activation::relu, Activation::sigmoid,
-                                             Activation::elu_plus_one};
+const std::vector<Activation> activations = {Activation::identity,     Activation::silu, Activation::relu,         Activation::sigmoid,
+                                             Activation::elu_plus_one, Activation::exp,  Activation::log_one_minus};
 
 /// visit([T, H, K]); one without rows at the end.
 void for_each_shape(const std::function<void(const Shape&)>& visit) {
@@ -274,7 +274,7 @@ TEST_CASE("device: activations, gates and sums", "[device]") {
     }
   });
   Numbers extremes(Shape{1, 9}, {0, -0.0F, 88, -88, 1000, -1000, infinity, -infinity, std::nanf("")});
-  for (const Activation act : {Activation::relu, Activation::sigmoid, Activation::elu_plus_one}) {
+  for (const Activation act : {Activation::relu, Activation::sigmoid, Activation::elu_plus_one, Activation::exp}) {
     both(with("activate, extremes", {{"act", static_cast<double>(act)}}),
          [&](Side& s) { s->activate(s.out(extremes.shape), s.in(extremes), act); });
   }

@@ -27,6 +27,10 @@ inline __device__ float activated(float x, Activation act) {
       return sigmoid(x);
     case Activation::elu_plus_one:
       return x > 0 ? x + 1 : expf(x);
+    case Activation::exp:
+      return expf(x);
+    case Activation::log_one_minus:
+      return log1pf(-(x > 1 - 0x1p-24F ? 1 - 0x1p-24F : x));
     default:
       return x;
   }
@@ -49,13 +53,18 @@ __device__ Pack<Width> activated(Pack<Width> x, Activation act) {
       return each([](float z) { return sigmoid(z); });
     case Activation::elu_plus_one:
       return each([](float z) { return activated(z, Activation::elu_plus_one); });
+    case Activation::exp:
+      return each([](float z) { return activated(z, Activation::exp); });
+    case Activation::log_one_minus:
+      return each([](float z) { return activated(z, Activation::log_one_minus); });
     default:
       return x;
   }
 }
 
-/// The same with one exponential for all activations, and no branch: less code.
+/// The same with one exponential for all usual activations, and no branch among them: less code.
 inline __device__ float activated_by_one(float x, Activation act) {
+  if (act > Activation::elu_plus_one) return activated(x, act);
   const float e = expf(-fabsf(x)), sigma = __fdividef(x < 0 ? e : 1, 1 + e);
   const float y = act == Activation::silu ? x * sigma : act == Activation::sigmoid ? sigma : x;
   if (act == Activation::elu_plus_one) return x > 0 ? x + 1 : e;
